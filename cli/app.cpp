@@ -1,0 +1,152 @@
+#include "cli/app.h"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <algorithm>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/help.h"
+#include "cli/options.h"
+#include "cli/usage_error.h"
+#include "cli/version.h"
+#include "traces/error.h"
+#include "traces/suggestion.h"
+
+namespace offprof {
+namespace {
+
+struct Invocation {
+  std::vector<std::string> argv;  ///< program name first
+  const Terminal& terminal;
+  std::ostream& out;
+  std::ostream& err;
+};
+
+bool is_flag(const std::string& word) {
+  return word.size() > 1 && word.front() == '-';
+}
+
+bool is_help(const std::string& word) {
+  return word == "-h" || word == "--help" || word == "help";
+}
+
+bool is_version(const std::string& word) {
+  return word == "-V" || word == "--version" || word == "version";
+}
+
+const CommandEntry& find_command(const std::string& name) {
+  std::vector<std::string> names;
+  for (const CommandEntry& entry : command_table()) {
+    if (entry.name == name) return entry;
+    names.emplace_back(entry.name);
+  }
+  if (is_flag(name)) {
+    throw input_error(fmt::format("'{}' stands before the command", name),
+                      "Write the command first: offprof COMMAND [OPTIONS].");
+  }
+  const std::string suggestion = did_you_mean(name, names);
+  throw input_error(fmt::format("there is no command '{}'", name),
+                    suggestion.empty() ? "`offprof --help` lists the commands." : suggestion);
+}
+
+void add_common_options_to_leaves(CLI::App& app, CommonOptions& options) {
+  const auto actions = app.get_subcommands([](const CLI::App*) { return true; });
+  if (actions.empty()) add_common_options(app, options);
+  for (CLI::App* action : actions) add_common_options_to_leaves(*action, options);
+}
+
+ExitStatus run_command(const CommandEntry& entry, const Invocation& invocation) {
+  Context context(std::string(entry.name), invocation.argv, invocation.terminal, invocation.out,
+                  invocation.err);
+  CLI::App app(std::string(entry.summary), fmt::format("offprof {}", entry.name));
+  app.formatter(std::make_shared<HelpFormatter>(invocation.terminal.width));
+  app.footer(help_footer(entry));
+  const std::unique_ptr<Subcommand> command = entry.make();
+  command->add_options(app);
+  add_common_options_to_leaves(app, context.options());
+  std::vector<std::string> words(invocation.argv.begin() + 2, invocation.argv.end());
+  std::ranges::reverse(words);  // as CLI11 wants them
+  try {
+    app.parse(words);
+  } catch (const CLI::CallForHelp&) {
+    invocation.out << app.help();
+    return ExitStatus::kOk;
+  } catch (const CLI::ParseError& error) {
+    throw usage_error(app, error);
+  }
+  return command->run(context);
+}
+
+ExitStatus dispatch(Invocation& invocation) {
+  std::vector<std::string>& argv = invocation.argv;
+  if (argv.size() < 2) {
+    invocation.err << program_help(invocation.terminal.width);
+    return ExitStatus::kBadInput;
+  }
+  if (argv[1] == "help" && argv.size() > 2) argv = {argv[0], argv[2], "--help"};
+  if (is_help(argv[1])) {
+    invocation.out << program_help(invocation.terminal.width);
+    return ExitStatus::kOk;
+  }
+  if (is_version(argv[1])) {
+    invocation.out << "offprof " << program_version() << '\n';
+    return ExitStatus::kOk;
+  }
+  return run_command(find_command(argv[1]), invocation);
+}
+
+/// --color as far as it can be told before, or without, a valid command line.
+ColorWhen color_of(const std::vector<std::string>& argv) {
+  ColorWhen when = ColorWhen::kAuto;
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    const bool is_next = argv[i] == "--color" && i + 1 < argv.size();
+    const std::string value = is_next                           ? argv[i + 1]
+                              : argv[i].starts_with("--color=") ? argv[i].substr(8)
+                                                                : "";
+    if (value == "always") when = ColorWhen::kAlways;
+    if (value == "never") when = ColorWhen::kNever;
+  }
+  return when;
+}
+
+/// `error: ...`, and below it `hint: ...`.
+void print_error(const Invocation& invocation, const std::string& message, const std::string& hint) {
+  const Terminal& terminal = invocation.terminal;
+  const Page page{terminal.width, wants_color(color_of(invocation.argv), terminal.err_is_terminal, terminal)};
+  invocation.err << page.paint(Tone::kBad, "error:") << ' ' << message << '\n';
+  if (!hint.empty())
+    invocation.err << page.paint(Tone::kStrong, "hint:") << ' ' << wrap(hint, page.width, 6) << '\n';
+}
+
+ExitStatus run_and_translate_errors(Invocation& invocation) {
+  try {
+    const ExitStatus status = dispatch(invocation);
+    invocation.out.flush();
+    if (!invocation.out) throw input_error("cannot write to standard output", "Is the disk full?");
+    return status;
+  } catch (const Error& error) {
+    print_error(invocation, error.what(), error.hint());
+    return error.kind() == ErrorKind::kEnvironment ? ExitStatus::kEnvironment : ExitStatus::kBadInput;
+  } catch (const std::bad_alloc&) {
+    print_error(invocation, "out of memory", "");
+    return ExitStatus::kEnvironment;
+  } catch (const std::exception& error) {
+    print_error(invocation, fmt::format("internal error in offprof {}: {}", program_version(), error.what()),
+                std::string(bug_report_request()));
+    return ExitStatus::kInternal;
+  }
+}
+
+}  // namespace
+
+int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
+            const Terminal& terminal) {
+  Invocation invocation{{argv, argv + argc}, terminal, out, err};
+  return static_cast<int>(run_and_translate_errors(invocation));
+}
+
+}  // namespace offprof

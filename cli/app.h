@@ -1,0 +1,14 @@
+#pragma once
+
+#include <ostream>
+
+#include "cli/terminal.h"
+
+namespace offprof {
+
+/// The whole program but its process: reads the command line, runs the command, writes results to `out` and
+/// everything else to `err`. Returns the exit status (see ExitStatus); throws nothing.
+int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
+            const Terminal& terminal = {});
+
+}  // namespace offprof

@@ -1,0 +1,105 @@
+#include "cli/app.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/cli_run.h"
+#include "cli/command.h"
+#include "cli/version.h"
+
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr int kOk = static_cast<int>(ExitStatus::kOk);
+constexpr int kBadInput = static_cast<int>(ExitStatus::kBadInput);
+
+TEST(App, PrintsItsVersion) {
+  const CliRun run = run_words({"--version"});
+  EXPECT_EQ(run.status, kOk);
+  EXPECT_EQ(run.out, "offprof " + std::string(program_version()) + "\n");
+}
+
+TEST(App, HelpListsEveryCommandAndTheExitCodes) {
+  const CliRun run = run_words({"--help"});
+  EXPECT_EQ(run.status, kOk);
+  EXPECT_THAT(run.out, AllOf(HasSubstr("Examples:"), HasSubstr("Exit codes:")));
+  for (const CommandEntry& entry : command_table())
+    EXPECT_THAT(run.out, HasSubstr(std::string(entry.summary)));
+}
+
+TEST(App, EveryCommandHasHelpWithExamplesAndExitCodes) {
+  for (const CommandEntry& entry : command_table()) {
+    const CliRun run = run_words({std::string(entry.name), "--help"});
+    EXPECT_EQ(run.status, kOk) << entry.name;
+    EXPECT_THAT(run.out, AllOf(HasSubstr("Examples:"), HasSubstr("Exit codes:"))) << entry.name;
+    EXPECT_EQ(run_words({"help", std::string(entry.name)}).out, run.out);
+  }
+}
+
+TEST(App, WithoutACommandShowsHelpAsAnError) {
+  const CliRun run = run_words({});
+  EXPECT_EQ(run.status, kBadInput);
+  EXPECT_THAT(run.out, IsEmpty());
+  EXPECT_THAT(run.err, HasSubstr("Commands:"));
+}
+
+TEST(App, AnUnknownCommandNamesTheNearest) {
+  const CliRun run = run_words({"veiw"});
+  EXPECT_EQ(run.status, kBadInput);
+  EXPECT_EQ(run.err, "error: there is no command 'veiw'\nhint: Did you mean `view`?\n");
+}
+
+TEST(App, AnUnknownFlagIsToldBeforeWhatIsMissing) {
+  const CliRun run = run_words({"gate", "--trcae", "t.json"});
+  EXPECT_EQ(run.status, kBadInput);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("no option '--trcae'"), HasSubstr("Did you mean `--trace`?")));
+}
+
+TEST(App, AMissingFlagIsNamed) {
+  const CliRun run = run_words({"gate", "--trace", "t.json"});
+  EXPECT_EQ(run.status, kBadInput);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("--baseline is required"), HasSubstr("offprof gate --help")));
+}
+
+TEST(App, AnUnknownActionNamesTheNearest) {
+  const CliRun run = run_words({"zoo", "lst"});
+  EXPECT_EQ(run.status, kBadInput);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("it has: list, make"), HasSubstr("Did you mean `list`?")));
+}
+
+TEST(App, AMissingActionIsTold) {
+  EXPECT_THAT(run_words({"zoo"}).err, HasSubstr("needs one of: list, make"));
+}
+
+TEST(App, TooManyArgumentsAreRefused) {
+  const CliRun run = run_words({"view", "a.json", "b.json"});
+  EXPECT_EQ(run.status, kBadInput);
+  EXPECT_THAT(run.err, HasSubstr("unexpected argument 'b.json'"));
+}
+
+TEST(App, FlagsBeforeTheCommandAreRefused) {
+  EXPECT_THAT(run_words({"-q", "view"}).err, HasSubstr("Write the command first"));
+}
+
+TEST(App, ErrorsAreColouredOnATerminalOnly) {
+  const Terminal terminal{.out_is_terminal = true, .err_is_terminal = true};
+  EXPECT_THAT(run_words({"rum"}, terminal).err, HasSubstr("\033["));
+  EXPECT_THAT(run_words({"rum"}).err, Not(HasSubstr("\033[")));
+  EXPECT_THAT(run_words({"view", "nonesuch", "--color", "never"}, terminal).err, Not(HasSubstr("\033[")));
+  EXPECT_THAT(run_words({"view", "nonesuch", "--color=always"}).err, HasSubstr("\033["));
+}
+
+TEST(App, OutputThatCannotBeWrittenIsAnError) {
+  std::ostringstream err;
+  std::ostream broken(nullptr);
+  const char* argv[] = {"offprof", "--version"};
+  EXPECT_EQ(run_cli(2, argv, broken, err), kBadInput);
+  EXPECT_THAT(err.str(), HasSubstr("cannot write to standard output"));
+}
+
+}  // namespace
+}  // namespace offprof

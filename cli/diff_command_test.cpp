@@ -1,0 +1,74 @@
+#include "cli/diff_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/cli_run.h"
+#include "traces/sample_trace.h"
+#include "traces/trace_io.h"
+
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+DiffReport report_of(const Trace& base, const Trace& now) {
+  return {compare(figures_of(base, "base.json"), figures_of(now, "new.json")), 1};
+}
+
+Trace changed_trace() {
+  Trace trace = sample_trace();
+  trace.metrics.device_peak_bytes = 6288;  // half as much again as 4192
+  trace.metrics.overlap_ratio.reset();
+  trace.policy = preset_policy("keep");
+  trace.program.saved[0].bytes = 8192;
+  return trace;
+}
+
+TEST(DiffCommand, ShowsDifferenceAndPercent) {
+  const std::string text = to_text(report_of(sample_trace(), changed_trace()), {});
+  EXPECT_THAT(text, AllOf(HasSubstr("+2.05 KiB"), HasSubstr("+50.0%")));
+}
+
+TEST(DiffCommand, NamesADifferentPolicy) {
+  EXPECT_THAT(to_text(report_of(sample_trace(), changed_trace()), {}), HasSubstr("nothing is offloaded"));
+}
+
+TEST(DiffCommand, ShowsWhichOperatorsSaveMore) {
+  EXPECT_THAT(to_text(report_of(sample_trace(), changed_trace()), {}),
+              AllOf(HasSubstr("aten::relu"), HasSubstr("+4.00 KiB")));
+}
+
+TEST(DiffCommand, JsonHasNullWhereAFigureIsMissing) {
+  const auto json = to_json(report_of(sample_trace(), changed_trace()));
+  const auto& overlap = json["metrics"].back();
+  EXPECT_EQ(overlap["key"], "overlap_ratio");
+  EXPECT_TRUE(overlap["new"].is_null());
+  EXPECT_TRUE(overlap["difference"].is_null());
+  EXPECT_TRUE(overlap["percent"].is_null());
+}
+
+TEST(DiffCommand, NeverFailsOnADifference) {
+  const TemporaryFolder folder("diff_command");
+  write_trace(folder / "a.json", sample_trace());
+  write_trace(folder / "b.json.gz", changed_trace());
+  const CliRun run = run_words({"diff", folder / "a.json", folder / "b.json.gz"});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.err, "");
+}
+
+TEST(DiffCommand, TakesAReportOfView) {
+  const TemporaryFolder folder("diff_command_report");
+  write_trace(folder / "a.json", sample_trace());
+  run_words({"view", folder / "a.json", "--format", "json", "-o", folder / "view.json"});
+  const CliRun run = run_words({"diff", folder / "a.json", folder / "view.json", "--format", "json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["metrics"].at(0)["difference"], 0);
+  EXPECT_TRUE(json["run_differences"].empty());
+  EXPECT_TRUE(json["saved_by_op_differences"].empty());
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,195 @@
+#include "cli/doctor_checks.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "cli/child_process.h"
+#include "cli/engine_loader.h"
+#include "cli/version.h"
+#include "traces/units.h"
+
+namespace offprof {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kGetEngine =
+    "scripts/setup.sh && cmake --preset release && cmake --build --preset release";
+// CUPTI of the CUDA version that the LibTorch of scripts/setup.sh is built for.
+constexpr const char* kCuptiLibrary = "libcupti.so.13";
+
+/// What a child learned by opening the engine library.
+struct EngineFacts {
+  std::string torch_version;
+  std::string torch_folder;
+  std::string cupti;  ///< the file, or empty
+};
+
+/// The file that a library of that name was loaded from; empty if it is not.
+std::string loaded_file(const std::string& name) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const std::size_t path = line.find('/');
+    if (path != std::string::npos && fs::path(line.substr(path)).filename() == name) return line.substr(path);
+  }
+  return {};
+}
+
+std::string open_engine(const std::string& path) {
+  EnginePlugin& engine = load_engine({path});
+  const std::string torch = loaded_file("libtorch_cpu.so");
+  if (dlopen(kCuptiLibrary, RTLD_NOW | RTLD_LOCAL) == nullptr) dlerror();
+  return nlohmann::json{{"version", engine.torch_version()},
+                        {"folder", fs::path(torch).parent_path().string()},
+                        {"cupti", loaded_file(kCuptiLibrary)}}
+      .dump();
+}
+
+EngineFacts facts_from(const std::string& answer) {
+  const auto json = nlohmann::json::parse(answer);
+  return {json.at("version"), json.at("folder"), json.at("cupti")};
+}
+
+Finding engine_missing(const std::string& why, const std::string& mend) {
+  return {"engine", Health::kMissing, why, mend};
+}
+
+Finding cupti_finding(const std::string& file) {
+  if (!file.empty()) return {"CUPTI", Health::kWorks, file, ""};
+  return {"CUPTI", Health::kOptional,
+          fmt::format("{} cannot be opened; tracing GPU kernels needs it", kCuptiLibrary),
+          "scripts/setup.sh"};
+}
+
+void add_engine(std::vector<Finding>& findings) {
+  const auto path = find_engine(engine_places(program_folder()));
+  if (!path) {
+    findings.push_back(
+        engine_missing("not built: this is the small flavour, without `run` and `zoo make`", kGetEngine));
+    return;
+  }
+  const ChildResult opened = run_in_child([&] { return open_engine(*path); });
+  if (!opened.ok) {
+    findings.push_back(engine_missing(opened.answer, kGetEngine));
+    return;
+  }
+  const EngineFacts facts = facts_from(opened.answer);
+  findings.push_back({"engine", Health::kWorks, *path, ""});
+  findings.push_back(
+      {"LibTorch", Health::kWorks, fmt::format("{} in {}", facts.torch_version, facts.torch_folder), ""});
+  findings.push_back(cupti_finding(facts.cupti));
+}
+
+/// The number on the first line of a file of the kernel's; nullopt where there is none (`max`, or no file).
+std::optional<std::int64_t> number_in(const std::string& path) {
+  std::ifstream file(path);
+  std::int64_t number = 0;
+  return file >> number ? std::optional(number) : std::nullopt;
+}
+
+Finding processor() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  const int here = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+  const long all = sysconf(_SC_NPROCESSORS_ONLN);
+  const std::string of_all = here < all ? fmt::format(" of {}", all) : "";
+  return {"processor", Health::kWorks, fmt::format("{}{} cores", here, of_all), ""};
+}
+
+Bytes meminfo(const std::string& key) {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    Bytes kib = 0;
+    if (words >> name >> kib && name == key + ":") return kib * kKiB;
+  }
+  return 0;
+}
+
+Finding memory() {
+  std::string text = fmt::format("{}, {} available", format_bytes(meminfo("MemTotal")),
+                                 format_bytes(meminfo("MemAvailable")));
+  // The limit of a container, control groups version 2.
+  if (const auto limit = number_in("/sys/fs/cgroup/memory.max"))
+    text += fmt::format("; limit {}", format_bytes(*limit));
+  return {"memory", Health::kWorks, text, ""};
+}
+
+/// Asks the CUDA driver how many devices there are (cuInit and cuDeviceGetCount of the CUDA driver API).
+std::string count_gpus() {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (driver == nullptr) throw std::runtime_error("no libcuda.so.1");
+  const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
+  const auto count_devices = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
+  int count = 0;
+  if (init == nullptr || count_devices == nullptr) throw std::runtime_error("libcuda.so.1 is no CUDA driver");
+  if (const int code = init(0); code != 0)
+    throw std::runtime_error(fmt::format("the driver says error {}", code));
+  if (const int code = count_devices(&count); code != 0)
+    throw std::runtime_error(fmt::format("the driver says error {}", code));
+  return fmt::format("{} GPU{}", count, count == 1 ? "" : "s");
+}
+
+Finding nvidia_driver() {
+  const ChildResult result = run_in_child(count_gpus);
+  if (result.ok) return {"NVIDIA driver", Health::kWorks, result.answer, ""};
+  return {"NVIDIA driver", Health::kOptional, result.answer + "; the host device does without",
+          "on a machine with an NVIDIA GPU: apt-get install nvidia-driver"};
+}
+
+/// The file that a shell would run for that name; empty where there is none.
+std::string find_program(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string file = (fs::path(folder) / name).string();
+    if (access(file.c_str(), X_OK) == 0) return file;
+  }
+  return {};
+}
+
+/// Whether Holistic Trace Analysis can be imported; it is looked up, not run.
+std::string find_hta(const std::string& python) {
+  const std::string code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('hta') is None)";
+  if (std::system(fmt::format("'{}' -c \"{}\"", python, code).c_str()) != 0)
+    throw std::runtime_error("not installed");
+  return "installed";
+}
+
+Finding holistic_trace_analysis() {
+  const char* name = "HTA";
+  const std::string python = find_program("python3");
+  if (python.empty()) {
+    return {name, Health::kOptional, "no python3; offprof itself needs none", "apt-get install python3-pip"};
+  }
+  const ChildResult found = run_in_child([&] { return find_hta(python); });
+  if (found.ok) return {name, Health::kWorks, fmt::format("in {}", python), ""};
+  return {name, Health::kOptional, "Holistic Trace Analysis is not installed; only for its notebooks",
+          "python3 -m pip install HolisticTraceAnalysis"};
+}
+
+}  // namespace
+
+std::vector<Finding> examine_machine() {
+  std::vector<Finding> findings;
+  findings.push_back({"offprof", Health::kWorks, std::string(program_version()), ""});
+  add_engine(findings);
+  findings.push_back(processor());
+  findings.push_back(memory());
+  findings.push_back(nvidia_driver());
+  findings.push_back(holistic_trace_analysis());
+  return findings;
+}
+
+}  // namespace offprof

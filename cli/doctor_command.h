@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/doctor_checks.h"
+
+namespace offprof {
+
+struct DoctorReport {
+  std::vector<Finding> findings;
+  bool run_works = false;  ///< nothing that `run` needs is missing
+};
+
+DoctorReport make_doctor_report(std::vector<Finding> findings);
+nlohmann::ordered_json to_json(const DoctorReport& report);
+std::string to_text(const DoctorReport& report, const Page& page);
+
+/// `offprof doctor`: what works here, what is missing, and what would mend it.
+std::unique_ptr<Subcommand> make_doctor_command();
+
+}  // namespace offprof

@@ -1,0 +1,31 @@
+#include <fstream>
+
+#include "engine/plugin.h"
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+/// An engine without LibTorch, for tests of what opens it.
+class FakeEngine : public EnginePlugin {
+ public:
+  std::string torch_version() const override { return "fake"; }
+  RunResult run(const RunRequest&, const Progress&) override {
+    throw input_error("the fake engine trains nothing");
+  }
+  ComparisonResult compare(const RunRequest&, const std::vector<Policy>&, const Progress&) override {
+    throw input_error("the fake engine trains nothing");
+  }
+  void make_zoo_model(const std::string& name, const std::map<std::string, std::int64_t>&, std::uint64_t,
+                      const std::string& path) override {
+    std::ofstream(path) << name;
+  }
+};
+
+}  // namespace
+}  // namespace offprof
+
+extern "C" __attribute__((visibility("default"))) offprof::EnginePlugin* offprof_engine_plugin() {
+  static offprof::FakeEngine engine;
+  return &engine;
+}

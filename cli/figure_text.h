@@ -1,0 +1,27 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/diff.h"
+#include "traces/metrics.h"
+
+namespace offprof {
+
+/// A figure for a person, `-` where it is absent.
+std::string figure_text(MetricUnit unit, std::optional<double> value);
+
+/// `+1.50 MiB`, `-3.10 ms`, `+0.020`, `0`.
+std::string difference_text(MetricUnit unit, double difference);
+
+/// ` (+3.2%)`; nothing where nothing changed, or where the base is 0.
+std::string percent_suffix(double base, double now);
+
+/// A figure as JSON has it: bytes and nanoseconds as integers, null where it is absent.
+nlohmann::ordered_json figure_to_json(MetricUnit unit, std::optional<double> value);
+
+nlohmann::ordered_json ops_to_json(const std::vector<OpDifference>& ops);
+
+}  // namespace offprof

@@ -1,0 +1,114 @@
+#include "cli/gate_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/cli_run.h"
+#include "traces/file.h"
+#include "traces/sample_trace.h"
+#include "traces/trace_io.h"
+
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class GateCommandTest : public testing::Test {
+ protected:
+  GateCommandTest() { write(sample_trace()); }
+
+  void write(const Trace& trace) { write_trace(trace_, trace); }
+  void write_larger() {
+    Trace trace = sample_trace();
+    *trace.metrics.device_peak_bytes += 1;
+    write(trace);
+  }
+  CliRun gate(std::vector<std::string> words = {}) const {
+    words.insert(words.begin(), {"gate", "--trace", trace_, "--baseline", baseline_});
+    return run_words(words);
+  }
+
+  TemporaryFolder folder_{"gate_command"};
+  std::string trace_ = folder_ / "trace.json";
+  std::string baseline_ = folder_ / "baseline.json";
+};
+
+TEST_F(GateCommandTest, WritesABaselineThatTheSameTraceHolds) {
+  EXPECT_EQ(gate({"--update"}).status, 0);
+  const CliRun run = gate();
+  EXPECT_EQ(run.status, 0);
+  EXPECT_THAT(run.out, AllOf(HasSubstr("device_peak_bytes"), HasSubstr("gate passed")));
+}
+
+TEST_F(GateCommandTest, FailsWithStatus1WhereOneByteIsTooMuch) {
+  gate({"--update"});
+  write_larger();
+  const CliRun run = gate();
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.out, AllOf(HasSubstr("FAILED"), HasSubstr("gate failed: 1 of"), HasSubstr("offprof diff")));
+}
+
+TEST_F(GateCommandTest, ATraceServesAsBaselineToo) {
+  write_trace(baseline_, sample_trace());
+  EXPECT_EQ(gate().status, 0);
+}
+
+TEST_F(GateCommandTest, PrintsTheSameVerdictAsJson) {
+  gate({"--update"});
+  write_larger();
+  const CliRun run = gate({"--format", "json", "--limit", "device_peak_bytes<=+0%"});
+  EXPECT_EQ(run.status, 1);
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["schema"], "offprof.report/1");
+  EXPECT_EQ(json["command"], "gate");
+  EXPECT_EQ(json["ok"], false);
+  const auto& check = json["checks"].at(0);
+  EXPECT_EQ(check["key"], "device_peak_bytes");
+  EXPECT_EQ(check["baseline"], 4192);
+  EXPECT_EQ(check["value"], 4193);
+  EXPECT_EQ(check["limit"], "<=+0%");
+  EXPECT_EQ(check["ok"], false);
+}
+
+TEST_F(GateCommandTest, WithoutABaselineTellsHowToWriteOne) {
+  const CliRun run = gate();
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("there is no baseline"), HasSubstr("--update")));
+}
+
+TEST_F(GateCommandTest, UpdateLeavesAFileAloneThatIsNoBaseline) {
+  write_trace(baseline_, sample_trace());
+  const std::string before = read_file(baseline_);
+  EXPECT_EQ(gate({"--update"}).status, 2);
+  EXPECT_EQ(read_file(baseline_), before);
+}
+
+TEST_F(GateCommandTest, ABadLimitNamesTheFlag) {
+  gate({"--update"});
+  const CliRun run = gate({"--limit", "device_peak_bytes<=1.5XB"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("--limit: "), HasSubstr("1.5XB")));
+}
+
+TEST_F(GateCommandTest, AnotherModelFailsUnlessAllowed) {
+  gate({"--update"});
+  Trace trace = sample_trace();
+  trace.model.name = "other.pt";
+  trace.model.fingerprint = "sha256:1f";
+  write(trace);
+  const CliRun run = gate();
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.out, AllOf(HasSubstr("not the same model"), HasSubstr("--allow-different")));
+  EXPECT_EQ(gate({"--allow-different"}).status, 0);
+}
+
+TEST_F(GateCommandTest, WritesItsReportToAFile) {
+  gate({"--update"});
+  const std::string report = folder_ / "report.json";
+  EXPECT_EQ(gate({"--format", "json", "-o", report}).out, "");
+  EXPECT_EQ(nlohmann::json::parse(read_file(report))["ok"], true);
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,97 @@
+#include "cli/help.h"
+
+#include <fmt/format.h>
+
+#include "cli/terminal.h"
+
+namespace offprof {
+namespace {
+
+constexpr std::size_t kNameColumn = 28;
+constexpr std::size_t kCommandColumn = 12;
+
+constexpr const char* kIntroduction =
+    R"(offprof: what activation offloading would save and cost, measured and replayed
+
+Usage: offprof COMMAND [OPTIONS]
+
+Commands:
+)";
+
+constexpr const char* kExamples = R"(
+Examples:
+  offprof zoo make transformer -o model.pt       a model to try things on
+  offprof run model.pt -o t.json                 train some steps with offloading, and trace them
+  offprof tune --trace t.json -o policy.json     find the policy with the least memory
+  offprof run model.pt --policy policy.json      check it: predicted beside measured
+  offprof gate --trace t.json --baseline b.json  fail where memory or time got worse
+
+`offprof COMMAND --help` tells the rest. `offprof --version` prints the version.
+)";
+
+constexpr const char* kExitCodes = R"(Exit codes:
+  0    done
+  1    gate: a check failed; tune: no policy keeps within the budget
+  2    bad usage, or a bad input or output file
+  3    the machine lacks something (memory, a library): see `offprof doctor`
+  70   a bug in offprof
+  130  interrupted
+)";
+
+}  // namespace
+
+HelpFormatter::HelpFormatter(std::size_t page_width) : page_width_(page_width) {
+  column_width(kNameColumn);
+  label("OPTIONS", "options");
+  label("Positionals", "Arguments");
+  label("SUBCOMMAND", "ACTION");
+}
+
+std::string HelpFormatter::make_entry(const std::string& name, const std::string& what) const {
+  std::string text = "  " + name;
+  const bool fits = text.size() + 2 <= kNameColumn;
+  text += fits ? std::string(kNameColumn - text.size(), ' ') : "\n" + std::string(kNameColumn, ' ');
+  return text + wrap(what, page_width_, kNameColumn) + "\n";
+}
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
+  std::string text = Formatter::make_help(app, std::move(name), mode);
+  for (std::size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) text.erase(at, 1);
+  if (text.ends_with("\n\n")) text.pop_back();
+  return text;
+}
+
+std::string HelpFormatter::make_description(const CLI::App* app) const {
+  return wrap(app->get_description(), page_width_, 0) + "\n\n";
+}
+
+std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
+  return make_entry(make_option_name(option, is_positional) + make_option_opts(option),
+                    make_option_desc(option));
+}
+
+std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
+  if (option->get_positional() && !option->nonpositional()) return "";
+  if (option->get_type_size() == 0) return "";
+  const bool repeatable = option->get_expected_max() >= CLI::detail::expected_max_vector_size;
+  return fmt::format(" {}{}", option->get_type_name(), repeatable ? " ..." : "");
+}
+
+std::string HelpFormatter::make_subcommand(const CLI::App* app) const {
+  return make_entry(app->get_display_name(true), app->get_description());
+}
+
+std::string program_help(std::size_t page_width) {
+  std::string text = kIntroduction;
+  for (const CommandEntry& entry : command_table()) {
+    const std::string summary = wrap(entry.summary, page_width, kCommandColumn);
+    text += fmt::format("  {:<{}}{}\n", entry.name, kCommandColumn - 2, summary);
+  }
+  return text + kExamples + "\n" + kExitCodes;
+}
+
+std::string help_footer(const CommandEntry& entry) {
+  return fmt::format("Examples:\n{}\n{}", entry.examples, kExitCodes);
+}
+
+}  // namespace offprof

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <CLI/Formatter.hpp>
+#include <string>
+
+#include "cli/command.h"
+
+namespace offprof {
+
+/// CLI11's help, with descriptions broken at the page's width.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  explicit HelpFormatter(std::size_t page_width);
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
+  std::string make_description(const CLI::App* app) const override;
+  std::string make_option(const CLI::Option* option, bool is_positional) const override;
+  std::string make_option_opts(const CLI::Option* option) const override;
+  std::string make_subcommand(const CLI::App* app) const override;
+
+ private:
+  std::string make_entry(const std::string& name, const std::string& what) const;
+
+  std::size_t page_width_;
+};
+
+/// What `offprof --help` prints.
+std::string program_help(std::size_t page_width);
+
+/// What a command's help ends with: its examples, and the exit codes.
+std::string help_footer(const CommandEntry& entry);
+
+}  // namespace offprof

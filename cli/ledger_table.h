@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "cli/terminal.h"
+#include "traces/ledger.h"
+
+namespace offprof {
+
+/// The bytes that autograd saved by placement and reason, with their sum.
+std::string ledger_table(const Ledger& ledger, const Page& page);
+
+}  // namespace offprof

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/chart.h"
+#include "cli/terminal.h"
+#include "simulator/trace_steps.h"
+#include "traces/link.h"
+#include "traces/policy.h"
+
+namespace offprof {
+
+/// Device memory over a trace's step.
+struct MemoryOverStep {
+  std::vector<ChartSample> device_bytes;  ///< by time on the compute stream, in nanoseconds
+  std::vector<ChartMark> phases;          ///< `forward`, `backward`, `optimizer`
+  Nanoseconds end_ns = 0;
+  Bytes peak_bytes = 0;
+  Bytes keep_peak_bytes = 0;  ///< had nothing been offloaded
+};
+
+/// Replays the step of a trace under `policy`, and once with nothing offloaded. The link must carry
+/// something.
+MemoryOverStep replay_memory(const TraceSteps& steps, const Policy& policy, const Link& link);
+
+std::string draw_memory(const MemoryOverStep& memory, const Page& page);
+
+}  // namespace offprof

@@ -1,0 +1,47 @@
+#include "cli/metrics_table.h"
+
+#include <algorithm>
+
+#include "cli/figure_text.h"
+#include "cli/text_table.h"
+
+namespace offprof {
+namespace {
+
+/// Bytes are shown to the last one: that they are equal is what people look for.
+std::string exact_text(const MetricKey& key, std::optional<double> value) {
+  if (key.unit != MetricUnit::kBytes || !value) return figure_text(key.unit, value);
+  return std::to_string(static_cast<Bytes>(*value)) + " (" + figure_text(key.unit, value) + ")";
+}
+
+TextTable::Cell agreement(const MetricKey& key, std::optional<double> first, std::optional<double> second) {
+  if (!first || !second) return "";
+  if (*first == *second) return {"equal", Tone::kGood};
+  const Tone tone = key.unit == MetricUnit::kBytes ? Tone::kBad : Tone::kPlain;
+  return {difference_text(key.unit, *second - *first) + percent_suffix(*first, *second), tone};
+}
+
+}  // namespace
+
+std::string metrics_table(const std::vector<MetricsColumn>& columns, bool memory_only, const Page& page) {
+  std::vector<TextTable::Column> headings = {{"a step", Align::kLeft}};
+  for (const MetricsColumn& column : columns) headings.push_back({column.heading, Align::kRight});
+  if (columns.size() == 2) headings.push_back({"", Align::kLeft});
+  TextTable table(headings);
+  for (const MetricKey& key : metric_keys()) {
+    if (memory_only && key.unit != MetricUnit::kBytes) continue;
+    std::vector<TextTable::Cell> cells = {std::string(key.name)};
+    bool any = false;
+    for (const MetricsColumn& column : columns) {
+      const auto value = key.get(column.metrics);
+      any |= value.has_value();
+      cells.emplace_back(exact_text(key, value));
+    }
+    if (columns.size() == 2)
+      cells.push_back(agreement(key, key.get(columns[0].metrics), key.get(columns[1].metrics)));
+    if (any) table.add_row(cells);
+  }
+  return table.render(page);
+}
+
+}  // namespace offprof

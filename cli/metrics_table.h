@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/terminal.h"
+#include "traces/metrics.h"
+
+namespace offprof {
+
+/// One column of figures: `measured`, `predicted`.
+struct MetricsColumn {
+  std::string heading;
+  Metrics metrics;
+};
+
+/// A row per figure that some column has, a column each, and for two columns whether they agree: `equal`, or
+/// the difference from the first to the second. `memory_only`: rows in bytes.
+std::string metrics_table(const std::vector<MetricsColumn>& columns, bool memory_only, const Page& page);
+
+}  // namespace offprof

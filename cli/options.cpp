@@ -1,0 +1,173 @@
+#include "cli/options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <limits>
+
+#include "traces/error.h"
+#include "traces/suggestion.h"
+
+namespace offprof {
+namespace {
+
+/// `--output` of `-o,--output`.
+std::string long_name(const std::string& names) {
+  const std::size_t comma = names.rfind(',');
+  return comma == std::string::npos ? names : names.substr(comma + 1);
+}
+
+template <class Number>
+Number parse_count(const std::string& text, Number min, Number max) {
+  Number value = 0;
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  if (result.ec == std::errc() && result.ptr == end && value >= min && value <= max) return value;
+  const bool bounded = max != std::numeric_limits<Number>::max();
+  const std::string range =
+      bounded ? fmt::format("from {} to {}", min, max) : fmt::format("of at least {}", min);
+  throw input_error(fmt::format("'{}' is not a whole number {}", text, range));
+}
+
+bool contains_any(const std::string& text, std::string_view letters) {
+  return text.find_first_of(letters) != std::string::npos;
+}
+
+}  // namespace
+
+void read_for_option(const std::string& option, const std::function<void()>& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("{}: {}", option, error.what()), error.hint());
+  }
+}
+
+CLI::Option* add_parsed_option(CLI::App& app, const std::string& names, const std::string& type,
+                               std::function<void(const std::string&)> read, const std::string& what) {
+  const auto read_named = [name = long_name(names), read = std::move(read)](const std::string& text) {
+    read_for_option(name, [&] { read(text); });
+  };
+  return app.add_option_function<std::string>(names, read_named, what)->type_name(type);
+}
+
+CLI::Option* add_bytes_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
+                              const std::string& what) {
+  return add_parsed_option(
+      app, names, "BYTES", [&](const std::string& text) { target = parse_bytes(text); }, what);
+}
+
+CLI::Option* add_count_option(CLI::App& app, const std::string& names, std::function<void(std::int64_t)> take,
+                              std::int64_t min, std::int64_t max, const std::string& what) {
+  const auto read = [take = std::move(take), min, max](const std::string& text) {
+    take(parse_count(text, min, max));
+  };
+  return add_parsed_option(app, names, "N", read, what);
+}
+
+CLI::Option* add_seed_option(CLI::App& app, std::uint64_t& target) {
+  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
+  const auto read = [&target](const std::string& text) {
+    target = parse_count<std::uint64_t>(text, 0, kMost);
+  };
+  return add_parsed_option(app, "--seed", "N", read, "Seed of the random numbers (default 0)");
+}
+
+void throw_not_among(const std::string& text, const std::vector<std::string>& accepted) {
+  throw input_error(fmt::format("'{}' is not one of: {}", text, fmt::join(accepted, ", ")),
+                    did_you_mean(text, accepted));
+}
+
+CLI::Option* add_trace_option(CLI::App& app, std::string& path, const std::string& what) {
+  return app.add_option("--trace", path, what)->type_name("FILE")->required();
+}
+
+CLI::Option* add_output_option(CLI::App& app, std::string& path, const std::string& what) {
+  return app.add_option("-o,--output", path, what)->type_name("FILE");
+}
+
+void add_common_options(CLI::App& app, CommonOptions& options) {
+  const std::string group = "Common options";
+  add_choice_option<ReportFormat>(app, "--format", options.format,
+                                  {{"text", ReportFormat::kText}, {"json", ReportFormat::kJson}},
+                                  "How to print the result (default text)")
+      ->group(group);
+  add_choice_option<ColorWhen>(
+      app, "--color", options.color,
+      {{"auto", ColorWhen::kAuto}, {"always", ColorWhen::kAlways}, {"never", ColorWhen::kNever}},
+      "Colours; auto: on a terminal, unless NO_COLOR is set")
+      ->group(group);
+  app.add_flag("-q,--quiet", options.quiet, "No notes and no progress line")->group(group);
+  app.add_flag("-v,--verbose", options.verbose, "Say more about what is done")->group(group);
+}
+
+Link parse_link(const std::string& text) {
+  const std::size_t comma = text.find(',');
+  std::string rate = text.substr(0, comma);
+  if (!contains_any(rate, "/")) rate += "/s";
+  LinkDirection direction{.bytes_per_second = parse_rate(rate)};
+  if (comma != std::string::npos) direction.latency_ns = parse_duration(text.substr(comma + 1));
+  return {direction, direction};
+}
+
+CLI::Option* add_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what) {
+  return add_parsed_option(
+      app, "--link", "BYTES_PER_S[,LATENCY]", [&link](const std::string& text) { link = parse_link(text); },
+      what);
+}
+
+void PolicyOptions::add_to(CLI::App& app) {
+  const std::string group = "Policy";
+  app.add_option("--policy", base_,
+                 "keep, offload, trl, or a policy.json of `offprof tune` (default offload)")
+      ->type_name("NAME|FILE")
+      ->group(group);
+  add_bytes_option(app, "--threshold", threshold_,
+                   "Offload saved tensors of at least so many bytes; 0: all that may move")
+      ->group(group);
+  add_count_option(app, "--stash", stash_, 0, std::numeric_limits<std::int64_t>::max(),
+                   "So many offloaded tensors keep their device copy; 0: none")
+      ->group(group);
+  add_bytes_option(app, "--stash-bytes", stash_bytes_,
+                   "So many bytes of offloaded tensors keep their device copy")
+      ->group(group);
+  add_bytes_option(app, "--prefetch", prefetch_, "Reload ahead of need up to so many bytes; 0: on demand")
+      ->group(group);
+  add_bytes_option(app, "--host-memory", host_memory_,
+                   "Host memory that offloaded tensors may take; beyond it they stay")
+      ->group(group);
+}
+
+bool PolicyOptions::overrides() const {
+  return threshold_ || stash_ || stash_bytes_ || prefetch_ || host_memory_;
+}
+
+void PolicyOptions::refuse_contradictions(const Policy& base) const {
+  if (!base.threshold_bytes && !threshold_ && overrides()) {
+    throw input_error(
+        fmt::format("policy '{}' offloads nothing, so the other policy flags say nothing", base.name),
+        "Leave them out, or use --policy offload.");
+  }
+  if (base.scheduler == SchedulerKind::kTrl && (stash_bytes_ || prefetch_ || host_memory_)) {
+    throw input_error("TRL's rules know --threshold and --stash only",
+                      "Use --policy offload for the other flags.");
+  }
+}
+
+PolicyFile PolicyOptions::resolve() const {
+  PolicyFile file = load_policy(base_.empty() ? "offload" : base_);
+  refuse_contradictions(file.policy);
+  if (!overrides()) return file;
+  file.predicted.reset();
+  Policy& policy = file.policy;
+  if (!policy.threshold_bytes) policy.name = "offload";
+  if (threshold_) policy.threshold_bytes = threshold_;
+  if (stash_) policy.stash_count = stash_;
+  if (stash_bytes_) policy.stash_bytes = stash_bytes_;
+  if (prefetch_) policy.prefetch_bytes = *prefetch_;
+  if (host_memory_) policy.host_memory_bytes = host_memory_;
+  return file;
+}
+
+}  // namespace offprof

@@ -1,0 +1,130 @@
+#include "cli/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cli/command.h"
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// Parses a command line that has only the options that `add` adds.
+template <class Add>
+void parse(std::vector<std::string> words, Add add) {
+  CLI::App app;
+  add(app);
+  std::ranges::reverse(words);
+  app.parse(words);
+}
+
+template <class Work>
+std::string error_of(Work work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInput);
+    return std::string(error.what()) + "\n" + error.hint();
+  }
+  return "no error";
+}
+
+PolicyFile policy_of(const std::vector<std::string>& words) {
+  PolicyOptions options;
+  parse(words, [&](CLI::App& app) { options.add_to(app); });
+  return options.resolve();
+}
+
+TEST(Options, ABadByteSizeNamesItsFlagAndWhatIsAccepted) {
+  const std::string error = error_of([] { policy_of({"--threshold", "1.5XB"}); });
+  EXPECT_THAT(error, AllOf(HasSubstr("--threshold: "), HasSubstr("1.5XB"), HasSubstr("MiB")));
+}
+
+TEST(Options, NegativeSizesAreRefused) {
+  EXPECT_THAT(error_of([] { policy_of({"--prefetch", "-1"}); }), HasSubstr("--prefetch"));
+  EXPECT_THAT(error_of([] { policy_of({"--stash", "-1"}); }), HasSubstr("--stash: '-1'"));
+}
+
+TEST(Options, CountsMustBeWholeAndWithinTheirRange) {
+  std::int64_t value = 0;
+  const auto add = [&](CLI::App& app) { add_count_option(app, "-n,--steps", value, 1, 9, ""); };
+  parse({"-n", "7"}, add);
+  EXPECT_EQ(value, 7);
+  for (const char* text : {"0", "10", "1.5", "x", "", "99999999999999999999"}) {
+    EXPECT_THAT(error_of([&] { parse({"--steps", text}, add); }), HasSubstr("--steps: ")) << text;
+  }
+}
+
+TEST(Options, SeedsReachUpTo64Bits) {
+  std::uint64_t seed = 0;
+  parse({"--seed", "18446744073709551615"}, [&](CLI::App& app) { add_seed_option(app, seed); });
+  EXPECT_EQ(seed, 18446744073709551615U);
+}
+
+TEST(Options, AnUnknownChoiceNamesTheKnownOnes) {
+  CommonOptions options;
+  const auto add = [&](CLI::App& app) { add_common_options(app, options); };
+  parse({"--format", "json"}, add);
+  EXPECT_EQ(options.format, ReportFormat::kJson);
+  EXPECT_THAT(error_of([&] {
+                parse({"--format", "jsno"}, add);
+              }),
+              AllOf(HasSubstr("text, json"), HasSubstr("Did you mean `json`?")));
+}
+
+TEST(Link, IsABandwidthAndALatencyForBothDirections) {
+  const Link link = parse_link("25GB/s,10us");
+  EXPECT_EQ(link.d2h, (LinkDirection{25e9, 10'000}));
+  EXPECT_EQ(link.h2d, link.d2h);
+}
+
+TEST(Link, MayLeaveOutLatencyAndPerSecond) {
+  EXPECT_EQ(parse_link("2GiB").d2h, (LinkDirection{2147483648.0, 0}));
+}
+
+TEST(Link, MustCarrySomethingAndSayItsUnits) {
+  EXPECT_NE(error_of([] { parse_link("0"); }), "no error");
+  EXPECT_NE(error_of([] { parse_link("1GB/s,10"); }), "no error");
+  EXPECT_NE(error_of([] { parse_link("fast"); }), "no error");
+}
+
+TEST(PolicyOptions, DefaultIsThePresetOffload) {
+  EXPECT_EQ(policy_of({}).policy, preset_policy("offload"));
+}
+
+TEST(PolicyOptions, FlagsGoOverThePreset) {
+  const Policy policy = policy_of({"--threshold", "64KiB", "--stash", "3", "--stash-bytes", "1MiB",
+                                   "--prefetch", "2MiB", "--host-memory", "1GiB"})
+                            .policy;
+  EXPECT_EQ(policy.threshold_bytes, 64 * kKiB);
+  EXPECT_EQ(policy.stash_count, 3);
+  EXPECT_EQ(policy.stash_bytes, kMiB);
+  EXPECT_EQ(policy.prefetch_bytes, 2 * kMiB);
+  EXPECT_EQ(policy.host_memory_bytes, kGiB);
+}
+
+TEST(PolicyOptions, AThresholdTurnsKeepIntoOffloading) {
+  const Policy policy = policy_of({"--policy", "keep", "--threshold", "1KiB"}).policy;
+  EXPECT_EQ(policy.name, "offload");
+  EXPECT_EQ(policy.threshold_bytes, kKiB);
+}
+
+TEST(PolicyOptions, FlagsThatSayNothingUnderThePolicyAreRefused) {
+  EXPECT_THAT(error_of([] {
+                policy_of({"--policy", "keep", "--stash", "3"});
+              }),
+              HasSubstr("offloads nothing"));
+  EXPECT_THAT(error_of([] { policy_of({"--policy", "trl", "--prefetch", "1MiB"}); }), HasSubstr("TRL"));
+}
+
+TEST(PolicyOptions, APolicyThatIsNeitherPresetNorFileIsRefused) {
+  EXPECT_THAT(error_of([] { policy_of({"--policy", "nonesuch"}); }), HasSubstr("nonesuch"));
+}
+
+}  // namespace
+}  // namespace offprof

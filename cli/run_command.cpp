@@ -1,0 +1,155 @@
+#include "cli/run_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/engine_loader.h"
+#include "cli/options.h"
+#include "cli/run_report.h"
+#include "cli/version.h"
+#include "engine/input_spec.h"
+#include "engine/plugin.h"
+#include "engine/schedule/command_log.h"
+#include "simulator/replay.h"
+#include "simulator/trace_steps.h"
+#include "simulator/views.h"
+#include "traces/error.h"
+#include "traces/file.h"
+#include "traces/fingerprint.h"
+#include "traces/trace_io.h"
+
+namespace offprof {
+namespace {
+
+constexpr std::int64_t kMostSteps = 1'000'000;
+constexpr std::int64_t kMostThreads = 1024;
+
+/// One core is left to the copies, so that they run beside the compute.
+int default_threads() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) - 1);
+}
+
+/// `@FILE` stands for the specs in it, one a line.
+std::vector<std::string> expand_inputs(const std::vector<std::string>& given) {
+  std::vector<std::string> specs;
+  for (const std::string& text : given) {
+    if (!text.starts_with('@')) {
+      specs.push_back(text);
+      continue;
+    }
+    const std::vector<std::string> in_file = split_input_specs(read_file(text.substr(1)));
+    if (in_file.empty())
+      throw input_error(text.substr(1) + ": no input spec in it", "One a line: int64[4,128]<512");
+    specs.insert(specs.end(), in_file.begin(), in_file.end());
+  }
+  for (const std::string& spec : specs) parse_input_spec(spec);
+  return specs;
+}
+
+class RunCommand : public Subcommand {
+ public:
+  void add_options(CLI::App& app) override {
+    RunSettings& settings = request_.settings;
+    request_.threads = default_threads();
+    app.add_option("MODEL.pt", request_.model_path, "A TorchScript module")->required();
+    app.add_option("--input", inputs_,
+                   "An input, as float32[8,3,96,96], int64[4,128]<512 or bool[4,1]; once for each, or @FILE "
+                   "with one a "
+                   "line (default: those in the archive)")
+        ->type_name("SPEC");
+    add_choice_option<std::string>(app, "--loss", settings.loss,
+                                   {{"auto", "auto"}, {"mean", "mean"}, {"sum", "sum"}},
+                                   "auto: a scalar output is the loss; mean, sum: of the output's squares");
+    add_choice_option<std::string>(app, "--optimizer", settings.optimizer,
+                                   {{"none", "none"}, {"sgd", "sgd"}, {"adamw", "adamw"}},
+                                   "Its state counts (default adamw)");
+    add_count_option(app, "--steps", settings.steps, 1, kMostSteps, "Measured steps (default 5)");
+    add_count_option(app, "--warmup", settings.warmup, 1, kMostSteps,
+                     "Steps before them; the first makes the optimizer's state (default 1)");
+    add_seed_option(app, settings.seed);
+    add_count_option(app, "--threads", request_.threads, 1, kMostThreads,
+                     "Intra-op threads (default: one less than cores, which the copies take)");
+    add_choice_option<std::string>(app, "--device", request_.device, {{"auto", "host"}, {"host", "host"}},
+                                   "Where to train; auto takes host (default auto)");
+    add_bytes_option(app, "--device-memory", settings.device_memory_bytes,
+                     "Capacity in the measured steps: beyond it they are really out of memory");
+    add_link_option(app, link_, "Cap of each copy direction");
+    policy_.add_to(app);
+    add_output_option(app, output_, "The trace; .gz compresses (default: none)");
+    app.add_option("--commands", commands_path_,
+                   "The scheduler's command log of a step, one JSON object a line")
+        ->type_name("FILE");
+  }
+
+  ExitStatus run(Context& context) override {
+    const PolicyFile policy = policy_.resolve();
+    request_.policy = policy.policy;
+    request_.settings.inputs = expand_inputs(inputs_);
+    if (link_) request_.link_cap = *link_;
+    if (!output_.empty()) check_writable(output_);
+    if (!commands_path_.empty()) check_writable(commands_path_);
+
+    RunResult result = run_engine(context);
+    result.trace.tool_version = program_version();
+    result.trace.argv = context.argv();
+    if (!output_.empty()) write_trace(output_, result.trace);
+    if (!commands_path_.empty()) context.print(format_command_log(result.commands), commands_path_);
+    context.publish_beside(make_report(context, result, policy), output_ == "-" ? output_ : commands_path_);
+    return ExitStatus::kOk;
+  }
+
+ private:
+  RunResult run_engine(Context& context) {
+    StatusLine status = context.status_line();
+    status.show("opening LibTorch");
+    EnginePlugin& engine = load_engine();
+    return engine.run(request_, [&](const std::string& what) {
+      status.show(what);
+      context.detail(what);
+    });
+  }
+
+  RunReport make_report(Context& context, const RunResult& result, const PolicyFile& policy) const {
+    const Trace& trace = result.trace;
+    RunReport report;
+    report.run = figures_of(trace, output_);
+    report.gradients = trace.gradients;
+    report.ledger = trace.ledger;
+    report.trace_path = output_;
+    const TraceSteps steps(trace);
+    const Step& step = steps.step(trace.policy);
+    report.predicted = replay(step, trace.policy, trace.environment.link).metrics;
+    if (policy.predicted && policy.trace_fingerprint == fingerprint_of_run(trace.model, trace.settings)) {
+      report.predicted = *policy.predicted;
+      report.predicted_by_tune = true;
+    } else if (policy.predicted) {
+      context.warn(
+          "the policy was tuned for another model, inputs, loss or optimizer: what tune predicted for that "
+          "is "
+          "not shown");
+    }
+    report.inexact = inexact_keys(trace.metrics, report.predicted);
+    if (replay_commands(step, trace.policy) != result.commands) report.inexact.emplace_back("commands");
+    return report;
+  }
+
+  RunRequest request_;
+  std::vector<std::string> inputs_;
+  std::optional<Link> link_;
+  PolicyOptions policy_;
+  std::string output_;
+  std::string commands_path_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_run_command() {
+  return std::make_unique<RunCommand>();
+}
+
+}  // namespace offprof

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/terminal.h"
+#include "traces/figures.h"
+#include "traces/ledger.h"
+#include "traces/metrics.h"
+
+namespace offprof {
+
+/// What `offprof run` found.
+struct RunReport {
+  Figures run;  ///< what was run and measured
+  /// What `tune` predicted for the policy, where it came from there; else what a replay of this run's own
+  /// step comes to.
+  Metrics predicted;
+  bool predicted_by_tune = false;
+  /// Keys of exact figures (memory, copied bytes, the command log) in which the two differ: empty, unless
+  /// offprof is wrong.
+  std::vector<std::string> inexact;
+  std::string gradients;
+  Ledger ledger;
+  std::string trace_path;  ///< empty: none written
+};
+
+nlohmann::ordered_json to_json(const RunReport& report);
+std::string to_text(const RunReport& report, const Page& page);
+
+/// Keys of memory and copied bytes that differ.
+std::vector<std::string> inexact_keys(const Metrics& measured, const Metrics& predicted);
+
+}  // namespace offprof

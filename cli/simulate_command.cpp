@@ -1,0 +1,142 @@
+#include "cli/simulate_command.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+
+#include "cli/ledger_table.h"
+#include "cli/metrics_table.h"
+#include "cli/options.h"
+#include "cli/simulation_report.h"
+#include "cli/version.h"
+#include "engine/schedule/command_log.h"
+#include "simulator/replay.h"
+#include "traces/error.h"
+#include "traces/file.h"
+#include "traces/metrics_io.h"
+#include "traces/policy_io.h"
+#include "traces/trace_io.h"
+
+namespace offprof {
+namespace {
+
+struct SimulateReport {
+  std::string trace;
+  Policy policy;
+  Link link;
+  Metrics predicted;
+  std::optional<Bytes> device_memory_bytes;
+  Ledger ledger;
+  Explanation explanation;
+  std::string output;
+
+  bool fits() const { return !device_memory_bytes || *predicted.device_peak_bytes <= *device_memory_bytes; }
+};
+
+nlohmann::ordered_json to_json(const SimulateReport& report) {
+  nlohmann::ordered_json json = {{"simulated", true},
+                                 {"trace", report.trace},
+                                 {"policy", to_json(report.policy)},
+                                 {"predicted", metrics_to_json(report.predicted)}};
+  if (report.device_memory_bytes) {
+    json["device_memory_bytes"] = *report.device_memory_bytes;
+    json["fits"] = report.fits();
+  }
+  json["ledger"] = ledger_to_json(report.ledger);
+  json.update(to_json(report.explanation));
+  return json;
+}
+
+std::string fits_text(const SimulateReport& report, const Page& page) {
+  if (!report.device_memory_bytes) return "";
+  const std::string memory = format_bytes(*report.device_memory_bytes);
+  if (report.fits()) return page.paint(Tone::kGood, "It fits into " + memory + ".") + "\n";
+  return page.paint(Tone::kBad, fmt::format("It does not fit into {}: {} too much.", memory,
+                                            format_bytes(*report.predicted.device_peak_bytes -
+                                                         *report.device_memory_bytes))) +
+         "\nNext: offprof tune --trace " + report.trace + " --memory-budget " +
+         std::to_string(*report.device_memory_bytes) + "\n";
+}
+
+std::string to_text(const SimulateReport& report, const Page& page) {
+  return fmt::format("{}, simulated under policy {}: {}; link {} to host, {} back\n\n",
+                     page.paint(Tone::kStrong, report.trace), report.policy.name, describe(report.policy),
+                     format_rate(report.link.d2h.bytes_per_second),
+                     format_rate(report.link.h2d.bytes_per_second)) +
+         metrics_table({{"predicted", report.predicted}}, false, page) + "\n" +
+         ledger_table(report.ledger, page) + "\n" + to_text(report.explanation, page) +
+         fits_text(report, page);
+}
+
+class SimulateCommand : public Subcommand {
+ public:
+  void add_options(CLI::App& app) override {
+    add_trace_option(app, trace_path_, "The trace of a run");
+    policy_.add_to(app);
+    add_link_option(app, link_, "The link to assume, in each direction (default: as the run measured it)");
+    add_bytes_option(app, "--device-memory", device_memory_, "Say whether the step fits into that");
+    add_output_option(app, output_, "A trace of the simulated step; .gz compresses (default: none)");
+    app.add_option("--commands", commands_path_, "The scheduler's command log, one JSON object a line")
+        ->type_name("FILE");
+  }
+
+  ExitStatus run(Context& context) override {
+    const Policy policy = policy_.resolve().policy;
+    Trace trace = read_trace(trace_path_);
+    if (!output_.empty()) check_writable(output_);
+    if (!commands_path_.empty()) check_writable(commands_path_);
+    const TraceSteps steps(trace);
+    const Link link = link_.value_or(trace.environment.link);
+    const SimulateReport report = simulate(steps, policy, link);
+    if (!commands_path_.empty())
+      context.print(format_command_log(replay_commands(steps.step(policy), policy)), commands_path_);
+    if (!output_.empty()) {
+      mark_simulated(trace, context, report);
+      trace.timeline = replay_timeline(steps.program(policy), steps.step(policy), policy, link);
+      write_trace(output_, trace);
+    }
+    context.publish_beside(report, output_ == "-" ? output_ : commands_path_);
+    return ExitStatus::kOk;
+  }
+
+ private:
+  SimulateReport simulate(const TraceSteps& steps, const Policy& policy, const Link& link) const {
+    SimulateReport report;
+    report.trace = trace_path_;
+    report.policy = policy;
+    report.link = link;
+    report.predicted = replay(steps.step(policy), policy, link).metrics;
+    report.device_memory_bytes = device_memory_;
+    report.ledger = replay_ledger(steps.program(policy), steps.step(policy), policy);
+    report.explanation = explain(steps, policy, link);
+    report.output = output_;
+    return report;
+  }
+
+  static void mark_simulated(Trace& trace, const Context& context, const SimulateReport& report) {
+    trace.simulated = true;
+    trace.tool_version = program_version();
+    trace.argv = context.argv();
+    trace.policy = report.policy;
+    trace.environment.link = report.link;
+    trace.metrics = report.predicted;
+    trace.ledger = report.ledger;
+    trace.gradients.clear();
+  }
+
+  std::string trace_path_;
+  PolicyOptions policy_;
+  std::optional<Link> link_;
+  std::optional<Bytes> device_memory_;
+  std::string output_;
+  std::string commands_path_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_simulate_command() {
+  return std::make_unique<SimulateCommand>();
+}
+
+}  // namespace offprof

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <memory>
+
+#include "cli/command.h"
+
+namespace offprof {
+
+/// `offprof simulate --trace FILE`: replays a recorded step under another policy, or over another link.
+std::unique_ptr<Subcommand> make_simulate_command();
+
+}  // namespace offprof

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/terminal.h"
+#include "simulator/trace_steps.h"
+#include "simulator/views.h"
+#include "traces/link.h"
+#include "traces/metrics.h"
+#include "traces/policy.h"
+
+namespace offprof {
+
+/// Why a policy's figures are what they are: where the device peak lies, what it consists of, what stalls.
+struct Explanation {
+  ProgramPlace peak_place;
+  DeviceContent peak_content;
+  std::vector<Stall> stalls;  ///< longest first
+};
+
+Explanation explain(const TraceSteps& steps, const Policy& policy, const Link& link);
+
+nlohmann::ordered_json to_json(const Explanation& explanation);
+/// A few lines: `peak in backward, at AddmmBackward0: weights, optimiser state and inputs 2.1 MiB, ...`.
+std::string to_text(const Explanation& explanation, const Page& page);
+
+}  // namespace offprof

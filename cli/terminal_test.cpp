@@ -1,0 +1,49 @@
+#include "cli/terminal.h"
+
+#include <gtest/gtest.h>
+
+namespace offprof {
+namespace {
+
+TEST(Terminal, WrapsAtBlanksAndIndents) {
+  EXPECT_EQ(wrap("one two three four", 9, 0), "one two\nthree\nfour");
+  EXPECT_EQ(wrap("one two three", 12, 4), "one two\n    three");
+}
+
+TEST(Terminal, WrapKeepsLineBreaks) {
+  EXPECT_EQ(wrap("one\ntwo", 80, 2), "one\n  two");
+}
+
+TEST(Terminal, WrapLetsALongWordStick) {
+  EXPECT_EQ(wrap("a incomprehensible b", 6, 0), "a\nincomprehensible\nb");
+}
+
+TEST(Terminal, CutsWithAnEllipsis) {
+  EXPECT_EQ(cut_to_width("abcdef", 6), "abcdef");
+  EXPECT_EQ(cut_to_width("abcdef", 4), "abc…");
+  EXPECT_EQ(cut_to_width("µµµµ", 3), "µµ…");
+}
+
+TEST(Terminal, CountsCodePoints) {
+  EXPECT_EQ(display_width("µs → …"), 6U);
+}
+
+TEST(Terminal, ColoursOnlyATerminalByItself) {
+  EXPECT_TRUE(wants_color(ColorWhen::kAuto, true, {}));
+  EXPECT_FALSE(wants_color(ColorWhen::kAuto, false, {}));
+}
+
+TEST(Terminal, HeedsNoColorUnlessTold) {
+  const Terminal terminal{.out_is_terminal = true, .err_is_terminal = true, .color_refused = true};
+  EXPECT_FALSE(wants_color(ColorWhen::kAuto, true, terminal));
+  EXPECT_TRUE(wants_color(ColorWhen::kAlways, true, terminal));
+  EXPECT_FALSE(wants_color(ColorWhen::kNever, true, {}));
+}
+
+TEST(Page, PaintsOnlyWithColour) {
+  EXPECT_EQ(Page{}.paint(Tone::kBad, "x"), "x");
+  EXPECT_EQ((Page{.width = 80, .color = true}.paint(Tone::kGood, "x")), "\033[32mx\033[0m");
+}
+
+}  // namespace
+}  // namespace offprof

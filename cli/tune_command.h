@@ -1,0 +1,12 @@
+#pragma once
+
+#include <memory>
+
+#include "cli/command.h"
+
+namespace offprof {
+
+/// `offprof tune --trace FILE`: replays a recorded step under many policies and chooses one.
+std::unique_ptr<Subcommand> make_tune_command();
+
+}  // namespace offprof

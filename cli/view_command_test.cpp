@@ -1,0 +1,91 @@
+#include "cli/view_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "cli/cli_run.h"
+#include "cli/view_report.h"
+#include "traces/sample_trace.h"
+#include "traces/trace_io.h"
+
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string text_of(const Trace& trace, std::size_t width = 100) {
+  return to_text(make_view_report(trace, "t.json", 10), {.width = width});
+}
+
+TEST(ViewCommand, TellsModelDevicePolicyAndLibTorch) {
+  EXPECT_THAT(text_of(sample_trace()),
+              AllOf(HasSubstr("model.pt"), HasSubstr("host: CPU, 2 threads, LibTorch 2.11.0"),
+                    HasSubstr("threshold 16 B"), HasSubstr("bitwise")));
+}
+
+TEST(ViewCommand, SaysWhetherItWasMeasuredOrSimulated) {
+  Trace trace = sample_trace();
+  EXPECT_THAT(text_of(trace), AllOf(HasSubstr("t.json: measured"), Not(HasSubstr("predicted"))));
+  trace.simulated = true;
+  EXPECT_THAT(text_of(trace), AllOf(HasSubstr("t.json: simulated"), HasSubstr("predicted")));
+}
+
+TEST(ViewCommand, ShowsTheLedgerWithItsSum) {
+  Trace trace = sample_trace();
+  trace.ledger[{Placement::kDevice, PlacementReason::kBelowThreshold}] = {2, 4096};
+  EXPECT_THAT(text_of(trace),
+              AllOf(HasSubstr("below threshold        2  4.00 KiB   50.0%"),
+                    HasSubstr("all                                        3  8.00 KiB  100.0%")));
+}
+
+TEST(ViewCommand, SaysWhatWouldBeThePeakWithNothingOffloaded) {
+  Trace trace = sample_trace();
+  EXPECT_THAT(text_of(trace), HasSubstr("  peak 4.09 KiB\n"));  // the one tensor is there once, either way
+}
+
+TEST(ViewCommand, TellsHowToOpenTheTimeline) {
+  EXPECT_THAT(text_of(sample_trace()),
+              AllOf(HasSubstr("https://ui.perfetto.dev"), HasSubstr("chrome://tracing")));
+}
+
+TEST(ViewCommand, LeavesOutOverlapWhereNothingIsCopied) {
+  EXPECT_THAT(text_of(sample_trace()), Not(HasSubstr("hidden behind compute")));
+  Trace trace = sample_trace();
+  trace.metrics.d2h_bytes = 4096;
+  EXPECT_THAT(text_of(trace), HasSubstr("25.0% of the copy time is hidden behind compute"));
+}
+
+TEST(ViewCommand, TablesAndChartKeepWithin80Columns) {
+  std::istringstream lines(text_of(sample_trace(), 80));
+  for (std::string line; std::getline(lines, line) && !line.starts_with("Open it");) {
+    EXPECT_LE(display_width(line), 80U) << line;
+  }
+}
+
+TEST(ViewCommand, JsonHoldsTheFiguresUnderTheKeysOfEveryReport) {
+  const auto json = to_json(make_view_report(sample_trace(), "t.json", 10));
+  EXPECT_EQ(json["measured"]["device_peak_bytes"], 4192);
+  EXPECT_EQ(json["policy"]["threshold_bytes"], 16);
+  EXPECT_EQ(json["saved_by_op"].at(0)["op"], "aten::relu");
+  EXPECT_EQ(json["replayed_memory"]["device_peak_bytes"], 4192);
+}
+
+TEST(ViewCommand, RefusesWhatIsNoTrace) {
+  const CliRun run = run_words({"view", "/nonexistent/t.json"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("/nonexistent/t.json"));
+  EXPECT_EQ(run.out, "");
+}
+
+TEST(ViewCommand, AnOutputThatCannotBeWrittenIsAnError) {
+  const TemporaryFolder folder("view_command");
+  write_trace(folder / "t.json", sample_trace());
+  EXPECT_EQ(run_words({"view", folder / "t.json", "-o", "/nonexistent/view.txt"}).status, 2);
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/memory_chart.h"
+#include "cli/simulation_report.h"
+#include "cli/terminal.h"
+#include "traces/figures.h"
+#include "traces/trace.h"
+
+namespace offprof {
+
+/// What `offprof view` shows of a trace.
+struct ViewReport {
+  std::string source;
+  std::string tool_version;  ///< that wrote the trace
+  Figures figures;
+  std::string gradients{};
+  Ledger ledger{};
+  std::vector<std::pair<std::string, LedgerEntry>> saved_by_op{};  ///< most bytes first
+  std::size_t ops_shown = 10;                                      ///< in text; JSON has them all
+  MemoryOverStep memory{};
+  Explanation explanation{};
+};
+
+ViewReport make_view_report(const Trace& trace, const std::string& source, std::size_t ops_shown);
+nlohmann::ordered_json to_json(const ViewReport& report);
+std::string to_text(const ViewReport& report, const Page& page);
+
+}  // namespace offprof

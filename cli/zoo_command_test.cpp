@@ -1,0 +1,53 @@
+#include "cli/zoo_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/cli_run.h"
+
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(ZooCommand, ListsEveryModelWithItsSizes) {
+  const CliRun run = run_words({"zoo", "list"});
+  EXPECT_EQ(run.status, 0);
+  for (const ZooModel& model : zoo_models()) {
+    EXPECT_THAT(run.out, HasSubstr(model.name + ": "));
+    for (const ZooSize& size : model.sizes) EXPECT_THAT(run.out, HasSubstr("--" + size.name));
+  }
+}
+
+TEST(ZooCommand, ListsThemAsJson) {
+  const auto json = nlohmann::json::parse(run_words({"zoo", "list", "--format", "json"}).out);
+  EXPECT_EQ(json["command"], "zoo");
+  EXPECT_EQ(json["models"].size(), zoo_models().size());
+}
+
+TEST(ZooCommand, RefusesAnUnknownModel) {
+  const CliRun run = run_words({"zoo", "make", "mpl", "-o", "model.pt"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("mpl"));
+}
+
+TEST(ZooCommand, RefusesASizeThatTheModelDoesNotHave) {
+  const CliRun run = run_words({"zoo", "make", "mlp", "-o", "model.pt", "--image", "32"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("mlp"), HasSubstr("image")));
+}
+
+TEST(ZooCommand, ChecksThatTheFileCanBeWrittenBeforeAnythingElse) {
+  const CliRun run = run_words({"zoo", "make", "mlp", "-o", "/nonexistent/model.pt"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("/nonexistent"));
+}
+
+TEST(ZooCommand, AModelNeedsAFile) {
+  EXPECT_THAT(run_words({"zoo", "make", "mlp"}).err, HasSubstr("--output is required"));
+  EXPECT_THAT(run_words({"zoo", "make", "mlp", "-o", "-"}).err, HasSubstr("standard output"));
+}
+
+}  // namespace
+}  // namespace offprof

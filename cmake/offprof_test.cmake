@@ -1,0 +1,12 @@
+include(GoogleTest)
+# Property tests link rapidcheck_gtest; each run prints its seed, and RC_PARAMS="seed=..." repeats it.
+find_package(rapidcheck REQUIRED)
+
+# offprof_test(NAME file_test.cpp... LIBS lib...): one test program, its cases known to CTest one by one.
+function(offprof_test name)
+  cmake_parse_arguments(ARG "" "" "LIBS" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE offprof_compile_options ${ARG_LIBS} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST)
+endfunction()

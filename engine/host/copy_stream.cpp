@@ -1,0 +1,79 @@
+#include "engine/host/copy_stream.h"
+
+#include <chrono>
+#include <utility>
+
+namespace offprof {
+
+Nanoseconds steady_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+CopyStream::CopyStream(const Link& cap) : cap_(cap), worker_([this] { run(); }) {}
+
+CopyStream::~CopyStream() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  queued_.notify_one();
+  worker_.join();
+}
+
+CopyStream::Event CopyStream::enqueue(CopyJob job) {
+  Event event = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+    event = ++enqueued_;
+  }
+  queued_.notify_one();
+  return event;
+}
+
+void CopyStream::wait(Event event) {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return completed_ >= event; });
+}
+
+std::vector<CopyRecord> CopyStream::take_records() {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return completed_ == enqueued_; });
+  return std::exchange(records_, {});
+}
+
+void CopyStream::run() {
+  while (true) {
+    CopyJob job;
+    {
+      std::unique_lock lock(mutex_);
+      queued_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
+      if (jobs_.empty()) return;
+      job = std::move(jobs_.front());
+      jobs_.pop_front();
+    }
+    run_one(std::move(job));
+  }
+}
+
+void CopyStream::run_one(CopyJob job) {
+  const Nanoseconds begin = steady_now();
+  job.copy();
+  job.copy = nullptr;  // what it held is let go of before anybody learns that it is done
+  const LinkDirection& cap = job.direction == CopyDirection::kD2h ? cap_.d2h : cap_.h2d;
+  if (cap.bytes_per_second > 0) {
+    const std::chrono::steady_clock::time_point due(
+        std::chrono::nanoseconds(begin + cap.duration(job.bytes)));
+    std::this_thread::sleep_until(due);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    records_.push_back({job.direction, begin, steady_now(), job.bytes, job.tag});
+    ++completed_;
+  }
+  done_.notify_all();
+}
+
+}  // namespace offprof

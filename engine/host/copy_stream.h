@@ -1,0 +1,75 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "traces/link.h"
+#include "traces/units.h"
+
+namespace offprof {
+
+enum class CopyDirection : std::uint8_t { kD2h, kH2d };
+
+/// One copy to be made. What it touches must live until it is done.
+struct CopyJob {
+  std::function<void()> copy;  ///< must not throw
+  CopyDirection direction = CopyDirection::kD2h;
+  Bytes bytes = 0;
+  std::int64_t tag = 0;  ///< comes back in the record
+};
+
+/// What one copy took, on the clock of steady_now.
+struct CopyRecord {
+  CopyDirection direction = CopyDirection::kD2h;
+  Nanoseconds begin_ns = 0;
+  Nanoseconds end_ns = 0;
+  Bytes bytes = 0;
+  std::int64_t tag = 0;
+};
+
+/// A stream of copies on a thread of its own: one at a time, first come first served, beside the thread that
+/// computes. With a cap, a copy takes at least `latency + bytes / bandwidth`, as over a slower link.
+class CopyStream {
+ public:
+  /// A point of the stream: it is reached when that many copies are done.
+  using Event = std::uint64_t;
+
+  /// A direction of `cap` with bytes_per_second 0 is not capped.
+  explicit CopyStream(const Link& cap);
+  ~CopyStream();  ///< finishes what is queued
+  CopyStream(const CopyStream&) = delete;
+  CopyStream& operator=(const CopyStream&) = delete;
+
+  Event enqueue(CopyJob job);
+
+  /// Returns when `event` is reached.
+  void wait(Event event);
+
+  /// Waits until nothing is queued, and hands out the records since the last call.
+  std::vector<CopyRecord> take_records();
+
+ private:
+  void run();
+  void run_one(CopyJob job);
+
+  Link cap_;
+  std::mutex mutex_;
+  std::condition_variable queued_;
+  std::condition_variable done_;
+  std::deque<CopyJob> jobs_;
+  std::vector<CopyRecord> records_;
+  Event enqueued_ = 0;
+  Event completed_ = 0;
+  bool stopping_ = false;
+  std::thread worker_;  // last: it uses the others
+};
+
+/// Now on std::chrono::steady_clock, the clock of every record and event.
+Nanoseconds steady_now();
+
+}  // namespace offprof

@@ -1,0 +1,87 @@
+#include "engine/host/host_device.h"
+
+#include <c10/core/StorageImpl.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <thread>
+
+namespace offprof {
+
+HostDevice::HostDevice(CountedAllocator& allocator, const Link& link_cap)
+    : allocator_(allocator), d2h_(link_cap), h2d_(link_cap) {}
+
+std::string HostDevice::description() const {
+  return "CPU, " + std::to_string(std::thread::hardware_concurrency()) + " cores";
+}
+
+c10::Storage HostDevice::allocate(Bytes bytes) {
+  return {c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, &allocator_,
+                                                /*resizable=*/true)};
+}
+
+std::byte* HostDevice::allocate_host(Bytes bytes) {
+  try {
+    return pool_.allocate(bytes);
+  } catch (const Error& error) {
+    host_refusal_ = error;
+    throw;
+  }
+}
+
+void HostDevice::set_host_capacity(std::optional<Bytes> bytes) {
+  pool_.set_cap(bytes.value_or(std::numeric_limits<Bytes>::max()));
+}
+
+std::vector<CopyRecord> HostDevice::take_copy_records() {
+  std::vector<CopyRecord> records = d2h_.take_records();
+  const std::vector<CopyRecord> other = h2d_.take_records();
+  records.insert(records.end(), other.begin(), other.end());
+  return records;
+}
+
+namespace {
+
+constexpr Bytes kSmallCopy = 64;
+constexpr Bytes kLargeCopy = 8 * kMiB;
+constexpr int kCalibrationCopies = 15;
+
+/// From asking for the copy to knowing that it is done, as the engine sees it: the median of several.
+Nanoseconds time_copies(Device& device, CopyQueue queue, CopyDirection direction, Bytes bytes) {
+  std::vector<Nanoseconds> durations;
+  for (int i = 0; i < kCalibrationCopies; ++i) {
+    const c10::Storage storage = device.allocate(bytes);
+    std::byte* host = device.allocate_host(bytes);
+    auto* on_device = static_cast<std::byte*>(storage.mutable_data());
+    std::byte* from = direction == CopyDirection::kD2h ? on_device : host;
+    std::byte* to = direction == CopyDirection::kD2h ? host : on_device;
+    std::memset(from, 1, static_cast<std::size_t>(bytes));
+    const Nanoseconds begin = steady_now();
+    const Device::Event event = device.enqueue(
+        queue, {[=] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); }, direction, bytes, 0});
+    device.wait(queue, event);
+    durations.push_back(steady_now() - begin);
+    device.free_host(host, bytes);
+  }
+  std::nth_element(durations.begin(), durations.begin() + kCalibrationCopies / 2, durations.end());
+  return durations[kCalibrationCopies / 2];
+}
+
+LinkDirection calibrate_direction(Device& device, CopyQueue queue, CopyDirection direction) {
+  const Nanoseconds small = time_copies(device, queue, direction, kSmallCopy);
+  const Nanoseconds large = time_copies(device, queue, direction, kLargeCopy);
+  const auto beyond_latency = static_cast<double>(std::max<Nanoseconds>(large - small, 1));
+  return {static_cast<double>(kLargeCopy - kSmallCopy) / beyond_latency * 1e9, small};
+}
+
+}  // namespace
+
+Link calibrate_link(Device& device) {
+  const Link link{calibrate_direction(device, CopyQueue::kD2h, CopyDirection::kD2h),
+                  calibrate_direction(device, CopyQueue::kH2d, CopyDirection::kH2d)};
+  device.take_copy_records();
+  return link;
+}
+
+}  // namespace offprof

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "engine/device.h"
+#include "engine/host/counted_allocator.h"
+#include "engine/host/host_pool.h"
+#include "traces/link.h"
+
+namespace offprof {
+
+/// The device where there is no GPU: tensors live in LibTorch's CPU memory, counted; each copy direction is a
+/// thread with an optional cap, so copies really overlap with compute and all that is measured is real.
+class HostDevice final : public Device {
+ public:
+  /// `allocator` is the one that CountedAllocator::install put in place. A direction of `link_cap` with
+  /// bytes_per_second 0 is not capped.
+  HostDevice(CountedAllocator& allocator, const Link& link_cap);
+
+  c10::Device torch_device() const override { return c10::Device(c10::kCPU); }
+  std::string description() const override;
+
+  std::optional<AllocationId> allocation_of(const c10::Storage& storage) const override {
+    return allocator_.id_of(storage);
+  }
+  AllocationId next_allocation() const override { return allocator_.next_id(); }
+  c10::Storage allocate(Bytes bytes) override;
+  Bytes live_bytes() const override { return allocator_.live_bytes(); }
+  Bytes peak_bytes() const override { return allocator_.peak_bytes(); }
+  void reset_peak() override { allocator_.reset_peak(); }
+  void set_capacity(std::optional<Bytes> bytes) override { allocator_.set_capacity(bytes); }
+  std::optional<OutOfMemory> take_out_of_memory() override { return allocator_.take_out_of_memory(); }
+  void set_listener(AllocationListener* listener) override { allocator_.set_listener(listener); }
+
+  std::byte* allocate_host(Bytes bytes) override;
+  void free_host(std::byte* buffer, Bytes bytes) override { pool_.free(buffer, bytes); }
+  void set_host_capacity(std::optional<Bytes> bytes) override;
+  std::optional<Error> take_host_refusal() override { return std::exchange(host_refusal_, std::nullopt); }
+  /// What offloaded tensors take now.
+  Bytes host_used_bytes() const { return pool_.used_bytes(); }
+
+  Event enqueue(CopyQueue queue, CopyJob job) override { return stream(queue).enqueue(std::move(job)); }
+  void wait(CopyQueue queue, Event event) override { stream(queue).wait(event); }
+  std::vector<CopyRecord> take_copy_records() override;
+
+ private:
+  CopyStream& stream(CopyQueue queue) { return queue == CopyQueue::kD2h ? d2h_ : h2d_; }
+
+  CountedAllocator& allocator_;
+  HostPool pool_;
+  std::optional<Error> host_refusal_;
+  CopyStream d2h_;
+  CopyStream h2d_;
+};
+
+/// Measures what the device's copies cost, in both directions: the median over repeated copies of a small and
+/// a large buffer gives latency and bandwidth. Leaves no bytes behind and the copy records taken.
+Link calibrate_link(Device& device);
+
+}  // namespace offprof

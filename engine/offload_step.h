@@ -1,0 +1,149 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Storage.h>
+#include <c10/core/TensorImpl.h>
+
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/device.h"
+#include "engine/schedule/scheduler.h"
+#include "traces/ledger.h"
+#include "traces/policy.h"
+#include "traces/program.h"
+
+namespace torch::autograd {
+struct Node;
+}
+
+namespace offprof {
+
+/// What is on the device for longer than a step, and so is never moved. Known by storage, so views and
+/// transposes are recognised.
+struct Residents {
+  std::unordered_map<AllocationId, StorageRole> roles;    ///< of parameters, buffers, inputs
+  std::unordered_set<const c10::TensorImpl*> parameters;  ///< the parameters themselves
+};
+
+/// Listens to a step; every call is made on the thread that runs it, in program order. on_hook_begin and
+/// on_hook_end enclose whatever time the engine takes of the program's.
+class StepListener {
+ public:
+  virtual ~StepListener() = default;
+  virtual void on_hook_begin() = 0;
+  virtual void on_hook_end() = 0;
+  virtual void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
+                       const PackDecision& decision) = 0;
+  virtual void on_unpack(SavedId tensor) = 0;
+  virtual void on_release(SavedId tensor) = 0;
+  virtual void on_node_end(std::span<const SavedId> tensors, std::span<const SavedId> escaped) = 0;
+  virtual void on_backward_end() = 0;
+  /// `command` was carried out between the two times of steady_now.
+  virtual void on_command(const Command& command, Nanoseconds begin, Nanoseconds end) = 0;
+  /// The engine has allocated device memory for a copy in.
+  virtual void on_reload(CopyId copy, AllocationId allocation) = 0;
+  /// Whether it wants on_node_end where the scheduler does not need it.
+  virtual bool wants_node_ends() const = 0;
+};
+
+/// The real executor: one training step under a policy. Tensors that autograd saves come in by `pack`, are
+/// asked for by `unpack` and given up by `release`; the scheduler decides, this carries out over a device.
+/// With it a graph that outlives its step keeps working: whoever holds a saved tensor of the step holds the
+/// step.
+///
+/// What unpack returns has the values, sizes, strides and offset of what was packed (`trl`: reloaded tensors
+/// are dense, as TRL's are). A tensor that was modified in place since it was packed is refused as autograd
+/// itself refuses it.
+class OffloadStep final : public Executor {
+ public:
+  /// `device` and `listener` (may be null) must outlive every saved tensor of the step.
+  OffloadStep(Device& device, const Policy& policy, std::vector<SavedId> backward_order,
+              std::shared_ptr<const Residents> residents, StepListener* listener);
+  ~OffloadStep() override;
+
+  SavedId pack(const at::Tensor& value);
+  at::Tensor unpack(SavedId tensor);
+  void release(SavedId tensor);
+  /// The autograd node that is running has ended.
+  void node_end();
+  /// Backward is done; the caller of backward says so.
+  void backward_end();
+
+  void execute(const Command& command) override;
+
+  Bytes host_peak_bytes() const { return host_peak_bytes_; }
+  Bytes d2h_bytes() const { return d2h_bytes_; }
+  Bytes h2d_bytes() const { return h2d_bytes_; }
+  /// How long the compute stream stood waiting for copies.
+  Nanoseconds exposed_ns() const { return exposed_ns_; }
+  const Ledger& ledger() const { return ledger_; }
+  const std::vector<Command>& commands() const { return commands_; }
+
+ private:
+  using Shell = c10::intrusive_ptr<c10::TensorImpl>;
+
+  /// A saved tensor: the tensor itself where it is kept; where it is offloaded all of it but its storage.
+  struct Saved {
+    Shell shell;
+    std::uint32_t version = 0;
+    CopyId copy = -1;
+  };
+  struct DeviceCopy {
+    SavedId tensor = -1;
+    std::byte* host = nullptr;  ///< nullptr: given back
+    Bytes bytes = 0;
+    c10::Storage device_storage;
+    bool reloaded = false;
+    CopyQueue queue = CopyQueue::kD2h;
+    Device::Event event = 0;
+  };
+  /// What a storage held when a tensor was saved. Its version alone does not tell: pieces of one storage may
+  /// count each for itself (unsafe_chunk, of which LSTM cells are made).
+  struct Content {
+    c10::VariableVersion counter;  ///< held, so that its address stays its identity
+    std::uint32_t version = 0;
+  };
+  class HookScope;
+  class NodeEndHook;
+
+  PackRequest describe(const at::Tensor& value);
+  std::uint32_t content_of(const at::Tensor& value, AllocationId allocation);
+  Movability movability_of(const at::Tensor& value, std::optional<AllocationId> allocation,
+                           StorageRole role) const;
+  StorageRole role_of(AllocationId allocation) const;
+  void check_version(const Saved& saved) const;
+  at::Tensor restore(const Shell& shell, const DeviceCopy& copy) const;
+  void watch_node_end();
+  void run(const Command& command);
+  void copy_out(const Command& command);
+  void copy_in(const Command& command);
+  void wait(const Command& command);
+
+  Device& device_;
+  bool copies_tensors_;  ///< `trl`: each tensor densely; else whole storages
+  std::vector<SavedId> backward_order_;
+  std::shared_ptr<const Residents> residents_;
+  StepListener* listener_;
+  AllocationId first_allocation_;  ///< storages older than it are residents
+  c10::Storage no_storage_;        ///< what the shell of an offloaded tensor holds
+  std::unique_ptr<Scheduler> scheduler_;
+  bool wants_node_ends_;
+  std::unordered_map<AllocationId, std::vector<Content>>
+      contents_;  ///< of movable storages, in order of saving
+  std::vector<Saved> saved_;
+  std::vector<DeviceCopy> copies_;
+  const torch::autograd::Node* watched_node_ = nullptr;
+  std::vector<SavedId> node_tensors_;  ///< unpacked by it
+  std::vector<SavedId> node_escaped_;
+  Ledger ledger_;
+  std::vector<Command> commands_;
+  Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
+  Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
+  Nanoseconds exposed_ns_ = 0;
+};
+
+}  // namespace offprof

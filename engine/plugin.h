@@ -1,0 +1,73 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/schedule/scheduler.h"
+#include "traces/link.h"
+#include "traces/policy.h"
+#include "traces/trace.h"
+
+namespace offprof {
+
+/// What `offprof run` asks of the engine.
+struct RunRequest {
+  std::string model_path;
+  RunSettings settings;  ///< empty `inputs`: those in the archive's extra files
+  int threads = 1;       ///< intra-op threads of the compute stream
+  std::string device = "host";
+  /// Cap of the link, per direction. A direction with bytes_per_second 0 is not capped.
+  Link link_cap;
+  Policy policy;
+};
+
+struct RunResult {
+  Trace trace;
+  std::vector<Command> commands;  ///< the scheduler's command log of the first measured step
+};
+
+/// What a run under one of several policies came to.
+struct PolicyRun {
+  Policy policy;
+  Metrics measured;
+  std::string gradients;  ///< as in Trace
+  std::vector<Command> commands;
+};
+
+/// Several policies on one recording.
+struct ComparisonResult {
+  Trace trace;  ///< the recording: its program, model, environment; nothing measured
+  std::vector<PolicyRun> runs;
+};
+
+/// Says what is being done, for a progress line: `recording pass 2 of 3`.
+using Progress = std::function<void(const std::string& what)>;
+
+/// The engine library as the program sees it. It is opened with dlopen, since it brings LibTorch, which the
+/// program does without. Errors cross this border as Error.
+class EnginePlugin {
+ public:
+  virtual ~EnginePlugin() = default;
+  virtual std::string torch_version() const = 0;
+  /// Trains some steps and traces them. Throws Error: a model or inputs that do not fit (input), device
+  /// memory that does not suffice (environment).
+  virtual RunResult run(const RunRequest& request, const Progress& progress) = 0;
+  /// Records a model once and then trains `request.settings.steps` steps under each policy, gradients
+  /// checked; the policy of `request` plays no part. Throws like run.
+  virtual ComparisonResult compare(const RunRequest& request, const std::vector<Policy>& policies,
+                                   const Progress& progress) = 0;
+  /// Writes a model of the zoo with its input specs inside. `sizes` overrides defaults of
+  /// engine/zoo/catalog.h.
+  virtual void make_zoo_model(const std::string& name, const std::map<std::string, std::int64_t>& sizes,
+                              std::uint64_t seed, const std::string& path) = 0;
+};
+
+/// Name of the one symbol that the engine library exports: `EnginePlugin* offprof_engine_plugin()`. It is
+/// owned by the library, which is never closed.
+inline constexpr const char* kEnginePluginSymbol = "offprof_engine_plugin";
+inline constexpr const char* kEnginePluginLibrary = "liboffprof_engine.so";
+
+}  // namespace offprof

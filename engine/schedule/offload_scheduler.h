@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/schedule/scheduler.h"
+
+namespace offprof {
+
+/// offprof's own rules.
+///
+/// A movable saved tensor whose storage has at least `threshold_bytes` is offloaded. There is one copy of
+/// each storage version: the saved tensors that view it share it, and it lives until autograd has released
+/// the last of them.
+///
+/// Forward: a new copy out joins the stash, whose entries keep their device storage. Where it would hold more
+/// than `stash_count` entries or `stash_bytes`, its oldest entries are waited for and dropped first. A copy
+/// that no stash holds is waited for and dropped at once.
+///
+/// Backward: a copy whose device storage was dropped is copied in when first asked for, and then stays until
+/// its last release. After each request the copies that the backward order needs next are copied in too, as
+/// long as those not asked for yet hold at most `prefetch_bytes`.
+///
+/// `host_memory_bytes`: a tensor whose copy would exceed it is kept.
+class OffloadScheduler final : public Scheduler {
+ public:
+  OffloadScheduler(const Policy& policy, std::span<const SavedId> backward_order, Executor& executor)
+      : policy_(policy), executor_(executor), backward_order_(backward_order) {}
+
+  PackDecision pack(SavedId tensor, const PackRequest& request) override;
+  void unpack(SavedId tensor) override;
+  void release(SavedId tensor) override;
+  void node_end(std::span<const SavedId>, std::span<const SavedId>) override {}
+  void backward_end() override {}
+  bool needs_node_ends() const override { return false; }
+
+ private:
+  struct StorageVersion {
+    std::int64_t storage;
+    std::uint32_t version;
+    bool operator==(const StorageVersion&) const = default;
+  };
+  struct StorageVersionHash {
+    std::size_t operator()(const StorageVersion& key) const {
+      return static_cast<std::size_t>(key.storage) * 31 + key.version;
+    }
+  };
+  struct Copy {
+    StorageVersion key;
+    SavedId first_tensor;
+    Bytes bytes;
+    int users;                ///< saved tensors not released yet
+    bool on_device = true;    ///< the executor holds a device storage for it
+    bool out_pending = true;  ///< nobody has waited for the copy out
+    bool in_pending = false;  ///< nobody has waited for the copy in
+    bool stashed = false;
+    bool ahead = false;  ///< copied in, but not asked for yet
+  };
+
+  PackDecision keep(SavedId tensor, const PackRequest& request, PlacementReason reason);
+  PackDecision share(SavedId tensor, CopyId copy);
+  PackDecision offload(SavedId tensor, const PackRequest& request);
+  bool stash_has_room(Bytes bytes) const;
+  bool stash_could_hold(Bytes bytes) const;
+  void unstash(CopyId id);
+  void wait_and_drop(CopyId id);
+  void copy_in(CopyId id);
+  void begin_backward();
+  void prefetch_after(SavedId tensor);
+  CopyId reloadable_copy_of(SavedId tensor) const;
+  void free(CopyId id);
+  void command(CommandKind kind, CopyId id);
+
+  static constexpr CopyId kKept = -1;
+
+  Policy policy_;
+  Executor& executor_;
+  std::span<const SavedId> backward_order_;
+  std::vector<SavedId> reverse_order_;  ///< serves where no order was recorded
+  std::vector<std::int32_t>
+      order_position_;  ///< by saved tensor; -1: not in the order; made at the first unpack
+  std::size_t next_in_order_ = 0;
+  std::vector<CopyId> copy_of_;    ///< by saved tensor; kKept
+  std::vector<Bytes> kept_bytes_;  ///< by saved tensor; 0 where not kept
+  std::vector<Copy> copies_;
+  std::unordered_map<StorageVersion, CopyId, StorageVersionHash> live_copies_;
+  std::deque<CopyId> stash_;  ///< oldest first
+  Bytes stash_bytes_ = 0;
+  Bytes ahead_bytes_ = 0;
+  Bytes host_bytes_ = 0;
+};
+
+}  // namespace offprof

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <rapidcheck.h>
+
+#include <cstdint>
+#include <optional>
+#include <ostream>
+
+#include "traces/policy.h"
+
+namespace offprof {
+
+/// How rapidcheck prints a policy.
+inline void showValue(const Policy& policy, std::ostream& out) {
+  out << describe(policy);
+}
+
+/// Now and then nothing, else a number from 0 to below `end`.
+template <typename T>
+rc::Gen<std::optional<T>> random_limit(T end) {
+  return rc::gen::weightedOneOf<std::optional<T>>(
+      {{1, rc::gen::just(std::optional<T>())},
+       {3, rc::gen::map(rc::gen::inRange<T>(0, end), [](T value) { return std::optional<T>(value); })}});
+}
+
+/// Policies that make a difference for tensors of some `bytes` each. For property tests.
+inline rc::Gen<Policy> random_policy(SchedulerKind scheduler, Bytes bytes) {
+  constexpr std::int64_t kMostStashed = 5;
+  constexpr Bytes kMostAhead = 3, kMostInHostMemory = 10;  // in tensors
+  return rc::gen::build<Policy>(
+      rc::gen::set(&Policy::scheduler, rc::gen::just(scheduler)),
+      rc::gen::set(&Policy::threshold_bytes, random_limit<Bytes>(bytes)),
+      rc::gen::set(&Policy::stash_count, random_limit<std::int64_t>(kMostStashed)),
+      rc::gen::set(&Policy::stash_bytes, random_limit<Bytes>(kMostAhead * bytes)),
+      rc::gen::set(&Policy::prefetch_bytes, rc::gen::inRange<Bytes>(0, kMostAhead * bytes)),
+      rc::gen::set(&Policy::host_memory_bytes, random_limit<Bytes>(kMostInHostMemory * bytes)));
+}
+
+}  // namespace offprof

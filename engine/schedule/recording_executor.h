@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/schedule/command_log.h"
+#include "engine/schedule/scheduler.h"
+
+namespace offprof {
+
+/// Notes commands instead of carrying them out. For tests.
+class RecordingExecutor final : public Executor {
+ public:
+  void execute(const Command& command) override {
+    if (!short_log_.empty()) short_log_ += ", ";
+    short_log_ += to_string(command.kind);
+    short_log_ += " " + std::to_string(command.copy < 0 ? command.tensor : command.copy);
+    commands_.push_back(command);
+  }
+
+  /// What came since the last call, as in `keep 0, copy_out 0, wait_out 0`: each command with the number of
+  /// its copy, `keep` and `let_go` with that of their tensor.
+  std::string take_short_log() { return std::exchange(short_log_, {}); }
+
+  const std::vector<Command>& commands() const { return commands_; }
+
+ private:
+  std::string short_log_;
+  std::vector<Command> commands_;
+};
+
+}  // namespace offprof

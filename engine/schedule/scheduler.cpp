@@ -1,0 +1,40 @@
+#include "engine/schedule/scheduler.h"
+
+#include "engine/schedule/offload_scheduler.h"
+#include "engine/schedule/trl_scheduler.h"
+#include "traces/check.h"
+
+namespace offprof {
+
+std::unique_ptr<Scheduler> make_scheduler(const Policy& policy, std::span<const SavedId> backward_order,
+                                          Executor& executor) {
+  switch (policy.scheduler) {
+    case SchedulerKind::kOffload:
+      return std::make_unique<OffloadScheduler>(policy, backward_order, executor);
+    case SchedulerKind::kTrl:
+      return std::make_unique<TrlScheduler>(policy, executor);
+  }
+  OFFPROF_CHECK(false);
+}
+
+PlacementReason reason_of(Movability movability) {
+  switch (movability) {
+    case Movability::kMovable:
+      break;
+    case Movability::kParameter:
+      return PlacementReason::kParameter;
+    case Movability::kBuffer:
+      return PlacementReason::kBuffer;
+    case Movability::kInput:
+      return PlacementReason::kInput;
+    case Movability::kResident:
+      return PlacementReason::kResident;
+    case Movability::kEmpty:
+      return PlacementReason::kEmpty;
+    case Movability::kUnsupportedLayout:
+      return PlacementReason::kUnsupportedLayout;
+  }
+  OFFPROF_CHECK(false);
+}
+
+}  // namespace offprof

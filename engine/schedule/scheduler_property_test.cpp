@@ -1,0 +1,277 @@
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <ostream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/schedule/command_log.h"
+#include "engine/schedule/random_policy.h"
+#include "engine/schedule/scheduler.h"
+
+namespace offprof {
+namespace {
+
+/// One thing that autograd does; numbers are taken modulo what there is, so that any list of actions makes
+/// sense.
+struct Action {
+  int kind = 0;  ///< 0 and 1: pack; 2: unpack; 3: unpack, and its node ends; 4: release
+  int pick = 0;  ///< which storage, or which tensor that is not released
+  int size = 0;
+};
+
+void showValue(const Action& action, std::ostream& out) {
+  out << "{" << action.kind << ", " << action.pick << ", " << action.size << "}";
+}
+
+constexpr int kMostBytes = 100;  ///< of a storage
+
+rc::Gen<std::vector<Action>> actions() {
+  return rc::gen::container<std::vector<Action>>(
+      rc::gen::build<Action>(rc::gen::set(&Action::kind, rc::gen::inRange(0, 5)),
+                             rc::gen::set(&Action::pick, rc::gen::inRange(0, 1000)),
+                             rc::gen::set(&Action::size, rc::gen::inRange(1, kMostBytes))));
+}
+
+/// Refuses any command that an executor could not carry out safely.
+class CheckingExecutor final : public Executor {
+ public:
+  struct Copy {
+    Command out;
+    bool on_device = true;
+    bool out_waited = false;
+    bool reloaded = false;
+    bool in_waited = true;
+    bool host_freed = false;
+  };
+
+  void execute(const Command& command) override {
+    commands_.push_back(command);
+    switch (command.kind) {
+      case CommandKind::kKeep:
+        RC_ASSERT(kept_.insert(command.tensor).second);
+        return;
+      case CommandKind::kLetGo:
+        RC_ASSERT(kept_.erase(command.tensor) == 1U);
+        return;
+      case CommandKind::kCopyOut:
+        return copy_out(command);
+      default:
+        return on_copy(command, copy_of(command));
+    }
+  }
+
+  const std::vector<Command>& commands() const { return commands_; }
+  const std::vector<Copy>& copies() const { return copies_; }
+  const std::set<SavedId>& kept() const { return kept_; }
+  Bytes host_bytes() const { return host_bytes_; }
+
+ private:
+  void copy_out(const Command& command) {
+    RC_ASSERT(command.copy == static_cast<CopyId>(copies_.size()));
+    copies_.push_back({command});
+    host_bytes_ += command.bytes;
+  }
+
+  Copy& copy_of(const Command& command) {
+    RC_ASSERT(command.copy >= 0 && command.copy < static_cast<CopyId>(copies_.size()));
+    Copy& copy = copies_[command.copy];
+    RC_ASSERT(command.bytes == copy.out.bytes);
+    RC_ASSERT(command.tensor == copy.out.tensor);
+    return copy;
+  }
+
+  void on_copy(const Command& command, Copy& copy) {
+    switch (command.kind) {
+      case CommandKind::kWaitOut:
+        copy.out_waited = true;
+        return;
+      case CommandKind::kDrop:
+        RC_ASSERT(copy.on_device);
+        RC_ASSERT(copy.out_waited && copy.in_waited);
+        copy.on_device = false;
+        return;
+      case CommandKind::kCopyIn:
+        RC_ASSERT(!copy.on_device && !copy.host_freed);
+        RC_ASSERT(copy.out_waited);
+        copy.on_device = copy.reloaded = true;
+        copy.in_waited = false;
+        return;
+      case CommandKind::kWaitIn:
+        RC_ASSERT(copy.reloaded);
+        copy.in_waited = true;
+        return;
+      case CommandKind::kFreeHost:
+        RC_ASSERT(!copy.host_freed);
+        RC_ASSERT(copy.out_waited && copy.in_waited);
+        copy.host_freed = true;
+        host_bytes_ -= command.bytes;
+        return;
+      default:
+        RC_FAIL("a command without a copy");
+    }
+  }
+
+  std::vector<Command> commands_;
+  std::vector<Copy> copies_;
+  std::set<SavedId> kept_;
+  Bytes host_bytes_ = 0;
+};
+
+/// Plays actions to a scheduler as autograd would, and checks it after each.
+class Play {
+ public:
+  Play(const Policy& policy, const std::vector<SavedId>& backward_order)
+      : policy_(policy), scheduler_(make_scheduler(policy, backward_order, executor_)) {}
+
+  void run(const std::vector<Action>& actions) {
+    for (const Action& action : actions) {
+      run(action);
+      check_limits();
+    }
+    node_end();
+    scheduler_->backward_end();
+    while (!live_.empty()) release(live_.back());
+    check_end();
+  }
+
+  const std::vector<Command>& commands() const { return executor_.commands(); }
+
+ private:
+  struct Tensor {
+    CopyId copy = -1;
+    bool kept = false;
+  };
+
+  void run(const Action& action) {
+    if (action.kind < 2) return pack(action);
+    if (live_.empty()) return;
+    const SavedId tensor = live_[static_cast<std::size_t>(action.pick) % live_.size()];
+    if (action.kind == 4) return release(tensor);
+    unpack(tensor);
+    if (action.kind == 3) node_end();
+  }
+
+  /// Every third pack is of a storage that was saved before, every fourth of those of a new version.
+  void pack(const Action& action) {
+    if (storages_.empty() || action.pick % 3 != 0) {
+      storages_.push_back({static_cast<std::int64_t>(storages_.size()) + 1, 0, action.size, action.size,
+                           Movability::kMovable, false});
+      storages_.back().tensor_bytes = std::max(1, action.size / (1 + action.pick % 2));
+      if (action.pick % 10 == 1) storages_.back().movability = Movability::kBuffer;
+      if (action.pick % 10 == 2) storages_.back().movability = Movability::kParameter;
+      storages_.back().is_parameter = action.pick % 20 == 2;
+    }
+    PackRequest& request = storages_[static_cast<std::size_t>(action.pick) % storages_.size()];
+    if (action.pick % 12 == 0) ++request.version;
+    const auto tensor = static_cast<SavedId>(tensors_.size());
+    const PackDecision decision = scheduler_->pack(tensor, request);
+    RC_ASSERT((decision.placement == Placement::kHost) == (decision.copy >= 0));
+    tensors_.push_back({decision.copy, decision.copy < 0});
+    RC_ASSERT(executor_.kept().contains(tensor) == (decision.copy < 0));
+    live_.push_back(tensor);
+  }
+
+  void unpack(SavedId tensor) {
+    const bool first = asked_tensors_.insert(tensor).second;
+    const CopyId copy = tensors_[tensor].copy;
+    if (copy >= 0) asked_copies_.insert(copy);
+    scheduler_->unpack(tensor);
+    node_tensors_.push_back(tensor);
+    // TRL lets go of what was asked for once.
+    if (policy_.scheduler == SchedulerKind::kTrl && !first) return;
+    if (copy < 0) return;
+    RC_ASSERT(executor_.copies()[copy].on_device);
+    RC_ASSERT(executor_.copies()[copy].in_waited);
+  }
+
+  /// Some of what a node unpacked is used beyond it.
+  void node_end() {
+    std::vector<SavedId> escaped;
+    for (const SavedId tensor : node_tensors_)
+      if (tensor % 3 == 0) escaped.push_back(tensor);
+    scheduler_->node_end(node_tensors_, escaped);
+    node_tensors_.clear();
+  }
+
+  /// Autograd releases what a node saved after that node has ended.
+  void release(SavedId tensor) {
+    node_end();
+    scheduler_->release(tensor);
+    live_.erase(std::find(live_.begin(), live_.end(), tensor));
+  }
+
+  void check_limits() const {
+    if (policy_.scheduler == SchedulerKind::kTrl) return;
+    RC_ASSERT(executor_.host_bytes() <= policy_.host_memory_bytes.value_or(executor_.host_bytes()));
+    std::int64_t stashed = 0;
+    Bytes stashed_bytes = 0, ahead_bytes = 0;
+    for (const CheckingExecutor::Copy& copy : executor_.copies()) {
+      if (!copy.on_device || asked_copies_.contains(copy.out.copy)) continue;
+      if (copy.reloaded) {
+        ahead_bytes += copy.out.bytes;
+      } else {
+        ++stashed;
+        stashed_bytes += copy.out.bytes;
+      }
+    }
+    RC_ASSERT(ahead_bytes <= policy_.prefetch_bytes);
+    RC_ASSERT(stashed <= policy_.stash_count.value_or(stashed));
+    RC_ASSERT(stashed_bytes <= policy_.stash_bytes.value_or(stashed_bytes));
+    if (!policy_.stash_count && !policy_.stash_bytes) RC_ASSERT(stashed == 0);
+  }
+
+  void check_end() const {
+    RC_ASSERT(executor_.kept().empty());
+    RC_ASSERT(executor_.host_bytes() == 0);
+    for (const CheckingExecutor::Copy& copy : executor_.copies()) {
+      RC_ASSERT(copy.host_freed);
+      RC_ASSERT(!copy.on_device);
+    }
+  }
+
+  Policy policy_;
+  CheckingExecutor executor_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::vector<PackRequest> storages_;  ///< as they would be saved now
+  std::vector<Tensor> tensors_;
+  std::vector<SavedId> live_;
+  std::vector<SavedId> node_tensors_;
+  std::set<SavedId> asked_tensors_;
+  std::set<CopyId> asked_copies_;
+};
+
+/// An order such as a recorded step could have: some tensors in it are unknown to this step, some of the
+/// step's absent.
+rc::Gen<std::vector<SavedId>> backward_orders() {
+  return rc::gen::unique<std::vector<SavedId>>(rc::gen::inRange<SavedId>(0, 60));
+}
+
+RC_GTEST_PROP(OffloadSchedulerProperty, CommandsAreSafeWithinLimitsAndLeaveNothing, ()) {
+  const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
+  const std::vector<SavedId> order = *backward_orders();
+  Play(policy, order).run(*actions());
+}
+
+RC_GTEST_PROP(TrlSchedulerProperty, CommandsAreSafeAndLeaveNothing, ()) {
+  const Policy policy = *random_policy(SchedulerKind::kTrl, kMostBytes);
+  Play(policy, {}).run(*actions());
+}
+
+RC_GTEST_PROP(SchedulerProperty, SameCallsLeadToTheSameCommands, ()) {
+  const Policy policy =
+      *random_policy(*rc::gen::element(SchedulerKind::kOffload, SchedulerKind::kTrl), kMostBytes);
+  const std::vector<SavedId> order = *backward_orders();
+  const std::vector<Action> script = *actions();
+  Play first(policy, order);
+  first.run(script);
+  Play second(policy, order);
+  second.run(script);
+  RC_ASSERT(format_command_log(first.commands()) == format_command_log(second.commands()));
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,126 @@
+#include "engine/schedule/trl_scheduler.h"
+
+#include <algorithm>
+
+#include "traces/check.h"
+
+namespace offprof {
+
+TrlScheduler::TrlScheduler(const Policy& policy, Executor& executor)
+    : threshold_bytes_(policy.threshold_bytes.value_or(0)),
+      offloads_any_(policy.threshold_bytes.has_value()),
+      stash_count_(policy.stash_count.value_or(0)),
+      executor_(executor) {}
+
+PackDecision TrlScheduler::pack(SavedId tensor, const PackRequest& request) {
+  OFFPROF_CHECK(tensor == static_cast<SavedId>(entries_.size()));
+  Entry& entry = entries_.emplace_back();
+  entry.bytes = request.tensor_bytes;
+  if (!offloads(request)) {
+    command(CommandKind::kKeep, tensor);
+    return {Placement::kDevice, reason_to_keep(request)};
+  }
+  while (!forward_stash_.empty() && forward_stash_.front() <= tensor - stash_count_)
+    drop_from_forward_stash();
+  entry.copy = next_copy_++;
+  entry.in_forward_stash = true;
+  forward_stash_.push_back(tensor);
+  command(CommandKind::kCopyOut, tensor);
+  return {Placement::kHost, PlacementReason::kOffloaded, entry.copy};
+}
+
+bool TrlScheduler::offloads(const PackRequest& request) const {
+  return offloads_any_ && !request.is_parameter && request.tensor_bytes >= threshold_bytes_ &&
+         request.movability != Movability::kUnsupportedLayout && request.movability != Movability::kEmpty;
+}
+
+PlacementReason TrlScheduler::reason_to_keep(const PackRequest& request) const {
+  switch (request.movability) {
+    case Movability::kUnsupportedLayout:
+      return PlacementReason::kUnsupportedLayout;
+    case Movability::kEmpty:
+      return PlacementReason::kEmpty;
+    default:
+      break;
+  }
+  if (request.is_parameter) return PlacementReason::kParameter;
+  return offloads_any_ ? PlacementReason::kBelowThreshold : PlacementReason::kNothingOffloaded;
+}
+
+void TrlScheduler::unpack(SavedId tensor) {
+  Entry& entry = entries_[tensor];
+  if (!entry.tracked) return;  // unpacked a second time: TRL raises; what autograd still holds serves
+  if (entry.copy < 0) {
+    entry.tracked = false;
+    command(CommandKind::kLetGo, tensor);
+    return;
+  }
+  if (!node_open_) {
+    node_open_ = true;
+    previous_node_ = backward_stash_;
+  }
+  entry.tracked = false;
+  if (!entry.in_forward_stash) {
+    command(CommandKind::kCopyIn, tensor);
+    command(CommandKind::kWaitIn, tensor);
+    entry.in_backward_stash = true;
+    backward_stash_.push_back(tensor);
+    command(CommandKind::kFreeHost, tensor);
+  }
+}
+
+void TrlScheduler::node_end(std::span<const SavedId> tensors, std::span<const SavedId> escaped) {
+  if (!node_open_) return;
+  node_open_ = false;
+  for (SavedId tensor : tensors) {
+    const bool used_on = std::find(escaped.begin(), escaped.end(), tensor) != escaped.end();
+    if (used_on && entries_[tensor].in_backward_stash) drop_from_backward_stash(tensor);
+  }
+  while (!forward_stash_.empty()) drop_from_forward_stash();
+  for (SavedId tensor : previous_node_)
+    if (entries_[tensor].in_backward_stash) drop_from_backward_stash(tensor);
+  previous_node_.clear();
+}
+
+void TrlScheduler::backward_end() {
+  while (!backward_stash_.empty()) drop_from_backward_stash(backward_stash_.front());
+}
+
+void TrlScheduler::release(SavedId tensor) {
+  Entry& entry = entries_[tensor];
+  if (!entry.tracked) return;
+  entry.tracked = false;
+  if (entry.copy < 0) {
+    command(CommandKind::kLetGo, tensor);
+    return;
+  }
+  if (entry.in_forward_stash) {
+    command(CommandKind::kWaitOut, tensor);
+    command(CommandKind::kDrop, tensor);
+    entry.in_forward_stash = false;
+    std::erase(forward_stash_, tensor);
+  }
+  command(CommandKind::kFreeHost, tensor);
+}
+
+void TrlScheduler::drop_from_forward_stash() {
+  const SavedId tensor = forward_stash_.front();
+  forward_stash_.pop_front();
+  entries_[tensor].in_forward_stash = false;
+  command(CommandKind::kWaitOut, tensor);
+  command(CommandKind::kDrop, tensor);
+  // TRL's host tensor went when backward unpacked it; the copy into it has only now been waited for.
+  if (!entries_[tensor].tracked) command(CommandKind::kFreeHost, tensor);
+}
+
+void TrlScheduler::drop_from_backward_stash(SavedId tensor) {
+  entries_[tensor].in_backward_stash = false;
+  std::erase(backward_stash_, tensor);
+  command(CommandKind::kDrop, tensor);
+}
+
+void TrlScheduler::command(CommandKind kind, SavedId tensor) {
+  executor_.execute({kind, tensor, entries_[tensor].copy, entries_[tensor].bytes});
+}
+
+}  // namespace offprof

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "engine/schedule/scheduler.h"
+
+namespace offprof {
+
+/// The rules of TRL's `OffloadActivations(use_pin_memory=True, use_streams=True)`, so that what it does can
+/// be measured and predicted:
+///
+/// - every saved tensor takes an id; one of at least `threshold_bytes` that is not itself a parameter is
+/// offloaded, each
+///   on its own (views of one storage, transposed parameters and buffers included);
+/// - forward stash: before an offload, entries whose id is at most `id - stash_count` are waited for and
+/// dropped, oldest
+///   first; ids count all saved tensors, so the stash holds fewer than `stash_count` where small tensors lie
+///   between;
+/// - one side stream carries both directions; reload on demand;
+/// - a tensor that is still stashed when backward asks for it comes from there; the first node that has
+/// unpacked an
+///   offloaded tensor empties the stash when it ends;
+/// - backward stash: a reloaded tensor is held until the next node that unpacks an offloaded tensor has
+/// ended, or is let
+///   go of after its own node where its memory is used beyond it (the use-count rule).
+///
+/// Where backward never asks for a tensor, TRL raises at the next forward; here it is let go of when autograd
+/// does.
+class TrlScheduler final : public Scheduler {
+ public:
+  TrlScheduler(const Policy& policy, Executor& executor);
+
+  PackDecision pack(SavedId tensor, const PackRequest& request) override;
+  void unpack(SavedId tensor) override;
+  void release(SavedId tensor) override;
+  void node_end(std::span<const SavedId> tensors, std::span<const SavedId> escaped) override;
+  void backward_end() override;
+  bool needs_node_ends() const override { return true; }
+
+ private:
+  /// What TRL's tracker and its two stashes know of a saved tensor.
+  struct Entry {
+    CopyId copy = -1;  ///< -1: kept
+    Bytes bytes = 0;
+    bool tracked = true;  ///< not unpacked yet
+    bool in_forward_stash = false;
+    bool in_backward_stash = false;
+  };
+
+  bool offloads(const PackRequest& request) const;
+  PlacementReason reason_to_keep(const PackRequest& request) const;
+  void drop_from_forward_stash();
+  void drop_from_backward_stash(SavedId tensor);
+  void command(CommandKind kind, SavedId tensor);
+
+  Bytes threshold_bytes_;
+  bool offloads_any_;
+  std::int64_t stash_count_;
+  Executor& executor_;
+  std::vector<Entry> entries_;  ///< by saved tensor
+  CopyId next_copy_ = 0;
+  std::deque<SavedId> forward_stash_;    ///< oldest first
+  std::vector<SavedId> backward_stash_;  ///< in the order of their reload
+  bool node_open_ = false;               ///< an offloaded tensor was unpacked since the last node_end
+  std::vector<SavedId> previous_node_;   ///< to be dropped when the open node ends
+};
+
+}  // namespace offprof

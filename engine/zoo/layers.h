@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/zoo/blueprint.h"
+
+namespace offprof {
+
+/// Standard deviation 1/sqrt(inputs): a layer keeps the scale of what it is given.
+double unit_deviation(std::int64_t inputs);
+
+/// Standard deviation sqrt(2/inputs), for a layer in front of a rectifier (He et al. 2015, "Delving Deep into
+/// Rectifiers").
+double rectifier_deviation(std::int64_t inputs);
+
+/// y = x W^T + b with W [outputs, inputs]. `deviation` is that of W; b starts at zero.
+ModuleBlueprint linear(std::int64_t inputs, std::int64_t outputs, double deviation);
+
+/// Layer norm over the last dimension.
+ModuleBlueprint layer_norm(std::int64_t width);
+
+/// Convolution over [batch, channels, height, width] without bias, padded so that stride 1 keeps height and
+/// width. `kernel` is odd.
+ModuleBlueprint convolution(std::int64_t inputs, std::int64_t outputs, std::int64_t kernel,
+                            std::int64_t stride);
+
+/// Batch norm over channels, with running statistics in buffers.
+ModuleBlueprint batch_norm(std::int64_t channels);
+
+/// Convolution, batch norm, rectifier in place.
+ModuleBlueprint convolution_unit(std::int64_t inputs, std::int64_t outputs, std::int64_t kernel,
+                                 std::int64_t stride);
+
+/// Rows of a [rows, width] table by their ids.
+ModuleBlueprint embedding(std::int64_t rows, std::int64_t width);
+
+/// Mean cross entropy of logits [batch, length, vocabulary] with the ids [batch, length] shifted by one
+/// place: `forward(logits, ids)`.
+ModuleBlueprint next_token_loss();
+
+/// Runs the modules one after the other. Whatever `extra` names (`, mask`) is handed to each of them.
+ModuleBlueprint sequence(std::vector<ModuleBlueprint> modules, const std::string& extra = "");
+
+/// `float32[8,3,96,96]`.
+std::string float_input(const std::vector<std::int64_t>& shape);
+
+/// `int64[4,128]<512`: integers below `end`.
+std::string integer_input(const std::vector<std::int64_t>& shape, std::int64_t end);
+
+}  // namespace offprof

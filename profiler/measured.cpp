@@ -1,0 +1,61 @@
+#include "profiler/measured.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "traces/check.h"
+
+namespace offprof {
+namespace {
+
+Nanoseconds busy_ns(const StepResult& step, CopyDirection direction) {
+  Nanoseconds busy = 0;
+  for (const CopyRecord& copy : step.copies)
+    if (copy.direction == direction) busy += copy.end_ns - copy.begin_ns;
+  return busy;
+}
+
+template <typename Get>
+Bytes highest(std::span<const StepResult> steps, Get get) {
+  Bytes most = 0;
+  for (const StepResult& step : steps) most = std::max(most, get(step));
+  return most;
+}
+
+/// The median; its spread goes into `metrics` under the key's name.
+template <typename Get>
+Nanoseconds median(std::span<const StepResult> steps, Metrics& metrics, const std::string& key, Get get) {
+  std::vector<Nanoseconds> values;
+  for (const StepResult& step : steps) values.push_back(get(step));
+  std::sort(values.begin(), values.end());
+  metrics.spread[key + "_min"] = values.front();
+  metrics.spread[key + "_max"] = values.back();
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+Metrics summarize(std::span<const StepResult> steps) {
+  OFFPROF_CHECK(!steps.empty());
+  Metrics metrics;
+  metrics.device_peak_bytes = highest(steps, [](const StepResult& step) { return step.device_peak_bytes; });
+  metrics.device_resident_bytes =
+      highest(steps, [](const StepResult& step) { return step.device_resident_bytes; });
+  metrics.host_peak_bytes = highest(steps, [](const StepResult& step) { return step.host_peak_bytes; });
+  metrics.d2h_bytes = highest(steps, [](const StepResult& step) { return step.d2h_bytes; });
+  metrics.h2d_bytes = highest(steps, [](const StepResult& step) { return step.h2d_bytes; });
+  const auto time = [&](const std::string& key, auto get) { return median(steps, metrics, key, get); };
+  metrics.step_time_ns = time("step_time_ns", [](const StepResult& step) { return step.step_time_ns; });
+  metrics.compute_ns =
+      time("compute_ns", [](const StepResult& step) { return step.step_time_ns - step.exposed_ns; });
+  metrics.exposed_ns = time("exposed_ns", [](const StepResult& step) { return step.exposed_ns; });
+  metrics.d2h_busy_ns =
+      time("d2h_busy_ns", [](const StepResult& step) { return busy_ns(step, CopyDirection::kD2h); });
+  metrics.h2d_busy_ns =
+      time("h2d_busy_ns", [](const StepResult& step) { return busy_ns(step, CopyDirection::kH2d); });
+  metrics.overlap_ratio = overlap_ratio(*metrics.exposed_ns, *metrics.d2h_busy_ns, *metrics.h2d_busy_ns);
+  return metrics;
+}
+
+}  // namespace offprof

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <span>
+
+#include "profiler/step_result.h"
+#include "traces/metrics.h"
+
+namespace offprof {
+
+/// The figures of measured steps: the highest memory, and the median of each time with its spread (`*_min`,
+/// `*_max`).
+Metrics summarize(std::span<const StepResult> steps);
+
+}  // namespace offprof

@@ -1,0 +1,172 @@
+#include "profiler/pass_recorder.h"
+
+#include <c10/core/ScalarType.h>
+
+#include <utility>
+
+#include "traces/check.h"
+
+namespace offprof {
+namespace {
+
+/// at::RecordFunction calls plain functions: this is how they find the recorder of their thread.
+thread_local PassRecorder* recorder_of_thread = nullptr;
+
+constexpr std::size_t kExpectedEvents = 1 << 16;
+constexpr std::string_view kNodePrefix = "autograd::engine::evaluate_function: ";
+
+/// What a Python user would call the dtype.
+std::string dtype_name(const at::Tensor& value) {
+  switch (value.scalar_type()) {
+    case at::kFloat:
+      return "float32";
+    case at::kDouble:
+      return "float64";
+    case at::kHalf:
+      return "float16";
+    case at::kBFloat16:
+      return "bfloat16";
+    case at::kLong:
+      return "int64";
+    case at::kInt:
+      return "int32";
+    case at::kShort:
+      return "int16";
+    case at::kChar:
+      return "int8";
+    case at::kByte:
+      return "uint8";
+    case at::kBool:
+      return "bool";
+    default:
+      return c10::toString(value.scalar_type());
+  }
+}
+
+SavedTensor describe(const at::Tensor& value, const PackRequest& request) {
+  SavedTensor saved;
+  saved.version = request.version;
+  saved.movability = request.movability;
+  saved.is_parameter = request.is_parameter;
+  saved.dtype = dtype_name(value);
+  saved.bytes = request.tensor_bytes;
+  saved.sizes = value.sizes().vec();
+  if (value.layout() == at::kStrided) {
+    saved.strides = value.strides().vec();
+    saved.storage_offset = value.storage_offset();
+  }
+  return saved;
+}
+
+StorageRole role_of(Movability movability) {
+  switch (movability) {
+    case Movability::kParameter:
+      return StorageRole::kParameter;
+    case Movability::kBuffer:
+      return StorageRole::kBuffer;
+    case Movability::kInput:
+      return StorageRole::kInput;
+    case Movability::kResident:
+      return StorageRole::kResident;
+    case Movability::kMovable:
+    case Movability::kEmpty:
+    case Movability::kUnsupportedLayout:
+      break;
+  }
+  return StorageRole::kActivation;
+}
+
+}  // namespace
+
+PassRecorder::PassRecorder(Device& device, bool wants_node_ends)
+    : device_(device), wants_node_ends_(wants_node_ends), callback_(0) {
+  OFFPROF_CHECK(recorder_of_thread == nullptr);
+  pass_.events.reserve(kExpectedEvents);
+  pass_.resident_bytes = device.live_bytes();
+  recorder_of_thread = this;
+  device_.set_listener(this);
+  callback_ = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(&PassRecorder::op_begins, &PassRecorder::op_ends)
+          .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+  pass_.begin_ns = steady_now();
+}
+
+PassRecorder::~PassRecorder() {
+  stop();
+}
+
+void PassRecorder::stop() {
+  if (!recording_) return;
+  recording_ = false;
+  at::removeCallback(callback_);
+  device_.set_listener(nullptr);
+  recorder_of_thread = nullptr;
+}
+
+RecordedPass PassRecorder::finish() {
+  pass_.end_ns = steady_now();
+  stop();
+  return std::move(pass_);
+}
+
+void PassRecorder::begin_phase(std::string_view name) {
+  note(RawKind::kPhase, intern(name));
+}
+
+void PassRecorder::note(RawKind kind, std::int64_t id, std::int64_t value) {
+  if (!recording_) return;  // a graph that outlives its step still calls
+  const Nanoseconds now = steady_now();
+  pass_.events.push_back({kind, id, value, now, now});
+}
+
+std::int32_t PassRecorder::intern(std::string_view name) {
+  if (name.starts_with(kNodePrefix)) name.remove_prefix(kNodePrefix.size());
+  const auto next = static_cast<std::int32_t>(pass_.names.size());
+  const auto [found, is_new] = name_index_.try_emplace(std::string(name), next);
+  if (is_new) pass_.names.emplace_back(name);
+  return found->second;
+}
+
+std::unique_ptr<at::ObserverContext> PassRecorder::op_begins(const at::RecordFunction& op) {
+  PassRecorder* recorder = recorder_of_thread;
+  if (recorder == nullptr) return nullptr;
+  const Nanoseconds begin = steady_now();
+  const std::int32_t name = recorder->intern(op.name());
+  const auto depth = static_cast<std::int64_t>(recorder->open_ops_.size());
+  recorder->open_ops_.push_back(name);
+  recorder->pass_.events.push_back({RawKind::kOpBegin, name, depth, begin, steady_now()});
+  return nullptr;
+}
+
+void PassRecorder::op_ends(const at::RecordFunction&, at::ObserverContext*) {
+  PassRecorder* recorder = recorder_of_thread;
+  if (recorder == nullptr || recorder->open_ops_.empty()) return;  // it began before the recording
+  const std::int32_t name = recorder->open_ops_.back();
+  recorder->open_ops_.pop_back();
+  recorder->note(RawKind::kOpEnd, name, static_cast<std::int64_t>(recorder->open_ops_.size()));
+}
+
+void PassRecorder::on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
+                           const PackDecision& decision) {
+  if (!recording_) return;
+  note(RawKind::kPack, tensor);
+  RawSaved raw{describe(value, request), request.storage, request.storage_bytes, role_of(request.movability),
+               decision.copy};
+  raw.saved.op = open_ops_.empty() ? intern("(outside an operator)") : open_ops_.back();
+  pass_.saved.push_back(std::move(raw));
+  pass_.escaped.push_back(0);
+}
+
+void PassRecorder::on_node_end(std::span<const SavedId>, std::span<const SavedId> escaped) {
+  note(RawKind::kNodeEnd);
+  for (const SavedId tensor : escaped) pass_.escaped[tensor] = 1;
+}
+
+void PassRecorder::on_command(const Command& command, Nanoseconds begin, Nanoseconds end) {
+  if (!recording_) return;
+  pass_.events.push_back(
+      {RawKind::kCommand, static_cast<std::int64_t>(pass_.commands.size()), 0, begin, steady_now()});
+  pass_.commands.push_back({command, begin, end});
+}
+
+}  // namespace offprof

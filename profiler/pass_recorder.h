@@ -1,0 +1,61 @@
+#pragma once
+
+#include <ATen/record_function.h>
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/device.h"
+#include "engine/offload_step.h"
+#include "profiler/recorded_pass.h"
+
+namespace offprof {
+
+/// Notes one step as it runs: operators (at::RecordFunction), allocations, saved tensors, commands. Records
+/// from its construction to `finish`, on the thread that made it. One at a time per device.
+class PassRecorder final : public StepListener, private AllocationListener {
+ public:
+  PassRecorder(Device& device, bool wants_node_ends);
+  ~PassRecorder() override;
+  PassRecorder(const PassRecorder&) = delete;
+  PassRecorder& operator=(const PassRecorder&) = delete;
+
+  /// From here on the step is in that phase: `forward`, `backward`, `optimizer`.
+  void begin_phase(std::string_view name);
+  /// Ends the recording and hands it out.
+  RecordedPass finish();
+
+  void on_hook_begin() override { note(RawKind::kHookBegin); }
+  void on_hook_end() override { note(RawKind::kHookEnd); }
+  void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
+               const PackDecision& decision) override;
+  void on_unpack(SavedId tensor) override { note(RawKind::kUnpack, tensor); }
+  void on_release(SavedId tensor) override { note(RawKind::kRelease, tensor); }
+  void on_node_end(std::span<const SavedId> tensors, std::span<const SavedId> escaped) override;
+  void on_backward_end() override { note(RawKind::kBackwardEnd); }
+  void on_command(const Command& command, Nanoseconds begin, Nanoseconds end) override;
+  void on_reload(CopyId copy, AllocationId allocation) override { note(RawKind::kReload, allocation, copy); }
+  bool wants_node_ends() const override { return wants_node_ends_; }
+
+ private:
+  void on_alloc(AllocationId id, Bytes bytes) override { note(RawKind::kAlloc, id, bytes); }
+  void on_free(AllocationId id, Bytes bytes) override { note(RawKind::kFree, id, bytes); }
+  static std::unique_ptr<at::ObserverContext> op_begins(const at::RecordFunction& op);
+  static void op_ends(const at::RecordFunction& op, at::ObserverContext* context);
+
+  void note(RawKind kind, std::int64_t id = 0, std::int64_t value = 0);
+  std::int32_t intern(std::string_view name);
+  void stop();
+
+  Device& device_;
+  bool wants_node_ends_;
+  bool recording_ = true;
+  at::CallbackHandle callback_;
+  RecordedPass pass_;
+  std::unordered_map<std::string, std::int32_t> name_index_;
+  std::vector<std::int32_t> open_ops_;  ///< names, outermost first
+};
+
+}  // namespace offprof

@@ -1,0 +1,286 @@
+#include "profiler/program_builder.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "traces/check.h"
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+std::optional<EventKind> event_kind(const RawEvent& event) {
+  switch (event.kind) {
+    case RawKind::kPhase:
+      return EventKind::kPhase;
+    case RawKind::kOpBegin:
+      return event.value == 0 ? std::optional(EventKind::kOpBegin) : std::nullopt;
+    case RawKind::kOpEnd:
+      return event.value == 0 ? std::optional(EventKind::kOpEnd) : std::nullopt;
+    case RawKind::kAlloc:
+      return EventKind::kAlloc;
+    case RawKind::kFree:
+      return EventKind::kFree;
+    case RawKind::kPack:
+      return EventKind::kPack;
+    case RawKind::kUnpack:
+      return EventKind::kUnpack;
+    case RawKind::kRelease:
+      return EventKind::kRelease;
+    case RawKind::kNodeEnd:
+      return EventKind::kNodeEnd;
+    case RawKind::kBackwardEnd:
+      return EventKind::kBackwardEnd;
+    case RawKind::kReload:
+    case RawKind::kHookBegin:
+    case RawKind::kHookEnd:
+    case RawKind::kCommand:
+      return std::nullopt;
+  }
+  OFFPROF_CHECK(false);
+}
+
+/// A pass with storages counted instead of named, and reloads set apart.
+class NumberedPass {
+ public:
+  explicit NumberedPass(const RecordedPass& pass) : pass_(pass) {
+    for (const RawEvent& event : pass.events)
+      if (event.kind == RawKind::kReload) reload_of_.emplace(event.id, static_cast<CopyId>(event.value));
+    add_saved_residents();
+    add_freed_residents();
+    for (const RawEvent& event : pass.events) add(event);
+  }
+
+  const std::vector<Event>& events() const { return events_; }
+  const std::vector<ProgramStorage>& storages() const { return storages_; }
+  std::int32_t index_of(std::int64_t storage) const { return storage_index_.at(storage); }
+
+ private:
+  /// Storages that are older than the step and that saved tensors view; 0 stands for memory that is not the
+  /// device's.
+  void add_saved_residents() {
+    for (const RawSaved& saved : pass_.saved) {
+      if (saved.storage == 0)
+        add_storage(0, {0, StorageRole::kResident});
+      else if (saved.role != StorageRole::kActivation)
+        add_storage(saved.storage, {saved.storage_bytes, saved.role});
+    }
+  }
+
+  /// Storages that are older than the step and that the step frees.
+  void add_freed_residents() {
+    std::unordered_set<std::int64_t> allocated;
+    std::map<std::int64_t, Bytes> freed;
+    for (const RawEvent& event : pass_.events) {
+      if (event.kind == RawKind::kAlloc) allocated.insert(event.id);
+      if (event.kind == RawKind::kFree && !allocated.contains(event.id)) freed.emplace(event.id, event.value);
+    }
+    for (const auto& [id, bytes] : freed) add_storage(id, {bytes, StorageRole::kResident});
+  }
+
+  void add(const RawEvent& event) {
+    const std::optional<EventKind> kind = event_kind(event);
+    if (!kind) return;
+    if (kind == EventKind::kAlloc) {
+      if (reload_of_.contains(event.id)) return;
+      add_storage(event.id, {event.value, StorageRole::kActivation});
+      events_.push_back({*kind, index_of(event.id), 0});
+    } else if (kind == EventKind::kFree) {
+      add_free(event.id);
+    } else {
+      events_.push_back({*kind, static_cast<std::int32_t>(event.id), 0});
+    }
+  }
+
+  void add_free(std::int64_t id) {
+    const auto reload = reload_of_.find(id);
+    if (reload == reload_of_.end())
+      events_.push_back({EventKind::kFree, index_of(id), 0});
+    else
+      add_let_go(reload->second);
+  }
+
+  /// The reloaded memory went: so did what escaped of it.
+  void add_let_go(CopyId copy) {
+    for (std::size_t tensor = 0; tensor < pass_.saved.size(); ++tensor)
+      if (pass_.saved[tensor].copy == copy && pass_.escaped[tensor])
+        events_.push_back({EventKind::kLetGo, static_cast<std::int32_t>(tensor), 0});
+  }
+
+  void add_storage(std::int64_t id, ProgramStorage storage) {
+    if (storage_index_.try_emplace(id, static_cast<std::int32_t>(storages_.size())).second)
+      storages_.push_back(storage);
+  }
+
+  const RecordedPass& pass_;
+  std::unordered_map<std::int64_t, CopyId> reload_of_;  ///< by allocation
+  std::unordered_map<std::int64_t, std::int32_t> storage_index_;
+  std::vector<ProgramStorage> storages_;
+  std::vector<Event> events_;
+};
+
+/// Whether every pass has such an event in the same place; when memory is let go of differs by nature.
+bool is_common(EventKind kind) {
+  return kind != EventKind::kFree && kind != EventKind::kLetGo;
+}
+
+std::vector<Event> common_events(const NumberedPass& pass) {
+  std::vector<Event> common;
+  for (const Event& event : pass.events())
+    if (is_common(event.kind)) common.push_back(event);
+  return common;
+}
+
+/// For each common event the compute time since the one before, with the engine's own time taken out.
+std::vector<Nanoseconds> compute_times(const RecordedPass& pass) {
+  std::vector<Nanoseconds> times;
+  Nanoseconds since_last = 0;
+  Nanoseconds last_end = pass.begin_ns;
+  int hooks = 0;
+  for (const RawEvent& event : pass.events) {
+    if (hooks == 0) since_last += event.begin_ns - last_end;
+    last_end = event.end_ns;
+    hooks += event.kind == RawKind::kHookBegin ? 1 : event.kind == RawKind::kHookEnd ? -1 : 0;
+    const std::optional<EventKind> kind = event_kind(event);
+    if (!kind || !is_common(*kind)) continue;
+    times.push_back(since_last);
+    since_last = 0;
+  }
+  return times;
+}
+
+std::string describe(const RecordedPass& pass, const NumberedPass& numbered, const std::vector<Event>& events,
+                     std::size_t index) {
+  if (index >= events.size()) return "nothing more";
+  const Event& event = events[index];
+  const auto of_tensor = [&](const char* what) { return what + std::to_string(event.id); };
+  switch (event.kind) {
+    case EventKind::kPhase:
+      return "the phase " + pass.names[event.id];
+    case EventKind::kOpBegin:
+      return pass.names[event.id];
+    case EventKind::kOpEnd:
+      return "the end of " + pass.names[event.id];
+    case EventKind::kAlloc:
+      return "an allocation of " + std::to_string(numbered.storages()[event.id].bytes) + " bytes";
+    case EventKind::kPack:
+      return of_tensor("the saving of tensor ");
+    case EventKind::kUnpack:
+      return of_tensor("a request for saved tensor ");
+    case EventKind::kRelease:
+      return of_tensor("the release of saved tensor ");
+    case EventKind::kNodeEnd:
+      return "the end of an autograd node";
+    case EventKind::kBackwardEnd:
+      return "the end of backward";
+    case EventKind::kFree:
+    case EventKind::kLetGo:
+      break;
+  }
+  OFFPROF_CHECK(false);  // no common events
+}
+
+bool same_event(const RecordedPass& a, const NumberedPass& numbered_a, const Event& event_a,
+                const RecordedPass& b, const NumberedPass& numbered_b, const Event& event_b) {
+  if (event_a.kind != event_b.kind) return false;
+  switch (event_a.kind) {
+    case EventKind::kPhase:
+    case EventKind::kOpBegin:
+    case EventKind::kOpEnd:
+      return a.names[event_a.id] == b.names[event_b.id];
+    case EventKind::kAlloc:
+      return numbered_a.storages()[event_a.id].bytes == numbered_b.storages()[event_b.id].bytes;
+    default:
+      return event_a.id == event_b.id;
+  }
+}
+
+/// The last operator that began before an event: where in the model a difference lies.
+std::string operator_around(const RecordedPass& pass, const std::vector<Event>& events, std::size_t index) {
+  for (std::size_t i = std::min(index, events.size()); i-- > 0;)
+    if (events[i].kind == EventKind::kOpBegin) return pass.names[events[i].id];
+  return "the step's beginning";
+}
+
+/// Index of the first common event in which the passes differ; nullopt: none.
+std::optional<std::size_t> first_difference(const RecordedPass& a, const NumberedPass& numbered_a,
+                                            const std::vector<Event>& events_a, const RecordedPass& b,
+                                            const NumberedPass& numbered_b,
+                                            const std::vector<Event>& events_b) {
+  const std::size_t shared = std::min(events_a.size(), events_b.size());
+  for (std::size_t i = 0; i < shared; ++i)
+    if (!same_event(a, numbered_a, events_a[i], b, numbered_b, events_b[i])) return i;
+  return events_a.size() == events_b.size() ? std::nullopt : std::optional(shared);
+}
+
+void check_same_program(const RecordedPass& a, const NumberedPass& numbered_a, const RecordedPass& b,
+                        const NumberedPass& numbered_b) {
+  const std::vector<Event> events_a = common_events(numbered_a);
+  const std::vector<Event> events_b = common_events(numbered_b);
+  const auto index = first_difference(a, numbered_a, events_a, b, numbered_b, events_b);
+  if (!index) return;
+  throw input_error(
+      "the model's step changes from pass to pass, so what one step does says nothing of the next: near " +
+          operator_around(a, events_a, *index) + ", " + describe(a, numbered_a, events_a, *index) +
+          " in one pass, " + describe(b, numbered_b, events_b, *index) + " in another",
+      "offprof needs shapes that do not depend on the data; pad to fixed sizes, or take out "
+      "data-dependent branches");
+}
+
+Nanoseconds median(std::vector<Nanoseconds>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// By common event, over passes that have the same ones.
+std::vector<Nanoseconds> median_compute_times(std::span<const RecordedPass> passes) {
+  std::vector<std::vector<Nanoseconds>> times;
+  for (const RecordedPass& pass : passes) times.push_back(compute_times(pass));
+  std::vector<Nanoseconds> medians(times.front().size());
+  std::vector<Nanoseconds> of_event(times.size());
+  for (std::size_t i = 0; i < medians.size(); ++i) {
+    for (std::size_t pass = 0; pass < times.size(); ++pass) of_event[pass] = times[pass][i];
+    medians[i] = median(of_event);
+  }
+  return medians;
+}
+
+}  // namespace
+
+bool same_program(const RecordedPass& a, const RecordedPass& b) {
+  const NumberedPass numbered_a(a);
+  const NumberedPass numbered_b(b);
+  return !first_difference(a, numbered_a, common_events(numbered_a), b, numbered_b,
+                           common_events(numbered_b));
+}
+
+Program build_program(std::span<const RecordedPass> keep_passes, const RecordedPass& offload_pass) {
+  OFFPROF_CHECK(!keep_passes.empty());
+  const NumberedPass offloaded(offload_pass);
+  for (const RecordedPass& keep_pass : keep_passes)
+    check_same_program(keep_pass, NumberedPass(keep_pass), offload_pass, offloaded);
+
+  Program program;
+  program.names = offload_pass.names;
+  program.storages = offloaded.storages();
+  program.events = offloaded.events();
+  program.resident_bytes = offload_pass.resident_bytes;
+  for (std::size_t tensor = 0; tensor < offload_pass.saved.size(); ++tensor) {
+    program.saved.push_back(offload_pass.saved[tensor].saved);
+    program.saved.back().storage = offloaded.index_of(offload_pass.saved[tensor].storage);
+    program.saved.back().escapes = offload_pass.escaped[tensor] != 0;
+  }
+  const std::vector<Nanoseconds> times = median_compute_times(keep_passes);
+  std::size_t common = 0;
+  for (Event& event : program.events)
+    if (is_common(event.kind)) event.compute_ns = times[common++];
+  return program;
+}
+
+}  // namespace offprof

@@ -1,0 +1,292 @@
+#include "profiler/program_builder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "profiler/pass_sketch.h"
+#include "traces/error.h"
+#include "traces/program_io.h"
+
+namespace offprof {
+namespace {
+
+using enum EventKind;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// A program of one pass, which serves as keep pass too.
+Program program_of(PassSketch& sketch) {
+  const RecordedPass pass = sketch.finish();
+  Program program = build_program({&pass, 1}, pass);
+  check_program(program, "program");
+  return program;
+}
+
+std::vector<Event> without_times(std::vector<Event> events) {
+  for (Event& event : events) event.compute_ns = 0;
+  return events;
+}
+
+std::vector<Nanoseconds> times_of(const Program& program) {
+  std::vector<Nanoseconds> times;
+  for (const Event& event : program.events) times.push_back(event.compute_ns);
+  return times;
+}
+
+/// One tensor is saved, and comes back. `offload`: by way of the host.
+PassSketch one_tensor(bool offload) {
+  PassSketch sketch;
+  sketch.phase("forward").op_begin("aten::relu").alloc(11, 100).pack(11, offload ? 0 : -1).op_end();
+  if (offload) sketch.free(11);
+  sketch.op_begin("ReluBackward0");
+  if (offload) sketch.hook_begin().unpack(0).reload(12, 100, 0).hook_end();
+  if (!offload) sketch.unpack(0);
+  sketch.node_end().op_end().release(0).free(offload ? 12 : 11).backward_end();
+  return sketch;
+}
+
+// --- Order, storages, frees ---
+
+TEST(BuildProgram, CountsStoragesInTheOrderOfTheirAllocation) {
+  PassSketch sketch;
+  sketch.alloc(70, 100).alloc(30, 200).free(70).free(30);
+  const Program program = program_of(sketch);
+  EXPECT_THAT(program.storages, ElementsAre(ProgramStorage{100, StorageRole::kActivation},
+                                            ProgramStorage{200, StorageRole::kActivation}));
+  EXPECT_THAT(without_times(program.events),
+              ElementsAre(Event{kAlloc, 0}, Event{kAlloc, 1}, Event{kFree, 0}, Event{kFree, 1}));
+}
+
+TEST(BuildProgram, LeavesOperatorsWithinOperatorsOut) {
+  PassSketch sketch;
+  sketch.op_begin("aten::linear").op_begin("aten::addmm").op_end().op_end();
+  const Program program = program_of(sketch);
+  ASSERT_THAT(without_times(program.events), ElementsAre(Event{kOpBegin, 0}, Event{kOpEnd, 0}));
+  EXPECT_EQ(program.names[0], "aten::linear");
+}
+
+TEST(BuildProgram, TakesTheResidentBytesOfThePass) {
+  PassSketch sketch(4096);
+  EXPECT_EQ(program_of(sketch).resident_bytes, 4096);
+}
+
+TEST(BuildProgram, SetsReloadsApart) {
+  const RecordedPass keep = one_tensor(false).finish();
+  const RecordedPass offload = one_tensor(true).finish();
+  const Program program = build_program({&keep, 1}, offload);
+  EXPECT_THAT(program.storages, ElementsAre(ProgramStorage{100, StorageRole::kActivation}));
+  EXPECT_THAT(without_times(program.events),
+              ElementsAre(Event{kPhase, 0}, Event{kOpBegin, 1}, Event{kAlloc, 0}, Event{kPack, 0},
+                          Event{kOpEnd, 1}, Event{kFree, 0}, Event{kOpBegin, 2}, Event{kUnpack, 0},
+                          Event{kNodeEnd, 0}, Event{kOpEnd, 2}, Event{kRelease, 0}, Event{kBackwardEnd, 0}));
+}
+
+TEST(BuildProgram, TakesFreesFromTheOffloadPass) {
+  PassSketch keep, offload;
+  keep.alloc(1, 100).pack(1).alloc(2, 50).release(0).free(1);
+  offload.alloc(1, 100).pack(1, 0).free(1).alloc(2, 50).release(0);
+  const RecordedPass keep_pass = keep.finish();
+  EXPECT_THAT(
+      without_times(build_program({&keep_pass, 1}, offload.finish()).events),
+      ElementsAre(Event{kAlloc, 0}, Event{kPack, 0}, Event{kFree, 0}, Event{kAlloc, 1}, Event{kRelease, 0}));
+}
+
+TEST(BuildProgram, KnowsResidentsThatTheStepFrees) {
+  PassSketch sketch(500);
+  sketch.alloc(9, 10).free_older(3, 300);
+  const Program program = program_of(sketch);
+  EXPECT_THAT(program.storages, ElementsAre(ProgramStorage{300, StorageRole::kResident},
+                                            ProgramStorage{10, StorageRole::kActivation}));
+  EXPECT_EQ(program.events.back().kind, kFree);
+  EXPECT_EQ(program.events.back().id, 0);
+}
+
+TEST(BuildProgram, KnowsTheRolesOfSavedResidents) {
+  RawSaved weight;
+  weight.storage = 5;
+  weight.storage_bytes = 64;
+  weight.role = StorageRole::kParameter;
+  weight.saved.movability = Movability::kParameter;
+  weight.saved.op = 0;
+  PassSketch sketch(64);
+  sketch.op_begin("aten::linear").pack(weight).op_end();
+  const Program program = program_of(sketch);
+  EXPECT_THAT(program.storages, ElementsAre(ProgramStorage{64, StorageRole::kParameter}));
+  EXPECT_EQ(program.saved[0].storage, 0);
+}
+
+TEST(BuildProgram, GivesMemoryThatIsNotTheDevicesAStorageWithoutBytes) {
+  RawSaved elsewhere;
+  elsewhere.saved.movability = Movability::kUnsupportedLayout;
+  PassSketch sketch;
+  sketch.op_begin("aten::to_sparse").pack(elsewhere).op_end();
+  EXPECT_THAT(program_of(sketch).storages, ElementsAre(ProgramStorage{0, StorageRole::kResident}));
+}
+
+TEST(BuildProgram, SavedTensorsThatShareAnAllocationShareAStorage) {
+  PassSketch sketch;
+  sketch.op_begin("aten::mul").alloc(8, 100).pack(8).pack(8).op_end();
+  const Program program = program_of(sketch);
+  EXPECT_EQ(program.saved[0].storage, program.saved[1].storage);
+}
+
+// --- What escapes its node ---
+
+TEST(BuildProgram, WhatEscapesIsLetGoOfWhereItsReloadIsFreed) {
+  PassSketch keep, offload;
+  keep.op_begin("aten::view").alloc(1, 100).pack(1).op_end().unpack(0).node_end().release(0).alloc(2, 10);
+  offload.op_begin("aten::view").alloc(1, 100).pack(1, 0).op_end().free(1);
+  offload.unpack(0).reload(7, 100, 0).node_end({0}).release(0).alloc(2, 10).free(7);
+  const RecordedPass keep_pass = keep.finish();
+  const Program program = build_program({&keep_pass, 1}, offload.finish());
+  check_program(program, "program");
+  EXPECT_TRUE(program.saved[0].escapes);
+  EXPECT_EQ(program.events.back().kind, kLetGo);
+  EXPECT_EQ(program.events.back().id, 0);
+}
+
+TEST(BuildProgram, OnlyTheUserOfACopyThatEscapesIsLetGoOf) {
+  PassSketch offload;
+  offload.op_begin("aten::mul").alloc(1, 100).pack(1, 0).pack(1, 0).op_end().free(1);
+  offload.unpack(1).reload(7, 100, 0).node_end({1}).unpack(0).node_end().release(0).release(1).free(7);
+  const Program program = program_of(offload);
+  EXPECT_FALSE(program.saved[0].escapes);
+  EXPECT_TRUE(program.saved[1].escapes);
+  EXPECT_EQ(without_times(program.events).back(), (Event{kLetGo, 1}));
+}
+
+// --- Times ---
+
+TEST(BuildProgram, GivesEachEventTheTimeSinceTheOneBefore) {
+  PassSketch sketch;
+  sketch.compute(5).op_begin("aten::relu").compute(20).alloc(1, 8).compute(300).op_end();
+  EXPECT_THAT(times_of(program_of(sketch)), ElementsAre(5, 20, 300));
+}
+
+TEST(BuildProgram, GivesTheTimeBeforeAFreeToTheNextEventThatEveryPassHas) {
+  PassSketch sketch;
+  sketch.alloc(1, 8).compute(10).free(1).compute(7).alloc(2, 8);
+  EXPECT_THAT(times_of(program_of(sketch)), ElementsAre(0, 0, 17));
+}
+
+TEST(BuildProgram, TakesTheTimeOfHooksOut) {
+  PassSketch sketch;
+  sketch.op_begin("aten::relu").alloc(1, 8);
+  sketch.compute(10).hook_begin().compute(1000).pack(1).compute(2000).hook_end().compute(3).op_end();
+  EXPECT_THAT(times_of(program_of(sketch)), ElementsAre(0, 0, 10, 3));
+}
+
+TEST(BuildProgram, TakesTheTimeOfHooksWithinHooksOut) {
+  PassSketch sketch;
+  sketch.hook_begin().hook_begin().compute(100).hook_end().compute(200).hook_end().compute(3).alloc(1, 8);
+  EXPECT_THAT(times_of(program_of(sketch)), ElementsAre(3));
+}
+
+TEST(BuildProgram, TakesTheTimeOfNotingOut) {
+  PassSketch sketch;
+  sketch.alloc(1, 8).noting_took(50).compute(7).alloc(2, 8);
+  EXPECT_THAT(times_of(program_of(sketch)), ElementsAre(0, 7));
+}
+
+TEST(BuildProgram, TakesTheMedianOverTheKeepPasses) {
+  std::vector<RecordedPass> passes;
+  for (const Nanoseconds duration : {900, 10, 30}) {
+    PassSketch sketch;
+    passes.push_back(sketch.compute(duration).alloc(1, 8).compute(1000 - duration).alloc(2, 8).finish());
+  }
+  EXPECT_THAT(times_of(build_program(passes, passes.front())), ElementsAre(30, 970));
+}
+
+TEST(BuildProgram, TakesNoTimesFromTheOffloadPass) {
+  PassSketch keep, offload;
+  const RecordedPass keep_pass = keep.compute(10).alloc(1, 8).finish();
+  EXPECT_THAT(times_of(build_program({&keep_pass, 1}, offload.compute(999).alloc(1, 8).finish())),
+              ElementsAre(10));
+}
+
+// --- Passes that differ ---
+
+/// What the error says of two passes that differ.
+std::string difference(PassSketch& keep, PassSketch& offload) {
+  const RecordedPass keep_pass = keep.finish();
+  const RecordedPass offload_pass = offload.finish();
+  EXPECT_FALSE(same_program(keep_pass, offload_pass));
+  try {
+    build_program({&keep_pass, 1}, offload_pass);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInput);
+    EXPECT_THAT(error.hint(), HasSubstr("shapes"));
+    return error.what();
+  }
+  ADD_FAILURE() << "the passes differ";
+  return {};
+}
+
+TEST(BuildProgram, NamesTheFirstAllocationThatDiffers) {
+  PassSketch keep, offload;
+  keep.op_begin("aten::nonzero").alloc(1, 8).op_end();
+  offload.op_begin("aten::nonzero").alloc(1, 16).op_end();
+  EXPECT_THAT(
+      difference(keep, offload),
+      HasSubstr(
+          "near aten::nonzero, an allocation of 8 bytes in one pass, an allocation of 16 bytes in another"));
+}
+
+TEST(BuildProgram, NamesTheFirstOperatorThatDiffers) {
+  PassSketch keep, offload;
+  keep.op_begin("aten::relu").op_end().op_begin("aten::mul").op_end();
+  offload.op_begin("aten::relu").op_end().op_begin("aten::add").op_end();
+  EXPECT_THAT(difference(keep, offload),
+              HasSubstr("near aten::relu, aten::mul in one pass, aten::add in another"));
+}
+
+TEST(BuildProgram, SaysWhichPassEndsFirst) {
+  PassSketch keep, offload;
+  keep.op_begin("aten::relu").op_end();
+  offload.op_begin("aten::relu").op_end().op_begin("aten::add").op_end();
+  EXPECT_THAT(difference(keep, offload), HasSubstr("nothing more in one pass, aten::add in another"));
+}
+
+TEST(BuildProgram, SaysWhatHappensToATensorWherePassesDiffer) {
+  PassSketch keep, offload;
+  keep.op_begin("aten::relu").alloc(1, 8).pack(1).op_end().unpack(0);
+  offload.op_begin("aten::relu").alloc(1, 8).pack(1).op_end().release(0);
+  EXPECT_THAT(
+      difference(keep, offload),
+      HasSubstr("a request for saved tensor 0 in one pass, the release of saved tensor 0 in another"));
+}
+
+TEST(BuildProgram, ADifferenceBeforeAnyOperatorIsAtTheBeginning) {
+  PassSketch keep, offload;
+  keep.alloc(1, 8);
+  offload.alloc(1, 9);
+  EXPECT_THAT(difference(keep, offload), HasSubstr("near the step's beginning"));
+}
+
+TEST(BuildProgram, LooksAtEveryKeepPass) {
+  PassSketch first, second, offload;
+  const std::vector<RecordedPass> keep_passes = {first.alloc(1, 8).finish(), second.alloc(1, 9).finish()};
+  EXPECT_THROW(build_program(keep_passes, offload.alloc(1, 8).finish()), Error);
+}
+
+TEST(SameProgram, LooksPastTimesFreesAndReloads) {
+  EXPECT_TRUE(same_program(one_tensor(false).finish(), one_tensor(true).compute(1000).finish()));
+}
+
+TEST(SameProgram, LooksPastTheNumbersOfAllocations) {
+  PassSketch one, other;
+  EXPECT_TRUE(same_program(one.alloc(1, 8).finish(), other.alloc(900, 8).finish()));
+}
+
+TEST(SameProgram, SeesThatOnePassGoesOn) {
+  PassSketch one, other;
+  EXPECT_FALSE(same_program(one.alloc(1, 8).finish(), other.alloc(1, 8).alloc(2, 8).finish()));
+}
+
+}  // namespace
+}  // namespace offprof

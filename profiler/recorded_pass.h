@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/schedule/scheduler.h"
+#include "traces/program.h"
+#include "traces/units.h"
+
+namespace offprof {
+
+/// What the recorder notes, in program order.
+enum class RawKind : std::uint8_t {
+  kPhase,    ///< id: name
+  kOpBegin,  ///< id: name; value: depth, 0 for an outermost operator
+  kOpEnd,    ///< likewise
+  kAlloc,    ///< id: allocation; value: bytes
+  kFree,     ///< id: allocation; value: bytes
+  kPack,     ///< id: saved tensor
+  kUnpack,   ///< id: saved tensor
+  kRelease,  ///< id: saved tensor
+  kNodeEnd,  ///< of a node that unpacked something
+  kBackwardEnd,
+  kReload,     ///< id: allocation; value: copy. Follows the kAlloc of that allocation
+  kHookBegin,  ///< from here to the next kHookEnd the engine takes the program's time
+  kHookEnd,
+  kCommand,  ///< id: index in RecordedPass::commands
+};
+
+struct RawEvent {
+  RawKind kind = RawKind::kPhase;
+  std::int64_t id = 0;
+  std::int64_t value = 0;
+  Nanoseconds begin_ns = 0;  ///< steady_now when it happened
+  Nanoseconds end_ns = 0;    ///< and when noting it was done
+};
+
+struct RawCommand {
+  Command command;
+  Nanoseconds begin_ns = 0;
+  Nanoseconds end_ns = 0;
+};
+
+/// A saved tensor as it was packed. `saved.storage` is not set yet: `storage` is the identity.
+struct RawSaved {
+  SavedTensor saved;
+  std::int64_t storage = 0;  ///< the allocation; 0: not the device's
+  Bytes storage_bytes = 0;
+  StorageRole role = StorageRole::kActivation;
+  CopyId copy = -1;
+};
+
+/// Everything that was noted of one step.
+struct RecordedPass {
+  std::vector<std::string> names;
+  std::vector<RawEvent> events;
+  std::vector<RawSaved> saved;  ///< by saved tensor
+  std::vector<RawCommand> commands;
+  std::vector<char> escaped;  ///< by saved tensor
+  Bytes resident_bytes = 0;
+  Nanoseconds begin_ns = 0;
+  Nanoseconds end_ns = 0;
+};
+
+}  // namespace offprof

@@ -1,0 +1,212 @@
+#include "profiler/run_job.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/Generator.h>
+#include <torch/csrc/jit/python/update_graph_executor_opt.h>
+#include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
+#include <torch/version.h>
+
+#include <optional>
+#include <utility>
+
+#include "engine/host/host_device.h"
+#include "engine/model.h"
+#include "engine/torch_error.h"
+#include "profiler/gradient_check.h"
+#include "profiler/measured.h"
+#include "profiler/program_builder.h"
+#include "profiler/timeline_builder.h"
+#include "profiler/trainer.h"
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+/// Enough for a median that one disturbance does not move.
+constexpr int kKeepPasses = 3;
+/// Steps in the trace's timeline. They come after the measured ones, since recording takes time.
+constexpr int kStepsShown = 2;
+
+/// Without this, the graph executor fuses operators into subgraphs from the second step on, and those ask for
+/// all their saved tensors at once.
+void turn_graph_optimisation_off() {
+  torch::jit::setGraphExecutorOptimize(false);
+  torch::jit::getProfilingMode() = false;
+}
+
+/// Every tensor copied on its own and brought back dense, as TRL does it.
+Policy dense_offload_all() {
+  Policy policy = preset_policy("trl");
+  policy.threshold_bytes = 0;
+  policy.stash_count = 0;
+  return policy;
+}
+
+/// A model loaded and recorded on a device, ready for steps under any policy.
+class Job {
+ public:
+  Job(const RunRequest& request, Device& device, const Progress& progress)
+      : request_(request), device_(device), progress_(progress) {
+    load();
+    trainer_.emplace(model_, device_, trace_.settings);
+    record();
+    order_ = backward_order(trace_.program);
+  }
+
+  /// The model, its environment and its program; nothing measured.
+  const Trace& trace() const { return trace_; }
+
+  /// Gradients against plain autograd's.
+  std::string check_gradients(const Policy& policy) {
+    if (expected_gradients_.empty()) expected_gradients_ = trainer_->gradients(std::nullopt, {});
+    return compare_gradients(model_.parameter_names, expected_gradients_,
+                             trainer_->gradients(policy, order_));
+  }
+
+  /// Steps under `policy` within the device's capacity and the policy's host memory.
+  std::vector<StepResult> train(const Policy& policy, int steps, Recording recording) {
+    device_.set_capacity(trace_.settings.device_memory_bytes);
+    device_.set_host_capacity(policy.host_memory_bytes);
+    std::vector<StepResult> results;
+    for (int i = 0; i < steps; ++i) {
+      progress_("training step " + std::to_string(i + 1) + " of " + std::to_string(steps));
+      results.push_back(trainer_->step(policy, order_, recording));
+    }
+    device_.set_capacity(std::nullopt);
+    device_.set_host_capacity(std::nullopt);
+    return results;
+  }
+
+  /// The gradients that check_gradients compares with lie in device memory: not while steps are measured.
+  void forget_gradients() { expected_gradients_.clear(); }
+
+ private:
+  void load() {
+    progress_("loading the model");
+    turn_graph_optimisation_off();
+    at::set_num_threads(request_.threads);
+    trace_.settings = request_.settings;
+    model_ = load_model(request_.model_path);
+    std::vector<std::string>& inputs = trace_.settings.inputs;
+    if (inputs.empty()) inputs = input_specs_in_archive(request_.model_path);
+    if (inputs.empty())
+      throw input_error(
+          model_.info.name + ": what are its inputs? The archive does not say",
+          "give one --input for each, as in --input 'int64[4,128]<512' or --input 'float32[8,3,64,64]'");
+    at::manual_seed(trace_.settings.seed);
+    make_inputs(model_, inputs);
+    trace_.model = model_.info;
+    progress_("measuring the link");
+    trace_.environment = {request_.device, device_.description(), TORCH_VERSION, request_.threads,
+                          calibrate_link(device_)};
+  }
+
+  void record() {
+    progress_("warming up");
+    for (int i = 0; i < trace_.settings.warmup; ++i) trainer_->plain_step();
+    std::vector<RecordedPass> keep_passes;
+    for (int i = 0; i < kKeepPasses; ++i) {
+      progress_("recording with nothing offloaded");
+      keep_passes.push_back(record_pass(preset_policy("keep")));
+    }
+    progress_("recording with everything offloaded");
+    const RecordedPass offload_pass = record_pass(preset_policy("offload"));
+    trace_.program = build_program(keep_passes, offload_pass);
+    progress_("recording with everything offloaded densely");
+    const RecordedPass dense_pass = record_pass(dense_offload_all());
+    if (!same_program(offload_pass, dense_pass))
+      trace_.dense_program = build_program({&dense_pass, 1}, dense_pass);
+  }
+
+  RecordedPass record_pass(const Policy& policy) {
+    return std::move(trainer_->step(policy, {}, Recording::kProgram).recording);
+  }
+
+  const RunRequest& request_;
+  Device& device_;
+  const Progress& progress_;
+  Model model_;
+  Trace trace_;
+  std::optional<Trainer> trainer_;
+  std::vector<SavedId> order_;
+  std::vector<at::Tensor> expected_gradients_;
+};
+
+RunResult run(const RunRequest& request, Device& device, const Progress& progress) {
+  Job job(request, device, progress);
+  RunResult result;
+  result.trace = job.trace();
+  result.trace.policy = request.policy;
+  progress("checking the gradients");
+  result.trace.gradients = job.check_gradients(request.policy);
+  job.forget_gradients();
+
+  const std::vector<StepResult> measured =
+      job.train(request.policy, request.settings.steps, Recording::kNone);
+  result.commands = measured.front().commands;
+  result.trace.metrics = summarize(measured);
+  result.trace.ledger = measured.front().ledger;
+  result.trace.timeline = build_timeline(job.train(request.policy, kStepsShown, Recording::kTimeline));
+  return result;
+}
+
+ComparisonResult compare(const RunRequest& request, const std::vector<Policy>& policies, Device& device,
+                         const Progress& progress) {
+  Job job(request, device, progress);
+  ComparisonResult result;
+  result.trace = job.trace();
+  for (const Policy& policy : policies) {
+    PolicyRun& run = result.runs.emplace_back();
+    run.policy = policy;
+    run.gradients = job.check_gradients(policy);
+  }
+  job.forget_gradients();
+  for (PolicyRun& run : result.runs) {
+    const std::vector<StepResult> measured = job.train(run.policy, request.settings.steps, Recording::kNone);
+    run.measured = summarize(measured);
+    run.commands = measured.front().commands;
+  }
+  return result;
+}
+
+Error out_of_memory(const OutOfMemory& refusal) {
+  std::string message = "out of device memory: " + format_bytes(refusal.asked_bytes) + " asked for, " +
+                        format_bytes(refusal.live_bytes) + " live";
+  if (refusal.capacity_bytes) message += " of " + format_bytes(*refusal.capacity_bytes);
+  const std::string budget = std::to_string(refusal.capacity_bytes.value_or(refusal.live_bytes));
+  return environment_error(message,
+                           "record a trace without --device-memory, then let `offprof tune --trace FILE "
+                           "--memory-budget " +
+                               budget + "` find a policy that fits");
+}
+
+/// Runs `work`; what LibTorch throws comes out as Error.
+template <typename Work>
+auto translating_errors(const RunRequest& request, Device& device, Work work) {
+  try {
+    device.take_out_of_memory();
+    device.take_host_refusal();
+    return work();
+  } catch (const std::exception& error) {
+    device.set_capacity(std::nullopt);
+    device.set_host_capacity(std::nullopt);
+    if (const auto refusal = device.take_host_refusal()) throw Error(*refusal);
+    if (const auto refusal = device.take_out_of_memory()) throw out_of_memory(*refusal);
+    if (dynamic_cast<const Error*>(&error) != nullptr) throw;
+    throw input_error(request.model_path + ": LibTorch stopped: " + readable_reason(error));
+  }
+}
+
+}  // namespace
+
+RunResult run_job(const RunRequest& request, Device& device, const Progress& progress) {
+  return translating_errors(request, device, [&] { return run(request, device, progress); });
+}
+
+ComparisonResult comparison_job(const RunRequest& request, const std::vector<Policy>& policies,
+                                Device& device, const Progress& progress) {
+  return translating_errors(request, device, [&] { return compare(request, policies, device, progress); });
+}
+
+}  // namespace offprof

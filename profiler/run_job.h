@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include "engine/device.h"
+#include "engine/plugin.h"
+
+namespace offprof {
+
+/// The whole of `offprof run` on a device: loads, warms up, records the keep and the offload-all pass, checks
+/// the gradients, trains the measured steps under the policy, and makes the trace of it.
+RunResult run_job(const RunRequest& request, Device& device, const Progress& progress);
+
+/// The whole of EnginePlugin::compare on a device.
+ComparisonResult comparison_job(const RunRequest& request, const std::vector<Policy>& policies,
+                                Device& device, const Progress& progress);
+
+}  // namespace offprof

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "engine/host/copy_stream.h"
+#include "engine/schedule/scheduler.h"
+#include "profiler/recorded_pass.h"
+#include "traces/ledger.h"
+#include "traces/units.h"
+
+namespace offprof {
+
+/// What one training step came to.
+struct StepResult {
+  double loss = 0;
+  Nanoseconds step_time_ns = 0;
+  Nanoseconds exposed_ns = 0;
+  Bytes device_peak_bytes = 0;
+  Bytes device_resident_bytes = 0;
+  Bytes host_peak_bytes = 0;
+  Bytes d2h_bytes = 0;
+  Bytes h2d_bytes = 0;
+  Ledger ledger;
+  std::vector<Command> commands;
+  std::vector<CopyRecord> copies;
+  RecordedPass recording;
+};
+
+}  // namespace offprof

@@ -1,0 +1,165 @@
+#include "profiler/timeline_builder.h"
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace offprof {
+namespace {
+
+/// Changes of device memory below this share of the step's peak are left out: a chart could not show them.
+constexpr Bytes kCounterSteps = 1000;
+/// Keeps the arrows of different steps apart.
+constexpr std::int64_t kFlowsPerStep = 1 << 24;
+
+/// Builds the timeline of one step; times count from `origin`.
+class StepTimeline {
+ public:
+  StepTimeline(const StepResult& step, std::size_t number, Nanoseconds origin, Timeline& timeline)
+      : step_(step), pass_(step.recording), number_(number), origin_(origin), timeline_(timeline) {}
+
+  void build() {
+    add_step();
+    for (const RawEvent& event : pass_.events) add(event);
+    end_phase(pass_.end_ns);
+    add_copies();
+  }
+
+ private:
+  Nanoseconds at(Nanoseconds time) const { return time - origin_; }
+  std::int64_t flow(CopyId copy) const { return static_cast<std::int64_t>(number_) * kFlowsPerStep + copy; }
+  static Track track_of(CopyDirection direction) {
+    return direction == CopyDirection::kD2h ? Track::kD2h : Track::kH2d;
+  }
+
+  void add_step() {
+    Span span;
+    span.kind = SpanKind::kStep;
+    span.name = "ProfilerStep#" + std::to_string(number_);
+    span.begin_ns = at(pass_.begin_ns);
+    span.duration_ns = pass_.end_ns - pass_.begin_ns;
+    timeline_.spans.push_back(span);
+    device_bytes_ = shown_bytes_ = pass_.resident_bytes;
+    timeline_.counters.push_back({"device_bytes", at(pass_.begin_ns), device_bytes_});
+  }
+
+  void add(const RawEvent& event) {
+    switch (event.kind) {
+      case RawKind::kPhase:
+        end_phase(event.begin_ns);
+        open_phase_ = &event;
+        return;
+      case RawKind::kOpBegin:
+        open_ops_.push_back(&event);
+        return;
+      case RawKind::kOpEnd:
+        return end_op(event);
+      case RawKind::kAlloc:
+        return count_device(event.value, event.begin_ns);
+      case RawKind::kFree:
+        return count_device(-event.value, event.begin_ns);
+      case RawKind::kUnpack:
+        return add_unpack(event);
+      case RawKind::kCommand:
+        return add_command(pass_.commands[event.id]);
+      default:
+        return;
+    }
+  }
+
+  void end_phase(Nanoseconds end) {
+    if (open_phase_ != nullptr && pass_.names[open_phase_->id] != "end")
+      add_span(SpanKind::kPhase, pass_.names[open_phase_->id], open_phase_->begin_ns, end);
+    open_phase_ = nullptr;
+  }
+
+  void end_op(const RawEvent& event) {
+    if (open_ops_.empty()) return;
+    add_span(SpanKind::kOp, pass_.names[event.id], open_ops_.back()->begin_ns, event.begin_ns);
+    open_ops_.pop_back();
+  }
+
+  Span& add_span(SpanKind kind, const std::string& name, Nanoseconds begin, Nanoseconds end) {
+    Span& span = timeline_.spans.emplace_back();
+    span.kind = kind;
+    span.name = name;
+    span.begin_ns = at(begin);
+    span.duration_ns = end - begin;
+    return span;
+  }
+
+  void count_device(Bytes change, Nanoseconds time) {
+    device_bytes_ += change;
+    if (std::abs(device_bytes_ - shown_bytes_) * kCounterSteps < step_.device_peak_bytes) return;
+    shown_bytes_ = device_bytes_;
+    timeline_.counters.push_back({"device_bytes", at(time), device_bytes_});
+  }
+
+  void count_host(Bytes change, Nanoseconds time) {
+    host_bytes_ += change;
+    timeline_.counters.push_back({"host_bytes", at(time), host_bytes_});
+  }
+
+  void add_unpack(const RawEvent& event) {
+    const CopyId copy = pass_.saved[event.id].copy;
+    if (copy >= 0) timeline_.flows.push_back({flow(copy), Track::kCompute, at(event.begin_ns), "unpack"});
+  }
+
+  void add_command(const RawCommand& raw) {
+    switch (raw.command.kind) {
+      case CommandKind::kCopyOut:
+        timeline_.flows.push_back({flow(raw.command.copy), Track::kCompute, at(raw.begin_ns), "pack"});
+        return count_host(raw.command.bytes, raw.begin_ns);
+      case CommandKind::kFreeHost:
+        return count_host(-raw.command.bytes, raw.begin_ns);
+      case CommandKind::kWaitOut:
+        return add_wait(raw, "wait for copy out", "the device copy must go before the program goes on");
+      case CommandKind::kWaitIn:
+        return add_wait(raw, "wait for copy in", "backward needs the tensor");
+      default:
+        return;
+    }
+  }
+
+  void add_wait(const RawCommand& raw, const std::string& name, const std::string& reason) {
+    Span& span = add_span(SpanKind::kWait, name, raw.begin_ns, raw.end_ns);
+    span.tensor = raw.command.tensor;
+    span.bytes = raw.command.bytes;
+    span.reason = reason;
+  }
+
+  void add_copies() {
+    std::vector<SavedId> tensor_of;
+    for (const RawCommand& raw : pass_.commands)
+      if (raw.command.kind == CommandKind::kCopyOut) tensor_of.push_back(raw.command.tensor);
+    for (const CopyRecord& copy : step_.copies) {
+      const bool out = copy.direction == CopyDirection::kD2h;
+      Span& span = add_span(SpanKind::kCopy, out ? "copy out" : "copy in", copy.begin_ns, copy.end_ns);
+      span.track = track_of(copy.direction);
+      span.bytes = copy.bytes;
+      span.tensor = tensor_of[static_cast<std::size_t>(copy.tag)];
+      timeline_.flows.push_back({flow(static_cast<CopyId>(copy.tag)), span.track, span.begin_ns, span.name});
+    }
+  }
+
+  const StepResult& step_;
+  const RecordedPass& pass_;
+  std::size_t number_;
+  Nanoseconds origin_;
+  Timeline& timeline_;
+  const RawEvent* open_phase_ = nullptr;
+  std::vector<const RawEvent*> open_ops_;
+  Bytes device_bytes_ = 0, shown_bytes_ = 0, host_bytes_ = 0;
+};
+
+}  // namespace
+
+Timeline build_timeline(std::span<const StepResult> steps) {
+  Timeline timeline;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    StepTimeline(steps[i], i, steps.front().recording.begin_ns, timeline).build();
+  return timeline;
+}
+
+}  // namespace offprof

@@ -1,0 +1,177 @@
+#include "profiler/timeline_builder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "profiler/pass_sketch.h"
+
+namespace offprof {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+StepResult step_of(PassSketch& sketch) {
+  StepResult step;
+  step.recording = sketch.finish();
+  return step;
+}
+
+Timeline timeline_of(const StepResult& step) {
+  return build_timeline({&step, 1});
+}
+Timeline timeline_of(PassSketch& sketch) {
+  return timeline_of(step_of(sketch));
+}
+
+std::vector<Span> spans_of(const Timeline& timeline, SpanKind kind) {
+  std::vector<Span> spans;
+  for (const Span& span : timeline.spans)
+    if (span.kind == kind) spans.push_back(span);
+  return spans;
+}
+
+/// `name begin+duration`.
+std::vector<std::string> texts_of(const Timeline& timeline, SpanKind kind) {
+  std::vector<std::string> texts;
+  for (const Span& span : spans_of(timeline, kind))
+    texts.push_back(span.name + " " + std::to_string(span.begin_ns) + "+" + std::to_string(span.duration_ns));
+  return texts;
+}
+
+/// `name at value`.
+std::vector<std::string> counters_of(const Timeline& timeline, const std::string& name) {
+  std::vector<std::string> texts;
+  for (const CounterSample& sample : timeline.counters)
+    if (sample.name == name)
+      texts.push_back(std::to_string(sample.at_ns) + " " + std::to_string(sample.value));
+  return texts;
+}
+
+/// One tensor that goes to the host and comes back.
+StepResult offloading_step(Nanoseconds begin = 0) {
+  PassSketch sketch(100, begin);
+  sketch.alloc(1, 64).pack(1, 0);
+  sketch.compute(10).command({CommandKind::kCopyOut, 0, 0, 64});
+  sketch.compute(10).command({CommandKind::kWaitOut, 0, 0, 64}, 5);
+  sketch.compute(20).unpack(0).command({CommandKind::kCopyIn, 0, 0, 64});
+  sketch.command({CommandKind::kWaitIn, 0, 0, 64}, 7);
+  sketch.compute(8).command({CommandKind::kFreeHost, 0, 0, 64});
+  StepResult step = step_of(sketch);
+  step.copies = {{CopyDirection::kD2h, begin + 12, begin + 25, 64, 0},
+                 {CopyDirection::kH2d, begin + 46, begin + 52, 64, 0}};
+  return step;
+}
+
+TEST(BuildTimeline, OfNoStepsIsEmpty) {
+  EXPECT_THAT(build_timeline({}).spans, IsEmpty());
+}
+
+TEST(BuildTimeline, CountsTimesFromTheFirstStep) {
+  PassSketch first(0, 1000), second(0, 1600);
+  const std::vector<StepResult> steps = {step_of(first.compute(500)), step_of(second.compute(400))};
+  EXPECT_THAT(texts_of(build_timeline(steps), SpanKind::kStep),
+              ElementsAre("ProfilerStep#0 0+500", "ProfilerStep#1 600+400"));
+}
+
+TEST(BuildTimeline, ShowsPhasesUpToTheNext) {
+  PassSketch sketch;
+  sketch.phase("forward").compute(30).phase("backward").compute(20).phase("end").compute(5);
+  EXPECT_THAT(texts_of(timeline_of(sketch), SpanKind::kPhase), ElementsAre("forward 0+30", "backward 30+20"));
+}
+
+TEST(BuildTimeline, TheLastPhaseEndsWithTheStep) {
+  PassSketch sketch;
+  sketch.phase("optimizer").compute(30);
+  EXPECT_THAT(texts_of(timeline_of(sketch), SpanKind::kPhase), ElementsAre("optimizer 0+30"));
+}
+
+TEST(BuildTimeline, ShowsOperatorsWithThoseInThem) {
+  PassSketch sketch;
+  sketch.compute(1)
+      .op_begin("aten::linear")
+      .compute(2)
+      .op_begin("aten::addmm")
+      .compute(30)
+      .op_end()
+      .compute(4)
+      .op_end();
+  EXPECT_THAT(texts_of(timeline_of(sketch), SpanKind::kOp),
+              ElementsAre("aten::addmm 3+30", "aten::linear 1+36"));
+}
+
+TEST(BuildTimeline, ShowsWaitsWithTheirReason) {
+  const std::vector<Span> waits = spans_of(timeline_of(offloading_step()), SpanKind::kWait);
+  ASSERT_EQ(waits.size(), 2U);
+  EXPECT_EQ(waits[0].name, "wait for copy out");
+  EXPECT_EQ(waits[0].begin_ns, 20);
+  EXPECT_EQ(waits[0].duration_ns, 5);
+  EXPECT_EQ(waits[0].tensor, 0);
+  EXPECT_EQ(waits[0].bytes, 64);
+  EXPECT_EQ(waits[1].name, "wait for copy in");
+  EXPECT_EQ(waits[1].reason, "backward needs the tensor");
+}
+
+TEST(BuildTimeline, ShowsCopiesOnTheirTracks) {
+  const Timeline timeline = timeline_of(offloading_step());
+  EXPECT_THAT(texts_of(timeline, SpanKind::kCopy), ElementsAre("copy out 12+13", "copy in 46+6"));
+  const std::vector<Span> copies = spans_of(timeline, SpanKind::kCopy);
+  EXPECT_EQ(copies[0].track, Track::kD2h);
+  EXPECT_EQ(copies[1].track, Track::kH2d);
+  EXPECT_EQ(copies[1].bytes, 64);
+}
+
+TEST(BuildTimeline, ACopyIsForTheTensorThatBeganIt) {
+  PassSketch sketch;
+  sketch.alloc(1, 64).pack(1).alloc(2, 64).pack(2, 0).command({CommandKind::kCopyOut, 1, 0, 64});
+  StepResult step = step_of(sketch);
+  step.copies = {{CopyDirection::kD2h, 0, 1, 64, 0}};
+  EXPECT_EQ(spans_of(timeline_of(step), SpanKind::kCopy).front().tensor, 1);
+}
+
+TEST(BuildTimeline, ChainsPackCopiesAndUnpack) {
+  std::vector<std::string> chain;
+  const Timeline timeline = timeline_of(offloading_step());
+  for (const FlowPoint& point : timeline.flows) {
+    EXPECT_EQ(point.flow, timeline.flows.front().flow);
+    chain.push_back(point.name + " " + std::to_string(point.at_ns));
+  }
+  EXPECT_THAT(chain, testing::UnorderedElementsAre("pack 10", "copy out 12", "copy in 46", "unpack 45"));
+}
+
+TEST(BuildTimeline, KeptTensorsHaveNoChain) {
+  PassSketch sketch;
+  sketch.alloc(1, 64).pack(1).command({CommandKind::kKeep, 0, -1, 64}).unpack(0);
+  EXPECT_THAT(timeline_of(sketch).flows, IsEmpty());
+}
+
+TEST(BuildTimeline, KeepsTheChainsOfStepsApart) {
+  const std::vector<StepResult> steps = {offloading_step(), offloading_step(1000)};
+  const Timeline timeline = build_timeline(steps);
+  ASSERT_EQ(timeline.flows.size(), 8U);
+  EXPECT_NE(timeline.flows.front().flow, timeline.flows.back().flow);
+}
+
+TEST(BuildTimeline, CountsDeviceBytes) {
+  PassSketch sketch(100);
+  sketch.compute(5).alloc(1, 64).compute(5).free(1);
+  EXPECT_THAT(counters_of(timeline_of(sketch), "device_bytes"), ElementsAre("0 100", "5 164", "10 100"));
+}
+
+TEST(BuildTimeline, LeavesOutChangesThatAChartCouldNotShow) {
+  PassSketch sketch;
+  sketch.alloc(1, 1'000'000).alloc(2, 10).alloc(3, 2000);
+  StepResult step = step_of(sketch);
+  step.device_peak_bytes = 1'002'010;
+  EXPECT_THAT(counters_of(timeline_of(step), "device_bytes"), ElementsAre("0 0", "0 1000000", "0 1002010"));
+}
+
+TEST(BuildTimeline, CountsHostBytes) {
+  EXPECT_THAT(counters_of(timeline_of(offloading_step()), "host_bytes"), ElementsAre("10 64", "60 0"));
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,124 @@
+#include "profiler/trainer.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+
+#include <utility>
+
+#include "engine/autograd_engine.h"
+#include "profiler/pass_recorder.h"
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+/// PyTorch's own default for AdamW, and a cautious one for SGD: the steps are there to be profiled.
+constexpr double kLearningRate = 1e-3;
+
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
+                                                        const std::vector<at::Tensor>& parameters) {
+  if (name == "none") return nullptr;
+  if (name == "sgd")
+    return std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(kLearningRate));
+  if (name == "adamw")
+    return std::make_unique<torch::optim::AdamW>(parameters, torch::optim::AdamWOptions(kLearningRate));
+  throw input_error("unknown optimizer '" + name + "'", "there are none, sgd and adamw");
+}
+
+}  // namespace
+
+Trainer::Trainer(Model& model, Device& device, const RunSettings& settings)
+    : model_(model),
+      device_(device),
+      loss_(settings.loss),
+      seed_(settings.seed),
+      optimizer_(make_optimizer(settings.optimizer, model.parameters)) {}
+
+void Trainer::set_gradients_to_none() {
+  for (at::Tensor& parameter : model_.parameters) parameter.mutable_grad() = at::Tensor();
+}
+
+std::shared_ptr<const Residents> Trainer::residents() const {
+  return std::make_shared<const Residents>(residents_of(model_, device_));
+}
+
+void Trainer::plain_step() {
+  set_gradients_to_none();
+  loss_of(run_forward(model_), loss_).backward();
+  if (optimizer_) optimizer_->step();
+}
+
+StepResult Trainer::step(const Policy& policy, const std::vector<SavedId>& recorded_backward_order,
+                         Recording recording) {
+  set_gradients_to_none();
+  device_.take_copy_records();
+  device_.reset_peak();
+  StepResult result;
+  result.device_resident_bytes = device_.live_bytes();
+  const auto residents_now = residents();
+
+  std::optional<PassRecorder> recorder;
+  if (recording != Recording::kNone) recorder.emplace(device_, recording == Recording::kProgram);
+  const auto begin_phase = [&](std::string_view name) {
+    if (recorder) recorder->begin_phase(name);
+  };
+  const Nanoseconds begin = steady_now();
+  auto step = std::make_shared<OffloadStep>(device_, policy, recorded_backward_order, residents_now,
+                                            recorder ? &*recorder : nullptr);
+  {
+    const CurrentStep current(step);
+    begin_phase("forward");
+    const at::Tensor loss = loss_of(run_forward(model_), loss_);
+    begin_phase("backward");
+    loss.backward();
+    step->backward_end();
+    result.loss = loss.item<double>();
+  }
+  begin_phase("optimizer");
+  if (optimizer_) optimizer_->step();
+  begin_phase("end");
+  result.step_time_ns = steady_now() - begin;
+  if (recorder) result.recording = recorder->finish();
+
+  result.device_peak_bytes = device_.peak_bytes();
+  result.exposed_ns = step->exposed_ns();
+  result.host_peak_bytes = step->host_peak_bytes();
+  result.d2h_bytes = step->d2h_bytes();
+  result.h2d_bytes = step->h2d_bytes();
+  result.ledger = step->ledger();
+  result.commands = step->commands();
+  result.copies = device_.take_copy_records();
+  return result;
+}
+
+std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy,
+                                           const std::vector<SavedId>& recorded_backward_order) {
+  const at::NoGradGuard outer_no_grad;
+  std::vector<at::Tensor> buffers;
+  for (const at::Tensor& buffer : model_.module.buffers()) buffers.push_back(buffer.clone());
+  set_gradients_to_none();
+  at::manual_seed(seed_);
+  {
+    const at::AutoGradMode grad(true);
+    if (policy) {
+      auto step =
+          std::make_shared<OffloadStep>(device_, *policy, recorded_backward_order, residents(), nullptr);
+      const CurrentStep current(step);
+      loss_of(run_forward(model_), loss_).backward();
+      step->backward_end();
+    } else {
+      loss_of(run_forward(model_), loss_).backward();
+    }
+  }
+  std::vector<at::Tensor> result;
+  for (at::Tensor& parameter : model_.parameters) result.push_back(parameter.grad());
+  set_gradients_to_none();
+  std::size_t i = 0;
+  for (at::Tensor buffer : model_.module.buffers()) buffer.copy_(buffers[i++]);
+  return result;
+}
+
+}  // namespace offprof

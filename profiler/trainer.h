@@ -1,0 +1,53 @@
+#pragma once
+
+#include <torch/optim/optimizer.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/device.h"
+#include "engine/model.h"
+#include "engine/offload_step.h"
+#include "profiler/step_result.h"
+#include "traces/policy.h"
+#include "traces/trace.h"
+
+namespace offprof {
+
+/// How much of a step is noted. What is noted costs time.
+enum class Recording {
+  kNone,      ///< nothing: for the times that are reported
+  kTimeline,  ///< operators, allocations, saved tensors, commands
+  kProgram,   ///< that, and when autograd nodes end
+};
+
+/// Trains a model step by step. A step: gradients set to none, forward, loss, backward, optimiser.
+class Trainer {
+ public:
+  /// `model` and `device` must outlive it. `settings.optimizer`: none, sgd or adamw.
+  Trainer(Model& model, Device& device, const RunSettings& settings);
+
+  /// A step as plain autograd does it: nothing of ours in the way.
+  void plain_step();
+  /// A step under `policy`. `recorded_backward_order`: see make_scheduler.
+  StepResult step(const Policy& policy, const std::vector<SavedId>& recorded_backward_order,
+                  Recording recording);
+  /// Gradients of forward and backward without the optimiser, from a fixed seed, with buffers put back after:
+  /// by parameter, undefined where backward gave none. `policy` nullopt: plain autograd.
+  std::vector<at::Tensor> gradients(const std::optional<Policy>& policy,
+                                    const std::vector<SavedId>& recorded_backward_order);
+
+ private:
+  void set_gradients_to_none();
+  std::shared_ptr<const Residents> residents() const;
+
+  Model& model_;
+  Device& device_;
+  std::string loss_;
+  std::uint64_t seed_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;  ///< none: null
+};
+
+}  // namespace offprof

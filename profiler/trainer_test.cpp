@@ -1,0 +1,289 @@
+#include "profiler/trainer.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+
+#include "engine/torch_test.h"
+#include "engine/zoo/build.h"
+#include "profiler/gradient_check.h"
+#include "profiler/run_job.h"
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+using at::Tensor;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+const Policy kKeep = preset_policy("keep");
+const Policy kOffload = preset_policy("offload");
+
+std::vector<Policy> policies() {
+  return {kKeep, kOffload, test_policy("offload", 300, 2, 1 << 12), preset_policy("trl"),
+          test_policy("trl", 0, 0)};
+}
+
+const Progress kQuietly = [](const std::string&) {};
+
+class TrainerTest : public TorchTest {
+ protected:
+  TrainerTest() {
+    std::string folder = (std::filesystem::temp_directory_path() / "offprof_trainer_XXXXXX").string();
+    if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    folder_ = folder;
+  }
+  ~TrainerTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string path() const { return (folder_ / "model.pt").string(); }
+
+  /// Writes a model of the zoo, small, with its inputs inside.
+  std::string zoo_model(const std::string& name) const {
+    static const std::map<std::string, std::map<std::string, std::int64_t>> kSizes = {
+        {"transformer",
+         {{"batch", 2}, {"seq", 12}, {"layers", 2}, {"width", 16}, {"heads", 2}, {"vocab", 20}}},
+        {"moe",
+         {{"batch", 2},
+          {"seq", 12},
+          {"layers", 2},
+          {"width", 16},
+          {"heads", 2},
+          {"vocab", 20},
+          {"experts", 4}}},
+        {"lstm", {{"batch", 2}, {"seq", 12}, {"width", 16}, {"vocab", 20}}},
+        {"mlp", {{"batch", 8}, {"inputs", 12}, {"layers", 2}, {"width", 16}}},
+        {"resnet", {{"batch", 2}, {"image", 16}, {"layers", 1}, {"width", 4}}},
+        {"unet", {{"batch", 2}, {"image", 16}, {"levels", 2}, {"width", 4}}}};
+    save_zoo_model(name, kSizes.at(name), kSeed, path());
+    return path();
+  }
+
+  Model load_zoo_model(const std::string& name) const {
+    Model model = load_model(zoo_model(name));
+    at::manual_seed(kSeed);
+    make_inputs(model, input_specs_in_archive(path()));
+    return model;
+  }
+
+  /// A module whose forward is `code`; it has a parameter `weight` [8,6].
+  std::string module_of(const std::string& code, const std::string& inputs) const {
+    torch::jit::Module module("M");
+    module.register_parameter("weight", at::randn({8, 6}).set_requires_grad(true), /*is_buffer=*/false);
+    module.register_buffer("count", at::zeros({1}));
+    module.define("def forward(self, x):\n" + code);
+    module.save(path(), {{kInputsExtraFile, inputs}});
+    return path();
+  }
+
+  static RunSettings settings_of(const std::string& optimizer) {
+    RunSettings settings;
+    settings.optimizer = optimizer;
+    settings.steps = 2;
+    return settings;
+  }
+  static RunRequest request_for(const std::string& model, const Policy& policy) {
+    RunRequest request;
+    request.model_path = model;
+    request.settings = settings_of("adamw");
+    request.policy = policy;
+    return request;
+  }
+
+  std::filesystem::path folder_;
+};
+
+// --- Steps ---
+
+TEST_F(TrainerTest, TrainsUnderEveryPolicyAsPlainAutogradDoes) {
+  Model plain = load_zoo_model("transformer");
+  Trainer plain_trainer(plain, device_, settings_of("adamw"));
+  for (int i = 0; i < 3; ++i) plain_trainer.plain_step();
+  for (const Policy& policy : policies()) {
+    Model model = load_zoo_model("transformer");
+    Trainer trainer(model, device_, settings_of("adamw"));
+    for (int i = 0; i < 3; ++i) trainer.step(policy, {}, Recording::kNone);
+    EXPECT_EQ(compare_gradients(model.parameter_names, plain.parameters, model.parameters), "bitwise")
+        << describe(policy);
+  }
+}
+
+TEST_F(TrainerTest, EveryStepBeginsWithTheSameBytesAndReachesTheSamePeak) {
+  for (const Policy& policy : policies()) {
+    Model model = load_zoo_model("resnet");
+    Trainer trainer(model, device_, settings_of("adamw"));
+    trainer.plain_step();
+    const StepResult first = trainer.step(policy, {}, Recording::kNone);
+    const StepResult recorded = trainer.step(policy, {}, Recording::kProgram);
+    const StepResult last = trainer.step(policy, {}, Recording::kNone);
+    for (const StepResult& other : {recorded, last}) {
+      EXPECT_EQ(other.device_resident_bytes, first.device_resident_bytes) << describe(policy);
+      EXPECT_EQ(other.device_peak_bytes, first.device_peak_bytes) << describe(policy);
+      EXPECT_EQ(other.commands, first.commands) << describe(policy);
+    }
+  }
+}
+
+TEST_F(TrainerTest, OffloadingLowersThePeakAndCopiesBothWays) {
+  Model model = load_zoo_model("resnet");
+  Trainer trainer(model, device_, settings_of("none"));
+  const StepResult keep = trainer.step(kKeep, {}, Recording::kNone);
+  const StepResult offload = trainer.step(kOffload, {}, Recording::kNone);
+  EXPECT_LT(offload.device_peak_bytes, keep.device_peak_bytes);
+  EXPECT_EQ(keep.d2h_bytes, 0);
+  EXPECT_GT(offload.d2h_bytes, 0);
+  EXPECT_EQ(offload.h2d_bytes, offload.d2h_bytes);
+  EXPECT_EQ(offload.host_peak_bytes, offload.d2h_bytes);
+  EXPECT_EQ(offload.loss, keep.loss);
+}
+
+TEST_F(TrainerTest, OptimizerStateIsResident) {
+  const auto resident = [&](const std::string& optimizer) {
+    Model model = load_zoo_model("mlp");
+    Trainer trainer(model, device_, settings_of(optimizer));
+    trainer.plain_step();
+    return trainer.step(kKeep, {}, Recording::kNone).device_resident_bytes - model.info.parameter_bytes;
+  };
+  EXPECT_EQ(resident("sgd"), resident("none"));
+  EXPECT_GE(resident("adamw") - resident("none"), 2 * load_zoo_model("mlp").info.parameter_bytes);
+}
+
+TEST_F(TrainerTest, UnknownOptimizerIsRefused) {
+  Model model = load_zoo_model("mlp");
+  EXPECT_THAT(message_of<Error>([&] { Trainer(model, device_, settings_of("lion")); }),
+              HasSubstr("unknown optimizer 'lion'"));
+}
+
+TEST_F(TrainerTest, NotesNothingUnlessAsked) {
+  Model model = load_zoo_model("mlp");
+  Trainer trainer(model, device_, settings_of("none"));
+  EXPECT_TRUE(trainer.step(kOffload, {}, Recording::kNone).recording.events.empty());
+  EXPECT_FALSE(trainer.step(kOffload, {}, Recording::kTimeline).recording.events.empty());
+}
+
+// --- Gradients ---
+
+class ZooGradientTest : public TrainerTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(ZooGradientTest, AreBitwiseThoseOfPlainAutograd) {
+  Model model = load_zoo_model(GetParam());
+  Trainer trainer(model, device_, settings_of("none"));
+  const std::vector<Tensor> expected = trainer.gradients(std::nullopt, {});
+  for (const Policy& policy : policies())
+    EXPECT_EQ(compare_gradients(model.parameter_names, expected, trainer.gradients(policy, {})), "bitwise")
+        << describe(policy);
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooGradientTest,
+                         testing::Values("transformer", "moe", "lstm", "mlp", "resnet", "unet"),
+                         [](const auto& name) { return std::string(name.param); });
+
+TEST_F(TrainerTest, GradientsAreTheSameEachTimeAndLeaveTheModelAsItWas) {
+  Model model = load_zoo_model("resnet");
+  Trainer trainer(model, device_, settings_of("none"));
+  std::vector<Tensor> buffers;
+  for (const Tensor& buffer : model.module.buffers()) buffers.push_back(buffer.clone());
+  const std::vector<Tensor> once = trainer.gradients(kOffload, {}), again = trainer.gradients(kOffload, {});
+  EXPECT_EQ(compare_gradients(model.parameter_names, once, again), "bitwise");
+  std::size_t i = 0;
+  for (const Tensor& buffer : model.module.buffers()) EXPECT_TRUE(bitwise_equal(buffer, buffers[i++]));
+  for (const Tensor& parameter : model.parameters) EXPECT_FALSE(parameter.grad().defined());
+}
+
+TEST_F(TrainerTest, ComparisonSaysWhichGradientDiffersAndByHowMuch) {
+  const Tensor one = at::ones({3}), other = at::tensor({1.0F, 1.0F, 1.25F});
+  EXPECT_EQ(compare_gradients({"a", "b"}, {one, one}, {one, one}), "bitwise");
+  EXPECT_EQ(compare_gradients({"a", "b"}, {one, one}, {one, other}),
+            "1 of 2 parameters differ; b differs by up to 0.250000");
+  EXPECT_THAT(compare_gradients({"a"}, {one}, {Tensor()}), HasSubstr("one of the two has none"));
+}
+
+// --- The whole run ---
+
+TEST_F(TrainerTest, RunRecordsChecksAndMeasures) {
+  const Bytes before = live_bytes();
+  {
+    const RunResult result = run_job(request_for(zoo_model("transformer"), kOffload), device_, kQuietly);
+    EXPECT_EQ(result.trace.gradients, "bitwise");
+    EXPECT_FALSE(result.trace.program.events.empty());
+    EXPECT_GT(result.trace.metrics.device_peak_bytes, result.trace.metrics.device_resident_bytes);
+    EXPECT_FALSE(result.commands.empty());
+    EXPECT_FALSE(result.trace.timeline.spans.empty());
+  }
+  EXPECT_EQ(live_bytes(), before);
+  EXPECT_EQ(device_.host_used_bytes(), 0);
+}
+
+TEST_F(TrainerTest, RunBeyondTheDeviceMemorySaysWhatWasAskedForAndWhatWasThere) {
+  RunRequest request = request_for(zoo_model("transformer"), kKeep);
+  request.settings.device_memory_bytes =
+      run_job(request, device_, kQuietly).trace.metrics.device_peak_bytes.value() - 1;
+  const Bytes before = live_bytes();
+  try {
+    run_job(request, device_, kQuietly);
+    FAIL() << "it fitted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kEnvironment);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("out of device memory"), HasSubstr("asked for"),
+                                    HasSubstr("live of"), Not(HasSubstr("frame #"))));
+    EXPECT_THAT(error.hint(), HasSubstr("--memory-budget"));
+  }
+  EXPECT_EQ(live_bytes(), before);
+  request.settings.device_memory_bytes.reset();
+  EXPECT_EQ(run_job(request, device_, kQuietly).trace.gradients, "bitwise");
+}
+
+TEST_F(TrainerTest, RunKeepsOnTheDeviceWhatTheHostCapHasNoRoomFor) {
+  RunRequest request = request_for(zoo_model("transformer"), kOffload);
+  request.policy.host_memory_bytes = 10 * kKiB;
+  const RunResult result = run_job(request, device_, kQuietly);
+  EXPECT_EQ(result.trace.gradients, "bitwise");
+  EXPECT_LE(result.trace.metrics.host_peak_bytes, 10 * kKiB);
+  EXPECT_TRUE(result.trace.ledger.contains({Placement::kDevice, PlacementReason::kHostFull}));
+}
+
+TEST_F(TrainerTest, RunWithoutRoomInHostMemoryUnderTrlSaysSo) {
+  RunRequest request = request_for(zoo_model("transformer"), test_policy("trl", 0, 0));
+  request.policy.host_memory_bytes = 10 * kKiB;
+  try {
+    run_job(request, device_, kQuietly);
+    FAIL() << "it fitted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kEnvironment);
+    EXPECT_THAT(error.what(), HasSubstr("host memory"));
+  }
+}
+
+TEST_F(TrainerTest, RunThatDoesNotFitTheModelIsAnInputError) {
+  RunRequest request = request_for(module_of("    return x.mm(self.weight)\n", "float32[4,7]"), kKeep);
+  try {
+    run_job(request, device_, kQuietly);
+    FAIL() << "it fitted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInput);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("(4x7 and 8x6)"), Not(HasSubstr("frame #"))));
+  }
+}
+
+TEST_F(TrainerTest, RunWithoutInputSpecsAsksForThem) {
+  RunRequest request = request_for(module_of("    return x.mm(self.weight)\n", ""), kKeep);
+  EXPECT_THAT(message_of<Error>([&] { run_job(request, device_, kQuietly); }),
+              HasSubstr("what are its inputs?"));
+}
+
+TEST_F(TrainerTest, RunOfAModelThatChangesFromStepToStepIsRefused) {
+  RunRequest request = request_for(
+      module_of("    self.count += 1\n    for i in range(int(self.count)):\n        x = x.exp().cos()\n"
+                "    return x.mm(self.weight)\n",
+                "float32[4,8]"),
+      kKeep);
+  EXPECT_THAT(message_of<Error>([&] { run_job(request, device_, kQuietly); }),
+              HasSubstr("the model's step changes from pass to pass"));
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,69 @@
+# What the scripts share. Sourced, never run.
+# shellcheck shell=bash
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { printf '==> %s\n' "$*"; }
+
+# die STATUS MESSAGE [HINT...]: 2 for bad usage, 3 for something that the machine lacks.
+die() {
+    local status=$1
+    shift
+    printf '%s: %s\n' "$(basename "$0")" "$1" >&2
+    shift
+    local hint
+    for hint in "$@"; do printf '  %s\n' "$hint" >&2; done
+    exit "$status"
+}
+
+# Prints the comment that heads the running script, as its help.
+print_help() { sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"; }
+
+# job_count [MIB]: one job a processor, or fewer where each takes so many MiB of memory and there is less.
+job_count() {
+    local jobs fitting
+    jobs=$(nproc)
+    if [ $# -gt 0 ]; then
+        fitting=$(awk -v each="$1" '/^MemAvailable:/ {print int($2 / 1024 / each)}' /proc/meminfo)
+        if [ "${fitting:-1}" -lt 1 ]; then fitting=1; fi
+        if [ "$fitting" -lt "$jobs" ]; then jobs=$fitting; fi
+    fi
+    echo "$jobs"
+}
+
+# source_files PATTERN...: the files of the repository that match, NUL-separated. New ones count unless git
+# ignores them.
+source_files() {
+    git -C "$root" -c safe.directory="$root" \
+        ls-files -z --cached --others --exclude-standard --deduplicate -- "$@" |
+        while IFS= read -r -d '' file; do
+            if [ -f "$root/$file" ]; then printf '%s\0' "$file"; fi
+        done
+}
+
+# A file that includes LibTorch takes so much to compile.
+mib_per_torch_job=2048
+
+# configure PRESET [CMAKE_OPTION...]
+configure() {
+    local preset=$1
+    shift
+    if command -v ccache >/dev/null; then
+        # What uses a precompiled header is cached only where its defines and time may be overlooked.
+        export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
+        export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root}
+        set -- -DCMAKE_CXX_COMPILER_LAUNCHER=ccache "$@"
+    fi
+    say "configuring $preset"
+    (cd "$root" && cmake --preset "$preset" --log-level=WARNING "$@")
+}
+
+# build PRESET [CMAKE_BUILD_OPTION...]: configures first.
+build() {
+    local preset=$1 jobs
+    shift
+    configure "$preset"
+    if [ "$preset" = small ]; then jobs=$(job_count); else jobs=$(job_count "$mib_per_torch_job"); fi
+    say "building $preset ($jobs jobs)"
+    (cd "$root" && cmake --build --preset "$preset" --parallel "$jobs" "$@")
+}

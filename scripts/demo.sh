@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds offprof, and shows the main job on a real model: train and trace it, tune
+# the offloading, train again with the tuned policy, and guard the result against regressions.
+#
+#   scripts/demo.sh [MODEL.pt [RUN_OPTION...]]
+#
+#   MODEL.pt      your own TorchScript module instead of the zoo's transformer
+#   RUN_OPTION    goes to `offprof run`, for example: --input 'float32[8,3,96,96]'
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+case ${1:-} in
+-h | --help) print_help && exit ;;
+-*) die 2 "the first argument is a model, not $1" "see scripts/demo.sh --help" ;;
+esac
+model=${1:-}
+run_options=("${@:2}")
+if [ -n "$model" ] && [ ! -f "$model" ]; then die 2 "no such file: $model"; fi
+
+# What follows is shown as it can be typed in the folder that the demo was started from.
+from_here() { realpath -m --relative-to=. -- "$1"; }
+offprof=$(from_here "$root/build/offprof")
+out=$(from_here "$root/out/demo")
+
+headline() { printf '\n==> %s\n' "$*"; }
+
+# Shows a command, then runs it.
+step() {
+    local status=0
+    printf '$ %s\n' "${*@Q}" | sed "s/'\([[:alnum:]_.,:=/+-]*\)'/\1/g"
+    "$@" || status=$?
+    [ "$status" -eq 0 ] || die "$status" "the command above ended with status $status"
+}
+
+"$root/scripts/setup.sh"
+build release --target offprof offprof_engine
+mkdir -p "$out"
+
+headline "What works on this machine"
+step "$offprof" doctor
+
+if [ -z "$model" ]; then
+    headline "A model: any TorchScript module will do; the zoo makes some without Python"
+    model=$out/transformer.pt
+    step "$offprof" zoo make transformer -o "$model"
+fi
+
+headline "Train it for some steps as it is, and record a trace"
+step "$offprof" run "$model" "${run_options[@]}" --policy keep -o "$out/trace.json.gz"
+step "$offprof" view "$out/trace.json.gz"
+
+headline "Replay the trace under hundreds of policies and choose one"
+step "$offprof" tune --trace "$out/trace.json.gz" -o "$out/policy.json"
+
+headline "Train again with the tuned policy: predicted beside measured"
+step "$offprof" run "$model" "${run_options[@]}" --policy "$out/policy.json" -o "$out/tuned.json.gz"
+
+headline "Guard it: record the result as a baseline, then check a trace against it, as CI would"
+step "$offprof" gate --update --trace "$out/tuned.json.gz" --baseline "$out/baseline.json"
+step "$offprof" gate --trace "$out/tuned.json.gz" --baseline "$out/baseline.json"
+
+headline "What the policy changed"
+step "$offprof" diff "$out/trace.json.gz" "$out/tuned.json.gz"
+
+cat <<NEXT
+
+==> All of it worked. Try next:
+  open $out/tuned.json.gz in chrome://tracing or Perfetto
+  $offprof tune --trace $out/trace.json.gz --max-slowdown 20%
+      a lower peak, if steps may take longer
+  $offprof simulate --trace $out/trace.json.gz --link 2GB/s
+      the same training over a slow link
+  $offprof gate --trace $out/tuned.json.gz --baseline $out/baseline.json --limit 'device_peak_bytes<=1MiB'
+      a limit that the model does not keep: exit status 1
+  $(from_here "$root/scripts/demo.sh") MODEL.pt --input 'float32[8,3,96,96]'
+      all this with a model of yours
+NEXT

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Checks what a compiler does not: shellcheck over the scripts, codespell over all text, that each header
+# compiles alone, and clang-tidy over the small flavour (LibTorch's headers would take it minutes a file).
+#
+#   scripts/lint.sh [scripts|spelling|headers|tidy]...
+#
+# Without arguments: all of them. Exit status 1 where one of them has something to say.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+case ${1:-} in -h | --help) print_help && exit ;; esac
+checks=("$@")
+if [ $# -eq 0 ]; then checks=(scripts spelling headers tidy); fi
+
+# In the tests of how misspelt names are answered; and `upto`, a name in the code.
+misspelt_on_purpose=transfromer,veiw,upto
+camel_case='\b[A-Z][a-z0-9]+[A-Z][A-Za-z0-9]*'
+
+# Headers in here must compile without LibTorch: the program that uses them has none.
+torch_free='^(traces|simulator|cli|engine/schedule)/|^engine/plugin\.h$|^engine/zoo/catalog\.h$'
+
+lint_tidy() {
+    # In a folder of its own: the preset's build joins sources, and here each is looked at by itself.
+    configure small -B build-lint -DCMAKE_UNITY_BUILD=OFF
+    # Without what the build itself writes.
+    mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build-lint/compile_commands.json |
+        grep -v "^$root/build-lint/" | sort -u)
+    export -f tidy
+    # shellcheck disable=SC2016  # the inner shell expands it
+    printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(job_count)" bash -c 'tidy "$1"' tidy
+}
+
+# The options in the build folder are those of g++; its warnings are its own affair.
+tidy() {
+    clang-tidy-14 --quiet -p build-lint --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-error "$1" \
+        2> >(grep -vE '^[0-9]+ (warnings?|errors?)( and [0-9]+ errors?)? generated\.$' >&2)
+}
+
+# The folders that LibTorch's and CUDA's headers are in; nothing where setup has not installed it.
+torch_options() {
+    local dir
+    for dir in torch/include torch/include/torch/csrc/api/include nvidia/cu13/include; do
+        if [ -d ".deps/libtorch/$dir" ]; then printf -- '-idirafter .deps/libtorch/%s ' "$dir"; fi
+    done
+}
+
+compile_header() {
+    local options=()
+    if ! [[ $1 =~ $torch_free ]]; then
+        read -r -a options <<<"$(torch_options)"
+        if [ ${#options[@]} -eq 0 ]; then
+            echo "skipped, there is no LibTorch here: $1"
+            return
+        fi
+    fi
+    if ! g++ -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Werror -I. "${options[@]}" \
+        -include "$1" -x c++ /dev/null; then
+        echo "does not compile alone: $1"
+        return 1
+    fi
+}
+
+lint_headers() {
+    export -f compile_header torch_options
+    export torch_free
+    # shellcheck disable=SC2016  # the inner shell expands it
+    source_files '*.h' | xargs -0 -r -n 1 -P "$(job_count)" bash -c 'compile_header "$1"' compile_header
+}
+
+lint_scripts() {
+    source_files '*.sh' .ci/run | xargs -0 -r shellcheck --external-sources --source-path=SCRIPTDIR
+}
+
+lint_spelling() {
+    source_files '*.h' '*.cpp' '*.md' '*.sh' '*.cmake' '*CMakeLists.txt' '*.json' .ci/run |
+        xargs -0 -r codespell --ignore-words-list "$misspelt_on_purpose" --ignore-regex "$camel_case"
+}
+
+"$root/scripts/setup.sh" --small --lint
+cd "$root"
+failed=()
+for check in "${checks[@]}"; do
+    case $check in
+    tidy | headers | scripts | spelling) ;;
+    *) die 2 "no such check: $check" "There are tidy, headers, scripts and spelling." ;;
+    esac
+    say "lint: $check"
+    "lint_$check" || failed+=("$check")
+done
+[ ${#failed[@]} -eq 0 ] || die 1 "failed: ${failed[*]}"
+say "lint: done"

@@ -1,0 +1,226 @@
+#!/usr/bin/env bash
+# Installs what offprof needs and the machine lacks: Debian packages, and LibTorch into .deps/libtorch.
+#
+#   scripts/setup.sh [--small] [--lint] [--libtorch-dir DIR]
+#
+#   --small               what the small flavour needs: no LibTorch
+#   --lint                also what scripts/format.sh and scripts/lint.sh need
+#   --libtorch-dir DIR    where LibTorch goes, instead of .deps/libtorch
+#
+# Asks nothing. What is there already is left alone, so that a second run does nothing, and needs neither the
+# network nor root. Packages are installed as root, or with sudo where it asks for no password. Exit status:
+# 0 all is there, 2 bad usage, 3 something is missing and cannot be installed.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+# The wheel's own dependencies stay away: these three are enough to build everything and to run without a GPU.
+libtorch_wheels=(torch==2.11.0 nvidia-cuda-cupti==13.0.85 nvidia-cuda-runtime==13.0.96)
+# The libraries are the same in the wheels of all Python versions: the one for Debian 12's is taken, whatever
+# python3 is here.
+libtorch_python=3.11
+libtorch_stamp=offprof-stamp
+libtorch_mib_needed=3000
+
+small=false
+lint=false
+libtorch_dir=$root/.deps/libtorch
+
+parse_arguments() {
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --small) small=true ;;
+        --lint) lint=true ;;
+        --libtorch-dir)
+            [ $# -ge 2 ] || die 2 "--libtorch-dir needs a folder"
+            libtorch_dir=$(realpath -m -- "$2")
+            shift
+            ;;
+        -h | --help) print_help && exit ;;
+        *) die 2 "unknown argument: $1" "see scripts/setup.sh --help" ;;
+        esac
+        shift
+    done
+}
+
+# --- Debian packages ---
+
+# PACKAGE COMMAND WHY. A package counts as there where its command is, whatever brought it; `-`: it has none.
+required_packages() {
+    cat <<'LIST'
+g++ g++ C++20 compiler
+cmake cmake configures the build
+ninja-build ninja builds
+ccache ccache makes a second build fast
+libcli11-dev - command-line parser
+libfmt-dev - text formatting
+nlohmann-json3-dev - JSON reader and writer
+zlib1g-dev - gzip for traces
+libgtest-dev - test framework
+libgmock-dev - matchers for the tests
+librapidcheck-dev - property tests
+LIST
+    if ! $small; then
+        echo "libbenchmark-dev - benchmarks"
+        if ! libtorch_is_there && [ -z "$(python_with_pip)" ]; then
+            echo "python3-pip - downloads LibTorch"
+        fi
+    fi
+    if $lint; then
+        cat <<'LIST'
+git git lists the files to check
+clang-format-14 clang-format-14 checks the format
+clang-tidy-14 clang-tidy-14 finds bugs and breaches of style
+shellcheck shellcheck checks the scripts
+codespell codespell finds misspellings
+LIST
+    fi
+}
+
+is_installed() {  # PACKAGE COMMAND
+    if [ "$2" != - ] && command -v "$2" >/dev/null; then return 0; fi
+    [ "$(dpkg-query -W -f '${db:Status-Status}\n' "$1" 2>/dev/null | head -n 1)" = installed ]
+}
+
+missing_packages() {
+    local package program why
+    while read -r package program why; do
+        is_installed "$package" "$program" || echo "$package $why"
+    done < <(required_packages)
+}
+
+# Prints what to put before apt-get: nothing for root, or else sudo. Fails where neither can be.
+privilege() {
+    if [ "$(id -u)" -eq 0 ]; then return 0; fi
+    command -v sudo >/dev/null && sudo -n true 2>/dev/null && echo sudo -n
+}
+
+# Its hundreds of lines are shown only where it fails. dpkg needs sbin, which plain `su` leaves out.
+apt_get() {
+    local output
+    # shellcheck disable=SC2086  # two words, or none
+    if ! output=$($apt_privilege env DEBIAN_FRONTEND=noninteractive PATH="$PATH:/usr/sbin:/sbin" \
+        apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "$@" </dev/null 2>&1); then
+        printf '%s\n' "$output" >&2
+        return 1
+    fi
+}
+
+install_packages() {
+    local missing packages package why by_hand
+    missing=$(missing_packages)
+    [ -n "$missing" ] || return 0
+    mapfile -t packages < <(cut -d ' ' -f 1 <<<"$missing")
+    by_hand="apt-get update && apt-get install --no-install-recommends ${packages[*]}"
+    if ! command -v apt-get >/dev/null; then
+        die 3 "there is no apt-get here; install by other means what these packages hold: ${packages[*]}"
+    fi
+    if ! apt_privilege=$(privilege); then
+        die 3 "missing: ${packages[*]}" "Only root can install them. As root run:" "  $by_hand"
+    fi
+    while read -r package why; do say "installing $package ($why)"; done <<<"$missing"
+    apt_get update || say "the package lists could not be updated; going on with those that are there"
+    apt_get install -y --no-install-recommends "${packages[@]}" ||
+        die 3 "apt-get could not install them; the reason is above" "Mend it, or try by hand: $by_hand"
+}
+
+# --- LibTorch ---
+
+stamp_text() { printf '%s\n' "${libtorch_wheels[@]}"; }
+
+has_stamp() {
+    [ -f "$1/torch/lib/libtorch_cpu.so" ] && [ "$(cat "$1/$libtorch_stamp" 2>/dev/null)" = "$(stamp_text)" ]
+}
+
+# Whether the folder holds exactly our versions, and each file that their wheels list, in full size.
+is_complete() {
+    local dir=$1 wheel name
+    [ "$(find "$dir" -maxdepth 1 -name '*.dist-info' 2>/dev/null | wc -l)" -eq ${#libtorch_wheels[@]} ] ||
+        return 1
+    for wheel in "${libtorch_wheels[@]}"; do
+        name=${wheel%%==*}
+        [ -f "$dir/${name//-/_}-${wheel##*==}.dist-info/RECORD" ] || return 1
+    done
+    [ -z "$(missing_files "$dir")" ]
+}
+
+missing_files() {
+    # RECORD is CSV: path, hash, size. Files made while installing have no size or lie above the folder.
+    LC_ALL=C comm -23 \
+        <(tr -d '\r' <"$1"/torch-*.dist-info/RECORD | cat - "$1"/nvidia_*.dist-info/RECORD | tr -d '\r' |
+            awk -F , 'NF == 3 && $3 != "" && $1 !~ /^\.\.|^"/ {print $3 " " $1}' | LC_ALL=C sort) \
+        <(find "$1" -type f -printf '%s %P\n' | LC_ALL=C sort)
+}
+
+# A folder without our stamp that turns out complete gets it, so that the next look is fast.
+libtorch_is_there() {
+    has_stamp "$libtorch_dir" && return 0
+    is_complete "$libtorch_dir" || return 1
+    # An ordinary user may not be able to write there, and can do without.
+    { stamp_text >"$libtorch_dir/$libtorch_stamp"; } 2>/dev/null || true
+}
+
+# The first Python that has pip: an active virtual environment may have none.
+python_with_pip() {
+    local python
+    for python in python3 /usr/bin/python3; do
+        if "$python" -m pip --version >/dev/null 2>&1; then
+            echo "$python"
+            return
+        fi
+    done
+}
+
+# What an installation that was killed has left behind.
+remove_leftovers() {
+    local leftover
+    for leftover in "$libtorch_dir".tmp.*; do
+        if [ -d "$leftover" ] && [ ! -d "/proc/${leftover##*.}" ]; then rm -rf -- "$leftover"; fi
+    done
+}
+
+check_libtorch_place() {
+    local parent free_mib
+    parent=$(dirname "$libtorch_dir")
+    mkdir -p "$parent" 2>/dev/null || true
+    [ -w "$parent" ] || die 3 "cannot write to $parent, where LibTorch would go"
+    if [ -e "$libtorch_dir" ] && [ ! -d "$libtorch_dir/torch" ] && [ -n "$(ls -A "$libtorch_dir")" ]; then
+        die 2 "$libtorch_dir holds something that is not LibTorch" "Name a folder that does not exist yet."
+    fi
+    free_mib=$(df -Pm "$parent" | awk 'NR == 2 {print $4}')
+    if [ "$free_mib" -lt "$libtorch_mib_needed" ]; then
+        die 3 "$parent has $free_mib MiB free; installing LibTorch takes $libtorch_mib_needed MiB"
+    fi
+}
+
+# Beside, then renamed: a download that breaks off never counts. pip unpacks in TMPDIR first: beside too.
+install_libtorch() {
+    local python progress=off
+    check_libtorch_place
+    remove_leftovers
+    python=$(python_with_pip)
+    [ -n "$python" ] || die 3 "no Python with pip, which downloads LibTorch" "apt-get install python3-pip"
+    say "installing LibTorch (0.6 GB to download, 1.2 GB in $libtorch_dir): ${libtorch_wheels[*]}"
+    if [ -t 2 ]; then progress=on; fi
+    beside=$libtorch_dir.tmp.$$
+    trap 'rm -rf -- "$beside"' EXIT
+    mkdir -p "$beside/tmp"
+    TMPDIR=$beside/tmp "$python" -m pip install --no-deps --target "$beside/libtorch" --only-binary :all: \
+        --python-version "$libtorch_python" --no-compile --no-cache-dir --no-input \
+        --disable-pip-version-check --root-user-action ignore --progress-bar "$progress" \
+        "${libtorch_wheels[@]}" </dev/null >&2 ||
+        die 3 "pip could not install LibTorch; the reason is above" "Check the network, then run this again."
+    is_complete "$beside/libtorch" || die 3 "what pip installed is incomplete" "Run this again."
+    stamp_text >"$beside/libtorch/$libtorch_stamp"
+    put_in_place
+}
+
+put_in_place() {
+    # Another run of this script may have been faster.
+    has_stamp "$libtorch_dir" && return 0
+    if [ -e "$libtorch_dir" ]; then mv -T -- "$libtorch_dir" "$beside/old"; fi
+    mv -T -- "$beside/libtorch" "$libtorch_dir"
+}
+
+parse_arguments "$@"
+install_packages
+if ! $small && ! libtorch_is_there; then install_libtorch; fi

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs every test: those of the small flavour, then those of the release
+# with the engine.
+#
+#   scripts/test.sh [--only PRESET] [CTEST_OPTION...]
+#
+#   --only PRESET    just that one of the presets small, release, debug, asan
+#   CTEST_OPTION     goes to ctest, for example: scripts/test.sh --only small -R Policy
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+presets=(small release)
+# A test that hangs ends after so long.
+seconds_per_test=900
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    --only)
+        [ $# -ge 2 ] || die 2 "--only needs a preset: small, release, debug or asan"
+        case $2 in
+        small | release | debug | asan) presets=("$2") ;;
+        *) die 2 "no such preset: $2" "There are small, release, debug and asan." ;;
+        esac
+        shift 2
+        ;;
+    -h | --help) print_help && exit ;;
+    *) break ;;
+    esac
+done
+ctest_options=("$@")
+# A flavour that lost all its tests must not pass; a filter of the caller's may well leave one without any.
+if [ $# -eq 0 ]; then ctest_options=(--no-tests=error); fi
+
+run_tests() {
+    say "testing $1"
+    (cd "$root" &&
+        ctest --preset "$1" --parallel "$(job_count)" --timeout "$seconds_per_test" "${ctest_options[@]}")
+}
+
+if [ "${presets[*]}" = small ]; then
+    "$root/scripts/setup.sh" --small
+else
+    "$root/scripts/setup.sh"
+fi
+for preset in "${presets[@]}"; do
+    build "$preset"
+    run_tests "$preset"
+done
+say "done: ${presets[*]}"

@@ -1,0 +1,228 @@
+#include "simulator/replay.h"
+
+#include <utility>
+#include <vector>
+
+#include "traces/check.h"
+
+namespace offprof {
+namespace {
+
+/// Carries the scheduler's commands out on virtual memory and virtual clocks.
+class VirtualExecutor final : public Executor {
+ public:
+  VirtualExecutor(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener)
+      : memory_(step.storage_bytes(), step.resident_bytes()),
+        clock_(link, policy.scheduler == SchedulerKind::kTrl),
+        requests_(step.requests()),
+        copy_of_(step.requests().size(), -1),
+        listener_(listener) {
+    for (const std::int32_t storage : step.residents()) memory_.hold_resident(storage);
+  }
+
+  void execute(const Command& command) override {
+    if (listener_ != nullptr) listener_->on_command(command, clock_.now());
+    switch (command.kind) {
+      case CommandKind::kKeep:
+        return memory_.hold(own_storage(command.tensor));
+      case CommandKind::kLetGo:
+        return memory_.let_go(own_storage(command.tensor));
+      case CommandKind::kCopyOut:
+        return copy_out(command);
+      case CommandKind::kCopyIn:
+        return copy_in(command);
+      case CommandKind::kWaitOut:
+      case CommandKind::kWaitIn:
+        return wait(command);
+      case CommandKind::kDrop:
+        return memory_.let_go(copies_[command.copy].device_storage);
+      case CommandKind::kFreeHost:
+        host_bytes_ -= command.bytes;
+        return;
+    }
+  }
+
+  /// The storage that the tensor's values are in for the node that has just unpacked it.
+  std::int32_t device_storage(SavedId tensor) const {
+    const CopyId copy = copy_of_[tensor];
+    return copy < 0 ? own_storage(tensor) : copies_[copy].device_storage;
+  }
+  void set_copy(SavedId tensor, CopyId copy) { copy_of_[tensor] = copy; }
+
+  VirtualMemory& memory() { return memory_; }
+  VirtualClock& clock() { return clock_; }
+  Bytes host_bytes() const { return host_bytes_; }
+  Bytes host_peak_bytes() const { return host_peak_bytes_; }
+  Bytes d2h_bytes() const { return d2h_bytes_; }
+  Bytes h2d_bytes() const { return h2d_bytes_; }
+
+ private:
+  struct DeviceCopy {
+    SavedId tensor = -1;
+    std::int32_t device_storage = -1;
+    VirtualClock::Copy last_copy;
+  };
+
+  std::int32_t own_storage(SavedId tensor) const {
+    return static_cast<std::int32_t>(requests_[tensor].storage);
+  }
+
+  void copy_out(const Command& command) {
+    OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
+    const VirtualClock::Copy copy = clock_.copy_out(command.bytes);
+    copies_.push_back({command.tensor, own_storage(command.tensor), copy});
+    memory_.hold(copies_.back().device_storage);
+    d2h_bytes_ += command.bytes;
+    host_bytes_ += command.bytes;
+    host_peak_bytes_ = std::max(host_peak_bytes_, host_bytes_);
+    if (listener_ != nullptr) listener_->on_copy(command, copy);
+  }
+
+  void copy_in(const Command& command) {
+    DeviceCopy& copy = copies_[command.copy];
+    copy.device_storage = memory_.allocate(command.bytes);
+    copy.last_copy = clock_.copy_in(command.bytes);
+    h2d_bytes_ += command.bytes;
+    if (listener_ != nullptr) listener_->on_copy(command, copy.last_copy);
+  }
+
+  void wait(const Command& command) {
+    const Nanoseconds stall = clock_.wait(copies_[command.copy].last_copy);
+    if (listener_ != nullptr) listener_->on_wait(command, stall, clock_.now());
+  }
+
+  VirtualMemory memory_;
+  VirtualClock clock_;
+  std::span<const PackRequest> requests_;
+  std::vector<CopyId> copy_of_;  ///< by saved tensor; -1: kept
+  std::vector<DeviceCopy> copies_;
+  Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
+  Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
+  ReplayListener* listener_;
+};
+
+/// Drives a scheduler through a step's events, as autograd drives it in a run.
+class Replayer {
+ public:
+  Replayer(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener)
+      : step_(step),
+        executor_(step, policy, link, listener),
+        scheduler_(make_scheduler(policy, step.backward_order(), executor_)),
+        listener_(listener),
+        unpacked_storage_(step.requests().size(), -1) {}
+
+  Prediction run() {
+    Prediction prediction;
+    const std::span<const Event> events = step_.events();
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      const Bytes peak_before = executor_.memory().peak_bytes();
+      executor_.clock().compute(events[i].compute_ns);
+      if (listener_ != nullptr) listener_->on_event_begin(i);
+      replay(events[i]);
+      if (executor_.memory().peak_bytes() > peak_before) prediction.peak_event = i;
+      if (listener_ != nullptr) tell(i);
+    }
+    executor_.clock().compute(step_.tail_compute_ns());
+    prediction.metrics = metrics();
+    return prediction;
+  }
+
+ private:
+  void replay(const Event& event) {
+    switch (event.kind) {
+      case EventKind::kAlloc:
+        return executor_.memory().hold(event.id);
+      case EventKind::kFree:
+        return executor_.memory().let_go(event.id);
+      case EventKind::kPack:
+        return pack(event.id);
+      case EventKind::kUnpack:
+        return unpack(event.id);
+      case EventKind::kRelease:
+        return scheduler_->release(event.id);
+      case EventKind::kNodeEnd:
+        return node_end();
+      case EventKind::kLetGo:
+        return program_lets_go(event.id);
+      case EventKind::kBackwardEnd:
+        return scheduler_->backward_end();
+      case EventKind::kPhase:
+      case EventKind::kOpBegin:
+      case EventKind::kOpEnd:
+        break;
+    }
+    OFFPROF_CHECK(false);  // Step leaves these out
+  }
+
+  void pack(SavedId tensor) {
+    const PackDecision decision = scheduler_->pack(tensor, step_.requests()[tensor]);
+    executor_.set_copy(tensor, decision.copy);
+    if (listener_ != nullptr) listener_->on_placement(tensor, decision);
+  }
+
+  /// Until its end the node holds what unpack returned.
+  void unpack(SavedId tensor) {
+    scheduler_->unpack(tensor);
+    if (unpacked_storage_[tensor] >= 0) return;
+    unpacked_storage_[tensor] = executor_.device_storage(tensor);
+    executor_.memory().hold(unpacked_storage_[tensor]);
+    node_tensors_.push_back(tensor);
+  }
+
+  void node_end() {
+    node_escaped_.clear();
+    for (const SavedId tensor : node_tensors_) {
+      if (step_.escapes(tensor))
+        node_escaped_.push_back(tensor);
+      else
+        program_lets_go(tensor);
+    }
+    scheduler_->node_end(node_tensors_, node_escaped_);
+    node_tensors_.clear();
+  }
+
+  void program_lets_go(SavedId tensor) {
+    OFFPROF_CHECK(unpacked_storage_[tensor] >= 0);
+    executor_.memory().let_go(unpacked_storage_[tensor]);
+    unpacked_storage_[tensor] = -1;
+  }
+
+  void tell(std::size_t index) {
+    listener_->on_memory(executor_.memory().live_bytes(), executor_.host_bytes(), executor_.clock().now());
+    listener_->on_event(index, executor_.clock().now());
+  }
+
+  Metrics metrics() {
+    const VirtualClock& clock = executor_.clock();
+    Metrics metrics;
+    metrics.device_peak_bytes = executor_.memory().peak_bytes();
+    metrics.device_resident_bytes = step_.resident_bytes();
+    metrics.host_peak_bytes = executor_.host_peak_bytes();
+    metrics.step_time_ns = clock.now();
+    metrics.compute_ns = clock.now() - clock.exposed_ns();
+    metrics.d2h_bytes = executor_.d2h_bytes();
+    metrics.h2d_bytes = executor_.h2d_bytes();
+    metrics.d2h_busy_ns = clock.d2h_busy_ns();
+    metrics.h2d_busy_ns = clock.h2d_busy_ns();
+    metrics.exposed_ns = clock.exposed_ns();
+    metrics.overlap_ratio = overlap_ratio(clock.exposed_ns(), clock.d2h_busy_ns(), clock.h2d_busy_ns());
+    return metrics;
+  }
+
+  const Step& step_;
+  VirtualExecutor executor_;
+  std::unique_ptr<Scheduler> scheduler_;
+  ReplayListener* listener_;
+  std::vector<std::int32_t>
+      unpacked_storage_;               ///< by saved tensor: what the program holds of it; -1: nothing
+  std::vector<SavedId> node_tensors_;  ///< unpacked since the last node end
+  std::vector<SavedId> node_escaped_;
+};
+
+}  // namespace
+
+Prediction replay(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener) {
+  return Replayer(step, policy, link, listener).run();
+}
+
+}  // namespace offprof

@@ -1,0 +1,111 @@
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "engine/schedule/random_policy.h"
+#include "simulator/random_program.h"
+#include "simulator/replay.h"
+#include "simulator/tune.h"
+#include "traces/program_io.h"
+
+namespace offprof {
+namespace {
+
+constexpr Bytes kMostBytes = 100;
+constexpr Link kLink{{1e9, 5}, {0.7e9, 9}};
+
+/// Follows device and host memory.
+class MemoryRange final : public ReplayListener {
+ public:
+  void on_memory(Bytes device_bytes, Bytes host_bytes, Nanoseconds) override {
+    least_device_bytes = std::min(least_device_bytes, device_bytes);
+    last_device_bytes = device_bytes;
+    last_host_bytes = host_bytes;
+  }
+
+  Bytes least_device_bytes = ChainSketch::kResidentBytes;
+  Bytes last_device_bytes = ChainSketch::kResidentBytes;
+  Bytes last_host_bytes = 0;
+};
+
+Policy any_policy() {
+  return *random_policy(*rc::gen::element(SchedulerKind::kOffload, SchedulerKind::kTrl), kMostBytes);
+}
+
+Metrics replayed(const Step& step, const Policy& policy) {
+  return replay(step, policy, kLink).metrics;
+}
+
+RC_GTEST_PROP(ReplayProperty, RandomProgramsAreOnesThatATraceMayHold, ()) {
+  check_program(ChainSketch::program(*random_layers(kMostBytes)), "program");
+}
+
+RC_GTEST_PROP(ReplayProperty, NoPolicyGoesBelowTheBound, ()) {
+  Trace trace;
+  trace.program = ChainSketch::program(*rc::gen::resize(8, random_layers(kMostBytes)));
+  const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
+  const TraceSteps steps(trace);
+  const TuneResult result = tune(steps, kLink, {});
+  const Metrics metrics = replayed(steps.step(policy), policy);
+  RC_ASSERT(*metrics.device_peak_bytes >= result.device_peak_bound_bytes);
+  RC_ASSERT(*metrics.step_time_ns >= result.step_time_bound_ns);
+}
+
+RC_GTEST_PROP(ReplayProperty, OffloadingCostsNoMoreThanItsReloads, ()) {
+  const Step step(ChainSketch::program(*random_layers(kMostBytes)));
+  const Metrics keep = replayed(step, preset_policy("keep"));
+  const Metrics metrics = replayed(step, any_policy());
+  RC_ASSERT(*metrics.device_peak_bytes <= *keep.device_peak_bytes + *metrics.h2d_bytes);
+}
+
+RC_GTEST_PROP(ReplayProperty, AnUnlimitedStashIsAsKeep, ()) {
+  const Step step(ChainSketch::program(*random_layers(kMostBytes)));
+  Policy policy = preset_policy("offload");
+  policy.stash_count = 1000;
+  RC_ASSERT(replayed(step, policy).device_peak_bytes ==
+            replayed(step, preset_policy("keep")).device_peak_bytes);
+  RC_ASSERT(replayed(step, policy).h2d_bytes == 0);
+}
+
+RC_GTEST_PROP(ReplayProperty, EndsAsItBeganAndNeverGoesBelow, ()) {
+  const Step step(ChainSketch::program(*random_layers(kMostBytes)));
+  MemoryRange range;
+  replay(step, any_policy(), kLink, &range);
+  RC_ASSERT(range.least_device_bytes == ChainSketch::kResidentBytes);
+  RC_ASSERT(range.last_device_bytes == ChainSketch::kResidentBytes);
+  RC_ASSERT(range.last_host_bytes == 0);
+}
+
+RC_GTEST_PROP(ReplayProperty, TimeIsComputeAndWaits, ()) {
+  const Step step(ChainSketch::program(*random_layers(kMostBytes)));
+  const Metrics metrics = replayed(step, any_policy());
+  RC_ASSERT(*metrics.compute_ns == step.compute_ns());
+  RC_ASSERT(*metrics.step_time_ns == *metrics.compute_ns + *metrics.exposed_ns);
+  RC_ASSERT(*metrics.exposed_ns <= *metrics.d2h_busy_ns + *metrics.h2d_busy_ns);
+}
+
+RC_GTEST_PROP(ReplayProperty, MemoryAndCopiedBytesDoNotDependOnTheLink, ()) {
+  const Step step(ChainSketch::program(*random_layers(kMostBytes)));
+  const Policy policy = any_policy();
+  const Metrics fast = replay(step, policy, {{1e12, 0}, {1e12, 0}}).metrics;
+  const Metrics slow = replay(step, policy, {{1e6, 1000}, {1e6, 1000}}).metrics;
+  RC_ASSERT(fast.device_peak_bytes == slow.device_peak_bytes);
+  RC_ASSERT(fast.host_peak_bytes == slow.host_peak_bytes);
+  RC_ASSERT(fast.d2h_bytes == slow.d2h_bytes);
+  RC_ASSERT(fast.h2d_bytes == slow.h2d_bytes);
+}
+
+RC_GTEST_PROP(ReplayProperty, OffloadBringsEachCopyBackAtMostOnce, ()) {
+  const Step step(ChainSketch::program(*random_layers(kMostBytes)));
+  const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
+  const Metrics metrics = replayed(step, policy);
+  RC_ASSERT(*metrics.h2d_bytes <= *metrics.d2h_bytes);
+  RC_ASSERT(*metrics.host_peak_bytes <= policy.host_memory_bytes.value_or(*metrics.d2h_bytes));
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,49 @@
+#include "simulator/step.h"
+
+namespace offprof {
+namespace {
+
+bool matters_to_memory(EventKind kind) {
+  return kind != EventKind::kPhase && kind != EventKind::kOpBegin && kind != EventKind::kOpEnd;
+}
+
+}  // namespace
+
+Step::Step(const Program& program)
+    : resident_bytes_(program.resident_bytes), backward_order_(offprof::backward_order(program)) {
+  Nanoseconds since_last = 0;
+  for (std::size_t i = 0; i < program.events.size(); ++i) {
+    const Event& event = program.events[i];
+    since_last += event.compute_ns;
+    compute_ns_ += event.compute_ns;
+    if (!matters_to_memory(event.kind)) continue;
+    events_.push_back({event.kind, event.id, since_last});
+    program_index_.push_back(static_cast<std::int32_t>(i));
+    since_last = 0;
+  }
+  tail_compute_ns_ = since_last;
+  for (std::size_t i = 0; i < program.storages.size(); ++i) {
+    storage_bytes_.push_back(program.storages[i].bytes);
+    if (program.storages[i].role != StorageRole::kActivation)
+      residents_.push_back(static_cast<std::int32_t>(i));
+  }
+  add_requests(program);
+}
+
+void Step::add_requests(const Program& program) {
+  for (const SavedTensor& saved : program.saved) {
+    const std::int32_t storage = saved.storage < 0 ? add_storage_without_bytes() : saved.storage;
+    requests_.push_back(
+        {storage, saved.version, storage_bytes_[storage], saved.bytes, saved.movability, saved.is_parameter});
+    escapes_.push_back(saved.escapes);
+  }
+}
+
+/// A trace gives a tensor that has no storage the index -1.
+std::int32_t Step::add_storage_without_bytes() {
+  storage_bytes_.push_back(0);
+  residents_.push_back(static_cast<std::int32_t>(storage_bytes_.size() - 1));
+  return residents_.back();
+}
+
+}  // namespace offprof

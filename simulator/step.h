@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/schedule/scheduler.h"
+#include "traces/program.h"
+
+namespace offprof {
+
+/// A Program made ready to be replayed many times: operators folded into the compute time between the events
+/// that matter to memory and scheduling, the scheduler's requests built, the backward order read off.
+class Step {
+ public:
+  /// `program` must be consistent, as read_trace and the recorder assure.
+  explicit Step(const Program& program);
+
+  /// Program::events without operators and phases. `compute_ns` includes theirs; the time after the last
+  /// event is in tail_compute_ns.
+  std::span<const Event> events() const { return events_; }
+  Nanoseconds tail_compute_ns() const { return tail_compute_ns_; }
+  Nanoseconds compute_ns() const { return compute_ns_; }
+
+  /// By saved tensor.
+  std::span<const PackRequest> requests() const { return requests_; }
+  bool escapes(SavedId tensor) const { return escapes_[tensor]; }
+  /// By storage index.
+  std::span<const Bytes> storage_bytes() const { return storage_bytes_; }
+  /// Storages that are there before the step begins; their bytes are in resident_bytes.
+  std::span<const std::int32_t> residents() const { return residents_; }
+  Bytes resident_bytes() const { return resident_bytes_; }
+  /// Saved tensors in the order in which backward first asks for them.
+  std::span<const SavedId> backward_order() const { return backward_order_; }
+  /// For each of events(), its index in Program::events.
+  std::span<const std::int32_t> program_index() const { return program_index_; }
+
+ private:
+  void add_requests(const Program& program);
+  std::int32_t add_storage_without_bytes();
+
+  std::vector<Event> events_;
+  std::vector<std::int32_t> program_index_;
+  Nanoseconds tail_compute_ns_ = 0;
+  Nanoseconds compute_ns_ = 0;
+  std::vector<PackRequest> requests_;
+  std::vector<char> escapes_;
+  std::vector<Bytes> storage_bytes_;
+  std::vector<std::int32_t> residents_;
+  Bytes resident_bytes_ = 0;
+  std::vector<SavedId> backward_order_;
+};
+
+}  // namespace offprof

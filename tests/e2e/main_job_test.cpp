@@ -1,0 +1,111 @@
+// The main job as a user types it: run, tune, run with the tuned policy, gate.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "e2e/program.h"
+
+namespace offprof {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kExactKeys[] = {"device_peak_bytes", "host_peak_bytes", "d2h_bytes", "h2d_bytes"};
+
+std::string content(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class MainJob : public testing::Test {
+ protected:
+  /// Runs with `--format json` and hands out the report.
+  json report(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--format", "json"});
+    const Ended ended = run_program(arguments);
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    return json::parse(ended.out, nullptr, false);
+  }
+  json run(std::vector<std::string> more) {
+    std::vector<std::string> arguments = {
+        "run", model_path("qwen2.pt"), "--input", "@" + model_path("qwen2.inputs"), "--steps", "2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return report(arguments);
+  }
+
+  TestFolder folder_;
+};
+
+TEST_F(MainJob, TheTunedPolicyMeasuresWhatTunePredicted) {
+  run({"-o", folder_ / "trace.json"});
+  const json tuned = report({"tune", "--trace", folder_ / "trace.json", "-o", folder_ / "policy.json"});
+  const json measured = run({"--policy", folder_ / "policy.json", "-o", folder_ / "tuned.json.gz"});
+  for (const char* key : kExactKeys) {
+    EXPECT_EQ(measured["measured"][key], tuned["chosen"]["predicted"][key]) << key;
+    EXPECT_EQ(measured["predicted"][key], tuned["chosen"]["predicted"][key]) << key;
+  }
+  EXPECT_THAT(measured["inexact"], IsEmpty());
+  EXPECT_EQ(measured["gradients"], "bitwise");
+
+  report({"gate", "--update", "--trace", folder_ / "tuned.json.gz", "--baseline", folder_ / "baseline.json"});
+  EXPECT_EQ(
+      report({"gate", "--trace", folder_ / "tuned.json.gz", "--baseline", folder_ / "baseline.json"})["ok"],
+      true);
+}
+
+TEST_F(MainJob, ASimulatedPolicyIsTheRealOneCommandByCommand) {
+  for (const std::vector<std::string>& policy :
+       {std::vector<std::string>{"--policy", "trl"},
+        {"--threshold", "64KiB", "--stash", "2", "--prefetch", "1MiB"}}) {
+    std::vector<std::string> run_words = {"-o", folder_ / "trace.json", "--commands", folder_ / "run.jsonl"};
+    std::vector<std::string> simulate_words = {"simulate", "--trace", folder_ / "trace.json", "--commands",
+                                               folder_ / "simulate.jsonl"};
+    run_words.insert(run_words.end(), policy.begin(), policy.end());
+    simulate_words.insert(simulate_words.end(), policy.begin(), policy.end());
+    const json measured = run(run_words)["measured"];
+    const json predicted = report(simulate_words)["predicted"];
+    for (const char* key : kExactKeys) EXPECT_EQ(measured[key], predicted[key]) << key;
+    EXPECT_EQ(content(folder_ / "run.jsonl"), content(folder_ / "simulate.jsonl"));
+    EXPECT_THAT(content(folder_ / "run.jsonl"), HasSubstr(R"({"command":"copy_out")"));
+  }
+}
+
+TEST_F(MainJob, ASimulatedTraceIsATraceAndSaysThatItIsSimulated) {
+  run({"-o", folder_ / "trace.json"});
+  report(
+      {"simulate", "--trace", folder_ / "trace.json", "--policy", "trl", "-o", folder_ / "simulated.json"});
+  EXPECT_EQ(json::parse(content(folder_ / "simulated.json"))["simulated"], true);
+  EXPECT_THAT(run_program({"view", folder_ / "simulated.json"}).out, HasSubstr("simulated"));
+  EXPECT_EQ(run_program({"diff", folder_ / "trace.json", folder_ / "simulated.json"}).status, 0);
+}
+
+TEST_F(MainJob, ABudgetThatNothingMeetsExits1AndWritesNothing) {
+  run({"-o", folder_ / "trace.json"});
+  const Ended ended = run_program(
+      {"tune", "--trace", folder_ / "trace.json", "--memory-budget", "1KiB", "-o", folder_ / "policy.json"});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.out, HasSubstr("The least reachable is"));
+  EXPECT_THAT(folder_.files(), ElementsAre("trace.json"));
+}
+
+TEST_F(MainJob, AZooModelKnowsItsInputs) {
+  report({"zoo", "make", "mlp", "-o", folder_ / "mlp.pt", "--batch", "4", "--width", "32"});
+  EXPECT_EQ(report({"run", folder_ / "mlp.pt", "--steps", "1"})["gradients"], "bitwise");
+}
+
+TEST_F(MainJob, TheTraceOnStandardOutputIsAlone) {
+  const Ended ended =
+      run_program({"run", model_path("qwen2.pt"), "--input", "int64[4,96]<512", "--steps", "1", "-o", "-"});
+  EXPECT_EQ(json::parse(ended.out, nullptr, false)["schema"], "offprof.trace/1");
+  EXPECT_THAT(ended.err, HasSubstr("device_peak_bytes"));
+}
+
+}  // namespace
+}  // namespace offprof

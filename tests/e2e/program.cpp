@@ -1,0 +1,124 @@
+#include "e2e/program.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+
+namespace offprof {
+namespace {
+
+[[noreturn]] void become_program(const std::vector<std::string>& arguments,
+                                 std::optional<rlim_t> file_size_limit) {
+  if (file_size_limit) {
+    std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead
+    const rlimit limit{*file_size_limit, *file_size_limit};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  std::vector<char*> argv = {const_cast<char*>(OFFPROF_PROGRAM)};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  execv(OFFPROF_PROGRAM, argv.data());
+  _exit(127);
+}
+
+/// False at the end of the stream, which is closed then.
+bool read_some(int& stream, std::string& text) {
+  std::array<char, 4096> piece{};
+  const ssize_t count = read(stream, piece.data(), piece.size());
+  if (count > 0) {
+    text.append(piece.data(), static_cast<std::size_t>(count));
+    return true;
+  }
+  close(stream);
+  stream = -1;
+  return false;
+}
+
+}  // namespace
+
+Program::Program(const std::vector<std::string>& arguments, std::optional<rlim_t> file_size_limit) {
+  std::array<int, 2> out{};
+  std::array<int, 2> err{};
+  if (pipe2(out.data(), O_CLOEXEC) != 0 || pipe2(err.data(), O_CLOEXEC) != 0)
+    throw std::runtime_error("no pipe");
+  pid_ = fork();
+  if (pid_ == 0) {
+    dup2(out[1], STDOUT_FILENO);
+    dup2(err[1], STDERR_FILENO);
+    become_program(arguments, file_size_limit);
+  }
+  close(out[1]);
+  close(err[1]);
+  out_ = out[0];
+  err_ = err[0];
+}
+
+Program::~Program() {
+  if (pid_ > 0) {
+    send(SIGKILL);
+    finish();
+  }
+}
+
+bool Program::read_more() {
+  std::array<pollfd, 2> streams = {pollfd{out_, POLLIN, 0}, pollfd{err_, POLLIN, 0}};  // -1 is passed over
+  if (out_ < 0 && err_ < 0) return false;
+  poll(streams.data(), streams.size(), -1);
+  if (streams[0].revents != 0) read_some(out_, ended_.out);
+  if (streams[1].revents != 0) read_some(err_, ended_.err);
+  return true;
+}
+
+void Program::wait_for_error_text(const std::string& text) {
+  while (ended_.err.find(text) == std::string::npos && read_more()) {
+  }
+}
+
+void Program::send(int signal) {
+  kill(pid_, signal);
+}
+
+Ended Program::finish() {
+  while (read_more()) {
+  }
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  pid_ = -1;
+  ended_.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return ended_;
+}
+
+Ended run_program(const std::vector<std::string>& arguments, std::optional<rlim_t> file_size_limit) {
+  return Program(arguments, file_size_limit).finish();
+}
+
+std::string model_path(const std::string& name) {
+  return std::string(OFFPROF_MODELS) + "/" + name;
+}
+
+TestFolder::TestFolder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "offprof_e2e_XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
+  path_ = pattern;
+}
+
+TestFolder::~TestFolder() {
+  std::filesystem::remove_all(path_);
+}
+
+std::vector<std::string> TestFolder::files() const {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(path_))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace offprof

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace offprof {
+
+/// How the built program ended.
+struct Ended {
+  int status = -1;  ///< exit status; 128 + signal where a signal ended it
+  std::string out;
+  std::string err;
+};
+
+/// The built program, running.
+class Program {
+ public:
+  /// `arguments` without the program's name. `file_size_limit`: no file may grow beyond it, as on a full
+  /// disk.
+  explicit Program(const std::vector<std::string>& arguments,
+                   std::optional<rlim_t> file_size_limit = std::nullopt);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  /// Returns when standard error holds `text`, or the program has ended.
+  void wait_for_error_text(const std::string& text);
+  void send(int signal);
+  Ended finish();
+
+ private:
+  bool read_more();
+
+  pid_t pid_ = -1;
+  int out_ = -1;
+  int err_ = -1;
+  Ended ended_;
+};
+
+/// Runs the built program to its end.
+Ended run_program(const std::vector<std::string>& arguments,
+                  std::optional<rlim_t> file_size_limit = std::nullopt);
+
+/// A model of tests/models.
+std::string model_path(const std::string& name);
+
+/// A folder of the running test's own, removed in the end.
+class TestFolder {
+ public:
+  TestFolder();
+  ~TestFolder();
+  TestFolder(const TestFolder&) = delete;
+  TestFolder& operator=(const TestFolder&) = delete;
+
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  std::vector<std::string> files() const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace offprof

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <vector>
+
+#include "simulator/step.h"
+#include "traces/policy.h"
+
+namespace offprof {
+
+enum class GridSize {
+  kFull,          ///< 7 thresholds x stash {0,1,2,3,5,8,13} x prefetch {0, 1 MiB, 64 MiB}, and the presets
+  kCrossSection,  ///< every value of each axis at least once, and the presets
+};
+
+/// Settings that span what a policy can be for this step: thresholds from 0 to above the largest storage it
+/// saves.
+std::vector<Policy> validation_grid(const Step& step, GridSize size);
+
+}  // namespace offprof

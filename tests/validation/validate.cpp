@@ -1,0 +1,140 @@
+// Trains models for real under many policies and holds each against its simulation: device peak, host peak,
+// copied bytes and the command log must be equal, and gradients bitwise those of plain autograd. Prints a row
+// per model; exit status 1 where anything differs.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "cli/engine_loader.h"
+#include "engine/input_spec.h"
+#include "engine/zoo/catalog.h"
+#include "simulator/replay.h"
+#include "simulator/trace_steps.h"
+#include "simulator/views.h"
+#include "traces/error.h"
+#include "traces/file.h"
+#include "validation/grid.h"
+
+namespace offprof {
+namespace {
+
+struct Tally {
+  std::string model;
+  std::size_t settings = 0;
+  std::size_t peak = 0, host = 0, d2h = 0, h2d = 0, commands = 0,
+              gradients = 0;  ///< settings in which these hold
+  Bytes keep_peak = 0, least_peak = 0;
+
+  bool all_exact() const { return std::min({peak, host, d2h, h2d, commands, gradients}) == settings; }
+};
+
+/// Says nothing where nothing differs.
+void print_differences(const std::string& model, const PolicyRun& run, const Metrics& predicted) {
+  for (const MetricKey& key : metric_keys())
+    if (key.unit == MetricUnit::kBytes && key.get(run.measured) != key.get(predicted))
+      std::cout << fmt::format("{}, {}: {} measured {:.0f}, simulated {:.0f}\n", model, describe(run.policy),
+                               key.name, key.get(run.measured).value_or(-1), key.get(predicted).value_or(-1));
+  if (run.gradients != "bitwise")
+    std::cout << fmt::format("{}, {}: gradients: {}\n", model, describe(run.policy), run.gradients);
+}
+
+void count(Tally& tally, const TraceSteps& steps, const PolicyRun& run, const Link& link) {
+  const Step& step = steps.step(run.policy);
+  const Metrics predicted = replay(step, run.policy, link).metrics;
+  const bool same_commands = replay_commands(step, run.policy) == run.commands;
+  ++tally.settings;
+  tally.peak += predicted.device_peak_bytes == run.measured.device_peak_bytes;
+  tally.host += predicted.host_peak_bytes == run.measured.host_peak_bytes;
+  tally.d2h += predicted.d2h_bytes == run.measured.d2h_bytes;
+  tally.h2d += predicted.h2d_bytes == run.measured.h2d_bytes;
+  tally.commands += same_commands;
+  tally.gradients += run.gradients == "bitwise";
+  if (!same_commands) std::cout << fmt::format("{}: {}: other commands\n", tally.model, describe(run.policy));
+  print_differences(tally.model, run, predicted);
+}
+
+/// Records the model, makes a grid of what it saves, and compares every setting of it.
+Tally validate(EnginePlugin& engine, const std::string& path, GridSize size, int steps) {
+  RunRequest request;
+  request.model_path = path;
+  request.settings.steps = steps;
+  const std::string inputs = path.substr(0, path.rfind('.')) + ".inputs";
+  if (std::ifstream(inputs)) request.settings.inputs = split_input_specs(read_file(inputs));
+  const auto silent = [](const std::string&) {};
+
+  const ComparisonResult recording = engine.compare(request, {}, silent);
+  const std::vector<Policy> grid = validation_grid(Step(recording.trace.program), size);
+  const ComparisonResult result = engine.compare(request, grid, silent);
+  const TraceSteps traced(result.trace);
+  Tally tally;
+  tally.model = result.trace.model.name;
+  for (const PolicyRun& run : result.runs) {
+    count(tally, traced, run, result.trace.environment.link);
+    const Bytes peak = *run.measured.device_peak_bytes;
+    tally.keep_peak = std::max(tally.keep_peak, peak);
+    tally.least_peak = tally.least_peak == 0 ? peak : std::min(tally.least_peak, peak);
+  }
+  return tally;
+}
+
+std::vector<std::string> zoo_paths(EnginePlugin& engine, const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const ZooModel& model : zoo_models()) {
+    paths.push_back(folder + "/" + model.name + ".pt");
+    engine.make_zoo_model(model.name, {}, 0, paths.back());
+  }
+  return paths;
+}
+
+int run(std::vector<std::string> models, const std::string& zoo_folder, GridSize size, int steps) {
+  EnginePlugin& engine = load_engine();
+  if (!zoo_folder.empty()) {
+    const std::vector<std::string> zoo = zoo_paths(engine, zoo_folder);
+    models.insert(models.end(), zoo.begin(), zoo.end());
+  }
+  std::cout << "Settings whose simulation equals the run (peaks and copied bytes to the byte, commands line "
+               "by line):\n\n"
+               "| model | settings | device peak | host peak | D2H bytes | H2D bytes | commands | gradients "
+               "bitwise | "
+               "highest peak | lowest peak |\n|---|---|---|---|---|---|---|---|---|---|\n";
+  bool all_exact = true;
+  for (const std::string& path : models) {
+    const Tally t = validate(engine, path, size, steps);
+    all_exact &= t.all_exact();
+    std::cout << fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", t.model, t.settings,
+                             t.peak, t.host, t.d2h, t.h2d, t.commands, t.gradients, format_bytes(t.keep_peak),
+                             format_bytes(t.least_peak))
+              << std::flush;
+  }
+  std::cout << (all_exact ? "\nEverything is exact.\n" : "\nNOT everything is exact.\n");
+  return all_exact ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace offprof
+
+int main(int argc, char** argv) {
+  CLI::App app("Holds real runs against their simulation, over a grid of policies");
+  std::vector<std::string> models;
+  std::string zoo_folder;
+  bool full = false;
+  int steps = 1;
+  app.add_option("MODEL.pt", models, "Models; MODEL.inputs beside one has its input specs");
+  app.add_option("--zoo", zoo_folder, "Make every model of the zoo in that folder, and take them too");
+  app.add_flag("--full", full, "The full grid instead of a cross-section");
+  app.add_option("--steps", steps, "Measured steps a setting");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return offprof::run(models, zoo_folder,
+                        full ? offprof::GridSize::kFull : offprof::GridSize::kCrossSection, steps);
+  } catch (const offprof::Error& error) {
+    std::cerr << "error: " << error.what() << "\n";
+    return 2;
+  }
+}

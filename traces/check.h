@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+
+/// A condition that only a bug in offprof can break. Prints it with its place and aborts, in every build
+/// type.
+#define OFFPROF_CHECK(condition)                                                                     \
+  do {                                                                                               \
+    if (!(condition)) {                                                                              \
+      std::fprintf(stderr, "offprof: internal error: %s:%d: check failed: %s\n", __FILE__, __LINE__, \
+                   #condition);                                                                      \
+      std::abort();                                                                                  \
+    }                                                                                                \
+  } while (false)

@@ -1,0 +1,287 @@
+#include "traces/figures.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "traces/error.h"
+#include "traces/file.h"
+#include "traces/json_access.h"
+#include "traces/metrics_io.h"
+#include "traces/policy_io.h"
+#include "traces/trace_io.h"
+
+namespace offprof {
+namespace {
+
+constexpr std::string_view kReportSchema = "offprof.report/1";
+
+/// `offprof.report/` of `offprof.report/1`.
+std::string_view without_version(std::string_view schema) {
+  return schema.substr(0, schema.find('/') + 1);
+}
+
+/// Reads a document up to its own `schema`, not those of parts of it, and no further.
+class SchemaFinder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  const std::string& schema() const { return schema_; }
+
+  bool string(std::string& value) override {
+    if (!expected_) return true;
+    schema_ = value;
+    return false;
+  }
+  bool key(std::string& name) override {
+    expected_ = depth_ == 1 && name == "schema";
+    return true;
+  }
+  bool start_object(std::size_t) override { return enter(); }
+  bool end_object() override { return leave(); }
+  bool start_array(std::size_t) override { return enter(); }
+  bool end_array() override { return leave(); }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(std::int64_t) override { return true; }
+  bool number_unsigned(std::uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool binary(nlohmann::json::binary_t&) override { return true; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  bool enter() {
+    ++depth_;
+    expected_ = false;
+    return true;
+  }
+  bool leave() {
+    --depth_;
+    return true;
+  }
+
+  int depth_ = 0;
+  bool expected_ = false;
+  std::string schema_;
+};
+
+/// The schema that the document says it has; empty where it says none, or is no JSON up to there.
+std::string schema_of(const std::string& text) {
+  SchemaFinder finder;
+  nlohmann::json::sax_parse(text, &finder);
+  return finder.schema();
+}
+
+std::string string_in(const JsonValue& object, std::string_view key) {
+  const auto value = object.find(key);
+  return value ? value->as_string() : "";
+}
+
+ModelInfo model_from_json(const JsonValue& json) {
+  ModelInfo model;
+  if (json.json().is_string()) {  // a report that tells the name only
+    model.name = json.as_string();
+    return model;
+  }
+  model.name = string_in(json, "name");
+  model.fingerprint = string_in(json, "fingerprint");
+  return model;
+}
+
+Environment environment_from_json(const JsonValue& json) {
+  Environment environment;
+  environment.device = string_in(json, "device");
+  environment.device_name = string_in(json, "device_name");
+  environment.torch_version = string_in(json, "torch_version");
+  environment.threads = static_cast<int>(json.at("threads").as_integer(1, std::numeric_limits<int>::max()));
+  return environment;
+}
+
+RunSettings settings_from_json(const JsonValue& json) {
+  RunSettings settings;
+  settings.inputs = json.at("inputs").as_strings();
+  settings.loss = json.at("loss").as_string();
+  settings.optimizer = json.at("optimizer").as_string();
+  return settings;
+}
+
+SavedByOp saved_by_op_from_json(const JsonValue& json) {
+  SavedByOp saved;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const JsonValue row = json.element(i);
+    saved[row.at("op").as_string()] = {row.at("tensors").as_integer(), row.at("bytes").as_integer()};
+  }
+  return saved;
+}
+
+void read_description(const JsonValue& document, Figures& figures) {
+  if (const auto json = document.find("simulated")) figures.simulated = json->as_bool();
+  if (const auto json = document.find("model")) figures.model = model_from_json(*json);
+  if (const auto json = document.find("environment")) figures.environment = environment_from_json(*json);
+  if (const auto json = document.find("settings")) figures.settings = settings_from_json(*json);
+  if (const auto json = document.find("policy"))
+    figures.policy = policy_from_json(json->json(), json->where());
+  if (const auto json = document.find("saved_by_op")) figures.saved_by_op = saved_by_op_from_json(*json);
+}
+
+/// A report's figures and its policy are its own, or those of what `tune` chose.
+void read_report_figures(const JsonValue& report, Figures& figures) {
+  if (const auto chosen = report.find("chosen")) return read_report_figures(*chosen, figures);
+  const auto measured = report.find("measured");
+  const auto predicted = report.find("predicted");
+  if (!measured && !predicted) {
+    report.fail("a report without figures (neither `measured` nor `predicted`)",
+                "Those of run, simulate, tune and view have them.");
+  }
+  const JsonValue& values = measured ? *measured : *predicted;
+  figures.metrics = metrics_from_json(values.json(), values.where());
+  figures.simulated = !measured;
+  if (const auto json = report.find("policy")) figures.policy = policy_from_json(json->json(), json->where());
+}
+
+Figures figures_from_document(const nlohmann::json& document, std::string_view schema,
+                              const std::string& name) {
+  check_schema(document, schema, name);
+  Figures figures{.source = name};
+  const JsonValue json(document, name);
+  read_description(json, figures);
+  if (schema == kReportSchema) {
+    read_report_figures(json, figures);
+  } else {
+    const JsonValue metrics = json.at("metrics");
+    figures.metrics = metrics_from_json(metrics.json(), metrics.where());
+  }
+  return figures;
+}
+
+std::string describe(const Link& link) {
+  const auto direction = [](const LinkDirection& d) {
+    return fmt::format("{} after {}", format_rate(d.bytes_per_second), format_duration(d.latency_ns));
+  };
+  return fmt::format("{} out, {} in", direction(link.d2h), direction(link.h2d));
+}
+
+/// Collects the differences of values that are both known.
+class DifferenceList {
+ public:
+  void add(const std::string& what, const std::string& base, const std::string& now) {
+    if (base != now && !base.empty() && !now.empty()) differences_.push_back({what, base, now});
+  }
+  std::vector<RunDifference> take() { return std::move(differences_); }
+
+ private:
+  std::vector<RunDifference> differences_;
+};
+
+/// The same file under another name is the same model.
+void compare(const ModelInfo& base, const ModelInfo& now, DifferenceList& list) {
+  const bool both_have_fingerprints = !base.fingerprint.empty() && !now.fingerprint.empty();
+  if (!both_have_fingerprints) return list.add("model", base.name, now.name);
+  if (base.fingerprint == now.fingerprint) return;
+  const auto name = [](const ModelInfo& model) {
+    return fmt::format("{} ({})", model.name, model.fingerprint);
+  };
+  list.add("model", name(base), name(now));
+}
+
+void compare(const Environment& base, const Environment& now, DifferenceList& list) {
+  list.add("device", base.device, now.device);
+  list.add("machine", base.device_name, now.device_name);
+  list.add("threads", std::to_string(base.threads), std::to_string(now.threads));
+  list.add("LibTorch", base.torch_version, now.torch_version);
+  const bool both_links = base.link.d2h.bytes_per_second > 0 && now.link.d2h.bytes_per_second > 0;
+  if (both_links) list.add("link", describe(base.link), describe(now.link));
+}
+
+void compare(const RunSettings& base, const RunSettings& now, DifferenceList& list) {
+  list.add("inputs", fmt::format("{}", fmt::join(base.inputs, " ")),
+           fmt::format("{}", fmt::join(now.inputs, " ")));
+  list.add("loss", base.loss, now.loss);
+  list.add("optimizer", base.optimizer, now.optimizer);
+}
+
+}  // namespace
+
+SavedByOp saved_by_op(const Program& program) {
+  SavedByOp saved;
+  for (const SavedTensor& tensor : program.saved) {
+    LedgerEntry& entry = saved[program.names.at(tensor.op)];
+    ++entry.tensors;
+    entry.bytes += tensor.bytes;
+  }
+  return saved;
+}
+
+Figures figures_of(const Trace& trace, const std::string& source) {
+  return {.source = source,
+          .metrics = trace.metrics,
+          .simulated = trace.simulated,
+          .model = trace.model,
+          .environment = trace.environment,
+          .settings = trace.settings,
+          .policy = trace.policy,
+          .saved_by_op = saved_by_op(trace.program)};
+}
+
+Figures read_figures(const std::string& path) {
+  return parse_figures(read_file(path), path);
+}
+
+Figures parse_figures(const std::string& text, const std::string& name) {
+  const std::string schema = schema_of(text);
+  for (const std::string_view known : {kReportSchema, kBaselineSchema}) {
+    if (schema.starts_with(without_version(known)))
+      return figures_from_document(parse_document(text, name), known, name);
+  }
+  return figures_of(parse_trace(text, name), name);
+}
+
+nlohmann::ordered_json run_description_to_json(const Figures& figures) {
+  auto json = nlohmann::ordered_json::object();
+  if (figures.simulated) json["simulated"] = *figures.simulated;
+  if (const auto& model = figures.model)
+    json["model"] = {{"name", model->name}, {"fingerprint", model->fingerprint}};
+  if (const auto& environment = figures.environment) {
+    json["environment"] = {{"device", environment->device},
+                           {"device_name", environment->device_name},
+                           {"torch_version", environment->torch_version},
+                           {"threads", environment->threads}};
+  }
+  if (const auto& settings = figures.settings) {
+    json["settings"] = {
+        {"inputs", settings->inputs}, {"loss", settings->loss}, {"optimizer", settings->optimizer}};
+  }
+  if (figures.policy) json["policy"] = to_json(*figures.policy);
+  return json;
+}
+
+bool is_baseline(const std::string& text) {
+  return schema_of(text).starts_with(without_version(kBaselineSchema));
+}
+
+std::string format_baseline(const Figures& figures, std::string_view tool_version) {
+  nlohmann::ordered_json json = {{"schema", kBaselineSchema}, {"tool_version", tool_version}};
+  json["metrics"] = metrics_to_json(figures.metrics);
+  json.update(run_description_to_json(figures));
+  auto saved = nlohmann::ordered_json::array();
+  for (const auto& [op, entry] : figures.saved_by_op) {
+    saved.push_back({{"op", op}, {"tensors", entry.tensors}, {"bytes", entry.bytes}});
+  }
+  json["saved_by_op"] = std::move(saved);
+  return dump_json(json) + "\n";
+}
+
+std::vector<RunDifference> run_differences(const Figures& base, const Figures& now) {
+  DifferenceList list;
+  if (base.model && now.model) compare(*base.model, *now.model, list);
+  if (base.settings && now.settings) compare(*base.settings, *now.settings, list);
+  if (base.environment && now.environment) compare(*base.environment, *now.environment, list);
+  if (base.policy && now.policy) list.add("policy", describe(*base.policy), describe(*now.policy));
+  const auto origin = [](bool simulated) { return simulated ? "simulated" : "measured"; };
+  if (base.simulated && now.simulated)
+    list.add("source of figures", origin(*base.simulated), origin(*now.simulated));
+  return list.take();
+}
+
+}  // namespace offprof

@@ -1,0 +1,126 @@
+#include "traces/figures.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "traces/error.h"
+#include "traces/sample_trace.h"
+#include "traces/trace_io.h"
+
+namespace offprof {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Figures sample_figures() {
+  return figures_of(sample_trace(), "t.json");
+}
+
+std::vector<std::string> what_differs(const Figures& base, const Figures& now) {
+  std::vector<std::string> names;
+  for (const RunDifference& difference : run_differences(base, now)) names.push_back(difference.what);
+  return names;
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_figures(text, "file.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Figures, AreReadFromATrace) {
+  const Figures figures = parse_figures(format_trace(sample_trace()), "t.json");
+  EXPECT_EQ(figures.metrics, sample_trace().metrics);
+  EXPECT_EQ(figures.policy, sample_trace().policy);
+  EXPECT_EQ(figures.saved_by_op, (SavedByOp{{"aten::relu", {1, 4096}}}));
+}
+
+TEST(Figures, SurviveTheWayThroughABaseline) {
+  const Figures base = sample_figures();
+  const Figures figures = parse_figures(format_baseline(base, "0.1.0"), "b.json");
+  EXPECT_EQ(figures.metrics, base.metrics);
+  EXPECT_EQ(figures.saved_by_op, base.saved_by_op);
+  EXPECT_THAT(run_differences(base, figures), IsEmpty());
+}
+
+TEST(Figures, OfAReportAreMeasuredOrPredicted) {
+  const Figures run =
+      parse_figures(R"({"schema": "offprof.report/1", "measured": {"d2h_bytes": 5}})", "r.json");
+  EXPECT_EQ(run.metrics.d2h_bytes, 5);
+  EXPECT_EQ(run.simulated, false);
+  const Figures simulation =
+      parse_figures(R"({"schema": "offprof.report/1", "predicted": {"d2h_bytes": 6}})", "r.json");
+  EXPECT_EQ(simulation.metrics.d2h_bytes, 6);
+  EXPECT_EQ(simulation.simulated, true);
+}
+
+TEST(Figures, OfATunedReportAreThoseThatWereChosen) {
+  const Figures figures = parse_figures(
+      R"({"schema": "offprof.report/1", "chosen": {"policy": {"name": "tuned"}, "predicted": {"d2h_bytes": 7}}})",
+      "r.json");
+  EXPECT_EQ(figures.metrics.d2h_bytes, 7);
+  EXPECT_EQ(figures.policy->name, "tuned");
+}
+
+TEST(Figures, TheSchemaMayStandAnywhereInTheFile) {
+  const Figures figures =
+      parse_figures(R"({"measured": {"d2h_bytes": 5}, "schema": "offprof.report/1"})", "r.json");
+  EXPECT_EQ(figures.metrics.d2h_bytes, 5);
+}
+
+TEST(Figures, AReportWithoutFiguresIsRefused) {
+  EXPECT_THAT(error_of(R"({"schema": "offprof.report/1", "command": "doctor"})"),
+              HasSubstr("without figures"));
+}
+
+TEST(Figures, AnotherVersionIsRefused) {
+  EXPECT_THAT(error_of(R"({"schema": "offprof.baseline/2", "metrics": {}})"),
+              HasSubstr("offprof.baseline/2"));
+}
+
+TEST(Figures, WhatIsNoJsonIsRefused) {
+  EXPECT_NE(error_of("no json"), "no error");
+  EXPECT_NE(error_of(""), "no error");
+}
+
+TEST(Figures, ABaselineSaysThatItIsOne) {
+  EXPECT_TRUE(is_baseline(format_baseline(sample_figures(), "0.1.0")));
+  EXPECT_FALSE(is_baseline(format_trace(sample_trace())));
+  EXPECT_FALSE(is_baseline("no json"));
+}
+
+TEST(RunDifferences, NameEverythingThatIsNotTheSame) {
+  Figures now = sample_figures();
+  now.settings->inputs = {"float32[8,3]"};
+  now.environment->threads = 4;
+  now.policy = preset_policy("keep");
+  now.simulated = true;
+  EXPECT_THAT(what_differs(sample_figures(), now),
+              ElementsAre("inputs", "threads", "policy", "source of figures"));
+}
+
+TEST(RunDifferences, TheSameFileUnderAnotherNameIsTheSameModel) {
+  Figures now = sample_figures();
+  now.model->name = "copy.pt";
+  EXPECT_THAT(what_differs(sample_figures(), now), IsEmpty());
+}
+
+TEST(RunDifferences, AModelIsKnownByItsNameWhereASideTellsNoMore) {
+  Figures now =
+      parse_figures(R"({"schema": "offprof.report/1", "measured": {}, "model": "model.pt"})", "r.json");
+  EXPECT_THAT(what_differs(sample_figures(), now), IsEmpty());
+  now.model->name = "other.pt";
+  EXPECT_THAT(what_differs(sample_figures(), now), ElementsAre("model"));
+}
+
+TEST(RunDifferences, WhatASideDoesNotTellIsNoDifference) {
+  EXPECT_THAT(run_differences(sample_figures(), Figures{}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace offprof

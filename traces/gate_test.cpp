@@ -1,0 +1,189 @@
+#include "traces/gate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "traces/error.h"
+#include "traces/sample_trace.h"
+
+namespace offprof {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Figures sample_figures() {
+  return figures_of(sample_trace(), "t.json");
+}
+
+Figures with_peak(Bytes bytes) {
+  Figures figures = sample_figures();
+  figures.metrics.device_peak_bytes = bytes;
+  return figures;
+}
+
+bool passes(const Figures& base, const Figures& now, const std::string& limit) {
+  return check_gate(base, now, {.limits = {parse_limit(limit)}}).ok;
+}
+
+std::vector<std::string> keys_of(const Verdict& verdict) {
+  std::vector<std::string> keys;
+  for (const Check& check : verdict.checks) keys.push_back(check.key);
+  return keys;
+}
+
+template <class Work>
+std::string error_of(Work work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return std::string(error.what()) + "\n" + error.hint();
+  }
+  return "no error";
+}
+
+TEST(Limit, MayBeAPercentageOfTheBaseline) {
+  EXPECT_EQ(parse_limit("step_time_ns<=+10%").bound(200), 220);
+  EXPECT_EQ(parse_limit("step_time_ns<=-10%").bound(200), 180);
+  EXPECT_EQ(parse_limit("device_peak_bytes<=+0%").bound(4'503'599'627'370'497), 4'503'599'627'370'497);
+}
+
+TEST(Limit, MayBeAnAmountAboveTheBaseline) {
+  EXPECT_EQ(parse_limit("d2h_bytes<=+64MiB").bound(1), 64 * kMiB + 1);
+  EXPECT_EQ(parse_limit("step_time_ns<=+2ms").bound(1), 2'000'001);
+}
+
+TEST(Limit, MayBeAbsolute) {
+  EXPECT_EQ(parse_limit("device_peak_bytes<=8GiB").bound(1), 8 * kGiB);
+  EXPECT_EQ(parse_limit("step_time_ns <= 500").bound(1), 500);
+  EXPECT_EQ(parse_limit("overlap_ratio>=0.5").bound(1), 0.5);
+}
+
+TEST(Limit, ReadsTheSpreadOfAFigure) {
+  EXPECT_EQ(parse_limit("step_time_ns_min<=+10%").key, "step_time_ns_min");
+}
+
+TEST(Limit, OfAnUnknownFigureNamesTheKnownOnes) {
+  EXPECT_THAT(error_of([] { parse_limit("gpu_peak<=1"); }),
+              HasSubstr("device_peak_bytes, device_resident_bytes"));
+}
+
+TEST(Limit, ThatCannotBeReadIsRefused) {
+  for (const char* text :
+       {"", "device_peak_bytes", "device_peak_bytes<1", "device_peak_bytes=1",
+        "device_peak_bytes<=", "device_peak_bytes<=10%", "device_peak_bytes<=+x%", "device_peak_bytes<=1.5XB",
+        "step_time_ns<=+1MiB", "overlap_ratio>=half", "device_peak_bytes<=+-5"}) {
+    EXPECT_NE(error_of([&] { parse_limit(text); }), "no error") << text;
+  }
+}
+
+TEST(Gate, HoldsToTheByte) {
+  EXPECT_TRUE(passes(with_peak(1000), with_peak(1000), "device_peak_bytes<=+0%"));
+  EXPECT_FALSE(passes(with_peak(1000), with_peak(1001), "device_peak_bytes<=+0%"));
+}
+
+TEST(Gate, TheBoundItselfIsWithinTheLimit) {
+  EXPECT_TRUE(passes(with_peak(1000), with_peak(1100), "device_peak_bytes<=+10%"));
+  EXPECT_FALSE(passes(with_peak(1000), with_peak(1101), "device_peak_bytes<=+10%"));
+}
+
+TEST(Gate, ALeastValueLooksTheOtherWay) {
+  EXPECT_TRUE(passes(sample_figures(), sample_figures(), "overlap_ratio>=0.25"));
+  EXPECT_FALSE(passes(sample_figures(), sample_figures(), "overlap_ratio>=0.26"));
+}
+
+TEST(Gate, ChecksByDefaultWhatBothSidesHave) {
+  const Verdict verdict = check_gate(sample_figures(), sample_figures(), {});
+  EXPECT_TRUE(verdict.ok);
+  EXPECT_THAT(keys_of(verdict), ElementsAre("device_peak_bytes", "step_time_ns"));
+}
+
+TEST(Gate, ByDefaultMemoryMayNotGrowAndTimeAQuarter) {
+  Figures now = with_peak(4193);
+  EXPECT_FALSE(check_gate(sample_figures(), now, {}).ok);
+  now = sample_figures();
+  now.metrics.step_time_ns = 9300 * 5 / 4;
+  EXPECT_TRUE(check_gate(sample_figures(), now, {}).ok);
+  ++*now.metrics.step_time_ns;
+  EXPECT_FALSE(check_gate(sample_figures(), now, {}).ok);
+}
+
+TEST(Gate, SaysWhichDefaultCheckLacksAFigure) {
+  Figures base = sample_figures();
+  base.metrics.d2h_bytes = 5;
+  EXPECT_THAT(check_gate(base, sample_figures(), {}).notes, Contains(HasSubstr("d2h_bytes is not checked")));
+}
+
+TEST(Gate, AGivenLimitOnAMissingFigureFails) {
+  const Verdict verdict =
+      check_gate(sample_figures(), sample_figures(), {.limits = {parse_limit("d2h_bytes<=1")}});
+  EXPECT_FALSE(verdict.ok);
+  EXPECT_THAT(verdict.checks[0].why, HasSubstr("not in the trace"));
+}
+
+TEST(Gate, AnAbsoluteLimitNeedsNoBaseline) {
+  Figures base = sample_figures();
+  base.metrics.device_peak_bytes.reset();
+  EXPECT_TRUE(passes(base, sample_figures(), "device_peak_bytes<=8GiB"));
+}
+
+TEST(Gate, OtherInputsAreAFailedCheck) {
+  Figures now = sample_figures();
+  now.settings->inputs = {"float32[2,3]"};
+  const Verdict verdict = check_gate(sample_figures(), now, {});
+  EXPECT_FALSE(verdict.ok);
+  EXPECT_EQ(verdict.checks[0].key, "inputs");
+  EXPECT_EQ(verdict.checks[0].limit, "same");
+  EXPECT_TRUE(check_gate(sample_figures(), now, {.limits = {}, .allow_different = true}).ok);
+}
+
+TEST(Gate, AModelThatWasChangedUnderItsNameIsJudged) {
+  Figures now = sample_figures();
+  now.model->fingerprint = "sha256:1f";
+  const Verdict verdict = check_gate(sample_figures(), now, {});
+  EXPECT_TRUE(verdict.ok);
+  EXPECT_THAT(verdict.notes, Contains(HasSubstr("not the same model")));
+}
+
+TEST(Gate, AnotherPolicyIsNotedAndJudged) {
+  Figures now = sample_figures();
+  now.policy = preset_policy("keep");
+  const Verdict verdict = check_gate(sample_figures(), now, {});
+  EXPECT_TRUE(verdict.ok);
+  EXPECT_THAT(verdict.notes, Contains(HasSubstr("policy")));
+}
+
+TEST(Gate, SaysNothingOfTheLinkThatEachRunMeasuresAnew) {
+  Figures now = sample_figures();
+  now.environment->link.d2h.bytes_per_second = 4.1e9;
+  EXPECT_THAT(check_gate(sample_figures(), now, {}).notes, IsEmpty());
+}
+
+TEST(Gate, TimesOfAnotherMachineAreNotCheckedByDefault) {
+  Figures now = sample_figures();
+  now.environment->device_name = "CPU of another kind";
+  now.metrics.step_time_ns = 1'000'000;
+  const Verdict verdict = check_gate(sample_figures(), now, {});
+  EXPECT_TRUE(verdict.ok);
+  EXPECT_THAT(verdict.notes, Contains(HasSubstr("another machine")));
+  EXPECT_FALSE(passes(sample_figures(), now, "step_time_ns<=+25%"));
+}
+
+TEST(Gate, TheTimeOfASimulationIsNotHeldAgainstAMeasurement) {
+  Figures now = sample_figures();
+  now.simulated = true;
+  now.metrics.step_time_ns = 1'000'000;
+  EXPECT_TRUE(check_gate(sample_figures(), now, {}).ok);
+  EXPECT_THAT(error_of([&] { passes(sample_figures(), now, "step_time_ns<=+25%"); }),
+              HasSubstr("simulation"));
+  EXPECT_TRUE(passes(sample_figures(), now, "step_time_ns<=2ms"));
+}
+
+TEST(Gate, WithNothingToCheckIsAnErrorAndNoPass) {
+  EXPECT_THAT(error_of([] { check_gate(Figures{}, Figures{}, {}); }), HasSubstr("no figures in common"));
+}
+
+}  // namespace
+}  // namespace offprof

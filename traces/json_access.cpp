@@ -1,0 +1,125 @@
+#include "traces/json_access.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+/// Reads an integer, or calls `fail` with what is wrong with it.
+template <typename Fail>
+std::int64_t to_integer(const nlohmann::json& json, std::int64_t low, std::int64_t high, const Fail& fail) {
+  if (!json.is_number_integer()) fail(fmt::format("{} is not a whole number", json.dump()));
+  const bool beyond = json.is_number_unsigned() &&
+                      json.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()};
+  const std::int64_t value = beyond ? 0 : json.get<std::int64_t>();
+  if (!beyond && value >= low && value <= high) return value;
+  if (!beyond && value < low && low == 0) fail(fmt::format("{} is negative", value));
+  fail(fmt::format("{} is not between {} and {}", json.dump(), low, high));
+  return 0;
+}
+
+std::string type_name(const nlohmann::json& json) {
+  return json.is_null()
+             ? "null"
+             : fmt::format("{} {}", json.is_array() || json.is_object() ? "an" : "a", json.type_name());
+}
+
+}  // namespace
+
+void JsonValue::fail(const std::string& what, const std::string& hint) const {
+  const bool at_root = where_.ends_with(": ");
+  throw input_error(fmt::format("{}{}{}", where_, at_root ? "" : ": ", what), hint);
+}
+
+std::optional<JsonValue> JsonValue::find(std::string_view key) const {
+  if (!json_->is_object()) fail(fmt::format("{} stands where an object is expected", type_name(*json_)));
+  const auto found = json_->find(key);
+  if (found == json_->end() || found->is_null()) return std::nullopt;
+  return JsonValue(*found, fmt::format("{}{}{}", where_, where_.ends_with(": ") ? "" : ".", key));
+}
+
+JsonValue JsonValue::at(std::string_view key) const {
+  auto value = find(key);
+  if (!value) fail(fmt::format("'{}' is missing", key));
+  return *value;
+}
+
+std::size_t JsonValue::size() const {
+  if (!json_->is_array()) fail(fmt::format("{} stands where an array is expected", type_name(*json_)));
+  return json_->size();
+}
+
+JsonValue JsonValue::element(std::size_t index) const {
+  if (index >= size()) fail(fmt::format("has {} elements, {} are expected", size(), index + 1));
+  return {(*json_)[index], fmt::format("{}[{}]", where_, index)};
+}
+
+const std::string& JsonValue::as_string() const {
+  if (!json_->is_string()) fail(fmt::format("{} stands where a string is expected", type_name(*json_)));
+  return json_->get_ref<const std::string&>();
+}
+
+bool JsonValue::as_bool() const {
+  if (!json_->is_boolean()) fail(fmt::format("{} stands where true or false is expected", type_name(*json_)));
+  return json_->get<bool>();
+}
+
+double JsonValue::as_amount() const {
+  if (!json_->is_number()) fail(fmt::format("{} stands where a number is expected", type_name(*json_)));
+  const auto value = json_->get<double>();
+  if (!(value >= 0) || !std::isfinite(value))
+    fail(fmt::format("{} is not a finite number from 0 on", json_->dump()));
+  return value;
+}
+
+std::uint64_t JsonValue::as_unsigned() const {
+  if (!json_->is_number_unsigned()) fail(fmt::format("{} is not a whole number from 0 on", json_->dump()));
+  return json_->get<std::uint64_t>();
+}
+
+std::int64_t JsonValue::as_integer(std::int64_t low, std::int64_t high) const {
+  return to_integer(*json_, low, high, [this](const std::string& what) { fail(what); });
+}
+
+std::vector<std::int64_t> JsonValue::as_integers(std::int64_t low, std::int64_t high) const {
+  std::vector<std::int64_t> values;
+  values.reserve(size());
+  for (const auto& json : *json_) {
+    values.push_back(
+        to_integer(json, low, high, [&](const std::string& what) { element(values.size()).fail(what); }));
+  }
+  return values;
+}
+
+std::vector<std::string> JsonValue::as_strings() const {
+  std::vector<std::string> values;
+  values.reserve(size());
+  for (std::size_t i = 0; i < size(); ++i) values.push_back(element(i).as_string());
+  return values;
+}
+
+std::size_t JsonValue::as_one_of(std::span<const std::string_view> names) const {
+  const auto found = std::ranges::find(names, std::string_view(as_string()));
+  if (found == names.end()) fail(fmt::format("'{}' is none of {}", as_string(), fmt::join(names, ", ")));
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+void JsonValue::allow_only(std::initializer_list<std::string_view> keys) const {
+  if (!json_->is_object()) fail(fmt::format("{} stands where an object is expected", type_name(*json_)));
+  for (const auto& [key, value] : json_->items()) {
+    if (std::ranges::find(keys, std::string_view(key)) != keys.end()) continue;
+    fail(fmt::format("there is no '{}' here", key), fmt::format("Known: {}.", fmt::join(keys, ", ")));
+  }
+}
+
+std::string dump_json(const nlohmann::ordered_json& json, int indent) {
+  return json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace offprof

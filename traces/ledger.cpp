@@ -1,0 +1,27 @@
+#include "traces/ledger.h"
+
+#include <array>
+#include <cstddef>
+
+namespace offprof {
+namespace {
+
+constexpr std::array<std::string_view, 2> kPlacements = {"device", "host"};
+
+constexpr std::array<std::string_view, 11> kReasons = {
+    "offloaded",          "shared_copy",     "parameter",         "buffer",    "input", "resident", "empty",
+    "unsupported_layout", "below_threshold", "nothing_offloaded", "host_full",
+};
+static_assert(kReasons.size() == static_cast<std::size_t>(PlacementReason::kHostFull) + 1);
+
+}  // namespace
+
+std::string_view to_string(Placement placement) {
+  return kPlacements.at(static_cast<std::size_t>(placement));
+}
+
+std::string_view to_string(PlacementReason reason) {
+  return kReasons.at(static_cast<std::size_t>(reason));
+}
+
+}  // namespace offprof

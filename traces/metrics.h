@@ -1,0 +1,64 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/units.h"
+
+namespace offprof {
+
+/// The figures of a training step, measured by `run` or predicted by `simulate`: the same keys everywhere, in
+/// this order. A figure that the device has no notion of is absent.
+///
+///   device_peak_bytes       highest count of live device bytes, as requested, whole step
+///   device_resident_bytes   live when the step begins: weights, optimiser state, inputs
+///   device_allocated_peak_bytes, device_reserved_peak_bytes   of a caching allocator (CUDA)
+///   host_peak_bytes         highest count of host bytes held by offloaded tensors, as requested
+///   step_time_ns            wall time of a step
+///   compute_ns              step_time_ns - exposed_ns
+///   d2h_bytes, h2d_bytes    copied in a step
+///   d2h_busy_ns, h2d_busy_ns   a copy was running in that direction
+///   exposed_ns              the compute stream stood waiting for copies
+///   overlap_ratio           1 - exposed_ns / (d2h_busy_ns + h2d_busy_ns), not below 0; absent without copies
+struct Metrics {
+  std::optional<Bytes> device_peak_bytes, device_resident_bytes;
+  std::optional<Bytes> device_allocated_peak_bytes, device_reserved_peak_bytes;
+  std::optional<Bytes> host_peak_bytes;
+  std::optional<Nanoseconds> step_time_ns, compute_ns;
+  std::optional<Bytes> d2h_bytes, h2d_bytes;
+  std::optional<Nanoseconds> d2h_busy_ns, h2d_busy_ns, exposed_ns;
+  std::optional<double> overlap_ratio;
+  /// Spread over the measured steps, keyed `step_time_ns_min`, `step_time_ns_max`, ...; empty in a
+  /// prediction.
+  std::map<std::string, std::int64_t> spread;
+
+  bool operator==(const Metrics&) const = default;
+};
+
+/// How a metric reads: bytes, nanoseconds, or a plain ratio.
+enum class MetricUnit { kBytes, kNanoseconds, kRatio };
+
+/// One key of Metrics: its name, its unit, and how to read and write it. Ratios are read as they are.
+struct MetricKey {
+  std::string_view name;
+  MetricUnit unit;
+  std::optional<double> (*get)(const Metrics&);
+  void (*set)(Metrics&, double);
+};
+
+/// Every key, in printing order.
+const std::vector<MetricKey>& metric_keys();
+
+/// The key of that name, or nullptr.
+const MetricKey* find_metric(std::string_view name);
+
+/// A value of that unit for a person: `1.50 MiB`, `3.14 ms`, `0.930`.
+std::string format_metric(MetricUnit unit, double value);
+
+/// The ratio of the Metrics comment, from its parts; absent without copies.
+std::optional<double> overlap_ratio(Nanoseconds exposed, Nanoseconds d2h_busy, Nanoseconds h2d_busy);
+
+}  // namespace offprof

@@ -1,0 +1,89 @@
+#include "traces/metrics_io.h"
+
+#include <array>
+
+#include "traces/json_access.h"
+
+namespace offprof {
+namespace {
+
+/// Every value of an enumeration that counts from 0 to `last`, by name.
+template <typename Enum>
+std::vector<std::string_view> names_up_to(Enum last) {
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(last); ++i)
+    names.push_back(to_string(static_cast<Enum>(i)));
+  return names;
+}
+
+constexpr std::array<const char*, 2> kSpreadSuffixes = {"_min", "_max"};
+
+void add_value(nlohmann::ordered_json& json, const MetricKey& key, double value) {
+  auto& member = json[std::string(key.name)];
+  if (key.unit == MetricUnit::kRatio) {
+    member = value;
+  } else {
+    member = static_cast<std::int64_t>(value);
+  }
+}
+
+void add_spread(nlohmann::ordered_json& json, const MetricKey& key, const Metrics& metrics) {
+  for (const char* suffix : kSpreadSuffixes) {
+    const auto found = metrics.spread.find(std::string(key.name) + suffix);
+    if (found != metrics.spread.end()) json[found->first] = found->second;
+  }
+}
+
+}  // namespace
+
+nlohmann::ordered_json metrics_to_json(const Metrics& metrics) {
+  auto json = nlohmann::ordered_json::object();
+  for (const MetricKey& key : metric_keys()) {
+    if (const auto value = key.get(metrics)) add_value(json, key, *value);
+    add_spread(json, key, metrics);
+  }
+  return json;
+}
+
+Metrics metrics_from_json(const nlohmann::json& json, const std::string& where) {
+  const JsonValue object(json, where);
+  Metrics metrics;
+  for (const MetricKey& key : metric_keys()) {
+    if (const auto value = object.find(key.name)) {
+      key.set(metrics,
+              key.unit == MetricUnit::kRatio ? value->as_amount() : static_cast<double>(value->as_integer()));
+    }
+    for (const char* suffix : kSpreadSuffixes) {
+      const std::string name = std::string(key.name) + suffix;
+      if (const auto value = object.find(name)) metrics.spread[name] = value->as_integer();
+    }
+  }
+  return metrics;
+}
+
+nlohmann::ordered_json ledger_to_json(const Ledger& ledger) {
+  auto json = nlohmann::ordered_json::array();
+  for (const auto& [key, entry] : ledger) {
+    json.push_back({{"placement", to_string(key.first)},
+                    {"reason", to_string(key.second)},
+                    {"tensors", entry.tensors},
+                    {"bytes", entry.bytes}});
+  }
+  return json;
+}
+
+Ledger ledger_from_json(const nlohmann::json& json, const std::string& where) {
+  static const auto placements = names_up_to(Placement::kHost);
+  static const auto reasons = names_up_to(PlacementReason::kHostFull);
+  const JsonValue rows(json, where);
+  Ledger ledger;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const JsonValue row = rows.element(i);
+    const auto placement = static_cast<Placement>(row.at("placement").as_one_of(placements));
+    const auto reason = static_cast<PlacementReason>(row.at("reason").as_one_of(reasons));
+    ledger[{placement, reason}] = {row.at("tensors").as_integer(), row.at("bytes").as_integer()};
+  }
+  return ledger;
+}
+
+}  // namespace offprof

@@ -1,0 +1,74 @@
+#include "traces/policy.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+// TRL's OffloadActivations: min_offload_size=1024, max_fwd_stash_size=5
+// (trl/models/activation_offloading.py).
+constexpr Bytes kTrlThreshold = 1024;
+constexpr std::int64_t kTrlStash = 5;
+
+/// `64 KiB` where that is exact, as settings mostly are; else three digits.
+std::string format_setting(Bytes bytes) {
+  struct Step {
+    Bytes size;
+    const char* name;
+  };
+  constexpr std::array<Step, 4> kSteps = {{{kGiB, "GiB"}, {kMiB, "MiB"}, {kKiB, "KiB"}, {1, "B"}}};
+  constexpr Bytes kMostPrinted = 1024;
+  for (const auto& [size, name] : kSteps) {
+    if (bytes >= size && bytes % size == 0 && bytes / size < kMostPrinted) {
+      return fmt::format("{} {}", bytes / size, name);
+    }
+  }
+  return format_bytes(bytes);
+}
+
+std::string describe_stash(const Policy& policy) {
+  if (policy.stash_count && policy.stash_bytes) {
+    return fmt::format("stash {} within {}", *policy.stash_count, format_setting(*policy.stash_bytes));
+  }
+  if (policy.stash_bytes) return fmt::format("stash {}", format_setting(*policy.stash_bytes));
+  return policy.stash_count.value_or(0) > 0 ? fmt::format("stash {}", *policy.stash_count) : "no stash";
+}
+
+std::string describe_prefetch(const Policy& policy) {
+  const bool on_demand = policy.prefetch_bytes == 0 || policy.scheduler == SchedulerKind::kTrl;
+  return on_demand ? "reload on demand" : fmt::format("prefetch {}", format_setting(policy.prefetch_bytes));
+}
+
+}  // namespace
+
+Policy preset_policy(const std::string& name) {
+  Policy policy;
+  policy.name = name;
+  if (name == "offload") return policy;
+  if (name == "keep") {
+    policy.threshold_bytes = std::nullopt;
+    return policy;
+  }
+  if (name != "trl")
+    throw input_error(fmt::format("there is no policy '{}'", name), "Presets: keep, offload, trl.");
+  policy.scheduler = SchedulerKind::kTrl;
+  policy.threshold_bytes = kTrlThreshold;
+  policy.stash_count = kTrlStash;
+  return policy;
+}
+
+std::string describe(const Policy& policy) {
+  if (!policy.threshold_bytes) return "nothing is offloaded";
+  std::string text = policy.scheduler == SchedulerKind::kTrl ? "TRL's rules, " : "";
+  text += fmt::format("threshold {}, {}, {}", format_setting(*policy.threshold_bytes), describe_stash(policy),
+                      describe_prefetch(policy));
+  if (policy.host_memory_bytes)
+    text += fmt::format(", host memory {}", format_setting(*policy.host_memory_bytes));
+  return text;
+}
+
+}  // namespace offprof

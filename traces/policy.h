@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "traces/units.h"
+
+namespace offprof {
+
+/// Which decision rules run. Each is one scheduler of engine/schedule.
+enum class SchedulerKind { kOffload, kTrl };
+
+/// Everything that decides what leaves the device and when. A value: what a `policy.json` holds.
+struct Policy {
+  std::string name = "offload";  ///< the preset it came from, or `tuned`
+  SchedulerKind scheduler = SchedulerKind::kOffload;
+  /// Saved tensors of at least so many bytes are offloaded (kOffload: bytes of the storage; kTrl: of the
+  /// tensor). nullopt: nothing is.
+  std::optional<Bytes> threshold_bytes = 0;
+  /// Forward stash: so many offloaded tensors, and so many bytes of them, keep their device copy. Each
+  /// nullopt: no limit of that kind, but where both are nullopt there is no stash. kTrl reads the count only,
+  /// in saved-tensor ids.
+  std::optional<std::int64_t> stash_count;
+  std::optional<Bytes> stash_bytes;
+  /// Backward window: reloads issued ahead of need, in bytes. 0: on demand.
+  Bytes prefetch_bytes = 0;
+  /// Cap of the host memory that offloaded tensors may take; beyond it tensors are kept. nullopt: none.
+  std::optional<Bytes> host_memory_bytes;
+
+  bool operator==(const Policy&) const = default;
+};
+
+/// `keep` (nothing is offloaded), `offload` (all that may move leaves when saved, comes back on demand) or
+/// `trl` (TRL's OffloadActivations at its defaults: 1024 bytes, forward stash of 5 ids). Throws Error for
+/// another name.
+Policy preset_policy(const std::string& name);
+
+/// `threshold 64 KiB, stash 3, prefetch 1 MiB`.
+std::string describe(const Policy& policy);
+
+}  // namespace offprof

@@ -1,0 +1,96 @@
+#include "traces/policy_io.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+
+#include "traces/error.h"
+#include "traces/file.h"
+#include "traces/json_access.h"
+#include "traces/metrics_io.h"
+
+namespace offprof {
+namespace {
+
+constexpr std::array<std::string_view, 2> kSchedulers = {"offload", "trl"};
+
+nlohmann::ordered_json limit_to_json(const std::optional<std::int64_t>& limit) {
+  return limit ? nlohmann::ordered_json(*limit) : nlohmann::ordered_json(nullptr);
+}
+
+std::optional<std::int64_t> limit_from_json(const JsonValue& object, std::string_view key) {
+  const auto value = object.find(key);
+  return value ? std::optional(value->as_integer()) : std::nullopt;
+}
+
+bool is_preset(const std::string& name) {
+  return name == "keep" || name == "offload" || name == "trl";
+}
+
+PolicyFile policy_file_from_json(const nlohmann::json& document, const std::string& path) {
+  check_schema(document, kPolicySchema, path);
+  const JsonValue object(document, path + ": ");
+  object.allow_only({"schema", "policy", "predicted", "trace_fingerprint"});
+  const JsonValue policy = object.at("policy");
+  PolicyFile file{policy_from_json(policy.json(), policy.where()), std::nullopt, {}};
+  if (const auto predicted = object.find("predicted")) {
+    file.predicted = metrics_from_json(predicted->json(), predicted->where());
+  }
+  if (const auto fingerprint = object.find("trace_fingerprint"))
+    file.trace_fingerprint = fingerprint->as_string();
+  return file;
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const Policy& policy) {
+  return {{"name", policy.name},
+          {"scheduler", kSchedulers.at(static_cast<std::size_t>(policy.scheduler))},
+          {"threshold_bytes", limit_to_json(policy.threshold_bytes)},
+          {"stash_count", limit_to_json(policy.stash_count)},
+          {"stash_bytes", limit_to_json(policy.stash_bytes)},
+          {"prefetch_bytes", policy.prefetch_bytes},
+          {"host_memory_bytes", limit_to_json(policy.host_memory_bytes)}};
+}
+
+Policy policy_from_json(const nlohmann::json& json, const std::string& where) {
+  const JsonValue object(json, where);
+  object.allow_only({"name", "scheduler", "threshold_bytes", "stash_count", "stash_bytes", "prefetch_bytes",
+                     "host_memory_bytes"});
+  Policy policy;
+  if (const auto name = object.find("name")) policy.name = name->as_string();
+  if (const auto kind = object.find("scheduler")) {
+    policy.scheduler = static_cast<SchedulerKind>(kind->as_one_of(kSchedulers));
+  }
+  // A threshold that is left out is that of a Policy; only a null says that nothing is offloaded.
+  if (json.contains("threshold_bytes")) policy.threshold_bytes = limit_from_json(object, "threshold_bytes");
+  policy.stash_count = limit_from_json(object, "stash_count");
+  policy.stash_bytes = limit_from_json(object, "stash_bytes");
+  policy.prefetch_bytes = limit_from_json(object, "prefetch_bytes").value_or(0);
+  policy.host_memory_bytes = limit_from_json(object, "host_memory_bytes");
+  return policy;
+}
+
+PolicyFile read_policy_file(const std::string& path) {
+  return policy_file_from_json(parse_document(read_file(path), path), path);
+}
+
+std::string format_policy_file(const PolicyFile& file) {
+  nlohmann::ordered_json json = {{"schema", kPolicySchema}, {"policy", to_json(file.policy)}};
+  if (file.predicted) json["predicted"] = metrics_to_json(*file.predicted);
+  if (!file.trace_fingerprint.empty()) json["trace_fingerprint"] = file.trace_fingerprint;
+  return dump_json(json) + "\n";
+}
+
+PolicyFile load_policy(const std::string& name_or_path) {
+  if (is_preset(name_or_path)) return {preset_policy(name_or_path), std::nullopt, {}};
+  std::error_code error;
+  if (!std::filesystem::exists(name_or_path, error)) {
+    throw input_error(fmt::format("'{}' is neither a preset nor a policy file that is there", name_or_path),
+                      "Presets: keep, offload, trl. `offprof tune` writes policy files.");
+  }
+  return read_policy_file(name_or_path);
+}
+
+}  // namespace offprof

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "traces/metrics.h"
+#include "traces/policy.h"
+
+namespace offprof {
+
+inline constexpr std::string_view kPolicySchema = "offprof.policy/1";
+
+/// What a `policy.json` holds: a policy, and where `tune` wrote it what it predicted for which trace.
+struct PolicyFile {
+  Policy policy;
+  std::optional<Metrics> predicted;
+  std::string trace_fingerprint;  ///< of the model and inputs that it was tuned for; empty if unknown
+};
+
+nlohmann::ordered_json to_json(const Policy& policy);
+/// `where` is the place in the file that errors name. Throws Error (input) for unknown keys and values out of
+/// range.
+Policy policy_from_json(const nlohmann::json& json, const std::string& where);
+
+PolicyFile read_policy_file(const std::string& path);
+std::string format_policy_file(const PolicyFile& file);
+
+/// A preset's name, or else a policy file's path.
+PolicyFile load_policy(const std::string& name_or_path);
+
+}  // namespace offprof

@@ -1,0 +1,155 @@
+#include "traces/policy_io.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "traces/error.h"
+#include "traces/file.h"
+
+namespace offprof {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+template <typename Call>
+std::string message_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string error_of(const std::string& policy) {
+  return message_of([&] { policy_from_json(nlohmann::json::parse(policy), "p.json: policy"); });
+}
+
+/// A file of that content for the time of a test.
+class PolicyFileTest : public ::testing::Test {
+ protected:
+  std::string write(const std::string& content) {
+    write_file(path_, content);
+    return path_;
+  }
+  ~PolicyFileTest() override { std::filesystem::remove(path_); }
+
+  const std::string path_ = ::testing::TempDir() + "policy_io_test." +
+                            ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".json";
+};
+
+TEST(PresetPolicy, KeepOffloadsNothing) {
+  EXPECT_FALSE(preset_policy("keep").threshold_bytes);
+}
+
+TEST(PresetPolicy, OffloadMovesAllAndReloadsOnDemand) {
+  const Policy policy = preset_policy("offload");
+  EXPECT_EQ(policy.threshold_bytes, 0);
+  EXPECT_FALSE(policy.stash_count || policy.stash_bytes);
+  EXPECT_EQ(policy.prefetch_bytes, 0);
+}
+
+TEST(PresetPolicy, TrlHasItsDefaults) {
+  const Policy policy = preset_policy("trl");
+  EXPECT_EQ(policy.scheduler, SchedulerKind::kTrl);
+  EXPECT_EQ(policy.threshold_bytes, 1024);
+  EXPECT_EQ(policy.stash_count, 5);
+}
+
+TEST(PresetPolicy, RefusesOtherNames) {
+  EXPECT_THAT(message_of([] { preset_policy("best"); }), HasSubstr("'best'"));
+}
+
+TEST(DescribePolicy, SaysEachSetting) {
+  Policy policy;
+  policy.threshold_bytes = 64 * kKiB;
+  policy.stash_count = 3;
+  policy.prefetch_bytes = kMiB;
+  EXPECT_EQ(describe(policy), "threshold 64 KiB, stash 3, prefetch 1 MiB");
+  policy.stash_bytes = 2 * kGiB;
+  policy.host_memory_bytes = 1000;
+  EXPECT_EQ(describe(policy), "threshold 64 KiB, stash 3 within 2 GiB, prefetch 1 MiB, host memory 1000 B");
+}
+
+TEST(DescribePolicy, SaysThePresets) {
+  EXPECT_EQ(describe(preset_policy("keep")), "nothing is offloaded");
+  EXPECT_EQ(describe(preset_policy("offload")), "threshold 0 B, no stash, reload on demand");
+  EXPECT_EQ(describe(preset_policy("trl")), "TRL's rules, threshold 1 KiB, stash 5, reload on demand");
+}
+
+TEST(PolicyJson, ReadsBackEveryPreset) {
+  for (const char* name : {"keep", "offload", "trl"}) {
+    const Policy policy = preset_policy(name);
+    EXPECT_EQ(policy_from_json(to_json(policy), "here"), policy) << name;
+  }
+}
+
+TEST(PolicyJson, ReadsBackEveryLimit) {
+  const Policy policy{"tuned", SchedulerKind::kOffload, 1, 2, 3, 4, 5};
+  EXPECT_EQ(policy_from_json(to_json(policy), "here"), policy);
+}
+
+TEST(PolicyJson, TakesDefaultsForWhatIsLeftOut) {
+  EXPECT_EQ(policy_from_json(nlohmann::json::object(), "here"), Policy{});
+}
+
+TEST(PolicyJson, RefusesUnknownKeys) {
+  EXPECT_THAT(error_of(R"({"treshold_bytes": 1})"), "p.json: policy: there is no 'treshold_bytes' here");
+}
+
+TEST(PolicyJson, RefusesNegativeSizes) {
+  EXPECT_EQ(error_of(R"({"stash_bytes": -5})"), "p.json: policy.stash_bytes: -5 is negative");
+}
+
+TEST(PolicyJson, RefusesWhatIsNoWholeNumber) {
+  EXPECT_THAT(error_of(R"({"prefetch_bytes": 1.5})"), HasSubstr("1.5 is not a whole number"));
+  EXPECT_THAT(error_of(R"({"prefetch_bytes": "1MiB"})"), HasSubstr("is not a whole number"));
+  EXPECT_THAT(error_of(R"({"prefetch_bytes": 18446744073709551615})"), HasSubstr("is not between"));
+}
+
+TEST(PolicyJson, RefusesUnknownSchedulers) {
+  EXPECT_THAT(error_of(R"({"scheduler": "lru"})"), HasSubstr("'lru' is none of offload, trl"));
+}
+
+TEST_F(PolicyFileTest, ReadsBackWhatItWrote) {
+  PolicyFile file{preset_policy("trl"), Metrics{}, "sha256:1"};
+  file.predicted->device_peak_bytes = 77;
+  const PolicyFile read = read_policy_file(write(format_policy_file(file)));
+  EXPECT_EQ(read.policy, file.policy);
+  EXPECT_EQ(read.predicted, file.predicted);
+  EXPECT_EQ(read.trace_fingerprint, "sha256:1");
+}
+
+TEST_F(PolicyFileTest, NamesFileAndPlaceInErrors) {
+  write(R"({"schema": "offprof.policy/1", "policy": {"stash_count": -1}})");
+  EXPECT_EQ(message_of([&] { load_policy(path_); }), path_ + ": policy.stash_count: -1 is negative");
+}
+
+TEST_F(PolicyFileTest, RefusesUnknownKeysBesideThePolicy) {
+  write(R"({"schema": "offprof.policy/1", "policy": {}, "stash": 3})");
+  EXPECT_THAT(message_of([&] { load_policy(path_); }), StartsWith(path_ + ": there is no 'stash' here"));
+}
+
+TEST_F(PolicyFileTest, RefusesOtherVersions) {
+  write(R"({"schema": "offprof.policy/2", "policy": {}})");
+  EXPECT_THAT(message_of([&] { load_policy(path_); }), HasSubstr("this program reads 'offprof.policy/1'"));
+}
+
+TEST_F(PolicyFileTest, SaysThatItIsATrace) {
+  write(R"({"schema": "offprof.trace/1", "traceEvents": []})");
+  EXPECT_THAT(message_of([&] { load_policy(path_); }), HasSubstr("it is an offprof trace"));
+}
+
+TEST(LoadPolicy, TakesPresetNames) {
+  EXPECT_EQ(load_policy("trl").policy, preset_policy("trl"));
+}
+
+TEST(LoadPolicy, SaysThatThereIsNoSuchPresetOrFile) {
+  EXPECT_THAT(message_of([] { load_policy("fast"); }),
+              HasSubstr("'fast' is neither a preset nor a policy file"));
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,192 @@
+#include <fmt/format.h>
+
+#include <string_view>
+#include <vector>
+
+#include "traces/error.h"
+#include "traces/program_io.h"
+
+namespace offprof {
+namespace {
+
+/// Follows a program event by event and refuses what cannot be.
+class ProgramCheck {
+ public:
+  ProgramCheck(const Program& program, const std::string& where)
+      : program_(program), where_(where), storages_(program.storages.size()), saved_(program.saved.size()) {}
+
+  void run() {
+    check_sizes();
+    for (index_ = 0; index_ < program_.saved.size(); ++index_) check_saved(program_.saved[index_]);
+    part_ = "events";
+    for (index_ = 0; index_ < program_.events.size(); ++index_) check_event(program_.events[index_]);
+    check_end();
+  }
+
+ private:
+  enum class StorageState : std::uint8_t { kNew, kLive, kFreed };
+  enum class SavedState : std::uint8_t { kNew, kPacked, kReleased };
+  struct Saved {
+    SavedState state = SavedState::kNew;
+    bool unpacked = false;
+  };
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw input_error(fmt::format("{}.{}[{}]: {}", where_, part_, index_, what), "Record the trace again.");
+  }
+
+  void require(bool condition, std::string_view what) const {
+    if (!condition) fail(std::string(what));
+  }
+
+  void require_index(std::int64_t index, std::size_t count, std::string_view what) const {
+    if (index >= 0 && index < static_cast<std::int64_t>(count)) return;
+    fail(fmt::format("{} index {} of {}", what, index, count));
+  }
+
+  void add(std::int64_t& sum, std::int64_t value, std::string_view what) const {
+    require(value >= 0, "is negative");
+    if (__builtin_add_overflow(sum, value, &sum)) fail(fmt::format("the sum of {} exceeds 64 bits", what));
+  }
+
+  /// Sums must fit in 64 bits, so that whoever adds some of them up need not fear an overflow.
+  void check_sizes() {
+    std::int64_t bytes = 0;
+    part_ = "resident_bytes";
+    add(bytes, program_.resident_bytes, "bytes");
+    part_ = "storages";
+    for (index_ = 0; index_ < program_.storages.size(); ++index_)
+      add(bytes, program_.storages[index_].bytes, "bytes");
+    part_ = "events";
+    std::int64_t time = 0;
+    for (index_ = 0; index_ < program_.events.size(); ++index_) {
+      add(time, program_.events[index_].compute_ns, "compute_ns");
+    }
+    part_ = "saved";
+    std::int64_t saved_bytes = 0;
+    for (index_ = 0; index_ < program_.saved.size(); ++index_) {
+      add(saved_bytes, program_.saved[index_].bytes, "saved bytes");
+    }
+  }
+
+  void check_saved(const SavedTensor& saved) const {
+    const bool outlandish = saved.movability == Movability::kUnsupportedLayout;
+    const bool without_storage = outlandish && saved.storage == -1;
+    if (!without_storage) require_index(saved.storage, program_.storages.size(), "storage");
+    require_index(saved.op, program_.names.size(), "op: name");
+    require(outlandish || saved.strides.size() == saved.sizes.size(), "sizes and strides differ in length");
+    for (const auto size : saved.sizes) require(size >= 0, "a size is negative");
+    for (const auto stride : saved.strides) require(stride >= 0, "a stride is negative");
+    require(saved.storage_offset >= 0, "storage_offset is negative");
+  }
+
+  void check_event(const Event& event) {
+    switch (event.kind) {
+      case EventKind::kPhase:
+        return require_index(event.id, program_.names.size(), "name");
+      case EventKind::kOpBegin:
+        return begin_op(event.id);
+      case EventKind::kOpEnd:
+        return end_op(event.id);
+      case EventKind::kAlloc:
+        return alloc(event.id);
+      case EventKind::kFree:
+        return free(event.id);
+      case EventKind::kPack:
+        return pack(event.id);
+      case EventKind::kUnpack:
+        return unpack(event.id);
+      case EventKind::kRelease:
+        return release(event.id);
+      case EventKind::kLetGo:
+        return let_go(event.id);
+      case EventKind::kNodeEnd:
+      case EventKind::kBackwardEnd:
+        return require(event.id == 0, "its id is not 0");
+    }
+  }
+
+  void begin_op(std::int32_t name) {
+    require_index(name, program_.names.size(), "name");
+    open_ops_.push_back(name);
+  }
+
+  void end_op(std::int32_t name) {
+    require(!open_ops_.empty() && open_ops_.back() == name, "ends an operator that is not open");
+    open_ops_.pop_back();
+  }
+
+  bool is_older_than_step(std::size_t storage) const {
+    return program_.storages[storage].role != StorageRole::kActivation;
+  }
+
+  void alloc(std::int32_t id) {
+    require_index(id, storages_.size(), "storage");
+    require(storages_[id] == StorageState::kNew, "allocates a storage for the second time");
+    storages_[id] = StorageState::kLive;
+  }
+
+  void free(std::int32_t id) {
+    require_index(id, storages_.size(), "storage");
+    require(storages_[id] != StorageState::kFreed, "frees a storage for the second time");
+    require(storages_[id] == StorageState::kLive || is_older_than_step(id),
+            "frees a storage before its allocation");
+    storages_[id] = StorageState::kFreed;
+  }
+
+  void pack(std::int32_t id) {
+    require_index(id, saved_.size(), "saved tensor");
+    if (id != packed_) fail(fmt::format("packs saved tensor {} where {} is next", id, packed_));
+    ++packed_;
+    const std::int32_t storage = program_.saved[id].storage;
+    const bool is_there =
+        storage < 0 || storages_[storage] != StorageState::kNew || is_older_than_step(storage);
+    require(is_there, "packs a tensor before the allocation of its storage");
+    saved_[id].state = SavedState::kPacked;
+  }
+
+  void unpack(std::int32_t id) {
+    require_index(id, saved_.size(), "saved tensor");
+    require(saved_[id].state != SavedState::kNew, "unpacks a tensor before its pack");
+    require(saved_[id].state != SavedState::kReleased, "unpacks a tensor after its release");
+    saved_[id].unpacked = true;
+  }
+
+  void release(std::int32_t id) {
+    require_index(id, saved_.size(), "saved tensor");
+    require(saved_[id].state != SavedState::kNew, "releases a tensor before its pack");
+    require(saved_[id].state != SavedState::kReleased, "releases a tensor for the second time");
+    saved_[id].state = SavedState::kReleased;
+  }
+
+  void let_go(std::int32_t id) {
+    require_index(id, saved_.size(), "saved tensor");
+    require(saved_[id].unpacked, "lets go of a tensor before its unpack");
+  }
+
+  void check_end() const {
+    const auto message = [&](std::string_view what) {
+      return input_error(fmt::format("{}.events: {}", where_, what), "Record the trace again.");
+    };
+    if (!open_ops_.empty()) throw message("an operator does not end");
+    if (static_cast<std::size_t>(packed_) == saved_.size()) return;
+    throw message(fmt::format("{} of {} saved tensors are packed", packed_, saved_.size()));
+  }
+
+  const Program& program_;
+  const std::string& where_;
+  std::string_view part_;
+  std::size_t index_ = 0;
+  std::vector<StorageState> storages_;
+  std::vector<Saved> saved_;
+  std::vector<std::int32_t> open_ops_;
+  std::int32_t packed_ = 0;
+};
+
+}  // namespace
+
+void check_program(const Program& program, const std::string& where) {
+  ProgramCheck(program, where).run();
+}
+
+}  // namespace offprof

@@ -1,0 +1,207 @@
+#include "traces/program_io.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+namespace offprof {
+namespace {
+
+/// One letter for each StorageRole and each EventKind, in the order of their values.
+constexpr std::string_view kRoleLetters = "APBIR";
+static_assert(kRoleLetters.size() == static_cast<std::size_t>(StorageRole::kResident) + 1);
+constexpr std::string_view kEventLetters = "H()AFPURNLB";
+static_assert(kEventLetters.size() == static_cast<std::size_t>(EventKind::kBackwardEnd) + 1);
+
+constexpr std::array<std::string_view, 7> kMovabilities = {
+    "movable", "parameter", "buffer", "input", "resident", "empty", "unsupported_layout"};
+static_assert(kMovabilities.size() == static_cast<std::size_t>(Movability::kUnsupportedLayout) + 1);
+
+constexpr std::array<std::string_view, 11> kColumns = {
+    "storage", "version", "movability", "is_parameter",   "escapes", "op",
+    "dtype",   "sizes",   "strides",    "storage_offset", "bytes"};
+
+constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxVersion = std::numeric_limits<std::uint32_t>::max();
+
+std::string quoted(const std::string& text) {
+  return dump_json(text, -1);
+}
+
+template <typename... Args>
+void append(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
+  fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
+}
+
+/// `[1,2,3]` of what `project` makes of each element.
+template <typename Range, typename Project>
+void append_column(std::string& out, const Range& range, const Project& project) {
+  out += '[';
+  const char* separator = "";
+  for (const auto& element : range) {
+    append(out, "{}{}", separator, project(element));
+    separator = ",";
+  }
+  out += ']';
+}
+
+template <typename Range, typename Project>
+std::string letters(const Range& range, std::string_view alphabet, const Project& project) {
+  std::string text;
+  text.reserve(range.size());
+  for (const auto& element : range) text += alphabet.at(static_cast<std::size_t>(project(element)));
+  return text;
+}
+
+void append_storages(std::string& out, const std::vector<ProgramStorage>& storages) {
+  append(out, "\"storages\": {{\"roles\": \"{}\", \"bytes\": ",
+         letters(storages, kRoleLetters, [](const auto& storage) { return storage.role; }));
+  append_column(out, storages, [](const auto& storage) { return storage.bytes; });
+  out += '}';
+}
+
+void append_saved_row(std::string& out, const SavedTensor& saved) {
+  append(out, "\n[{},{},\"{}\",{},{},{},{},[{}],[{}],{},{}]", saved.storage, saved.version,
+         kMovabilities.at(static_cast<std::size_t>(saved.movability)), saved.is_parameter, saved.escapes,
+         saved.op, quoted(saved.dtype), fmt::join(saved.sizes, ","), fmt::join(saved.strides, ","),
+         saved.storage_offset, saved.bytes);
+}
+
+void append_saved(std::string& out, const std::vector<SavedTensor>& saved) {
+  append(out, "\"saved\": {{\"columns\": [\"{}\"], \"rows\": [", fmt::join(kColumns, "\", \""));
+  const char* separator = "";
+  for (const SavedTensor& tensor : saved) {
+    out += separator;
+    append_saved_row(out, tensor);
+    separator = ",";
+  }
+  out += "]}";
+}
+
+void append_events(std::string& out, const std::vector<Event>& events) {
+  append(out, "\"events\": {{\"kinds\": \"{}\",\n\"ids\": ",
+         letters(events, kEventLetters, [](const Event& event) { return event.kind; }));
+  append_column(out, events, [](const Event& event) { return event.id; });
+  out += ",\n\"compute_ns\": ";
+  append_column(out, events, [](const Event& event) { return event.compute_ns; });
+  out += '}';
+}
+
+/// The values that the letters of a string stand for.
+template <typename Enum>
+std::vector<Enum> read_letters(const JsonValue& json, std::string_view alphabet) {
+  const std::string& text = json.as_string();
+  std::vector<Enum> values;
+  values.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto index = alphabet.find(text[i]);
+    if (index == std::string_view::npos) {
+      json.fail(fmt::format("letter {} is {}, none of {}", i, quoted(text.substr(i, 1)), alphabet));
+    }
+    values.push_back(static_cast<Enum>(index));
+  }
+  return values;
+}
+
+void require_length(const JsonValue& column, std::size_t length) {
+  if (column.size() == length) return;
+  column.fail(fmt::format("has {} elements where the columns beside it have {}", column.size(), length));
+}
+
+std::vector<ProgramStorage> read_storages(const JsonValue& json) {
+  const auto roles = read_letters<StorageRole>(json.at("roles"), kRoleLetters);
+  const JsonValue bytes = json.at("bytes");
+  require_length(bytes, roles.size());
+  const auto sizes = bytes.as_integers();
+  std::vector<ProgramStorage> storages;
+  storages.reserve(roles.size());
+  for (std::size_t i = 0; i < roles.size(); ++i) storages.push_back({sizes[i], roles[i]});
+  return storages;
+}
+
+std::vector<Event> read_events(const JsonValue& json) {
+  const auto kinds = read_letters<EventKind>(json.at("kinds"), kEventLetters);
+  const JsonValue id_column = json.at("ids");
+  const JsonValue time_column = json.at("compute_ns");
+  require_length(id_column, kinds.size());
+  require_length(time_column, kinds.size());
+  const auto ids = id_column.as_integers(0, kMaxIndex);
+  const auto times = time_column.as_integers();
+  std::vector<Event> events;
+  events.reserve(kinds.size());
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    events.push_back({kinds[i], static_cast<std::int32_t>(ids[i]), times[i]});
+  }
+  return events;
+}
+
+/// Where each of kColumns stands in a row: columns may be added, or come in another order.
+using ColumnPlaces = std::array<std::size_t, kColumns.size()>;
+
+ColumnPlaces read_columns(const JsonValue& json) {
+  const auto names = json.as_strings();
+  ColumnPlaces places{};
+  for (std::size_t i = 0; i < kColumns.size(); ++i) {
+    const auto found = std::ranges::find(names, kColumns[i]);
+    if (found == names.end()) json.fail(fmt::format("column '{}' is missing", kColumns[i]));
+    places[i] = static_cast<std::size_t>(found - names.begin());
+  }
+  return places;
+}
+
+SavedTensor read_saved_row(const JsonValue& row, const ColumnPlaces& places) {
+  std::size_t column = 0;  // cells are read in the order of kColumns
+  const auto next = [&] { return row.element(places[column++]); };
+  SavedTensor saved;
+  saved.storage = static_cast<std::int32_t>(next().as_integer(-1, kMaxIndex));
+  saved.version = static_cast<std::uint32_t>(next().as_integer(0, kMaxVersion));
+  saved.movability = static_cast<Movability>(next().as_one_of(kMovabilities));
+  saved.is_parameter = next().as_bool();
+  saved.escapes = next().as_bool();
+  saved.op = static_cast<std::int32_t>(next().as_integer(0, kMaxIndex));
+  saved.dtype = next().as_string();
+  saved.sizes = next().as_integers();
+  saved.strides = next().as_integers();
+  saved.storage_offset = next().as_integer();
+  saved.bytes = next().as_integer();
+  return saved;
+}
+
+std::vector<SavedTensor> read_saved(const JsonValue& json) {
+  const ColumnPlaces places = read_columns(json.at("columns"));
+  const JsonValue rows = json.at("rows");
+  std::vector<SavedTensor> saved;
+  saved.reserve(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) saved.push_back(read_saved_row(rows.element(i), places));
+  return saved;
+}
+
+}  // namespace
+
+void append_program(std::string& out, const Program& program) {
+  append(out, "{{\"resident_bytes\": {},\n\"names\": ", program.resident_bytes);
+  append_column(out, program.names, quoted);
+  out += ",\n";
+  append_storages(out, program.storages);
+  out += ",\n";
+  append_saved(out, program.saved);
+  out += ",\n";
+  append_events(out, program.events);
+  out += '}';
+}
+
+Program program_from_json(const JsonValue& json) {
+  Program program;
+  program.resident_bytes = json.at("resident_bytes").as_integer();
+  program.names = json.at("names").as_strings();
+  program.storages = read_storages(json.at("storages"));
+  program.saved = read_saved(json.at("saved"));
+  program.events = read_events(json.at("events"));
+  check_program(program, json.where());
+  return program;
+}
+
+}  // namespace offprof

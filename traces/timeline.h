@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/units.h"
+
+namespace offprof {
+
+/// The rows of a trace.
+enum class Track : std::uint8_t { kCompute, kD2h, kH2d };
+
+enum class SpanKind : std::uint8_t {
+  kStep,   ///< one training step, `ProfilerStep#n`
+  kPhase,  ///< forward, backward, optimizer
+  kOp,     ///< an operator, or an autograd node
+  kCopy,   ///< on a copy track
+  kWait,   ///< the compute track stands still
+};
+
+/// Something with a beginning and an end on one track. Spans of one track nest or follow, they never cross.
+struct Span {
+  Track track = Track::kCompute;
+  SpanKind kind = SpanKind::kOp;
+  std::string name;
+  Nanoseconds begin_ns = 0;
+  Nanoseconds duration_ns = 0;
+  Bytes bytes = 0;           ///< copies: how much
+  std::int64_t tensor = -1;  ///< copies and waits: the saved tensor it is for, an index in Program::saved
+  std::string reason;        ///< waits: why
+};
+
+/// What a saved tensor passed through, in time: an arrow's point. The points of one (step, copy) make a chain
+/// pack -> copy out -> copy in -> unpack.
+struct FlowPoint {
+  std::int64_t flow = 0;  ///< the same number for the points of one chain
+  Track track = Track::kCompute;
+  Nanoseconds at_ns = 0;
+  std::string name;  ///< `pack`, `copy out`, `copy in`, `unpack`
+};
+
+/// The value of a counter from here on.
+struct CounterSample {
+  std::string name;  ///< `device_bytes`, `host_bytes`, `stash_bytes`
+  Nanoseconds at_ns = 0;
+  std::int64_t value = 0;
+};
+
+/// What happened when, in steps that ran or were simulated. Times count from the first step's beginning.
+struct Timeline {
+  std::vector<Span> spans;
+  std::vector<FlowPoint> flows;
+  std::vector<CounterSample> counters;
+};
+
+}  // namespace offprof

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/ledger.h"
+#include "traces/link.h"
+#include "traces/metrics.h"
+#include "traces/policy.h"
+#include "traces/program.h"
+#include "traces/timeline.h"
+
+namespace offprof {
+
+/// The schema's name and major version: a reader refuses another.
+inline constexpr std::string_view kTraceSchema = "offprof.trace/1";
+
+struct Environment {
+  std::string device;         ///< `host`
+  std::string device_name;    ///< `CPU, 2 threads of AMD EPYC ...`; no host names
+  std::string torch_version;  ///< of LibTorch
+  int threads = 1;            ///< intra-op threads of the compute stream
+  Link link;                  ///< calibrated by `run`, or assumed by `simulate`
+  bool operator==(const Environment&) const = default;
+};
+
+struct ModelInfo {
+  std::string name;         ///< the file's name, without its folder
+  std::string fingerprint;  ///< of the file's bytes
+  std::int64_t parameters = 0;
+  Bytes parameter_bytes = 0;
+  bool operator==(const ModelInfo&) const = default;
+};
+
+/// What `run` was told to do.
+struct RunSettings {
+  std::vector<std::string> inputs;  ///< specs, as `--input` takes them
+  std::string loss = "auto";
+  std::string optimizer = "adamw";
+  int steps = 5;
+  int warmup = 1;
+  std::uint64_t seed = 0;
+  std::optional<Bytes> device_memory_bytes;
+  bool operator==(const RunSettings&) const = default;
+};
+
+/// A trace file in memory. docs/trace-format.md describes the file.
+struct Trace {
+  std::string tool_version;
+  std::vector<std::string> argv;
+  bool simulated = false;
+  Environment environment;
+  ModelInfo model;
+  RunSettings settings;
+  Policy policy;
+  Program program;
+  /// The program as it runs when tensors come back densely packed, as under the `trl` preset, where that
+  /// differs from `program` (a saved slice or broadcast that comes back with other strides makes other
+  /// operators allocate).
+  std::optional<Program> dense_program;
+  Metrics metrics;  ///< measured, or predicted where `simulated`
+  Ledger ledger;
+  std::string gradients;  ///< `bitwise`, or what differs, or `not applicable`; empty where simulated
+  Timeline timeline;      ///< what the file's traceEvents show; a reader leaves it empty
+};
+
+}  // namespace offprof

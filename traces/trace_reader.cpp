@@ -1,0 +1,85 @@
+#include "traces/file.h"
+#include "traces/json_access.h"
+#include "traces/metrics_io.h"
+#include "traces/policy_io.h"
+#include "traces/program_io.h"
+#include "traces/trace_io.h"
+
+namespace offprof {
+namespace {
+
+int small_integer(const JsonValue& json) {
+  return static_cast<int>(json.as_integer(0, std::numeric_limits<int>::max()));
+}
+
+LinkDirection read_direction(const JsonValue& json) {
+  return {json.at("bytes_per_second").as_amount(), json.at("latency_ns").as_integer()};
+}
+
+Environment read_environment(const JsonValue& json) {
+  Environment environment;
+  environment.device = json.at("device").as_string();
+  environment.device_name = json.at("device_name").as_string();
+  environment.torch_version = json.at("torch_version").as_string();
+  environment.threads = small_integer(json.at("threads"));
+  const JsonValue link = json.at("link");
+  environment.link = {read_direction(link.at("d2h")), read_direction(link.at("h2d"))};
+  return environment;
+}
+
+ModelInfo read_model(const JsonValue& json) {
+  return {json.at("name").as_string(), json.at("fingerprint").as_string(), json.at("parameters").as_integer(),
+          json.at("parameter_bytes").as_integer()};
+}
+
+RunSettings read_settings(const JsonValue& json) {
+  RunSettings settings;
+  settings.inputs = json.at("inputs").as_strings();
+  settings.loss = json.at("loss").as_string();
+  settings.optimizer = json.at("optimizer").as_string();
+  settings.steps = small_integer(json.at("steps"));
+  settings.warmup = small_integer(json.at("warmup"));
+  settings.seed = json.at("seed").as_unsigned();
+  if (const auto memory = json.find("device_memory_bytes"))
+    settings.device_memory_bytes = memory->as_integer();
+  return settings;
+}
+
+void read_results(Trace& trace, const JsonValue& root) {
+  const JsonValue policy = root.at("policy");
+  trace.policy = policy_from_json(policy.json(), policy.where());
+  const JsonValue metrics = root.at(trace.simulated ? "predicted" : "measured");
+  trace.metrics = metrics_from_json(metrics.json(), metrics.where());
+  const JsonValue ledger = root.at("ledger");
+  trace.ledger = ledger_from_json(ledger.json(), ledger.where());
+  trace.gradients = root.at("gradients").as_string();
+}
+
+Trace trace_from_json(const JsonValue& root) {
+  Trace trace;
+  const JsonValue tool = root.at("tool");
+  trace.tool_version = tool.at("version").as_string();
+  trace.argv = tool.at("argv").as_strings();
+  trace.simulated = root.at("simulated").as_bool();
+  trace.environment = read_environment(root.at("environment"));
+  trace.model = read_model(root.at("model"));
+  trace.settings = read_settings(root.at("settings"));
+  read_results(trace, root);
+  trace.program = program_from_json(root.at("program"));
+  if (const auto dense = root.find("dense_program")) trace.dense_program = program_from_json(*dense);
+  return trace;
+}
+
+}  // namespace
+
+Trace parse_trace(const std::string& text, const std::string& name) {
+  const nlohmann::json document = parse_document(text, name);
+  check_schema(document, kTraceSchema, name);
+  return trace_from_json(JsonValue(document, name + ": "));
+}
+
+Trace read_trace(const std::string& path) {
+  return parse_trace(read_file(path), path);
+}
+
+}  // namespace offprof

@@ -1,0 +1,359 @@
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "traces/error.h"
+#include "traces/file.h"
+#include "traces/program_io.h"
+#include "traces/sample_trace.h"
+#include "traces/trace_io.h"
+
+namespace offprof {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+/// What the Error says that reading `text` throws; its hint follows after `; `.
+std::string error_of(const std::string& text) {
+  try {
+    parse_trace(text, "t.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInput);
+    return error.what() + ("; " + error.hint());
+  }
+  return "no error";
+}
+
+/// Of the sample trace where what `pointer` points at is `value` instead.
+std::string error_with(const std::string& pointer, const json& value) {
+  json document = json::parse(format_trace(sample_trace()));
+  document[json::json_pointer(pointer)] = value;
+  return error_of(document.dump());
+}
+
+std::string error_without(const std::string& key) {
+  json document = json::parse(format_trace(sample_trace()));
+  document.erase(key);
+  return error_of(document.dump());
+}
+
+std::string error_of_program(const Program& program) {
+  Trace trace = sample_trace();
+  trace.program = program;
+  return error_of(format_trace(trace));
+}
+
+/// Of the sample trace where one event of the program is another.
+std::string error_with_event(std::size_t index, Event event) {
+  Program program = sample_trace().program;
+  program.events.at(index) = event;
+  return error_of_program(program);
+}
+
+void expect_same(const Trace& a, const Trace& b) {
+  EXPECT_EQ(a.tool_version, b.tool_version);
+  EXPECT_EQ(a.argv, b.argv);
+  EXPECT_EQ(a.simulated, b.simulated);
+  EXPECT_EQ(a.environment, b.environment);
+  EXPECT_EQ(a.model, b.model);
+  EXPECT_EQ(a.settings, b.settings);
+  EXPECT_EQ(a.policy, b.policy);
+  EXPECT_EQ(a.program, b.program);
+  EXPECT_EQ(a.dense_program, b.dense_program);
+  EXPECT_EQ(a.metrics, b.metrics);
+  EXPECT_EQ(a.ledger, b.ledger);
+  EXPECT_EQ(a.gradients, b.gradients);
+}
+
+Trace read_back(const Trace& trace) {
+  return parse_trace(format_trace(trace), "t.json");
+}
+
+TEST(ParseTrace, ReadsBackWhatWasWritten) {
+  expect_same(read_back(sample_trace()), sample_trace());
+}
+
+TEST(ParseTrace, LeavesTheTimelineEmpty) {
+  EXPECT_TRUE(read_back(sample_trace()).timeline.spans.empty());
+}
+
+TEST(ParseTrace, ReadsBackASimulation) {
+  Trace trace = sample_trace();
+  trace.simulated = true;
+  trace.gradients.clear();
+  expect_same(read_back(trace), trace);
+}
+
+TEST(ParseTrace, ReadsBackTheDenseProgram) {
+  Trace trace = sample_trace();
+  trace.dense_program = trace.program;
+  trace.dense_program->storages[2].bytes = 8192;
+  expect_same(read_back(trace), trace);
+}
+
+TEST(ParseTrace, ReadsBackTheLimitsOfNumbers) {
+  Trace trace = sample_trace();
+  trace.settings.seed = std::numeric_limits<std::uint64_t>::max();
+  trace.settings.device_memory_bytes = std::numeric_limits<Bytes>::max();
+  trace.environment.link.d2h.bytes_per_second = 1.0 / 3;
+  trace.program.saved[0].version = std::numeric_limits<std::uint32_t>::max();
+  trace.policy.threshold_bytes = std::nullopt;
+  expect_same(read_back(trace), trace);
+}
+
+TEST(ParseTrace, ReadsBackATensorWithoutStorage) {
+  Trace trace = sample_trace();
+  trace.program.saved[0].movability = Movability::kUnsupportedLayout;
+  trace.program.saved[0].storage = -1;
+  trace.program.saved[0].strides.clear();
+  expect_same(read_back(trace), trace);
+}
+
+TEST(ParseTrace, ReadsBackEveryKindOfEvent) {
+  Trace trace = sample_trace();
+  trace.program.events.push_back({EventKind::kLetGo, 0, 3});
+  expect_same(read_back(trace), trace);
+}
+
+TEST(ParseTrace, ReadsBackRandomPrograms) {
+  constexpr std::uint64_t kSeed = 20'260'105;
+  for (std::uint64_t seed = kSeed; seed < kSeed + 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomProgram random(seed);
+    Trace trace = sample_trace();
+    trace.program = random.make();
+    if (seed % 2 == 0) trace.dense_program = random.make();
+    expect_same(read_back(trace), trace);
+  }
+}
+
+TEST(ParseTrace, PassesOverKeysAndColumnsOfLaterVersions) {
+  json document = json::parse(format_trace(sample_trace()));
+  document["cluster"] = {{"nodes", 2}};
+  document["environment"]["driver"] = "570";
+  auto& saved = document["program"]["saved"];
+  saved["columns"].insert(saved["columns"].begin(), "alias");
+  for (json& row : saved["rows"]) row.insert(row.begin(), 5);
+  expect_same(parse_trace(document.dump(), "t.json"), sample_trace());
+}
+
+TEST(ParseTrace, PassesOverTheEventsWhereverTheyStand) {
+  json document = json::parse(format_trace(sample_trace()));
+  const std::string events = R"("traceEvents": [{"traceEvents": [[{"schema": 1}]]}, null, "x", 1.5, true],)";
+  expect_same(parse_trace("{" + events + document.dump().substr(1), "t.json"), sample_trace());
+}
+
+TEST(ParseTrace, TheDocumentShowsTheSampleTrace) {
+  const std::string document = read_file(OFFPROF_DOCS_DIR "/trace-format.md");
+  EXPECT_THAT(document, HasSubstr("```json\n" + format_trace(sample_trace()) + "```"));
+}
+
+TEST(ReadTrace, ReadsGzipWhateverItsName) {
+  const std::string path = ::testing::TempDir() + "trace_reader_test.json";
+  write_trace(path + ".gz", sample_trace());
+  std::filesystem::rename(path + ".gz", path);
+  expect_same(read_trace(path), sample_trace());
+  std::filesystem::remove(path);
+}
+
+TEST(ReadTrace, SaysThatAFileIsNotThere) {
+  EXPECT_THROW(read_trace(::testing::TempDir() + "no_such_trace.json"), Error);
+}
+
+TEST(CorruptTrace, Empty) {
+  EXPECT_THAT(error_of(" \n"), HasSubstr("'t.json' is empty"));
+}
+
+TEST(CorruptTrace, NoJson) {
+  EXPECT_THAT(error_of("{\"a\": 1,\n\"b\" 2}"), HasSubstr("'t.json' is not JSON: line 2, column 5: "));
+}
+
+TEST(CorruptTrace, TruncatedAnywhere) {
+  const std::string text = format_trace(sample_trace());
+  for (std::size_t size = 1; size + 2 < text.size(); size += 13) {
+    EXPECT_THAT(error_of(text.substr(0, size)), HasSubstr("truncated")) << size;
+  }
+}
+
+TEST(CorruptTrace, TextBehindTheEnd) {
+  EXPECT_THAT(error_of(format_trace(sample_trace()) + "}"), HasSubstr("is not JSON"));
+}
+
+TEST(CorruptTrace, NestedWithoutEnd) {
+  EXPECT_THAT(error_of(std::string(100'000, '[')), HasSubstr("nested too deeply"));
+}
+
+TEST(CorruptTrace, NoObject) {
+  EXPECT_THAT(error_of("[1]"), HasSubstr("it holds no JSON object"));
+}
+
+TEST(CorruptTrace, AnotherMajorVersion) {
+  EXPECT_THAT(error_with("/schema", "offprof.trace/2"),
+              HasSubstr("has schema 'offprof.trace/2'; this program reads 'offprof.trace/1'"));
+}
+
+TEST(CorruptTrace, AChromeTraceOfAnotherTool) {
+  const std::string error = error_of(R"({"schemaVersion": 1, "traceEvents": [{"ph": "X"}]})");
+  EXPECT_THAT(error, HasSubstr("a Chrome trace of another tool"));
+  EXPECT_THAT(error, HasSubstr("`program`"));
+  EXPECT_THAT(error, HasSubstr("offprof run"));
+}
+
+TEST(CorruptTrace, APolicyByMistake) {
+  EXPECT_THAT(error_of(R"({"schema": "offprof.policy/1"})"), HasSubstr("it is an offprof policy file"));
+}
+
+TEST(CorruptTrace, AReportByMistake) {
+  EXPECT_THAT(error_of(R"({"schema": "offprof.report/1"})"), HasSubstr("it is an offprof report"));
+}
+
+TEST(CorruptTrace, WithoutAMember) {
+  for (const char* key : {"tool", "simulated", "environment", "model", "settings", "policy", "measured",
+                          "ledger", "gradients", "program"}) {
+    EXPECT_THAT(error_without(key), HasSubstr("t.json: '" + std::string(key) + "' is missing"));
+  }
+}
+
+TEST(CorruptTrace, AMemberOfAnotherType) {
+  EXPECT_THAT(error_with("/simulated", "no"), HasSubstr("t.json: simulated: "));
+  EXPECT_THAT(error_with("/environment", 3), HasSubstr("t.json: environment: "));
+  EXPECT_THAT(error_with("/tool/argv/1", 3), HasSubstr("t.json: tool.argv[1]: "));
+  EXPECT_THAT(error_with("/program/names", "x"), HasSubstr("t.json: program.names: "));
+  EXPECT_THAT(error_with("/program/saved/rows/0/3", 1), HasSubstr("t.json: program.saved.rows[0][3]: "));
+}
+
+TEST(CorruptTrace, ANegativeNumber) {
+  EXPECT_THAT(error_with("/settings/steps", -1), HasSubstr("t.json: settings.steps: -1 is negative"));
+  EXPECT_THAT(error_with("/environment/link/d2h/bytes_per_second", -1.5), HasSubstr("-1.5"));
+  EXPECT_THAT(error_with("/program/storages/bytes/1", -4),
+              HasSubstr("program.storages.bytes[1]: -4 is negative"));
+  EXPECT_THAT(error_with("/program/events/compute_ns/1", -4),
+              HasSubstr("program.events.compute_ns[1]: -4 is negative"));
+}
+
+TEST(CorruptTrace, ANumberThatDoesNotFit) {
+  EXPECT_THAT(error_with("/environment/threads", 1LL << 40), HasSubstr("environment.threads"));
+  EXPECT_THAT(error_with("/program/events/ids/0", 1LL << 40), HasSubstr("program.events.ids[0]"));
+  EXPECT_THAT(error_with("/program/resident_bytes", 1ULL << 63), HasSubstr("program.resident_bytes"));
+  EXPECT_THAT(error_with("/program/resident_bytes", 1.5), HasSubstr("1.5 is not a whole number"));
+}
+
+TEST(CorruptTrace, AnUnknownName) {
+  EXPECT_THAT(error_with("/policy/scheduler", "lru"), HasSubstr("policy.scheduler: 'lru' is none of"));
+  EXPECT_THAT(error_with("/ledger/0/reason", "whim"), HasSubstr("ledger[0].reason: 'whim' is none of"));
+  EXPECT_THAT(error_with("/program/saved/rows/0/2", "fixed"), HasSubstr("'fixed' is none of movable"));
+  EXPECT_THAT(error_with("/program/storages/roles", "PIX"), HasSubstr("letter 2 is \"X\""));
+}
+
+TEST(CorruptTrace, AnUnknownPolicySetting) {
+  EXPECT_THAT(error_with("/policy/tier", "disk"), HasSubstr("t.json: policy: there is no 'tier' here"));
+}
+
+TEST(CorruptTrace, ColumnsOfUnequalLength) {
+  EXPECT_THAT(error_with("/program/events/ids", json::array({1})), HasSubstr("program.events.ids: has 1"));
+  EXPECT_THAT(error_with("/program/storages/bytes", json::array()), HasSubstr("program.storages.bytes"));
+}
+
+TEST(CorruptTrace, AMissingColumn) {
+  EXPECT_THAT(error_with("/program/saved/columns/0", "shop"), HasSubstr("column 'storage' is missing"));
+}
+
+TEST(CorruptTrace, AShortRow) {
+  EXPECT_THAT(error_with("/program/saved/rows/0", json::array({2, 0})),
+              HasSubstr("program.saved.rows[0]: has 2 elements"));
+}
+
+TEST(CorruptProgram, AnIndexOutOfRange) {
+  EXPECT_THAT(error_with("/program/events/ids/2", 99),
+              HasSubstr("t.json: program.events[2]: storage index 99 of 3"));
+  EXPECT_THAT(error_with("/program/events/ids/0", 4), HasSubstr("program.events[0]: name index 4 of 4"));
+  EXPECT_THAT(error_with("/program/events/ids/8", 1),
+              HasSubstr("program.events[8]: saved tensor index 1 of 1"));
+  EXPECT_THAT(error_with("/program/saved/rows/0/0", 3), HasSubstr("program.saved[0]: storage index 3 of 3"));
+  EXPECT_THAT(error_with("/program/saved/rows/0/0", -1),
+              HasSubstr("program.saved[0]: storage index -1 of 3"));
+  EXPECT_THAT(error_with("/program/saved/rows/0/5", 4), HasSubstr("program.saved[0]: op: name index 4 of 4"));
+}
+
+TEST(CorruptProgram, SizesAndStridesOfUnequalLength) {
+  EXPECT_THAT(error_with("/program/saved/rows/0/8", json::array({1})), HasSubstr("differ in length"));
+}
+
+TEST(CorruptProgram, ASumThatOverflows) {
+  Program program = sample_trace().program;
+  program.storages[0].bytes = program.storages[1].bytes = std::numeric_limits<Bytes>::max();
+  EXPECT_THAT(error_of_program(program), HasSubstr("program.storages[0]: the sum of bytes exceeds 64 bits"));
+  program = sample_trace().program;
+  program.events[1].compute_ns = std::numeric_limits<Nanoseconds>::max();
+  EXPECT_THAT(error_of_program(program), HasSubstr("the sum of compute_ns exceeds 64 bits"));
+}
+
+TEST(CorruptProgram, AnAllocationTwice) {
+  EXPECT_THAT(error_with_event(5, {EventKind::kAlloc, 2, 0}),
+              HasSubstr("program.events[5]: allocates a storage for the second time"));
+}
+
+TEST(CorruptProgram, AFreeBeforeItsAllocation) {
+  EXPECT_THAT(error_with_event(1, {EventKind::kFree, 2, 0}),
+              HasSubstr("program.events[1]: frees a storage before its allocation"));
+}
+
+TEST(CorruptProgram, AFreeTwice) {
+  EXPECT_THAT(error_with_event(6, {EventKind::kFree, 2, 0}),
+              HasSubstr("frees a storage for the second time"));
+}
+
+TEST(CorruptProgram, APackBeforeTheAllocationOfItsStorage) {
+  EXPECT_THAT(error_with_event(2, {EventKind::kPack, 0, 0}),
+              HasSubstr("program.events[2]: packs a tensor before the allocation of its storage"));
+}
+
+TEST(CorruptProgram, APackTwice) {
+  EXPECT_THAT(error_with_event(5, {EventKind::kPack, 0, 0}),
+              HasSubstr("packs saved tensor 0 where 1 is next"));
+}
+
+TEST(CorruptProgram, NoPack) {
+  Program program = sample_trace().program;
+  program.events.resize(3);
+  program.events.push_back({EventKind::kOpEnd, 2, 0});
+  EXPECT_THAT(error_of_program(program), HasSubstr("program.events: 0 of 1 saved tensors are packed"));
+}
+
+TEST(CorruptProgram, AnUnpackBeforeItsPack) {
+  EXPECT_THAT(error_with_event(0, {EventKind::kUnpack, 0, 0}), HasSubstr("unpacks a tensor before its pack"));
+}
+
+TEST(CorruptProgram, AnUnpackAfterItsRelease) {
+  EXPECT_THAT(error_with_event(10, {EventKind::kUnpack, 0, 0}),
+              HasSubstr("unpacks a tensor after its release"));
+}
+
+TEST(CorruptProgram, AReleaseBeforeItsPack) {
+  EXPECT_THAT(error_with_event(0, {EventKind::kRelease, 0, 0}),
+              HasSubstr("releases a tensor before its pack"));
+}
+
+TEST(CorruptProgram, AReleaseTwice) {
+  EXPECT_THAT(error_with_event(10, {EventKind::kRelease, 0, 0}),
+              HasSubstr("releases a tensor for the second time"));
+}
+
+TEST(CorruptProgram, ALetGoBeforeItsUnpack) {
+  EXPECT_THAT(error_with_event(6, {EventKind::kLetGo, 0, 0}),
+              HasSubstr("lets go of a tensor before its unpack"));
+}
+
+TEST(CorruptProgram, AnOperatorThatDoesNotEnd) {
+  EXPECT_THAT(error_with_event(11, {EventKind::kNodeEnd, 0, 0}), HasSubstr("an operator does not end"));
+}
+
+TEST(CorruptProgram, AnEndOfAnotherOperator) {
+  EXPECT_THAT(error_with_event(4, {EventKind::kOpEnd, 3, 0}), HasSubstr("ends an operator that is not open"));
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,214 @@
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "traces/file.h"
+#include "traces/sample_trace.h"
+#include "traces/trace_io.h"
+
+namespace offprof {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+json written(const Trace& trace) {
+  return json::parse(format_trace(trace));
+}
+
+/// The events for which `key` has that value.
+std::vector<json> events_with(const json& document, const std::string& key, const json& value) {
+  std::vector<json> events;
+  for (const json& event : document.at("traceEvents")) {
+    if (event.contains(key) && event.at(key) == value) events.push_back(event);
+  }
+  return events;
+}
+
+json event_named(const json& document, const std::string& name) {
+  const auto events = events_with(document, "name", name);
+  return events.size() == 1 ? events.front() : json();
+}
+
+std::string line_with(const std::string& text, const std::string& part) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(part) != std::string::npos) return line;
+  }
+  return "";
+}
+
+std::vector<std::string> top_level_keys(const std::string& text) {
+  std::vector<std::string> keys;
+  const auto document = nlohmann::ordered_json::parse(text);
+  for (const auto& [key, value] : document.items()) keys.push_back(key);
+  return keys;
+}
+
+TEST(FormatTrace, PutsTheSchemaFirstAndTheEventsLast) {
+  const auto keys = top_level_keys(format_trace(sample_trace()));
+  EXPECT_EQ(keys.front(), "schema");
+  EXPECT_EQ(keys.back(), "traceEvents");
+}
+
+TEST(FormatTrace, CallsTheFiguresOfARunMeasured) {
+  const json document = written(sample_trace());
+  EXPECT_EQ(document.at("measured").at("device_peak_bytes"), 4192);
+  EXPECT_FALSE(document.contains("predicted"));
+  EXPECT_EQ(document.at("simulated"), false);
+}
+
+TEST(FormatTrace, MarksASimulationAsSuch) {
+  Trace trace = sample_trace();
+  trace.simulated = true;
+  const json document = written(trace);
+  EXPECT_EQ(document.at("simulated"), true);
+  EXPECT_TRUE(document.contains("predicted"));
+  EXPECT_FALSE(document.contains("measured"));
+  for (const json& event : events_with(document, "name", "process_name")) {
+    EXPECT_THAT(event.at("args").at("name").get<std::string>(), HasSubstr("(simulated)"));
+  }
+}
+
+TEST(FormatTrace, WritesTheRankAsHolisticTraceAnalysisLooksForIt) {
+  EXPECT_THAT(line_with(format_trace(sample_trace()), "distributedInfo"), HasSubstr("\"rank\": 0"));
+}
+
+TEST(FormatTrace, WritesOneEventALine) {
+  const std::string text = format_trace(sample_trace());
+  std::istringstream lines(text.substr(text.find("\"traceEvents\"")));
+  std::string line;
+  std::getline(lines, line);
+  while (std::getline(lines, line) && line != "]}") {
+    if (line.back() == ',') line.pop_back();
+    EXPECT_TRUE(json::parse(line).is_object()) << line;
+  }
+  EXPECT_EQ(line, "]}");
+}
+
+TEST(FormatTrace, GivesTimesInMicrosecondsToTheNanosecond) {
+  EXPECT_THAT(line_with(format_trace(sample_trace()), "\"aten::relu\",\"ts\""),
+              HasSubstr("\"ts\":0.500,\"dur\":1.600"));
+}
+
+TEST(FormatTrace, PutsParentsBeforeTheirChildren) {
+  std::vector<std::string> names;
+  for (const json& event : events_with(written(sample_trace()), "tid", 1)) {
+    if (event.at("ph") == "X") names.push_back(event.at("name"));
+  }
+  EXPECT_THAT(names, ElementsAre("ProfilerStep#0", "forward", "aten::relu", "backward", "ReluBackward0",
+                                 "wait for copy in"));
+}
+
+TEST(FormatTrace, TellsOperatorsFromAnnotations) {
+  const json document = written(sample_trace());
+  EXPECT_EQ(events_with(document, "cat", "cpu_op").size(), 2);
+  EXPECT_EQ(event_named(document, "ProfilerStep#0").at("cat"), "user_annotation");
+  EXPECT_EQ(event_named(document, "backward").at("cat"), "user_annotation");
+}
+
+TEST(FormatTrace, SaysWhyAndForWhatComputeWaits) {
+  const json args = event_named(written(sample_trace()), "wait for copy in").at("args");
+  EXPECT_EQ(args, (json{{"reason", "reload"}, {"tensor", 0}}));
+}
+
+TEST(FormatTrace, PutsEachDirectionOnItsStream) {
+  const json document = written(sample_trace());
+  const json out = event_named(document, "Memcpy DtoH (Device -> Host)");
+  const json in = event_named(document, "Memcpy HtoD (Host -> Device)");
+  EXPECT_EQ(out.at("cat"), "gpu_memcpy");
+  EXPECT_EQ(out.at("tid"), out.at("args").at("stream"));
+  EXPECT_EQ(in.at("tid"), in.at("args").at("stream"));
+  EXPECT_NE(out.at("tid"), in.at("tid"));
+}
+
+TEST(FormatTrace, GivesBytesBandwidthAndTensorOfACopy) {
+  const json args = event_named(written(sample_trace()), "Memcpy DtoH (Device -> Host)").at("args");
+  EXPECT_EQ(args.at("bytes"), 4096);
+  EXPECT_EQ(args.at("tensor"), 0);
+  EXPECT_DOUBLE_EQ(args.at("memory bandwidth (GB/s)"), 2.0);
+}
+
+TEST(FormatTrace, CorrelatesEveryCopyWithAnEventOfTheHost) {
+  const json document = written(sample_trace());
+  std::vector<int> of_copies;
+  std::vector<int> of_host;
+  for (const json& event : events_with(document, "ph", "X")) {
+    const json args = event.value("args", json::object());
+    if (args.contains("correlation")) {
+      (args.contains("stream") ? of_copies : of_host).push_back(args.at("correlation"));
+    }
+  }
+  EXPECT_THAT(of_copies, ElementsAre(1, 2));
+  EXPECT_EQ(of_host, of_copies);
+}
+
+TEST(FormatTrace, LeavesOutTheBandwidthOfACopyWithoutDuration) {
+  Trace trace = sample_trace();
+  for (Span& span : trace.timeline.spans) span.duration_ns = 0;
+  const json args = event_named(written(trace), "Memcpy DtoH (Device -> Host)").at("args");
+  EXPECT_FALSE(args.contains("memory bandwidth (GB/s)"));
+}
+
+TEST(FormatTrace, DrawsAnArrowThroughThePointsOfAFlow) {
+  const auto arrow = events_with(written(sample_trace()), "cat", "offload");
+  std::string phases;
+  std::vector<std::string> points;
+  for (const json& event : arrow) {
+    phases += event.at("ph").get<std::string>();
+    points.push_back(event.at("args").at("point"));
+    EXPECT_EQ(event.at("id"), 7);
+  }
+  EXPECT_EQ(phases, "sttf");
+  EXPECT_THAT(points, ElementsAre("pack", "copy out", "copy in", "unpack"));
+}
+
+TEST(FormatTrace, LeavesOutArrowsWithOneEnd) {
+  Trace trace = sample_trace();
+  trace.timeline.flows.resize(1);
+  EXPECT_TRUE(events_with(written(trace), "cat", "offload").empty());
+}
+
+TEST(FormatTrace, WritesCountersWhereTheyChange) {
+  std::vector<std::int64_t> values;
+  for (const json& event : events_with(written(sample_trace()), "ph", "C")) {
+    values.push_back(event.at("args").at("bytes"));
+  }
+  EXPECT_THAT(values, ElementsAre(96, 4192));
+}
+
+TEST(FormatTrace, EscapesNames) {
+  Trace trace = sample_trace();
+  trace.timeline.spans = {{Track::kCompute, SpanKind::kOp, "a\"b\\c\n\x01\xc3\xa9", 0, 1, 0, -1, ""}};
+  EXPECT_EQ(events_with(written(trace), "cat", "cpu_op").at(0).at("name"), "a\"b\\c\n\x01\xc3\xa9");
+}
+
+TEST(FormatTrace, ReplacesBytesThatAreNoUtf8) {
+  Trace trace = sample_trace();
+  trace.model.name = "mod\xff.pt";
+  EXPECT_EQ(written(trace).at("model").at("name"), "mod\xef\xbf\xbd.pt");
+}
+
+TEST(FormatTrace, KeepsAStepOf20000EventsSmall) {
+  Trace trace = sample_trace();
+  for (int i = 0; i < 20'000; ++i) trace.program.events.push_back({EventKind::kPhase, i % 4, 1'000'000 + i});
+  EXPECT_LT(format_trace(trace).size(), 400'000);
+}
+
+TEST(FormatTrace, GivesTheSameTextEachTime) {
+  EXPECT_EQ(format_trace(sample_trace()), format_trace(sample_trace()));
+}
+
+TEST(WriteTrace, CompressesNamesInGz) {
+  const std::string path = ::testing::TempDir() + "trace_writer_test.json.gz";
+  write_trace(path, sample_trace());
+  EXPECT_LT(std::filesystem::file_size(path), format_trace(sample_trace()).size());
+  EXPECT_EQ(read_file(path), format_trace(sample_trace()));
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace offprof
