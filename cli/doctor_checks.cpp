@@ -153,7 +153,7 @@ std::string find_program(const std::string& name) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string file = (fs::path(folder) / name).string();
+    std::string file = (fs::path(folder) / name).string();
     if (access(file.c_str(), X_OK) == 0) return file;
   }
   return {};

@@ -111,6 +111,12 @@ Link parse_link(const std::string& text) {
   return {direction, direction};
 }
 
+Link link_to_assume(const std::optional<Link>& given, const Link& of_trace) {
+  if (given) return *given;
+  if (of_trace.d2h.bytes_per_second > 0 && of_trace.h2d.bytes_per_second > 0) return of_trace;
+  throw input_error("the trace does not say how fast its link was", "Give one: --link 25GB/s,10us");
+}
+
 CLI::Option* add_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what) {
   return add_parsed_option(
       app, "--link", "BYTES_PER_S[,LATENCY]", [&link](const std::string& text) { link = parse_link(text); },

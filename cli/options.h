@@ -62,6 +62,10 @@ void add_common_options(CLI::App& app, CommonOptions& options);
 /// Reads `25GB/s` or `25GB/s,10us`: the same bandwidth, and latency per copy, in both directions.
 Link parse_link(const std::string& text);
 
+/// The link to simulate over: the one given, or else the one that the trace's run measured. Throws Error
+/// (input) where neither is known.
+Link link_to_assume(const std::optional<Link>& given, const Link& of_trace);
+
 /// `--link BYTES_PER_S[,LATENCY]`; stays empty where it is not given.
 CLI::Option* add_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what);
 

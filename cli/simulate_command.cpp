@@ -87,7 +87,7 @@ class SimulateCommand : public Subcommand {
     if (!output_.empty()) check_writable(output_);
     if (!commands_path_.empty()) check_writable(commands_path_);
     const TraceSteps steps(trace);
-    const Link link = link_.value_or(trace.environment.link);
+    const Link link = link_to_assume(link_, trace.environment.link);
     const SimulateReport report = simulate(steps, policy, link);
     if (!commands_path_.empty())
       context.print(format_command_log(replay_commands(steps.step(policy), policy)), commands_path_);

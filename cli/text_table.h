@@ -18,9 +18,10 @@ class TextTable {
     Align align = Align::kRight;
   };
   struct Cell {
-    Cell(std::string cell_text, Tone cell_tone = Tone::kPlain)
+    // Implicit, so that a row reads as its words.
+    Cell(std::string cell_text, Tone cell_tone = Tone::kPlain)  // NOLINT(google-explicit-constructor)
         : text(std::move(cell_text)), tone(cell_tone) {}
-    Cell(const char* cell_text) : text(cell_text) {}
+    Cell(const char* cell_text) : text(cell_text) {}  // NOLINT(google-explicit-constructor)
     std::string text;
     Tone tone = Tone::kPlain;
   };

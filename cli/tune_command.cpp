@@ -107,7 +107,7 @@ std::string goal_text(const TuneGoal& goal) {
 }
 
 std::string bounds_text(const TuneResult& result) {
-  return fmt::format("No policy can go below {} or {} a step.\n",
+  return fmt::format("No threshold, stash or prefetch can go below {} or {} a step.\n",
                      format_bytes(result.device_peak_bound_bytes),
                      format_duration(result.step_time_bound_ns));
 }
@@ -171,7 +171,7 @@ class TuneCommand : public Subcommand {
           "the trace is simulated: its compute times are those of the run that it was simulated from");
     if (!output_.empty()) check_writable(output_);
     const TraceSteps steps(trace);
-    const Link link = link_.value_or(trace.environment.link);
+    const Link link = link_to_assume(link_, trace.environment.link);
     TuneReport report{trace_path_, goal_, tune(steps, link, goal_), std::nullopt, output_};
     if (report.result.chosen) {
       report.why = explain(steps, report.result.chosen->policy, link);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "traces/error.h"
 
@@ -45,6 +46,15 @@ std::vector<std::int64_t> parse_sizes(std::string_view spec, std::string_view li
   return sizes;
 }
 
+/// The largest value of an integer dtype.
+std::int64_t largest(const std::string& dtype) {
+  if (dtype == "uint8") return std::numeric_limits<std::uint8_t>::max();
+  if (dtype == "int8") return std::numeric_limits<std::int8_t>::max();
+  if (dtype == "int16") return std::numeric_limits<std::int16_t>::max();
+  if (dtype == "int32") return std::numeric_limits<std::int32_t>::max();
+  return std::numeric_limits<std::int64_t>::max();
+}
+
 bool is_integer(const std::string& dtype) {
   return dtype.starts_with("int") || dtype.starts_with("uint");
 }
@@ -77,6 +87,8 @@ InputSpec parse_input_spec(std::string_view text) {
   if (rest.front() != '<') refuse(text, "'" + std::string(rest) + "' after the sizes");
   if (!is_integer(result.dtype)) refuse(text, "a bound (<) is for integers");
   result.below = parse_count(text, rest.substr(1), "bound");
+  if (*result.below - 1 > largest(result.dtype))
+    refuse(text, "values below " + std::to_string(*result.below) + " do not fit into " + result.dtype);
   return result;
 }
 

@@ -59,6 +59,7 @@ class NumberedPass {
   const std::vector<Event>& events() const { return events_; }
   const std::vector<ProgramStorage>& storages() const { return storages_; }
   std::int32_t index_of(std::int64_t storage) const { return storage_index_.at(storage); }
+  bool is_reload(std::int64_t allocation) const { return reload_of_.contains(allocation); }
 
  private:
   /// Storages that are older than the step and that saved tensors view; 0 stands for memory that is not the
@@ -232,6 +233,13 @@ void check_same_program(const RecordedPass& a, const NumberedPass& numbered_a, c
       "data-dependent branches");
 }
 
+/// Whether such a tensor shares memory with another would depend on the policy.
+Error saves_in_backward() {
+  return input_error(
+      "backward itself saves tensors that it was given back for the node it runs: the gradient of a gradient",
+      "offprof records steps with one backward; take the gradient penalty out to profile the rest");
+}
+
 Nanoseconds median(std::vector<Nanoseconds>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -272,6 +280,7 @@ Program build_program(std::span<const RecordedPass> keep_passes, const RecordedP
   program.events = offloaded.events();
   program.resident_bytes = offload_pass.resident_bytes;
   for (std::size_t tensor = 0; tensor < offload_pass.saved.size(); ++tensor) {
+    if (offloaded.is_reload(offload_pass.saved[tensor].storage)) throw saves_in_backward();
     program.saved.push_back(offload_pass.saved[tensor].saved);
     program.saved.back().storage = offloaded.index_of(offload_pass.saved[tensor].storage);
     program.saved.back().escapes = offload_pass.escaped[tensor] != 0;

@@ -14,10 +14,8 @@ namespace offprof {
 namespace {
 
 using enum EventKind;
-using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 /// A program of one pass, which serves as keep pass too.
 Program program_of(PassSketch& sketch) {
@@ -48,6 +46,14 @@ PassSketch one_tensor(bool offload) {
   if (!offload) sketch.unpack(0);
   sketch.node_end().op_end().release(0).free(offload ? 12 : 11).backward_end();
   return sketch;
+}
+
+TEST(BuildProgram, RefusesAStepWhoseBackwardSavesWhatItWasGivenBack) {
+  PassSketch sketch;
+  sketch.op_begin("aten::relu").alloc(11, 100).pack(11, 0).op_end().free(11);
+  sketch.unpack(0).reload(12, 100, 0).pack(12, 1).node_end();
+  const RecordedPass pass = sketch.finish();
+  EXPECT_THROW(build_program({&pass, 1}, pass), Error);
 }
 
 // --- Order, storages, frees ---

@@ -1,6 +1,8 @@
 #include "profiler/trainer.h"
 
 #include <gmock/gmock.h>
+#include <torch/csrc/jit/python/update_graph_executor_opt.h>
+#include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -34,6 +36,8 @@ const Progress kQuietly = [](const std::string&) {};
 class TrainerTest : public TorchTest {
  protected:
   TrainerTest() {
+    torch::jit::setGraphExecutorOptimize(false);  // as run_job does
+    torch::jit::getProfilingMode() = false;
     std::string folder = (std::filesystem::temp_directory_path() / "offprof_trainer_XXXXXX").string();
     if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no temporary folder");
     folder_ = folder;
@@ -216,6 +220,18 @@ TEST_F(TrainerTest, RunRecordsChecksAndMeasures) {
   }
   EXPECT_EQ(live_bytes(), before);
   EXPECT_EQ(device_.host_used_bytes(), 0);
+}
+
+/// Its gates are pieces of one storage that are activated in place one by one.
+const char* const kLstmCells =
+    "    h = torch.zeros([4, 2])\n    c = torch.zeros([4, 2])\n    for i in range(3):\n"
+    "        h, c = torch.lstm_cell(x[:, :6], [h, c], self.weight, self.weight[:, :2])\n    return h * c\n";
+
+TEST_F(TrainerTest, RunOfLstmCellsHasTheGradientsOfPlainAutograd) {
+  for (const Policy& policy : policies()) {
+    const RunRequest request = request_for(module_of(kLstmCells, "float32[4,8]"), policy);
+    EXPECT_EQ(run_job(request, device_, kQuietly).trace.gradients, "bitwise") << describe(policy);
+  }
 }
 
 TEST_F(TrainerTest, RunBeyondTheDeviceMemorySaysWhatWasAskedForAndWhatWasThere) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Checks what a compiler does not: shellcheck over the scripts, codespell over all text, that each header
-# compiles alone, and clang-tidy over the small flavour (LibTorch's headers would take it minutes a file).
+# compiles alone, and clang-tidy over the small flavour without its tests (LibTorch's headers would take it
+# minutes a file; the tests, as long as all the rest).
 #
 #   scripts/lint.sh [scripts|spelling|headers|tidy]...
 #
@@ -21,7 +22,7 @@ torch_free='^(traces|simulator|cli|engine/schedule)/|^engine/plugin\.h$|^engine/
 
 lint_tidy() {
     # In a folder of its own: the preset's build joins sources, and here each is looked at by itself.
-    configure small -B build-lint -DCMAKE_UNITY_BUILD=OFF
+    configure small -B build-lint -DCMAKE_UNITY_BUILD=OFF -DOFFPROF_BUILD_TESTS=OFF
     # Without what the build itself writes.
     mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build-lint/compile_commands.json |
         grep -v "^$root/build-lint/" | sort -u)

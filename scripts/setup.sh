@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs what offprof needs and the machine lacks: Debian packages, and LibTorch into .deps/libtorch.
 #
-#   scripts/setup.sh [--small] [--lint] [--libtorch-dir DIR]
+#   scripts/setup.sh [--small] [--lint] [--hta] [--libtorch-dir DIR]
 #
 #   --small               what the small flavour needs: no LibTorch
 #   --lint                also what scripts/format.sh and scripts/lint.sh need
+#   --hta                 also Holistic Trace Analysis into .deps/hta, for the test that it reads our traces
 #   --libtorch-dir DIR    where LibTorch goes, instead of .deps/libtorch
 #
 # Asks nothing. What is there already is left alone, so that a second run does nothing, and needs neither the
@@ -23,6 +24,7 @@ libtorch_mib_needed=3000
 
 small=false
 lint=false
+hta=false
 libtorch_dir=$root/.deps/libtorch
 
 parse_arguments() {
@@ -30,6 +32,7 @@ parse_arguments() {
         case $1 in
         --small) small=true ;;
         --lint) lint=true ;;
+        --hta) hta=true ;;
         --libtorch-dir)
             [ $# -ge 2 ] || die 2 "--libtorch-dir needs a folder"
             libtorch_dir=$(realpath -m -- "$2")
@@ -221,6 +224,35 @@ put_in_place() {
     mv -T -- "$beside/libtorch" "$libtorch_dir"
 }
 
+# --- Holistic Trace Analysis ---
+
+hta_dir=$root/.deps/hta
+
+# It is bound to the Python that it was installed for.
+hta_stamp() { python3 --version && cat "$root/tests/hta/requirements.txt"; }
+
+# Without it one test is skipped, so this may fail.
+install_hta() {
+    local python beside=$hta_dir.tmp.$$
+    [ "$(cat "$hta_dir/offprof-stamp" 2>/dev/null)" != "$(hta_stamp 2>/dev/null)" ] || return 0
+    python=$(python_with_pip)
+    if [ "$python" != python3 ]; then
+        say "no pip for python3: the test with Holistic Trace Analysis will be skipped"
+        return 0
+    fi
+    say "installing Holistic Trace Analysis into $hta_dir (0.5 GB; a test loads our traces with it)"
+    rm -rf -- "$hta_dir" "$hta_dir".tmp.*
+    if "$python" -m pip install -q --target "$beside" --no-cache-dir --no-input --disable-pip-version-check \
+        --root-user-action ignore -r "$root/tests/hta/requirements.txt" </dev/null >&2; then
+        hta_stamp >"$beside/offprof-stamp"
+        mv -T -- "$beside" "$hta_dir"
+    else
+        rm -rf -- "$beside"
+        say "it could not be installed; the reason is above, and its test will be skipped"
+    fi
+}
+
 parse_arguments "$@"
 install_packages
 if ! $small && ! libtorch_is_there; then install_libtorch; fi
+if $hta; then install_hta; fi

@@ -40,7 +40,7 @@ run_tests() {
 if [ "${presets[*]}" = small ]; then
     "$root/scripts/setup.sh" --small
 else
-    "$root/scripts/setup.sh"
+    "$root/scripts/setup.sh" --hta
 fi
 for preset in "${presets[@]}"; do
     build "$preset"

@@ -10,7 +10,7 @@
 namespace offprof {
 
 /// How rapidcheck prints a layer.
-inline void showValue(const LayerSketch& layer, std::ostream& out) {
+inline std::ostream& operator<<(std::ostream& out, const LayerSketch& layer) {
   out << "{" << layer.bytes << " B, scratch " << layer.scratch_bytes << " B";
   if (layer.saves_output) out << ", saves output";
   if (layer.saves_input) out << ", saves input";
@@ -18,7 +18,7 @@ inline void showValue(const LayerSketch& layer, std::ostream& out) {
   if (layer.output_outlives_use) out << ", output outlives its use";
   if (layer.output_escapes) out << ", output escapes";
   if (layer.output_stays) out << ", output stays";
-  out << ", " << layer.forward_ns << " ns, " << layer.backward_ns << " ns}";
+  return out << ", " << layer.forward_ns << " ns, " << layer.backward_ns << " ns}";
 }
 
 /// The layers of a chain whose storages have up to that many bytes. For property tests.

@@ -35,7 +35,7 @@ void Step::add_requests(const Program& program) {
     const std::int32_t storage = saved.storage < 0 ? add_storage_without_bytes() : saved.storage;
     requests_.push_back(
         {storage, saved.version, storage_bytes_[storage], saved.bytes, saved.movability, saved.is_parameter});
-    escapes_.push_back(saved.escapes);
+    escapes_.push_back(saved.escapes ? 1 : 0);
   }
 }
 

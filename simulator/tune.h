@@ -34,8 +34,8 @@ struct TuneResult {
   std::vector<Candidate> frontier;  ///< no other has less memory at as little time; least memory first
   std::optional<Candidate> chosen;  ///< nullopt: no policy fits the budget
   std::size_t policies_tried = 0;
-  /// No policy goes below: the memory that the program itself holds, with every movable tensor away whenever
-  /// no autograd node is using it; and the time with no wait for any copy.
+  /// No policy of the offload scheduler goes below: the memory that the program itself holds, with every
+  /// movable tensor away whenever no autograd node is using it; and the time with no wait for any copy.
   Bytes device_peak_bound_bytes = 0;
   Nanoseconds step_time_bound_ns = 0;
 };

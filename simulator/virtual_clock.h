@@ -45,7 +45,7 @@ class VirtualClock {
   }
 
  private:
-  Copy copy(Track track, Nanoseconds duration, Nanoseconds& engine_free, Nanoseconds& busy) {
+  Copy copy(Track track, Nanoseconds duration, Nanoseconds& engine_free, Nanoseconds& busy) const {
     const Nanoseconds begin = std::max(now_, engine_free);
     engine_free = begin + duration;
     busy += duration;

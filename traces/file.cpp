@@ -70,7 +70,7 @@ class Descriptor {
 /// A new file beside the one that is written, gone at the end of scope unless it was renamed.
 class Temporary {
  public:
-  explicit Temporary(std::filesystem::path folder) {
+  explicit Temporary(const std::filesystem::path& folder) {
     for (int attempt = 0; fd_ < 0 && (attempt == 0 || errno == EEXIST); ++attempt) {
       path_ = folder / fmt::format(".offprof-{}-{}.tmp", ::getpid(), attempt);
       fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -33,7 +33,7 @@ struct Limit {
 /// Reads one limit. The key is one of metric_keys(), or one of them with `_min` or `_max` (the spread over
 /// measured steps). A sign means relative to the baseline; none means absolute. Throws Error (input) that
 /// says what is accepted.
-Limit parse_limit(const std::string& text);
+Limit parse_limit(const std::string& given);
 
 /// What is checked where nobody says: peaks of device and host memory and copied bytes do not grow at all,
 /// for they are exact; a step may take 25 % longer, for times are noisy.

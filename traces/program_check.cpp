@@ -28,7 +28,7 @@ class ProgramCheck {
   enum class SavedState : std::uint8_t { kNew, kPacked, kReleased };
   struct Saved {
     SavedState state = SavedState::kNew;
-    bool unpacked = false;
+    bool held = false;  ///< it escapes, was unpacked, and was not let go of
   };
 
   [[noreturn]] void fail(const std::string& what) const {
@@ -149,7 +149,7 @@ class ProgramCheck {
     require_index(id, saved_.size(), "saved tensor");
     require(saved_[id].state != SavedState::kNew, "unpacks a tensor before its pack");
     require(saved_[id].state != SavedState::kReleased, "unpacks a tensor after its release");
-    saved_[id].unpacked = true;
+    if (program_.saved[id].escapes) saved_[id].held = true;
   }
 
   void release(std::int32_t id) {
@@ -161,7 +161,9 @@ class ProgramCheck {
 
   void let_go(std::int32_t id) {
     require_index(id, saved_.size(), "saved tensor");
-    require(saved_[id].unpacked, "lets go of a tensor before its unpack");
+    require(program_.saved[id].escapes, "lets go of a tensor that does not escape");
+    require(saved_[id].held, "lets go of a tensor before its unpack, or for the second time");
+    saved_[id].held = false;
   }
 
   void check_end() const {

@@ -114,6 +114,7 @@ TEST(ParseTrace, ReadsBackATensorWithoutStorage) {
 
 TEST(ParseTrace, ReadsBackEveryKindOfEvent) {
   Trace trace = sample_trace();
+  trace.program.saved[0].escapes = true;
   trace.program.events.push_back({EventKind::kLetGo, 0, 3});
   expect_same(read_back(trace), trace);
 }
@@ -342,9 +343,22 @@ TEST(CorruptProgram, AReleaseTwice) {
               HasSubstr("releases a tensor for the second time"));
 }
 
-TEST(CorruptProgram, ALetGoBeforeItsUnpack) {
+/// What reading says of the sample program, its first tensor escaping, with one event more at its end.
+std::string error_of_escaping_program(Event last) {
+  Trace trace = sample_trace();
+  trace.program.saved[0].escapes = true;
+  trace.program.events.push_back({EventKind::kLetGo, 0, 0});
+  trace.program.events.push_back(last);
+  return error_of(format_trace(trace));
+}
+
+TEST(CorruptProgram, ALetGoOfATensorThatDoesNotEscape) {
   EXPECT_THAT(error_with_event(6, {EventKind::kLetGo, 0, 0}),
-              HasSubstr("lets go of a tensor before its unpack"));
+              HasSubstr("lets go of a tensor that does not escape"));
+}
+
+TEST(CorruptProgram, ASecondLetGo) {
+  EXPECT_THAT(error_of_escaping_program({EventKind::kLetGo, 0, 0}), HasSubstr("or for the second time"));
 }
 
 TEST(CorruptProgram, AnOperatorThatDoesNotEnd) {

@@ -48,8 +48,8 @@ constexpr auto kTimeUnits = std::to_array<Unit>({
     {"ns", 1},
     {"us", 1000},
     {"µs", 1000},
-    {"ms", 1000 * 1000},
-    {"s", 1000 * 1000 * 1000},
+    {"ms", 1'000'000},
+    {"s", 1'000'000'000},
 });
 
 constexpr auto kByteHint =

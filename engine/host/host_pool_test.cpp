@@ -95,6 +95,14 @@ TEST(HostPool, GivesIdleBuffersBackBeforeItRefuses) {
   pool.free(buffer, 100);
 }
 
+TEST(HostPool, NewCapHoldsForBuffersThatWereHeldBefore) {
+  HostPool pool;
+  pool.free(pool.allocate(60), 60);
+  pool.set_cap(50);
+  EXPECT_EQ(pool.reserved_bytes(), 0);
+  EXPECT_THROW(pool.allocate(60), Error);
+}
+
 TEST(HostPool, RefusesWhatTheMachineDoesNotHave) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the address sanitizer aborts on such an allocation";

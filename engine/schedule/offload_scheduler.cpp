@@ -86,7 +86,7 @@ void OffloadScheduler::wait_and_drop(CopyId id) {
 
 void OffloadScheduler::unpack(SavedId tensor) {
   const CopyId id = copy_of_[tensor];
-  if (id == kKept) return;
+  if (id == kKept) return prefetch_after(tensor);
   unstash(id);  // from here on it stays until its last release
   if (!copies_[id].on_device) copy_in(id);
   if (copies_[id].ahead) {

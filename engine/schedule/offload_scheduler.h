@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/schedule/scheduler.h"
@@ -26,8 +27,8 @@ namespace offprof {
 /// `host_memory_bytes`: a tensor whose copy would exceed it is kept.
 class OffloadScheduler final : public Scheduler {
  public:
-  OffloadScheduler(const Policy& policy, std::span<const SavedId> backward_order, Executor& executor)
-      : policy_(policy), executor_(executor), backward_order_(backward_order) {}
+  OffloadScheduler(Policy policy, std::span<const SavedId> backward_order, Executor& executor)
+      : policy_(std::move(policy)), executor_(executor), backward_order_(backward_order) {}
 
   PackDecision pack(SavedId tensor, const PackRequest& request) override;
   void unpack(SavedId tensor) override;

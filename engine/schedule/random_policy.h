@@ -11,8 +11,8 @@
 namespace offprof {
 
 /// How rapidcheck prints a policy.
-inline void showValue(const Policy& policy, std::ostream& out) {
-  out << describe(policy);
+inline std::ostream& operator<<(std::ostream& out, const Policy& policy) {
+  return out << describe(policy);
 }
 
 /// Now and then nothing, else a number from 0 to below `end`.

@@ -23,8 +23,8 @@ struct Action {
   int size = 0;
 };
 
-void showValue(const Action& action, std::ostream& out) {
-  out << "{" << action.kind << ", " << action.pick << ", " << action.size << "}";
+std::ostream& operator<<(std::ostream& out, const Action& action) {
+  return out << "{" << action.kind << ", " << action.pick << ", " << action.size << "}";
 }
 
 constexpr int kMostBytes = 100;  ///< of a storage

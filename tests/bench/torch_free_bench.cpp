@@ -1,0 +1,144 @@
+#include <benchmark/benchmark.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/schedule/scheduler.h"
+#include "simulator/replay.h"
+#include "simulator/step.h"
+#include "simulator/trace_steps.h"
+#include "simulator/tune.h"
+#include "simulator/views.h"
+#include "tests/bench/transformer_program.h"
+#include "traces/trace_io.h"
+
+namespace offprof {
+namespace {
+
+/// About 5000 events, as GPT-2 has them.
+constexpr int kBlocks = 31;
+const Link kPcie{{25e9, 10'000}, {25e9, 10'000}};
+
+const std::vector<std::pair<std::string, Policy>>& policies() {
+  static const auto* policies = [] {
+    auto* all = new std::vector<std::pair<std::string, Policy>>{{"keep", preset_policy("keep")},
+                                                                {"offload", preset_policy("offload")},
+                                                                {"trl", preset_policy("trl")}};
+    Policy tuned = preset_policy("offload");
+    tuned.threshold_bytes = 1 * kMiB;
+    tuned.stash_count = 5;
+    tuned.prefetch_bytes = 64 * kMiB;
+    all->emplace_back("tuned", tuned);
+    return all;
+  }();
+  return *policies;
+}
+
+const Program& program() {
+  static const auto* program = new Program(TransformerProgram::make(kBlocks));
+  return *program;
+}
+
+Trace make_trace() {
+  Trace trace;
+  trace.tool_version = "0.1.0";
+  trace.environment = {"host", "CPU, 2 cores", "2.11.0", 1, kPcie};
+  trace.program = program();
+  const Policy& policy = policies().back().second;
+  trace.timeline = replay_timeline(trace.program, Step(trace.program), policy, kPcie);
+  return trace;
+}
+
+class NoExecutor final : public Executor {
+ public:
+  void execute(const Command& command) override { benchmark::DoNotOptimize(command); }
+};
+
+/// Tells the scheduler of all that the step does; how many calls that took.
+std::int64_t drive(Scheduler& scheduler, const Step& step) {
+  std::int64_t calls = 0;
+  for (const Event& event : step.events()) {
+    ++calls;
+    switch (event.kind) {
+      case EventKind::kPack:
+        scheduler.pack(event.id, step.requests()[event.id]);
+        break;
+      case EventKind::kUnpack:
+        scheduler.unpack(event.id);
+        break;
+      case EventKind::kRelease:
+        scheduler.release(event.id);
+        break;
+      case EventKind::kNodeEnd:
+        scheduler.node_end({}, {});
+        break;
+      default:
+        --calls;
+    }
+  }
+  scheduler.backward_end();
+  return calls;
+}
+
+void schedule(benchmark::State& state, const Policy& policy) {
+  const Step step(program());
+  NoExecutor executor;
+  std::int64_t calls = 0;
+  for (auto _ : state) calls += drive(*make_scheduler(policy, step.backward_order(), executor), step);
+  state.SetItemsProcessed(calls);
+  state.SetLabel("calls");
+}
+
+void replay_step(benchmark::State& state, const Policy& policy) {
+  const Step step(program());
+  for (auto _ : state) benchmark::DoNotOptimize(replay(step, policy, kPcie));
+  const auto events = static_cast<std::int64_t>(step.events().size());
+  state.SetItemsProcessed(state.iterations() * events);
+  state.SetLabel("events");
+}
+
+void tune_step(benchmark::State& state) {
+  const Trace trace = make_trace();
+  const TraceSteps steps(trace);
+  std::size_t tried = 0;
+  for (auto _ : state) tried += tune(steps, kPcie, {}).policies_tried;
+  state.SetItemsProcessed(static_cast<std::int64_t>(tried));
+  state.SetLabel("policies");
+}
+
+void write_trace_text(benchmark::State& state) {
+  const Trace trace = make_trace();
+  std::int64_t bytes = 0;
+  for (auto _ : state) bytes += static_cast<std::int64_t>(format_trace(trace).size());
+  state.SetBytesProcessed(bytes);
+}
+
+void parse_trace_text(benchmark::State& state) {
+  const std::string text = format_trace(make_trace());
+  for (auto _ : state) benchmark::DoNotOptimize(parse_trace(text, "trace.json"));
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(text.size()));
+}
+
+void register_all() {
+  for (const auto& [name, policy] : policies()) {
+    benchmark::RegisterBenchmark(("scheduler/" + name).c_str(), schedule, policy)
+        ->Unit(benchmark::kMicrosecond);
+    benchmark::RegisterBenchmark(("replay/" + name).c_str(), replay_step, policy)
+        ->Unit(benchmark::kMicrosecond);
+  }
+  benchmark::RegisterBenchmark("tune", tune_step)->UseRealTime()->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("trace/write", write_trace_text)->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("trace/parse", parse_trace_text)->Unit(benchmark::kMillisecond);
+}
+
+}  // namespace
+}  // namespace offprof
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::AddCustomContext("program_events", std::to_string(offprof::program().events.size()));
+  offprof::register_all();
+  benchmark::RunSpecifiedBenchmarks();
+}
