@@ -242,8 +242,8 @@ install_hta() {
     fi
     say "installing Holistic Trace Analysis into $hta_dir (0.5 GB; a test loads our traces with it)"
     rm -rf -- "$hta_dir" "$hta_dir".tmp.*
-    if "$python" -m pip install -q --target "$beside" --no-cache-dir --no-input --disable-pip-version-check \
-        --root-user-action ignore -r "$root/tests/hta/requirements.txt" </dev/null >&2; then
+    if "$python" -m pip install -q --target "$beside" --no-cache-dir --no-input --no-warn-conflicts \
+        --disable-pip-version-check --root-user-action ignore -r "$root/tests/hta/requirements.txt" </dev/null >&2; then
         hta_stamp >"$beside/offprof-stamp"
         mv -T -- "$beside" "$hta_dir"
     else
