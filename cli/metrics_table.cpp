@@ -8,10 +8,12 @@
 namespace offprof {
 namespace {
 
-/// Bytes are shown to the last one: that they are equal is what people look for.
-std::string exact_text(const MetricKey& key, std::optional<double> value) {
+/// Bytes are shown to the last one: that they are equal is what people look for. The first column says them
+/// in words too.
+std::string exact_text(const MetricKey& key, std::optional<double> value, bool in_words) {
   if (key.unit != MetricUnit::kBytes || !value) return figure_text(key.unit, value);
-  return std::to_string(static_cast<Bytes>(*value)) + " (" + figure_text(key.unit, value) + ")";
+  const std::string bytes = std::to_string(static_cast<Bytes>(*value));
+  return in_words ? bytes + " (" + figure_text(key.unit, value) + ")" : bytes;
 }
 
 TextTable::Cell agreement(const MetricKey& key, std::optional<double> first, std::optional<double> second) {
@@ -23,19 +25,18 @@ TextTable::Cell agreement(const MetricKey& key, std::optional<double> first, std
 
 }  // namespace
 
-std::string metrics_table(const std::vector<MetricsColumn>& columns, bool memory_only, const Page& page) {
+std::string metrics_table(const std::vector<MetricsColumn>& columns, const Page& page) {
   std::vector<TextTable::Column> headings = {{"a step", Align::kLeft}};
   for (const MetricsColumn& column : columns) headings.push_back({column.heading, Align::kRight});
   if (columns.size() == 2) headings.push_back({"", Align::kLeft});
   TextTable table(headings);
   for (const MetricKey& key : metric_keys()) {
-    if (memory_only && key.unit != MetricUnit::kBytes) continue;
     std::vector<TextTable::Cell> cells = {std::string(key.name)};
     bool any = false;
     for (const MetricsColumn& column : columns) {
       const auto value = key.get(column.metrics);
       any |= value.has_value();
-      cells.emplace_back(exact_text(key, value));
+      cells.emplace_back(exact_text(key, value, cells.size() == 1));
     }
     if (columns.size() == 2)
       cells.push_back(agreement(key, key.get(columns[0].metrics), key.get(columns[1].metrics)));

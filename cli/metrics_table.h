@@ -15,7 +15,7 @@ struct MetricsColumn {
 };
 
 /// A row per figure that some column has, a column each, and for two columns whether they agree: `equal`, or
-/// the difference from the first to the second. `memory_only`: rows in bytes.
-std::string metrics_table(const std::vector<MetricsColumn>& columns, bool memory_only, const Page& page);
+/// the difference from the first to the second.
+std::string metrics_table(const std::vector<MetricsColumn>& columns, const Page& page);
 
 }  // namespace offprof

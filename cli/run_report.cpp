@@ -53,10 +53,11 @@ nlohmann::ordered_json to_json(const RunReport& report) {
 }
 
 std::string to_text(const RunReport& report, const Page& page) {
-  const char* heading = report.predicted_by_tune ? "predicted by tune" : "replayed";
-  return fmt::format("{}, policy {}: {}\n\n", page.paint(Tone::kStrong, report.run.model->name),
-                     report.run.policy->name, describe(*report.run.policy)) +
-         metrics_table({{"measured", report.run.metrics}, {heading, report.predicted}}, false, page) + "\n" +
+  const char* heading = report.predicted_by_tune ? "tune predicted" : "replayed";
+  const std::string headline = fmt::format("{}, policy {}: {}", report.run.model->name,
+                                           report.run.policy->name, describe(*report.run.policy));
+  return wrap(headline, page.width, 0) + "\n\n" +
+         metrics_table({{"measured", report.run.metrics}, {heading, report.predicted}}, page) + "\n" +
          ledger_table(report.ledger, page) + "\n" + verdict_text(report, page) + next_text(report);
 }
 

@@ -60,12 +60,12 @@ std::string fits_text(const SimulateReport& report, const Page& page) {
 }
 
 std::string to_text(const SimulateReport& report, const Page& page) {
-  return fmt::format("{}, simulated under policy {}: {}; link {} to host, {} back\n\n",
-                     page.paint(Tone::kStrong, report.trace), report.policy.name, describe(report.policy),
-                     format_rate(report.link.d2h.bytes_per_second),
-                     format_rate(report.link.h2d.bytes_per_second)) +
-         metrics_table({{"predicted", report.predicted}}, false, page) + "\n" +
-         ledger_table(report.ledger, page) + "\n" + to_text(report.explanation, page) +
+  const std::string headline =
+      fmt::format("{}, simulated under policy {}: {}; link {} to host, {} back", report.trace,
+                  report.policy.name, describe(report.policy), format_rate(report.link.d2h.bytes_per_second),
+                  format_rate(report.link.h2d.bytes_per_second));
+  return wrap(headline, page.width, 0) + "\n\n" + metrics_table({{"predicted", report.predicted}}, page) +
+         "\n" + ledger_table(report.ledger, page) + "\n" + to_text(report.explanation, page) +
          fits_text(report, page);
 }
 

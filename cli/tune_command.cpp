@@ -68,12 +68,28 @@ std::vector<std::size_t> rows_to_show(const TuneResult& result) {
   return rows;
 }
 
+std::string threshold_text(const Policy& policy) {
+  return policy.threshold_bytes ? format_bytes(*policy.threshold_bytes) : "-";
+}
+
+std::string stash_text(const Policy& policy) {
+  if (!policy.threshold_bytes) return "-";
+  const char* unit = policy.scheduler == SchedulerKind::kTrl ? " ids" : "";
+  return std::to_string(policy.stash_count.value_or(0)) + unit;
+}
+
+std::string prefetch_text(const Policy& policy) {
+  return policy.prefetch_bytes > 0 ? format_bytes(policy.prefetch_bytes) : "-";
+}
+
 void add_row(TextTable& table, const std::string& mark, const Candidate& candidate, const TuneResult& result,
              Tone tone) {
   const auto peak = static_cast<double>(*candidate.predicted.device_peak_bytes);
   const auto time = static_cast<double>(*candidate.predicted.step_time_ns);
   table.add_row({{mark, tone},
-                 {describe(candidate.policy), tone},
+                 {threshold_text(candidate.policy), tone},
+                 {stash_text(candidate.policy), tone},
+                 {prefetch_text(candidate.policy), tone},
                  {format_bytes(*candidate.predicted.device_peak_bytes), tone},
                  {relative(peak, static_cast<double>(*result.keep.predicted.device_peak_bytes)), tone},
                  {format_duration(*candidate.predicted.step_time_ns), tone},
@@ -83,12 +99,14 @@ void add_row(TextTable& table, const std::string& mark, const Candidate& candida
 
 std::string frontier_text(const TuneResult& result, const Page& page) {
   TextTable table({{"", Align::kLeft},
-                   {"policy", Align::kLeft},
-                   {"device peak", Align::kRight},
-                   {"", Align::kRight},
+                   {"threshold", Align::kRight},
+                   {"stash", Align::kRight},
+                   {"prefetch", Align::kRight},
+                   {"device", Align::kRight},
+                   {"peak", Align::kRight},
                    {"step", Align::kRight},
                    {"", Align::kRight},
-                   {"host peak", Align::kRight}});
+                   {"host", Align::kRight}});
   for (const std::size_t row : rows_to_show(result)) {
     const bool is_chosen = result.chosen && result.frontier[row].policy == result.chosen->policy;
     add_row(table, is_chosen ? ">" : "", result.frontier[row], result,
@@ -122,8 +140,10 @@ std::string chosen_text(const TuneReport& report, const Page& page) {
                                   *least.predicted.device_peak_bytes, describe(least.policy))) +
            "\n" + bounds_text(report.result);
   }
-  std::string text = fmt::format("Chosen, {}: {}\n\n", goal_text(report.goal),
-                                 page.paint(Tone::kGood, describe(report.result.chosen->policy)));
+  std::string text =
+      wrap(fmt::format("Chosen, {}: {}", goal_text(report.goal), describe(report.result.chosen->policy)),
+           page.width, 0) +
+      "\n\n";
   text += to_text(*report.why, page) + bounds_text(report.result);
   if (report.output.empty())
     return text + "Next: add -o policy.json, then: offprof run MODEL.pt --policy policy.json\n";
@@ -131,9 +151,11 @@ std::string chosen_text(const TuneReport& report, const Page& page) {
 }
 
 std::string to_text(const TuneReport& report, const Page& page) {
-  return fmt::format("{}: {} policies simulated; no other has less memory at as little time:\n\n",
-                     page.paint(Tone::kStrong, report.trace), report.result.policies_tried) +
-         frontier_text(report.result, page) + "\n" + chosen_text(report, page);
+  const std::string headline = fmt::format(
+      "{}: {} policies simulated. Of these no other has less memory at as little time:", report.trace,
+      report.result.policies_tried);
+  return wrap(headline, page.width, 0) + "\n\n" + frontier_text(report.result, page) + "\n" +
+         chosen_text(report, page);
 }
 
 /// `5%`, or `0.05`.
