@@ -39,8 +39,8 @@ class OffloadScheduler final : public Scheduler {
 
  private:
   struct StorageVersion {
-    std::int64_t storage;
-    std::uint32_t version;
+    std::int64_t storage = 0;
+    std::uint32_t version = 0;
     bool operator==(const StorageVersion&) const = default;
   };
   struct StorageVersionHash {
@@ -50,9 +50,9 @@ class OffloadScheduler final : public Scheduler {
   };
   struct Copy {
     StorageVersion key;
-    SavedId first_tensor;
-    Bytes bytes;
-    int users;                ///< saved tensors not released yet
+    SavedId first_tensor = -1;
+    Bytes bytes = 0;
+    int users = 0;            ///< saved tensors not released yet
     bool on_device = true;    ///< the executor holds a device storage for it
     bool out_pending = true;  ///< nobody has waited for the copy out
     bool in_pending = false;  ///< nobody has waited for the copy in
