@@ -233,7 +233,7 @@ void check_same_program(const RecordedPass& a, const NumberedPass& numbered_a, c
       "data-dependent branches");
 }
 
-/// Whether such a tensor shares memory with another would depend on the policy.
+/// What memory such a tensor lies in would depend on the policy, and so would the program.
 Error saves_in_backward() {
   return input_error(
       "backward itself saves tensors that it was given back for the node it runs: the gradient of a gradient",

@@ -357,6 +357,13 @@ TEST(CorruptProgram, ALetGoOfATensorThatDoesNotEscape) {
               HasSubstr("lets go of a tensor that does not escape"));
 }
 
+TEST(CorruptProgram, ALetGoBeforeItsUnpack) {
+  Program program = sample_trace().program;
+  program.saved[0].escapes = true;
+  program.events.at(6) = {EventKind::kLetGo, 0, 0};
+  EXPECT_THAT(error_of_program(program), HasSubstr("lets go of a tensor before its unpack"));
+}
+
 TEST(CorruptProgram, ASecondLetGo) {
   EXPECT_THAT(error_of_escaping_program({EventKind::kLetGo, 0, 0}), HasSubstr("or for the second time"));
 }
