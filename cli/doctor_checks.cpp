@@ -15,6 +15,7 @@
 
 #include "cli/child_process.h"
 #include "cli/engine_loader.h"
+#include "cli/nvidia_driver.h"
 #include "cli/version.h"
 #include "traces/units.h"
 
@@ -126,25 +127,12 @@ Finding memory() {
   return {"memory", Health::kWorks, text, ""};
 }
 
-/// Asks the CUDA driver how many devices there are (cuInit and cuDeviceGetCount of the CUDA driver API).
-std::string count_gpus() {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (driver == nullptr) throw std::runtime_error("no libcuda.so.1");
-  const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
-  const auto count_devices = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
-  int count = 0;
-  if (init == nullptr || count_devices == nullptr) throw std::runtime_error("libcuda.so.1 is no CUDA driver");
-  if (const int code = init(0); code != 0)
-    throw std::runtime_error(fmt::format("the driver says error {}", code));
-  if (const int code = count_devices(&count); code != 0)
-    throw std::runtime_error(fmt::format("the driver says error {}", code));
-  return fmt::format("{} GPU{}", count, count == 1 ? "" : "s");
-}
-
 Finding nvidia_driver() {
-  const ChildResult result = run_in_child(count_gpus);
-  if (result.ok) return {"NVIDIA driver", Health::kWorks, result.answer, ""};
-  return {"NVIDIA driver", Health::kOptional, result.answer + "; the host device does without",
+  const DriverAnswer answer = ask_nvidia_driver();
+  if (answer.gpus > 0)
+    return {"NVIDIA driver", Health::kWorks,
+            fmt::format("{} GPU{}", answer.gpus, answer.gpus == 1 ? "" : "s"), ""};
+  return {"NVIDIA driver", Health::kOptional, answer.problem + "; the host and virtual devices do without",
           "on a machine with an NVIDIA GPU: apt-get install nvidia-driver"};
 }
 

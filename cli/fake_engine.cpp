@@ -10,6 +10,7 @@ namespace {
 class FakeEngine : public EnginePlugin {
  public:
   std::string torch_version() const override { return "fake"; }
+  std::string problem_with(const std::string&) override { return {}; }
   RunResult run(const RunRequest&, const Progress&) override {
     throw input_error("the fake engine trains nothing");
   }
@@ -17,7 +18,7 @@ class FakeEngine : public EnginePlugin {
     throw input_error("the fake engine trains nothing");
   }
   void make_zoo_model(const std::string& name, const std::map<std::string, std::int64_t>&, std::uint64_t,
-                      const std::string& path) override {
+                      const std::string& path, const ZooWeights&) override {
     std::ofstream(path) << name;
   }
 };

@@ -8,7 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "cli/device_options.h"
 #include "cli/engine_loader.h"
+#include "cli/memory_refusal.h"
 #include "cli/options.h"
 #include "cli/run_report.h"
 #include "cli/version.h"
@@ -74,8 +76,7 @@ class RunCommand : public Subcommand {
     add_seed_option(app, settings.seed);
     add_count_option(app, "--threads", request_.threads, 1, kMostThreads,
                      "Intra-op threads (default: one less than cores, which the copies take)");
-    add_choice_option<std::string>(app, "--device", request_.device, {{"auto", "host"}, {"host", "host"}},
-                                   "Where to train; auto takes host (default auto)");
+    device_.add_to(app);
     add_bytes_option(app, "--device-memory", settings.device_memory_bytes,
                      "Capacity in the measured steps: beyond it they are really out of memory");
     add_link_option(app, link_, "Cap of each copy direction");
@@ -95,23 +96,37 @@ class RunCommand : public Subcommand {
     if (!commands_path_.empty()) check_writable(commands_path_);
 
     RunResult result = run_engine(context);
+    for (const std::string& note : result.notes) context.warn(note);
     result.trace.tool_version = program_version();
     result.trace.argv = context.argv();
+    if (result.refusal) throw memory_refusal_error(result);
     if (!output_.empty()) write_trace(output_, result.trace);
     if (!commands_path_.empty()) context.print(format_command_log(result.commands), commands_path_);
-    context.publish_beside(make_report(context, result, policy), output_ == "-" ? output_ : commands_path_);
-    return ExitStatus::kOk;
+    const RunReport report = make_report(context, result, policy);
+    context.publish_beside(report, output_ == "-" ? output_ : commands_path_);
+    return report.hazards.empty() ? ExitStatus::kOk : ExitStatus::kGateFailed;
   }
 
  private:
   RunResult run_engine(Context& context) {
     StatusLine status = context.status_line();
     status.show("opening LibTorch");
+    request_.device = device_.open(context);
     EnginePlugin& engine = load_engine();
+    fall_back_to_host(context, engine);
     return engine.run(request_, [&](const std::string& what) {
       status.show(what);
       context.detail(what);
     });
+  }
+
+  /// A GPU may be there, and what LibTorch needs to use it may not.
+  void fall_back_to_host(Context& context, EnginePlugin& engine) {
+    if (!device_.is_auto() || request_.device == "host") return;
+    const std::string problem = engine.problem_with(request_.device);
+    if (problem.empty()) return;
+    context.warn("there is a GPU, but it cannot be used, so the host is: " + problem);
+    request_.device = "host";
   }
 
   RunReport make_report(Context& context, const RunResult& result, const PolicyFile& policy) const {
@@ -121,9 +136,11 @@ class RunCommand : public Subcommand {
     report.gradients = trace.gradients;
     report.ledger = trace.ledger;
     report.trace_path = output_;
+    report.checked_streams = device_.checks_streams();
+    report.hazards = device_.take_hazards();
     const TraceSteps steps(trace);
     const Step& step = steps.step(trace.policy);
-    report.predicted = replay(step, trace.policy, trace.environment.link).metrics;
+    report.predicted = steps.predict(trace.policy, trace.environment.link);
     if (policy.predicted && policy.trace_fingerprint == fingerprint_of_run(trace.model, trace.settings)) {
       report.predicted = *policy.predicted;
       report.predicted_by_tune = true;
@@ -140,6 +157,7 @@ class RunCommand : public Subcommand {
 
   RunRequest request_;
   std::vector<std::string> inputs_;
+  DeviceOptions device_;
   std::optional<Link> link_;
   PolicyOptions policy_;
   std::string output_;

@@ -10,15 +10,54 @@
 namespace offprof {
 namespace {
 
+/// What the program found out about itself, a line each.
+class Verdicts {
+ public:
+  explicit Verdicts(const Page& page) : page_(page) {}
+  void add(const char* what, Tone tone, const std::string& verdict) {
+    text_ += fmt::format("{:<11}{}\n", what, page_.paint(tone, verdict));
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  const Page& page_;
+  std::string text_;
+};
+
+void add_gradients(Verdicts& verdicts, const std::string& gradients) {
+  if (gradients == "bitwise")
+    verdicts.add("gradients", Tone::kGood, "bitwise those of the run without offloading");
+  else if (gradients == "not applicable")
+    verdicts.add("gradients", Tone::kPlain, "not applicable: a virtual GPU computes no numbers");
+  else
+    verdicts.add("gradients", Tone::kBad, gradients);
+}
+
+void add_streams(Verdicts& verdicts, const std::vector<StreamHazard>& hazards) {
+  if (hazards.empty()) verdicts.add("streams", Tone::kGood, "in order");
+  for (const StreamHazard& hazard : hazards)
+    verdicts.add("streams", Tone::kBad,
+                 fmt::format("{}: {}, then {}", hazard.what, hazard.first, hazard.second));
+}
+
 std::string verdict_text(const RunReport& report, const Page& page) {
-  const bool bitwise = report.gradients == "bitwise";
-  std::string text =
-      "gradients  " + (bitwise ? page.paint(Tone::kGood, "bitwise those of the run without offloading")
-                               : page.paint(Tone::kBad, report.gradients));
-  text += "\nmemory     ";
-  if (report.inexact.empty()) return text + page.paint(Tone::kGood, "predicted to the byte") + "\n";
-  return text + page.paint(Tone::kBad, fmt::format("NOT as predicted: {}", fmt::join(report.inexact, ", "))) +
-         "\n";
+  Verdicts verdicts(page);
+  add_gradients(verdicts, report.gradients);
+  if (report.inexact.empty())
+    verdicts.add("memory", Tone::kGood, "predicted to the byte");
+  else
+    verdicts.add("memory", Tone::kBad, fmt::format("NOT as predicted: {}", fmt::join(report.inexact, ", ")));
+  if (report.checked_streams) add_streams(verdicts, report.hazards);
+  if (report.times_are_modelled())
+    verdicts.add("times", Tone::kWarning, "modelled, not measured: there was no GPU");
+  return verdicts.text();
+}
+
+nlohmann::ordered_json hazards_to_json(const std::vector<StreamHazard>& hazards) {
+  auto json = nlohmann::ordered_json::array();
+  for (const StreamHazard& hazard : hazards)
+    json.push_back({{"what", hazard.what}, {"first", hazard.first}, {"second", hazard.second}});
+  return json;
 }
 
 std::string next_text(const RunReport& report) {
@@ -47,17 +86,19 @@ nlohmann::ordered_json to_json(const RunReport& report) {
   json[report.predicted_by_tune ? "predicted" : "replayed"] = metrics_to_json(report.predicted);
   json["inexact"] = report.inexact;
   json["gradients"] = report.gradients;
+  if (report.checked_streams) json["stream_hazards"] = hazards_to_json(report.hazards);
   json["ledger"] = ledger_to_json(report.ledger);
   if (!report.trace_path.empty()) json["trace"] = report.trace_path;
   return json;
 }
 
 std::string to_text(const RunReport& report, const Page& page) {
+  const char* measured = report.times_are_modelled() ? "virtual GPU" : "measured";
   const char* heading = report.predicted_by_tune ? "tune predicted" : "replayed";
   const std::string headline = fmt::format("{}, policy {}: {}", report.run.model->name,
                                            report.run.policy->name, describe(*report.run.policy));
   return wrap(headline, page.width, 0) + "\n\n" +
-         metrics_table({{"measured", report.run.metrics}, {heading, report.predicted}}, page) + "\n" +
+         metrics_table({{measured, report.run.metrics}, {heading, report.predicted}}, page) + "\n" +
          ledger_table(report.ledger, page) + "\n" + verdict_text(report, page) + next_text(report);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/terminal.h"
+#include "simulator/virtual_gpu/virtual_gpu.h"
 #include "traces/figures.h"
 #include "traces/ledger.h"
 #include "traces/metrics.h"
@@ -23,7 +24,12 @@ struct RunReport {
   std::vector<std::string> inexact;
   std::string gradients;
   Ledger ledger;
+  bool checked_streams = false;
+  std::vector<StreamHazard> hazards;
   std::string trace_path;  ///< empty: none written
+
+  /// Memory is what it would be on the GPU; times are estimates.
+  bool times_are_modelled() const { return run.environment && run.environment->times_are_modelled; }
 };
 
 nlohmann::ordered_json to_json(const RunReport& report);

@@ -31,7 +31,7 @@ struct SimulateReport {
   Explanation explanation;
   std::string output;
 
-  bool fits() const { return !device_memory_bytes || *predicted.device_peak_bytes <= *device_memory_bytes; }
+  bool fits = true;  ///< into device_memory_bytes
 };
 
 nlohmann::ordered_json to_json(const SimulateReport& report) {
@@ -41,7 +41,7 @@ nlohmann::ordered_json to_json(const SimulateReport& report) {
                                  {"predicted", metrics_to_json(report.predicted)}};
   if (report.device_memory_bytes) {
     json["device_memory_bytes"] = *report.device_memory_bytes;
-    json["fits"] = report.fits();
+    json["fits"] = report.fits;
   }
   json["ledger"] = ledger_to_json(report.ledger);
   json.update(to_json(report.explanation));
@@ -51,7 +51,7 @@ nlohmann::ordered_json to_json(const SimulateReport& report) {
 std::string fits_text(const SimulateReport& report, const Page& page) {
   if (!report.device_memory_bytes) return "";
   const std::string memory = format_bytes(*report.device_memory_bytes);
-  if (report.fits()) return page.paint(Tone::kGood, "It fits into " + memory + ".") + "\n";
+  if (report.fits) return page.paint(Tone::kGood, "It fits into " + memory + ".") + "\n";
   return page.paint(Tone::kBad, fmt::format("It does not fit into {}: {} too much.", memory,
                                             format_bytes(*report.predicted.device_peak_bytes -
                                                          *report.device_memory_bytes))) +
@@ -106,8 +106,9 @@ class SimulateCommand : public Subcommand {
     report.trace = trace_path_;
     report.policy = policy;
     report.link = link;
-    report.predicted = replay(steps.step(policy), policy, link).metrics;
+    report.predicted = steps.predict(policy, link);
     report.device_memory_bytes = device_memory_;
+    if (device_memory_) report.fits = steps.fits(policy, *device_memory_);
     report.ledger = replay_ledger(steps.program(policy), steps.step(policy), policy);
     report.explanation = explain(steps, policy, link);
     report.output = output_;

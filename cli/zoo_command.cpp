@@ -21,18 +21,38 @@ struct ZooMakeReport {
   std::string model;
   std::map<std::string, std::int64_t> sizes;
   std::uint64_t seed = 0;
+  ZooWeights weights;
   std::string output;
 };
 
 nlohmann::ordered_json to_json(const ZooMakeReport& report) {
-  return {{"model", report.model}, {"sizes", report.sizes}, {"seed", report.seed}, {"output", report.output}};
+  return {{"model", report.model},
+          {"sizes", report.sizes},
+          {"seed", report.seed},
+          {"dtype", report.weights.dtype},
+          {"weightless", report.weights.weightless},
+          {"output", report.output}};
 }
 
 std::string to_text(const ZooMakeReport& report, const Page& page) {
   std::string sizes;
   for (const auto& [name, value] : report.sizes) sizes += fmt::format(", {} {}", name, value);
-  const std::string made = fmt::format("{}: {}{}, seed {}", report.output, report.model, sizes, report.seed);
-  return wrap(made, page.width, 0) + fmt::format("\nNext: offprof run {} -o trace.json\n", report.output);
+  const std::string weights =
+      report.weights.weightless ? "whose weights take no room" : fmt::format("seed {}", report.seed);
+  const std::string made =
+      fmt::format("{}: {}{}, {}, {}", report.output, report.model, sizes, report.weights.dtype, weights);
+  const char* device = report.weights.weightless ? " --device virtual" : "";
+  return wrap(made, page.width, 0) +
+         fmt::format("\nNext: offprof run {}{} -o trace.json\n", report.output, device);
+}
+
+/// `  --preset 7b: batch 1, ffn 11008, ...`.
+std::string preset_line(const ZooPreset& preset, const Page& page) {
+  std::string sizes;
+  for (const auto& [name, value] : preset.sizes)
+    sizes += fmt::format("{}{} {}", sizes.empty() ? "" : ", ", name, value);
+  const std::string head = fmt::format("  --preset {}: ", preset.name);
+  return head + wrap(sizes, page.width, head.size()) + "\n";
 }
 
 class ZooCommand : public Subcommand {
@@ -45,6 +65,11 @@ class ZooCommand : public Subcommand {
     make_->add_option("NAME", name_, "One of `offprof zoo list`")->required();
     add_output_option(*make_, model_path_, "Where the model goes")->required();
     add_seed_option(*make_, seed_);
+    make_->add_option("--preset", preset_, "Sizes by name, which other flags change: " + preset_names());
+    make_->add_option("--dtype", weights_.dtype,
+                      "Of the weights: float32, bfloat16, float16 (default float32)");
+    make_->add_flag("--meta", weights_.weightless,
+                    "Weights that take no room, for models of any size: runs on --device virtual only");
     add_size_options(*make_);
   }
 
@@ -58,6 +83,21 @@ class ZooCommand : public Subcommand {
   }
 
  private:
+  static std::string preset_names() {
+    std::string text;
+    for (const ZooModel& model : zoo_models())
+      for (const ZooPreset& preset : model.presets)
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", model.name, preset.name);
+    return text;
+  }
+
+  /// The preset's sizes, and those that flags set in their place.
+  std::map<std::string, std::int64_t> overrides() const {
+    std::map<std::string, std::int64_t> sizes = sizes_;
+    if (!preset_.empty()) sizes.merge(std::map(zoo_preset_sizes(find_zoo_model(name_), preset_)));
+    return sizes;
+  }
+
   /// A flag for every size that some model has; which of them the chosen one has is checked when it is known.
   void add_size_options(CLI::App& app) {
     std::map<std::string, std::string> users;
@@ -78,7 +118,9 @@ class ZooCommand : public Subcommand {
   }
 
   void make(Context& context) {
-    const auto sizes = resolve_zoo_sizes(find_zoo_model(name_), sizes_);
+    const auto chosen = overrides();
+    const auto sizes = resolve_zoo_sizes(find_zoo_model(name_), chosen);
+    check_zoo_dtype(weights_.dtype);
     if (model_path_ == "-")
       throw input_error("a model cannot be written to standard output", "Name a file: -o model.pt");
     check_writable(model_path_);
@@ -88,9 +130,9 @@ class ZooCommand : public Subcommand {
       status.show("opening LibTorch");
       EnginePlugin& engine = load_engine();
       status.show("making " + name_);
-      engine.make_zoo_model(name_, sizes_, seed_, model_path_);
+      engine.make_zoo_model(name_, chosen, seed_, model_path_, weights_);
     }
-    context.publish(ZooMakeReport{name_, sizes, seed_, model_path_});
+    context.publish(ZooMakeReport{name_, sizes, seed_, weights_, model_path_});
   }
 
   CLI::App* list_ = nullptr;
@@ -99,6 +141,8 @@ class ZooCommand : public Subcommand {
   std::string name_;
   std::string model_path_;
   std::uint64_t seed_ = 0;
+  std::string preset_;
+  ZooWeights weights_;
   std::map<std::string, std::int64_t> sizes_;
 };
 
@@ -115,7 +159,13 @@ nlohmann::ordered_json to_json(const ZooListReport& report) {
                        {"max", size.max},
                        {"what", size.what}});
     }
-    models.push_back({{"name", model.name}, {"what", model.what}, {"sizes", std::move(sizes)}});
+    auto presets = nlohmann::ordered_json::array();
+    for (const ZooPreset& preset : model.presets)
+      presets.push_back({{"name", preset.name}, {"sizes", preset.sizes}});
+    models.push_back({{"name", model.name},
+                      {"what", model.what},
+                      {"sizes", std::move(sizes)},
+                      {"presets", std::move(presets)}});
   }
   return {{"models", std::move(models)}};
 }
@@ -128,7 +178,9 @@ std::string to_text(const ZooListReport& report, const Page& page) {
     TextTable table({{"", Align::kLeft}, {"", Align::kRight}, {"", Align::kLeft}});
     for (const ZooSize& size : model.sizes)
       table.add_row({"--" + size.name, std::to_string(size.value), size.what});
-    text += table.render(page) + "\n";
+    text += table.render(page);
+    for (const ZooPreset& preset : model.presets) text += preset_line(preset, page);
+    text += "\n";
   }
   return text + "Make one: offprof zoo make transformer -o model.pt --batch 4\n";
 }

@@ -38,6 +38,23 @@ TEST(ZooCommand, RefusesASizeThatTheModelDoesNotHave) {
   EXPECT_THAT(run.err, AllOf(HasSubstr("mlp"), HasSubstr("image")));
 }
 
+TEST(ZooCommand, ListsPresets) {
+  EXPECT_THAT(run_words({"zoo", "list"}).out, AllOf(HasSubstr("--preset 7b: "), HasSubstr("--preset 70b: ")));
+}
+
+TEST(ZooCommand, RefusesAnUnknownPreset) {
+  EXPECT_THAT(run_words({"zoo", "make", "llama", "-o", "model.pt", "--preset", "7"}).err,
+              AllOf(HasSubstr("'7'; there are 7b, 70b"), HasSubstr("Did you mean `7b`?")));
+  EXPECT_THAT(run_words({"zoo", "make", "mlp", "-o", "model.pt", "--preset", "7b"}).err,
+              HasSubstr("'mlp' has no presets"));
+}
+
+TEST(ZooCommand, RefusesAnUnknownDtype) {
+  const CliRun run = run_words({"zoo", "make", "mlp", "-o", "model.pt", "--dtype", "bfloat32"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("'bfloat32'; there are float32, bfloat16, float16"));
+}
+
 TEST(ZooCommand, ChecksThatTheFileCanBeWrittenBeforeAnythingElse) {
   const CliRun run = run_words({"zoo", "make", "mlp", "-o", "/nonexistent/model.pt"});
   EXPECT_EQ(run.status, 2);

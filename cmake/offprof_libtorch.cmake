@@ -26,3 +26,23 @@ endforeach()
 target_link_options(offprof_libtorch INTERFACE
   "LINKER:-rpath,${torch_dir}/lib" "LINKER:-rpath-link,${torch_dir}/lib"
   "LINKER:-rpath-link,${OFFPROF_LIBTORCH_DIR}/nvidia/cu13/lib" "LINKER:--as-needed")
+
+# Libraries that must stay in the program though it names no symbol of theirs: they register operators when they are
+# loaded, or stand in for others.
+set(CMAKE_CXX_LINK_LIBRARY_USING_offprof_needed_SUPPORTED TRUE)
+set(CMAKE_CXX_LINK_LIBRARY_USING_offprof_needed
+  "LINKER:--push-state,--no-as-needed" "<LINK_ITEM>" "LINKER:--pop-state")
+
+# The CUDA headers of the runtime's wheel, and the one of the Toolkit that they include.
+add_library(offprof_cuda_headers INTERFACE)
+target_include_directories(offprof_cuda_headers SYSTEM INTERFACE
+  "${CMAKE_CURRENT_LIST_DIR}/../simulator/virtual_gpu/runtime/cuda_crt" "${OFFPROF_LIBTORCH_DIR}/nvidia/cu13/include")
+
+# LibTorch with its CUDA part. What that needs of CUDA's own libraries is not looked for: they may lie elsewhere, or be
+# the virtual GPU's.
+add_library(offprof_libtorch_cuda INTERFACE)
+target_link_libraries(offprof_libtorch_cuda INTERFACE offprof_libtorch offprof_cuda_headers)
+foreach(lib c10_cuda torch_cuda)
+  target_link_libraries(offprof_libtorch_cuda INTERFACE $<LINK_LIBRARY:offprof_needed,${torch_dir}/lib/lib${lib}.so>)
+endforeach()
+target_link_options(offprof_libtorch_cuda INTERFACE "LINKER:--allow-shlib-undefined")

@@ -4,11 +4,13 @@
 #include <c10/core/Storage.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "engine/host/copy_stream.h"
+#include "engine/copy_record.h"
+#include "traces/allocator_state.h"
 #include "traces/error.h"
 #include "traces/link.h"
 #include "traces/units.h"
@@ -18,16 +20,28 @@ namespace offprof {
 /// Identity of a device allocation: counted from 1, never used twice in a process.
 using AllocationId = std::int64_t;
 
-/// Told of every allocation and free on the device, in order, on the thread that makes it.
+/// Told of every allocation and free on the device, in order, on the thread that makes it. It must not
+/// allocate device memory.
 class AllocationListener {
  public:
   virtual ~AllocationListener() = default;
   virtual void on_alloc(AllocationId id, Bytes bytes) = 0;
   virtual void on_free(AllocationId id, Bytes bytes) = 0;
+  /// The caching allocator holds that much of the device's memory now.
+  virtual void on_reserved(Bytes reserved_bytes) { (void)reserved_bytes; }
 };
 
 /// A device's copy queues, each serial. Usually one a direction; under the `trl` preset kD2h carries both.
 enum class CopyQueue : std::uint8_t { kD2h, kH2d };
+
+/// One copy to be made, between device memory and host memory that allocate_host gave out.
+struct CopyRequest {
+  void* to = nullptr;
+  const void* from = nullptr;
+  Bytes bytes = 0;
+  CopyDirection direction = CopyDirection::kD2h;
+  std::int64_t tag = 0;  ///< comes back in the record
+};
 
 /// A request for device memory that was refused.
 struct OutOfMemory {
@@ -36,17 +50,31 @@ struct OutOfMemory {
   std::optional<Bytes> capacity_bytes;  ///< nullopt: the machine itself had no more
 };
 
-/// Where tensors live, seen from the engine: memory with its books, host memory to offload to, and one copy
-/// stream per direction. Sizes count as requested.
+/// Where tensors live, seen from the engine: memory with its books, host memory to offload to, one copy
+/// stream per direction beside the compute stream, and a clock. Sizes count as requested.
+///
+/// A step drives it from one thread at a time: autograd may run backward on a thread of its own while the
+/// caller waits.
 class Device {
  public:
-  using Event = CopyStream::Event;
+  /// A point of a copy queue.
+  using Event = std::uint64_t;
+  /// A point of the compute stream, whose time is known once the device is idle.
+  using TimeMark = std::int64_t;
 
   virtual ~Device() = default;
 
   virtual c10::Device torch_device() const = 0;
   /// `CPU, 2 cores`: for the trace, without anything that names the machine.
   virtual std::string description() const = 0;
+  /// Nothing is computed, so tensors have no values, and times are modelled.
+  virtual bool is_virtual() const { return false; }
+  /// What the device itself has; nullopt: it has what the machine has.
+  virtual std::optional<Bytes> memory_bytes() const { return std::nullopt; }
+  /// What its user should know and has not been told yet, a sentence each.
+  virtual std::vector<std::string> take_notes() { return {}; }
+
+  // --- Memory ---
 
   /// nullopt: the storage's memory is not this device's, or it has no bytes.
   virtual std::optional<AllocationId> allocation_of(const c10::Storage& storage) const = 0;
@@ -56,6 +84,7 @@ class Device {
   virtual c10::Storage allocate(Bytes bytes) = 0;
   virtual Bytes live_bytes() const = 0;
   virtual Bytes peak_bytes() const = 0;
+  /// Of the caching allocator as well.
   virtual void reset_peak() = 0;
   /// nullopt: no limit but the machine's.
   virtual void set_capacity(std::optional<Bytes> bytes) = 0;
@@ -64,7 +93,22 @@ class Device {
   /// nullptr: nobody listens.
   virtual void set_listener(AllocationListener* listener) = 0;
 
-  /// Host memory for offloaded tensors. Throws Error (environment) where it is exhausted.
+  // --- The caching allocator, where there is one ---
+
+  /// Since the last reset_peak; nullopt: the device has none.
+  virtual std::optional<CacheUse> cache_use() const { return std::nullopt; }
+  /// Gives back to the device what the allocator holds but nobody uses.
+  virtual void release_cache() {}
+  /// What the allocator holds. `storage_of` says which Program storage an allocation is, -1: none.
+  virtual std::optional<AllocatorState> allocator_state(
+      const std::function<std::int32_t(AllocationId)>& storage_of) const {
+    (void)storage_of;
+    return std::nullopt;
+  }
+
+  // --- Host memory for offloaded tensors ---
+
+  /// Throws Error (environment) where it is exhausted.
   virtual std::byte* allocate_host(Bytes bytes) = 0;
   virtual void free_host(std::byte* buffer, Bytes bytes) = 0;
   /// nullopt: no limit but the machine's.
@@ -73,12 +117,33 @@ class Device {
   /// module, the interpreter has made something else of it.
   virtual std::optional<Error> take_host_refusal() = 0;
 
+  // --- Copies ---
+
   /// Queues a copy, after all that the compute stream was given so far.
-  virtual Event enqueue(CopyQueue queue, CopyJob job) = 0;
+  virtual Event copy(CopyQueue queue, const CopyRequest& request) = 0;
+  /// Likewise out of a tensor whose elements do not lie densely: they come densely, in the order of its
+  /// strides, into `to`. A device with a caching allocator takes device memory for it and gives it back at
+  /// once.
+  virtual Event copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to,
+                                 std::int64_t tag) = 0;
   /// The compute stream waits for the event.
   virtual void wait(CopyQueue queue, Event event) = 0;
   /// Waits until every queue is idle and hands out what their copies took since the last call.
   virtual std::vector<CopyRecord> take_copy_records() = 0;
+  /// Measures what copies cost, in both directions. Leaves no bytes behind and the copy records taken.
+  virtual Link calibrate_link() = 0;
+
+  // --- Time ---
+
+  virtual TimeMark mark() = 0;
+  /// Waits until the device is idle.
+  virtual void synchronize() = 0;
+  /// On the device's clock. The device must have been idle since the mark was made.
+  virtual Nanoseconds time_of(TimeMark mark) const = 0;
+  /// Marks made so far are not asked for any more.
+  virtual void forget_marks() {}
+  /// How long the compute stream stood waiting for copies since the last call. The device must be idle.
+  virtual Nanoseconds take_exposed_ns() = 0;
 };
 
 }  // namespace offprof

@@ -52,10 +52,6 @@ bool is_same_counter(const c10::VariableVersion& a, const c10::VariableVersion& 
   return std::memcmp(&a, &b, sizeof(void*)) == 0;
 }
 
-std::size_t to_size(Bytes bytes) {
-  return static_cast<std::size_t>(bytes);
-}
-
 }  // namespace
 
 /// Encloses the time that the engine takes of the program's.
@@ -263,9 +259,9 @@ void OffloadStep::release(SavedId tensor) {
 void OffloadStep::execute(const Command& command) {
   commands_.push_back(command);
   if (listener_ == nullptr) return run(command);
-  const Nanoseconds begin = steady_now();
+  const Device::TimeMark begin = device_.mark();
   run(command);
-  listener_->on_command(command, begin, steady_now());
+  listener_->on_command(command, begin, device_.mark());
 }
 
 void OffloadStep::run(const Command& command) {
@@ -281,7 +277,7 @@ void OffloadStep::run(const Command& command) {
       return copy_in(command);
     case CommandKind::kWaitOut:
     case CommandKind::kWaitIn:
-      return wait(command);
+      return device_.wait(copies_[command.copy].queue, copies_[command.copy].event);
     case CommandKind::kDrop:
       copies_[command.copy].device_storage = no_storage_;
       return;
@@ -294,36 +290,28 @@ void OffloadStep::run(const Command& command) {
 
 void OffloadStep::copy_out(const Command& command) {
   OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
-  std::byte* host = device_.allocate_host(command.bytes);
   const at::Tensor value(saved_[command.tensor].shell);
-  std::function<void()> copy;
-  if (!copies_tensors_) {
-    copy = [host, from = value.storage().data(), bytes = command.bytes] {
-      std::memcpy(host, from, to_size(bytes));
-    };
-  } else if (is_dense(value)) {
-    copy = [host, from = value.const_data_ptr(), bytes = command.bytes] {
-      std::memcpy(host, from, to_size(bytes));
-    };
-  } else {
-    copy = [host, source = shell_of(value)] {
-      const at::NoGradGuard no_grad;
-      strip_lazy_marks(*source);
-      const at::Tensor from(source);
-      const auto strides = at::infer_dense_strides(from.sizes(), from.strides());
-      at::from_blob(host, from.sizes(), strides, from.options()).copy_(from);
-    };
-  }
-  DeviceCopy& entry = copies_.emplace_back();
-  entry.tensor = command.tensor;
-  entry.host = host;
-  entry.bytes = command.bytes;
-  entry.device_storage = value.storage();
-  entry.event =
-      device_.enqueue(CopyQueue::kD2h, {std::move(copy), CopyDirection::kD2h, command.bytes, command.copy});
+  std::byte* host = device_.allocate_host(command.bytes);
+  DeviceCopy& copy = copies_.emplace_back();  // first, so that whatever throws after it leaves nothing behind
+  copy.tensor = command.tensor;
+  copy.host = host;
+  copy.bytes = command.bytes;
+  copy.device_storage = value.storage();
+  copy.event = queue_copy_out(value, command.copy);
   d2h_bytes_ += command.bytes;
   host_bytes_ += command.bytes;
   host_peak_bytes_ = std::max(host_peak_bytes_, host_bytes_);
+}
+
+Device::Event OffloadStep::queue_copy_out(const at::Tensor& value, CopyId id) {
+  const DeviceCopy& copy = copies_[id];
+  if (copies_tensors_ && !is_dense(value)) {
+    const Shell source = shell_of(value);
+    strip_lazy_marks(*source);
+    return device_.copy_out_densely(copy.queue, at::Tensor(source), copy.host, id);
+  }
+  const void* from = copies_tensors_ ? value.const_data_ptr() : value.storage().data();
+  return device_.copy(copy.queue, {copy.host, from, copy.bytes, CopyDirection::kD2h, id});
 }
 
 void OffloadStep::copy_in(const Command& command) {
@@ -332,17 +320,9 @@ void OffloadStep::copy_in(const Command& command) {
   copy.reloaded = true;
   if (listener_ != nullptr) listener_->on_reload(command.copy, *device_.allocation_of(copy.device_storage));
   copy.queue = copies_tensors_ ? CopyQueue::kD2h : CopyQueue::kH2d;
-  copy.event =
-      device_.enqueue(copy.queue, {[to = copy.device_storage.mutable_data(), from = copy.host,
-                                    bytes = command.bytes] { std::memcpy(to, from, to_size(bytes)); },
-                                   CopyDirection::kH2d, command.bytes, command.copy});
+  copy.event = device_.copy(copy.queue, {copy.device_storage.mutable_data(), copy.host, command.bytes,
+                                         CopyDirection::kH2d, command.copy});
   h2d_bytes_ += command.bytes;
-}
-
-void OffloadStep::wait(const Command& command) {
-  const Nanoseconds begin = steady_now();
-  device_.wait(copies_[command.copy].queue, copies_[command.copy].event);
-  exposed_ns_ += steady_now() - begin;
 }
 
 }  // namespace offprof

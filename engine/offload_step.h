@@ -42,8 +42,8 @@ class StepListener {
   virtual void on_release(SavedId tensor) = 0;
   virtual void on_node_end(std::span<const SavedId> tensors, std::span<const SavedId> escaped) = 0;
   virtual void on_backward_end() = 0;
-  /// `command` was carried out between the two times of steady_now.
-  virtual void on_command(const Command& command, Nanoseconds begin, Nanoseconds end) = 0;
+  /// `command` was carried out between the two marks.
+  virtual void on_command(const Command& command, Device::TimeMark begin, Device::TimeMark end) = 0;
   /// The engine has allocated device memory for a copy in.
   virtual void on_reload(CopyId copy, AllocationId allocation) = 0;
   /// Whether it wants on_node_end where the scheduler does not need it.
@@ -78,8 +78,6 @@ class OffloadStep final : public Executor {
   Bytes host_peak_bytes() const { return host_peak_bytes_; }
   Bytes d2h_bytes() const { return d2h_bytes_; }
   Bytes h2d_bytes() const { return h2d_bytes_; }
-  /// How long the compute stream stood waiting for copies.
-  Nanoseconds exposed_ns() const { return exposed_ns_; }
   const Ledger& ledger() const { return ledger_; }
   const std::vector<Command>& commands() const { return commands_; }
 
@@ -120,8 +118,8 @@ class OffloadStep final : public Executor {
   void watch_node_end();
   void run(const Command& command);
   void copy_out(const Command& command);
+  Device::Event queue_copy_out(const at::Tensor& value, CopyId id);
   void copy_in(const Command& command);
-  void wait(const Command& command);
 
   Device& device_;
   bool copies_tensors_;  ///< `trl`: each tensor densely; else whole storages
@@ -143,7 +141,6 @@ class OffloadStep final : public Executor {
   std::vector<Command> commands_;
   Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
   Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
-  Nanoseconds exposed_ns_ = 0;
 };
 
 }  // namespace offprof

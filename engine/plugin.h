@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/schedule/scheduler.h"
+#include "engine/zoo/catalog.h"
 #include "traces/link.h"
 #include "traces/policy.h"
 #include "traces/trace.h"
@@ -16,17 +17,26 @@ namespace offprof {
 /// What `offprof run` asks of the engine.
 struct RunRequest {
   std::string model_path;
-  RunSettings settings;  ///< empty `inputs`: those in the archive's extra files
-  int threads = 1;       ///< intra-op threads of the compute stream
-  std::string device = "host";
+  RunSettings settings;         ///< empty `inputs`: those in the archive's extra files
+  int threads = 1;              ///< intra-op threads of the compute stream
+  std::string device = "host";  ///< `host`, `cuda`, `cuda:N`, `virtual:PROFILE`: see make_device
   /// Cap of the link, per direction. A direction with bytes_per_second 0 is not capped.
   Link link_cap;
   Policy policy;
 };
 
+/// The measured steps did not fit into the device's memory.
+struct MemoryRefusal {
+  Bytes asked_bytes = 0;
+  Bytes live_bytes = 0;  ///< as requested, when it was asked for
+  Bytes capacity_bytes = 0;
+};
+
 struct RunResult {
   Trace trace;
-  std::vector<Command> commands;  ///< the scheduler's command log of the first measured step
+  std::vector<std::string> notes;        ///< what the user should know, a sentence each
+  std::optional<MemoryRefusal> refusal;  ///< there is one: `trace` is the recording, nothing is measured
+  std::vector<Command> commands;         ///< the scheduler's command log of the first measured step
 };
 
 /// What a run under one of several policies came to.
@@ -40,6 +50,7 @@ struct PolicyRun {
 /// Several policies on one recording.
 struct ComparisonResult {
   Trace trace;  ///< the recording: its program, model, environment; nothing measured
+  std::vector<std::string> notes;
   std::vector<PolicyRun> runs;
 };
 
@@ -52,17 +63,19 @@ class EnginePlugin {
  public:
   virtual ~EnginePlugin() = default;
   virtual std::string torch_version() const = 0;
+  /// Why nothing can be trained on that device here; empty where it can.
+  virtual std::string problem_with(const std::string& device) = 0;
   /// Trains some steps and traces them. Throws Error: a model or inputs that do not fit (input), device
-  /// memory that does not suffice (environment).
+  /// memory that does not suffice for the recording (environment).
   virtual RunResult run(const RunRequest& request, const Progress& progress) = 0;
   /// Records a model once and then trains `request.settings.steps` steps under each policy, gradients
   /// checked; the policy of `request` plays no part. Throws like run.
   virtual ComparisonResult compare(const RunRequest& request, const std::vector<Policy>& policies,
                                    const Progress& progress) = 0;
   /// Writes a model of the zoo with its input specs inside. `sizes` overrides defaults of
-  /// engine/zoo/catalog.h.
+  /// engine/zoo/catalog.h, which describes `weights` too.
   virtual void make_zoo_model(const std::string& name, const std::map<std::string, std::int64_t>& sizes,
-                              std::uint64_t seed, const std::string& path) = 0;
+                              std::uint64_t seed, const std::string& path, const ZooWeights& weights) = 0;
 };
 
 /// Name of the one symbol that the engine library exports: `EnginePlugin* offprof_engine_plugin()`. It is

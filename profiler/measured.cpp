@@ -42,6 +42,12 @@ Metrics summarize(std::span<const StepResult> steps) {
   metrics.device_peak_bytes = highest(steps, [](const StepResult& step) { return step.device_peak_bytes; });
   metrics.device_resident_bytes =
       highest(steps, [](const StepResult& step) { return step.device_resident_bytes; });
+  if (steps.front().cache_use) {
+    metrics.device_allocated_peak_bytes =
+        highest(steps, [](const StepResult& step) { return step.cache_use->allocated_peak_bytes; });
+    metrics.device_reserved_peak_bytes =
+        highest(steps, [](const StepResult& step) { return step.cache_use->reserved_peak_bytes; });
+  }
   metrics.host_peak_bytes = highest(steps, [](const StepResult& step) { return step.host_peak_bytes; });
   metrics.d2h_bytes = highest(steps, [](const StepResult& step) { return step.d2h_bytes; });
   metrics.h2d_bytes = highest(steps, [](const StepResult& step) { return step.h2d_bytes; });

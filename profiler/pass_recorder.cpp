@@ -1,54 +1,25 @@
 #include "profiler/pass_recorder.h"
 
-#include <c10/core/ScalarType.h>
-
 #include <utility>
 
+#include "engine/dtype_name.h"
 #include "traces/check.h"
 
 namespace offprof {
 namespace {
 
-/// at::RecordFunction calls plain functions: this is how they find the recorder of their thread.
-thread_local PassRecorder* recorder_of_thread = nullptr;
+/// at::RecordFunction calls plain functions: this is how they find the recorder.
+PassRecorder* active_recorder = nullptr;
 
 constexpr std::size_t kExpectedEvents = 1 << 16;
 constexpr std::string_view kNodePrefix = "autograd::engine::evaluate_function: ";
-
-/// What a Python user would call the dtype.
-std::string dtype_name(const at::Tensor& value) {
-  switch (value.scalar_type()) {
-    case at::kFloat:
-      return "float32";
-    case at::kDouble:
-      return "float64";
-    case at::kHalf:
-      return "float16";
-    case at::kBFloat16:
-      return "bfloat16";
-    case at::kLong:
-      return "int64";
-    case at::kInt:
-      return "int32";
-    case at::kShort:
-      return "int16";
-    case at::kChar:
-      return "int8";
-    case at::kByte:
-      return "uint8";
-    case at::kBool:
-      return "bool";
-    default:
-      return c10::toString(value.scalar_type());
-  }
-}
 
 SavedTensor describe(const at::Tensor& value, const PackRequest& request) {
   SavedTensor saved;
   saved.version = request.version;
   saved.movability = request.movability;
   saved.is_parameter = request.is_parameter;
-  saved.dtype = dtype_name(value);
+  saved.dtype = dtype_name(value.scalar_type());
   saved.bytes = request.tensor_bytes;
   saved.sizes = value.sizes().vec();
   if (value.layout() == at::kStrided) {
@@ -80,15 +51,16 @@ StorageRole role_of(Movability movability) {
 
 PassRecorder::PassRecorder(Device& device, bool wants_node_ends)
     : device_(device), wants_node_ends_(wants_node_ends), callback_(0) {
-  OFFPROF_CHECK(recorder_of_thread == nullptr);
+  OFFPROF_CHECK(active_recorder == nullptr);
   pass_.events.reserve(kExpectedEvents);
   pass_.resident_bytes = device.live_bytes();
-  recorder_of_thread = this;
+  if (const auto use = device.cache_use()) pass_.reserved_bytes = use->reserved_peak_bytes;
+  active_recorder = this;
   device_.set_listener(this);
   callback_ = at::addThreadLocalCallback(
       at::RecordFunctionCallback(&PassRecorder::op_begins, &PassRecorder::op_ends)
           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
-  pass_.begin_ns = steady_now();
+  pass_.begin_ns = device_.mark();
 }
 
 PassRecorder::~PassRecorder() {
@@ -100,13 +72,30 @@ void PassRecorder::stop() {
   recording_ = false;
   at::removeCallback(callback_);
   device_.set_listener(nullptr);
-  recorder_of_thread = nullptr;
+  active_recorder = nullptr;
+}
+
+void PassRecorder::end_step() {
+  begin_phase("end");
+  pass_.end_ns = device_.mark();
 }
 
 RecordedPass PassRecorder::finish() {
-  pass_.end_ns = steady_now();
   stop();
+  device_.synchronize();
+  resolve_times();
   return std::move(pass_);
+}
+
+/// What was noted are marks; from here on they are times.
+void PassRecorder::resolve_times() {
+  const auto resolve = [&](auto& span) {
+    span.begin_ns = device_.time_of(span.begin_ns);
+    span.end_ns = device_.time_of(span.end_ns);
+  };
+  resolve(pass_);
+  for (RawEvent& event : pass_.events) resolve(event);
+  for (RawCommand& command : pass_.commands) resolve(command);
 }
 
 void PassRecorder::begin_phase(std::string_view name) {
@@ -115,7 +104,7 @@ void PassRecorder::begin_phase(std::string_view name) {
 
 void PassRecorder::note(RawKind kind, std::int64_t id, std::int64_t value) {
   if (!recording_) return;  // a graph that outlives its step still calls
-  const Nanoseconds now = steady_now();
+  const Device::TimeMark now = device_.mark();
   pass_.events.push_back({kind, id, value, now, now});
 }
 
@@ -128,18 +117,18 @@ std::int32_t PassRecorder::intern(std::string_view name) {
 }
 
 std::unique_ptr<at::ObserverContext> PassRecorder::op_begins(const at::RecordFunction& op) {
-  PassRecorder* recorder = recorder_of_thread;
+  PassRecorder* recorder = active_recorder;
   if (recorder == nullptr) return nullptr;
-  const Nanoseconds begin = steady_now();
+  const Device::TimeMark begin = recorder->device_.mark();
   const std::int32_t name = recorder->intern(op.name());
   const auto depth = static_cast<std::int64_t>(recorder->open_ops_.size());
   recorder->open_ops_.push_back(name);
-  recorder->pass_.events.push_back({RawKind::kOpBegin, name, depth, begin, steady_now()});
+  recorder->pass_.events.push_back({RawKind::kOpBegin, name, depth, begin, recorder->device_.mark()});
   return nullptr;
 }
 
 void PassRecorder::op_ends(const at::RecordFunction&, at::ObserverContext*) {
-  PassRecorder* recorder = recorder_of_thread;
+  PassRecorder* recorder = active_recorder;
   if (recorder == nullptr || recorder->open_ops_.empty()) return;  // it began before the recording
   const std::int32_t name = recorder->open_ops_.back();
   recorder->open_ops_.pop_back();
@@ -162,10 +151,10 @@ void PassRecorder::on_node_end(std::span<const SavedId>, std::span<const SavedId
   for (const SavedId tensor : escaped) pass_.escaped[tensor] = 1;
 }
 
-void PassRecorder::on_command(const Command& command, Nanoseconds begin, Nanoseconds end) {
+void PassRecorder::on_command(const Command& command, Device::TimeMark begin, Device::TimeMark end) {
   if (!recording_) return;
   pass_.events.push_back(
-      {RawKind::kCommand, static_cast<std::int64_t>(pass_.commands.size()), 0, begin, steady_now()});
+      {RawKind::kCommand, static_cast<std::int64_t>(pass_.commands.size()), 0, begin, device_.mark()});
   pass_.commands.push_back({command, begin, end});
 }
 

@@ -14,7 +14,8 @@
 namespace offprof {
 
 /// Notes one step as it runs: operators (at::RecordFunction), allocations, saved tensors, commands. Records
-/// from its construction to `finish`, on the thread that made it. One at a time per device.
+/// from its construction to `finish`, on the thread that made it and those that autograd runs backward on.
+/// One at a time in the process.
 class PassRecorder final : public StepListener, private AllocationListener {
  public:
   PassRecorder(Device& device, bool wants_node_ends);
@@ -24,7 +25,9 @@ class PassRecorder final : public StepListener, private AllocationListener {
 
   /// From here on the step is in that phase: `forward`, `backward`, `optimizer`.
   void begin_phase(std::string_view name);
-  /// Ends the recording and hands it out.
+  /// The step is done; what memory is given back from here on belongs to the time between steps.
+  void end_step();
+  /// Ends the recording, waits until the device is idle, and hands it out.
   RecordedPass finish();
 
   void on_hook_begin() override { note(RawKind::kHookBegin); }
@@ -35,19 +38,21 @@ class PassRecorder final : public StepListener, private AllocationListener {
   void on_release(SavedId tensor) override { note(RawKind::kRelease, tensor); }
   void on_node_end(std::span<const SavedId> tensors, std::span<const SavedId> escaped) override;
   void on_backward_end() override { note(RawKind::kBackwardEnd); }
-  void on_command(const Command& command, Nanoseconds begin, Nanoseconds end) override;
+  void on_command(const Command& command, Device::TimeMark begin, Device::TimeMark end) override;
   void on_reload(CopyId copy, AllocationId allocation) override { note(RawKind::kReload, allocation, copy); }
   bool wants_node_ends() const override { return wants_node_ends_; }
 
  private:
   void on_alloc(AllocationId id, Bytes bytes) override { note(RawKind::kAlloc, id, bytes); }
   void on_free(AllocationId id, Bytes bytes) override { note(RawKind::kFree, id, bytes); }
+  void on_reserved(Bytes bytes) override { note(RawKind::kReserved, 0, bytes); }
   static std::unique_ptr<at::ObserverContext> op_begins(const at::RecordFunction& op);
   static void op_ends(const at::RecordFunction& op, at::ObserverContext* context);
 
   void note(RawKind kind, std::int64_t id = 0, std::int64_t value = 0);
   std::int32_t intern(std::string_view name);
   void stop();
+  void resolve_times();
 
   Device& device_;
   bool wants_node_ends_;

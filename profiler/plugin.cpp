@@ -1,10 +1,9 @@
 #include <torch/version.h>
 
-#include <optional>
+#include <memory>
 
 #include "engine/autograd_engine.h"
-#include "engine/host/counted_allocator.h"
-#include "engine/host/host_device.h"
+#include "engine/device_factory.h"
 #include "engine/plugin.h"
 #include "engine/zoo/build.h"
 #include "profiler/run_job.h"
@@ -15,35 +14,35 @@ namespace {
 
 class Plugin final : public EnginePlugin {
  public:
-  /// Both before any tensor is made and any backward is run.
-  Plugin() : allocator_(CountedAllocator::install()) { install_autograd_engine(); }
+  /// Before any backward is run.
+  Plugin() { install_autograd_engine(); }
 
   std::string torch_version() const override { return TORCH_VERSION; }
 
+  std::string problem_with(const std::string& device) override {
+    try {
+      make_device(device, {});
+      return {};
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+
   RunResult run(const RunRequest& request, const Progress& progress) override {
-    HostDevice device = make_device(request);
-    return run_job(request, device, progress);
+    const auto device = make_device(request.device, request.link_cap);
+    return run_job(request, *device, progress);
   }
 
   ComparisonResult compare(const RunRequest& request, const std::vector<Policy>& policies,
                            const Progress& progress) override {
-    HostDevice device = make_device(request);
-    return comparison_job(request, policies, device, progress);
+    const auto device = make_device(request.device, request.link_cap);
+    return comparison_job(request, policies, *device, progress);
   }
 
   void make_zoo_model(const std::string& name, const std::map<std::string, std::int64_t>& sizes,
-                      std::uint64_t seed, const std::string& path) override {
-    save_zoo_model(name, sizes, seed, path);
+                      std::uint64_t seed, const std::string& path, const ZooWeights& weights) override {
+    save_zoo_model(name, sizes, seed, path, weights);
   }
-
- private:
-  HostDevice make_device(const RunRequest& request) {
-    if (request.device != "host")
-      throw input_error("device '" + request.device + "' is not known", "this version has --device host");
-    return {allocator_, request.link_cap};
-  }
-
-  CountedAllocator& allocator_;
 };
 
 }  // namespace

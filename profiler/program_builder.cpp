@@ -36,6 +36,7 @@ std::optional<EventKind> event_kind(const RawEvent& event) {
       return EventKind::kNodeEnd;
     case RawKind::kBackwardEnd:
       return EventKind::kBackwardEnd;
+    case RawKind::kReserved:
     case RawKind::kReload:
     case RawKind::kHookBegin:
     case RawKind::kHookEnd:
@@ -51,6 +52,7 @@ class NumberedPass {
   explicit NumberedPass(const RecordedPass& pass) : pass_(pass) {
     for (const RawEvent& event : pass.events)
       if (event.kind == RawKind::kReload) reload_of_.emplace(event.id, static_cast<CopyId>(event.value));
+    find_staging();
     add_saved_residents();
     add_freed_residents();
     for (const RawEvent& event : pass.events) add(event);
@@ -62,6 +64,17 @@ class NumberedPass {
   bool is_reload(std::int64_t allocation) const { return reload_of_.contains(allocation); }
 
  private:
+  /// Memory that the engine took for a copy that a tensor's strides forbid to make directly: not the
+  /// program's.
+  void find_staging() {
+    int hooks = 0;
+    for (const RawEvent& event : pass_.events) {
+      hooks += event.kind == RawKind::kHookBegin ? 1 : event.kind == RawKind::kHookEnd ? -1 : 0;
+      if (hooks > 0 && event.kind == RawKind::kAlloc && !reload_of_.contains(event.id))
+        staging_.insert(event.id);
+    }
+  }
+
   /// Storages that are older than the step and that saved tensors view; 0 stands for memory that is not the
   /// device's.
   void add_saved_residents() {
@@ -87,6 +100,7 @@ class NumberedPass {
   void add(const RawEvent& event) {
     const std::optional<EventKind> kind = event_kind(event);
     if (!kind) return;
+    if ((kind == EventKind::kAlloc || kind == EventKind::kFree) && staging_.contains(event.id)) return;
     if (kind == EventKind::kAlloc) {
       if (reload_of_.contains(event.id)) return;
       add_storage(event.id, {event.value, StorageRole::kActivation});
@@ -120,6 +134,7 @@ class NumberedPass {
 
   const RecordedPass& pass_;
   std::unordered_map<std::int64_t, CopyId> reload_of_;  ///< by allocation
+  std::unordered_set<std::int64_t> staging_;            ///< allocations
   std::unordered_map<std::int64_t, std::int32_t> storage_index_;
   std::vector<ProgramStorage> storages_;
   std::vector<Event> events_;
@@ -290,6 +305,28 @@ Program build_program(std::span<const RecordedPass> keep_passes, const RecordedP
   for (Event& event : program.events)
     if (is_common(event.kind)) event.compute_ns = times[common++];
   return program;
+}
+
+std::unordered_map<std::int64_t, std::int32_t> storages_replaced_by(const Program& program,
+                                                                    const RecordedPass& last) {
+  std::multimap<Bytes, std::int32_t> freed;  // those of one size in the order of their frees
+  for (const Event& event : program.events) {
+    if (event.kind != EventKind::kFree) continue;
+    const ProgramStorage& storage = program.storages[event.id];
+    if (storage.role != StorageRole::kActivation) freed.emplace(storage.bytes, event.id);
+  }
+  std::unordered_set<std::int64_t> gone;
+  for (const RawEvent& event : last.events)
+    if (event.kind == RawKind::kFree) gone.insert(event.id);
+  std::unordered_map<std::int64_t, std::int32_t> replaced;
+  for (const RawEvent& event : last.events) {
+    if (event.kind != RawKind::kAlloc || gone.contains(event.id)) continue;
+    const auto old = freed.lower_bound(event.value);
+    if (old == freed.end() || old->first != event.value) continue;
+    replaced.emplace(event.id, old->second);
+    freed.erase(old);
+  }
+  return replaced;
 }
 
 }  // namespace offprof

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <unordered_map>
 
 #include "profiler/recorded_pass.h"
 #include "traces/program.h"
@@ -18,5 +20,11 @@ Program build_program(std::span<const RecordedPass> keep_passes, const RecordedP
 
 /// Whether the passes differ in nothing but times, frees and reloads.
 bool same_program(const RecordedPass& a, const RecordedPass& b);
+
+/// The storages older than the step that the program frees, by the allocation of `last` that took their
+/// place: a step that frees something old leaves something new of its size, which the next step frees
+/// instead.
+std::unordered_map<std::int64_t, std::int32_t> storages_replaced_by(const Program& program,
+                                                                    const RecordedPass& last);
 
 }  // namespace offprof

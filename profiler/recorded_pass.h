@@ -23,6 +23,7 @@ enum class RawKind : std::uint8_t {
   kRelease,  ///< id: saved tensor
   kNodeEnd,  ///< of a node that unpacked something
   kBackwardEnd,
+  kReserved,   ///< value: bytes that the caching allocator holds from here on
   kReload,     ///< id: allocation; value: copy. Follows the kAlloc of that allocation
   kHookBegin,  ///< from here to the next kHookEnd the engine takes the program's time
   kHookEnd,
@@ -33,7 +34,7 @@ struct RawEvent {
   RawKind kind = RawKind::kPhase;
   std::int64_t id = 0;
   std::int64_t value = 0;
-  Nanoseconds begin_ns = 0;  ///< steady_now when it happened
+  Nanoseconds begin_ns = 0;  ///< on the device's clock, when it happened
   Nanoseconds end_ns = 0;    ///< and when noting it was done
 };
 
@@ -60,6 +61,7 @@ struct RecordedPass {
   std::vector<RawCommand> commands;
   std::vector<char> escaped;  ///< by saved tensor
   Bytes resident_bytes = 0;
+  Bytes reserved_bytes = 0;  ///< that the caching allocator held when the step began
   Nanoseconds begin_ns = 0;
   Nanoseconds end_ns = 0;
 };

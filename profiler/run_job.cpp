@@ -10,9 +10,10 @@
 #include <optional>
 #include <utility>
 
-#include "engine/host/host_device.h"
 #include "engine/model.h"
+#include "engine/model_device.h"
 #include "engine/torch_error.h"
+#include "engine/weightless.h"
 #include "profiler/gradient_check.h"
 #include "profiler/measured.h"
 #include "profiler/program_builder.h"
@@ -59,6 +60,7 @@ class Job {
 
   /// Gradients against plain autograd's.
   std::string check_gradients(const Policy& policy) {
+    if (device_.is_virtual()) return "not applicable";
     if (expected_gradients_.empty()) expected_gradients_ = trainer_->gradients(std::nullopt, {});
     return compare_gradients(model_.parameter_names, expected_gradients_,
                              trainer_->gradients(policy, order_));
@@ -66,7 +68,8 @@ class Job {
 
   /// Steps under `policy` within the device's capacity and the policy's host memory.
   std::vector<StepResult> train(const Policy& policy, int steps, Recording recording) {
-    device_.set_capacity(trace_.settings.device_memory_bytes);
+    device_.release_cache();
+    device_.set_capacity(capacity());
     device_.set_host_capacity(policy.host_memory_bytes);
     std::vector<StepResult> results;
     for (int i = 0; i < steps; ++i) {
@@ -76,6 +79,11 @@ class Job {
     device_.set_capacity(std::nullopt);
     device_.set_host_capacity(std::nullopt);
     return results;
+  }
+
+  /// Of the measured steps; nullopt: what the machine has.
+  std::optional<Bytes> capacity() const {
+    return trace_.settings.device_memory_bytes ? trace_.settings.device_memory_bytes : device_.memory_bytes();
   }
 
   /// The gradients that check_gradients compares with lie in device memory: not while steps are measured.
@@ -96,10 +104,15 @@ class Job {
           "give one --input for each, as in --input 'int64[4,128]<512' or --input 'float32[8,3,64,64]'");
     at::manual_seed(trace_.settings.seed);
     make_inputs(model_, inputs);
+    if (device_.torch_device().is_cpu())
+      refuse_weightless(model_);
+    else
+      move_to_device(model_, device_.torch_device());
     trace_.model = model_.info;
     progress_("measuring the link");
-    trace_.environment = {request_.device, device_.description(), TORCH_VERSION, request_.threads,
-                          calibrate_link(device_)};
+    trace_.environment = {request_.device,     device_.description(),    TORCH_VERSION,
+                          request_.threads,    device_.calibrate_link(), device_.memory_bytes(),
+                          device_.is_virtual()};
   }
 
   void record() {
@@ -117,6 +130,18 @@ class Job {
     const RecordedPass dense_pass = record_pass(dense_offload_all());
     if (!same_program(offload_pass, dense_pass))
       trace_.dense_program = build_program({&dense_pass, 1}, dense_pass);
+    note_allocator_state(trace_.program, dense_pass);
+    if (trace_.dense_program) note_allocator_state(*trace_.dense_program, dense_pass);
+  }
+
+  /// The state in which measured steps begin; `last` was recorded last.
+  void note_allocator_state(Program& program, const RecordedPass& last) {
+    device_.release_cache();
+    const auto storage_of = storages_replaced_by(program, last);
+    program.allocator = device_.allocator_state([&](AllocationId allocation) {
+      const auto found = storage_of.find(allocation);
+      return found == storage_of.end() ? -1 : found->second;
+    });
   }
 
   RecordedPass record_pass(const Policy& policy) {
@@ -133,21 +158,34 @@ class Job {
   std::vector<at::Tensor> expected_gradients_;
 };
 
-RunResult run(const RunRequest& request, Device& device, const Progress& progress) {
-  Job job(request, device, progress);
-  RunResult result;
-  result.trace = job.trace();
-  result.trace.policy = request.policy;
+void measure(Job& job, const RunRequest& request, const Progress& progress, RunResult& result) {
   progress("checking the gradients");
   result.trace.gradients = job.check_gradients(request.policy);
   job.forget_gradients();
-
   const std::vector<StepResult> measured =
       job.train(request.policy, request.settings.steps, Recording::kNone);
   result.commands = measured.front().commands;
   result.trace.metrics = summarize(measured);
   result.trace.ledger = measured.front().ledger;
   result.trace.timeline = build_timeline(job.train(request.policy, kStepsShown, Recording::kTimeline));
+}
+
+RunResult run(const RunRequest& request, Device& device, const Progress& progress) {
+  Job job(request, device, progress);
+  RunResult result;
+  result.trace = job.trace();
+  result.trace.policy = request.policy;
+  device.take_out_of_memory();
+  try {
+    measure(job, request, progress, result);
+  } catch (const std::exception&) {
+    device.set_capacity(std::nullopt);
+    device.set_host_capacity(std::nullopt);
+    const auto refusal = device.take_out_of_memory();
+    if (!refusal || !refusal->capacity_bytes) throw;
+    result.refusal = {refusal->asked_bytes, refusal->live_bytes, *refusal->capacity_bytes};
+  }
+  result.notes = device.take_notes();
   return result;
 }
 
@@ -167,6 +205,7 @@ ComparisonResult compare(const RunRequest& request, const std::vector<Policy>& p
     run.measured = summarize(measured);
     run.commands = measured.front().commands;
   }
+  result.notes = device.take_notes();
   return result;
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
-#include "engine/host/copy_stream.h"
+#include "engine/copy_record.h"
 #include "engine/schedule/scheduler.h"
 #include "profiler/recorded_pass.h"
+#include "traces/allocator_state.h"
 #include "traces/ledger.h"
 #include "traces/units.h"
 
@@ -12,11 +14,11 @@ namespace offprof {
 
 /// What one training step came to.
 struct StepResult {
-  double loss = 0;
   Nanoseconds step_time_ns = 0;
   Nanoseconds exposed_ns = 0;
   Bytes device_peak_bytes = 0;
   Bytes device_resident_bytes = 0;
+  std::optional<CacheUse> cache_use;
   Bytes host_peak_bytes = 0;
   Bytes d2h_bytes = 0;
   Bytes h2d_bytes = 0;

@@ -41,7 +41,12 @@ class StepTimeline {
     span.duration_ns = pass_.end_ns - pass_.begin_ns;
     timeline_.spans.push_back(span);
     device_bytes_ = shown_bytes_ = pass_.resident_bytes;
-    timeline_.counters.push_back({"device_bytes", at(pass_.begin_ns), device_bytes_});
+    count("device_bytes", device_bytes_, pass_.begin_ns);
+    if (pass_.reserved_bytes > 0) count("device_reserved_bytes", pass_.reserved_bytes, pass_.begin_ns);
+  }
+
+  void count(const char* name, Bytes value, Nanoseconds time) {
+    timeline_.counters.push_back({name, at(time), value});
   }
 
   void add(const RawEvent& event) {
@@ -59,6 +64,8 @@ class StepTimeline {
         return count_device(event.value, event.begin_ns);
       case RawKind::kFree:
         return count_device(-event.value, event.begin_ns);
+      case RawKind::kReserved:
+        return count("device_reserved_bytes", event.value, event.begin_ns);
       case RawKind::kUnpack:
         return add_unpack(event);
       case RawKind::kCommand:
@@ -93,12 +100,12 @@ class StepTimeline {
     device_bytes_ += change;
     if (std::abs(device_bytes_ - shown_bytes_) * kCounterSteps < step_.device_peak_bytes) return;
     shown_bytes_ = device_bytes_;
-    timeline_.counters.push_back({"device_bytes", at(time), device_bytes_});
+    count("device_bytes", device_bytes_, time);
   }
 
   void count_host(Bytes change, Nanoseconds time) {
     host_bytes_ += change;
-    timeline_.counters.push_back({"host_bytes", at(time), host_bytes_});
+    count("host_bytes", host_bytes_, time);
   }
 
   void add_unpack(const RawEvent& event) {

@@ -54,8 +54,7 @@ void Trainer::plain_step() {
 StepResult Trainer::step(const Policy& policy, const std::vector<SavedId>& recorded_backward_order,
                          Recording recording) {
   set_gradients_to_none();
-  device_.take_copy_records();
-  device_.reset_peak();
+  begin_measuring();
   StepResult result;
   result.device_resident_bytes = device_.live_bytes();
   const auto residents_now = residents();
@@ -65,7 +64,7 @@ StepResult Trainer::step(const Policy& policy, const std::vector<SavedId>& recor
   const auto begin_phase = [&](std::string_view name) {
     if (recorder) recorder->begin_phase(name);
   };
-  const Nanoseconds begin = steady_now();
+  const Device::TimeMark begin = device_.mark();
   auto step = std::make_shared<OffloadStep>(device_, policy, recorded_backward_order, residents_now,
                                             recorder ? &*recorder : nullptr);
   {
@@ -75,23 +74,34 @@ StepResult Trainer::step(const Policy& policy, const std::vector<SavedId>& recor
     begin_phase("backward");
     loss.backward();
     step->backward_end();
-    result.loss = loss.item<double>();
   }
   begin_phase("optimizer");
   if (optimizer_) optimizer_->step();
-  begin_phase("end");
-  result.step_time_ns = steady_now() - begin;
-  if (recorder) result.recording = recorder->finish();
+  if (recorder) recorder->end_step();
+  const Device::TimeMark end = device_.mark();
 
   result.device_peak_bytes = device_.peak_bytes();
-  result.exposed_ns = step->exposed_ns();
+  result.cache_use = device_.cache_use();
+  set_gradients_to_none();
+  if (recorder) result.recording = recorder->finish();
+  device_.synchronize();
+  result.step_time_ns = device_.time_of(end) - device_.time_of(begin);
+  result.copies = device_.take_copy_records();
+  result.exposed_ns = device_.take_exposed_ns();
   result.host_peak_bytes = step->host_peak_bytes();
   result.d2h_bytes = step->d2h_bytes();
   result.h2d_bytes = step->h2d_bytes();
   result.ledger = step->ledger();
   result.commands = step->commands();
-  result.copies = device_.take_copy_records();
   return result;
+}
+
+void Trainer::begin_measuring() {
+  device_.synchronize();
+  device_.take_copy_records();
+  device_.take_exposed_ns();
+  device_.forget_marks();
+  device_.reset_peak();
 }
 
 std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy,
@@ -114,7 +124,9 @@ std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy,
     }
   }
   std::vector<at::Tensor> result;
-  for (at::Tensor& parameter : model_.parameters) result.push_back(parameter.grad());
+  // On the host, so that what is compared with later does not count on the device.
+  for (at::Tensor& parameter : model_.parameters)
+    result.push_back(parameter.grad().defined() ? parameter.grad().cpu() : at::Tensor());
   set_gradients_to_none();
   std::size_t i = 0;
   for (at::Tensor buffer : model_.module.buffers()) buffer.copy_(buffers[i++]);

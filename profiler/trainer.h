@@ -23,7 +23,8 @@ enum class Recording {
   kProgram,   ///< that, and when autograd nodes end
 };
 
-/// Trains a model step by step. A step: gradients set to none, forward, loss, backward, optimiser.
+/// Trains a model step by step. A step: gradients set to none, forward, loss, backward, optimiser. A step
+/// that is measured or recorded sets them to none again when it is done, as the next one would.
 class Trainer {
  public:
   /// `model` and `device` must outlive it. `settings.optimizer`: none, sgd or adamw.
@@ -41,6 +42,7 @@ class Trainer {
 
  private:
   void set_gradients_to_none();
+  void begin_measuring();
   std::shared_ptr<const Residents> residents() const;
 
   Model& model_;

@@ -12,9 +12,10 @@ namespace {
 class VirtualExecutor final : public Executor {
  public:
   VirtualExecutor(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener)
-      : memory_(step.storage_bytes(), step.resident_bytes()),
+      : step_(step),
+        memory_(step.storage_bytes(), step.resident_bytes(), listener),
         clock_(link, policy.scheduler == SchedulerKind::kTrl),
-        requests_(step.requests()),
+        copies_tensors_(policy.scheduler == SchedulerKind::kTrl),
         copy_of_(step.requests().size(), -1),
         listener_(listener) {
     for (const std::int32_t storage : step.residents()) memory_.hold_resident(storage);
@@ -64,11 +65,12 @@ class VirtualExecutor final : public Executor {
   };
 
   std::int32_t own_storage(SavedId tensor) const {
-    return static_cast<std::int32_t>(requests_[tensor].storage);
+    return static_cast<std::int32_t>(step_.requests()[tensor].storage);
   }
 
   void copy_out(const Command& command) {
     OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
+    if (copies_tensors_) stage(command.tensor);
     const VirtualClock::Copy copy = clock_.copy_out(command.bytes);
     copies_.push_back({command.tensor, own_storage(command.tensor), copy});
     memory_.hold(copies_.back().device_storage);
@@ -76,6 +78,13 @@ class VirtualExecutor final : public Executor {
     host_bytes_ += command.bytes;
     host_peak_bytes_ = std::max(host_peak_bytes_, host_bytes_);
     if (listener_ != nullptr) listener_->on_copy(command, copy);
+  }
+
+  void stage(SavedId tensor) {
+    const Bytes bytes = step_.staging_bytes(tensor);
+    if (bytes == 0) return;
+    memory_.pass(bytes);
+    if (listener_ != nullptr) listener_->on_staging(bytes);
   }
 
   void copy_in(const Command& command) {
@@ -91,9 +100,10 @@ class VirtualExecutor final : public Executor {
     if (listener_ != nullptr) listener_->on_wait(command, stall, clock_.now());
   }
 
+  const Step& step_;
   VirtualMemory memory_;
   VirtualClock clock_;
-  std::span<const PackRequest> requests_;
+  bool copies_tensors_;          ///< `trl`: each tensor densely; else whole storages
   std::vector<CopyId> copy_of_;  ///< by saved tensor; -1: kept
   std::vector<DeviceCopy> copies_;
   Bytes host_bytes_ = 0, host_peak_bytes_ = 0;

@@ -10,10 +10,12 @@
 
 namespace offprof {
 
+/// For a replay whose times nobody looks at: memory does not depend on the link.
+inline constexpr Link kAnyLink = {{1e9, 0}, {1e9, 0}};
+
 /// Listens to a replay. Every call comes in program order; times are on the compute stream's virtual clock.
-class ReplayListener {
+class ReplayListener : public StorageListener {
  public:
-  virtual ~ReplayListener() = default;
   /// Event number `index` of Step::events() is about to be replayed; the compute before it is done.
   virtual void on_event_begin(std::size_t index) { (void)index; }
   /// It has been replayed, waits included.
@@ -28,6 +30,8 @@ class ReplayListener {
   virtual void on_memory(Bytes device_bytes, Bytes host_bytes, Nanoseconds now) {
     (void)device_bytes, (void)host_bytes, (void)now;
   }
+  /// A copy out takes device memory for the moment: see Step::staging_bytes.
+  virtual void on_staging(Bytes bytes) { (void)bytes; }
   virtual void on_placement(SavedId tensor, const PackDecision& decision) { (void)tensor, (void)decision; }
 };
 
@@ -38,7 +42,8 @@ struct Prediction {
 };
 
 /// Replays the step under `policy` with the scheduler that the engine runs: memory and copied bytes are
-/// exact, times are those of virtual clocks over `link`. The caching allocator's figures stay absent.
+/// exact, times are those of virtual clocks over `link`. The caching allocator's figures stay absent:
+/// predict_cache has them.
 Prediction replay(const Step& step, const Policy& policy, const Link& link,
                   ReplayListener* listener = nullptr);
 

@@ -1,5 +1,8 @@
 #include "simulator/step.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace offprof {
 namespace {
 
@@ -7,10 +10,28 @@ bool matters_to_memory(EventKind kind) {
   return kind != EventKind::kPhase && kind != EventKind::kOpBegin && kind != EventKind::kOpEnd;
 }
 
+/// Whether the elements fill consecutive memory, each in a place of its own, in some order of the dimensions.
+bool is_dense(const SavedTensor& saved) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> by_stride;  // stride, size
+  for (std::size_t i = 0; i < saved.sizes.size() && i < saved.strides.size(); ++i) {
+    if (saved.sizes[i] == 0) return true;
+    if (saved.sizes[i] > 1) by_stride.emplace_back(saved.strides[i], saved.sizes[i]);
+  }
+  std::sort(by_stride.begin(), by_stride.end());
+  std::int64_t next = 1;
+  for (const auto& [stride, size] : by_stride) {
+    if (stride != next) return false;
+    next *= size;
+  }
+  return true;
+}
+
 }  // namespace
 
 Step::Step(const Program& program)
-    : resident_bytes_(program.resident_bytes), backward_order_(offprof::backward_order(program)) {
+    : resident_bytes_(program.resident_bytes),
+      allocator_(program.allocator),
+      backward_order_(offprof::backward_order(program)) {
   Nanoseconds since_last = 0;
   for (std::size_t i = 0; i < program.events.size(); ++i) {
     const Event& event = program.events[i];
@@ -36,6 +57,7 @@ void Step::add_requests(const Program& program) {
     requests_.push_back(
         {storage, saved.version, storage_bytes_[storage], saved.bytes, saved.movability, saved.is_parameter});
     escapes_.push_back(saved.escapes ? 1 : 0);
+    staging_bytes_.push_back(program.allocator && !is_dense(saved) ? saved.bytes : 0);
   }
 }
 

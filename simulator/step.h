@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,6 +31,11 @@ class Step {
   /// Storages that are there before the step begins; their bytes are in resident_bytes.
   std::span<const std::int32_t> residents() const { return residents_; }
   Bytes resident_bytes() const { return resident_bytes_; }
+  /// Where tensors are copied densely, what the copy out of this one takes of a CUDA device while it lasts:
+  /// its bytes, unless it lies densely itself. 0 on other devices.
+  Bytes staging_bytes(SavedId tensor) const { return staging_bytes_[tensor]; }
+  /// Of a CUDA device: see Program::allocator.
+  const std::optional<AllocatorState>& allocator() const { return allocator_; }
   /// Saved tensors in the order in which backward first asks for them.
   std::span<const SavedId> backward_order() const { return backward_order_; }
   /// For each of events(), its index in Program::events.
@@ -48,6 +54,8 @@ class Step {
   std::vector<Bytes> storage_bytes_;
   std::vector<std::int32_t> residents_;
   Bytes resident_bytes_ = 0;
+  std::vector<Bytes> staging_bytes_;
+  std::optional<AllocatorState> allocator_;
   std::vector<SavedId> backward_order_;
 };
 

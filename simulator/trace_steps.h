@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "simulator/cache_replay.h"
+#include "simulator/replay.h"
 #include "simulator/step.h"
 #include "traces/policy.h"
 #include "traces/trace.h"
@@ -12,16 +14,40 @@ namespace offprof {
 /// that makes a difference the trace has a program of its own for it. The trace must outlive it.
 class TraceSteps {
  public:
-  explicit TraceSteps(const Trace& trace) : program_(trace.program), step_(trace.program) {
+  explicit TraceSteps(const Trace& trace)
+      : program_(trace.program), step_(trace.program), cache_setting_(cache_setting_of(trace)) {
     if (!trace.dense_program) return;
     dense_program_ = &*trace.dense_program;
     dense_step_.emplace(*dense_program_);
+  }
+
+  /// All that is known beforehand of a step under `policy`: a replay, with the caching allocator's figures
+  /// over as many steps as the run measured, where the device has one.
+  Metrics predict(const Policy& policy, const Link& link) const {
+    Metrics metrics = replay(step(policy), policy, link).metrics;
+    if (const auto cache = predict_cache(step(policy), policy, cache_setting_)) {
+      metrics.device_allocated_peak_bytes = cache->use.allocated_peak_bytes;
+      metrics.device_reserved_peak_bytes = cache->use.reserved_peak_bytes;
+    }
+    return metrics;
+  }
+
+  /// Whether steps under `policy` run within that much of the device's memory.
+  bool fits(const Policy& policy, Bytes device_memory) const {
+    const auto cache = predict_cache(step(policy), policy, {cache_setting_.steps, device_memory});
+    if (cache) return cache->fits;
+    return *replay(step(policy), policy, kAnyLink).metrics.device_peak_bytes <= device_memory;
   }
 
   const Program& program(const Policy& policy) const { return is_dense(policy) ? *dense_program_ : program_; }
   const Step& step(const Policy& policy) const { return is_dense(policy) ? *dense_step_ : step_; }
 
  private:
+  static CacheSetting cache_setting_of(const Trace& trace) {
+    const auto& asked = trace.settings.device_memory_bytes;
+    return {trace.settings.steps, asked ? asked : trace.environment.device_memory_bytes};
+  }
+
   bool is_dense(const Policy& policy) const {
     return policy.scheduler == SchedulerKind::kTrl && dense_program_ != nullptr;
   }
@@ -30,6 +56,7 @@ class TraceSteps {
   const Program* dense_program_ = nullptr;
   Step step_;
   std::optional<Step> dense_step_;
+  CacheSetting cache_setting_;
 };
 
 }  // namespace offprof

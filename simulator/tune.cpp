@@ -97,17 +97,20 @@ std::vector<Candidate> frontier_of(std::vector<Candidate> candidates) {
 }
 
 /// The frontier is sorted by memory, and so, the other way round, by time.
-std::optional<Candidate> choose(const TuneResult& result, const TuneGoal& goal) {
-  std::optional<Candidate> chosen;
+std::optional<Candidate> choose(const TraceSteps& steps, const TuneResult& result, const TuneGoal& goal) {
   const double slowest = static_cast<double>(*result.keep.predicted.step_time_ns) * (1 + goal.max_slowdown);
-  for (const Candidate& candidate : result.frontier) {
-    if (goal.memory_budget_bytes) {
-      if (*candidate.predicted.device_peak_bytes <= *goal.memory_budget_bytes) chosen = candidate;
-    } else if (!chosen && static_cast<double>(*candidate.predicted.step_time_ns) <= slowest) {
-      chosen = candidate;
-    }
+  const auto fits = [&](const Candidate& candidate) {
+    return steps.fits(candidate.policy, *goal.memory_budget_bytes);
+  };
+  const auto is_fast = [&](const Candidate& candidate) {
+    return static_cast<double>(*candidate.predicted.step_time_ns) <= slowest;
+  };
+  if (goal.memory_budget_bytes) {
+    const auto found = std::find_if(result.frontier.rbegin(), result.frontier.rend(), fits);
+    return found == result.frontier.rend() ? std::nullopt : std::optional(*found);
   }
-  return chosen;
+  const auto found = std::find_if(result.frontier.begin(), result.frontier.end(), is_fast);
+  return found == result.frontier.end() ? std::nullopt : std::optional(*found);
 }
 
 /// Keeps what any policy must: what the program holds, what may not move, and what an autograd node that is
@@ -208,13 +211,15 @@ TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal)
 
   TuneResult result;
   result.policies_tried = grid.size();
-  result.keep = candidates.front();
-  const Policy trl = preset_policy("trl");
-  result.trl = {trl, replay(steps.step(trl), trl, link).metrics};
+  const auto predicted = [&](const Policy& policy) { return Candidate{policy, steps.predict(policy, link)}; };
+  result.keep = predicted(grid.front());
+  result.trl = predicted(preset_policy("trl"));
   result.device_peak_bound_bytes = LeastMemory(step).peak();
   result.step_time_bound_ns = step.compute_ns();
   result.frontier = frontier_of(std::move(candidates));
-  result.chosen = choose(result, goal);
+  for_each_index(result.frontier.size(),
+                 [&](std::size_t i) { result.frontier[i] = predicted(result.frontier[i].policy); });
+  result.chosen = choose(steps, result, goal);
   return result;
 }
 

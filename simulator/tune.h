@@ -15,8 +15,9 @@ namespace offprof {
 
 /// What the tuner looks for.
 struct TuneGoal {
-  /// The least step time within that many device bytes; or, where it is nullopt, the least device memory
-  /// within `max_slowdown` of the step time without offloading (0.05: five percent).
+  /// The least step time within that much device memory: the peak, or, where a caching allocator stands
+  /// between, all that it takes of the device. Or, where it is nullopt, the least device memory within
+  /// `max_slowdown` of the step time without offloading (0.05: five percent).
   std::optional<Bytes> memory_budget_bytes;
   double max_slowdown = 0.05;
   std::optional<Bytes> host_memory_bytes;  ///< cap that every policy is given

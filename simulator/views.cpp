@@ -9,9 +9,6 @@
 namespace offprof {
 namespace {
 
-/// Views of memory and decisions need no link: any will do.
-constexpr Link kAnyLink{{1e9, 0}, {1e9, 0}};
-
 class LedgerListener final : public ReplayListener {
  public:
   explicit LedgerListener(const Program& program) : program_(program) {}

@@ -10,6 +10,14 @@
 
 namespace offprof {
 
+/// Told of every storage that comes to be there and that is freed, in order.
+class StorageListener {
+ public:
+  virtual ~StorageListener() = default;
+  virtual void on_allocate(std::int32_t storage, Bytes bytes) { (void)storage, (void)bytes; }
+  virtual void on_free(std::int32_t storage) { (void)storage; }
+};
+
 /// Device storages with a count of who holds each: the program, the scheduler's executor, or both. A storage
 /// whose last holder goes is freed. Counts bytes as requested.
 class VirtualMemory {
@@ -17,11 +25,14 @@ class VirtualMemory {
   using Storage = std::int32_t;
 
   /// `storage_bytes` by storage; all are absent at first. `resident_bytes` are live for good, beside them.
-  VirtualMemory(std::span<const Bytes> storage_bytes, Bytes resident_bytes)
+  /// `listener`: nullptr, or it must outlive the object.
+  VirtualMemory(std::span<const Bytes> storage_bytes, Bytes resident_bytes,
+                StorageListener* listener = nullptr)
       : bytes_(storage_bytes.begin(), storage_bytes.end()),
         holders_(storage_bytes.size(), 0),
         live_bytes_(resident_bytes),
-        peak_bytes_(resident_bytes) {}
+        peak_bytes_(resident_bytes),
+        listener_(listener) {}
 
   /// A storage that the program does not know of, held once.
   Storage allocate(Bytes bytes) {
@@ -37,14 +48,20 @@ class VirtualMemory {
     if (holders_[storage]++ > 0) return;
     live_bytes_ += bytes_[storage];
     peak_bytes_ = std::max(peak_bytes_, live_bytes_);
+    if (listener_ != nullptr) listener_->on_allocate(storage, bytes_[storage]);
   }
+
+  /// Memory that is there for a moment, of which the listener is not told.
+  void pass(Bytes bytes) { peak_bytes_ = std::max(peak_bytes_, live_bytes_ + bytes); }
 
   /// A storage that is counted in the resident bytes already.
   void hold_resident(Storage storage) { ++holders_[storage]; }
 
   void let_go(Storage storage) {
     OFFPROF_CHECK(holders_[storage] > 0);
-    if (--holders_[storage] == 0) live_bytes_ -= bytes_[storage];
+    if (--holders_[storage] > 0) return;
+    live_bytes_ -= bytes_[storage];
+    if (listener_ != nullptr) listener_->on_free(storage);
   }
 
   bool is_live(Storage storage) const { return holders_[storage] > 0; }
@@ -57,6 +74,7 @@ class VirtualMemory {
   std::vector<std::int32_t> holders_;
   Bytes live_bytes_;
   Bytes peak_bytes_;
+  StorageListener* listener_;
 };
 
 }  // namespace offprof

@@ -94,6 +94,8 @@ Environment environment_from_json(const JsonValue& json) {
   environment.device = string_in(json, "device");
   environment.device_name = string_in(json, "device_name");
   environment.torch_version = string_in(json, "torch_version");
+  if (const auto modelled = json.find("times_are_modelled"))
+    environment.times_are_modelled = modelled->as_bool();
   environment.threads = static_cast<int>(json.at("threads").as_integer(1, std::numeric_limits<int>::max()));
   return environment;
 }
@@ -247,6 +249,7 @@ nlohmann::ordered_json run_description_to_json(const Figures& figures) {
                            {"device_name", environment->device_name},
                            {"torch_version", environment->torch_version},
                            {"threads", environment->threads}};
+    if (environment->times_are_modelled) json["environment"]["times_are_modelled"] = true;
   }
   if (const auto& settings = figures.settings) {
     json["settings"] = {

@@ -137,6 +137,7 @@ std::string describe_kind(std::string_view kind) {
   if (kind == "offprof.trace") return "an offprof trace";
   if (kind == "offprof.policy") return "an offprof policy file";
   if (kind == "offprof.report") return "an offprof report";
+  if (kind == "offprof.gpu_profile") return "a GPU profile of offprof";
   return "";
 }
 

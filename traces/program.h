@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "traces/allocator_state.h"
 #include "traces/units.h"
 
 namespace offprof {
@@ -82,7 +84,8 @@ struct Event {
 /// every movable tensor was offloaded when it was saved, so that kFree tells when the *rest* of the program
 /// lets go of a storage; the times are those of passes in which none was.
 ///
-/// A step begins after the gradients were set to none and ends after the optimiser.
+/// A step begins after the gradients were set to none and ends after the optimiser; what kFree events follow
+/// then are the gradients, set to none for the next step.
 struct Program {
   std::vector<std::string> names;
   std::vector<ProgramStorage> storages;
@@ -90,6 +93,9 @@ struct Program {
   std::vector<Event> events;
   /// Live on the device when the step begins; storages older than the step are in here.
   Bytes resident_bytes = 0;
+  /// What PyTorch's CUDA caching allocator holds when the step begins, its cache given back; nullopt: the
+  /// device has no such allocator.
+  std::optional<AllocatorState> allocator{};
 
   bool operator==(const Program&) const = default;
 };

@@ -21,6 +21,7 @@ class ProgramCheck {
     part_ = "events";
     for (index_ = 0; index_ < program_.events.size(); ++index_) check_event(program_.events[index_]);
     check_end();
+    if (program_.allocator) check_allocator(*program_.allocator);
   }
 
  private:
@@ -66,6 +67,24 @@ class ProgramCheck {
     std::int64_t saved_bytes = 0;
     for (index_ = 0; index_ < program_.saved.size(); ++index_) {
       add(saved_bytes, program_.saved[index_].bytes, "saved bytes");
+    }
+  }
+
+  /// The blocks that events name are storages older than the step, each in one block.
+  void check_allocator(const AllocatorState& allocator) {
+    part_ = "allocator.segments";
+    std::vector<char> seen(program_.storages.size(), 0);
+    std::int64_t bytes = 0;
+    for (index_ = 0; index_ < allocator.segments.size(); ++index_) {
+      for (const AllocatorBlock& block : allocator.segments[index_].blocks) {
+        add(bytes, block.bytes, "bytes");
+        if (block.storage < 0) continue;
+        require_index(block.storage, program_.storages.size(), "storage");
+        require(block.allocated, "a free block names a storage");
+        require(is_older_than_step(block.storage), "a block holds a storage that the step allocates");
+        require(!seen[block.storage], "two blocks hold the same storage");
+        seen[block.storage] = 1;
+      }
     }
   }
 

@@ -7,6 +7,8 @@
 #include <array>
 #include <iterator>
 
+#include "traces/allocator_state_io.h"
+
 namespace offprof {
 namespace {
 
@@ -190,6 +192,10 @@ void append_program(std::string& out, const Program& program) {
   append_saved(out, program.saved);
   out += ",\n";
   append_events(out, program.events);
+  if (program.allocator) {
+    out += ",\n\"allocator\": ";
+    append_allocator_state(out, *program.allocator);
+  }
   out += '}';
 }
 
@@ -200,6 +206,8 @@ Program program_from_json(const JsonValue& json) {
   program.storages = read_storages(json.at("storages"));
   program.saved = read_saved(json.at("saved"));
   program.events = read_events(json.at("events"));
+  if (const auto allocator = json.find("allocator"))
+    program.allocator = allocator_state_from_json(*allocator);
   check_program(program, json.where());
   return program;
 }

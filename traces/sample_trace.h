@@ -81,6 +81,7 @@ class RandomProgram {
       add_pack();
     }
     add_backward();
+    if (coin()) add_allocator();
     return program_;
   }
 
@@ -142,6 +143,22 @@ class RandomProgram {
       if (coin()) add(EventKind::kFree, static_cast<std::int32_t>(i));
     }
     program_.events.push_back({EventKind::kBackwardEnd, 0, 0});
+  }
+
+  void add_allocator() {
+    AllocatorState& allocator = program_.allocator.emplace();
+    allocator.settings = coin() ? "" : "max_split_size_mb:64";
+    for (auto segments = below(3); segments > 0; --segments) {
+      AllocatorSegment& segment = allocator.segments.emplace_back();
+      segment.stream = index_below(3);
+      segment.is_large = coin();
+      segment.is_expandable = coin();
+      for (auto blocks = 1 + below(4); blocks > 0; --blocks) {
+        const Bytes bytes = 512 * (1 + below(1000));
+        const Bytes requested = coin() ? 0 : bytes - below(512);
+        segment.blocks.push_back({bytes, requested, requested > 0, -1});
+      }
+    }
   }
 
   std::mt19937_64 random_;

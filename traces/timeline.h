@@ -42,7 +42,7 @@ struct FlowPoint {
 
 /// The value of a counter from here on.
 struct CounterSample {
-  std::string name;  ///< `device_bytes`, `host_bytes`, `stash_bytes`
+  std::string name;  ///< `device_bytes`, `device_reserved_bytes`, `host_bytes`
   Nanoseconds at_ns = 0;
   std::int64_t value = 0;
 };

@@ -17,11 +17,14 @@ namespace offprof {
 inline constexpr std::string_view kTraceSchema = "offprof.trace/1";
 
 struct Environment {
-  std::string device;         ///< `host`
-  std::string device_name;    ///< `CPU, 2 threads of AMD EPYC ...`; no host names
-  std::string torch_version;  ///< of LibTorch
-  int threads = 1;            ///< intra-op threads of the compute stream
-  Link link;                  ///< calibrated by `run`, or assumed by `simulate`
+  std::string device;                          ///< `host`
+  std::string device_name;                     ///< `CPU, 2 threads of AMD EPYC ...`; no host names
+  std::string torch_version;                   ///< of LibTorch
+  int threads = 1;                             ///< intra-op threads of the compute stream
+  Link link;                                   ///< calibrated by `run`, or assumed by `simulate`
+  std::optional<Bytes> device_memory_bytes{};  ///< what the device has; nullopt: what the machine has
+  bool times_are_modelled =
+      false;  ///< the device is virtual: memory is what it would be, times are estimates
   bool operator==(const Environment&) const = default;
 };
 

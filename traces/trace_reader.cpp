@@ -23,6 +23,10 @@ Environment read_environment(const JsonValue& json) {
   environment.torch_version = json.at("torch_version").as_string();
   environment.threads = small_integer(json.at("threads"));
   const JsonValue link = json.at("link");
+  if (const auto memory = json.find("device_memory_bytes"))
+    environment.device_memory_bytes = memory->as_integer();
+  if (const auto modelled = json.find("times_are_modelled"))
+    environment.times_are_modelled = modelled->as_bool();
   environment.link = {read_direction(link.at("d2h")), read_direction(link.at("h2d"))};
   return environment;
 }

@@ -292,6 +292,22 @@ TEST(CorruptProgram, ASumThatOverflows) {
   EXPECT_THAT(error_of_program(program), HasSubstr("the sum of compute_ns exceeds 64 bits"));
 }
 
+/// Of the sample trace with an allocator that holds one block.
+std::string error_with_block(const AllocatorBlock& block) {
+  Program program = sample_trace().program;
+  program.allocator = AllocatorState{"", {{0, true, false, {block}}}};
+  return error_of_program(program);
+}
+
+TEST(CorruptProgram, ABlockOfAStorageThatTheStepAllocates) {
+  EXPECT_THAT(error_with_block({512, 100, true, 2}),
+              HasSubstr("program.allocator.segments[0]: a block holds a storage that the step allocates"));
+}
+
+TEST(CorruptProgram, AFreeBlockThatNamesAStorage) {
+  EXPECT_THAT(error_with_block({512, 0, false, 0}), HasSubstr("a free block names a storage"));
+}
+
 TEST(CorruptProgram, AnAllocationTwice) {
   EXPECT_THAT(error_with_event(5, {EventKind::kAlloc, 2, 0}),
               HasSubstr("program.events[5]: allocates a storage for the second time"));

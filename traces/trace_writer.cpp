@@ -18,11 +18,14 @@ Json to_json(const LinkDirection& direction) {
 }
 
 Json to_json(const Environment& environment) {
-  return {{"device", environment.device},
-          {"device_name", environment.device_name},
-          {"torch_version", environment.torch_version},
-          {"threads", environment.threads},
-          {"link", {{"d2h", to_json(environment.link.d2h)}, {"h2d", to_json(environment.link.h2d)}}}};
+  Json json = {{"device", environment.device},
+               {"device_name", environment.device_name},
+               {"torch_version", environment.torch_version},
+               {"threads", environment.threads},
+               {"link", {{"d2h", to_json(environment.link.d2h)}, {"h2d", to_json(environment.link.h2d)}}}};
+  if (environment.device_memory_bytes) json["device_memory_bytes"] = *environment.device_memory_bytes;
+  if (environment.times_are_modelled) json["times_are_modelled"] = true;
+  return json;
 }
 
 Json to_json(const ModelInfo& model) {

@@ -8,12 +8,11 @@
 #include <thread>
 #include <vector>
 
+#include "engine/copy_record.h"
 #include "traces/link.h"
 #include "traces/units.h"
 
 namespace offprof {
-
-enum class CopyDirection : std::uint8_t { kD2h, kH2d };
 
 /// One copy to be made. What it touches must live until it is done.
 struct CopyJob {
@@ -21,15 +20,6 @@ struct CopyJob {
   CopyDirection direction = CopyDirection::kD2h;
   Bytes bytes = 0;
   std::int64_t tag = 0;  ///< comes back in the record
-};
-
-/// What one copy took, on the clock of steady_now.
-struct CopyRecord {
-  CopyDirection direction = CopyDirection::kD2h;
-  Nanoseconds begin_ns = 0;
-  Nanoseconds end_ns = 0;
-  Bytes bytes = 0;
-  std::int64_t tag = 0;
 };
 
 /// A stream of copies on a thread of its own: one at a time, first come first served, beside the thread that
@@ -69,7 +59,7 @@ class CopyStream {
   std::thread worker_;  // last: it uses the others
 };
 
-/// Now on std::chrono::steady_clock, the clock of every record and event.
+/// Now on std::chrono::steady_clock, the clock of every record.
 Nanoseconds steady_now();
 
 }  // namespace offprof

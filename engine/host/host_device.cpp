@@ -1,5 +1,8 @@
 #include "engine/host/host_device.h"
 
+#include <ATen/ExpandUtils.h>
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/StorageImpl.h>
 
 #include <algorithm>
@@ -34,6 +37,30 @@ void HostDevice::set_host_capacity(std::optional<Bytes> bytes) {
   pool_.set_cap(bytes.value_or(std::numeric_limits<Bytes>::max()));
 }
 
+Device::Event HostDevice::copy(CopyQueue queue, const CopyRequest& request) {
+  return stream(queue).enqueue({[to = request.to, from = request.from, bytes = request.bytes] {
+                                  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+                                },
+                                request.direction, request.bytes, request.tag});
+}
+
+Device::Event HostDevice::copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to,
+                                           std::int64_t tag) {
+  const auto bytes = static_cast<Bytes>(from.numel() * static_cast<std::int64_t>(from.element_size()));
+  const auto copy = [from, to] {
+    const at::NoGradGuard no_grad;
+    const std::vector<std::int64_t> strides = at::infer_dense_strides(from.sizes(), from.strides());
+    at::from_blob(to, from.sizes(), strides, from.options()).copy_(from);
+  };
+  return stream(queue).enqueue({copy, CopyDirection::kD2h, bytes, tag});
+}
+
+void HostDevice::wait(CopyQueue queue, Event event) {
+  const Nanoseconds begin = steady_now();
+  stream(queue).wait(event);
+  exposed_ns_ += steady_now() - begin;
+}
+
 std::vector<CopyRecord> HostDevice::take_copy_records() {
   std::vector<CopyRecord> records = d2h_.take_records();
   const std::vector<CopyRecord> other = h2d_.take_records();
@@ -58,9 +85,7 @@ Nanoseconds time_copies(Device& device, CopyQueue queue, CopyDirection direction
     std::byte* to = direction == CopyDirection::kD2h ? host : on_device;
     std::memset(from, 1, static_cast<std::size_t>(bytes));
     const Nanoseconds begin = steady_now();
-    const Device::Event event = device.enqueue(
-        queue, {[=] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); }, direction, bytes, 0});
-    device.wait(queue, event);
+    device.wait(queue, device.copy(queue, {to, from, bytes, direction, 0}));
     durations.push_back(steady_now() - begin);
     device.free_host(host, bytes);
   }
@@ -77,10 +102,11 @@ LinkDirection calibrate_direction(Device& device, CopyQueue queue, CopyDirection
 
 }  // namespace
 
-Link calibrate_link(Device& device) {
-  const Link link{calibrate_direction(device, CopyQueue::kD2h, CopyDirection::kD2h),
-                  calibrate_direction(device, CopyQueue::kH2d, CopyDirection::kH2d)};
-  device.take_copy_records();
+Link HostDevice::calibrate_link() {
+  const Link link{calibrate_direction(*this, CopyQueue::kD2h, CopyDirection::kD2h),
+                  calibrate_direction(*this, CopyQueue::kH2d, CopyDirection::kH2d)};
+  take_copy_records();
+  take_exposed_ns();
   return link;
 }
 

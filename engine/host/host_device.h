@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/device.h"
+#include "engine/host/copy_stream.h"
 #include "engine/host/counted_allocator.h"
 #include "engine/host/host_pool.h"
 #include "traces/link.h"
@@ -40,9 +41,17 @@ class HostDevice final : public Device {
   /// What offloaded tensors take now.
   Bytes host_used_bytes() const { return pool_.used_bytes(); }
 
-  Event enqueue(CopyQueue queue, CopyJob job) override { return stream(queue).enqueue(std::move(job)); }
-  void wait(CopyQueue queue, Event event) override { stream(queue).wait(event); }
+  Event copy(CopyQueue queue, const CopyRequest& request) override;
+  Event copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to, std::int64_t tag) override;
+  void wait(CopyQueue queue, Event event) override;
   std::vector<CopyRecord> take_copy_records() override;
+  /// The median over repeated copies of a small and a large buffer gives latency and bandwidth.
+  Link calibrate_link() override;
+
+  TimeMark mark() override { return steady_now(); }
+  void synchronize() override {}  // the compute stream is the thread that asks
+  Nanoseconds time_of(TimeMark mark) const override { return mark; }
+  Nanoseconds take_exposed_ns() override { return std::exchange(exposed_ns_, 0); }
 
  private:
   CopyStream& stream(CopyQueue queue) { return queue == CopyQueue::kD2h ? d2h_ : h2d_; }
@@ -52,10 +61,7 @@ class HostDevice final : public Device {
   std::optional<Error> host_refusal_;
   CopyStream d2h_;
   CopyStream h2d_;
+  Nanoseconds exposed_ns_ = 0;
 };
-
-/// Measures what the device's copies cost, in both directions: the median over repeated copies of a small and
-/// a large buffer gives latency and bandwidth. Leaves no bytes behind and the copy records taken.
-Link calibrate_link(Device& device);
 
 }  // namespace offprof

@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <future>
-
 #include "engine/torch_test.h"
 #include "traces/error.h"
 
@@ -154,30 +152,9 @@ TEST_F(HostDeviceTest, HostMemoryHasACap) {
   EXPECT_EQ(device_.host_used_bytes(), 0);
 }
 
-TEST_F(HostDeviceTest, CopiesRunInOrderAndAreRecorded) {
-  std::vector<int> order;
-  std::promise<void> gate;
-  device_.enqueue(CopyQueue::kD2h,
-                  {[&] { gate.get_future().wait(), order.push_back(1); }, CopyDirection::kD2h, 8, 3});
-  const auto last =
-      device_.enqueue(CopyQueue::kD2h, {[&] { order.push_back(2); }, CopyDirection::kD2h, 16, 4});
-  // The other direction does not wait for it.
-  device_.wait(CopyQueue::kH2d, device_.enqueue(CopyQueue::kH2d, {[] {}, CopyDirection::kH2d, 32, 5}));
-  gate.set_value();
-  device_.wait(CopyQueue::kD2h, last);
-  EXPECT_THAT(order, ElementsAre(1, 2));
-  std::vector<std::int64_t> tags;
-  for (const CopyRecord& record : device_.take_copy_records()) {
-    EXPECT_LE(record.begin_ns, record.end_ns);
-    tags.push_back(record.tag);
-  }
-  EXPECT_THAT(tags, ElementsAre(3, 4, 5));
-  EXPECT_TRUE(device_.take_copy_records().empty());
-}
-
 TEST_F(HostDeviceTest, CalibrationLeavesNothingBehind) {
   const Bytes before = device_.live_bytes();
-  const Link link = calibrate_link(device_);
+  const Link link = device_.calibrate_link();
   for (const LinkDirection& direction : {link.d2h, link.h2d}) {
     EXPECT_GT(direction.bytes_per_second, 0);
     EXPECT_GE(direction.latency_ns, 0);

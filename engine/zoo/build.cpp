@@ -20,13 +20,25 @@ namespace {
 
 using torch::jit::Module;
 
+at::ScalarType scalar_type(const std::string& dtype) {
+  if (dtype == "bfloat16") return at::kBFloat16;
+  return dtype == "float16" ? at::kHalf : at::kFloat;
+}
+
 // Makes tensors from one stream of random bits. Neither std::uniform_real_distribution nor LibTorch's
 // generator will do: their numbers differ between libraries and instruction sets.
 class WeightSource {
  public:
-  explicit WeightSource(std::uint64_t seed) : bits_(seed) {}
+  WeightSource(std::uint64_t seed, const ZooWeights& weights)
+      : bits_(seed), dtype_(scalar_type(weights.dtype)), weightless_(weights.weightless) {}
 
   at::Tensor make(const TensorBlueprint& blueprint) {
+    if (weightless_) return at::full({1}, blueprint.mean, dtype_).expand(blueprint.shape);
+    return filled(blueprint).to(dtype_);
+  }
+
+ private:
+  at::Tensor filled(const TensorBlueprint& blueprint) {
     at::Tensor tensor = torch::full(blueprint.shape, blueprint.mean, torch::kFloat32);
     if (blueprint.deviation == 0) return tensor;
     const double half_width = blueprint.deviation * std::sqrt(3.0);
@@ -37,7 +49,6 @@ class WeightSource {
     return tensor;
   }
 
- private:
   double from_minus_one_to_one() {
     constexpr int kDigits = 24;  // of a float
     const auto step = static_cast<double>(bits_() >> (64 - kDigits));
@@ -45,13 +56,15 @@ class WeightSource {
   }
 
   std::mt19937_64 bits_;
+  at::ScalarType dtype_;
+  bool weightless_;
 };
 
 // Turns blueprints into modules whose classes share one compilation unit.
 class ModuleMaker {
  public:
-  explicit ModuleMaker(std::uint64_t seed)
-      : unit_(std::make_shared<torch::jit::CompilationUnit>()), weights_(seed) {}
+  ModuleMaker(std::uint64_t seed, const ZooWeights& weights)
+      : unit_(std::make_shared<torch::jit::CompilationUnit>()), weights_(seed, weights) {}
 
   Module make(const ModuleBlueprint& blueprint) {
     Module module(blueprint.type, unit_, /*shouldMangle=*/true);
@@ -81,12 +94,12 @@ class ModuleMaker {
   WeightSource weights_;
 };
 
-Bytes weight_bytes(const ModuleBlueprint& blueprint) {
+Bytes weight_bytes(const ModuleBlueprint& blueprint, Bytes element_bytes) {
   Bytes bytes = 0;
   for (const TensorBlueprint& parameter : blueprint.parameters) {
-    bytes += static_cast<Bytes>(c10::multiply_integers(parameter.shape) * sizeof(float));
+    bytes += c10::multiply_integers(parameter.shape) * element_bytes;
   }
-  for (const ModuleBlueprint& child : blueprint.children) bytes += weight_bytes(child);
+  for (const ModuleBlueprint& child : blueprint.children) bytes += weight_bytes(child, element_bytes);
   return bytes;
 }
 
@@ -97,14 +110,20 @@ void require_memory(const std::string& name, Bytes weights) {
   if (weights <= memory / kCopies) return;
   throw environment_error("the zoo model '" + name + "' would have " + format_bytes(weights) +
                               " of weights, and this machine has " + format_bytes(memory) + " of memory",
-                          "give smaller sizes");
+                          "give smaller sizes, or make it without weights: --meta");
 }
 
-std::string archive(const ModelBlueprint& model, std::uint64_t seed) {
+// A spec of floats in the dtype of the weights.
+std::string with_dtype(const std::string& spec, const std::string& dtype) {
+  const std::string drawn = ZooWeights{}.dtype;
+  return spec.starts_with(drawn) ? dtype + spec.substr(drawn.size()) : spec;
+}
+
+std::string archive(const ModelBlueprint& model, std::uint64_t seed, const ZooWeights& weights) {
   std::string specs;
-  for (const std::string& input : model.inputs) specs += input + "\n";
+  for (const std::string& input : model.inputs) specs += with_dtype(input, weights.dtype) + "\n";
   std::ostringstream out;
-  ModuleMaker(seed).make(model.root).save(out, {{kInputsExtraFile, specs}});
+  ModuleMaker(seed, weights).make(model.root).save(out, {{kInputsExtraFile, specs}});
   return std::move(out).str();
 }
 
@@ -117,13 +136,15 @@ void require_plain_name(const std::string& path) {
 }  // namespace
 
 void save_zoo_model(const std::string& name, const std::map<std::string, std::int64_t>& sizes,
-                    std::uint64_t seed, const std::string& path) {
+                    std::uint64_t seed, const std::string& path, const ZooWeights& weights) {
+  check_zoo_dtype(weights.dtype);
   const ModelBlueprint model = draw_zoo_model(name, sizes);
   require_plain_name(path);
   check_writable(path);
-  require_memory(name, weight_bytes(model.root));
+  const auto element_bytes = static_cast<Bytes>(c10::elementSize(scalar_type(weights.dtype)));
+  if (!weights.weightless) require_memory(name, weight_bytes(model.root, element_bytes));
   try {
-    write_file(path, archive(model, seed));
+    write_file(path, archive(model, seed, weights));
   } catch (const c10::Error& error) {
     throw environment_error("cannot make the zoo model '" + name + "': " + error.what_without_backtrace(),
                             "give smaller sizes if memory is short");

@@ -36,6 +36,17 @@ const std::vector<TestModel> kModels{
      {{"batch", 2}, {"seq", 12}, {"layers", 2}, {"width", 16}, {"heads", 2}, {"vocab", 20}},
      "int64[2,12]<20\n",
      0.1},
+    {"llama",
+     {{"batch", 2},
+      {"seq", 12},
+      {"layers", 2},
+      {"width", 16},
+      {"heads", 4},
+      {"kv-heads", 2},
+      {"ffn", 24},
+      {"vocab", 20}},
+     "int64[2,12]<20\n",
+     0.1},
     {"moe",
      {{"batch", 2}, {"seq", 12}, {"layers", 2}, {"width", 16}, {"heads", 2}, {"vocab", 20}, {"experts", 4}},
      "int64[2,12]<20\n",
@@ -209,6 +220,9 @@ using ZooUnet = ZooTest;
 const Sizes kTinyDecoder{{"batch", 2}, {"seq", 6},   {"layers", 1}, {"width", 8},
                          {"heads", 2}, {"vocab", 9}, {"dropout", 0}};
 
+const Sizes kTinyLlama{{"batch", 2}, {"seq", 6},      {"layers", 1}, {"width", 8},
+                       {"heads", 2}, {"kv-heads", 1}, {"ffn", 12},   {"vocab", 9}};
+
 Sizes tiny_decoder_with(const std::string& name, std::int64_t value) {
   Sizes sizes = kTinyDecoder;
   sizes[name] = value;
@@ -281,6 +295,88 @@ TEST_F(ZooUnet, GivesLogitsForEveryPixel) {
   Loaded model = load("unet", {{"batch", 2}, {"image", 16}, {"levels", 3}, {"width", 4}, {"classes", 5}});
   EXPECT_EQ(model.module.forward({torch::randn({2, 3, 16, 16})}).toTensor().sizes(),
             (at::IntArrayRef{2, 5, 16, 16}));
+}
+
+TEST_P(ZooModelTest, LoadsInItsSizesWithoutWeights) {
+  const Folder folder;
+  const std::string with = folder.file("with.pt"), without = folder.file("without.pt");
+  save_zoo_model(GetParam().name, GetParam().sizes, 0, with);
+  save_zoo_model(GetParam().name, GetParam().sizes, 0, without, {.weightless = true});
+  const torch::jit::Module expected = torch::jit::load(with), module = torch::jit::load(without);
+  const auto parameters = module.named_parameters();
+  auto parameter = parameters.begin();
+  for (const auto& twin : expected.named_parameters()) {
+    const at::Tensor value = (*parameter).value;
+    EXPECT_EQ((*parameter).name, twin.name);
+    EXPECT_EQ(value.sizes(), twin.value.sizes());
+    EXPECT_TRUE(value.requires_grad());
+    EXPECT_EQ(value.storage().nbytes(), value.element_size()) << twin.name;
+    ++parameter;
+  }
+}
+
+TEST_P(ZooModelTest, TrainsAStepInBfloat16) {
+  const Folder folder;
+  save_zoo_model(GetParam().name, GetParam().sizes, 0, folder.file("model.pt"), {.dtype = "bfloat16"});
+  torch::jit::Module module = torch::jit::load(folder.file("model.pt"));
+  at::Tensor input = input_of(GetParam());
+  if (input.is_floating_point()) input = input.to(at::kBFloat16);
+  loss_of(module, input).backward();
+  for (const auto& parameter : module.named_parameters()) {
+    EXPECT_EQ(parameter.value.scalar_type(), at::kBFloat16) << parameter.name;
+    EXPECT_TRUE(parameter.value.grad().isfinite().all().item<bool>()) << parameter.name;
+  }
+}
+
+using ZooLlama = ZooTest;
+
+TEST_F(ZooLlama, NoTokenSeesTheNextOnes) {
+  const Loaded model = load("llama", kTinyLlama);
+  torch::jit::Module attention =
+      model.module.attr("blocks").toModule().attr("layer0").toModule().attr("attention").toModule();
+  const at::Tensor angles = torch::rand({6, 2});
+  const at::Tensor x = torch::randn({1, 6, 8});
+  at::Tensor changed = x.clone();
+  changed[0][5].neg_();
+  const at::Tensor output = attention.forward({x, angles.cos(), angles.sin()}).toTensor();
+  const at::Tensor output_of_changed = attention.forward({changed, angles.cos(), angles.sin()}).toTensor();
+  EXPECT_TRUE(output.narrow(1, 0, 5).equal(output_of_changed.narrow(1, 0, 5)));
+  EXPECT_FALSE(output.equal(output_of_changed));
+}
+
+TEST_F(ZooLlama, TurnsHalvesOfAHeadAsComplexNumbers) {
+  const Loaded model = load("llama", kTinyLlama);
+  torch::jit::Module attention =
+      model.module.attr("blocks").toModule().attr("layer0").toModule().attr("attention").toModule();
+  const at::Tensor x = torch::randn({1, 2, 6, 4}), angles = torch::rand({6, 2});
+  const at::Tensor turned = attention.get_method("turned")({x, angles.cos(), angles.sin()}).toTensor();
+  const at::Tensor expected =
+      torch::complex(x.narrow(-1, 0, 2), x.narrow(-1, 2, 2)) * torch::polar(torch::ones({6, 2}), angles);
+  EXPECT_TRUE(turned.narrow(-1, 0, 2).allclose(torch::real(expected), 1e-5, 1e-6));
+  EXPECT_TRUE(turned.narrow(-1, 2, 2).allclose(torch::imag(expected), 1e-5, 1e-6));
+}
+
+TEST(SaveZooModel, InputsThatAreFloatsHaveTheDtypeOfTheWeights) {
+  const Folder folder;
+  save_zoo_model("mlp", {{"batch", 1}, {"inputs", 1}, {"width", 1}}, 0, folder.file("m.pt"),
+                 {.dtype = "bfloat16"});
+  torch::jit::ExtraFilesMap extra{{kInputsExtraFile, ""}};
+  torch::jit::load(folder.file("m.pt"), std::nullopt, extra);
+  EXPECT_EQ(extra.at(kInputsExtraFile), "bfloat16[1,1]\n");
+}
+
+// 68,976,648,192 parameters, 128 GiB in bfloat16.
+TEST(SaveZooModel, WithoutWeightsASeventyBillionParameterModelIsASmallFile) {
+  constexpr std::uintmax_t kMost = 2 << 20;
+  const Folder folder;
+  save_zoo_model("llama", zoo_preset_sizes(find_zoo_model("llama"), "70b"), 0, folder.file("model.pt"),
+                 {.dtype = "bfloat16", .weightless = true});
+  EXPECT_LT(std::filesystem::file_size(folder.file("model.pt")), kMost);
+}
+
+TEST(SaveZooModel, RefusesAnUnknownDtype) {
+  const Folder folder;
+  EXPECT_THROW(save_zoo_model("mlp", {}, 0, folder.file("model.pt"), {.dtype = "int8"}), Error);
 }
 
 TEST(SaveZooModel, ReplacesAnOlderFileAndLeavesNothingElse) {

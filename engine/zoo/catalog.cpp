@@ -48,7 +48,7 @@ void require_in_range(const ZooModel& model, const ZooSize& size, std::int64_t v
 }  // namespace
 
 const std::vector<ZooEntry>& zoo_entries() {
-  static const std::vector<ZooEntry> entries{transformer_entry(), moe_entry(),    lstm_entry(),
+  static const std::vector<ZooEntry> entries{transformer_entry(), llama_entry(),  moe_entry(), lstm_entry(),
                                              mlp_entry(),         resnet_entry(), unet_entry()};
   return entries;
 }
@@ -66,6 +66,28 @@ const ZooModel& find_zoo_model(const std::string& name) {
   const ZooModel* model = find_named(zoo_models(), name);
   if (model == nullptr) throw unknown_name("zoo model", name, names_of(zoo_models()));
   return *model;
+}
+
+const std::map<std::string, std::int64_t>& zoo_preset_sizes(const ZooModel& model,
+                                                            const std::string& preset) {
+  if (model.presets.empty()) {
+    throw input_error("the zoo model '" + model.name + "' has no presets",
+                      "set its sizes one by one: `offprof zoo list`");
+  }
+  const ZooPreset* found = find_named(model.presets, preset);
+  if (found == nullptr)
+    throw unknown_name("preset of the zoo model '" + model.name + "':", preset, names_of(model.presets));
+  return found->sizes;
+}
+
+const std::vector<std::string>& zoo_dtypes() {
+  static const std::vector<std::string> dtypes{"float32", "bfloat16", "float16"};
+  return dtypes;
+}
+
+void check_zoo_dtype(const std::string& dtype) {
+  const std::vector<std::string>& known = zoo_dtypes();
+  if (std::find(known.begin(), known.end(), dtype) == known.end()) throw unknown_name("dtype", dtype, known);
 }
 
 ZooSizes resolve_zoo_sizes(const ZooModel& model, const std::map<std::string, std::int64_t>& overrides) {

@@ -58,12 +58,61 @@ TEST(ZooCatalog, FindsAModelByItsName) {
 TEST(ZooCatalog, AnUnknownModelIsAnsweredWithTheNamesAndTheNearest) {
   const Error error = error_of([] { find_zoo_model("transfromer"); });
   EXPECT_EQ(error.kind(), ErrorKind::kInput);
-  EXPECT_THAT(error.what(), HasSubstr("'transfromer'; there are transformer, moe, lstm, mlp, resnet, unet"));
+  EXPECT_THAT(error.what(),
+              HasSubstr("'transfromer'; there are transformer, llama, moe, lstm, mlp, resnet, unet"));
   EXPECT_EQ(error.hint(), "Did you mean `transformer`?");
 }
 
 TEST(ZooCatalog, AnUnknownModelFarFromAllGetsNoGuess) {
   EXPECT_THAT(error_of([] { find_zoo_model("diffusion"); }).hint(), IsEmpty());
+}
+
+TEST(ZooCatalog, PresetsFitTheirModels) {
+  for (const ZooModel& model : zoo_models()) {
+    for (const ZooPreset& preset : model.presets)
+      EXPECT_NO_THROW(draw_zoo_model(model.name, zoo_preset_sizes(model, preset.name))) << preset.name;
+  }
+}
+
+std::int64_t parameters_of(const ModuleBlueprint& module) {
+  std::int64_t count = 0;
+  for (const TensorBlueprint& parameter : module.parameters) {
+    std::int64_t elements = 1;
+    for (const std::int64_t size : parameter.shape) elements *= size;
+    count += elements;
+  }
+  for (const ModuleBlueprint& child : module.children) count += parameters_of(child);
+  return count;
+}
+
+TEST(ZooCatalog, PresetsOfLlamaHaveThePublishedNumbersOfParameters) {
+  const ZooModel& llama = find_zoo_model("llama");
+  EXPECT_EQ(parameters_of(draw_zoo_model("llama", zoo_preset_sizes(llama, "7b")).root), 6'738'415'616);
+  EXPECT_EQ(parameters_of(draw_zoo_model("llama", zoo_preset_sizes(llama, "70b")).root), 68'976'648'192);
+}
+
+TEST(ZooCatalog, AnUnknownPresetIsAnsweredWithThoseThereAre) {
+  const Error error = error_of([] { zoo_preset_sizes(find_zoo_model("llama"), "13b"); });
+  EXPECT_THAT(error.what(), HasSubstr("'13b'; there are 7b, 70b"));
+}
+
+TEST(ZooCatalog, AnUnknownDtypeIsAnsweredWithTheNearest) {
+  EXPECT_EQ(error_of([] { check_zoo_dtype("bfloat"); }).hint(), "Did you mean `bfloat16`?");
+  for (const std::string& dtype : zoo_dtypes()) EXPECT_NO_THROW(check_zoo_dtype(dtype));
+}
+
+TEST(DrawZooModel, RefusesHeadsOfOddWidth) {
+  EXPECT_EQ(error_of([] {
+              draw_zoo_model("llama", {{"width", 12}, {"heads", 4}});
+            }).hint(),
+            "for example: width 16");
+}
+
+TEST(DrawZooModel, RefusesHeadsThatKvHeadsDoNotDivide) {
+  EXPECT_STREQ(error_of([] {
+                 draw_zoo_model("llama", {{"heads", 4}, {"kv-heads", 3}});
+               }).what(),
+               "size 'heads' (4) is not a multiple of 'kv-heads' (3)");
 }
 
 TEST(DrawZooModel, WritesTheSizesIntoTheInputSpecs) {

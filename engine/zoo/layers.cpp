@@ -45,6 +45,16 @@ def forward(self, x: Tensor) -> Tensor:
   return module;
 }
 
+ModuleBlueprint projection(std::int64_t inputs, std::int64_t outputs, double deviation) {
+  ModuleBlueprint module{.type = "Projection"};
+  module.parameters = {{.name = "weight", .shape = {outputs, inputs}, .deviation = deviation}};
+  module.source = R"(
+def forward(self, x: Tensor) -> Tensor:
+    return torch.linear(x, self.weight)
+)";
+  return module;
+}
+
 ModuleBlueprint layer_norm(std::int64_t width) {
   ModuleBlueprint module{.type = "LayerNorm"};
   module.parameters = {{.name = "weight", .shape = {width}, .mean = 1}, {.name = "bias", .shape = {width}}};
@@ -52,6 +62,18 @@ ModuleBlueprint layer_norm(std::int64_t width) {
   module.source = R"(
 def forward(self, x: Tensor) -> Tensor:
     return torch.layer_norm(x, [self.width], self.weight, self.bias)
+)";
+  return module;
+}
+
+ModuleBlueprint rms_norm(std::int64_t width) {
+  ModuleBlueprint module{.type = "RmsNorm"};
+  module.parameters = {{.name = "weight", .shape = {width}, .mean = 1}};
+  module.integers = {{"width", width}};
+  module.numbers = {{"epsilon", 1e-5}};
+  module.source = R"(
+def forward(self, x: Tensor) -> Tensor:
+    return torch.rms_norm(x, [self.width], self.weight, self.epsilon)
 )";
   return module;
 }

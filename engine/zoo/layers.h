@@ -18,8 +18,14 @@ double rectifier_deviation(std::int64_t inputs);
 /// y = x W^T + b with W [outputs, inputs]. `deviation` is that of W; b starts at zero.
 ModuleBlueprint linear(std::int64_t inputs, std::int64_t outputs, double deviation);
 
+/// y = x W^T with W [outputs, inputs].
+ModuleBlueprint projection(std::int64_t inputs, std::int64_t outputs, double deviation);
+
 /// Layer norm over the last dimension.
 ModuleBlueprint layer_norm(std::int64_t width);
+
+/// Root mean square norm over the last dimension (Zhang and Sennrich 2019).
+ModuleBlueprint rms_norm(std::int64_t width);
 
 /// Convolution over [batch, channels, height, width] without bias, padded so that stride 1 keeps height and
 /// width. `kernel` is odd.

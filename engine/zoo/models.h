@@ -22,6 +22,7 @@ struct ZooEntry {
 
 ZooEntry mlp_entry();
 ZooEntry transformer_entry();
+ZooEntry llama_entry();
 ZooEntry moe_entry();
 ZooEntry lstm_entry();
 ZooEntry resnet_entry();

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -17,6 +18,7 @@
 #include "simulator/replay.h"
 #include "simulator/trace_steps.h"
 #include "simulator/views.h"
+#include "simulator/virtual_gpu/open.h"
 #include "traces/error.h"
 #include "traces/file.h"
 #include "validation/grid.h"
@@ -27,12 +29,17 @@ namespace {
 struct Tally {
   std::string model;
   std::size_t settings = 0;
-  std::size_t peak = 0, host = 0, d2h = 0, h2d = 0, commands = 0,
+  std::size_t peak = 0, cache = 0, host = 0, d2h = 0, h2d = 0, commands = 0,
               gradients = 0;  ///< settings in which these hold
   Bytes keep_peak = 0, least_peak = 0;
 
-  bool all_exact() const { return std::min({peak, host, d2h, h2d, commands, gradients}) == settings; }
+  bool all_exact() const { return std::min({peak, cache, host, d2h, h2d, commands, gradients}) == settings; }
 };
+
+/// A virtual GPU computes none.
+bool has_right_gradients(const PolicyRun& run) {
+  return run.gradients == "bitwise" || run.gradients == "not applicable";
+}
 
 /// Says nothing where nothing differs.
 void print_differences(const std::string& model, const PolicyRun& run, const Metrics& predicted) {
@@ -40,29 +47,33 @@ void print_differences(const std::string& model, const PolicyRun& run, const Met
     if (key.unit == MetricUnit::kBytes && key.get(run.measured) != key.get(predicted))
       std::cout << fmt::format("{}, {}: {} measured {:.0f}, simulated {:.0f}\n", model, describe(run.policy),
                                key.name, key.get(run.measured).value_or(-1), key.get(predicted).value_or(-1));
-  if (run.gradients != "bitwise")
+  if (!has_right_gradients(run))
     std::cout << fmt::format("{}, {}: gradients: {}\n", model, describe(run.policy), run.gradients);
 }
 
 void count(Tally& tally, const TraceSteps& steps, const PolicyRun& run, const Link& link) {
   const Step& step = steps.step(run.policy);
-  const Metrics predicted = replay(step, run.policy, link).metrics;
+  const Metrics predicted = steps.predict(run.policy, link);
   const bool same_commands = replay_commands(step, run.policy) == run.commands;
   ++tally.settings;
   tally.peak += predicted.device_peak_bytes == run.measured.device_peak_bytes;
+  tally.cache += predicted.device_allocated_peak_bytes == run.measured.device_allocated_peak_bytes &&
+                 predicted.device_reserved_peak_bytes == run.measured.device_reserved_peak_bytes;
   tally.host += predicted.host_peak_bytes == run.measured.host_peak_bytes;
   tally.d2h += predicted.d2h_bytes == run.measured.d2h_bytes;
   tally.h2d += predicted.h2d_bytes == run.measured.h2d_bytes;
   tally.commands += same_commands;
-  tally.gradients += run.gradients == "bitwise";
+  tally.gradients += has_right_gradients(run);
   if (!same_commands) std::cout << fmt::format("{}: {}: other commands\n", tally.model, describe(run.policy));
   print_differences(tally.model, run, predicted);
 }
 
 /// Records the model, makes a grid of what it saves, and compares every setting of it.
-Tally validate(EnginePlugin& engine, const std::string& path, GridSize size, int steps) {
+Tally validate(EnginePlugin& engine, const std::string& path, const std::string& device, GridSize size,
+               int steps) {
   RunRequest request;
   request.model_path = path;
+  request.device = device;
   request.settings.steps = steps;
   const std::string inputs = path.substr(0, path.rfind('.')) + ".inputs";
   if (std::ifstream(inputs)) request.settings.inputs = split_input_specs(read_file(inputs));
@@ -87,12 +98,32 @@ std::vector<std::string> zoo_paths(EnginePlugin& engine, const std::string& fold
   std::vector<std::string> paths;
   for (const ZooModel& model : zoo_models()) {
     paths.push_back(folder + "/" + model.name + ".pt");
-    engine.make_zoo_model(model.name, {}, 0, paths.back());
+    engine.make_zoo_model(model.name, {}, 0, paths.back(), {});
   }
   return paths;
 }
 
-int run(std::vector<std::string> models, const std::string& zoo_folder, GridSize size, int steps) {
+/// Opens the virtual GPU where `device` is one, its check of stream order on; nullptr: it is not.
+VirtualGpu* open_device(std::string& device) {
+  if (!device.starts_with("virtual")) return nullptr;
+  VirtualGpuOptions options;
+  options.profile = load_profile(device.substr(device.find(':') + 1));
+  options.checks_streams = true;
+  return &open_virtual_gpu((std::filesystem::path(program_folder()) / "virtual_gpu").string(),
+                           std::move(options));
+}
+
+bool streams_in_order(VirtualGpu* gpu) {
+  if (gpu == nullptr) return true;
+  const std::vector<StreamHazard> hazards = gpu->take_hazards();
+  for (const StreamHazard& hazard : hazards)
+    std::cout << fmt::format("not ordered: {}: {}, then {}\n", hazard.what, hazard.first, hazard.second);
+  return hazards.empty();
+}
+
+int run(std::vector<std::string> models, const std::string& zoo_folder, std::string device, GridSize size,
+        int steps) {
+  VirtualGpu* gpu = open_device(device);
   EnginePlugin& engine = load_engine();
   if (!zoo_folder.empty()) {
     const std::vector<std::string> zoo = zoo_paths(engine, zoo_folder);
@@ -100,16 +131,18 @@ int run(std::vector<std::string> models, const std::string& zoo_folder, GridSize
   }
   std::cout << "Settings whose simulation equals the run (peaks and copied bytes to the byte, commands line "
                "by line):\n\n"
-               "| model | settings | device peak | host peak | D2H bytes | H2D bytes | commands | gradients "
+               "| model | settings | device peak | allocated and reserved | host peak | D2H bytes | H2D "
+               "bytes | commands | gradients "
                "bitwise | "
-               "highest peak | lowest peak |\n|---|---|---|---|---|---|---|---|---|---|\n";
+               "highest peak | lowest peak |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
   bool all_exact = true;
   for (const std::string& path : models) {
-    const Tally t = validate(engine, path, size, steps);
-    all_exact &= t.all_exact();
-    std::cout << fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", t.model, t.settings,
-                             t.peak, t.host, t.d2h, t.h2d, t.commands, t.gradients, format_bytes(t.keep_peak),
-                             format_bytes(t.least_peak))
+    const Tally t = validate(engine, path, device, size, steps);
+    const bool is_in_order = streams_in_order(gpu);
+    all_exact &= t.all_exact() && is_in_order;
+    std::cout << fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", t.model,
+                             t.settings, t.peak, t.cache, t.host, t.d2h, t.h2d, t.commands, t.gradients,
+                             format_bytes(t.keep_peak), format_bytes(t.least_peak))
               << std::flush;
   }
   std::cout << (all_exact ? "\nEverything is exact.\n" : "\nNOT everything is exact.\n");
@@ -125,13 +158,15 @@ int main(int argc, char** argv) {
   std::string zoo_folder;
   bool full = false;
   int steps = 1;
+  std::string device = "host";
   app.add_option("MODEL.pt", models, "Models; MODEL.inputs beside one has its input specs");
   app.add_option("--zoo", zoo_folder, "Make every model of the zoo in that folder, and take them too");
+  app.add_option("--device", device, "host, or virtual:PROFILE with its check of stream order");
   app.add_flag("--full", full, "The full grid instead of a cross-section");
   app.add_option("--steps", steps, "Measured steps a setting");
   CLI11_PARSE(app, argc, argv);
   try {
-    return offprof::run(models, zoo_folder,
+    return offprof::run(models, zoo_folder, device,
                         full ? offprof::GridSize::kFull : offprof::GridSize::kCrossSection, steps);
   } catch (const offprof::Error& error) {
     std::cerr << "error: " << error.what() << "\n";

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+#include "traces/units.h"
+
+namespace offprof {
+
+enum class CopyDirection : std::uint8_t { kD2h, kH2d };
+
+/// What one copy took, on the clock of the device that made it.
+struct CopyRecord {
+  CopyDirection direction = CopyDirection::kD2h;
+  Nanoseconds begin_ns = 0;
+  Nanoseconds end_ns = 0;
+  Bytes bytes = 0;
+  std::int64_t tag = 0;
+};
+
+}  // namespace offprof

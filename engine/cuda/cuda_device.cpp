@@ -1,0 +1,284 @@
+#include "engine/cuda/cuda_device.h"
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/StorageImpl.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+
+#include "engine/cuda/cuda_call.h"
+
+namespace offprof {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+/// Of the statistics' three columns: all, small pool, large pool.
+constexpr std::size_t kAggregate = 0;
+
+Bytes memory_of(c10::DeviceIndex index) {
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, index), "describe the GPU");
+  return static_cast<Bytes>(properties.totalGlobalMem);
+}
+
+cudaEvent_t make_untimed_event() {
+  cudaEvent_t event = nullptr;
+  check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event");
+  return event;
+}
+
+std::string allocator_settings() {
+  for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"})
+    if (const char* value = std::getenv(name)) return value;
+  return "";
+}
+
+}  // namespace
+
+CudaDevice::CudaDevice(c10::DeviceIndex index)
+    : index_(index),
+      books_(AllocationBooks::of_device(index)),
+      total_bytes_(memory_of(index)),
+      compute_(c10::cuda::getDefaultCUDAStream(index).stream()),
+      queues_{Queue(c10::cuda::getStreamFromPool(false, index)),
+              Queue(c10::cuda::getStreamFromPool(false, index))},
+      compute_event_(make_untimed_event()) {
+  check_cuda(cudaSetDevice(index), "use the GPU");
+  forget_marks();
+}
+
+CudaDevice::~CudaDevice() {
+  cudaDeviceSynchronize();
+  cudaEventDestroy(compute_event_);
+  cudaEventDestroy(origin_);
+}
+
+std::string CudaDevice::description() const {
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, index_), "describe the GPU");
+  return std::string(properties.name) + ", " + std::to_string(properties.multiProcessorCount) + " SMs, " +
+         format_bytes(total_bytes_);
+}
+
+// --- Memory ---
+
+c10::Storage CudaDevice::allocate(Bytes bytes) {
+  const c10::cuda::CUDAGuard guard(index_);
+  return {c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, allocator::get(),
+                                                /*resizable=*/true)};
+}
+
+void CudaDevice::reset_peak() {
+  books_.reset_peak();
+  allocator::resetPeakStats(index_);
+}
+
+void CudaDevice::set_capacity(std::optional<Bytes> bytes) {
+  books_.set_capacity(bytes);
+  const double share = bytes ? static_cast<double>(*bytes) / static_cast<double>(total_bytes_) : 1.0;
+  allocator::setMemoryFraction(std::min(share, 1.0), index_);
+}
+
+std::optional<CacheUse> CudaDevice::cache_use() const {
+  const auto stats = allocator::getDeviceStats(index_);
+  return CacheUse{stats.allocated_bytes[kAggregate].peak, stats.reserved_bytes[kAggregate].peak};
+}
+
+void CudaDevice::release_cache() {
+  synchronize();
+  allocator::emptyCache();
+}
+
+std::optional<AllocatorState> CudaDevice::allocator_state(
+    const std::function<std::int32_t(AllocationId)>& storage_of) const {
+  AllocatorState state;
+  state.settings = allocator_settings();
+  std::map<void*, std::int32_t> streams = {{compute_, 0}};
+  for (const auto& info : allocator::snapshot({0, 0}, /*include_traces=*/false).segments) {
+    if (info.device != index_) continue;
+    AllocatorSegment& segment = state.segments.emplace_back();
+    segment.stream =
+        streams.try_emplace(info.stream, static_cast<std::int32_t>(streams.size())).first->second;
+    segment.is_large = info.is_large;
+    segment.is_expandable = info.is_expandable;
+    std::size_t address = info.address;
+    for (const auto& block : info.blocks) {
+      const auto id = books_.id_at(reinterpret_cast<const void*>(address));
+      segment.blocks.push_back({static_cast<Bytes>(block.size),
+                                block.allocated ? static_cast<Bytes>(block.requested_size) : 0,
+                                block.allocated, block.allocated && id ? storage_of(*id) : -1});
+      address += block.size;
+    }
+  }
+  return state;
+}
+
+std::byte* CudaDevice::allocate_host(Bytes bytes) {
+  try {
+    return pool_.allocate(bytes);
+  } catch (const Error& error) {
+    host_refusal_ = error;
+    throw;
+  }
+}
+
+std::vector<std::string> CudaDevice::take_notes() {
+  if (!pool_.fell_back() || std::exchange(fallback_noted_, true)) return {};
+  return {"CUDA pins no more host memory: copies go over pageable memory, which is slow and blocks"};
+}
+
+// --- Copies ---
+
+void CudaDevice::follow_compute(Queue& queue) {
+  check_cuda(cudaEventRecord(compute_event_, compute_), "record an event");
+  check_cuda(cudaStreamWaitEvent(queue.stream.stream(), compute_event_, 0), "wait for an event");
+}
+
+Device::Event CudaDevice::copy(CopyQueue which, const CopyRequest& request) {
+  follow_compute(queue(which));
+  return add_copy(queue(which), request);
+}
+
+Device::Event CudaDevice::add_copy(Queue& queue, const CopyRequest& request) {
+  const cudaMemcpyKind kind =
+      request.direction == CopyDirection::kD2h ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
+  const cudaStream_t stream = queue.stream.stream();
+  Copy copy{request.direction, request.bytes, request.tag};
+  copy.begin = events_.record(stream);
+  check_cuda(cudaMemcpyAsync(request.to, request.from, static_cast<std::size_t>(request.bytes), kind, stream),
+             "copy");
+  copy.end = events_.record(stream);
+  queue.copies.push_back(copy);
+  return queue.taken + queue.copies.size();
+}
+
+Device::Event CudaDevice::copy_out_densely(CopyQueue which, const at::Tensor& from, std::byte* to,
+                                           std::int64_t tag) {
+  Queue& copies = queue(which);
+  follow_compute(copies);
+  // The staging memory is of the copy stream's own pool, so it can go back at once.
+  const at::NoGradGuard no_grad;
+  const c10::cuda::CUDAStreamGuard guard(copies.stream);
+  const auto strides = at::infer_dense_strides(from.sizes(), from.strides());
+  const at::Tensor staging = at::empty_strided(from.sizes(), strides, from.options());
+  staging.copy_(from);
+  return add_copy(
+      copies, {to, staging.const_data_ptr(), static_cast<Bytes>(staging.nbytes()), CopyDirection::kD2h, tag});
+}
+
+void CudaDevice::wait(CopyQueue which, Event event) {
+  Queue& copies = queue(which);
+  if (event <= copies.waited || event <= copies.taken) return;
+  const cudaEvent_t before = events_.record(compute_);
+  check_cuda(cudaStreamWaitEvent(compute_, copies.copies[event - copies.taken - 1].end, 0),
+             "wait for an event");
+  waits_.emplace_back(before, events_.record(compute_));
+  copies.waited = event;
+}
+
+std::vector<CopyRecord> CudaDevice::take_copy_records() {
+  synchronize();
+  std::vector<CopyRecord> records;
+  for (Queue& copies : queues_) {
+    for (const Copy& copy : copies.copies)
+      records.push_back(
+          {copy.direction, since_origin(copy.begin), since_origin(copy.end), copy.bytes, copy.tag});
+    copies.taken += copies.copies.size();
+    copies.copies.clear();
+  }
+  return records;
+}
+
+// --- Time ---
+
+Device::TimeMark CudaDevice::mark() {
+  marks_.push_back(events_.record(compute_));
+  return static_cast<TimeMark>(marks_.size() - 1);
+}
+
+void CudaDevice::synchronize() {
+  check_cuda(cudaDeviceSynchronize(), "finish its work");
+}
+
+Nanoseconds CudaDevice::elapsed(cudaEvent_t from, cudaEvent_t to) const {
+  float milliseconds = 0;
+  check_cuda(cudaEventElapsedTime(&milliseconds, from, to), "tell the time between two events");
+  return static_cast<Nanoseconds>(std::llround(static_cast<double>(milliseconds) * 1e6));
+}
+
+Nanoseconds CudaDevice::time_of(TimeMark mark) const {
+  return since_origin(marks_[static_cast<std::size_t>(mark)]);
+}
+
+void CudaDevice::forget_marks() {
+  synchronize();
+  cudaEvent_t origin = nullptr;
+  check_cuda(cudaEventCreateWithFlags(&origin, cudaEventDefault), "make an event");
+  check_cuda(cudaEventRecord(origin, compute_), "record an event");
+  synchronize();
+  if (origin_ != nullptr) {
+    origin_ns_ = since_origin(origin);
+    cudaEventDestroy(origin_);
+  }
+  origin_ = origin;
+  marks_.clear();
+  take_copy_records();
+  take_exposed_ns();
+  events_.reuse_all();
+}
+
+Nanoseconds CudaDevice::take_exposed_ns() {
+  Nanoseconds exposed = 0;
+  for (const auto& [before, after] : waits_) exposed += elapsed(before, after);
+  waits_.clear();
+  return exposed;
+}
+
+// --- Calibration ---
+
+namespace {
+
+constexpr Bytes kSmallCopy = 64;
+constexpr Bytes kLargeCopy = 64 * kMiB;
+constexpr int kCalibrationCopies = 9;
+
+}  // namespace
+
+/// The median of several copies, each alone on its stream.
+Nanoseconds CudaDevice::time_copies(CopyQueue which, CopyDirection direction, Bytes bytes) {
+  const c10::Storage storage = allocate(bytes);
+  std::byte* host = allocate_host(bytes);
+  void* on_device = storage.mutable_data();
+  const bool out = direction == CopyDirection::kD2h;
+  for (int i = 0; i < kCalibrationCopies; ++i)
+    wait(which, copy(which, {out ? host : on_device, out ? on_device : host, bytes, direction, 0}));
+  std::vector<Nanoseconds> durations;
+  for (const CopyRecord& record : take_copy_records()) durations.push_back(record.end_ns - record.begin_ns);
+  free_host(host, bytes);
+  std::nth_element(durations.begin(), durations.begin() + kCalibrationCopies / 2, durations.end());
+  return durations[kCalibrationCopies / 2];
+}
+
+LinkDirection CudaDevice::calibrate(CopyQueue which, CopyDirection direction) {
+  const Nanoseconds small = time_copies(which, direction, kSmallCopy);
+  const Nanoseconds large = time_copies(which, direction, kLargeCopy);
+  const auto beyond_latency = static_cast<double>(std::max<Nanoseconds>(large - small, 1));
+  return {static_cast<double>(kLargeCopy - kSmallCopy) / beyond_latency * 1e9, small};
+}
+
+Link CudaDevice::calibrate_link() {
+  const Link link{calibrate(CopyQueue::kD2h, CopyDirection::kD2h),
+                  calibrate(CopyQueue::kH2d, CopyDirection::kH2d)};
+  forget_marks();
+  return link;
+}
+
+}  // namespace offprof

@@ -1,0 +1,22 @@
+#include "engine/cuda/event_pool.h"
+
+#include "engine/cuda/cuda_call.h"
+
+namespace offprof {
+
+EventPool::~EventPool() {
+  for (cudaEvent_t event : events_) cudaEventDestroy(event);
+}
+
+cudaEvent_t EventPool::record(cudaStream_t stream) {
+  if (used_ == events_.size()) {
+    cudaEvent_t event = nullptr;
+    check_cuda(cudaEventCreateWithFlags(&event, cudaEventDefault), "make an event");
+    events_.push_back(event);
+  }
+  cudaEvent_t event = events_[used_++];
+  check_cuda(cudaEventRecord(event, stream), "record an event");
+  return event;
+}
+
+}  // namespace offprof

@@ -1,0 +1,87 @@
+#include "engine/cuda/op_observer.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "engine/dtype_name.h"
+#include "traces/check.h"
+
+namespace offprof {
+namespace {
+
+/// at::RecordFunction calls plain functions: this is how they find the observer.
+OpObserver* active_observer = nullptr;
+
+/// Operators whose result, or its shape, is read from the device by the host.
+constexpr std::array<std::string_view, 6> kReadsBack = {
+    "aten::_local_scalar_dense", "aten::nonzero",           "aten::equal", "aten::_unique2",
+    "aten::unique_dim",          "aten::unique_consecutive"};
+
+/// An operator under way: what the virtual GPU was told of it.
+struct OpContext final : at::ObserverContext {
+  OpCall call;
+};
+
+void add_operand(OpCall& call, const at::Tensor& tensor) {
+  if (!tensor.defined()) return;
+  OperandShape& operand = call.operands.emplace_back();
+  operand.dtype = dtype_name(tensor.scalar_type());
+  operand.sizes = tensor.sizes().vec();
+  operand.bytes = static_cast<Bytes>(tensor.numel() * static_cast<std::int64_t>(tensor.element_size()));
+}
+
+void add_operands(OpCall& call, const c10::IValue& value) {
+  if (value.isTensor()) {
+    add_operand(call, value.toTensor());
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector()) add_operand(call, tensor);
+  }
+}
+
+bool is_on_device(const c10::IValue& value) {
+  return value.isTensor() && value.toTensor().defined() && value.toTensor().is_cuda();
+}
+
+}  // namespace
+
+OpObserver::OpObserver(VirtualGpu& gpu) : gpu_(gpu), callback_(0) {
+  OFFPROF_CHECK(active_observer == nullptr);
+  active_observer = this;
+  callback_ = at::addThreadLocalCallback(at::RecordFunctionCallback(&OpObserver::begins, &OpObserver::ends)
+                                             .needsInputs(true)
+                                             .scopes({at::RecordScope::FUNCTION}));
+}
+
+OpObserver::~OpObserver() {
+  at::removeCallback(callback_);
+  active_observer = nullptr;
+}
+
+std::map<std::string, int> OpObserver::take_value_reads() {
+  return std::exchange(value_reads_, {});
+}
+
+std::unique_ptr<at::ObserverContext> OpObserver::begins(const at::RecordFunction& op) {
+  if (active_observer == nullptr) return nullptr;
+  auto context = std::make_unique<OpContext>();
+  context->call.name = op.name();
+  for (const c10::IValue& input : op.inputs()) add_operands(context->call, input);
+  active_observer->count_value_read(op);
+  active_observer->gpu_.begin_op(context->call);
+  return context;
+}
+
+void OpObserver::ends(const at::RecordFunction&, at::ObserverContext* context) {
+  if (context != nullptr && active_observer != nullptr) active_observer->gpu_.end_op();
+}
+
+void OpObserver::count_value_read(const at::RecordFunction& op) {
+  for (const std::string_view name : kReadsBack)
+    if (name == op.name() && op.num_inputs() > 0 && is_on_device(op.inputs()[0])) ++value_reads_[op.name()];
+}
+
+}  // namespace offprof

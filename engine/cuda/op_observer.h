@@ -1,0 +1,36 @@
+#pragma once
+
+#include <ATen/record_function.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "simulator/virtual_gpu/virtual_gpu.h"
+
+namespace offprof {
+
+/// Tells the virtual GPU which operator the kernels belong to, with the shapes it was called with, and counts
+/// operators that read values back from the device. Observes the thread that made it and those that autograd
+/// runs backward on, as long as it lives. One at a time in the process.
+class OpObserver {
+ public:
+  explicit OpObserver(VirtualGpu& gpu);
+  ~OpObserver();
+  OpObserver(const OpObserver&) = delete;
+  OpObserver& operator=(const OpObserver&) = delete;
+
+  /// By operator, since the last call.
+  std::map<std::string, int> take_value_reads();
+
+ private:
+  static std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& op);
+  static void ends(const at::RecordFunction& op, at::ObserverContext* context);
+  void count_value_read(const at::RecordFunction& op);
+
+  VirtualGpu& gpu_;
+  at::CallbackHandle callback_;
+  std::map<std::string, int> value_reads_;
+};
+
+}  // namespace offprof

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/cuda/cuda_device.h"
+#include "engine/cuda/op_observer.h"
+#include "simulator/virtual_gpu/virtual_gpu.h"
+
+namespace offprof {
+
+/// The CUDA device over the virtual GPU: the same code, the same allocator, memory that can be larger than
+/// any GPU's, and times on the virtual clocks. It tells the virtual GPU what CUDA calls do not: operators,
+/// for its cost model, and blocks, for its check of stream order.
+class VirtualDevice final : public CudaDevice, private AllocationBooks::BlockWatcher {
+ public:
+  /// `gpu` must outlive it.
+  explicit VirtualDevice(VirtualGpu& gpu);
+  ~VirtualDevice() override;
+
+  bool is_virtual() const override { return true; }
+  std::string description() const override { return "virtual " + CudaDevice::description(); }
+  /// nullopt: without end, whatever the profile says.
+  void set_capacity(std::optional<Bytes> bytes) override;
+
+  std::byte* allocate_host(Bytes bytes) override;
+  void free_host(std::byte* buffer, Bytes bytes) override;
+  /// Says which operators read values back: there are none to read.
+  std::vector<std::string> take_notes() override;
+
+ private:
+  Nanoseconds elapsed(cudaEvent_t from, cudaEvent_t to) const override;
+  void on_block_allocated(const void* block, Bytes bytes, void* stream) override;
+  void on_block_freed(const void* block) override;
+
+  VirtualGpu& gpu_;
+  OpObserver ops_;
+};
+
+}  // namespace offprof

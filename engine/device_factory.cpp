@@ -1,0 +1,67 @@
+#include "engine/device_factory.h"
+
+#include <dlfcn.h>
+
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+
+#include "engine/cuda/cuda_plugin.h"
+#include "engine/host/counted_allocator.h"
+#include "engine/host/host_device.h"
+#include "simulator/virtual_gpu/open.h"
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+/// The CUDA library lies beside the one that this code is in.
+std::string cuda_library() {
+  Dl_info here{};
+  dladdr(reinterpret_cast<const void*>(&make_device), &here);
+  return (std::filesystem::path(here.dli_fname).parent_path() / kCudaPluginLibrary).string();
+}
+
+Error cannot_open(const std::string& why) {
+  return environment_error(
+      "LibTorch's CUDA part cannot be opened: " + why,
+      "a GPU needs the NVIDIA libraries that the LibTorch wheel names, beside it: see the "
+      "README; --device virtual:h200 needs neither them nor a GPU");
+}
+
+MakeCudaDevice open_cuda_library(bool is_virtual) {
+  void* library = dlopen(cuda_library().c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) {
+    const std::string why = dlerror();
+    if (is_virtual) check_coverage(why);
+    throw cannot_open(why);
+  }
+  const auto function = reinterpret_cast<MakeCudaDevice>(dlsym(library, kMakeCudaDeviceSymbol));
+  if (function == nullptr) throw cannot_open(std::string("it has no symbol ") + kMakeCudaDeviceSymbol);
+  return function;
+}
+
+/// `cuda` is the first GPU, `cuda:1` the second.
+int gpu_index(std::string_view name) {
+  const std::size_t colon = name.find(':');
+  if (colon == std::string_view::npos) return 0;
+  int index = 0;
+  const char* end = name.data() + name.size();
+  const auto [stop, failure] = std::from_chars(name.data() + colon + 1, end, index);
+  if (failure != std::errc() || stop != end || index < 0)
+    throw input_error("no such device: " + std::string(name), "cuda:N, N counted from 0");
+  return index;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> make_device(const std::string& name, const Link& link_cap) {
+  if (name == "host") return std::make_unique<HostDevice>(CountedAllocator::install(), link_cap);
+  const bool is_virtual = name.starts_with("virtual");
+  if (!is_virtual && !name.starts_with("cuda"))
+    throw input_error("no such device: " + name, "there are host, cuda, cuda:N and virtual:PROFILE");
+  const int index = is_virtual ? 0 : gpu_index(name);
+  return std::unique_ptr<Device>(open_cuda_library(is_virtual)(index, is_virtual));
+}
+
+}  // namespace offprof

@@ -1,0 +1,110 @@
+#include "simulator/cache_replay.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "simulator/caching_allocator/caching_allocator.h"
+#include "simulator/replay.h"
+
+namespace offprof {
+namespace {
+
+using Handle = CachingAllocator::Handle;
+constexpr Handle kNoBlock = -1;
+/// Copies that gather a tensor first do so on their own stream, with memory of its pool.
+constexpr CachingAllocator::Stream kComputeStream = 0, kCopyStream = 1;
+/// Asks the allocator for what the replay allocates, step after step.
+class CacheListener final : public ReplayListener {
+ public:
+  CacheListener(const Step& step, CachingAllocator& allocator)
+      : step_(step), allocator_(allocator), is_resident_(step.storage_bytes().size(), 0) {
+    for (const std::int32_t storage : step.residents()) is_resident_[storage] = 1;
+    for (const auto& [storage, block] : allocator.blocks_by_storage()) residents_[storage] = block;
+  }
+
+  void begin_step() {
+    blocks_.assign(step_.storage_bytes().size(), kNoBlock);
+    for (const auto& [storage, block] : residents_) blocks_[storage] = block;
+    allocator_.reset_peaks();
+  }
+
+  void on_allocate(std::int32_t storage, Bytes bytes) override {
+    if (bytes == 0) return;
+    if (static_cast<std::size_t>(storage) >= blocks_.size())
+      blocks_.resize(static_cast<std::size_t>(storage) + 1, kNoBlock);
+    blocks_[storage] = allocator_.allocate(bytes, kComputeStream);
+  }
+
+  void on_free(std::int32_t storage) override {
+    Handle& block = blocks_[storage];
+    if (block == kNoBlock) return;  // no bytes
+    allocator_.free(block);
+    block = kNoBlock;
+    if (is_resident(storage)) freed_residents_.push_back(storage);
+  }
+
+  void on_staging(Bytes bytes) override { allocator_.free(allocator_.allocate(bytes, kCopyStream)); }
+
+  /// What the step leaves takes the place of what it freed of the same size: the next step frees that.
+  void end_step() {
+    for (const std::int32_t resident : freed_residents_) residents_[resident] = take_left_over(resident);
+    freed_residents_.clear();
+  }
+
+ private:
+  bool is_resident(std::int32_t storage) const {
+    return static_cast<std::size_t>(storage) < is_resident_.size() && is_resident_[storage] != 0;
+  }
+
+  Handle take_left_over(std::int32_t resident) {
+    const auto sizes = step_.storage_bytes();
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      if (blocks_[i] != kNoBlock && is_resident_[i] == 0 && sizes[i] == sizes[resident])
+        return std::exchange(blocks_[i], kNoBlock);
+    return kNoBlock;
+  }
+
+  const Step& step_;
+  CachingAllocator& allocator_;
+  std::vector<char> is_resident_;             ///< by storage of the program
+  std::map<std::int32_t, Handle> residents_;  ///< those that the step frees
+  std::vector<Handle> blocks_;                ///< by storage; kNoBlock: it is not there
+  std::vector<std::int32_t> freed_residents_;
+};
+
+/// Throws AllocatorOutOfMemory.
+CacheUse follow_steps(const Step& step, const Policy& policy, int steps, std::optional<Bytes> device_memory) {
+  CachingAllocator allocator(*step.allocator(), {device_memory, 0});
+  CacheListener listener(step, allocator);
+  CacheUse use;
+  AllocatorState before = allocator.state();
+  for (int i = 0; i < steps; ++i) {
+    listener.begin_step();
+    replay(step, policy, kAnyLink, &listener);
+    use.allocated_peak_bytes = std::max(use.allocated_peak_bytes, allocator.counters().allocated.peak);
+    use.reserved_peak_bytes = std::max(use.reserved_peak_bytes, allocator.counters().reserved.peak);
+    listener.end_step();
+    AllocatorState after = allocator.state();
+    if (after == before) break;  // so all that follow are alike
+    before = std::move(after);
+  }
+  return use;
+}
+
+}  // namespace
+
+std::optional<CachePrediction> predict_cache(const Step& step, const Policy& policy,
+                                             const CacheSetting& setting) {
+  if (!step.allocator()) return std::nullopt;
+  CachePrediction prediction;
+  try {
+    prediction.use = follow_steps(step, policy, setting.steps, setting.device_memory_bytes);
+  } catch (const AllocatorOutOfMemory&) {
+    prediction.fits = false;
+    prediction.use = follow_steps(step, policy, setting.steps, std::nullopt);
+  }
+  return prediction;
+}
+
+}  // namespace offprof

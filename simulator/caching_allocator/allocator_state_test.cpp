@@ -1,0 +1,107 @@
+#include "traces/allocator_state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "simulator/caching_allocator/allocator_layout.h"
+#include "simulator/caching_allocator/caching_allocator.h"
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
+
+CachingAllocator allocator_with(const std::string& settings) {
+  return CachingAllocator(parse_allocator_settings(settings));
+}
+
+// Blocks of two streams and both pools, with free ones between them.
+void fill(CachingAllocator& allocator) {
+  const auto hole = allocator.allocate(1000, 0, 1);
+  allocator.allocate(700, 0, 2);
+  allocator.allocate(30 * kMiB, 1, 3);
+  const auto large_hole = allocator.allocate(50 * kMiB, 0, 4);
+  allocator.allocate(4 * kMiB, 0);
+  allocator.free(hole);
+  allocator.free(large_hole);
+}
+
+class AllocatorStateOf : public testing::TestWithParam<const char*> {};
+
+TEST_P(AllocatorStateOf, AnAllocatorIsBuiltAnewFromIt) {
+  CachingAllocator allocator = allocator_with(GetParam());
+  fill(allocator);
+  allocator.empty_cache();
+  const CachingAllocator again(allocator.state());
+  EXPECT_EQ(again.state(), allocator.state());
+  EXPECT_EQ(layout(again), layout(allocator));
+}
+
+TEST_P(AllocatorStateOf, ServesTheSameRequestsAlike) {
+  CachingAllocator allocator = allocator_with(GetParam());
+  fill(allocator);
+  allocator.empty_cache();
+  CachingAllocator again(allocator.state());
+  for (CachingAllocator* either : {&allocator, &again}) {
+    either->free(either->blocks_by_storage().at(2));
+    for (const Bytes bytes : {600 * kKiB, 3 * kMiB, 60 * kMiB, 30 * kMiB}) either->allocate(bytes);
+  }
+  EXPECT_EQ(again.state(), allocator.state());
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, AllocatorStateOf,
+                         testing::Values("", "expandable_segments:True", "max_split_size_mb:20"));
+
+TEST(AllocatorState, NamesTheStoragesOfHandedOutBlocks) {
+  CachingAllocator allocator(AllocatorSettings{});
+  fill(allocator);
+  EXPECT_THAT(allocator.blocks_by_storage(), ElementsAre(Pair(2, testing::_), Pair(3, testing::_)));
+  CachingAllocator again(allocator.state());
+  again.free(again.blocks_by_storage().at(3));
+  EXPECT_THAT(again.blocks_by_storage(), ElementsAre(Pair(2, testing::_)));
+}
+
+TEST(AllocatorState, BeginsCountersWithWhatItHolds) {
+  CachingAllocator allocator(AllocatorSettings{});
+  fill(allocator);
+  const CachingAllocator again(allocator.state());
+  EXPECT_EQ(again.counters().requested.current, allocator.counters().requested.current);
+  EXPECT_EQ(again.counters().allocated.current, allocator.counters().allocated.current);
+  EXPECT_EQ(again.counters().reserved.current, allocator.counters().reserved.current);
+  EXPECT_EQ(again.counters().reserved.peak, again.counters().reserved.current);
+  EXPECT_EQ(again.counters().segments, allocator.counters().segments);
+}
+
+TEST(AllocatorState, CountsAsHandedOutWhatWaitsForEvents) {
+  CachingAllocator allocator(AllocatorSettings{});
+  const auto block = allocator.allocate(30 * kMiB, 0, 5);
+  allocator.record_stream(block, 1);
+  allocator.free(block);
+  ASSERT_EQ(allocator.state().segments.size(), 1u);
+  EXPECT_TRUE(allocator.state().segments[0].blocks[0].allocated);
+  EXPECT_EQ(allocator.state().segments[0].blocks[0].storage, -1);
+}
+
+TEST(AllocatorState, KeepsWhereAnExpandableSegmentLiesInItsAddresses) {
+  CachingAllocator allocator = allocator_with("expandable_segments:True");
+  const auto first = allocator.allocate(40 * kMiB);
+  allocator.allocate(20 * kMiB);
+  allocator.free(first);
+  allocator.empty_cache();
+  ASSERT_EQ(allocator.state().segments.size(), 1u);
+  EXPECT_EQ(allocator.state().segments[0].range_offset, 40 * kMiB);
+  CachingAllocator again(allocator.state());
+  again.allocate(30 * kMiB);
+  EXPECT_THAT(layout(again), ElementsAre("+0 large 0: 31457280a 10485760 20971520a"));
+}
+
+TEST(AllocatorState, WithRefusedSettingsIsRefused) {
+  AllocatorState state;
+  state.settings = "backend:cudaMallocAsync";
+  EXPECT_THROW(CachingAllocator{state}, Error);
+}
+
+}  // namespace
+}  // namespace offprof

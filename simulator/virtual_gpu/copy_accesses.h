@@ -1,0 +1,72 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "simulator/virtual_gpu/stream_sites.h"
+#include "simulator/virtual_gpu/vector_clock.h"
+
+namespace offprof {
+
+/// Addresses from `begin` up to `end`, not included.
+struct AddressSpan {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+
+  bool overlaps(AddressSpan other) const { return begin < other.end && other.begin < end; }
+  bool contains(AddressSpan other) const { return begin <= other.begin && other.end <= end; }
+};
+
+/// One end of a copy, or a memset.
+struct CopyAccess {
+  AddressSpan range;
+  bool writes = false;
+  StreamPoint point;
+  StreamSite site;
+  std::uint64_t piece = 0;   ///< the handing out of pinned memory that it lies in; 0: none
+  bool is_reported = false;  ///< its block was given back or handed out under it
+};
+
+/// Accesses by address. Those of about the same length lie together, so that looking for overlaps need not go
+/// back further than they reach.
+class CopyAccesses {
+ public:
+  void add(const CopyAccess& access);
+
+  /// Asks `keeps` of each access that overlaps `range`, which may change all but its range, and forgets those
+  /// it says no of.
+  template <typename Keeps>
+  void filter(AddressSpan range, Keeps keeps);
+
+  /// Forgets those that the clock covers.
+  void forget_below(const VectorClock& clock);
+
+  std::size_t size() const { return size_; }
+
+ private:
+  static constexpr std::size_t kLengthClasses = 64;
+  using Class = std::multimap<std::uintptr_t, CopyAccess>;
+
+  /// Accesses of up to 1 << index bytes that are longer than half of it.
+  std::array<Class, kLengthClasses> classes_;
+  std::size_t size_ = 0;
+};
+
+template <typename Keeps>
+void CopyAccesses::filter(AddressSpan range, Keeps keeps) {
+  for (std::size_t i = 0; i < kLengthClasses; ++i) {
+    Class& accesses = classes_[i];
+    if (accesses.empty()) continue;
+    const std::uintptr_t reach = std::uintptr_t{1} << i;
+    auto at = accesses.lower_bound(range.begin > reach ? range.begin - reach : 0);
+    while (at != accesses.end() && at->first < range.end) {
+      const bool stays = !at->second.range.overlaps(range) || keeps(at->second);
+      if (!stays) --size_;
+      at = stays ? std::next(at) : accesses.erase(at);
+    }
+  }
+}
+
+}  // namespace offprof

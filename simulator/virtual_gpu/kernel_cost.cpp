@@ -1,0 +1,59 @@
+#include "simulator/virtual_gpu/kernel_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace offprof {
+namespace {
+
+constexpr double kNanosecondsPerSecond = 1e9;
+
+std::string key_of(const OpCall& op, bool with_dtypes) {
+  std::vector<OperandKey> operands;
+  operands.reserve(op.operands.size());
+  for (const OperandShape& operand : op.operands)
+    operands.push_back({with_dtypes ? operand.dtype : std::string_view(), operand.sizes});
+  return op_key(op.name, operands);
+}
+
+/// Recorded dtypes are not known of tensors in lists, so keys without them serve as well.
+std::optional<Nanoseconds> recorded_time(const KernelTimes& recorded, const OpCall& op) {
+  const auto exact = recorded.of_op(key_of(op, true));
+  return exact ? exact : recorded.of_op(key_of(op, false));
+}
+
+/// Without tensor cores all but float64 is computed at the rate of float32. What the profile does not name
+/// (integers, complex numbers) too.
+double peak_of(const DeviceProfile& profile, const OpWork& work) {
+  const bool own_rate = work.tensor_cores || work.dtype == "float64";
+  const auto found =
+      own_rate ? profile.flops_per_second.find(std::string(work.dtype)) : profile.flops_per_second.end();
+  return found != profile.flops_per_second.end() ? found->second : profile.flops_per_second.at("float32");
+}
+
+Nanoseconds roofline(const DeviceProfile& profile, const OpWork& work) {
+  const double compute = work.flops / (peak_of(profile, work) * profile.compute_efficiency);
+  const double memory =
+      static_cast<double>(work.bytes) / (profile.memory_bytes_per_second * profile.memory_efficiency);
+  return std::llround(std::max(compute, memory) * kNanosecondsPerSecond);
+}
+
+}  // namespace
+
+KernelCost::KernelCost(const DeviceProfile& profile, KernelTimes recorded)
+    : profile_(profile), recorded_(std::move(recorded)) {}
+
+Nanoseconds KernelCost::duration(const KernelLaunch& launch, const OpCall* op, Bytes allocated,
+                                 bool first) const {
+  if (!recorded_.empty()) {
+    if (op != nullptr)
+      if (const auto of_op = recorded_time(recorded_, *op)) return first ? *of_op : 0;
+    if (const auto of_kernel = recorded_.of_kernel(kernel_key(launch.name, launch.grid, launch.block)))
+      return *of_kernel;
+  }
+  if (op == nullptr || !first) return profile_.kernel_ns;
+  return std::max(profile_.kernel_ns, roofline(profile_, work_of(*op, allocated)));
+}
+
+}  // namespace offprof

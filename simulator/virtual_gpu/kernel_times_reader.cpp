@@ -1,0 +1,216 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <utility>
+
+#include "simulator/virtual_gpu/kernel_times.h"
+#include "traces/error.h"
+#include "traces/file.h"
+
+namespace offprof {
+namespace {
+
+using Json = nlohmann::json;
+using Sizes = std::vector<std::int64_t>;
+
+constexpr const char* kHowToRecord =
+    "record one on a GPU: torch.profiler.profile(record_shapes=True) around a step, then export_chrome_trace";
+
+std::string text_at(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::optional<std::int64_t> integer_at(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_integer()) return std::nullopt;
+  return found->get<std::int64_t>();
+}
+
+/// Older profilers write `External Id`.
+std::optional<std::int64_t> external_id(const Json& args) {
+  const auto id = integer_at(args, "External id");
+  return id ? id : integer_at(args, "External Id");
+}
+
+/// `dur`, in microseconds.
+std::optional<Nanoseconds> duration_of(const Json& event) {
+  constexpr double kNanosecondsPerMicrosecond = 1000;
+  const auto found = event.find("dur");
+  if (found == event.end() || !found->is_number() || found->get<double>() < 0) return std::nullopt;
+  return std::llround(found->get<double>() * kNanosecondsPerMicrosecond);
+}
+
+/// What PyTorch's profiler calls a dtype, which is its C++ type, as traces name it; empty: none, or a list.
+std::string_view dtype_of(const std::string& profiler_name) {
+  static const std::unordered_map<std::string, std::string_view> kNames = {
+      {"float", "float32"},       {"double", "float64"},
+      {"c10::Half", "float16"},   {"c10::BFloat16", "bfloat16"},
+      {"long", "int64"},          {"long int", "int64"},
+      {"int", "int32"},           {"short", "int16"},
+      {"short int", "int16"},     {"signed char", "int8"},
+      {"unsigned char", "uint8"}, {"bool", "bool"}};
+  const auto found = kNames.find(profiler_name);
+  return found == kNames.end() ? "" : found->second;
+}
+
+bool is_integers(const Json& value) {
+  return value.is_array() &&
+         std::ranges::all_of(value, [](const Json& element) { return element.is_number_integer(); });
+}
+
+/// The tensors of an operator event, and the key that they make.
+class RecordedOperands {
+ public:
+  explicit RecordedOperands(const Json& args) {
+    const auto dims = args.find("Input Dims");
+    const auto types = args.find("Input type");
+    if (dims == args.end() || !dims->is_array()) return;
+    recorded_ = true;
+    for (std::size_t i = 0; i < dims->size(); ++i) {
+      const bool typed =
+          types != args.end() && types->is_array() && i < types->size() && (*types)[i].is_string();
+      add((*dims)[i], typed ? dtype_of((*types)[i].get<std::string>()) : "");
+    }
+  }
+
+  /// Whether the trace tells of shapes at all.
+  bool recorded() const { return recorded_; }
+
+  std::string key(const std::string& name) const {
+    std::vector<OperandKey> keys;
+    for (std::size_t i = 0; i < sizes_.size(); ++i) keys.push_back({dtypes_[i], sizes_[i]});
+    return op_key(name, keys);
+  }
+
+ private:
+  void add(const Json& dims, std::string_view dtype) {
+    if (is_integers(dims)) {
+      sizes_.push_back(dims.get<Sizes>());
+      dtypes_.push_back(dtype);
+    } else if (dims.is_array()) {
+      for (const Json& element : dims) add(element, "");
+    }
+  }
+
+  bool recorded_ = false;
+  std::vector<Sizes> sizes_;
+  std::vector<std::string_view> dtypes_;
+};
+
+/// Gathers a trace's events one by one; kernels and the operators that launched them come in any order.
+class Gatherer {
+ public:
+  void take(const Json& event) {
+    const std::string category = text_at(event, "cat");
+    const auto args = event.find("args");
+    if (args == event.end() || !args->is_object()) return;
+    if (category == "kernel") take_kernel(event, *args);
+    if (category == "cpu_op") take_op(event, *args);
+    if (category == "cuda_runtime" || category == "cuda_driver") take_launch(*args);
+  }
+
+  bool has_kernels() const { return kernels_ > 0; }
+
+  KernelTimes finish() {
+    for (const auto& [correlation, duration] : unowned_) {
+      const auto launch = launches_.find(correlation);
+      if (launch != launches_.end()) op_durations_[launch->second] += duration;
+    }
+    for (const auto& [id, duration] : op_durations_) {
+      const auto op = ops_.find(id);
+      if (op != ops_.end()) times_.add_op(op->second, duration);
+    }
+    return std::move(times_);
+  }
+
+ private:
+  void take_kernel(const Json& event, const Json& args) {
+    const auto duration = duration_of(event);
+    if (!duration) return;
+    ++kernels_;
+    add_launch_sizes(text_at(event, "name"), args, *duration);
+    if (const auto id = external_id(args)) {
+      op_durations_[*id] += *duration;
+    } else if (const auto correlation = integer_at(args, "correlation")) {
+      unowned_.emplace_back(*correlation, *duration);
+    }
+  }
+
+  void add_launch_sizes(const std::string& name, const Json& args, Nanoseconds duration) {
+    std::uint32_t sizes[2][3];
+    const char* keys[2] = {"grid", "block"};
+    for (int i = 0; i < 2; ++i) {
+      const auto found = args.find(keys[i]);
+      if (found == args.end() || !is_integers(*found) || found->size() != std::size(sizes[i])) return;
+      std::ranges::copy(found->get<std::vector<std::uint32_t>>(), sizes[i]);
+    }
+    times_.add_kernel(kernel_key(name, sizes[0], sizes[1]), duration);
+  }
+
+  void take_op(const Json& event, const Json& args) {
+    const auto id = external_id(args);
+    const RecordedOperands operands(args);
+    if (id && operands.recorded()) ops_[*id] = operands.key(text_at(event, "name"));
+  }
+
+  void take_launch(const Json& args) {
+    const auto correlation = integer_at(args, "correlation");
+    const auto id = external_id(args);
+    if (correlation && id) launches_[*correlation] = *id;
+  }
+
+  KernelTimes times_;
+  std::size_t kernels_ = 0;
+  std::unordered_map<std::int64_t, std::string> ops_;           ///< keys, by external id
+  std::unordered_map<std::int64_t, Nanoseconds> op_durations_;  ///< by external id
+  std::unordered_map<std::int64_t, std::int64_t> launches_;     ///< correlation to external id
+  std::vector<std::pair<std::int64_t, Nanoseconds>> unowned_;   ///< kernels, by correlation
+};
+
+/// Parses the trace and hands each event over before the next is read, so that a long trace takes little
+/// memory. Returns what is beside the events.
+Json parse_events(const std::string& text, const std::string& path, Gatherer& gatherer) {
+  constexpr int kEventDepth = 2;  // the document, its `traceEvents`, an event
+  bool in_events = false;
+  const auto on_value = [&](int depth, Json::parse_event_t kind, Json& value) {
+    if (kind == Json::parse_event_t::key && depth == 1) in_events = value == "traceEvents";
+    if (!in_events || kind != Json::parse_event_t::object_end || depth != kEventDepth) return true;
+    gatherer.take(value);
+    return false;
+  };
+  try {
+    return Json::parse(text, on_value);
+  } catch (const Json::exception& error) {
+    throw input_error(fmt::format("'{}' is no trace: it is not JSON ({})", path, error.what()), kHowToRecord);
+  }
+}
+
+/// Ours say so: of a simulation, and of a run on a virtual device.
+bool is_simulated(const Json& document) {
+  const Json environment = document.value("environment", Json::object());
+  return document.value("simulated", Json(false)) == true ||
+         (environment.is_object() && environment.value("times_are_modelled", Json(false)) == true);
+}
+
+}  // namespace
+
+KernelTimes read_kernel_times(const std::string& path) {
+  Gatherer gatherer;
+  const Json document = parse_events(read_file(path), path, gatherer);
+  if (!document.is_object() || !document.contains("traceEvents"))
+    throw input_error(fmt::format("'{}' is no trace: it has no `traceEvents`", path), kHowToRecord);
+  if (is_simulated(document))
+    throw input_error(fmt::format("the kernel times in '{}' were simulated, not measured", path),
+                      kHowToRecord);
+  if (!gatherer.has_kernels())
+    throw input_error(fmt::format("'{}' has no kernels: nothing ran on a GPU while it was recorded", path),
+                      kHowToRecord);
+  return gatherer.finish();
+}
+
+}  // namespace offprof

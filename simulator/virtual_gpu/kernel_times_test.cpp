@@ -1,0 +1,145 @@
+#include "simulator/virtual_gpu/kernel_times.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "traces/error.h"
+#include "traces/file.h"
+
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Optional;
+
+/// A trace with those events, read.
+KernelTimes times_in(const std::string& events, const std::string& suffix = ".json",
+                     const std::string& more = "") {
+  const std::string path = testing::TempDir() + "offprof_kernel_times" + suffix;
+  write_file(path, "{" + more + "\"schemaVersion\": 1, \"traceEvents\": [" + events + "]}");
+  const KernelTimes times = read_kernel_times(path);
+  std::filesystem::remove(path);
+  return times;
+}
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInput);
+    return error.what();
+  }
+  ADD_FAILURE() << "no Error was thrown";
+  return "";
+}
+
+const std::string kGemm =
+    R"({"ph": "X", "cat": "kernel", "name": "gemm<float>", "ts": 5, "dur": 12.5, "args":
+        {"External id": 7, "correlation": 70, "grid": [8, 2, 1], "block": [128, 1, 1]}})";
+const std::string kReduce =
+    R"({"ph": "X", "cat": "kernel", "name": "splitK", "ts": 20, "dur": 2.25, "args":
+        {"External id": 7, "correlation": 71, "grid": [4, 1, 1], "block": [32, 1, 1]}})";
+const std::string kMm =
+    R"({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1, "dur": 9, "args":
+        {"External id": 7, "Input Dims": [[4, 8], [8, 16]], "Input type": ["c10::BFloat16", "c10::BFloat16"]}})";
+
+TEST(KernelTimes, KnowsAKernelByItsNameAndLaunchSizes) {
+  const KernelTimes times = times_in(kGemm);
+  EXPECT_THAT(times.of_kernel("gemm<float>|8,2,1|128,1,1"), Optional(12'500));
+  EXPECT_EQ(times.of_kernel("gemm<float>|8,2,2|128,1,1"), std::nullopt);
+}
+
+TEST(KernelTimes, SumsTheKernelsOfAnOperator) {
+  EXPECT_THAT(times_in(kGemm + "," + kReduce + "," + kMm).of_op("aten::mm(bfloat16[4,8],bfloat16[8,16])"),
+              Optional(14'750));
+}
+
+TEST(KernelTimes, TakesKernelsAndOperatorsInAnyOrder) {
+  EXPECT_THAT(times_in(kMm + "," + kReduce + "," + kGemm).of_op("aten::mm(bfloat16[4,8],bfloat16[8,16])"),
+              Optional(14'750));
+}
+
+TEST(KernelTimes, FindsTheOperatorOverTheLaunchWhereTheKernelDoesNotNameIt) {
+  const std::string launch =
+      R"({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "dur": 3, "args": {"External id": 7, "correlation": 9}})";
+  const std::string kernel =
+      R"({"ph": "X", "cat": "kernel", "name": "k", "dur": 6, "args": {"correlation": 9, "grid": [1, 1, 1], "block": [1, 1, 1]}})";
+  EXPECT_THAT(times_in(kernel + "," + launch + "," + kMm).of_op("aten::mm(bfloat16[4,8],bfloat16[8,16])"),
+              Optional(6'000));
+}
+
+TEST(KernelTimes, LeavesNumbersAndNothingOutOfAnOperatorsKey) {
+  const std::string add =
+      R"({"ph": "X", "cat": "cpu_op", "name": "aten::add", "dur": 9, "args":
+          {"External id": 7, "Input Dims": [[4, 8], [], []], "Input type": ["float", "Scalar", ""]}})";
+  EXPECT_THAT(times_in(kGemm + "," + add).of_op("aten::add(float32[4,8])"), Optional(12'500));
+}
+
+TEST(KernelTimes, ListsOfTensorsMakeAKeyWithoutDtypes) {
+  const std::string cat =
+      R"({"ph": "X", "cat": "cpu_op", "name": "aten::cat", "dur": 9, "args":
+          {"External id": 7, "Input Dims": [[[4, 8], [2, 8]], []], "Input type": ["TensorList", "Scalar"]}})";
+  EXPECT_THAT(times_in(kGemm + "," + cat).of_op("aten::cat([4,8],[2,8])"), Optional(12'500));
+}
+
+TEST(KernelTimes, HasNoOperatorsWhereShapesWereNotRecorded) {
+  const std::string mm =
+      R"({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "dur": 9, "args": {"External id": 7}})";
+  EXPECT_EQ(times_in(kGemm + "," + mm).of_op("aten::mm()"), std::nullopt);
+}
+
+TEST(KernelTimes, TakesTheMedianOfSeveralLaunches) {
+  KernelTimes times;
+  for (const Nanoseconds duration : {900, 100, 300}) times.add_kernel("k", duration);
+  for (const Nanoseconds duration : {4, 1, 3, 2}) times.add_op("op", duration);
+  EXPECT_THAT(times.of_kernel("k"), Optional(300));
+  EXPECT_THAT(times.of_op("op"), Optional(2));
+}
+
+TEST(KernelTimes, ReadsACompressedTrace) {
+  EXPECT_FALSE(times_in(kGemm, ".json.gz").empty());
+}
+
+TEST(KernelTimes, PassesOverWhatItCannotUse) {
+  EXPECT_FALSE(times_in(R"({"ph": "M", "name": "process_name"}, 7, {"cat": "kernel", "name": "no args"},)"
+                        R"({"cat": "kernel", "name": "no duration", "args": {}}, )" +
+                        kGemm)
+                   .empty());
+}
+
+TEST(KernelTimes, AKeyWithoutAllDtypesHasNone) {
+  const std::vector<std::int64_t> sizes{4, 8}, none;
+  EXPECT_EQ(op_key("f", {{"float32", sizes}, {"", sizes}}), "f([4,8],[4,8])");
+  EXPECT_EQ(op_key("f", {{"float32", sizes}, {"", none}}), "f(float32[4,8])");
+}
+
+TEST(KernelTimesErrors, ATraceWithoutKernelsIsRefused) {
+  EXPECT_THAT(message_of([] { times_in(kMm); }), HasSubstr("has no kernels"));
+}
+
+TEST(KernelTimesErrors, SimulatedTimesAreRefused) {
+  for (const char* mark : {R"("simulated": true, )", R"("environment": {"times_are_modelled": true}, )"})
+    EXPECT_THAT(message_of([&] { times_in(kGemm, ".json", mark); }), HasSubstr("were simulated")) << mark;
+}
+
+TEST(KernelTimesErrors, WhatIsNoTraceIsRefused) {
+  const std::string path = testing::TempDir() + "offprof_no_trace.json";
+  for (const char* text : {"{}", "[]", "3", "{\"traceEvents\": [", "no JSON"}) {
+    write_file(path, text);
+    EXPECT_THAT(message_of([&] { read_kernel_times(path); }),
+                AllOf(HasSubstr(path), HasSubstr("is no trace")))
+        << text;
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(KernelTimesErrors, AMissingFileIsNamed) {
+  EXPECT_THAT(message_of([] { read_kernel_times("/nowhere/t.json"); }), HasSubstr("/nowhere/t.json"));
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Writes the part of a stand-in library that nobody has written: for each function which LibTorch takes from the real
+# library and no object file defines, one that notes its name and reports success.
+#
+#   make_stubs.sh UNDEFINED NODE PATTERN STUBS.cpp VERSIONS.map [OBJECT]...
+#
+# UNDEFINED lists LibTorch's undefined symbols, one a line, as nm prints them: `cudaMalloc@libcudart.so.13`. Those with
+# the symbol version NODE belong to the library, and those without a version whose name matches PATTERN, an extended
+# regular expression: some real libraries have no versions.
+set -euo pipefail
+
+undefined=$1 node=$2 pattern=$3 stubs=$4 versions=$5
+shift 5
+
+wanted() {
+    awk -F@ -v node="$node" -v pattern="^($pattern)" \
+        '$2 == node || (NF == 1 && $1 ~ pattern) { print $1 }' "$undefined" | sort -u
+}
+
+written() {
+    if [ $# -gt 0 ]; then
+        nm --defined-only "$@" | awk 'NF == 3 && $2 == "T" { print $3 }' | sort -u
+    fi
+}
+
+{
+    echo 'extern "C" {'
+    echo 'long offprof_unwritten(const char* function);'
+    comm -23 <(wanted) <(written "$@") | while read -r function; do
+        echo "long $function() { return offprof_unwritten(\"$function\"); }"
+    done
+    echo '}'
+} >"$stubs"
+
+echo "$node { global: cu*; __cu*; nccl*; nvrtc*; nvshmem*; local: *; };" >"$versions"

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "simulator/virtual_gpu/kernel_cost.h"
+#include "traces/check.h"
+#include "traces/units.h"
+
+namespace offprof {
+
+/// The operators that are running, outermost first, and what each has done so far.
+class OpStack {
+ public:
+  struct Frame {
+    const OpCall* op = nullptr;
+    Bytes allocated = 0;
+    bool has_launched = false;  ///< a kernel of its own, not of an operator inside it
+  };
+
+  bool empty() const { return frames_.empty(); }
+  Frame& innermost() { return frames_.back(); }
+  std::string_view innermost_name() const {
+    return frames_.empty() ? std::string_view{} : frames_.back().op->name;
+  }
+
+  void begin(const OpCall& op) { frames_.push_back({.op = &op}); }
+  /// What an operator has allocated counts for the one around it too: `aten::empty` allocates for its caller.
+  void end() {
+    OFFPROF_CHECK(!frames_.empty());
+    const Bytes allocated = frames_.back().allocated;
+    frames_.pop_back();
+    add_allocated(allocated);
+  }
+  void add_allocated(Bytes bytes) {
+    if (!frames_.empty()) frames_.back().allocated += bytes;
+  }
+
+ private:
+  std::vector<Frame> frames_;
+};
+
+}  // namespace offprof

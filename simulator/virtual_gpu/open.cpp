@@ -1,0 +1,70 @@
+#include "simulator/virtual_gpu/open.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <regex>
+#include <utility>
+
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+constexpr const char* kStateLibrary = "liboffprof_virtual_gpu.so";
+
+constexpr const char* kStandIns[] = {
+    "libcudart.so.13",    "libcuda.so.1",   "libcublas.so.13", "libcublasLt.so.13",    "libcudnn.so.9",
+    "libcufft.so.12",     "libcufile.so.0", "libcurand.so.10", "libcusolver.so.12",    "libcusparse.so.12",
+    "libcusparseLt.so.0", "libnccl.so.2",   "libnvrtc.so.13",  "libnvshmem_host.so.3",
+};
+
+constexpr const char* kRebuildHint = "build offprof again against this LibTorch: cmake --build build";
+
+void* open_library(const std::string& folder, const char* name) {
+  const std::string path = folder + "/" + name;
+  if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return handle;
+  throw environment_error(fmt::format("cannot open the virtual GPU's library {}: {}", path, dlerror()),
+                          "build offprof with its engine (cmake --preset default), or use --device host");
+}
+
+// A library that was opened from elsewhere under the same soname would win.
+void refuse_real_library(const char* name) {
+  if (dlopen(name, RTLD_NOW | RTLD_NOLOAD) == nullptr) return;
+  throw environment_error(fmt::format("{} is in the process before the virtual GPU's libraries", name),
+                          "clear LD_PRELOAD, or run on --device cuda in a process of its own");
+}
+
+}  // namespace
+
+VirtualGpu& open_virtual_gpu(const std::string& folder, VirtualGpuOptions options) {
+  void* state = open_library(folder, kStateLibrary);
+  for (const char* name : kStandIns) {
+    refuse_real_library(name);
+    open_library(folder, name);
+  }
+  const auto the_gpu = reinterpret_cast<VirtualGpu* (*)()>(dlsym(state, kVirtualGpuSymbol));
+  if (the_gpu == nullptr) {
+    throw environment_error(fmt::format("{}/{} is not offprof's: {}", folder, kStateLibrary, dlerror()),
+                            kRebuildHint);
+  }
+  VirtualGpu& gpu = *the_gpu();
+  gpu.configure(std::move(options));
+  return gpu;
+}
+
+void check_coverage(const std::string& dlopen_message) {
+  static const std::regex kMissing(
+      "undefined symbol: ([A-Za-z_0-9]+)|symbol ([A-Za-z_0-9]+), version [^ ]+ not defined|"
+      "version `([^']+)' not found");
+  std::smatch found;
+  if (!std::regex_search(dlopen_message, found, kMissing)) return;
+  const std::string symbol = found[1].matched ? found[1] : found[2].matched ? found[2] : found[3];
+  throw environment_error(fmt::format("the virtual GPU lacks {}, which this LibTorch calls: its libraries "
+                                      "were built for another LibTorch, "
+                                      "and a figure would not be safe ({})",
+                                      symbol, dlopen_message),
+                          kRebuildHint);
+}
+
+}  // namespace offprof

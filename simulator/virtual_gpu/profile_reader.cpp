@@ -1,0 +1,206 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "simulator/virtual_gpu/json_lines.h"
+#include "simulator/virtual_gpu/profile.h"
+#include "traces/error.h"
+#include "traces/json_access.h"
+#include "traces/suggestion.h"
+
+namespace offprof {
+namespace {
+
+constexpr std::string_view kSchema = "offprof.gpu_profile/1";
+
+/// A key of the file, by its path, and what becomes of its value.
+struct Field {
+  std::string path;
+  std::function<void(const JsonValue&, DeviceProfile&)> read;
+};
+
+double positive(const JsonValue& value) {
+  const double amount = value.as_amount();
+  if (amount == 0) value.fail("0 is not a positive number");
+  return amount;
+}
+
+std::int64_t whole(const JsonValue& value, std::int64_t low = 1,
+                   std::int64_t high = std::numeric_limits<std::int64_t>::max()) {
+  return value.as_integer(low, high);
+}
+
+double share(const JsonValue& value) {
+  const double amount = positive(value);
+  if (amount > 1) value.fail(fmt::format("{} is more than 1: it is a share of the peak", amount));
+  return amount;
+}
+
+Field count(std::string path, int DeviceProfile::*member, int low = 1) {
+  return {std::move(path), [=](const JsonValue& value, DeviceProfile& profile) {
+            profile.*member = static_cast<int>(whole(value, low, std::numeric_limits<int>::max()));
+          }};
+}
+
+/// Bytes, or nanoseconds.
+Field large_count(std::string path, std::int64_t DeviceProfile::*member) {
+  return {std::move(path),
+          [=](const JsonValue& value, DeviceProfile& profile) { profile.*member = whole(value); }};
+}
+
+Field flops(const std::string& dtype) {
+  return {"flops_per_second." + dtype, [=](const JsonValue& value, DeviceProfile& profile) {
+            profile.flops_per_second[dtype] = positive(value);
+          }};
+}
+
+Field efficiency(std::string path, double DeviceProfile::*member) {
+  return {std::move(path),
+          [=](const JsonValue& value, DeviceProfile& profile) { profile.*member = share(value); }};
+}
+
+Field name(std::string path, std::string DeviceProfile::*member) {
+  return {std::move(path), [=](const JsonValue& value, DeviceProfile& profile) {
+            profile.*member = value.as_string();
+            if ((profile.*member).empty()) value.fail("it is empty");
+          }};
+}
+
+/// What people go by who read the file; nothing is kept of it.
+Field source(const std::string& group) {
+  return {"sources." + group, [](const JsonValue& value, DeviceProfile&) {
+            if (value.as_string().empty()) value.fail("it is empty: say where the figures are from");
+          }};
+}
+
+std::vector<Field> link_fields(const std::string& direction, LinkDirection Link::*member) {
+  return {{"link." + direction + ".bytes_per_second",
+           [=](const JsonValue& value, DeviceProfile& profile) {
+             (profile.link.*member).bytes_per_second = positive(value);
+           }},
+          {"link." + direction + ".latency_ns", [=](const JsonValue& value, DeviceProfile& profile) {
+             (profile.link.*member).latency_ns = whole(value);
+           }}};
+}
+
+std::vector<Field> memory_fields() {
+  return {large_count("memory.bytes", &DeviceProfile::memory_bytes),
+          count("memory.bus_bits", &DeviceProfile::memory_bus_bits),
+          {"memory.bytes_per_second",
+           [](const JsonValue& value, DeviceProfile& profile) {
+             profile.memory_bytes_per_second = positive(value);
+           }},
+          large_count("memory.l2_cache_bytes", &DeviceProfile::l2_cache_bytes)};
+}
+
+std::vector<Field> multiprocessor_fields() {
+  const std::string group = "multiprocessors.";
+  return {count(group + "count", &DeviceProfile::multiprocessors),
+          count(group + "compute_capability_major", &DeviceProfile::compute_capability_major),
+          count(group + "compute_capability_minor", &DeviceProfile::compute_capability_minor, 0),
+          count(group + "max_threads", &DeviceProfile::max_threads_per_multiprocessor),
+          count(group + "max_blocks", &DeviceProfile::max_blocks_per_multiprocessor),
+          count(group + "registers", &DeviceProfile::registers_per_multiprocessor),
+          large_count(group + "shared_memory_bytes", &DeviceProfile::shared_memory_per_multiprocessor_bytes),
+          large_count(group + "shared_memory_per_block_bytes", &DeviceProfile::shared_memory_per_block_bytes),
+          large_count(group + "shared_memory_per_block_optin_bytes",
+                      &DeviceProfile::shared_memory_per_block_optin_bytes)};
+}
+
+std::vector<Field> all_fields() {
+  std::vector<Field> fields = {{"schema", [](const JsonValue&, DeviceProfile&) {}},
+                               name("name", &DeviceProfile::name),
+                               name("device_name", &DeviceProfile::device_name)};
+  const auto add = [&](const std::vector<Field>& more) {
+    fields.insert(fields.end(), more.begin(), more.end());
+  };
+  add(memory_fields());
+  add(multiprocessor_fields());
+  for (const char* dtype : {"float64", "float32", "tf32", "float16", "bfloat16"}) add({flops(dtype)});
+  add({efficiency("efficiency.compute", &DeviceProfile::compute_efficiency),
+       efficiency("efficiency.memory", &DeviceProfile::memory_efficiency),
+       large_count("kernels.kernel_ns", &DeviceProfile::kernel_ns),
+       large_count("kernels.launch_ns", &DeviceProfile::launch_ns)});
+  add(link_fields("d2h", &Link::d2h));
+  add(link_fields("h2d", &Link::h2d));
+  for (const char* group : {"memory", "multiprocessors", "flops_per_second", "efficiency", "kernels", "link"})
+    add({source(group)});
+  return fields;
+}
+
+std::string parent_of(const std::string& path) {
+  const auto dot = path.rfind('.');
+  return dot == std::string::npos ? "" : path.substr(0, dot);
+}
+
+std::string last_of(const std::string& path) {
+  return path.substr(path.rfind('.') + 1);
+}
+
+/// Reads one file's text by the table of fields.
+class Reader {
+ public:
+  Reader(const std::string& text, const std::string& where)
+      : where_(where), document_(parse_document(text, where)), fields_(all_fields()) {
+    check_schema(document_, kSchema, where);
+    lines_ = lines_of_keys(text, where);
+  }
+
+  DeviceProfile read() const {
+    for (const auto& [path, line] : lines_) refuse_unknown(path);
+    DeviceProfile profile;
+    for (const Field& field : fields_) field.read(value_at(field.path), profile);
+    return profile;
+  }
+
+ private:
+  std::string place(const std::string& path) const {
+    const auto line = lines_.find(path);
+    const std::string text = line == lines_.end() ? "" : fmt::format(": line {}", line->second);
+    return fmt::format("'{}'{}", where_, text);
+  }
+
+  /// A key may be a field, or a group of fields.
+  void refuse_unknown(const std::string& path) const {
+    std::vector<std::string> known;
+    for (const Field& field : fields_) {
+      if (field.path == path || field.path.starts_with(path + ".")) return;
+      std::string rest = field.path;
+      while (parent_of(rest) != parent_of(path) && !rest.empty()) rest = parent_of(rest);
+      if (!rest.empty() && std::ranges::find(known, last_of(rest)) == known.end())
+        known.push_back(last_of(rest));
+    }
+    const std::string guess = did_you_mean(last_of(path), known);
+    throw input_error(
+        fmt::format("{}: a GPU profile has no key '{}'", place(path), path),
+        !guess.empty() || known.empty() ? guess : fmt::format("Known: {}.", fmt::join(known, ", ")));
+  }
+
+  JsonValue value_at(const std::string& path) const {
+    const std::string parent = parent_of(path);
+    const JsonValue within = parent.empty() ? JsonValue(document_, place("")) : value_at(parent);
+    if (!within.json().is_object()) within.fail("an object of figures is expected");
+    const auto found = within.json().find(last_of(path));
+    if (found == within.json().end()) {
+      throw input_error(fmt::format("{}: '{}' is missing", place(parent), path),
+                        "docs/virtual-gpu.md describes every key");
+    }
+    return {*found, fmt::format("{}: {}", place(path), path)};
+  }
+
+  std::string where_;
+  nlohmann::json document_;
+  std::vector<Field> fields_;
+  std::map<std::string, int> lines_;
+};
+
+}  // namespace
+
+DeviceProfile parse_profile(const std::string& text, const std::string& where) {
+  return Reader(text, where).read();
+}
+
+}  // namespace offprof

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "simulator/virtual_gpu/simulated_gpu.h"
+
+// How the stand-in libraries reach the one virtual GPU of the process, which liboffprof_virtual_gpu.so holds.
+// The CUDA API has no object that it could hang on.
+namespace offprof::runtime {
+
+/// The virtual GPU; at the first call with the default profile, unless configured before.
+SimulatedGpu& gpu();
+
+/// Before anybody can have configured it: what static initialisers register.
+SimulatedGpu& unconfigured_gpu();
+
+/// A library's call that launches kernels of its own, all seen as one.
+void launch_library_call(StreamId stream, const char* function);
+
+/// How many blocks of a kernel a multiprocessor takes, by its limits on threads and blocks alone: the
+/// registers and the shared memory of kernels are not known.
+int blocks_per_multiprocessor(int block_size);
+
+}  // namespace offprof::runtime
+
+/// What a function that nobody has written calls: notes its name, once. 0: success, in every CUDA library.
+extern "C" long offprof_unwritten(const char* function);

@@ -1,0 +1,162 @@
+#include <cstring>
+
+#include "simulator/virtual_gpu/runtime/cudart.h"
+
+using namespace offprof;
+using namespace offprof::runtime;
+
+namespace {
+
+CopyRows one_row(void* to, const void* from, std::size_t bytes) {
+  return {.to = to, .from = from, .bytes = static_cast<Bytes>(bytes)};
+}
+
+cudaMemoryType memory_type(MemoryPlace place) {
+  switch (place) {
+    case MemoryPlace::kDevice:
+      return cudaMemoryTypeDevice;
+    case MemoryPlace::kPinned:
+      return cudaMemoryTypeHost;
+    case MemoryPlace::kPageable:
+      return cudaMemoryTypeUnregistered;
+  }
+  return cudaMemoryTypeUnregistered;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaMalloc(void** address, std::size_t bytes) {
+  return noted(gpu().allocate(address, static_cast<Bytes>(bytes)));
+}
+
+cudaError_t cudaFree(void* address) {
+  return noted(gpu().free(address));
+}
+
+cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned) {
+  return noted(gpu().allocate_pinned(address, static_cast<Bytes>(bytes)));
+}
+
+cudaError_t cudaMallocHost(void** address, std::size_t bytes) {
+  return cudaHostAlloc(address, bytes, 0);
+}
+
+cudaError_t cudaFreeHost(void* address) {
+  return noted(gpu().free_pinned(address));
+}
+
+cudaError_t cudaHostRegister(void* address, std::size_t bytes, unsigned) {
+  return noted(gpu().pin(address, static_cast<Bytes>(bytes)));
+}
+
+cudaError_t cudaHostUnregister(void* address) {
+  return noted(gpu().unpin(address));
+}
+
+cudaError_t cudaHostGetDevicePointer(void** device_address, void* address, unsigned) {
+  if (gpu().describe(address).place != MemoryPlace::kPinned) return noted(cudaErrorInvalidValue);
+  *device_address = address;
+  return cudaSuccess;
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
+  const MemoryPlace place = gpu().describe(address).place;
+  std::memset(attributes, 0, sizeof *attributes);
+  attributes->type = memory_type(place);
+  attributes->device = place == MemoryPlace::kPageable ? cudaInvalidDeviceId : 0;
+  if (place != MemoryPlace::kPageable) attributes->devicePointer = const_cast<void*>(address);
+  if (place != MemoryPlace::kDevice) attributes->hostPointer = const_cast<void*>(address);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  return noted(gpu().copy(nullptr, one_row(to, from, bytes), HostWaits::kYes));
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  return noted(gpu().copy(stream_of(stream), one_row(to, from, bytes), HostWaits::kNo));
+}
+
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
+                                cudaStream_t stream) {
+  return noted(gpu().copy(stream_of(stream), one_row(to, from, bytes), HostWaits::kNo));
+}
+
+cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                              std::size_t width, std::size_t height, cudaMemcpyKind, cudaStream_t stream) {
+  if (width > to_pitch || width > from_pitch) return noted(cudaErrorInvalidValue);
+  const CopyRows rows{.to = to,
+                      .from = from,
+                      .bytes = static_cast<Bytes>(width),
+                      .rows = static_cast<Bytes>(height),
+                      .to_pitch = static_cast<Bytes>(to_pitch),
+                      .from_pitch = static_cast<Bytes>(from_pitch)};
+  return noted(gpu().copy(stream_of(stream), rows, HostWaits::kNo));
+}
+
+cudaError_t cudaMemset(void* address, int value, std::size_t bytes) {
+  return noted(gpu().set(nullptr, address, value, static_cast<Bytes>(bytes), HostWaits::kNo));
+}
+
+cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStream_t stream) {
+  return noted(gpu().set(stream_of(stream), address, value, static_cast<Bytes>(bytes), HostWaits::kNo));
+}
+
+cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {
+  void* found = gpu().variable_address(symbol);
+  if (found == nullptr) return noted(cudaErrorInvalidSymbol);
+  *address = found;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, std::size_t bytes, std::size_t offset,
+                               cudaMemcpyKind kind) {
+  void* address = nullptr;
+  const cudaError_t error = cudaGetSymbolAddress(&address, symbol);
+  if (error != cudaSuccess) return error;
+  return cudaMemcpy(static_cast<char*>(address) + offset, from, bytes, kind);
+}
+
+// The stream-ordered allocator and memory shared between processes: neither is simulated, and to say that
+// they had worked would make a figure wrong.
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t*, int) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaMallocAsync(void**, std::size_t, cudaStream_t) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaFreeAsync(void*, cudaStream_t) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc*, std::size_t) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaIpcCloseMemHandle(void*) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t*, cudaEvent_t) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t*, cudaIpcEventHandle_t) {
+  return noted(cudaErrorNotSupported);
+}
+
+}  // extern "C"

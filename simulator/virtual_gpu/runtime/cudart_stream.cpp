@@ -1,0 +1,161 @@
+#include "simulator/virtual_gpu/runtime/cudart.h"
+
+using namespace offprof;
+using namespace offprof::runtime;
+
+namespace offprof::runtime {
+
+StreamId stream_of(cudaStream_t stream) {
+  if (stream == cudaStreamLegacy) return nullptr;
+  if (stream == cudaStreamPerThread) {
+    thread_local const StreamId of_this_thread = gpu().create_stream(StreamKind::kBlocking);
+    return of_this_thread;
+  }
+  return stream;
+}
+
+}  // namespace offprof::runtime
+
+namespace {
+
+cudaStream_t handle_of(StreamId stream) {
+  return static_cast<cudaStream_t>(const_cast<void*>(stream));
+}
+
+bool is_default_stream(cudaStream_t stream) {
+  return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
+}
+
+}  // namespace
+
+extern "C" {
+
+// Priorities change nothing: streams do not slow each other down here.
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  const bool is_free = (flags & cudaStreamNonBlocking) != 0;
+  *stream = handle_of(gpu().create_stream(is_free ? StreamKind::kNonBlocking : StreamKind::kBlocking));
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, 0);
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  if (is_default_stream(stream)) return noted(cudaErrorInvalidResourceHandle);
+  return noted(gpu().destroy_stream(stream));
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  return noted(gpu().query_stream(stream_of(stream)));
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return noted(gpu().synchronise_stream(stream_of(stream)));
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  return noted(gpu().wait_event(stream_of(stream), event));
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* user_data) {
+  return noted(gpu().call_host(stream_of(stream), [=] { function(user_data); }));
+}
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* user_data,
+                                  unsigned) {
+  return noted(gpu().call_host(stream_of(stream), [=] { callback(stream, cudaSuccess, user_data); }));
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  *event =
+      static_cast<cudaEvent_t>(const_cast<void*>(gpu().create_event((flags & cudaEventDisableTiming) == 0)));
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return noted(gpu().destroy_event(event));
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return noted(gpu().record_event(event, stream_of(stream)));
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
+  return cudaEventRecord(event, stream);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return noted(gpu().query_event(event));
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return noted(gpu().synchronise_event(event));
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  Nanoseconds elapsed = 0;
+  const cudaError_t error = noted(gpu().elapsed_time(&elapsed, from, to));
+  if (error == cudaSuccess) *milliseconds = static_cast<float>(static_cast<double>(elapsed) / 1e6);
+  return error;
+}
+
+// Graphs are not simulated: nothing is ever captured.
+cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
+  *status = cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t, cudaStreamCaptureStatus* status, unsigned long long*,
+                                     cudaGraph_t*, const cudaGraphNode_t**, const cudaGraphEdgeData**,
+                                     std::size_t*) {
+  *status = cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
+  const cudaStreamCaptureMode before = current;
+  current = *mode;
+  *mode = before;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t*, cudaGraph_t, unsigned long long) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaGraphGetNodes(cudaGraph_t, cudaGraphNode_t*, std::size_t*) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t, cudaGraphNode_t*, cudaGraphEdgeData*,
+                                         std::size_t*) {
+  return noted(cudaErrorNotSupported);
+}
+cudaError_t cudaGraphDebugDotPrint(cudaGraph_t, const char*, unsigned) {
+  return noted(cudaErrorNotSupported);
+}
+
+}  // extern "C"

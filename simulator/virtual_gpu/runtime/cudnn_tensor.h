@@ -1,0 +1,23 @@
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+namespace offprof::runtime {
+
+/// cudnnTensorDescriptor_t and cudnnFilterDescriptor_t: unlike the others these are asked for what they were
+/// told.
+struct CudnnTensor {
+  int dtype = 0;
+  int format = 0;  ///< of a filter
+  std::vector<int> sizes;
+  std::vector<int> strides;  ///< of a tensor
+};
+
+/// Copies no more than `room` values.
+inline void give_values(const std::vector<int>& values, int room, int* target) {
+  const auto count = std::min(values.size(), static_cast<std::size_t>(std::max(0, room)));
+  std::copy_n(values.begin(), count, target);
+}
+
+}  // namespace offprof::runtime

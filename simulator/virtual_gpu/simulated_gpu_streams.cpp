@@ -1,0 +1,143 @@
+#include "simulator/virtual_gpu/simulated_gpu.h"
+
+namespace offprof {
+namespace {
+
+// What asking a stream or an event takes of the host, so that a loop which asks until it is done ends.
+constexpr Nanoseconds kQueryNs = 1000;
+
+}  // namespace
+
+StreamId SimulatedGpu::create_stream(StreamKind kind) {
+  const Lock lock(mutex_);
+  const StreamId stream = next_id();
+  streams_.emplace(stream, kind);
+  time_.create_stream(stream, kind);
+  if (order_) order_->stream_created(stream, kind);
+  if (carried_out_) carried_out_->stream_created(stream, kind);
+  return stream;
+}
+
+GpuStatus SimulatedGpu::destroy_stream(StreamId stream) {
+  const Lock lock(mutex_);
+  if (streams_.erase(stream) == 0) return GpuStatus::kInvalidHandle;
+  time_.destroy_stream(stream);
+  if (order_) order_->stream_destroyed(stream);
+  if (carried_out_) carried_out_->stream_destroyed(stream);
+  return GpuStatus::kOk;
+}
+
+bool SimulatedGpu::has_stream(StreamId stream) const {
+  const Lock lock(mutex_);
+  return time_.has_stream(stream);
+}
+
+GpuStatus SimulatedGpu::query_stream(StreamId stream) {
+  const Lock lock(mutex_);
+  if (!time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
+  const bool is_done = carried_out_ ? carried_out_->query_stream(stream) : time_.is_done(stream);
+  if (!is_done) {
+    time_.advance_host(kQueryNs);
+    return GpuStatus::kNotReady;
+  }
+  wait_for_stream(stream);
+  return GpuStatus::kOk;
+}
+
+GpuStatus SimulatedGpu::synchronise_stream(StreamId stream) {
+  const Lock lock(mutex_);
+  if (!time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
+  wait_for_stream(stream);
+  return GpuStatus::kOk;
+}
+
+void SimulatedGpu::synchronise_device() {
+  const Lock lock(mutex_);
+  wait_for_device();
+}
+
+void SimulatedGpu::wait_for_stream(StreamId stream) {
+  time_.synchronise_stream(stream);
+  if (order_) order_->stream_synchronised(stream);
+  if (carried_out_) carried_out_->synchronise_stream(stream);
+}
+
+void SimulatedGpu::wait_for_device() {
+  time_.synchronise_device();
+  if (order_) order_->device_synchronised();
+  if (carried_out_) carried_out_->synchronise_device();
+}
+
+EventId SimulatedGpu::create_event(bool keeps_time) {
+  const Lock lock(mutex_);
+  const EventId event = next_id();
+  if (!keeps_time) timeless_events_.insert(event);
+  time_.create_event(event);
+  if (order_) order_->event_created(event);
+  return event;
+}
+
+GpuStatus SimulatedGpu::destroy_event(EventId event) {
+  const Lock lock(mutex_);
+  if (!time_.has_event(event)) return GpuStatus::kInvalidHandle;
+  time_.destroy_event(event);
+  timeless_events_.erase(event);
+  if (order_) order_->event_destroyed(event);
+  if (carried_out_) carried_out_->event_destroyed(event);
+  return GpuStatus::kOk;
+}
+
+GpuStatus SimulatedGpu::record_event(EventId event, StreamId stream) {
+  const Lock lock(mutex_);
+  if (!time_.has_event(event) || !time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
+  time_.record(event, stream);
+  if (order_) order_->event_recorded(event, stream);
+  if (carried_out_) carried_out_->record(event, stream);
+  return GpuStatus::kOk;
+}
+
+GpuStatus SimulatedGpu::wait_event(StreamId stream, EventId event) {
+  const Lock lock(mutex_);
+  if (!time_.has_event(event) || !time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
+  time_.wait(stream, event);
+  if (order_) order_->stream_waits(stream, event);
+  if (carried_out_) carried_out_->wait(stream, event);
+  return GpuStatus::kOk;
+}
+
+GpuStatus SimulatedGpu::query_event(EventId event) {
+  const Lock lock(mutex_);
+  if (!time_.has_event(event)) return GpuStatus::kInvalidHandle;
+  const bool is_reached = carried_out_ ? carried_out_->query_event(event) : time_.is_reached(event);
+  if (!is_reached) {
+    time_.advance_host(kQueryNs);
+    return GpuStatus::kNotReady;
+  }
+  time_.synchronise_event(event);
+  if (order_ && time_.event_time(event)) order_->event_synchronised(event);
+  return GpuStatus::kOk;
+}
+
+GpuStatus SimulatedGpu::synchronise_event(EventId event) {
+  const Lock lock(mutex_);
+  if (!time_.has_event(event)) return GpuStatus::kInvalidHandle;
+  time_.synchronise_event(event);
+  if (order_) order_->event_synchronised(event);
+  if (carried_out_) carried_out_->synchronise_event(event);
+  return GpuStatus::kOk;
+}
+
+GpuStatus SimulatedGpu::elapsed_time(Nanoseconds* elapsed, EventId from, EventId to) {
+  const Lock lock(mutex_);
+  if (!time_.has_event(from) || !time_.has_event(to)) return GpuStatus::kInvalidHandle;
+  if (timeless_events_.contains(from) || timeless_events_.contains(to)) return GpuStatus::kInvalidHandle;
+  if (order_) order_->event_time_asked(from);
+  if (order_) order_->event_time_asked(to);
+  const auto begin = time_.event_time(from), end = time_.event_time(to);
+  if (!begin || !end) return GpuStatus::kInvalidHandle;
+  if (!time_.is_reached(from) || !time_.is_reached(to)) return GpuStatus::kNotReady;
+  *elapsed = *end - *begin;
+  return GpuStatus::kOk;
+}
+
+}  // namespace offprof

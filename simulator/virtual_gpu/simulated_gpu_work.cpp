@@ -1,0 +1,135 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "simulator/virtual_gpu/simulated_gpu.h"
+
+namespace offprof {
+namespace {
+
+// Pageable memory up to this size is staged: the call returns before the copy (CUDA Runtime API, "API
+// synchronization behavior").
+constexpr Bytes kStagedBytes = 64 * kKiB;
+
+// What a model reads back to decide something fits in here, and reads as zeros. Larger copies leave host
+// memory alone, so that pinned memory which nobody touches takes none.
+constexpr Bytes kZeroedBytes = 64 * kKiB;
+
+}  // namespace
+
+GpuStatus SimulatedGpu::launch(StreamId stream, const KernelLaunch& launch) {
+  const Lock lock(mutex_);
+  if (!time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
+  run_kernel(stream, launch);
+  return GpuStatus::kOk;
+}
+
+GpuStatus SimulatedGpu::launch(StreamId stream, const void* host_stub, KernelLaunch launch) {
+  const Lock lock(mutex_);
+  if (!time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
+  launch.name = kernels_.name(host_stub);
+  run_kernel(stream, launch);
+  return GpuStatus::kOk;
+}
+
+void SimulatedGpu::run_kernel(StreamId stream, const KernelLaunch& launch) {
+  OpStack::Frame outside;
+  OpStack::Frame& frame = ops_.empty() ? outside : ops_.innermost();
+  time_.advance_host(options_.profile.launch_ns);
+  time_.run(stream, cost_->duration(launch, frame.op, frame.allocated, !frame.has_launched));
+  frame.has_launched = true;
+  kernels_.count_launch(launch.name);
+  if (order_) order_->kernel(stream, launch.name);
+}
+
+// Device memory read or written by a memset or a copy inside the device.
+Nanoseconds SimulatedGpu::memory_duration(Bytes bytes) const {
+  const DeviceProfile& profile = options_.profile;
+  const double rate = profile.memory_bytes_per_second * profile.memory_efficiency;
+  return std::max(profile.kernel_ns, static_cast<Nanoseconds>(1e9 * static_cast<double>(bytes) / rate));
+}
+
+GpuStatus SimulatedGpu::copy(StreamId stream, const CopyRows& rows, HostWaits host_waits) {
+  const Lock lock(mutex_);
+  if (!time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
+  if (rows.bytes < 0 || rows.rows < 0) return GpuStatus::kInvalidValue;
+  if (rows.bytes == 0 || rows.rows == 0) return GpuStatus::kOk;
+  const MemoryPlace to = place_of(rows.to), from = place_of(rows.from);
+  time_.advance_host(options_.profile.launch_ns);
+  if (to != MemoryPlace::kDevice && from != MemoryPlace::kDevice) {
+    copy_host(stream, rows);
+    return GpuStatus::kOk;
+  }
+  time_copy(stream, to, from, rows.bytes * rows.rows);
+  for (Bytes row = 0; row < rows.rows; ++row) {
+    carry_out_row(stream, {static_cast<const char*>(rows.to) + row * rows.to_pitch, to},
+                  {static_cast<const char*>(rows.from) + row * rows.from_pitch, from}, rows.bytes);
+  }
+  if (host_waits == HostWaits::kYes) wait_for_stream(stream);
+  return GpuStatus::kOk;
+}
+
+// Between two places on the host the host does it, when the stream has come to it.
+void SimulatedGpu::copy_host(StreamId stream, const CopyRows& rows) {
+  wait_for_stream(stream);
+  for (Bytes row = 0; row < rows.rows; ++row) {
+    std::memmove(static_cast<char*>(rows.to) + row * rows.to_pitch,
+                 static_cast<const char*>(rows.from) + row * rows.from_pitch, rows.bytes);
+  }
+}
+
+void SimulatedGpu::time_copy(StreamId stream, MemoryPlace to, MemoryPlace from, Bytes bytes) {
+  if (to == MemoryPlace::kDevice && from == MemoryPlace::kDevice) {
+    time_.run(stream, memory_duration(2 * bytes));
+    return;
+  }
+  const bool out = from == MemoryPlace::kDevice;
+  time_.copy(stream, out ? CopyDirection::kD2h : CopyDirection::kH2d, bytes);
+  const bool is_staged = from == MemoryPlace::kPageable && bytes <= kStagedBytes;
+  const bool is_pageable = from == MemoryPlace::kPageable || to == MemoryPlace::kPageable;
+  if (is_pageable && !is_staged) time_.synchronise_stream(stream);
+}
+
+void SimulatedGpu::carry_out_row(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes) {
+  if (order_) order_->copy(stream, to, from, bytes);
+  auto* target = static_cast<char*>(const_cast<void*>(to.address));
+  if (!carried_out_) {
+    if (to.place != MemoryPlace::kDevice && bytes <= kZeroedBytes) std::memset(target, 0, bytes);
+    return;
+  }
+  const bool is_pageable = from.place == MemoryPlace::kPageable || to.place == MemoryPlace::kPageable;
+  if (is_pageable) {
+    carried_out_->copy_pageable(stream, target, from.address, bytes);
+  } else {
+    carried_out_->copy(stream, target, from.address, bytes);
+  }
+}
+
+GpuStatus SimulatedGpu::set(StreamId stream, void* to, int value, Bytes bytes, HostWaits host_waits) {
+  const Lock lock(mutex_);
+  if (!time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
+  if (bytes == 0) return GpuStatus::kOk;
+  if (place_of(to) != MemoryPlace::kDevice) return GpuStatus::kInvalidValue;
+  time_.advance_host(options_.profile.launch_ns);
+  time_.run(stream, memory_duration(bytes));
+  if (order_) order_->set(stream, to, bytes);
+  if (carried_out_) carried_out_->set(stream, to, value, bytes);
+  if (host_waits == HostWaits::kYes) wait_for_stream(stream);
+  return GpuStatus::kOk;
+}
+
+GpuStatus SimulatedGpu::call_host(StreamId stream, std::function<void()> function) {
+  {
+    const Lock lock(mutex_);
+    if (!time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
+    if (carried_out_) {
+      carried_out_->call(stream, std::move(function));
+      return GpuStatus::kOk;
+    }
+  }
+  // Nothing that it could look at is ever computed, so it need not wait; it may take the lock.
+  function();
+  return GpuStatus::kOk;
+}
+
+}  // namespace offprof

@@ -1,0 +1,322 @@
+#include "simulator/virtual_gpu/stream_order.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "simulator/virtual_gpu/stream_order_fixture.h"
+
+namespace offprof {
+namespace {
+
+using testing::ElementsAre;
+using testing::FieldsAre;
+using testing::IsEmpty;
+
+// ---- What a correct engine does is silent.
+
+TEST_F(StreamOrderTest, AnOffloadWithAllItsWaitsIsSilent) {
+  for (int step = 0; step < 3; ++step) {
+    start_copy_out(0, 0);
+    order_.kernel(kCompute, "matmul");
+    follow(kCompute, kOut);
+    give_back(0);
+    hand_out(0);
+    order_.kernel(kCompute, "relu");
+    give_back(0);
+  }
+  EXPECT_THAT(hazards(), IsEmpty());
+}
+
+TEST_F(StreamOrderTest, AReloadWithAllItsWaitsIsSilent) {
+  start_copy_out(0, 0);
+  follow(kCompute, kOut);
+  give_back(0);
+  for (int step = 0; step < 3; ++step) {
+    order_.kernel(kCompute, "matmul");
+    hand_out(1);
+    follow(kIn, kCompute);
+    copy_in(1, 0);
+    follow(kCompute, kIn);
+    order_.kernel(kCompute, "gelu_backward");
+    give_back(1);
+  }
+  EXPECT_THAT(hazards(), IsEmpty());
+}
+
+TEST_F(StreamOrderTest, APieceUsedAgainAfterComputeWaitedIsSilent) {
+  for (int step = 0; step < 3; ++step) {
+    order_.host_block_allocated(piece(0), kBlock);
+    start_copy_out(0, 0);
+    follow(kCompute, kOut);
+    give_back(0);
+    hand_out(1);
+    follow(kIn, kCompute);
+    copy_in(1, 0);
+    follow(kCompute, kIn);
+    order_.host_block_freed(piece(0));
+    order_.kernel(kCompute, "gelu_backward");
+    give_back(1);
+  }
+  EXPECT_THAT(hazards(), IsEmpty());
+}
+
+TEST_F(StreamOrderTest, KernelsWhileACopyRunsAreSilent) {
+  start_copy_out(0, 0);
+  for (int i = 0; i < 5; ++i) order_.kernel(kCompute, "matmul");
+  EXPECT_THAT(hazards(), IsEmpty());
+}
+
+TEST_F(StreamOrderTest, TwoCopiesThatOnlyReadAreSilent) {
+  start_copy_out(0, 0);
+  follow(kIn, kCompute);
+  copy_out(1, 0, kIn);
+  EXPECT_THAT(hazards(), IsEmpty());
+}
+
+TEST_F(StreamOrderTest, ACopyOnTheBlocksOwnStreamNeedsNoWait) {
+  order_.kernel(kCompute, "matmul");
+  hand_out(0);
+  copy_in(0, 0, kCompute);
+  order_.kernel(kCompute, "gelu");
+  copy_out(1, 0, kCompute);
+  give_back(0);
+  EXPECT_THAT(hazards(), IsEmpty());
+}
+
+// ---- Copies against kernels.
+
+TEST_F(StreamOrderTest, ReportsACopyThatReadsWhatAStreamMayStillWrite) {
+  hand_out(0);
+  order_.set_op("aten::gelu");
+  order_.kernel(kCompute, "gelu_kernel");
+  order_.set_op("");
+  copy_out(0, 0);
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("a copy reads a block that a stream may still write",
+                                               "kernel gelu_kernel in aten::gelu on stream 0",
+                                               "D2H copy of 1024 bytes on stream 1")));
+}
+
+TEST_F(StreamOrderTest, ReportsAKernelLaunchedAfterThePointThatTheCopyWaitedFor) {
+  hand_out(0);
+  follow(kOut, kCompute);
+  order_.kernel(kCompute, "gelu");
+  copy_out(0, 0);
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("a copy reads a block that a stream may still write",
+                                               "kernel gelu on stream 0", testing::_)));
+}
+
+TEST_F(StreamOrderTest, AKernelBeforeABlockWasHandedOutDoesNotMatterToItsReader) {
+  order_.kernel(kCompute, "gelu");
+  hand_out(0);
+  copy_out(0, 0);
+  EXPECT_THAT(hazards(), IsEmpty());
+}
+
+TEST_F(StreamOrderTest, ReportsACopyIntoAFreshBlockWhoseMemoryMayBeInUse) {
+  order_.set_op("aten::matmul");
+  order_.kernel(kCompute, "gemm");
+  hand_out(0);
+  order_.set_op("aten::reload");
+  copy_in(0, 0);
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("a copy writes a block whose memory a stream may still use",
+                                               "kernel gemm in aten::matmul on stream 0",
+                                               "H2D copy of 1024 bytes in aten::reload on stream 1")));
+}
+
+TEST_F(StreamOrderTest, AKernelSinceAFreshBlockWasHandedOutDoesNotMatterToItsFirstWriter) {
+  hand_out(0);
+  order_.kernel(kCompute, "gemm");
+  copy_in(0, 0);
+  EXPECT_THAT(hazards(), IsEmpty());
+}
+
+TEST_F(StreamOrderTest, ReportsACopyIntoABlockThatIsInUseSinceItsFirstCopy) {
+  hand_out(0);
+  copy_in(0, 0);
+  follow(kCompute, kIn);
+  order_.kernel(kCompute, "embedding");
+  copy_in(0, 0);
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("a copy writes a block whose memory a stream may still use",
+                                               "kernel embedding on stream 0", testing::_)));
+}
+
+TEST_F(StreamOrderTest, AMemsetOnAnotherStreamIsHeldToTheSameRules) {
+  order_.kernel(kCompute, "gemm");
+  hand_out(0);
+  order_.set(kOther, block(0), kBlock);
+  EXPECT_THAT(hazards(),
+              ElementsAre(FieldsAre("a copy writes a block whose memory a stream may still use",
+                                    "kernel gemm on stream 0", "memset of 1024 bytes on stream 1")));
+}
+
+TEST_F(StreamOrderTest, ABlockIsOnlyHeldAgainstItsOwnStream) {
+  hand_out(0, kOther);
+  order_.kernel(kCompute, "gemm");
+  copy_out(0, 0);
+  EXPECT_THAT(hazards(), IsEmpty());
+}
+
+// ---- Blocks under copies.
+
+TEST_F(StreamOrderTest, ReportsABlockGivenBackUnderACopy) {
+  start_copy_out(0, 0);
+  order_.set_op("aten::mul");
+  give_back(0);
+  EXPECT_THAT(hazards(),
+              ElementsAre(FieldsAre("a block is given back while a copy may still touch it",
+                                    "D2H copy of 1024 bytes on stream 1",
+                                    "giving back a block of 1024 bytes in aten::mul on stream 0")));
+}
+
+TEST_F(StreamOrderTest, AGivenBackBlockIsReportedOnceThoughItIsHandedOutAgain) {
+  start_copy_out(0, 0);
+  give_back(0);
+  hand_out(0);
+  EXPECT_EQ(hazards().size(), 1);
+}
+
+TEST_F(StreamOrderTest, ReportsAReloadedBlockGivenBackThoughComputeNeverWaited) {
+  hand_out(0);
+  copy_in(0, 0);
+  order_.kernel(kCompute, "gelu_backward");
+  give_back(0);
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("a block is given back while a copy may still touch it",
+                                               "H2D copy of 1024 bytes on stream 1", testing::_)));
+}
+
+TEST_F(StreamOrderTest, ReportsABlockHandedOutToAnotherStreamUnderACopy) {
+  start_copy_out(0, 0);
+  follow(kCompute, kOut);
+  give_back(0);
+  hand_out(0, kOther);
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("a block is handed out while a copy may still touch it",
+                                               "D2H copy of 1024 bytes on stream 1",
+                                               "handing out a block of 1024 bytes on stream 2")));
+}
+
+TEST_F(StreamOrderTest, ReportsAHandedOutBlockThatOverlapsACopyInPart) {
+  start_copy_out(0, 0);
+  order_.block_allocated(block(0) + kBlock / 2, kBlock, kOther);
+  EXPECT_EQ(hazards().size(), 1);
+}
+
+TEST_F(StreamOrderTest, ABlockGivenBackAfterTheHostSawTheCopyEndIsSilent) {
+  start_copy_out(0, 0);
+  order_.stream_synchronised(kOut);
+  give_back(0);
+  EXPECT_THAT(hazards(), IsEmpty());
+}
+
+TEST_F(StreamOrderTest, CudaFreeWaitsForTheDevice) {
+  start_copy_out(0, 0);
+  order_.segment_freed(device_.data(), 16 * kBlock);
+  hand_out(0, kOther);
+  EXPECT_THAT(hazards(), IsEmpty());
+  EXPECT_EQ(order_.remembered(), 0);
+}
+
+TEST_F(StreamOrderTest, ReportsMemoryUnmappedUnderACopy) {
+  start_copy_out(0, 0);
+  order_.segment_unmapped(device_.data(), 16 * kBlock);
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("device memory is unmapped under a copy",
+                                               "D2H copy of 1024 bytes on stream 1",
+                                               "unmapping device memory of 16384 bytes")));
+}
+
+TEST_F(StreamOrderTest, MemoryUnmappedAfterSynchronisingAStreamThatWaitedIsSilent) {
+  start_copy_out(0, 0);
+  follow(kCompute, kOut);
+  give_back(0);
+  order_.stream_synchronised(kCompute);
+  order_.segment_unmapped(device_.data(), 16 * kBlock);
+  EXPECT_THAT(hazards(), IsEmpty());
+}
+
+// ---- Copies against copies.
+
+TEST_F(StreamOrderTest, ReportsAReloadOfWhatIsStillCopiedOut) {
+  start_copy_out(0, 0);
+  hand_out(1);
+  follow(kIn, kCompute);
+  copy_in(1, 0);
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("two copies of the same memory are not ordered",
+                                               "D2H copy of 1024 bytes on stream 1",
+                                               "H2D copy of 1024 bytes on stream 2")));
+}
+
+TEST_F(StreamOrderTest, ReportsTwoCopiesIntoTheSameDeviceMemory) {
+  hand_out(0);
+  copy_in(0, 0);
+  copy_in(0, 1, kOther);
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("two copies of the same memory are not ordered",
+                                               "H2D copy of 1024 bytes on stream 1",
+                                               "H2D copy of 1024 bytes on stream 2")));
+}
+
+TEST_F(StreamOrderTest, CopiesOfNeighbouringMemoryNeedNoOrder) {
+  for (const Bytes index : {0, 1}) hand_out(index);
+  copy_in(0, 0);
+  copy_in(1, 1, kOther);
+  EXPECT_THAT(hazards(), IsEmpty());
+}
+
+TEST_F(StreamOrderTest, PageableMemoryIsTheHostsOwnBusiness) {
+  hand_out(0);
+  order_.copy(kOut, {piece(0), MemoryPlace::kPageable}, {block(0), MemoryPlace::kDevice}, kBlock);
+  order_.copy(kIn, {block(0), MemoryPlace::kDevice}, {piece(0), MemoryPlace::kPageable}, kBlock);
+  EXPECT_THAT(hazards(), IsEmpty());  // the host saw the first end before it asked for the second
+}
+
+TEST_F(StreamOrderTest, ACopyFromPageableMemoryMayStillWriteWhenTheCallReturns) {
+  hand_out(0);
+  order_.copy(kIn, {block(0), MemoryPlace::kDevice}, {piece(0), MemoryPlace::kPageable}, kBlock);
+  give_back(0);
+  EXPECT_EQ(hazards().size(), 1);
+}
+
+// ---- Pinned memory.
+
+TEST_F(StreamOrderTest, ReportsAPieceThatIsUsedAgainUnderACopy) {
+  order_.host_block_allocated(piece(0), kBlock);
+  start_copy_out(0, 0);
+  order_.host_block_freed(piece(0));
+  order_.host_block_allocated(piece(0), kBlock);
+  hand_out(1);
+  copy_out(0, 1, kOther);
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("pinned memory is used again under a copy",
+                                               "D2H copy of 1024 bytes on stream 1",
+                                               "D2H copy of 1024 bytes on stream 2")));
+}
+
+TEST_F(StreamOrderTest, ReportsAPieceThatIsOverwrittenWhileItIsReloaded) {
+  order_.host_block_allocated(piece(0), kBlock);
+  hand_out(0);
+  copy_in(0, 0);
+  order_.host_block_freed(piece(0));
+  order_.host_block_allocated(piece(0), kBlock);
+  hand_out(1);
+  copy_out(0, 1);
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("pinned memory is used again under a copy",
+                                               "H2D copy of 1024 bytes on stream 1",
+                                               "D2H copy of 1024 bytes on stream 2")));
+}
+
+TEST_F(StreamOrderTest, ReportsPinnedMemoryFreedUnderACopy) {
+  start_copy_out(0, 0);
+  follow(kCompute, kOut);  // orders compute, not the host
+  order_.pinned_freed(host_.data(), 16 * kBlock);
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("pinned memory is freed under a copy",
+                                               "D2H copy of 1024 bytes on stream 1",
+                                               "freeing pinned memory of 16384 bytes")));
+}
+
+TEST_F(StreamOrderTest, PinnedMemoryFreedAfterTheHostWaitedIsSilent) {
+  start_copy_out(0, 0);
+  order_.event_recorded(event_, kOut);
+  order_.event_synchronised(event_);
+  order_.pinned_freed(host_.data(), 16 * kBlock);
+  EXPECT_THAT(hazards(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,35 @@
+// Models whose weights take no room: made in a moment whatever their size, and run where weights are not
+// read.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "e2e/program.h"
+
+namespace offprof {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(WeightlessModel, OfSeventyBillionParametersIsASmallFile) {
+  constexpr std::uintmax_t kMost = 2 << 20;
+  const TestFolder folder;
+  const Ended made = run_program({"zoo", "make", "llama", "--preset", "70b", "--dtype", "bfloat16", "--meta",
+                                  "-o", folder / "model.pt"});
+  EXPECT_EQ(made.status, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("--device virtual"));
+  EXPECT_LT(std::filesystem::file_size(folder / "model.pt"), kMost);
+}
+
+TEST(WeightlessModel, IsRefusedOnTheHost) {
+  const TestFolder folder;
+  ASSERT_EQ(run_program({"zoo", "make", "mlp", "--meta", "-o", folder / "model.pt"}).status, 0);
+  const Ended ended = run_program({"run", folder / "model.pt", "--device", "host"});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.err, HasSubstr("model.pt: its weights take no room (zoo make --meta)"));
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/units.h"
+
+namespace offprof {
+
+/// A piece of a segment: handed out, or free.
+struct AllocatorBlock {
+  Bytes bytes = 0;
+  Bytes requested_bytes = 0;  ///< 0 where it is free
+  bool allocated = false;
+  std::int32_t storage = -1;  ///< index in Program::storages of what it holds; -1: a storage no event names
+
+  bool operator==(const AllocatorBlock&) const = default;
+};
+
+/// Device memory that the allocator has got from CUDA in one piece; its blocks in the order of their
+/// addresses.
+struct AllocatorSegment {
+  std::int32_t stream = 0;  ///< 0: the compute stream; others counted as they appear
+  bool is_large = false;    ///< of the pool for blocks above 1 MiB
+  bool is_expandable = false;
+  std::vector<AllocatorBlock> blocks;
+  /// Expandable: from the begin of the addresses that were reserved for it and others of its stream and pool.
+  Bytes range_offset = 0;
+
+  bool operator==(const AllocatorSegment&) const = default;
+};
+
+/// What PyTorch's CUDA caching allocator holds when a step begins: segments in the order of their addresses.
+struct AllocatorState {
+  std::string settings;  ///< as in PYTORCH_CUDA_ALLOC_CONF
+  std::vector<AllocatorSegment> segments;
+
+  bool operator==(const AllocatorState&) const = default;
+};
+
+/// The most that the allocator had handed out, in whole blocks, and had taken from the device.
+struct CacheUse {
+  Bytes allocated_peak_bytes = 0;
+  Bytes reserved_peak_bytes = 0;
+};
+
+}  // namespace offprof

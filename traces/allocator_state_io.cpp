@@ -1,0 +1,72 @@
+#include "traces/allocator_state_io.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <iterator>
+#include <limits>
+
+namespace offprof {
+namespace {
+
+constexpr std::array<std::string_view, 2> kPools = {"small", "large"};
+constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max();
+
+void append_segment(std::string& out, const AllocatorSegment& segment) {
+  fmt::format_to(std::back_inserter(out),
+                 "\n{{\"stream\": {}, \"pool\": \"{}\", \"expandable\": {}, \"blocks\": [", segment.stream,
+                 kPools[segment.is_large], segment.is_expandable);
+  const char* separator = "";
+  for (const AllocatorBlock& block : segment.blocks) {
+    fmt::format_to(std::back_inserter(out), "{}[{},{},{}]", separator, block.bytes,
+                   block.allocated ? block.requested_bytes : 0, block.storage);
+    separator = ",";
+  }
+  out += "]}";
+}
+
+/// `[bytes, requested bytes, storage]`; nothing is requested of a free block.
+AllocatorBlock read_block(const JsonValue& json) {
+  AllocatorBlock block;
+  block.bytes = json.element(0).as_integer(1);
+  block.requested_bytes = json.element(1).as_integer(0, block.bytes);
+  block.allocated = block.requested_bytes > 0;
+  block.storage = static_cast<std::int32_t>(json.element(2).as_integer(-1, kMaxIndex));
+  return block;
+}
+
+AllocatorSegment read_segment(const JsonValue& json) {
+  AllocatorSegment segment;
+  segment.stream = static_cast<std::int32_t>(json.at("stream").as_integer(0, kMaxIndex));
+  segment.is_large = json.at("pool").as_one_of(kPools) == 1;
+  segment.is_expandable = json.at("expandable").as_bool();
+  const JsonValue blocks = json.at("blocks");
+  for (std::size_t i = 0; i < blocks.size(); ++i) segment.blocks.push_back(read_block(blocks.element(i)));
+  if (segment.blocks.empty()) blocks.fail("is empty");
+  return segment;
+}
+
+}  // namespace
+
+void append_allocator_state(std::string& out, const AllocatorState& state) {
+  fmt::format_to(std::back_inserter(out), "{{\"settings\": {}, \"segments\": [",
+                 dump_json(state.settings, -1));
+  const char* separator = "";
+  for (const AllocatorSegment& segment : state.segments) {
+    out += separator;
+    append_segment(out, segment);
+    separator = ",";
+  }
+  out += "]}";
+}
+
+AllocatorState allocator_state_from_json(const JsonValue& json) {
+  AllocatorState state;
+  state.settings = json.at("settings").as_string();
+  const JsonValue segments = json.at("segments");
+  for (std::size_t i = 0; i < segments.size(); ++i)
+    state.segments.push_back(read_segment(segments.element(i)));
+  return state;
+}
+
+}  // namespace offprof
