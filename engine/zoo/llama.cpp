@@ -11,7 +11,7 @@ namespace {
 
 // Rotary position embedding (Su et al. 2021, "RoFormer"): the first and the second half of a head's width are
 // the parts of complex numbers, turned by an angle that grows with the place.
-constexpr const char* kAttentionSource = R"(
+constexpr const char* kRotaryAttentionSource = R"(
 def heads_of(self, x: Tensor, heads: int) -> Tensor:
     return x.view(x.size(0), x.size(1), heads, self.head_width).transpose(1, 2)
 
@@ -50,11 +50,11 @@ def forward(self, ids: Tensor) -> Tensor:
     return self.loss.forward(self.head.forward(self.norm.forward(x)), ids)
 )";
 
-ModuleBlueprint attention(const ZooSizes& sizes) {
+ModuleBlueprint rotary_attention(const ZooSizes& sizes) {
   const std::int64_t width = sizes.at("width");
   const std::int64_t head_width = width / sizes.at("heads");
   const std::int64_t kv_width = head_width * sizes.at("kv-heads");
-  ModuleBlueprint module{.type = "Attention", .source = kAttentionSource};
+  ModuleBlueprint module{.type = "Attention", .source = kRotaryAttentionSource};
   module.add("query", projection(width, width, unit_deviation(width)));
   module.add("key", projection(width, kv_width, unit_deviation(width)));
   module.add("value", projection(width, kv_width, unit_deviation(width)));
@@ -65,7 +65,7 @@ ModuleBlueprint attention(const ZooSizes& sizes) {
 }
 
 // SwiGLU (Shazeer 2020, "GLU Variants Improve Transformer").
-ModuleBlueprint feed_forward(const ZooSizes& sizes) {
+ModuleBlueprint gated_feed_forward(const ZooSizes& sizes) {
   const std::int64_t width = sizes.at("width");
   const std::int64_t inside = sizes.at("ffn");
   ModuleBlueprint module{.type = "FeedForward", .source = kFeedForwardSource};
@@ -77,8 +77,8 @@ ModuleBlueprint feed_forward(const ZooSizes& sizes) {
 
 ModuleBlueprint block(const ZooSizes& sizes) {
   ModuleBlueprint module{.type = "Block", .source = kBlockSource};
-  module.add("attention_norm", rms_norm(sizes.at("width"))).add("attention", attention(sizes));
-  module.add("feed_forward_norm", rms_norm(sizes.at("width"))).add("feed_forward", feed_forward(sizes));
+  module.add("attention_norm", rms_norm(sizes.at("width"))).add("attention", rotary_attention(sizes));
+  module.add("feed_forward_norm", rms_norm(sizes.at("width"))).add("feed_forward", gated_feed_forward(sizes));
   return module;
 }
 

@@ -105,7 +105,7 @@ class CachingAllocator {
   explicit CachingAllocator(const AllocatorState& state, DeviceLimits memory = {});
 
   /// The block that holds `bytes` (> 0) for use on `stream`. `storage` is what state() calls it. Throws
-  /// AllocatorOutOfMemory; the cache has then been given back, nothing else has changed.
+  /// AllocatorOutOfMemory; the cache has then been given back, and what is handed out is as it was.
   Handle allocate(Bytes bytes, Stream stream = 0, std::int32_t storage = -1);
   /// Takes back what allocate gave. Where record_stream named other streams, the block becomes free when
   /// events on them are complete, which is looked at in allocate and empty_cache only.
@@ -124,8 +124,9 @@ class CachingAllocator {
 
   /// Everything that is reserved, in the order of addresses.
   std::vector<CachedSegment> segments() const;
-  /// The same as a trace keeps it. Two equal states serve all that follows alike. A block that waits for
-  /// events counts as allocated.
+  /// The same as a trace keeps it. Two equal states serve all that follows alike, unless garbage is
+  /// collected: how long blocks have been cached is in no state. A block that waits for events counts as
+  /// allocated.
   AllocatorState state() const;
   /// The handed-out blocks that carry a storage's number (>= 0), by that number.
   std::map<std::int32_t, Handle> blocks_by_storage() const;

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <regex>
 #include <utility>
 
@@ -25,24 +26,25 @@ void* open_library(const std::string& folder, const char* name) {
   const std::string path = folder + "/" + name;
   if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return handle;
   throw environment_error(fmt::format("cannot open the virtual GPU's library {}: {}", path, dlerror()),
-                          "build offprof with its engine (cmake --preset default), or use --device host");
+                          "build offprof with its engine, or use --device host");
 }
 
-// A library that was opened from elsewhere under the same soname would win.
-void refuse_real_library(const char* name) {
-  if (dlopen(name, RTLD_NOW | RTLD_NOLOAD) == nullptr) return;
-  throw environment_error(fmt::format("{} is in the process before the virtual GPU's libraries", name),
-                          "clear LD_PRELOAD, or run on --device cuda in a process of its own");
+// LibTorch finds libraries by soname, and a real one that was there before would win.
+void open_stand_in(const std::string& folder, const char* name) {
+  const void* stand_in = open_library(folder, name);
+  if (dlopen(name, RTLD_NOW | RTLD_NOLOAD) == stand_in) return;
+  throw environment_error(fmt::format("another {} is in the process before the virtual GPU's", name),
+                          "clear LD_PRELOAD, or run on --device cuda");
 }
 
 }  // namespace
 
 VirtualGpu& open_virtual_gpu(const std::string& folder, VirtualGpuOptions options) {
   void* state = open_library(folder, kStateLibrary);
-  for (const char* name : kStandIns) {
-    refuse_real_library(name);
-    open_library(folder, name);
-  }
+  for (const char* name : kStandIns) open_stand_in(folder, name);
+  // PyTorch keeps kernels that it compiles on disk. Those of the virtual GPU are empty and must not get
+  // there.
+  setenv("USE_PYTORCH_KERNEL_CACHE", "0", /*overwrite=*/1);
   const auto the_gpu = reinterpret_cast<VirtualGpu* (*)()>(dlsym(state, kVirtualGpuSymbol));
   if (the_gpu == nullptr) {
     throw environment_error(fmt::format("{}/{} is not offprof's: {}", folder, kStateLibrary, dlerror()),

@@ -152,7 +152,6 @@ class SimulatedGpu final : public VirtualGpu {
   MemoryPlace place_of(const void* address) const;
   void wait_for_stream(StreamId stream);
   void wait_for_device();
-  void free_checked(const AddressRange& range);
   void run_kernel(StreamId stream, const KernelLaunch& launch);
   Nanoseconds memory_duration(Bytes bytes) const;
   void copy_host(StreamId stream, const CopyRows& rows);

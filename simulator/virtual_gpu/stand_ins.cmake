@@ -17,6 +17,7 @@ target_link_options(offprof_virtual_gpu PRIVATE
 set_target_properties(offprof_virtual_gpu PROPERTIES
   LIBRARY_OUTPUT_DIRECTORY "${stand_in_dir}" LINK_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/virtual_gpu.map")
 
+# Programs that link this target first, before LibTorch, run over the virtual GPU.
 add_library(offprof_virtual_cuda INTERFACE)
 
 # offprof_stand_in(SONAME NODE PATTERN [written.cpp...]): see make_stubs.sh for NODE and PATTERN. The target is SONAME
@@ -29,8 +30,6 @@ function(offprof_stand_in soname node pattern)
   if(ARGN)
     add_library(${target}-written OBJECT ${ARGN})
     target_link_libraries(${target}-written PRIVATE offprof_compile_options offprof_cuda_headers)
-    # The runtime's own names begin with underscores, and C functions of CUDA are declared nowhere else.
-    target_compile_options(${target}-written PRIVATE -fno-builtin)
     set(objects $<TARGET_OBJECTS:${target}-written>)
   endif()
   add_custom_command(OUTPUT "${stubs}" "${versions}"
@@ -64,12 +63,19 @@ offprof_stand_in(libnccl.so.2 libnccl.so.2 nccl)
 offprof_stand_in(libnvrtc.so.13 libnvrtc.so.13 - runtime/nvrtc.cpp)
 offprof_stand_in(libnvshmem_host.so.3 NVSHMEM nvshmem)
 
-# Programs that link this target first, before LibTorch, run over the virtual GPU.
 get_property(stand_ins GLOBAL PROPERTY OFFPROF_STAND_INS)
 add_custom_target(offprof_stand_ins ALL DEPENDS ${stand_ins})
+
 target_link_libraries(offprof_virtual_cuda INTERFACE offprof_compile_options offprof_gpu_model
   $<LINK_LIBRARY:offprof_needed,offprof_virtual_gpu>)
 
 if(OFFPROF_BUILD_TESTS)
+  offprof_test(cudart_test runtime/cudart_test.cpp LIBS offprof_virtual_cuda offprof_cuda_headers)
   offprof_test(virtual_torch_test virtual_torch_test.cpp LIBS offprof_virtual_cuda offprof_libtorch_cuda)
+  offprof_test(open_virtual_gpu_test open_test.cpp LIBS offprof_virtual_gpu_loader)
+  target_compile_definitions(open_virtual_gpu_test PRIVATE
+    OFFPROF_STAND_IN_DIR="${stand_in_dir}"
+    OFFPROF_REAL_CUDART="${OFFPROF_LIBTORCH_DIR}/nvidia/cu13/lib/libcudart.so.13"
+    OFFPROF_LIBTORCH_CUDA="${OFFPROF_LIBTORCH_DIR}/torch/lib/libtorch_cuda.so")
+  add_dependencies(open_virtual_gpu_test offprof_stand_ins)
 endif()

@@ -21,7 +21,8 @@ struct VirtualGpuOptions {
   /// `seed` among those that streams and events allow. Kernels still do nothing.
   bool carries_out = false;
   std::uint64_t seed = 0;
-  /// Told once by name of each function that was called though nobody has written it; may be empty.
+  /// Told once by name of each function that was called though nobody has written it, or that was asked for a
+  /// size which nobody knows, a library's workspace: it counts as none. May be empty.
   std::function<void(const std::string&)> log;
 };
 
@@ -68,7 +69,8 @@ class VirtualGpu {
   virtual std::int64_t launches() const = 0;
   /// Likewise by the kernel's name, or the library's function.
   virtual std::map<std::string, std::int64_t> launches_by_kernel() const = 0;
-  /// Names of functions that were called though nobody has written them.
+  /// Names of functions that were called though nobody has written them, and of those whose answer is not
+  /// known.
   virtual std::vector<std::string> unwritten_calls() const = 0;
 };
 

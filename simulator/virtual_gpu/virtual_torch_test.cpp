@@ -4,8 +4,10 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <cstdint>
 #include <iostream>
+#include <utility>
+#include <vector>
 
 #include "simulator/virtual_gpu/stand_in.h"
 #include "traces/units.h"
@@ -72,6 +74,44 @@ TEST_F(VirtualTorch, RaisesOutOfMemoryAtTheLimitAndGoesOnAfterwards) {
     EXPECT_THROW(at::empty({40 * kMiB}, on_cuda().dtype(at::kByte)), c10::OutOfMemoryError);
   }
   EXPECT_NO_THROW(at::empty({64 * kMiB}, on_cuda().dtype(at::kByte)));
+}
+
+TEST_F(VirtualTorch, GrowsAnExpandableSegment) {
+  allocator::setAllocatorSettings("expandable_segments:True");
+  const Bytes before = offprof_virtual_gpu()->used_bytes();
+  {
+    const at::Tensor first = at::empty({30 * kMiB}, on_cuda().dtype(at::kByte));
+    const at::Tensor second = at::empty({30 * kMiB}, on_cuda().dtype(at::kByte));
+    EXPECT_EQ(second.data_ptr<std::uint8_t>() - first.data_ptr<std::uint8_t>(), 30 * kMiB);
+    EXPECT_EQ(offprof_virtual_gpu()->used_bytes() - before, 60 * kMiB);
+  }
+  allocator::emptyCache();
+  EXPECT_EQ(offprof_virtual_gpu()->used_bytes(), before);
+  allocator::setAllocatorSettings("expandable_segments:False");
+}
+
+TEST_F(VirtualTorch, TrainsARecurrentLayer) {
+  constexpr std::int64_t kHidden = 16;
+  const at::Tensor input = at::randn({5, 2, 8}, on_cuda()).requires_grad_();
+  const std::vector<at::Tensor> state = {at::zeros({1, 2, kHidden}, on_cuda()),
+                                         at::zeros({1, 2, kHidden}, on_cuda())};
+  const std::vector<at::Tensor> weights = {at::randn({4 * kHidden, 8}, on_cuda()).requires_grad_(),
+                                           at::randn({4 * kHidden, kHidden}, on_cuda()).requires_grad_()};
+  const auto [output, hidden, cell] =
+      at::lstm(input, state, weights, /*has_biases=*/false, 1, 0, true, false, false);
+  output.sum().backward();
+  EXPECT_EQ(input.grad().sizes(), input.sizes());
+  EXPECT_EQ(weights[1].grad().sizes(), weights[1].sizes());
+}
+
+TEST_F(VirtualTorch, CopiesBytesWhereTheyAreCarriedOut) {
+  VirtualGpuOptions options;
+  options.profile = load_profile("h200");
+  options.carries_out = true;
+  options.seed = 3;
+  offprof_virtual_gpu()->configure(std::move(options));
+  const at::Tensor numbers = at::arange(1 << 16);
+  EXPECT_TRUE(at::equal(numbers.to(at::kCUDA).clone().to(at::kCPU), numbers));
 }
 
 TEST_F(VirtualTorch, ReadsZerosBack) {

@@ -1,10 +1,13 @@
 #include <benchmark/benchmark.h>
 
+#include <cmath>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/schedule/scheduler.h"
+#include "simulator/caching_allocator/caching_allocator.h"
 #include "simulator/replay.h"
 #include "simulator/step.h"
 #include "simulator/trace_steps.h"
@@ -120,12 +123,34 @@ void parse_trace_text(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(text.size()));
 }
 
+/// Blocks of all sizes come and go, four hundred of them live.
+void allocate_and_free(benchmark::State& state, const std::string& settings) {
+  CachingAllocator allocator(parse_allocator_settings(settings));
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> log_size(9, 26);
+  std::vector<Bytes> sizes(4096);
+  for (Bytes& size : sizes) size = static_cast<Bytes>(std::exp2(log_size(random)));
+  std::vector<CachingAllocator::Handle> live;
+  while (live.size() < 400) live.push_back(allocator.allocate(sizes[live.size()]));
+  std::size_t next = 0;
+  for (auto _ : state) {
+    CachingAllocator::Handle& block = live[random() % live.size()];
+    allocator.free(block);
+    block = allocator.allocate(sizes[next++ % sizes.size()]);
+  }
+  state.SetItemsProcessed(2 * state.iterations());
+  state.SetLabel("allocations and frees");
+}
+
 void register_all() {
   for (const auto& [name, policy] : policies()) {
     benchmark::RegisterBenchmark(("scheduler/" + name).c_str(), schedule, policy)
         ->Unit(benchmark::kMicrosecond);
     benchmark::RegisterBenchmark(("replay/" + name).c_str(), replay_step, policy)
         ->Unit(benchmark::kMicrosecond);
+  }
+  for (const std::string settings : {"", "expandable_segments:True"}) {
+    benchmark::RegisterBenchmark(("caching_allocator/" + settings).c_str(), allocate_and_free, settings);
   }
   benchmark::RegisterBenchmark("tune", tune_step)->UseRealTime()->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("trace/write", write_trace_text)->Unit(benchmark::kMillisecond);

@@ -21,5 +21,6 @@ int blocks_per_multiprocessor(int block_size);
 
 }  // namespace offprof::runtime
 
-/// What a function that nobody has written calls: notes its name, once. 0: success, in every CUDA library.
+/// What a function that nobody has written calls, or one that does not know the size it is asked for: notes
+/// its name, once. 0: success, in every CUDA library.
 extern "C" long offprof_unwritten(const char* function);

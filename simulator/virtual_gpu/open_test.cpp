@@ -1,0 +1,92 @@
+#include "simulator/virtual_gpu/open.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "traces/error.h"
+
+// Each test has a process of its own under CTest; run in one, those that open the libraries come last.
+namespace offprof {
+namespace {
+
+VirtualGpuOptions options_for(const char* profile) {
+  VirtualGpuOptions options;
+  options.profile = load_profile(profile);
+  return options;
+}
+
+std::string message_of(const std::string& dlopen_message) {
+  try {
+    check_coverage(dlopen_message);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kEnvironment);
+    return error.what();
+  }
+  return {};
+}
+
+TEST(CheckCoverage, NamesAFunctionThatTheLibrariesLack) {
+  EXPECT_THAT(message_of("/x/libtorch_cuda.so: undefined symbol: cudaFoo, version libcudart.so.13"),
+              testing::StartsWith("the virtual GPU lacks cudaFoo, which this LibTorch calls"));
+  EXPECT_THAT(message_of("/x/libtorch_cuda.so: symbol cublasFoo, version libcublas.so.13 not defined in file "
+                         "libcublas.so.13 with link time reference"),
+              testing::StartsWith("the virtual GPU lacks cublasFoo"));
+}
+
+TEST(CheckCoverage, NamesAVersionThatTheLibrariesLack) {
+  EXPECT_THAT(
+      message_of("/v/libcudart.so.13: version `libcudart.so.14' not found (required by /x/libtorch_cuda.so)"),
+      testing::StartsWith("the virtual GPU lacks libcudart.so.14"));
+}
+
+TEST(CheckCoverage, SaysNothingOfOtherTrouble) {
+  EXPECT_EQ(message_of("/x/libtorch_cuda.so: cannot open shared object file: No such file or directory"), "");
+}
+
+TEST(OpenVirtualGpu, SaysWhichLibraryIsMissing) {
+  try {
+    open_virtual_gpu("/nonexistent", options_for("h200"));
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kEnvironment);
+    EXPECT_THAT(error.what(), testing::HasSubstr("/nonexistent/liboffprof_virtual_gpu.so"));
+  }
+}
+
+void open_over_a_real_library() {
+  if (dlopen(OFFPROF_REAL_CUDART, RTLD_NOW | RTLD_GLOBAL) == nullptr) std::abort();
+  try {
+    open_virtual_gpu(OFFPROF_STAND_IN_DIR, options_for("h200"));
+  } catch (const Error& error) {
+    const bool names_it = std::string(error.what()).find("another libcudart.so.13") != std::string::npos;
+    std::_Exit(names_it ? EXIT_SUCCESS : EXIT_FAILURE);
+  }
+  std::_Exit(EXIT_FAILURE);
+}
+
+TEST(OpenVirtualGpuDeathTest, RefusesAProcessThatHasARealLibrary) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(open_over_a_real_library(), testing::ExitedWithCode(EXIT_SUCCESS), "");
+}
+
+TEST(OpenVirtualGpu, ConfiguresItEachTime) {
+  VirtualGpu& first = open_virtual_gpu(OFFPROF_STAND_IN_DIR, options_for("h200"));
+  VirtualGpu& second = open_virtual_gpu(OFFPROF_STAND_IN_DIR, options_for("l4"));
+  EXPECT_EQ(&first, &second);
+  EXPECT_EQ(first.used_bytes(), 0);
+}
+
+TEST(OpenVirtualGpu, GivesADeviceToALibTorchThatIsOpenedAfterwards) {
+  open_virtual_gpu(OFFPROF_STAND_IN_DIR, options_for("h200"));
+  void* const torch = dlopen(OFFPROF_LIBTORCH_CUDA, RTLD_NOW | RTLD_GLOBAL);
+  ASSERT_NE(torch, nullptr) << dlerror();
+  const auto device_count = reinterpret_cast<signed char (*)()>(dlsym(torch, "_ZN3c104cuda12device_countEv"));
+  ASSERT_NE(device_count, nullptr);
+  EXPECT_EQ(device_count(), 1);
+}
+
+}  // namespace
+}  // namespace offprof

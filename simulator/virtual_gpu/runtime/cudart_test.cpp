@@ -1,0 +1,216 @@
+// The CUDA API as programs see it, over the stand-in libraries.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "simulator/virtual_gpu/stand_in.h"
+#include "traces/units.h"
+
+extern "C" long ncclGetUniqueId();
+
+namespace offprof {
+namespace {
+
+struct CudaRuntime : testing::Test {
+  CudaRuntime() {
+    VirtualGpuOptions options;
+    options.profile = load_profile("a100-40gb");
+    gpu.configure(options);
+    cudaGetLastError();
+  }
+
+  VirtualGpu& gpu = *offprof_virtual_gpu();
+};
+
+template <typename Function>
+Function driver_function(const char* name) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  EXPECT_EQ(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result), cudaSuccess);
+  EXPECT_EQ(result, cudaDriverEntryPointSuccess);
+  return reinterpret_cast<Function>(found);
+}
+
+TEST_F(CudaRuntime, AnswersWithTheProfile) {
+  const DeviceProfile profile = load_profile("a100-40gb");
+  cudaDeviceProp properties;
+  ASSERT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
+  EXPECT_EQ(properties.name, profile.device_name);
+  EXPECT_EQ(properties.major, 8);
+  EXPECT_EQ(static_cast<Bytes>(properties.totalGlobalMem), profile.memory_bytes);
+  int value = 0;
+  ASSERT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0), cudaSuccess);
+  EXPECT_EQ(value, profile.multiprocessors);
+}
+
+TEST_F(CudaRuntime, HasOneDevice) {
+  int count = 0;
+  EXPECT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
+  EXPECT_EQ(count, 1);
+  EXPECT_EQ(cudaSetDevice(1), cudaErrorInvalidDevice);
+}
+
+TEST_F(CudaRuntime, KeepsAnErrorPerThreadUntilItIsRead) {
+  void* address = nullptr;
+  EXPECT_EQ(cudaMalloc(&address, 41ULL << 30U), cudaErrorMemoryAllocation);
+  std::thread([] { EXPECT_EQ(cudaGetLastError(), cudaSuccess); }).join();
+  EXPECT_EQ(cudaPeekAtLastError(), cudaErrorMemoryAllocation);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+TEST_F(CudaRuntime, NamesErrorsAsCudaDoes) {
+  EXPECT_STREQ(cudaGetErrorName(cudaErrorMemoryAllocation), "cudaErrorMemoryAllocation");
+  EXPECT_STREQ(cudaGetErrorString(cudaErrorMemoryAllocation), "out of memory");
+  EXPECT_STREQ(cudaGetErrorString(cudaErrorApiFailureBase), "unrecognized error code");
+}
+
+TEST_F(CudaRuntime, SaysHowMuchMemoryIsFree) {
+  std::size_t free = 0, total = 0;
+  gpu.set_memory_limit(gpu.used_bytes() + 10 * kMiB);
+  void* address = nullptr;
+  ASSERT_EQ(cudaMalloc(&address, 3 << 20), cudaSuccess);
+  EXPECT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
+  EXPECT_EQ(static_cast<Bytes>(free), 6 * kMiB);
+  EXPECT_EQ(static_cast<Bytes>(total), load_profile("a100-40gb").memory_bytes);
+  EXPECT_EQ(cudaFree(address), cudaSuccess);
+}
+
+TEST_F(CudaRuntime, TellsDevicePinnedAndPageableMemoryApart) {
+  void *device = nullptr, *pinned = nullptr;
+  int pageable = 0;
+  ASSERT_EQ(cudaMalloc(&device, 1), cudaSuccess);
+  ASSERT_EQ(cudaHostAlloc(&pinned, 1, cudaHostAllocDefault), cudaSuccess);
+  cudaPointerAttributes attributes;
+  cudaPointerGetAttributes(&attributes, device);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeDevice);
+  cudaPointerGetAttributes(&attributes, pinned);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeHost);
+  cudaPointerGetAttributes(&attributes, &pageable);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered);
+  EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
+  EXPECT_EQ(cudaFree(device), cudaSuccess);
+}
+
+TEST_F(CudaRuntime, RegistersHostMemoryOnce) {
+  std::vector<char> owned(100);
+  EXPECT_EQ(cudaHostRegister(owned.data(), 100, 0), cudaSuccess);
+  EXPECT_EQ(cudaHostRegister(owned.data(), 100, 0), cudaErrorHostMemoryAlreadyRegistered);
+  EXPECT_EQ(cudaHostUnregister(owned.data()), cudaSuccess);
+  EXPECT_EQ(cudaHostUnregister(owned.data()), cudaErrorHostMemoryNotRegistered);
+}
+
+TEST_F(CudaRuntime, DoesNotKeepThatAnEventIsNotReady) {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  void *device = nullptr, *pinned = nullptr;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  cudaMalloc(&device, 1 << 28);
+  cudaHostAlloc(&pinned, 1 << 28, cudaHostAllocDefault);
+  EXPECT_EQ(cudaMemcpyAsync(pinned, device, 1 << 28, cudaMemcpyDeviceToHost, stream), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(event, stream), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
+  cudaFree(device);
+  cudaFreeHost(pinned);
+  cudaEventDestroy(event);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaErrorInvalidResourceHandle);
+}
+
+TEST_F(CudaRuntime, MeasuresACopyByTheLink) {
+  cudaEvent_t begin = nullptr, end = nullptr;
+  cudaEventCreate(&begin);
+  cudaEventCreate(&end);
+  void *device = nullptr, *pinned = nullptr;
+  cudaMalloc(&device, 1 << 28);
+  cudaHostAlloc(&pinned, 1 << 28, cudaHostAllocDefault);
+  cudaEventRecord(begin, nullptr);
+  cudaMemcpyAsync(device, pinned, 1 << 28, cudaMemcpyHostToDevice, nullptr);
+  cudaEventRecord(end, nullptr);
+  cudaEventSynchronize(end);
+  float milliseconds = 0;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, begin, end), cudaSuccess);
+  const DeviceProfile profile = load_profile("a100-40gb");
+  const Nanoseconds expected = profile.launch_ns + profile.link.h2d.duration(256 * kMiB);
+  EXPECT_EQ(gpu.event_time(end) - gpu.event_time(begin), expected);
+  EXPECT_FLOAT_EQ(milliseconds, static_cast<float>(static_cast<double>(expected) / 1e6));
+  cudaFree(device);
+  cudaFreeHost(pinned);
+}
+
+TEST_F(CudaRuntime, KnowsTheHandlesOfDefaultStreams) {
+  for (const cudaStream_t stream : {cudaStream_t{nullptr}, cudaStreamLegacy, cudaStreamPerThread}) {
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    EXPECT_EQ(cudaStreamDestroy(stream), cudaErrorInvalidResourceHandle);
+  }
+}
+
+TEST_F(CudaRuntime, CallsHostFunctions) {
+  bool called = false;
+  const auto set_true = [](void* flag) { *static_cast<bool*>(flag) = true; };
+  EXPECT_EQ(cudaLaunchHostFunc(nullptr, set_true, &called), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_TRUE(called);
+}
+
+TEST_F(CudaRuntime, MapsMemoryThroughTheDriver) {
+  const auto reserve = driver_function<decltype(&cuMemAddressReserve)>("cuMemAddressReserve");
+  const auto create = driver_function<decltype(&cuMemCreate)>("cuMemCreate");
+  const auto map = driver_function<decltype(&cuMemMap)>("cuMemMap");
+  const auto unmap = driver_function<decltype(&cuMemUnmap)>("cuMemUnmap");
+  const auto release = driver_function<decltype(&cuMemRelease)>("cuMemRelease");
+  const Bytes before = gpu.used_bytes();
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  CUdeviceptr address = 0;
+  CUmemGenericAllocationHandle handle = 0;
+  EXPECT_EQ(reserve(&address, 1ULL << 40U, 0, 0, 0), CUDA_SUCCESS);
+  EXPECT_EQ(create(&handle, 2 << 20, &properties, 0), CUDA_SUCCESS);
+  EXPECT_EQ(map(address, 2 << 20, 0, handle, 0), CUDA_SUCCESS);
+  EXPECT_EQ(release(handle), CUDA_SUCCESS);
+  EXPECT_EQ(gpu.used_bytes() - before, 2 * kMiB);
+  EXPECT_EQ(unmap(address, 2 << 20), CUDA_SUCCESS);
+  EXPECT_EQ(gpu.used_bytes(), before);
+  EXPECT_EQ(create(&handle, 1ULL << 40U, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST_F(CudaRuntime, HasNoDriverFunctionThatNobodyKnows) {
+  void* found = this;
+  cudaDriverEntryPointQueryResult result{};
+  EXPECT_EQ(cudaGetDriverEntryPointByVersion("cuFooBar", &found, 12000, cudaEnableDefault, &result),
+            cudaSuccess);
+  EXPECT_EQ(result, cudaDriverEntryPointSymbolNotFound);
+  EXPECT_EQ(found, nullptr);
+}
+
+TEST_F(CudaRuntime, RefusesWhatItDoesNotSimulate) {
+  cudaIpcMemHandle_t handle;
+  void* address = nullptr;
+  int can_access = 1;
+  EXPECT_EQ(cudaIpcGetMemHandle(&handle, address), cudaErrorNotSupported);
+  EXPECT_EQ(cudaMallocAsync(&address, 1, nullptr), cudaErrorNotSupported);
+  EXPECT_EQ(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal), cudaErrorNotSupported);
+  EXPECT_EQ(cudaDeviceCanAccessPeer(&can_access, 0, 1), cudaSuccess);
+  EXPECT_EQ(can_access, 0);
+}
+
+TEST_F(CudaRuntime, NotesAFunctionThatNobodyHasWritten) {
+  EXPECT_EQ(ncclGetUniqueId(), 0);
+  const std::vector<std::string> unwritten = gpu.unwritten_calls();
+  EXPECT_EQ(std::count(unwritten.begin(), unwritten.end(), "ncclGetUniqueId"), 1);
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,115 @@
+// Whole command lines on a virtual GPU: exact memory, no numbers, modelled times.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "e2e/program.h"
+
+namespace offprof {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kMemoryKeys[] = {"device_peak_bytes", "device_allocated_peak_bytes",
+                                       "device_reserved_peak_bytes", "host_peak_bytes"};
+
+class VirtualGpuRun : public testing::Test {
+ protected:
+  std::vector<std::string> run_of_qwen(std::vector<std::string> more) {
+    std::vector<std::string> arguments = {
+        "run",      model_path("qwen2.pt"), "--input", "@" + model_path("qwen2.inputs"), "--steps", "2",
+        "--device", "virtual:h200"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  json report(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--format", "json"});
+    const Ended ended = run_program(arguments);
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    return json::parse(ended.out, nullptr, false);
+  }
+  void expect_refused(int status, const std::string& what, const std::vector<std::string>& arguments) {
+    const Ended ended = run_program(arguments);
+    EXPECT_EQ(ended.status, status) << ended.out;
+    EXPECT_THAT(ended.err, HasSubstr(what));
+    EXPECT_THAT(ended.out, IsEmpty());
+  }
+  std::string write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name) << text;
+    return folder_ / name;
+  }
+
+  TestFolder folder_;
+};
+
+TEST_F(VirtualGpuRun, IsReplayedToTheByteWithItsStreamsInOrder) {
+  const json run = report(run_of_qwen({"--check-streams"}));
+  EXPECT_THAT(run["inexact"], IsEmpty());
+  EXPECT_THAT(run["stream_hazards"], IsEmpty());
+  EXPECT_EQ(run["gradients"], "not applicable");
+  EXPECT_EQ(run["environment"]["times_are_modelled"], true);
+}
+
+TEST_F(VirtualGpuRun, ATraceOfOnePolicySimulatesAnother) {
+  report(run_of_qwen({"-o", folder_ / "trace.json"}));
+  const std::vector<std::string> policy = {"--threshold", "20000", "--stash", "3"};
+  std::vector<std::string> simulation = {"simulate", "--trace", folder_ / "trace.json"};
+  simulation.insert(simulation.end(), policy.begin(), policy.end());
+  const json simulated = report(simulation)["predicted"];
+  const json measured = report(run_of_qwen(policy))["measured"];
+  for (const char* key : kMemoryKeys) EXPECT_EQ(simulated[key], measured[key]) << key;
+}
+
+TEST_F(VirtualGpuRun, AGateFailsOnOneMoreByteAtThePeak) {
+  report(run_of_qwen({"-o", folder_ / "trace.json"}));
+  report({"gate", "--update", "--trace", folder_ / "trace.json", "--baseline", folder_ / "baseline.json"});
+  const std::vector<std::string> gate = {"gate", "--trace", folder_ / "trace.json", "--baseline",
+                                         folder_ / "baseline.json"};
+  EXPECT_EQ(report(gate)["ok"], true);
+  std::ifstream file(folder_ / "baseline.json");
+  json baseline = json::parse(file);
+  baseline["metrics"]["device_peak_bytes"] = baseline["metrics"]["device_peak_bytes"].get<long>() - 1;
+  write("baseline.json", baseline.dump());
+  EXPECT_EQ(run_program(gate).status, 1);
+}
+
+TEST_F(VirtualGpuRun, TrainsSevenBillionParametersWithoutTheRoomForThem) {
+  ASSERT_EQ(run_program({"zoo", "make", "llama", "--preset", "7b", "--dtype", "bfloat16", "--meta", "-o",
+                         folder_ / "7b.pt"})
+                .status,
+            0);
+  const json run =
+      report({"run", folder_ / "7b.pt", "--device", "virtual:h200", "--optimizer", "sgd", "--steps", "1"});
+  EXPECT_THAT(run["inexact"], IsEmpty());
+  EXPECT_GT(run["measured"]["device_resident_bytes"].get<long>(), 13'000'000'000);
+}
+
+TEST_F(VirtualGpuRun, BeyondTheCapacitySaysWhatLiesThereAndWhatFits) {
+  const Ended ended = run_program(run_of_qwen({"--policy", "keep", "--device-memory", "74MiB"}));
+  EXPECT_EQ(ended.status, 3) << ended.out;
+  EXPECT_THAT(ended.err, HasSubstr("out of device memory"));
+  EXPECT_THAT(ended.err, HasSubstr("saved tensors that stay"));
+  EXPECT_THAT(ended.err, HasSubstr("offprof tune finds that this fits: --policy offload"));
+}
+
+TEST_F(VirtualGpuRun, AnUnknownProfileNamesThoseThatThereAre) {
+  expect_refused(2, "a100-40gb", {"run", "model.pt", "--device", "virtual:h2000"});
+}
+
+TEST_F(VirtualGpuRun, ABrokenProfileSaysWhichKeyOnWhichLine) {
+  const std::string profile =
+      write("gpu.json", "{\n  \"schema\": \"offprof.gpu_profile/1\",\n  \"nam\": 1\n}\n");
+  expect_refused(2, "line 3", {"run", "model.pt", "--device", "virtual:" + profile});
+}
+
+TEST_F(VirtualGpuRun, FlagsOfAVirtualGpuAreRefusedElsewhere) {
+  expect_refused(2, "Add --device virtual", {"run", "model.pt", "--device", "host", "--check-streams"});
+}
+
+}  // namespace
+}  // namespace offprof
