@@ -75,7 +75,7 @@ std::string DeviceOptions::open_virtual(Context& context) {
   if (!kernel_times_path_.empty()) options.kernel_times = read_kernel_times(kernel_times_path_);
   options.checks_streams = checks_streams_;
   options.log = [&context](const std::string& text) { context.detail(text); };
-  const std::string name = fmt::format("{}:{}", kVirtual, options.profile.name);
+  std::string name = fmt::format("{}:{}", kVirtual, options.profile.name);
   gpu_ = &open_virtual_gpu(virtual_gpu_folder(), std::move(options));
   return name;
 }

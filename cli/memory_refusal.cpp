@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
+#include "cli/simulation_report.h"
 #include "simulator/trace_steps.h"
 #include "simulator/tune.h"
 #include "simulator/views.h"
@@ -11,17 +10,12 @@
 namespace offprof {
 namespace {
 
-/// `weights, optimizer state and inputs 1.2 GiB, gradients and temporaries 300 MiB, ...`
+/// `weights, optimizer state, inputs 1.2 GiB, gradients, temporaries 300 MiB, ...`
 std::string content_text(const DeviceContent& content) {
-  const std::vector<std::pair<const char*, Bytes>> parts = {
-      {"weights, optimizer state and inputs", content.resident},
-      {"saved tensors that stay", content.kept},
-      {"saved tensors in the stash", content.stashed},
-      {"saved tensors copied back", content.reloaded},
-      {"gradients and temporaries", content.working}};
   std::string text;
-  for (const auto& [what, bytes] : parts)
-    if (bytes > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, format_bytes(bytes));
+  for (const auto& [what, part] : content_parts())
+    if (content.*part > 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, format_bytes(content.*part));
   return text;
 }
 

@@ -11,16 +11,6 @@
 namespace offprof {
 namespace {
 
-const std::vector<std::pair<const char*, Bytes DeviceContent::*>>& content_parts() {
-  static const std::vector<std::pair<const char*, Bytes DeviceContent::*>> kParts = {
-      {"weights, optimizer state, inputs", &DeviceContent::resident},
-      {"saved tensors that stay", &DeviceContent::kept},
-      {"saved tensors in the stash", &DeviceContent::stashed},
-      {"saved tensors copied back", &DeviceContent::reloaded},
-      {"gradients, temporaries", &DeviceContent::working}};
-  return kParts;
-}
-
 /// Stalls of one reason, in sum.
 std::map<std::string, std::pair<std::size_t, Nanoseconds>> stalls_by_reason(
     const std::vector<Stall>& stalls) {
@@ -33,6 +23,16 @@ std::map<std::string, std::pair<std::size_t, Nanoseconds>> stalls_by_reason(
 }
 
 }  // namespace
+
+const std::vector<std::pair<const char*, Bytes DeviceContent::*>>& content_parts() {
+  static const std::vector<std::pair<const char*, Bytes DeviceContent::*>> kParts = {
+      {"weights, optimizer state, inputs", &DeviceContent::resident},
+      {"saved tensors that stay", &DeviceContent::kept},
+      {"saved tensors in the stash", &DeviceContent::stashed},
+      {"saved tensors copied back", &DeviceContent::reloaded},
+      {"gradients, temporaries", &DeviceContent::working}};
+  return kParts;
+}
 
 Explanation explain(const TraceSteps& steps, const Policy& policy, const Link& link) {
   const Step& step = steps.step(policy);

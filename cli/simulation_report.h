@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/terminal.h"
@@ -19,6 +20,9 @@ struct Explanation {
   DeviceContent peak_content;
   std::vector<Stall> stalls;  ///< longest first
 };
+
+/// What device memory consists of: a name for people and the figure it names.
+const std::vector<std::pair<const char*, Bytes DeviceContent::*>>& content_parts();
 
 Explanation explain(const TraceSteps& steps, const Policy& policy, const Link& link);
 

@@ -13,8 +13,8 @@ case ${1:-} in -h | --help) print_help && exit ;; esac
 checks=("$@")
 if [ $# -eq 0 ]; then checks=(scripts spelling headers tidy); fi
 
-# In the tests of how misspelt names are answered; and `upto`, a name in the code.
-misspelt_on_purpose=transfromer,veiw,upto
+# In the tests of how misspelt names are answered; `upto`, a name in the code; and Mattern, a person.
+misspelt_on_purpose=transfromer,veiw,nam,upto,mattern
 camel_case='\b[A-Z][a-z0-9]+[A-Z][A-Za-z0-9]*'
 
 # Headers in here must compile without LibTorch: the program that uses them has none.

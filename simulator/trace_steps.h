@@ -21,15 +21,19 @@ class TraceSteps {
     dense_step_.emplace(*dense_program_);
   }
 
-  /// All that is known beforehand of a step under `policy`: a replay, with the caching allocator's figures
-  /// over as many steps as the run measured, where the device has one.
+  /// All that is known beforehand of a step under `policy`: a replay, with the caching allocator's figures.
   Metrics predict(const Policy& policy, const Link& link) const {
-    Metrics metrics = replay(step(policy), policy, link).metrics;
+    return with_cache(policy, replay(step(policy), policy, link).metrics);
+  }
+
+  /// What a replay under `policy` came to, with the caching allocator's figures over as many steps as the run
+  /// measured, where the device has one.
+  Metrics with_cache(const Policy& policy, Metrics replayed) const {
     if (const auto cache = predict_cache(step(policy), policy, cache_setting_)) {
-      metrics.device_allocated_peak_bytes = cache->use.allocated_peak_bytes;
-      metrics.device_reserved_peak_bytes = cache->use.reserved_peak_bytes;
+      replayed.device_allocated_peak_bytes = cache->use.allocated_peak_bytes;
+      replayed.device_reserved_peak_bytes = cache->use.reserved_peak_bytes;
     }
-    return metrics;
+    return replayed;
   }
 
   /// Whether steps under `policy` run within that much of the device's memory.

@@ -211,14 +211,16 @@ TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal)
 
   TuneResult result;
   result.policies_tried = grid.size();
-  const auto predicted = [&](const Policy& policy) { return Candidate{policy, steps.predict(policy, link)}; };
-  result.keep = predicted(grid.front());
-  result.trl = predicted(preset_policy("trl"));
+  const Policy trl = preset_policy("trl");
+  result.trl = {trl, steps.predict(trl, link)};
+  result.keep = {grid.front(), steps.with_cache(grid.front(), candidates.front().predicted)};
   result.device_peak_bound_bytes = LeastMemory(step).peak();
   result.step_time_bound_ns = step.compute_ns();
   result.frontier = frontier_of(std::move(candidates));
-  for_each_index(result.frontier.size(),
-                 [&](std::size_t i) { result.frontier[i] = predicted(result.frontier[i].policy); });
+  for_each_index(result.frontier.size(), [&](std::size_t i) {
+    Candidate& candidate = result.frontier[i];
+    candidate.predicted = steps.with_cache(candidate.policy, candidate.predicted);
+  });
   result.chosen = choose(steps, result, goal);
   return result;
 }

@@ -39,4 +39,9 @@ std::string format_duration(Nanoseconds duration);
 /// `12.5 GB/s`: powers of 1000, as link speeds are quoted.
 std::string format_rate(double bytes_per_second);
 
+/// The least multiple of `granule` that is not below `bytes`.
+inline constexpr Bytes round_up(Bytes bytes, Bytes granule) {
+  return (bytes + granule - 1) / granule * granule;
+}
+
 }  // namespace offprof

@@ -17,10 +17,6 @@ constexpr Bytes kPieceGranule = 512;
 constexpr Bytes kLeastSlab = 64 * kMiB;
 constexpr Bytes kSlabGranule = 2 * kMiB;
 
-Bytes round_up(Bytes bytes, Bytes granule) {
-  return (bytes + granule - 1) / granule * granule;
-}
-
 Error exhausted(Bytes asked, Bytes used, const std::string& why) {
   return environment_error("host memory for offloaded tensors is exhausted: " + format_bytes(asked) +
                                " asked for, " + format_bytes(used) + " in use, " + why,

@@ -20,11 +20,6 @@ inline constexpr Bytes kSegmentRoundingBytes = 2 * kMiB;  ///< of such a segment
 inline constexpr Bytes kGranuleBytes = 2 * kMiB;
 inline constexpr Bytes kUnlimitedBytes = std::numeric_limits<Bytes>::max();
 
-/// The least multiple of `granule` that is not below `bytes`.
-inline Bytes round_up(Bytes bytes, Bytes granule) {
-  return (bytes + granule - 1) / granule * granule;
-}
-
 /// What PYTORCH_CUDA_ALLOC_CONF says, as far as it changes device memory; the defaults are PyTorch's.
 struct AllocatorSettings {
   std::string text;  ///< as it was given

@@ -75,6 +75,7 @@ bool CachingAllocator::release_oversize(const Request& request) {
 
 bool CachingAllocator::release_largest(const FreeBlocks& free, Bytes target) {
   std::vector<std::int32_t> to_release;
+  // NOLINTNEXTLINE(modernize-loop-convert): clang 14 has no reversed range
   for (auto key = free.rbegin(); key != free.rend(); ++key) {
     if (target <= 0 || key->bytes < settings_.max_split_bytes) break;
     if (!is_whole_segment(key->block)) continue;

@@ -13,10 +13,10 @@ namespace offprof {
 namespace {
 
 // Half of what a process on x86-64 can address: 400 times the memory of the largest GPU of today.
-constexpr Bytes kArenaBytes = 64 * 1024 * kGiB;
+constexpr Bytes kArenaBytes = Bytes{64} * 1024 * kGiB;
 
 constexpr Bytes rounded_up(Bytes bytes) {
-  return (bytes + DeviceMemory::kGranule - 1) / DeviceMemory::kGranule * DeviceMemory::kGranule;
+  return round_up(bytes, DeviceMemory::kGranule);
 }
 
 bool is_granular(Bytes bytes) {

@@ -18,11 +18,13 @@ using Json = nlohmann::json;
 /// closing quote and no further before it tells of it, so the count is then that key's line.
 class CountingIterator {
  public:
+  // NOLINTBEGIN(readability-identifier-naming): the standard library's names
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
   using difference_type = std::ptrdiff_t;
   using pointer = const char*;
   using reference = const char&;
+  // NOLINTEND(readability-identifier-naming)
 
   CountingIterator(const char* at, int& line) : at_(at), line_(&line) {}
   reference operator*() const { return *at_; }

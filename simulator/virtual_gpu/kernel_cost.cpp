@@ -41,8 +41,8 @@ Nanoseconds roofline(const DeviceProfile& profile, const OpWork& work) {
 
 }  // namespace
 
-KernelCost::KernelCost(const DeviceProfile& profile, KernelTimes recorded)
-    : profile_(profile), recorded_(std::move(recorded)) {}
+KernelCost::KernelCost(DeviceProfile profile, KernelTimes recorded)
+    : profile_(std::move(profile)), recorded_(std::move(recorded)) {}
 
 Nanoseconds KernelCost::duration(const KernelLaunch& launch, const OpCall* op, Bytes allocated,
                                  bool first) const {

@@ -32,7 +32,7 @@ struct KernelLaunch {
 class KernelCost {
  public:
   /// `recorded` may be empty.
-  KernelCost(const DeviceProfile& profile, KernelTimes recorded);
+  KernelCost(DeviceProfile profile, KernelTimes recorded);
 
   /// `op`: the innermost operator that the launch belongs to, nullptr outside any; `allocated` as in work_of;
   /// `first`: no kernel of the operator was launched before.

@@ -43,7 +43,7 @@ struct CopyRows {
 };
 
 /// Whether a call returns before the work is done.
-enum class HostWaits { kNo, kYes };
+enum class HostWaits { kNever, kUntilDone };
 
 /// What an address is to CUDA.
 struct AddressInfo {
@@ -148,7 +148,9 @@ class SimulatedGpu final : public VirtualGpu {
   };
 
   void restart(VirtualGpuOptions options);
-  StreamId next_id() { return reinterpret_cast<StreamId>(next_id_ += kIdStep); }
+  StreamId next_id() {
+    return reinterpret_cast<StreamId>(next_id_ += kIdStep);  // NOLINT(performance-no-int-to-ptr): a handle
+  }
   MemoryPlace place_of(const void* address) const;
   void wait_for_stream(StreamId stream);
   void wait_for_device();

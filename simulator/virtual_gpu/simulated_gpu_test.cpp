@@ -66,22 +66,22 @@ TEST_F(SimulatedGpuTest, MovesTheHostsClockByEachLaunch) {
 
 TEST_F(SimulatedGpuTest, ReturnsFromAPinnedCopyAtOnceAndFromAPageableOneWhenItIsDone) {
   void* const device = device_memory(kMiB);
-  gpu.copy(stream, row(pinned_memory(kMiB), device, kMiB), HostWaits::kNo);
+  gpu.copy(stream, row(pinned_memory(kMiB), device, kMiB), HostWaits::kNever);
   EXPECT_EQ(gpu.host_time(), kLaunch);
   std::vector<char> pageable(kMiB);
-  gpu.copy(stream, row(pageable.data(), device, kMiB), HostWaits::kNo);
+  gpu.copy(stream, row(pageable.data(), device, kMiB), HostWaits::kNever);
   EXPECT_EQ(gpu.host_time(), kLaunch + 2 * kMiB);
 }
 
 TEST_F(SimulatedGpuTest, StagesWhatIsSmallAndPageable) {
   std::vector<char> pageable(64 * kKiB);
-  gpu.copy(stream, row(device_memory(kMiB), pageable.data(), 64 * kKiB), HostWaits::kNo);
+  gpu.copy(stream, row(device_memory(kMiB), pageable.data(), 64 * kKiB), HostWaits::kNever);
   EXPECT_EQ(gpu.host_time(), kLaunch);
 }
 
 TEST_F(SimulatedGpuTest, ReadsZerosBackWhereLittleIsRead) {
   std::vector<char> pageable(1000, 'x');
-  gpu.copy(stream, row(pageable.data(), device_memory(kMiB), 1000), HostWaits::kNo);
+  gpu.copy(stream, row(pageable.data(), device_memory(kMiB), 1000), HostWaits::kNever);
   EXPECT_THAT(pageable, testing::Each('\0'));
 }
 
@@ -92,9 +92,9 @@ TEST_F(SimulatedGpuTest, CarriesCopiesAndSetsOutWhereAskedTo) {
   auto* const host = static_cast<char*>(pinned_memory(8));
   void* const device = device_memory(kMiB);
   host[0] = 7;
-  gpu.copy(stream, row(device, host, 4), HostWaits::kNo);
-  gpu.set(stream, static_cast<char*>(device) + 1, 9, 1, HostWaits::kNo);
-  gpu.copy(stream, row(host + 4, device, 4), HostWaits::kYes);
+  gpu.copy(stream, row(device, host, 4), HostWaits::kNever);
+  gpu.set(stream, static_cast<char*>(device) + 1, 9, 1, HostWaits::kNever);
+  gpu.copy(stream, row(host + 4, device, 4), HostWaits::kUntilDone);
   EXPECT_EQ(host[4], 7);
   EXPECT_EQ(host[5], 9);
 }
@@ -104,13 +104,13 @@ TEST_F(SimulatedGpuTest, CopiesRowsOfAPitchedCopy) {
   std::vector<char> to(4);
   gpu.copy(stream,
            {.to = to.data(), .from = from.data(), .bytes = 2, .rows = 2, .to_pitch = 2, .from_pitch = 3},
-           HostWaits::kNo);
+           HostWaits::kNever);
   EXPECT_THAT(to, testing::ElementsAre(1, 2, 3, 4));
 }
 
 TEST_F(SimulatedGpuTest, EndsALoopThatAsksForAnEvent) {
   const EventId event = gpu.create_event(/*keeps_time=*/false);
-  gpu.copy(stream, row(pinned_memory(kMiB), device_memory(kMiB), kMiB), HostWaits::kNo);
+  gpu.copy(stream, row(pinned_memory(kMiB), device_memory(kMiB), kMiB), HostWaits::kNever);
   gpu.record_event(event, stream);
   EXPECT_EQ(gpu.query_event(event), GpuStatus::kNotReady);
   while (gpu.query_event(event) == GpuStatus::kNotReady) {
@@ -193,7 +193,7 @@ TEST_F(SimulatedGpuTest, ReportsHazardsWhereStreamsAreChecked) {
   gpu.block_allocated(block, kMiB, const_cast<void*>(stream));
   launch();
   gpu.copy(gpu.create_stream(StreamKind::kNonBlocking), row(pinned_memory(kMiB), block, kMiB),
-           HostWaits::kNo);
+           HostWaits::kNever);
   EXPECT_EQ(gpu.take_hazards().size(), 1U);
   EXPECT_TRUE(gpu.take_hazards().empty());
 }

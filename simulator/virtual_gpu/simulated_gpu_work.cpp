@@ -65,7 +65,7 @@ GpuStatus SimulatedGpu::copy(StreamId stream, const CopyRows& rows, HostWaits ho
     carry_out_row(stream, {static_cast<const char*>(rows.to) + row * rows.to_pitch, to},
                   {static_cast<const char*>(rows.from) + row * rows.from_pitch, from}, rows.bytes);
   }
-  if (host_waits == HostWaits::kYes) wait_for_stream(stream);
+  if (host_waits == HostWaits::kUntilDone) wait_for_stream(stream);
   return GpuStatus::kOk;
 }
 
@@ -114,7 +114,7 @@ GpuStatus SimulatedGpu::set(StreamId stream, void* to, int value, Bytes bytes, H
   time_.run(stream, memory_duration(bytes));
   if (order_) order_->set(stream, to, bytes);
   if (carried_out_) carried_out_->set(stream, to, value, bytes);
-  if (host_waits == HostWaits::kYes) wait_for_stream(stream);
+  if (host_waits == HostWaits::kUntilDone) wait_for_stream(stream);
   return GpuStatus::kOk;
 }
 

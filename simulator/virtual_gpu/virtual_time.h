@@ -41,8 +41,8 @@ class VirtualTime {
   bool has_stream(StreamId stream) const { return streams_.contains(stream); }
 
   /// Something that takes that long on the stream: a kernel, a memset, a copy within device memory.
-  TimeSpan run(StreamId stream, Nanoseconds duration);
-  TimeSpan copy(StreamId stream, CopyDirection direction, Bytes bytes);
+  TimeSpan run(StreamId id, Nanoseconds duration);
+  TimeSpan copy(StreamId id, CopyDirection direction, Bytes bytes);
 
   void create_event(EventId event) { events_.emplace(event, std::nullopt); }
   void destroy_event(EventId event) { events_.erase(event); }
@@ -68,7 +68,7 @@ class VirtualTime {
     Nanoseconds ready = 0;
   };
 
-  Stream& stream_for_work(StreamId stream);
+  Stream& stream_for_work(StreamId id);
   Nanoseconds begin_on(const Stream& stream) const;
   void host_reaches(Nanoseconds time);
 

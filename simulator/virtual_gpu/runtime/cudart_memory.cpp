@@ -72,17 +72,17 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
-  return noted(gpu().copy(nullptr, one_row(to, from, bytes), HostWaits::kYes));
+  return noted(gpu().copy(nullptr, one_row(to, from, bytes), HostWaits::kUntilDone));
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
-  return noted(gpu().copy(stream_of(stream), one_row(to, from, bytes), HostWaits::kNo));
+  return noted(gpu().copy(stream_of(stream), one_row(to, from, bytes), HostWaits::kNever));
 }
 
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
                                 cudaStream_t stream) {
-  return noted(gpu().copy(stream_of(stream), one_row(to, from, bytes), HostWaits::kNo));
+  return noted(gpu().copy(stream_of(stream), one_row(to, from, bytes), HostWaits::kNever));
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
@@ -94,15 +94,15 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, 
                       .rows = static_cast<Bytes>(height),
                       .to_pitch = static_cast<Bytes>(to_pitch),
                       .from_pitch = static_cast<Bytes>(from_pitch)};
-  return noted(gpu().copy(stream_of(stream), rows, HostWaits::kNo));
+  return noted(gpu().copy(stream_of(stream), rows, HostWaits::kNever));
 }
 
 cudaError_t cudaMemset(void* address, int value, std::size_t bytes) {
-  return noted(gpu().set(nullptr, address, value, static_cast<Bytes>(bytes), HostWaits::kNo));
+  return noted(gpu().set(nullptr, address, value, static_cast<Bytes>(bytes), HostWaits::kNever));
 }
 
 cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStream_t stream) {
-  return noted(gpu().set(stream_of(stream), address, value, static_cast<Bytes>(bytes), HostWaits::kNo));
+  return noted(gpu().set(stream_of(stream), address, value, static_cast<Bytes>(bytes), HostWaits::kNever));
 }
 
 cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {

@@ -212,7 +212,7 @@ CUresult cuMemsetD32Async(CUdeviceptr pointer, unsigned value, std::size_t count
   const int byte = static_cast<int>(value & 0xffU);
   if (value != 0x01010101U * static_cast<unsigned>(byte)) return CUDA_ERROR_NOT_SUPPORTED;
   const Bytes bytes = bytes_of(count * sizeof value);
-  return result_of(gpu().set(stream, address_of(pointer), byte, bytes, HostWaits::kNo));
+  return result_of(gpu().set(stream, address_of(pointer), byte, bytes, HostWaits::kNever));
 }
 
 CUresult cuStreamWriteValue32(CUstream, CUdeviceptr, cuuint32_t, unsigned) {
