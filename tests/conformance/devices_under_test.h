@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/device.h"
+
+namespace offprof {
+
+/// The devices that this program holds to the suite. A process has either the real CUDA or the virtual GPU,
+/// so there are two programs.
+std::vector<std::string> devices_under_test();
+
+/// A device as new. Throws Error (environment) where it does not work here.
+std::unique_ptr<Device> open_device_under_test(const std::string& name);
+
+/// What was seen to go wrong between streams, where somebody watches; a line each.
+std::vector<std::string> hazards_seen();
+
+}  // namespace offprof
