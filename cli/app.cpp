@@ -117,7 +117,7 @@ ColorWhen color_of(const std::vector<std::string>& argv) {
 void print_error(const Invocation& invocation, const std::string& message, const std::string& hint) {
   const Terminal& terminal = invocation.terminal;
   const Page page{terminal.width, wants_color(color_of(invocation.argv), terminal.err_is_terminal, terminal)};
-  invocation.err << page.paint(Tone::kBad, "error:") << ' ' << message << '\n';
+  invocation.err << page.paint(Tone::kBad, "error:") << ' ' << wrap(message, page.width, 7) << '\n';
   if (!hint.empty())
     invocation.err << page.paint(Tone::kStrong, "hint:") << ' ' << wrap(hint, page.width, 6) << '\n';
 }

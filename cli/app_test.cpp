@@ -93,6 +93,15 @@ TEST(App, ErrorsAreColouredOnATerminalOnly) {
   EXPECT_THAT(run_words({"view", "nonesuch", "--color=always"}).err, HasSubstr("\033["));
 }
 
+TEST(App, ErrorsAreBrokenAtTheTerminalsWidthAsHintsAre) {
+  const std::string err = run_words({"zoo"}, {.width = 30}).err;
+  EXPECT_EQ(err,
+            "error: `offprof zoo` needs one\n"
+            "       of: list, make\n"
+            "hint: See `offprof zoo\n"
+            "      --help`.\n");
+}
+
 TEST(App, OutputThatCannotBeWrittenIsAnError) {
   std::ostringstream err;
   std::ostream broken(nullptr);

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <filesystem>
+#include <algorithm>
 
 #include "cli/engine_loader.h"
 #include "cli/nvidia_driver.h"
@@ -33,11 +33,12 @@ std::string profile_of(const std::string& device) {
   return colon == std::string::npos ? kDefaultProfile : device.substr(colon + 1);
 }
 
-/// Where the stand-in libraries lie: beside the engine.
-std::string virtual_gpu_folder() {
-  const auto places = engine_places(program_folder());
-  const auto engine = std::filesystem::path(find_engine(places).value_or(places.front()));
-  return (engine.parent_path() / "virtual_gpu").string();
+LinkDirection slower_of(const LinkDirection& a, const LinkDirection& b) {
+  return {std::min(a.bytes_per_second, b.bytes_per_second), std::max(a.latency_ns, b.latency_ns)};
+}
+
+Link slower_of(const Link& a, const Link& b) {
+  return {slower_of(a.d2h, b.d2h), slower_of(a.h2d, b.h2d)};
 }
 
 }  // namespace
@@ -61,20 +62,32 @@ void DeviceOptions::add_to(CLI::App& app) {
       ->group(group);
 }
 
-std::string DeviceOptions::open(Context& context) {
-  if (is_kind(device_, kVirtual)) return open_virtual(context);
-  if (checks_streams_ || !kernel_times_path_.empty())
-    throw input_error("--check-streams and --kernel-times are for a virtual GPU", "Add --device virtual.");
-  if (device_ != "auto") return device_;
-  return ask_nvidia_driver().gpus > 0 ? "cuda" : "host";
+std::optional<std::string> DeviceOptions::kernel_times() const {
+  if (kernel_times_path_.empty()) return std::nullopt;
+  return std::filesystem::path(kernel_times_path_).filename().string();
 }
 
-std::string DeviceOptions::open_virtual(Context& context) {
+std::string DeviceOptions::open(Context& context, const std::optional<Link>& link_cap) {
+  if (is_kind(device_, kVirtual)) return open_virtual(context, link_cap);
+  if (checks_streams_ || !kernel_times_path_.empty())
+    throw input_error("--check-streams and --kernel-times are for a virtual GPU", "Add --device virtual.");
+  std::string device = device_;
+  if (device == "auto") device = ask_nvidia_driver().gpus > 0 ? "cuda" : "host";
+  if (link_cap && device != "host")
+    throw input_error("--link cannot slow the link of a real GPU down",
+                      "Leave it out, or add --device host or --device virtual.");
+  return device;
+}
+
+std::string DeviceOptions::open_virtual(Context& context, const std::optional<Link>& link_cap) {
   VirtualGpuOptions options;
   options.profile = load_profile(profile_of(device_));
+  if (link_cap) options.profile.link = slower_of(options.profile.link, *link_cap);
   if (!kernel_times_path_.empty()) options.kernel_times = read_kernel_times(kernel_times_path_);
   options.checks_streams = checks_streams_;
-  options.log = [&context](const std::string& text) { context.detail(text); };
+  options.log = [&context](const std::string& function) {
+    context.detail("nobody has written " + function + " for the virtual GPU: it does nothing");
+  };
   std::string name = fmt::format("{}:{}", kVirtual, options.profile.name);
   gpu_ = &open_virtual_gpu(virtual_gpu_folder(), std::move(options));
   return name;

@@ -31,12 +31,23 @@ TextTable metric_table(const std::vector<MetricDifference>& metrics) {
   return table;
 }
 
+std::string source_text(const std::string& source, bool times_are_modelled) {
+  return times_are_modelled ? fmt::format("{} (times {})\n", source, kTimesAreModelled) : source + "\n";
+}
+
+/// How a prediction compares with what was predicted is what people look for, so that gets no note.
+std::string times_note(const std::vector<RunDifference>& run) {
+  const RunDifference* difference = time_difference(run);
+  if (difference == nullptr || difference->what == "source of figures") return "";
+  return fmt::format("  Times are not comparable: not the same {}.\n", difference->what);
+}
+
 std::string run_text(const std::vector<RunDifference>& run, const Page& page) {
   if (run.empty()) return "";
   TextTable table({{"what ran", Align::kLeft}, {"base", Align::kLeft}, {"new", Align::kLeft}});
   for (const RunDifference& difference : run)
     table.add_row({difference.what, difference.base, difference.now});
-  return "\n" + table.render(page);
+  return "\n" + table.render(page) + times_note(run);
 }
 
 std::string ops_text(const DiffReport& report, const Page& page) {
@@ -100,15 +111,19 @@ nlohmann::ordered_json to_json(const DiffReport& report) {
   for (const RunDifference& difference : report.diff.run) {
     run.push_back({{"what", difference.what}, {"base", difference.base}, {"new", difference.now}});
   }
-  return {{"base", report.diff.base_source},
-          {"new", report.diff.now_source},
-          {"metrics", std::move(metrics)},
-          {"run_differences", std::move(run)},
-          {"saved_by_op_differences", ops_to_json(report.diff.ops)}};
+  nlohmann::ordered_json json = {{"base", report.diff.base_source},
+                                 {"new", report.diff.now_source},
+                                 {"metrics", std::move(metrics)},
+                                 {"run_differences", std::move(run)},
+                                 {"saved_by_op_differences", ops_to_json(report.diff.ops)}};
+  if (report.diff.base_times_are_modelled || report.diff.now_times_are_modelled)
+    json["times_are_modelled"] = true;
+  return json;
 }
 
 std::string to_text(const DiffReport& report, const Page& page) {
-  std::string text = fmt::format("base: {}\nnew:  {}\n\n", report.diff.base_source, report.diff.now_source);
+  std::string text = "base: " + source_text(report.diff.base_source, report.diff.base_times_are_modelled);
+  text += "new:  " + source_text(report.diff.now_source, report.diff.now_times_are_modelled) + "\n";
   text += metric_table(report.diff.metrics).render(page);
   return text + run_text(report.diff.run, page) + ops_text(report, page);
 }

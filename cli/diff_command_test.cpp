@@ -12,6 +12,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 DiffReport report_of(const Trace& base, const Trace& now) {
   return {compare(figures_of(base, "base.json"), figures_of(now, "new.json")), 1};
@@ -47,6 +48,39 @@ TEST(DiffCommand, JsonHasNullWhereAFigureIsMissing) {
   EXPECT_TRUE(overlap["new"].is_null());
   EXPECT_TRUE(overlap["difference"].is_null());
   EXPECT_TRUE(overlap["percent"].is_null());
+}
+
+TEST(DiffCommand, MarksTheSideWhoseTimesAreModelled) {
+  const DiffReport report = report_of(sample_trace(), virtual_sample_trace());
+  EXPECT_THAT(to_text(report, {}),
+              AllOf(HasSubstr("base: base.json\n"),
+                    HasSubstr("new:  new.json (times modelled, not measured: there was no GPU)\n"),
+                    HasSubstr("Times are not comparable: not the same machine.")));
+  EXPECT_EQ(to_json(report)["times_are_modelled"], true);
+  EXPECT_FALSE(to_json(report_of(sample_trace(), changed_trace())).contains("times_are_modelled"));
+}
+
+TEST(DiffCommand, SaysThatTimesFromOtherKernelTimesDoNotCompare) {
+  Trace now = virtual_sample_trace();
+  now.environment.kernel_times = "h200.json";
+  EXPECT_THAT(
+      to_text(report_of(virtual_sample_trace(), now), {}),
+      AllOf(HasSubstr("h200.json"), HasSubstr("Times are not comparable: not the same kernel times.")));
+}
+
+TEST(DiffCommand, SetsAPredictionBesideWhatCameTrue) {
+  Trace now = sample_trace();
+  now.simulated = true;
+  EXPECT_THAT(to_text(report_of(sample_trace(), now), {}),
+              AllOf(HasSubstr("source of figures  measured  simulated"), Not(HasSubstr("not comparable"))));
+}
+
+TEST(DiffCommand, ShowsOtherAllocatorSettings) {
+  Trace now = virtual_sample_trace();
+  now.program.allocator->settings = "expandable_segments:True";
+  EXPECT_THAT(to_text(report_of(virtual_sample_trace(), now), {}),
+              AllOf(HasSubstr("allocator settings"), HasSubstr("expandable_segments:True"),
+                    Not(HasSubstr("not comparable"))));
 }
 
 TEST(DiffCommand, NeverFailsOnADifference) {

@@ -12,11 +12,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
+#include <utility>
 
 #include "cli/child_process.h"
 #include "cli/engine_loader.h"
 #include "cli/nvidia_driver.h"
 #include "cli/version.h"
+#include "simulator/virtual_gpu/open.h"
 #include "traces/units.h"
 
 namespace offprof {
@@ -65,6 +68,36 @@ Finding engine_missing(const std::string& why, const std::string& mend) {
   return {"engine", Health::kMissing, why, mend};
 }
 
+/// Opens the device in this process, with all that it needs; throws where it cannot be.
+std::string try_device(const std::string& engine_path, const std::string& device) {
+  const std::string problem = load_engine({engine_path}).problem_with(device);
+  if (!problem.empty()) throw std::runtime_error(problem);
+  return {};
+}
+
+std::string try_virtual_gpu(const std::string& engine_path) {
+  VirtualGpuOptions options;
+  options.profile = load_profile(profile_names().front());
+  const std::string device = "virtual:" + options.profile.name;
+  open_virtual_gpu(virtual_gpu_folder(), std::move(options));
+  return try_device(engine_path, device);
+}
+
+Finding virtual_gpu_finding(const std::string& engine_path) {
+  const ChildResult tried = run_in_child([&] { return try_virtual_gpu(engine_path); });
+  if (tried.ok) return {"virtual GPU", Health::kWorks, virtual_gpu_folder(), ""};
+  return {"virtual GPU", Health::kMissing, "--device virtual cannot be opened: " + tried.answer, kGetEngine};
+}
+
+Finding cuda_finding(const std::string& engine_path) {
+  const ChildResult tried = run_in_child([&] { return try_device(engine_path, "cuda"); });
+  if (tried.ok) return {"CUDA device", Health::kWorks, "--device cuda can be opened", ""};
+  return {
+      "CUDA device", Health::kOptional, "--device cuda cannot be opened: " + tried.answer,
+      "an NVIDIA GPU, its driver, and beside LibTorch the NVIDIA packages that the torch wheel depends on, "
+      "which scripts/setup.sh leaves out"};
+}
+
 Finding cupti_finding(const std::string& file) {
   if (!file.empty()) return {"CUPTI", Health::kWorks, file, ""};
   return {"CUPTI", Health::kOptional,
@@ -89,6 +122,8 @@ void add_engine(std::vector<Finding>& findings) {
   findings.push_back(
       {"LibTorch", Health::kWorks, fmt::format("{} in {}", facts.torch_version, facts.torch_folder), ""});
   findings.push_back(cupti_finding(facts.cupti));
+  findings.push_back(virtual_gpu_finding(*path));
+  findings.push_back(cuda_finding(*path));
 }
 
 /// The number on the first line of a file of the kernel's; nullopt where there is none (`max`, or no file).

@@ -7,8 +7,8 @@ namespace offprof {
 
 enum class Health {
   kWorks,
-  kMissing,   ///< `run` needs it
-  kOptional,  ///< not there; something extra needs it
+  kMissing,   ///< `run` needs it, on some device at least
+  kOptional,  ///< not there; something extra needs it, or other hardware
 };
 
 /// One thing that offprof builds on, and how it is here.

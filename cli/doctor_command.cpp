@@ -67,6 +67,19 @@ nlohmann::ordered_json to_json(const DoctorReport& report) {
   return {{"run_works", report.run_works}, {"findings", std::move(findings)}};
 }
 
+namespace {
+
+const char* verdict_of(const DoctorReport& report) {
+  if (report.run_works) return "Everything that `offprof run` needs works here.";
+  const bool engine_works = std::ranges::any_of(report.findings, [](const Finding& finding) {
+    return finding.name == "engine" && finding.health == Health::kWorks;
+  });
+  return engine_works ? "`offprof run` works here on other devices than what is missing above."
+                      : "`offprof run` does not work here; tune, simulate, gate, diff and view do.";
+}
+
+}  // namespace
+
 std::string to_text(const DoctorReport& report, const Page& page) {
   std::string text;
   constexpr std::size_t kStatusWidth = 10;
@@ -79,10 +92,7 @@ std::string to_text(const DoctorReport& report, const Page& page) {
     if (finding.mend.empty()) continue;
     text += std::string(kDetailColumn, ' ') + "mend: " + finding.mend + "\n";  // unbroken, to be copied
   }
-  const char* verdict = report.run_works
-                            ? "Everything that `offprof run` needs works here."
-                            : "`offprof run` does not work here; tune, simulate, gate, diff and view do.";
-  return text + "\n" + verdict + "\n";
+  return text + "\n" + verdict_of(report) + "\n";
 }
 
 std::unique_ptr<Subcommand> make_doctor_command() {

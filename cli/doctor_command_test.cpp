@@ -25,6 +25,13 @@ TEST(Doctor, EveryMissingThingComesWithWhatMendsIt) {
                     HasSubstr("does not work here")));
 }
 
+TEST(Doctor, AMissingDeviceIsNotAMissingEngine) {
+  const DoctorReport report = make_doctor_report(
+      {{"engine", Health::kWorks, "a path", ""}, {"virtual GPU", Health::kMissing, "broken", "build it"}});
+  EXPECT_FALSE(report.run_works);
+  EXPECT_THAT(to_text(report, {}), HasSubstr("works here on other devices"));
+}
+
 TEST(Doctor, TextAndJsonTellTheSame) {
   const auto json = to_json(report_with(Health::kMissing));
   EXPECT_EQ(json["run_works"], false);

@@ -39,6 +39,12 @@ std::string program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
 }
 
+std::string virtual_gpu_folder() {
+  const auto places = engine_places(program_folder());
+  const auto engine = std::filesystem::path(find_engine(places).value_or(places.front()));
+  return (engine.parent_path() / "virtual_gpu").string();
+}
+
 std::optional<std::string> find_engine(const std::vector<std::string>& places) {
   std::error_code error;
   for (const std::string& place : places) {

@@ -15,6 +15,9 @@ std::vector<std::string> engine_places(const std::string& program_folder);
 /// The folder that the running program lies in.
 std::string program_folder();
 
+/// Where the libraries of the virtual GPU lie: in a folder beside the engine.
+std::string virtual_gpu_folder();
+
 /// The first place that holds a file.
 std::optional<std::string> find_engine(const std::vector<std::string>& places);
 

@@ -6,6 +6,11 @@
 
 namespace offprof {
 
+std::string times_line(bool modelled, const Page& page) {
+  if (!modelled) return "";
+  return "times      " + page.paint(Tone::kWarning, kTimesAreModelled) + "\n";
+}
+
 std::string figure_text(MetricUnit unit, std::optional<double> value) {
   return value ? format_metric(unit, *value) : "-";
 }

@@ -5,10 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "cli/terminal.h"
 #include "traces/diff.h"
 #include "traces/metrics.h"
 
 namespace offprof {
+
+/// Beside times of a run on a virtual GPU, or of its simulation.
+inline constexpr const char* kTimesAreModelled = "modelled, not measured: there was no GPU";
+
+/// A line that says so, as `run` has it under its table; empty where `modelled` is false.
+std::string times_line(bool modelled, const Page& page);
 
 /// A figure for a person, `-` where it is absent.
 std::string figure_text(MetricUnit unit, std::optional<double> value);

@@ -23,13 +23,16 @@ struct UpdateReport {
   std::string trace;
   std::string baseline;
   Metrics metrics;
+  bool times_are_modelled = false;
 };
 
 nlohmann::ordered_json to_json(const UpdateReport& report) {
-  return {{"updated", true},
-          {"trace", report.trace},
-          {"baseline", report.baseline},
-          {"metrics", metrics_to_json(report.metrics)}};
+  nlohmann::ordered_json json = {{"updated", true},
+                                 {"trace", report.trace},
+                                 {"baseline", report.baseline},
+                                 {"metrics", metrics_to_json(report.metrics)}};
+  if (report.times_are_modelled) json["times_are_modelled"] = true;
+  return json;
 }
 
 std::string to_text(const UpdateReport& report, const Page& page) {
@@ -39,8 +42,9 @@ std::string to_text(const UpdateReport& report, const Page& page) {
       table.add_row({std::string(key.name), format_metric(key.unit, *value)});
     }
   }
-  return fmt::format("{} holds the figures of {} now:\n\n{}", report.baseline, report.trace,
-                     table.render(page));
+  return fmt::format("{} holds the figures of {} now:\n\n{}{}{}", report.baseline, report.trace,
+                     table.render(page), report.times_are_modelled ? "\n" : "",
+                     times_line(report.times_are_modelled, page));
 }
 
 nlohmann::ordered_json to_json(const Check& check) {
@@ -147,7 +151,7 @@ class GateCommand : public Subcommand {
     if (!std::filesystem::exists(baseline_)) throw no_baseline();
     context.detail("reading " + baseline_);
     const Figures base = read_figures(baseline_);
-    GateReport report{trace_, baseline_, check_gate(base, now, options), {}};
+    GateReport report{trace_, baseline_, check_gate(base, now, options), {}, now.times_are_modelled};
     if (!report.verdict.ok) report.ops = op_differences(base, now);
     context.publish(report, output_);
     return report.verdict.ok ? ExitStatus::kOk : ExitStatus::kGateFailed;
@@ -165,7 +169,7 @@ class GateCommand : public Subcommand {
   ExitStatus update(const Figures& now, Context& context) {
     refuse_to_overwrite_others();
     write_file(baseline_, format_baseline(now, program_version()));
-    context.publish(UpdateReport{trace_, baseline_, now.metrics}, output_);
+    context.publish(UpdateReport{trace_, baseline_, now.metrics, now.times_are_modelled}, output_);
     return ExitStatus::kOk;
   }
 
@@ -195,12 +199,14 @@ class GateCommand : public Subcommand {
 nlohmann::ordered_json to_json(const GateReport& report) {
   auto checks = nlohmann::ordered_json::array();
   for (const Check& check : report.verdict.checks) checks.push_back(to_json(check));
-  return {{"trace", report.trace},
-          {"baseline", report.baseline},
-          {"checks", std::move(checks)},
-          {"notes", report.verdict.notes},
-          {"saved_by_op_differences", ops_to_json(report.ops)},
-          {"ok", report.verdict.ok}};
+  nlohmann::ordered_json json = {{"trace", report.trace},
+                                 {"baseline", report.baseline},
+                                 {"checks", std::move(checks)},
+                                 {"notes", report.verdict.notes},
+                                 {"saved_by_op_differences", ops_to_json(report.ops)},
+                                 {"ok", report.verdict.ok}};
+  if (report.times_are_modelled) json["times_are_modelled"] = true;
+  return json;
 }
 
 std::string to_text(const GateReport& report, const Page& page) {
@@ -208,7 +214,7 @@ std::string to_text(const GateReport& report, const Page& page) {
   text += differences_text(report.verdict.checks, page);
   text += check_table(report.verdict.checks).render(page);
   for (const std::string& note : report.verdict.notes) text += "  note: " + wrap(note, page.width, 8) + "\n";
-  text += "\n";
+  text += "\n" + times_line(report.times_are_modelled, page);
   if (!report.verdict.ok) return text + failure_text(report, page);
   return text + page.paint(Tone::kGood, "gate passed") +
          fmt::format(": {} checks\n", report.verdict.checks.size());

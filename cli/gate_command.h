@@ -16,6 +16,7 @@ struct GateReport {
   std::string baseline;
   Verdict verdict;
   std::vector<OpDifference> ops;  ///< what the operators saved differently, largest first; for a failed gate
+  bool times_are_modelled = false;  ///< those of the trace
 };
 
 nlohmann::ordered_json to_json(const GateReport& report);

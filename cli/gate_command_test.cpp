@@ -13,6 +13,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class GateCommandTest : public testing::Test {
  protected:
@@ -101,6 +102,20 @@ TEST_F(GateCommandTest, AnotherModelFailsUnlessAllowed) {
   EXPECT_EQ(run.status, 1);
   EXPECT_THAT(run.out, AllOf(HasSubstr("not the same model"), HasSubstr("--allow-different")));
   EXPECT_EQ(gate({"--allow-different"}).status, 0);
+}
+
+TEST_F(GateCommandTest, MarksModelledTimes) {
+  EXPECT_THAT(gate({"--update"}).out, Not(HasSubstr("modelled")));
+  write(virtual_sample_trace());
+  const auto json_of = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--format", "json"});
+    return nlohmann::json::parse(gate(words).out);
+  };
+  EXPECT_EQ(json_of({"--update"})["times_are_modelled"], true);
+  EXPECT_EQ(json_of({})["times_are_modelled"], true);
+  EXPECT_EQ(nlohmann::json::parse(read_file(baseline_))["environment"]["times_are_modelled"], true);
+  EXPECT_THAT(gate({"--update"}).out, HasSubstr("times      modelled, not measured"));
+  EXPECT_THAT(gate().out, HasSubstr("times      modelled, not measured"));
 }
 
 TEST_F(GateCommandTest, WritesItsReportToAFile) {

@@ -33,9 +33,9 @@ std::string advice(const TraceSteps& steps, const Trace& trace, Bytes capacity) 
   goal.host_memory_bytes = trace.policy.host_memory_bytes;
   const TuneResult result = tune(steps, trace.environment.link, goal);
   if (!result.chosen) {
-    const Candidate& least = result.frontier.front();
-    return fmt::format("no policy fits: the least that any tried one comes to is {}, with {}",
-                       format_bytes(*least.predicted.device_peak_bytes), flags_of(least.policy));
+    const Candidate& least = least_memory(result);
+    return fmt::format("no policy fits: the least that any tried one takes is {}, with {}",
+                       format_bytes(device_bytes_taken(least.predicted)), flags_of(least.policy));
   }
   if (!result.chosen->policy.threshold_bytes) return "nothing need be offloaded: --policy keep fits";
   return fmt::format("offprof tune finds that this fits: --policy offload {}",
@@ -51,12 +51,16 @@ Error memory_refusal_error(const RunResult& result) {
   const Step& step = steps.step(trace.policy);
   const Prediction prediction = replay(step, trace.policy, trace.environment.link);
   const ProgramPlace place = place_of_event(steps.program(trace.policy), step, prediction.peak_event);
+  const auto reserved = steps.predict(trace.policy, trace.environment.link).device_reserved_peak_bytes;
   std::string message = fmt::format(
-      "out of device memory: {} asked for, {} live of {}. Under policy {} a step needs {}, in {}{}: {}",
+      "out of device memory: {} asked for, {} live of {}. Under policy {} a step needs {}{}, in {}{}: {}",
       format_bytes(refusal.asked_bytes), format_bytes(refusal.live_bytes),
       format_bytes(refusal.capacity_bytes), trace.policy.name,
-      format_bytes(*prediction.metrics.device_peak_bytes), place.phase,
-      place.op.empty() ? "" : ", " + place.op, content_text(content_at_peak(step, trace.policy)));
+      format_bytes(*prediction.metrics.device_peak_bytes),
+      reserved ? fmt::format(" (of the device {}, as PyTorch's allocator takes it)", format_bytes(*reserved))
+               : "",
+      place.phase, place.op.empty() ? "" : ", " + place.op,
+      content_text(content_at_peak(step, trace.policy)));
   return environment_error(
       message,
       advice(steps, trace, refusal.capacity_bytes) +

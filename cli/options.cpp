@@ -53,9 +53,13 @@ CLI::Option* add_parsed_option(CLI::App& app, const std::string& names, const st
 }
 
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
-                              const std::string& what) {
-  return add_parsed_option(
-      app, names, "BYTES", [&](const std::string& text) { target = parse_bytes(text); }, what);
+                              const std::string& what, Bytes min) {
+  const auto read = [&target, min](const std::string& text) {
+    const Bytes bytes = parse_bytes(text);
+    if (bytes < min) throw input_error(fmt::format("'{}' is less than {}", text, format_bytes(min)));
+    target = bytes;
+  };
+  return add_parsed_option(app, names, "BYTES", read, what);
 }
 
 CLI::Option* add_count_option(CLI::App& app, const std::string& names, std::function<void(std::int64_t)> take,
@@ -108,11 +112,11 @@ Link parse_link(const std::string& text) {
   if (!contains_any(rate, "/")) rate += "/s";
   LinkDirection direction{.bytes_per_second = parse_rate(rate)};
   if (comma != std::string::npos) direction.latency_ns = parse_duration(text.substr(comma + 1));
-  return {direction, direction};
+  return {direction, direction, 0};
 }
 
 Link link_to_assume(const std::optional<Link>& given, const Link& of_trace) {
-  if (given) return *given;
+  if (given) return {given->d2h, given->h2d, of_trace.launch_ns};
   if (of_trace.d2h.bytes_per_second > 0 && of_trace.h2d.bytes_per_second > 0) return of_trace;
   throw input_error("the trace does not say how fast its link was", "Give one: --link 25GB/s,10us");
 }

@@ -24,9 +24,12 @@ void read_for_option(const std::string& option, const std::function<void()>& rea
 CLI::Option* add_parsed_option(CLI::App& app, const std::string& names, const std::string& type,
                                std::function<void(const std::string&)> read, const std::string& what);
 
-/// Byte sizes as parse_bytes reads them: `--threshold 64KiB`.
+/// Byte sizes as parse_bytes reads them, of at least `min`: `--threshold 64KiB`.
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
-                              const std::string& what);
+                              const std::string& what, Bytes min = 0);
+
+/// `--device-memory`: a device without memory runs nothing.
+inline constexpr Bytes kLeastDeviceMemory = 1;
 
 /// Whole numbers from `min` to `max`; `take` gets the one that is given.
 CLI::Option* add_count_option(CLI::App& app, const std::string& names, std::function<void(std::int64_t)> take,

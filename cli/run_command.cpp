@@ -70,16 +70,17 @@ class RunCommand : public Subcommand {
     add_choice_option<std::string>(app, "--optimizer", settings.optimizer,
                                    {{"none", "none"}, {"sgd", "sgd"}, {"adamw", "adamw"}},
                                    "Its state counts (default adamw)");
-    add_count_option(app, "--steps", settings.steps, 1, kMostSteps, "Measured steps (default 5)");
+    add_count_option(app, "--steps", settings.steps, 1, kMostSteps, "Measured steps, at least 1 (default 5)");
     add_count_option(app, "--warmup", settings.warmup, 1, kMostSteps,
-                     "Steps before them; the first makes the optimizer's state (default 1)");
+                     "Steps before them, at least 1: the first makes the optimizer's state (default 1)");
     add_seed_option(app, settings.seed);
     add_count_option(app, "--threads", request_.threads, 1, kMostThreads,
                      "Intra-op threads (default: one less than cores, which the copies take)");
     device_.add_to(app);
     add_bytes_option(app, "--device-memory", settings.device_memory_bytes,
-                     "Capacity in the measured steps: beyond it they are really out of memory");
-    add_link_option(app, link_, "Cap of each copy direction");
+                     "Capacity in the measured steps: beyond it they are really out of memory",
+                     kLeastDeviceMemory);
+    add_link_option(app, link_, "host, virtual: cap of each copy direction");
     policy_.add_to(app);
     add_output_option(app, output_, "The trace; .gz compresses (default: none)");
     app.add_option("--commands", commands_path_,
@@ -99,6 +100,7 @@ class RunCommand : public Subcommand {
     for (const std::string& note : result.notes) context.warn(note);
     result.trace.tool_version = program_version();
     result.trace.argv = context.argv();
+    result.trace.environment.kernel_times = device_.kernel_times();
     if (result.refusal) throw memory_refusal_error(result);
     if (!output_.empty()) write_trace(output_, result.trace);
     if (!commands_path_.empty()) context.print(format_command_log(result.commands), commands_path_);
@@ -111,7 +113,7 @@ class RunCommand : public Subcommand {
   RunResult run_engine(Context& context) {
     StatusLine status = context.status_line();
     status.show("opening LibTorch");
-    request_.device = device_.open(context);
+    request_.device = device_.open(context, link_);
     EnginePlugin& engine = load_engine();
     fall_back_to_host(context, engine);
     return engine.run(request_, [&](const std::string& what) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/figure_text.h"
 #include "cli/ledger_table.h"
 #include "cli/metrics_table.h"
 #include "traces/metrics_io.h"
@@ -48,9 +49,7 @@ std::string verdict_text(const RunReport& report, const Page& page) {
   else
     verdicts.add("memory", Tone::kBad, fmt::format("NOT as predicted: {}", fmt::join(report.inexact, ", ")));
   if (report.checked_streams) add_streams(verdicts, report.hazards);
-  if (report.times_are_modelled())
-    verdicts.add("times", Tone::kWarning, "modelled, not measured: there was no GPU");
-  return verdicts.text();
+  return verdicts.text() + times_line(report.run.times_are_modelled, page);
 }
 
 nlohmann::ordered_json hazards_to_json(const std::vector<StreamHazard>& hazards) {
@@ -93,7 +92,7 @@ nlohmann::ordered_json to_json(const RunReport& report) {
 }
 
 std::string to_text(const RunReport& report, const Page& page) {
-  const char* measured = report.times_are_modelled() ? "virtual GPU" : "measured";
+  const char* measured = report.run.times_are_modelled ? "virtual GPU" : "measured";
   const char* heading = report.predicted_by_tune ? "tune predicted" : "replayed";
   const std::string headline = fmt::format("{}, policy {}: {}", report.run.model->name,
                                            report.run.policy->name, describe(*report.run.policy));

@@ -27,9 +27,6 @@ struct RunReport {
   bool checked_streams = false;
   std::vector<StreamHazard> hazards;
   std::string trace_path;  ///< empty: none written
-
-  /// Memory is what it would be on the GPU; times are estimates.
-  bool times_are_modelled() const { return run.environment && run.environment->times_are_modelled; }
 };
 
 nlohmann::ordered_json to_json(const RunReport& report);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/figure_text.h"
 #include "cli/ledger_table.h"
 #include "cli/metrics_table.h"
 #include "cli/options.h"
@@ -32,6 +33,7 @@ struct SimulateReport {
   std::string output;
 
   bool fits = true;  ///< into device_memory_bytes
+  bool times_are_modelled = false;
 };
 
 nlohmann::ordered_json to_json(const SimulateReport& report) {
@@ -43,20 +45,29 @@ nlohmann::ordered_json to_json(const SimulateReport& report) {
     json["device_memory_bytes"] = *report.device_memory_bytes;
     json["fits"] = report.fits;
   }
+  if (report.times_are_modelled) json["times_are_modelled"] = true;
   json["ledger"] = ledger_to_json(report.ledger);
   json.update(to_json(report.explanation));
   return json;
+}
+
+/// How much more it takes; empty where that is not the reason, as where the allocator's settings allow it
+/// only a part of the device.
+std::string excess_text(const SimulateReport& report) {
+  const Bytes taken = device_bytes_taken(report.predicted);
+  if (taken <= *report.device_memory_bytes) return "";
+  const std::string excess = format_bytes(taken - *report.device_memory_bytes) + " too much";
+  if (!report.predicted.device_reserved_peak_bytes) return ": " + excess;
+  return fmt::format(": PyTorch's allocator reserves {}, {}", format_bytes(taken), excess);
 }
 
 std::string fits_text(const SimulateReport& report, const Page& page) {
   if (!report.device_memory_bytes) return "";
   const std::string memory = format_bytes(*report.device_memory_bytes);
   if (report.fits) return page.paint(Tone::kGood, "It fits into " + memory + ".") + "\n";
-  return page.paint(Tone::kBad, fmt::format("It does not fit into {}: {} too much.", memory,
-                                            format_bytes(*report.predicted.device_peak_bytes -
-                                                         *report.device_memory_bytes))) +
-         "\nNext: offprof tune --trace " + report.trace + " --memory-budget " +
-         std::to_string(*report.device_memory_bytes) + "\n";
+  const std::string refusal = fmt::format("It does not fit into {}{}.", memory, excess_text(report));
+  return page.paint(Tone::kBad, wrap(refusal, page.width, 0)) + "\nNext: offprof tune --trace " +
+         report.trace + " --memory-budget " + std::to_string(*report.device_memory_bytes) + "\n";
 }
 
 std::string to_text(const SimulateReport& report, const Page& page) {
@@ -65,8 +76,8 @@ std::string to_text(const SimulateReport& report, const Page& page) {
                   report.policy.name, describe(report.policy), format_rate(report.link.d2h.bytes_per_second),
                   format_rate(report.link.h2d.bytes_per_second));
   return wrap(headline, page.width, 0) + "\n\n" + metrics_table({{"predicted", report.predicted}}, page) +
-         "\n" + ledger_table(report.ledger, page) + "\n" + to_text(report.explanation, page) +
-         fits_text(report, page);
+         "\n" + ledger_table(report.ledger, page) + "\n" + times_line(report.times_are_modelled, page) +
+         to_text(report.explanation, page) + fits_text(report, page);
 }
 
 class SimulateCommand : public Subcommand {
@@ -75,7 +86,8 @@ class SimulateCommand : public Subcommand {
     add_trace_option(app, trace_path_, "The trace of a run");
     policy_.add_to(app);
     add_link_option(app, link_, "The link to assume, in each direction (default: as the run measured it)");
-    add_bytes_option(app, "--device-memory", device_memory_, "Say whether the step fits into that");
+    add_bytes_option(app, "--device-memory", device_memory_, "Say whether the step fits into that",
+                     kLeastDeviceMemory);
     add_output_option(app, output_, "A trace of the simulated step; .gz compresses (default: none)");
     app.add_option("--commands", commands_path_, "The scheduler's command log, one JSON object a line")
         ->type_name("FILE");
@@ -88,7 +100,8 @@ class SimulateCommand : public Subcommand {
     if (!commands_path_.empty()) check_writable(commands_path_);
     const TraceSteps steps(trace);
     const Link link = link_to_assume(link_, trace.environment.link);
-    const SimulateReport report = simulate(steps, policy, link);
+    SimulateReport report = simulate(steps, policy, link);
+    report.times_are_modelled = trace.environment.times_are_modelled;
     if (!commands_path_.empty())
       context.print(format_command_log(replay_commands(steps.step(policy), policy)), commands_path_);
     if (!output_.empty()) {

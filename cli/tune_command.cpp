@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/figure_text.h"
 #include "cli/metrics_table.h"
 #include "cli/options.h"
 #include "cli/simulation_report.h"
@@ -30,6 +31,7 @@ struct TuneReport {
   TuneResult result;
   std::optional<Explanation> why;  ///< of the chosen policy
   std::string output;
+  bool times_are_modelled = false;
 };
 
 nlohmann::ordered_json to_json(const Candidate& candidate) {
@@ -47,12 +49,21 @@ nlohmann::ordered_json to_json(const TuneReport& report) {
   json["keep"] = to_json(result.keep);
   json["trl"] = to_json(result.trl);
   json["policies_tried"] = result.policies_tried;
+  if (report.times_are_modelled) json["times_are_modelled"] = true;
   if (report.why) json["why"] = to_json(*report.why);
   return json;
 }
 
 std::string relative(double value, double base) {
   return base > 0 ? fmt::format("{:+.1f}%", 100.0 * (value - base) / base) : "";
+}
+
+/// How much longer than `base`; from ten percent on without decimals, so that the table fits a terminal.
+std::string slowdown_text(Nanoseconds time, Nanoseconds base) {
+  constexpr double kDecimalsBelow = 9.95;
+  if (base <= 0) return "";
+  const double percent = 100.0 * static_cast<double>(time - base) / static_cast<double>(base);
+  return percent < kDecimalsBelow ? fmt::format("{:+.1f}%", percent) : fmt::format("{:+.0f}%", percent);
 }
 
 /// The rows shown: the chosen one, the ends, and others spread evenly between.
@@ -82,19 +93,27 @@ std::string prefetch_text(const Policy& policy) {
   return policy.prefetch_bytes > 0 ? format_bytes(policy.prefetch_bytes) : "-";
 }
 
+/// What a caching allocator takes of the device for the peak, or, where there is none, how the peak compares:
+/// both at once do not fit a terminal.
+std::string beside_peak_text(const Metrics& predicted, const Metrics& keep) {
+  if (predicted.device_reserved_peak_bytes) return format_bytes(*predicted.device_reserved_peak_bytes);
+  return relative(static_cast<double>(*predicted.device_peak_bytes),
+                  static_cast<double>(*keep.device_peak_bytes));
+}
+
 void add_row(TextTable& table, const std::string& mark, const Candidate& candidate, const TuneResult& result,
              Tone tone) {
-  const auto peak = static_cast<double>(*candidate.predicted.device_peak_bytes);
-  const auto time = static_cast<double>(*candidate.predicted.step_time_ns);
+  const Metrics& predicted = candidate.predicted;
+  const Metrics& keep = result.keep.predicted;
   table.add_row({{mark, tone},
                  {threshold_text(candidate.policy), tone},
                  {stash_text(candidate.policy), tone},
                  {prefetch_text(candidate.policy), tone},
-                 {format_bytes(*candidate.predicted.device_peak_bytes), tone},
-                 {relative(peak, static_cast<double>(*result.keep.predicted.device_peak_bytes)), tone},
-                 {format_duration(*candidate.predicted.step_time_ns), tone},
-                 {relative(time, static_cast<double>(*result.keep.predicted.step_time_ns)), tone},
-                 {format_bytes(*candidate.predicted.host_peak_bytes), tone}});
+                 {format_bytes(*predicted.device_peak_bytes), tone},
+                 {beside_peak_text(predicted, keep), tone},
+                 {format_duration(*predicted.step_time_ns), tone},
+                 {slowdown_text(*predicted.step_time_ns, *keep.step_time_ns), tone},
+                 {format_bytes(*predicted.host_peak_bytes), tone}});
 }
 
 std::string frontier_text(const TuneResult& result, const Page& page) {
@@ -103,7 +122,7 @@ std::string frontier_text(const TuneResult& result, const Page& page) {
                    {"stash", Align::kRight},
                    {"prefetch", Align::kRight},
                    {"device", Align::kRight},
-                   {"peak", Align::kRight},
+                   {result.keep.predicted.device_reserved_peak_bytes ? "reserved" : "peak", Align::kRight},
                    {"step", Align::kRight},
                    {"", Align::kRight},
                    {"host", Align::kRight}});
@@ -130,15 +149,19 @@ std::string bounds_text(const TuneResult& result) {
                      format_duration(result.step_time_bound_ns));
 }
 
+std::string no_policy_text(const TuneReport& report) {
+  const Candidate& least = least_memory(report.result);
+  const Bytes taken = device_bytes_taken(least.predicted);
+  return fmt::format("No policy fits into {}. The least reachable is {}{} ({} bytes): {}.",
+                     format_bytes(*report.goal.memory_budget_bytes), format_bytes(taken),
+                     least.predicted.device_reserved_peak_bytes ? " reserved" : "", taken,
+                     describe(least.policy));
+}
+
 std::string chosen_text(const TuneReport& report, const Page& page) {
   if (!report.result.chosen) {
-    const Candidate& least = report.result.frontier.front();
-    return page.paint(Tone::kBad,
-                      fmt::format("No policy fits into {}. The least reachable is {} ({} bytes): {}.",
-                                  format_bytes(*report.goal.memory_budget_bytes),
-                                  format_bytes(*least.predicted.device_peak_bytes),
-                                  *least.predicted.device_peak_bytes, describe(least.policy))) +
-           "\n" + bounds_text(report.result);
+    const std::string refusal = no_policy_text(report);
+    return page.paint(Tone::kBad, wrap(refusal, page.width, 0)) + "\n" + bounds_text(report.result);
   }
   std::string text =
       wrap(fmt::format("Chosen, {}: {}", goal_text(report.goal), describe(report.result.chosen->policy)),
@@ -155,7 +178,7 @@ std::string to_text(const TuneReport& report, const Page& page) {
       "{}: {} policies simulated. Of these no other has less memory at as little time:", report.trace,
       report.result.policies_tried);
   return wrap(headline, page.width, 0) + "\n\n" + frontier_text(report.result, page) + "\n" +
-         chosen_text(report, page);
+         times_line(report.times_are_modelled, page) + chosen_text(report, page);
 }
 
 /// `5%`, or `0.05`.
@@ -174,7 +197,8 @@ class TuneCommand : public Subcommand {
   void add_options(CLI::App& app) override {
     add_trace_option(app, trace_path_, "The trace of a run");
     CLI::Option* budget = add_bytes_option(app, "--memory-budget", goal_.memory_budget_bytes,
-                                           "Find the fastest policy whose device peak is within that");
+                                           "Find the fastest policy that takes no more of the device: its "
+                                           "peak, or with a caching allocator what that reserves");
     add_parsed_option(
         app, "--max-slowdown", "PERCENT",
         [this](const std::string& text) { goal_.max_slowdown = parse_slowdown(text); },
@@ -194,7 +218,8 @@ class TuneCommand : public Subcommand {
     if (!output_.empty()) check_writable(output_);
     const TraceSteps steps(trace);
     const Link link = link_to_assume(link_, trace.environment.link);
-    TuneReport report{trace_path_, goal_, tune(steps, link, goal_), std::nullopt, output_};
+    TuneReport report{trace_path_,  goal_,   tune(steps, link, goal_),
+                      std::nullopt, output_, trace.environment.times_are_modelled};
     if (report.result.chosen) {
       report.why = explain(steps, report.result.chosen->policy, link);
       if (!output_.empty()) context.print(policy_text(*report.result.chosen, trace), output_);

@@ -49,13 +49,22 @@ std::string link_text(const Link& link) {
                      format_rate(link.h2d.bytes_per_second));
 }
 
+std::string times_text(const Environment& environment) {
+  if (!environment.kernel_times) return kTimesAreModelled;
+  return fmt::format("{}; kernel times from {}", kTimesAreModelled, *environment.kernel_times);
+}
+
+std::string origin_text(const Figures& figures) {
+  if (figures.simulated.value_or(false)) return "simulated";
+  return figures.times_are_modelled ? "recorded on a virtual GPU" : "measured";
+}
+
 std::string header_text(const ViewReport& report, const Page& page) {
   const Figures& figures = report.figures;
   const auto& [model, environment, settings] =
       std::tie(*figures.model, *figures.environment, *figures.settings);
   std::string text = page.paint(Tone::kStrong, report.source);
-  text +=
-      fmt::format(": {}, offprof {}\n", is_simulated(report) ? "simulated" : "measured", report.tool_version);
+  text += fmt::format(": {}, offprof {}\n", origin_text(figures), report.tool_version);
   text += labelled("model",
                    fmt::format("{}, {} parameters in {}", model.name, model.parameters,
                                format_bytes(model.parameter_bytes)),
@@ -69,6 +78,7 @@ std::string header_text(const ViewReport& report, const Page& page) {
                    fmt::format("{}: {}, LibTorch {}", environment.device, environment.device_name,
                                environment.torch_version),
                    page);
+  if (figures.times_are_modelled) text += labelled("times", times_text(environment), page);
   text += labelled("link", link_text(environment.link), page);
   text += labelled("policy", fmt::format("{}: {}", figures.policy->name, describe(*figures.policy)), page);
   return text + labelled("gradients", report.gradients, page);
@@ -83,7 +93,8 @@ std::string spread_text(const Metrics& metrics, const MetricKey& key) {
 }
 
 std::string metrics_text(const ViewReport& report, const Page& page) {
-  TextTable table({{is_simulated(report) ? "predicted" : "measured", Align::kLeft},
+  const char* measured = report.figures.times_are_modelled ? "virtual GPU" : "measured";
+  TextTable table({{is_simulated(report) ? "predicted" : measured, Align::kLeft},
                    {"a step", Align::kRight},
                    {"from least to most", Align::kLeft}});
   for (const MetricKey& key : metric_keys()) {
@@ -114,14 +125,57 @@ std::string ops_text(const ViewReport& report, const Page& page) {
   return "\n" + table.render(page) + rest;
 }
 
+/// What an allocator's state comes to.
+struct AllocatorSum {
+  std::size_t segments = 0;
+  std::size_t free_blocks = 0;
+  Bytes reserved = 0;
+  Bytes free = 0;
+  Bytes largest_free_block = 0;
+};
+
+AllocatorSum sum_up(const AllocatorState& state) {
+  AllocatorSum sum{.segments = state.segments.size()};
+  for (const AllocatorSegment& segment : state.segments) {
+    for (const AllocatorBlock& block : segment.blocks) {
+      sum.reserved += block.bytes;
+      if (block.allocated) continue;
+      ++sum.free_blocks;
+      sum.free += block.bytes;
+      sum.largest_free_block = std::max(sum.largest_free_block, block.bytes);
+    }
+  }
+  return sum;
+}
+
+std::string counted(std::size_t count, const char* thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
+std::string allocator_text(const ViewReport& report, const Page& page) {
+  const auto& reserved_peak = report.figures.metrics.device_reserved_peak_bytes;
+  if (!report.allocator || !reserved_peak) return "";
+  const AllocatorSum sum = sum_up(*report.allocator);
+  const std::string& settings = report.allocator->settings;
+  return labelled(
+      "allocator",
+      fmt::format("reserves up to {}; when the steps begin {} in {}, of that {} free in {}, the "
+                  "largest {}; settings: {}",
+                  format_bytes(*reserved_peak), format_bytes(sum.reserved), counted(sum.segments, "segment"),
+                  format_bytes(sum.free), counted(sum.free_blocks, "block"),
+                  format_bytes(sum.largest_free_block), settings.empty() ? "default" : settings),
+      page);
+}
+
 std::string memory_text(const ViewReport& report, const Page& page) {
   const MemoryOverStep& memory = report.memory;
   std::string text = heading("Device memory over the step, replayed from the trace", page);
   text += draw_memory(memory, page);
   text += fmt::format("  peak {}", format_bytes(memory.peak_bytes));
-  if (memory.keep_peak_bytes == memory.peak_bytes) return text + "\n";
-  return text + fmt::format("; with nothing offloaded {} ({})\n", format_bytes(memory.keep_peak_bytes),
-                            format_byte_difference(memory.keep_peak_bytes - memory.peak_bytes));
+  if (memory.keep_peak_bytes != memory.peak_bytes)
+    text += fmt::format("; with nothing offloaded {} ({})", format_bytes(memory.keep_peak_bytes),
+                        format_byte_difference(memory.keep_peak_bytes - memory.peak_bytes));
+  return text + "\n" + allocator_text(report, page);
 }
 
 std::string explanation_text(const ViewReport& report, const Page& page) {
@@ -151,11 +205,19 @@ std::string overlap_text(const ViewReport& report, const Page& page) {
          fmt::format("  {:.1f}% of the copy time is hidden behind compute\n", 100.0 * *metrics.overlap_ratio);
 }
 
-std::string next_text(const ViewReport& report) {
-  return fmt::format(
-      "\nOpen it as a timeline: drop the file on https://ui.perfetto.dev, or load it in chrome://tracing\n"
-      "Next: offprof tune --trace {}\n",
-      report.source);
+std::string next_text(const ViewReport& report, const Page& page) {
+  const char* timeline =
+      "Open it as a timeline: drop the file on https://ui.perfetto.dev, or load it in chrome://tracing";
+  return fmt::format("\n{}\nNext: offprof tune --trace {}\n", wrap(timeline, page.width, 0), report.source);
+}
+
+nlohmann::ordered_json allocator_to_json(const AllocatorState& state) {
+  const AllocatorSum sum = sum_up(state);
+  return {{"segments", sum.segments},
+          {"reserved_bytes", sum.reserved},
+          {"free_bytes", sum.free},
+          {"free_blocks", sum.free_blocks},
+          {"largest_free_block_bytes", sum.largest_free_block}};
 }
 
 nlohmann::ordered_json memory_to_json(const MemoryOverStep& memory) {
@@ -186,6 +248,7 @@ ViewReport make_view_report(const Trace& trace, const std::string& source, std::
   const Link link = usable_link(trace.environment.link);
   report.memory = replay_memory(steps, trace.policy, link);
   report.explanation = explain(steps, trace.policy, link);
+  report.allocator = trace.program.allocator;
   return report;
 }
 
@@ -202,13 +265,14 @@ nlohmann::ordered_json to_json(const ViewReport& report) {
   json["saved_by_op"] = std::move(ops);
   json["replayed_memory"] = memory_to_json(report.memory);
   json["replayed_memory"].update(to_json(report.explanation));
+  if (report.allocator) json["allocator_at_begin"] = allocator_to_json(*report.allocator);
   return json;
 }
 
 std::string to_text(const ViewReport& report, const Page& page) {
   return header_text(report, page) + metrics_text(report, page) + "\n" + ledger_table(report.ledger, page) +
          ops_text(report, page) + memory_text(report, page) + explanation_text(report, page) +
-         overlap_text(report, page) + next_text(report);
+         overlap_text(report, page) + next_text(report, page);
 }
 
 }  // namespace offprof

@@ -24,6 +24,7 @@ struct ViewReport {
   std::size_t ops_shown = 10;                                      ///< in text; JSON has them all
   MemoryOverStep memory{};
   Explanation explanation{};
+  std::optional<AllocatorState> allocator{};  ///< when the steps begin
 };
 
 ViewReport make_view_report(const Trace& trace, const std::string& source, std::size_t ops_shown);

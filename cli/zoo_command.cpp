@@ -2,19 +2,36 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <limits>
-#include <map>
+#include <numeric>
 #include <optional>
 
 #include "cli/engine_loader.h"
 #include "cli/options.h"
 #include "cli/text_table.h"
+#include "engine/zoo/blueprint.h"
 #include "engine/zoo/models.h"
+#include "simulator/virtual_gpu/profile.h"
 #include "traces/error.h"
 #include "traces/file.h"
 
 namespace offprof {
 namespace {
+
+/// The profile of plain --device virtual.
+constexpr const char* kPlainVirtual = "h200";
+/// Weights, gradients and AdamW's two states: what lies on the device at the least.
+constexpr std::int64_t kTensorsPerWeight = 4;
+
+std::int64_t count_parameters(const ModuleBlueprint& module) {
+  std::int64_t count = 0;
+  for (const TensorBlueprint& parameter : module.parameters)
+    count +=
+        std::accumulate(parameter.shape.begin(), parameter.shape.end(), std::int64_t{1}, std::multiplies<>());
+  for (const ModuleBlueprint& child : module.children) count += count_parameters(child);
+  return count;
+}
 
 /// What `zoo make` made.
 struct ZooMakeReport {
@@ -41,7 +58,9 @@ std::string to_text(const ZooMakeReport& report, const Page& page) {
       report.weights.weightless ? "whose weights take no room" : fmt::format("seed {}", report.seed);
   const std::string made =
       fmt::format("{}: {}{}, {}, {}", report.output, report.model, sizes, report.weights.dtype, weights);
-  const char* device = report.weights.weightless ? " --device virtual" : "";
+  const std::string device =
+      report.weights.weightless ? " " + virtual_device_flags(report.model, report.sizes, report.weights.dtype)
+                                : "";
   return wrap(made, page.width, 0) +
          fmt::format("\nNext: offprof run {}{} -o trace.json\n", report.output, device);
 }
@@ -183,6 +202,14 @@ std::string to_text(const ZooListReport& report, const Page& page) {
     text += "\n";
   }
   return text + "Make one: offprof zoo make transformer -o model.pt --batch 4\n";
+}
+
+std::string virtual_device_flags(const std::string& model, const std::map<std::string, std::int64_t>& sizes,
+                                 const std::string& dtype) {
+  const std::int64_t element_bytes = dtype == "float32" ? 4 : 2;
+  const std::int64_t parameters = count_parameters(draw_zoo_model(model, sizes).root);
+  const bool fits = kTensorsPerWeight * element_bytes * parameters < load_profile(kPlainVirtual).memory_bytes;
+  return fits ? "--device virtual" : "--device virtual --device-memory 2TiB";
 }
 
 std::unique_ptr<Subcommand> make_zoo_command() {

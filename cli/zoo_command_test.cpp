@@ -61,6 +61,15 @@ TEST(ZooCommand, ChecksThatTheFileCanBeWrittenBeforeAnythingElse) {
   EXPECT_THAT(run.err, HasSubstr("/nonexistent"));
 }
 
+TEST(ZooCommand, SuggestsMoreMemoryWhereAModelCannotTrainOnThePlainVirtualGpu) {
+  const auto flags = [](const char* preset, const char* dtype) {
+    return virtual_device_flags("llama", zoo_preset_sizes(find_zoo_model("llama"), preset), dtype);
+  };
+  EXPECT_EQ(flags("7b", "bfloat16"), "--device virtual");
+  EXPECT_EQ(flags("70b", "bfloat16"), "--device virtual --device-memory 2TiB");
+  EXPECT_EQ(flags("70b", "float32"), "--device virtual --device-memory 2TiB");
+}
+
 TEST(ZooCommand, AModelNeedsAFile) {
   EXPECT_THAT(run_words({"zoo", "make", "mlp"}).err, HasSubstr("--output is required"));
   EXPECT_THAT(run_words({"zoo", "make", "mlp", "-o", "-"}).err, HasSubstr("standard output"));

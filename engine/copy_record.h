@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "traces/units.h"
+#include "traces/work.h"
 
 namespace offprof {
 
@@ -15,6 +16,7 @@ struct CopyRecord {
   Nanoseconds end_ns = 0;
   Bytes bytes = 0;
   std::int64_t tag = 0;
+  Work staging{};  ///< what gathering its elements took of its stream before, where that is known
 };
 
 }  // namespace offprof

@@ -14,6 +14,7 @@
 #include "traces/error.h"
 #include "traces/link.h"
 #include "traces/units.h"
+#include "traces/work.h"
 
 namespace offprof {
 
@@ -142,6 +143,9 @@ class Device {
   virtual Nanoseconds time_of(TimeMark mark) const = 0;
   /// Marks made so far are not asked for any more.
   virtual void forget_marks() {}
+  /// What the compute stream was given since the last call, and what that takes; nullopt: the device cannot
+  /// tell.
+  virtual std::optional<Work> take_work() { return std::nullopt; }
   /// How long the compute stream stood waiting for copies since the last call. The device must be idle.
   virtual Nanoseconds take_exposed_ns() = 0;
 };

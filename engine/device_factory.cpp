@@ -22,11 +22,17 @@ std::string cuda_library() {
   return (std::filesystem::path(here.dli_fname).parent_path() / kCudaPluginLibrary).string();
 }
 
-Error cannot_open(const std::string& why) {
-  return environment_error(
-      "LibTorch's CUDA part cannot be opened: " + why,
-      "a GPU needs the NVIDIA libraries that the LibTorch wheel names, beside it: see the "
-      "README; --device virtual:h200 needs neither them nor a GPU");
+/// A virtual GPU needs what the build makes, and nothing of NVIDIA's.
+const char* remedy(bool is_virtual) {
+  return is_virtual
+             ? "a file of the build or of LibTorch is missing or broken: scripts/setup.sh && cmake "
+               "--preset release && cmake --build --preset release"
+             : "a GPU needs its driver and the NVIDIA packages that the torch wheel depends on, beside "
+               "LibTorch, which scripts/setup.sh leaves out; --device virtual:h200 needs neither";
+}
+
+Error cannot_open(const std::string& why, bool is_virtual) {
+  return environment_error("LibTorch's CUDA part cannot be opened: " + why, remedy(is_virtual));
 }
 
 MakeCudaDevice open_cuda_library(bool is_virtual) {
@@ -34,11 +40,20 @@ MakeCudaDevice open_cuda_library(bool is_virtual) {
   if (library == nullptr) {
     const std::string why = dlerror();
     if (is_virtual) check_coverage(why);
-    throw cannot_open(why);
+    throw cannot_open(why, is_virtual);
   }
   const auto function = reinterpret_cast<MakeCudaDevice>(dlsym(library, kMakeCudaDeviceSymbol));
-  if (function == nullptr) throw cannot_open(std::string("it has no symbol ") + kMakeCudaDeviceSymbol);
+  if (function == nullptr)
+    throw cannot_open(std::string("it has no symbol ") + kMakeCudaDeviceSymbol, is_virtual);
   return function;
+}
+
+/// LibTorch must be there by now: its libraries have told the virtual GPU what code they hold.
+void check_profile_has_code() {
+  const auto the_gpu = reinterpret_cast<VirtualGpu* (*)()>(dlsym(RTLD_DEFAULT, kVirtualGpuSymbol));
+  const std::string problem = the_gpu == nullptr ? "" : the_gpu()->code_problem();
+  if (!problem.empty())
+    throw input_error(problem, "take a profile of one of these, or of the same major version and above");
 }
 
 /// `cuda` is the first GPU, `cuda:1` the second.
@@ -61,7 +76,9 @@ std::unique_ptr<Device> make_device(const std::string& name, const Link& link_ca
   if (!is_virtual && !name.starts_with("cuda"))
     throw input_error("no such device: " + name, "there are host, cuda, cuda:N and virtual:PROFILE");
   const int index = is_virtual ? 0 : gpu_index(name);
-  return std::unique_ptr<Device>(open_cuda_library(is_virtual)(index, is_virtual));
+  const MakeCudaDevice make_cuda_device = open_cuda_library(is_virtual);
+  if (is_virtual) check_profile_has_code();
+  return std::unique_ptr<Device>(make_cuda_device(index, is_virtual));
 }
 
 }  // namespace offprof

@@ -27,8 +27,8 @@ struct RunRequest {
 
 /// The measured steps did not fit into the device's memory.
 struct MemoryRefusal {
-  Bytes asked_bytes = 0;
-  Bytes live_bytes = 0;  ///< as requested, when it was asked for
+  Bytes asked_bytes = 0;  ///< 0: before a step began
+  Bytes live_bytes = 0;   ///< as requested, when it was asked for
   Bytes capacity_bytes = 0;
 };
 

@@ -60,7 +60,12 @@ PassRecorder::PassRecorder(Device& device, bool wants_node_ends)
   callback_ = at::addThreadLocalCallback(
       at::RecordFunctionCallback(&PassRecorder::op_begins, &PassRecorder::op_ends)
           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+  pass_.has_work = device_.take_work().has_value();
   pass_.begin_ns = device_.mark();
+}
+
+Work PassRecorder::take_work() {
+  return pass_.has_work ? device_.take_work().value_or(Work{}) : Work{};
 }
 
 PassRecorder::~PassRecorder() {
@@ -105,7 +110,7 @@ void PassRecorder::begin_phase(std::string_view name) {
 void PassRecorder::note(RawKind kind, std::int64_t id, std::int64_t value) {
   if (!recording_) return;  // a graph that outlives its step still calls
   const Device::TimeMark now = device_.mark();
-  pass_.events.push_back({kind, id, value, now, now});
+  pass_.events.push_back({kind, id, value, now, now, take_work()});
 }
 
 std::int32_t PassRecorder::intern(std::string_view name) {
@@ -123,7 +128,8 @@ std::unique_ptr<at::ObserverContext> PassRecorder::op_begins(const at::RecordFun
   const std::int32_t name = recorder->intern(op.name());
   const auto depth = static_cast<std::int64_t>(recorder->open_ops_.size());
   recorder->open_ops_.push_back(name);
-  recorder->pass_.events.push_back({RawKind::kOpBegin, name, depth, begin, recorder->device_.mark()});
+  recorder->pass_.events.push_back(
+      {RawKind::kOpBegin, name, depth, begin, recorder->device_.mark(), recorder->take_work()});
   return nullptr;
 }
 
@@ -153,8 +159,8 @@ void PassRecorder::on_node_end(std::span<const SavedId>, std::span<const SavedId
 
 void PassRecorder::on_command(const Command& command, Device::TimeMark begin, Device::TimeMark end) {
   if (!recording_) return;
-  pass_.events.push_back(
-      {RawKind::kCommand, static_cast<std::int64_t>(pass_.commands.size()), 0, begin, device_.mark()});
+  pass_.events.push_back({RawKind::kCommand, static_cast<std::int64_t>(pass_.commands.size()), 0, begin,
+                          device_.mark(), take_work()});
   pass_.commands.push_back({command, begin, end});
 }
 

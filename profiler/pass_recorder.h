@@ -50,6 +50,7 @@ class PassRecorder final : public StepListener, private AllocationListener {
   static void op_ends(const at::RecordFunction& op, at::ObserverContext* context);
 
   void note(RawKind kind, std::int64_t id = 0, std::int64_t value = 0);
+  Work take_work();
   std::int32_t intern(std::string_view name);
   void stop();
   void resolve_times();

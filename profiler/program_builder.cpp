@@ -6,6 +6,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "traces/check.h"
@@ -152,22 +153,30 @@ std::vector<Event> common_events(const NumberedPass& pass) {
   return common;
 }
 
-/// For each common event the compute time since the one before, with the engine's own time taken out.
-std::vector<Nanoseconds> compute_times(const RecordedPass& pass) {
-  std::vector<Nanoseconds> times;
-  Nanoseconds since_last = 0;
+/// What the program did between two common events.
+struct Between {
+  Nanoseconds compute_ns = 0;
+  Work work;
+};
+
+/// For each common event what the program did since the one before, with the engine's own part taken out.
+std::vector<Between> work_between(const RecordedPass& pass) {
+  std::vector<Between> parts;
+  Between since_last;
   Nanoseconds last_end = pass.begin_ns;
   int hooks = 0;
   for (const RawEvent& event : pass.events) {
-    if (hooks == 0) since_last += event.begin_ns - last_end;
+    if (hooks == 0) {
+      since_last.compute_ns += event.begin_ns - last_end;
+      since_last.work = then(since_last.work, event.work);
+    }
     last_end = event.end_ns;
     hooks += event.kind == RawKind::kHookBegin ? 1 : event.kind == RawKind::kHookEnd ? -1 : 0;
     const std::optional<EventKind> kind = event_kind(event);
     if (!kind || !is_common(*kind)) continue;
-    times.push_back(since_last);
-    since_last = 0;
+    parts.push_back(std::exchange(since_last, {}));
   }
-  return times;
+  return parts;
 }
 
 std::string describe(const RecordedPass& pass, const NumberedPass& numbered, const std::vector<Event>& events,
@@ -261,17 +270,29 @@ Nanoseconds median(std::vector<Nanoseconds>& values) {
   return *middle;
 }
 
-/// By common event, over passes that have the same ones.
-std::vector<Nanoseconds> median_compute_times(std::span<const RecordedPass> passes) {
-  std::vector<std::vector<Nanoseconds>> times;
-  for (const RecordedPass& pass : passes) times.push_back(compute_times(pass));
-  std::vector<Nanoseconds> medians(times.front().size());
-  std::vector<Nanoseconds> of_event(times.size());
+/// By common event, over passes that have the same ones: the median of times; work is the same in each.
+std::vector<Between> median_between(std::span<const RecordedPass> passes) {
+  std::vector<std::vector<Between>> parts;
+  for (const RecordedPass& pass : passes) parts.push_back(work_between(pass));
+  std::vector<Between> medians = parts.front();
+  std::vector<Nanoseconds> of_event(parts.size());
   for (std::size_t i = 0; i < medians.size(); ++i) {
-    for (std::size_t pass = 0; pass < times.size(); ++pass) of_event[pass] = times[pass][i];
-    medians[i] = median(of_event);
+    for (std::size_t pass = 0; pass < parts.size(); ++pass) of_event[pass] = parts[pass][i].compute_ns;
+    medians[i].compute_ns = median(of_event);
   }
   return medians;
+}
+
+/// Events that not every pass has in the same place take no time.
+void add_times(Program& program, std::span<const RecordedPass> keep_passes) {
+  const std::vector<Between> parts = median_between(keep_passes);
+  const bool has_work = keep_passes.front().has_work;
+  std::size_t common = 0;
+  for (Event& event : program.events) {
+    const Between part = is_common(event.kind) ? parts[common++] : Between{};
+    event.compute_ns = part.compute_ns;
+    if (has_work) program.work.push_back(part.work);
+  }
 }
 
 }  // namespace
@@ -300,10 +321,7 @@ Program build_program(std::span<const RecordedPass> keep_passes, const RecordedP
     program.saved.back().storage = offloaded.index_of(offload_pass.saved[tensor].storage);
     program.saved.back().escapes = offload_pass.escaped[tensor] != 0;
   }
-  const std::vector<Nanoseconds> times = median_compute_times(keep_passes);
-  std::size_t common = 0;
-  for (Event& event : program.events)
-    if (is_common(event.kind)) event.compute_ns = times[common++];
+  add_times(program, keep_passes);
   return program;
 }
 
@@ -327,6 +345,19 @@ std::unordered_map<std::int64_t, std::int32_t> storages_replaced_by(const Progra
     freed.erase(old);
   }
   return replaced;
+}
+
+std::vector<Staging> staging_of(const RecordedPass& pass, std::span<const CopyRecord> copies) {
+  std::unordered_map<CopyId, Work> gathered;
+  for (const CopyRecord& copy : copies)
+    if (copy.staging != Work{}) gathered[static_cast<CopyId>(copy.tag)] = copy.staging;
+  std::vector<Staging> staging;
+  for (std::size_t tensor = 0; tensor < pass.saved.size(); ++tensor) {
+    const auto found = gathered.find(pass.saved[tensor].copy);
+    if (found == gathered.end()) continue;
+    staging.push_back({static_cast<std::int32_t>(tensor), found->second.host_ns, found->second.stream_ns});
+  }
+  return staging;
 }
 
 }  // namespace offprof

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <span>
 #include <unordered_map>
+#include <vector>
 
+#include "engine/copy_record.h"
 #include "profiler/recorded_pass.h"
 #include "traces/program.h"
 
@@ -26,5 +28,8 @@ bool same_program(const RecordedPass& a, const RecordedPass& b);
 /// instead.
 std::unordered_map<std::int64_t, std::int32_t> storages_replaced_by(const Program& program,
                                                                     const RecordedPass& last);
+
+/// What gathering tensors took in a pass that copied every one densely.
+std::vector<Staging> staging_of(const RecordedPass& pass, std::span<const CopyRecord> copies);
 
 }  // namespace offprof

@@ -36,6 +36,7 @@ struct RawEvent {
   std::int64_t value = 0;
   Nanoseconds begin_ns = 0;  ///< on the device's clock, when it happened
   Nanoseconds end_ns = 0;    ///< and when noting it was done
+  Work work{};               ///< what the device was given since the event before, where it tells
 };
 
 struct RawCommand {
@@ -64,6 +65,7 @@ struct RecordedPass {
   Bytes reserved_bytes = 0;  ///< that the caching allocator held when the step began
   Nanoseconds begin_ns = 0;
   Nanoseconds end_ns = 0;
+  bool has_work = false;  ///< the device tells what it is given
 };
 
 }  // namespace offprof

@@ -81,6 +81,17 @@ class Job {
     return results;
   }
 
+  /// Where what lies on the device before a step is more than its capacity already: that. A caching allocator
+  /// would not ask the device for what it holds, and so be refused nothing.
+  std::optional<OutOfMemory> refusal_beforehand() {
+    device_.release_cache();
+    device_.reset_peak();
+    const auto cache = device_.cache_use();
+    const Bytes held = cache ? cache->reserved_peak_bytes : device_.live_bytes();
+    if (held <= capacity().value_or(held)) return std::nullopt;
+    return OutOfMemory{0, device_.live_bytes(), capacity()};
+  }
+
   /// Of the measured steps; nullopt: what the machine has.
   std::optional<Bytes> capacity() const {
     return trace_.settings.device_memory_bytes ? trace_.settings.device_memory_bytes : device_.memory_bytes();
@@ -104,10 +115,8 @@ class Job {
           "give one --input for each, as in --input 'int64[4,128]<512' or --input 'float32[8,3,64,64]'");
     at::manual_seed(trace_.settings.seed);
     make_inputs(model_, inputs);
-    if (device_.torch_device().is_cpu())
-      refuse_weightless(model_);
-    else
-      move_to_device(model_, device_.torch_device());
+    if (!device_.is_virtual()) refuse_weightless(model_);
+    if (!device_.torch_device().is_cpu()) move_to_device(model_, device_.torch_device());
     trace_.model = model_.info;
     progress_("measuring the link");
     trace_.environment = {request_.device,     device_.description(),    TORCH_VERSION,
@@ -127,9 +136,12 @@ class Job {
     const RecordedPass offload_pass = record_pass(preset_policy("offload"));
     trace_.program = build_program(keep_passes, offload_pass);
     progress_("recording with everything offloaded densely");
-    const RecordedPass dense_pass = record_pass(dense_offload_all());
+    const StepResult dense_step = trainer_->step(dense_offload_all(), {}, Recording::kProgram);
+    const RecordedPass& dense_pass = dense_step.recording;
     if (!same_program(offload_pass, dense_pass))
       trace_.dense_program = build_program({&dense_pass, 1}, dense_pass);
+    (trace_.dense_program ? *trace_.dense_program : trace_.program).staging =
+        staging_of(dense_pass, dense_step.copies);
     note_allocator_state(trace_.program, dense_pass);
     if (trace_.dense_program) note_allocator_state(*trace_.dense_program, dense_pass);
   }
@@ -170,21 +182,38 @@ void measure(Job& job, const RunRequest& request, const Progress& progress, RunR
   result.trace.timeline = build_timeline(job.train(request.policy, kStepsShown, Recording::kTimeline));
 }
 
+Error out_of_memory(const OutOfMemory& refusal) {
+  const std::string asked =
+      refusal.asked_bytes > 0 ? format_bytes(refusal.asked_bytes) + " asked for, " : "before a step begins, ";
+  const std::string message = "out of device memory: " + asked + format_bytes(refusal.live_bytes) + " live";
+  if (!refusal.capacity_bytes)
+    return environment_error(
+        message,
+        "the recorded passes have all of the device: a smaller batch, or --device virtual, "
+        "which has no end there; per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF "
+        "lessens what they have");
+  return environment_error(message + " of " + format_bytes(*refusal.capacity_bytes),
+                           "record a trace without --device-memory, then let `offprof tune --trace FILE "
+                           "--memory-budget " +
+                               std::to_string(*refusal.capacity_bytes) + "` find a policy that fits");
+}
+
 RunResult run(const RunRequest& request, Device& device, const Progress& progress) {
   Job job(request, device, progress);
   RunResult result;
   result.trace = job.trace();
   result.trace.policy = request.policy;
   device.take_out_of_memory();
+  auto refusal = job.refusal_beforehand();
   try {
-    measure(job, request, progress, result);
+    if (!refusal) measure(job, request, progress, result);
   } catch (const std::exception&) {
     device.set_capacity(std::nullopt);
     device.set_host_capacity(std::nullopt);
-    const auto refusal = device.take_out_of_memory();
+    refusal = device.take_out_of_memory();
     if (!refusal || !refusal->capacity_bytes) throw;
-    result.refusal = {refusal->asked_bytes, refusal->live_bytes, *refusal->capacity_bytes};
   }
+  if (refusal) result.refusal = {refusal->asked_bytes, refusal->live_bytes, *refusal->capacity_bytes};
   result.notes = device.take_notes();
   return result;
 }
@@ -194,6 +223,7 @@ ComparisonResult compare(const RunRequest& request, const std::vector<Policy>& p
   Job job(request, device, progress);
   ComparisonResult result;
   result.trace = job.trace();
+  if (const auto refusal = job.refusal_beforehand()) throw out_of_memory(*refusal);
   for (const Policy& policy : policies) {
     PolicyRun& run = result.runs.emplace_back();
     run.policy = policy;
@@ -209,15 +239,11 @@ ComparisonResult compare(const RunRequest& request, const std::vector<Policy>& p
   return result;
 }
 
-Error out_of_memory(const OutOfMemory& refusal) {
-  std::string message = "out of device memory: " + format_bytes(refusal.asked_bytes) + " asked for, " +
-                        format_bytes(refusal.live_bytes) + " live";
-  if (refusal.capacity_bytes) message += " of " + format_bytes(*refusal.capacity_bytes);
-  const std::string budget = std::to_string(refusal.capacity_bytes.value_or(refusal.live_bytes));
-  return environment_error(message,
-                           "record a trace without --device-memory, then let `offprof tune --trace FILE "
-                           "--memory-budget " +
-                               budget + "` find a policy that fits");
+/// As `error`, with what the device has to say besides: a model may have stopped because it saw zeros.
+Error with_notes(const Error& error, Device& device) {
+  std::string hint = error.hint();
+  for (const std::string& note : device.take_notes()) hint += (hint.empty() ? "" : "; ") + note;
+  return {error.kind(), error.what(), hint};
 }
 
 /// Runs `work`; what LibTorch throws comes out as Error.
@@ -232,8 +258,9 @@ auto translating_errors(const RunRequest& request, Device& device, Work work) {
     device.set_host_capacity(std::nullopt);
     if (const auto refusal = device.take_host_refusal()) throw Error(*refusal);
     if (const auto refusal = device.take_out_of_memory()) throw out_of_memory(*refusal);
-    if (dynamic_cast<const Error*>(&error) != nullptr) throw;
-    throw input_error(request.model_path + ": LibTorch stopped: " + readable_reason(error));
+    if (const auto* ours = dynamic_cast<const Error*>(&error)) throw with_notes(*ours, device);
+    throw with_notes(input_error(request.model_path + ": LibTorch stopped: " + readable_reason(error)),
+                     device);
   }
 }
 

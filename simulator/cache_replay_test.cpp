@@ -51,6 +51,15 @@ TEST(PredictCache, FollowsWhatTheCacheKeepsFromStepToStep) {
   EXPECT_GE(many, first);
 }
 
+TEST(PredictCache, WhatIsHeldBeforehandMustFitToo) {
+  ProgramSketch sketch;
+  sketch.free(sketch.alloc(kMiB * 5));
+  const Program program = on_gpu(sketch.program());
+  EXPECT_TRUE(predict(program, "keep", {1, 20 * kMiB}).fits);
+  EXPECT_FALSE(predict(program, "keep", {1, 20 * kMiB - 1}).fits);
+  EXPECT_EQ(predict(program, "keep", {1, 20 * kMiB - 1}).use.reserved_peak_bytes, 20 * kMiB);
+}
+
 TEST(PredictCache, SaysWhatDoesNotFitAndHowMuchItWouldTake) {
   const Program program = on_gpu(ChainSketch::program(4, 30 * kMiB));
   const CachePrediction all = predict(program, "keep");
@@ -59,6 +68,27 @@ TEST(PredictCache, SaysWhatDoesNotFitAndHowMuchItWouldTake) {
   const CachePrediction refused = predict(program, "keep", {1, needed - 2 * kMiB});
   EXPECT_FALSE(refused.fits);
   EXPECT_EQ(refused.use.reserved_peak_bytes, needed);
+}
+
+TEST(PredictCache, FractionsInTheSettingsAreOfTheDevicesTotalMemory) {
+  Program program = on_gpu(ChainSketch::program(4, 30 * kMiB));
+  const Bytes needed = predict(program, "keep").use.reserved_peak_bytes;
+  program.allocator->settings = "per_process_memory_fraction:0.5";
+  EXPECT_TRUE(predict(program, "keep", {1, needed, 2 * needed}).fits);
+  EXPECT_TRUE(predict(program, "keep", {1, std::nullopt, 2 * needed}).fits);
+  const CachePrediction refused = predict(program, "keep", {1, needed, 2 * needed - 4 * kMiB});
+  EXPECT_FALSE(refused.fits);
+  EXPECT_EQ(refused.use.reserved_peak_bytes, needed);
+}
+
+TEST(PredictCache, GarbageIsCollectedByTheDevicesTotalMemory) {
+  // Cached blocks of 30 MiB do not serve the larger one that follows.
+  ProgramSketch sketch;
+  for (const Bytes bytes : {30 * kMiB, 40 * kMiB, 50 * kMiB}) sketch.free(sketch.alloc(bytes));
+  Program program = on_gpu(sketch.program());
+  program.allocator->settings = "per_process_memory_fraction:0.5,garbage_collection_threshold:0.5";
+  EXPECT_EQ(predict(program, "keep", {1, kGiB, 8 * kGiB}).use.reserved_peak_bytes, 140 * kMiB);
+  EXPECT_EQ(predict(program, "keep", {1, kGiB, 300 * kMiB}).use.reserved_peak_bytes, 110 * kMiB);
 }
 
 TEST(PredictCache, WhatAStepLeavesTakesThePlaceOfWhatItFreed) {

@@ -14,7 +14,8 @@ class VirtualExecutor final : public Executor {
   VirtualExecutor(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener)
       : step_(step),
         memory_(step.storage_bytes(), step.resident_bytes(), listener),
-        clock_(link, policy.scheduler == SchedulerKind::kTrl),
+        clock_(link, policy.scheduler == SchedulerKind::kTrl,
+               step.work().empty() ? VirtualClock::Computes::kOnHost : VirtualClock::Computes::kBesideHost),
         copies_tensors_(policy.scheduler == SchedulerKind::kTrl),
         copy_of_(step.requests().size(), -1),
         listener_(listener) {
@@ -84,6 +85,7 @@ class VirtualExecutor final : public Executor {
     const Bytes bytes = step_.staging_bytes(tensor);
     if (bytes == 0) return;
     memory_.pass(bytes);
+    clock_.stage(step_.staging_work(tensor));
     if (listener_ != nullptr) listener_->on_staging(bytes);
   }
 
@@ -126,18 +128,26 @@ class Replayer {
     const std::span<const Event> events = step_.events();
     for (std::size_t i = 0; i < events.size(); ++i) {
       const Bytes peak_before = executor_.memory().peak_bytes();
-      executor_.clock().compute(events[i].compute_ns);
+      compute(i, events[i].compute_ns);
       if (listener_ != nullptr) listener_->on_event_begin(i);
       replay(events[i]);
       if (executor_.memory().peak_bytes() > peak_before) prediction.peak_event = i;
       if (listener_ != nullptr) tell(i);
     }
-    executor_.clock().compute(step_.tail_compute_ns());
+    compute(events.size(), step_.tail_compute_ns());
     prediction.metrics = metrics();
     return prediction;
   }
 
  private:
+  /// What the program did before event `index`.
+  void compute(std::size_t index, Nanoseconds compute_ns) {
+    if (step_.work().empty())
+      executor_.clock().compute(compute_ns);
+    else
+      executor_.clock().run(step_.work()[index]);
+  }
+
   void replay(const Event& event) {
     switch (event.kind) {
       case EventKind::kAlloc:

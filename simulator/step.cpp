@@ -32,23 +32,31 @@ Step::Step(const Program& program)
     : resident_bytes_(program.resident_bytes),
       allocator_(program.allocator),
       backward_order_(offprof::backward_order(program)) {
-  Nanoseconds since_last = 0;
-  for (std::size_t i = 0; i < program.events.size(); ++i) {
-    const Event& event = program.events[i];
-    since_last += event.compute_ns;
-    compute_ns_ += event.compute_ns;
-    if (!matters_to_memory(event.kind)) continue;
-    events_.push_back({event.kind, event.id, since_last});
-    program_index_.push_back(static_cast<std::int32_t>(i));
-    since_last = 0;
-  }
-  tail_compute_ns_ = since_last;
+  add_events(program);
   for (std::size_t i = 0; i < program.storages.size(); ++i) {
     storage_bytes_.push_back(program.storages[i].bytes);
     if (program.storages[i].role != StorageRole::kActivation)
       residents_.push_back(static_cast<std::int32_t>(i));
   }
   add_requests(program);
+}
+
+void Step::add_events(const Program& program) {
+  Nanoseconds since_last = 0;
+  Work work_since_last;
+  const bool has_work = !program.work.empty();
+  for (std::size_t i = 0; i < program.events.size(); ++i) {
+    const Event& event = program.events[i];
+    since_last += event.compute_ns;
+    compute_ns_ += event.compute_ns;
+    if (has_work) work_since_last = then(work_since_last, program.work[i]);
+    if (!matters_to_memory(event.kind)) continue;
+    events_.push_back({event.kind, event.id, std::exchange(since_last, 0)});
+    program_index_.push_back(static_cast<std::int32_t>(i));
+    if (has_work) work_.push_back(std::exchange(work_since_last, {}));
+  }
+  tail_compute_ns_ = since_last;
+  if (has_work) work_.push_back(work_since_last);
 }
 
 void Step::add_requests(const Program& program) {
@@ -59,6 +67,9 @@ void Step::add_requests(const Program& program) {
     escapes_.push_back(saved.escapes ? 1 : 0);
     staging_bytes_.push_back(program.allocator && !is_dense(saved) ? saved.bytes : 0);
   }
+  staging_work_.resize(requests_.size());
+  for (const auto& [tensor, host_ns, stream_ns] : program.staging)
+    staging_work_[tensor] = {host_ns, stream_ns, host_ns + stream_ns};
 }
 
 /// A trace gives a tensor that has no storage the index -1.

@@ -21,6 +21,8 @@ class Step {
   /// event is in tail_compute_ns.
   std::span<const Event> events() const { return events_; }
   Nanoseconds tail_compute_ns() const { return tail_compute_ns_; }
+  /// Likewise Program::work, with one more part for the time after the last event; empty: not known.
+  std::span<const Work> work() const { return work_; }
   Nanoseconds compute_ns() const { return compute_ns_; }
 
   /// By saved tensor.
@@ -34,6 +36,8 @@ class Step {
   /// Where tensors are copied densely, what the copy out of this one takes of a CUDA device while it lasts:
   /// its bytes, unless it lies densely itself. 0 on other devices.
   Bytes staging_bytes(SavedId tensor) const { return staging_bytes_[tensor]; }
+  /// Likewise what that takes of the copy's stream, where it is known.
+  const Work& staging_work(SavedId tensor) const { return staging_work_[tensor]; }
   /// Of a CUDA device: see Program::allocator.
   const std::optional<AllocatorState>& allocator() const { return allocator_; }
   /// Saved tensors in the order in which backward first asks for them.
@@ -42,11 +46,13 @@ class Step {
   std::span<const std::int32_t> program_index() const { return program_index_; }
 
  private:
+  void add_events(const Program& program);
   void add_requests(const Program& program);
   std::int32_t add_storage_without_bytes();
 
   std::vector<Event> events_;
   std::vector<std::int32_t> program_index_;
+  std::vector<Work> work_;
   Nanoseconds tail_compute_ns_ = 0;
   Nanoseconds compute_ns_ = 0;
   std::vector<PackRequest> requests_;
@@ -55,6 +61,7 @@ class Step {
   std::vector<std::int32_t> residents_;
   Bytes resident_bytes_ = 0;
   std::vector<Bytes> staging_bytes_;
+  std::vector<Work> staging_work_;
   std::optional<AllocatorState> allocator_;
   std::vector<SavedId> backward_order_;
 };

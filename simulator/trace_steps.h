@@ -38,7 +38,8 @@ class TraceSteps {
 
   /// Whether steps under `policy` run within that much of the device's memory.
   bool fits(const Policy& policy, Bytes device_memory) const {
-    const auto cache = predict_cache(step(policy), policy, {cache_setting_.steps, device_memory});
+    const auto cache = predict_cache(
+        step(policy), policy, {cache_setting_.steps, device_memory, cache_setting_.device_total_bytes});
     if (cache) return cache->fits;
     return *replay(step(policy), policy, kAnyLink).metrics.device_peak_bytes <= device_memory;
   }
@@ -49,7 +50,8 @@ class TraceSteps {
  private:
   static CacheSetting cache_setting_of(const Trace& trace) {
     const auto& asked = trace.settings.device_memory_bytes;
-    return {trace.settings.steps, asked ? asked : trace.environment.device_memory_bytes};
+    const auto& total = trace.environment.device_memory_bytes;
+    return {trace.settings.steps, asked ? asked : total, total.value_or(0)};
   }
 
   bool is_dense(const Policy& policy) const {

@@ -201,6 +201,13 @@ std::vector<Policy> policy_grid(const Step& step, const TuneGoal& goal) {
   return grid;
 }
 
+const Candidate& least_memory(const TuneResult& result) {
+  OFFPROF_CHECK(!result.frontier.empty());
+  return *std::ranges::min_element(result.frontier, {}, [](const Candidate& candidate) {
+    return device_bytes_taken(candidate.predicted);
+  });
+}
+
 TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal) {
   const Step& step = steps.step(preset_policy("keep"));
   const std::vector<Policy> grid = policy_grid(step, goal);

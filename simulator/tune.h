@@ -46,6 +46,9 @@ struct TuneResult {
 /// there are.
 TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal);
 
+/// The one of the frontier that takes the least of the device (device_bytes_taken).
+const Candidate& least_memory(const TuneResult& result);
+
 /// The grid: `keep` first, then every combination of the candidates.
 std::vector<Policy> policy_grid(const Step& step, const TuneGoal& goal);
 

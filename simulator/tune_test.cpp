@@ -154,6 +154,20 @@ TEST(Tune, ChoosesNothingWhereNoPolicyFitsTheBudget) {
   EXPECT_FALSE(tuned(trace, budget(least - 1)).chosen);
 }
 
+TEST(Tune, TheLeastMemoryIsWhatAnAllocatorReservesWhereThereIsOne) {
+  const auto candidate = [](Bytes peak, std::optional<Bytes> reserved) {
+    Candidate made;
+    made.predicted.device_peak_bytes = peak;
+    made.predicted.device_reserved_peak_bytes = reserved;
+    return made;
+  };
+  TuneResult result;
+  result.frontier = {candidate(10, std::nullopt), candidate(20, std::nullopt)};
+  EXPECT_EQ(peak_of(least_memory(result)), 10);
+  result.frontier = {candidate(10, 400), candidate(20, 200)};
+  EXPECT_EQ(peak_of(least_memory(result)), 20);
+}
+
 TEST(Tune, ChoosesTheLeastMemoryWithinASlowdown) {
   const Trace trace = sample();
   const TuneResult all = tuned(trace);

@@ -25,8 +25,10 @@ struct AllocatorSegment {
   bool is_large = false;    ///< of the pool for blocks above 1 MiB
   bool is_expandable = false;
   std::vector<AllocatorBlock> blocks;
-  /// Expandable: from the begin of the addresses that were reserved for it and others of its stream and pool.
-  Bytes range_offset = 0;
+  /// Expandable: it is one mapped piece of an address range, and others of the range, of the same stream and
+  /// pool, lie behind holes. Ranges are counted from 0 as they appear; -1: not expandable.
+  std::int32_t range = -1;
+  Bytes range_offset = 0;  ///< of its first block, from the begin of the range
 
   bool operator==(const AllocatorSegment&) const = default;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <limits>
@@ -13,9 +14,12 @@ constexpr std::array<std::string_view, 2> kPools = {"small", "large"};
 constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max();
 
 void append_segment(std::string& out, const AllocatorSegment& segment) {
-  fmt::format_to(std::back_inserter(out),
-                 "\n{{\"stream\": {}, \"pool\": \"{}\", \"expandable\": {}, \"blocks\": [", segment.stream,
-                 kPools[segment.is_large], segment.is_expandable);
+  fmt::format_to(std::back_inserter(out), "\n{{\"stream\": {}, \"pool\": \"{}\", \"expandable\": {}, ",
+                 segment.stream, kPools[segment.is_large], segment.is_expandable);
+  if (segment.is_expandable)
+    fmt::format_to(std::back_inserter(out), "\"range\": {}, \"range_offset_bytes\": {}, ", segment.range,
+                   segment.range_offset);
+  out += "\"blocks\": [";
   const char* separator = "";
   for (const AllocatorBlock& block : segment.blocks) {
     fmt::format_to(std::back_inserter(out), "{}[{},{},{}]", separator, block.bytes,
@@ -35,11 +39,21 @@ AllocatorBlock read_block(const JsonValue& json) {
   return block;
 }
 
-AllocatorSegment read_segment(const JsonValue& json) {
+/// `next_range` is the number of the next address range to appear. Where the place of an expandable segment
+/// is not said, it is the begin of a range of its own.
+void read_place(const JsonValue& json, AllocatorSegment& segment, std::int32_t next_range) {
+  segment.range = next_range;
+  if (const auto range = json.find("range"))
+    segment.range = static_cast<std::int32_t>(range->as_integer(0, next_range));
+  if (const auto offset = json.find("range_offset_bytes")) segment.range_offset = offset->as_integer();
+}
+
+AllocatorSegment read_segment(const JsonValue& json, std::int32_t next_range) {
   AllocatorSegment segment;
   segment.stream = static_cast<std::int32_t>(json.at("stream").as_integer(0, kMaxIndex));
   segment.is_large = json.at("pool").as_one_of(kPools) == 1;
   segment.is_expandable = json.at("expandable").as_bool();
+  if (segment.is_expandable) read_place(json, segment, next_range);
   const JsonValue blocks = json.at("blocks");
   for (std::size_t i = 0; i < blocks.size(); ++i) segment.blocks.push_back(read_block(blocks.element(i)));
   if (segment.blocks.empty()) blocks.fail("is empty");
@@ -64,8 +78,11 @@ AllocatorState allocator_state_from_json(const JsonValue& json) {
   AllocatorState state;
   state.settings = json.at("settings").as_string();
   const JsonValue segments = json.at("segments");
-  for (std::size_t i = 0; i < segments.size(); ++i)
-    state.segments.push_back(read_segment(segments.element(i)));
+  std::int32_t next_range = 0;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    state.segments.push_back(read_segment(segments.element(i), next_range));
+    next_range = std::max(next_range, state.segments.back().range + 1);
+  }
   return state;
 }
 

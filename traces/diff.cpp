@@ -37,7 +37,10 @@ std::vector<OpDifference> op_differences(const Figures& base, const Figures& now
 }
 
 Diff compare(const Figures& base, const Figures& now) {
-  Diff diff{.base_source = base.source, .now_source = now.source};
+  Diff diff{.base_source = base.source,
+            .now_source = now.source,
+            .base_times_are_modelled = base.times_are_modelled,
+            .now_times_are_modelled = now.times_are_modelled};
   for (const MetricKey& key : metric_keys()) {
     MetricDifference metric{std::string(key.name), key.unit, key.get(base.metrics), key.get(now.metrics)};
     if (metric.base || metric.now) diff.metrics.push_back(std::move(metric));

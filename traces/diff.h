@@ -33,6 +33,8 @@ struct OpDifference {
 struct Diff {
   std::string base_source;
   std::string now_source;
+  bool base_times_are_modelled = false;
+  bool now_times_are_modelled = false;
   std::vector<MetricDifference> metrics{};  ///< those that either side has, in the order of metric_keys()
   std::vector<RunDifference> run{};
   std::vector<OpDifference> ops{};  ///< those that differ, the largest difference first

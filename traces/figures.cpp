@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 #include "traces/error.h"
@@ -96,6 +97,7 @@ Environment environment_from_json(const JsonValue& json) {
   environment.torch_version = string_in(json, "torch_version");
   if (const auto modelled = json.find("times_are_modelled"))
     environment.times_are_modelled = modelled->as_bool();
+  if (const auto file = json.find("kernel_times")) environment.kernel_times = file->as_string();
   environment.threads = static_cast<int>(json.at("threads").as_integer(1, std::numeric_limits<int>::max()));
   return environment;
 }
@@ -121,9 +123,12 @@ void read_description(const JsonValue& document, Figures& figures) {
   if (const auto json = document.find("simulated")) figures.simulated = json->as_bool();
   if (const auto json = document.find("model")) figures.model = model_from_json(*json);
   if (const auto json = document.find("environment")) figures.environment = environment_from_json(*json);
+  figures.times_are_modelled = figures.environment && figures.environment->times_are_modelled;
+  if (const auto json = document.find("times_are_modelled")) figures.times_are_modelled = json->as_bool();
   if (const auto json = document.find("settings")) figures.settings = settings_from_json(*json);
   if (const auto json = document.find("policy"))
     figures.policy = policy_from_json(json->json(), json->where());
+  if (const auto json = document.find("allocator_settings")) figures.allocator_settings = json->as_string();
   if (const auto json = document.find("saved_by_op")) figures.saved_by_op = saved_by_op_from_json(*json);
 }
 
@@ -192,6 +197,8 @@ void compare(const Environment& base, const Environment& now, DifferenceList& li
   list.add("machine", base.device_name, now.device_name);
   list.add("threads", std::to_string(base.threads), std::to_string(now.threads));
   list.add("LibTorch", base.torch_version, now.torch_version);
+  if (base.times_are_modelled && now.times_are_modelled)
+    list.add("kernel times", base.kernel_times.value_or("none"), now.kernel_times.value_or("none"));
   const bool both_links = base.link.d2h.bytes_per_second > 0 && now.link.d2h.bytes_per_second > 0;
   if (both_links) list.add("link", describe(base.link), describe(now.link));
 }
@@ -201,6 +208,20 @@ void compare(const RunSettings& base, const RunSettings& now, DifferenceList& li
            fmt::format("{}", fmt::join(now.inputs, " ")));
   list.add("loss", base.loss, now.loss);
   list.add("optimizer", base.optimizer, now.optimizer);
+}
+
+std::string source_of_figures(const Figures& figures) {
+  if (!figures.times_are_modelled) return *figures.simulated ? "simulated" : "measured";
+  return *figures.simulated ? "simulated, of a virtual GPU" : "virtual GPU";
+}
+
+std::optional<std::string> allocator_settings_of(const Program& program) {
+  return program.allocator ? std::optional(program.allocator->settings) : std::nullopt;
+}
+
+/// As a person would read them where none are set.
+std::string describe_allocator_settings(const std::string& settings) {
+  return settings.empty() ? "default" : settings;
 }
 
 }  // namespace
@@ -223,7 +244,9 @@ Figures figures_of(const Trace& trace, const std::string& source) {
           .environment = trace.environment,
           .settings = trace.settings,
           .policy = trace.policy,
-          .saved_by_op = saved_by_op(trace.program)};
+          .allocator_settings = allocator_settings_of(trace.program),
+          .saved_by_op = saved_by_op(trace.program),
+          .times_are_modelled = trace.environment.times_are_modelled};
 }
 
 Figures read_figures(const std::string& path) {
@@ -250,12 +273,14 @@ nlohmann::ordered_json run_description_to_json(const Figures& figures) {
                            {"torch_version", environment->torch_version},
                            {"threads", environment->threads}};
     if (environment->times_are_modelled) json["environment"]["times_are_modelled"] = true;
+    if (environment->kernel_times) json["environment"]["kernel_times"] = *environment->kernel_times;
   }
   if (const auto& settings = figures.settings) {
     json["settings"] = {
         {"inputs", settings->inputs}, {"loss", settings->loss}, {"optimizer", settings->optimizer}};
   }
   if (figures.policy) json["policy"] = to_json(*figures.policy);
+  if (figures.allocator_settings) json["allocator_settings"] = *figures.allocator_settings;
   return json;
 }
 
@@ -280,11 +305,21 @@ std::vector<RunDifference> run_differences(const Figures& base, const Figures& n
   if (base.model && now.model) compare(*base.model, *now.model, list);
   if (base.settings && now.settings) compare(*base.settings, *now.settings, list);
   if (base.environment && now.environment) compare(*base.environment, *now.environment, list);
+  if (base.allocator_settings && now.allocator_settings)
+    list.add("allocator settings", describe_allocator_settings(*base.allocator_settings),
+             describe_allocator_settings(*now.allocator_settings));
   if (base.policy && now.policy) list.add("policy", describe(*base.policy), describe(*now.policy));
-  const auto origin = [](bool simulated) { return simulated ? "simulated" : "measured"; };
   if (base.simulated && now.simulated)
-    list.add("source of figures", origin(*base.simulated), origin(*now.simulated));
+    list.add("source of figures", source_of_figures(base), source_of_figures(now));
   return list.take();
+}
+
+const RunDifference* time_difference(const std::vector<RunDifference>& differences) {
+  for (const char* what : {"machine", "threads", "kernel times", "source of figures"}) {
+    const auto found = std::ranges::find(differences, what, &RunDifference::what);
+    if (found != differences.end()) return &*found;
+  }
+  return nullptr;
 }
 
 }  // namespace offprof

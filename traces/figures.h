@@ -28,7 +28,9 @@ struct Figures {
   std::optional<Environment> environment{};
   std::optional<RunSettings> settings{};
   std::optional<Policy> policy{};
+  std::optional<std::string> allocator_settings{};  ///< of a device with a caching allocator
   SavedByOp saved_by_op{};
+  bool times_are_modelled = false;  ///< those of the run, or of the run that was simulated
 };
 
 SavedByOp saved_by_op(const Program& program);
@@ -43,7 +45,7 @@ Figures read_figures(const std::string& path);
 Figures parse_figures(const std::string& text, const std::string& name);
 
 /// What was run, and how, as reports and baselines hold it: `simulated`, `model`, `environment`, `settings`,
-/// `policy`. What is unknown is left out.
+/// `policy`, `allocator_settings`. What is unknown is left out.
 nlohmann::ordered_json run_description_to_json(const Figures& figures);
 
 /// Whether a file's text says that it is a baseline, of whatever version.
@@ -55,7 +57,7 @@ std::string format_baseline(const Figures& figures, std::string_view tool_versio
 /// One thing that two runs do not have in common, in words for a person.
 struct RunDifference {
   std::string what;  ///< `model`, `inputs`, `loss`, `optimizer`, `device`, `machine`, `threads`, `LibTorch`,
-                     ///< `link`, `policy`, `source of figures`
+                     ///< `kernel times`, `link`, `allocator settings`, `policy`, `source of figures`
   std::string base;
   std::string now;
   bool operator==(const RunDifference&) const = default;
@@ -63,5 +65,9 @@ struct RunDifference {
 
 /// Every difference in what ran, and how. What either side does not tell is no difference.
 std::vector<RunDifference> run_differences(const Figures& base, const Figures& now);
+
+/// The first of the differences that make times of the two runs incomparable (`machine`, `threads`, `kernel
+/// times`, `source of figures`); nullptr where there is none.
+const RunDifference* time_difference(const std::vector<RunDifference>& differences);
 
 }  // namespace offprof

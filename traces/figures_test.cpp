@@ -48,6 +48,27 @@ TEST(Figures, SurviveTheWayThroughABaseline) {
   EXPECT_THAT(run_differences(base, figures), IsEmpty());
 }
 
+TEST(Figures, OfAVirtualGpuKeepTheirMarksThroughABaseline) {
+  Trace trace = virtual_sample_trace();
+  trace.environment.kernel_times = "h200.json";
+  trace.program.allocator->settings = "max_split_size_mb:64";
+  const Figures base = figures_of(trace, "t.json");
+  const Figures figures = parse_figures(format_baseline(base, "0.1.0"), "b.json");
+  EXPECT_TRUE(figures.times_are_modelled);
+  EXPECT_EQ(figures.environment->kernel_times, "h200.json");
+  EXPECT_EQ(figures.allocator_settings, "max_split_size_mb:64");
+  EXPECT_THAT(run_differences(base, figures), IsEmpty());
+}
+
+TEST(Figures, OfASimulationReportTellWhetherItsTimesAreModelled) {
+  const auto modelled = [](const std::string& more) {
+    return parse_figures(R"({"schema": "offprof.report/1", "predicted": {})" + more + "}", "r.json")
+        .times_are_modelled;
+  };
+  EXPECT_FALSE(modelled(""));
+  EXPECT_TRUE(modelled(R"(, "times_are_modelled": true)"));
+}
+
 TEST(Figures, OfAReportAreMeasuredOrPredicted) {
   const Figures run =
       parse_figures(R"({"schema": "offprof.report/1", "measured": {"d2h_bytes": 5}})", "r.json");
@@ -102,6 +123,44 @@ TEST(RunDifferences, NameEverythingThatIsNotTheSame) {
   now.simulated = true;
   EXPECT_THAT(what_differs(sample_figures(), now),
               ElementsAre("inputs", "threads", "policy", "source of figures"));
+}
+
+TEST(RunDifferences, AVirtualGpuIsNoMeasurement) {
+  Figures base = sample_figures(), now = sample_figures();
+  now.times_are_modelled = true;
+  EXPECT_EQ(run_differences(base, now),
+            (std::vector<RunDifference>{{"source of figures", "measured", "virtual GPU"}}));
+  base = now;
+  now.simulated = true;
+  EXPECT_EQ(
+      run_differences(base, now),
+      (std::vector<RunDifference>{{"source of figures", "virtual GPU", "simulated, of a virtual GPU"}}));
+}
+
+TEST(RunDifferences, KernelTimesAreComparedWhereTimesAreModelled) {
+  Trace trace = virtual_sample_trace();
+  const Figures base = figures_of(trace, "t.json");
+  trace.environment.kernel_times = "h200.json";
+  const Figures now = figures_of(trace, "t.json");
+  EXPECT_EQ(run_differences(base, now), (std::vector<RunDifference>{{"kernel times", "none", "h200.json"}}));
+  EXPECT_THAT(what_differs(sample_figures(), now), ElementsAre("device", "machine", "source of figures"));
+}
+
+TEST(RunDifferences, AllocatorSettingsAreComparedWhereBothHaveThem) {
+  Trace trace = virtual_sample_trace();
+  const Figures base = figures_of(trace, "t.json");
+  trace.program.allocator->settings = "expandable_segments:True";
+  EXPECT_EQ(run_differences(base, figures_of(trace, "t.json")),
+            (std::vector<RunDifference>{{"allocator settings", "default", "expandable_segments:True"}}));
+}
+
+TEST(TimeDifference, IsWhatMakesTimesSayNothingOfEachOther) {
+  EXPECT_EQ(time_difference({{"policy", "keep", "trl"}, {"allocator settings", "", "x"}}), nullptr);
+  for (const char* what : {"machine", "threads", "kernel times", "source of figures"}) {
+    const std::vector<RunDifference> differences = {{"policy", "keep", "trl"}, {what, "a", "b"}};
+    ASSERT_NE(time_difference(differences), nullptr) << what;
+    EXPECT_EQ(time_difference(differences)->what, what);
+  }
 }
 
 TEST(RunDifferences, TheSameFileUnderAnotherNameIsTheSameModel) {

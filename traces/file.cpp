@@ -232,7 +232,8 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
 
 [[noreturn]] void throw_no_temporary(const std::string& path, const Destination& to, int error) {
   const std::string folder = folder_of(to.path).string();
-  if (error == ENOENT)
+  std::error_code unknown;  // where it cannot be told, `error` says more
+  if (error == ENOENT && !std::filesystem::exists(folder, unknown))
     throw cannot_write(path, fmt::format("the folder '{}' does not exist", folder), "Make the folder first.");
   throw cannot_write(path, fmt::format("cannot make a file in '{}': {}", folder, reason(error)));
 }

@@ -219,6 +219,11 @@ TEST_F(FileTest, CheckWritableFindsAMissingFolder) {
   EXPECT_THAT(message_of([&] { check_writable(path("no/f")); }), HasSubstr("does not exist"));
 }
 
+TEST_F(FileTest, SaysOfAFolderThatTakesNoFilesThatItTakesNone) {
+  EXPECT_THAT(message_of([] { check_writable("/proc/x.json"); }),
+              HasSubstr("cannot make a file in '/proc': No such file or directory"));
+}
+
 TEST_F(FileTest, CheckWritableRefusesFolders) {
   EXPECT_THAT(message_of([&] { check_writable(folder_.string()); }), HasSubstr("it is a folder"));
   EXPECT_THAT(message_of([&] { check_writable(""); }), HasSubstr("the name is empty"));

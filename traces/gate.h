@@ -64,9 +64,10 @@ struct GateOptions {
 
 /// Holds `now` against `base`. What ran must be the same, or figures mean nothing: model (by name or by
 /// content), inputs, loss, optimizer and device are checks of their own. A policy may differ, it is what one
-/// tunes; so may a machine, but then the default limit on time is left out, as it is between a simulation and
-/// a measurement; both are noted. Throws Error (input): nothing is left to check, or a limit asks for the
-/// time of a simulation to be held against that of a measurement.
+/// tunes, and so may the allocator's settings; so may a machine or the kernel times, but then the default
+/// limit on time is left out, as it is between figures of different sources (a simulation, a measurement, a
+/// virtual GPU). All of this is noted. Throws Error (input): nothing is left to check, or a limit asks for
+/// times of different sources to be held against each other.
 Verdict check_gate(const Figures& base, const Figures& now, const GateOptions& options);
 
 }  // namespace offprof

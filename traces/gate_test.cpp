@@ -110,6 +110,29 @@ TEST(Gate, ByDefaultMemoryMayNotGrowAndTimeAQuarter) {
   EXPECT_FALSE(check_gate(sample_figures(), now, {}).ok);
 }
 
+TEST(Gate, ByDefaultWhatAnAllocatorTakesMayNotGrow) {
+  const Figures base = figures_of(virtual_sample_trace(), "t.json");
+  EXPECT_THAT(keys_of(check_gate(base, base, {})),
+              ElementsAre("device_peak_bytes", "device_allocated_peak_bytes", "device_reserved_peak_bytes",
+                          "step_time_ns"));
+  Figures now = base;
+  ++*now.metrics.device_reserved_peak_bytes;
+  EXPECT_FALSE(check_gate(base, now, {}).ok);
+  now = base;
+  ++*now.metrics.device_allocated_peak_bytes;
+  EXPECT_FALSE(check_gate(base, now, {}).ok);
+}
+
+TEST(Gate, OtherAllocatorSettingsAreNotedAndJudged) {
+  Trace trace = virtual_sample_trace();
+  const Figures base = figures_of(trace, "t.json");
+  trace.program.allocator->settings = "expandable_segments:True";
+  const Verdict verdict = check_gate(base, figures_of(trace, "t.json"), {});
+  EXPECT_TRUE(verdict.ok);
+  EXPECT_THAT(verdict.notes, ElementsAre("not the same allocator settings: baseline default; now "
+                                         "expandable_segments:True"));
+}
+
 TEST(Gate, SaysWhichDefaultCheckLacksAFigure) {
   Figures base = sample_figures();
   base.metrics.d2h_bytes = 5;
@@ -167,8 +190,19 @@ TEST(Gate, TimesOfAnotherMachineAreNotCheckedByDefault) {
   now.metrics.step_time_ns = 1'000'000;
   const Verdict verdict = check_gate(sample_figures(), now, {});
   EXPECT_TRUE(verdict.ok);
-  EXPECT_THAT(verdict.notes, Contains(HasSubstr("another machine")));
+  EXPECT_THAT(verdict.notes, Contains("step_time_ns is not checked: not the same machine"));
   EXPECT_FALSE(passes(sample_figures(), now, "step_time_ns<=+25%"));
+}
+
+TEST(Gate, TimesFromOtherKernelTimesAreNotCheckedByDefault) {
+  Trace trace = virtual_sample_trace();
+  const Figures base = figures_of(trace, "t.json");
+  trace.environment.kernel_times = "h200.json";
+  trace.metrics.step_time_ns = 1'000'000;
+  const Verdict verdict = check_gate(base, figures_of(trace, "t.json"), {});
+  EXPECT_TRUE(verdict.ok);
+  EXPECT_THAT(verdict.notes, ElementsAre("not the same kernel times: baseline none; now h200.json",
+                                         "step_time_ns is not checked: not the same kernel times"));
 }
 
 TEST(Gate, TheTimeOfASimulationIsNotHeldAgainstAMeasurement) {
@@ -177,7 +211,7 @@ TEST(Gate, TheTimeOfASimulationIsNotHeldAgainstAMeasurement) {
   now.metrics.step_time_ns = 1'000'000;
   EXPECT_TRUE(check_gate(sample_figures(), now, {}).ok);
   EXPECT_THAT(error_of([&] { passes(sample_figures(), now, "step_time_ns<=+25%"); }),
-              HasSubstr("simulation"));
+              HasSubstr("baseline measured; now simulated"));
   EXPECT_TRUE(passes(sample_figures(), now, "step_time_ns<=2ms"));
 }
 

@@ -19,6 +19,8 @@ struct LinkDirection {
 struct Link {
   LinkDirection d2h;
   LinkDirection h2d;
+  /// What asking for a copy takes of the host's time; the copy begins after it.
+  Nanoseconds launch_ns = 0;
 
   bool operator==(const Link&) const = default;
 };

@@ -51,6 +51,10 @@ const std::vector<MetricKey>& metric_keys() {
   return keys;
 }
 
+Bytes device_bytes_taken(const Metrics& metrics) {
+  return metrics.device_reserved_peak_bytes.value_or(metrics.device_peak_bytes.value_or(0));
+}
+
 const MetricKey* find_metric(std::string_view name) {
   const auto& keys = metric_keys();
   const auto found = std::ranges::find(keys, name, &MetricKey::name);

@@ -38,6 +38,10 @@ struct Metrics {
   bool operator==(const Metrics&) const = default;
 };
 
+/// What of a device a step takes: what the caching allocator reserves, where there is one, else the peak. 0
+/// where neither is known.
+Bytes device_bytes_taken(const Metrics& metrics);
+
 /// How a metric reads: bytes, nanoseconds, or a plain ratio.
 enum class MetricUnit { kBytes, kNanoseconds, kRatio };
 

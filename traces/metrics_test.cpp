@@ -62,6 +62,14 @@ TEST(MetricsJson, PutsTheSpreadBesideItsKey) {
             R"({"step_time_ns":5,"step_time_ns_min":3,"step_time_ns_max":6,"compute_ns":4})");
 }
 
+TEST(DeviceBytesTaken, AreThePeakOrWhatAnAllocatorReserves) {
+  Metrics metrics;
+  metrics.device_peak_bytes = 3;
+  EXPECT_EQ(device_bytes_taken(metrics), 3);
+  metrics.device_reserved_peak_bytes = 5;
+  EXPECT_EQ(device_bytes_taken(metrics), 5);
+}
+
 TEST(MetricsJson, ReadsBackWhatItWrote) {
   Metrics metrics;
   double value = 0.5;

@@ -7,6 +7,7 @@
 
 #include "traces/allocator_state.h"
 #include "traces/units.h"
+#include "traces/work.h"
 
 namespace offprof {
 
@@ -80,6 +81,16 @@ struct Event {
   bool operator==(const Event&) const = default;
 };
 
+/// What a device does to gather a tensor whose elements do not lie densely, before it copies it out: one
+/// kernel on the copy's stream.
+struct Staging {
+  std::int32_t tensor = 0;  ///< index in Program::saved
+  Nanoseconds host_ns = 0;  ///< to launch it
+  Nanoseconds stream_ns = 0;
+
+  bool operator==(const Staging&) const = default;
+};
+
 /// One training step as the offload scheduler and the memory see it. The order is that of a pass in which
 /// every movable tensor was offloaded when it was saved, so that kFree tells when the *rest* of the program
 /// lets go of a storage; the times are those of passes in which none was.
@@ -91,6 +102,11 @@ struct Program {
   std::vector<ProgramStorage> storages;
   std::vector<SavedTensor> saved;
   std::vector<Event> events;
+  /// On a device that computes beside the host, where that is known exactly: for each event the program's
+  /// work since the event before. Else empty: then Event::compute_ns is all that is known.
+  std::vector<Work> work{};
+  /// Where tensors are copied out densely, one by one (`trl`), and what that takes is known; by tensor.
+  std::vector<Staging> staging{};
   /// Live on the device when the step begins; storages older than the step are in here.
   Bytes resident_bytes = 0;
   /// What PyTorch's CUDA caching allocator holds when the step begins, its cache given back; nullopt: the

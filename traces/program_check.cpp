@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -63,6 +64,24 @@ class ProgramCheck {
     for (index_ = 0; index_ < program_.events.size(); ++index_) {
       add(time, program_.events[index_].compute_ns, "compute_ns");
     }
+    part_ = "work";
+    Nanoseconds host = 0, stream = 0, path = 0, wait = 0;
+    for (index_ = 0; index_ < program_.work.size(); ++index_) {
+      const Work& work = program_.work[index_];
+      add(host, work.host_ns, "host_ns");
+      add(stream, work.stream_ns, "stream_ns");
+      add(path, work.path_ns, "path_ns");
+      add(wait, std::max<Nanoseconds>(work.wait_ns, 0), "wait_ns");
+      require(host + stream + path + wait < -Work::kNoWait / 2, "is longer than a step can be");
+    }
+    part_ = "staging";
+    for (index_ = 0; index_ < program_.staging.size(); ++index_) {
+      const Staging& staging = program_.staging[index_];
+      require_index(staging.tensor, program_.saved.size(), "saved tensor");
+      add(host, staging.host_ns, "host_ns");
+      add(stream, staging.stream_ns, "stream_ns");
+      require(host + stream + path + wait < -Work::kNoWait / 2, "is longer than a step can be");
+    }
     part_ = "saved";
     std::int64_t saved_bytes = 0;
     for (index_ = 0; index_ < program_.saved.size(); ++index_) {
@@ -75,17 +94,50 @@ class ProgramCheck {
     part_ = "allocator.segments";
     std::vector<char> seen(program_.storages.size(), 0);
     std::int64_t bytes = 0;
+    std::int32_t last_stream = 0;
     for (index_ = 0; index_ < allocator.segments.size(); ++index_) {
-      for (const AllocatorBlock& block : allocator.segments[index_].blocks) {
+      const AllocatorSegment& segment = allocator.segments[index_];
+      require(segment.stream <= last_stream + 1, "streams are counted as they appear");
+      last_stream = std::max(last_stream, segment.stream);
+      for (const AllocatorBlock& block : segment.blocks) {
         add(bytes, block.bytes, "bytes");
-        if (block.storage < 0) continue;
-        require_index(block.storage, program_.storages.size(), "storage");
-        require(block.allocated, "a free block names a storage");
-        require(is_older_than_step(block.storage), "a block holds a storage that the step allocates");
-        require(!seen[block.storage], "two blocks hold the same storage");
-        seen[block.storage] = 1;
+        if (block.storage >= 0) check_resident(block, seen);
       }
     }
+    check_ranges(allocator.segments);
+  }
+
+  void check_resident(const AllocatorBlock& block, std::vector<char>& seen) const {
+    require_index(block.storage, program_.storages.size(), "storage");
+    require(block.allocated, "a free block names a storage");
+    require(is_older_than_step(block.storage), "a block holds a storage that the step allocates");
+    require(!seen[block.storage], "two blocks hold the same storage");
+    seen[block.storage] = 1;
+  }
+
+  /// The pieces of an address range follow each other, with a hole between each two.
+  void check_ranges(const std::vector<AllocatorSegment>& segments) {
+    std::int32_t last_range = -1;
+    std::int64_t addresses = 0, end = 0;
+    for (index_ = 0; index_ < segments.size(); ++index_) {
+      const AllocatorSegment& segment = segments[index_];
+      if (!segment.is_expandable) continue;
+      if (segment.range == last_range) {
+        const AllocatorSegment& before = segments[index_ - 1];
+        require(before.range == segment.range, "the pieces of its address range do not follow each other");
+        require(before.stream == segment.stream && before.is_large == segment.is_large,
+                "its address range is another stream's or pool's");
+        require(segment.range_offset > end,
+                "it does not lie behind the piece before it in its address range");
+      } else {
+        require(segment.range == last_range + 1, "address ranges are counted as they appear");
+        add(addresses, end, "addresses");
+      }
+      last_range = segment.range;
+      end = segment.range_offset;
+      for (const AllocatorBlock& block : segment.blocks) add(end, block.bytes, "addresses");
+    }
+    add(addresses, end, "addresses");
   }
 
   void check_saved(const SavedTensor& saved) const {

@@ -92,6 +92,30 @@ void append_events(std::string& out, const std::vector<Event>& events) {
   out += '}';
 }
 
+void append_work(std::string& out, const std::vector<Work>& work) {
+  out += "\"work\": {\"host_ns\": ";
+  append_column(out, work, [](const Work& part) { return part.host_ns; });
+  out += ",\n\"stream_ns\": ";
+  append_column(out, work, [](const Work& part) { return part.stream_ns; });
+  out += ",\n\"path_ns\": ";
+  append_column(out, work, [](const Work& part) { return part.path_ns; });
+  if (std::ranges::any_of(work, &Work::waits)) {
+    out += ",\n\"wait_ns\": ";
+    append_column(out, work, [](const Work& part) { return part.waits() ? part.wait_ns : -1; });
+  }
+  out += '}';
+}
+
+void append_staging(std::string& out, const std::vector<Staging>& staging) {
+  out += "\"staging\": {\"tensors\": ";
+  append_column(out, staging, [](const Staging& one) { return one.tensor; });
+  out += ", \"host_ns\": ";
+  append_column(out, staging, [](const Staging& one) { return one.host_ns; });
+  out += ", \"stream_ns\": ";
+  append_column(out, staging, [](const Staging& one) { return one.stream_ns; });
+  out += '}';
+}
+
 /// The values that the letters of a string stand for.
 template <typename Enum>
 std::vector<Enum> read_letters(const JsonValue& json, std::string_view alphabet) {
@@ -138,6 +162,33 @@ std::vector<Event> read_events(const JsonValue& json) {
     events.push_back({kinds[i], static_cast<std::int32_t>(ids[i]), times[i]});
   }
   return events;
+}
+
+std::vector<Work> read_work(const JsonValue& json, std::size_t events) {
+  std::vector<Work> work(events);
+  const auto read = [&](const char* column, Nanoseconds Work::*field, Nanoseconds least) {
+    const JsonValue values = json.at(column);
+    require_length(values, events);
+    const auto times = values.as_integers(least);
+    for (std::size_t i = 0; i < events; ++i) work[i].*field = times[i] < 0 ? Work::kNoWait : times[i];
+  };
+  read("host_ns", &Work::host_ns, 0);
+  read("stream_ns", &Work::stream_ns, 0);
+  read("path_ns", &Work::path_ns, 0);
+  if (json.find("wait_ns")) read("wait_ns", &Work::wait_ns, -1);
+  return work;
+}
+
+std::vector<Staging> read_staging(const JsonValue& json) {
+  const auto tensors = json.at("tensors").as_integers(0, kMaxIndex);
+  const JsonValue host_column = json.at("host_ns"), stream_column = json.at("stream_ns");
+  require_length(host_column, tensors.size());
+  require_length(stream_column, tensors.size());
+  const auto host = host_column.as_integers(), stream = stream_column.as_integers();
+  std::vector<Staging> staging;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    staging.push_back({static_cast<std::int32_t>(tensors[i]), host[i], stream[i]});
+  return staging;
 }
 
 /// Where each of kColumns stands in a row: columns may be added, or come in another order.
@@ -192,6 +243,14 @@ void append_program(std::string& out, const Program& program) {
   append_saved(out, program.saved);
   out += ",\n";
   append_events(out, program.events);
+  if (!program.work.empty()) {
+    out += ",\n";
+    append_work(out, program.work);
+  }
+  if (!program.staging.empty()) {
+    out += ",\n";
+    append_staging(out, program.staging);
+  }
   if (program.allocator) {
     out += ",\n\"allocator\": ";
     append_allocator_state(out, *program.allocator);
@@ -206,6 +265,8 @@ Program program_from_json(const JsonValue& json) {
   program.storages = read_storages(json.at("storages"));
   program.saved = read_saved(json.at("saved"));
   program.events = read_events(json.at("events"));
+  if (const auto work = json.find("work")) program.work = read_work(*work, program.events.size());
+  if (const auto staging = json.find("staging")) program.staging = read_staging(*staging);
   if (const auto allocator = json.find("allocator"))
     program.allocator = allocator_state_from_json(*allocator);
   check_program(program, json.where());

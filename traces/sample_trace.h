@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 
@@ -60,6 +61,23 @@ inline Trace sample_trace() {
                           {7, Track::kCompute, 8596, "unpack"}};
   trace.timeline.counters = {
       {"device_bytes", 0, 96}, {"device_bytes", 600, 4192}, {"device_bytes", 700, 4192}};
+  return trace;
+}
+
+/// The same step on a virtual GPU, whose caching allocator holds a segment of 2 MiB.
+inline Trace virtual_sample_trace() {
+  Trace trace = sample_trace();
+  trace.environment.device = "virtual:h200";
+  trace.environment.device_name = "virtual NVIDIA H200";
+  trace.environment.times_are_modelled = true;
+  AllocatorState& allocator = trace.program.allocator.emplace();
+  const AllocatorBlock weights{512, 48, true, -1}, input{512, 48, true, -1};
+  const AllocatorBlock gap{1024, 0, false, -1}, workspace{1024, 1000, true, -1};
+  allocator.segments.push_back(
+      {0, false, false, {weights, input, gap, workspace, {2 * kMiB - 3072, 0, false, -1}}});
+  trace.metrics.device_allocated_peak_bytes = 2048 + 4096;
+  trace.metrics.device_reserved_peak_bytes = 2 * kMiB;
+  trace.gradients = "not applicable";
   return trace;
 }
 
@@ -148,11 +166,15 @@ class RandomProgram {
   void add_allocator() {
     AllocatorState& allocator = program_.allocator.emplace();
     allocator.settings = coin() ? "" : "max_split_size_mb:64";
-    for (auto segments = below(3); segments > 0; --segments) {
+    std::int32_t streams = 1, ranges = 0;
+    for (auto segments = below(4); segments > 0; --segments) {
       AllocatorSegment& segment = allocator.segments.emplace_back();
-      segment.stream = index_below(3);
+      segment.stream = index_below(streams + 1);
+      streams = std::max(streams, segment.stream + 1);
       segment.is_large = coin();
       segment.is_expandable = coin();
+      if (segment.is_expandable) segment.range = ranges++;
+      if (segment.is_expandable) segment.range_offset = 2 * kMiB * index_below(100);
       for (auto blocks = 1 + below(4); blocks > 0; --blocks) {
         const Bytes bytes = 512 * (1 + below(1000));
         const Bytes requested = coin() ? 0 : bytes - below(512);

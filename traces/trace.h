@@ -25,6 +25,8 @@ struct Environment {
   std::optional<Bytes> device_memory_bytes{};  ///< what the device has; nullopt: what the machine has
   bool times_are_modelled =
       false;  ///< the device is virtual: memory is what it would be, times are estimates
+  /// Modelled times go by this trace of a GPU: the file's name, without its folder; nullopt: by none.
+  std::optional<std::string> kernel_times{};
   bool operator==(const Environment&) const = default;
 };
 

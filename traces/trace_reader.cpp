@@ -27,7 +27,9 @@ Environment read_environment(const JsonValue& json) {
     environment.device_memory_bytes = memory->as_integer();
   if (const auto modelled = json.find("times_are_modelled"))
     environment.times_are_modelled = modelled->as_bool();
+  if (const auto file = json.find("kernel_times")) environment.kernel_times = file->as_string();
   environment.link = {read_direction(link.at("d2h")), read_direction(link.at("h2d"))};
+  if (const auto launch = link.find("launch_ns")) environment.link.launch_ns = launch->as_integer();
   return environment;
 }
 

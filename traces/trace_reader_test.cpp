@@ -104,6 +104,17 @@ TEST(ParseTrace, ReadsBackTheLimitsOfNumbers) {
   expect_same(read_back(trace), trace);
 }
 
+TEST(ParseTrace, ReadsBackWhereModelledTimesComeFrom) {
+  Trace trace = virtual_sample_trace();
+  expect_same(read_back(trace), trace);
+  trace.environment.kernel_times = "h200.json.gz";
+  expect_same(read_back(trace), trace);
+}
+
+TEST(ParseTrace, RefusesKernelTimesThatAreNoName) {
+  EXPECT_THAT(error_with("/environment/kernel_times", 5), HasSubstr("environment.kernel_times"));
+}
+
 TEST(ParseTrace, ReadsBackATensorWithoutStorage) {
   Trace trace = sample_trace();
   trace.program.saved[0].movability = Movability::kUnsupportedLayout;
@@ -290,22 +301,6 @@ TEST(CorruptProgram, ASumThatOverflows) {
   program = sample_trace().program;
   program.events[1].compute_ns = std::numeric_limits<Nanoseconds>::max();
   EXPECT_THAT(error_of_program(program), HasSubstr("the sum of compute_ns exceeds 64 bits"));
-}
-
-/// Of the sample trace with an allocator that holds one block.
-std::string error_with_block(const AllocatorBlock& block) {
-  Program program = sample_trace().program;
-  program.allocator = AllocatorState{"", {{0, true, false, {block}}}};
-  return error_of_program(program);
-}
-
-TEST(CorruptProgram, ABlockOfAStorageThatTheStepAllocates) {
-  EXPECT_THAT(error_with_block({512, 100, true, 2}),
-              HasSubstr("program.allocator.segments[0]: a block holds a storage that the step allocates"));
-}
-
-TEST(CorruptProgram, AFreeBlockThatNamesAStorage) {
-  EXPECT_THAT(error_with_block({512, 0, false, 0}), HasSubstr("a free block names a storage"));
 }
 
 TEST(CorruptProgram, AnAllocationTwice) {

@@ -73,6 +73,15 @@ TEST(FormatTrace, MarksASimulationAsSuch) {
   }
 }
 
+TEST(FormatTrace, SaysOfModelledTimesOnlyWhereThereAreSome) {
+  EXPECT_FALSE(written(sample_trace()).at("environment").contains("times_are_modelled"));
+  Trace trace = virtual_sample_trace();
+  EXPECT_EQ(written(trace).at("environment").at("times_are_modelled"), true);
+  EXPECT_FALSE(written(trace).at("environment").contains("kernel_times"));
+  trace.environment.kernel_times = "h200.json";
+  EXPECT_EQ(written(trace).at("environment").at("kernel_times"), "h200.json");
+}
+
 TEST(FormatTrace, WritesTheRankAsHolisticTraceAnalysisLooksForIt) {
   EXPECT_THAT(line_with(format_trace(sample_trace()), "distributedInfo"), HasSubstr("\"rank\": 0"));
 }

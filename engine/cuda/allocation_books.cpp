@@ -17,14 +17,14 @@ const void* address_of(const TraceEntry& entry) {
 
 }  // namespace
 
-AllocationBooks& AllocationBooks::of_device(c10::DeviceIndex device) {
+AllocationBooks& AllocationBooks::of_device(c10::DeviceIndex device, Bytes device_bytes) {
   static std::map<c10::DeviceIndex, AllocationBooks*> books;  // they outlive every tensor, static ones too
   AllocationBooks*& found = books[device];
-  if (found == nullptr) found = new AllocationBooks(device);
+  if (found == nullptr) found = new AllocationBooks(device, device_bytes);
   return *found;
 }
 
-AllocationBooks::AllocationBooks(c10::DeviceIndex device) {
+AllocationBooks::AllocationBooks(c10::DeviceIndex device, Bytes device_bytes) : ranges_(device_bytes) {
   namespace allocator = c10::cuda::CUDACachingAllocator;
   // It is called with the allocator's lock held: nothing in it may ask the allocator.
   allocator::attachAllocatorTraceTracker([this, device](const TraceEntry& entry) {
@@ -36,11 +36,13 @@ AllocationBooks::AllocationBooks(c10::DeviceIndex device) {
       case TraceEntry::FREE_COMPLETED:
         return on_free(address_of(entry));
       case TraceEntry::SEGMENT_ALLOC:
-      case TraceEntry::SEGMENT_MAP:
         return on_reserved(bytes);
       case TraceEntry::SEGMENT_FREE:
-      case TraceEntry::SEGMENT_UNMAP:
         return on_reserved(-bytes);
+      case TraceEntry::SEGMENT_MAP:
+        return on_mapped(entry.addr_, bytes);
+      case TraceEntry::SEGMENT_UNMAP:
+        return on_unmapped(entry.addr_, bytes);
       default:
         return;
     }
@@ -78,6 +80,27 @@ void AllocationBooks::on_reserved(Bytes change) {
   const std::lock_guard lock(mutex_);
   reserved_bytes_ += change;
   if (listener_ != nullptr) listener_->on_reserved(reserved_bytes_);
+}
+
+void AllocationBooks::on_mapped(std::uintptr_t piece, Bytes bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    ranges_.map(piece, bytes);
+  }
+  on_reserved(bytes);
+}
+
+void AllocationBooks::on_unmapped(std::uintptr_t piece, Bytes bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    ranges_.unmap(piece, bytes);
+  }
+  on_reserved(-bytes);
+}
+
+std::optional<std::uintptr_t> AllocationBooks::range_begin(std::uintptr_t piece) const {
+  const std::lock_guard lock(mutex_);
+  return ranges_.begin_of(piece);
 }
 
 std::optional<AllocationId> AllocationBooks::id_of(const c10::Storage& storage) const {

@@ -3,11 +3,13 @@
 #include <c10/core/Device.h>
 #include <c10/core/Storage.h>
 
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
 
+#include "engine/cuda/expandable_ranges.h"
 #include "engine/device.h"
 #include "traces/units.h"
 
@@ -25,9 +27,9 @@ class AllocationBooks {
     virtual void on_block_freed(const void* block) = 0;
   };
 
-  /// Of that device, from the first call on and for the rest of the process: the allocator does not let a
-  /// listener go. Call before anything is allocated.
-  static AllocationBooks& of_device(c10::DeviceIndex device);
+  /// Of that device, which has so much memory, from the first call on and for the rest of the process: the
+  /// allocator does not let a listener go. Call before anything is allocated.
+  static AllocationBooks& of_device(c10::DeviceIndex device, Bytes device_bytes);
 
   std::optional<AllocationId> id_of(const c10::Storage& storage) const;
   std::optional<AllocationId> id_at(const void* address) const;
@@ -35,6 +37,8 @@ class AllocationBooks {
   Bytes live_bytes() const;
   Bytes peak_bytes() const;
   Bytes reserved_bytes() const;
+  /// Where the address range begins of which that is a mapped piece; nullopt: it is older than the books.
+  std::optional<std::uintptr_t> range_begin(std::uintptr_t piece) const;
   void reset_peak();
   std::optional<OutOfMemory> take_out_of_memory();
   void set_listener(AllocationListener* listener);  ///< nullptr: nobody
@@ -47,15 +51,18 @@ class AllocationBooks {
     Bytes bytes = 0;
   };
 
-  explicit AllocationBooks(c10::DeviceIndex device);
+  AllocationBooks(c10::DeviceIndex device, Bytes device_bytes);
   void on_alloc(const void* block, Bytes bytes, void* stream);
   void on_free(const void* block);
   void on_reserved(Bytes change);
+  void on_mapped(std::uintptr_t piece, Bytes bytes);
+  void on_unmapped(std::uintptr_t piece, Bytes bytes);
 
   mutable std::mutex mutex_;
   std::unordered_map<const void*, Live> live_;
   AllocationId next_id_ = 1;
   Bytes live_bytes_ = 0, peak_bytes_ = 0, reserved_bytes_ = 0;
+  ExpandableRanges ranges_;
   std::optional<Bytes> capacity_;
   std::optional<OutOfMemory> out_of_memory_;
   AllocationListener* listener_ = nullptr;

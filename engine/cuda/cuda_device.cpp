@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 
 #include "engine/cuda/cuda_call.h"
@@ -35,18 +34,13 @@ cudaEvent_t make_untimed_event() {
   return event;
 }
 
-std::string allocator_settings() {
-  for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"})
-    if (const char* value = std::getenv(name)) return value;
-  return "";
-}
-
 }  // namespace
 
 CudaDevice::CudaDevice(c10::DeviceIndex index)
     : index_(index),
-      books_(AllocationBooks::of_device(index)),
       total_bytes_(memory_of(index)),
+      books_(AllocationBooks::of_device(index, total_bytes_)),
+      own_fraction_(allocator::getMemoryFraction(index)),
       compute_(c10::cuda::getDefaultCUDAStream(index).stream()),
       queues_{Queue(c10::cuda::getStreamFromPool(false, index)),
               Queue(c10::cuda::getStreamFromPool(false, index))},
@@ -84,7 +78,7 @@ void CudaDevice::reset_peak() {
 void CudaDevice::set_capacity(std::optional<Bytes> bytes) {
   books_.set_capacity(bytes);
   const double share = bytes ? static_cast<double>(*bytes) / static_cast<double>(total_bytes_) : 1.0;
-  allocator::setMemoryFraction(std::min(share, 1.0), index_);
+  allocator::setMemoryFraction(std::min(share, own_fraction_), index_);
 }
 
 std::optional<CacheUse> CudaDevice::cache_use() const {
@@ -100,15 +94,22 @@ void CudaDevice::release_cache() {
 std::optional<AllocatorState> CudaDevice::allocator_state(
     const std::function<std::int32_t(AllocationId)>& storage_of) const {
   AllocatorState state;
-  state.settings = allocator_settings();
+  const auto snapshot = allocator::snapshot({0, 0}, /*include_traces=*/false);
+  state.settings = snapshot.config_metadata.last_allocator_settings;
   std::map<void*, std::int32_t> streams = {{compute_, 0}};
-  for (const auto& info : allocator::snapshot({0, 0}, /*include_traces=*/false).segments) {
+  std::map<std::size_t, std::int32_t> ranges;  // by their begin
+  for (const auto& info : snapshot.segments) {
     if (info.device != index_) continue;
     AllocatorSegment& segment = state.segments.emplace_back();
     segment.stream =
         streams.try_emplace(info.stream, static_cast<std::int32_t>(streams.size())).first->second;
     segment.is_large = info.is_large;
     segment.is_expandable = info.is_expandable;
+    if (info.is_expandable) {
+      const std::size_t begin = books_.range_begin(info.address).value_or(info.address);
+      segment.range = ranges.try_emplace(begin, static_cast<std::int32_t>(ranges.size())).first->second;
+      segment.range_offset = static_cast<Bytes>(info.address - begin);
+    }
     std::size_t address = info.address;
     for (const auto& block : info.blocks) {
       const auto id = books_.id_at(reinterpret_cast<const void*>(address));
@@ -189,8 +190,8 @@ std::vector<CopyRecord> CudaDevice::take_copy_records() {
   std::vector<CopyRecord> records;
   for (Queue& copies : queues_) {
     for (const Copy& copy : copies.copies)
-      records.push_back(
-          {copy.direction, since_origin(copy.begin), since_origin(copy.end), copy.bytes, copy.tag});
+      records.push_back({copy.direction, since_origin(copy.begin), since_origin(copy.end), copy.bytes,
+                         copy.tag, copy.staging});
     copies.taken += copies.copies.size();
     copies.copies.clear();
   }
@@ -278,6 +279,7 @@ Link CudaDevice::calibrate_link() {
   const Link link{calibrate(CopyQueue::kD2h, CopyDirection::kD2h),
                   calibrate(CopyQueue::kH2d, CopyDirection::kH2d)};
   forget_marks();
+  release_cache();
   return link;
 }
 

@@ -42,7 +42,8 @@ class CudaDevice : public Device {
   Bytes live_bytes() const override { return books_.live_bytes(); }
   Bytes peak_bytes() const override { return books_.peak_bytes(); }
   void reset_peak() override;
-  /// Of what the caching allocator takes from the device, as PyTorch's memory fraction is.
+  /// Of what the caching allocator takes from the device, as PyTorch's memory fraction is. A smaller fraction
+  /// in the allocator's settings holds as well.
   void set_capacity(std::optional<Bytes> bytes) override;
   std::optional<OutOfMemory> take_out_of_memory() override { return books_.take_out_of_memory(); }
   void set_listener(AllocationListener* listener) override { books_.set_listener(listener); }
@@ -74,6 +75,8 @@ class CudaDevice : public Device {
   AllocationBooks& books() const { return books_; }
   /// From one recorded event to another, the device being idle.
   virtual Nanoseconds elapsed(cudaEvent_t from, cudaEvent_t to) const;
+  /// What gathering for the copy last asked for took.
+  void note_staging(CopyQueue which, const Work& staging) { queue(which).copies.back().staging = staging; }
   void set_books_capacity(std::optional<Bytes> bytes) { books_.set_capacity(bytes); }
 
  private:
@@ -82,6 +85,7 @@ class CudaDevice : public Device {
     Bytes bytes = 0;
     std::int64_t tag = 0;
     cudaEvent_t begin = nullptr, end = nullptr;
+    Work staging{};
   };
   struct Queue {
     explicit Queue(const c10::cuda::CUDAStream& on) : stream(on) {}
@@ -100,8 +104,9 @@ class CudaDevice : public Device {
   Nanoseconds time_copies(CopyQueue which, CopyDirection direction, Bytes bytes);
 
   c10::DeviceIndex index_;
-  AllocationBooks& books_;
   Bytes total_bytes_ = 0;
+  AllocationBooks& books_;
+  double own_fraction_;  ///< of memory, by the allocator's settings; 1: no limit
   cudaStream_t compute_;
   std::array<Queue, 2> queues_;
   cudaEvent_t compute_event_ =

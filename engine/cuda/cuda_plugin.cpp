@@ -1,11 +1,15 @@
 #include "engine/cuda/cuda_plugin.h"
 
 #include <ATen/Context.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <dlfcn.h>
 
+#include <cstdlib>
+
 #include "engine/cuda/cuda_device.h"
 #include "engine/cuda/virtual_device.h"
+#include "engine/torch_error.h"
 #include "simulator/virtual_gpu/virtual_gpu.h"
 #include "traces/error.h"
 
@@ -27,14 +31,44 @@ void check_index(int index) {
                     "this machine has " + std::to_string(count) + ", counted from 0");
 }
 
+/// The books are kept by what the caching allocator tells; another does not tell.
+void check_allocator() {
+  for (const char* variable : {"PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_NO_HIP_MEMORY_CACHING"})
+    if (std::getenv(variable) != nullptr)
+      throw input_error(
+          std::string(variable) + " turns PyTorch's caching allocator off, which offprof follows",
+          std::string("unset ") + variable);
+  const std::string backend = c10::cuda::CUDACachingAllocator::get()->name();
+  if (backend == "native") return;
+  throw input_error("PyTorch's allocator is set to '" + backend + "', which offprof cannot follow",
+                    "take backend: out of PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF");
+}
+
+/// Settings that PyTorch does not understand are what stops it here, where there are any.
+Error cannot_start(const std::exception& error) {
+  for (const char* variable : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"})
+    if (const char* settings = std::getenv(variable))
+      return input_error(
+          std::string("PyTorch refuses ") + variable + "=" + settings + ": " + readable_reason(error),
+          "see \"Optimizing memory usage\" in PyTorch's CUDA notes for what it takes");
+  return environment_error("CUDA does not start here: " + readable_reason(error),
+                           "`offprof doctor` says more");
+}
+
 Device* make_device(int index, bool is_virtual) {
   try {
     check_index(index);
   } catch (const c10::Error& error) {
-    throw environment_error(std::string("CUDA does not work here: ") + error.what_without_backtrace(),
+    throw environment_error("CUDA does not work here: " + readable_reason(error),
                             "`offprof doctor` says more; --device virtual:h200 needs no GPU");
   }
-  at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+  try {
+    at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+    c10::cuda::CUDACachingAllocator::emptyCache();  // whoever is first has the allocator's settings parsed
+  } catch (const std::exception& error) {
+    throw cannot_start(error);
+  }
+  check_allocator();
   if (is_virtual) return new VirtualDevice(find_virtual_gpu());
   return new CudaDevice(static_cast<c10::DeviceIndex>(index));
 }

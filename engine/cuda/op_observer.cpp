@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -16,7 +17,6 @@ namespace {
 /// at::RecordFunction calls plain functions: this is how they find the observer.
 OpObserver* active_observer = nullptr;
 
-/// Operators whose result, or its shape, is read from the device by the host.
 constexpr std::array<std::string_view, 6> kReadsBack = {
     "aten::_local_scalar_dense", "aten::nonzero",           "aten::equal", "aten::_unique2",
     "aten::unique_dim",          "aten::unique_consecutive"};
@@ -42,8 +42,18 @@ void add_operands(OpCall& call, const c10::IValue& value) {
   }
 }
 
-bool is_on_device(const c10::IValue& value) {
-  return value.isTensor() && value.toTensor().defined() && value.toTensor().is_cuda();
+bool is_tensor_on(c10::DeviceType type, const c10::IValue& value) {
+  return value.isTensor() && value.toTensor().defined() && value.toTensor().device().type() == type;
+}
+
+/// Operators whose result, or its shape, the host reads from the device, and copies out of it. The engine's
+/// own copies are no operators.
+bool reads_back(const at::RecordFunction& op) {
+  const auto inputs = op.inputs();
+  if (inputs.size() >= 2 && std::string_view(op.name()) == "aten::copy_")
+    return is_tensor_on(at::kCPU, inputs[0]) && is_tensor_on(at::kCUDA, inputs[1]);
+  return !inputs.empty() && is_tensor_on(at::kCUDA, inputs[0]) &&
+         std::find(kReadsBack.begin(), kReadsBack.end(), op.name()) != kReadsBack.end();
 }
 
 }  // namespace
@@ -61,7 +71,7 @@ OpObserver::~OpObserver() {
   active_observer = nullptr;
 }
 
-std::map<std::string, int> OpObserver::take_value_reads() {
+std::set<std::string> OpObserver::take_value_reads() {
   return std::exchange(value_reads_, {});
 }
 
@@ -70,7 +80,7 @@ std::unique_ptr<at::ObserverContext> OpObserver::begins(const at::RecordFunction
   auto context = std::make_unique<OpContext>();
   context->call.name = op.name();
   for (const c10::IValue& input : op.inputs()) add_operands(context->call, input);
-  active_observer->count_value_read(op);
+  active_observer->note_value_read(op);
   active_observer->gpu_.begin_op(context->call);
   return context;
 }
@@ -79,9 +89,8 @@ void OpObserver::ends(const at::RecordFunction&, at::ObserverContext* context) {
   if (context != nullptr && active_observer != nullptr) active_observer->gpu_.end_op();
 }
 
-void OpObserver::count_value_read(const at::RecordFunction& op) {
-  for (const std::string_view name : kReadsBack)
-    if (name == op.name() && op.num_inputs() > 0 && is_on_device(op.inputs()[0])) ++value_reads_[op.name()];
+void OpObserver::note_value_read(const at::RecordFunction& op) {
+  if (reads_back(op)) value_reads_.insert(op.name());
 }
 
 }  // namespace offprof

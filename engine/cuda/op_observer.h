@@ -2,8 +2,8 @@
 
 #include <ATen/record_function.h>
 
-#include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "simulator/virtual_gpu/virtual_gpu.h"
@@ -21,16 +21,16 @@ class OpObserver {
   OpObserver& operator=(const OpObserver&) = delete;
 
   /// By operator, since the last call.
-  std::map<std::string, int> take_value_reads();
+  std::set<std::string> take_value_reads();
 
  private:
   static std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& op);
   static void ends(const at::RecordFunction& op, at::ObserverContext* context);
-  void count_value_read(const at::RecordFunction& op);
+  void note_value_read(const at::RecordFunction& op);
 
   VirtualGpu& gpu_;
   at::CallbackHandle callback_;
-  std::map<std::string, int> value_reads_;
+  std::set<std::string> value_reads_;
 };
 
 }  // namespace offprof

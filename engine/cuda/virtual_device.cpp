@@ -3,6 +3,19 @@
 #include <limits>
 
 namespace offprof {
+namespace {
+
+std::string note_of(const LaunchTimes& launches) {
+  const std::int64_t recorded = launches.by_op + launches.by_kernel;
+  const std::string all = std::to_string(recorded + launches.estimated) + " launches";
+  if (recorded == 0)
+    return "kernel times: none of the recording fits this run; all " + all + " are estimated";
+  return "kernel times: " + std::to_string(recorded) + " of " + all + " as recorded (" +
+         std::to_string(launches.by_op) + " by operator, " + std::to_string(launches.by_kernel) +
+         " by kernel), the rest estimated";
+}
+
+}  // namespace
 
 VirtualDevice::VirtualDevice(VirtualGpu& gpu) : CudaDevice(0), gpu_(gpu), ops_(gpu) {
   books().set_watcher(this);
@@ -29,12 +42,29 @@ void VirtualDevice::free_host(std::byte* buffer, Bytes bytes) {
   CudaDevice::free_host(buffer, bytes);
 }
 
+Device::Event VirtualDevice::copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to,
+                                              std::int64_t tag) {
+  gpu_.take_side_work();
+  const Event event = CudaDevice::copy_out_densely(queue, from, to, tag);
+  // One kernel, or one copy within the device; then the host has launched the copy over the link.
+  Work staging = gpu_.take_side_work();
+  staging.host_ns -= gpu_.link().launch_ns;
+  staging.path_ns = staging.host_ns + staging.stream_ns;
+  note_staging(queue, staging);
+  return event;
+}
+
 std::vector<std::string> VirtualDevice::take_notes() {
   std::vector<std::string> notes = CudaDevice::take_notes();
-  for (const auto& [op, count] : ops_.take_value_reads())
-    notes.push_back(
-        "the model reads values back from the device (" + op + ", " + std::to_string(count) +
-        " times): on a virtual GPU they are zeros, and so is what its control flow and shapes saw");
+  for (const std::string& op : ops_.take_value_reads())
+    notes.push_back("values are read back from the device (" + op +
+                    "): on a virtual GPU they are zeros, and so is what control flow and shapes saw");
+  std::string unknown;
+  for (const std::string& what : gpu_.take_unknown_sizes()) unknown += (unknown.empty() ? "" : ", ") + what;
+  if (!unknown.empty())
+    notes.push_back("known to NVIDIA's libraries alone, and 0 in these figures: " + unknown +
+                    "; a GPU takes more");
+  if (const auto launches = gpu_.take_launch_times()) notes.push_back(note_of(*launches));
   return notes;
 }
 

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -12,16 +14,38 @@ Bytes bytes_of(const AllocatorSegment& segment) {
                          [](Bytes sum, const AllocatorBlock& block) { return sum + block.bytes; });
 }
 
+// How far mapped memory reaches in each address range.
+std::vector<Bytes> range_ends(const AllocatorState& state) {
+  std::vector<Bytes> ends;
+  for (const AllocatorSegment& segment : state.segments) {
+    if (!segment.is_expandable) continue;
+    const auto range = static_cast<std::size_t>(segment.range);
+    OFFPROF_CHECK(range <= ends.size());
+    ends.resize(std::max(ends.size(), range + 1));
+    ends[range] = segment.range_offset + bytes_of(segment);
+  }
+  return ends;
+}
+
+void check_granules(const AllocatorSegment& segment, Bytes granule) {
+  if (segment.range_offset % granule == 0 && bytes_of(segment) % granule == 0) return;
+  throw input_error(fmt::format("an allocator's state maps {} B at {} of an address range, in which memory "
+                                "is mapped {} B at a time",
+                                bytes_of(segment), segment.range_offset, granule),
+                    "Record the trace again.");
+}
+
 }  // namespace
 
 CachingAllocator::CachingAllocator(const AllocatorState& state, DeviceLimits memory)
     : CachingAllocator(parse_allocator_settings(state.settings), memory) {
-  for (const AllocatorSegment& segment : state.segments) load(segment);
+  const std::vector<Bytes> ends = range_ends(state);
+  for (const AllocatorSegment& segment : state.segments) load(segment, ends);
   reset_peaks();
 }
 
-void CachingAllocator::load(const AllocatorSegment& segment) {
-  std::int32_t rest = segment.is_expandable ? map_anew(segment) : malloc_anew(segment);
+void CachingAllocator::load(const AllocatorSegment& segment, const std::vector<Bytes>& range_ends) {
+  std::int32_t rest = segment.is_expandable ? map_anew(segment, range_ends) : malloc_anew(segment);
   for (const AllocatorBlock& block : segment.blocks) {
     const bool is_last = block.bytes == blocks_[rest].bytes;
     const std::int32_t loaded = is_last ? rest : cut_front(rest, block.bytes);
@@ -44,28 +68,28 @@ std::int32_t CachingAllocator::malloc_anew(const AllocatorSegment& segment) {
                     .is_large = segment.is_large});
 }
 
-// Maps the segment in the range that was reserved last, if that is of its stream and pool and has not been
-// mapped so far; else in a new range. The block is not entered as free.
-std::int32_t CachingAllocator::map_anew(const AllocatorSegment& segment) {
+// Maps the segment in the address range that was reserved last, or in a new one. The block is not entered as
+// free.
+std::int32_t CachingAllocator::map_anew(const AllocatorSegment& segment,
+                                        const std::vector<Bytes>& range_ends) {
   const Bytes bytes = bytes_of(segment);
-  UnmappedBlocks& unmapped = stream_pool(segment.is_large, segment.stream).unmapped;
-  const auto is_behind = [&](std::int32_t block) {
-    const Block& entry = blocks_[block];
-    return static_cast<std::size_t>(entry.range) + 1 == ranges_.size() &&
-           entry.address <= ranges_.back().address + segment.range_offset;
-  };
-  std::int32_t block = unmapped.empty() || !is_behind(unmapped.rbegin()->second)
-                           ? reserve_range(segment.is_large, segment.stream)
-                           : unmapped.rbegin()->second;
+  check_granules(segment, granule(segment.is_large));
+  const auto range = static_cast<std::size_t>(segment.range);
+  std::int32_t block = range == ranges_.size()
+                           ? reserve_range(segment.is_large, segment.stream, range_ends[range])
+                           : stream_pool(segment.is_large, segment.stream).unmapped.rbegin()->second;
   erase_free(block);
-  const Bytes hole = ranges_.back().address + segment.range_offset - blocks_[block].address;
+  const Bytes hole = ranges_[range].address + segment.range_offset - blocks_[block].address;
   if (hole > 0) insert_free(cut_front(block, hole));
-  const std::int32_t front = cut_front(block, bytes);
-  insert_free(block);
-  blocks_[front].mapped = true;
+  if (bytes < blocks_[block].bytes) {
+    const std::int32_t front = cut_front(block, bytes);
+    insert_free(block);
+    block = front;
+  }
+  blocks_[block].mapped = true;
   device_used_ += bytes;
   counters_.reserved.add(bytes);
-  return front;
+  return block;
 }
 
 std::vector<CachedSegment> CachingAllocator::segments() const {
@@ -105,12 +129,19 @@ CachedSegment CachingAllocator::segment_from(std::int32_t head) const {
 AllocatorState CachingAllocator::state() const {
   AllocatorState state;
   state.settings = settings_.text;
+  std::int32_t range = -1;
+  Bytes range_address = -1;
   for (const CachedSegment& from : segments()) {
     AllocatorSegment segment;
     segment.stream = from.stream;
     segment.is_large = from.is_large;
     segment.is_expandable = from.is_expandable;
     segment.range_offset = from.range_offset;
+    if (from.is_expandable && from.address - from.range_offset != range_address) {
+      range_address = from.address - from.range_offset;
+      ++range;
+    }
+    if (from.is_expandable) segment.range = range;
     for (const CachedBlock& block : from.blocks) {
       segment.blocks.push_back({block.bytes, block.requested_bytes, block.active, block.storage});
     }

@@ -97,6 +97,39 @@ TEST(AllocatorState, KeepsWhereAnExpandableSegmentLiesInItsAddresses) {
   EXPECT_THAT(layout(again), ElementsAre("+0 large 0: 31457280a 10485760 20971520a"));
 }
 
+TEST(AllocatorState, TellsAddressRangesOfOneStreamApart) {
+  CachingAllocator allocator(parse_allocator_settings("expandable_segments:True"), {.total = 160 * kMiB});
+  const auto all_of_first = allocator.allocate(180 * kMiB);  // the range is an eighth larger than the device
+  const auto begin_of_second = allocator.allocate(20 * kMiB);
+  allocator.allocate(20 * kMiB);
+  allocator.free(begin_of_second);
+  allocator.empty_cache();
+  CachingAllocator again(allocator.state(), {.total = 160 * kMiB});
+  EXPECT_THAT(layout(again), ElementsAre("+0 large 0: 188743680a", "+20971520 large 0: 20971520a"));
+  allocator.free(all_of_first);
+  allocator.empty_cache();
+  again = CachingAllocator(allocator.state(), {.total = 160 * kMiB});
+  again.allocate(15 * kMiB);
+  EXPECT_THAT(layout(again), ElementsAre("+0 large 0: 15728640a 5242880 20971520a"));
+}
+
+TEST(AllocatorState, OfALargerDeviceIsTakenOver) {
+  AllocatorState state;
+  state.settings = "expandable_segments:True";
+  for (const Bytes offset : {0 * kMiB, 400 * kMiB}) {
+    state.segments.push_back({0, true, true, {{20 * kMiB, 20 * kMiB, true, -1}}, 0, offset});
+  }
+  CachingAllocator again(state, {.total = 80 * kMiB});
+  EXPECT_EQ(again.state(), state);
+}
+
+TEST(AllocatorState, OfPartsOfGranulesIsRefused) {
+  AllocatorState state;
+  state.settings = "expandable_segments:True";
+  state.segments.push_back({0, true, true, {{20 * kMiB, 0, false, -1}}, 0, 2 * kMiB});
+  EXPECT_THROW(CachingAllocator{state}, Error);
+}
+
 TEST(AllocatorState, WithRefusedSettingsIsRefused) {
   AllocatorState state;
   state.settings = "backend:cudaMallocAsync";

@@ -19,10 +19,10 @@ AllocatorOutOfMemory::AllocatorOutOfMemory(Bytes requested, Bytes allocated, Byt
       reserved_bytes(reserved) {}
 
 CachingAllocator::CachingAllocator(AllocatorSettings settings, DeviceLimits memory)
-    : settings_(std::move(settings)), memory_(memory) {
+    : settings_(std::move(settings)), memory_(memory), allowed_bytes_(memory.allowed) {
   constexpr Bytes kTotalWhereUnknown = 1024 * kGiB;
   if (memory_.total == 0) memory_.total = memory_.capacity.value_or(kTotalWhereUnknown);
-  if (settings_.per_process_memory_fraction < 1) {
+  if (!allowed_bytes_ && settings_.per_process_memory_fraction < 1) {
     allowed_bytes_ =
         static_cast<Bytes>(settings_.per_process_memory_fraction * static_cast<double>(memory_.total));
   }

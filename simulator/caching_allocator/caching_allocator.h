@@ -21,6 +21,9 @@ struct DeviceLimits {
   /// What cudaMemGetInfo calls total: per_process_memory_fraction is of it, and the address range of an
   /// expandable segment is an eighth larger. 0: as capacity, or without one a terabyte.
   Bytes total = 0;
+  /// What the allocator may reserve by its own count, as setMemoryFraction lays down; nullopt: what the
+  /// settings' per_process_memory_fraction makes of the total.
+  std::optional<Bytes> allowed = {};
 };
 
 /// Neither the cache nor the device had room, even after all that was cached and free had been given back.
@@ -101,7 +104,7 @@ class CachingAllocator {
 
   explicit CachingAllocator(AllocatorSettings settings, DeviceLimits memory = {});
   /// Begins with what `state` holds, under its settings; peaks begin at the current values. Throws Error
-  /// (input) where the settings are refused.
+  /// (input) where the settings are refused, or where memory is mapped that is no whole granules of theirs.
   explicit CachingAllocator(const AllocatorState& state, DeviceLimits memory = {});
 
   /// The block that holds `bytes` (> 0) for use on `stream`. `storage` is what state() calls it. Throws
@@ -124,9 +127,10 @@ class CachingAllocator {
 
   /// Everything that is reserved, in the order of addresses.
   std::vector<CachedSegment> segments() const;
-  /// The same as a trace keeps it. Two equal states serve all that follows alike, unless garbage is
-  /// collected: how long blocks have been cached is in no state. A block that waits for events counts as
-  /// allocated.
+  /// The same as a trace keeps it. A block that waits for events counts as allocated. Two equal states serve
+  /// all that follows alike, but for two things that no snapshot of PyTorch's says (LibTorch 2.11 leaves
+  /// BlockInfo::gc_counter 0): which other streams have used a block, and how long whole segments have been
+  /// cached, by which garbage collection chooses. Right after empty_cache there are no such segments.
   AllocatorState state() const;
   /// The handed-out blocks that carry a storage's number (>= 0), by that number.
   std::map<std::int32_t, Handle> blocks_by_storage() const;
@@ -240,19 +244,20 @@ class CachingAllocator {
   std::int32_t expand(const Request& request);
   std::int32_t find_room(const Request& request);
   bool has_room(std::int32_t block, Bytes bytes) const;
-  std::int32_t reserve_range(bool is_large, Stream stream);
+  Bytes granule(bool is_large) const { return is_large ? settings_.large_segment_bytes : kSmallSegmentBytes; }
+  std::int32_t reserve_range(bool is_large, Stream stream, Bytes least = 0);
   bool map(std::int32_t block, Bytes bytes);
   void unmap(std::int32_t block);
 
   // allocator_state.cpp
-  void load(const AllocatorSegment& segment);
+  void load(const AllocatorSegment& segment, const std::vector<Bytes>& range_ends);
   std::int32_t malloc_anew(const AllocatorSegment& segment);
-  std::int32_t map_anew(const AllocatorSegment& segment);
+  std::int32_t map_anew(const AllocatorSegment& segment, const std::vector<Bytes>& range_ends);
   CachedSegment segment_from(std::int32_t head) const;
 
   AllocatorSettings settings_;
   DeviceLimits memory_;
-  std::optional<Bytes> allowed_bytes_;  // by per_process_memory_fraction
+  std::optional<Bytes> allowed_bytes_;  // nullopt: no limit
   StreamEvents* events_ = nullptr;
   AllocatorCounters counters_;
   std::vector<Block> blocks_;

@@ -11,14 +11,21 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "engine/device.h"
 #include "simulator/caching_allocator/allocator_layout.h"
 #include "simulator/caching_allocator/caching_allocator.h"
 #include "simulator/virtual_gpu/stand_in.h"
+#include "traces/allocator_state_io.h"
+
+extern "C" offprof::Device* offprof_make_cuda_device(int index,
+                                                     bool is_virtual);  // engine/cuda/cuda_plugin.h
 
 namespace offprof {
 namespace {
@@ -126,11 +133,29 @@ std::string describe(const AllocatorCounters& counters) {
          " retries";
 }
 
-// Drives both with one sequence of random operations.
+AllocatorState written_and_read(const AllocatorState& state) {
+  std::string text;
+  append_allocator_state(text, state);
+  return allocator_state_from_json(JsonValue(nlohmann::json::parse(text), "state"));
+}
+
+// How many pieces of address ranges lie behind holes.
+int count_holes(const AllocatorState& state) {
+  int holes = 0;
+  for (std::size_t i = 1; i < state.segments.size(); ++i) {
+    const AllocatorSegment& segment = state.segments[i];
+    holes += segment.is_expandable && segment.range == state.segments[i - 1].range;
+  }
+  return holes;
+}
+
+// Drives both with one sequence of random operations. A block's storage is what the device calls its
+// allocation.
 class Twins {
  public:
-  Twins(std::uint64_t seed, std::optional<Bytes> capacity)
-      : random_(seed),
+  Twins(Device& device, std::uint64_t seed, std::optional<Bytes> capacity)
+      : device_(device),
+        random_(seed),
         limits_{capacity, total_device_memory()},
         model_(parse_allocator_settings(settings_in_environment()), limits_) {
     offprof_virtual_gpu()->set_memory_limit(capacity.value_or(kUnlimitedBytes));
@@ -151,7 +176,7 @@ class Twins {
       torch_cuda::emptyCache();
       model_.empty_cache();
     } else if (draw < 300 && !blocks_.empty()) {
-      record_stream();
+      if (records_streams_) record_stream();
     } else if (!blocks_.empty() && draw < 300 + 97 * free_percent()) {
       free();
     } else {
@@ -180,6 +205,27 @@ class Twins {
     torch_cuda::resetAccumulatedStats(0);
   }
 
+  // The model is built anew from what the device makes of PyTorch's snapshot, by way of a trace. As before
+  // measured steps, all that is cached has been given back.
+  void continue_from_snapshot() {
+    device_.release_cache();
+    model_.empty_cache();
+    number_streams_as_they_appear();
+    const AllocatorState state =
+        *device_.allocator_state([](AllocationId id) { return static_cast<std::int32_t>(id); });
+    holes_ += count_holes(state);
+    model_ = CachingAllocator(written_and_read(state), limits_);
+    EXPECT_EQ(model_.state(), state);
+    const auto blocks = model_.blocks_by_storage();
+    for (Twin& twin : blocks_) twin.model = blocks.at(twin.storage);
+    torch_cuda::resetPeakStats(0);
+    torch_cuda::resetAccumulatedStats(0);
+  }
+
+  // No state says which other streams have used a block; the device sees to it that none has to.
+  void record_no_streams() { records_streams_ = false; }
+
+  int holes() const { return holes_; }
   int times_out_of_memory() const { return times_out_of_memory_; }
 
  private:
@@ -195,19 +241,28 @@ class Twins {
     return blocks_.size() > target_ ? 60 : 45;
   }
 
+  void number_streams_as_they_appear() {
+    auto next = streams_.begin() + 1;
+    for (const auto& segment : torch_cuda::snapshot({0, 0}, false).segments) {
+      const auto stream = std::find_if(next, streams_.end(),
+                                       [&](const auto& known) { return known.stream() == segment.stream; });
+      if (stream != streams_.end()) std::swap(*next++, *stream);
+    }
+  }
+
   void allocate() {
     const Bytes bytes = sizes_.draw(random_);
     const std::size_t stream = random_() % 2 == 0 ? 0 : random_() % kStreams;
     c10::cuda::setCurrentCUDAStream(streams_[stream]);
     bool torch_fails = false, model_fails = false;
     Twin twin;
+    twin.storage = static_cast<std::int32_t>(device_.next_allocation());
     try {
       twin.torch = torch_cuda::get()->allocate(static_cast<std::size_t>(bytes));
     } catch (const c10::OutOfMemoryError&) {
       torch_fails = true;
     }
     try {
-      twin.storage = next_storage_++;
       twin.model = model_.allocate(bytes, static_cast<std::int32_t>(stream), twin.storage);
     } catch (const AllocatorOutOfMemory&) {
       model_fails = true;
@@ -230,6 +285,7 @@ class Twins {
     model_.record_stream(twin.model, static_cast<std::int32_t>(stream));
   }
 
+  Device& device_;
   std::mt19937_64 random_;
   Sizes sizes_;
   DeviceLimits limits_;
@@ -237,8 +293,9 @@ class Twins {
   std::vector<c10::cuda::CUDAStream> streams_;
   std::vector<Twin> blocks_;
   std::size_t target_ = 100;
-  std::int32_t next_storage_ = 0;
   int times_out_of_memory_ = 0;
+  int holes_ = 0;
+  bool records_streams_ = true;
 };
 
 class CachingAllocatorBesidePyTorch : public testing::Test {
@@ -248,14 +305,16 @@ class CachingAllocatorBesidePyTorch : public testing::Test {
     options.profile = load_profile("h200");
     options.profile.memory_bytes = 8 * kGiB;  // so that fractions of it and ranges of addresses are exhausted
     offprof_virtual_gpu()->configure(std::move(options));
-    torch_cuda::init(c10::cuda::device_count());
+    device_.reset(offprof_make_cuda_device(0, /*is_virtual=*/false));
+    device_->set_capacity(device_->memory_bytes());  // which is no limit and must change nothing
   }
+  static void TearDownTestSuite() { device_.reset(); }
 
   // Returns how often memory ran out.
   static int compare(std::uint64_t seed, std::optional<Bytes> capacity) {
     constexpr int kOperationsBetweenSnapshots = 50;
     SCOPED_TRACE("PYTORCH_CUDA_ALLOC_CONF='" + settings_in_environment() + "', seed " + std::to_string(seed));
-    Twins twins(seed, capacity);
+    Twins twins(*device_, seed, capacity);
     for (int i = 0; i < kOperations && !HasFailure(); ++i) {
       SCOPED_TRACE("operation " + std::to_string(i));
       twins.step();
@@ -265,6 +324,8 @@ class CachingAllocatorBesidePyTorch : public testing::Test {
     twins.expect_same_blocks();
     return twins.times_out_of_memory();
   }
+
+  static inline std::unique_ptr<Device> device_;
 };
 
 TEST_F(CachingAllocatorBesidePyTorch, HoldsTheSameBlocksWhereMemoryIsPlenty) {
@@ -280,7 +341,7 @@ TEST_F(CachingAllocatorBesidePyTorch, GoesOnFromTheStateInATrace) {
     GTEST_SKIP() << "no snapshot says how old cached blocks are";
   }
   constexpr int kOperationsBefore = 1000;
-  Twins twins(4, 4 * kGiB);
+  Twins twins(*device_, 4, 4 * kGiB);
   for (int i = 0; i < 20 && !HasFailure(); ++i) {
     for (int j = 0; j < kOperationsBefore; ++j) twins.step();
     twins.continue_from_state();
@@ -289,8 +350,33 @@ TEST_F(CachingAllocatorBesidePyTorch, GoesOnFromTheStateInATrace) {
   }
 }
 
+TEST_F(CachingAllocatorBesidePyTorch, GoesOnFromASnapshotByWayOfATrace) {
+  Twins twins(*device_, 5, 4 * kGiB);
+  twins.record_no_streams();
+  for (int i = 0; i < 100 && !HasFailure(); ++i) {
+    SCOPED_TRACE("snapshot " + std::to_string(i));
+    for (int j = 0; j < 200; ++j) twins.step();
+    twins.continue_from_snapshot();
+    for (int j = 0; j < 200; ++j) twins.step();
+    twins.expect_same_blocks();
+    twins.expect_same_counters();
+  }
+  const bool is_expandable = parse_allocator_settings(settings_in_environment()).expandable_segments;
+  EXPECT_EQ(twins.holes() > 0, is_expandable);
+}
+
 TEST_F(CachingAllocatorBesidePyTorch, HoldsTheSameBlocksWhereMemoryIsTight) {
   compare(3, 6 * kGiB);
+}
+
+TEST_F(CachingAllocatorBesidePyTorch, DeviceReturnsToTheFractionInTheSettings) {
+  const double before = torch_cuda::getMemoryFraction(0);
+  device_->set_capacity(kGiB);
+  EXPECT_EQ(torch_cuda::getMemoryFraction(0), 0.125);
+  device_->set_capacity(8 * kGiB);
+  EXPECT_EQ(torch_cuda::getMemoryFraction(0), before);
+  device_->set_capacity(std::nullopt);
+  EXPECT_EQ(torch_cuda::getMemoryFraction(0), before);
 }
 
 }  // namespace

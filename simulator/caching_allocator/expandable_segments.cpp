@@ -67,11 +67,10 @@ bool CachingAllocator::has_room(std::int32_t block, Bytes bytes) const {
 }
 
 // An address range somewhat larger than the device, so that memory can be mapped anew behind holes.
-std::int32_t CachingAllocator::reserve_range(bool is_large, Stream stream) {
-  const Bytes granule = is_large ? settings_.large_segment_bytes : kSmallSegmentBytes;
-  const Bytes bytes = round_up(memory_.total + memory_.total / 8, granule);
+std::int32_t CachingAllocator::reserve_range(bool is_large, Stream stream, Bytes least) {
+  const Bytes bytes = round_up(std::max(memory_.total + memory_.total / 8, least), granule(is_large));
   const Bytes address = reserve_addresses(bytes);
-  ranges_.push_back({address, granule, bytes});
+  ranges_.push_back({address, granule(is_large), bytes});
   const std::int32_t block = add_block({.address = address,
                                         .bytes = bytes,
                                         .range = static_cast<std::int32_t>(ranges_.size() - 1),

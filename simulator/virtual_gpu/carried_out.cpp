@@ -256,11 +256,6 @@ void CarriedOutWork::copy(StreamId stream, void* to, const void* from, Bytes byt
   call(stream, [=] { std::memmove(to, from, static_cast<std::size_t>(bytes)); });
 }
 
-void CarriedOutWork::copy_pageable(StreamId stream, void* to, const void* from, Bytes bytes) {
-  copy(stream, to, from, bytes);
-  synchronise_stream(stream);
-}
-
 void CarriedOutWork::set(StreamId stream, void* to, int value, Bytes bytes) {
   call(stream, [=] { std::memset(to, value, static_cast<std::size_t>(bytes)); });
 }

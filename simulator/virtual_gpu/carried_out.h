@@ -46,8 +46,6 @@ class CarriedOutWork {
   void stream_destroyed(StreamId stream);
 
   void copy(StreamId stream, void* to, const void* from, Bytes bytes);
-  /// From or to pageable memory: waits for the stream, and is done on return.
-  void copy_pageable(StreamId stream, void* to, const void* from, Bytes bytes);
   void set(StreamId stream, void* to, int value, Bytes bytes);
   /// Runs `function` on the caller's thread of some later call. It must not call back into this object.
   void call(StreamId stream, std::function<void()> function);

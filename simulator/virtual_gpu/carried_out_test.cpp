@@ -207,16 +207,6 @@ TEST(CarriedOutWork, WhoAsksOftenEnoughGetsAYes) {
   }
 }
 
-TEST(CarriedOutWork, PageableCopiesAreDoneOnReturnAndBehindTheirStream) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-    CarriedOutWork work(seed);
-    Memory device{}, host{};
-    work.set(kCompute, device.data(), 3, kBytes);
-    work.copy_pageable(kCompute, host.data(), device.data(), kBytes);
-    ASSERT_EQ(host, filled(3)) << "seed " << seed;
-  }
-}
-
 TEST(CarriedOutWork, BlockingStreamsAndTheLegacyDefaultStreamWaitForEachOther) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     CarriedOutWork work(seed);

@@ -44,16 +44,17 @@ Nanoseconds roofline(const DeviceProfile& profile, const OpWork& work) {
 KernelCost::KernelCost(DeviceProfile profile, KernelTimes recorded)
     : profile_(std::move(profile)), recorded_(std::move(recorded)) {}
 
-Nanoseconds KernelCost::duration(const KernelLaunch& launch, const OpCall* op, Bytes allocated,
-                                 bool first) const {
+KernelTime KernelCost::time_of(const KernelLaunch& launch, const OpCall* op, Bytes allocated,
+                               bool first) const {
   if (!recorded_.empty()) {
     if (op != nullptr)
-      if (const auto of_op = recorded_time(recorded_, *op)) return first ? *of_op : 0;
+      if (const auto of_op = recorded_time(recorded_, *op))
+        return {first ? *of_op : 0, TimeSource::kRecordedOp};
     if (const auto of_kernel = recorded_.of_kernel(kernel_key(launch.name, launch.grid, launch.block)))
-      return *of_kernel;
+      return {*of_kernel, TimeSource::kRecordedKernel};
   }
-  if (op == nullptr || !first) return profile_.kernel_ns;
-  return std::max(profile_.kernel_ns, roofline(profile_, work_of(*op, allocated)));
+  if (op == nullptr || !first) return {profile_.kernel_ns};
+  return {std::max(profile_.kernel_ns, roofline(profile_, work_of(*op, allocated)))};
 }
 
 }  // namespace offprof

@@ -18,6 +18,16 @@ struct KernelLaunch {
   std::uint32_t block[3] = {1, 1, 1};
 };
 
+/// Where a kernel's time comes from.
+enum class TimeSource { kRecordedOp, kRecordedKernel, kEstimate };
+
+struct KernelTime {
+  Nanoseconds duration = 0;
+  TimeSource source = TimeSource::kEstimate;
+
+  bool operator==(const KernelTime&) const = default;
+};
+
 /// How long kernels take: the first of these that can be told.
 ///
 /// 1. The recorded time of the same operator with the same operands, charged to its first kernel, the others
@@ -36,7 +46,7 @@ class KernelCost {
 
   /// `op`: the innermost operator that the launch belongs to, nullptr outside any; `allocated` as in work_of;
   /// `first`: no kernel of the operator was launched before.
-  Nanoseconds duration(const KernelLaunch& launch, const OpCall* op, Bytes allocated, bool first) const;
+  KernelTime time_of(const KernelLaunch& launch, const OpCall* op, Bytes allocated, bool first) const;
 
  private:
   DeviceProfile profile_;

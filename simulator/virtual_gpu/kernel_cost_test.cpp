@@ -28,38 +28,38 @@ TEST(KernelCost, ALargeProductTakesItsOperationsAtTheReachedRate) {
   const KernelCost cost(load_profile("h200"), {});
   const OpCall op = product("bfloat16", 4096, 2);
   // 2 * 4096^3 operations at 0.7 * 989.4 TFLOP/s.
-  EXPECT_EQ(cost.duration(kGemm, &op, 4096 * 4096 * 2, true), 198445);
+  EXPECT_EQ(cost.time_of(kGemm, &op, 4096 * 4096 * 2, true).duration, 198445);
 }
 
 TEST(KernelCost, Float32ProductsRunWithoutTensorCores) {
   const KernelCost cost(load_profile("h200"), {});
   const OpCall op = product("float32", 4096, 4);
   // At 0.7 * 66.9 TFLOP/s.
-  EXPECT_EQ(cost.duration(kGemm, &op, 4096 * 4096 * 4, true), 2934848);
+  EXPECT_EQ(cost.time_of(kGemm, &op, 4096 * 4096 * 4, true).duration, 2934848);
 }
 
 TEST(KernelCost, AnElementwiseOperatorTakesItsBytesAtTheReachedBandwidth) {
   const KernelCost cost(load_profile("h200"), {});
   const OpCall op{"aten::gelu", {{"bfloat16", {1 << 30}, Bytes{2} << 30}}};
   // 4 GiB at 0.9 * 4.8 TB/s.
-  EXPECT_EQ(cost.duration({}, &op, Bytes{2} << 30, true), 994205);
+  EXPECT_EQ(cost.time_of({}, &op, Bytes{2} << 30, true).duration, 994205);
 }
 
 TEST(KernelCost, NoKernelIsShorterThanTheLeast) {
   const KernelCost cost(round_profile(), {});
   const OpCall op{"aten::add", {{"float32", {4}, 16}}};
-  EXPECT_EQ(cost.duration({}, &op, 16, true), 1000);
+  EXPECT_EQ(cost.time_of({}, &op, 16, true).duration, 1000);
 }
 
 TEST(KernelCost, AllWorkIsChargedToTheFirstKernel) {
   const KernelCost cost(round_profile(), {});
   const OpCall op{"aten::add", {{"float32", {1 << 20}, 4 << 20}}};
-  EXPECT_EQ(cost.duration({}, &op, 4 << 20, true), 8389);
-  EXPECT_EQ(cost.duration({}, &op, 4 << 20, false), 1000);
+  EXPECT_EQ(cost.time_of({}, &op, 4 << 20, true).duration, 8389);
+  EXPECT_EQ(cost.time_of({}, &op, 4 << 20, false).duration, 1000);
 }
 
 TEST(KernelCost, AKernelOutsideAnyOperatorTakesTheLeast) {
-  EXPECT_EQ(KernelCost(round_profile(), {}).duration({}, nullptr, 0, true), 1000);
+  EXPECT_EQ(KernelCost(round_profile(), {}).time_of({}, nullptr, 0, true).duration, 1000);
 }
 
 TEST(KernelCost, ConvolutionsInFloat32RunAtTheRateOfTf32) {
@@ -67,13 +67,13 @@ TEST(KernelCost, ConvolutionsInFloat32RunAtTheRateOfTf32) {
   const OpCall op{"aten::cudnn_convolution",
                   {{"float32", {1, 100, 10, 10}, 40000}, {"float32", {100, 100, 10, 10}, 4000000}}};
   // 2 * 10^4 outputs * 10^4 of a filter, at 4 TFLOP/s.
-  EXPECT_EQ(cost.duration({}, &op, 40000, true), 50000);
+  EXPECT_EQ(cost.time_of({}, &op, 40000, true).duration, 50000);
 }
 
 TEST(KernelCost, DtypesThatTheProfileDoesNotNameRunAtTheRateOfFloat32) {
   const KernelCost cost(round_profile(), {});
   const OpCall op = product("complex64", 1000, 8);
-  EXPECT_EQ(cost.duration(kGemm, &op, 8000000, true), 2000000);
+  EXPECT_EQ(cost.time_of(kGemm, &op, 8000000, true).duration, 2000000);
 }
 
 KernelTimes some_times() {
@@ -87,27 +87,36 @@ KernelTimes some_times() {
 TEST(KernelCost, ARecordedOperatorTakesWhatItTookAllInItsFirstKernel) {
   const KernelCost cost(round_profile(), some_times());
   const OpCall op = product("float32", 4, 4);
-  EXPECT_EQ(cost.duration(kGemm, &op, 64, true), 7000);
-  EXPECT_EQ(cost.duration(kGemm, &op, 64, false), 0);
+  EXPECT_EQ(cost.time_of(kGemm, &op, 64, true).duration, 7000);
+  EXPECT_EQ(cost.time_of(kGemm, &op, 64, false).duration, 0);
 }
 
 TEST(KernelCost, AListsOperatorIsFoundWithoutDtypes) {
   const KernelCost cost(round_profile(), some_times());
   const OpCall op{"aten::cat", {square("float32", 4, 4), square("float32", 4, 4)}};
-  EXPECT_EQ(cost.duration({.name = "cat_kernel"}, &op, 128, true), 6000);
+  EXPECT_EQ(cost.time_of({.name = "cat_kernel"}, &op, 128, true).duration, 6000);
 }
 
 TEST(KernelCost, ARecordedKernelServesWhereTheOperatorWasNotRecorded) {
   const KernelCost cost(round_profile(), some_times());
   const OpCall op = product("float32", 8, 4);
-  EXPECT_EQ(cost.duration(kGemm, &op, 256, true), 5000);
-  EXPECT_EQ(cost.duration(kGemm, nullptr, 0, true), 5000);
+  EXPECT_EQ(cost.time_of(kGemm, &op, 256, true).duration, 5000);
+  EXPECT_EQ(cost.time_of(kGemm, nullptr, 0, true).duration, 5000);
+}
+
+TEST(KernelCost, SaysWhereATimeIsFrom) {
+  const KernelCost cost(round_profile(), some_times());
+  const OpCall recorded = product("float32", 4, 4), other = product("float32", 8, 4);
+  EXPECT_EQ(cost.time_of(kGemm, &recorded, 64, true).source, TimeSource::kRecordedOp);
+  EXPECT_EQ(cost.time_of(kGemm, &recorded, 64, false).source, TimeSource::kRecordedOp);
+  EXPECT_EQ(cost.time_of(kGemm, &other, 256, true).source, TimeSource::kRecordedKernel);
+  EXPECT_EQ(cost.time_of({.name = "f"}, &other, 256, true).source, TimeSource::kEstimate);
 }
 
 TEST(KernelCost, WhatWasNotRecordedFallsBackToTheRoofline) {
   const KernelCost cost(round_profile(), some_times());
   const OpCall op{"aten::add", {{"float32", {1 << 20}, 4 << 20}}};
-  EXPECT_EQ(cost.duration({.name = "add_kernel"}, &op, 4 << 20, true), 8389);
+  EXPECT_EQ(cost.time_of({.name = "add_kernel"}, &op, 4 << 20, true).duration, 8389);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 
@@ -20,9 +21,37 @@ std::string demangled(const char* name) {
 std::string_view KernelTable::name(const void* host_stub) {
   const auto known = names_.find(host_stub);
   if (known != names_.end()) return known->second;
-  const auto mangled = mangled_names_.find(host_stub);
-  const std::string text = mangled == mangled_names_.end() ? "unknown kernel" : demangled(mangled->second);
+  const auto kernel = kernels_.find(host_stub);
+  const std::string text =
+      kernel == kernels_.end() ? "unknown kernel" : demangled(kernel->second.mangled_name);
   return names_.emplace(host_stub, text).first->second;
+}
+
+const std::vector<GpuCode>& KernelTable::read(const void* fat_binary, Codes& codes) {
+  if (!codes) codes = codes_in(fat_binary);
+  return *codes;
+}
+
+std::optional<GpuCode> KernelTable::code(const void* host_stub, int capability) {
+  const auto kernel = kernels_.find(host_stub);
+  const auto module = kernel == kernels_.end() ? modules_.end() : modules_.find(kernel->second.module);
+  if (module == modules_.end()) return GpuCode{capability};
+  const std::vector<GpuCode>& codes = read(module->first, module->second);
+  return codes.empty() ? GpuCode{capability} : best_code(codes, capability);
+}
+
+bool KernelTable::has_code_for(int capability) {
+  return modules_.empty() || std::ranges::any_of(modules_, [&](auto& module) {
+           const std::vector<GpuCode>& codes = read(module.first, module.second);
+           return codes.empty() || best_code(codes, capability);
+         });
+}
+
+std::set<int> KernelTable::capabilities() {
+  std::set<int> capabilities;
+  for (auto& [fat_binary, codes] : modules_)
+    for (const GpuCode& code : read(fat_binary, codes)) capabilities.insert(code.capability);
+  return capabilities;
 }
 
 void KernelTable::count_launch(std::string_view name) {

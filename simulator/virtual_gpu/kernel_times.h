@@ -27,7 +27,7 @@ std::string kernel_key(std::string_view name, const std::uint32_t (&grid)[3],
 /// (`aten::cat([4,8],[4,8])`) if one of them is not known, as of tensors in lists.
 std::string op_key(std::string_view name, const std::vector<OperandKey>& operands);
 
-/// Kernel durations read from a trace that was recorded on a GPU: one of PyTorch's profiler or one of ours.
+/// Kernel durations read from a trace that PyTorch's profiler recorded on a GPU.
 class KernelTimes {
  public:
   KernelTimes() = default;
@@ -50,8 +50,9 @@ class KernelTimes {
 /// Reads a Chrome trace (`.json`, `.json.gz`) in the conventions of PyTorch's profiler (Kineto): events of
 /// category `kernel` with `grid`, `block` and `External id` (or `correlation` with an event of category
 /// `cuda_runtime` or `cuda_driver` that has it) in their `args`, and of category `cpu_op` with `External id`,
-/// and, where shapes were recorded, `Input Dims` and `Input type`. Throws Error (input): no such file, no
-/// trace, no kernel in it, or kernels whose times were simulated.
+/// and, where shapes were recorded, `Input Dims` and `Input type`. The events are the document, or its
+/// `traceEvents`: both are Chrome traces. Throws Error (input): no such file, no trace, an event whose
+/// duration is none, no kernel, or kernels whose times were simulated.
 KernelTimes read_kernel_times(const std::string& path);
 
 }  // namespace offprof

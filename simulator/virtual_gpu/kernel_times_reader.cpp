@@ -37,12 +37,16 @@ std::optional<std::int64_t> external_id(const Json& args) {
   return id ? id : integer_at(args, "External Id");
 }
 
-/// `dur`, in microseconds.
+/// `dur`, in microseconds; nullopt: there is none. A day is longer than any kernel.
 std::optional<Nanoseconds> duration_of(const Json& event) {
-  constexpr double kNanosecondsPerMicrosecond = 1000;
+  constexpr double kNanosecondsPerMicrosecond = 1000, kMostMicroseconds = 24 * 3600e6;
   const auto found = event.find("dur");
-  if (found == event.end() || !found->is_number() || found->get<double>() < 0) return std::nullopt;
-  return std::llround(found->get<double>() * kNanosecondsPerMicrosecond);
+  if (found == event.end()) return std::nullopt;
+  const double duration = found->is_number() ? found->get<double>() : -1;
+  if (duration < 0 || duration > kMostMicroseconds)
+    throw input_error(
+        fmt::format("its `dur` is {}, which is no kernel's duration in microseconds", found->dump()));
+  return std::llround(duration * kNanosecondsPerMicrosecond);
 }
 
 /// What PyTorch's profiler calls a dtype, which is its C++ type, as traces name it; empty: none, or a list.
@@ -105,13 +109,18 @@ class RecordedOperands {
 /// Gathers a trace's events one by one; kernels and the operators that launched them come in any order.
 class Gatherer {
  public:
+  /// `path` names the trace in errors.
+  explicit Gatherer(const std::string& path) : path_(path) {}
+
   void take(const Json& event) {
-    const std::string category = text_at(event, "cat");
-    const auto args = event.find("args");
-    if (args == event.end() || !args->is_object()) return;
-    if (category == "kernel") take_kernel(event, *args);
-    if (category == "cpu_op") take_op(event, *args);
-    if (category == "cuda_runtime" || category == "cuda_driver") take_launch(*args);
+    try {
+      take_known(event);
+    } catch (const Error& error) {
+      throw input_error(
+          fmt::format("'{}': event {}, \"{}\": {}", path_, taken_ + 1, text_at(event, "name"), error.what()),
+          kHowToRecord);
+    }
+    ++taken_;
   }
 
   bool has_kernels() const { return kernels_ > 0; }
@@ -129,6 +138,15 @@ class Gatherer {
   }
 
  private:
+  void take_known(const Json& event) {
+    const std::string category = text_at(event, "cat");
+    const auto args = event.find("args");
+    if (args == event.end() || !args->is_object()) return;
+    if (category == "kernel") take_kernel(event, *args);
+    if (category == "cpu_op") take_op(event, *args);
+    if (category == "cuda_runtime" || category == "cuda_driver") take_launch(*args);
+  }
+
   void take_kernel(const Json& event, const Json& args) {
     const auto duration = duration_of(event);
     if (!duration) return;
@@ -164,7 +182,9 @@ class Gatherer {
     if (correlation && id) launches_[*correlation] = *id;
   }
 
+  const std::string& path_;
   KernelTimes times_;
+  std::size_t taken_ = 0;  ///< events, of any kind
   std::size_t kernels_ = 0;
   std::unordered_map<std::int64_t, std::string> ops_;           ///< keys, by external id
   std::unordered_map<std::int64_t, Nanoseconds> op_durations_;  ///< by external id
@@ -172,38 +192,56 @@ class Gatherer {
   std::vector<std::pair<std::int64_t, Nanoseconds>> unowned_;   ///< kernels, by correlation
 };
 
+Error no_trace(const std::string& path, const std::string& why) {
+  return input_error(fmt::format("'{}' is no trace: {}", path, why), kHowToRecord);
+}
+
 /// Parses the trace and hands each event over before the next is read, so that a long trace takes little
 /// memory. Returns what is beside the events.
 Json parse_events(const std::string& text, const std::string& path, Gatherer& gatherer) {
-  constexpr int kEventDepth = 2;  // the document, its `traceEvents`, an event
+  int event_depth = 2;  // the document, its `traceEvents`, an event
   bool in_events = false;
   const auto on_value = [&](int depth, Json::parse_event_t kind, Json& value) {
-    if (kind == Json::parse_event_t::key && depth == 1) in_events = value == "traceEvents";
-    if (!in_events || kind != Json::parse_event_t::object_end || depth != kEventDepth) return true;
+    if (kind == Json::parse_event_t::array_start && depth == 0) {
+      event_depth = 1;  // the document is the list of events
+      in_events = true;
+    }
+    if (kind == Json::parse_event_t::key && depth == 1)
+      in_events = event_depth == 1 || value == "traceEvents";
+    if (!in_events || kind != Json::parse_event_t::object_end || depth != event_depth) return true;
     gatherer.take(value);
     return false;
   };
   try {
     return Json::parse(text, on_value);
   } catch (const Json::exception& error) {
-    throw input_error(fmt::format("'{}' is no trace: it is not JSON ({})", path, error.what()), kHowToRecord);
+    throw no_trace(path, fmt::format("it is not JSON ({})", error.what()));
   }
 }
 
 /// Ours say so: of a simulation, and of a run on a virtual device.
 bool is_simulated(const Json& document) {
+  if (!document.is_object()) return false;
   const Json environment = document.value("environment", Json::object());
   return document.value("simulated", Json(false)) == true ||
          (environment.is_object() && environment.value("times_are_modelled", Json(false)) == true);
 }
 
+void check_has_events(const Json& document, const std::string& path) {
+  if (document.is_array()) return;
+  if (!document.is_object() || !document.contains("traceEvents"))
+    throw no_trace(path, "it has no `traceEvents`");
+  if (!document["traceEvents"].is_array()) throw no_trace(path, "its `traceEvents` is no list of events");
+}
+
 }  // namespace
 
 KernelTimes read_kernel_times(const std::string& path) {
-  Gatherer gatherer;
-  const Json document = parse_events(read_file(path), path, gatherer);
-  if (!document.is_object() || !document.contains("traceEvents"))
-    throw input_error(fmt::format("'{}' is no trace: it has no `traceEvents`", path), kHowToRecord);
+  const std::string text = read_file(path);
+  if (text.empty()) throw input_error(fmt::format("'{}' is empty", path), kHowToRecord);
+  Gatherer gatherer(path);
+  const Json document = parse_events(text, path, gatherer);
+  check_has_events(document, path);
   if (is_simulated(document))
     throw input_error(fmt::format("the kernel times in '{}' were simulated, not measured", path),
                       kHowToRecord);

@@ -104,6 +104,14 @@ TEST(KernelTimes, ReadsACompressedTrace) {
   EXPECT_FALSE(times_in(kGemm, ".json.gz").empty());
 }
 
+TEST(KernelTimes, ReadsATraceThatIsTheListOfEvents) {
+  const std::string path = testing::TempDir() + "offprof_list_of_events.json";
+  write_file(path, "[" + kMm + "," + kGemm + "]");
+  const KernelTimes times = read_kernel_times(path);
+  EXPECT_THAT(times.of_op("aten::mm(bfloat16[4,8],bfloat16[8,16])"), Optional(12'500));
+  std::filesystem::remove(path);
+}
+
 TEST(KernelTimes, PassesOverWhatItCannotUse) {
   EXPECT_FALSE(times_in(R"({"ph": "M", "name": "process_name"}, 7, {"cat": "kernel", "name": "no args"},)"
                         R"({"cat": "kernel", "name": "no duration", "args": {}}, )" +
@@ -128,13 +136,30 @@ TEST(KernelTimesErrors, SimulatedTimesAreRefused) {
 
 TEST(KernelTimesErrors, WhatIsNoTraceIsRefused) {
   const std::string path = testing::TempDir() + "offprof_no_trace.json";
-  for (const char* text : {"{}", "[]", "3", "{\"traceEvents\": [", "no JSON"}) {
+  for (const char* text : {"{}", "3", "{\"traceEvents\": 5}", "{\"traceEvents\": [", "no JSON"}) {
     write_file(path, text);
     EXPECT_THAT(message_of([&] { read_kernel_times(path); }),
                 AllOf(HasSubstr(path), HasSubstr("is no trace")))
         << text;
   }
   std::filesystem::remove(path);
+}
+
+TEST(KernelTimesErrors, AnEmptyFileIsSaidToBeEmpty) {
+  const std::string path = testing::TempDir() + "offprof_empty_trace.json";
+  write_file(path, "");
+  EXPECT_THAT(message_of([&] { read_kernel_times(path); }), HasSubstr("is empty"));
+  std::filesystem::remove(path);
+}
+
+TEST(KernelTimesErrors, AnEventsDurationThatIsNoneIsNamed) {
+  for (const char* duration : {"1e300", "-1", "\"abc\"", "null"}) {
+    const std::string event =
+        std::string(R"({"cat": "kernel", "name": "gemm", "args": {}, "dur": )") + duration + "}";
+    EXPECT_THAT(message_of([&] { times_in(kMm + "," + event); }),
+                AllOf(HasSubstr("event 2, \"gemm\": its `dur` is "), HasSubstr("no kernel's duration")))
+        << duration;
+  }
 }
 
 TEST(KernelTimesErrors, AMissingFileIsNamed) {

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <link.h>
 
 #include <cstdlib>
 #include <regex>
@@ -21,17 +22,43 @@ constexpr const char* kStandIns[] = {
 };
 
 constexpr const char* kRebuildHint = "build offprof again against this LibTorch: cmake --build build";
+constexpr const char* kMissingHint =
+    "a file of the build is missing or broken: cmake --preset release && cmake --build --preset release";
 
 void* open_library(const std::string& folder, const char* name) {
   const std::string path = folder + "/" + name;
   if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return handle;
   throw environment_error(fmt::format("cannot open the virtual GPU's library {}: {}", path, dlerror()),
-                          "build offprof with its engine, or use --device host");
+                          kMissingHint);
+}
+
+/// Dynamic loaders differ in whether they have added the library's base.
+ElfW(Addr) address_in(const link_map& library, const ElfW(Dyn) & entry) {
+  const ElfW(Addr) address = entry.d_un.d_ptr;
+  return address < library.l_addr ? library.l_addr + address : address;
+}
+
+/// What a library calls itself, whatever its file is called; empty: nothing.
+std::string soname_of(void* library) {
+  const link_map* loaded = nullptr;
+  if (dlinfo(library, RTLD_DI_LINKMAP, &loaded) != 0) return {};
+  const char* strings = nullptr;
+  const ElfW(Dyn)* soname = nullptr;
+  for (const ElfW(Dyn)* entry = loaded->l_ld; entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_STRTAB) strings = reinterpret_cast<const char*>(address_in(*loaded, *entry));
+    if (entry->d_tag == DT_SONAME) soname = entry;
+  }
+  return strings == nullptr || soname == nullptr ? "" : strings + soname->d_un.d_val;
 }
 
 // LibTorch finds libraries by soname, and a real one that was there before would win.
 void open_stand_in(const std::string& folder, const char* name) {
-  const void* stand_in = open_library(folder, name);
+  void* stand_in = open_library(folder, name);
+  if (const std::string soname = soname_of(stand_in); soname != name) {
+    throw environment_error(fmt::format("{}/{} is not what its name says: it is {}", folder, name,
+                                        soname.empty() ? "no library of CUDA's" : soname),
+                            kRebuildHint);
+  }
   if (dlopen(name, RTLD_NOW | RTLD_NOLOAD) == stand_in) return;
   throw environment_error(fmt::format("another {} is in the process before the virtual GPU's", name),
                           "clear LD_PRELOAD, or run on --device cuda");

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <tuple>
 
 #include "traces/error.h"
 
@@ -56,15 +59,41 @@ TEST(OpenVirtualGpu, SaysWhichLibraryIsMissing) {
   }
 }
 
-void open_over_a_real_library() {
-  if (dlopen(OFFPROF_REAL_CUDART, RTLD_NOW | RTLD_GLOBAL) == nullptr) std::abort();
+/// Ends the process: 0 if that error comes.
+[[noreturn]] void open_and_expect(const std::string& folder, const std::string& what) {
   try {
-    open_virtual_gpu(OFFPROF_STAND_IN_DIR, options_for("h200"));
+    open_virtual_gpu(folder, options_for("h200"));
   } catch (const Error& error) {
-    const bool names_it = std::string(error.what()).find("another libcudart.so.13") != std::string::npos;
-    std::_Exit(names_it ? EXIT_SUCCESS : EXIT_FAILURE);
+    if (std::string(error.what()).find(what) != std::string::npos) std::_Exit(EXIT_SUCCESS);
+    std::fprintf(stderr, "%s\n", error.what());
   }
   std::_Exit(EXIT_FAILURE);
+}
+
+/// Links to all stand-ins, but curand's in the place of cufft's.
+std::filesystem::path mixed_stand_ins() {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "offprof_mixed_stand_ins";
+  fs::remove_all(folder);
+  fs::create_directory(folder);
+  for (const auto& library : fs::directory_iterator(OFFPROF_STAND_IN_DIR))
+    fs::create_symlink(library.path(), folder / library.path().filename());
+  fs::remove(folder / "libcufft.so.12");
+  fs::copy_file(OFFPROF_STAND_IN_DIR "/libcurand.so.10", folder / "libcufft.so.12");
+  return folder;
+}
+
+TEST(OpenVirtualGpuDeathTest, SaysThatALibraryIsNotWhatItsNameSays) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::filesystem::path folder = mixed_stand_ins();
+  EXPECT_EXIT(open_and_expect(folder, "libcufft.so.12 is not what its name says: it is libcurand.so.10"),
+              testing::ExitedWithCode(EXIT_SUCCESS), "");
+  std::filesystem::remove_all(folder);
+}
+
+[[noreturn]] void open_over_a_real_library() {
+  if (dlopen(OFFPROF_REAL_CUDART, RTLD_NOW | RTLD_GLOBAL) == nullptr) std::abort();
+  open_and_expect(OFFPROF_STAND_IN_DIR, "another libcudart.so.13");
 }
 
 TEST(OpenVirtualGpuDeathTest, RefusesAProcessThatHasARealLibrary) {
@@ -86,6 +115,24 @@ TEST(OpenVirtualGpu, GivesADeviceToALibTorchThatIsOpenedAfterwards) {
   const auto device_count = reinterpret_cast<signed char (*)()>(dlsym(torch, "_ZN3c104cuda12device_countEv"));
   ASSERT_NE(device_count, nullptr);
   EXPECT_EQ(device_count(), 1);
+}
+
+TEST(OpenVirtualGpu, KnowsWhichCardsLibTorchHasCodeFor) {
+  VirtualGpuOptions options = options_for("l4");
+  VirtualGpu& gpu = open_virtual_gpu(OFFPROF_STAND_IN_DIR, options);
+  ASSERT_NE(dlopen(OFFPROF_LIBTORCH_CUDA, RTLD_NOW | RTLD_GLOBAL), nullptr) << dlerror();
+  for (const auto& [major, minor, has_code] : {std::tuple{6, 1, false},
+                                               {7, 0, false},
+                                               {7, 5, true},
+                                               {8, 7, true},
+                                               {8, 9, true},
+                                               {11, 0, false},
+                                               {12, 1, true}}) {
+    options.profile.compute_capability_major = major;
+    options.profile.compute_capability_minor = minor;
+    gpu.configure(options);
+    EXPECT_EQ(gpu.code_problem().empty(), has_code) << major << "." << minor;
+  }
 }
 
 }  // namespace

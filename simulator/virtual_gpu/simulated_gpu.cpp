@@ -1,9 +1,12 @@
 #include "simulator/virtual_gpu/simulated_gpu.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
-#include "traces/check.h"
+#include "traces/error.h"
 
 namespace offprof {
 
@@ -31,6 +34,7 @@ void SimulatedGpu::restart(VirtualGpuOptions options) {
   memory_.set_real(options_.carries_out);
   time_.restart(options_.profile.link);
   kernels_.restart_counts();
+  launch_times_ = {};
   order_.reset();
   carried_out_.reset();
   if (options_.checks_streams) order_.emplace();
@@ -80,12 +84,15 @@ void SimulatedGpu::host_block_freed(const void* block) {
   if (order_) order_->host_block_freed(block);
 }
 
-Nanoseconds SimulatedGpu::event_time(void* event) const {
+Nanoseconds SimulatedGpu::event_time(void* event) {
   const Lock lock(mutex_);
-  OFFPROF_CHECK(time_.has_event(event));
-  const std::optional<Nanoseconds> time = time_.event_time(event);
-  OFFPROF_CHECK(time.has_value());
-  return *time;
+  const auto time = time_.has_event(event) ? time_.event_time(event) : std::nullopt;
+  if (time) return *time;
+  if (!order_)
+    throw environment_error("an event was asked for its time, and was never recorded",
+                            "--check-streams shows which; this is a bug in offprof");
+  order_->event_time_asked(event);
+  return time_.host_time();
 }
 
 Nanoseconds SimulatedGpu::host_time() const {
@@ -98,6 +105,23 @@ std::vector<StreamHazard> SimulatedGpu::take_hazards() {
   return order_ ? order_->take_hazards() : std::vector<StreamHazard>{};
 }
 
+Work SimulatedGpu::take_work() {
+  const Lock lock(mutex_);
+  return time_.take_work();
+}
+
+Work SimulatedGpu::take_side_work() {
+  const Lock lock(mutex_);
+  return time_.take_side_work();
+}
+
+Link SimulatedGpu::link() const {
+  const Lock lock(mutex_);
+  Link link = options_.profile.link;
+  link.launch_ns = options_.profile.launch_ns;
+  return link;
+}
+
 std::int64_t SimulatedGpu::launches() const {
   const Lock lock(mutex_);
   return kernels_.launches();
@@ -108,9 +132,41 @@ std::map<std::string, std::int64_t> SimulatedGpu::launches_by_kernel() const {
   return kernels_.launches_by_name();
 }
 
+std::optional<LaunchTimes> SimulatedGpu::take_launch_times() {
+  const Lock lock(mutex_);
+  const LaunchTimes taken = std::exchange(launch_times_, {});
+  return options_.kernel_times.empty() ? std::nullopt : std::optional(taken);
+}
+
+std::string SimulatedGpu::code_problem() {
+  const Lock lock(mutex_);
+  if (kernels_.has_code_for(capability())) return {};
+  const auto text = [](int capability) { return fmt::format("{}.{}", capability / 10, capability % 10); };
+  std::vector<std::string> held;
+  for (const int held_one : kernels_.capabilities()) held.push_back(text(held_one));
+  return fmt::format("{} has compute capability {}, which this LibTorch has no code for: it has code for {}",
+                     options_.profile.device_name, text(capability()), fmt::join(held, ", "));
+}
+
+int SimulatedGpu::capability() const {
+  return 10 * options_.profile.compute_capability_major + options_.profile.compute_capability_minor;
+}
+
 std::vector<std::string> SimulatedGpu::unwritten_calls() const {
   const Lock lock(mutex_);
   return unwritten_;
+}
+
+std::vector<std::string> SimulatedGpu::take_unknown_sizes() {
+  const Lock lock(mutex_);
+  std::vector<std::string> taken(unknown_sizes_.begin(), unknown_sizes_.end());
+  unknown_sizes_.clear();
+  return taken;
+}
+
+void SimulatedGpu::note_unknown_size(const char* what) {
+  const Lock lock(mutex_);
+  unknown_sizes_.insert(what);
 }
 
 void SimulatedGpu::note_unwritten(const char* function) {
@@ -124,9 +180,19 @@ void SimulatedGpu::note_unwritten(const char* function) {
   if (log) log(function);
 }
 
-void SimulatedGpu::register_kernel(const void* host_stub, const char* mangled_name) {
+void SimulatedGpu::register_module(const void* fat_binary) {
   const Lock lock(mutex_);
-  kernels_.add(host_stub, mangled_name);
+  kernels_.add_module(fat_binary);
+}
+
+void SimulatedGpu::register_kernel(const void* host_stub, const char* mangled_name, const void* module) {
+  const Lock lock(mutex_);
+  kernels_.add(host_stub, mangled_name, module);
+}
+
+std::optional<GpuCode> SimulatedGpu::code_of(const void* host_stub) {
+  const Lock lock(mutex_);
+  return kernels_.code(host_stub, capability());
 }
 
 void SimulatedGpu::register_variable(const void* host_shadow, Bytes bytes) {

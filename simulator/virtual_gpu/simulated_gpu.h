@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -31,6 +32,7 @@ enum class GpuStatus {
   kInvalidHandle,  ///< of a stream or an event
   kHostRangePinned,
   kHostRangeNotPinned,
+  kNoCode,  ///< the kernel's module holds none for this GPU
 };
 
 /// A copy as cudaMemcpy2D describes it; a plain one is one row.
@@ -70,12 +72,18 @@ class SimulatedGpu final : public VirtualGpu {
   void block_freed(const void* block) override;
   void host_block_allocated(const void* block, Bytes bytes) override;
   void host_block_freed(const void* block) override;
-  Nanoseconds event_time(void* event) const override;
+  Nanoseconds event_time(void* event) override;
   Nanoseconds host_time() const override;
+  Work take_work() override;
+  Work take_side_work() override;
+  Link link() const override;
   std::vector<StreamHazard> take_hazards() override;
   std::int64_t launches() const override;
   std::map<std::string, std::int64_t> launches_by_kernel() const override;
+  std::optional<LaunchTimes> take_launch_times() override;
+  std::string code_problem() override;
   std::vector<std::string> unwritten_calls() const override;
+  std::vector<std::string> take_unknown_sizes() override;
 
   /// Takes the profile `h200` where nobody has called configure.
   void configure_by_default();
@@ -132,12 +140,17 @@ class SimulatedGpu final : public VirtualGpu {
   GpuStatus call_host(StreamId stream, std::function<void()> function);
 
   // Modules
-  void register_kernel(const void* host_stub, const char* mangled_name);
+  /// For the arguments see KernelTable.
+  void register_module(const void* fat_binary);
+  void register_kernel(const void* host_stub, const char* mangled_name, const void* module);
+  /// What this GPU runs of the kernel; nullopt: nothing.
+  std::optional<GpuCode> code_of(const void* host_stub);
   void register_variable(const void* host_shadow, Bytes bytes);
   /// nullptr: no such variable.
   void* variable_address(const void* host_shadow);
 
   void note_unwritten(const char* function);
+  void note_unknown_size(const char* what);
 
  private:
   using Lock = std::lock_guard<std::mutex>;
@@ -155,10 +168,12 @@ class SimulatedGpu final : public VirtualGpu {
   void wait_for_stream(StreamId stream);
   void wait_for_device();
   void run_kernel(StreamId stream, const KernelLaunch& launch);
+  void count_launch_time(TimeSource source);
+  int capability() const;
   Nanoseconds memory_duration(Bytes bytes) const;
   void copy_host(StreamId stream, const CopyRows& rows);
   void time_copy(StreamId stream, MemoryPlace to, MemoryPlace from, Bytes bytes);
-  void carry_out_row(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes);
+  void carry_out_row(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes, bool is_staged);
 
   static constexpr std::uintptr_t kIdStep = 16;
 
@@ -173,10 +188,12 @@ class SimulatedGpu final : public VirtualGpu {
   std::optional<CarriedOutWork> carried_out_;  ///< where copies are carried out
   OpStack ops_;
   KernelTable kernels_;
+  LaunchTimes launch_times_;
   std::unordered_map<const void*, Variable> variables_;
   std::map<StreamId, StreamKind> streams_;
   std::unordered_set<EventId> timeless_events_;
   std::vector<std::string> unwritten_;
+  std::set<std::string> unknown_sizes_;
   std::uintptr_t next_id_ = 1 << 16;
 };
 

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "traces/error.h"
+
 namespace offprof {
 namespace {
 
@@ -132,6 +134,65 @@ TEST_F(SimulatedGpuTest, MeasuresTheTimeBetweenEvents) {
   EXPECT_EQ(gpu.event_time(const_cast<void*>(end)), kLaunch + kKernel);
 }
 
+TEST_F(SimulatedGpuTest, TimeOfAnEventThatWasNeverRecordedIsAnError) {
+  void* const event = const_cast<void*>(gpu.create_event(/*keeps_time=*/true));
+  try {
+    gpu.event_time(event);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "an event was asked for its time, and was never recorded");
+  }
+}
+
+TEST_F(SimulatedGpuTest, TimeOfAnEventThatWasNeverRecordedIsAHazardAndNowWhereStreamsAreChecked) {
+  VirtualGpuOptions options = small_gpu();
+  options.checks_streams = true;
+  gpu.configure(options);
+  launch();
+  EXPECT_EQ(gpu.event_time(const_cast<void*>(gpu.create_event(/*keeps_time=*/true))), kLaunch);
+  const auto hazards = gpu.take_hazards();
+  ASSERT_EQ(hazards.size(), 1U);
+  EXPECT_EQ(hazards[0].what, "an event is used before it was recorded");
+}
+
+TEST_F(SimulatedGpuTest, CountsWhereTheTimesOfLaunchesAreFrom) {
+  launch();
+  EXPECT_EQ(gpu.take_launch_times(), std::nullopt);
+  VirtualGpuOptions options = small_gpu();
+  options.kernel_times.add_op("aten::add(float32[4])", 7000);
+  options.kernel_times.add_kernel("kernel|1,1,1|1,1,1", 5000);
+  gpu.configure(options);
+  const OpCall add{.name = "aten::add", .operands = {{.dtype = "float32", .sizes = {4}, .bytes = 16}}};
+  gpu.begin_op(add);
+  launch();
+  launch();
+  gpu.end_op();
+  launch();
+  gpu.launch(stream, {.name = "other"});
+  EXPECT_EQ(gpu.take_launch_times(), (LaunchTimes{.by_op = 2, .by_kernel = 1, .estimated = 1}));
+  EXPECT_EQ(gpu.take_launch_times(), LaunchTimes{});
+}
+
+TEST_F(SimulatedGpuTest, RefusesToLaunchWhatItHasNoCodeFor) {
+  // A fat binary's wrapper, header, and one entry: machine code for sm_75, of no bytes.
+  const std::uint32_t blob[4 + 16] = {0xBA55ED50, 16U << 16 | 1, 64, 0, 0x01010002, 64, 0, 0, 0, 0, 0, 75};
+  const struct {
+    std::uint32_t magic, version;
+    const void *data, *linked_with;
+  } wrapper{0x466243B1, 1, blob, nullptr};
+  static const char kernel = 0;
+  gpu.register_module(&wrapper);
+  gpu.register_kernel(&kernel, "_Z4geluPf", &wrapper);
+  EXPECT_EQ(gpu.launch(stream, &kernel, {}), GpuStatus::kNoCode);
+  EXPECT_THAT(gpu.code_problem(), testing::HasSubstr("has no code for: it has code for 7.5"));
+  VirtualGpuOptions options = small_gpu();
+  options.profile.compute_capability_major = 7;
+  options.profile.compute_capability_minor = 5;
+  gpu.configure(options);
+  EXPECT_EQ(gpu.launch(stream, &kernel, {}), GpuStatus::kOk);
+  EXPECT_EQ(gpu.code_problem(), "");
+}
+
 TEST_F(SimulatedGpuTest, KeepsNoTimeWithAnEventThatWasMadeWithout) {
   const EventId event = gpu.create_event(/*keeps_time=*/false);
   gpu.record_event(event, stream);
@@ -149,7 +210,7 @@ TEST_F(SimulatedGpuTest, KnowsNoHandleThatIsDestroyed) {
 
 TEST_F(SimulatedGpuTest, CountsLaunchesByDemangledName) {
   static const char kernel = 0, library = 0;
-  gpu.register_kernel(&kernel, "_Z4geluPf");
+  gpu.register_kernel(&kernel, "_Z4geluPf", nullptr);
   gpu.launch(stream, &kernel, {});
   gpu.launch(stream, &kernel, {});
   gpu.launch(stream, {.name = "cublasGemmEx"});

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "simulator/virtual_gpu/simulated_gpu.h"
 
@@ -27,6 +28,7 @@ GpuStatus SimulatedGpu::launch(StreamId stream, const KernelLaunch& launch) {
 GpuStatus SimulatedGpu::launch(StreamId stream, const void* host_stub, KernelLaunch launch) {
   const Lock lock(mutex_);
   if (!time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
+  if (!kernels_.code(host_stub, capability())) return GpuStatus::kNoCode;
   launch.name = kernels_.name(host_stub);
   run_kernel(stream, launch);
   return GpuStatus::kOk;
@@ -36,10 +38,26 @@ void SimulatedGpu::run_kernel(StreamId stream, const KernelLaunch& launch) {
   OpStack::Frame outside;
   OpStack::Frame& frame = ops_.empty() ? outside : ops_.innermost();
   time_.advance_host(options_.profile.launch_ns);
-  time_.run(stream, cost_->duration(launch, frame.op, frame.allocated, !frame.has_launched));
+  const KernelTime time = cost_->time_of(launch, frame.op, frame.allocated, !frame.has_launched);
+  time_.run(stream, time.duration);
+  count_launch_time(time.source);
   frame.has_launched = true;
   kernels_.count_launch(launch.name);
   if (order_) order_->kernel(stream, launch.name);
+}
+
+void SimulatedGpu::count_launch_time(TimeSource source) {
+  switch (source) {
+    case TimeSource::kRecordedOp:
+      ++launch_times_.by_op;
+      break;
+    case TimeSource::kRecordedKernel:
+      ++launch_times_.by_kernel;
+      break;
+    case TimeSource::kEstimate:
+      ++launch_times_.estimated;
+      break;
+  }
 }
 
 // Device memory read or written by a memset or a copy inside the device.
@@ -60,12 +78,14 @@ GpuStatus SimulatedGpu::copy(StreamId stream, const CopyRows& rows, HostWaits ho
     copy_host(stream, rows);
     return GpuStatus::kOk;
   }
+  const bool is_staged = from == MemoryPlace::kPageable && rows.bytes * rows.rows <= kStagedBytes;
+  const bool is_pageable = from == MemoryPlace::kPageable || to == MemoryPlace::kPageable;
   time_copy(stream, to, from, rows.bytes * rows.rows);
   for (Bytes row = 0; row < rows.rows; ++row) {
     carry_out_row(stream, {static_cast<const char*>(rows.to) + row * rows.to_pitch, to},
-                  {static_cast<const char*>(rows.from) + row * rows.from_pitch, from}, rows.bytes);
+                  {static_cast<const char*>(rows.from) + row * rows.from_pitch, from}, rows.bytes, is_staged);
   }
-  if (host_waits == HostWaits::kUntilDone) wait_for_stream(stream);
+  if (host_waits == HostWaits::kUntilDone || (is_pageable && !is_staged)) wait_for_stream(stream);
   return GpuStatus::kOk;
 }
 
@@ -85,23 +105,20 @@ void SimulatedGpu::time_copy(StreamId stream, MemoryPlace to, MemoryPlace from, 
   }
   const bool out = from == MemoryPlace::kDevice;
   time_.copy(stream, out ? CopyDirection::kD2h : CopyDirection::kH2d, bytes);
-  const bool is_staged = from == MemoryPlace::kPageable && bytes <= kStagedBytes;
-  const bool is_pageable = from == MemoryPlace::kPageable || to == MemoryPlace::kPageable;
-  if (is_pageable && !is_staged) time_.synchronise_stream(stream);
 }
 
-void SimulatedGpu::carry_out_row(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes) {
+void SimulatedGpu::carry_out_row(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes, bool is_staged) {
   if (order_) order_->copy(stream, to, from, bytes);
-  auto* target = static_cast<char*>(const_cast<void*>(to.address));
+  auto* const target = static_cast<char*>(const_cast<void*>(to.address));
+  const auto* const source = static_cast<const char*>(from.address);
   if (!carried_out_) {
     if (to.place != MemoryPlace::kDevice && bytes <= kZeroedBytes) std::memset(target, 0, bytes);
-    return;
-  }
-  const bool is_pageable = from.place == MemoryPlace::kPageable || to.place == MemoryPlace::kPageable;
-  if (is_pageable) {
-    carried_out_->copy_pageable(stream, target, from.address, bytes);
+  } else if (is_staged) {
+    carried_out_->call(stream, [target, staged = std::vector<char>(source, source + bytes)] {
+      std::memcpy(target, staged.data(), staged.size());
+    });
   } else {
-    carried_out_->copy(stream, target, from.address, bytes);
+    carried_out_->copy(stream, target, source, bytes);
   }
 }
 

@@ -3,13 +3,16 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "simulator/virtual_gpu/kernel_cost.h"
 #include "simulator/virtual_gpu/kernel_times.h"
 #include "simulator/virtual_gpu/profile.h"
+#include "traces/link.h"
 #include "traces/units.h"
+#include "traces/work.h"
 
 namespace offprof {
 
@@ -21,8 +24,7 @@ struct VirtualGpuOptions {
   /// `seed` among those that streams and events allow. Kernels still do nothing.
   bool carries_out = false;
   std::uint64_t seed = 0;
-  /// Told once by name of each function that was called though nobody has written it, or that was asked for a
-  /// size which nobody knows, a library's workspace: it counts as none. May be empty.
+  /// Told of each function that was called though nobody has written it, once, by name. May be empty.
   std::function<void(const std::string&)> log;
 };
 
@@ -31,6 +33,15 @@ struct StreamHazard {
   std::string what;    ///< `a copy reads a block that a stream may still write`
   std::string first;   ///< the site that came first: `kernel gelu in aten::gelu on stream 0`
   std::string second;  ///< the site that it was found at
+};
+
+/// How many launches took their time from where: see KernelCost.
+struct LaunchTimes {
+  std::int64_t by_op = 0;      ///< the recorded time of the operator
+  std::int64_t by_kernel = 0;  ///< the recorded time of the kernel
+  std::int64_t estimated = 0;
+
+  bool operator==(const LaunchTimes&) const = default;
 };
 
 /// The virtual GPU, as the program and the engine see it beside the CUDA API: it lives in the stand-in
@@ -58,9 +69,16 @@ class VirtualGpu {
   virtual void host_block_allocated(const void* block, Bytes bytes) = 0;
   virtual void host_block_freed(const void* block) = 0;
 
-  /// When a timing event was reached, exactly: cudaEventElapsedTime rounds to a float. It must have been
-  /// recorded.
-  virtual Nanoseconds event_time(void* event) const = 0;
+  /// When a timing event was reached, exactly: cudaEventElapsedTime rounds to a float. One that was never
+  /// recorded is a hazard, and taken to be reached now, where streams are checked, so that the run goes on to
+  /// report it; else Error (environment) is thrown.
+  virtual Nanoseconds event_time(void* event) = 0;
+  /// What the stream that PyTorch computes on was given since the last call, and what that takes.
+  virtual Work take_work() = 0;
+  /// Likewise all other streams, taken as one; copies over the link are no part of it.
+  virtual Work take_side_work() = 0;
+  /// What the profile says of the link, and of launching a copy.
+  virtual Link link() const = 0;
   /// The host's virtual clock: launches and synchronisation move it.
   virtual Nanoseconds host_time() const = 0;
 
@@ -69,9 +87,16 @@ class VirtualGpu {
   virtual std::int64_t launches() const = 0;
   /// Likewise by the kernel's name, or the library's function.
   virtual std::map<std::string, std::int64_t> launches_by_kernel() const = 0;
-  /// Names of functions that were called though nobody has written them, and of those whose answer is not
-  /// known.
+  /// Of the launches since the last call; nullopt: no recorded times were given.
+  virtual std::optional<LaunchTimes> take_launch_times() = 0;
+  /// Why the libraries that are loaded have no code for a GPU of the profile's compute capability; empty
+  /// where they have some, or nothing can be told of it.
+  virtual std::string code_problem() = 0;
+  /// Names of functions that were called though nobody has written them.
   virtual std::vector<std::string> unwritten_calls() const = 0;
+  /// Sizes that were asked for since the last call though only the library itself knows them, and that count
+  /// as 0: `workspaces of cuDNN's convolutions`.
+  virtual std::vector<std::string> take_unknown_sizes() = 0;
 };
 
 /// The one symbol that the stand-in libraries offer beside CUDA's: `VirtualGpu* offprof_virtual_gpu()`.

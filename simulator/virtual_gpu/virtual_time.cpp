@@ -5,6 +5,12 @@
 #include "traces/check.h"
 
 namespace offprof {
+namespace {
+
+/// The host waits until the stream is free. Taken for all that it waits for, though it may be for less.
+constexpr Work kHostWaits = {0, 0, 0, 0};
+
+}  // namespace
 
 VirtualTime::VirtualTime(const Link& link) : link_(link) {
   create_stream(nullptr, StreamKind::kBlocking);
@@ -12,6 +18,7 @@ VirtualTime::VirtualTime(const Link& link) : link_(link) {
 
 void VirtualTime::restart(const Link& link) {
   link_ = link;
+  work_ = side_work_ = {};
   host_ = d2h_ready_ = h2d_ready_ = destroyed_ready_ = 0;
   for (auto& [id, stream] : streams_) stream.ready = 0;
   for (auto& [id, time] : events_) time.reset();
@@ -28,7 +35,14 @@ void VirtualTime::destroy_stream(StreamId stream) {
   streams_.erase(found);
 }
 
+void VirtualTime::advance_host(Nanoseconds duration) {
+  host_ += duration;
+  note({duration, 0, duration});
+}
+
 TimeSpan VirtualTime::run(StreamId id, Nanoseconds duration) {
+  Work& work = id == nullptr ? work_ : side_work_;
+  work = then(work, {0, duration, duration});
   Stream& stream = stream_for_work(id);
   const Nanoseconds begin = begin_on(stream);
   stream.ready = begin + duration;
@@ -69,14 +83,17 @@ bool VirtualTime::is_done(StreamId stream) const {
 }
 
 void VirtualTime::synchronise_event(EventId event) {
+  note(kHostWaits);
   host_reaches(events_.at(event).value_or(0));
 }
 
 void VirtualTime::synchronise_stream(StreamId stream) {
+  note(kHostWaits);
   host_reaches(stream_for_work(stream).ready);
 }
 
 void VirtualTime::synchronise_device() {
+  note(kHostWaits);
   host_reaches(destroyed_ready_);
   for (const auto& [id, stream] : streams_) host_reaches(stream.ready);
 }
@@ -93,6 +110,11 @@ VirtualTime::Stream& VirtualTime::stream_for_work(StreamId id) {
     if (other.kind == StreamKind::kBlocking) stream.ready = std::max(stream.ready, other.ready);
   }
   return stream;
+}
+
+void VirtualTime::note(const Work& work) {
+  work_ = then(work_, work);
+  side_work_ = then(side_work_, work);
 }
 
 Nanoseconds VirtualTime::begin_on(const Stream& stream) const {

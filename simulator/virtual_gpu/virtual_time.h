@@ -3,11 +3,13 @@
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "engine/copy_record.h"
 #include "simulator/virtual_gpu/stream_ids.h"
 #include "traces/link.h"
 #include "traces/units.h"
+#include "traces/work.h"
 
 namespace offprof {
 
@@ -31,7 +33,13 @@ class VirtualTime {
   explicit VirtualTime(const Link& link);
 
   Nanoseconds host_time() const { return host_; }
-  void advance_host(Nanoseconds duration) { host_ += duration; }
+  void advance_host(Nanoseconds duration);
+
+  /// What the legacy default stream was given since the last call, which is the stream that PyTorch computes
+  /// on, and how the host waited for it: everything but copies over the link.
+  Work take_work() { return std::exchange(work_, {}); }
+  /// Likewise all other streams, taken as one.
+  Work take_side_work() { return std::exchange(side_work_, {}); }
 
   /// Sets all clocks back to zero; streams and events stay, events are as if never recorded.
   void restart(const Link& link);
@@ -42,6 +50,7 @@ class VirtualTime {
 
   /// Something that takes that long on the stream: a kernel, a memset, a copy within device memory.
   TimeSpan run(StreamId id, Nanoseconds duration);
+  /// Over the link, in the direction's one copy engine; pageable memory is taken to be as fast as pinned.
   TimeSpan copy(StreamId id, CopyDirection direction, Bytes bytes);
 
   void create_event(EventId event) { events_.emplace(event, std::nullopt); }
@@ -69,10 +78,12 @@ class VirtualTime {
   };
 
   Stream& stream_for_work(StreamId id);
+  void note(const Work& work);
   Nanoseconds begin_on(const Stream& stream) const;
   void host_reaches(Nanoseconds time);
 
   Link link_;
+  Work work_, side_work_;
   Nanoseconds host_ = 0;
   Nanoseconds d2h_ready_ = 0, h2d_ready_ = 0;
   std::map<StreamId, Stream> streams_;

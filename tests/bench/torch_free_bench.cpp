@@ -149,9 +149,8 @@ void register_all() {
     benchmark::RegisterBenchmark(("replay/" + name).c_str(), replay_step, policy)
         ->Unit(benchmark::kMicrosecond);
   }
-  for (const std::string settings : {"", "expandable_segments:True"}) {
-    benchmark::RegisterBenchmark(("caching_allocator/" + settings).c_str(), allocate_and_free, settings);
-  }
+  benchmark::RegisterBenchmark("caching_allocator/plain", allocate_and_free, "");
+  benchmark::RegisterBenchmark("caching_allocator/expandable", allocate_and_free, "expandable_segments:True");
   benchmark::RegisterBenchmark("tune", tune_step)->UseRealTime()->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("trace/write", write_trace_text)->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("trace/parse", parse_trace_text)->Unit(benchmark::kMillisecond);

@@ -71,6 +71,11 @@ class DeviceTest : public testing::TestWithParam<std::string> {
   }
 
   bool has_cache() const { return GetParam() != "host"; }
+  /// What the caching allocator has of the device now.
+  Bytes reserved_bytes() {
+    device_->reset_peak();
+    return has_cache() ? device_->cache_use()->reserved_peak_bytes : 0;
+  }
 
   at::TensorOptions options(at::ScalarType type = at::kByte) const {
     return at::TensorOptions(device_->torch_device()).dtype(type);
@@ -432,13 +437,15 @@ TEST_P(DeviceTest, TheClockGoesOnWhenMarksAreForgotten) {
 }
 
 TEST_P(DeviceTest, CalibrationMeasuresBothDirectionsAndLeavesNothingBehind) {
-  const Bytes before = device_->live_bytes();
+  device_->release_cache();
+  const Bytes live = device_->live_bytes(), reserved = reserved_bytes();
   const Link link = device_->calibrate_link();
   for (const LinkDirection& direction : {link.d2h, link.h2d}) {
     EXPECT_GT(direction.bytes_per_second, 0);
     EXPECT_GE(direction.latency_ns, 0);
   }
-  EXPECT_EQ(device_->live_bytes(), before);
+  EXPECT_EQ(device_->live_bytes(), live);
+  EXPECT_EQ(reserved_bytes(), reserved);
   EXPECT_EQ(device_->take_exposed_ns(), 0);
   EXPECT_THAT(device_->take_copy_records(), IsEmpty());
 }

@@ -50,6 +50,7 @@ class DeviceWrapper : public Device {
   TimeMark mark() override { return inner_.mark(); }
   void synchronize() override { inner_.synchronize(); }
   Nanoseconds time_of(TimeMark mark) const override { return inner_.time_of(mark); }
+  std::optional<Work> take_work() override { return inner_.take_work(); }
   void forget_marks() override { inner_.forget_marks(); }
   Nanoseconds take_exposed_ns() override { return inner_.take_exposed_ns(); }
 

@@ -26,7 +26,7 @@ class BadInput : public testing::Test {
     const Ended ended = run_program(arguments);
     EXPECT_EQ(ended.status, status) << ended.err;
     EXPECT_THAT(ended.err, HasSubstr("error: "));
-    EXPECT_THAT(ended.err, HasSubstr(what));
+    EXPECT_THAT(unwrapped(ended.err), HasSubstr(what));
     EXPECT_THAT(ended.err, Not(HasSubstr("Exception raised from"))) << "a C++ backtrace";
     EXPECT_THAT(ended.err, Not(HasSubstr("internal error")));
     EXPECT_THAT(ended.out, IsEmpty());

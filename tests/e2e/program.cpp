@@ -14,17 +14,17 @@
 namespace offprof {
 namespace {
 
-[[noreturn]] void become_program(const std::vector<std::string>& arguments,
+[[noreturn]] void become_program(const std::string& path, const std::vector<std::string>& arguments,
                                  std::optional<rlim_t> file_size_limit) {
   if (file_size_limit) {
     std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead
     const rlimit limit{*file_size_limit, *file_size_limit};
     setrlimit(RLIMIT_FSIZE, &limit);
   }
-  std::vector<char*> argv = {const_cast<char*>(OFFPROF_PROGRAM)};
+  std::vector<char*> argv = {const_cast<char*>(path.c_str())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  execv(OFFPROF_PROGRAM, argv.data());
+  execv(path.c_str(), argv.data());
   _exit(127);
 }
 
@@ -43,7 +43,8 @@ bool read_some(int& stream, std::string& text) {
 
 }  // namespace
 
-Program::Program(const std::vector<std::string>& arguments, std::optional<rlim_t> file_size_limit) {
+Program::Program(const std::vector<std::string>& arguments, std::optional<rlim_t> file_size_limit,
+                 const std::string& path) {
   std::array<int, 2> out{};
   std::array<int, 2> err{};
   if (pipe2(out.data(), O_CLOEXEC) != 0 || pipe2(err.data(), O_CLOEXEC) != 0)
@@ -52,7 +53,7 @@ Program::Program(const std::vector<std::string>& arguments, std::optional<rlim_t
   if (pid_ == 0) {
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
-    become_program(arguments, file_size_limit);
+    become_program(path.empty() ? OFFPROF_PROGRAM : path, arguments, file_size_limit);
   }
   close(out[1]);
   close(err[1]);
@@ -97,6 +98,25 @@ Ended Program::finish() {
 
 Ended run_program(const std::vector<std::string>& arguments, std::optional<rlim_t> file_size_limit) {
   return Program(arguments, file_size_limit).finish();
+}
+
+Ended run_program_at(const std::string& path, const std::vector<std::string>& arguments) {
+  return Program(arguments, std::nullopt, path).finish();
+}
+
+std::filesystem::path program_path() {
+  return OFFPROF_PROGRAM;
+}
+
+std::string unwrapped(const std::string& text) {
+  std::string result;
+  for (const char letter : text) {
+    const bool after_break = !result.empty() && result.back() == '\n';
+    if (letter == ' ' && after_break) continue;
+    if (after_break) result.back() = ' ';
+    result += letter;
+  }
+  return result;
 }
 
 std::string model_path(const std::string& name) {

@@ -21,9 +21,9 @@ struct Ended {
 class Program {
  public:
   /// `arguments` without the program's name. `file_size_limit`: no file may grow beyond it, as on a full
-  /// disk.
+  /// disk. `path`: of a copy; empty for the one that was built.
   explicit Program(const std::vector<std::string>& arguments,
-                   std::optional<rlim_t> file_size_limit = std::nullopt);
+                   std::optional<rlim_t> file_size_limit = std::nullopt, const std::string& path = {});
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -45,6 +45,16 @@ class Program {
 /// Runs the built program to its end.
 Ended run_program(const std::vector<std::string>& arguments,
                   std::optional<rlim_t> file_size_limit = std::nullopt);
+
+/// Runs a copy of the program to its end.
+Ended run_program_at(const std::string& path, const std::vector<std::string>& arguments);
+
+/// The built program, and the folder in which its libraries are.
+std::filesystem::path program_path();
+
+/// `text` with each line break, and the blanks behind it, as one blank: as it was before it was broken at the
+/// terminal's width.
+std::string unwrapped(const std::string& text);
 
 /// A model of tests/models.
 std::string model_path(const std::string& name);

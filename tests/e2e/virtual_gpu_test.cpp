@@ -36,7 +36,7 @@ class VirtualGpuRun : public testing::Test {
   void expect_refused(int status, const std::string& what, const std::vector<std::string>& arguments) {
     const Ended ended = run_program(arguments);
     EXPECT_EQ(ended.status, status) << ended.out;
-    EXPECT_THAT(ended.err, HasSubstr(what));
+    EXPECT_THAT(unwrapped(ended.err), HasSubstr(what));
     EXPECT_THAT(ended.out, IsEmpty());
   }
   std::string write(const std::string& name, const std::string& text) {
@@ -78,6 +78,12 @@ TEST_F(VirtualGpuRun, AGateFailsOnOneMoreByteAtThePeak) {
   EXPECT_EQ(run_program(gate).status, 1);
 }
 
+TEST_F(VirtualGpuRun, SaysWhichFileItsKernelTimesAreFrom) {
+  const std::string times = write("times.json", R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k",
+      "ts": 5, "dur": 12.5, "args": {"correlation": 1, "grid": [8, 1, 1], "block": [128, 1, 1]}}]})");
+  EXPECT_EQ(report(run_of_qwen({"--kernel-times", times}))["environment"]["kernel_times"], "times.json");
+}
+
 TEST_F(VirtualGpuRun, TrainsSevenBillionParametersWithoutTheRoomForThem) {
   ASSERT_EQ(run_program({"zoo", "make", "llama", "--preset", "7b", "--dtype", "bfloat16", "--meta", "-o",
                          folder_ / "7b.pt"})
@@ -89,12 +95,58 @@ TEST_F(VirtualGpuRun, TrainsSevenBillionParametersWithoutTheRoomForThem) {
   EXPECT_GT(run["measured"]["device_resident_bytes"].get<long>(), 13'000'000'000);
 }
 
+// CUB's sorts look for code of the card's architecture, of which LibTorch has none for 8.9: a card runs that
+// for 8.6.
+TEST_F(VirtualGpuRun, SortsOnACardThatRunsCodeOfAnotherArchitecture) {
+  ASSERT_EQ(run_program({"zoo", "make", "moe", "-o", folder_ / "moe.pt"}).status, 0);
+  const json run =
+      report({"run", folder_ / "moe.pt", "--device", "virtual:l4", "--steps", "1", "--check-streams"});
+  EXPECT_THAT(run["inexact"], IsEmpty());
+  EXPECT_THAT(run["stream_hazards"], IsEmpty());
+}
+
+TEST_F(VirtualGpuRun, ACardThatLibTorchHasNoCodeForIsRefused) {
+  std::ifstream file(OFFPROF_PROFILES "/l4.json");
+  json profile = json::parse(file);
+  profile["multiprocessors"]["compute_capability_major"] = 7;
+  profile["multiprocessors"]["compute_capability_minor"] = 0;
+  const std::string path = write("volta.json", profile.dump());
+  expect_refused(2,
+                 "has compute capability 7.0, which this LibTorch has no code for: it has code for 7.5, 8.0",
+                 {"run", model_path("qwen2.pt"), "--input", "@" + model_path("qwen2.inputs"), "--device",
+                  "virtual:" + path});
+}
+
+class KernelTimesRun : public VirtualGpuRun {
+ protected:
+  /// What is said of the kernel times with a recording of that one kernel.
+  std::string said_of(const std::string& kernel) {
+    const std::string times =
+        write("times.json", R"([{"cat": "kernel", "name": ")" + kernel +
+                                R"(", "dur": 5, "args": {"grid": [1, 1, 1], "block": [1, 1, 1]}}])");
+    const Ended ended = run_program(run_of_qwen({"--kernel-times", times}));
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    return unwrapped(ended.err);
+  }
+};
+
+TEST_F(KernelTimesRun, SaysHowManyLaunchesTheyFit) {
+  EXPECT_THAT(
+      said_of("cublasSgemm_v2"),
+      testing::ContainsRegex("kernel times: ([1-9][0-9]*) of [0-9]+ launches as recorded \\(0 by operator"));
+}
+
+TEST_F(KernelTimesRun, SaysWhereTheyFitNone) {
+  EXPECT_THAT(said_of("gelu"), HasSubstr("kernel times: none of the recording fits this run"));
+}
+
 TEST_F(VirtualGpuRun, BeyondTheCapacitySaysWhatLiesThereAndWhatFits) {
   const Ended ended = run_program(run_of_qwen({"--policy", "keep", "--device-memory", "74MiB"}));
   EXPECT_EQ(ended.status, 3) << ended.out;
-  EXPECT_THAT(ended.err, HasSubstr("out of device memory"));
-  EXPECT_THAT(ended.err, HasSubstr("saved tensors that stay"));
-  EXPECT_THAT(ended.err, HasSubstr("offprof tune finds that this fits: --policy offload"));
+  const std::string text = unwrapped(ended.err);
+  EXPECT_THAT(text, HasSubstr("out of device memory"));
+  EXPECT_THAT(text, HasSubstr("saved tensors that stay"));
+  EXPECT_THAT(text, HasSubstr("offprof tune finds that this fits: --policy offload"));
 }
 
 TEST_F(VirtualGpuRun, AnUnknownProfileNamesThoseThatThereAre) {

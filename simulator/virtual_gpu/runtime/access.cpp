@@ -20,6 +20,11 @@ void launch_library_call(StreamId stream, const char* function) {
   gpu().launch(stream, {.name = function});
 }
 
+int unknown_size(const char* what) {
+  gpu().note_unknown_size(what);
+  return 0;
+}
+
 int blocks_per_multiprocessor(int block_size) {
   const DeviceProfile profile = gpu().profile();
   const int by_threads = profile.max_threads_per_multiprocessor / std::max(1, block_size);

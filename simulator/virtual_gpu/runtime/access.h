@@ -15,12 +15,15 @@ SimulatedGpu& unconfigured_gpu();
 /// A library's call that launches kernels of its own, all seen as one.
 void launch_library_call(StreamId stream, const char* function);
 
+/// A function was asked for a size that nobody outside the library knows, and says 0. `what` is noted, once:
+/// `workspaces of cuDNN's convolutions`. 0: success.
+int unknown_size(const char* what);
+
 /// How many blocks of a kernel a multiprocessor takes, by its limits on threads and blocks alone: the
 /// registers and the shared memory of kernels are not known.
 int blocks_per_multiprocessor(int block_size);
 
 }  // namespace offprof::runtime
 
-/// What a function that nobody has written calls, or one that does not know the size it is asked for: notes
-/// its name, once. 0: success, in every CUDA library.
+/// What a function that nobody has written calls: notes its name, once. 0: success, in every CUDA library.
 extern "C" long offprof_unwritten(const char* function);

@@ -9,7 +9,7 @@ struct CublasHandle : LibraryHandle {
   int pointer_mode = 0;  // CUBLAS_POINTER_MODE_HOST
 };
 
-// The version that CUDA 13.0 came with: major * 10000 + minor * 100 + patch.
+// The version that LibTorch 2.11 asks for: major * 10000 + minor * 100 + patch.
 constexpr int kVersion = 130100;
 
 }  // namespace

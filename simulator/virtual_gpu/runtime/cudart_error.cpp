@@ -21,6 +21,8 @@ cudaError_t cuda_error(GpuStatus status) {
       return cudaErrorHostMemoryAlreadyRegistered;
     case GpuStatus::kHostRangeNotPinned:
       return cudaErrorHostMemoryNotRegistered;
+    case GpuStatus::kNoCode:
+      return cudaErrorNoKernelImageForDevice;
   }
   return cudaErrorUnknown;
 }
@@ -44,6 +46,8 @@ constexpr ErrorText kErrorTexts[] = {
      "CUDA driver version is insufficient for CUDA runtime version"},
     {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "invalid device function"},
     {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
+     "no kernel image is available for execution on the device"},
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorSymbolNotFound, "cudaErrorSymbolNotFound", "named symbol not found"},

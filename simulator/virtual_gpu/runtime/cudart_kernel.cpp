@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "simulator/virtual_gpu/runtime/cudart.h"
@@ -39,9 +40,10 @@ void* driver_function(const char* name) {
 
 extern "C" {
 
-void** __cudaRegisterFatBinary(void*) {
-  static void* handle = nullptr;
-  return &handle;
+// A module's handle is its fat binary.
+void** __cudaRegisterFatBinary(void* fat_binary) {
+  unconfigured_gpu().register_module(fat_binary);
+  return static_cast<void**>(fat_binary);
 }
 
 void __cudaRegisterFatBinaryEnd(void**) {}
@@ -50,9 +52,9 @@ char __cudaInitModule(void**) {
   return 1;
 }
 
-void __cudaRegisterFunction(void**, const char* host_stub, char*, const char* device_name, int, void*, void*,
-                            void*, void*, int*) {
-  unconfigured_gpu().register_kernel(host_stub, device_name);
+void __cudaRegisterFunction(void** module, const char* host_stub, char*, const char* device_name, int, void*,
+                            void*, void*, void*, int*) {
+  unconfigured_gpu().register_kernel(host_stub, device_name, module);
 }
 
 void __cudaRegisterVar(void**, char* host_shadow, char*, const char*, int, std::size_t bytes, int, int) {
@@ -97,14 +99,20 @@ cudaError_t cudaLaunchCooperativeKernel(const void* host_stub, dim3 grid, dim3 b
   return launch(host_stub, grid, block, stream);
 }
 
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
+// CUB takes its sizes from the version, and refuses one that it was not compiled for.
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* host_stub) {
   constexpr int kTypicalRegisters = 32;
   const DeviceProfile profile = gpu().profile();
+  const std::optional<GpuCode> code = gpu().code_of(host_stub);
+  if (!code) return noted(cudaErrorNoKernelImageForDevice);
   std::memset(attributes, 0, sizeof *attributes);
   attributes->maxThreadsPerBlock = 1024;
   attributes->numRegs = kTypicalRegisters;
-  attributes->ptxVersion = attributes->binaryVersion =
-      10 * profile.compute_capability_major + profile.compute_capability_minor;
+  attributes->ptxVersion = code->capability;
+  // PTX is compiled for the card.
+  attributes->binaryVersion = code->is_ptx
+                                  ? 10 * profile.compute_capability_major + profile.compute_capability_minor
+                                  : code->capability;
   attributes->maxDynamicSharedSizeBytes = static_cast<int>(profile.shared_memory_per_block_bytes);
   return cudaSuccess;
 }

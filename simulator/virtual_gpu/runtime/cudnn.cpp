@@ -11,10 +11,14 @@ namespace {
 // 9.19.0, what LibTorch 2.11 was built against: major * 10000 + minor * 100 + patch.
 constexpr std::size_t kVersion = 91900;
 
-int no_workspace(std::size_t* bytes) {
+int no_bytes(std::size_t* bytes, const char* what) {
   *bytes = 0;
-  return 0;
+  return unknown_size(what);
 }
+
+constexpr const char* kConvolutions = "workspaces of cuDNN's convolutions";
+constexpr const char* kBatchNorms = "what cuDNN's batch norms keep for backward";
+constexpr const char* kCtc = "workspaces of cuDNN's CTC loss";
 
 // cudnnConvolution*AlgoPerf_t: an algorithm and what it needs. The three are laid out alike.
 struct AlgorithmPerformance {
@@ -29,7 +33,7 @@ static_assert(sizeof(AlgorithmPerformance) == 48, "as in cudnn_cnn.h");
 int one_algorithm(int requested, int* returned, AlgorithmPerformance* results) {
   *returned = requested > 0 ? 1 : 0;
   if (requested > 0) std::memset(results, 0, sizeof *results);
-  return 0;
+  return unknown_size(kConvolutions);
 }
 
 }  // namespace
@@ -154,36 +158,36 @@ int cudnnFindConvolutionBackwardFilterAlgorithmEx(void*, void*, void*, void*, vo
   return one_algorithm(requested, returned, results);
 }
 int cudnnGetConvolutionForwardWorkspaceSize(void*, void*, void*, void*, void*, int, std::size_t* bytes) {
-  return no_workspace(bytes);
+  return no_bytes(bytes, kConvolutions);
 }
 int cudnnGetConvolutionBackwardDataWorkspaceSize(void*, void*, void*, void*, void*, int, std::size_t* bytes) {
-  return no_workspace(bytes);
+  return no_bytes(bytes, kConvolutions);
 }
 int cudnnGetConvolutionBackwardFilterWorkspaceSize(void*, void*, void*, void*, void*, int,
                                                    std::size_t* bytes) {
-  return no_workspace(bytes);
+  return no_bytes(bytes, kConvolutions);
 }
 
 // Batch normalisation.
 int cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(void*, int, int, void*, void*, void*, void*,
                                                              void*, std::size_t* bytes) {
-  return no_workspace(bytes);
+  return no_bytes(bytes, kBatchNorms);
 }
 int cudnnGetBatchNormalizationBackwardExWorkspaceSize(void*, int, int, void*, void*, void*, void*, void*,
                                                       void*, void*, std::size_t* bytes) {
-  return no_workspace(bytes);
+  return no_bytes(bytes, kBatchNorms);
 }
 int cudnnGetBatchNormalizationTrainingExReserveSpaceSize(void*, int, int, void*, void*, std::size_t* bytes) {
-  return no_workspace(bytes);
+  return no_bytes(bytes, kBatchNorms);
 }
 
 // Connectionist temporal classification.
 int cudnnGetCTCLossWorkspaceSize(void*, void*, void*, const int*, const int*, const int*, int, void*,
                                  std::size_t* bytes) {
-  return no_workspace(bytes);
+  return no_bytes(bytes, kCtc);
 }
 int cudnnGetCTCLossWorkspaceSize_v8(void*, int, void*, void*, void*, std::size_t* bytes) {
-  return no_workspace(bytes);
+  return no_bytes(bytes, kCtc);
 }
 
 OFFPROF_LIBRARY_CALL(cudnnCTCLoss)

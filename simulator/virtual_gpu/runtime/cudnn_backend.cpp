@@ -14,6 +14,7 @@ namespace {
 // cudnnBackendAttributeName_t and cudnnBackendAttributeType_t, as far as they are looked at (cudnn_graph.h).
 constexpr int kHeuristicResults = 202;
 constexpr int kConfigurationEngine = 300;
+constexpr int kPlanWorkspaceBytes = 402;
 constexpr int kPlanJson = 405;
 constexpr int kTypeInt64 = 3;
 constexpr int kTypeDescriptor = 15;
@@ -66,6 +67,7 @@ int cudnnBackendGetAttribute(const Descriptor*, int name, int type, std::int64_t
     *static_cast<char*>(values) = '\0';
   } else {
     give_value(type, values);
+    if (name == kPlanWorkspaceBytes) unknown_size("workspaces of cuDNN's convolutions");
   }
   return 0;
 }

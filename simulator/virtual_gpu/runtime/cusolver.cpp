@@ -13,23 +13,23 @@ namespace {
 
 // Sets the sizes that lie behind the given number of integer and pointer arguments to 0.
 template <typename Size>
-int unknown_size(const char* function, int before, int sizes, std::va_list arguments) {
+int no_bytes(int before, int sizes, std::va_list arguments) {
   for (int i = 0; i < before; ++i) va_arg(arguments, void*);
   for (int i = 0; i < sizes; ++i) *va_arg(arguments, Size*) = 0;
-  return static_cast<int>(offprof_unwritten(function));
+  return unknown_size("work areas of cuSOLVER");
 }
 
 }  // namespace
 
 // A function that answers `sizes` sizes, behind its handle and `before` other arguments: all integers and
 // pointers, which the C calling convention passes alike whether they are declared or not.
-#define OFFPROF_UNKNOWN_SIZE(function, Size, before, sizes)                     \
-  int function(const void* handle, ...) {                                       \
-    std::va_list arguments;                                                     \
-    va_start(arguments, handle);                                                \
-    const int status = unknown_size<Size>(#function, before, sizes, arguments); \
-    va_end(arguments);                                                          \
-    return status;                                                              \
+#define OFFPROF_UNKNOWN_SIZE(function, Size, before, sizes)      \
+  int function(const void* handle, ...) {                        \
+    std::va_list arguments;                                      \
+    va_start(arguments, handle);                                 \
+    const int status = no_bytes<Size>(before, sizes, arguments); \
+    va_end(arguments);                                           \
+    return status;                                               \
   }
 
 #define OFFPROF_SOLVER(stem, before)                                  \

@@ -29,6 +29,8 @@ CUresult result_of(GpuStatus status) {
       return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     case GpuStatus::kHostRangeNotPinned:
       return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    case GpuStatus::kNoCode:
+      return CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
   return CUDA_ERROR_UNKNOWN;
 }

@@ -1,0 +1,74 @@
+#include "cli/simulate_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/cli_run.h"
+#include "traces/sample_trace.h"
+#include "traces/trace_io.h"
+
+namespace offprof {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class SimulateCommandTest : public testing::Test {
+ protected:
+  CliRun simulate(const Trace& trace, std::vector<std::string> words = {}) const {
+    write_trace(trace_, trace);
+    words.insert(words.begin(), {"simulate", "--trace", trace_});
+    return run_words(words);
+  }
+  nlohmann::json simulate_json(const Trace& trace, std::vector<std::string> words = {}) const {
+    words.insert(words.end(), {"--format", "json"});
+    return nlohmann::json::parse(simulate(trace, words).out);
+  }
+
+  TemporaryFolder folder_{"simulate_command"};
+  std::string trace_ = folder_ / "trace.json";
+};
+
+TEST_F(SimulateCommandTest, MarksModelledTimes) {
+  EXPECT_THAT(simulate(virtual_sample_trace()).out, HasSubstr("times      modelled, not measured"));
+  EXPECT_THAT(simulate(sample_trace()).out, Not(HasSubstr("modelled")));
+  EXPECT_EQ(simulate_json(virtual_sample_trace())["times_are_modelled"], true);
+  EXPECT_FALSE(simulate_json(sample_trace()).contains("times_are_modelled"));
+}
+
+TEST_F(SimulateCommandTest, SaysHowMuchMoreItTakesThanTheDeviceHas) {
+  EXPECT_THAT(simulate(sample_trace(), {"--policy", "keep", "--device-memory", "3KiB"}).out,
+              HasSubstr("It does not fit into 3.00 KiB: 1.09 KiB too much."));
+}
+
+TEST_F(SimulateCommandTest, CountsWhatTheAllocatorReservesWhereThereIsOne) {
+  const std::vector<std::string> policy = {"--policy", "keep", "--device-memory"};
+  const auto within = [&](const char* memory) {
+    std::vector<std::string> words = policy;
+    words.emplace_back(memory);
+    return simulate(virtual_sample_trace(), words).out;
+  };
+  EXPECT_THAT(within("2MiB"), HasSubstr("It fits into 2.00 MiB."));
+  EXPECT_THAT(within("1MiB"),
+              HasSubstr("It does not fit into 1.00 MiB: PyTorch's allocator reserves 2.00 MiB, "
+                        "1.00 MiB too much."));
+}
+
+TEST_F(SimulateCommandTest, WhatAFractionInTheSettingsForbidsIsNoExcess) {
+  Trace trace = virtual_sample_trace();
+  trace.environment.device_memory_bytes = 4 * kMiB;
+  trace.program.allocator->settings = "per_process_memory_fraction:0.5";
+  AllocatorBlock& rest = trace.program.allocator->segments[0].blocks.back();
+  rest = {rest.bytes, rest.bytes, true, -1};  // so that the step needs another segment
+  EXPECT_THAT(simulate(trace, {"--policy", "keep", "--device-memory", "4MiB"}).out,
+              HasSubstr("It does not fit into 4.00 MiB.\n"));
+}
+
+TEST_F(SimulateCommandTest, ADeviceWithoutMemoryIsRefused) {
+  const CliRun run = simulate(sample_trace(), {"--device-memory", "0"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("--device-memory: '0' is less than 1 B"));
+}
+
+}  // namespace
+}  // namespace offprof
