@@ -42,31 +42,48 @@ std::string advice(const TraceSteps& steps, const Trace& trace, Bytes capacity) 
                      flags_of(result.chosen->policy));
 }
 
+/// What was refused: a request in a step, or the step itself.
+std::string refusal_text(const MemoryRefusal& refusal, const Program& program) {
+  const std::string live = format_bytes(refusal.live_bytes), capacity = format_bytes(refusal.capacity_bytes);
+  if (refusal.asked_bytes > 0)
+    return fmt::format("{} asked for, {} live of {}", format_bytes(refusal.asked_bytes), live, capacity);
+  if (!program.allocator) return fmt::format("before a step begins, {} live of {}", live, capacity);
+  return fmt::format("before a step begins, PyTorch's allocator holds {} for {} live, more than {}",
+                     format_bytes(sum_up(*program.allocator).reserved), live, capacity);
+}
+
+/// What a step needs, where its peak lies, and of what that consists.
+std::string need_text(const TraceSteps& steps, const Trace& trace) {
+  const Step& step = steps.step(trace.policy);
+  const Prediction prediction = replay(step, trace.policy, trace.environment.link);
+  const ProgramPlace place = place_of_event(steps.program(trace.policy), step, prediction.peak_event);
+  const Metrics metrics = steps.with_cache(trace.policy, prediction.metrics);
+  std::string text = format_bytes(*metrics.device_peak_bytes);
+  if (metrics.device_reserved_peak_bytes)
+    text += fmt::format(", for which PyTorch's allocator takes {} of the device",
+                        format_bytes(*metrics.device_reserved_peak_bytes));
+  return text + fmt::format(". Its peak is in {}{}: {}", place.phase, place.op.empty() ? "" : ", " + place.op,
+                            content_text(content_at_peak(step, trace.policy)));
+}
+
+std::string how_to_trace(const Trace& trace, Bytes capacity) {
+  return fmt::format(
+      "; to see all that could be done: run it {} -o t.json, then "
+      "offprof tune --trace t.json --memory-budget {}",
+      trace.environment.times_are_modelled ? "with --device-memory 2TiB" : "without --device-memory",
+      capacity);
+}
+
 }  // namespace
 
 Error memory_refusal_error(const RunResult& result) {
   const Trace& trace = result.trace;
-  const MemoryRefusal& refusal = *result.refusal;
+  const Bytes capacity = result.refusal->capacity_bytes;
   const TraceSteps steps(trace);
-  const Step& step = steps.step(trace.policy);
-  const Prediction prediction = replay(step, trace.policy, trace.environment.link);
-  const ProgramPlace place = place_of_event(steps.program(trace.policy), step, prediction.peak_event);
-  const auto reserved = steps.predict(trace.policy, trace.environment.link).device_reserved_peak_bytes;
-  std::string message = fmt::format(
-      "out of device memory: {} asked for, {} live of {}. Under policy {} a step needs {}{}, in {}{}: {}",
-      format_bytes(refusal.asked_bytes), format_bytes(refusal.live_bytes),
-      format_bytes(refusal.capacity_bytes), trace.policy.name,
-      format_bytes(*prediction.metrics.device_peak_bytes),
-      reserved ? fmt::format(" (of the device {}, as PyTorch's allocator takes it)", format_bytes(*reserved))
-               : "",
-      place.phase, place.op.empty() ? "" : ", " + place.op,
-      content_text(content_at_peak(step, trace.policy)));
   return environment_error(
-      message,
-      advice(steps, trace, refusal.capacity_bytes) +
-          fmt::format("; for a trace of the whole step, whatever it needs: a larger --device-memory on a "
-                      "virtual device, or none on host, then offprof tune --memory-budget {}",
-                      refusal.capacity_bytes));
+      fmt::format("out of device memory: {}. Under policy {} a step needs {}",
+                  refusal_text(*result.refusal, trace.program), trace.policy.name, need_text(steps, trace)),
+      advice(steps, trace, capacity) + how_to_trace(trace, capacity));
 }
 
 }  // namespace offprof

@@ -125,29 +125,6 @@ std::string ops_text(const ViewReport& report, const Page& page) {
   return "\n" + table.render(page) + rest;
 }
 
-/// What an allocator's state comes to.
-struct AllocatorSum {
-  std::size_t segments = 0;
-  std::size_t free_blocks = 0;
-  Bytes reserved = 0;
-  Bytes free = 0;
-  Bytes largest_free_block = 0;
-};
-
-AllocatorSum sum_up(const AllocatorState& state) {
-  AllocatorSum sum{.segments = state.segments.size()};
-  for (const AllocatorSegment& segment : state.segments) {
-    for (const AllocatorBlock& block : segment.blocks) {
-      sum.reserved += block.bytes;
-      if (block.allocated) continue;
-      ++sum.free_blocks;
-      sum.free += block.bytes;
-      sum.largest_free_block = std::max(sum.largest_free_block, block.bytes);
-    }
-  }
-  return sum;
-}
-
 std::string counted(std::size_t count, const char* thing) {
   return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }

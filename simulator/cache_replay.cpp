@@ -73,14 +73,6 @@ class CacheListener final : public ReplayListener {
   std::vector<std::int32_t> freed_residents_;
 };
 
-/// What the allocator has of the device before the first step.
-Bytes held_bytes(const AllocatorState& state) {
-  Bytes held = 0;
-  for (const AllocatorSegment& segment : state.segments)
-    for (const AllocatorBlock& block : segment.blocks) held += block.bytes;
-  return held;
-}
-
 /// Throws AllocatorOutOfMemory.
 CacheUse follow_steps(const Step& step, const Policy& policy, int steps, const DeviceLimits& limits) {
   CachingAllocator allocator(*step.allocator(), limits);
@@ -107,7 +99,8 @@ std::optional<CachePrediction> predict_cache(const Step& step, const Policy& pol
   if (!step.allocator()) return std::nullopt;
   CachePrediction prediction;
   // What is held beforehand is asked for no more, so no request would tell.
-  prediction.fits = held_bytes(*step.allocator()) <= setting.device_memory_bytes.value_or(kUnlimitedBytes);
+  prediction.fits =
+      sum_up(*step.allocator()).reserved <= setting.device_memory_bytes.value_or(kUnlimitedBytes);
   try {
     prediction.use =
         follow_steps(step, policy, setting.steps, {setting.device_memory_bytes, setting.device_total_bytes});

@@ -27,6 +27,17 @@ TEST(Step, FoldsTheTimeOfOperatorsIntoTheNextEvent) {
   EXPECT_EQ(step.compute_ns(), 4321);
 }
 
+TEST(Step, FoldsTheWorkOfOperatorsIntoTheNextEvent) {
+  ProgramSketch sketch;
+  sketch.op_begin("aten::relu");
+  sketch.alloc(8);
+  sketch.op_end("aten::relu");
+  Program program = sketch.program();
+  program.work = {{5, 1, 6}, {5, 2, 7}, {5, 4, 9}};
+  const Step step(program);
+  EXPECT_THAT(step.work(), ElementsAre(then(program.work[0], program.work[1]), program.work[2]));
+}
+
 TEST(Step, KnowsWhereItsEventsAreInTheProgram) {
   ProgramSketch sketch;
   sketch.op_begin("aten::relu");

@@ -82,5 +82,47 @@ TEST(VirtualClock, CountsHowLongEachDirectionIsBusy) {
   EXPECT_EQ(clock.h2d_busy_ns(), 20);
 }
 
+// --- A device that computes beside the host ---
+
+constexpr Link kGpuLink{{1e9, 0}, {1e9, 0}, 5};  // asking for a copy takes 5 of the host's time
+constexpr auto kBesideHost = VirtualClock::Computes::kBesideHost;
+
+TEST(VirtualClock, TheHostRunsAheadOfTheComputeStream) {
+  VirtualClock clock(kGpuLink, false, kBesideHost);
+  clock.run({5, 100, 105});
+  clock.run({5, 100, 105});
+  EXPECT_EQ(clock.now(), 205);
+  const VirtualClock::Copy copy = clock.copy_out(10);
+  EXPECT_EQ(copy.begin, 205);  // behind what the stream was given, though the host asked at 15
+  EXPECT_EQ(copy.end, 215);
+  EXPECT_EQ(clock.now(), 205);
+}
+
+TEST(VirtualClock, ACopyBeginsWhenTheHostHasAskedForIt) {
+  VirtualClock clock(kGpuLink, false, kBesideHost);
+  const VirtualClock::Copy copy = clock.copy_out(10);
+  EXPECT_EQ(copy.end, 15);
+  EXPECT_EQ(clock.d2h_busy_ns(), 15);
+}
+
+TEST(VirtualClock, AWaitHoldsTheStreamAndNotTheHost) {
+  VirtualClock clock(kGpuLink, false, kBesideHost);
+  const VirtualClock::Copy copy = clock.copy_out(100);  // till 105
+  EXPECT_EQ(clock.wait(copy), 100);                     // from 5, when the host comes to it
+  clock.run({50, 1, 51});
+  EXPECT_EQ(clock.now(), 106);
+  clock.run({60, 1, 61});  // the host has gone on since: 5 + 50 + 60
+  EXPECT_EQ(clock.now(), 116);
+}
+
+TEST(VirtualClock, GatheringATensorTakesTheCopysStreamAndTheHost) {
+  VirtualClock clock(kGpuLink, false, kBesideHost);
+  clock.stage({5, 20, 25});
+  const VirtualClock::Copy copy = clock.copy_out(10);
+  EXPECT_EQ(copy.begin, 25);
+  EXPECT_EQ(copy.end, 35);
+  EXPECT_EQ(clock.now(), 10);
+}
+
 }  // namespace
 }  // namespace offprof

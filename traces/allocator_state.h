@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -40,6 +41,17 @@ struct AllocatorState {
 
   bool operator==(const AllocatorState&) const = default;
 };
+
+/// What an allocator's state comes to.
+struct AllocatorSum {
+  std::size_t segments = 0;
+  std::size_t free_blocks = 0;
+  Bytes reserved = 0;
+  Bytes free = 0;
+  Bytes largest_free_block = 0;
+};
+
+AllocatorSum sum_up(const AllocatorState& state);
 
 /// The most that the allocator had handed out, in whole blocks, and had taken from the device.
 struct CacheUse {

@@ -34,7 +34,7 @@ inline Work then(const Work& first, const Work& second) {
   return {std::max(second.host_ns + first.host_ns, second.wait_ns + first.path_ns),
           std::max(second.path_ns + first.wait_ns, second.stream_ns + first.stream_ns),
           std::max(second.path_ns + first.host_ns, second.stream_ns + first.path_ns),
-          std::max(wait, Work::kNoWait)};
+          wait < 0 ? Work::kNoWait : wait};
 }
 
 }  // namespace offprof

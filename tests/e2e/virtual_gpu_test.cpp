@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -17,6 +18,9 @@ using testing::IsEmpty;
 
 constexpr const char* kMemoryKeys[] = {"device_peak_bytes", "device_allocated_peak_bytes",
                                        "device_reserved_peak_bytes", "host_peak_bytes"};
+
+constexpr const char* kTimeKeys[] = {"step_time_ns", "compute_ns", "d2h_busy_ns", "h2d_busy_ns",
+                                     "exposed_ns"};
 
 class VirtualGpuRun : public testing::Test {
  protected:
@@ -63,19 +67,37 @@ TEST_F(VirtualGpuRun, ATraceOfOnePolicySimulatesAnother) {
   const json simulated = report(simulation)["predicted"];
   const json measured = report(run_of_qwen(policy))["measured"];
   for (const char* key : kMemoryKeys) EXPECT_EQ(simulated[key], measured[key]) << key;
+  for (const char* key : kTimeKeys) EXPECT_EQ(simulated[key], measured[key]) << key;
 }
 
-TEST_F(VirtualGpuRun, AGateFailsOnOneMoreByteAtThePeak) {
-  report(run_of_qwen({"-o", folder_ / "trace.json"}));
-  report({"gate", "--update", "--trace", folder_ / "trace.json", "--baseline", folder_ / "baseline.json"});
+/// A model that holds so many bytes while it computes.
+std::string write_model_that_holds(int bytes, const std::string& path) {
+  std::FILE* writer = popen((std::string(OFFPROF_WRITE_MODULE) + " " + path).c_str(), "w");
+  std::fputs(("def forward(self, x):\n"
+              "    held = torch.zeros([" +
+              std::to_string(bytes) +
+              "], dtype=11, device=x.device)\n"  // 11: bool
+              "    return (self.w * x).exp().sum() + held[0]\n")
+                 .c_str(),
+             writer);
+  EXPECT_EQ(pclose(writer), 0);
+  return path;
+}
+
+TEST_F(VirtualGpuRun, AGateFailsOnAModelThatTakesOneMoreByteAtThePeak) {
+  const auto trace = [&](const std::string& model) {
+    report(
+        {"run", model, "--input", "float32[16]", "--device", "virtual:h200", "-o", folder_ / "trace.json"});
+  };
   const std::vector<std::string> gate = {"gate", "--trace", folder_ / "trace.json", "--baseline",
                                          folder_ / "baseline.json"};
+  trace(write_model_that_holds(1'000'000, folder_ / "model.pt"));
+  report({"gate", "--update", "--trace", folder_ / "trace.json", "--baseline", folder_ / "baseline.json"});
   EXPECT_EQ(report(gate)["ok"], true);
-  std::ifstream file(folder_ / "baseline.json");
-  json baseline = json::parse(file);
-  baseline["metrics"]["device_peak_bytes"] = baseline["metrics"]["device_peak_bytes"].get<long>() - 1;
-  write("baseline.json", baseline.dump());
-  EXPECT_EQ(run_program(gate).status, 1);
+  trace(write_model_that_holds(1'000'001, folder_ / "model.pt"));
+  const Ended ended = run_program(gate);
+  EXPECT_EQ(ended.status, 1) << ended.out;
+  EXPECT_THAT(ended.out, HasSubstr("+1 B"));
 }
 
 TEST_F(VirtualGpuRun, SaysWhichFileItsKernelTimesAreFrom) {
