@@ -97,7 +97,7 @@ class RunCommand : public Subcommand {
     if (!commands_path_.empty()) check_writable(commands_path_);
 
     RunResult result = run_engine(context);
-    for (const std::string& note : result.notes) context.warn(note);
+    for (const std::string& note : result.trace.notes) context.warn(note);
     result.trace.tool_version = program_version();
     result.trace.argv = context.argv();
     result.trace.environment.kernel_times = device_.kernel_times();
@@ -136,6 +136,7 @@ class RunCommand : public Subcommand {
     RunReport report;
     report.run = figures_of(trace, output_);
     report.gradients = trace.gradients;
+    report.notes = trace.notes;
     report.ledger = trace.ledger;
     report.trace_path = output_;
     report.checked_streams = device_.checks_streams();

@@ -85,6 +85,7 @@ nlohmann::ordered_json to_json(const RunReport& report) {
   json[report.predicted_by_tune ? "predicted" : "replayed"] = metrics_to_json(report.predicted);
   json["inexact"] = report.inexact;
   json["gradients"] = report.gradients;
+  if (!report.notes.empty()) json["notes"] = report.notes;
   if (report.checked_streams) json["stream_hazards"] = hazards_to_json(report.hazards);
   json["ledger"] = ledger_to_json(report.ledger);
   if (!report.trace_path.empty()) json["trace"] = report.trace_path;

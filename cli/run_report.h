@@ -23,6 +23,7 @@ struct RunReport {
   /// offprof is wrong.
   std::vector<std::string> inexact;
   std::string gradients;
+  std::vector<std::string> notes;  ///< of the trace; in text they are warnings
   Ledger ledger;
   bool checked_streams = false;
   std::vector<StreamHazard> hazards;

@@ -46,6 +46,10 @@ TEST(ViewCommand, SaysThatTimesOfAVirtualGpuAreModelled) {
                                     HasSubstr("there was no GPU; kernel times from h200.json")));
 }
 
+TEST(ViewCommand, ShowsTheTracesNotes) {
+  EXPECT_THAT(text_of(virtual_sample_trace()), HasSubstr("note       values are read back"));
+}
+
 TEST(ViewCommand, SumsUpWhatTheAllocatorHolds) {
   Trace trace = virtual_sample_trace();
   EXPECT_THAT(

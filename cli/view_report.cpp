@@ -81,7 +81,9 @@ std::string header_text(const ViewReport& report, const Page& page) {
   if (figures.times_are_modelled) text += labelled("times", times_text(environment), page);
   text += labelled("link", link_text(environment.link), page);
   text += labelled("policy", fmt::format("{}: {}", figures.policy->name, describe(*figures.policy)), page);
-  return text + labelled("gradients", report.gradients, page);
+  text += labelled("gradients", report.gradients, page);
+  for (const std::string& note : report.notes) text += labelled("note", note, page);
+  return text;
 }
 
 std::string spread_text(const Metrics& metrics, const MetricKey& key) {
@@ -215,6 +217,7 @@ ViewReport make_view_report(const Trace& trace, const std::string& source, std::
   ViewReport report{
       .source = source, .tool_version = trace.tool_version, .figures = figures_of(trace, source)};
   report.gradients = trace.gradients;
+  report.notes = trace.notes;
   report.ledger = trace.ledger;
   const SavedByOp& saved = report.figures.saved_by_op;
   report.saved_by_op.assign(saved.begin(), saved.end());
@@ -234,6 +237,7 @@ nlohmann::ordered_json to_json(const ViewReport& report) {
   json.update(run_description_to_json(report.figures));
   json[is_simulated(report) ? "predicted" : "measured"] = metrics_to_json(report.figures.metrics);
   if (!report.gradients.empty()) json["gradients"] = report.gradients;
+  if (!report.notes.empty()) json["notes"] = report.notes;
   json["ledger"] = ledger_to_json(report.ledger);
   auto ops = nlohmann::ordered_json::array();
   for (const auto& [op, entry] : report.saved_by_op) {

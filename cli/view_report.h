@@ -19,6 +19,7 @@ struct ViewReport {
   std::string tool_version;  ///< that wrote the trace
   Figures figures;
   std::string gradients{};
+  std::vector<std::string> notes{};
   Ledger ledger{};
   std::vector<std::pair<std::string, LedgerEntry>> saved_by_op{};  ///< most bytes first
   std::size_t ops_shown = 10;                                      ///< in text; JSON has them all

@@ -34,7 +34,6 @@ struct MemoryRefusal {
 
 struct RunResult {
   Trace trace;
-  std::vector<std::string> notes;        ///< what the user should know, a sentence each
   std::optional<MemoryRefusal> refusal;  ///< there is one: `trace` is the recording, nothing is measured
   std::vector<Command> commands;         ///< the scheduler's command log of the first measured step
 };
@@ -50,7 +49,6 @@ struct PolicyRun {
 /// Several policies on one recording.
 struct ComparisonResult {
   Trace trace;  ///< the recording: its program, model, environment; nothing measured
-  std::vector<std::string> notes;
   std::vector<PolicyRun> runs;
 };
 

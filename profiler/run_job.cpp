@@ -214,7 +214,7 @@ RunResult run(const RunRequest& request, Device& device, const Progress& progres
     if (!refusal || !refusal->capacity_bytes) throw;
   }
   if (refusal) result.refusal = {refusal->asked_bytes, refusal->live_bytes, *refusal->capacity_bytes};
-  result.notes = device.take_notes();
+  result.trace.notes = device.take_notes();
   return result;
 }
 
@@ -235,7 +235,7 @@ ComparisonResult compare(const RunRequest& request, const std::vector<Policy>& p
     run.measured = summarize(measured);
     run.commands = measured.front().commands;
   }
-  result.notes = device.take_notes();
+  result.trace.notes = device.take_notes();
   return result;
 }
 

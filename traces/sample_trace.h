@@ -78,6 +78,7 @@ inline Trace virtual_sample_trace() {
   trace.metrics.device_allocated_peak_bytes = 2048 + 4096;
   trace.metrics.device_reserved_peak_bytes = 2 * kMiB;
   trace.gradients = "not applicable";
+  trace.notes = {"values are read back from the device"};
   return trace;
 }
 

@@ -66,8 +66,9 @@ struct Trace {
   std::optional<Program> dense_program;
   Metrics metrics;  ///< measured, or predicted where `simulated`
   Ledger ledger;
-  std::string gradients;  ///< `bitwise`, or what differs, or `not applicable`; empty where simulated
-  Timeline timeline;      ///< what the file's traceEvents show; a reader leaves it empty
+  std::string gradients;           ///< `bitwise`, or what differs, or `not applicable`; empty where simulated
+  std::vector<std::string> notes;  ///< what a reader of the figures should know, a sentence each
+  Timeline timeline;               ///< what the file's traceEvents show; a reader leaves it empty
 };
 
 }  // namespace offprof

@@ -59,6 +59,7 @@ void read_results(Trace& trace, const JsonValue& root) {
   const JsonValue ledger = root.at("ledger");
   trace.ledger = ledger_from_json(ledger.json(), ledger.where());
   trace.gradients = root.at("gradients").as_string();
+  if (const auto notes = root.find("notes")) trace.notes = notes->as_strings();
 }
 
 Trace trace_from_json(const JsonValue& root) {

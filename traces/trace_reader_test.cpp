@@ -66,6 +66,7 @@ void expect_same(const Trace& a, const Trace& b) {
   EXPECT_EQ(a.metrics, b.metrics);
   EXPECT_EQ(a.ledger, b.ledger);
   EXPECT_EQ(a.gradients, b.gradients);
+  EXPECT_EQ(a.notes, b.notes);
 }
 
 Trace read_back(const Trace& trace) {

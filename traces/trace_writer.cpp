@@ -70,6 +70,7 @@ void append_run_members(std::string& out, const Trace& trace) {
   append_member(out, trace.simulated ? "predicted" : "measured", metrics_to_json(trace.metrics));
   append_member(out, "ledger", ledger_to_json(trace.ledger));
   append_member(out, "gradients", Json(trace.gradients));
+  if (!trace.notes.empty()) append_member(out, "notes", Json(trace.notes));
 }
 
 void append_program_member(std::string& out, const char* key, const Program& program) {
