@@ -43,7 +43,7 @@ static_assert(sizeof(BlobHeader) == 16 && offsetof(EntryHeader, capability) == 2
 
 template <typename Header>
 Header read_header(const std::byte* at) {
-  Header header;
+  Header header{};
   std::memcpy(&header, at, sizeof header);
   return header;
 }

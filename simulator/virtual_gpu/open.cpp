@@ -45,6 +45,7 @@ std::string soname_of(void* library) {
   const char* strings = nullptr;
   const ElfW(Dyn)* soname = nullptr;
   for (const ElfW(Dyn)* entry = loaded->l_ld; entry->d_tag != DT_NULL; ++entry) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader's tables hold addresses as numbers
     if (entry->d_tag == DT_STRTAB) strings = reinterpret_cast<const char*>(address_in(*loaded, *entry));
     if (entry->d_tag == DT_SONAME) soname = entry;
   }
