@@ -10,6 +10,7 @@
 #include "simulator/random_program.h"
 #include "simulator/replay.h"
 #include "simulator/tune.h"
+#include "simulator/views.h"
 #include "traces/program_io.h"
 
 namespace offprof {
@@ -38,6 +39,28 @@ Policy any_policy() {
 
 Metrics replayed(const Step& step, const Policy& policy) {
   return replay(step, policy, kLink).metrics;
+}
+
+/// A program on the host, or on a device that computes beside it: kernels launched one by one, of which the
+/// host now and then waits for the last.
+Program any_program() {
+  Program program = ChainSketch::program(*random_layers(kMostBytes));
+  if (*rc::gen::arbitrary<bool>()) return program;
+  for (Event& event : program.events) {
+    const Nanoseconds launch_ns = *rc::gen::inRange(0, 20), kernel_ns = *rc::gen::inRange(0, 60);
+    Work work = {launch_ns, kernel_ns, launch_ns + kernel_ns};
+    if (*rc::gen::inRange(0, 20) == 0) work = then(work, {0, 0, 0, 0});
+    program.work.push_back(work);
+    event.compute_ns = 0;
+  }
+  return program;
+}
+
+Link any_link() {
+  const auto direction = [] {
+    return LinkDirection{*rc::gen::inRange(1, 40) * 1e8, *rc::gen::inRange(0, 50)};
+  };
+  return {direction(), direction(), *rc::gen::inRange(0, 20)};
 }
 
 RC_GTEST_PROP(ReplayProperty, RandomProgramsAreOnesThatATraceMayHold, ()) {
@@ -86,6 +109,37 @@ RC_GTEST_PROP(ReplayProperty, TimeIsComputeAndWaits, ()) {
   RC_ASSERT(*metrics.compute_ns == step.compute_ns());
   RC_ASSERT(*metrics.step_time_ns == *metrics.compute_ns + *metrics.exposed_ns);
   RC_ASSERT(*metrics.exposed_ns <= *metrics.d2h_busy_ns + *metrics.h2d_busy_ns);
+}
+
+RC_GTEST_PROP(ReplayProperty, StallsAddUpToWhatIsExposed, ()) {
+  const Step step(any_program());
+  const Policy policy = any_policy();
+  const Link link = any_link();
+  Nanoseconds stalled = 0;
+  for (const Stall& stall : stalls(step, policy, link)) stalled += stall.duration_ns;
+  const Metrics metrics = replay(step, policy, link).metrics;
+  RC_ASSERT(stalled == *metrics.exposed_ns);
+  RC_ASSERT(*metrics.step_time_ns == *metrics.compute_ns + *metrics.exposed_ns);
+}
+
+RC_GTEST_PROP(ReplayProperty, NoPolicyIsFasterThanKeep, ()) {
+  const Step step(any_program());
+  const Link link = any_link();
+  RC_ASSERT(*replay(step, any_policy(), link).metrics.step_time_ns >=
+            *replay(step, preset_policy("keep"), link).metrics.step_time_ns);
+}
+
+RC_GTEST_PROP(ReplayProperty, AFasterLinkIsNeverSlower, ()) {
+  const Step step(any_program());
+  const Policy policy = any_policy();
+  const Link link = any_link();
+  Link faster = link;
+  LinkDirection& direction = *rc::gen::arbitrary<bool>() ? faster.d2h : faster.h2d;
+  direction.bytes_per_second *= *rc::gen::inRange(1, 5);
+  direction.latency_ns -= *rc::gen::inRange(0L, direction.latency_ns + 1);
+  faster.launch_ns -= *rc::gen::inRange(0L, faster.launch_ns + 1);
+  RC_ASSERT(*replay(step, policy, faster).metrics.step_time_ns <=
+            *replay(step, policy, link).metrics.step_time_ns);
 }
 
 RC_GTEST_PROP(ReplayProperty, MemoryAndCopiedBytesDoNotDependOnTheLink, ()) {
