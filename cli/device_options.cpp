@@ -15,8 +15,6 @@ namespace offprof {
 namespace {
 
 constexpr std::string_view kVirtual = "virtual";
-/// The profile of plain `--device virtual`.
-constexpr const char* kDefaultProfile = "h200";
 
 bool is_kind(std::string_view device, std::string_view kind) {
   return device == kind || (device.starts_with(kind) && device[kind.size()] == ':');

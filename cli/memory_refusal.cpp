@@ -5,7 +5,6 @@
 #include "cli/simulation_report.h"
 #include "simulator/trace_steps.h"
 #include "simulator/tune.h"
-#include "simulator/views.h"
 
 namespace offprof {
 namespace {
@@ -54,16 +53,15 @@ std::string refusal_text(const MemoryRefusal& refusal, const Program& program) {
 
 /// What a step needs, where its peak lies, and of what that consists.
 std::string need_text(const TraceSteps& steps, const Trace& trace) {
-  const Step& step = steps.step(trace.policy);
-  const Prediction prediction = replay(step, trace.policy, trace.environment.link);
-  const ProgramPlace place = place_of_event(steps.program(trace.policy), step, prediction.peak_event);
-  const Metrics metrics = steps.with_cache(trace.policy, prediction.metrics);
+  const Explanation explanation = explain(steps, trace.policy, trace.environment.link);
+  const ProgramPlace& place = explanation.peak_place;
+  const Metrics metrics = steps.predict(trace.policy, trace.environment.link);
   std::string text = format_bytes(*metrics.device_peak_bytes);
   if (metrics.device_reserved_peak_bytes)
     text += fmt::format(", for which PyTorch's allocator takes {} of the device",
                         format_bytes(*metrics.device_reserved_peak_bytes));
   return text + fmt::format(". Its peak is in {}{}: {}", place.phase, place.op.empty() ? "" : ", " + place.op,
-                            content_text(content_at_peak(step, trace.policy)));
+                            content_text(explanation.peak_content));
 }
 
 std::string how_to_trace(const Trace& trace, Bytes capacity) {

@@ -19,8 +19,6 @@
 namespace offprof {
 namespace {
 
-/// The profile of plain --device virtual.
-constexpr const char* kPlainVirtual = "h200";
 /// Weights, gradients and AdamW's two states: what lies on the device at the least.
 constexpr std::int64_t kTensorsPerWeight = 4;
 
@@ -208,7 +206,8 @@ std::string virtual_device_flags(const std::string& model, const std::map<std::s
                                  const std::string& dtype) {
   const std::int64_t element_bytes = dtype == "float32" ? 4 : 2;
   const std::int64_t parameters = count_parameters(draw_zoo_model(model, sizes).root);
-  const bool fits = kTensorsPerWeight * element_bytes * parameters < load_profile(kPlainVirtual).memory_bytes;
+  const bool fits =
+      kTensorsPerWeight * element_bytes * parameters < load_profile(kDefaultProfile).memory_bytes;
   return fits ? "--device virtual" : "--device virtual --device-memory 2TiB";
 }
 

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <map>
 
+#include "engine/calibration.h"
 #include "engine/cuda/cuda_call.h"
 
 namespace offprof {
@@ -247,14 +248,12 @@ Nanoseconds CudaDevice::take_exposed_ns() {
 
 namespace {
 
-constexpr Bytes kSmallCopy = 64;
 constexpr Bytes kLargeCopy = 64 * kMiB;
 constexpr int kCalibrationCopies = 9;
 
 }  // namespace
 
-/// The median of several copies, each alone on its stream.
-Nanoseconds CudaDevice::time_copies(CopyQueue which, CopyDirection direction, Bytes bytes) {
+std::vector<Nanoseconds> CudaDevice::time_copies(CopyQueue which, CopyDirection direction, Bytes bytes) {
   const c10::Storage storage = allocate(bytes);
   std::byte* host = allocate_host(bytes);
   void* on_device = storage.mutable_data();
@@ -264,15 +263,11 @@ Nanoseconds CudaDevice::time_copies(CopyQueue which, CopyDirection direction, By
   std::vector<Nanoseconds> durations;
   for (const CopyRecord& record : take_copy_records()) durations.push_back(record.end_ns - record.begin_ns);
   free_host(host, bytes);
-  std::nth_element(durations.begin(), durations.begin() + kCalibrationCopies / 2, durations.end());
-  return durations[kCalibrationCopies / 2];
+  return durations;
 }
 
 LinkDirection CudaDevice::calibrate(CopyQueue which, CopyDirection direction) {
-  const Nanoseconds small = time_copies(which, direction, kSmallCopy);
-  const Nanoseconds large = time_copies(which, direction, kLargeCopy);
-  const auto beyond_latency = static_cast<double>(std::max<Nanoseconds>(large - small, 1));
-  return {static_cast<double>(kLargeCopy - kSmallCopy) / beyond_latency * 1e9, small};
+  return calibrate_direction(kLargeCopy, [&](Bytes bytes) { return time_copies(which, direction, bytes); });
 }
 
 Link CudaDevice::calibrate_link() {

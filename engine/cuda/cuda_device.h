@@ -101,7 +101,8 @@ class CudaDevice : public Device {
   Event add_copy(Queue& queue, const CopyRequest& request);
   Nanoseconds since_origin(cudaEvent_t event) const { return origin_ns_ + elapsed(origin_, event); }
   LinkDirection calibrate(CopyQueue which, CopyDirection direction);
-  Nanoseconds time_copies(CopyQueue which, CopyDirection direction, Bytes bytes);
+  /// Of several copies, each alone on its stream.
+  std::vector<Nanoseconds> time_copies(CopyQueue which, CopyDirection direction, Bytes bytes);
 
   c10::DeviceIndex index_;
   Bytes total_bytes_ = 0;

@@ -5,10 +5,12 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/StorageImpl.h>
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <thread>
+#include <vector>
+
+#include "engine/calibration.h"
 
 namespace offprof {
 
@@ -70,12 +72,11 @@ std::vector<CopyRecord> HostDevice::take_copy_records() {
 
 namespace {
 
-constexpr Bytes kSmallCopy = 64;
 constexpr Bytes kLargeCopy = 8 * kMiB;
 constexpr int kCalibrationCopies = 15;
 
-/// From asking for the copy to knowing that it is done, as the engine sees it: the median of several.
-Nanoseconds time_copies(Device& device, CopyQueue queue, CopyDirection direction, Bytes bytes) {
+/// From asking for the copy to knowing that it is done, as the engine sees it.
+std::vector<Nanoseconds> time_copies(Device& device, CopyQueue queue, CopyDirection direction, Bytes bytes) {
   std::vector<Nanoseconds> durations;
   for (int i = 0; i < kCalibrationCopies; ++i) {
     const c10::Storage storage = device.allocate(bytes);
@@ -89,22 +90,18 @@ Nanoseconds time_copies(Device& device, CopyQueue queue, CopyDirection direction
     durations.push_back(steady_now() - begin);
     device.free_host(host, bytes);
   }
-  std::nth_element(durations.begin(), durations.begin() + kCalibrationCopies / 2, durations.end());
-  return durations[kCalibrationCopies / 2];
-}
-
-LinkDirection calibrate_direction(Device& device, CopyQueue queue, CopyDirection direction) {
-  const Nanoseconds small = time_copies(device, queue, direction, kSmallCopy);
-  const Nanoseconds large = time_copies(device, queue, direction, kLargeCopy);
-  const auto beyond_latency = static_cast<double>(std::max<Nanoseconds>(large - small, 1));
-  return {static_cast<double>(kLargeCopy - kSmallCopy) / beyond_latency * 1e9, small};
+  return durations;
 }
 
 }  // namespace
 
 Link HostDevice::calibrate_link() {
-  const Link link{calibrate_direction(*this, CopyQueue::kD2h, CopyDirection::kD2h),
-                  calibrate_direction(*this, CopyQueue::kH2d, CopyDirection::kH2d)};
+  const auto calibrate = [&](CopyQueue queue, CopyDirection direction) {
+    return calibrate_direction(kLargeCopy,
+                               [&](Bytes bytes) { return time_copies(*this, queue, direction, bytes); });
+  };
+  const Link link{calibrate(CopyQueue::kD2h, CopyDirection::kD2h),
+                  calibrate(CopyQueue::kH2d, CopyDirection::kH2d)};
   take_copy_records();
   take_exposed_ns();
   return link;

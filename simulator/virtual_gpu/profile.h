@@ -33,6 +33,9 @@ struct DeviceProfile {
   Link link;                  ///< to host memory that is pinned
 };
 
+/// The profile of plain `--device virtual`.
+inline constexpr const char* kDefaultProfile = "h200";
+
 /// Names of the built-in profiles, in printing order.
 std::vector<std::string> profile_names();
 

@@ -23,7 +23,7 @@ void SimulatedGpu::configure_by_default() {
   const Lock lock(mutex_);
   if (is_configured_) return;
   VirtualGpuOptions options;
-  options.profile = load_profile("h200");
+  options.profile = load_profile(kDefaultProfile);
   restart(std::move(options));
 }
 

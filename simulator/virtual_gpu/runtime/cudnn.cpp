@@ -53,20 +53,7 @@ void cudnnGetLastErrorString(char* text, std::size_t bytes) {
   if (bytes > 0) *text = '\0';
 }
 
-int cudnnCreate(LibraryHandle** handle) {
-  *handle = new LibraryHandle;
-  return 0;
-}
-
-int cudnnDestroy(LibraryHandle* handle) {
-  delete handle;
-  return 0;
-}
-
-int cudnnSetStream(LibraryHandle* handle, offprof::StreamId stream) {
-  handle->stream = stream;
-  return 0;
-}
+OFFPROF_LIBRARY_HANDLE(cudnnCreate, cudnnDestroy, cudnnSetStream)
 
 int cudnnGetStream(const LibraryHandle* handle, offprof::StreamId* stream) {
   *stream = handle->stream;

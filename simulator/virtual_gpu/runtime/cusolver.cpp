@@ -60,20 +60,7 @@ int no_bytes(int before, int sizes, std::va_list arguments) {
 
 extern "C" {
 
-int cusolverDnCreate(LibraryHandle** handle) {
-  *handle = new LibraryHandle;
-  return 0;
-}
-
-int cusolverDnDestroy(LibraryHandle* handle) {
-  delete handle;
-  return 0;
-}
-
-int cusolverDnSetStream(LibraryHandle* handle, offprof::StreamId stream) {
-  handle->stream = stream;
-  return 0;
-}
+OFFPROF_LIBRARY_HANDLE(cusolverDnCreate, cusolverDnDestroy, cusolverDnSetStream)
 
 int cusolverDnCreateParams(void** parameters) {
   return create_descriptor(parameters);

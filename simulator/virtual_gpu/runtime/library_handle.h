@@ -19,3 +19,18 @@ struct LibraryHandle {
     offprof::runtime::launch_library_call(handle->stream, #function); \
     return 0;                                                         \
   }
+
+/// Defines the functions of a library that make its handle, give it up and set its stream.
+#define OFFPROF_LIBRARY_HANDLE(create, destroy, set_stream)                           \
+  int create(offprof::runtime::LibraryHandle** handle) {                              \
+    *handle = new offprof::runtime::LibraryHandle;                                    \
+    return 0;                                                                         \
+  }                                                                                   \
+  int destroy(offprof::runtime::LibraryHandle* handle) {                              \
+    delete handle;                                                                    \
+    return 0;                                                                         \
+  }                                                                                   \
+  int set_stream(offprof::runtime::LibraryHandle* handle, offprof::StreamId stream) { \
+    handle->stream = stream;                                                          \
+    return 0;                                                                         \
+  }
