@@ -144,13 +144,16 @@ void PolicyOptions::add_to(CLI::App& app) {
       ->group(group);
   add_bytes_option(app, "--prefetch", prefetch_, "Reload ahead of need up to so many bytes; 0: on demand")
       ->group(group);
+  add_count_option(app, "--copy-streams", copy_streams_, 1, 2,
+                   "2: one for each direction; 1: copies of both directions queue behind each other")
+      ->group(group);
   add_bytes_option(app, "--host-memory", host_memory_,
                    "Host memory that offloaded tensors may take; beyond it they stay")
       ->group(group);
 }
 
 bool PolicyOptions::overrides() const {
-  return threshold_ || stash_ || stash_bytes_ || prefetch_ || host_memory_;
+  return threshold_ || stash_ || stash_bytes_ || prefetch_ || copy_streams_ || host_memory_;
 }
 
 void PolicyOptions::refuse_contradictions(const Policy& base) const {
@@ -159,7 +162,7 @@ void PolicyOptions::refuse_contradictions(const Policy& base) const {
         fmt::format("policy '{}' offloads nothing, so the other policy flags say nothing", base.name),
         "Leave them out, or use --policy offload.");
   }
-  if (base.scheduler == SchedulerKind::kTrl && (stash_bytes_ || prefetch_ || host_memory_)) {
+  if (base.scheduler == SchedulerKind::kTrl && (stash_bytes_ || prefetch_ || copy_streams_ || host_memory_)) {
     throw input_error("TRL's rules know --threshold and --stash only",
                       "Use --policy offload for the other flags.");
   }
@@ -176,6 +179,7 @@ PolicyFile PolicyOptions::resolve() const {
   if (stash_) policy.stash_count = stash_;
   if (stash_bytes_) policy.stash_bytes = stash_bytes_;
   if (prefetch_) policy.prefetch_bytes = *prefetch_;
+  if (copy_streams_) policy.copy_streams = *copy_streams_;
   if (host_memory_) policy.host_memory_bytes = host_memory_;
   return file;
 }

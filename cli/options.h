@@ -73,7 +73,7 @@ Link link_to_assume(const std::optional<Link>& given, const Link& of_trace);
 CLI::Option* add_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what);
 
 /// The flags that make a policy: `--policy NAME|FILE` and, over what that says, `--threshold`, `--stash`,
-/// `--stash-bytes`, `--prefetch` and `--host-memory`.
+/// `--stash-bytes`, `--prefetch`, `--copy-streams` and `--host-memory`.
 class PolicyOptions {
  public:
   /// The object must outlive the parse.
@@ -94,6 +94,7 @@ class PolicyOptions {
   std::string base_;
   std::optional<Bytes> threshold_, stash_bytes_, prefetch_, host_memory_;
   std::optional<std::int64_t> stash_;
+  std::optional<int> copy_streams_;
 };
 
 // --- implementation ---

@@ -99,12 +99,13 @@ TEST(PolicyOptions, DefaultIsThePresetOffload) {
 
 TEST(PolicyOptions, FlagsGoOverThePreset) {
   const Policy policy = policy_of({"--threshold", "64KiB", "--stash", "3", "--stash-bytes", "1MiB",
-                                   "--prefetch", "2MiB", "--host-memory", "1GiB"})
+                                   "--prefetch", "2MiB", "--copy-streams", "1", "--host-memory", "1GiB"})
                             .policy;
   EXPECT_EQ(policy.threshold_bytes, 64 * kKiB);
   EXPECT_EQ(policy.stash_count, 3);
   EXPECT_EQ(policy.stash_bytes, kMiB);
   EXPECT_EQ(policy.prefetch_bytes, 2 * kMiB);
+  EXPECT_EQ(policy.copy_streams, 1);
   EXPECT_EQ(policy.host_memory_bytes, kGiB);
 }
 

@@ -91,6 +91,7 @@ class RunCommand : public Subcommand {
   ExitStatus run(Context& context) override {
     const PolicyFile policy = policy_.resolve();
     request_.policy = policy.policy;
+    request_.policy_made_for = policy.trace_fingerprint;
     request_.settings.inputs = expand_inputs(inputs_);
     if (link_) request_.link_cap = *link_;
     if (!output_.empty()) check_writable(output_);

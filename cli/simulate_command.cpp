@@ -15,6 +15,7 @@
 #include "simulator/replay.h"
 #include "traces/error.h"
 #include "traces/file.h"
+#include "traces/fingerprint.h"
 #include "traces/metrics_io.h"
 #include "traces/policy_io.h"
 #include "traces/trace_io.h"
@@ -94,8 +95,10 @@ class SimulateCommand : public Subcommand {
   }
 
   ExitStatus run(Context& context) override {
-    const Policy policy = policy_.resolve().policy;
+    const PolicyFile file = policy_.resolve();
+    const Policy& policy = file.policy;
     Trace trace = read_trace(trace_path_);
+    refuse_foreign_plan(policy, file.trace_fingerprint, fingerprint_of_run(trace.model, trace.settings));
     if (!output_.empty()) check_writable(output_);
     if (!commands_path_.empty()) check_writable(commands_path_);
     const TraceSteps steps(trace);

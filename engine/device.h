@@ -32,7 +32,8 @@ class AllocationListener {
   virtual void on_reserved(Bytes reserved_bytes) { (void)reserved_bytes; }
 };
 
-/// A device's copy queues, each serial. Usually one a direction; under the `trl` preset kD2h carries both.
+/// A device's copy queues, each serial. Usually one a direction; where a policy has one copy
+/// stream, kD2h carries both.
 enum class CopyQueue : std::uint8_t { kD2h, kH2d };
 
 /// One copy to be made, between device memory and host memory that allocate_host gave out.

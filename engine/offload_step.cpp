@@ -88,6 +88,7 @@ OffloadStep::OffloadStep(Device& device, const Policy& policy, std::vector<Saved
                          std::shared_ptr<const Residents> residents, StepListener* listener)
     : device_(device),
       copies_tensors_(policy.scheduler == SchedulerKind::kTrl),
+      reload_queue_(has_one_copy_stream(policy) ? CopyQueue::kD2h : CopyQueue::kH2d),
       backward_order_(std::move(backward_order)),
       residents_(std::move(residents)),
       listener_(listener),
@@ -319,7 +320,7 @@ void OffloadStep::copy_in(const Command& command) {
   copy.device_storage = device_.allocate(command.bytes);
   copy.reloaded = true;
   if (listener_ != nullptr) listener_->on_reload(command.copy, *device_.allocation_of(copy.device_storage));
-  copy.queue = copies_tensors_ ? CopyQueue::kD2h : CopyQueue::kH2d;
+  copy.queue = reload_queue_;
   copy.event = device_.copy(copy.queue, {copy.device_storage.mutable_data(), copy.host, command.bytes,
                                          CopyDirection::kH2d, command.copy});
   h2d_bytes_ += command.bytes;

@@ -123,6 +123,7 @@ class OffloadStep final : public Executor {
 
   Device& device_;
   bool copies_tensors_;  ///< `trl`: each tensor densely; else whole storages
+  CopyQueue reload_queue_;
   std::vector<SavedId> backward_order_;
   std::shared_ptr<const Residents> residents_;
   StepListener* listener_;

@@ -23,6 +23,8 @@ struct RunRequest {
   /// Cap of the link, per direction. A direction with bytes_per_second 0 is not capped.
   Link link_cap;
   Policy policy;
+  /// Fingerprint of the run that a plan in `policy` was made for; empty: not known.
+  std::string policy_made_for{};
 };
 
 /// The measured steps did not fit into the device's memory.

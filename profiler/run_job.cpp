@@ -20,6 +20,8 @@
 #include "profiler/timeline_builder.h"
 #include "profiler/trainer.h"
 #include "traces/error.h"
+#include "traces/fingerprint.h"
+#include "traces/policy_io.h"
 
 namespace offprof {
 namespace {
@@ -118,6 +120,8 @@ class Job {
     if (!device_.is_virtual()) refuse_weightless(model_);
     if (!device_.torch_device().is_cpu()) move_to_device(model_, device_.torch_device());
     trace_.model = model_.info;
+    refuse_foreign_plan(request_.policy, request_.policy_made_for,
+                        fingerprint_of_run(trace_.model, trace_.settings));
     progress_("measuring the link");
     trace_.environment = {request_.device,     device_.description(),    TORCH_VERSION,
                           request_.threads,    device_.calibrate_link(), device_.memory_bytes(),

@@ -14,7 +14,7 @@ class VirtualExecutor final : public Executor {
   VirtualExecutor(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener)
       : step_(step),
         memory_(step.storage_bytes(), step.resident_bytes(), listener),
-        clock_(link, policy.scheduler == SchedulerKind::kTrl,
+        clock_(link, has_one_copy_stream(policy),
                step.work().empty() ? VirtualClock::Computes::kOnHost : VirtualClock::Computes::kBesideHost),
         copies_tensors_(policy.scheduler == SchedulerKind::kTrl),
         copy_of_(step.requests().size(), -1),

@@ -25,6 +25,7 @@ enum class PlacementReason : std::uint8_t {
   kBelowThreshold,    ///< device: smaller than the policy's threshold
   kNothingOffloaded,  ///< device: the policy offloads nothing
   kHostFull,          ///< device: the host cap leaves no room for it
+  kNotInPlan,         ///< device: the policy's plan does not name it
 };
 
 std::string_view to_string(Placement placement);

@@ -74,7 +74,7 @@ nlohmann::ordered_json ledger_to_json(const Ledger& ledger) {
 
 Ledger ledger_from_json(const nlohmann::json& json, const std::string& where) {
   static const auto placements = names_up_to(Placement::kHost);
-  static const auto reasons = names_up_to(PlacementReason::kHostFull);
+  static const auto reasons = names_up_to(PlacementReason::kNotInPlan);
   const JsonValue rows(json, where);
   Ledger ledger;
   for (std::size_t i = 0; i < rows.size(); ++i) {

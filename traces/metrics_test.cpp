@@ -90,7 +90,7 @@ TEST(MetricsJson, RefusesNegativeFigures) {
 
 TEST(LedgerJson, ReadsBackWhatItWrote) {
   Ledger ledger;
-  for (auto reason = PlacementReason::kOffloaded; reason <= PlacementReason::kHostFull;
+  for (auto reason = PlacementReason::kOffloaded; reason <= PlacementReason::kNotInPlan;
        reason = static_cast<PlacementReason>(static_cast<int>(reason) + 1)) {
     ledger[{Placement::kDevice, reason}] = {static_cast<std::int64_t>(reason), 10};
   }

@@ -30,6 +30,15 @@ std::string format_setting(Bytes bytes) {
   return format_bytes(bytes);
 }
 
+/// Which tensors move.
+std::string describe_choice(const Policy& policy) {
+  const std::string threshold = fmt::format("threshold {}", format_setting(*policy.threshold_bytes));
+  if (!policy.tensors) return threshold;
+  const std::string plan =
+      fmt::format("a plan of {} tensor{}", policy.tensors->size(), policy.tensors->size() == 1 ? "" : "s");
+  return *policy.threshold_bytes > 0 ? plan + ", " + threshold : plan;
+}
+
 std::string describe_stash(const Policy& policy) {
   if (policy.stash_count && policy.stash_bytes) {
     return fmt::format("stash {} within {}", *policy.stash_count, format_setting(*policy.stash_bytes));
@@ -58,14 +67,20 @@ Policy preset_policy(const std::string& name) {
   policy.scheduler = SchedulerKind::kTrl;
   policy.threshold_bytes = kTrlThreshold;
   policy.stash_count = kTrlStash;
+  policy.copy_streams = 1;
   return policy;
+}
+
+bool has_one_copy_stream(const Policy& policy) {
+  return policy.scheduler == SchedulerKind::kTrl || policy.copy_streams == 1;
 }
 
 std::string describe(const Policy& policy) {
   if (!policy.threshold_bytes) return "nothing is offloaded";
   std::string text = policy.scheduler == SchedulerKind::kTrl ? "TRL's rules, " : "";
-  text += fmt::format("threshold {}, {}, {}", format_setting(*policy.threshold_bytes), describe_stash(policy),
-                      describe_prefetch(policy));
+  text +=
+      fmt::format("{}, {}, {}", describe_choice(policy), describe_stash(policy), describe_prefetch(policy));
+  if (policy.scheduler != SchedulerKind::kTrl && policy.copy_streams == 1) text += ", one copy stream";
   if (policy.host_memory_bytes)
     text += fmt::format(", host memory {}", format_setting(*policy.host_memory_bytes));
   return text;

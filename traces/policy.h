@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "traces/units.h"
 
@@ -17,6 +19,9 @@ struct Policy {
   /// Saved tensors of at least so many bytes are offloaded (kOffload: bytes of the storage; kTrl: of the
   /// tensor). nullopt: nothing is.
   std::optional<Bytes> threshold_bytes = 0;
+  /// A plan: of the tensors that the threshold lets go only these are offloaded, numbered in the order in
+  /// which autograd saves them, sorted. It is made for one model and its inputs. nullopt: all. kOffload only.
+  std::optional<std::vector<std::int32_t>> tensors{};
   /// Forward stash: so many offloaded tensors, and so many bytes of them, keep their device copy. Each
   /// nullopt: no limit of that kind, but where both are nullopt there is no stash. kTrl reads the count only,
   /// in saved-tensor ids.
@@ -24,6 +29,8 @@ struct Policy {
   std::optional<Bytes> stash_bytes;
   /// Backward window: reloads issued ahead of need, in bytes. 0: on demand.
   Bytes prefetch_bytes = 0;
+  /// Side streams of the copies: 2, one for each direction; 1, which carries both, as kTrl always has it.
+  int copy_streams = 2;
   /// Cap of the host memory that offloaded tensors may take; beyond it tensors are kept. nullopt: none.
   std::optional<Bytes> host_memory_bytes;
 
@@ -34,6 +41,9 @@ struct Policy {
 /// `trl` (TRL's OffloadActivations at its defaults: 1024 bytes, forward stash of 5 ids). Throws Error for
 /// another name.
 Policy preset_policy(const std::string& name);
+
+/// Whether copies in queue behind copies out.
+bool has_one_copy_stream(const Policy& policy);
 
 /// `threshold 64 KiB, stash 3, prefetch 1 MiB`.
 std::string describe(const Policy& policy);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
@@ -22,6 +23,23 @@ nlohmann::ordered_json limit_to_json(const std::optional<std::int64_t>& limit) {
 std::optional<std::int64_t> limit_from_json(const JsonValue& object, std::string_view key) {
   const auto value = object.find(key);
   return value ? std::optional(value->as_integer()) : std::nullopt;
+}
+
+/// Sorted, each tensor once.
+std::vector<std::int32_t> plan_from_json(const JsonValue& json, const Policy& policy) {
+  if (policy.scheduler == SchedulerKind::kTrl) json.fail("TRL's rules know no plan");
+  const auto numbers = json.as_integers(0, std::numeric_limits<std::int32_t>::max());
+  std::vector<std::int32_t> tensors(numbers.begin(), numbers.end());
+  std::sort(tensors.begin(), tensors.end());
+  if (const auto twice = std::adjacent_find(tensors.begin(), tensors.end()); twice != tensors.end())
+    json.fail(fmt::format("names tensor {} twice", *twice));
+  return tensors;
+}
+
+int streams_from_json(const JsonValue& json, const Policy& policy) {
+  const auto streams = static_cast<int>(json.as_integer(1, 2));
+  if (policy.scheduler == SchedulerKind::kTrl && streams != 1) json.fail("TRL's rules have one copy stream");
+  return streams;
 }
 
 bool is_preset(const std::string& name) {
@@ -45,19 +63,22 @@ PolicyFile policy_file_from_json(const nlohmann::json& document, const std::stri
 }  // namespace
 
 nlohmann::ordered_json to_json(const Policy& policy) {
-  return {{"name", policy.name},
-          {"scheduler", kSchedulers.at(static_cast<std::size_t>(policy.scheduler))},
-          {"threshold_bytes", limit_to_json(policy.threshold_bytes)},
-          {"stash_count", limit_to_json(policy.stash_count)},
-          {"stash_bytes", limit_to_json(policy.stash_bytes)},
-          {"prefetch_bytes", policy.prefetch_bytes},
-          {"host_memory_bytes", limit_to_json(policy.host_memory_bytes)}};
+  return {
+      {"name", policy.name},
+      {"scheduler", kSchedulers.at(static_cast<std::size_t>(policy.scheduler))},
+      {"threshold_bytes", limit_to_json(policy.threshold_bytes)},
+      {"tensors", policy.tensors ? nlohmann::ordered_json(*policy.tensors) : nlohmann::ordered_json(nullptr)},
+      {"stash_count", limit_to_json(policy.stash_count)},
+      {"stash_bytes", limit_to_json(policy.stash_bytes)},
+      {"prefetch_bytes", policy.prefetch_bytes},
+      {"copy_streams", policy.copy_streams},
+      {"host_memory_bytes", limit_to_json(policy.host_memory_bytes)}};
 }
 
 Policy policy_from_json(const nlohmann::json& json, const std::string& where) {
   const JsonValue object(json, where);
-  object.allow_only({"name", "scheduler", "threshold_bytes", "stash_count", "stash_bytes", "prefetch_bytes",
-                     "host_memory_bytes"});
+  object.allow_only({"name", "scheduler", "threshold_bytes", "tensors", "stash_count", "stash_bytes",
+                     "prefetch_bytes", "copy_streams", "host_memory_bytes"});
   Policy policy;
   if (const auto name = object.find("name")) policy.name = name->as_string();
   if (const auto kind = object.find("scheduler")) {
@@ -69,6 +90,10 @@ Policy policy_from_json(const nlohmann::json& json, const std::string& where) {
   policy.stash_bytes = limit_from_json(object, "stash_bytes");
   policy.prefetch_bytes = limit_from_json(object, "prefetch_bytes").value_or(0);
   policy.host_memory_bytes = limit_from_json(object, "host_memory_bytes");
+  if (const auto tensors = object.find("tensors")) policy.tensors = plan_from_json(*tensors, policy);
+  policy.copy_streams = policy.scheduler == SchedulerKind::kTrl ? 1 : 2;
+  if (const auto streams = object.find("copy_streams"))
+    policy.copy_streams = streams_from_json(*streams, policy);
   return policy;
 }
 
@@ -81,6 +106,15 @@ std::string format_policy_file(const PolicyFile& file) {
   if (file.predicted) json["predicted"] = metrics_to_json(*file.predicted);
   if (!file.trace_fingerprint.empty()) json["trace_fingerprint"] = file.trace_fingerprint;
   return dump_json(json) + "\n";
+}
+
+void refuse_foreign_plan(const Policy& policy, const std::string& made_for,
+                         const std::string& fingerprint_of_run) {
+  if (!policy.tensors || made_for == fingerprint_of_run) return;
+  throw input_error(made_for.empty()
+                        ? "the policy names tensors, but not the run that it was made for (trace_fingerprint)"
+                        : "the policy names tensors of another model, inputs, loss or optimizer",
+                    "Tune a trace of this run: offprof tune --trace trace.json --plan -o policy.json");
 }
 
 PolicyFile load_policy(const std::string& name_or_path) {

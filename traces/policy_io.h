@@ -26,6 +26,11 @@ Policy policy_from_json(const nlohmann::json& json, const std::string& where);
 PolicyFile read_policy_file(const std::string& path);
 std::string format_policy_file(const PolicyFile& file);
 
+/// A plan counts tensors of one model and its inputs. Throws Error (input) where `policy` has one that was made
+/// for another run than `fingerprint_of_run`, or nothing says for which.
+void refuse_foreign_plan(const Policy& policy, const std::string& made_for,
+                         const std::string& fingerprint_of_run);
+
 /// A preset's name, or else a policy file's path.
 PolicyFile load_policy(const std::string& name_or_path);
 

@@ -73,6 +73,16 @@ TEST(DescribePolicy, SaysEachSetting) {
   EXPECT_EQ(describe(policy), "threshold 64 KiB, stash 3 within 2 GiB, prefetch 1 MiB, host memory 1000 B");
 }
 
+TEST(DescribePolicy, SaysPlanAndCopyStream) {
+  Policy policy;
+  policy.tensors = {1, 2};
+  policy.copy_streams = 1;
+  EXPECT_EQ(describe(policy), "a plan of 2 tensors, no stash, reload on demand, one copy stream");
+  policy.threshold_bytes = kKiB;
+  EXPECT_EQ(describe(policy),
+            "a plan of 2 tensors, threshold 1 KiB, no stash, reload on demand, one copy stream");
+}
+
 TEST(DescribePolicy, SaysThePresets) {
   EXPECT_EQ(describe(preset_policy("keep")), "nothing is offloaded");
   EXPECT_EQ(describe(preset_policy("offload")), "threshold 0 B, no stash, reload on demand");
@@ -87,8 +97,33 @@ TEST(PolicyJson, ReadsBackEveryPreset) {
 }
 
 TEST(PolicyJson, ReadsBackEveryLimit) {
-  const Policy policy{"tuned", SchedulerKind::kOffload, 1, 2, 3, 4, 5};
+  Policy policy{"tuned", SchedulerKind::kOffload, 1, {{0, 4, 7}}, 2, 3, 4, 1, 5};
   EXPECT_EQ(policy_from_json(to_json(policy), "here"), policy);
+}
+
+TEST(PolicyJson, SortsThePlanAndRefusesDoubles) {
+  const auto read = [](const char* text) { return policy_from_json(nlohmann::json::parse(text), "here"); };
+  EXPECT_EQ(read(R"({"tensors": [7, 0, 4]})").tensors, (std::vector<std::int32_t>{0, 4, 7}));
+  EXPECT_EQ(error_of(R"({"tensors": [7, 0, 7]})"), "p.json: policy.tensors: names tensor 7 twice");
+}
+
+TEST(PolicyJson, RefusesWhatTrlDoesNotKnow) {
+  EXPECT_THAT(error_of(R"({"scheduler": "trl", "tensors": [1]})"), HasSubstr("TRL's rules know no plan"));
+  EXPECT_THAT(error_of(R"({"scheduler": "trl", "copy_streams": 2})"), HasSubstr("have one copy stream"));
+}
+
+TEST(PolicyJson, RefusesOtherNumbersOfCopyStreams) {
+  EXPECT_THAT(error_of(R"({"copy_streams": 3})"), HasSubstr("is not between 1 and 2"));
+}
+
+TEST(ForeignPlan, IsRefused) {
+  Policy policy;
+  refuse_foreign_plan(policy, "", "this");
+  policy.tensors = {1};
+  refuse_foreign_plan(policy, "this", "this");
+  EXPECT_THAT(message_of([&] { refuse_foreign_plan(policy, "other", "this"); }),
+              HasSubstr("of another model"));
+  EXPECT_THAT(message_of([&] { refuse_foreign_plan(policy, "", "this"); }), HasSubstr("trace_fingerprint"));
 }
 
 TEST(PolicyJson, TakesDefaultsForWhatIsLeftOut) {

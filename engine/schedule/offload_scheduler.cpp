@@ -18,9 +18,14 @@ PackDecision OffloadScheduler::pack(SavedId tensor, const PackRequest& request) 
     return keep(tensor, request, PlacementReason::kBelowThreshold);
   const auto live = live_copies_.find({request.storage, request.version});
   if (live != live_copies_.end()) return share(tensor, live->second);
+  if (!is_planned(tensor)) return keep(tensor, request, PlacementReason::kNotInPlan);
   const Bytes cap = policy_.host_memory_bytes.value_or(std::numeric_limits<Bytes>::max());
   if (request.storage_bytes > cap - host_bytes_) return keep(tensor, request, PlacementReason::kHostFull);
   return offload(tensor, request);
+}
+
+bool OffloadScheduler::is_planned(SavedId tensor) const {
+  return !policy_.tensors || std::binary_search(policy_.tensors->begin(), policy_.tensors->end(), tensor);
 }
 
 PackDecision OffloadScheduler::keep(SavedId tensor, const PackRequest& request, PlacementReason reason) {

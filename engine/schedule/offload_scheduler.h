@@ -12,9 +12,9 @@ namespace offprof {
 
 /// offprof's own rules.
 ///
-/// A movable saved tensor whose storage has at least `threshold_bytes` is offloaded. There is one copy of
-/// each storage version: the saved tensors that view it share it, and it lives until autograd has released
-/// the last of them.
+/// A movable saved tensor whose storage has at least `threshold_bytes`, and which the plan names where there
+/// is one, is offloaded. There is one copy of each storage version: the saved tensors that view it share it,
+/// named or not, and it lives until autograd has released the last of them.
 ///
 /// Forward: a new copy out joins the stash, whose entries keep their device storage. Where it would hold more
 /// than `stash_count` entries or `stash_bytes`, its oldest entries are waited for and dropped first. A copy
@@ -60,6 +60,7 @@ class OffloadScheduler final : public Scheduler {
     bool ahead = false;  ///< copied in, but not asked for yet
   };
 
+  bool is_planned(SavedId tensor) const;
   PackDecision keep(SavedId tensor, const PackRequest& request, PlacementReason reason);
   PackDecision share(SavedId tensor, CopyId copy);
   PackDecision offload(SavedId tensor, const PackRequest& request);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <utility>
+#include <vector>
 
 #include "engine/schedule/scheduler_under_test.h"
 
@@ -37,6 +38,12 @@ Policy with_host_memory(Bytes bytes) {
   return policy;
 }
 
+Policy with_plan(std::vector<SavedId> tensors) {
+  Policy policy;
+  policy.tensors = std::move(tensors);
+  return policy;
+}
+
 // --- What is offloaded ---
 
 TEST(OffloadScheduler, OffloadsATensorOfTheThreshold) {
@@ -48,6 +55,29 @@ TEST(OffloadScheduler, OffloadsATensorOfTheThreshold) {
 TEST(OffloadScheduler, KeepsATensorBelowTheThreshold) {
   SchedulerUnderTest scheduler(with_threshold(100));
   EXPECT_EQ(scheduler.pack(99), "keep 0");
+  EXPECT_EQ(scheduler.decision(), (PackDecision{Placement::kDevice, PlacementReason::kBelowThreshold, -1}));
+}
+
+TEST(OffloadScheduler, OffloadsOnlyWhatThePlanNames) {
+  SchedulerUnderTest scheduler(with_plan({1}));
+  scheduler.pack(100);
+  EXPECT_EQ(scheduler.decision(), (PackDecision{Placement::kDevice, PlacementReason::kNotInPlan, -1}));
+  scheduler.pack(100);
+  EXPECT_EQ(scheduler.decision(), (PackDecision{Placement::kHost, PlacementReason::kOffloaded, 0}));
+}
+
+TEST(OffloadScheduler, SharesACopyWithATensorThatThePlanDoesNotName) {
+  SchedulerUnderTest scheduler(with_plan({0}));
+  scheduler.pack(whole_storage(1, 100));
+  scheduler.pack(whole_storage(1, 100));
+  EXPECT_EQ(scheduler.decision(), (PackDecision{Placement::kHost, PlacementReason::kSharedCopy, 0}));
+}
+
+TEST(OffloadScheduler, HoldsThePlannedTensorsAgainstTheThresholdToo) {
+  Policy policy = with_plan({0});
+  policy.threshold_bytes = 101;
+  SchedulerUnderTest scheduler(policy);
+  scheduler.pack(100);
   EXPECT_EQ(scheduler.decision(), (PackDecision{Placement::kDevice, PlacementReason::kBelowThreshold, -1}));
 }
 

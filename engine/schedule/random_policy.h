@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <ostream>
+#include <set>
+#include <vector>
 
 #include "traces/policy.h"
 
@@ -23,6 +25,18 @@ rc::Gen<std::optional<T>> random_limit(T end) {
        {3, rc::gen::map(rc::gen::inRange<T>(0, end), [](T value) { return std::optional<T>(value); })}});
 }
 
+using Plan = std::optional<std::vector<std::int32_t>>;
+
+/// Half the time none, else some of the first tensors.
+inline rc::Gen<Plan> random_plan() {
+  constexpr std::int32_t kMostPlanned = 16;
+  const auto numbers = rc::gen::container<std::set<std::int32_t>>(rc::gen::inRange(0, kMostPlanned));
+  return rc::gen::oneOf<Plan>(rc::gen::just(Plan()),
+                              rc::gen::map(numbers, [](const std::set<std::int32_t>& plan) {
+                                return Plan(std::in_place, plan.begin(), plan.end());
+                              }));
+}
+
 /// Policies that make a difference for tensors of some `bytes` each. For property tests.
 inline rc::Gen<Policy> random_policy(SchedulerKind scheduler, Bytes bytes) {
   constexpr std::int64_t kMostStashed = 5;
@@ -33,7 +47,11 @@ inline rc::Gen<Policy> random_policy(SchedulerKind scheduler, Bytes bytes) {
       rc::gen::set(&Policy::stash_count, random_limit<std::int64_t>(kMostStashed)),
       rc::gen::set(&Policy::stash_bytes, random_limit<Bytes>(kMostAhead * bytes)),
       rc::gen::set(&Policy::prefetch_bytes, rc::gen::inRange<Bytes>(0, kMostAhead * bytes)),
-      rc::gen::set(&Policy::host_memory_bytes, random_limit<Bytes>(kMostInHostMemory * bytes)));
+      rc::gen::set(&Policy::host_memory_bytes, random_limit<Bytes>(kMostInHostMemory * bytes)),
+      rc::gen::set(&Policy::tensors,
+                   scheduler == SchedulerKind::kTrl ? rc::gen::just(Plan()) : random_plan()),
+      rc::gen::set(&Policy::copy_streams,
+                   scheduler == SchedulerKind::kTrl ? rc::gen::just(1) : rc::gen::inRange(1, 3)));
 }
 
 }  // namespace offprof
