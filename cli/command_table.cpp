@@ -5,6 +5,7 @@
 #include "cli/run_command.h"
 #include "cli/simulate_command.h"
 #include "cli/tune_command.h"
+#include "cli/validate_command.h"
 #include "cli/view_command.h"
 #include "cli/zoo_command.h"
 
@@ -26,6 +27,10 @@ const std::vector<CommandEntry>& command_table() {
        "  offprof simulate --trace t.json --policy trl\n"
        "  offprof simulate --trace t.json --threshold 1MiB --stash 3 --link 12GB/s -o simulated.json\n",
        make_simulate_command},
+      {"validate", "Hold predictions against real runs, setting by setting",
+       "  offprof validate model.pt --trace t.json\n"
+       "  offprof validate model.pt --trace t.json --policies 50 --rounds 11 --link 1GB/s\n",
+       make_validate_command},
       {"gate", "Fail, with exit status 1, where memory or time got worse than a baseline allows",
        "  offprof gate --update --trace t.json --baseline baseline.json\n"
        "  offprof gate --trace t.json --baseline baseline.json\n"

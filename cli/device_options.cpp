@@ -65,6 +65,10 @@ std::optional<std::string> DeviceOptions::kernel_times() const {
   return std::filesystem::path(kernel_times_path_).filename().string();
 }
 
+void DeviceOptions::choose(const std::string& device) {
+  device_ = parse_device(device);
+}
+
 std::string DeviceOptions::open(Context& context, const std::optional<Link>& link_cap) {
   if (is_kind(device_, kVirtual)) return open_virtual(context, link_cap);
   if (checks_streams_ || !kernel_times_path_.empty())

@@ -23,6 +23,9 @@ class DeviceOptions {
   /// profile (input), libraries that are missing (environment).
   std::string open(Context& context, const std::optional<Link>& link_cap);
 
+  /// As `--device NAME` does.
+  void choose(const std::string& device);
+
   bool is_auto() const { return device_ == "auto"; }
   bool checks_streams() const { return checks_streams_; }
   /// The file of --kernel-times, without its folder; nullopt: none is given.

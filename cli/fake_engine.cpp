@@ -14,7 +14,7 @@ class FakeEngine : public EnginePlugin {
   RunResult run(const RunRequest&, const Progress&) override {
     throw input_error("the fake engine trains nothing");
   }
-  ComparisonResult compare(const RunRequest&, const std::vector<Policy>&, const Progress&) override {
+  ComparisonResult compare(const RunRequest&, const Comparison&, const Progress&) override {
     throw input_error("the fake engine trains nothing");
   }
   void make_zoo_model(const std::string& name, const std::map<std::string, std::int64_t>&, std::uint64_t,

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
+#include <cmath>
 #include <limits>
+#include <system_error>
 
 #include "traces/error.h"
 #include "traces/suggestion.h"
@@ -32,6 +34,16 @@ Number parse_count(const std::string& text, Number min, Number max) {
 
 bool contains_any(const std::string& text, std::string_view letters) {
   return text.find_first_of(letters) != std::string::npos;
+}
+
+double parse_share(const std::string& text) {
+  double value = 0;
+  const bool percent = text.ends_with('%');
+  const char* end = text.data() + text.size() - (percent ? 1 : 0);
+  const auto [parsed, failure] = std::from_chars(text.data(), end, value);
+  if (failure != std::errc{} || parsed != end || !(value >= 0) || !std::isfinite(value))
+    throw input_error("'" + text + "' is no share", "Give a percentage, as in 5%");
+  return percent ? value / 100 : value;
 }
 
 }  // namespace
@@ -113,6 +125,12 @@ Link parse_link(const std::string& text) {
   LinkDirection direction{.bytes_per_second = parse_rate(rate)};
   if (comma != std::string::npos) direction.latency_ns = parse_duration(text.substr(comma + 1));
   return {direction, direction, 0};
+}
+
+CLI::Option* add_share_option(CLI::App& app, const std::string& names, double& target,
+                              const std::string& what) {
+  return add_parsed_option(
+      app, names, "PERCENT", [&target](const std::string& text) { target = parse_share(text); }, what);
 }
 
 Link link_to_assume(const std::optional<Link>& given, const Link& of_trace) {

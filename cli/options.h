@@ -47,6 +47,10 @@ CLI::Option* add_count_option(CLI::App& app, const std::string& names, Integer& 
 /// A random seed: any number from 0 to 2^64 - 1.
 CLI::Option* add_seed_option(CLI::App& app, std::uint64_t& target);
 
+/// `5%`, or `0.05`; not negative.
+CLI::Option* add_share_option(CLI::App& app, const std::string& names, double& target,
+                              const std::string& what);
+
 /// One of some words.
 template <class Value>
 CLI::Option* add_choice_option(CLI::App& app, const std::string& names, Value& target,

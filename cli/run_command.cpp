@@ -93,7 +93,7 @@ class RunCommand : public Subcommand {
     request_.policy = policy.policy;
     request_.policy_made_for = policy.trace_fingerprint;
     request_.settings.inputs = expand_inputs(inputs_);
-    if (link_) request_.link_cap = *link_;
+    request_.settings.link_cap = link_;
     if (!output_.empty()) check_writable(output_);
     if (!commands_path_.empty()) check_writable(commands_path_);
 

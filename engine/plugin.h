@@ -20,8 +20,6 @@ struct RunRequest {
   RunSettings settings;         ///< empty `inputs`: those in the archive's extra files
   int threads = 1;              ///< intra-op threads of the compute stream
   std::string device = "host";  ///< `host`, `cuda`, `cuda:N`, `virtual:PROFILE`: see make_device
-  /// Cap of the link, per direction. A direction with bytes_per_second 0 is not capped.
-  Link link_cap;
   Policy policy;
   /// Fingerprint of the run that a plan in `policy` was made for; empty: not known.
   std::string policy_made_for{};
@@ -40,12 +38,21 @@ struct RunResult {
   std::vector<Command> commands;         ///< the scheduler's command log of the first measured step
 };
 
+/// Several policies to be measured against each other. Their steps are interleaved, so that what the machine
+/// does meanwhile meets them all alike: each of `rounds` visits every policy, in an order of its own.
+struct Comparison {
+  std::vector<Policy> policies;
+  int rounds = 1;
+  int steps_per_visit = 1;  ///< the last one is timed: those before bring memory and caches into its state
+};
+
 /// What a run under one of several policies came to.
 struct PolicyRun {
   Policy policy;
-  Metrics measured;
+  Metrics measured;       ///< memory: the highest of all its steps; times: medians over the timed ones
   std::string gradients;  ///< as in Trace
   std::vector<Command> commands;
+  std::vector<Nanoseconds> step_times_ns;  ///< by round
 };
 
 /// Several policies on one recording.
@@ -68,9 +75,9 @@ class EnginePlugin {
   /// Trains some steps and traces them. Throws Error: a model or inputs that do not fit (input), device
   /// memory that does not suffice for the recording (environment).
   virtual RunResult run(const RunRequest& request, const Progress& progress) = 0;
-  /// Records a model once and then trains `request.settings.steps` steps under each policy, gradients
-  /// checked; the policy of `request` plays no part. Throws like run.
-  virtual ComparisonResult compare(const RunRequest& request, const std::vector<Policy>& policies,
+  /// Records a model once and then trains it under each policy, gradients checked; policy and number of steps
+  /// in `request` play no part. Throws like run.
+  virtual ComparisonResult compare(const RunRequest& request, const Comparison& comparison,
                                    const Progress& progress) = 0;
   /// Writes a model of the zoo with its input specs inside. `sizes` overrides defaults of
   /// engine/zoo/catalog.h, which describes `weights` too.

@@ -16,11 +16,20 @@ Nanoseconds busy_ns(const StepResult& step, CopyDirection direction) {
   return busy;
 }
 
-template <typename Get>
-Bytes highest(std::span<const StepResult> steps, Get get) {
-  Bytes most = 0;
-  for (const StepResult& step : steps) most = std::max(most, get(step));
-  return most;
+void raise(std::optional<Bytes>& most, std::optional<Bytes> bytes) {
+  if (bytes) most = std::max(most.value_or(0), *bytes);
+}
+
+void count_memory(Metrics& metrics, const StepResult& step) {
+  raise(metrics.device_peak_bytes, step.device_peak_bytes);
+  raise(metrics.device_resident_bytes, step.device_resident_bytes);
+  if (step.cache_use) {
+    raise(metrics.device_allocated_peak_bytes, step.cache_use->allocated_peak_bytes);
+    raise(metrics.device_reserved_peak_bytes, step.cache_use->reserved_peak_bytes);
+  }
+  raise(metrics.host_peak_bytes, step.host_peak_bytes);
+  raise(metrics.d2h_bytes, step.d2h_bytes);
+  raise(metrics.h2d_bytes, step.h2d_bytes);
 }
 
 /// The median; its spread goes into `metrics` under the key's name.
@@ -36,21 +45,11 @@ Nanoseconds median(std::span<const StepResult> steps, Metrics& metrics, const st
 
 }  // namespace
 
-Metrics summarize(std::span<const StepResult> steps) {
+Metrics summarize(std::span<const StepResult> steps, std::span<const StepResult> untimed) {
   OFFPROF_CHECK(!steps.empty());
   Metrics metrics;
-  metrics.device_peak_bytes = highest(steps, [](const StepResult& step) { return step.device_peak_bytes; });
-  metrics.device_resident_bytes =
-      highest(steps, [](const StepResult& step) { return step.device_resident_bytes; });
-  if (steps.front().cache_use) {
-    metrics.device_allocated_peak_bytes =
-        highest(steps, [](const StepResult& step) { return step.cache_use->allocated_peak_bytes; });
-    metrics.device_reserved_peak_bytes =
-        highest(steps, [](const StepResult& step) { return step.cache_use->reserved_peak_bytes; });
-  }
-  metrics.host_peak_bytes = highest(steps, [](const StepResult& step) { return step.host_peak_bytes; });
-  metrics.d2h_bytes = highest(steps, [](const StepResult& step) { return step.d2h_bytes; });
-  metrics.h2d_bytes = highest(steps, [](const StepResult& step) { return step.h2d_bytes; });
+  for (const StepResult& step : steps) count_memory(metrics, step);
+  for (const StepResult& step : untimed) count_memory(metrics, step);
   const auto time = [&](const std::string& key, auto get) { return median(steps, metrics, key, get); };
   metrics.step_time_ns = time("step_time_ns", [](const StepResult& step) { return step.step_time_ns; });
   metrics.compute_ns =

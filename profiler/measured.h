@@ -9,6 +9,7 @@ namespace offprof {
 
 /// The figures of measured steps: the highest memory, and the median of each time with its spread (`*_min`,
 /// `*_max`).
-Metrics summarize(std::span<const StepResult> steps);
+/// `untimed`: more steps, whose memory counts and whose times do not.
+Metrics summarize(std::span<const StepResult> steps, std::span<const StepResult> untimed = {});
 
 }  // namespace offprof

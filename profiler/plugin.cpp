@@ -29,14 +29,14 @@ class Plugin final : public EnginePlugin {
   }
 
   RunResult run(const RunRequest& request, const Progress& progress) override {
-    const auto device = make_device(request.device, request.link_cap);
+    const auto device = make_device(request.device, request.settings.link_cap.value_or(Link{}));
     return run_job(request, *device, progress);
   }
 
-  ComparisonResult compare(const RunRequest& request, const std::vector<Policy>& policies,
+  ComparisonResult compare(const RunRequest& request, const Comparison& comparison,
                            const Progress& progress) override {
-    const auto device = make_device(request.device, request.link_cap);
-    return comparison_job(request, policies, *device, progress);
+    const auto device = make_device(request.device, request.settings.link_cap.value_or(Link{}));
+    return comparison_job(request, comparison, *device, progress);
   }
 
   void make_zoo_model(const std::string& name, const std::map<std::string, std::int64_t>& sizes,

@@ -7,7 +7,11 @@
 #include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
 #include <torch/version.h>
 
+#include <algorithm>
+#include <iterator>
+#include <numeric>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "engine/model.h"
@@ -222,23 +226,44 @@ RunResult run(const RunRequest& request, Device& device, const Progress& progres
   return result;
 }
 
-ComparisonResult compare(const RunRequest& request, const std::vector<Policy>& policies, Device& device,
+/// 0 to `count` - 1, in an order that `round` decides.
+std::vector<std::size_t> shuffled(std::size_t count, int round) {
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::shuffle(order.begin(), order.end(), std::mt19937(static_cast<unsigned>(round)));
+  return order;
+}
+
+/// Trains under every policy, round by round.
+void measure_interleaved(Job& job, const Comparison& comparison, ComparisonResult& result) {
+  std::vector<std::vector<StepResult>> timed(result.runs.size()), warming(result.runs.size());
+  for (int round = 0; round < comparison.rounds; ++round) {
+    for (const std::size_t i : shuffled(result.runs.size(), round)) {
+      auto visit = job.train(result.runs[i].policy, comparison.steps_per_visit, Recording::kNone);
+      if (round == 0) result.runs[i].commands = visit.front().commands;
+      result.runs[i].step_times_ns.push_back(visit.back().step_time_ns);
+      timed[i].push_back(std::move(visit.back()));
+      visit.pop_back();
+      std::move(visit.begin(), visit.end(), std::back_inserter(warming[i]));
+    }
+  }
+  for (std::size_t i = 0; i < result.runs.size(); ++i)
+    result.runs[i].measured = summarize(timed[i], warming[i]);
+}
+
+ComparisonResult compare(const RunRequest& request, const Comparison& comparison, Device& device,
                          const Progress& progress) {
   Job job(request, device, progress);
   ComparisonResult result;
   result.trace = job.trace();
   if (const auto refusal = job.refusal_beforehand()) throw out_of_memory(*refusal);
-  for (const Policy& policy : policies) {
+  for (const Policy& policy : comparison.policies) {
     PolicyRun& run = result.runs.emplace_back();
     run.policy = policy;
     run.gradients = job.check_gradients(policy);
   }
   job.forget_gradients();
-  for (PolicyRun& run : result.runs) {
-    const std::vector<StepResult> measured = job.train(run.policy, request.settings.steps, Recording::kNone);
-    run.measured = summarize(measured);
-    run.commands = measured.front().commands;
-  }
+  measure_interleaved(job, comparison, result);
   result.trace.notes = device.take_notes();
   return result;
 }
@@ -274,9 +299,9 @@ RunResult run_job(const RunRequest& request, Device& device, const Progress& pro
   return translating_errors(request, device, [&] { return run(request, device, progress); });
 }
 
-ComparisonResult comparison_job(const RunRequest& request, const std::vector<Policy>& policies,
-                                Device& device, const Progress& progress) {
-  return translating_errors(request, device, [&] { return compare(request, policies, device, progress); });
+ComparisonResult comparison_job(const RunRequest& request, const Comparison& comparison, Device& device,
+                                const Progress& progress) {
+  return translating_errors(request, device, [&] { return compare(request, comparison, device, progress); });
 }
 
 }  // namespace offprof

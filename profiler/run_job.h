@@ -12,7 +12,7 @@ namespace offprof {
 RunResult run_job(const RunRequest& request, Device& device, const Progress& progress);
 
 /// The whole of EnginePlugin::compare on a device.
-ComparisonResult comparison_job(const RunRequest& request, const std::vector<Policy>& policies,
-                                Device& device, const Progress& progress);
+ComparisonResult comparison_job(const RunRequest& request, const Comparison& comparison, Device& device,
+                                const Progress& progress);
 
 }  // namespace offprof

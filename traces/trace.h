@@ -47,6 +47,7 @@ struct RunSettings {
   int warmup = 1;
   std::uint64_t seed = 0;
   std::optional<Bytes> device_memory_bytes;
+  std::optional<Link> link_cap{};  ///< `--link`: the copies were slowed down to it
   bool operator==(const RunSettings&) const = default;
 };
 

@@ -48,6 +48,8 @@ RunSettings read_settings(const JsonValue& json) {
   settings.seed = json.at("seed").as_unsigned();
   if (const auto memory = json.find("device_memory_bytes"))
     settings.device_memory_bytes = memory->as_integer();
+  if (const auto cap = json.find("link_cap"))
+    settings.link_cap = {read_direction(cap->at("d2h")), read_direction(cap->at("h2d"))};
   return settings;
 }
 

@@ -41,6 +41,8 @@ Json to_json(const RunSettings& settings) {
   Json json = {{"inputs", settings.inputs}, {"loss", settings.loss},     {"optimizer", settings.optimizer},
                {"steps", settings.steps},   {"warmup", settings.warmup}, {"seed", settings.seed}};
   if (settings.device_memory_bytes) json["device_memory_bytes"] = *settings.device_memory_bytes;
+  if (const auto& cap = settings.link_cap)
+    json["link_cap"] = {{"d2h", to_json(cap->d2h)}, {"h2d", to_json(cap->h2d)}};
   return json;
 }
 

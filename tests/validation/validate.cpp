@@ -106,14 +106,14 @@ Tally validate(EnginePlugin& engine, const std::string& path, const std::string&
   RunRequest request;
   request.model_path = path;
   request.device = device;
-  request.settings.steps = steps;
+  request.settings.steps = steps;  // so many the prediction of a caching allocator follows
   const std::string inputs = path.substr(0, path.rfind('.')) + ".inputs";
   if (std::ifstream(inputs)) request.settings.inputs = split_input_specs(read_file(inputs));
   const auto silent = [](const std::string&) {};
 
   const ComparisonResult recording = engine.compare(request, {}, silent);
   const std::vector<Policy> grid = validation_grid(Step(recording.trace.program), size);
-  const ComparisonResult result = engine.compare(request, grid, silent);
+  const ComparisonResult result = engine.compare(request, {grid, 1, steps}, silent);
   const TraceSteps traced(result.trace);
   Tally tally;
   tally.model = result.trace.model.name;

@@ -1,0 +1,145 @@
+#include "cli/validate_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cli/device_options.h"
+#include "cli/engine_loader.h"
+#include "cli/options.h"
+#include "cli/run_report.h"
+#include "cli/validate_report.h"
+#include "engine/plugin.h"
+#include "simulator/policy_sample.h"
+#include "simulator/replay.h"
+#include "simulator/trace_steps.h"
+#include "simulator/views.h"
+#include "traces/error.h"
+#include "traces/fingerprint.h"
+#include "traces/trace_io.h"
+
+namespace offprof {
+namespace {
+
+constexpr std::int64_t kLeastPolicies = 3, kMostPolicies = 10'000;
+constexpr std::int64_t kMostRounds = 10'000;
+/// The first of a visit brings memory and caches into the policy's own state, the second is timed.
+constexpr int kStepsPerVisit = 2;
+
+class ValidateCommand : public Subcommand {
+ public:
+  void add_options(CLI::App& app) override {
+    app.add_option("MODEL.pt", request_.model_path, "The model that the trace is of")->required();
+    add_trace_option(app, trace_path_, "The trace to predict from; it says inputs, device and all else");
+    add_count_option(app, "--policies", policies_, kLeastPolicies, kMostPolicies,
+                     "Settings to run, spread over what a policy can be (default 30)");
+    add_count_option(app, "--rounds", rounds_, 1, kMostRounds,
+                     "Times that each setting is run, the settings interleaved (default 7)");
+    add_share_option(app, "--max-mean-error", bounds_.mean_error,
+                     "Exit status 1 beyond that mean error of the step time (default 3%)");
+    add_share_option(app, "--max-p95-error", bounds_.p95_error,
+                     "Likewise of its 95th percentile (default 8%)");
+    add_share_option(app, "--min-tau", bounds_.kendall_tau,
+                     "Likewise below that Kendall's tau (default 0.95)");
+    device_.add_to(app);
+    add_link_option(app, link_,
+                    "host, virtual: run with that link instead of the trace's, and predict for it");
+    add_output_option(app, output_, "Where the report goes (default -)");
+  }
+
+  ExitStatus run(Context& context) override {
+    Trace trace = read_trace(trace_path_);
+    if (trace.simulated)
+      throw input_error(trace_path_ + " is simulated: there is nothing measured in it to predict from",
+                        "Record one with: offprof run MODEL.pt -o trace.json");
+    refuse_other_model(trace);
+    make_request(trace);
+    const ComparisonResult result = run_engine(context, trace);
+    for (const std::string& note : result.trace.notes) context.warn(note);
+    const ValidationReport report = make_report(std::move(trace), result);
+    context.publish(report, output_);
+    return report.ok() ? ExitStatus::kOk : ExitStatus::kGateFailed;
+  }
+
+ private:
+  void make_request(const Trace& trace) {
+    request_.settings = trace.settings;
+    request_.threads = trace.environment.threads;
+    if (link_) request_.settings.link_cap = link_;
+  }
+
+  ComparisonResult run_engine(Context& context, const Trace& trace) {
+    StatusLine status = context.status_line();
+    status.show("opening LibTorch");
+    if (device_.is_auto()) device_.choose(trace.environment.device);
+    request_.device = device_.open(context, request_.settings.link_cap);
+    const Comparison comparison{spanning_policies(Step(trace.program), static_cast<std::size_t>(policies_)),
+                                rounds_, kStepsPerVisit};
+    return load_engine().compare(request_, comparison, [&](const std::string& what) {
+      status.show(what);
+      context.detail(what);
+    });
+  }
+
+  void refuse_other_model(const Trace& trace) const {
+    if (fingerprint_of_file(request_.model_path) == trace.model.fingerprint) return;
+    throw input_error(fmt::format("{} is not the model that {} is of ({})", request_.model_path, trace_path_,
+                                  trace.model.name),
+                      "Record a trace of it: offprof run MODEL.pt -o trace.json");
+  }
+
+  ValidationReport make_report(Trace trace, const ComparisonResult& result) const {
+    trace.settings.steps = kStepsPerVisit;  // so many follow each other in a visit
+    const Link link = link_to_assume(link_, trace.environment.link);
+    const TraceSteps steps(trace);
+    ValidationReport report;
+    report.model = result.trace.model.name;
+    report.trace = trace_path_;
+    report.device = result.trace.environment.device;
+    report.rounds = rounds_;
+    report.bounds = bounds_;
+    report.times_are_modelled = result.trace.environment.times_are_modelled;
+    std::vector<TimedSetting> times;
+    for (const PolicyRun& run : result.runs) {
+      report.settings.push_back(setting_of(steps, link, run));
+      times.push_back(report.settings.back().times);
+    }
+    report.accuracy = accuracy_of(times);
+    report.drift = -relative_error(times.front());  // keep is the first
+    return report;
+  }
+
+  static ValidatedSetting setting_of(const TraceSteps& steps, const Link& link, const PolicyRun& run) {
+    ValidatedSetting setting;
+    setting.policy = run.policy;
+    setting.predicted = steps.predict(run.policy, link);
+    setting.measured = run.measured;
+    setting.times = {*setting.predicted.step_time_ns, run.step_times_ns};
+    setting.gradients = run.gradients;
+    setting.inexact = inexact_keys(run.measured, setting.predicted);
+    if (replay_commands(steps.step(run.policy), run.policy) != run.commands)
+      setting.inexact.emplace_back("commands");
+    return setting;
+  }
+
+  RunRequest request_;
+  std::string trace_path_;
+  std::int64_t policies_ = 30;
+  int rounds_ = 7;
+  ValidationBounds bounds_;
+  DeviceOptions device_;
+  std::optional<Link> link_;
+  std::string output_ = "-";
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_validate_command() {
+  return std::make_unique<ValidateCommand>();
+}
+
+}  // namespace offprof
