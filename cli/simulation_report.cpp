@@ -12,9 +12,9 @@ namespace offprof {
 namespace {
 
 /// Stalls of one reason, in sum.
-std::map<std::string, std::pair<std::size_t, Nanoseconds>> stalls_by_reason(
+std::map<StallReason, std::pair<std::size_t, Nanoseconds>> stalls_by_reason(
     const std::vector<Stall>& stalls) {
-  std::map<std::string, std::pair<std::size_t, Nanoseconds>> sums;
+  std::map<StallReason, std::pair<std::size_t, Nanoseconds>> sums;
   for (const Stall& stall : stalls) {
     ++sums[stall.reason].first;
     sums[stall.reason].second += stall.duration_ns;
@@ -54,7 +54,8 @@ nlohmann::ordered_json to_json(const Explanation& explanation) {
                   {"working_bytes", content.working}};
   json["stalls"] = nlohmann::ordered_json::array();
   for (const auto& [reason, sum] : stalls_by_reason(explanation.stalls))
-    json["stalls"].push_back({{"reason", reason}, {"count", sum.first}, {"duration_ns", sum.second}});
+    json["stalls"].push_back(
+        {{"reason", to_string(reason)}, {"count", sum.first}, {"duration_ns", sum.second}});
   return json;
 }
 
@@ -71,10 +72,10 @@ std::string to_text(const Explanation& explanation, const Page& page) {
                      fmt::format("{:.1f}%", 100.0 * static_cast<double>(content.*part) /
                                                 static_cast<double>(content.total))});
   text += table.render(page);
-  if (explanation.stalls.empty()) return text + "Nothing waits for a copy.\n";
+  if (explanation.stalls.empty()) return text + "Nothing waits.\n";
   for (const auto& [reason, sum] : stalls_by_reason(explanation.stalls))
     text += wrap(fmt::format("Compute stands {} in {} waits: {}.", format_duration(sum.second), sum.first,
-                             reason),
+                             describe(reason)),
                  page.width, 0) +
             "\n";
   return text;

@@ -16,6 +16,10 @@ Nanoseconds busy_ns(const StepResult& step, CopyDirection direction) {
   return busy;
 }
 
+Nanoseconds launch_gap_ns(const StepResult& step) {
+  return step.busy_ns ? step.step_time_ns - step.exposed_ns - *step.busy_ns : 0;
+}
+
 void raise(std::optional<Bytes>& most, std::optional<Bytes> bytes) {
   if (bytes) most = std::max(most.value_or(0), *bytes);
 }
@@ -52,8 +56,10 @@ Metrics summarize(std::span<const StepResult> steps, std::span<const StepResult>
   for (const StepResult& step : untimed) count_memory(metrics, step);
   const auto time = [&](const std::string& key, auto get) { return median(steps, metrics, key, get); };
   metrics.step_time_ns = time("step_time_ns", [](const StepResult& step) { return step.step_time_ns; });
-  metrics.compute_ns =
-      time("compute_ns", [](const StepResult& step) { return step.step_time_ns - step.exposed_ns; });
+  metrics.compute_ns = time("compute_ns", [](const StepResult& step) {
+    return step.step_time_ns - step.exposed_ns - launch_gap_ns(step);
+  });
+  if (steps.front().busy_ns) metrics.launch_gap_ns = time("launch_gap_ns", launch_gap_ns);
   metrics.exposed_ns = time("exposed_ns", [](const StepResult& step) { return step.exposed_ns; });
   metrics.d2h_busy_ns =
       time("d2h_busy_ns", [](const StepResult& step) { return busy_ns(step, CopyDirection::kD2h); });

@@ -18,9 +18,11 @@
 #include "engine/model_device.h"
 #include "engine/torch_error.h"
 #include "engine/weightless.h"
+#include "profiler/calibration.h"
 #include "profiler/gradient_check.h"
 #include "profiler/measured.h"
 #include "profiler/program_builder.h"
+#include "profiler/program_times.h"
 #include "profiler/timeline_builder.h"
 #include "profiler/trainer.h"
 #include "traces/error.h"
@@ -31,7 +33,7 @@ namespace offprof {
 namespace {
 
 /// Enough for a median that one disturbance does not move.
-constexpr int kKeepPasses = 3;
+constexpr int kKeepPasses = 5;
 /// Steps in the trace's timeline. They come after the measured ones, since recording takes time.
 constexpr int kStepsShown = 2;
 
@@ -126,10 +128,26 @@ class Job {
     trace_.model = model_.info;
     refuse_foreign_plan(request_.policy, request_.policy_made_for,
                         fingerprint_of_run(trace_.model, trace_.settings));
-    progress_("measuring the link");
-    trace_.environment = {request_.device,     device_.description(),    TORCH_VERSION,
-                          request_.threads,    device_.calibrate_link(), device_.memory_bytes(),
+    trace_.environment = {request_.device,
+                          device_.description(),
+                          TORCH_VERSION,
+                          request_.threads,
+                          device_.known_link().value_or(Link{}),
+                          device_.memory_bytes(),
                           device_.is_virtual()};
+  }
+
+  /// What costs time beside the program itself, and the program's own time without what recording it takes.
+  void calibrate_times() {
+    if (device_.known_link()) return;
+    progress_("measuring what copies cost");
+    const CopyCalibration copies = calibrate_copies(device_);
+    progress_("measuring what offloading costs");
+    const Calibration calibration = calibrate(device_, *trainer_, copies, 2 * trace_.program.saved.size());
+    const double factor = fit_to_step(trace_.program, calibration);
+    if (trace_.dense_program) scale_compute(*trace_.dense_program, factor);
+    trace_.environment.link = link_of(calibration);
+    trace_.environment.calibration = calibration;
   }
 
   void record() {
@@ -150,6 +168,7 @@ class Job {
       trace_.dense_program = build_program({&dense_pass, 1}, dense_pass);
     (trace_.dense_program ? *trace_.dense_program : trace_.program).staging =
         staging_of(dense_pass, dense_step.copies);
+    calibrate_times();
     note_allocator_state(trace_.program, dense_pass);
     if (trace_.dense_program) note_allocator_state(*trace_.dense_program, dense_pass);
   }

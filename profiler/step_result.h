@@ -16,6 +16,7 @@ namespace offprof {
 struct StepResult {
   Nanoseconds step_time_ns = 0;
   Nanoseconds exposed_ns = 0;
+  std::optional<Nanoseconds> busy_ns;  ///< the compute stream had something to do; nullopt: not known
   Bytes device_peak_bytes = 0;
   Bytes device_resident_bytes = 0;
   std::optional<CacheUse> cache_use;

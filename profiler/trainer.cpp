@@ -52,7 +52,7 @@ void Trainer::plain_step() {
 }
 
 StepResult Trainer::step(const Policy& policy, const std::vector<SavedId>& recorded_backward_order,
-                         Recording recording) {
+                         Recording recording, StepListener* listener) {
   set_gradients_to_none();
   begin_measuring();
   StepResult result;
@@ -64,9 +64,10 @@ StepResult Trainer::step(const Policy& policy, const std::vector<SavedId>& recor
   const auto begin_phase = [&](std::string_view name) {
     if (recorder) recorder->begin_phase(name);
   };
+  if (recording == Recording::kNone) device_.take_work();
   const Device::TimeMark begin = device_.mark();
   auto step = std::make_shared<OffloadStep>(device_, policy, recorded_backward_order, residents_now,
-                                            recorder ? &*recorder : nullptr);
+                                            recorder ? &*recorder : listener);
   {
     const CurrentStep current(step);
     begin_phase("forward");
@@ -79,6 +80,8 @@ StepResult Trainer::step(const Policy& policy, const std::vector<SavedId>& recor
   if (optimizer_) optimizer_->step();
   if (recorder) recorder->end_step();
   const Device::TimeMark end = device_.mark();
+  if (const auto work = device_.take_work(); work && recording == Recording::kNone)
+    result.busy_ns = work->busy_ns;
 
   result.device_peak_bytes = device_.peak_bytes();
   result.cache_use = device_.cache_use();

@@ -33,8 +33,9 @@ class Trainer {
   /// A step as plain autograd does it: nothing of ours in the way.
   void plain_step();
   /// A step under `policy`. `recorded_backward_order`: see make_scheduler.
+  /// `listener`: of a step that is not recorded; nullptr: nobody listens.
   StepResult step(const Policy& policy, const std::vector<SavedId>& recorded_backward_order,
-                  Recording recording);
+                  Recording recording, StepListener* listener = nullptr);
   /// Gradients of forward and backward without the optimiser, from a fixed seed, with buffers put back after:
   /// by parameter, undefined where backward gave none. `policy` nullopt: plain autograd.
   std::vector<at::Tensor> gradients(const std::optional<Policy>& policy,

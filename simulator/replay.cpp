@@ -1,5 +1,6 @@
 #include "simulator/replay.h"
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -15,7 +16,8 @@ class VirtualExecutor final : public Executor {
       : step_(step),
         memory_(step.storage_bytes(), step.resident_bytes(), listener),
         clock_(link, has_one_copy_stream(policy),
-               step.work().empty() ? VirtualClock::Computes::kOnHost : VirtualClock::Computes::kBesideHost),
+               step.work().empty() ? VirtualClock::Computes::kOnHost : VirtualClock::Computes::kBesideHost,
+               step.costs()),
         copies_tensors_(policy.scheduler == SchedulerKind::kTrl),
         copy_of_(step.requests().size(), -1),
         listener_(listener) {
@@ -50,6 +52,8 @@ class VirtualExecutor final : public Executor {
     return copy < 0 ? own_storage(tensor) : copies_[copy].device_storage;
   }
   void set_copy(SavedId tensor, CopyId copy) { copy_of_[tensor] = copy; }
+  /// What the program is doing when commands come.
+  void set_event(EventKind event) { event_ = event; }
 
   VirtualMemory& memory() { return memory_; }
   VirtualClock& clock() { return clock_; }
@@ -98,8 +102,22 @@ class VirtualExecutor final : public Executor {
   }
 
   void wait(const Command& command) {
-    const Nanoseconds stall = clock_.wait(copies_[command.copy].last_copy);
-    if (listener_ != nullptr) listener_->on_wait(command, stall, clock_.now());
+    const Nanoseconds before = clock_.now();
+    const VirtualClock::Wait stood = clock_.wait(copies_[command.copy].last_copy);
+    if (listener_ == nullptr || stood.total() == 0) return;
+    tell_stall(StallReason::kLink, command, before, stood.for_link);
+    tell_stall(reason_to_wait(command), command, before + stood.for_link, stood.for_transfer);
+  }
+
+  StallReason reason_to_wait(const Command& command) const {
+    if (event_ == EventKind::kRelease) return StallReason::kReleased;
+    if (command.kind == CommandKind::kWaitIn) return StallReason::kReloadLate;
+    const bool is_newest = command.copy == static_cast<CopyId>(copies_.size()) - 1;
+    return event_ == EventKind::kPack && is_newest ? StallReason::kNoStash : StallReason::kStashFull;
+  }
+
+  void tell_stall(StallReason reason, const Command& command, Nanoseconds begin, Nanoseconds duration) {
+    if (duration > 0) listener_->on_stall({reason, command.tensor, command.bytes, begin, duration});
   }
 
   const Step& step_;
@@ -110,6 +128,7 @@ class VirtualExecutor final : public Executor {
   std::vector<DeviceCopy> copies_;
   Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
   Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
+  EventKind event_ = EventKind::kPhase;
   ReplayListener* listener_;
 };
 
@@ -142,13 +161,22 @@ class Replayer {
  private:
   /// What the program did before event `index`.
   void compute(std::size_t index, Nanoseconds compute_ns) {
-    if (step_.work().empty())
-      executor_.clock().compute(compute_ns);
-    else
-      executor_.clock().run(step_.work()[index]);
+    if (step_.work().empty()) return executor_.clock().compute(compute_ns);
+    executor_.clock().run(step_.work()[index]);
+    if (listener_ != nullptr) tell_launch_gap();
+  }
+
+  /// What has come to the launch gaps since the last call.
+  void tell_launch_gap() {
+    VirtualClock& clock = executor_.clock();
+    const Nanoseconds gap = clock.launch_gap_ns() - launch_gap_ns_;
+    if (gap <= 0) return;
+    launch_gap_ns_ += gap;
+    listener_->on_stall({StallReason::kLaunch, -1, 0, clock.now() - gap, gap});
   }
 
   void replay(const Event& event) {
+    executor_.set_event(event.kind);
     switch (event.kind) {
       case EventKind::kAlloc:
         return executor_.memory().hold(event.id);
@@ -159,6 +187,7 @@ class Replayer {
       case EventKind::kUnpack:
         return unpack(event.id);
       case EventKind::kRelease:
+        executor_.clock().hook();
         return scheduler_->release(event.id);
       case EventKind::kNodeEnd:
         return node_end();
@@ -175,6 +204,7 @@ class Replayer {
   }
 
   void pack(SavedId tensor) {
+    executor_.clock().hook();
     const PackDecision decision = scheduler_->pack(tensor, step_.requests()[tensor]);
     executor_.set_copy(tensor, decision.copy);
     if (listener_ != nullptr) listener_->on_placement(tensor, decision);
@@ -182,6 +212,7 @@ class Replayer {
 
   /// Until its end the node holds what unpack returned.
   void unpack(SavedId tensor) {
+    executor_.clock().hook();
     scheduler_->unpack(tensor);
     if (unpacked_storage_[tensor] >= 0) return;
     unpacked_storage_[tensor] = executor_.device_storage(tensor);
@@ -219,12 +250,13 @@ class Replayer {
     metrics.device_resident_bytes = step_.resident_bytes();
     metrics.host_peak_bytes = executor_.host_peak_bytes();
     metrics.step_time_ns = clock.now();
-    metrics.compute_ns = clock.now() - clock.exposed_ns();
+    metrics.compute_ns = clock.now() - clock.exposed_ns() - clock.launch_gap_ns();
     metrics.d2h_bytes = executor_.d2h_bytes();
     metrics.h2d_bytes = executor_.h2d_bytes();
     metrics.d2h_busy_ns = clock.d2h_busy_ns();
     metrics.h2d_busy_ns = clock.h2d_busy_ns();
     metrics.exposed_ns = clock.exposed_ns();
+    if (!step_.work().empty()) metrics.launch_gap_ns = clock.launch_gap_ns();
     metrics.overlap_ratio = overlap_ratio(clock.exposed_ns(), clock.d2h_busy_ns(), clock.h2d_busy_ns());
     return metrics;
   }
@@ -235,11 +267,31 @@ class Replayer {
   ReplayListener* listener_;
   std::vector<std::int32_t>
       unpacked_storage_;               ///< by saved tensor: what the program holds of it; -1: nothing
+  Nanoseconds launch_gap_ns_ = 0;      ///< that the listener was told of
   std::vector<SavedId> node_tensors_;  ///< unpacked since the last node end
   std::vector<SavedId> node_escaped_;
 };
 
+constexpr std::array<std::string_view, 6> kReasonNames = {"stash_full",  "no_stash", "released",
+                                                          "reload_late", "link",     "launch"};
+constexpr std::array<std::string_view, 6> kReasons = {
+    "the stash is full, and the copy out of its oldest tensor is not done",
+    "no stash holds the tensor, and its copy out is not done",
+    "autograd lets go of the tensor before its copy is done",
+    "backward needs the tensor, and its reload was asked for too late",
+    "the link has not come to the copy yet",
+    "the host has not launched the next kernel yet"};
+static_assert(kReasons.size() == static_cast<std::size_t>(StallReason::kLaunch) + 1);
+
 }  // namespace
+
+std::string_view to_string(StallReason reason) {
+  return kReasonNames.at(static_cast<std::size_t>(reason));
+}
+
+std::string_view describe(StallReason reason) {
+  return kReasons.at(static_cast<std::size_t>(reason));
+}
 
 Prediction replay(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener) {
   return Replayer(step, policy, link, listener).run();

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+
 #include "engine/schedule/scheduler.h"
 #include "simulator/step.h"
 #include "simulator/virtual_clock.h"
@@ -13,6 +16,30 @@ namespace offprof {
 /// For a replay whose times nobody looks at: memory does not depend on the link.
 inline constexpr Link kAnyLink = {{1e9, 0}, {1e9, 0}};
 
+/// Why the compute stream stands still.
+enum class StallReason : std::uint8_t {
+  kStashFull,   ///< a tensor is to join the stash, and the copy out of the oldest in it is not done
+  kNoStash,     ///< the tensor's device copy must go, and its copy out is not done
+  kReleased,    ///< autograd lets go of the tensor before its copy is done
+  kReloadLate,  ///< backward needs the tensor, whose reload was asked for too late
+  kLink,        ///< the link has not come to the copy yet: it is busy with others, or the stream is waking
+  kLaunch,      ///< the host has not launched the next kernel yet
+};
+
+/// `stash_full`, ...: as reports and traces have it.
+std::string_view to_string(StallReason reason);
+/// Likewise a sentence for people.
+std::string_view describe(StallReason reason);
+
+/// The compute stream stood still.
+struct Stall {
+  StallReason reason = StallReason::kLink;
+  SavedId tensor = -1;  ///< whose copy it waited for; -1 for kLaunch
+  Bytes bytes = 0;      ///< of that copy
+  Nanoseconds begin_ns = 0;
+  Nanoseconds duration_ns = 0;  ///< never 0
+};
+
 /// Listens to a replay. Every call comes in program order; times are on the compute stream's virtual clock.
 class ReplayListener : public StorageListener {
  public:
@@ -22,10 +49,9 @@ class ReplayListener : public StorageListener {
   virtual void on_event(std::size_t index, Nanoseconds now) { (void)index, (void)now; }
   virtual void on_command(const Command& command, Nanoseconds now) { (void)command, (void)now; }
   virtual void on_copy(const Command& command, const VirtualClock::Copy& copy) { (void)command, (void)copy; }
-  /// The compute stream stood still until `now`, for `stall` (0: the copy was done already).
-  virtual void on_wait(const Command& command, Nanoseconds stall, Nanoseconds now) {
-    (void)command, (void)stall, (void)now;
-  }
+  /// A wait for a copy may have two parts, each with its reason. All but those of kLaunch add up to the
+  /// exposed time, those of kLaunch to the launch gaps.
+  virtual void on_stall(const Stall& stall) { (void)stall; }
   /// Live device bytes changed, or may have.
   virtual void on_memory(Bytes device_bytes, Bytes host_bytes, Nanoseconds now) {
     (void)device_bytes, (void)host_bytes, (void)now;

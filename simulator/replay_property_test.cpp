@@ -2,6 +2,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 #include <vector>
@@ -48,7 +49,7 @@ Program any_program() {
   if (*rc::gen::arbitrary<bool>()) return program;
   for (Event& event : program.events) {
     const Nanoseconds launch_ns = *rc::gen::inRange(0, 20), kernel_ns = *rc::gen::inRange(0, 60);
-    Work work = {launch_ns, kernel_ns, launch_ns + kernel_ns};
+    Work work = {launch_ns, kernel_ns, launch_ns + kernel_ns, Work::kNoWait, kernel_ns};
     if (*rc::gen::inRange(0, 20) == 0) work = then(work, {0, 0, 0, 0});
     program.work.push_back(work);
     event.compute_ns = 0;
@@ -56,9 +57,22 @@ Program any_program() {
   return program;
 }
 
+/// Without what copies slow compute down by: there a copy that ends earlier may lie beside other compute.
+EngineCosts any_costs() {
+  EngineCosts costs{.hook_ns = *rc::gen::inRange(0, 5), .event_ns = *rc::gen::inRange(0, 5)};
+  if (*rc::gen::arbitrary<bool>()) costs.standstills = {{20, *rc::gen::inRange(0, 10)}, {60, 10}};
+  return costs;
+}
+
+EngineCosts any_costs_with_slowdown() {
+  EngineCosts costs = any_costs();
+  costs.slowdown_ns_per_byte = *rc::gen::inRange(0, 10) / 10.0;
+  return costs;
+}
+
 Link any_link() {
   const auto direction = [] {
-    return LinkDirection{*rc::gen::inRange(1, 40) * 1e8, *rc::gen::inRange(0, 50)};
+    return LinkDirection{*rc::gen::inRange(1, 40) * 1e8, *rc::gen::inRange(0, 50), *rc::gen::inRange(0, 10)};
   };
   return {direction(), direction(), *rc::gen::inRange(0, 20)};
 }
@@ -112,31 +126,52 @@ RC_GTEST_PROP(ReplayProperty, TimeIsComputeAndWaits, ()) {
 }
 
 RC_GTEST_PROP(ReplayProperty, StallsAddUpToWhatIsExposed, ()) {
-  const Step step(any_program());
+  const Step step(any_program(), any_costs_with_slowdown());
   const Policy policy = any_policy();
   const Link link = any_link();
-  Nanoseconds stalled = 0;
-  for (const Stall& stall : stalls(step, policy, link)) stalled += stall.duration_ns;
+  Nanoseconds for_copies = 0, for_launch = 0;
+  for (const Stall& stall : stalls(step, policy, link))
+    (stall.reason == StallReason::kLaunch ? for_launch : for_copies) += stall.duration_ns;
   const Metrics metrics = replay(step, policy, link).metrics;
-  RC_ASSERT(stalled == *metrics.exposed_ns);
-  RC_ASSERT(*metrics.step_time_ns == *metrics.compute_ns + *metrics.exposed_ns);
+  RC_ASSERT(for_copies == *metrics.exposed_ns);
+  RC_ASSERT(for_launch == metrics.launch_gap_ns.value_or(0));
+  RC_ASSERT(*metrics.step_time_ns == *metrics.compute_ns + for_copies + for_launch);
+}
+
+RC_GTEST_PROP(ReplayProperty, AStreamBesideTheHostComputesTheSameUnderEveryPolicy, ()) {
+  Program program = any_program();
+  if (program.work.empty()) program.work.resize(program.events.size());
+  const Step step(program);
+  Nanoseconds busy = 0;
+  for (const Work& work : step.work()) busy += work.busy_ns;
+  RC_ASSERT(*replay(step, any_policy(), any_link()).metrics.compute_ns == busy);
+}
+
+RC_GTEST_PROP(ReplayProperty, NoStashAndAnEndlessThresholdIsKeep, ()) {
+  const Step step(any_program(), any_costs_with_slowdown());
+  const Link link = any_link();
+  Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
+  policy.threshold_bytes = std::numeric_limits<Bytes>::max();
+  policy.stash_count = 0;
+  RC_ASSERT(replay(step, policy, link).metrics == replay(step, preset_policy("keep"), link).metrics);
 }
 
 RC_GTEST_PROP(ReplayProperty, NoPolicyIsFasterThanKeep, ()) {
-  const Step step(any_program());
+  const Step step(any_program(), any_costs_with_slowdown());
   const Link link = any_link();
   RC_ASSERT(*replay(step, any_policy(), link).metrics.step_time_ns >=
             *replay(step, preset_policy("keep"), link).metrics.step_time_ns);
 }
 
 RC_GTEST_PROP(ReplayProperty, AFasterLinkIsNeverSlower, ()) {
-  const Step step(any_program());
+  const Step step(any_program(), any_costs());
   const Policy policy = any_policy();
   const Link link = any_link();
   Link faster = link;
   LinkDirection& direction = *rc::gen::arbitrary<bool>() ? faster.d2h : faster.h2d;
   direction.bytes_per_second *= *rc::gen::inRange(1, 5);
   direction.latency_ns -= *rc::gen::inRange(0L, direction.latency_ns + 1);
+  direction.start_ns -= *rc::gen::inRange(0L, direction.start_ns + 1);
   faster.launch_ns -= *rc::gen::inRange(0L, faster.launch_ns + 1);
   RC_ASSERT(*replay(step, policy, faster).metrics.step_time_ns <=
             *replay(step, policy, link).metrics.step_time_ns);

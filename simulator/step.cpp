@@ -28,8 +28,9 @@ bool is_dense(const SavedTensor& saved) {
 
 }  // namespace
 
-Step::Step(const Program& program)
-    : resident_bytes_(program.resident_bytes),
+Step::Step(const Program& program, EngineCosts costs)
+    : costs_(std::move(costs)),
+      resident_bytes_(program.resident_bytes),
       allocator_(program.allocator),
       backward_order_(offprof::backward_order(program)) {
   add_events(program);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/schedule/scheduler.h"
+#include "traces/calibration.h"
 #include "traces/program.h"
 
 namespace offprof {
@@ -14,8 +15,9 @@ namespace offprof {
 /// that matter to memory and scheduling, the scheduler's requests built, the backward order read off.
 class Step {
  public:
-  /// `program` must be consistent, as read_trace and the recorder assure.
-  explicit Step(const Program& program);
+  /// `program` must be consistent, as read_trace and the recorder assure. `costs` are added in replays of a
+  /// device that computes on the host.
+  explicit Step(const Program& program, EngineCosts costs = {});
 
   /// Program::events without operators and phases. `compute_ns` includes theirs; the time after the last
   /// event is in tail_compute_ns.
@@ -24,6 +26,8 @@ class Step {
   /// Likewise Program::work, with one more part for the time after the last event; empty: not known.
   std::span<const Work> work() const { return work_; }
   Nanoseconds compute_ns() const { return compute_ns_; }
+
+  const EngineCosts& costs() const { return costs_; }
 
   /// By saved tensor.
   std::span<const PackRequest> requests() const { return requests_; }
@@ -50,6 +54,7 @@ class Step {
   void add_requests(const Program& program);
   std::int32_t add_storage_without_bytes();
 
+  EngineCosts costs_;
   std::vector<Event> events_;
   std::vector<std::int32_t> program_index_;
   std::vector<Work> work_;

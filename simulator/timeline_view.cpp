@@ -7,6 +7,23 @@
 namespace offprof {
 namespace {
 
+const char* stall_name(StallReason reason) {
+  switch (reason) {
+    case StallReason::kStashFull:
+    case StallReason::kNoStash:
+      return "wait for copy out";
+    case StallReason::kReloadLate:
+      return "wait for copy in";
+    case StallReason::kReleased:
+      return "wait for copy";
+    case StallReason::kLink:
+      return "wait for link";
+    case StallReason::kLaunch:
+      break;
+  }
+  return "wait for launch";
+}
+
 /// Builds the timeline while the step is replayed. Operators, which Step leaves out, are put back by walking
 /// the program's own events between those that are replayed.
 class TimelineListener final : public ReplayListener {
@@ -45,14 +62,13 @@ class TimelineListener final : public ReplayListener {
       timeline_.flows.push_back({command.copy, Track::kCompute, now, "pack"});
   }
 
-  void on_wait(const Command& command, Nanoseconds stall, Nanoseconds now) override {
-    if (stall == 0) return;
-    Span& span = add_span(SpanKind::kWait,
-                          command.kind == CommandKind::kWaitOut ? "wait for copy out" : "wait for copy in",
-                          now - stall, now);
-    span.tensor = command.tensor;
-    span.bytes = command.bytes;
-    span.reason = wait_reason(command);
+  void on_stall(const Stall& stall) override {
+    Span& span = add_span(SpanKind::kWait, stall_name(stall.reason), stall.begin_ns,
+                          stall.begin_ns + stall.duration_ns);
+    if (stall.reason == StallReason::kLaunch) span.track = Track::kLaunchGaps;
+    span.tensor = stall.tensor;
+    span.bytes = stall.bytes;
+    span.reason = describe(stall.reason);
   }
 
   void on_memory(Bytes device_bytes, Bytes host_bytes, Nanoseconds now) override {

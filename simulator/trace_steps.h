@@ -15,10 +15,12 @@ namespace offprof {
 class TraceSteps {
  public:
   explicit TraceSteps(const Trace& trace)
-      : program_(trace.program), step_(trace.program), cache_setting_(cache_setting_of(trace)) {
+      : program_(trace.program),
+        step_(trace.program, costs_in(trace)),
+        cache_setting_(cache_setting_of(trace)) {
     if (!trace.dense_program) return;
     dense_program_ = &*trace.dense_program;
-    dense_step_.emplace(*dense_program_);
+    dense_step_.emplace(*dense_program_, costs_in(trace));
   }
 
   /// All that is known beforehand of a step under `policy`: a replay, with the caching allocator's figures.
@@ -48,6 +50,11 @@ class TraceSteps {
   const Step& step(const Policy& policy) const { return is_dense(policy) ? *dense_step_ : step_; }
 
  private:
+  static EngineCosts costs_in(const Trace& trace) {
+    const auto& calibration = trace.environment.calibration;
+    return calibration ? costs_of(*calibration) : EngineCosts{};
+  }
+
   static CacheSetting cache_setting_of(const Trace& trace) {
     const auto& asked = trace.settings.device_memory_bytes;
     const auto& total = trace.environment.device_memory_bytes;

@@ -125,9 +125,7 @@ class ContentListener final : public ReplayListener {
 
 class StallListener final : public ReplayListener {
  public:
-  void on_wait(const Command& command, Nanoseconds stall, Nanoseconds) override {
-    if (stall > 0) stalls_.push_back({wait_reason(command), command.tensor, stall});
-  }
+  void on_stall(const Stall& stall) override { stalls_.push_back(stall); }
   std::vector<Stall> take() {
     std::stable_sort(stalls_.begin(), stalls_.end(),
                      [](const Stall& a, const Stall& b) { return a.duration_ns > b.duration_ns; });
@@ -139,11 +137,6 @@ class StallListener final : public ReplayListener {
 };
 
 }  // namespace
-
-std::string wait_reason(const Command& command) {
-  return command.kind == CommandKind::kWaitOut ? "the device copy must go before the program goes on"
-                                               : "backward needs the tensor";
-}
 
 Ledger replay_ledger(const Program& program, const Step& step, const Policy& policy) {
   LedgerListener listener(program);

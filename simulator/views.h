@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/schedule/scheduler.h"
+#include "simulator/replay.h"
 #include "simulator/step.h"
 #include "traces/ledger.h"
 #include "traces/link.h"
@@ -49,21 +50,11 @@ struct ProgramPlace {
 };
 ProgramPlace place_of_event(const Program& program, const Step& step, std::size_t index);
 
-/// Why the compute stream waits, in words.
-std::string wait_reason(const Command& command);
-
 /// What `replay` did and when, for a trace file: operators, copies, waits with their reasons, counters,
 /// arrows.
 Timeline replay_timeline(const Program& program, const Step& step, const Policy& policy, const Link& link);
 
-/// One wait reason's share of the exposed time.
-struct Stall {
-  std::string reason;
-  SavedId tensor = -1;
-  Nanoseconds duration_ns = 0;
-};
-
-/// Every wait that made the compute stream stand still, longest first.
+/// Everything that made the compute stream stand still, longest first.
 std::vector<Stall> stalls(const Step& step, const Policy& policy, const Link& link);
 
 }  // namespace offprof

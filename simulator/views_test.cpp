@@ -235,9 +235,9 @@ TEST(Stalls, AreLongestFirstWithTheirReasons) {
   ASSERT_EQ(list.size(), 4U);
   EXPECT_EQ(list[0].duration_ns, 200);
   EXPECT_EQ(list[0].tensor, large);
-  EXPECT_EQ(list[0].reason, "backward needs the tensor");
+  EXPECT_EQ(list[0].reason, StallReason::kReloadLate);
   EXPECT_EQ(list[1].duration_ns, 100);
-  EXPECT_EQ(list[1].reason, "the device copy must go before the program goes on");
+  EXPECT_EQ(list[1].reason, StallReason::kNoStash);
   EXPECT_EQ(list[2].duration_ns, 20);
   EXPECT_EQ(list[3].duration_ns, 10);
 }

@@ -1,50 +1,76 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
 
+#include "traces/calibration.h"
 #include "traces/link.h"
 #include "traces/timeline.h"
+#include "traces/units.h"
 #include "traces/work.h"
 
 namespace offprof {
 
-/// Host, compute stream, copy streams and copy engines on virtual clocks.
-///
-/// On a device that computes beside the host, the host runs ahead of the compute stream; where the host
-/// itself computes, both are one clock. A copy begins when the compute stream has reached the point where it
-/// was asked for, the copies before it on its stream are done, the host has asked for it, and its direction's
-/// engine is free; an engine makes one copy at a time, first come first served.
+/// Virtual clocks of the host, of the compute stream, and of the copies' side streams. Where the device
+/// computes beside the host, the host runs ahead of the compute stream; where the host itself computes, both
+/// are one clock. A copy begins when the compute stream has reached the point where it was asked for, the
+/// copies before it on its stream are done, the host has asked for it and its stream has woken, and its
+/// direction's engine is free; an engine makes one copy at a time, first come first served.
 class VirtualClock {
  public:
   struct Copy {
     Track track = Track::kD2h;
-    Nanoseconds begin = 0;  ///< when its stream came to it
+    Nanoseconds begin = 0;     ///< when its stream came to it, and was awake
+    Nanoseconds transfer = 0;  ///< when the link did
     Nanoseconds end = 0;
+  };
+  /// How long the compute stream stood for a copy, until now: first for the link, which was busy with others
+  /// or not asked yet, then for the copy's own transfer.
+  struct Wait {
+    Nanoseconds for_link = 0;
+    Nanoseconds for_transfer = 0;
+    Nanoseconds total() const { return for_link + for_transfer; }
   };
   enum class Computes { kOnHost, kBesideHost };
 
   /// `one_side_stream`: copies of both directions queue behind each other, as under the `trl` preset.
-  VirtualClock(const Link& link, bool one_side_stream, Computes computes = Computes::kOnHost)
-      : link_(link), one_side_stream_(one_side_stream), computes_(computes) {}
+  /// `costs` are of a device that computes on the host, and must outlive the clock.
+  VirtualClock(const Link& link, bool one_side_stream, Computes computes = Computes::kOnHost,
+               const EngineCosts& costs = kNoCosts)
+      : link_(link), one_side_stream_(one_side_stream), computes_(computes), costs_(costs) {}
 
   /// Where the compute stream is when it has nothing to do but wait for the host.
   Nanoseconds now() const { return std::max(host_, stream_); }
+  /// Stood waiting for copies.
   Nanoseconds exposed_ns() const { return exposed_; }
+  /// Stood waiting for the host, from the step's beginning to now.
+  Nanoseconds launch_gap_ns() const { return computes_ == Computes::kOnHost ? 0 : now() - exposed_ - busy_; }
   Nanoseconds d2h_busy_ns() const { return d2h_.busy; }
   Nanoseconds h2d_busy_ns() const { return h2d_.busy; }
 
-  /// Where the host computes.
-  void compute(Nanoseconds duration) { host_ = stream_ = now() + duration; }
-  /// Where it does not.
-  void run(const Work& work) {
+  /// Where the host computes: so long, and what copies beside it slow it down.
+  void compute(Nanoseconds duration) {
+    const bool slowed = costs_.slowdown_ns_per_byte > 0 && (d2h_.is_running() || h2d_.is_running());
+    host_ = stream_ = slowed ? computed_beside_copies(duration) : now() + duration;
+  }
+  /// Where it does not. How long the stream was idle for want of the host.
+  Nanoseconds run(const Work& work) {
     const Nanoseconds host = host_, stream = stream_;
     host_ = std::max(host + work.host_ns, stream + work.wait_ns);
     stream_ = std::max(host + work.path_ns, stream + work.stream_ns);
+    busy_ += work.busy_ns;
+    return stream_ - stream - work.busy_ns;
+  }
+  /// A hook of the engine: see EngineCosts.
+  void hook() {
+    if (costs_.hook_ns > 0) compute(costs_.hook_ns);
   }
 
-  Copy copy_out(Bytes bytes) { return copy(Track::kD2h, link_.d2h.duration(bytes), d2h_, d2h_stream_); }
+  Copy copy_out(Bytes bytes) { return copy(Track::kD2h, bytes, link_.d2h, d2h_, d2h_stream_); }
   Copy copy_in(Bytes bytes) {
-    return copy(Track::kH2d, link_.h2d.duration(bytes), h2d_, one_side_stream_ ? d2h_stream_ : h2d_stream_);
+    return copy(Track::kH2d, bytes, link_.h2d, h2d_, one_side_stream_ ? d2h_stream_ : h2d_stream_);
   }
 
   /// Work on the stream of copies out, after all that the compute stream was given so far.
@@ -55,43 +81,98 @@ class VirtualClock {
     meet_host();
   }
 
-  /// The compute stream stands until `copy` is done. How long it stood.
-  Nanoseconds wait(const Copy& copy) {
+  /// The compute stream stands until `copy` is done, and what it had in the caches may be gone then.
+  Wait wait(const Copy& copy) {
+    if (costs_.event_ns > 0) compute(costs_.event_ns);
     const Nanoseconds before = now();
     stream_ = std::max(stream_, copy.end);
     meet_host();
-    const Nanoseconds stall = now() - before;
-    exposed_ += stall;
-    return stall;
+    const Nanoseconds stood = now() - before;
+    exposed_ += stood;
+    if (!costs_.standstills.empty()) catch_up(copy);
+    const Nanoseconds for_link = std::clamp<Nanoseconds>(copy.transfer - before, 0, stood);
+    return {for_link, stood - for_link};
   }
 
  private:
+  static inline const EngineCosts kNoCosts;
+
+  struct Running {
+    Nanoseconds begin = 0;
+    Nanoseconds end = 0;
+    double slowdown = 0;  ///< that compute loses of each nanosecond beside it
+  };
   struct Engine {
     Nanoseconds free = 0;
     Nanoseconds busy = 0;
+    std::vector<Running> copies;  ///< where compute is slowed down
+    std::size_t first = 0;        ///< of those that are not over
+
+    bool is_running() const { return first < copies.size(); }
   };
 
   void meet_host() {
     if (computes_ == Computes::kOnHost) host_ = stream_ = now();
   }
 
-  Copy copy(Track track, Nanoseconds duration, Engine& engine, Nanoseconds& stream) {
-    const Nanoseconds begin = std::max(now(), stream);
+  Copy copy(Track track, Bytes bytes, const LinkDirection& direction, Engine& engine, Nanoseconds& stream) {
+    Nanoseconds begin = std::max(now(), stream);
     host_ += link_.launch_ns;
     meet_host();
-    stream = std::max({begin, host_, engine.free}) + duration;
-    engine.free = stream;
+    const Nanoseconds transfer = std::max({begin, host_ + direction.start_ns, engine.free});
+    const Nanoseconds duration = direction.duration(bytes);
+    stream = engine.free = transfer + duration;
+    if (computes_ == Computes::kOnHost) begin = transfer;  // a thread that sleeps copies nothing
     engine.busy += stream - begin;
-    return {track, begin, stream};
+    if (costs_.slowdown_ns_per_byte > 0 && duration > 0)
+      engine.copies.push_back(
+          {transfer, stream,
+           costs_.slowdown_ns_per_byte * static_cast<double>(bytes) / static_cast<double>(duration)});
+    return {track, begin, transfer, stream};
   }
+
+  /// The loss goes by the time that the copy took, and compute that is late for the copy makes it good: so it
+  /// is never better to come later.
+  void catch_up(const Copy& copy) {
+    host_ = stream_ = std::max(now(), copy.end + costs_.lost_after(copy.end - copy.transfer));
+  }
+
+  /// When compute of that length is done, each nanosecond of it beside a copy taking 1 + slowdown.
+  Nanoseconds computed_beside_copies(Nanoseconds duration) {
+    auto time = static_cast<double>(now());
+    auto left = static_cast<double>(duration);
+    while (left > 0) {
+      double pace = 1, until = time + left * kSlowest;
+      for (Engine* engine : {&d2h_, &h2d_}) meet_copy(*engine, time, pace, until);
+      const double done = std::min(left, (until - time) / pace);
+      time += done * pace;
+      left -= done;
+    }
+    return static_cast<Nanoseconds>(std::llround(time));
+  }
+
+  /// What the engine's next copy does to compute at `time`: its `pace`, `until` when that holds at most.
+  static void meet_copy(Engine& engine, double time, double& pace, double& until) {
+    while (engine.is_running() && static_cast<double>(engine.copies[engine.first].end) <= time)
+      ++engine.first;
+    if (!engine.is_running()) return;
+    const Running& copy = engine.copies[engine.first];
+    const bool has_begun = static_cast<double>(copy.begin) <= time;
+    if (has_begun) pace += copy.slowdown;
+    until = std::min(until, static_cast<double>(has_begun ? copy.end : copy.begin));
+  }
+
+  /// More than any pace.
+  static constexpr double kSlowest = 1e6;
 
   Link link_;
   bool one_side_stream_;
   Computes computes_;
+  const EngineCosts& costs_;
   Nanoseconds host_ = 0, stream_ = 0;
   Nanoseconds d2h_stream_ = 0, h2d_stream_ = 0;
   Engine d2h_, h2d_;
-  Nanoseconds exposed_ = 0;
+  Nanoseconds exposed_ = 0, busy_ = 0;
 };
 
 }  // namespace offprof

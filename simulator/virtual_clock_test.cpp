@@ -60,7 +60,7 @@ TEST(VirtualClock, AWaitStandsUntilTheCopyIsDone) {
   VirtualClock clock(kLink, false);
   const VirtualClock::Copy copy = clock.copy_out(10);
   clock.compute(4);
-  EXPECT_EQ(clock.wait(copy), 6);
+  EXPECT_EQ(clock.wait(copy).total(), 6);
   EXPECT_EQ(clock.now(), 10);
   EXPECT_EQ(clock.exposed_ns(), 6);
 }
@@ -69,7 +69,7 @@ TEST(VirtualClock, AWaitForACopyThatIsDoneTakesNoTime) {
   VirtualClock clock(kLink, false);
   const VirtualClock::Copy copy = clock.copy_out(10);
   clock.compute(11);
-  EXPECT_EQ(clock.wait(copy), 0);
+  EXPECT_EQ(clock.wait(copy).total(), 0);
   EXPECT_EQ(clock.now(), 11);
 }
 
@@ -108,7 +108,7 @@ TEST(VirtualClock, ACopyBeginsWhenTheHostHasAskedForIt) {
 TEST(VirtualClock, AWaitHoldsTheStreamAndNotTheHost) {
   VirtualClock clock(kGpuLink, false, kBesideHost);
   const VirtualClock::Copy copy = clock.copy_out(100);  // till 105
-  EXPECT_EQ(clock.wait(copy), 100);                     // from 5, when the host comes to it
+  EXPECT_EQ(clock.wait(copy).total(), 100);             // from 5, when the host comes to it
   clock.run({50, 1, 51});
   EXPECT_EQ(clock.now(), 106);
   clock.run({60, 1, 61});  // the host has gone on since: 5 + 50 + 60
@@ -122,6 +122,82 @@ TEST(VirtualClock, GatheringATensorTakesTheCopysStreamAndTheHost) {
   EXPECT_EQ(copy.begin, 25);
   EXPECT_EQ(copy.end, 35);
   EXPECT_EQ(clock.now(), 10);
+}
+
+TEST(VirtualClock, SaysHowLongTheStreamWasIdleForWantOfTheHost) {
+  VirtualClock clock(kGpuLink, false, kBesideHost);
+  EXPECT_EQ(clock.run({5, 20, 25, Work::kNoWait, 20}), 5);
+  EXPECT_EQ(clock.run({5, 20, 25, Work::kNoWait, 20}), 0);  // launched while the stream was busy
+  EXPECT_EQ(clock.run({100, 1, 101, Work::kNoWait, 1}), 65);
+  EXPECT_EQ(clock.launch_gap_ns(), 70);
+  EXPECT_EQ(clock.now(), 41 + 70);
+}
+
+// --- What a device that computes on the host adds ---
+
+TEST(VirtualClock, AStreamThatSleepsBeginsLate) {
+  VirtualClock clock({{1e9, 0, 50}, {1e9, 0, 50}}, false);
+  EXPECT_EQ(clock.copy_out(100).transfer, 50);
+  EXPECT_EQ(clock.copy_out(100).transfer, 150);  // still awake
+  EXPECT_EQ(clock.d2h_busy_ns(), 200);
+}
+
+TEST(VirtualClock, HooksAndEventsTakeOfTheProgramsTime) {
+  const EngineCosts costs{.hook_ns = 3, .event_ns = 2};
+  VirtualClock clock(kLink, false, VirtualClock::Computes::kOnHost, costs);
+  const VirtualClock::Copy copy = clock.copy_out(10);
+  clock.hook();
+  EXPECT_EQ(clock.wait(copy).total(), 5);
+  EXPECT_EQ(clock.now(), 10);
+}
+
+TEST(VirtualClock, WhatStoodForACopyIsSlowToGoOn) {
+  const EngineCosts costs{.standstills = {{100, 30}}};
+  VirtualClock clock(kLink, false, VirtualClock::Computes::kOnHost, costs);
+  EXPECT_EQ(clock.wait(clock.copy_out(100)).total(), 100);
+  EXPECT_EQ(clock.now(), 130);
+  EXPECT_EQ(clock.exposed_ns(), 100);
+}
+
+TEST(VirtualClock, ToComeLaterIsNeverBetter) {
+  const EngineCosts costs{.standstills = {{100, 30}}};
+  Nanoseconds last = 0;
+  for (Nanoseconds late = 0; late < 200; ++late) {
+    VirtualClock clock(kLink, false, VirtualClock::Computes::kOnHost, costs);
+    const VirtualClock::Copy copy = clock.copy_out(100);
+    clock.compute(late);
+    clock.wait(copy);
+    EXPECT_GE(clock.now(), last);
+    last = clock.now();
+  }
+  EXPECT_EQ(last, 199);
+}
+
+TEST(VirtualClock, ComputeBesideACopyIsSlowedDownByItsBytes) {
+  const EngineCosts costs{.slowdown_ns_per_byte = 0.5};
+  VirtualClock clock(kLink, false, VirtualClock::Computes::kOnHost, costs);
+  clock.copy_out(30);  // a byte a nanosecond: compute goes on at 1 / 1.5
+  clock.compute(10);
+  EXPECT_EQ(clock.now(), 15);
+  clock.compute(20);  // 10 more beside the copy, 10 after it
+  EXPECT_EQ(clock.now(), 40);
+}
+
+TEST(VirtualClock, CopiesOfBothDirectionsSlowDownTogether) {
+  const EngineCosts costs{.slowdown_ns_per_byte = 0.5};
+  VirtualClock clock({{1e9, 0}, {1e9, 0}}, false, VirtualClock::Computes::kOnHost, costs);
+  clock.copy_out(20);
+  clock.copy_in(20);
+  clock.compute(10);
+  EXPECT_EQ(clock.now(), 20);
+}
+
+TEST(VirtualClock, AWaitSaysHowLongItStoodForTheLink) {
+  VirtualClock clock(kLink, false);
+  clock.copy_out(10);
+  const VirtualClock::Wait wait = clock.wait(clock.copy_out(5));
+  EXPECT_EQ(wait.for_link, 10);
+  EXPECT_EQ(wait.for_transfer, 5);
 }
 
 }  // namespace

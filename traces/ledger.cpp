@@ -9,9 +9,9 @@ namespace {
 constexpr std::array<std::string_view, 2> kPlacements = {"device", "host"};
 
 constexpr std::array<std::string_view, 12> kReasons = {
-    "offloaded",          "shared_copy",     "parameter",         "buffer",    "input", "resident", "empty",
-    "unsupported_layout", "below_threshold", "nothing_offloaded", "host_full",
-    "not_in_plan",
+    "offloaded",       "shared_copy",       "parameter", "buffer",
+    "input",           "resident",          "empty",     "unsupported_layout",
+    "below_threshold", "nothing_offloaded", "host_full", "not_in_plan",
 };
 static_assert(kReasons.size() == static_cast<std::size_t>(PlacementReason::kNotInPlan) + 1);
 

@@ -8,6 +8,7 @@ namespace offprof {
 struct LinkDirection {
   double bytes_per_second = 0;
   Nanoseconds latency_ns = 0;
+  Nanoseconds start_ns = 0;  ///< from asking for a copy to its beginning, where nothing is before it
 
   Nanoseconds duration(Bytes bytes) const {
     return latency_ns + static_cast<Nanoseconds>(1e9 * static_cast<double>(bytes) / bytes_per_second);

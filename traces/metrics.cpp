@@ -46,6 +46,7 @@ const std::vector<MetricKey>& metric_keys() {
       key<&Metrics::d2h_busy_ns>("d2h_busy_ns", kNanoseconds),
       key<&Metrics::h2d_busy_ns>("h2d_busy_ns", kNanoseconds),
       key<&Metrics::exposed_ns>("exposed_ns", kNanoseconds),
+      key<&Metrics::launch_gap_ns>("launch_gap_ns", kNanoseconds),
       key<&Metrics::overlap_ratio>("overlap_ratio", kRatio),
   };
   return keys;

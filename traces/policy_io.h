@@ -26,8 +26,8 @@ Policy policy_from_json(const nlohmann::json& json, const std::string& where);
 PolicyFile read_policy_file(const std::string& path);
 std::string format_policy_file(const PolicyFile& file);
 
-/// A plan counts tensors of one model and its inputs. Throws Error (input) where `policy` has one that was made
-/// for another run than `fingerprint_of_run`, or nothing says for which.
+/// A plan counts tensors of one model and its inputs. Throws Error (input) where `policy` has one that was
+/// made for another run than `fingerprint_of_run`, or nothing says for which.
 void refuse_foreign_plan(const Policy& policy, const std::string& made_for,
                          const std::string& fingerprint_of_run);
 

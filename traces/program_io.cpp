@@ -99,6 +99,8 @@ void append_work(std::string& out, const std::vector<Work>& work) {
   append_column(out, work, [](const Work& part) { return part.stream_ns; });
   out += ",\n\"path_ns\": ";
   append_column(out, work, [](const Work& part) { return part.path_ns; });
+  out += ",\n\"busy_ns\": ";
+  append_column(out, work, [](const Work& part) { return part.busy_ns; });
   if (std::ranges::any_of(work, &Work::waits)) {
     out += ",\n\"wait_ns\": ";
     append_column(out, work, [](const Work& part) { return part.waits() ? part.wait_ns : -1; });
@@ -175,6 +177,7 @@ std::vector<Work> read_work(const JsonValue& json, std::size_t events) {
   read("host_ns", &Work::host_ns, 0);
   read("stream_ns", &Work::stream_ns, 0);
   read("path_ns", &Work::path_ns, 0);
+  if (json.find("busy_ns")) read("busy_ns", &Work::busy_ns, 0);
   if (json.find("wait_ns")) read("wait_ns", &Work::wait_ns, -1);
   return work;
 }

@@ -8,8 +8,8 @@
 
 namespace offprof {
 
-/// The rows of a trace.
-enum class Track : std::uint8_t { kCompute, kD2h, kH2d };
+/// The rows of a trace. Waits for copies are on the compute track, waits for the host to launch beside it.
+enum class Track : std::uint8_t { kCompute, kD2h, kH2d, kLaunchGaps };
 
 enum class SpanKind : std::uint8_t {
   kStep,   ///< one training step, `ProfilerStep#n`

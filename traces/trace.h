@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/calibration.h"
 #include "traces/ledger.h"
 #include "traces/link.h"
 #include "traces/metrics.h"
@@ -25,6 +26,8 @@ struct Environment {
   std::optional<Bytes> device_memory_bytes{};  ///< what the device has; nullopt: what the machine has
   bool times_are_modelled =
       false;  ///< the device is virtual: memory is what it would be, times are estimates
+  /// What `link` and all else that a replay adds is taken from; nullopt: nothing was measured.
+  std::optional<Calibration> calibration{};
   /// Modelled times go by this trace of a GPU: the file's name, without its folder; nullopt: by none.
   std::optional<std::string> kernel_times{};
   bool operator==(const Environment&) const = default;

@@ -20,11 +20,22 @@ struct Row {
 };
 constexpr Row kComputeRow{1, 1};
 constexpr Row kLaunchRow{1, 2};
+constexpr Row kLaunchGapRow{1, 3};
 constexpr Row kD2hRow{0, 7};
 constexpr Row kH2dRow{0, 8};
 
 Row row_of(Track track) {
-  return track == Track::kCompute ? kComputeRow : track == Track::kD2h ? kD2hRow : kH2dRow;
+  switch (track) {
+    case Track::kCompute:
+      return kComputeRow;
+    case Track::kLaunchGaps:
+      return kLaunchGapRow;
+    case Track::kD2h:
+      return kD2hRow;
+    case Track::kH2d:
+      break;
+  }
+  return kH2dRow;
 }
 
 /// HTA tells copies by the first 11 letters.
@@ -85,6 +96,9 @@ class EventWriter {
     metadata("process_sort_index", kComputeRow, "sort_index", "0");
     metadata("thread_name", kComputeRow, "name", quoted("compute"));
     metadata("thread_name", kLaunchRow, "name", quoted("copies begin"));
+    if (std::ranges::any_of(trace_.timeline.spans,
+                            [](const Span& span) { return span.track == Track::kLaunchGaps; }))
+      metadata("thread_name", kLaunchGapRow, "name", quoted("waits for launch"));
     metadata("process_name", kD2hRow, "name", quoted("offprof copies" + mark));
     metadata("process_labels", kD2hRow, "labels", quoted(trace_.environment.device));
     metadata("process_sort_index", kD2hRow, "sort_index", "1");

@@ -1,3 +1,4 @@
+#include "traces/calibration_io.h"
 #include "traces/file.h"
 #include "traces/json_access.h"
 #include "traces/metrics_io.h"
@@ -13,7 +14,9 @@ int small_integer(const JsonValue& json) {
 }
 
 LinkDirection read_direction(const JsonValue& json) {
-  return {json.at("bytes_per_second").as_amount(), json.at("latency_ns").as_integer()};
+  LinkDirection direction = {json.at("bytes_per_second").as_amount(), json.at("latency_ns").as_integer()};
+  if (const auto start = json.find("start_ns")) direction.start_ns = start->as_integer();
+  return direction;
 }
 
 Environment read_environment(const JsonValue& json) {
@@ -29,6 +32,8 @@ Environment read_environment(const JsonValue& json) {
     environment.times_are_modelled = modelled->as_bool();
   if (const auto file = json.find("kernel_times")) environment.kernel_times = file->as_string();
   environment.link = {read_direction(link.at("d2h")), read_direction(link.at("h2d"))};
+  if (const auto calibration = json.find("calibration"))
+    environment.calibration = calibration_from_json(*calibration);
   if (const auto launch = link.find("launch_ns")) environment.link.launch_ns = launch->as_integer();
   return environment;
 }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "traces/calibration_io.h"
 #include "traces/file.h"
 #include "traces/json_access.h"
 #include "traces/metrics_io.h"
@@ -14,7 +15,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json to_json(const LinkDirection& direction) {
-  return {{"bytes_per_second", direction.bytes_per_second}, {"latency_ns", direction.latency_ns}};
+  Json json = {{"bytes_per_second", direction.bytes_per_second}, {"latency_ns", direction.latency_ns}};
+  if (direction.start_ns > 0) json["start_ns"] = direction.start_ns;
+  return json;
 }
 
 Json to_json(const Environment& environment) {
@@ -24,6 +27,7 @@ Json to_json(const Environment& environment) {
                {"threads", environment.threads},
                {"link", {{"d2h", to_json(environment.link.d2h)}, {"h2d", to_json(environment.link.h2d)}}}};
   if (environment.link.launch_ns > 0) json["link"]["launch_ns"] = environment.link.launch_ns;
+  if (environment.calibration) json["calibration"] = to_json(*environment.calibration);
   if (environment.device_memory_bytes) json["device_memory_bytes"] = *environment.device_memory_bytes;
   if (environment.times_are_modelled) json["times_are_modelled"] = true;
   if (environment.kernel_times) json["kernel_times"] = *environment.kernel_times;

@@ -12,7 +12,6 @@
 #include <cmath>
 #include <map>
 
-#include "engine/calibration.h"
 #include "engine/cuda/cuda_call.h"
 
 namespace offprof {
@@ -242,40 +241,6 @@ Nanoseconds CudaDevice::take_exposed_ns() {
   for (const auto& [before, after] : waits_) exposed += elapsed(before, after);
   waits_.clear();
   return exposed;
-}
-
-// --- Calibration ---
-
-namespace {
-
-constexpr Bytes kLargeCopy = 64 * kMiB;
-constexpr int kCalibrationCopies = 9;
-
-}  // namespace
-
-std::vector<Nanoseconds> CudaDevice::time_copies(CopyQueue which, CopyDirection direction, Bytes bytes) {
-  const c10::Storage storage = allocate(bytes);
-  std::byte* host = allocate_host(bytes);
-  void* on_device = storage.mutable_data();
-  const bool out = direction == CopyDirection::kD2h;
-  for (int i = 0; i < kCalibrationCopies; ++i)
-    wait(which, copy(which, {out ? host : on_device, out ? on_device : host, bytes, direction, 0}));
-  std::vector<Nanoseconds> durations;
-  for (const CopyRecord& record : take_copy_records()) durations.push_back(record.end_ns - record.begin_ns);
-  free_host(host, bytes);
-  return durations;
-}
-
-LinkDirection CudaDevice::calibrate(CopyQueue which, CopyDirection direction) {
-  return calibrate_direction(kLargeCopy, [&](Bytes bytes) { return time_copies(which, direction, bytes); });
-}
-
-Link CudaDevice::calibrate_link() {
-  const Link link{calibrate(CopyQueue::kD2h, CopyDirection::kD2h),
-                  calibrate(CopyQueue::kH2d, CopyDirection::kH2d)};
-  forget_marks();
-  release_cache();
-  return link;
 }
 
 }  // namespace offprof

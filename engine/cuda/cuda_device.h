@@ -63,7 +63,6 @@ class CudaDevice : public Device {
   Event copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to, std::int64_t tag) override;
   void wait(CopyQueue queue, Event event) override;
   std::vector<CopyRecord> take_copy_records() override;
-  Link calibrate_link() override;
 
   TimeMark mark() override;
   void synchronize() override;
@@ -100,9 +99,7 @@ class CudaDevice : public Device {
   void follow_compute(Queue& queue);
   Event add_copy(Queue& queue, const CopyRequest& request);
   Nanoseconds since_origin(cudaEvent_t event) const { return origin_ns_ + elapsed(origin_, event); }
-  LinkDirection calibrate(CopyQueue which, CopyDirection direction);
   /// Of several copies, each alone on its stream.
-  std::vector<Nanoseconds> time_copies(CopyQueue which, CopyDirection direction, Bytes bytes);
 
   c10::DeviceIndex index_;
   Bytes total_bytes_ = 0;

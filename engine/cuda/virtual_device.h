@@ -26,8 +26,8 @@ class VirtualDevice final : public CudaDevice, private AllocationBooks::BlockWat
 
   std::byte* allocate_host(Bytes bytes) override;
   void free_host(std::byte* buffer, Bytes bytes) override;
-  /// Nothing need be measured: it is the profile's.
-  Link calibrate_link() override { return gpu_.link(); }
+  /// The profile's.
+  std::optional<Link> known_link() const override { return gpu_.link(); }
   Event copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to, std::int64_t tag) override;
   std::optional<Work> take_work() override { return gpu_.take_work(); }
   /// Says which operators read values back, of which there are none, and which sizes are not known.

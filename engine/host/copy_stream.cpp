@@ -11,6 +11,19 @@ Nanoseconds steady_now() {
       .count();
 }
 
+namespace {
+
+/// The system wakes a sleeper late by about this; the rest is spent awake.
+constexpr Nanoseconds kWakesLate = 150'000;
+
+void sleep_until(Nanoseconds due) {
+  std::this_thread::sleep_until(
+      std::chrono::steady_clock::time_point(std::chrono::nanoseconds(due - kWakesLate)));
+  while (steady_now() < due) std::this_thread::yield();
+}
+
+}  // namespace
+
 CopyStream::CopyStream(const Link& cap) : cap_(cap), worker_([this] { run(); }) {}
 
 CopyStream::~CopyStream() {
@@ -34,8 +47,7 @@ CopyStream::Event CopyStream::enqueue(CopyJob job) {
 }
 
 void CopyStream::wait(Event event) {
-  std::unique_lock lock(mutex_);
-  done_.wait(lock, [&] { return completed_ >= event; });
+  while (completed_.load(std::memory_order_acquire) < event) std::this_thread::yield();
 }
 
 std::vector<CopyRecord> CopyStream::take_records() {
@@ -64,9 +76,7 @@ void CopyStream::run_one(CopyJob job) {
   job.copy = nullptr;  // what it held is let go of before anybody learns that it is done
   const LinkDirection& cap = job.direction == CopyDirection::kD2h ? cap_.d2h : cap_.h2d;
   if (cap.bytes_per_second > 0) {
-    const std::chrono::steady_clock::time_point due(
-        std::chrono::nanoseconds(begin + cap.duration(job.bytes)));
-    std::this_thread::sleep_until(due);
+    sleep_until(begin + cap.duration(job.bytes));
   }
   {
     const std::lock_guard lock(mutex_);

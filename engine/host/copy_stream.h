@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -37,7 +38,8 @@ class CopyStream {
 
   Event enqueue(CopyJob job);
 
-  /// Returns when `event` is reached.
+  /// Returns when `event` is reached. Stays awake meanwhile, as the compute stream that it stands for keeps
+  /// what it has: a thread that sleeps leaves its core, and finds the caches cold.
   void wait(Event event);
 
   /// Waits until nothing is queued, and hands out the records since the last call.
@@ -54,7 +56,7 @@ class CopyStream {
   std::deque<CopyJob> jobs_;
   std::vector<CopyRecord> records_;
   Event enqueued_ = 0;
-  Event completed_ = 0;
+  std::atomic<Event> completed_ = 0;
   bool stopping_ = false;
   std::thread worker_;  // last: it uses the others
 };

@@ -10,8 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "engine/calibration.h"
-
 namespace offprof {
 
 HostDevice::HostDevice(CountedAllocator& allocator, const Link& link_cap)
@@ -68,43 +66,6 @@ std::vector<CopyRecord> HostDevice::take_copy_records() {
   const std::vector<CopyRecord> other = h2d_.take_records();
   records.insert(records.end(), other.begin(), other.end());
   return records;
-}
-
-namespace {
-
-constexpr Bytes kLargeCopy = 8 * kMiB;
-constexpr int kCalibrationCopies = 15;
-
-/// From asking for the copy to knowing that it is done, as the engine sees it.
-std::vector<Nanoseconds> time_copies(Device& device, CopyQueue queue, CopyDirection direction, Bytes bytes) {
-  std::vector<Nanoseconds> durations;
-  for (int i = 0; i < kCalibrationCopies; ++i) {
-    const c10::Storage storage = device.allocate(bytes);
-    std::byte* host = device.allocate_host(bytes);
-    auto* on_device = static_cast<std::byte*>(storage.mutable_data());
-    std::byte* from = direction == CopyDirection::kD2h ? on_device : host;
-    std::byte* to = direction == CopyDirection::kD2h ? host : on_device;
-    std::memset(from, 1, static_cast<std::size_t>(bytes));
-    const Nanoseconds begin = steady_now();
-    device.wait(queue, device.copy(queue, {to, from, bytes, direction, 0}));
-    durations.push_back(steady_now() - begin);
-    device.free_host(host, bytes);
-  }
-  return durations;
-}
-
-}  // namespace
-
-Link HostDevice::calibrate_link() {
-  const auto calibrate = [&](CopyQueue queue, CopyDirection direction) {
-    return calibrate_direction(kLargeCopy,
-                               [&](Bytes bytes) { return time_copies(*this, queue, direction, bytes); });
-  };
-  const Link link{calibrate(CopyQueue::kD2h, CopyDirection::kD2h),
-                  calibrate(CopyQueue::kH2d, CopyDirection::kH2d)};
-  take_copy_records();
-  take_exposed_ns();
-  return link;
 }
 
 }  // namespace offprof

@@ -45,9 +45,6 @@ class HostDevice final : public Device {
   Event copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to, std::int64_t tag) override;
   void wait(CopyQueue queue, Event event) override;
   std::vector<CopyRecord> take_copy_records() override;
-  /// The median over repeated copies of a small and a large buffer gives latency and bandwidth.
-  Link calibrate_link() override;
-
   TimeMark mark() override { return steady_now(); }
   void synchronize() override {}  // the compute stream is the thread that asks
   Nanoseconds time_of(TimeMark mark) const override { return mark; }

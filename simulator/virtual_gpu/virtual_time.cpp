@@ -42,7 +42,7 @@ void VirtualTime::advance_host(Nanoseconds duration) {
 
 TimeSpan VirtualTime::run(StreamId id, Nanoseconds duration) {
   Work& work = id == nullptr ? work_ : side_work_;
-  work = then(work, {0, duration, duration});
+  work = then(work, {0, duration, duration, Work::kNoWait, duration});
   Stream& stream = stream_for_work(id);
   const Nanoseconds begin = begin_on(stream);
   stream.ready = begin + duration;

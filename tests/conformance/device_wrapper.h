@@ -45,7 +45,7 @@ class DeviceWrapper : public Device {
   }
   void wait(CopyQueue queue, Event event) override { inner_.wait(queue, event); }
   std::vector<CopyRecord> take_copy_records() override { return inner_.take_copy_records(); }
-  Link calibrate_link() override { return inner_.calibrate_link(); }
+  std::optional<Link> known_link() const override { return inner_.known_link(); }
 
   TimeMark mark() override { return inner_.mark(); }
   void synchronize() override { inner_.synchronize(); }

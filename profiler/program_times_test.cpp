@@ -1,0 +1,51 @@
+#include "profiler/program_times.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace offprof {
+namespace {
+
+/// A saved tensor's pack, unpack and release, with that much compute before each.
+Program program_of(const std::vector<Nanoseconds>& compute_ns) {
+  constexpr EventKind kKinds[] = {EventKind::kPack, EventKind::kUnpack, EventKind::kRelease};
+  Program program;
+  for (std::size_t i = 0; i < compute_ns.size(); ++i) program.events.push_back({kKinds[i], 0, compute_ns[i]});
+  return program;
+}
+
+Nanoseconds sum_of(const Program& program) {
+  return std::accumulate(program.events.begin(), program.events.end(), Nanoseconds{0},
+                         [](Nanoseconds sum, const Event& event) { return sum + event.compute_ns; });
+}
+
+Calibration measured(Nanoseconds step_ns, Nanoseconds hook_ns) {
+  Calibration calibration;
+  calibration.step.median_ns = step_ns;
+  calibration.hook.median_ns = hook_ns;
+  return calibration;
+}
+
+TEST(ScaleCompute, LosesNothingToRounding) {
+  Program program = program_of({5, 5, 5});
+  scale_compute(program, 0.5);
+  EXPECT_EQ(sum_of(program), 8);  // 7.5
+  for (const Event& event : program.events) EXPECT_GE(event.compute_ns, 2);
+}
+
+TEST(FitToStep, ComesToTheStepLessItsHooks) {
+  Program program = program_of({100, 200, 300});
+  EXPECT_DOUBLE_EQ(fit_to_step(program, measured(570, 10)), 0.9);
+  EXPECT_EQ(sum_of(program), 540);
+  EXPECT_EQ(program.events[1].compute_ns, 180);
+}
+
+TEST(FitToStep, LeavesAProgramWithoutTimesAlone) {
+  Program program = program_of({0, 0, 0});
+  EXPECT_EQ(fit_to_step(program, measured(500, 1)), 1);
+  EXPECT_EQ(sum_of(program), 0);
+}
+
+}  // namespace
+}  // namespace offprof

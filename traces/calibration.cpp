@@ -1,0 +1,84 @@
+#include "traces/calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "traces/check.h"
+
+namespace offprof {
+namespace {
+
+/// Beyond it the quartiles of step times or of large copies say that the machine did something else as well.
+constexpr double kWidestSpread = 0.25;
+
+/// Latency from the smallest copies, bandwidth from the largest against them.
+LinkDirection direction_of(const std::vector<CopyTiming>& copies, Nanoseconds start_ns) {
+  if (copies.empty()) return {};
+  const CopyTiming &small = copies.front(), &large = copies.back();
+  const Nanoseconds latency = small.duration.median_ns;
+  const auto beyond = static_cast<double>(std::max<Nanoseconds>(large.duration.median_ns - latency, 1));
+  return {1e9 * static_cast<double>(large.bytes - small.bytes) / beyond, latency, start_ns};
+}
+
+}  // namespace
+
+double Measured::relative_spread() const {
+  return median_ns == 0 ? 0 : static_cast<double>(high_ns - low_ns) / static_cast<double>(median_ns);
+}
+
+Measured summarize_measured(std::vector<Nanoseconds> values) {
+  OFFPROF_CHECK(!values.empty());
+  std::sort(values.begin(), values.end());
+  const std::size_t last = values.size() - 1;
+  return {values[values.size() / 2], values[last / 4], values[last - last / 4]};
+}
+
+Nanoseconds EngineCosts::lost_after(Nanoseconds stood_ns) const {
+  Standstill before;
+  for (const Standstill& next : standstills) {
+    if (stood_ns <= next.stood_ns) {
+      const double share = static_cast<double>(stood_ns - before.stood_ns) /
+                           static_cast<double>(std::max<Nanoseconds>(next.stood_ns - before.stood_ns, 1));
+      return before.lost_ns +
+             static_cast<Nanoseconds>(share * static_cast<double>(next.lost_ns - before.lost_ns));
+    }
+    before = next;
+  }
+  return before.lost_ns;
+}
+
+EngineCosts costs_of(const Calibration& calibration) {
+  EngineCosts costs;
+  costs.hook_ns = calibration.hook.median_ns;
+  costs.event_ns = calibration.event.median_ns;
+  costs.slowdown_ns_per_byte = static_cast<double>(calibration.slowdown_per_mib.median_ns) / kMiB;
+  Nanoseconds most_lost = 0;
+  for (const StandstillTiming& timing : calibration.standstills) {
+    most_lost = std::max(most_lost, timing.lost.median_ns);
+    costs.standstills.push_back({timing.stood_ns, most_lost});
+  }
+  return costs;
+}
+
+Link link_of(const Calibration& calibration) {
+  const Nanoseconds start = calibration.start.median_ns;
+  return {direction_of(calibration.d2h, start), direction_of(calibration.h2d, start),
+          calibration.command.median_ns};
+}
+
+std::optional<std::string> too_wide_spread(const Calibration& calibration) {
+  const auto say = [](const char* what, const Measured& measured) {
+    return fmt::format("{} spread by {:.0f}% ({} to {}, half of the times)", what,
+                       100 * measured.relative_spread(), format_duration(measured.low_ns),
+                       format_duration(measured.high_ns));
+  };
+  if (calibration.step.relative_spread() > kWidestSpread) return say("the step times", calibration.step);
+  for (const auto* copies : {&calibration.d2h, &calibration.h2d})
+    if (!copies->empty() && copies->back().duration.relative_spread() > kWidestSpread)
+      return say(copies == &calibration.d2h ? "large copies out" : "large copies in",
+                 copies->back().duration);
+  return std::nullopt;
+}
+
+}  // namespace offprof

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/link.h"
+#include "traces/units.h"
+
+namespace offprof {
+
+/// A figure measured several times: the median and the quartiles around it.
+struct Measured {
+  Nanoseconds median_ns = 0;
+  Nanoseconds low_ns = 0, high_ns = 0;
+
+  /// The distance of the quartiles in medians, 0.1 being ten percent; 0 where the median is 0.
+  double relative_spread() const;
+  bool operator==(const Measured&) const = default;
+};
+
+/// `values` is not empty.
+Measured summarize_measured(std::vector<Nanoseconds> values);
+
+/// Copies of one size.
+struct CopyTiming {
+  Bytes bytes = 0;
+  Measured duration;
+  bool operator==(const CopyTiming&) const = default;
+};
+
+/// What compute that stood still for so long takes longer afterwards: what it left in the caches has gone.
+struct StandstillTiming {
+  Nanoseconds stood_ns = 0;
+  Measured lost;
+  bool operator==(const StandstillTiming&) const = default;
+};
+
+/// What `run` measured, in its own process, of what offloading costs beside the copies' own time. Lists are
+/// in rising order of bytes or time.
+struct Calibration {
+  std::vector<CopyTiming> d2h, h2d;
+  Measured start;    ///< from asking for a copy on an idle stream to its beginning
+  Measured command;  ///< of the program's time, to ask for a copy
+  Measured event;    ///< of the program's time, to wait for a copy that is done
+  Measured hook;     ///< of the program's time, for a saved tensor that stays: each pack, unpack and release
+  std::vector<StandstillTiming> standstills;
+  Measured slowdown_per_mib;  ///< what compute takes longer for each MiB that is copied beside it
+  Measured step;              ///< a step with nothing offloaded, nothing recorded
+
+  bool operator==(const Calibration&) const = default;
+};
+
+/// What a replay adds to compute and copies. All 0: nothing is known, or nothing is to be added.
+struct EngineCosts {
+  Nanoseconds hook_ns = 0;
+  Nanoseconds event_ns = 0;
+  double slowdown_ns_per_byte = 0;
+  /// See StandstillTiming; rising, linear between, constant beyond the last. From (0, 0).
+  struct Standstill {
+    Nanoseconds stood_ns = 0;
+    Nanoseconds lost_ns = 0;
+  };
+  std::vector<Standstill> standstills{};
+
+  Nanoseconds lost_after(Nanoseconds stood_ns) const;
+};
+
+/// The medians; what stood longer never loses less.
+EngineCosts costs_of(const Calibration& calibration);
+
+/// The link as calibrated: bandwidth and latency of each direction, what asking for a copy costs, and how
+/// long an idle stream takes to begin.
+Link link_of(const Calibration& calibration);
+
+/// Why times cannot be predicted from it with any meaning: which figure spreads by how much; nullopt: they
+/// can.
+std::optional<std::string> too_wide_spread(const Calibration& calibration);
+
+}  // namespace offprof

@@ -1,0 +1,83 @@
+#include "traces/calibration_io.h"
+
+namespace offprof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The three figures that each measurement has, named without a prefix.
+Json to_json(const Measured& measured) {
+  return {{"median_ns", measured.median_ns}, {"low_ns", measured.low_ns}, {"high_ns", measured.high_ns}};
+}
+
+Measured measured_from_json(const JsonValue& json) {
+  return {json.at("median_ns").as_integer(), json.at("low_ns").as_integer(), json.at("high_ns").as_integer()};
+}
+
+Json to_json(const std::vector<CopyTiming>& copies) {
+  Json json = Json::array();
+  for (const CopyTiming& copy : copies) {
+    json.push_back({{"bytes", copy.bytes}});
+    json.back().update(to_json(copy.duration));
+  }
+  return json;
+}
+
+std::vector<CopyTiming> copies_from_json(const JsonValue& json) {
+  std::vector<CopyTiming> copies;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const JsonValue copy = json.element(i);
+    copies.push_back({copy.at("bytes").as_integer(copies.empty() ? 0 : copies.back().bytes + 1),
+                      measured_from_json(copy)});
+  }
+  return copies;
+}
+
+Json to_json(const std::vector<StandstillTiming>& standstills) {
+  Json json = Json::array();
+  for (const StandstillTiming& standstill : standstills) {
+    json.push_back({{"stood_ns", standstill.stood_ns}});
+    json.back().update(to_json(standstill.lost));
+  }
+  return json;
+}
+
+std::vector<StandstillTiming> standstills_from_json(const JsonValue& json) {
+  std::vector<StandstillTiming> standstills;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const JsonValue standstill = json.element(i);
+    const Nanoseconds least = standstills.empty() ? 1 : standstills.back().stood_ns + 1;
+    standstills.push_back({standstill.at("stood_ns").as_integer(least), measured_from_json(standstill)});
+  }
+  return standstills;
+}
+
+}  // namespace
+
+Json to_json(const Calibration& calibration) {
+  return {{"d2h", to_json(calibration.d2h)},
+          {"h2d", to_json(calibration.h2d)},
+          {"start", to_json(calibration.start)},
+          {"command", to_json(calibration.command)},
+          {"event", to_json(calibration.event)},
+          {"hook", to_json(calibration.hook)},
+          {"standstills", to_json(calibration.standstills)},
+          {"slowdown_per_mib", to_json(calibration.slowdown_per_mib)},
+          {"step", to_json(calibration.step)}};
+}
+
+Calibration calibration_from_json(const JsonValue& json) {
+  Calibration calibration;
+  calibration.d2h = copies_from_json(json.at("d2h"));
+  calibration.h2d = copies_from_json(json.at("h2d"));
+  calibration.start = measured_from_json(json.at("start"));
+  calibration.command = measured_from_json(json.at("command"));
+  calibration.event = measured_from_json(json.at("event"));
+  calibration.hook = measured_from_json(json.at("hook"));
+  calibration.standstills = standstills_from_json(json.at("standstills"));
+  calibration.slowdown_per_mib = measured_from_json(json.at("slowdown_per_mib"));
+  calibration.step = measured_from_json(json.at("step"));
+  return calibration;
+}
+
+}  // namespace offprof
