@@ -31,14 +31,6 @@ std::string profile_of(const std::string& device) {
   return colon == std::string::npos ? kDefaultProfile : device.substr(colon + 1);
 }
 
-LinkDirection slower_of(const LinkDirection& a, const LinkDirection& b) {
-  return {std::min(a.bytes_per_second, b.bytes_per_second), std::max(a.latency_ns, b.latency_ns)};
-}
-
-Link slower_of(const Link& a, const Link& b) {
-  return {slower_of(a.d2h, b.d2h), slower_of(a.h2d, b.h2d)};
-}
-
 }  // namespace
 
 void DeviceOptions::add_to(CLI::App& app) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/device_options.h"
 #include "cli/engine_loader.h"
@@ -94,8 +95,7 @@ class ValidateCommand : public Subcommand {
 
   ValidationReport make_report(Trace trace, const ComparisonResult& result) const {
     trace.settings.steps = kStepsPerVisit;  // so many follow each other in a visit
-    const Link link = link_to_assume(link_, trace.environment.link);
-    const TraceSteps steps(trace);
+    const Link link = link_between(trace);
     ValidationReport report;
     report.model = result.trace.model.name;
     report.trace = trace_path_;
@@ -103,14 +103,41 @@ class ValidateCommand : public Subcommand {
     report.rounds = rounds_;
     report.bounds = bounds_;
     report.times_are_modelled = result.trace.environment.times_are_modelled;
-    std::vector<TimedSetting> times;
-    for (const PolicyRun& run : result.runs) {
-      report.settings.push_back(setting_of(steps, link, run));
-      times.push_back(report.settings.back().times);
-    }
-    report.accuracy = accuracy_of(times);
-    report.drift = -relative_error(times.front());  // keep is the first
+    const TraceSteps steps(trace);
+    for (const PolicyRun& run : result.runs) report.settings.push_back(setting_of(steps, link, run));
+    report.drift = drift_of(report.settings.front().times);  // keep is the first
+    take_drift_out(report, std::move(trace), link);
+    report.accuracy = accuracy_of(times_of(report, &ValidatedSetting::times));
+    report.adjusted = accuracy_of(times_of(report, &ValidatedSetting::adjusted));
     return report;
+  }
+
+  /// With --link the trace's own, slowed down to it as the run is.
+  Link link_between(const Trace& trace) const {
+    const Link measured = link_to_assume(std::nullopt, trace.environment.link);
+    return link_ ? slower_of(measured, *link_) : measured;
+  }
+
+  static double drift_of(const TimedSetting& keep) {
+    return static_cast<double>(median_of(keep.measured_ns)) / static_cast<double>(keep.predicted_ns) - 1;
+  }
+
+  static void take_drift_out(ValidationReport& report, Trace trace, const Link& link) {
+    scale_compute(trace.program, 1 + report.drift);
+    if (trace.dense_program) scale_compute(*trace.dense_program, 1 + report.drift);
+    const TraceSteps steps(trace);
+    for (ValidatedSetting& setting : report.settings) {
+      setting.adjusted = setting.times;
+      setting.adjusted.predicted_ns =
+          *replay(steps.step(setting.policy), setting.policy, link).metrics.step_time_ns;
+    }
+  }
+
+  static std::vector<TimedSetting> times_of(const ValidationReport& report,
+                                            TimedSetting ValidatedSetting::*member) {
+    std::vector<TimedSetting> times;
+    for (const ValidatedSetting& setting : report.settings) times.push_back(setting.*member);
+    return times;
   }
 
   static ValidatedSetting setting_of(const TraceSteps& steps, const Link& link, const PolicyRun& run) {

@@ -23,7 +23,8 @@ struct ValidatedSetting {
   Policy policy;
   Metrics predicted;
   Metrics measured;
-  TimedSetting times;
+  TimedSetting times;                ///< as the trace alone predicts it
+  TimedSetting adjusted;             ///< with the machine's drift taken out
   std::string gradients;             ///< as in Trace
   std::vector<std::string> inexact;  ///< keys of memory and copied bytes that differ, `commands`
 };
@@ -39,9 +40,11 @@ struct ValidationReport {
   int rounds = 0;
   ValidationBounds bounds;
   std::vector<ValidatedSetting> settings;
-  Accuracy accuracy;
-  /// How much slower the machine computes than when the trace was recorded: step time with nothing offloaded.
+  /// How much slower the machine computes than when the trace was recorded, 0.01 being one percent: by steps
+  /// with nothing offloaded.
   double drift = 0;
+  Accuracy accuracy;  ///< of what the trace alone predicts
+  Accuracy adjusted;  ///< with the drift taken out of compute: what is held against the bounds
   bool times_are_modelled = false;
 
   Verdict mean_verdict() const;

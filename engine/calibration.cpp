@@ -1,8 +1,6 @@
 #include "engine/calibration.h"
 
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 namespace offprof {
 namespace {
@@ -11,40 +9,52 @@ constexpr Bytes kSizes[] = {64, 64 * kKiB, 1 * kMiB, 8 * kMiB};
 /// A GPU's link is not at its full speed before.
 constexpr Bytes kLargestOfGpu = 64 * kMiB;
 constexpr int kCopies = 15;
-/// Long enough for a copy stream that has nothing to do to fall asleep, as between the copies of a step.
-constexpr std::chrono::microseconds kIdle{300};
+/// Copies go round in so much memory, more than a CPU's caches hold: in a step, too, what comes back has long
+/// left them.
+constexpr Bytes kMemory = 64 * kMiB;
+/// What a step computes between two copies.
+constexpr Nanoseconds kBetweenCopies = 300'000;
 
-/// Device and host memory of the same size, written to.
+/// Device and host memory to copy between.
 class CopyBuffers {
  public:
-  CopyBuffers(Device& device, Bytes bytes)
-      : device_(device), bytes_(bytes), storage_(device.allocate(bytes)), host_(device.allocate_host(bytes)) {
-    std::memset(host_, 1, static_cast<std::size_t>(bytes));
-    if (device.torch_device().is_cpu())
-      std::memset(storage_.mutable_data(), 1, static_cast<std::size_t>(bytes));
+  explicit CopyBuffers(Device& device)
+      : device_(device), storage_(device.allocate(kMemory)), host_(device.allocate_host(kMemory)) {
+    std::memset(host_, 1, kMemory);
+    write_device_memory(kMemory);
   }
-  ~CopyBuffers() { device_.free_host(host_, bytes_); }
+  ~CopyBuffers() { device_.free_host(host_, kMemory); }
   CopyBuffers(const CopyBuffers&) = delete;
   CopyBuffers& operator=(const CopyBuffers&) = delete;
 
-  void copy(CopyDirection direction) {
+  /// Copies and waits. Device memory was written just before: what is copied out is an activation, and what
+  /// is copied in takes the place of one.
+  void copy(CopyDirection direction, Bytes bytes) {
+    if (offset_ + bytes > kMemory) offset_ = 0;
     const bool out = direction == CopyDirection::kD2h;
-    void* on_device = storage_.mutable_data();
+    write_device_memory(bytes);
+    std::byte *on_device = device_memory(), *on_host = host_ + offset_;
     const CopyQueue queue = out ? CopyQueue::kD2h : CopyQueue::kH2d;
-    const CopyRequest request{out ? host_ : on_device, out ? on_device : host_, bytes_, direction, 0};
+    const CopyRequest request{out ? on_host : on_device, out ? on_device : on_host, bytes, direction, 0};
     device_.wait(queue, device_.copy(queue, request));
+    offset_ += bytes;
   }
 
  private:
+  std::byte* device_memory() { return static_cast<std::byte*>(storage_.mutable_data()) + offset_; }
+  void write_device_memory(Bytes bytes) {
+    if (device_.torch_device().is_cpu()) std::memset(device_memory(), 1, static_cast<std::size_t>(bytes));
+  }
+
   Device& device_;
-  Bytes bytes_;
+  Bytes offset_ = 0;
   c10::Storage storage_;
   std::byte* host_;
 };
 
 CopyTiming time_copies(Device& device, CopyDirection direction, Bytes bytes) {
-  CopyBuffers buffers(device, bytes);
-  for (int i = 0; i < kCopies; ++i) buffers.copy(direction);
+  CopyBuffers buffers(device);
+  for (int i = 0; i < kCopies; ++i) buffers.copy(direction, bytes);
   std::vector<Nanoseconds> durations;
   for (const CopyRecord& record : device.take_copy_records())
     durations.push_back(record.end_ns - record.begin_ns);
@@ -58,14 +68,16 @@ std::vector<CopyTiming> time_copies(Device& device, CopyDirection direction) {
   return timings;
 }
 
-/// How long copy streams take to begin after a rest.
+/// How long a copy stream takes to begin. Of the host device, whose marks are times.
 Measured time_starts(Device& device) {
-  CopyBuffers buffers(device, kSizes[0]);
+  CopyBuffers buffers(device);
   std::vector<Nanoseconds> asked, starts;
   for (int i = 0; i < kCopies; ++i) {
-    std::this_thread::sleep_for(kIdle);
+    const Nanoseconds until = device.mark() + kBetweenCopies;
+    while (device.mark() < until) {
+    }
     asked.push_back(device.mark());
-    buffers.copy(CopyDirection::kD2h);
+    buffers.copy(CopyDirection::kH2d, kSizes[0]);
   }
   const std::vector<CopyRecord> records = device.take_copy_records();
   for (std::size_t i = 0; i < records.size(); ++i)

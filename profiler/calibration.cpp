@@ -13,9 +13,9 @@
 namespace offprof {
 namespace {
 
-constexpr int kMostRounds = 7, kLeastRounds = 3;
+constexpr int kMostRounds = 9, kLeastRounds = 3;
 /// Rounds beyond the least are for steps so short that this pays for them.
-constexpr Nanoseconds kRoundsBudget = 600'000'000;
+constexpr Nanoseconds kRoundsBudget = 2'000'000'000;
 /// What compute may have stood for a copy, from short to so long that nothing more is lost.
 constexpr Nanoseconds kStandstills[] = {300'000, 3'000'000};
 /// A step that stands still does so for about as long as it computes, but not for less than that.
@@ -58,10 +58,15 @@ void stand_still(Nanoseconds duration) {
 /// Steps of one kind, each against the plain one of its round.
 class StepTimer {
  public:
-  StepTimer(Trainer& trainer, std::size_t hooks)
-      : trainer_(trainer), hooks_(std::max<std::size_t>(hooks, 1)) {}
+  StepTimer(Trainer& trainer, std::size_t hooks, const std::vector<SavedId>& backward_order)
+      : trainer_(trainer), hooks_(std::max<std::size_t>(hooks, 1)), backward_order_(backward_order) {}
 
   Nanoseconds plain() { return trainer_.step(preset_policy("keep"), {}, Recording::kNone).step_time_ns; }
+
+  Nanoseconds offloaded_compute() {
+    const StepResult step = trainer_.step(preset_policy("offload"), backward_order_, Recording::kNone);
+    return step.step_time_ns - step.exposed_ns;
+  }
 
   /// What a step loses by each of its standstills of that length.
   Nanoseconds lost_by_standing(Nanoseconds stood, Nanoseconds plain) {
@@ -88,33 +93,38 @@ class StepTimer {
  private:
   Trainer& trainer_;
   std::size_t hooks_;
+  const std::vector<SavedId>& backward_order_;
 };
 
-/// Copies in both directions, one at each hook, with nothing waiting for them.
+/// Copies in both directions, one at each hook, with nothing waiting for them. They go round in more memory
+/// than is in the caches, as those of a step do.
 class CopiesBeside {
  public:
   CopiesBeside(Device& device, Bytes bytes)
       : device_(device),
         bytes_(bytes),
-        from_device_(device.allocate(bytes)),
-        to_device_(device.allocate(bytes)),
-        to_host_(device.allocate_host(bytes)),
-        from_host_(device.allocate_host(bytes)) {}
+        from_device_(device.allocate(kMemory)),
+        to_device_(device.allocate(kMemory)),
+        to_host_(device.allocate_host(kMemory)),
+        from_host_(device.allocate_host(kMemory)) {}
   ~CopiesBeside() {
     device_.take_copy_records();
-    device_.free_host(to_host_, bytes_);
-    device_.free_host(from_host_, bytes_);
+    device_.free_host(to_host_, kMemory);
+    device_.free_host(from_host_, kMemory);
   }
   CopiesBeside(const CopiesBeside&) = delete;
   CopiesBeside& operator=(const CopiesBeside&) = delete;
 
   void copy() {
+    const Bytes offset = copies_ / 2 * bytes_ % (kMemory - bytes_);
     const bool out = copies_++ % 2 == 0;
     const Nanoseconds begin = steady_now();
     if (out)
-      device_.copy(CopyQueue::kD2h, {to_host_, from_device_.data(), bytes_, CopyDirection::kD2h, 0});
+      device_.copy(CopyQueue::kD2h,
+                   {to_host_ + offset, at(from_device_, offset), bytes_, CopyDirection::kD2h, 0});
     else
-      device_.copy(CopyQueue::kH2d, {to_device_.mutable_data(), from_host_, bytes_, CopyDirection::kH2d, 0});
+      device_.copy(CopyQueue::kH2d,
+                   {at(to_device_, offset), from_host_ + offset, bytes_, CopyDirection::kH2d, 0});
     asking_ns_ += steady_now() - begin;
   }
 
@@ -123,6 +133,12 @@ class CopiesBeside {
   Nanoseconds asking_ns() const { return device_.torch_device().is_cpu() ? asking_ns_ : 0; }
 
  private:
+  static constexpr Bytes kMemory = 32 * kMiB;
+
+  static std::byte* at(const c10::Storage& storage, Bytes offset) {
+    return static_cast<std::byte*>(storage.mutable_data()) + offset;
+  }
+
   Device& device_;
   Bytes bytes_;
   c10::Storage from_device_, to_device_;
@@ -154,12 +170,13 @@ Measured summarize_losses(std::vector<Nanoseconds> losses) {
 }
 
 int rounds_for(Nanoseconds plain) {
-  constexpr Nanoseconds kStepsOfRound = 5;  // two stand for as long again
+  constexpr Nanoseconds kStepsOfRound = 6;  // two stand for as long again
   return static_cast<int>(std::clamp<Nanoseconds>(
       kRoundsBudget / (kStepsOfRound * std::max<Nanoseconds>(plain, 1)), kLeastRounds, kMostRounds));
 }
 
-void calibrate_steps(Device& device, StepTimer& timer, Calibration& calibration) {
+void calibrate_steps(Device& device, StepTimer& timer, StepCalibration& measured) {
+  Calibration& calibration = measured.costs;
   std::vector<Nanoseconds> plain, beside;
   std::vector<std::vector<Nanoseconds>> standing(std::size(kStandstills));
   const bool on_host = device.torch_device().is_cpu();
@@ -167,6 +184,7 @@ void calibrate_steps(Device& device, StepTimer& timer, Calibration& calibration)
   const Bytes bytes = bytes_beside(link_of(calibration), first, timer.hooks());
   for (int round = 0; round < rounds_for(first); ++round) {
     plain.push_back(timer.plain());
+    measured.offloaded_extra_ns.push_back(timer.offloaded_compute() - plain.back());
     beside.push_back(lost_by_copies(device, timer, bytes, plain.back()));
     for (std::size_t i = 0; on_host && i < standing.size(); ++i)
       standing[i].push_back(timer.lost_by_standing(kStandstills[i], plain.back()));
@@ -249,15 +267,17 @@ void calibrate_calls(Device& device, Calibration& calibration) {
 
 }  // namespace
 
-Calibration calibrate(Device& device, Trainer& trainer, const CopyCalibration& copies, std::size_t hooks) {
-  Calibration calibration;
+StepCalibration calibrate(Device& device, Trainer& trainer, const CopyCalibration& copies, std::size_t hooks,
+                          const std::vector<SavedId>& backward_order) {
+  StepCalibration measured;
+  Calibration& calibration = measured.costs;
   calibration.d2h = copies.d2h;
   calibration.h2d = copies.h2d;
   calibration.start = copies.start;
   calibrate_calls(device, calibration);
-  StepTimer timer(trainer, hooks);
-  calibrate_steps(device, timer, calibration);
-  return calibration;
+  StepTimer timer(trainer, hooks, backward_order);
+  calibrate_steps(device, timer, measured);
+  return measured;
 }
 
 }  // namespace offprof

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "engine/calibration.h"
 #include "engine/device.h"
@@ -9,9 +10,16 @@
 
 namespace offprof {
 
+struct StepCalibration {
+  Calibration costs;                              ///< all but reload_per_mib
+  std::vector<Nanoseconds> offloaded_extra_ns;  ///< compute with everything offloaded, over the round's plain step
+};
+
 /// Measures on a real device what offloading costs beside the copies: hooks, commands and events on tensors
 /// made up, the rest by steps with nothing offloaded, which now and then stand still, or have copies beside
 /// them; their rounds are interleaved. `copies`: of the same device. `hooks`: packs and unpacks in a step.
-Calibration calibrate(Device& device, Trainer& trainer, const CopyCalibration& copies, std::size_t hooks);
+/// `backward_order`: as Trainer::step takes it.
+StepCalibration calibrate(Device& device, Trainer& trainer, const CopyCalibration& copies, std::size_t hooks,
+                          const std::vector<SavedId>& backward_order);
 
 }  // namespace offprof

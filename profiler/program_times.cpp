@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "simulator/replay.h"
 
 namespace offprof {
 namespace {
@@ -16,16 +19,6 @@ std::int64_t hooks_in(const Program& program) {
 
 }  // namespace
 
-void scale_compute(Program& program, double factor) {
-  double exact = 0;
-  Nanoseconds given = 0;
-  for (Event& event : program.events) {
-    exact += factor * static_cast<double>(event.compute_ns);
-    event.compute_ns = std::llround(exact) - given;
-    given += event.compute_ns;
-  }
-}
-
 double fit_to_step(Program& program, const Calibration& calibration) {
   Nanoseconds recorded = 0;
   for (const Event& event : program.events) recorded += event.compute_ns;
@@ -34,6 +27,21 @@ double fit_to_step(Program& program, const Calibration& calibration) {
   const double factor = static_cast<double>(wanted) / static_cast<double>(recorded);
   scale_compute(program, factor);
   return factor;
+}
+
+Measured reload_cost(const Program& program, const Calibration& calibration,
+                     const std::vector<Nanoseconds>& offloaded_extra_ns) {
+  const Step step(program, costs_of(calibration));
+  const Metrics replayed = replay(step, preset_policy("offload"), link_of(calibration)).metrics;
+  const double mib = static_cast<double>(*replayed.h2d_bytes) / kMiB;
+  if (mib == 0 || offloaded_extra_ns.empty()) return {};
+  std::vector<Nanoseconds> costs;
+  const Nanoseconds explained = *replayed.compute_ns - calibration.step.median_ns;
+  for (const Nanoseconds extra : offloaded_extra_ns) {
+    const Nanoseconds more = std::max<Nanoseconds>(extra - explained, 0);
+    costs.push_back(std::llround(static_cast<double>(more) / mib));
+  }
+  return summarize_measured(std::move(costs));
 }
 
 }  // namespace offprof

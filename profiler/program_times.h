@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "traces/calibration.h"
 #include "traces/program.h"
 
@@ -9,7 +11,9 @@ namespace offprof {
 /// does unrecorded: recording takes its own time. Returns the factor; 1 where nothing was recorded.
 double fit_to_step(Program& program, const Calibration& calibration);
 
-/// Multiplies every compute time; what rounding leaves over goes to the next event, so that the sum is exact.
-void scale_compute(Program& program, double factor);
+/// What compute takes longer for each MiB copied in, by steps with everything offloaded: what their compute
+/// takes longer than that of plain steps, less what a replay with all other costs says. `program` is fitted.
+Measured reload_cost(const Program& program, const Calibration& calibration,
+                     const std::vector<Nanoseconds>& offloaded_extra_ns);
 
 }  // namespace offprof

@@ -4,6 +4,8 @@
 
 #include <numeric>
 
+#include "simulator/sample_program.h"
+
 namespace offprof {
 namespace {
 
@@ -27,13 +29,6 @@ Calibration measured(Nanoseconds step_ns, Nanoseconds hook_ns) {
   return calibration;
 }
 
-TEST(ScaleCompute, LosesNothingToRounding) {
-  Program program = program_of({5, 5, 5});
-  scale_compute(program, 0.5);
-  EXPECT_EQ(sum_of(program), 8);  // 7.5
-  for (const Event& event : program.events) EXPECT_GE(event.compute_ns, 2);
-}
-
 TEST(FitToStep, ComesToTheStepLessItsHooks) {
   Program program = program_of({100, 200, 300});
   EXPECT_DOUBLE_EQ(fit_to_step(program, measured(570, 10)), 0.9);
@@ -45,6 +40,18 @@ TEST(FitToStep, LeavesAProgramWithoutTimesAlone) {
   Program program = program_of({0, 0, 0});
   EXPECT_EQ(fit_to_step(program, measured(500, 1)), 1);
   EXPECT_EQ(sum_of(program), 0);
+}
+
+TEST(ReloadCost, IsWhatTheReplayDoesNotExplain) {
+  ProgramSketch sketch;
+  const SavedId tensor = sketch.save(sketch.alloc(2 * kMiB));
+  sketch.compute(1000);
+  sketch.node(tensor);
+  Calibration calibration = measured(1000, 0);
+  calibration.d2h = calibration.h2d = {{0, {10, 10, 10}}, {kMiB, {20, 20, 20}}};
+  EXPECT_EQ(reload_cost(sketch.program(), calibration, {500, 400, 900}), (Measured{250, 200, 450}));
+  EXPECT_EQ(reload_cost(sketch.program(), calibration, {-100}), Measured{});
+  EXPECT_EQ(reload_cost(Program{}, calibration, {500}), Measured{});
 }
 
 }  // namespace

@@ -143,8 +143,11 @@ class Job {
     progress_("measuring what copies cost");
     const CopyCalibration copies = calibrate_copies(device_);
     progress_("measuring what offloading costs");
-    const Calibration calibration = calibrate(device_, *trainer_, copies, 2 * trace_.program.saved.size());
+    const auto order = backward_order(trace_.program);
+    StepCalibration measured = calibrate(device_, *trainer_, copies, 2 * trace_.program.saved.size(), order);
+    Calibration& calibration = measured.costs;
     const double factor = fit_to_step(trace_.program, calibration);
+    calibration.reload_per_mib = reload_cost(trace_.program, calibration, measured.offloaded_extra_ns);
     if (trace_.dense_program) scale_compute(*trace_.dense_program, factor);
     trace_.environment.link = link_of(calibration);
     trace_.environment.calibration = calibration;

@@ -59,7 +59,9 @@ Program any_program() {
 
 /// Without what copies slow compute down by: there a copy that ends earlier may lie beside other compute.
 EngineCosts any_costs() {
-  EngineCosts costs{.hook_ns = *rc::gen::inRange(0, 5), .event_ns = *rc::gen::inRange(0, 5)};
+  EngineCosts costs{.hook_ns = *rc::gen::inRange(0, 5),
+                    .event_ns = *rc::gen::inRange(0, 5),
+                    .reload_ns_per_byte = *rc::gen::inRange(0, 3) / 10.0};
   if (*rc::gen::arbitrary<bool>()) costs.standstills = {{20, *rc::gen::inRange(0, 10)}, {60, 10}};
   return costs;
 }

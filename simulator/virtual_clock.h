@@ -25,6 +25,7 @@ class VirtualClock {
     Nanoseconds begin = 0;     ///< when its stream came to it, and was awake
     Nanoseconds transfer = 0;  ///< when the link did
     Nanoseconds end = 0;
+    Bytes bytes = 0;
   };
   /// How long the compute stream stood for a copy, until now: first for the link, which was busy with others
   /// or not asked yet, then for the copy's own transfer.
@@ -90,6 +91,8 @@ class VirtualClock {
     const Nanoseconds stood = now() - before;
     exposed_ += stood;
     if (!costs_.standstills.empty()) catch_up(copy);
+    if (costs_.reload_ns_per_byte > 0 && copy.track == Track::kH2d)
+      compute(std::llround(costs_.reload_ns_per_byte * static_cast<double>(copy.bytes)));
     const Nanoseconds for_link = std::clamp<Nanoseconds>(copy.transfer - before, 0, stood);
     return {for_link, stood - for_link};
   }
@@ -128,7 +131,7 @@ class VirtualClock {
       engine.copies.push_back(
           {transfer, stream,
            costs_.slowdown_ns_per_byte * static_cast<double>(bytes) / static_cast<double>(duration)});
-    return {track, begin, transfer, stream};
+    return {track, begin, transfer, stream, bytes};
   }
 
   /// The loss goes by the time that the copy took, and compute that is late for the copy makes it good: so it

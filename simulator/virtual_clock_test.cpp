@@ -192,6 +192,15 @@ TEST(VirtualClock, CopiesOfBothDirectionsSlowDownTogether) {
   EXPECT_EQ(clock.now(), 20);
 }
 
+TEST(VirtualClock, WhatWasCopiedInIsInNoCache) {
+  const EngineCosts costs{.reload_ns_per_byte = 0.5};
+  VirtualClock clock({{1e9, 0}, {1e9, 0}}, false, VirtualClock::Computes::kOnHost, costs);
+  EXPECT_EQ(clock.wait(clock.copy_out(20)).total(), 20);
+  EXPECT_EQ(clock.now(), 20);
+  EXPECT_EQ(clock.wait(clock.copy_in(20)).total(), 20);
+  EXPECT_EQ(clock.now(), 50);
+}
+
 TEST(VirtualClock, AWaitSaysHowLongItStoodForTheLink) {
   VirtualClock clock(kLink, false);
   clock.copy_out(10);

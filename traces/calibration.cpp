@@ -52,7 +52,8 @@ EngineCosts costs_of(const Calibration& calibration) {
   EngineCosts costs;
   costs.hook_ns = calibration.hook.median_ns;
   costs.event_ns = calibration.event.median_ns;
-  costs.slowdown_ns_per_byte = static_cast<double>(calibration.slowdown_per_mib.median_ns) / kMiB;
+  costs.slowdown_ns_per_byte = static_cast<double>(calibration.slowdown_per_mib.low_ns) / kMiB;
+  costs.reload_ns_per_byte = static_cast<double>(calibration.reload_per_mib.median_ns) / kMiB;
   Nanoseconds most_lost = 0;
   for (const StandstillTiming& timing : calibration.standstills) {
     most_lost = std::max(most_lost, timing.lost.median_ns);

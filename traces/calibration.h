@@ -46,6 +46,7 @@ struct Calibration {
   Measured hook;     ///< of the program's time, for a saved tensor that stays: each pack, unpack and release
   std::vector<StandstillTiming> standstills;
   Measured slowdown_per_mib;  ///< what compute takes longer for each MiB that is copied beside it
+  Measured reload_per_mib;    ///< what compute takes longer for each MiB that came back: it is in no cache
   Measured step;              ///< a step with nothing offloaded, nothing recorded
 
   bool operator==(const Calibration&) const = default;
@@ -55,7 +56,8 @@ struct Calibration {
 struct EngineCosts {
   Nanoseconds hook_ns = 0;
   Nanoseconds event_ns = 0;
-  double slowdown_ns_per_byte = 0;
+  double slowdown_ns_per_byte = 0;  ///< of compute beside copies
+  double reload_ns_per_byte = 0;    ///< of compute with what was copied in
   /// See StandstillTiming; rising, linear between, constant beyond the last. From (0, 0).
   struct Standstill {
     Nanoseconds stood_ns = 0;
@@ -66,7 +68,8 @@ struct EngineCosts {
   Nanoseconds lost_after(Nanoseconds stood_ns) const;
 };
 
-/// The medians; what stood longer never loses less.
+/// The medians, but of the slow-down the lower quartile: at a slow link, few bytes make it a difference of
+/// large numbers. What stood longer never loses less.
 EngineCosts costs_of(const Calibration& calibration);
 
 /// The link as calibrated: bandwidth and latency of each direction, what asking for a copy costs, and how

@@ -63,6 +63,7 @@ Json to_json(const Calibration& calibration) {
           {"hook", to_json(calibration.hook)},
           {"standstills", to_json(calibration.standstills)},
           {"slowdown_per_mib", to_json(calibration.slowdown_per_mib)},
+          {"reload_per_mib", to_json(calibration.reload_per_mib)},
           {"step", to_json(calibration.step)}};
 }
 
@@ -76,6 +77,7 @@ Calibration calibration_from_json(const JsonValue& json) {
   calibration.hook = measured_from_json(json.at("hook"));
   calibration.standstills = standstills_from_json(json.at("standstills"));
   calibration.slowdown_per_mib = measured_from_json(json.at("slowdown_per_mib"));
+  calibration.reload_per_mib = measured_from_json(json.at("reload_per_mib"));
   calibration.step = measured_from_json(json.at("step"));
   return calibration;
 }

@@ -24,6 +24,7 @@ Calibration sample() {
   calibration.hook = exactly(1);
   calibration.standstills = {{100, exactly(10)}, {300, exactly(8)}, {500, exactly(40)}};
   calibration.slowdown_per_mib = exactly(kMiB / 4);
+  calibration.reload_per_mib = exactly(kMiB / 8);
   calibration.step = exactly(1'000'000);
   return calibration;
 }
@@ -60,6 +61,7 @@ TEST(EngineCosts, AreTheMedians) {
   EXPECT_EQ(costs.hook_ns, 1);
   EXPECT_EQ(costs.event_ns, 2);
   EXPECT_DOUBLE_EQ(costs.slowdown_ns_per_byte, 0.25);
+  EXPECT_DOUBLE_EQ(costs.reload_ns_per_byte, 0.125);
 }
 
 TEST(EngineCosts, AreNothingWhereNothingWasMeasured) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "traces/units.h"
 
 namespace offprof {
@@ -16,6 +18,12 @@ struct LinkDirection {
   bool operator==(const LinkDirection&) const = default;
 };
 
+/// A direction of which each figure is the worse of two.
+inline LinkDirection slower_of(const LinkDirection& a, const LinkDirection& b) {
+  return {std::min(a.bytes_per_second, b.bytes_per_second), std::max(a.latency_ns, b.latency_ns),
+          std::max(a.start_ns, b.start_ns)};
+}
+
 /// The link between device and host memory.
 struct Link {
   LinkDirection d2h;
@@ -25,5 +33,10 @@ struct Link {
 
   bool operator==(const Link&) const = default;
 };
+
+/// Likewise both.
+inline Link slower_of(const Link& a, const Link& b) {
+  return {slower_of(a.d2h, b.d2h), slower_of(a.h2d, b.h2d), std::max(a.launch_ns, b.launch_ns)};
+}
 
 }  // namespace offprof

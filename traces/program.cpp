@@ -1,5 +1,7 @@
 #include "traces/program.h"
 
+#include <cmath>
+
 namespace offprof {
 
 std::vector<std::int32_t> backward_order(const Program& program) {
@@ -11,6 +13,16 @@ std::vector<std::int32_t> backward_order(const Program& program) {
     order.push_back(event.id);
   }
   return order;
+}
+
+void scale_compute(Program& program, double factor) {
+  double exact = 0;
+  Nanoseconds given = 0;
+  for (Event& event : program.events) {
+    exact += factor * static_cast<double>(event.compute_ns);
+    event.compute_ns = std::llround(exact) - given;
+    given += event.compute_ns;
+  }
 }
 
 }  // namespace offprof

@@ -120,4 +120,7 @@ struct Program {
 /// in a run and in its simulation.
 std::vector<std::int32_t> backward_order(const Program& program);
 
+/// Multiplies every compute time; what rounding leaves over goes to the next event, so that the sum is exact.
+void scale_compute(Program& program, double factor);
+
 }  // namespace offprof

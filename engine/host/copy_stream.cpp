@@ -1,6 +1,7 @@
 #include "engine/host/copy_stream.h"
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 namespace offprof {
@@ -15,6 +16,10 @@ namespace {
 
 /// The system wakes a sleeper late by about this; the rest is spent awake.
 constexpr Nanoseconds kWakesLate = 150'000;
+/// After its last copy a stream stays awake for longer than a step computes between two copies: so that
+/// copies begin when they are asked for, as on a GPU, and not when the system has woken a thread. None asked
+/// for, none is awake.
+constexpr Nanoseconds kStaysAwake = 20'000'000;
 
 void sleep_until(Nanoseconds due) {
   std::this_thread::sleep_until(
@@ -37,12 +42,14 @@ CopyStream::~CopyStream() {
 
 CopyStream::Event CopyStream::enqueue(CopyJob job) {
   Event event = 0;
+  bool asleep = false;
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
     event = ++enqueued_;
+    asleep = asleep_;
   }
-  queued_.notify_one();
+  if (asleep) queued_.notify_one();
   return event;
 }
 
@@ -57,17 +64,27 @@ std::vector<CopyRecord> CopyStream::take_records() {
 }
 
 void CopyStream::run() {
-  while (true) {
-    CopyJob job;
-    {
-      std::unique_lock lock(mutex_);
-      queued_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
-      if (jobs_.empty()) return;
-      job = std::move(jobs_.front());
-      jobs_.pop_front();
-    }
-    run_one(std::move(job));
-  }
+  while (std::optional<CopyJob> job = next_job()) run_one(std::move(*job));
+}
+
+std::optional<CopyJob> CopyStream::next_job() {
+  stay_awake();
+  std::unique_lock lock(mutex_);
+  asleep_ = true;
+  queued_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
+  asleep_ = false;
+  if (jobs_.empty()) return std::nullopt;
+  CopyJob job = std::move(jobs_.front());
+  jobs_.pop_front();
+  return job;
+}
+
+/// Until there is a job, or there was none for long.
+void CopyStream::stay_awake() const {
+  const Nanoseconds until = steady_now() + kStaysAwake;
+  while (enqueued_.load(std::memory_order_acquire) == completed_.load(std::memory_order_relaxed) &&
+         !stopping_ && steady_now() < until)
+    std::this_thread::yield();
 }
 
 void CopyStream::run_one(CopyJob job) {

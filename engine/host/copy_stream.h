@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -47,6 +48,8 @@ class CopyStream {
 
  private:
   void run();
+  std::optional<CopyJob> next_job();
+  void stay_awake() const;
   void run_one(CopyJob job);
 
   Link cap_;
@@ -55,9 +58,10 @@ class CopyStream {
   std::condition_variable done_;
   std::deque<CopyJob> jobs_;
   std::vector<CopyRecord> records_;
-  Event enqueued_ = 0;
+  std::atomic<Event> enqueued_ = 0;
   std::atomic<Event> completed_ = 0;
-  bool stopping_ = false;
+  bool asleep_ = false;
+  std::atomic<bool> stopping_ = false;
   std::thread worker_;  // last: it uses the others
 };
 
