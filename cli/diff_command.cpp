@@ -7,6 +7,8 @@
 #include "cli/figure_text.h"
 #include "cli/options.h"
 #include "cli/text_table.h"
+#include "cli/timeline_diff_text.h"
+#include "traces/timeline_reader.h"
 
 namespace offprof {
 namespace {
@@ -50,6 +52,15 @@ std::string run_text(const std::vector<RunDifference>& run, const Page& page) {
   return "\n" + table.render(page) + times_note(run);
 }
 
+/// Nothing where no side has steps, as two reports: nobody expects any.
+std::string no_timeline_text(const std::vector<std::string>& without_steps, const Page& page) {
+  if (without_steps.size() != 1) return "";
+  const std::string text =
+      fmt::format("Where the steps part in time cannot be told: '{}' shows no steps, which only traces do.",
+                  without_steps[0]);
+  return "\n  " + wrap(text, page.width, 2) + "\n";
+}
+
 std::string ops_text(const DiffReport& report, const Page& page) {
   const auto& ops = report.diff.ops;
   if (ops.empty()) return "";
@@ -74,13 +85,14 @@ class DiffCommand : public Subcommand {
   void add_options(CLI::App& app) override {
     app.add_option("BASE", base_, "A trace, a JSON report, or a baseline")->required();
     app.add_option("NEW", now_, "Another")->required();
-    add_count_option(app, "--top", report_.ops_shown, 0, kMostShown, "Operators shown (default 10)");
+    add_count_option(app, "--top", report_.ops_shown, 0, kMostShown, "Rows shown of each list (default 10)");
     add_output_option(app, output_, "Where the report goes (default -)");
   }
 
   ExitStatus run(Context& context) override {
     context.detail("reading " + base_ + " and " + now_);
     report_.diff = compare(read_figures(base_), read_figures(now_));
+    compare_timelines(report_, read_timeline(base_), read_timeline(now_));
     context.publish(report_, output_);
     return ExitStatus::kOk;
   }
@@ -95,6 +107,13 @@ class DiffCommand : public Subcommand {
 };
 
 }  // namespace
+
+void compare_timelines(DiffReport& report, const std::optional<Timeline>& base,
+                       const std::optional<Timeline>& now) {
+  if (base && now) report.timeline = compare(*base, *now);
+  if (!base || !shows_a_step(*base)) report.without_steps.push_back(report.diff.base_source);
+  if (!now || !shows_a_step(*now)) report.without_steps.push_back(report.diff.now_source);
+}
 
 nlohmann::ordered_json to_json(const DiffReport& report) {
   auto metrics = nlohmann::ordered_json::array();
@@ -116,6 +135,7 @@ nlohmann::ordered_json to_json(const DiffReport& report) {
                                  {"metrics", std::move(metrics)},
                                  {"run_differences", std::move(run)},
                                  {"saved_by_op_differences", ops_to_json(report.diff.ops)}};
+  json["timeline"] = report.timeline ? to_json(*report.timeline) : nlohmann::ordered_json(nullptr);
   if (report.diff.base_times_are_modelled || report.diff.now_times_are_modelled)
     json["times_are_modelled"] = true;
   return json;
@@ -125,7 +145,9 @@ std::string to_text(const DiffReport& report, const Page& page) {
   std::string text = "base: " + source_text(report.diff.base_source, report.diff.base_times_are_modelled);
   text += "new:  " + source_text(report.diff.now_source, report.diff.now_times_are_modelled) + "\n";
   text += metric_table(report.diff.metrics).render(page);
-  return text + run_text(report.diff.run, page) + ops_text(report, page);
+  text += run_text(report.diff.run, page) + ops_text(report, page);
+  if (report.timeline) return text + "\n" + to_text(*report.timeline, report.ops_shown, page);
+  return text + no_timeline_text(report.without_steps, page);
 }
 
 std::unique_ptr<Subcommand> make_diff_command() {

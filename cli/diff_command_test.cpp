@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/cli_run.h"
+#include "traces/file.h"
 #include "traces/sample_trace.h"
 #include "traces/trace_io.h"
 
@@ -90,6 +91,46 @@ TEST(DiffCommand, NeverFailsOnADifference) {
   const CliRun run = run_words({"diff", folder / "a.json", folder / "b.json.gz"});
   EXPECT_EQ(run.status, 0);
   EXPECT_EQ(run.err, "");
+}
+
+TEST(DiffCommand, ShowsWhereTheStepsOfTwoTracesPart) {
+  const TemporaryFolder folder("diff_command_steps");
+  Trace slower = sample_trace();
+  for (Span& span : slower.timeline.spans)
+    if (span.name == "aten::relu") span.duration_ns += 100;
+  write_trace(folder / "a.json", sample_trace());
+  write_trace(folder / "b.json", slower);
+  EXPECT_THAT(run_words({"diff", folder / "a.json", folder / "b.json"}).out,
+              AllOf(HasSubstr("aten::relu #1"), HasSubstr("+100 ns"), Not(HasSubstr("cannot be told"))));
+  const CliRun run = run_words({"diff", folder / "a.json", folder / "b.json", "--format", "json"});
+  const auto json = nlohmann::json::parse(run.out)["timeline"];
+  EXPECT_EQ(json["operators"]["difference_ns"], 100);
+  EXPECT_EQ(json["rest"]["difference_ns"], -100);
+  EXPECT_EQ(json["step"]["difference_ns"], 0);
+}
+
+TEST(DiffCommand, SaysWhichSideShowsNoSteps) {
+  const TemporaryFolder folder("diff_command_no_steps");
+  Trace empty = sample_trace();
+  empty.timeline = {};
+  write_trace(folder / "a.json", sample_trace());
+  write_trace(folder / "empty.json", empty);
+  const std::string text = run_words({"diff", folder / "a.json", folder / "empty.json"}).out;
+  EXPECT_THAT(text, AllOf(HasSubstr("cannot be told"), HasSubstr("empty.json")));
+  const CliRun run = run_words({"diff", folder / "a.json", folder / "empty.json", "--format", "json"});
+  EXPECT_TRUE(nlohmann::json::parse(run.out)["timeline"].is_null());
+}
+
+TEST(DiffCommand, RefusesATraceWithABadTime) {
+  const TemporaryFolder folder("diff_command_bad_time");
+  std::string text = format_trace(sample_trace());
+  text.replace(text.find("\"dur\":9.300"), 11, "\"dur\":-9.30");
+  write_trace(folder / "a.json", sample_trace());
+  write_file(folder / "bad.json", text);
+  const CliRun run = run_words({"diff", folder / "a.json", folder / "bad.json"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("traceEvents[10]: dur: -9.3"));
+  EXPECT_EQ(run.out, "");
 }
 
 TEST(DiffCommand, TakesAReportOfView) {

@@ -20,8 +20,11 @@ std::string content_text(const DeviceContent& content) {
 
 /// The policy's flags as `run` takes them.
 std::string flags_of(const Policy& policy) {
-  std::string flags = fmt::format("--threshold {} --stash {}", policy.threshold_bytes.value_or(0),
-                                  policy.stash_count.value_or(0));
+  std::string flags = fmt::format("--threshold {}", policy.threshold_bytes.value_or(0));
+  if (policy.stash_bytes)
+    flags += fmt::format(" --stash-bytes {}", *policy.stash_bytes);
+  else
+    flags += fmt::format(" --stash {}", policy.stash_count.value_or(0));
   if (policy.prefetch_bytes > 0) flags += fmt::format(" --prefetch {}", policy.prefetch_bytes);
   return flags;
 }

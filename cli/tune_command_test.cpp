@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "cli/cli_run.h"
+#include "simulator/sample_program.h"
 #include "traces/sample_trace.h"
 #include "traces/trace_io.h"
 
@@ -55,6 +56,82 @@ TEST_F(TuneCommandTest, WhereNothingFitsTellsTheLeastThatIsTakenOfTheDevice) {
 
 TEST_F(TuneCommandTest, KeepsWithin80Columns) {
   std::istringstream lines(tune(virtual_sample_trace(), {}, {.width = 80}).out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), 80U) << line;
+}
+
+/// A trace of ten layers, of `sizes` sizes in turn, whose tensors cannot all be copied for nothing.
+Trace chain_trace(int sizes = 3) {
+  Trace trace = sample_trace();
+  std::vector<LayerSketch> layers(10, {.forward_ns = 40'000, .backward_ns = 80'000});
+  for (int i = 0; i < 10; ++i) layers[static_cast<std::size_t>(i)].bytes = (1 + i % sizes) * 100 * kKiB;
+  trace.program = ChainSketch::program(layers);
+  return trace;
+}
+
+/// Where all are of one size a threshold moves all or none, and with this link all are too many.
+const std::vector<std::string> kPlanWins = {"--link", "500MB/s", "--max-slowdown", "20%"};
+
+TEST_F(TuneCommandTest, SearchesPlansUnlessToldNotTo) {
+  const auto parsed = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--format", "json"});
+    return nlohmann::json::parse(tune(chain_trace(), std::move(words)).out);
+  };
+  const auto with = parsed({"--memory-budget", "900KiB"});
+  const auto without = parsed({"--memory-budget", "900KiB", "--no-plan"});
+  EXPECT_EQ(with["search"]["plans"]["movable"], 10);
+  EXPECT_TRUE(with["search"]["plans"]["is_exhaustive"]);
+  EXPECT_FALSE(without["search"].contains("plans"));
+  EXPECT_LE(with["chosen"]["predicted"]["step_time_ns"], without["chosen"]["predicted"]["step_time_ns"]);
+}
+
+TEST_F(TuneCommandTest, TellsBoundGapBindingAndPricesInBothForms) {
+  const std::vector<std::string> goal = {"--memory-budget", "850KiB"};
+  const std::string text = tune(chain_trace(), goal).out;
+  EXPECT_THAT(text, AllOf(HasSubstr("For this goal none goes below"), HasSubstr("What holds it back: "),
+                          HasSubstr("What more would buy: another"), HasSubstr("A link 2 times as fast")));
+  const auto json =
+      nlohmann::json::parse(tune(chain_trace(), {"--memory-budget", "850KiB", "--format", "json"}).out);
+  EXPECT_TRUE(json["frontier_is_exact"]);
+  EXPECT_GE(json["gap"], 0);
+  EXPECT_LE(json["bounds"]["goal"]["step_time_ns"], json["chosen"]["predicted"]["step_time_ns"]);
+  EXPECT_EQ(json["binding"][0]["constraint"], "device_memory");
+  EXPECT_GT(json["prices"]["device_memory"]["more_bytes"], 0);
+  EXPECT_EQ(json["prices"]["link"]["factor"], 2);
+}
+
+TEST_F(TuneCommandTest, DeviceMemoryIsABudget) {
+  const auto chosen = [&](const char* flag) {
+    return nlohmann::json::parse(tune(chain_trace(), {flag, "600KiB", "--format", "json"}).out)["chosen"];
+  };
+  EXPECT_EQ(chosen("--device-memory"), chosen("--memory-budget"));
+  EXPECT_EQ(tune(chain_trace(), {"--device-memory", "1MiB", "--memory-budget", "1MiB"}).status, 2);
+}
+
+TEST_F(TuneCommandTest, AProfileGivesMemoryAndLink) {
+  const CliRun run = tune(chain_trace(), {"--profile", "l4"});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_THAT(run.out,
+              AllOf(HasSubstr("Memory and link are those of NVIDIA L4"), HasSubstr("the fastest within")));
+  EXPECT_THAT(tune(chain_trace(), {"--profile", "l4", "--max-slowdown", "1%"}).out, HasSubstr("1% slowdown"));
+  EXPECT_EQ(tune(chain_trace(), {"--profile", "nothing"}).status, 2);
+}
+
+TEST_F(TuneCommandTest, WritesAPlanThatSimulateTakes) {
+  const std::string policy = folder_ / "policy.json";
+  std::vector<std::string> words = kPlanWins;
+  words.insert(words.end(), {"-o", policy, "--format", "json"});
+  const auto tuned = nlohmann::json::parse(tune(chain_trace(1), words).out);
+  ASSERT_TRUE(tuned["chosen"]["policy"].value("tensors", nlohmann::json()).is_array());
+  const CliRun run =
+      run_words({"simulate", "--trace", trace_, "--policy", policy, "--link", "500MB/s", "--format", "json"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out)["predicted"], tuned["chosen"]["predicted"]);
+}
+
+TEST_F(TuneCommandTest, MarksPlansInTheTableAndKeepsWithin80Columns) {
+  const std::string text = tune(chain_trace(1), kPlanWins, {.width = 80}).out;
+  EXPECT_THAT(text, testing::ContainsRegex(">  +plan [0-9]+"));
+  std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), 80U) << line;
 }
 

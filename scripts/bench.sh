@@ -11,7 +11,7 @@ set -euo pipefail
 
 case ${1:-} in -h | --help) print_help && exit ;; esac
 
-benchmarks=(torch_free_bench saved_tensor_bench)
+benchmarks=(torch_free_bench trace_bench tune_bench saved_tensor_bench)
 
 # Medians out of the CSV of Google Benchmark, whose columns differ from program to program.
 print_table() {

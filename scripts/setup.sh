@@ -57,7 +57,9 @@ ccache ccache makes a second build fast
 libcli11-dev - command-line parser
 libfmt-dev - text formatting
 nlohmann-json3-dev - JSON reader and writer
+rapidjson-dev - fast JSON parser for traces
 zlib1g-dev - gzip for traces
+coinor-libclp-dev - solver of linear programs, for the bounds of plans
 libgtest-dev - test framework
 libgmock-dev - matchers for the tests
 librapidcheck-dev - property tests

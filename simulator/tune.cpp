@@ -1,205 +1,224 @@
 #include "simulator/tune.h"
 
 #include <algorithm>
-#include <atomic>
-#include <map>
-#include <set>
-#include <thread>
-#include <tuple>
+#include <limits>
 #include <utility>
 
 #include "simulator/replay.h"
+#include "simulator/tuner/family_search.h"
+#include "simulator/tuner/least_memory.h"
+#include "simulator/tuner/movable_version.h"
+#include "simulator/tuner/parallel.h"
+#include "simulator/tuner/plan_bound.h"
+#include "simulator/tuner/plan_search.h"
+#include "simulator/tuner/prices.h"
+#include "simulator/tuner/setting_sweep.h"
 #include "traces/check.h"
 
 namespace offprof {
 namespace {
 
-/// More candidates than this of one kind change the frontier by less than a person would notice, and cost
-/// time.
-constexpr std::size_t kMostThresholds = 24;
-constexpr std::int64_t kStashCounts[] = {0, 1, 2, 3, 5, 8, 13, 21, 34};
+/// What a search may replay is limited in events, not by a clock, so that its result can be had again: a core
+/// replays some tens of millions a second.
+constexpr std::size_t kFamilyEvents = 60'000'000, kPlanEvents = 100'000'000;
+constexpr std::size_t kFewestReplays = 500, kMostReplays = 50'000, kMostExhaustiveReplays = 400'000;
+/// Where a caching allocator takes more than the peak, the plan search aims lower, so many times at most.
+constexpr int kMostAims = 3;
 
-/// One entry per storage version that may move: what a copy of it takes.
-std::vector<Bytes> copy_sizes(const Step& step) {
-  std::map<std::pair<std::int64_t, std::uint32_t>, Bytes> copies;
-  for (const PackRequest& request : step.requests())
-    if (request.movability == Movability::kMovable)
-      copies.emplace(std::pair(request.storage, request.version), request.storage_bytes);
-  std::vector<Bytes> sizes;
-  for (const auto& [key, bytes] : copies) sizes.push_back(bytes);
-  std::sort(sizes.begin(), sizes.end());
-  return sizes;
+std::size_t replays_of(std::size_t events, const Step& step, std::size_t most = kMostReplays) {
+  return std::clamp(events / std::max<std::size_t>(step.events().size(), 1), kFewestReplays, most);
 }
 
-/// The sizes themselves: a threshold between two of them does what the larger one does. Where there are too
-/// many, those that split the bytes to be moved into equal parts.
-std::vector<Bytes> threshold_candidates(const std::vector<Bytes>& sizes) {
-  const std::set<Bytes> distinct(sizes.begin(), sizes.end());
-  if (distinct.size() <= kMostThresholds) return {distinct.begin(), distinct.end()};
-  Bytes total = 0;
-  for (const Bytes bytes : sizes) total += bytes;
-  std::set<Bytes> chosen = {sizes.front(), sizes.back()};
-  Bytes below = 0;
-  for (const Bytes bytes : sizes) {
-    const auto part_before = static_cast<std::int64_t>(kMostThresholds) * below / total;
-    below += bytes;
-    if (static_cast<std::int64_t>(kMostThresholds) * below / total > part_before) chosen.insert(bytes);
-  }
-  return {chosen.begin(), chosen.end()};
-}
-
-/// On demand, then windows that hold the largest tensor, twice that, and so on to all that is moved.
-std::vector<Bytes> prefetch_candidates(const std::vector<Bytes>& sizes) {
-  std::vector<Bytes> windows = {0};
-  Bytes total = 0;
-  for (const Bytes bytes : sizes) total += bytes;
-  for (Bytes window = sizes.empty() ? 0 : sizes.back(); window > 0; window *= 2) {
-    windows.push_back(window);
-    if (window >= total) break;
-  }
-  return windows;
-}
-
-Policy tuned_policy(const TuneGoal& goal) {
-  Policy policy;
-  policy.name = "tuned";
-  policy.host_memory_bytes = goal.host_memory_bytes;
-  return policy;
-}
-
-/// Runs `work(i)` for every i below `count`, on every core.
-template <typename Work>
-void for_each_index(std::size_t count, Work work) {
-  std::atomic<std::size_t> next = 0;
-  const auto take = [&] {
-    for (std::size_t i = next++; i < count; i = next++) work(i);
-  };
-  std::vector<std::jthread> helpers;
-  for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) helpers.emplace_back(take);
-  take();
-}
-
-bool is_better(const Candidate& a, const Candidate& b) {
-  const auto key = [](const Candidate& candidate) {
-    const Metrics& m = candidate.predicted;
-    return std::tuple(*m.device_peak_bytes, *m.step_time_ns, *m.host_peak_bytes, *m.d2h_bytes);
-  };
-  return key(a) < key(b);
-}
-
-std::vector<Candidate> frontier_of(std::vector<Candidate> candidates) {
-  std::stable_sort(candidates.begin(), candidates.end(), is_better);
-  std::vector<Candidate> frontier;
-  for (Candidate& candidate : candidates)
-    if (frontier.empty() || *candidate.predicted.step_time_ns < *frontier.back().predicted.step_time_ns)
-      frontier.push_back(std::move(candidate));
-  return frontier;
-}
-
-/// The frontier is sorted by memory, and so, the other way round, by time.
-std::optional<Candidate> choose(const TraceSteps& steps, const TuneResult& result, const TuneGoal& goal) {
-  const double slowest = static_cast<double>(*result.keep.predicted.step_time_ns) * (1 + goal.max_slowdown);
-  const auto fits = [&](const Candidate& candidate) {
-    return steps.fits(candidate.policy, *goal.memory_budget_bytes);
-  };
-  const auto is_fast = [&](const Candidate& candidate) {
-    return static_cast<double>(*candidate.predicted.step_time_ns) <= slowest;
-  };
-  if (goal.memory_budget_bytes) {
-    const auto found = std::find_if(result.frontier.rbegin(), result.frontier.rend(), fits);
-    return found == result.frontier.rend() ? std::nullopt : std::optional(*found);
-  }
-  const auto found = std::find_if(result.frontier.begin(), result.frontier.end(), is_fast);
-  return found == result.frontier.end() ? std::nullopt : std::optional(*found);
-}
-
-/// Keeps what any policy must: what the program holds, what may not move, and what an autograd node that is
-/// running asked for. Each storage counts once, as if a reload went back to where the tensor was.
-class LeastMemory {
+class Tuning {
  public:
-  explicit LeastMemory(const Step& step)
-      : step_(step),
-        memory_(step.storage_bytes(), step.resident_bytes()),
-        unpacked_(step.requests().size(), 0) {
-    for (const std::int32_t storage : step.residents()) memory_.hold_resident(storage);
+  Tuning(const TraceSteps& steps, const Link& link, const TuneGoal& goal)
+      : steps_(steps),
+        link_(link),
+        goal_(goal),
+        step_(steps.step(preset_policy("keep"))),
+        versions_(movable_versions(step_)),
+        least_(least_memory_of(step_, versions_)) {
+    base_.name = "tuned";
+    base_.host_memory_bytes = goal.host_memory_bytes;
   }
 
-  Bytes peak() {
-    for (const Event& event : step_.events()) replay(event);
-    return memory_.peak_bytes();
+  TuneResult run() {
+    replay_presets();
+    search_family();
+    take_frontier();
+    result_.chosen = choose();
+    if (goal_.searches_plans) search_plans();
+    explain();
+    return std::move(result_);
   }
 
  private:
-  void replay(const Event& event) {
-    switch (event.kind) {
-      case EventKind::kAlloc:
-        return memory_.hold(event.id);
-      case EventKind::kFree:
-        return memory_.let_go(event.id);
-      case EventKind::kPack:
-        if (!movable(event.id)) memory_.hold(storage_of(event.id));
-        return;
-      case EventKind::kRelease:
-        if (!movable(event.id)) memory_.let_go(storage_of(event.id));
-        return;
-      case EventKind::kUnpack:
-        return unpack(event.id);
-      case EventKind::kNodeEnd:
-        for (const SavedId tensor : node_tensors_)
-          if (!step_.escapes(tensor)) program_lets_go(tensor);
-        node_tensors_.clear();
-        return;
-      case EventKind::kLetGo:
-        return program_lets_go(event.id);
-      default:
-        return;
+  void replay_presets() {
+    const Policy keep = preset_policy("keep"), trl = preset_policy("trl");
+    const Candidate kept{keep, replay(step_, keep, link_).metrics};
+    frontier_.add(kept);
+    result_.policies_tried = 1;
+    result_.keep = {keep, steps_.with_cache(keep, kept.predicted)};
+    result_.trl = {trl, steps_.predict(trl, link_)};
+    result_.device_peak_bound_bytes = least_.peak;
+    result_.least_peak_event = least_.peak_event;
+    result_.step_time_bound_ns = keep_time();
+  }
+
+  Nanoseconds keep_time() const { return *result_.keep.predicted.step_time_ns; }
+  Nanoseconds slowest() const {
+    return static_cast<Nanoseconds>(static_cast<double>(keep_time()) * (1 + goal_.max_slowdown));
+  }
+
+  void search_family() {
+    const std::size_t replays = replays_of(kFamilyEvents, step_);
+    try_all(coarse_grid(versions_, base_));
+    const FamilyRanges family = family_ranges(versions_, base_, replays);
+    SettingSweep sweep(step_, link_, frontier_, {replays, {}, {}, goal_.threads});
+    for (const SettingRange& range : family.ranges) sweep.add(range);
+    sweep.run();
+    result_.policies_tried += sweep.replays();
+    const bool is_whole = family.is_whole && sweep.is_complete();
+    result_.family = {family.settings, result_.policies_tried - 1, is_whole, is_whole && !is_slowed_down()};
+  }
+
+  bool is_slowed_down() const { return step_.costs().slowdown_ns_per_byte > 0; }
+
+  void try_all(const std::vector<Policy>& policies) {
+    std::vector<Candidate> candidates(policies.size());
+    for_each_index(candidates.size(), goal_.threads, [&](std::size_t i) {
+      candidates[i] = {policies[i], replay(step_, policies[i], link_).metrics};
+    });
+    for (const Candidate& candidate : candidates) frontier_.add(candidate);
+    result_.policies_tried += candidates.size();
+  }
+
+  void take_frontier() {
+    result_.frontier = frontier_.candidates();
+    for_each_index(result_.frontier.size(), goal_.threads, [&](std::size_t i) {
+      Candidate& candidate = result_.frontier[i];
+      candidate.predicted = steps_.with_cache(candidate.policy, candidate.predicted);
+    });
+  }
+
+  /// The frontier is sorted by memory, and so, the other way round, by time.
+  std::optional<Candidate> choose() const {
+    const std::vector<Candidate>& frontier = result_.frontier;
+    const auto fits = [&](const Candidate& candidate) {
+      return device_bytes_taken(candidate.predicted) <= *goal_.memory_budget_bytes &&
+             steps_.fits(candidate.policy, *goal_.memory_budget_bytes);
+    };
+    const auto is_fast = [&](const Candidate& candidate) {
+      return *candidate.predicted.step_time_ns <= slowest();
+    };
+    if (goal_.memory_budget_bytes) {
+      const auto found = std::find_if(frontier.rbegin(), frontier.rend(), fits);
+      return found == frontier.rend() ? std::nullopt : std::optional(*found);
     }
+    const auto found = std::find_if(frontier.begin(), frontier.end(), is_fast);
+    return found == frontier.end() ? std::nullopt : std::optional(*found);
   }
 
-  /// What was unpacked before and is still in use is not held twice.
-  void unpack(SavedId tensor) {
-    if (std::exchange(unpacked_[tensor], 1) != 0) return;
-    memory_.hold(storage_of(tensor));
-    node_tensors_.push_back(tensor);
+  void search_plans() {
+    const PlanRelaxation relaxation(step_, link_, versions_, least_, goal_.host_memory_bytes);
+    const bool is_small = versions_.size() <= PlanSearch::Limits{}.exhaustive_versions;
+    const std::size_t replays =
+        replays_of(kPlanEvents, step_, is_small ? kMostExhaustiveReplays : kMostReplays);
+    PlanSearch search(step_, link_, versions_, base_, frontier_,
+                      {replays, PlanSearch::Limits{}.exhaustive_versions, goal_.threads});
+    Aim aim;
+    if (goal_.memory_budget_bytes)
+      aim.most_peak = *goal_.memory_budget_bytes;
+    else
+      aim.most_time = slowest();
+    for (int i = 0; i < kMostAims; ++i) {
+      search.run(aim, bound_for(relaxation, aim).moved);
+      take_frontier();
+      result_.chosen = choose();
+      if (!aims_lower(aim)) break;
+    }
+    result_.plans = {versions_.size(), search.replays(), search.is_exhaustive() && !is_slowed_down()};
+    result_.policies_tried += search.replays();
+    if (result_.chosen) bound_goal(relaxation);
   }
 
-  void program_lets_go(SavedId tensor) {
-    OFFPROF_CHECK(unpacked_[tensor] != 0);
-    unpacked_[tensor] = 0;
-    memory_.let_go(storage_of(tensor));
+  /// What the best plan's allocator takes beyond its peak must go off the peak that is aimed at.
+  bool aims_lower(Aim& aim) const {
+    if (!aim.most_peak || !step_.allocator()) return false;
+    const Candidate best = frontier_.best(aim);
+    if (result_.chosen && result_.chosen->policy == best.policy) return false;
+    const Metrics metrics = steps_.with_cache(best.policy, best.predicted);
+    const Bytes over = device_bytes_taken(metrics) - *goal_.memory_budget_bytes;
+    if (over <= 0) return false;
+    *aim.most_peak = *best.predicted.device_peak_bytes - over;
+    return *aim.most_peak >= least_.peak;
   }
 
-  bool movable(SavedId tensor) const { return step_.requests()[tensor].movability == Movability::kMovable; }
-  std::int32_t storage_of(SavedId tensor) const {
-    return static_cast<std::int32_t>(step_.requests()[tensor].storage);
+  PlanBound bound_for(const PlanRelaxation& relaxation, const Aim& aim) const {
+    const Candidate& best = frontier_.best(aim);
+    if (aim.most_peak) return relaxation.least_time(*aim.most_peak, *best.predicted.step_time_ns);
+    return relaxation.least_peak(*aim.most_time, *best.predicted.device_peak_bytes);
   }
 
+  void bound_goal(const PlanRelaxation& relaxation) {
+    Aim aim{goal_.memory_budget_bytes, {}};
+    if (!aim.most_peak) aim.most_time = slowest();
+    const Metrics& chosen = result_.chosen->predicted;
+    const auto reached =
+        static_cast<double>(aim.most_peak ? *chosen.step_time_ns : *chosen.device_peak_bytes);
+    const PlanBound bound = aim.most_peak ? relaxation.least_time(*aim.most_peak, *chosen.step_time_ns)
+                                          : relaxation.least_peak(*aim.most_time, *chosen.device_peak_bytes);
+    const double value =
+        std::max(bound.value, static_cast<double>(aim.most_peak ? keep_time() : least_.peak));
+    result_.goal_bound = {value, value > 0 ? (reached - value) / value : 0, bound.rows};
+  }
+
+  void explain() {
+    if (!result_.chosen) return;
+    result_.reliefs = reliefs_of(step_, result_.chosen->policy, link_);
+    result_.fills_host = fills_host(step_, result_.chosen->policy);
+    result_.memory_price = memory_price(result_.frontier, *result_.chosen);
+    result_.link_price = price_link();
+  }
+
+  /// Over a link twice as fast.
+  LinkPrice price_link() const {
+    LinkPrice price;
+    const Link faster = times_as_fast(link_, price.factor);
+    std::vector<Candidate> candidates = result_.frontier;
+    for_each_index(candidates.size(), goal_.threads, [&](std::size_t i) {
+      candidates[i].predicted.step_time_ns = replay(step_, candidates[i].policy, faster).metrics.step_time_ns;
+    });
+    price.best = *result_.chosen;
+    price.best.predicted = steps_.predict(price.best.policy, faster);
+    for (const Candidate& candidate : candidates)
+      if (is_better(candidate, price.best)) price.best = candidate;
+    price.best.predicted = steps_.predict(price.best.policy, faster);
+    return price;
+  }
+
+  /// For the goal, within which `b` is.
+  bool is_better(const Candidate& a, const Candidate& b) const {
+    const auto peak = [](const Candidate& c) { return *c.predicted.device_peak_bytes; };
+    const auto time = [](const Candidate& c) { return *c.predicted.step_time_ns; };
+    if (!goal_.memory_budget_bytes)
+      return time(a) <= slowest() && std::pair(peak(a), time(a)) < std::pair(peak(b), time(b));
+    return device_bytes_taken(a.predicted) <= *goal_.memory_budget_bytes && time(a) < time(b) &&
+           steps_.fits(a.policy, *goal_.memory_budget_bytes);
+  }
+
+  const TraceSteps& steps_;
+  Link link_;
+  const TuneGoal& goal_;
   const Step& step_;
-  VirtualMemory memory_;
-  std::vector<char> unpacked_;  ///< by saved tensor: whether the program holds what unpack returned
-  std::vector<SavedId> node_tensors_;
+  std::vector<MovableVersion> versions_;
+  LeastMemory least_;
+  Policy base_;
+  Frontier frontier_;
+  TuneResult result_;
 };
 
 }  // namespace
-
-std::vector<Policy> policy_grid(const Step& step, const TuneGoal& goal) {
-  const std::vector<Bytes> sizes = copy_sizes(step);
-  std::vector<Policy> grid = {preset_policy("keep")};
-  for (const Bytes threshold : threshold_candidates(sizes)) {
-    const auto copies = sizes.end() - std::lower_bound(sizes.begin(), sizes.end(), threshold);
-    for (const std::int64_t stash : kStashCounts) {
-      for (const Bytes prefetch : prefetch_candidates(sizes)) {
-        Policy policy = tuned_policy(goal);
-        policy.threshold_bytes = threshold;
-        policy.stash_count = stash;
-        policy.prefetch_bytes = prefetch;
-        grid.push_back(policy);
-      }
-      if (stash >= copies) break;  // a larger stash would hold no more
-    }
-  }
-  return grid;
-}
 
 const Candidate& least_memory(const TuneResult& result) {
   OFFPROF_CHECK(!result.frontier.empty());
@@ -208,28 +227,12 @@ const Candidate& least_memory(const TuneResult& result) {
   });
 }
 
-TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal) {
-  const Step& step = steps.step(preset_policy("keep"));
-  const std::vector<Policy> grid = policy_grid(step, goal);
-  std::vector<Candidate> candidates(grid.size());
-  for_each_index(grid.size(), [&](std::size_t i) {
-    candidates[i] = {grid[i], replay(step, grid[i], link).metrics};
-  });
+bool is_plan(const Candidate& candidate) {
+  return candidate.policy.tensors.has_value();
+}
 
-  TuneResult result;
-  result.policies_tried = grid.size();
-  const Policy trl = preset_policy("trl");
-  result.trl = {trl, steps.predict(trl, link)};
-  result.keep = {grid.front(), steps.with_cache(grid.front(), candidates.front().predicted)};
-  result.device_peak_bound_bytes = LeastMemory(step).peak();
-  result.step_time_bound_ns = step.compute_ns();
-  result.frontier = frontier_of(std::move(candidates));
-  for_each_index(result.frontier.size(), [&](std::size_t i) {
-    Candidate& candidate = result.frontier[i];
-    candidate.predicted = steps.with_cache(candidate.policy, candidate.predicted);
-  });
-  result.chosen = choose(steps, result, goal);
-  return result;
+TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal) {
+  return Tuning(steps, link, goal).run();
 }
 
 }  // namespace offprof

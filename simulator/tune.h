@@ -1,19 +1,18 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "simulator/step.h"
 #include "simulator/trace_steps.h"
+#include "simulator/tuner/frontier.h"
 #include "traces/link.h"
 #include "traces/metrics.h"
 #include "traces/policy.h"
-#include "traces/program.h"
 
 namespace offprof {
 
-/// What the tuner looks for.
+/// What the tuner looks for, and how far it goes.
 struct TuneGoal {
   /// The least step time within that much device memory: the peak, or, where a caching allocator stands
   /// between, all that it takes of the device. Or, where it is nullopt, the least device memory within
@@ -21,12 +20,54 @@ struct TuneGoal {
   std::optional<Bytes> memory_budget_bytes;
   double max_slowdown = 0.05;
   std::optional<Bytes> host_memory_bytes;  ///< cap that every policy is given
+  /// Whether to search sets of tensors too, beyond what a threshold can say.
+  bool searches_plans = false;
+  unsigned threads = 0;  ///< 0: one a core; the result does not depend on it
 };
 
-/// A policy and what it is predicted to do.
-struct Candidate {
-  Policy policy;
-  Metrics predicted;
+/// How the thresholds, stashes and windows were gone through.
+struct FamilySearch {
+  double settings = 0;       ///< that can differ in consequence, at most
+  std::size_t replayed = 0;  ///< the others are equal to one of them, or shown to be no better
+  bool is_whole = true;      ///< all settings were gone through; false: they are sampled
+  /// No setting is better than the frontier. Not known to be so where copies slow compute down, even of a
+  /// search that is whole: there a copy that is made earlier may slow other compute down.
+  bool is_exact = true;
+};
+
+struct PlanSearchSummary {
+  std::size_t versions = 0;  ///< storage contents that may move: what a plan chooses among
+  std::size_t replayed = 0;
+  bool is_exhaustive = false;  ///< no plan at all is better for the goal; under the same proviso
+};
+
+/// No policy of the offload scheduler comes below it under the goal: a step time in nanoseconds where there
+/// is a memory budget, else a device peak in bytes.
+struct GoalBound {
+  double value = 0;
+  double gap = 0;  ///< (what was chosen - value) / value
+  std::size_t rows = 0;
+};
+
+/// What the step time of the chosen policy consists of beyond the step without offloading, and what would
+/// better it.
+enum class Constraint { kD2hBandwidth, kH2dBandwidth, kLatency, kLaunch };
+struct Relief {
+  Constraint constraint = Constraint::kD2hBandwidth;
+  Nanoseconds gain_ns = 0;  ///< the same policy's step is shorter by that were it no constraint
+};
+
+/// The next useful amount of device memory: of the frontier's candidates above the chosen one, the one that
+/// gains most per byte.
+struct MemoryPrice {
+  Bytes more_bytes = 0;
+  Nanoseconds gain_ns = 0;
+};
+
+/// The best of the frontier's policies for the goal, were the link faster.
+struct LinkPrice {
+  double factor = 2;
+  Candidate best;
 };
 
 struct TuneResult {
@@ -34,22 +75,29 @@ struct TuneResult {
   Candidate trl;                    ///< TRL's constants
   std::vector<Candidate> frontier;  ///< no other has less memory at as little time; least memory first
   std::optional<Candidate> chosen;  ///< nullopt: no policy fits the budget
-  std::size_t policies_tried = 0;
+  std::size_t policies_tried = 0;   ///< replayed, in all
+  FamilySearch family;
+  std::optional<PlanSearchSummary> plans;  ///< where they were searched
   /// No policy of the offload scheduler goes below: the memory that the program itself holds, with every
-  /// movable tensor away whenever no autograd node is using it; and the time with no wait for any copy.
+  /// movable tensor away from its save to its request; and the time with no wait for any copy.
   Bytes device_peak_bound_bytes = 0;
   Nanoseconds step_time_bound_ns = 0;
+  std::size_t least_peak_event = 0;     ///< index in Step::events() at which the peak bound is reached
+  std::optional<GoalBound> goal_bound;  ///< where plans were searched and a policy was chosen
+  std::vector<Relief> reliefs;          ///< of the chosen policy, largest first; none where nothing is gained
+  bool fills_host = false;              ///< the chosen policy keeps tensors that the host cap has no room for
+  std::optional<MemoryPrice> memory_price;
+  std::optional<LinkPrice> link_price;
 };
 
-/// Replays the step under a grid of policies, threshold x stash x prefetch, with candidates taken from the
-/// sizes that the step saves, and picks by the goal. Uses every core; the result does not depend on how many
-/// there are.
+/// Searches thresholds, stashes and windows, and, if wanted, per-tensor plans, and picks by the goal.
+/// docs/tuning.md says how. Every candidate is a replay's prediction.
 TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal);
 
 /// The one of the frontier that takes the least of the device (device_bytes_taken).
 const Candidate& least_memory(const TuneResult& result);
 
-/// The grid: `keep` first, then every combination of the candidates.
-std::vector<Policy> policy_grid(const Step& step, const TuneGoal& goal);
+/// Whether the candidate names tensors, which no threshold can say.
+bool is_plan(const Candidate& candidate);
 
 }  // namespace offprof

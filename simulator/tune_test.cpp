@@ -1,22 +1,19 @@
 #include "simulator/tune.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "simulator/replay.h"
 #include "simulator/sample_program.h"
+#include "simulator/tuner/family_search.h"
+#include "simulator/tuner/random_step.h"
 
 namespace offprof {
 namespace {
-
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
 
 constexpr Link kLink{{1e9, 10}, {1e9, 10}};
 
@@ -74,11 +71,11 @@ TEST(Tune, TheFrontierTradesMemoryForTime) {
   }
 }
 
-TEST(Tune, NoPolicyOfTheGridIsBetterThanTheFrontier) {
+TEST(Tune, NoPolicyOfACoarseGridIsBetterThanTheFrontier) {
   const Trace trace = sample();
   const TuneResult result = tuned(trace);
   const Step step(trace.program);
-  for (const Policy& policy : policy_grid(step, {})) {
+  for (const Policy& policy : coarse_grid(movable_versions(step), {})) {
     const Metrics metrics = replay(step, policy, kLink).metrics;
     const bool matched = std::ranges::any_of(result.frontier, [&](const Candidate& candidate) {
       return peak_of(candidate) <= *metrics.device_peak_bytes && time_of(candidate) <= *metrics.step_time_ns;
@@ -109,9 +106,12 @@ TEST(Tune, PredictsTrlOnTheDenseProgram) {
             replay(Step(*trace.dense_program), preset_policy("trl"), kLink).metrics);
 }
 
-TEST(Tune, TriesTheWholeGrid) {
+TEST(Tune, SaysThatItsFrontierIsExactAndHowMuchItLeftOut) {
   const Trace trace = sample();
-  EXPECT_EQ(tuned(trace).policies_tried, policy_grid(Step(trace.program), {}).size());
+  const FamilySearch family = tuned(trace).family;
+  EXPECT_TRUE(family.is_exact);
+  EXPECT_LT(static_cast<double>(family.replayed), family.settings);
+  EXPECT_EQ(tuned(trace).policies_tried, family.replayed + 1);  // and keep
 }
 
 TEST(Tune, GivesTheSameAnswerEachTime) {
@@ -205,88 +205,90 @@ TEST(Tune, NoPolicyIsBelowTheBounds) {
   }
 }
 
-TEST(Tune, TheMemoryBoundIsWhatTheProgramAndItsNodesHold) {
-  ProgramSketch sketch(1000);
-  const std::int32_t x = sketch.alloc(100);
-  const SavedId a = sketch.save(x);
-  const std::int32_t buffer = sketch.alloc(30);
-  const SavedId stays = sketch.save(buffer, 0, Movability::kBuffer);
-  sketch.free(x);
-  sketch.free(buffer);
-  const std::int32_t gradient = sketch.alloc(7);  // beside it what may not move, and then x for its node
-  sketch.node(a);
-  sketch.node(stays);
-  sketch.free(gradient);
-  EXPECT_EQ(tuned(trace_of(sketch.program())).device_peak_bound_bytes, 1000 + 7 + 30 + 100);
-}
-
-TEST(Tune, TheMemoryBoundCountsATensorThatIsUnpackedTwiceOnce) {
-  ProgramSketch sketch(1000);
-  const std::int32_t x = sketch.alloc(100);
-  const SavedId a = sketch.save(x);
-  sketch.escapes(a);
-  sketch.free(x);
-  sketch.unpack(a);
-  sketch.unpack(a);
-  sketch.node_end();
-  sketch.release(a);
-  sketch.let_go(a);
-  sketch.free(sketch.alloc(50));
-  EXPECT_EQ(tuned(trace_of(sketch.program())).device_peak_bound_bytes, 1100);
-}
-
 TEST(Tune, TheTimeBoundIsComputeWithoutWaits) {
   const Trace trace = sample();
   EXPECT_EQ(tuned(trace).step_time_bound_ns, time_of(tuned(trace).keep));
 }
 
-// --- The grid ---
+// --- Plans ---
 
-TEST(PolicyGrid, BeginsWithKeep) {
-  const Trace trace = sample();
-  EXPECT_EQ(policy_grid(Step(trace.program), {}).front(), preset_policy("keep"));
+TuneGoal with_plans(TuneGoal goal) {
+  goal.searches_plans = true;
+  return goal;
 }
 
-TEST(PolicyGrid, TakesItsThresholdsFromTheSizesThatAreSaved) {
+TEST(Tune, SearchesPlansOnlyWhereWanted) {
   const Trace trace = sample();
-  std::set<Bytes> thresholds;
-  for (const Policy& policy : policy_grid(Step(trace.program), {}))
-    if (policy.threshold_bytes) thresholds.insert(*policy.threshold_bytes);
-  EXPECT_THAT(thresholds, ElementsAre(100, 160, 220));
+  const TuneResult without = tuned(trace), with = tuned(trace, with_plans({}));
+  EXPECT_FALSE(without.plans);
+  EXPECT_FALSE(without.goal_bound);
+  EXPECT_TRUE(std::ranges::none_of(without.frontier, is_plan));
+  ASSERT_TRUE(with.plans);
+  EXPECT_EQ(with.plans->versions, 6U);
+  EXPECT_TRUE(with.plans->is_exhaustive);
 }
 
-TEST(PolicyGrid, TakesFewOfManyThresholds) {
+TEST(Tune, PlansAreNeverWorseThanThresholds) {
+  const Trace trace = sample();
+  for (const Candidate& row : tuned(trace).frontier) {
+    const TuneGoal goal = budget(peak_of(row));
+    EXPECT_LE(time_of(*tuned(trace, with_plans(goal)).chosen), time_of(*tuned(trace, goal).chosen));
+  }
+}
+
+TEST(Tune, OfManyTensorsAPlanIsNotOverItsBudgetAndNotBelowItsBound) {
   std::vector<LayerSketch> layers;
-  for (int i = 0; i < 200; ++i) layers.push_back({.bytes = 1000 + i});
-  const Program program = ChainSketch::program(layers);
-  std::set<Bytes> thresholds;
-  for (const Policy& policy : policy_grid(Step(program), {}))
-    if (policy.threshold_bytes) thresholds.insert(*policy.threshold_bytes);
-  EXPECT_LE(thresholds.size(), 30U);
-  EXPECT_THAT(thresholds, AllOf(Contains(1000), Contains(1199)));  // all, and the largest alone
+  for (int i = 0; i < 40; ++i)
+    layers.push_back({.bytes = 100 + 30 * (i % 5), .forward_ns = 60, .backward_ns = 120});
+  const Trace trace = trace_of(ChainSketch::program(layers));
+  for (const Bytes bytes : {2500, 3500, 5000}) {
+    const TuneResult result = tuned(trace, with_plans(budget(bytes)));
+    ASSERT_TRUE(result.chosen);
+    EXPECT_FALSE(result.plans->is_exhaustive);
+    EXPECT_LE(peak_of(*result.chosen), bytes);
+    EXPECT_EQ(result.chosen->predicted, replay(Step(trace.program), result.chosen->policy, kLink).metrics);
+    EXPECT_LE(result.goal_bound->value, static_cast<double>(time_of(*result.chosen)) + 1e-3);
+    EXPECT_GE(result.goal_bound->gap, -1e-9);
+  }
 }
 
-TEST(PolicyGrid, HasNoStashLargerThanItsCopies) {
-  const Program program = ChainSketch::program(2, 100);
-  std::set<std::int64_t> stashes;
-  for (const Policy& policy : policy_grid(Step(program), {})) stashes.insert(policy.stash_count.value_or(0));
-  EXPECT_THAT(stashes, ElementsAre(0, 1, 2));
+TEST(Tune, TheResultDoesNotDependOnTheNumberOfThreads) {
+  const Trace trace = trace_of(ChainSketch::program(20, 100));
+  const auto with_threads = [&](unsigned threads) {
+    TuneGoal goal = with_plans(budget(2000));
+    goal.threads = threads;
+    return tuned(trace, goal);
+  };
+  const TuneResult one = with_threads(1), four = with_threads(4);
+  ASSERT_EQ(one.frontier.size(), four.frontier.size());
+  for (std::size_t i = 0; i < one.frontier.size(); ++i)
+    EXPECT_EQ(one.frontier[i].policy, four.frontier[i].policy);
+  EXPECT_EQ(one.chosen->policy, four.chosen->policy);
+  EXPECT_EQ(one.policies_tried, four.policies_tried);
 }
 
-TEST(PolicyGrid, ItsWindowsGoFromTheLargestCopyToAllOfThem) {
-  const Program program = ChainSketch::program(3, 100);
-  std::set<Bytes> windows;
-  for (const Policy& policy : policy_grid(Step(program), {})) windows.insert(policy.prefetch_bytes);
-  EXPECT_THAT(windows, ElementsAre(0, 100, 200, 400));
+// --- What binds, and prices ---
+
+TEST(Tune, PricesWhatWouldBuyTime) {
+  const Trace trace = sample();
+  const TuneResult result = tuned(trace, budget(peak_of(tuned(trace).frontier.front())));
+  ASSERT_TRUE(result.memory_price);
+  EXPECT_GT(result.memory_price->more_bytes, 0);
+  EXPECT_GT(result.memory_price->gain_ns, 0);
+  EXPECT_FALSE(result.reliefs.empty());
+  EXPECT_LT(time_of(result.link_price->best), time_of(*result.chosen));
+  EXPECT_LE(peak_of(result.link_price->best), peak_of(*result.chosen));
 }
 
-TEST(PolicyGrid, GivesEveryPolicyTheHostCap) {
-  TuneGoal goal;
-  goal.host_memory_bytes = 150;
-  const Program program = ChainSketch::program(3, 100);
-  const std::vector<Policy> grid = policy_grid(Step(program), goal);
-  for (std::size_t i = 1; i < grid.size(); ++i) EXPECT_EQ(grid[i].host_memory_bytes, 150);
+TEST(Tune, WhereNothingWaitsNothingBinds) {
+  const Trace trace = sample();
+  const TuneResult result = tuned(trace, budget(1'000'000));
+  EXPECT_TRUE(result.reliefs.empty());
+  EXPECT_FALSE(result.memory_price);
+  EXPECT_FALSE(result.fills_host);
 }
+
+// --- The host's memory ---
 
 TEST(Tune, ObeysTheHostCap) {
   TuneGoal goal;
@@ -294,6 +296,49 @@ TEST(Tune, ObeysTheHostCap) {
   const Trace trace = sample();
   for (const Candidate& candidate : tuned(trace, goal).frontier)
     EXPECT_LE(*candidate.predicted.host_peak_bytes, 150);
+}
+
+// --- What must hold for every step ---
+
+constexpr Bytes kMostBytes = 50;
+
+/// A budget between what the program itself holds and what keeping all takes.
+Bytes any_budget(const Trace& trace) {
+  const TuneResult all = tuned(trace);
+  return *rc::gen::inRange(all.device_peak_bound_bytes, peak_of(all.keep) + 1);
+}
+
+RC_GTEST_PROP(TuneProperty, NeverGoesOverTheBudgetNorBelowTheBound, ()) {
+  const Trace trace = trace_of(random_chain(4, kMostBytes));
+  const Bytes bytes = any_budget(trace);
+  const TuneResult result = tune(TraceSteps(trace), random_link(), with_plans(budget(bytes)));
+  if (!result.chosen) return;
+  RC_ASSERT(peak_of(*result.chosen) <= bytes);
+  RC_ASSERT(result.goal_bound->value <= static_cast<double>(time_of(*result.chosen)) + 1e-3);
+}
+
+RC_GTEST_PROP(TuneProperty, MoreBudgetNeverPredictsASlowerStep, ()) {
+  const Trace trace = trace_of(random_chain(4, kMostBytes));
+  const Link link = random_link();
+  const Bytes some = any_budget(trace), more = some + *rc::gen::inRange<Bytes>(0, 2 * kMostBytes);
+  const TraceSteps steps(trace);
+  const TuneResult tight = tune(steps, link, with_plans(budget(some)));
+  const TuneResult loose = tune(steps, link, with_plans(budget(more)));
+  if (!tight.chosen) return;
+  RC_ASSERT(time_of(*loose.chosen) <= time_of(*tight.chosen));
+}
+
+RC_GTEST_PROP(TuneProperty, AFasterLinkNeverPredictsASlowerStep, ()) {
+  const Trace trace = trace_of(random_chain(4, kMostBytes));
+  const Link link = random_link();
+  const TuneGoal goal = with_plans(budget(any_budget(trace)));
+  const TraceSteps steps(trace);
+  Link faster = link;
+  faster.d2h.bytes_per_second *= *rc::gen::inRange(1, 5);
+  faster.h2d.bytes_per_second *= *rc::gen::inRange(1, 5);
+  const TuneResult slow = tune(steps, link, goal), fast = tune(steps, faster, goal);
+  RC_ASSERT(slow.chosen.has_value() == fast.chosen.has_value());
+  if (slow.chosen) RC_ASSERT(time_of(*fast.chosen) <= time_of(*slow.chosen));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "traces/error.h"
 #include "traces/file.h"
 #include "traces/json_access.h"
+#include "traces/json_document.h"
 #include "traces/metrics_io.h"
 #include "traces/policy_io.h"
 #include "traces/trace_io.h"
@@ -68,7 +69,7 @@ class SchemaFinder : public nlohmann::json_sax<nlohmann::json> {
 };
 
 /// The schema that the document says it has; empty where it says none, or is no JSON up to there.
-std::string schema_of(const std::string& text) {
+std::string schema_in_text(const std::string& text) {
   SchemaFinder finder;
   nlohmann::json::sax_parse(text, &finder);
   return finder.schema();
@@ -162,6 +163,15 @@ Figures figures_from_document(const nlohmann::json& document, std::string_view s
   return figures;
 }
 
+Figures figures_from_source(ByteSource& source, const std::string& name) {
+  JsonDocument document = parse_trace_document(source, name);
+  const std::string schema = schema_of(document.root);
+  for (const std::string_view known : {kReportSchema, kBaselineSchema}) {
+    if (schema.starts_with(without_version(known))) return figures_from_document(document.root, known, name);
+  }
+  return figures_of(trace_from_document(document, name), name);
+}
+
 std::string describe(const Link& link) {
   const auto direction = [](const LinkDirection& d) {
     return fmt::format("{} after {}", format_rate(d.bytes_per_second), format_duration(d.latency_ns));
@@ -250,16 +260,12 @@ Figures figures_of(const Trace& trace, const std::string& source) {
 }
 
 Figures read_figures(const std::string& path) {
-  return parse_figures(read_file(path), path);
+  return figures_from_source(*open_file(path), path);
 }
 
 Figures parse_figures(const std::string& text, const std::string& name) {
-  const std::string schema = schema_of(text);
-  for (const std::string_view known : {kReportSchema, kBaselineSchema}) {
-    if (schema.starts_with(without_version(known)))
-      return figures_from_document(parse_document(text, name), known, name);
-  }
-  return figures_of(parse_trace(text, name), name);
+  TextSource source(text);
+  return figures_from_source(source, name);
 }
 
 nlohmann::ordered_json run_description_to_json(const Figures& figures) {
@@ -285,7 +291,7 @@ nlohmann::ordered_json run_description_to_json(const Figures& figures) {
 }
 
 bool is_baseline(const std::string& text) {
-  return schema_of(text).starts_with(without_version(kBaselineSchema));
+  return schema_in_text(text).starts_with(without_version(kBaselineSchema));
 }
 
 std::string format_baseline(const Figures& figures, std::string_view tool_version) {

@@ -99,8 +99,10 @@ class Temporary {
   bool renamed_ = false;
 };
 
+constexpr std::string_view kGzipMagic = "\x1f\x8b";
+
 bool is_gzip(std::string_view bytes) {
-  return bytes.starts_with("\x1f\x8b");
+  return bytes.starts_with(kGzipMagic);
 }
 
 [[noreturn]] void throw_broken_gzip(const std::string& path, int code) {
@@ -111,45 +113,106 @@ bool is_gzip(std::string_view bytes) {
       "Copy or record the file again.");
 }
 
-/// Inflates every member of a gzip file.
-class Inflater {
+/// A file as it lies on the disk.
+class PlainSource final : public ByteSource {
  public:
-  explicit Inflater(std::string_view packed) : packed_(packed) {
-    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed_.data()));
-    if (inflateInit2(&stream_, kGzipWindow) != Z_OK) throw std::bad_alloc();
+  explicit PlainSource(const std::string& path)
+      : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (!file_.valid()) refuse(errno);
+    head_.resize(kChunk);
+    head_.resize(read_file_into(head_));
   }
-  ~Inflater() { inflateEnd(&stream_); }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
 
-  std::string unpack(const std::string& path) {
-    std::string text;
-    for (;;) {
-      const int code = inflate_some(text);
-      if (code != Z_OK && code != Z_STREAM_END) throw_broken_gzip(path, code);
-      if (code == Z_STREAM_END && !is_gzip(packed_.substr(consumed()))) return text;
-      if (code == Z_STREAM_END) inflateReset(&stream_);
-    }
+  /// What read() gives first; it is longer than any file's signature, unless the file is not.
+  std::string_view head() const { return std::string_view(head_).substr(head_taken_); }
+
+  /// Bytes, as the file system knows them; 0 where it does not.
+  std::size_t size() const {
+    struct stat status {};
+    ::fstat(file_.get(), &status);
+    return static_cast<std::size_t>(std::max<off_t>(status.st_size, 0));
+  }
+
+  std::size_t read(std::span<char> room) override {
+    const std::size_t from_head = head().copy(room.data(), room.size());
+    head_taken_ += from_head;
+    return from_head + read_file_into(room.subspan(from_head));
   }
 
  private:
-  std::size_t consumed() const {
-    return static_cast<std::size_t>(reinterpret_cast<const char*>(stream_.next_in) - packed_.data());
-  }
-  int inflate_some(std::string& text) {
-    const std::size_t old_size = text.size();
-    text.resize(old_size + std::max(kChunk, old_size));
-    const std::size_t room = std::min<std::size_t>(text.size() - old_size, UINT_MAX);
-    stream_.next_out = reinterpret_cast<Bytef*>(text.data() + old_size);
-    stream_.avail_out = static_cast<uInt>(room);
-    stream_.avail_in = static_cast<uInt>(std::min<std::size_t>(packed_.size() - consumed(), UINT_MAX));
-    const int code = inflate(&stream_, Z_NO_FLUSH);
-    text.resize(old_size + room - stream_.avail_out);
-    return code;
+  [[noreturn]] void refuse(int error) const {
+    throw input_error(
+        fmt::format("cannot read '{}': {}", path_, error == EISDIR ? "it is a folder" : reason(error)));
   }
 
-  std::string_view packed_;
+  std::size_t read_file_into(std::span<char> room) {
+    std::size_t size = 0;
+    while (size < room.size()) {
+      const ssize_t got = ::read(file_.get(), room.data() + size, room.size() - size);
+      if (got < 0 && errno != EINTR) refuse(errno);
+      if (got == 0) break;
+      if (got > 0) size += static_cast<std::size_t>(got);
+    }
+    return size;
+  }
+
+  std::string path_;
+  Descriptor file_;
+  std::string head_;
+  std::size_t head_taken_ = 0;
+};
+
+/// Inflates every member of a gzip file.
+class GzipSource final : public ByteSource {
+ public:
+  GzipSource(std::unique_ptr<PlainSource> file, std::string path)
+      : file_(std::move(file)), path_(std::move(path)), packed_(kChunk, '\0') {
+    if (inflateInit2(&stream_, kGzipWindow) != Z_OK) throw std::bad_alloc();
+  }
+  ~GzipSource() override { inflateEnd(&stream_); }
+  GzipSource(const GzipSource&) = delete;
+  GzipSource& operator=(const GzipSource&) = delete;
+
+  std::size_t read(std::span<char> room) override {
+    std::size_t size = 0;
+    while (size < room.size() && !at_end_) size += inflate_into(room.subspan(size));
+    return size;
+  }
+
+ private:
+  std::size_t inflate_into(std::span<char> room) {
+    if (stream_.avail_in == 0) refill();
+    const auto size = static_cast<uInt>(std::min<std::size_t>(room.size(), UINT_MAX));
+    stream_.next_out = reinterpret_cast<Bytef*>(room.data());
+    stream_.avail_out = size;
+    const int code = inflate(&stream_, Z_NO_FLUSH);
+    if (code != Z_OK && code != Z_STREAM_END) throw_broken_gzip(path_, code);
+    if (code == Z_STREAM_END) next_member();
+    return size - stream_.avail_out;
+  }
+
+  /// What follows the last member, if anything, is no part of the file's content.
+  void next_member() {
+    if (stream_.avail_in < kGzipMagic.size()) refill();
+    const std::string_view rest(reinterpret_cast<const char*>(stream_.next_in), stream_.avail_in);
+    at_end_ = !is_gzip(rest);
+    inflateReset(&stream_);
+  }
+
+  /// Appends to what is left of the input.
+  void refill() {
+    const std::size_t left = stream_.avail_in;
+    if (left > 0) std::memmove(packed_.data(), stream_.next_in, left);
+    const std::size_t got = file_->read(std::span(packed_).subspan(left));
+    stream_.next_in = reinterpret_cast<Bytef*>(packed_.data());
+    stream_.avail_in = static_cast<uInt>(left + got);
+  }
+
+  std::unique_ptr<PlainSource> file_;
+  std::string path_;
+  std::string packed_;
   z_stream stream_{};
+  bool at_end_ = false;
 };
 
 std::string compress(std::string_view content) {
@@ -271,33 +334,22 @@ void write_stdout(std::string_view content) {
   if (!written || std::fflush(stdout) != 0) throw cannot_write("standard output", reason(errno));
 }
 
-std::string read_bytes(const std::string& path) {
-  const auto refuse = [&](int error) {
-    return input_error(
-        fmt::format("cannot read '{}': {}", path, error == EISDIR ? "it is a folder" : reason(error)));
-  };
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) throw refuse(errno);
-  struct stat status {};
-  ::fstat(file.get(), &status);
-  std::string bytes(static_cast<std::size_t>(std::max<off_t>(status.st_size, 0)) + 1, '\0');
-  std::size_t size = 0;
-  for (;;) {
-    const ssize_t got = ::read(file.get(), bytes.data() + size, bytes.size() - size);
-    if (got < 0 && errno != EINTR) throw refuse(errno);
-    if (got == 0) break;
-    if (got > 0) size += static_cast<std::size_t>(got);
-    if (size == bytes.size()) bytes.resize(size * 2 + kChunk);
-  }
-  bytes.resize(size);
-  return bytes;
-}
-
 }  // namespace
 
+std::unique_ptr<ByteSource> open_file(const std::string& path) {
+  auto file = std::make_unique<PlainSource>(path);
+  if (is_gzip(file->head())) return std::make_unique<GzipSource>(std::move(file), path);
+  return file;
+}
+
 std::string read_file(const std::string& path) {
-  std::string bytes = read_bytes(path);
-  return is_gzip(bytes) ? Inflater(bytes).unpack(path) : bytes;
+  const auto source = open_file(path);
+  const auto* const plain = dynamic_cast<const PlainSource*>(source.get());
+  std::string bytes(plain != nullptr ? plain->size() + 1 : kChunk, '\0');
+  std::size_t size = 0;
+  while ((size += source->read(std::span(bytes).subspan(size))) == bytes.size()) bytes.resize(2 * size);
+  bytes.resize(size);
+  return bytes;
 }
 
 void check_writable(const std::string& path) {

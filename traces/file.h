@@ -1,12 +1,40 @@
 #pragma once
 
+#include <cstddef>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace offprof {
 
-/// The file's bytes, unpacked if they are gzip. Throws Error (input): not there, a folder, unreadable, broken
-/// gzip.
+/// Bytes that come one after the other, however many there are.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  /// Fills `room` from its beginning and says how much of it; less than all of it only at the end.
+  virtual std::size_t read(std::span<char> room) = 0;
+};
+
+/// Those of a text, which must outlive it.
+class TextSource final : public ByteSource {
+ public:
+  explicit TextSource(std::string_view text) : text_(text) {}
+  std::size_t read(std::span<char> room) override {
+    const std::size_t size = text_.copy(room.data(), room.size());
+    text_.remove_prefix(size);
+    return size;
+  }
+
+ private:
+  std::string_view text_;
+};
+
+/// The file's bytes in pieces, unpacked if they are gzip, so that a large file takes little memory. Throws
+/// Error (input), here or from read(): not there, a folder, unreadable, broken gzip.
+std::unique_ptr<ByteSource> open_file(const std::string& path);
+
+/// All bytes of the file, as open_file has them.
 std::string read_file(const std::string& path);
 
 /// Checks early that `path` can be written, so that an hour of work is not lost at its end. Leaves nothing

@@ -105,6 +105,36 @@ TEST_F(FileTest, UnpacksGzipWhateverItsName) {
   EXPECT_EQ(read_file(path("f.json")), "text");
 }
 
+TEST_F(FileTest, MembersOfAGzipFileMayEndAnywhere) {
+  std::string text, packed;
+  for (int i = 0; i < 700; ++i) {  // some begin at the end of what is read at once, and go on behind it
+    std::string part;
+    for (int j = 0; j < 100; ++j) part += std::to_string(i * 104'729 + j * 7919);
+    write_file(path("part.gz"), part);
+    packed += raw("part.gz");
+    text += part;
+  }
+  EXPECT_EQ(read_file(put("all.gz", packed)), text);
+  EXPECT_THAT(message_of([&] { read_file(put("short.gz", packed.substr(0, packed.size() - 5))); }),
+              HasSubstr("ends early"));
+}
+
+TEST_F(FileTest, PiecesOfAFileMakeTheWhole) {
+  const std::string text = long_text();
+  for (const char* name : {"f", "f.gz"}) {
+    write_file(path(name), text);
+    const auto source = open_file(path(name));
+    std::string all, piece(1001, '\0');
+    std::size_t size = piece.size();
+    while (size == piece.size()) {
+      size = source->read(piece);
+      all.append(piece, 0, size);
+    }
+    EXPECT_EQ(all, text) << name;
+    EXPECT_EQ(source->read(piece), 0U) << name;
+  }
+}
+
 TEST_F(FileTest, UnpacksEveryMemberOfAGzipFile) {
   write_file(path("a.gz"), "one ");
   write_file(path("b.gz"), "");

@@ -11,10 +11,16 @@
 namespace offprof {
 namespace {
 
+/// A value as errors show it; what may be long is named only.
+std::string shown(const nlohmann::json& json) {
+  if (json.is_object()) return "an object";
+  return json.is_primitive() && !json.is_binary() ? json.dump() : "an array";
+}
+
 /// Reads an integer, or calls `fail` with what is wrong with it.
 template <typename Fail>
 std::int64_t to_integer(const nlohmann::json& json, std::int64_t low, std::int64_t high, const Fail& fail) {
-  if (!json.is_number_integer()) fail(fmt::format("{} is not a whole number", json.dump()));
+  if (!json.is_number_integer()) fail(fmt::format("{} is not a whole number", shown(json)));
   const bool beyond = json.is_number_unsigned() &&
                       json.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()};
   const std::int64_t value = beyond ? 0 : json.get<std::int64_t>();
@@ -24,13 +30,34 @@ std::int64_t to_integer(const nlohmann::json& json, std::int64_t low, std::int64
   return 0;
 }
 
-std::string type_name(const nlohmann::json& json) {
-  return json.is_null()
-             ? "null"
-             : fmt::format("{} {}", json.is_array() || json.is_object() ? "an" : "a", json.type_name());
+}  // namespace
+
+JsonValue JsonValue::child(const nlohmann::json& json, std::string where) const {
+  JsonValue value(json, std::move(where));
+  value.document_ = document_;
+  value.unpacked_ = unpacked_;
+  return value;
 }
 
-}  // namespace
+PackedArray* JsonValue::packed() const {
+  if (document_ == nullptr || !json_->is_binary()) return nullptr;
+  return &document_->packed.at(json_->get_binary().subtype());
+}
+
+const PackedTable* JsonValue::packed_table() const {
+  const PackedArray* const array = packed();
+  return array != nullptr && array->is_table ? &array->table : nullptr;
+}
+
+void JsonValue::release() const {
+  if (PackedArray* const array = packed()) *array = {};
+}
+
+std::string JsonValue::type_name() const {
+  if (json_->is_null()) return "null";
+  if (is_array()) return "an array";
+  return fmt::format("{} {}", json_->is_object() ? "an" : "a", json_->type_name());
+}
 
 void JsonValue::fail(const std::string& what, const std::string& hint) const {
   const bool at_root = where_.ends_with(": ");
@@ -38,10 +65,10 @@ void JsonValue::fail(const std::string& what, const std::string& hint) const {
 }
 
 std::optional<JsonValue> JsonValue::find(std::string_view key) const {
-  if (!json_->is_object()) fail(fmt::format("{} stands where an object is expected", type_name(*json_)));
+  if (!json_->is_object()) fail(fmt::format("{} stands where an object is expected", type_name()));
   const auto found = json_->find(key);
   if (found == json_->end() || found->is_null()) return std::nullopt;
-  return JsonValue(*found, fmt::format("{}{}{}", where_, where_.ends_with(": ") ? "" : ".", key));
+  return child(*found, fmt::format("{}{}{}", where_, where_.ends_with(": ") ? "" : ".", key));
 }
 
 JsonValue JsonValue::at(std::string_view key) const {
@@ -51,35 +78,40 @@ JsonValue JsonValue::at(std::string_view key) const {
 }
 
 std::size_t JsonValue::size() const {
-  if (!json_->is_array()) fail(fmt::format("{} stands where an array is expected", type_name(*json_)));
-  return json_->size();
+  if (!is_array()) fail(fmt::format("{} stands where an array is expected", type_name()));
+  return packed() != nullptr ? packed()->size() : json_->size();
 }
 
 JsonValue JsonValue::element(std::size_t index) const {
   if (index >= size()) fail(fmt::format("has {} elements, {} are expected", size(), index + 1));
-  return {(*json_)[index], fmt::format("{}[{}]", where_, index)};
+  const std::string where = fmt::format("{}[{}]", where_, index);
+  if (packed() == nullptr) return child((*json_)[index], where);
+  const auto unpacked = std::make_shared<const nlohmann::json>(packed()->element(index));
+  JsonValue value(*unpacked, where);
+  value.unpacked_ = unpacked;
+  return value;
 }
 
 const std::string& JsonValue::as_string() const {
-  if (!json_->is_string()) fail(fmt::format("{} stands where a string is expected", type_name(*json_)));
+  if (!json_->is_string()) fail(fmt::format("{} stands where a string is expected", type_name()));
   return json_->get_ref<const std::string&>();
 }
 
 bool JsonValue::as_bool() const {
-  if (!json_->is_boolean()) fail(fmt::format("{} stands where true or false is expected", type_name(*json_)));
+  if (!json_->is_boolean()) fail(fmt::format("{} stands where true or false is expected", type_name()));
   return json_->get<bool>();
 }
 
 double JsonValue::as_amount() const {
-  if (!json_->is_number()) fail(fmt::format("{} stands where a number is expected", type_name(*json_)));
+  if (!json_->is_number()) fail(fmt::format("{} stands where a number is expected", type_name()));
   const auto value = json_->get<double>();
   if (!(value >= 0) || !std::isfinite(value))
-    fail(fmt::format("{} is not a finite number from 0 on", json_->dump()));
+    fail(fmt::format("{} is not a finite number from 0 on", shown(*json_)));
   return value;
 }
 
 std::uint64_t JsonValue::as_unsigned() const {
-  if (!json_->is_number_unsigned()) fail(fmt::format("{} is not a whole number from 0 on", json_->dump()));
+  if (!json_->is_number_unsigned()) fail(fmt::format("{} is not a whole number from 0 on", shown(*json_)));
   return json_->get<std::uint64_t>();
 }
 
@@ -90,11 +122,14 @@ std::int64_t JsonValue::as_integer(std::int64_t low, std::int64_t high) const {
 std::vector<std::int64_t> JsonValue::as_integers(std::int64_t low, std::int64_t high) const {
   std::vector<std::int64_t> values;
   values.reserve(size());
-  for (const auto& json : *json_) {
-    values.push_back(
-        to_integer(json, low, high, [&](const std::string& what) { element(values.size()).fail(what); }));
-  }
+  each_integer(low, high, [&](std::size_t, std::int64_t value) { values.push_back(value); });
   return values;
+}
+
+std::int64_t JsonValue::integer_at(std::size_t index, std::int64_t low, std::int64_t high) const {
+  const auto fail = [&](const std::string& what) { element(index).fail(what); };
+  if (const PackedArray* const array = packed()) return to_integer(array->element(index), low, high, fail);
+  return to_integer((*json_)[index], low, high, fail);
 }
 
 std::vector<std::string> JsonValue::as_strings() const {
@@ -111,7 +146,7 @@ std::size_t JsonValue::as_one_of(std::span<const std::string_view> names) const 
 }
 
 void JsonValue::allow_only(std::initializer_list<std::string_view> keys) const {
-  if (!json_->is_object()) fail(fmt::format("{} stands where an object is expected", type_name(*json_)));
+  if (!json_->is_object()) fail(fmt::format("{} stands where an object is expected", type_name()));
   for (const auto& [key, value] : json_->items()) {
     if (std::ranges::find(keys, std::string_view(key)) != keys.end()) continue;
     fail(fmt::format("there is no '{}' here", key), fmt::format("Known: {}.", fmt::join(keys, ", ")));

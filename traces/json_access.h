@@ -3,12 +3,15 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "traces/json_document.h"
 
 namespace offprof {
 
@@ -18,7 +21,11 @@ namespace offprof {
 class JsonValue {
  public:
   JsonValue(const nlohmann::json& json, std::string where) : json_(&json), where_(std::move(where)) {}
+  /// The root of a document, whose packed arrays are read where they stand.
+  JsonValue(JsonDocument& document, std::string where)
+      : json_(&document.root), where_(std::move(where)), document_(&document) {}
 
+  /// Not of a packed array.
   const nlohmann::json& json() const { return *json_; }
   const std::string& where() const { return where_; }
 
@@ -42,9 +49,26 @@ class JsonValue {
   /// An array of such numbers.
   std::vector<std::int64_t> as_integers(std::int64_t low = 0,
                                         std::int64_t high = std::numeric_limits<std::int64_t>::max()) const;
+  /// Calls `take` with the index of each element of such an array, and its value.
+  template <typename Take>
+  void each_integer(std::int64_t low, std::int64_t high, const Take& take) const {
+    const PackedArray* const array = packed();
+    if (array == nullptr || array->is_table) {
+      for (std::size_t i = 0; i < size(); ++i) take(i, integer_at(i, low, high));
+      return;
+    }
+    array->integers.each([&](std::size_t i, std::int64_t value) {
+      take(i, value >= low && value <= high ? value : integer_at(i, low, high));
+    });
+  }
   std::vector<std::string> as_strings() const;
   /// The index of the string among `names`.
   std::size_t as_one_of(std::span<const std::string_view> names) const;
+
+  /// The rows of a packed array of rows; nullptr for other values.
+  const PackedTable* packed_table() const;
+  /// Gives the memory of a packed array back: it must not be read again. Does nothing for other values.
+  void release() const;
 
   /// Refuses members of other names.
   void allow_only(std::initializer_list<std::string_view> keys) const;
@@ -53,16 +77,18 @@ class JsonValue {
   [[noreturn]] void fail(const std::string& what, const std::string& hint = {}) const;
 
  private:
+  JsonValue child(const nlohmann::json& json, std::string where) const;
+  bool is_array() const { return json_->is_array() || packed() != nullptr; }
+  /// nullptr: it is not packed.
+  PackedArray* packed() const;
+  std::string type_name() const;
+  std::int64_t integer_at(std::size_t index, std::int64_t low, std::int64_t high) const;
+
   const nlohmann::json* json_;
   std::string where_;
+  JsonDocument* document_ = nullptr;                ///< nullptr: nothing in it is packed
+  std::shared_ptr<const nlohmann::json> unpacked_;  ///< an element of a packed array, which `json_` is
 };
-
-/// Parses a whole document without its top-level `traceEvents`, which are checked for syntax only, so that a
-/// trace takes little memory. `name` stands for the text in errors, which say line and column.
-nlohmann::json parse_document(const std::string& text, const std::string& name);
-
-/// Refuses a document whose `schema` is not `expected`, and says what the file is instead.
-void check_schema(const nlohmann::json& document, std::string_view expected, const std::string& name);
 
 /// The text of `json`, `indent` spaces a level (-1: one line). Bytes that are no UTF-8, as file names may
 /// hold, become U+FFFD.

@@ -27,6 +27,7 @@ constexpr std::array<std::string_view, 11> kColumns = {
     "dtype",   "sizes",   "strides",    "storage_offset", "bytes"};
 
 constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxInteger = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMaxVersion = std::numeric_limits<std::uint32_t>::max();
 
 std::string quoted(const std::string& text) {
@@ -143,26 +144,27 @@ std::vector<ProgramStorage> read_storages(const JsonValue& json) {
   const auto roles = read_letters<StorageRole>(json.at("roles"), kRoleLetters);
   const JsonValue bytes = json.at("bytes");
   require_length(bytes, roles.size());
-  const auto sizes = bytes.as_integers();
-  std::vector<ProgramStorage> storages;
-  storages.reserve(roles.size());
-  for (std::size_t i = 0; i < roles.size(); ++i) storages.push_back({sizes[i], roles[i]});
+  std::vector<ProgramStorage> storages(roles.size());
+  bytes.each_integer(0, kMaxInteger, [&](std::size_t i, std::int64_t value) {
+    storages[i] = {value, roles[i]};
+  });
+  bytes.release();
   return storages;
 }
 
 std::vector<Event> read_events(const JsonValue& json) {
   const auto kinds = read_letters<EventKind>(json.at("kinds"), kEventLetters);
-  const JsonValue id_column = json.at("ids");
-  const JsonValue time_column = json.at("compute_ns");
-  require_length(id_column, kinds.size());
-  require_length(time_column, kinds.size());
-  const auto ids = id_column.as_integers(0, kMaxIndex);
-  const auto times = time_column.as_integers();
-  std::vector<Event> events;
-  events.reserve(kinds.size());
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    events.push_back({kinds[i], static_cast<std::int32_t>(ids[i]), times[i]});
-  }
+  const JsonValue ids = json.at("ids");
+  const JsonValue times = json.at("compute_ns");
+  require_length(ids, kinds.size());
+  require_length(times, kinds.size());
+  std::vector<Event> events(kinds.size());
+  ids.each_integer(0, kMaxIndex, [&](std::size_t i, std::int64_t id) {
+    events[i] = {kinds[i], static_cast<std::int32_t>(id), 0};
+  });
+  ids.release();
+  times.each_integer(0, kMaxInteger, [&](std::size_t i, std::int64_t time) { events[i].compute_ns = time; });
+  times.release();
   return events;
 }
 
@@ -171,8 +173,10 @@ std::vector<Work> read_work(const JsonValue& json, std::size_t events) {
   const auto read = [&](const char* column, Nanoseconds Work::*field, Nanoseconds least) {
     const JsonValue values = json.at(column);
     require_length(values, events);
-    const auto times = values.as_integers(least);
-    for (std::size_t i = 0; i < events; ++i) work[i].*field = times[i] < 0 ? Work::kNoWait : times[i];
+    values.each_integer(least, kMaxInteger, [&](std::size_t i, std::int64_t time) {
+      work[i].*field = time < 0 ? Work::kNoWait : time;
+    });
+    values.release();
   };
   read("host_ns", &Work::host_ns, 0);
   read("stream_ns", &Work::stream_ns, 0);
@@ -226,12 +230,82 @@ SavedTensor read_saved_row(const JsonValue& row, const ColumnPlaces& places) {
   return saved;
 }
 
+/// Reads packed rows without unpacking them.
+class SavedTable {
+ public:
+  SavedTable(const PackedTable& table, const ColumnPlaces& places) : table_(table), places_(places) {
+    for (const nlohmann::json& value : table.distinct()) distinct_.push_back(read_distinct(value));
+  }
+
+  /// False where a cell is not what it should be.
+  bool read(std::size_t row, SavedTensor& saved) const {
+    std::size_t column = 0;  // cells are read in the order of kColumns
+    const auto integer = [&](auto& to, std::int64_t low, std::int64_t high) {
+      const std::size_t place = places_[column++];
+      const std::int64_t value = table_.value(row, place);
+      to = static_cast<std::remove_reference_t<decltype(to)>>(value);
+      return table_.is_integer(place) && value >= low && value <= high;
+    };
+    const auto distinct = [&](auto& to, auto Distinct::*member) {
+      const std::size_t place = places_[column++];
+      if (table_.is_integer(place)) return false;
+      const auto& value = distinct_[static_cast<std::size_t>(table_.value(row, place))].*member;
+      if (value) to = *value;
+      return value.has_value();
+    };
+    return integer(saved.storage, -1, kMaxIndex) && integer(saved.version, 0, kMaxVersion) &&
+           distinct(saved.movability, &Distinct::movability) &&
+           distinct(saved.is_parameter, &Distinct::boolean) && distinct(saved.escapes, &Distinct::boolean) &&
+           integer(saved.op, 0, kMaxIndex) && distinct(saved.dtype, &Distinct::text) &&
+           distinct(saved.sizes, &Distinct::list) && distinct(saved.strides, &Distinct::list) &&
+           integer(saved.storage_offset, 0, kMaxInteger) && integer(saved.bytes, 0, kMaxInteger);
+  }
+
+  bool has_all_columns() const {
+    return std::ranges::all_of(places_, [&](std::size_t place) { return place < table_.columns(); });
+  }
+
+ private:
+  /// What a cell's value may mean.
+  struct Distinct {
+    std::optional<Movability> movability{};
+    std::optional<bool> boolean{};
+    std::optional<std::string> text{};
+    std::optional<std::vector<std::int64_t>> list{};
+  };
+
+  static Distinct read_distinct(const nlohmann::json& json) {
+    Distinct value;
+    if (json.is_boolean()) value.boolean = json.get<bool>();
+    if (json.is_string()) {
+      value.text = json.get<std::string>();
+      const auto found = std::ranges::find(kMovabilities, *value.text);
+      if (found != kMovabilities.end())
+        value.movability = static_cast<Movability>(found - kMovabilities.begin());
+    }
+    const auto is_size = [](const nlohmann::json& size) { return size.is_number_unsigned(); };
+    if (json.is_array() && std::ranges::all_of(json, is_size))
+      value.list = json.get<std::vector<std::int64_t>>();
+    return value;
+  }
+
+  const PackedTable& table_;
+  const ColumnPlaces& places_;
+  std::vector<Distinct> distinct_;
+};
+
 std::vector<SavedTensor> read_saved(const JsonValue& json) {
   const ColumnPlaces places = read_columns(json.at("columns"));
   const JsonValue rows = json.at("rows");
-  std::vector<SavedTensor> saved;
-  saved.reserve(rows.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) saved.push_back(read_saved_row(rows.element(i), places));
+  std::optional<SavedTable> table;
+  if (const PackedTable* packed = rows.packed_table()) table.emplace(*packed, places);
+  if (table && !table->has_all_columns()) table.reset();
+  std::vector<SavedTensor> saved(rows.size());
+  for (std::size_t i = 0; i < saved.size();
+       ++i) {  // what is wrong with a row, if anything, read_saved_row says
+    if (!table || !table->read(i, saved[i])) saved[i] = read_saved_row(rows.element(i), places);
+  }
+  rows.release();
   return saved;
 }
 
@@ -266,8 +340,8 @@ Program program_from_json(const JsonValue& json) {
   program.resident_bytes = json.at("resident_bytes").as_integer();
   program.names = json.at("names").as_strings();
   program.storages = read_storages(json.at("storages"));
+  program.events = read_events(json.at("events"));  // the largest part first, while there is least beside it
   program.saved = read_saved(json.at("saved"));
-  program.events = read_events(json.at("events"));
   if (const auto work = json.find("work")) program.work = read_work(*work, program.events.size());
   if (const auto staging = json.find("staging")) program.staging = read_staging(*staging);
   if (const auto allocator = json.find("allocator"))

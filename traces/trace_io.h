@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "traces/json_document.h"
 #include "traces/trace.h"
 
 namespace offprof {
@@ -10,6 +11,10 @@ namespace offprof {
 /// that is not there, is not JSON, is truncated, is of another schema version, or is a Chrome trace of
 /// another tool (what it lacks is said), and for values out of range (their place in the file is said).
 Trace read_trace(const std::string& path);
+
+/// Likewise of a document that parse_trace_document made of the file `name`. The document's packed arrays
+/// are used up.
+Trace trace_from_document(JsonDocument& document, const std::string& name);
 
 /// Reads a trace from text; `name` stands for it in errors.
 Trace parse_trace(const std::string& text, const std::string& name);

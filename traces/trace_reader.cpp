@@ -86,14 +86,20 @@ Trace trace_from_json(const JsonValue& root) {
 
 }  // namespace
 
-Trace parse_trace(const std::string& text, const std::string& name) {
-  const nlohmann::json document = parse_document(text, name);
-  check_schema(document, kTraceSchema, name);
+Trace trace_from_document(JsonDocument& document, const std::string& name) {
+  check_schema(document.root, kTraceSchema, name);
   return trace_from_json(JsonValue(document, name + ": "));
 }
 
+Trace parse_trace(const std::string& text, const std::string& name) {
+  TextSource source(text);
+  JsonDocument document = parse_trace_document(source, name);
+  return trace_from_document(document, name);
+}
+
 Trace read_trace(const std::string& path) {
-  return parse_trace(read_file(path), path);
+  JsonDocument document = parse_trace_document(*open_file(path), path);
+  return trace_from_document(document, path);
 }
 
 }  // namespace offprof

@@ -10,11 +10,8 @@
 #include "simulator/caching_allocator/caching_allocator.h"
 #include "simulator/replay.h"
 #include "simulator/step.h"
-#include "simulator/trace_steps.h"
-#include "simulator/tune.h"
-#include "simulator/views.h"
 #include "tests/bench/transformer_program.h"
-#include "traces/trace_io.h"
+#include "traces/trace.h"
 
 namespace offprof {
 namespace {
@@ -41,16 +38,6 @@ const std::vector<std::pair<std::string, Policy>>& policies() {
 const Program& program() {
   static const auto* program = new Program(TransformerProgram::make(kBlocks));
   return *program;
-}
-
-Trace make_trace() {
-  Trace trace;
-  trace.tool_version = "0.1.0";
-  trace.environment = {"host", "CPU, 2 cores", "2.11.0", 1, kPcie};
-  trace.program = program();
-  const Policy& policy = policies().back().second;
-  trace.timeline = replay_timeline(trace.program, Step(trace.program), policy, kPcie);
-  return trace;
 }
 
 class NoExecutor final : public Executor {
@@ -101,28 +88,6 @@ void replay_step(benchmark::State& state, const Policy& policy) {
   state.SetLabel("events");
 }
 
-void tune_step(benchmark::State& state) {
-  const Trace trace = make_trace();
-  const TraceSteps steps(trace);
-  std::size_t tried = 0;
-  for (auto _ : state) tried += tune(steps, kPcie, {}).policies_tried;
-  state.SetItemsProcessed(static_cast<std::int64_t>(tried));
-  state.SetLabel("policies");
-}
-
-void write_trace_text(benchmark::State& state) {
-  const Trace trace = make_trace();
-  std::int64_t bytes = 0;
-  for (auto _ : state) bytes += static_cast<std::int64_t>(format_trace(trace).size());
-  state.SetBytesProcessed(bytes);
-}
-
-void parse_trace_text(benchmark::State& state) {
-  const std::string text = format_trace(make_trace());
-  for (auto _ : state) benchmark::DoNotOptimize(parse_trace(text, "trace.json"));
-  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(text.size()));
-}
-
 /// Blocks of all sizes come and go, four hundred of them live.
 void allocate_and_free(benchmark::State& state, const std::string& settings) {
   CachingAllocator allocator(parse_allocator_settings(settings));
@@ -151,9 +116,6 @@ void register_all() {
   }
   benchmark::RegisterBenchmark("caching_allocator/plain", allocate_and_free, "");
   benchmark::RegisterBenchmark("caching_allocator/expandable", allocate_and_free, "expandable_segments:True");
-  benchmark::RegisterBenchmark("tune", tune_step)->UseRealTime()->Unit(benchmark::kMillisecond);
-  benchmark::RegisterBenchmark("trace/write", write_trace_text)->Unit(benchmark::kMillisecond);
-  benchmark::RegisterBenchmark("trace/parse", parse_trace_text)->Unit(benchmark::kMillisecond);
 }
 
 }  // namespace

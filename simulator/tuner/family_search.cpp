@@ -1,0 +1,108 @@
+#include "simulator/tuner/family_search.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace offprof {
+namespace {
+
+/// Where not every size can be a threshold: so many, that split the bytes to be moved into equal parts.
+constexpr std::size_t kFewThresholds = 24;
+
+std::vector<Bytes> sizes_from(const std::vector<MovableVersion>& versions, Bytes threshold) {
+  std::vector<Bytes> sizes;
+  for (const MovableVersion& version : versions)
+    if (version.bytes >= threshold) sizes.push_back(version.bytes);
+  return sizes;
+}
+
+std::vector<Bytes> few_thresholds(const std::vector<MovableVersion>& versions) {
+  std::vector<Bytes> sizes = sizes_from(versions, 0);
+  std::sort(sizes.begin(), sizes.end());
+  Bytes total = 0;
+  for (const Bytes bytes : sizes) total += bytes;
+  std::vector<Bytes> chosen = {sizes.front(), sizes.back()};
+  Bytes below = 0;
+  for (const Bytes bytes : sizes) {
+    const auto part = [&](Bytes sum) { return static_cast<std::int64_t>(kFewThresholds) * sum / total; };
+    if (part(below + bytes) > part(below)) chosen.push_back(bytes);
+    below += bytes;
+  }
+  std::sort(chosen.begin(), chosen.end());
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  return chosen;
+}
+
+/// Two corners of each range must be replayed before anything is known of it.
+std::size_t least_replays(const std::vector<SettingRange>& ranges) {
+  return 2 * ranges.size();
+}
+
+std::vector<SettingRange> ranges_of(const std::vector<MovableVersion>& versions, const Policy& base,
+                                    const std::vector<Bytes>& thresholds) {
+  std::vector<SettingRange> ranges;
+  for (const Bytes threshold : thresholds) {
+    Policy policy = base;
+    policy.threshold_bytes = threshold;
+    for (SettingRange& range : setting_ranges(policy, sizes_from(versions, threshold)))
+      ranges.push_back(std::move(range));
+  }
+  return ranges;
+}
+
+/// On demand, then windows that hold the largest copy, twice that, and so on to all that is moved.
+std::vector<Bytes> coarse_windows(const std::vector<Bytes>& sizes) {
+  Bytes total = 0;
+  for (const Bytes bytes : sizes) total += bytes;
+  std::vector<Bytes> windows = {0};
+  for (Bytes window = *std::max_element(sizes.begin(), sizes.end()); window < total; window *= 2)
+    windows.push_back(window);
+  windows.push_back(total);
+  return windows;
+}
+
+/// 0, 1, 2, 3, 5, 8, ... to one that never fills.
+std::vector<std::int64_t> coarse_stashes(std::size_t copies) {
+  std::vector<std::int64_t> stashes = {0};
+  const auto most = static_cast<std::int64_t>(copies);
+  for (std::int64_t stash = 1, next = 2; stash < most; next += std::exchange(stash, next))
+    stashes.push_back(stash);
+  stashes.push_back(most);
+  return stashes;
+}
+
+}  // namespace
+
+std::vector<Policy> coarse_grid(const std::vector<MovableVersion>& versions, const Policy& base) {
+  std::vector<Policy> grid;
+  if (versions.empty()) return grid;
+  for (const Bytes threshold : few_thresholds(versions)) {
+    const std::vector<Bytes> sizes = sizes_from(versions, threshold);
+    Policy policy = base;
+    policy.threshold_bytes = threshold;
+    for (const std::int64_t stash : coarse_stashes(sizes.size()))
+      for (const Bytes window : coarse_windows(sizes))
+        grid.push_back(with_setting(policy, {StashUnit::kCopies, stash, window}));
+  }
+  return grid;
+}
+
+FamilyRanges family_ranges(const std::vector<MovableVersion>& versions, const Policy& base,
+                           std::size_t replays) {
+  FamilyRanges family;
+  if (versions.empty()) return family;
+  const std::vector<Bytes> thresholds = distinct_sizes(versions);
+  for (const Bytes threshold : thresholds) family.settings += most_settings(sizes_from(versions, threshold));
+  // With a range for each pair of sizes their number grows with the square of the sizes'.
+  if (thresholds.size() * thresholds.size() <= replays) {
+    family.ranges = ranges_of(versions, base, thresholds);
+    if (2 * least_replays(family.ranges) <= replays) return family;
+  }
+  family.is_whole = false;
+  family.ranges = ranges_of(versions, base, few_thresholds(versions));
+  if (2 * least_replays(family.ranges) > replays)
+    std::erase_if(family.ranges, [](const SettingRange& range) { return range.unit == StashUnit::kBytes; });
+  return family;
+}
+
+}  // namespace offprof

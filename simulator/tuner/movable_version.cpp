@@ -1,0 +1,57 @@
+#include "simulator/tuner/movable_version.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace offprof {
+namespace {
+
+/// By saved tensor: the first event of a kind.
+std::vector<std::size_t> first_events(const Step& step, EventKind kind) {
+  std::vector<std::size_t> first(step.requests().size(), kNoEvent);
+  for (std::size_t i = step.events().size(); i-- > 0;)
+    if (step.events()[i].kind == kind) first[static_cast<std::size_t>(step.events()[i].id)] = i;
+  return first;
+}
+
+/// kNoEvent is the largest: where one tensor lacks the event, so does the version.
+std::size_t last_of(const std::vector<SavedId>& tensors, const std::vector<std::size_t>& events) {
+  std::size_t last = 0;
+  for (const SavedId tensor : tensors) last = std::max(last, events[static_cast<std::size_t>(tensor)]);
+  return last;
+}
+
+}  // namespace
+
+std::vector<MovableVersion> movable_versions(const Step& step) {
+  std::vector<MovableVersion> versions;
+  std::map<std::pair<std::int64_t, std::uint32_t>, std::size_t> index;
+  for (std::size_t e = 0; e < step.events().size(); ++e) {
+    const Event& event = step.events()[e];
+    if (event.kind != EventKind::kPack) continue;
+    const PackRequest& request = step.requests()[static_cast<std::size_t>(event.id)];
+    if (request.movability != Movability::kMovable) continue;
+    const auto [found, is_new] = index.emplace(std::pair(request.storage, request.version), versions.size());
+    if (is_new) versions.push_back({request.storage, request.storage_bytes, {}, e});
+    versions[found->second].tensors.push_back(event.id);
+  }
+  const auto unpacks = first_events(step, EventKind::kUnpack);
+  const auto releases = first_events(step, EventKind::kRelease);
+  for (MovableVersion& version : versions) {
+    version.last_first_unpack = last_of(version.tensors, unpacks);
+    version.last_release = last_of(version.tensors, releases);
+  }
+  return versions;
+}
+
+std::vector<Bytes> distinct_sizes(const std::vector<MovableVersion>& versions, Bytes threshold) {
+  std::vector<Bytes> sizes;
+  for (const MovableVersion& version : versions)
+    if (version.bytes >= threshold) sizes.push_back(version.bytes);
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+}  // namespace offprof

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "engine/schedule/scheduler.h"
+#include "simulator/step.h"
+#include "traces/units.h"
+
+namespace offprof {
+
+inline constexpr std::size_t kNoEvent = std::numeric_limits<std::size_t>::max();
+
+/// A content of a storage that may move: the saved tensors that view it share one copy. What a plan chooses
+/// among. Events are indices in Step::events().
+struct MovableVersion {
+  std::int64_t storage = 0;
+  Bytes bytes = 0;
+  std::vector<SavedId> tensors;  ///< in the order in which they are saved
+  std::size_t first_pack = kNoEvent;
+  /// The last of its tensors' first unpacks; kNoEvent: some tensor is never unpacked.
+  std::size_t last_first_unpack = kNoEvent;
+  std::size_t last_release = kNoEvent;  ///< kNoEvent: some tensor is never released
+};
+
+/// In the order in which they are first saved.
+std::vector<MovableVersion> movable_versions(const Step& step);
+
+/// Of those of at least `threshold` bytes: the sizes, each once, smallest first.
+std::vector<Bytes> distinct_sizes(const std::vector<MovableVersion>& versions, Bytes threshold = 0);
+
+}  // namespace offprof

@@ -1,0 +1,132 @@
+#include "simulator/tuner/plan_bound.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <vector>
+
+#include "engine/schedule/random_policy.h"
+#include "simulator/replay.h"
+#include "simulator/tuner/random_step.h"
+
+namespace offprof {
+namespace {
+
+/// Longer than any step of the tests.
+constexpr Nanoseconds kVeryLong = 1'000'000;
+constexpr Bytes kVeryMuch = 1'000'000;
+
+/// A relaxation with all that it looks at.
+struct Relaxed {
+  Relaxed(const Program& program, const Link& link, std::optional<Bytes> host_memory = {},
+          const EngineCosts& costs = {})
+      : step(program, costs),
+        versions(movable_versions(step)),
+        least(least_memory_of(step, versions)),
+        relaxation(step, link, versions, least, host_memory) {}
+
+  Step step;
+  std::vector<MovableVersion> versions;
+  LeastMemory least;
+  PlanRelaxation relaxation;
+};
+
+/// Two tensors of 100 bytes, 100 ns of compute after each save and before each request.
+Program two_layers() {
+  ProgramSketch sketch;
+  std::vector<SavedId> saved;
+  for (int i = 0; i < 2; ++i) {
+    const std::int32_t x = sketch.alloc(100);
+    saved.push_back(sketch.save(x));
+    sketch.free(x);
+    sketch.compute(100);
+  }
+  sketch.free(sketch.alloc(50));
+  for (int i = 2; i-- > 0;) {
+    sketch.compute(100);
+    sketch.node(saved[static_cast<std::size_t>(i)]);
+  }
+  return sketch.program();
+}
+
+TEST(PlanBound, WithRoomForAllIsTheStepThatKeepsAll) {
+  const Relaxed relaxed(two_layers(), {{1e9, 0}, {1e9, 0}});
+  EXPECT_NEAR(relaxed.relaxation.least_time(250, kVeryLong).value, 400, 1e-3);
+}
+
+TEST(PlanBound, WhereCopiesHideCostsNothing) {
+  const Relaxed relaxed(two_layers(), {{1e9, 0}, {1e9, 0}});
+  EXPECT_NEAR(relaxed.relaxation.least_time(150, kVeryLong).value, 400, 1e-3);
+}
+
+TEST(PlanBound, WhereCopiesDoNotHideCountsWhatSticksOut) {
+  // 1000 ns a copy: out, one is to be done within the 100 ns from its save to the next one's, at which it is
+  // dropped at the latest; back, within the 200 ns from the first request on.
+  const Relaxed relaxed(two_layers(), {{1e8, 0}, {1e8, 0}});
+  const double bound = relaxed.relaxation.least_time(150, kVeryLong).value;
+  EXPECT_GE(bound, 400 + 900 + 800);
+}
+
+TEST(PlanBound, TheLeastPeakWithoutTimeIsThatOfKeepingAll) {
+  const Relaxed relaxed(two_layers(), {{1e6, 0}, {1e6, 0}});
+  EXPECT_NEAR(relaxed.relaxation.least_peak(400, kVeryMuch).value, 250, 1);
+}
+
+TEST(PlanBound, TheLeastPeakWithTimeToSpareIsThatOfMovingAll) {
+  const Relaxed relaxed(two_layers(), {{1e9, 0}, {1e9, 0}});
+  EXPECT_NEAR(relaxed.relaxation.least_peak(kVeryLong, kVeryMuch).value,
+              static_cast<double>(relaxed.least.peak), 1);
+}
+
+TEST(PlanBound, IsNotAboveWhatIsKnown) {
+  const Relaxed relaxed(two_layers(), {{1e8, 0}, {1e8, 0}});
+  EXPECT_LE(relaxed.relaxation.least_time(150, 1000).value, 1000);
+}
+
+TEST(PlanBound, AHostCapKeepsTensorsOnTheDevice) {
+  const Relaxed relaxed(two_layers(), {{1e9, 0}, {1e9, 0}}, 100);
+  EXPECT_GE(relaxed.relaxation.least_peak(kVeryLong, kVeryMuch).value, 149);
+}
+
+constexpr Bytes kMostBytes = 50;
+
+EngineCosts random_costs() {
+  EngineCosts costs{.hook_ns = *rc::gen::inRange(0, 5), .event_ns = *rc::gen::inRange(0, 5)};
+  costs.slowdown_ns_per_byte = *rc::gen::inRange(0, 10) / 10.0;
+  if (*rc::gen::arbitrary<bool>()) costs.standstills = {{20, *rc::gen::inRange(0, 10)}, {60, 10}};
+  return costs;
+}
+
+RC_GTEST_PROP(PlanBoundProperty, NoPolicyIsFasterWithinItsOwnPeak, ()) {
+  const Program program = random_chain(15, kMostBytes);
+  const Link link = random_link();
+  const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
+  const Relaxed relaxed(program, link, policy.host_memory_bytes, random_costs());
+  const Metrics metrics = replay(relaxed.step, policy, link).metrics;
+  const double bound = relaxed.relaxation.least_time(*metrics.device_peak_bytes, kVeryLong).value;
+  RC_ASSERT(bound <= static_cast<double>(*metrics.step_time_ns) + 1e-3);
+}
+
+RC_GTEST_PROP(PlanBoundProperty, NoPolicyHasALowerPeakWithinItsOwnTime, ()) {
+  const Program program = random_chain(15, kMostBytes);
+  const Link link = random_link();
+  const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
+  const Relaxed relaxed(program, link, policy.host_memory_bytes, random_costs());
+  const Metrics metrics = replay(relaxed.step, policy, link).metrics;
+  const double bound = relaxed.relaxation.least_peak(*metrics.step_time_ns, kVeryMuch).value;
+  RC_ASSERT(bound <= static_cast<double>(*metrics.device_peak_bytes) + 1e-3);
+}
+
+RC_GTEST_PROP(PlanBoundProperty, MoreMemoryNeverRaisesTheBound, ()) {
+  const Program program = random_chain(15, kMostBytes);
+  const Link link = random_link();
+  const Relaxed relaxed(program, link);
+  const Bytes some = relaxed.least.peak + *rc::gen::inRange<Bytes>(0, 200);
+  const Bytes more = some + *rc::gen::inRange<Bytes>(0, 200);
+  const double tight = relaxed.relaxation.least_time(some, kVeryLong).value;
+  const double loose = relaxed.relaxation.least_time(more, kVeryLong).value;
+  RC_ASSERT(loose <= tight * (1 + 1e-4) + 1e-2);
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,263 @@
+#include "simulator/tuner/plan_search.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "simulator/replay.h"
+#include "simulator/tuner/parallel.h"
+
+namespace offprof {
+namespace {
+
+/// The share of a search's replays that one look at all settings of a plan may take.
+constexpr std::size_t kSweepShare = 12;
+/// Exchanges of one moved version for one that stays are tried among so many of either.
+constexpr std::size_t kSwapCandidates = 12;
+/// Of so few versions any two are changed at once.
+constexpr std::size_t kFewVersions = 32;
+
+std::tuple<Bytes, Nanoseconds, Bytes> rank(const Candidate& candidate, const Aim& aim) {
+  const Bytes peak = *candidate.predicted.device_peak_bytes;
+  const Nanoseconds time = *candidate.predicted.step_time_ns;
+  if (aim.most_peak) return {std::max<Bytes>(0, peak - *aim.most_peak), time, peak};
+  return {std::max<Nanoseconds>(0, time - *aim.most_time), peak, time};
+}
+
+}  // namespace
+
+PlanSearch::PlanSearch(const Step& step, const Link& link, const std::vector<MovableVersion>& versions,
+                       Policy base, Frontier& frontier, const Limits& limits)
+    : step_(step),
+      link_(link),
+      versions_(versions),
+      base_(std::move(base)),
+      frontier_(frontier),
+      limits_(limits) {
+  base_.threshold_bytes = 0;
+}
+
+void PlanSearch::run(const Aim& aim, const std::vector<double>& shares) {
+  aim_ = aim;
+  if (versions_.empty()) return;
+  if (versions_.size() <= limits_.exhaustive_versions) return go_through_all();
+  try_roundings(shares);
+  improve(shares);
+}
+
+void PlanSearch::go_through_all() {
+  SettingSweep sweep = settings_sweep(limits_.replays);
+  for (std::size_t set = 1; set < (std::size_t{1} << versions_.size()); ++set) {
+    Plan plan{Choice(versions_.size(), 0), {}};
+    for (std::size_t v = 0; v < versions_.size(); ++v) plan.moved[v] = (set >> v) & 1U ? 1 : 0;
+    add_settings(sweep, plan);
+  }
+  run(sweep);
+  is_exhaustive_ = sweep.is_complete();
+}
+
+/// What the relaxation moves at all, mostly and wholly, with the setting of the best policy so far, and with
+/// stashes and windows of some to all of the copies.
+void PlanSearch::try_roundings(const std::vector<double>& shares) {
+  const Setting known = plan_of(frontier_.best(aim_).policy).setting;
+  std::vector<Plan> plans;
+  for (const double least : {0.01, 0.5, 0.99}) {
+    Plan plan{Choice(versions_.size(), 0), known};
+    for (std::size_t v = 0; v < versions_.size(); ++v) plan.moved[v] = shares[v] >= least ? 1 : 0;
+    plans.push_back(plan);
+    const std::vector<Bytes> sizes = sizes_of(plan.moved);
+    Bytes total = 0;
+    for (const Bytes bytes : sizes) total += bytes;
+    for (const std::int64_t stash :
+         {std::int64_t{1}, std::int64_t{4}, static_cast<std::int64_t>(sizes.size())}) {
+      for (const Bytes window : {Bytes{0}, total / 8, total}) {
+        plan.setting = {StashUnit::kCopies, stash, window};
+        plans.push_back(plan);
+      }
+    }
+  }
+  replay_all(plans);
+}
+
+void PlanSearch::improve(const std::vector<double>& shares) {
+  bool is_better = true;
+  while (is_better && replays_left() > 0) {
+    is_better = sweep_settings();
+    for (std::size_t size = std::max<std::size_t>(versions_.size() / 4, 1); size > 0; size /= 2)
+      while (replays_left() > 0 && flip_pieces(size, shares)) is_better = true;
+    while (replays_left() > 0 && (nudge_setting() || try_swaps(shares))) is_better = true;
+    if (!is_better) is_better = sweep_neighbours();
+  }
+}
+
+/// The plans that differ in one version or, of few versions, in two, with all of their settings.
+bool PlanSearch::sweep_neighbours() {
+  const Candidate before = frontier_.best(aim_);
+  const Plan plan = plan_of(before.policy);
+  SettingSweep sweep = settings_sweep(replays_left());
+  const auto add_flipped = [&](std::size_t a, std::size_t b) {
+    Plan changed = plan;
+    changed.moved[a] = plan.moved[a] != 0 ? 0 : 1;
+    changed.moved[b] = plan.moved[b] != 0 ? 0 : 1;
+    add_settings(sweep, changed);
+  };
+  for (std::size_t a = 0; a < versions_.size(); ++a) add_flipped(a, a);
+  if (versions_.size() <= kFewVersions)
+    for (std::size_t a = 0; a < versions_.size(); ++a)
+      for (std::size_t b = 0; b < a; ++b) add_flipped(a, b);
+  run(sweep);
+  return beats(frontier_.best(aim_), before);
+}
+
+SettingSweep PlanSearch::settings_sweep(std::size_t replays) {
+  return SettingSweep(step_, link_, frontier_, {replays, aim_.most_peak, aim_.most_time, limits_.threads});
+}
+
+void PlanSearch::add_settings(SettingSweep& sweep, const Plan& plan) const {
+  for (const SettingRange& range : setting_ranges(policy_of(plan), sizes_of(plan.moved))) sweep.add(range);
+}
+
+void PlanSearch::run(SettingSweep& sweep) {
+  sweep.run();
+  replays_ += sweep.replays();
+}
+
+/// Those that the relaxation is least sure of come first; of equals, those that are moved for the shortest
+/// time.
+std::vector<std::size_t> PlanSearch::in_order_of_doubt(const Plan& plan,
+                                                       const std::vector<double>& shares) const {
+  std::vector<std::size_t> order(versions_.size());
+  for (std::size_t v = 0; v < order.size(); ++v) order[v] = order.size() - 1 - v;
+  const auto doubt = [&](std::size_t v) { return plan.moved[v] != 0 ? 1 - shares[v] : shares[v]; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return doubt(a) > doubt(b); });
+  return order;
+}
+
+/// Turns over pieces of the moved and of the others, one piece at a time, and then those together that help.
+bool PlanSearch::flip_pieces(std::size_t size, const std::vector<double>& shares) {
+  const Candidate before = frontier_.best(aim_);
+  const Plan plan = plan_of(before.policy);
+  std::vector<std::vector<std::size_t>> pieces;
+  for (const bool moved : {true, false}) {
+    std::vector<std::size_t> piece;
+    for (const std::size_t v : in_order_of_doubt(plan, shares)) {
+      if ((plan.moved[v] != 0) == moved) piece.push_back(v);
+      if (piece.size() == size) pieces.push_back(std::exchange(piece, {}));
+    }
+    if (!piece.empty()) pieces.push_back(piece);
+  }
+  const auto flipped = [&](std::size_t first, std::size_t count, const std::vector<std::size_t>& which) {
+    Plan changed = plan;
+    for (std::size_t i = first; i < first + count; ++i)
+      for (const std::size_t v : pieces[which[i]]) changed.moved[v] = changed.moved[v] != 0 ? 0 : 1;
+    return changed;
+  };
+  std::vector<Plan> plans;
+  std::vector<std::size_t> each(pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i) each[i] = i;
+  for (std::size_t i = 0; i < pieces.size(); ++i) plans.push_back(flipped(i, 1, each));
+  bool is_better = replay_all(plans);
+  std::vector<std::size_t> good;
+  for (std::size_t i = 0; i < last_.size(); ++i)
+    if (beats(last_[i], before)) good.push_back(i);
+  const std::vector<Candidate> results = std::move(last_);
+  std::stable_sort(good.begin(), good.end(),
+                   [&](std::size_t a, std::size_t b) { return beats(results[a], results[b]); });
+  std::vector<Plan> together;
+  for (std::size_t count = good.size(); count > 1; count /= 2) together.push_back(flipped(0, count, good));
+  return replay_all(together) || is_better;
+}
+
+bool PlanSearch::try_swaps(const std::vector<double>& shares) {
+  const Plan plan = plan_of(frontier_.best(aim_).policy);
+  std::vector<std::size_t> moved, staying;
+  for (const std::size_t v : in_order_of_doubt(plan, shares)) {
+    std::vector<std::size_t>& side = plan.moved[v] != 0 ? moved : staying;
+    if (side.size() < kSwapCandidates) side.push_back(v);
+  }
+  std::vector<Plan> plans;
+  for (const std::size_t out : moved) {
+    for (const std::size_t in : staying) {
+      plans.push_back(plan);
+      std::swap(plans.back().moved[out], plans.back().moved[in]);
+    }
+  }
+  return replay_all(plans);
+}
+
+/// Every setting of the best plan, as far as it can matter.
+bool PlanSearch::sweep_settings() {
+  const Candidate before = frontier_.best(aim_);
+  const Plan plan = plan_of(before.policy);
+  SettingSweep sweep = settings_sweep(std::min(replays_left(), limits_.replays / kSweepShare));
+  add_settings(sweep, plan);
+  run(sweep);
+  return beats(frontier_.best(aim_), before);
+}
+
+/// A little more or less stash or window.
+bool PlanSearch::nudge_setting() {
+  const Plan plan = plan_of(frontier_.best(aim_).policy);
+  const Bytes largest = distinct_sizes(versions_).back(), smallest = distinct_sizes(versions_).front();
+  const std::int64_t unit = plan.setting.unit == StashUnit::kCopies ? 1 : smallest;
+  std::vector<Plan> plans;
+  for (const std::int64_t stash : {-unit, std::int64_t{0}, unit}) {
+    for (const Bytes window : {-largest, -smallest, Bytes{0}, smallest, largest}) {
+      Plan& changed = plans.emplace_back(plan);
+      changed.setting.stash = std::max<std::int64_t>(0, plan.setting.stash + stash);
+      changed.setting.window = std::max<Bytes>(0, plan.setting.window + window);
+    }
+  }
+  return replay_all(plans);
+}
+
+bool PlanSearch::replay_all(const std::vector<Plan>& plans) {
+  const Candidate before = frontier_.best(aim_);
+  last_.assign(std::min(plans.size(), replays_left()), {});
+  for_each_index(last_.size(), limits_.threads, [&](std::size_t i) {
+    last_[i].policy = policy_of(plans[i]);
+    last_[i].predicted = replay(step_, last_[i].policy, link_).metrics;
+  });
+  replays_ += last_.size();
+  for (const Candidate& candidate : last_) frontier_.add(candidate);
+  return beats(frontier_.best(aim_), before);
+}
+
+bool PlanSearch::beats(const Candidate& a, const Candidate& b) const {
+  return rank(a, aim_) < rank(b, aim_);
+}
+
+Policy PlanSearch::policy_of(const Plan& plan) const {
+  Policy policy = with_setting(base_, plan.setting);
+  policy.tensors.emplace();
+  for (std::size_t v = 0; v < versions_.size(); ++v)
+    if (plan.moved[v] != 0)
+      policy.tensors->insert(policy.tensors->end(), versions_[v].tensors.begin(), versions_[v].tensors.end());
+  std::sort(policy.tensors->begin(), policy.tensors->end());
+  return policy;
+}
+
+PlanSearch::Plan PlanSearch::plan_of(const Policy& policy) const {
+  Plan plan{Choice(versions_.size(), 0),
+            {StashUnit::kCopies, policy.stash_count.value_or(0), policy.prefetch_bytes}};
+  if (policy.stash_bytes) plan.setting = {StashUnit::kBytes, *policy.stash_bytes, policy.prefetch_bytes};
+  const auto names = [&](SavedId tensor) {
+    return !policy.tensors || std::binary_search(policy.tensors->begin(), policy.tensors->end(), tensor);
+  };
+  for (std::size_t v = 0; v < versions_.size(); ++v)
+    plan.moved[v] = policy.threshold_bytes && versions_[v].bytes >= *policy.threshold_bytes &&
+                            names(versions_[v].tensors.front())
+                        ? 1
+                        : 0;
+  return plan;
+}
+
+std::vector<Bytes> PlanSearch::sizes_of(const Choice& moved) const {
+  std::vector<Bytes> sizes;
+  for (std::size_t v = 0; v < versions_.size(); ++v)
+    if (moved[v] != 0) sizes.push_back(versions_[v].bytes);
+  return sizes;
+}
+
+}  // namespace offprof

@@ -1,0 +1,197 @@
+#include "simulator/tuner/setting_sweep.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "simulator/replay.h"
+#include "simulator/tuner/parallel.h"
+
+namespace offprof {
+namespace {
+
+/// Boxes that are replayed at a time, whatever the number of threads, so that the order of the search is the
+/// same everywhere.
+constexpr std::size_t kRound = 64;
+
+Bytes sum_of(const std::vector<Bytes>& sizes) {
+  Bytes sum = 0;
+  for (const Bytes bytes : sizes) sum += bytes;
+  return sum;
+}
+
+/// Small stashes and windows make more of a difference than large ones.
+std::int64_t geometric_middle(std::int64_t from, std::int64_t to) {
+  const double middle = std::sqrt((static_cast<double>(from) + 1) * (static_cast<double>(to) + 1)) - 1;
+  return std::clamp(static_cast<std::int64_t>(middle), from, to);
+}
+
+}  // namespace
+
+Policy with_setting(Policy base, const Setting& setting) {
+  base.stash_count.reset();
+  base.stash_bytes.reset();
+  if (setting.unit == StashUnit::kCopies)
+    base.stash_count = setting.stash;
+  else
+    base.stash_bytes = setting.stash;
+  base.prefetch_bytes = setting.window;
+  return base;
+}
+
+/// Copies too large for a stash of bytes pass it by, so which do must not change within a range: a range goes
+/// from one size to below the next. Where all copies are of one size, bytes say what a count says.
+std::vector<SettingRange> setting_ranges(const Policy& base, const std::vector<Bytes>& sizes) {
+  const Bytes total = sum_of(sizes);
+  std::vector<SettingRange> ranges = {
+      {base, StashUnit::kCopies, 0, static_cast<std::int64_t>(sizes.size()), total}};
+  std::vector<Bytes> distinct = sizes;
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  if (distinct.size() < 2) return ranges;
+  for (std::size_t i = 0; i + 1 < distinct.size(); ++i)
+    ranges.push_back({base, StashUnit::kBytes, distinct[i], distinct[i + 1] - 1, total});
+  ranges.push_back({base, StashUnit::kBytes, distinct.back(), total, total});
+  return ranges;
+}
+
+double most_settings(const std::vector<Bytes>& sizes) {
+  const auto count = static_cast<double>(sizes.size());
+  const double in_a_row = count * (count + 1) / 2;
+  const bool alike = std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
+  const double windows = (alike ? count : in_a_row) + 1;
+  const double stashes = count + 1 + (alike ? 0 : in_a_row);
+  return windows * stashes;
+}
+
+Nanoseconds host_path(const Step& step) {
+  std::size_t last = 0;
+  for (std::size_t e = 0; e < step.events().size(); ++e) {
+    const EventKind kind = step.events()[e].kind;
+    if (kind == EventKind::kPack || kind == EventKind::kUnpack) last = e;
+  }
+  Work before, after;
+  for (std::size_t i = 0; i < step.work().size(); ++i) {
+    Work& side = i <= last ? before : after;
+    side = then(side, step.work()[i]);
+  }
+  return before.host_ns + std::max(after.host_ns, after.path_ns);
+}
+
+LeastTime::LeastTime(const Step& step, const Link& link)
+    : is_beside_host_(!step.work().empty()),
+      launch_ns_(link.launch_ns),
+      host_path_ns_(is_beside_host_ ? host_path(step) : 0) {}
+
+Nanoseconds LeastTime::operator()(Nanoseconds time, const SpanListener& replayed) const {
+  if (!is_beside_host_) return time;
+  const std::int64_t launches = replayed.copies_out() + replayed.asked_copies_in();
+  return std::max(time - replayed.copies_in() * launch_ns_, host_path_ns_ + launches * launch_ns_);
+}
+
+SettingSweep::SettingSweep(const Step& step, const Link& link, Frontier& frontier, Limits limits)
+    : step_(step), link_(link), least_time_(step, link), frontier_(frontier), limits_(limits) {}
+
+void SettingSweep::add(const SettingRange& range) {
+  ranges_.push_back(range);
+  Corner low, high;
+  low.setting = {range.unit, range.first_stash, 0};
+  high.setting = {range.unit, range.last_stash, range.last_window};
+  waiting_.push_back({ranges_.size() - 1, low, high, false, false, {}});
+}
+
+void SettingSweep::run() {
+  while (true) {
+    while (waiting_.size() < kRound && !boxes_.empty()) {
+      const Box box = boxes_.front();
+      boxes_.pop_front();
+      if (can_matter(box)) split(box);
+    }
+    std::vector<Box> round = take_round();
+    if (round.empty()) return;
+    replay_corners(round);
+    for (const Box& box : round) {
+      boxes_.push_back(box);
+      if (box.beyond) boxes_.push_back({box.range, box.high, *box.beyond, true, true, {}});
+    }
+  }
+}
+
+std::vector<SettingSweep::Box> SettingSweep::take_round() {
+  std::vector<Box> round;
+  std::size_t needed = 0;
+  while (!waiting_.empty() && round.size() < kRound) {
+    const Box& next = waiting_.front();
+    needed += (next.has_low ? 0U : 1U) + (next.has_high ? 0U : 1U);
+    if (replays_ + needed > limits_.replays) break;
+    round.push_back(next);
+    waiting_.pop_front();
+  }
+  return round;
+}
+
+void SettingSweep::replay_corners(std::vector<Box>& round) {
+  std::vector<std::pair<std::size_t, Corner*>> corners;
+  for (Box& box : round) {
+    if (!std::exchange(box.has_low, true)) corners.emplace_back(box.range, &box.low);
+    if (!std::exchange(box.has_high, true)) corners.emplace_back(box.range, &box.high);
+  }
+  std::vector<Candidate> candidates(corners.size());
+  for_each_index(corners.size(), limits_.threads,
+                 [&](std::size_t i) { candidates[i] = replay_corner(corners[i].first, *corners[i].second); });
+  replays_ += corners.size();
+  for (const Candidate& candidate : candidates) frontier_.add(candidate);
+}
+
+Candidate SettingSweep::replay_corner(std::size_t range, Corner& corner) const {
+  Candidate candidate{with_setting(ranges_[range].base, corner.setting), {}};
+  SpanListener listener(step_, candidate.policy);
+  candidate.predicted = replay(step_, candidate.policy, link_, &listener).metrics;
+  corner.least_peak = listener.least_peak();
+  corner.least_time = least_time_(*candidate.predicted.step_time_ns, listener);
+  corner.spans = listener.spans();
+  return candidate;
+}
+
+bool SettingSweep::can_matter(const Box& box) const {
+  if (limits_.most_peak && box.low.least_peak > *limits_.most_peak) return false;
+  if (limits_.most_time && box.high.least_time > *limits_.most_time) return false;
+  return !frontier_.reaches(box.low.least_peak, box.high.least_time);
+}
+
+/// What a stash holds does not depend on the window, so stashes that are alike for one window are for all.
+/// They are told apart before windows are: that takes the fewest replays.
+void SettingSweep::split(const Box& box) {
+  if (box.low.spans.stash.end > box.high.setting.stash)
+    split_line(box);
+  else
+    split_stash(box);
+}
+
+/// Of one stash only the window is left, and one replay serves both halves.
+void SettingSweep::split_line(const Box& box) {
+  const std::int64_t from = box.low.spans.window.end, to = box.high.spans.window.begin;
+  if (from >= to) return;  // all that lies between is as one corner or the other
+  Corner middle = box.high;
+  middle.setting.window = geometric_middle(from, to);
+  queue(box.range, box.low, true, middle, false);
+  waiting_.back().beyond = box.high;
+}
+
+void SettingSweep::split_stash(const Box& box) {
+  const std::int64_t from = box.low.spans.stash.end, to = box.high.spans.stash.begin;
+  const std::int64_t middle = geometric_middle(from, std::max(from, to));
+  Corner below = box.high, above = box.low;
+  below.setting.stash = middle - 1;
+  above.setting.stash = middle;
+  queue(box.range, box.low, true, below, false);
+  queue(box.range, above, false, box.high, true);
+}
+
+void SettingSweep::queue(std::size_t range, const Corner& low, bool has_low, const Corner& high,
+                         bool has_high) {
+  waiting_.push_back({range, low, high, has_low, has_high, {}});
+}
+
+}  // namespace offprof

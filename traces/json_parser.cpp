@@ -1,0 +1,187 @@
+#include "traces/json_parser.h"
+
+#include <fmt/format.h>
+#include <rapidjson/error/en.h>
+#include <rapidjson/reader.h>
+
+#include <vector>
+
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+/// A trace has fewer than ten levels; a limit keeps hostile files from eating memory.
+constexpr int kMaxDepth = 200;
+constexpr std::size_t kPiece = 1 << 18;
+
+/// By memchr, which is faster than counting byte by byte where lines are long.
+std::int64_t count_lines(std::string_view text) {
+  std::int64_t lines = 0;
+  for (auto at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) ++lines;
+  return lines;
+}
+
+/// The piece of a source that is being read, with a zero byte behind it. It counts lines by whole pieces.
+class Piece {
+ public:
+  explicit Piece(ByteSource& source) : source_(source), bytes_(kPiece + 1) { next(); }
+
+  const char* begin() const { return bytes_.data(); }
+  const char* end() const { return bytes_.data() + size_; }
+  /// Bytes before this piece.
+  std::size_t offset() const { return offset_; }
+
+  void next() {
+    const std::string_view old(begin(), size_);
+    lines_ += count_lines(old);
+    if (const auto newline = old.rfind('\n'); newline != std::string_view::npos)
+      line_begin_ = offset_ + newline + 1;
+    offset_ += size_;
+    size_ = source_.read({bytes_.data(), kPiece});
+    bytes_[size_] = '\0';
+  }
+
+  /// Of a byte of this piece, or of a few before it on the same line.
+  std::string line_and_column(std::size_t position) const {
+    const std::string_view text(begin(), position > offset_ ? position - offset_ : 0);
+    const auto line = lines_ + count_lines(text);
+    const auto newline = text.rfind('\n');
+    const std::size_t line_begin = newline == std::string_view::npos ? line_begin_ : offset_ + newline + 1;
+    return fmt::format("line {}, column {}", line, position - line_begin + 1);
+  }
+
+ private:
+  ByteSource& source_;
+  std::vector<char> bytes_;
+  std::size_t size_ = 0;
+  std::size_t offset_ = 0;
+  std::int64_t lines_ = 1;      ///< the line in which this piece begins
+  std::size_t line_begin_ = 0;  ///< where that line begins
+};
+
+/// Pieces as RapidJSON's reader wants its input (its concept `Stream`). Small, so that the reader can keep a
+/// copy in registers.
+class InputStream {
+ public:
+  using Ch = char;  // NOLINT(readability-identifier-naming): the concept's name
+
+  explicit InputStream(Piece& piece) : piece_(&piece), at_(piece.begin()), end_(piece.end()) {
+    if (std::string_view(at_, end_).starts_with("\xef\xbb\xbf")) at_ += 3;  // a byte order mark says UTF-8
+  }
+
+  // NOLINTBEGIN(readability-identifier-naming)
+  /// '\0' at the end.
+  Ch Peek() const { return *at_; }
+  Ch Take() {
+    const Ch taken = *at_;
+    if (++at_ >= end_) [[unlikely]]
+      *this = after_end();
+    return taken;
+  }
+  std::size_t Tell() const { return piece_->offset() + static_cast<std::size_t>(at_ - piece_->begin()); }
+  // Only parsing in place writes.
+  Ch* PutBegin() { return nullptr; }
+  void Put(Ch) {}
+  std::size_t PutEnd(Ch*) { return 0; }
+  // NOLINTEND(readability-identifier-naming)
+
+  bool at_end() const { return at_ == end_; }
+
+ private:
+  InputStream(Piece* piece, const char* at, const char* end) : piece_(piece), at_(at), end_(end) {}
+
+  /// Where the stream stands when `at_` has come to the end of a piece, or past that of the last. By value,
+  /// so that the stream itself can stay in registers.
+  [[gnu::noinline]] static InputStream after(Piece* piece, const char* at, const char* end) {
+    if (at > end) return {piece, end, end};
+    piece->next();
+    return {piece, piece->begin(), piece->end()};
+  }
+  InputStream after_end() const { return after(piece_, at_, end_); }
+
+  Piece* piece_;
+  const char* at_;
+  const char* end_;
+};
+
+/// RapidJSON's events as JsonHandler has them.
+class Adapter {
+ public:
+  Adapter(JsonHandler& handler, const std::string& name) : handler_(handler), name_(name) {}
+
+  // NOLINTBEGIN(readability-identifier-naming): RapidJSON's concept `Handler`
+  bool Null() { return handler_.null(), true; }
+  bool Bool(bool value) { return handler_.boolean(value), true; }
+  bool Int(int value) { return handler_.negative(value), true; }
+  bool Uint(unsigned value) { return handler_.natural(value), true; }
+  bool Int64(std::int64_t value) { return handler_.negative(value), true; }
+  bool Uint64(std::uint64_t value) { return handler_.natural(value), true; }
+  bool Double(double value) { return handler_.real(value), true; }
+  bool RawNumber(const char*, rapidjson::SizeType, bool) { return false; }  // not asked for
+  bool String(const char* text, rapidjson::SizeType length, bool) {
+    return handler_.string({text, length}), true;
+  }
+  bool Key(const char* text, rapidjson::SizeType length, bool) { return handler_.key({text, length}), true; }
+  bool StartObject() { return enter(), handler_.begin_object(), true; }
+  bool EndObject(rapidjson::SizeType) { return --depth_, handler_.end_object(), true; }
+  bool StartArray() { return enter(), handler_.begin_array(), true; }
+  bool EndArray(rapidjson::SizeType) { return --depth_, handler_.end_array(), true; }
+  // NOLINTEND(readability-identifier-naming)
+
+ private:
+  void enter() {
+    if (++depth_ > kMaxDepth) throw input_error(fmt::format("'{}' is nested too deeply", name_));
+  }
+
+  JsonHandler& handler_;
+  const std::string& name_;
+  int depth_ = 0;
+};
+
+[[noreturn]] void throw_syntax_error(const InputStream& stream, const Piece& piece,
+                                     const rapidjson::ParseResult& result, const std::string& name) {
+  if (result.Code() == rapidjson::kParseErrorDocumentEmpty && stream.at_end())
+    throw input_error(fmt::format("'{}' is empty", name));
+  if (stream.at_end()) {
+    throw input_error(
+        fmt::format("'{}' ends in the middle, after {} bytes: it is truncated", name, stream.Tell()),
+        "Copy or record it again.");
+  }
+  throw input_error(fmt::format("'{}' is not JSON: {}: {}", name, piece.line_and_column(result.Offset()),
+                                rapidjson::GetParseError_En(result.Code())));
+}
+
+}  // namespace
+}  // namespace offprof
+
+/// The reader works on a copy of the stream.
+template <>
+struct rapidjson::StreamTraits<offprof::InputStream> {
+  enum { copyOptimization = 1 };  // NOLINT(readability-identifier-naming): the concept's name
+};
+
+/// Most tokens have none before them.
+template <>
+inline void rapidjson::SkipWhitespace(offprof::InputStream& is) {
+  for (char c = is.Peek(); c <= ' ' && (c == ' ' || c == '\n' || c == '\r' || c == '\t'); c = is.Peek())
+    is.Take();
+}
+
+namespace offprof {
+
+void parse_json(ByteSource& source, JsonHandler& handler, const std::string& name) {
+  constexpr unsigned kFlags = rapidjson::kParseValidateEncodingFlag | rapidjson::kParseFullPrecisionFlag;
+  Piece piece(source);
+  InputStream stream(piece);
+  Adapter adapter(handler, name);
+  rapidjson::Reader reader;
+  const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, adapter);
+  if (result.IsError()) throw_syntax_error(stream, piece, result, name);
+  if (!stream.at_end()) {  // the reader takes a zero byte for the end
+    throw input_error(
+        fmt::format("'{}' is not JSON: {}: a zero byte", name, piece.line_and_column(stream.Tell())));
+  }
+}
+
+}  // namespace offprof

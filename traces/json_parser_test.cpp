@@ -1,0 +1,93 @@
+#include "traces/json_parser.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "traces/error.h"
+#include "traces/json_document.h"
+
+namespace offprof {
+namespace {
+
+using testing::HasSubstr;
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_document(text, "t.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInput);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ParseJson, MakesWhatAnotherParserMakes) {
+  for (const char* text :
+       {"null", " [ ] ", "{}", R"({"a": {"b": [1, -2, 0.1, 1e-7, true, false, null, "x"]}, "c": []})", "-0",
+        "18446744073709551615", "18446744073709551616", "-9223372036854775808", "-9223372036854775809",
+        "0.3333333333333333", "2.2250738585072014e-308", "1.7976931348623157e308", "123456789012345678.5",
+        R"("\u00e4\ud83d\ude00\n\"\\\/")", "\"\xc3\xa4\xf0\x9f\x98\x80\""}) {
+    EXPECT_EQ(parse_document(text, "t.json"), nlohmann::json::parse(text)) << text;
+  }
+}
+
+TEST(ParseJson, PiecesMayEndAnywhere) {
+  for (std::size_t blanks = (1 << 18) - 60; blanks < (1 << 18) + 2; ++blanks) {
+    const std::string text =
+        "[" + std::string(blanks, ' ') + R"(12345, "text\u00e4\ud83d\ude00", -1.5e3, true, null])";
+    EXPECT_EQ(parse_document(text, "t.json"), nlohmann::json::parse(text)) << blanks;
+  }
+}
+
+TEST(ParseJson, SaysLineAndColumnWhereverPiecesEnd) {
+  std::string text = "[\n";
+  for (int i = 0; i < 100'000; ++i) text += "1234567,\n";
+  EXPECT_THAT(error_of(text + "  x]"), HasSubstr("line 100002, column 3: "));
+  const std::string long_line = "[" + std::string(1 << 19, ' ') + "x]";
+  EXPECT_THAT(error_of(long_line), HasSubstr("line 1, column 524290: "));
+}
+
+TEST(ParseJson, TheLastOfMembersWithTheSameNameCounts) {
+  EXPECT_EQ(parse_document(R"({"a": {"b": 1}, "a": 2})", "t.json"), nlohmann::json({{"a", 2}}));
+}
+
+TEST(ParseJson, PassesOverAByteOrderMark) {
+  EXPECT_EQ(parse_document("\xef\xbb\xbf[1]", "t.json"), nlohmann::json({1}));
+}
+
+TEST(ParseJson, RefusesWhatIsNoUtf8) {
+  EXPECT_THAT(error_of("[\"\xff\"]"), HasSubstr("is not JSON: line 1, column"));
+  EXPECT_THAT(error_of("[\"\xc0\x80\", 1]"), HasSubstr("is not JSON"));
+  EXPECT_THAT(error_of("[\"\xed\xa0\x80\", 1]"), HasSubstr("is not JSON"));
+}
+
+TEST(ParseJson, RefusesAZeroByte) {
+  EXPECT_THAT(error_of(std::string("[1]\0", 4)), HasSubstr("line 1, column 4"));
+  EXPECT_THAT(error_of(std::string("[1,\0 2]", 7)), HasSubstr("line 1, column 4"));
+  EXPECT_THAT(error_of(std::string("[\"a\0b\"]", 7)), HasSubstr("is not JSON"));
+  EXPECT_THAT(error_of(std::string("\0", 1)), HasSubstr("is not JSON"));
+}
+
+TEST(ParseJson, RefusesWhatJsonHasNot) {
+  for (const char* text : {"[1,]", "{\"a\" 1}", "[01]", "[+1]", "[.5]", "[1.]x", "[NaN]", "[1] // x", "['a']",
+                           "[\"\t\"]", "[\"\\x\"]", "[1e999]", "[1 2]", "[1]]", "tru e", "{a: 1}", "[-]"}) {
+    EXPECT_THAT(error_of(text), HasSubstr("'t.json' is not JSON: line 1, column ")) << text;
+  }
+}
+
+TEST(ParseJson, KnowsATruncatedTextFromAWrongOne) {
+  const std::string text = R"({"a": [1.5e3, true, "x\u00e4\ud83d\ude00"], "b": null})";
+  for (std::size_t size = 1; size < text.size(); ++size)
+    EXPECT_THAT(error_of(text.substr(0, size)), HasSubstr("it is truncated")) << text.substr(0, size);
+}
+
+TEST(ParseJson, ASkippedValueMustBeJsonToo) {
+  EXPECT_THAT(error_of(R"({"traceEvents": [{"a": 1,}]})"), HasSubstr("line 1, column 26"));
+  EXPECT_THAT(error_of(R"({"traceEvents": )" + std::string(1000, '[')), HasSubstr("nested too deeply"));
+}
+
+}  // namespace
+}  // namespace offprof

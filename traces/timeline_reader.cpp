@@ -1,0 +1,157 @@
+#include "traces/timeline_reader.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string_view>
+
+#include "traces/error.h"
+#include "traces/json_parser.h"
+#include "traces/trace.h"
+
+namespace offprof {
+namespace {
+
+/// What a span needs of an event, as it stands in the file.
+struct RawEvent {
+  std::string phase;
+  std::string category;
+  std::string name;
+  std::optional<double> begin_us{};
+  std::optional<double> duration_us{};
+  double bytes = 0;
+  double tensor = -1;
+  std::string reason;
+  bool has_reason = false;
+  bool has_correlation = false;
+};
+
+/// Takes the events of the top-level `traceEvents` as they come; everything else is passed over.
+class TimelineBuilder final : public JsonHandler {
+ public:
+  explicit TimelineBuilder(const std::string& name) : file_(name) {}
+
+  bool is_trace() const { return schema_ == kTraceSchema; }
+  Timeline take() { return std::move(timeline_); }
+
+  void null() override {}
+  void boolean(bool) override {}
+  void negative(std::int64_t value) override { number(static_cast<double>(value)); }
+  void natural(std::uint64_t value) override { number(static_cast<double>(value)); }
+  void real(double value) override { number(value); }
+  void string(std::string_view text) override;
+
+  void key(std::string_view name) override {
+    if (depth_ == 1) in_events_ = name == "traceEvents";
+    if (depth_ == kEventDepth) in_args_ = name == "args";
+    if (depth_ == 1 || reads()) key_ = name;
+  }
+  void begin_object() override {
+    if (++depth_ == kEventDepth) event_ = {};
+  }
+  void end_object() override {
+    if (depth_-- == kEventDepth && in_events_) add_event();
+  }
+  void begin_array() override { ++depth_; }
+  void end_array() override { --depth_; }
+
+ private:
+  static constexpr int kEventDepth = 3;  ///< the document, the array, the event
+
+  /// Whether the values that come are an event's own, or those of its `args`.
+  bool reads() const {
+    return in_events_ && (depth_ == kEventDepth || (depth_ == kEventDepth + 1 && in_args_));
+  }
+  void number(double value);
+  void add_event();
+  void add(SpanKind kind, Track track, std::string name);
+  Nanoseconds to_ns(const std::optional<double>& us, const char* key) const;
+  [[noreturn]] void fail(const std::string& what) const {
+    throw input_error(fmt::format("{}: traceEvents[{}]: {}", file_, index_, what), "Record the trace again.");
+  }
+
+  const std::string& file_;
+  std::string schema_;
+  Timeline timeline_;
+  RawEvent event_;
+  std::size_t index_ = 0;  ///< of the event at hand
+  int depth_ = 0;
+  bool in_events_ = false;
+  bool in_args_ = false;
+  std::string key_;
+};
+
+void TimelineBuilder::string(std::string_view text) {
+  if (depth_ == 1 && key_ == "schema") schema_ = text;
+  if (!reads()) return;
+  if (depth_ > kEventDepth) {
+    if (key_ != "reason") return;
+    event_.reason = text;
+    event_.has_reason = true;
+  } else if (key_ == "ph") {
+    event_.phase = text;
+  } else if (key_ == "cat") {
+    event_.category = text;
+  } else if (key_ == "name") {
+    event_.name = text;
+  }
+}
+
+void TimelineBuilder::number(double value) {
+  if (!reads()) return;
+  if (depth_ == kEventDepth && key_ == "ts") event_.begin_us = value;
+  if (depth_ == kEventDepth && key_ == "dur") event_.duration_us = value;
+  if (depth_ == kEventDepth) return;
+  if (key_ == "bytes") event_.bytes = value;
+  if (key_ == "tensor") event_.tensor = value;
+  if (key_ == "correlation") event_.has_correlation = true;
+}
+
+/// Rows are told by what stands on them, so that a file may number its processes and threads as it likes.
+void TimelineBuilder::add_event() {
+  const bool is_span = event_.phase == "X";
+  if (is_span && event_.category == "cpu_op") {
+    add(SpanKind::kOp, Track::kCompute, std::move(event_.name));
+  } else if (is_span && event_.category == "gpu_memcpy") {
+    const bool is_out = event_.name.starts_with("Memcpy DtoH");
+    add(SpanKind::kCopy, is_out ? Track::kD2h : Track::kH2d, is_out ? "copy out" : "copy in");
+  } else if (is_span && event_.category == "user_annotation" && !event_.has_correlation) {
+    const SpanKind kind = event_.name.starts_with("ProfilerStep#") ? SpanKind::kStep
+                          : event_.has_reason                      ? SpanKind::kWait
+                                                                   : SpanKind::kPhase;
+    add(kind, Track::kCompute, std::move(event_.name));
+  }
+  ++index_;
+}
+
+void TimelineBuilder::add(SpanKind kind, Track track, std::string name) {
+  constexpr double kMost = 9e15;  // doubles below are exact in whole numbers
+  if (!(event_.bytes >= 0 && event_.bytes <= kMost)) fail("its bytes are out of range");
+  if (!(event_.tensor >= -1 && event_.tensor <= kMost)) fail("its tensor is out of range");
+  timeline_.spans.push_back({track, kind, std::move(name), to_ns(event_.begin_us, "ts"),
+                             to_ns(event_.duration_us, "dur"), static_cast<Bytes>(event_.bytes),
+                             static_cast<std::int64_t>(event_.tensor), std::move(event_.reason)});
+}
+
+/// Three decimals of a microsecond are exact up to a hundred days.
+Nanoseconds TimelineBuilder::to_ns(const std::optional<double>& us, const char* key) const {
+  constexpr double kMost = 9e12;
+  if (!us) fail(fmt::format("'{}' is missing, or no number", key));
+  if (!(*us >= 0 && *us <= kMost)) fail(fmt::format("{}: {} is not between 0 and {}", key, *us, kMost));
+  return std::llround(*us * 1000);
+}
+
+}  // namespace
+
+std::optional<Timeline> read_timeline(const std::string& path) {
+  return parse_timeline(*open_file(path), path);
+}
+
+std::optional<Timeline> parse_timeline(ByteSource& source, const std::string& name) {
+  TimelineBuilder builder(name);
+  parse_json(source, builder, name);
+  if (!builder.is_trace()) return std::nullopt;
+  return builder.take();
+}
+
+}  // namespace offprof

@@ -1,0 +1,109 @@
+#include "traces/timeline_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "traces/error.h"
+#include "traces/sample_trace.h"
+#include "traces/trace_io.h"
+
+namespace offprof {
+namespace {
+
+using testing::HasSubstr;
+
+std::optional<Timeline> timeline_of(const std::string& text) {
+  TextSource source(text);
+  return parse_timeline(source, "t.json");
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    timeline_of(text);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInput);
+    return error.what();
+  }
+  return "no error";
+}
+
+/// Of the sample trace where the first event called `name` has another value.
+std::string error_with(const std::string& name, const std::string& key, const nlohmann::json& value) {
+  auto document = nlohmann::json::parse(format_trace(sample_trace()));
+  for (auto& event : document["traceEvents"]) {
+    if (event["name"] != name) continue;
+    event[key] = value;
+    break;
+  }
+  return error_of(document.dump());
+}
+
+const Span& span_named(const Timeline& timeline, const std::string& name) {
+  return *std::ranges::find(timeline.spans, name, &Span::name);
+}
+
+TEST(ReadTimeline, FindsEverySpanThatWasWritten) {
+  const Timeline timeline = timeline_of(format_trace(sample_trace())).value();
+  ASSERT_EQ(timeline.spans.size(), sample_trace().timeline.spans.size());
+  for (const Span& written : sample_trace().timeline.spans) {
+    const Span& read = span_named(timeline, written.name);
+    EXPECT_EQ(read.track, written.track);
+    EXPECT_EQ(read.kind, written.kind);
+    EXPECT_EQ(read.begin_ns, written.begin_ns);
+    EXPECT_EQ(read.duration_ns, written.duration_ns);
+    EXPECT_EQ(read.bytes, written.bytes);
+    EXPECT_EQ(read.tensor, written.tensor);
+    EXPECT_EQ(read.reason, written.reason);
+  }
+}
+
+TEST(ReadTimeline, LosesNoNanosecondOfALongRun) {
+  Trace trace = sample_trace();
+  trace.timeline.spans = {{Track::kCompute, SpanKind::kOp, "op", 86'400'000'000'123, 1, 0, -1, ""}};
+  const Timeline timeline = timeline_of(format_trace(trace)).value();
+  EXPECT_EQ(timeline.spans.at(0).begin_ns, 86'400'000'000'123);
+}
+
+TEST(ReadTimeline, TheSchemaMayStandBehindTheEvents) {
+  const auto sorted = nlohmann::json::parse(format_trace(sample_trace()));
+  nlohmann::ordered_json document = {{"traceEvents", sorted["traceEvents"]}, {"schema", sorted["schema"]}};
+  EXPECT_EQ(timeline_of(document.dump()).value().spans.size(), sample_trace().timeline.spans.size());
+}
+
+TEST(ReadTimeline, PassesOverValuesAndMembersThatItDoesNotKnow) {
+  auto document = nlohmann::json::parse(format_trace(sample_trace()));
+  for (auto& event : document["traceEvents"]) {
+    event["tags"] = {{"name", "x"}, {"dur", "y"}, {"ts", -1}};
+    if (event.contains("args")) event["args"]["stall"] = {{"reason", "z"}, {"tensor", -7}};
+  }
+  const Timeline timeline = timeline_of(document.dump()).value();
+  EXPECT_EQ(span_named(timeline, "wait for copy in").reason, "reload");
+  EXPECT_EQ(span_named(timeline, "wait for copy in").tensor, 0);
+}
+
+TEST(ReadTimeline, AReportHasNone) {
+  EXPECT_FALSE(timeline_of(R"({"schema": "offprof.report/1", "measured": {}})").has_value());
+}
+
+TEST(ReadTimeline, RefusesAnEventWithoutATime) {
+  EXPECT_THAT(error_with("aten::relu", "ts", nullptr), HasSubstr("'ts' is missing"));
+  EXPECT_THAT(error_with("aten::relu", "dur", "long"), HasSubstr("'dur' is missing, or no number"));
+}
+
+TEST(ReadTimeline, SaysWhichEventIsOutOfRange) {
+  EXPECT_THAT(error_with("aten::relu", "dur", -1), HasSubstr("t.json: traceEvents[12]: dur: -1 is not"));
+  EXPECT_THAT(error_with("ProfilerStep#0", "ts", 1e300), HasSubstr("traceEvents[10]: ts: 1e+300 is not"));
+  const nlohmann::json args = {{"reason", "r"}, {"tensor", 1e30}};
+  EXPECT_THAT(error_with("wait for copy in", "args", args), HasSubstr("tensor is out of range"));
+}
+
+TEST(ReadTimeline, RefusesATruncatedFile) {
+  const std::string text = format_trace(sample_trace());
+  EXPECT_THAT(error_of(text.substr(0, text.size() - 20)), HasSubstr("truncated"));
+}
+
+}  // namespace
+}  // namespace offprof
