@@ -99,6 +99,10 @@ class RunCommand : public Subcommand {
 
     RunResult result = run_engine(context);
     for (const std::string& note : result.trace.notes) context.warn(note);
+    if (const auto& environment = result.trace.environment; environment.calibration)
+      for (const std::string& doubt :
+           doubts_about_times(environment.calibration, environment.times_are_modelled))
+        context.warn(doubt);
     result.trace.tool_version = program_version();
     result.trace.argv = context.argv();
     result.trace.environment.kernel_times = device_.kernel_times();

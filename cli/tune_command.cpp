@@ -108,8 +108,7 @@ class TuneCommand : public Subcommand {
     report.profile = profile_name_;
     report.output = output_;
     report.times_are_modelled = trace.environment.times_are_modelled;
-    if (const auto& calibration = trace.environment.calibration)
-      if (const auto spread = too_wide_spread(*calibration)) report.warnings.push_back(*spread);
+    report.warnings = doubts_about_times(trace.environment.calibration, trace.environment.times_are_modelled);
     return report;
   }
 

@@ -58,6 +58,9 @@ class ValidateCommand : public Subcommand {
       throw input_error(trace_path_ + " is simulated: there is nothing measured in it to predict from",
                         "Record one with: offprof run MODEL.pt -o trace.json");
     refuse_other_model(trace);
+    for (const std::string& doubt :
+         doubts_about_times(trace.environment.calibration, trace.environment.times_are_modelled))
+      context.warn(doubt);
     make_request(trace);
     const ComparisonResult result = run_engine(context, trace);
     for (const std::string& note : result.trace.notes) context.warn(note);

@@ -1,6 +1,7 @@
 #include "profiler/program_builder.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "traces/calibration.h"
 #include "traces/check.h"
 #include "traces/error.h"
 
@@ -243,8 +245,30 @@ std::optional<std::size_t> first_difference(const RecordedPass& a, const Numbere
   return events_a.size() == events_b.size() ? std::nullopt : std::optional(shared);
 }
 
+/// The highest count of live bytes in it.
+Bytes peak_of(const RecordedPass& pass) {
+  Bytes live = pass.resident_bytes, peak = live;
+  for (const RawEvent& event : pass.events) {
+    if (event.kind == RawKind::kAlloc) live += event.value;
+    if (event.kind == RawKind::kFree) live -= event.value;
+    peak = std::max(peak, live);
+  }
+  return peak;
+}
+
+/// What can be said of a step that is another each time.
+std::string peaks_of(std::span<const RecordedPass> keep_passes) {
+  Bytes least = std::numeric_limits<Bytes>::max(), most = 0;
+  for (const RecordedPass& pass : keep_passes) {
+    least = std::min(least, peak_of(pass));
+    most = std::max(most, peak_of(pass));
+  }
+  return "all that can be said is what the recorded steps took of the device with nothing offloaded: " +
+         (least == most ? format_bytes(most) : format_bytes(least) + " to " + format_bytes(most));
+}
+
 void check_same_program(const RecordedPass& a, const NumberedPass& numbered_a, const RecordedPass& b,
-                        const NumberedPass& numbered_b) {
+                        const NumberedPass& numbered_b, std::span<const RecordedPass> keep_passes) {
   const std::vector<Event> events_a = common_events(numbered_a);
   const std::vector<Event> events_b = common_events(numbered_b);
   const auto index = first_difference(a, numbered_a, events_a, b, numbered_b, events_b);
@@ -252,7 +276,8 @@ void check_same_program(const RecordedPass& a, const NumberedPass& numbered_a, c
   throw input_error(
       "the model's step changes from pass to pass, so what one step does says nothing of the next: near " +
           operator_around(a, events_a, *index) + ", " + describe(a, numbered_a, events_a, *index) +
-          " in one pass, " + describe(b, numbered_b, events_b, *index) + " in another",
+          " in one pass, " + describe(b, numbered_b, events_b, *index) + " in another; " +
+          peaks_of(keep_passes),
       "offprof needs shapes that do not depend on the data; pad to fixed sizes, or take out "
       "data-dependent branches");
 }
@@ -264,34 +289,32 @@ Error saves_in_backward() {
       "offprof records steps with one backward; take the gradient penalty out to profile the rest");
 }
 
-Nanoseconds median(std::vector<Nanoseconds>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-/// By common event, over passes that have the same ones: the median of times; work is the same in each.
-std::vector<Between> median_between(std::span<const RecordedPass> passes) {
-  std::vector<std::vector<Between>> parts;
-  for (const RecordedPass& pass : passes) parts.push_back(work_between(pass));
-  std::vector<Between> medians = parts.front();
-  std::vector<Nanoseconds> of_event(parts.size());
-  for (std::size_t i = 0; i < medians.size(); ++i) {
-    for (std::size_t pass = 0; pass < parts.size(); ++pass) of_event[pass] = parts[pass][i].compute_ns;
-    medians[i].compute_ns = median(of_event);
+/// By common event, over passes that have the same ones: the compute times of all of them.
+std::vector<Measured> compute_between(std::span<const std::vector<Between>> passes) {
+  std::vector<Measured> times;
+  for (std::size_t i = 0; i < passes.front().size(); ++i) {
+    std::vector<Nanoseconds> of_event;
+    for (const std::vector<Between>& pass : passes) of_event.push_back(pass[i].compute_ns);
+    times.push_back(summarize_measured(std::move(of_event)));
   }
-  return medians;
+  return times;
 }
 
-/// Events that not every pass has in the same place take no time.
+/// The median of compute times and how far they spread; work is the same in each pass. Events that not every
+/// pass has in the same place take no time.
 void add_times(Program& program, std::span<const RecordedPass> keep_passes) {
-  const std::vector<Between> parts = median_between(keep_passes);
-  const bool has_work = keep_passes.front().has_work;
+  std::vector<std::vector<Between>> passes;
+  for (const RecordedPass& pass : keep_passes) passes.push_back(work_between(pass));
+  const std::vector<Measured> times = compute_between(passes);
+  const bool has_work = keep_passes.front().has_work, has_spread = !has_work && passes.size() > 1;
   std::size_t common = 0;
   for (Event& event : program.events) {
-    const Between part = is_common(event.kind) ? parts[common++] : Between{};
-    event.compute_ns = part.compute_ns;
-    if (has_work) program.work.push_back(part.work);
+    const bool is_timed = is_common(event.kind);
+    const Measured time = is_timed ? times[common] : Measured{};
+    event.compute_ns = time.median_ns;
+    if (has_spread) program.compute_spread_ns.push_back(time.high_ns - time.low_ns);
+    if (has_work) program.work.push_back(is_timed ? passes.front()[common].work : Work{});
+    common += is_timed ? 1 : 0;
   }
 }
 
@@ -308,7 +331,7 @@ Program build_program(std::span<const RecordedPass> keep_passes, const RecordedP
   OFFPROF_CHECK(!keep_passes.empty());
   const NumberedPass offloaded(offload_pass);
   for (const RecordedPass& keep_pass : keep_passes)
-    check_same_program(keep_pass, NumberedPass(keep_pass), offload_pass, offloaded);
+    check_same_program(keep_pass, NumberedPass(keep_pass), offload_pass, offloaded, keep_passes);
 
   Program program;
   program.names = offload_pass.names;

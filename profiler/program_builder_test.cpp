@@ -81,6 +81,18 @@ TEST(BuildProgram, TakesTheResidentBytesOfThePass) {
   EXPECT_EQ(program_of(sketch).resident_bytes, 4096);
 }
 
+TEST(BuildProgram, TakesMediansOfTimesAndSaysHowFarTheySpread) {
+  std::vector<RecordedPass> keep;
+  for (const Nanoseconds time : {50, 10, 30, 20, 40}) {
+    PassSketch sketch;
+    sketch.compute(time).alloc(1, 100);
+    keep.push_back(sketch.finish());
+  }
+  const Program program = build_program(keep, keep.front());
+  EXPECT_THAT(times_of(program), ElementsAre(30));
+  EXPECT_THAT(program.compute_spread_ns, ElementsAre(20));
+}
+
 TEST(BuildProgram, SetsReloadsApart) {
   const RecordedPass keep = one_tensor(false).finish();
   const RecordedPass offload = one_tensor(true).finish();

@@ -68,18 +68,27 @@ Link link_of(const Calibration& calibration) {
           calibration.command.median_ns};
 }
 
-std::optional<std::string> too_wide_spread(const Calibration& calibration) {
-  const auto say = [](const char* what, const Measured& measured) {
-    return fmt::format("{} spread by {:.0f}% ({} to {}, half of the times)", what,
-                       100 * measured.relative_spread(), format_duration(measured.low_ns),
-                       format_duration(measured.high_ns));
+std::vector<std::string> doubts_about_times(const std::optional<Calibration>& calibration,
+                                            bool times_are_modelled) {
+  if (times_are_modelled) return {};
+  if (!calibration)
+    return {
+        "the trace has no calibration: an earlier version recorded it, and predicted times leave out what "
+        "offloading costs beside the copies; record it again"};
+  std::vector<std::string> doubts;
+  const auto check = [&](const char* what, const Measured& measured) {
+    if (measured.relative_spread() <= kWidestSpread) return;
+    doubts.push_back(
+        fmt::format("{} spread by {:.0f}% when the trace was recorded ({} to {}, half of the times): "
+                    "predicted times mean "
+                    "little; record it again on a quiet machine",
+                    what, 100 * measured.relative_spread(), format_duration(measured.low_ns),
+                    format_duration(measured.high_ns)));
   };
-  if (calibration.step.relative_spread() > kWidestSpread) return say("the step times", calibration.step);
-  for (const auto* copies : {&calibration.d2h, &calibration.h2d})
-    if (!copies->empty() && copies->back().duration.relative_spread() > kWidestSpread)
-      return say(copies == &calibration.d2h ? "large copies out" : "large copies in",
-                 copies->back().duration);
-  return std::nullopt;
+  check("step times", calibration->step);
+  if (!calibration->d2h.empty()) check("large copies out", calibration->d2h.back().duration);
+  if (!calibration->h2d.empty()) check("large copies in", calibration->h2d.back().duration);
+  return doubts;
 }
 
 }  // namespace offprof

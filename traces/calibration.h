@@ -76,8 +76,9 @@ EngineCosts costs_of(const Calibration& calibration);
 /// long an idle stream takes to begin.
 Link link_of(const Calibration& calibration);
 
-/// Why times cannot be predicted from it with any meaning: which figure spreads by how much; nullopt: they
-/// can.
-std::optional<std::string> too_wide_spread(const Calibration& calibration);
+/// Why times predicted from it mean little, a sentence each: which figure spreads by how much; or that
+/// nothing was calibrated, on a device whose times are not modelled.
+std::vector<std::string> doubts_about_times(const std::optional<Calibration>& calibration,
+                                            bool times_are_modelled);
 
 }  // namespace offprof

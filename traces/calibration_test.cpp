@@ -8,7 +8,9 @@
 namespace offprof {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 Measured exactly(Nanoseconds value) {
   return {value, value, value};
@@ -68,14 +70,19 @@ TEST(EngineCosts, AreNothingWhereNothingWasMeasured) {
   EXPECT_EQ(EngineCosts{}.lost_after(1000), 0);
 }
 
-TEST(TooWideSpread, SaysWhichFigureAndHowWide) {
+TEST(DoubtsAboutTimes, SayWhichFigureSpreadsAndHowFar) {
   Calibration calibration = sample();
-  EXPECT_FALSE(too_wide_spread(calibration));
+  EXPECT_THAT(doubts_about_times(calibration, false), IsEmpty());
   calibration.step = {100'000, 90'000, 130'000};
-  EXPECT_THAT(too_wide_spread(calibration).value(), HasSubstr("the step times spread by 40%"));
-  calibration = sample();
   calibration.d2h.back().duration = {100'000, 50'000, 150'000};
-  EXPECT_THAT(too_wide_spread(calibration).value(), HasSubstr("large copies out spread by 100%"));
+  EXPECT_THAT(
+      doubts_about_times(calibration, false),
+      ElementsAre(HasSubstr("step times spread by 40%"), HasSubstr("large copies out spread by 100%")));
+}
+
+TEST(DoubtsAboutTimes, AreThereWhereNothingWasCalibrated) {
+  EXPECT_THAT(doubts_about_times(std::nullopt, false), ElementsAre(HasSubstr("no calibration")));
+  EXPECT_THAT(doubts_about_times(std::nullopt, true), IsEmpty());
 }
 
 TEST(CalibrationJson, ReadsBackWhatItWrote) {

@@ -18,6 +18,8 @@ std::vector<std::int32_t> backward_order(const Program& program) {
 void scale_compute(Program& program, double factor) {
   double exact = 0;
   Nanoseconds given = 0;
+  for (Nanoseconds& spread : program.compute_spread_ns)
+    spread = std::llround(factor * static_cast<double>(spread));
   for (Event& event : program.events) {
     exact += factor * static_cast<double>(event.compute_ns);
     event.compute_ns = std::llround(exact) - given;

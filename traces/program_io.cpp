@@ -84,12 +84,17 @@ void append_saved(std::string& out, const std::vector<SavedTensor>& saved) {
   out += "]}";
 }
 
-void append_events(std::string& out, const std::vector<Event>& events) {
+void append_events(std::string& out, const Program& program) {
+  const std::vector<Event>& events = program.events;
   append(out, "\"events\": {{\"kinds\": \"{}\",\n\"ids\": ",
          letters(events, kEventLetters, [](const Event& event) { return event.kind; }));
   append_column(out, events, [](const Event& event) { return event.id; });
   out += ",\n\"compute_ns\": ";
   append_column(out, events, [](const Event& event) { return event.compute_ns; });
+  if (!program.compute_spread_ns.empty()) {
+    out += ",\n\"compute_spread_ns\": ";
+    append_column(out, program.compute_spread_ns, [](Nanoseconds spread) { return spread; });
+  }
   out += '}';
 }
 
@@ -166,6 +171,14 @@ std::vector<Event> read_events(const JsonValue& json) {
   times.each_integer(0, kMaxInteger, [&](std::size_t i, std::int64_t time) { events[i].compute_ns = time; });
   times.release();
   return events;
+}
+
+std::vector<Nanoseconds> read_spread(const JsonValue& json, std::size_t events) {
+  require_length(json, events);
+  std::vector<Nanoseconds> spread(events);
+  json.each_integer(0, kMaxInteger, [&](std::size_t i, std::int64_t time) { spread[i] = time; });
+  json.release();
+  return spread;
 }
 
 std::vector<Work> read_work(const JsonValue& json, std::size_t events) {
@@ -319,7 +332,7 @@ void append_program(std::string& out, const Program& program) {
   out += ",\n";
   append_saved(out, program.saved);
   out += ",\n";
-  append_events(out, program.events);
+  append_events(out, program);
   if (!program.work.empty()) {
     out += ",\n";
     append_work(out, program.work);
@@ -341,6 +354,8 @@ Program program_from_json(const JsonValue& json) {
   program.names = json.at("names").as_strings();
   program.storages = read_storages(json.at("storages"));
   program.events = read_events(json.at("events"));  // the largest part first, while there is least beside it
+  if (const auto spread = json.at("events").find("compute_spread_ns"))
+    program.compute_spread_ns = read_spread(*spread, program.events.size());
   program.saved = read_saved(json.at("saved"));
   if (const auto work = json.find("work")) program.work = read_work(*work, program.events.size());
   if (const auto staging = json.find("staging")) program.staging = read_staging(*staging);

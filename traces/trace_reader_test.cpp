@@ -95,6 +95,22 @@ TEST(ParseTrace, ReadsBackTheDenseProgram) {
   expect_same(read_back(trace), trace);
 }
 
+TEST(ParseTrace, ReadsBackHowTimesSpread) {
+  Trace trace = sample_trace();
+  trace.program.compute_spread_ns.assign(trace.program.events.size(), 7);
+  expect_same(parse_trace(format_trace(trace), "t.json"), trace);
+}
+
+TEST(ParseTrace, ReadsBackCalibrationAndLink) {
+  Trace trace = sample_trace();
+  trace.environment.link.d2h.start_ns = 12;
+  trace.environment.calibration.emplace();
+  trace.environment.calibration->d2h = {{64, {3, 2, 4}}};
+  trace.environment.calibration->standstills = {{300, {5, 4, 6}}};
+  trace.settings.link_cap = {{1e9, 5}, {2e9, 6}};
+  expect_same(parse_trace(format_trace(trace), "t.json"), trace);
+}
+
 TEST(ParseTrace, ReadsBackTheLimitsOfNumbers) {
   Trace trace = sample_trace();
   trace.settings.seed = std::numeric_limits<std::uint64_t>::max();
