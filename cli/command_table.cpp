@@ -37,7 +37,7 @@ const std::vector<CommandEntry>& command_table() {
        "  offprof gate --trace t.json --baseline baseline.json --limit 'device_peak_bytes<=+0%'\n"
        "  offprof gate --trace t.json --baseline baseline.json --limit 'step_time_ns_min<=+10%'\n",
        make_gate_command},
-      {"diff", "What changed from one run to another: figures, policy, saved tensors",
+      {"diff", "What changed from one run to another: figures, policy, saved tensors, where time parts",
        "  offprof diff before.json after.json\n"
        "  offprof diff measured.json simulated.json --format json\n",
        make_diff_command},

@@ -32,7 +32,7 @@ Examples:
 constexpr const char* kExitCodes = R"(Exit codes:
   0    done
   1    gate: a check failed; tune: no policy keeps within the budget;
-       run --check-streams: something is not in order
+       validate: a bound does not hold; run --check-streams: something is not in order
   2    bad usage, or a bad input or output file
   3    the machine lacks something (memory, a library): see `offprof doctor`
   70   a bug in offprof

@@ -130,11 +130,16 @@ Link parse_link(const std::string& text) {
 CLI::Option* add_share_option(CLI::App& app, const std::string& names, double& target,
                               const std::string& what) {
   return add_parsed_option(
-      app, names, "PERCENT", [&target](const std::string& text) { target = parse_share(text); }, what);
+      app, names, "SHARE", [&target](const std::string& text) { target = parse_share(text); }, what);
 }
 
 Link link_to_assume(const std::optional<Link>& given, const Link& of_trace) {
-  if (given) return {given->d2h, given->h2d, of_trace.launch_ns};
+  if (given) {
+    Link link = {given->d2h, given->h2d, of_trace.launch_ns};
+    link.d2h.start_ns = of_trace.d2h.start_ns;  // of the streams, whatever link they copy over
+    link.h2d.start_ns = of_trace.h2d.start_ns;
+    return link;
+  }
   if (of_trace.d2h.bytes_per_second > 0 && of_trace.h2d.bytes_per_second > 0) return of_trace;
   throw input_error("the trace does not say how fast its link was", "Give one: --link 25GB/s,10us");
 }

@@ -61,6 +61,7 @@ class ValidateCommand : public Subcommand {
     for (const std::string& doubt :
          doubts_about_times(trace.environment.calibration, trace.environment.times_are_modelled))
       context.warn(doubt);
+    refuse_faster_link(trace);
     make_request(trace);
     const ComparisonResult result = run_engine(context, trace);
     for (const std::string& note : result.trace.notes) context.warn(note);
@@ -70,6 +71,14 @@ class ValidateCommand : public Subcommand {
   }
 
  private:
+  /// The trace knows nothing of how fast its link would have been without the cap.
+  void refuse_faster_link(const Trace& trace) const {
+    const auto& cap = trace.settings.link_cap;
+    if (!link_ || !cap || slower_of(*link_, *cap) == *link_) return;
+    throw input_error("--link: the trace was recorded over a link that was slowed down further",
+                      "Record it without --link: offprof run MODEL.pt -o trace.json");
+  }
+
   void make_request(const Trace& trace) {
     request_.settings = trace.settings;
     request_.threads = trace.environment.threads;

@@ -49,7 +49,7 @@ headline "Train it for some steps as it is, and record a trace"
 step "$offprof" run "$model" "${run_options[@]}" --policy keep -o "$out/trace.json.gz"
 step "$offprof" view "$out/trace.json.gz"
 
-headline "Replay the trace under hundreds of policies and choose one"
+headline "Replay the trace under thousands of policies and choose one"
 step "$offprof" tune --trace "$out/trace.json.gz" -o "$out/policy.json"
 
 headline "Train again with the tuned policy: predicted beside measured"

@@ -148,7 +148,7 @@ class Replayer {
     for (std::size_t i = 0; i < events.size(); ++i) {
       const Bytes peak_before = executor_.memory().peak_bytes();
       compute(i, events[i].compute_ns);
-      if (listener_ != nullptr) listener_->on_event_begin(i);
+      if (listener_ != nullptr) listener_->on_event_begin(i, executor_.clock().now());
       replay(events[i]);
       if (executor_.memory().peak_bytes() > peak_before) prediction.peak_event = i;
       if (listener_ != nullptr) tell(i);

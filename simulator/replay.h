@@ -44,7 +44,7 @@ struct Stall {
 class ReplayListener : public StorageListener {
  public:
   /// Event number `index` of Step::events() is about to be replayed; the compute before it is done.
-  virtual void on_event_begin(std::size_t index) { (void)index; }
+  virtual void on_event_begin(std::size_t index, Nanoseconds now) { (void)index, (void)now; }
   /// It has been replayed, waits included.
   virtual void on_event(std::size_t index, Nanoseconds now) { (void)index, (void)now; }
   virtual void on_command(const Command& command, Nanoseconds now) { (void)command, (void)now; }

@@ -21,7 +21,7 @@ const char* stall_name(StallReason reason) {
     case StallReason::kLaunch:
       break;
   }
-  return "wait for launch";
+  return kWaitForLaunch;
 }
 
 /// Builds the timeline while the step is replayed. Operators, which Step leaves out, are put back by walking
@@ -32,8 +32,8 @@ class TimelineListener final : public ReplayListener {
     count_memory(step.resident_bytes(), 0, 0);
   }
 
-  void on_event_begin(std::size_t index) override {
-    walk_to(static_cast<std::size_t>(step_.program_index()[index]));
+  void on_event_begin(std::size_t index, Nanoseconds now) override {
+    walk_to(static_cast<std::size_t>(step_.program_index()[index]), now);
   }
 
   void on_event(std::size_t index, Nanoseconds now) override {
@@ -76,7 +76,7 @@ class TimelineListener final : public ReplayListener {
   }
 
   Timeline finish(Nanoseconds step_time) {
-    walk_to(program_.events.size());
+    walk_to(program_.events.size(), step_time);
     end_phase(step_time);
     add_span(SpanKind::kStep, "ProfilerStep#0", 0, step_time);
     return std::move(timeline_);
@@ -92,11 +92,20 @@ class TimelineListener final : public ReplayListener {
     return span;
   }
 
-  /// Passes the operators and phases before program event `end`; waits are not theirs.
-  void walk_to(std::size_t end) {
+  /// Passes the operators and phases before program event `end`, which the replay has come to `now`. The time
+  /// since the last event is theirs, in the proportion of their compute times: what copies slow down, or what
+  /// a device does beside the host, is known of all of them together.
+  void walk_to(std::size_t end, Nanoseconds now) {
+    Nanoseconds recorded = 0;
+    for (std::size_t i = walked_; i < std::min(end + 1, program_.events.size()); ++i)
+      recorded += program_.events[i].compute_ns;
+    const Nanoseconds begin = program_clock_;
+    const double pace = recorded > 0 ? static_cast<double>(now - begin) / static_cast<double>(recorded) : 0;
+    Nanoseconds passed = 0;
     for (; walked_ < end; ++walked_) {
       const Event& event = program_.events[walked_];
-      program_clock_ += event.compute_ns;
+      passed += event.compute_ns;
+      program_clock_ = begin + static_cast<Nanoseconds>(pace * static_cast<double>(passed));
       if (event.kind == EventKind::kOpBegin) open_ops_.emplace_back(event.id, program_clock_);
       if (event.kind == EventKind::kOpEnd) end_op();
       if (event.kind == EventKind::kPhase) begin_phase(event.id);

@@ -201,5 +201,25 @@ RC_GTEST_PROP(ReplayTimelineProperty, EverythingButCopiesIsWithinTheStep, ()) {
   }
 }
 
+TEST(ReplayTimeline, OperatorsBesideTheHostLieWithinTheReplaysTime) {
+  ProgramSketch sketch;
+  sketch.op_begin("aten::relu");
+  const SavedId tensor = sketch.save(sketch.alloc(100));
+  sketch.op_end("aten::relu");
+  sketch.node(tensor);
+  Program program = sketch.program();
+  for (Event& event : program.events) {
+    event.compute_ns = 1000;  // by marks on the stream, which overlap what the host does
+    program.work.push_back({10, 20, 30, Work::kNoWait, 20});
+  }
+  const Step step(program);
+  const Timeline timeline = replay_timeline(program, step, preset_policy("keep"), kAnyLink);
+  const Nanoseconds end = *replay(step, preset_policy("keep"), kAnyLink).metrics.step_time_ns;
+  for (const Span& span : timeline.spans) {
+    EXPECT_GE(span.duration_ns, 0) << span.name;
+    EXPECT_LE(span.begin_ns + span.duration_ns, end) << span.name;
+  }
+}
+
 }  // namespace
 }  // namespace offprof

@@ -9,8 +9,9 @@
 namespace offprof {
 namespace {
 
-/// Beyond it the quartiles of step times or of large copies say that the machine did something else as well.
-constexpr double kWidestSpread = 0.25;
+/// Beyond it the quartiles of step times say that the machine did something else as well; copies of a CPU's
+/// memory are never as even.
+constexpr double kWidestSpread = 0.25, kWidestSpreadOfCopies = 0.5;
 
 /// Latency from the smallest copies, bandwidth from the largest against them.
 LinkDirection direction_of(const std::vector<CopyTiming>& copies, Nanoseconds start_ns) {
@@ -76,8 +77,8 @@ std::vector<std::string> doubts_about_times(const std::optional<Calibration>& ca
         "the trace has no calibration: an earlier version recorded it, and predicted times leave out what "
         "offloading costs beside the copies; record it again"};
   std::vector<std::string> doubts;
-  const auto check = [&](const char* what, const Measured& measured) {
-    if (measured.relative_spread() <= kWidestSpread) return;
+  const auto check = [&](const char* what, const Measured& measured, double widest) {
+    if (measured.relative_spread() <= widest) return;
     doubts.push_back(
         fmt::format("{} spread by {:.0f}% when the trace was recorded ({} to {}, half of the times): "
                     "predicted times mean "
@@ -85,9 +86,11 @@ std::vector<std::string> doubts_about_times(const std::optional<Calibration>& ca
                     what, 100 * measured.relative_spread(), format_duration(measured.low_ns),
                     format_duration(measured.high_ns)));
   };
-  check("step times", calibration->step);
-  if (!calibration->d2h.empty()) check("large copies out", calibration->d2h.back().duration);
-  if (!calibration->h2d.empty()) check("large copies in", calibration->h2d.back().duration);
+  check("step times", calibration->step, kWidestSpread);
+  if (!calibration->d2h.empty())
+    check("large copies out", calibration->d2h.back().duration, kWidestSpreadOfCopies);
+  if (!calibration->h2d.empty())
+    check("large copies in", calibration->h2d.back().duration, kWidestSpreadOfCopies);
   return doubts;
 }
 

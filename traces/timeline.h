@@ -11,6 +11,9 @@ namespace offprof {
 /// The rows of a trace. Waits for copies are on the compute track, waits for the host to launch beside it.
 enum class Track : std::uint8_t { kCompute, kD2h, kH2d, kLaunchGaps };
 
+/// The name of waits on Track::kLaunchGaps.
+inline constexpr const char* kWaitForLaunch = "wait for launch";
+
 enum class SpanKind : std::uint8_t {
   kStep,   ///< one training step, `ProfilerStep#n`
   kPhase,  ///< forward, backward, optimizer

@@ -22,7 +22,8 @@ class StepView {
   /// `step` must be one of the timeline's spans.
   StepView(const Timeline& timeline, const Span& step) : step_(step) {
     for (const Span& span : timeline.spans)
-      if (span.kind != SpanKind::kStep && is_within(span, step)) spans_.push_back(&span);
+      if (span.kind != SpanKind::kStep && span.track != Track::kLaunchGaps && is_within(span, step))
+        spans_.push_back(&span);
     const auto parents_first = [](const Span* a, const Span* b) {
       return std::tuple(a->begin_ns, -a->duration_ns, a->kind) <
              std::tuple(b->begin_ns, -b->duration_ns, b->kind);

@@ -119,7 +119,8 @@ void TimelineBuilder::add_event() {
     const SpanKind kind = event_.name.starts_with("ProfilerStep#") ? SpanKind::kStep
                           : event_.has_reason                      ? SpanKind::kWait
                                                                    : SpanKind::kPhase;
-    add(kind, Track::kCompute, std::move(event_.name));
+    const bool for_launch = kind == SpanKind::kWait && event_.name == kWaitForLaunch;
+    add(kind, for_launch ? Track::kLaunchGaps : Track::kCompute, std::move(event_.name));
   }
   ++index_;
 }

@@ -1,25 +1,81 @@
 #include "simulator/tuner/linear_program.h"
 
 #include <coin/Clp_C_Interface.h>
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+
+#include "traces/error.h"
 
 namespace offprof {
 
+namespace {
+
+/// Its C interface has been the same since 2006.
+constexpr const char* kClpLibrary = "libClp.so.1";
+
+/// Clp's functions, by the declarations of its header. It is opened when it is needed, with its symbols kept
+/// to itself: Clp brings Debian's BLAS, and were that the program's, LibTorch would compute with it instead
+/// of its own, several times slower.
+class Clp {
+ public:
+  static const Clp& get() {
+    static const Clp clp;  // a failed construction is tried again
+    return clp;
+  }
+
+ private:
+  void* library_ = open();
+
+ public:
+  decltype(&Clp_newModel) new_model = find<decltype(&Clp_newModel)>("Clp_newModel");
+  decltype(&Clp_deleteModel) delete_model = find<decltype(&Clp_deleteModel)>("Clp_deleteModel");
+  decltype(&Clp_setLogLevel) set_log_level = find<decltype(&Clp_setLogLevel)>("Clp_setLogLevel");
+  decltype(&Clp_loadProblem) load_problem = find<decltype(&Clp_loadProblem)>("Clp_loadProblem");
+  decltype(&Clp_addRows) add_rows = find<decltype(&Clp_addRows)>("Clp_addRows");
+  decltype(&Clp_dual) dual = find<decltype(&Clp_dual)>("Clp_dual");
+  decltype(&Clp_getColSolution) columns = find<decltype(&Clp_getColSolution)>("Clp_getColSolution");
+  decltype(&Clp_getRowPrice) row_prices = find<decltype(&Clp_getRowPrice)>("Clp_getRowPrice");
+  decltype(&Clp_status) status = find<decltype(&Clp_status)>("Clp_status");
+
+ private:
+  Clp() = default;
+
+  static Error unusable() {
+    return environment_error(std::string("the solver of linear programs cannot be used: ") + dlerror(),
+                             "Install it (Debian: coinor-libclp1), or leave plans out with --no-plan.");
+  }
+  static void* open() {
+    void* library = dlopen(kClpLibrary, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) throw unusable();
+    return library;
+  }
+  template <typename Function>
+  Function find(const char* name) {
+    const auto function = reinterpret_cast<Function>(dlsym(library_, name));
+    if (function == nullptr) throw unusable();
+    return function;
+  }
+};
+
+}  // namespace
+
 struct LinearProgram::Solver {
-  Clp_Simplex* model = Clp_newModel();
+  const Clp& clp = Clp::get();
+  Clp_Simplex* model = clp.new_model();
   bool is_loaded = false;
 
   Solver() = default;
-  ~Solver() { Clp_deleteModel(model); }
+  ~Solver() { clp.delete_model(model); }
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 };
 
 LinearProgram::LinearProgram() : solver_(std::make_unique<Solver>()) {
-  Clp_setLogLevel(solver_->model, 0);
+  solver_->clp.set_log_level(solver_->model, 0);
 }
 LinearProgram::~LinearProgram() = default;
 
@@ -40,8 +96,8 @@ void LinearProgram::load() {
     upper.push_back(column.upper);
   }
   const std::vector<CoinBigIndex> starts(columns_.size() + 1, 0);
-  Clp_loadProblem(solver_->model, static_cast<int>(columns_.size()), 0, starts.data(), nullptr, nullptr,
-                  lower.data(), upper.data(), cost.data(), nullptr, nullptr);
+  solver_->clp.load_problem(solver_->model, static_cast<int>(columns_.size()), 0, starts.data(), nullptr,
+                            nullptr, lower.data(), upper.data(), cost.data(), nullptr, nullptr);
   solver_->is_loaded = true;
 }
 
@@ -59,19 +115,19 @@ void LinearProgram::pass_rows() {
     starts.push_back(static_cast<int>(columns.size()));
   }
   if (lower.empty()) return;
-  Clp_addRows(solver_->model, static_cast<int>(lower.size()), lower.data(), upper.data(), starts.data(),
-              columns.data(), elements.data());
+  solver_->clp.add_rows(solver_->model, static_cast<int>(lower.size()), lower.data(), upper.data(),
+                        starts.data(), columns.data(), elements.data());
 }
 
 bool LinearProgram::solve() {
   if (!solver_->is_loaded) load();
   pass_rows();
-  Clp_dual(solver_->model, 0);
-  const double* values = Clp_getColSolution(solver_->model);
-  const double* prices = Clp_getRowPrice(solver_->model);
+  solver_->clp.dual(solver_->model, 0);
+  const double* values = solver_->clp.columns(solver_->model);
+  const double* prices = solver_->clp.row_prices(solver_->model);
   values_.assign(values, values + columns_.size());
   prices_.assign(prices, prices + rows_.size());
-  return Clp_status(solver_->model) == 0;
+  return solver_->clp.status(solver_->model) == 0;
 }
 
 double LinearProgram::safe_bound() const {

@@ -33,7 +33,7 @@ void SpanListener::on_free(std::int32_t storage) {
   if (--held_[own_storage(storage)] == 0) live_bytes_ -= step_.storage_bytes()[own_storage(storage)];
 }
 
-void SpanListener::on_event_begin(std::size_t index) {
+void SpanListener::on_event_begin(std::size_t index, Nanoseconds) {
   event_ = step_.events()[index];
   made_in_event_ = -1;
   if (event_.kind != EventKind::kUnpack) return;

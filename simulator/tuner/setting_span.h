@@ -45,7 +45,7 @@ class SpanListener final : public ReplayListener {
   void on_allocate(std::int32_t storage, Bytes bytes) override;
   void on_free(std::int32_t storage) override;
 
-  void on_event_begin(std::size_t index) override;
+  void on_event_begin(std::size_t index, Nanoseconds now) override;
   void on_event(std::size_t index, Nanoseconds now) override;
   void on_command(const Command& command, Nanoseconds now) override;
   void on_placement(SavedId tensor, const PackDecision& decision) override;

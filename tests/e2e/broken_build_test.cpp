@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "e2e/program.h"
 
@@ -78,6 +80,20 @@ TEST_F(BrokenBuild, IsNoneWhereAllFilesAreThere) {
   const Ended ended = doctor();
   EXPECT_EQ(ended.status, 0) << ended.out;
   EXPECT_THAT(ended.out, ContainsRegex("ok +virtual GPU"));
+}
+
+/// A library of the program's own that it is linked with has its symbols before LibTorch's: a BLAS among them
+/// would compute in its place, several times slower.
+TEST(BuiltProgram, BringsNoLinearAlgebraBesideLibTorchs) {
+  FILE* listing = popen(("ldd " + program_path().string()).c_str(), "r");
+  ASSERT_NE(listing, nullptr);
+  std::string libraries;
+  for (int letter = std::fgetc(listing); letter != EOF; letter = std::fgetc(listing))
+    libraries += static_cast<char>(letter);
+  EXPECT_EQ(pclose(listing), 0);
+  EXPECT_THAT(libraries, HasSubstr("libc.so"));
+  EXPECT_THAT(libraries, Not(HasSubstr("blas")));
+  EXPECT_THAT(libraries, Not(HasSubstr("lapack")));
 }
 
 }  // namespace

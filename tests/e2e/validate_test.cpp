@@ -93,6 +93,13 @@ TEST_F(ValidateTest, RefusesASimulatedTrace) {
   EXPECT_THAT(unwrapped(ended.err), HasSubstr("is simulated"));
 }
 
+TEST_F(ValidateTest, RefusesAFasterLinkThanTheTraces) {
+  trace_of_qwen({"--device", "virtual:h200", "--link", "2GB/s"});
+  const Ended ended = validate(model_path("qwen2.pt"), {"--link", "3GB/s"});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(unwrapped(ended.err), HasSubstr("slowed down further"));
+}
+
 TEST_F(ValidateTest, RefusesFewerSettingsThanThePresets) {
   trace_of_qwen({"--device", "virtual:h200"});
   EXPECT_EQ(validate(model_path("qwen2.pt"), {"--policies", "2"}).status, 2);

@@ -51,6 +51,14 @@ class VirtualGpuRun : public testing::Test {
   TestFolder folder_;
 };
 
+TEST_F(VirtualGpuRun, ItsTraceAndTheSimulatedOneAreComparedInTime) {
+  const std::string trace = folder_ / "t.json", simulated = folder_ / "s.json";
+  report(run_of_qwen({"-o", trace}));
+  report({"simulate", "--trace", trace, "--policy", "offload", "-o", simulated});
+  const json diff = report({"diff", trace, simulated});
+  EXPECT_TRUE(diff["timeline"].is_object());
+}
+
 TEST_F(VirtualGpuRun, IsReplayedToTheByteWithItsStreamsInOrder) {
   const json run = report(run_of_qwen({"--check-streams"}));
   EXPECT_THAT(run["inexact"], IsEmpty());

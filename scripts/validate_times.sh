@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# How well step times are predicted on the host device. For each model, at each cap of the link: records a trace and holds
+# `offprof validate` against it. Prints a table, a row each; docs/validation.md says how to read it.
+#
+#   scripts/validate_times.sh [--policies N] [--rounds N] [--links 'CAP ...'] [MODEL.pt...]
+#
+#   --policies  settings of each (30)
+#   --rounds    times that each is run (5)
+#   --links     caps of the link, `none` being no cap ('200MB/s 1GB/s none')
+#   MODEL.pt    models of your own, each with its input specs in MODEL.inputs or in the archive; without any: the models
+#               under tests/models, and every model of the zoo
+#
+# About half an hour on two cores. Leave the machine alone meanwhile: what else runs on it is measured too.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+policies=30
+rounds=5
+links='200MB/s 1GB/s none'
+while [ $# -gt 0 ]; do
+    case $1 in
+    -h | --help) print_help && exit ;;
+    --policies) policies=${2:?} && shift 2 ;;
+    --rounds) rounds=${2:?} && shift 2 ;;
+    --links) links=${2:?} && shift 2 ;;
+    -*) die 2 "no such option: $1" "see scripts/validate_times.sh --help" ;;
+    *) break ;;
+    esac
+done
+
+"$root/scripts/setup.sh"
+build release --target offprof offprof_engine
+program=$root/build/offprof
+folder=$root/out/validate_times
+mkdir -p "$folder"
+models=("$@")
+if [ $# -eq 0 ]; then
+    models=("$root"/tests/models/*.pt)
+    for name in $("$program" zoo list --format json |
+        python3 -c 'import json, sys; print(*(model["name"] for model in json.load(sys.stdin)["models"]))'); do
+        "$program" zoo make "$name" -o "$folder/$name.pt" -q >/dev/null
+        models+=("$folder/$name.pt")
+    done
+fi
+
+echo "| model | link | settings | mean error | 95 % | largest | noise, mean | 95 % | Kendall's tau | drift | mean error with drift | 95 % | memory |"
+echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+for model in "${models[@]}"; do
+    name=$(basename "$model" .pt)
+    trace=$folder/$name.trace.json
+    inputs=()
+    if [ -f "${model%.pt}.inputs" ]; then inputs=(--input "@${model%.pt}.inputs"); fi
+    for link in $links; do
+        report=$folder/$name.${link//\//_}.json
+        cap=()
+        if [ "$link" != none ]; then cap=(--link "$link"); fi
+        "$program" run "$model" "${inputs[@]}" "${cap[@]}" -o "$trace" -q >/dev/null
+        # A bound that does not hold, exit status 1, shows in the row.
+        "$program" validate "$model" --trace "$trace" --policies "$policies" --rounds "$rounds" --format json \
+            >"$report" || [ $? -eq 1 ]
+        python3 "$root/tests/validation/times_row.py" "$report" "$name" "${link/none/not capped}"
+    done
+done
