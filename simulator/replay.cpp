@@ -24,6 +24,12 @@ class VirtualExecutor final : public Executor {
     for (const std::int32_t storage : step.residents()) memory_.hold_resident(storage);
   }
 
+  /// Tells another one from now on.
+  void set_listener(ReplayListener* listener) {
+    listener_ = listener;
+    memory_.set_listener(listener);
+  }
+
   void execute(const Command& command) override {
     if (listener_ != nullptr) listener_->on_command(command, clock_.now());
     switch (command.kind) {
@@ -132,6 +138,8 @@ class VirtualExecutor final : public Executor {
   ReplayListener* listener_;
 };
 
+}  // namespace
+
 /// Drives a scheduler through a step's events, as autograd drives it in a run.
 class Replayer {
  public:
@@ -142,20 +150,39 @@ class Replayer {
         listener_(listener),
         unpacked_storage_(step.requests().size(), -1) {}
 
-  Prediction run() {
-    Prediction prediction;
+  /// At the same point as `other`, under `policy` from there on.
+  Replayer(const Replayer& other, const Policy& policy, ReplayListener* listener)
+      : step_(other.step_),
+        executor_(other.executor_),
+        scheduler_(other.scheduler_->clone(policy, executor_)),
+        listener_(listener),
+        unpacked_storage_(other.unpacked_storage_),
+        launch_gap_ns_(other.launch_gap_ns_),
+        node_tensors_(other.node_tensors_),
+        next_event_(other.next_event_),
+        peak_event_(other.peak_event_) {
+    executor_.set_listener(listener);
+  }
+
+  std::size_t next_event() const { return next_event_; }
+
+  void advance_to(std::size_t end) {
     const std::span<const Event> events = step_.events();
-    for (std::size_t i = 0; i < events.size(); ++i) {
+    for (std::size_t i = next_event_; i < end; ++i) {
       const Bytes peak_before = executor_.memory().peak_bytes();
       compute(i, events[i].compute_ns);
       if (listener_ != nullptr) listener_->on_event_begin(i, executor_.clock().now());
       replay(events[i]);
-      if (executor_.memory().peak_bytes() > peak_before) prediction.peak_event = i;
+      if (executor_.memory().peak_bytes() > peak_before) peak_event_ = i;
       if (listener_ != nullptr) tell(i);
     }
-    compute(events.size(), step_.tail_compute_ns());
-    prediction.metrics = metrics();
-    return prediction;
+    next_event_ = std::max(next_event_, end);
+  }
+
+  Prediction finish() {
+    advance_to(step_.events().size());
+    compute(step_.events().size(), step_.tail_compute_ns());
+    return {metrics(), peak_event_};
   }
 
  private:
@@ -269,8 +296,12 @@ class Replayer {
       unpacked_storage_;               ///< by saved tensor: what the program holds of it; -1: nothing
   Nanoseconds launch_gap_ns_ = 0;      ///< that the listener was told of
   std::vector<SavedId> node_tensors_;  ///< unpacked since the last node end
-  std::vector<SavedId> node_escaped_;
+  std::vector<SavedId> node_escaped_;  ///< of those, for the moment of a node's end
+  std::size_t next_event_ = 0;
+  std::size_t peak_event_ = 0;
 };
+
+namespace {
 
 constexpr std::array<std::string_view, 6> kReasonNames = {"stash_full",  "no_stash", "released",
                                                           "reload_late", "link",     "launch"};
@@ -294,7 +325,32 @@ std::string_view describe(StallReason reason) {
 }
 
 Prediction replay(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener) {
-  return Replayer(step, policy, link, listener).run();
+  return Replayer(step, policy, link, listener).finish();
+}
+
+PartialReplay::PartialReplay(const Step& step, const Policy& policy, const Link& link,
+                             ReplayListener* listener)
+    : PartialReplay(std::make_unique<Replayer>(step, policy, link, listener)) {}
+
+PartialReplay::PartialReplay(std::unique_ptr<Replayer> replayer) : replayer_(std::move(replayer)) {}
+PartialReplay::PartialReplay(PartialReplay&&) noexcept = default;
+PartialReplay& PartialReplay::operator=(PartialReplay&&) noexcept = default;
+PartialReplay::~PartialReplay() = default;
+
+std::size_t PartialReplay::next_event() const {
+  return replayer_->next_event();
+}
+
+void PartialReplay::advance_to(std::size_t event) {
+  replayer_->advance_to(event);
+}
+
+PartialReplay PartialReplay::fork(const Policy& policy, ReplayListener* listener) const {
+  return PartialReplay(std::make_unique<Replayer>(*replayer_, policy, listener));
+}
+
+Prediction PartialReplay::finish() {
+  return replayer_->finish();
 }
 
 }  // namespace offprof

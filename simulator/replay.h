@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "engine/schedule/scheduler.h"
@@ -72,5 +74,35 @@ struct Prediction {
 /// predict_cache has them.
 Prediction replay(const Step& step, const Policy& policy, const Link& link,
                   ReplayListener* listener = nullptr);
+
+class Replayer;
+
+/// A replay that can be stopped before any event and copied, so that policies that decide alike up to there
+/// share what lies before. What it comes to is what `replay` says of the whole step, to the last bit.
+class PartialReplay {
+ public:
+  /// At the beginning of the step. All that is passed but the policy and the link must outlive it.
+  PartialReplay(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener = nullptr);
+  PartialReplay(PartialReplay&&) noexcept;
+  PartialReplay& operator=(PartialReplay&&) noexcept;
+  ~PartialReplay();
+
+  /// Index in Step::events() of the event before which it stands.
+  std::size_t next_event() const;
+  /// Goes on to before that event; does nothing where it has come as far. At most the number of events.
+  void advance_to(std::size_t event);
+  /// Another one that stands at the same point and goes on under `policy`, independent of this one. The
+  /// policy has the same scheduler, copy streams and cap of host memory, and decides like this one's in all
+  /// events before: see Scheduler::clone, and Divergence for how far that is. `listener` is told of what is
+  /// still to come.
+  PartialReplay fork(const Policy& policy, ReplayListener* listener = nullptr) const;
+  /// Goes on to the end of the step; once.
+  Prediction finish();
+
+ private:
+  explicit PartialReplay(std::unique_ptr<Replayer> replayer);
+
+  std::unique_ptr<Replayer> replayer_;
+};
 
 }  // namespace offprof

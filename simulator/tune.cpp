@@ -36,6 +36,7 @@ class Tuning {
         link_(link),
         goal_(goal),
         step_(steps.step(preset_policy("keep"))),
+        tree_(step_, link),
         versions_(movable_versions(step_)),
         least_(least_memory_of(step_, versions_)) {
     base_.name = "tuned";
@@ -74,10 +75,11 @@ class Tuning {
     const std::size_t replays = replays_of(kFamilyEvents, step_);
     try_all(coarse_grid(versions_, base_));
     const FamilyRanges family = family_ranges(versions_, base_, replays);
-    SettingSweep sweep(step_, link_, frontier_, {replays, {}, {}, goal_.threads});
+    SettingSweep sweep(tree_, frontier_, {replays, {}, {}, goal_.threads, goal_.shares_replays, true});
     for (const SettingRange& range : family.ranges) sweep.add(range);
     sweep.run();
     result_.policies_tried += sweep.replays();
+    result_.effort += sweep.effort();
     const bool is_whole = family.is_whole && sweep.is_complete();
     result_.family = {family.settings, result_.policies_tried - 1, is_whole, is_whole && !is_slowed_down()};
   }
@@ -86,9 +88,12 @@ class Tuning {
 
   void try_all(const std::vector<Policy>& policies) {
     std::vector<Candidate> candidates(policies.size());
-    for_each_index(candidates.size(), goal_.threads, [&](std::size_t i) {
-      candidates[i] = {policies[i], replay(step_, policies[i], link_).metrics};
-    });
+    std::vector<ReplayTree::Job> jobs;
+    for (const Policy& policy : policies) jobs.push_back({policy});
+    result_.effort += tree_.replay(jobs, {.shares = goal_.shares_replays, .threads = goal_.threads},
+                                   [&](std::size_t i, const ReplayTree::Replayed& replayed) {
+                                     candidates[i] = {policies[i], replayed.metrics};
+                                   });
     for (const Candidate& candidate : candidates) frontier_.add(candidate);
     result_.policies_tried += candidates.size();
   }
@@ -124,8 +129,9 @@ class Tuning {
     const bool is_small = versions_.size() <= PlanSearch::Limits{}.exhaustive_versions;
     const std::size_t replays =
         replays_of(kPlanEvents, step_, is_small ? kMostExhaustiveReplays : kMostReplays);
-    PlanSearch search(step_, link_, versions_, base_, frontier_,
-                      {replays, PlanSearch::Limits{}.exhaustive_versions, goal_.threads});
+    PlanSearch search(
+        step_, link_, versions_, base_, frontier_,
+        {replays, PlanSearch::Limits{}.exhaustive_versions, goal_.threads, goal_.shares_replays});
     Aim aim;
     if (goal_.memory_budget_bytes)
       aim.most_peak = *goal_.memory_budget_bytes;
@@ -139,6 +145,7 @@ class Tuning {
     }
     result_.plans = {versions_.size(), search.replays(), search.is_exhaustive() && !is_slowed_down()};
     result_.policies_tried += search.replays();
+    result_.effort += search.effort();
     if (result_.chosen) bound_goal(relaxation);
   }
 
@@ -211,6 +218,7 @@ class Tuning {
   Link link_;
   const TuneGoal& goal_;
   const Step& step_;
+  ReplayTree tree_;
   std::vector<MovableVersion> versions_;
   LeastMemory least_;
   Policy base_;

@@ -6,6 +6,7 @@
 
 #include "simulator/trace_steps.h"
 #include "simulator/tuner/frontier.h"
+#include "simulator/tuner/replay_tree.h"
 #include "traces/link.h"
 #include "traces/metrics.h"
 #include "traces/policy.h"
@@ -23,6 +24,9 @@ struct TuneGoal {
   /// Whether to search sets of tensors too, beyond what a threshold can say.
   bool searches_plans = false;
   unsigned threads = 0;  ///< 0: one a core; the result does not depend on it
+  /// Whether policies that decide alike at the step's beginning share its replay. The result does not depend
+  /// on it.
+  bool shares_replays = true;
 };
 
 /// How the thresholds, stashes and windows were gone through.
@@ -76,6 +80,7 @@ struct TuneResult {
   std::vector<Candidate> frontier;  ///< no other has less memory at as little time; least memory first
   std::optional<Candidate> chosen;  ///< nullopt: no policy fits the budget
   std::size_t policies_tried = 0;   ///< replayed, in all
+  ReplayEffort effort;              ///< of the search for policies
   FamilySearch family;
   std::optional<PlanSearchSummary> plans;  ///< where they were searched
   /// No policy of the offload scheduler goes below: the memory that the program itself holds, with every

@@ -265,6 +265,24 @@ TEST(Tune, TheResultDoesNotDependOnTheNumberOfThreads) {
     EXPECT_EQ(one.frontier[i].policy, four.frontier[i].policy);
   EXPECT_EQ(one.chosen->policy, four.chosen->policy);
   EXPECT_EQ(one.policies_tried, four.policies_tried);
+  EXPECT_EQ(one.effort.events, four.effort.events);
+}
+
+TEST(Tune, SharingReplaysChangesNothingButTheEffort) {
+  const Trace trace = trace_of(ChainSketch::program(20, 100));
+  TuneGoal goal = with_plans(budget(2000));
+  const TuneResult shared = tuned(trace, goal);
+  goal.shares_replays = false;
+  const TuneResult apart = tuned(trace, goal);
+  ASSERT_EQ(shared.frontier.size(), apart.frontier.size());
+  for (std::size_t i = 0; i < shared.frontier.size(); ++i) {
+    EXPECT_EQ(shared.frontier[i].policy, apart.frontier[i].policy);
+    EXPECT_EQ(shared.frontier[i].predicted, apart.frontier[i].predicted);
+  }
+  EXPECT_EQ(shared.chosen->policy, apart.chosen->policy);
+  EXPECT_EQ(shared.policies_tried, apart.policies_tried);
+  EXPECT_EQ(apart.effort.events, apart.effort.whole_events);
+  EXPECT_LT(shared.effort.events, apart.effort.events);
 }
 
 // --- What binds, and prices ---

@@ -34,6 +34,9 @@ class VirtualMemory {
         peak_bytes_(resident_bytes),
         listener_(listener) {}
 
+  /// Tells another one from now on.
+  void set_listener(StorageListener* listener) { listener_ = listener; }
+
   /// A storage that the program does not know of, held once.
   Storage allocate(Bytes bytes) {
     bytes_.push_back(bytes);

@@ -16,21 +16,34 @@ PackDecision OffloadScheduler::pack(SavedId tensor, const PackRequest& request) 
   if (!policy_.threshold_bytes) return keep(tensor, request, PlacementReason::kNothingOffloaded);
   if (request.storage_bytes < *policy_.threshold_bytes)
     return keep(tensor, request, PlacementReason::kBelowThreshold);
-  const auto live = live_copies_.find({request.storage, request.version});
-  if (live != live_copies_.end()) return share(tensor, live->second);
+  const CopyId live = live_copies_.find({request.storage, request.version});
+  if (live != CopyIndex::kNone) return share(tensor, live);
   if (!is_planned(tensor)) return keep(tensor, request, PlacementReason::kNotInPlan);
   const Bytes cap = policy_.host_memory_bytes.value_or(std::numeric_limits<Bytes>::max());
   if (request.storage_bytes > cap - host_bytes_) return keep(tensor, request, PlacementReason::kHostFull);
   return offload(tensor, request);
 }
 
-bool OffloadScheduler::is_planned(SavedId tensor) const {
-  return !policy_.tensors || std::binary_search(policy_.tensors->begin(), policy_.tensors->end(), tensor);
+/// Tensors come in the plan's own order.
+bool OffloadScheduler::is_planned(SavedId tensor) {
+  if (!policy_.tensors) return true;
+  const std::vector<std::int32_t>& plan = *policy_.tensors;
+  while (next_planned_ < plan.size() && plan[next_planned_] < tensor) ++next_planned_;
+  return next_planned_ < plan.size() && plan[next_planned_] == tensor;
+}
+
+std::unique_ptr<Scheduler> OffloadScheduler::clone(const Policy& policy, Executor& executor) const {
+  OFFPROF_CHECK(policy.scheduler == SchedulerKind::kOffload);
+  auto copy = std::make_unique<OffloadScheduler>(*this);
+  copy->policy_ = policy;
+  copy->executor_ = &executor;
+  copy->next_planned_ = 0;
+  return copy;
 }
 
 PackDecision OffloadScheduler::keep(SavedId tensor, const PackRequest& request, PlacementReason reason) {
   kept_bytes_[tensor] = request.tensor_bytes;
-  executor_.execute({CommandKind::kKeep, tensor, -1, request.tensor_bytes});
+  executor_->execute({CommandKind::kKeep, tensor, -1, request.tensor_bytes});
   return {Placement::kDevice, reason};
 }
 
@@ -43,17 +56,17 @@ PackDecision OffloadScheduler::share(SavedId tensor, CopyId copy) {
 PackDecision OffloadScheduler::offload(SavedId tensor, const PackRequest& request) {
   const Bytes bytes = request.storage_bytes;
   const bool stashable = stash_could_hold(bytes);
-  while (stashable && !stash_has_room(bytes)) wait_and_drop(stash_.front());
+  while (stashable && !stash_has_room(bytes)) wait_and_drop(oldest_stashed());
 
   const auto id = static_cast<CopyId>(copies_.size());
-  copies_.push_back({{request.storage, request.version}, tensor, bytes, 1});
-  live_copies_.emplace(copies_[id].key, id);
+  copies_.push_back({tensor, bytes, 1});
+  live_copies_.add({request.storage, request.version});
   copy_of_[tensor] = id;
   host_bytes_ += bytes;
   command(CommandKind::kCopyOut, id);
   if (stashable) {
     copies_[id].stashed = true;
-    stash_.push_back(id);
+    ++stash_count_;
     stash_bytes_ += bytes;
   } else {
     wait_and_drop(id);
@@ -67,17 +80,21 @@ bool OffloadScheduler::stash_could_hold(Bytes bytes) const {
 }
 
 bool OffloadScheduler::stash_has_room(Bytes bytes) const {
-  const auto count = static_cast<std::int64_t>(stash_.size());
-  return (!policy_.stash_count || count < *policy_.stash_count) &&
+  return (!policy_.stash_count || stash_count_ < *policy_.stash_count) &&
          (!policy_.stash_bytes || stash_bytes_ + bytes <= *policy_.stash_bytes);
+}
+
+CopyId OffloadScheduler::oldest_stashed() {
+  while (!copies_[first_stashed_].stashed) ++first_stashed_;
+  return first_stashed_;
 }
 
 void OffloadScheduler::unstash(CopyId id) {
   Copy& copy = copies_[id];
   if (!copy.stashed) return;
   copy.stashed = false;
+  --stash_count_;
   stash_bytes_ -= copy.bytes;
-  stash_.erase(std::find(stash_.begin(), stash_.end(), id));
 }
 
 void OffloadScheduler::wait_and_drop(CopyId id) {
@@ -115,12 +132,16 @@ void OffloadScheduler::begin_backward() {
   if (backward_order_.empty()) {
     reverse_order_.resize(copy_of_.size());
     std::iota(reverse_order_.rbegin(), reverse_order_.rend(), 0);
-    backward_order_ = reverse_order_;
   }
   order_position_.assign(copy_of_.size(), -1);
-  for (std::size_t i = backward_order_.size(); i-- > 0;)
-    if (backward_order_[i] < static_cast<SavedId>(order_position_.size()))
-      order_position_[backward_order_[i]] = static_cast<std::int32_t>(i);
+  const std::span<const SavedId> tensors = order();
+  for (std::size_t i = tensors.size(); i-- > 0;)
+    if (tensors[i] < static_cast<SavedId>(order_position_.size()))
+      order_position_[tensors[i]] = static_cast<std::int32_t>(i);
+}
+
+std::span<const SavedId> OffloadScheduler::order() const {
+  return backward_order_.empty() ? std::span<const SavedId>(reverse_order_) : backward_order_;
 }
 
 void OffloadScheduler::prefetch_after(SavedId tensor) {
@@ -128,8 +149,9 @@ void OffloadScheduler::prefetch_after(SavedId tensor) {
   if (order_position_.empty()) begin_backward();
   if (tensor < static_cast<SavedId>(order_position_.size()) && order_position_[tensor] >= 0)
     next_in_order_ = std::max<std::size_t>(next_in_order_, order_position_[tensor] + 1);
-  for (; next_in_order_ < backward_order_.size(); ++next_in_order_) {
-    const CopyId id = reloadable_copy_of(backward_order_[next_in_order_]);
+  const std::span<const SavedId> tensors = order();
+  for (; next_in_order_ < tensors.size(); ++next_in_order_) {
+    const CopyId id = reloadable_copy_of(tensors[next_in_order_]);
     if (id == kKept) continue;
     if (ahead_bytes_ + copies_[id].bytes > policy_.prefetch_bytes) return;
     copy_in(id);
@@ -147,7 +169,7 @@ CopyId OffloadScheduler::reloadable_copy_of(SavedId tensor) const {
 void OffloadScheduler::release(SavedId tensor) {
   const CopyId id = copy_of_[tensor];
   if (id == kKept) {
-    executor_.execute({CommandKind::kLetGo, tensor, -1, kept_bytes_[tensor]});
+    executor_->execute({CommandKind::kLetGo, tensor, -1, kept_bytes_[tensor]});
   } else if (--copies_[id].users == 0) {
     free(id);
   }
@@ -163,11 +185,11 @@ void OffloadScheduler::free(CopyId id) {
   copy.out_pending = copy.in_pending = copy.ahead = copy.on_device = false;
   command(CommandKind::kFreeHost, id);
   host_bytes_ -= copy.bytes;
-  live_copies_.erase(copy.key);
+  live_copies_.remove(id);
 }
 
 void OffloadScheduler::command(CommandKind kind, CopyId id) {
-  executor_.execute({kind, copies_[id].first_tensor, id, copies_[id].bytes});
+  executor_->execute({kind, copies_[id].first_tensor, id, copies_[id].bytes});
 }
 
 }  // namespace offprof

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <unordered_map>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "engine/schedule/copy_index.h"
 #include "engine/schedule/scheduler.h"
 
 namespace offprof {
@@ -28,7 +29,7 @@ namespace offprof {
 class OffloadScheduler final : public Scheduler {
  public:
   OffloadScheduler(Policy policy, std::span<const SavedId> backward_order, Executor& executor)
-      : policy_(std::move(policy)), executor_(executor), backward_order_(backward_order) {}
+      : policy_(std::move(policy)), executor_(&executor), backward_order_(backward_order) {}
 
   PackDecision pack(SavedId tensor, const PackRequest& request) override;
   void unpack(SavedId tensor) override;
@@ -36,20 +37,10 @@ class OffloadScheduler final : public Scheduler {
   void node_end(std::span<const SavedId>, std::span<const SavedId>) override {}
   void backward_end() override {}
   bool needs_node_ends() const override { return false; }
+  std::unique_ptr<Scheduler> clone(const Policy& policy, Executor& executor) const override;
 
  private:
-  struct StorageVersion {
-    std::int64_t storage = 0;
-    std::uint32_t version = 0;
-    bool operator==(const StorageVersion&) const = default;
-  };
-  struct StorageVersionHash {
-    std::size_t operator()(const StorageVersion& key) const {
-      return static_cast<std::size_t>(key.storage) * 31 + key.version;
-    }
-  };
   struct Copy {
-    StorageVersion key;
     SavedId first_tensor = -1;
     Bytes bytes = 0;
     int users = 0;            ///< saved tensors not released yet
@@ -60,35 +51,39 @@ class OffloadScheduler final : public Scheduler {
     bool ahead = false;  ///< copied in, but not asked for yet
   };
 
-  bool is_planned(SavedId tensor) const;
+  bool is_planned(SavedId tensor);
   PackDecision keep(SavedId tensor, const PackRequest& request, PlacementReason reason);
   PackDecision share(SavedId tensor, CopyId copy);
   PackDecision offload(SavedId tensor, const PackRequest& request);
   bool stash_has_room(Bytes bytes) const;
   bool stash_could_hold(Bytes bytes) const;
+  CopyId oldest_stashed();
   void unstash(CopyId id);
   void wait_and_drop(CopyId id);
   void copy_in(CopyId id);
   void begin_backward();
+  std::span<const SavedId> order() const;
   void prefetch_after(SavedId tensor);
   CopyId reloadable_copy_of(SavedId tensor) const;
   void free(CopyId id);
   void command(CommandKind kind, CopyId id);
 
-  static constexpr CopyId kKept = -1;
+  static constexpr CopyId kKept = CopyIndex::kNone;
 
   Policy policy_;
-  Executor& executor_;
+  Executor* executor_;
   std::span<const SavedId> backward_order_;
   std::vector<SavedId> reverse_order_;  ///< serves where no order was recorded
+  std::size_t next_planned_ = 0;  ///< in the plan: the first that is not below the last tensor looked up
   std::vector<std::int32_t>
       order_position_;  ///< by saved tensor; -1: not in the order; made at the first unpack
   std::size_t next_in_order_ = 0;
   std::vector<CopyId> copy_of_;    ///< by saved tensor; kKept
   std::vector<Bytes> kept_bytes_;  ///< by saved tensor; 0 where not kept
   std::vector<Copy> copies_;
-  std::unordered_map<StorageVersion, CopyId, StorageVersionHash> live_copies_;
-  std::deque<CopyId> stash_;  ///< oldest first
+  CopyIndex live_copies_;
+  CopyId first_stashed_ = 0;  ///< no copy before it is in the stash, which copies join in their order
+  std::int64_t stash_count_ = 0;
   Bytes stash_bytes_ = 0;
   Bytes ahead_bytes_ = 0;
   Bytes host_bytes_ = 0;

@@ -86,6 +86,11 @@ class Scheduler {
   virtual void backward_end() = 0;
   /// Whether node_end and backward_end matter to it (an executor need not call them otherwise).
   virtual bool needs_node_ends() const = 0;
+  /// A scheduler at the same point of the step that goes on under `policy`, its commands going to `executor`.
+  /// The policy is of the same kind, and decides as the first one did on all that has been decided so far:
+  /// the prefetch window may differ before the first unpack, a plan in tensors that are not packed yet, a
+  /// limit as long as neither value of it has refused what the other let in.
+  virtual std::unique_ptr<Scheduler> clone(const Policy& policy, Executor& executor) const = 0;
 };
 
 /// The reason for keeping a tensor that may not move. `movability` is not kMovable.

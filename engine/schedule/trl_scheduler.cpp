@@ -6,11 +6,23 @@
 
 namespace offprof {
 
-TrlScheduler::TrlScheduler(const Policy& policy, Executor& executor)
-    : threshold_bytes_(policy.threshold_bytes.value_or(0)),
-      offloads_any_(policy.threshold_bytes.has_value()),
-      stash_count_(policy.stash_count.value_or(0)),
-      executor_(executor) {}
+TrlScheduler::TrlScheduler(const Policy& policy, Executor& executor) : executor_(&executor) {
+  take_limits(policy);
+}
+
+void TrlScheduler::take_limits(const Policy& policy) {
+  threshold_bytes_ = policy.threshold_bytes.value_or(0);
+  offloads_any_ = policy.threshold_bytes.has_value();
+  stash_count_ = policy.stash_count.value_or(0);
+}
+
+std::unique_ptr<Scheduler> TrlScheduler::clone(const Policy& policy, Executor& executor) const {
+  OFFPROF_CHECK(policy.scheduler == SchedulerKind::kTrl);
+  auto copy = std::make_unique<TrlScheduler>(*this);
+  copy->take_limits(policy);
+  copy->executor_ = &executor;
+  return copy;
+}
 
 PackDecision TrlScheduler::pack(SavedId tensor, const PackRequest& request) {
   OFFPROF_CHECK(tensor == static_cast<SavedId>(entries_.size()));
@@ -120,7 +132,7 @@ void TrlScheduler::drop_from_backward_stash(SavedId tensor) {
 }
 
 void TrlScheduler::command(CommandKind kind, SavedId tensor) {
-  executor_.execute({kind, tensor, entries_[tensor].copy, entries_[tensor].bytes});
+  executor_->execute({kind, tensor, entries_[tensor].copy, entries_[tensor].bytes});
 }
 
 }  // namespace offprof

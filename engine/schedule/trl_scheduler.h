@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -39,6 +40,7 @@ class TrlScheduler final : public Scheduler {
   void node_end(std::span<const SavedId> tensors, std::span<const SavedId> escaped) override;
   void backward_end() override;
   bool needs_node_ends() const override { return true; }
+  std::unique_ptr<Scheduler> clone(const Policy& policy, Executor& executor) const override;
 
  private:
   /// What TRL's tracker and its two stashes know of a saved tensor.
@@ -50,16 +52,17 @@ class TrlScheduler final : public Scheduler {
     bool in_backward_stash = false;
   };
 
+  void take_limits(const Policy& policy);
   bool offloads(const PackRequest& request) const;
   PlacementReason reason_to_keep(const PackRequest& request) const;
   void drop_from_forward_stash();
   void drop_from_backward_stash(SavedId tensor);
   void command(CommandKind kind, SavedId tensor);
 
-  Bytes threshold_bytes_;
-  bool offloads_any_;
-  std::int64_t stash_count_;
-  Executor& executor_;
+  Bytes threshold_bytes_ = 0;
+  bool offloads_any_ = false;
+  std::int64_t stash_count_ = 0;
+  Executor* executor_;
   std::vector<Entry> entries_;  ///< by saved tensor
   CopyId next_copy_ = 0;
   std::deque<SavedId> forward_stash_;    ///< oldest first

@@ -4,9 +4,6 @@
 #include <tuple>
 #include <utility>
 
-#include "simulator/replay.h"
-#include "simulator/tuner/parallel.h"
-
 namespace offprof {
 namespace {
 
@@ -28,12 +25,7 @@ std::tuple<Bytes, Nanoseconds, Bytes> rank(const Candidate& candidate, const Aim
 
 PlanSearch::PlanSearch(const Step& step, const Link& link, const std::vector<MovableVersion>& versions,
                        Policy base, Frontier& frontier, const Limits& limits)
-    : step_(step),
-      link_(link),
-      versions_(versions),
-      base_(std::move(base)),
-      frontier_(frontier),
-      limits_(limits) {
+    : tree_(step, link), versions_(versions), base_(std::move(base)), frontier_(frontier), limits_(limits) {
   base_.threshold_bytes = 0;
 }
 
@@ -110,7 +102,8 @@ bool PlanSearch::sweep_neighbours() {
 }
 
 SettingSweep PlanSearch::settings_sweep(std::size_t replays) {
-  return SettingSweep(step_, link_, frontier_, {replays, aim_.most_peak, aim_.most_time, limits_.threads});
+  return SettingSweep(tree_, frontier_,
+                      {replays, aim_.most_peak, aim_.most_time, limits_.threads, limits_.shares});
 }
 
 void PlanSearch::add_settings(SettingSweep& sweep, const Plan& plan) const {
@@ -120,6 +113,7 @@ void PlanSearch::add_settings(SettingSweep& sweep, const Plan& plan) const {
 void PlanSearch::run(SettingSweep& sweep) {
   sweep.run();
   replays_ += sweep.replays();
+  effort_ += sweep.effort();
 }
 
 /// Those that the relaxation is least sure of come first; of equals, those that are moved for the shortest
@@ -215,10 +209,12 @@ bool PlanSearch::nudge_setting() {
 bool PlanSearch::replay_all(const std::vector<Plan>& plans) {
   const Candidate before = frontier_.best(aim_);
   last_.assign(std::min(plans.size(), replays_left()), {});
-  for_each_index(last_.size(), limits_.threads, [&](std::size_t i) {
-    last_[i].policy = policy_of(plans[i]);
-    last_[i].predicted = replay(step_, last_[i].policy, link_).metrics;
-  });
+  std::vector<ReplayTree::Job> jobs(last_.size());
+  for (std::size_t i = 0; i < last_.size(); ++i) jobs[i].policy = policy_of(plans[i]);
+  effort_ += tree_.replay(
+      jobs, {.shares = limits_.shares, .threads = limits_.threads},
+      [&](std::size_t i, const ReplayTree::Replayed& replayed) { last_[i].predicted = replayed.metrics; });
+  for (std::size_t i = 0; i < last_.size(); ++i) last_[i].policy = std::move(jobs[i].policy);
   replays_ += last_.size();
   for (const Candidate& candidate : last_) frontier_.add(candidate);
   return beats(frontier_.best(aim_), before);

@@ -6,6 +6,7 @@
 #include "simulator/step.h"
 #include "simulator/tuner/frontier.h"
 #include "simulator/tuner/movable_version.h"
+#include "simulator/tuner/replay_tree.h"
 #include "simulator/tuner/setting_sweep.h"
 #include "traces/link.h"
 #include "traces/policy.h"
@@ -21,6 +22,7 @@ class PlanSearch {
     /// With at most so many versions every set of them is gone through, with every setting.
     std::size_t exhaustive_versions = 14;
     unsigned threads = 0;
+    bool shares = true;  ///< see ReplayTree::Options
   };
 
   /// `base`: what every plan has beside tensors and setting. All that is passed must outlive the search;
@@ -32,6 +34,7 @@ class PlanSearch {
   void run(const Aim& aim, const std::vector<double>& shares);
 
   std::size_t replays() const { return replays_; }
+  const ReplayEffort& effort() const { return effort_; }
   /// Whether `run` went through all plans, so that none is better than the frontier's best for its aim.
   bool is_exhaustive() const { return is_exhaustive_; }
 
@@ -63,14 +66,14 @@ class PlanSearch {
   std::vector<Bytes> sizes_of(const Choice& moved) const;
   std::size_t replays_left() const { return limits_.replays - std::min(limits_.replays, replays_); }
 
-  const Step& step_;
-  Link link_;
+  ReplayTree tree_;
   const std::vector<MovableVersion>& versions_;
   Policy base_;
   Frontier& frontier_;
   Limits limits_;
   Aim aim_;
   std::size_t replays_ = 0;
+  ReplayEffort effort_;
   bool is_exhaustive_ = false;
   std::vector<Candidate> last_;  ///< what the last replay_all came to
 };

@@ -23,6 +23,8 @@ struct LimitRange {
 struct SettingSpans {
   LimitRange stash;   ///< the policy's stash count or, where it has none, its stash bytes
   LimitRange window;  ///< the policy's prefetch bytes
+
+  bool operator==(const SettingSpans&) const = default;
 };
 
 /// Watches a replay under the offload scheduler. It notes the device's peak as it would be if a reload went

@@ -5,15 +5,21 @@
 #include <functional>
 #include <utility>
 
-#include "simulator/replay.h"
-#include "simulator/tuner/parallel.h"
-
 namespace offprof {
 namespace {
 
 /// Boxes that are replayed at a time, whatever the number of threads, so that the order of the search is the
 /// same everywhere.
 constexpr std::size_t kRound = 64;
+
+/// Replays that stand before backward are kept of so many events together; each takes some tens of bytes an
+/// event. Where not even those of a round would fit, none is kept.
+constexpr std::size_t kMostKeptEvents = 4'000'000;
+
+std::size_t most_kept(const Step& step) {
+  const std::size_t most = kMostKeptEvents / std::max<std::size_t>(step.events().size(), 1);
+  return most < 2 * kRound ? 0 : most;
+}
 
 Bytes sum_of(const std::vector<Bytes>& sizes) {
   Bytes sum = 0;
@@ -90,8 +96,12 @@ Nanoseconds LeastTime::operator()(Nanoseconds time, const SpanListener& replayed
   return std::max(time - replayed.copies_in() * launch_ns_, host_path_ns_ + launches * launch_ns_);
 }
 
-SettingSweep::SettingSweep(const Step& step, const Link& link, Frontier& frontier, Limits limits)
-    : step_(step), link_(link), least_time_(step, link), frontier_(frontier), limits_(limits) {}
+SettingSweep::SettingSweep(const ReplayTree& tree, Frontier& frontier, Limits limits)
+    : tree_(tree),
+      least_time_(tree.step(), tree.link()),
+      frontier_(frontier),
+      limits_(limits),
+      most_kept_(limits.shares && limits.keeps_forward ? most_kept(tree.step()) : 0) {}
 
 void SettingSweep::add(const SettingRange& range) {
   ranges_.push_back(range);
@@ -132,26 +142,46 @@ std::vector<SettingSweep::Box> SettingSweep::take_round() {
 }
 
 void SettingSweep::replay_corners(std::vector<Box>& round) {
-  std::vector<std::pair<std::size_t, Corner*>> corners;
+  std::vector<Corner*> corners;
+  std::vector<ReplayTree::Job> jobs;
+  const auto add = [&](const Box& box, Corner& corner) {
+    corners.push_back(&corner);
+    jobs.push_back({with_setting(ranges_[box.range].base, corner.setting), corner.forward.lock()});
+  };
   for (Box& box : round) {
-    if (!std::exchange(box.has_low, true)) corners.emplace_back(box.range, &box.low);
-    if (!std::exchange(box.has_high, true)) corners.emplace_back(box.range, &box.high);
+    if (!std::exchange(box.has_low, true)) add(box, box.low);
+    if (!std::exchange(box.has_high, true)) add(box, box.high);
   }
-  std::vector<Candidate> candidates(corners.size());
-  for_each_index(corners.size(), limits_.threads,
-                 [&](std::size_t i) { candidates[i] = replay_corner(corners[i].first, *corners[i].second); });
+  std::vector<Metrics> metrics(corners.size());
+  std::vector<std::shared_ptr<const ReplayTree::Standing>> forwards(corners.size());
+  const auto note = [&](std::size_t i, const ReplayTree::Replayed& replayed) {
+    metrics[i] = replayed.metrics;
+    forwards[i] = replayed.forward;
+    corners[i]->least_peak = replayed.listener->least_peak();
+    corners[i]->least_time = least_time_(*replayed.metrics.step_time_ns, *replayed.listener);
+    corners[i]->spans = replayed.listener->spans();
+    corners[i]->forward = replayed.forward;
+  };
+  effort_ += tree_.replay(jobs,
+                          {.notes_spans = true,
+                           .shares = limits_.shares,
+                           .keeps_forward = most_kept_ > 0,
+                           .threads = limits_.threads},
+                          note);
   replays_ += corners.size();
-  for (const Candidate& candidate : candidates) frontier_.add(candidate);
+  for (std::size_t i = 0; i < corners.size(); ++i) frontier_.add({std::move(jobs[i].policy), metrics[i]});
+  keep_for_lines(round);
 }
 
-Candidate SettingSweep::replay_corner(std::size_t range, Corner& corner) const {
-  Candidate candidate{with_setting(ranges_[range].base, corner.setting), {}};
-  SpanListener listener(step_, candidate.policy);
-  candidate.predicted = replay(step_, candidate.policy, link_, &listener).metrics;
-  corner.least_peak = listener.least_peak();
-  corner.least_time = least_time_(*candidate.predicted.step_time_ns, listener);
-  corner.spans = listener.spans();
-  return candidate;
+/// Called while all that the round made is there.
+void SettingSweep::keep_for_lines(const std::vector<Box>& round) {
+  for (const Box& box : round) {
+    if (!is_line(box) || !can_matter(box)) continue;
+    auto forward = box.high.forward.lock();
+    if (!forward) forward = box.low.forward.lock();
+    if (forward) kept_.push_back(std::move(forward));
+  }
+  while (kept_.size() > most_kept_) kept_.pop_front();
 }
 
 bool SettingSweep::can_matter(const Box& box) const {
@@ -163,7 +193,7 @@ bool SettingSweep::can_matter(const Box& box) const {
 /// What a stash holds does not depend on the window, so stashes that are alike for one window are for all.
 /// They are told apart before windows are: that takes the fewest replays.
 void SettingSweep::split(const Box& box) {
-  if (box.low.spans.stash.end > box.high.setting.stash)
+  if (is_line(box))
     split_line(box);
   else
     split_stash(box);
@@ -175,6 +205,7 @@ void SettingSweep::split_line(const Box& box) {
   if (from >= to) return;  // all that lies between is as one corner or the other
   Corner middle = box.high;
   middle.setting.window = geometric_middle(from, to);
+  if (middle.forward.expired()) middle.forward = box.low.forward;
   queue(box.range, box.low, true, middle, false);
   waiting_.back().beyond = box.high;
 }
@@ -185,6 +216,8 @@ void SettingSweep::split_stash(const Box& box) {
   Corner below = box.high, above = box.low;
   below.setting.stash = middle - 1;
   above.setting.stash = middle;
+  below.forward.reset();
+  above.forward.reset();
   queue(box.range, box.low, true, below, false);
   queue(box.range, above, false, box.high, true);
 }

@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "simulator/step.h"
 #include "simulator/tuner/frontier.h"
 #include "simulator/tuner/movable_version.h"
+#include "simulator/tuner/replay_tree.h"
 #include "simulator/tuner/setting_span.h"
 #include "traces/link.h"
 #include "traces/policy.h"
@@ -80,16 +82,21 @@ class SettingSweep {
     std::optional<Bytes> most_peak{};  ///< settings with a higher peak do not matter
     std::optional<Nanoseconds> most_time{};
     unsigned threads = 0;
+    bool shares = true;  ///< see ReplayTree::Options
+    /// Whether replays that stand before backward are kept for the other windows of later rounds. That pays
+    /// where most of what is replayed are windows.
+    bool keeps_forward = false;
   };
 
-  /// `step` and `frontier` must outlive it; what it replays goes into `frontier`.
-  SettingSweep(const Step& step, const Link& link, Frontier& frontier, Limits limits);
+  /// `tree` and `frontier` must outlive it; what it replays goes into `frontier`.
+  SettingSweep(const ReplayTree& tree, Frontier& frontier, Limits limits);
 
   void add(const SettingRange& range);
   /// Goes on until nothing is left or the replays are spent. The result does not depend on the threads.
   void run();
 
   std::size_t replays() const { return replays_; }
+  const ReplayEffort& effort() const { return effort_; }
   /// Whether nothing was left out that could be on the frontier.
   bool is_complete() const { return waiting_.empty() && boxes_.empty(); }
 
@@ -99,6 +106,8 @@ class SettingSweep {
     Bytes least_peak = 0;        ///< SpanListener::least_peak: that of larger settings is no lower
     Nanoseconds least_time = 0;  ///< that of smaller settings is no shorter
     SettingSpans spans;
+    /// A replay with its stash that stands before backward, as long as it is kept: for other windows.
+    std::weak_ptr<const ReplayTree::Standing> forward{};
   };
   struct Box {
     std::size_t range = 0;
@@ -107,6 +116,8 @@ class SettingSweep {
     std::optional<Corner> beyond;  ///< once `high` has been: the upper corner of a second box above it
   };
 
+  /// Nothing but the window is left to be told apart.
+  static bool is_line(const Box& box) { return box.low.spans.stash.end > box.high.setting.stash; }
   bool can_matter(const Box& box) const;
   void split(const Box& box);
   void split_line(const Box& box);
@@ -114,17 +125,19 @@ class SettingSweep {
   void queue(std::size_t range, const Corner& low, bool has_low, const Corner& high, bool has_high);
   std::vector<Box> take_round();
   void replay_corners(std::vector<Box>& round);
-  Candidate replay_corner(std::size_t range, Corner& corner) const;
+  void keep_for_lines(const std::vector<Box>& round);
 
-  const Step& step_;
-  Link link_;
+  const ReplayTree& tree_;
   LeastTime least_time_;
   Frontier& frontier_;
   Limits limits_;
   std::vector<SettingRange> ranges_;
   std::deque<Box> waiting_;  ///< some corner of it is to be replayed
   std::deque<Box> boxes_;    ///< to be looked at
+  std::size_t most_kept_;    ///< how many replays that stand before backward are kept
+  std::deque<std::shared_ptr<const ReplayTree::Standing>> kept_;  ///< oldest first
   std::size_t replays_ = 0;
+  ReplayEffort effort_;
 };
 
 }  // namespace offprof

@@ -23,8 +23,9 @@ std::vector<Bytes> sizes_of(const Step& step) {
 
 /// Sweeps every setting of all that may move.
 Frontier swept(const Step& step, const Link& link, SettingSweep::Limits limits = {kPlenty}) {
+  const ReplayTree tree(step, link);
   Frontier frontier;
-  SettingSweep sweep(step, link, frontier, limits);
+  SettingSweep sweep(tree, frontier, limits);
   for (const SettingRange& range : setting_ranges({}, sizes_of(step))) sweep.add(range);
   sweep.run();
   return frontier;
@@ -49,8 +50,9 @@ TEST(SettingRanges, StashesOfBytesGoFromSizeToSize) {
 
 TEST(SettingSweep, LeavesMostSettingsOut) {
   const Step step(ChainSketch::program(60, 100));
+  const ReplayTree tree(step, {{1e9, 10}, {1e9, 10}});
   Frontier frontier;
-  SettingSweep sweep(step, {{1e9, 10}, {1e9, 10}}, frontier, {kPlenty});
+  SettingSweep sweep(tree, frontier, {kPlenty});
   sweep.add(setting_ranges({}, sizes_of(step)).front());
   sweep.run();
   EXPECT_TRUE(sweep.is_complete());
@@ -59,8 +61,9 @@ TEST(SettingSweep, LeavesMostSettingsOut) {
 
 TEST(SettingSweep, StopsAtItsLimitAndSaysSo) {
   const Step step(ChainSketch::program(60, 100));
+  const ReplayTree tree(step, {{1e9, 10}, {1e9, 10}});
   Frontier frontier;
-  SettingSweep sweep(step, {{1e9, 10}, {1e9, 10}}, frontier, {.replays = 5});
+  SettingSweep sweep(tree, frontier, {.replays = 5});
   sweep.add(setting_ranges({}, sizes_of(step)).front());
   sweep.run();
   EXPECT_FALSE(sweep.is_complete());
@@ -75,6 +78,27 @@ TEST(SettingSweep, DoesNotDependOnTheNumberOfThreads) {
   ASSERT_EQ(one.candidates().size(), five.candidates().size());
   for (std::size_t i = 0; i < one.candidates().size(); ++i)
     EXPECT_EQ(one.candidates()[i].policy, five.candidates()[i].policy);
+}
+
+TEST(SettingSweep, SharingAndKeepingReplaysChangeNothingButTheEffort) {
+  const Step step(ChainSketch::program(40, 100));
+  const ReplayTree tree(step, {{1e9, 10}, {7e8, 10}});
+  std::vector<Frontier> frontiers(3);
+  std::vector<ReplayEffort> efforts;
+  for (std::size_t i = 0; i < frontiers.size(); ++i) {
+    SettingSweep sweep(tree, frontiers[i], {.replays = kPlenty, .shares = i > 0, .keeps_forward = i > 1});
+    sweep.add(setting_ranges({}, sizes_of(step)).front());
+    sweep.run();
+    efforts.push_back(sweep.effort());
+  }
+  for (const Frontier& frontier : frontiers) {
+    ASSERT_EQ(frontier.candidates().size(), frontiers[0].candidates().size());
+    for (std::size_t i = 0; i < frontier.candidates().size(); ++i)
+      EXPECT_EQ(frontier.candidates()[i].policy, frontiers[0].candidates()[i].policy);
+  }
+  EXPECT_EQ(efforts[0].events, efforts[0].whole_events);
+  EXPECT_LT(efforts[1].events, efforts[0].events);
+  EXPECT_LT(efforts[2].events, efforts[1].events);
 }
 
 // --- What the sweep relies on ---

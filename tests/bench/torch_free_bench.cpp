@@ -18,6 +18,9 @@ namespace {
 
 /// About 5000 events, as GPT-2 has them.
 constexpr int kBlocks = 31;
+/// About 18000 events and 2000 saved tensors; of a transformer of 7 billion parameters, 32 blocks save some
+/// thirty tensors each.
+constexpr int kLargeBlocks = 112;
 const Link kPcie{{25e9, 10'000}, {25e9, 10'000}};
 
 const std::vector<std::pair<std::string, Policy>>& policies() {
@@ -33,6 +36,11 @@ const std::vector<std::pair<std::string, Policy>>& policies() {
     return all;
   }();
   return *policies;
+}
+
+const Program& large_program() {
+  static const auto* program = new Program(TransformerProgram::make(kLargeBlocks));
+  return *program;
 }
 
 const Program& program() {
@@ -80,12 +88,24 @@ void schedule(benchmark::State& state, const Policy& policy) {
   state.SetLabel("calls");
 }
 
-void replay_step(benchmark::State& state, const Policy& policy) {
-  const Step step(program());
+void replay_step(benchmark::State& state, const Policy& policy, const Program& of_step) {
+  const Step step(of_step);
   for (auto _ : state) benchmark::DoNotOptimize(replay(step, policy, kPcie));
   const auto events = static_cast<std::int64_t>(step.events().size());
   state.SetItemsProcessed(state.iterations() * events);
   state.SetLabel("events");
+}
+
+/// A copy of a replay that stands before the first request of backward: what a fork costs.
+void fork_replay(benchmark::State& state, const Policy& policy, const Program& of_step) {
+  const Step step(of_step);
+  std::size_t first_unpack = 0;
+  while (step.events()[first_unpack].kind != EventKind::kUnpack) ++first_unpack;
+  PartialReplay forward(step, policy, kPcie);
+  forward.advance_to(first_unpack);
+  for (auto _ : state) benchmark::DoNotOptimize(forward.fork(policy));
+  state.SetLabel("forks");
+  state.SetItemsProcessed(state.iterations());
 }
 
 /// Blocks of all sizes come and go, four hundred of them live.
@@ -111,9 +131,14 @@ void register_all() {
   for (const auto& [name, policy] : policies()) {
     benchmark::RegisterBenchmark(("scheduler/" + name).c_str(), schedule, policy)
         ->Unit(benchmark::kMicrosecond);
-    benchmark::RegisterBenchmark(("replay/" + name).c_str(), replay_step, policy)
+    benchmark::RegisterBenchmark(("replay/" + name).c_str(), replay_step, policy, program())
         ->Unit(benchmark::kMicrosecond);
   }
+  const Policy& tuned = policies().back().second;
+  benchmark::RegisterBenchmark("replay/7b", replay_step, tuned, large_program())
+      ->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("fork/tuned", fork_replay, tuned, program())->Unit(benchmark::kMicrosecond);
+  benchmark::RegisterBenchmark("fork/7b", fork_replay, tuned, large_program())->Unit(benchmark::kMicrosecond);
   benchmark::RegisterBenchmark("caching_allocator/plain", allocate_and_free, "");
   benchmark::RegisterBenchmark("caching_allocator/expandable", allocate_and_free, "expandable_segments:True");
 }

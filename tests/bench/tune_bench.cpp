@@ -2,10 +2,12 @@
 // tensors.
 #include <benchmark/benchmark.h>
 
-#include "simulator/replay.h"
+#include <string>
+#include <vector>
+
 #include "simulator/trace_steps.h"
 #include "simulator/tune.h"
-#include "simulator/tuner/parallel.h"
+#include "simulator/tuner/replay_tree.h"
 #include "simulator/tuner/setting_sweep.h"
 #include "tests/bench/transformer_program.h"
 
@@ -24,58 +26,80 @@ Trace made_trace(int blocks) {
   return trace;
 }
 
-/// Ten thousand settings, each replayed: a hundred stashes with a hundred windows.
-void sweep_settings(benchmark::State& state) {
+/// How a search's replays are made: each forked off another where the two part, or each on its own.
+enum class Replays { kShared, kApart };
+
+void count(benchmark::State& state, const ReplayEffort& effort) {
+  state.counters["events"] = static_cast<double>(effort.events);
+  state.counters["of_whole_replays"] = static_cast<double>(effort.whole_events);
+  state.counters["share"] = static_cast<double>(effort.events) / static_cast<double>(effort.whole_events);
+}
+
+/// Ten thousand settings: a hundred stashes with a hundred windows.
+void sweep_settings(benchmark::State& state, Replays replays) {
   constexpr std::size_t kSide = 100;
   const Trace trace = made_trace(kDemoBlocks);
   const Step step(trace.program);
+  ReplayEffort effort;
   for (auto _ : state) {
-    for_each_index(kSide * kSide, 0, [&](std::size_t i) {
-      const Setting setting{StashUnit::kCopies, static_cast<std::int64_t>(i / kSide),
-                            static_cast<Bytes>(i % kSide) * kMiB};
-      benchmark::DoNotOptimize(replay(step, with_setting({}, setting), kPcie));
-    });
+    std::vector<ReplayTree::Job> jobs;
+    for (std::size_t i = 0; i < kSide * kSide; ++i)
+      jobs.push_back({with_setting({}, {StashUnit::kCopies, static_cast<std::int64_t>(i / kSide),
+                                        static_cast<Bytes>(i % kSide) * kMiB})});
+    effort = ReplayTree(step, kPcie)
+                 .replay(jobs, {.shares = replays == Replays::kShared},
+                         [](std::size_t, const ReplayTree::Replayed& replayed) {
+                           benchmark::DoNotOptimize(&replayed.metrics);
+                         });
   }
+  count(state, effort);
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kSide * kSide));
   state.SetLabel("settings");
 }
 
 /// The exact frontier of thresholds, stashes and windows.
-void tune_family(benchmark::State& state, int blocks) {
+void tune_family(benchmark::State& state, int blocks, Replays replays) {
   const Trace trace = made_trace(blocks);
   const TraceSteps steps(trace);
+  TuneGoal goal;
+  goal.shares_replays = replays == Replays::kShared;
   TuneResult result;
-  for (auto _ : state) result = tune(steps, kPcie, {});
+  for (auto _ : state) result = tune(steps, kPcie, goal);
   state.counters["replayed"] = static_cast<double>(result.policies_tried);
   state.counters["settings"] = result.family.settings;
   state.counters["exact"] = result.family.is_exact ? 1 : 0;
+  count(state, result.effort);
 }
 
 /// The whole search, plans and bound included, for a budget a little above the least that is reachable.
-void tune_plans(benchmark::State& state, int blocks) {
+void tune_plans(benchmark::State& state, int blocks, Replays replays) {
   const Trace trace = made_trace(blocks);
   const TraceSteps steps(trace);
   TuneGoal goal;
   goal.searches_plans = true;
+  goal.shares_replays = replays == Replays::kShared;
   goal.memory_budget_bytes = tune(steps, kPcie, {}).device_peak_bound_bytes + 12 * kMiB;
   TuneResult result;
   for (auto _ : state) result = tune(steps, kPcie, goal);
   state.counters["tensors"] = static_cast<double>(result.plans->versions);
   state.counters["replayed"] = static_cast<double>(result.policies_tried);
   state.counters["gap_percent"] = result.goal_bound ? 100 * result.goal_bound->gap : -1;
+  count(state, result.effort);
 }
 
 void register_all() {
-  benchmark::RegisterBenchmark("tune/sweep", sweep_settings)->UseRealTime()->Unit(benchmark::kMillisecond);
-  benchmark::RegisterBenchmark("tune/family", tune_family, kBlocks)
-      ->UseRealTime()
-      ->Unit(benchmark::kMillisecond);
-  benchmark::RegisterBenchmark("tune/plans", tune_plans, kBlocks)
-      ->UseRealTime()
-      ->Unit(benchmark::kMillisecond);
-  benchmark::RegisterBenchmark("tune/plans_2000", tune_plans, kManyBlocks)
-      ->UseRealTime()
-      ->Unit(benchmark::kMillisecond);
+  for (const Replays replays : {Replays::kShared, Replays::kApart}) {
+    const std::string ending = replays == Replays::kShared ? "" : "_apart";
+    const auto add = [&](const std::string& name, auto function, auto... arguments) {
+      benchmark::RegisterBenchmark((name + ending).c_str(), function, arguments..., replays)
+          ->UseRealTime()
+          ->Unit(benchmark::kMillisecond);
+    };
+    add("tune/sweep", sweep_settings);
+    add("tune/family", tune_family, kBlocks);
+    add("tune/plans", tune_plans, kBlocks);
+    add("tune/plans_2000", tune_plans, kManyBlocks);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,160 @@
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/schedule/random_policy.h"
+#include "simulator/random_program.h"
+#include "simulator/replay.h"
+#include "simulator/tuner/divergence.h"
+
+namespace offprof {
+namespace {
+
+constexpr Bytes kMostBytes = 100;
+constexpr Link kLink{{1e9, 5}, {0.7e9, 9}};
+
+/// All that a replay tells, with its times.
+class Log final : public ReplayListener {
+ public:
+  struct Line {
+    Command command;
+    Nanoseconds now = 0;
+    bool operator==(const Line&) const = default;
+  };
+
+  void on_command(const Command& command, Nanoseconds now) override { lines.push_back({command, now}); }
+  void on_event(std::size_t index, Nanoseconds now) override {
+    lines.push_back({{CommandKind::kKeep, -1, -1, static_cast<Bytes>(index)}, now});
+  }
+  void on_stall(const Stall& stall) override {
+    lines.push_back({{CommandKind::kWaitIn, stall.tensor, -1, stall.begin_ns}, stall.duration_ns});
+  }
+
+  std::vector<Line> lines;
+};
+
+struct Replayed {
+  Prediction prediction;
+  std::vector<Log::Line> log;
+};
+
+Replayed whole(const Step& step, const Policy& policy, const Link& link) {
+  Log log;
+  const Prediction prediction = replay(step, policy, link, &log);
+  return {prediction, log.lines};
+}
+
+/// Begun under `first` up to before `event`, and from there on under `then`.
+Replayed forked(const Step& step, const Policy& first, const Policy& then, const Link& link,
+                std::size_t event) {
+  Log before;
+  auto begun = std::make_unique<PartialReplay>(step, first, link, &before);
+  begun->advance_to(event);
+  Log after = before;
+  PartialReplay fork = begun->fork(then, &after);
+  begun->finish();  // what the first one does from here on is nothing to the fork
+  begun.reset();
+  const Prediction prediction = fork.finish();
+  return {prediction, after.lines};
+}
+
+bool are_equal(const Replayed& a, const Replayed& b) {
+  return a.prediction.metrics == b.prediction.metrics && a.prediction.peak_event == b.prediction.peak_event &&
+         a.log == b.log;
+}
+
+/// On the host, or on a device that computes beside it.
+Step any_step() {
+  Program program = ChainSketch::program(*random_layers(kMostBytes));
+  if (*rc::gen::arbitrary<bool>()) {
+    for (std::size_t i = 0; i <= program.events.size(); ++i) {
+      const Nanoseconds launch_ns = *rc::gen::inRange(0, 20), kernel_ns = *rc::gen::inRange(0, 60);
+      program.work.push_back({launch_ns, kernel_ns, launch_ns + kernel_ns, Work::kNoWait, kernel_ns});
+    }
+    program.work.resize(program.events.size());
+  }
+  EngineCosts costs{.hook_ns = *rc::gen::inRange(0, 5),
+                    .event_ns = *rc::gen::inRange(0, 5),
+                    .slowdown_ns_per_byte = *rc::gen::inRange(0, 10) / 10.0,
+                    .reload_ns_per_byte = *rc::gen::inRange(0, 3) / 10.0};
+  if (*rc::gen::arbitrary<bool>()) costs.standstills = {{20, *rc::gen::inRange(0, 10)}, {60, 10}};
+  return Step(program, costs);
+}
+
+Link any_link() {
+  const auto direction = [] {
+    return LinkDirection{*rc::gen::inRange(1, 40) * 1e8, *rc::gen::inRange(0, 50), *rc::gen::inRange(0, 10)};
+  };
+  return {direction(), direction(), *rc::gen::inRange(0, 20)};
+}
+
+/// `policy` with another value of one or more of the fields that a search changes.
+Policy neighbour_of(Policy policy) {
+  const Policy other = *random_policy(SchedulerKind::kOffload, kMostBytes);
+  const int changed = *rc::gen::inRange(1, 16);
+  if ((changed & 1) != 0) policy.prefetch_bytes = other.prefetch_bytes;
+  if ((changed & 2) != 0) policy.tensors = other.tensors;
+  if ((changed & 4) != 0) {
+    policy.stash_count = other.stash_count;
+    policy.stash_bytes = other.stash_bytes;
+  }
+  if ((changed & 8) != 0) policy.threshold_bytes = other.threshold_bytes;
+  return policy;
+}
+
+RC_GTEST_PROP(PartialReplayProperty, AForkUnderTheSamePolicyIsTheWholeReplay, ()) {
+  const Step step = any_step();
+  const Policy policy =
+      *random_policy(*rc::gen::element(SchedulerKind::kOffload, SchedulerKind::kTrl), kMostBytes);
+  const Link link = any_link();
+  const std::size_t event = *rc::gen::inRange<std::size_t>(0, step.events().size() + 1);
+  RC_ASSERT(are_equal(forked(step, policy, policy, link, event), whole(step, policy, link)));
+}
+
+RC_GTEST_PROP(PartialReplayProperty, AForkBeforePoliciesPartIsTheOthersWholeReplay, ()) {
+  const Step step = any_step();
+  const Policy first = *random_policy(SchedulerKind::kOffload, kMostBytes);
+  const Policy then = neighbour_of(first);
+  const Link link = any_link();
+  const std::size_t event = *rc::gen::inRange<std::size_t>(0, Divergence(step)(first, then) + 1);
+  RC_ASSERT(are_equal(forked(step, first, then, link, event), whole(step, then, link)));
+}
+
+RC_GTEST_PROP(PartialReplayProperty, APartialReplayThatIsFinishedIsTheWholeReplay, ()) {
+  const Step step = any_step();
+  const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
+  Log log;
+  PartialReplay replay(step, policy, kLink, &log);
+  for (int stops = 0; stops < 3; ++stops)
+    replay.advance_to(*rc::gen::inRange<std::size_t>(0, step.events().size() + 1));
+  const Prediction prediction = replay.finish();
+  RC_ASSERT(are_equal({prediction, log.lines}, whole(step, policy, kLink)));
+}
+
+TEST(PartialReplay, StandsBeforeTheEventItWasToldAndNeverGoesBack) {
+  const Step step(ChainSketch::program(4, 100));
+  PartialReplay replay(step, preset_policy("offload"), kLink);
+  EXPECT_EQ(replay.next_event(), 0U);
+  replay.advance_to(7);
+  EXPECT_EQ(replay.next_event(), 7U);
+  replay.advance_to(3);
+  EXPECT_EQ(replay.next_event(), 7U);
+  EXPECT_EQ(replay.fork(preset_policy("offload")).next_event(), 7U);
+}
+
+TEST(PartialReplay, AForkTellsItsOwnListenerWhatIsStillToCome) {
+  const Step step(ChainSketch::program(4, 100));
+  PartialReplay replay(step, preset_policy("offload"), kLink);
+  replay.advance_to(step.events().size() - 1);
+  Log log;
+  replay.fork(preset_policy("offload"), &log).finish();
+  ASSERT_FALSE(log.lines.empty());
+  EXPECT_EQ(log.lines.back().command.bytes, static_cast<Bytes>(step.events().size() - 1));
+}
+
+}  // namespace
+}  // namespace offprof

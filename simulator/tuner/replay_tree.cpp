@@ -1,0 +1,168 @@
+#include "simulator/tuner/replay_tree.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "simulator/tuner/parallel.h"
+
+namespace offprof {
+namespace {
+
+/// Policies are cut into at least so many pieces for the threads to take, unless that leaves fewer than
+/// kLeastPiece in each, and are never more than kMostPiece in one: whatever the threads, so that the effort
+/// is the same everywhere.
+constexpr std::size_t kPieces = 16, kLeastPiece = 4, kMostPiece = 64;
+
+/// In an order in which those that part late are neighbours; those that have a start come last.
+std::vector<std::size_t> in_order_of_likeness(std::span<const ReplayTree::Job> jobs) {
+  std::vector<std::size_t> order(jobs.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto key = [&](std::size_t i) {
+    const Policy& policy = jobs[i].policy;
+    return std::tie(policy.threshold_bytes, policy.stash_count, policy.stash_bytes, policy.tensors,
+                    policy.prefetch_bytes);
+  };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return jobs[i].start == nullptr; });
+  return order;
+}
+
+/// So that they differ little in length, and those that have a start are alone.
+std::vector<std::span<const std::size_t>> in_pieces(std::span<const std::size_t> order, std::size_t rooted,
+                                                    bool shares) {
+  const std::size_t piece =
+      shares ? std::clamp((rooted + kPieces - 1) / kPieces, kLeastPiece, kMostPiece) : 1;
+  std::vector<std::span<const std::size_t>> pieces;
+  for (std::size_t i = 0; i < order.size(); i += pieces.back().size())
+    pieces.push_back(order.subspan(i, i < rooted ? std::min(piece, rooted - i) : 1));
+  return pieces;
+}
+
+}  // namespace
+
+/// Replays a piece of the policies, in one thread.
+class ReplayTree::Branch {
+ public:
+  Branch(const ReplayTree& tree, std::span<const Job> jobs, const Options& options, const Done& done)
+      : tree_(tree), jobs_(jobs), options_(options), done_(done) {}
+
+  /// `members`: indices of policies.
+  void replay(std::span<const std::size_t> members) {
+    const std::size_t main = trunk(members);
+    const Job& job = jobs_[main];
+    grow({job.start ? fork(*job.start, job.policy) : begin(job.policy), job.start}, main, members);
+  }
+  std::size_t events() const { return events_; }
+
+ private:
+  struct Shoot {
+    Standing standing;
+    std::shared_ptr<const Standing> forward{};  ///< once it has come there, and where it is wanted
+  };
+  /// Where a policy leaves the trunk.
+  struct Fork {
+    std::size_t event;
+    std::size_t member;
+  };
+
+  const Policy& policy(std::size_t member) const { return jobs_[member].policy; }
+
+  Standing begin(const Policy& policy) const {
+    auto listener = options_.notes_spans ? std::make_unique<SpanListener>(tree_.step_, policy) : nullptr;
+    PartialReplay replay(tree_.step_, policy, tree_.link_, listener.get());
+    return {std::move(listener), std::move(replay)};
+  }
+
+  Standing fork(const Standing& from, const Policy& policy) const {
+    if (from.replay.next_event() == 0) return begin(policy);
+    auto listener = options_.notes_spans ? std::make_unique<SpanListener>(*from.listener) : nullptr;
+    PartialReplay replay = from.replay.fork(policy, listener.get());
+    return {std::move(listener), std::move(replay)};
+  }
+
+  /// Neighbours are alike; of the two at the ends the one that parts later from its neighbour is the trunk,
+  /// so that few forks are open at a time.
+  std::size_t trunk(std::span<const std::size_t> members) const {
+    if (members.size() < 3) return members.front();
+    const std::size_t at_front = apart(members.front(), members[1]);
+    return at_front >= apart(members.back(), members[members.size() - 2]) ? members.front() : members.back();
+  }
+
+  /// A listener that counts the stash in copies cannot go on counting it in bytes.
+  std::size_t apart(std::size_t a, std::size_t b) const {
+    const bool alike = policy(a).stash_bytes.has_value() == policy(b).stash_bytes.has_value();
+    if (options_.notes_spans && !alike) return 0;
+    return tree_.divergence_(policy(a), policy(b));
+  }
+
+  /// Follows the trunk, which is under way, and first all that leaves it at an event.
+  void grow(Shoot shoot, std::size_t main, std::span<const std::size_t> members) {
+    const std::vector<Fork> forks = forks_of(main, members);
+    for (auto first = forks.begin(); first != forks.end();) {
+      const auto last =
+          std::find_if(first, forks.end(), [&](const Fork& other) { return other.event != first->event; });
+      std::vector<std::size_t> leaving;
+      for (; first != last; ++first) leaving.push_back(first->member);
+      advance(shoot, std::prev(last)->event, main);
+      const std::size_t its_main = trunk(leaving);
+      grow({fork(shoot.standing, policy(its_main)), shoot.forward}, its_main, leaving);
+    }
+    finish(std::move(shoot), main);
+  }
+
+  std::vector<Fork> forks_of(std::size_t main, std::span<const std::size_t> members) const {
+    std::vector<Fork> forks;
+    for (const std::size_t member : members)
+      if (member != main) forks.push_back({apart(main, member), member});
+    std::stable_sort(forks.begin(), forks.end(),
+                     [](const Fork& a, const Fork& b) { return a.event < b.event; });
+    return forks;
+  }
+
+  void advance(Shoot& shoot, std::size_t event, std::size_t main) {
+    const std::size_t forward = tree_.divergence_.first_unpack();
+    if (options_.keeps_forward && !shoot.forward && event >= forward) {
+      go_on(shoot.standing, forward);
+      shoot.forward = std::make_shared<const Standing>(fork(shoot.standing, policy(main)));
+    }
+    go_on(shoot.standing, event);
+  }
+
+  void go_on(Standing& standing, std::size_t event) {
+    if (event <= standing.replay.next_event()) return;
+    events_ += event - standing.replay.next_event();
+    standing.replay.advance_to(event);
+  }
+
+  void finish(Shoot shoot, std::size_t main) {
+    advance(shoot, tree_.step_.events().size(), main);
+    const Metrics metrics = shoot.standing.replay.finish().metrics;
+    done_(main, {metrics, shoot.standing.listener.get(), shoot.forward});
+  }
+
+  const ReplayTree& tree_;
+  std::span<const Job> jobs_;
+  const Options& options_;
+  const Done& done_;
+  std::size_t events_ = 0;
+};
+
+ReplayTree::ReplayTree(const Step& step, const Link& link) : step_(step), link_(link), divergence_(step) {}
+
+ReplayEffort ReplayTree::replay(std::span<const Job> jobs, const Options& options, const Done& done) const {
+  const std::vector<std::size_t> order = in_order_of_likeness(jobs);
+  const auto rooted = std::count_if(jobs.begin(), jobs.end(), [](const Job& job) { return !job.start; });
+  const auto pieces = in_pieces(order, static_cast<std::size_t>(rooted), options.shares);
+  std::vector<std::size_t> events(pieces.size());
+  for_each_index(pieces.size(), options.threads, [&](std::size_t i) {
+    Branch branch(*this, jobs, options, done);
+    branch.replay(pieces[i]);
+    events[i] = branch.events();
+  });
+  return {std::accumulate(events.begin(), events.end(), std::size_t{0}), jobs.size() * step_.events().size()};
+}
+
+}  // namespace offprof
