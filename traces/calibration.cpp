@@ -22,6 +22,10 @@ LinkDirection direction_of(const std::vector<CopyTiming>& copies, Nanoseconds st
   return {1e9 * static_cast<double>(large.bytes - small.bytes) / beyond, latency, start_ns};
 }
 
+double per_byte(const Measured& per_mib) {
+  return per_mib.low_ns > 0 ? static_cast<double>(per_mib.median_ns) / kMiB : 0;
+}
+
 }  // namespace
 
 double Measured::relative_spread() const {
@@ -53,8 +57,8 @@ EngineCosts costs_of(const Calibration& calibration) {
   EngineCosts costs;
   costs.hook_ns = calibration.hook.median_ns;
   costs.event_ns = calibration.event.median_ns;
-  costs.slowdown_ns_per_byte = static_cast<double>(calibration.slowdown_per_mib.low_ns) / kMiB;
-  costs.reload_ns_per_byte = static_cast<double>(calibration.reload_per_mib.median_ns) / kMiB;
+  costs.slowdown_ns_per_byte = per_byte(calibration.slowdown_per_mib);
+  costs.reload_ns_per_byte = per_byte(calibration.reload_per_mib);
   Nanoseconds most_lost = 0;
   for (const StandstillTiming& timing : calibration.standstills) {
     most_lost = std::max(most_lost, timing.lost.median_ns);

@@ -68,8 +68,8 @@ struct EngineCosts {
   Nanoseconds lost_after(Nanoseconds stood_ns) const;
 };
 
-/// The medians, but of the slow-down the lower quartile: at a slow link, few bytes make it a difference of
-/// large numbers. What stood longer never loses less.
+/// The medians. Slow-down and reload are small differences of long times: where a quarter of the measurements
+/// show none, none is taken. What stood longer never loses less.
 EngineCosts costs_of(const Calibration& calibration);
 
 /// The link as calibrated: bandwidth and latency of each direction, what asking for a copy costs, and how

@@ -66,6 +66,13 @@ TEST(EngineCosts, AreTheMedians) {
   EXPECT_DOUBLE_EQ(costs.reload_ns_per_byte, 0.125);
 }
 
+TEST(EngineCosts, AreNothingWhereAQuarterOfTheMeasurementsShowNothing) {
+  Calibration calibration = sample();
+  calibration.slowdown_per_mib.low_ns = calibration.reload_per_mib.low_ns = 0;
+  EXPECT_EQ(costs_of(calibration).slowdown_ns_per_byte, 0);
+  EXPECT_EQ(costs_of(calibration).reload_ns_per_byte, 0);
+}
+
 TEST(EngineCosts, AreNothingWhereNothingWasMeasured) {
   EXPECT_EQ(EngineCosts{}.lost_after(1000), 0);
 }
