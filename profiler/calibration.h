@@ -11,8 +11,9 @@
 namespace offprof {
 
 struct StepCalibration {
-  Calibration costs;                              ///< all but reload_per_mib
-  std::vector<Nanoseconds> offloaded_extra_ns;  ///< compute with everything offloaded, over the round's plain step
+  Calibration costs;  ///< all but reload_per_mib
+  std::vector<Nanoseconds>
+      offloaded_extra_ns;  ///< compute with everything offloaded, over the round's plain step
 };
 
 /// Measures on a real device what offloading costs beside the copies: hooks, commands and events on tensors

@@ -102,8 +102,8 @@ struct Program {
   std::vector<ProgramStorage> storages;
   std::vector<SavedTensor> saved;
   std::vector<Event> events;
-  /// By event, how far Event::compute_ns spread over the recorded steps: the distance of the quartiles. Empty:
-  /// not known.
+  /// By event, how far Event::compute_ns spread over the recorded steps: the distance of the quartiles.
+  /// Empty: not known.
   std::vector<Nanoseconds> compute_spread_ns{};
   /// On a device that computes beside the host, where that is known exactly: for each event the program's
   /// work since the event before. Else empty: then Event::compute_ns is all that is known.

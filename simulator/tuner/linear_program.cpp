@@ -20,17 +20,13 @@ constexpr const char* kClpLibrary = "libClp.so.1";
 /// Clp's functions, by the declarations of its header. It is opened when it is needed, with its symbols kept
 /// to itself: Clp brings Debian's BLAS, and were that the program's, LibTorch would compute with it instead
 /// of its own, several times slower.
-class Clp {
- public:
+struct Clp {
   static const Clp& get() {
     static const Clp clp;  // a failed construction is tried again
     return clp;
   }
 
- private:
-  void* library_ = open();
-
- public:
+  void* library = open();
   decltype(&Clp_newModel) new_model = find<decltype(&Clp_newModel)>("Clp_newModel");
   decltype(&Clp_deleteModel) delete_model = find<decltype(&Clp_deleteModel)>("Clp_deleteModel");
   decltype(&Clp_setLogLevel) set_log_level = find<decltype(&Clp_setLogLevel)>("Clp_setLogLevel");
@@ -42,8 +38,6 @@ class Clp {
   decltype(&Clp_status) status = find<decltype(&Clp_status)>("Clp_status");
 
  private:
-  Clp() = default;
-
   static Error unusable() {
     return environment_error(std::string("the solver of linear programs cannot be used: ") + dlerror(),
                              "Install it (Debian: coinor-libclp1), or leave plans out with --no-plan.");
@@ -55,7 +49,7 @@ class Clp {
   }
   template <typename Function>
   Function find(const char* name) {
-    const auto function = reinterpret_cast<Function>(dlsym(library_, name));
+    const auto function = reinterpret_cast<Function>(dlsym(library, name));
     if (function == nullptr) throw unusable();
     return function;
   }
