@@ -25,8 +25,8 @@ std::vector<double> magnitudes(std::vector<double> values) {
 }
 
 /// How two settings are ordered: -1, 0, 1.
-int order_of(Nanoseconds a, Nanoseconds b) {
-  return (a > b) - (a < b);
+std::int64_t order_of(Nanoseconds a, Nanoseconds b) {
+  return a > b ? 1 : a < b ? -1 : 0;
 }
 
 void add_noise(Accuracy& accuracy, std::span<const TimedSetting> settings) {

@@ -32,7 +32,7 @@ std::string format_setting(Bytes bytes) {
 
 /// Which tensors move.
 std::string describe_choice(const Policy& policy) {
-  const std::string threshold = fmt::format("threshold {}", format_setting(*policy.threshold_bytes));
+  std::string threshold = fmt::format("threshold {}", format_setting(*policy.threshold_bytes));
   if (!policy.tensors) return threshold;
   const std::string plan =
       fmt::format("a plan of {} tensor{}", policy.tensors->size(), policy.tensors->size() == 1 ? "" : "s");
