@@ -31,6 +31,10 @@ void Context::warn(const std::string& text) {
   say(Tone::kWarning, "warning", text);
 }
 
+void Context::warn(const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) warn(text);
+}
+
 void Context::detail(const std::string& text) {
   if (options_.verbose) say(Tone::kFaint, "detail", text);
 }

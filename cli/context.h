@@ -51,6 +51,7 @@ class Context {
   /// `note: ...`: worth knowing. `warning: ...`: probably not what was meant. -q silences notes only.
   void note(const std::string& text);
   void warn(const std::string& text);
+  void warn(const std::vector<std::string>& texts);
   /// Shown with -v only.
   void detail(const std::string& text);
   StatusLine status_line();

@@ -36,16 +36,6 @@ bool contains_any(const std::string& text, std::string_view letters) {
   return text.find_first_of(letters) != std::string::npos;
 }
 
-double parse_share(const std::string& text) {
-  double value = 0;
-  const bool percent = text.ends_with('%');
-  const char* end = text.data() + text.size() - (percent ? 1 : 0);
-  const auto [parsed, failure] = std::from_chars(text.data(), end, value);
-  if (failure != std::errc{} || parsed != end || !(value >= 0) || !std::isfinite(value))
-    throw input_error("'" + text + "' is no share", "Give a percentage, as in 5%");
-  return percent ? value / 100 : value;
-}
-
 }  // namespace
 
 void read_for_option(const std::string& option, const std::function<void()>& read) {
@@ -127,10 +117,20 @@ Link parse_link(const std::string& text) {
   return {direction, direction, 0};
 }
 
+double parse_share(const std::string& text, const std::string& what) {
+  double value = 0;
+  const bool percent = text.ends_with('%');
+  const char* end = text.data() + text.size() - (percent ? 1 : 0);
+  const auto [parsed, failure] = std::from_chars(text.data(), end, value);
+  if (failure != std::errc{} || parsed != end || !(value >= 0) || !std::isfinite(value))
+    throw input_error("'" + text + "' is no " + what, "Give a percentage, as in 5%");
+  return percent ? value / 100 : value;
+}
+
 CLI::Option* add_share_option(CLI::App& app, const std::string& names, double& target,
                               const std::string& what) {
   return add_parsed_option(
-      app, names, "SHARE", [&target](const std::string& text) { target = parse_share(text); }, what);
+      app, names, "SHARE", [&target](const std::string& text) { target = parse_share(text, "share"); }, what);
 }
 
 Link link_to_assume(const std::optional<Link>& given, const Link& of_trace) {

@@ -47,7 +47,10 @@ CLI::Option* add_count_option(CLI::App& app, const std::string& names, Integer& 
 /// A random seed: any number from 0 to 2^64 - 1.
 CLI::Option* add_seed_option(CLI::App& app, std::uint64_t& target);
 
-/// `5%`, or `0.05`; not negative.
+/// Reads `5%`, or `0.05`: finite, not negative. `what` it is, in errors.
+double parse_share(const std::string& text, const std::string& what);
+
+/// An option of such a share.
 CLI::Option* add_share_option(CLI::App& app, const std::string& names, double& target,
                               const std::string& what);
 

@@ -98,11 +98,9 @@ class RunCommand : public Subcommand {
     if (!commands_path_.empty()) check_writable(commands_path_);
 
     RunResult result = run_engine(context);
-    for (const std::string& note : result.trace.notes) context.warn(note);
-    if (const auto& environment = result.trace.environment; environment.calibration)
-      for (const std::string& doubt :
-           doubts_about_times(environment.calibration, environment.times_are_modelled))
-        context.warn(doubt);
+    context.warn(result.trace.notes);
+    const Environment& environment = result.trace.environment;
+    context.warn(doubts_about_times(environment.calibration, environment.times_are_modelled));
     result.trace.tool_version = program_version();
     result.trace.argv = context.argv();
     result.trace.environment.kernel_times = device_.kernel_times();

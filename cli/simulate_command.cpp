@@ -103,9 +103,7 @@ class SimulateCommand : public Subcommand {
     if (!commands_path_.empty()) check_writable(commands_path_);
     const TraceSteps steps(trace);
     const Link link = link_to_assume(link_, trace.environment.link);
-    for (const std::string& doubt :
-         doubts_about_times(trace.environment.calibration, trace.environment.times_are_modelled))
-      context.warn(doubt);
+    context.warn(doubts_about_times(trace.environment.calibration, trace.environment.times_are_modelled));
     SimulateReport report = simulate(steps, policy, link);
     report.times_are_modelled = trace.environment.times_are_modelled;
     if (!commands_path_.empty())

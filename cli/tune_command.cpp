@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <optional>
 #include <string>
 
@@ -20,17 +19,6 @@
 
 namespace offprof {
 namespace {
-
-/// `5%`, or `0.05`.
-double parse_slowdown(const std::string& text) {
-  double value = 0;
-  const bool percent = text.ends_with('%');
-  const char* end = text.data() + text.size() - (percent ? 1 : 0);
-  const auto [parsed, failure] = std::from_chars(text.data(), end, value);
-  if (failure != std::errc{} || parsed != end || value < 0)
-    throw input_error("'" + text + "' is no slowdown", "Give a percentage, as in 5%");
-  return percent ? value / 100 : value;
-}
 
 class TuneCommand : public Subcommand {
  public:
@@ -79,7 +67,7 @@ class TuneCommand : public Subcommand {
     memory->excludes(budget);
     add_parsed_option(
         app, "--max-slowdown", "PERCENT",
-        [this](const std::string& text) { max_slowdown_ = parse_slowdown(text); },
+        [this](const std::string& text) { max_slowdown_ = parse_share(text, "slowdown"); },
         "Find the least memory within that slowdown over keeping everything (default 5%)")
         ->excludes(budget)
         ->excludes(memory);

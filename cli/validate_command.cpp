@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -60,14 +58,12 @@ class ValidateCommand : public Subcommand {
       throw input_error(trace_path_ + " is simulated: there is nothing measured in it to predict from",
                         "Record one with: offprof run MODEL.pt -o trace.json");
     refuse_other_model(trace);
-    for (const std::string& doubt :
-         doubts_about_times(trace.environment.calibration, trace.environment.times_are_modelled))
-      context.warn(doubt);
+    context.warn(doubts_about_times(trace.environment.calibration, trace.environment.times_are_modelled));
     refuse_faster_link(trace);
     make_request(trace);
     ComparisonResult result = run_engine(context, trace);
     join_visits_of_keep(result.runs);
-    for (const std::string& note : result.trace.notes) context.warn(note);
+    context.warn(result.trace.notes);
     const ValidationReport report = make_report(std::move(trace), result);
     context.publish(report, output_);
     return report.ok() ? ExitStatus::kOk : ExitStatus::kGateFailed;

@@ -3,11 +3,11 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "engine/host/copy_stream.h"
 #include "engine/offload_step.h"
 
 namespace offprof {
@@ -43,12 +43,6 @@ class HookAction final : public StepListener {
  private:
   std::function<void()> action_;
 };
-
-Nanoseconds steady_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 void stand_still(Nanoseconds duration) {
   for (const Nanoseconds end = steady_now() + duration; steady_now() < end;) {

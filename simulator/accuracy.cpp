@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
+#include "traces/calibration.h"
 #include "traces/check.h"
 
 namespace offprof {
@@ -59,10 +61,7 @@ void add_ranking(Accuracy& accuracy, std::span<const TimedSetting> settings) {
 }  // namespace
 
 Nanoseconds median_of(std::vector<Nanoseconds> values) {
-  OFFPROF_CHECK(!values.empty());
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  return summarize_measured(std::move(values)).median_ns;
 }
 
 double relative_error(const TimedSetting& setting) {

@@ -132,13 +132,9 @@ class Tuning {
     PlanSearch search(
         step_, link_, versions_, base_, frontier_,
         {replays, PlanSearch::Limits{}.exhaustive_versions, goal_.threads, goal_.shares_replays});
-    Aim aim;
-    if (goal_.memory_budget_bytes)
-      aim.most_peak = *goal_.memory_budget_bytes;
-    else
-      aim.most_time = slowest();
+    Aim aim = goal_aim();
     for (int i = 0; i < kMostAims; ++i) {
-      search.run(aim, bound_for(relaxation, aim).moved);
+      search.run(aim, bound_for(relaxation, aim, frontier_.best(aim).predicted).moved);
       take_frontier();
       result_.chosen = choose();
       if (!aims_lower(aim)) break;
@@ -161,20 +157,24 @@ class Tuning {
     return *aim.most_peak >= least_.peak;
   }
 
-  PlanBound bound_for(const PlanRelaxation& relaxation, const Aim& aim) const {
-    const Candidate& best = frontier_.best(aim);
-    if (aim.most_peak) return relaxation.least_time(*aim.most_peak, *best.predicted.step_time_ns);
-    return relaxation.least_peak(*aim.most_time, *best.predicted.device_peak_bytes);
+  Aim goal_aim() const {
+    Aim aim{goal_.memory_budget_bytes, {}};
+    if (!aim.most_peak) aim.most_time = slowest();
+    return aim;
+  }
+
+  /// `reached`: what a policy that keeps to the aim comes to.
+  static PlanBound bound_for(const PlanRelaxation& relaxation, const Aim& aim, const Metrics& reached) {
+    if (aim.most_peak) return relaxation.least_time(*aim.most_peak, *reached.step_time_ns);
+    return relaxation.least_peak(*aim.most_time, *reached.device_peak_bytes);
   }
 
   void bound_goal(const PlanRelaxation& relaxation) {
-    Aim aim{goal_.memory_budget_bytes, {}};
-    if (!aim.most_peak) aim.most_time = slowest();
+    const Aim aim = goal_aim();
     const Metrics& chosen = result_.chosen->predicted;
     const auto reached =
         static_cast<double>(aim.most_peak ? *chosen.step_time_ns : *chosen.device_peak_bytes);
-    const PlanBound bound = aim.most_peak ? relaxation.least_time(*aim.most_peak, *chosen.step_time_ns)
-                                          : relaxation.least_peak(*aim.most_time, *chosen.device_peak_bytes);
+    const PlanBound bound = bound_for(relaxation, aim, chosen);
     const double value =
         std::max(bound.value, static_cast<double>(aim.most_peak ? keep_time() : least_.peak));
     result_.goal_bound = {value, value > 0 ? (reached - value) / value : 0, bound.rows};
