@@ -8,6 +8,10 @@ target_compile_options(offprof_compile_options INTERFACE
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(offprof_compile_options INTERFACE -Wno-restrict)
 endif()
+# A unity build has every file included, where g++ takes unnamed namespaces for those of a header.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_UNITY_BUILD)
+  target_compile_options(offprof_compile_options INTERFACE -Wno-subobject-linkage)
+endif()
 if(OFFPROF_WERROR)
   target_compile_options(offprof_compile_options INTERFACE -Werror)
 endif()

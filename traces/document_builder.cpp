@@ -9,24 +9,23 @@
 namespace offprof {
 namespace {
 
-using nlohmann::json;
 using Kind = RowToken::Kind;
 
 }  // namespace
 
-void TreeBuilder::open(json::value_t type) {
-  json* value = place();
-  *value = json(type);
+void TreeBuilder::open(nlohmann::json::value_t type) {
+  nlohmann::json* value = place();
+  *value = nlohmann::json(type);
   open_.push_back(value);
 }
 
 /// Where the next value goes.
-json* TreeBuilder::place() {
+nlohmann::json* TreeBuilder::place() {
   if (open_.empty()) return &root_;
-  json& parent = *open_.back();
+  nlohmann::json& parent = *open_.back();
   if (parent.is_object()) return member_;
-  parent.get_ref<json::array_t&>().emplace_back();
-  return &parent.get_ref<json::array_t&>().back();
+  parent.get_ref<nlohmann::json::array_t&>().emplace_back();
+  return &parent.get_ref<nlohmann::json::array_t&>().back();
 }
 
 void DocumentBuilder::null() {
@@ -75,7 +74,7 @@ void DocumentBuilder::begin_object() {
     return;
   }
   unpack();
-  tree_.open(json::value_t::object);
+  tree_.open(nlohmann::json::value_t::object);
 }
 
 void DocumentBuilder::key(std::string_view name) {
@@ -85,7 +84,7 @@ void DocumentBuilder::key(std::string_view name) {
   packs_ = std::ranges::find(packed_members_, name) != packed_members_.end();
   skip_next_ = name == kSkippedKey;
   if (!skip_next_) return;
-  tree_.put(json::array());
+  tree_.put(nlohmann::json::array());
 }
 
 void DocumentBuilder::end_object() {
@@ -110,7 +109,7 @@ void DocumentBuilder::begin_array() {
     if (packs_) {
       state_ = State::kNewArray;
     } else {
-      tree_.open(json::value_t::array);
+      tree_.open(nlohmann::json::value_t::array);
     }
   }
 }
@@ -141,7 +140,7 @@ void DocumentBuilder::end_row() {
 void DocumentBuilder::put_packed() {
   array_.is_table = state_ == State::kTable;
   array_.table.close();
-  tree_.put(json::binary({}, packed_.size()));
+  tree_.put(nlohmann::json::binary({}, packed_.size()));
   packed_.push_back(std::exchange(array_, {}));
   state_ = State::kTree;
 }
@@ -151,7 +150,7 @@ void DocumentBuilder::unpack() {
   const State state = std::exchange(state_, State::kTree);
   if (state == State::kTree) return;
   const PackedArray array = std::exchange(array_, {});
-  tree_.open(json::value_t::array);
+  tree_.open(nlohmann::json::value_t::array);
   for (std::size_t i = 0; i < array.integers.size(); ++i) tree_.put(integer_json(array.integers[i]));
   for (std::size_t i = 0; i < array.table.rows(); ++i) tree_.put(array.table.row(i));
   if (state == State::kRow) unpack_row(array.table);
@@ -159,10 +158,10 @@ void DocumentBuilder::unpack() {
 
 /// Likewise the row at hand, with the lists that are open in it.
 void DocumentBuilder::unpack_row(const PackedTable& table) {
-  tree_.open(json::value_t::array);
+  tree_.open(nlohmann::json::value_t::array);
   for (const RowToken& token : row_) {
     if (token.kind == Kind::kBeginList) {
-      tree_.open(json::value_t::array);
+      tree_.open(nlohmann::json::value_t::array);
     } else if (token.kind == Kind::kEndList) {
       tree_.close();
     } else if (token.kind == Kind::kInteger) {
