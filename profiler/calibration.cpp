@@ -13,15 +13,17 @@
 namespace offprof {
 namespace {
 
-constexpr int kMostRounds = 9, kLeastRounds = 3;
+/// What is looked for is a few percent of a step, and so is a machine's noise: three rounds are not enough.
+constexpr int kMostRounds = 15, kLeastRounds = 5;
 /// Rounds beyond the least are for steps so short that this pays for them.
-constexpr Nanoseconds kRoundsBudget = 2'000'000'000;
+constexpr Nanoseconds kRoundsBudget = 6'000'000'000;
 /// What compute may have stood for a copy, from short to so long that nothing more is lost.
 constexpr Nanoseconds kStandstills[] = {300'000, 3'000'000};
 /// A step that stands still does so for about as long as it computes, but not for less than that.
 constexpr Nanoseconds kLeastStanding = 10'000'000;
-/// Share of the step in which either copy stream is busy beside it.
-constexpr double kCopyingShare = 0.25;
+/// Share of the step in which either copy stream is busy beside it: the less, the more of what is found is
+/// noise; yet the copies should be done before the step is.
+constexpr double kCopyingShare = 0.5;
 constexpr Bytes kLeastCopy = 4 * kKiB, kMostCopy = 4 * kMiB;
 
 /// Does something at each hook of a step that keeps everything.

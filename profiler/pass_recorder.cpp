@@ -19,13 +19,13 @@ SavedTensor describe(const at::Tensor& value, const PackRequest& request) {
   saved.version = request.version;
   saved.movability = request.movability;
   saved.is_parameter = request.is_parameter;
-  saved.dtype = dtype_name(value.scalar_type());
   saved.bytes = request.tensor_bytes;
-  saved.sizes = value.sizes().vec();
+  TensorLayout layout{std::string(dtype_name(value.scalar_type())), value.sizes().vec(), {}};
   if (value.layout() == at::kStrided) {
-    saved.strides = value.strides().vec();
+    layout.strides = value.strides().vec();
     saved.storage_offset = value.storage_offset();
   }
+  saved.layout = std::move(layout);
   return saved;
 }
 

@@ -110,8 +110,7 @@ TEST(PredictCache, ADenseCopyOfAScatteredTensorTakesMemoryForTheMoment) {
   sketch.free(storage);
   sketch.node(half);
   Program program = on_gpu(sketch.program());
-  program.saved[0].sizes = {1024, 8192};
-  program.saved[0].strides = {16384, 1};
+  program.saved[0].layout = TensorLayout{"float32", {1024, 8192}, {16384, 1}};
   Policy trl = preset_policy("trl");
   trl.stash_count = 0;
   const Step step(program);

@@ -11,11 +11,11 @@ bool matters_to_memory(EventKind kind) {
 }
 
 /// Whether the elements fill consecutive memory, each in a place of its own, in some order of the dimensions.
-bool is_dense(const SavedTensor& saved) {
+bool is_dense(const TensorLayout& layout) {
   std::vector<std::pair<std::int64_t, std::int64_t>> by_stride;  // stride, size
-  for (std::size_t i = 0; i < saved.sizes.size() && i < saved.strides.size(); ++i) {
-    if (saved.sizes[i] == 0) return true;
-    if (saved.sizes[i] > 1) by_stride.emplace_back(saved.strides[i], saved.sizes[i]);
+  for (std::size_t i = 0; i < layout.sizes.size() && i < layout.strides.size(); ++i) {
+    if (layout.sizes[i] == 0) return true;
+    if (layout.sizes[i] > 1) by_stride.emplace_back(layout.strides[i], layout.sizes[i]);
   }
   std::sort(by_stride.begin(), by_stride.end());
   std::int64_t next = 1;
@@ -34,6 +34,7 @@ Step::Step(const Program& program, EngineCosts costs)
       allocator_(program.allocator),
       backward_order_(offprof::backward_order(program)) {
   add_events(program);
+  storage_bytes_.reserve(program.storages.size());
   for (std::size_t i = 0; i < program.storages.size(); ++i) {
     storage_bytes_.push_back(program.storages[i].bytes);
     if (program.storages[i].role != StorageRole::kActivation)
@@ -46,6 +47,12 @@ void Step::add_events(const Program& program) {
   Nanoseconds since_last = 0;
   Work work_since_last;
   const bool has_work = !program.work.empty();
+  // To the byte: what a long list grows by is more than it holds.
+  const auto kept =
+      static_cast<std::size_t>(std::ranges::count_if(program.events, matters_to_memory, &Event::kind));
+  events_.reserve(kept);
+  program_index_.reserve(kept);
+  if (has_work) work_.reserve(kept + 1);
   for (std::size_t i = 0; i < program.events.size(); ++i) {
     const Event& event = program.events[i];
     since_last += event.compute_ns;
@@ -61,12 +68,15 @@ void Step::add_events(const Program& program) {
 }
 
 void Step::add_requests(const Program& program) {
+  requests_.reserve(program.saved.size());
+  escapes_.reserve(program.saved.size());
+  staging_bytes_.reserve(program.saved.size());
   for (const SavedTensor& saved : program.saved) {
     const std::int32_t storage = saved.storage < 0 ? add_storage_without_bytes() : saved.storage;
     requests_.push_back(
         {storage, saved.version, storage_bytes_[storage], saved.bytes, saved.movability, saved.is_parameter});
     escapes_.push_back(saved.escapes ? 1 : 0);
-    staging_bytes_.push_back(program.allocator && !is_dense(saved) ? saved.bytes : 0);
+    staging_bytes_.push_back(program.allocator && !is_dense(*saved.layout) ? saved.bytes : 0);
   }
   staging_work_.resize(requests_.size());
   for (const auto& [tensor, host_ns, stream_ns] : program.staging)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "traces/allocator_state.h"
+#include "traces/tensor_layout.h"
 #include "traces/units.h"
 #include "traces/work.h"
 
@@ -49,11 +50,9 @@ struct SavedTensor {
   bool is_parameter = false;  ///< the very parameter, not a view of it
   bool escapes = false;       ///< backward made something that shares the memory which unpack returned
   std::int32_t op = 0;        ///< index in Program::names: the operator that saved it
-  std::string dtype;          ///< `float32`, `int64`, `bool`, ...
-  std::vector<std::int64_t> sizes;
-  std::vector<std::int64_t> strides;  ///< in elements
-  std::int64_t storage_offset = 0;    ///< in elements
-  Bytes bytes = 0;                    ///< number of elements times their size
+  SharedLayout layout;
+  std::int64_t storage_offset = 0;  ///< in elements
+  Bytes bytes = 0;                  ///< number of elements times their size
 
   bool operator==(const SavedTensor&) const = default;
 };

@@ -141,13 +141,14 @@ class ProgramCheck {
   }
 
   void check_saved(const SavedTensor& saved) const {
+    const TensorLayout& layout = *saved.layout;
     const bool outlandish = saved.movability == Movability::kUnsupportedLayout;
     const bool without_storage = outlandish && saved.storage == -1;
     if (!without_storage) require_index(saved.storage, program_.storages.size(), "storage");
     require_index(saved.op, program_.names.size(), "op: name");
-    require(outlandish || saved.strides.size() == saved.sizes.size(), "sizes and strides differ in length");
-    for (const auto size : saved.sizes) require(size >= 0, "a size is negative");
-    for (const auto stride : saved.strides) require(stride >= 0, "a stride is negative");
+    require(outlandish || layout.strides.size() == layout.sizes.size(), "sizes and strides differ in length");
+    for (const auto size : layout.sizes) require(size >= 0, "a size is negative");
+    for (const auto stride : layout.strides) require(stride >= 0, "a stride is negative");
     require(saved.storage_offset >= 0, "storage_offset is negative");
   }
 

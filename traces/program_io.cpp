@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 
 #include "traces/allocator_state_io.h"
 
@@ -69,8 +70,8 @@ void append_storages(std::string& out, const std::vector<ProgramStorage>& storag
 void append_saved_row(std::string& out, const SavedTensor& saved) {
   append(out, "\n[{},{},\"{}\",{},{},{},{},[{}],[{}],{},{}]", saved.storage, saved.version,
          kMovabilities.at(static_cast<std::size_t>(saved.movability)), saved.is_parameter, saved.escapes,
-         saved.op, quoted(saved.dtype), fmt::join(saved.sizes, ","), fmt::join(saved.strides, ","),
-         saved.storage_offset, saved.bytes);
+         saved.op, quoted(saved.layout->dtype), fmt::join(saved.layout->sizes, ","),
+         fmt::join(saved.layout->strides, ","), saved.storage_offset, saved.bytes);
 }
 
 void append_saved(std::string& out, const std::vector<SavedTensor>& saved) {
@@ -235,9 +236,11 @@ SavedTensor read_saved_row(const JsonValue& row, const ColumnPlaces& places) {
   saved.is_parameter = next().as_bool();
   saved.escapes = next().as_bool();
   saved.op = static_cast<std::int32_t>(next().as_integer(0, kMaxIndex));
-  saved.dtype = next().as_string();
-  saved.sizes = next().as_integers();
-  saved.strides = next().as_integers();
+  TensorLayout layout;
+  layout.dtype = next().as_string();
+  layout.sizes = next().as_integers();
+  layout.strides = next().as_integers();
+  saved.layout = std::move(layout);
   saved.storage_offset = next().as_integer();
   saved.bytes = next().as_integer();
   return saved;
@@ -251,7 +254,7 @@ class SavedTable {
   }
 
   /// False where a cell is not what it should be.
-  bool read(std::size_t row, SavedTensor& saved) const {
+  bool read(std::size_t row, SavedTensor& saved) {
     std::size_t column = 0;  // cells are read in the order of kColumns
     const auto integer = [&](auto& to, std::int64_t low, std::int64_t high) {
       const std::size_t place = places_[column++];
@@ -260,17 +263,19 @@ class SavedTable {
       return table_.is_integer(place) && value >= low && value <= high;
     };
     const auto distinct = [&](auto& to, auto Distinct::*member) {
-      const std::size_t place = places_[column++];
-      if (table_.is_integer(place)) return false;
-      const auto& value = distinct_[static_cast<std::size_t>(table_.value(row, place))].*member;
-      if (value) to = *value;
-      return value.has_value();
+      const auto* value = distinct_at(row, places_[column++], member);
+      if (value != nullptr) to = *value;
+      return value != nullptr;
+    };
+    const auto layout = [&](SharedLayout& to) {
+      const std::array places = {places_[column], places_[column + 1], places_[column + 2]};
+      column += places.size();
+      return read_layout(row, places, to);
     };
     return integer(saved.storage, -1, kMaxIndex) && integer(saved.version, 0, kMaxVersion) &&
            distinct(saved.movability, &Distinct::movability) &&
            distinct(saved.is_parameter, &Distinct::boolean) && distinct(saved.escapes, &Distinct::boolean) &&
-           integer(saved.op, 0, kMaxIndex) && distinct(saved.dtype, &Distinct::text) &&
-           distinct(saved.sizes, &Distinct::list) && distinct(saved.strides, &Distinct::list) &&
+           integer(saved.op, 0, kMaxIndex) && layout(saved.layout) &&
            integer(saved.storage_offset, 0, kMaxInteger) && integer(saved.bytes, 0, kMaxInteger);
   }
 
@@ -302,9 +307,34 @@ class SavedTable {
     return value;
   }
 
+  /// nullptr: the cell is of another kind.
+  template <typename Value>
+  const Value* distinct_at(std::size_t row, std::size_t place, std::optional<Value> Distinct::*member) const {
+    if (table_.is_integer(place)) return nullptr;
+    const std::optional<Value>& value = distinct_[static_cast<std::size_t>(table_.value(row, place))].*member;
+    return value ? &*value : nullptr;
+  }
+
+  /// `places`: of dtype, sizes and strides.
+  bool read_layout(std::size_t row, const std::array<std::size_t, 3>& places, SharedLayout& layout) {
+    const std::array key = {table_.value(row, places[0]), table_.value(row, places[1]),
+                            table_.value(row, places[2])};
+    if (const auto known = layouts_.find(key); known != layouts_.end()) {
+      layout = known->second;
+      return true;
+    }
+    const std::string* dtype = distinct_at(row, places[0], &Distinct::text);
+    const auto* sizes = distinct_at(row, places[1], &Distinct::list);
+    const auto* strides = distinct_at(row, places[2], &Distinct::list);
+    if (dtype == nullptr || sizes == nullptr || strides == nullptr) return false;
+    layout = layouts_.emplace(key, TensorLayout{*dtype, *sizes, *strides}).first->second;
+    return true;
+  }
+
   const PackedTable& table_;
   const ColumnPlaces& places_;
   std::vector<Distinct> distinct_;
+  std::map<std::array<std::int64_t, 3>, SharedLayout> layouts_;  ///< by the cells that say it
 };
 
 std::vector<SavedTensor> read_saved(const JsonValue& json) {

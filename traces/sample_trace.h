@@ -27,9 +27,7 @@ inline Trace sample_trace() {
   SavedTensor saved;
   saved.storage = 2;
   saved.op = 2;
-  saved.dtype = "float32";
-  saved.sizes = {32, 32};
-  saved.strides = {32, 1};
+  saved.layout = TensorLayout{"float32", {32, 32}, {32, 1}};
   saved.bytes = 4096;
   program.saved = {saved};
   using enum EventKind;
@@ -133,11 +131,12 @@ class RandomProgram {
       saved.is_parameter = coin();
       saved.escapes = coin();
       saved.op = index_below(program_.names.size());
-      saved.dtype = coin() ? "float32" : "bool";
+      TensorLayout layout{coin() ? "float32" : "bool", {}, {}};
       for (auto rank = below(4); rank > 0; --rank) {
-        saved.sizes.push_back(below(1 << 20));
-        saved.strides.push_back(below(1 << 20));
+        layout.sizes.push_back(below(1 << 20));
+        layout.strides.push_back(below(1 << 20));
       }
+      saved.layout = std::move(layout);
       saved.storage_offset = below(1000);
       saved.bytes = below(1LL << 40);
       program_.saved.push_back(saved);

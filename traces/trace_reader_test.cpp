@@ -136,7 +136,7 @@ TEST(ParseTrace, ReadsBackATensorWithoutStorage) {
   Trace trace = sample_trace();
   trace.program.saved[0].movability = Movability::kUnsupportedLayout;
   trace.program.saved[0].storage = -1;
-  trace.program.saved[0].strides.clear();
+  trace.program.saved[0].layout = TensorLayout{"float32", {32, 32}, {}};
   expect_same(read_back(trace), trace);
 }
 

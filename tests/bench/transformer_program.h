@@ -88,10 +88,8 @@ class TransformerProgram {
     saved.movability =
         program_.storages[of_storage].role == StorageRole::kInput ? Movability::kInput : movability;
     saved.op = op;
-    saved.dtype = "float32";
     saved.bytes = program_.storages[of_storage].bytes;
-    saved.sizes = {saved.bytes / 4096, 1024};
-    saved.strides = {1024, 1};
+    saved.layout = TensorLayout{"float32", {saved.bytes / 4096, 1024}, {1024, 1}};
     program_.saved.push_back(saved);
     const auto id = static_cast<std::int32_t>(program_.saved.size() - 1);
     add(EventKind::kPack, id);

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace offprof {
+
+/// How a tensor's elements lie in its storage.
+struct TensorLayout {
+  std::string dtype;  ///< `float32`, `int64`, `bool`, ...
+  std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> strides;  ///< in elements
+
+  bool operator==(const TensorLayout&) const = default;
+};
+
+/// A layout that copies share: most tensors of a step lie as others do. Compared by what it says.
+class SharedLayout {
+ public:
+  SharedLayout() : layout_(nothing()) {}
+  SharedLayout(TensorLayout layout)  // NOLINT(google-explicit-constructor): it is that layout, shared
+      : layout_(std::make_shared<const TensorLayout>(std::move(layout))) {}
+
+  const TensorLayout& operator*() const { return *layout_; }
+  const TensorLayout* operator->() const { return layout_.get(); }
+  bool operator==(const SharedLayout& other) const { return layout_ == other.layout_ || **this == *other; }
+
+ private:
+  static const std::shared_ptr<const TensorLayout>& nothing() {
+    static const auto layout = std::make_shared<const TensorLayout>();
+    return layout;
+  }
+
+  std::shared_ptr<const TensorLayout> layout_;
+};
+
+}  // namespace offprof
