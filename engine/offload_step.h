@@ -60,7 +60,8 @@ class StepListener {
 /// itself refuses it.
 class OffloadStep final : public Executor {
  public:
-  /// `device` and `listener` (may be null) must outlive every saved tensor of the step.
+  /// `device` must outlive every saved tensor of the step; `listener` (may be null) too, or stop_listening be
+  /// called.
   OffloadStep(Device& device, const Policy& policy, std::vector<SavedId> backward_order,
               std::shared_ptr<const Residents> residents, StepListener* listener);
   ~OffloadStep() override;
@@ -72,6 +73,8 @@ class OffloadStep final : public Executor {
   void node_end();
   /// Backward is done; the caller of backward says so.
   void backward_end();
+  /// Nobody is told of anything from here on.
+  void stop_listening() { listener_ = nullptr; }
 
   void execute(const Command& command) override;
 

@@ -3,8 +3,12 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/host/copy_stream.h"
@@ -51,22 +55,25 @@ void stand_still(Nanoseconds duration) {
   }
 }
 
-/// Steps of one kind, each against the plain one of its round.
+/// Steps of several kinds, each told to act at its hooks.
 class StepTimer {
  public:
   StepTimer(Trainer& trainer, std::size_t hooks, const std::vector<SavedId>& backward_order)
       : trainer_(trainer), hooks_(std::max<std::size_t>(hooks, 1)), backward_order_(backward_order) {}
 
+  /// With nothing offloaded.
   Nanoseconds plain() { return trainer_.step(preset_policy("keep"), {}, Recording::kNone).step_time_ns; }
-
-  Nanoseconds offloaded_compute() {
-    const StepResult step = trainer_.step(preset_policy("offload"), backward_order_, Recording::kNone);
-    return step.step_time_ns - step.exposed_ns;
+  /// Likewise, with somebody listening.
+  Nanoseconds with(HookAction& action) {
+    return trainer_.step(preset_policy("keep"), {}, Recording::kNone, &action).step_time_ns;
+  }
+  StepResult offloaded() {
+    return trainer_.step(preset_policy("offload"), backward_order_, Recording::kNone);
   }
 
-  /// What a step loses by each of its standstills of that length.
-  Nanoseconds lost_by_standing(Nanoseconds stood, Nanoseconds plain) {
-    const auto wanted = static_cast<std::size_t>(std::max(plain, kLeastStanding) / stood) + 1;
+  /// What a step loses by each of its standstills of that length, against one in which somebody listens.
+  Nanoseconds lost_by_standing(Nanoseconds stood, Nanoseconds listened) {
+    const auto wanted = static_cast<std::size_t>(std::max(listened, kLeastStanding) / stood) + 1;
     const std::size_t every = std::max<std::size_t>(hooks_ / wanted, 1);
     std::size_t hook = 0;
     Nanoseconds standing = 0, count = 0;
@@ -77,13 +84,10 @@ class StepTimer {
       standing += steady_now() - begin;
       ++count;
     });
-    const Nanoseconds time = step_with(action);
-    return count == 0 ? 0 : (time - standing - plain) / count;
+    const Nanoseconds time = with(action);
+    return count == 0 ? 0 : (time - standing - listened) / count;
   }
 
-  Nanoseconds step_with(HookAction& action) {
-    return trainer_.step(preset_policy("keep"), {}, Recording::kNone, &action).step_time_ns;
-  }
   std::size_t hooks() const { return hooks_; }
 
  private:
@@ -93,7 +97,7 @@ class StepTimer {
 };
 
 /// Copies in both directions, one at each hook, with nothing waiting for them. They go round in more memory
-/// than is in the caches, as those of a step do.
+/// than most caches hold, as those of a step do.
 class CopiesBeside {
  public:
   CopiesBeside(Device& device, Bytes bytes)
@@ -102,7 +106,9 @@ class CopiesBeside {
         from_device_(device.allocate(kMemory)),
         to_device_(device.allocate(kMemory)),
         to_host_(device.allocate_host(kMemory)),
-        from_host_(device.allocate_host(kMemory)) {}
+        from_host_(device.allocate_host(kMemory)) {
+    std::memset(from_host_, 1, kMemory);  // memory that nobody wrote may be one page of zeros
+  }
   ~CopiesBeside() {
     device_.take_copy_records();
     device_.free_host(to_host_, kMemory);
@@ -129,7 +135,7 @@ class CopiesBeside {
   Nanoseconds asking_ns() const { return device_.torch_device().is_cpu() ? asking_ns_ : 0; }
 
  private:
-  static constexpr Bytes kMemory = 32 * kMiB;
+  static constexpr Bytes kMemory = 64 * kMiB;
 
   static std::byte* at(const c10::Storage& storage, Bytes offset) {
     return static_cast<std::byte*>(storage.mutable_data()) + offset;
@@ -150,13 +156,27 @@ Bytes bytes_beside(const Link& link, Nanoseconds plain, std::size_t hooks) {
   return std::clamp(static_cast<Bytes>(bytes), kLeastCopy, kMostCopy);
 }
 
-/// What a step loses by each MiB that is copied beside it.
-Nanoseconds lost_by_copies(Device& device, StepTimer& timer, Bytes bytes, Nanoseconds plain) {
+/// What a step loses by each MiB that is copied beside it, against one in which somebody listens.
+Nanoseconds lost_by_copies(Device& device, StepTimer& timer, Bytes bytes, Nanoseconds listened) {
   CopiesBeside copies(device, bytes);
   HookAction action([&] { copies.copy(); });
-  const Nanoseconds lost = timer.step_with(action) - copies.asking_ns() - plain;
+  const Nanoseconds lost = timer.with(action) - copies.asking_ns() - listened;
   const double mib = static_cast<double>(copies.copied()) / kMiB;
   return mib == 0 ? 0 : static_cast<Nanoseconds>(static_cast<double>(lost) / mib);
+}
+
+/// What a MiB takes beyond the latency of its copies; nullopt: none was copied.
+std::optional<Nanoseconds> time_per_mib(std::span<const CopyRecord> copies, CopyDirection direction,
+                                        Nanoseconds latency) {
+  Nanoseconds time = 0;
+  Bytes bytes = 0;
+  for (const CopyRecord& copy : copies) {
+    if (copy.direction != direction) continue;
+    time += std::max<Nanoseconds>(copy.end_ns - copy.begin_ns - latency, 0);
+    bytes += copy.bytes;
+  }
+  if (bytes == 0) return std::nullopt;
+  return static_cast<Nanoseconds>(static_cast<double>(time) * kMiB / static_cast<double>(bytes));
 }
 
 /// Noise may make a loss negative; a median of less than nothing is nothing.
@@ -166,36 +186,70 @@ Measured summarize_losses(std::vector<Nanoseconds> losses) {
 }
 
 int rounds_for(Nanoseconds plain) {
-  constexpr Nanoseconds kStepsOfRound = 6;  // two stand for as long again
+  constexpr Nanoseconds kStepsOfRound = 10;  // two of its eight stand for as long again
   return static_cast<int>(std::clamp<Nanoseconds>(
       kRoundsBudget / (kStepsOfRound * std::max<Nanoseconds>(plain, 1)), kLeastRounds, kMostRounds));
 }
 
-void calibrate_steps(Device& device, StepTimer& timer, StepCalibration& measured) {
-  Calibration& calibration = measured.costs;
-  std::vector<Nanoseconds> plain, beside;
-  std::vector<std::vector<Nanoseconds>> standing(std::size(kStandstills));
-  const bool on_host = device.torch_device().is_cpu();
-  const Nanoseconds first = timer.plain();
-  const Bytes bytes = bytes_beside(link_of(calibration), first, timer.hooks());
-  for (int round = 0; round < rounds_for(first); ++round) {
-    plain.push_back(timer.plain());
-    measured.offloaded_extra_ns.push_back(timer.offloaded_compute() - plain.back());
-    beside.push_back(lost_by_copies(device, timer, bytes, plain.back()));
-    for (std::size_t i = 0; on_host && i < standing.size(); ++i)
-      standing[i].push_back(timer.lost_by_standing(kStandstills[i], plain.back()));
+/// Rounds of one step of each kind. A step that follows one with another policy finds memory and caches as
+/// that left them, so it only warms up.
+class StepRounds {
+ public:
+  StepRounds(Device& device, StepTimer& timer, Calibration& calibration)
+      : device_(device), timer_(timer), calibration_(calibration), on_host_(device.torch_device().is_cpu()) {}
+
+  std::vector<Nanoseconds> run() {
+    timer_.plain();
+    const Nanoseconds first = timer_.plain();
+    bytes_each_ = bytes_beside(link_of(calibration_), first, timer_.hooks());
+    for (int round = 0; round < rounds_for(first); ++round) run_round();
+    calibration_.step = summarize_measured(plain_);
+    calibration_.slowdown_per_mib = summarize_losses(beside_);
+    for (std::size_t i = 0; on_host_ && i < standing_.size(); ++i)
+      calibration_.standstills.push_back({kStandstills[i], summarize_losses(standing_[i])});
+    if (!out_.empty()) calibration_.copy_out_per_mib = summarize_measured(out_);
+    if (!in_.empty()) calibration_.copy_in_per_mib = summarize_measured(in_);
+    return offloaded_extra_;
   }
-  calibration.step = summarize_measured(plain);
-  calibration.slowdown_per_mib = summarize_losses(beside);
-  for (std::size_t i = 0; on_host && i < standing.size(); ++i)
-    calibration.standstills.push_back({kStandstills[i], summarize_losses(standing[i])});
-}
+
+ private:
+  void run_round() {
+    HookAction nothing([] {});
+    timer_.plain();
+    plain_.push_back(timer_.plain());
+    const Nanoseconds listened = timer_.with(nothing);
+    beside_.push_back(lost_by_copies(device_, timer_, bytes_each_, listened));
+    for (std::size_t i = 0; on_host_ && i < standing_.size(); ++i)
+      standing_[i].push_back(timer_.lost_by_standing(kStandstills[i], listened));
+    timer_.offloaded();
+    add_offloaded(timer_.offloaded());
+  }
+
+  void add_offloaded(const StepResult& step) {
+    offloaded_extra_.push_back(step.step_time_ns - step.exposed_ns - plain_.back());
+    const auto add = [&](std::vector<Nanoseconds>& times, CopyDirection direction,
+                         const std::vector<CopyTiming>& alone) {
+      if (const auto time = time_per_mib(step.copies, direction, alone.front().duration.median_ns))
+        times.push_back(*time);
+    };
+    add(out_, CopyDirection::kD2h, calibration_.d2h);
+    add(in_, CopyDirection::kH2d, calibration_.h2d);
+  }
+
+  Device& device_;
+  StepTimer& timer_;
+  Calibration& calibration_;
+  bool on_host_;
+  Bytes bytes_each_ = 0;
+  std::vector<Nanoseconds> plain_, beside_, offloaded_extra_, out_, in_;
+  std::array<std::vector<Nanoseconds>, std::size(kStandstills)> standing_;
+};
 
 // --- Hooks, commands and events, on tensors made up ---
 
 constexpr int kMadeUpTensors = 64;
 constexpr std::int64_t kElements = 1024;
-/// A copy stream that has nothing to do sleeps by then: to wake it is a part of a command.
+/// As between two commands of a step.
 constexpr Nanoseconds kBetweenCommands = 200'000;
 
 std::shared_ptr<OffloadStep> step_under(Device& device, const Policy& policy) {
@@ -272,7 +326,7 @@ StepCalibration calibrate(Device& device, Trainer& trainer, const CopyCalibratio
   calibration.start = copies.start;
   calibrate_calls(device, calibration);
   StepTimer timer(trainer, hooks, backward_order);
-  calibrate_steps(device, timer, measured);
+  measured.offloaded_extra_ns = StepRounds(device, timer, calibration).run();
   return measured;
 }
 

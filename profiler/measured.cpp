@@ -9,13 +9,6 @@
 namespace offprof {
 namespace {
 
-Nanoseconds busy_ns(const StepResult& step, CopyDirection direction) {
-  Nanoseconds busy = 0;
-  for (const CopyRecord& copy : step.copies)
-    if (copy.direction == direction) busy += copy.end_ns - copy.begin_ns;
-  return busy;
-}
-
 Nanoseconds launch_gap_ns(const StepResult& step) {
   return step.busy_ns ? step.step_time_ns - step.exposed_ns - *step.busy_ns : 0;
 }
@@ -36,15 +29,26 @@ void count_memory(Metrics& metrics, const StepResult& step) {
   raise(metrics.h2d_bytes, step.h2d_bytes);
 }
 
-/// The median; its spread goes into `metrics` under the key's name.
+/// The one whose time is the median of all.
+const StepResult& median_step(std::span<const StepResult> steps) {
+  std::vector<const StepResult*> sorted;
+  for (const StepResult& step : steps) sorted.push_back(&step);
+  std::ranges::stable_sort(sorted, {}, &StepResult::step_time_ns);
+  return *sorted[sorted.size() / 2];
+}
+
+/// Of one step; the spread over all goes into `metrics` under the key's name.
 template <typename Get>
-Nanoseconds median(std::span<const StepResult> steps, Metrics& metrics, const std::string& key, Get get) {
-  std::vector<Nanoseconds> values;
-  for (const StepResult& step : steps) values.push_back(get(step));
-  std::sort(values.begin(), values.end());
-  metrics.spread[key + "_min"] = values.front();
-  metrics.spread[key + "_max"] = values.back();
-  return values[values.size() / 2];
+Nanoseconds time_of(const StepResult& shown, std::span<const StepResult> steps, Metrics& metrics,
+                    const std::string& key, Get get) {
+  Nanoseconds least = get(shown), most = least;
+  for (const StepResult& step : steps) {
+    least = std::min(least, get(step));
+    most = std::max(most, get(step));
+  }
+  metrics.spread[key + "_min"] = least;
+  metrics.spread[key + "_max"] = most;
+  return get(shown);
 }
 
 }  // namespace
@@ -54,17 +58,18 @@ Metrics summarize(std::span<const StepResult> steps, std::span<const StepResult>
   Metrics metrics;
   for (const StepResult& step : steps) count_memory(metrics, step);
   for (const StepResult& step : untimed) count_memory(metrics, step);
-  const auto time = [&](const std::string& key, auto get) { return median(steps, metrics, key, get); };
+  const StepResult& shown = median_step(steps);
+  const auto time = [&](const std::string& key, auto get) {
+    return time_of(shown, steps, metrics, key, get);
+  };
   metrics.step_time_ns = time("step_time_ns", [](const StepResult& step) { return step.step_time_ns; });
   metrics.compute_ns = time("compute_ns", [](const StepResult& step) {
     return step.step_time_ns - step.exposed_ns - launch_gap_ns(step);
   });
   if (steps.front().busy_ns) metrics.launch_gap_ns = time("launch_gap_ns", launch_gap_ns);
   metrics.exposed_ns = time("exposed_ns", [](const StepResult& step) { return step.exposed_ns; });
-  metrics.d2h_busy_ns =
-      time("d2h_busy_ns", [](const StepResult& step) { return busy_ns(step, CopyDirection::kD2h); });
-  metrics.h2d_busy_ns =
-      time("h2d_busy_ns", [](const StepResult& step) { return busy_ns(step, CopyDirection::kH2d); });
+  metrics.d2h_busy_ns = time("d2h_busy_ns", [](const StepResult& step) { return step.d2h_busy_ns; });
+  metrics.h2d_busy_ns = time("h2d_busy_ns", [](const StepResult& step) { return step.h2d_busy_ns; });
   metrics.overlap_ratio = overlap_ratio(*metrics.exposed_ns, *metrics.d2h_busy_ns, *metrics.h2d_busy_ns);
   return metrics;
 }

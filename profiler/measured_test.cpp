@@ -50,11 +50,19 @@ TEST(Summarize, ComputeIsTheTimeWithoutWaits) {
   EXPECT_EQ(metrics.exposed_ns, 30);
 }
 
-TEST(Summarize, AddsUpTheCopiesOfEachDirection) {
+TEST(Summarize, TheTimesAreOneSteps) {
+  const std::vector<StepResult> steps = {step_of(100, 90), step_of(200, 10), step_of(300, 50)};
+  const Metrics metrics = summarize(steps);
+  EXPECT_EQ(metrics.step_time_ns, 200);
+  EXPECT_EQ(metrics.exposed_ns, 10);
+  EXPECT_EQ(metrics.compute_ns, 190);
+  EXPECT_EQ(metrics.spread.at("exposed_ns_max"), 90);
+}
+
+TEST(Summarize, RelatesWaitsToCopies) {
   StepResult step = step_of(100, 4);
-  step.copies = {{CopyDirection::kD2h, 10, 15, 8, 0},
-                 {CopyDirection::kD2h, 20, 30, 8, 1},
-                 {CopyDirection::kH2d, 40, 41, 8, 0}};
+  step.d2h_busy_ns = 15;
+  step.h2d_busy_ns = 1;
   const Metrics metrics = summarize({&step, 1});
   EXPECT_EQ(metrics.d2h_busy_ns, 15);
   EXPECT_EQ(metrics.h2d_busy_ns, 1);

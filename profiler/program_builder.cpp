@@ -65,6 +65,12 @@ class NumberedPass {
   const std::vector<ProgramStorage>& storages() const { return storages_; }
   std::int32_t index_of(std::int64_t storage) const { return storage_index_.at(storage); }
   bool is_reload(std::int64_t allocation) const { return reload_of_.contains(allocation); }
+  /// What the event is to the program; nullopt: nothing. An allocation may be the engine's.
+  std::optional<EventKind> kind_of(const RawEvent& event) const {
+    const std::optional<EventKind> kind = event_kind(event);
+    const bool is_engines = staging_.contains(event.id) || reload_of_.contains(event.id);
+    return kind == EventKind::kAlloc && is_engines ? std::nullopt : kind;
+  }
 
  private:
   /// Memory that the engine took for a copy that a tensor's strides forbid to make directly: not the
@@ -101,11 +107,9 @@ class NumberedPass {
   }
 
   void add(const RawEvent& event) {
-    const std::optional<EventKind> kind = event_kind(event);
-    if (!kind) return;
-    if ((kind == EventKind::kAlloc || kind == EventKind::kFree) && staging_.contains(event.id)) return;
+    const std::optional<EventKind> kind = kind_of(event);
+    if (!kind || (kind == EventKind::kFree && staging_.contains(event.id))) return;
     if (kind == EventKind::kAlloc) {
-      if (reload_of_.contains(event.id)) return;
       add_storage(event.id, {event.value, StorageRole::kActivation});
       events_.push_back({*kind, index_of(event.id), 0});
     } else if (kind == EventKind::kFree) {
@@ -163,6 +167,7 @@ struct Between {
 
 /// For each common event what the program did since the one before, with the engine's own part taken out.
 std::vector<Between> work_between(const RecordedPass& pass) {
+  const NumberedPass numbered(pass);
   std::vector<Between> parts;
   Between since_last;
   Nanoseconds last_end = pass.begin_ns;
@@ -174,7 +179,7 @@ std::vector<Between> work_between(const RecordedPass& pass) {
     }
     last_end = event.end_ns;
     hooks += event.kind == RawKind::kHookBegin ? 1 : event.kind == RawKind::kHookEnd ? -1 : 0;
-    const std::optional<EventKind> kind = event_kind(event);
+    const std::optional<EventKind> kind = numbered.kind_of(event);
     if (!kind || !is_common(*kind)) continue;
     parts.push_back(std::exchange(since_last, {}));
   }
@@ -222,6 +227,8 @@ bool same_event(const RecordedPass& a, const NumberedPass& numbered_a, const Eve
       return a.names[event_a.id] == b.names[event_b.id];
     case EventKind::kAlloc:
       return numbered_a.storages()[event_a.id].bytes == numbered_b.storages()[event_b.id].bytes;
+    case EventKind::kPack:
+      return event_a.id == event_b.id && a.saved[event_a.id].saved.layout == b.saved[event_b.id].saved.layout;
     default:
       return event_a.id == event_b.id;
   }
@@ -306,6 +313,8 @@ void add_times(Program& program, std::span<const RecordedPass> keep_passes) {
   std::vector<std::vector<Between>> passes;
   for (const RecordedPass& pass : keep_passes) passes.push_back(work_between(pass));
   const std::vector<Measured> times = compute_between(passes);
+  OFFPROF_CHECK(static_cast<std::size_t>(std::ranges::count_if(program.events, is_common, &Event::kind)) ==
+                times.size());
   const bool has_work = keep_passes.front().has_work, has_spread = !has_work && passes.size() > 1;
   std::size_t common = 0;
   for (Event& event : program.events) {

@@ -199,6 +199,18 @@ TEST(BuildProgram, TakesTheTimeOfHooksOut) {
   EXPECT_THAT(times_of(program_of(sketch)), ElementsAre(0, 0, 10, 3));
 }
 
+TEST(BuildProgram, TakesTheTimesOfAPassThatReloads) {
+  PassSketch sketch;
+  sketch.phase("forward").alloc(11, 100).pack(11, 0).free(11);
+  sketch.compute(5).unpack(0).hook_begin().alloc(20, 100).reload(12, 100, 0).free(20).hook_end();
+  sketch.compute(30).node_end().compute(7).release(0).free(12).compute(3).backward_end();
+  const Program program = program_of(sketch);
+  ASSERT_THAT(without_times(program.events),
+              ElementsAre(Event{kPhase, 0}, Event{kAlloc, 0}, Event{kPack, 0}, Event{kFree, 0},
+                          Event{kUnpack, 0}, Event{kNodeEnd, 0}, Event{kRelease, 0}, Event{kBackwardEnd, 0}));
+  EXPECT_THAT(times_of(program), ElementsAre(0, 0, 0, 0, 5, 30, 7, 3));
+}
+
 TEST(BuildProgram, TakesTheTimeOfHooksWithinHooksOut) {
   PassSketch sketch;
   sketch.hook_begin().hook_begin().compute(100).hook_end().compute(200).hook_end().compute(3).alloc(1, 8);
@@ -284,6 +296,21 @@ TEST(BuildProgram, ADifferenceBeforeAnyOperatorIsAtTheBeginning) {
   keep.alloc(1, 8);
   offload.alloc(1, 9);
   EXPECT_THAT(difference(keep, offload), HasSubstr("near the step's beginning"));
+}
+
+TEST(BuildProgram, RefusesTensorsOfOtherShapes) {
+  const auto pass_of = [](std::int64_t rows) {
+    PassSketch sketch;
+    sketch.op_begin("aten::relu").alloc(11, 100);
+    RawSaved raw;
+    raw.storage = 11;
+    raw.storage_bytes = 100;
+    raw.saved.layout = TensorLayout{"float32", {rows, 1}, {1, 1}};
+    sketch.pack(raw).op_end().free(11);
+    return sketch.finish();
+  };
+  const RecordedPass keep = pass_of(20), offload = pass_of(25);
+  EXPECT_THROW(build_program({&keep, 1}, offload), Error);
 }
 
 TEST(BuildProgram, LooksAtEveryKeepPass) {

@@ -7,23 +7,14 @@
 #include "simulator/replay.h"
 
 namespace offprof {
-namespace {
 
-/// Packs, unpacks and releases: each costs a hook.
-std::int64_t hooks_in(const Program& program) {
-  return std::ranges::count_if(program.events, [](const Event& event) {
-    return event.kind == EventKind::kPack || event.kind == EventKind::kUnpack ||
-           event.kind == EventKind::kRelease;
-  });
-}
-
-}  // namespace
-
-double fit_to_step(Program& program, const Calibration& calibration) {
-  Nanoseconds recorded = 0;
-  for (const Event& event : program.events) recorded += event.compute_ns;
-  const Nanoseconds wanted = calibration.step.median_ns - hooks_in(program) * calibration.hook.median_ns;
-  if (recorded <= 0 || wanted <= 0) return 1;
+std::optional<double> fit_to_compute(Program& program, const Calibration& calibration, const Policy& policy,
+                                     Nanoseconds compute_ns) {
+  const Step step(program, costs_of(calibration));
+  const Nanoseconds recorded = step.compute_ns();
+  const Nanoseconds costs = *replay(step, policy, link_of(calibration)).metrics.compute_ns - recorded;
+  const Nanoseconds wanted = compute_ns - costs;
+  if (recorded <= 0 || wanted <= 0) return std::nullopt;
   const double factor = static_cast<double>(wanted) / static_cast<double>(recorded);
   scale_compute(program, factor);
   return factor;

@@ -1,15 +1,20 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "traces/calibration.h"
+#include "traces/policy.h"
 #include "traces/program.h"
 
 namespace offprof {
 
-/// Scales the compute times of `program` so that a replay with nothing offloaded takes as long as such a step
-/// does unrecorded: recording takes its own time. Returns the factor; 1 where nothing was recorded.
-double fit_to_step(Program& program, const Calibration& calibration);
+/// Scales the compute times of `program` so that a replay under `policy` computes for as long as such a step
+/// does unrecorded, exposed time taken out: recording takes its own time. Returns the factor. Does nothing
+/// and returns nullopt where there is none: nothing was recorded, or what offloading costs is more than the
+/// step computes.
+std::optional<double> fit_to_compute(Program& program, const Calibration& calibration, const Policy& policy,
+                                     Nanoseconds compute_ns);
 
 /// What compute takes longer for each MiB copied in, by steps with everything offloaded: what their compute
 /// takes longer than that of plain steps, less what a replay with all other costs says. `program` is fitted.

@@ -13,7 +13,11 @@ namespace {
 Program program_of(const std::vector<Nanoseconds>& compute_ns) {
   constexpr EventKind kKinds[] = {EventKind::kPack, EventKind::kUnpack, EventKind::kRelease};
   Program program;
+  program.storages = {{100, StorageRole::kActivation}};
+  program.saved.resize(1);
+  program.events.push_back({EventKind::kAlloc, 0, 0});
   for (std::size_t i = 0; i < compute_ns.size(); ++i) program.events.push_back({kKinds[i], 0, compute_ns[i]});
+  program.events.push_back({EventKind::kFree, 0, 0});
   return program;
 }
 
@@ -29,17 +33,40 @@ Calibration measured(Nanoseconds step_ns, Nanoseconds hook_ns) {
   return calibration;
 }
 
-TEST(FitToStep, ComesToTheStepLessItsHooks) {
-  Program program = program_of({100, 200, 300});
-  EXPECT_DOUBLE_EQ(fit_to_step(program, measured(570, 10)), 0.9);
-  EXPECT_EQ(sum_of(program), 540);
-  EXPECT_EQ(program.events[1].compute_ns, 180);
+std::optional<double> fit_to_step(Program& program, const Calibration& calibration) {
+  return fit_to_compute(program, calibration, preset_policy("keep"), calibration.step.median_ns);
 }
 
-TEST(FitToStep, LeavesAProgramWithoutTimesAlone) {
+TEST(FitToCompute, ComesToTheStepLessItsHooks) {
+  Program program = program_of({100, 200, 300});
+  EXPECT_DOUBLE_EQ(*fit_to_step(program, measured(570, 10)), 0.9);
+  EXPECT_EQ(sum_of(program), 540);
+  EXPECT_EQ(program.events[2].compute_ns, 180);
+}
+
+TEST(FitToCompute, TakesOutWhatThePolicyCosts) {
+  ProgramSketch sketch;
+  const SavedId tensor = sketch.save(sketch.alloc(2 * kMiB));
+  sketch.compute(1000);
+  sketch.node(tensor);
+  Program program = sketch.program();
+  Calibration calibration = measured(0, 0);
+  calibration.d2h = calibration.h2d = {{0, {10, 10, 10}}, {kMiB, {20, 20, 20}}};
+  calibration.command.median_ns = 30;  // one copy out, one in
+  EXPECT_DOUBLE_EQ(*fit_to_compute(program, calibration, preset_policy("offload"), 1560), 1.5);
+  EXPECT_EQ(sum_of(program), 1500);
+}
+
+TEST(FitToCompute, LeavesAProgramWithoutTimesAlone) {
   Program program = program_of({0, 0, 0});
-  EXPECT_EQ(fit_to_step(program, measured(500, 1)), 1);
+  EXPECT_EQ(fit_to_step(program, measured(500, 1)), std::nullopt);
   EXPECT_EQ(sum_of(program), 0);
+}
+
+TEST(FitToCompute, LeavesTimesAloneWhereTheCostsAreMoreThanTheStep) {
+  Program program = program_of({100, 200, 300});
+  EXPECT_EQ(fit_to_step(program, measured(570, 1000)), std::nullopt);
+  EXPECT_EQ(sum_of(program), 600);
 }
 
 TEST(ReloadCost, IsWhatTheReplayDoesNotExplain) {

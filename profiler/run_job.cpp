@@ -34,8 +34,12 @@ namespace {
 
 /// Enough for a median that one disturbance does not move.
 constexpr int kKeepPasses = 5;
+/// Likewise of a program that is another where tensors come back dense.
+constexpr int kDensePasses = 3;
 /// Steps in the trace's timeline. They come after the measured ones, since recording takes time.
 constexpr int kStepsShown = 2;
+/// Recording makes steps longer, but not so much.
+constexpr double kLeastFactor = 0.5;
 
 /// Without this, the graph executor fuses operators into subgraphs from the second step on, and those ask for
 /// all their saved tensors at once.
@@ -60,7 +64,6 @@ class Job {
     load();
     trainer_.emplace(model_, device_, trace_.settings);
     record();
-    order_ = backward_order(trace_.program);
   }
 
   /// The model, its environment and its program; nothing measured.
@@ -83,6 +86,7 @@ class Job {
     for (int i = 0; i < steps; ++i) {
       progress_("training step " + std::to_string(i + 1) + " of " + std::to_string(steps));
       results.push_back(trainer_->step(policy, order_, recording));
+      if (i > 0 && recording == Recording::kNone) results.back().drop_lists();
     }
     device_.set_capacity(std::nullopt);
     device_.set_host_capacity(std::nullopt);
@@ -143,14 +147,23 @@ class Job {
     progress_("measuring what copies cost");
     const CopyCalibration copies = calibrate_copies(device_);
     progress_("measuring what offloading costs");
-    const auto order = backward_order(trace_.program);
-    StepCalibration measured = calibrate(device_, *trainer_, copies, 2 * trace_.program.saved.size(), order);
+    StepCalibration measured = calibrate(device_, *trainer_, copies, 2 * trace_.program.saved.size(), order_);
     Calibration& calibration = measured.costs;
-    const double factor = fit_to_step(trace_.program, calibration);
+    fit(trace_.program, calibration, preset_policy("keep"), calibration.step.median_ns);
     calibration.reload_per_mib = reload_cost(trace_.program, calibration, measured.offloaded_extra_ns);
-    if (trace_.dense_program) scale_compute(*trace_.dense_program, factor);
+    if (trace_.dense_program)
+      fit(*trace_.dense_program, calibration, dense_offload_all(), dense_compute_ns());
     trace_.environment.link = link_of(calibration);
     trace_.environment.calibration = calibration;
+  }
+
+  void fit(Program& program, const Calibration& calibration, const Policy& policy, Nanoseconds compute_ns) {
+    const auto factor = fit_to_compute(program, calibration, policy, compute_ns);
+    if (factor && *factor > kLeastFactor && *factor < 1 / kLeastFactor) return;
+    trace_.notes.push_back(
+        "steps that were recorded took " +
+        (factor ? std::to_string(1 / *factor) + " times as long as others" : std::string("hardly any time")) +
+        ": predicted times mean little; record a larger batch, or on a quiet machine");
   }
 
   void record() {
@@ -164,16 +177,41 @@ class Job {
     progress_("recording with everything offloaded");
     const RecordedPass offload_pass = record_pass(preset_policy("offload"));
     trace_.program = build_program(keep_passes, offload_pass);
-    progress_("recording with everything offloaded densely");
-    const StepResult dense_step = trainer_->step(dense_offload_all(), {}, Recording::kProgram);
-    const RecordedPass& dense_pass = dense_step.recording;
-    if (!same_program(offload_pass, dense_pass))
-      trace_.dense_program = build_program({&dense_pass, 1}, dense_pass);
-    (trace_.dense_program ? *trace_.dense_program : trace_.program).staging =
-        staging_of(dense_pass, dense_step.copies);
+    order_ = backward_order(trace_.program);
+    const RecordedPass last = record_dense(offload_pass);
     calibrate_times();
-    note_allocator_state(trace_.program, dense_pass);
-    if (trace_.dense_program) note_allocator_state(*trace_.dense_program, dense_pass);
+    note_allocator_state(trace_.program, last);
+    if (trace_.dense_program) note_allocator_state(*trace_.dense_program, last);
+  }
+
+  /// What is copied densely, and the dense program where it is another. Returns the last pass.
+  RecordedPass record_dense(const RecordedPass& offload_pass) {
+    progress_("recording with everything offloaded densely");
+    StepResult step = trainer_->step(dense_offload_all(), {}, Recording::kProgram);
+    const std::vector<Staging> staging = staging_of(step.recording, step.copies);
+    if (same_program(offload_pass, step.recording)) {
+      trace_.program.staging = staging;
+      return std::move(step.recording);
+    }
+    std::vector<RecordedPass> passes;
+    passes.push_back(std::move(step.recording));
+    while (passes.size() < kDensePasses) passes.push_back(record_pass(dense_offload_all()));
+    trace_.dense_program = build_program(passes, passes.front());
+    trace_.dense_program->staging = staging;
+    // The difference is the dense copies' if without them all is as before.
+    RecordedPass again = record_pass(preset_policy("keep"));
+    build_program({&again, 1}, offload_pass);
+    return again;
+  }
+
+  /// What a step computes in which every tensor comes back dense: the median, exposed time taken out.
+  Nanoseconds dense_compute_ns() {
+    std::vector<Nanoseconds> times;
+    for (int i = 0; i <= kKeepPasses; ++i) {
+      const StepResult step = trainer_->step(dense_offload_all(), order_, Recording::kNone);
+      if (i > 0) times.push_back(step.step_time_ns - step.exposed_ns);  // the first only warms up
+    }
+    return summarize_measured(std::move(times)).median_ns;
   }
 
   /// The state in which measured steps begin; `last` was recorded last.
@@ -199,6 +237,11 @@ class Job {
   std::vector<SavedId> order_;
   std::vector<at::Tensor> expected_gradients_;
 };
+
+/// What the device has to say besides.
+void add_notes(Trace& trace, Device& device) {
+  for (std::string& note : device.take_notes()) trace.notes.push_back(std::move(note));
+}
 
 void measure(Job& job, const RunRequest& request, const Progress& progress, RunResult& result) {
   progress("checking the gradients");
@@ -241,10 +284,11 @@ RunResult run(const RunRequest& request, Device& device, const Progress& progres
     device.set_capacity(std::nullopt);
     device.set_host_capacity(std::nullopt);
     refusal = device.take_out_of_memory();
-    if (!refusal || !refusal->capacity_bytes) throw;
+    if (!refusal) throw;
+    if (!refusal->capacity_bytes) throw out_of_memory(*refusal);
   }
   if (refusal) result.refusal = {refusal->asked_bytes, refusal->live_bytes, *refusal->capacity_bytes};
-  result.trace.notes = device.take_notes();
+  add_notes(result.trace, device);
   return result;
 }
 
@@ -286,7 +330,7 @@ ComparisonResult compare(const RunRequest& request, const Comparison& comparison
   }
   job.forget_gradients();
   measure_interleaved(job, comparison, result);
-  result.trace.notes = device.take_notes();
+  add_notes(result.trace, device);
   return result;
 }
 

@@ -23,10 +23,19 @@ struct StepResult {
   Bytes host_peak_bytes = 0;
   Bytes d2h_bytes = 0;
   Bytes h2d_bytes = 0;
+  Nanoseconds d2h_busy_ns = 0;  ///< the sum of the copies' times
+  Nanoseconds h2d_busy_ns = 0;
   Ledger ledger;
   std::vector<Command> commands;
   std::vector<CopyRecord> copies;
   RecordedPass recording;
+
+  /// The figures alone: lists grow with the step.
+  void drop_lists() {
+    commands = {};
+    copies = {};
+    ledger = {};
+  }
 };
 
 }  // namespace offprof

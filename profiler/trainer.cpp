@@ -28,6 +28,18 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
   throw input_error("unknown optimizer '" + name + "'", "there are none, sgd and adamw");
 }
 
+/// A step's graph may outlive it: whoever listens need not.
+class ListenerScope {
+ public:
+  explicit ListenerScope(OffloadStep& step) : step_(step) {}
+  ~ListenerScope() { step_.stop_listening(); }
+  ListenerScope(const ListenerScope&) = delete;
+  ListenerScope& operator=(const ListenerScope&) = delete;
+
+ private:
+  OffloadStep& step_;
+};
+
 }  // namespace
 
 Trainer::Trainer(Model& model, Device& device, const RunSettings& settings)
@@ -68,6 +80,7 @@ StepResult Trainer::step(const Policy& policy, const std::vector<SavedId>& recor
   const Device::TimeMark begin = device_.mark();
   auto step = std::make_shared<OffloadStep>(device_, policy, recorded_backward_order, residents_now,
                                             recorder ? &*recorder : listener);
+  const ListenerScope listens(*step);
   {
     const CurrentStep current(step);
     begin_phase("forward");
@@ -90,6 +103,9 @@ StepResult Trainer::step(const Policy& policy, const std::vector<SavedId>& recor
   device_.synchronize();
   result.step_time_ns = device_.time_of(end) - device_.time_of(begin);
   result.copies = device_.take_copy_records();
+  for (const CopyRecord& copy : result.copies)
+    (copy.direction == CopyDirection::kD2h ? result.d2h_busy_ns : result.h2d_busy_ns) +=
+        copy.end_ns - copy.begin_ns;
   result.exposed_ns = device_.take_exposed_ns();
   result.host_peak_bytes = step->host_peak_bytes();
   result.d2h_bytes = step->d2h_bytes();

@@ -5,11 +5,13 @@
 #include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
 #include "engine/torch_test.h"
 #include "engine/zoo/build.h"
+#include "profiler/calibration.h"
 #include "profiler/gradient_check.h"
 #include "profiler/run_job.h"
 #include "traces/error.h"
@@ -166,6 +168,39 @@ TEST_F(TrainerTest, NotesNothingUnlessAsked) {
   Trainer trainer(model, device_, settings_of("none"));
   EXPECT_TRUE(trainer.step(kOffload, {}, Recording::kNone).recording.events.empty());
   EXPECT_FALSE(trainer.step(kOffload, {}, Recording::kTimeline).recording.events.empty());
+}
+
+TEST_F(TrainerTest, AGraphThatOutlivesItsStepTellsTheNextOneNothing) {
+  module_of("    self.count = x.mm(self.weight).exp().sum().reshape([1])\n    return x.mm(self.weight)\n",
+            "float32[4,8]");
+  Model model = load_model(path());
+  make_inputs(model, input_specs_in_archive(path()));
+  Trainer trainer(model, device_, settings_of("none"));
+  trainer.step(kOffload, {}, Recording::kTimeline);
+  const RecordedPass next = trainer.step(kOffload, {}, Recording::kTimeline).recording;
+  const auto releases = std::ranges::count(next.events, RawKind::kRelease, &RawEvent::kind);
+  EXPECT_GT(releases, 0);
+  EXPECT_LT(releases,
+            static_cast<std::ptrdiff_t>(next.saved.size()));  // the others are the graph's that is left
+}
+
+TEST_F(TrainerTest, CalibratesWithinTheCapOfTheLink) {
+  constexpr double kCap = 2e9;
+  HostDevice device(torch_allocator(), {{kCap, 0, 0}, {kCap, 0, 0}});
+  Model model = load_zoo_model("mlp");
+  Trainer trainer(model, device, settings_of("none"));
+  trainer.plain_step();
+  const std::size_t saved = trainer.step(kOffload, {}, Recording::kProgram).recording.saved.size();
+  const StepCalibration measured = calibrate(device, trainer, calibrate_copies(device), 2 * saved, {});
+  const Calibration& calibration = measured.costs;
+  EXPECT_GE(measured.offloaded_extra_ns.size(), 5U);
+  EXPECT_GE(calibration.copy_out_per_mib.low_ns, static_cast<Nanoseconds>(1e9 * kMiB / kCap) - 1);
+  EXPECT_GE(calibration.copy_in_per_mib.low_ns, static_cast<Nanoseconds>(1e9 * kMiB / kCap) - 1);
+  EXPECT_LE(link_of(calibration).d2h.bytes_per_second, kCap * 1.001);
+  EXPECT_GT(calibration.step.low_ns, 0);
+  EXPECT_GT(calibration.hook.median_ns, 0);
+  EXPECT_EQ(calibration.standstills.size(), 2U);
+  EXPECT_EQ(device.host_used_bytes(), 0);
 }
 
 // --- Gradients ---

@@ -13,11 +13,14 @@ namespace {
 /// memory are never as even.
 constexpr double kWidestSpread = 0.25, kWidestSpreadOfCopies = 0.5;
 
-/// Latency from the smallest copies, bandwidth from the largest against them.
-LinkDirection direction_of(const std::vector<CopyTiming>& copies, Nanoseconds start_ns) {
+/// Latency from the smallest copies, bandwidth from those of a step, or else from the largest against the
+/// smallest.
+LinkDirection direction_of(const std::vector<CopyTiming>& copies, const Measured& per_mib,
+                           Nanoseconds start_ns) {
   if (copies.empty()) return {};
   const CopyTiming &small = copies.front(), &large = copies.back();
   const Nanoseconds latency = small.duration.median_ns;
+  if (per_mib.median_ns > 0) return {1e9 * kMiB / static_cast<double>(per_mib.median_ns), latency, start_ns};
   const auto beyond = static_cast<double>(std::max<Nanoseconds>(large.duration.median_ns - latency, 1));
   return {1e9 * static_cast<double>(large.bytes - small.bytes) / beyond, latency, start_ns};
 }
@@ -69,8 +72,8 @@ EngineCosts costs_of(const Calibration& calibration) {
 
 Link link_of(const Calibration& calibration) {
   const Nanoseconds start = calibration.start.median_ns;
-  return {direction_of(calibration.d2h, start), direction_of(calibration.h2d, start),
-          calibration.command.median_ns};
+  return {direction_of(calibration.d2h, calibration.copy_out_per_mib, start),
+          direction_of(calibration.h2d, calibration.copy_in_per_mib, start), calibration.command.median_ns};
 }
 
 std::vector<std::string> doubts_about_times(const std::optional<Calibration>& calibration,

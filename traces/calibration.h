@@ -39,7 +39,10 @@ struct StandstillTiming {
 /// What `run` measured, in its own process, of what offloading costs beside the copies' own time. Lists are
 /// in rising order of bytes or time.
 struct Calibration {
-  std::vector<CopyTiming> d2h, h2d;
+  std::vector<CopyTiming> d2h, h2d;  ///< one at a time, with nothing beside them
+  /// What a MiB takes in a step that offloads everything, beyond the latency: caches and pages of memory are
+  /// there as steps leave them. Median 0: not measured.
+  Measured copy_out_per_mib, copy_in_per_mib;
   Measured start;    ///< from asking for a copy on an idle stream to its beginning
   Measured command;  ///< of the program's time, to ask for a copy
   Measured event;    ///< of the program's time, to wait for a copy that is done
@@ -72,8 +75,8 @@ struct EngineCosts {
 /// show none, none is taken. What stood longer never loses less.
 EngineCosts costs_of(const Calibration& calibration);
 
-/// The link as calibrated: bandwidth and latency of each direction, what asking for a copy costs, and how
-/// long an idle stream takes to begin.
+/// The link as calibrated: the latency of each direction, its bandwidth in a step or else that of single
+/// copies, what asking for a copy costs, and how long an idle stream takes to begin.
 Link link_of(const Calibration& calibration);
 
 /// Why times predicted from it mean little, a sentence each: which figure spreads by how much; or that

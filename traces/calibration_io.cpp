@@ -57,6 +57,8 @@ std::vector<StandstillTiming> standstills_from_json(const JsonValue& json) {
 Json to_json(const Calibration& calibration) {
   return {{"d2h", to_json(calibration.d2h)},
           {"h2d", to_json(calibration.h2d)},
+          {"copy_out_per_mib", to_json(calibration.copy_out_per_mib)},
+          {"copy_in_per_mib", to_json(calibration.copy_in_per_mib)},
           {"start", to_json(calibration.start)},
           {"command", to_json(calibration.command)},
           {"event", to_json(calibration.event)},
@@ -71,6 +73,8 @@ Calibration calibration_from_json(const JsonValue& json) {
   Calibration calibration;
   calibration.d2h = copies_from_json(json.at("d2h"));
   calibration.h2d = copies_from_json(json.at("h2d"));
+  if (const auto out = json.find("copy_out_per_mib")) calibration.copy_out_per_mib = measured_from_json(*out);
+  if (const auto in = json.find("copy_in_per_mib")) calibration.copy_in_per_mib = measured_from_json(*in);
   calibration.start = measured_from_json(json.at("start"));
   calibration.command = measured_from_json(json.at("command"));
   calibration.event = measured_from_json(json.at("event"));

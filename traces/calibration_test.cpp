@@ -48,6 +48,14 @@ TEST(LinkOf, TakesLatencyFromSmallAndBandwidthFromLargeCopies) {
   EXPECT_EQ(link.launch_ns, 4);
 }
 
+TEST(LinkOf, TakesTheBandwidthOfAStepsCopiesWhereItWasMeasured) {
+  Calibration calibration = sample();
+  calibration.copy_in_per_mib = exactly(1'000'000);
+  const Link link = link_of(calibration);
+  EXPECT_EQ(link.d2h, (LinkDirection{1e10, 1000, 30}));
+  EXPECT_EQ(link.h2d, (LinkDirection{1e3 * kMiB, 2000, 30}));
+}
+
 TEST(EngineCosts, LoseMoreAfterLongerStandstills) {
   const EngineCosts costs = costs_of(sample());
   EXPECT_EQ(costs.lost_after(0), 0);
@@ -93,8 +101,11 @@ TEST(DoubtsAboutTimes, AreThereWhereNothingWasCalibrated) {
 }
 
 TEST(CalibrationJson, ReadsBackWhatItWrote) {
-  const nlohmann::json json = nlohmann::json::parse(to_json(sample()).dump());
-  EXPECT_EQ(calibration_from_json(JsonValue(json, "t.json: ")), sample());
+  Calibration calibration = sample();
+  calibration.copy_out_per_mib = {20, 10, 30};
+  calibration.copy_in_per_mib = {50, 40, 60};
+  const nlohmann::json json = nlohmann::json::parse(to_json(calibration).dump());
+  EXPECT_EQ(calibration_from_json(JsonValue(json, "t.json: ")), calibration);
 }
 
 TEST(CalibrationJson, RefusesListsThatDoNotRise) {

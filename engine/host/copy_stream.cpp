@@ -54,7 +54,7 @@ CopyStream::Event CopyStream::enqueue(CopyJob job) {
 }
 
 void CopyStream::wait(Event event) {
-  while (completed_.load(std::memory_order_acquire) < event) std::this_thread::yield();
+  while (!is_reached(event)) std::this_thread::yield();
 }
 
 std::vector<CopyRecord> CopyStream::take_records() {

@@ -39,6 +39,7 @@ class CopyStream {
 
   Event enqueue(CopyJob job);
 
+  bool is_reached(Event event) const { return completed_.load(std::memory_order_acquire) >= event; }
   /// Returns when `event` is reached. Stays awake meanwhile, as the compute stream that it stands for keeps
   /// what it has: a thread that sleeps leaves its core, and finds the caches cold.
   void wait(Event event);

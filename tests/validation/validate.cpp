@@ -1,9 +1,8 @@
 // Trains models for real under many policies and holds each against its simulation: device peak, what the
 // caching allocator takes where there is one, host peak, copied bytes and the command log must be equal, and
 // gradients bitwise those of plain autograd where there are any; on the virtual GPU's clocks, which go alike
-// every time, so must all times be, to the nanosecond. Except under `trl` where its dense reloads make a
-// model run other kernels: which ones depends on what was reloaded. Prints a row per model; exit status 1
-// where anything differs.
+// every time, so must all times be, to the nanosecond. Prints a row per model; exit status 1 where anything
+// differs.
 
 #include <fmt/format.h>
 
@@ -59,11 +58,6 @@ bool has_equal_times(const PolicyRun& run, const Metrics& predicted) {
   });
 }
 
-bool are_times_known(const Trace& trace, const Policy& policy) {
-  return trace.environment.times_are_modelled &&
-         !(policy.scheduler == SchedulerKind::kTrl && trace.dense_program);
-}
-
 /// Says nothing where nothing differs.
 void print_differences(const std::string& model, const PolicyRun& run, const Metrics& predicted,
                        bool times_known) {
@@ -81,7 +75,7 @@ void print_differences(const std::string& model, const PolicyRun& run, const Met
 void count(Tally& tally, const Trace& trace, const TraceSteps& steps, const PolicyRun& run) {
   const Step& step = steps.step(run.policy);
   const Metrics predicted = steps.predict(run.policy, trace.environment.link);
-  const bool times_known = are_times_known(trace, run.policy);
+  const bool times_known = trace.environment.times_are_modelled;
   const bool same_commands = replay_commands(step, run.policy) == run.commands;
   ++tally.settings;
   tally.peak += predicted.device_peak_bytes == run.measured.device_peak_bytes;
