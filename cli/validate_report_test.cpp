@@ -44,7 +44,7 @@ TEST(ValidationReport, DoesNotHoldBeyondThem) {
 
 TEST(ValidationReport, SaysWhereTheNoiseHidesWhetherTheyHold) {
   const ValidationReport report =
-      report_of({setting(104'000, {100'000, 110'000})});  // 5.5% of error, 9% of noise
+      report_of({setting(99'000, {100'000, 110'000})});  // 5.7% of error, 9.5% of noise
   EXPECT_EQ(report.mean_verdict(), Verdict::kHiddenByNoise);
   EXPECT_TRUE(report.ok());
   EXPECT_THAT(to_text(report, {}), HasSubstr("hidden by noise"));

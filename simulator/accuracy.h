@@ -15,7 +15,7 @@ struct TimedSetting {
   std::vector<Nanoseconds> measured_ns;  ///< by round; at least one
 };
 
-/// The middle one, or of two the larger. `values` is not empty.
+/// The middle one, or of two the mean. `values` is not empty.
 Nanoseconds median_of(std::vector<Nanoseconds> values);
 
 /// (predicted - measured) / measured, measured being the median over rounds; 0.01 is one percent.
