@@ -322,9 +322,9 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
 }
 
 std::string to_text(const ValidationReport& report, const Page& page) {
-  const std::string headline =
-      fmt::format("{} on {}: {} settings, each run in {} rounds and predicted from {}", report.model,
-                  report.device, report.settings.size(), report.rounds, report.trace);
+  const std::string headline = fmt::format(
+      "{} on {}: {} settings, each run in {} round{} and predicted from {}", report.model, report.device,
+      report.settings.size(), report.rounds, report.rounds == 1 ? "" : "s", report.trace);
   return wrap(headline, page.width, 0) + "\n\n" + accuracy_text(report, page) + "\n" +
          settings_text(report, page) + "\n" + noise_text(report, page) + ranking_text(report, page) +
          wrap(drift_sentence(report), page.width, 0) + "\n" + times_line(report.times_are_modelled, page) +

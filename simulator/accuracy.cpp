@@ -86,7 +86,7 @@ std::vector<Sample> resample(std::span<const TimedSetting> settings, const Timed
                              std::size_t rounds) {
   std::vector<Sample> samples;
   if (rounds < 2) return samples;
-  std::mt19937 random;  // NOLINT(cert-msc32-c,cert-msc51-cpp): a report can be had again
+  std::mt19937 random;
   std::vector<std::size_t> drawn(rounds);
   for (std::size_t i = 0; i < kResamples; ++i) {
     for (std::size_t& round : drawn) round = random() % rounds;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -120,6 +121,22 @@ TEST_F(ValidateTest, TakesATraceOfADeviceThatWasTooSmallForKeep) {
   expect_exact_memory(report);
   EXPECT_GT(report["settings"][0]["measured"]["device_reserved_peak_bytes"], kCapacity);
   EXPECT_THAT(report["notes"][0].get<std::string>(), HasSubstr("without that cap"));
+}
+
+TEST_F(ValidateTest, LeavesOutWhatDoesNotFitIntoTheDevice) {
+  json profile = json::parse(std::ifstream(OFFPROF_PROFILES "/l4.json"));
+  profile["name"] = "tiny";
+  profile["memory"]["bytes"] = 30 * kMiB;
+  const std::string path = folder_ / "tiny.json";
+  std::ofstream(path) << profile;
+  trace_of_qwen({"--device", "virtual:" + path});
+  const Ended ended = validate(model_path("qwen2.pt"), {"--device", "virtual:" + path, "--format", "json"});
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  const json report = json::parse(ended.out);
+  EXPECT_GT(report["left_out"], 0);
+  EXPECT_EQ(report["settings"].size() + report["left_out"].get<std::size_t>(), 6u);
+  EXPECT_NE(report["settings"][0]["policy"]["name"], "keep");
+  EXPECT_EQ(report["memory_is_exact"], true);
 }
 
 TEST_F(ValidateTest, RefusesAnotherKindOfDevice) {
