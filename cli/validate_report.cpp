@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "cli/figure_text.h"
@@ -16,9 +17,18 @@ namespace {
 
 constexpr std::size_t kSettingsShown = 10;
 
-Verdict judge(double error, double bound, double noise) {
+/// `at_least`: the least that is left of the error without noise.
+Verdict judge(double error, double bound, double at_least) {
   if (error <= bound) return Verdict::kWithin;
-  return error - noise <= bound ? Verdict::kHiddenByNoise : Verdict::kBeyond;
+  return at_least <= bound ? Verdict::kHiddenByNoise : Verdict::kBeyond;
+}
+
+double low_end(const std::optional<Range>& range, double otherwise) {
+  return range ? range->low : otherwise;
+}
+
+double high_end(const std::optional<Range>& range, double otherwise) {
+  return range ? range->high : otherwise;
 }
 
 const char* to_string(Verdict verdict) {
@@ -27,6 +37,8 @@ const char* to_string(Verdict verdict) {
       return "within";
     case Verdict::kHiddenByNoise:
       return "hidden by noise";
+    case Verdict::kNothingToRank:
+      return "nothing to rank";
     case Verdict::kBeyond:
       break;
   }
@@ -34,9 +46,29 @@ const char* to_string(Verdict verdict) {
 }
 
 Tone tone_of(Verdict verdict) {
-  return verdict == Verdict::kWithin   ? Tone::kGood
-         : verdict == Verdict::kBeyond ? Tone::kBad
-                                       : Tone::kWarning;
+  switch (verdict) {
+    case Verdict::kWithin:
+      return Tone::kGood;
+    case Verdict::kHiddenByNoise:
+      return Tone::kWarning;
+    case Verdict::kNothingToRank:
+      return Tone::kPlain;
+    case Verdict::kBeyond:
+      break;
+  }
+  return Tone::kBad;
+}
+
+const char* to_string(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kHold:
+      return "hold";
+    case Outcome::kCannotTell:
+      return "cannot tell";
+    case Outcome::kDoNotHold:
+      break;
+  }
+  return "do not hold";
 }
 
 std::string percent(double share) {
@@ -51,6 +83,10 @@ nlohmann::ordered_json optional_json(const std::optional<double>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
+nlohmann::ordered_json range_json(const std::optional<Range>& range) {
+  return range ? nlohmann::ordered_json{range->low, range->high} : nlohmann::ordered_json(nullptr);
+}
+
 nlohmann::ordered_json to_json(const Accuracy& accuracy) {
   nlohmann::ordered_json json = {{"mean_error", accuracy.mean_error},
                                  {"p95_error", accuracy.p95_error},
@@ -60,6 +96,9 @@ nlohmann::ordered_json to_json(const Accuracy& accuracy) {
   json["p95_noise"] = optional_json(accuracy.p95_noise);
   json["kendall_tau"] = optional_json(accuracy.kendall_tau);
   json["ranked_pairs"] = accuracy.ranked_pairs;
+  json["mean_error_less_noise"] = range_json(accuracy.mean_range);
+  json["p95_error_less_noise"] = range_json(accuracy.p95_range);
+  json["kendall_tau_less_noise"] = range_json(accuracy.tau_range);
   return json;
 }
 
@@ -69,17 +108,19 @@ nlohmann::ordered_json to_json(const ValidatedSetting& setting) {
                                  {"measured", metrics_to_json(setting.measured)},
                                  {"step_times_ns", setting.times.measured_ns},
                                  {"error", relative_error(setting.times)},
-                                 {"adjusted_error", relative_error(setting.adjusted)}};
+                                 {"adjusted_error", relative_error(setting.adjusted)},
+                                 {"sets_drift", setting.sets_drift}};
   json["noise"] = optional_json(noise_of(setting.times));
   json["gradients"] = setting.gradients;
   json["inexact"] = setting.inexact;
   return json;
 }
 
-/// Those with the largest errors, largest first.
+/// Those that are judged with the largest errors, largest first.
 std::vector<const ValidatedSetting*> worst_settings(const ValidationReport& report) {
   std::vector<const ValidatedSetting*> worst;
-  for (const ValidatedSetting& setting : report.settings) worst.push_back(&setting);
+  for (const ValidatedSetting& setting : report.settings)
+    if (!setting.sets_drift) worst.push_back(&setting);
   std::ranges::stable_sort(worst, std::ranges::greater(), [](const ValidatedSetting* setting) {
     return std::abs(relative_error(setting->adjusted));
   });
@@ -102,38 +143,62 @@ std::string settings_text(const ValidationReport& report, const Page& page) {
   return table.render(page);
 }
 
+std::string range_text(const std::optional<Range>& range) {
+  return range ? fmt::format("{:.2f}-{:.2f}%", 100 * range->low, 100 * range->high) : "-";
+}
+
 std::string accuracy_text(const ValidationReport& report, const Page& page) {
   const Accuracy &accuracy = report.accuracy, &adjusted = report.adjusted;
   TextTable table({{"step time", Align::kLeft},
                    {"by trace", Align::kRight},
                    {"less drift", Align::kRight},
-                   {"noise", Align::kRight},
+                   {"less noise", Align::kRight},
                    {"bound", Align::kRight},
                    {"", Align::kLeft}});
-  const auto noise_text = [](const std::optional<double>& noise) { return noise ? percent(*noise) : "-"; };
+  const auto less_drift = [&](const std::string& figure) { return report.drift ? figure : "-"; };
   const auto verdict_cell = [](Verdict verdict) {
     return TextTable::Cell(to_string(verdict), tone_of(verdict));
   };
-  table.add_row({"mean error", percent(accuracy.mean_error), percent(adjusted.mean_error),
-                 noise_text(adjusted.mean_noise), percent(report.bounds.mean_error),
+  const auto tau_text = [](const std::optional<double>& tau) {
+    return tau ? fmt::format("{:.3f}", *tau) : "-";
+  };
+  table.add_row({"mean error", percent(accuracy.mean_error), less_drift(percent(adjusted.mean_error)),
+                 range_text(adjusted.mean_range), percent(report.bounds.mean_error),
                  verdict_cell(report.mean_verdict())});
-  table.add_row({"95th percentile", percent(accuracy.p95_error), percent(adjusted.p95_error),
-                 noise_text(adjusted.p95_noise), percent(report.bounds.p95_error),
+  table.add_row({"95th percentile", percent(accuracy.p95_error), less_drift(percent(adjusted.p95_error)),
+                 range_text(adjusted.p95_range), percent(report.bounds.p95_error),
                  verdict_cell(report.p95_verdict())});
-  table.add_row({"largest", percent(accuracy.max_error), percent(adjusted.max_error), "", "", ""});
-  if (adjusted.kendall_tau)
-    table.add_row({"Kendall's tau", fmt::format("{:.3f}", *accuracy.kendall_tau),
-                   fmt::format("{:.3f}", *adjusted.kendall_tau), "",
-                   fmt::format("{:.3f}", report.bounds.kendall_tau), verdict_cell(report.ranking_verdict())});
+  table.add_row(
+      {"largest", percent(accuracy.max_error), less_drift(percent(adjusted.max_error)), "", "", ""});
+  table.add_row({"Kendall's tau", tau_text(accuracy.kendall_tau), less_drift(tau_text(adjusted.kendall_tau)),
+                 adjusted.tau_range
+                     ? fmt::format("{:.3f}-{:.3f}", adjusted.tau_range->low, adjusted.tau_range->high)
+                     : "-",
+                 fmt::format("{:.3f}", report.bounds.kendall_tau), verdict_cell(report.ranking_verdict())});
   return table.render(page);
 }
 
-std::string ranking_text(const ValidationReport& report) {
-  const std::size_t count = report.settings.size();
+std::string noise_text(const ValidationReport& report, const Page& page) {
+  const Accuracy& adjusted = report.adjusted;
+  if (!adjusted.mean_noise) return "Noise: one round does not tell.\n";
+  return wrap(fmt::format("Noise: the two halves of a setting's measurements differ by {} on average, by {} "
+                          "at the 95th percentile.",
+                          percent(*adjusted.mean_noise), percent(*adjusted.p95_noise)),
+              page.width, 0) +
+         "\n";
+}
+
+std::string ranking_text(const ValidationReport& report, const Page& page) {
+  const auto judged =
+      static_cast<std::size_t>(std::ranges::count(report.settings, false, &ValidatedSetting::sets_drift));
   if (!report.adjusted.kendall_tau)
-    return "No two settings differ by more than the noise, so there is nothing to rank.\n";
-  return fmt::format("The ranking is of {} of {} pairs: those that differ by more than the noise.\n",
-                     report.adjusted.ranked_pairs, count * (count - 1) / 2);
+    return wrap("Ranking: no two settings differ by more than noise, so there is nothing to rank.",
+                page.width, 0) +
+           "\n";
+  return wrap(fmt::format("Ranking: of {} of {} pairs, those whose order the noise leaves as it is.",
+                          report.adjusted.ranked_pairs, judged * (judged - 1) / 2),
+              page.width, 0) +
+         "\n";
 }
 
 std::string memory_text(const ValidationReport& report, const Page& page) {
@@ -155,28 +220,59 @@ std::string gradients_text(const ValidationReport& report, const Page& page) {
   return text;
 }
 
-std::string drift_text(const ValidationReport& report, const Page& page) {
-  const std::string text = fmt::format(
-      "Drift: with nothing offloaded a step takes {} against the trace. That much the machine, or its load, "
-      "has "
-      "changed; less drift, all compute is predicted so much longer.",
-      signed_percent(report.drift));
-  return wrap(text, page.width, 0) + "\n";
+std::string drift_sentence(const ValidationReport& report) {
+  if (report.times_are_modelled) return "Drift: none, since times are modelled. They are judged as they are.";
+  if (!report.drift)
+    return "Drift: not told, without a step with nothing offloaded beside others. Times are judged as they "
+           "are.";
+  const std::string anew = report.recalibrated_drift ? fmt::format(" (calibrated anew: {})",
+                                                                   signed_percent(*report.recalibrated_drift))
+                                                     : "";
+  return fmt::format(
+      "Drift: with nothing offloaded a step takes {} against the trace{}. That is taken for the machine's "
+      "doing, and not judged; less drift, all compute is predicted so much longer.",
+      signed_percent(*report.drift), anew);
+}
+
+std::string remarks_text(const ValidationReport& report, const Page& page) {
+  std::string text;
+  for (const std::string& note : report.notes) text += wrap(note, page.width, 0) + "\n";
+  for (const std::string& warning : report.warnings)
+    text += page.paint(Tone::kWarning, wrap("warning: " + warning, page.width, 0)) + "\n";
+  return text;
+}
+
+std::string closing_line(const ValidationReport& report, const Page& page) {
+  switch (report.outcome()) {
+    case Outcome::kHold:
+      return page.paint(Tone::kGood, report.adjusted.kendall_tau
+                                         ? "The predictions hold."
+                                         : "The predictions hold; there was nothing to rank.");
+    case Outcome::kCannotTell:
+      return page.paint(Tone::kWarning,
+                        wrap("Noise hides whether the predictions hold: more rounds, or a quieter machine, "
+                             "say more.",
+                             page.width, 0));
+    case Outcome::kDoNotHold:
+      break;
+  }
+  return page.paint(Tone::kBad, "The predictions do NOT hold.");
 }
 
 }  // namespace
 
 Verdict ValidationReport::mean_verdict() const {
-  return judge(adjusted.mean_error, bounds.mean_error, adjusted.mean_noise.value_or(0));
+  return judge(adjusted.mean_error, bounds.mean_error, low_end(adjusted.mean_range, adjusted.mean_error));
 }
 
 Verdict ValidationReport::p95_verdict() const {
-  return judge(adjusted.p95_error, bounds.p95_error, adjusted.p95_noise.value_or(0));
+  return judge(adjusted.p95_error, bounds.p95_error, low_end(adjusted.p95_range, adjusted.p95_error));
 }
 
-/// The noise is in the choice of the pairs already.
 Verdict ValidationReport::ranking_verdict() const {
-  return judge(-adjusted.kendall_tau.value_or(1), -bounds.kendall_tau, 0);
+  if (!adjusted.kendall_tau) return Verdict::kNothingToRank;
+  const double tau = *adjusted.kendall_tau;
+  return judge(-tau, -bounds.kendall_tau, -high_end(adjusted.tau_range, tau));
 }
 
 bool ValidationReport::memory_is_exact() const {
@@ -190,9 +286,11 @@ bool ValidationReport::gradients_are_right() const {
   });
 }
 
-bool ValidationReport::ok() const {
-  return memory_is_exact() && gradients_are_right() && mean_verdict() != Verdict::kBeyond &&
-         p95_verdict() != Verdict::kBeyond && ranking_verdict() != Verdict::kBeyond;
+Outcome ValidationReport::outcome() const {
+  const std::array verdicts = {mean_verdict(), p95_verdict(), ranking_verdict()};
+  const auto any_is = [&](Verdict verdict) { return std::ranges::find(verdicts, verdict) != verdicts.end(); };
+  if (!memory_is_exact() || !gradients_are_right() || any_is(Verdict::kBeyond)) return Outcome::kDoNotHold;
+  return any_is(Verdict::kHiddenByNoise) ? Outcome::kCannotTell : Outcome::kHold;
 }
 
 nlohmann::ordered_json to_json(const ValidationReport& report) {
@@ -201,8 +299,9 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
                                  {"device", report.device},
                                  {"rounds", report.rounds},
                                  {"by_trace", to_json(report.accuracy)},
-                                 {"less_drift", to_json(report.adjusted)},
-                                 {"drift", report.drift}};
+                                 {"less_drift", to_json(report.adjusted)}};
+  json["drift"] = optional_json(report.drift);
+  json["recalibrated_drift"] = optional_json(report.recalibrated_drift);
   json["bounds"] = {{"mean_error", report.bounds.mean_error},
                     {"p95_error", report.bounds.p95_error},
                     {"kendall_tau", report.bounds.kendall_tau}};
@@ -210,7 +309,12 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
                       {"p95_error", to_string(report.p95_verdict())},
                       {"kendall_tau", to_string(report.ranking_verdict())}};
   json["memory_is_exact"] = report.memory_is_exact();
-  json["ok"] = report.ok();
+  json["gradients_are_right"] = report.gradients_are_right();
+  json["outcome"] = to_string(report.outcome());
+  json["ok"] = report.outcome() == Outcome::kHold;
+  json["left_out"] = report.left_out;
+  if (!report.notes.empty()) json["notes"] = report.notes;
+  if (!report.warnings.empty()) json["warnings"] = report.warnings;
   if (report.times_are_modelled) json["times_are_modelled"] = true;
   json["settings"] = nlohmann::ordered_json::array();
   for (const ValidatedSetting& setting : report.settings) json["settings"].push_back(to_json(setting));
@@ -218,17 +322,14 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
 }
 
 std::string to_text(const ValidationReport& report, const Page& page) {
-  const std::string headline =
-      fmt::format("{} on {}: {} settings, each run in {} rounds and predicted from {}", report.model,
-                  report.device, report.settings.size(), report.rounds, report.trace);
-  std::string text = wrap(headline, page.width, 0) + "\n\n" + accuracy_text(report, page) + "\n" +
-                     settings_text(report, page) + "\n" + ranking_text(report) + drift_text(report, page) +
-                     times_line(report.times_are_modelled, page) + memory_text(report, page) +
-                     gradients_text(report, page);
-  return text +
-         (report.ok() ? page.paint(Tone::kGood, "The predictions hold.")
-                      : page.paint(Tone::kBad, "The predictions do NOT hold.")) +
-         "\n";
+  const std::string headline = fmt::format(
+      "{} on {}: {} settings, each run in {} round{} and predicted from {}", report.model, report.device,
+      report.settings.size(), report.rounds, report.rounds == 1 ? "" : "s", report.trace);
+  return wrap(headline, page.width, 0) + "\n\n" + accuracy_text(report, page) + "\n" +
+         settings_text(report, page) + "\n" + noise_text(report, page) + ranking_text(report, page) +
+         wrap(drift_sentence(report), page.width, 0) + "\n" + times_line(report.times_are_modelled, page) +
+         memory_text(report, page) + gradients_text(report, page) + remarks_text(report, page) +
+         closing_line(report, page) + "\n";
 }
 
 }  // namespace offprof

@@ -24,13 +24,19 @@ struct ValidatedSetting {
   Metrics predicted;
   Metrics measured;
   TimedSetting times;                ///< as the trace alone predicts it
-  TimedSetting adjusted;             ///< with the machine's drift taken out
+  TimedSetting adjusted;             ///< with the machine's drift taken out, where there is one
+  bool sets_drift = false;           ///< the drift goes by it, so its time is not judged
   std::string gradients;             ///< as in Trace
   std::vector<std::string> inexact;  ///< keys of memory and copied bytes that differ, `commands`
 };
 
-/// A bound held against what was found. What exceeds it by less than the noise says nothing either way.
-enum class Verdict { kWithin, kHiddenByNoise, kBeyond };
+/// A bound held against what was found. Hidden by noise: beyond the bound, but without the noise it might be
+/// within.
+enum class Verdict { kWithin, kHiddenByNoise, kBeyond, kNothingToRank };
+
+/// All of it: whether memory is exact, gradients are right and every bound is kept; or whether it cannot be
+/// told, because the noise hides one of the bounds and nothing else is wrong.
+enum class Outcome { kHold, kCannotTell, kDoNotHold };
 
 /// What `offprof validate` found.
 struct ValidationReport {
@@ -40,11 +46,15 @@ struct ValidationReport {
   int rounds = 0;
   ValidationBounds bounds;
   std::vector<ValidatedSetting> settings;
-  /// How much slower the machine computes than when the trace was recorded, 0.01 being one percent: by steps
-  /// with nothing offloaded.
-  double drift = 0;
-  Accuracy accuracy;  ///< of what the trace alone predicts
-  Accuracy adjusted;  ///< with the drift taken out of compute: what is held against the bounds
+  /// How much longer a step with nothing offloaded takes than the trace says, 0.01 being one percent.
+  /// nullopt: that is not told apart.
+  std::optional<double> drift;
+  std::optional<double> recalibrated_drift;  ///< the same by the calibrations of the trace and of the runs
+  Accuracy accuracy;         ///< of what the trace alone predicts, without the setting that sets the drift
+  Accuracy adjusted;         ///< likewise with the drift in all compute: what is held against the bounds
+  std::size_t left_out = 0;  ///< settings that do not fit into the device's memory
+  std::vector<std::string> notes;     ///< what was done otherwise than the trace says, a sentence each
+  std::vector<std::string> warnings;  ///< what else than the model may make predictions wrong
   bool times_are_modelled = false;
 
   Verdict mean_verdict() const;
@@ -52,7 +62,7 @@ struct ValidationReport {
   Verdict ranking_verdict() const;
   bool memory_is_exact() const;
   bool gradients_are_right() const;
-  bool ok() const;
+  Outcome outcome() const;
 };
 
 nlohmann::ordered_json to_json(const ValidationReport& report);

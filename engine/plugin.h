@@ -38,21 +38,29 @@ struct RunResult {
   std::vector<Command> commands;         ///< the scheduler's command log of the first measured step
 };
 
-/// Several policies to be measured against each other. Their steps are interleaved, so that what the machine
-/// does meanwhile meets them all alike: each of `rounds` visits every policy, in an order of its own.
+/// One of several policies, and how it is measured. A visit to it is a step that is not timed, which brings
+/// memory and caches into its state, and `timed_steps` more; what the visit says is their median.
+struct ComparedPolicy {
+  Policy policy;
+  int timed_steps = 1;
+  int visits_per_round = 1;
+};
+
+/// Several policies to be measured against each other. Their visits are interleaved, so that what the machine
+/// does meanwhile meets them all alike: each of `rounds` goes through all visits, in an order of its own.
 struct Comparison {
-  std::vector<Policy> policies;
+  std::vector<ComparedPolicy> policies;
   int rounds = 1;
-  int steps_per_visit = 1;  ///< the last one is timed: those before bring memory and caches into its state
 };
 
 /// What a run under one of several policies came to.
 struct PolicyRun {
   Policy policy;
-  Metrics measured;       ///< memory: the highest of all its steps; times: medians over the timed ones
-  std::string gradients;  ///< as in Trace
-  std::vector<Command> commands;
-  std::vector<Nanoseconds> step_times_ns;  ///< by round
+  /// Memory: the highest of all its steps. Times: medians over the timed ones, the step's over the visits.
+  Metrics measured;
+  std::string gradients;                   ///< as in Trace
+  std::vector<Command> commands;           ///< of its first step
+  std::vector<Nanoseconds> step_times_ns;  ///< by visit, in the order in which they were made
 };
 
 /// Several policies on one recording.

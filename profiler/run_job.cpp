@@ -9,9 +9,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 #include <optional>
 #include <random>
+#include <span>
 #include <utility>
 
 #include "engine/model.h"
@@ -25,6 +25,7 @@
 #include "profiler/program_times.h"
 #include "profiler/timeline_builder.h"
 #include "profiler/trainer.h"
+#include "traces/calibration.h"
 #include "traces/error.h"
 #include "traces/fingerprint.h"
 #include "traces/policy_io.h"
@@ -292,29 +293,39 @@ RunResult run(const RunRequest& request, Device& device, const Progress& progres
   return result;
 }
 
-/// 0 to `count` - 1, in an order that `round` decides.
-std::vector<std::size_t> shuffled(std::size_t count, int round) {
-  std::vector<std::size_t> order(count);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::shuffle(order.begin(), order.end(), std::mt19937(static_cast<unsigned>(round)));
-  return order;
+/// Every visit of a round, by its policy's index, in an order that `round` decides.
+std::vector<std::size_t> visits_in_round(const Comparison& comparison, int round) {
+  std::vector<std::size_t> visits;
+  for (std::size_t i = 0; i < comparison.policies.size(); ++i)
+    visits.insert(visits.end(), static_cast<std::size_t>(comparison.policies[i].visits_per_round), i);
+  std::shuffle(visits.begin(), visits.end(), std::mt19937(static_cast<unsigned>(round)));
+  return visits;
+}
+
+Nanoseconds median_step_time(std::span<const StepResult> steps) {
+  std::vector<Nanoseconds> times;
+  for (const StepResult& step : steps) times.push_back(step.step_time_ns);
+  return summarize_measured(std::move(times)).median_ns;
 }
 
 /// Trains under every policy, round by round.
 void measure_interleaved(Job& job, const Comparison& comparison, ComparisonResult& result) {
   std::vector<std::vector<StepResult>> timed(result.runs.size()), warming(result.runs.size());
   for (int round = 0; round < comparison.rounds; ++round) {
-    for (const std::size_t i : shuffled(result.runs.size(), round)) {
-      auto visit = job.train(result.runs[i].policy, comparison.steps_per_visit, Recording::kNone);
-      if (round == 0) result.runs[i].commands = visit.front().commands;
-      result.runs[i].step_times_ns.push_back(visit.back().step_time_ns);
-      timed[i].push_back(std::move(visit.back()));
-      visit.pop_back();
-      std::move(visit.begin(), visit.end(), std::back_inserter(warming[i]));
+    for (const std::size_t i : visits_in_round(comparison, round)) {
+      const ComparedPolicy& compared = comparison.policies[i];
+      auto visit = job.train(compared.policy, 1 + compared.timed_steps, Recording::kNone);
+      if (warming[i].empty()) result.runs[i].commands = visit.front().commands;
+      result.runs[i].step_times_ns.push_back(median_step_time(std::span(visit).subspan(1)));
+      warming[i].push_back(std::move(visit.front()));
+      std::move(visit.begin() + 1, visit.end(), std::back_inserter(timed[i]));
     }
   }
-  for (std::size_t i = 0; i < result.runs.size(); ++i)
-    result.runs[i].measured = summarize(timed[i], warming[i]);
+  for (std::size_t i = 0; i < result.runs.size(); ++i) {
+    PolicyRun& run = result.runs[i];
+    run.measured = summarize(timed[i], warming[i]);
+    run.measured.step_time_ns = summarize_measured(run.step_times_ns).median_ns;
+  }
 }
 
 ComparisonResult compare(const RunRequest& request, const Comparison& comparison, Device& device,
@@ -323,10 +334,10 @@ ComparisonResult compare(const RunRequest& request, const Comparison& comparison
   ComparisonResult result;
   result.trace = job.trace();
   if (const auto refusal = job.refusal_beforehand()) throw out_of_memory(*refusal);
-  for (const Policy& policy : comparison.policies) {
+  for (const ComparedPolicy& compared : comparison.policies) {
     PolicyRun& run = result.runs.emplace_back();
-    run.policy = policy;
-    run.gradients = job.check_gradients(policy);
+    run.policy = compared.policy;
+    run.gradients = job.check_gradients(run.policy);
   }
   job.forget_gradients();
   measure_interleaved(job, comparison, result);

@@ -1,8 +1,10 @@
 #include "simulator/policy_sample.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <map>
 
 #include "traces/check.h"
 
@@ -10,18 +12,37 @@ namespace offprof {
 namespace {
 
 constexpr std::int64_t kMostStashed = 13;
-/// One setting in so many is a plan.
-constexpr std::size_t kPlanEvery = 4;
+/// What is sampled in turn: plans and TRL's rules each with points of their own, so that whatever numbers the
+/// settings get, each kind covers its ranges.
+enum class Kind { kThreshold, kPlan, kTrl };
+constexpr std::array kTurns = {Kind::kThreshold, Kind::kPlan, Kind::kThreshold, Kind::kTrl,
+                               Kind::kThreshold, Kind::kPlan, Kind::kThreshold};
 
-/// The index-th point of the van der Corput sequence to `base`, in [0, 1): any stretch of the sequence covers
-/// the range evenly (J. H. Halton, "On the efficiency of certain quasi-random sequences of points", 1960).
-double spread_evenly(std::size_t index, std::size_t base) {
-  double result = 0, share = 1;
-  for (; index > 0; index /= base) {
-    share /= static_cast<double>(base);
-    result += share * static_cast<double>(index % base);
-  }
-  return result;
+/// A place in the space of settings, each in [0, 1).
+struct Point {
+  double choice;   ///< of what moves: a threshold, or a plan's share
+  double stash;    ///< how large
+  double unit;     ///< counted, or in bytes
+  double window;   ///< how large, or none
+  double streams;  ///< one or two
+};
+
+/// The index-th point of a sequence that covers the space evenly, wherever it is cut off: a step along each
+/// axis by a power of 1/g, where g^6 = g + 1 (M. Roberts, "The unreasonable effectiveness of quasirandom
+/// sequences", 2018).
+Point spread_evenly(std::size_t index) {
+  constexpr double kRoot = 1.1347241384015194, kStart = 0.5;
+  double step = 1;
+  const auto next = [&] {
+    step /= kRoot;
+    const double place = kStart + static_cast<double>(index) * step;
+    return place - std::floor(place);
+  };
+  Point point{};
+  // In this order already some twenty points are even along each axis.
+  for (double* axis : {&point.stash, &point.choice, &point.window, &point.streams, &point.unit})
+    *axis = next();
+  return point;
 }
 
 /// Bytes of the storages that may move, from small to large, one for each saved tensor.
@@ -49,23 +70,44 @@ std::vector<std::int32_t> plan_of_share(const Step& step, double share) {
   return plan;
 }
 
-Policy sample(const Step& step, const std::vector<Bytes>& sizes, std::size_t index) {
-  constexpr std::size_t kBases[] = {2, 3, 5};  // prime to each other: the axes are independent
-  const double threshold = spread_evenly(index, kBases[0]);
-  const double stash = spread_evenly(index, kBases[1]);
-  const double window = spread_evenly(index, kBases[2]);
+std::int64_t stash_count_at(double share) {
+  return static_cast<std::int64_t>(share * static_cast<double>(kMostStashed + 1));
+}
+
+/// As many steps of doubling below the largest storage as above it.
+Bytes stash_bytes_at(double share, Bytes largest) {
+  constexpr double kDoublings = 3;
+  return static_cast<Bytes>(static_cast<double>(largest) * std::exp2(kDoublings * (2 * share - 1)));
+}
+
+/// Half of them on demand; the rest from the largest storage to several of them.
+Bytes prefetch_bytes_at(double share, Bytes largest) {
+  constexpr double kOnDemand = 0.5, kDoublings = 3;
+  if (share < kOnDemand) return 0;
+  return static_cast<Bytes>(static_cast<double>(largest) *
+                            std::exp2(kDoublings * (share - kOnDemand) / (1 - kOnDemand)));
+}
+
+Policy trl_sample(const std::vector<Bytes>& sizes, const Point& point) {
+  Policy policy = preset_policy("trl");
+  policy.threshold_bytes = at_share(sizes, point.choice);
+  policy.stash_count = stash_count_at(point.stash);
+  return policy;
+}
+
+Policy offload_sample(const Step& step, const std::vector<Bytes>& sizes, const Point& point, bool is_plan) {
+  constexpr double kStashInBytes = 1.0 / 3, kOneStream = 0.25;
   Policy policy = preset_policy("offload");
-  policy.name = "sample";
-  if (index % kPlanEvery == 0)
-    policy.tensors = plan_of_share(step, 1 - threshold);
+  if (is_plan)
+    policy.tensors = plan_of_share(step, point.choice);
   else
-    policy.threshold_bytes = at_share(sizes, threshold);
-  policy.stash_count = static_cast<std::int64_t>(stash * static_cast<double>(kMostStashed + 1));
-  // Half of them on demand; from the largest storage to several of them.
-  constexpr double kOnDemand = 0.5, kMostAhead = 8;
-  if (window >= kOnDemand)
-    policy.prefetch_bytes = static_cast<Bytes>(static_cast<double>(sizes.back()) *
-                                               std::pow(kMostAhead, (window - kOnDemand) / (1 - kOnDemand)));
+    policy.threshold_bytes = at_share(sizes, point.choice);
+  if (point.unit < kStashInBytes)
+    policy.stash_bytes = stash_bytes_at(point.stash, sizes.back());
+  else
+    policy.stash_count = stash_count_at(point.stash);
+  policy.prefetch_bytes = prefetch_bytes_at(point.window, sizes.back());
+  if (point.streams < kOneStream) policy.copy_streams = 1;
   return policy;
 }
 
@@ -76,8 +118,14 @@ std::vector<Policy> spanning_policies(const Step& step, std::size_t count) {
   OFFPROF_CHECK(count >= policies.size());
   const std::vector<Bytes> sizes = movable_sizes(step);
   if (sizes.empty()) return {policies.front()};
-  for (std::size_t index = 1; policies.size() < count; ++index)
-    policies.push_back(sample(step, sizes, index));
+  std::map<Kind, std::size_t> points_taken;
+  for (std::size_t turn = 0; policies.size() < count; ++turn) {
+    const Kind kind = kTurns[turn % kTurns.size()];
+    const Point point = spread_evenly(++points_taken[kind]);
+    policies.push_back(kind == Kind::kTrl ? trl_sample(sizes, point)
+                                          : offload_sample(step, sizes, point, kind == Kind::kPlan));
+    policies.back().name = "sample";
+  }
   return policies;
 }
 

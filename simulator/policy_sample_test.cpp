@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
-#include <string>
+#include <array>
+#include <cmath>
 
 #include "simulator/sample_program.h"
 
@@ -17,7 +17,7 @@ Step varied_step() {
   constexpr int kTensors = 40;
   ProgramSketch sketch;
   std::vector<SavedId> saved;
-  for (int i = 0; i < kTensors; ++i) saved.push_back(sketch.save(sketch.alloc(kSmallest * (1 + i % 7))));
+  for (int i = 0; i < kTensors; ++i) saved.push_back(sketch.save(sketch.alloc(kSmallest * (1 + i % 8))));
   while (!saved.empty()) {
     sketch.node(saved.back());
     sketch.release(saved.back());
@@ -26,11 +26,48 @@ Step varied_step() {
   return Step(sketch.program());
 }
 
+constexpr double kLargestBytes = 8000;
+
+/// The settings that are none of the presets.
+std::vector<Policy> samples(std::size_t count = 60) {
+  std::vector<Policy> policies = spanning_policies(varied_step(), count);
+  policies.erase(policies.begin(), policies.begin() + 3);
+  return policies;
+}
+
+template <typename Is>
+std::vector<Policy> those(std::vector<Policy> policies, Is is) {
+  std::erase_if(policies, [&](const Policy& policy) { return !is(policy); });
+  return policies;
+}
+
+bool has_plan(const Policy& policy) {
+  return policy.tensors.has_value();
+}
+
+bool is_trl(const Policy& policy) {
+  return policy.scheduler == SchedulerKind::kTrl;
+}
+
+bool goes_by_threshold(const Policy& policy) {
+  return !has_plan(policy) && !is_trl(policy);
+}
+
+/// From the largest storage to so many bytes.
+double doublings(Bytes bytes) {
+  return std::log2(static_cast<double>(bytes) / kLargestBytes);
+}
+
+/// Each quarter of the range from 0 to `most` has its share of the policies, give or take.
 template <typename Get>
-std::size_t distinct(const std::vector<Policy>& policies, Get get) {
-  std::set<decltype(get(policies.front()))> values;
-  for (const Policy& policy : policies) values.insert(get(policy));
-  return values.size();
+void expect_even(const std::vector<Policy>& policies, double most, Get get) {
+  std::array<double, 4> quarters{};
+  for (const Policy& policy : policies)
+    quarters.at(static_cast<std::size_t>(std::min(3.0, 4 * static_cast<double>(get(policy)) / most))) += 1;
+  for (const double in_quarter : quarters) {
+    EXPECT_GE(in_quarter, 0.12 * static_cast<double>(policies.size()));
+    EXPECT_LE(in_quarter, 0.45 * static_cast<double>(policies.size()));
+  }
 }
 
 TEST(SpanningPolicies, BeginWithThePresets) {
@@ -38,15 +75,59 @@ TEST(SpanningPolicies, BeginWithThePresets) {
   EXPECT_EQ(policies, (std::vector{preset_policy("keep"), preset_policy("offload"), preset_policy("trl")}));
 }
 
-TEST(SpanningPolicies, SpanEveryAxis) {
-  const auto policies = spanning_policies(varied_step(), 40);
-  ASSERT_EQ(policies.size(), 40u);
-  EXPECT_EQ(distinct(policies, [](const Policy& policy) { return policy.threshold_bytes.value_or(-1); }),
-            9u);  // none, 0, TRL's, and every size
-  EXPECT_GE(distinct(policies, [](const Policy& policy) { return policy.stash_count.value_or(-1); }), 12u);
-  EXPECT_GE(distinct(policies, [](const Policy& policy) { return policy.prefetch_bytes; }), 12u);
-  EXPECT_GE(std::ranges::count_if(policies, [](const Policy& policy) { return policy.tensors.has_value(); }),
-            9);
+TEST(SpanningPolicies, ReachEveryThreshold) {
+  const auto by_threshold = those(samples(), goes_by_threshold);
+  EXPECT_GE(by_threshold.size(), 25u);
+  expect_even(by_threshold, kLargestBytes, [](const Policy& policy) { return *policy.threshold_bytes - 1; });
+}
+
+TEST(SpanningPolicies, HavePlansOfFewAndOfManyTensors) {
+  const auto plans = those(samples(), has_plan);
+  EXPECT_GE(plans.size(), 12u);
+  expect_even(plans, 40, [](const Policy& policy) { return policy.tensors->size(); });
+}
+
+TEST(SpanningPolicies, VaryTrlsRulesToo) {
+  const auto trl = those(samples(), is_trl);
+  EXPECT_GE(trl.size(), 6u);
+  expect_even(trl, kLargestBytes, [](const Policy& policy) { return *policy.threshold_bytes - 1; });
+  for (const Policy& policy : trl) EXPECT_EQ(policy.copy_streams, 1);
+}
+
+TEST(SpanningPolicies, StashByCountAndByBytes) {
+  const auto offload = those(samples(), [](const Policy& policy) { return !is_trl(policy); });
+  const auto in_bytes = those(offload, [](const Policy& policy) { return policy.stash_bytes.has_value(); });
+  EXPECT_GE(in_bytes.size(), offload.size() / 4);
+  expect_even(in_bytes, 6, [](const Policy& policy) { return 3 + doublings(*policy.stash_bytes); });
+  const auto counted = those(offload, [](const Policy& policy) { return policy.stash_count.has_value(); });
+  EXPECT_EQ(counted.size() + in_bytes.size(), offload.size());
+  expect_even(counted, 14, [](const Policy& policy) { return *policy.stash_count; });
+}
+
+TEST(SpanningPolicies, PrefetchOnDemandAndFarAhead) {
+  const auto offload = those(samples(), [](const Policy& policy) { return !is_trl(policy); });
+  const auto ahead = those(offload, [](const Policy& policy) { return policy.prefetch_bytes > 0; });
+  EXPECT_GE(ahead.size(), offload.size() / 3);
+  EXPECT_LE(ahead.size(), 2 * offload.size() / 3);
+  expect_even(ahead, 3, [](const Policy& policy) { return doublings(policy.prefetch_bytes); });
+}
+
+TEST(SpanningPolicies, SometimesHaveOneCopyStream) {
+  const auto offload = those(samples(), [](const Policy& policy) { return !is_trl(policy); });
+  const auto one = those(offload, [](const Policy& policy) { return policy.copy_streams == 1; });
+  EXPECT_GE(one.size(), offload.size() / 6);
+  EXPECT_LE(one.size(), offload.size() / 3);
+}
+
+/// None of them would be a run for nothing.
+TEST(SpanningPolicies, AreSpreadAlreadyWhereTheyAreFew) {
+  const auto few = samples(30);
+  EXPECT_GE(those(few, is_trl).size(), 3u);
+  expect_even(those(few, goes_by_threshold), kLargestBytes,
+              [](const Policy& policy) { return *policy.threshold_bytes - 1; });
+  expect_even(those(few, has_plan), 40, [](const Policy& policy) { return policy.tensors->size(); });
+  for (std::size_t i = 0; i < few.size(); ++i)
+    EXPECT_EQ(std::count(few.begin(), few.end(), few[i]), 1) << describe(few[i]);
 }
 
 TEST(SpanningPolicies, AreTheSameEveryTime) {

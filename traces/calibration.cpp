@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "traces/check.h"
 
@@ -39,7 +40,8 @@ Measured summarize_measured(std::vector<Nanoseconds> values) {
   OFFPROF_CHECK(!values.empty());
   std::sort(values.begin(), values.end());
   const std::size_t last = values.size() - 1;
-  return {values[values.size() / 2], values[last / 4], values[last - last / 4]};
+  const Nanoseconds median = std::midpoint(values[last / 2], values[values.size() / 2]);
+  return {median, values[last / 4], values[last - last / 4]};
 }
 
 Nanoseconds EngineCosts::lost_after(Nanoseconds stood_ns) const {

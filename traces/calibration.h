@@ -9,7 +9,8 @@
 
 namespace offprof {
 
-/// A figure measured several times: the median and the quartiles around it.
+/// A figure measured several times: the median (of an even number the mean of the two in the middle) and the
+/// quartiles around it.
 struct Measured {
   Nanoseconds median_ns = 0;
   Nanoseconds low_ns = 0, high_ns = 0;

@@ -36,6 +36,11 @@ TEST(SummarizeMeasured, IsMedianAndQuartiles) {
   EXPECT_EQ(summarize_measured({7}), (Measured{7, 7, 7}));
 }
 
+TEST(Measured, MedianOfAnEvenNumberIsBetweenTheTwoInTheMiddle) {
+  EXPECT_EQ(summarize_measured({10, 40, 20, 30}).median_ns, 25);
+  EXPECT_EQ(summarize_measured({7, 3}).median_ns, 5);
+}
+
 TEST(Measured, SpreadsByItsQuartiles) {
   EXPECT_DOUBLE_EQ((Measured{100, 90, 120}).relative_spread(), 0.3);
   EXPECT_DOUBLE_EQ(Measured{}.relative_spread(), 0);

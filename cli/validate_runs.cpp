@@ -1,0 +1,178 @@
+#include "cli/validate_runs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/run_report.h"
+#include "simulator/policy_sample.h"
+#include "simulator/replay.h"
+#include "simulator/trace_steps.h"
+#include "simulator/views.h"
+#include "traces/error.h"
+#include "traces/figures.h"
+
+namespace offprof {
+namespace {
+
+/// `keep` is visited so many times in each round: the drift goes by it, and with it every other setting.
+constexpr int kVisitsOfKeep = 3;
+/// As many steps of a visit are timed as are predicted to fit into that time, and at most so many: what
+/// single steps of a few milliseconds scatter by is not what is asked.
+constexpr Nanoseconds kTimedNs = 100'000'000;
+constexpr Nanoseconds kMostTimedSteps = 9;
+/// Where there is a caching allocator one step is timed, since what it takes depends on the steps in a row.
+constexpr int kStepsInARow = 2;
+/// Beyond them a drift, or what it differs by from a new calibration, is worth a warning.
+constexpr double kLargeDrift = 0.10, kLargeDisagreement = 0.05;
+
+bool offloads_nothing(const Policy& policy) {
+  return !policy.threshold_bytes;
+}
+
+int timed_steps(const Trace& trace, Nanoseconds predicted) {
+  if (trace.environment.times_are_modelled || trace.program.allocator) return kStepsInARow - 1;
+  return static_cast<int>(
+      std::clamp<Nanoseconds>(kTimedNs / std::max<Nanoseconds>(predicted, 1), 1, kMostTimedSteps));
+}
+
+/// Takes out what does not fit into the device's memory; the number of settings that went.
+std::size_t leave_out_unfit(const Trace& trace, const TraceSteps& steps, std::vector<Policy>& policies) {
+  const auto memory = trace.environment.device_memory_bytes;
+  if (!memory) return 0;
+  const std::size_t left_out =
+      std::erase_if(policies, [&](const Policy& policy) { return !steps.fits(policy, *memory); });
+  if (policies.empty())
+    throw environment_error(
+        fmt::format("none of the {} settings fits into the device's memory ({})", left_out,
+                    format_bytes(*memory)),
+        "`offprof tune` says what least memory a policy can reach; a smaller batch takes less");
+  return left_out;
+}
+
+ValidatedSetting setting_of(const TraceSteps& steps, const Link& link, const PolicyRun& run) {
+  ValidatedSetting setting;
+  setting.policy = run.policy;
+  setting.predicted = steps.predict(run.policy, link);
+  setting.measured = run.measured;
+  setting.times = setting.adjusted = {*setting.predicted.step_time_ns, run.step_times_ns};
+  setting.gradients = run.gradients;
+  setting.inexact = inexact_keys(run.measured, setting.predicted);
+  if (replay_commands(steps.step(run.policy), run.policy) != run.commands)
+    setting.inexact.emplace_back("commands");
+  return setting;
+}
+
+/// nullptr where no drift is to be told apart.
+ValidatedSetting* setting_of_drift(ValidationReport& report) {
+  if (report.times_are_modelled || report.settings.size() < 2) return nullptr;
+  const auto keep = std::ranges::find_if(report.settings, offloads_nothing, &ValidatedSetting::policy);
+  return keep != report.settings.end() && keep->times.predicted_ns > 0 ? &*keep : nullptr;
+}
+
+/// Leaves the compute of `trace` that much longer.
+void take_drift_out(ValidationReport& report, Trace& trace, const Link& link) {
+  ValidatedSetting* keep = setting_of_drift(report);
+  if (keep == nullptr) return;
+  keep->sets_drift = true;
+  const auto measured = static_cast<double>(median_of(keep->times.measured_ns));
+  report.drift = measured / static_cast<double>(keep->times.predicted_ns) - 1;
+  scale_compute(trace.program, 1 + *report.drift);
+  if (trace.dense_program) scale_compute(*trace.dense_program, 1 + *report.drift);
+  const TraceSteps steps(trace);
+  for (ValidatedSetting& setting : report.settings)
+    setting.adjusted.predicted_ns =
+        *replay(steps.step(setting.policy), setting.policy, link).metrics.step_time_ns;
+}
+
+/// What a step with nothing offloaded takes longer in the calibration of the runs than in that of the trace.
+std::optional<double> recalibrated_drift(const Trace& trace, const Trace& now) {
+  const auto &then = trace.environment.calibration, &anew = now.environment.calibration;
+  if (!then || !anew || then->step.median_ns <= 0) return std::nullopt;
+  return static_cast<double>(anew->step.median_ns) / static_cast<double>(then->step.median_ns) - 1;
+}
+
+/// What else than the model may make predictions wrong.
+std::vector<std::string> warnings_of(const ValidationReport& report, const Trace& trace, const Trace& now) {
+  constexpr std::array kCircumstances = {"machine", "threads", "LibTorch", "kernel times",
+                                         "allocator settings"};
+  std::vector<std::string> warnings;
+  for (const RunDifference& difference : run_differences(figures_of(trace, {}), figures_of(now, {})))
+    if (std::ranges::find(kCircumstances, difference.what) != kCircumstances.end())
+      warnings.push_back(fmt::format(
+          "the trace was recorded with another {} ({}) than the settings were run with ({}): what "
+          "it predicts need not hold here",
+          difference.what, difference.base, difference.now));
+  if (!report.drift) return warnings;
+  if (std::abs(*report.drift) > kLargeDrift)
+    warnings.push_back(
+        fmt::format("a drift of {:+.0f}% is large: record the trace again", 100 * *report.drift));
+  if (report.recalibrated_drift && std::abs(*report.drift - *report.recalibrated_drift) > kLargeDisagreement)
+    warnings.emplace_back(
+        "the drift is not what a new calibration says: the machine's load changed meanwhile, or part of it "
+        "is an error of the prediction, which is not counted as one");
+  return warnings;
+}
+
+std::vector<TimedSetting> judged_times(const ValidationReport& report,
+                                       TimedSetting ValidatedSetting::*member) {
+  std::vector<TimedSetting> times;
+  for (const ValidatedSetting& setting : report.settings)
+    if (!setting.sets_drift) times.push_back(setting.*member);
+  return times;
+}
+
+void add_accuracy(ValidationReport& report) {
+  const auto rounds = static_cast<std::size_t>(report.rounds);
+  const auto keep = std::ranges::find_if(report.settings, &ValidatedSetting::sets_drift);
+  const TimedSetting* reference = keep == report.settings.end() ? nullptr : &keep->times;
+  report.accuracy = accuracy_of(judged_times(report, &ValidatedSetting::times), rounds);
+  report.adjusted = accuracy_of(judged_times(report, &ValidatedSetting::adjusted), rounds, reference);
+}
+
+}  // namespace
+
+Trace as_visited(Trace trace) {
+  trace.settings.steps = kStepsInARow;
+  trace.settings.device_memory_bytes = std::nullopt;
+  return trace;
+}
+
+ValidationRuns choose_runs(const Trace& trace, const Link& link, std::size_t policies, int rounds) {
+  const TraceSteps steps(trace);
+  std::vector<Policy> chosen = spanning_policies(Step(trace.program), policies);
+  ValidationRuns runs;
+  runs.left_out = leave_out_unfit(trace, steps, chosen);
+  runs.comparison.rounds = rounds;
+  const bool drifts = !trace.environment.times_are_modelled && chosen.size() > 1;
+  for (const Policy& policy : chosen) {
+    const Nanoseconds predicted = *replay(steps.step(policy), policy, link).metrics.step_time_ns;
+    runs.comparison.policies.push_back(
+        {policy, timed_steps(trace, predicted), drifts && offloads_nothing(policy) ? kVisitsOfKeep : 1});
+  }
+  return runs;
+}
+
+ValidationReport judge_runs(Trace trace, const Link& link, const ComparisonResult& result, int rounds) {
+  ValidationReport report;
+  report.model = result.trace.model.name;
+  report.device = result.trace.environment.device;
+  report.rounds = rounds;
+  report.times_are_modelled = result.trace.environment.times_are_modelled;
+  report.recalibrated_drift = recalibrated_drift(trace, result.trace);
+  {
+    const TraceSteps steps(trace);
+    for (const PolicyRun& run : result.runs) report.settings.push_back(setting_of(steps, link, run));
+  }
+  take_drift_out(report, trace, link);
+  report.warnings = warnings_of(report, trace, result.trace);
+  add_accuracy(report);
+  return report;
+}
+
+}  // namespace offprof
