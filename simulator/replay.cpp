@@ -59,7 +59,10 @@ class VirtualExecutor final : public Executor {
   }
   void set_copy(SavedId tensor, CopyId copy) { copy_of_[tensor] = copy; }
   /// What the program is doing when commands come.
-  void set_event(EventKind event) { event_ = event; }
+  void set_event(EventKind kind, std::int32_t id) {
+    event_ = kind;
+    event_id_ = id;
+  }
 
   VirtualMemory& memory() { return memory_; }
   VirtualClock& clock() { return clock_; }
@@ -118,12 +121,14 @@ class VirtualExecutor final : public Executor {
   StallReason reason_to_wait(const Command& command) const {
     if (event_ == EventKind::kRelease) return StallReason::kReleased;
     if (command.kind == CommandKind::kWaitIn) return StallReason::kReloadLate;
-    const bool is_newest = command.copy == static_cast<CopyId>(copies_.size()) - 1;
-    return event_ == EventKind::kPack && is_newest ? StallReason::kNoStash : StallReason::kStashFull;
+    if (event_ != EventKind::kPack) return StallReason::kStashEmptied;
+    return command.tensor == event_id_ ? StallReason::kNoStash : StallReason::kStashFull;
   }
 
   void tell_stall(StallReason reason, const Command& command, Nanoseconds begin, Nanoseconds duration) {
-    if (duration > 0) listener_->on_stall({reason, command.tensor, command.bytes, begin, duration});
+    if (duration <= 0) return;
+    const Track track = copies_[command.copy].last_copy.track;
+    listener_->on_stall({reason, command.tensor, command.bytes, begin, duration, track});
   }
 
   const Step& step_;
@@ -135,6 +140,7 @@ class VirtualExecutor final : public Executor {
   Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
   Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
   EventKind event_ = EventKind::kPhase;
+  std::int32_t event_id_ = -1;
   ReplayListener* listener_;
 };
 
@@ -203,7 +209,7 @@ class Replayer {
   }
 
   void replay(const Event& event) {
-    executor_.set_event(event.kind);
+    executor_.set_event(event.kind, event.id);
     switch (event.kind) {
       case EventKind::kAlloc:
         return executor_.memory().hold(event.id);
@@ -303,10 +309,11 @@ class Replayer {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kReasonNames = {"stash_full",  "no_stash", "released",
-                                                          "reload_late", "link",     "launch"};
-constexpr std::array<std::string_view, 6> kReasons = {
+constexpr std::array<std::string_view, 7> kReasonNames = {
+    "stash_full", "stash_emptied", "no_stash", "released", "reload_late", "link", "launch"};
+constexpr std::array<std::string_view, 7> kReasons = {
     "the stash is full, and the copy out of its oldest tensor is not done",
+    "backward begins, which empties the stash, and a copy out is not done",
     "no stash holds the tensor, and its copy out is not done",
     "autograd lets go of the tensor before its copy is done",
     "backward needs the tensor, and its reload was asked for too late",
