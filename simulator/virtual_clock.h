@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "traces/calibration.h"
@@ -56,13 +57,12 @@ class VirtualClock {
     const bool slowed = costs_.slowdown_ns_per_byte > 0 && (d2h_.is_running() || h2d_.is_running());
     host_ = stream_ = slowed ? computed_beside_copies(duration) : now() + duration;
   }
-  /// Where it does not. How long the stream was idle for want of the host.
-  Nanoseconds run(const Work& work) {
+  /// Where it does not.
+  void run(const Work& work) {
     const Nanoseconds host = host_, stream = stream_;
     host_ = std::max(host + work.host_ns, stream + work.wait_ns);
     stream_ = std::max(host + work.path_ns, stream + work.stream_ns);
     busy_ += work.busy_ns;
-    return stream_ - stream - work.busy_ns;
   }
   /// A hook of the engine: see EngineCosts.
   void hook() {
@@ -140,21 +140,23 @@ class VirtualClock {
     host_ = stream_ = std::max(now(), copy.end + costs_.lost_after(copy.end - copy.transfer));
   }
 
-  /// When compute of that length is done, each nanosecond of it beside a copy taking 1 + slowdown.
+  /// When compute of that length is done, each nanosecond of it beside a copy taking 1 + slowdown. Each turn
+  /// but the last comes to the beginning or the end of a copy, so there are no more turns than these.
   Nanoseconds computed_beside_copies(Nanoseconds duration) {
     auto time = static_cast<double>(now());
     auto left = static_cast<double>(duration);
-    while (left > 0) {
-      double pace = 1, until = time + left * kSlowest;
+    while (true) {
+      double pace = 1, until = std::numeric_limits<double>::infinity();
       for (Engine* engine : {&d2h_, &h2d_}) meet_copy(*engine, time, pace, until);
-      const double done = std::min(left, (until - time) / pace);
-      time += done * pace;
-      left -= done;
+      const double end = time + left * pace;
+      if (end <= until) return static_cast<Nanoseconds>(std::llround(end));
+      left = std::max(0.0, left - (until - time) / pace);
+      time = until;
     }
-    return static_cast<Nanoseconds>(std::llround(time));
   }
 
-  /// What the engine's next copy does to compute at `time`: its `pace`, `until` when that holds at most.
+  /// What the engine's next copy does to compute at `time`: its `pace`, `until` when that holds at most,
+  /// which is later than `time`.
   static void meet_copy(Engine& engine, double time, double& pace, double& until) {
     while (engine.is_running() && static_cast<double>(engine.copies[engine.first].end) <= time)
       ++engine.first;
@@ -164,9 +166,6 @@ class VirtualClock {
     if (has_begun) pace += copy.slowdown;
     until = std::min(until, static_cast<double>(has_begun ? copy.end : copy.begin));
   }
-
-  /// More than any pace.
-  static constexpr double kSlowest = 1e6;
 
   Link link_;
   bool one_side_stream_;
