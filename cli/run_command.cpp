@@ -28,9 +28,6 @@
 namespace offprof {
 namespace {
 
-constexpr std::int64_t kMostSteps = 1'000'000;
-constexpr std::int64_t kMostThreads = 1024;
-
 /// One core is left to the copies, so that they run beside the compute.
 int default_threads() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) - 1);

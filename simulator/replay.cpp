@@ -5,9 +5,34 @@
 #include <vector>
 
 #include "traces/check.h"
+#include "traces/error.h"
 
 namespace offprof {
 namespace {
+
+/// As long as all copies of a step can take at most, with what is added to compute because of them; program
+/// times are bounded by check_program.
+double longest_offloading_ns(const Step& step, const Link& link) {
+  const EngineCosts& costs = step.costs();
+  const double bytes = step.most_copied_bytes();
+  Nanoseconds per_copy = 2 * (link.launch_ns + costs.event_ns);
+  if (!costs.standstills.empty()) per_copy += 2 * costs.standstills.back().lost_ns;
+  double longest = static_cast<double>(costs.hook_ns) * static_cast<double>(step.events().size()) +
+                   costs.reload_ns_per_byte * bytes;
+  for (const LinkDirection& direction : {link.d2h, link.h2d}) {
+    per_copy += direction.latency_ns + direction.start_ns;
+    if (direction.bytes_per_second > 0) longest += 1e9 * bytes / direction.bytes_per_second;
+  }
+  return longest + static_cast<double>(per_copy) * static_cast<double>(step.requests().size());
+}
+
+/// Clocks count in 64 bits, and so do sums over them.
+void refuse_endless(const Step& step, const Link& link) {
+  constexpr double kLongest = 5e17;
+  if (longest_offloading_ns(step, link) <= kLongest) return;
+  throw input_error("over this link a step that offloads everything would take more than 15 years",
+                    "Give a faster one, as --link 25GB/s,10us");
+}
 
 /// Carries the scheduler's commands out on virtual memory and virtual clocks.
 class VirtualExecutor final : public Executor {
@@ -154,7 +179,9 @@ class Replayer {
         executor_(step, policy, link, listener),
         scheduler_(make_scheduler(policy, step.backward_order(), executor_)),
         listener_(listener),
-        unpacked_storage_(step.requests().size(), -1) {}
+        unpacked_storage_(step.requests().size(), -1) {
+    refuse_endless(step, link);
+  }
 
   /// At the same point as `other`, under `policy` from there on.
   Replayer(const Replayer& other, const Policy& policy, ReplayListener* listener)

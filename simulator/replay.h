@@ -75,7 +75,8 @@ struct Prediction {
 
 /// Replays the step under `policy` with the scheduler that the engine runs: memory and copied bytes are
 /// exact, times are those of virtual clocks over `link`. The caching allocator's figures stay absent:
-/// predict_cache has them.
+/// predict_cache has them. Throws Error (input) where the link is so slow, or the costs so high, that clocks
+/// could run out of numbers.
 Prediction replay(const Step& step, const Policy& policy, const Link& link,
                   ReplayListener* listener = nullptr);
 

@@ -18,7 +18,8 @@ namespace offprof {
 /// computes beside the host, the host runs ahead of the compute stream; where the host itself computes, both
 /// are one clock. A copy begins when the compute stream has reached the point where it was asked for, the
 /// copies before it on its stream are done, the host has asked for it and its stream has woken, and its
-/// direction's engine is free; an engine makes one copy at a time, first come first served.
+/// direction's engine is free; an engine makes one copy at a time, first come first served. Over a shared
+/// link both directions have the same one.
 class VirtualClock {
  public:
   struct Copy {
@@ -99,6 +100,8 @@ class VirtualClock {
 
  private:
   static inline const EngineCosts kNoCosts;
+  /// Copies of a device beside the host count from when they are asked for, and so one on top of the other.
+  static constexpr Nanoseconds kMostBusy = Nanoseconds{1} << 61;
 
   struct Running {
     Nanoseconds begin = 0;
@@ -122,11 +125,12 @@ class VirtualClock {
     Nanoseconds begin = std::max(now(), stream);
     host_ += link_.launch_ns;
     meet_host();
-    const Nanoseconds transfer = std::max({begin, host_ + direction.start_ns, engine.free});
+    Nanoseconds& free = link_.is_shared ? shared_free_ : engine.free;
+    const Nanoseconds transfer = std::max({begin, host_ + direction.start_ns, free});
     const Nanoseconds duration = direction.duration(bytes);
-    stream = engine.free = transfer + duration;
+    stream = free = transfer + duration;
     if (computes_ == Computes::kOnHost) begin = transfer;  // a thread that sleeps copies nothing
-    engine.busy += stream - begin;
+    engine.busy = std::min(engine.busy + (stream - begin), kMostBusy);
     if (costs_.slowdown_ns_per_byte > 0 && duration > 0)
       engine.copies.push_back(
           {transfer, stream,
@@ -174,6 +178,7 @@ class VirtualClock {
   Nanoseconds host_ = 0, stream_ = 0;
   Nanoseconds d2h_stream_ = 0, h2d_stream_ = 0;
   Engine d2h_, h2d_;
+  Nanoseconds shared_free_ = 0;  ///< of a link that both share
   Nanoseconds exposed_ = 0, busy_ = 0;
 };
 

@@ -47,6 +47,17 @@ TEST(VirtualClock, DirectionsRunBesideEachOther) {
   EXPECT_EQ(clock.copy_in(10).begin, 0);
 }
 
+TEST(VirtualClock, OverASharedLinkTheyFollowEachOther) {
+  VirtualClock clock({{1e9, 0}, {0.5e9, 0}, 0, true}, false);
+  clock.copy_out(10);
+  const VirtualClock::Copy in = clock.copy_in(10);
+  EXPECT_EQ(in.transfer, 10);
+  EXPECT_EQ(in.end, 30);
+  EXPECT_EQ(clock.copy_out(5).transfer, 30);
+  EXPECT_EQ(clock.d2h_busy_ns(), 15);
+  EXPECT_EQ(clock.h2d_busy_ns(), 20);
+}
+
 TEST(VirtualClock, OneSideStreamCarriesBothDirections) {
   VirtualClock clock(kLink, true);
   clock.copy_out(10);
