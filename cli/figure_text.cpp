@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 namespace offprof {
 
@@ -13,6 +16,23 @@ std::string times_line(bool modelled, const Page& page) {
 
 std::string figure_text(MetricUnit unit, std::optional<double> value) {
   return value ? format_metric(unit, *value) : "-";
+}
+
+std::string duration_text(Nanoseconds duration, Nanoseconds unsure_by) {
+  Nanoseconds unit = 1;
+  while (unit <= unsure_by / 10) unit *= 10;
+  if (unit <= 1) return format_duration(duration);
+  const Nanoseconds rounded = (duration + unit / 2) / unit * unit;
+  const std::array<std::pair<Nanoseconds, const char*>, 4> scales = {
+      {{1'000'000'000, "s"}, {1'000'000, "ms"}, {1000, "us"}, {1, "ns"}}};
+  const auto scale = std::ranges::find_if(
+      scales, [&](const auto& one) { return one.first <= std::max(rounded, unit) || one.first == 1; });
+  int digits = 0;
+  for (Nanoseconds place = scale->first; place > unit; place /= 10) ++digits;
+  const double shown = static_cast<double>(rounded) / static_cast<double>(scale->first);
+  const int most = shown < 9.995 ? 2 : shown < 99.95 ? 1 : 0;  // as format_duration has them
+  if (digits > most) return format_duration(duration);
+  return fmt::format("~{:.{}f} {}", shown, digits, scale->second);
 }
 
 std::string difference_text(MetricUnit unit, double difference) {

@@ -10,7 +10,10 @@ namespace {
 
 /// Bytes are shown to the last one: that they are equal is what people look for. The first column says them
 /// in words too.
-std::string exact_text(const MetricKey& key, std::optional<double> value, bool in_words) {
+std::string exact_text(const MetricKey& key, const MetricsColumn& column, bool in_words) {
+  const std::optional<double> value = key.get(column.metrics);
+  if (key.unit == MetricUnit::kNanoseconds && value)
+    return duration_text(static_cast<Nanoseconds>(*value), column.times_unsure_by);
   if (key.unit != MetricUnit::kBytes || !value) return figure_text(key.unit, value);
   const std::string bytes = std::to_string(static_cast<Bytes>(*value));
   return in_words ? bytes + " (" + figure_text(key.unit, value) + ")" : bytes;
@@ -34,9 +37,8 @@ std::string metrics_table(const std::vector<MetricsColumn>& columns, const Page&
     std::vector<TextTable::Cell> cells = {std::string(key.name)};
     bool any = false;
     for (const MetricsColumn& column : columns) {
-      const auto value = key.get(column.metrics);
-      any |= value.has_value();
-      cells.emplace_back(exact_text(key, value, cells.size() == 1));
+      any |= key.get(column.metrics).has_value();
+      cells.emplace_back(exact_text(key, column, cells.size() == 1));
     }
     if (columns.size() == 2)
       cells.push_back(agreement(key, key.get(columns[0].metrics), key.get(columns[1].metrics)));

@@ -12,6 +12,8 @@ namespace offprof {
 struct MetricsColumn {
   std::string heading;
   Metrics metrics;
+  /// Times are shown in the digits that this leaves of them: see duration_text.
+  Nanoseconds times_unsure_by = 0;
 };
 
 /// A row per figure that some column has, a column each, and for two columns whether they agree: `equal`, or

@@ -117,6 +117,14 @@ Link parse_link(const std::string& text) {
   return {direction, direction, 0};
 }
 
+Link parse_assumed_link(const std::string& text) {
+  constexpr std::string_view kShared = ",shared";
+  if (!text.ends_with(kShared)) return parse_link(text);
+  Link link = parse_link(text.substr(0, text.size() - kShared.size()));
+  link.is_shared = true;
+  return link;
+}
+
 double parse_share(const std::string& text, const std::string& what) {
   double value = 0;
   const bool percent = text.ends_with('%');
@@ -135,13 +143,19 @@ CLI::Option* add_share_option(CLI::App& app, const std::string& names, double& t
 
 Link link_to_assume(const std::optional<Link>& given, const Link& of_trace) {
   if (given) {
-    Link link = {given->d2h, given->h2d, of_trace.launch_ns};
+    Link link = {given->d2h, given->h2d, of_trace.launch_ns, given->is_shared};
     link.d2h.start_ns = of_trace.d2h.start_ns;  // of the streams, whatever link they copy over
     link.h2d.start_ns = of_trace.h2d.start_ns;
     return link;
   }
   if (of_trace.d2h.bytes_per_second > 0 && of_trace.h2d.bytes_per_second > 0) return of_trace;
   throw input_error("the trace does not say how fast its link was", "Give one: --link 25GB/s,10us");
+}
+
+CLI::Option* add_assumed_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what) {
+  return add_parsed_option(
+      app, "--link", "BYTES_PER_S[,LATENCY][,shared]",
+      [&link](const std::string& text) { link = parse_assumed_link(text); }, what);
 }
 
 CLI::Option* add_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what) {

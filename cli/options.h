@@ -71,6 +71,8 @@ void add_common_options(CLI::App& app, CommonOptions& options);
 
 /// Reads `25GB/s` or `25GB/s,10us`: the same bandwidth, and latency per copy, in both directions.
 Link parse_link(const std::string& text);
+/// Likewise, or with `,shared` behind it: see Link::is_shared.
+Link parse_assumed_link(const std::string& text);
 
 /// The link to simulate over: the one given, or else the one that the trace's run measured. Throws Error
 /// (input) where neither is known.
@@ -78,6 +80,8 @@ Link link_to_assume(const std::optional<Link>& given, const Link& of_trace);
 
 /// `--link BYTES_PER_S[,LATENCY]`; stays empty where it is not given.
 CLI::Option* add_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what);
+/// `--link BYTES_PER_S[,LATENCY][,shared]`, of a link that is only simulated, and so may be a shared one.
+CLI::Option* add_assumed_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what);
 
 /// The flags that make a policy: `--policy NAME|FILE` and, over what that says, `--threshold`, `--stash`,
 /// `--stash-bytes`, `--prefetch`, `--copy-streams` and `--host-memory`.

@@ -87,6 +87,21 @@ TEST(Link, MayLeaveOutLatencyAndPerSecond) {
   EXPECT_EQ(parse_link("2GiB").d2h, (LinkDirection{2147483648.0, 0}));
 }
 
+TEST(Link, MayBeSharedWhereItIsOnlyAssumed) {
+  EXPECT_FALSE(parse_assumed_link("25GB/s,10us").is_shared);
+  const Link link = parse_assumed_link("25GB/s,10us,shared");
+  EXPECT_TRUE(link.is_shared);
+  EXPECT_EQ(link.d2h, (LinkDirection{25e9, 10'000}));
+  EXPECT_TRUE(parse_assumed_link("2GB/s,shared").is_shared);
+  EXPECT_NE(error_of([] { parse_link("25GB/s,shared"); }), "no error");
+  EXPECT_NE(error_of([] { parse_assumed_link("25GB/s,shard"); }), "no error");
+}
+
+TEST(Link, ThatIsAssumedMayBeSharedWhateverTheTraceHas) {
+  const Link given = parse_assumed_link("25GB/s,shared");
+  EXPECT_TRUE(link_to_assume(given, {{1e9, 5, 6}, {1e9, 5, 7}, 8}).is_shared);
+}
+
 TEST(Link, MustCarrySomethingAndSayItsUnits) {
   EXPECT_NE(error_of([] { parse_link("0"); }), "no error");
   EXPECT_NE(error_of([] { parse_link("1GB/s,10"); }), "no error");

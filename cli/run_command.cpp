@@ -18,6 +18,7 @@
 #include "engine/plugin.h"
 #include "engine/schedule/command_log.h"
 #include "simulator/replay.h"
+#include "simulator/time_doubt.h"
 #include "simulator/trace_steps.h"
 #include "simulator/views.h"
 #include "traces/error.h"
@@ -27,9 +28,6 @@
 
 namespace offprof {
 namespace {
-
-constexpr std::int64_t kMostSteps = 1'000'000;
-constexpr std::int64_t kMostThreads = 1024;
 
 /// One core is left to the copies, so that they run beside the compute.
 int default_threads() {
@@ -99,8 +97,6 @@ class RunCommand : public Subcommand {
 
     RunResult result = run_engine(context);
     context.warn(result.trace.notes);
-    const Environment& environment = result.trace.environment;
-    context.warn(doubts_about_times(environment.calibration, environment.times_are_modelled));
     result.trace.tool_version = program_version();
     result.trace.argv = context.argv();
     result.trace.environment.kernel_times = device_.kernel_times();
@@ -146,6 +142,8 @@ class RunCommand : public Subcommand {
     report.hazards = device_.take_hazards();
     const TraceSteps steps(trace);
     const Step& step = steps.step(trace.policy);
+    report.warnings = doubt_times(trace, steps, trace.policy, trace.environment.link).warnings;
+    context.warn(report.warnings);
     report.predicted = steps.predict(trace.policy, trace.environment.link);
     if (policy.predicted && policy.trace_fingerprint == fingerprint_of_run(trace.model, trace.settings)) {
       report.predicted = *policy.predicted;

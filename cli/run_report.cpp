@@ -86,6 +86,7 @@ nlohmann::ordered_json to_json(const RunReport& report) {
   json["inexact"] = report.inexact;
   json["gradients"] = report.gradients;
   if (!report.notes.empty()) json["notes"] = report.notes;
+  if (!report.warnings.empty()) json["warnings"] = report.warnings;
   if (report.checked_streams) json["stream_hazards"] = hazards_to_json(report.hazards);
   json["ledger"] = ledger_to_json(report.ledger);
   if (!report.trace_path.empty()) json["trace"] = report.trace_path;

@@ -23,7 +23,8 @@ struct RunReport {
   /// offprof is wrong.
   std::vector<std::string> inexact;
   std::string gradients;
-  std::vector<std::string> notes;  ///< of the trace; in text they are warnings
+  std::vector<std::string> notes;     ///< of the trace; in text they are warnings
+  std::vector<std::string> warnings;  ///< about times; in text they stand before the report
   Ledger ledger;
   bool checked_streams = false;
   std::vector<StreamHazard> hazards;

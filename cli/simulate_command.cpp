@@ -13,6 +13,7 @@
 #include "cli/version.h"
 #include "engine/schedule/command_log.h"
 #include "simulator/replay.h"
+#include "simulator/time_doubt.h"
 #include "traces/error.h"
 #include "traces/file.h"
 #include "traces/fingerprint.h"
@@ -35,6 +36,7 @@ struct SimulateReport {
 
   bool fits = true;  ///< into device_memory_bytes
   bool times_are_modelled = false;
+  TimeDoubt doubt;
 };
 
 nlohmann::ordered_json to_json(const SimulateReport& report) {
@@ -47,6 +49,9 @@ nlohmann::ordered_json to_json(const SimulateReport& report) {
     json["fits"] = report.fits;
   }
   if (report.times_are_modelled) json["times_are_modelled"] = true;
+  if (report.doubt.step)
+    json["step_time_range_ns"] = {{"low", report.doubt.step->low_ns}, {"high", report.doubt.step->high_ns}};
+  if (!report.doubt.warnings.empty()) json["warnings"] = report.doubt.warnings;
   json["ledger"] = ledger_to_json(report.ledger);
   json.update(to_json(report.explanation));
   return json;
@@ -71,14 +76,31 @@ std::string fits_text(const SimulateReport& report, const Page& page) {
          report.trace + " --memory-budget " + std::to_string(*report.device_memory_bytes) + "\n";
 }
 
+/// 0 where all digits mean something.
+Nanoseconds unsure_by(const TimeDoubt& doubt) {
+  return doubt.means_little ? doubt.step->high_ns - doubt.step->low_ns : 0;
+}
+
+std::string doubt_text(const TimeDoubt& doubt, const Page& page) {
+  if (!doubt.means_little) return "";
+  const Nanoseconds unsure = unsure_by(doubt);
+  const std::string text = fmt::format(
+      "By the quartiles of what was calibrated, the step takes {} to {}: times are rounded to what that "
+      "leaves of them.",
+      duration_text(doubt.step->low_ns, unsure / 10), duration_text(doubt.step->high_ns, unsure / 10));
+  return page.paint(Tone::kWarning, wrap(text, page.width, 0)) + "\n";
+}
+
 std::string to_text(const SimulateReport& report, const Page& page) {
   const std::string headline =
-      fmt::format("{}, simulated under policy {}: {}; link {} to host, {} back", report.trace,
+      fmt::format("{}, simulated under policy {}: {}; link {} to host, {} back{}", report.trace,
                   report.policy.name, describe(report.policy), format_rate(report.link.d2h.bytes_per_second),
-                  format_rate(report.link.h2d.bytes_per_second));
-  return wrap(headline, page.width, 0) + "\n\n" + metrics_table({{"predicted", report.predicted}}, page) +
-         "\n" + ledger_table(report.ledger, page) + "\n" + times_line(report.times_are_modelled, page) +
-         to_text(report.explanation, page) + fits_text(report, page);
+                  format_rate(report.link.h2d.bytes_per_second), report.link.is_shared ? ", shared" : "");
+  return wrap(headline, page.width, 0) + "\n\n" +
+         metrics_table({{"predicted", report.predicted, unsure_by(report.doubt)}}, page) +
+         doubt_text(report.doubt, page) + "\n" + ledger_table(report.ledger, page) + "\n" +
+         times_line(report.times_are_modelled, page) +
+         to_text(report.explanation, page, unsure_by(report.doubt)) + fits_text(report, page);
 }
 
 class SimulateCommand : public Subcommand {
@@ -86,7 +108,9 @@ class SimulateCommand : public Subcommand {
   void add_options(CLI::App& app) override {
     add_trace_option(app, trace_path_, "The trace of a run");
     policy_.add_to(app);
-    add_link_option(app, link_, "The link to assume, in each direction (default: as the run measured it)");
+    add_assumed_link_option(app, link_,
+                            "The link to assume, in each direction, or for both together where they share "
+                            "it (default: as the run measured it)");
     add_bytes_option(app, "--device-memory", device_memory_, "Say whether the step fits into that",
                      kLeastDeviceMemory);
     add_output_option(app, output_, "A trace of the simulated step; .gz compresses (default: none)");
@@ -103,8 +127,9 @@ class SimulateCommand : public Subcommand {
     if (!commands_path_.empty()) check_writable(commands_path_);
     const TraceSteps steps(trace);
     const Link link = link_to_assume(link_, trace.environment.link);
-    context.warn(doubts_about_times(trace.environment.calibration, trace.environment.times_are_modelled));
     SimulateReport report = simulate(steps, policy, link);
+    report.doubt = doubt_times(trace, steps, policy, link);
+    context.warn(report.doubt.warnings);
     report.times_are_modelled = trace.environment.times_are_modelled;
     if (!commands_path_.empty())
       context.print(format_command_log(replay_commands(steps.step(policy), policy)), commands_path_);

@@ -64,6 +64,46 @@ TEST_F(SimulateCommandTest, WhatAFractionInTheSettingsForbidsIsNoExcess) {
               HasSubstr("It does not fit into 4.00 MiB.\n"));
 }
 
+/// Its hooks take anything from nothing to 20 us, three of them, of a step of 3.3 us.
+Trace doubtful_trace() {
+  Trace trace = sample_trace();
+  trace.environment.calibration.emplace().hook = {1000, 0, 20'000};
+  trace.program.compute_spread_ns.assign(trace.program.events.size(), 0);
+  return trace;
+}
+
+TEST_F(SimulateCommandTest, ShowsNoDigitsThatTheCalibrationDoesNotKnow) {
+  const CliRun run = simulate(doubtful_trace(), {"--policy", "keep"});
+  EXPECT_THAT(run.err, HasSubstr("a hook took 0 ns to 20.0 us"));
+  EXPECT_THAT(run.out, HasSubstr("the step takes ~3 us to ~63 us"));
+  EXPECT_THAT(run.out, HasSubstr("~10 us"));
+  EXPECT_THAT(run.out, Not(HasSubstr("6.30 us")));
+  EXPECT_THAT(simulate(sample_trace(), {"--policy", "keep"}).out, HasSubstr("3.30 us"));
+}
+
+TEST_F(SimulateCommandTest, JsonHasTheWarningsAndTheRange) {
+  const nlohmann::json json = simulate_json(doubtful_trace(), {"--policy", "keep"});
+  EXPECT_THAT(json["warnings"][0].get<std::string>(), HasSubstr("a hook took 0 ns to 20.0 us"));
+  EXPECT_EQ(json["step_time_range_ns"]["low"], 3300);
+  EXPECT_EQ(json["step_time_range_ns"]["high"], 63'300);
+  EXPECT_FALSE(simulate_json(virtual_sample_trace()).contains("warnings"));
+}
+
+TEST_F(SimulateCommandTest, RefusesALinkThatIsTooSlowToCount) {
+  Trace trace = sample_trace();
+  trace.program.storages[2].bytes = 10 * kGiB;
+  const CliRun run = simulate(trace, {"--link", "1B/s"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("15 years"));
+}
+
+TEST_F(SimulateCommandTest, AProgramWithoutEventsIsAllResident) {
+  Trace trace = sample_trace();
+  trace.program.events.clear();
+  trace.program.saved.clear();
+  EXPECT_EQ(simulate(trace).status, 0);
+}
+
 TEST_F(SimulateCommandTest, ADeviceWithoutMemoryIsRefused) {
   const CliRun run = simulate(sample_trace(), {"--device-memory", "0"});
   EXPECT_EQ(run.status, 2);

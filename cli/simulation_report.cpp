@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "cli/figure_text.h"
 #include "cli/text_table.h"
 #include "simulator/replay.h"
 
@@ -59,7 +60,7 @@ nlohmann::ordered_json to_json(const Explanation& explanation) {
   return json;
 }
 
-std::string to_text(const Explanation& explanation, const Page& page) {
+std::string to_text(const Explanation& explanation, const Page& page, Nanoseconds times_unsure_by) {
   const ProgramPlace& place = explanation.peak_place;
   const DeviceContent& content = explanation.peak_content;
   std::string text =
@@ -74,8 +75,8 @@ std::string to_text(const Explanation& explanation, const Page& page) {
   text += table.render(page);
   if (explanation.stalls.empty()) return text + "Nothing waits.\n";
   for (const auto& [reason, sum] : stalls_by_reason(explanation.stalls))
-    text += wrap(fmt::format("Compute stands {} in {} waits: {}.", format_duration(sum.second), sum.first,
-                             describe(reason)),
+    text += wrap(fmt::format("Compute stands {} in {} waits: {}.", duration_text(sum.second, times_unsure_by),
+                             sum.first, describe(reason)),
                  page.width, 0) +
             "\n";
   return text;

@@ -28,6 +28,7 @@ Explanation explain(const TraceSteps& steps, const Policy& policy, const Link& l
 
 nlohmann::ordered_json to_json(const Explanation& explanation);
 /// A few lines: `peak in backward, at AddmmBackward0: weights, optimiser state and inputs 2.1 MiB, ...`.
-std::string to_text(const Explanation& explanation, const Page& page);
+/// Times in the digits that `times_unsure_by` leaves of them: see duration_text.
+std::string to_text(const Explanation& explanation, const Page& page, Nanoseconds times_unsure_by = 0);
 
 }  // namespace offprof

@@ -46,6 +46,12 @@ Json to_json(const WaitDifference& wait) {
           {"time", to_json(wait.time)}};
 }
 
+Json to_json(const LaunchDifference& waits) {
+  return {{"phase", null_unless_named(waits.phase)},
+          {"count", to_json(waits.count)},
+          {"time", to_json(waits.time)}};
+}
+
 Json to_json(const CopyDifference& copies) {
   return {{"direction", copies.track == Track::kD2h ? "d2h" : "h2d"},
           {"count", to_json(copies.count)},
@@ -151,6 +157,18 @@ std::string waits_text(const TimelineDiff& diff, std::size_t shown, const Page& 
   return "\n" + table.render(page);
 }
 
+std::string launch_text(const TimelineDiff& diff, const Page& page) {
+  if (diff.launch_waits.empty()) return "";
+  TextTable table = table_of_times("waits for launch", {{"count", Align::kRight}});
+  for (const LaunchDifference& waits : diff.launch_waits)
+    add_times_row(table, {waits.phase.empty() ? "outside of phases" : waits.phase, count_text(waits.count)},
+                  waits.time);
+  const std::string note =
+      "They are part of the operators and the rest above. Only simulations show them, and their place is "
+      "approximate: those of a whole stretch of kernels are taken together, at its end.";
+  return "\n" + table.render(page) + "  " + wrap(note, page.width, 2) + "\n";
+}
+
 /// Bytes a nanosecond are GB a second.
 std::string rate_text(Bytes bytes, Nanoseconds busy) {
   if (busy <= 0) return "-";
@@ -207,13 +225,14 @@ Json to_json(const TimelineDiff& diff) {
           {"phases", list_to_json(diff.phases)},
           {"by_operator", list_to_json(diff.ops)},
           {"by_wait", list_to_json(diff.wait_differences)},
+          {"waits_for_launch", list_to_json(diff.launch_waits)},
           {"copies", list_to_json(diff.copies)},
           {"places", list_to_json(diff.places)}};
 }
 
 std::string to_text(const TimelineDiff& diff, std::size_t shown, const Page& page) {
   return summary_text(diff, page) + ops_text(diff, shown, page) + waits_text(diff, shown, page) +
-         copies_text(diff, page) + places_text(diff, shown, page);
+         launch_text(diff, page) + copies_text(diff, page) + places_text(diff, shown, page);
 }
 
 }  // namespace offprof

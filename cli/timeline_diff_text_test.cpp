@@ -71,6 +71,20 @@ TEST(TimelineDiffText, FitsItsPage) {
   }
 }
 
+TEST(TimelineDiffText, ShowsWaitsForLaunchByPhase) {
+  TimelineDiff diff = sample_diff();
+  diff.launch_waits = {{"forward", {0, 7}, {0, 2'000'000}}};
+  EXPECT_THAT(to_text(diff, 10, {80, false}), HasSubstr(R"(
+  waits for launch  count  base      new  difference
+  ────────────────  ─────  ────  ───────  ──────────
+  forward           0 → 7  0 ns  2.00 ms    +2.00 ms
+)"));
+  const auto json = to_json(diff)["waits_for_launch"];
+  EXPECT_EQ(json[0]["phase"], "forward");
+  EXPECT_EQ(json[0]["count"]["new"], 7);
+  EXPECT_EQ(json[0]["time"]["difference_ns"], 2'000'000);
+}
+
 TEST(TimelineDiffText, AddsUpWhatItDoesNotShow) {
   const std::string text = to_text(sample_diff(), 0, {});
   EXPECT_THAT(text, HasSubstr("1 more"));

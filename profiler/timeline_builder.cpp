@@ -24,6 +24,7 @@ class StepTimeline {
     for (const RawEvent& event : pass_.events) add(event);
     end_phase(pass_.end_ns);
     add_copies();
+    drop_open_ops();
   }
 
  private:
@@ -56,8 +57,7 @@ class StepTimeline {
         open_phase_ = &event;
         return;
       case RawKind::kOpBegin:
-        open_ops_.push_back(&event);
-        return;
+        return begin_op(event);
       case RawKind::kOpEnd:
         return end_op(event);
       case RawKind::kAlloc:
@@ -81,10 +81,24 @@ class StepTimeline {
     open_phase_ = nullptr;
   }
 
+  /// Its span comes before those of the operators in it, whatever time they take.
+  void begin_op(const RawEvent& event) {
+    open_ops_.push_back(timeline_.spans.size());
+    add_span(SpanKind::kOp, pass_.names[event.id], event.begin_ns, event.begin_ns).is_nested =
+        event.value > 0;
+  }
+
   void end_op(const RawEvent& event) {
     if (open_ops_.empty()) return;
-    add_span(SpanKind::kOp, pass_.names[event.id], open_ops_.back()->begin_ns, event.begin_ns);
+    Span& span = timeline_.spans[open_ops_.back()];
+    span.duration_ns = at(event.begin_ns) - span.begin_ns;
     open_ops_.pop_back();
+  }
+
+  /// When they end is not known.
+  void drop_open_ops() {
+    for (; !open_ops_.empty(); open_ops_.pop_back())
+      timeline_.spans.erase(timeline_.spans.begin() + static_cast<std::ptrdiff_t>(open_ops_.back()));
   }
 
   Span& add_span(SpanKind kind, const std::string& name, Nanoseconds begin, Nanoseconds end) {
@@ -121,16 +135,17 @@ class StepTimeline {
       case CommandKind::kFreeHost:
         return count_host(-raw.command.bytes, raw.begin_ns);
       case CommandKind::kWaitOut:
-        return add_wait(raw, "wait for copy out", "the device copy must go before the program goes on");
+        return add_wait(raw, Track::kD2h, "the device copy must go before the program goes on");
       case CommandKind::kWaitIn:
-        return add_wait(raw, "wait for copy in", "backward needs the tensor");
+        return add_wait(raw, Track::kH2d, "backward needs the tensor");
       default:
         return;
     }
   }
 
-  void add_wait(const RawCommand& raw, const std::string& name, const std::string& reason) {
-    Span& span = add_span(SpanKind::kWait, name, raw.begin_ns, raw.end_ns);
+  void add_wait(const RawCommand& raw, Track copy_track, const std::string& reason) {
+    Span& span = add_span(SpanKind::kWait, wait_name(copy_track), raw.begin_ns, raw.end_ns);
+    span.copy_track = copy_track;
     span.tensor = raw.command.tensor;
     span.bytes = raw.command.bytes;
     span.reason = reason;
@@ -156,7 +171,7 @@ class StepTimeline {
   Nanoseconds origin_;
   Timeline& timeline_;
   const RawEvent* open_phase_ = nullptr;
-  std::vector<const RawEvent*> open_ops_;
+  std::vector<std::size_t> open_ops_;  ///< indices of their spans, outermost first
   Bytes device_bytes_ = 0, shown_bytes_ = 0, host_bytes_ = 0;
 };
 

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "profiler/pass_sketch.h"
+#include "simulator/sample_program.h"
+#include "simulator/views.h"
+#include "traces/timeline_diff.h"
 
 namespace offprof {
 namespace {
@@ -100,7 +103,24 @@ TEST(BuildTimeline, ShowsOperatorsWithThoseInThem) {
       .compute(4)
       .op_end();
   EXPECT_THAT(texts_of(timeline_of(sketch), SpanKind::kOp),
-              ElementsAre("aten::addmm 3+30", "aten::linear 1+36"));
+              ElementsAre("aten::linear 1+36", "aten::addmm 3+30"));
+}
+
+TEST(BuildTimeline, TellsOperatorsFromThoseInThemThoughTheyTakeNoTime) {
+  PassSketch sketch;
+  sketch.op_begin("aten::linear").op_begin("aten::t").op_end().op_end().op_begin("aten::view").op_end();
+  const std::vector<Span> ops = spans_of(timeline_of(sketch), SpanKind::kOp);
+  ASSERT_EQ(ops.size(), 3U);
+  EXPECT_FALSE(ops[0].is_nested);
+  EXPECT_EQ(ops[1].name, "aten::t");
+  EXPECT_TRUE(ops[1].is_nested);
+  EXPECT_FALSE(ops[2].is_nested);
+}
+
+TEST(BuildTimeline, LeavesOutOperatorsThatDoNotEnd) {
+  PassSketch sketch;
+  sketch.op_begin("outer").op_begin("inner").compute(3).op_end().compute(1);
+  EXPECT_THAT(texts_of(timeline_of(sketch), SpanKind::kOp), ElementsAre("inner 0+3"));
 }
 
 TEST(BuildTimeline, ShowsWaitsWithTheirReason) {
@@ -111,8 +131,60 @@ TEST(BuildTimeline, ShowsWaitsWithTheirReason) {
   EXPECT_EQ(waits[0].duration_ns, 5);
   EXPECT_EQ(waits[0].tensor, 0);
   EXPECT_EQ(waits[0].bytes, 64);
+  EXPECT_EQ(waits[0].copy_track, Track::kD2h);
   EXPECT_EQ(waits[1].name, "wait for copy in");
   EXPECT_EQ(waits[1].reason, "backward needs the tensor");
+  EXPECT_EQ(waits[1].copy_track, Track::kH2d);
+}
+
+/// Notes what a replay does as the recorder notes what a run does.
+class Recorder final : public ReplayListener {
+ public:
+  void on_command(const Command& command, Nanoseconds now) override {
+    end_command(now);
+    const auto index = static_cast<std::int64_t>(pass_.commands.size());
+    pass_.commands.push_back({command, now, now});
+    pass_.events.push_back({RawKind::kCommand, index, 0, now, now});
+  }
+  void on_event(std::size_t, Nanoseconds now) override { end_command(now); }
+
+  StepResult finish(Nanoseconds step_time) {
+    StepResult step;
+    pass_.end_ns = step_time;
+    step.recording = std::move(pass_);
+    return step;
+  }
+
+ private:
+  void end_command(Nanoseconds now) {
+    if (ends_ < pass_.commands.size()) pass_.commands[ends_++].end_ns = now;
+  }
+
+  RecordedPass pass_;
+  std::size_t ends_ = 0;
+};
+
+TEST(BuildTimeline, HasTheWaitsOfASimulationOfTheSameStep) {
+  const Program program = ChainSketch::program(
+      {{.bytes = 300}, {.bytes = 50, .saves_input = true}, {.bytes = 200}, {.bytes = 80}});
+  const Link link{{1e9, 5, 20}, {0.5e9, 9, 3}};
+  for (const char* preset : {"offload", "trl"}) {
+    for (const std::int64_t stash : {0, 1, 2, 5}) {
+      SCOPED_TRACE(preset + std::string(", stash ") + std::to_string(stash));
+      Policy policy = preset_policy(preset);
+      policy.threshold_bytes = 1;
+      policy.stash_count = stash;
+      policy.prefetch_bytes = policy.scheduler == SchedulerKind::kTrl ? 0 : 100 * stash;
+      Recorder recorder;
+      const Metrics metrics = replay(Step(program), policy, link, &recorder).metrics;
+      const Timeline recorded = timeline_of(recorder.finish(*metrics.step_time_ns));
+      const Timeline simulated = replay_timeline(program, Step(program), policy, link);
+      const TimelineDiff diff = compare(recorded, simulated).value();
+      EXPECT_GT(diff.waits.base, 0);
+      EXPECT_EQ(diff.waits.base, diff.waits.now);
+      EXPECT_THAT(diff.wait_differences, IsEmpty());
+    }
+  }
 }
 
 TEST(BuildTimeline, ShowsCopiesOnTheirTracks) {

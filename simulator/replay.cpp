@@ -5,9 +5,34 @@
 #include <vector>
 
 #include "traces/check.h"
+#include "traces/error.h"
 
 namespace offprof {
 namespace {
+
+/// As long as all copies of a step can take at most, with what is added to compute because of them; program
+/// times are bounded by check_program.
+double longest_offloading_ns(const Step& step, const Link& link) {
+  const EngineCosts& costs = step.costs();
+  const double bytes = step.most_copied_bytes();
+  Nanoseconds per_copy = 2 * (link.launch_ns + costs.event_ns);
+  if (!costs.standstills.empty()) per_copy += 2 * costs.standstills.back().lost_ns;
+  double longest = static_cast<double>(costs.hook_ns) * static_cast<double>(step.events().size()) +
+                   costs.reload_ns_per_byte * bytes;
+  for (const LinkDirection& direction : {link.d2h, link.h2d}) {
+    per_copy += direction.latency_ns + direction.start_ns;
+    if (direction.bytes_per_second > 0) longest += 1e9 * bytes / direction.bytes_per_second;
+  }
+  return longest + static_cast<double>(per_copy) * static_cast<double>(step.requests().size());
+}
+
+/// Clocks count in 64 bits, and so do sums over them.
+void refuse_endless(const Step& step, const Link& link) {
+  constexpr double kLongest = 5e17;
+  if (longest_offloading_ns(step, link) <= kLongest) return;
+  throw input_error("over this link a step that offloads everything would take more than 15 years",
+                    "Give a faster one, as --link 25GB/s,10us");
+}
 
 /// Carries the scheduler's commands out on virtual memory and virtual clocks.
 class VirtualExecutor final : public Executor {
@@ -59,7 +84,10 @@ class VirtualExecutor final : public Executor {
   }
   void set_copy(SavedId tensor, CopyId copy) { copy_of_[tensor] = copy; }
   /// What the program is doing when commands come.
-  void set_event(EventKind event) { event_ = event; }
+  void set_event(EventKind kind, std::int32_t id) {
+    event_ = kind;
+    event_id_ = id;
+  }
 
   VirtualMemory& memory() { return memory_; }
   VirtualClock& clock() { return clock_; }
@@ -118,12 +146,14 @@ class VirtualExecutor final : public Executor {
   StallReason reason_to_wait(const Command& command) const {
     if (event_ == EventKind::kRelease) return StallReason::kReleased;
     if (command.kind == CommandKind::kWaitIn) return StallReason::kReloadLate;
-    const bool is_newest = command.copy == static_cast<CopyId>(copies_.size()) - 1;
-    return event_ == EventKind::kPack && is_newest ? StallReason::kNoStash : StallReason::kStashFull;
+    if (event_ != EventKind::kPack) return StallReason::kStashEmptied;
+    return command.tensor == event_id_ ? StallReason::kNoStash : StallReason::kStashFull;
   }
 
   void tell_stall(StallReason reason, const Command& command, Nanoseconds begin, Nanoseconds duration) {
-    if (duration > 0) listener_->on_stall({reason, command.tensor, command.bytes, begin, duration});
+    if (duration <= 0) return;
+    const Track track = copies_[command.copy].last_copy.track;
+    listener_->on_stall({reason, command.tensor, command.bytes, begin, duration, track});
   }
 
   const Step& step_;
@@ -135,6 +165,7 @@ class VirtualExecutor final : public Executor {
   Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
   Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
   EventKind event_ = EventKind::kPhase;
+  std::int32_t event_id_ = -1;
   ReplayListener* listener_;
 };
 
@@ -148,7 +179,9 @@ class Replayer {
         executor_(step, policy, link, listener),
         scheduler_(make_scheduler(policy, step.backward_order(), executor_)),
         listener_(listener),
-        unpacked_storage_(step.requests().size(), -1) {}
+        unpacked_storage_(step.requests().size(), -1) {
+    refuse_endless(step, link);
+  }
 
   /// At the same point as `other`, under `policy` from there on.
   Replayer(const Replayer& other, const Policy& policy, ReplayListener* listener)
@@ -203,7 +236,7 @@ class Replayer {
   }
 
   void replay(const Event& event) {
-    executor_.set_event(event.kind);
+    executor_.set_event(event.kind, event.id);
     switch (event.kind) {
       case EventKind::kAlloc:
         return executor_.memory().hold(event.id);
@@ -303,10 +336,11 @@ class Replayer {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kReasonNames = {"stash_full",  "no_stash", "released",
-                                                          "reload_late", "link",     "launch"};
-constexpr std::array<std::string_view, 6> kReasons = {
+constexpr std::array<std::string_view, 7> kReasonNames = {
+    "stash_full", "stash_emptied", "no_stash", "released", "reload_late", "link", "launch"};
+constexpr std::array<std::string_view, 7> kReasons = {
     "the stash is full, and the copy out of its oldest tensor is not done",
+    "backward begins, which empties the stash, and a copy out is not done",
     "no stash holds the tensor, and its copy out is not done",
     "autograd lets go of the tensor before its copy is done",
     "backward needs the tensor, and its reload was asked for too late",

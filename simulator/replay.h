@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "engine/schedule/scheduler.h"
@@ -12,6 +13,7 @@
 #include "traces/link.h"
 #include "traces/metrics.h"
 #include "traces/policy.h"
+#include "traces/timeline.h"
 
 namespace offprof {
 
@@ -20,12 +22,13 @@ inline constexpr Link kAnyLink = {{1e9, 0}, {1e9, 0}};
 
 /// Why the compute stream stands still.
 enum class StallReason : std::uint8_t {
-  kStashFull,   ///< a tensor is to join the stash, and the copy out of the oldest in it is not done
-  kNoStash,     ///< the tensor's device copy must go, and its copy out is not done
-  kReleased,    ///< autograd lets go of the tensor before its copy is done
-  kReloadLate,  ///< backward needs the tensor, whose reload was asked for too late
-  kLink,        ///< the link has not come to the copy yet: it is busy with others, or the stream is waking
-  kLaunch,      ///< the host has not launched the next kernel yet
+  kStashFull,     ///< a tensor is to join the stash, and the copy out of the oldest in it is not done
+  kStashEmptied,  ///< backward has begun, where TRL's rules empty the stash, and a copy out is not done
+  kNoStash,       ///< no stash takes the tensor, so its device copy must go, and its copy out is not done
+  kReleased,      ///< autograd lets go of the tensor before its copy is done
+  kReloadLate,    ///< backward needs the tensor, whose reload was asked for too late
+  kLink,          ///< the link has not come to the copy yet: it is busy with others, or the stream is waking
+  kLaunch,        ///< the host has not launched the next kernel yet
 };
 
 /// `stash_full`, ...: as reports and traces have it.
@@ -39,7 +42,8 @@ struct Stall {
   SavedId tensor = -1;  ///< whose copy it waited for; -1 for kLaunch
   Bytes bytes = 0;      ///< of that copy
   Nanoseconds begin_ns = 0;
-  Nanoseconds duration_ns = 0;  ///< never 0
+  Nanoseconds duration_ns = 0;        ///< never 0
+  std::optional<Track> copy_track{};  ///< the direction of that copy; nullopt for kLaunch
 };
 
 /// Listens to a replay. Every call comes in program order; times are on the compute stream's virtual clock.
@@ -71,7 +75,8 @@ struct Prediction {
 
 /// Replays the step under `policy` with the scheduler that the engine runs: memory and copied bytes are
 /// exact, times are those of virtual clocks over `link`. The caching allocator's figures stay absent:
-/// predict_cache has them.
+/// predict_cache has them. Throws Error (input) where the link is so slow, or the costs so high, that clocks
+/// could run out of numbers.
 Prediction replay(const Step& step, const Policy& policy, const Link& link,
                   ReplayListener* listener = nullptr);
 

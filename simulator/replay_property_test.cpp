@@ -76,7 +76,7 @@ Link any_link() {
   const auto direction = [] {
     return LinkDirection{*rc::gen::inRange(1, 40) * 1e8, *rc::gen::inRange(0, 50), *rc::gen::inRange(0, 10)};
   };
-  return {direction(), direction(), *rc::gen::inRange(0, 20)};
+  return {direction(), direction(), *rc::gen::inRange(0, 20), *rc::gen::arbitrary<bool>()};
 }
 
 RC_GTEST_PROP(ReplayProperty, RandomProgramsAreOnesThatATraceMayHold, ()) {
@@ -163,6 +163,30 @@ RC_GTEST_PROP(ReplayProperty, NoPolicyIsFasterThanKeep, ()) {
   const Link link = any_link();
   RC_ASSERT(*replay(step, any_policy(), link).metrics.step_time_ns >=
             *replay(step, preset_policy("keep"), link).metrics.step_time_ns);
+}
+
+RC_GTEST_PROP(ReplayProperty, ASharedLinkIsNeverFasterThanOneForEachDirection, ()) {
+  const Step step(any_program(), any_costs());
+  const Policy policy = any_policy();
+  Link link = any_link(), shared = link;
+  link.is_shared = false;
+  shared.is_shared = true;
+  RC_ASSERT(*replay(step, policy, shared).metrics.step_time_ns >=
+            *replay(step, policy, link).metrics.step_time_ns);
+}
+
+RC_GTEST_PROP(ReplayProperty, ASharedLinkIsAsFastWhereOneDirectionIsBusy, ()) {
+  Program program = any_program();
+  const auto comes_back = [](const Event& event) { return event.kind == EventKind::kUnpack; };
+  const auto first = std::ranges::find_if(program.events, comes_back);
+  program.work.resize(std::min<std::size_t>(program.work.size(), first - program.events.begin()));
+  program.events.erase(first, program.events.end());
+  const Step step(program, any_costs());
+  const Policy policy = any_policy();
+  Link link = any_link(), shared = link;
+  link.is_shared = false;
+  shared.is_shared = true;
+  RC_ASSERT(replay(step, policy, shared).metrics == replay(step, policy, link).metrics);
 }
 
 RC_GTEST_PROP(ReplayProperty, AFasterLinkIsNeverSlower, ()) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "simulator/sample_program.h"
+#include "traces/error.h"
 
 namespace offprof {
 namespace {
@@ -376,6 +377,13 @@ TEST(Replay, UnderTrlReloadsQueueBehindCopiesOut) {
 TEST(Replay, LatencyCountsForEachCopy) {
   const Link slow_to_start{{1e9, 40}, {1e9, 7}};
   EXPECT_EQ(metrics_of(timed(), offload(), slow_to_start).exposed_ns, 140 + 107);
+}
+
+TEST(Replay, RefusesALinkThatClocksCannotCount) {
+  ProgramSketch sketch;
+  sketch.save(sketch.alloc(10 * kGiB));
+  EXPECT_THROW(metrics_of(sketch, offload(), {{1, 0}, {1e9, 0}}), Error);
+  EXPECT_GT(metrics_of(sketch, offload(), {{1000, 0}, {1e9, 0}}).step_time_ns, 0);
 }
 
 TEST(Replay, MemoryDoesNotDependOnTheLink) {

@@ -75,6 +75,7 @@ void Step::add_requests(const Program& program) {
     const std::int32_t storage = saved.storage < 0 ? add_storage_without_bytes() : saved.storage;
     requests_.push_back(
         {storage, saved.version, storage_bytes_[storage], saved.bytes, saved.movability, saved.is_parameter});
+    most_copied_bytes_ += static_cast<double>(std::max(storage_bytes_[storage], saved.bytes));
     escapes_.push_back(saved.escapes ? 1 : 0);
     staging_bytes_.push_back(program.allocator && !is_dense(*saved.layout) ? saved.bytes : 0);
   }

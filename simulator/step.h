@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/schedule/scheduler.h"
@@ -28,6 +29,9 @@ class Step {
   Nanoseconds compute_ns() const { return compute_ns_; }
 
   const EngineCosts& costs() const { return costs_; }
+  void set_costs(EngineCosts costs) { costs_ = std::move(costs); }
+  /// No policy copies more in one direction.
+  double most_copied_bytes() const { return most_copied_bytes_; }
 
   /// By saved tensor.
   std::span<const PackRequest> requests() const { return requests_; }
@@ -65,6 +69,7 @@ class Step {
   std::vector<Bytes> storage_bytes_;
   std::vector<std::int32_t> residents_;
   Bytes resident_bytes_ = 0;
+  double most_copied_bytes_ = 0;
   std::vector<Bytes> staging_bytes_;
   std::vector<Work> staging_work_;
   std::optional<AllocatorState> allocator_;

@@ -7,21 +7,9 @@
 namespace offprof {
 namespace {
 
-const char* stall_name(StallReason reason) {
-  switch (reason) {
-    case StallReason::kStashFull:
-    case StallReason::kNoStash:
-      return "wait for copy out";
-    case StallReason::kReloadLate:
-      return "wait for copy in";
-    case StallReason::kReleased:
-      return "wait for copy";
-    case StallReason::kLink:
-      return "wait for link";
-    case StallReason::kLaunch:
-      break;
-  }
-  return kWaitForLaunch;
+const char* stall_name(const Stall& stall) {
+  if (!stall.copy_track) return kWaitForLaunch;
+  return stall.reason == StallReason::kLink ? kWaitForLink : wait_name(*stall.copy_track);
 }
 
 /// Builds the timeline while the step is replayed. Operators, which Step leaves out, are put back by walking
@@ -63,9 +51,10 @@ class TimelineListener final : public ReplayListener {
   }
 
   void on_stall(const Stall& stall) override {
-    Span& span = add_span(SpanKind::kWait, stall_name(stall.reason), stall.begin_ns,
-                          stall.begin_ns + stall.duration_ns);
+    Span& span =
+        add_span(SpanKind::kWait, stall_name(stall), stall.begin_ns, stall.begin_ns + stall.duration_ns);
     if (stall.reason == StallReason::kLaunch) span.track = Track::kLaunchGaps;
+    span.copy_track = stall.copy_track;
     span.tensor = stall.tensor;
     span.bytes = stall.bytes;
     span.reason = describe(stall.reason);

@@ -165,6 +165,7 @@ DeviceContent content_at_peak(const Step& step, const Policy& policy) {
 
 ProgramPlace place_of_event(const Program& program, const Step& step, std::size_t index) {
   ProgramPlace place;
+  if (index >= step.program_index().size()) return place;  // a step without events has its peak in none
   int open = 0;
   for (std::int32_t i = 0; i <= step.program_index()[index]; ++i) {
     const Event& event = program.events[i];

@@ -43,7 +43,8 @@ struct DeviceContent {
 /// The content right at the device peak.
 DeviceContent content_at_peak(const Step& step, const Policy& policy);
 
-/// The phase and the outermost operator or autograd node that run at event `index` of Step::events().
+/// The phase and the outermost operator or autograd node that run at event `index` of Step::events(); neither
+/// where there is no such event.
 struct ProgramPlace {
   std::string phase;
   std::string op;

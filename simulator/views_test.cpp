@@ -222,6 +222,16 @@ TEST(PlaceOfEvent, IsThePhaseAndTheOperator) {
   EXPECT_EQ(place(2), "backward/");
 }
 
+TEST(PlaceOfEvent, IsNowhereInAStepWithoutEvents) {
+  ProgramSketch sketch(1000);
+  sketch.phase("forward");
+  const Step step(sketch.program());
+  const Prediction prediction = replay(step, preset_policy("keep"), kLink);
+  EXPECT_EQ(prediction.metrics.device_peak_bytes, 1000);
+  EXPECT_EQ(place_of_event(sketch.program(), step, prediction.peak_event).phase, "");
+  EXPECT_EQ(content_at_peak(step, preset_policy("keep")).total, 1000);
+}
+
 // --- Stalls ---
 
 TEST(Stalls, AreLongestFirstWithTheirReasons) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "traces/calibration.h"
@@ -17,7 +18,8 @@ namespace offprof {
 /// computes beside the host, the host runs ahead of the compute stream; where the host itself computes, both
 /// are one clock. A copy begins when the compute stream has reached the point where it was asked for, the
 /// copies before it on its stream are done, the host has asked for it and its stream has woken, and its
-/// direction's engine is free; an engine makes one copy at a time, first come first served.
+/// direction's engine is free; an engine makes one copy at a time, first come first served. Over a shared
+/// link both directions have the same one.
 class VirtualClock {
  public:
   struct Copy {
@@ -56,13 +58,12 @@ class VirtualClock {
     const bool slowed = costs_.slowdown_ns_per_byte > 0 && (d2h_.is_running() || h2d_.is_running());
     host_ = stream_ = slowed ? computed_beside_copies(duration) : now() + duration;
   }
-  /// Where it does not. How long the stream was idle for want of the host.
-  Nanoseconds run(const Work& work) {
+  /// Where it does not.
+  void run(const Work& work) {
     const Nanoseconds host = host_, stream = stream_;
     host_ = std::max(host + work.host_ns, stream + work.wait_ns);
     stream_ = std::max(host + work.path_ns, stream + work.stream_ns);
     busy_ += work.busy_ns;
-    return stream_ - stream - work.busy_ns;
   }
   /// A hook of the engine: see EngineCosts.
   void hook() {
@@ -99,6 +100,8 @@ class VirtualClock {
 
  private:
   static inline const EngineCosts kNoCosts;
+  /// Copies of a device beside the host count from when they are asked for, and so one on top of the other.
+  static constexpr Nanoseconds kMostBusy = Nanoseconds{1} << 61;
 
   struct Running {
     Nanoseconds begin = 0;
@@ -122,11 +125,12 @@ class VirtualClock {
     Nanoseconds begin = std::max(now(), stream);
     host_ += link_.launch_ns;
     meet_host();
-    const Nanoseconds transfer = std::max({begin, host_ + direction.start_ns, engine.free});
+    Nanoseconds& free = link_.is_shared ? shared_free_ : engine.free;
+    const Nanoseconds transfer = std::max({begin, host_ + direction.start_ns, free});
     const Nanoseconds duration = direction.duration(bytes);
-    stream = engine.free = transfer + duration;
+    stream = free = transfer + duration;
     if (computes_ == Computes::kOnHost) begin = transfer;  // a thread that sleeps copies nothing
-    engine.busy += stream - begin;
+    engine.busy = std::min(engine.busy + (stream - begin), kMostBusy);
     if (costs_.slowdown_ns_per_byte > 0 && duration > 0)
       engine.copies.push_back(
           {transfer, stream,
@@ -140,21 +144,23 @@ class VirtualClock {
     host_ = stream_ = std::max(now(), copy.end + costs_.lost_after(copy.end - copy.transfer));
   }
 
-  /// When compute of that length is done, each nanosecond of it beside a copy taking 1 + slowdown.
+  /// When compute of that length is done, each nanosecond of it beside a copy taking 1 + slowdown. Each turn
+  /// but the last comes to the beginning or the end of a copy, so there are no more turns than these.
   Nanoseconds computed_beside_copies(Nanoseconds duration) {
     auto time = static_cast<double>(now());
     auto left = static_cast<double>(duration);
-    while (left > 0) {
-      double pace = 1, until = time + left * kSlowest;
+    while (true) {
+      double pace = 1, until = std::numeric_limits<double>::infinity();
       for (Engine* engine : {&d2h_, &h2d_}) meet_copy(*engine, time, pace, until);
-      const double done = std::min(left, (until - time) / pace);
-      time += done * pace;
-      left -= done;
+      const double end = time + left * pace;
+      if (end <= until) return static_cast<Nanoseconds>(std::llround(end));
+      left = std::max(0.0, left - (until - time) / pace);
+      time = until;
     }
-    return static_cast<Nanoseconds>(std::llround(time));
   }
 
-  /// What the engine's next copy does to compute at `time`: its `pace`, `until` when that holds at most.
+  /// What the engine's next copy does to compute at `time`: its `pace`, `until` when that holds at most,
+  /// which is later than `time`.
   static void meet_copy(Engine& engine, double time, double& pace, double& until) {
     while (engine.is_running() && static_cast<double>(engine.copies[engine.first].end) <= time)
       ++engine.first;
@@ -165,9 +171,6 @@ class VirtualClock {
     until = std::min(until, static_cast<double>(has_begun ? copy.end : copy.begin));
   }
 
-  /// More than any pace.
-  static constexpr double kSlowest = 1e6;
-
   Link link_;
   bool one_side_stream_;
   Computes computes_;
@@ -175,6 +178,7 @@ class VirtualClock {
   Nanoseconds host_ = 0, stream_ = 0;
   Nanoseconds d2h_stream_ = 0, h2d_stream_ = 0;
   Engine d2h_, h2d_;
+  Nanoseconds shared_free_ = 0;  ///< of a link that both share
   Nanoseconds exposed_ = 0, busy_ = 0;
 };
 

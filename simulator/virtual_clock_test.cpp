@@ -47,6 +47,17 @@ TEST(VirtualClock, DirectionsRunBesideEachOther) {
   EXPECT_EQ(clock.copy_in(10).begin, 0);
 }
 
+TEST(VirtualClock, OverASharedLinkTheyFollowEachOther) {
+  VirtualClock clock({{1e9, 0}, {0.5e9, 0}, 0, true}, false);
+  clock.copy_out(10);
+  const VirtualClock::Copy in = clock.copy_in(10);
+  EXPECT_EQ(in.transfer, 10);
+  EXPECT_EQ(in.end, 30);
+  EXPECT_EQ(clock.copy_out(5).transfer, 30);
+  EXPECT_EQ(clock.d2h_busy_ns(), 15);
+  EXPECT_EQ(clock.h2d_busy_ns(), 20);
+}
+
 TEST(VirtualClock, OneSideStreamCarriesBothDirections) {
   VirtualClock clock(kLink, true);
   clock.copy_out(10);
@@ -126,10 +137,12 @@ TEST(VirtualClock, GatheringATensorTakesTheCopysStreamAndTheHost) {
 
 TEST(VirtualClock, SaysHowLongTheStreamWasIdleForWantOfTheHost) {
   VirtualClock clock(kGpuLink, false, kBesideHost);
-  EXPECT_EQ(clock.run({5, 20, 25, Work::kNoWait, 20}), 5);
-  EXPECT_EQ(clock.run({5, 20, 25, Work::kNoWait, 20}), 0);  // launched while the stream was busy
-  EXPECT_EQ(clock.run({100, 1, 101, Work::kNoWait, 1}), 65);
-  EXPECT_EQ(clock.launch_gap_ns(), 70);
+  clock.run({5, 20, 25, Work::kNoWait, 20});
+  EXPECT_EQ(clock.launch_gap_ns(), 5);
+  clock.run({5, 20, 25, Work::kNoWait, 20});  // launched while the stream was busy
+  EXPECT_EQ(clock.launch_gap_ns(), 5);
+  clock.run({100, 1, 101, Work::kNoWait, 1});
+  EXPECT_EQ(clock.launch_gap_ns(), 5 + 65);
   EXPECT_EQ(clock.now(), 41 + 70);
 }
 
@@ -181,6 +194,17 @@ TEST(VirtualClock, ComputeBesideACopyIsSlowedDownByItsBytes) {
   EXPECT_EQ(clock.now(), 15);
   clock.compute(20);  // 10 more beside the copy, 10 after it
   EXPECT_EQ(clock.now(), 40);
+}
+
+TEST(VirtualClock, WhatRoundingLeavesOfComputeEndsToo) {
+  // So slow a slow-down that the copy's end comes a rounding error before the compute's, at a time to which
+  // the rest adds nothing.
+  const EngineCosts costs{.slowdown_ns_per_byte = 2.3e-16};
+  VirtualClock clock(kLink, false, VirtualClock::Computes::kOnHost, costs);
+  clock.compute(1'000'000'000'000);
+  clock.copy_out(1);
+  clock.compute(1);
+  EXPECT_EQ(clock.now(), 1'000'000'000'001);
 }
 
 TEST(VirtualClock, CopiesOfBothDirectionsSlowDownTogether) {

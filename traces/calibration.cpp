@@ -26,8 +26,10 @@ LinkDirection direction_of(const std::vector<CopyTiming>& copies, const Measured
   return {1e9 * static_cast<double>(large.bytes - small.bytes) / beyond, latency, start_ns};
 }
 
+/// See costs_of.
 double per_byte(const Measured& per_mib) {
-  return per_mib.low_ns > 0 ? static_cast<double>(per_mib.median_ns) / kMiB : 0;
+  const double noise = per_mib.relative_spread() / 2;
+  return std::max(0.0, 1 - noise * noise) * static_cast<double>(per_mib.median_ns) / kMiB;
 }
 
 }  // namespace

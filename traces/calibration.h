@@ -9,6 +9,9 @@
 
 namespace offprof {
 
+/// No figure of a trace is longer: thirteen days.
+inline constexpr Nanoseconds kLongestMeasured = Nanoseconds{1} << 50;
+
 /// A figure measured several times: the median (of an even number the mean of the two in the middle) and the
 /// quartiles around it.
 struct Measured {
@@ -72,16 +75,20 @@ struct EngineCosts {
   Nanoseconds lost_after(Nanoseconds stood_ns) const;
 };
 
-/// The medians. Slow-down and reload are small differences of long times: where a quarter of the measurements
-/// show none, none is taken. What stood longer never loses less.
+/// The medians. Slow-down and reload are small differences of long times, and what noise makes of nothing
+/// looks like a cost too, so they are shrunk towards 0 as positive-part James-Stein estimates are: by the
+/// square of half the quartiles' distance over the median, to nothing where that half is as large as the
+/// median (James, Stein 1961, "Estimation with quadratic loss"; Baranchik 1964). What stood longer never
+/// loses less.
 EngineCosts costs_of(const Calibration& calibration);
 
 /// The link as calibrated: the latency of each direction, its bandwidth in a step or else that of single
 /// copies, what asking for a copy costs, and how long an idle stream takes to begin.
 Link link_of(const Calibration& calibration);
 
-/// Why times predicted from it mean little, a sentence each: which figure spreads by how much; or that
-/// nothing was calibrated, on a device whose times are not modelled.
+/// Why times predicted from it mean little, whatever is predicted, a sentence each: step times or the largest
+/// copies spread too far, and by how much; or nothing was calibrated, on a device whose times are not
+/// modelled. Of one policy doubt_times (simulator/time_doubt.h) knows more.
 std::vector<std::string> doubts_about_times(const std::optional<Calibration>& calibration,
                                             bool times_are_modelled);
 

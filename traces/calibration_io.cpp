@@ -5,13 +5,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// More than any copy has.
+constexpr Bytes kMostBytes = Bytes{1} << 50;
+
 /// The three figures that each measurement has, named without a prefix.
 Json to_json(const Measured& measured) {
   return {{"median_ns", measured.median_ns}, {"low_ns", measured.low_ns}, {"high_ns", measured.high_ns}};
 }
 
 Measured measured_from_json(const JsonValue& json) {
-  return {json.at("median_ns").as_integer(), json.at("low_ns").as_integer(), json.at("high_ns").as_integer()};
+  const Nanoseconds low = json.at("low_ns").as_integer(0, kLongestMeasured);
+  const Nanoseconds median = json.at("median_ns").as_integer(low, kLongestMeasured);
+  return {median, low, json.at("high_ns").as_integer(median, kLongestMeasured)};
 }
 
 Json to_json(const std::vector<CopyTiming>& copies) {
@@ -27,8 +32,8 @@ std::vector<CopyTiming> copies_from_json(const JsonValue& json) {
   std::vector<CopyTiming> copies;
   for (std::size_t i = 0; i < json.size(); ++i) {
     const JsonValue copy = json.element(i);
-    copies.push_back({copy.at("bytes").as_integer(copies.empty() ? 0 : copies.back().bytes + 1),
-                      measured_from_json(copy)});
+    const Bytes least = copies.empty() ? 0 : copies.back().bytes + 1;
+    copies.push_back({copy.at("bytes").as_integer(least, kMostBytes), measured_from_json(copy)});
   }
   return copies;
 }
@@ -47,7 +52,8 @@ std::vector<StandstillTiming> standstills_from_json(const JsonValue& json) {
   for (std::size_t i = 0; i < json.size(); ++i) {
     const JsonValue standstill = json.element(i);
     const Nanoseconds least = standstills.empty() ? 1 : standstills.back().stood_ns + 1;
-    standstills.push_back({standstill.at("stood_ns").as_integer(least), measured_from_json(standstill)});
+    standstills.push_back(
+        {standstill.at("stood_ns").as_integer(least, kLongestMeasured), measured_from_json(standstill)});
   }
   return standstills;
 }

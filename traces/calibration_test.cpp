@@ -79,11 +79,34 @@ TEST(EngineCosts, AreTheMedians) {
   EXPECT_DOUBLE_EQ(costs.reload_ns_per_byte, 0.125);
 }
 
-TEST(EngineCosts, AreNothingWhereAQuarterOfTheMeasurementsShowNothing) {
-  Calibration calibration = sample();
-  calibration.slowdown_per_mib.low_ns = calibration.reload_per_mib.low_ns = 0;
-  EXPECT_EQ(costs_of(calibration).slowdown_ns_per_byte, 0);
-  EXPECT_EQ(costs_of(calibration).reload_ns_per_byte, 0);
+/// What is taken of a slow-down of that many ns for each byte, whose quartiles lie that far around it.
+double slowdown_taken(double median, double below, double above) {
+  const auto ns = [](double value) { return static_cast<Nanoseconds>(value * kMiB); };
+  Calibration calibration;
+  calibration.slowdown_per_mib = {ns(median), ns(median - below), ns(median + above)};
+  return costs_of(calibration).slowdown_ns_per_byte;
+}
+
+TEST(EngineCosts, AreLessTheFurtherTheMeasurementsSpread) {
+  EXPECT_DOUBLE_EQ(slowdown_taken(40, 0, 0), 40);
+  EXPECT_DOUBLE_EQ(slowdown_taken(40, 4, 4), 40 * (1 - 0.01));
+  EXPECT_DOUBLE_EQ(slowdown_taken(40, 40, 0), 40 * (1 - 0.25));
+  EXPECT_DOUBLE_EQ(slowdown_taken(40, 40, 40), 0);
+  EXPECT_DOUBLE_EQ(slowdown_taken(40, 40, 400), 0);
+}
+
+TEST(EngineCosts, ChangeLittleWithTheirQuartiles) {
+  double before = slowdown_taken(40, 0, 20);
+  for (double below = 0.1; below <= 40; below += 0.1) {
+    const double taken = slowdown_taken(40, below, 20);
+    EXPECT_LE(taken, before);
+    EXPECT_NEAR(taken, before, 0.2);
+    before = taken;
+  }
+}
+
+TEST(EngineCosts, OfNothingMeasuredAreNothing) {
+  EXPECT_DOUBLE_EQ(slowdown_taken(0, 0, 30), 0);
 }
 
 TEST(EngineCosts, AreNothingWhereNothingWasMeasured) {
@@ -100,6 +123,17 @@ TEST(DoubtsAboutTimes, SayWhichFigureSpreadsAndHowFar) {
       ElementsAre(HasSubstr("step times spread by 40%"), HasSubstr("large copies out spread by 100%")));
 }
 
+TEST(DoubtsAboutTimes, AllowStepsAQuarterAndCopiesHalfOfTheirMedian) {
+  Calibration calibration = sample();
+  calibration.step = {100'000, 90'000, 115'000};
+  calibration.h2d.back().duration = {100'000, 80'000, 130'000};
+  EXPECT_THAT(doubts_about_times(calibration, false), IsEmpty());
+  calibration.step.high_ns += 1000;
+  calibration.h2d.back().duration.high_ns += 1000;
+  EXPECT_THAT(doubts_about_times(calibration, false),
+              ElementsAre(HasSubstr("step times spread by 26%"), HasSubstr("large copies in spread by 51%")));
+}
+
 TEST(DoubtsAboutTimes, AreThereWhereNothingWasCalibrated) {
   EXPECT_THAT(doubts_about_times(std::nullopt, false), ElementsAre(HasSubstr("no calibration")));
   EXPECT_THAT(doubts_about_times(std::nullopt, true), IsEmpty());
@@ -111,6 +145,39 @@ TEST(CalibrationJson, ReadsBackWhatItWrote) {
   calibration.copy_in_per_mib = {50, 40, 60};
   const nlohmann::json json = nlohmann::json::parse(to_json(calibration).dump());
   EXPECT_EQ(calibration_from_json(JsonValue(json, "t.json: ")), calibration);
+}
+
+/// What reading the sample says where one value is another.
+std::string error_with(const std::string& pointer, const nlohmann::json& value) {
+  nlohmann::json json = nlohmann::json::parse(to_json(sample()).dump());
+  json[nlohmann::json::json_pointer(pointer)] = value;
+  try {
+    calibration_from_json(JsonValue(json, "t.json: "));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(CalibrationJson, RefusesQuartilesThatAreNotAroundTheMedian) {
+  EXPECT_EQ(error_with("/hook/low_ns", 1), "no error");
+  EXPECT_THAT(error_with("/hook/low_ns", 2), HasSubstr("hook.median_ns: 1 is not between 2 and"));
+  EXPECT_THAT(error_with("/h2d/1/high_ns", 51'500), HasSubstr("h2d[1].high_ns: 51500 is not between 52000"));
+}
+
+TEST(CalibrationJson, RefusesTimesThatNothingTakes) {
+  EXPECT_THAT(error_with("/hook/high_ns", 9e18), HasSubstr("hook.high_ns"));
+  EXPECT_THAT(error_with("/step/high_ns", 9'000'000'000'000'000'000),
+              HasSubstr("step.high_ns: 9000000000000000000 is"));
+  EXPECT_THAT(error_with("/standstills/2/stood_ns", 9'000'000'000'000'000'000), HasSubstr("stood_ns"));
+  EXPECT_THAT(error_with("/d2h/1/bytes", 9'223'372'036'854'775'807), HasSubstr("d2h[1].bytes"));
+}
+
+TEST(LinkDirection, TakesNoLongerThanClocksCount) {
+  constexpr Nanoseconds kLongest = LinkDirection::kLongest;
+  EXPECT_EQ((LinkDirection{1e-300, 7}).duration(kGiB), kLongest + 7);
+  EXPECT_EQ((LinkDirection{0, 7}).duration(0), kLongest + 7);
+  EXPECT_EQ((LinkDirection{1e9, std::numeric_limits<Nanoseconds>::max()}).duration(3), kLongest + 3);
 }
 
 TEST(CalibrationJson, RefusesListsThatDoNotRise) {

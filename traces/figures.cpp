@@ -176,7 +176,8 @@ std::string describe(const Link& link) {
   const auto direction = [](const LinkDirection& d) {
     return fmt::format("{} after {}", format_rate(d.bytes_per_second), format_duration(d.latency_ns));
   };
-  return fmt::format("{} out, {} in", direction(link.d2h), direction(link.h2d));
+  return fmt::format("{} out, {} in{}", direction(link.d2h), direction(link.h2d),
+                     link.is_shared ? ", shared" : "");
 }
 
 /// Collects the differences of values that are both known.

@@ -12,8 +12,13 @@ struct LinkDirection {
   Nanoseconds latency_ns = 0;
   Nanoseconds start_ns = 0;  ///< from asking for a copy to its beginning, where nothing is before it
 
+  /// Of latency and transfer, as much as clocks can count; a replay refuses links that need more.
+  static constexpr Nanoseconds kLongest = Nanoseconds{1} << 60;
+
   Nanoseconds duration(Bytes bytes) const {
-    return latency_ns + static_cast<Nanoseconds>(1e9 * static_cast<double>(bytes) / bytes_per_second);
+    const double transfer = 1e9 * static_cast<double>(bytes) / bytes_per_second;
+    const bool is_endless = !(transfer < static_cast<double>(kLongest));
+    return std::min(latency_ns, kLongest) + (is_endless ? kLongest : static_cast<Nanoseconds>(transfer));
   }
   bool operator==(const LinkDirection&) const = default;
 };
@@ -30,13 +35,17 @@ struct Link {
   LinkDirection h2d;
   /// What asking for a copy takes of the host's time; the copy begins after it.
   Nanoseconds launch_ns = 0;
+  /// Both directions go over one and the same, as where device and host share their memory: it makes one copy
+  /// at a time, of either direction, first come first served.
+  bool is_shared = false;
 
   bool operator==(const Link&) const = default;
 };
 
 /// Likewise both.
 inline Link slower_of(const Link& a, const Link& b) {
-  return {slower_of(a.d2h, b.d2h), slower_of(a.h2d, b.h2d), std::max(a.launch_ns, b.launch_ns)};
+  return {slower_of(a.d2h, b.d2h), slower_of(a.h2d, b.h2d), std::max(a.launch_ns, b.launch_ns),
+          a.is_shared || b.is_shared};
 }
 
 }  // namespace offprof

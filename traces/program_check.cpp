@@ -26,6 +26,8 @@ class ProgramCheck {
   }
 
  private:
+  static constexpr std::int64_t kMostSum = std::int64_t{1} << 59;
+
   enum class StorageState : std::uint8_t { kNew, kLive, kFreed };
   enum class SavedState : std::uint8_t { kNew, kPacked, kReleased };
   struct Saved {
@@ -48,10 +50,11 @@ class ProgramCheck {
 
   void add(std::int64_t& sum, std::int64_t value, std::string_view what) const {
     require(value >= 0, "is negative");
-    if (__builtin_add_overflow(sum, value, &sum)) fail(fmt::format("the sum of {} exceeds 64 bits", what));
+    if (__builtin_add_overflow(sum, value, &sum) || sum > kMostSum)
+      fail(fmt::format("the sum of {} exceeds {}", what, kMostSum));
   }
 
-  /// Sums must fit in 64 bits, so that whoever adds some of them up need not fear an overflow.
+  /// Sums are far below 64 bits, so that whoever adds some of them up need not fear an overflow.
   void check_sizes() {
     std::int64_t bytes = 0;
     part_ = "resident_bytes";
@@ -64,13 +67,17 @@ class ProgramCheck {
     for (index_ = 0; index_ < program_.events.size(); ++index_) {
       add(time, program_.events[index_].compute_ns, "compute_ns");
     }
+    std::int64_t spread = 0;
+    for (index_ = 0; index_ < program_.compute_spread_ns.size(); ++index_)
+      add(spread, program_.compute_spread_ns[index_], "compute_spread_ns");
     part_ = "work";
-    Nanoseconds host = 0, stream = 0, path = 0, wait = 0;
+    Nanoseconds host = 0, stream = 0, path = 0, wait = 0, busy = 0;
     for (index_ = 0; index_ < program_.work.size(); ++index_) {
       const Work& work = program_.work[index_];
       add(host, work.host_ns, "host_ns");
       add(stream, work.stream_ns, "stream_ns");
       add(path, work.path_ns, "path_ns");
+      add(busy, work.busy_ns, "busy_ns");
       add(wait, std::max<Nanoseconds>(work.wait_ns, 0), "wait_ns");
       require(host + stream + path + wait < -Work::kNoWait / 2, "is longer than a step can be");
     }
@@ -83,9 +90,19 @@ class ProgramCheck {
       require(host + stream + path + wait < -Work::kNoWait / 2, "is longer than a step can be");
     }
     part_ = "saved";
-    std::int64_t saved_bytes = 0;
+    check_saved_bytes();
+  }
+
+  /// What host memory holds of them is their storages, or they themselves; a storage may count more than
+  /// once.
+  void check_saved_bytes() {
+    std::int64_t saved_bytes = 0, storage_bytes = 0;
     for (index_ = 0; index_ < program_.saved.size(); ++index_) {
-      add(saved_bytes, program_.saved[index_].bytes, "saved bytes");
+      const SavedTensor& saved = program_.saved[index_];
+      add(saved_bytes, saved.bytes, "saved bytes");
+      if (saved.storage < 0) continue;
+      require_index(saved.storage, program_.storages.size(), "storage");
+      add(storage_bytes, program_.storages[saved.storage].bytes, "bytes of the storages");
     }
   }
 

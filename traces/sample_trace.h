@@ -51,7 +51,7 @@ inline Trace sample_trace() {
       {Track::kCompute, SpanKind::kPhase, "backward", 2300, 7000, 0, -1, ""},
       {Track::kCompute, SpanKind::kOp, "ReluBackward0", 2350, 6950, 0, -1, ""},
       {Track::kH2d, SpanKind::kCopy, "copy in", 4500, 4096, 4096, 0, ""},
-      {Track::kCompute, SpanKind::kWait, "wait for copy in", 2400, 6196, 0, 0, "reload"},
+      {Track::kCompute, SpanKind::kWait, "wait for copy in", 2400, 6196, 0, 0, "reload", Track::kH2d},
   };
   trace.timeline.flows = {{7, Track::kCompute, 2000, "pack"},
                           {7, Track::kD2h, 2000, "copy out"},

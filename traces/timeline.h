@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,15 @@ enum class Track : std::uint8_t { kCompute, kD2h, kH2d, kLaunchGaps };
 
 /// The name of waits on Track::kLaunchGaps.
 inline constexpr const char* kWaitForLaunch = "wait for launch";
+/// The names of waits for a copy, and of the part before the link has come to it, where that is known.
+inline constexpr const char* kWaitForCopyOut = "wait for copy out";
+inline constexpr const char* kWaitForCopyIn = "wait for copy in";
+inline constexpr const char* kWaitForLink = "wait for link";
+
+/// The name of waits for a copy of that direction.
+constexpr const char* wait_name(Track copy_track) {
+  return copy_track == Track::kD2h ? kWaitForCopyOut : kWaitForCopyIn;
+}
 
 enum class SpanKind : std::uint8_t {
   kStep,   ///< one training step, `ProfilerStep#n`
@@ -32,6 +42,9 @@ struct Span {
   Bytes bytes = 0;           ///< copies: how much
   std::int64_t tensor = -1;  ///< copies and waits: the saved tensor it is for, an index in Program::saved
   std::string reason;        ///< waits: why
+  std::optional<Track> copy_track{};  ///< waits: the track of the copy; nullopt: for launch, or not known
+  /// Operators: it is within another. Only needed where it takes no time, since then the times do not tell.
+  bool is_nested = false;
 };
 
 /// What a saved tensor passed through, in time: an arrow's point. The points of one (step, copy) make a chain
@@ -52,6 +65,7 @@ struct CounterSample {
 
 /// What happened when, in steps that ran or were simulated. Times count from the first step's beginning.
 struct Timeline {
+  /// Operators come in the order in which they begin: by it those are told apart that take no time.
   std::vector<Span> spans;
   std::vector<FlowPoint> flows;
   std::vector<CounterSample> counters;

@@ -9,11 +9,16 @@
 namespace offprof {
 namespace {
 
-/// An operator that is in no other, or what stands outside of all.
+/// An operator that is in no other.
 struct Op {
   const Span* span;
   std::string phase;
   Nanoseconds waits = 0;
+};
+
+struct LaunchWait {
+  const Span* span;
+  std::string phase;
 };
 
 /// The last step of a timeline, taken apart.
@@ -22,11 +27,10 @@ class StepView {
   /// `step` must be one of the timeline's spans.
   StepView(const Timeline& timeline, const Span& step) : step_(step) {
     for (const Span& span : timeline.spans)
-      if (span.kind != SpanKind::kStep && span.track != Track::kLaunchGaps && is_within(span, step))
-        spans_.push_back(&span);
+      if (span.kind != SpanKind::kStep && is_within(span, step)) spans_.push_back(&span);
+    // Of operators that begin at the same time, the timeline's order is the program's.
     const auto parents_first = [](const Span* a, const Span* b) {
-      return std::tuple(a->begin_ns, -a->duration_ns, a->kind) <
-             std::tuple(b->begin_ns, -b->duration_ns, b->kind);
+      return std::tuple(a->begin_ns, a->kind) < std::tuple(b->begin_ns, b->kind);
     };
     std::ranges::stable_sort(spans_, parents_first);
     for (const Span* span : spans_) add(*span);
@@ -37,6 +41,7 @@ class StepView {
   const std::vector<const Span*>& phases() const { return phases_; }
   const std::vector<Op>& ops() const { return ops_; }
   const std::vector<const Span*>& waits() const { return waits_; }
+  const std::vector<LaunchWait>& launch_waits() const { return launch_waits_; }
   const std::vector<const Span*>& copies() const { return copies_; }
 
  private:
@@ -46,16 +51,23 @@ class StepView {
   }
 
   void add(const Span& span) {
-    if (span.kind == SpanKind::kCopy) {
+    if (span.track == Track::kLaunchGaps) {
+      launch_waits_.push_back({&span, phase_of(span)});
+    } else if (span.kind == SpanKind::kCopy) {
       copies_.push_back(&span);
     } else if (span.kind == SpanKind::kPhase) {
       if (phases_.empty() || !is_within(span, *phases_.back())) phases_.push_back(&span);
     } else if (span.kind == SpanKind::kOp) {
-      if (ops_.empty() || !is_within(span, *ops_.back().span)) ops_.push_back({&span, phase_of(span)});
+      if (!is_in_an_op(span)) ops_.push_back({&span, phase_of(span)});
     } else if (waits_.empty() || !is_within(span, *waits_.back())) {
       waits_.push_back(&span);
       if (!ops_.empty() && is_within(span, *ops_.back().span)) ops_.back().waits += span.duration_ns;
     }
+  }
+  /// Between operators that follow one another, one that takes no time is in none; the flag tells it from one
+  /// that is in another.
+  bool is_in_an_op(const Span& span) const {
+    return span.is_nested || (!ops_.empty() && is_within(span, *ops_.back().span));
   }
   std::string phase_of(const Span& span) const {
     return !phases_.empty() && is_within(span, *phases_.back()) ? phases_.back()->name : "";
@@ -66,6 +78,7 @@ class StepView {
   std::vector<const Span*> phases_;
   std::vector<Op> ops_;
   std::vector<const Span*> waits_;
+  std::vector<LaunchWait> launch_waits_;
   std::vector<const Span*> copies_;
 };
 
@@ -118,6 +131,8 @@ class Comparison {
   }
 
  private:
+  using WaitKey = std::pair<std::string, std::int64_t>;
+
   void add(const StepView& view, Side side) {
     add_to(diff_.step, side, view.duration());
     for (const Span* phase : view.phases()) add_to(phase_named(phase->name).time, side, phase->duration_ns);
@@ -125,7 +140,9 @@ class Comparison {
     for (const Op& op : view.ops()) {
       add_op(view, op, ++occurrences[{op.phase, op.span->name}], side);
     }
-    for (const Span* wait : view.waits()) add_wait(*wait, side);
+    const Span* before = nullptr;
+    for (const Span* wait : view.waits()) add_wait(*wait, std::exchange(before, wait), side);
+    for (const LaunchWait& wait : view.launch_waits()) add_launch_wait(wait, side);
     for (const Span* copy : view.copies()) add_copy(*copy, side);
   }
 
@@ -150,14 +167,36 @@ class Comparison {
     add_to(place.waits, side, op.waits);
   }
 
-  void add_wait(const Span& span, Side side) {
+  /// What people call it and for whom it is; a simulation names the parts of one wait differently.
+  static WaitKey key_of(const Span& wait) {
+    return {wait.copy_track ? wait_name(*wait.copy_track) : wait.name, wait.tensor};
+  }
+
+  /// `before`: the side's wait before this one, or nullptr.
+  void add_wait(const Span& span, const Span* before, Side side) {
     add_to(diff_.waits, side, span.duration_ns);
-    WaitDifference& wait = waits_[{span.name, span.tensor}];
-    wait.name = span.name;
-    wait.tensor = span.tensor;
-    (side == Side::kBase ? wait.base_reason : wait.now_reason) = span.reason;
-    add_to(wait.count, side, 1);
+    if (span.duration_ns == 0) return;
+    const WaitKey key = key_of(span);
+    WaitDifference& wait = waits_[key];
+    std::tie(wait.name, wait.tensor) = key;
+    add_reason(side == Side::kBase ? wait.base_reason : wait.now_reason, span.reason);
+    const bool goes_on = before != nullptr && key_of(*before) == key &&
+                         before->begin_ns + before->duration_ns == span.begin_ns;
+    add_to(wait.count, side, goes_on ? 0 : 1);
     add_to(wait.time, side, span.duration_ns);
+  }
+
+  static void add_reason(std::string& reasons, const std::string& reason) {
+    if (reasons.find(reason) != std::string::npos) return;
+    reasons += (reasons.empty() ? "" : "; ") + reason;
+  }
+
+  void add_launch_wait(const LaunchWait& wait, Side side) {
+    auto& all = diff_.launch_waits;
+    auto found = std::ranges::find(all, wait.phase, &LaunchDifference::phase);
+    if (found == all.end()) found = all.insert(all.end(), LaunchDifference{wait.phase, {}, {}});
+    add_to(found->count, side, 1);
+    add_to(found->time, side, wait.span->duration_ns);
   }
 
   void add_copy(const Span& span, Side side) {
@@ -179,7 +218,7 @@ class Comparison {
 
   TimelineDiff diff_;
   std::map<std::string, OpTimeDifference> ops_;
-  std::map<std::pair<std::string, std::int64_t>, WaitDifference> waits_;
+  std::map<WaitKey, WaitDifference> waits_;
   std::map<Track, CopyDifference> copies_;
   std::map<std::tuple<std::string, std::string, std::int64_t>, PlaceDifference> places_;
 };

@@ -37,12 +37,21 @@ struct OpTimeDifference {
   TimePair time;
 };
 
-/// The waits of a kind for one saved tensor.
+/// The waits for copies of one direction of one saved tensor. A wait whose parts have different reasons
+/// counts once, one that takes no time does not.
 struct WaitDifference {
-  std::string name;          ///< `wait for copy out`, ...
+  std::string name;          ///< `wait for copy out`, `wait for copy in`; others where that is not known
   std::int64_t tensor = -1;  ///< an index in Program::saved; -1: for none
-  std::string base_reason;   ///< empty: it does not wait there
+  std::string base_reason;   ///< empty: it does not wait there; else its parts' reasons, with `; ` between
   std::string now_reason;
+  CountPair count;
+  TimePair time;
+};
+
+/// In a phase, what of the compute stream's time is waits for the host to launch. Only simulations tell, and
+/// not to the operator: see Program::work.
+struct LaunchDifference {
+  std::string phase;
   CountPair count;
   TimePair time;
 };
@@ -69,16 +78,18 @@ struct PlaceDifference {
 ///
 ///     step = the sum over phases = operators + waits + rest
 ///
-/// holds for both sides and so for the differences.
+/// holds for both sides and so for the differences. Waits for launch are not in this sum: they lie within
+/// what it has as operators and rest.
 struct TimelineDiff {
   TimePair step;
   TimePair operators;  ///< the sum over operators that are in no other, their waits taken out
-  TimePair waits;      ///< the sum over waits
+  TimePair waits;      ///< the sum over waits for copies
   TimePair rest;       ///< between operators
   std::vector<PhaseDifference> phases;
   std::vector<OpTimeDifference> ops;
   std::vector<WaitDifference> wait_differences;
-  std::vector<CopyDifference> copies;  ///< to the host, to the device, where either side has any
+  std::vector<LaunchDifference> launch_waits;  ///< by phase, where either side has any
+  std::vector<CopyDifference> copies;          ///< to the host, to the device, where either side has any
   std::vector<PlaceDifference> places;
 };
 

@@ -131,6 +131,103 @@ TEST(TimelineDiff, WaitsAreTakenOutOfTheirOperators) {
   expect_sums_hold(diff);
 }
 
+/// A part of a wait, as a simulation has it.
+Span part(const char* name, Track copy_track, Nanoseconds begin, Nanoseconds duration,
+          const std::string& reason) {
+  return {Track::kCompute, SpanKind::kWait, name, begin, duration, 0, 3, reason, copy_track};
+}
+
+/// The step with nothing else than these waits.
+Timeline waiting(const std::vector<Span>& waits) {
+  Timeline timeline{
+      .spans = {compute(SpanKind::kStep, "ProfilerStep#0", 0, 100)}, .flows = {}, .counters = {}};
+  timeline.spans.insert(timeline.spans.end(), waits.begin(), waits.end());
+  return timeline;
+}
+
+TEST(TimelineDiff, MatchesAWaitWithTheOneThatIsToldInParts) {
+  const Timeline recorded = waiting({part(kWaitForCopyIn, Track::kH2d, 10, 20, "needed")});
+  Timeline simulated = waiting(
+      {part(kWaitForLink, Track::kH2d, 10, 12, "busy"), part(kWaitForCopyIn, Track::kH2d, 22, 8, "late")});
+  EXPECT_THAT(diff_of(recorded, simulated).wait_differences, IsEmpty());
+  simulated.spans.back().duration_ns += 1;
+  const TimelineDiff diff = diff_of(recorded, simulated);
+  ASSERT_THAT(diff.wait_differences, SizeIs(1));
+  EXPECT_EQ(diff.wait_differences[0].name, "wait for copy in");
+  EXPECT_EQ(diff.wait_differences[0].base_reason, "needed");
+  EXPECT_EQ(diff.wait_differences[0].now_reason, "busy; late");
+  EXPECT_EQ(diff.wait_differences[0].count, (CountPair{1, 1}));
+  EXPECT_EQ(diff.wait_differences[0].time, (TimePair{20, 21}));
+}
+
+TEST(TimelineDiff, KeepsTheDirectionsOfATensorApart) {
+  const Timeline out = waiting({part(kWaitForLink, Track::kD2h, 10, 20, "busy")});
+  const Timeline in = waiting({part(kWaitForLink, Track::kH2d, 10, 20, "busy")});
+  EXPECT_THAT(diff_of(out, in).wait_differences, SizeIs(2));
+}
+
+TEST(TimelineDiff, LeavesOutWaitsThatTakeNoTime) {
+  const Timeline recorded = waiting({part(kWaitForCopyIn, Track::kH2d, 10, 0, "needed")});
+  EXPECT_THAT(diff_of(recorded, waiting({})).wait_differences, IsEmpty());
+}
+
+TEST(TimelineDiff, CountsWaitsThatDoNotTouchOneByOne) {
+  const Timeline now = waiting(
+      {part(kWaitForLink, Track::kD2h, 10, 2, "busy"), part(kWaitForCopyOut, Track::kD2h, 13, 2, "full")});
+  EXPECT_EQ(diff_of(waiting({}), now).wait_differences.at(0).count, (CountPair{0, 2}));
+}
+
+TEST(TimelineDiff, ListsWaitsForLaunchOutsideOfTheSum) {
+  Timeline now = base_timeline();
+  const auto launch = [&](Nanoseconds begin, Nanoseconds duration) {
+    now.spans.push_back(
+        {Track::kLaunchGaps, SpanKind::kWait, kWaitForLaunch, begin, duration, 0, -1, "host"});
+  };
+  launch(102, 3);
+  launch(120, 4);
+  launch(160, 5);
+  const TimelineDiff diff = diff_of(base_timeline(), now);
+  ASSERT_THAT(diff.launch_waits, SizeIs(2));
+  EXPECT_EQ(diff.launch_waits[0].phase, "forward");
+  EXPECT_EQ(diff.launch_waits[0].count, (CountPair{0, 2}));
+  EXPECT_EQ(diff.launch_waits[0].time, (TimePair{0, 7}));
+  EXPECT_EQ(diff.launch_waits[1].phase, "backward");
+  EXPECT_EQ(diff.waits, (TimePair{5, 5}));
+  EXPECT_THAT(diff.ops, IsEmpty());
+  expect_sums_hold(diff);
+}
+
+TEST(TimelineDiff, AnOperatorThatTakesNoTimeIsNotInTheNext) {
+  const auto step_with = [](Nanoseconds first) {
+    return Timeline{.spans = {compute(SpanKind::kStep, "ProfilerStep#0", 0, 100), op("view", 10, first),
+                              op("mm", 10 + first, 50), op("view", 60 + first, 5)},
+                    .flows = {},
+                    .counters = {}};
+  };
+  const TimelineDiff diff = diff_of(step_with(0), step_with(1));
+  ASSERT_THAT(diff.places, SizeIs(1));
+  EXPECT_EQ(diff.places[0].op, "view");
+  EXPECT_EQ(diff.places[0].occurrence, 1);
+  EXPECT_EQ(diff.places[0].time, (TimePair{0, 1}));
+  EXPECT_EQ(diff.ops.at(0).count, (CountPair{2, 2}));
+}
+
+TEST(TimelineDiff, AnOperatorWithinAnotherIsToldFromTheNextByItsMark) {
+  Timeline now = base_timeline();
+  Span inner = op("inner", 130, 0);  // where the second `a` ends
+  inner.is_nested = true;
+  now.spans.insert(now.spans.begin() + 4, inner);
+  EXPECT_THAT(diff_of(base_timeline(), now).ops, IsEmpty());
+  now.spans[4].is_nested = false;
+  EXPECT_THAT(diff_of(base_timeline(), now).ops, SizeIs(1));
+}
+
+TEST(TimelineDiff, OfOperatorsThatBeginTogetherTheFirstIsTheOuter) {
+  Timeline now = base_timeline();
+  now.spans.insert(now.spans.begin() + 4, op("inner", 110, 20));
+  EXPECT_THAT(diff_of(base_timeline(), now).ops, IsEmpty());
+}
+
 TEST(TimelineDiff, AddsUpCopiesByDirection) {
   Timeline now = base_timeline();
   now.spans.push_back({Track::kH2d, SpanKind::kCopy, "copy in", 160, 30, 6000, 4, ""});

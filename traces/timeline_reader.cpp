@@ -22,7 +22,9 @@ struct RawEvent {
   double bytes = 0;
   double tensor = -1;
   std::string reason;
+  std::string direction;
   bool has_reason = false;
+  bool is_nested = false;
   bool has_correlation = false;
 };
 
@@ -35,7 +37,9 @@ class TimelineBuilder final : public JsonHandler {
   Timeline take() { return std::move(timeline_); }
 
   void null() override {}
-  void boolean(bool) override {}
+  void boolean(bool value) override {
+    if (reads() && depth_ > kEventDepth && key_ == "nested") event_.is_nested = value;
+  }
   void negative(std::int64_t value) override { number(static_cast<double>(value)); }
   void natural(std::uint64_t value) override { number(static_cast<double>(value)); }
   void real(double value) override { number(value); }
@@ -65,6 +69,7 @@ class TimelineBuilder final : public JsonHandler {
   void number(double value);
   void add_event();
   void add(SpanKind kind, Track track, std::string name);
+  std::optional<Track> copy_track_of(const std::string& wait) const;
   Nanoseconds to_ns(const std::optional<double>& us, const char* key) const;
   [[noreturn]] void fail(const std::string& what) const {
     throw input_error(fmt::format("{}: traceEvents[{}]: {}", file_, index_, what), "Record the trace again.");
@@ -85,6 +90,7 @@ void TimelineBuilder::string(std::string_view text) {
   if (depth_ == 1 && key_ == "schema") schema_ = text;
   if (!reads()) return;
   if (depth_ > kEventDepth) {
+    if (key_ == "direction") event_.direction = text;
     if (key_ != "reason") return;
     event_.reason = text;
     event_.has_reason = true;
@@ -129,9 +135,18 @@ void TimelineBuilder::add(SpanKind kind, Track track, std::string name) {
   constexpr double kMost = 9e15;  // doubles below are exact in whole numbers
   if (!(event_.bytes >= 0 && event_.bytes <= kMost)) fail("its bytes are out of range");
   if (!(event_.tensor >= -1 && event_.tensor <= kMost)) fail("its tensor is out of range");
+  const auto copy_track = kind == SpanKind::kWait ? copy_track_of(name) : std::nullopt;
   timeline_.spans.push_back({track, kind, std::move(name), to_ns(event_.begin_us, "ts"),
                              to_ns(event_.duration_us, "dur"), static_cast<Bytes>(event_.bytes),
-                             static_cast<std::int64_t>(event_.tensor), std::move(event_.reason)});
+                             static_cast<std::int64_t>(event_.tensor), std::move(event_.reason), copy_track,
+                             event_.is_nested});
+}
+
+/// Earlier files only have it in the name, and not of every wait.
+std::optional<Track> TimelineBuilder::copy_track_of(const std::string& wait) const {
+  if (event_.direction == "d2h" || wait == kWaitForCopyOut) return Track::kD2h;
+  if (event_.direction == "h2d" || wait == kWaitForCopyIn) return Track::kH2d;
+  return std::nullopt;
 }
 
 /// Three decimals of a microsecond are exact up to a hundred days.

@@ -57,7 +57,35 @@ TEST(ReadTimeline, FindsEverySpanThatWasWritten) {
     EXPECT_EQ(read.bytes, written.bytes);
     EXPECT_EQ(read.tensor, written.tensor);
     EXPECT_EQ(read.reason, written.reason);
+    EXPECT_EQ(read.copy_track, written.copy_track);
   }
+}
+
+TEST(ReadTimeline, FindsTheDirectionOfWaitsWhateverTheirName) {
+  Trace trace = sample_trace();
+  const Span link = {Track::kCompute, SpanKind::kWait, kWaitForLink, 5, 1, 0, 0, "busy", Track::kD2h};
+  trace.timeline.spans = {link};
+  EXPECT_EQ(timeline_of(format_trace(trace)).value().spans.at(0).copy_track, Track::kD2h);
+}
+
+TEST(ReadTimeline, OfEarlierFilesTakesTheDirectionOfWaitsFromTheirName) {
+  Trace trace = sample_trace();
+  const auto track_of = [&](const char* name) {
+    trace.timeline.spans = {{Track::kCompute, SpanKind::kWait, name, 5, 1, 0, 0, "busy"}};
+    return timeline_of(format_trace(trace)).value().spans.at(0).copy_track;
+  };
+  EXPECT_EQ(track_of("wait for copy out"), Track::kD2h);
+  EXPECT_EQ(track_of("wait for copy in"), Track::kH2d);
+  EXPECT_EQ(track_of("wait for copy"), std::nullopt);
+}
+
+TEST(ReadTimeline, FindsOperatorsWithinOthersThatTakeNoTime) {
+  Trace trace = sample_trace();
+  trace.timeline.spans = {{Track::kCompute, SpanKind::kOp, "linear", 5, 0, 0, -1, ""},
+                          {Track::kCompute, SpanKind::kOp, "t", 5, 0, 0, -1, "", {}, true}};
+  const Timeline timeline = timeline_of(format_trace(trace)).value();
+  EXPECT_FALSE(timeline.spans.at(0).is_nested);
+  EXPECT_TRUE(timeline.spans.at(1).is_nested);
 }
 
 TEST(ReadTimeline, LosesNoNanosecondOfALongRun) {

@@ -41,6 +41,10 @@ struct ModelInfo {
   bool operator==(const ModelInfo&) const = default;
 };
 
+/// What `run` takes at most, and so a trace can say.
+inline constexpr std::int64_t kMostSteps = 1'000'000;
+inline constexpr std::int64_t kMostThreads = 1024;
+
 /// What `run` was told to do.
 struct RunSettings {
   std::vector<std::string> inputs;  ///< specs, as `--input` takes them

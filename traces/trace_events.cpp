@@ -106,15 +106,14 @@ class EventWriter {
     metadata("thread_name", kH2dRow, "name", quoted("copies host -> device"));
   }
 
-  /// Parents before children: viewers nest events of the same begin in the order of the file.
+  /// Parents before children: viewers nest events of the same begin in the order of the file. Operators that
+  /// begin at the same time stay in the order that they have.
   std::vector<const Span*> sorted_spans() const {
     std::vector<const Span*> spans;
     spans.reserve(trace_.timeline.spans.size());
     for (const Span& span : trace_.timeline.spans) spans.push_back(&span);
     const auto before = [](const Span* a, const Span* b) {
-      if (a->begin_ns != b->begin_ns) return a->begin_ns < b->begin_ns;
-      if (a->duration_ns != b->duration_ns) return a->duration_ns > b->duration_ns;
-      return a->kind < b->kind;
+      return a->begin_ns != b->begin_ns ? a->begin_ns < b->begin_ns : a->kind < b->kind;
     };
     std::stable_sort(spans.begin(), spans.end(), before);
     return spans;
@@ -143,8 +142,11 @@ class EventWriter {
                    span.duration_ns);
     if (span.kind == SpanKind::kWait) {
       append(",\"args\":{{\"reason\":{}", quoted(span.reason));
+      if (span.copy_track) append(",\"direction\":\"{}\"", *span.copy_track == Track::kD2h ? "d2h" : "h2d");
       if (span.tensor >= 0) append(",\"tensor\":{}", span.tensor);
       out_ += '}';
+    } else if (span.is_nested && span.duration_ns == 0) {
+      out_ += ",\"args\":{\"nested\":true}";
     }
     out_ += '}';
   }

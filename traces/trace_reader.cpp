@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "traces/calibration_io.h"
 #include "traces/file.h"
 #include "traces/json_access.h"
@@ -9,13 +11,27 @@
 namespace offprof {
 namespace {
 
-int small_integer(const JsonValue& json) {
-  return static_cast<int>(json.as_integer(0, std::numeric_limits<int>::max()));
+/// A count as `run` takes it.
+int read_count(const JsonValue& json, std::int64_t most) {
+  return static_cast<int>(json.as_integer(1, most));
+}
+
+Nanoseconds read_time(const JsonValue& json) {
+  return json.as_integer(0, kLongestMeasured);
+}
+
+/// 0: not known.
+double read_rate(const JsonValue& json) {
+  constexpr double kLeast = 1, kMost = 1e18;
+  const double rate = json.as_amount();
+  if (rate != 0 && (rate < kLeast || rate > kMost))
+    json.fail(fmt::format("{} is not 0, nor between {} and {}", rate, kLeast, kMost));
+  return rate;
 }
 
 LinkDirection read_direction(const JsonValue& json) {
-  LinkDirection direction = {json.at("bytes_per_second").as_amount(), json.at("latency_ns").as_integer()};
-  if (const auto start = json.find("start_ns")) direction.start_ns = start->as_integer();
+  LinkDirection direction = {read_rate(json.at("bytes_per_second")), read_time(json.at("latency_ns"))};
+  if (const auto start = json.find("start_ns")) direction.start_ns = read_time(*start);
   return direction;
 }
 
@@ -24,7 +40,7 @@ Environment read_environment(const JsonValue& json) {
   environment.device = json.at("device").as_string();
   environment.device_name = json.at("device_name").as_string();
   environment.torch_version = json.at("torch_version").as_string();
-  environment.threads = small_integer(json.at("threads"));
+  environment.threads = read_count(json.at("threads"), kMostThreads);
   const JsonValue link = json.at("link");
   if (const auto memory = json.find("device_memory_bytes"))
     environment.device_memory_bytes = memory->as_integer();
@@ -34,7 +50,8 @@ Environment read_environment(const JsonValue& json) {
   environment.link = {read_direction(link.at("d2h")), read_direction(link.at("h2d"))};
   if (const auto calibration = json.find("calibration"))
     environment.calibration = calibration_from_json(*calibration);
-  if (const auto launch = link.find("launch_ns")) environment.link.launch_ns = launch->as_integer();
+  if (const auto shared = link.find("shared")) environment.link.is_shared = shared->as_bool();
+  if (const auto launch = link.find("launch_ns")) environment.link.launch_ns = read_time(*launch);
   return environment;
 }
 
@@ -48,8 +65,8 @@ RunSettings read_settings(const JsonValue& json) {
   settings.inputs = json.at("inputs").as_strings();
   settings.loss = json.at("loss").as_string();
   settings.optimizer = json.at("optimizer").as_string();
-  settings.steps = small_integer(json.at("steps"));
-  settings.warmup = small_integer(json.at("warmup"));
+  settings.steps = read_count(json.at("steps"), kMostSteps);
+  settings.warmup = read_count(json.at("warmup"), kMostSteps);
   settings.seed = json.at("seed").as_unsigned();
   if (const auto memory = json.find("device_memory_bytes"))
     settings.device_memory_bytes = memory->as_integer();

@@ -112,6 +112,20 @@ TEST(FormatTrace, PutsParentsBeforeTheirChildren) {
                                  "wait for copy in"));
 }
 
+TEST(FormatTrace, KeepsTheOrderOfOperatorsThatBeginTogether) {
+  Trace trace = sample_trace();
+  trace.timeline.spans = {{Track::kCompute, SpanKind::kOp, "view", 5, 0, 0, -1, ""},
+                          {Track::kCompute, SpanKind::kOp, "linear", 5, 9, 0, -1, ""},
+                          {Track::kCompute, SpanKind::kOp, "t", 5, 0, 0, -1, "", {}, true},
+                          {Track::kCompute, SpanKind::kPhase, "forward", 5, 9, 0, -1, ""}};
+  const json document = written(trace);
+  std::vector<std::string> names;
+  for (const json& event : events_with(document, "ph", "X")) names.push_back(event.at("name"));
+  EXPECT_THAT(names, ElementsAre("forward", "view", "linear", "t"));
+  EXPECT_EQ(event_named(document, "t").at("args"), (json{{"nested", true}}));
+  EXPECT_FALSE(event_named(document, "view").contains("args"));
+}
+
 TEST(FormatTrace, TellsOperatorsFromAnnotations) {
   const json document = written(sample_trace());
   EXPECT_EQ(events_with(document, "cat", "cpu_op").size(), 2);
@@ -121,7 +135,7 @@ TEST(FormatTrace, TellsOperatorsFromAnnotations) {
 
 TEST(FormatTrace, SaysWhyAndForWhatComputeWaits) {
   const json args = event_named(written(sample_trace()), "wait for copy in").at("args");
-  EXPECT_EQ(args, (json{{"reason", "reload"}, {"tensor", 0}}));
+  EXPECT_EQ(args, (json{{"reason", "reload"}, {"direction", "h2d"}, {"tensor", 0}}));
 }
 
 TEST(FormatTrace, PutsEachDirectionOnItsStream) {

@@ -102,7 +102,7 @@ TEST(WorkInATrace, IsRefusedWhereItDoesNotBelongToTheEvents) {
   EXPECT_NE(error_after([](auto& program) { program["work"]["host_ns"][0] = -1; }).find("host_ns"),
             std::string::npos);
   EXPECT_NE(error_after([](auto& program) {
-              program["work"]["stream_ns"][0] = std::int64_t{1} << 61;
+              program["work"]["stream_ns"][0] = std::int64_t{1} << 59;
             }).find("longer than a step can be"),
             std::string::npos);
   EXPECT_NE(error_after([](auto& program) { program["staging"]["tensors"][0] = 999; }).find("staging"),

@@ -53,10 +53,13 @@ class VirtualGpuRun : public testing::Test {
 
 TEST_F(VirtualGpuRun, ItsTraceAndTheSimulatedOneAreComparedInTime) {
   const std::string trace = folder_ / "t.json", simulated = folder_ / "s.json";
-  report(run_of_qwen({"-o", trace}));
-  report({"simulate", "--trace", trace, "--policy", "offload", "-o", simulated});
-  const json diff = report({"diff", trace, simulated});
-  EXPECT_TRUE(diff["timeline"].is_object());
+  report(run_of_qwen({"--threshold", "20000", "--stash", "3", "-o", trace}));
+  report({"simulate", "--trace", trace, "--threshold", "20000", "--stash", "3", "-o", simulated});
+  const json timeline = report({"diff", trace, simulated})["timeline"];
+  EXPECT_EQ(timeline["step"]["difference_ns"], 0);
+  EXPECT_GT(timeline["waits"]["base_ns"], 0);
+  EXPECT_EQ(timeline["waits"]["difference_ns"], 0);
+  EXPECT_THAT(timeline["by_wait"], IsEmpty());
 }
 
 TEST_F(VirtualGpuRun, IsReplayedToTheByteWithItsStreamsInOrder) {
