@@ -21,7 +21,7 @@ std::string figure_text(MetricUnit unit, std::optional<double> value) {
 std::string duration_text(Nanoseconds duration, Nanoseconds unsure_by) {
   Nanoseconds unit = 1;
   while (unit <= unsure_by / 10) unit *= 10;
-  if (unit <= 1) return format_duration(duration);
+  if (unit <= 1 || duration == 0) return format_duration(duration);
   const Nanoseconds rounded = (duration + unit / 2) / unit * unit;
   const std::array<std::pair<Nanoseconds, const char*>, 4> scales = {
       {{1'000'000'000, "s"}, {1'000'000, "ms"}, {1000, "us"}, {1, "ns"}}};

@@ -22,7 +22,8 @@ std::string times_line(bool modelled, const Page& page);
 std::string figure_text(MetricUnit unit, std::optional<double> value);
 
 /// A duration of which only so much is known as `unsure_by` leaves: rounded to the largest power of ten not
-/// above it, and marked, as `~12 ms` of 12.3 ms that are unsure by 3 ms. All digits where that is 0.
+/// above it, and marked, as `~12 ms` of 12.3 ms that are unsure by 3 ms. All digits where that is 0; nothing
+/// is nothing.
 std::string duration_text(Nanoseconds duration, Nanoseconds unsure_by);
 
 /// `+1.50 MiB`, `-3.10 ms`, `+0.020`, `0`.

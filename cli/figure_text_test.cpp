@@ -21,7 +21,8 @@ TEST(DurationText, LeavesOutTheDigitsThatMeanNothing) {
 
 TEST(DurationText, RoundsWhatIsSmallToNothing) {
   EXPECT_EQ(duration_text(3'456, 3'000'000), "~0 ms");
-  EXPECT_EQ(duration_text(0, 50'000), "~0 us");
+  EXPECT_EQ(duration_text(3'456, 50'000), "~0 us");
+  EXPECT_EQ(duration_text(0, 50'000), "0 ns");
   EXPECT_EQ(duration_text(999'600, 10'000), "~1.00 ms");
 }
 
