@@ -43,23 +43,28 @@ struct SettingRange {
   Bytes last_window = 0;
 };
 
-/// Of a step on a device that computes beside the host: the host's own work up to the last save or request,
-/// after which nothing is copied, and what follows at the earliest. Asking for copies comes on top.
+/// Of a step on a device that computes beside the host: what the host has to do itself up to the last save or
+/// request, after which nothing is copied, and what follows at the earliest. Asking for copies comes on top,
+/// all of it. What the host waits for between two events is left out: asking for copies may hide there.
 Nanoseconds host_path(const Step& step);
 
 /// A time that no smaller stash or window of its range comes below, given what a setting came to.
 ///
-/// Where the host computes, that is the setting's own step time. Beside a host it can be less: reloads that
-/// are asked for later may let the host launch kernels earlier, so what asking for them takes goes off; but
-/// all that is copied has to be asked for, and the host has its own work beside.
+/// Where the host computes, that is the setting's own step time, less what its waits for copies out take
+/// themselves: with a smaller stash the host comes to them earlier, when it may stand for a copy anyway. (Not
+/// so where copies slow compute down: there nothing is known for sure.) Beside a host it can be less: reloads
+/// that are asked for later may let the host launch kernels earlier, so what asking for them takes goes off;
+/// but all that is copied has to be asked for, and the host has its own work beside.
 class LeastTime {
  public:
   LeastTime(const Step& step, const Link& link);
   Nanoseconds operator()(Nanoseconds time, const SpanListener& replayed) const;
+  /// The same of smaller windows alone.
+  Nanoseconds of_windows(Nanoseconds time, const SpanListener& replayed) const;
 
  private:
   bool is_beside_host_;
-  Nanoseconds launch_ns_;
+  Nanoseconds launch_ns_, event_ns_;
   Nanoseconds host_path_ns_ = 0;
 };
 
@@ -78,9 +83,10 @@ double most_settings(const std::vector<Bytes>& sizes);
 class SettingSweep {
  public:
   struct Limits {
-    std::size_t replays = 0;           ///< no more than these
-    std::optional<Bytes> most_peak{};  ///< settings with a higher peak do not matter
-    std::optional<Nanoseconds> most_time{};
+    std::size_t replays = 0;  ///< no more than these
+    /// What is looked for is the best for that aim: settings beyond its limit do not matter, nor, once there
+    /// is one within it, such as are no better. Without an aim it is the whole frontier.
+    std::optional<Aim> aim{};
     unsigned threads = 0;
     bool shares = true;  ///< see ReplayTree::Options
     /// Whether replays that stand before backward are kept for the other windows of later rounds. That pays
@@ -92,6 +98,9 @@ class SettingSweep {
   SettingSweep(const ReplayTree& tree, Frontier& frontier, Limits limits);
 
   void add(const SettingRange& range);
+  /// Every stash of either unit and every window: what setting_ranges lists, but the ranges of bytes are
+  /// looked at only where that of counts cannot be left out as a whole.
+  void add_all(const Policy& base, const std::vector<Bytes>& sizes);
   /// Goes on until nothing is left or the replays are spent. The result does not depend on the threads.
   void run();
 
@@ -101,10 +110,19 @@ class SettingSweep {
   bool is_complete() const { return waiting_.empty() && boxes_.empty(); }
 
  private:
+  /// As SettingRange has it. Ranges of one choice of what moves share its policy.
+  struct Range {
+    std::shared_ptr<const Policy> base;
+    StashUnit unit = StashUnit::kCopies;
+    std::int64_t first_stash = 0, last_stash = 0;
+    Bytes last_window = 0;
+    std::vector<Bytes> unopened{};  ///< sizes, each once: of ranges of bytes that are not looked at yet
+  };
   struct Corner {
     Setting setting;
     Bytes least_peak = 0;        ///< SpanListener::least_peak: that of larger settings is no lower
     Nanoseconds least_time = 0;  ///< that of smaller settings is no shorter
+    Nanoseconds line_time = 0;   ///< that of smaller windows is no shorter
     SettingSpans spans;
     /// A replay with its stash that stands before backward, as long as it is kept: for other windows.
     std::weak_ptr<const ReplayTree::Standing> forward{};
@@ -118,7 +136,13 @@ class SettingSweep {
 
   /// Nothing but the window is left to be told apart.
   static bool is_line(const Box& box) { return box.low.spans.stash.end > box.high.setting.stash; }
+  static Nanoseconds least_time(const Box& box) {
+    return is_line(box) ? box.high.line_time : box.high.least_time;
+  }
   bool can_matter(const Box& box) const;
+  bool can_serve(const Aim& aim, const Box& box) const;
+  void add(Range range);
+  void open_byte_ranges(std::size_t range);
   void split(const Box& box);
   void split_line(const Box& box);
   void split_stash(const Box& box);
@@ -131,7 +155,7 @@ class SettingSweep {
   LeastTime least_time_;
   Frontier& frontier_;
   Limits limits_;
-  std::vector<SettingRange> ranges_;
+  std::vector<Range> ranges_;
   std::deque<Box> waiting_;  ///< some corner of it is to be replayed
   std::deque<Box> boxes_;    ///< to be looked at
   std::size_t most_kept_;    ///< how many replays that stand before backward are kept
