@@ -101,7 +101,9 @@ class SimulateCommand : public Subcommand {
     refuse_foreign_plan(policy, file.trace_fingerprint, fingerprint_of_run(trace.model, trace.settings));
     if (!output_.empty()) check_writable(output_);
     if (!commands_path_.empty()) check_writable(commands_path_);
-    const TraceSteps steps(trace);
+    std::optional<DeviceMemory> assumed;
+    if (device_memory_) assumed = usable_of_device(trace, *device_memory_);
+    const TraceSteps steps(trace, assumed);
     const Link link = link_to_assume(link_, trace.environment.link);
     context.warn(doubts_about_times(trace.environment.calibration, trace.environment.times_are_modelled));
     SimulateReport report = simulate(steps, policy, link);
