@@ -158,7 +158,9 @@ bool has_allocator(const TuneResult& result) {
 /// What is left open of a search that is whole but not exact.
 std::string proviso_text(const TuneResult& result) {
   std::string text = has_allocator(result) ? " by peak" : "";
-  return result.slows_compute ? text + ", slow-down by copies aside" : text;
+  if (result.slows_compute) return text + ", slow-down by copies aside";
+  if (result.family.slack_ns > 0) text += " by more than " + format_duration(result.family.slack_ns);
+  return text;
 }
 
 std::string family_text(const TuneResult& result) {

@@ -62,6 +62,7 @@ nlohmann::ordered_json search_to_json(const TuneResult& result) {
                                     {{"settings_at_most", result.family.settings},
                                      {"replayed", result.family.replayed},
                                      {"is_whole", result.family.is_whole},
+                                     {"slack_ns", result.family.slack_ns},
                                      {"frontier_is_exact", result.family.is_exact}}}};
   if (result.plans)
     search["plans"] = {{"movable", result.plans->versions},

@@ -41,21 +41,23 @@ std::size_t most_runners_up(const Step& step) {
                                  kMostRunnersUp);
 }
 
-Bytes taken(const Candidate& candidate) {
+Bytes taken_by(const Candidate& candidate) {
   return device_bytes_taken(candidate.predicted);
 }
-Nanoseconds time_of(const Candidate& candidate) {
+Nanoseconds step_time_of(const Candidate& candidate) {
   return *candidate.predicted.step_time_ns;
 }
 
 /// Those of which none takes less of the device at as little time, that which takes least first.
 std::vector<Candidate> frontier_by_taken(std::vector<Candidate> candidates) {
-  const auto key = [](const Candidate& candidate) { return std::pair(taken(candidate), time_of(candidate)); };
+  const auto key = [](const Candidate& candidate) {
+    return std::pair(taken_by(candidate), step_time_of(candidate));
+  };
   std::stable_sort(candidates.begin(), candidates.end(),
                    [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
   std::vector<Candidate> frontier;
   for (Candidate& candidate : candidates)
-    if (frontier.empty() || time_of(candidate) < time_of(frontier.back()))
+    if (frontier.empty() || step_time_of(candidate) < step_time_of(frontier.back()))
       frontier.push_back(std::move(candidate));
   return frontier;
 }
@@ -100,7 +102,7 @@ class Tuning {
     result_.slows_compute = step_.costs().slowdown_ns_per_byte > 0;
   }
 
-  Nanoseconds keep_time() const { return time_of(result_.keep); }
+  Nanoseconds keep_time() const { return step_time_of(result_.keep); }
   Nanoseconds slowest() const {
     const double slowest = static_cast<double>(keep_time()) * (1 + goal_.max_slowdown);
     return static_cast<Nanoseconds>(std::min(slowest, kLongest));
@@ -116,11 +118,15 @@ class Tuning {
     result_.policies_tried += sweep.replays();
     result_.effort += sweep.effort();
     const bool is_whole = family.is_whole && sweep.is_complete();
-    result_.family = {family.settings, result_.policies_tried - 1, is_whole, is_whole && goes_by_facts()};
+    const Nanoseconds slack = slack_of_waits(step_, static_cast<std::int64_t>(versions_.size()));
+    result_.family = {family.settings, result_.policies_tried - 1, is_whole, slack};
+    result_.family.is_exact = is_whole && goes_by_facts();
   }
 
   /// Whether what a search leaves out is no better for sure: see FamilySearch::is_exact.
-  bool goes_by_facts() const { return !result_.slows_compute && !step_.allocator(); }
+  bool goes_by_facts() const {
+    return !result_.slows_compute && !step_.allocator() && result_.family.slack_ns == 0;
+  }
 
   /// Of a long step that is much.
   void forget_what_plans_need() {
@@ -156,7 +162,7 @@ class Tuning {
     for_each_index(candidates.size(), tree_.threads({.threads = goal_.threads}), [&](std::size_t i) {
       Candidate& candidate = candidates[i];
       const auto known = std::find_if(known_.begin(), known_.end(), [&](const Candidate& other) {
-        return time_of(other) == time_of(candidate) && other.policy == candidate.policy;
+        return step_time_of(other) == step_time_of(candidate) && other.policy == candidate.policy;
       });
       candidate.predicted =
           known != known_.end() ? known->predicted : steps_.with_cache(candidate.policy, candidate.predicted);
@@ -174,11 +180,11 @@ class Tuning {
     if (goal_.memory_budget_bytes)
       return first_of(frontier.rbegin(), frontier.rend(), [&](const Candidate& c) { return fits(c); });
     return first_of(frontier.begin(), frontier.end(),
-                    [&](const Candidate& c) { return time_of(c) <= slowest(); });
+                    [&](const Candidate& c) { return step_time_of(c) <= slowest(); });
   }
 
   bool fits(const Candidate& candidate) const {
-    return taken(candidate) <= *goal_.memory_budget_bytes &&
+    return taken_by(candidate) <= *goal_.memory_budget_bytes &&
            steps_.fits(candidate.policy, *goal_.memory_budget_bytes);
   }
 
@@ -213,7 +219,7 @@ class Tuning {
     if (!may_aim_lower()) return false;
     const Candidate best = with_cache({frontier_.best(aim)}).front();
     if (result_.chosen && result_.chosen->policy == best.policy) return false;
-    const Bytes over = taken(best) - *goal_.memory_budget_bytes;
+    const Bytes over = taken_by(best) - *goal_.memory_budget_bytes;
     if (over <= 0) return false;
     *aim.most_peak = *best.predicted.device_peak_bytes - over;
     return *aim.most_peak >= least_.peak;
@@ -234,7 +240,7 @@ class Tuning {
   void bound_goal(const PlanRelaxation& relaxation) {
     const Aim aim = goal_aim();
     const Candidate& chosen = *result_.chosen;
-    const auto reached = static_cast<double>(aim.most_peak ? time_of(chosen) : taken(chosen));
+    const auto reached = static_cast<double>(aim.most_peak ? step_time_of(chosen) : taken_by(chosen));
     const PlanBound bound = bound_for(relaxation, aim, chosen.predicted);
     const double value =
         std::max(bound.value, static_cast<double>(aim.most_peak ? keep_time() : least_.peak));
@@ -252,7 +258,7 @@ class Tuning {
 
   GoalLimit binding() const {
     if (goal_.memory_budget_bytes) return result_.memory_price ? GoalLimit::kDeviceMemory : GoalLimit::kNone;
-    const bool takes_least = taken(*result_.chosen) == taken(result_.frontier.front());
+    const bool takes_least = taken_by(*result_.chosen) == taken_by(result_.frontier.front());
     return takes_least ? GoalLimit::kNone : GoalLimit::kSlowdown;
   }
 
@@ -275,8 +281,9 @@ class Tuning {
   /// For the goal, within which `b` is.
   bool is_better(const Candidate& a, const Candidate& b) const {
     if (!goal_.memory_budget_bytes)
-      return time_of(a) <= slowest() && std::pair(taken(a), time_of(a)) < std::pair(taken(b), time_of(b));
-    return time_of(a) < time_of(b) && fits(a);
+      return step_time_of(a) <= slowest() &&
+             std::pair(taken_by(a), step_time_of(a)) < std::pair(taken_by(b), step_time_of(b));
+    return step_time_of(a) < step_time_of(b) && fits(a);
   }
 
   const TraceSteps& steps_;

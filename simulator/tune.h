@@ -34,9 +34,12 @@ struct FamilySearch {
   double settings = 0;       ///< that can differ in consequence, at most
   std::size_t replayed = 0;  ///< the others are equal to one of them, or shown to be no better
   bool is_whole = true;      ///< all settings were gone through; false: they are sampled
+  /// A search that is whole leaves out settings that are faster than the frontier by so much at most, as
+  /// waiting for copies takes time of its own (slack_of_waits).
+  Nanoseconds slack_ns = 0;
   /// No setting is better than those of the frontier. Not known to be so, even of a search that is whole,
-  /// where copies slow compute down: there a copy that is made earlier may slow other compute down; nor where
-  /// a caching allocator takes more than the peak, which is what the search goes by.
+  /// where there is slack; where copies slow compute down: there a copy that is made earlier may slow other
+  /// compute down; nor where a caching allocator takes more than the peak, which is what the search goes by.
   bool is_exact = true;
 };
 

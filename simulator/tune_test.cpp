@@ -119,6 +119,16 @@ TEST(Tune, SaysThatItsFrontierIsExactAndHowMuchItLeftOut) {
   EXPECT_EQ(tuned(trace).policies_tried, family.replayed + 1);  // and keep
 }
 
+TEST(Tune, WhereWaitsTakeTimeSaysByHowMuchItsFrontierMayBeOff) {
+  Trace trace = sample();
+  EXPECT_EQ(tuned(trace).family.slack_ns, 0);
+  trace.environment.calibration.emplace().event = {3, 3, 3};
+  const FamilySearch family = tuned(trace).family;
+  EXPECT_TRUE(family.is_whole);
+  EXPECT_FALSE(family.is_exact);
+  EXPECT_EQ(family.slack_ns, 6 * 3);
+}
+
 TEST(Tune, GivesTheSameAnswerEachTime) {
   const Trace trace = sample();
   const TuneResult first = tuned(trace), second = tuned(trace);

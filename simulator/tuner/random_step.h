@@ -48,6 +48,13 @@ inline EngineCosts random_costs(const Program& program) {
   return costs;
 }
 
+/// Waits themselves take nothing, so that more stash never takes longer: see slack_of_waits.
+inline EngineCosts random_costs_but_waits(const Program& program) {
+  EngineCosts costs = random_costs(program);
+  costs.event_ns = 0;
+  return costs;
+}
+
 inline EngineCosts random_costs_with_slowdown(const Program& program) {
   EngineCosts costs = random_costs(program);
   if (program.work.empty()) costs.slowdown_ns_per_byte = *rc::gen::inRange(0, 10) / 10.0;

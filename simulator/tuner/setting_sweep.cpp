@@ -99,17 +99,16 @@ Nanoseconds host_path(const Step& step) {
 LeastTime::LeastTime(const Step& step, const Link& link)
     : is_beside_host_(!step.work().empty()),
       launch_ns_(link.launch_ns),
-      event_ns_(step.costs().slowdown_ns_per_byte > 0 ? 0 : step.costs().event_ns),
       host_path_ns_(is_beside_host_ ? host_path(step) : 0) {}
 
 Nanoseconds LeastTime::operator()(Nanoseconds time, const SpanListener& replayed) const {
-  return of_windows(time, replayed) - (is_beside_host_ ? 0 : replayed.copies_out() * event_ns_);
-}
-
-Nanoseconds LeastTime::of_windows(Nanoseconds time, const SpanListener& replayed) const {
   if (!is_beside_host_) return time;
   const std::int64_t launches = replayed.copies_out() + replayed.asked_copies_in();
   return std::max(time - replayed.copies_in() * launch_ns_, host_path_ns_ + launches * launch_ns_);
+}
+
+Nanoseconds slack_of_waits(const Step& step, std::int64_t copies) {
+  return step.work().empty() ? copies * step.costs().event_ns : 0;
 }
 
 SettingSweep::SettingSweep(const ReplayTree& tree, Frontier& frontier, Limits limits)
@@ -195,9 +194,7 @@ void SettingSweep::replay_corners(std::vector<Box>& round) {
     metrics[i] = replayed.metrics;
     forwards[i] = replayed.forward;
     corners[i]->least_peak = replayed.listener->least_peak();
-    const Nanoseconds time = *replayed.metrics.step_time_ns;
-    corners[i]->least_time = least_time_(time, *replayed.listener);
-    corners[i]->line_time = least_time_.of_windows(time, *replayed.listener);
+    corners[i]->least_time = least_time_(*replayed.metrics.step_time_ns, *replayed.listener);
     corners[i]->spans = replayed.listener->spans();
     corners[i]->forward = replayed.forward;
   };
@@ -225,17 +222,18 @@ void SettingSweep::keep_for_lines(const std::vector<Box>& round) {
 
 bool SettingSweep::can_matter(const Box& box) const {
   if (limits_.aim && !can_serve(*limits_.aim, box)) return false;
-  return !frontier_.reaches(box.low.least_peak, least_time(box));
+  return !frontier_.reaches(box.low.least_peak, box.high.least_time);
 }
 
 bool SettingSweep::can_serve(const Aim& aim, const Box& box) const {
   const Metrics& best = frontier_.best(aim).predicted;
   if (aim.most_peak) {
     const bool is_within = *best.device_peak_bytes <= *aim.most_peak;
-    return box.low.least_peak <= *aim.most_peak && !(is_within && least_time(box) >= *best.step_time_ns);
+    return box.low.least_peak <= *aim.most_peak && !(is_within && box.high.least_time >= *best.step_time_ns);
   }
   const bool is_within = *best.step_time_ns <= *aim.most_time;
-  return least_time(box) <= *aim.most_time && !(is_within && box.low.least_peak >= *best.device_peak_bytes);
+  return box.high.least_time <= *aim.most_time &&
+         !(is_within && box.low.least_peak >= *best.device_peak_bytes);
 }
 
 /// What a stash holds does not depend on the window, so stashes that are alike for one window are for all.

@@ -48,25 +48,27 @@ struct SettingRange {
 /// all of it. What the host waits for between two events is left out: asking for copies may hide there.
 Nanoseconds host_path(const Step& step);
 
-/// A time that no smaller stash or window of its range comes below, given what a setting came to.
+/// A time that no smaller stash or window of its range comes below, given what a setting came to; but for
+/// slack_of_waits.
 ///
-/// Where the host computes, that is the setting's own step time, less what its waits for copies out take
-/// themselves: with a smaller stash the host comes to them earlier, when it may stand for a copy anyway. (Not
-/// so where copies slow compute down: there nothing is known for sure.) Beside a host it can be less: reloads
-/// that are asked for later may let the host launch kernels earlier, so what asking for them takes goes off;
-/// but all that is copied has to be asked for, and the host has its own work beside.
+/// Where the host computes, that is the setting's own step time. Beside a host it can be less: reloads that
+/// are asked for later may let the host launch kernels earlier, so what asking for them takes goes off; but
+/// all that is copied has to be asked for, and the host has its own work beside.
 class LeastTime {
  public:
   LeastTime(const Step& step, const Link& link);
   Nanoseconds operator()(Nanoseconds time, const SpanListener& replayed) const;
-  /// The same of smaller windows alone.
-  Nanoseconds of_windows(Nanoseconds time, const SpanListener& replayed) const;
 
  private:
   bool is_beside_host_;
-  Nanoseconds launch_ns_, event_ns_;
+  Nanoseconds launch_ns_;
   Nanoseconds host_path_ns_ = 0;
 };
+
+/// By how much a smaller stash can be faster all the same where so many are copied: waiting for a copy out
+/// takes time of its own (EngineCosts::event_ns), and with a smaller stash the host comes to the wait
+/// earlier, when it may stand for the link anyway.
+Nanoseconds slack_of_waits(const Step& step, std::int64_t copies);
 
 /// The ranges that together hold every stash of either unit for `base`, which moves the copies of `sizes`.
 std::vector<SettingRange> setting_ranges(const Policy& base, const std::vector<Bytes>& sizes);
@@ -122,7 +124,6 @@ class SettingSweep {
     Setting setting;
     Bytes least_peak = 0;        ///< SpanListener::least_peak: that of larger settings is no lower
     Nanoseconds least_time = 0;  ///< that of smaller settings is no shorter
-    Nanoseconds line_time = 0;   ///< that of smaller windows is no shorter
     SettingSpans spans;
     /// A replay with its stash that stands before backward, as long as it is kept: for other windows.
     std::weak_ptr<const ReplayTree::Standing> forward{};
@@ -136,9 +137,6 @@ class SettingSweep {
 
   /// Nothing but the window is left to be told apart.
   static bool is_line(const Box& box) { return box.low.spans.stash.end > box.high.setting.stash; }
-  static Nanoseconds least_time(const Box& box) {
-    return is_line(box) ? box.high.line_time : box.high.least_time;
-  }
   bool can_matter(const Box& box) const;
   bool can_serve(const Aim& aim, const Box& box) const;
   void add(Range range);
