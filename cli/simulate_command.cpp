@@ -68,7 +68,7 @@ std::string fits_text(const SimulateReport& report, const Page& page) {
   if (report.fits) return page.paint(Tone::kGood, "It fits into " + memory + ".") + "\n";
   const std::string refusal = fmt::format("It does not fit into {}{}.", memory, excess_text(report));
   return page.paint(Tone::kBad, wrap(refusal, page.width, 0)) + "\nNext: offprof tune --trace " +
-         report.trace + " --memory-budget " + std::to_string(*report.device_memory_bytes) + "\n";
+         report.trace + " --device-memory " + std::to_string(*report.device_memory_bytes) + "\n";
 }
 
 std::string to_text(const SimulateReport& report, const Page& page) {
