@@ -80,7 +80,6 @@ class Tuning {
   TuneResult run() {
     replay_presets();
     search_family();
-    forget_what_plans_need();
     take_frontier();
     result_.chosen = choose();
     if (goal_.searches_plans) search_plans();
@@ -110,17 +109,20 @@ class Tuning {
 
   void search_family() {
     const std::size_t replays = replays_of(kFamilyEvents, step_);
-    try_all(coarse_grid(versions_, base_, replays));
+    const std::vector<Policy> grid = coarse_grid(versions_, base_, replays);
     const FamilyRanges family = family_ranges(versions_, base_, replays);
+    result_.family.slack_ns = slack_of_waits(step_, static_cast<std::int64_t>(versions_.size()));
+    forget_what_plans_need();
+    try_all(grid);
     SettingSweep sweep(tree_, frontier_, {replays, {}, goal_.threads, goal_.shares_replays, true});
     for (const SettingRange& range : family.ranges) sweep.add(range);
     sweep.run();
     result_.policies_tried += sweep.replays();
     result_.effort += sweep.effort();
-    const bool is_whole = family.is_whole && sweep.is_complete();
-    const Nanoseconds slack = slack_of_waits(step_, static_cast<std::int64_t>(versions_.size()));
-    result_.family = {family.settings, result_.policies_tried - 1, is_whole, slack};
-    result_.family.is_exact = is_whole && goes_by_facts();
+    result_.family.settings = family.settings;
+    result_.family.replayed = result_.policies_tried - 1;
+    result_.family.is_whole = family.is_whole && sweep.is_complete();
+    result_.family.is_exact = result_.family.is_whole && goes_by_facts();
   }
 
   /// Whether what a search leaves out is no better for sure: see FamilySearch::is_exact.
@@ -128,7 +130,7 @@ class Tuning {
     return !result_.slows_compute && !step_.allocator() && result_.family.slack_ns == 0;
   }
 
-  /// Of a long step that is much.
+  /// Of a long step that is much, and replays are still to come.
   void forget_what_plans_need() {
     if (goal_.searches_plans) return;
     least_ = {};
