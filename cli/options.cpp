@@ -135,6 +135,15 @@ double parse_share(const std::string& text, const std::string& what) {
   return percent ? value / 100 : value;
 }
 
+double parse_percentage(const std::string& text, const std::string& what, double most) {
+  const double share = parse_share(text, what);
+  if (!text.ends_with('%'))
+    throw input_error(fmt::format("'{}' can be read as {}% and as {:g}%", text, text, 100 * share),
+                      "Write the sign too, as in 5%");
+  if (share > most) throw input_error(fmt::format("'{}' is a {} of more than {:g}%", text, what, 100 * most));
+  return share;
+}
+
 CLI::Option* add_share_option(CLI::App& app, const std::string& names, double& target,
                               const std::string& what) {
   return add_parsed_option(

@@ -50,7 +50,11 @@ CLI::Option* add_seed_option(CLI::App& app, std::uint64_t& target);
 /// Reads `5%`, or `0.05`: finite, not negative. `what` it is, in errors.
 double parse_share(const std::string& text, const std::string& what);
 
-/// An option of such a share.
+/// Reads `5%` as 0.05: not negative, at most `most`. A number without its sign is refused, since `5` could be
+/// a share as well. `what` it is, in errors.
+double parse_percentage(const std::string& text, const std::string& what, double most);
+
+/// An option of a share.
 CLI::Option* add_share_option(CLI::App& app, const std::string& names, double& target,
                               const std::string& what);
 

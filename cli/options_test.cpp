@@ -50,6 +50,21 @@ TEST(Options, NegativeSizesAreRefused) {
   EXPECT_THAT(error_of([] { policy_of({"--stash", "-1"}); }), HasSubstr("--stash: '-1'"));
 }
 
+TEST(Options, APercentageIsRefusedWithoutItsSign) {
+  EXPECT_DOUBLE_EQ(parse_percentage("5%", "slowdown", 1), 0.05);
+  EXPECT_THAT(error_of([] { parse_percentage("5", "slowdown", 1); }),
+              HasSubstr("'5' can be read as 5% and as 500%"));
+  EXPECT_THAT(error_of([] { parse_percentage("1e300%", "slowdown", 100); }), HasSubstr("more than 10000%"));
+  for (const char* text : {"", "%", "-1%", "nan%", "inf%", "x%", "5%%"})
+    EXPECT_THAT(error_of([&] { parse_percentage(text, "slowdown", 1); }), HasSubstr("is no slowdown"))
+        << text;
+}
+
+TEST(Options, AShareMayBeAPercentageOrANumber) {
+  EXPECT_DOUBLE_EQ(parse_share("5%", "share"), 0.05);
+  EXPECT_DOUBLE_EQ(parse_share("0.05", "share"), 0.05);
+}
+
 TEST(Options, CountsMustBeWholeAndWithinTheirRange) {
   std::int64_t value = 0;
   const auto add = [&](CLI::App& app) { add_count_option(app, "-n,--steps", value, 1, 9, ""); };

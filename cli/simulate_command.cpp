@@ -73,7 +73,7 @@ std::string fits_text(const SimulateReport& report, const Page& page) {
   if (report.fits) return page.paint(Tone::kGood, "It fits into " + memory + ".") + "\n";
   const std::string refusal = fmt::format("It does not fit into {}{}.", memory, excess_text(report));
   return page.paint(Tone::kBad, wrap(refusal, page.width, 0)) + "\nNext: offprof tune --trace " +
-         report.trace + " --memory-budget " + std::to_string(*report.device_memory_bytes) + "\n";
+         report.trace + " --device-memory " + std::to_string(*report.device_memory_bytes) + "\n";
 }
 
 /// 0 where all digits mean something.
@@ -125,7 +125,9 @@ class SimulateCommand : public Subcommand {
     refuse_foreign_plan(policy, file.trace_fingerprint, fingerprint_of_run(trace.model, trace.settings));
     if (!output_.empty()) check_writable(output_);
     if (!commands_path_.empty()) check_writable(commands_path_);
-    const TraceSteps steps(trace);
+    std::optional<DeviceMemory> assumed;
+    if (device_memory_) assumed = usable_of_device(trace, *device_memory_);
+    const TraceSteps steps(trace, assumed);
     const Link link = link_to_assume(link_, trace.environment.link);
     SimulateReport report = simulate(steps, policy, link);
     report.doubt = doubt_times(trace, steps, policy, link);

@@ -61,7 +61,8 @@ TEST_F(SimulateCommandTest, WhatAFractionInTheSettingsForbidsIsNoExcess) {
   AllocatorBlock& rest = trace.program.allocator->segments[0].blocks.back();
   rest = {rest.bytes, rest.bytes, true, -1};  // so that the step needs another segment
   EXPECT_THAT(simulate(trace, {"--policy", "keep", "--device-memory", "4MiB"}).out,
-              HasSubstr("It does not fit into 4.00 MiB.\n"));
+              HasSubstr("It does not fit into 4.00 MiB.\nNext: offprof tune --trace " + trace_ +
+                        " --device-memory 4194304\n"));
 }
 
 /// Its hooks take anything from nothing to 20 us, three of them, of a step of 3.3 us.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -19,6 +20,9 @@
 
 namespace offprof {
 namespace {
+
+/// More than this is no limit.
+constexpr double kMostSlowdown = 100;
 
 class TuneCommand : public Subcommand {
  public:
@@ -48,7 +52,7 @@ class TuneCommand : public Subcommand {
           "the trace is simulated: its compute times are those of the run that it was simulated from");
     if (!output_.empty()) check_writable(output_);
     apply_profile();
-    const TraceSteps steps(trace);
+    const TraceSteps steps(trace, assumed_memory(trace));
     const TuneReport report = search(trace, steps, link_to_assume(link_, trace.environment.link));
     if (report.result.chosen && !output_.empty())
       context.print(policy_text(*report.result.chosen, trace), output_);
@@ -63,11 +67,15 @@ class TuneCommand : public Subcommand {
                                            "peak, or with a caching allocator what that reserves");
     CLI::Option* memory =
         add_bytes_option(app, "--device-memory", device_memory_,
-                         "What if the device had that much: the same as a budget of it", kLeastDeviceMemory);
+                         "What if steps could take that much of the device: a budget, within which a caching "
+                         "allocator gives back what it does not need",
+                         kLeastDeviceMemory);
     memory->excludes(budget);
     add_parsed_option(
         app, "--max-slowdown", "PERCENT",
-        [this](const std::string& text) { max_slowdown_ = parse_share(text, "slowdown"); },
+        [this](const std::string& text) {
+          max_slowdown_ = parse_percentage(text, "slowdown", kMostSlowdown);
+        },
         "Find the least memory within that slowdown over keeping everything (default 5%)")
         ->excludes(budget)
         ->excludes(memory);
@@ -79,9 +87,20 @@ class TuneCommand : public Subcommand {
     if (max_slowdown_) goal_.max_slowdown = *max_slowdown_;
     if (profile_.empty()) return;
     const DeviceProfile profile = load_profile(profile_);
+    profile_memory_ = profile.memory_bytes;
     if (!goal_.memory_budget_bytes && !max_slowdown_) goal_.memory_budget_bytes = profile.memory_bytes;
     if (!link_) link_ = profile.link;
     profile_name_ = profile.device_name;
+  }
+
+  /// A budget is not one of them: steps under it run on the device as it is.
+  std::optional<DeviceMemory> assumed_memory(const Trace& trace) const {
+    if (profile_memory_) {
+      const Bytes usable = device_memory_.value_or(*profile_memory_);
+      return DeviceMemory{usable, std::max(usable, *profile_memory_)};
+    }
+    if (device_memory_) return usable_of_device(trace, *device_memory_);
+    return std::nullopt;
   }
 
   TuneReport search(const Trace& trace, const TraceSteps& steps, const Link& link) const {
@@ -107,7 +126,7 @@ class TuneCommand : public Subcommand {
 
   std::string trace_path_;
   TuneGoal goal_;
-  std::optional<Bytes> device_memory_;
+  std::optional<Bytes> device_memory_, profile_memory_;
   std::optional<double> max_slowdown_;
   std::optional<Link> link_;
   std::string profile_, profile_name_;

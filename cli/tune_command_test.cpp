@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "cli/cli_run.h"
+#include "cli/tune_report.h"
 #include "simulator/sample_program.h"
 #include "traces/sample_trace.h"
 #include "traces/trace_io.h"
@@ -47,11 +48,10 @@ TEST_F(TuneCommandTest, ShowsWhatAnAllocatorReserves) {
 TEST_F(TuneCommandTest, WhereNothingFitsTellsTheLeastThatIsTakenOfTheDevice) {
   const CliRun run = tune(virtual_sample_trace(), {"--memory-budget", "1MiB"});
   EXPECT_EQ(run.status, 1);
-  EXPECT_THAT(
-      run.out,
-      HasSubstr("No policy fits into 1.00 MiB. The least reachable is 2.00 MiB reserved (2097152 bytes)"));
+  EXPECT_THAT(run.out, HasSubstr("No policy that was found fits into 1.00 MiB. The least found is 2.00 MiB "
+                                 "reserved (2097152 bytes)"));
   EXPECT_THAT(tune(sample_trace(), {"--memory-budget", "1KiB"}).out,
-              HasSubstr("The least reachable is 4.09 KiB (4192 bytes)"));
+              HasSubstr("No policy fits into 1.00 KiB. The least reachable is 4.09 KiB (4192 bytes)"));
 }
 
 TEST_F(TuneCommandTest, KeepsWithin80Columns) {
@@ -88,15 +88,77 @@ TEST_F(TuneCommandTest, TellsBoundGapBindingAndPricesInBothForms) {
   const std::vector<std::string> goal = {"--memory-budget", "850KiB"};
   const std::string text = tune(chain_trace(), goal).out;
   EXPECT_THAT(text, AllOf(HasSubstr("For this goal none goes below"), HasSubstr("What holds it back: "),
-                          HasSubstr("What more would buy: another"), HasSubstr("A link 2 times as fast")));
+                          HasSubstr("What more would buy: another"), HasSubstr("of device memory at least"),
+                          HasSubstr("as fast: at least")));
   const auto json =
       nlohmann::json::parse(tune(chain_trace(), {"--memory-budget", "850KiB", "--format", "json"}).out);
-  EXPECT_TRUE(json["frontier_is_exact"]);
+  EXPECT_TRUE(json["search"]["family"]["frontier_is_exact"]);
+  EXPECT_FALSE(json["frontier_is_exact"]);  // plans were searched for the goal alone
   EXPECT_GE(json["gap"], 0);
   EXPECT_LE(json["bounds"]["goal"]["step_time_ns"], json["chosen"]["predicted"]["step_time_ns"]);
   EXPECT_EQ(json["binding"][0]["constraint"], "device_memory");
   EXPECT_GT(json["prices"]["device_memory"]["more_bytes"], 0);
   EXPECT_EQ(json["prices"]["link"]["factor"], 2);
+}
+
+TEST_F(TuneCommandTest, TheFrontierOfThresholdsAloneIsExact) {
+  const auto json = nlohmann::json::parse(
+      tune(chain_trace(), {"--memory-budget", "850KiB", "--no-plan", "--format", "json"}).out);
+  EXPECT_TRUE(json["frontier_is_exact"]);
+}
+
+TEST_F(TuneCommandTest, SaysWhichLimitOfTheGoalBinds) {
+  const std::vector<std::string> limits[] = {{"--memory-budget", "850KiB"}, {"--max-slowdown", "10%"}};
+  EXPECT_THAT(tune(chain_trace(), limits[0]).out, HasSubstr("What holds it back: the budget of 850 KiB."));
+  EXPECT_THAT(tune(chain_trace(), limits[1]).out, HasSubstr("What holds it back: the slowdown of 10%."));
+  const auto json =
+      nlohmann::json::parse(tune(chain_trace(), {"--max-slowdown", "10%", "--format", "json"}).out);
+  EXPECT_EQ(json["binding"][0]["constraint"], "max_slowdown");
+  for (const auto& constraint : json["binding"]) EXPECT_NE(constraint["constraint"], "device_memory");
+}
+
+TEST_F(TuneCommandTest, AGapIsAPercentageWithoutExponent) {
+  const Trace trace = chain_trace();
+  const TraceSteps steps(trace);
+  const Link link{{1e9, 0}, {1e9, 0}};
+  TuneReport report;
+  report.goal.memory_budget_bytes = 850 * kKiB;
+  report.result = offprof::tune(steps, link, report.goal);
+  report.why = explain(steps, report.result.chosen->policy, link);
+  const auto text_of_gap = [&](double gap) {
+    report.result.goal_bound = GoalBound{1000, gap, 1};
+    return to_text(report, {200, false});
+  };
+  EXPECT_THAT(text_of_gap(1.5), HasSubstr("this one is 150% above"));
+  EXPECT_THAT(text_of_gap(0.041), HasSubstr("this one is 4.1% above"));
+  EXPECT_THAT(text_of_gap(0.0002), HasSubstr("this one is 0.02% above"));
+}
+
+TEST_F(TuneCommandTest, ASlowdownNeedsItsSignAndHasAnEnd) {
+  const CliRun run = tune(chain_trace(), {"--max-slowdown", "5"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("--max-slowdown"), HasSubstr("5%"), HasSubstr("500%")));
+  EXPECT_EQ(tune(chain_trace(), {"--max-slowdown", "1e300%"}).status, 2);
+  EXPECT_EQ(tune(chain_trace(), {"--max-slowdown", "10000%"}).status, 0);
+}
+
+TEST_F(TuneCommandTest, WhatFitsIntoADeviceForSimulateFitsForTune) {
+  ProgramSketch sketch;
+  for (const Bytes mebibytes : {30, 40, 50}) sketch.free(sketch.alloc(mebibytes * kMiB));
+  Trace trace = virtual_sample_trace();
+  const auto allocator = trace.program.allocator;
+  trace.program = sketch.program();
+  trace.program.allocator = allocator;
+  trace.environment.device_memory_bytes = kGiB;
+  const CliRun run = tune(trace, {"--device-memory", "80MiB", "--format", "json"});
+  ASSERT_EQ(run.status, 0) << run.err << run.out;
+  const auto predicted = nlohmann::json::parse(run.out)["chosen"]["predicted"];
+  EXPECT_LE(predicted["device_reserved_peak_bytes"], 80 * kMiB);
+  const CliRun simulated = run_words(
+      {"simulate", "--trace", trace_, "--policy", "keep", "--device-memory", "80MiB", "--format", "json"});
+  const auto json = nlohmann::json::parse(simulated.out);
+  EXPECT_EQ(json["predicted"], predicted);
+  EXPECT_EQ(tune(trace, {"--memory-budget", "80MiB"}).status, 1);  // the device being as it is
 }
 
 TEST_F(TuneCommandTest, DeviceMemoryIsABudget) {

@@ -6,7 +6,6 @@
 
 #include "cli/figure_text.h"
 #include "cli/text_table.h"
-#include "traces/metrics_io.h"
 #include "traces/policy_io.h"
 
 namespace offprof {
@@ -14,83 +13,31 @@ namespace {
 
 constexpr std::size_t kFrontierRows = 12;
 
-// --- JSON ---
-
-nlohmann::ordered_json to_json(const Candidate& candidate) {
-  return {{"policy", to_json(candidate.policy)}, {"predicted", metrics_to_json(candidate.predicted)}};
-}
-
-const char* name_of(Constraint constraint) {
-  switch (constraint) {
-    case Constraint::kD2hBandwidth:
-      return "d2h_bandwidth";
-    case Constraint::kH2dBandwidth:
-      return "h2d_bandwidth";
-    case Constraint::kLatency:
-      return "latency";
-    case Constraint::kLaunch:
-      return "launch";
-  }
-  return "";
-}
-
-nlohmann::ordered_json binding_to_json(const TuneResult& result) {
-  nlohmann::ordered_json binding = nlohmann::ordered_json::array();
-  if (result.memory_price) binding.push_back({{"constraint", "device_memory"}});
-  if (result.fills_host) binding.push_back({{"constraint", "host_memory"}});
-  for (const Relief& relief : result.reliefs)
-    binding.push_back({{"constraint", name_of(relief.constraint)}, {"gain_ns", relief.gain_ns}});
-  return binding;
-}
-
-nlohmann::ordered_json prices_to_json(const TuneResult& result) {
-  nlohmann::ordered_json prices = nlohmann::ordered_json::object();
-  if (result.memory_price)
-    prices["device_memory"] = {{"more_bytes", result.memory_price->more_bytes},
-                               {"gain_ns", result.memory_price->gain_ns}};
-  if (result.link_price) {
-    prices["link"] = {{"factor", result.link_price->factor}};
-    prices["link"].update(to_json(result.link_price->best));
-  }
-  return prices;
-}
-
-nlohmann::ordered_json bounds_to_json(const TuneReport& report) {
-  const TuneResult& result = report.result;
-  nlohmann::ordered_json bounds = {{"device_peak_bytes", result.device_peak_bound_bytes},
-                                   {"step_time_ns", result.step_time_bound_ns}};
-  if (result.goal_bound) {
-    const char* key = report.goal.memory_budget_bytes ? "step_time_ns" : "device_peak_bytes";
-    bounds["goal"] = {{key, result.goal_bound->value}};
-  }
-  return bounds;
-}
-
-nlohmann::ordered_json search_to_json(const TuneResult& result) {
-  nlohmann::ordered_json search = {{"family",
-                                    {{"settings_at_most", result.family.settings},
-                                     {"replayed", result.family.replayed},
-                                     {"is_whole", result.family.is_whole},
-                                     {"frontier_is_exact", result.family.is_exact}}}};
-  if (result.plans)
-    search["plans"] = {{"movable", result.plans->versions},
-                       {"replayed", result.plans->replayed},
-                       {"is_exhaustive", result.plans->is_exhaustive}};
-  return search;
-}
-
 // --- The table ---
 
 std::string relative(double value, double base) {
   return base > 0 ? fmt::format("{:+.1f}%", 100.0 * (value - base) / base) : "";
 }
 
-/// How much longer than `base`; from ten percent on without decimals, so that the table fits a terminal.
-std::string slowdown_text(Nanoseconds time, Nanoseconds base) {
+/// From ten percent on without decimals, so that the table fits a terminal.
+int decimals_of(double percent) {
   constexpr double kDecimalsBelow = 9.95;
+  return percent < kDecimalsBelow ? 1 : 0;
+}
+
+/// How much longer than `base`.
+std::string slowdown_text(Nanoseconds time, Nanoseconds base) {
   if (base <= 0) return "";
   const double percent = 100.0 * static_cast<double>(time - base) / static_cast<double>(base);
-  return percent < kDecimalsBelow ? fmt::format("{:+.1f}%", percent) : fmt::format("{:+.0f}%", percent);
+  return fmt::format("{:+.{}f}%", percent, decimals_of(percent));
+}
+
+/// `0.02%`, `4.1%`, `150%`.
+std::string share_text(double share) {
+  constexpr double kLeast = 0.1;
+  const double percent = 100 * share;
+  return percent < kLeast ? fmt::format("{:.1g}%", percent)
+                          : fmt::format("{:.{}f}%", percent, decimals_of(percent));
 }
 
 bool is_chosen(const TuneResult& result, std::size_t row) {
@@ -204,9 +151,27 @@ std::string count_text(std::size_t count) {
   return text;
 }
 
-const char* family_text(const FamilySearch& family) {
-  if (family.is_exact) return "none better";
-  return family.is_whole ? "none better, slow-down by copies aside" : "a sample";
+bool has_allocator(const TuneResult& result) {
+  return result.keep.predicted.device_reserved_peak_bytes.has_value();
+}
+
+/// What is left open of a search that is whole but not exact.
+std::string proviso_text(const TuneResult& result) {
+  std::string text = has_allocator(result) ? " by peak" : "";
+  if (result.slows_compute) return text + ", slow-down by copies aside";
+  if (result.family.slack_ns > 0) text += " by more than " + format_duration(result.family.slack_ns);
+  return text;
+}
+
+std::string family_text(const TuneResult& result) {
+  return result.family.is_whole ? "none better" + proviso_text(result) : "a sample";
+}
+
+std::string plans_text(const TuneResult& result) {
+  std::string text = fmt::format(", {} of plans for {} tensors", count_text(result.plans->replayed),
+                                 count_text(result.plans->versions));
+  if (!result.plans->is_whole || has_allocator(result)) return text;
+  return text + " (none better for this goal" + proviso_text(result) + ")";
 }
 
 std::string headline_text(const TuneReport& report) {
@@ -214,13 +179,9 @@ std::string headline_text(const TuneReport& report) {
   std::string text =
       fmt::format("{}: {} policies simulated", report.trace, count_text(result.policies_tried));
   if (result.family.settings > 0)
-    text +=
-        fmt::format(", {} of thresholds, stashes and windows ({} of the up to {:.2g} that can differ)",
-                    count_text(result.family.replayed), family_text(result.family), result.family.settings);
-  if (result.plans && result.plans->replayed > 0)
-    text += fmt::format(", {} of plans for {} tensors{}", count_text(result.plans->replayed),
-                        count_text(result.plans->versions),
-                        result.plans->is_exhaustive ? " (none better for this goal)" : "");
+    text += fmt::format(", {} of thresholds, stashes and windows ({} of the up to {:.2g} that can differ)",
+                        count_text(result.family.replayed), family_text(result), result.family.settings);
+  if (result.plans && result.plans->replayed > 0) text += plans_text(result);
   return text + ". Of these no other has less memory at as little time:";
 }
 
@@ -237,9 +198,10 @@ std::string place_text(const ProgramPlace& place) {
 
 std::string bounds_text(const TuneReport& report) {
   const TuneResult& result = report.result;
-  std::string text = fmt::format("No policy goes below {}, which the program itself holds{}, or {} a step.",
-                                 format_bytes(result.device_peak_bound_bytes), place_text(report.least_place),
-                                 format_duration(result.step_time_bound_ns));
+  std::string text = fmt::format(
+      "No policy of offprof's scheduler goes below {}, which the program itself holds{}, or {} a step.",
+      format_bytes(result.device_peak_bound_bytes), place_text(report.least_place),
+      format_duration(result.step_time_bound_ns));
   if (!result.goal_bound) return text;
   const GoalBound& bound = *result.goal_bound;
   const std::string value = report.goal.memory_budget_bytes
@@ -248,8 +210,8 @@ std::string bounds_text(const TuneReport& report) {
   constexpr double kNone = 5e-5;
   if (bound.gap < kNone)
     return text + fmt::format(" For this goal none goes below {}: there is no better.", value);
-  return text +
-         fmt::format(" For this goal none goes below {}: this one is {:.2g}% above.", value, 100 * bound.gap);
+  return text + fmt::format(" For this goal none goes below {}: this one is {} above.", value,
+                            share_text(bound.gap));
 }
 
 std::string words_of(Constraint constraint) {
@@ -266,28 +228,49 @@ std::string words_of(Constraint constraint) {
   return "";
 }
 
-/// What holds the chosen policy back.
-std::string binding_text(const TuneResult& result) {
-  std::string text;
+/// Which limit of the goal binds.
+std::string limit_text(const TuneReport& report) {
+  switch (report.result.binding) {
+    case GoalLimit::kDeviceMemory:
+      return fmt::format("the budget of {}", format_bytes(*report.goal.memory_budget_bytes));
+    case GoalLimit::kSlowdown:
+      return fmt::format("the slowdown of {:g}%", 100 * report.goal.max_slowdown);
+    case GoalLimit::kNone:
+      break;
+  }
+  return "";
+}
+
+/// What holds the chosen policy back, and what its copies cost.
+std::string binding_text(const TuneReport& report) {
+  const TuneResult& result = report.result;
+  std::string limits = limit_text(report);
+  if (result.fills_host) limits += std::string(limits.empty() ? "" : " and ") + "the host memory's cap";
+  std::string costs;
   for (const Relief& relief : result.reliefs)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", words_of(relief.constraint),
-                        format_duration(relief.gain_ns));
-  if (result.fills_host) text += text.empty() ? "the host memory's cap" : ", and the host memory's cap binds";
-  return text.empty() ? "Nothing that copies cost holds it back." : "What holds it back: " + text + ".";
+    costs += fmt::format("{}{} {}", costs.empty() ? "" : ", ", words_of(relief.constraint),
+                         format_duration(relief.gain_ns));
+  if (limits.empty() && costs.empty()) return "Nothing holds it back.";
+  if (limits.empty()) return "What holds it back: " + costs + ".";
+  return "What holds it back: " + limits + "." +
+         (costs.empty() ? " Its copies cost no time." : " What its copies cost: " + costs + ".");
+}
+
+/// Prices are those of policies that were found for this goal: a search for another may find better ones.
+std::string price_of(const std::string& gain) {
+  return gain.empty() ? "nothing, with the policies found" : "at least " + gain;
 }
 
 std::string link_price_text(const TuneReport& report) {
-  const Metrics& now = report.result.chosen->predicted;
-  const Metrics& then = report.result.link_price->best.predicted;
-  const std::string begin = fmt::format(" A link {:g} times as fast: ", report.result.link_price->factor);
-  if (report.goal.memory_budget_bytes) {
-    const Nanoseconds gain = *now.step_time_ns - *then.step_time_ns;
-    return begin + (gain > 0 ? fmt::format("{} less.", format_duration(gain)) : "nothing.");
-  }
-  const Bytes gain = *now.device_peak_bytes - *then.device_peak_bytes;
-  if (gain > 0) return begin + fmt::format("{} less memory within the slowdown.", format_bytes(gain));
-  const Nanoseconds time = *now.step_time_ns - *then.step_time_ns;
-  return begin + (time > 0 ? fmt::format("{} less.", format_duration(time)) : "nothing.");
+  const Candidate &now = *report.result.chosen, &then = report.result.link_price->best;
+  const Bytes bytes = device_bytes_taken(now.predicted) - device_bytes_taken(then.predicted);
+  const Nanoseconds time = *now.predicted.step_time_ns - *then.predicted.step_time_ns;
+  std::string gain;
+  if (!report.goal.memory_budget_bytes && bytes > 0)
+    gain = format_bytes(bytes) + " less memory within the slowdown";
+  else if (time > 0)
+    gain = format_duration(time) + " less";
+  return fmt::format(" A link {:g} times as fast: {}.", report.result.link_price->factor, price_of(gain));
 }
 
 std::string prices_text(const TuneReport& report) {
@@ -295,23 +278,28 @@ std::string prices_text(const TuneReport& report) {
   std::string text = "What more would buy: ";
   if (result.memory_price) {
     const MemoryPrice& price = *result.memory_price;
-    const double percent = 100.0 * static_cast<double>(price.gain_ns) /
-                           static_cast<double>(*result.chosen->predicted.step_time_ns);
-    text += fmt::format("another {} of device memory {} a step ({:.2g}%).", format_bytes(price.more_bytes),
-                        format_duration(price.gain_ns), percent);
+    const double share =
+        static_cast<double>(price.gain_ns) / static_cast<double>(*result.chosen->predicted.step_time_ns);
+    const std::string gain = fmt::format("{} a step ({})", format_duration(price.gain_ns), share_text(share));
+    text += fmt::format("another {} of device memory {}.", format_bytes(price.more_bytes), price_of(gain));
   } else {
-    text += "device memory nothing.";
+    text += "device memory " + price_of("") + ".";
   }
   return result.link_price ? text + link_price_text(report) : text;
 }
 
+/// Whether none fits is known where the budget is below what the program itself holds.
 std::string no_policy_text(const TuneReport& report) {
-  const Candidate& least = least_memory(report.result);
+  const TuneResult& result = report.result;
+  const Candidate& least = least_memory(result);
   const Bytes taken = device_bytes_taken(least.predicted);
-  return fmt::format("No policy fits into {}. The least reachable is {}{} ({} bytes): {}.",
-                     format_bytes(*report.goal.memory_budget_bytes), format_bytes(taken),
-                     least.predicted.device_reserved_peak_bytes ? " reserved" : "", taken,
-                     describe(least.policy));
+  const Bytes budget = report.goal.memory_budget_bytes.value_or(0);
+  const bool is_certain = budget < result.device_peak_bound_bytes;
+  const bool is_least = result.family.is_whole && !has_allocator(result);
+  return fmt::format("{} fits into {}. The least {} is {}{} ({} bytes): {}.",
+                     is_certain ? "No policy" : "No policy that was found", format_bytes(budget),
+                     is_least ? "reachable" : "found", format_bytes(taken),
+                     has_allocator(result) ? " reserved" : "", taken, describe(least.policy));
 }
 
 std::string wrapped(const std::string& text, const Page& page) {
@@ -326,7 +314,7 @@ std::string chosen_text(const TuneReport& report, const Page& page) {
       wrapped(fmt::format("Chosen, {}: {}", goal_text(report.goal), describe(report.result.chosen->policy)),
               page) +
       "\n" + to_text(*report.why, page);
-  text += wrapped(bounds_text(report), page) + wrapped(binding_text(report.result), page) +
+  text += wrapped(bounds_text(report), page) + wrapped(binding_text(report), page) +
           wrapped(prices_text(report), page);
   if (report.output.empty())
     return text + "Next: add -o policy.json, then: offprof run MODEL.pt --policy policy.json\n";
@@ -346,30 +334,6 @@ std::string caveats_text(const TuneReport& report, const Page& page) {
 }
 
 }  // namespace
-
-nlohmann::ordered_json to_json(const TuneReport& report) {
-  const TuneResult& result = report.result;
-  nlohmann::ordered_json json = {{"simulated", true}, {"trace", report.trace}};
-  json["chosen"] = result.chosen ? to_json(*result.chosen) : nlohmann::ordered_json(nullptr);
-  json["frontier"] = nlohmann::ordered_json::array();
-  for (const Candidate& candidate : result.frontier) json["frontier"].push_back(to_json(candidate));
-  json["frontier_is_exact"] = result.family.is_exact;
-  json["bounds"] = bounds_to_json(report);
-  if (result.goal_bound) json["gap"] = result.goal_bound->gap;
-  if (result.chosen) {
-    json["binding"] = binding_to_json(result);
-    json["prices"] = prices_to_json(result);
-  }
-  json["keep"] = to_json(result.keep);
-  json["trl"] = to_json(result.trl);
-  json["policies_tried"] = result.policies_tried;
-  json["search"] = search_to_json(result);
-  if (!report.profile.empty()) json["profile"] = report.profile;
-  if (!report.warnings.empty()) json["warnings"] = report.warnings;
-  if (report.times_are_modelled) json["times_are_modelled"] = true;
-  if (report.why) json["why"] = to_json(*report.why);
-  return json;
-}
 
 std::string to_text(const TuneReport& report, const Page& page) {
   return wrapped(headline_text(report), page) + "\n" + frontier_text(report.result, page) + "\n" +

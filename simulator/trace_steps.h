@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "simulator/cache_replay.h"
@@ -10,14 +11,31 @@
 
 namespace offprof {
 
+/// What is assumed of a device's memory: that steps may take so much of so much in all. The allocator's
+/// settings name fractions of the latter.
+struct DeviceMemory {
+  Bytes usable_bytes = 0;
+  Bytes total_bytes = 0;
+};
+
+/// Of a trace's device so much may be taken. One that has less in all is taken to have as much.
+inline DeviceMemory usable_of_device(const Trace& trace, Bytes usable) {
+  return {usable, std::max(usable, trace.environment.device_memory_bytes.value_or(0))};
+}
+
 /// The step, or steps, of a trace, ready for replay: under TRL's rules tensors come back dense, and where
 /// that makes a difference the trace has a program of its own for it. The trace must outlive it.
 class TraceSteps {
  public:
-  explicit TraceSteps(const Trace& trace)
+  /// `assumed`: the device's memory; nullopt: what the trace's run had.
+  explicit TraceSteps(const Trace& trace, const std::optional<DeviceMemory>& assumed = {})
       : program_(trace.program),
         step_(trace.program, costs_in(trace)),
         cache_setting_(cache_setting_of(trace)) {
+    if (assumed) {
+      cache_setting_.device_memory_bytes = assumed->usable_bytes;
+      cache_setting_.device_total_bytes = assumed->total_bytes;
+    }
     if (!trace.dense_program) return;
     dense_program_ = &*trace.dense_program;
     dense_step_.emplace(*dense_program_, costs_in(trace));
@@ -29,7 +47,8 @@ class TraceSteps {
   }
 
   /// What a replay under `policy` came to, with the caching allocator's figures over as many steps as the run
-  /// measured, where the device has one.
+  /// measured, where the device has one: what it takes within the device's memory, or, where that is not
+  /// enough, what it would take without end.
   Metrics with_cache(const Policy& policy, Metrics replayed) const {
     if (const auto cache = predict_cache(step(policy), policy, cache_setting_)) {
       replayed.device_allocated_peak_bytes = cache->use.allocated_peak_bytes;

@@ -20,13 +20,46 @@ namespace {
 
 /// What a search may replay is limited in events, not by a clock, so that its result can be had again: a core
 /// replays some tens of millions a second.
-constexpr std::size_t kFamilyEvents = 60'000'000, kPlanEvents = 100'000'000;
-constexpr std::size_t kFewestReplays = 500, kMostReplays = 50'000, kMostExhaustiveReplays = 400'000;
+/// Where all plans are to be gone through it may take longer.
+constexpr std::size_t kFamilyEvents = 60'000'000, kPlanEvents = 100'000'000, kFewPlanEvents = 400'000'000;
+constexpr std::size_t kFewestReplays = 500, kMostReplays = 50'000, kMostExhaustiveReplays = 1'000'000;
 /// Where a caching allocator takes more than the peak, the plan search aims lower, so many times at most.
-constexpr int kMostAims = 3;
+constexpr std::size_t kMostAims = 3;
+/// And of policies that are beaten by little in peak and time it looks at what the allocator takes: at so
+/// many at most, of so many events together.
+constexpr std::size_t kMostRunnersUp = 256, kRunnerUpEvents = 2'000'000;
+/// Step times beyond it are no times.
+constexpr double kLongest = 9e18;
 
 std::size_t replays_of(std::size_t events, const Step& step, std::size_t most = kMostReplays) {
   return std::clamp(events / std::max<std::size_t>(step.events().size(), 1), kFewestReplays, most);
+}
+
+std::size_t most_runners_up(const Step& step) {
+  if (!step.allocator()) return 0;
+  return std::clamp<std::size_t>(kRunnerUpEvents / std::max<std::size_t>(step.events().size(), 1), 1,
+                                 kMostRunnersUp);
+}
+
+Bytes taken_by(const Candidate& candidate) {
+  return device_bytes_taken(candidate.predicted);
+}
+Nanoseconds step_time_of(const Candidate& candidate) {
+  return *candidate.predicted.step_time_ns;
+}
+
+/// Those of which none takes less of the device at as little time, that which takes least first.
+std::vector<Candidate> frontier_by_taken(std::vector<Candidate> candidates) {
+  const auto key = [](const Candidate& candidate) {
+    return std::pair(taken_by(candidate), step_time_of(candidate));
+  };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
+  std::vector<Candidate> frontier;
+  for (Candidate& candidate : candidates)
+    if (frontier.empty() || step_time_of(candidate) < step_time_of(frontier.back()))
+      frontier.push_back(std::move(candidate));
+  return frontier;
 }
 
 class Tuning {
@@ -38,7 +71,8 @@ class Tuning {
         step_(steps.step(preset_policy("keep"))),
         tree_(step_, link),
         versions_(movable_versions(step_)),
-        least_(least_memory_of(step_, versions_)) {
+        least_(least_memory_of(step_, versions_)),
+        frontier_(most_runners_up(step_)) {
     base_.name = "tuned";
     base_.host_memory_bytes = goal.host_memory_bytes;
   }
@@ -64,27 +98,44 @@ class Tuning {
     result_.device_peak_bound_bytes = least_.peak;
     result_.least_peak_event = least_.peak_event;
     result_.step_time_bound_ns = keep_time();
+    result_.slows_compute = step_.costs().slowdown_ns_per_byte > 0;
   }
 
-  Nanoseconds keep_time() const { return *result_.keep.predicted.step_time_ns; }
+  Nanoseconds keep_time() const { return step_time_of(result_.keep); }
   Nanoseconds slowest() const {
-    return static_cast<Nanoseconds>(static_cast<double>(keep_time()) * (1 + goal_.max_slowdown));
+    const double slowest = static_cast<double>(keep_time()) * (1 + goal_.max_slowdown);
+    return static_cast<Nanoseconds>(std::min(slowest, kLongest));
   }
 
   void search_family() {
     const std::size_t replays = replays_of(kFamilyEvents, step_);
-    try_all(coarse_grid(versions_, base_));
+    const std::vector<Policy> grid = coarse_grid(versions_, base_, replays);
     const FamilyRanges family = family_ranges(versions_, base_, replays);
-    SettingSweep sweep(tree_, frontier_, {replays, {}, {}, goal_.threads, goal_.shares_replays, true});
+    result_.family.slack_ns = slack_of_waits(step_, static_cast<std::int64_t>(versions_.size()));
+    forget_what_plans_need();
+    try_all(grid);
+    SettingSweep sweep(tree_, frontier_, {replays, {}, goal_.threads, goal_.shares_replays, true});
     for (const SettingRange& range : family.ranges) sweep.add(range);
     sweep.run();
     result_.policies_tried += sweep.replays();
     result_.effort += sweep.effort();
-    const bool is_whole = family.is_whole && sweep.is_complete();
-    result_.family = {family.settings, result_.policies_tried - 1, is_whole, is_whole && !is_slowed_down()};
+    result_.family.settings = family.settings;
+    result_.family.replayed = result_.policies_tried - 1;
+    result_.family.is_whole = family.is_whole && sweep.is_complete();
+    result_.family.is_exact = result_.family.is_whole && goes_by_facts();
   }
 
-  bool is_slowed_down() const { return step_.costs().slowdown_ns_per_byte > 0; }
+  /// Whether what a search leaves out is no better for sure: see FamilySearch::is_exact.
+  bool goes_by_facts() const {
+    return !result_.slows_compute && !step_.allocator() && result_.family.slack_ns == 0;
+  }
+
+  /// Of a long step that is much, and replays are still to come.
+  void forget_what_plans_need() {
+    if (goal_.searches_plans) return;
+    least_ = {};
+    versions_ = {};
+  }
 
   void try_all(const std::vector<Policy>& policies) {
     std::vector<Candidate> candidates(policies.size());
@@ -99,59 +150,78 @@ class Tuning {
   }
 
   void take_frontier() {
-    result_.frontier = frontier_.candidates();
-    for_each_index(result_.frontier.size(), goal_.threads, [&](std::size_t i) {
-      Candidate& candidate = result_.frontier[i];
-      candidate.predicted = steps_.with_cache(candidate.policy, candidate.predicted);
+    std::vector<Candidate> candidates = frontier_.candidates();
+    if (step_.allocator()) {
+      for (Candidate& candidate : frontier_.runners_up()) candidates.push_back(std::move(candidate));
+      known_ = with_cache(std::move(candidates));
+      candidates = known_;
+    }
+    result_.frontier = frontier_by_taken(std::move(candidates));
+  }
+
+  /// What is known is not followed through the allocator again.
+  std::vector<Candidate> with_cache(std::vector<Candidate> candidates) const {
+    for_each_index(candidates.size(), tree_.threads({.threads = goal_.threads}), [&](std::size_t i) {
+      Candidate& candidate = candidates[i];
+      const auto known = std::find_if(known_.begin(), known_.end(), [&](const Candidate& other) {
+        return step_time_of(other) == step_time_of(candidate) && other.policy == candidate.policy;
+      });
+      candidate.predicted =
+          known != known_.end() ? known->predicted : steps_.with_cache(candidate.policy, candidate.predicted);
     });
+    return candidates;
   }
 
   /// The frontier is sorted by memory, and so, the other way round, by time.
   std::optional<Candidate> choose() const {
     const std::vector<Candidate>& frontier = result_.frontier;
-    const auto fits = [&](const Candidate& candidate) {
-      return device_bytes_taken(candidate.predicted) <= *goal_.memory_budget_bytes &&
-             steps_.fits(candidate.policy, *goal_.memory_budget_bytes);
+    const auto first_of = [](auto begin, auto end, const auto& is_within) {
+      const auto found = std::find_if(begin, end, is_within);
+      return found == end ? std::nullopt : std::optional(*found);
     };
-    const auto is_fast = [&](const Candidate& candidate) {
-      return *candidate.predicted.step_time_ns <= slowest();
-    };
-    if (goal_.memory_budget_bytes) {
-      const auto found = std::find_if(frontier.rbegin(), frontier.rend(), fits);
-      return found == frontier.rend() ? std::nullopt : std::optional(*found);
-    }
-    const auto found = std::find_if(frontier.begin(), frontier.end(), is_fast);
-    return found == frontier.end() ? std::nullopt : std::optional(*found);
+    if (goal_.memory_budget_bytes)
+      return first_of(frontier.rbegin(), frontier.rend(), [&](const Candidate& c) { return fits(c); });
+    return first_of(frontier.begin(), frontier.end(),
+                    [&](const Candidate& c) { return step_time_of(c) <= slowest(); });
+  }
+
+  bool fits(const Candidate& candidate) const {
+    return taken_by(candidate) <= *goal_.memory_budget_bytes &&
+           steps_.fits(candidate.policy, *goal_.memory_budget_bytes);
   }
 
   void search_plans() {
     const PlanRelaxation relaxation(step_, link_, versions_, least_, goal_.host_memory_bytes);
     const bool is_small = versions_.size() <= PlanSearch::Limits{}.exhaustive_versions;
     const std::size_t replays =
-        replays_of(kPlanEvents, step_, is_small ? kMostExhaustiveReplays : kMostReplays);
-    PlanSearch search(
-        step_, link_, versions_, base_, frontier_,
-        {replays, PlanSearch::Limits{}.exhaustive_versions, goal_.threads, goal_.shares_replays});
+        is_small ? replays_of(kFewPlanEvents, step_, kMostExhaustiveReplays) : replays_of(kPlanEvents, step_);
+    PlanSearch search(step_, link_, versions_, base_, frontier_,
+                      {.replays = replays,
+                       .runs = may_aim_lower() ? kMostAims : 1,
+                       .threads = goal_.threads,
+                       .shares = goal_.shares_replays});
     Aim aim = goal_aim();
-    for (int i = 0; i < kMostAims; ++i) {
+    for (std::size_t i = 0; i < kMostAims; ++i) {
       search.run(aim, bound_for(relaxation, aim, frontier_.best(aim).predicted).moved);
       take_frontier();
       result_.chosen = choose();
       if (!aims_lower(aim)) break;
     }
-    result_.plans = {versions_.size(), search.replays(), search.is_exhaustive() && !is_slowed_down()};
+    const bool is_whole = search.is_exhaustive();
+    result_.plans = {versions_.size(), search.replays(), is_whole, is_whole && goes_by_facts()};
     result_.policies_tried += search.replays();
     result_.effort += search.effort();
     if (result_.chosen) bound_goal(relaxation);
   }
 
+  bool may_aim_lower() const { return goal_.memory_budget_bytes && step_.allocator(); }
+
   /// What the best plan's allocator takes beyond its peak must go off the peak that is aimed at.
   bool aims_lower(Aim& aim) const {
-    if (!aim.most_peak || !step_.allocator()) return false;
-    const Candidate best = frontier_.best(aim);
+    if (!may_aim_lower()) return false;
+    const Candidate best = with_cache({frontier_.best(aim)}).front();
     if (result_.chosen && result_.chosen->policy == best.policy) return false;
-    const Metrics metrics = steps_.with_cache(best.policy, best.predicted);
-    const Bytes over = device_bytes_taken(metrics) - *goal_.memory_budget_bytes;
+    const Bytes over = taken_by(best) - *goal_.memory_budget_bytes;
     if (over <= 0) return false;
     *aim.most_peak = *best.predicted.device_peak_bytes - over;
     return *aim.most_peak >= least_.peak;
@@ -171,10 +241,9 @@ class Tuning {
 
   void bound_goal(const PlanRelaxation& relaxation) {
     const Aim aim = goal_aim();
-    const Metrics& chosen = result_.chosen->predicted;
-    const auto reached =
-        static_cast<double>(aim.most_peak ? *chosen.step_time_ns : *chosen.device_peak_bytes);
-    const PlanBound bound = bound_for(relaxation, aim, chosen);
+    const Candidate& chosen = *result_.chosen;
+    const auto reached = static_cast<double>(aim.most_peak ? step_time_of(chosen) : taken_by(chosen));
+    const PlanBound bound = bound_for(relaxation, aim, chosen.predicted);
     const double value =
         std::max(bound.value, static_cast<double>(aim.most_peak ? keep_time() : least_.peak));
     result_.goal_bound = {value, value > 0 ? (reached - value) / value : 0, bound.rows};
@@ -185,7 +254,14 @@ class Tuning {
     result_.reliefs = reliefs_of(step_, result_.chosen->policy, link_);
     result_.fills_host = fills_host(step_, result_.chosen->policy);
     result_.memory_price = memory_price(result_.frontier, *result_.chosen);
+    result_.binding = binding();
     result_.link_price = price_link();
+  }
+
+  GoalLimit binding() const {
+    if (goal_.memory_budget_bytes) return result_.memory_price ? GoalLimit::kDeviceMemory : GoalLimit::kNone;
+    const bool takes_least = taken_by(*result_.chosen) == taken_by(result_.frontier.front());
+    return takes_least ? GoalLimit::kNone : GoalLimit::kSlowdown;
   }
 
   /// Over a link twice as fast.
@@ -193,7 +269,7 @@ class Tuning {
     LinkPrice price;
     const Link faster = times_as_fast(link_, price.factor);
     std::vector<Candidate> candidates = result_.frontier;
-    for_each_index(candidates.size(), goal_.threads, [&](std::size_t i) {
+    for_each_index(candidates.size(), tree_.threads({.threads = goal_.threads}), [&](std::size_t i) {
       candidates[i].predicted.step_time_ns = replay(step_, candidates[i].policy, faster).metrics.step_time_ns;
     });
     price.best = *result_.chosen;
@@ -206,12 +282,10 @@ class Tuning {
 
   /// For the goal, within which `b` is.
   bool is_better(const Candidate& a, const Candidate& b) const {
-    const auto peak = [](const Candidate& c) { return *c.predicted.device_peak_bytes; };
-    const auto time = [](const Candidate& c) { return *c.predicted.step_time_ns; };
     if (!goal_.memory_budget_bytes)
-      return time(a) <= slowest() && std::pair(peak(a), time(a)) < std::pair(peak(b), time(b));
-    return device_bytes_taken(a.predicted) <= *goal_.memory_budget_bytes && time(a) < time(b) &&
-           steps_.fits(a.policy, *goal_.memory_budget_bytes);
+      return step_time_of(a) <= slowest() &&
+             std::pair(taken_by(a), step_time_of(a)) < std::pair(taken_by(b), step_time_of(b));
+    return step_time_of(a) < step_time_of(b) && fits(a);
   }
 
   const TraceSteps& steps_;
@@ -222,7 +296,8 @@ class Tuning {
   std::vector<MovableVersion> versions_;
   LeastMemory least_;
   Policy base_;
-  Frontier frontier_;
+  Frontier frontier_;             ///< by peak
+  std::vector<Candidate> known_;  ///< with what the allocator takes, where there is one
   TuneResult result_;
 };
 

@@ -34,22 +34,27 @@ struct FamilySearch {
   double settings = 0;       ///< that can differ in consequence, at most
   std::size_t replayed = 0;  ///< the others are equal to one of them, or shown to be no better
   bool is_whole = true;      ///< all settings were gone through; false: they are sampled
-  /// No setting is better than the frontier. Not known to be so where copies slow compute down, even of a
-  /// search that is whole: there a copy that is made earlier may slow other compute down.
+  /// A search that is whole leaves out settings that are faster than the frontier by so much at most, as
+  /// waiting for copies takes time of its own (slack_of_waits).
+  Nanoseconds slack_ns = 0;
+  /// No setting is better than those of the frontier. Not known to be so, even of a search that is whole,
+  /// where there is slack; where copies slow compute down: there a copy that is made earlier may slow other
+  /// compute down; nor where a caching allocator takes more than the peak, which is what the search goes by.
   bool is_exact = true;
 };
 
 struct PlanSearchSummary {
   std::size_t versions = 0;  ///< storage contents that may move: what a plan chooses among
   std::size_t replayed = 0;
-  bool is_exhaustive = false;  ///< no plan at all is better for the goal; under the same proviso
+  bool is_whole = false;       ///< all plans were gone through
+  bool is_exhaustive = false;  ///< no plan at all is better for the goal; under the same provisos
 };
 
 /// No policy of the offload scheduler comes below it under the goal: a step time in nanoseconds where there
 /// is a memory budget, else a device peak in bytes.
 struct GoalBound {
   double value = 0;
-  double gap = 0;  ///< (what was chosen - value) / value
+  double gap = 0;  ///< (what was chosen comes to or takes of the device - value) / value
   std::size_t rows = 0;
 };
 
@@ -61,26 +66,38 @@ struct Relief {
   Nanoseconds gain_ns = 0;  ///< the same policy's step is shorter by that were it no constraint
 };
 
+/// Which limit of the goal holds the chosen policy where it is.
+enum class GoalLimit {
+  kNone,          ///< none: no policy is known that another limit would let be better
+  kDeviceMemory,  ///< the budget: a faster policy is known that takes more of the device
+  kSlowdown       ///< the slowdown: a policy is known that takes less of the device and is slower
+};
+
 /// The next useful amount of device memory: of the frontier's candidates above the chosen one, the one that
-/// gains most per byte.
+/// gains most per byte. A lower estimate: under that budget nothing was searched.
 struct MemoryPrice {
   Bytes more_bytes = 0;
   Nanoseconds gain_ns = 0;
 };
 
-/// The best of the frontier's policies for the goal, were the link faster.
+/// The best of the frontier's policies for the goal, were the link faster. A lower estimate: over that link
+/// nothing was searched.
 struct LinkPrice {
   double factor = 2;
   Candidate best;
 };
 
 struct TuneResult {
-  Candidate keep;                   ///< nothing offloaded: what all is compared with
-  Candidate trl;                    ///< TRL's constants
-  std::vector<Candidate> frontier;  ///< no other has less memory at as little time; least memory first
+  Candidate keep;  ///< nothing offloaded: what all is compared with
+  Candidate trl;   ///< TRL's constants
+  /// Of all that were tried none takes less of the device (device_bytes_taken) at as little time; that which
+  /// takes least first. Where a caching allocator takes more than the peak: of those tried whose peak is
+  /// least or near it.
+  std::vector<Candidate> frontier;
   std::optional<Candidate> chosen;  ///< nullopt: no policy fits the budget
   std::size_t policies_tried = 0;   ///< replayed, in all
   ReplayEffort effort;              ///< of the search for policies
+  bool slows_compute = false;       ///< copies do, on this device
   FamilySearch family;
   std::optional<PlanSearchSummary> plans;  ///< where they were searched
   /// No policy of the offload scheduler goes below: the memory that the program itself holds, with every
@@ -90,7 +107,8 @@ struct TuneResult {
   std::size_t least_peak_event = 0;     ///< index in Step::events() at which the peak bound is reached
   std::optional<GoalBound> goal_bound;  ///< where plans were searched and a policy was chosen
   std::vector<Relief> reliefs;          ///< of the chosen policy, largest first; none where nothing is gained
-  bool fills_host = false;              ///< the chosen policy keeps tensors that the host cap has no room for
+  GoalLimit binding = GoalLimit::kNone;
+  bool fills_host = false;  ///< the chosen policy keeps tensors that the host cap has no room for
   std::optional<MemoryPrice> memory_price;
   std::optional<LinkPrice> link_price;
 };

@@ -52,6 +52,11 @@ TuneGoal slowdown(double most) {
   return goal;
 }
 
+TuneGoal with_plans(TuneGoal goal) {
+  goal.searches_plans = true;
+  return goal;
+}
+
 Bytes peak_of(const Candidate& candidate) {
   return *candidate.predicted.device_peak_bytes;
 }
@@ -112,6 +117,16 @@ TEST(Tune, SaysThatItsFrontierIsExactAndHowMuchItLeftOut) {
   EXPECT_TRUE(family.is_exact);
   EXPECT_LT(static_cast<double>(family.replayed), family.settings);
   EXPECT_EQ(tuned(trace).policies_tried, family.replayed + 1);  // and keep
+}
+
+TEST(Tune, WhereWaitsTakeTimeSaysByHowMuchItsFrontierMayBeOff) {
+  Trace trace = sample();
+  EXPECT_EQ(tuned(trace).family.slack_ns, 0);
+  trace.environment.calibration.emplace().event = {3, 3, 3};
+  const FamilySearch family = tuned(trace).family;
+  EXPECT_TRUE(family.is_whole);
+  EXPECT_FALSE(family.is_exact);
+  EXPECT_EQ(family.slack_ns, 6 * 3);
 }
 
 TEST(Tune, GivesTheSameAnswerEachTime) {
@@ -187,6 +202,28 @@ TEST(Tune, WithoutSlowdownChoosesSomethingAsFastAsKeep) {
   EXPECT_LE(time_of(*result.chosen), time_of(result.keep));
 }
 
+TEST(Tune, WhereAllThatMayMoveHasNoBytesKeepsAll) {
+  const Trace trace = trace_of(ChainSketch::program(3, 0));
+  for (const TuneGoal& goal : {slowdown(0.05), with_plans(slowdown(0.05)), with_plans(budget(2000))}) {
+    const TuneResult result = tuned(trace, goal);
+    ASSERT_TRUE(result.chosen);
+    EXPECT_EQ(time_of(*result.chosen), time_of(result.keep));
+  }
+}
+
+TEST(Tune, GoesThroughAllPlansForFourteenTensorsOfALongStep) {
+  std::vector<LayerSketch> layers;
+  for (int i = 0; i < 14; ++i) {
+    layers.push_back({.bytes = 100 + 17 * ((5 * i) % 14), .forward_ns = 60, .backward_ns = 120});
+    for (int j = 0; j < 6; ++j) layers.push_back({.bytes = 2, .saves_output = false});
+  }
+  const Trace trace = trace_of(ChainSketch::program(layers));
+  ASSERT_GT(TraceSteps(trace).step({}).events().size(), 500U);
+  const TuneResult result = tuned(trace, with_plans(budget(tuned(trace).device_peak_bound_bytes + 200)));
+  EXPECT_EQ(result.plans->versions, 14U);
+  EXPECT_TRUE(result.plans->is_exhaustive);
+}
+
 TEST(Tune, WhereNothingMayMoveKeepsAll) {
   const Trace trace = trace_of(ChainSketch::program({LayerSketch{.output_stays = true}}));
   const TuneResult result = tuned(trace);
@@ -211,11 +248,6 @@ TEST(Tune, TheTimeBoundIsComputeWithoutWaits) {
 }
 
 // --- Plans ---
-
-TuneGoal with_plans(TuneGoal goal) {
-  goal.searches_plans = true;
-  return goal;
-}
 
 TEST(Tune, SearchesPlansOnlyWhereWanted) {
   const Trace trace = sample();
@@ -304,6 +336,120 @@ TEST(Tune, WhereNothingWaitsNothingBinds) {
   EXPECT_TRUE(result.reliefs.empty());
   EXPECT_FALSE(result.memory_price);
   EXPECT_FALSE(result.fills_host);
+}
+
+TEST(Tune, UnderABudgetMemoryBindsUnlessNothingIsFaster) {
+  const Trace trace = sample();
+  const TuneResult all = tuned(trace);
+  EXPECT_EQ(tuned(trace, budget(peak_of(all.frontier.front()))).binding, GoalLimit::kDeviceMemory);
+  EXPECT_EQ(tuned(trace, budget(peak_of(all.keep))).binding, GoalLimit::kNone);
+}
+
+TEST(Tune, UnderASlowdownThatBindsUnlessNothingTakesLess) {
+  const Trace trace = sample();
+  EXPECT_EQ(tuned(trace, slowdown(0)).binding, GoalLimit::kSlowdown);
+  EXPECT_EQ(tuned(trace, slowdown(50)).binding, GoalLimit::kNone);
+}
+
+TEST(Tune, AnySlowdownIsALimit) {
+  const Trace trace = sample();
+  const TuneResult result = tuned(trace, slowdown(1e300));
+  ASSERT_TRUE(result.chosen);
+  EXPECT_EQ(peak_of(*result.chosen), peak_of(result.frontier.front()));
+}
+
+// --- A caching allocator between ---
+
+constexpr Bytes kWeights = 3 * kMiB;
+
+/// On a GPU whose allocator holds the weights in a segment of 20 MiB.
+Trace on_gpu(Program program) {
+  program.allocator.emplace().segments.push_back(
+      {0, true, false, {{kWeights, kWeights, true, -1}, {20 * kMiB - kWeights, 0, false, -1}}});
+  return trace_of(std::move(program));
+}
+
+/// Layers whose tensors fill the allocator's blocks and segments more or less.
+Trace gpu_sample() {
+  std::vector<LayerSketch> layers;
+  for (const Bytes mebibytes : {3, 12, 7, 19, 2, 11, 5, 9})
+    layers.push_back({.bytes = mebibytes * kMiB,
+                      .scratch_bytes = kMiB,
+                      .forward_ns = 5'000'000,
+                      .backward_ns = 9'000'000});
+  return on_gpu(ChainSketch::program(layers));
+}
+
+Bytes taken(const Candidate& candidate) {
+  return device_bytes_taken(candidate.predicted);
+}
+
+TEST(Tune, OfWhatItTriedNoneTakesLessOfTheAllocatorAtAsLittleTime) {
+  const Trace trace = gpu_sample();
+  const TraceSteps steps(trace);
+  const TuneResult result = tuned(trace);
+  Frontier by_peak;
+  for (const Policy& policy : coarse_grid(movable_versions(steps.step({})), {})) {
+    const Metrics metrics = steps.predict(policy, kLink);
+    by_peak.add({policy, metrics});
+    EXPECT_TRUE(std::ranges::any_of(result.frontier, [&](const Candidate& candidate) {
+      return taken(candidate) <= device_bytes_taken(metrics) && time_of(candidate) <= *metrics.step_time_ns;
+    })) << describe(policy);
+  }
+  // Going by the peak alone would have lost some.
+  EXPECT_TRUE(std::ranges::any_of(result.frontier, [&](const Candidate& candidate) {
+    return std::ranges::none_of(by_peak.candidates(), [&](const Candidate& other) {
+      return taken(other) <= taken(candidate) && time_of(other) <= time_of(candidate);
+    });
+  }));
+}
+
+TEST(Tune, WhereAnAllocatorStandsBetweenChoosesByWhatItTakes) {
+  const Trace trace = gpu_sample();
+  const TuneResult all = tuned(trace);
+  for (const Candidate& wanted : all.frontier) {
+    const TuneResult within = tuned(trace, budget(taken(wanted)));
+    ASSERT_TRUE(within.chosen);
+    EXPECT_LE(taken(*within.chosen), taken(wanted));
+    EXPECT_LE(time_of(*within.chosen), time_of(wanted));
+  }
+  const TuneResult slow = tuned(trace, slowdown(100));
+  EXPECT_EQ(taken(*slow.chosen), taken(least_memory(slow)));
+}
+
+TEST(Tune, WhereAnAllocatorStandsBetweenNothingIsSaidToBeExact) {
+  const Trace trace = gpu_sample();
+  const TuneResult result = tuned(trace, with_plans(budget(60 * kMiB)));
+  EXPECT_FALSE(result.family.is_exact);
+  EXPECT_FALSE(result.plans->is_exhaustive);
+}
+
+/// Of three blocks that come one after the other none serves the next: what is cached has to be given back
+/// where memory is short.
+Trace reclaimable() {
+  ProgramSketch sketch;
+  for (const Bytes mebibytes : {30, 40, 50}) sketch.free(sketch.alloc(mebibytes * kMiB));
+  Trace trace = on_gpu(sketch.program());
+  trace.environment.device_memory_bytes = kGiB;
+  return trace;
+}
+
+TEST(TraceSteps, AnAllocatorTakesNoMoreThanTheAssumedMemoryWhereThatIsEnough) {
+  const Trace trace = reclaimable();
+  const Policy keep = preset_policy("keep");
+  EXPECT_EQ(device_bytes_taken(TraceSteps(trace).predict(keep, kLink)), 140 * kMiB);
+  const TraceSteps smaller(trace, usable_of_device(trace, 80 * kMiB));
+  EXPECT_LE(device_bytes_taken(smaller.predict(keep, kLink)), 80 * kMiB);
+  EXPECT_TRUE(smaller.fits(keep, 80 * kMiB));
+}
+
+TEST(TraceSteps, AnAllocatorTakesMoreWhereMoreIsAssumed) {
+  Trace trace = reclaimable();
+  trace.environment.device_memory_bytes = 80 * kMiB;
+  const Policy keep = preset_policy("keep");
+  EXPECT_LE(device_bytes_taken(TraceSteps(trace).predict(keep, kLink)), 80 * kMiB);
+  const TraceSteps larger(trace, DeviceMemory{kGiB, kGiB});
+  EXPECT_EQ(device_bytes_taken(larger.predict(keep, kLink)), 140 * kMiB);
 }
 
 // --- The host's memory ---

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
-#include "simulator/tuner/movable_version.h"
+#include "engine/schedule/copy_index.h"
 
 namespace offprof {
 namespace {
@@ -43,9 +44,26 @@ Divergence::Divergence(const Step& step)
     if (event.kind == EventKind::kUnpack) first_unpack_ = i;
     if (event.kind == EventKind::kPack) pack_event_[static_cast<std::size_t>(event.id)] = i;
   }
-  for (const MovableVersion& version : movable_versions(step))
-    for (std::size_t i = 1; i < version.tensors.size(); ++i)
-      same_content_[static_cast<std::size_t>(version.tensors[i])] = version.tensors[i - 1];
+  note_same_contents();
+}
+
+/// By the saves in their order.
+void Divergence::note_same_contents() {
+  CopyIndex contents;
+  std::vector<SavedId> last;  // of each content: the tensor saved last
+  for (const Event& event : step_.events()) {
+    if (event.kind != EventKind::kPack) continue;
+    const PackRequest& request = step_.requests()[static_cast<std::size_t>(event.id)];
+    if (!may_move(request)) continue;
+    const StorageVersion content{request.storage, request.version};
+    const CopyId known = contents.find(content);
+    if (known != CopyIndex::kNone) {
+      same_content_[static_cast<std::size_t>(event.id)] = std::exchange(last[known], event.id);
+      continue;
+    }
+    contents.add(content);
+    last.push_back(event.id);
+  }
 }
 
 std::size_t Divergence::operator()(const Policy& a, const Policy& b) const {

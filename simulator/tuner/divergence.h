@@ -25,6 +25,7 @@ class Divergence {
   std::size_t first_unpack() const { return first_unpack_; }
 
  private:
+  void note_same_contents();
   SavedId apart_by_threshold(const Policy& a, const Policy& b) const;
   SavedId apart_by_plan(const Policy& a, const Policy& b) const;
   SavedId apart_by_stash(const Policy& a, const Policy& b) const;

@@ -9,18 +9,10 @@ namespace {
 /// Where not every size can be a threshold: so many, that split the bytes to be moved into equal parts.
 constexpr std::size_t kFewThresholds = 24;
 
-std::vector<Bytes> sizes_from(const std::vector<MovableVersion>& versions, Bytes threshold) {
-  std::vector<Bytes> sizes;
-  for (const MovableVersion& version : versions)
-    if (version.bytes >= threshold) sizes.push_back(version.bytes);
-  return sizes;
-}
-
 std::vector<Bytes> few_thresholds(const std::vector<MovableVersion>& versions) {
-  std::vector<Bytes> sizes = sizes_from(versions, 0);
+  std::vector<Bytes> sizes = sizes_of(versions);
   std::sort(sizes.begin(), sizes.end());
-  Bytes total = 0;
-  for (const Bytes bytes : sizes) total += bytes;
+  const Bytes total = std::max<Bytes>(sum_of(sizes), 1);  // all may be of no bytes
   std::vector<Bytes> chosen = {sizes.front(), sizes.back()};
   Bytes below = 0;
   for (const Bytes bytes : sizes) {
@@ -44,7 +36,7 @@ std::vector<SettingRange> ranges_of(const std::vector<MovableVersion>& versions,
   for (const Bytes threshold : thresholds) {
     Policy policy = base;
     policy.threshold_bytes = threshold;
-    for (SettingRange& range : setting_ranges(policy, sizes_from(versions, threshold)))
+    for (SettingRange& range : setting_ranges(policy, sizes_of(versions, threshold)))
       ranges.push_back(std::move(range));
   }
   return ranges;
@@ -52,8 +44,7 @@ std::vector<SettingRange> ranges_of(const std::vector<MovableVersion>& versions,
 
 /// On demand, then windows that hold the largest copy, twice that, and so on to all that is moved.
 std::vector<Bytes> coarse_windows(const std::vector<Bytes>& sizes) {
-  Bytes total = 0;
-  for (const Bytes bytes : sizes) total += bytes;
+  const Bytes total = sum_of(sizes);
   std::vector<Bytes> windows = {0};
   for (Bytes window = *std::max_element(sizes.begin(), sizes.end()); window < total; window *= 2)
     windows.push_back(window);
@@ -71,20 +62,28 @@ std::vector<std::int64_t> coarse_stashes(std::size_t copies) {
   return stashes;
 }
 
+std::vector<Policy> evenly_sampled(std::vector<Policy> grid, std::size_t most) {
+  if (grid.size() <= most) return grid;
+  std::vector<Policy> sample;
+  for (std::size_t i = 0; i < most; ++i) sample.push_back(std::move(grid[i * grid.size() / most]));
+  return sample;
+}
+
 }  // namespace
 
-std::vector<Policy> coarse_grid(const std::vector<MovableVersion>& versions, const Policy& base) {
+std::vector<Policy> coarse_grid(const std::vector<MovableVersion>& versions, const Policy& base,
+                                std::size_t most) {
   std::vector<Policy> grid;
   if (versions.empty()) return grid;
   for (const Bytes threshold : few_thresholds(versions)) {
-    const std::vector<Bytes> sizes = sizes_from(versions, threshold);
+    const std::vector<Bytes> sizes = sizes_of(versions, threshold);
     Policy policy = base;
     policy.threshold_bytes = threshold;
     for (const std::int64_t stash : coarse_stashes(sizes.size()))
       for (const Bytes window : coarse_windows(sizes))
         grid.push_back(with_setting(policy, {StashUnit::kCopies, stash, window}));
   }
-  return grid;
+  return evenly_sampled(std::move(grid), most);
 }
 
 FamilyRanges family_ranges(const std::vector<MovableVersion>& versions, const Policy& base,
@@ -92,7 +91,7 @@ FamilyRanges family_ranges(const std::vector<MovableVersion>& versions, const Po
   FamilyRanges family;
   if (versions.empty()) return family;
   const std::vector<Bytes> thresholds = distinct_sizes(versions);
-  for (const Bytes threshold : thresholds) family.settings += most_settings(sizes_from(versions, threshold));
+  for (const Bytes threshold : thresholds) family.settings += most_settings(sizes_of(versions, threshold));
   // With a range for each pair of sizes their number grows with the square of the sizes'.
   if (thresholds.size() * thresholds.size() <= replays) {
     family.ranges = ranges_of(versions, base, thresholds);

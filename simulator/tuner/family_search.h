@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "simulator/step.h"
@@ -20,8 +21,10 @@ struct FamilyRanges {
 };
 
 /// A few hundred to a few thousand policies spread over the family, small stashes and windows in finer steps:
-/// what a sweep begins with, so that it knows early what is not worth looking at.
-std::vector<Policy> coarse_grid(const std::vector<MovableVersion>& versions, const Policy& base);
+/// what a sweep begins with, so that it knows early what is not worth looking at. Where they are more than
+/// `most`, an even sample.
+std::vector<Policy> coarse_grid(const std::vector<MovableVersion>& versions, const Policy& base,
+                                std::size_t most = std::numeric_limits<std::size_t>::max());
 
 /// `base`: what every policy has beside threshold and setting. `replays`: what is to be spent on them.
 FamilyRanges family_ranges(const std::vector<MovableVersion>& versions, const Policy& base,

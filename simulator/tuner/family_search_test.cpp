@@ -63,6 +63,18 @@ TEST(FamilyRanges, AreEmptyWhereNothingMayMove) {
   EXPECT_TRUE(coarse_grid({}, {}).empty());
 }
 
+TEST(FamilyRanges, WhereAllThatMayMoveHasNoBytesThatIsTheThreshold) {
+  EXPECT_THAT(thresholds(family_ranges(versions_of({0, 0}), {}, 1000)), ElementsAre(0));
+  for (const Policy& policy : coarse_grid(versions_of({0, 0}), {})) EXPECT_EQ(policy.threshold_bytes, 0);
+}
+
+TEST(CoarseGrid, OfMoreThanWantedIsASample) {
+  const auto all = coarse_grid(many_sizes(40), {}), some = coarse_grid(many_sizes(40), {}, 50);
+  EXPECT_GT(all.size(), 50U);
+  ASSERT_EQ(some.size(), 50U);
+  EXPECT_NE(some.front().threshold_bytes, some.back().threshold_bytes);
+}
+
 TEST(CoarseGrid, ItsWindowsGoFromTheLargestCopyToAllOfThem) {
   std::set<Bytes> windows;
   for (const Policy& policy : coarse_grid(versions_of({100, 100, 100}), {}))

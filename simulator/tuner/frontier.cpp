@@ -1,7 +1,9 @@
 #include "simulator/tuner/frontier.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <tuple>
+#include <utility>
 
 #include "traces/check.h"
 
@@ -44,6 +46,12 @@ const Candidate& Frontier::best(const Aim& aim) const {
 }
 
 bool Frontier::add(const Candidate& candidate) {
+  const bool is_in = place(candidate);
+  if (!is_in) note_beaten(candidate);
+  return is_in;
+}
+
+bool Frontier::place(const Candidate& candidate) {
   const Bytes peak = peak_of(candidate);
   const Nanoseconds time = time_of(candidate);
   const std::size_t above = first_above(peak);
@@ -51,7 +59,7 @@ bool Frontier::add(const Candidate& candidate) {
     Candidate& below = candidates_[above - 1];
     if (peak_of(below) == peak && time_of(below) == time) {
       if (rank(candidate.predicted) >= rank(below.predicted)) return false;
-      below = candidate;
+      note_beaten(std::exchange(below, candidate));
       return true;
     }
     if (time_of(below) <= time) return false;
@@ -60,8 +68,54 @@ bool Frontier::add(const Candidate& candidate) {
                                   [&](const Candidate& other) { return peak_of(other) >= peak; });
   const auto end =
       std::find_if(begin, candidates_.end(), [&](const Candidate& other) { return time_of(other) < time; });
+  std::vector<Candidate> beaten;
+  if (most_runners_up_ > 0) beaten.assign(begin, end);
   candidates_.insert(candidates_.erase(begin, end), candidate);
+  for (const Candidate& other : beaten) note_beaten(other);
   return true;
+}
+
+/// Against those on the frontier: the fastest with at most its peak, and the one with the lowest peak in at
+/// most its time.
+double Frontier::beaten_by(const Candidate& candidate) const {
+  const auto share = [](std::int64_t more, std::int64_t than) {
+    return static_cast<double>(more - than) / static_cast<double>(std::max<std::int64_t>(than, 1));
+  };
+  const Candidate& faster = candidates_[first_above(peak_of(candidate)) - 1];
+  const Candidate& smaller = best({{}, time_of(candidate)});
+  return std::min(share(time_of(candidate), time_of(faster)), share(peak_of(candidate), peak_of(smaller)));
+}
+
+void Frontier::note_beaten(const Candidate& candidate) {
+  if (most_runners_up_ == 0) return;
+  const double by = beaten_by(candidate);
+  if (by >= most_beaten_by_) return;
+  runners_up_.push_back({by, candidate});
+  if (runners_up_.size() < 2 * most_runners_up_) return;
+  runners_up_ = nearest_runners_up();
+  if (runners_up_.size() == most_runners_up_) most_beaten_by_ = runners_up_.back().beaten_by;
+}
+
+/// As the frontier is now.
+std::vector<Frontier::RunnerUp> Frontier::nearest_runners_up() const {
+  std::vector<RunnerUp> nearest = runners_up_;
+  for (RunnerUp& one : nearest) one.beaten_by = beaten_by(one.candidate);
+  const auto key = [](const RunnerUp& one) {
+    return std::tuple(one.beaten_by, peak_of(one.candidate), time_of(one.candidate));
+  };
+  const auto is_less = [&](const RunnerUp& a, const RunnerUp& b) { return key(a) < key(b); };
+  const auto is_same = [&](const RunnerUp& a, const RunnerUp& b) { return key(a) == key(b); };
+  std::stable_sort(nearest.begin(), nearest.end(), is_less);
+  nearest.erase(std::unique(nearest.begin(), nearest.end(), is_same), nearest.end());
+  if (nearest.size() > most_runners_up_)
+    nearest.erase(nearest.begin() + static_cast<std::ptrdiff_t>(most_runners_up_), nearest.end());
+  return nearest;
+}
+
+std::vector<Candidate> Frontier::runners_up() const {
+  std::vector<Candidate> candidates;
+  for (const RunnerUp& one : nearest_runners_up()) candidates.push_back(one.candidate);
+  return candidates;
 }
 
 }  // namespace offprof

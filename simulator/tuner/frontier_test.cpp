@@ -54,6 +54,18 @@ TEST(Frontier, OfEqualsTheOneWithLessHostMemoryStays) {
   EXPECT_EQ(frontier.candidates().front().predicted.host_peak_bytes, 3);
 }
 
+TEST(Frontier, KeepsThoseThatAreBeatenByLeast) {
+  Frontier frontier(2);
+  for (const auto& [peak, time] : std::vector<Point>{{100, 50}, {200, 30}, {150, 80}, {105, 60}, {210, 90}})
+    frontier.add(candidate(peak, time));
+  frontier.add(candidate(199, 29));  // takes (200, 30) out
+  std::vector<Point> runners_up;
+  for (const Candidate& c : frontier.runners_up())
+    runners_up.emplace_back(*c.predicted.device_peak_bytes, *c.predicted.step_time_ns);
+  EXPECT_THAT(runners_up, ElementsAre(Point(200, 30), Point(105, 60)));
+  EXPECT_TRUE(made_of({{10, 5}, {20, 6}}).runners_up().empty());
+}
+
 TEST(Frontier, TheBestIsTheFastestWithinAPeakOrTheLowestWithinATime) {
   const Frontier frontier = made_of({{5, 9}, {10, 5}, {20, 3}});
   const auto peak = [&](const Aim& aim) { return *frontier.best(aim).predicted.device_peak_bytes; };

@@ -1,8 +1,9 @@
 #include "simulator/tuner/movable_version.h"
 
 #include <algorithm>
-#include <map>
-#include <utility>
+#include <numeric>
+
+#include "engine/schedule/copy_index.h"
 
 namespace offprof {
 namespace {
@@ -26,15 +27,20 @@ std::size_t last_of(const std::vector<SavedId>& tensors, const std::vector<std::
 
 std::vector<MovableVersion> movable_versions(const Step& step) {
   std::vector<MovableVersion> versions;
-  std::map<std::pair<std::int64_t, std::uint32_t>, std::size_t> index;
+  CopyIndex index;
   for (std::size_t e = 0; e < step.events().size(); ++e) {
     const Event& event = step.events()[e];
     if (event.kind != EventKind::kPack) continue;
     const PackRequest& request = step.requests()[static_cast<std::size_t>(event.id)];
     if (request.movability != Movability::kMovable) continue;
-    const auto [found, is_new] = index.emplace(std::pair(request.storage, request.version), versions.size());
-    if (is_new) versions.push_back({request.storage, request.storage_bytes, {}, e});
-    versions[found->second].tensors.push_back(event.id);
+    const StorageVersion content{request.storage, request.version};
+    CopyId found = index.find(content);
+    if (found == CopyIndex::kNone) {
+      index.add(content);
+      found = static_cast<CopyId>(versions.size());
+      versions.push_back({request.storage, request.storage_bytes, {}, e});
+    }
+    versions[static_cast<std::size_t>(found)].tensors.push_back(event.id);
   }
   const auto unpacks = first_events(step, EventKind::kUnpack);
   const auto releases = first_events(step, EventKind::kRelease);
@@ -45,13 +51,19 @@ std::vector<MovableVersion> movable_versions(const Step& step) {
   return versions;
 }
 
+std::vector<Bytes> sizes_of(const std::vector<MovableVersion>& versions, Bytes threshold) {
+  return sizes_where(versions, [&](std::size_t v) { return versions[v].bytes >= threshold; });
+}
+
 std::vector<Bytes> distinct_sizes(const std::vector<MovableVersion>& versions, Bytes threshold) {
-  std::vector<Bytes> sizes;
-  for (const MovableVersion& version : versions)
-    if (version.bytes >= threshold) sizes.push_back(version.bytes);
+  std::vector<Bytes> sizes = sizes_of(versions, threshold);
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return sizes;
+}
+
+Bytes sum_of(const std::vector<Bytes>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), Bytes{0});
 }
 
 }  // namespace offprof

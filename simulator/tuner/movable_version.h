@@ -28,7 +28,21 @@ struct MovableVersion {
 /// In the order in which they are first saved.
 std::vector<MovableVersion> movable_versions(const Step& step);
 
-/// Of those of at least `threshold` bytes: the sizes, each once, smallest first.
+/// The sizes of those that `is_wanted(index)`, in their order.
+template <typename IsWanted>
+std::vector<Bytes> sizes_where(const std::vector<MovableVersion>& versions, IsWanted is_wanted) {
+  std::vector<Bytes> sizes;
+  for (std::size_t v = 0; v < versions.size(); ++v)
+    if (is_wanted(v)) sizes.push_back(versions[v].bytes);
+  return sizes;
+}
+
+/// The sizes of those of at least `threshold` bytes, in their order.
+std::vector<Bytes> sizes_of(const std::vector<MovableVersion>& versions, Bytes threshold = 0);
+
+/// Likewise each once, smallest first.
 std::vector<Bytes> distinct_sizes(const std::vector<MovableVersion>& versions, Bytes threshold = 0);
+
+Bytes sum_of(const std::vector<Bytes>& sizes);
 
 }  // namespace offprof

@@ -90,18 +90,11 @@ TEST(PlanBound, AHostCapKeepsTensorsOnTheDevice) {
 
 constexpr Bytes kMostBytes = 50;
 
-EngineCosts random_costs() {
-  EngineCosts costs{.hook_ns = *rc::gen::inRange(0, 5), .event_ns = *rc::gen::inRange(0, 5)};
-  costs.slowdown_ns_per_byte = *rc::gen::inRange(0, 10) / 10.0;
-  if (*rc::gen::arbitrary<bool>()) costs.standstills = {{20, *rc::gen::inRange(0, 10)}, {60, 10}};
-  return costs;
-}
-
 RC_GTEST_PROP(PlanBoundProperty, NoPolicyIsFasterWithinItsOwnPeak, ()) {
   const Program program = random_chain(15, kMostBytes);
   const Link link = random_link();
   const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
-  const Relaxed relaxed(program, link, policy.host_memory_bytes, random_costs());
+  const Relaxed relaxed(program, link, policy.host_memory_bytes, random_costs_with_slowdown(program));
   const Metrics metrics = replay(relaxed.step, policy, link).metrics;
   const double bound = relaxed.relaxation.least_time(*metrics.device_peak_bytes, kVeryLong).value;
   RC_ASSERT(bound <= static_cast<double>(*metrics.step_time_ns) + 1e-3);
@@ -111,7 +104,7 @@ RC_GTEST_PROP(PlanBoundProperty, NoPolicyHasALowerPeakWithinItsOwnTime, ()) {
   const Program program = random_chain(15, kMostBytes);
   const Link link = random_link();
   const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
-  const Relaxed relaxed(program, link, policy.host_memory_bytes, random_costs());
+  const Relaxed relaxed(program, link, policy.host_memory_bytes, random_costs_with_slowdown(program));
   const Metrics metrics = replay(relaxed.step, policy, link).metrics;
   const double bound = relaxed.relaxation.least_peak(*metrics.step_time_ns, kVeryMuch).value;
   RC_ASSERT(bound <= static_cast<double>(*metrics.device_peak_bytes) + 1e-3);

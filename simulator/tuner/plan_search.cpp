@@ -1,8 +1,11 @@
 #include "simulator/tuner/plan_search.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <utility>
+
+#include "simulator/replay.h"
 
 namespace offprof {
 namespace {
@@ -13,6 +16,15 @@ constexpr std::size_t kSweepShare = 12;
 constexpr std::size_t kSwapCandidates = 12;
 /// Of so few versions any two are changed at once.
 constexpr std::size_t kFewVersions = 32;
+/// Where all sets are gone through, the local search goes first, with such a part of the replays: the better
+/// what is known, the more can be left out.
+constexpr std::size_t kLocalShare = 4;
+/// Two corners of a set's settings must be replayed before anything is known of it.
+constexpr std::size_t kLeastReplaysOfSet = 2;
+/// Sets that are swept together; what they come to says which of the others to leave out.
+constexpr std::size_t kSetsAtOnce = 256;
+/// Memory for the plans that are looked at together, each some bytes a version.
+constexpr Bytes kPlanBytes = 64 * kMiB, kBytesPerVersion = 12;
 
 std::tuple<Bytes, Nanoseconds, Bytes> rank(const Candidate& candidate, const Aim& aim) {
   const Bytes peak = *candidate.predicted.device_peak_bytes;
@@ -27,25 +39,59 @@ PlanSearch::PlanSearch(const Step& step, const Link& link, const std::vector<Mov
                        Policy base, Frontier& frontier, const Limits& limits)
     : tree_(step, link), versions_(versions), base_(std::move(base)), frontier_(frontier), limits_(limits) {
   base_.threshold_bytes = 0;
+  keep_time_ = *replay(step, preset_policy("keep"), link).metrics.step_time_ns;
 }
 
 void PlanSearch::run(const Aim& aim, const std::vector<double>& shares) {
   aim_ = aim;
+  const std::size_t runs_left = std::max<std::size_t>(limits_.runs - std::min(limits_.runs, runs_++), 1);
+  const std::size_t replays = (limits_.replays - std::min(limits_.replays, replays_)) / runs_left;
+  const std::size_t most = replays_ + replays;
+  const bool is_small = versions_.size() <= limits_.exhaustive_versions;
+  may_replay_ = is_small ? replays_ + replays / kLocalShare : most;
+  is_exhaustive_ = versions_.empty();
   if (versions_.empty()) return;
-  if (versions_.size() <= limits_.exhaustive_versions) return go_through_all();
   try_roundings(shares);
   improve(shares);
+  may_replay_ = most;
+  if (!is_small) return;
+  go_through_all(shares);
+  if (!is_exhaustive_) improve(shares);
 }
 
-void PlanSearch::go_through_all() {
-  SettingSweep sweep = settings_sweep(limits_.replays);
-  for (std::size_t set = 1; set < (std::size_t{1} << versions_.size()); ++set) {
-    Plan plan{Choice(versions_.size(), 0), {}};
-    for (std::size_t v = 0; v < versions_.size(); ++v) plan.moved[v] = (set >> v) & 1U ? 1 : 0;
-    add_settings(sweep, plan);
+/// Those first that are most like what the relaxation moves; none where they are too many. What is left out
+/// of them a local search may find with a part of the replays.
+void PlanSearch::go_through_all(const std::vector<double>& shares) {
+  const PlanSets sets(least_memory_of(tree_.step(), versions_), versions_);
+  std::vector<PlanSets::Set> order = sets.in_order_of_likeness(shares);
+  std::erase_if(order, [&](PlanSets::Set set) { return !can_serve(sets.least_peak(set)); });
+  const std::size_t replays = replays_left() - replays_left() / kLocalShare;
+  if (kLeastReplaysOfSet * order.size() > replays) return;
+  SettingSweep sweep = settings_sweep(replays);
+  for (std::size_t begin = 0; begin < order.size() && sweep.is_complete(); begin += kSetsAtOnce) {
+    const std::size_t end = std::min(begin + kSetsAtOnce, order.size());
+    for (std::size_t i = begin; i < end; ++i)
+      if (can_serve(sets.least_peak(order[i]))) add_settings(sweep, plan_that_moves(order[i]));
+    sweep.run();
   }
-  run(sweep);
+  note(sweep);
   is_exhaustive_ = sweep.is_complete();
+}
+
+PlanSearch::Plan PlanSearch::plan_that_moves(PlanSets::Set set) const {
+  Plan plan{Choice(versions_.size(), 0), {}};
+  for (std::size_t v = 0; v < versions_.size(); ++v) plan.moved[v] = (set >> v) & 1U ? 1 : 0;
+  return plan;
+}
+
+/// Whether a plan whose peak is not below that could be better than what is known.
+bool PlanSearch::can_serve(Bytes least_peak) const {
+  const Metrics& best = frontier_.best(aim_).predicted;
+  if (aim_.most_peak) {
+    const bool is_best = *best.device_peak_bytes <= *aim_.most_peak && *best.step_time_ns <= keep_time_;
+    return !is_best && least_peak <= *aim_.most_peak;
+  }
+  return *best.step_time_ns > *aim_.most_time || least_peak < *best.device_peak_bytes;
 }
 
 /// What the relaxation moves at all, mostly and wholly, with the setting of the best policy so far, and with
@@ -58,8 +104,7 @@ void PlanSearch::try_roundings(const std::vector<double>& shares) {
     for (std::size_t v = 0; v < versions_.size(); ++v) plan.moved[v] = shares[v] >= least ? 1 : 0;
     plans.push_back(plan);
     const std::vector<Bytes> sizes = sizes_of(plan.moved);
-    Bytes total = 0;
-    for (const Bytes bytes : sizes) total += bytes;
+    const Bytes total = sum_of(sizes);
     for (const std::int64_t stash :
          {std::int64_t{1}, std::int64_t{4}, static_cast<std::int64_t>(sizes.size())}) {
       for (const Bytes window : {Bytes{0}, total / 8, total}) {
@@ -78,40 +123,54 @@ void PlanSearch::improve(const std::vector<double>& shares) {
     for (std::size_t size = std::max<std::size_t>(versions_.size() / 4, 1); size > 0; size /= 2)
       while (replays_left() > 0 && flip_pieces(size, shares)) is_better = true;
     while (replays_left() > 0 && (nudge_setting() || try_swaps(shares))) is_better = true;
-    if (!is_better) is_better = sweep_neighbours();
+    if (!is_better) is_better = sweep_neighbours(shares);
   }
 }
 
-/// The plans that differ in one version or, of few versions, in two, with all of their settings.
-bool PlanSearch::sweep_neighbours() {
-  const Candidate before = frontier_.best(aim_);
-  const Plan plan = plan_of(before.policy);
-  SettingSweep sweep = settings_sweep(replays_left());
+/// The plans that differ in one version or, of few versions, in two, those first that the relaxation is least
+/// sure of; `most` at most.
+std::vector<PlanSearch::Plan> PlanSearch::neighbours(const std::vector<double>& shares,
+                                                     std::size_t most) const {
+  const Plan plan = plan_of(frontier_.best(aim_).policy);
+  const std::vector<std::size_t> order = in_order_of_doubt(plan, shares);
+  std::vector<Plan> plans;
   const auto add_flipped = [&](std::size_t a, std::size_t b) {
-    Plan changed = plan;
+    if (plans.size() == most) return;
+    Plan& changed = plans.emplace_back(plan);
     changed.moved[a] = plan.moved[a] != 0 ? 0 : 1;
     changed.moved[b] = plan.moved[b] != 0 ? 0 : 1;
-    add_settings(sweep, changed);
   };
-  for (std::size_t a = 0; a < versions_.size(); ++a) add_flipped(a, a);
+  for (const std::size_t v : order) add_flipped(v, v);
   if (versions_.size() <= kFewVersions)
-    for (std::size_t a = 0; a < versions_.size(); ++a)
-      for (std::size_t b = 0; b < a; ++b) add_flipped(a, b);
+    for (std::size_t a = 0; a < order.size(); ++a)
+      for (std::size_t b = 0; b < a; ++b) add_flipped(order[a], order[b]);
+  return plans;
+}
+
+/// All settings of the neighbours. Of each two corners must be replayed before anything is known.
+bool PlanSearch::sweep_neighbours(const std::vector<double>& shares) {
+  const Candidate before = frontier_.best(aim_);
+  SettingSweep sweep = settings_sweep(replays_left());
+  for (const Plan& plan : neighbours(shares, std::min(replays_left() / 2, most_plans())))
+    add_settings(sweep, plan);
   run(sweep);
   return beats(frontier_.best(aim_), before);
 }
 
 SettingSweep PlanSearch::settings_sweep(std::size_t replays) {
-  return SettingSweep(tree_, frontier_,
-                      {replays, aim_.most_peak, aim_.most_time, limits_.threads, limits_.shares});
+  return SettingSweep(tree_, frontier_, {replays, aim_, limits_.threads, limits_.shares});
 }
 
 void PlanSearch::add_settings(SettingSweep& sweep, const Plan& plan) const {
-  for (const SettingRange& range : setting_ranges(policy_of(plan), sizes_of(plan.moved))) sweep.add(range);
+  sweep.add_all(policy_of(plan), sizes_of(plan.moved));
 }
 
 void PlanSearch::run(SettingSweep& sweep) {
   sweep.run();
+  note(sweep);
+}
+
+void PlanSearch::note(const SettingSweep& sweep) {
   replays_ += sweep.replays();
   effort_ += sweep.effort();
 }
@@ -121,7 +180,7 @@ void PlanSearch::run(SettingSweep& sweep) {
 std::vector<std::size_t> PlanSearch::in_order_of_doubt(const Plan& plan,
                                                        const std::vector<double>& shares) const {
   std::vector<std::size_t> order(versions_.size());
-  for (std::size_t v = 0; v < order.size(); ++v) order[v] = order.size() - 1 - v;
+  std::iota(order.rbegin(), order.rend(), 0);
   const auto doubt = [&](std::size_t v) { return plan.moved[v] != 0 ? 1 - shares[v] : shares[v]; };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return doubt(a) > doubt(b); });
@@ -147,9 +206,10 @@ bool PlanSearch::flip_pieces(std::size_t size, const std::vector<double>& shares
       for (const std::size_t v : pieces[which[i]]) changed.moved[v] = changed.moved[v] != 0 ? 0 : 1;
     return changed;
   };
+  pieces.resize(std::min(pieces.size(), most_plans()));
   std::vector<Plan> plans;
   std::vector<std::size_t> each(pieces.size());
-  for (std::size_t i = 0; i < pieces.size(); ++i) each[i] = i;
+  std::iota(each.begin(), each.end(), 0);
   for (std::size_t i = 0; i < pieces.size(); ++i) plans.push_back(flipped(i, 1, each));
   bool is_better = replay_all(plans);
   std::vector<std::size_t> good;
@@ -208,7 +268,7 @@ bool PlanSearch::nudge_setting() {
 
 bool PlanSearch::replay_all(const std::vector<Plan>& plans) {
   const Candidate before = frontier_.best(aim_);
-  last_.assign(std::min(plans.size(), replays_left()), {});
+  last_.assign(std::min(plans.size(), most_plans()), {});
   std::vector<ReplayTree::Job> jobs(last_.size());
   for (std::size_t i = 0; i < last_.size(); ++i) jobs[i].policy = policy_of(plans[i]);
   effort_ += tree_.replay(
@@ -218,6 +278,12 @@ bool PlanSearch::replay_all(const std::vector<Plan>& plans) {
   replays_ += last_.size();
   for (const Candidate& candidate : last_) frontier_.add(candidate);
   return beats(frontier_.best(aim_), before);
+}
+
+/// That can be looked at together.
+std::size_t PlanSearch::most_plans() const {
+  const Bytes room = kPlanBytes / (kBytesPerVersion * static_cast<Bytes>(versions_.size()));
+  return std::min(replays_left(), static_cast<std::size_t>(std::max<Bytes>(room, 1)));
 }
 
 bool PlanSearch::beats(const Candidate& a, const Candidate& b) const {
@@ -250,10 +316,7 @@ PlanSearch::Plan PlanSearch::plan_of(const Policy& policy) const {
 }
 
 std::vector<Bytes> PlanSearch::sizes_of(const Choice& moved) const {
-  std::vector<Bytes> sizes;
-  for (std::size_t v = 0; v < versions_.size(); ++v)
-    if (moved[v] != 0) sizes.push_back(versions_[v].bytes);
-  return sizes;
+  return sizes_where(versions_, [&](std::size_t v) { return moved[v] != 0; });
 }
 
 }  // namespace offprof

@@ -6,6 +6,7 @@
 #include "simulator/step.h"
 #include "simulator/tuner/frontier.h"
 #include "simulator/tuner/movable_version.h"
+#include "simulator/tuner/plan_sets.h"
 #include "simulator/tuner/replay_tree.h"
 #include "simulator/tuner/setting_sweep.h"
 #include "traces/link.h"
@@ -19,8 +20,11 @@ class PlanSearch {
  public:
   struct Limits {
     std::size_t replays = 0;
-    /// With at most so many versions every set of them is gone through, with every setting.
+    /// With at most so many versions every set of them is gone through, with every setting, as far as the
+    /// replays reach.
     std::size_t exhaustive_versions = 14;
+    /// How often `run` will be called: each takes an equal part of the replays that those before it left.
+    std::size_t runs = 1;
     unsigned threads = 0;
     bool shares = true;  ///< see ReplayTree::Options
   };
@@ -30,12 +34,14 @@ class PlanSearch {
   PlanSearch(const Step& step, const Link& link, const std::vector<MovableVersion>& versions, Policy base,
              Frontier& frontier, const Limits& limits);
 
-  /// `shares`: by version, how far a relaxation moves it; those near 0 or 1 are tried last to be changed.
+  /// Searches for the best for that aim. `shares`: by version, how far a relaxation moves it; those near 0 or
+  /// 1 are tried last to be changed.
   void run(const Aim& aim, const std::vector<double>& shares);
 
   std::size_t replays() const { return replays_; }
   const ReplayEffort& effort() const { return effort_; }
-  /// Whether `run` went through all plans, so that none is better than the frontier's best for its aim.
+  /// Whether the last `run` went through all plans, so that none is better than the frontier's best for its
+  /// aim, as far as a larger stash or window never makes a step longer (SettingRange).
   bool is_exhaustive() const { return is_exhaustive_; }
 
  private:
@@ -45,34 +51,41 @@ class PlanSearch {
     Setting setting;
   };
 
-  void go_through_all();
+  void go_through_all(const std::vector<double>& shares);
   void try_roundings(const std::vector<double>& shares);
   void improve(const std::vector<double>& shares);
   bool flip_pieces(std::size_t size, const std::vector<double>& shares);
   bool try_swaps(const std::vector<double>& shares);
   bool sweep_settings();
-  bool sweep_neighbours();
+  bool sweep_neighbours(const std::vector<double>& shares);
+  std::vector<Plan> neighbours(const std::vector<double>& shares, std::size_t most) const;
   SettingSweep settings_sweep(std::size_t replays);
   void add_settings(SettingSweep& sweep, const Plan& plan) const;
   void run(SettingSweep& sweep);
+  void note(const SettingSweep& sweep);
   bool nudge_setting();
 
   /// Replays them all, or as many as may still be. Whether the best for the aim got better.
   bool replay_all(const std::vector<Plan>& plans);
   std::vector<std::size_t> in_order_of_doubt(const Plan& plan, const std::vector<double>& shares) const;
+  bool can_serve(Bytes least_peak) const;
   bool beats(const Candidate& a, const Candidate& b) const;
+  Plan plan_that_moves(PlanSets::Set set) const;
   Policy policy_of(const Plan& plan) const;
   Plan plan_of(const Policy& policy) const;
   std::vector<Bytes> sizes_of(const Choice& moved) const;
-  std::size_t replays_left() const { return limits_.replays - std::min(limits_.replays, replays_); }
+  std::size_t replays_left() const { return may_replay_ - std::min(may_replay_, replays_); }
+  std::size_t most_plans() const;
 
   ReplayTree tree_;
   const std::vector<MovableVersion>& versions_;
   Policy base_;
   Frontier& frontier_;
+  Nanoseconds keep_time_ = 0;  ///< of the step with nothing moved, which no plan is faster than
   Limits limits_;
   Aim aim_;
-  std::size_t replays_ = 0;
+  std::size_t replays_ = 0, may_replay_ = 0;
+  std::size_t runs_ = 0;
   ReplayEffort effort_;
   bool is_exhaustive_ = false;
   std::vector<Candidate> last_;  ///< what the last replay_all came to

@@ -21,8 +21,8 @@ constexpr Nanoseconds kVeryLong = 1'000'000;
 
 /// A step to search, and what a search in it begins with.
 struct Searched {
-  Searched(const Program& program, const Link& over)
-      : step(program), link(over), versions(movable_versions(step)) {
+  Searched(const Program& program, const Link& over, const EngineCosts& costs = {})
+      : step(program, costs), link(over), versions(movable_versions(step)) {
     for (const char* preset : {"keep", "offload"}) {
       const Policy policy = preset_policy(preset);
       frontier.add({policy, replay(step, policy, link).metrics});
@@ -30,7 +30,8 @@ struct Searched {
   }
 
   PlanSearch search(std::size_t exhaustive_versions, std::size_t replays = kPlenty, unsigned threads = 0) {
-    return PlanSearch(step, link, versions, {}, frontier, {replays, exhaustive_versions, threads});
+    return PlanSearch(step, link, versions, {}, frontier,
+                      {.replays = replays, .exhaustive_versions = exhaustive_versions, .threads = threads});
   }
   std::vector<double> shares(const Aim& aim) const {
     const LeastMemory least = least_memory_of(step, versions);
@@ -59,7 +60,7 @@ TEST(PlanSearch, FindsWhatNoThresholdSays) {
   const Nanoseconds keep = *searched.frontier.candidates().back().predicted.step_time_ns;
   PlanSearch search = searched.search(14);
   const Aim aim{{}, keep};
-  search.run(aim, {});
+  search.run(aim, searched.shares(aim));
   const Candidate& best = searched.frontier.best(aim);
   EXPECT_TRUE(search.is_exhaustive());
   EXPECT_TRUE(best.policy.tensors);
@@ -85,11 +86,46 @@ TEST(PlanSearch, DoesNotDependOnTheNumberOfThreads) {
   EXPECT_EQ(found(1), found(4));
 }
 
+/// Twelve tensors of as many sizes.
+Program twelve_sizes() {
+  std::vector<LayerSketch> layers;
+  for (int i = 0; i < 12; ++i)
+    layers.push_back({.bytes = 100 + 17 * ((5 * i) % 12), .forward_ns = 60, .backward_ns = 120});
+  return ChainSketch::program(layers);
+}
+
+TEST(PlanSearch, WhatCannotBeGoneThroughIsSearchedLocally) {
+  const Link link{{1e9, 10}, {1e9, 10}};
+  const Aim aim{2000, {}};
+  Searched local(twelve_sizes(), link), cut_short(twelve_sizes(), link), whole(twelve_sizes(), link);
+  local.search(0).run(aim, local.shares(aim));
+  PlanSearch search = cut_short.search(14, 3000);
+  search.run(aim, cut_short.shares(aim));
+  whole.search(14).run(aim, whole.shares(aim));
+  const auto time = [&](const Searched& searched) {
+    return *searched.frontier.best(aim).predicted.step_time_ns;
+  };
+  EXPECT_FALSE(search.is_exhaustive());
+  EXPECT_LE(time(cut_short), time(local));
+  EXPECT_LE(static_cast<double>(time(cut_short)), 1.01 * static_cast<double>(time(whole)));
+}
+
+TEST(PlanSearch, SharesItsReplaysAmongItsRuns) {
+  Searched searched(twelve_sizes(), {{1e9, 10}, {1e9, 10}});
+  PlanSearch search(searched.step, searched.link, searched.versions, {}, searched.frontier,
+                    {.replays = 900, .runs = 3});
+  for (const Bytes peak : {2200, 2000, 1800}) search.run({peak, {}}, searched.shares({peak, {}}));
+  EXPECT_LE(search.replays(), 900U);
+  PlanSearch first(searched.step, searched.link, searched.versions, {}, searched.frontier,
+                   {.replays = 900, .runs = 3});
+  first.run({2000, {}}, searched.shares({2000, {}}));
+  EXPECT_LE(first.replays(), 300U);
+}
+
 /// The best for the aim out of every set of versions, with every stash by count and every window, one by one.
 Candidate best_of_all(const Searched& searched, const Aim& aim) {
   Frontier frontier = searched.frontier;
-  Bytes total = 0;
-  for (const MovableVersion& version : searched.versions) total += version.bytes;
+  const Bytes total = sum_of(sizes_of(searched.versions));
   for (std::size_t set = 0; set < (std::size_t{1} << searched.versions.size()); ++set) {
     Policy policy;
     policy.tensors.emplace();
@@ -122,12 +158,27 @@ std::int64_t value_of(const Candidate& candidate, const Aim& aim) {
 }
 
 RC_GTEST_PROP(PlanSearchProperty, GoingThroughAllFindsTheBest, ()) {
-  Searched searched(random_chain(4, 6), random_link());
+  const Program program = random_chain(4, 6);
+  Searched searched(program, random_link(), random_costs_but_waits(program));
   RC_PRE(searched.versions.size() <= 5);
   const Aim aim = random_aim(searched);
   const Candidate wanted = best_of_all(searched, aim);
-  searched.search(14).run(aim, {});
+  searched.search(14).run(aim, searched.shares(aim));
   RC_ASSERT(value_of(searched.frontier.best(aim), aim) <= value_of(wanted, aim));
+}
+
+/// There a copy that is made earlier may lie beside compute that it would not have met.
+RC_GTEST_PROP(PlanSearchProperty, WhereCopiesSlowComputeDownGoingThroughAllComesWithinOnePercent, ()) {
+  const Program program = random_chain(4, 6);
+  EngineCosts costs = random_costs_with_slowdown(program);
+  costs.event_ns = 0;
+  Searched searched(program, random_link(), costs);
+  RC_PRE(searched.versions.size() <= 5);
+  const Aim aim = random_aim(searched);
+  const Candidate wanted = best_of_all(searched, aim);
+  searched.search(14).run(aim, searched.shares(aim));
+  const std::int64_t best = value_of(wanted, aim);
+  RC_ASSERT(value_of(searched.frontier.best(aim), aim) <= best + best / 100);
 }
 
 /// Layers of which some save what others do not, the same for the same seed.
@@ -157,7 +208,7 @@ TEST(PlanSearch, TheLocalSearchMostlyComesWithinOnePercentOfGoingThroughAll) {
                 high = *ends.back().predicted.device_peak_bytes;
     const Aim aim{low + (high - low) * (1 + seed % 4) / 5, {}};
     PlanSearch through_all = all.search(14);
-    through_all.run(aim, {});
+    through_all.run(aim, all.shares(aim));
     ASSERT_TRUE(through_all.is_exhaustive());
     some.search(0).run(aim, some.shares(aim));
     const auto best = static_cast<double>(value_of(all.frontier.best(aim), aim));

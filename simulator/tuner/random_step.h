@@ -2,20 +2,25 @@
 
 #include <rapidcheck.h>
 
+#include <cstddef>
+#include <set>
 #include <utility>
 
 #include "simulator/random_program.h"
 #include "simulator/sample_program.h"
+#include "traces/calibration.h"
 #include "traces/link.h"
 
 namespace offprof {
 
-/// What the program computes becomes kernels that the host launches ahead of the device. For tests.
-inline Program beside_host(Program program) {
+/// What the program computes becomes kernels that the host launches ahead of the device. After each of
+/// `waits_after`, indices of events, the host waits for them. For tests.
+inline Program beside_host(Program program, const std::set<std::size_t>& waits_after = {}) {
   for (const Event& event : program.events) {
     const Nanoseconds launch = event.compute_ns / 3;
-    program.work.push_back(
-        {launch, event.compute_ns, launch + event.compute_ns, Work::kNoWait, event.compute_ns});
+    Work work = {launch, event.compute_ns, launch + event.compute_ns, Work::kNoWait, event.compute_ns};
+    if (waits_after.contains(program.work.size())) work = then(work, {0, 0, 0, 0});
+    program.work.push_back(work);
   }
   program.work.push_back({5, 20, 25, Work::kNoWait, 20});
   return program;
@@ -24,7 +29,36 @@ inline Program beside_host(Program program) {
 /// A chain of some layers, on a device that computes on the host or beside it.
 inline Program random_chain(int most_layers, Bytes most_bytes) {
   Program program = ChainSketch::program(*rc::gen::resize(most_layers, random_layers(most_bytes)));
-  return *rc::gen::arbitrary<bool>() ? beside_host(std::move(program)) : program;
+  if (*rc::gen::arbitrary<bool>()) return program;
+  std::set<std::size_t> waits;
+  if (*rc::gen::arbitrary<bool>())
+    for (std::size_t e = 0; e < program.events.size(); ++e)
+      if (*rc::gen::inRange(0, 12) == 0) waits.insert(e);
+  return beside_host(std::move(program), waits);
+}
+
+/// What offloading costs on the host; nothing of a program on a device that computes beside it. Without what
+/// copies slow compute down by: with that, more stash or window may take longer.
+inline EngineCosts random_costs(const Program& program) {
+  if (!program.work.empty()) return {};
+  EngineCosts costs{.hook_ns = *rc::gen::inRange(0, 5),
+                    .event_ns = *rc::gen::inRange(0, 5),
+                    .reload_ns_per_byte = *rc::gen::inRange(0, 3) / 10.0};
+  if (*rc::gen::arbitrary<bool>()) costs.standstills = {{20, *rc::gen::inRange(0, 10)}, {60, 10}};
+  return costs;
+}
+
+/// Waits themselves take nothing, so that more stash never takes longer: see slack_of_waits.
+inline EngineCosts random_costs_but_waits(const Program& program) {
+  EngineCosts costs = random_costs(program);
+  costs.event_ns = 0;
+  return costs;
+}
+
+inline EngineCosts random_costs_with_slowdown(const Program& program) {
+  EngineCosts costs = random_costs(program);
+  if (program.work.empty()) costs.slowdown_ns_per_byte = *rc::gen::inRange(0, 10) / 10.0;
+  return costs;
 }
 
 /// From a link that hides nothing to one that hides all, for tensors of some hundred bytes.

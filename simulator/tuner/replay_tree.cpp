@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <thread>
 #include <tuple>
 #include <utility>
 
+#include "simulator/tuner/movable_version.h"
 #include "simulator/tuner/parallel.h"
 
 namespace offprof {
@@ -15,6 +17,23 @@ namespace {
 /// kLeastPiece in each, and are never more than kMostPiece in one: whatever the threads, so that the effort
 /// is the same everywhere.
 constexpr std::size_t kPieces = 16, kLeastPiece = 4, kMostPiece = 64;
+
+/// Replays that a thread has standing at a time: so many at most, and seldom more than kUsuallyStanding.
+constexpr Bytes kMostStanding = kMostPiece, kUsuallyStanding = 4;
+/// Threads that memory is shared out among, whatever the number of cores, so that the effort is the same
+/// everywhere.
+constexpr Bytes kThreadsFed = 4;
+
+/// Of the flat arrays that a replay is made of (replay.cpp, offload_scheduler.h, setting_span.h), grown to
+/// twice what they hold: for each storage, saved tensor and copy.
+constexpr Bytes kLeastBytes = kKiB, kBytesPerStorage = 28, kBytesPerTensor = 44, kBytesPerCopy = 240;
+
+Bytes bytes_of_standing(const Step& step) {
+  const auto count = [](const auto& list) { return static_cast<Bytes>(list.size()); };
+  const Bytes copies = std::ranges::count(step.requests(), Movability::kMovable, &PackRequest::movability);
+  return kLeastBytes + kBytesPerStorage * count(step.storage_bytes()) +
+         kBytesPerTensor * count(step.requests()) + kBytesPerCopy * copies;
+}
 
 /// In an order in which those that part late are neighbours; those that have a start come last.
 std::vector<std::size_t> in_order_of_likeness(std::span<const ReplayTree::Job> jobs) {
@@ -47,15 +66,18 @@ std::vector<std::span<const std::size_t>> in_pieces(std::span<const std::size_t>
 class ReplayTree::Branch {
  public:
   Branch(const ReplayTree& tree, std::span<const Job> jobs, const Options& options, const Done& done)
-      : tree_(tree), jobs_(jobs), options_(options), done_(done) {}
+      : tree_(tree),
+        jobs_(jobs),
+        options_(options),
+        done_(done),
+        most_standing_(tree.most_standing(options)) {}
 
   /// `members`: indices of policies.
   void replay(std::span<const std::size_t> members) {
-    const std::size_t main = trunk(members);
-    const Job& job = jobs_[main];
-    grow({job.start ? fork(*job.start, job.policy) : begin(job.policy), job.start}, main, members);
+    if (most_standing_ > 1) return replay_as_tree(members);
+    for (std::size_t i = 0; i < members.size(); ++i) replay_as_tree(members.subspan(i, 1));
   }
-  std::size_t events() const { return events_; }
+  ReplayEffort effort() const { return {events_, 0, standing_}; }
 
  private:
   struct Shoot {
@@ -69,6 +91,12 @@ class ReplayTree::Branch {
   };
 
   const Policy& policy(std::size_t member) const { return jobs_[member].policy; }
+
+  void replay_as_tree(std::span<const std::size_t> members) {
+    const std::size_t main = trunk(members);
+    const Job& job = jobs_[main];
+    grow({job.start ? fork(*job.start, job.policy) : begin(job.policy), job.start}, main, members, 1);
+  }
 
   Standing begin(const Policy& policy) const {
     auto listener = options_.notes_spans ? std::make_unique<SpanListener>(tree_.step_, policy) : nullptr;
@@ -98,8 +126,10 @@ class ReplayTree::Branch {
     return tree_.divergence_(policy(a), policy(b));
   }
 
-  /// Follows the trunk, which is under way, and first all that leaves it at an event.
-  void grow(Shoot shoot, std::size_t main, std::span<const std::size_t> members) {
+  /// Follows the trunk, which is under way, and first all that leaves it at an event. `standing`: replays
+  /// that are under way, this one among them.
+  void grow(Shoot shoot, std::size_t main, std::span<const std::size_t> members, std::size_t standing) {
+    standing_ = std::max(standing_, standing);
     const std::vector<Fork> forks = forks_of(main, members);
     for (auto first = forks.begin(); first != forks.end();) {
       const auto last =
@@ -107,10 +137,19 @@ class ReplayTree::Branch {
       std::vector<std::size_t> leaving;
       for (; first != last; ++first) leaving.push_back(first->member);
       advance(shoot, std::prev(last)->event, main);
-      const std::size_t its_main = trunk(leaving);
-      grow({fork(shoot.standing, policy(its_main)), shoot.forward}, its_main, leaving);
+      grow_all(shoot, leaving, standing + 1);
     }
     finish(std::move(shoot), main);
+  }
+
+  /// Those that leave a trunk where it stands: they share what lies ahead, unless no more may stand.
+  void grow_all(const Shoot& from, std::span<const std::size_t> leaving, std::size_t standing) {
+    const std::size_t group = standing < most_standing_ ? leaving.size() : 1;
+    for (std::size_t i = 0; i < leaving.size(); i += group) {
+      const auto members = leaving.subspan(i, group);
+      const std::size_t main = trunk(members);
+      grow({fork(from.standing, policy(main)), from.forward}, main, members, standing);
+    }
   }
 
   std::vector<Fork> forks_of(std::size_t main, std::span<const std::size_t> members) const {
@@ -147,22 +186,39 @@ class ReplayTree::Branch {
   std::span<const Job> jobs_;
   const Options& options_;
   const Done& done_;
-  std::size_t events_ = 0;
+  std::size_t most_standing_;
+  std::size_t events_ = 0, standing_ = 0;
 };
 
-ReplayTree::ReplayTree(const Step& step, const Link& link) : step_(step), link_(link), divergence_(step) {}
+ReplayTree::ReplayTree(const Step& step, const Link& link)
+    : step_(step), link_(link), divergence_(step), standing_bytes_(bytes_of_standing(step)) {}
+
+/// Of a thread. No number of threads goes into it.
+std::size_t ReplayTree::most_standing(const Options& options) const {
+  const Bytes fit = options.most_bytes / standing_bytes_ / kThreadsFed;
+  return static_cast<std::size_t>(std::clamp<Bytes>(fit, 1, kMostStanding));
+}
+
+/// So many that what each mostly has standing has room.
+unsigned ReplayTree::threads(const Options& options) const {
+  const Bytes each = std::min(static_cast<Bytes>(most_standing(options)), kUsuallyStanding) * standing_bytes_;
+  const unsigned wanted = options.threads > 0 ? options.threads : std::thread::hardware_concurrency();
+  return static_cast<unsigned>(std::clamp<Bytes>(options.most_bytes / each, 1, std::max(wanted, 1U)));
+}
 
 ReplayEffort ReplayTree::replay(std::span<const Job> jobs, const Options& options, const Done& done) const {
   const std::vector<std::size_t> order = in_order_of_likeness(jobs);
   const auto rooted = std::count_if(jobs.begin(), jobs.end(), [](const Job& job) { return !job.start; });
   const auto pieces = in_pieces(order, static_cast<std::size_t>(rooted), options.shares);
-  std::vector<std::size_t> events(pieces.size());
-  for_each_index(pieces.size(), options.threads, [&](std::size_t i) {
+  std::vector<ReplayEffort> efforts(pieces.size());
+  for_each_index(pieces.size(), threads(options), [&](std::size_t i) {
     Branch branch(*this, jobs, options, done);
     branch.replay(pieces[i]);
-    events[i] = branch.events();
+    efforts[i] = branch.effort();
   });
-  return {std::accumulate(events.begin(), events.end(), std::size_t{0}), jobs.size() * step_.events().size()};
+  ReplayEffort effort{0, jobs.size() * step_.events().size(), 0};
+  for (const ReplayEffort& of_piece : efforts) effort += of_piece;
+  return effort;
 }
 
 }  // namespace offprof

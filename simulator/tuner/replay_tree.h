@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "traces/link.h"
 #include "traces/metrics.h"
 #include "traces/policy.h"
+#include "traces/units.h"
 
 namespace offprof {
 
@@ -20,10 +22,12 @@ namespace offprof {
 struct ReplayEffort {
   std::size_t events = 0;        ///< that were replayed
   std::size_t whole_events = 0;  ///< of the replays, had each begun at the step's beginning
+  std::size_t standing = 0;      ///< replays that a thread had under way at a time, at most
 
   ReplayEffort& operator+=(const ReplayEffort& other) {
     events += other.events;
     whole_events += other.whole_events;
+    standing = std::max(standing, other.standing);
     return *this;
   }
 };
@@ -38,6 +42,9 @@ class ReplayTree {
     bool shares = true;          ///< false: every policy is replayed on its own, for comparison
     bool keeps_forward = false;  ///< whether Replayed::forward is wanted
     unsigned threads = 0;        ///< 0: one a core; neither results nor effort depend on it
+    /// What replays that stand and wait may take, over all threads. As much as that leaves room for is
+    /// shared; one replay a thread there always is, and one thread.
+    Bytes most_bytes = 512 * kMiB;
   };
   /// A replay on its way, and what hears it: nullptr unless spans are noted.
   struct Standing {
@@ -66,15 +73,24 @@ class ReplayTree {
   const Step& step() const { return step_; }
   const Link& link() const { return link_; }
 
+  /// What a replay that stands takes, about; at most, but for its plan.
+  Bytes standing_bytes() const { return standing_bytes_; }
+
+  /// How many threads what it replays has room for: at most as many as the options say.
+  unsigned threads(const Options& options) const;
+
   /// What it took is returned.
   ReplayEffort replay(std::span<const Job> jobs, const Options& options, const Done& done) const;
 
  private:
   class Branch;
 
+  std::size_t most_standing(const Options& options) const;
+
   const Step& step_;
   Link link_;
   Divergence divergence_;
+  Bytes standing_bytes_;
 };
 
 }  // namespace offprof

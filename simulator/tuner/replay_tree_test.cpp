@@ -129,6 +129,24 @@ TEST(ReplayTree, EffortAndResultsDoNotDependOnTheNumberOfThreads) {
   EXPECT_EQ(one.effort.events, five.effort.events);
 }
 
+TEST(ReplayTree, WithLittleMemoryFewReplaysStandAndTheResultIsTheSame) {
+  const Step step(ChainSketch::program(20, 100));
+  const ReplayTree tree(step, {{1e9, 10}, {7e8, 10}});
+  const std::vector<Policy> policies = stashes_and_windows(15, 15);
+  const Outcomes plenty = replayed(tree, policies, {.notes_spans = true});
+  EXPECT_GT(plenty.effort.standing, 2U);
+  std::size_t fewer_events = plenty.effort.events;
+  for (const std::size_t standing : {2U, 1U}) {
+    const Bytes bytes = static_cast<Bytes>(4 * standing) * tree.standing_bytes();
+    const Outcomes made = replayed(tree, policies, {.notes_spans = true, .most_bytes = bytes});
+    EXPECT_EQ(made.outcomes, plenty.outcomes);
+    EXPECT_EQ(made.effort.standing, standing);
+    EXPECT_GE(made.effort.events, fewer_events);
+    fewer_events = made.effort.events;
+  }
+  EXPECT_EQ(fewer_events, plenty.effort.whole_events);
+}
+
 TEST(ReplayTree, OnTheirOwnPoliciesTakeWholeReplays) {
   const Step step(ChainSketch::program(5, 100));
   const ReplayTree tree(step, {{1e9, 10}, {7e8, 10}});

@@ -12,19 +12,34 @@ namespace {
 /// same everywhere.
 constexpr std::size_t kRound = 64;
 
-/// Replays that stand before backward are kept of so many events together; each takes some tens of bytes an
-/// event. Where not even those of a round would fit, none is kept.
-constexpr std::size_t kMostKeptEvents = 4'000'000;
+/// What replays that stand before backward and are kept may take together. Where not even those of a round
+/// would fit, none is kept.
+constexpr Bytes kMostKeptBytes = 128 * kMiB;
 
-std::size_t most_kept(const Step& step) {
-  const std::size_t most = kMostKeptEvents / std::max<std::size_t>(step.events().size(), 1);
+std::size_t most_kept(const ReplayTree& tree) {
+  const auto most = static_cast<std::size_t>(kMostKeptBytes / tree.standing_bytes());
   return most < 2 * kRound ? 0 : most;
 }
 
-Bytes sum_of(const std::vector<Bytes>& sizes) {
-  Bytes sum = 0;
-  for (const Bytes bytes : sizes) sum += bytes;
-  return sum;
+std::vector<Bytes> each_once(std::vector<Bytes> sizes) {
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+/// Stashes of bytes, from `first` to `last`.
+struct ByteRange {
+  Bytes first, last;
+};
+
+/// Copies too large for a stash of bytes pass it by, so which do must not change within a range: a range goes
+/// from one size to below the next. Where all copies are of one size, bytes say what a count says.
+std::vector<ByteRange> byte_ranges(const std::vector<Bytes>& distinct, Bytes total) {
+  std::vector<ByteRange> ranges;
+  if (distinct.size() < 2) return ranges;
+  for (std::size_t i = 0; i + 1 < distinct.size(); ++i) ranges.push_back({distinct[i], distinct[i + 1] - 1});
+  ranges.push_back({distinct.back(), total});
+  return ranges;
 }
 
 /// Small stashes and windows make more of a difference than large ones.
@@ -46,19 +61,12 @@ Policy with_setting(Policy base, const Setting& setting) {
   return base;
 }
 
-/// Copies too large for a stash of bytes pass it by, so which do must not change within a range: a range goes
-/// from one size to below the next. Where all copies are of one size, bytes say what a count says.
 std::vector<SettingRange> setting_ranges(const Policy& base, const std::vector<Bytes>& sizes) {
   const Bytes total = sum_of(sizes);
   std::vector<SettingRange> ranges = {
       {base, StashUnit::kCopies, 0, static_cast<std::int64_t>(sizes.size()), total}};
-  std::vector<Bytes> distinct = sizes;
-  std::sort(distinct.begin(), distinct.end());
-  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-  if (distinct.size() < 2) return ranges;
-  for (std::size_t i = 0; i + 1 < distinct.size(); ++i)
-    ranges.push_back({base, StashUnit::kBytes, distinct[i], distinct[i + 1] - 1, total});
-  ranges.push_back({base, StashUnit::kBytes, distinct.back(), total, total});
+  for (const auto& [first, last] : byte_ranges(each_once(sizes), total))
+    ranges.push_back({base, StashUnit::kBytes, first, last, total});
   return ranges;
 }
 
@@ -77,12 +85,15 @@ Nanoseconds host_path(const Step& step) {
     const EventKind kind = step.events()[e].kind;
     if (kind == EventKind::kPack || kind == EventKind::kUnpack) last = e;
   }
-  Work before, after;
+  Nanoseconds before = 0;
+  Work after;
   for (std::size_t i = 0; i < step.work().size(); ++i) {
-    Work& side = i <= last ? before : after;
-    side = then(side, step.work()[i]);
+    if (i <= last)
+      before += step.work()[i].host_ns;
+    else
+      after = then(after, step.work()[i]);
   }
-  return before.host_ns + std::max(after.host_ns, after.path_ns);
+  return before + std::max(after.host_ns, after.path_ns);
 }
 
 LeastTime::LeastTime(const Step& step, const Link& link)
@@ -96,18 +107,41 @@ Nanoseconds LeastTime::operator()(Nanoseconds time, const SpanListener& replayed
   return std::max(time - replayed.copies_in() * launch_ns_, host_path_ns_ + launches * launch_ns_);
 }
 
+Nanoseconds slack_of_waits(const Step& step, std::int64_t copies) {
+  return step.work().empty() ? copies * step.costs().event_ns : 0;
+}
+
 SettingSweep::SettingSweep(const ReplayTree& tree, Frontier& frontier, Limits limits)
     : tree_(tree),
       least_time_(tree.step(), tree.link()),
       frontier_(frontier),
       limits_(limits),
-      most_kept_(limits.shares && limits.keeps_forward ? most_kept(tree.step()) : 0) {}
+      most_kept_(limits.shares && limits.keeps_forward ? most_kept(tree) : 0) {}
 
 void SettingSweep::add(const SettingRange& range) {
-  ranges_.push_back(range);
+  add({std::make_shared<const Policy>(range.base), range.unit, range.first_stash, range.last_stash,
+       range.last_window});
+}
+
+/// A stash that holds nothing has at most the memory of any other, and one that holds all at most the time:
+/// the corners of the range of counts say for the ranges of bytes too whether they can matter.
+void SettingSweep::add_all(const Policy& base, const std::vector<Bytes>& sizes) {
+  add({std::make_shared<const Policy>(base), StashUnit::kCopies, 0, static_cast<std::int64_t>(sizes.size()),
+       sum_of(sizes), each_once(sizes)});
+}
+
+void SettingSweep::open_byte_ranges(std::size_t range) {
+  const Range counts = ranges_[range];
+  ranges_[range].unopened.clear();
+  for (const auto& [first, last] : byte_ranges(counts.unopened, counts.last_window))
+    add({counts.base, StashUnit::kBytes, first, last, counts.last_window});
+}
+
+void SettingSweep::add(Range range) {
   Corner low, high;
   low.setting = {range.unit, range.first_stash, 0};
   high.setting = {range.unit, range.last_stash, range.last_window};
+  ranges_.push_back(std::move(range));
   waiting_.push_back({ranges_.size() - 1, low, high, false, false, {}});
 }
 
@@ -116,7 +150,9 @@ void SettingSweep::run() {
     while (waiting_.size() < kRound && !boxes_.empty()) {
       const Box box = boxes_.front();
       boxes_.pop_front();
-      if (can_matter(box)) split(box);
+      if (!can_matter(box)) continue;
+      if (!ranges_[box.range].unopened.empty()) open_byte_ranges(box.range);
+      split(box);
     }
     std::vector<Box> round = take_round();
     if (round.empty()) return;
@@ -146,7 +182,7 @@ void SettingSweep::replay_corners(std::vector<Box>& round) {
   std::vector<ReplayTree::Job> jobs;
   const auto add = [&](const Box& box, Corner& corner) {
     corners.push_back(&corner);
-    jobs.push_back({with_setting(ranges_[box.range].base, corner.setting), corner.forward.lock()});
+    jobs.push_back({with_setting(*ranges_[box.range].base, corner.setting), corner.forward.lock()});
   };
   for (Box& box : round) {
     if (!std::exchange(box.has_low, true)) add(box, box.low);
@@ -185,9 +221,19 @@ void SettingSweep::keep_for_lines(const std::vector<Box>& round) {
 }
 
 bool SettingSweep::can_matter(const Box& box) const {
-  if (limits_.most_peak && box.low.least_peak > *limits_.most_peak) return false;
-  if (limits_.most_time && box.high.least_time > *limits_.most_time) return false;
+  if (limits_.aim && !can_serve(*limits_.aim, box)) return false;
   return !frontier_.reaches(box.low.least_peak, box.high.least_time);
+}
+
+bool SettingSweep::can_serve(const Aim& aim, const Box& box) const {
+  const Metrics& best = frontier_.best(aim).predicted;
+  if (aim.most_peak) {
+    const bool is_within = *best.device_peak_bytes <= *aim.most_peak;
+    return box.low.least_peak <= *aim.most_peak && !(is_within && box.high.least_time >= *best.step_time_ns);
+  }
+  const bool is_within = *best.step_time_ns <= *aim.most_time;
+  return box.high.least_time <= *aim.most_time &&
+         !(is_within && box.low.least_peak >= *best.device_peak_bytes);
 }
 
 /// What a stash holds does not depend on the window, so stashes that are alike for one window are for all.

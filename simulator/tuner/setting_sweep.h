@@ -43,11 +43,13 @@ struct SettingRange {
   Bytes last_window = 0;
 };
 
-/// Of a step on a device that computes beside the host: the host's own work up to the last save or request,
-/// after which nothing is copied, and what follows at the earliest. Asking for copies comes on top.
+/// Of a step on a device that computes beside the host: what the host has to do itself up to the last save or
+/// request, after which nothing is copied, and what follows at the earliest. Asking for copies comes on top,
+/// all of it. What the host waits for between two events is left out: asking for copies may hide there.
 Nanoseconds host_path(const Step& step);
 
-/// A time that no smaller stash or window of its range comes below, given what a setting came to.
+/// A time that no smaller stash or window of its range comes below, given what a setting came to; but for
+/// slack_of_waits.
 ///
 /// Where the host computes, that is the setting's own step time. Beside a host it can be less: reloads that
 /// are asked for later may let the host launch kernels earlier, so what asking for them takes goes off; but
@@ -62,6 +64,11 @@ class LeastTime {
   Nanoseconds launch_ns_;
   Nanoseconds host_path_ns_ = 0;
 };
+
+/// By how much a smaller stash can be faster all the same where so many are copied: waiting for a copy out
+/// takes time of its own (EngineCosts::event_ns), and with a smaller stash the host comes to the wait
+/// earlier, when it may stand for the link anyway.
+Nanoseconds slack_of_waits(const Step& step, std::int64_t copies);
 
 /// The ranges that together hold every stash of either unit for `base`, which moves the copies of `sizes`.
 std::vector<SettingRange> setting_ranges(const Policy& base, const std::vector<Bytes>& sizes);
@@ -78,9 +85,10 @@ double most_settings(const std::vector<Bytes>& sizes);
 class SettingSweep {
  public:
   struct Limits {
-    std::size_t replays = 0;           ///< no more than these
-    std::optional<Bytes> most_peak{};  ///< settings with a higher peak do not matter
-    std::optional<Nanoseconds> most_time{};
+    std::size_t replays = 0;  ///< no more than these
+    /// What is looked for is the best for that aim: settings beyond its limit do not matter, nor, once there
+    /// is one within it, such as are no better. Without an aim it is the whole frontier.
+    std::optional<Aim> aim{};
     unsigned threads = 0;
     bool shares = true;  ///< see ReplayTree::Options
     /// Whether replays that stand before backward are kept for the other windows of later rounds. That pays
@@ -92,6 +100,9 @@ class SettingSweep {
   SettingSweep(const ReplayTree& tree, Frontier& frontier, Limits limits);
 
   void add(const SettingRange& range);
+  /// Every stash of either unit and every window: what setting_ranges lists, but the ranges of bytes are
+  /// looked at only where that of counts cannot be left out as a whole.
+  void add_all(const Policy& base, const std::vector<Bytes>& sizes);
   /// Goes on until nothing is left or the replays are spent. The result does not depend on the threads.
   void run();
 
@@ -101,6 +112,14 @@ class SettingSweep {
   bool is_complete() const { return waiting_.empty() && boxes_.empty(); }
 
  private:
+  /// As SettingRange has it. Ranges of one choice of what moves share its policy.
+  struct Range {
+    std::shared_ptr<const Policy> base;
+    StashUnit unit = StashUnit::kCopies;
+    std::int64_t first_stash = 0, last_stash = 0;
+    Bytes last_window = 0;
+    std::vector<Bytes> unopened{};  ///< sizes, each once: of ranges of bytes that are not looked at yet
+  };
   struct Corner {
     Setting setting;
     Bytes least_peak = 0;        ///< SpanListener::least_peak: that of larger settings is no lower
@@ -119,6 +138,9 @@ class SettingSweep {
   /// Nothing but the window is left to be told apart.
   static bool is_line(const Box& box) { return box.low.spans.stash.end > box.high.setting.stash; }
   bool can_matter(const Box& box) const;
+  bool can_serve(const Aim& aim, const Box& box) const;
+  void add(Range range);
+  void open_byte_ranges(std::size_t range);
   void split(const Box& box);
   void split_line(const Box& box);
   void split_stash(const Box& box);
@@ -131,7 +153,7 @@ class SettingSweep {
   LeastTime least_time_;
   Frontier& frontier_;
   Limits limits_;
-  std::vector<SettingRange> ranges_;
+  std::vector<Range> ranges_;
   std::deque<Box> waiting_;  ///< some corner of it is to be replayed
   std::deque<Box> boxes_;    ///< to be looked at
   std::size_t most_kept_;    ///< how many replays that stand before backward are kept

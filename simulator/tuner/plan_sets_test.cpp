@@ -1,0 +1,41 @@
+#include "simulator/tuner/plan_sets.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+#include "simulator/replay.h"
+#include "simulator/tuner/random_step.h"
+#include "simulator/tuner/setting_sweep.h"
+
+namespace offprof {
+namespace {
+
+TEST(PlanSets, ComeInOrderOfLikeness) {
+  const Step step(ChainSketch::program(2, 100));
+  const std::vector<MovableVersion> versions = movable_versions(step);
+  const PlanSets sets(least_memory_of(step, versions), versions);
+  EXPECT_THAT(sets.in_order_of_likeness({0.1, 0.8}), testing::ElementsAre(0b10, 0b11, 0b01));
+}
+
+RC_GTEST_PROP(PlanSetsProperty, NoPlanHasALowerPeakThanItsSetSays, ()) {
+  const Step step(random_chain(6, 50));
+  const std::vector<MovableVersion> versions = movable_versions(step);
+  RC_PRE(versions.size() <= PlanSets::kMostVersions);
+  const PlanSets sets(least_memory_of(step, versions), versions);
+  const auto set = *rc::gen::inRange<PlanSets::Set>(0, 1U << versions.size());
+  Policy policy;
+  policy.tensors.emplace();
+  for (std::size_t v = 0; v < versions.size(); ++v)
+    if ((set >> v) & 1U)
+      policy.tensors->insert(policy.tensors->end(), versions[v].tensors.begin(), versions[v].tensors.end());
+  std::sort(policy.tensors->begin(), policy.tensors->end());
+  const Setting setting{StashUnit::kCopies, *rc::gen::inRange(0, 4), *rc::gen::inRange<Bytes>(0, 150)};
+  const Metrics metrics = replay(step, with_setting(policy, setting), kAnyLink).metrics;
+  RC_ASSERT(sets.least_peak(set) <= *metrics.device_peak_bytes);
+}
+
+}  // namespace
+}  // namespace offprof
