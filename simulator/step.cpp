@@ -70,16 +70,16 @@ void Step::add_events(const Program& program) {
 void Step::add_requests(const Program& program) {
   requests_.reserve(program.saved.size());
   escapes_.reserve(program.saved.size());
-  staging_bytes_.reserve(program.saved.size());
+  if (program.allocator) staging_bytes_.reserve(program.saved.size());
   for (const SavedTensor& saved : program.saved) {
     const std::int32_t storage = saved.storage < 0 ? add_storage_without_bytes() : saved.storage;
     requests_.push_back(
         {storage, saved.version, storage_bytes_[storage], saved.bytes, saved.movability, saved.is_parameter});
     most_copied_bytes_ += static_cast<double>(std::max(storage_bytes_[storage], saved.bytes));
     escapes_.push_back(saved.escapes ? 1 : 0);
-    staging_bytes_.push_back(program.allocator && !is_dense(*saved.layout) ? saved.bytes : 0);
+    if (program.allocator) staging_bytes_.push_back(is_dense(*saved.layout) ? 0 : saved.bytes);
   }
-  staging_work_.resize(requests_.size());
+  if (!program.staging.empty()) staging_work_.resize(requests_.size());
   for (const auto& [tensor, host_ns, stream_ns] : program.staging)
     staging_work_[tensor] = {host_ns, stream_ns, host_ns + stream_ns};
 }

@@ -43,9 +43,9 @@ class Step {
   Bytes resident_bytes() const { return resident_bytes_; }
   /// Where tensors are copied densely, what the copy out of this one takes of a CUDA device while it lasts:
   /// its bytes, unless it lies densely itself. 0 on other devices.
-  Bytes staging_bytes(SavedId tensor) const { return staging_bytes_[tensor]; }
+  Bytes staging_bytes(SavedId tensor) const { return staging_bytes_.empty() ? 0 : staging_bytes_[tensor]; }
   /// Likewise what that takes of the copy's stream, where it is known.
-  const Work& staging_work(SavedId tensor) const { return staging_work_[tensor]; }
+  Work staging_work(SavedId tensor) const { return staging_work_.empty() ? Work{} : staging_work_[tensor]; }
   /// Of a CUDA device: see Program::allocator.
   const std::optional<AllocatorState>& allocator() const { return allocator_; }
   /// Saved tensors in the order in which backward first asks for them.
@@ -70,7 +70,7 @@ class Step {
   std::vector<std::int32_t> residents_;
   Bytes resident_bytes_ = 0;
   double most_copied_bytes_ = 0;
-  std::vector<Bytes> staging_bytes_;
+  std::vector<Bytes> staging_bytes_;  ///< empty where it is 0 for all, as is the next
   std::vector<Work> staging_work_;
   std::optional<AllocatorState> allocator_;
   std::vector<SavedId> backward_order_;

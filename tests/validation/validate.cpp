@@ -106,8 +106,10 @@ Tally validate(EnginePlugin& engine, const std::string& path, const std::string&
   const auto silent = [](const std::string&) {};
 
   const ComparisonResult recording = engine.compare(request, {}, silent);
-  const std::vector<Policy> grid = validation_grid(Step(recording.trace.program), size);
-  const ComparisonResult result = engine.compare(request, {grid, 1, steps}, silent);
+  Comparison comparison;
+  for (const Policy& policy : validation_grid(Step(recording.trace.program), size))
+    comparison.policies.push_back({policy, /*timed_steps=*/steps - 1});
+  const ComparisonResult result = engine.compare(request, comparison, silent);
   const TraceSteps traced(result.trace);
   Tally tally;
   tally.model = result.trace.model.name;
@@ -186,13 +188,14 @@ int main(int argc, char** argv) {
   std::vector<std::string> models;
   std::string zoo_folder;
   bool full = false;
-  int steps = 1;
+  int steps = 2;
   std::string device = "host";
   app.add_option("MODEL.pt", models, "Models; MODEL.inputs beside one has its input specs");
   app.add_option("--zoo", zoo_folder, "Make every model of the zoo in that folder, and take them too");
   app.add_option("--device", device, "host, or virtual:PROFILE with its check of stream order");
   app.add_flag("--full", full, "The full grid instead of a cross-section");
-  app.add_option("--steps", steps, "Measured steps a setting");
+  app.add_option("--steps", steps, "Steps a setting, one after the other; the first is not timed")
+      ->check(CLI::Range(2, 100));
   CLI11_PARSE(app, argc, argv);
   try {
     return offprof::run(models, zoo_folder, device,
