@@ -10,6 +10,7 @@
 #include "cli/options.h"
 #include "cli/simulation_report.h"
 #include "cli/tune_report.h"
+#include "simulator/time_doubt.h"
 #include "simulator/tune.h"
 #include "simulator/virtual_gpu/profile.h"
 #include "traces/error.h"
@@ -115,7 +116,7 @@ class TuneCommand : public Subcommand {
     report.profile = profile_name_;
     report.output = output_;
     report.times_are_modelled = trace.environment.times_are_modelled;
-    report.warnings = doubts_about_times(trace.environment.calibration, trace.environment.times_are_modelled);
+    report.warnings = doubt_times(trace, steps, preset_policy("offload"), link).warnings;
     return report;
   }
 

@@ -295,7 +295,8 @@ std::string no_policy_text(const TuneReport& report) {
   const Bytes taken = device_bytes_taken(least.predicted);
   const Bytes budget = report.goal.memory_budget_bytes.value_or(0);
   const bool is_certain = budget < result.device_peak_bound_bytes;
-  const bool is_least = result.family.is_whole && !has_allocator(result);
+  const bool is_least =
+      (result.family.is_whole || taken == result.device_peak_bound_bytes) && !has_allocator(result);
   return fmt::format("{} fits into {}. The least {} is {}{} ({} bytes): {}.",
                      is_certain ? "No policy" : "No policy that was found", format_bytes(budget),
                      is_least ? "reachable" : "found", format_bytes(taken),

@@ -13,6 +13,8 @@
 #include "cli/validate_report.h"
 #include "cli/validate_runs.h"
 #include "engine/plugin.h"
+#include "simulator/time_doubt.h"
+#include "simulator/trace_steps.h"
 #include "traces/error.h"
 #include "traces/fingerprint.h"
 #include "traces/trace_io.h"
@@ -58,8 +60,9 @@ class ValidateCommand : public Subcommand {
       throw input_error(trace_path_ + " is simulated: there is nothing measured in it to predict from",
                         "Record one with: offprof run MODEL.pt -o trace.json");
     refuse_other_model(trace);
-    context.warn(doubts_about_times(trace.environment.calibration, trace.environment.times_are_modelled));
     refuse_faster_link(trace);
+    context.warn(
+        doubt_times(trace, TraceSteps(trace), preset_policy("offload"), link_between(trace)).warnings);
     trace = make_request(std::move(trace));
     const ValidationReport report = compare(context, std::move(trace));
     context.publish(report, output_);

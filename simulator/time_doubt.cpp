@@ -187,8 +187,13 @@ class Doubter {
 
 TimeDoubt doubt_times(const Trace& trace, const TraceSteps& steps, const Policy& policy, const Link& link) {
   const Environment& environment = trace.environment;
-  if (environment.times_are_modelled || !environment.calibration)
-    return {{}, false, doubts_about_times(environment.calibration, environment.times_are_modelled)};
+  if (environment.times_are_modelled) return {};
+  if (!environment.calibration)
+    return {
+        {},
+        false,
+        {"the trace has no calibration: an earlier version recorded it, and predicted times leave out what "
+         "offloading costs beside the copies; record it again"}};
   const Program& program = steps.program(policy);
   TimeDoubt doubt = Doubter(*environment.calibration, program, steps.step(policy), policy, link).doubt();
   if (program.compute_spread_ns.empty())

@@ -1,7 +1,5 @@
 #include "traces/calibration.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -9,10 +7,6 @@
 
 namespace offprof {
 namespace {
-
-/// Beyond it the quartiles of step times say that the machine did something else as well; copies of a CPU's
-/// memory are never as even.
-constexpr double kWidestSpread = 0.25, kWidestSpreadOfCopies = 0.5;
 
 /// Latency from the smallest copies, bandwidth from those of a step, or else from the largest against the
 /// smallest.
@@ -78,31 +72,6 @@ Link link_of(const Calibration& calibration) {
   const Nanoseconds start = calibration.start.median_ns;
   return {direction_of(calibration.d2h, calibration.copy_out_per_mib, start),
           direction_of(calibration.h2d, calibration.copy_in_per_mib, start), calibration.command.median_ns};
-}
-
-std::vector<std::string> doubts_about_times(const std::optional<Calibration>& calibration,
-                                            bool times_are_modelled) {
-  if (times_are_modelled) return {};
-  if (!calibration)
-    return {
-        "the trace has no calibration: an earlier version recorded it, and predicted times leave out what "
-        "offloading costs beside the copies; record it again"};
-  std::vector<std::string> doubts;
-  const auto check = [&](const char* what, const Measured& measured, double widest) {
-    if (measured.relative_spread() <= widest) return;
-    doubts.push_back(
-        fmt::format("{} spread by {:.0f}% when the trace was recorded ({} to {}, half of the times): "
-                    "predicted times mean "
-                    "little; record it again on a quiet machine",
-                    what, 100 * measured.relative_spread(), format_duration(measured.low_ns),
-                    format_duration(measured.high_ns)));
-  };
-  check("step times", calibration->step, kWidestSpread);
-  if (!calibration->d2h.empty())
-    check("large copies out", calibration->d2h.back().duration, kWidestSpreadOfCopies);
-  if (!calibration->h2d.empty())
-    check("large copies in", calibration->h2d.back().duration, kWidestSpreadOfCopies);
-  return doubts;
 }
 
 }  // namespace offprof

@@ -86,10 +86,4 @@ EngineCosts costs_of(const Calibration& calibration);
 /// copies, what asking for a copy costs, and how long an idle stream takes to begin.
 Link link_of(const Calibration& calibration);
 
-/// Why times predicted from it mean little, whatever is predicted, a sentence each: step times or the largest
-/// copies spread too far, and by how much; or nothing was calibrated, on a device whose times are not
-/// modelled. Of one policy doubt_times (simulator/time_doubt.h) knows more.
-std::vector<std::string> doubts_about_times(const std::optional<Calibration>& calibration,
-                                            bool times_are_modelled);
-
 }  // namespace offprof

@@ -113,32 +113,6 @@ TEST(EngineCosts, AreNothingWhereNothingWasMeasured) {
   EXPECT_EQ(EngineCosts{}.lost_after(1000), 0);
 }
 
-TEST(DoubtsAboutTimes, SayWhichFigureSpreadsAndHowFar) {
-  Calibration calibration = sample();
-  EXPECT_THAT(doubts_about_times(calibration, false), IsEmpty());
-  calibration.step = {100'000, 90'000, 130'000};
-  calibration.d2h.back().duration = {100'000, 50'000, 150'000};
-  EXPECT_THAT(
-      doubts_about_times(calibration, false),
-      ElementsAre(HasSubstr("step times spread by 40%"), HasSubstr("large copies out spread by 100%")));
-}
-
-TEST(DoubtsAboutTimes, AllowStepsAQuarterAndCopiesHalfOfTheirMedian) {
-  Calibration calibration = sample();
-  calibration.step = {100'000, 90'000, 115'000};
-  calibration.h2d.back().duration = {100'000, 80'000, 130'000};
-  EXPECT_THAT(doubts_about_times(calibration, false), IsEmpty());
-  calibration.step.high_ns += 1000;
-  calibration.h2d.back().duration.high_ns += 1000;
-  EXPECT_THAT(doubts_about_times(calibration, false),
-              ElementsAre(HasSubstr("step times spread by 26%"), HasSubstr("large copies in spread by 51%")));
-}
-
-TEST(DoubtsAboutTimes, AreThereWhereNothingWasCalibrated) {
-  EXPECT_THAT(doubts_about_times(std::nullopt, false), ElementsAre(HasSubstr("no calibration")));
-  EXPECT_THAT(doubts_about_times(std::nullopt, true), IsEmpty());
-}
-
 TEST(CalibrationJson, ReadsBackWhatItWrote) {
   Calibration calibration = sample();
   calibration.copy_out_per_mib = {20, 10, 30};

@@ -43,7 +43,8 @@ HostPool::Buffer HostPool::reserve(Bytes bytes) {
 
 void HostPool::set_cap(Bytes cap_bytes) {
   cap_bytes_ = cap_bytes;
-  trim();
+  // What is given back to the heap comes back elsewhere, and lays out everything else anew.
+  if (reserved_bytes_ > cap_bytes_) trim();
 }
 
 void HostPool::trim() {
