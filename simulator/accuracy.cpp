@@ -135,13 +135,23 @@ void add_noise(Accuracy& accuracy, std::span<const TimedSetting> settings) {
 
 using Pair = std::pair<std::size_t, std::size_t>;
 
-/// Whether noise could hardly have turned the measured order of two settings over.
-bool is_ranked(const Pair& pair, const Sample& real, const std::vector<Sample>& resampled) {
+/// What two runs of one setting differ by, by the median setting; 0 where it is not known.
+double noise_floor(std::span<const TimedSetting> settings) {
+  std::vector<double> noises;
+  for (const TimedSetting& setting : settings) noises.push_back(noise_of(setting).value_or(0));
+  std::ranges::nth_element(noises, noises.begin() + static_cast<std::ptrdiff_t>(noises.size() / 2));
+  return noises[noises.size() / 2];
+}
+
+/// Whether two settings differ by more than two runs of each may, and noise could hardly have turned their
+/// order over.
+bool is_ranked(const Pair& pair, const Sample& real, const std::vector<Sample>& resampled, double floor) {
+  const auto [shorter, longer] = std::minmax(real.measured[pair.first], real.measured[pair.second]);
+  if (longer - shorter <= 2 * floor * shorter) return false;
   const auto order = [&](const Sample& sample) {
     return order_of(sample.measured[pair.first], sample.measured[pair.second]);
   };
   const std::int64_t real_order = order(real);
-  if (real_order == 0) return false;
   const auto other =
       std::ranges::count_if(resampled, [&](const Sample& sample) { return order(sample) != real_order; });
   return static_cast<double>(other) <= kTail * static_cast<double>(resampled.size());
@@ -155,11 +165,11 @@ double tau_of(const Sample& sample, const std::vector<Pair>& pairs) {
   return static_cast<double>(agreement) / static_cast<double>(pairs.size());
 }
 
-void add_ranking(Accuracy& accuracy, const Sample& real, const std::vector<Sample>& resampled) {
+void add_ranking(Accuracy& accuracy, const Sample& real, const std::vector<Sample>& resampled, double floor) {
   std::vector<Pair> pairs;
   for (std::size_t i = 0; i < real.measured.size(); ++i)
     for (std::size_t j = i + 1; j < real.measured.size(); ++j)
-      if (is_ranked({i, j}, real, resampled)) pairs.emplace_back(i, j);
+      if (is_ranked({i, j}, real, resampled, floor)) pairs.emplace_back(i, j);
   accuracy.ranked_pairs = pairs.size();
   if (pairs.empty()) return;
   accuracy.kendall_tau = tau_of(real, pairs);
@@ -198,7 +208,7 @@ Accuracy accuracy_of(std::span<const TimedSetting> settings, std::size_t rounds,
   Accuracy accuracy;
   add_errors(accuracy, real, resampled);
   add_noise(accuracy, settings);
-  add_ranking(accuracy, real, resampled);
+  add_ranking(accuracy, real, resampled, noise_floor(settings));
   return accuracy;
 }
 
