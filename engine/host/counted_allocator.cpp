@@ -18,6 +18,9 @@ void keep_large_blocks_in_the_heap() {
   mallopt(M_TRIM_THRESHOLD, -1);
 }
 
+/// The heap has smaller ones at hand itself.
+constexpr Bytes kLeastKept = 4 * kKiB;
+
 }  // namespace
 
 CountedAllocator& CountedAllocator::instance() {
@@ -41,12 +44,13 @@ c10::DataPtr CountedAllocator::allocate(std::size_t bytes) {
   if (bytes == 0) return {nullptr, nullptr, &CountedAllocator::free, cpu};
   const std::lock_guard lock(mutex_);
   if (capacity_ && static_cast<Bytes>(bytes) > *capacity_ - live_bytes_) refuse(static_cast<Bytes>(bytes));
-  void* block = nullptr;
-  if (posix_memalign(&block, kHeaderBytes, bytes + kHeaderBytes) != 0) refuse(static_cast<Bytes>(bytes));
+  void* block = take_block(static_cast<Bytes>(bytes));
+  if (block == nullptr) refuse(static_cast<Bytes>(bytes));
   void* data = static_cast<std::byte*>(block) + kHeaderBytes;
   *header_of(data) = {next_id_++, static_cast<Bytes>(bytes)};
   live_bytes_ += static_cast<Bytes>(bytes);
   peak_bytes_ = std::max(peak_bytes_, live_bytes_);
+  most_live_bytes_ = std::max(most_live_bytes_, live_bytes_);
   if (listener_ != nullptr) listener_->on_alloc(header_of(data)->id, static_cast<Bytes>(bytes));
   return {data, data, &CountedAllocator::free, cpu};
 }
@@ -65,14 +69,43 @@ std::optional<OutOfMemory> CountedAllocator::take_out_of_memory() {
 
 void CountedAllocator::free(void* data) {
   if (data == nullptr) return;
-  instance().forget(*header_of(data));
-  std::free(header_of(data));
+  instance().take_back(data);
 }
 
-void CountedAllocator::forget(const Header& header) {
+void CountedAllocator::take_back(void* data) {
   const std::lock_guard lock(mutex_);
+  const Header header = *header_of(data);
   live_bytes_ -= header.bytes;
   if (listener_ != nullptr) listener_->on_free(header.id, header.bytes);
+  if (header.bytes < kLeastKept || kept_bytes_ + header.bytes > most_live_bytes_)
+    return std::free(header_of(data));
+  kept_[header.bytes].push_back(header_of(data));
+  kept_bytes_ += header.bytes;
+}
+
+/// nullptr: the machine has none.
+void* CountedAllocator::take_block(Bytes bytes) {
+  if (const auto kept = kept_.find(bytes); kept != kept_.end() && !kept->second.empty()) {
+    void* const block = kept->second.back();
+    kept->second.pop_back();
+    kept_bytes_ -= bytes;
+    return block;
+  }
+  const auto from_heap = [&] {
+    void* block = nullptr;
+    const auto whole = static_cast<std::size_t>(bytes) + kHeaderBytes;
+    return posix_memalign(&block, kHeaderBytes, whole) == 0 ? block : nullptr;
+  };
+  if (void* const block = from_heap()) return block;
+  release_kept();
+  return from_heap();
+}
+
+void CountedAllocator::release_kept() {
+  for (auto& [bytes, blocks] : kept_)
+    for (void* const block : blocks) std::free(block);
+  kept_.clear();
+  kept_bytes_ = 0;
 }
 
 c10::DeleterFnPtr CountedAllocator::raw_deleter() const {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <unordered_map>
+#include <vector>
 
 #include "engine/device.h"
 #include "traces/units.h"
@@ -14,6 +16,10 @@ namespace offprof {
 
 /// The CPU allocator of LibTorch with the books kept: what is live, what the peak was, who is who. With a
 /// capacity it throws c10::OutOfMemoryError as a device would. Counts bytes as requested.
+///
+/// Blocks that come back are kept for the next request of their size, the last one first, as a device's
+/// caching allocator does: so a step finds the same memory as the step before, still in the caches, whatever
+/// the heap has gone through meanwhile. No more is kept than has been live at once.
 class CountedAllocator final : public c10::Allocator {
  public:
   /// Puts one in the place of LibTorch's CPU allocator for the rest of the process. Call before any tensor is
@@ -50,12 +56,17 @@ class CountedAllocator final : public c10::Allocator {
   static Header* header_of(void* data);
   static void free(void* data);
   [[noreturn]] void refuse(Bytes bytes);
-  void forget(const Header& header);
+  void* take_block(Bytes bytes);
+  void take_back(void* data);
+  void release_kept();
 
   mutable std::mutex mutex_;
   AllocationId next_id_ = 1;
   Bytes live_bytes_ = 0;
   Bytes peak_bytes_ = 0;
+  Bytes most_live_bytes_ = 0;                           ///< ever
+  std::unordered_map<Bytes, std::vector<void*>> kept_;  ///< blocks by the bytes asked for
+  Bytes kept_bytes_ = 0;
   std::optional<Bytes> capacity_;
   std::optional<OutOfMemory> out_of_memory_;
   AllocationListener* listener_ = nullptr;

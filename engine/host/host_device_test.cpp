@@ -42,6 +42,20 @@ TEST_F(HostDeviceTest, MemoryIsAlignedForVectorKernels) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(doubles(count).data_ptr()) % 64, 0U) << count;
 }
 
+TEST_F(HostDeviceTest, TheBlockThatCameBackLastIsGivenOutAgainForItsSize) {
+  constexpr std::int64_t kCount = 12'345;
+  Tensor a = doubles(kCount), b = doubles(kCount);
+  const void *block_a = a.data_ptr(), *block_b = b.data_ptr();
+  const AllocationId next = device_.next_allocation();
+  b.reset();
+  a.reset();
+  const Tensor other = doubles(kCount + 1), c = doubles(kCount), d = doubles(kCount);
+  EXPECT_EQ(c.data_ptr(), block_a);
+  EXPECT_EQ(d.data_ptr(), block_b);
+  EXPECT_NE(other.data_ptr(), block_a);
+  EXPECT_EQ(device_.allocation_of(d.storage()), next + 2);  // the same memory, another allocation
+}
+
 TEST_F(HostDeviceTest, CountsHostMemoryAndRefusesBeyondItsCapToTheByte) {
   device_.set_host_capacity(100);
   std::byte* buffer = device_.allocate_host(60);
