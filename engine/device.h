@@ -76,6 +76,10 @@ class Device {
   /// What its user should know and has not been told yet, a sentence each.
   virtual std::vector<std::string> take_notes() { return {}; }
 
+  /// From here on the calling thread computes, with so many threads that it has not started yet. A device
+  /// whose copies take cores takes them apart from those, if there are enough.
+  virtual void prepare_cores(int compute_threads) { (void)compute_threads; }
+
   // --- Memory ---
 
   /// nullopt: the storage's memory is not this device's, or it has no bytes.

@@ -117,6 +117,7 @@ class Job {
   void load() {
     progress_("loading the model");
     turn_graph_optimisation_off();
+    device_.prepare_cores(request_.threads);
     at::set_num_threads(request_.threads);
     trace_.settings = request_.settings;
     model_ = load_model(request_.model_path);

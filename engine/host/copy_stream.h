@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/copy_record.h"
+#include "engine/host/cores.h"
 #include "traces/link.h"
 #include "traces/units.h"
 
@@ -38,6 +39,11 @@ class CopyStream {
   CopyStream& operator=(const CopyStream&) = delete;
 
   Event enqueue(CopyJob job);
+  /// From the next copy on, on that core alone.
+  void stay_on_core(int core) {
+    enqueue({[core] { stay_on({core}); }, CopyDirection::kD2h, 0, 0});
+    take_records();
+  }
 
   bool is_reached(Event event) const { return completed_.load(std::memory_order_acquire) >= event; }
   /// Returns when `event` is reached. Stays awake meanwhile, as the compute stream that it stands for keeps

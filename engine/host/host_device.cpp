@@ -4,7 +4,9 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/StorageImpl.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <thread>
@@ -17,6 +19,17 @@ HostDevice::HostDevice(CountedAllocator& allocator, const Link& link_cap)
 
 std::string HostDevice::description() const {
   return "CPU, " + std::to_string(std::thread::hardware_concurrency()) + " cores";
+}
+
+/// Left to the system, copies are now on the core that computes and now on another, for minutes each; and
+/// what another core has copied is in another core's caches.
+void HostDevice::prepare_cores(int compute_threads) {
+  static const std::vector<int> cores = allowed_cores();  // the process's, before any device split them
+  if (cores.size() <= static_cast<std::size_t>(std::max(compute_threads, 1))) return;
+  const CoreSplit split = split_cores(cores, getpid());
+  d2h_.stay_on_core(split.copies);
+  h2d_.stay_on_core(split.copies);
+  stay_on(split.compute);
 }
 
 c10::Storage HostDevice::allocate(Bytes bytes) {

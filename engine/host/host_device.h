@@ -22,6 +22,8 @@ class HostDevice final : public Device {
   c10::Device torch_device() const override { return c10::Device(c10::kCPU); }
   std::string description() const override;
 
+  void prepare_cores(int compute_threads) override;
+
   std::optional<AllocationId> allocation_of(const c10::Storage& storage) const override {
     return allocator_.id_of(storage);
   }

@@ -1,0 +1,42 @@
+#include "engine/host/cores.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace offprof {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Not;
+
+TEST(SplitCores, GivesCopiesOneAndComputeTheOthers) {
+  const CoreSplit split = split_cores({0, 2, 5}, 0);
+  EXPECT_EQ(split.copies, 0);
+  EXPECT_THAT(split.compute, ElementsAre(2, 5));
+}
+
+TEST(SplitCores, GivesProcessesBesideEachOtherDifferentOnes) {
+  EXPECT_EQ(split_cores({0, 2, 5}, 31).copies, 2);
+  EXPECT_EQ(split_cores({0, 2, 5}, 32).copies, 5);
+  EXPECT_THAT(split_cores({0, 2, 5}, 32).compute, ElementsAre(0, 2));
+}
+
+TEST(StayOn, HoldsForTheThreadAndThoseThatItStarts) {
+  const std::vector<int> before = allowed_cores();
+  ASSERT_THAT(before, Not(IsEmpty()));
+  std::vector<int> own, started;
+  std::thread([&] {
+    stay_on({before.back()});
+    own = allowed_cores();
+    std::thread([&] { started = allowed_cores(); }).join();
+  }).join();
+  EXPECT_THAT(own, ElementsAre(before.back()));
+  EXPECT_THAT(started, ElementsAre(before.back()));
+  EXPECT_EQ(allowed_cores(), before);
+}
+
+}  // namespace
+}  // namespace offprof
