@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "simulator/replay.h"
 #include "traces/calibration.h"
@@ -79,11 +80,11 @@ struct Move {
 
 class Doubter {
  public:
-  Doubter(const Calibration& calibration, const Program& program, const Step& step, const Policy& policy,
+  Doubter(const Calibration& calibration, const Program& program, Step step, const Policy& policy,
           const Link& link)
       : calibration_(calibration),
         program_(program),
-        step_(step),
+        step_(std::move(step)),
         policy_(policy),
         link_(link),
         predicted_(step_time(calibration)) {}

@@ -53,7 +53,7 @@ CopyStream::Event CopyStream::enqueue(CopyJob job) {
   return event;
 }
 
-void CopyStream::wait(Event event) {
+void CopyStream::wait(Event event) const {
   while (!is_reached(event)) std::this_thread::yield();
 }
 

@@ -48,7 +48,7 @@ class CopyStream {
   bool is_reached(Event event) const { return completed_.load(std::memory_order_acquire) >= event; }
   /// Returns when `event` is reached. Stays awake meanwhile, as the compute stream that it stands for keeps
   /// what it has: a thread that sleeps leaves its core, and finds the caches cold.
-  void wait(Event event);
+  void wait(Event event) const;
 
   /// Waits until nothing is queued, and hands out the records since the last call.
   std::vector<CopyRecord> take_records();

@@ -47,7 +47,7 @@ class Frontier {
 
  private:
   struct RunnerUp {
-    double beaten_by;
+    double beaten_by = 0;
     Candidate candidate;
   };
 
