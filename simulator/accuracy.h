@@ -44,8 +44,9 @@ struct Accuracy {
   std::optional<double> mean_noise, p95_noise;          ///< noise_of the settings; nullopt: one round
   /// Kendall's tau of the ranking: of the ranked pairs of settings the share that is predicted in the same
   /// order as measured, less the share in the other (M. G. Kendall, "A new measure of rank correlation",
-  /// Biometrika 30, 1938). A pair is ranked where its measured times differ by more than twice what two
-  /// runs of the median setting do, and in the same direction in 97.5 % of what is drawn anew for the ranges.
+  /// Biometrika 30, 1938). A pair is ranked where its measured times differ by more than three times
+  /// what two runs of the median setting do, which is about what 95 % of settings keep to, and in the same
+  /// direction in 97.5 % of what is drawn anew for the ranges.
   /// nullopt: there is no such pair.
   std::optional<double> kendall_tau;
   std::size_t ranked_pairs = 0;
