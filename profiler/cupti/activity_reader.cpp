@@ -169,6 +169,8 @@ void ActivityReader::add(const CUpti_ActivityKernel10& kernel) {
   work.correlation = kernel.correlationId;
   work.begin_ns = time_of(kernel.start);
   work.end_ns = time_of(kernel.end);
+  work.grid = {kernel.gridX, kernel.gridY, kernel.gridZ};
+  work.block = {kernel.blockX, kernel.blockY, kernel.blockZ};
   add_work(work);
 }
 

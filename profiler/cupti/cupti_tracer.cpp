@@ -21,7 +21,8 @@ constexpr std::array kOtherKinds = {
     CUPTI_ACTIVITY_KIND_MEMORY2,         CUPTI_ACTIVITY_KIND_RUNTIME,
     CUPTI_ACTIVITY_KIND_OVERHEAD,        CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
 
-/// PyTorch makes these calls by the thousand; they give the GPU nothing to do.
+/// PyTorch makes these calls by the thousand, the recorder those of events; they give the GPU nothing to do.
+/// That an event was recorded is a record of its own.
 constexpr std::array kQuietCalls = {CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020,
                                     CUPTI_RUNTIME_TRACE_CBID_cudaSetDevice_v3020,
                                     CUPTI_RUNTIME_TRACE_CBID_cudaGetLastError_v3020,
@@ -29,13 +30,19 @@ constexpr std::array kQuietCalls = {CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020
                                     CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020,
                                     CUPTI_RUNTIME_TRACE_CBID_cudaEventCreateWithFlags_v3020,
                                     CUPTI_RUNTIME_TRACE_CBID_cudaEventDestroy_v3020,
+                                    CUPTI_RUNTIME_TRACE_CBID_cudaEventRecord_v3020,
+                                    CUPTI_RUNTIME_TRACE_CBID_cudaEventRecordWithFlags_v11010,
+                                    CUPTI_RUNTIME_TRACE_CBID_cudaEventElapsedTime_v12080,
                                     CUPTI_RUNTIME_TRACE_CBID_cudaPointerGetAttributes_v4000,
                                     CUPTI_RUNTIME_TRACE_CBID_cudaDeviceGetAttribute_v5000,
                                     CUPTI_RUNTIME_TRACE_CBID_cudaStreamIsCapturing_v10000,
-                                    CUPTI_RUNTIME_TRACE_CBID_cudaStreamGetCaptureInfo_v2_v11030};
+                                    CUPTI_RUNTIME_TRACE_CBID_cudaStreamGetCaptureInfo_v2_v11030,
+                                    CUPTI_RUNTIME_TRACE_CBID_cudaStreamGetCaptureInfo_v12030,
+                                    CUPTI_RUNTIME_TRACE_CBID_cudaThreadExchangeStreamCaptureMode_v10010};
 /// Of the driver's calls those by which libraries launch kernels past the runtime.
 constexpr std::array kLaunches = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
-                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx};
+                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel};
 
 constexpr auto kCauses = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 
@@ -119,6 +126,7 @@ void CuptiTracer::begin(TraceDetail detail) {
     require(cupti_.enable(kind), "beginning");
     enabled_.push_back(kind);
   };
+  disable();  // where a step that was traced did not come to its end
   drain();
   reader_.take();
   if (detail == TraceDetail::kAll) {
