@@ -128,6 +128,16 @@ TEST(GpuEvents, RowsSayWhichStreamTheyAre) {
                                           "calls of CUDA, thread 2"));
 }
 
+TEST(GpuEvents, ACopyThatTheTracerDidNotSeeHasARowOfItsOwn) {
+  Trace trace = traced();
+  trace.timeline.spans.push_back({Track::kH2d, SpanKind::kCopy, "copy in", 4500, 4096, 4096, 0, ""});
+  const auto copies = events_of(trace, "cat", "gpu_memcpy");
+  ASSERT_THAT(copies, SizeIs(2));
+  const int row = copies[0]["name"] == "Memcpy HtoD (Host -> Device)" ? 0 : 1;
+  EXPECT_EQ(copies[row]["tid"], 2);
+  EXPECT_GT(copies[row]["args"]["correlation"], 13);
+}
+
 TEST(GpuEvents, OfCopiesDiffReadsThoseOfSavedTensors) {
   Trace trace = traced();
   trace.timeline.gpu.push_back(

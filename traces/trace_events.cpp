@@ -16,6 +16,9 @@ constexpr TraceRow kLaunchRow{1, 2};
 constexpr TraceRow kLaunchGapRow{1, 3};
 constexpr TraceRow kD2hRow{0, 7};
 constexpr TraceRow kH2dRow{0, 8};
+/// CUPTI's numbers of streams begin above.
+constexpr TraceRow kUntracedD2hRow{0, 1};
+constexpr TraceRow kUntracedH2dRow{0, 2};
 
 TraceRow row_of(Track track) {
   switch (track) {
@@ -43,7 +46,8 @@ const char* category(SpanKind kind) {
 
 class EventWriter : private EventLines {
  public:
-  EventWriter(std::string& out, const Trace& trace) : EventLines(out), trace_(trace) {}
+  EventWriter(std::string& out, const Trace& trace)
+      : EventLines(out), trace_(trace), is_traced_(!trace.timeline.gpu.empty()) {}
 
   void write() {
     write_metadata();
@@ -60,17 +64,31 @@ class EventWriter : private EventLines {
     metadata("process_labels", kComputeRow, "labels", quoted(trace_.environment.device_name));
     metadata("process_sort_index", kComputeRow, "sort_index", "0");
     metadata("thread_name", kComputeRow, "name", quoted("compute"));
-    const bool is_traced = !trace_.timeline.gpu.empty();
-    if (!is_traced) metadata("thread_name", kLaunchRow, "name", quoted("copies begin"));
-    if (std::ranges::any_of(trace_.timeline.spans,
-                            [](const Span& span) { return span.track == Track::kLaunchGaps; }))
+    const bool has_timed_copies =
+        !is_traced_ || has_spans([](const Span& span) { return span.kind == SpanKind::kCopy; });
+    if (has_timed_copies) metadata("thread_name", kLaunchRow, "name", quoted("copies begin"));
+    if (has_spans([](const Span& span) { return span.track == Track::kLaunchGaps; }))
       metadata("thread_name", kLaunchGapRow, "name", quoted("waits for launch"));
-    metadata("process_name", kD2hRow, "name", quoted((is_traced ? "GPU" : "offprof copies") + mark));
+    metadata("process_name", kD2hRow, "name", quoted((is_traced_ ? "GPU" : "offprof copies") + mark));
     metadata("process_labels", kD2hRow, "labels", quoted(trace_.environment.device));
     metadata("process_sort_index", kD2hRow, "sort_index", "1");
-    if (is_traced) return write_gpu_rows(*this, trace_.timeline);
-    metadata("thread_name", kD2hRow, "name", quoted("copies device -> host"));
-    metadata("thread_name", kH2dRow, "name", quoted("copies host -> device"));
+    if (has_timed_copies) {
+      metadata("thread_name", row(Track::kD2h), "name", quoted("copies device -> host"));
+      metadata("thread_name", row(Track::kH2d), "name", quoted("copies host -> device"));
+    }
+    write_gpu_rows(*this, trace_.timeline);
+  }
+
+  template <typename Predicate>
+  bool has_spans(Predicate predicate) const {
+    return std::ranges::any_of(trace_.timeline.spans, predicate);
+  }
+
+  /// Beside the rows of a GPU's streams, copies that its tracer did not see have rows of their own.
+  TraceRow row(Track track) const {
+    if (is_traced_ && track == Track::kD2h) return kUntracedD2hRow;
+    if (is_traced_ && track == Track::kH2d) return kUntracedH2dRow;
+    return row_of(track);
   }
 
   /// Parents before children: viewers nest events of the same begin in the order of the file. Operators that
@@ -122,14 +140,14 @@ class EventWriter : private EventLines {
 
   /// A copy, and on the host's side the event that shares its `correlation`: HTA drops copies without one.
   void write_copy(const Span& span) {
-    const TraceRow row = row_of(span.track);
+    const TraceRow copy_row = row(span.track);
     const char* launch = span.track == Track::kD2h ? "copy out" : "copy in";
     ++correlation_;
     begin_complete(kLaunchRow, "user_annotation", quoted(launch), span.begin_ns, 0);
     append(",\"args\":{{\"correlation\":{}}}}}", correlation_);
-    begin_complete(row, "gpu_memcpy", quoted(copy_name(span.track)), span.begin_ns, span.duration_ns);
-    append(",\"args\":{{\"device\":{},\"context\":0,\"stream\":{},\"correlation\":{},\"bytes\":{}", row.pid,
-           row.tid, correlation_, span.bytes);
+    begin_complete(copy_row, "gpu_memcpy", quoted(copy_name(span.track)), span.begin_ns, span.duration_ns);
+    append(",\"args\":{{\"device\":{},\"context\":0,\"stream\":{},\"correlation\":{},\"bytes\":{}",
+           copy_row.pid, copy_row.tid, correlation_, span.bytes);
     bandwidth(span.bytes, span.duration_ns);
     if (span.tensor >= 0) append(",\"tensor\":{}", span.tensor);
     append("}}}}");
@@ -147,7 +165,7 @@ class EventWriter : private EventLines {
   void write_chain(std::int64_t flow, const std::vector<const FlowPoint*>& points) {
     for (const FlowPoint* point : points) {
       const char* phase = point == points.front() ? "s" : point == points.back() ? "f" : "t";
-      begin(phase, point->stream ? row_of_stream(*point->stream) : row_of(point->track));
+      begin(phase, point->stream ? row_of_stream(*point->stream) : row(point->track));
       append(",\"cat\":\"offload\",\"name\":\"offload\",\"id\":{},\"bp\":\"e\"", flow);
       time("ts", point->at_ns);
       append(",\"args\":{{\"point\":{}}}}}", quoted(point->name));
@@ -168,6 +186,7 @@ class EventWriter : private EventLines {
   }
 
   const Trace& trace_;
+  bool is_traced_;
   std::int64_t correlation_ = 0;
 };
 
