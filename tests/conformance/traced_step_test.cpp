@@ -1,6 +1,7 @@
 // A step that is traced is the step that is not, on a virtual GPU; and the tracer sees what the device
 // counts.
 #include <ATen/CPUGeneratorImpl.h>
+#include <cupti_callbacks.h>
 #include <gmock/gmock.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 #include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
@@ -23,6 +24,9 @@
 namespace offprof {
 namespace {
 
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
@@ -119,6 +123,22 @@ TEST_P(TracedStep, HasAKernelForEachLaunchThatTheGpuCounts) {
   const std::int64_t launches = (offprof_virtual_gpu()->launches() - before) / 3;
   const auto is_kernel = [](const StreamWork& work) { return work.kind == StreamWorkKind::kKernel; };
   EXPECT_EQ(std::ranges::count_if(traced.gpu.work, is_kernel), launches);
+}
+
+TEST_P(TracedStep, RunsUntracedWhereSomethingElseTracesAndSaysSo) {
+  tracing_.emplace();  // CUPTI is free
+  CUpti_SubscriberParams params{};
+  params.structSize = CUpti_SubscriberParams_STRUCT_SIZE;
+  params.subscriberName = "another profiler";
+  CUpti_SubscriberHandle subscriber = nullptr;
+  ASSERT_EQ(cuptiSubscribe_v2(&subscriber, nullptr, nullptr, &params), CUPTI_SUCCESS);
+  StepTracing refused = StepTracing::of_device("virtual:h200");
+  cuptiUnsubscribe(subscriber);
+  const StepResult untraced = step(&refused);
+  EXPECT_THAT(untraced.gpu.work, IsEmpty());
+  EXPECT_GT(untraced.step_time_ns, 0);
+  EXPECT_THAT(refused.take_notes(),
+              ElementsAre(AllOf(HasSubstr("the timeline has no kernels"), HasSubstr("another profiler"))));
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, TracedStep, testing::Values("keep", "offload", "trl"),
