@@ -8,8 +8,8 @@
 #include "engine/plugin.h"
 #include "engine/zoo/build.h"
 #include "profiler/cupti/open_tracer.h"
+#include "profiler/cupti/step_tracing.h"
 #include "profiler/run_job.h"
-#include "profiler/step_tracing.h"
 #include "traces/error.h"
 
 namespace offprof {

@@ -4,7 +4,7 @@
 
 #include "engine/device.h"
 #include "engine/plugin.h"
-#include "profiler/step_tracing.h"
+#include "profiler/cupti/step_tracing.h"
 
 namespace offprof {
 

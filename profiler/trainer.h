@@ -10,8 +10,8 @@
 #include "engine/device.h"
 #include "engine/model.h"
 #include "engine/offload_step.h"
+#include "profiler/cupti/step_tracing.h"
 #include "profiler/step_result.h"
-#include "profiler/step_tracing.h"
 #include "traces/policy.h"
 #include "traces/trace.h"
 

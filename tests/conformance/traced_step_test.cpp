@@ -16,7 +16,7 @@
 #include "engine/model.h"
 #include "engine/model_device.h"
 #include "engine/zoo/build.h"
-#include "profiler/step_tracing.h"
+#include "profiler/cupti/step_tracing.h"
 #include "profiler/trainer.h"
 #include "profiler/work_causes.h"
 #include "simulator/virtual_gpu/stand_in.h"

@@ -1,4 +1,4 @@
-#include "profiler/step_tracing.h"
+#include "profiler/cupti/step_tracing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
