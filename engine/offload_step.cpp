@@ -54,10 +54,10 @@ bool is_same_counter(const c10::VariableVersion& a, const c10::VariableVersion& 
 
 }  // namespace
 
-/// Encloses the time that the engine takes of the program's.
+/// A thread's turn. Encloses the time that the engine takes of the program's.
 class OffloadStep::HookScope {
  public:
-  explicit HookScope(StepListener* listener) : listener_(listener) {
+  explicit HookScope(OffloadStep& step) : lock_(step.mutex_), listener_(step.listener_) {
     if (listener_ != nullptr) listener_->on_hook_begin();
   }
   ~HookScope() {
@@ -67,6 +67,7 @@ class OffloadStep::HookScope {
   HookScope& operator=(const HookScope&) = delete;
 
  private:
+  std::lock_guard<std::recursive_mutex> lock_;
   StepListener* listener_;
 };
 
@@ -109,7 +110,7 @@ OffloadStep::~OffloadStep() {
 }
 
 SavedId OffloadStep::pack(const at::Tensor& value) {
-  const HookScope scope(listener_);
+  const HookScope scope(*this);
   const auto tensor = static_cast<SavedId>(saved_.size());
   const PackRequest request = describe(value);
   saved_.push_back({shell_of(value), version_of(value)});
@@ -180,7 +181,7 @@ Movability OffloadStep::movability_of(const at::Tensor& value, std::optional<All
 }
 
 at::Tensor OffloadStep::unpack(SavedId tensor) {
-  const HookScope scope(listener_);
+  const HookScope scope(*this);
   const Shell shell = saved_[tensor].shell;  // the scheduler may let go of it
   TORCH_CHECK(shell.defined(), kAskedAgain, tensor);
   check_version(saved_[tensor]);
@@ -229,9 +230,10 @@ void OffloadStep::watch_node_end() {
 }
 
 void OffloadStep::node_end() {
+  const std::lock_guard turn(mutex_);
   watched_node_ = nullptr;
   if (node_tensors_.empty()) return;
-  const HookScope scope(listener_);
+  const HookScope scope(*this);
   node_escaped_.clear();
   for (const SavedId tensor : node_tensors_) {
     const CopyId copy = saved_[tensor].copy;
@@ -245,13 +247,13 @@ void OffloadStep::node_end() {
 }
 
 void OffloadStep::backward_end() {
-  const HookScope scope(listener_);
+  const HookScope scope(*this);
   if (listener_ != nullptr) listener_->on_backward_end();
   scheduler_->backward_end();
 }
 
 void OffloadStep::release(SavedId tensor) {
-  const HookScope scope(listener_);
+  const HookScope scope(*this);
   if (listener_ != nullptr) listener_->on_release(tensor);
   scheduler_->release(tensor);
   saved_[tensor].shell.reset();

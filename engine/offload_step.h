@@ -5,6 +5,7 @@
 #include <c10/core/TensorImpl.h>
 
 #include <memory>
+#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
@@ -58,6 +59,9 @@ class StepListener {
 /// What unpack returns has the values, sizes, strides and offset of what was packed (`trl`: reloaded tensors
 /// are dense, as TRL's are). A tensor that was modified in place since it was packed is refused as autograd
 /// itself refuses it.
+///
+/// Threads may call it at once, as those of a module that forks do: they take turns. What is recorded then
+/// depends on whose turn it was.
 class OffloadStep final : public Executor {
  public:
   /// `device` must outlive every saved tensor of the step; `listener` (may be null) too, or stop_listening be
@@ -124,6 +128,8 @@ class OffloadStep final : public Executor {
   Device::Event queue_copy_out(const at::Tensor& value, CopyId id);
   void copy_in(const Command& command);
 
+  /// Recursive: what a call lets go of may call back.
+  std::recursive_mutex mutex_;
   Device& device_;
   bool copies_tensors_;  ///< `trl`: each tensor densely; else whole storages
   CopyQueue reload_queue_;
