@@ -100,12 +100,36 @@ OffloadStep::OffloadStep(Device& device, const Policy& policy, std::vector<Saved
                        (listener != nullptr && listener->wants_node_ends())) {}
 
 OffloadStep::~OffloadStep() {
-  // What an exception in pack or unpack left: nobody has waited for these copies, and nobody frees their host
-  // memory.
+  // What a failure left: nobody has waited for these copies, and nobody frees their host memory.
   for (const DeviceCopy& copy : copies_) {
     if (copy.host == nullptr) continue;
-    device_.wait(copy.queue, copy.event);
+    wait_at_any_rate(copy);
     device_.free_host(copy.host, copy.bytes);
+  }
+}
+
+/// A device that cannot even become idle copies nothing any more.
+void OffloadStep::wait_at_any_rate(const DeviceCopy& copy) noexcept {
+  try {
+    device_.wait(copy.queue, copy.event);
+  } catch (...) {
+    try {
+      device_.synchronize();
+    } catch (...) {
+    }
+  }
+}
+
+/// What the scheduler has begun and not ended it cannot go on from: all that is asked of it after that fails
+/// as that did.
+template <typename Call>
+auto OffloadStep::scheduled(Call call) {
+  if (failure_) std::rethrow_exception(failure_);
+  try {
+    return call();
+  } catch (...) {
+    failure_ = std::current_exception();
+    throw;
   }
 }
 
@@ -114,7 +138,7 @@ SavedId OffloadStep::pack(const at::Tensor& value) {
   const auto tensor = static_cast<SavedId>(saved_.size());
   const PackRequest request = describe(value);
   saved_.push_back({shell_of(value), version_of(value)});
-  const PackDecision decision = scheduler_->pack(tensor, request);
+  const PackDecision decision = scheduled([&] { return scheduler_->pack(tensor, request); });
   Saved& saved = saved_[tensor];
   saved.copy = decision.copy;
   if (decision.placement == Placement::kHost) saved.shell->set_storage_keep_dtype(no_storage_);
@@ -187,7 +211,7 @@ at::Tensor OffloadStep::unpack(SavedId tensor) {
   check_version(saved_[tensor]);
   if (wants_node_ends_) watch_node_end();
   if (listener_ != nullptr) listener_->on_unpack(tensor);
-  scheduler_->unpack(tensor);
+  scheduled([&] { scheduler_->unpack(tensor); });
   if (wants_node_ends_) node_tensors_.push_back(tensor);
   const CopyId copy = saved_[tensor].copy;
   TORCH_CHECK(
@@ -242,20 +266,24 @@ void OffloadStep::node_end() {
     if (escapes) node_escaped_.push_back(tensor);
   }
   if (listener_ != nullptr) listener_->on_node_end(node_tensors_, node_escaped_);
-  scheduler_->node_end(node_tensors_, node_escaped_);
+  scheduled([&] { scheduler_->node_end(node_tensors_, node_escaped_); });
   node_tensors_.clear();
 }
 
 void OffloadStep::backward_end() {
   const HookScope scope(*this);
   if (listener_ != nullptr) listener_->on_backward_end();
-  scheduler_->backward_end();
+  scheduled([&] { scheduler_->backward_end(); });
 }
 
-void OffloadStep::release(SavedId tensor) {
+void OffloadStep::release(SavedId tensor) noexcept {
   const HookScope scope(*this);
   if (listener_ != nullptr) listener_->on_release(tensor);
-  scheduler_->release(tensor);
+  try {
+    if (!failure_) scheduled([&] { scheduler_->release(tensor); });
+  } catch (...) {
+    // It is known: see failure_. Autograd lets go of tensors in destructors.
+  }
   saved_[tensor].shell.reset();
 }
 
@@ -322,9 +350,9 @@ void OffloadStep::copy_in(const Command& command) {
   copy.device_storage = device_.allocate(command.bytes);
   copy.reloaded = true;
   if (listener_ != nullptr) listener_->on_reload(command.copy, *device_.allocation_of(copy.device_storage));
-  copy.queue = reload_queue_;
-  copy.event = device_.copy(copy.queue, {copy.device_storage.mutable_data(), copy.host, command.bytes,
-                                         CopyDirection::kH2d, command.copy});
+  copy.event = device_.copy(reload_queue_, {copy.device_storage.mutable_data(), copy.host, command.bytes,
+                                            CopyDirection::kH2d, command.copy});
+  copy.queue = reload_queue_;  // an event is one of its queue: had the copy failed, neither would be new
   h2d_bytes_ += command.bytes;
 }
 

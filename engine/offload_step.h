@@ -4,6 +4,7 @@
 #include <c10/core/Storage.h>
 #include <c10/core/TensorImpl.h>
 
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -60,6 +61,9 @@ class StepListener {
 /// are dense, as TRL's are). A tensor that was modified in place since it was packed is refused as autograd
 /// itself refuses it.
 ///
+/// Where the device fails, the call throws what the device threw, and so do all after it: the step is lost,
+/// but when the last of its tensors goes all its memory does.
+///
 /// Threads may call it at once, as those of a module that forks do: they take turns. What is recorded then
 /// depends on whose turn it was.
 class OffloadStep final : public Executor {
@@ -72,7 +76,8 @@ class OffloadStep final : public Executor {
 
   SavedId pack(const at::Tensor& value);
   at::Tensor unpack(SavedId tensor);
-  void release(SavedId tensor);
+  /// Throws nothing: what fails here, the next other call tells.
+  void release(SavedId tensor) noexcept;
   /// The autograd node that is running has ended.
   void node_end();
   /// Backward is done; the caller of backward says so.
@@ -115,6 +120,9 @@ class OffloadStep final : public Executor {
   class HookScope;
   class NodeEndHook;
 
+  template <typename Call>
+  auto scheduled(Call call);
+  void wait_at_any_rate(const DeviceCopy& copy) noexcept;
   PackRequest describe(const at::Tensor& value);
   std::uint32_t content_of(const at::Tensor& value, AllocationId allocation);
   Movability movability_of(const at::Tensor& value, std::optional<AllocationId> allocation,
@@ -128,6 +136,7 @@ class OffloadStep final : public Executor {
   Device::Event queue_copy_out(const at::Tensor& value, CopyId id);
   void copy_in(const Command& command);
 
+  std::exception_ptr failure_;  ///< the scheduler's first
   /// Recursive: what a call lets go of may call back.
   std::recursive_mutex mutex_;
   Device& device_;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/autograd_engine.h"
@@ -48,6 +49,14 @@ class HazardTest : public testing::Test {
   void expect_nothing_left(const std::function<void()>& work);
 
   CountingDevice& device() { return *device_; }
+  /// From here on steps run on such a device around the one that was opened.
+  template <typename Wrapper>
+  Wrapper& wrap() {
+    auto wrapper = std::make_unique<Wrapper>(*opened_);
+    Wrapper& result = *wrapper;
+    device_ = std::move(wrapper);
+    return result;
+  }
 
  private:
   std::unique_ptr<Device> opened_;
