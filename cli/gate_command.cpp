@@ -137,11 +137,12 @@ class GateCommand : public Subcommand {
     app.add_flag("--update", update_, "Write the baseline from the trace, and check nothing");
     app.add_flag("--allow-different", allow_different_,
                  "Compare even if the model, inputs, loss, optimizer or device are not the same");
+    app.add_flag("--force", force_, "Check times even of a trace whose tracer lost some of what the GPU did");
     add_output_option(app, output_, "Where the report goes (default -)");
   }
 
   ExitStatus run(Context& context) override {
-    GateOptions options{.limits = {}, .allow_different = allow_different_};
+    GateOptions options{.limits = {}, .allow_different = allow_different_, .allow_lost_records = force_};
     for (const std::string& text : limits_) {
       read_for_option("--limit", [&] { options.limits.push_back(parse_limit(text)); });
     }
@@ -191,6 +192,7 @@ class GateCommand : public Subcommand {
   std::vector<std::string> limits_;
   bool update_ = false;
   bool allow_different_ = false;
+  bool force_ = false;
   std::string output_ = "-";
 };
 

@@ -6,6 +6,7 @@
 #include "cli/figure_text.h"
 #include "cli/ledger_table.h"
 #include "cli/metrics_table.h"
+#include "cli/tracing_text.h"
 #include "traces/metrics_io.h"
 
 namespace offprof {
@@ -15,8 +16,12 @@ namespace {
 class Verdicts {
  public:
   explicit Verdicts(const Page& page) : page_(page) {}
-  void add(const char* what, Tone tone, const std::string& verdict) {
+  void add(const std::string& what, Tone tone, const std::string& verdict) {
     text_ += fmt::format("{:<11}{}\n", what, page_.paint(tone, verdict));
+  }
+  void add(const LabelledLine& line) {
+    constexpr std::size_t kIndent = 11;
+    add(line.label, line.tone, wrap(line.text, page_.width, kIndent));
   }
   const std::string& text() const { return text_; }
 
@@ -49,7 +54,12 @@ std::string verdict_text(const RunReport& report, const Page& page) {
   else
     verdicts.add("memory", Tone::kBad, fmt::format("NOT as predicted: {}", fmt::join(report.inexact, ", ")));
   if (report.checked_streams) add_streams(verdicts, report.hazards);
-  return verdicts.text() + times_line(report.run.times_are_modelled, page);
+  const std::string times = times_line(report.run.times_are_modelled, page);
+  if (!report.run.environment) return verdicts.text() + times;
+  Verdicts tracing(page);
+  for (const LabelledLine& line : tracing_lines(report.run.tracing, *report.run.environment))
+    tracing.add(line);
+  return verdicts.text() + times + tracing.text();
 }
 
 nlohmann::ordered_json hazards_to_json(const std::vector<StreamHazard>& hazards) {
@@ -80,6 +90,7 @@ std::vector<std::string> inexact_keys(const Metrics& measured, const Metrics& pr
 
 nlohmann::ordered_json to_json(const RunReport& report) {
   nlohmann::ordered_json json = run_description_to_json(report.run);
+  add_tracing_figures(json, report.run.tracing);
   json["measured"] = metrics_to_json(report.run.metrics);
   // What the run's own trace replays to is a check, not a prediction made beforehand.
   json[report.predicted_by_tune ? "predicted" : "replayed"] = metrics_to_json(report.predicted);

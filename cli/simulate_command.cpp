@@ -4,9 +4,11 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/figure_text.h"
 #include "cli/ledger_table.h"
+#include "cli/lost_records.h"
 #include "cli/metrics_table.h"
 #include "cli/options.h"
 #include "cli/simulation_report.h"
@@ -113,6 +115,7 @@ class SimulateCommand : public Subcommand {
                             "it (default: as the run measured it)");
     add_bytes_option(app, "--device-memory", device_memory_, "Say whether the step fits into that",
                      kLeastDeviceMemory);
+    add_force_option(app, force_);
     add_output_option(app, output_, "A trace of the simulated step; .gz compresses (default: none)");
     app.add_option("--commands", commands_path_, "The scheduler's command log, one JSON object a line")
         ->type_name("FILE");
@@ -122,6 +125,7 @@ class SimulateCommand : public Subcommand {
     const PolicyFile file = policy_.resolve();
     const Policy& policy = file.policy;
     Trace trace = read_trace(trace_path_);
+    const std::vector<std::string> lost_records = refuse_lost_records(trace, trace_path_, force_);
     refuse_foreign_plan(policy, file.trace_fingerprint, fingerprint_of_run(trace.model, trace.settings));
     if (!output_.empty()) check_writable(output_);
     if (!commands_path_.empty()) check_writable(commands_path_);
@@ -131,6 +135,7 @@ class SimulateCommand : public Subcommand {
     const Link link = link_to_assume(link_, trace.environment.link);
     SimulateReport report = simulate(steps, policy, link);
     report.doubt = doubt_times(trace, steps, policy, link);
+    report.doubt.warnings.insert(report.doubt.warnings.begin(), lost_records.begin(), lost_records.end());
     context.warn(report.doubt.warnings);
     report.times_are_modelled = trace.environment.times_are_modelled;
     if (!commands_path_.empty())
@@ -168,12 +173,14 @@ class SimulateCommand : public Subcommand {
     trace.metrics = report.predicted;
     trace.ledger = report.ledger;
     trace.gradients.clear();
+    if (trace.tracing) trace.tracing->steps.clear();  // of the run that it was simulated from
   }
 
   std::string trace_path_;
   PolicyOptions policy_;
   std::optional<Link> link_;
   std::optional<Bytes> device_memory_;
+  bool force_ = false;
   std::string output_;
   std::string commands_path_;
 };

@@ -4,9 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "cli/lost_records.h"
 #include "cli/options.h"
 #include "cli/simulation_report.h"
 #include "cli/tune_report.h"
@@ -43,11 +46,13 @@ class TuneCommand : public Subcommand {
                                "{}, or a JSON file",
                                fmt::join(profile_names(), ", ")))
         ->type_name("PROFILE");
+    add_force_option(app, force_);
     add_output_option(app, output_, "The chosen policy (default: none)");
   }
 
   ExitStatus run(Context& context) override {
     const Trace trace = read_trace(trace_path_);
+    lost_records_ = refuse_lost_records(trace, trace_path_, force_);
     if (trace.simulated)
       context.note(
           "the trace is simulated: its compute times are those of the run that it was simulated from");
@@ -116,7 +121,9 @@ class TuneCommand : public Subcommand {
     report.profile = profile_name_;
     report.output = output_;
     report.times_are_modelled = trace.environment.times_are_modelled;
-    report.warnings = doubt_times(trace, steps, preset_policy("offload"), link).warnings;
+    report.warnings = lost_records_;
+    std::ranges::move(doubt_times(trace, steps, preset_policy("offload"), link).warnings,
+                      std::back_inserter(report.warnings));
     return report;
   }
 
@@ -131,6 +138,8 @@ class TuneCommand : public Subcommand {
   std::optional<double> max_slowdown_;
   std::optional<Link> link_;
   std::string profile_, profile_name_;
+  bool force_ = false;
+  std::vector<std::string> lost_records_;
   std::string output_;
 };
 

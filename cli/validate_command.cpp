@@ -9,6 +9,7 @@
 
 #include "cli/device_options.h"
 #include "cli/engine_loader.h"
+#include "cli/lost_records.h"
 #include "cli/options.h"
 #include "cli/validate_report.h"
 #include "cli/validate_runs.h"
@@ -51,6 +52,7 @@ class ValidateCommand : public Subcommand {
     device_.add_to(app);
     add_link_option(app, link_,
                     "host, virtual: run with that link instead of the trace's, and predict for it");
+    add_force_option(app, force_);
     add_output_option(app, output_, "Where the report goes (default -)");
   }
 
@@ -59,6 +61,7 @@ class ValidateCommand : public Subcommand {
     if (trace.simulated)
       throw input_error(trace_path_ + " is simulated: there is nothing measured in it to predict from",
                         "Record one with: offprof run MODEL.pt -o trace.json");
+    lost_records_ = refuse_lost_records(trace, trace_path_, force_);
     refuse_other_model(trace);
     refuse_faster_link(trace);
     context.warn(
@@ -100,6 +103,7 @@ class ValidateCommand : public Subcommand {
     ValidationReport report = judge_runs(std::move(trace), link, result, rounds_);
     report.trace = trace_path_;
     report.bounds = bounds_;
+    report.warnings.insert(report.warnings.begin(), lost_records_.begin(), lost_records_.end());
     report.left_out = runs.left_out;
     report.notes = notes_;
     if (runs.left_out > 0)
@@ -150,6 +154,8 @@ class ValidateCommand : public Subcommand {
   ValidationBounds bounds_;
   DeviceOptions device_;
   std::optional<Link> link_;
+  bool force_ = false;
+  std::vector<std::string> lost_records_;
   std::vector<std::string> notes_;
   std::string output_ = "-";
 };

@@ -8,6 +8,7 @@
 #include "cli/figure_text.h"
 #include "cli/ledger_table.h"
 #include "cli/text_table.h"
+#include "cli/tracing_text.h"
 #include "traces/metrics_io.h"
 
 namespace offprof {
@@ -33,10 +34,12 @@ std::string share_text(Bytes part, Bytes whole) {
   return fmt::format("{:.1f}%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
-std::string labelled(const std::string& label, const std::string& text, const Page& page) {
+std::string labelled(const std::string& label, const std::string& text, const Page& page,
+                     Tone tone = Tone::kPlain) {
   if (text.empty()) return "";
   const std::string padding(kLabelColumn - std::min(kLabelColumn, label.size() + 2), ' ');
-  return "  " + page.paint(Tone::kFaint, label) + padding + wrap(text, page.width, kLabelColumn) + "\n";
+  return "  " + page.paint(Tone::kFaint, label) + padding +
+         page.paint(tone, wrap(text, page.width, kLabelColumn)) + "\n";
 }
 
 std::string heading(const std::string& text, const Page& page) {
@@ -80,6 +83,8 @@ std::string header_text(const ViewReport& report, const Page& page) {
                    page);
   if (figures.times_are_modelled) text += labelled("times", times_text(environment), page);
   text += labelled("link", link_text(environment.link), page);
+  for (const LabelledLine& line : tracing_lines(figures.tracing, environment))
+    text += labelled(line.label, line.text, page, line.tone);
   text += labelled("policy", fmt::format("{}: {}", figures.policy->name, describe(*figures.policy)), page);
   text += labelled("gradients", report.gradients, page);
   for (const std::string& note : report.notes) text += labelled("note", note, page);
@@ -235,6 +240,7 @@ ViewReport make_view_report(const Trace& trace, const std::string& source, std::
 nlohmann::ordered_json to_json(const ViewReport& report) {
   nlohmann::ordered_json json = {{"trace", report.source}, {"trace_tool_version", report.tool_version}};
   json.update(run_description_to_json(report.figures));
+  add_tracing_figures(json, report.figures.tracing);
   json[is_simulated(report) ? "predicted" : "measured"] = metrics_to_json(report.figures.metrics);
   if (!report.gradients.empty()) json["gradients"] = report.gradients;
   if (!report.notes.empty()) json["notes"] = report.notes;

@@ -12,9 +12,12 @@ using at::Tensor;
 
 /// What a graph is made of: two leaves of 48 numbers, and whatever must stay alive until backward is done.
 struct Graph {
-  Tensor x = at::randn({6, 8}, at::kDouble).set_requires_grad(true);
-  Tensor w = at::randn({8, 6}, at::kDouble).set_requires_grad(true);
-  std::vector<Tensor> alive = {};
+  explicit Graph(c10::Device device = at::kCPU)
+      : x(at::randn({6, 8}, at::TensorOptions(device).dtype(at::kDouble)).set_requires_grad(true)),
+        w(at::randn({8, 6}, at::TensorOptions(device).dtype(at::kDouble)).set_requires_grad(true)) {}
+
+  Tensor x, w;
+  std::vector<Tensor> alive;
 };
 
 /// A small graph that saves tensors of one kind. `loss` is a number to start backward from.
@@ -152,7 +155,7 @@ inline Tensor norm_and_pool(Graph& g) {
 
 inline Tensor classifier(Graph& g) {
   const Tensor h = at::gelu(at::layer_norm(g.x * 2, {8}));
-  const Tensor target = at::arange(6, at::kLong);
+  const Tensor target = at::arange(6, g.x.options().dtype(at::kLong).requires_grad(false));
   return at::cross_entropy_loss(h.mm(g.w), target) + at::embedding(g.w * 2, target).pow(3).sum();
 }
 

@@ -54,10 +54,10 @@ bool is_same_counter(const c10::VariableVersion& a, const c10::VariableVersion& 
 
 }  // namespace
 
-/// Encloses the time that the engine takes of the program's.
+/// A thread's turn. Encloses the time that the engine takes of the program's.
 class OffloadStep::HookScope {
  public:
-  explicit HookScope(StepListener* listener) : listener_(listener) {
+  explicit HookScope(OffloadStep& step) : lock_(step.mutex_), listener_(step.listener_) {
     if (listener_ != nullptr) listener_->on_hook_begin();
   }
   ~HookScope() {
@@ -67,6 +67,7 @@ class OffloadStep::HookScope {
   HookScope& operator=(const HookScope&) = delete;
 
  private:
+  std::lock_guard<std::recursive_mutex> lock_;
   StepListener* listener_;
 };
 
@@ -99,21 +100,45 @@ OffloadStep::OffloadStep(Device& device, const Policy& policy, std::vector<Saved
                        (listener != nullptr && listener->wants_node_ends())) {}
 
 OffloadStep::~OffloadStep() {
-  // What an exception in pack or unpack left: nobody has waited for these copies, and nobody frees their host
-  // memory.
+  // What a failure left: nobody has waited for these copies, and nobody frees their host memory.
   for (const DeviceCopy& copy : copies_) {
     if (copy.host == nullptr) continue;
-    device_.wait(copy.queue, copy.event);
+    wait_at_any_rate(copy);
     device_.free_host(copy.host, copy.bytes);
   }
 }
 
+/// A device that cannot even become idle copies nothing any more.
+void OffloadStep::wait_at_any_rate(const DeviceCopy& copy) noexcept {
+  try {
+    device_.wait(copy.queue, copy.event);
+  } catch (...) {
+    try {
+      device_.synchronize();
+    } catch (...) {
+    }
+  }
+}
+
+/// What the scheduler has begun and not ended it cannot go on from: all that is asked of it after that fails
+/// as that did.
+template <typename Call>
+auto OffloadStep::scheduled(Call call) {
+  if (failure_) std::rethrow_exception(failure_);
+  try {
+    return call();
+  } catch (...) {
+    failure_ = std::current_exception();
+    throw;
+  }
+}
+
 SavedId OffloadStep::pack(const at::Tensor& value) {
-  const HookScope scope(listener_);
+  const HookScope scope(*this);
   const auto tensor = static_cast<SavedId>(saved_.size());
   const PackRequest request = describe(value);
   saved_.push_back({shell_of(value), version_of(value)});
-  const PackDecision decision = scheduler_->pack(tensor, request);
+  const PackDecision decision = scheduled([&] { return scheduler_->pack(tensor, request); });
   Saved& saved = saved_[tensor];
   saved.copy = decision.copy;
   if (decision.placement == Placement::kHost) saved.shell->set_storage_keep_dtype(no_storage_);
@@ -180,13 +205,13 @@ Movability OffloadStep::movability_of(const at::Tensor& value, std::optional<All
 }
 
 at::Tensor OffloadStep::unpack(SavedId tensor) {
-  const HookScope scope(listener_);
+  const HookScope scope(*this);
   const Shell shell = saved_[tensor].shell;  // the scheduler may let go of it
   TORCH_CHECK(shell.defined(), kAskedAgain, tensor);
   check_version(saved_[tensor]);
   if (wants_node_ends_) watch_node_end();
   if (listener_ != nullptr) listener_->on_unpack(tensor);
-  scheduler_->unpack(tensor);
+  scheduled([&] { scheduler_->unpack(tensor); });
   if (wants_node_ends_) node_tensors_.push_back(tensor);
   const CopyId copy = saved_[tensor].copy;
   TORCH_CHECK(
@@ -229,9 +254,10 @@ void OffloadStep::watch_node_end() {
 }
 
 void OffloadStep::node_end() {
+  const std::lock_guard turn(mutex_);
   watched_node_ = nullptr;
   if (node_tensors_.empty()) return;
-  const HookScope scope(listener_);
+  const HookScope scope(*this);
   node_escaped_.clear();
   for (const SavedId tensor : node_tensors_) {
     const CopyId copy = saved_[tensor].copy;
@@ -240,20 +266,24 @@ void OffloadStep::node_end() {
     if (escapes) node_escaped_.push_back(tensor);
   }
   if (listener_ != nullptr) listener_->on_node_end(node_tensors_, node_escaped_);
-  scheduler_->node_end(node_tensors_, node_escaped_);
+  scheduled([&] { scheduler_->node_end(node_tensors_, node_escaped_); });
   node_tensors_.clear();
 }
 
 void OffloadStep::backward_end() {
-  const HookScope scope(listener_);
+  const HookScope scope(*this);
   if (listener_ != nullptr) listener_->on_backward_end();
-  scheduler_->backward_end();
+  scheduled([&] { scheduler_->backward_end(); });
 }
 
-void OffloadStep::release(SavedId tensor) {
-  const HookScope scope(listener_);
+void OffloadStep::release(SavedId tensor) noexcept {
+  const HookScope scope(*this);
   if (listener_ != nullptr) listener_->on_release(tensor);
-  scheduler_->release(tensor);
+  try {
+    if (!failure_) scheduled([&] { scheduler_->release(tensor); });
+  } catch (...) {
+    // It is known: see failure_. Autograd lets go of tensors in destructors.
+  }
   saved_[tensor].shell.reset();
 }
 
@@ -321,9 +351,9 @@ void OffloadStep::copy_in(const Command& command) {
   copy.device_storage = device_.allocate(command.bytes);
   copy.reloaded = true;
   if (listener_ != nullptr) listener_->on_reload(command.copy, *device_.allocation_of(copy.device_storage));
-  copy.queue = reload_queue_;
-  copy.event = device_.copy(copy.queue, {copy.device_storage.mutable_data(), copy.host, command.bytes,
-                                         CopyDirection::kH2d, command.copy});
+  copy.event = device_.copy(reload_queue_, {copy.device_storage.mutable_data(), copy.host, command.bytes,
+                                            CopyDirection::kH2d, command.copy});
+  copy.queue = reload_queue_;  // an event is one of its queue: had the copy failed, neither would be new
   h2d_bytes_ += command.bytes;
 }
 

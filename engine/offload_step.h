@@ -4,7 +4,9 @@
 #include <c10/core/Storage.h>
 #include <c10/core/TensorImpl.h>
 
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
@@ -60,6 +62,12 @@ class StepListener {
 /// What unpack returns has the values, sizes, strides and offset of what was packed (`trl`: reloaded tensors
 /// are dense, as TRL's are). A tensor that was modified in place since it was packed is refused as autograd
 /// itself refuses it.
+///
+/// Where the device fails, the call throws what the device threw, and so do all after it: the step is lost,
+/// but when the last of its tensors goes all its memory does.
+///
+/// Threads may call it at once, as those of a module that forks do: they take turns. What is recorded then
+/// depends on whose turn it was.
 class OffloadStep final : public Executor {
  public:
   /// `device` must outlive every saved tensor of the step; `listener` (may be null) too, or stop_listening be
@@ -70,7 +78,8 @@ class OffloadStep final : public Executor {
 
   SavedId pack(const at::Tensor& value);
   at::Tensor unpack(SavedId tensor);
-  void release(SavedId tensor);
+  /// Throws nothing: what fails here, the next other call tells.
+  void release(SavedId tensor) noexcept;
   /// The autograd node that is running has ended.
   void node_end();
   /// Backward is done; the caller of backward says so.
@@ -113,6 +122,9 @@ class OffloadStep final : public Executor {
   class HookScope;
   class NodeEndHook;
 
+  template <typename Call>
+  auto scheduled(Call call);
+  void wait_at_any_rate(const DeviceCopy& copy) noexcept;
   PackRequest describe(const at::Tensor& value);
   std::uint32_t content_of(const at::Tensor& value, AllocationId allocation);
   Movability movability_of(const at::Tensor& value, std::optional<AllocationId> allocation,
@@ -126,6 +138,9 @@ class OffloadStep final : public Executor {
   Device::Event queue_copy_out(const at::Tensor& value, CopyId id);
   void copy_in(const Command& command);
 
+  std::exception_ptr failure_;  ///< the scheduler's first
+  /// Recursive: what a call lets go of may call back.
+  std::recursive_mutex mutex_;
   Device& device_;
   bool copies_tensors_;  ///< `trl`: each tensor densely; else whole storages
   CopyQueue reload_queue_;

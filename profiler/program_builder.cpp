@@ -166,8 +166,7 @@ struct Between {
 };
 
 /// For each common event what the program did since the one before, with the engine's own part taken out.
-std::vector<Between> work_between(const RecordedPass& pass) {
-  const NumberedPass numbered(pass);
+std::vector<Between> work_between(const RecordedPass& pass, const NumberedPass& numbered) {
   std::vector<Between> parts;
   Between since_last;
   Nanoseconds last_end = pass.begin_ns;
@@ -309,13 +308,11 @@ std::vector<Measured> compute_between(std::span<const std::vector<Between>> pass
 
 /// The median of compute times and how far they spread; work is the same in each pass. Events that not every
 /// pass has in the same place take no time.
-void add_times(Program& program, std::span<const RecordedPass> keep_passes) {
-  std::vector<std::vector<Between>> passes;
-  for (const RecordedPass& pass : keep_passes) passes.push_back(work_between(pass));
+void add_times(Program& program, const std::vector<std::vector<Between>>& passes, bool has_work) {
   const std::vector<Measured> times = compute_between(passes);
   OFFPROF_CHECK(static_cast<std::size_t>(std::ranges::count_if(program.events, is_common, &Event::kind)) ==
                 times.size());
-  const bool has_work = keep_passes.front().has_work, has_spread = !has_work && passes.size() > 1;
+  const bool has_spread = !has_work && passes.size() > 1;
   std::size_t common = 0;
   for (Event& event : program.events) {
     const bool is_timed = is_common(event.kind);
@@ -339,8 +336,12 @@ bool same_program(const RecordedPass& a, const RecordedPass& b) {
 Program build_program(std::span<const RecordedPass> keep_passes, const RecordedPass& offload_pass) {
   OFFPROF_CHECK(!keep_passes.empty());
   const NumberedPass offloaded(offload_pass);
-  for (const RecordedPass& keep_pass : keep_passes)
-    check_same_program(keep_pass, NumberedPass(keep_pass), offload_pass, offloaded, keep_passes);
+  std::vector<std::vector<Between>> between;
+  for (const RecordedPass& keep_pass : keep_passes) {
+    const NumberedPass kept(keep_pass);
+    check_same_program(keep_pass, kept, offload_pass, offloaded, keep_passes);
+    between.push_back(work_between(keep_pass, kept));
+  }
 
   Program program;
   program.names = offload_pass.names;
@@ -353,7 +354,7 @@ Program build_program(std::span<const RecordedPass> keep_passes, const RecordedP
     program.saved.back().storage = offloaded.index_of(offload_pass.saved[tensor].storage);
     program.saved.back().escapes = offload_pass.escaped[tensor] != 0;
   }
-  add_times(program, keep_passes);
+  add_times(program, between, keep_passes.front().has_work);
   return program;
 }
 

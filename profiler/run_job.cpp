@@ -3,6 +3,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Generator.h>
+#include <fmt/format.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 #include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
 #include <torch/version.h>
@@ -164,7 +165,7 @@ class Job {
     if (factor && *factor > kLeastFactor && *factor < 1 / kLeastFactor) return;
     trace_.notes.push_back(
         "steps that were recorded took " +
-        (factor ? std::to_string(1 / *factor) + " times as long as others" : std::string("hardly any time")) +
+        (factor ? fmt::format("{:.2g} times as long as others", 1 / *factor) : "hardly any time") +
         ": predicted times mean little; record a larger batch, or on a quiet machine");
   }
 
@@ -213,7 +214,7 @@ class Job {
       const StepResult step = trainer_->step(dense_offload_all(), order_, Recording::kNone);
       if (i > 0) times.push_back(step.step_time_ns - step.exposed_ns);  // the first only warms up
     }
-    return summarize_measured(std::move(times)).median_ns;
+    return median_of(std::move(times));
   }
 
   /// The state in which measured steps begin; `last` was recorded last.
@@ -316,7 +317,7 @@ std::vector<std::size_t> visits_in_round(const Comparison& comparison, int round
 Nanoseconds median_step_time(std::span<const StepResult> steps) {
   std::vector<Nanoseconds> times;
   for (const StepResult& step : steps) times.push_back(step.step_time_ns);
-  return summarize_measured(std::move(times)).median_ns;
+  return median_of(std::move(times));
 }
 
 /// Trains under every policy, round by round.
@@ -335,7 +336,7 @@ void measure_interleaved(Job& job, const Comparison& comparison, ComparisonResul
   for (std::size_t i = 0; i < result.runs.size(); ++i) {
     PolicyRun& run = result.runs[i];
     run.measured = summarize(timed[i], warming[i]);
-    run.measured.step_time_ns = summarize_measured(run.step_times_ns).median_ns;
+    run.measured.step_time_ns = median_of(run.step_times_ns);
   }
 }
 

@@ -184,10 +184,6 @@ void add_ranking(Accuracy& accuracy, const Sample& real, const std::vector<Sampl
 
 }  // namespace
 
-Nanoseconds median_of(std::vector<Nanoseconds> values) {
-  return summarize_measured(std::move(values)).median_ns;
-}
-
 double relative_error(const TimedSetting& setting) {
   return error_of(static_cast<double>(setting.predicted_ns),
                   static_cast<double>(median_of(setting.measured_ns)));

@@ -15,9 +15,6 @@ struct TimedSetting {
   std::vector<Nanoseconds> measured_ns;  ///< in the order in which they were measured; at least one
 };
 
-/// The middle one, or of two the mean. `values` is not empty.
-Nanoseconds median_of(std::vector<Nanoseconds> values);
-
 /// (predicted - measured) / measured, measured being the median; 0.01 is one percent.
 double relative_error(const TimedSetting& setting);
 

@@ -24,11 +24,6 @@ std::vector<TimedSetting> noisy(std::size_t count, std::size_t rounds, double no
   return settings;
 }
 
-TEST(MedianOf, IsTheMiddleOrTheMeanOfTwo) {
-  EXPECT_EQ(median_of({5, 1, 9}), 5);
-  EXPECT_EQ(median_of({3, 7}), 5);
-}
-
 TEST(RelativeError, HasTheSignOfThePrediction) {
   EXPECT_DOUBLE_EQ(relative_error({110, {90, 100, 300}}), 0.1);
   EXPECT_DOUBLE_EQ(relative_error({90, {100}}), -0.1);

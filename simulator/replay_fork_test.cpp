@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/schedule/random_policy.h"
-#include "simulator/random_program.h"
+#include "simulator/random_step.h"
 #include "simulator/replay.h"
 #include "simulator/tuner/divergence.h"
 
@@ -67,22 +67,9 @@ bool are_equal(const Replayed& a, const Replayed& b) {
          a.log == b.log;
 }
 
-/// On the host, or on a device that computes beside it.
 Step any_step() {
-  Program program = ChainSketch::program(*random_layers(kMostBytes));
-  if (*rc::gen::arbitrary<bool>()) {
-    for (std::size_t i = 0; i <= program.events.size(); ++i) {
-      const Nanoseconds launch_ns = *rc::gen::inRange(0, 20), kernel_ns = *rc::gen::inRange(0, 60);
-      program.work.push_back({launch_ns, kernel_ns, launch_ns + kernel_ns, Work::kNoWait, kernel_ns});
-    }
-    program.work.resize(program.events.size());
-  }
-  EngineCosts costs{.hook_ns = *rc::gen::inRange(0, 5),
-                    .event_ns = *rc::gen::inRange(0, 5),
-                    .slowdown_ns_per_byte = *rc::gen::inRange(0, 10) / 10.0,
-                    .reload_ns_per_byte = *rc::gen::inRange(0, 3) / 10.0};
-  if (*rc::gen::arbitrary<bool>()) costs.standstills = {{20, *rc::gen::inRange(0, 10)}, {60, 10}};
-  return Step(program, costs);
+  const Program program = random_program(kMostBytes);
+  return Step(program, random_costs_with_slowdown(program));
 }
 
 Link any_link() {

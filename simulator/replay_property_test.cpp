@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/schedule/random_policy.h"
-#include "simulator/random_program.h"
+#include "simulator/random_step.h"
 #include "simulator/replay.h"
 #include "simulator/tune.h"
 #include "simulator/views.h"
@@ -40,36 +40,6 @@ Policy any_policy() {
 
 Metrics replayed(const Step& step, const Policy& policy) {
   return replay(step, policy, kLink).metrics;
-}
-
-/// A program on the host, or on a device that computes beside it: kernels launched one by one, of which the
-/// host now and then waits for the last.
-Program any_program() {
-  Program program = ChainSketch::program(*random_layers(kMostBytes));
-  if (*rc::gen::arbitrary<bool>()) return program;
-  for (Event& event : program.events) {
-    const Nanoseconds launch_ns = *rc::gen::inRange(0, 20), kernel_ns = *rc::gen::inRange(0, 60);
-    Work work = {launch_ns, kernel_ns, launch_ns + kernel_ns, Work::kNoWait, kernel_ns};
-    if (*rc::gen::inRange(0, 20) == 0) work = then(work, {0, 0, 0, 0});
-    program.work.push_back(work);
-    event.compute_ns = 0;
-  }
-  return program;
-}
-
-/// Without what copies slow compute down by: there a copy that ends earlier may lie beside other compute.
-EngineCosts any_costs() {
-  EngineCosts costs{.hook_ns = *rc::gen::inRange(0, 5),
-                    .event_ns = *rc::gen::inRange(0, 5),
-                    .reload_ns_per_byte = *rc::gen::inRange(0, 3) / 10.0};
-  if (*rc::gen::arbitrary<bool>()) costs.standstills = {{20, *rc::gen::inRange(0, 10)}, {60, 10}};
-  return costs;
-}
-
-EngineCosts any_costs_with_slowdown() {
-  EngineCosts costs = any_costs();
-  costs.slowdown_ns_per_byte = *rc::gen::inRange(0, 10) / 10.0;
-  return costs;
 }
 
 Link any_link() {
@@ -128,7 +98,8 @@ RC_GTEST_PROP(ReplayProperty, TimeIsComputeAndWaits, ()) {
 }
 
 RC_GTEST_PROP(ReplayProperty, StallsAddUpToWhatIsExposed, ()) {
-  const Step step(any_program(), any_costs_with_slowdown());
+  const Program program = random_program(kMostBytes);
+  const Step step(program, random_costs_with_slowdown(program));
   const Policy policy = any_policy();
   const Link link = any_link();
   Nanoseconds for_copies = 0, for_launch = 0;
@@ -141,7 +112,7 @@ RC_GTEST_PROP(ReplayProperty, StallsAddUpToWhatIsExposed, ()) {
 }
 
 RC_GTEST_PROP(ReplayProperty, AStreamBesideTheHostComputesTheSameUnderEveryPolicy, ()) {
-  Program program = any_program();
+  Program program = random_program(kMostBytes);
   if (program.work.empty()) program.work.resize(program.events.size());
   const Step step(program);
   Nanoseconds busy = 0;
@@ -150,7 +121,8 @@ RC_GTEST_PROP(ReplayProperty, AStreamBesideTheHostComputesTheSameUnderEveryPolic
 }
 
 RC_GTEST_PROP(ReplayProperty, NoStashAndAnEndlessThresholdIsKeep, ()) {
-  const Step step(any_program(), any_costs_with_slowdown());
+  const Program program = random_program(kMostBytes);
+  const Step step(program, random_costs_with_slowdown(program));
   const Link link = any_link();
   Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
   policy.threshold_bytes = std::numeric_limits<Bytes>::max();
@@ -159,14 +131,16 @@ RC_GTEST_PROP(ReplayProperty, NoStashAndAnEndlessThresholdIsKeep, ()) {
 }
 
 RC_GTEST_PROP(ReplayProperty, NoPolicyIsFasterThanKeep, ()) {
-  const Step step(any_program(), any_costs_with_slowdown());
+  const Program program = random_program(kMostBytes);
+  const Step step(program, random_costs_with_slowdown(program));
   const Link link = any_link();
   RC_ASSERT(*replay(step, any_policy(), link).metrics.step_time_ns >=
             *replay(step, preset_policy("keep"), link).metrics.step_time_ns);
 }
 
 RC_GTEST_PROP(ReplayProperty, ASharedLinkIsNeverFasterThanOneForEachDirection, ()) {
-  const Step step(any_program(), any_costs());
+  const Program program = random_program(kMostBytes);
+  const Step step(program, random_costs(program));
   const Policy policy = any_policy();
   Link link = any_link(), shared = link;
   link.is_shared = false;
@@ -176,12 +150,12 @@ RC_GTEST_PROP(ReplayProperty, ASharedLinkIsNeverFasterThanOneForEachDirection, (
 }
 
 RC_GTEST_PROP(ReplayProperty, ASharedLinkIsAsFastWhereOneDirectionIsBusy, ()) {
-  Program program = any_program();
+  Program program = random_program(kMostBytes);
   const auto comes_back = [](const Event& event) { return event.kind == EventKind::kUnpack; };
   const auto first = std::ranges::find_if(program.events, comes_back);
   program.work.resize(std::min<std::size_t>(program.work.size(), first - program.events.begin()));
   program.events.erase(first, program.events.end());
-  const Step step(program, any_costs());
+  const Step step(program, random_costs(program));
   const Policy policy = any_policy();
   Link link = any_link(), shared = link;
   link.is_shared = false;
@@ -190,7 +164,8 @@ RC_GTEST_PROP(ReplayProperty, ASharedLinkIsAsFastWhereOneDirectionIsBusy, ()) {
 }
 
 RC_GTEST_PROP(ReplayProperty, AFasterLinkIsNeverSlower, ()) {
-  const Step step(any_program(), any_costs());
+  const Program program = random_program(kMostBytes);
+  const Step step(program, random_costs(program));
   const Policy policy = any_policy();
   const Link link = any_link();
   Link faster = link;

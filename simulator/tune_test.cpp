@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "simulator/random_step.h"
 #include "simulator/replay.h"
 #include "simulator/sample_program.h"
 #include "simulator/tuner/family_search.h"
-#include "simulator/tuner/random_step.h"
 
 namespace offprof {
 namespace {

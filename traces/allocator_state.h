@@ -59,4 +59,14 @@ struct CacheUse {
   Bytes reserved_peak_bytes = 0;
 };
 
+/// What is used of a GPU's memory beside what PyTorch's caching allocator reserved: CUDA's context, the code
+/// of kernels, what libraries and tracing take for themselves; and other processes, since the driver counts
+/// the whole device.
+struct MemoryBesideAllocator {
+  Bytes before_bytes = 0;  ///< before the first allocation
+  Bytes warm_bytes = 0;    ///< after warm-up
+  Bytes end_bytes = 0;     ///< after the last step
+  bool operator==(const MemoryBesideAllocator&) const = default;
+};
+
 }  // namespace offprof

@@ -86,4 +86,15 @@ AllocatorState allocator_state_from_json(const JsonValue& json) {
   return state;
 }
 
+nlohmann::ordered_json to_json(const MemoryBesideAllocator& memory) {
+  return {{"before_bytes", memory.before_bytes},
+          {"warm_bytes", memory.warm_bytes},
+          {"end_bytes", memory.end_bytes}};
+}
+
+MemoryBesideAllocator memory_beside_allocator_from_json(const JsonValue& json) {
+  return {json.at("before_bytes").as_integer(), json.at("warm_bytes").as_integer(),
+          json.at("end_bytes").as_integer()};
+}
+
 }  // namespace offprof

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "traces/link.h"
@@ -25,6 +26,11 @@ struct Measured {
 
 /// `values` is not empty.
 Measured summarize_measured(std::vector<Nanoseconds> values);
+
+/// Its median alone.
+inline Nanoseconds median_of(std::vector<Nanoseconds> values) {
+  return summarize_measured(std::move(values)).median_ns;
+}
 
 /// Copies of one size.
 struct CopyTiming {

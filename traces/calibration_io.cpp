@@ -8,17 +8,6 @@ using Json = nlohmann::ordered_json;
 /// More than any copy has.
 constexpr Bytes kMostBytes = Bytes{1} << 50;
 
-/// The three figures that each measurement has, named without a prefix.
-Json to_json(const Measured& measured) {
-  return {{"median_ns", measured.median_ns}, {"low_ns", measured.low_ns}, {"high_ns", measured.high_ns}};
-}
-
-Measured measured_from_json(const JsonValue& json) {
-  const Nanoseconds low = json.at("low_ns").as_integer(0, kLongestMeasured);
-  const Nanoseconds median = json.at("median_ns").as_integer(low, kLongestMeasured);
-  return {median, low, json.at("high_ns").as_integer(median, kLongestMeasured)};
-}
-
 Json to_json(const std::vector<CopyTiming>& copies) {
   Json json = Json::array();
   for (const CopyTiming& copy : copies) {
@@ -59,6 +48,16 @@ std::vector<StandstillTiming> standstills_from_json(const JsonValue& json) {
 }
 
 }  // namespace
+
+Json to_json(const Measured& measured) {
+  return {{"median_ns", measured.median_ns}, {"low_ns", measured.low_ns}, {"high_ns", measured.high_ns}};
+}
+
+Measured measured_from_json(const JsonValue& json) {
+  const Nanoseconds low = json.at("low_ns").as_integer(0, kLongestMeasured);
+  const Nanoseconds median = json.at("median_ns").as_integer(low, kLongestMeasured);
+  return {median, low, json.at("high_ns").as_integer(median, kLongestMeasured)};
+}
 
 Json to_json(const Calibration& calibration) {
   return {{"d2h", to_json(calibration.d2h)},

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "traces/allocator_state_io.h"
 #include "traces/error.h"
 #include "traces/file.h"
 #include "traces/json_access.h"
@@ -13,6 +14,7 @@
 #include "traces/metrics_io.h"
 #include "traces/policy_io.h"
 #include "traces/trace_io.h"
+#include "traces/tracing_io.h"
 
 namespace offprof {
 namespace {
@@ -99,6 +101,8 @@ Environment environment_from_json(const JsonValue& json) {
   if (const auto modelled = json.find("times_are_modelled"))
     environment.times_are_modelled = modelled->as_bool();
   if (const auto file = json.find("kernel_times")) environment.kernel_times = file->as_string();
+  if (const auto memory = json.find("beside_allocator"))
+    environment.beside_allocator = memory_beside_allocator_from_json(*memory);
   environment.threads = static_cast<int>(json.at("threads").as_integer(1, std::numeric_limits<int>::max()));
   return environment;
 }
@@ -130,6 +134,7 @@ void read_description(const JsonValue& document, Figures& figures) {
   if (const auto json = document.find("policy"))
     figures.policy = policy_from_json(json->json(), json->where());
   if (const auto json = document.find("allocator_settings")) figures.allocator_settings = json->as_string();
+  if (const auto json = document.find("tracing")) figures.tracing = tracing_from_json(*json);
   if (const auto json = document.find("saved_by_op")) figures.saved_by_op = saved_by_op_from_json(*json);
 }
 
@@ -257,6 +262,7 @@ Figures figures_of(const Trace& trace, const std::string& source) {
           .policy = trace.policy,
           .allocator_settings = allocator_settings_of(trace.program),
           .saved_by_op = saved_by_op(trace.program),
+          .tracing = trace.tracing,
           .times_are_modelled = trace.environment.times_are_modelled};
 }
 
@@ -281,6 +287,8 @@ nlohmann::ordered_json run_description_to_json(const Figures& figures) {
                            {"threads", environment->threads}};
     if (environment->times_are_modelled) json["environment"]["times_are_modelled"] = true;
     if (environment->kernel_times) json["environment"]["kernel_times"] = *environment->kernel_times;
+    if (environment->beside_allocator)
+      json["environment"]["beside_allocator"] = to_json(*environment->beside_allocator);
   }
   if (const auto& settings = figures.settings) {
     json["settings"] = {
@@ -288,6 +296,7 @@ nlohmann::ordered_json run_description_to_json(const Figures& figures) {
   }
   if (figures.policy) json["policy"] = to_json(*figures.policy);
   if (figures.allocator_settings) json["allocator_settings"] = *figures.allocator_settings;
+  if (figures.tracing) json["tracing"] = to_json(*figures.tracing);
   return json;
 }
 

@@ -30,6 +30,7 @@ struct Figures {
   std::optional<Policy> policy{};
   std::optional<std::string> allocator_settings{};  ///< of a device with a caching allocator
   SavedByOp saved_by_op{};
+  std::optional<Tracing> tracing{};
   bool times_are_modelled = false;  ///< those of the run, or of the run that was simulated
 };
 
@@ -45,7 +46,7 @@ Figures read_figures(const std::string& path);
 Figures parse_figures(const std::string& text, const std::string& name);
 
 /// What was run, and how, as reports and baselines hold it: `simulated`, `model`, `environment`, `settings`,
-/// `policy`, `allocator_settings`. What is unknown is left out.
+/// `policy`, `allocator_settings`, `tracing`. What is unknown is left out.
 nlohmann::ordered_json run_description_to_json(const Figures& figures);
 
 /// Whether a file's text says that it is a baseline, of whatever version.

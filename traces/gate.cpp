@@ -87,6 +87,14 @@ bool depends_on_time(MetricUnit unit) {
   return unit != MetricUnit::kBytes;
 }
 
+/// Times of a run on a GPU whose tracer lost records, all but the step's, which is the host's; of a
+/// simulation of such a run that too.
+bool is_incomplete(const Figures& figures, const std::string& key) {
+  if (!figures.tracing || !figures.tracing->lost_records()) return false;
+  if (!depends_on_time(find_figure(key).value().unit)) return false;
+  return figures.simulated.value_or(false) || !key.starts_with("step_time_ns");
+}
+
 std::string without_blanks(std::string text) {
   std::erase(text, ' ');
   return text;
@@ -137,6 +145,7 @@ class Gate {
     check.limit = limit.text;
     const bool complete = check.value && (check.baseline || !limit.needs_baseline());
     if (by_default && !complete) return note_missing(check);
+    if (!records_suffice(limit, by_default)) return;
     if (limit.needs_baseline() && depends_on_time(figure.unit) && !times_compare(limit, by_default)) return;
     if (complete) {
       check.bound = limit.bound(check.baseline.value_or(0));
@@ -160,6 +169,21 @@ class Gate {
     return !by_default;
   }
 
+  /// Whether what a figure was made of is complete, or its user takes it as it is. Else it would pass where
+  /// it should not.
+  bool records_suffice(const Limit& limit, bool by_default) {
+    for (const Figures* figures : {&base_, &now_}) {
+      const bool counts = figures == &now_ || limit.needs_baseline();
+      if (!counts || !is_incomplete(*figures, limit.key)) continue;
+      if (!by_default && !options_.allow_lost_records) throw lost_records(limit, *figures);
+      note(fmt::format("{}{}: the tracer of {} lost some of what the GPU did ({})", limit.key,
+                       options_.allow_lost_records ? " may be wrong" : " is not checked", figures->source,
+                       losses_text(*figures->tracing)));
+      if (!options_.allow_lost_records) return false;
+    }
+    return true;
+  }
+
   void note_missing(const Check& check) {
     if (!check.value && !check.baseline) return;
     note(fmt::format("{} is not checked: it is not in the {}", check.key,
@@ -174,6 +198,15 @@ class Gate {
             "limit '{}{}' would hold times of different sources against each other: baseline {}; now {}",
             limit.key, limit.text, difference.base, difference.now),
         "Compare like with like, or check bytes only: those are exact in both.");
+  }
+
+  static Error lost_records(const Limit& limit, const Figures& figures) {
+    return input_error(
+        fmt::format("limit '{}{}' is on a figure that may be wrong: the tracer of {} lost some of "
+                    "what the GPU did ({})",
+                    limit.key, limit.text, figures.source, losses_text(*figures.tracing)),
+        "Record it again, or check bytes only: those are exact all the same. With --force it is "
+        "checked as it is.");
   }
 
   Error nothing_to_check() const {

@@ -60,6 +60,7 @@ struct GateOptions {
   std::vector<Limit> limits;  ///< empty: default_limits(), as far as both sides have them
   bool allow_different =
       false;  ///< runs of different models, inputs, losses, optimizers or devices may be compared
+  bool allow_lost_records = false;  ///< limits may be on times of a GPU's tracer that lost some of them
 };
 
 /// Holds `now` against `base`. What ran must be the same, or figures mean nothing: model (by name or by
@@ -67,7 +68,8 @@ struct GateOptions {
 /// tunes, and so may the allocator's settings; so may a machine or the kernel times, but then the default
 /// limit on time is left out, as it is between figures of different sources (a simulation, a measurement, a
 /// virtual GPU). All of this is noted. Throws Error (input): nothing is left to check, or a limit asks for
-/// times of different sources to be held against each other.
+/// times of different sources to be held against each other, or is on a figure that comes from a GPU's
+/// records, of which the tracer lost some.
 Verdict check_gate(const Figures& base, const Figures& now, const GateOptions& options);
 
 }  // namespace offprof

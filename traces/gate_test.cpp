@@ -215,6 +215,42 @@ TEST(Gate, TheTimeOfASimulationIsNotHeldAgainstAMeasurement) {
   EXPECT_TRUE(passes(sample_figures(), now, "step_time_ns<=2ms"));
 }
 
+Figures with_lost_records(bool simulated = false) {
+  Figures figures = sample_figures();
+  figures.tracing = sample_tracing();
+  figures.tracing->dropped_records = 12;
+  figures.simulated = simulated;
+  return figures;
+}
+
+TEST(Gate, ATimeOfIncompleteRecordsIsRefused) {
+  const GateOptions options{.limits = {parse_limit("overlap_ratio>=0.2")}};
+  EXPECT_EQ(
+      error_of([&] { check_gate(sample_figures(), with_lost_records(), options); }),
+      "limit 'overlap_ratio>=0.2' is on a figure that may be wrong: the tracer of t.json lost some of what "
+      "the GPU did (12 records dropped)\n"
+      "Record it again, or check bytes only: those are exact all the same. With --force it is checked as it "
+      "is.");
+  EXPECT_TRUE(check_gate(with_lost_records(), sample_figures(), options).ok);  // an absolute limit
+}
+
+TEST(Gate, ATimeOfIncompleteRecordsIsCheckedWhereThatIsAllowed) {
+  const GateOptions options{.limits = {parse_limit("overlap_ratio>=-0.1")}, .allow_lost_records = true};
+  const Verdict verdict = check_gate(with_lost_records(), sample_figures(), options);
+  EXPECT_TRUE(verdict.ok);
+  EXPECT_THAT(verdict.notes, Contains(HasSubstr("overlap_ratio may be wrong: the tracer of t.json lost")));
+}
+
+TEST(Gate, IncompleteRecordsLeaveBytesAndTheHostsTimeAlone) {
+  EXPECT_THAT(check_gate(with_lost_records(), with_lost_records(), {}).notes, IsEmpty());
+}
+
+TEST(Gate, ByDefaultASimulatedTimeOfIncompleteRecordsIsNotChecked) {
+  const Verdict verdict = check_gate(with_lost_records(true), with_lost_records(true), {});
+  EXPECT_THAT(keys_of(verdict), ElementsAre("device_peak_bytes"));
+  EXPECT_THAT(verdict.notes, Contains(HasSubstr("step_time_ns is not checked: the tracer of t.json lost")));
+}
+
 TEST(Gate, WithNothingToCheckIsAnErrorAndNoPass) {
   EXPECT_THAT(error_of([] { check_gate(Figures{}, Figures{}, {}); }), HasSubstr("no figures in common"));
 }

@@ -80,6 +80,21 @@ inline Trace virtual_sample_trace() {
   return trace;
 }
 
+/// What a trace of a GPU says of its tracer, in made-up figures: nothing was lost.
+inline Tracing sample_tracing() {
+  Tracing tracing{.tool = "CUPTI", .version = "13.0", .host_bytes = 128 * kMiB, .device_bytes = 3 * kMiB};
+  tracing.cost = {
+      .untraced = {1000, 990, 1010}, .streams = {1004, 1000, 1010}, .everything = {1012, 1001, 1020}};
+  const LinkFigures link{.busy_ns = 375'000,
+                         .bytes = 20 * kMiB,
+                         .copies_ns = 375'000,
+                         .large_bytes = 16 * kMiB,
+                         .large_copies_ns = 300'000};
+  tracing.steps.assign(
+      2, {.compute_ns = 9'000'000, .exposed_ns = 200'000, .idle_ns = 100'000, .d2h = link, .h2d = link});
+  return tracing;
+}
+
 /// Makes random programs that check_program accepts. For tests: the same seed gives the same programs
 /// everywhere.
 class RandomProgram {

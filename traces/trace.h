@@ -11,6 +11,7 @@
 #include "traces/policy.h"
 #include "traces/program.h"
 #include "traces/timeline.h"
+#include "traces/tracing.h"
 
 namespace offprof {
 
@@ -30,6 +31,8 @@ struct Environment {
   std::optional<Calibration> calibration{};
   /// Modelled times go by this trace of a GPU: the file's name, without its folder; nullopt: by none.
   std::optional<std::string> kernel_times{};
+  /// Of a GPU; nullopt: not measured.
+  std::optional<MemoryBesideAllocator> beside_allocator{};
   bool operator==(const Environment&) const = default;
 };
 
@@ -76,7 +79,10 @@ struct Trace {
   Ledger ledger;
   std::string gradients;           ///< `bitwise`, or what differs, or `not applicable`; empty where simulated
   std::vector<std::string> notes;  ///< what a reader of the figures should know, a sentence each
-  Timeline timeline;               ///< what the file's traceEvents show; a reader leaves it empty
+  /// Of the GPU that the run was on; nullopt: it was not traced. A simulation's trace has what it was
+  /// simulated from, without its steps.
+  std::optional<Tracing> tracing{};
+  Timeline timeline;  ///< what the file's traceEvents show; a reader leaves it empty
 };
 
 }  // namespace offprof

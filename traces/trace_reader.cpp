@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "traces/allocator_state_io.h"
 #include "traces/calibration_io.h"
 #include "traces/file.h"
 #include "traces/json_access.h"
@@ -7,6 +8,7 @@
 #include "traces/policy_io.h"
 #include "traces/program_io.h"
 #include "traces/trace_io.h"
+#include "traces/tracing_io.h"
 
 namespace offprof {
 namespace {
@@ -47,6 +49,8 @@ Environment read_environment(const JsonValue& json) {
   if (const auto modelled = json.find("times_are_modelled"))
     environment.times_are_modelled = modelled->as_bool();
   if (const auto file = json.find("kernel_times")) environment.kernel_times = file->as_string();
+  if (const auto memory = json.find("beside_allocator"))
+    environment.beside_allocator = memory_beside_allocator_from_json(*memory);
   environment.link = {read_direction(link.at("d2h")), read_direction(link.at("h2d"))};
   if (const auto calibration = json.find("calibration"))
     environment.calibration = calibration_from_json(*calibration);
@@ -84,6 +88,7 @@ void read_results(Trace& trace, const JsonValue& root) {
   trace.ledger = ledger_from_json(ledger.json(), ledger.where());
   trace.gradients = root.at("gradients").as_string();
   if (const auto notes = root.find("notes")) trace.notes = notes->as_strings();
+  if (const auto tracing = root.find("tracing")) trace.tracing = tracing_from_json(*tracing);
 }
 
 Trace trace_from_json(const JsonValue& root) {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "traces/allocator_state_io.h"
 #include "traces/calibration_io.h"
 #include "traces/file.h"
 #include "traces/json_access.h"
@@ -8,6 +9,7 @@
 #include "traces/program_io.h"
 #include "traces/trace_events.h"
 #include "traces/trace_io.h"
+#include "traces/tracing_io.h"
 
 namespace offprof {
 namespace {
@@ -32,6 +34,7 @@ Json to_json(const Environment& environment) {
   if (environment.device_memory_bytes) json["device_memory_bytes"] = *environment.device_memory_bytes;
   if (environment.times_are_modelled) json["times_are_modelled"] = true;
   if (environment.kernel_times) json["kernel_times"] = *environment.kernel_times;
+  if (environment.beside_allocator) json["beside_allocator"] = to_json(*environment.beside_allocator);
   return json;
 }
 
@@ -78,6 +81,7 @@ void append_run_members(std::string& out, const Trace& trace) {
   append_member(out, "ledger", ledger_to_json(trace.ledger));
   append_member(out, "gradients", Json(trace.gradients));
   if (!trace.notes.empty()) append_member(out, "notes", Json(trace.notes));
+  if (trace.tracing) append_member(out, "tracing", to_json(*trace.tracing));
 }
 
 void append_program_member(std::string& out, const char* key, const Program& program) {

@@ -39,10 +39,10 @@ class CopyStream {
   CopyStream& operator=(const CopyStream&) = delete;
 
   Event enqueue(CopyJob job);
-  /// From the next copy on, on that core alone.
-  void stay_on_core(int core) {
-    enqueue({[core] { stay_on({core}); }, CopyDirection::kD2h, 0, 0});
-    take_records();
+  /// From the next copy on, on these cores alone.
+  void copy_on(const std::vector<int>& cores) {
+    enqueue({[&cores] { stay_on(cores); }, CopyDirection::kD2h, 0, 0});
+    take_records();  // it is done then
   }
 
   bool is_reached(Event event) const { return completed_.load(std::memory_order_acquire) >= event; }

@@ -23,10 +23,12 @@ void stay_on(const std::vector<int>& cores) {
   sched_setaffinity(0, sizeof wanted, &wanted);
 }
 
-CoreSplit split_cores(const std::vector<int>& cores, int process) {
-  OFFPROF_CHECK(cores.size() >= 2 && process >= 0);
-  CoreSplit split{cores[static_cast<std::size_t>(process) % cores.size()], cores};
-  std::erase(split.compute, split.copies);
+CoreSplit split_cores(const std::vector<int>& cores, std::size_t compute_threads, int process) {
+  OFFPROF_CHECK(compute_threads > 0 && process >= 0);
+  if (cores.size() <= compute_threads) return {cores, cores};
+  const int copies = cores[static_cast<std::size_t>(process) % cores.size()];
+  CoreSplit split{{copies}, cores};
+  std::erase(split.compute, copies);
   return split;
 }
 

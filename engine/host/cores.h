@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 namespace offprof {
@@ -11,14 +12,13 @@ std::vector<int> allowed_cores();
 /// the system does not allow it.
 void stay_on(const std::vector<int>& cores);
 
-/// One core for copies, the others for compute.
 struct CoreSplit {
-  int copies = 0;
-  std::vector<int> compute;
+  std::vector<int> copies, compute;
 };
 
-/// Of `cores`, which are at least two. Which one copies get depends on `process`, so that of processes beside
-/// each other not all copy on one core and compute on another.
-CoreSplit split_cores(const std::vector<int>& cores, int process);
+/// One of `cores` for copies and the others for compute; all of them for both where that would leave fewer
+/// than `compute_threads`. Which one copies get depends on `process`, so that of processes beside each other
+/// not all copy on one core and compute on another.
+CoreSplit split_cores(const std::vector<int>& cores, std::size_t compute_threads, int process);
 
 }  // namespace offprof

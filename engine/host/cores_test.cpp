@@ -13,15 +13,21 @@ using testing::IsEmpty;
 using testing::Not;
 
 TEST(SplitCores, GivesCopiesOneAndComputeTheOthers) {
-  const CoreSplit split = split_cores({0, 2, 5}, 0);
-  EXPECT_EQ(split.copies, 0);
+  const CoreSplit split = split_cores({0, 2, 5}, 2, 0);
+  EXPECT_THAT(split.copies, ElementsAre(0));
   EXPECT_THAT(split.compute, ElementsAre(2, 5));
 }
 
 TEST(SplitCores, GivesProcessesBesideEachOtherDifferentOnes) {
-  EXPECT_EQ(split_cores({0, 2, 5}, 31).copies, 2);
-  EXPECT_EQ(split_cores({0, 2, 5}, 32).copies, 5);
-  EXPECT_THAT(split_cores({0, 2, 5}, 32).compute, ElementsAre(0, 2));
+  EXPECT_THAT(split_cores({0, 2, 5}, 1, 31).copies, ElementsAre(2));
+  EXPECT_THAT(split_cores({0, 2, 5}, 1, 32).copies, ElementsAre(5));
+  EXPECT_THAT(split_cores({0, 2, 5}, 1, 32).compute, ElementsAre(0, 2));
+}
+
+TEST(SplitCores, LeavesAllToBothWhereComputeNeedsAll) {
+  const CoreSplit split = split_cores({0, 2, 5}, 3, 0);
+  EXPECT_THAT(split.copies, ElementsAre(0, 2, 5));
+  EXPECT_THAT(split.compute, ElementsAre(0, 2, 5));
 }
 
 TEST(StayOn, HoldsForTheThreadAndThoseThatItStarts) {

@@ -25,10 +25,10 @@ std::string HostDevice::description() const {
 /// what another core has copied is in another core's caches.
 void HostDevice::prepare_cores(int compute_threads) {
   static const std::vector<int> cores = allowed_cores();  // the process's, before any device split them
-  if (cores.size() <= static_cast<std::size_t>(std::max(compute_threads, 1))) return;
-  const CoreSplit split = split_cores(cores, getpid());
-  d2h_.stay_on_core(split.copies);
-  h2d_.stay_on_core(split.copies);
+  const auto threads = static_cast<std::size_t>(std::max(compute_threads, 1));
+  const CoreSplit split = split_cores(cores, threads, getpid());
+  d2h_.copy_on(split.copies);
+  h2d_.copy_on(split.copies);
   stay_on(split.compute);
 }
 

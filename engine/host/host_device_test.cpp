@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <thread>
+
+#include "engine/host/cores.h"
 #include "engine/torch_test.h"
 #include "traces/error.h"
 
@@ -44,6 +47,7 @@ TEST_F(HostDeviceTest, MemoryIsAlignedForVectorKernels) {
 
 TEST_F(HostDeviceTest, TheBlockThatCameBackLastIsGivenOutAgainForItsSize) {
   constexpr std::int64_t kCount = 12'345;
+  const Tensor rest = doubles(1'000'000);  // as much may be kept as was ever live
   Tensor a = doubles(kCount), b = doubles(kCount);
   const void *block_a = a.data_ptr(), *block_b = b.data_ptr();
   const AllocationId next = device_.next_allocation();
@@ -63,6 +67,17 @@ TEST_F(HostDeviceTest, CountsHostMemoryAndRefusesBeyondItsCapToTheByte) {
   EXPECT_THROW(device_.allocate_host(41), Error);
   device_.free_host(buffer, 60);
   EXPECT_EQ(device_.host_used_bytes(), 0);
+}
+
+TEST_F(HostDeviceTest, CoresThatAJobTookApartAreThereForTheNext) {
+  const std::vector<int> before = allowed_cores();
+  std::vector<int> after;
+  std::thread([&] {
+    device_.prepare_cores(1);
+    device_.prepare_cores(static_cast<int>(before.size()));
+    after = allowed_cores();
+  }).join();
+  EXPECT_EQ(after, before);
 }
 
 TEST_F(HostDeviceTest, DescribesItselfWithoutNamingTheMachine) {

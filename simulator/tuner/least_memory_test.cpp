@@ -4,8 +4,8 @@
 #include <rapidcheck/gtest.h>
 
 #include "engine/schedule/random_policy.h"
+#include "simulator/random_step.h"
 #include "simulator/replay.h"
-#include "simulator/tuner/random_step.h"
 
 namespace offprof {
 namespace {

@@ -8,10 +8,10 @@
 #include <random>
 #include <vector>
 
+#include "simulator/random_step.h"
 #include "simulator/replay.h"
 #include "simulator/tuner/least_memory.h"
 #include "simulator/tuner/plan_bound.h"
-#include "simulator/tuner/random_step.h"
 
 namespace offprof {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
+#include "simulator/random_step.h"
 #include "simulator/replay.h"
-#include "simulator/tuner/random_step.h"
 #include "simulator/tuner/setting_sweep.h"
 
 namespace offprof {

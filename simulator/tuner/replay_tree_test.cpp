@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/schedule/random_policy.h"
-#include "simulator/tuner/random_step.h"
+#include "simulator/random_step.h"
 #include "simulator/tuner/setting_sweep.h"
 
 namespace offprof {

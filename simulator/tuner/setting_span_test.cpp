@@ -4,7 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "engine/schedule/random_policy.h"
-#include "simulator/tuner/random_step.h"
+#include "simulator/random_step.h"
 #include "simulator/views.h"
 
 namespace offprof {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/schedule/random_policy.h"
+#include "simulator/random_step.h"
 #include "simulator/replay.h"
-#include "simulator/tuner/random_step.h"
 
 namespace offprof {
 namespace {

@@ -37,6 +37,21 @@ inline Program random_chain(int most_layers, Bytes most_bytes) {
   return beside_host(std::move(program), waits);
 }
 
+/// A program on the host, or on a device that computes beside it: kernels launched one by one, of which the
+/// host now and then waits for the last.
+inline Program random_program(Bytes most_bytes) {
+  Program program = ChainSketch::program(*random_layers(most_bytes));
+  if (*rc::gen::arbitrary<bool>()) return program;
+  for (Event& event : program.events) {
+    const Nanoseconds launch_ns = *rc::gen::inRange(0, 20), kernel_ns = *rc::gen::inRange(0, 60);
+    Work work = {launch_ns, kernel_ns, launch_ns + kernel_ns, Work::kNoWait, kernel_ns};
+    if (*rc::gen::inRange(0, 20) == 0) work = then(work, {0, 0, 0, 0});
+    program.work.push_back(work);
+    event.compute_ns = 0;
+  }
+  return program;
+}
+
 /// What offloading costs on the host; nothing of a program on a device that computes beside it. Without what
 /// copies slow compute down by: with that, more stash or window may take longer.
 inline EngineCosts random_costs(const Program& program) {

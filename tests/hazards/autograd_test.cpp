@@ -1,0 +1,190 @@
+// What a training step may do with autograd, under every kind of policy, on every device.
+#include <gmock/gmock.h>
+
+#include <tuple>
+
+#include "tests/hazards/hazard_fixture.h"
+#include "tests/hazards/scenarios.h"
+
+namespace offprof {
+namespace {
+
+using testing::HasSubstr;
+
+class ScenarioTest : public HazardTest,
+                     public testing::WithParamInterface<std::tuple<std::string, Scenario>> {
+ protected:
+  void SetUp() override { open(std::get<0>(GetParam())); }
+  const Scenario& scenario() const { return std::get<1>(GetParam()); }
+
+  bool is_refused(const Policy& policy) const {
+    return policy.scheduler == SchedulerKind::kTrl && scenario().asks_again;
+  }
+};
+
+TEST_P(ScenarioTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
+  const std::vector<at::Tensor> expected = gradients(scenario().run, std::nullopt);
+  for (const Policy& policy : hazard_policies()) {
+    SCOPED_TRACE(policy.name + ": " + describe(policy));
+    expect_nothing_left([&] {
+      if (is_refused(policy))
+        EXPECT_THAT(message_of([&] { gradients(scenario().run, policy); }),
+                    HasSubstr("that the policy's rules let go of"));
+      else
+        expect_equal(gradients(scenario().run, policy), expected);
+    });
+  }
+  if (scenario().has_threads) hazards_seen();
+}
+
+INSTANTIATE_TEST_SUITE_P(, ScenarioTest,
+                         testing::Combine(testing::ValuesIn(devices_under_test()),
+                                          testing::ValuesIn(all_scenarios())),
+                         [](const auto& test) {
+                           return std::get<1>(test.param).name + "_" + std::get<0>(test.param);
+                         });
+
+// --- What must end in an error, and leave nothing ---
+
+class ErrorTest : public HazardTest, public testing::WithParamInterface<std::string> {
+ protected:
+  void SetUp() override { open(GetParam()); }
+
+  /// What `run` throws under every policy, having left nothing; after it a step is as ever.
+  void expect_error(const Run& run, const std::string& what) {
+    const Run clean = [](Graph& g) { graphs::shared_subgraph(g).backward(); };
+    const std::vector<at::Tensor> expected = gradients(clean, std::nullopt);
+    for (const Policy& policy : hazard_policies()) {
+      SCOPED_TRACE(policy.name + ": " + describe(policy));
+      expect_nothing_left([&] { EXPECT_THAT(message_of([&] { gradients(run, policy); }), HasSubstr(what)); });
+      expect_equal(gradients(clean, policy), expected);
+    }
+  }
+};
+
+TEST_P(ErrorTest, AnEditInPlaceOfASavedTensorIsRefusedAsAutogradRefusesIt) {
+  const Run run = [](Graph& g) {
+    Tensor h = g.x * 2;
+    const Tensor loss = h.sin().sum();
+    h.select(0, 1).mul_(3);
+    loss.backward();
+  };
+  const std::string what =
+      "one of the variables needed for gradient computation has been modified by an inplace operation";
+  EXPECT_THAT(message_of([&] { gradients(run, std::nullopt); }), HasSubstr(what));
+  expect_error(run, what);
+}
+
+TEST_P(ErrorTest, AnEditInPlaceThroughAnotherViewIsRefusedToo) {
+  const Run run = [](Graph& g) {
+    const Tensor h = g.x * 2;
+    const Tensor loss = (h.t().narrow(0, 0, 2) * h.narrow(1, 2, 2).t()).sum();
+    h.view({-1}).narrow(0, 40, 1).zero_();
+    loss.backward();
+  };
+  expect_error(run, "modified by an inplace operation");
+}
+
+TEST_P(ErrorTest, AnEditInPlaceBetweenTwoUnpacksOfANode) {
+  const Run run = [](Graph& g) {
+    const Tensor a = g.x * 2, b = g.x * 3;
+    const Tensor loss = (a * b).sum();
+    a.mul_(3);
+    loss.backward();
+  };
+  expect_error(run, "modified by an inplace operation");
+}
+
+TEST_P(ErrorTest, AnExceptionInForward) {
+  expect_error([](Graph& g) { (g.x.exp().sin().mm(g.w) * 2).exp().mm(g.x.mm(g.x)); },
+               "mat1 and mat2 shapes cannot be multiplied");
+}
+
+TEST_P(ErrorTest, AnExceptionInTheMiddleOfBackward) {
+  const Run run = [](Graph& g) {
+    const Tensor middle = (g.x.exp() * g.x.sin()).mm(g.w);
+    middle.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("no more"); });
+    (middle * middle).exp().sum().backward();
+  };
+  expect_error(run, "no more");
+}
+
+TEST_P(ErrorTest, AnExceptionInANestedBackward) {
+  const Run run = [](Graph& g) {
+    const Tensor inner = (g.x.sin() * g.x.exp()).sum(), outer = g.x.exp().mm(g.w);
+    inner.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("nor here"); });
+    outer.register_hook([&](const Tensor& gradient) {
+      inner.backward();
+      return gradient;
+    });
+    (outer * outer.sin()).sum().backward();
+  };
+  expect_error(run, "nor here");
+}
+
+TEST_P(ErrorTest, BackwardOverAGraphThatHasBeenFreed) {
+  const Run run = [](Graph& g) {
+    const Tensor loss = graphs::chain(g);
+    loss.backward();
+    loss.backward();
+  };
+  expect_error(run, "Trying to backward through the graph a second time");
+}
+
+INSTANTIATE_TEST_SUITE_P(, ErrorTest, testing::ValuesIn(devices_under_test()),
+                         [](const auto& test) { return test.param; });
+
+// --- Steps beside each other ---
+
+class StepsTest : public ErrorTest {};
+
+TEST_P(StepsTest, AGraphThatOutlivesItsStepStillWorks) {
+  const std::vector<at::Tensor> expected =
+      gradients([](Graph& g) { graphs::shared_subgraph(g).backward(); }, std::nullopt);
+  for (const Policy& policy : hazard_policies()) {
+    SCOPED_TRACE(policy.name + ": " + describe(policy));
+    expect_nothing_left([&] {
+      at::manual_seed(kSeed);
+      Graph graph(device().torch_device()), other(device().torch_device());
+      Tensor loss;
+      run_step(policy, [&] { loss = graphs::shared_subgraph(graph); });
+      run_step(policy, [&] { graphs::chain(other).backward(); });
+      loss.backward();
+      expect_equal({graph.x.grad(), graph.w.grad()}, expected);
+    });
+  }
+}
+
+TEST_P(StepsTest, AGraphThatOutlivesItsStepUnusedLeavesNothingWhenItGoes) {
+  for (const Policy& policy : hazard_policies()) {
+    SCOPED_TRACE(policy.name + ": " + describe(policy));
+    expect_nothing_left([&] {
+      Graph graph(device().torch_device());
+      Tensor loss;
+      run_step(policy, [&] { loss = graphs::shared_subgraph(graph); });
+    });
+  }
+}
+
+/// Two models, of which one takes its step between another's forward and backward.
+TEST_P(StepsTest, ModelsTakeStepsOfTheirOwn) {
+  const Run chain = [](Graph& g) { graphs::chain(g).backward(); };
+  const std::vector<at::Tensor> expected = gradients(chain, std::nullopt);
+  for (const Policy& policy : hazard_policies()) {
+    SCOPED_TRACE(policy.name + ": " + describe(policy));
+    expect_nothing_left([&] {
+      Graph other(device().torch_device());
+      run_step(policy, [&] {
+        const Tensor loss = graphs::classifier(other);
+        loss.backward();
+      });
+      expect_equal(gradients(chain, policy), expected);
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, StepsTest, testing::ValuesIn(devices_under_test()),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,133 @@
+#include "tests/hazards/hazard_fixture.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+std::size_t entries_of(const char* folder) {
+  const std::filesystem::directory_iterator entries(folder);
+  return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+bool bitwise_equal(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
+  const at::Tensor x = a.cpu().contiguous(), y = b.cpu().contiguous();
+  return x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+}
+
+Policy policy_of(const std::string& preset, Bytes threshold, std::optional<std::int64_t> stash,
+                 Bytes prefetch = 0) {
+  Policy policy = preset_policy(preset);
+  policy.threshold_bytes = threshold;
+  policy.stash_count = stash;
+  policy.prefetch_bytes = prefetch;
+  return policy;
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Leftovers& leftovers) {
+  return out << leftovers.device_bytes << " bytes on the device, " << leftovers.host_bytes
+             << " in host memory, " << leftovers.threads << " threads, " << leftovers.files << " files";
+}
+
+void HazardTest::open(const std::string& device) {
+  try {
+    opened_ = open_device_under_test(device);
+  } catch (const Error& error) {
+    if (device != "cuda") throw;
+    GTEST_SKIP() << error.what();
+  }
+  device_ = std::make_unique<CountingDevice>(*opened_);
+  static const bool installed = (install_autograd_engine(), true);
+  ASSERT_TRUE(installed);
+}
+
+void HazardTest::TearDown() {
+  if (!device_) return;
+  device_->synchronize();
+  EXPECT_THAT(hazards_seen(), testing::IsEmpty());
+  device_->release_cache();
+}
+
+/// Autograd's own thread may let go of the last gradient a moment after backward has returned.
+Leftovers HazardTest::leftovers() const {
+  constexpr int kTurns = 100;
+  device_->synchronize();
+  Bytes device_bytes = device_->live_bytes();
+  for (int turn = 0; turn < kTurns; ++turn) {
+    std::this_thread::yield();
+    device_bytes = std::min(device_bytes, device_->live_bytes());
+  }
+  return {device_bytes, device_->host_bytes(), entries_of("/proc/self/task"), entries_of("/proc/self/fd")};
+}
+
+std::vector<at::Tensor> HazardTest::gradients(const Run& run, const std::optional<Policy>& policy) {
+  at::manual_seed(kSeed);
+  Graph graph(device_->torch_device());
+  if (policy) {
+    run_step(*policy, [&] { run(graph); });
+  } else {
+    run(graph);
+  }
+  return {graph.x.grad(), graph.w.grad()};
+}
+
+std::shared_ptr<OffloadStep> HazardTest::run_step(const Policy& policy, const std::function<void()>& work) {
+  auto step = std::make_shared<OffloadStep>(*device_, policy, std::vector<SavedId>{},
+                                            std::make_shared<const Residents>(), nullptr);
+  const CurrentStep current(step);
+  work();
+  step->backward_end();
+  return step;
+}
+
+void HazardTest::expect_equal(const std::vector<at::Tensor>& actual,
+                              const std::vector<at::Tensor>& expected) const {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(actual[i].defined(), expected[i].defined()) << "leaf " << i;
+    if (!expected[i].defined() || !has_values()) continue;
+    EXPECT_TRUE(bitwise_equal(actual[i], expected[i])) << "leaf " << i;
+  }
+}
+
+void HazardTest::expect_nothing_left(const std::function<void()>& work) {
+  work();
+  const Leftovers once = leftovers();
+  work();
+  EXPECT_EQ(leftovers(), once);
+  EXPECT_EQ(once.host_bytes, 0);
+}
+
+std::string message_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    const std::string what = error.what();
+    return what.substr(0, what.find("\nException raised from"));
+  }
+  return {};
+}
+
+std::vector<Policy> hazard_policies() {
+  Policy small_stash = policy_of("offload", 0, std::nullopt), small_host = policy_of("offload", 0, 1);
+  small_stash.stash_bytes = 800;
+  small_host.host_memory_bytes = 900;
+  return {policy_of("offload", 0, std::nullopt),
+          policy_of("offload", 200, 2),
+          small_stash,
+          policy_of("offload", 0, 0, 1000),
+          policy_of("offload", 0, 3, 1 << 20),
+          small_host,
+          policy_of("trl", 0, 0),
+          policy_of("trl", 0, 3),
+          policy_of("trl", 200, 5)};
+}
+
+}  // namespace offprof

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "traces/json_access.h"
+#include "traces/tracing.h"
+
+namespace offprof {
+
+nlohmann::ordered_json to_json(const Tracing& tracing);
+/// Throws Error (input) for values out of range.
+Tracing tracing_from_json(const JsonValue& json);
+
+}  // namespace offprof
