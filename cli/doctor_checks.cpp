@@ -80,6 +80,8 @@ std::string try_virtual_gpu(const std::string& engine_path) {
   options.profile = load_profile(profile_names().front());
   const std::string device = "virtual:" + options.profile.name;
   open_virtual_gpu(virtual_gpu_folder(), std::move(options));
+  if (const auto problem = load_engine({engine_path}).problem_with_tracing())
+    throw std::runtime_error(problem->what());
   return try_device(engine_path, device);
 }
 
@@ -96,6 +98,25 @@ Finding cuda_finding(const std::string& engine_path) {
       "CUDA device", Health::kOptional, "--device cuda cannot be opened: " + tried.answer,
       "an NVIDIA GPU, its driver, and beside LibTorch the NVIDIA packages that the torch wheel depends on, "
       "which scripts/setup.sh leaves out"};
+}
+
+/// The GPU whose driver is here, or the virtual one: asks the engine in this process, as JSON.
+std::string try_tracing(const std::string& engine_path) {
+  const std::optional<Error> problem = load_engine({engine_path}).problem_with_tracing();
+  if (!problem) return "{}";
+  return nlohmann::json{{"why", problem->what()}, {"mend", problem->hint()}}.dump();
+}
+
+Finding tracer_finding(const std::string& engine_path) {
+  constexpr const char* kName = "GPU tracer";
+  const ChildResult tried = run_in_child([&] { return try_tracing(engine_path); });
+  if (!tried.ok) return {kName, Health::kOptional, tried.answer, kGetEngine};
+  const auto problem = nlohmann::json::parse(tried.answer);
+  if (problem.empty()) return {kName, Health::kWorks, "kernels and copies of --device cuda are traced", ""};
+  return {kName, Health::kOptional,
+          fmt::format("{}; without it, timelines of --device cuda have no kernels",
+                      problem.at("why").get<std::string>()),
+          problem.at("mend")};
 }
 
 Finding cupti_finding(const std::string& file) {
@@ -124,6 +145,7 @@ void add_engine(std::vector<Finding>& findings) {
   findings.push_back(cupti_finding(facts.cupti));
   findings.push_back(virtual_gpu_finding(*path));
   findings.push_back(cuda_finding(*path));
+  findings.push_back(tracer_finding(*path));
 }
 
 /// The number on the first line of a file of the kernel's; nullopt where there is none (`max`, or no file).

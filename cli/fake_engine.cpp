@@ -11,6 +11,7 @@ class FakeEngine : public EnginePlugin {
  public:
   std::string torch_version() const override { return "fake"; }
   std::string problem_with(const std::string&) override { return {}; }
+  std::optional<Error> problem_with_tracing() override { return std::nullopt; }
   RunResult run(const RunRequest&, const Progress&) override {
     throw input_error("the fake engine trains nothing");
   }

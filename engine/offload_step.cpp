@@ -290,6 +290,7 @@ void OffloadStep::release(SavedId tensor) noexcept {
 void OffloadStep::execute(const Command& command) {
   commands_.push_back(command);
   if (listener_ == nullptr) return run(command);
+  listener_->on_command_begin(command);
   const Device::TimeMark begin = device_.mark();
   run(command);
   listener_->on_command(command, begin, device_.mark());

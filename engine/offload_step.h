@@ -44,6 +44,8 @@ class StepListener {
   virtual void on_release(SavedId tensor) = 0;
   virtual void on_node_end(std::span<const SavedId> tensors, std::span<const SavedId> escaped) = 0;
   virtual void on_backward_end() = 0;
+  /// `command` is about to be carried out.
+  virtual void on_command_begin(const Command& command) { (void)command; }
   /// `command` was carried out between the two marks.
   virtual void on_command(const Command& command, Device::TimeMark begin, Device::TimeMark end) = 0;
   /// The engine has allocated device memory for a copy in.

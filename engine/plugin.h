@@ -8,6 +8,7 @@
 
 #include "engine/schedule/scheduler.h"
 #include "engine/zoo/catalog.h"
+#include "traces/error.h"
 #include "traces/link.h"
 #include "traces/policy.h"
 #include "traces/trace.h"
@@ -80,6 +81,9 @@ class EnginePlugin {
   virtual std::string torch_version() const = 0;
   /// Why nothing can be trained on that device here; empty where it can.
   virtual std::string problem_with(const std::string& device) = 0;
+  /// Why the GPU of this process, real or virtual, cannot be traced, and what helps; nullopt: it can. To be
+  /// asked before any device is used.
+  virtual std::optional<Error> problem_with_tracing() = 0;
   /// Trains some steps and traces them. Throws Error: a model or inputs that do not fit (input), device
   /// memory that does not suffice for the recording (environment).
   virtual RunResult run(const RunRequest& request, const Progress& progress) = 0;

@@ -49,8 +49,8 @@ StorageRole role_of(Movability movability) {
 
 }  // namespace
 
-PassRecorder::PassRecorder(Device& device, bool wants_node_ends)
-    : device_(device), wants_node_ends_(wants_node_ends), callback_(0) {
+PassRecorder::PassRecorder(Device& device, bool wants_node_ends, GpuTracer* tracer)
+    : device_(device), wants_node_ends_(wants_node_ends), tracer_(tracer), callback_(0) {
   OFFPROF_CHECK(active_recorder == nullptr);
   pass_.events.reserve(kExpectedEvents);
   pass_.resident_bytes = device.live_bytes();
@@ -64,6 +64,18 @@ PassRecorder::PassRecorder(Device& device, bool wants_node_ends)
   pass_.begin_ns = device_.mark();
 }
 
+void PassRecorder::push(std::uint64_t cause) {
+  if (tracer_ == nullptr || !recording_) return;
+  tracer_->push(cause);
+  ++pushed_;
+}
+
+void PassRecorder::pop() {
+  if (pushed_ == 0) return;
+  tracer_->pop();
+  --pushed_;
+}
+
 Work PassRecorder::take_work() {
   return pass_.has_work ? device_.take_work().value_or(Work{}) : Work{};
 }
@@ -75,6 +87,7 @@ PassRecorder::~PassRecorder() {
 void PassRecorder::stop() {
   if (!recording_) return;
   recording_ = false;
+  while (pushed_ > 0) pop();  // where something threw
   at::removeCallback(callback_);
   device_.set_listener(nullptr);
   active_recorder = nullptr;
@@ -130,12 +143,14 @@ std::unique_ptr<at::ObserverContext> PassRecorder::op_begins(const at::RecordFun
   recorder->open_ops_.push_back(name);
   recorder->pass_.events.push_back(
       {RawKind::kOpBegin, name, depth, begin, recorder->device_.mark(), recorder->take_work()});
+  recorder->push(WorkCause::of_op(recorder->pass_.events.size() - 1));
   return nullptr;
 }
 
 void PassRecorder::op_ends(const at::RecordFunction&, at::ObserverContext*) {
   PassRecorder* recorder = active_recorder;
   if (recorder == nullptr || recorder->open_ops_.empty()) return;  // it began before the recording
+  recorder->pop();
   const std::int32_t name = recorder->open_ops_.back();
   recorder->open_ops_.pop_back();
   recorder->note(RawKind::kOpEnd, name, static_cast<std::int64_t>(recorder->open_ops_.size()));
@@ -159,6 +174,7 @@ void PassRecorder::on_node_end(std::span<const SavedId>, std::span<const SavedId
 
 void PassRecorder::on_command(const Command& command, Device::TimeMark begin, Device::TimeMark end) {
   if (!recording_) return;
+  pop();
   pass_.events.push_back({RawKind::kCommand, static_cast<std::int64_t>(pass_.commands.size()), 0, begin,
                           device_.mark(), take_work()});
   pass_.commands.push_back({command, begin, end});

@@ -9,6 +9,7 @@
 
 #include "engine/device.h"
 #include "engine/offload_step.h"
+#include "profiler/cupti/gpu_tracer.h"
 #include "profiler/recorded_pass.h"
 
 namespace offprof {
@@ -18,7 +19,8 @@ namespace offprof {
 /// One at a time in the process.
 class PassRecorder final : public StepListener, private AllocationListener {
  public:
-  PassRecorder(Device& device, bool wants_node_ends);
+  /// `tracer`: of the device's GPU, which is told what work is for (WorkCause); nullptr: none.
+  PassRecorder(Device& device, bool wants_node_ends, GpuTracer* tracer = nullptr);
   ~PassRecorder() override;
   PassRecorder(const PassRecorder&) = delete;
   PassRecorder& operator=(const PassRecorder&) = delete;
@@ -38,6 +40,7 @@ class PassRecorder final : public StepListener, private AllocationListener {
   void on_release(SavedId tensor) override { note(RawKind::kRelease, tensor); }
   void on_node_end(std::span<const SavedId> tensors, std::span<const SavedId> escaped) override;
   void on_backward_end() override { note(RawKind::kBackwardEnd); }
+  void on_command_begin(const Command&) override { push(WorkCause::of_command(pass_.commands.size())); }
   void on_command(const Command& command, Device::TimeMark begin, Device::TimeMark end) override;
   void on_reload(CopyId copy, AllocationId allocation) override { note(RawKind::kReload, allocation, copy); }
   bool wants_node_ends() const override { return wants_node_ends_; }
@@ -50,6 +53,8 @@ class PassRecorder final : public StepListener, private AllocationListener {
   static void op_ends(const at::RecordFunction& op, at::ObserverContext* context);
 
   void note(RawKind kind, std::int64_t id = 0, std::int64_t value = 0);
+  void push(std::uint64_t cause);
+  void pop();
   Work take_work();
   std::int32_t intern(std::string_view name);
   void stop();
@@ -57,6 +62,8 @@ class PassRecorder final : public StepListener, private AllocationListener {
 
   Device& device_;
   bool wants_node_ends_;
+  GpuTracer* tracer_;
+  int pushed_ = 0;
   bool recording_ = true;
   at::CallbackHandle callback_;
   RecordedPass pass_;

@@ -1,11 +1,14 @@
 #include <torch/version.h>
 
 #include <memory>
+#include <optional>
 
 #include "engine/autograd_engine.h"
 #include "engine/device_factory.h"
 #include "engine/plugin.h"
 #include "engine/zoo/build.h"
+#include "profiler/cupti/open_tracer.h"
+#include "profiler/cupti/step_tracing.h"
 #include "profiler/run_job.h"
 #include "traces/error.h"
 
@@ -28,9 +31,19 @@ class Plugin final : public EnginePlugin {
     }
   }
 
+  std::optional<Error> problem_with_tracing() override {
+    try {
+      open_gpu_tracer();
+      return std::nullopt;
+    } catch (const Error& error) {
+      return error;
+    }
+  }
+
   RunResult run(const RunRequest& request, const Progress& progress) override {
+    StepTracing tracing = StepTracing::of_device(request.device);
     const auto device = make_device(request.device, request.settings.link_cap.value_or(Link{}));
-    return run_job(request, *device, progress);
+    return run_job(request, *device, progress, &tracing);
   }
 
   ComparisonResult compare(const RunRequest& request, const Comparison& comparison,

@@ -39,6 +39,17 @@ struct RawEvent {
   Work work{};               ///< what the device was given since the event before, where it tells
 };
 
+/// What work on a GPU is for, as GpuTracer::push is told while a step is recorded: an operator, by the index
+/// of its kOpBegin in RecordedPass::events, or a command, by its index in RecordedPass::commands.
+struct WorkCause {
+  static constexpr std::uint64_t kCommandBit = std::uint64_t{1} << 63U;
+
+  static constexpr std::uint64_t of_op(std::size_t event) { return event; }
+  static constexpr std::uint64_t of_command(std::size_t command) { return kCommandBit | command; }
+  static constexpr bool is_command(std::uint64_t cause) { return (cause & kCommandBit) != 0; }
+  static constexpr std::size_t index(std::uint64_t cause) { return cause & ~kCommandBit; }
+};
+
 struct RawCommand {
   Command command;
   Nanoseconds begin_ns = 0;

@@ -61,10 +61,10 @@ Policy dense_offload_all() {
 /// A model loaded and recorded on a device, ready for steps under any policy.
 class Job {
  public:
-  Job(const RunRequest& request, Device& device, const Progress& progress)
+  Job(const RunRequest& request, Device& device, const Progress& progress, StepTracing* tracing = nullptr)
       : request_(request), device_(device), progress_(progress) {
     load();
-    trainer_.emplace(model_, device_, trace_.settings);
+    trainer_.emplace(model_, device_, trace_.settings, tracing);
     record();
   }
 
@@ -246,7 +246,15 @@ void add_notes(Trace& trace, Device& device) {
   for (std::string& note : device.take_notes()) trace.notes.push_back(std::move(note));
 }
 
-void measure(Job& job, const RunRequest& request, const Progress& progress, RunResult& result) {
+/// Two steps for the trace's timeline, by the GPU's tracer too where it has one.
+Timeline record_timeline(Job& job, const Policy& policy, const StepTracing* tracing) {
+  // CUPTI instruments kernels when they are first launched under it, which takes time: not in what is shown.
+  if (tracing != nullptr && tracing->is_on()) job.train(policy, 1, Recording::kTimeline);
+  return build_timeline(job.train(policy, kStepsShown, Recording::kTimeline));
+}
+
+void measure(Job& job, const RunRequest& request, const Progress& progress, const StepTracing* tracing,
+             RunResult& result) {
   progress("checking the gradients");
   result.trace.gradients = job.check_gradients(request.policy);
   job.forget_gradients();
@@ -255,7 +263,7 @@ void measure(Job& job, const RunRequest& request, const Progress& progress, RunR
   result.commands = measured.front().commands;
   result.trace.metrics = summarize(measured);
   result.trace.ledger = measured.front().ledger;
-  result.trace.timeline = build_timeline(job.train(request.policy, kStepsShown, Recording::kTimeline));
+  result.trace.timeline = record_timeline(job, request.policy, tracing);
 }
 
 Error out_of_memory(const OutOfMemory& refusal) {
@@ -274,15 +282,15 @@ Error out_of_memory(const OutOfMemory& refusal) {
                                std::to_string(*refusal.capacity_bytes) + "` find a policy that fits");
 }
 
-RunResult run(const RunRequest& request, Device& device, const Progress& progress) {
-  Job job(request, device, progress);
+RunResult run(const RunRequest& request, Device& device, const Progress& progress, StepTracing* tracing) {
+  Job job(request, device, progress, tracing);
   RunResult result;
   result.trace = job.trace();
   result.trace.policy = request.policy;
   device.take_out_of_memory();
   auto refusal = job.refusal_beforehand();
   try {
-    if (!refusal) measure(job, request, progress, result);
+    if (!refusal) measure(job, request, progress, tracing, result);
   } catch (const std::exception&) {
     device.set_capacity(std::nullopt);
     device.set_host_capacity(std::nullopt);
@@ -292,6 +300,8 @@ RunResult run(const RunRequest& request, Device& device, const Progress& progres
   }
   if (refusal) result.refusal = {refusal->asked_bytes, refusal->live_bytes, *refusal->capacity_bytes};
   add_notes(result.trace, device);
+  if (tracing != nullptr)
+    for (std::string& note : tracing->take_notes()) result.trace.notes.push_back(std::move(note));
   return result;
 }
 
@@ -374,8 +384,8 @@ auto translating_errors(const RunRequest& request, Device& device, Work work) {
 
 }  // namespace
 
-RunResult run_job(const RunRequest& request, Device& device, const Progress& progress) {
-  return translating_errors(request, device, [&] { return run(request, device, progress); });
+RunResult run_job(const RunRequest& request, Device& device, const Progress& progress, StepTracing* tracing) {
+  return translating_errors(request, device, [&] { return run(request, device, progress, tracing); });
 }
 
 ComparisonResult comparison_job(const RunRequest& request, const Comparison& comparison, Device& device,

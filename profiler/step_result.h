@@ -5,6 +5,7 @@
 
 #include "engine/copy_record.h"
 #include "engine/schedule/scheduler.h"
+#include "profiler/cupti/activity.h"
 #include "profiler/recorded_pass.h"
 #include "traces/allocator_state.h"
 #include "traces/ledger.h"
@@ -29,6 +30,7 @@ struct StepResult {
   std::vector<Command> commands;
   std::vector<CopyRecord> copies;
   RecordedPass recording;
+  GpuActivity gpu;  ///< of a step that was traced: what the GPU did, on the tracer's clock
 
   /// The figures alone: lists grow with the step.
   void drop_lists() {

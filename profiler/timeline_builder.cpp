@@ -5,31 +5,42 @@
 #include <utility>
 #include <vector>
 
+#include "profiler/gpu_rows.h"
+
 namespace offprof {
 namespace {
 
 /// Changes of device memory below this share of the step's peak are left out: a chart could not show them.
 constexpr Bytes kCounterSteps = 1000;
-/// Keeps the arrows of different steps apart.
-constexpr std::int64_t kFlowsPerStep = 1 << 24;
+/// Keeps the arrows and external ids of different steps apart.
+constexpr std::int64_t kIdsPerStep = 1 << 24;
 
 /// Builds the timeline of one step; times count from `origin`.
 class StepTimeline {
  public:
   StepTimeline(const StepResult& step, std::size_t number, Nanoseconds origin, Timeline& timeline)
-      : step_(step), pass_(step.recording), number_(number), origin_(origin), timeline_(timeline) {}
+      : step_(step),
+        pass_(step.recording),
+        number_(number),
+        origin_(origin),
+        timeline_(timeline),
+        gpu_(step, id(0)) {}
 
   void build() {
     add_step();
-    for (const RawEvent& event : pass_.events) add(event);
+    for (std::size_t i = 0; i < pass_.events.size(); ++i) add(pass_.events[i], i);
     end_phase(pass_.end_ns);
     add_copies();
+    gpu_.add_to(timeline_, origin_);
     drop_open_ops();
   }
 
  private:
   Nanoseconds at(Nanoseconds time) const { return time - origin_; }
-  std::int64_t flow(CopyId copy) const { return static_cast<std::int64_t>(number_) * kFlowsPerStep + copy; }
+  std::int64_t id(std::int64_t in_step) const {
+    return static_cast<std::int64_t>(number_) * kIdsPerStep + in_step;
+  }
+  std::int64_t flow(CopyId copy) const { return id(copy); }
   static Track track_of(CopyDirection direction) {
     return direction == CopyDirection::kD2h ? Track::kD2h : Track::kH2d;
   }
@@ -50,14 +61,14 @@ class StepTimeline {
     timeline_.counters.push_back({name, at(time), value});
   }
 
-  void add(const RawEvent& event) {
+  void add(const RawEvent& event, std::size_t index) {
     switch (event.kind) {
       case RawKind::kPhase:
         end_phase(event.begin_ns);
         open_phase_ = &event;
         return;
       case RawKind::kOpBegin:
-        return begin_op(event);
+        return begin_op(event, index);
       case RawKind::kOpEnd:
         return end_op(event);
       case RawKind::kAlloc:
@@ -82,10 +93,11 @@ class StepTimeline {
   }
 
   /// Its span comes before those of the operators in it, whatever time they take.
-  void begin_op(const RawEvent& event) {
+  void begin_op(const RawEvent& event, std::size_t index) {
     open_ops_.push_back(timeline_.spans.size());
-    add_span(SpanKind::kOp, pass_.names[event.id], event.begin_ns, event.begin_ns).is_nested =
-        event.value > 0;
+    Span& span = add_span(SpanKind::kOp, pass_.names[event.id], event.begin_ns, event.begin_ns);
+    span.is_nested = event.value > 0;
+    span.external_id = gpu_.external_id(index);
   }
 
   void end_op(const RawEvent& event) {
@@ -157,6 +169,11 @@ class StepTimeline {
       if (raw.command.kind == CommandKind::kCopyOut) tensor_of.push_back(raw.command.tensor);
     for (const CopyRecord& copy : step_.copies) {
       const bool out = copy.direction == CopyDirection::kD2h;
+      if (const auto seen = gpu_.match(copy)) {
+        timeline_.flows.push_back({flow(static_cast<CopyId>(copy.tag)), track_of(copy.direction),
+                                   at(seen->begin_ns), out ? "copy out" : "copy in", seen->stream});
+        continue;
+      }
       Span& span = add_span(SpanKind::kCopy, out ? "copy out" : "copy in", copy.begin_ns, copy.end_ns);
       span.track = track_of(copy.direction);
       span.bytes = copy.bytes;
@@ -170,6 +187,7 @@ class StepTimeline {
   std::size_t number_;
   Nanoseconds origin_;
   Timeline& timeline_;
+  GpuRows gpu_;
   const RawEvent* open_phase_ = nullptr;
   std::vector<std::size_t> open_ops_;  ///< indices of their spans, outermost first
   Bytes device_bytes_ = 0, shown_bytes_ = 0, host_bytes_ = 0;

@@ -7,7 +7,8 @@
 
 namespace offprof {
 
-/// What the recorded steps did and when, for a trace file: operators, waits, copies, arrows, counters.
+/// What the recorded steps did and when, for a trace file: operators, waits, copies, arrows, counters; and
+/// what their GPU did, where it was traced.
 Timeline build_timeline(std::span<const StepResult> steps);
 
 }  // namespace offprof

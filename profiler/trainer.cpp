@@ -42,11 +42,12 @@ class ListenerScope {
 
 }  // namespace
 
-Trainer::Trainer(Model& model, Device& device, const RunSettings& settings)
+Trainer::Trainer(Model& model, Device& device, const RunSettings& settings, StepTracing* tracing)
     : model_(model),
       device_(device),
       loss_(settings.loss),
       seed_(settings.seed),
+      tracing_(tracing),
       optimizer_(make_optimizer(settings.optimizer, model.parameters)) {}
 
 void Trainer::set_gradients_to_none() {
@@ -71,8 +72,10 @@ StepResult Trainer::step(const Policy& policy, const std::vector<SavedId>& recor
   result.device_resident_bytes = device_.live_bytes();
   const auto residents_now = residents();
 
+  const bool is_traced = recording == Recording::kTimeline && tracing_ != nullptr;
+  GpuTracer* const tracer = is_traced ? tracing_->begin() : nullptr;
   std::optional<PassRecorder> recorder;
-  if (recording != Recording::kNone) recorder.emplace(device_, recording == Recording::kProgram);
+  if (recording != Recording::kNone) recorder.emplace(device_, recording == Recording::kProgram, tracer);
   const auto begin_phase = [&](std::string_view name) {
     if (recorder) recorder->begin_phase(name);
   };
@@ -101,6 +104,7 @@ StepResult Trainer::step(const Policy& policy, const std::vector<SavedId>& recor
   set_gradients_to_none();
   if (recorder) result.recording = recorder->finish();
   device_.synchronize();
+  if (is_traced) result.gpu = tracing_->end();
   result.step_time_ns = device_.time_of(end) - device_.time_of(begin);
   result.copies = device_.take_copy_records();
   for (const CopyRecord& copy : result.copies)

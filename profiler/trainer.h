@@ -10,6 +10,7 @@
 #include "engine/device.h"
 #include "engine/model.h"
 #include "engine/offload_step.h"
+#include "profiler/cupti/step_tracing.h"
 #include "profiler/step_result.h"
 #include "traces/policy.h"
 #include "traces/trace.h"
@@ -27,8 +28,9 @@ enum class Recording {
 /// that is measured or recorded sets them to none again when it is done, as the next one would.
 class Trainer {
  public:
-  /// `model` and `device` must outlive it. `settings.optimizer`: none, sgd or adamw.
-  Trainer(Model& model, Device& device, const RunSettings& settings);
+  /// `model`, `device` and `tracing` must outlive it. `settings.optimizer`: none, sgd or adamw. `tracing`: of
+  /// the device's GPU, for steps recorded for a timeline; nullptr: none.
+  Trainer(Model& model, Device& device, const RunSettings& settings, StepTracing* tracing = nullptr);
 
   /// A step as plain autograd does it: nothing of ours in the way.
   void plain_step();
@@ -50,6 +52,7 @@ class Trainer {
   Device& device_;
   std::string loss_;
   std::uint64_t seed_;
+  StepTracing* tracing_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;  ///< none: null
 };
 

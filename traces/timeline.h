@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,6 +46,7 @@ struct Span {
   std::optional<Track> copy_track{};  ///< waits: the track of the copy; nullopt: for launch, or not known
   /// Operators: it is within another. Only needed where it takes no time, since then the times do not tell.
   bool is_nested = false;
+  std::int64_t external_id = 0;  ///< operators: that of GPU work done for them; 0: none was traced
 };
 
 /// What a saved tensor passed through, in time: an arrow's point. The points of one (step, copy) make a chain
@@ -54,6 +56,33 @@ struct FlowPoint {
   Track track = Track::kCompute;
   Nanoseconds at_ns = 0;
   std::string name;  ///< `pack`, `copy out`, `copy in`, `unpack`
+  std::optional<std::uint32_t>
+      stream{};  ///< instead of `track`: the GPU's stream, of a copy in Timeline::gpu
+};
+
+enum class GpuSpanKind : std::uint8_t {
+  kKernel,
+  kCopy,
+  kSet,
+  kCall,  ///< of the CUDA API, by the host
+};
+
+/// What the tracer of a GPU saw. Spans of one stream follow one another.
+struct GpuSpan {
+  GpuSpanKind kind = GpuSpanKind::kKernel;
+  /// Kernels: demangled. Copies: `Memcpy DtoH (Device -> Pinned)`, sets: `Memset (Device)`, as PyTorch's
+  /// profiler has them. Calls: the function.
+  std::string name{};
+  std::uint32_t row = 0;  ///< the stream; of calls, the host's thread, counted from 0
+  Nanoseconds begin_ns = 0;
+  Nanoseconds duration_ns = 0;
+  Bytes bytes = 0;                              ///< copies and sets
+  std::int64_t correlation = 0;                 ///< a call and what it asked for have the same; 0: not known
+  std::int64_t external_id = 0;                 ///< that of the operator that it is for; 0: for none
+  std::int64_t tensor = -1;                     ///< copies: as in Span
+  std::array<std::int32_t, 3> grid{}, block{};  ///< kernels: blocks, threads of a block
+  /// Copies of saved tensors: so long before its beginning its stream had come to it.
+  Nanoseconds lead_ns = 0;
 };
 
 /// The value of a counter from here on.
@@ -69,6 +98,8 @@ struct Timeline {
   std::vector<Span> spans;
   std::vector<FlowPoint> flows;
   std::vector<CounterSample> counters;
+  /// Where a GPU was traced: it has the copies that `spans` have otherwise.
+  std::vector<GpuSpan> gpu{};
 };
 
 }  // namespace offprof

@@ -21,6 +21,7 @@ struct RawEvent {
   std::optional<double> duration_us{};
   double bytes = 0;
   double tensor = -1;
+  double lead_ns = 0;
   std::string reason;
   std::string direction;
   bool has_reason = false;
@@ -69,6 +70,7 @@ class TimelineBuilder final : public JsonHandler {
   void number(double value);
   void add_event();
   void add(SpanKind kind, Track track, std::string name);
+  void add_lead(Span& copy) const;
   std::optional<Track> copy_track_of(const std::string& wait) const;
   Nanoseconds to_ns(const std::optional<double>& us, const char* key) const;
   [[noreturn]] void fail(const std::string& what) const {
@@ -110,6 +112,7 @@ void TimelineBuilder::number(double value) {
   if (depth_ == kEventDepth) return;
   if (key_ == "bytes") event_.bytes = value;
   if (key_ == "tensor") event_.tensor = value;
+  if (key_ == "lead_ns") event_.lead_ns = value;
   if (key_ == "correlation") event_.has_correlation = true;
 }
 
@@ -118,9 +121,10 @@ void TimelineBuilder::add_event() {
   const bool is_span = event_.phase == "X";
   if (is_span && event_.category == "cpu_op") {
     add(SpanKind::kOp, Track::kCompute, std::move(event_.name));
-  } else if (is_span && event_.category == "gpu_memcpy") {
+  } else if (is_span && event_.category == "gpu_memcpy" && event_.tensor >= 0) {  // else the program's own
     const bool is_out = event_.name.starts_with("Memcpy DtoH");
     add(SpanKind::kCopy, is_out ? Track::kD2h : Track::kH2d, is_out ? "copy out" : "copy in");
+    add_lead(timeline_.spans.back());
   } else if (is_span && event_.category == "user_annotation" && !event_.has_correlation) {
     const SpanKind kind = event_.name.starts_with("ProfilerStep#") ? SpanKind::kStep
                           : event_.has_reason                      ? SpanKind::kWait
@@ -140,6 +144,15 @@ void TimelineBuilder::add(SpanKind kind, Track track, std::string name) {
                              to_ns(event_.duration_us, "dur"), static_cast<Bytes>(event_.bytes),
                              static_cast<std::int64_t>(event_.tensor), std::move(event_.reason), copy_track,
                              event_.is_nested});
+}
+
+/// Where a tracer timed the copy: the others, and all figures, count from when its stream had come to it.
+void TimelineBuilder::add_lead(Span& copy) const {
+  if (!(event_.lead_ns >= 0 && event_.lead_ns <= static_cast<double>(copy.begin_ns)))
+    fail("its lead_ns is out of range");
+  const auto lead = static_cast<Nanoseconds>(event_.lead_ns);
+  copy.begin_ns -= lead;
+  copy.duration_ns += lead;
 }
 
 /// Earlier files only have it in the name, and not of every wait.

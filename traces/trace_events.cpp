@@ -3,28 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
-#include <unordered_map>
 
-#include "traces/json_access.h"
+#include "traces/event_lines.h"
+#include "traces/gpu_events.h"
 
 namespace offprof {
 namespace {
 
-/// A row of the viewers: a process and a thread. Kineto's device rows have the device's and the stream's
-/// numbers.
-struct Row {
-  int pid;
-  int tid;
-};
-constexpr Row kComputeRow{1, 1};
-constexpr Row kLaunchRow{1, 2};
-constexpr Row kLaunchGapRow{1, 3};
-constexpr Row kD2hRow{0, 7};
-constexpr Row kH2dRow{0, 8};
+constexpr TraceRow kComputeRow{1, 1};
+constexpr TraceRow kLaunchRow{1, 2};
+constexpr TraceRow kLaunchGapRow{1, 3};
+constexpr TraceRow kD2hRow{0, 7};
+constexpr TraceRow kH2dRow{0, 8};
+/// CUPTI's numbers of streams begin above.
+constexpr TraceRow kUntracedD2hRow{0, 1};
+constexpr TraceRow kUntracedH2dRow{0, 2};
 
-Row row_of(Track track) {
+TraceRow row_of(Track track) {
   switch (track) {
     case Track::kCompute:
       return kComputeRow;
@@ -48,62 +44,51 @@ const char* category(SpanKind kind) {
   return kind == SpanKind::kOp ? "cpu_op" : "user_annotation";
 }
 
-class EventWriter {
+class EventWriter : private EventLines {
  public:
-  EventWriter(std::string& out, const Trace& trace) : out_(out), trace_(trace) {}
+  EventWriter(std::string& out, const Trace& trace)
+      : EventLines(out), trace_(trace), is_traced_(!trace.timeline.gpu.empty()) {}
 
   void write() {
     write_metadata();
     write_spans();
     write_flows();
+    write_gpu_events(*this, trace_.timeline);
     write_counters();
   }
 
  private:
-  template <typename... Args>
-  void append(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-  }
-
-  /// Begins an event on its own line; `pid` and `tid` are in it.
-  void begin(const char* phase, Row row) {
-    append("{}\n{{\"ph\":\"{}\",\"pid\":{},\"tid\":{}", separator_, phase, row.pid, row.tid);
-    separator_ = ",";
-  }
-
-  /// `"ts":12.345`: microseconds. Times are never negative in a timeline; a sign is kept all the same.
-  void time(const char* key, Nanoseconds ns) {
-    const std::int64_t us = ns / 1000;
-    append(",\"{}\":{}{}.{:03}", key, ns < 0 ? "-" : "", us < 0 ? -us : us,
-           ns < 0 ? -(ns % 1000) : ns % 1000);
-  }
-
-  /// The name as a JSON string; names repeat, escaping them is slow.
-  const std::string& quoted(const std::string& name) {
-    const auto found = quoted_.find(name);
-    return found != quoted_.end() ? found->second : quoted_.emplace(name, dump_json(name, -1)).first->second;
-  }
-
-  void metadata(const char* name, Row row, const char* key, const std::string& value) {
-    begin("M", row);
-    append(",\"name\":\"{}\",\"args\":{{\"{}\":{}}}}}", name, key, value);
-  }
-
   void write_metadata() {
     const std::string mark = trace_.simulated ? " (simulated)" : "";
     metadata("process_name", kComputeRow, "name", quoted("offprof" + mark));
     metadata("process_labels", kComputeRow, "labels", quoted(trace_.environment.device_name));
     metadata("process_sort_index", kComputeRow, "sort_index", "0");
     metadata("thread_name", kComputeRow, "name", quoted("compute"));
-    metadata("thread_name", kLaunchRow, "name", quoted("copies begin"));
-    if (std::ranges::any_of(trace_.timeline.spans,
-                            [](const Span& span) { return span.track == Track::kLaunchGaps; }))
+    const bool has_timed_copies =
+        !is_traced_ || has_spans([](const Span& span) { return span.kind == SpanKind::kCopy; });
+    if (has_timed_copies) metadata("thread_name", kLaunchRow, "name", quoted("copies begin"));
+    if (has_spans([](const Span& span) { return span.track == Track::kLaunchGaps; }))
       metadata("thread_name", kLaunchGapRow, "name", quoted("waits for launch"));
-    metadata("process_name", kD2hRow, "name", quoted("offprof copies" + mark));
+    metadata("process_name", kD2hRow, "name", quoted((is_traced_ ? "GPU" : "offprof copies") + mark));
     metadata("process_labels", kD2hRow, "labels", quoted(trace_.environment.device));
     metadata("process_sort_index", kD2hRow, "sort_index", "1");
-    metadata("thread_name", kD2hRow, "name", quoted("copies device -> host"));
-    metadata("thread_name", kH2dRow, "name", quoted("copies host -> device"));
+    if (has_timed_copies) {
+      metadata("thread_name", row(Track::kD2h), "name", quoted("copies device -> host"));
+      metadata("thread_name", row(Track::kH2d), "name", quoted("copies host -> device"));
+    }
+    write_gpu_rows(*this, trace_.timeline);
+  }
+
+  template <typename Predicate>
+  bool has_spans(Predicate predicate) const {
+    return std::ranges::any_of(trace_.timeline.spans, predicate);
+  }
+
+  /// Beside the rows of a GPU's streams, copies that its tracer did not see have rows of their own.
+  TraceRow row(Track track) const {
+    if (is_traced_ && track == Track::kD2h) return kUntracedD2hRow;
+    if (is_traced_ && track == Track::kH2d) return kUntracedH2dRow;
+    return row_of(track);
   }
 
   /// Parents before children: viewers nest events of the same begin in the order of the file. Operators that
@@ -120,6 +105,8 @@ class EventWriter {
   }
 
   void write_spans() {
+    // Copies that the GPU's tracer did not see have numbers of their own.
+    for (const GpuSpan& span : trace_.timeline.gpu) correlation_ = std::max(correlation_, span.correlation);
     for (const Span* span : sorted_spans()) {
       if (span->kind == SpanKind::kCopy) {
         write_copy(*span);
@@ -129,44 +116,41 @@ class EventWriter {
     }
   }
 
-  void complete_event(Row row, const char* cat, const std::string& quoted_name, Nanoseconds begin_ns,
-                      Nanoseconds duration_ns) {
-    begin("X", row);
-    append(",\"cat\":\"{}\",\"name\":{}", cat, quoted_name);
-    time("ts", begin_ns);
-    time("dur", duration_ns);
-  }
-
   void write_compute(const Span& span) {
-    complete_event(row_of(span.track), category(span.kind), quoted(span.name), span.begin_ns,
+    begin_complete(row_of(span.track), category(span.kind), quoted(span.name), span.begin_ns,
                    span.duration_ns);
     if (span.kind == SpanKind::kWait) {
       append(",\"args\":{{\"reason\":{}", quoted(span.reason));
       if (span.copy_track) append(",\"direction\":\"{}\"", *span.copy_track == Track::kD2h ? "d2h" : "h2d");
       if (span.tensor >= 0) append(",\"tensor\":{}", span.tensor);
-      out_ += '}';
-    } else if (span.is_nested && span.duration_ns == 0) {
-      out_ += ",\"args\":{\"nested\":true}";
+      append("}}");
+    } else {
+      write_op_arguments(span);
     }
-    out_ += '}';
+    append("}}");
+  }
+
+  void write_op_arguments(const Span& span) {
+    const bool is_nested = span.is_nested && span.duration_ns == 0;
+    if (is_nested) append(",\"args\":{{\"nested\":true");
+    if (span.external_id != 0)
+      append("{}\"External id\":{}", is_nested ? "," : ",\"args\":{", span.external_id);
+    if (is_nested || span.external_id != 0) append("}}");
   }
 
   /// A copy, and on the host's side the event that shares its `correlation`: HTA drops copies without one.
   void write_copy(const Span& span) {
-    const Row row = row_of(span.track);
+    const TraceRow copy_row = row(span.track);
     const char* launch = span.track == Track::kD2h ? "copy out" : "copy in";
     ++correlation_;
-    complete_event(kLaunchRow, "user_annotation", quoted(launch), span.begin_ns, 0);
+    begin_complete(kLaunchRow, "user_annotation", quoted(launch), span.begin_ns, 0);
     append(",\"args\":{{\"correlation\":{}}}}}", correlation_);
-    complete_event(row, "gpu_memcpy", quoted(copy_name(span.track)), span.begin_ns, span.duration_ns);
-    append(",\"args\":{{\"device\":{},\"context\":0,\"stream\":{},\"correlation\":{},\"bytes\":{}", row.pid,
-           row.tid, correlation_, span.bytes);
-    if (span.duration_ns > 0) {  // bytes a nanosecond are GB a second
-      append(",\"memory bandwidth (GB/s)\":{:.3f}",
-             static_cast<double>(span.bytes) / static_cast<double>(span.duration_ns));
-    }
+    begin_complete(copy_row, "gpu_memcpy", quoted(copy_name(span.track)), span.begin_ns, span.duration_ns);
+    append(",\"args\":{{\"device\":{},\"context\":0,\"stream\":{},\"correlation\":{},\"bytes\":{}",
+           copy_row.pid, copy_row.tid, correlation_, span.bytes);
+    bandwidth(span.bytes, span.duration_ns);
     if (span.tensor >= 0) append(",\"tensor\":{}", span.tensor);
-    out_ += "}}";
+    append("}}}}");
   }
 
   void write_flows() {
@@ -181,7 +165,7 @@ class EventWriter {
   void write_chain(std::int64_t flow, const std::vector<const FlowPoint*>& points) {
     for (const FlowPoint* point : points) {
       const char* phase = point == points.front() ? "s" : point == points.back() ? "f" : "t";
-      begin(phase, row_of(point->track));
+      begin(phase, point->stream ? row_of_stream(*point->stream) : row(point->track));
       append(",\"cat\":\"offload\",\"name\":\"offload\",\"id\":{},\"bp\":\"e\"", flow);
       time("ts", point->at_ns);
       append(",\"args\":{{\"point\":{}}}}}", quoted(point->name));
@@ -201,11 +185,9 @@ class EventWriter {
     }
   }
 
-  std::string& out_;
   const Trace& trace_;
-  const char* separator_ = "";
+  bool is_traced_;
   std::int64_t correlation_ = 0;
-  std::unordered_map<std::string, std::string> quoted_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,7 +25,8 @@ struct StreamWork {
   std::uint32_t correlation = 0;                 ///< the call that asked for it
   Nanoseconds begin_ns = 0;
   Nanoseconds end_ns = 0;
-  Bytes bytes = 0;  ///< copies and sets
+  Bytes bytes = 0;                              ///< copies and sets
+  std::array<std::int32_t, 3> grid{}, block{};  ///< kernels
 };
 
 /// A call of the CUDA runtime, or one of the driver that launches a kernel.

@@ -27,6 +27,11 @@ std::string_view KernelTable::name(const void* host_stub) {
   return names_.emplace(host_stub, text).first->second;
 }
 
+const char* KernelTable::mangled_name(const void* host_stub) const {
+  const auto kernel = kernels_.find(host_stub);
+  return kernel == kernels_.end() ? nullptr : kernel->second.mangled_name;
+}
+
 const std::vector<GpuCode>& KernelTable::read(const void* fat_binary, Codes& codes) {
   if (!codes) codes = codes_in(fat_binary);
   return *codes;

@@ -35,6 +35,8 @@ class KernelTable {
 
   /// Demangled; `unknown kernel` where nobody has registered it. Valid as long as the table.
   std::string_view name(const void* host_stub);
+  /// Mangled, as it was registered; nullptr: nobody has.
+  const char* mangled_name(const void* host_stub) const;
 
   void count_launch(std::string_view name);
   std::int64_t launches() const { return launches_; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,6 +15,7 @@
 
 #include "simulator/virtual_gpu/carried_out.h"
 #include "simulator/virtual_gpu/device_memory.h"
+#include "simulator/virtual_gpu/gpu_observer.h"
 #include "simulator/virtual_gpu/kernel_table.h"
 #include "simulator/virtual_gpu/op_stack.h"
 #include "simulator/virtual_gpu/pinned_memory.h"
@@ -88,6 +90,11 @@ class SimulatedGpu final : public VirtualGpu {
   /// Takes the profile `h200` where nobody has called configure.
   void configure_by_default();
   DeviceProfile profile() const;
+
+  /// nullptr: nobody is told of anything, and it costs nothing. The observer must live as long as a call that
+  /// began before it was taken away.
+  void set_observer(GpuObserver* observer) { observer_ = observer; }
+  GpuObserver* observer() const { return observer_.load(std::memory_order_relaxed); }
 
   // Device memory
   Bytes memory_limit() const;
@@ -167,17 +174,20 @@ class SimulatedGpu final : public VirtualGpu {
   MemoryPlace place_of(const void* address) const;
   void wait_for_stream(StreamId stream);
   void wait_for_device();
-  void run_kernel(StreamId stream, const KernelLaunch& launch);
+  void run_kernel(StreamId stream, const KernelLaunch& launch, std::string_view symbol);
   void count_launch_time(TimeSource source);
   int capability() const;
   Nanoseconds memory_duration(Bytes bytes) const;
   void copy_host(StreamId stream, const CopyRows& rows);
-  void time_copy(StreamId stream, MemoryPlace to, MemoryPlace from, Bytes bytes);
+  TimeSpan time_copy(StreamId stream, MemoryPlace to, MemoryPlace from, Bytes bytes);
+  void tell_waited(WaitedFor what, const void* id, Nanoseconds since, bool is_done = true) const;
+  void tell_memory(MemoryPlace place, const void* address, Bytes bytes) const;
   void carry_out_row(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes, bool is_staged);
 
   static constexpr std::uintptr_t kIdStep = 16;
 
   mutable std::mutex mutex_;
+  std::atomic<GpuObserver*> observer_ = nullptr;
   VirtualGpuOptions options_;
   bool is_configured_ = false;
   DeviceMemory memory_;

@@ -29,6 +29,7 @@ GpuStatus SimulatedGpu::allocate(void** address, Bytes bytes) {
   if (bytes < 0) return GpuStatus::kOutOfMemory;
   void* begin = bytes == 0 ? nullptr : memory_.allocate(bytes);
   if (begin == nullptr && bytes > 0) return GpuStatus::kOutOfMemory;
+  if (bytes > 0) tell_memory(MemoryPlace::kDevice, begin, memory_.find(begin)->bytes);
   *address = begin;
   return GpuStatus::kOk;
 }
@@ -40,8 +41,13 @@ GpuStatus SimulatedGpu::free(void* address) {
   if (!around || around->begin != address) return GpuStatus::kInvalidValue;
   wait_for_device();
   const auto freed = memory_.free(address);
+  if (freed) tell_memory(MemoryPlace::kDevice, freed->begin, -freed->bytes);
   if (freed && order_) order_->segment_freed(freed->begin, freed->bytes);
   return valid_or_not(freed.has_value());
+}
+
+void SimulatedGpu::tell_memory(MemoryPlace place, const void* address, Bytes bytes) const {
+  if (GpuObserver* told = observer()) told->on_memory(place, address, bytes, time_.host_time());
 }
 
 AddressInfo SimulatedGpu::describe(const void* address) const {
@@ -113,6 +119,7 @@ GpuStatus SimulatedGpu::allocate_pinned(void** address, Bytes bytes) {
   const Lock lock(mutex_);
   void* begin = bytes == 0 ? nullptr : pinned_.allocate(bytes);
   if (begin == nullptr && bytes != 0) return GpuStatus::kOutOfMemory;
+  if (bytes > 0) tell_memory(MemoryPlace::kPinned, begin, pinned_.find(begin)->bytes);
   *address = begin;
   return GpuStatus::kOk;
 }
@@ -124,6 +131,7 @@ GpuStatus SimulatedGpu::free_pinned(void* address) {
   if (!around || around->begin != address) return GpuStatus::kInvalidValue;
   if (order_) order_->pinned_freed(around->begin, around->bytes);
   wait_for_device();
+  tell_memory(MemoryPlace::kPinned, around->begin, -around->bytes);
   return valid_or_not(pinned_.free(address).has_value());
 }
 

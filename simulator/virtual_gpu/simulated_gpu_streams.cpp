@@ -36,24 +36,27 @@ GpuStatus SimulatedGpu::query_stream(StreamId stream) {
   const Lock lock(mutex_);
   if (!time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
   const bool is_done = carried_out_ ? carried_out_->query_stream(stream) : time_.is_done(stream);
-  if (!is_done) {
-    time_.advance_host(kQueryNs);
-    return GpuStatus::kNotReady;
-  }
-  wait_for_stream(stream);
-  return GpuStatus::kOk;
+  const Nanoseconds since = time_.host_time();
+  if (is_done) wait_for_stream(stream);
+  if (!is_done) time_.advance_host(kQueryNs);
+  tell_waited(WaitedFor::kStream, stream, since, is_done);
+  return is_done ? GpuStatus::kOk : GpuStatus::kNotReady;
 }
 
 GpuStatus SimulatedGpu::synchronise_stream(StreamId stream) {
   const Lock lock(mutex_);
   if (!time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
+  const Nanoseconds since = time_.host_time();
   wait_for_stream(stream);
+  tell_waited(WaitedFor::kStream, stream, since);
   return GpuStatus::kOk;
 }
 
 void SimulatedGpu::synchronise_device() {
   const Lock lock(mutex_);
+  const Nanoseconds since = time_.host_time();
   wait_for_device();
+  tell_waited(WaitedFor::kDevice, nullptr, since);
 }
 
 void SimulatedGpu::wait_for_stream(StreamId stream) {
@@ -66,6 +69,10 @@ void SimulatedGpu::wait_for_device() {
   time_.synchronise_device();
   if (order_) order_->device_synchronised();
   if (carried_out_) carried_out_->synchronise_device();
+}
+
+void SimulatedGpu::tell_waited(WaitedFor what, const void* id, Nanoseconds since, bool is_done) const {
+  if (GpuObserver* told = observer()) told->on_host_waits(what, id, {since, time_.host_time()}, is_done);
 }
 
 EventId SimulatedGpu::create_event(bool keeps_time) {
@@ -91,6 +98,7 @@ GpuStatus SimulatedGpu::record_event(EventId event, StreamId stream) {
   const Lock lock(mutex_);
   if (!time_.has_event(event) || !time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
   time_.record(event, stream);
+  if (GpuObserver* told = observer()) told->on_event_recorded(stream, event);
   if (order_) order_->event_recorded(event, stream);
   if (carried_out_) carried_out_->record(event, stream);
   return GpuStatus::kOk;
@@ -100,6 +108,7 @@ GpuStatus SimulatedGpu::wait_event(StreamId stream, EventId event) {
   const Lock lock(mutex_);
   if (!time_.has_event(event) || !time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
   time_.wait(stream, event);
+  if (GpuObserver* told = observer()) told->on_stream_waits(stream, event, time_.host_time());
   if (order_) order_->stream_waits(stream, event);
   if (carried_out_) carried_out_->wait(stream, event);
   return GpuStatus::kOk;
@@ -109,11 +118,14 @@ GpuStatus SimulatedGpu::query_event(EventId event) {
   const Lock lock(mutex_);
   if (!time_.has_event(event)) return GpuStatus::kInvalidHandle;
   const bool is_reached = carried_out_ ? carried_out_->query_event(event) : time_.is_reached(event);
+  const Nanoseconds since = time_.host_time();
   if (!is_reached) {
     time_.advance_host(kQueryNs);
+    tell_waited(WaitedFor::kEvent, event, since, false);
     return GpuStatus::kNotReady;
   }
   time_.synchronise_event(event);
+  tell_waited(WaitedFor::kEvent, event, since);
   if (order_ && time_.event_time(event)) order_->event_synchronised(event);
   return GpuStatus::kOk;
 }
@@ -121,7 +133,9 @@ GpuStatus SimulatedGpu::query_event(EventId event) {
 GpuStatus SimulatedGpu::synchronise_event(EventId event) {
   const Lock lock(mutex_);
   if (!time_.has_event(event)) return GpuStatus::kInvalidHandle;
+  const Nanoseconds since = time_.host_time();
   time_.synchronise_event(event);
+  tell_waited(WaitedFor::kEvent, event, since);
   if (order_) order_->event_synchronised(event);
   if (carried_out_) carried_out_->synchronise_event(event);
   return GpuStatus::kOk;

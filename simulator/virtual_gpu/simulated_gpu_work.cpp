@@ -21,7 +21,7 @@ constexpr Bytes kZeroedBytes = 64 * kKiB;
 GpuStatus SimulatedGpu::launch(StreamId stream, const KernelLaunch& launch) {
   const Lock lock(mutex_);
   if (!time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
-  run_kernel(stream, launch);
+  run_kernel(stream, launch, launch.name);
   return GpuStatus::kOk;
 }
 
@@ -30,16 +30,18 @@ GpuStatus SimulatedGpu::launch(StreamId stream, const void* host_stub, KernelLau
   if (!time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
   if (!kernels_.code(host_stub, capability())) return GpuStatus::kNoCode;
   launch.name = kernels_.name(host_stub);
-  run_kernel(stream, launch);
+  const char* mangled = kernels_.mangled_name(host_stub);
+  run_kernel(stream, launch, mangled == nullptr ? launch.name : mangled);
   return GpuStatus::kOk;
 }
 
-void SimulatedGpu::run_kernel(StreamId stream, const KernelLaunch& launch) {
+void SimulatedGpu::run_kernel(StreamId stream, const KernelLaunch& launch, std::string_view symbol) {
   OpStack::Frame outside;
   OpStack::Frame& frame = ops_.empty() ? outside : ops_.innermost();
   time_.advance_host(options_.profile.launch_ns);
   const KernelTime time = cost_->time_of(launch, frame.op, frame.allocated, !frame.has_launched);
-  time_.run(stream, time.duration);
+  const TimeSpan span = time_.run(stream, time.duration);
+  if (GpuObserver* told = observer()) told->on_kernel(stream, launch, symbol, span);
   count_launch_time(time.source);
   frame.has_launched = true;
   kernels_.count_launch(launch.name);
@@ -76,11 +78,14 @@ GpuStatus SimulatedGpu::copy(StreamId stream, const CopyRows& rows, HostWaits ho
   time_.advance_host(options_.profile.launch_ns);
   if (to != MemoryPlace::kDevice && from != MemoryPlace::kDevice) {
     copy_host(stream, rows);
+    const TimeSpan now{time_.host_time(), time_.host_time()};
+    if (GpuObserver* told = observer()) told->on_copy(stream, to, from, rows.bytes * rows.rows, now);
     return GpuStatus::kOk;
   }
   const bool is_staged = from == MemoryPlace::kPageable && rows.bytes * rows.rows <= kStagedBytes;
   const bool is_pageable = from == MemoryPlace::kPageable || to == MemoryPlace::kPageable;
-  time_copy(stream, to, from, rows.bytes * rows.rows);
+  const TimeSpan span = time_copy(stream, to, from, rows.bytes * rows.rows);
+  if (GpuObserver* told = observer()) told->on_copy(stream, to, from, rows.bytes * rows.rows, span);
   for (Bytes row = 0; row < rows.rows; ++row) {
     carry_out_row(stream, {static_cast<const char*>(rows.to) + row * rows.to_pitch, to},
                   {static_cast<const char*>(rows.from) + row * rows.from_pitch, from}, rows.bytes, is_staged);
@@ -98,13 +103,11 @@ void SimulatedGpu::copy_host(StreamId stream, const CopyRows& rows) {
   }
 }
 
-void SimulatedGpu::time_copy(StreamId stream, MemoryPlace to, MemoryPlace from, Bytes bytes) {
-  if (to == MemoryPlace::kDevice && from == MemoryPlace::kDevice) {
-    time_.run(stream, memory_duration(2 * bytes));
-    return;
-  }
+TimeSpan SimulatedGpu::time_copy(StreamId stream, MemoryPlace to, MemoryPlace from, Bytes bytes) {
+  if (to == MemoryPlace::kDevice && from == MemoryPlace::kDevice)
+    return time_.run(stream, memory_duration(2 * bytes));
   const bool out = from == MemoryPlace::kDevice;
-  time_.copy(stream, out ? CopyDirection::kD2h : CopyDirection::kH2d, bytes);
+  return time_.copy(stream, out ? CopyDirection::kD2h : CopyDirection::kH2d, bytes);
 }
 
 void SimulatedGpu::carry_out_row(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes, bool is_staged) {
@@ -128,7 +131,8 @@ GpuStatus SimulatedGpu::set(StreamId stream, void* to, int value, Bytes bytes, H
   if (bytes == 0) return GpuStatus::kOk;
   if (place_of(to) != MemoryPlace::kDevice) return GpuStatus::kInvalidValue;
   time_.advance_host(options_.profile.launch_ns);
-  time_.run(stream, memory_duration(bytes));
+  const TimeSpan span = time_.run(stream, memory_duration(bytes));
+  if (GpuObserver* told = observer()) told->on_set(stream, value, bytes, span);
   if (order_) order_->set(stream, to, bytes);
   if (carried_out_) carried_out_->set(stream, to, value, bytes);
   if (host_waits == HostWaits::kUntilDone) wait_for_stream(stream);

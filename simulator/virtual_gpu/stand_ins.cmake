@@ -11,7 +11,7 @@ add_custom_command(OUTPUT "${undefined}"
   DEPENDS ${torch_libs} VERBATIM)
 
 add_library(offprof_virtual_gpu SHARED runtime/access.cpp)
-target_link_libraries(offprof_virtual_gpu PRIVATE offprof_virtual_gpu_core)
+target_link_libraries(offprof_virtual_gpu PRIVATE offprof_virtual_gpu_core offprof_cuda_headers)
 target_link_options(offprof_virtual_gpu PRIVATE
   "LINKER:--version-script,${CMAKE_CURRENT_SOURCE_DIR}/virtual_gpu.map" "LINKER:-z,defs")
 set_target_properties(offprof_virtual_gpu PROPERTIES
@@ -55,6 +55,7 @@ offprof_stand_in(libcublasLt.so.13 libcublasLt.so.13 - runtime/cublaslt.cpp)
 offprof_stand_in(libcudnn.so.9 libcudnn.so.9 - runtime/cudnn.cpp runtime/cudnn_backend.cpp runtime/cudnn_rnn.cpp)
 offprof_stand_in(libcufft.so.12 libcufft.so.12 - runtime/cufft.cpp)
 offprof_stand_in(libcufile.so.0 libcufile.so.0 cuFile)
+offprof_stand_in(libcupti.so.13 libcupti.so.13 - runtime/cupti.cpp runtime/cupti_recorder.cpp)
 offprof_stand_in(libcurand.so.10 libcurand.so.10 curand)
 offprof_stand_in(libcusolver.so.12 libcusolver.so.12 - runtime/cusolver.cpp)
 offprof_stand_in(libcusparse.so.12 libcusparse.so.12 -)
@@ -70,7 +71,7 @@ target_link_libraries(offprof_virtual_cuda INTERFACE offprof_compile_options off
   $<LINK_LIBRARY:offprof_needed,offprof_virtual_gpu>)
 
 if(OFFPROF_BUILD_TESTS)
-  offprof_test(cudart_test runtime/cudart_test.cpp LIBS offprof_virtual_cuda offprof_cuda_headers)
+  offprof_test(cudart_test runtime/cudart_test.cpp runtime/cupti_test.cpp LIBS offprof_virtual_cuda offprof_cuda_headers)
   offprof_test(virtual_torch_test virtual_torch_test.cpp LIBS offprof_virtual_cuda offprof_libtorch_cuda)
   offprof_test(open_virtual_gpu_test open_test.cpp LIBS offprof_virtual_gpu_loader)
   target_compile_definitions(open_virtual_gpu_test PRIVATE

@@ -60,6 +60,8 @@ TEST_F(VirtualGpuRun, ItsTraceAndTheSimulatedOneAreComparedInTime) {
   EXPECT_GT(timeline["waits"]["base_ns"], 0);
   EXPECT_EQ(timeline["waits"]["difference_ns"], 0);
   EXPECT_THAT(timeline["by_wait"], IsEmpty());
+  EXPECT_EQ(timeline["copies"].size(), 2U);
+  for (const json& copies : timeline["copies"]) EXPECT_EQ(copies["busy"]["difference_ns"], 0) << copies;
 }
 
 TEST_F(VirtualGpuRun, IsReplayedToTheByteWithItsStreamsInOrder) {

@@ -22,7 +22,7 @@ except ImportError as error:
     print(f"skipped: Holistic Trace Analysis cannot be imported ({error})")
     sys.exit(77)
 
-STREAMS = {"Memcpy DtoH": 7, "Memcpy HtoD": 8}
+DIRECTIONS = ("Memcpy DtoH", "Memcpy HtoD")
 
 
 class Checker:
@@ -91,15 +91,32 @@ def check_operators(checker, frame, document):
 
 def check_copies(checker, frame, document):
     copies = expected_within_steps(document, complete_events(document, "gpu_memcpy"))
-    for kind, stream in STREAMS.items():
+    for kind in DIRECTIONS:
         expected = [e for e in copies if e["name"].startswith(kind)]
         found = frame[frame["s_name"].str.startswith(kind)]
         details = f"file {len(expected)}, HTA {len(found)}"
         checker.check(f"HTA has every {kind} copy", len(expected) == len(found), details)
-        checker.check(f"{kind} copies are on stream {stream}", (found["stream"] == stream).all())
+        streams = {e["args"]["stream"] for e in expected}
+        checker.check(f"{kind} copies are on their streams", set(found["stream"]) == streams, f"{sorted(streams)}")
         in_steps = sum(lies_in_a_step(document, e) for e in expected)
         checker.check(f"{kind} copies belong to steps", (found["iteration"] >= 0).sum() == in_steps, f"{in_steps}")
     return copies
+
+
+def check_kernels(checker, frame, document):
+    """Of a GPU that was traced: each kernel is there, on its stream, and is correlated with a call."""
+    kernels = expected_within_steps(document, complete_events(document, "kernel"))
+    found = frame[frame["s_cat"] == "kernel"]
+    checker.check("HTA has every kernel", len(kernels) == len(found), f"file {len(kernels)}, HTA {len(found)}")
+    streams = {e["args"]["stream"] for e in kernels}
+    checker.check("kernels are on their streams", set(found["stream"]) == streams, f"{sorted(streams)}")
+    checker.check("HTA finds the call of each kernel", (found["index_correlation"] > 0).all())
+
+
+def check_kernel_breakdown(checker, analysis):
+    kinds, _ = analysis.get_gpu_kernel_breakdown(visualize=False)
+    found = set(kinds["kernel_type"])
+    checker.check("get_gpu_kernel_breakdown sees computation", any("COMPUTATION" in kind for kind in found), f"{sorted(found)}")
 
 
 def check_breakdown(checker, analysis):
@@ -126,6 +143,9 @@ def check(path):
         check_steps(checker, analysis, document)
         check_operators(checker, frame, document)
         copies = check_copies(checker, frame, document)
+        if complete_events(document, "kernel"):
+            check_kernels(checker, frame, document)
+            check_kernel_breakdown(checker, analysis)
         if copies:
             check_breakdown(checker, analysis)
             check_bandwidth(checker, analysis, copies)

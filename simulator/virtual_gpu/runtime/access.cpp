@@ -2,7 +2,14 @@
 
 #include <algorithm>
 
+#include "simulator/virtual_gpu/runtime/traced_call.h"
+
 namespace offprof::runtime {
+namespace {
+
+thread_local bool is_in_a_call = false;
+
+}  // namespace
 
 // Never destroyed: static destructors of LibTorch call CUDA.
 SimulatedGpu& unconfigured_gpu() {
@@ -16,7 +23,24 @@ SimulatedGpu& gpu() {
   return the_gpu;
 }
 
+CallScope::CallScope(const ApiCall& call) : call_(call) {
+  GpuObserver* const observer = unconfigured_gpu().observer();
+  if (observer == nullptr || is_in_a_call) return;
+  observer_ = observer;
+  is_in_a_call = true;
+  since_ = unconfigured_gpu().host_time();
+  observer_->on_call_begin();
+}
+
+CallScope::~CallScope() {
+  if (observer_ == nullptr) return;
+  observer_->on_call_end(call_, {since_, unconfigured_gpu().host_time()});
+  is_in_a_call = false;
+}
+
+// A library launches its kernels by the driver.
 void launch_library_call(StreamId stream, const char* function) {
+  OFFPROF_TRACED_DRIVER_CALL(cuLaunchKernel);
   gpu().launch(stream, {.name = function});
 }
 

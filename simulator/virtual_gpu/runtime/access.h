@@ -15,6 +15,21 @@ SimulatedGpu& unconfigured_gpu();
 /// A library's call that launches kernels of its own, all seen as one.
 void launch_library_call(StreamId stream, const char* function);
 
+/// Tells the GPU's observer, if there is one, of a call of the CUDA API from here to the end of the scope. Of
+/// calls that functions make among themselves only the outermost counts. `call` must outlive it.
+class CallScope {
+ public:
+  explicit CallScope(const ApiCall& call);
+  ~CallScope();
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
+
+ private:
+  const ApiCall& call_;
+  GpuObserver* observer_ = nullptr;
+  Nanoseconds since_ = 0;
+};
+
 /// A function was asked for a size that nobody outside the library knows, and says 0. `what` is noted, once:
 /// `workspaces of cuDNN's convolutions`. 0: success.
 int unknown_size(const char* what);

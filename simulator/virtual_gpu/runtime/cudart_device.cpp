@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "simulator/virtual_gpu/runtime/cudart.h"
+#include "simulator/virtual_gpu/runtime/traced_call.h"
 
 namespace offprof::runtime {
 namespace {
@@ -148,25 +149,30 @@ using namespace offprof::runtime;
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
+  OFFPROF_TRACED_CALL(cudaGetDeviceCount_v3020);
   *count = 1;
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int* device) {
+  OFFPROF_TRACED_CALL(cudaGetDevice_v3020);
   *device = 0;
   return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {
+  OFFPROF_TRACED_CALL(cudaSetDevice_v3020);
   return check_device(device);
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  OFFPROF_TRACED_CALL(cudaGetDeviceProperties_v12000);
   if (device == 0) *properties = properties_of(gpu().profile());
   return check_device(device);
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  OFFPROF_TRACED_CALL(cudaDeviceGetAttribute_v5000);
   if (device == 0) *value = attribute_of(properties_of(gpu().profile()), attribute);
   return check_device(device);
 }
@@ -183,6 +189,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 cudaError_t cudaDeviceSynchronize() {
+  OFFPROF_TRACED_CALL(cudaDeviceSynchronize_v3020);
   gpu().synchronise_device();
   return cudaSuccess;
 }
@@ -199,6 +206,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 
 // The total is the device's, whatever the limit; no more is free than the limit leaves.
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  OFFPROF_TRACED_CALL(cudaMemGetInfo_v3020);
   SimulatedGpu& device = gpu();
   *total = static_cast<std::size_t>(device.profile().memory_bytes);
   *free = static_cast<std::size_t>(std::max<Bytes>(0, device.memory_limit() - device.used_bytes()));

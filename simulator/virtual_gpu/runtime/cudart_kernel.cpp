@@ -5,6 +5,7 @@
 #include <string>
 
 #include "simulator/virtual_gpu/runtime/cudart.h"
+#include "simulator/virtual_gpu/runtime/traced_call.h"
 
 using namespace offprof;
 using namespace offprof::runtime;
@@ -82,25 +83,30 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_stub) {
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void**, std::size_t,
                                cudaStream_t stream) {
+  OFFPROF_TRACED_CALL(__cudaLaunchKernel_v13000);
   return launch(kernel, grid, block, stream);
 }
 
 cudaError_t cudaLaunchKernel(const void* host_stub, dim3 grid, dim3 block, void**, std::size_t,
                              cudaStream_t stream) {
+  OFFPROF_TRACED_CALL(cudaLaunchKernel_v7000);
   return launch(host_stub, grid, block, stream);
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* host_stub, void**) {
+  OFFPROF_TRACED_CALL(cudaLaunchKernelExC_v11060);
   return launch(host_stub, config->gridDim, config->blockDim, config->stream);
 }
 
 cudaError_t cudaLaunchCooperativeKernel(const void* host_stub, dim3 grid, dim3 block, void**, std::size_t,
                                         cudaStream_t stream) {
+  OFFPROF_TRACED_CALL(cudaLaunchCooperativeKernel_v9000);
   return launch(host_stub, grid, block, stream);
 }
 
 // CUB takes its sizes from the version, and refuses one that it was not compiled for.
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* host_stub) {
+  OFFPROF_TRACED_CALL(cudaFuncGetAttributes_v3020);
   constexpr int kTypicalRegisters = 32;
   const DeviceProfile profile = gpu().profile();
   const std::optional<GpuCode> code = gpu().code_of(host_stub);

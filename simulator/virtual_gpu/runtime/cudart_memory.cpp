@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "simulator/virtual_gpu/runtime/cudart.h"
+#include "simulator/virtual_gpu/runtime/traced_call.h"
 
 using namespace offprof;
 using namespace offprof::runtime;
@@ -28,30 +29,37 @@ cudaMemoryType memory_type(MemoryPlace place) {
 extern "C" {
 
 cudaError_t cudaMalloc(void** address, std::size_t bytes) {
+  OFFPROF_TRACED_CALL(cudaMalloc_v3020);
   return noted(gpu().allocate(address, static_cast<Bytes>(bytes)));
 }
 
 cudaError_t cudaFree(void* address) {
+  OFFPROF_TRACED_CALL(cudaFree_v3020);
   return noted(gpu().free(address));
 }
 
 cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned) {
+  OFFPROF_TRACED_CALL(cudaHostAlloc_v3020);
   return noted(gpu().allocate_pinned(address, static_cast<Bytes>(bytes)));
 }
 
 cudaError_t cudaMallocHost(void** address, std::size_t bytes) {
+  OFFPROF_TRACED_CALL(cudaMallocHost_v3020);
   return cudaHostAlloc(address, bytes, 0);
 }
 
 cudaError_t cudaFreeHost(void* address) {
+  OFFPROF_TRACED_CALL(cudaFreeHost_v3020);
   return noted(gpu().free_pinned(address));
 }
 
 cudaError_t cudaHostRegister(void* address, std::size_t bytes, unsigned) {
+  OFFPROF_TRACED_CALL(cudaHostRegister_v4000);
   return noted(gpu().pin(address, static_cast<Bytes>(bytes)));
 }
 
 cudaError_t cudaHostUnregister(void* address) {
+  OFFPROF_TRACED_CALL(cudaHostUnregister_v4000);
   return noted(gpu().unpin(address));
 }
 
@@ -62,6 +70,7 @@ cudaError_t cudaHostGetDevicePointer(void** device_address, void* address, unsig
 }
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
+  OFFPROF_TRACED_CALL(cudaPointerGetAttributes_v4000);
   const MemoryPlace place = gpu().describe(address).place;
   std::memset(attributes, 0, sizeof *attributes);
   attributes->type = memory_type(place);
@@ -72,21 +81,25 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  OFFPROF_TRACED_CALL(cudaMemcpy_v3020);
   return noted(gpu().copy(nullptr, one_row(to, from, bytes), HostWaits::kUntilDone));
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
+  OFFPROF_TRACED_CALL(cudaMemcpyAsync_v3020);
   return noted(gpu().copy(stream_of(stream), one_row(to, from, bytes), HostWaits::kNever));
 }
 
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
                                 cudaStream_t stream) {
+  OFFPROF_TRACED_CALL(cudaMemcpyPeerAsync_v4000);
   return noted(gpu().copy(stream_of(stream), one_row(to, from, bytes), HostWaits::kNever));
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                               std::size_t width, std::size_t height, cudaMemcpyKind, cudaStream_t stream) {
+  OFFPROF_TRACED_CALL(cudaMemcpy2DAsync_v3020);
   if (width > to_pitch || width > from_pitch) return noted(cudaErrorInvalidValue);
   const CopyRows rows{.to = to,
                       .from = from,
@@ -98,14 +111,17 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, 
 }
 
 cudaError_t cudaMemset(void* address, int value, std::size_t bytes) {
+  OFFPROF_TRACED_CALL(cudaMemset_v3020);
   return noted(gpu().set(nullptr, address, value, static_cast<Bytes>(bytes), HostWaits::kNever));
 }
 
 cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStream_t stream) {
+  OFFPROF_TRACED_CALL(cudaMemsetAsync_v3020);
   return noted(gpu().set(stream_of(stream), address, value, static_cast<Bytes>(bytes), HostWaits::kNever));
 }
 
 cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {
+  OFFPROF_TRACED_CALL(cudaGetSymbolAddress_v3020);
   void* found = gpu().variable_address(symbol);
   if (found == nullptr) return noted(cudaErrorInvalidSymbol);
   *address = found;
@@ -114,6 +130,7 @@ cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {
 
 cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, std::size_t bytes, std::size_t offset,
                                cudaMemcpyKind kind) {
+  OFFPROF_TRACED_CALL(cudaMemcpyToSymbol_v3020);
   void* address = nullptr;
   const cudaError_t error = cudaGetSymbolAddress(&address, symbol);
   if (error != cudaSuccess) return error;

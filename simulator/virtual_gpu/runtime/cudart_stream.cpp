@@ -1,4 +1,5 @@
 #include "simulator/virtual_gpu/runtime/cudart.h"
+#include "simulator/virtual_gpu/runtime/traced_call.h"
 
 using namespace offprof;
 using namespace offprof::runtime;
@@ -32,76 +33,93 @@ extern "C" {
 
 // Priorities change nothing: streams do not slow each other down here.
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  OFFPROF_TRACED_CALL(cudaStreamCreateWithPriority_v5050);
   const bool is_free = (flags & cudaStreamNonBlocking) != 0;
   *stream = handle_of(gpu().create_stream(is_free ? StreamKind::kNonBlocking : StreamKind::kBlocking));
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  OFFPROF_TRACED_CALL(cudaStreamCreateWithFlags_v5000);
   return cudaStreamCreateWithPriority(stream, flags, 0);
 }
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  OFFPROF_TRACED_CALL(cudaStreamCreate_v3020);
   return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  OFFPROF_TRACED_CALL(cudaStreamDestroy_v5050);
   if (is_default_stream(stream)) return noted(cudaErrorInvalidResourceHandle);
   return noted(gpu().destroy_stream(stream));
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  OFFPROF_TRACED_CALL(cudaStreamQuery_v3020);
   return noted(gpu().query_stream(stream_of(stream)));
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  OFFPROF_TRACED_CALL(cudaStreamSynchronize_v3020);
   return noted(gpu().synchronise_stream(stream_of(stream)));
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  OFFPROF_TRACED_CALL(cudaStreamWaitEvent_v3020);
   return noted(gpu().wait_event(stream_of(stream), event));
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* user_data) {
+  OFFPROF_TRACED_CALL(cudaLaunchHostFunc_v10000);
   return noted(gpu().call_host(stream_of(stream), [=] { function(user_data); }));
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* user_data,
                                   unsigned) {
+  OFFPROF_TRACED_CALL(cudaStreamAddCallback_v5000);
   return noted(gpu().call_host(stream_of(stream), [=] { callback(stream, cudaSuccess, user_data); }));
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  OFFPROF_TRACED_CALL(cudaEventCreateWithFlags_v3020);
   *event =
       static_cast<cudaEvent_t>(const_cast<void*>(gpu().create_event((flags & cudaEventDisableTiming) == 0)));
   return cudaSuccess;
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  OFFPROF_TRACED_CALL(cudaEventCreate_v3020);
   return cudaEventCreateWithFlags(event, cudaEventDefault);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  OFFPROF_TRACED_CALL(cudaEventDestroy_v3020);
   return noted(gpu().destroy_event(event));
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  OFFPROF_TRACED_CALL(cudaEventRecord_v3020);
   return noted(gpu().record_event(event, stream_of(stream)));
 }
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
+  OFFPROF_TRACED_CALL(cudaEventRecordWithFlags_v11010);
   return cudaEventRecord(event, stream);
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  OFFPROF_TRACED_CALL(cudaEventQuery_v3020);
   return noted(gpu().query_event(event));
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  OFFPROF_TRACED_CALL(cudaEventSynchronize_v3020);
   return noted(gpu().synchronise_event(event));
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  OFFPROF_TRACED_CALL(cudaEventElapsedTime_v12080);
   Nanoseconds elapsed = 0;
   const cudaError_t error = noted(gpu().elapsed_time(&elapsed, from, to));
   if (error == cudaSuccess) *milliseconds = static_cast<float>(static_cast<double>(elapsed) / 1e6);
@@ -110,6 +128,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
 
 // Graphs are not simulated: nothing is ever captured.
 cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
+  OFFPROF_TRACED_CALL(cudaStreamIsCapturing_v10000);
   *status = cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
@@ -117,11 +136,13 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status)
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t, cudaStreamCaptureStatus* status, unsigned long long*,
                                      cudaGraph_t*, const cudaGraphNode_t**, const cudaGraphEdgeData**,
                                      std::size_t*) {
+  OFFPROF_TRACED_CALL(cudaStreamGetCaptureInfo_v12030);
   *status = cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  OFFPROF_TRACED_CALL(cudaThreadExchangeStreamCaptureMode_v10010);
   thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
   const cudaStreamCaptureMode before = current;
   current = *mode;

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "simulator/virtual_gpu/runtime/access.h"
+#include "simulator/virtual_gpu/runtime/traced_call.h"
 
 // The driver: above all the virtual memory that PyTorch's expandable segments are made of. LibTorch gets
 // these functions by cudaGetDriverEntryPointByVersion, never by linking.
@@ -211,6 +211,7 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
 
 // A pattern of four bytes: only one that repeats a byte can be carried out.
 CUresult cuMemsetD32Async(CUdeviceptr pointer, unsigned value, std::size_t count, CUstream stream) {
+  OFFPROF_TRACED_DRIVER_CALL(cuMemsetD32Async);
   const int byte = static_cast<int>(value & 0xffU);
   if (value != 0x01010101U * static_cast<unsigned>(byte)) return CUDA_ERROR_NOT_SUPPORTED;
   const Bytes bytes = bytes_of(count * sizeof value);

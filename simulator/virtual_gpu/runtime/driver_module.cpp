@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "simulator/virtual_gpu/runtime/access.h"
+#include "simulator/virtual_gpu/runtime/traced_call.h"
 
 // Modules and their kernels, as the kernels that PyTorch compiles while it runs are launched. A function's
 // handle is its name.
@@ -72,6 +72,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction, in
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned, CUstream stream,
                         void**, void**) {
+  OFFPROF_TRACED_DRIVER_CALL(cuLaunchKernel);
   const KernelLaunch launch{.name = reinterpret_cast<const char*>(function),
                             .grid = {grid_x, grid_y, grid_z},
                             .block = {block_x, block_y, block_z}};
@@ -81,6 +82,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                    unsigned block_x, unsigned block_y, unsigned block_z,
                                    unsigned shared_bytes, CUstream stream, void** arguments) {
+  OFFPROF_TRACED_DRIVER_CALL(cuLaunchCooperativeKernel);
   return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,
                         arguments, nullptr);
 }

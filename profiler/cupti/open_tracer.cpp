@@ -1,0 +1,23 @@
+#include "profiler/cupti/open_tracer.h"
+
+#include "profiler/cupti/cupti_tracer.h"
+#include "profiler/cupti/driver.h"
+#include "profiler/cupti/library.h"
+
+namespace offprof {
+
+std::unique_ptr<GpuTracer> open_gpu_tracer() {
+  const CuptiFunctions& cupti = open_cupti();
+  try {
+    auto tracer = std::make_unique<CuptiTracer>(cupti);
+    tracer->begin(TraceDetail::kAll);  // some refuse only here
+    tracer->end();
+    return tracer;
+  } catch (const Error&) {
+    // CUPTI says hardly anything where the driver is to blame.
+    if (const auto refusal = driver_refusal()) throw Error(*refusal);
+    throw;
+  }
+}
+
+}  // namespace offprof

@@ -1,0 +1,73 @@
+#include "profiler/cupti/step_tracing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Refuses to begin, or hands out what a test gives it.
+class FakeTracer final : public GpuTracer {
+ public:
+  explicit FakeTracer(std::optional<GpuActivity> activity) : activity_(std::move(activity)) {}
+  void begin(TraceDetail) override {
+    if (!activity_) throw environment_error("this GPU cannot be traced", "take another");
+  }
+  void drain() override {}
+  GpuActivity end() override { return *activity_; }
+  void push(std::uint64_t) override {}
+  void pop() override {}
+
+ private:
+  std::optional<GpuActivity> activity_;
+};
+
+TEST(StepTracing, OfTheHostTracesNothingAndSaysNothing) {
+  StepTracing tracing = StepTracing::of_device("host");
+  EXPECT_EQ(tracing.begin(), nullptr);
+  EXPECT_THAT(tracing.end().work, IsEmpty());
+  EXPECT_THAT(tracing.take_notes(), IsEmpty());
+}
+
+TEST(StepTracing, SaysWhyItCannotBeginAndGoesOnWithout) {
+  StepTracing tracing(std::make_unique<FakeTracer>(std::nullopt));
+  EXPECT_EQ(tracing.begin(), nullptr);
+  EXPECT_THAT(tracing.end().work, IsEmpty());
+  EXPECT_EQ(tracing.begin(), nullptr);
+  EXPECT_THAT(tracing.take_notes(),
+              ElementsAre(AllOf(HasSubstr("no kernels"), HasSubstr("this GPU cannot be traced"),
+                                HasSubstr("take another"))));
+  EXPECT_THAT(tracing.take_notes(), IsEmpty());
+}
+
+TEST(StepTracing, CountsWhatIsMissingOverAllSteps) {
+  GpuActivity activity;
+  activity.dropped_records = 3;
+  activity.untimed_records = 1;
+  StepTracing tracing(std::make_unique<FakeTracer>(activity));
+  for (int step = 0; step < 2; ++step) {
+    EXPECT_NE(tracing.begin(), nullptr);
+    tracing.end();
+  }
+  EXPECT_THAT(tracing.take_notes(), ElementsAre(HasSubstr("6 records of the GPU were dropped"),
+                                                HasSubstr("2 records of the GPU had no times")));
+}
+
+TEST(StepTracing, WhatIsWholeNeedsNoNote) {
+  StepTracing tracing(std::make_unique<FakeTracer>(GpuActivity{}));
+  tracing.begin();
+  tracing.end();
+  EXPECT_THAT(tracing.take_notes(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include "engine/copy_record.h"
+#include "profiler/step_result.h"
+#include "profiler/work_causes.h"
+#include "traces/timeline.h"
+
+namespace offprof {
+
+/// What the tracer of a GPU saw of one step, for a timeline: every kernel, copy and set on its stream, every
+/// call on its thread, on the clock of the step's marks; and what each is for. Empty where nothing was
+/// traced.
+class GpuRows {
+ public:
+  /// `first_id`: the external ids of this step are greater.
+  GpuRows(const StepResult& step, std::int64_t first_id);
+
+  /// Of the operator that begins with that event; 0: nothing was done for it.
+  std::int64_t external_id(std::size_t event) const;
+
+  struct SeenCopy {
+    std::size_t work = 0;  ///< its index in GpuActivity::work
+    std::uint32_t stream = 0;
+    Nanoseconds begin_ns = 0;
+  };
+  /// The copy that events timed so, as the tracer saw it; each once. nullopt: it did not.
+  std::optional<SeenCopy> match(const CopyRecord& record);
+
+  /// Times count from `origin`.
+  void add_to(Timeline& timeline, Nanoseconds origin) const;
+
+ private:
+  Nanoseconds moment(Nanoseconds tracer_time) const { return tracer_time + *offset_; }
+  const Command* copy_command(const StreamWork& work) const;
+  std::int64_t cause_id(std::uint32_t correlation) const;
+  GpuSpan span_of(std::size_t work) const;
+  GpuSpan span_of(const CudaCall& call) const;
+  void find_copies();
+
+  const StepResult& step_;
+  const GpuActivity& activity_;
+  std::int64_t first_id_;
+  std::optional<Nanoseconds> offset_;  ///< nullopt: there is nothing to show
+  WorkCauses causes_;
+  std::unordered_set<std::size_t> ops_with_work_;
+  std::map<CopyId, SavedId> tensors_;  ///< by the copy that was made of them
+  std::map<std::pair<CopyDirection, CopyId>, std::deque<SeenCopy>> copies_;  ///< not matched yet
+  std::map<std::size_t, Nanoseconds> leads_;                                 ///< of work that was
+  std::map<std::uint32_t, std::uint32_t> threads_;                           ///< their rows
+};
+
+}  // namespace offprof

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cupti_activity.h>
+#include <cupti_callbacks.h>
+
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "simulator/virtual_gpu/gpu_observer.h"
+
+namespace offprof {
+
+/// The bytes of a record of that kind; 0: none is ever made.
+std::size_t cupti_record_bytes(CUpti_ActivityKind kind);
+
+/// Makes CUPTI's activity records of what the virtual GPU does, as CUPTI 13.0 makes them of a GPU: into
+/// buffers that it asks for, a call's records by one correlation, the external ids of a thread before the
+/// record of a call. Only of kinds that are enabled. Times are on the virtual clocks, counted from kEpoch.
+class CuptiRecorder final : public GpuObserver {
+ public:
+  /// The virtual clocks stand at 0 in the beginning, which CUPTI writes where it has no time.
+  static constexpr Nanoseconds kEpoch = 1'000'000'000;
+
+  /// The one of the process, never destroyed.
+  static CuptiRecorder& get();
+
+  void set_buffer_callbacks(CUpti_BuffersCallbackRequestFunc request,
+                            CUpti_BuffersCallbackCompleteFunc complete);
+  /// False: no such kind.
+  bool enable(CUpti_ActivityKind kind, bool on);
+  void enable_call(CallDomain domain, std::uint32_t id, bool on);
+  void enable_all_sync_records(bool on);
+  /// Hands back the buffer at hand.
+  void flush();
+  /// Since the last call.
+  std::size_t take_dropped();
+  /// Of a call that was made while somebody traced; nullptr: none such.
+  const char* name_of(CallDomain domain, std::uint32_t id);
+
+  void on_call_begin() override;
+  void on_call_end(const ApiCall& call, TimeSpan host) override;
+  void on_kernel(StreamId stream, const KernelLaunch& launch, std::string_view symbol,
+                 TimeSpan time) override;
+  void on_copy(StreamId stream, MemoryPlace to, MemoryPlace from, Bytes bytes, TimeSpan time) override;
+  void on_set(StreamId stream, int value, Bytes bytes, TimeSpan time) override;
+  void on_event_recorded(StreamId stream, EventId event) override;
+  void on_stream_waits(StreamId stream, EventId event, Nanoseconds host) override;
+  void on_host_waits(WaitedFor what, const void* id, TimeSpan host, bool is_done) override;
+  void on_memory(MemoryPlace place, const void* address, Bytes bytes, Nanoseconds host) override;
+
+ private:
+  using Lock = std::lock_guard<std::mutex>;
+  using CallKey = std::pair<CallDomain, std::uint32_t>;
+
+  bool is_enabled(CUpti_ActivityKind kind) const { return enabled_.test(kind); }
+  bool is_recorded(const CallKey& call) const;
+  std::uint32_t stream_number(StreamId stream);
+  std::uint32_t event_number(EventId event);
+  void record_external_ids();
+  template <typename Record>
+  void emit(const Record& record) {
+    if (is_enabled(record.kind)) append(&record, sizeof record);
+  }
+  void append(const void* record, std::size_t bytes);
+  void hand_back();
+
+  std::mutex mutex_;
+  std::bitset<CUPTI_ACTIVITY_KIND_COUNT> enabled_;
+  std::map<CallKey, bool> call_choices_;  ///< of single calls, against what their kind says
+  bool all_sync_records_ = true;
+  std::map<CallKey, const char*> call_names_;
+  std::set<std::string, std::less<>> kernel_names_;  ///< records point to them
+  std::unordered_map<StreamId, std::uint32_t> streams_;
+  std::unordered_map<EventId, std::uint32_t> events_;
+  std::uint32_t last_correlation_ = 0;
+
+  CUpti_BuffersCallbackRequestFunc request_ = nullptr;
+  CUpti_BuffersCallbackCompleteFunc complete_ = nullptr;
+  std::uint8_t* buffer_ = nullptr;
+  std::size_t size_ = 0, used_ = 0;
+  std::size_t dropped_ = 0;
+};
+
+/// Of the calling thread: what the calls that it makes are for, a stack of ids for each kind.
+std::vector<std::uint64_t>& external_ids(CUpti_ExternalCorrelationKind kind);
+
+}  // namespace offprof

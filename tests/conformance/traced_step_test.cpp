@@ -1,0 +1,148 @@
+// A step that is traced is the step that is not, on a virtual GPU; and the tracer sees what the device
+// counts.
+#include <ATen/CPUGeneratorImpl.h>
+#include <cupti_callbacks.h>
+#include <gmock/gmock.h>
+#include <torch/csrc/jit/python/update_graph_executor_opt.h>
+#include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "engine/autograd_engine.h"
+#include "engine/device_factory.h"
+#include "engine/model.h"
+#include "engine/model_device.h"
+#include "engine/zoo/build.h"
+#include "profiler/cupti/step_tracing.h"
+#include "profiler/trainer.h"
+#include "profiler/work_causes.h"
+#include "simulator/virtual_gpu/stand_in.h"
+
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class TracedStep : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    install_autograd_engine();
+    torch::jit::setGraphExecutorOptimize(false);  // as run_job does
+    torch::jit::getProfilingMode() = false;
+    VirtualGpuOptions options;
+    options.profile = load_profile("h200");
+    offprof_virtual_gpu()->configure(std::move(options));
+    tracing_.emplace(StepTracing::of_device("virtual:h200"));
+    device_ = make_device("virtual:h200", Link{});
+    load();
+  }
+  void TearDown() override {
+    model_.reset();
+    EXPECT_THAT(tracing_->take_notes(), IsEmpty());
+  }
+
+  void load() {
+    std::string folder = (std::filesystem::temp_directory_path() / "offprof_traced_XXXXXX").string();
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    const std::string path = folder + "/model.pt";
+    save_zoo_model("transformer",
+                   {{"batch", 2}, {"seq", 64}, {"layers", 2}, {"width", 64}, {"heads", 2}, {"vocab", 100}},
+                   /*seed=*/1, path, {});
+    model_.emplace(load_model(path));
+    at::manual_seed(1);
+    make_inputs(*model_, input_specs_in_archive(path));
+    std::filesystem::remove_all(folder);
+    move_to_device(*model_, device_->torch_device());
+  }
+
+  /// The last of three: the first ones bring memory into its state.
+  StepResult step(StepTracing* tracing) {
+    Policy policy = preset_policy(GetParam());
+    policy.threshold_bytes = 1024;
+    RunSettings settings;
+    settings.optimizer = "sgd";
+    Trainer trainer(*model_, *device_, settings, tracing);
+    StepResult result;
+    for (int i = 0; i < 3; ++i) {
+      device_->release_cache();
+      result = trainer.step(policy, {}, Recording::kTimeline);
+    }
+    return result;
+  }
+
+  std::optional<StepTracing> tracing_;
+  std::unique_ptr<Device> device_;
+  std::optional<Model> model_;
+};
+
+TEST_P(TracedStep, IsTheStepThatIsNotTraced) {
+  const StepResult plain = step(nullptr), traced = step(&*tracing_);
+  EXPECT_THAT(plain.gpu.work, IsEmpty());
+  EXPECT_THAT(traced.gpu.work, Not(IsEmpty()));
+  EXPECT_EQ(traced.commands, plain.commands);
+  EXPECT_EQ(traced.device_peak_bytes, plain.device_peak_bytes);
+  EXPECT_EQ(traced.device_resident_bytes, plain.device_resident_bytes);
+  EXPECT_EQ(traced.host_peak_bytes, plain.host_peak_bytes);
+  EXPECT_EQ(traced.cache_use->allocated_peak_bytes, plain.cache_use->allocated_peak_bytes);
+  EXPECT_EQ(traced.cache_use->reserved_peak_bytes, plain.cache_use->reserved_peak_bytes);
+  EXPECT_EQ(traced.step_time_ns, plain.step_time_ns);
+  EXPECT_EQ(traced.exposed_ns, plain.exposed_ns);
+}
+
+TEST_P(TracedStep, HasACopyForEachCommandThatAsksForOne) {
+  const StepResult traced = step(&*tracing_);
+  const WorkCauses causes(traced.gpu);
+  std::map<std::size_t, Bytes> copied;  // by command
+  for (const StreamWork& work : traced.gpu.work) {
+    const auto command = causes.command_of(work.correlation);
+    const bool crosses = work.from == GpuMemoryKind::kPinned || work.to == GpuMemoryKind::kPinned;
+    if (command && work.kind == StreamWorkKind::kCopy && crosses) copied[*command] += work.bytes;
+  }
+  std::size_t asked = 0;
+  for (std::size_t i = 0; i < traced.recording.commands.size(); ++i) {
+    const Command& command = traced.recording.commands[i].command;
+    if (command.kind != CommandKind::kCopyOut && command.kind != CommandKind::kCopyIn) continue;
+    ++asked;
+    EXPECT_EQ(copied[i], command.bytes) << "command " << i;
+  }
+  EXPECT_EQ(copied.size(), asked);
+}
+
+TEST_P(TracedStep, HasAKernelForEachLaunchThatTheGpuCounts) {
+  step(&*tracing_);
+  const std::int64_t before = offprof_virtual_gpu()->launches();
+  device_->release_cache();
+  const StepResult traced = step(&*tracing_);
+  const std::int64_t launches = (offprof_virtual_gpu()->launches() - before) / 3;
+  const auto is_kernel = [](const StreamWork& work) { return work.kind == StreamWorkKind::kKernel; };
+  EXPECT_EQ(std::ranges::count_if(traced.gpu.work, is_kernel), launches);
+}
+
+TEST_P(TracedStep, RunsUntracedWhereSomethingElseTracesAndSaysSo) {
+  tracing_.emplace();  // CUPTI is free
+  CUpti_SubscriberParams params{};
+  params.structSize = CUpti_SubscriberParams_STRUCT_SIZE;
+  params.subscriberName = "another profiler";
+  CUpti_SubscriberHandle subscriber = nullptr;
+  ASSERT_EQ(cuptiSubscribe_v2(&subscriber, nullptr, nullptr, &params), CUPTI_SUCCESS);
+  StepTracing refused = StepTracing::of_device("virtual:h200");
+  cuptiUnsubscribe(subscriber);
+  const StepResult untraced = step(&refused);
+  EXPECT_THAT(untraced.gpu.work, IsEmpty());
+  EXPECT_GT(untraced.step_time_ns, 0);
+  EXPECT_THAT(refused.take_notes(),
+              ElementsAre(AllOf(HasSubstr("the timeline has no kernels"), HasSubstr("another profiler"))));
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, TracedStep, testing::Values("keep", "offload", "trl"),
+                         [](const auto& policy) { return policy.param; });
+
+}  // namespace
+}  // namespace offprof
