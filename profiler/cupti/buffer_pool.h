@@ -34,7 +34,7 @@ class BufferPool {
 
  private:
   struct Free {
-    void operator()(std::uint64_t* words) const { std::free(words); }
+    void operator()(std::uint64_t* words) const { std::free(words); }  // NOLINT(cppcoreguidelines-no-malloc)
   };
 
   std::size_t words_each_;

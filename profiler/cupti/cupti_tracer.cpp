@@ -107,7 +107,7 @@ void CuptiTracer::subscribe() {
 }
 
 /// Those that a version of CUPTI does not know only make tracing dearer.
-void CuptiTracer::set_attributes() {
+void CuptiTracer::set_attributes() const {
   const auto set = [&](CUpti_ActivityAttribute attribute) {
     std::uint8_t on = 1;
     std::size_t size = sizeof on;

@@ -39,7 +39,7 @@ class CuptiTracer final : public GpuTracer {
 
  private:
   void subscribe();
-  void set_attributes();
+  void set_attributes() const;
   void require(CUptiResult result, const char* what) const;
   void disable();
 

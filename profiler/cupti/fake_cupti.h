@@ -56,7 +56,7 @@ class FakeCupti {
   void complete(std::uint8_t* buffer, std::size_t used) { completed_(nullptr, 0, buffer, size_, used); }
   void flush();
 
-  static inline FakeCupti* active_ = nullptr;
+  static inline FakeCupti* active_ = nullptr;  // NOLINT(readability-identifier-naming)
 
   CUpti_BuffersCallbackRequestFunc requested_ = nullptr;
   CUpti_BuffersCallbackCompleteFunc completed_ = nullptr;

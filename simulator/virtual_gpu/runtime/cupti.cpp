@@ -12,7 +12,7 @@
 // CUPTI's activity interface. Its callback interface is not simulated: LibTorch would use it only for
 // PyTorch's own profiler, which offprof never starts.
 
-using namespace offprof;
+using namespace offprof;  // NOLINT(google-build-using-namespace)
 
 namespace {
 

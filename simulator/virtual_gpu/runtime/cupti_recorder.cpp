@@ -60,7 +60,7 @@ CUpti_ActivitySynchronizationType wait_type(WaitedFor what) {
 /// A record whose members are 0 but for those that all work has.
 template <typename Record>
 Record work_record(CUpti_ActivityKind kind, std::uint32_t stream, TimeSpan time) {
-  Record record;
+  Record record{};
   std::memset(&record, 0, sizeof record);
   record.kind = kind;
   record.start = timestamp(time.begin);
