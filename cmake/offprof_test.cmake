@@ -12,3 +12,21 @@ function(offprof_test name)
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "${ARG_FILTER}")
 endfunction()
+
+# offprof_device_test(...): as offprof_test, of a program that makes devices.
+function(offprof_device_test name)
+  offprof_test(${name} ${ARGN})
+  # Beside the CUDA library, which it opens.
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
+  target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}")
+  target_compile_options(${name} PRIVATE -fPIC)
+  target_precompile_headers(${name} REUSE_FROM offprof_engine_torch)
+  add_dependencies(${name} offprof_cuda)
+endfunction()
+
+# offprof_cuda_cases(NAME FILTER): the cases of program NAME that need a GPU, as one test NAME_of_cuda, which runs or is
+# skipped as a whole.
+function(offprof_cuda_cases program filter)
+  add_test(NAME ${program}_of_cuda COMMAND ${program} --gtest_filter=${filter})
+  set_tests_properties(${program}_of_cuda PROPERTIES LABELS gpu SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+endfunction()

@@ -71,39 +71,25 @@ std::string_view overhead_name(CUpti_ActivityOverheadKind kind) {
   }
 }
 
-/// Of a record, by the struct that this was compiled with: later versions of CUPTI add members behind these.
-/// 0: a kind that is not read.
-std::size_t bytes_read_of(CUpti_ActivityKind kind) {
-  switch (kind) {
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-      return sizeof(CUpti_ActivityKernel10);
-    case CUPTI_ACTIVITY_KIND_MEMCPY:
-      return sizeof(CUpti_ActivityMemcpy6);
-    case CUPTI_ACTIVITY_KIND_MEMCPY2:
-      return sizeof(CUpti_ActivityMemcpyPtoP4);
-    case CUPTI_ACTIVITY_KIND_MEMSET:
-      return sizeof(CUpti_ActivityMemset4);
-    case CUPTI_ACTIVITY_KIND_RUNTIME:
-    case CUPTI_ACTIVITY_KIND_DRIVER:
-      return sizeof(CUpti_ActivityAPI);
-    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-      return sizeof(CUpti_ActivitySynchronization2);
-    case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
-      return sizeof(CUpti_ActivityCudaEvent2);
-    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
-      return sizeof(CUpti_ActivityExternalCorrelation);
-    case CUPTI_ACTIVITY_KIND_OVERHEAD:
-      return sizeof(CUpti_ActivityOverhead3);
-    case CUPTI_ACTIVITY_KIND_MEMORY2:
-      return sizeof(CUpti_ActivityMemory4);
-    default:
-      return 0;
-  }
+/// What is left of a buffer is less than the record that begins there.
+struct Broken {};
+
+/// By the struct that this was compiled with: later versions of CUPTI add members behind these. Throws Broken.
+template <typename Record>
+const Record& as(const CUpti_Activity& record, std::size_t bytes_left) {
+  if (sizeof(Record) > bytes_left) throw Broken{};
+  return reinterpret_cast<const Record&>(record);
 }
 
+/// What all work on a stream has.
 template <typename Record>
-const Record& as(const CUpti_Activity& record) {
-  return reinterpret_cast<const Record&>(record);
+StreamWork work_of(const Record& record) {
+  StreamWork work;
+  work.stream = record.streamId;
+  work.correlation = record.correlationId;
+  work.begin_ns = time_of(record.start);
+  work.end_ns = time_of(record.end);
+  return work;
 }
 
 }  // namespace
@@ -111,64 +97,59 @@ const Record& as(const CUpti_Activity& record) {
 void ActivityReader::read(std::uint8_t* buffer, std::size_t bytes) {
   const std::uint8_t* const end = buffer + bytes;
   CUpti_Activity* record = nullptr;
-  for (;;) {
-    const CUptiResult result = cupti_.get_next_record(buffer, bytes, &record);
-    if (result == CUPTI_ERROR_MAX_LIMIT_REACHED) return;
-    if (result != CUPTI_SUCCESS) break;
-    const auto left = static_cast<std::size_t>(end - reinterpret_cast<const std::uint8_t*>(record));
-    if (bytes_read_of(record->kind) > left) break;
-    add(*record);
+  CUptiResult result = CUPTI_SUCCESS;
+  try {
+    while ((result = cupti_.get_next_record(buffer, bytes, &record)) == CUPTI_SUCCESS)
+      add(*record, static_cast<std::size_t>(end - reinterpret_cast<const std::uint8_t*>(record)));
+  } catch (const Broken&) {
+    result = CUPTI_ERROR_INVALID_KIND;
   }
-  ++activity_.unreadable_buffers;
+  if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) ++activity_.unreadable_buffers;
 }
 
-void ActivityReader::add(const CUpti_Activity& record) {
+void ActivityReader::add(const CUpti_Activity& record, std::size_t bytes_left) {
   switch (record.kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-      return add(as<CUpti_ActivityKernel10>(record));
+      return add(as<CUpti_ActivityKernel10>(record, bytes_left));
     case CUPTI_ACTIVITY_KIND_MEMCPY:
-      return add_copy(as<CUpti_ActivityMemcpy6>(record));
+      return add_copy(as<CUpti_ActivityMemcpy6>(record, bytes_left));
     case CUPTI_ACTIVITY_KIND_MEMCPY2:
-      return add_copy(as<CUpti_ActivityMemcpyPtoP4>(record));
+      return add_copy(as<CUpti_ActivityMemcpyPtoP4>(record, bytes_left));
     case CUPTI_ACTIVITY_KIND_MEMSET:
-      return add(as<CUpti_ActivityMemset4>(record));
+      return add(as<CUpti_ActivityMemset4>(record, bytes_left));
     case CUPTI_ACTIVITY_KIND_RUNTIME:
-      return add(as<CUpti_ActivityAPI>(record), CUPTI_CB_DOMAIN_RUNTIME_API);
+      return add(as<CUpti_ActivityAPI>(record, bytes_left), CUPTI_CB_DOMAIN_RUNTIME_API);
     case CUPTI_ACTIVITY_KIND_DRIVER:
-      return add(as<CUpti_ActivityAPI>(record), CUPTI_CB_DOMAIN_DRIVER_API);
+      return add(as<CUpti_ActivityAPI>(record, bytes_left), CUPTI_CB_DOMAIN_DRIVER_API);
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-      return add(as<CUpti_ActivitySynchronization2>(record));
+      return add(as<CUpti_ActivitySynchronization2>(record, bytes_left));
     case CUPTI_ACTIVITY_KIND_CUDA_EVENT: {
-      const auto& event = as<CUpti_ActivityCudaEvent2>(record);
+      const auto& event = as<CUpti_ActivityCudaEvent2>(record, bytes_left);
       activity_.events.push_back({event.eventId, event.streamId, event.correlationId});
       return;
     }
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
-      const auto& cause = as<CUpti_ActivityExternalCorrelation>(record);
+      const auto& cause = as<CUpti_ActivityExternalCorrelation>(record, bytes_left);
       activity_.causes.push_back({cause.correlationId, cause.externalId});
       return;
     }
     case CUPTI_ACTIVITY_KIND_OVERHEAD: {
-      const auto& overhead = as<CUpti_ActivityOverhead3>(record);
+      const auto& overhead = as<CUpti_ActivityOverhead3>(record, bytes_left);
       if (is_timed(overhead.start, overhead.end))
         activity_.overheads.push_back(
             {overhead_name(overhead.overheadKind), time_of(overhead.start), time_of(overhead.end)});
       return;
     }
     case CUPTI_ACTIVITY_KIND_MEMORY2:
-      return add(as<CUpti_ActivityMemory4>(record));
+      return add(as<CUpti_ActivityMemory4>(record, bytes_left));
     default:
       ++activity_.other_records;
   }
 }
 
 void ActivityReader::add(const CUpti_ActivityKernel10& kernel) {
-  StreamWork work;
+  StreamWork work = work_of(kernel);
   work.name = intern(kernel.name == nullptr ? "unknown kernel" : kernel.name);
-  work.stream = kernel.streamId;
-  work.correlation = kernel.correlationId;
-  work.begin_ns = time_of(kernel.start);
-  work.end_ns = time_of(kernel.end);
   work.grid = {kernel.gridX, kernel.gridY, kernel.gridZ};
   work.block = {kernel.blockX, kernel.blockY, kernel.blockZ};
   add_work(work);
@@ -176,26 +157,18 @@ void ActivityReader::add(const CUpti_ActivityKernel10& kernel) {
 
 template <typename Copy>
 void ActivityReader::add_copy(const Copy& copy) {
-  StreamWork work;
+  StreamWork work = work_of(copy);
   work.kind = StreamWorkKind::kCopy;
   work.from = memory_kind(copy.srcKind);
   work.to = memory_kind(copy.dstKind);
-  work.stream = copy.streamId;
-  work.correlation = copy.correlationId;
-  work.begin_ns = time_of(copy.start);
-  work.end_ns = time_of(copy.end);
   work.bytes = static_cast<Bytes>(copy.bytes);
   add_work(work);
 }
 
 void ActivityReader::add(const CUpti_ActivityMemset4& set) {
-  StreamWork work;
+  StreamWork work = work_of(set);
   work.kind = StreamWorkKind::kSet;
   work.to = memory_kind(set.memoryKind);
-  work.stream = set.streamId;
-  work.correlation = set.correlationId;
-  work.begin_ns = time_of(set.start);
-  work.end_ns = time_of(set.end);
   work.bytes = static_cast<Bytes>(set.bytes);
   add_work(work);
 }

@@ -22,7 +22,7 @@ class ActivityReader {
   GpuActivity take();
 
  private:
-  void add(const CUpti_Activity& record);
+  void add(const CUpti_Activity& record, std::size_t bytes_left);
   void add(const CUpti_ActivityKernel10& kernel);
   template <typename Copy>
   void add_copy(const Copy& copy);

@@ -3,39 +3,6 @@
 #include <algorithm>
 
 namespace offprof {
-namespace {
-
-std::size_t bytes_of(CUpti_ActivityKind kind) {
-  switch (kind) {
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-      return sizeof(CUpti_ActivityKernel10);
-    case CUPTI_ACTIVITY_KIND_MEMCPY:
-      return sizeof(CUpti_ActivityMemcpy6);
-    case CUPTI_ACTIVITY_KIND_MEMCPY2:
-      return sizeof(CUpti_ActivityMemcpyPtoP4);
-    case CUPTI_ACTIVITY_KIND_MEMSET:
-      return sizeof(CUpti_ActivityMemset4);
-    case CUPTI_ACTIVITY_KIND_RUNTIME:
-    case CUPTI_ACTIVITY_KIND_DRIVER:
-      return sizeof(CUpti_ActivityAPI);
-    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-      return sizeof(CUpti_ActivitySynchronization2);
-    case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
-      return sizeof(CUpti_ActivityCudaEvent2);
-    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
-      return sizeof(CUpti_ActivityExternalCorrelation);
-    case CUPTI_ACTIVITY_KIND_OVERHEAD:
-      return sizeof(CUpti_ActivityOverhead3);
-    case CUPTI_ACTIVITY_KIND_MEMORY2:
-      return sizeof(CUpti_ActivityMemory4);
-    case CUPTI_ACTIVITY_KIND_NAME:
-      return sizeof(CUpti_ActivityName);
-    default:
-      return 0;
-  }
-}
-
-}  // namespace
 
 CUptiResult FakeCupti::called(const char* name) {
   calls.emplace_back(name);
@@ -43,33 +10,14 @@ CUptiResult FakeCupti::called(const char* name) {
   return result == results.end() ? CUPTI_SUCCESS : result->second;
 }
 
-void FakeCupti::append(const void* record, std::size_t bytes) {
-  if (buffer_ != nullptr && used_ + bytes > size_) {
-    complete(buffer_, used_);
-    buffer_ = nullptr;
-  }
-  if (buffer_ == nullptr) {
-    std::size_t most_records = 0;
-    used_ = 0;
-    requested_(&buffer_, &size_, &most_records);
-  }
-  if (buffer_ == nullptr || bytes > size_) {
-    ++dropped_;
-    return;
-  }
-  std::memcpy(buffer_ + used_, record, bytes);
-  used_ += bytes;
-}
-
 void FakeCupti::set_aside() {
-  if (buffer_ != nullptr) aside_.emplace_back(buffer_, used_);
-  buffer_ = nullptr;
+  aside_.push_back(buffer_);
+  buffer_.forget();
 }
 
 void FakeCupti::flush() {
-  if (buffer_ != nullptr) complete(buffer_, used_);
-  buffer_ = nullptr;
-  for (const auto& [buffer, used] : aside_) complete(buffer, used);
+  buffer_.hand_back();
+  for (CuptiBuffer& buffer : aside_) buffer.hand_back();
   aside_.clear();
 }
 
@@ -99,8 +47,7 @@ CuptiFunctions FakeCupti::functions() {
   };
   cupti.register_callbacks = [](CUpti_BuffersCallbackRequestFunc requested,
                                 CUpti_BuffersCallbackCompleteFunc completed) {
-    get().requested_ = requested;
-    get().completed_ = completed;
+    get().buffer_.set_callbacks(requested, completed);
     return get().called("ActivityRegisterCallbacks");
   };
   cupti.enable = [](CUpti_ActivityKind kind) {
@@ -127,16 +74,9 @@ CuptiFunctions FakeCupti::functions() {
     get().flush();
     return get().called("ActivityFlushAll");
   };
-  cupti.get_next_record = [](std::uint8_t* buffer, std::size_t bytes, CUpti_Activity** record) {
-    auto* const next =
-        *record == nullptr ? buffer : reinterpret_cast<std::uint8_t*>(*record) + bytes_of((*record)->kind);
-    if (next >= buffer + bytes) return CUPTI_ERROR_MAX_LIMIT_REACHED;
-    *record = reinterpret_cast<CUpti_Activity*>(next);
-    const std::size_t size = bytes_of((*record)->kind);
-    return size == 0 || next + size > buffer + bytes ? CUPTI_ERROR_INVALID_KIND : CUPTI_SUCCESS;
-  };
+  cupti.get_next_record = next_cupti_record;
   cupti.get_dropped_records = [](CUcontext, std::uint32_t, std::size_t* dropped) {
-    *dropped = std::exchange(get().dropped_, 0);
+    *dropped = get().buffer_.take_dropped();
     return CUPTI_SUCCESS;
   };
   cupti.push_external_id = [](CUpti_ExternalCorrelationKind, std::uint64_t id) {

@@ -1,14 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "profiler/cupti/library.h"
+#include "simulator/virtual_gpu/runtime/cupti_buffer.h"
 
 namespace offprof {
 
@@ -32,11 +31,11 @@ class FakeCupti {
   /// Puts a record into the buffer at hand where its kind is enabled; asks for another where that is full.
   template <typename Record>
   void emit(Record record) {
-    if (enabled.contains(record.kind)) append(&record, sizeof record);
+    if (enabled.contains(record.kind)) buffer_.append(&record, sizeof record);
   }
   /// Ends the buffer at hand in the middle of a record: of what was put into it the last `bytes` are not
   /// valid.
-  void cut(std::size_t bytes) { used_ -= bytes; }
+  void cut(std::size_t bytes) { buffer_.cut(bytes); }
   /// What is emitted from here on goes to another buffer; this one comes back later than that.
   void set_aside();
 
@@ -52,18 +51,12 @@ class FakeCupti {
  private:
   static FakeCupti& get() { return *active_; }
   CUptiResult called(const char* name);
-  void append(const void* record, std::size_t bytes);
-  void complete(std::uint8_t* buffer, std::size_t used) { completed_(nullptr, 0, buffer, size_, used); }
   void flush();
 
   static inline FakeCupti* active_ = nullptr;  // NOLINT(readability-identifier-naming)
 
-  CUpti_BuffersCallbackRequestFunc requested_ = nullptr;
-  CUpti_BuffersCallbackCompleteFunc completed_ = nullptr;
-  std::uint8_t* buffer_ = nullptr;
-  std::size_t size_ = 0, used_ = 0;
-  std::vector<std::pair<std::uint8_t*, std::size_t>> aside_;
-  std::size_t dropped_ = 0;
+  CuptiBuffer buffer_;
+  std::vector<CuptiBuffer> aside_;
 };
 
 }  // namespace offprof

@@ -113,12 +113,7 @@ CUptiResult cuptiActivityFlushAll(std::uint32_t) {
 
 CUptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid_bytes,
                                        CUpti_Activity** record) {
-  std::uint8_t* const next =
-      *record == nullptr ? buffer
-                         : reinterpret_cast<std::uint8_t*>(*record) + cupti_record_bytes((*record)->kind);
-  if (next >= buffer + valid_bytes) return CUPTI_ERROR_MAX_LIMIT_REACHED;
-  *record = reinterpret_cast<CUpti_Activity*>(next);
-  return cupti_record_bytes((*record)->kind) == 0 ? CUPTI_ERROR_INVALID_KIND : CUPTI_SUCCESS;
+  return next_cupti_record(buffer, valid_bytes, record);
 }
 
 CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, std::uint32_t, std::size_t* dropped) {

@@ -57,12 +57,19 @@ CUpti_ActivitySynchronizationType wait_type(WaitedFor what) {
   return CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE;
 }
 
-/// A record whose members are 0 but for those that all work has.
+/// A record whose other members are 0, and the bytes between them too: it is copied as it lies.
 template <typename Record>
-Record work_record(CUpti_ActivityKind kind, std::uint32_t stream, TimeSpan time) {
-  Record record{};
+Record record_of(CUpti_ActivityKind kind) {
+  Record record;
   std::memset(&record, 0, sizeof record);
   record.kind = kind;
+  return record;
+}
+
+/// With what all work has.
+template <typename Record>
+Record work_record(CUpti_ActivityKind kind, std::uint32_t stream, TimeSpan time) {
+  auto record = record_of<Record>(kind);
   record.start = timestamp(time.begin);
   record.end = timestamp(time.end);
   record.contextId = kContext;
@@ -72,30 +79,6 @@ Record work_record(CUpti_ActivityKind kind, std::uint32_t stream, TimeSpan time)
 }
 
 }  // namespace
-
-std::size_t cupti_record_bytes(CUpti_ActivityKind kind) {
-  switch (kind) {
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-      return sizeof(CUpti_ActivityKernel10);
-    case CUPTI_ACTIVITY_KIND_MEMCPY:
-      return sizeof(CUpti_ActivityMemcpy6);
-    case CUPTI_ACTIVITY_KIND_MEMSET:
-      return sizeof(CUpti_ActivityMemset4);
-    case CUPTI_ACTIVITY_KIND_RUNTIME:
-    case CUPTI_ACTIVITY_KIND_DRIVER:
-      return sizeof(CUpti_ActivityAPI);
-    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-      return sizeof(CUpti_ActivitySynchronization2);
-    case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
-      return sizeof(CUpti_ActivityCudaEvent2);
-    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
-      return sizeof(CUpti_ActivityExternalCorrelation);
-    case CUPTI_ACTIVITY_KIND_MEMORY2:
-      return sizeof(CUpti_ActivityMemory4);
-    default:
-      return 0;
-  }
-}
 
 std::vector<std::uint64_t>& external_ids(CUpti_ExternalCorrelationKind kind) {
   thread_local std::array<std::vector<std::uint64_t>, CUPTI_EXTERNAL_CORRELATION_KIND_SIZE> ids;
@@ -110,8 +93,7 @@ CuptiRecorder& CuptiRecorder::get() {
 void CuptiRecorder::set_buffer_callbacks(CUpti_BuffersCallbackRequestFunc request,
                                          CUpti_BuffersCallbackCompleteFunc complete) {
   const Lock lock(mutex_);
-  request_ = request;
-  complete_ = complete;
+  buffer_.set_callbacks(request, complete);
 }
 
 bool CuptiRecorder::enable(CUpti_ActivityKind kind, bool on) {
@@ -134,12 +116,12 @@ void CuptiRecorder::enable_all_sync_records(bool on) {
 
 void CuptiRecorder::flush() {
   const Lock lock(mutex_);
-  hand_back();
+  buffer_.hand_back();
 }
 
 std::size_t CuptiRecorder::take_dropped() {
   const Lock lock(mutex_);
-  return std::exchange(dropped_, 0);
+  return buffer_.take_dropped();
 }
 
 const char* CuptiRecorder::name_of(CallDomain domain, std::uint32_t id) {
@@ -159,17 +141,15 @@ void CuptiRecorder::on_call_end(const ApiCall& call, TimeSpan host) {
   call_names_.emplace(key, call.name);
   if (is_recorded(key)) {
     record_external_ids();
-    CUpti_ActivityAPI record;
-    std::memset(&record, 0, sizeof record);
-    record.kind =
-        call.domain == CallDomain::kRuntime ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER;
+    auto record = record_of<CUpti_ActivityAPI>(
+        call.domain == CallDomain::kRuntime ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER);
     record.cbid = call.id;
     record.start = timestamp(host.begin);
     record.end = timestamp(host.end);
     record.processId = static_cast<std::uint32_t>(getpid());
     record.threadId = this_thread();
     record.correlationId = current_correlation;
-    append(&record, sizeof record);
+    buffer_.append(&record, sizeof record);
   }
   current_correlation = 0;
 }
@@ -233,9 +213,7 @@ void CuptiRecorder::on_set(StreamId stream, int value, Bytes bytes, TimeSpan tim
 
 void CuptiRecorder::on_event_recorded(StreamId stream, EventId event) {
   const Lock lock(mutex_);
-  CUpti_ActivityCudaEvent2 record;
-  std::memset(&record, 0, sizeof record);
-  record.kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT;
+  auto record = record_of<CUpti_ActivityCudaEvent2>(CUPTI_ACTIVITY_KIND_CUDA_EVENT);
   record.correlationId = current_correlation;
   record.contextId = kContext;
   record.streamId = stream_number(stream);
@@ -266,9 +244,7 @@ void CuptiRecorder::on_host_waits(WaitedFor what, const void* id, TimeSpan host,
 
 void CuptiRecorder::on_memory(MemoryPlace place, const void* address, Bytes bytes, Nanoseconds host) {
   const Lock lock(mutex_);
-  CUpti_ActivityMemory4 record;
-  std::memset(&record, 0, sizeof record);
-  record.kind = CUPTI_ACTIVITY_KIND_MEMORY2;
+  auto record = record_of<CUpti_ActivityMemory4>(CUPTI_ACTIVITY_KIND_MEMORY2);
   record.memoryOperationType = bytes > 0 ? CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION
                                          : CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE;
   record.memoryKind = memory_kind(place);
@@ -288,24 +264,6 @@ std::uint32_t CuptiRecorder::stream_number(StreamId stream) {
 
 std::uint32_t CuptiRecorder::event_number(EventId event) {
   return events_.try_emplace(event, static_cast<std::uint32_t>(events_.size() + 1)).first->second;
-}
-
-void CuptiRecorder::append(const void* record, std::size_t bytes) {
-  if (buffer_ != nullptr && used_ + bytes > size_) hand_back();
-  std::size_t most_records = 0;
-  if (buffer_ == nullptr && request_ != nullptr) request_(&buffer_, &size_, &most_records);
-  if (buffer_ == nullptr || bytes > size_) {
-    ++dropped_;
-    return;
-  }
-  std::memcpy(buffer_ + used_, record, bytes);
-  used_ += bytes;
-}
-
-void CuptiRecorder::hand_back() {
-  if (buffer_ != nullptr && complete_ != nullptr) complete_(nullptr, 0, buffer_, size_, used_);
-  buffer_ = nullptr;
-  used_ = 0;
 }
 
 }  // namespace offprof

@@ -15,11 +15,9 @@
 #include <vector>
 
 #include "simulator/virtual_gpu/gpu_observer.h"
+#include "simulator/virtual_gpu/runtime/cupti_buffer.h"
 
 namespace offprof {
-
-/// The bytes of a record of that kind; 0: none is ever made.
-std::size_t cupti_record_bytes(CUpti_ActivityKind kind);
 
 /// Makes CUPTI's activity records of what the virtual GPU does, as CUPTI 13.0 makes them of a GPU: into
 /// buffers that it asks for, a call's records by one correlation, the external ids of a thread before the
@@ -67,10 +65,8 @@ class CuptiRecorder final : public GpuObserver {
   void record_external_ids();
   template <typename Record>
   void emit(const Record& record) {
-    if (is_enabled(record.kind)) append(&record, sizeof record);
+    if (is_enabled(record.kind)) buffer_.append(&record, sizeof record);
   }
-  void append(const void* record, std::size_t bytes);
-  void hand_back();
 
   std::mutex mutex_;
   std::bitset<CUPTI_ACTIVITY_KIND_COUNT> enabled_;
@@ -81,12 +77,7 @@ class CuptiRecorder final : public GpuObserver {
   std::unordered_map<StreamId, std::uint32_t> streams_;
   std::unordered_map<EventId, std::uint32_t> events_;
   std::uint32_t last_correlation_ = 0;
-
-  CUpti_BuffersCallbackRequestFunc request_ = nullptr;
-  CUpti_BuffersCallbackCompleteFunc complete_ = nullptr;
-  std::uint8_t* buffer_ = nullptr;
-  std::size_t size_ = 0, used_ = 0;
-  std::size_t dropped_ = 0;
+  CuptiBuffer buffer_;
 };
 
 /// Of the calling thread: what the calls that it makes are for, a stack of ids for each kind.
