@@ -234,9 +234,23 @@ std::string drift_sentence(const ValidationReport& report) {
       signed_percent(*report.drift), anew);
 }
 
+/// Empty where all visits found the machine as it was.
+std::string cores_sentence(const ValidationReport& report) {
+  if (report.repeated_visits == 0 && report.displaced_visits == 0) return {};
+  return fmt::format(
+      "Cores: {} visits were made again, since the cores that compute and copy moved meanwhile; {} count "
+      "although they were not as far apart as when the trace was recorded.",
+      report.repeated_visits, report.displaced_visits);
+}
+
+/// Empty for nothing.
+std::string paragraph(const std::string& text, const Page& page) {
+  return text.empty() ? text : wrap(text, page.width, 0) + "\n";
+}
+
 std::string remarks_text(const ValidationReport& report, const Page& page) {
   std::string text;
-  for (const std::string& note : report.notes) text += wrap(note, page.width, 0) + "\n";
+  for (const std::string& note : report.notes) text += paragraph(note, page);
   for (const std::string& warning : report.warnings)
     text += page.paint(Tone::kWarning, wrap("warning: " + warning, page.width, 0)) + "\n";
   return text;
@@ -249,10 +263,14 @@ std::string closing_line(const ValidationReport& report, const Page& page) {
                                          ? "The predictions hold."
                                          : "The predictions hold; there was nothing to rank.");
     case Outcome::kCannotTell:
-      return page.paint(Tone::kWarning,
-                        wrap("Noise hides whether the predictions hold: more rounds, or a quieter machine, "
-                             "say more.",
-                             page.width, 0));
+      return page.paint(
+          Tone::kWarning,
+          wrap(report.machine_is_another()
+                   ? "Whether the predictions hold cannot be told: the cores that compute and copy were not "
+                     "as "
+                     "far apart as when the trace was recorded. Record it again."
+                   : "Noise hides whether the predictions hold: more rounds, or a quieter machine, say more.",
+               page.width, 0));
     case Outcome::kDoNotHold:
       break;
   }
@@ -260,6 +278,13 @@ std::string closing_line(const ValidationReport& report, const Page& page) {
 }
 
 }  // namespace
+
+bool ValidationReport::machine_is_another() const {
+  constexpr std::size_t kOneIn = 10;
+  std::size_t visits = 0;
+  for (const ValidatedSetting& setting : settings) visits += setting.times.measured_ns.size();
+  return kOneIn * static_cast<std::size_t>(displaced_visits) > visits;
+}
 
 Verdict ValidationReport::mean_verdict() const {
   return judge(adjusted.mean_error, bounds.mean_error, low_end(adjusted.mean_range, adjusted.mean_error));
@@ -289,7 +314,8 @@ bool ValidationReport::gradients_are_right() const {
 Outcome ValidationReport::outcome() const {
   const std::array verdicts = {mean_verdict(), p95_verdict(), ranking_verdict()};
   const auto any_is = [&](Verdict verdict) { return std::ranges::find(verdicts, verdict) != verdicts.end(); };
-  if (!memory_is_exact() || !gradients_are_right() || any_is(Verdict::kBeyond)) return Outcome::kDoNotHold;
+  if (!memory_is_exact() || !gradients_are_right()) return Outcome::kDoNotHold;
+  if (any_is(Verdict::kBeyond)) return machine_is_another() ? Outcome::kCannotTell : Outcome::kDoNotHold;
   return any_is(Verdict::kHiddenByNoise) ? Outcome::kCannotTell : Outcome::kHold;
 }
 
@@ -316,6 +342,8 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
   if (!report.notes.empty()) json["notes"] = report.notes;
   if (!report.warnings.empty()) json["warnings"] = report.warnings;
   if (report.times_are_modelled) json["times_are_modelled"] = true;
+  json["repeated_visits"] = report.repeated_visits;
+  json["displaced_visits"] = report.displaced_visits;
   json["settings"] = nlohmann::ordered_json::array();
   for (const ValidatedSetting& setting : report.settings) json["settings"].push_back(to_json(setting));
   return json;
@@ -327,9 +355,9 @@ std::string to_text(const ValidationReport& report, const Page& page) {
       report.settings.size(), report.rounds, report.rounds == 1 ? "" : "s", report.trace);
   return wrap(headline, page.width, 0) + "\n\n" + accuracy_text(report, page) + "\n" +
          settings_text(report, page) + "\n" + noise_text(report, page) + ranking_text(report, page) +
-         wrap(drift_sentence(report), page.width, 0) + "\n" + times_line(report.times_are_modelled, page) +
-         memory_text(report, page) + gradients_text(report, page) + remarks_text(report, page) +
-         closing_line(report, page) + "\n";
+         paragraph(drift_sentence(report), page) + paragraph(cores_sentence(report), page) +
+         times_line(report.times_are_modelled, page) + memory_text(report, page) +
+         gradients_text(report, page) + remarks_text(report, page) + closing_line(report, page) + "\n";
 }
 
 }  // namespace offprof

@@ -35,7 +35,7 @@ struct ValidatedSetting {
 enum class Verdict { kWithin, kHiddenByNoise, kBeyond, kNothingToRank };
 
 /// All of it: whether memory is exact, gradients are right and every bound is kept; or whether it cannot be
-/// told, because the noise hides one of the bounds and nothing else is wrong.
+/// told, because the noise hides one of the bounds, or the machine is another, and nothing else is wrong.
 enum class Outcome { kHold, kCannotTell, kDoNotHold };
 
 /// What `offprof validate` found.
@@ -52,11 +52,15 @@ struct ValidationReport {
   std::optional<double> recalibrated_drift;  ///< the same by the calibrations of the trace and of the runs
   Accuracy accuracy;         ///< of what the trace alone predicts, without the setting that sets the drift
   Accuracy adjusted;         ///< likewise with the drift in all compute: what is held against the bounds
+  /// See ComparisonResult.
+  int repeated_visits = 0, displaced_visits = 0;
   std::size_t left_out = 0;  ///< settings that do not fit into the device's memory
   std::vector<std::string> notes;     ///< what was done otherwise than the trace says, a sentence each
   std::vector<std::string> warnings;  ///< what else than the model may make predictions wrong
   bool times_are_modelled = false;
 
+  /// Of too many visits the cores were elsewhere: what was measured is not what the trace is of.
+  bool machine_is_another() const;
   Verdict mean_verdict() const;
   Verdict p95_verdict() const;
   Verdict ranking_verdict() const;

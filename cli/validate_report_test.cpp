@@ -58,6 +58,20 @@ TEST(ValidationReport, SaysWhereTheNoiseHidesWhetherTheyHold) {
   EXPECT_THAT(text, Not(HasSubstr("The predictions hold")));
 }
 
+TEST(ValidationReport, CannotTellOfAMachineThatWasAnother) {
+  ValidationReport report =
+      report_of({setting(150'000, {100'000, 100'000}), setting(300'000, {200'000, 200'000})});
+  EXPECT_THAT(to_text(report, {}), Not(HasSubstr("Cores:")));
+  report.repeated_visits = 3;
+  report.displaced_visits = 1;
+  EXPECT_EQ(report.outcome(), Outcome::kCannotTell);
+  EXPECT_EQ(to_json(report)["displaced_visits"], 1);
+  EXPECT_THAT(to_text(report, {}), HasSubstr("Cores: 3 visits were made again"));
+  EXPECT_THAT(to_text(report, {}), HasSubstr("Record it again."));
+  report.settings[0].inexact = {"device_peak_bytes"};
+  EXPECT_EQ(report.outcome(), Outcome::kDoNotHold) << "memory does not depend on where cores are";
+}
+
 /// Each setting scatters by about as much as the bound, in rounds of its own, but all errors are to one side.
 TEST(ValidationReport, DoesNotTakeABiasForNoise) {
   std::vector<ValidatedSetting> settings;

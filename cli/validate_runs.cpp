@@ -28,6 +28,8 @@ constexpr Nanoseconds kTimedNs = 100'000'000;
 constexpr Nanoseconds kMostTimedSteps = 9;
 /// Where there is a caching allocator one step is timed, since what it takes depends on the steps in a row.
 constexpr int kStepsInARow = 2;
+/// Cores that are elsewhere come back within seconds or not at all.
+constexpr Nanoseconds kPatience = 120'000'000'000;
 /// Beyond them a drift, or what it differs by from a new calibration, is worth a warning.
 constexpr double kLargeDrift = 0.10, kLargeDisagreement = 0.05;
 
@@ -149,6 +151,10 @@ ValidationRuns choose_runs(const Trace& trace, const Link& link, std::size_t pol
   ValidationRuns runs;
   runs.left_out = leave_out_unfit(trace, steps, chosen);
   runs.comparison.rounds = rounds;
+  if (const auto& calibration = trace.environment.calibration) {
+    runs.comparison.core_to_core_ns = calibration->core_to_core.median_ns;
+    runs.comparison.patience_ns = kPatience;
+  }
   const bool drifts = !trace.environment.times_are_modelled && chosen.size() > 1;
   for (const Policy& policy : chosen) {
     const Nanoseconds predicted = *replay(steps.step(policy), policy, link).metrics.step_time_ns;
@@ -165,6 +171,8 @@ ValidationReport judge_runs(Trace trace, const Link& link, const ComparisonResul
   report.rounds = rounds;
   report.times_are_modelled = result.trace.environment.times_are_modelled;
   report.recalibrated_drift = recalibrated_drift(trace, result.trace);
+  report.repeated_visits = result.repeated_visits;
+  report.displaced_visits = result.displaced_visits;
   {
     const TraceSteps steps(trace);
     for (const PolicyRun& run : result.runs) report.settings.push_back(setting_of(steps, link, run));

@@ -112,6 +112,14 @@ TEST(ChooseRuns, RefusesADeviceThatNothingFitsInto) {
   EXPECT_THROW(runs_of(trace), Error);
 }
 
+TEST(ChooseRuns, WantsTheCoresAsFarApartAsTheyWereCalibrated) {
+  Trace trace = chain_trace();
+  EXPECT_EQ(runs_of(trace).comparison.patience_ns, 0);
+  trace.environment.calibration.emplace().core_to_core = {70, 60, 80};
+  EXPECT_EQ(runs_of(trace).comparison.core_to_core_ns, 70);
+  EXPECT_GT(runs_of(trace).comparison.patience_ns, 0);
+}
+
 TEST(JudgeRuns, FindsNothingWhereAllIsAsPredicted) {
   const ValidationReport report = report_on(chain_trace(), chain_trace());
   EXPECT_EQ(report.outcome(), Outcome::kHold);

@@ -91,9 +91,15 @@ CopyCalibration calibrate_copies(Device& device) {
   device.synchronize();
   device.take_copy_records();
   device.forget_marks();
-  CopyCalibration calibration{time_copies(device, CopyDirection::kD2h),
-                              time_copies(device, CopyDirection::kH2d)};
+  CopyCalibration calibration;
+  const auto look_at_cores = [&] {
+    if (const auto apart = device.core_to_core_ns()) calibration.core_to_core_ns.push_back(*apart);
+  };
+  look_at_cores();
+  calibration.d2h = time_copies(device, CopyDirection::kD2h);
+  calibration.h2d = time_copies(device, CopyDirection::kH2d);
   if (device.torch_device().is_cpu()) calibration.start = time_starts(device);
+  look_at_cores();
   device.forget_marks();
   device.take_exposed_ns();
   device.release_cache();

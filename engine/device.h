@@ -80,6 +80,10 @@ class Device {
   /// whose copies take cores takes them apart from those, if there are enough.
   virtual void prepare_cores(int compute_threads) { (void)compute_threads; }
 
+  /// What a cache line takes now from the core that computes to the one that copies and back. No step may be
+  /// under way. nullopt: copies have no core to themselves.
+  virtual std::optional<Nanoseconds> core_to_core_ns() { return std::nullopt; }
+
   // --- Memory ---
 
   /// nullopt: the storage's memory is not this device's, or it has no bytes.

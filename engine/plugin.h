@@ -49,9 +49,14 @@ struct ComparedPolicy {
 
 /// Several policies to be measured against each other. Their visits are interleaved, so that what the machine
 /// does meanwhile meets them all alike: each of `rounds` goes through all visits, in an order of its own.
+///
+/// Where the cores that compute and copy are not as far apart as in the calibration that is held against
+/// them, copying is another thing: a visit then waits, or is made again.
 struct Comparison {
   std::vector<ComparedPolicy> policies;
   int rounds = 1;
+  Nanoseconds core_to_core_ns = 0;  ///< of that calibration; 0: not known, and no visit waits
+  Nanoseconds patience_ns = 0;      ///< what all this may take; then visits are made as it is
 };
 
 /// What a run under one of several policies came to.
@@ -68,6 +73,8 @@ struct PolicyRun {
 struct ComparisonResult {
   Trace trace;  ///< the recording: its program, model, environment; nothing measured
   std::vector<PolicyRun> runs;
+  int repeated_visits = 0;   ///< that were made again, since the cores moved meanwhile
+  int displaced_visits = 0;  ///< that count although the cores were not where they should be
 };
 
 /// Says what is being done, for a progress line: `recording pass 2 of 3`.

@@ -198,11 +198,13 @@ class StepRounds {
   StepRounds(Device& device, StepTimer& timer, Calibration& calibration)
       : device_(device), timer_(timer), calibration_(calibration), on_host_(device.torch_device().is_cpu()) {}
 
+  /// Compute with everything offloaded, over the plain step, by round.
   std::vector<Nanoseconds> run() {
     timer_.plain();
     const Nanoseconds first = timer_.plain();
     bytes_each_ = bytes_beside(link_of(calibration_), first, timer_.hooks());
     for (int round = 0; round < rounds_for(first); ++round) run_round();
+    if (!core_to_core_.empty()) calibration_.core_to_core = summarize_measured(core_to_core_);
     calibration_.step = summarize_measured(plain_);
     calibration_.slowdown_per_mib = summarize_losses(beside_);
     for (std::size_t i = 0; on_host_ && i < standing_.size(); ++i)
@@ -223,6 +225,7 @@ class StepRounds {
       standing_[i].push_back(timer_.lost_by_standing(kStandstills[i], listened));
     timer_.offloaded();
     add_offloaded(timer_.offloaded());
+    if (const auto apart = device_.core_to_core_ns()) core_to_core_.push_back(*apart);
   }
 
   void add_offloaded(const StepResult& step) {
@@ -241,7 +244,7 @@ class StepRounds {
   Calibration& calibration_;
   bool on_host_;
   Bytes bytes_each_ = 0;
-  std::vector<Nanoseconds> plain_, beside_, offloaded_extra_, out_, in_;
+  std::vector<Nanoseconds> plain_, beside_, offloaded_extra_, out_, in_, core_to_core_;
   std::array<std::vector<Nanoseconds>, std::size(kStandstills)> standing_;
 };
 
@@ -305,6 +308,13 @@ Measured time_events(Device& device) {
   return summarize_measured(std::move(times));
 }
 
+/// `before`: how far apart they were when the copies were measured.
+bool did_cores_move(const Measured& rounds, const std::vector<Nanoseconds>& before) {
+  return !are_as_far_apart(rounds.low_ns, rounds.high_ns) ||
+         !std::ranges::all_of(before,
+                              [&](Nanoseconds apart) { return are_as_far_apart(apart, rounds.median_ns); });
+}
+
 /// Only where the thread that calls the engine is the one that computes do these take of the compute stream.
 void calibrate_calls(Device& device, Calibration& calibration) {
   if (!device.torch_device().is_cpu()) return;
@@ -327,6 +337,7 @@ StepCalibration calibrate(Device& device, Trainer& trainer, const CopyCalibratio
   calibrate_calls(device, calibration);
   StepTimer timer(trainer, hooks, backward_order);
   measured.offloaded_extra_ns = StepRounds(device, timer, calibration).run();
+  measured.cores_moved = did_cores_move(calibration.core_to_core, copies.core_to_core_ns);
   return measured;
 }
 

@@ -14,6 +14,9 @@ struct StepCalibration {
   Calibration costs;  ///< all but reload_per_mib
   std::vector<Nanoseconds>
       offloaded_extra_ns;  ///< compute with everything offloaded, over the round's plain step
+  /// The cores that compute and copy were not as far apart from each other all the time, so the figures are
+  /// of two machines.
+  bool cores_moved = false;
 };
 
 /// Measures on a real device what offloading costs beside the copies: hooks, commands and events on tensors

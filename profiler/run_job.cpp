@@ -8,11 +8,7 @@
 #include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
 #include <torch/version.h>
 
-#include <algorithm>
-#include <iterator>
 #include <optional>
-#include <random>
-#include <span>
 #include <utility>
 
 #include "engine/model.h"
@@ -21,6 +17,7 @@
 #include "engine/weightless.h"
 #include "profiler/calibration.h"
 #include "profiler/gradient_check.h"
+#include "profiler/interleaved.h"
 #include "profiler/measured.h"
 #include "profiler/program_builder.h"
 #include "profiler/program_times.h"
@@ -38,6 +35,8 @@ namespace {
 constexpr int kKeepPasses = 5;
 /// Likewise of a program that is another where tensors come back dense.
 constexpr int kDensePasses = 3;
+/// Where the cores move meanwhile, what offloading costs is measured anew.
+constexpr int kCalibrations = 3;
 /// Steps in the trace's timeline. They come after the measured ones, since recording takes time.
 constexpr int kStepsShown = 2;
 /// Recording makes steps longer, but not so much.
@@ -147,10 +146,13 @@ class Job {
   /// What costs time beside the program itself, and the program's own time without what recording it takes.
   void calibrate_times() {
     if (device_.known_link()) return;
-    progress_("measuring what copies cost");
-    const CopyCalibration copies = calibrate_copies(device_);
-    progress_("measuring what offloading costs");
-    StepCalibration measured = calibrate(device_, *trainer_, copies, 2 * trace_.program.saved.size(), order_);
+    StepCalibration measured = measure_costs();
+    for (int i = 1; i < kCalibrations && measured.cores_moved; ++i) measured = measure_costs();
+    if (measured.cores_moved)
+      trace_.notes.emplace_back(
+          "the cores that compute and copy were not always as far apart from each other while it was "
+          "measured "
+          "what copies cost: predicted times mean little; record again on a quiet machine");
     Calibration& calibration = measured.costs;
     fit(trace_.program, calibration, preset_policy("keep"), calibration.step.median_ns);
     calibration.reload_per_mib = reload_cost(trace_.program, calibration, measured.offloaded_extra_ns);
@@ -158,6 +160,13 @@ class Job {
       fit(*trace_.dense_program, calibration, dense_offload_all(), dense_compute_ns());
     trace_.environment.link = link_of(calibration);
     trace_.environment.calibration = calibration;
+  }
+
+  StepCalibration measure_costs() {
+    progress_("measuring what copies cost");
+    const CopyCalibration copies = calibrate_copies(device_);
+    progress_("measuring what offloading costs");
+    return calibrate(device_, *trainer_, copies, 2 * trace_.program.saved.size(), order_);
   }
 
   void fit(Program& program, const Calibration& calibration, const Policy& policy, Nanoseconds compute_ns) {
@@ -305,41 +314,6 @@ RunResult run(const RunRequest& request, Device& device, const Progress& progres
   return result;
 }
 
-/// Every visit of a round, by its policy's index, in an order that `round` decides.
-std::vector<std::size_t> visits_in_round(const Comparison& comparison, int round) {
-  std::vector<std::size_t> visits;
-  for (std::size_t i = 0; i < comparison.policies.size(); ++i)
-    visits.insert(visits.end(), static_cast<std::size_t>(comparison.policies[i].visits_per_round), i);
-  std::shuffle(visits.begin(), visits.end(), std::mt19937(static_cast<unsigned>(round)));
-  return visits;
-}
-
-Nanoseconds median_step_time(std::span<const StepResult> steps) {
-  std::vector<Nanoseconds> times;
-  for (const StepResult& step : steps) times.push_back(step.step_time_ns);
-  return median_of(std::move(times));
-}
-
-/// Trains under every policy, round by round.
-void measure_interleaved(Job& job, const Comparison& comparison, ComparisonResult& result) {
-  std::vector<std::vector<StepResult>> timed(result.runs.size()), warming(result.runs.size());
-  for (int round = 0; round < comparison.rounds; ++round) {
-    for (const std::size_t i : visits_in_round(comparison, round)) {
-      const ComparedPolicy& compared = comparison.policies[i];
-      auto visit = job.train(compared.policy, 1 + compared.timed_steps, Recording::kNone);
-      if (warming[i].empty()) result.runs[i].commands = visit.front().commands;
-      result.runs[i].step_times_ns.push_back(median_step_time(std::span(visit).subspan(1)));
-      warming[i].push_back(std::move(visit.front()));
-      std::move(visit.begin() + 1, visit.end(), std::back_inserter(timed[i]));
-    }
-  }
-  for (std::size_t i = 0; i < result.runs.size(); ++i) {
-    PolicyRun& run = result.runs[i];
-    run.measured = summarize(timed[i], warming[i]);
-    run.measured.step_time_ns = median_of(run.step_times_ns);
-  }
-}
-
 ComparisonResult compare(const RunRequest& request, const Comparison& comparison, Device& device,
                          const Progress& progress) {
   Job job(request, device, progress);
@@ -352,7 +326,10 @@ ComparisonResult compare(const RunRequest& request, const Comparison& comparison
     run.gradients = job.check_gradients(run.policy);
   }
   job.forget_gradients();
-  measure_interleaved(job, comparison, result);
+  measure_interleaved(
+      {[&](const Policy& policy, int steps) { return job.train(policy, steps, Recording::kNone); },
+       [&] { return device.core_to_core_ns(); }, progress},
+      comparison, result);
   add_notes(result.trace, device);
   return result;
 }

@@ -54,6 +54,12 @@ Nanoseconds EngineCosts::lost_after(Nanoseconds stood_ns) const {
   return before.lost_ns;
 }
 
+bool are_as_far_apart(Nanoseconds a, Nanoseconds b) {
+  constexpr double kFurther = 2.5;
+  const auto [near, far] = std::minmax(a, b);
+  return near == 0 || static_cast<double>(far) <= kFurther * static_cast<double>(near);
+}
+
 EngineCosts costs_of(const Calibration& calibration) {
   EngineCosts costs;
   costs.hook_ns = calibration.hook.median_ns;

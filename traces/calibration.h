@@ -61,9 +61,17 @@ struct Calibration {
   Measured slowdown_per_mib;  ///< what compute takes longer for each MiB that is copied beside it
   Measured reload_per_mib;    ///< what compute takes longer for each MiB that came back: it is in no cache
   Measured step;              ///< a step with nothing offloaded, nothing recorded
+  /// What a cache line took from the core that computed to the one that copied and back, where each had one.
+  /// Median 0: not known.
+  Measured core_to_core;
 
   bool operator==(const Calibration&) const = default;
 };
+
+/// Whether cores that far apart, by Calibration::core_to_core, are as far apart as others. What shares a
+/// cache takes 50 to 100 ns, what does not three times as long or more; the cores of a virtual machine may do
+/// the one now and the other a minute later. 0 is not known, and like any.
+bool are_as_far_apart(Nanoseconds a, Nanoseconds b);
 
 /// What a replay adds to compute and copies. All 0: nothing is known, or nothing is to be added.
 struct EngineCosts {

@@ -71,7 +71,8 @@ Json to_json(const Calibration& calibration) {
           {"standstills", to_json(calibration.standstills)},
           {"slowdown_per_mib", to_json(calibration.slowdown_per_mib)},
           {"reload_per_mib", to_json(calibration.reload_per_mib)},
-          {"step", to_json(calibration.step)}};
+          {"step", to_json(calibration.step)},
+          {"core_to_core", to_json(calibration.core_to_core)}};
 }
 
 Calibration calibration_from_json(const JsonValue& json) {
@@ -88,6 +89,7 @@ Calibration calibration_from_json(const JsonValue& json) {
   calibration.slowdown_per_mib = measured_from_json(json.at("slowdown_per_mib"));
   calibration.reload_per_mib = measured_from_json(json.at("reload_per_mib"));
   calibration.step = measured_from_json(json.at("step"));
+  if (const auto cores = json.find("core_to_core")) calibration.core_to_core = measured_from_json(*cores);
   return calibration;
 }
 

@@ -113,10 +113,25 @@ TEST(EngineCosts, AreNothingWhereNothingWasMeasured) {
   EXPECT_EQ(EngineCosts{}.lost_after(1000), 0);
 }
 
+TEST(Cores, AreAsFarApartWhereNoneTakesMuchLonger) {
+  EXPECT_TRUE(are_as_far_apart(50, 85));
+  EXPECT_TRUE(are_as_far_apart(85, 50));
+  EXPECT_FALSE(are_as_far_apart(85, 320));
+  EXPECT_FALSE(are_as_far_apart(320, 85));
+  EXPECT_TRUE(are_as_far_apart(0, 320)) << "one is not known";
+}
+
+TEST(CalibrationJson, ReadsWhatEarlierVersionsWrote) {
+  nlohmann::json json = nlohmann::json::parse(to_json(sample()).dump());
+  json.erase("core_to_core");
+  EXPECT_EQ(calibration_from_json(JsonValue(json, "t.json: ")), sample());
+}
+
 TEST(CalibrationJson, ReadsBackWhatItWrote) {
   Calibration calibration = sample();
   calibration.copy_out_per_mib = {20, 10, 30};
   calibration.copy_in_per_mib = {50, 40, 60};
+  calibration.core_to_core = {70, 60, 80};
   const nlohmann::json json = nlohmann::json::parse(to_json(calibration).dump());
   EXPECT_EQ(calibration_from_json(JsonValue(json, "t.json: ")), calibration);
 }

@@ -1,6 +1,8 @@
 #include "engine/host/copy_stream.h"
 
+#include <algorithm>
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -51,6 +53,32 @@ CopyStream::Event CopyStream::enqueue(CopyJob job) {
   }
   if (asleep) queued_.notify_one();
   return event;
+}
+
+Nanoseconds CopyStream::time_round_trip() {
+  constexpr int kSeries = 20, kTrips = 100;
+  constexpr std::size_t kCacheLine = 64;
+  alignas(kCacheLine) std::atomic<int> ball = 0;
+  enqueue({[&ball] {
+             for (int trip = 1; trip <= kSeries * kTrips; ++trip) {
+               while (ball.load(std::memory_order_acquire) != trip) {
+               }
+               ball.store(-trip, std::memory_order_release);
+             }
+           },
+           CopyDirection::kD2h, 0, 0});
+  Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
+  for (int trip = 1, i = 0; i < kSeries; ++i) {
+    const Nanoseconds begin = steady_now();
+    for (const int end = trip + kTrips; trip < end; ++trip) {
+      ball.store(trip, std::memory_order_release);
+      while (ball.load(std::memory_order_acquire) != -trip) {
+      }
+    }
+    least = std::min(least, (steady_now() - begin) / kTrips);
+  }
+  take_records();  // the other thread is done with the ball then
+  return least;
 }
 
 void CopyStream::wait(Event event) const {

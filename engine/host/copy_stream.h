@@ -45,6 +45,10 @@ class CopyStream {
     take_records();  // it is done then
   }
 
+  /// How long a cache line takes from the calling thread to the one that copies and back, each on a core of
+  /// its own and nothing being copied: the least of some short series, so what else runs there is not in it.
+  Nanoseconds time_round_trip();
+
   bool is_reached(Event event) const { return completed_.load(std::memory_order_acquire) >= event; }
   /// Returns when `event` is reached. Stays awake meanwhile, as the compute stream that it stands for keeps
   /// what it has: a thread that sleeps leaves its core, and finds the caches cold.

@@ -115,6 +115,12 @@ TEST(CopyStream, ItsDestructorFinishesWhatIsQueued) {
   EXPECT_EQ(made, 10);
 }
 
+TEST(CopyStream, KnowsHowLongTheOtherThreadTakesToAnswer) {
+  CopyStream stream(kNoCap);
+  EXPECT_GT(stream.time_round_trip(), 0);
+  EXPECT_THAT(stream.take_records(), IsEmpty());
+}
+
 TEST(CopyStream, ACopyUnderACapTakesAtLeastWhatTheLinkTakes) {
   constexpr Link kCap{{0, 0}, {1e9, 500}};
   CopyStream stream(kCap);

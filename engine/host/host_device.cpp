@@ -30,6 +30,12 @@ void HostDevice::prepare_cores(int compute_threads) {
   d2h_.copy_on(split.copies);
   h2d_.copy_on(split.copies);
   stay_on(split.compute);
+  copies_have_a_core_ = split.compute != split.copies;
+}
+
+std::optional<Nanoseconds> HostDevice::core_to_core_ns() {
+  if (!copies_have_a_core_) return std::nullopt;
+  return d2h_.time_round_trip();
 }
 
 c10::Storage HostDevice::allocate(Bytes bytes) {

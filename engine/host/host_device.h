@@ -36,6 +36,8 @@ class HostDevice final : public Device {
   std::optional<OutOfMemory> take_out_of_memory() override { return allocator_.take_out_of_memory(); }
   void set_listener(AllocationListener* listener) override { allocator_.set_listener(listener); }
 
+  std::optional<Nanoseconds> core_to_core_ns() override;
+
   std::byte* allocate_host(Bytes bytes) override;
   void free_host(std::byte* buffer, Bytes bytes) override { pool_.free(buffer, bytes); }
   void set_host_capacity(std::optional<Bytes> bytes) override;
@@ -60,6 +62,7 @@ class HostDevice final : public Device {
   std::optional<Error> host_refusal_;
   CopyStream d2h_;
   CopyStream h2d_;
+  bool copies_have_a_core_ = false;
   Nanoseconds exposed_ns_ = 0;
 };
 

@@ -1,6 +1,6 @@
 """Prints one row of the table of scripts/validate_times.sh from a JSON report of `offprof validate`.
 
-    times_row.py REPORT MODEL LINK
+    times_row.py REPORT MODEL LINK TRIES
 """
 
 import json
@@ -48,7 +48,13 @@ def verdict(report):
     return ": ".join([report["outcome"], *([", ".join(open_or_missed)] if open_or_missed else [])])
 
 
-def row(report, model, link):
+def cores(report):
+    """Visits made again, and those that count although the cores were elsewhere."""
+    again, displaced = report["repeated_visits"], report["displaced_visits"]
+    return f"{again} again, {displaced} displaced" if again or displaced else "in place"
+
+
+def row(report, model, link, tries):
     less_drift = report["less_drift"]
     return [
         model,
@@ -66,6 +72,8 @@ def row(report, model, link):
         percent(report["by_trace"]["p95_error"]),
         "0 bytes" if report["memory_is_exact"] else "DIFFERS",
         gradients(report),
+        cores(report),
+        tries,
         verdict(report),
     ]
 

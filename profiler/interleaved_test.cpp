@@ -1,0 +1,132 @@
+#include "profiler/interleaved.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace offprof {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr Nanoseconds kNear = 60, kFar = 330;
+constexpr Nanoseconds kPatience = 10'000'000'000;
+
+/// Steps under `keep` take 10, others 20, with cores far apart ten times as long. The first visit takes the
+/// most memory.
+class FakeJob {
+ public:
+  ComparisonResult measure(const Comparison& comparison) {
+    ComparisonResult result;
+    for (const ComparedPolicy& compared : comparison.policies)
+      result.runs.emplace_back().policy = compared.policy;
+    measure_interleaved({[this](const Policy& policy, int steps) { return train(policy, steps); },
+                         [this] { return core_to_core(); }, [](const std::string&) {}},
+                        comparison, result);
+    return result;
+  }
+
+  /// How far apart the cores are from some look on, by its number; near before.
+  std::map<int, Nanoseconds> moves;
+  std::optional<Nanoseconds> apart = kNear;
+  std::vector<std::pair<std::string, int>> visits;
+
+ private:
+  std::vector<StepResult> train(const Policy& policy, int steps) {
+    visits.emplace_back(policy.name, steps);
+    StepResult step;
+    step.step_time_ns = (policy.threshold_bytes ? 20 : 10) * (apart == kFar ? 10 : 1);
+    step.device_peak_bytes = visits.size() == 1 ? 200 : 100;
+    return std::vector<StepResult>(static_cast<std::size_t>(steps), step);
+  }
+
+  std::optional<Nanoseconds> core_to_core() {
+    if (const auto move = moves.find(looks_++); move != moves.end()) apart = move->second;
+    return apart;
+  }
+
+  int looks_ = 0;
+};
+
+Comparison comparison() {
+  Comparison comparison;
+  comparison.policies = {{preset_policy("keep"), 3, 2}, {preset_policy("offload"), 1, 1}};
+  comparison.rounds = 4;
+  comparison.core_to_core_ns = kNear;
+  comparison.patience_ns = kPatience;
+  return comparison;
+}
+
+TEST(Interleaved, EachRoundMakesEveryVisit) {
+  FakeJob job;
+  const ComparisonResult result = job.measure(comparison());
+  EXPECT_THAT(result.runs[0].step_times_ns, ElementsAre(10, 10, 10, 10, 10, 10, 10, 10));
+  EXPECT_THAT(result.runs[1].step_times_ns, ElementsAre(20, 20, 20, 20));
+  EXPECT_EQ(result.runs[1].measured.step_time_ns, 20);
+  ASSERT_EQ(job.visits.size(), 12u);
+  for (std::size_t round = 0; round < 4; ++round) {
+    const std::multiset<std::pair<std::string, int>> visits(
+        job.visits.begin() + static_cast<std::ptrdiff_t>(3 * round),
+        job.visits.begin() + static_cast<std::ptrdiff_t>(3 * round + 3));
+    EXPECT_THAT(visits, ElementsAre(std::pair("keep", 4), std::pair("keep", 4), std::pair("offload", 2)));
+  }
+  EXPECT_EQ(result.repeated_visits, 0);
+  EXPECT_EQ(result.displaced_visits, 0);
+}
+
+TEST(Interleaved, AVisitWaitsForTheCores) {
+  FakeJob job;
+  job.apart = kFar;
+  job.moves = {{3, kNear}};
+  const ComparisonResult result = job.measure(comparison());
+  EXPECT_THAT(result.runs[1].step_times_ns, ElementsAre(20, 20, 20, 20));
+  EXPECT_EQ(job.visits.size(), 12u);
+  EXPECT_EQ(result.repeated_visits, 0);
+}
+
+TEST(Interleaved, AVisitDuringWhichTheCoresMovedIsMadeAgain) {
+  FakeJob job;
+  job.moves = {{1, kFar}, {3, kNear}};  // each visit looks before and after
+  const ComparisonResult result = job.measure(comparison());
+  EXPECT_EQ(result.repeated_visits, 1);
+  EXPECT_EQ(result.displaced_visits, 0);
+  EXPECT_EQ(job.visits.size(), 13u);
+  EXPECT_EQ(result.runs[0].step_times_ns.size(), 8u);
+  EXPECT_EQ(result.runs[1].step_times_ns.size(), 4u);
+}
+
+TEST(Interleaved, TheMemoryOfAVisitMadeAgainCounts) {
+  FakeJob job;
+  job.moves = {{1, kFar}, {2, kNear}};
+  const ComparisonResult result = job.measure(comparison());
+  EXPECT_EQ(result.repeated_visits, 1);
+  EXPECT_EQ(std::max(result.runs[0].measured.device_peak_bytes, result.runs[1].measured.device_peak_bytes),
+            200);
+}
+
+TEST(Interleaved, WithoutPatienceVisitsCountAsTheyAre) {
+  FakeJob job;
+  job.apart = kFar;
+  Comparison impatient = comparison();
+  impatient.patience_ns = 0;
+  const ComparisonResult result = job.measure(impatient);
+  EXPECT_EQ(result.displaced_visits, 12);
+  EXPECT_EQ(result.repeated_visits, 0);
+  EXPECT_EQ(job.visits.size(), 12u);
+}
+
+TEST(Interleaved, NothingIsWaitedForWhereNothingIsKnown) {
+  FakeJob job;
+  job.apart = kFar;
+  Comparison unknown = comparison();
+  unknown.core_to_core_ns = 0;
+  EXPECT_EQ(job.measure(unknown).displaced_visits, 0);
+  job.apart = std::nullopt;
+  EXPECT_EQ(job.measure(comparison()).displaced_visits, 0);
+}
+
+}  // namespace
+}  // namespace offprof
