@@ -116,6 +116,10 @@ class Device {
     return std::nullopt;
   }
 
+  /// What is used of the device's memory beside what the allocator holds: CUDA's own, libraries', other
+  /// processes'. nullopt: the device has no memory of its own.
+  virtual std::optional<Bytes> used_beside_allocator() const { return std::nullopt; }
+
   // --- Host memory for offloaded tensors ---
 
   /// Throws Error (environment) where it is exhausted.

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "profiler/clock_offset.h"
+
 namespace offprof {
 namespace {
 
@@ -70,6 +72,12 @@ GpuFigures figures_of(const GpuActivity& activity, const Interval& step) {
   figures.d2h = link_figures(activity, Does::kCopyOut, step, out);
   figures.h2d = link_figures(activity, Does::kCopyIn, step, in);
   return figures;
+}
+
+std::optional<GpuFigures> gpu_figures_of(const StepResult& step) {
+  const auto offset = offset_to_marks(step.recording, step.gpu);
+  if (!offset) return std::nullopt;
+  return figures_of(step.gpu, {step.recording.begin_ns - *offset, step.recording.end_ns - *offset});
 }
 
 }  // namespace offprof

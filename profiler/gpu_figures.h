@@ -1,7 +1,10 @@
 #pragma once
 
+#include <optional>
+
 #include "profiler/cupti/activity.h"
 #include "profiler/intervals.h"
+#include "profiler/step_result.h"
 #include "traces/tracing.h"
 
 namespace offprof {
@@ -11,5 +14,9 @@ namespace offprof {
 /// places on the host are no work of the GPU; of one whose ends CUPTI does not name it is taken that they lie
 /// on the device.
 GpuFigures figures_of(const GpuActivity& activity, const Interval& step);
+
+/// The same of a step that was recorded while the GPU was traced; nullopt: it was not, or nothing tells when
+/// by the tracer's clock the step began.
+std::optional<GpuFigures> gpu_figures_of(const StepResult& step);
 
 }  // namespace offprof

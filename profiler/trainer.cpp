@@ -64,16 +64,16 @@ void Trainer::plain_step() {
   if (optimizer_) optimizer_->step();
 }
 
-StepResult Trainer::step(const Policy& policy, const std::vector<SavedId>& recorded_backward_order,
-                         Recording recording, StepListener* listener) {
+StepResult Trainer::run_step(const Policy& policy, const std::vector<SavedId>& recorded_backward_order,
+                             Recording recording, StepListener* listener, std::optional<TraceDetail> traced) {
   set_gradients_to_none();
   begin_measuring();
   StepResult result;
   result.device_resident_bytes = device_.live_bytes();
   const auto residents_now = residents();
 
-  const bool is_traced = recording == Recording::kTimeline && tracing_ != nullptr;
-  GpuTracer* const tracer = is_traced ? tracing_->begin() : nullptr;
+  const bool is_traced = traced && tracing_ != nullptr;
+  GpuTracer* const tracer = is_traced ? tracing_->begin(*traced) : nullptr;
   std::optional<PassRecorder> recorder;
   if (recording != Recording::kNone) recorder.emplace(device_, recording == Recording::kProgram, tracer);
   const auto begin_phase = [&](std::string_view name) {

@@ -135,23 +135,27 @@ void add_noise(Accuracy& accuracy, std::span<const TimedSetting> settings) {
 
 using Pair = std::pair<std::size_t, std::size_t>;
 
-/// What two runs of one setting differ by, by the median setting; 0 where it is not known.
-double noise_floor(std::span<const TimedSetting> settings) {
+/// What two runs of each setting differ by, and no less than those of the median setting: what looks quiet in
+/// a few rounds may be luck. 0 where it is not known.
+std::vector<double> noises_of(std::span<const TimedSetting> settings) {
   std::vector<double> noises;
   for (const TimedSetting& setting : settings) noises.push_back(noise_of(setting).value_or(0));
-  std::ranges::nth_element(noises, noises.begin() + static_cast<std::ptrdiff_t>(noises.size() / 2));
-  return noises[noises.size() / 2];
+  std::vector<double> sorted = noises;
+  std::ranges::sort(sorted);
+  for (double& noise : noises) noise = std::max(noise, sorted[sorted.size() / 2]);
+  return noises;
 }
 
-/// Of a normal distribution's magnitudes 95 % keep to 2.9 times their median. The median tells that of noise
-/// though a few settings scatter far.
+/// Of a normal distribution's magnitudes 95 % keep to 2.9 times their median.
 constexpr double kNoisesApart = 3;
 
-/// Whether two settings differ by more than two runs of one may, and noise could hardly have turned their
+/// Whether two settings differ by more than two runs of either may, and noise could hardly have turned their
 /// order over.
-bool is_ranked(const Pair& pair, const Sample& real, const std::vector<Sample>& resampled, double floor) {
+bool is_ranked(const Pair& pair, const Sample& real, const std::vector<Sample>& resampled,
+               const std::vector<double>& noises) {
   const auto [shorter, longer] = std::minmax(real.measured[pair.first], real.measured[pair.second]);
-  if (longer - shorter <= kNoisesApart * floor * shorter) return false;
+  const double noise = std::max(noises[pair.first], noises[pair.second]);
+  if (longer - shorter <= kNoisesApart * noise * shorter) return false;
   const auto order = [&](const Sample& sample) {
     return order_of(sample.measured[pair.first], sample.measured[pair.second]);
   };
@@ -169,11 +173,12 @@ double tau_of(const Sample& sample, const std::vector<Pair>& pairs) {
   return static_cast<double>(agreement) / static_cast<double>(pairs.size());
 }
 
-void add_ranking(Accuracy& accuracy, const Sample& real, const std::vector<Sample>& resampled, double floor) {
+void add_ranking(Accuracy& accuracy, const Sample& real, const std::vector<Sample>& resampled,
+                 const std::vector<double>& noises) {
   std::vector<Pair> pairs;
   for (std::size_t i = 0; i < real.measured.size(); ++i)
     for (std::size_t j = i + 1; j < real.measured.size(); ++j)
-      if (is_ranked({i, j}, real, resampled, floor)) pairs.emplace_back(i, j);
+      if (is_ranked({i, j}, real, resampled, noises)) pairs.emplace_back(i, j);
   accuracy.ranked_pairs = pairs.size();
   if (pairs.empty()) return;
   accuracy.kendall_tau = tau_of(real, pairs);
@@ -208,7 +213,7 @@ Accuracy accuracy_of(std::span<const TimedSetting> settings, std::size_t rounds,
   Accuracy accuracy;
   add_errors(accuracy, real, resampled);
   add_noise(accuracy, settings);
-  add_ranking(accuracy, real, resampled, noise_floor(settings));
+  add_ranking(accuracy, real, resampled, noises_of(settings));
   return accuracy;
 }
 

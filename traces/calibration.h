@@ -73,6 +73,9 @@ struct Calibration {
 /// the one now and the other a minute later. 0 is not known, and like any.
 bool are_as_far_apart(Nanoseconds a, Nanoseconds b);
 
+/// Cores further apart than that share no cache.
+inline constexpr Nanoseconds kFurthestOverACache = 200;
+
 /// What a replay adds to compute and copies. All 0: nothing is known, or nothing is to be added.
 struct EngineCosts {
   Nanoseconds hook_ns = 0;

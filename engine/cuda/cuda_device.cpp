@@ -91,6 +91,13 @@ void CudaDevice::release_cache() {
   allocator::emptyCache();
 }
 
+std::optional<Bytes> CudaDevice::used_beside_allocator() const {
+  std::size_t free = 0, total = 0;
+  check_cuda(cudaMemGetInfo(&free, &total), "ask how much memory is free");
+  return static_cast<Bytes>(total - free) -
+         allocator::getDeviceStats(index_).reserved_bytes[kAggregate].current;
+}
+
 std::optional<AllocatorState> CudaDevice::allocator_state(
     const std::function<std::int32_t(AllocationId)>& storage_of) const {
   AllocatorState state;

@@ -50,6 +50,7 @@ class CudaDevice : public Device {
 
   std::optional<CacheUse> cache_use() const override;
   void release_cache() override;
+  std::optional<Bytes> used_beside_allocator() const override;
   std::optional<AllocatorState> allocator_state(
       const std::function<std::int32_t(AllocationId)>& storage_of) const override;
 
@@ -99,7 +100,6 @@ class CudaDevice : public Device {
   void follow_compute(Queue& queue);
   Event add_copy(Queue& queue, const CopyRequest& request);
   Nanoseconds since_origin(cudaEvent_t event) const { return origin_ns_ + elapsed(origin_, event); }
-  /// Of several copies, each alone on its stream.
 
   c10::DeviceIndex index_;
   Bytes total_bytes_ = 0;

@@ -74,7 +74,8 @@ std::string_view overhead_name(CUpti_ActivityOverheadKind kind) {
 /// What is left of a buffer is less than the record that begins there.
 struct Broken {};
 
-/// By the struct that this was compiled with: later versions of CUPTI add members behind these. Throws Broken.
+/// By the struct that this was compiled with: later versions of CUPTI add members behind these. Throws
+/// Broken.
 template <typename Record>
 const Record& as(const CUpti_Activity& record, std::size_t bytes_left) {
   if (sizeof(Record) > bytes_left) throw Broken{};

@@ -2,6 +2,7 @@
 
 #include <cupti_driver_cbid.h>
 #include <cupti_runtime_cbid.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <chrono>
@@ -119,6 +120,14 @@ void CuptiTracer::set_attributes() const {
 
 void CuptiTracer::require(CUptiResult result, const char* what) const {
   if (result != CUPTI_SUCCESS) throw cupti_refusal(result, what);
+}
+
+TracerInfo CuptiTracer::info() const {
+  constexpr std::uint32_t kMajor = 10'000, kMinor = 100;  // 130001 is 13.0.1
+  std::uint32_t version = 0;
+  cupti_.get_version(&version);
+  return {"CUPTI", fmt::format("{}.{}.{}", version / kMajor, version % kMajor / kMinor, version % kMinor),
+          static_cast<Bytes>(buffer_bytes_)};
 }
 
 void CuptiTracer::begin(TraceDetail detail) {

@@ -28,14 +28,12 @@ class CuptiTracer final : public GpuTracer {
   CuptiTracer(const CuptiTracer&) = delete;
   CuptiTracer& operator=(const CuptiTracer&) = delete;
 
+  TracerInfo info() const override;
   void begin(TraceDetail detail) override;
   void drain() override;
   GpuActivity end() override;
   void push(std::uint64_t id) override;
   void pop() override;
-
-  /// What tracing takes of the host, a part of it pinned by CUPTI not included.
-  std::size_t buffer_bytes() const { return buffer_bytes_; }
 
  private:
   void subscribe();

@@ -23,6 +23,10 @@ void FakeCupti::flush() {
 
 CuptiFunctions FakeCupti::functions() {
   CuptiFunctions cupti;
+  cupti.get_version = [](std::uint32_t* version) {
+    *version = 130'102;
+    return CUPTI_SUCCESS;
+  };
   cupti.get_callback_name = [](CUpti_CallbackDomain, std::uint32_t number, const char** name) {
     *name = number == 1 ? "cudaLaunchKernel_v7000" : number == 2 ? "cudaMemcpyAsync_v3020" : nullptr;
     return *name == nullptr ? CUPTI_ERROR_INVALID_PARAMETER : CUPTI_SUCCESS;

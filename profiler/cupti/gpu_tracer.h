@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "profiler/cupti/activity.h"
+#include "traces/units.h"
 
 namespace offprof {
 
@@ -11,11 +13,19 @@ enum class TraceDetail : std::uint8_t {
   kAll,      ///< also calls, waits, events, causes, memory, and what tracing costs
 };
 
+/// What traces, and what it takes.
+struct TracerInfo {
+  std::string tool;      ///< `CUPTI`
+  std::string version;   ///< `13.0.1`
+  Bytes host_bytes = 0;  ///< of host memory, for buffers
+};
+
 /// Records what the GPU does.
 class GpuTracer {
  public:
   virtual ~GpuTracer() = default;
 
+  virtual TracerInfo info() const = 0;
   /// From here on. The device must be idle.
   virtual void begin(TraceDetail detail) = 0;
   /// Makes room for more: reads what was recorded so far. The device must be idle.

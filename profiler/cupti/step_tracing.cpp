@@ -33,10 +33,10 @@ void StepTracing::give_up(const std::string& why) {
       why);
 }
 
-GpuTracer* StepTracing::begin() {
+GpuTracer* StepTracing::begin(TraceDetail detail) {
   if (!tracer_) return nullptr;
   try {
-    tracer_->begin(TraceDetail::kAll);
+    tracer_->begin(detail);
   } catch (const Error& error) {
     give_up(reason_of(error));
   }
@@ -51,18 +51,16 @@ GpuActivity StepTracing::end() {
 }
 
 void StepTracing::count(const GpuActivity& activity) {
-  dropped_ += activity.dropped_records;
-  untimed_ += activity.untimed_records;
-  unreadable_buffers_ += activity.unreadable_buffers;
+  if (!summary_) {
+    const TracerInfo info = tracer_->info();
+    summary_ = Tracing{.tool = info.tool, .version = info.version, .host_bytes = info.host_bytes};
+  }
+  summary_->dropped_records += static_cast<std::int64_t>(activity.dropped_records);
+  summary_->untimed_records += static_cast<std::int64_t>(activity.untimed_records);
+  summary_->unreadable_buffers += static_cast<std::int64_t>(activity.unreadable_buffers);
 }
 
 std::vector<std::string> StepTracing::take_notes() {
-  const auto note = [&](std::size_t& count, const std::string& what) {
-    if (count > 0) notes_.push_back(std::to_string(std::exchange(count, 0)) + what);
-  };
-  note(dropped_, " records of the GPU were dropped for want of buffers: the timeline lacks what they said");
-  note(untimed_, " records of the GPU had no times and are not in the timeline");
-  note(unreadable_buffers_, " buffers of GPU records were broken: the timeline lacks what followed there");
   return std::exchange(notes_, {});
 }
 

@@ -1,16 +1,17 @@
 #pragma once
 
-#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "profiler/cupti/gpu_tracer.h"
+#include "traces/tracing.h"
 
 namespace offprof {
 
-/// Traces what a GPU does in recorded steps, where that can be done. Where it cannot, steps go on without,
-/// and the notes say what is missing and why.
+/// Traces what a GPU does in steps, where that can be done. Where it cannot, steps go on without, and the
+/// notes say what is missing and why.
 class StepTracing {
  public:
   /// Nothing is traced, and nothing is said of it.
@@ -22,9 +23,11 @@ class StepTracing {
 
   bool is_on() const { return tracer_ != nullptr; }
   /// From here on; the device must be idle. nullptr: nothing is traced.
-  GpuTracer* begin();
+  GpuTracer* begin(TraceDetail detail);
   /// To here; the device must be idle. Empty where `begin` said nullptr.
   GpuActivity end();
+  /// How all steps so far were traced and what of them is missing; nullopt: none was.
+  const std::optional<Tracing>& summary() const { return summary_; }
   /// What the reader of a trace should know, a sentence each.
   std::vector<std::string> take_notes();
 
@@ -33,7 +36,7 @@ class StepTracing {
   void count(const GpuActivity& activity);
 
   std::unique_ptr<GpuTracer> tracer_;
-  std::size_t dropped_ = 0, untimed_ = 0, unreadable_buffers_ = 0;
+  std::optional<Tracing> summary_;
   std::vector<std::string> notes_;
 };
 

@@ -19,6 +19,7 @@ using testing::IsEmpty;
 class FakeTracer final : public GpuTracer {
  public:
   explicit FakeTracer(std::optional<GpuActivity> activity) : activity_(std::move(activity)) {}
+  TracerInfo info() const override { return {"a tool", "1.2", 4096}; }
   void begin(TraceDetail) override {
     if (!activity_) throw environment_error("this GPU cannot be traced", "take another");
   }
@@ -33,16 +34,17 @@ class FakeTracer final : public GpuTracer {
 
 TEST(StepTracing, OfTheHostTracesNothingAndSaysNothing) {
   StepTracing tracing = StepTracing::of_device("host");
-  EXPECT_EQ(tracing.begin(), nullptr);
+  EXPECT_EQ(tracing.begin(TraceDetail::kAll), nullptr);
   EXPECT_THAT(tracing.end().work, IsEmpty());
+  EXPECT_FALSE(tracing.summary());
   EXPECT_THAT(tracing.take_notes(), IsEmpty());
 }
 
 TEST(StepTracing, SaysWhyItCannotBeginAndGoesOnWithout) {
   StepTracing tracing(std::make_unique<FakeTracer>(std::nullopt));
-  EXPECT_EQ(tracing.begin(), nullptr);
+  EXPECT_EQ(tracing.begin(TraceDetail::kAll), nullptr);
   EXPECT_THAT(tracing.end().work, IsEmpty());
-  EXPECT_EQ(tracing.begin(), nullptr);
+  EXPECT_EQ(tracing.begin(TraceDetail::kAll), nullptr);
   EXPECT_THAT(tracing.take_notes(),
               ElementsAre(AllOf(HasSubstr("no kernels"), HasSubstr("this GPU cannot be traced"),
                                 HasSubstr("take another"))));
@@ -55,18 +57,16 @@ TEST(StepTracing, CountsWhatIsMissingOverAllSteps) {
   activity.untimed_records = 1;
   StepTracing tracing(std::make_unique<FakeTracer>(activity));
   for (int step = 0; step < 2; ++step) {
-    EXPECT_NE(tracing.begin(), nullptr);
+    EXPECT_NE(tracing.begin(TraceDetail::kAll), nullptr);
     tracing.end();
   }
-  EXPECT_THAT(tracing.take_notes(), ElementsAre(HasSubstr("6 records of the GPU were dropped"),
-                                                HasSubstr("2 records of the GPU had no times")));
-}
-
-TEST(StepTracing, WhatIsWholeNeedsNoNote) {
-  StepTracing tracing(std::make_unique<FakeTracer>(GpuActivity{}));
-  tracing.begin();
-  tracing.end();
-  EXPECT_THAT(tracing.take_notes(), IsEmpty());
+  ASSERT_TRUE(tracing.summary());
+  EXPECT_EQ(tracing.summary()->tool, "a tool");
+  EXPECT_EQ(tracing.summary()->version, "1.2");
+  EXPECT_EQ(tracing.summary()->host_bytes, 4096);
+  EXPECT_EQ(tracing.summary()->dropped_records, 6);
+  EXPECT_EQ(tracing.summary()->untimed_records, 2);
+  EXPECT_EQ(tracing.summary()->unreadable_buffers, 0);
 }
 
 }  // namespace

@@ -17,6 +17,8 @@
 #include "engine/model_device.h"
 #include "engine/zoo/build.h"
 #include "profiler/cupti/step_tracing.h"
+#include "profiler/gpu_figures.h"
+#include "profiler/tracing_cost.h"
 #include "profiler/trainer.h"
 #include "profiler/work_causes.h"
 #include "simulator/virtual_gpu/stand_in.h"
@@ -94,6 +96,37 @@ TEST_P(TracedStep, IsTheStepThatIsNotTraced) {
   EXPECT_EQ(traced.cache_use->reserved_peak_bytes, plain.cache_use->reserved_peak_bytes);
   EXPECT_EQ(traced.step_time_ns, plain.step_time_ns);
   EXPECT_EQ(traced.exposed_ns, plain.exposed_ns);
+}
+
+TEST_P(TracedStep, IsByTheGpusClockWhatItsEventsSay) {
+  const StepResult traced = step(&*tracing_);
+  const auto figures = gpu_figures_of(traced);
+  ASSERT_TRUE(figures);
+  EXPECT_EQ(figures->compute_ns + figures->exposed_ns + figures->idle_ns, traced.step_time_ns);
+  EXPECT_EQ(figures->d2h.bytes, traced.d2h_bytes);
+  EXPECT_EQ(figures->h2d.bytes, traced.h2d_bytes);
+  EXPECT_LE(figures->d2h.busy_ns, traced.d2h_busy_ns) << "events also count what a copy waits for the link";
+  EXPECT_LE(figures->h2d.busy_ns, traced.h2d_busy_ns);
+  ASSERT_TRUE(tracing_->summary());
+  EXPECT_FALSE(tracing_->summary()->lost_records());
+  EXPECT_EQ(tracing_->summary()->tool, "CUPTI");
+  EXPECT_FALSE(gpu_figures_of(step(nullptr)));
+}
+
+TEST_P(TracedStep, TakesNoTimeOfAVirtualGpu) {
+  device_->release_cache();
+  Policy policy = preset_policy(GetParam());
+  RunSettings settings;
+  settings.optimizer = "sgd";
+  Trainer trainer(*model_, *device_, settings, &*tracing_);
+  for (int i = 0; i < 2; ++i) trainer.step(policy, {}, Recording::kNone);
+  const TracingCost cost = measure_tracing_cost(
+      {[&] { return trainer.step(policy, {}, Recording::kNone).step_time_ns; },
+       [&] { return trainer.traced_step(policy, {}, TraceDetail::kStreams).step_time_ns; },
+       [&] { return trainer.step(policy, {}, Recording::kTimeline).step_time_ns; }});
+  EXPECT_EQ(cost.streams, cost.untraced);
+  EXPECT_EQ(cost.everything, cost.untraced);
+  EXPECT_EQ(cost.untraced.low_ns, cost.untraced.high_ns);
 }
 
 TEST_P(TracedStep, HasACopyForEachCommandThatAsksForOne) {

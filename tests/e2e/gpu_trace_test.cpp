@@ -16,7 +16,6 @@ namespace offprof {
 namespace {
 
 using nlohmann::json;
-using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::Gt;
@@ -85,7 +84,29 @@ class GpuTrace : public testing::Test {
 
 TEST_F(GpuTrace, NothingIsMissing) {
   for (const json& note : trace_.value("notes", json::array()))
-    EXPECT_THAT(note.get<std::string>(), AllOf(Not(HasSubstr("traced")), Not(HasSubstr("records"))));
+    EXPECT_THAT(note.get<std::string>(), Not(HasSubstr("traced")));
+  const json& tracing = trace_["tracing"];
+  EXPECT_EQ(tracing["tool"], "CUPTI");
+  for (const char* lost : {"dropped_records", "untimed_records", "unreadable_buffers"})
+    EXPECT_EQ(tracing[lost], 0) << lost;
+  EXPECT_EQ(report_["tracing"]["host_bytes"], tracing["host_bytes"]);
+}
+
+TEST_F(GpuTrace, SaysWhatTheGpuDidInEachStepByItsOwnClock) {
+  ASSERT_EQ(trace_["tracing"]["steps"].size(), kSteps);
+  for (const json& step : trace_["tracing"]["steps"]) {
+    const auto total = step["compute_ns"].get<long long>() + step["exposed_ns"].get<long long>() +
+                       step["idle_ns"].get<long long>();
+    EXPECT_EQ(total, report_["measured"]["step_time_ns"]);
+    EXPECT_EQ(step["d2h"]["bytes"], report_["measured"]["d2h_bytes"]);
+    EXPECT_EQ(step["h2d"]["bytes"], report_["measured"]["h2d_bytes"]);
+  }
+}
+
+TEST_F(GpuTrace, MeasuresNeitherCostNorMemoryOfAGpuThatIsNone) {
+  EXPECT_FALSE(trace_["tracing"].contains("cost"));
+  EXPECT_FALSE(trace_["tracing"].contains("device_bytes"));
+  EXPECT_FALSE(trace_["environment"].contains("beside_allocator"));
 }
 
 TEST_F(GpuTrace, EachKernelWasLaunchedByACallForAnOperator) {

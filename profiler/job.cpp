@@ -1,0 +1,250 @@
+#include "profiler/job.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/Generator.h>
+#include <fmt/format.h>
+#include <torch/csrc/jit/python/update_graph_executor_opt.h>
+#include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
+#include <torch/version.h>
+
+#include <utility>
+
+#include "engine/model_device.h"
+#include "engine/weightless.h"
+#include "profiler/gradient_check.h"
+#include "profiler/program_builder.h"
+#include "profiler/program_times.h"
+#include "profiler/tracing_cost.h"
+#include "traces/calibration.h"
+#include "traces/error.h"
+#include "traces/fingerprint.h"
+#include "traces/policy_io.h"
+
+namespace offprof {
+namespace {
+
+/// Enough for a median that one disturbance does not move.
+constexpr int kKeepPasses = 5;
+/// Likewise of a program that is another where tensors come back dense.
+constexpr int kDensePasses = 3;
+/// Where the cores move meanwhile, what offloading costs is measured anew.
+constexpr int kCalibrations = 3;
+/// Recording makes steps longer, but not so much.
+constexpr double kLeastFactor = 0.5;
+
+/// Without this, the graph executor fuses operators into subgraphs from the second step on, and those ask for
+/// all their saved tensors at once.
+void turn_graph_optimisation_off() {
+  torch::jit::setGraphExecutorOptimize(false);
+  torch::jit::getProfilingMode() = false;
+}
+
+/// Every tensor copied on its own and brought back dense, as TRL does it.
+Policy dense_offload_all() {
+  Policy policy = preset_policy("trl");
+  policy.threshold_bytes = 0;
+  policy.stash_count = 0;
+  return policy;
+}
+
+}  // namespace
+
+void lift_limits(Device& device) {
+  device.set_capacity(std::nullopt);
+  device.set_host_capacity(std::nullopt);
+}
+
+Job::Job(const RunRequest& request, Device& device, const Progress& progress, StepTracing* tracing)
+    : request_(request), device_(device), progress_(progress) {
+  load();
+  trainer_.emplace(model_, device_, trace_.settings, tracing);
+  record();
+}
+
+std::string Job::check_gradients(const Policy& policy) {
+  if (device_.is_virtual()) return "not applicable";
+  if (expected_gradients_.empty()) expected_gradients_ = trainer_->gradients(std::nullopt, {});
+  return compare_gradients(model_.parameter_names, expected_gradients_, trainer_->gradients(policy, order_));
+}
+
+void Job::set_limits(const Policy& policy) {
+  device_.release_cache();
+  device_.set_capacity(capacity());
+  device_.set_host_capacity(policy.host_memory_bytes);
+}
+
+std::vector<StepResult> Job::train(const Policy& policy, int steps, Recording recording) {
+  set_limits(policy);
+  std::vector<StepResult> results;
+  for (int i = 0; i < steps; ++i) {
+    progress_("training step " + std::to_string(i + 1) + " of " + std::to_string(steps));
+    results.push_back(trainer_->step(policy, order_, recording));
+    if (i > 0 && recording == Recording::kNone) results.back().drop_lists();
+  }
+  lift_limits(device_);
+  return results;
+}
+
+TracingCost Job::tracing_cost(const Policy& policy) {
+  progress_("measuring what tracing costs");
+  set_limits(policy);
+  const TracingCost cost = measure_tracing_cost(
+      {[&] { return trainer_->step(policy, order_, Recording::kNone).step_time_ns; },
+       [&] { return trainer_->traced_step(policy, order_, TraceDetail::kStreams).step_time_ns; },
+       [&] { return trainer_->step(policy, order_, Recording::kTimeline).step_time_ns; }});
+  lift_limits(device_);
+  return cost;
+}
+
+std::optional<OutOfMemory> Job::refusal_beforehand() {
+  device_.release_cache();
+  device_.reset_peak();
+  const auto cache = device_.cache_use();
+  const Bytes held = cache ? cache->reserved_peak_bytes : device_.live_bytes();
+  if (held <= capacity().value_or(held)) return std::nullopt;
+  return OutOfMemory{0, device_.live_bytes(), capacity()};
+}
+
+std::optional<Bytes> Job::used_beside_allocator() const {
+  return device_.is_virtual() ? std::nullopt : device_.used_beside_allocator();
+}
+
+std::optional<Bytes> Job::capacity() const {
+  return trace_.settings.device_memory_bytes ? trace_.settings.device_memory_bytes : device_.memory_bytes();
+}
+
+void Job::load() {
+  progress_("loading the model");
+  const auto used_before = used_beside_allocator();
+  turn_graph_optimisation_off();
+  device_.prepare_cores(request_.threads);
+  at::set_num_threads(request_.threads);
+  trace_.settings = request_.settings;
+  model_ = load_model(request_.model_path);
+  std::vector<std::string>& inputs = trace_.settings.inputs;
+  if (inputs.empty()) inputs = input_specs_in_archive(request_.model_path);
+  if (inputs.empty())
+    throw input_error(
+        model_.info.name + ": what are its inputs? The archive does not say",
+        "give one --input for each, as in --input 'int64[4,128]<512' or --input 'float32[8,3,64,64]'");
+  at::manual_seed(trace_.settings.seed);
+  make_inputs(model_, inputs);
+  if (!device_.is_virtual()) refuse_weightless(model_);
+  if (!device_.torch_device().is_cpu()) move_to_device(model_, device_.torch_device());
+  trace_.model = model_.info;
+  refuse_foreign_plan(request_.policy, request_.policy_made_for,
+                      fingerprint_of_run(trace_.model, trace_.settings));
+  trace_.environment = {request_.device,
+                        device_.description(),
+                        TORCH_VERSION,
+                        request_.threads,
+                        device_.known_link().value_or(Link{}),
+                        device_.memory_bytes(),
+                        device_.is_virtual()};
+  if (used_before) trace_.environment.beside_allocator = {*used_before, *used_before, *used_before};
+}
+
+/// What costs time beside the program itself, and the program's own time without what recording it takes.
+void Job::calibrate_times() {
+  if (device_.known_link()) return;
+  StepCalibration measured = measure_costs();
+  for (int i = 1; i < kCalibrations && measured.cores_moved; ++i) measured = measure_costs();
+  Calibration& calibration = measured.costs;
+  if (measured.cores_moved)
+    trace_.notes.emplace_back(
+        "the cores that compute and copy moved apart or together while it was measured what copies cost: "
+        "predicted times mean little; record again on a quiet machine");
+  else if (calibration.core_to_core.median_ns > kFurthestOverACache)
+    trace_.notes.push_back(fmt::format(
+        "the cores that compute and copy share no cache (a line takes {} ns there and back): what "
+        "is brought back is slow to read, and how slow is predicted less well",
+        calibration.core_to_core.median_ns));
+  fit(trace_.program, calibration, preset_policy("keep"), calibration.step.median_ns);
+  calibration.reload_per_mib = reload_cost(trace_.program, calibration, measured.offloaded_extra_ns);
+  if (trace_.dense_program) fit(*trace_.dense_program, calibration, dense_offload_all(), dense_compute_ns());
+  trace_.environment.link = link_of(calibration);
+  trace_.environment.calibration = calibration;
+}
+
+StepCalibration Job::measure_costs() {
+  progress_("measuring what copies cost");
+  const CopyCalibration copies = calibrate_copies(device_);
+  progress_("measuring what offloading costs");
+  return calibrate(device_, *trainer_, copies, 2 * trace_.program.saved.size(), order_);
+}
+
+void Job::fit(Program& program, const Calibration& calibration, const Policy& policy,
+              Nanoseconds compute_ns) {
+  const auto factor = fit_to_compute(program, calibration, policy, compute_ns);
+  if (factor && *factor > kLeastFactor && *factor < 1 / kLeastFactor) return;
+  trace_.notes.push_back(
+      "steps that were recorded took " +
+      (factor ? fmt::format("{:.2g} times as long as others", 1 / *factor) : "hardly any time") +
+      ": predicted times mean little; record a larger batch, or on a quiet machine");
+}
+
+void Job::record() {
+  progress_("warming up");
+  for (int i = 0; i < trace_.settings.warmup; ++i) trainer_->plain_step();
+  if (auto& memory = trace_.environment.beside_allocator) memory->warm_bytes = *used_beside_allocator();
+  std::vector<RecordedPass> keep_passes;
+  for (int i = 0; i < kKeepPasses; ++i) {
+    progress_("recording with nothing offloaded");
+    keep_passes.push_back(record_pass(preset_policy("keep")));
+  }
+  progress_("recording with everything offloaded");
+  const RecordedPass offload_pass = record_pass(preset_policy("offload"));
+  trace_.program = build_program(keep_passes, offload_pass);
+  order_ = backward_order(trace_.program);
+  const RecordedPass last = record_dense(offload_pass);
+  calibrate_times();
+  note_allocator_state(trace_.program, last);
+  if (trace_.dense_program) note_allocator_state(*trace_.dense_program, last);
+}
+
+/// What is copied densely, and the dense program where it is another. Returns the last pass.
+RecordedPass Job::record_dense(const RecordedPass& offload_pass) {
+  progress_("recording with everything offloaded densely");
+  StepResult step = trainer_->step(dense_offload_all(), {}, Recording::kProgram);
+  const std::vector<Staging> staging = staging_of(step.recording, step.copies);
+  if (same_program(offload_pass, step.recording)) {
+    trace_.program.staging = staging;
+    return std::move(step.recording);
+  }
+  std::vector<RecordedPass> passes;
+  passes.push_back(std::move(step.recording));
+  while (passes.size() < kDensePasses) passes.push_back(record_pass(dense_offload_all()));
+  trace_.dense_program = build_program(passes, passes.front());
+  trace_.dense_program->staging = staging;
+  // The difference is the dense copies' if without them all is as before.
+  RecordedPass again = record_pass(preset_policy("keep"));
+  build_program({&again, 1}, offload_pass);
+  return again;
+}
+
+/// What a step computes in which every tensor comes back dense: the median, exposed time taken out.
+Nanoseconds Job::dense_compute_ns() {
+  std::vector<Nanoseconds> times;
+  for (int i = 0; i <= kKeepPasses; ++i) {
+    const StepResult step = trainer_->step(dense_offload_all(), order_, Recording::kNone);
+    if (i > 0) times.push_back(step.step_time_ns - step.exposed_ns);  // the first only warms up
+  }
+  return median_of(std::move(times));
+}
+
+/// The state in which measured steps begin; `last` was recorded last.
+void Job::note_allocator_state(Program& program, const RecordedPass& last) {
+  device_.release_cache();
+  const auto storage_of = storages_replaced_by(program, last);
+  program.allocator = device_.allocator_state([&](AllocationId allocation) {
+    const auto found = storage_of.find(allocation);
+    return found == storage_of.end() ? -1 : found->second;
+  });
+}
+
+RecordedPass Job::record_pass(const Policy& policy) {
+  return std::move(trainer_->step(policy, {}, Recording::kProgram).recording);
+}
+
+}  // namespace offprof
