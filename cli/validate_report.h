@@ -50,11 +50,11 @@ struct ValidationReport {
   /// nullopt: that is not told apart.
   std::optional<double> drift;
   std::optional<double> recalibrated_drift;  ///< the same by the calibrations of the trace and of the runs
-  Accuracy accuracy;         ///< of what the trace alone predicts, without the setting that sets the drift
-  Accuracy adjusted;         ///< likewise with the drift in all compute: what is held against the bounds
+  Accuracy accuracy;  ///< of what the trace alone predicts, without the setting that sets the drift
+  Accuracy adjusted;  ///< likewise with the drift in all compute: what is held against the bounds
   /// See ComparisonResult.
   int repeated_visits = 0, displaced_visits = 0;
-  std::size_t left_out = 0;  ///< settings that do not fit into the device's memory
+  std::size_t left_out = 0;           ///< settings that do not fit into the device's memory
   std::vector<std::string> notes;     ///< what was done otherwise than the trace says, a sentence each
   std::vector<std::string> warnings;  ///< what else than the model may make predictions wrong
   bool times_are_modelled = false;
