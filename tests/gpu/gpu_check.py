@@ -16,13 +16,20 @@ import argparse
 import gzip
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import time
 
-# Where a virtual GPU is held against the real one: its profile by what the device is called.
-PROFILES = {"H200": "h200", "H100": "h100-80gb", "A100": "a100-40gb", "L4": "l4", "4090": "rtx4090"}
+# The profile of a virtual GPU that is held against the real one, by what the device is called.
+PROFILES = {
+    r"H200": "h200",
+    r"H100.*80GB": "h100-80gb",
+    r"A100.*40GB": "a100-40gb",
+    r"\bL4\b": "l4",
+    r"RTX 4090\b": "rtx4090",
+}
 MOST_TRACE_BYTES = 2 << 20  # of one that is kept
 
 # Zoo models: sizes for a GPU, and small ones. The first is the one that single checks use.
@@ -147,9 +154,10 @@ class Job:
             check.skipped = "it is the virtual GPU that is checked"
             return
         real = self.recorded(name)
-        profile = next((p for text, p in PROFILES.items() if text in real["environment"]["device_name"]), None)
+        device = real["environment"]["device_name"]
+        profile = next((profile for pattern, profile in PROFILES.items() if re.search(pattern, device)), None)
         if profile is None:
-            check.skipped = f"there is no profile of {real['environment']['device_name']}"
+            check.skipped = f"there is no profile of {device}"
             return
         virtual = self.run(name, "--policy", "offload", device=f"virtual:{profile}")
         for key in MEMORY:
