@@ -178,27 +178,30 @@ std::string accuracy_text(const ValidationReport& report, const Page& page) {
   return table.render(page);
 }
 
+/// Empty for nothing.
+std::string paragraph(const std::string& text, const Page& page) {
+  return text.empty() ? text : wrap(text, page.width, 0) + "\n";
+}
+
 std::string noise_text(const ValidationReport& report, const Page& page) {
   const Accuracy& adjusted = report.adjusted;
   if (!adjusted.mean_noise) return "Noise: one round does not tell.\n";
-  return wrap(fmt::format("Noise: the two halves of a setting's measurements differ by {} on average, by {} "
-                          "at the 95th percentile.",
-                          percent(*adjusted.mean_noise), percent(*adjusted.p95_noise)),
-              page.width, 0) +
-         "\n";
+  return paragraph(
+      fmt::format("Noise: the two halves of a setting's measurements differ by {} on average, by {} "
+                  "at the 95th percentile.",
+                  percent(*adjusted.mean_noise), percent(*adjusted.p95_noise)),
+      page);
 }
 
 std::string ranking_text(const ValidationReport& report, const Page& page) {
   const auto judged =
       static_cast<std::size_t>(std::ranges::count(report.settings, false, &ValidatedSetting::sets_drift));
   if (!report.adjusted.kendall_tau)
-    return wrap("Ranking: no two settings differ by more than noise, so there is nothing to rank.",
-                page.width, 0) +
-           "\n";
-  return wrap(fmt::format("Ranking: of {} of {} pairs, those whose order the noise leaves as it is.",
-                          report.adjusted.ranked_pairs, judged * (judged - 1) / 2),
-              page.width, 0) +
-         "\n";
+    return paragraph("Ranking: no two settings differ by more than noise, so there is nothing to rank.",
+                     page);
+  return paragraph(fmt::format("Ranking: of {} of {} pairs, those whose order the noise leaves as it is.",
+                               report.adjusted.ranked_pairs, judged * (judged - 1) / 2),
+                   page);
 }
 
 std::string memory_text(const ValidationReport& report, const Page& page) {
@@ -243,11 +246,6 @@ std::string cores_sentence(const ValidationReport& report) {
       report.repeated_visits, report.displaced_visits);
 }
 
-/// Empty for nothing.
-std::string paragraph(const std::string& text, const Page& page) {
-  return text.empty() ? text : wrap(text, page.width, 0) + "\n";
-}
-
 std::string remarks_text(const ValidationReport& report, const Page& page) {
   std::string text;
   for (const std::string& note : report.notes) text += paragraph(note, page);
@@ -267,8 +265,7 @@ std::string closing_line(const ValidationReport& report, const Page& page) {
           Tone::kWarning,
           wrap(report.machine_is_another()
                    ? "Whether the predictions hold cannot be told: the cores that compute and copy were not "
-                     "as "
-                     "far apart as when the trace was recorded. Record it again."
+                     "as far apart as when the trace was recorded. Record it again."
                    : "Noise hides whether the predictions hold: more rounds, or a quieter machine, say more.",
                page.width, 0));
     case Outcome::kDoNotHold:

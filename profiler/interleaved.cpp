@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Between two looks at where the cores are.
+/// Between two looks at where the cores are: no event tells that they moved.
 constexpr std::chrono::milliseconds kBetweenLooks(100);
 
 /// Every visit of a round, by its policy's index, in an order that `round` decides.
