@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/options.h"
+#include "cli/printable_stream.h"
 #include "cli/usage_error.h"
 #include "cli/version.h"
 #include "traces/error.h"
@@ -145,7 +146,8 @@ ExitStatus run_and_translate_errors(Invocation& invocation) {
 
 int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
             const Terminal& terminal) {
-  Invocation invocation{{argv, argv + argc}, terminal, out, err};
+  PrintableStream shown_out(out), shown_err(err);
+  Invocation invocation{{argv, argv + argc}, terminal, shown_out, shown_err};
   return static_cast<int>(run_and_translate_errors(invocation));
 }
 

@@ -1,6 +1,7 @@
 #include "cli/child_process.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,7 +42,14 @@ void be_silent() {
   dup2(nowhere, STDERR_FILENO);
 }
 
-[[noreturn]] void run_child(int answer, const std::function<std::string()>& work) {
+/// Whatever ends the program ends the child.
+void go_with(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);  // it has gone already
+}
+
+[[noreturn]] void run_child(int answer, pid_t parent, const std::function<std::string()>& work) {
+  go_with(parent);
   be_silent();
   alarm(kPatienceSeconds);
   int status = 1;
@@ -65,13 +73,13 @@ std::string death(int status) {
 ChildResult run_in_child(const std::function<std::string()>& work) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return {false, std::strerror(errno)};
-  const pid_t child = fork();
+  const pid_t parent = getpid(), child = fork();
   if (child < 0) {
     close(ends[0]);
     close(ends[1]);
     return {false, std::strerror(errno)};
   }
-  if (child == 0) run_child(ends[1], work);
+  if (child == 0) run_child(ends[1], parent, work);
   close(ends[1]);
   std::string answer = read_all(ends[0]);
   close(ends[0]);

@@ -12,7 +12,8 @@ struct ChildResult {
 };
 
 /// Runs `work` in a forked child, so that whatever it opens, however badly that goes, leaves this process
-/// alone. What the child prints is lost. The caller must have no other thread.
+/// alone. What the child prints is lost; it does not outlive this process. The caller must have no other
+/// thread.
 ChildResult run_in_child(const std::function<std::string()>& work);
 
 }  // namespace offprof

@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <iostream>
 #include <stdexcept>
@@ -30,6 +33,28 @@ TEST(ChildProcess, SurvivesACrash) {
   });
   EXPECT_FALSE(result.ok);
   EXPECT_THAT(result.answer, testing::HasSubstr("it crashed"));
+}
+
+/// Where it did, this would hang: the child holds one end of the pipe.
+TEST(ChildProcess, TheChildDoesNotOutliveTheProgram) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const pid_t program = fork();
+  if (program == 0) {
+    run_in_child([&]() -> std::string {
+      alarm(0);
+      if (write(ends[1], "x", 1) != 1) return "";
+      for (;;) pause();
+    });
+    _exit(0);
+  }
+  close(ends[1]);
+  char byte = 0;
+  EXPECT_EQ(read(ends[0], &byte, 1), 1);  // the child is there
+  kill(program, SIGTERM);
+  waitpid(program, nullptr, 0);
+  EXPECT_EQ(read(ends[0], &byte, 1), 0);
+  close(ends[0]);
 }
 
 TEST(ChildProcess, KeepsTheChildSilent) {

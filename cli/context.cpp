@@ -2,6 +2,7 @@
 
 #include "cli/version.h"
 #include "traces/file.h"
+#include "traces/json_access.h"
 
 namespace offprof {
 
@@ -47,7 +48,7 @@ std::string Context::in_envelope(const nlohmann::ordered_json& body) const {
   nlohmann::ordered_json document = {
       {"schema", kReportSchema}, {"command", command_}, {"tool_version", program_version()}};
   document.update(body);
-  return document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return dump_json(document) + "\n";
 }
 
 void Context::print(const std::string& document, const std::string& path) {

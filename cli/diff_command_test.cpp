@@ -129,7 +129,7 @@ TEST(DiffCommand, RefusesATraceWithABadTime) {
   write_file(folder / "bad.json", text);
   const CliRun run = run_words({"diff", folder / "a.json", folder / "bad.json"});
   EXPECT_EQ(run.status, 2);
-  EXPECT_THAT(run.err, HasSubstr("traceEvents[10]: dur: -9.3"));
+  EXPECT_THAT(run.err, HasSubstr("traceEvents[11]: dur: -9.3"));
   EXPECT_EQ(run.out, "");
 }
 

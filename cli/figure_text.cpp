@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "traces/whole_number.h"
+
 namespace offprof {
 
 std::string times_line(bool modelled, const Page& page) {
@@ -49,7 +51,7 @@ std::string percent_suffix(double base, double now) {
 nlohmann::ordered_json figure_to_json(MetricUnit unit, std::optional<double> value) {
   if (!value) return nullptr;
   if (unit == MetricUnit::kRatio) return *value;
-  return static_cast<std::int64_t>(std::floor(*value));
+  return to_whole(std::floor(*value));
 }
 
 nlohmann::ordered_json ops_to_json(const std::vector<OpDifference>& ops) {

@@ -1,6 +1,7 @@
 #include "cli/memory_refusal.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/simulation_report.h"
 #include "simulator/trace_steps.h"
@@ -44,11 +45,20 @@ std::string advice(const TraceSteps& steps, const Trace& trace, Bytes capacity) 
                      flags_of(result.chosen->policy));
 }
 
+/// ` to bring back saved tensor 12, float32[4, 128] of aten::relu`; empty where it was for something else.
+std::string purpose_text(const MemoryRefusal& refusal, const Program& program) {
+  if (!refusal.reloaded || static_cast<std::size_t>(*refusal.reloaded) >= program.saved.size()) return {};
+  const SavedTensor& saved = program.saved[*refusal.reloaded];
+  return fmt::format(" to bring back saved tensor {}, {}[{}] of {}", *refusal.reloaded, saved.layout->dtype,
+                     fmt::join(saved.layout->sizes, ", "), program.names[saved.op]);
+}
+
 /// What was refused: a request in a step, or the step itself.
 std::string refusal_text(const MemoryRefusal& refusal, const Program& program) {
   const std::string live = format_bytes(refusal.live_bytes), capacity = format_bytes(refusal.capacity_bytes);
   if (refusal.asked_bytes > 0)
-    return fmt::format("{} asked for, {} live of {}", format_bytes(refusal.asked_bytes), live, capacity);
+    return fmt::format("{} asked for{}, {} live of {}", format_bytes(refusal.asked_bytes),
+                       purpose_text(refusal, program), live, capacity);
   if (!program.allocator) return fmt::format("before a step begins, {} live of {}", live, capacity);
   return fmt::format("before a step begins, PyTorch's allocator holds {} for {} live, more than {}",
                      format_bytes(sum_up(*program.allocator).reserved), live, capacity);
@@ -81,10 +91,10 @@ Error memory_refusal_error(const RunResult& result) {
   const Trace& trace = result.trace;
   const Bytes capacity = result.refusal->capacity_bytes;
   const TraceSteps steps(trace);
-  return environment_error(
-      fmt::format("out of device memory: {}. Under policy {} a step needs {}",
-                  refusal_text(*result.refusal, trace.program), trace.policy.name, need_text(steps, trace)),
-      advice(steps, trace, capacity) + how_to_trace(trace, capacity));
+  return environment_error(fmt::format("out of device memory: {}. Under policy {} a step needs {}",
+                                       refusal_text(*result.refusal, steps.program(trace.policy)),
+                                       trace.policy.name, need_text(steps, trace)),
+                           advice(steps, trace, capacity) + how_to_trace(trace, capacity));
 }
 
 }  // namespace offprof

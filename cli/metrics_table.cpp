@@ -4,6 +4,7 @@
 
 #include "cli/figure_text.h"
 #include "cli/text_table.h"
+#include "traces/whole_number.h"
 
 namespace offprof {
 namespace {
@@ -13,9 +14,9 @@ namespace {
 std::string exact_text(const MetricKey& key, const MetricsColumn& column, bool in_words) {
   const std::optional<double> value = key.get(column.metrics);
   if (key.unit == MetricUnit::kNanoseconds && value)
-    return duration_text(static_cast<Nanoseconds>(*value), column.times_unsure_by);
+    return duration_text(to_whole(*value), column.times_unsure_by);
   if (key.unit != MetricUnit::kBytes || !value) return figure_text(key.unit, value);
-  const std::string bytes = std::to_string(static_cast<Bytes>(*value));
+  const std::string bytes = std::to_string(to_whole(*value));
   return in_words ? bytes + " (" + figure_text(key.unit, value) + ")" : bytes;
 }
 

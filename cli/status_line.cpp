@@ -3,11 +3,6 @@
 #include "cli/terminal.h"
 
 namespace offprof {
-namespace {
-
-constexpr const char* kWipe = "\r\033[K";
-
-}  // namespace
 
 StatusLine::StatusLine(std::ostream& err, bool enabled, std::size_t width)
     : err_(err), enabled_(enabled), width_(width) {}
@@ -18,13 +13,13 @@ StatusLine::~StatusLine() {
 
 void StatusLine::show(const std::string& text) {
   if (!enabled_) return;
-  err_ << kWipe << cut_to_width(text, width_ - 1) << std::flush;
+  err_ << kWipeLine << cut_to_width(text, width_ - 1) << std::flush;
   shown_ = true;
 }
 
 void StatusLine::wipe() {
   if (!shown_) return;
-  err_ << kWipe << std::flush;
+  err_ << kWipeLine << std::flush;
   shown_ = false;
 }
 

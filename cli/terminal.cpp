@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "traces/printable.h"
+
 namespace offprof {
 namespace {
 
@@ -53,6 +55,17 @@ std::string_view color_code(Tone tone) {
   return "";
 }
 
+constexpr std::string_view kPlainAgain = "\033[0m";
+
+/// The code of ours that `text` begins with; empty where it begins with none.
+std::string_view leading_code(std::string_view text) {
+  for (const std::string_view code : {kWipeLine, kPlainAgain})
+    if (text.starts_with(code)) return code;
+  for (const Tone tone : {Tone::kStrong, Tone::kFaint, Tone::kGood, Tone::kWarning, Tone::kBad})
+    if (text.starts_with(color_code(tone))) return color_code(tone);
+  return {};
+}
+
 }  // namespace
 
 Terminal detect_terminal() {
@@ -69,7 +82,22 @@ Terminal detect_terminal() {
 
 std::string Page::paint(Tone tone, std::string_view text) const {
   if (!color || tone == Tone::kPlain || text.empty()) return std::string(text);
-  return std::string(color_code(tone)).append(text).append("\033[0m");
+  return std::string(color_code(tone)).append(text).append(kPlainAgain);
+}
+
+std::string for_terminal(std::string_view text) {
+  std::string shown;
+  std::size_t begin = 0;
+  const auto next = [&](std::size_t from) { return text.find_first_of("\r\033", from); };
+  for (std::size_t at = next(0); at != std::string_view::npos;) {
+    const std::string_view code = leading_code(text.substr(at));
+    if (!code.empty()) {
+      shown.append(printable(text.substr(begin, at - begin), true)).append(code);
+      begin = at + code.size();
+    }
+    at = next(std::max(begin, at + 1));
+  }
+  return shown.append(printable(text.substr(begin), true));
 }
 
 bool wants_color(ColorWhen when, bool is_terminal, const Terminal& terminal) {

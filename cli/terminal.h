@@ -32,6 +32,13 @@ struct Page {
   std::string paint(Tone tone, std::string_view text) const;
 };
 
+/// To the beginning of a terminal's line, which is wiped.
+inline constexpr std::string_view kWipeLine = "\r\033[K";
+
+/// `text` as a terminal may get it: of all that it would obey only line breaks, Page::paint's colours and
+/// kWipeLine; the rest is shown as printable() writes it.
+std::string for_terminal(std::string_view text);
+
 /// Whether a stream gets colours.
 bool wants_color(ColorWhen when, bool is_terminal, const Terminal& terminal);
 

@@ -45,5 +45,19 @@ TEST(Page, PaintsOnlyWithColour) {
   EXPECT_EQ((Page{.width = 80, .color = true}.paint(Tone::kGood, "x")), "\033[32mx\033[0m");
 }
 
+TEST(ForTerminal, LeavesColoursAndLineBreaks) {
+  const Page page{.color = true};
+  for (const Tone tone : {Tone::kStrong, Tone::kFaint, Tone::kGood, Tone::kWarning, Tone::kBad}) {
+    const std::string text = "a " + page.paint(tone, "b\nc") + " d\n";
+    EXPECT_EQ(for_terminal(text), text);
+  }
+  EXPECT_EQ(for_terminal(std::string(kWipeLine) + "x"), std::string(kWipeLine) + "x");
+}
+
+TEST(ForTerminal, ShowsEveryOtherEscapeSequence) {
+  EXPECT_EQ(for_terminal("\033[8mhidden\033[2J\033"), R"(\u001b[8mhidden\u001b[2J\u001b)");
+  EXPECT_EQ(for_terminal("\033\033[1mx\r"), "\\u001b\033[1mx\\u000d");
+}
+
 }  // namespace
 }  // namespace offprof

@@ -7,6 +7,7 @@
 #include "cli/figure_text.h"
 #include "cli/text_table.h"
 #include "traces/policy_io.h"
+#include "traces/whole_number.h"
 
 namespace offprof {
 namespace {
@@ -204,9 +205,8 @@ std::string bounds_text(const TuneReport& report) {
       format_duration(result.step_time_bound_ns));
   if (!result.goal_bound) return text;
   const GoalBound& bound = *result.goal_bound;
-  const std::string value = report.goal.memory_budget_bytes
-                                ? format_duration(static_cast<Nanoseconds>(bound.value))
-                                : format_bytes(static_cast<Bytes>(bound.value));
+  const std::string value = report.goal.memory_budget_bytes ? format_duration(to_whole(bound.value))
+                                                            : format_bytes(to_whole(bound.value));
   constexpr double kNone = 5e-5;
   if (bound.gap < kNone)
     return text + fmt::format(" For this goal none goes below {}: there is no better.", value);

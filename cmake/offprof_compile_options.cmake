@@ -16,8 +16,27 @@ if(OFFPROF_WERROR)
   target_compile_options(offprof_compile_options INTERFACE -Werror)
 endif()
 if(OFFPROF_SANITIZE)
-  target_compile_options(offprof_compile_options INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer)
-  target_link_options(offprof_compile_options INTERFACE -fsanitize=address,undefined)
+  set(sanitizers "${OFFPROF_SANITIZE}")
+  if(OFFPROF_SANITIZE STREQUAL "address")
+    # Undefined behaviour ends the program as well, so that no test passes with it. LibTorch hides the types that `vptr`
+    # wants to know.
+    set(sanitizers address,undefined)
+    target_compile_options(offprof_compile_options INTERFACE -fno-sanitize-recover=undefined -fno-sanitize=vptr)
+  elseif(NOT OFFPROF_SANITIZE STREQUAL "thread")
+    message(FATAL_ERROR "OFFPROF_SANITIZE is '${OFFPROF_SANITIZE}'; it can be address, thread, or empty")
+  endif()
+  target_compile_options(offprof_compile_options INTERFACE -fsanitize=${sanitizers} -fno-omit-frame-pointer)
+  target_link_options(offprof_compile_options INTERFACE -fsanitize=${sanitizers})
+  # Tests ask for more memory than there is, and want to be refused as by any allocator.
+  set(OFFPROF_SANITIZER_OPTIONS
+    "ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1"
+    "TSAN_OPTIONS=allocator_may_return_null=1:halt_on_error=1")
+endif()
+if(OFFPROF_FUZZ)
+  # Whatever a sanitizer says ends the process, so that libFuzzer sees it. Casts of doubles out of range are not among
+  # what "undefined" stands for.
+  target_compile_options(offprof_compile_options INTERFACE
+    -fsanitize=fuzzer-no-link,float-cast-overflow -fno-sanitize-recover=all)
 endif()
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)

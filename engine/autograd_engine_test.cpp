@@ -65,6 +65,20 @@ class AutogradEngineTest : public TorchTest {
   }
 };
 
+/// Not only when the step ends, which holds them.
+TEST_F(AutogradEngineTest, LetsGoOfEverySavedTensorWhenAutogradDoes) {
+  for (const Policy& policy : every_policy()) {
+    SCOPED_TRACE(policy.name + ": " + describe(policy));
+    Graph graph;
+    run_step(policy, [&] {
+      const Bytes before = live_bytes();
+      { const Tensor loss = graph.x.exp().exp().sum(); }
+      EXPECT_EQ(live_bytes(), before);
+      EXPECT_EQ(device_.host_used_bytes(), 0);
+    });
+  }
+}
+
 class GradientTest : public AutogradEngineTest, public testing::WithParamInterface<GraphCase> {};
 
 TEST_P(GradientTest, IsBitwiseThatOfPlainAutogradAndNothingStays) {

@@ -149,6 +149,7 @@ class Device {
 
   // --- Time ---
 
+  /// On any thread, whatever others do.
   virtual TimeMark mark() = 0;
   /// Waits until the device is idle.
   virtual void synchronize() = 0;

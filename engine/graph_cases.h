@@ -130,6 +130,13 @@ inline Tensor no_elements(Graph& g) {
   return h.narrow(0, 0, 0).exp().pow(3).sum() + h.exp().sum();
 }
 
+/// Of a storage that has bytes: under TRL's rules a copy has none.
+inline Tensor view_of_no_elements(Graph& g) {
+  const Tensor h = g.x * 2;
+  const Tensor none = h.narrow(1, 3, 0);
+  return (none * h.narrow(1, 5, 0)).sum() + none.sin().sum() + h.sin().exp().sum();
+}
+
 inline Tensor no_dimensions(Graph& g) {
   const Tensor s = g.x.sum();
   return s.sin() * s.cos().exp();
@@ -186,6 +193,7 @@ inline constexpr GraphCase kGraphCases[] = {
     {"Int64Indices", graphs::int64_indices},
     {"BFloat16", graphs::bfloat16},
     {"NoElements", graphs::no_elements},
+    {"ViewOfNoElements", graphs::view_of_no_elements},
     {"NoDimensions", graphs::no_dimensions},
     {"Sparse", graphs::sparse},
     {"Dropout", graphs::dropout},

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/dtype_name.h"
 #include "traces/check.h"
 
 namespace offprof {
@@ -211,7 +212,7 @@ at::Tensor OffloadStep::unpack(SavedId tensor) {
   check_version(saved_[tensor]);
   if (wants_node_ends_) watch_node_end();
   if (listener_ != nullptr) listener_->on_unpack(tensor);
-  scheduled([&] { scheduler_->unpack(tensor); });
+  scheduled([&] { ask_scheduler_for(tensor, shell); });
   if (wants_node_ends_) node_tensors_.push_back(tensor);
   const CopyId copy = saved_[tensor].copy;
   TORCH_CHECK(
@@ -220,6 +221,21 @@ at::Tensor OffloadStep::unpack(SavedId tensor) {
   at::Tensor value = copy < 0 ? at::Tensor(shell) : restore(shell, copies_[copy]);
   if (wants_node_ends_ && watched_node_ == nullptr) node_end();
   return value;
+}
+
+void OffloadStep::ask_scheduler_for(SavedId tensor, const Shell& shell) {
+  try {
+    scheduler_->unpack(tensor);
+  } catch (const c10::OutOfMemoryError& error) {
+    throw ReloadOutOfMemory(
+        tensor,
+        c10::str("saved tensor ", tensor, ", ", dtype_name(c10::typeMetaToScalarType(shell->dtype())),
+                 shell->sizes(), ", cannot be brought back for backward: there is no device memory for its ",
+                 copies_[saved_[tensor].copy].bytes,
+                 " bytes, and nothing is left to let go of (a smaller prefetch window or batch, or more "
+                 "tensors offloaded, leave more room): ",
+                 error.what_without_backtrace()));
+  }
 }
 
 void OffloadStep::check_version(const Saved& saved) const {
@@ -296,6 +312,20 @@ void OffloadStep::execute(const Command& command) {
   listener_->on_command(command, begin, device_.mark());
 }
 
+/// Memory is all that is tried: with it, the copy in is as any.
+bool OffloadStep::try_execute(const Command& command) {
+  OFFPROF_CHECK(command.kind == CommandKind::kCopyIn);
+  try {
+    reload_memory_ = device_.allocate(command.bytes);
+  } catch (const c10::OutOfMemoryError&) {
+    device_.take_out_of_memory();  // the step goes on: nobody is to find it later
+    ++refused_reloads_;
+    return false;
+  }
+  execute(command);
+  return true;
+}
+
 void OffloadStep::run(const Command& command) {
   switch (command.kind) {
     case CommandKind::kKeep:
@@ -348,9 +378,11 @@ Device::Event OffloadStep::queue_copy_out(const at::Tensor& value, CopyId id) {
 
 void OffloadStep::copy_in(const Command& command) {
   DeviceCopy& copy = copies_[command.copy];
-  copy.device_storage = device_.allocate(command.bytes);
+  copy.device_storage =
+      reload_memory_ ? *std::exchange(reload_memory_, std::nullopt) : device_.allocate(command.bytes);
   copy.reloaded = true;
-  if (listener_ != nullptr) listener_->on_reload(command.copy, *device_.allocation_of(copy.device_storage));
+  const std::optional<AllocationId> allocation = device_.allocation_of(copy.device_storage);
+  if (listener_ != nullptr && allocation) listener_->on_reload(command.copy, *allocation);
   copy.event = device_.copy(reload_queue_, {copy.device_storage.mutable_data(), copy.host, command.bytes,
                                             CopyDirection::kH2d, command.copy});
   copy.queue = reload_queue_;  // an event is one of its queue: had the copy failed, neither would be new

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Storage.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/util/Exception.h>
 
 #include <exception>
 #include <memory>
@@ -32,26 +33,38 @@ struct Residents {
 };
 
 /// Listens to a step; every call is made on the thread that runs it, in program order. on_hook_begin and
-/// on_hook_end enclose whatever time the engine takes of the program's.
+/// on_hook_end enclose whatever time the engine takes of the program's. What a listener does not override
+/// it does not hear.
 class StepListener {
  public:
   virtual ~StepListener() = default;
-  virtual void on_hook_begin() = 0;
-  virtual void on_hook_end() = 0;
-  virtual void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
-                       const PackDecision& decision) = 0;
-  virtual void on_unpack(SavedId tensor) = 0;
-  virtual void on_release(SavedId tensor) = 0;
-  virtual void on_node_end(std::span<const SavedId> tensors, std::span<const SavedId> escaped) = 0;
-  virtual void on_backward_end() = 0;
+  virtual void on_hook_begin() {}
+  virtual void on_hook_end() {}
+  virtual void on_pack(SavedId /*tensor*/, const at::Tensor& /*value*/, const PackRequest& /*request*/,
+                       const PackDecision& /*decision*/) {}
+  virtual void on_unpack(SavedId /*tensor*/) {}
+  virtual void on_release(SavedId /*tensor*/) {}
+  virtual void on_node_end(std::span<const SavedId> /*tensors*/, std::span<const SavedId> /*escaped*/) {}
+  virtual void on_backward_end() {}
   /// `command` is about to be carried out.
-  virtual void on_command_begin(const Command& command) { (void)command; }
+  virtual void on_command_begin(const Command& /*command*/) {}
   /// `command` was carried out between the two marks.
-  virtual void on_command(const Command& command, Device::TimeMark begin, Device::TimeMark end) = 0;
-  /// The engine has allocated device memory for a copy in.
-  virtual void on_reload(CopyId copy, AllocationId allocation) = 0;
+  virtual void on_command(const Command& /*command*/, Device::TimeMark /*begin*/, Device::TimeMark /*end*/) {}
+  /// The engine has allocated device memory for a copy in, which has bytes.
+  virtual void on_reload(CopyId /*copy*/, AllocationId /*allocation*/) {}
   /// Whether it wants on_node_end where the scheduler does not need it.
-  virtual bool wants_node_ends() const = 0;
+  virtual bool wants_node_ends() const { return false; }
+};
+
+/// The device has no memory to bring a saved tensor back, whatever was let go of for it.
+class ReloadOutOfMemory final : public c10::OutOfMemoryError {
+ public:
+  ReloadOutOfMemory(SavedId tensor, const std::string& message)
+      : OutOfMemoryError({__func__, __FILE__, __LINE__}, message), tensor_(tensor) {}
+  SavedId tensor() const { return tensor_; }
+
+ private:
+  SavedId tensor_;
 };
 
 /// The real executor: one training step under a policy. Tensors that autograd saves come in by `pack`, are
@@ -64,7 +77,8 @@ class StepListener {
 /// itself refuses it.
 ///
 /// Where the device fails, the call throws what the device threw, and so do all after it: the step is lost,
-/// but when the last of its tensors goes all its memory does.
+/// but when the last of its tensors goes all its memory does. A device that is out of memory for a reload
+/// fails only when the scheduler has nothing more to let go of; then the call throws ReloadOutOfMemory.
 ///
 /// Threads may call it at once, as those of a module that forks do: they take turns. What is recorded then
 /// depends on whose turn it was.
@@ -88,7 +102,10 @@ class OffloadStep final : public Executor {
   void stop_listening() { listener_ = nullptr; }
 
   void execute(const Command& command) override;
+  bool try_execute(const Command& command) override;
 
+  /// Reloads for which the device had no memory, and which were put off or made room for.
+  int refused_reloads() const { return refused_reloads_; }
   Bytes host_peak_bytes() const { return host_peak_bytes_; }
   Bytes d2h_bytes() const { return d2h_bytes_; }
   Bytes h2d_bytes() const { return h2d_bytes_; }
@@ -124,6 +141,7 @@ class OffloadStep final : public Executor {
 
   template <typename Call>
   auto scheduled(Call call);
+  void ask_scheduler_for(SavedId tensor, const Shell& shell);
   void wait_at_any_rate(const DeviceCopy& copy) noexcept;
   PackRequest describe(const at::Tensor& value);
   std::uint32_t content_of(const at::Tensor& value, AllocationId allocation);
@@ -155,6 +173,8 @@ class OffloadStep final : public Executor {
       contents_;  ///< of movable storages, in order of saving
   std::vector<Saved> saved_;
   std::vector<DeviceCopy> copies_;
+  std::optional<c10::Storage> reload_memory_;  ///< for the copy in that is about to be carried out
+  int refused_reloads_ = 0;
   const torch::autograd::Node* watched_node_ = nullptr;
   std::vector<SavedId> node_tensors_;  ///< unpacked by it
   std::vector<SavedId> node_escaped_;

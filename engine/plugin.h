@@ -31,6 +31,7 @@ struct MemoryRefusal {
   Bytes asked_bytes = 0;  ///< 0: before a step began
   Bytes live_bytes = 0;   ///< as requested, when it was asked for
   Bytes capacity_bytes = 0;
+  std::optional<SavedId> reloaded{};  ///< what it was asked for: to bring back that saved tensor
 };
 
 struct RunResult {

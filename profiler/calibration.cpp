@@ -35,16 +35,8 @@ class HookAction final : public StepListener {
  public:
   explicit HookAction(std::function<void()> action) : action_(std::move(action)) {}
 
-  void on_hook_begin() override {}
-  void on_hook_end() override {}
   void on_pack(SavedId, const at::Tensor&, const PackRequest&, const PackDecision&) override { action_(); }
   void on_unpack(SavedId) override { action_(); }
-  void on_release(SavedId) override {}
-  void on_node_end(std::span<const SavedId>, std::span<const SavedId>) override {}
-  void on_backward_end() override {}
-  void on_command(const Command&, Device::TimeMark, Device::TimeMark) override {}
-  void on_reload(CopyId, AllocationId) override {}
-  bool wants_node_ends() const override { return false; }
 
  private:
   std::function<void()> action_;

@@ -208,7 +208,7 @@ RecordedPass Job::record_dense(const RecordedPass& offload_pass) {
   progress_("recording with everything offloaded densely");
   StepResult step = trainer_->step(dense_offload_all(), {}, Recording::kProgram);
   const std::vector<Staging> staging = staging_of(step.recording, step.copies);
-  if (same_program(offload_pass, step.recording)) {
+  if (serves_dense_steps(offload_pass, step.recording)) {
     trace_.program.staging = staging;
     return std::move(step.recording);
   }

@@ -1,17 +1,25 @@
 #include "profiler/pass_recorder.h"
 
+#include <mutex>
 #include <utility>
 
 #include "engine/dtype_name.h"
 #include "traces/check.h"
+#include "traces/error.h"
 
 namespace offprof {
 namespace {
+
+/// A thread's turn at active_recorder and all that it holds. Device allocators call with their own lock held,
+/// so nothing that is done in a turn may allocate device memory.
+std::mutex recorder_mutex;
+using Turn = std::lock_guard<std::mutex>;
 
 /// at::RecordFunction calls plain functions: this is how they find the recorder.
 PassRecorder* active_recorder = nullptr;
 
 constexpr std::size_t kExpectedEvents = 1 << 16;
+constexpr std::string_view kForward = "forward";
 constexpr std::string_view kNodePrefix = "autograd::engine::evaluate_function: ";
 
 SavedTensor describe(const at::Tensor& value, const PackRequest& request) {
@@ -47,15 +55,25 @@ StorageRole role_of(Movability movability) {
   return StorageRole::kActivation;
 }
 
+Error runs_on_threads_at_once() {
+  return input_error(
+      "the model runs operators on several threads at once, as torch.jit.fork has it: such a step has no one "
+      "order, and what one step does says nothing of the next",
+      "export the model without torch.jit.fork");
+}
+
 }  // namespace
 
 PassRecorder::PassRecorder(Device& device, bool wants_node_ends, GpuTracer* tracer)
     : device_(device), wants_node_ends_(wants_node_ends), tracer_(tracer), callback_(0) {
-  OFFPROF_CHECK(active_recorder == nullptr);
   pass_.events.reserve(kExpectedEvents);
   pass_.resident_bytes = device.live_bytes();
   if (const auto use = device.cache_use()) pass_.reserved_bytes = use->reserved_peak_bytes;
-  active_recorder = this;
+  {
+    const Turn turn(recorder_mutex);
+    OFFPROF_CHECK(active_recorder == nullptr);
+    active_recorder = this;
+  }
   device_.set_listener(this);
   callback_ = at::addThreadLocalCallback(
       at::RecordFunctionCallback(&PassRecorder::op_begins, &PassRecorder::op_ends)
@@ -85,12 +103,14 @@ PassRecorder::~PassRecorder() {
 }
 
 void PassRecorder::stop() {
-  if (!recording_) return;
-  recording_ = false;
-  while (pushed_ > 0) pop();  // where something threw
+  {
+    const Turn turn(recorder_mutex);
+    if (!std::exchange(recording_, false)) return;
+    while (pushed_ > 0) pop();  // where something threw
+    active_recorder = nullptr;
+  }
   at::removeCallback(callback_);
-  device_.set_listener(nullptr);
-  active_recorder = nullptr;
+  device_.set_listener(nullptr);  // not in our turn: whoever allocates now holds the lock that this takes
 }
 
 void PassRecorder::end_step() {
@@ -101,6 +121,7 @@ void PassRecorder::end_step() {
 RecordedPass PassRecorder::finish() {
   stop();
   device_.synchronize();
+  if (has_threads_at_once_) throw runs_on_threads_at_once();
   resolve_times();
   return std::move(pass_);
 }
@@ -117,7 +138,24 @@ void PassRecorder::resolve_times() {
 }
 
 void PassRecorder::begin_phase(std::string_view name) {
+  const Turn turn(recorder_mutex);
+  forward_thread_ = name == kForward ? std::optional(std::this_thread::get_id()) : std::nullopt;
   note(RawKind::kPhase, intern(name));
+}
+
+void PassRecorder::take_note(RawKind kind, std::int64_t id, std::int64_t value) {
+  const Turn turn(recorder_mutex);
+  note(kind, id, value);
+}
+
+/// An operator begins or ends on the calling thread.
+void PassRecorder::see_thread() {
+  const std::thread::id thread = std::this_thread::get_id();
+  if (forward_thread_.value_or(thread) != thread) has_threads_at_once_ = true;
+  if (open_ops_.empty())
+    ops_thread_ = thread;
+  else if (ops_thread_ != thread)
+    has_threads_at_once_ = true;
 }
 
 void PassRecorder::note(RawKind kind, std::int64_t id, std::int64_t value) {
@@ -135,8 +173,10 @@ std::int32_t PassRecorder::intern(std::string_view name) {
 }
 
 std::unique_ptr<at::ObserverContext> PassRecorder::op_begins(const at::RecordFunction& op) {
+  const Turn turn(recorder_mutex);
   PassRecorder* recorder = active_recorder;
   if (recorder == nullptr) return nullptr;
+  recorder->see_thread();
   const Device::TimeMark begin = recorder->device_.mark();
   const std::int32_t name = recorder->intern(op.name());
   const auto depth = static_cast<std::int64_t>(recorder->open_ops_.size());
@@ -148,8 +188,10 @@ std::unique_ptr<at::ObserverContext> PassRecorder::op_begins(const at::RecordFun
 }
 
 void PassRecorder::op_ends(const at::RecordFunction&, at::ObserverContext*) {
+  const Turn turn(recorder_mutex);
   PassRecorder* recorder = active_recorder;
   if (recorder == nullptr || recorder->open_ops_.empty()) return;  // it began before the recording
+  recorder->see_thread();
   recorder->pop();
   const std::int32_t name = recorder->open_ops_.back();
   recorder->open_ops_.pop_back();
@@ -158,6 +200,7 @@ void PassRecorder::op_ends(const at::RecordFunction&, at::ObserverContext*) {
 
 void PassRecorder::on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
                            const PackDecision& decision) {
+  const Turn turn(recorder_mutex);
   if (!recording_) return;
   note(RawKind::kPack, tensor);
   RawSaved raw{describe(value, request), request.storage, request.storage_bytes, role_of(request.movability),
@@ -168,11 +211,19 @@ void PassRecorder::on_pack(SavedId tensor, const at::Tensor& value, const PackRe
 }
 
 void PassRecorder::on_node_end(std::span<const SavedId>, std::span<const SavedId> escaped) {
+  const Turn turn(recorder_mutex);
+  if (!recording_) return;
   note(RawKind::kNodeEnd);
   for (const SavedId tensor : escaped) pass_.escaped[tensor] = 1;
 }
 
+void PassRecorder::on_command_begin(const Command&) {
+  const Turn turn(recorder_mutex);
+  push(WorkCause::of_command(pass_.commands.size()));
+}
+
 void PassRecorder::on_command(const Command& command, Device::TimeMark begin, Device::TimeMark end) {
+  const Turn turn(recorder_mutex);
   if (!recording_) return;
   pop();
   pass_.events.push_back({RawKind::kCommand, static_cast<std::int64_t>(pass_.commands.size()), 0, begin,

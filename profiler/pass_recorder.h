@@ -2,8 +2,10 @@
 
 #include <ATen/record_function.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -17,6 +19,9 @@ namespace offprof {
 /// Notes one step as it runs: operators (at::RecordFunction), allocations, saved tensors, commands. Records
 /// from its construction to `finish`, on the thread that made it and those that autograd runs backward on.
 /// One at a time in the process.
+///
+/// Any thread may call it at any time. But a step whose operators run on several threads at once, as those of
+/// modules do that fork, has no one order, which a replay could follow: `finish` refuses it.
 class PassRecorder final : public StepListener, private AllocationListener {
  public:
   /// `tracer`: of the device's GPU, which is told what work is for (WorkCause); nullptr: none.
@@ -29,30 +34,36 @@ class PassRecorder final : public StepListener, private AllocationListener {
   void begin_phase(std::string_view name);
   /// The step is done; what memory is given back from here on belongs to the time between steps.
   void end_step();
-  /// Ends the recording, waits until the device is idle, and hands it out.
+  /// Ends the recording, waits until the device is idle, and hands it out. Throws Error (input) where the
+  /// step's operators ran on several threads at once.
   RecordedPass finish();
 
-  void on_hook_begin() override { note(RawKind::kHookBegin); }
-  void on_hook_end() override { note(RawKind::kHookEnd); }
+  void on_hook_begin() override { take_note(RawKind::kHookBegin); }
+  void on_hook_end() override { take_note(RawKind::kHookEnd); }
   void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
                const PackDecision& decision) override;
-  void on_unpack(SavedId tensor) override { note(RawKind::kUnpack, tensor); }
-  void on_release(SavedId tensor) override { note(RawKind::kRelease, tensor); }
+  void on_unpack(SavedId tensor) override { take_note(RawKind::kUnpack, tensor); }
+  void on_release(SavedId tensor) override { take_note(RawKind::kRelease, tensor); }
   void on_node_end(std::span<const SavedId> tensors, std::span<const SavedId> escaped) override;
-  void on_backward_end() override { note(RawKind::kBackwardEnd); }
-  void on_command_begin(const Command&) override { push(WorkCause::of_command(pass_.commands.size())); }
+  void on_backward_end() override { take_note(RawKind::kBackwardEnd); }
+  void on_command_begin(const Command&) override;
   void on_command(const Command& command, Device::TimeMark begin, Device::TimeMark end) override;
-  void on_reload(CopyId copy, AllocationId allocation) override { note(RawKind::kReload, allocation, copy); }
+  void on_reload(CopyId copy, AllocationId allocation) override {
+    take_note(RawKind::kReload, allocation, copy);
+  }
   bool wants_node_ends() const override { return wants_node_ends_; }
 
  private:
-  void on_alloc(AllocationId id, Bytes bytes) override { note(RawKind::kAlloc, id, bytes); }
-  void on_free(AllocationId id, Bytes bytes) override { note(RawKind::kFree, id, bytes); }
-  void on_reserved(Bytes bytes) override { note(RawKind::kReserved, 0, bytes); }
+  void on_alloc(AllocationId id, Bytes bytes) override { take_note(RawKind::kAlloc, id, bytes); }
+  void on_free(AllocationId id, Bytes bytes) override { take_note(RawKind::kFree, id, bytes); }
+  void on_reserved(Bytes bytes) override { take_note(RawKind::kReserved, 0, bytes); }
   static std::unique_ptr<at::ObserverContext> op_begins(const at::RecordFunction& op);
   static void op_ends(const at::RecordFunction& op, at::ObserverContext* context);
 
+  /// `note` on any thread. All that is private below it is called in the calling thread's turn.
+  void take_note(RawKind kind, std::int64_t id = 0, std::int64_t value = 0);
   void note(RawKind kind, std::int64_t id = 0, std::int64_t value = 0);
+  void see_thread();
   void push(std::uint64_t cause);
   void pop();
   Work take_work();
@@ -68,7 +79,10 @@ class PassRecorder final : public StepListener, private AllocationListener {
   at::CallbackHandle callback_;
   RecordedPass pass_;
   std::unordered_map<std::string, std::int32_t> name_index_;
-  std::vector<std::int32_t> open_ops_;  ///< names, outermost first
+  std::vector<std::int32_t> open_ops_;             ///< names, outermost first
+  std::thread::id ops_thread_;                     ///< on which the outermost of them began
+  std::optional<std::thread::id> forward_thread_;  ///< in forward: the one that all operators are on
+  bool has_threads_at_once_ = false;
 };
 
 }  // namespace offprof

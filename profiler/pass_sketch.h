@@ -36,6 +36,8 @@ class PassSketch {
   PassSketch& free(std::int64_t id) { return note(RawKind::kFree, id, bytes_.at(id)); }
   /// Frees a storage that is older than the step.
   PassSketch& free_older(std::int64_t id, Bytes bytes) { return note(RawKind::kFree, id, bytes); }
+  /// From here on the caching allocator holds so much.
+  PassSketch& reserved(Bytes bytes) { return note(RawKind::kReserved, 0, bytes); }
   PassSketch& reload(std::int64_t id, Bytes bytes, CopyId copy) {
     alloc(id, bytes);
     return note(RawKind::kReload, id, copy);

@@ -6,146 +6,16 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "profiler/numbered_pass.h"
 #include "traces/calibration.h"
 #include "traces/check.h"
 #include "traces/error.h"
 
 namespace offprof {
 namespace {
-
-std::optional<EventKind> event_kind(const RawEvent& event) {
-  switch (event.kind) {
-    case RawKind::kPhase:
-      return EventKind::kPhase;
-    case RawKind::kOpBegin:
-      return event.value == 0 ? std::optional(EventKind::kOpBegin) : std::nullopt;
-    case RawKind::kOpEnd:
-      return event.value == 0 ? std::optional(EventKind::kOpEnd) : std::nullopt;
-    case RawKind::kAlloc:
-      return EventKind::kAlloc;
-    case RawKind::kFree:
-      return EventKind::kFree;
-    case RawKind::kPack:
-      return EventKind::kPack;
-    case RawKind::kUnpack:
-      return EventKind::kUnpack;
-    case RawKind::kRelease:
-      return EventKind::kRelease;
-    case RawKind::kNodeEnd:
-      return EventKind::kNodeEnd;
-    case RawKind::kBackwardEnd:
-      return EventKind::kBackwardEnd;
-    case RawKind::kReserved:
-    case RawKind::kReload:
-    case RawKind::kHookBegin:
-    case RawKind::kHookEnd:
-    case RawKind::kCommand:
-      return std::nullopt;
-  }
-  OFFPROF_CHECK(false);
-}
-
-/// A pass with storages counted instead of named, and reloads set apart.
-class NumberedPass {
- public:
-  explicit NumberedPass(const RecordedPass& pass) : pass_(pass) {
-    for (const RawEvent& event : pass.events)
-      if (event.kind == RawKind::kReload) reload_of_.emplace(event.id, static_cast<CopyId>(event.value));
-    find_staging();
-    add_saved_residents();
-    add_freed_residents();
-    for (const RawEvent& event : pass.events) add(event);
-  }
-
-  const std::vector<Event>& events() const { return events_; }
-  const std::vector<ProgramStorage>& storages() const { return storages_; }
-  std::int32_t index_of(std::int64_t storage) const { return storage_index_.at(storage); }
-  bool is_reload(std::int64_t allocation) const { return reload_of_.contains(allocation); }
-  /// What the event is to the program; nullopt: nothing. An allocation may be the engine's.
-  std::optional<EventKind> kind_of(const RawEvent& event) const {
-    const std::optional<EventKind> kind = event_kind(event);
-    const bool is_engines = staging_.contains(event.id) || reload_of_.contains(event.id);
-    return kind == EventKind::kAlloc && is_engines ? std::nullopt : kind;
-  }
-
- private:
-  /// Memory that the engine took for a copy that a tensor's strides forbid to make directly: not the
-  /// program's.
-  void find_staging() {
-    int hooks = 0;
-    for (const RawEvent& event : pass_.events) {
-      hooks += event.kind == RawKind::kHookBegin ? 1 : event.kind == RawKind::kHookEnd ? -1 : 0;
-      if (hooks > 0 && event.kind == RawKind::kAlloc && !reload_of_.contains(event.id))
-        staging_.insert(event.id);
-    }
-  }
-
-  /// Storages that are older than the step and that saved tensors view; 0 stands for memory that is not the
-  /// device's.
-  void add_saved_residents() {
-    for (const RawSaved& saved : pass_.saved) {
-      if (saved.storage == 0)
-        add_storage(0, {0, StorageRole::kResident});
-      else if (saved.role != StorageRole::kActivation)
-        add_storage(saved.storage, {saved.storage_bytes, saved.role});
-    }
-  }
-
-  /// Storages that are older than the step and that the step frees.
-  void add_freed_residents() {
-    std::unordered_set<std::int64_t> allocated;
-    std::map<std::int64_t, Bytes> freed;
-    for (const RawEvent& event : pass_.events) {
-      if (event.kind == RawKind::kAlloc) allocated.insert(event.id);
-      if (event.kind == RawKind::kFree && !allocated.contains(event.id)) freed.emplace(event.id, event.value);
-    }
-    for (const auto& [id, bytes] : freed) add_storage(id, {bytes, StorageRole::kResident});
-  }
-
-  void add(const RawEvent& event) {
-    const std::optional<EventKind> kind = kind_of(event);
-    if (!kind || (kind == EventKind::kFree && staging_.contains(event.id))) return;
-    if (kind == EventKind::kAlloc) {
-      add_storage(event.id, {event.value, StorageRole::kActivation});
-      events_.push_back({*kind, index_of(event.id), 0});
-    } else if (kind == EventKind::kFree) {
-      add_free(event.id);
-    } else {
-      events_.push_back({*kind, static_cast<std::int32_t>(event.id), 0});
-    }
-  }
-
-  void add_free(std::int64_t id) {
-    const auto reload = reload_of_.find(id);
-    if (reload == reload_of_.end())
-      events_.push_back({EventKind::kFree, index_of(id), 0});
-    else
-      add_let_go(reload->second);
-  }
-
-  /// The reloaded memory went: so did what escaped of it.
-  void add_let_go(CopyId copy) {
-    for (std::size_t tensor = 0; tensor < pass_.saved.size(); ++tensor)
-      if (pass_.saved[tensor].copy == copy && pass_.escaped[tensor])
-        events_.push_back({EventKind::kLetGo, static_cast<std::int32_t>(tensor), 0});
-  }
-
-  void add_storage(std::int64_t id, ProgramStorage storage) {
-    if (storage_index_.try_emplace(id, static_cast<std::int32_t>(storages_.size())).second)
-      storages_.push_back(storage);
-  }
-
-  const RecordedPass& pass_;
-  std::unordered_map<std::int64_t, CopyId> reload_of_;  ///< by allocation
-  std::unordered_set<std::int64_t> staging_;            ///< allocations
-  std::unordered_map<std::int64_t, std::int32_t> storage_index_;
-  std::vector<ProgramStorage> storages_;
-  std::vector<Event> events_;
-};
 
 /// Whether every pass has such an event in the same place; when memory is let go of differs by nature.
 bool is_common(EventKind kind) {
@@ -331,6 +201,13 @@ bool same_program(const RecordedPass& a, const RecordedPass& b) {
   const NumberedPass numbered_b(b);
   return !first_difference(a, numbered_a, common_events(numbered_a), b, numbered_b,
                            common_events(numbered_b));
+}
+
+bool serves_dense_steps(const RecordedPass& offload_pass, const RecordedPass& dense_pass) {
+  const auto has_escaped = [](const RecordedPass& pass) {
+    return std::ranges::any_of(pass.escaped, [](char escaped) { return escaped != 0; });
+  };
+  return !has_escaped(offload_pass) && !has_escaped(dense_pass) && same_program(offload_pass, dense_pass);
 }
 
 Program build_program(std::span<const RecordedPass> keep_passes, const RecordedPass& offload_pass) {

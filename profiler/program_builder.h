@@ -23,6 +23,12 @@ Program build_program(std::span<const RecordedPass> keep_passes, const RecordedP
 /// Whether the passes differ in nothing but times, frees and reloads.
 bool same_program(const RecordedPass& a, const RecordedPass& b);
 
+/// Whether the program made with `offload_pass` serves for steps that bring every tensor back densely as
+/// well, of which `dense_pass` is one: they do the same, and nothing that unpack returned is in use beyond
+/// its node. For how long it is the offload pass cannot see of tensors that share a copy with others, nor of
+/// parameters and the like, which only dense steps move.
+bool serves_dense_steps(const RecordedPass& offload_pass, const RecordedPass& dense_pass);
+
 /// The storages older than the step that the program frees, by the allocation of `last` that took their
 /// place: a step that frees something old leaves something new of its size, which the next step frees
 /// instead.

@@ -178,6 +178,54 @@ TEST(BuildProgram, OnlyTheUserOfACopyThatEscapesIsLetGoOf) {
   EXPECT_EQ(without_times(program.events).back(), (Event{kLetGo, 1}));
 }
 
+/// A parameter is saved, which moves only where every tensor is copied densely.
+RecordedPass saves_a_parameter(bool moves, const std::vector<SavedId>& escaped) {
+  RawSaved weight;
+  weight.storage = 5;
+  weight.storage_bytes = 64;
+  weight.role = StorageRole::kParameter;
+  weight.copy = moves ? 0 : -1;
+  PassSketch sketch(64);
+  sketch.op_begin("aten::mm").pack(weight).op_end().unpack(0);
+  if (moves) sketch.reload(7, 64, 0);
+  sketch.node_end(escaped).release(0).alloc(8, 10);
+  return sketch.finish();
+}
+
+TEST(BuildProgram, ServesDenseStepsUnlessSomethingEscapes) {
+  const RecordedPass offload = saves_a_parameter(false, {});
+  EXPECT_TRUE(serves_dense_steps(offload, saves_a_parameter(true, {})));
+  EXPECT_FALSE(serves_dense_steps(offload, saves_a_parameter(true, {0})));
+}
+
+/// A node that unpacked something, as autograd runs it: after the node's own part it makes the gradients fit.
+PassSketch node_with_fitting(bool fits_gradients) {
+  PassSketch sketch;
+  sketch.op_begin("aten::mul").alloc(1, 100).pack(1).op_end();
+  sketch.op_begin("MulBackward0").op_begin("MulBackward0").unpack(0).alloc(2, 100).op_end();
+  if (fits_gradients) sketch.op_begin("aten::sum").alloc(3, 10).op_end();
+  sketch.node_end().op_end().release(0).free(1);
+  return sketch;
+}
+
+TEST(BuildProgram, WhatANodeUnpackedGoesBeforeGradientsAreMadeToFit) {
+  PassSketch sketch = node_with_fitting(true);
+  const Program program = program_of(sketch);
+  check_program(program, "program");
+  const std::vector<Event> events = without_times(program.events);
+  const auto let_go = std::ranges::find(events, kLetGo, &Event::kind);
+  ASSERT_NE(let_go, events.end());
+  EXPECT_EQ(let_go->id, 0);
+  EXPECT_EQ(*std::prev(let_go), (Event{kAlloc, 1}));
+  EXPECT_EQ(*std::next(let_go), (Event{kAlloc, 2}));
+}
+
+TEST(BuildProgram, WhatANodeUnpackedGoesWithItWhereNothingIsAllocatedAfterItsOwnPart) {
+  PassSketch sketch = node_with_fitting(false);
+  const Program program = program_of(sketch);
+  EXPECT_EQ(std::ranges::count(program.events, kLetGo, &Event::kind), 0);
+}
+
 // --- Times ---
 
 TEST(BuildProgram, GivesEachEventTheTimeSinceTheOneBefore) {

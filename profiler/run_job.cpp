@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/offload_step.h"
 #include "engine/torch_error.h"
 #include "profiler/gpu_figures.h"
 #include "profiler/interleaved.h"
@@ -43,6 +44,17 @@ void record_timeline(Job& job, const Policy& policy, const StepTracing* tracing,
     if (const auto figures = gpu_figures_of(step)) trace.tracing->steps.push_back(*figures);
 }
 
+/// A step that went on where the device had no memory for a reload is not what its policy comes to.
+void note_refused_reloads(const std::vector<StepResult>& steps, Trace& trace) {
+  int refused = 0;
+  for (const StepResult& step : steps) refused += step.refused_reloads;
+  if (refused == 0) return;
+  trace.notes.push_back(
+      "the device refused memory for reloads of the measured steps " + std::to_string(refused) +
+      " times: they were put off, or the stash was dropped for them. The policy needs more memory "
+      "than there was; what was measured is not what it comes to with it");
+}
+
 void measure(Job& job, const RunRequest& request, const Progress& progress, const StepTracing* tracing,
              RunResult& result) {
   progress("checking the gradients");
@@ -53,6 +65,7 @@ void measure(Job& job, const RunRequest& request, const Progress& progress, cons
   result.commands = measured.front().commands;
   result.trace.metrics = summarize(measured);
   result.trace.ledger = measured.front().ledger;
+  note_refused_reloads(measured, result.trace);
   record_timeline(job, request.policy, tracing, result.trace);
 }
 
@@ -79,15 +92,18 @@ RunResult run(const RunRequest& request, Device& device, const Progress& progres
   result.trace.policy = request.policy;
   device.take_out_of_memory();
   auto refusal = job.refusal_beforehand();
+  std::optional<SavedId> reloaded;
   try {
     if (!refusal) measure(job, request, progress, tracing, result);
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
     lift_limits(device);
     refusal = device.take_out_of_memory();
     if (!refusal) throw;
     if (!refusal->capacity_bytes) throw out_of_memory(*refusal);
+    if (const auto* reload = dynamic_cast<const ReloadOutOfMemory*>(&error)) reloaded = reload->tensor();
   }
-  if (refusal) result.refusal = {refusal->asked_bytes, refusal->live_bytes, *refusal->capacity_bytes};
+  if (refusal)
+    result.refusal = {refusal->asked_bytes, refusal->live_bytes, *refusal->capacity_bytes, reloaded};
   if (auto& memory = result.trace.environment.beside_allocator)
     memory->end_bytes = *job.used_beside_allocator();
   add_notes(result.trace, device);

@@ -24,6 +24,7 @@ struct StepResult {
   Bytes host_peak_bytes = 0;
   Bytes d2h_bytes = 0;
   Bytes h2d_bytes = 0;
+  int refused_reloads = 0;      ///< for want of device memory, and put off or made room for
   Nanoseconds d2h_busy_ns = 0;  ///< the sum of the copies' times
   Nanoseconds h2d_busy_ns = 0;
   Ledger ledger;

@@ -1,5 +1,8 @@
 #include "profiler/timeline_builder.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -10,8 +13,8 @@
 namespace offprof {
 namespace {
 
-/// Changes of device memory below this share of the step's peak are left out: a chart could not show them.
-constexpr Bytes kCounterSteps = 1000;
+/// Device memory below this share of the step's peak is left out: a chart could not show it.
+constexpr Bytes kShownShares = 1000;
 /// Keeps the arrows and external ids of different steps apart.
 constexpr std::int64_t kIdsPerStep = 1 << 24;
 
@@ -54,7 +57,8 @@ class StepTimeline {
     timeline_.spans.push_back(span);
     device_bytes_ = shown_bytes_ = pass_.resident_bytes;
     count("device_bytes", device_bytes_, pass_.begin_ns);
-    if (pass_.reserved_bytes > 0) count("device_reserved_bytes", pass_.reserved_bytes, pass_.begin_ns);
+    reserved_bytes_ = pass_.reserved_bytes;
+    if (reserved_bytes_ > 0) count("device_reserved_bytes", reserved_bytes_, pass_.begin_ns);
   }
 
   void count(const char* name, Bytes value, Nanoseconds time) {
@@ -72,11 +76,13 @@ class StepTimeline {
       case RawKind::kOpEnd:
         return end_op(event);
       case RawKind::kAlloc:
-        return count_device(event.value, event.begin_ns);
+        return add_memory(event, event.value);
       case RawKind::kFree:
-        return count_device(-event.value, event.begin_ns);
+        return add_memory(event, -event.value);
+      case RawKind::kReload:
+        return name_reload(event);
       case RawKind::kReserved:
-        return count("device_reserved_bytes", event.value, event.begin_ns);
+        return reserve(event);
       case RawKind::kUnpack:
         return add_unpack(event);
       case RawKind::kCommand:
@@ -122,11 +128,37 @@ class StepTimeline {
     return span;
   }
 
-  void count_device(Bytes change, Nanoseconds time) {
+  bool is_shown(Bytes bytes) const { return std::abs(bytes) * kShownShares >= step_.device_peak_bytes; }
+
+  void add_memory(const RawEvent& event, Bytes change) {
     device_bytes_ += change;
-    if (std::abs(device_bytes_ - shown_bytes_) * kCounterSteps < step_.device_peak_bytes) return;
+    if (is_shown(change))
+      timeline_.allocator.push_back(
+          {at(event.begin_ns), event.id, change, device_bytes_, reserved_bytes_, stack()});
+    if (!is_shown(device_bytes_ - shown_bytes_)) return;
     shown_bytes_ = device_bytes_;
-    count("device_bytes", device_bytes_, time);
+    count("device_bytes", device_bytes_, event.begin_ns);
+  }
+
+  /// It follows the allocation that it tells of, if that is shown.
+  void name_reload(const RawEvent& event) {
+    if (timeline_.allocator.empty() || timeline_.allocator.back().allocation != event.id) return;
+    timeline_.allocator.back().stack += timeline_.allocator.back().stack.empty() ? "reload" : ";reload";
+  }
+
+  void reserve(const RawEvent& event) {
+    reserved_bytes_ = event.value;
+    count("device_reserved_bytes", event.value, event.begin_ns);
+  }
+
+  /// What is open now, as AllocatorEvent::stack has it. The evaluation of an autograd node and the node have
+  /// one name, which counts once.
+  std::string stack() const {
+    std::vector<std::string> names;
+    if (open_phase_ != nullptr) names.push_back(pass_.names[open_phase_->id]);
+    for (const std::size_t op : open_ops_) names.push_back(timeline_.spans[op].name);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return fmt::format("{}", fmt::join(names, ";"));
   }
 
   void count_host(Bytes change, Nanoseconds time) {
@@ -190,7 +222,7 @@ class StepTimeline {
   GpuRows gpu_;
   const RawEvent* open_phase_ = nullptr;
   std::vector<std::size_t> open_ops_;  ///< indices of their spans, outermost first
-  Bytes device_bytes_ = 0, shown_bytes_ = 0, host_bytes_ = 0;
+  Bytes device_bytes_ = 0, shown_bytes_ = 0, reserved_bytes_ = 0, host_bytes_ = 0;
 };
 
 }  // namespace

@@ -117,6 +117,63 @@ TEST(BuildTimeline, TellsOperatorsFromThoseInThemThoughTheyTakeNoTime) {
   EXPECT_FALSE(ops[2].is_nested);
 }
 
+/// `time bytes allocated stack`.
+std::vector<std::string> allocator_of(const Timeline& timeline) {
+  std::vector<std::string> texts;
+  for (const AllocatorEvent& event : timeline.allocator)
+    texts.push_back(std::to_string(event.at_ns) + " " + std::to_string(event.bytes) + " " +
+                    std::to_string(event.allocated_bytes) + " " + event.stack);
+  return texts;
+}
+
+TEST(BuildTimeline, SaysWhatWasRunningWhenMemoryWasGivenAndTakenBack) {
+  PassSketch sketch(100);
+  sketch.alloc(1, 8)
+      .phase("forward")
+      .op_begin("aten::linear")
+      .compute(2)
+      .op_begin("aten::addmm")
+      .alloc(2, 64);
+  sketch.op_end().compute(3).free(1).op_end().phase("backward").free(2);
+  EXPECT_THAT(allocator_of(timeline_of(sketch)),
+              ElementsAre("0 8 108 ", "2 64 172 forward;aten::linear;aten::addmm",
+                          "5 -8 164 forward;aten::linear", "5 -64 100 backward"));
+}
+
+TEST(BuildTimeline, NamesAnAutogradNodeAndItsEvaluationOnce) {
+  PassSketch sketch;
+  sketch.phase("backward")
+      .op_begin("MulBackward0")
+      .op_begin("MulBackward0")
+      .op_begin("aten::mul")
+      .alloc(1, 64);
+  sketch.op_end().op_end().op_end();
+  EXPECT_THAT(allocator_of(timeline_of(sketch)), ElementsAre("0 64 64 backward;MulBackward0;aten::mul"));
+}
+
+TEST(BuildTimeline, TellsMemoryOfReloadsFromThatOfTheOperatorTheyAreFor) {
+  PassSketch sketch;
+  sketch.phase("backward").op_begin("MulBackward0").reload(1, 64, 0).alloc(2, 32).op_end();
+  EXPECT_THAT(allocator_of(timeline_of(sketch)),
+              ElementsAre("0 64 64 backward;MulBackward0;reload", "0 32 96 backward;MulBackward0"));
+}
+
+TEST(BuildTimeline, LeavesOutMemoryThatAChartCouldNotShow) {
+  PassSketch sketch;
+  sketch.alloc(1, 1000).alloc(2, 10);
+  StepResult step = step_of(sketch);
+  step.device_peak_bytes = 1000'000;
+  EXPECT_THAT(allocator_of(timeline_of(step)), ElementsAre("0 1000 1000 "));
+}
+
+TEST(BuildTimeline, TellsWhatTheCachingAllocatorHeldWhenMemoryWasGiven) {
+  PassSketch sketch;
+  sketch.alloc(1, 8).reserved(512).alloc(2, 8);
+  const Timeline timeline = timeline_of(sketch);
+  EXPECT_EQ(timeline.allocator[0].reserved_bytes, 0);
+  EXPECT_EQ(timeline.allocator[1].reserved_bytes, 512);
+}
+
 TEST(BuildTimeline, LeavesOutOperatorsThatDoNotEnd) {
   PassSketch sketch;
   sketch.op_begin("outer").op_begin("inner").compute(3).op_end().compute(1);

@@ -114,6 +114,7 @@ StepResult Trainer::run_step(const Policy& policy, const std::vector<SavedId>& r
   result.host_peak_bytes = step->host_peak_bytes();
   result.d2h_bytes = step->d2h_bytes();
   result.h2d_bytes = step->h2d_bytes();
+  result.refused_reloads = step->refused_reloads();
   result.ledger = step->ledger();
   result.commands = step->commands();
   return result;

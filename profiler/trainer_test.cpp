@@ -1,6 +1,8 @@
 #include "profiler/trainer.h"
 
 #include <gmock/gmock.h>
+#include <torch/csrc/jit/frontend/resolver.h>
+#include <torch/csrc/jit/frontend/sugared_value.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 #include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@ namespace {
 
 using at::Tensor;
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -34,6 +37,16 @@ std::vector<Policy> policies() {
 }
 
 const Progress kQuietly = [](const std::string&) {};
+
+/// Knows `fork`, as Python's front end does.
+struct ForkResolver final : torch::jit::NativeResolver {
+  std::shared_ptr<torch::jit::SugaredValue> resolveValue(const std::string& name,
+                                                         torch::jit::GraphFunction& function,
+                                                         const torch::jit::SourceRange& place) override {
+    if (name == "fork") return torch::jit::SpecialFormValue::create(torch::jit::prim::fork);
+    return NativeResolver::resolveValue(name, function, place);
+  }
+};
 
 class TrainerTest : public TorchTest {
  protected:
@@ -81,7 +94,7 @@ class TrainerTest : public TorchTest {
     torch::jit::Module module("M");
     module.register_parameter("weight", at::randn({8, 6}).set_requires_grad(true), /*is_buffer=*/false);
     module.register_buffer("count", at::zeros({1}));
-    module.define("def forward(self, x):\n" + code);
+    module.define("def forward(self, x):\n" + code, std::make_shared<ForkResolver>());
     module.save(path(), {{kInputsExtraFile, inputs}});
     return path();
   }
@@ -297,6 +310,21 @@ TEST_F(TrainerTest, RunBeyondTheDeviceMemorySaysWhatWasAskedForAndWhatWasThere) 
   EXPECT_EQ(run_job(request, device_, kQuietly).trace.gradients, "bitwise");
 }
 
+TEST_F(TrainerTest, RunPutsOffReloadsThatTheDeviceHasNoMemoryForAndSaysSo) {
+  RunRequest request = request_for(zoo_model("transformer"), kOffload);
+  const Bytes least = *run_job(request, device_, kQuietly).trace.metrics.device_peak_bytes;
+  request.policy = test_policy("offload", 0, std::nullopt, kGiB);
+  const RunResult unlimited = run_job(request, device_, kQuietly);
+  EXPECT_THAT(unlimited.trace.notes, Not(Contains(HasSubstr("refused memory"))));
+  ASSERT_GT(unlimited.trace.metrics.device_peak_bytes, least);
+  request.settings.device_memory_bytes = least + (*unlimited.trace.metrics.device_peak_bytes - least) / 2;
+  const RunResult limited = run_job(request, device_, kQuietly);
+  EXPECT_FALSE(limited.refusal.has_value());
+  EXPECT_EQ(limited.trace.gradients, "bitwise");
+  EXPECT_LE(limited.trace.metrics.device_peak_bytes, request.settings.device_memory_bytes);
+  EXPECT_THAT(limited.trace.notes, Contains(HasSubstr("for reloads of the measured steps 2 times")));
+}
+
 TEST_F(TrainerTest, RunKeepsOnTheDeviceWhatTheHostCapHasNoRoomFor) {
   RunRequest request = request_for(zoo_model("transformer"), kOffload);
   request.policy.host_memory_bytes = 10 * kKiB;
@@ -333,6 +361,29 @@ TEST_F(TrainerTest, RunWithoutInputSpecsAsksForThem) {
   RunRequest request = request_for(module_of("    return x.mm(self.weight)\n", ""), kKeep);
   EXPECT_THAT(message_of<Error>([&] { run_job(request, device_, kQuietly); }),
               HasSubstr("what are its inputs?"));
+}
+
+const char* const kForks =
+    "    later = fork(self.branch, x)\n    return x.mm(self.weight).sin() + torch.wait(later)\n"
+    "def branch(self, x):\n    return x.mm(self.weight).exp().tanh()\n";
+
+TEST_F(TrainerTest, RunOfAModelThatForksIsRefused) {
+  const RunRequest request = request_for(module_of(kForks, "float32[4,8]"), kOffload);
+  EXPECT_THAT(message_of<Error>([&] { run_job(request, device_, kQuietly); }),
+              HasSubstr("the model runs operators on several threads at once"));
+}
+
+TEST_F(TrainerTest, StepsOfAModelThatForksHaveTheGradientsOfPlainAutograd) {
+  Model model = load_model(module_of(kForks, "float32[4,8]"));
+  make_inputs(model, input_specs_in_archive(path()));
+  Trainer trainer(model, device_, settings_of("none"));
+  const std::vector<Tensor> expected = trainer.gradients(std::nullopt, {});
+  for (int i = 0; i < 20; ++i)
+    for (const Policy& policy : policies()) {
+      EXPECT_EQ(compare_gradients(model.parameter_names, expected, trainer.gradients(policy, {})), "bitwise")
+          << describe(policy);
+      EXPECT_THROW(trainer.step(policy, {}, Recording::kProgram), Error);
+    }
 }
 
 TEST_F(TrainerTest, RunOfAModelThatChangesFromStepToStepIsRefused) {

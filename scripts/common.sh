@@ -19,6 +19,25 @@ die() {
 # Prints the comment that heads the running script, as its help.
 print_help() { sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"; }
 
+# What runs many things and tells in the end how each went: `part NAME COMMAND...` for each, then `summary`, whose
+# exit status is 1 where one failed.
+parts=()
+failed_parts=0
+
+part() {
+    local name=$1 started=$SECONDS verdict=ok
+    shift
+    printf '\n### %s\n' "$name"
+    "$@" || { verdict=FAILED && failed_parts=$((failed_parts + 1)); }
+    parts+=("$(printf '%-8s %5d s  %s' "$verdict" $((SECONDS - started)) "$name")")
+}
+
+summary() {
+    printf '\n### summary\n'
+    printf '%s\n' "${parts[@]}"
+    [ "$failed_parts" -eq 0 ]
+}
+
 # job_count [MIB]: one job a processor, or fewer where each takes so many MiB of memory and there is less.
 job_count() {
     local jobs fitting
@@ -43,6 +62,10 @@ source_files() {
 
 # A file that includes LibTorch takes so much to compile.
 mib_per_torch_job=2048
+
+# Where scripts/carry.sh puts libraries for a machine without network.
+# shellcheck disable=SC2034  # used by those who source this
+carried_dir=$root/.deps/carried
 
 # configure PRESET [CMAKE_OPTION...]
 configure() {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What only a GPU can prove: builds, then checks memory, gradients, tracing, times and copies on it, each against its bound, and
-# prints a row for each. Within 8 minutes after the build.
+# prints a row for each. Within 8 minutes after the build. A machine without network builds with what scripts/carry.sh
+# unpacked into the checkout elsewhere.
 #
 #   scripts/gpu_check.sh [--device DEVICE] [--out FOLDER] [--minutes N] [--quick] [--no-build]
 #
@@ -30,7 +31,19 @@ while [ $# -gt 0 ]; do
     esac
 done
 
-if $build; then
+# Where there is neither network nor LibTorch of ours: with what was carried here, and the PyTorch of python3.
+build_of_carried() {
+    local site
+    site=$(python3 -c 'import pathlib, torch; print(pathlib.Path(torch.__file__).parents[1])') ||
+        die 3 "python3 has no PyTorch, whose LibTorch it could be built with" "Carry .deps/libtorch along, or install it."
+    configure release -DCMAKE_PREFIX_PATH="$carried_dir/usr" -DOFFPROF_LIBTORCH_DIR="$site" \
+        -DOFFPROF_BUILD_BENCHMARKS=OFF -DOFFPROF_WERROR=OFF
+    (cd "$root" && cmake --build --preset release --parallel "$(job_count "$mib_per_torch_job")")
+}
+
+if $build && [ -d "$carried_dir" ] && [ ! -d "$root/.deps/libtorch" ]; then
+    build_of_carried
+elif $build; then
     "$root/scripts/setup.sh"
     build release
 fi

@@ -21,11 +21,11 @@ camel_case='\b[A-Z][a-z0-9]+[A-Z][A-Za-z0-9]*'
 torch_free='^(traces|simulator|cli|engine/schedule)/|^engine/plugin\.h$|^engine/zoo/catalog\.h$'
 
 lint_tidy() {
-    # In a folder of its own: the preset's build joins sources, and here each is looked at by itself.
-    configure small -B build-lint -DCMAKE_UNITY_BUILD=OFF -DOFFPROF_BUILD_TESTS=OFF
-    # Without what the build itself writes.
+    # Sources joined as the build joins them: twelve take little longer than one, since most of it are headers.
+    configure small -B build-lint -DOFFPROF_BUILD_TESTS=OFF
+    # Without what else the build itself writes.
     mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build-lint/compile_commands.json |
-        grep -v "^$root/build-lint/" | sort -u)
+        grep -E "^$root/build-lint/.*/Unity/|^$root/(cli|engine|profiler|simulator|traces)/" | sort -u)
     export -f tidy
     # shellcheck disable=SC2016  # the inner shell expands it
     printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(job_count)" bash -c 'tidy "$1"' tidy

@@ -283,6 +283,7 @@ class Replayer {
   void node_end() {
     node_escaped_.clear();
     for (const SavedId tensor : node_tensors_) {
+      if (unpacked_storage_[tensor] < 0) continue;  // let go of before
       if (step_.escapes(tensor))
         node_escaped_.push_back(tensor);
       else

@@ -20,8 +20,7 @@ bool is_dense(const TensorLayout& layout) {
   std::sort(by_stride.begin(), by_stride.end());
   std::int64_t next = 1;
   for (const auto& [stride, size] : by_stride) {
-    if (stride != next) return false;
-    next *= size;
+    if (stride != next || __builtin_mul_overflow(next, size, &next)) return false;
   }
   return true;
 }

@@ -75,6 +75,16 @@ TEST(Step, ReadsTheOrderOfTheFirstRequestsOff) {
   EXPECT_THAT(Step(sketch.program()).backward_order(), ElementsAre(b, a));
 }
 
+TEST(Step, ALayoutBeyondAllMemoryIsNoDenseOne) {
+  ProgramSketch sketch;
+  const SavedId tensor = sketch.save(sketch.alloc(8));
+  Program program = sketch.program();
+  constexpr std::int64_t kHuge = std::int64_t{1} << 40;
+  program.saved[tensor].layout = TensorLayout{"float32", {2, kHuge, kHuge}, {1, 2, 2 * kHuge}};
+  program.allocator.emplace();
+  EXPECT_EQ(Step(program).staging_bytes(tensor), program.saved[tensor].bytes);
+}
+
 TEST(Step, ATensorWithoutAStorageTakesNoMemory) {
   ProgramSketch sketch(100);
   const SavedId sparse = sketch.save(-1, 0, Movability::kUnsupportedLayout);

@@ -9,6 +9,7 @@
 
 #include "simulator/replay.h"
 #include "traces/calibration.h"
+#include "traces/whole_number.h"
 
 namespace offprof {
 namespace {
@@ -17,6 +18,8 @@ namespace {
 constexpr double kWidestRange = 0.25;
 /// Of the range, that a figure makes to be named.
 constexpr double kNamedShare = 1.0 / 3;
+/// Nanoseconds: no step takes longer, and clocks can count it.
+constexpr double kMostMoved = 1e18;
 
 using Quartile = Nanoseconds Measured::*;
 
@@ -99,7 +102,8 @@ class Doubter {
       down = std::hypot(down, move.down);
       up = std::hypot(up, move.up);
     }
-    doubt.step = {predicted_ - std::llround(down), predicted_ + std::llround(up)};
+    doubt.step = {predicted_ - to_whole(std::min(down, kMostMoved)),
+                  predicted_ + to_whole(std::min(up, kMostMoved))};
     doubt.means_little = down + up > kWidestRange * static_cast<double>(predicted_);
     if (doubt.means_little) name_widest(doubt.warnings, down + up);
     return doubt;

@@ -1,10 +1,12 @@
 #include "traces/document_builder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "traces/check.h"
+#include "traces/error.h"
 
 namespace offprof {
 namespace {
@@ -21,6 +23,8 @@ void TreeBuilder::open(nlohmann::json::value_t type) {
 
 /// Where the next value goes.
 nlohmann::json* TreeBuilder::place() {
+  if (++values_ > kMostValues)
+    throw input_error(fmt::format("'{}' has more values than a file of offprof's can have", name_));
   if (open_.empty()) return &root_;
   nlohmann::json& parent = *open_.back();
   if (parent.is_object()) return member_;

@@ -14,9 +14,13 @@ namespace offprof {
 /// The top-level member that documents leave out.
 inline constexpr std::string_view kSkippedKey = "traceEvents";
 
-/// Builds a tree of values from a parser's events.
+/// Builds a tree of values from a parser's events. Throws Error (input) where there are too many of them:
+/// what takes most of a trace is packed, and no tree.
 class TreeBuilder {
  public:
+  /// `name` stands for the document in errors.
+  explicit TreeBuilder(std::string name) : name_(std::move(name)) {}
+
   nlohmann::json take() { return std::move(root_); }
   void put(nlohmann::json value) { *place() = std::move(value); }
   void key(std::string_view name) { member_ = &(*open_.back())[std::string(name)]; }
@@ -26,9 +30,13 @@ class TreeBuilder {
   std::size_t depth() const { return open_.size(); }
 
  private:
+  static constexpr std::size_t kMostValues = 10'000'000;
+
   nlohmann::json* place();
 
+  std::string name_;
   nlohmann::json root_;
+  std::size_t values_ = 0;
   /// A parent gets no second child while one is open, so they stay where they are.
   std::vector<nlohmann::json*> open_;
   nlohmann::json* member_ = nullptr;  ///< of the innermost object
@@ -40,8 +48,9 @@ class TreeBuilder {
 /// of it goes into the tree, and so does the rest.
 class DocumentBuilder : public JsonHandler {
  public:
-  explicit DocumentBuilder(std::vector<std::string_view> packed_members)
-      : packed_members_(std::move(packed_members)) {}
+  /// `name` stands for the document in errors.
+  DocumentBuilder(std::vector<std::string_view> packed_members, std::string name)
+      : tree_(std::move(name)), packed_members_(std::move(packed_members)) {}
 
   JsonDocument take() { return {tree_.take(), std::move(packed_)}; }
 

@@ -4,50 +4,28 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <climits>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <new>
 #include <utility>
 
 #include "traces/error.h"
+#include "traces/gzip.h"
+#include "traces/temporary.h"
+#include "traces/units.h"
 
 namespace offprof {
 namespace {
 
 constexpr std::size_t kChunk = 1 << 18;
-constexpr int kGzipWindow = 15 + 16;  ///< zlib.h: the largest window, plus 16 for a gzip header
-constexpr int kMaxLinks = 40;         ///< as the kernel's own limit on chains of symbolic links
+constexpr int kMaxLinks = 40;  ///< as the kernel's own limit on chains of symbolic links
 
 std::string reason(int error) {
   return std::strerror(error);
-}
-
-/// The temporary that a signal must remove; empty when there is none. Only the thread that writes a file sets
-/// it.
-std::array<char, PATH_MAX> g_temporary{};
-
-void remember_temporary(const std::string& path) {
-  const std::size_t length = std::min(path.size(), g_temporary.size() - 1);
-  path.copy(g_temporary.data() + 1, length - 1, 1);
-  g_temporary[length] = '\0';
-  g_temporary[0] = path[0];  // last: a signal in between sees an empty name, never half a one
-}
-
-void forget_temporary() {
-  g_temporary[0] = '\0';
-}
-
-extern "C" void end_on_signal(int signal) {
-  if (g_temporary[0] != '\0') ::unlink(g_temporary.data());
-  ::_exit(128 + signal);
 }
 
 /// A file descriptor that closes itself.
@@ -66,52 +44,6 @@ class Descriptor {
  private:
   int fd_;
 };
-
-/// A new file beside the one that is written, gone at the end of scope unless it was renamed.
-class Temporary {
- public:
-  explicit Temporary(const std::filesystem::path& folder) {
-    for (int attempt = 0; fd_ < 0 && (attempt == 0 || errno == EEXIST); ++attempt) {
-      path_ = folder / fmt::format(".offprof-{}-{}.tmp", ::getpid(), attempt);
-      fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    }
-    error_ = fd_ < 0 ? errno : 0;
-    if (fd_ >= 0) remember_temporary(path_.string());
-  }
-  ~Temporary() {
-    if (error_ == 0 && !renamed_) ::unlink(path_.c_str());
-    forget_temporary();
-  }
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
-
-  int take_fd() { return std::exchange(fd_, -1); }
-  int error() const { return error_; }
-  bool rename_to(const std::string& path) {
-    renamed_ = ::rename(path_.c_str(), path.c_str()) == 0;
-    return renamed_;
-  }
-
- private:
-  std::filesystem::path path_;
-  int fd_ = -1;
-  int error_ = 0;
-  bool renamed_ = false;
-};
-
-constexpr std::string_view kGzipMagic = "\x1f\x8b";
-
-bool is_gzip(std::string_view bytes) {
-  return bytes.starts_with(kGzipMagic);
-}
-
-[[noreturn]] void throw_broken_gzip(const std::string& path, int code) {
-  const bool short_file = code == Z_BUF_ERROR || code == Z_OK;
-  throw input_error(
-      fmt::format("cannot unpack '{}': {}", path,
-                  short_file ? "the gzip data ends early (truncated?)" : "the gzip data is damaged"),
-      "Copy or record the file again.");
-}
 
 /// A file as it lies on the disk.
 class PlainSource final : public ByteSource {
@@ -162,82 +94,6 @@ class PlainSource final : public ByteSource {
   std::size_t head_taken_ = 0;
 };
 
-/// Inflates every member of a gzip file.
-class GzipSource final : public ByteSource {
- public:
-  GzipSource(std::unique_ptr<PlainSource> file, std::string path)
-      : file_(std::move(file)), path_(std::move(path)), packed_(kChunk, '\0') {
-    if (inflateInit2(&stream_, kGzipWindow) != Z_OK) throw std::bad_alloc();
-  }
-  ~GzipSource() override { inflateEnd(&stream_); }
-  GzipSource(const GzipSource&) = delete;
-  GzipSource& operator=(const GzipSource&) = delete;
-
-  std::size_t read(std::span<char> room) override {
-    std::size_t size = 0;
-    while (size < room.size() && !at_end_) size += inflate_into(room.subspan(size));
-    return size;
-  }
-
- private:
-  std::size_t inflate_into(std::span<char> room) {
-    if (stream_.avail_in == 0) refill();
-    const auto size = static_cast<uInt>(std::min<std::size_t>(room.size(), UINT_MAX));
-    stream_.next_out = reinterpret_cast<Bytef*>(room.data());
-    stream_.avail_out = size;
-    const int code = inflate(&stream_, Z_NO_FLUSH);
-    if (code != Z_OK && code != Z_STREAM_END) throw_broken_gzip(path_, code);
-    if (code == Z_STREAM_END) next_member();
-    return size - stream_.avail_out;
-  }
-
-  /// What follows the last member, if anything, is no part of the file's content.
-  void next_member() {
-    if (stream_.avail_in < kGzipMagic.size()) refill();
-    const std::string_view rest(reinterpret_cast<const char*>(stream_.next_in), stream_.avail_in);
-    at_end_ = !is_gzip(rest);
-    inflateReset(&stream_);
-  }
-
-  /// Appends to what is left of the input.
-  void refill() {
-    const std::size_t left = stream_.avail_in;
-    if (left > 0) std::memmove(packed_.data(), stream_.next_in, left);
-    const std::size_t got = file_->read(std::span(packed_).subspan(left));
-    stream_.next_in = reinterpret_cast<Bytef*>(packed_.data());
-    stream_.avail_in = static_cast<uInt>(left + got);
-  }
-
-  std::unique_ptr<PlainSource> file_;
-  std::string path_;
-  std::string packed_;
-  z_stream stream_{};
-  bool at_end_ = false;
-};
-
-std::string compress(std::string_view content) {
-  z_stream stream{};
-  const int started = deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, MAX_MEM_LEVEL,
-                                   Z_DEFAULT_STRATEGY);
-  if (started != Z_OK) throw std::bad_alloc();  // zlib.h: with these parameters only memory can lack
-  std::string packed;
-  std::size_t taken = 0;
-  std::string chunk(kChunk, '\0');
-  int code = Z_OK;
-  while (code != Z_STREAM_END) {
-    const std::size_t portion = std::min(content.size() - taken, kChunk);
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data() + taken));
-    stream.avail_in = static_cast<uInt>(portion);
-    stream.next_out = reinterpret_cast<Bytef*>(chunk.data());
-    stream.avail_out = static_cast<uInt>(chunk.size());
-    code = deflate(&stream, taken + portion == content.size() ? Z_FINISH : Z_NO_FLUSH);
-    taken += portion - stream.avail_in;
-    packed.append(chunk, 0, chunk.size() - stream.avail_out);
-  }
-  deflateEnd(&stream);
-  return packed;
-}
-
 /// 0, or the error number of what went wrong.
 int write_all(int fd, std::string_view content) {
   while (!content.empty()) {
@@ -262,6 +118,12 @@ bool is_special_name(const std::filesystem::path& path) {
 
 Error cannot_write(const std::string& path, const std::string& why, std::string hint = {}) {
   return input_error(fmt::format("cannot write '{}': {}", path, why), std::move(hint));
+}
+
+/// What to do about a write that failed; empty where it does not say itself.
+std::string remedy(int error) {
+  if (error == ENOSPC || error == EDQUOT) return "Make room on the disk, or write elsewhere.";
+  return error == EFBIG ? "Raise the limit on the size of files (`ulimit -f`), or write elsewhere." : "";
 }
 
 Destination follow(const std::string& path) {
@@ -298,15 +160,16 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   std::error_code unknown;  // where it cannot be told, `error` says more
   if (error == ENOENT && !std::filesystem::exists(folder, unknown))
     throw cannot_write(path, fmt::format("the folder '{}' does not exist", folder), "Make the folder first.");
-  throw cannot_write(path, fmt::format("cannot make a file in '{}': {}", folder, reason(error)));
+  throw cannot_write(path, fmt::format("cannot make a file in '{}': {}", folder, reason(error)),
+                     remedy(error));
 }
 
 void write_direct(const std::string& path, const Destination& to, std::string_view content) {
   Descriptor file(::open(to.path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!file.valid()) throw cannot_write(path, reason(errno));
   const int error = write_all(file.get(), content);
-  if (error != 0) throw cannot_write(path, reason(error));
-  if (!file.close()) throw cannot_write(path, reason(errno));
+  if (error != 0) throw cannot_write(path, reason(error), remedy(error));
+  if (!file.close()) throw cannot_write(path, reason(errno), remedy(errno));
 }
 
 /// Content, mode and sync; 0, or the error number.
@@ -325,29 +188,38 @@ void replace(const std::string& path, const Destination& to, std::string_view co
   if (error == 0 && !temporary.rename_to(to.path.string())) error = errno;
   if (error == 0) return;
   const std::string old_file = to.exists ? " (the old file is untouched)" : "";
-  throw cannot_write(path, reason(error) + old_file,
-                     error == ENOSPC || error == EDQUOT ? "Make room on the disk, or write elsewhere." : "");
+  throw cannot_write(path, reason(error) + old_file, remedy(error));
 }
 
 void write_stdout(std::string_view content) {
   const bool written = std::fwrite(content.data(), 1, content.size(), stdout) == content.size();
-  if (!written || std::fflush(stdout) != 0) throw cannot_write("standard output", reason(errno));
+  if (!written || std::fflush(stdout) != 0)
+    throw cannot_write("standard output", reason(errno), remedy(errno));
 }
 
 }  // namespace
 
 std::unique_ptr<ByteSource> open_file(const std::string& path) {
   auto file = std::make_unique<PlainSource>(path);
-  if (is_gzip(file->head())) return std::make_unique<GzipSource>(std::move(file), path);
+  if (is_gzip(file->head())) return unpack_gzip(std::move(file), path);
   return file;
 }
 
-std::string read_file(const std::string& path) {
+std::string read_file(const std::string& path, std::size_t most) {
   const auto source = open_file(path);
+  const auto refuse_more = [&](std::size_t size) {
+    if (size > most)
+      throw input_error(fmt::format("'{}' has more than {}", path, format_bytes(static_cast<Bytes>(most))));
+  };
   const auto* const plain = dynamic_cast<const PlainSource*>(source.get());
+  if (plain != nullptr) refuse_more(plain->size());
   std::string bytes(plain != nullptr ? plain->size() + 1 : kChunk, '\0');
   std::size_t size = 0;
-  while ((size += source->read(std::span(bytes).subspan(size))) == bytes.size()) bytes.resize(2 * size);
+  while ((size += source->read(std::span(bytes).subspan(size))) == bytes.size()) {
+    refuse_more(size);
+    bytes.resize(2 * size);
+  }
+  refuse_more(size);
   bytes.resize(size);
   return bytes;
 }
@@ -365,20 +237,9 @@ void write_file(const std::string& path, std::string_view content) {
   if (path == "-") return write_stdout(content);
   const Destination to = find_destination(path);
   std::string packed;
-  if (path.ends_with(".gz")) content = packed = compress(content);
+  if (path.ends_with(".gz")) content = packed = pack_gzip(content);
   if (to.direct) return write_direct(path, to, content);
   replace(path, to, content);
-}
-
-void exit_cleanly_on_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction action {};
-    ::sigaction(signal, nullptr, &action);
-    if (action.sa_handler == SIG_IGN) continue;  // as nohup and background jobs ask
-    action = {};
-    action.sa_handler = end_on_signal;
-    ::sigaction(signal, &action, nullptr);
-  }
 }
 
 }  // namespace offprof

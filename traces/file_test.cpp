@@ -156,6 +156,15 @@ TEST_F(FileTest, SaysThatGzipIsDamaged) {
   EXPECT_THAT(message_of([&] { read_file(path("bad")); }), HasSubstr("damaged"));
 }
 
+TEST_F(FileTest, RefusesMoreThanIsAskedFor) {
+  const std::string text(1000, 'x');
+  write_file(path("f.gz"), text);
+  for (const std::string& name : {put("f", text), path("f.gz")}) {
+    EXPECT_EQ(read_file(name, 1000), text);
+    EXPECT_THAT(message_of([&] { read_file(name, 999); }), HasSubstr("has more than 999 B"));
+  }
+}
+
 TEST_F(FileTest, SaysThatAFileIsNotThere) {
   EXPECT_THAT(message_of([&] { read_file(path("none")); }), HasSubstr("No such file"));
 }

@@ -9,8 +9,8 @@ namespace offprof {
 namespace {
 
 constexpr int kHostProcess = 1;
-/// Threads of calls come behind the rows of operators, copies' begins and waits.
-constexpr int kFirstCallThread = 4;
+/// Threads of calls come behind the rows of operators, copies' begins, waits and the allocator.
+constexpr int kFirstCallThread = 5;
 
 TraceRow gpu_row_of(const GpuSpan& span) {
   if (span.kind != GpuSpanKind::kCall) return row_of_stream(span.row);

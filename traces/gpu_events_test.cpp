@@ -124,8 +124,8 @@ TEST(GpuEvents, NamesAreEscaped) {
 TEST(GpuEvents, RowsSayWhichStreamTheyAre) {
   std::vector<std::string> names;
   for (const json& event : events_of(traced(), "name", "thread_name")) names.push_back(event["args"]["name"]);
-  EXPECT_THAT(names, testing::ElementsAre("compute", "stream 7", "stream 9", "calls of CUDA, thread 1",
-                                          "calls of CUDA, thread 2"));
+  EXPECT_THAT(names, testing::ElementsAre("compute", "allocator", "stream 7", "stream 9",
+                                          "calls of CUDA, thread 1", "calls of CUDA, thread 2"));
 }
 
 TEST(GpuEvents, ACopyThatTheTracerDidNotSeeHasARowOfItsOwn) {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "traces/error.h"
+#include "traces/printable.h"
 
 namespace offprof {
 namespace {
@@ -154,7 +155,7 @@ void JsonValue::allow_only(std::initializer_list<std::string_view> keys) const {
 }
 
 std::string dump_json(const nlohmann::ordered_json& json, int indent) {
-  return json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return printable(json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace), true);
 }
 
 }  // namespace offprof

@@ -91,7 +91,7 @@ class JsonValue {
 };
 
 /// The text of `json`, `indent` spaces a level (-1: one line). Bytes that are no UTF-8, as file names may
-/// hold, become U+FFFD.
+/// hold, become U+FFFD; what is not printable is escaped, as JSON allows.
 std::string dump_json(const nlohmann::ordered_json& json, int indent = 2);
 
 }  // namespace offprof

@@ -44,16 +44,20 @@ std::string hint_for(std::string_view expected) {
 }  // namespace
 
 JsonDocument parse_trace_document(ByteSource& source, const std::string& name) {
-  DocumentBuilder builder({"program", "dense_program"});
+  DocumentBuilder builder({"program", "dense_program"}, name);
   parse_json(source, builder, name);
   return builder.take();
 }
 
-Document parse_document(const std::string& text, const std::string& name) {
-  DocumentBuilder builder({});
-  TextSource source(text);
+Document parse_document(ByteSource& source, const std::string& name) {
+  DocumentBuilder builder({}, name);
   parse_json(source, builder, name);
   return builder.take().root;
+}
+
+Document parse_document(const std::string& text, const std::string& name) {
+  TextSource source(text);
+  return parse_document(source, name);
 }
 
 std::string schema_of(const Document& document) {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/file.h"
+#include "traces/byte_source.h"
 #include "traces/packed_array.h"
 
 namespace offprof {
@@ -20,10 +20,11 @@ struct JsonDocument {
 };
 
 /// Parses a whole document in little more memory than JsonDocument takes. `name` stands for the source in
-/// errors. Throws Error (input) as parse_json does.
+/// errors. Throws Error (input) as parse_json does, and for a tree of more values than any of our files has.
 JsonDocument parse_trace_document(ByteSource& source, const std::string& name);
 
-/// Parses a whole document as a plain tree, but for the top-level `traceEvents`.
+/// Parses a whole document as a plain tree, but for the top-level `traceEvents`. Throws likewise.
+nlohmann::json parse_document(ByteSource& source, const std::string& name);
 nlohmann::json parse_document(const std::string& text, const std::string& name);
 
 /// Refuses a document whose `schema` is not `expected`, and says what the file is instead.

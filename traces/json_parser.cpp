@@ -2,18 +2,21 @@
 
 #include <fmt/format.h>
 #include <rapidjson/error/en.h>
-#include <rapidjson/reader.h>
 
+#include <cmath>
 #include <vector>
 
 #include "traces/error.h"
+#include "traces/file.h"
+#include "traces/printable.h"
+#include "traces/rapidjson_reader.h"
 
 namespace offprof {
 namespace {
 
 /// A trace has fewer than ten levels; a limit keeps hostile files from eating memory.
 constexpr int kMaxDepth = 200;
-constexpr std::size_t kPiece = 1 << 18;
+constexpr std::size_t kPiece = 1 << 16;
 
 /// By memchr, which is faster than counting byte by byte where lines are long.
 std::int64_t count_lines(std::string_view text) {
@@ -25,7 +28,9 @@ std::int64_t count_lines(std::string_view text) {
 /// The piece of a source that is being read, with a zero byte behind it. It counts lines by whole pieces.
 class Piece {
  public:
-  explicit Piece(ByteSource& source) : source_(source), bytes_(kPiece + 1) { next(); }
+  Piece(ByteSource& source, const std::string& name) : source_(source), name_(name), bytes_(kPiece + 1) {
+    next();
+  }
 
   const char* begin() const { return bytes_.data(); }
   const char* end() const { return bytes_.data() + size_; }
@@ -38,6 +43,8 @@ class Piece {
     if (const auto newline = old.rfind('\n'); newline != std::string_view::npos)
       line_begin_ = offset_ + newline + 1;
     offset_ += size_;
+    if (offset_ > kMostTextBytes)
+      throw input_error(fmt::format("'{}' is too long for a file of offprof's", name_));
     size_ = source_.read({bytes_.data(), kPiece});
     bytes_[size_] = '\0';
   }
@@ -53,6 +60,7 @@ class Piece {
 
  private:
   ByteSource& source_;
+  const std::string& name_;
   std::vector<char> bytes_;
   std::size_t size_ = 0;
   std::size_t offset_ = 0;
@@ -117,12 +125,17 @@ class Adapter {
   bool Uint(unsigned value) { return handler_.natural(value), true; }
   bool Int64(std::int64_t value) { return handler_.negative(value), true; }
   bool Uint64(std::uint64_t value) { return handler_.natural(value), true; }
-  bool Double(double value) { return handler_.real(value), true; }
+  bool Double(double value) {
+    if (!std::isfinite(value)) throw input_error(fmt::format("'{}' has a number that is too big", name_));
+    return handler_.real(value), true;
+  }
   bool RawNumber(const char*, rapidjson::SizeType, bool) { return false; }  // not asked for
   bool String(const char* text, rapidjson::SizeType length, bool) {
-    return handler_.string({text, length}), true;
+    return handler_.string(printable_view({text, length})), true;
   }
-  bool Key(const char* text, rapidjson::SizeType length, bool) { return handler_.key({text, length}), true; }
+  bool Key(const char* text, rapidjson::SizeType length, bool) {
+    return handler_.key(printable_view({text, length})), true;
+  }
   bool StartObject() { return enter(), handler_.begin_object(), true; }
   bool EndObject(rapidjson::SizeType) { return --depth_, handler_.end_object(), true; }
   bool StartArray() { return enter(), handler_.begin_array(), true; }
@@ -134,9 +147,16 @@ class Adapter {
     if (++depth_ > kMaxDepth) throw input_error(fmt::format("'{}' is nested too deeply", name_));
   }
 
+  /// Nearly every text is printable as it is.
+  std::string_view printable_view(std::string_view text) {
+    if (is_printable(text)) return text;
+    return printable_ = printable(text);
+  }
+
   JsonHandler& handler_;
   const std::string& name_;
   int depth_ = 0;
+  std::string printable_;
 };
 
 [[noreturn]] void throw_syntax_error(const InputStream& stream, const Piece& piece,
@@ -172,7 +192,7 @@ namespace offprof {
 
 void parse_json(ByteSource& source, JsonHandler& handler, const std::string& name) {
   constexpr unsigned kFlags = rapidjson::kParseValidateEncodingFlag | rapidjson::kParseFullPrecisionFlag;
-  Piece piece(source);
+  Piece piece(source, name);
   InputStream stream(piece);
   Adapter adapter(handler, name);
   rapidjson::Reader reader;

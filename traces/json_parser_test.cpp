@@ -25,11 +25,26 @@ std::string error_of(const std::string& text) {
 }
 
 TEST(ParseJson, MakesWhatAnotherParserMakes) {
-  for (const char* text :
-       {"null", " [ ] ", "{}", R"({"a": {"b": [1, -2, 0.1, 1e-7, true, false, null, "x"]}, "c": []})", "-0",
-        "18446744073709551615", "18446744073709551616", "-9223372036854775808", "-9223372036854775809",
-        "0.3333333333333333", "2.2250738585072014e-308", "1.7976931348623157e308", "123456789012345678.5",
-        R"("\u00e4\ud83d\ude00\n\"\\\/")", "\"\xc3\xa4\xf0\x9f\x98\x80\""}) {
+  for (const char* text : {"null",
+                           " [ ] ",
+                           "{}",
+                           R"({"a": {"b": [1, -2, 0.1, 1e-7, true, false, null, "x"]}, "c": []})",
+                           "-0",
+                           "18446744073709551615",
+                           "18446744073709551616",
+                           "-9223372036854775808",
+                           "-9223372036854775809",
+                           "0e308",
+                           "-0e-308",
+                           "0.000e300",
+                           "5e-324",
+                           "12345678901234567890e-300",
+                           "0.3333333333333333",
+                           "2.2250738585072014e-308",
+                           "1.7976931348623157e308",
+                           "123456789012345678.5",
+                           R"("\u00e4\ud83d\ude00\"\\\/")",
+                           "\"\xc3\xa4\xf0\x9f\x98\x80\""}) {
     EXPECT_EQ(parse_document(text, "t.json"), nlohmann::json::parse(text)) << text;
   }
 }
@@ -82,6 +97,41 @@ TEST(ParseJson, KnowsATruncatedTextFromAWrongOne) {
   const std::string text = R"({"a": [1.5e3, true, "x\u00e4\ud83d\ude00"], "b": null})";
   for (std::size_t size = 1; size < text.size(); ++size)
     EXPECT_THAT(error_of(text.substr(0, size)), HasSubstr("it is truncated")) << text.substr(0, size);
+}
+
+TEST(ParseJson, ReadsNumbersHoweverManyZerosTheyHave) {
+  const std::string zeros(400, '0');
+  const std::vector<std::string> texts = {"0." + zeros,
+                                          "0." + zeros + "1",
+                                          "0." + zeros + "1e-20",
+                                          "0e-400",
+                                          "1" + zeros.substr(100) + "e-290",
+                                          "0." + zeros.substr(50) + "1e300",
+                                          "1e-400"};
+  for (const std::string& text : texts)
+    EXPECT_EQ(parse_document(text, "t.json").get<double>(), std::strtod(text.c_str(), nullptr)) << text;
+}
+
+TEST(ParseJson, RefusesNumbersBeyondAllDoubles) {
+  const std::vector<std::string> texts = {"12345678901234567890e300", "1" + std::string(400, '0'), "1e999"};
+  for (const std::string& text : texts) EXPECT_THAT(error_of("[" + text + "]"), HasSubstr("too big")) << text;
+}
+
+TEST(ParseJson, TextsAndNamesComePrintable) {
+  const nlohmann::json json = parse_document("{\"a\\n\": \"\\u001b[31m\\u0000\xe2\x80\xae\"}", "t.json");
+  EXPECT_EQ(json, nlohmann::json({{R"(a\u000a)", R"(\u001b[31m\u0000\u202e)"}}));
+}
+
+TEST(ParseJson, HalfAPairOfUtf16IsNoText) {
+  for (const char* text : {R"(["\ud800"])", R"(["\ud800x"])", R"(["\udc00\ud800"])"})
+    EXPECT_THAT(error_of(text), HasSubstr("surrogate pair")) << text;
+  EXPECT_EQ(parse_document(R"(["\udc00"])", "t.json"), nlohmann::json({"\ufffd\ufffd\ufffd"}));
+}
+
+TEST(ParseJson, RefusesATreeWithoutEnd) {
+  std::string text = "[0";
+  for (int i = 0; i < 10'000'000; ++i) text += ",0";
+  EXPECT_THAT(error_of(text + "]"), HasSubstr("'t.json' has more values than"));
 }
 
 TEST(ParseJson, ASkippedValueMustBeJsonToo) {

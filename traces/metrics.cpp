@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+
+#include "traces/whole_number.h"
 
 namespace offprof {
 namespace {
@@ -20,7 +21,7 @@ void set(Metrics& metrics, double value) {
   if constexpr (std::is_floating_point_v<Value>) {
     metrics.*Member = value;
   } else {
-    metrics.*Member = static_cast<Value>(std::llround(value));
+    metrics.*Member = to_whole(value);
   }
 }
 
@@ -64,7 +65,7 @@ const MetricKey* find_metric(std::string_view name) {
 
 std::string format_metric(MetricUnit unit, double value) {
   if (unit == MetricUnit::kRatio) return fmt::format("{:.3f}", value);
-  const auto count = static_cast<std::int64_t>(std::llround(value));
+  const std::int64_t count = to_whole(value);
   return unit == MetricUnit::kBytes ? format_bytes(count) : format_duration(count);
 }
 

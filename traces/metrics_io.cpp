@@ -3,6 +3,7 @@
 #include <array>
 
 #include "traces/json_access.h"
+#include "traces/whole_number.h"
 
 namespace offprof {
 namespace {
@@ -16,6 +17,10 @@ std::vector<std::string_view> names_up_to(Enum last) {
   return names;
 }
 
+/// Of tensors, and of their bytes, in all: far below 64 bits, and more than a program can save
+/// (program_check.cpp).
+constexpr std::int64_t kMostSaved = std::int64_t{1} << 60;
+
 constexpr std::array<const char*, 2> kSpreadSuffixes = {"_min", "_max"};
 
 void add_value(nlohmann::ordered_json& json, const MetricKey& key, double value) {
@@ -23,7 +28,7 @@ void add_value(nlohmann::ordered_json& json, const MetricKey& key, double value)
   if (key.unit == MetricUnit::kRatio) {
     member = value;
   } else {
-    member = static_cast<std::int64_t>(value);
+    member = to_whole(value);
   }
 }
 
@@ -77,11 +82,15 @@ Ledger ledger_from_json(const nlohmann::json& json, const std::string& where) {
   static const auto reasons = names_up_to(PlacementReason::kNotInPlan);
   const JsonValue rows(json, where);
   Ledger ledger;
+  LedgerEntry sum;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const JsonValue row = rows.element(i);
     const auto placement = static_cast<Placement>(row.at("placement").as_one_of(placements));
     const auto reason = static_cast<PlacementReason>(row.at("reason").as_one_of(reasons));
-    ledger[{placement, reason}] = {row.at("tensors").as_integer(), row.at("bytes").as_integer()};
+    const LedgerEntry entry = {row.at("tensors").as_integer(0, kMostSaved - sum.tensors),
+                               row.at("bytes").as_integer(0, kMostSaved - sum.bytes)};
+    sum = {sum.tensors + entry.tensors, sum.bytes + entry.bytes};
+    ledger[{placement, reason}] = entry;
   }
   return ledger;
 }

@@ -88,6 +88,24 @@ TEST(MetricsJson, RefusesNegativeFigures) {
   EXPECT_THROW(metrics_from_json(json, "here"), Error);
 }
 
+TEST(MetricsJson, ReadsBackTheLargestFigures) {
+  const auto json = nlohmann::json::parse(
+      R"({"d2h_bytes": 9223372036854775807, "step_time_ns": 9223372036854775807, "overlap_ratio": 1e308})");
+  const Metrics metrics = metrics_from_json(json, "here");
+  EXPECT_EQ(metrics.d2h_bytes, std::numeric_limits<Bytes>::max());
+  EXPECT_EQ(nlohmann::json(metrics_to_json(metrics)), json);
+  EXPECT_EQ(format_metric(MetricUnit::kBytes, 1e300), "8.00 EiB");
+}
+
+TEST(LedgerJson, RefusesASumBeyondWhatAProgramCanSave) {
+  const auto row = [](const char* reason, std::int64_t bytes) {
+    return nlohmann::json({{"placement", "device"}, {"reason", reason}, {"tensors", 1}, {"bytes", bytes}});
+  };
+  const std::int64_t half = std::int64_t{1} << 59;
+  EXPECT_NO_THROW(ledger_from_json({row("input", half), row("buffer", half)}, "here"));
+  EXPECT_THROW(ledger_from_json({row("input", half), row("buffer", half + 1)}, "here"), Error);
+}
+
 TEST(LedgerJson, ReadsBackWhatItWrote) {
   Ledger ledger;
   for (auto reason = PlacementReason::kOffloaded; reason <= PlacementReason::kNotInPlan;

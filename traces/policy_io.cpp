@@ -98,7 +98,11 @@ Policy policy_from_json(const nlohmann::json& json, const std::string& where) {
 }
 
 PolicyFile read_policy_file(const std::string& path) {
-  return policy_file_from_json(parse_document(read_file(path), path), path);
+  return policy_file_from_json(parse_document(*open_file(path), path), path);
+}
+
+PolicyFile parse_policy_file(const std::string& text, const std::string& name) {
+  return policy_file_from_json(parse_document(text, name), name);
 }
 
 std::string format_policy_file(const PolicyFile& file) {

@@ -23,7 +23,10 @@ nlohmann::ordered_json to_json(const Policy& policy);
 /// range.
 Policy policy_from_json(const nlohmann::json& json, const std::string& where);
 
+/// Throws Error (input): not there, broken, no policy file, or unknown keys and values out of range.
 PolicyFile read_policy_file(const std::string& path);
+/// The same from text; `name` stands for it in errors.
+PolicyFile parse_policy_file(const std::string& text, const std::string& name);
 std::string format_policy_file(const PolicyFile& file);
 
 /// A plan counts tensors of one model and its inputs. Throws Error (input) where `policy` has one that was

@@ -68,7 +68,8 @@ enum class EventKind : std::uint8_t {
   kUnpack,       ///< backward asks for it
   kRelease,      ///< autograd will not ask for it again
   kNodeEnd,      ///< the autograd node that unpacked tensors since the last kNodeEnd has run; id: 0
-  kLetGo,        ///< what unpack returned is let go of, later than the node's end (SavedTensor::escapes)
+  kLetGo,        ///< what unpack returned is let go of: later than the node's end (SavedTensor::escapes), or
+                 ///< before it
   kBackwardEnd,  ///< backward is done; id: 0
 };
 

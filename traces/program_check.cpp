@@ -32,7 +32,7 @@ class ProgramCheck {
   enum class SavedState : std::uint8_t { kNew, kPacked, kReleased };
   struct Saved {
     SavedState state = SavedState::kNew;
-    bool held = false;  ///< it escapes, was unpacked, and was not let go of
+    bool held = false;  ///< it was unpacked and was not let go of; its node has not ended, or it escapes
   };
 
   [[noreturn]] void fail(const std::string& what) const {
@@ -190,6 +190,8 @@ class ProgramCheck {
       case EventKind::kLetGo:
         return let_go(event.id);
       case EventKind::kNodeEnd:
+        end_node();
+        [[fallthrough]];
       case EventKind::kBackwardEnd:
         return require(event.id == 0, "its id is not 0");
     }
@@ -238,7 +240,14 @@ class ProgramCheck {
     require_index(id, saved_.size(), "saved tensor");
     require(saved_[id].state != SavedState::kNew, "unpacks a tensor before its pack");
     require(saved_[id].state != SavedState::kReleased, "unpacks a tensor after its release");
-    if (program_.saved[id].escapes) saved_[id].held = true;
+    saved_[id].held = true;
+    node_tensors_.push_back(id);
+  }
+
+  void end_node() {
+    for (const std::int32_t id : node_tensors_)
+      if (!program_.saved[id].escapes) saved_[id].held = false;
+    node_tensors_.clear();
   }
 
   void release(std::int32_t id) {
@@ -250,7 +259,9 @@ class ProgramCheck {
 
   void let_go(std::int32_t id) {
     require_index(id, saved_.size(), "saved tensor");
-    require(program_.saved[id].escapes, "lets go of a tensor that does not escape");
+    if (!program_.saved[id].escapes)
+      require(saved_[id].held,
+              "lets go of a tensor that does not escape, but not between its unpack and its node's end");
     require(saved_[id].held, "lets go of a tensor before its unpack, or for the second time");
     saved_[id].held = false;
   }
@@ -271,6 +282,7 @@ class ProgramCheck {
   std::vector<StorageState> storages_;
   std::vector<Saved> saved_;
   std::vector<std::int32_t> open_ops_;
+  std::vector<std::int32_t> node_tensors_;  ///< unpacked since the last node's end
   std::int32_t packed_ = 0;
 };
 

@@ -59,6 +59,8 @@ inline Trace sample_trace() {
                           {7, Track::kCompute, 8596, "unpack"}};
   trace.timeline.counters = {
       {"device_bytes", 0, 96}, {"device_bytes", 600, 4192}, {"device_bytes", 700, 4192}};
+  trace.timeline.allocator = {{600, 2, 4096, 4192, 0, "forward;aten::relu"},
+                              {9200, 2, -4096, 96, 0, "backward;ReluBackward0"}};
   return trace;
 }
 
@@ -105,7 +107,7 @@ class RandomProgram {
     program_ = {};
     packed_ = 0;
     program_.resident_bytes = below(1 << 20);
-    for (int i = 0; i < 4; ++i) program_.names.push_back("name \"" + std::to_string(below(1000)) + "\"\n\\");
+    for (int i = 0; i < 4; ++i) program_.names.push_back("name \"" + std::to_string(below(1000)) + "\" \\");
     add_storages();
     add_saved_tensors();
     for (const auto& _ : program_.saved) {

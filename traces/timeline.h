@@ -92,12 +92,26 @@ struct CounterSample {
   std::int64_t value = 0;
 };
 
+/// The device's allocator gave memory, or took it back.
+struct AllocatorEvent {
+  Nanoseconds at_ns = 0;
+  std::int64_t allocation = 0;  ///< the same where it is given and where it is taken back
+  Bytes bytes = 0;              ///< negative where it is taken back
+  Bytes allocated_bytes = 0;    ///< given and not yet taken back, this included
+  Bytes reserved_bytes = 0;     ///< what a caching allocator holds of the device then; 0: there is none
+  /// What was running, with `;` between: the phase, then operators and autograd nodes, outermost first, then
+  /// `reload` where the engine brings a tensor back.
+  std::string stack;
+};
+
 /// What happened when, in steps that ran or were simulated. Times count from the first step's beginning.
 struct Timeline {
   /// Operators come in the order in which they begin: by it those are told apart that take no time.
   std::vector<Span> spans;
   std::vector<FlowPoint> flows;
   std::vector<CounterSample> counters;
+  /// Of steps that ran: those of a thousandth of the peak and more.
+  std::vector<AllocatorEvent> allocator{};
   /// Where a GPU was traced: it has the copies that `spans` have otherwise.
   std::vector<GpuSpan> gpu{};
 };

@@ -70,7 +70,16 @@ class TimelineBuilder final : public JsonHandler {
   void number(double value);
   void add_event();
   void add(SpanKind kind, Track track, std::string name);
-  void add_lead(Span& copy) const;
+  void add_lead(Span& copy);
+  /// Keeps sums far below 64 bits, so that whoever adds some of them up need not fear an overflow.
+  void add_up(std::int64_t& sum, std::int64_t value, const char* too_much) const {
+    constexpr std::int64_t kMostSum = std::int64_t{1} << 60;
+    if (value > kMostSum - sum) fail(too_much);
+    sum += value;
+  }
+  void add_time(Nanoseconds duration) {
+    add_up(total_ns_, duration, "the events take longer together than can be counted");
+  }
   std::optional<Track> copy_track_of(const std::string& wait) const;
   Nanoseconds to_ns(const std::optional<double>& us, const char* key) const;
   [[noreturn]] void fail(const std::string& what) const {
@@ -81,6 +90,7 @@ class TimelineBuilder final : public JsonHandler {
   std::string schema_;
   Timeline timeline_;
   RawEvent event_;
+  std::int64_t total_ns_ = 0, total_bytes_ = 0;
   std::size_t index_ = 0;  ///< of the event at hand
   int depth_ = 0;
   bool in_events_ = false;
@@ -140,6 +150,9 @@ void TimelineBuilder::add(SpanKind kind, Track track, std::string name) {
   if (!(event_.bytes >= 0 && event_.bytes <= kMost)) fail("its bytes are out of range");
   if (!(event_.tensor >= -1 && event_.tensor <= kMost)) fail("its tensor is out of range");
   const auto copy_track = kind == SpanKind::kWait ? copy_track_of(name) : std::nullopt;
+  add_time(to_ns(event_.duration_us, "dur"));
+  add_up(total_bytes_, static_cast<Bytes>(event_.bytes),
+         "the events have more bytes together than can be counted");
   timeline_.spans.push_back({track, kind, std::move(name), to_ns(event_.begin_us, "ts"),
                              to_ns(event_.duration_us, "dur"), static_cast<Bytes>(event_.bytes),
                              static_cast<std::int64_t>(event_.tensor), std::move(event_.reason), copy_track,
@@ -147,10 +160,11 @@ void TimelineBuilder::add(SpanKind kind, Track track, std::string name) {
 }
 
 /// Where a tracer timed the copy: the others, and all figures, count from when its stream had come to it.
-void TimelineBuilder::add_lead(Span& copy) const {
+void TimelineBuilder::add_lead(Span& copy) {
   if (!(event_.lead_ns >= 0 && event_.lead_ns <= static_cast<double>(copy.begin_ns)))
     fail("its lead_ns is out of range");
   const auto lead = static_cast<Nanoseconds>(event_.lead_ns);
+  add_time(lead);
   copy.begin_ns -= lead;
   copy.duration_ns += lead;
 }

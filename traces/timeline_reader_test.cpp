@@ -122,10 +122,17 @@ TEST(ReadTimeline, RefusesAnEventWithoutATime) {
 }
 
 TEST(ReadTimeline, SaysWhichEventIsOutOfRange) {
-  EXPECT_THAT(error_with("aten::relu", "dur", -1), HasSubstr("t.json: traceEvents[12]: dur: -1 is not"));
-  EXPECT_THAT(error_with("ProfilerStep#0", "ts", 1e300), HasSubstr("traceEvents[10]: ts: 1e+300 is not"));
+  EXPECT_THAT(error_with("aten::relu", "dur", -1), HasSubstr("t.json: traceEvents[13]: dur: -1 is not"));
+  EXPECT_THAT(error_with("ProfilerStep#0", "ts", 1e300), HasSubstr("traceEvents[11]: ts: 1e+300 is not"));
   const nlohmann::json args = {{"reason", "r"}, {"tensor", 1e30}};
   EXPECT_THAT(error_with("wait for copy in", "args", args), HasSubstr("tensor is out of range"));
+}
+
+TEST(ReadTimeline, RefusesEventsWhoseTimesCannotBeAddedUp) {
+  auto document = nlohmann::json::parse(format_trace(sample_trace()));
+  const nlohmann::json event = {{"ph", "X"}, {"cat", "cpu_op"}, {"name", "x"}, {"ts", 0}, {"dur", 9e12}};
+  for (int i = 0; i < 200; ++i) document["traceEvents"].push_back(event);
+  EXPECT_THAT(error_of(document.dump()), HasSubstr("the events take longer together than can be counted"));
 }
 
 TEST(ReadTimeline, RefusesATruncatedFile) {

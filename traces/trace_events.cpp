@@ -14,6 +14,7 @@ namespace {
 constexpr TraceRow kComputeRow{1, 1};
 constexpr TraceRow kLaunchRow{1, 2};
 constexpr TraceRow kLaunchGapRow{1, 3};
+constexpr TraceRow kAllocatorRow{1, 4};
 constexpr TraceRow kD2hRow{0, 7};
 constexpr TraceRow kH2dRow{0, 8};
 /// CUPTI's numbers of streams begin above.
@@ -55,6 +56,7 @@ class EventWriter : private EventLines {
     write_flows();
     write_gpu_events(*this, trace_.timeline);
     write_counters();
+    write_allocator();
   }
 
  private:
@@ -69,6 +71,8 @@ class EventWriter : private EventLines {
     if (has_timed_copies) metadata("thread_name", kLaunchRow, "name", quoted("copies begin"));
     if (has_spans([](const Span& span) { return span.track == Track::kLaunchGaps; }))
       metadata("thread_name", kLaunchGapRow, "name", quoted("waits for launch"));
+    if (!trace_.timeline.allocator.empty())
+      metadata("thread_name", kAllocatorRow, "name", quoted("allocator"));
     metadata("process_name", kD2hRow, "name", quoted((is_traced_ ? "GPU" : "offprof copies") + mark));
     metadata("process_labels", kD2hRow, "labels", quoted(trace_.environment.device));
     metadata("process_sort_index", kD2hRow, "sort_index", "1");
@@ -182,6 +186,20 @@ class EventWriter : private EventLines {
       append(",\"name\":{}", quoted(sample.name));
       time("ts", sample.at_ns);
       append(",\"args\":{{\"bytes\":{}}}}}", sample.value);
+    }
+  }
+
+  /// Named as PyTorch's profiler names them, so that its tools read them; device types are c10's.
+  void write_allocator() {
+    const bool is_gpu = trace_.environment.device != "host";
+    for (const AllocatorEvent& event : trace_.timeline.allocator) {
+      begin("i", kAllocatorRow);
+      append(",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\"");
+      time("ts", event.at_ns);
+      append(",\"args\":{{\"Device Type\":{},\"Device Id\":{},\"Addr\":{}", is_gpu ? 1 : 0, is_gpu ? 0 : -1,
+             event.allocation);
+      append(",\"Bytes\":{},\"Total Allocated\":{},\"Total Reserved\":{},\"stack\":{}}}}}", event.bytes,
+             event.allocated_bytes, event.reserved_bytes, quoted(event.stack));
     }
   }
 

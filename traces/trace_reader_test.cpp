@@ -373,8 +373,8 @@ std::string error_of_escaping_program(Event last) {
 }
 
 TEST(CorruptProgram, ALetGoOfATensorThatDoesNotEscape) {
-  EXPECT_THAT(error_with_event(6, {EventKind::kLetGo, 0, 0}),
-              HasSubstr("lets go of a tensor that does not escape"));
+  EXPECT_THAT(error_with_event(11, {EventKind::kLetGo, 0, 0}),
+              HasSubstr("does not escape, but not between its unpack and its node's end"));
 }
 
 TEST(CorruptProgram, ALetGoBeforeItsUnpack) {

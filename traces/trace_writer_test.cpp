@@ -203,6 +203,22 @@ TEST(FormatTrace, WritesCountersWhereTheyChange) {
   EXPECT_THAT(values, ElementsAre(96, 4192));
 }
 
+TEST(FormatTrace, WritesWhatTheAllocatorGivesAndTakesBackAsPyTorchsProfilerDoes) {
+  const auto events = events_with(written(sample_trace()), "name", "[memory]");
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0].at("ph"), "i");
+  EXPECT_EQ(events[0].at("cat"), "cpu_instant_event");
+  EXPECT_EQ(events[0].at("args"), json::parse(R"({"Device Type": 0, "Device Id": -1, "Addr": 2, "Bytes": 4096,
+      "Total Allocated": 4192, "Total Reserved": 0, "stack": "forward;aten::relu"})"));
+  EXPECT_EQ(events[1].at("args").at("Bytes"), -4096);
+}
+
+TEST(FormatTrace, TellsTheMemoryOfAGpu) {
+  const auto events = events_with(written(virtual_sample_trace()), "name", "[memory]");
+  EXPECT_EQ(events.at(0).at("args").at("Device Type"), 1);
+  EXPECT_EQ(events.at(0).at("args").at("Device Id"), 0);
+}
+
 TEST(FormatTrace, EscapesNames) {
   Trace trace = sample_trace();
   trace.timeline.spans = {{Track::kCompute, SpanKind::kOp, "a\"b\\c\n\x01\xc3\xa9", 0, 1, 0, -1, ""}};

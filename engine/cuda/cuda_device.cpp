@@ -208,6 +208,7 @@ std::vector<CopyRecord> CudaDevice::take_copy_records() {
 // --- Time ---
 
 Device::TimeMark CudaDevice::mark() {
+  const std::lock_guard turn(marks_mutex_);
   marks_.push_back(events_.record(compute_));
   return static_cast<TimeMark>(marks_.size() - 1);
 }

@@ -3,6 +3,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include <array>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -112,6 +113,7 @@ class CudaDevice : public Device {
   EventPool events_;
   cudaEvent_t origin_ = nullptr;  ///< its time is origin_ns_; the others' count from it
   Nanoseconds origin_ns_ = 0;
+  std::mutex marks_mutex_;
   std::vector<cudaEvent_t> marks_;
   std::vector<std::pair<cudaEvent_t, cudaEvent_t>> waits_;  ///< of the compute stream: before and after
   PinnedPool pool_;

@@ -9,6 +9,7 @@ EventPool::~EventPool() {
 }
 
 cudaEvent_t EventPool::record(cudaStream_t stream) {
+  const std::lock_guard turn(mutex_);
   if (used_ == events_.size()) {
     cudaEvent_t event = nullptr;
     check_cuda(cudaEventCreateWithFlags(&event, cudaEventDefault), "make an event");

@@ -3,11 +3,12 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <mutex>
 #include <vector>
 
 namespace offprof {
 
-/// CUDA events with times, made once and used again. Owns them.
+/// CUDA events with times, made once and used again. Owns them. Any thread may record at any time.
 class EventPool {
  public:
   EventPool() = default;
@@ -21,6 +22,7 @@ class EventPool {
   void reuse_all() { used_ = 0; }
 
  private:
+  std::mutex mutex_;
   std::vector<cudaEvent_t> events_;
   std::size_t used_ = 0;
 };

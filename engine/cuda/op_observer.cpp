@@ -72,6 +72,7 @@ OpObserver::~OpObserver() {
 }
 
 std::set<std::string> OpObserver::take_value_reads() {
+  const std::lock_guard turn(mutex_);
   return std::exchange(value_reads_, {});
 }
 
@@ -90,7 +91,9 @@ void OpObserver::ends(const at::RecordFunction&, at::ObserverContext* context) {
 }
 
 void OpObserver::note_value_read(const at::RecordFunction& op) {
-  if (reads_back(op)) value_reads_.insert(op.name());
+  if (!reads_back(op)) return;
+  const std::lock_guard turn(mutex_);
+  value_reads_.insert(op.name());
 }
 
 }  // namespace offprof

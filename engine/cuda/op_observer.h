@@ -3,6 +3,7 @@
 #include <ATen/record_function.h>
 
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 
@@ -30,6 +31,7 @@ class OpObserver {
 
   VirtualGpu& gpu_;
   at::CallbackHandle callback_;
+  std::mutex mutex_;  ///< operators may run on several threads at once
   std::set<std::string> value_reads_;
 };
 

@@ -17,6 +17,11 @@ constexpr Bytes kPieceGranule = 512;
 constexpr Bytes kLeastSlab = 64 * kMiB;
 constexpr Bytes kSlabGranule = 2 * kMiB;
 
+/// What a piece takes of its slab. No two pieces begin in one place, not even where they have no bytes.
+Bytes piece_bytes(Bytes bytes) {
+  return round_up(std::max<Bytes>(bytes, 1), kPieceGranule);
+}
+
 Error exhausted(Bytes asked, Bytes used, const std::string& why) {
   return environment_error("host memory for offloaded tensors is exhausted: " + format_bytes(asked) +
                                " asked for, " + format_bytes(used) + " in use, " + why,
@@ -37,11 +42,11 @@ PinnedPool::~PinnedPool() {
 std::byte* PinnedPool::allocate(Bytes bytes) {
   if (cap_bytes_ && bytes > *cap_bytes_ - used_bytes_)
     throw exhausted(bytes, used_bytes_, "the cap is " + format_bytes(*cap_bytes_));
-  const Bytes piece_bytes = round_up(bytes, kPieceGranule);
-  std::byte* piece = take_best_fit(piece_bytes);
+  const Bytes taken = piece_bytes(bytes);
+  std::byte* piece = take_best_fit(taken);
   if (piece == nullptr) {
-    add_slab(piece_bytes);
-    piece = take_best_fit(piece_bytes);
+    add_slab(taken);
+    piece = take_best_fit(taken);
   }
   used_bytes_ += bytes;
   return piece;
@@ -49,7 +54,7 @@ std::byte* PinnedPool::allocate(Bytes bytes) {
 
 void PinnedPool::free(std::byte* piece, Bytes bytes) {
   used_bytes_ -= bytes;
-  Bytes joined = round_up(bytes, kPieceGranule);
+  Bytes joined = piece_bytes(bytes);
   const auto after = free_.lower_bound(piece);
   if (after != free_.end() && after->first == piece + joined && !slab_ends_.contains(piece + joined)) {
     joined += after->second;

@@ -4,7 +4,10 @@
 #include <chrono>
 #include <limits>
 #include <optional>
+#include <system_error>
 #include <utility>
+
+#include "traces/error.h"
 
 namespace offprof {
 
@@ -29,9 +32,19 @@ void sleep_until(Nanoseconds due) {
   while (steady_now() < due) std::this_thread::yield();
 }
 
+std::thread start(std::function<void()> work) {
+  try {
+    return std::thread(std::move(work));
+  } catch (const std::system_error& error) {
+    throw environment_error(
+        std::string("cannot start a thread for copies: ") + error.what(),
+        "end other programs, or raise the limits on processes and memory (`ulimit -u`, `-v`)");
+  }
+}
+
 }  // namespace
 
-CopyStream::CopyStream(const Link& cap) : cap_(cap), worker_([this] { run(); }) {}
+CopyStream::CopyStream(const Link& cap) : cap_(cap), worker_(start([this] { run(); })) {}
 
 CopyStream::~CopyStream() {
   {
@@ -83,11 +96,20 @@ Nanoseconds CopyStream::time_round_trip() {
 
 void CopyStream::wait(Event event) const {
   while (!is_reached(event)) std::this_thread::yield();
+  if (has_failures_) tell_failure(event);
+}
+
+void CopyStream::tell_failure(Event event) const {
+  const std::lock_guard lock(mutex_);
+  if (const auto failure = failures_.find(event); failure != failures_.end())
+    std::rethrow_exception(failure->second);
 }
 
 std::vector<CopyRecord> CopyStream::take_records() {
   std::unique_lock lock(mutex_);
   done_.wait(lock, [&] { return completed_ == enqueued_; });
+  failures_.clear();
+  has_failures_ = false;
   return std::exchange(records_, {});
 }
 
@@ -117,7 +139,12 @@ void CopyStream::stay_awake() const {
 
 void CopyStream::run_one(CopyJob job) {
   const Nanoseconds begin = steady_now();
-  job.copy();
+  std::exception_ptr failure;
+  try {
+    job.copy();
+  } catch (...) {
+    failure = std::current_exception();
+  }
   job.copy = nullptr;  // what it held is let go of before anybody learns that it is done
   const LinkDirection& cap = job.direction == CopyDirection::kD2h ? cap_.d2h : cap_.h2d;
   if (cap.bytes_per_second > 0) {
@@ -126,6 +153,10 @@ void CopyStream::run_one(CopyJob job) {
   {
     const std::lock_guard lock(mutex_);
     records_.push_back({job.direction, begin, steady_now(), job.bytes, job.tag});
+    if (failure) {
+      failures_[completed_ + 1] = failure;
+      has_failures_ = true;
+    }
     ++completed_;
   }
   done_.notify_all();

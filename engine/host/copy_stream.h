@@ -4,7 +4,9 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -19,7 +21,7 @@ namespace offprof {
 
 /// One copy to be made. What it touches must live until it is done.
 struct CopyJob {
-  std::function<void()> copy;  ///< must not throw
+  std::function<void()> copy;  ///< what it throws, `wait` throws for its event
   CopyDirection direction = CopyDirection::kD2h;
   Bytes bytes = 0;
   std::int64_t tag = 0;  ///< comes back in the record
@@ -32,7 +34,8 @@ class CopyStream {
   /// A point of the stream: it is reached when that many copies are done.
   using Event = std::uint64_t;
 
-  /// A direction of `cap` with bytes_per_second 0 is not capped.
+  /// A direction of `cap` with bytes_per_second 0 is not capped. Throws Error (environment) where the machine
+  /// has no thread for it.
   explicit CopyStream(const Link& cap);
   ~CopyStream();  ///< finishes what is queued
   CopyStream(const CopyStream&) = delete;
@@ -50,7 +53,8 @@ class CopyStream {
   Nanoseconds time_round_trip();
 
   bool is_reached(Event event) const { return completed_.load(std::memory_order_acquire) >= event; }
-  /// Returns when `event` is reached. Stays awake meanwhile, as the compute stream that it stands for keeps
+  /// Returns when `event` is reached; throws then what its copy threw, if it did and no records were taken
+  /// since. Stays awake meanwhile, as the compute stream that it stands for keeps
   /// what it has: a thread that sleeps leaves its core, and finds the caches cold.
   void wait(Event event) const;
 
@@ -62,13 +66,16 @@ class CopyStream {
   std::optional<CopyJob> next_job();
   void stay_awake() const;
   void run_one(CopyJob job);
+  void tell_failure(Event event) const;
 
   Link cap_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable queued_;
   std::condition_variable done_;
   std::deque<CopyJob> jobs_;
   std::vector<CopyRecord> records_;
+  std::map<Event, std::exception_ptr> failures_;  ///< of copies since the last take_records
+  std::atomic<bool> has_failures_ = false;        ///< set before `completed_` says that the copy is done
   std::atomic<Event> enqueued_ = 0;
   std::atomic<Event> completed_ = 0;
   bool asleep_ = false;

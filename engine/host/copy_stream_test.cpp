@@ -2,10 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <future>
 #include <memory>
+#include <stdexcept>
 #include <vector>
+
+#include "traces/error.h"
 
 namespace offprof {
 namespace {
@@ -71,6 +76,51 @@ TEST(CopyStream, LetsGoOfWhatAJobHoldsBeforeItsEventIsReached) {
   CopyStream stream(kNoCap);
   stream.wait(stream.enqueue(job([held] {})));
   EXPECT_EQ(held.use_count(), 1);
+}
+
+TEST(CopyStream, AWaitTellsWhatItsCopyThrew) {
+  CopyStream stream(kNoCap);
+  const CopyStream::Event before = stream.enqueue(job([] {}));
+  const CopyStream::Event failing = stream.enqueue(job([] { throw std::runtime_error("no copy"); }));
+  int made = 0;
+  const CopyStream::Event after = stream.enqueue(job([&made] { ++made; }));
+  EXPECT_THROW(stream.wait(failing), std::runtime_error);
+  EXPECT_THROW(stream.wait(failing), std::runtime_error) << "and tells it again";
+  EXPECT_NO_THROW(stream.wait(before));
+  EXPECT_NO_THROW(stream.wait(after));
+  EXPECT_EQ(made, 1);
+}
+
+TEST(CopyStream, AFailureIsForgottenWithTheRecords) {
+  CopyStream stream(kNoCap);
+  const CopyStream::Event failing = stream.enqueue(job([] { throw std::runtime_error("no copy"); }, 3));
+  EXPECT_THAT(tags_of(stream.take_records()), ElementsAre(3));
+  EXPECT_NO_THROW(stream.wait(failing));
+}
+
+TEST(CopyStream, ItsDestructorFinishesWhatIsQueuedBehindACopyThatFails) {
+  int made = 0;
+  {
+    CopyStream stream(kNoCap);
+    stream.enqueue(job([] { throw std::runtime_error("no copy"); }));
+    stream.enqueue(job([&made] { ++made; }));
+  }
+  EXPECT_EQ(made, 1);
+}
+
+/// Without addresses there is no stack for a thread, unless one that has ended has left its own.
+TEST(CopyStream, SaysThatTheMachineHasNoThreadForIt) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process as new
+  const auto without_addresses = [] {
+    const rlimit limit{1, 1};
+    setrlimit(RLIMIT_AS, &limit);
+    try {
+      const CopyStream stream(kNoCap);
+    } catch (const Error& error) {
+      _exit(error.kind() == ErrorKind::kEnvironment ? 7 : 1);
+    }
+  };
+  EXPECT_EXIT(without_addresses(), testing::ExitedWithCode(7), "");
 }
 
 TEST(CopyStream, RecordsWhatACopyWas) {

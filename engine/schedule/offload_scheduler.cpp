@@ -101,9 +101,10 @@ void OffloadScheduler::wait_and_drop(CopyId id) {
   unstash(id);
   Copy& copy = copies_[id];
   if (copy.out_pending) command(CommandKind::kWaitOut, id);
-  copy.out_pending = false;
-  command(CommandKind::kDrop, id);
-  copy.on_device = false;
+  if (copy.in_pending) command(CommandKind::kWaitIn, id);
+  if (copy.ahead) ahead_bytes_ -= copy.bytes;
+  if (copy.on_device) command(CommandKind::kDrop, id);
+  copy.out_pending = copy.in_pending = copy.ahead = copy.on_device = false;
 }
 
 void OffloadScheduler::unpack(SavedId tensor) {
@@ -123,9 +124,28 @@ void OffloadScheduler::unpack(SavedId tensor) {
 }
 
 void OffloadScheduler::copy_in(CopyId id) {
-  command(CommandKind::kCopyIn, id);
-  copies_[id].on_device = true;
-  copies_[id].in_pending = true;
+  if (!executor_->try_execute(command_of(CommandKind::kCopyIn, id))) {
+    memory_is_short_ = true;
+    drop_all_that(&Copy::ahead);
+    drop_all_that(&Copy::stashed);
+    command(CommandKind::kCopyIn, id);
+  }
+  copies_[id].on_device = copies_[id].in_pending = true;
+}
+
+/// False: the device has no memory for it.
+bool OffloadScheduler::copy_in_ahead(CopyId id) {
+  if (!executor_->try_execute(command_of(CommandKind::kCopyIn, id))) return false;
+  Copy& copy = copies_[id];
+  copy.on_device = copy.in_pending = copy.ahead = true;
+  ahead_bytes_ += copy.bytes;
+  return true;
+}
+
+/// Those are on the device, and backward has not asked for them yet.
+void OffloadScheduler::drop_all_that(bool Copy::*are) {
+  for (CopyId id = 0; id < static_cast<CopyId>(copies_.size()); ++id)
+    if (copies_[id].*are) wait_and_drop(id);
 }
 
 void OffloadScheduler::begin_backward() {
@@ -145,7 +165,7 @@ std::span<const SavedId> OffloadScheduler::order() const {
 }
 
 void OffloadScheduler::prefetch_after(SavedId tensor) {
-  if (policy_.prefetch_bytes == 0) return;
+  if (policy_.prefetch_bytes == 0 || memory_is_short_) return;
   if (order_position_.empty()) begin_backward();
   if (tensor < static_cast<SavedId>(order_position_.size()) && order_position_[tensor] >= 0)
     next_in_order_ = std::max<std::size_t>(next_in_order_, order_position_[tensor] + 1);
@@ -154,9 +174,9 @@ void OffloadScheduler::prefetch_after(SavedId tensor) {
     const CopyId id = reloadable_copy_of(tensors[next_in_order_]);
     if (id == kKept) continue;
     if (ahead_bytes_ + copies_[id].bytes > policy_.prefetch_bytes) return;
-    copy_in(id);
-    copies_[id].ahead = true;
-    ahead_bytes_ += copies_[id].bytes;
+    if (copy_in_ahead(id)) continue;
+    memory_is_short_ = true;
+    return drop_all_that(&Copy::ahead);
   }
 }
 
@@ -176,20 +196,10 @@ void OffloadScheduler::release(SavedId tensor) {
 }
 
 void OffloadScheduler::free(CopyId id) {
-  unstash(id);
-  Copy& copy = copies_[id];
-  if (copy.out_pending) command(CommandKind::kWaitOut, id);
-  if (copy.in_pending) command(CommandKind::kWaitIn, id);
-  if (copy.ahead) ahead_bytes_ -= copy.bytes;
-  if (copy.on_device) command(CommandKind::kDrop, id);
-  copy.out_pending = copy.in_pending = copy.ahead = copy.on_device = false;
+  wait_and_drop(id);
   command(CommandKind::kFreeHost, id);
-  host_bytes_ -= copy.bytes;
+  host_bytes_ -= copies_[id].bytes;
   live_copies_.remove(id);
-}
-
-void OffloadScheduler::command(CommandKind kind, CopyId id) {
-  executor_->execute({kind, copies_[id].first_tensor, id, copies_[id].bytes});
 }
 
 }  // namespace offprof

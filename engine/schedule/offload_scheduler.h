@@ -25,6 +25,11 @@ namespace offprof {
 /// its last release. After each request the copies that the backward order needs next are copied in too, as
 /// long as those not asked for yet hold at most `prefetch_bytes`.
 ///
+/// Where the device has no memory for a copy in, memory is short for the rest of the step: no copy is copied
+/// in ahead any more, and those that came ahead are waited for and dropped, since operators need memory as
+/// well. The copy in comes when it is asked for. If it has been asked for, the stash is waited for and
+/// dropped too, and it is tried once more; then the device's refusal is the step's error.
+///
 /// `host_memory_bytes`: a tensor whose copy would exceed it is kept.
 class OffloadScheduler final : public Scheduler {
  public:
@@ -61,12 +66,17 @@ class OffloadScheduler final : public Scheduler {
   void unstash(CopyId id);
   void wait_and_drop(CopyId id);
   void copy_in(CopyId id);
+  bool copy_in_ahead(CopyId id);
+  void drop_all_that(bool Copy::*are);
   void begin_backward();
   std::span<const SavedId> order() const;
   void prefetch_after(SavedId tensor);
   CopyId reloadable_copy_of(SavedId tensor) const;
   void free(CopyId id);
-  void command(CommandKind kind, CopyId id);
+  void command(CommandKind kind, CopyId id) { executor_->execute(command_of(kind, id)); }
+  Command command_of(CommandKind kind, CopyId id) const {
+    return {kind, copies_[id].first_tensor, id, copies_[id].bytes};
+  }
 
   static constexpr CopyId kKept = CopyIndex::kNone;
 
@@ -86,6 +96,7 @@ class OffloadScheduler final : public Scheduler {
   std::int64_t stash_count_ = 0;
   Bytes stash_bytes_ = 0;
   Bytes ahead_bytes_ = 0;
+  bool memory_is_short_ = false;  ///< the device has refused a copy in
   Bytes host_bytes_ = 0;
 };
 

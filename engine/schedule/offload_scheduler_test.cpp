@@ -395,6 +395,89 @@ TEST(OffloadScheduler, ReloadsOnDemandWhatTheRecordedOrderDoesNotHave) {
   EXPECT_EQ(scheduler.unpack(0), "wait_in 0");
 }
 
+// --- A device without memory for a copy in ---
+
+TEST(OffloadScheduler, DropsTheStashForACopyInThatTheDeviceRefuses) {
+  SchedulerUnderTest scheduler(with_stash(2));
+  scheduler.pack_many(3, 100);  // 1 and 2 are stashed
+  scheduler.refuse_next(1);
+  EXPECT_EQ(scheduler.unpack(0), "wait_out 1, drop 1, wait_out 2, drop 2, copy_in 0, wait_in 0");
+}
+
+TEST(OffloadScheduler, WhatWasDroppedForAnotherIsCopiedInWhenItIsAskedFor) {
+  SchedulerUnderTest scheduler(with_stash(1));
+  scheduler.pack_many(2, 100);
+  scheduler.refuse_next(1);
+  scheduler.unpack(0);
+  EXPECT_EQ(scheduler.unpack(1), "copy_in 1, wait_in 1");
+  EXPECT_EQ(scheduler.release(1), "drop 1, free_host 1");
+  EXPECT_EQ(scheduler.release(0), "drop 0, free_host 0");
+}
+
+TEST(OffloadScheduler, WhatWasDroppedForAnotherIsFreedWithoutADropWhereItIsNeverAskedFor) {
+  SchedulerUnderTest scheduler(with_stash(1));
+  scheduler.pack_many(2, 100);
+  scheduler.refuse_next(1);
+  scheduler.unpack(0);
+  EXPECT_EQ(scheduler.release(1), "free_host 1");
+}
+
+TEST(OffloadScheduler, DropsWhatCameAheadForACopyInThatTheDeviceRefuses) {
+  SchedulerUnderTest scheduler(with_prefetch(200), {0, 1, 2, 3});
+  scheduler.pack_many(4, 100);
+  scheduler.unpack(0);  // 1 and 2 come ahead
+  scheduler.refuse_next(1);
+  EXPECT_EQ(scheduler.unpack(3), "wait_in 1, drop 1, wait_in 2, drop 2, copy_in 3, wait_in 3");
+  EXPECT_EQ(scheduler.unpack(1), "copy_in 1, wait_in 1");
+}
+
+TEST(OffloadScheduler, KeepsWhatBackwardHasAskedForWhereTheDeviceRefuses) {
+  SchedulerUnderTest scheduler(with_stash(2));
+  scheduler.pack_many(3, 100);
+  scheduler.unpack(2);
+  scheduler.refuse_next(1);
+  EXPECT_EQ(scheduler.unpack(0), "wait_out 1, drop 1, copy_in 0, wait_in 0");
+}
+
+TEST(OffloadScheduler, ACopyInThatTheDeviceRefusesIsTriedOnceMoreWhereNothingIsToBeDropped) {
+  SchedulerUnderTest scheduler(with_prefetch(200), {0, 1});
+  scheduler.pack_many(2, 100);
+  scheduler.refuse_next(1);
+  EXPECT_EQ(scheduler.unpack(0), "copy_in 0, wait_in 0");
+}
+
+TEST(OffloadScheduler, ACopyAheadThatTheDeviceRefusesAndAllAfterItComeOnDemand) {
+  SchedulerUnderTest scheduler(with_prefetch(100), {0, 1, 2, 3});
+  scheduler.pack_many(4, 100);
+  EXPECT_EQ(scheduler.unpack(0), "copy_in 0, copy_in 1, wait_in 0");
+  scheduler.refuse_next(1);
+  EXPECT_EQ(scheduler.unpack(1), "wait_in 1");  // 2 is refused
+  EXPECT_EQ(scheduler.unpack(2), "copy_in 2, wait_in 2");
+  EXPECT_EQ(scheduler.unpack(3), "copy_in 3, wait_in 3");
+}
+
+TEST(OffloadScheduler, DropsWhatCameAheadWhereTheDeviceRefusesMoreOfIt) {
+  Policy policy = with_prefetch(200);
+  policy.stash_count = 1;
+  SchedulerUnderTest scheduler(policy, {0, 1, 2, 3});
+  scheduler.pack_many(5, 100);  // 4 is stashed
+  scheduler.unpack(0);          // 1 and 2 come ahead
+  scheduler.refuse_next(1);
+  EXPECT_EQ(scheduler.unpack(1), "wait_in 2, drop 2, wait_in 1");
+  EXPECT_EQ(scheduler.unpack(2), "copy_in 2, wait_in 2");
+  EXPECT_EQ(scheduler.unpack(4), "");
+}
+
+TEST(OffloadScheduler, AStashThatWasDroppedHasRoomForNewOnes) {
+  SchedulerUnderTest scheduler(with_stash(2));
+  scheduler.pack_many(3, 100);
+  scheduler.refuse_next(1);
+  scheduler.unpack(0);
+  EXPECT_EQ(scheduler.pack(100), "copy_out 3");
+  EXPECT_EQ(scheduler.pack(100), "copy_out 4");
+  EXPECT_EQ(scheduler.pack(100), "wait_out 3, drop 3, copy_out 5");
+}
+
 // --- Host memory ---
 
 TEST(OffloadScheduler, KeepsWhatTheHostCapLeavesNoRoomFor) {

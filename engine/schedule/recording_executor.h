@@ -19,6 +19,15 @@ class RecordingExecutor final : public Executor {
     commands_.push_back(command);
   }
 
+  /// Refused ones are not noted.
+  bool try_execute(const Command& command) override {
+    if (refusals_ == 0) return Executor::try_execute(command);
+    --refusals_;
+    return false;
+  }
+  /// As a device that has no memory for the next `count` copies in that are tried.
+  void refuse_next(int count) { refusals_ = count; }
+
   /// What came since the last call, as in `keep 0, copy_out 0, wait_out 0`: each command with the number of
   /// its copy, `keep` and `let_go` with that of their tensor.
   std::string take_short_log() { return std::exchange(short_log_, {}); }
@@ -26,6 +35,7 @@ class RecordingExecutor final : public Executor {
   const std::vector<Command>& commands() const { return commands_; }
 
  private:
+  int refusals_ = 0;
   std::string short_log_;
   std::vector<Command> commands_;
 };

@@ -52,7 +52,14 @@ struct Command {
 class Executor {
  public:
   virtual ~Executor() = default;
+  /// Throws what its device throws; the step is lost then.
   virtual void execute(const Command& command) = 0;
+  /// Likewise a kCopyIn that may wait: false, and nothing was done, where the device has no memory for it
+  /// now. Virtual memory has no end.
+  virtual bool try_execute(const Command& command) {
+    execute(command);
+    return true;
+  }
 };
 
 /// Where a saved tensor went, why, and which copy holds it (-1: kept on the device).
@@ -66,7 +73,8 @@ struct PackDecision {
 
 /// The offload scheduler: decides what leaves the device, what may be dropped, when to reload, what to wait
 /// for. It knows program order only, no clock and no address, so that memory is the same on a fast and a slow
-/// link, and a simulation that calls it in the same order gets the same commands.
+/// link, and a simulation that calls it in the same order gets the same commands. Only where a device refuses
+/// memory for a copy in (Executor::try_execute) do commands depend on what it has.
 ///
 /// One scheduler serves one step. Call it in program order: pack, unpack, release and node_end as autograd
 /// does, then backward_end. Tensors are numbered in the order of their pack. Where one is unpacked again

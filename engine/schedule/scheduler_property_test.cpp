@@ -6,6 +6,7 @@
 #include <ostream>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/schedule/command_log.h"
@@ -64,6 +65,16 @@ class CheckingExecutor final : public Executor {
     }
   }
 
+  /// Refuses copies in by these, in turns.
+  explicit CheckingExecutor(std::vector<bool> refusals = {}) : refusals_(std::move(refusals)) {}
+
+  bool try_execute(const Command& command) override {
+    RC_ASSERT(command.kind == CommandKind::kCopyIn);
+    if (tried_ < refusals_.size() && refusals_[tried_++]) return false;
+    execute(command);
+    return true;
+  }
+
   const std::vector<Command>& commands() const { return commands_; }
   const std::vector<Copy>& copies() const { return copies_; }
   const std::set<SavedId>& kept() const { return kept_; }
@@ -115,6 +126,8 @@ class CheckingExecutor final : public Executor {
     }
   }
 
+  std::vector<bool> refusals_;
+  std::size_t tried_ = 0;
   std::vector<Command> commands_;
   std::vector<Copy> copies_;
   std::set<SavedId> kept_;
@@ -124,8 +137,9 @@ class CheckingExecutor final : public Executor {
 /// Plays actions to a scheduler as autograd would, and checks it after each.
 class Play {
  public:
-  Play(const Policy& policy, const std::vector<SavedId>& backward_order)
-      : policy_(policy), scheduler_(make_scheduler(policy, backward_order, executor_)) {}
+  Play(const Policy& policy, const std::vector<SavedId>& backward_order,
+       const std::vector<bool>& refusals = {})
+      : policy_(policy), executor_(refusals), scheduler_(make_scheduler(policy, backward_order, executor_)) {}
 
   void run(const std::vector<Action>& actions) {
     for (const Action& action : actions) {
@@ -254,6 +268,12 @@ RC_GTEST_PROP(OffloadSchedulerProperty, CommandsAreSafeWithinLimitsAndLeaveNothi
   const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
   const std::vector<SavedId> order = *backward_orders();
   Play(policy, order).run(*actions());
+}
+
+RC_GTEST_PROP(OffloadSchedulerProperty, CommandsAreSafeWhateverTheDeviceRefuses, ()) {
+  const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
+  const std::vector<SavedId> order = *backward_orders();
+  Play(policy, order, *rc::gen::arbitrary<std::vector<bool>>()).run(*actions());
 }
 
 RC_GTEST_PROP(TrlSchedulerProperty, CommandsAreSafeAndLeaveNothing, ()) {

@@ -53,6 +53,9 @@ class SchedulerUnderTest {
     return executor_.take_short_log();
   }
 
+  /// As a device that has no memory for the next `count` copies in that are tried.
+  void refuse_next(int count) { executor_.refuse_next(count); }
+
   /// Of the last pack.
   const PackDecision& decision() const { return last_decision_; }
   const std::vector<Command>& commands() const { return executor_.commands(); }

@@ -29,7 +29,7 @@ namespace offprof {
 ///   go of after its own node where its memory is used beyond it (the use-count rule).
 ///
 /// Where backward never asks for a tensor, TRL raises at the next forward; here it is let go of when autograd
-/// does.
+/// does. Where the device has no memory for a reload, TRL's stash stays and the step fails: so it does here.
 class TrlScheduler final : public Scheduler {
  public:
   TrlScheduler(const Policy& policy, Executor& executor);

@@ -16,6 +16,8 @@ namespace offprof {
 namespace {
 
 constexpr std::string_view kVariable = "PYTORCH_CUDA_ALLOC_CONF";
+/// Sizes are multiples of kMinBlockBytes; so many of them are more than any memory has.
+constexpr Bytes kMostDivisions = Bytes{1} << 40;
 
 Bytes power_of_two_floor(Bytes bytes) {
   return static_cast<Bytes>(std::bit_floor(static_cast<std::uint64_t>(bytes)));
@@ -125,6 +127,8 @@ Bytes read_mebibytes(SettingsReader& reader, const std::string& key, Bytes least
 
 Bytes read_divisions(SettingsReader& reader, const std::string& key) {
   const Bytes divisions = reader.number<Bytes>(key);
+  if (divisions > kMostDivisions)
+    reader.fail(fmt::format("{}: {} is more than {}", key, divisions, kMostDivisions));
   if (divisions != 0 && !is_power_of_two(divisions)) {
     reader.fail(fmt::format("{}: {} is not a power of two", key, divisions));
   }

@@ -110,6 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadSettings{"max_split_size_mb:64 expandable_segments:True",
                                 "'64expandable_segments' is not a number"},
                     BadSettings{"max_split_size_mb:64:32", "',' is expected before ':'"},
+                    BadSettings{"roundup_power2_divisions:4611686018427387904", "is more than 1099511627776"},
                     BadSettings{"garbage_collection_threshold:1", "between 0 and 1"},
                     BadSettings{"garbage_collection_threshold:0", "between 0 and 1"},
                     BadSettings{"per_process_memory_fraction:1.5", "between 0 and 1"},

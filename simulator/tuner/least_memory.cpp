@@ -61,7 +61,7 @@ class Follower {
         return unpack(event.id);
       case EventKind::kNodeEnd:
         for (const SavedId tensor : std::exchange(node_tensors_, {}))
-          if (!step_.escapes(tensor)) program_lets_go(tensor);
+          if (!step_.escapes(tensor) && unpacked_[tensor] != 0) program_lets_go(tensor);
         return;
       case EventKind::kLetGo:
         return program_lets_go(event.id);

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <utility>
 
+#include "traces/calibration.h"
+#include "traces/whole_number.h"
+
 namespace offprof {
 namespace {
 
@@ -36,7 +39,7 @@ Nanoseconds roofline(const DeviceProfile& profile, const OpWork& work) {
   const double compute = work.flops / (peak_of(profile, work) * profile.compute_efficiency);
   const double memory =
       static_cast<double>(work.bytes) / (profile.memory_bytes_per_second * profile.memory_efficiency);
-  return std::llround(std::max(compute, memory) * kNanosecondsPerSecond);
+  return std::min(to_whole(std::max(compute, memory) * kNanosecondsPerSecond), kLongestMeasured);
 }
 
 }  // namespace

@@ -55,4 +55,7 @@ class KernelTimes {
 /// duration is none, no kernel, or kernels whose times were simulated.
 KernelTimes read_kernel_times(const std::string& path);
 
+/// The same from text; `name` stands for it in errors.
+KernelTimes parse_kernel_times(const std::string& text, const std::string& name);
+
 }  // namespace offprof

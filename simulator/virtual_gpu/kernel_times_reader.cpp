@@ -151,6 +151,8 @@ class Gatherer {
     const auto duration = duration_of(event);
     if (!duration) return;
     ++kernels_;
+    total_ += *duration;
+    if (total_ > kLongest) throw input_error("the kernels take more than 30 years together");
     add_launch_sizes(text_at(event, "name"), args, *duration);
     if (const auto id = external_id(args)) {
       op_durations_[*id] += *duration;
@@ -182,8 +184,12 @@ class Gatherer {
     if (correlation && id) launches_[*correlation] = *id;
   }
 
+  /// So that no sum over kernels is beyond 64 bits.
+  static constexpr Nanoseconds kLongest = 1'000'000'000'000'000'000;
+
   const std::string& path_;
   KernelTimes times_;
+  Nanoseconds total_ = 0;  ///< of all kernels
   std::size_t taken_ = 0;  ///< events, of any kind
   std::size_t kernels_ = 0;
   std::unordered_map<std::int64_t, std::string> ops_;           ///< keys, by external id
@@ -191,6 +197,9 @@ class Gatherer {
   std::unordered_map<std::int64_t, std::int64_t> launches_;     ///< correlation to external id
   std::vector<std::pair<std::int64_t, Nanoseconds>> unowned_;   ///< kernels, by correlation
 };
+
+/// Events have four levels, and values are followed by recursion.
+constexpr int kMostDepth = 200;
 
 Error no_trace(const std::string& path, const std::string& why) {
   return input_error(fmt::format("'{}' is no trace: {}", path, why), kHowToRecord);
@@ -202,6 +211,7 @@ Json parse_events(const std::string& text, const std::string& path, Gatherer& ga
   int event_depth = 2;  // the document, its `traceEvents`, an event
   bool in_events = false;
   const auto on_value = [&](int depth, Json::parse_event_t kind, Json& value) {
+    if (depth > kMostDepth) throw no_trace(path, "it is nested too deeply");
     if (kind == Json::parse_event_t::array_start && depth == 0) {
       event_depth = 1;  // the document is the list of events
       in_events = true;
@@ -237,16 +247,19 @@ void check_has_events(const Json& document, const std::string& path) {
 }  // namespace
 
 KernelTimes read_kernel_times(const std::string& path) {
-  const std::string text = read_file(path);
-  if (text.empty()) throw input_error(fmt::format("'{}' is empty", path), kHowToRecord);
-  Gatherer gatherer(path);
-  const Json document = parse_events(text, path, gatherer);
-  check_has_events(document, path);
+  return parse_kernel_times(read_file(path), path);
+}
+
+KernelTimes parse_kernel_times(const std::string& text, const std::string& name) {
+  if (text.empty()) throw input_error(fmt::format("'{}' is empty", name), kHowToRecord);
+  Gatherer gatherer(name);
+  const Json document = parse_events(text, name, gatherer);
+  check_has_events(document, name);
   if (is_simulated(document))
-    throw input_error(fmt::format("the kernel times in '{}' were simulated, not measured", path),
+    throw input_error(fmt::format("the kernel times in '{}' were simulated, not measured", name),
                       kHowToRecord);
   if (!gatherer.has_kernels())
-    throw input_error(fmt::format("'{}' has no kernels: nothing ran on a GPU while it was recorded", path),
+    throw input_error(fmt::format("'{}' has no kernels: nothing ran on a GPU while it was recorded", name),
                       kHowToRecord);
   return gatherer.finish();
 }

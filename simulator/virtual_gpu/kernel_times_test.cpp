@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "traces/error.h"
 #include "traces/file.h"
@@ -160,6 +161,24 @@ TEST(KernelTimesErrors, AnEventsDurationThatIsNoneIsNamed) {
                 AllOf(HasSubstr("event 2, \"gemm\": its `dur` is "), HasSubstr("no kernel's duration")))
         << duration;
   }
+}
+
+TEST(KernelTimesErrors, ValuesNestedWithoutEndAreRefused) {
+  const std::string deep(100'000, '[');
+  for (const std::string& text :
+       {deep, R"({"traceEvents": [{"cat": "cpu_op", "args": {"Input Dims": )" + deep,
+        R"({"environment": )" + deep})
+    EXPECT_THAT(message_of([&] { parse_kernel_times(text, "t.json"); }), HasSubstr("nested too deeply"));
+}
+
+TEST(KernelTimesErrors, TimesThatCannotBeAddedUpAreRefused) {
+  nlohmann::json events = nlohmann::json::array();
+  const nlohmann::json sizes = {{"grid", {1, 1, 1}}, {"block", {1, 1, 1}}, {"External id", 1}};
+  for (int i = 0; i < 12'000; ++i) events.push_back({{"cat", "kernel"}, {"dur", 8e10}, {"args", sizes}});
+  EXPECT_NO_THROW(parse_kernel_times(events.dump(), "t.json"));
+  for (int i = 0; i < 1000; ++i) events.push_back(events[0]);
+  EXPECT_THAT(message_of([&] { parse_kernel_times(events.dump(), "t.json"); }),
+              HasSubstr("the kernels take more than 30 years together"));
 }
 
 TEST(KernelTimesErrors, AMissingFileIsNamed) {

@@ -7,6 +7,7 @@
 
 #include "simulator/virtual_gpu/json_lines.h"
 #include "simulator/virtual_gpu/profile.h"
+#include "traces/calibration.h"
 #include "traces/error.h"
 #include "traces/json_access.h"
 #include "traces/suggestion.h"
@@ -22,38 +23,53 @@ struct Field {
   std::function<void(const JsonValue&, DeviceProfile&)> read;
 };
 
+// Beyond what any GPU has, so that no sum over what it does is beyond 64 bits.
+constexpr double kLeastRate = 1, kMostRate = 1e21;
+constexpr double kLeastShare = 1e-4;
+constexpr Bytes kMostBytes = Bytes{1} << 50;
+
 double positive(const JsonValue& value) {
   const double amount = value.as_amount();
   if (amount == 0) value.fail("0 is not a positive number");
   return amount;
 }
 
-std::int64_t whole(const JsonValue& value, std::int64_t low = 1,
-                   std::int64_t high = std::numeric_limits<std::int64_t>::max()) {
-  return value.as_integer(low, high);
+/// Of bytes or operations in a second.
+double rate(const JsonValue& value) {
+  const double amount = positive(value);
+  if (amount < kLeastRate || amount > kMostRate)
+    value.fail(fmt::format("{} is not between {} and {}", amount, kLeastRate, kMostRate));
+  return amount;
 }
 
 double share(const JsonValue& value) {
   const double amount = positive(value);
   if (amount > 1) value.fail(fmt::format("{} is more than 1: it is a share of the peak", amount));
+  if (amount < kLeastShare) value.fail(fmt::format("{} is less than {}", amount, kLeastShare));
   return amount;
 }
 
 Field count(std::string path, int DeviceProfile::*member, int low = 1) {
   return {std::move(path), [=](const JsonValue& value, DeviceProfile& profile) {
-            profile.*member = static_cast<int>(whole(value, low, std::numeric_limits<int>::max()));
+            profile.*member = static_cast<int>(value.as_integer(low, std::numeric_limits<int>::max()));
           }};
 }
 
-/// Bytes, or nanoseconds.
-Field large_count(std::string path, std::int64_t DeviceProfile::*member) {
-  return {std::move(path),
-          [=](const JsonValue& value, DeviceProfile& profile) { profile.*member = whole(value); }};
+Field bytes(std::string path, Bytes DeviceProfile::*member) {
+  return {std::move(path), [=](const JsonValue& value, DeviceProfile& profile) {
+            profile.*member = value.as_integer(1, kMostBytes);
+          }};
+}
+
+Field time(std::string path, Nanoseconds DeviceProfile::*member) {
+  return {std::move(path), [=](const JsonValue& value, DeviceProfile& profile) {
+            profile.*member = value.as_integer(1, kLongestMeasured);
+          }};
 }
 
 Field flops(const std::string& dtype) {
   return {"flops_per_second." + dtype, [=](const JsonValue& value, DeviceProfile& profile) {
-            profile.flops_per_second[dtype] = positive(value);
+            profile.flops_per_second[dtype] = rate(value);
           }};
 }
 
@@ -79,21 +95,20 @@ Field source(const std::string& group) {
 std::vector<Field> link_fields(const std::string& direction, LinkDirection Link::*member) {
   return {{"link." + direction + ".bytes_per_second",
            [=](const JsonValue& value, DeviceProfile& profile) {
-             (profile.link.*member).bytes_per_second = positive(value);
+             (profile.link.*member).bytes_per_second = rate(value);
            }},
           {"link." + direction + ".latency_ns", [=](const JsonValue& value, DeviceProfile& profile) {
-             (profile.link.*member).latency_ns = whole(value);
+             (profile.link.*member).latency_ns = value.as_integer(1, kLongestMeasured);
            }}};
 }
 
 std::vector<Field> memory_fields() {
-  return {large_count("memory.bytes", &DeviceProfile::memory_bytes),
-          count("memory.bus_bits", &DeviceProfile::memory_bus_bits),
-          {"memory.bytes_per_second",
-           [](const JsonValue& value, DeviceProfile& profile) {
-             profile.memory_bytes_per_second = positive(value);
-           }},
-          large_count("memory.l2_cache_bytes", &DeviceProfile::l2_cache_bytes)};
+  return {
+      bytes("memory.bytes", &DeviceProfile::memory_bytes),
+      count("memory.bus_bits", &DeviceProfile::memory_bus_bits),
+      {"memory.bytes_per_second",
+       [](const JsonValue& value, DeviceProfile& profile) { profile.memory_bytes_per_second = rate(value); }},
+      bytes("memory.l2_cache_bytes", &DeviceProfile::l2_cache_bytes)};
 }
 
 std::vector<Field> multiprocessor_fields() {
@@ -104,10 +119,10 @@ std::vector<Field> multiprocessor_fields() {
           count(group + "max_threads", &DeviceProfile::max_threads_per_multiprocessor),
           count(group + "max_blocks", &DeviceProfile::max_blocks_per_multiprocessor),
           count(group + "registers", &DeviceProfile::registers_per_multiprocessor),
-          large_count(group + "shared_memory_bytes", &DeviceProfile::shared_memory_per_multiprocessor_bytes),
-          large_count(group + "shared_memory_per_block_bytes", &DeviceProfile::shared_memory_per_block_bytes),
-          large_count(group + "shared_memory_per_block_optin_bytes",
-                      &DeviceProfile::shared_memory_per_block_optin_bytes)};
+          bytes(group + "shared_memory_bytes", &DeviceProfile::shared_memory_per_multiprocessor_bytes),
+          bytes(group + "shared_memory_per_block_bytes", &DeviceProfile::shared_memory_per_block_bytes),
+          bytes(group + "shared_memory_per_block_optin_bytes",
+                &DeviceProfile::shared_memory_per_block_optin_bytes)};
 }
 
 std::vector<Field> all_fields() {
@@ -122,8 +137,8 @@ std::vector<Field> all_fields() {
   for (const char* dtype : {"float64", "float32", "tf32", "float16", "bfloat16"}) add({flops(dtype)});
   add({efficiency("efficiency.compute", &DeviceProfile::compute_efficiency),
        efficiency("efficiency.memory", &DeviceProfile::memory_efficiency),
-       large_count("kernels.kernel_ns", &DeviceProfile::kernel_ns),
-       large_count("kernels.launch_ns", &DeviceProfile::launch_ns)});
+       time("kernels.kernel_ns", &DeviceProfile::kernel_ns),
+       time("kernels.launch_ns", &DeviceProfile::launch_ns)});
   add(link_fields("d2h", &Link::d2h));
   add(link_fields("h2d", &Link::h2d));
   for (const char* group : {"memory", "multiprocessors", "flops_per_second", "efficiency", "kernels", "link"})

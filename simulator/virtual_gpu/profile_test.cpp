@@ -168,6 +168,17 @@ TEST(ProfileErrors, AFigureMustBePositive) {
   EXPECT_THAT(error_of(changed("4800000000000", "-1")).what(), HasSubstr("line 8"));
 }
 
+TEST(ProfileErrors, AFigureIsWhatSomeGpuMayHave) {
+  EXPECT_THAT(error_of(changed("4800000000000", "1e-300")).what(),
+              HasSubstr("1e-300 is not between 1 and 1e+21"));
+  EXPECT_THAT(error_of(changed("\"bytes\": ", "\"bytes\": 9223372036854775")).what(),
+              HasSubstr("memory.bytes: "));
+  EXPECT_THAT(error_of(changed("\"latency_ns\": ", "\"latency_ns\": 922337203685477")).what(),
+              HasSubstr("latency_ns: "));
+  EXPECT_THAT(error_of(changed("\"compute\": 0.7", "\"compute\": 1e-300")).what(),
+              HasSubstr("efficiency.compute: 1e-300 is less than 0.0001"));
+}
+
 TEST(ProfileErrors, AnEfficiencyIsAShare) {
   EXPECT_THAT(error_of(changed("\"compute\": 0.7", "\"compute\": 70")).what(),
               HasSubstr("efficiency.compute: 70 is more than 1"));

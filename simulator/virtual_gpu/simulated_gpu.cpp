@@ -53,19 +53,19 @@ DeviceProfile SimulatedGpu::profile() const {
 
 void SimulatedGpu::begin_op(const OpCall& op) {
   const Lock lock(mutex_);
-  ops_.begin(op);
+  ops().begin(op);
   if (order_) order_->set_op(op.name);
 }
 
 void SimulatedGpu::end_op() {
   const Lock lock(mutex_);
-  ops_.end();
-  if (order_) order_->set_op(ops_.innermost_name());
+  ops().end();
+  if (order_) order_->set_op(ops().innermost_name());
 }
 
 void SimulatedGpu::block_allocated(const void* block, Bytes bytes, void* stream) {
   const Lock lock(mutex_);
-  ops_.add_allocated(bytes);
+  ops().add_allocated(bytes);
   if (order_) order_->block_allocated(block, bytes, stream);
 }
 

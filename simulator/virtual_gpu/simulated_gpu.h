@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -162,6 +163,9 @@ class SimulatedGpu final : public VirtualGpu {
  private:
   using Lock = std::lock_guard<std::mutex>;
 
+  /// Of the calling thread.
+  OpStack& ops() { return ops_[std::this_thread::get_id()]; }
+
   struct Variable {
     Bytes bytes = 0;
     void* address = nullptr;
@@ -196,7 +200,7 @@ class SimulatedGpu final : public VirtualGpu {
   std::optional<KernelCost> cost_;
   std::optional<StreamOrder> order_;           ///< where streams are checked
   std::optional<CarriedOutWork> carried_out_;  ///< where copies are carried out
-  OpStack ops_;
+  std::map<std::thread::id, OpStack> ops_;     ///< operators may run on several threads at once
   KernelTable kernels_;
   LaunchTimes launch_times_;
   std::unordered_map<const void*, Variable> variables_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -171,6 +172,30 @@ TEST_F(SimulatedGpuTest, CountsWhereTheTimesOfLaunchesAreFrom) {
   gpu.launch(stream, {.name = "other"});
   EXPECT_EQ(gpu.take_launch_times(), (LaunchTimes{.by_op = 2, .by_kernel = 1, .estimated = 1}));
   EXPECT_EQ(gpu.take_launch_times(), LaunchTimes{});
+}
+
+/// One ends while the other goes on.
+TEST_F(SimulatedGpuTest, KnowsWhoseOperatorAKernelIsOfWhereThreadsRunThemAtOnce) {
+  VirtualGpuOptions options = small_gpu();
+  options.kernel_times.add_op("aten::add(float32[4])", 7000);
+  gpu.configure(options);
+  std::promise<void> begun, ended;
+  const OpCall other{.name = "aten::mul"};
+  gpu.begin_op(other);
+  std::thread adder([&] {
+    const OpCall add{.name = "aten::add", .operands = {{.dtype = "float32", .sizes = {4}, .bytes = 16}}};
+    gpu.begin_op(add);
+    begun.set_value();
+    ended.get_future().wait();
+    launch();
+    gpu.end_op();
+  });
+  begun.get_future().wait();
+  launch();
+  gpu.end_op();
+  ended.set_value();
+  adder.join();
+  EXPECT_EQ(gpu.take_launch_times(), (LaunchTimes{.by_op = 1, .by_kernel = 0, .estimated = 1}));
 }
 
 TEST_F(SimulatedGpuTest, RefusesToLaunchWhatItHasNoCodeFor) {

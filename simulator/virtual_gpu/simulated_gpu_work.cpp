@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "simulator/virtual_gpu/simulated_gpu.h"
+#include "traces/calibration.h"
+#include "traces/whole_number.h"
 
 namespace offprof {
 namespace {
@@ -37,7 +40,7 @@ GpuStatus SimulatedGpu::launch(StreamId stream, const void* host_stub, KernelLau
 
 void SimulatedGpu::run_kernel(StreamId stream, const KernelLaunch& launch, std::string_view symbol) {
   OpStack::Frame outside;
-  OpStack::Frame& frame = ops_.empty() ? outside : ops_.innermost();
+  OpStack::Frame& frame = ops().empty() ? outside : ops().innermost();
   time_.advance_host(options_.profile.launch_ns);
   const KernelTime time = cost_->time_of(launch, frame.op, frame.allocated, !frame.has_launched);
   const TimeSpan span = time_.run(stream, time.duration);
@@ -66,7 +69,8 @@ void SimulatedGpu::count_launch_time(TimeSource source) {
 Nanoseconds SimulatedGpu::memory_duration(Bytes bytes) const {
   const DeviceProfile& profile = options_.profile;
   const double rate = profile.memory_bytes_per_second * profile.memory_efficiency;
-  return std::max(profile.kernel_ns, static_cast<Nanoseconds>(1e9 * static_cast<double>(bytes) / rate));
+  return std::max(profile.kernel_ns,
+                  std::min(to_whole(std::floor(1e9 * static_cast<double>(bytes) / rate)), kLongestMeasured));
 }
 
 GpuStatus SimulatedGpu::copy(StreamId stream, const CopyRows& rows, HostWaits host_waits) {

@@ -165,14 +165,17 @@ TEST_P(DeviceCopies, MarksFollowTheComputeStream) {
   const Tensor there = on_device(pattern(kBytes, 18));
   const HostBuffer host(*device_, kBytes);
   device_->take_exposed_ns();
-  const Device::TimeMark before = device_->mark();
-  device_->wait(CopyQueue::kD2h, copy_out(there, host.get()));
-  const Device::TimeMark after = device_->mark();
-  device_->synchronize();
-  const Nanoseconds between = device_->time_of(after) - device_->time_of(before);
-  const Nanoseconds exposed = device_->take_exposed_ns();
+  Nanoseconds exposed = 0;
+  // A copy may be over before it is waited for, if this thread had to wait for a core.
+  for (int attempt = 0; exposed == 0 && attempt < 1000; ++attempt) {
+    const Device::TimeMark before = device_->mark();
+    device_->wait(CopyQueue::kD2h, copy_out(there, host.get()));
+    const Device::TimeMark after = device_->mark();
+    device_->synchronize();
+    exposed = device_->take_exposed_ns();
+    EXPECT_LE(exposed, device_->time_of(after) - device_->time_of(before));
+  }
   EXPECT_GT(exposed, 0);
-  EXPECT_LE(exposed, between);
   EXPECT_EQ(device_->take_exposed_ns(), 0);
 }
 

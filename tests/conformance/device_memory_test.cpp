@@ -159,6 +159,19 @@ TEST_P(DeviceMemory, PiecesOfHostMemoryAreApart) {
   EXPECT_EQ(c.values(), pattern(1, 3));
 }
 
+TEST_P(DeviceMemory, PiecesOfHostMemoryWithoutBytesLeaveOthersAsTheyAre) {
+  const HostBuffer a(*device_, pattern(1000, 1));
+  {
+    const HostBuffer none(*device_, 0), none_either(*device_, 0);
+    const HostBuffer b(*device_, pattern(2000, 2));
+    EXPECT_NE(none.get(), b.get());
+  }
+  const HostBuffer c(*device_, pattern(2000, 3)), d(*device_, pattern(2000, 4));
+  EXPECT_EQ(a.values(), pattern(1000, 1));
+  EXPECT_EQ(c.values(), pattern(2000, 3));
+  EXPECT_EQ(d.values(), pattern(2000, 4));
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceMemory, testing::ValuesIn(devices_under_test()),
                          [](const auto& device) { return device.param; });
 

@@ -10,12 +10,15 @@
 #include <csignal>
 #include <cstdlib>
 #include <stdexcept>
+#include <utility>
 
 namespace offprof {
 namespace {
 
 [[noreturn]] void become_program(const std::string& path, const std::vector<std::string>& arguments,
                                  std::optional<rlim_t> file_size_limit) {
+  // Whoever runs the tests may ignore some, as nohup does.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(signal, SIG_DFL);
   if (file_size_limit) {
     std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead
     const rlimit limit{*file_size_limit, *file_size_limit};
@@ -44,14 +47,14 @@ bool read_some(int& stream, std::string& text) {
 }  // namespace
 
 Program::Program(const std::vector<std::string>& arguments, std::optional<rlim_t> file_size_limit,
-                 const std::string& path) {
+                 const std::string& path, const std::string& out_path) {
   std::array<int, 2> out{};
   std::array<int, 2> err{};
   if (pipe2(out.data(), O_CLOEXEC) != 0 || pipe2(err.data(), O_CLOEXEC) != 0)
     throw std::runtime_error("no pipe");
   pid_ = fork();
   if (pid_ == 0) {
-    dup2(out[1], STDOUT_FILENO);
+    dup2(out_path.empty() ? out[1] : open(out_path.c_str(), O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
     become_program(path.empty() ? OFFPROF_PROGRAM : path, arguments, file_size_limit);
   }
@@ -84,6 +87,11 @@ void Program::wait_for_error_text(const std::string& text) {
 
 void Program::send(int signal) {
   kill(pid_, signal);
+}
+
+void Program::stop_reading() {
+  for (int* const stream : {&out_, &err_})
+    if (*stream >= 0) close(std::exchange(*stream, -1));
 }
 
 Ended Program::finish() {

@@ -21,9 +21,11 @@ struct Ended {
 class Program {
  public:
   /// `arguments` without the program's name. `file_size_limit`: no file may grow beyond it, as on a full
-  /// disk. `path`: of a copy; empty for the one that was built.
+  /// disk. `path`: of a copy; empty for the one that was built. `out_path`: where standard output goes;
+  /// empty: to Ended::out.
   explicit Program(const std::vector<std::string>& arguments,
-                   std::optional<rlim_t> file_size_limit = std::nullopt, const std::string& path = {});
+                   std::optional<rlim_t> file_size_limit = std::nullopt, const std::string& path = {},
+                   const std::string& out_path = {});
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -31,6 +33,8 @@ class Program {
   /// Returns when standard error holds `text`, or the program has ended.
   void wait_for_error_text(const std::string& text);
   void send(int signal);
+  /// Nobody reads what the program says from here on.
+  void stop_reading();
   Ended finish();
 
  private:

@@ -1,5 +1,6 @@
 // What a training step may do with autograd, under every kind of policy, on every device.
 #include <gmock/gmock.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <tuple>
 
@@ -83,6 +84,53 @@ TEST_P(ErrorTest, AnEditInPlaceThroughAnotherViewIsRefusedToo) {
     loss.backward();
   };
   expect_error(run, "modified by an inplace operation");
+}
+
+TEST_P(ErrorTest, AnEditInPlaceOfADetachedAliasIsRefusedToo) {
+  const Run run = [](Graph& g) {
+    const Tensor h = g.x * 2;
+    const Tensor loss = h.sin().sum();
+    h.detach().add_(1);
+    loss.backward();
+  };
+  EXPECT_THAT(message_of([&] { gradients(run, std::nullopt); }),
+              HasSubstr("modified by an inplace operation"));
+  expect_error(run, "modified by an inplace operation");
+}
+
+/// As an optimizer that takes its step too early.
+TEST_P(ErrorTest, AnEditInPlaceOfAParameterBeforeBackward) {
+  const Run run = [](Graph& g) {
+    const Tensor loss = g.x.mm(g.w).sin().sum();
+    {
+      const at::NoGradGuard no_grad;
+      g.w.sub_(1);
+    }
+    loss.backward();
+  };
+  EXPECT_THAT(message_of([&] { gradients(run, std::nullopt); }),
+              HasSubstr("modified by an inplace operation"));
+  expect_error(run, "modified by an inplace operation");
+}
+
+/// The first backward was right, the second would not be.
+TEST_P(ErrorTest, AnEditInPlaceBetweenTwoBackwards) {
+  const Run run = [](Graph& g) {
+    const Tensor h = g.x * 2, weight = g.w.detach() * 1;
+    const Tensor loss = (h.mm(weight) * h.mm(weight)).sum() + h.sum();
+    torch::autograd::grad({loss}, {g.x}, {}, /*retain_graph=*/true);
+    weight.zero_();
+    loss.backward();
+  };
+  for (const Policy& policy : hazard_policies()) {
+    SCOPED_TRACE(policy.name + ": " + describe(policy));
+    // What TRL's rules have let go of is refused before its version is looked at.
+    expect_nothing_left([&] {
+      EXPECT_THAT(message_of([&] { gradients(run, policy); }),
+                  testing::AnyOf(HasSubstr("modified by an inplace operation"),
+                                 HasSubstr("that the policy's rules let go of")));
+    });
+  }
 }
 
 TEST_P(ErrorTest, AnEditInPlaceBetweenTwoUnpacksOfANode) {
@@ -180,6 +228,45 @@ TEST_P(StepsTest, ModelsTakeStepsOfTheirOwn) {
       });
       expect_equal(gradients(chain, policy), expected);
     });
+  }
+}
+
+// --- What is kept, and why ---
+
+TEST_P(StepsTest, KeepsSparseAndQuantisedTensorsAndSaysWhy) {
+  Graph graph(device().torch_device());
+  for (const Policy& policy : hazard_policies()) {
+    SCOPED_TRACE(policy.name + ": " + describe(policy));
+    const auto step = run_step(policy, [&] { sparse_and_quantised_tensors(graph); });
+    const auto kept = step->ledger().find({Placement::kDevice, PlacementReason::kUnsupportedLayout});
+    ASSERT_NE(kept, step->ledger().end());
+    EXPECT_EQ(kept->second.tensors, 4);
+  }
+}
+
+TEST_P(StepsTest, KeepsTensorsThatAreLargerThanTheHostCapAndSaysWhy) {
+  const Run run = [](Graph& g) { graphs::chain(g).backward(); };
+  Policy policy = hazard_policies().front();
+  policy.host_memory_bytes = 48 * 8 - 1;  // less than either leaf
+  const std::vector<at::Tensor> expected = gradients(run, std::nullopt);
+  expect_nothing_left([&] { expect_equal(gradients(run, policy), expected); });
+  Graph graph(device().torch_device());
+  const auto step = run_step(policy, [&] { run(graph); });
+  EXPECT_TRUE(step->ledger().contains({Placement::kDevice, PlacementReason::kHostFull}));
+  EXPECT_LE(step->host_peak_bytes(), *policy.host_memory_bytes);
+}
+
+TEST_P(StepsTest, TensorsLargerThanTheHostsMemoryEndTheStepWhereTheRulesKnowNoCap) {
+  device().set_host_capacity(48 * 8 - 1);
+  const Run run = [](Graph& g) { graphs::chain(g).backward(); };
+  for (const Policy& policy : hazard_policies()) {
+    SCOPED_TRACE(policy.name + ": " + describe(policy));
+    if (policy.host_memory_bytes) continue;
+    expect_nothing_left([&] {
+      EXPECT_THAT(message_of([&] { gradients(run, policy); }),
+                  HasSubstr("host memory for offloaded tensors is exhausted"));
+    });
+    EXPECT_TRUE(device().take_host_refusal().has_value());
   }
 }
 

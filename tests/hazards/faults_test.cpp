@@ -1,4 +1,4 @@
-// What a machine may do to a step: each call of the device that can fail does so once.
+// What a machine may do to a step: each call of the device that can fail does so.
 #include <gmock/gmock.h>
 
 #include <set>
@@ -12,6 +12,7 @@ namespace offprof {
 namespace {
 
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 /// Small steps that between them copy in every way.
 std::vector<Scenario> small_scenarios() {
@@ -30,49 +31,117 @@ std::vector<Scenario> small_scenarios() {
   return small;
 }
 
-class FaultTest : public HazardTest, public testing::WithParamInterface<std::tuple<std::string, Scenario>> {
- protected:
-  void SetUp() override {
-    open(std::get<0>(GetParam()));
-    if (!IsSkipped()) failing_ = &wrap<FailingDevice>();
-  }
-  const HazardTest::Run& run() const { return std::get<1>(GetParam()).run; }
-
-  /// What was ready to run when a backward failed, LibTorch keeps until the thread's next backward.
-  void clear_ready_queue() {
-    Graph graph(device().torch_device());
-    graph.x.sum().backward();
-  }
-
-  FailingDevice* failing_ = nullptr;
+/// What the n-th call's failure makes of a step.
+struct Outcome {
+  std::string message;  ///< empty: it did not end in an error
+  bool has_failed = false;
 };
 
-TEST_P(FaultTest, ACallThatFailsEndsInItsErrorAndLeavesNothing) {
-  const std::vector<at::Tensor> expected = gradients(run(), std::nullopt);
-  int failed = 0;
-  for (const Policy& policy : hazard_policies()) {
-    SCOPED_TRACE(policy.name + ": " + describe(policy));
-    expect_equal(gradients(run(), policy), expected);
+/// Runs a scenario on a device that fails, which leaves either plain autograd's gradients or an error, and
+/// nothing else.
+class FaultTest : public HazardTest, public testing::WithParamInterface<std::tuple<std::string, Scenario>> {
+ protected:
+  const HazardTest::Run& run() const { return std::get<1>(GetParam()).run; }
+
+  template <typename Wrapper>
+  void open_faulty() {
+    open(std::get<0>(GetParam()));
+    if (IsSkipped()) return;
+    faulty_ = &wrap<Wrapper>();
+    expected_ = gradients(run(), std::nullopt);
+  }
+
+  /// Has the first call fail, the second, and so on to the last, and hands each outcome to `judge`.
+  template <typename Judge>
+  void for_every_call(const Policy& policy, bool and_all_after_it, Judge judge) {
+    expect_equal(gradients(run(), policy), expected_);
     const Leftovers before = leftovers();
+    Outcome outcome;
     int call = 0;
     do {
       SCOPED_TRACE("call " + std::to_string(++call));
-      failing_->fail_at(call);
-      std::vector<at::Tensor> actual;
-      const std::string message = message_of([&] { actual = gradients(run(), policy); });
-      if (!actual.empty()) expect_equal(actual, expected);
-      if (actual.empty()) {
+      outcome = fail_at(call, and_all_after_it, policy);
+      if (outcome.has_failed) judge(outcome.message);
+      ASSERT_EQ(leftovers(), before);
+    } while (outcome.has_failed);
+    EXPECT_THAT(outcome.message, IsEmpty());
+    failed_ += call - 1;
+    expect_equal(gradients(run(), policy), expected_);
+  }
+
+  FaultyDevice* faulty_ = nullptr;
+  int failed_ = 0;
+
+ private:
+  Outcome fail_at(int call, bool and_all_after_it, const Policy& policy) {
+    faulty_->fail_at(call, and_all_after_it);
+    std::vector<at::Tensor> actual;
+    const std::string message = message_of([&] { actual = gradients(run(), policy); });
+    const bool has_failed = faulty_->has_failed();
+    faulty_->fail_at(0);
+    if (message.empty()) expect_equal(actual, expected_);
+    return {message, has_failed};
+  }
+
+  std::vector<at::Tensor> expected_;
+};
+
+TEST_P(FaultTest, ACallThatFailsEndsInItsErrorAndLeavesNothing) {
+  open_faulty<FailingDevice>();
+  if (IsSkipped()) return;
+  for (const Policy& policy : hazard_policies()) {
+    SCOPED_TRACE(policy.name + ": " + describe(policy));
+    for_every_call(policy, /*and_all_after_it=*/false, [&](const std::string& message) {
+      if (!message.empty()) {
         EXPECT_THAT(message, HasSubstr(FailingDevice::kMessage));
       }
-      actual.clear();
-      clear_ready_queue();
-      ASSERT_EQ(leftovers(), before);
-    } while (failing_->has_failed());
-    failing_->fail_at(0);
-    failed += call - 1;
-    expect_equal(gradients(run(), policy), expected);
+    });
   }
-  EXPECT_GT(failed, 50);
+  EXPECT_GT(failed_, 50);
+}
+
+TEST_P(FaultTest, ADeviceThatIsLostEndsTheStepInItsErrorAndLeavesNothing) {
+  open_faulty<FailingDevice>();
+  if (IsSkipped()) return;
+  for (const Policy& policy : hazard_policies()) {
+    SCOPED_TRACE(policy.name + ": " + describe(policy));
+    for_every_call(policy, /*and_all_after_it=*/true, [&](const std::string& message) {
+      if (!message.empty()) {
+        EXPECT_THAT(message, HasSubstr(FailingDevice::kMessage));
+      }
+    });
+  }
+}
+
+/// The second time there is memory.
+TEST_P(FaultTest, AReloadThatTheDeviceRefusesOnceIsMadeUnlessTrlsRulesHoldThereIsNoSecondTime) {
+  open_faulty<RefusingDevice>();
+  if (IsSkipped()) return;
+  for (const Policy& policy : hazard_policies()) {
+    SCOPED_TRACE(policy.name + ": " + describe(policy));
+    for_every_call(policy, /*and_all_after_it=*/false, [&](const std::string& message) {
+      const bool has_second_time = policy.scheduler != SchedulerKind::kTrl;
+      EXPECT_THAT(message, has_second_time ? testing::Matcher<std::string>(IsEmpty())
+                                           : HasSubstr("cannot be brought back for backward"));
+      if (has_second_time) {
+        EXPECT_FALSE(device().take_out_of_memory().has_value());
+      }
+    });
+  }
+  EXPECT_GT(failed_, 5);
+}
+
+TEST_P(FaultTest, ReloadsThatTheDeviceRefusesForGoodEndInAnErrorOrAreNotNeeded) {
+  open_faulty<RefusingDevice>();
+  if (IsSkipped()) return;
+  for (const Policy& policy : hazard_policies()) {
+    SCOPED_TRACE(policy.name + ": " + describe(policy));
+    for_every_call(policy, /*and_all_after_it=*/true, [&](const std::string& message) {
+      if (!message.empty()) {
+        EXPECT_THAT(message, HasSubstr("cannot be brought back for backward"));
+      }
+    });
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, FaultTest,

@@ -1,19 +1,11 @@
 #include "tests/hazards/hazard_fixture.h"
 
-#include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <thread>
 
 #include "traces/error.h"
 
 namespace offprof {
 namespace {
-
-std::size_t entries_of(const char* folder) {
-  const std::filesystem::directory_iterator entries(folder);
-  return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
-}
 
 bool bitwise_equal(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
@@ -32,11 +24,6 @@ Policy policy_of(const std::string& preset, Bytes threshold, std::optional<std::
 
 }  // namespace
 
-std::ostream& operator<<(std::ostream& out, const Leftovers& leftovers) {
-  return out << leftovers.device_bytes << " bytes on the device, " << leftovers.host_bytes
-             << " in host memory, " << leftovers.threads << " threads, " << leftovers.files << " files";
-}
-
 void HazardTest::open(const std::string& device) {
   try {
     opened_ = open_device_under_test(device);
@@ -54,18 +41,6 @@ void HazardTest::TearDown() {
   device_->synchronize();
   EXPECT_THAT(hazards_seen(), testing::IsEmpty());
   device_->release_cache();
-}
-
-/// Autograd's own thread may let go of the last gradient a moment after backward has returned.
-Leftovers HazardTest::leftovers() const {
-  constexpr int kTurns = 100;
-  device_->synchronize();
-  Bytes device_bytes = device_->live_bytes();
-  for (int turn = 0; turn < kTurns; ++turn) {
-    std::this_thread::yield();
-    device_bytes = std::min(device_bytes, device_->live_bytes());
-  }
-  return {device_bytes, device_->host_bytes(), entries_of("/proc/self/task"), entries_of("/proc/self/fd")};
 }
 
 std::vector<at::Tensor> HazardTest::gradients(const Run& run, const std::optional<Policy>& policy) {
@@ -119,12 +94,17 @@ std::vector<Policy> hazard_policies() {
   Policy small_stash = policy_of("offload", 0, std::nullopt), small_host = policy_of("offload", 0, 1);
   small_stash.stash_bytes = 800;
   small_host.host_memory_bytes = 900;
+  Policy one_stream = policy_of("offload", 0, 1, 800), planned = policy_of("offload", 0, 2, 400);
+  one_stream.copy_streams = 1;
+  planned.tensors = {0, 2, 3, 5, 8, 13, 21};
   return {policy_of("offload", 0, std::nullopt),
           policy_of("offload", 200, 2),
           small_stash,
           policy_of("offload", 0, 0, 1000),
           policy_of("offload", 0, 3, 1 << 20),
           small_host,
+          one_stream,
+          planned,
           policy_of("trl", 0, 0),
           policy_of("trl", 0, 3),
           policy_of("trl", 200, 5)};

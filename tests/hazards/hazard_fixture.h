@@ -14,17 +14,10 @@
 #include "engine/offload_step.h"
 #include "tests/conformance/devices_under_test.h"
 #include "tests/hazards/counting_device.h"
+#include "tests/hazards/leftovers.h"
 #include "traces/policy.h"
 
 namespace offprof {
-
-/// What a step must leave as it was.
-struct Leftovers {
-  Bytes device_bytes = 0, host_bytes = 0;
-  std::size_t threads = 0, files = 0;
-  bool operator==(const Leftovers&) const = default;
-};
-std::ostream& operator<<(std::ostream& out, const Leftovers& leftovers);
 
 /// A test on one of devices_under_test.
 class HazardTest : public testing::Test {
@@ -37,7 +30,7 @@ class HazardTest : public testing::Test {
   void TearDown() override;
 
   bool has_values() const { return !device_->is_virtual(); }
-  Leftovers leftovers() const;
+  Leftovers leftovers() const { return leftovers_of(*device_); }
 
   /// Of the two leaves, of the same numbers each time; nullopt: plain autograd's.
   std::vector<at::Tensor> gradients(const Run& run, const std::optional<Policy>& policy);

@@ -1,5 +1,8 @@
 #include "tests/hazards/scenarios.h"
 
+#include <ATen/Context.h>
+#include <ATen/Generator.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -83,6 +86,10 @@ void forward_without_gradients_between(Graph& g) {
   loss.backward();
 }
 
+void forward_alone(Graph& g) {
+  branch(g, 0.5);
+}
+
 void gradient_of_one_leaf(Graph& g) {
   const Tensor loss = graphs::shared_subgraph(g);
   g.x.mutable_grad() = torch::autograd::grad({loss}, {g.x})[0];
@@ -140,103 +147,26 @@ void backward_on_several_threads_at_once(Graph& g) {
   g.x.mutable_grad() = (gradients[0] + gradients[1] + gradients[2] + gradients[3]).detach();
 }
 
-// --- What is saved ---
-
-/// Saves tensors of every kind of number, of which backward must see each as it was.
-class EveryNumber final : public torch::autograd::Function<EveryNumber> {
- public:
-  static constexpr at::ScalarType kTypes[] = {
-      at::kByte,          at::kChar,        at::kShort,        at::kInt,          at::kLong,
-      at::kBool,          at::kHalf,        at::kBFloat16,     at::kFloat,        at::kDouble,
-      at::kFloat8_e4m3fn, at::kFloat8_e5m2, at::kComplexFloat, at::kComplexDouble};
-
-  static Tensor forward(AutogradContext* context, const Tensor& x) {
-    variable_list saved;
-    for (const at::ScalarType type : kTypes) saved.push_back(x.detach().abs().to(type));
-    context->save_for_backward(saved);
-    return x * 2;
-  }
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    Tensor gradient = gradients[0] * 2;
-    for (const Tensor& saved : context->get_saved_variables()) {
-      const Tensor real = saved.is_complex() ? at::real(saved) : saved;
-      gradient = gradient + real.to(gradient.scalar_type());
-    }
-    return {gradient};
-  }
-};
-
-void every_number_in_a_custom_function(Graph& g) {
-  (EveryNumber::apply(g.x * 3) * g.x).sum().backward();
+/// Whatever moves in between, the generator is where plain autograd has it.
+void masks_of_dropout(Graph& g) {
+  const auto layers = [&](double scale) {
+    const Tensor h = at::dropout((g.x * scale).sin(), 0.3, true);
+    return at::dropout(h.mm(g.w).tanh(), 0.5, true).pow(2).sum();
+  };
+  const Tensor first = layers(2);
+  const Tensor second = layers(3);
+  first.backward();
+  const Tensor third = layers(4) * at::rand_like(first);
+  third.backward();
+  second.backward();
 }
 
-/// Saves its input, its output, and something that it made itself.
-class CustomProduct final : public torch::autograd::Function<CustomProduct> {
- public:
-  static Tensor forward(AutogradContext* context, const Tensor& a, const Tensor& b) {
-    const Tensor output = a.mm(b).tanh();
-    context->save_for_backward({a, b, output, at::ones_like(output) * 3});
-    return output;
-  }
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const variable_list saved = context->get_saved_variables();
-    const Tensor gradient = gradients[0] * (1 - saved[2] * saved[2]) * saved[3];
-    return {gradient.mm(saved[1].t()), saved[0].t().mm(gradient)};
-  }
-};
-
-void custom_function(Graph& g) {
-  const Tensor h = CustomProduct::apply(g.x.exp(), g.w * 0.1);
-  (h * h.sin()).sum().backward();
-}
-
-Tensor overlapping(const Tensor& h) {
-  return h.as_strided({5, 7, 4}, {8, 1, 1});
-}
-
-void overlapping_views(Graph& g) {
-  const Tensor h = (g.x * 2).contiguous();
-  overlapping(h).sin().sum().backward({}, /*retain_graph=*/true);
-  (overlapping(h) * overlapping(h).exp()).sum().backward();
-}
-
-void broadcast(Graph& g) {
-  const Tensor row = (g.x * 2).mean(0, true), column = (g.x * 3).mean(1, true);
-  (row * column + row.exp() / (column.pow(2) + 1)).sum().backward();
-}
-
-/// Dense in no order of their dimensions: there are holes.
-void with_holes(Graph& g) {
-  const Tensor h = (g.x * 2).slice(0, 0, 6, 2).slice(1, 1, 8, 3);
-  (h.sin() * h.t().contiguous().t().exp()).sum().backward();
-}
-
-void views_of_parameters(Graph& g) {
-  const Tensor h = g.x.mm(g.w).tanh();
-  (h.mm(g.w.t()) * g.x + g.w.view({6, 8}).sin() * g.x.narrow(0, 0, 6)).sum().backward();
-}
-
-void tied_weights(Graph& g) {
-  g.x.mm(g.w).tanh().mm(g.w.t()).sin().mm(g.w).sum().backward();
-}
-
-void written_in_place(Graph& g) {
-  Tensor h = g.x * 2;
-  const Tensor before = h.exp();  // saves its output, not `h`
-  h.mul_(3);
-  h.narrow(0, 0, 2).add_(1);
-  Tensor k = (h * h + before).add_(1).sigmoid_();
-  (k * k).sum().backward();
-}
-
-/// A buffer that forward itself writes, older than the step.
-void buffers_of_batch_norm(Graph& g) {
-  const Tensor mean = at::zeros({3}, g.x.options().requires_grad(false)), variance = at::ones_like(mean);
-  Tensor h = graphs::image(g.x);
-  for (int layer = 0; layer < 2; ++layer)
-    h = at::batch_norm(h, {}, {}, mean, variance, /*training=*/true, 0.1, 1e-5, /*cudnn_enabled=*/false)
-            .sin();
-  (h * h).sum().backward();
+/// So many nodes that whatever went down with them one inside the other would end the stack.
+void deep_graph(Graph& g) {
+  constexpr int kNodes = 2000;
+  Tensor h = g.x;
+  for (int node = 0; node < kNodes; ++node) h = h.sin();
+  h.sum().backward();
 }
 
 // --- Backward within backward ---
@@ -271,6 +201,22 @@ void checkpointed_regions(Graph& g) {
   (k * h).sum().backward();
 }
 
+/// As checkpoints do that keep the generator's state: backward draws the mask again that forward drew.
+void checkpointed_dropout(Graph& g) {
+  at::Generator generator = at::globalContext().defaultGenerator(g.x.device());
+  const Tensor at_forward = generator.get_state();
+  const Region region = [&](const Tensor& h) {
+    const bool is_backward = at::GradMode::is_enabled();
+    const Tensor now = generator.get_state();
+    if (is_backward) generator.set_state(at_forward);
+    const Tensor result = at::dropout(h.exp(), 0.5, true) * h;
+    if (is_backward) generator.set_state(now);
+    return result;
+  };
+  const Tensor h = Checkpoint::apply(g.x * 2, &region);
+  at::dropout(h, 0.5, true).pow(2).sum().backward();
+}
+
 /// Backward of one graph runs that of another.
 void reentrant_backward(Graph& g) {
   const Tensor inner = branch(g, 0.5), outer = g.x.exp().mm(g.w);
@@ -292,29 +238,25 @@ const Scenario kScenarios[] = {
     {"UnusedBranch", unused_branch},
     {"DroppedGraphBetween", dropped_graph_between},
     {"ForwardWithoutGradientsBetween", forward_without_gradients_between},
+    {"ForwardAlone", forward_alone},
     {"GradientOfOneLeaf", gradient_of_one_leaf},
     {"BackwardWithHooks", backward_with_hooks},
     {"BackwardFromAnotherThread", backward_from_another_thread},
     {"ForwardFromAnotherThread", forward_from_another_thread},
     {"ForwardOnSeveralThreadsAtOnce", forward_on_several_threads_at_once, false, true},
     {"BackwardOnSeveralThreadsAtOnce", backward_on_several_threads_at_once, false, true},
-    {"EveryNumberInACustomFunction", every_number_in_a_custom_function},
-    {"CustomFunction", custom_function},
-    {"OverlappingViews", overlapping_views},
-    {"Broadcast", broadcast},
-    {"WithHoles", with_holes},
-    {"ViewsOfParameters", views_of_parameters},
-    {"TiedWeights", tied_weights},
-    {"WrittenInPlace", written_in_place},
-    {"BuffersOfBatchNorm", buffers_of_batch_norm},
+    {"MasksOfDropout", masks_of_dropout},
+    {"DeepGraph", deep_graph},
     {"CheckpointedRegions", checkpointed_regions},
+    {"CheckpointedDropout", checkpointed_dropout},
     {"ReentrantBackward", reentrant_backward},
 };
 
 }  // namespace
 
 std::vector<Scenario> all_scenarios() {
-  std::vector<Scenario> scenarios(std::begin(kScenarios), std::end(kScenarios));
+  std::vector<Scenario> scenarios = saved_tensor_scenarios();
+  scenarios.insert(scenarios.end(), std::begin(kScenarios), std::end(kScenarios));
   for (const GraphCase& graph : kGraphCases)
     scenarios.push_back({graph.name, [loss = graph.loss](Graph& g) { loss(g).backward(); }});
   return scenarios;

@@ -26,7 +26,13 @@ struct Scenario {
   }
 };
 
-/// Every kind of graph with a backward of its own, and all else that is worth its name.
+/// Saves four tensors that are sparse or quantised, and others.
+void sparse_and_quantised_tensors(Graph& g);
+
+/// Kinds of tensors that are saved.
+std::vector<Scenario> saved_tensor_scenarios();
+
+/// Those, every kind of graph with a backward of its own, and all else that is worth its name.
 std::vector<Scenario> all_scenarios();
 
 }  // namespace offprof

@@ -1,0 +1,143 @@
+// The pool over a CUDA that is made here, which pins as much as a test lets it.
+#include "engine/cuda/pinned_pool.h"
+
+#include <cuda_runtime_api.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "traces/error.h"
+
+namespace {
+
+/// What CUDA pins, and what it knows of itself.
+struct FakeCuda {
+  int slabs_left = 0;  ///< that it still pins
+  cudaError_t last_error = cudaSuccess;
+  std::set<void*> pinned;
+};
+
+FakeCuda fake;
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  if (fake.slabs_left-- <= 0) return fake.last_error = cudaErrorMemoryAllocation;
+  *memory = std::aligned_alloc(512, bytes);
+  fake.pinned.insert(*memory);
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* memory) {
+  if (fake.pinned.erase(memory) == 0) return fake.last_error = cudaErrorInvalidValue;
+  std::free(memory);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError() {
+  return std::exchange(fake.last_error, cudaSuccess);
+}
+
+}  // extern "C"
+
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class PinnedPoolTest : public testing::Test {
+ protected:
+  PinnedPoolTest() { fake = {.slabs_left = 1000, .last_error = cudaSuccess, .pinned = {}}; }
+  ~PinnedPoolTest() override {
+    pool_.reset();
+    EXPECT_TRUE(fake.pinned.empty()) << "what was pinned stays so";
+    EXPECT_EQ(fake.last_error, cudaSuccess) << "the next call would report it";
+  }
+
+  static std::string message_of(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kEnvironment);
+      return std::string(error.what()) + " | " + error.hint();
+    }
+    return {};
+  }
+
+  PinnedPool& pool() { return *pool_; }
+
+ private:
+  std::optional<PinnedPool> pool_{std::in_place};
+};
+
+TEST_F(PinnedPoolTest, PinsWhatItCutsPiecesFrom) {
+  std::byte* const piece = pool().allocate(1000);
+  EXPECT_EQ(fake.pinned.size(), 1U);
+  EXPECT_FALSE(pool().fell_back());
+  pool().free(piece, 1000);
+}
+
+TEST_F(PinnedPoolTest, IsPageableWhereCudaPinsNothing) {
+  fake.slabs_left = 0;
+  std::byte* const piece = pool().allocate(1000);
+  std::memset(piece, 1, 1000);
+  EXPECT_TRUE(pool().fell_back());
+  EXPECT_EQ(pool().used_bytes(), 1000);
+  pool().free(piece, 1000);
+  EXPECT_EQ(pool().used_bytes(), 0);
+}
+
+TEST_F(PinnedPoolTest, KeepsWhatIsPinnedWhereCudaPinsNoMore) {
+  fake.slabs_left = 1;
+  std::byte* const pinned = pool().allocate(64 * kMiB);
+  EXPECT_FALSE(pool().fell_back());
+  std::byte* const pageable = pool().allocate(kMiB);
+  EXPECT_TRUE(pool().fell_back());
+  EXPECT_EQ(fake.pinned.size(), 1U);
+  pool().free(pinned, 64 * kMiB);
+  pool().free(pageable, kMiB);
+}
+
+TEST_F(PinnedPoolTest, PinsAgainWhereCudaPinsAgain) {
+  fake.slabs_left = 0;
+  std::byte* const pageable = pool().allocate(64 * kMiB);
+  fake.slabs_left = 1;
+  std::byte* const pinned = pool().allocate(64 * kMiB);
+  EXPECT_EQ(fake.pinned.count(pinned), 1U);
+  pool().free(pageable, 64 * kMiB);
+  pool().free(pinned, 64 * kMiB);
+}
+
+TEST_F(PinnedPoolTest, SaysThatTheMachineHasNoMoreWhereNeitherIsThere) {
+  fake.slabs_left = 0;
+  constexpr Bytes kMoreThanAddresses = Bytes{1} << 60U;
+  EXPECT_THAT(message_of([&] { pool().allocate(kMoreThanAddresses); }),
+              AllOf(HasSubstr("host memory for offloaded tensors is exhausted"),
+                    HasSubstr("the machine has no more"), HasSubstr("| give --host-memory more")));
+  EXPECT_EQ(pool().used_bytes(), 0);
+  std::byte* const piece = pool().allocate(1000);  // it goes on
+  pool().free(piece, 1000);
+}
+
+TEST_F(PinnedPoolTest, SaysThatTheCapIsReached) {
+  pool().set_cap(1500);
+  std::byte* const piece = pool().allocate(1000);
+  EXPECT_THAT(message_of([&] { pool().allocate(501); }),
+              AllOf(HasSubstr("501 B asked for, 1000 B in use"), HasSubstr("the cap is 1.46 KiB")));
+  std::byte* const rest = pool().allocate(500);
+  pool().free(piece, 1000);
+  pool().free(rest, 500);
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# What takes too long for every change: all tests under the sanitizers, fuzzing of every reader, random programs for hours,
+# long runs, and whether the tests catch planted bugs. Runs every part, whatever the one before it said.
+#
+#   scripts/nightly.sh [--runs N] [--hours H]
+#
+#   --runs    executions of each fuzz target (10000000)
+#   --hours   of random programs (1)
+#
+# Exit status 1 if any part failed.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+runs=10000000
+hours=1
+while [ $# -gt 0 ]; do
+    case $1 in
+    -h | --help) print_help && exit ;;
+    --runs) runs=${2:?} && shift 2 ;;
+    --hours) hours=${2:?} && shift 2 ;;
+    *) die 2 "no such option: $1" "see scripts/nightly.sh --help" ;;
+    esac
+done
+
+part "tests" "$root/scripts/test.sh"
+part "address and undefined-behaviour sanitizers" "$root/scripts/test.sh" --only asan
+part "thread sanitizer" "$root/scripts/test.sh" --only tsan
+part "fuzzing" "$root/scripts/fuzz.sh" --runs "$runs"
+part "random programs" "$root/scripts/soak.sh" --hours "$hours"
+part "planted bugs" "$root/scripts/mutation_check.sh"
+summary

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Runs random autograd programs under random policies, from seeds that nobody has chosen, on host and on the virtual GPU in
+# turns, until the time is up; between them steps by the thousand. Ends with 1 at the first thing that does not hold.
+#
+#   scripts/soak.sh [--hours H | --minutes M] [--programs N] [--steps N]
+#
+#   --hours, --minutes    how long (10 minutes)
+#   --programs            so many a seed; a line is printed after each (500)
+#   --steps               of a long run, one on each device, at the beginning (10000; 0: none)
+#
+# What does not hold is kept in out/soak: the seed's output, and the case as a file, shrunk, which
+# build/property_test --replay FILE (or build/virtual_property_test) runs again.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+minutes=10
+programs=500
+steps=10000
+while [ $# -gt 0 ]; do
+    case $1 in
+    -h | --help) print_help && exit ;;
+    --hours) minutes=$((${2:?} * 60)) && shift 2 ;;
+    --minutes) minutes=${2:?} && shift 2 ;;
+    --programs) programs=${2:?} && shift 2 ;;
+    --steps) steps=${2:?} && shift 2 ;;
+    *) die 2 "no such option: $1" "see scripts/soak.sh --help" ;;
+    esac
+done
+
+"$root/scripts/setup.sh"
+build release --target offprof_cuda offprof_stand_ins property_test virtual_property_test
+folder=$root/out/soak
+mkdir -p "$folder"
+started=$SECONDS
+seeds=0
+tried=0
+
+# run PROGRAM FILTER [OPTION...]: its output in out/soak/last.txt.
+run() {
+    local program=$1 filter=$2
+    shift 2
+    "$root/build/$program" --gtest_filter="$filter" --keep "$folder" "$@" >"$folder/last.txt" 2>&1
+}
+
+# found WHAT: says what was found, and ends.
+found() {
+    local kept
+    kept=$folder/found.$(date -u +%Y%m%dT%H%M%SZ).txt
+    mv "$folder/last.txt" "$kept"
+    grep -vE '^\[|^$' "$kept" | head -60 >&2
+    die 1 "$1: see ${kept#"$root/"}" "cases are in ${folder#"$root/"}: failing.*.json, or running.*.json after a crash"
+}
+
+if [ "$steps" -gt 0 ]; then
+    for program in property_test virtual_property_test; do
+        say "$steps steps: $program"
+        run "$program" '*LongRun*' --steps "$steps" || found "a long run does not stay flat"
+        grep -E ' steps, |since then' "$folder/last.txt"
+    done
+fi
+while [ $((SECONDS - started)) -lt $((minutes * 60)) ]; do
+    for program in property_test virtual_property_test; do
+        seed=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+        export RC_PARAMS="seed=$seed max_success=$programs"
+        run "$program" '*RandomPrograms*' || found "$program does not hold with RC_PARAMS=\"$RC_PARAMS\""
+        seeds=$((seeds + 1))
+        tried=$((tried + programs))
+        printf '%5d s  %-22s seed %-10s  %s\n' $((SECONDS - started)) "$program" "$seed" \
+            "$(grep -m1 -E '^[0-9]+ programs' "$folder/last.txt")"
+    done
+done
+say "everything held: $tried programs from $seeds seeds in $((SECONDS - started)) s"

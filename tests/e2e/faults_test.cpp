@@ -1,0 +1,142 @@
+// What machines do to the program while it works: signals, and disks that are full. It ends with its status,
+// old files are as they were, and nothing else is left.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "e2e/program.h"
+
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* kOld = "what was there";
+
+class Faults : public testing::Test {
+ protected:
+  /// The one file of the test's folder, which is there before the program.
+  std::string old_file() const {
+    std::ofstream(path_) << kOld;
+    return path_;
+  }
+  void expect_old_file() const {
+    std::ifstream file(path_);
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), kOld);
+    EXPECT_THAT(folder_.files(), ElementsAre("old"));
+  }
+
+  /// A model, a recorded trace, and a baseline of it, made once.
+  struct Inputs {
+    TestFolder folder;
+    std::string model = folder / "mlp.pt", trace = folder / "trace.json", baseline = folder / "baseline.json";
+    Inputs() {
+      for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+               {"zoo", "make", "mlp", "-o", model, "--batch", "4", "--width", "32"},
+               {"run", model, "--steps", "1", "-o", trace},
+               {"gate", "--update", "--trace", trace, "--baseline", baseline}}) {
+        const Ended ended = run_program(arguments);
+        if (ended.status != 0) throw std::runtime_error(ended.err);
+      }
+    }
+  };
+  static const Inputs& inputs() {
+    static const Inputs made;
+    return made;
+  }
+  /// Trains without end, and writes the old file then.
+  std::vector<std::string> long_run() const {
+    return {"run", inputs().model, "--steps", "1000000", "-v", "-o", old_file()};
+  }
+
+ private:
+  TestFolder folder_;
+  std::string path_ = folder_ / "old";
+};
+
+// --- Signals ---
+
+class Signals : public Faults, public testing::WithParamInterface<int> {};
+
+TEST_P(Signals, EndARunWithTheirStatusAndLeaveTheOldFile) {
+  Program program(long_run());
+  program.wait_for_error_text("training step 2 of");
+  program.send(GetParam());
+  EXPECT_EQ(program.finish().status, 128 + GetParam());
+  expect_old_file();
+}
+
+INSTANTIATE_TEST_SUITE_P(, Signals, testing::Values(SIGINT, SIGTERM, SIGHUP, SIGPIPE));
+
+TEST_F(Faults, ARunThatNobodyListensToEndsAndLeavesTheOldFile) {
+  Program program(long_run());
+  program.wait_for_error_text("training step 2 of");
+  program.stop_reading();
+  EXPECT_EQ(program.finish().status, 128 + SIGPIPE);
+  expect_old_file();
+}
+
+TEST_F(Faults, AReportThatNobodyReadsEndsTheProgram) {
+  Program program({"tune", "--trace", inputs().trace});
+  program.stop_reading();
+  EXPECT_EQ(program.finish().status, 128 + SIGPIPE);
+}
+
+// --- Full disks ---
+
+TEST_F(Faults, ReportsToAFullDeviceSaySo) {
+  const std::string& trace = inputs().trace;
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"--help"},
+                                             {"view", trace},
+                                             {"diff", trace, trace},
+                                             {"simulate", "--trace", trace, "-o", "-"},
+                                             {"tune", "--trace", trace, "--format", "json"},
+                                             {"gate", "--trace", trace, "--baseline", inputs().baseline},
+                                             {"run", inputs().model, "--steps", "1", "-o", "-"},
+                                             {"zoo", "list"}}) {
+    SCOPED_TRACE(arguments.front());
+    const Ended ended = Program(arguments, std::nullopt, {}, "/dev/full").finish();
+    EXPECT_EQ(ended.status, 2);
+    EXPECT_THAT(ended.err,
+                AllOf(HasSubstr("error: cannot write"), HasSubstr("standard output"), HasSubstr("hint: ")));
+  }
+}
+
+TEST_F(Faults, FilesOnAFullDiskAreErrorsAndLeaveTheOldOne) {
+  const std::string &trace = inputs().trace, &model = inputs().model, file = old_file();
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"run", model, "--steps", "1", "-o", file},
+           {"run", model, "--steps", "1", "--commands", file},
+           {"simulate", "--trace", trace, "-o", file},
+           {"simulate", "--trace", trace, "--policy", "offload", "--commands", file},
+           {"tune", "--trace", trace, "-o", file},
+           {"gate", "--trace", trace, "--baseline", inputs().baseline, "-o", file},
+           {"diff", trace, trace, "-o", file},
+           {"zoo", "make", "mlp", "-o", file}}) {
+    SCOPED_TRACE(testing::PrintToString(arguments));
+    constexpr rlim_t kRoom = 16;
+    const Ended ended = run_program(arguments, kRoom);
+    EXPECT_EQ(ended.status, 2) << ended.out;
+    EXPECT_THAT(unwrapped(ended.err), AllOf(HasSubstr("error: cannot write '" + file + "': File too large"),
+                                            HasSubstr("the old file is untouched"), HasSubstr("hint: ")));
+    expect_old_file();
+  }
+}
+
+TEST_F(Faults, AFullDeviceThatIsNamedIsAnError) {
+  const Ended ended = run_program({"tune", "--trace", inputs().trace, "-o", "/dev/full"});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(unwrapped(ended.err), AllOf(HasSubstr("cannot write '/dev/full': No space left on device"),
+                                          HasSubstr("hint: Make room on the disk")));
+}
+
+}  // namespace
+}  // namespace offprof

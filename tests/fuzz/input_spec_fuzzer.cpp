@@ -1,0 +1,14 @@
+#include "engine/input_spec.h"
+
+#include "tests/fuzz/fuzz.h"
+
+/// A spec that is read and written says the same when it is read again.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace offprof;
+  for (const std::string& line : split_input_specs(as_text(data, size)))
+    read_or_refuse([&] {
+      const InputSpec spec = parse_input_spec(line);
+      OFFPROF_CHECK(parse_input_spec(to_string(spec)) == spec);
+    });
+  return 0;
+}

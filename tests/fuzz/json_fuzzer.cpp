@@ -1,0 +1,38 @@
+#include <nlohmann/json.hpp>
+
+#include "tests/fuzz/fuzz.h"
+#include "traces/json_access.h"
+#include "traces/json_document.h"
+
+namespace {
+
+/// The tree that a document stands for, without packed arrays.
+nlohmann::json unpacked(const nlohmann::json& json, const offprof::JsonDocument& document) {
+  if (json.is_binary()) {
+    auto array = nlohmann::json::array();
+    const offprof::PackedArray& packed = document.packed.at(json.get_binary().subtype());
+    for (std::size_t i = 0; i < packed.size(); ++i) array.push_back(packed.element(i));
+    return array;
+  }
+  nlohmann::json copy = json;
+  if (json.is_structured())
+    for (auto& element : copy) element = unpacked(element, document);
+  return copy;
+}
+
+}  // namespace
+
+/// Arrays that are packed hold what they hold in a tree, and what is written is what was read.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace offprof;
+  return read_or_refuse([&] {
+    const std::string text(as_text(data, size));
+    const nlohmann::json tree = parse_document(text, "t.json");
+    TextSource source(text);
+    const JsonDocument document = parse_trace_document(source, "t.json");
+    OFFPROF_CHECK(unpacked(document.root, document) == tree);
+    const std::string written = dump_json(tree);
+    check_shown(written);
+    OFFPROF_CHECK(parse_document(written, "written.json") == tree);
+  });
+}

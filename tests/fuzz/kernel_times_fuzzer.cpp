@@ -1,0 +1,10 @@
+#include "simulator/virtual_gpu/kernel_times.h"
+
+#include "tests/fuzz/fuzz.h"
+
+/// A trace of PyTorch's profiler.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace offprof;
+  return read_or_refuse(
+      [&] { OFFPROF_CHECK(!parse_kernel_times(std::string(as_text(data, size)), "t.json").of_op("")); });
+}

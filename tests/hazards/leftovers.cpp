@@ -1,0 +1,35 @@
+#include "tests/hazards/leftovers.h"
+
+#include <ATen/ATen.h>
+
+#include <filesystem>
+
+namespace offprof {
+namespace {
+
+std::size_t entries_of(const char* folder) {
+  const std::filesystem::directory_iterator entries(folder);
+  return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Leftovers& leftovers) {
+  return out << leftovers.device_bytes << " bytes on the device, " << leftovers.host_bytes
+             << " in host memory, " << leftovers.threads << " threads, " << leftovers.files << " files";
+}
+
+void settle_autograd(c10::Device device) {
+  const at::TensorOptions options = at::TensorOptions(device).dtype(at::kDouble);
+  const at::Tensor leaf = at::empty({0}, options).set_requires_grad(true);
+  leaf.clone().backward(at::empty({0}, options));
+}
+
+Leftovers leftovers_of(CountingDevice& device) {
+  settle_autograd(device.torch_device());
+  device.synchronize();
+  return {device.live_bytes(), device.host_bytes(), entries_of("/proc/self/task"),
+          entries_of("/proc/self/fd")};
+}
+
+}  // namespace offprof

@@ -1,0 +1,119 @@
+// Steps on a device that has not the memory for them.
+#include <gmock/gmock.h>
+
+#include "tests/hazards/hazard_fixture.h"
+
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class OutOfMemoryTest : public HazardTest, public testing::WithParamInterface<std::string> {
+ protected:
+  /// So much that a caching allocator takes it from the device piece by piece.
+  static constexpr Bytes kBytes = 12 * kMiB;
+
+  void SetUp() override { open(GetParam()); }
+  void TearDown() override {
+    if (!IsSkipped()) device().set_capacity(std::nullopt);
+    HazardTest::TearDown();
+  }
+
+  at::Tensor tensor(double value) {
+    const auto options = at::TensorOptions(device().torch_device()).dtype(at::kDouble);
+    return at::full({kBytes / 8}, value, options);
+  }
+
+  /// A step that has saved 1, 2 and 3, of which the last two are still on the device; and a fourth tensor in
+  /// the memory of the first, all of which is as much as the device has.
+  std::shared_ptr<OffloadStep> full_step(at::Tensor& filler) {
+    device().release_cache();
+    Policy policy = preset_policy("offload");
+    policy.stash_count = 2;
+    auto step = std::make_shared<OffloadStep>(device(), policy, std::vector<SavedId>{},
+                                              std::make_shared<const Residents>(), nullptr);
+    for (const double value : {1, 2, 3}) step->pack(tensor(value));
+    filler = tensor(4);
+    device().reset_peak();
+    const auto cache = device().cache_use();
+    device().set_capacity(cache ? cache->reserved_peak_bytes : device().live_bytes());
+    return step;
+  }
+
+  void expect_value(const at::Tensor& actual, double value) {
+    expect_equal({actual}, {tensor_on_host(value).to(device().torch_device())});
+  }
+  static at::Tensor tensor_on_host(double value) { return at::full({kBytes / 8}, value, at::kDouble); }
+};
+
+TEST_P(OutOfMemoryTest, TheStashMakesRoomForAReload) {
+  expect_nothing_left([&] {
+    at::Tensor filler;
+    const auto step = full_step(filler);
+    const at::Tensor first = step->unpack(0), second = step->unpack(1);
+    device().set_capacity(std::nullopt);
+    EXPECT_EQ(step->refused_reloads(), 1);
+    EXPECT_FALSE(device().take_out_of_memory().has_value());
+    expect_value(first, 1);
+    expect_value(second, 2);
+    expect_value(step->unpack(2), 3);
+    for (const SavedId saved : {0, 1, 2}) step->release(saved);
+  });
+}
+
+TEST_P(OutOfMemoryTest, AReloadThatNothingMakesRoomForSaysWhatItWas) {
+  expect_nothing_left([&] {
+    at::Tensor filler;
+    const auto step = full_step(filler);
+    const at::Tensor first = step->unpack(0), second = step->unpack(1);
+    EXPECT_THAT(message_of([&] { step->unpack(2); }),
+                AllOf(HasSubstr("saved tensor 2, float64[1572864], cannot be brought back for backward"),
+                      HasSubstr("no device memory for its 12582912 bytes"), HasSubstr("out of memory")));
+    EXPECT_TRUE(device().take_out_of_memory().has_value());
+    for (const SavedId saved : {0, 1, 2}) step->release(saved);
+    device().set_capacity(std::nullopt);
+  });
+}
+
+/// In which backward reloads what another forward's stash has no room beside.
+TEST_P(OutOfMemoryTest, StepsOfWhateverMemoryEndInTheGradientsOrInAnError) {
+  if (device().cache_use()) GTEST_SKIP() << "its allocator serves graphs as small as these from one block";
+  const Run run = [](Graph& g) {
+    const Tensor first = (g.x.exp().mm(g.w).tanh().sin()).sum(), second = (g.x * 2).exp().mm(g.w).sin().sum();
+    first.backward();
+    second.backward();
+  };
+  constexpr Bytes kStep = 256;
+  const std::vector<at::Tensor> expected = gradients(run, std::nullopt);
+  for (const Policy& policy : hazard_policies()) {
+    SCOPED_TRACE(policy.name + ": " + describe(policy));
+    expect_equal(gradients(run, policy), expected);
+    const Leftovers before = leftovers();
+    device().reset_peak();
+    gradients(run, policy);
+    int errors = 0;
+    for (Bytes capacity = device().peak_bytes(); capacity > before.device_bytes; capacity -= kStep) {
+      device().set_capacity(capacity);
+      std::vector<at::Tensor> actual;
+      const std::string message = message_of([&] { actual = gradients(run, policy); });
+      device().set_capacity(std::nullopt);
+      if (message.empty()) {
+        EXPECT_EQ(errors, 0) << "there was less memory, and no error";
+        expect_equal(actual, expected);
+      } else {
+        ++errors;
+        EXPECT_THAT(message, HasSubstr("out of memory"));
+      }
+      actual.clear();
+      ASSERT_EQ(leftovers(), before);
+    }
+    EXPECT_GT(errors, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, OutOfMemoryTest, testing::ValuesIn(devices_under_test()),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,240 @@
+#include "tests/properties/case_check.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <utility>
+
+#include "profiler/program_builder.h"
+#include "simulator/replay.h"
+#include "simulator/views.h"
+#include "tests/conformance/devices_under_test.h"
+#include "tests/properties/memory_over_events.h"
+#include "tests/properties/operations.h"
+#include "traces/error.h"
+#include "traces/program_io.h"
+
+namespace offprof {
+namespace {
+
+/// What other kernels may round otherwise, over the longest programs; a wrong tensor is off by more.
+constexpr double kRounding = 1e-5;
+
+bool is_close(const std::vector<double>& actual, const std::vector<double>& expected) {
+  double scale = 1;
+  for (const double value : expected)
+    if (std::isfinite(value)) scale = std::max(scale, std::abs(value));
+  return std::ranges::equal(actual, expected, [&](double a, double b) {
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+    return a == b || std::abs(a - b) <= kRounding * scale;
+  });
+}
+
+bool is_bitwise_equal(const std::vector<double>& a, const std::vector<double>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
+}
+
+bool may_ask_again(const Instructions& program) {
+  return std::ranges::any_of(program, [](const Instruction& i) { return operation_of(i).asks_again; });
+}
+
+/// What is saved may be written to by copies on the compute stream while it is copied out, which no engine
+/// can order. Backward refuses to read it then, so nobody gets what was copied.
+bool may_overwrite_saved(const Instructions& program) {
+  return std::ranges::any_of(program, [](const Instruction& i) {
+    return operation_of(i).name == "overwrite_part_" || operation_of(i).name == "zero_part_";
+  });
+}
+
+/// TRL's rules let go of a tensor after its first unpack, and so refuse what asks for it again.
+bool asked_again(const Policy& policy, const Outcome& outcome) {
+  return policy.scheduler == SchedulerKind::kTrl &&
+         std::ranges::any_of(outcome.refusals, [](const auto& line) {
+           return line.find("that the policy's rules let go of") != std::string::npos;
+         });
+}
+
+bool is_reloaded(SavedId tensor, const std::vector<Command>& commands) {
+  return std::ranges::any_of(commands, [&](const Command& command) {
+    return command.kind == CommandKind::kCopyIn && command.tensor == tensor;
+  });
+}
+
+bool is_dense(const TensorLayout& layout) {
+  return at::empty_strided(layout.sizes, layout.strides, at::TensorOptions(at::kMeta))
+      .is_non_overlapping_and_dense();
+}
+
+/// The tensors that a step under TRL's rules brought back in another layout.
+std::vector<SavedId> come_back_otherwise(const RecordedPass& pass) {
+  std::vector<SavedId> changed;
+  for (const RawCommand& raw : pass.commands) {
+    const SavedTensor& saved = pass.saved[static_cast<std::size_t>(raw.command.tensor)].saved;
+    if (raw.command.kind == CommandKind::kCopyIn && !is_dense(*saved.layout))
+      changed.push_back(raw.command.tensor);
+  }
+  return changed;
+}
+
+Policy dense_offload_all() {
+  Policy policy = preset_policy("trl");
+  policy.threshold_bytes = 0;
+  policy.stash_count = 0;
+  return policy;
+}
+
+std::string in_words(const Leftovers& leftovers) {
+  std::ostringstream text;
+  text << leftovers;
+  return text.str();
+}
+
+std::string up_to_colon(const std::string& text) {
+  return text.substr(0, text.find(": "));
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += "\n      " + line;
+  return text.empty() ? "nothing" : text;
+}
+
+}  // namespace
+
+/// What `run` would write into a trace.
+struct CaseCheck::Recording {
+  Program program;
+  std::optional<Program> dense_program;
+  std::vector<SavedId> backward_order;
+  bool has_trl = false;  ///< it can be run under TRL's rules
+  /// What the dense program was recorded with in another layout than it was saved in. Under a policy that
+  /// brings only some of it back dense the program may be a third one.
+  std::vector<SavedId> changed;
+
+  const Program& of(const Policy& policy) const {
+    return policy.scheduler == SchedulerKind::kTrl && dense_program ? *dense_program : program;
+  }
+};
+
+std::vector<std::string> CaseCheck::findings_of(const RandomCase& random_case) {
+  findings_.clear();
+  const Outcome plain = runner_.plain(random_case.program);
+  hazards_seen();  // nothing of ours has run
+  count(random_case.program, plain);
+  std::optional<Recording> recording;
+  if (plain.refusals.empty()) recording = record(random_case.program);
+  for (const Policy& policy : random_case.policies) check_policy(random_case, policy, plain, recording);
+  return findings_;
+}
+
+void CaseCheck::count(const Instructions& program, const Outcome& plain) {
+  ++coverage_.programs;
+  coverage_.refused += plain.refusals.empty() ? 0 : 1;
+  for (const Instruction& instruction : program) coverage_.operations.emplace(operation_of(instruction).name);
+}
+
+std::optional<CaseCheck::Recording> CaseCheck::record(const Instructions& program) {
+  try {
+    const RecordedPass keep[] = {runner_.recorded(program, preset_policy("keep")),
+                                 runner_.recorded(program, preset_policy("keep"))};
+    RecordedPass last = runner_.recorded(program, preset_policy("offload"));
+    Recording recording;
+    recording.program = build_program(keep, last);
+    recording.backward_order = backward_order(recording.program);
+    recording.has_trl = !may_ask_again(program);
+    if (recording.has_trl) {
+      RecordedPass dense = runner_.recorded(program, dense_offload_all());
+      if (!serves_dense_steps(last, dense)) {
+        recording.dense_program = build_program({&dense, 1}, dense);
+        recording.changed = come_back_otherwise(dense);
+      }
+      last = std::move(dense);
+    }
+    for (Program* const made :
+         {&recording.program, recording.dense_program ? &*recording.dense_program : nullptr}) {
+      if (made == nullptr) continue;
+      check_program(*made, "program");
+      made->allocator = device_.allocator_state([](AllocationId) { return -1; });
+    }
+    ++coverage_.recorded;
+    return recording;
+  } catch (const Error& error) {
+    ++coverage_.not_recorded[up_to_colon(error.what())];
+    return std::nullopt;
+  }
+}
+
+void CaseCheck::check_policy(const RandomCase& random_case, const Policy& policy, const Outcome& plain,
+                             const std::optional<Recording>& recording) {
+  const Leftovers before = leftovers_of(device_);
+  const PolicyOutcome measured = runner_.under(
+      random_case.program, policy, recording ? recording->backward_order : std::vector<SavedId>{});
+  ++coverage_.policies;
+  const Leftovers after = leftovers_of(device_);
+  if (after != before) find(policy, "left behind: " + in_words(after) + "; before: " + in_words(before));
+  const std::vector<std::string> hazards = hazards_seen();
+  if (!may_overwrite_saved(random_case.program))
+    for (const std::string& hazard : hazards) find(policy, "streams: " + hazard);
+  if (asked_again(policy, measured.outcome)) {
+    ++coverage_.asked_again;
+    return;
+  }
+  check_outcome(policy, measured, plain);
+  if (!recording) return;
+  if (policy.scheduler == SchedulerKind::kTrl) {
+    if (!recording->has_trl) return;
+    if (!std::ranges::all_of(recording->changed,
+                             [&](SavedId tensor) { return is_reloaded(tensor, measured.commands); })) {
+      ++coverage_.half_dense;
+      return;
+    }
+  }
+  check_memory(*recording, random_case, policy, measured);
+}
+
+void CaseCheck::check_outcome(const Policy& policy, const PolicyOutcome& measured, const Outcome& plain) {
+  const Outcome& outcome = measured.outcome;
+  if (outcome.refusals != plain.refusals)
+    find(policy, "refused: " + joined(outcome.refusals) + "\n    plain autograd: " + joined(plain.refusals));
+  for (std::size_t leaf = 0; leaf < plain.gradients.size(); ++leaf) {
+    const auto& actual = outcome.gradients[leaf];
+    const bool is_equal = measured.has_other_layouts ? is_close(actual, plain.gradients[leaf])
+                                                     : is_bitwise_equal(actual, plain.gradients[leaf]);
+    if (!is_equal || outcome.has_gradient[leaf] != plain.has_gradient[leaf])
+      find(policy, fmt::format("the gradient of leaf {} is not plain autograd's", leaf));
+  }
+}
+
+void CaseCheck::check_memory(const Recording& recording, const RandomCase& random_case, const Policy& policy,
+                             const PolicyOutcome& measured) {
+  ++coverage_.predictions;
+  const Step step(recording.of(policy));
+  const Metrics predicted = replay(step, policy, kAnyLink).metrics;
+  const auto hold = [&](const char* what, Bytes real, Bytes simulated) {
+    if (real != simulated) find(policy, fmt::format("{}: measured {}, simulated {}", what, real, simulated));
+  };
+  hold("device peak", measured.device_peak, predicted.device_peak_bytes.value());
+  hold("host peak", measured.host_peak, predicted.host_peak_bytes.value());
+  hold("bytes copied out", measured.d2h, predicted.d2h_bytes.value());
+  hold("bytes copied in", measured.h2d, predicted.h2d_bytes.value());
+  if (measured.commands != replay_commands(step, policy))
+    find(policy, "the commands are not the simulation's");
+  const RecordedPass pass = runner_.recorded(random_case.program, policy, recording.backward_order);
+  if (const auto difference =
+          first_difference(memory_at_allocations(pass), memory_at_allocations(step, policy)))
+    find(policy, *difference);
+}
+
+void CaseCheck::find(const Policy& policy, const std::string& what) {
+  findings_.push_back(fmt::format("{} ({}): {}", policy.scheduler == SchedulerKind::kTrl ? "trl" : "offload",
+                                  describe(policy), what));
+}
+
+}  // namespace offprof

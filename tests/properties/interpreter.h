@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/properties/instruction.h"
+#include "tests/properties/pool.h"
+
+namespace offprof {
+
+/// Runs the program, and at its end backward over what is left to start it from. What LibTorch refuses to do
+/// is left out; returns a line for each: the instruction, and the kind of the refusal without the particulars
+/// that differ from engine to engine.
+std::vector<std::string> interpret(const Instructions& program, Leaves& leaves);
+
+/// `3 multiply_(0, 2; 7)`: number 3 of the program.
+std::string describe(const Instruction& instruction, std::size_t index);
+
+}  // namespace offprof

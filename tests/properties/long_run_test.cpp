@@ -1,0 +1,138 @@
+// Steps by the thousand: whatever a step leaves behind shows.
+#include <gmock/gmock.h>
+#include <malloc.h>
+#include <torch/csrc/jit/python/update_graph_executor_opt.h>
+#include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "engine/model.h"
+#include "engine/model_device.h"
+#include "engine/zoo/build.h"
+#include "profiler/trainer.h"
+#include "tests/conformance/devices_under_test.h"
+#include "tests/hazards/leftovers.h"
+#include "tests/properties/device_under_test.h"
+#include "tests/properties/options.h"
+
+namespace offprof {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kHasOwnHeap = true;  ///< a sanitizer's, which keeps what is freed
+#else
+constexpr bool kHasOwnHeap = false;
+#endif
+
+/// What the C library's heap may grow by over a whole run: LibTorch's tables of names grow by some entries
+/// when they are first asked. A leak of 7 bytes a step is more over 10000 steps.
+constexpr Bytes kHeapAllowance = 64 * kKiB;
+/// What the process may: pages that the heap takes as its free memory comes to lie otherwise; it never takes
+/// back all. A leak of 420 bytes a step is more over 10000 steps.
+constexpr Bytes kResidentAllowance = 4 * kMiB;
+
+Bytes resident_set() {
+  Bytes pages = 0, resident_pages = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident_pages;
+  return resident_pages * sysconf(_SC_PAGESIZE);
+}
+
+Bytes heap_in_use() {
+  const struct mallinfo2 info = mallinfo2();
+  return static_cast<Bytes>(info.uordblks + info.hblkhd);
+}
+
+/// What must be the same after a step as after any other.
+struct AfterStep {
+  Leftovers left;
+  Bytes device_peak = 0, host_peak = 0, reserved = 0;
+  std::size_t commands = 0;
+  bool operator==(const AfterStep&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const AfterStep& after) {
+  return out << after.left << "; peaks of " << after.device_peak << " on the device, " << after.host_peak
+             << " in host memory, " << after.reserved << " reserved; " << after.commands << " commands";
+}
+
+struct Growth {
+  Bytes heap = 0, resident = 0;
+};
+
+class LongRunTest : public testing::TestWithParam<std::string> {
+ protected:
+  LongRunTest() {
+    torch::jit::setGraphExecutorOptimize(false);  // as run_job does
+    torch::jit::getProfilingMode() = false;
+  }
+
+  /// Small, and still with every kind of layer: a step takes a millisecond or two.
+  static Model model_on(const Device& device) {
+    std::string folder = (std::filesystem::temp_directory_path() / "offprof_long_run_XXXXXX").string();
+    if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    const std::string path = folder + "/model.pt";
+    save_zoo_model("transformer",
+                   {{"batch", 2}, {"seq", 12}, {"layers", 1}, {"width", 16}, {"heads", 2}, {"vocab", 20}},
+                   /*seed=*/1, path, {});
+    Model model = load_model(path);
+    make_inputs(model, input_specs_in_archive(path));
+    std::filesystem::remove_all(folder);
+    if (!device.torch_device().is_cpu()) move_to_device(model, device.torch_device());
+    return model;
+  }
+
+  /// Copies in both directions, a stash, a window, and now and then no room in host memory.
+  static Policy policy() {
+    Policy policy = preset_policy(GetParam());
+    policy.threshold_bytes = 256;
+    policy.stash_count = 3;
+    if (policy.scheduler == SchedulerKind::kOffload) {
+      policy.prefetch_bytes = 8 * kKiB;
+      policy.host_memory_bytes = 64 * kKiB;
+    }
+    return policy;
+  }
+
+  AfterStep step(Trainer& trainer) {
+    const StepResult result = trainer.step(policy(), {}, Recording::kNone);
+    const Bytes reserved = result.cache_use ? result.cache_use->reserved_peak_bytes : 0;
+    return {leftovers_of(device_), result.device_peak_bytes, result.host_peak_bytes, reserved,
+            result.commands.size()};
+  }
+
+  CountingDevice device_{device_under_test()};
+};
+
+TEST_P(LongRunTest, EveryStepLeavesTheProcessAsItWas) {
+  const int steps = Options::get().steps, warmup = steps / 5;
+  Model model = model_on(device_);
+  RunSettings settings;
+  settings.optimizer = "adamw";
+  Trainer trainer(model, device_, settings);
+  for (int i = 0; i < warmup; ++i) step(trainer);
+  const AfterStep first = step(trainer);
+  const Growth before{heap_in_use(), resident_set()};
+  for (int i = warmup + 1; i < steps; ++i) ASSERT_EQ(step(trainer), first) << "step " << i;
+  const Growth grown{heap_in_use() - before.heap, resident_set() - before.resident};
+  std::cout << steps << " steps, of which the first " << warmup << " warm up; after each: " << first
+            << "\nsince then the heap grew by " << grown.heap << " bytes, the process by " << grown.resident
+            << " of " << before.resident << "\n";
+  EXPECT_EQ(first.left.host_bytes, 0);
+  EXPECT_GT(first.host_peak, 0);
+  EXPECT_THAT(hazards_seen(), testing::IsEmpty());
+  if (kHasOwnHeap) return;
+  EXPECT_LE(grown.heap, kHeapAllowance);
+  EXPECT_LE(grown.resident, kResidentAllowance);
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, LongRunTest, testing::Values("offload", "trl"),
+                         [](const auto& policy) { return policy.param; });
+
+}  // namespace
+}  // namespace offprof

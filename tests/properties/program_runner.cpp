@@ -1,0 +1,127 @@
+#include "tests/properties/program_runner.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <utility>
+
+#include "engine/autograd_engine.h"
+#include "engine/offload_step.h"
+#include "profiler/pass_recorder.h"
+#include "tests/hazards/leftovers.h"
+#include "tests/properties/interpreter.h"
+
+namespace offprof {
+namespace {
+
+constexpr std::uint64_t kSeed = 7;
+
+/// One leaf as a parameter of a model would be; the others are only older than the step.
+std::shared_ptr<const Residents> residents_of(const Leaves& leaves, const Device& device) {
+  Residents residents;
+  const at::Tensor& parameter = leaves.trained.front();
+  residents.roles[*device.allocation_of(parameter.storage())] = StorageRole::kParameter;
+  residents.parameters.insert(parameter.unsafeGetTensorImpl());
+  return std::make_shared<const Residents>(std::move(residents));
+}
+
+/// Looks for offloaded tensors that a dense copy changes.
+class LayoutWatcher final : public StepListener {
+ public:
+  void on_pack(SavedId, const at::Tensor& value, const PackRequest&, const PackDecision& decision) override {
+    if (decision.placement != Placement::kHost) return;
+    changes_ |= value.storage_offset() != 0 || !value.is_non_overlapping_and_dense();
+  }
+  bool changes() const { return changes_; }
+
+ private:
+  bool changes_ = false;
+};
+
+std::vector<std::string> run_step(const Instructions& program, Leaves& leaves,
+                                  const std::shared_ptr<OffloadStep>& step) {
+  const CurrentStep current(step);
+  std::vector<std::string> refusals = interpret(program, leaves);
+  step->backward_end();
+  return refusals;
+}
+
+void set_gradients_to_none(const Leaves& leaves) {
+  for (const at::Tensor& leaf : leaves.trained) leaf.mutable_grad() = at::Tensor();
+}
+
+}  // namespace
+
+Leaves ProgramRunner::new_leaves() const {
+  at::manual_seed(kSeed);
+  return Leaves(device_.torch_device());
+}
+
+void ProgramRunner::begin_measuring() {
+  device_.synchronize();
+  device_.take_copy_records();
+  device_.take_exposed_ns();
+  device_.forget_marks();
+  device_.reset_peak();
+}
+
+Outcome ProgramRunner::plain(const Instructions& program) {
+  Leaves leaves = new_leaves();
+  Outcome outcome = outcome_of(leaves, interpret(program, leaves));
+  settle_autograd(device_.torch_device());
+  return outcome;
+}
+
+PolicyOutcome ProgramRunner::under(const Instructions& program, const Policy& policy,
+                                   const std::vector<SavedId>& backward_order) {
+  Leaves leaves = new_leaves();
+  begin_measuring();
+  LayoutWatcher layouts;
+  const auto step =
+      std::make_shared<OffloadStep>(device_, policy, backward_order, residents_of(leaves, device_), &layouts);
+  PolicyOutcome result;
+  std::vector<std::string> refusals = run_step(program, leaves, step);
+  result.device_peak = device_.peak_bytes();
+  step->stop_listening();
+  result.outcome = outcome_of(leaves, std::move(refusals));
+  result.host_peak = step->host_peak_bytes();
+  result.d2h = step->d2h_bytes();
+  result.h2d = step->h2d_bytes();
+  result.commands = step->commands();
+  result.has_other_layouts = policy.scheduler == SchedulerKind::kTrl && layouts.changes();
+  settle_autograd(device_.torch_device());
+  return result;
+}
+
+RecordedPass ProgramRunner::recorded(const Instructions& program, const Policy& policy,
+                                     const std::vector<SavedId>& backward_order) {
+  Leaves leaves = new_leaves();
+  begin_measuring();
+  PassRecorder recorder(device_, /*wants_node_ends=*/true);
+  const auto step = std::make_shared<OffloadStep>(device_, policy, backward_order,
+                                                  residents_of(leaves, device_), &recorder);
+  recorder.begin_phase("forward and backward");
+  run_step(program, leaves, step);
+  recorder.end_step();
+  set_gradients_to_none(leaves);
+  RecordedPass pass = recorder.finish();
+  step->stop_listening();
+  settle_autograd(device_.torch_device());
+  return pass;
+}
+
+Outcome ProgramRunner::outcome_of(const Leaves& leaves, std::vector<std::string> refusals) const {
+  Outcome outcome;
+  outcome.refusals = std::move(refusals);
+  for (const at::Tensor& leaf : leaves.trained) {
+    const at::Tensor gradient = leaf.grad();
+    outcome.has_gradient.push_back(gradient.defined());
+    outcome.gradients.emplace_back();
+    if (!gradient.defined() || device_.is_virtual()) continue;
+    const at::Tensor numbers = gradient.cpu().contiguous();
+    const auto* begin = numbers.const_data_ptr<double>();
+    outcome.gradients.back().assign(begin, begin + numbers.numel());
+  }
+  return outcome;
+}
+
+}  // namespace offprof

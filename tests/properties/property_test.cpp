@@ -1,0 +1,123 @@
+// Random autograd programs under random policies.
+//
+//   property_test [--replay FILE] [--keep FOLDER] [--steps N] [GOOGLETEST_OPTION...]
+//
+//   --replay FILE    runs the case in FILE, says what does not hold of it, and does nothing else
+//   --keep FOLDER    where cases are written (.): failing.DEVICE.json, shrunk, where a property does not
+//   hold;
+//                    running.DEVICE.json, the one that was running, where the program has crashed
+//   --steps N        of the long run (500)
+//
+// RC_PARAMS, as rapidcheck reads it, sets what is drawn ("seed=42 max_success=1000"). Without it the cases
+// are the same every time. property_test has the device `host`, virtual_property_test the virtual GPU.
+#include <gmock/gmock.h>
+#include <rapidcheck.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "tests/conformance/devices_under_test.h"
+#include "tests/properties/case_check.h"
+#include "tests/properties/case_file.h"
+#include "tests/properties/device_under_test.h"
+#include "tests/properties/options.h"
+#include "tests/properties/random_case.h"
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+/// Less than a minute on two cores.
+constexpr const char* kDefaultCases = "seed=20 max_success=400";
+
+std::string file_of(const char* what) {
+  return Options::get().keep + "/" + what + "." + device_under_test_name() + ".json";
+}
+
+void write(const std::string& path, const RandomCase& random_case,
+           const std::vector<std::string>& findings = {}) {
+  std::ofstream(path) << format_case(random_case, findings);
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += "\n  " + line;
+  return text;
+}
+
+void print(const Coverage& coverage) {
+  std::cout << coverage.programs << " programs, of which LibTorch refused something in " << coverage.refused
+            << " and " << coverage.recorded << " were recorded; " << coverage.operations.size() << " of "
+            << operations().size() << " operations; " << coverage.policies
+            << " runs under a policy, of which " << coverage.predictions
+            << " were held against their simulation and " << coverage.asked_again
+            << " refused by TRL's rules, " << coverage.half_dense << " half dense\n";
+  for (const auto& [why, programs] : coverage.not_recorded)
+    std::cout << programs << " not recorded: " << why << "\n";
+}
+
+TEST(PropertyTest, RandomProgramsHaveTheGradientsOfPlainAutogradAndTheMemoryThatIsSimulated) {
+  CountingDevice device(device_under_test());
+  CaseCheck check(device);
+  const bool holds = rc::check("random programs under random policies", [&] {
+    const RandomCase drawn = *random_case();
+    write(file_of("running"), drawn);
+    const std::vector<std::string> findings = check.findings_of(drawn);
+    if (findings.empty()) return;
+    write(file_of("failing"), drawn, findings);
+    RC_FAIL(joined(findings));
+  });
+  print(check.coverage());
+  EXPECT_TRUE(holds) << "the case is in " << file_of("failing") << "; --replay runs it";
+  std::filesystem::remove(file_of("running"));
+  const Coverage& coverage = check.coverage();
+  EXPECT_TRUE(!holds || 2 * coverage.recorded >= coverage.programs) << "too few could be recorded";
+}
+
+int replay(const std::string& path) {
+  CountingDevice device(device_under_test());
+  CaseCheck check(device);
+  const std::vector<std::string> findings = check.findings_of(read_case(path));
+  print(check.coverage());
+  std::cout << (findings.empty() ? "Everything holds." : "It does not hold:") << joined(findings) << "\n";
+  return findings.empty() ? 0 : 1;
+}
+
+void parse(int argc, char** argv) {
+  Options& options = Options::get();
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (i + 1 == argc) throw std::invalid_argument(name + ": no such option, or its value is missing");
+    const std::string value = argv[++i];
+    if (name == "--replay")
+      options.replay = value;
+    else if (name == "--keep")
+      options.keep = value;
+    else if (name == "--steps")
+      options.steps = std::stoi(value);
+    else
+      throw std::invalid_argument(name + ": no such option");
+  }
+}
+
+}  // namespace
+}  // namespace offprof
+
+int main(int argc, char** argv) {
+  testing::InitGoogleMock(&argc, argv);
+  setenv("RC_PARAMS", offprof::kDefaultCases, /*overwrite=*/0);
+  try {
+    offprof::parse(argc, argv);
+    const std::string& file = offprof::Options::get().replay;
+    return file.empty() ? RUN_ALL_TESTS() : offprof::replay(file);
+  } catch (const std::exception& error) {
+    std::cerr << "error: " << error.what() << "\n";
+    return 2;
+  }
+}

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <rapidcheck.h>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "engine/schedule/random_policy.h"
+#include "tests/properties/instruction.h"
+#include "tests/properties/operations.h"
+
+namespace offprof {
+
+/// An operation by its weight. Shrinks to those before it, the first of which are the simplest.
+inline rc::Gen<std::uint8_t> random_op() {
+  std::vector<std::uint8_t> tickets;
+  const auto all = operations();
+  for (std::size_t op = 0; op < all.size(); ++op)
+    tickets.insert(tickets.end(), static_cast<std::size_t>(all[op].weight), static_cast<std::uint8_t>(op));
+  const auto ticket = rc::gen::inRange<std::size_t>(0, tickets.size());
+  return rc::gen::map(ticket, [tickets = std::move(tickets)](std::size_t drawn) { return tickets[drawn]; });
+}
+
+/// Operands are mostly the newest tensors, so that chains come about.
+inline rc::Gen<std::uint8_t> random_operand() {
+  return rc::gen::weightedOneOf<std::uint8_t>(
+      {{3, rc::gen::inRange<std::uint8_t>(0, 3)}, {2, rc::gen::inRange<std::uint8_t>(0, 24)}});
+}
+
+inline rc::Gen<Instruction> random_instruction() {
+  return rc::gen::resize(
+      rc::kNominalSize,
+      rc::gen::build<Instruction>(rc::gen::set(&Instruction::op, random_op()),
+                                  rc::gen::set(&Instruction::first, random_operand()),
+                                  rc::gen::set(&Instruction::second, random_operand()),
+                                  rc::gen::set(&Instruction::number, rc::gen::inRange<std::uint8_t>(0, 12))));
+}
+
+/// Up to some twenty instructions under a policy of either kind. It shrinks by leaving instructions out and
+/// making those that stay simpler.
+inline rc::Gen<RandomCase> random_case() {
+  constexpr int kMostInstructions = 22;
+  constexpr Bytes kTensorBytes = 800;
+  const auto policy = [](SchedulerKind scheduler) {
+    return rc::gen::resize(rc::kNominalSize, random_policy(scheduler, kTensorBytes));
+  };
+  return rc::gen::build<RandomCase>(
+      rc::gen::set(&RandomCase::program, rc::gen::resize(kMostInstructions, rc::gen::container<Instructions>(
+                                                                                random_instruction()))),
+      rc::gen::set(&RandomCase::policies,
+                   rc::gen::map(rc::gen::tuple(policy(SchedulerKind::kOffload),
+                                               policy(SchedulerKind::kOffload), policy(SchedulerKind::kTrl)),
+                                [](const std::tuple<Policy, Policy, Policy>& policies) {
+                                  const auto& [one, other, trl] = policies;
+                                  return std::vector<Policy>{one, other, trl};
+                                })));
+}
+
+}  // namespace offprof

@@ -1,0 +1,102 @@
+#include "traces/printable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <utility>
+
+namespace offprof {
+namespace {
+
+/// One character of a text, or a byte that is none.
+struct Character {
+  char32_t code = 0;
+  std::size_t bytes = 1;
+  bool is_utf8 = true;
+};
+
+constexpr Character kNoUtf8 = {0, 1, false};
+
+unsigned to_byte(char c) {
+  return static_cast<unsigned char>(c);
+}
+
+/// How many bytes follow a leading byte; 4 where it is none (RFC 3629).
+std::size_t bytes_after(unsigned lead) {
+  return lead < 0x80U ? 0 : lead < 0xc2U ? 4 : lead < 0xe0U ? 1 : lead < 0xf0U ? 2 : lead < 0xf5U ? 3 : 4;
+}
+
+/// Whether the code needs so many bytes, and is a character's.
+bool is_shortest(char32_t code, std::size_t bytes) {
+  constexpr std::array<char32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
+  return code >= kLeast.at(bytes) && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+}
+
+/// The first one of `text`, which is not empty.
+Character first_of(std::string_view text) {
+  const unsigned lead = to_byte(text.front());
+  const std::size_t more = bytes_after(lead);
+  if (more == 0) return {lead, 1, true};
+  if (more >= text.size() || more > 3) return kNoUtf8;
+  char32_t code = lead & (0x3fU >> more);
+  for (const char c : text.substr(1, more)) {
+    if ((to_byte(c) & 0xc0U) != 0x80U) return kNoUtf8;
+    code = code << 6U | (to_byte(c) & 0x3fU);
+  }
+  return is_shortest(code, more + 1) ? Character{code, more + 1, true} : kNoUtf8;
+}
+
+/// Unicode's categories Cc, Zl and Zp, and of Cf what is invisible or turns the direction of writing.
+bool is_obeyed(char32_t code) {
+  constexpr auto kRanges = std::to_array<std::pair<char32_t, char32_t>>({{0x0000, 0x001f},
+                                                                         {0x007f, 0x009f},
+                                                                         {0x00ad, 0x00ad},
+                                                                         {0x061c, 0x061c},
+                                                                         {0x180e, 0x180e},
+                                                                         {0x200b, 0x200f},
+                                                                         {0x2028, 0x202e},
+                                                                         {0x2060, 0x206f},
+                                                                         {0xfeff, 0xfeff},
+                                                                         {0xfff9, 0xfffb}});
+  return std::ranges::any_of(kRanges,
+                             [&](const auto& range) { return code >= range.first && code <= range.second; });
+}
+
+/// Most text is plain ASCII, and is looked at byte by byte.
+bool is_plain(char c) {
+  return to_byte(c) >= 0x20U && to_byte(c) < 0x7fU;
+}
+
+}  // namespace
+
+bool is_printable(std::string_view text) {
+  while (true) {
+    const auto strange = std::ranges::find_if_not(text, is_plain);
+    text.remove_prefix(static_cast<std::size_t>(strange - text.begin()));
+    if (text.empty()) return true;
+    const Character character = first_of(text);
+    if (!character.is_utf8 || is_obeyed(character.code)) return false;
+    text.remove_prefix(character.bytes);
+  }
+}
+
+std::string printable(std::string_view text, bool line_breaks_stay) {
+  std::string shown;
+  shown.reserve(text.size());
+  for (Character character; !text.empty(); text.remove_prefix(character.bytes)) {
+    character = first_of(text);
+    const bool stays = line_breaks_stay && character.code == '\n';
+    if (!character.is_utf8) {
+      shown += "\ufffd";
+    } else if (is_obeyed(character.code) && !stays) {
+      fmt::format_to(std::back_inserter(shown), "\\u{:04x}", static_cast<std::uint32_t>(character.code));
+    } else {
+      shown += text.substr(0, character.bytes);
+    }
+  }
+  return shown;
+}
+
+}  // namespace offprof

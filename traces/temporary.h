@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+namespace offprof {
+
+/// A new file beside the one that is written, gone at the end of scope unless it was renamed, and gone too
+/// where a signal ends the program before that: see exit_cleanly_on_signals. One at a time in the process.
+class Temporary {
+ public:
+  explicit Temporary(const std::filesystem::path& folder);
+  ~Temporary();
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+
+  /// Who takes it closes it.
+  int take_fd() { return std::exchange(fd_, -1); }
+  /// Why there is none; 0: there is one.
+  int error() const { return error_; }
+  /// False with errno.
+  bool rename_to(const std::string& path);
+
+ private:
+  void make(const std::filesystem::path& folder);
+
+  std::filesystem::path path_;
+  int fd_ = -1;
+  int error_ = 0;
+  bool renamed_ = false;
+};
+
+}  // namespace offprof
