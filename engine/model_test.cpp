@@ -2,14 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <torch/csrc/jit/api/module.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "engine/torch_test.h"
 #include "traces/error.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
@@ -22,14 +21,7 @@ using testing::Not;
 
 class ModelTest : public TorchTest {
  protected:
-  ModelTest() {
-    std::string folder = (std::filesystem::temp_directory_path() / "offprof_model_XXXXXX").string();
-    if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    folder_ = folder;
-  }
-  ~ModelTest() override { std::filesystem::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string path(const std::string& name) const { return folder_ / name; }
 
   std::string write(const std::string& name, const std::string& bytes) const {
     std::ofstream(path(name), std::ios::binary) << bytes;
@@ -76,7 +68,7 @@ class ModelTest : public TorchTest {
     return message;
   }
 
-  std::filesystem::path folder_;
+  TestFolder folder_;
 };
 
 const std::string kProduct = "def forward(self, x):\n    return x.mm(self.weight) * self.mask\n";
@@ -115,7 +107,7 @@ TEST_F(ModelTest, NoSuchFile) {
 }
 
 TEST_F(ModelTest, Folder) {
-  EXPECT_THAT(refusal(folder_.string()), HasSubstr("is a folder"));
+  EXPECT_THAT(refusal(folder_.path()), HasSubstr("is a folder"));
 }
 
 TEST_F(ModelTest, EmptyFile) {

@@ -5,10 +5,8 @@
 #include <torch/csrc/jit/frontend/sugared_value.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 #include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 
 #include "engine/torch_test.h"
@@ -17,6 +15,7 @@
 #include "profiler/gradient_check.h"
 #include "profiler/run_job.h"
 #include "traces/error.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
@@ -53,13 +52,9 @@ class TrainerTest : public TorchTest {
   TrainerTest() {
     torch::jit::setGraphExecutorOptimize(false);  // as run_job does
     torch::jit::getProfilingMode() = false;
-    std::string folder = (std::filesystem::temp_directory_path() / "offprof_trainer_XXXXXX").string();
-    if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    folder_ = folder;
   }
-  ~TrainerTest() override { std::filesystem::remove_all(folder_); }
 
-  std::string path() const { return (folder_ / "model.pt").string(); }
+  std::string path() const { return folder_ / "model.pt"; }
 
   /// Writes a model of the zoo, small, with its inputs inside.
   std::string zoo_model(const std::string& name) const {
@@ -113,7 +108,7 @@ class TrainerTest : public TorchTest {
     return request;
   }
 
-  std::filesystem::path folder_;
+  TestFolder folder_;
 };
 
 // --- Steps ---

@@ -33,7 +33,7 @@ if [ $# -eq 0 ]; then targets=("${all[@]}"); fi
 for target in "${targets[@]}"; do
     [ -e "$root/tests/fuzz/${target}_fuzzer.cpp" ] || die 2 "no such target: $target" "There are ${all[*]}."
 done
-command -v clang++-14 >/dev/null || die 3 "there is no clang++-14" "apt-get install clang-14 libclang-rt-14-dev"
+"$root/scripts/setup.sh" --small --fuzz
 
 # fuzz TARGET: runs it, and keeps what libFuzzer says.
 fuzz() {

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs what offprof needs and the machine lacks: Debian packages, and LibTorch into .deps/libtorch.
 #
-#   scripts/setup.sh [--small] [--lint] [--hta] [--libtorch-dir DIR]
+#   scripts/setup.sh [--small] [--lint] [--fuzz] [--hta] [--libtorch-dir DIR]
 #
 #   --small               what the small flavour needs: no LibTorch
 #   --lint                also what scripts/format.sh and scripts/lint.sh need
+#   --fuzz                also what scripts/fuzz.sh needs
 #   --hta                 also Holistic Trace Analysis into .deps/hta, for the test that it reads our traces
 #   --libtorch-dir DIR    where LibTorch goes, instead of .deps/libtorch
 #
@@ -24,6 +25,7 @@ libtorch_mib_needed=3000
 
 small=false
 lint=false
+fuzz=false
 hta=false
 libtorch_dir=$root/.deps/libtorch
 
@@ -32,6 +34,7 @@ parse_arguments() {
         case $1 in
         --small) small=true ;;
         --lint) lint=true ;;
+        --fuzz) fuzz=true ;;
         --hta) hta=true ;;
         --libtorch-dir)
             [ $# -ge 2 ] || die 2 "--libtorch-dir needs a folder"
@@ -77,6 +80,12 @@ clang-format-14 clang-format-14 checks the format
 clang-tidy-14 clang-tidy-14 finds bugs and breaches of style
 shellcheck shellcheck checks the scripts
 codespell codespell finds misspellings
+LIST
+    fi
+    if $fuzz; then
+        cat <<'LIST'
+clang-14 clang++-14 C++20 compiler with libFuzzer
+libclang-rt-14-dev - libFuzzer and the sanitizers of clang
 LIST
     fi
 }

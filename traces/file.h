@@ -29,9 +29,4 @@ void check_writable(const std::string& path);
 /// with the reason.
 void write_file(const std::string& path, std::string_view content);
 
-/// From here on SIGINT, SIGTERM, SIGHUP and SIGPIPE remove the temporary that is being written, if any, and
-/// end the process at once with status 128 + signal (130 for Ctrl-C): no file is ever half-written, however
-/// long a step runs, and nothing is left beside it. A limit on the size of files is a full disk.
-void exit_cleanly_on_signals();
-
 }  // namespace offprof

@@ -13,6 +13,8 @@
 #include <thread>
 
 #include "traces/error.h"
+#include "traces/temporary.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
@@ -31,16 +33,9 @@ std::string message_of(const Call& call) {
   return "no error";
 }
 
-/// Each test has a folder of its own.
 class FileTest : public ::testing::Test {
  protected:
-  FileTest() {
-    std::string pattern = ::testing::TempDir() + "file_test.XXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~FileTest() override { fs::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string path(const std::string& name) const { return folder_ / name; }
   /// Writes without the code under test.
   std::string put(const std::string& name, const std::string& content) const {
     std::ofstream(path(name), std::ios::binary) << content;
@@ -50,11 +45,9 @@ class FileTest : public ::testing::Test {
     std::ifstream in(path(name), std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  std::size_t count_files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
-  }
+  std::size_t count_files() const { return folder_.files().size(); }
 
-  fs::path folder_;
+  TestFolder folder_;
 };
 
 /// Files of this process may not grow beyond `bytes` while it lives: a full disk for tests.
@@ -170,8 +163,8 @@ TEST_F(FileTest, SaysThatAFileIsNotThere) {
 }
 
 TEST_F(FileTest, SaysThatAFolderIsNoFile) {
-  EXPECT_THAT(message_of([&] { read_file(folder_.string()); }), HasSubstr("it is a folder"));
-  EXPECT_THAT(message_of([&] { write_file(folder_.string(), "x"); }), HasSubstr("it is a folder"));
+  EXPECT_THAT(message_of([&] { read_file(folder_.path()); }), HasSubstr("it is a folder"));
+  EXPECT_THAT(message_of([&] { write_file(folder_.path(), "x"); }), HasSubstr("it is a folder"));
 }
 
 TEST_F(FileTest, ReplacesWithoutLeavingATemporary) {
@@ -264,7 +257,7 @@ TEST_F(FileTest, SaysOfAFolderThatTakesNoFilesThatItTakesNone) {
 }
 
 TEST_F(FileTest, CheckWritableRefusesFolders) {
-  EXPECT_THAT(message_of([&] { check_writable(folder_.string()); }), HasSubstr("it is a folder"));
+  EXPECT_THAT(message_of([&] { check_writable(folder_.path()); }), HasSubstr("it is a folder"));
   EXPECT_THAT(message_of([&] { check_writable(""); }), HasSubstr("the name is empty"));
 }
 

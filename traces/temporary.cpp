@@ -14,8 +14,6 @@
 #include <csignal>
 #include <cstdio>
 
-#include "traces/file.h"
-
 namespace offprof {
 namespace {
 

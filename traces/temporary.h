@@ -31,4 +31,9 @@ class Temporary {
   bool renamed_ = false;
 };
 
+/// From here on SIGINT, SIGTERM, SIGHUP and SIGPIPE remove the temporary that is being written, if any, and
+/// end the process at once with status 128 + signal (130 for Ctrl-C): no file is ever half-written, however
+/// long a step runs, and nothing is left beside it. A limit on the size of files is a full disk.
+void exit_cleanly_on_signals();
+
 }  // namespace offprof

@@ -8,7 +8,6 @@
 
 #include <array>
 #include <csignal>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -16,31 +15,22 @@
 
 #include "traces/error.h"
 #include "traces/file.h"
+#include "traces/temporary.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 
 class SignalTest : public ::testing::Test {
  protected:
-  SignalTest() {
-    std::string pattern = ::testing::TempDir() + "signal_test.XXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~SignalTest() override { fs::remove_all(folder_); }
-
-  std::string path() const { return (folder_ / "f").string(); }
+  std::string path() const { return folder_ / "f"; }
   std::string content() const {
     std::ifstream in(path(), std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  std::vector<std::string> files() const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_)) names.push_back(entry.path().filename());
-    return names;
-  }
+  std::vector<std::string> files() const { return folder_.files(); }
 
   /// A process that writes the file again and again, with two threads, so that a signal finds one that takes
   /// it whatever the other does; it has begun when this returns.
@@ -72,7 +62,7 @@ class SignalTest : public ::testing::Test {
       write_file(path(), std::string(kBytes, letter));
   }
 
-  fs::path folder_;
+  TestFolder folder_;
 };
 
 TEST_F(SignalTest, AtAnyMomentLeavesAWholeFileAndNoOther) {

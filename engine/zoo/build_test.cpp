@@ -6,7 +6,6 @@
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/script.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -14,6 +13,7 @@
 #include <sstream>
 
 #include "traces/error.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
@@ -57,23 +57,6 @@ const std::vector<TestModel> kModels{
     {"unet", {{"batch", 2}, {"image", 16}, {"levels", 2}, {"width", 4}}, "float32[2,3,16,16]\n", 0.01},
 };
 
-// A folder of the test's own, gone with it.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "offprof_zoo_XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
 std::string bytes_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream bytes;
@@ -87,10 +70,10 @@ struct Loaded {
 };
 
 Loaded load(const std::string& name, const Sizes& sizes) {
-  const Folder folder;
-  save_zoo_model(name, sizes, 0, folder.file("model.pt"));
+  const TestFolder folder;
+  save_zoo_model(name, sizes, 0, folder / "model.pt");
   torch::jit::ExtraFilesMap extra{{kInputsExtraFile, ""}};
-  torch::jit::Module module = torch::jit::load(folder.file("model.pt"), std::nullopt, extra);
+  torch::jit::Module module = torch::jit::load(folder / "model.pt", std::nullopt, extra);
   return {std::move(module), extra.at(kInputsExtraFile)};
 }
 
@@ -201,12 +184,12 @@ TEST_P(ZooModelTest, AllocatesTheSameInEveryStepWhateverTheData) {
 }
 
 TEST_P(ZooModelTest, SavesTheSameBytesForTheSameSeed) {
-  const Folder folder;
-  save_zoo_model(GetParam().name, GetParam().sizes, 5, folder.file("one.pt"));
-  save_zoo_model(GetParam().name, GetParam().sizes, 5, folder.file("other.pt"));
-  save_zoo_model(GetParam().name, GetParam().sizes, 6, folder.file("different.pt"));
-  EXPECT_EQ(bytes_of(folder.file("one.pt")), bytes_of(folder.file("other.pt")));
-  EXPECT_NE(bytes_of(folder.file("one.pt")), bytes_of(folder.file("different.pt")));
+  const TestFolder folder;
+  save_zoo_model(GetParam().name, GetParam().sizes, 5, folder / "one.pt");
+  save_zoo_model(GetParam().name, GetParam().sizes, 5, folder / "other.pt");
+  save_zoo_model(GetParam().name, GetParam().sizes, 6, folder / "different.pt");
+  EXPECT_EQ(bytes_of(folder / "one.pt"), bytes_of(folder / "other.pt"));
+  EXPECT_NE(bytes_of(folder / "one.pt"), bytes_of(folder / "different.pt"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, ZooModelTest, ::testing::ValuesIn(kModels),
@@ -298,8 +281,8 @@ TEST_F(ZooUnet, GivesLogitsForEveryPixel) {
 }
 
 TEST_P(ZooModelTest, LoadsInItsSizesWithoutWeights) {
-  const Folder folder;
-  const std::string with = folder.file("with.pt"), without = folder.file("without.pt");
+  const TestFolder folder;
+  const std::string with = folder / "with.pt", without = folder / "without.pt";
   save_zoo_model(GetParam().name, GetParam().sizes, 0, with);
   save_zoo_model(GetParam().name, GetParam().sizes, 0, without, {.weightless = true});
   const torch::jit::Module expected = torch::jit::load(with), module = torch::jit::load(without);
@@ -316,9 +299,9 @@ TEST_P(ZooModelTest, LoadsInItsSizesWithoutWeights) {
 }
 
 TEST_P(ZooModelTest, TrainsAStepInBfloat16) {
-  const Folder folder;
-  save_zoo_model(GetParam().name, GetParam().sizes, 0, folder.file("model.pt"), {.dtype = "bfloat16"});
-  torch::jit::Module module = torch::jit::load(folder.file("model.pt"));
+  const TestFolder folder;
+  save_zoo_model(GetParam().name, GetParam().sizes, 0, folder / "model.pt", {.dtype = "bfloat16"});
+  torch::jit::Module module = torch::jit::load(folder / "model.pt");
   at::Tensor input = input_of(GetParam());
   if (input.is_floating_point()) input = input.to(at::kBFloat16);
   loss_of(module, input).backward();
@@ -357,42 +340,40 @@ TEST_F(ZooLlama, TurnsHalvesOfAHeadAsComplexNumbers) {
 }
 
 TEST(SaveZooModel, InputsThatAreFloatsHaveTheDtypeOfTheWeights) {
-  const Folder folder;
-  save_zoo_model("mlp", {{"batch", 1}, {"inputs", 1}, {"width", 1}}, 0, folder.file("m.pt"),
+  const TestFolder folder;
+  save_zoo_model("mlp", {{"batch", 1}, {"inputs", 1}, {"width", 1}}, 0, folder / "m.pt",
                  {.dtype = "bfloat16"});
   torch::jit::ExtraFilesMap extra{{kInputsExtraFile, ""}};
-  torch::jit::load(folder.file("m.pt"), std::nullopt, extra);
+  torch::jit::load(folder / "m.pt", std::nullopt, extra);
   EXPECT_EQ(extra.at(kInputsExtraFile), "bfloat16[1,1]\n");
 }
 
 // 68,976,648,192 parameters, 128 GiB in bfloat16.
 TEST(SaveZooModel, WithoutWeightsASeventyBillionParameterModelIsASmallFile) {
   constexpr std::uintmax_t kMost = 2 << 20;
-  const Folder folder;
-  save_zoo_model("llama", zoo_preset_sizes(find_zoo_model("llama"), "70b"), 0, folder.file("model.pt"),
+  const TestFolder folder;
+  save_zoo_model("llama", zoo_preset_sizes(find_zoo_model("llama"), "70b"), 0, folder / "model.pt",
                  {.dtype = "bfloat16", .weightless = true});
-  EXPECT_LT(std::filesystem::file_size(folder.file("model.pt")), kMost);
+  EXPECT_LT(std::filesystem::file_size(folder / "model.pt"), kMost);
 }
 
 TEST(SaveZooModel, RefusesAnUnknownDtype) {
-  const Folder folder;
-  EXPECT_THROW(save_zoo_model("mlp", {}, 0, folder.file("model.pt"), {.dtype = "int8"}), Error);
+  const TestFolder folder;
+  EXPECT_THROW(save_zoo_model("mlp", {}, 0, folder / "model.pt", {.dtype = "int8"}), Error);
 }
 
 TEST(SaveZooModel, ReplacesAnOlderFileAndLeavesNothingElse) {
-  const Folder folder;
-  std::ofstream(folder.file("model.pt")) << "old";
-  save_zoo_model("mlp", {{"batch", 1}, {"inputs", 1}, {"width", 1}}, 0, folder.file("model.pt"));
-  EXPECT_NO_THROW(torch::jit::load(folder.file("model.pt")));
-  const std::filesystem::directory_iterator files(
-      std::filesystem::path(folder.file("model.pt")).parent_path());
-  EXPECT_EQ(std::distance(begin(files), end(files)), 1);
+  const TestFolder folder;
+  std::ofstream(folder / "model.pt") << "old";
+  save_zoo_model("mlp", {{"batch", 1}, {"inputs", 1}, {"width", 1}}, 0, folder / "model.pt");
+  EXPECT_NO_THROW(torch::jit::load(folder / "model.pt"));
+  EXPECT_EQ(folder.files().size(), 1);
 }
 
 TEST(SaveZooModel, SaysWhereItCannotWrite) {
-  const Folder folder;
+  const TestFolder folder;
   try {
-    save_zoo_model("mlp", {}, 0, folder.file("no such folder/model.pt"));
+    save_zoo_model("mlp", {}, 0, folder / "no such folder/model.pt");
     FAIL() << "no Error was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInput);
@@ -401,14 +382,14 @@ TEST(SaveZooModel, SaysWhereItCannotWrite) {
 }
 
 TEST(SaveZooModel, RefusesAGzipName) {
-  const Folder folder;
-  EXPECT_THROW(save_zoo_model("mlp", {}, 0, folder.file("model.pt.gz")), Error);
+  const TestFolder folder;
+  EXPECT_THROW(save_zoo_model("mlp", {}, 0, folder / "model.pt.gz"), Error);
 }
 
 TEST(SaveZooModel, RefusesWeightsBeyondTheMachinesMemory) {
-  const Folder folder;
+  const TestFolder folder;
   try {
-    save_zoo_model("transformer", {{"width", 1 << 16}, {"layers", 1024}}, 0, folder.file("model.pt"));
+    save_zoo_model("transformer", {{"width", 1 << 16}, {"layers", 1024}}, 0, folder / "model.pt");
     FAIL() << "no Error was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kEnvironment);

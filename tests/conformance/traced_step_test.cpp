@@ -5,9 +5,7 @@
 #include <gmock/gmock.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 #include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -22,6 +20,7 @@
 #include "profiler/trainer.h"
 #include "profiler/work_causes.h"
 #include "simulator/virtual_gpu/stand_in.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
@@ -51,16 +50,14 @@ class TracedStep : public testing::TestWithParam<std::string> {
   }
 
   void load() {
-    std::string folder = (std::filesystem::temp_directory_path() / "offprof_traced_XXXXXX").string();
-    ASSERT_NE(mkdtemp(folder.data()), nullptr);
-    const std::string path = folder + "/model.pt";
+    const TestFolder folder;
+    const std::string path = folder / "model.pt";
     save_zoo_model("transformer",
                    {{"batch", 2}, {"seq", 64}, {"layers", 2}, {"width", 64}, {"heads", 2}, {"vocab", 100}},
                    /*seed=*/1, path, {});
     model_.emplace(load_model(path));
     at::manual_seed(1);
     make_inputs(*model_, input_specs_in_archive(path));
-    std::filesystem::remove_all(folder);
     move_to_device(*model_, device_->torch_device());
   }
 

@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "e2e/program.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {

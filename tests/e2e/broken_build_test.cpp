@@ -9,6 +9,7 @@
 #include <string>
 
 #include "e2e/program.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {

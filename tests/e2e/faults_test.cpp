@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "e2e/program.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "e2e/program.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {

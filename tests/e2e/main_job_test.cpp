@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "e2e/program.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {

@@ -5,10 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdlib>
 #include <stdexcept>
 #include <utility>
 
@@ -129,24 +127,6 @@ std::string unwrapped(const std::string& text) {
 
 std::string model_path(const std::string& name) {
   return std::string(OFFPROF_MODELS) + "/" + name;
-}
-
-TestFolder::TestFolder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "offprof_e2e_XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  path_ = pattern;
-}
-
-TestFolder::~TestFolder() {
-  std::filesystem::remove_all(path_);
-}
-
-std::vector<std::string> TestFolder::files() const {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(path_))
-    names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 }  // namespace offprof

@@ -63,19 +63,4 @@ std::string unwrapped(const std::string& text);
 /// A model of tests/models.
 std::string model_path(const std::string& name);
 
-/// A folder of the running test's own, removed in the end.
-class TestFolder {
- public:
-  TestFolder();
-  ~TestFolder();
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::vector<std::string> files() const;
-
- private:
-  std::filesystem::path path_;
-};
-
 }  // namespace offprof

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "e2e/program.h"
+#include "traces/test_folder.h"
 #include "traces/units.h"
 
 namespace offprof {
