@@ -359,6 +359,9 @@ void OffloadStep::copy_out(const Command& command) {
   copy.host = host;
   copy.bytes = command.bytes;
   copy.device_storage = value.storage();
+  if (listener_ != nullptr)
+    if (const auto allocation = device_.allocation_of(copy.device_storage))
+      listener_->on_hold(command.copy, *allocation, copy.device_storage);
   copy.event = queue_copy_out(value, command.copy);
   d2h_bytes_ += command.bytes;
   host_bytes_ += command.bytes;

@@ -50,6 +50,9 @@ class StepListener {
   virtual void on_command_begin(const Command& /*command*/) {}
   /// `command` was carried out between the two marks.
   virtual void on_command(const Command& /*command*/, Device::TimeMark /*begin*/, Device::TimeMark /*end*/) {}
+  /// The engine holds `storage`, the program's, for a copy out that it is about to begin: until that copy's
+  /// kDrop.
+  virtual void on_hold(CopyId /*copy*/, AllocationId /*allocation*/, const c10::Storage& /*storage*/) {}
   /// The engine has allocated device memory for a copy in, which has bytes.
   virtual void on_reload(CopyId /*copy*/, AllocationId /*allocation*/) {}
   /// Whether it wants on_node_end where the scheduler does not need it.
@@ -80,8 +83,8 @@ class ReloadOutOfMemory final : public c10::OutOfMemoryError {
 /// but when the last of its tensors goes all its memory does. A device that is out of memory for a reload
 /// fails only when the scheduler has nothing more to let go of; then the call throws ReloadOutOfMemory.
 ///
-/// Threads may call it at once, as those of a module that forks do: they take turns. What is recorded then
-/// depends on whose turn it was.
+/// Threads may call it at once, as those of a module that forks do: they take turns, in an order that the
+/// next step need not repeat. PassRecorder refuses such a step.
 class OffloadStep final : public Executor {
  public:
   /// `device` must outlive every saved tensor of the step; `listener` (may be null) too, or stop_listening be

@@ -37,6 +37,7 @@ inline std::optional<EventKind> event_kind(const RawEvent& event) {
       return EventKind::kNodeEnd;
     case RawKind::kBackwardEnd:
       return EventKind::kBackwardEnd;
+    case RawKind::kProgramFree:
     case RawKind::kReserved:
     case RawKind::kReload:
     case RawKind::kHookBegin:
@@ -53,6 +54,7 @@ class NumberedPass {
   explicit NumberedPass(const RecordedPass& pass) : pass_(pass) {
     for (const RawEvent& event : pass.events)
       if (event.kind == RawKind::kReload) reload_of_.emplace(event.id, static_cast<CopyId>(event.value));
+    find_engines_frees();
     find_staging();
     add_saved_residents();
     add_freed_residents();
@@ -71,6 +73,19 @@ class NumberedPass {
   }
 
  private:
+  /// Storages of the program that only the engine held in the end: it let go of them last. What the program
+  /// let go of and came to hold again, since backward made something that shares it, is not among them.
+  void find_engines_frees() {
+    std::unordered_set<std::int64_t> held_by_engine;
+    int hooks = 0;
+    for (const RawEvent& event : pass_.events) {
+      hooks += event.kind == RawKind::kHookBegin ? 1 : event.kind == RawKind::kHookEnd ? -1 : 0;
+      if (event.kind == RawKind::kProgramFree) held_by_engine.insert(event.id);
+      if (hooks > 0 && event.kind == RawKind::kFree && held_by_engine.contains(event.id))
+        freed_by_engine_.insert(event.id);
+    }
+  }
+
   /// Memory that the engine took for a copy that a tensor's strides forbid to make directly: not the
   /// program's.
   void find_staging() {
@@ -107,7 +122,8 @@ class NumberedPass {
   void add(const RawEvent& event) {
     follow_node(event);
     const std::optional<EventKind> kind = kind_of(event);
-    if (!kind || (kind == EventKind::kFree && staging_.contains(event.id))) return;
+    if (event.kind == RawKind::kProgramFree && freed_by_engine_.contains(event.id)) add_free(event.id);
+    if (!kind || (kind == EventKind::kFree && is_engines_free(event.id))) return;
     if (kind == EventKind::kAlloc) {
       add_storage(event.id, {event.value, StorageRole::kActivation});
       events_.push_back({*kind, index_of(event.id), 0});
@@ -116,6 +132,10 @@ class NumberedPass {
     } else {
       events_.push_back({*kind, static_cast<std::int32_t>(event.id), 0});
     }
+  }
+
+  bool is_engines_free(std::int64_t allocation) const {
+    return staging_.contains(allocation) || freed_by_engine_.contains(allocation);
   }
 
   /// A node's own part is an operator of its name within one of the same name, in which autograd also makes
@@ -171,6 +191,7 @@ class NumberedPass {
   const RecordedPass& pass_;
   std::unordered_map<std::int64_t, CopyId> reload_of_;  ///< by allocation
   std::unordered_set<std::int64_t> staging_;            ///< allocations
+  std::unordered_set<std::int64_t> freed_by_engine_;    ///< allocations of the program
   std::unordered_map<std::int64_t, std::int32_t> storage_index_;
   std::vector<ProgramStorage> storages_;
   std::vector<Event> events_;

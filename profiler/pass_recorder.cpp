@@ -1,5 +1,6 @@
 #include "profiler/pass_recorder.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -160,6 +161,23 @@ void PassRecorder::see_thread() {
 
 void PassRecorder::note(RawKind kind, std::int64_t id, std::int64_t value) {
   if (!recording_) return;  // a graph that outlives its step still calls
+  see_program_frees();
+  add(kind, id, value);
+}
+
+/// Nobody tells when a storage that the engine holds has no other holder any more: looking before each event
+/// is early enough.
+void PassRecorder::see_program_frees() {
+  for (Held& held : held_) {
+    if (!held.by_program) continue;
+    const auto by_engine = std::ranges::count(held_, held.allocation, &Held::allocation);
+    if (static_cast<std::ptrdiff_t>(held.storage.use_count()) > by_engine) continue;
+    held.by_program = false;
+    add(RawKind::kProgramFree, held.allocation, 0);
+  }
+}
+
+void PassRecorder::add(RawKind kind, std::int64_t id, std::int64_t value) {
   const Device::TimeMark now = device_.mark();
   pass_.events.push_back({kind, id, value, now, now, take_work()});
 }
@@ -177,6 +195,7 @@ std::unique_ptr<at::ObserverContext> PassRecorder::op_begins(const at::RecordFun
   PassRecorder* recorder = active_recorder;
   if (recorder == nullptr) return nullptr;
   recorder->see_thread();
+  recorder->see_program_frees();
   const Device::TimeMark begin = recorder->device_.mark();
   const std::int32_t name = recorder->intern(op.name());
   const auto depth = static_cast<std::int64_t>(recorder->open_ops_.size());
@@ -217,8 +236,16 @@ void PassRecorder::on_node_end(std::span<const SavedId>, std::span<const SavedId
   for (const SavedId tensor : escaped) pass_.escaped[tensor] = 1;
 }
 
-void PassRecorder::on_command_begin(const Command&) {
+void PassRecorder::on_hold(CopyId copy, AllocationId allocation, const c10::Storage& storage) {
+  if (!wants_node_ends_) return;  // nobody makes a program of it
   const Turn turn(recorder_mutex);
+  held_.push_back({copy, allocation, storage.getWeakStorageImpl()});
+}
+
+void PassRecorder::on_command_begin(const Command& command) {
+  const Turn turn(recorder_mutex);
+  if (command.kind == CommandKind::kDrop)
+    std::erase_if(held_, [&](const Held& held) { return held.copy == command.copy; });
   push(WorkCause::of_command(pass_.commands.size()));
 }
 

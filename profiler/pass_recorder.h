@@ -46,14 +46,23 @@ class PassRecorder final : public StepListener, private AllocationListener {
   void on_release(SavedId tensor) override { take_note(RawKind::kRelease, tensor); }
   void on_node_end(std::span<const SavedId> tensors, std::span<const SavedId> escaped) override;
   void on_backward_end() override { take_note(RawKind::kBackwardEnd); }
-  void on_command_begin(const Command&) override;
+  void on_command_begin(const Command& command) override;
   void on_command(const Command& command, Device::TimeMark begin, Device::TimeMark end) override;
+  void on_hold(CopyId copy, AllocationId allocation, const c10::Storage& storage) override;
   void on_reload(CopyId copy, AllocationId allocation) override {
     take_note(RawKind::kReload, allocation, copy);
   }
   bool wants_node_ends() const override { return wants_node_ends_; }
 
  private:
+  /// A storage that the engine holds for a copy out; and whether the program does too.
+  struct Held {
+    CopyId copy = -1;
+    AllocationId allocation = 0;
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;
+    bool by_program = true;
+  };
+
   void on_alloc(AllocationId id, Bytes bytes) override { take_note(RawKind::kAlloc, id, bytes); }
   void on_free(AllocationId id, Bytes bytes) override { take_note(RawKind::kFree, id, bytes); }
   void on_reserved(Bytes bytes) override { take_note(RawKind::kReserved, 0, bytes); }
@@ -63,6 +72,8 @@ class PassRecorder final : public StepListener, private AllocationListener {
   /// `note` on any thread. All that is private below it is called in the calling thread's turn.
   void take_note(RawKind kind, std::int64_t id = 0, std::int64_t value = 0);
   void note(RawKind kind, std::int64_t id = 0, std::int64_t value = 0);
+  void add(RawKind kind, std::int64_t id, std::int64_t value);
+  void see_program_frees();
   void see_thread();
   void push(std::uint64_t cause);
   void pop();
@@ -79,6 +90,7 @@ class PassRecorder final : public StepListener, private AllocationListener {
   at::CallbackHandle callback_;
   RecordedPass pass_;
   std::unordered_map<std::string, std::int32_t> name_index_;
+  std::vector<Held> held_;
   std::vector<std::int32_t> open_ops_;             ///< names, outermost first
   std::thread::id ops_thread_;                     ///< on which the outermost of them began
   std::optional<std::thread::id> forward_thread_;  ///< in forward: the one that all operators are on

@@ -34,6 +34,8 @@ class PassSketch {
     return note(RawKind::kAlloc, id, bytes);
   }
   PassSketch& free(std::int64_t id) { return note(RawKind::kFree, id, bytes_.at(id)); }
+  /// Only the engine holds it from here on.
+  PassSketch& program_free(std::int64_t id) { return note(RawKind::kProgramFree, id); }
   /// Frees a storage that is older than the step.
   PassSketch& free_older(std::int64_t id, Bytes bytes) { return note(RawKind::kFree, id, bytes); }
   /// From here on the caching allocator holds so much.

@@ -153,6 +153,26 @@ TEST(BuildProgram, SavedTensorsThatShareAnAllocationShareAStorage) {
   EXPECT_EQ(program.saved[0].storage, program.saved[1].storage);
 }
 
+// --- What the engine holds longer than the program ---
+
+TEST(BuildProgram, TheProgramsFreeIsWhereOnlyTheEngineHoldsTheStorage) {
+  PassSketch sketch;
+  sketch.phase("forward").alloc(1, 100).pack(1, 0).program_free(1).alloc(2, 50);
+  sketch.hook_begin().free(1).hook_end().free(2);
+  EXPECT_THAT(without_times(program_of(sketch).events),
+              ElementsAre(Event{kPhase, 0}, Event{kAlloc, 0}, Event{kPack, 0}, Event{kFree, 0},
+                          Event{kAlloc, 1}, Event{kFree, 1}));
+}
+
+TEST(BuildProgram, TheProgramsFreeIsTheLastWhereItCameToHoldTheStorageAgain) {
+  PassSketch sketch;
+  sketch.phase("forward").alloc(1, 100).pack(1, 0).program_free(1).alloc(2, 50);
+  sketch.unpack(0).hook_begin().node_end().hook_end().free(1).free(2);
+  EXPECT_THAT(without_times(program_of(sketch).events),
+              ElementsAre(Event{kPhase, 0}, Event{kAlloc, 0}, Event{kPack, 0}, Event{kAlloc, 1},
+                          Event{kUnpack, 0}, Event{kNodeEnd, 0}, Event{kFree, 0}, Event{kFree, 1}));
+}
+
 // --- What escapes its node ---
 
 TEST(BuildProgram, WhatEscapesIsLetGoOfWhereItsReloadIsFreed) {

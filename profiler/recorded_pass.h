@@ -13,15 +13,16 @@ namespace offprof {
 
 /// What the recorder notes, in program order.
 enum class RawKind : std::uint8_t {
-  kPhase,    ///< id: name
-  kOpBegin,  ///< id: name; value: depth, 0 for an outermost operator
-  kOpEnd,    ///< likewise
-  kAlloc,    ///< id: allocation; value: bytes
-  kFree,     ///< id: allocation; value: bytes
-  kPack,     ///< id: saved tensor
-  kUnpack,   ///< id: saved tensor
-  kRelease,  ///< id: saved tensor
-  kNodeEnd,  ///< of a node that unpacked something
+  kPhase,        ///< id: name
+  kOpBegin,      ///< id: name; value: depth, 0 for an outermost operator
+  kOpEnd,        ///< likewise
+  kAlloc,        ///< id: allocation; value: bytes
+  kFree,         ///< id: allocation; value: bytes
+  kProgramFree,  ///< id: allocation, of which the program's last reference goes while the engine holds it
+  kPack,         ///< id: saved tensor
+  kUnpack,       ///< id: saved tensor
+  kRelease,      ///< id: saved tensor
+  kNodeEnd,      ///< of a node that unpacked something
   kBackwardEnd,
   kReserved,   ///< value: bytes that the caching allocator holds from here on
   kReload,     ///< id: allocation; value: copy. Follows the kAlloc of that allocation
