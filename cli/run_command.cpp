@@ -143,6 +143,8 @@ class RunCommand : public Subcommand {
     const TraceSteps steps(trace);
     const Step& step = steps.step(trace.policy);
     report.warnings = doubt_times(trace, steps, trace.policy, trace.environment.link).warnings;
+    if (const std::string inexactness = steps.inexactness(trace.policy); !inexactness.empty())
+      report.warnings.push_back(inexactness);
     context.warn(report.warnings);
     report.predicted = steps.predict(trace.policy, trace.environment.link);
     if (policy.predicted && policy.trace_fingerprint == fingerprint_of_run(trace.model, trace.settings)) {

@@ -20,11 +20,11 @@ struct RunReport {
   Metrics predicted;
   bool predicted_by_tune = false;
   /// Keys of exact figures (memory, copied bytes, the command log) in which the two differ: empty, unless
-  /// offprof is wrong.
+  /// offprof is wrong or a warning says that the setting's prediction need not be exact.
   std::vector<std::string> inexact;
   std::string gradients;
   std::vector<std::string> notes;     ///< of the trace; in text they are warnings
-  std::vector<std::string> warnings;  ///< about times; in text they stand before the report
+  std::vector<std::string> warnings;  ///< about the prediction; in text they stand before the report
   Ledger ledger;
   bool checked_streams = false;
   std::vector<StreamHazard> hazards;

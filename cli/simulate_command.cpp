@@ -39,6 +39,7 @@ struct SimulateReport {
   bool fits = true;  ///< into device_memory_bytes
   bool times_are_modelled = false;
   TimeDoubt doubt;
+  std::string inexactness;  ///< of memory too; one of the warnings
 };
 
 nlohmann::ordered_json to_json(const SimulateReport& report) {
@@ -53,6 +54,7 @@ nlohmann::ordered_json to_json(const SimulateReport& report) {
   if (report.times_are_modelled) json["times_are_modelled"] = true;
   if (report.doubt.step)
     json["step_time_range_ns"] = {{"low", report.doubt.step->low_ns}, {"high", report.doubt.step->high_ns}};
+  if (!report.inexactness.empty()) json["may_be_inexact"] = true;
   if (!report.doubt.warnings.empty()) json["warnings"] = report.doubt.warnings;
   json["ledger"] = ledger_to_json(report.ledger);
   json.update(to_json(report.explanation));
@@ -135,7 +137,10 @@ class SimulateCommand : public Subcommand {
     const Link link = link_to_assume(link_, trace.environment.link);
     SimulateReport report = simulate(steps, policy, link);
     report.doubt = doubt_times(trace, steps, policy, link);
+    report.inexactness = steps.inexactness(policy);
     report.doubt.warnings.insert(report.doubt.warnings.begin(), lost_records.begin(), lost_records.end());
+    if (!report.inexactness.empty())
+      report.doubt.warnings.insert(report.doubt.warnings.begin(), report.inexactness);
     context.warn(report.doubt.warnings);
     report.times_are_modelled = trace.environment.times_are_modelled;
     if (!commands_path_.empty())

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/cli_run.h"
+#include "simulator/sample_layouts.h"
 #include "traces/sample_trace.h"
 #include "traces/trace_io.h"
 
@@ -109,6 +110,27 @@ TEST_F(SimulateCommandTest, ADeviceWithoutMemoryIsRefused) {
   const CliRun run = simulate(sample_trace(), {"--device-memory", "0"});
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, HasSubstr("--device-memory: '0' is less than 1 B"));
+}
+
+/// Backward does something else where tensors come back dense.
+Trace trace_with_dense_program() {
+  Trace trace = sample_trace();
+  trace.program = program_of_layouts(0);
+  trace.dense_program = program_of_layouts(50);
+  return trace;
+}
+
+TEST_F(SimulateCommandTest, SaysWhereThePredictionNeedNotBeExact) {
+  const std::vector<std::string> some = {"--policy", "trl", "--threshold", std::to_string(kLarge),
+                                         "--stash",  "0"};
+  EXPECT_THAT(simulate(trace_with_dense_program(), some).err,
+              HasSubstr("predictions of this setting of TRL's rules need not be exact"));
+  EXPECT_EQ(simulate_json(trace_with_dense_program(), some)["may_be_inexact"], true);
+}
+
+TEST_F(SimulateCommandTest, SaysNothingOfThatWhereTheTraceHasTheProgram) {
+  const std::vector<std::string> all = {"--policy", "trl", "--threshold", "0", "--stash", "0"};
+  EXPECT_FALSE(simulate_json(trace_with_dense_program(), all).contains("may_be_inexact"));
 }
 
 }  // namespace

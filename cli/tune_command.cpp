@@ -124,6 +124,8 @@ class TuneCommand : public Subcommand {
     report.warnings = lost_records_;
     std::ranges::move(doubt_times(trace, steps, preset_policy("offload"), link).warnings,
                       std::back_inserter(report.warnings));
+    if (const std::string inexactness = steps.inexactness(report.result.trl.policy); !inexactness.empty())
+      report.warnings.push_back("the preset trl, which others are compared with: " + inexactness);
     return report;
   }
 

@@ -109,6 +109,11 @@ class ValidateCommand : public Subcommand {
     if (runs.left_out > 0)
       report.notes.push_back(fmt::format(
           "{} more settings do not fit into the device's memory and are left out.", runs.left_out));
+    if (runs.inexact > 0)
+      report.notes.push_back(fmt::format(
+          "{} more settings of TRL's rules bring back only some of the tensors whose layout that changes, of "
+          "which the trace has no program, and are left out.",
+          runs.inexact));
     return report;
   }
 

@@ -57,6 +57,11 @@ std::size_t leave_out_unfit(const Trace& trace, const TraceSteps& steps, std::ve
   return left_out;
 }
 
+/// Takes out what the trace has no program of; the number of settings that went.
+std::size_t leave_out_inexact(const TraceSteps& steps, std::vector<Policy>& policies) {
+  return std::erase_if(policies, [&](const Policy& policy) { return !steps.inexactness(policy).empty(); });
+}
+
 ValidatedSetting setting_of(const TraceSteps& steps, const Link& link, const PolicyRun& run) {
   ValidatedSetting setting;
   setting.policy = run.policy;
@@ -149,6 +154,7 @@ ValidationRuns choose_runs(const Trace& trace, const Link& link, std::size_t pol
   const TraceSteps steps(trace);
   std::vector<Policy> chosen = spanning_policies(Step(trace.program), policies);
   ValidationRuns runs;
+  runs.inexact = leave_out_inexact(steps, chosen);
   runs.left_out = leave_out_unfit(trace, steps, chosen);
   runs.comparison.rounds = rounds;
   if (const auto& calibration = trace.environment.calibration) {

@@ -17,11 +17,14 @@ Trace as_visited(Trace trace);
 struct ValidationRuns {
   Comparison comparison;
   std::size_t left_out = 0;  ///< settings that do not fit into the device's memory
+  std::size_t inexact =
+      0;  ///< settings left out since the trace has no program of them: TraceSteps::inexactness
 };
 
-/// `policies` settings that span what a policy can be, less those that do not fit into the memory of the
-/// device of `trace`, which is as_visited. The drift's setting is visited several times a round; a visit has
-/// more timed steps where they are predicted to be short. Throws Error (environment): none of them fits.
+/// `policies` settings that span what a policy can be, less those of which the trace has no program, and
+/// those that do not fit into the memory of the device of `trace`, which is as_visited. The drift's setting
+/// is visited several times a round; a visit has more timed steps where they are predicted to be short.
+/// Throws Error (environment): none of them fits.
 ValidationRuns choose_runs(const Trace& trace, const Link& link, std::size_t policies, int rounds);
 
 /// Predicts from `trace`, which is as_visited, what `result` measured in so many rounds over `link`, and

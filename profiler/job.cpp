@@ -16,6 +16,7 @@
 #include "profiler/program_builder.h"
 #include "profiler/program_times.h"
 #include "profiler/tracing_cost.h"
+#include "simulator/dense_reloads.h"
 #include "traces/calibration.h"
 #include "traces/error.h"
 #include "traces/fingerprint.h"
@@ -40,12 +41,14 @@ void turn_graph_optimisation_off() {
   torch::jit::getProfilingMode() = false;
 }
 
-/// Every tensor copied on its own and brought back dense, as TRL does it.
-Policy dense_offload_all() {
-  Policy policy = preset_policy("trl");
-  policy.threshold_bytes = 0;
-  policy.stash_count = 0;
-  return policy;
+/// Of what a pass gathered, perhaps of another program: the tensors that `program` saves as that pass did.
+std::vector<Staging> staging_in(const Program& program, const RecordedPass& pass,
+                                std::vector<Staging> gathered) {
+  std::erase_if(gathered, [&](const Staging& staging) {
+    const auto tensor = static_cast<std::size_t>(staging.tensor);
+    return tensor >= program.saved.size() || program.saved[tensor].layout != pass.saved[tensor].saved.layout;
+  });
+  return gathered;
 }
 
 }  // namespace
@@ -208,10 +211,8 @@ RecordedPass Job::record_dense(const RecordedPass& offload_pass) {
   progress_("recording with everything offloaded densely");
   StepResult step = trainer_->step(dense_offload_all(), {}, Recording::kProgram);
   const std::vector<Staging> staging = staging_of(step.recording, step.copies);
-  if (serves_dense_steps(offload_pass, step.recording)) {
-    trace_.program.staging = staging;
-    return std::move(step.recording);
-  }
+  trace_.program.staging = staging_in(trace_.program, step.recording, staging);
+  if (serves_dense_steps(offload_pass, step.recording)) return std::move(step.recording);
   std::vector<RecordedPass> passes;
   passes.push_back(std::move(step.recording));
   while (passes.size() < kDensePasses) passes.push_back(record_pass(dense_offload_all()));

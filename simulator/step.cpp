@@ -10,7 +10,8 @@ bool matters_to_memory(EventKind kind) {
   return kind != EventKind::kPhase && kind != EventKind::kOpBegin && kind != EventKind::kOpEnd;
 }
 
-/// Whether the elements fill consecutive memory, each in a place of its own, in some order of the dimensions.
+}  // namespace
+
 bool is_dense(const TensorLayout& layout) {
   std::vector<std::pair<std::int64_t, std::int64_t>> by_stride;  // stride, size
   for (std::size_t i = 0; i < layout.sizes.size() && i < layout.strides.size(); ++i) {
@@ -24,8 +25,6 @@ bool is_dense(const TensorLayout& layout) {
   }
   return true;
 }
-
-}  // namespace
 
 Step::Step(const Program& program, EngineCosts costs)
     : costs_(std::move(costs)),

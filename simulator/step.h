@@ -12,6 +12,9 @@
 
 namespace offprof {
 
+/// Whether the elements fill consecutive memory, each in a place of its own, in some order of the dimensions.
+bool is_dense(const TensorLayout& layout);
+
 /// A Program made ready to be replayed many times: operators folded into the compute time between the events
 /// that matter to memory and scheduling, the scheduler's requests built, the backward order read off.
 class Step {

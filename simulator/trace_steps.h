@@ -1,7 +1,8 @@
 #pragma once
 
-#include <algorithm>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "simulator/cache_replay.h"
 #include "simulator/replay.h"
@@ -19,75 +20,47 @@ struct DeviceMemory {
 };
 
 /// Of a trace's device so much may be taken. One that has less in all is taken to have as much.
-inline DeviceMemory usable_of_device(const Trace& trace, Bytes usable) {
-  return {usable, std::max(usable, trace.environment.device_memory_bytes.value_or(0))};
-}
+DeviceMemory usable_of_device(const Trace& trace, Bytes usable);
 
 /// The step, or steps, of a trace, ready for replay: under TRL's rules tensors come back dense, and where
 /// that makes a difference the trace has a program of its own for it. The trace must outlive it.
 class TraceSteps {
  public:
   /// `assumed`: the device's memory; nullopt: what the trace's run had.
-  explicit TraceSteps(const Trace& trace, const std::optional<DeviceMemory>& assumed = {})
-      : program_(trace.program),
-        step_(trace.program, costs_in(trace)),
-        cache_setting_(cache_setting_of(trace)) {
-    if (assumed) {
-      cache_setting_.device_memory_bytes = assumed->usable_bytes;
-      cache_setting_.device_total_bytes = assumed->total_bytes;
-    }
-    if (!trace.dense_program) return;
-    dense_program_ = &*trace.dense_program;
-    dense_step_.emplace(*dense_program_, costs_in(trace));
-  }
+  explicit TraceSteps(const Trace& trace, const std::optional<DeviceMemory>& assumed = {});
 
   /// All that is known beforehand of a step under `policy`: a replay, with the caching allocator's figures.
-  Metrics predict(const Policy& policy, const Link& link) const {
-    return with_cache(policy, replay(step(policy), policy, link).metrics);
-  }
+  Metrics predict(const Policy& policy, const Link& link) const;
 
   /// What a replay under `policy` came to, with the caching allocator's figures over as many steps as the run
   /// measured, where the device has one: what it takes within the device's memory, or, where that is not
   /// enough, what it would take without end.
-  Metrics with_cache(const Policy& policy, Metrics replayed) const {
-    if (const auto cache = predict_cache(step(policy), policy, cache_setting_)) {
-      replayed.device_allocated_peak_bytes = cache->use.allocated_peak_bytes;
-      replayed.device_reserved_peak_bytes = cache->use.reserved_peak_bytes;
-    }
-    return replayed;
-  }
+  Metrics with_cache(const Policy& policy, Metrics replayed) const;
 
   /// Whether steps under `policy` run within that much of the device's memory.
-  bool fits(const Policy& policy, Bytes device_memory) const {
-    const auto cache = predict_cache(
-        step(policy), policy, {cache_setting_.steps, device_memory, cache_setting_.device_total_bytes});
-    if (cache) return cache->fits;
-    return *replay(step(policy), policy, kAnyLink).metrics.device_peak_bytes <= device_memory;
-  }
+  bool fits(const Policy& policy, Bytes device_memory) const;
 
   const Program& program(const Policy& policy) const { return is_dense(policy) ? *dense_program_ : program_; }
   const Step& step(const Policy& policy) const { return is_dense(policy) ? *dense_step_ : step_; }
 
+  /// Empty where a replay under `policy` is exact: the trace has the program of such a step. Else why it need
+  /// not be, in a sentence: the setting brings some tensors back in another layout and others not, and the
+  /// step may be a third program.
+  std::string inexactness(const Policy& policy) const;
+
  private:
-  static EngineCosts costs_in(const Trace& trace) {
-    const auto& calibration = trace.environment.calibration;
-    return calibration ? costs_of(*calibration) : EngineCosts{};
-  }
+  /// Which of the recorded programs a step does.
+  enum class Recorded { kAsSaved, kDense, kNeither };
 
-  static CacheSetting cache_setting_of(const Trace& trace) {
-    const auto& asked = trace.settings.device_memory_bytes;
-    const auto& total = trace.environment.device_memory_bytes;
-    return {trace.settings.steps, asked ? asked : total, total.value_or(0)};
-  }
-
-  bool is_dense(const Policy& policy) const {
-    return policy.scheduler == SchedulerKind::kTrl && dense_program_ != nullptr;
-  }
+  Recorded recorded_of(const Policy& policy) const;
+  bool is_dense(const Policy& policy) const { return recorded_of(policy) != Recorded::kAsSaved; }
+  Metrics with_cache(const Step& step, const Policy& policy, Metrics replayed) const;
 
   const Program& program_;
   const Program* dense_program_ = nullptr;
   Step step_;
   std::optional<Step> dense_step_;
+  std::vector<SavedId> changed_;  ///< what dense_program_ was recorded with in another layout
   CacheSetting cache_setting_;
 };
 

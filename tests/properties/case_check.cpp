@@ -12,7 +12,9 @@
 #include <utility>
 
 #include "profiler/program_builder.h"
+#include "simulator/dense_reloads.h"
 #include "simulator/replay.h"
+#include "simulator/trace_steps.h"
 #include "simulator/views.h"
 #include "tests/conformance/devices_under_test.h"
 #include "tests/properties/memory_over_events.h"
@@ -61,35 +63,6 @@ bool asked_again(const Policy& policy, const Outcome& outcome) {
          });
 }
 
-bool is_reloaded(SavedId tensor, const std::vector<Command>& commands) {
-  return std::ranges::any_of(commands, [&](const Command& command) {
-    return command.kind == CommandKind::kCopyIn && command.tensor == tensor;
-  });
-}
-
-bool is_dense(const TensorLayout& layout) {
-  return at::empty_strided(layout.sizes, layout.strides, at::TensorOptions(at::kMeta))
-      .is_non_overlapping_and_dense();
-}
-
-/// The tensors that a step under TRL's rules brought back in another layout.
-std::vector<SavedId> come_back_otherwise(const RecordedPass& pass) {
-  std::vector<SavedId> changed;
-  for (const RawCommand& raw : pass.commands) {
-    const SavedTensor& saved = pass.saved[static_cast<std::size_t>(raw.command.tensor)].saved;
-    if (raw.command.kind == CommandKind::kCopyIn && !is_dense(*saved.layout))
-      changed.push_back(raw.command.tensor);
-  }
-  return changed;
-}
-
-Policy dense_offload_all() {
-  Policy policy = preset_policy("trl");
-  policy.threshold_bytes = 0;
-  policy.stash_count = 0;
-  return policy;
-}
-
 std::string in_words(const Leftovers& leftovers) {
   std::ostringstream text;
   text << leftovers;
@@ -108,19 +81,10 @@ std::string joined(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-/// What `run` would write into a trace.
 struct CaseCheck::Recording {
-  Program program;
-  std::optional<Program> dense_program;
+  Trace trace;  ///< what `run` would write of the programs
   std::vector<SavedId> backward_order;
   bool has_trl = false;  ///< it can be run under TRL's rules
-  /// What the dense program was recorded with in another layout than it was saved in. Under a policy that
-  /// brings only some of it back dense the program may be a third one.
-  std::vector<SavedId> changed;
-
-  const Program& of(const Policy& policy) const {
-    return policy.scheduler == SchedulerKind::kTrl && dense_program ? *dense_program : program;
-  }
 };
 
 std::vector<std::string> CaseCheck::findings_of(const RandomCase& random_case) {
@@ -146,19 +110,16 @@ std::optional<CaseCheck::Recording> CaseCheck::record(const Instructions& progra
                                  runner_.recorded(program, preset_policy("keep"))};
     RecordedPass last = runner_.recorded(program, preset_policy("offload"));
     Recording recording;
-    recording.program = build_program(keep, last);
-    recording.backward_order = backward_order(recording.program);
+    Trace& trace = recording.trace;
+    trace.program = build_program(keep, last);
+    recording.backward_order = backward_order(trace.program);
     recording.has_trl = !may_ask_again(program);
     if (recording.has_trl) {
       RecordedPass dense = runner_.recorded(program, dense_offload_all());
-      if (!serves_dense_steps(last, dense)) {
-        recording.dense_program = build_program({&dense, 1}, dense);
-        recording.changed = come_back_otherwise(dense);
-      }
+      if (!serves_dense_steps(last, dense)) trace.dense_program = build_program({&dense, 1}, dense);
       last = std::move(dense);
     }
-    for (Program* const made :
-         {&recording.program, recording.dense_program ? &*recording.dense_program : nullptr}) {
+    for (Program* const made : {&trace.program, trace.dense_program ? &*trace.dense_program : nullptr}) {
       if (made == nullptr) continue;
       check_program(*made, "program");
       made->allocator = device_.allocator_state([](AllocationId) { return -1; });
@@ -188,14 +149,7 @@ void CaseCheck::check_policy(const RandomCase& random_case, const Policy& policy
   }
   check_outcome(policy, measured, plain);
   if (!recording) return;
-  if (policy.scheduler == SchedulerKind::kTrl) {
-    if (!recording->has_trl) return;
-    if (!std::ranges::all_of(recording->changed,
-                             [&](SavedId tensor) { return is_reloaded(tensor, measured.commands); })) {
-      ++coverage_.half_dense;
-      return;
-    }
-  }
+  if (policy.scheduler == SchedulerKind::kTrl && !recording->has_trl) return;
   check_memory(*recording, random_case, policy, measured);
 }
 
@@ -214,8 +168,13 @@ void CaseCheck::check_outcome(const Policy& policy, const PolicyOutcome& measure
 
 void CaseCheck::check_memory(const Recording& recording, const RandomCase& random_case, const Policy& policy,
                              const PolicyOutcome& measured) {
+  const TraceSteps steps(recording.trace);
+  if (!steps.inexactness(policy).empty()) {
+    ++coverage_.half_dense;
+    return;
+  }
   ++coverage_.predictions;
-  const Step step(recording.of(policy));
+  const Step& step = steps.step(policy);
   const Metrics predicted = replay(step, policy, kAnyLink).metrics;
   const auto hold = [&](const char* what, Bytes real, Bytes simulated) {
     if (real != simulated) find(policy, fmt::format("{}: measured {}, simulated {}", what, real, simulated));

@@ -20,7 +20,7 @@ struct Coverage {
   std::size_t recorded = 0;     ///< programs that the profiler records, so that their memory is predicted
   std::size_t policies = 0;     ///< runs under a policy
   std::size_t predictions = 0;  ///< of them those whose memory was held against its simulation
-  std::size_t half_dense = 0;   ///< runs of which the simulation knows no program: see Recording
+  std::size_t half_dense = 0;  ///< runs of which the simulation knows no program: see TraceSteps::inexactness
   std::size_t asked_again = 0;  ///< those in which TRL's rules had let go of what backward asked for
   std::set<std::string> operations;
   std::map<std::string, std::size_t> not_recorded;  ///< why, and how many programs

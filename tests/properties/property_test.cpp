@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -78,6 +79,34 @@ TEST(PropertyTest, RandomProgramsHaveTheGradientsOfPlainAutogradAndTheMemoryThat
   std::filesystem::remove(file_of("running"));
   const Coverage& coverage = check.coverage();
   EXPECT_TRUE(!holds || 2 * coverage.recorded >= coverage.programs) << "too few could be recorded";
+}
+
+std::vector<std::string> findings_of(const RandomCase& known) {
+  CountingDevice device(device_under_test());
+  return CaseCheck(device).findings_of(known);
+}
+
+Instructions program_of(const std::vector<std::string_view>& names) {
+  Instructions program;
+  for (const std::string_view name : names) {
+    const auto found = std::ranges::find(operations(), name, &Operation::name);
+    program.push_back({static_cast<std::uint8_t>(found - operations().begin()), 0, 0, 3});
+  }
+  return program;
+}
+
+Policy trl_from(Bytes threshold) {
+  Policy policy = preset_policy("trl");
+  policy.threshold_bytes = threshold;
+  policy.stash_count = 0;
+  return policy;
+}
+
+/// The stash of TRL's rules always holds the last tensor until a node has run: longer than the program,
+/// where that is below the threshold and the one before it is the last.
+TEST(PropertyTest, WhatOnlyTheStashHeldWhileItWasRecordedIsSimulatedWhereItStaysOnTheDevice) {
+  EXPECT_THAT(findings_of({program_of({"chunk", "custom_function", "broadcast"}), {trl_from(25)}}),
+              testing::IsEmpty());
 }
 
 int replay(const std::string& path) {

@@ -1,0 +1,74 @@
+#include "simulator/trace_steps.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "simulator/sample_layouts.h"
+
+namespace offprof {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Trace trace_with(Program as_saved, Program dense) {
+  Trace trace;
+  trace.program = std::move(as_saved);
+  trace.dense_program = std::move(dense);
+  return trace;
+}
+
+Policy trl(std::optional<Bytes> threshold) {
+  Policy policy = preset_policy("trl");
+  policy.threshold_bytes = threshold;
+  policy.stash_count = 0;
+  return policy;
+}
+
+bool is_of_dense_program(const Trace& trace, const Policy& policy) {
+  return &TraceSteps(trace).program(policy) == &*trace.dense_program;
+}
+
+TEST(TraceSteps, ASettingThatBringsBackAllThatChangesDoesTheDenseProgram) {
+  const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50));
+  EXPECT_TRUE(is_of_dense_program(trace, trl(kSmall)));
+  EXPECT_THAT(TraceSteps(trace).inexactness(trl(kSmall)), IsEmpty());
+}
+
+TEST(TraceSteps, ASettingThatBringsBackNothingThatChangesDoesTheProgramAsItWasSaved) {
+  const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50));
+  EXPECT_FALSE(is_of_dense_program(trace, trl(std::nullopt)));
+  EXPECT_THAT(TraceSteps(trace).inexactness(trl(std::nullopt)), IsEmpty());
+}
+
+TEST(TraceSteps, ASettingThatBringsBackSomeOfItIsSaidNotToBeExact) {
+  const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50));
+  EXPECT_THAT(TraceSteps(trace).inexactness(trl(kLarge)),
+              HasSubstr("all 2 such tensors come back so, and this setting brings back 1"));
+}
+
+TEST(TraceSteps, WhatComesBackAsItWasDoesTheProgramAsItWasSaved) {
+  const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50));
+  EXPECT_FALSE(is_of_dense_program(trace, trl(kLargest)));
+  EXPECT_THAT(TraceSteps(trace).inexactness(trl(kLargest)), IsEmpty());
+}
+
+TEST(TraceSteps, ASettingIsNotExactWhereSomethingThatComesBackIsInUseBeyondItsNode) {
+  const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50, /*escapes=*/true));
+  EXPECT_THAT(TraceSteps(trace).inexactness(trl(kLargest)), HasSubstr("brings back none of them"));
+}
+
+TEST(TraceSteps, WithoutADenseProgramEverySettingIsExact) {
+  Trace trace = trace_with(program_of_layouts(0), {});
+  trace.dense_program.reset();
+  EXPECT_THAT(TraceSteps(trace).inexactness(trl(kLarge)), IsEmpty());
+}
+
+TEST(TraceSteps, OtherRulesBringTensorsBackAsTheyWere) {
+  const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50));
+  EXPECT_FALSE(is_of_dense_program(trace, preset_policy("offload")));
+  EXPECT_THAT(TraceSteps(trace).inexactness(preset_policy("offload")), IsEmpty());
+}
+
+}  // namespace
+}  // namespace offprof
