@@ -1,8 +1,10 @@
 #include "engine/autograd_engine.h"
 
 #include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
+#include <thread>
 #include <utility>
 
 #include "engine/offload_step.h"
@@ -45,9 +47,38 @@ class AutogradEngine final : public torch::autograd::Engine {
 
   void set_step(std::shared_ptr<OffloadStep> step) { step_ = std::move(step); }
 
+  torch::autograd::variable_list execute(const torch::autograd::edge_list& roots,
+                                         const torch::autograd::variable_list& inputs, bool keep_graph,
+                                         bool create_graph, bool accumulate_grad,
+                                         const torch::autograd::edge_list& outputs) override {
+    try {
+      auto gradients = Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+      while (done_.use_count() > 1) std::this_thread::yield();
+      done_.reset();
+      return gradients;
+    } catch (...) {
+      done_.reset();
+      throw;
+    }
+  }
+
+  c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
+      const std::shared_ptr<torch::autograd::GraphTask>& graph_task,
+      std::shared_ptr<torch::autograd::Node> graph_root, torch::autograd::InputBuffer&& inputs) override {
+    auto future = Engine::execute_with_graph_task(graph_task, std::move(graph_root), std::move(inputs));
+    done_ = graph_task;
+    return future;
+  }
+
  private:
+  /// What the call of execute that runs on this thread has done. A device's thread says first that it is done
+  /// and then lets go of it, and with it of the gradient that it began with: at any time after execute would
+  /// have returned. So execute waits to be the last who holds it, and lets go of it in program order.
+  static thread_local std::shared_ptr<torch::autograd::GraphTask> done_;
   std::shared_ptr<OffloadStep> step_;
 };
+
+thread_local std::shared_ptr<torch::autograd::GraphTask> AutogradEngine::done_;
 
 }  // namespace
 

@@ -45,6 +45,26 @@ INSTANTIATE_TEST_SUITE_P(, ScenarioTest,
                            return std::get<1>(test.param).name + "_" + std::get<0>(test.param);
                          });
 
+// --- What is gone when backward returns ---
+
+class BackwardTest : public HazardTest, public testing::WithParamInterface<std::string> {};
+
+/// Often enough that a thread of the device's would once be late.
+TEST_P(BackwardTest, HoldsNothingWhenItReturns) {
+  open(GetParam());
+  const at::TensorOptions options = at::TensorOptions(device().torch_device()).dtype(at::kDouble);
+  const Tensor leaf = at::ones({256}, options).set_requires_grad(true);
+  const Bytes before = device().live_bytes();
+  for (int i = 0; i < 2000; ++i) {
+    leaf.sin().sum().backward();
+    leaf.mutable_grad() = Tensor();
+    ASSERT_EQ(device().live_bytes(), before) << "backward " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, BackwardTest, testing::ValuesIn(devices_under_test()),
+                         [](const auto& test) { return test.param; });
+
 // --- What must end in an error, and leave nothing ---
 
 class ErrorTest : public HazardTest, public testing::WithParamInterface<std::string> {

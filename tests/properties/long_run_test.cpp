@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -21,6 +19,7 @@
 #include "tests/hazards/leftovers.h"
 #include "tests/properties/device_under_test.h"
 #include "tests/properties/options.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
@@ -74,15 +73,13 @@ class LongRunTest : public testing::TestWithParam<std::string> {
 
   /// Small, and still with every kind of layer: a step takes a millisecond or two.
   static Model model_on(const Device& device) {
-    std::string folder = (std::filesystem::temp_directory_path() / "offprof_long_run_XXXXXX").string();
-    if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    const std::string path = folder + "/model.pt";
+    const TestFolder folder;
+    const std::string path = folder / "model.pt";
     save_zoo_model("transformer",
                    {{"batch", 2}, {"seq", 12}, {"layers", 1}, {"width", 16}, {"heads", 2}, {"vocab", 20}},
                    /*seed=*/1, path, {});
     Model model = load_model(path);
     make_inputs(model, input_specs_in_archive(path));
-    std::filesystem::remove_all(folder);
     if (!device.torch_device().is_cpu()) move_to_device(model, device.torch_device());
     return model;
   }
@@ -129,6 +126,16 @@ TEST_P(LongRunTest, EveryStepLeavesTheProcessAsItWas) {
   if (kHasOwnHeap) return;
   EXPECT_LE(grown.heap, kHeapAllowance);
   EXPECT_LE(grown.resident, kResidentAllowance);
+}
+
+/// Nobody waits for autograd between them.
+TEST_P(LongRunTest, AStepBeginsWithNothingOfTheOneBefore) {
+  Model model = model_on(device_);
+  Trainer trainer(model, device_, {});
+  const auto resident = [&] { return trainer.step(policy(), {}, Recording::kNone).device_resident_bytes; };
+  trainer.plain_step();  // makes the optimizer's state
+  const Bytes first = resident();
+  for (int i = 1; i < Options::get().steps / 5; ++i) ASSERT_EQ(resident(), first) << "step " << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, LongRunTest, testing::Values("offload", "trl"),
