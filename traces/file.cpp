@@ -51,8 +51,8 @@ class PlainSource final : public ByteSource {
 
  private:
   [[noreturn]] void refuse(int error) const {
-    throw input_error(
-        fmt::format("cannot read '{}': {}", path_, error == EISDIR ? "it is a folder" : std::strerror(error)));
+    throw input_error(fmt::format("cannot read '{}': {}", path_,
+                                  error == EISDIR ? "it is a folder" : std::strerror(error)));
   }
 
   std::size_t read_file_into(std::span<char> room) {

@@ -27,8 +27,8 @@ JsonDocument parse_trace_document(ByteSource& source, const std::string& name);
 nlohmann::json parse_document(ByteSource& source, const std::string& name);
 nlohmann::json parse_document(const std::string& text, const std::string& name);
 
-/// Parses a whole document as a plain tree, with nothing left out. Throws likewise, and where an object names a
-/// member twice.
+/// Parses a whole document as a plain tree, with nothing left out. Throws likewise, and where an object names
+/// a member twice.
 nlohmann::json parse_strict_document(ByteSource& source, const std::string& name);
 
 /// Refuses a document whose `schema` is not `expected`, and says what the file is instead.

@@ -34,7 +34,8 @@ std::array<Place, kMostTemporaries> g_places;
 std::atomic<int> g_being_made = 0;
 /// A signal is about to end the process.
 std::atomic<bool> g_is_ending = false;
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free, "or a signal's handler may not use it");
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "or a signal's handler may not use it");
 
 /// Where another thread's handler is about to end the process, this one does nothing more.
 void wait_for_the_end() {

@@ -7,8 +7,8 @@
 namespace offprof {
 
 /// A new file beside the one that is written, gone at the end of scope unless it was renamed, and gone too
-/// where a signal ends the program before that: see exit_cleanly_on_signals. Only a kill leaves it. Threads may
-/// have one each, up to 64 in the process.
+/// where a signal ends the program before that: see exit_cleanly_on_signals. Only a kill leaves it. Threads
+/// may have one each, up to 64 in the process.
 class Temporary {
  public:
   explicit Temporary(const std::filesystem::path& folder);
