@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/tensors/files/pickle_text.h"
 #include "traces/error.h"
 
 namespace offprof {
@@ -11,39 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using namespace std::string_literals;
-
-// Parts of pickles, as Python's writes them.
-std::string text(const std::string& value) {
-  return "\x8c" + std::string(1, static_cast<char>(value.size())) + value;
-}
-std::string integer(int value) {
-  return "K" + std::string(1, static_cast<char>(value));
-}
-std::string global(const std::string& module, const std::string& name) {
-  return "c" + module + "\n" + name + "\n";
-}
-std::string tuple(const std::string& items) {
-  return "(" + items + "t";
-}
-std::string storage(const std::string& type, const std::string& key) {
-  return tuple(text("storage") + global("torch", type) + text(key) + text("cpu") + integer(6)) + "Q";
-}
-std::string ordered_dict() {
-  return global("collections", "OrderedDict") + ")R";
-}
-std::string sizes(int a, int b) {
-  return tuple(integer(a) + integer(b));
-}
-std::string tensor_v2(const std::string& of_storage) {
-  return global("torch._utils", "_rebuild_tensor_v2") +
-         tuple(of_storage + integer(1) + sizes(2, 3) + sizes(3, 1) + "\x89" + ordered_dict()) + "R";
-}
-std::string dict(const std::string& items) {
-  return "}(" + items + "u";
-}
-std::string pickle(const std::string& value) {
-  return "\x80\x02" + value + ".";
-}
+using namespace pickle_text;
 
 PickledTensors read(const std::string& value) {
   return read_checkpoint_pickle(pickle(value), "m.pt");
@@ -154,10 +123,11 @@ TEST(CheckpointPickle, RefusesEveryTruncation) {
 
 TEST(CheckpointPickle, RefusesKnotsAndPilesWithoutEnd) {
   EXPECT_THAT(refusal("}q\1" + text("a") + "h\1s"), HasSubstr("nested without end"));
-  std::string pile = "}q" + std::string(1, '\0');
-  for (char level = 1; level < 60; ++level)
-    pile += "}(" + text("a") + "h" + std::string(1, static_cast<char>(level - 1)) + text("b") + "h" +
-            std::string(1, static_cast<char>(level - 1)) + "uq" + std::string(1, level);
+  std::string pile = "}" + with_byte('q', 0);
+  for (std::size_t level = 1; level < 60; ++level) {
+    const std::string below = with_byte('h', level - 1);
+    pile += dict(text("a") + below + text("b") + below) + with_byte('q', level);
+  }
   EXPECT_THAT(refusal(pile), HasSubstr("nested without end"));
 }
 

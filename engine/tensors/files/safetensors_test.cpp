@@ -169,6 +169,7 @@ TEST(Safetensors, RefusesHostileShapes) {
   EXPECT_THAT(refusal_of("U8", "[18446744073709551615]", "[0,1]", 1), HasSubstr("is not between"));
   EXPECT_THAT(refusal_of("U8", "[4294967296,4294967296]", "[0,0]", 0), HasSubstr("is no number of bytes"));
   EXPECT_THAT(refusal_of("F64", "[4611686018427387904]", "[0,0]", 0), HasSubstr("is no number of bytes"));
+  EXPECT_THAT(refusal_of("U8", "[0,4611686018427387904,4]", "[0,0]", 0), HasSubstr("is no number of bytes"));
   std::string ones = "[1";
   for (int i = 0; i < 64; ++i) ones += ",1";
   EXPECT_THAT(refusal_of("U8", ones + "]", "[0,1]", 1), HasSubstr("has 65 dimensions"));

@@ -1,15 +1,14 @@
 #include "engine/tensors/files/safetensors_writer.h"
 
 #include <gmock/gmock.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
 
 #include "engine/tensors/files/safetensors.h"
 #include "traces/error.h"
 #include "traces/file.h"
+#include "traces/file_size_limit.h"
 
 namespace offprof {
 namespace {
@@ -100,21 +99,16 @@ TEST_F(SafetensorsWriterTest, AnOldFileStaysUntilTheNewOneIsWhole) {
 
 TEST_F(SafetensorsWriterTest, AFullDiskLeavesTheOldFileAndSaysWhatToDo) {
   write_file(path(), "old");
-  std::signal(SIGXFSZ, SIG_IGN);
-  rlimit old{};
-  ::getrlimit(RLIMIT_FSIZE, &old);
-  const rlimit limit{4096, old.rlim_max};
-  ::setrlimit(RLIMIT_FSIZE, &limit);
   std::string message;
   std::string hint;
   try {
+    const FileSizeLimit full(4096);
     SafetensorsWriter writer(path(), {{"a", TensorDtype::kU8, {100'000}}});
     writer.write(std::string(100'000, 'x'));
   } catch (const Error& error) {
     message = error.what();
     hint = error.hint();
   }
-  ::setrlimit(RLIMIT_FSIZE, &old);
   EXPECT_THAT(message, AllOf(HasSubstr("cannot write"), HasSubstr("the old file is untouched")));
   EXPECT_THAT(hint, HasSubstr("ulimit -f"));
   EXPECT_EQ(read_file(path()), "old");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 namespace offprof {
@@ -38,11 +39,15 @@ int bits_of(TensorDtype dtype) {
 }
 
 std::optional<Bytes> bytes_of(TensorDtype dtype, std::span<const std::int64_t> sizes) {
-  std::int64_t bits = 1;
-  for (const std::int64_t size : sizes)
-    if (size < 0 || __builtin_mul_overflow(bits, size, &bits)) return std::nullopt;
-  if (__builtin_mul_overflow(bits, std::int64_t{bits_of(dtype)}, &bits) || bits % 8 != 0) return std::nullopt;
-  return bits / 8;
+  // Strides are products too, where a size is 0.
+  std::int64_t bits = bits_of(dtype);
+  bool is_empty = false;
+  for (const std::int64_t size : sizes) {
+    if (size < 0 || __builtin_mul_overflow(bits, std::max(size, std::int64_t{1}), &bits)) return std::nullopt;
+    is_empty |= size == 0;
+  }
+  if (is_empty) return 0;
+  return bits % 8 == 0 ? std::optional(bits / 8) : std::nullopt;
 }
 
 std::string shape_text(std::span<const std::int64_t> sizes) {

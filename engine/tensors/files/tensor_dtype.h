@@ -46,7 +46,8 @@ std::optional<TensorDtype> dtype_named(std::string_view name);
 /// Bits that a number takes.
 int bits_of(TensorDtype dtype);
 
-/// What so many numbers take. nullopt: it is beyond 64 bits, or no whole number of bytes; a size is negative.
+/// What so many numbers take. nullopt: it is no whole number of bytes, or a size is negative, or they are
+/// beyond 64 bits, be it that another size is 0.
 std::optional<Bytes> bytes_of(TensorDtype dtype, std::span<const std::int64_t> sizes);
 
 /// `[2, 3]`.
