@@ -24,6 +24,8 @@ class TreeBuilder {
   nlohmann::json take() { return std::move(root_); }
   void put(nlohmann::json value) { *place() = std::move(value); }
   void key(std::string_view name) { member_ = &(*open_.back())[std::string(name)]; }
+  /// Whether the object at hand has that member already.
+  bool has(std::string_view name) const { return open_.back()->contains(name); }
   void open(nlohmann::json::value_t type);
   void close() { open_.pop_back(); }
   /// How many arrays and objects are open.

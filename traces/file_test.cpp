@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <thread>
 
 #include "traces/error.h"
+#include "traces/file_size_limit.h"
 #include "traces/temporary.h"
 #include "traces/test_folder.h"
 
@@ -48,24 +48,6 @@ class FileTest : public ::testing::Test {
   std::size_t count_files() const { return folder_.files().size(); }
 
   TestFolder folder_;
-};
-
-/// Files of this process may not grow beyond `bytes` while it lives: a full disk for tests.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &old_);
-    const rlimit limit{bytes, old_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, old_handler_);
-  }
-
- private:
-  rlimit old_{};
-  void (*old_handler_)(int);
 };
 
 std::string long_text() {

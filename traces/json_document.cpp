@@ -41,6 +41,32 @@ std::string hint_for(std::string_view expected) {
              : "";
 }
 
+/// Puts all that comes into a tree.
+class StrictBuilder final : public JsonHandler {
+ public:
+  explicit StrictBuilder(const std::string& name) : name_(name), tree_(name) {}
+  Document take() { return tree_.take(); }
+
+  void null() override { tree_.put(nullptr); }
+  void boolean(bool value) override { tree_.put(value); }
+  void negative(std::int64_t value) override { tree_.put(value); }
+  void natural(std::uint64_t value) override { tree_.put(value); }
+  void real(double value) override { tree_.put(value); }
+  void string(std::string_view text) override { tree_.put(text); }
+  void begin_object() override { tree_.open(Document::value_t::object); }
+  void key(std::string_view name) override {
+    if (tree_.has(name)) throw input_error(fmt::format("'{}' has '{}' twice in one object", name_, name));
+    tree_.key(name);
+  }
+  void end_object() override { tree_.close(); }
+  void begin_array() override { tree_.open(Document::value_t::array); }
+  void end_array() override { tree_.close(); }
+
+ private:
+  const std::string& name_;
+  TreeBuilder tree_;
+};
+
 }  // namespace
 
 JsonDocument parse_trace_document(ByteSource& source, const std::string& name) {
@@ -58,6 +84,12 @@ Document parse_document(ByteSource& source, const std::string& name) {
 Document parse_document(const std::string& text, const std::string& name) {
   TextSource source(text);
   return parse_document(source, name);
+}
+
+Document parse_strict_document(ByteSource& source, const std::string& name) {
+  StrictBuilder builder(name);
+  parse_json(source, builder, name);
+  return builder.take();
 }
 
 std::string schema_of(const Document& document) {

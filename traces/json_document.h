@@ -27,6 +27,10 @@ JsonDocument parse_trace_document(ByteSource& source, const std::string& name);
 nlohmann::json parse_document(ByteSource& source, const std::string& name);
 nlohmann::json parse_document(const std::string& text, const std::string& name);
 
+/// Parses a whole document as a plain tree, with nothing left out. Throws likewise, and where an object names
+/// a member twice.
+nlohmann::json parse_strict_document(ByteSource& source, const std::string& name);
+
 /// Refuses a document whose `schema` is not `expected`, and says what the file is instead.
 void check_schema(const nlohmann::json& document, std::string_view expected, const std::string& name);
 

@@ -14,14 +14,19 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string error_of(const std::string& text) {
+template <typename Call>
+std::string message_of(const Call& call) {
   try {
-    parse_document(text, "t.json");
+    call();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInput);
     return error.what();
   }
   return "no error";
+}
+
+std::string error_of(const std::string& text) {
+  return message_of([&] { parse_document(text, "t.json"); });
 }
 
 TEST(ParseJson, MakesWhatAnotherParserMakes) {
@@ -67,6 +72,17 @@ TEST(ParseJson, SaysLineAndColumnWhereverPiecesEnd) {
 
 TEST(ParseJson, TheLastOfMembersWithTheSameNameCounts) {
   EXPECT_EQ(parse_document(R"({"a": {"b": 1}, "a": 2})", "t.json"), nlohmann::json({{"a", 2}}));
+}
+
+TEST(ParseJson, AStrictDocumentHasEveryMemberOnce) {
+  const auto parse = [](const std::string& text) {
+    TextSource source(text);
+    return parse_strict_document(source, "t.json");
+  };
+  const std::string text = R"({"traceEvents": {"a": [1, -2, 0.5, null, true, "x"]}, "a": {"a": {}}})";
+  EXPECT_EQ(parse(text), nlohmann::json::parse(text));
+  EXPECT_THAT(message_of([&] { parse(R"({"a": {"b": 1, "c": {"b": 2}, "b": 1}})"); }),
+              HasSubstr("'t.json' has 'b' twice in one object"));
 }
 
 TEST(ParseJson, PassesOverAByteOrderMark) {

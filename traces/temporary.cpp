@@ -17,28 +17,46 @@
 namespace offprof {
 namespace {
 
-/// The temporary that a signal must remove; empty when there is none. Only the thread that writes a file sets
-/// it.
-std::array<char, PATH_MAX> g_temporary{};
-/// That thread is making a file whose name is not there yet.
-std::atomic<bool> g_is_being_made = false;
+constexpr std::string_view kBeginning = ".offprof-";
+constexpr std::string_view kEnd = ".tmp";
+/// More than threads write files at once.
+constexpr int kMostTemporaries = 64;
+
+/// A temporary that a signal must remove.
+struct Place {
+  std::atomic<bool> taken = false;
+  std::array<char, PATH_MAX> path{};  ///< empty while there is none; only who took the place sets it
+};
+std::array<Place, kMostTemporaries> g_places;
+/// So many threads are making a file whose name is not there yet.
+std::atomic<int> g_being_made = 0;
 /// A signal is about to end the process.
 std::atomic<bool> g_is_ending = false;
-static_assert(std::atomic<bool>::is_always_lock_free, "or a signal's handler may not use it");
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "or a signal's handler may not use it");
 
 /// Where another thread's handler is about to end the process, this one does nothing more.
 void wait_for_the_end() {
   while (g_is_ending) ::pause();
 }
 
-void remember_temporary(const std::string& path) {
-  const std::size_t length = std::min(path.size(), g_temporary.size() - 1);
-  path.copy(g_temporary.data(), length);
-  g_temporary[length] = '\0';
+/// -1: all are taken.
+int take_place() {
+  for (int i = 0; i < kMostTemporaries; ++i)
+    if (!g_places.at(i).taken.exchange(true)) return i;
+  return -1;
 }
 
-void forget_temporary() {
-  g_temporary[0] = '\0';
+void remember_temporary(int place, const std::string& path) {
+  auto& remembered = g_places.at(place).path;
+  const std::size_t length = std::min(path.size(), remembered.size() - 1);
+  path.copy(remembered.data(), length);
+  remembered[length] = '\0';
+}
+
+void leave_place(int place) {
+  g_places.at(place).path[0] = '\0';
+  g_places.at(place).taken = false;
 }
 
 /// While it lives a file may be made whose name no signal's handler knows yet: no signal comes to this
@@ -49,13 +67,13 @@ class Making {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before_);
-    g_is_being_made = true;
+    ++g_being_made;
     if (!g_is_ending) return;
-    g_is_being_made = false;
+    --g_being_made;
     wait_for_the_end();
   }
   ~Making() {
-    g_is_being_made = false;
+    --g_being_made;
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   Making(const Making&) = delete;
@@ -67,23 +85,32 @@ class Making {
 
 extern "C" void end_on_signal(int signal) {
   g_is_ending = true;
-  while (g_is_being_made) {
+  while (g_being_made > 0) {
   }
-  if (g_temporary[0] != '\0') ::unlink(g_temporary.data());
+  for (const Place& place : g_places)
+    if (place.path[0] != '\0') ::unlink(place.path.data());
   ::_exit(128 + signal);
 }
 
 }  // namespace
 
-Temporary::Temporary(const std::filesystem::path& folder) {
+bool is_temporary(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  return name.starts_with(kBeginning) && name.ends_with(kEnd);
+}
+
+Temporary::Temporary(const std::filesystem::path& folder) : place_(take_place()) {
   const Making making;
-  make(folder);
-  if (fd_ >= 0) remember_temporary(path_.string());
+  if (place_ < 0)
+    error_ = EMFILE;
+  else
+    make(folder);
+  if (fd_ >= 0) remember_temporary(place_, path_.string());
 }
 
 void Temporary::make(const std::filesystem::path& folder) {
   for (int attempt = 0; fd_ < 0 && (attempt == 0 || errno == EEXIST); ++attempt) {
-    path_ = folder / fmt::format(".offprof-{}-{}.tmp", ::getpid(), attempt);
+    path_ = folder / fmt::format("{}{}-{}{}", kBeginning, ::getpid(), attempt, kEnd);
     fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   }
   error_ = fd_ < 0 ? errno : 0;
@@ -91,7 +118,7 @@ void Temporary::make(const std::filesystem::path& folder) {
 
 Temporary::~Temporary() {
   if (error_ == 0 && !renamed_) ::unlink(path_.c_str());
-  forget_temporary();
+  if (place_ >= 0) leave_place(place_);
 }
 
 bool Temporary::rename_to(const std::string& path) {

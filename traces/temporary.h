@@ -7,7 +7,8 @@
 namespace offprof {
 
 /// A new file beside the one that is written, gone at the end of scope unless it was renamed, and gone too
-/// where a signal ends the program before that: see exit_cleanly_on_signals. One at a time in the process.
+/// where a signal ends the program before that: see exit_cleanly_on_signals. Only a kill leaves it. Threads
+/// may have one each, up to 64 in the process.
 class Temporary {
  public:
   explicit Temporary(const std::filesystem::path& folder);
@@ -25,6 +26,7 @@ class Temporary {
  private:
   void make(const std::filesystem::path& folder);
 
+  int place_;  ///< in the table of what a signal must remove; -1: it is full
   std::filesystem::path path_;
   int fd_ = -1;
   int error_ = 0;
@@ -35,5 +37,8 @@ class Temporary {
 /// end the process at once with status 128 + signal (130 for Ctrl-C): no file is ever half-written, however
 /// long a step runs, and nothing is left beside it. A limit on the size of files is a full disk.
 void exit_cleanly_on_signals();
+
+/// Whether a file of that name is a temporary, of whatever process.
+bool is_temporary(const std::filesystem::path& path);
 
 }  // namespace offprof

@@ -1,0 +1,80 @@
+#include "engine/tensors/files/checkpoint_pickle.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "engine/tensors/files/pickle_machine.h"
+#include "traces/printable.h"
+
+namespace offprof {
+namespace {
+
+/// Names of a model's parts are far from it.
+constexpr int kMostLevels = 100;
+/// A pickle can name a value again and again, and so say in a few bytes what has no end.
+constexpr std::size_t kMostNamed = 4'000'000;
+constexpr std::size_t kMostNameBytes = std::size_t{64} << 20;
+constexpr std::size_t kMostTensors = 1'000'000;
+
+class Names {
+ public:
+  explicit Names(const PickleMachine& machine) : machine_(machine) {}
+
+  void collect(PickleValue::Id id, const std::string& name, int level) {
+    name_bytes_ += name.size();
+    if (level > kMostLevels || ++named_ > kMostNamed || name_bytes_ > kMostNameBytes)
+      machine_.refuse("its dictionaries are nested without end");
+    const PickleValue& value = machine_.value(id);
+    if (value.kind == PickleValue::Kind::kTensor) return add(value, name);
+    if (value.kind == PickleValue::Kind::kDict) return collect_members(value, name, level);
+    if (value.kind != PickleValue::Kind::kList && value.kind != PickleValue::Kind::kTuple) return;
+    for (std::size_t i = 0; i < value.items.size(); ++i)
+      collect(value.items[i], joined(name, std::to_string(i)), level + 1);
+  }
+
+  PickledTensors take() { return std::move(tensors_); }
+
+ private:
+  static std::string joined(const std::string& name, const std::string& key) {
+    return name.empty() ? key : name + "." + key;
+  }
+
+  void collect_members(const PickleValue& dict, const std::string& name, int level) {
+    for (std::size_t i = 0; i + 1 < dict.items.size(); i += 2)
+      collect(dict.items[i + 1], joined(name, key_text(machine_.value(dict.items[i]))), level + 1);
+  }
+
+  std::string key_text(const PickleValue& key) const {
+    if (key.kind == PickleValue::Kind::kInteger) return std::to_string(key.integer);
+    return key.kind == PickleValue::Kind::kText ? printable(key.text) : "?";
+  }
+
+  void add(const PickleValue& value, const std::string& name) {
+    if (tensors_.size() == kMostTensors) machine_.refuse("has more tensors than any model");
+    const auto& tensor = machine_.tensors()[static_cast<std::size_t>(value.integer)];
+    if (!tensors_.emplace(name, tensor).second)
+      machine_.refuse(fmt::format("two tensors are named '{}'", name), "Rename one of them.");
+  }
+
+  const PickleMachine& machine_;
+  PickledTensors tensors_;
+  std::size_t named_ = 0;
+  std::size_t name_bytes_ = 0;
+};
+
+}  // namespace
+
+PickledTensors read_checkpoint_pickle(std::string_view pickle, const std::string& name) {
+  PickleMachine machine(pickle, name);
+  if (pickle.size() > kMostPickleBytes) machine.refuse("its pickle is too long for a checkpoint's");
+  const PickleValue::Id root = machine.run();
+  if (machine.value(root).kind != PickleValue::Kind::kDict)
+    machine.refuse("holds something else than a dictionary of tensors",
+                   "torch.save(model.state_dict(), 'model.pt') makes one.");
+  Names names(machine);
+  names.collect(root, "", 0);
+  return names.take();
+}
+
+}  // namespace offprof

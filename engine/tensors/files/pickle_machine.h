@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/tensors/files/checkpoint_pickle.h"
+
+namespace offprof {
+
+/// What a pickle makes. Values refer to each other by position, so that a pickle may well tie knots of them.
+struct PickleValue {
+  using Id = std::uint32_t;
+  enum class Kind : std::uint8_t {
+    kOther,  ///< none, a truth value, a number with a fraction, bytes, a device: nothing that matters here
+    kInteger,
+    kText,
+    kTuple,
+    kList,
+    kDict,    ///< `items` are keys and values in turns
+    kGlobal,  ///< the name of a class, a function or a dtype, as `module.name`
+    kStorage,
+    kTensor,
+  };
+
+  Kind kind = Kind::kOther;
+  std::int64_t integer = 0;  ///< of a tensor: its position in PickleMachine::tensors()
+  std::string text{};        ///< of a storage: its key
+  std::vector<Id> items{};   ///< of a storage: its class, which is a global
+};
+
+/// Python's pickle machine, without all that makes it dangerous: see read_checkpoint_pickle.
+class PickleMachine {
+ public:
+  using Id = PickleValue::Id;
+  using Kind = PickleValue::Kind;
+
+  PickleMachine(std::string_view pickle, const std::string& name) : rest_(pickle), name_(name) {}
+
+  /// The value that the pickle makes.
+  Id run();
+
+  const PickleValue& value(Id id) const { return values_[id]; }
+  const std::vector<PickledTensor>& tensors() const { return tensors_; }
+  [[noreturn]] void refuse(const std::string& what, const std::string& hint = {}) const;
+
+ private:
+  using Items = std::vector<Id>;
+
+  // Bytes of the program.
+  std::string_view take(std::size_t bytes);
+  template <typename Number>
+  Number number();
+  std::string_view line();
+
+  // Opcodes. False: it is none of theirs.
+  bool scalar(unsigned char opcode);
+  bool text(unsigned char opcode);
+  bool container(unsigned char opcode);
+  bool memo(unsigned char opcode);
+  void call(unsigned char opcode);
+
+  // The stack.
+  Id pop();
+  Items pop_to_mark();
+  Items pop_items(std::size_t count);
+  PickleValue& top(Kind kind);
+  void push(Id id) { stack_.push_back(id); }
+  void make(PickleValue value);
+  void make_integer(std::int64_t integer) { make({.kind = Kind::kInteger, .integer = integer}); }
+  void make_text(std::string_view text) { make({.kind = Kind::kText, .text = std::string(text)}); }
+  void make_global(std::string_view module, std::string_view name);
+  void put_items(const Items& items);
+  std::int64_t long_integer(std::string_view bytes) const;
+
+  // What may be called.
+  void reduce();
+  void persistent_id();
+  void build();
+  [[noreturn]] void refuse_call(const std::string& callee) const;
+  bool rebuild(const std::string& callee, const Items& arguments);
+  void rebuild_tensor(const Items& arguments, bool has_dtype);
+  std::vector<std::int64_t> integers(Id id) const;
+  const PickleValue& argument(const Items& arguments, std::size_t index, Kind kind) const;
+  std::string dtype_of(const PickleValue& storage) const;
+
+  std::string_view rest_;
+  const std::string& name_;
+  std::deque<PickleValue> values_;
+  std::vector<Id> stack_;
+  std::vector<std::size_t> marks_;
+  std::unordered_map<std::uint32_t, Id> memo_;
+  std::vector<PickledTensor> tensors_;
+};
+
+}  // namespace offprof

@@ -1,0 +1,73 @@
+// What is on the disk when the process is killed at any moment of an update.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+
+#include "engine/tensors/files/folder_test.h"
+#include "engine/tensors/offloaded_tensor.h"
+#include "engine/torch_test.h"
+#include "traces/temporary.h"
+
+namespace offprof {
+namespace {
+
+class KillTest : public FolderTest {
+ protected:
+  /// Too few for LibTorch to have threads, which a fork leaves behind.
+  static constexpr std::int64_t kNumbers = 30'000;
+
+  /// A process that updates a value again and again, and says so by a byte before each; it has begun when
+  /// this returns.
+  pid_t start_updates() const {
+    std::array<int, 2> begun{};
+    EXPECT_EQ(::pipe(begun.data()), 0);
+    const pid_t updater = ::fork();
+    if (updater == 0) update_forever(begun[1]);
+    ::close(begun[1]);
+    char byte = 0;
+    EXPECT_EQ(::read(begun[0], &byte, 1), 1);
+    ::close(begun[0]);
+    return updater;
+  }
+
+ private:
+  [[noreturn]] void update_forever(int begun) const {
+    std::signal(SIGPIPE, SIG_IGN);
+    try {
+      OffloadedTensor kept(at::zeros({kNumbers}), "w", OffloadFolder::open(path_));
+      if (::write(begun, "x", 1) != 1) ::_exit(1);
+      for (int round = 1;; ++round) kept.update_values(at::full({kNumbers}, static_cast<float>(round)));
+    } catch (const std::exception&) {
+      ::_exit(2);
+    }
+  }
+};
+
+TEST_F(KillTest, AtAnyMomentLeavesAWholeValueAndTheNextStartRemovesTheRest) {
+  torch_allocator();
+  constexpr int kMoments = 60;
+  for (int moment = 0; moment < kMoments; ++moment) {
+    SCOPED_TRACE("moment " + std::to_string(moment));
+    const pid_t updater = start_updates();
+    for (int turn = 0; turn < moment * 3; ++turn) ::sched_yield();
+    ASSERT_EQ(::kill(updater, SIGKILL), 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(updater, &status, 0), updater);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    const auto folder = OffloadFolder::open(path_);
+    for (const auto& entry : std::filesystem::directory_iterator(path_))
+      ASSERT_FALSE(is_temporary(entry.path()));
+    ASSERT_THAT(folder->names(), ::testing::ElementsAre("w"));
+    const at::Tensor value = OffloadedTensor::open("w", folder).load();
+    ASSERT_EQ(value.numel(), kNumbers);
+    ASSERT_TRUE(value.eq(value[0]).all().item<bool>());
+  }
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,19 @@
+#include "engine/tensors/files/safetensors.h"
+#include "tests/fuzz/fuzz.h"
+
+/// A file that is taken has names of text, and each byte after its header belongs to one tensor.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace offprof;
+  return read_or_refuse([&] {
+    const SafetensorsFile file(std::make_shared<TextFile>(std::string(as_text(data, size)), "m.safetensors"));
+    Bytes bytes = 0;
+    for (const auto& [name, tensor] : file.tensors()) {
+      check_shown(name);
+      OFFPROF_CHECK(bytes_of(tensor.dtype, tensor.sizes) == tensor.bytes);
+      std::string room(static_cast<std::size_t>(tensor.bytes), '\0');
+      file.read(tensor, room);
+      bytes += tensor.bytes;
+    }
+    OFFPROF_CHECK(bytes < static_cast<Bytes>(size));
+  });
+}
