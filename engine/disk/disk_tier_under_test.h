@@ -43,9 +43,10 @@ inline std::string name_of_disk_tier(const testing::TestParamInfo<EveryDiskTier:
          (direct_io == DirectIo::kAuto ? "Direct" : "Buffered") + (checksums ? "Checksums" : "");
 }
 
-inline auto every_disk_tier() {
+template <typename Checksums>
+auto every_disk_tier(Checksums checksums) {
   return testing::Combine(testing::Values(DiskBackend::kIoUring, DiskBackend::kThreads),
-                          testing::Values(DirectIo::kAuto, DirectIo::kOff), testing::Bool());
+                          testing::Values(DirectIo::kAuto, DirectIo::kOff), checksums);
 }
 
 }  // namespace offprof
