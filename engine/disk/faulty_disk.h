@@ -101,6 +101,9 @@ class FaultyCalls final : public FileCalls {
   int set_flags(int fd, int flags) override {
     return or_fault([&] { return FileCalls::set_flags(fd, flags); });
   }
+  int forbid_copy_on_write(int fd) override {
+    return or_fault([&] { return FileCalls::forbid_copy_on_write(fd); });
+  }
   int allocate(int fd, Bytes offset, Bytes bytes) override {
     return or_fault([&] { return FileCalls::allocate(fd, offset, bytes); });
   }

@@ -1,6 +1,8 @@
 #include "engine/disk/file_calls.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,6 +31,14 @@ int FileCalls::unlink(const std::string& path) {
 
 int FileCalls::set_flags(int fd, int flags) {
   return result_of([&] { return ::fcntl(fd, F_SETFL, flags); });
+}
+
+int FileCalls::forbid_copy_on_write(int fd) {
+  int flags = 0;
+  const int got = result_of([&] { return ::ioctl(fd, FS_IOC_GETFLAGS, &flags); });
+  if (got < 0) return got;
+  flags |= FS_NOCOW_FL;
+  return result_of([&] { return ::ioctl(fd, FS_IOC_SETFLAGS, &flags); });
 }
 
 int FileCalls::allocate(int fd, Bytes offset, Bytes bytes) {

@@ -95,6 +95,8 @@ void ScratchFile::look_around() {
   const FileSystem system = file_system_of(fd_);
   facts_.file_system = system.name;
   facts_.free_bytes = system.free_bytes;
+  // Else a rewrite takes new space there, which a full disk lacks. Where it is refused, such a write fails.
+  if (system.name == "btrfs") calls_->forbid_copy_on_write(fd_);
   if (system.is_memory) {
     facts_.warning =
         fmt::format("'{}' is on {}, which is memory: what the disk tier takes there is taken from the host",

@@ -1,5 +1,6 @@
-// What the disk tier costs over the disk itself: the same bytes by a plain loop of pwrite and pread, with the same
-// direct I/O, and through the tier. Both in one run, by turns, since a disk is not as fast from one minute to the next.
+// What the disk tier costs over the disk itself: the same bytes by a plain loop of pwrite and pread, with the
+// same direct I/O, and through the tier. Both in one run, by turns, since a disk is not as fast from one
+// minute to the next.
 
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
@@ -26,7 +27,9 @@ constexpr Bytes kTensorBytes = 8 * kMiB;
 constexpr int kTensors = 32;
 constexpr double kNanosecondsPerSecond = 1e9;
 
-std::string folder() { return std::filesystem::temp_directory_path().string(); }
+std::string folder() {
+  return std::filesystem::temp_directory_path().string();
+}
 
 std::vector<AlignedBuffer> make_tensors() {
   std::vector<AlignedBuffer> tensors;
@@ -129,12 +132,24 @@ void disk_tier(benchmark::State& state, DiskBackend backend, DirectIo direct_io,
 constexpr auto kUring = DiskBackend::kIoUring, kPool = DiskBackend::kThreads;
 constexpr auto kDirect = DirectIo::kAuto, kBuffered = DirectIo::kOff;
 
-BENCHMARK_CAPTURE(disk_tier, io_uring_direct, kUring, kDirect, false)->UseManualTime()->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(disk_tier, io_uring_sums, kUring, kDirect, true)->UseManualTime()->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(disk_tier, io_uring_buffered, kUring, kBuffered, false)->UseManualTime()->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(disk_tier, threads_direct, kPool, kDirect, false)->UseManualTime()->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(disk_tier, threads_sums, kPool, kDirect, true)->UseManualTime()->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(disk_tier, threads_buffered, kPool, kBuffered, false)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(disk_tier, io_uring_direct, kUring, kDirect, false)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(disk_tier, io_uring_sums, kUring, kDirect, true)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(disk_tier, io_uring_buffered, kUring, kBuffered, false)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(disk_tier, threads_direct, kPool, kDirect, false)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(disk_tier, threads_sums, kPool, kDirect, true)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(disk_tier, threads_buffered, kPool, kBuffered, false)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace offprof
