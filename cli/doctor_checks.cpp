@@ -19,6 +19,7 @@
 #include "cli/engine_loader.h"
 #include "cli/nvidia_driver.h"
 #include "cli/version.h"
+#include "engine/disk/disk_tier.h"
 #include "simulator/virtual_gpu/open.h"
 #include "traces/units.h"
 
@@ -193,6 +194,14 @@ Finding nvidia_driver() {
           "on a machine with an NVIDIA GPU: apt-get install nvidia-driver"};
 }
 
+/// In the folder for temporary files: which disk it is to be, nobody has said yet.
+Finding disk_tier() {
+  const ChildResult tried =
+      run_in_child([] { return describe(DiskTier(fs::temp_directory_path().string()).facts()); });
+  if (tried.ok) return {"disk tier", Health::kWorks, tried.answer, ""};
+  return {"disk tier", Health::kOptional, tried.answer, "set TMPDIR to a folder that can be written to"};
+}
+
 /// The file that a shell would run for that name; empty where there is none.
 std::string find_program(const std::string& name) {
   const char* path = std::getenv("PATH");
@@ -232,6 +241,7 @@ std::vector<Finding> examine_machine() {
   add_engine(findings);
   findings.push_back(processor());
   findings.push_back(memory());
+  findings.push_back(disk_tier());
   findings.push_back(nvidia_driver());
   findings.push_back(holistic_trace_analysis());
   return findings;

@@ -11,7 +11,7 @@ set -euo pipefail
 
 case ${1:-} in -h | --help) print_help && exit ;; esac
 
-benchmarks=(torch_free_bench trace_bench tune_bench saved_tensor_bench)
+benchmarks=(torch_free_bench disk_bench trace_bench tune_bench saved_tensor_bench)
 
 run_benchmark() {
     local errors status=0

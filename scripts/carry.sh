@@ -13,7 +13,8 @@ case ${1:-} in -h | --help) print_help && exit ;; esac
 
 # What scripts/setup.sh installs for the build, and the shared libraries and headers that it needs beside.
 packages=(libcli11-dev libfmt-dev libfmt9 nlohmann-json3-dev rapidjson-dev zlib1g-dev zlib1g
-    coinor-libclp-dev coinor-libcoinutils-dev libgtest-dev googletest libgmock-dev librapidcheck-dev)
+    coinor-libclp-dev coinor-libcoinutils-dev liburing-dev liburing2 libxxhash-dev
+    libgtest-dev googletest libgmock-dev librapidcheck-dev)
 
 # Links to files by their place in a system are made to lead to those in the folder.
 link_within() {

@@ -63,6 +63,8 @@ nlohmann-json3-dev - JSON reader and writer
 rapidjson-dev - fast JSON parser for traces
 zlib1g-dev - gzip for traces
 coinor-libclp-dev - solver of linear programs, for the bounds of plans
+liburing-dev - io_uring for the disk tier
+libxxhash-dev - checksums for the disk tier
 libgtest-dev - test framework
 libgmock-dev - matchers for the tests
 librapidcheck-dev - property tests

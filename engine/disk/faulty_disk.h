@@ -1,0 +1,128 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/disk/disk_edges.h"
+
+namespace offprof {
+
+/// What a request comes to instead of what it asks for.
+struct DiskFault {
+  enum class Kind : std::uint8_t {
+    kFails,    ///< comes back with `number`, a negative errno or 0
+    kShort,    ///< carries only so many bytes of it, where it asks for more
+    kCorrupt,  ///< one byte of what is read is another
+  };
+  Kind kind = Kind::kFails;
+  std::int64_t number = 0;
+};
+
+/// A queue with one fault, or the same at every request from there on.
+class FaultyQueue final : public DiskQueue {
+ public:
+  /// `count` counts the requests; the fault is in number `at`, and in those after it if it `stays`.
+  FaultyQueue(std::unique_ptr<DiskQueue> queue, DiskFault fault, std::int64_t at, bool stays,
+              std::int64_t& count)
+      : queue_(std::move(queue)), fault_(fault), at_(at), stays_(stays), count_(count) {}
+
+  void submit(const DiskRequest& request) override {
+    const std::int64_t number = count_++;
+    if (number != at_ && !(stays_ && number > at_)) return queue_->submit(request);
+    if (fault_.kind == DiskFault::Kind::kFails) {
+      made_up_.push_back({request.id, fault_.number});
+      queue_->wake();
+      return;
+    }
+    spoilt_.emplace(request.id, request);
+    submit_spoilt(request);
+  }
+
+  void wait(std::vector<DiskCompletion>& done) override {
+    queue_->wait(done);
+    done.insert(done.end(), made_up_.begin(), made_up_.end());
+    made_up_.clear();
+    for (DiskCompletion& completion : done) {
+      const auto found = spoilt_.find(completion.id);
+      if (found == spoilt_.end()) continue;
+      spoil(found->second, completion);
+      spoilt_.erase(found);
+    }
+  }
+
+  void wake() override { queue_->wake(); }
+
+ private:
+  /// Of a short write the rest stays unwritten. The disk itself takes multiples of a sector only.
+  void submit_spoilt(DiskRequest request) {
+    constexpr Bytes kSector = 512;
+    if (fault_.kind == DiskFault::Kind::kShort && request.direction == DiskDirection::kWrite)
+      request.bytes = std::min(request.bytes, round_up(fault_.number, kSector));
+    queue_->submit(request);
+  }
+
+  void spoil(const DiskRequest& request, DiskCompletion& completion) const {
+    const bool reads = request.direction == DiskDirection::kRead;
+    if (fault_.kind == DiskFault::Kind::kCorrupt) {
+      if (reads) *request.memory ^= std::byte{1};
+      return;
+    }
+    completion.result = std::min(completion.result, fault_.number);
+    constexpr std::byte kGarbage{0x5A};
+    if (reads) std::fill(request.memory + completion.result, request.memory + request.bytes, kGarbage);
+  }
+
+  std::unique_ptr<DiskQueue> queue_;
+  DiskFault fault_;
+  std::int64_t at_;
+  bool stays_;
+  std::int64_t& count_;
+  std::vector<DiskCompletion> made_up_;
+  std::map<std::uint64_t, DiskRequest> spoilt_;  ///< under way, by id
+};
+
+/// System calls of which number `at` fails.
+class FaultyCalls final : public FileCalls {
+ public:
+  FaultyCalls(std::int64_t at, int error) : at_(at), error_(error) {}
+  std::int64_t count() const { return count_; }
+
+  int open(const std::string& path, int flags) override {
+    return or_fault([&] { return FileCalls::open(path, flags); });
+  }
+  int unlink(const std::string& path) override {
+    return or_fault([&] { return FileCalls::unlink(path); });
+  }
+  int set_flags(int fd, int flags) override {
+    return or_fault([&] { return FileCalls::set_flags(fd, flags); });
+  }
+  int forbid_copy_on_write(int fd) override {
+    return or_fault([&] { return FileCalls::forbid_copy_on_write(fd); });
+  }
+  int allocate(int fd, Bytes offset, Bytes bytes) override {
+    return or_fault([&] { return FileCalls::allocate(fd, offset, bytes); });
+  }
+  int truncate(int fd, Bytes bytes) override {
+    return or_fault([&] { return FileCalls::truncate(fd, bytes); });
+  }
+  ssize_t write(int fd, const std::byte* from, Bytes bytes, Bytes offset) override {
+    return or_fault([&] { return FileCalls::write(fd, from, bytes, offset); });
+  }
+
+ private:
+  template <typename Call>
+  auto or_fault(Call call) -> decltype(call()) {
+    return count_++ == at_ ? -error_ : call();
+  }
+
+  std::int64_t at_;
+  int error_;
+  std::int64_t count_ = 0;
+};
+
+}  // namespace offprof

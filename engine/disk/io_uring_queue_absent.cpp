@@ -1,0 +1,12 @@
+// In the place of io_uring_queue.cpp where there was no liburing to build with.
+
+#include "engine/disk/disk_queue.h"
+
+namespace offprof {
+
+std::unique_ptr<DiskQueue> make_io_uring_queue(int /*requests*/, std::string& why_not) {
+  why_not = "offprof was built without liburing";
+  return nullptr;
+}
+
+}  // namespace offprof
