@@ -30,7 +30,7 @@ class TraceSteps {
   /// `assumed`: the device's memory; nullopt: what the trace's run had.
   explicit TraceSteps(const Trace& trace, const std::optional<DeviceMemory>& assumed = {})
       : program_(trace.program),
-        step_(trace.program, costs_in(trace)),
+        step_(trace.program, costs_in(trace), trace.transforms),
         cache_setting_(cache_setting_of(trace)) {
     if (assumed) {
       cache_setting_.device_memory_bytes = assumed->usable_bytes;
@@ -38,7 +38,7 @@ class TraceSteps {
     }
     if (!trace.dense_program) return;
     dense_program_ = &*trace.dense_program;
-    dense_step_.emplace(*dense_program_, costs_in(trace));
+    dense_step_.emplace(*dense_program_, costs_in(trace), trace.transforms);
   }
 
   /// All that is known beforehand of a step under `policy`: a replay, with the caching allocator's figures.

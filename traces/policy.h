@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/policy_rule.h"
 #include "traces/units.h"
 
 namespace offprof {
@@ -22,6 +23,9 @@ struct Policy {
   /// A plan: of the tensors that the threshold lets go only these are offloaded, numbered in the order in
   /// which autograd saves them, sorted. It is made for one model and its inputs. nullopt: all. kOffload only.
   std::optional<std::vector<std::int32_t>> tensors{};
+  /// The first rule that matches a saved tensor which may move decides what becomes of it; where none does,
+  /// the threshold and the plan decide. kOffload only.
+  std::vector<PolicyRule> rules{};
   /// Forward stash: so many offloaded tensors, and so many bytes of them, keep their device copy. Each
   /// nullopt: no limit of that kind, but where both are nullopt there is no stash. kTrl reads the count only,
   /// in saved-tensor ids.
