@@ -17,7 +17,7 @@ std::string in_words(std::string_view name) {
 
 LedgerEntry sum_of(const Ledger& ledger) {
   LedgerEntry sum;
-  for (const auto& [place, entry] : ledger) {
+  for (const auto& [key, entry] : ledger) {
     sum.tensors += entry.tensors;
     sum.bytes += entry.bytes;
   }
@@ -42,8 +42,8 @@ std::string ledger_table(const Ledger& ledger, const Page& page) {
     table.add_row({place, reason, std::to_string(entry.tensors), format_bytes(entry.bytes),
                    share_text(entry.bytes, sum.bytes)});
   };
-  for (const auto& [place, entry] : ledger)
-    row(std::string(to_string(place.first)), in_words(to_string(place.second)), entry);
+  for (const auto& [key, entry] : ledger)
+    row(to_string(Placement{key.transform, key.place}), in_words(to_string(key.reason)), entry);
   table.add_rule();
   row("all", "", sum);
   return table.render(page);

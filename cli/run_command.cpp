@@ -135,6 +135,7 @@ class RunCommand : public Subcommand {
     RunReport report;
     report.run = figures_of(trace, output_);
     report.gradients = trace.gradients;
+    report.gradient_errors = trace.gradient_errors;
     report.notes = trace.notes;
     report.ledger = trace.ledger;
     report.trace_path = output_;

@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "cli/figure_text.h"
 #include "cli/ledger_table.h"
 #include "cli/metrics_table.h"
+#include "cli/text_table.h"
 #include "cli/tracing_text.h"
+#include "traces/gradient_error_io.h"
 #include "traces/metrics_io.h"
 
 namespace offprof {
@@ -30,8 +35,42 @@ class Verdicts {
   std::string text_;
 };
 
-void add_gradients(Verdicts& verdicts, const std::string& gradients) {
-  if (gradients == "bitwise")
+/// Not finite counts as worst.
+bool is_nearer(const GradientError& a, const GradientError& b) {
+  if (!std::isfinite(a.relative_norm)) return false;
+  return !std::isfinite(b.relative_norm) || a.relative_norm < b.relative_norm;
+}
+
+std::string lossy_text(const std::vector<GradientError>& errors) {
+  const auto worst = std::ranges::max_element(errors, is_nearer);
+  if (worst == errors.end()) return "no parameter has one";
+  return fmt::format("packed with loss: {} is off by {:.2g} of its norm (cosine {:.6f}), all others by less",
+                     worst->parameter, worst->relative_norm, worst->cosine);
+}
+
+/// Of the parameters that are off the most.
+std::string gradient_error_table(std::vector<GradientError> errors, const Page& page) {
+  constexpr std::size_t kMostShown = 10;
+  if (errors.empty()) return {};
+  std::ranges::stable_sort(errors, [](const auto& a, const auto& b) { return is_nearer(b, a); });
+  TextTable table({{"gradient of", Align::kLeft},
+                   {"largest error", Align::kRight},
+                   {"of its norm", Align::kRight},
+                   {"cosine", Align::kRight}});
+  for (std::size_t i = 0; i < std::min(kMostShown, errors.size()); ++i)
+    table.add_row({errors[i].parameter, fmt::format("{:.3g}", errors[i].max_abs),
+                   fmt::format("{:.3g}", errors[i].relative_norm), fmt::format("{:.6f}", errors[i].cosine)});
+  std::string text = table.render(page);
+  if (errors.size() > kMostShown)
+    text += fmt::format("  and {} more that are off by less\n", errors.size() - kMostShown);
+  return text + "\n";
+}
+
+void add_gradients(Verdicts& verdicts, const std::string& gradients,
+                   const std::vector<GradientError>& errors) {
+  if (gradients == "lossy")
+    verdicts.add({"gradients", lossy_text(errors), Tone::kPlain});
+  else if (gradients == "bitwise")
     verdicts.add("gradients", Tone::kGood, "bitwise those of the run without offloading");
   else if (gradients == "not applicable")
     verdicts.add("gradients", Tone::kPlain, "not applicable: a virtual GPU computes no numbers");
@@ -48,7 +87,7 @@ void add_streams(Verdicts& verdicts, const std::vector<StreamHazard>& hazards) {
 
 std::string verdict_text(const RunReport& report, const Page& page) {
   Verdicts verdicts(page);
-  add_gradients(verdicts, report.gradients);
+  add_gradients(verdicts, report.gradients, report.gradient_errors);
   if (report.inexact.empty())
     verdicts.add("memory", Tone::kGood, "predicted to the byte");
   else
@@ -96,6 +135,8 @@ nlohmann::ordered_json to_json(const RunReport& report) {
   json[report.predicted_by_tune ? "predicted" : "replayed"] = metrics_to_json(report.predicted);
   json["inexact"] = report.inexact;
   json["gradients"] = report.gradients;
+  if (!report.gradient_errors.empty())
+    json["gradient_errors"] = gradient_errors_to_json(report.gradient_errors);
   if (!report.notes.empty()) json["notes"] = report.notes;
   if (!report.warnings.empty()) json["warnings"] = report.warnings;
   if (report.checked_streams) json["stream_hazards"] = hazards_to_json(report.hazards);
@@ -111,7 +152,8 @@ std::string to_text(const RunReport& report, const Page& page) {
                                            report.run.policy->name, describe(*report.run.policy));
   return wrap(headline, page.width, 0) + "\n\n" +
          metrics_table({{measured, report.run.metrics}, {heading, report.predicted}}, page) + "\n" +
-         ledger_table(report.ledger, page) + "\n" + verdict_text(report, page) + next_text(report);
+         ledger_table(report.ledger, page) + "\n" + gradient_error_table(report.gradient_errors, page) +
+         verdict_text(report, page) + next_text(report);
 }
 
 }  // namespace offprof

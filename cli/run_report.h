@@ -7,6 +7,7 @@
 #include "cli/terminal.h"
 #include "simulator/virtual_gpu/virtual_gpu.h"
 #include "traces/figures.h"
+#include "traces/gradient_error.h"
 #include "traces/ledger.h"
 #include "traces/metrics.h"
 
@@ -22,7 +23,8 @@ struct RunReport {
   /// Keys of exact figures (memory, copied bytes, the command log) in which the two differ: empty, unless
   /// offprof is wrong or a warning says that the setting's prediction need not be exact.
   std::vector<std::string> inexact;
-  std::string gradients;
+  std::string gradients;  ///< as in Trace, and so the next
+  std::vector<GradientError> gradient_errors;
   std::vector<std::string> notes;     ///< of the trace; in text they are warnings
   std::vector<std::string> warnings;  ///< about the prediction; in text they stand before the report
   Ledger ledger;

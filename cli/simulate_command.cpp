@@ -178,6 +178,7 @@ class SimulateCommand : public Subcommand {
     trace.metrics = report.predicted;
     trace.ledger = report.ledger;
     trace.gradients.clear();
+    trace.gradient_errors.clear();
     if (trace.tracing) trace.tracing->steps.clear();  // of the run that it was simulated from
   }
 

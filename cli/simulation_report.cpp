@@ -30,6 +30,7 @@ const std::vector<std::pair<const char*, Bytes DeviceContent::*>>& content_parts
       {"weights, optimizer state, inputs", &DeviceContent::resident},
       {"saved tensors that stay", &DeviceContent::kept},
       {"saved tensors in the stash", &DeviceContent::stashed},
+      {"saved tensors, packed", &DeviceContent::packed},
       {"saved tensors copied back", &DeviceContent::reloaded},
       {"gradients, temporaries", &DeviceContent::working}};
   return kParts;
@@ -51,6 +52,7 @@ nlohmann::ordered_json to_json(const Explanation& explanation) {
                   {"resident_bytes", content.resident},
                   {"kept_bytes", content.kept},
                   {"stashed_bytes", content.stashed},
+                  {"packed_bytes", content.packed},
                   {"reloaded_bytes", content.reloaded},
                   {"working_bytes", content.working}};
   json["stalls"] = nlohmann::ordered_json::array();

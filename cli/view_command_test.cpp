@@ -64,7 +64,7 @@ TEST(ViewCommand, SumsUpWhatTheAllocatorHolds) {
 
 TEST(ViewCommand, ShowsTheLedgerWithItsSum) {
   Trace trace = sample_trace();
-  trace.ledger[{Placement::kDevice, PlacementReason::kBelowThreshold}] = {2, 4096};
+  trace.ledger[{Place::kDevice, PlacementReason::kBelowThreshold}] = {2, 4096};
   EXPECT_THAT(text_of(trace),
               AllOf(HasSubstr("below threshold        2  4.00 KiB   50.0%"),
                     HasSubstr("all                                        3  8.00 KiB  100.0%")));

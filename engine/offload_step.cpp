@@ -24,24 +24,6 @@ bool has_plain_storage(const at::Tensor& value) {
          !value.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }
 
-bool is_dense(const at::Tensor& value) {
-  return value.is_non_overlapping_and_dense();
-}
-
-/// All of the tensor, sharing storage and version counter, without its history: to hold the history would be
-/// a cycle.
-c10::intrusive_ptr<c10::TensorImpl> shell_of(const at::Tensor& value) {
-  c10::TensorImpl* impl = value.unsafeGetTensorImpl();
-  return impl->shallow_copy_and_detach(impl->version_counter(), /*allow_tensor_metadata_change=*/true);
-}
-
-/// What copy_ reads, without the marks that would have it conjugate or negate: the restored tensor bears
-/// them.
-void strip_lazy_marks(c10::TensorImpl& impl) {
-  impl._set_conj(false);
-  impl._set_neg(false);
-}
-
 std::uint32_t version_of(const at::Tensor& value) {
   return value.is_inference() ? 0 : static_cast<std::uint32_t>(value._version());
 }
@@ -86,40 +68,18 @@ class OffloadStep::NodeEndHook final : public torch::autograd::FunctionPostHook 
   OffloadStep& step_;  // the node's own saved tensors hold it
 };
 
-OffloadStep::OffloadStep(Device& device, const Policy& policy, std::vector<SavedId> backward_order,
+OffloadStep::OffloadStep(Device& device, const Policy& policy, StepGuide guide,
                          std::shared_ptr<const Residents> residents, StepListener* listener)
     : device_(device),
       copies_tensors_(policy.scheduler == SchedulerKind::kTrl),
-      reload_queue_(has_one_copy_stream(policy) ? CopyQueue::kD2h : CopyQueue::kH2d),
-      backward_order_(std::move(backward_order)),
+      copies_(device, copies_tensors_, has_one_copy_stream(policy) ? CopyQueue::kD2h : CopyQueue::kH2d),
+      guide_(std::move(guide)),
       residents_(std::move(residents)),
       listener_(listener),
       first_allocation_(device.next_allocation()),
-      no_storage_(device.allocate(0)),
-      scheduler_(make_scheduler(policy, backward_order_, *this)),
+      scheduler_(make_scheduler(policy, guide_.backward_order, *this)),
       wants_node_ends_(scheduler_->needs_node_ends() ||
                        (listener != nullptr && listener->wants_node_ends())) {}
-
-OffloadStep::~OffloadStep() {
-  // What a failure left: nobody has waited for these copies, and nobody frees their host memory.
-  for (const DeviceCopy& copy : copies_) {
-    if (copy.host == nullptr) continue;
-    wait_at_any_rate(copy);
-    device_.free_host(copy.host, copy.bytes);
-  }
-}
-
-/// A device that cannot even become idle copies nothing any more.
-void OffloadStep::wait_at_any_rate(const DeviceCopy& copy) noexcept {
-  try {
-    device_.wait(copy.queue, copy.event);
-  } catch (...) {
-    try {
-      device_.synchronize();
-    } catch (...) {
-    }
-  }
-}
 
 /// What the scheduler has begun and not ended it cannot go on from: all that is asked of it after that fails
 /// as that did.
@@ -139,11 +99,16 @@ SavedId OffloadStep::pack(const at::Tensor& value) {
   const auto tensor = static_cast<SavedId>(saved_.size());
   const PackRequest request = describe(value);
   saved_.push_back({shell_of(value), version_of(value)});
-  const PackDecision decision = scheduled([&] { return scheduler_->pack(tensor, request); });
+  const RuledPlacement rule = rule_for(tensor, value, request);
+  rule_transform_ = rule ? rule->transform : -1;
+  const PackDecision decision = scheduled([&] { return scheduler_->pack(tensor, request, rule); });
   Saved& saved = saved_[tensor];
   saved.copy = decision.copy;
-  if (decision.placement == Placement::kHost) saved.shell->set_storage_keep_dtype(no_storage_);
-  LedgerEntry& entry = ledger_[{decision.placement, decision.reason}];
+  if (decision.copy >= 0) {
+    check_shared_type(saved);
+    saved.shell->set_storage_keep_dtype(copies_.no_storage());
+  }
+  LedgerEntry& entry = ledger_[ledger_key(decision)];
   ++entry.tensors;
   entry.bytes += request.tensor_bytes;
   if (listener_ != nullptr) listener_->on_pack(tensor, value, request, decision);
@@ -166,6 +131,30 @@ PackRequest OffloadStep::describe(const at::Tensor& value) {
   request.is_parameter =
       role == StorageRole::kParameter && residents_->parameters.contains(value.unsafeGetTensorImpl());
   return request;
+}
+
+RuledPlacement OffloadStep::rule_for(SavedId tensor, const at::Tensor& value,
+                                     const PackRequest& request) const {
+  if (static_cast<std::size_t>(tensor) < guide_.placements.size()) return guide_.placements[tensor];
+  const bool may_be_packed = guide_.place && request.movability == Movability::kMovable &&
+                             request.tensor_bytes == request.storage_bytes && is_dense(value);
+  return may_be_packed ? guide_.place(value) : std::nullopt;
+}
+
+LedgerKey OffloadStep::ledger_key(const PackDecision& decision) const {
+  LedgerKey key = {decision.place, decision.reason};
+  if (decision.copy >= 0 && copies_[decision.copy].transform)
+    key.transform = copies_[decision.copy].transform->name();
+  return key;
+}
+
+/// Bytes that were packed as numbers of one type are none of another.
+void OffloadStep::check_shared_type(const Saved& saved) const {
+  const StepCopies::Copy& copy = copies_[saved.copy];
+  const at::ScalarType type = c10::typeMetaToScalarType(saved.shell->dtype());
+  TORCH_CHECK(!copy.transform || copy.type == type, "a saved tensor of type ", dtype_name(type),
+              " shares the storage of one that was packed as ", dtype_name(copy.type),
+              ": the recording that the policy's rules go by had no such tensor");
 }
 
 std::uint32_t OffloadStep::content_of(const at::Tensor& value, AllocationId allocation) {
@@ -215,9 +204,7 @@ at::Tensor OffloadStep::unpack(SavedId tensor) {
   scheduled([&] { ask_scheduler_for(tensor, shell); });
   if (wants_node_ends_) node_tensors_.push_back(tensor);
   const CopyId copy = saved_[tensor].copy;
-  TORCH_CHECK(
-      copy < 0 || copies_[copy].device_storage.unsafeGetStorageImpl() != no_storage_.unsafeGetStorageImpl(),
-      kAskedAgain, tensor);
+  TORCH_CHECK(copy < 0 || copies_.is_on_device(copy), kAskedAgain, tensor);
   at::Tensor value = copy < 0 ? at::Tensor(shell) : restore(shell, copies_[copy]);
   if (wants_node_ends_ && watched_node_ == nullptr) node_end();
   return value;
@@ -248,7 +235,7 @@ void OffloadStep::check_version(const Saved& saved) const {
       "] is at version ", counter.current_version(), "; expected version ", saved.version, " instead.");
 }
 
-at::Tensor OffloadStep::restore(const Shell& shell, const DeviceCopy& copy) const {
+at::Tensor OffloadStep::restore(const Shell& shell, const StepCopies::Copy& copy) const {
   Shell tensor =
       shell->shallow_copy_and_detach(shell->version_counter(), /*allow_tensor_metadata_change=*/true);
   tensor->set_storage_keep_dtype(copy.device_storage);
@@ -314,9 +301,9 @@ void OffloadStep::execute(const Command& command) {
 
 /// Memory is all that is tried: with it, the copy in is as any.
 bool OffloadStep::try_execute(const Command& command) {
-  OFFPROF_CHECK(command.kind == CommandKind::kCopyIn);
+  OFFPROF_CHECK(command.kind == CommandKind::kCopyIn || command.kind == CommandKind::kDecode);
   try {
-    reload_memory_ = device_.allocate(command.bytes);
+    copies_.take_memory_for(command);
   } catch (const c10::OutOfMemoryError&) {
     device_.take_out_of_memory();  // the step goes on: nobody is to find it later
     ++refused_reloads_;
@@ -334,62 +321,37 @@ void OffloadStep::run(const Command& command) {
       saved_[command.tensor].shell.reset();
       return;
     case CommandKind::kCopyOut:
-      return copy_out(command);
+      copies_.copy_out(command, at::Tensor(saved_[command.tensor].shell));
+      return tell_hold(command.copy);
     case CommandKind::kCopyIn:
-      return copy_in(command);
+      copies_.copy_in(command);
+      return tell_reload(command.copy);
     case CommandKind::kWaitOut:
     case CommandKind::kWaitIn:
-      return device_.wait(copies_[command.copy].queue, copies_[command.copy].event);
+      return copies_.wait(command.copy);
     case CommandKind::kDrop:
-      copies_[command.copy].device_storage = no_storage_;
-      return;
+      return copies_.drop(command.copy);
     case CommandKind::kFreeHost:
-      device_.free_host(std::exchange(copies_[command.copy].host, nullptr), command.bytes);
-      host_bytes_ -= command.bytes;
-      return;
+      return copies_.free_host(command);
+    case CommandKind::kEncode:
+      return copies_.encode(command, at::Tensor(saved_[command.tensor].shell),
+                            guide_.transforms[rule_transform_]);
+    case CommandKind::kDecode:
+      copies_.decode(command);
+      return tell_reload(command.copy);
   }
 }
 
-void OffloadStep::copy_out(const Command& command) {
-  OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
-  const at::Tensor value(saved_[command.tensor].shell);
-  std::byte* host = device_.allocate_host(command.bytes);
-  DeviceCopy& copy = copies_.emplace_back();  // first, so that whatever throws after it leaves nothing behind
-  copy.tensor = command.tensor;
-  copy.host = host;
-  copy.bytes = command.bytes;
-  copy.device_storage = value.storage();
-  if (listener_ != nullptr)
-    if (const auto allocation = device_.allocation_of(copy.device_storage))
-      listener_->on_hold(command.copy, *allocation, copy.device_storage);
-  copy.event = queue_copy_out(value, command.copy);
-  d2h_bytes_ += command.bytes;
-  host_bytes_ += command.bytes;
-  host_peak_bytes_ = std::max(host_peak_bytes_, host_bytes_);
+void OffloadStep::tell_hold(CopyId copy) {
+  const c10::Storage& storage = copies_[copy].device_storage;
+  const std::optional<AllocationId> allocation = device_.allocation_of(storage);
+  if (listener_ != nullptr && allocation) listener_->on_hold(copy, *allocation, storage);
 }
 
-Device::Event OffloadStep::queue_copy_out(const at::Tensor& value, CopyId id) {
-  const DeviceCopy& copy = copies_[id];
-  if (copies_tensors_ && !is_dense(value)) {
-    const Shell source = shell_of(value);
-    strip_lazy_marks(*source);
-    return device_.copy_out_densely(copy.queue, at::Tensor(source), copy.host, id);
-  }
-  const void* from = copies_tensors_ ? value.const_data_ptr() : value.storage().data();
-  return device_.copy(copy.queue, {copy.host, from, copy.bytes, CopyDirection::kD2h, id});
-}
-
-void OffloadStep::copy_in(const Command& command) {
-  DeviceCopy& copy = copies_[command.copy];
-  copy.device_storage =
-      reload_memory_ ? *std::exchange(reload_memory_, std::nullopt) : device_.allocate(command.bytes);
-  copy.reloaded = true;
-  const std::optional<AllocationId> allocation = device_.allocation_of(copy.device_storage);
-  if (listener_ != nullptr && allocation) listener_->on_reload(command.copy, *allocation);
-  copy.event = device_.copy(reload_queue_, {copy.device_storage.mutable_data(), copy.host, command.bytes,
-                                            CopyDirection::kH2d, command.copy});
-  copy.queue = reload_queue_;  // an event is one of its queue: had the copy failed, neither would be new
-  h2d_bytes_ += command.bytes;
+void OffloadStep::tell_reload(CopyId copy) {
+  if (listener_ == nullptr) return;
+  const std::optional<AllocationId> allocation = device_.allocation_of(copies_[copy].device_storage);
+  if (allocation) listener_->on_reload(copy, *allocation);
 }
 
 }  // namespace offprof

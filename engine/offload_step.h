@@ -15,6 +15,8 @@
 
 #include "engine/device.h"
 #include "engine/schedule/scheduler.h"
+#include "engine/step_copies.h"
+#include "engine/step_guide.h"
 #include "traces/ledger.h"
 #include "traces/policy.h"
 #include "traces/program.h"
@@ -77,7 +79,7 @@ class ReloadOutOfMemory final : public c10::OutOfMemoryError {
 ///
 /// What unpack returns has the values, sizes, strides and offset of what was packed (`trl`: reloaded tensors
 /// are dense, as TRL's are). A tensor that was modified in place since it was packed is refused as autograd
-/// itself refuses it.
+/// itself refuses it. What a lossy transform packed comes back as near as the transform promises.
 ///
 /// Where the device fails, the call throws what the device threw, and so do all after it: the step is lost,
 /// but when the last of its tensors goes all its memory does. A device that is out of memory for a reload
@@ -89,9 +91,8 @@ class OffloadStep final : public Executor {
  public:
   /// `device` must outlive every saved tensor of the step; `listener` (may be null) too, or stop_listening be
   /// called.
-  OffloadStep(Device& device, const Policy& policy, std::vector<SavedId> backward_order,
+  OffloadStep(Device& device, const Policy& policy, StepGuide guide,
               std::shared_ptr<const Residents> residents, StepListener* listener);
-  ~OffloadStep() override;
 
   SavedId pack(const at::Tensor& value);
   at::Tensor unpack(SavedId tensor);
@@ -109,9 +110,9 @@ class OffloadStep final : public Executor {
 
   /// Reloads for which the device had no memory, and which were put off or made room for.
   int refused_reloads() const { return refused_reloads_; }
-  Bytes host_peak_bytes() const { return host_peak_bytes_; }
-  Bytes d2h_bytes() const { return d2h_bytes_; }
-  Bytes h2d_bytes() const { return h2d_bytes_; }
+  Bytes host_peak_bytes() const { return copies_.host_peak_bytes(); }
+  Bytes d2h_bytes() const { return copies_.d2h_bytes(); }
+  Bytes h2d_bytes() const { return copies_.h2d_bytes(); }
   const Ledger& ledger() const { return ledger_; }
   const std::vector<Command>& commands() const { return commands_; }
 
@@ -123,15 +124,6 @@ class OffloadStep final : public Executor {
     Shell shell;
     std::uint32_t version = 0;
     CopyId copy = -1;
-  };
-  struct DeviceCopy {
-    SavedId tensor = -1;
-    std::byte* host = nullptr;  ///< nullptr: given back
-    Bytes bytes = 0;
-    c10::Storage device_storage;
-    bool reloaded = false;
-    CopyQueue queue = CopyQueue::kD2h;
-    Device::Event event = 0;
   };
   /// What a storage held when a tensor was saved. Its version alone does not tell: pieces of one storage may
   /// count each for itself (unsafe_chunk, of which LSTM cells are made).
@@ -145,46 +137,43 @@ class OffloadStep final : public Executor {
   template <typename Call>
   auto scheduled(Call call);
   void ask_scheduler_for(SavedId tensor, const Shell& shell);
-  void wait_at_any_rate(const DeviceCopy& copy) noexcept;
   PackRequest describe(const at::Tensor& value);
+  RuledPlacement rule_for(SavedId tensor, const at::Tensor& value, const PackRequest& request) const;
+  LedgerKey ledger_key(const PackDecision& decision) const;
   std::uint32_t content_of(const at::Tensor& value, AllocationId allocation);
   Movability movability_of(const at::Tensor& value, std::optional<AllocationId> allocation,
                            StorageRole role) const;
   StorageRole role_of(AllocationId allocation) const;
   void check_version(const Saved& saved) const;
-  at::Tensor restore(const Shell& shell, const DeviceCopy& copy) const;
+  at::Tensor restore(const Shell& shell, const StepCopies::Copy& copy) const;
   void watch_node_end();
   void run(const Command& command);
-  void copy_out(const Command& command);
-  Device::Event queue_copy_out(const at::Tensor& value, CopyId id);
-  void copy_in(const Command& command);
+  void tell_hold(CopyId copy);
+  void tell_reload(CopyId copy);
+  void check_shared_type(const Saved& saved) const;
 
   std::exception_ptr failure_;  ///< the scheduler's first
   /// Recursive: what a call lets go of may call back.
   std::recursive_mutex mutex_;
   Device& device_;
   bool copies_tensors_;  ///< `trl`: each tensor densely; else whole storages
-  CopyQueue reload_queue_;
-  std::vector<SavedId> backward_order_;
+  StepCopies copies_;
+  StepGuide guide_;
   std::shared_ptr<const Residents> residents_;
   StepListener* listener_;
   AllocationId first_allocation_;  ///< storages older than it are residents
-  c10::Storage no_storage_;        ///< what the shell of an offloaded tensor holds
   std::unique_ptr<Scheduler> scheduler_;
   bool wants_node_ends_;
   std::unordered_map<AllocationId, std::vector<Content>>
       contents_;  ///< of movable storages, in order of saving
   std::vector<Saved> saved_;
-  std::vector<DeviceCopy> copies_;
-  std::optional<c10::Storage> reload_memory_;  ///< for the copy in that is about to be carried out
+  std::int32_t rule_transform_ = -1;  ///< of the tensor that is being packed: see TensorPlacement
   int refused_reloads_ = 0;
   const torch::autograd::Node* watched_node_ = nullptr;
   std::vector<SavedId> node_tensors_;  ///< unpacked by it
   std::vector<SavedId> node_escaped_;
   Ledger ledger_;
   std::vector<Command> commands_;
-  Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
-  Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
 };
 
 }  // namespace offprof

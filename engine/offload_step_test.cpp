@@ -36,7 +36,7 @@ class OffloadStepTest : public TorchTest {
     const Ledger before = step.ledger();
     step.release(step.pack(value));
     for (const auto& [place, entry] : step.ledger())
-      if (!before.contains(place) || before.at(place) != entry) return place.second;
+      if (!before.contains(place) || before.at(place) != entry) return place.reason;
     throw std::logic_error("not in the ledger");
   }
 
@@ -272,9 +272,9 @@ TEST_F(OffloadStepTest, LedgerSumsToTheBytesThatWereSaved) {
     step->release(step->pack(value));
   EXPECT_THAT(
       step->ledger(),
-      ElementsAre(Pair(Pair(Placement::kDevice, PlacementReason::kEmpty), LedgerEntry{1, 0}),
-                  Pair(Pair(Placement::kDevice, PlacementReason::kBelowThreshold), LedgerEntry{1, 8}),
-                  Pair(Pair(Placement::kHost, PlacementReason::kOffloaded), LedgerEntry{2, kBytes + 128})));
+      ElementsAre(Pair(LedgerKey{Place::kDevice, PlacementReason::kEmpty}, LedgerEntry{1, 0}),
+                  Pair(LedgerKey{Place::kDevice, PlacementReason::kBelowThreshold}, LedgerEntry{1, 8}),
+                  Pair(LedgerKey{Place::kHost, PlacementReason::kOffloaded}, LedgerEntry{2, kBytes + 128})));
 }
 
 // --- Memory ---

@@ -8,14 +8,18 @@
 #include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/model_device.h"
+#include "engine/schedule/placement_rules.h"
+#include "engine/transforms/transform_table.h"
 #include "engine/weightless.h"
 #include "profiler/gradient_check.h"
 #include "profiler/program_builder.h"
 #include "profiler/program_times.h"
 #include "profiler/tracing_cost.h"
+#include "profiler/transform_profiles.h"
 #include "simulator/dense_reloads.h"
 #include "traces/calibration.h"
 #include "traces/error.h"
@@ -51,6 +55,12 @@ std::vector<Staging> staging_in(const Program& program, const RecordedPass& pass
   return gathered;
 }
 
+bool loses_something(const StepGuide& guide) {
+  return std::ranges::any_of(guide.placements, [&](const RuledPlacement& placement) {
+    return placement && placement->transform >= 0 && !guide.transforms[placement->transform]->is_lossless();
+  });
+}
+
 }  // namespace
 
 void lift_limits(Device& device) {
@@ -60,15 +70,47 @@ void lift_limits(Device& device) {
 
 Job::Job(const RunRequest& request, Device& device, const Progress& progress, StepTracing* tracing)
     : request_(request), device_(device), progress_(progress) {
+  make_transforms();
   load();
   trainer_.emplace(model_, device_, trace_.settings, tracing);
   record();
 }
 
-std::string Job::check_gradients(const Policy& policy) {
-  if (device_.is_virtual()) return "not applicable";
+GradientCheck Job::check_gradients(const Policy& policy) {
+  if (device_.is_virtual()) return {"not applicable"};
   if (expected_gradients_.empty()) expected_gradients_ = trainer_->gradients(std::nullopt, {});
-  return compare_gradients(model_.parameter_names, expected_gradients_, trainer_->gradients(policy, order_));
+  const StepGuide guide = guide_for(policy);
+  const std::vector<at::Tensor> actual = trainer_->gradients(policy, guide);
+  const std::string verdict = compare_gradients(model_.parameter_names, expected_gradients_, actual);
+  if (verdict == "bitwise" || !loses_something(guide)) return {verdict};
+  const auto errors = gradient_errors(model_.parameter_names, expected_gradients_, actual);
+  return errors ? GradientCheck{"lossy", *errors} : GradientCheck{verdict};
+}
+
+StepGuide Job::guide_for(const Policy& policy) const {
+  StepGuide guide(order_);
+  if (policy.rules.empty()) return guide;
+  Placements placements = choose_placements(policy, trace_.program, trace_.transforms);
+  guide.placements = std::move(placements.by_tensor);
+  for (const std::string& name : placements.transforms)
+    guide.transforms.push_back(*std::ranges::find(transforms_, name, &Transform::name));
+  return guide;
+}
+
+void Job::make_transforms() {
+  for (const std::string& name : transforms_in(request_.policy.rules))
+    transforms_.push_back(make_transform(name));
+}
+
+/// What packing takes, and whether the rules go with the program.
+void Job::profile_transforms() {
+  if (request_.policy.rules.empty()) return;
+  if (!transforms_.empty()) {
+    progress_("measuring what packing costs");
+    trace_.transforms = offprof::profile_transforms(device_, transforms_, trace_.program);
+  }
+  const Placements placements = choose_placements(request_.policy, trace_.program, trace_.transforms);
+  trace_.notes.insert(trace_.notes.end(), placements.warnings.begin(), placements.warnings.end());
 }
 
 void Job::set_limits(const Policy& policy) {
@@ -79,10 +121,11 @@ void Job::set_limits(const Policy& policy) {
 
 std::vector<StepResult> Job::train(const Policy& policy, int steps, Recording recording) {
   set_limits(policy);
+  const StepGuide guide = guide_for(policy);
   std::vector<StepResult> results;
   for (int i = 0; i < steps; ++i) {
     progress_("training step " + std::to_string(i + 1) + " of " + std::to_string(steps));
-    results.push_back(trainer_->step(policy, order_, recording));
+    results.push_back(trainer_->step(policy, guide, recording));
     if (i > 0 && recording == Recording::kNone) results.back().drop_lists();
   }
   lift_limits(device_);
@@ -92,10 +135,11 @@ std::vector<StepResult> Job::train(const Policy& policy, int steps, Recording re
 TracingCost Job::tracing_cost(const Policy& policy) {
   progress_("measuring what tracing costs");
   set_limits(policy);
+  const StepGuide guide = guide_for(policy);
   const TracingCost cost = measure_tracing_cost(
-      {[&] { return trainer_->step(policy, order_, Recording::kNone).step_time_ns; },
-       [&] { return trainer_->traced_step(policy, order_, TraceDetail::kStreams).step_time_ns; },
-       [&] { return trainer_->step(policy, order_, Recording::kTimeline).step_time_ns; }});
+      {[&] { return trainer_->step(policy, guide, Recording::kNone).step_time_ns; },
+       [&] { return trainer_->traced_step(policy, guide, TraceDetail::kStreams).step_time_ns; },
+       [&] { return trainer_->step(policy, guide, Recording::kTimeline).step_time_ns; }});
   lift_limits(device_);
   return cost;
 }
@@ -202,6 +246,7 @@ void Job::record() {
   order_ = backward_order(trace_.program);
   const RecordedPass last = record_dense(offload_pass);
   calibrate_times();
+  profile_transforms();
   note_allocator_state(trace_.program, last);
   if (trace_.dense_program) note_allocator_state(*trace_.dense_program, last);
 }

@@ -11,6 +11,7 @@
 #include "engine/plugin.h"
 #include "profiler/calibration.h"
 #include "profiler/cupti/step_tracing.h"
+#include "profiler/gradient_check.h"
 #include "profiler/trainer.h"
 #include "traces/trace.h"
 
@@ -26,8 +27,8 @@ class Job {
   /// The model, its environment and its program; nothing measured.
   const Trace& trace() const { return trace_; }
 
-  /// Gradients against plain autograd's: as in Trace.
-  std::string check_gradients(const Policy& policy);
+  /// Gradients against plain autograd's.
+  GradientCheck check_gradients(const Policy& policy);
   /// The gradients that check_gradients compares with lie in device memory: not while steps are measured.
   void forget_gradients() { expected_gradients_.clear(); }
 
@@ -55,6 +56,9 @@ class Job {
   Nanoseconds dense_compute_ns();
   void note_allocator_state(Program& program, const RecordedPass& last);
   void set_limits(const Policy& policy);
+  void make_transforms();
+  void profile_transforms();
+  StepGuide guide_for(const Policy& policy) const;
 
   const RunRequest& request_;
   Device& device_;
@@ -63,6 +67,7 @@ class Job {
   Trace trace_;
   std::optional<Trainer> trainer_;
   std::vector<SavedId> order_;
+  std::vector<std::shared_ptr<const Transform>> transforms_;  ///< that the request's rules name
   std::vector<at::Tensor> expected_gradients_;
 };
 

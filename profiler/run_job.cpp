@@ -58,7 +58,9 @@ void note_refused_reloads(const std::vector<StepResult>& steps, Trace& trace) {
 void measure(Job& job, const RunRequest& request, const Progress& progress, const StepTracing* tracing,
              RunResult& result) {
   progress("checking the gradients");
-  result.trace.gradients = job.check_gradients(request.policy);
+  GradientCheck gradients = job.check_gradients(request.policy);
+  result.trace.gradients = std::move(gradients.verdict);
+  result.trace.gradient_errors = std::move(gradients.errors);
   job.forget_gradients();
   const std::vector<StepResult> measured =
       job.train(request.policy, request.settings.steps, Recording::kNone);
@@ -121,7 +123,7 @@ ComparisonResult compare(const RunRequest& request, const Comparison& comparison
   for (const ComparedPolicy& compared : comparison.policies) {
     PolicyRun& run = result.runs.emplace_back();
     run.policy = compared.policy;
-    run.gradients = job.check_gradients(run.policy);
+    run.gradients = job.check_gradients(run.policy).verdict;
   }
   job.forget_gradients();
   measure_interleaved(

@@ -198,7 +198,7 @@ class StepTimeline {
   void add_copies() {
     std::vector<SavedId> tensor_of;
     for (const RawCommand& raw : pass_.commands)
-      if (raw.command.kind == CommandKind::kCopyOut) tensor_of.push_back(raw.command.tensor);
+      if (raw.command.copy == static_cast<CopyId>(tensor_of.size())) tensor_of.push_back(raw.command.tensor);
     for (const CopyRecord& copy : step_.copies) {
       const bool out = copy.direction == CopyDirection::kD2h;
       if (const auto seen = gpu_.match(copy)) {

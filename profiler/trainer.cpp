@@ -64,8 +64,8 @@ void Trainer::plain_step() {
   if (optimizer_) optimizer_->step();
 }
 
-StepResult Trainer::run_step(const Policy& policy, const std::vector<SavedId>& recorded_backward_order,
-                             Recording recording, StepListener* listener, std::optional<TraceDetail> traced) {
+StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recording recording,
+                             StepListener* listener, std::optional<TraceDetail> traced) {
   set_gradients_to_none();
   begin_measuring();
   StepResult result;
@@ -81,8 +81,8 @@ StepResult Trainer::run_step(const Policy& policy, const std::vector<SavedId>& r
   };
   if (recording == Recording::kNone) device_.take_work();
   const Device::TimeMark begin = device_.mark();
-  auto step = std::make_shared<OffloadStep>(device_, policy, recorded_backward_order, residents_now,
-                                            recorder ? &*recorder : listener);
+  auto step =
+      std::make_shared<OffloadStep>(device_, policy, guide, residents_now, recorder ? &*recorder : listener);
   const ListenerScope listens(*step);
   {
     const CurrentStep current(step);
@@ -128,8 +128,7 @@ void Trainer::begin_measuring() {
   device_.reset_peak();
 }
 
-std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy,
-                                           const std::vector<SavedId>& recorded_backward_order) {
+std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy, const StepGuide& guide) {
   const at::NoGradGuard outer_no_grad;
   std::vector<at::Tensor> buffers;
   for (const at::Tensor& buffer : model_.module.buffers()) buffers.push_back(buffer.clone());
@@ -138,8 +137,7 @@ std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy,
   {
     const at::AutoGradMode grad(true);
     if (policy) {
-      auto step =
-          std::make_shared<OffloadStep>(device_, *policy, recorded_backward_order, residents(), nullptr);
+      auto step = std::make_shared<OffloadStep>(device_, *policy, guide, residents(), nullptr);
       const CurrentStep current(step);
       loss_of(run_forward(model_), loss_).backward();
       step->backward_end();

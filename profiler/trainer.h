@@ -34,28 +34,26 @@ class Trainer {
 
   /// A step as plain autograd does it: nothing of ours in the way.
   void plain_step();
-  /// A step under `policy`. `recorded_backward_order`: see make_scheduler.
+  /// A step under `policy`. `guide`: of a step recorded before, or empty.
   /// `listener`: of a step that is not recorded; nullptr: nobody listens.
-  StepResult step(const Policy& policy, const std::vector<SavedId>& recorded_backward_order,
-                  Recording recording, StepListener* listener = nullptr) {
+  StepResult step(const Policy& policy, const StepGuide& guide, Recording recording,
+                  StepListener* listener = nullptr) {
     const bool is_traced = recording == Recording::kTimeline;
-    return run_step(policy, recorded_backward_order, recording, listener,
+    return run_step(policy, guide, recording, listener,
                     is_traced ? std::optional(TraceDetail::kAll) : std::nullopt);
   }
   /// A step that is not recorded, but traced, where the GPU is.
-  StepResult traced_step(const Policy& policy, const std::vector<SavedId>& recorded_backward_order,
-                         TraceDetail detail) {
-    return run_step(policy, recorded_backward_order, Recording::kNone, nullptr, detail);
+  StepResult traced_step(const Policy& policy, const StepGuide& guide, TraceDetail detail) {
+    return run_step(policy, guide, Recording::kNone, nullptr, detail);
   }
   /// Gradients of forward and backward without the optimiser, from a fixed seed, with buffers put back after:
   /// by parameter, undefined where backward gave none. `policy` nullopt: plain autograd.
-  std::vector<at::Tensor> gradients(const std::optional<Policy>& policy,
-                                    const std::vector<SavedId>& recorded_backward_order);
+  std::vector<at::Tensor> gradients(const std::optional<Policy>& policy, const StepGuide& guide);
 
  private:
   /// `traced`: nullopt: not.
-  StepResult run_step(const Policy& policy, const std::vector<SavedId>& recorded_backward_order,
-                      Recording recording, StepListener* listener, std::optional<TraceDetail> traced);
+  StepResult run_step(const Policy& policy, const StepGuide& guide, Recording recording,
+                      StepListener* listener, std::optional<TraceDetail> traced);
   void set_gradients_to_none();
   void begin_measuring();
   std::shared_ptr<const Residents> residents() const;

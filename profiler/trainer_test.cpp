@@ -326,7 +326,7 @@ TEST_F(TrainerTest, RunKeepsOnTheDeviceWhatTheHostCapHasNoRoomFor) {
   const RunResult result = run_job(request, device_, kQuietly);
   EXPECT_EQ(result.trace.gradients, "bitwise");
   EXPECT_LE(result.trace.metrics.host_peak_bytes, 10 * kKiB);
-  EXPECT_TRUE(result.trace.ledger.contains({Placement::kDevice, PlacementReason::kHostFull}));
+  EXPECT_TRUE(result.trace.ledger.contains({Place::kDevice, PlacementReason::kHostFull}));
 }
 
 TEST_F(TrainerTest, RunWithoutRoomInHostMemoryUnderTrlSaysSo) {

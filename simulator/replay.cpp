@@ -1,9 +1,12 @@
 #include "simulator/replay.h"
 
+#include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "engine/schedule/placement_rules.h"
 #include "traces/check.h"
 #include "traces/error.h"
 
@@ -37,8 +40,10 @@ void refuse_endless(const Step& step, const Link& link) {
 /// Carries the scheduler's commands out on virtual memory and virtual clocks.
 class VirtualExecutor final : public Executor {
  public:
-  VirtualExecutor(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener)
+  VirtualExecutor(const Step& step, const Policy& policy, const Link& link,
+                  std::span<const RuledPlacement> placements, ReplayListener* listener)
       : step_(step),
+        placements_(placements),
         memory_(step.storage_bytes(), step.resident_bytes(), listener),
         clock_(link, has_one_copy_stream(policy),
                step.work().empty() ? VirtualClock::Computes::kOnHost : VirtualClock::Computes::kBesideHost,
@@ -74,6 +79,10 @@ class VirtualExecutor final : public Executor {
       case CommandKind::kFreeHost:
         host_bytes_ -= command.bytes;
         return;
+      case CommandKind::kEncode:
+        return encode(command);
+      case CommandKind::kDecode:
+        return decode(command);
     }
   }
 
@@ -81,6 +90,9 @@ class VirtualExecutor final : public Executor {
   std::int32_t device_storage(SavedId tensor) const {
     const CopyId copy = copy_of_[tensor];
     return copy < 0 ? own_storage(tensor) : copies_[copy].device_storage;
+  }
+  RuledPlacement rule(SavedId tensor) const {
+    return placements_.empty() ? RuledPlacement() : placements_[tensor];
   }
   void set_copy(SavedId tensor, CopyId copy) { copy_of_[tensor] = copy; }
   /// What the program is doing when commands come.
@@ -108,11 +120,13 @@ class VirtualExecutor final : public Executor {
   }
 
   void copy_out(const Command& command) {
-    OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
     if (copies_tensors_) stage(command.tensor);
     const VirtualClock::Copy copy = clock_.copy_out(command.bytes);
-    copies_.push_back({command.tensor, own_storage(command.tensor), copy});
-    memory_.hold(copies_.back().device_storage);
+    if (command.copy == static_cast<CopyId>(copies_.size())) {  // it has not been packed
+      copies_.push_back({command.tensor, own_storage(command.tensor), copy});
+      memory_.hold(copies_.back().device_storage);
+    }
+    copies_[command.copy].last_copy = copy;
     d2h_bytes_ += command.bytes;
     host_bytes_ += command.bytes;
     host_peak_bytes_ = std::max(host_peak_bytes_, host_bytes_);
@@ -133,6 +147,42 @@ class VirtualExecutor final : public Executor {
     copy.last_copy = clock_.copy_in(command.bytes);
     h2d_bytes_ += command.bytes;
     if (listener_ != nullptr) listener_->on_copy(command, copy.last_copy);
+  }
+
+  void encode(const Command& command) {
+    OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
+    copies_.push_back({command.tensor, use(cost_of(command.tensor).pack), {}});
+  }
+
+  void decode(const Command& command) {
+    DeviceCopy& copy = copies_[command.copy];
+    const std::int32_t packed = std::exchange(copy.device_storage, use(cost_of(copy.tensor).unpack));
+    memory_.let_go(packed);
+  }
+
+  const TransformCost& cost_of(SavedId tensor) const {
+    const RuledPlacement placement = rule(tensor);
+    OFFPROF_CHECK(placement && placement->cost != nullptr);
+    return *placement->cost;
+  }
+
+  /// Takes what packing or unpacking takes; the storage that it leaves.
+  std::int32_t use(const TransformUse& use) {
+    std::vector<std::int32_t> allocated;
+    for (const TransformMemory& step : use.memory) {
+      if (step.bytes > 0) {
+        allocated.push_back(memory_.allocate(step.bytes));
+      } else {
+        memory_.let_go(std::exchange(allocated[step.freed], -1));
+      }
+    }
+    if (step_.work().empty())
+      clock_.compute(use.compute_ns);
+    else
+      clock_.run(use.work);
+    const auto result = std::ranges::find_if(allocated, [](std::int32_t storage) { return storage >= 0; });
+    OFFPROF_CHECK(result != allocated.end());
+    return *result;
   }
 
   void wait(const Command& command) {
@@ -157,6 +207,7 @@ class VirtualExecutor final : public Executor {
   }
 
   const Step& step_;
+  std::span<const RuledPlacement> placements_;
   VirtualMemory memory_;
   VirtualClock clock_;
   bool copies_tensors_;          ///< `trl`: each tensor densely; else whole storages
@@ -176,7 +227,8 @@ class Replayer {
  public:
   Replayer(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener)
       : step_(step),
-        executor_(step, policy, link, listener),
+        placements_(std::make_shared<const Placements>(step.place(policy))),
+        executor_(step, policy, link, placements_->by_tensor, listener),
         scheduler_(make_scheduler(policy, step.backward_order(), executor_)),
         listener_(listener),
         unpacked_storage_(step.requests().size(), -1) {
@@ -186,6 +238,7 @@ class Replayer {
   /// At the same point as `other`, under `policy` from there on.
   Replayer(const Replayer& other, const Policy& policy, ReplayListener* listener)
       : step_(other.step_),
+        placements_(other.placements_),
         executor_(other.executor_),
         scheduler_(other.scheduler_->clone(policy, executor_)),
         listener_(listener),
@@ -265,7 +318,7 @@ class Replayer {
 
   void pack(SavedId tensor) {
     executor_.clock().hook();
-    const PackDecision decision = scheduler_->pack(tensor, step_.requests()[tensor]);
+    const PackDecision decision = scheduler_->pack(tensor, step_.requests()[tensor], executor_.rule(tensor));
     executor_.set_copy(tensor, decision.copy);
     if (listener_ != nullptr) listener_->on_placement(tensor, decision);
   }
@@ -323,6 +376,7 @@ class Replayer {
   }
 
   const Step& step_;
+  std::shared_ptr<const Placements> placements_;  ///< forks share them
   VirtualExecutor executor_;
   std::unique_ptr<Scheduler> scheduler_;
   ReplayListener* listener_;

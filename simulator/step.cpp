@@ -10,27 +10,24 @@ bool matters_to_memory(EventKind kind) {
   return kind != EventKind::kPhase && kind != EventKind::kOpBegin && kind != EventKind::kOpEnd;
 }
 
-}  // namespace
-
-bool is_dense(const TensorLayout& layout) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> by_stride;  // stride, size
-  for (std::size_t i = 0; i < layout.sizes.size() && i < layout.strides.size(); ++i) {
-    if (layout.sizes[i] == 0) return true;
-    if (layout.sizes[i] > 1) by_stride.emplace_back(layout.strides[i], layout.sizes[i]);
-  }
-  std::sort(by_stride.begin(), by_stride.end());
-  std::int64_t next = 1;
-  for (const auto& [stride, size] : by_stride) {
-    if (stride != next || __builtin_mul_overflow(next, size, &next)) return false;
-  }
-  return true;
+/// Without what only a replay needs.
+std::shared_ptr<const Program> rule_subjects_of(const Program& program) {
+  auto subjects = std::make_shared<Program>();
+  subjects->names = program.names;
+  subjects->storages = program.storages;
+  subjects->saved = program.saved;
+  return subjects;
 }
 
-Step::Step(const Program& program, EngineCosts costs)
+}  // namespace
+
+Step::Step(const Program& program, EngineCosts costs, std::span<const TransformProfile> profiles)
     : costs_(std::move(costs)),
       resident_bytes_(program.resident_bytes),
       allocator_(program.allocator),
-      backward_order_(offprof::backward_order(program)) {
+      backward_order_(offprof::backward_order(program)),
+      rule_subjects_(rule_subjects_of(program)),
+      profiles_(profiles) {
   add_events(program);
   storage_bytes_.reserve(program.storages.size());
   for (std::size_t i = 0; i < program.storages.size(); ++i) {
@@ -39,6 +36,10 @@ Step::Step(const Program& program, EngineCosts costs)
       residents_.push_back(static_cast<std::int32_t>(i));
   }
   add_requests(program);
+}
+
+Placements Step::place(const Policy& policy) const {
+  return choose_placements(policy, *rule_subjects_, profiles_);
 }
 
 void Step::add_events(const Program& program) {

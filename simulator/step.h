@@ -1,19 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "engine/schedule/placement_rules.h"
 #include "engine/schedule/scheduler.h"
 #include "traces/calibration.h"
 #include "traces/program.h"
 
 namespace offprof {
-
-/// Whether the elements fill consecutive memory, each in a place of its own, in some order of the dimensions.
-bool is_dense(const TensorLayout& layout);
 
 /// A Program made ready to be replayed many times: operators folded into the compute time between the events
 /// that matter to memory and scheduling, the scheduler's requests built, the backward order read off.
@@ -21,7 +20,9 @@ class Step {
  public:
   /// `program` must be consistent, as read_trace and the recorder assure. `costs` are added in replays of a
   /// device that computes on the host.
-  explicit Step(const Program& program, EngineCosts costs = {});
+  /// `profiles`: what transforms take of a policy's rules; they must outlive it.
+  explicit Step(const Program& program, EngineCosts costs = {},
+                std::span<const TransformProfile> profiles = {});
 
   /// Program::events without operators and phases. `compute_ns` includes theirs; the time after the last
   /// event is in tail_compute_ns.
@@ -51,6 +52,8 @@ class Step {
   Work staging_work(SavedId tensor) const { return staging_work_.empty() ? Work{} : staging_work_[tensor]; }
   /// Of a CUDA device: see Program::allocator.
   const std::optional<AllocatorState>& allocator() const { return allocator_; }
+  /// What the policy's rules make of the saved tensors: see choose_placements.
+  Placements place(const Policy& policy) const;
   /// Saved tensors in the order in which backward first asks for them.
   std::span<const SavedId> backward_order() const { return backward_order_; }
   /// For each of events(), its index in Program::events.
@@ -77,6 +80,8 @@ class Step {
   std::vector<Work> staging_work_;
   std::optional<AllocatorState> allocator_;
   std::vector<SavedId> backward_order_;
+  std::shared_ptr<const Program> rule_subjects_;  ///< of the program what rules go by
+  std::span<const TransformProfile> profiles_;
 };
 
 }  // namespace offprof

@@ -29,7 +29,7 @@ DeviceMemory usable_of_device(const Trace& trace, Bytes usable) {
 
 TraceSteps::TraceSteps(const Trace& trace, const std::optional<DeviceMemory>& assumed)
     : program_(trace.program),
-      step_(trace.program, costs_in(trace)),
+      step_(trace.program, costs_in(trace), trace.transforms),
       cache_setting_(cache_setting_of(trace)) {
   if (assumed) {
     cache_setting_.device_memory_bytes = assumed->usable_bytes;
@@ -37,7 +37,7 @@ TraceSteps::TraceSteps(const Trace& trace, const std::optional<DeviceMemory>& as
   }
   if (!trace.dense_program) return;
   dense_program_ = &*trace.dense_program;
-  dense_step_.emplace(*dense_program_, costs_in(trace));
+  dense_step_.emplace(*dense_program_, costs_in(trace), trace.transforms);
   changed_ = changed_by_dense_copies(*dense_program_, reloaded_tensors(*dense_step_, dense_offload_all()));
 }
 

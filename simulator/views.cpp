@@ -1,6 +1,8 @@
 #include "simulator/views.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "simulator/replay.h"
@@ -11,9 +13,11 @@ namespace {
 
 class LedgerListener final : public ReplayListener {
  public:
-  explicit LedgerListener(const Program& program) : program_(program) {}
+  LedgerListener(const Program& program, const Placements& placements)
+      : program_(program), placements_(placements) {}
   void on_placement(SavedId tensor, const PackDecision& decision) override {
-    LedgerEntry& entry = ledger_[{decision.placement, decision.reason}];
+    LedgerEntry& entry =
+        ledger_[{decision.place, decision.reason, transform_of(placements_, tensor, decision)}];
     ++entry.tensors;
     entry.bytes += program_.saved[tensor].bytes;
   }
@@ -21,6 +25,7 @@ class LedgerListener final : public ReplayListener {
 
  private:
   const Program& program_;
+  const Placements& placements_;
   Ledger ledger_;
 };
 
@@ -67,12 +72,20 @@ class ContentListener final : public ReplayListener {
         std::erase(kept_, command.tensor);
         return;
       case CommandKind::kCopyOut:
-        stashed_.push_back(command);
+        if (!packed_copies_.contains(command.copy)) stashed_.push_back(command);
         return;
       case CommandKind::kCopyIn:
-        reloaded_bytes_ += command.bytes;
-        reloaded_.push_back(command.copy);
+        if (!packed_copies_.contains(command.copy)) return add_reloaded(command);
+        packed_[command.copy] = command.bytes;
         return;
+      case CommandKind::kEncode:
+        packed_copies_.insert(command.copy);
+        packed_[command.copy] = command.bytes;
+        return;
+      case CommandKind::kDecode:
+        packed_copies_.erase(command.copy);
+        packed_.erase(command.copy);
+        return add_reloaded(command);
       case CommandKind::kDrop:
         return drop(command);
       case CommandKind::kWaitOut:
@@ -92,13 +105,21 @@ class ContentListener final : public ReplayListener {
       if (std::exchange(counted[storage], 0) != 0) content.resident -= step_.storage_bytes()[storage];
     for (const SavedId tensor : kept_) content.kept += count_once(counted, tensor);
     for (const Command& copy : stashed_) content.stashed += count_once(counted, copy.tensor);
+    for (const auto& [copy, bytes] : packed_) content.packed += bytes;
     content.reloaded = reloaded_bytes_;
-    content.working = total - content.resident - content.kept - content.stashed - content.reloaded;
+    content.working =
+        total - content.resident - content.kept - content.stashed - content.packed - content.reloaded;
     return content;
   }
 
  private:
+  void add_reloaded(const Command& command) {
+    reloaded_bytes_ += command.bytes;
+    reloaded_.push_back(command.copy);
+  }
+
   void drop(const Command& command) {
+    if (packed_.erase(command.copy) > 0) return;
     const auto reloaded = std::find(reloaded_.begin(), reloaded_.end(), command.copy);
     if (reloaded != reloaded_.end()) {
       reloaded_.erase(reloaded);
@@ -119,6 +140,8 @@ class ContentListener final : public ReplayListener {
   std::vector<std::int32_t> freed_;  ///< storages that the program let go of
   std::vector<SavedId> kept_;
   std::vector<Command> stashed_;
+  std::set<CopyId> packed_copies_;  ///< not unpacked yet
+  std::map<CopyId, Bytes> packed_;  ///< of those, what is on the device
   std::vector<CopyId> reloaded_;
   Bytes reloaded_bytes_ = 0;
 };
@@ -139,7 +162,8 @@ class StallListener final : public ReplayListener {
 }  // namespace
 
 Ledger replay_ledger(const Program& program, const Step& step, const Policy& policy) {
-  LedgerListener listener(program);
+  const Placements placements = step.place(policy);
+  LedgerListener listener(program, placements);
   replay(step, policy, kAnyLink, &listener);
   return listener.take();
 }

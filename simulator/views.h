@@ -36,7 +36,8 @@ struct DeviceContent {
   Bytes resident = 0;  ///< weights, optimiser state, inputs
   Bytes kept = 0;      ///< storages of saved tensors that stay on the device
   Bytes stashed = 0;   ///< of offloaded tensors whose device copy the engine still holds
-  Bytes reloaded = 0;  ///< copied back in
+  Bytes packed = 0;    ///< packed storages of saved tensors, that wait here, go out or have come back
+  Bytes reloaded = 0;  ///< copied back in, or unpacked
   Bytes working = 0;   ///< everything else: gradients, temporaries, activations that nobody saved
 };
 

@@ -49,10 +49,10 @@ TEST(ReplayLedger, SaysWhereTheBytesWentAndWhy) {
   Policy policy = preset_policy("offload");
   policy.threshold_bytes = 50;
   const Ledger ledger = replay_ledger(sketch.program(), Step(sketch.program()), policy);
-  EXPECT_EQ(ledger, (Ledger{{{Placement::kHost, PlacementReason::kOffloaded}, {1, 100}},
-                            {{Placement::kHost, PlacementReason::kSharedCopy}, {1, 40}},
-                            {{Placement::kDevice, PlacementReason::kBelowThreshold}, {1, 10}},
-                            {{Placement::kDevice, PlacementReason::kParameter}, {1, 30}}}));
+  EXPECT_EQ(ledger, (Ledger{{{Place::kHost, PlacementReason::kOffloaded}, {1, 100}},
+                            {{Place::kHost, PlacementReason::kSharedCopy}, {1, 40}},
+                            {{Place::kDevice, PlacementReason::kBelowThreshold}, {1, 10}},
+                            {{Place::kDevice, PlacementReason::kParameter}, {1, 30}}}));
 }
 
 RC_GTEST_PROP(ReplayLedgerProperty, SumsToAllThatIsSaved, ()) {

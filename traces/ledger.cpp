@@ -6,20 +6,25 @@
 namespace offprof {
 namespace {
 
-constexpr std::array<std::string_view, 2> kPlacements = {"device", "host"};
-
-constexpr std::array<std::string_view, 12> kReasons = {
-    "offloaded",       "shared_copy",       "parameter", "buffer",
-    "input",           "resident",          "empty",     "unsupported_layout",
-    "below_threshold", "nothing_offloaded", "host_full", "not_in_plan",
+constexpr std::array<std::string_view, 14> kReasons = {
+    "offloaded",
+    "shared_copy",
+    "parameter",
+    "buffer",
+    "input",
+    "resident",
+    "empty",
+    "unsupported_layout",
+    "below_threshold",
+    "nothing_offloaded",
+    "host_full",
+    "not_in_plan",
+    "rule",
+    "unfit_to_pack",
 };
-static_assert(kReasons.size() == static_cast<std::size_t>(PlacementReason::kNotInPlan) + 1);
+static_assert(kReasons.size() == static_cast<std::size_t>(PlacementReason::kUnfitToPack) + 1);
 
 }  // namespace
-
-std::string_view to_string(Placement placement) {
-  return kPlacements.at(static_cast<std::size_t>(placement));
-}
 
 std::string_view to_string(PlacementReason reason) {
   return kReasons.at(static_cast<std::size_t>(reason));

@@ -1,16 +1,15 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
+#include <string_view>
 
+#include "traces/placement.h"
 #include "traces/units.h"
 
 namespace offprof {
-
-/// Where a saved tensor went.
-enum class Placement : std::uint8_t { kDevice, kHost };
 
 /// Why it went there.
 enum class PlacementReason : std::uint8_t {
@@ -26,18 +25,27 @@ enum class PlacementReason : std::uint8_t {
   kNothingOffloaded,  ///< device: the policy offloads nothing
   kHostFull,          ///< device: the host cap leaves no room for it
   kNotInPlan,         ///< device: the policy's plan does not name it
+  kRule,              ///< any place: a rule of the policy says so
+  kUnfitToPack,  ///< any place: a rule would have it packed, but it does not fill its storage densely, or
+                 ///< shares it with tensors that are to be packed otherwise
 };
 
-std::string_view to_string(Placement placement);
 std::string_view to_string(PlacementReason reason);
 
 /// The bytes that autograd saved in a step, by where they went and why. Its sum is all of them.
 struct LedgerEntry {
   std::int64_t tensors = 0;
-  Bytes bytes = 0;
+  Bytes bytes = 0;  ///< that autograd saved
 
   bool operator==(const LedgerEntry&) const = default;
 };
-using Ledger = std::map<std::pair<Placement, PlacementReason>, LedgerEntry>;
+struct LedgerKey {
+  Place place = Place::kDevice;
+  PlacementReason reason = PlacementReason::kNothingOffloaded;
+  std::string transform{};  ///< that packed it; empty: none
+
+  auto operator<=>(const LedgerKey&) const = default;
+};
+using Ledger = std::map<LedgerKey, LedgerEntry>;
 
 }  // namespace offprof

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "traces/json_access.h"
+#include "traces/rules_io.h"
 #include "traces/whole_number.h"
 
 namespace offprof {
@@ -69,8 +70,8 @@ Metrics metrics_from_json(const nlohmann::json& json, const std::string& where) 
 nlohmann::ordered_json ledger_to_json(const Ledger& ledger) {
   auto json = nlohmann::ordered_json::array();
   for (const auto& [key, entry] : ledger) {
-    json.push_back({{"placement", to_string(key.first)},
-                    {"reason", to_string(key.second)},
+    json.push_back({{"placement", to_string(Placement{key.transform, key.place})},
+                    {"reason", to_string(key.reason)},
                     {"tensors", entry.tensors},
                     {"bytes", entry.bytes}});
   }
@@ -78,19 +79,18 @@ nlohmann::ordered_json ledger_to_json(const Ledger& ledger) {
 }
 
 Ledger ledger_from_json(const nlohmann::json& json, const std::string& where) {
-  static const auto placements = names_up_to(Placement::kHost);
-  static const auto reasons = names_up_to(PlacementReason::kNotInPlan);
+  static const auto reasons = names_up_to(PlacementReason::kUnfitToPack);
   const JsonValue rows(json, where);
   Ledger ledger;
   LedgerEntry sum;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const JsonValue row = rows.element(i);
-    const auto placement = static_cast<Placement>(row.at("placement").as_one_of(placements));
+    const Placement placement = placement_from_json(row.at("placement"));
     const auto reason = static_cast<PlacementReason>(row.at("reason").as_one_of(reasons));
     const LedgerEntry entry = {row.at("tensors").as_integer(0, kMostSaved - sum.tensors),
                                row.at("bytes").as_integer(0, kMostSaved - sum.bytes)};
     sum = {sum.tensors + entry.tensors, sum.bytes + entry.bytes};
-    ledger[{placement, reason}] = entry;
+    ledger[{placement.place, reason, placement.transform}] = entry;
   }
   return ledger;
 }

@@ -110,13 +110,13 @@ TEST(LedgerJson, ReadsBackWhatItWrote) {
   Ledger ledger;
   for (auto reason = PlacementReason::kOffloaded; reason <= PlacementReason::kNotInPlan;
        reason = static_cast<PlacementReason>(static_cast<int>(reason) + 1)) {
-    ledger[{Placement::kDevice, reason}] = {static_cast<std::int64_t>(reason), 10};
+    ledger[{Place::kDevice, reason}] = {static_cast<std::int64_t>(reason), 10};
   }
   EXPECT_EQ(ledger_from_json(ledger_to_json(ledger), "here"), ledger);
 }
 
 TEST(LedgerJson, NamesPlacementAndReason) {
-  const Ledger ledger = {{{Placement::kHost, PlacementReason::kSharedCopy}, {2, 64}}};
+  const Ledger ledger = {{{Place::kHost, PlacementReason::kSharedCopy}, {2, 64}}};
   EXPECT_EQ(ledger_to_json(ledger).dump(),
             R"([{"placement":"host","reason":"shared_copy","tensors":2,"bytes":64}])");
 }

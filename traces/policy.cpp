@@ -30,13 +30,24 @@ std::string format_setting(Bytes bytes) {
   return format_bytes(bytes);
 }
 
+std::string describe_rules(const std::vector<PolicyRule>& rules) {
+  return fmt::format("{} rule{}", rules.size(), rules.size() == 1 ? "" : "s");
+}
+
 /// Which tensors move.
 std::string describe_choice(const Policy& policy) {
+  if (!policy.threshold_bytes) return describe_rules(policy.rules);
   std::string threshold = fmt::format("threshold {}", format_setting(*policy.threshold_bytes));
   if (!policy.tensors) return threshold;
   const std::string plan =
       fmt::format("a plan of {} tensor{}", policy.tensors->size(), policy.tensors->size() == 1 ? "" : "s");
   return *policy.threshold_bytes > 0 ? plan + ", " + threshold : plan;
+}
+
+std::string describe_rules_and_choice(const Policy& policy) {
+  const std::string choice = describe_choice(policy);
+  if (policy.rules.empty() || !policy.threshold_bytes) return choice;
+  return describe_rules(policy.rules) + ", else " + choice;
 }
 
 std::string describe_stash(const Policy& policy) {
@@ -76,10 +87,10 @@ bool has_one_copy_stream(const Policy& policy) {
 }
 
 std::string describe(const Policy& policy) {
-  if (!policy.threshold_bytes) return "nothing is offloaded";
+  if (!policy.threshold_bytes && policy.rules.empty()) return "nothing is offloaded";
   std::string text = policy.scheduler == SchedulerKind::kTrl ? "TRL's rules, " : "";
-  text +=
-      fmt::format("{}, {}, {}", describe_choice(policy), describe_stash(policy), describe_prefetch(policy));
+  text += fmt::format("{}, {}, {}", describe_rules_and_choice(policy), describe_stash(policy),
+                      describe_prefetch(policy));
   if (policy.scheduler != SchedulerKind::kTrl && policy.copy_streams == 1) text += ", one copy stream";
   if (policy.host_memory_bytes)
     text += fmt::format(", host memory {}", format_setting(*policy.host_memory_bytes));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/policy_rule.h"
 #include "traces/units.h"
 
 namespace offprof {
@@ -32,7 +33,10 @@ struct Policy {
   /// Side streams of the copies: 2, one for each direction; 1, which carries both, as kTrl always has it.
   int copy_streams = 2;
   /// Cap of the host memory that offloaded tensors may take; beyond it tensors are kept. nullopt: none.
-  std::optional<Bytes> host_memory_bytes;
+  std::optional<Bytes> host_memory_bytes{};
+  /// The first rule that matches a saved tensor which may move decides what becomes of it; where none does,
+  /// the threshold and the plan decide. kOffload only.
+  std::vector<PolicyRule> rules{};
 
   bool operator==(const Policy&) const = default;
 };

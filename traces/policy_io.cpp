@@ -10,6 +10,7 @@
 #include "traces/file.h"
 #include "traces/json_access.h"
 #include "traces/metrics_io.h"
+#include "traces/rules_io.h"
 
 namespace offprof {
 namespace {
@@ -63,7 +64,7 @@ PolicyFile policy_file_from_json(const nlohmann::json& document, const std::stri
 }  // namespace
 
 nlohmann::ordered_json to_json(const Policy& policy) {
-  return {
+  nlohmann::ordered_json json = {
       {"name", policy.name},
       {"scheduler", kSchedulers.at(static_cast<std::size_t>(policy.scheduler))},
       {"threshold_bytes", limit_to_json(policy.threshold_bytes)},
@@ -73,12 +74,14 @@ nlohmann::ordered_json to_json(const Policy& policy) {
       {"prefetch_bytes", policy.prefetch_bytes},
       {"copy_streams", policy.copy_streams},
       {"host_memory_bytes", limit_to_json(policy.host_memory_bytes)}};
+  if (!policy.rules.empty()) json["rules"] = rules_to_json(policy.rules);
+  return json;
 }
 
 Policy policy_from_json(const nlohmann::json& json, const std::string& where) {
   const JsonValue object(json, where);
   object.allow_only({"name", "scheduler", "threshold_bytes", "tensors", "stash_count", "stash_bytes",
-                     "prefetch_bytes", "copy_streams", "host_memory_bytes"});
+                     "prefetch_bytes", "copy_streams", "host_memory_bytes", "rules"});
   Policy policy;
   if (const auto name = object.find("name")) policy.name = name->as_string();
   if (const auto kind = object.find("scheduler")) {
@@ -94,6 +97,10 @@ Policy policy_from_json(const nlohmann::json& json, const std::string& where) {
   policy.copy_streams = policy.scheduler == SchedulerKind::kTrl ? 1 : 2;
   if (const auto streams = object.find("copy_streams"))
     policy.copy_streams = streams_from_json(*streams, policy);
+  if (const auto rules = object.find("rules")) {
+    if (policy.scheduler == SchedulerKind::kTrl) rules->fail("TRL's rules know no others");
+    policy.rules = rules_from_json(*rules);
+  }
   return policy;
 }
 

@@ -50,6 +50,7 @@ struct SavedTensor {
   bool is_parameter = false;  ///< the very parameter, not a view of it
   bool escapes = false;       ///< backward made something that shares the memory which unpack returned
   std::int32_t op = 0;        ///< index in Program::names: the operator that saved it
+  std::int32_t module = -1;   ///< likewise the path of the submodule in which it did; -1: not known
   SharedLayout layout;
   std::int64_t storage_offset = 0;  ///< in elements
   Bytes bytes = 0;                  ///< number of elements times their size

@@ -40,7 +40,7 @@ inline Trace sample_trace() {
   trace.metrics.step_time_ns = 9300;
   trace.metrics.overlap_ratio = 0.25;
   trace.metrics.spread = {{"step_time_ns_min", 9000}, {"step_time_ns_max", 9900}};
-  trace.ledger = {{{Placement::kHost, PlacementReason::kOffloaded}, {1, 4096}}};
+  trace.ledger = {{{Place::kHost, PlacementReason::kOffloaded}, {1, 4096}}};
   trace.gradients = "bitwise";
 
   trace.timeline.spans = {

@@ -23,11 +23,11 @@ constexpr std::string_view kEnd = ".tmp";
 constexpr int kMostTemporaries = 64;
 
 /// A temporary that a signal must remove.
-struct Place {
+struct Slot {
   std::atomic<bool> taken = false;
-  std::array<char, PATH_MAX> path{};  ///< empty while there is none; only who took the place sets it
+  std::array<char, PATH_MAX> path{};  ///< empty while there is none; only who took the slot sets it
 };
-std::array<Place, kMostTemporaries> g_places;
+std::array<Slot, kMostTemporaries> g_slots;
 /// So many threads are making a file whose name is not there yet.
 std::atomic<int> g_being_made = 0;
 /// A signal is about to end the process.
@@ -43,20 +43,20 @@ void wait_for_the_end() {
 /// -1: all are taken.
 int take_place() {
   for (int i = 0; i < kMostTemporaries; ++i)
-    if (!g_places.at(i).taken.exchange(true)) return i;
+    if (!g_slots.at(i).taken.exchange(true)) return i;
   return -1;
 }
 
-void remember_temporary(int place, const std::string& path) {
-  auto& remembered = g_places.at(place).path;
+void remember_temporary(int slot, const std::string& path) {
+  auto& remembered = g_slots.at(slot).path;
   const std::size_t length = std::min(path.size(), remembered.size() - 1);
   path.copy(remembered.data(), length);
   remembered[length] = '\0';
 }
 
-void leave_place(int place) {
-  g_places.at(place).path[0] = '\0';
-  g_places.at(place).taken = false;
+void leave_place(int slot) {
+  g_slots.at(slot).path[0] = '\0';
+  g_slots.at(slot).taken = false;
 }
 
 /// While it lives a file may be made whose name no signal's handler knows yet: no signal comes to this
@@ -87,8 +87,8 @@ extern "C" void end_on_signal(int signal) {
   g_is_ending = true;
   while (g_being_made > 0) {
   }
-  for (const Place& place : g_places)
-    if (place.path[0] != '\0') ::unlink(place.path.data());
+  for (const Slot& slot : g_slots)
+    if (slot.path[0] != '\0') ::unlink(slot.path.data());
   ::_exit(128 + signal);
 }
 

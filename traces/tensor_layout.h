@@ -17,6 +17,11 @@ struct TensorLayout {
   bool operator==(const TensorLayout&) const = default;
 };
 
+/// Whether the elements fill consecutive memory, each in a place of its own, in some order of the dimensions.
+bool is_dense(const TensorLayout& layout);
+/// 0 where it is beyond 64 bits.
+std::int64_t elements_of(const TensorLayout& layout);
+
 /// A layout that copies share: most tensors of a step lie as others do. Compared by what it says.
 class SharedLayout {
  public:

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "traces/calibration.h"
+#include "traces/gradient_error.h"
 #include "traces/ledger.h"
 #include "traces/link.h"
 #include "traces/metrics.h"
@@ -12,6 +13,7 @@
 #include "traces/program.h"
 #include "traces/timeline.h"
 #include "traces/tracing.h"
+#include "traces/transform_cost.h"
 
 namespace offprof {
 
@@ -75,9 +77,14 @@ struct Trace {
   /// differs from `program` (a saved slice or broadcast that comes back with other strides makes other
   /// operators allocate).
   std::optional<Program> dense_program;
+  /// What the transforms that the policy names take, over the tensors of the program; empty: it names none.
+  std::vector<TransformProfile> transforms{};
   Metrics metrics;  ///< measured, or predicted where `simulated`
   Ledger ledger;
-  std::string gradients;           ///< `bitwise`, or what differs, or `not applicable`; empty where simulated
+  /// `bitwise`, or what differs, or `not applicable`; `lossy` where the policy's rules lose something, as
+  /// `gradient_errors` say, by parameter. Empty where simulated.
+  std::string gradients;
+  std::vector<GradientError> gradient_errors{};
   std::vector<std::string> notes;  ///< what a reader of the figures should know, a sentence each
   /// Of the GPU that the run was on; nullopt: it was not traced. A simulation's trace has what it was
   /// simulated from, without its steps.

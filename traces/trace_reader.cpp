@@ -3,12 +3,14 @@
 #include "traces/allocator_state_io.h"
 #include "traces/calibration_io.h"
 #include "traces/file.h"
+#include "traces/gradient_error_io.h"
 #include "traces/json_access.h"
 #include "traces/metrics_io.h"
 #include "traces/policy_io.h"
 #include "traces/program_io.h"
 #include "traces/trace_io.h"
 #include "traces/tracing_io.h"
+#include "traces/transforms_io.h"
 
 namespace offprof {
 namespace {
@@ -87,8 +89,11 @@ void read_results(Trace& trace, const JsonValue& root) {
   const JsonValue ledger = root.at("ledger");
   trace.ledger = ledger_from_json(ledger.json(), ledger.where());
   trace.gradients = root.at("gradients").as_string();
+  if (const auto errors = root.find("gradient_errors"))
+    trace.gradient_errors = gradient_errors_from_json(*errors);
   if (const auto notes = root.find("notes")) trace.notes = notes->as_strings();
   if (const auto tracing = root.find("tracing")) trace.tracing = tracing_from_json(*tracing);
+  if (const auto transforms = root.find("transforms")) trace.transforms = transforms_from_json(*transforms);
 }
 
 Trace trace_from_json(const JsonValue& root) {

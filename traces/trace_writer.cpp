@@ -3,6 +3,7 @@
 #include "traces/allocator_state_io.h"
 #include "traces/calibration_io.h"
 #include "traces/file.h"
+#include "traces/gradient_error_io.h"
 #include "traces/json_access.h"
 #include "traces/metrics_io.h"
 #include "traces/policy_io.h"
@@ -10,6 +11,7 @@
 #include "traces/trace_events.h"
 #include "traces/trace_io.h"
 #include "traces/tracing_io.h"
+#include "traces/transforms_io.h"
 
 namespace offprof {
 namespace {
@@ -80,8 +82,11 @@ void append_run_members(std::string& out, const Trace& trace) {
   append_member(out, trace.simulated ? "predicted" : "measured", metrics_to_json(trace.metrics));
   append_member(out, "ledger", ledger_to_json(trace.ledger));
   append_member(out, "gradients", Json(trace.gradients));
+  if (!trace.gradient_errors.empty())
+    append_member(out, "gradient_errors", gradient_errors_to_json(trace.gradient_errors));
   if (!trace.notes.empty()) append_member(out, "notes", Json(trace.notes));
   if (trace.tracing) append_member(out, "tracing", to_json(*trace.tracing));
+  if (!trace.transforms.empty()) append_member(out, "transforms", transforms_to_json(trace.transforms));
 }
 
 void append_program_member(std::string& out, const char* key, const Program& program) {

@@ -3,25 +3,37 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "traces/check.h"
 
 namespace offprof {
 
-PackDecision OffloadScheduler::pack(SavedId tensor, const PackRequest& request) {
+PackDecision OffloadScheduler::pack(SavedId tensor, const PackRequest& request, const RuledPlacement& rule) {
   OFFPROF_CHECK(tensor == static_cast<SavedId>(copy_of_.size()));
   copy_of_.push_back(kKept);
   kept_bytes_.push_back(0);
-  if (request.movability != Movability::kMovable) return keep(tensor, request, reason_of(request.movability));
-  if (!policy_.threshold_bytes) return keep(tensor, request, PlacementReason::kNothingOffloaded);
-  if (request.storage_bytes < *policy_.threshold_bytes)
-    return keep(tensor, request, PlacementReason::kBelowThreshold);
+  if (const auto reason = reason_to_keep(request, rule)) return keep(tensor, request, *reason);
   const CopyId live = live_copies_.find({request.storage, request.version});
   if (live != CopyIndex::kNone) return share(tensor, live);
-  if (!is_planned(tensor)) return keep(tensor, request, PlacementReason::kNotInPlan);
-  const Bytes cap = policy_.host_memory_bytes.value_or(std::numeric_limits<Bytes>::max());
-  if (request.storage_bytes > cap - host_bytes_) return keep(tensor, request, PlacementReason::kHostFull);
-  return offload(tensor, request);
+  if (!rule && !is_planned(tensor)) return keep(tensor, request, PlacementReason::kNotInPlan);
+  return place(tensor, request, rule.value_or(TensorPlacement{Place::kHost, PlacementReason::kOffloaded}));
+}
+
+std::optional<PlacementReason> OffloadScheduler::reason_to_keep(const PackRequest& request,
+                                                                const RuledPlacement& rule) const {
+  if (request.movability != Movability::kMovable) return reason_of(request.movability);
+  if (rule) {
+    const bool stays = rule->place == Place::kDevice && rule->packed_bytes == 0;
+    return stays ? std::optional(rule->reason) : std::nullopt;
+  }
+  if (!policy_.threshold_bytes) return PlacementReason::kNothingOffloaded;
+  if (request.storage_bytes < *policy_.threshold_bytes) return PlacementReason::kBelowThreshold;
+  return std::nullopt;
+}
+
+bool OffloadScheduler::host_has_room(Bytes bytes) const {
+  return bytes <= policy_.host_memory_bytes.value_or(std::numeric_limits<Bytes>::max()) - host_bytes_;
 }
 
 /// Tensors come in the plan's own order.
@@ -44,34 +56,44 @@ std::unique_ptr<Scheduler> OffloadScheduler::clone(const Policy& policy, Executo
 PackDecision OffloadScheduler::keep(SavedId tensor, const PackRequest& request, PlacementReason reason) {
   kept_bytes_[tensor] = request.tensor_bytes;
   executor_->execute({CommandKind::kKeep, tensor, -1, request.tensor_bytes});
-  return {Placement::kDevice, reason};
+  return {Place::kDevice, reason};
 }
 
 PackDecision OffloadScheduler::share(SavedId tensor, CopyId copy) {
   copy_of_[tensor] = copy;
   ++copies_[copy].users;
-  return {Placement::kHost, PlacementReason::kSharedCopy, copy};
+  return {copies_[copy].place, PlacementReason::kSharedCopy, copy};
 }
 
-PackDecision OffloadScheduler::offload(SavedId tensor, const PackRequest& request) {
-  const Bytes bytes = request.storage_bytes;
-  const bool stashable = stash_could_hold(bytes);
+/// The tensor is the first of its content.
+PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
+                                     const TensorPlacement& placement) {
+  const bool is_packed = placement.packed_bytes > 0;
+  const Bytes bytes = is_packed ? placement.packed_bytes : request.storage_bytes;
+  const bool goes_out = placement.place == Place::kHost;
+  if (goes_out && !host_has_room(bytes)) return keep(tensor, request, PlacementReason::kHostFull);
+  const bool stashable = goes_out && stash_could_hold(bytes);
   while (stashable && !stash_has_room(bytes)) wait_and_drop(oldest_stashed());
 
   const auto id = static_cast<CopyId>(copies_.size());
-  copies_.push_back({tensor, bytes, 1});
+  copies_.push_back({tensor, bytes, bytes, is_packed ? request.storage_bytes : 0, placement.place, 1});
   live_copies_.add({request.storage, request.version});
   copy_of_[tensor] = id;
-  host_bytes_ += bytes;
+  if (is_packed) command(CommandKind::kEncode, id);
+  if (goes_out)
+    send_out(id, stashable);
+  else
+    copies_[id].out_pending = false;
+  return {placement.place, placement.reason, id};
+}
+
+void OffloadScheduler::send_out(CopyId id, bool stashable) {
+  host_bytes_ += copies_[id].bytes;
   command(CommandKind::kCopyOut, id);
-  if (stashable) {
-    copies_[id].stashed = true;
-    ++stash_count_;
-    stash_bytes_ += bytes;
-  } else {
-    wait_and_drop(id);
-  }
-  return {Placement::kHost, PlacementReason::kOffloaded, id};
+  if (!stashable) return wait_and_drop(id);
+  copies_[id].stashed = true;
+  ++stash_count_;
+  stash_bytes_ += copies_[id].bytes;
 }
 
 bool OffloadScheduler::stash_could_hold(Bytes bytes) const {
@@ -103,7 +125,7 @@ void OffloadScheduler::wait_and_drop(CopyId id) {
   if (copy.out_pending) command(CommandKind::kWaitOut, id);
   if (copy.in_pending) command(CommandKind::kWaitIn, id);
   if (copy.ahead) ahead_bytes_ -= copy.bytes;
-  if (copy.on_device) command(CommandKind::kDrop, id);
+  if (copy.on_device) executor_->execute({CommandKind::kDrop, copy.first_tensor, id, copy.held_bytes});
   copy.out_pending = copy.in_pending = copy.ahead = copy.on_device = false;
 }
 
@@ -121,16 +143,26 @@ void OffloadScheduler::unpack(SavedId tensor) {
   // idle.
   if (copies_[id].in_pending) command(CommandKind::kWaitIn, id);
   copies_[id].in_pending = false;
+  if (copies_[id].packed_from > 0) decode(id);
 }
 
 void OffloadScheduler::copy_in(CopyId id) {
-  if (!executor_->try_execute(command_of(CommandKind::kCopyIn, id))) {
-    memory_is_short_ = true;
-    drop_all_that(&Copy::ahead);
-    drop_all_that(&Copy::stashed);
-    command(CommandKind::kCopyIn, id);
-  }
+  make_room_for(command_of(CommandKind::kCopyIn, id));
   copies_[id].on_device = copies_[id].in_pending = true;
+}
+
+void OffloadScheduler::decode(CopyId id) {
+  make_room_for(decode_command(id));
+  copies_[id].held_bytes = std::exchange(copies_[id].packed_from, 0);
+}
+
+/// What has been asked for: carries it out, whatever must go for it.
+void OffloadScheduler::make_room_for(const Command& command) {
+  if (executor_->try_execute(command)) return;
+  memory_is_short_ = true;
+  drop_all_that(&Copy::ahead);
+  drop_all_that(&Copy::stashed);
+  executor_->execute(command);
 }
 
 /// False: the device has no memory for it.
@@ -197,8 +229,10 @@ void OffloadScheduler::release(SavedId tensor) {
 
 void OffloadScheduler::free(CopyId id) {
   wait_and_drop(id);
-  command(CommandKind::kFreeHost, id);
-  host_bytes_ -= copies_[id].bytes;
+  if (copies_[id].place == Place::kHost) {
+    command(CommandKind::kFreeHost, id);
+    host_bytes_ -= copies_[id].bytes;
+  }
   live_copies_.remove(id);
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -31,12 +32,17 @@ namespace offprof {
 /// dropped too, and it is tried once more; then the device's refusal is the step's error.
 ///
 /// `host_memory_bytes`: a tensor whose copy would exceed it is kept.
+///
+/// Rules: what they make of a tensor stands instead of threshold and plan. Where it is
+/// packed, the packed storage is the copy's: it goes out, joins the stash and comes back, and is unpacked
+/// when it is first asked for; on the device it waits as it is. Then it is as any copy that has come back.
 class OffloadScheduler final : public Scheduler {
  public:
   OffloadScheduler(Policy policy, std::span<const SavedId> backward_order, Executor& executor)
       : policy_(std::move(policy)), executor_(&executor), backward_order_(backward_order) {}
 
-  PackDecision pack(SavedId tensor, const PackRequest& request) override;
+  PackDecision pack(SavedId tensor, const PackRequest& request, const RuledPlacement& rule) override;
+  using Scheduler::pack;
   void unpack(SavedId tensor) override;
   void release(SavedId tensor) override;
   void node_end(std::span<const SavedId>, std::span<const SavedId>) override {}
@@ -47,7 +53,10 @@ class OffloadScheduler final : public Scheduler {
  private:
   struct Copy {
     SavedId first_tensor = -1;
-    Bytes bytes = 0;
+    Bytes bytes = 0;        ///< of what is copied: of the packed storage, where it is packed
+    Bytes held_bytes = 0;   ///< of its device storage, while it has one
+    Bytes packed_from = 0;  ///< while it is packed, the bytes of its storage; else 0
+    Place place = Place::kHost;
     int users = 0;            ///< saved tensors not released yet
     bool on_device = true;    ///< the executor holds a device storage for it
     bool out_pending = true;  ///< nobody has waited for the copy out
@@ -56,16 +65,21 @@ class OffloadScheduler final : public Scheduler {
     bool ahead = false;  ///< copied in, but not asked for yet
   };
 
+  std::optional<PlacementReason> reason_to_keep(const PackRequest& request, const RuledPlacement& rule) const;
   bool is_planned(SavedId tensor);
+  bool host_has_room(Bytes bytes) const;
   PackDecision keep(SavedId tensor, const PackRequest& request, PlacementReason reason);
   PackDecision share(SavedId tensor, CopyId copy);
-  PackDecision offload(SavedId tensor, const PackRequest& request);
+  PackDecision place(SavedId tensor, const PackRequest& request, const TensorPlacement& placement);
+  void send_out(CopyId id, bool stashable);
   bool stash_has_room(Bytes bytes) const;
   bool stash_could_hold(Bytes bytes) const;
   CopyId oldest_stashed();
   void unstash(CopyId id);
   void wait_and_drop(CopyId id);
   void copy_in(CopyId id);
+  void decode(CopyId id);
+  void make_room_for(const Command& command);
   bool copy_in_ahead(CopyId id);
   void drop_all_that(bool Copy::*are);
   void begin_backward();
@@ -76,6 +90,9 @@ class OffloadScheduler final : public Scheduler {
   void command(CommandKind kind, CopyId id) { executor_->execute(command_of(kind, id)); }
   Command command_of(CommandKind kind, CopyId id) const {
     return {kind, copies_[id].first_tensor, id, copies_[id].bytes};
+  }
+  Command decode_command(CopyId id) const {
+    return {CommandKind::kDecode, copies_[id].first_tensor, id, copies_[id].packed_from};
   }
 
   static constexpr CopyId kKept = CopyIndex::kNone;

@@ -13,28 +13,28 @@ namespace {
 TEST(OffloadScheduler, OffloadsATensorOfTheThreshold) {
   SchedulerUnderTest scheduler(with_threshold(100));
   scheduler.pack(100);
-  EXPECT_EQ(scheduler.decision(), (PackDecision{Placement::kHost, PlacementReason::kOffloaded, 0}));
+  EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kHost, PlacementReason::kOffloaded, 0}));
 }
 
 TEST(OffloadScheduler, KeepsATensorBelowTheThreshold) {
   SchedulerUnderTest scheduler(with_threshold(100));
   EXPECT_EQ(scheduler.pack(99), "keep 0");
-  EXPECT_EQ(scheduler.decision(), (PackDecision{Placement::kDevice, PlacementReason::kBelowThreshold, -1}));
+  EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kDevice, PlacementReason::kBelowThreshold, -1}));
 }
 
 TEST(OffloadScheduler, OffloadsOnlyWhatThePlanNames) {
   SchedulerUnderTest scheduler(with_plan({1}));
   scheduler.pack(100);
-  EXPECT_EQ(scheduler.decision(), (PackDecision{Placement::kDevice, PlacementReason::kNotInPlan, -1}));
+  EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kDevice, PlacementReason::kNotInPlan, -1}));
   scheduler.pack(100);
-  EXPECT_EQ(scheduler.decision(), (PackDecision{Placement::kHost, PlacementReason::kOffloaded, 0}));
+  EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kHost, PlacementReason::kOffloaded, 0}));
 }
 
 TEST(OffloadScheduler, SharesACopyWithATensorThatThePlanDoesNotName) {
   SchedulerUnderTest scheduler(with_plan({0}));
   scheduler.pack(whole_storage(1, 100));
   scheduler.pack(whole_storage(1, 100));
-  EXPECT_EQ(scheduler.decision(), (PackDecision{Placement::kHost, PlacementReason::kSharedCopy, 0}));
+  EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kHost, PlacementReason::kSharedCopy, 0}));
 }
 
 TEST(OffloadScheduler, HoldsThePlannedTensorsAgainstTheThresholdToo) {
@@ -42,7 +42,7 @@ TEST(OffloadScheduler, HoldsThePlannedTensorsAgainstTheThresholdToo) {
   policy.threshold_bytes = 101;
   SchedulerUnderTest scheduler(policy);
   scheduler.pack(100);
-  EXPECT_EQ(scheduler.decision(), (PackDecision{Placement::kDevice, PlacementReason::kBelowThreshold, -1}));
+  EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kDevice, PlacementReason::kBelowThreshold, -1}));
 }
 
 TEST(OffloadScheduler, HoldsTheStorageAgainstTheThresholdNotTheTensor) {
@@ -50,7 +50,7 @@ TEST(OffloadScheduler, HoldsTheStorageAgainstTheThresholdNotTheTensor) {
   PackRequest small_view = whole_storage(1, 100);
   small_view.tensor_bytes = 4;
   scheduler.pack(small_view);
-  EXPECT_EQ(scheduler.decision().placement, Placement::kHost);
+  EXPECT_EQ(scheduler.decision().place, Place::kHost);
   EXPECT_EQ(scheduler.commands().front().bytes, 100);  // the whole storage moves
 }
 
@@ -67,7 +67,7 @@ TEST_P(OffloadSchedulerKeeps, WhatMayNotMoveAndSaysWhy) {
   PackRequest request = whole_storage(1, 100);
   request.movability = GetParam().first;
   EXPECT_EQ(scheduler.pack(request), "keep 0");
-  EXPECT_EQ(scheduler.decision(), (PackDecision{Placement::kDevice, GetParam().second, -1}));
+  EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kDevice, GetParam().second, -1}));
 }
 
 INSTANTIATE_TEST_SUITE_P(EachReason, OffloadSchedulerKeeps,
@@ -98,7 +98,7 @@ TEST(OffloadScheduler, ViewsOfOneStorageVersionShareACopy) {
   SchedulerUnderTest scheduler(with_stash(0));
   scheduler.pack(whole_storage(7, 100));
   EXPECT_EQ(scheduler.pack(whole_storage(7, 100)), "");
-  EXPECT_EQ(scheduler.decision(), (PackDecision{Placement::kHost, PlacementReason::kSharedCopy, 0}));
+  EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kHost, PlacementReason::kSharedCopy, 0}));
 }
 
 TEST(OffloadScheduler, ANewVersionOfAStorageGetsACopyOfItsOwn) {
@@ -137,7 +137,7 @@ TEST(OffloadScheduler, KeepsWhatTheHostCapLeavesNoRoomFor) {
   SchedulerUnderTest scheduler(with_host_memory(250));
   scheduler.pack_many(2, 100);
   EXPECT_EQ(scheduler.pack(51), "keep 2");
-  EXPECT_EQ(scheduler.decision(), (PackDecision{Placement::kDevice, PlacementReason::kHostFull, -1}));
+  EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kDevice, PlacementReason::kHostFull, -1}));
   EXPECT_EQ(scheduler.pack(50), "copy_out 2, wait_out 2, drop 2");
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/schedule/tensor_placement.h"
 #include "traces/ledger.h"
 #include "traces/policy.h"
 #include "traces/program.h"
@@ -37,6 +38,8 @@ enum class CommandKind : std::uint8_t {
   kCopyIn,    ///< take device memory, start the copy host -> device; hold the device storage
   kWaitIn,    ///< the compute stream waits for it
   kFreeHost,  ///< give the host memory back
+  kEncode,  ///< pack the tensor's storage by its transform; hold the packed storage, which is then the copy's
+  kDecode,  ///< unpack it into a new storage, which is then the copy's; drop the packed one
 };
 
 struct Command {
@@ -54,17 +57,17 @@ class Executor {
   virtual ~Executor() = default;
   /// Throws what its device throws; the step is lost then.
   virtual void execute(const Command& command) = 0;
-  /// Likewise a kCopyIn that may wait: false, and nothing was done, where the device has no memory for it
-  /// now. Virtual memory has no end.
+  /// Likewise a kCopyIn or kDecode that may wait: false, and nothing was done, where the device has no memory
+  /// for it now. Virtual memory has no end.
   virtual bool try_execute(const Command& command) {
     execute(command);
     return true;
   }
 };
 
-/// Where a saved tensor went, why, and which copy holds it (-1: kept on the device).
+/// Where a saved tensor went, why, and which copy holds it (-1: kept on the device as it is).
 struct PackDecision {
-  Placement placement = Placement::kDevice;
+  Place place = Place::kDevice;
   PlacementReason reason = PlacementReason::kNothingOffloaded;
   CopyId copy = -1;
 
@@ -83,7 +86,9 @@ class Scheduler {
  public:
   virtual ~Scheduler() = default;
 
-  virtual PackDecision pack(SavedId tensor, const PackRequest& request) = 0;
+  /// `rule`: what the policy's rules make of the tensor; nullopt: none matches, or there are none.
+  virtual PackDecision pack(SavedId tensor, const PackRequest& request, const RuledPlacement& rule) = 0;
+  PackDecision pack(SavedId tensor, const PackRequest& request) { return pack(tensor, request, {}); }
   /// After it the tensor's device storage is there and may be used by the compute stream.
   virtual void unpack(SavedId tensor) = 0;
   /// Autograd will not ask for the tensor again.

@@ -183,7 +183,7 @@ class Play {
     if (action.pick % 12 == 0) ++request.version;
     const auto tensor = static_cast<SavedId>(tensors_.size());
     const PackDecision decision = scheduler_->pack(tensor, request);
-    RC_ASSERT((decision.placement == Placement::kHost) == (decision.copy >= 0));
+    RC_ASSERT((decision.place == Place::kHost) == (decision.copy >= 0));
     tensors_.push_back({decision.copy, decision.copy < 0});
     RC_ASSERT(executor_.kept().contains(tensor) == (decision.copy < 0));
     live_.push_back(tensor);

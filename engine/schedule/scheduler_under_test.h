@@ -26,8 +26,8 @@ class SchedulerUnderTest {
   SchedulerUnderTest(const SchedulerUnderTest&) = delete;
   SchedulerUnderTest& operator=(const SchedulerUnderTest&) = delete;
 
-  std::string pack(const PackRequest& request) {
-    last_decision_ = scheduler_->pack(next_tensor_++, request);
+  std::string pack(const PackRequest& request, const RuledPlacement& rule = {}) {
+    last_decision_ = scheduler_->pack(next_tensor_++, request, rule);
     return executor_.take_short_log();
   }
   /// A tensor with a storage of its own.

@@ -24,13 +24,13 @@ std::unique_ptr<Scheduler> TrlScheduler::clone(const Policy& policy, Executor& e
   return copy;
 }
 
-PackDecision TrlScheduler::pack(SavedId tensor, const PackRequest& request) {
+PackDecision TrlScheduler::pack(SavedId tensor, const PackRequest& request, const RuledPlacement& /*rule*/) {
   OFFPROF_CHECK(tensor == static_cast<SavedId>(entries_.size()));
   Entry& entry = entries_.emplace_back();
   entry.bytes = request.tensor_bytes;
   if (!offloads(request)) {
     command(CommandKind::kKeep, tensor);
-    return {Placement::kDevice, reason_to_keep(request)};
+    return {Place::kDevice, reason_to_keep(request)};
   }
   while (!forward_stash_.empty() && forward_stash_.front() <= tensor - stash_count_)
     drop_from_forward_stash();
@@ -38,7 +38,7 @@ PackDecision TrlScheduler::pack(SavedId tensor, const PackRequest& request) {
   entry.in_forward_stash = true;
   forward_stash_.push_back(tensor);
   command(CommandKind::kCopyOut, tensor);
-  return {Placement::kHost, PlacementReason::kOffloaded, entry.copy};
+  return {Place::kHost, PlacementReason::kOffloaded, entry.copy};
 }
 
 bool TrlScheduler::offloads(const PackRequest& request) const {

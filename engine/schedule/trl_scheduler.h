@@ -34,7 +34,8 @@ class TrlScheduler final : public Scheduler {
  public:
   TrlScheduler(const Policy& policy, Executor& executor);
 
-  PackDecision pack(SavedId tensor, const PackRequest& request) override;
+  PackDecision pack(SavedId tensor, const PackRequest& request, const RuledPlacement& rule) override;
+  using Scheduler::pack;
   void unpack(SavedId tensor) override;
   void release(SavedId tensor) override;
   void node_end(std::span<const SavedId> tensors, std::span<const SavedId> escaped) override;

@@ -39,13 +39,13 @@ class SchedulerWithDropped : public SchedulerUnderTest {
 TEST(TrlScheduler, OffloadsATensorOfTheThreshold) {
   SchedulerUnderTest scheduler(trl());
   EXPECT_EQ(scheduler.pack(kLarge), "copy_out 0");
-  EXPECT_EQ(scheduler.decision(), (PackDecision{Placement::kHost, PlacementReason::kOffloaded, 0}));
+  EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kHost, PlacementReason::kOffloaded, 0}));
 }
 
 TEST(TrlScheduler, KeepsATensorBelowTheThreshold) {
   SchedulerUnderTest scheduler(trl());
   EXPECT_EQ(scheduler.pack(kSmall), "keep 0");
-  EXPECT_EQ(scheduler.decision(), (PackDecision{Placement::kDevice, PlacementReason::kBelowThreshold, -1}));
+  EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kDevice, PlacementReason::kBelowThreshold, -1}));
 }
 
 TEST(TrlScheduler, HoldsTheTensorAgainstTheThresholdNotItsStorage) {

@@ -258,7 +258,7 @@ TEST_P(StepsTest, KeepsSparseAndQuantisedTensorsAndSaysWhy) {
   for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     const auto step = run_step(policy, [&] { sparse_and_quantised_tensors(graph); });
-    const auto kept = step->ledger().find({Placement::kDevice, PlacementReason::kUnsupportedLayout});
+    const auto kept = step->ledger().find({Place::kDevice, PlacementReason::kUnsupportedLayout});
     ASSERT_NE(kept, step->ledger().end());
     EXPECT_EQ(kept->second.tensors, 4);
   }
@@ -272,7 +272,7 @@ TEST_P(StepsTest, KeepsTensorsThatAreLargerThanTheHostCapAndSaysWhy) {
   expect_nothing_left([&] { expect_equal(gradients(run, policy), expected); });
   Graph graph(device().torch_device());
   const auto step = run_step(policy, [&] { run(graph); });
-  EXPECT_TRUE(step->ledger().contains({Placement::kDevice, PlacementReason::kHostFull}));
+  EXPECT_TRUE(step->ledger().contains({Place::kDevice, PlacementReason::kHostFull}));
   EXPECT_LE(step->host_peak_bytes(), *policy.host_memory_bytes);
 }
 

@@ -28,7 +28,7 @@ std::shared_ptr<const Residents> residents_of(const Leaves& leaves, const Device
 class LayoutWatcher final : public StepListener {
  public:
   void on_pack(SavedId, const at::Tensor& value, const PackRequest&, const PackDecision& decision) override {
-    if (decision.placement != Placement::kHost) return;
+    if (decision.place != Place::kHost) return;
     changes_ |= value.storage_offset() != 0 || !value.is_non_overlapping_and_dense();
   }
   bool changes() const { return changes_; }

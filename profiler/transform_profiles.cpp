@@ -1,0 +1,166 @@
+#include "profiler/transform_profiles.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "engine/dtype_name.h"
+#include "traces/calibration.h"
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+/// Enough for a median; the first run warms up and is not counted.
+constexpr int kTimedRuns = 3;
+
+struct Shape {
+  std::string dtype;
+  std::int64_t elements = 0;
+  auto operator<=>(const Shape&) const = default;
+};
+
+/// Notes what is allocated and freed meanwhile. What was there before is not known here.
+class MemoryNotes final : public AllocationListener {
+ public:
+  explicit MemoryNotes(Device& device) : device_(device) { device_.set_listener(this); }
+  ~MemoryNotes() override { device_.set_listener(nullptr); }
+  MemoryNotes(const MemoryNotes&) = delete;
+  MemoryNotes& operator=(const MemoryNotes&) = delete;
+
+  void on_alloc(AllocationId id, Bytes bytes) override {
+    if (bytes == 0) return;
+    number_of_.emplace(id, static_cast<std::int32_t>(number_of_.size()));
+    memory_.push_back({bytes, -1});
+  }
+  void on_free(AllocationId id, Bytes /*bytes*/) override {
+    if (const auto found = number_of_.find(id); found != number_of_.end())
+      memory_.push_back({0, found->second});
+  }
+
+  std::vector<TransformMemory> take() { return std::move(memory_); }
+
+ private:
+  Device& device_;
+  std::map<AllocationId, std::int32_t> number_of_;
+  std::vector<TransformMemory> memory_;
+};
+
+/// The dtypes and numbers of elements of what may be packed.
+std::set<Shape> shapes_in(const Program& program) {
+  std::set<Shape> shapes;
+  for (const SavedTensor& saved : program.saved)
+    if (saved.movability == Movability::kMovable && is_dense(*saved.layout) &&
+        saved.bytes == program.storages[saved.storage].bytes)
+      shapes.insert({saved.layout->dtype, elements_of(*saved.layout)});
+  return shapes;
+}
+
+std::optional<at::ScalarType> type_of(const std::string& dtype) {
+  for (int i = 0; i < static_cast<int>(at::ScalarType::NumOptions); ++i)
+    if (dtype_name(static_cast<at::ScalarType>(i)) == dtype) return static_cast<at::ScalarType>(i);
+  return std::nullopt;
+}
+
+/// One transform over tensors of one shape.
+class CostMeasurement {
+ public:
+  CostMeasurement(Device& device, const Transform& transform, at::ScalarType type, std::int64_t elements)
+      : device_(device), transform_(transform), type_(type), elements_(elements) {
+    values_ = at::empty({elements}, at::TensorOptions(device.torch_device()).dtype(type));
+    if (type == at::kBool)
+      values_.bernoulli_();
+    else
+      values_.normal_();
+  }
+
+  TransformCost measure() {
+    TransformCost cost;
+    cost.dtype = dtype_name(type_);
+    cost.elements = elements_;
+    cost.packed_bytes = transform_.packed_bytes(type_, elements_);
+    cost.pack = use_of([&] { packed_ = transform_.pack(values_); }, [&] { packed_ = {}; });
+    check("pack", cost.pack, cost.packed_bytes);
+    packed_ = transform_.pack(values_);
+    at::Tensor unpacked;
+    cost.unpack = use_of([&] { unpacked = transform_.unpack(packed_, type_, elements_); },
+                         [&] { unpacked = at::Tensor(); });
+    check("unpack", cost.unpack, static_cast<Bytes>(values_.nbytes()));
+    return cost;
+  }
+
+ private:
+  template <typename Work, typename Forget>
+  TransformUse use_of(const Work& work, const Forget& forget) {
+    TransformUse use;
+    std::vector<Nanoseconds> times;
+    for (int i = 0; i <= kTimedRuns; ++i) {
+      device_.synchronize();
+      device_.take_work();
+      MemoryNotes notes(device_);
+      const Device::TimeMark begin = device_.mark();
+      work();
+      const Device::TimeMark end = device_.mark();
+      use.memory = notes.take();
+      if (const auto given = device_.take_work()) use.work = *given;
+      device_.synchronize();
+      if (i > 0) times.push_back(device_.time_of(end) - device_.time_of(begin));
+      forget();
+    }
+    device_.forget_marks();
+    use.compute_ns = median_of(std::move(times));
+    return use;
+  }
+
+  /// The one allocation that is left must be the result.
+  void check(const char* what, const TransformUse& use, Bytes result_bytes) const {
+    std::vector<Bytes> left;
+    std::vector<Bytes> allocated;
+    for (const TransformMemory& step : use.memory)
+      if (step.bytes > 0)
+        allocated.push_back(step.bytes);
+      else
+        allocated[step.freed] = 0;
+    std::ranges::copy_if(allocated, std::back_inserter(left), [](Bytes bytes) { return bytes > 0; });
+    if (left.size() == 1 && left.front() == result_bytes) return;
+    throw environment_error(
+        fmt::format("the transform {} breaks its contract: {} of {} elements of {} leaves {} allocations{}, "
+                    "not one of {} bytes",
+                    transform_.name(), what, elements_, dtype_name(type_), left.size(),
+                    left.empty() ? "" : fmt::format(" (the first of {} bytes)", left.front()), result_bytes));
+  }
+
+  Device& device_;
+  const Transform& transform_;
+  at::ScalarType type_;
+  std::int64_t elements_;
+  at::Tensor values_;
+  Packed packed_;
+};
+
+}  // namespace
+
+std::vector<TransformProfile> profile_transforms(Device& device,
+                                                 std::span<const std::shared_ptr<const Transform>> transforms,
+                                                 const Program& program) {
+  const at::AutoDispatchBelowAutograd below_autograd;
+  std::vector<TransformProfile> profiles;
+  const std::set<Shape> shapes = shapes_in(program);
+  for (const auto& transform : transforms) {
+    TransformProfile& profile = profiles.emplace_back();
+    profile.name = transform->name();
+    profile.is_lossless = transform->is_lossless();
+    for (const Shape& shape : shapes)
+      if (const auto type = type_of(shape.dtype); type && transform->takes(*type))
+        profile.costs.push_back(CostMeasurement(device, *transform, *type, shape.elements).measure());
+  }
+  return profiles;
+}
+
+}  // namespace offprof

@@ -1,0 +1,91 @@
+#include <gtest/gtest.h>
+
+#include "simulator/replay.h"
+#include "simulator/sample_program.h"
+#include "simulator/views.h"
+
+namespace offprof {
+namespace {
+
+/// A storage of 100 floats is packed into 120 bytes, with 50 more for the moment; unpacked with 30 more.
+const std::vector<TransformProfile>& profiles() {
+  static const std::vector<TransformProfile> kProfiles = [] {
+    TransformCost cost;
+    cost.dtype = "float32";
+    cost.elements = 100;
+    cost.packed_bytes = 120;
+    cost.pack = {{{50, -1}, {120, -1}, {0, 0}}, 7};
+    cost.unpack = {{{400, -1}, {30, -1}, {0, 1}}, 11};
+    return std::vector<TransformProfile>{{"pack", false, {cost}}};
+  }();
+  return kProfiles;
+}
+
+/// Saves 400 bytes, frees them, and asks for them in backward.
+Program one_layer() {
+  ProgramSketch sketch(1000);
+  const std::int32_t x = sketch.alloc(400);
+  const SavedId a = sketch.save(x);
+  sketch.free(x);
+  sketch.node(a);
+  sketch.backward_end();
+  Program program = sketch.program();
+  program.saved[0].layout = TensorLayout{"float32", {10, 10}, {10, 1}};
+  return program;
+}
+
+Policy ruled(const char* placement) {
+  Policy policy = preset_policy("keep");
+  policy.rules.emplace_back().placement = parse_placement(placement);
+  return policy;
+}
+
+TEST(ReplayRules, PackingTakesWhatWasMeasured) {
+  const Program program = one_layer();
+  const Step step(program, {}, profiles());
+  const Prediction prediction = replay(step, ruled("pack"), kAnyLink);
+  // Packing: 1000 + 400 + 50 + 120; unpacking: 1000 + 120 + 400 + 30.
+  EXPECT_EQ(prediction.metrics.device_peak_bytes, 1570);
+  EXPECT_EQ(prediction.metrics.step_time_ns, 7 + 11);
+  EXPECT_EQ(prediction.metrics.d2h_bytes, 0);
+  EXPECT_EQ(prediction.metrics.host_peak_bytes, 0);
+}
+
+TEST(ReplayRules, ThePackedBytesAreCopied) {
+  const Program program = one_layer();
+  const Step step(program, {}, profiles());
+  const Metrics metrics = replay(step, ruled("pack+host"), kAnyLink).metrics;
+  EXPECT_EQ(metrics.d2h_bytes, 120);
+  EXPECT_EQ(metrics.h2d_bytes, 120);
+  EXPECT_EQ(metrics.host_peak_bytes, 120);
+  EXPECT_EQ(metrics.device_peak_bytes, 1570);
+}
+
+TEST(ReplayRules, TheLedgerNamesWhatPackedIt) {
+  const Program program = one_layer();
+  const Step step(program, {}, profiles());
+  EXPECT_EQ(replay_ledger(program, step, ruled("pack+host")),
+            (Ledger{{{Place::kHost, PlacementReason::kRule, "pack"}, {1, 400}}}));
+  EXPECT_EQ(replay_ledger(program, step, ruled("host")),
+            (Ledger{{{Place::kHost, PlacementReason::kRule}, {1, 400}}}));
+}
+
+TEST(ReplayRules, WhatIsPackedAtThePeakIsToldApart) {
+  ProgramSketch sketch(1000);
+  const std::int32_t x = sketch.alloc(400);
+  const SavedId a = sketch.save(x);
+  sketch.free(x);
+  const std::int32_t large = sketch.alloc(5000);
+  sketch.free(large);
+  sketch.node(a);
+  Program program = sketch.program();
+  program.saved[0].layout = TensorLayout{"float32", {100}, {1}};
+  const DeviceContent content = content_at_peak(Step(program, {}, profiles()), ruled("pack"));
+  EXPECT_EQ(content.total, 6120);
+  EXPECT_EQ(content.packed, 120);
+  EXPECT_EQ(content.kept + content.stashed + content.reloaded, 0);
+  EXPECT_EQ(content.working, 5000);
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "traces/gradient_error.h"
+#include "traces/json_access.h"
+
+namespace offprof {
+
+/// `[{"parameter": "w", "max_abs": 0.01, "relative_norm": 0.002, "cosine": 0.99999}, ...]`; null where a
+/// figure is not finite.
+nlohmann::ordered_json gradient_errors_to_json(const std::vector<GradientError>& errors);
+/// What is null becomes NaN. Throws Error (input).
+std::vector<GradientError> gradient_errors_from_json(const JsonValue& json);
+
+}  // namespace offprof

@@ -1,0 +1,52 @@
+#include "traces/placement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+constexpr std::array<std::string_view, 2> kPlaces = {"device", "host"};
+constexpr std::string_view kIdentity = "identity";
+
+std::optional<Place> find_place(std::string_view name) {
+  const auto found = std::ranges::find(kPlaces, name);
+  if (found == kPlaces.end()) return std::nullopt;
+  return static_cast<Place>(found - kPlaces.begin());
+}
+
+/// Lower-case words with parameters, as in `quantize:uint8:128`.
+bool is_transform_name(std::string_view name) {
+  return !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_:") == name.npos;
+}
+
+}  // namespace
+
+std::string_view to_string(Place place) {
+  return kPlaces.at(static_cast<std::size_t>(place));
+}
+
+Placement parse_placement(std::string_view text) {
+  if (const auto place = find_place(text)) return {"", *place};
+  const std::size_t plus = text.find('+');
+  const std::string_view transform = text.substr(0, plus);
+  const auto place =
+      plus == std::string_view::npos ? std::optional(Place::kDevice) : find_place(text.substr(plus + 1));
+  if (!place || !is_transform_name(transform))
+    throw input_error(fmt::format("'{}' is no placement", text),
+                      "Placements: device, host, or a transform and where it waits, as quantize:uint8+host");
+  return {transform == kIdentity ? std::string() : std::string(transform), *place};
+}
+
+std::string to_string(const Placement& placement) {
+  if (placement.transform.empty()) return std::string(to_string(placement.place));
+  if (placement.place == Place::kDevice) return placement.transform;
+  return fmt::format("{}+{}", placement.transform, to_string(placement.place));
+}
+
+}  // namespace offprof

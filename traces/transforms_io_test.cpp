@@ -1,0 +1,75 @@
+#include "traces/transforms_io.h"
+
+#include <gmock/gmock.h>
+
+#include "traces/error.h"
+#include "traces/sample_trace.h"
+#include "traces/trace_io.h"
+
+namespace offprof {
+namespace {
+
+using ::testing::HasSubstr;
+
+TransformProfile sample_profile() {
+  TransformCost cost;
+  cost.dtype = "float32";
+  cost.elements = 1024;
+  cost.packed_bytes = 1032;
+  cost.pack = {{{1032, -1}, {4096, -1}, {0, 1}}, 700, {10, 20, 30, 40, 20}};
+  cost.unpack = {{{4096, -1}}, 300};
+  return {"quantize:uint8", false, {cost}};
+}
+
+/// What the reader says of a profile of which `edit` has changed something.
+template <typename Edit>
+std::string error_after(const Edit& edit) {
+  nlohmann::json json = nlohmann::json::parse(transforms_to_json({sample_profile()}).dump());
+  edit(json);
+  try {
+    transforms_from_json(JsonValue(json, "t.json: transforms"));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(TransformsJson, ATraceReadsBackWhatItWrote) {
+  Trace trace = sample_trace();
+  trace.transforms = {sample_profile()};
+  EXPECT_EQ(parse_trace(format_trace(trace), "t.json").transforms, trace.transforms);
+}
+
+TEST(TransformsJson, WhatIsSaidTwiceIsRefused) {
+  EXPECT_THAT(error_after([](auto& json) { json.push_back(json[0]); }), HasSubstr("a second time"));
+  EXPECT_THAT(error_after([](auto& json) { json[0]["costs"].push_back(json[0]["costs"][0]); }),
+              HasSubstr("costs[1]"));
+}
+
+TEST(TransformsJson, MemoryMustLeaveOneResult) {
+  const auto error_with = [](const nlohmann::json& memory) {
+    return error_after([&](auto& json) { json[0]["costs"][0]["pack"]["memory"] = memory; });
+  };
+  EXPECT_THAT(error_with({10, 20}), HasSubstr("leaves not one allocation"));
+  EXPECT_THAT(error_with({10, -1}), HasSubstr("leaves not one allocation"));
+  EXPECT_THAT(error_with({10, -1, -1}), HasSubstr("freed already"));
+  EXPECT_THAT(error_with({-1, 10}), HasSubstr("memory[0]"));
+  EXPECT_THAT(error_with({0, 10}), HasSubstr("0 bytes"));
+}
+
+TEST(TransformsJson, FiguresThatNoMachineHasAreRefused) {
+  EXPECT_THAT(error_after([](auto& json) { json[0]["costs"][0]["packed_bytes"] = std::int64_t{1} << 60; }),
+              HasSubstr("packed_bytes"));
+  EXPECT_THAT(error_after([](auto& json) { json[0]["costs"][0]["unpack"]["compute_ns"] = -1; }),
+              HasSubstr("compute_ns"));
+}
+
+TEST(GradientErrors, ATraceReadsBackWhatItWrote) {
+  Trace trace = sample_trace();
+  trace.gradients = "lossy";
+  trace.gradient_errors = {{"w", 0.5, 0.25, -0.125}};
+  EXPECT_EQ(parse_trace(format_trace(trace), "t.json").gradient_errors, trace.gradient_errors);
+}
+
+}  // namespace
+}  // namespace offprof
