@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 
@@ -35,6 +36,11 @@ class KillTest : public FolderTest {
     return updater;
   }
 
+  std::ptrdiff_t count_temporaries() const {
+    return std::count_if(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator(),
+                         [](const auto& entry) { return is_temporary(entry.path()); });
+  }
+
  private:
   [[noreturn]] void update_forever(int begun) const {
     std::signal(SIGPIPE, SIG_IGN);
@@ -51,6 +57,7 @@ class KillTest : public FolderTest {
 TEST_F(KillTest, AtAnyMomentLeavesAWholeValueAndTheNextStartRemovesTheRest) {
   torch_allocator();
   constexpr int kMoments = 60;
+  std::ptrdiff_t killed_within = 0;
   for (int moment = 0; moment < kMoments; ++moment) {
     SCOPED_TRACE("moment " + std::to_string(moment));
     const pid_t updater = start_updates();
@@ -59,6 +66,7 @@ TEST_F(KillTest, AtAnyMomentLeavesAWholeValueAndTheNextStartRemovesTheRest) {
     int status = 0;
     ASSERT_EQ(::waitpid(updater, &status, 0), updater);
     ASSERT_TRUE(WIFSIGNALED(status));
+    killed_within += count_temporaries();
     const auto folder = OffloadFolder::open(path_);
     for (const auto& entry : std::filesystem::directory_iterator(path_))
       ASSERT_FALSE(is_temporary(entry.path()));
@@ -67,6 +75,7 @@ TEST_F(KillTest, AtAnyMomentLeavesAWholeValueAndTheNextStartRemovesTheRest) {
     ASSERT_EQ(value.numel(), kNumbers);
     ASSERT_TRUE(value.eq(value[0]).all().item<bool>());
   }
+  RecordProperty("killed_within_an_update", static_cast<int>(killed_within));
 }
 
 }  // namespace

@@ -164,19 +164,21 @@ TEST_F(OffloadedTensorTest, LaxUpdatesTakeTheNewShapeAndDtype) {
   EXPECT_EQ(count_files(), 2) << "the lock, and one value";
 }
 
-TEST_F(OffloadedTensorTest, AFullDiskLeavesTheOldValue) {
+TEST_F(OffloadedTensorTest, ADiskThatIsFullAtAnyByteLeavesTheOldValue) {
   const at::Tensor old = at::randn({64});
   OffloadedTensor kept = offloaded(old);
-  std::string hint;
-  try {
-    const FileSizeLimit full(1000);
-    kept.update_values(at::randn({100'000}), false);
-  } catch (const Error& error) {
-    hint = error.hint();
+  for (const rlim_t room : {0, 1, 8, 100, 1000, 10'000}) {
+    std::string hint;
+    try {
+      const FileSizeLimit full(room);
+      kept.update_values(at::randn({30'000}), false);
+    } catch (const Error& error) {
+      hint = error.hint();
+    }
+    EXPECT_THAT(hint, HasSubstr("ulimit -f")) << room;
+    EXPECT_THAT(kept.sizes(), ElementsAre(64));
+    EXPECT_TRUE(kept.load().equal(old));
   }
-  EXPECT_THAT(hint, HasSubstr("ulimit -f"));
-  EXPECT_THAT(kept.sizes(), ElementsAre(64));
-  EXPECT_TRUE(kept.load().equal(old));
   EXPECT_EQ(count_files(), 2);
 }
 

@@ -199,10 +199,10 @@ TEST_F(TensorStoreTest, RefusesIndicesThatLeadAstray) {
 TEST_F(TensorStoreTest, SaysWhichNameWasMeant) {
   const TensorStore store(write_safetensors("m.safetensors", {{"layer.weight", at::ones({2})}}));
   try {
-    store.get("layer.wieght");
+    store.get("layer.weights");
     FAIL() << "a tensor that is not there";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("no tensor is named 'layer.wieght'; there are 1"));
+    EXPECT_THAT(error.what(), HasSubstr("no tensor is named 'layer.weights'; there are 1"));
     EXPECT_THAT(error.hint(), HasSubstr("`layer.weight`"));
   }
 }

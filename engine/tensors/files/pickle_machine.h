@@ -48,6 +48,11 @@ class PickleMachine {
   [[noreturn]] void refuse(const std::string& what, const std::string& hint = {}) const;
 
  private:
+  /// Of a class, of a storage's key.
+  static constexpr std::size_t kLongestName = 1000;
+  static constexpr const char* kSaveHint =
+      "Save a dictionary of tensors, torch.save(model.state_dict(), 'model.pt'), or a safetensors file.";
+
   using Items = std::vector<Id>;
 
   // Bytes of the program.
