@@ -39,7 +39,7 @@ std::thread start_driver(std::function<void()> work) {
 
 DiskDriver::DiskDriver(DiskDriverOptions options, std::unique_ptr<DiskQueue> queue)
     : options_(std::move(options)), queue_(std::move(queue)) {
-  const auto most = static_cast<std::size_t>(2 * options_.queue_depth);
+  const auto most = 2 * static_cast<std::size_t>(options_.queue_depth);
   pieces_.resize(most);
   for (std::size_t id = 0; id < most; ++id) free_ids_.push_back(id);
   thread_ = start_driver([this] { run(); });

@@ -55,7 +55,7 @@ class DiskDriver {
   };
   /// The transfers of one direction.
   struct Lane {
-    DiskDirection direction;
+    DiskDirection direction = DiskDirection::kRead;
     Transfer* transfer = nullptr;  ///< the one to cut pieces from; null: the next
     int under_way = 0;             ///< pieces
   };

@@ -15,8 +15,8 @@ namespace offprof {
 namespace {
 
 struct KnownFileSystem {
-  std::uint32_t magic;
-  const char* name;
+  std::uint32_t magic = 0;
+  const char* name = "";
   bool is_memory = false;
 };
 

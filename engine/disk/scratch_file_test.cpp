@@ -93,16 +93,16 @@ class NoTmpfile : public FileCalls {
  public:
   int open(const std::string& path, int flags) override {
     if ((flags & O_TMPFILE) == O_TMPFILE) return -EOPNOTSUPP;
-    if (taken_ > 0) return --taken_, -EEXIST;
+    if (taken > 0) return --taken, -EEXIST;
     return FileCalls::open(path, flags);
   }
-  int taken_ = 0;  ///< so many names are taken
+  int taken = 0;  ///< so many names are taken
 };
 
 TEST(ScratchFile, IsUnlinkedAtOnceWhereItMustHaveAName) {
   const DiskTestFolder folder;
   auto calls = std::make_shared<NoTmpfile>();
-  calls->taken_ = 3;
+  calls->taken = 3;
   const ScratchFile file = open_in(folder.path(), calls);
   EXPECT_GE(file.fd(), 0);
   EXPECT_TRUE(folder.is_empty());
