@@ -97,10 +97,14 @@ auto OffloadStep::scheduled(Call call) {
 SavedId OffloadStep::pack(const at::Tensor& value) {
   const HookScope scope(*this);
   const auto tensor = static_cast<SavedId>(saved_.size());
-  const PackRequest request = describe(value);
+  PackRequest request = describe(value);
   saved_.push_back({shell_of(value), version_of(value)});
   const RuledPlacement rule = rule_for(tensor, value, request);
   rule_transform_ = rule ? rule->transform : -1;
+  // What is packed as one type is no copy of what is packed as another. Of a recorded step it is known
+  // beforehand that there are no such two.
+  if (guide_.place && rule_transform_ >= 0)
+    request.version = content_of(value, request.storage, value.scalar_type());
   const PackDecision decision = scheduled([&] { return scheduler_->pack(tensor, request, rule); });
   Saved& saved = saved_[tensor];
   saved.copy = decision.copy;
@@ -127,7 +131,8 @@ PackRequest OffloadStep::describe(const at::Tensor& value) {
   request.storage_bytes = static_cast<Bytes>(value.storage().nbytes());
   request.tensor_bytes = static_cast<Bytes>(value.numel() * static_cast<std::int64_t>(value.element_size()));
   request.movability = movability_of(value, allocation, role);
-  if (request.movability == Movability::kMovable) request.version = content_of(value, request.storage);
+  if (request.movability == Movability::kMovable)
+    request.version = content_of(value, request.storage, at::ScalarType::Undefined);
   request.is_parameter =
       role == StorageRole::kParameter && residents_->parameters.contains(value.unsafeGetTensorImpl());
   return request;
@@ -157,15 +162,17 @@ void OffloadStep::check_shared_type(const Saved& saved) const {
               ": the recording that the policy's rules go by had no such tensor");
 }
 
-std::uint32_t OffloadStep::content_of(const at::Tensor& value, AllocationId allocation) {
+std::uint32_t OffloadStep::content_of(const at::Tensor& value, AllocationId allocation,
+                                      at::ScalarType packed_as) {
   const c10::VariableVersion& counter = value.unsafeGetTensorImpl()->version_counter();
   const std::uint32_t version = version_of(value);
   std::vector<Content>& contents = contents_[allocation];
   const auto found = std::find_if(contents.rbegin(), contents.rend(), [&](const Content& content) {
-    return content.version == version && is_same_counter(content.counter, counter);
+    return content.version == version && content.packed_as == packed_as &&
+           is_same_counter(content.counter, counter);
   });
   if (found != contents.rend()) return static_cast<std::uint32_t>(contents.rend() - found - 1);
-  contents.push_back({counter, version});
+  contents.push_back({counter, version, packed_as});
   return static_cast<std::uint32_t>(contents.size() - 1);
 }
 

@@ -130,6 +130,7 @@ class OffloadStep final : public Executor {
   struct Content {
     c10::VariableVersion counter;  ///< held, so that its address stays its identity
     std::uint32_t version = 0;
+    at::ScalarType packed_as = at::ScalarType::Undefined;  ///< to be packed as numbers of that type
   };
   class HookScope;
   class NodeEndHook;
@@ -140,7 +141,7 @@ class OffloadStep final : public Executor {
   PackRequest describe(const at::Tensor& value);
   RuledPlacement rule_for(SavedId tensor, const at::Tensor& value, const PackRequest& request) const;
   LedgerKey ledger_key(const PackDecision& decision) const;
-  std::uint32_t content_of(const at::Tensor& value, AllocationId allocation);
+  std::uint32_t content_of(const at::Tensor& value, AllocationId allocation, at::ScalarType packed_as);
   Movability movability_of(const at::Tensor& value, std::optional<AllocationId> allocation,
                            StorageRole role) const;
   StorageRole role_of(AllocationId allocation) const;

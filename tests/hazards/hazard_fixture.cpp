@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "tests/conformance/inverted.h"
 #include "traces/error.h"
 
 namespace offprof {
@@ -19,6 +20,13 @@ Policy policy_of(const std::string& preset, Bytes threshold, std::optional<std::
   policy.threshold_bytes = threshold;
   policy.stash_count = stash;
   policy.prefetch_bytes = prefetch;
+  return policy;
+}
+
+Policy ruled(const std::string& placement, std::optional<std::int64_t> stash, Bytes prefetch) {
+  Policy policy = policy_of("offload", 0, stash, prefetch);
+  policy.threshold_bytes = std::nullopt;
+  policy.rules.emplace_back().placement = parse_placement(placement);
   return policy;
 }
 
@@ -55,7 +63,7 @@ std::vector<at::Tensor> HazardTest::gradients(const Run& run, const std::optiona
 }
 
 std::shared_ptr<OffloadStep> HazardTest::run_step(const Policy& policy, const std::function<void()>& work) {
-  auto step = std::make_shared<OffloadStep>(*device_, policy, std::vector<SavedId>{},
+  auto step = std::make_shared<OffloadStep>(*device_, policy, unrecorded_guide(policy),
                                             std::make_shared<const Residents>(), nullptr);
   const CurrentStep current(step);
   work();
@@ -105,6 +113,10 @@ std::vector<Policy> hazard_policies() {
           small_host,
           one_stream,
           planned,
+          ruled("host", 1, 0),
+          ruled("inverted", 0, 0),
+          ruled("inverted+host", 0, 0),
+          ruled("inverted+host", 2, 1000),
           policy_of("trl", 0, 0),
           policy_of("trl", 0, 3),
           policy_of("trl", 200, 5)};

@@ -11,12 +11,15 @@
 #include <sstream>
 #include <utility>
 
+#include "engine/schedule/placement_rules.h"
 #include "profiler/program_builder.h"
+#include "profiler/transform_profiles.h"
 #include "simulator/dense_reloads.h"
 #include "simulator/replay.h"
 #include "simulator/trace_steps.h"
 #include "simulator/views.h"
 #include "tests/conformance/devices_under_test.h"
+#include "tests/conformance/inverted.h"
 #include "tests/properties/memory_over_events.h"
 #include "tests/properties/operations.h"
 #include "traces/error.h"
@@ -79,6 +82,18 @@ std::string joined(const std::vector<std::string>& lines) {
   return text.empty() ? "nothing" : text;
 }
 
+/// All that rules may name here.
+std::vector<std::shared_ptr<const Transform>> inverted() {
+  return {std::make_shared<const Inverted>()};
+}
+
+StepGuide guide_of(const Trace& trace, const std::vector<SavedId>& backward_order, const Policy& policy) {
+  StepGuide guide(backward_order);
+  guide.placements = choose_placements(policy, trace.program, trace.transforms).by_tensor;
+  guide.transforms = inverted();
+  return guide;
+}
+
 }  // namespace
 
 struct CaseCheck::Recording {
@@ -119,6 +134,7 @@ std::optional<CaseCheck::Recording> CaseCheck::record(const Instructions& progra
       if (!serves_dense_steps(last, dense)) trace.dense_program = build_program({&dense, 1}, dense);
       last = std::move(dense);
     }
+    trace.transforms = profile_transforms(device_, inverted(), trace.program);
     for (Program* const made : {&trace.program, trace.dense_program ? &*trace.dense_program : nullptr}) {
       if (made == nullptr) continue;
       check_program(*made, "program");
@@ -136,7 +152,8 @@ void CaseCheck::check_policy(const RandomCase& random_case, const Policy& policy
                              const std::optional<Recording>& recording) {
   const Leftovers before = leftovers_of(device_);
   const PolicyOutcome measured = runner_.under(
-      random_case.program, policy, recording ? recording->backward_order : std::vector<SavedId>{});
+      random_case.program, policy,
+      recording ? guide_of(recording->trace, recording->backward_order, policy) : unrecorded_guide(policy));
   ++coverage_.policies;
   const Leftovers after = leftovers_of(device_);
   if (after != before) find(policy, "left behind: " + in_words(after) + "; before: " + in_words(before));
@@ -185,7 +202,8 @@ void CaseCheck::check_memory(const Recording& recording, const RandomCase& rando
   hold("bytes copied in", measured.h2d, predicted.h2d_bytes.value());
   if (measured.commands != replay_commands(step, policy))
     find(policy, "the commands are not the simulation's");
-  const RecordedPass pass = runner_.recorded(random_case.program, policy, recording.backward_order);
+  const RecordedPass pass = runner_.recorded(random_case.program, policy,
+                                             guide_of(recording.trace, recording.backward_order, policy));
   if (const auto difference =
           first_difference(memory_at_allocations(pass), memory_at_allocations(step, policy)))
     find(policy, *difference);

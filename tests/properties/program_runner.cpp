@@ -72,12 +72,12 @@ Outcome ProgramRunner::plain(const Instructions& program) {
 }
 
 PolicyOutcome ProgramRunner::under(const Instructions& program, const Policy& policy,
-                                   const std::vector<SavedId>& backward_order) {
+                                   const StepGuide& guide) {
   Leaves leaves = new_leaves();
   begin_measuring();
   LayoutWatcher layouts;
   const auto step =
-      std::make_shared<OffloadStep>(device_, policy, backward_order, residents_of(leaves, device_), &layouts);
+      std::make_shared<OffloadStep>(device_, policy, guide, residents_of(leaves, device_), &layouts);
   PolicyOutcome result;
   std::vector<std::string> refusals = run_step(program, leaves, step);
   result.device_peak = device_.peak_bytes();
@@ -93,12 +93,12 @@ PolicyOutcome ProgramRunner::under(const Instructions& program, const Policy& po
 }
 
 RecordedPass ProgramRunner::recorded(const Instructions& program, const Policy& policy,
-                                     const std::vector<SavedId>& backward_order) {
+                                     const StepGuide& guide) {
   Leaves leaves = new_leaves();
   begin_measuring();
   PassRecorder recorder(device_, /*wants_node_ends=*/true);
-  const auto step = std::make_shared<OffloadStep>(device_, policy, backward_order,
-                                                  residents_of(leaves, device_), &recorder);
+  const auto step =
+      std::make_shared<OffloadStep>(device_, policy, guide, residents_of(leaves, device_), &recorder);
   recorder.begin_phase("forward and backward");
   run_step(program, leaves, step);
   recorder.end_step();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/schedule/scheduler.h"
+#include "engine/step_guide.h"
 #include "profiler/recorded_pass.h"
 #include "tests/hazards/counting_device.h"
 #include "tests/properties/instruction.h"
@@ -39,11 +40,9 @@ class ProgramRunner {
   explicit ProgramRunner(CountingDevice& device) : device_(device) {}
 
   Outcome plain(const Instructions& program);
-  PolicyOutcome under(const Instructions& program, const Policy& policy,
-                      const std::vector<SavedId>& backward_order);
+  PolicyOutcome under(const Instructions& program, const Policy& policy, const StepGuide& guide);
   /// A step as the profiler records it.
-  RecordedPass recorded(const Instructions& program, const Policy& policy,
-                        const std::vector<SavedId>& backward_order = {});
+  RecordedPass recorded(const Instructions& program, const Policy& policy, const StepGuide& guide = {});
 
  private:
   Leaves new_leaves() const;

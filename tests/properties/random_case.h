@@ -3,6 +3,8 @@
 #include <rapidcheck.h>
 
 #include <cstddef>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -37,6 +39,24 @@ inline rc::Gen<Instruction> random_instruction() {
                                   rc::gen::set(&Instruction::number, rc::gen::inRange<std::uint8_t>(0, 12))));
 }
 
+/// None in half of the cases; else one or two that take some of the tensors, each to another place.
+inline rc::Gen<std::vector<PolicyRule>> random_rules(Bytes tensor_bytes) {
+  const auto rule = rc::gen::apply(
+      [tensor_bytes](const std::string& placement, int filter, Bytes bytes) {
+        PolicyRule made;
+        made.placement = parse_placement(placement);
+        if (filter == 1) made.min_bytes = bytes % tensor_bytes;
+        if (filter == 2) made.rank = bytes % 3;
+        if (filter == 3) made.last = static_cast<std::int32_t>(bytes % 10);
+        return made;
+      },
+      rc::gen::element<std::string>("device", "host", "inverted", "inverted+host"),
+      rc::gen::inRange<int>(0, 4), rc::gen::inRange<Bytes>(0, 1 << 20));
+  return rc::gen::mapcat(rc::gen::inRange<std::size_t>(0, 4), [rule](std::size_t drawn) {
+    return rc::gen::container<std::vector<PolicyRule>>(drawn < 2 ? 0 : drawn - 1, rule);
+  });
+}
+
 /// Up to some twenty instructions under a policy of either kind. It shrinks by leaving instructions out and
 /// making those that stay simpler.
 inline rc::Gen<RandomCase> random_case() {
@@ -50,9 +70,11 @@ inline rc::Gen<RandomCase> random_case() {
                                                                                 random_instruction()))),
       rc::gen::set(&RandomCase::policies,
                    rc::gen::map(rc::gen::tuple(policy(SchedulerKind::kOffload),
-                                               policy(SchedulerKind::kOffload), policy(SchedulerKind::kTrl)),
-                                [](const std::tuple<Policy, Policy, Policy>& policies) {
-                                  const auto& [one, other, trl] = policies;
+                                               policy(SchedulerKind::kOffload), policy(SchedulerKind::kTrl),
+                                               rc::gen::resize(rc::kNominalSize, random_rules(kTensorBytes))),
+                                [](std::tuple<Policy, Policy, Policy, std::vector<PolicyRule>> drawn) {
+                                  auto& [one, other, trl, rules] = drawn;
+                                  other.rules = std::move(rules);
                                   return std::vector<Policy>{one, other, trl};
                                 })));
 }

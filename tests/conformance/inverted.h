@@ -1,0 +1,50 @@
+#pragma once
+
+#include <ATen/ops/bitwise_not.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <memory>
+#include <string>
+
+#include "engine/step_guide.h"
+#include "engine/transforms/transform.h"
+#include "traces/policy.h"
+
+namespace offprof {
+
+/// `inverted`: packs every type losslessly, and so that nothing can use the packed bytes unnoticed: each bit
+/// is the other. For tests.
+class Inverted final : public Transform {
+ public:
+  std::string name() const override { return "inverted"; }
+  bool is_lossless() const override { return true; }
+  bool takes(at::ScalarType /*type*/) const override { return true; }
+  Bytes packed_bytes(at::ScalarType type, std::int64_t elements) const override {
+    return elements * static_cast<Bytes>(c10::elementSize(type));
+  }
+  Packed pack(const at::Tensor& values) const override {
+    return {values.view(at::kByte).bitwise_not(), c10::IValue("whatever")};
+  }
+  at::Tensor unpack(const Packed& packed, at::ScalarType type, std::int64_t /*elements*/) const override {
+    TORCH_CHECK(packed.rest.toStringRef() == "whatever");
+    return packed.bytes.bitwise_not().view(type);
+  }
+  at::Tensor error_bound(const at::Tensor& values) const override {
+    return at::zeros_like(values, values.options().dtype(at::kDouble));
+  }
+};
+
+/// For a step of which nothing is recorded: the policy's last rule for all that may move, or none.
+inline StepGuide unrecorded_guide(const Policy& policy) {
+  StepGuide guide;
+  if (policy.rules.empty()) return guide;
+  const Placement placement = policy.rules.back().placement;
+  if (!placement.transform.empty()) guide.transforms = {std::make_shared<const Inverted>()};
+  guide.place = [placement](const at::Tensor& value) -> RuledPlacement {
+    if (placement.transform.empty()) return TensorPlacement{placement.place};
+    return TensorPlacement{placement.place, PlacementReason::kRule, 0, static_cast<Bytes>(value.nbytes())};
+  };
+  return guide;
+}
+
+}  // namespace offprof
