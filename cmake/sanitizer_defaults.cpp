@@ -1,0 +1,18 @@
+// What sanitizers do by default, in every program that is built with one, run by a test or by hand. Each runtime asks for its
+// own; the others are not called.
+
+extern "C" {
+
+/// Tests ask for more memory than there is, and want to be refused as by any allocator.
+const char* __asan_default_options() {
+  return "allocator_may_return_null=1:detect_stack_use_after_return=1";
+}
+
+const char* __ubsan_default_options() {
+  return "print_stacktrace=1";
+}
+
+const char* __tsan_default_options() {
+  return "allocator_may_return_null=1:halt_on_error=1";
+}
+}
