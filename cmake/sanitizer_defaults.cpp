@@ -1,5 +1,5 @@
-// What sanitizers do by default, in every program that is built with one, run by a test or by hand. Each runtime asks for its
-// own; the others are not called.
+// What sanitizers do by default, in every program that is built with one, run by a test or by hand. Each
+// runtime asks for its own; the others are not called.
 
 extern "C" {
 
