@@ -27,10 +27,10 @@ if(OFFPROF_SANITIZE)
   endif()
   target_compile_options(offprof_compile_options INTERFACE -fsanitize=${sanitizers} -fno-omit-frame-pointer)
   target_link_options(offprof_compile_options INTERFACE -fsanitize=${sanitizers})
-  # Tests ask for more memory than there is, and want to be refused as by any allocator.
-  set(OFFPROF_SANITIZER_OPTIONS
-    "ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1"
-    "TSAN_OPTIONS=allocator_may_return_null=1:halt_on_error=1")
+endif()
+if(OFFPROF_SANITIZE AND NOT OFFPROF_FUZZ)
+  target_sources(offprof_compile_options INTERFACE
+    $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:${CMAKE_CURRENT_LIST_DIR}/sanitizer_defaults.cpp>)
 endif()
 if(OFFPROF_FUZZ)
   # Whatever a sanitizer says ends the process, so that libFuzzer sees it. Casts of doubles out of range are not among

@@ -10,8 +10,7 @@ function(offprof_test name)
   target_link_libraries(${name} PRIVATE offprof_compile_options ${ARG_LIBS} GTest::gmock GTest::gtest_main)
   # Tests name their helpers alike, so their sources are never joined.
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "${ARG_FILTER}"
-    PROPERTIES ENVIRONMENT "${OFFPROF_SANITIZER_OPTIONS}")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "${ARG_FILTER}")
 endfunction()
 
 # offprof_device_test(...): as offprof_test, of a program that makes devices.

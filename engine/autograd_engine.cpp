@@ -71,9 +71,9 @@ class AutogradEngine final : public torch::autograd::Engine {
   }
 
  private:
-  /// What the call of execute that runs on this thread has done. A device's thread says first that it is done
-  /// and then lets go of it, and with it of the gradient that it began with: at any time after execute would
-  /// have returned. So execute waits to be the last who holds it, and lets go of it in program order.
+  /// What the call of execute that runs on this thread has done. A device's thread says first that it is
+  /// done, and then lets go of it and of the gradients that were asked for: at any time after execute would
+  /// have returned. So execute waits to be the last who holds it.
   static thread_local std::shared_ptr<torch::autograd::GraphTask> done_;
   std::shared_ptr<OffloadStep> step_;
 };

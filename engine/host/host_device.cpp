@@ -58,7 +58,8 @@ void HostDevice::set_host_capacity(std::optional<Bytes> bytes) {
 
 Device::Event HostDevice::copy(CopyQueue queue, const CopyRequest& request) {
   return stream(queue).enqueue({[to = request.to, from = request.from, bytes = request.bytes] {
-                                  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+                                  // What has no elements has no address, which memcpy may not be given.
+                                  if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
                                 },
                                 request.direction, request.bytes, request.tag});
 }

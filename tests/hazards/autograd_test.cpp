@@ -56,6 +56,8 @@ TEST_P(BackwardTest, HoldsNothingWhenItReturns) {
   const Tensor leaf = at::ones({256}, options).set_requires_grad(true);
   const Bytes before = device().live_bytes();
   for (int i = 0; i < 2000; ++i) {
+    torch::autograd::grad({leaf.sin().sum()}, {leaf});
+    ASSERT_EQ(device().live_bytes(), before) << "gradient " << i;
     leaf.sin().sum().backward();
     leaf.mutable_grad() = Tensor();
     ASSERT_EQ(device().live_bytes(), before) << "backward " << i;

@@ -15,9 +15,9 @@ struct Leftovers {
 };
 std::ostream& operator<<(std::ostream& out, const Leftovers& leftovers);
 
-/// What was ready to run when a backward failed, LibTorch keeps until the thread's next backward; and the
-/// thread that runs a device's backward lets go of its last gradient a moment after backward has returned.
-/// After this, a backward of tensors without bytes, neither has any.
+/// What was ready to run when a backward failed, LibTorch keeps until the thread's next backward, and the
+/// thread that runs a device's backward may be at it still. After this, a backward of tensors without bytes,
+/// neither has any.
 void settle_autograd(c10::Device device);
 
 /// What there is once autograd has settled, of the device's and of the process's.

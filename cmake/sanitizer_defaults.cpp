@@ -1,0 +1,31 @@
+// What sanitizers do by default, in every program that is built with one, run by a test or by hand. Each
+// runtime asks for its own; the others are not called.
+
+extern "C" {
+
+/// Tests ask for more memory than there is, and want to be refused as by any allocator.
+const char* __asan_default_options() {
+  return "allocator_may_return_null=1:detect_stack_use_after_return=1";
+}
+
+/// Leaks that are LibTorch's own, a line each, by the innermost function that can be told.
+const char* __lsan_default_suppressions() {
+  return
+      // caffe2::serialize::PyTorchStreamReader throws from its constructor for what is no archive, and leaves
+      // what its zip reader has read until then.
+      "leak:mz_zip_reader_init\n"
+      "leak:mz_zip_reader_read_central_dir\n";
+}
+
+const char* __lsan_default_options() {
+  return "print_suppressions=0";
+}
+
+const char* __ubsan_default_options() {
+  return "print_stacktrace=1";
+}
+
+const char* __tsan_default_options() {
+  return "allocator_may_return_null=1:halt_on_error=1";
+}
+}
