@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -141,6 +143,7 @@ class SimulateCommand : public Subcommand {
     report.doubt.warnings.insert(report.doubt.warnings.begin(), lost_records.begin(), lost_records.end());
     if (!report.inexactness.empty())
       report.doubt.warnings.insert(report.doubt.warnings.begin(), report.inexactness);
+    std::ranges::copy(steps.step(policy).place(policy).warnings, std::back_inserter(report.doubt.warnings));
     context.warn(report.doubt.warnings);
     report.times_are_modelled = trace.environment.times_are_modelled;
     if (!commands_path_.empty())

@@ -1,0 +1,124 @@
+#include "simulator/virtual_executor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "traces/check.h"
+
+namespace offprof {
+
+void VirtualExecutor::execute(const Command& command) {
+  if (listener_ != nullptr) listener_->on_command(command, clock_.now());
+  switch (command.kind) {
+    case CommandKind::kKeep:
+      return memory_.hold(own_storage(command.tensor));
+    case CommandKind::kLetGo:
+      return memory_.let_go(own_storage(command.tensor));
+    case CommandKind::kCopyOut:
+      return copy_out(command);
+    case CommandKind::kCopyIn:
+      return copy_in(command);
+    case CommandKind::kWaitOut:
+    case CommandKind::kWaitIn:
+      return wait(command);
+    case CommandKind::kDrop:
+      return memory_.let_go(copies_[command.copy].device_storage);
+    case CommandKind::kFreeHost:
+      host_bytes_ -= command.bytes;
+      return;
+    case CommandKind::kEncode:
+      return encode(command);
+    case CommandKind::kDecode:
+      return decode(command);
+  }
+}
+
+void VirtualExecutor::copy_out(const Command& command) {
+  if (copies_tensors_) stage(command.tensor);
+  const VirtualClock::Copy copy = clock_.copy_out(command.bytes);
+  if (command.copy == static_cast<CopyId>(copies_.size())) {  // it has not been packed
+    copies_.push_back({command.tensor, own_storage(command.tensor), copy});
+    memory_.hold(copies_.back().device_storage);
+  }
+  copies_[command.copy].last_copy = copy;
+  d2h_bytes_ += command.bytes;
+  host_bytes_ += command.bytes;
+  host_peak_bytes_ = std::max(host_peak_bytes_, host_bytes_);
+  if (listener_ != nullptr) listener_->on_copy(command, copy);
+}
+
+void VirtualExecutor::stage(SavedId tensor) {
+  const Bytes bytes = step_.staging_bytes(tensor);
+  if (bytes == 0) return;
+  memory_.pass(bytes);
+  clock_.stage(step_.staging_work(tensor));
+  if (listener_ != nullptr) listener_->on_staging(bytes);
+}
+
+void VirtualExecutor::copy_in(const Command& command) {
+  DeviceCopy& copy = copies_[command.copy];
+  copy.device_storage = memory_.allocate(command.bytes);
+  copy.last_copy = clock_.copy_in(command.bytes);
+  h2d_bytes_ += command.bytes;
+  if (listener_ != nullptr) listener_->on_copy(command, copy.last_copy);
+}
+
+void VirtualExecutor::encode(const Command& command) {
+  OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
+  copies_.push_back({command.tensor, use(cost_of(command.tensor).pack), {}});
+}
+
+void VirtualExecutor::decode(const Command& command) {
+  DeviceCopy& copy = copies_[command.copy];
+  const std::int32_t packed = std::exchange(copy.device_storage, use(cost_of(copy.tensor).unpack));
+  memory_.let_go(packed);
+}
+
+const TransformCost& VirtualExecutor::cost_of(SavedId tensor) const {
+  const RuledPlacement placement = rule(tensor);
+  OFFPROF_CHECK(placement && placement->cost != nullptr);
+  return *placement->cost;
+}
+
+/// Takes what packing or unpacking takes; the storage that it leaves.
+std::int32_t VirtualExecutor::use(const TransformUse& use) {
+  std::vector<std::int32_t> allocated;
+  for (const TransformMemory& step : use.memory) {
+    if (step.bytes > 0) {
+      allocated.push_back(memory_.allocate(step.bytes));
+    } else {
+      memory_.let_go(std::exchange(allocated[step.freed], -1));
+    }
+  }
+  if (step_.work().empty())
+    clock_.compute(use.compute_ns);
+  else
+    clock_.run(use.work);
+  const auto result = std::ranges::find_if(allocated, [](std::int32_t storage) { return storage >= 0; });
+  OFFPROF_CHECK(result != allocated.end());
+  return *result;
+}
+
+void VirtualExecutor::wait(const Command& command) {
+  const Nanoseconds before = clock_.now();
+  const VirtualClock::Wait stood = clock_.wait(copies_[command.copy].last_copy);
+  if (listener_ == nullptr || stood.total() == 0) return;
+  tell_stall(StallReason::kLink, command, before, stood.for_link);
+  tell_stall(reason_to_wait(command), command, before + stood.for_link, stood.for_transfer);
+}
+
+StallReason VirtualExecutor::reason_to_wait(const Command& command) const {
+  if (event_ == EventKind::kRelease) return StallReason::kReleased;
+  if (command.kind == CommandKind::kWaitIn) return StallReason::kReloadLate;
+  if (event_ != EventKind::kPack) return StallReason::kStashEmptied;
+  return command.tensor == event_id_ ? StallReason::kNoStash : StallReason::kStashFull;
+}
+
+void VirtualExecutor::tell_stall(StallReason reason, const Command& command, Nanoseconds begin,
+                                 Nanoseconds duration) {
+  if (duration <= 0) return;
+  const Track track = copies_[command.copy].last_copy.track;
+  listener_->on_stall({reason, command.tensor, command.bytes, begin, duration, track});
+}
+
+}  // namespace offprof

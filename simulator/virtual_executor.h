@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/schedule/scheduler.h"
+#include "simulator/replay.h"
+#include "simulator/step.h"
+#include "simulator/virtual_clock.h"
+#include "simulator/virtual_memory.h"
+
+namespace offprof {
+
+/// Carries the scheduler's commands out on virtual memory and virtual clocks.
+class VirtualExecutor final : public Executor {
+ public:
+  VirtualExecutor(const Step& step, const Policy& policy, const Link& link,
+                  std::span<const RuledPlacement> placements, ReplayListener* listener)
+      : step_(step),
+        placements_(placements),
+        memory_(step.storage_bytes(), step.resident_bytes(), listener),
+        clock_(link, has_one_copy_stream(policy),
+               step.work().empty() ? VirtualClock::Computes::kOnHost : VirtualClock::Computes::kBesideHost,
+               step.costs()),
+        copies_tensors_(policy.scheduler == SchedulerKind::kTrl),
+        copy_of_(step.requests().size(), -1),
+        listener_(listener) {
+    for (const std::int32_t storage : step.residents()) memory_.hold_resident(storage);
+  }
+
+  /// Tells another one from now on.
+  void set_listener(ReplayListener* listener) {
+    listener_ = listener;
+    memory_.set_listener(listener);
+  }
+
+  void execute(const Command& command) override;
+
+  /// The storage that the tensor's values are in for the node that has just unpacked it.
+  std::int32_t device_storage(SavedId tensor) const {
+    const CopyId copy = copy_of_[tensor];
+    return copy < 0 ? own_storage(tensor) : copies_[copy].device_storage;
+  }
+  RuledPlacement rule(SavedId tensor) const {
+    return placements_.empty() ? RuledPlacement() : placements_[tensor];
+  }
+  void set_copy(SavedId tensor, CopyId copy) { copy_of_[tensor] = copy; }
+  /// What the program is doing when commands come.
+  void set_event(EventKind kind, std::int32_t id) {
+    event_ = kind;
+    event_id_ = id;
+  }
+
+  VirtualMemory& memory() { return memory_; }
+  VirtualClock& clock() { return clock_; }
+  Bytes host_bytes() const { return host_bytes_; }
+  Bytes host_peak_bytes() const { return host_peak_bytes_; }
+  Bytes d2h_bytes() const { return d2h_bytes_; }
+  Bytes h2d_bytes() const { return h2d_bytes_; }
+
+ private:
+  struct DeviceCopy {
+    SavedId tensor = -1;
+    std::int32_t device_storage = -1;
+    VirtualClock::Copy last_copy;
+  };
+
+  std::int32_t own_storage(SavedId tensor) const {
+    return static_cast<std::int32_t>(step_.requests()[tensor].storage);
+  }
+
+  void copy_out(const Command& command);
+  void stage(SavedId tensor);
+  void copy_in(const Command& command);
+  void encode(const Command& command);
+  void decode(const Command& command);
+  const TransformCost& cost_of(SavedId tensor) const;
+  std::int32_t use(const TransformUse& use);
+  void wait(const Command& command);
+  StallReason reason_to_wait(const Command& command) const;
+  void tell_stall(StallReason reason, const Command& command, Nanoseconds begin, Nanoseconds duration);
+
+  const Step& step_;
+  std::span<const RuledPlacement> placements_;
+  VirtualMemory memory_;
+  VirtualClock clock_;
+  bool copies_tensors_;          ///< `trl`: each tensor densely; else whole storages
+  std::vector<CopyId> copy_of_;  ///< by saved tensor; -1: kept
+  std::vector<DeviceCopy> copies_;
+  Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
+  Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
+  EventKind event_ = EventKind::kPhase;
+  std::int32_t event_id_ = -1;
+  ReplayListener* listener_;
+};
+
+}  // namespace offprof

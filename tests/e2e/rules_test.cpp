@@ -1,0 +1,151 @@
+// Policies with rules, as a user writes them: measured, simulated, and refused.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "e2e/program.h"
+#include "traces/test_folder.h"
+
+namespace offprof {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+/// Every placement; what is left goes by the threshold.
+constexpr const char* kAllPlacements = R"([
+  {"dtype": "bool", "placement": "bits"},
+  {"op": "*gelu*", "placement": "quantize:uint8:128+host"},
+  {"module": "*attention*", "dtype": "float32", "rank": 3, "placement": "cast:bfloat16+host"},
+  {"dtype": "float32", "min_bytes": 4096, "max_bytes": 16384, "placement": "quantize:uint8"},
+  {"first": 0, "last": 12, "placement": "device"},
+  {"rank": 2, "placement": "host"}])";
+constexpr const char* kLossless =
+    R"([{"dtype": "bool", "placement": "bits+host"}, {"min_bytes": 1024, "placement": "host"}])";
+
+class Rules : public testing::Test {
+ protected:
+  std::string policy(const std::string& rules) const {
+    const std::string path = inputs_ / "policy.json";
+    std::ofstream(path)
+        << R"({"schema": "offprof.policy/1", "policy": {"threshold_bytes": 2048, "stash_count": 2, )"
+        << R"("prefetch_bytes": 65536, "rules": )" << rules << "}}";
+    return path;
+  }
+
+  /// A small one of the zoo, with dropout.
+  const std::string& transformer() const {
+    static const TestFolder folder;
+    static const std::string path = [] {
+      std::string made = folder / "transformer.pt";
+      const Ended ended = run_program({"zoo", "make", "transformer", "-o", made, "--batch", "2", "--layers",
+                                       "2", "--seq", "32", "--width", "32"});
+      EXPECT_EQ(ended.status, 0) << ended.err;
+      return made;
+    }();
+    return path;
+  }
+
+  json report(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.end(), {"--format", "json"});
+    const Ended ended = run_program(arguments);
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    return json::parse(ended.out, nullptr, false);
+  }
+  json run(const std::string& rules, const std::string& device) const {
+    return report({"run", transformer(), "--device", device, "--policy", policy(rules), "--steps", "2", "-o",
+                   folder_ / "trace.json"});
+  }
+
+  TestFolder folder_, inputs_;
+};
+
+/// What of `report` has that placement.
+json placed(const json& report, const std::string& placement) {
+  json rows = json::array();
+  for (const json& row : report["ledger"])
+    if (row["placement"] == placement) rows.push_back(row);
+  return rows;
+}
+
+TEST_F(Rules, LosslessOnesLeaveGradientsAsTheyAre) {
+  const json measured = run(kLossless, "host");
+  EXPECT_EQ(measured["gradients"], "bitwise");
+  EXPECT_THAT(measured["inexact"], IsEmpty());
+  EXPECT_THAT(placed(measured, "bits+host"), Not(IsEmpty()));
+}
+
+TEST_F(Rules, WhereSomethingIsLostTheErrorIsToldByParameter) {
+  const json measured = run(kAllPlacements, "host");
+  EXPECT_THAT(measured["inexact"], IsEmpty());
+  EXPECT_EQ(measured["gradients"], "lossy");
+  ASSERT_THAT(measured["gradient_errors"], Not(IsEmpty()));
+  for (const json& error : measured["gradient_errors"]) {
+    EXPECT_LT(error["relative_norm"].get<double>(), 0.2) << error;
+    EXPECT_GT(error["cosine"].get<double>(), 0.98) << error;
+  }
+  for (const char* placement : {"bits", "quantize:uint8:128+host", "cast:bfloat16+host", "quantize:uint8"})
+    EXPECT_THAT(placed(measured, placement), Not(IsEmpty())) << placement;
+}
+
+class RulesOn : public Rules, public testing::WithParamInterface<const char*> {};
+
+TEST_P(RulesOn, ASimulationHasTheBytesOfTheRun) {
+  const json measured = run(kAllPlacements, GetParam());
+  EXPECT_THAT(measured["inexact"], IsEmpty());
+  const json simulated =
+      report({"simulate", "--trace", folder_ / "trace.json", "--policy", inputs_ / "policy.json"});
+  for (const char* key : {"device_peak_bytes", "device_allocated_peak_bytes", "device_reserved_peak_bytes",
+                          "host_peak_bytes", "d2h_bytes", "h2d_bytes"})
+    EXPECT_EQ(measured["measured"].value(key, json()), simulated["predicted"].value(key, json())) << key;
+  EXPECT_EQ(measured["ledger"], simulated["ledger"]);
+}
+
+INSTANTIATE_TEST_SUITE_P(, RulesOn, testing::Values("host", "virtual:h200"),
+                         [](const auto& test) { return std::string(test.param).substr(0, 4); });
+
+TEST_F(Rules, OneThatMatchesNothingIsNamed) {
+  const json measured = run(R"([{"op": "aten::nothing_of_the_kind", "placement": "host"}])", "host");
+  EXPECT_THAT(measured["notes"].get<std::vector<std::string>>(),
+              Contains(HasSubstr("rule 1 of the policy (host) matches no saved tensor")));
+  const json simulated =
+      report({"simulate", "--trace", folder_ / "trace.json", "--policy", inputs_ / "policy.json"});
+  EXPECT_THAT(simulated["warnings"].get<std::vector<std::string>>(),
+              Contains(HasSubstr("rule 1 of the policy")));
+}
+
+TEST_F(Rules, WhatIsWrongWithThemIsRefusedBeforeAnythingIsWritten) {
+  const auto expect_refused = [&](const std::string& rules, const std::string& what) {
+    const Ended ended =
+        run_program({"run", transformer(), "--policy", policy(rules), "-o", folder_ / "trace.json"});
+    EXPECT_EQ(ended.status, 2) << ended.err;
+    EXPECT_THAT(unwrapped(ended.err), AllOf(HasSubstr("error: "), HasSubstr(what)));
+    EXPECT_THAT(folder_.files(), IsEmpty());
+  };
+  expect_refused(R"([{"placement": "squeeze"}])", "there is no transform 'squeeze'");
+  expect_refused(R"([{"placement": "quantize:uint8:0"}])", "takes 1 to 65536 elements a block");
+  expect_refused(R"([{"placement": "to the moon"}])",
+                 "policy.rules[0].placement: 'to the moon' is no placement");
+  expect_refused(R"([{"opp": "x", "placement": "host"}])", "policy.rules[0]");
+  expect_refused(R"([{"dtype": "bool", "placement": "quantize:uint8"}])", "rule 1 packs saved tensor");
+  expect_refused(R"([{"op": "x"}])", "placement");
+}
+
+TEST_F(Rules, ASimulationNeedsATraceThatKnowsTheTransforms) {
+  run(kLossless, "host");
+  const Ended ended = run_program({"simulate", "--trace", folder_ / "trace.json", "--policy",
+                                   policy(R"([{"dtype": "float32", "placement": "quantize:uint8"}])")});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(unwrapped(ended.err),
+              HasSubstr("the trace does not say what packing with quantize:uint8 takes"));
+}
+
+}  // namespace
+}  // namespace offprof
