@@ -80,6 +80,12 @@ class RunCommand : public Subcommand {
                      kLeastDeviceMemory);
     add_link_option(app, link_, "host, virtual: cap of each copy direction");
     policy_.add_to(app);
+    app.add_option(
+           "--transforms", request_.transforms,
+           "Measure too what packing with these takes, so that tune and simulate can choose them: all, or "
+           "names as quantize:uint8,bits (default: those of the policy's rules)")
+        ->delimiter(',')
+        ->type_name("NAMES");
     add_output_option(app, output_, "The trace; .gz compresses (default: none)");
     app.add_option("--commands", commands_path_,
                    "The scheduler's command log of a step, one JSON object a line")

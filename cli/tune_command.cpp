@@ -40,6 +40,8 @@ class TuneCommand : public Subcommand {
     app.add_flag_callback(
         "--no-plan", [this] { goal_.searches_plans = false; },
         "Thresholds, stashes and windows only, which other engines have too; no sets of tensors");
+    app.add_flag("--lossy", goal_.allows_loss,
+                 "Let placements lose something of what they pack: gradients are near the exact ones then");
     add_link_option(app, link_, "The link to assume, in each direction (default: as the run measured it)");
     app.add_option("--profile", profile_,
                    fmt::format("What if: the memory and link of another GPU, with the trace's compute times: "

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/figure_text.h"
+#include "cli/placement_text.h"
 #include "cli/text_table.h"
 #include "traces/policy_io.h"
 #include "traces/whole_number.h"
@@ -58,12 +59,13 @@ std::vector<std::size_t> rows_to_show(const TuneResult& result) {
 }
 
 std::string moved_text(const Policy& policy) {
+  if (!policy.rules.empty()) return fmt::format("rules {}", policy.rules.size());
   if (policy.tensors) return fmt::format("plan {}", policy.tensors->size());
   return policy.threshold_bytes ? format_bytes(*policy.threshold_bytes) : "-";
 }
 
 std::string stash_text(const Policy& policy) {
-  if (!policy.threshold_bytes) return "-";
+  if (!policy.threshold_bytes && policy.rules.empty()) return "-";
   if (policy.stash_bytes) return format_bytes(*policy.stash_bytes);
   const char* unit = policy.scheduler == SchedulerKind::kTrl ? " ids" : "";
   return std::to_string(policy.stash_count.value_or(0)) + unit;
@@ -338,7 +340,7 @@ std::string caveats_text(const TuneReport& report, const Page& page) {
 
 std::string to_text(const TuneReport& report, const Page& page) {
   return wrapped(headline_text(report), page) + "\n" + frontier_text(report.result, page) + "\n" +
-         caveats_text(report, page) + chosen_text(report, page);
+         placements_text(report.result, page) + caveats_text(report, page) + chosen_text(report, page);
 }
 
 }  // namespace offprof

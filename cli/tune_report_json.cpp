@@ -1,3 +1,4 @@
+#include "cli/placement_text.h"
 #include "cli/tune_report.h"
 #include "traces/metrics_io.h"
 #include "traces/policy_io.h"
@@ -97,6 +98,7 @@ nlohmann::ordered_json to_json(const TuneReport& report) {
   json["trl"] = to_json(result.trl);
   json["policies_tried"] = result.policies_tried;
   json["search"] = search_to_json(result);
+  if (result.placements) json["placements"] = to_json(*result.placements);
   if (!report.profile.empty()) json["profile"] = report.profile;
   if (!report.warnings.empty()) json["warnings"] = report.warnings;
   if (report.times_are_modelled) json["times_are_modelled"] = true;

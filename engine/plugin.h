@@ -22,6 +22,8 @@ struct RunRequest {
   int threads = 1;              ///< intra-op threads of the compute stream
   std::string device = "host";  ///< `host`, `cuda`, `cuda:N`, `virtual:PROFILE`: see make_device
   Policy policy;
+  /// Transforms whose costs are measured beside those that the policy's rules name; `all`: one of each.
+  std::vector<std::string> transforms{};
   /// Fingerprint of the run that a plan in `policy` was made for; empty: not known.
   std::string policy_made_for{};
 };

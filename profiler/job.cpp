@@ -9,6 +9,7 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "engine/model_device.h"
@@ -29,6 +30,7 @@
 namespace offprof {
 namespace {
 
+constexpr std::string_view kAllTransforms = "all";
 /// Enough for a median that one disturbance does not move.
 constexpr int kKeepPasses = 5;
 /// Likewise of a program that is another where tensors come back dense.
@@ -98,13 +100,17 @@ StepGuide Job::guide_for(const Policy& policy) const {
 }
 
 void Job::make_transforms() {
-  for (const std::string& name : transforms_in(request_.policy.rules))
-    transforms_.push_back(make_transform(name));
+  std::vector<std::string> names = transforms_in(request_.policy.rules);
+  for (const std::string& asked : request_.transforms)
+    std::ranges::copy(asked == kAllTransforms ? transform_names() : std::vector{asked},
+                      std::back_inserter(names));
+  for (const std::string& name : names)
+    if (std::ranges::find(transforms_, name, &Transform::name) == transforms_.end())
+      transforms_.push_back(make_transform(name));
 }
 
 /// What packing takes, and whether the rules go with the program.
 void Job::profile_transforms() {
-  if (request_.policy.rules.empty()) return;
   if (!transforms_.empty()) {
     progress_("measuring what packing costs");
     trace_.transforms = offprof::profile_transforms(device_, transforms_, trace_.program);

@@ -28,7 +28,8 @@ DeviceMemory usable_of_device(const Trace& trace, Bytes usable) {
 }
 
 TraceSteps::TraceSteps(const Trace& trace, const std::optional<DeviceMemory>& assumed)
-    : program_(trace.program),
+    : transforms_(trace.transforms),
+      program_(trace.program),
       step_(trace.program, costs_in(trace), trace.transforms),
       cache_setting_(cache_setting_of(trace)) {
   if (assumed) {

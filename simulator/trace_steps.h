@@ -43,6 +43,9 @@ class TraceSteps {
   const Program& program(const Policy& policy) const { return is_dense(policy) ? *dense_program_ : program_; }
   const Step& step(const Policy& policy) const { return is_dense(policy) ? *dense_step_ : step_; }
 
+  /// What the trace says that packing takes.
+  std::span<const TransformProfile> transforms() const { return transforms_; }
+
   /// Empty where a replay under `policy` is exact: the trace has the program of such a step. Else why it need
   /// not be, in a sentence: the setting brings some tensors back in another layout and others not, and the
   /// step may be a third program.
@@ -56,6 +59,7 @@ class TraceSteps {
   bool is_dense(const Policy& policy) const { return recorded_of(policy) != Recorded::kAsSaved; }
   Metrics with_cache(const Step& step, const Policy& policy, Metrics replayed) const;
 
+  std::span<const TransformProfile> transforms_;
   const Program& program_;
   const Program* dense_program_ = nullptr;
   Step step_;

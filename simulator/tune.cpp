@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "simulator/replay.h"
@@ -22,6 +23,8 @@ namespace {
 /// replays some tens of millions a second.
 /// Where all plans are to be gone through it may take longer.
 constexpr std::size_t kFamilyEvents = 60'000'000, kPlanEvents = 100'000'000, kFewPlanEvents = 400'000'000;
+/// Each for all that it takes, and dealt out to groups of tensors: none shares its beginning with others.
+constexpr std::size_t kPlacementEvents = 60'000'000, kMostPlacementReplays = 5'000;
 constexpr std::size_t kFewestReplays = 500, kMostReplays = 50'000, kMostExhaustiveReplays = 1'000'000;
 /// Where a caching allocator takes more than the peak, the plan search aims lower, so many times at most.
 constexpr std::size_t kMostAims = 3;
@@ -83,6 +86,7 @@ class Tuning {
     take_frontier();
     result_.chosen = choose();
     if (goal_.searches_plans) search_plans();
+    search_placements();
     explain();
     return std::move(result_);
   }
@@ -249,6 +253,48 @@ class Tuning {
     result_.goal_bound = {value, value > 0 ? (reached - value) / value : 0, bound.rows};
   }
 
+  void search_placements() {
+    std::vector<TransformProfile> profiles;
+    for (const TransformProfile& profile : steps_.transforms())
+      if (profile.is_lossless || goal_.allows_loss) profiles.push_back(profile);
+    if (profiles.empty()) return;
+    const PlacementJudge judge = {[&](const Policy& policy) {
+                                    return Candidate{policy, steps_.predict(policy, link_)};
+                                  },
+                                  [&](const Candidate& a, const Candidate& b) {
+                                    return distance_from_goal(a) < distance_from_goal(b);
+                                  }};
+    const Policy& base = result_.chosen ? result_.chosen->policy : base_;
+    result_.placements =
+        offprof::search_placements(steps_.program(base), profiles, base, judge,
+                                   replays_of(kPlacementEvents, step_, kMostPlacementReplays), goal_.threads);
+    result_.policies_tried += result_.placements->replayed;
+    take(result_.placements->best);
+  }
+
+  /// What is within the goal's limit is nearest, the better the nearer; else what is beyond it by least.
+  std::tuple<bool, double, double> distance_from_goal(const Candidate& candidate) const {
+    const auto taken = static_cast<double>(taken_by(candidate));
+    const auto time = static_cast<double>(step_time_of(candidate));
+    if (!goal_.memory_budget_bytes) {
+      const auto most = static_cast<double>(slowest());
+      return time <= most ? std::tuple(false, taken, time) : std::tuple(true, time, taken);
+    }
+    const bool is_within = taken <= static_cast<double>(*goal_.memory_budget_bytes);
+    return is_within ? std::tuple(false, time, taken) : std::tuple(true, taken, time);
+  }
+
+  /// Where it is better for the goal than what was chosen so far.
+  void take(const Candidate& candidate) {
+    if (!has_rules(candidate)) return;
+    const bool is_within = goal_.memory_budget_bytes ? fits(candidate) : step_time_of(candidate) <= slowest();
+    result_.frontier.push_back(candidate);
+    result_.frontier = frontier_by_taken(std::move(result_.frontier));
+    if (!is_within || (result_.chosen && !is_better(candidate, *result_.chosen))) return;
+    result_.chosen = candidate;
+    result_.goal_bound.reset();
+  }
+
   void explain() {
     if (!result_.chosen) return;
     result_.reliefs = reliefs_of(step_, result_.chosen->policy, link_);
@@ -308,6 +354,10 @@ const Candidate& least_memory(const TuneResult& result) {
   return *std::ranges::min_element(result.frontier, {}, [](const Candidate& candidate) {
     return device_bytes_taken(candidate.predicted);
   });
+}
+
+bool has_rules(const Candidate& candidate) {
+  return !candidate.policy.rules.empty();
 }
 
 bool is_plan(const Candidate& candidate) {

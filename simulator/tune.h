@@ -6,6 +6,7 @@
 
 #include "simulator/trace_steps.h"
 #include "simulator/tuner/frontier.h"
+#include "simulator/tuner/placement_search.h"
 #include "simulator/tuner/replay_tree.h"
 #include "traces/link.h"
 #include "traces/metrics.h"
@@ -23,6 +24,9 @@ struct TuneGoal {
   std::optional<Bytes> host_memory_bytes;  ///< cap that every policy is given
   /// Whether to search sets of tensors too, beyond what a threshold can say.
   bool searches_plans = false;
+  /// Whether placements may lose something of what they pack. Placements are searched where the trace says
+  /// what packing takes.
+  bool allows_loss = false;
   unsigned threads = 0;  ///< 0: one a core; the result does not depend on it
   /// Whether policies that decide alike at the step's beginning share its replay. The result does not depend
   /// on it.
@@ -104,9 +108,11 @@ struct TuneResult {
   /// movable tensor away from its save to its request; and the time with no wait for any copy.
   Bytes device_peak_bound_bytes = 0;
   Nanoseconds step_time_bound_ns = 0;
-  std::size_t least_peak_event = 0;     ///< index in Step::events() at which the peak bound is reached
-  std::optional<GoalBound> goal_bound;  ///< where plans were searched and a policy was chosen
-  std::vector<Relief> reliefs;          ///< of the chosen policy, largest first; none where nothing is gained
+  std::size_t least_peak_event = 0;  ///< index in Step::events() at which the peak bound is reached
+  /// Where plans were searched and a policy was chosen that packs nothing: packing may go below it.
+  std::optional<GoalBound> goal_bound;
+  std::optional<PlacementSearchResult> placements;  ///< where they were searched
+  std::vector<Relief> reliefs;  ///< of the chosen policy, largest first; none where nothing is gained
   GoalLimit binding = GoalLimit::kNone;
   bool fills_host = false;  ///< the chosen policy keeps tensors that the host cap has no room for
   std::optional<MemoryPrice> memory_price;
@@ -119,6 +125,9 @@ TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal)
 
 /// The one of the frontier that takes the least of the device (device_bytes_taken).
 const Candidate& least_memory(const TuneResult& result);
+
+/// Whether the candidate has rules, which say what becomes of which tensors.
+bool has_rules(const Candidate& candidate);
 
 /// Whether the candidate names tensors, which no threshold can say.
 bool is_plan(const Candidate& candidate);

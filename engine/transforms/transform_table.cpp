@@ -22,6 +22,7 @@ using Made = std::shared_ptr<const Transform>;
 struct Entry {
   std::string_view name;
   std::string_view parameter;  ///< what may follow, for people; empty: nothing
+  std::string_view example;    ///< a usual one of those
   Made (*make)(std::string_view parameter);
 };
 
@@ -40,10 +41,10 @@ Made make_quantize(std::string_view parameter) {
 }
 
 constexpr std::array<Entry, 4> kTable = {{
-    {"quantize:uint8", "1 to 65536 elements a block", make_quantize},
-    {"cast:bfloat16", "", make_plain<Cast, at::kBFloat16>},
-    {"cast:float16", "", make_plain<Cast, at::kHalf>},
-    {"bits", "", make_plain<Bits>},
+    {"quantize:uint8", "1 to 65536 elements a block", "128", make_quantize},
+    {"cast:bfloat16", "", "", make_plain<Cast, at::kBFloat16>},
+    {"cast:float16", "", "", make_plain<Cast, at::kHalf>},
+    {"bits", "", "", make_plain<Bits>},
 }};
 
 /// nullopt: the name is not the entry's.
@@ -70,7 +71,10 @@ std::shared_ptr<const Transform> make_transform(const std::string& name) {
 
 std::vector<std::string> transform_names() {
   std::vector<std::string> names;
-  for (const Entry& entry : kTable) names.emplace_back(entry.name);
+  for (const Entry& entry : kTable) {
+    names.emplace_back(entry.name);
+    if (!entry.example.empty()) names.push_back(fmt::format("{}:{}", entry.name, entry.example));
+  }
   return names;
 }
 

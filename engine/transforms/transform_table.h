@@ -12,7 +12,7 @@ namespace offprof {
 /// none, or it does not take those parameters.
 std::shared_ptr<const Transform> make_transform(const std::string& name);
 
-/// One of each, as rules may name them.
+/// As rules may name them: each, and with a usual parameter where it takes one.
 std::vector<std::string> transform_names();
 
 }  // namespace offprof

@@ -1,0 +1,110 @@
+#include "simulator/tuner/placement_search.h"
+
+#include <gmock/gmock.h>
+
+#include "simulator/replay.h"
+#include "simulator/sample_program.h"
+
+namespace offprof {
+namespace {
+
+constexpr Link kLink = {{1e9, 0}, {1e9, 0}};
+
+/// Of storages of 100 floats; a quarter is left, and packing takes no time, or much.
+TransformProfile profile(const std::string& name, bool is_lossless, Nanoseconds compute_ns) {
+  TransformCost cost;
+  cost.dtype = "float32";
+  cost.elements = 100;
+  cost.packed_bytes = 100;
+  cost.pack = {{{100, -1}}, compute_ns};
+  cost.unpack = {{{400, -1}}, compute_ns};
+  return {name, is_lossless, {cost}};
+}
+
+/// Three layers, each of which saves 100 floats under an operator of its own and computes for a microsecond.
+Program three_layers() {
+  ProgramSketch sketch(1000);
+  std::vector<SavedId> saved;
+  for (int i = 0; i < 3; ++i) {
+    const std::int32_t x = sketch.alloc(400);
+    sketch.compute(1000);
+    saved.push_back(sketch.save(x));
+    sketch.free(x);
+  }
+  for (std::size_t i = saved.size(); i-- > 0;) sketch.node(saved[i]);
+  sketch.backward_end();
+  Program program = sketch.program();
+  for (std::size_t i = 0; i < program.saved.size(); ++i) {
+    program.saved[i].layout = TensorLayout{"float32", {100}, {1}};
+    program.names.push_back("op" + std::to_string(i));
+    program.saved[i].op = static_cast<std::int32_t>(program.names.size() - 1);
+  }
+  return program;
+}
+
+/// The least peak within a step time.
+PlacementSearchResult search(const Program& program, const std::vector<TransformProfile>& profiles,
+                             Nanoseconds most_time, std::size_t most_replays = 1000) {
+  const Step step(program, {}, profiles);
+  const auto key = [&](const Candidate& candidate) {
+    const bool is_late = *candidate.predicted.step_time_ns > most_time;
+    return std::tuple(is_late,
+                      is_late ? *candidate.predicted.step_time_ns : *candidate.predicted.device_peak_bytes);
+  };
+  const PlacementJudge judge = {[&](const Policy& policy) {
+                                  return Candidate{policy, replay(step, policy, kLink).metrics};
+                                },
+                                [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); }};
+  return search_placements(program, profiles, preset_policy("keep"), judge, most_replays, 1);
+}
+
+TEST(PlacementSearch, SaysWhatEachPlacementCostsByItself) {
+  const PlacementSearchResult result = search(three_layers(), {profile("pack", false, 50)}, 1'000'000);
+  ASSERT_EQ(result.alone.size(), 4U);
+  EXPECT_EQ(to_string(result.alone[0].placement), "device");
+  EXPECT_EQ(result.alone[0].candidate.predicted.device_peak_bytes, 1000 + 1200);
+  EXPECT_EQ(to_string(result.alone[2].placement), "pack");
+  EXPECT_EQ(result.alone[2].tensors, 3);
+  EXPECT_EQ(result.alone[2].bytes, 1200);
+  EXPECT_FALSE(result.alone[2].is_lossless);
+  EXPECT_EQ(result.alone[2].candidate.predicted.step_time_ns, 3000 + 6 * 50);
+  EXPECT_EQ(result.groups, 3U);
+}
+
+TEST(PlacementSearch, IsNeverWorseThanThePlacementsByThemselves) {
+  for (const Nanoseconds most_time : {0, 3000, 3150, 3500, 5000, 100'000}) {
+    const PlacementSearchResult result =
+        search(three_layers(), {profile("fast", false, 50), profile("slow", true, 5000)}, most_time);
+    for (const PlacementCost& cost : result.alone) {
+      const Metrics &alone = cost.candidate.predicted, &best = result.best.predicted;
+      if (*alone.step_time_ns > most_time) continue;
+      EXPECT_LE(*best.step_time_ns, most_time);
+      EXPECT_LE(*best.device_peak_bytes, *alone.device_peak_bytes) << to_string(cost.placement);
+    }
+  }
+}
+
+TEST(PlacementSearch, DealsOutWhatOnePlacementForAllCannot) {
+  // Packing all three takes 300 ns: there is time for two of them alone.
+  const PlacementSearchResult result = search(three_layers(), {profile("pack", false, 50)}, 3000 + 200);
+  EXPECT_EQ(result.best.policy.rules.size(), 2U);
+  EXPECT_LE(*result.best.predicted.step_time_ns, 3200);
+  EXPECT_LT(*result.best.predicted.device_peak_bytes, 1000 + 1200);
+}
+
+TEST(PlacementSearch, StopsWhereItMayReplayNoMore) {
+  EXPECT_LE(search(three_layers(), {profile("pack", false, 50)}, 3200, 4).replayed, 4U + 20U);
+}
+
+TEST(PlacementSearch, RulesNameTheirGroups) {
+  const PlacementSearchResult result = search(three_layers(), {profile("pack", false, 0)}, 3000);
+  ASSERT_EQ(result.best.policy.rules.size(), 3U);
+  const PolicyRule& rule = result.best.policy.rules.front();
+  EXPECT_TRUE(rule.op->starts_with("op"));
+  EXPECT_EQ(rule.dtype, "float32");
+  EXPECT_EQ(rule.min_bytes, 400);
+  EXPECT_EQ(rule.max_bytes, 400);
+}
+
+}  // namespace
+}  // namespace offprof
