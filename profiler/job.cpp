@@ -94,8 +94,10 @@ StepGuide Job::guide_for(const Policy& policy) const {
   if (policy.rules.empty()) return guide;
   Placements placements = choose_placements(policy, trace_.program, trace_.transforms);
   guide.placements = std::move(placements.by_tensor);
-  for (const std::string& name : placements.transforms)
-    guide.transforms.push_back(*std::ranges::find(transforms_, name, &Transform::name));
+  for (const std::string& name : placements.transforms) {
+    const auto found = std::ranges::find(transforms_, name, &Transform::name);
+    guide.transforms.push_back(found != transforms_.end() ? *found : make_transform(name));
+  }
   return guide;
 }
 

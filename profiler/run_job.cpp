@@ -1,11 +1,13 @@
 #include "profiler/run_job.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "engine/offload_step.h"
+#include "engine/schedule/placement_rules.h"
 #include "engine/torch_error.h"
 #include "profiler/gpu_figures.h"
 #include "profiler/interleaved.h"
@@ -116,7 +118,10 @@ RunResult run(const RunRequest& request, Device& device, const Progress& progres
 
 ComparisonResult compare(const RunRequest& request, const Comparison& comparison, Device& device,
                          const Progress& progress) {
-  Job job(request, device, progress);
+  RunRequest all = request;
+  for (const ComparedPolicy& compared : comparison.policies)
+    std::ranges::copy(transforms_in(compared.policy.rules), std::back_inserter(all.transforms));
+  Job job(all, device, progress);
   ComparisonResult result;
   result.trace = job.trace();
   if (const auto refusal = job.refusal_beforehand()) throw out_of_memory(*refusal);

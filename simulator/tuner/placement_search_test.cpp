@@ -98,8 +98,9 @@ TEST(PlacementSearch, StopsWhereItMayReplayNoMore) {
 
 TEST(PlacementSearch, RulesNameTheirGroups) {
   const PlacementSearchResult result = search(three_layers(), {profile("pack", false, 0)}, 3000);
-  ASSERT_EQ(result.best.policy.rules.size(), 3U);
-  const PolicyRule& rule = result.best.policy.rules.front();
+  const Policy& packed = result.alone.at(2).candidate.policy;
+  ASSERT_EQ(packed.rules.size(), 3U);
+  const PolicyRule& rule = packed.rules.front();
   EXPECT_TRUE(rule.op->starts_with("op"));
   EXPECT_EQ(rule.dtype, "float32");
   EXPECT_EQ(rule.min_bytes, 400);

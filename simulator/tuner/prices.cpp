@@ -8,15 +8,15 @@ namespace offprof {
 namespace {
 
 /// As good as no time for any copy.
-constexpr double kNoLimit = 1e18;
+constexpr double kEndlessRate = 1e18;
 
 Link relieved(Link link, Constraint constraint) {
   switch (constraint) {
     case Constraint::kD2hBandwidth:
-      link.d2h.bytes_per_second = kNoLimit;
+      link.d2h.bytes_per_second = kEndlessRate;
       break;
     case Constraint::kH2dBandwidth:
-      link.h2d.bytes_per_second = kNoLimit;
+      link.h2d.bytes_per_second = kEndlessRate;
       break;
     case Constraint::kLatency:
       link.d2h.latency_ns = link.h2d.latency_ns = 0;
