@@ -18,7 +18,8 @@ const void* address_of(const TraceEntry& entry) {
 }  // namespace
 
 AllocationBooks& AllocationBooks::of_device(c10::DeviceIndex device, Bytes device_bytes) {
-  static std::map<c10::DeviceIndex, AllocationBooks*> books;  // they outlive every tensor, static ones too
+  // They outlive every tensor, static ones too, and so does the list of them.
+  static auto& books = *new std::map<c10::DeviceIndex, AllocationBooks*>;
   AllocationBooks*& found = books[device];
   if (found == nullptr) found = new AllocationBooks(device, device_bytes);
   return *found;

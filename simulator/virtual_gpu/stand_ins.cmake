@@ -38,7 +38,9 @@ function(offprof_stand_in soname node pattern)
     DEPENDS make_stubs.sh "${undefined}" ${objects} COMMAND_EXPAND_LISTS VERBATIM)
   add_library(${target} SHARED "${stubs}" ${objects})
   target_link_libraries(${target} PRIVATE offprof_virtual_gpu ${CMAKE_DL_LIBS})
-  target_link_options(${target} PRIVATE "LINKER:--version-script,${versions}" "LINKER:-z,defs")
+  # Those that all targets link with, as the sanitizers want, without the warnings, which stubs would meet.
+  target_link_options(${target} PRIVATE "LINKER:--version-script,${versions}" "LINKER:-z,defs"
+    $<TARGET_PROPERTY:offprof_compile_options,INTERFACE_LINK_OPTIONS>)
   set_target_properties(${target} PROPERTIES PREFIX "" SUFFIX "" OUTPUT_NAME "${soname}"
     LIBRARY_OUTPUT_DIRECTORY "${stand_in_dir}" LINK_DEPENDS "${versions}"
     BUILD_RPATH_USE_ORIGIN ON BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN" UNITY_BUILD OFF)
