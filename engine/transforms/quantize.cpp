@@ -57,6 +57,10 @@ class Layout {
   }
 
   at::Tensor codes(const at::Tensor& bytes) const { return bytes.narrow(0, 0, elements_); }
+  /// Between the codes and the numbers.
+  at::Tensor padding(const at::Tensor& bytes) const {
+    return bytes.narrow(0, elements_, numbers_begin() - elements_);
+  }
   at::Tensor lows(const at::Tensor& bytes) const { return numbers(bytes, 0); }
   /// Half the scale, so that the range of a type does not overflow. Negative, -0 too, where the block has
   /// what is not finite.
@@ -145,6 +149,7 @@ Packed Quantize::pack(const at::Tensor& values) const {
   const Layout layout(values.scalar_type(), values.numel(), block_);
   const at::ScalarType work = work_type(values.scalar_type());
   at::Tensor bytes = at::empty({layout.bytes()}, values.options().dtype(at::kByte));
+  layout.padding(bytes).zero_();
   const at::Tensor codes = layout.codes(bytes);
   const at::Tensor lows = layout.lows(bytes), half_scales = layout.half_scales(bytes);
   {
