@@ -151,7 +151,10 @@ void OffloadScheduler::copy_in(CopyId id) {
   copies_[id].on_device = copies_[id].in_pending = true;
 }
 
+/// The packed storage goes, which a copy out may still read.
 void OffloadScheduler::decode(CopyId id) {
+  if (copies_[id].out_pending) command(CommandKind::kWaitOut, id);
+  copies_[id].out_pending = false;
   make_room_for(decode_command(id));
   copies_[id].held_bytes = std::exchange(copies_[id].packed_from, 0);
 }

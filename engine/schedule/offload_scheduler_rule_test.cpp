@@ -69,8 +69,8 @@ TEST(OffloadSchedulerRules, TheStashHoldsPackedTensors) {
   EXPECT_EQ(scheduler.pack(whole_storage(1, 100), packed(Place::kHost, 25)), "encode 0, copy_out 0");
   EXPECT_EQ(scheduler.pack(whole_storage(2, 100), packed(Place::kHost, 25)),
             "wait_out 0, drop 0, encode 1, copy_out 1");
-  EXPECT_EQ(scheduler.unpack(1), "decode 1");
-  EXPECT_EQ(scheduler.release(1), "wait_out 1, drop 1, free_host 1");
+  EXPECT_EQ(scheduler.unpack(1), "wait_out 1, decode 1");
+  EXPECT_EQ(scheduler.release(1), "drop 1, free_host 1");
 }
 
 TEST(OffloadSchedulerRules, PrefetchBringsPackedBytesAndUnpacksOnDemand) {

@@ -56,11 +56,16 @@ class RuleBook {
   struct Content {
     std::vector<std::size_t> tensors;
     bool is_filled = false;  ///< one of them fills the storage densely
-    bool is_alike = true;    ///< all have one dtype and one transform
+    bool is_alike = true;    ///< all have elements, of one dtype, and one transform
   };
 
   Bytes storage_bytes(const SavedTensor& saved) const {
     return saved.storage < 0 ? 0 : program_.storages[saved.storage].bytes;
+  }
+
+  /// The tensor has elements.
+  std::int64_t elements_in_storage(const SavedTensor& saved) const {
+    return storage_bytes(saved) / (saved.bytes / elements_of(*saved.layout));
   }
 
   bool matches_tensor(const PolicyRule& rule, std::size_t tensor) const {
@@ -113,7 +118,8 @@ class RuleBook {
     const SavedTensor& saved = program_.saved[tensor];
     content.tensors.push_back(tensor);
     const std::size_t first = content.tensors.front();
-    content.is_alike = content.is_alike && transform_of(tensor) == transform_of(first) &&
+    content.is_alike = content.is_alike && elements_of(*saved.layout) > 0 &&
+                       transform_of(tensor) == transform_of(first) &&
                        saved.layout->dtype == program_.saved[first].layout->dtype;
     content.is_filled = content.is_filled || (saved.bytes == storage_bytes(saved) && is_dense(*saved.layout));
   }
@@ -130,7 +136,7 @@ class RuleBook {
     const std::string& name = result_.transforms[transform_of(tensor)];
     const TransformProfile& profile = profile_of(name);
     const auto found = std::ranges::find_if(profile.costs, [&](const TransformCost& cost) {
-      return cost.dtype == saved.layout->dtype && cost.elements == elements_of(*saved.layout);
+      return cost.dtype == saved.layout->dtype && cost.elements == elements_in_storage(saved);
     });
     if (found == profile.costs.end())
       throw input_error(fmt::format("rule {} packs {} with {}, which does not take {}", rule_of_[tensor] + 1,

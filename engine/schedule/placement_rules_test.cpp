@@ -145,6 +145,19 @@ TEST_F(RulesTest, AViewIsPackedWithTheTensorThatFillsTheStorage) {
   EXPECT_THAT(names(), ElementsAre("pack", "pack"));
 }
 
+TEST_F(RulesTest, ASliceSharesWhatTheWholeStorageIsPackedInto) {
+  save_view(save_floats().storage, {"float32", {8}, {1}}, 32);
+  add_rule("pack");
+  EXPECT_THAT(names(), ElementsAre("pack", "pack"));
+  EXPECT_EQ(choose().by_tensor[1]->packed_bytes, 40);
+}
+
+TEST_F(RulesTest, WhatHasNoElementsIsNotPacked) {
+  save_view(save_floats().storage, {"float32", {0}, {1}}, 0);
+  add_rule("pack+host");
+  EXPECT_THAT(names(), ElementsAre("host", "host"));
+}
+
 TEST_F(RulesTest, TensorsOfOneContentThatDisagreeAreNotPacked) {
   save_view(save_floats(kLinear).storage, {"float32", {32}, {1}}, 128);
   add_rule("pack").op = "aten::gelu";

@@ -8,12 +8,14 @@
 #include "tests/properties/random_case.h"
 #include "traces/error.h"
 #include "traces/file.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
 
 TEST(CaseFileTest, ACaseComesBackAsItWas) {
-  const std::string path = testing::TempDir() + "/offprof_case.json";
+  const TestFolder folder;
+  const std::string path = folder / "case.json";
   EXPECT_TRUE(rc::check("a case comes back", [&] {
     const RandomCase drawn = *random_case();
     write_file(path, format_case(drawn));
@@ -22,7 +24,8 @@ TEST(CaseFileTest, ACaseComesBackAsItWas) {
 }
 
 TEST(CaseFileTest, AnOperationThatThereIsNotIsRefusedWithItsPlace) {
-  const std::string path = testing::TempDir() + "/offprof_case.json";
+  const TestFolder folder;
+  const std::string path = folder / "case.json";
   write_file(
       path,
       R"({"schema": "offprof.random_case/1", "program": [["sin",0,0,0], ["sun",0,0,0]], "policies": []})");
