@@ -47,11 +47,13 @@ INSTANTIATE_TEST_SUITE_P(, ScenarioTest,
 
 // --- What is gone when backward returns ---
 
-class BackwardTest : public HazardTest, public testing::WithParamInterface<std::string> {};
+class BackwardTest : public HazardTest, public testing::WithParamInterface<std::string> {
+ protected:
+  void SetUp() override { open(GetParam()); }
+};
 
 /// Often enough that a thread of the device's would once be late.
 TEST_P(BackwardTest, HoldsNothingWhenItReturns) {
-  open(GetParam());
   const at::TensorOptions options = at::TensorOptions(device().torch_device()).dtype(at::kDouble);
   const Tensor leaf = at::ones({256}, options).set_requires_grad(true);
   const Bytes before = device().live_bytes();
