@@ -44,7 +44,7 @@ struct LedgerKey {
   PlacementReason reason = PlacementReason::kNothingOffloaded;
   std::string transform{};  ///< that packed it; empty: none
 
-  auto operator<=>(const LedgerKey&) const = default;
+  auto operator<=>(const LedgerKey&) const = default;  // NOLINT(modernize-use-nullptr): compares with 0
 };
 using Ledger = std::map<LedgerKey, LedgerEntry>;
 

@@ -45,7 +45,7 @@ std::string describe_choice(const Policy& policy) {
 }
 
 std::string describe_rules_and_choice(const Policy& policy) {
-  const std::string choice = describe_choice(policy);
+  std::string choice = describe_choice(policy);
   if (policy.rules.empty() || !policy.threshold_bytes) return choice;
   return describe_rules(policy.rules) + ", else " + choice;
 }

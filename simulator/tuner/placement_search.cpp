@@ -68,11 +68,11 @@ using Assignment = std::vector<std::size_t>;
 
 class Search {
  public:
-  Search(const Program& program, std::span<const TransformProfile> profiles, const Policy& base,
+  Search(const Program& program, std::span<const TransformProfile> profiles, Policy base,
          const PlacementJudge& judge, std::size_t most_replays, unsigned threads)
       : groups_(groups_of(program, profiles)),
         profiles_(profiles),
-        settings_(base),
+        settings_(std::move(base)),
         judge_(judge),
         most_replays_(most_replays),
         threads_(threads) {
