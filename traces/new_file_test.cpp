@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <sys/stat.h>
 #include <unistd.h>
+#include <iterator>
 
 #include <filesystem>
 #include <memory>
@@ -12,6 +14,7 @@
 
 #include "traces/error.h"
 #include "traces/file.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
@@ -21,18 +24,10 @@ using ::testing::HasSubstr;
 
 class NewFileTest : public ::testing::Test {
  protected:
-  NewFileTest() {
-    std::string pattern = ::testing::TempDir() + "new_file_test.XXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~NewFileTest() override { fs::remove_all(folder_); }
+  std::string path(const std::string& name) const { return folder_ / name; }
+  std::ptrdiff_t count_files() const { return std::ssize(folder_.files()); }
 
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::ptrdiff_t count_files() const {
-    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
-  }
-
-  fs::path folder_;
+  const TestFolder folder_;
 };
 
 TEST_F(NewFileTest, IsWrittenInPiecesAndTakesTheOldOnesPlaceInTheEnd) {
@@ -83,13 +78,13 @@ TEST_F(NewFileTest, TooManyAtOnceAreRefused) {
 TEST_F(NewFileTest, RefusesWhatCannotBeReplaced) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   EXPECT_THROW(NewFile(path("pipe")), Error);
-  EXPECT_THROW(NewFile(folder_.string()), Error);
+  EXPECT_THROW(NewFile(folder_.path()), Error);
   EXPECT_THROW(NewFile(path("no/such")), Error);
 }
 
 TEST_F(NewFileTest, KnowsTemporariesByTheirNames) {
   const NewFile file(path("f"));
-  const fs::path temporary = fs::directory_iterator(folder_)->path();
+  const fs::path temporary = fs::directory_iterator(folder_.path())->path();
   EXPECT_TRUE(is_temporary(temporary));
   EXPECT_FALSE(is_temporary(path("f")));
 }

@@ -17,6 +17,7 @@
 #include "engine/disk/disk_tier_under_test.h"
 #include "engine/disk/faulty_disk.h"
 #include "traces/error.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
@@ -193,7 +194,7 @@ std::string make_and_reserve(const std::string& folder, const std::shared_ptr<Fa
 }
 
 TEST(DiskSpaceFaults, AnyFailingCallIsOvercomeOrToldAndNothingIsLeft) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   const auto counting = std::make_shared<FaultyCalls>(kNever, 0);
   EXPECT_EQ(make_and_reserve(folder.path(), counting), "");
   const std::ptrdiff_t files = open_files();
@@ -205,7 +206,7 @@ TEST(DiskSpaceFaults, AnyFailingCallIsOvercomeOrToldAndNothingIsLeft) {
     }
   }
   EXPECT_EQ(open_files(), files);
-  EXPECT_TRUE(folder.is_empty());
+  EXPECT_TRUE(folder.files().empty());
 }
 
 /// Allocation fails as told; all else works.
@@ -225,7 +226,7 @@ DiskEdges with(std::shared_ptr<FileCalls> calls) {
 }
 
 TEST(DiskSpaceFaults, AFullDiskRefusesAndSaysWhy) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   for (const int error : {ENOSPC, EDQUOT, EFBIG}) {
     DiskTier tier(folder.path(), {}, with(std::make_shared<FailingAllocation>(error)));
     std::string why_not;
@@ -238,13 +239,13 @@ TEST(DiskSpaceFaults, AFullDiskRefusesAndSaysWhy) {
 }
 
 TEST(DiskSpaceFaults, AFailingDiskIsAnError) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   DiskTier tier(folder.path(), {}, with(std::make_shared<FailingAllocation>(EIO)));
   EXPECT_THROW(tier.reserve(5000), Error);
 }
 
 TEST(DiskSpaceFaults, AFileSystemWithoutFallocateGetsZerosWritten) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   DiskTier tier(folder.path(), {}, with(std::make_shared<FailingAllocation>(EOPNOTSUPP)));
   const auto extent = tier.reserve(3 * kMiB + 1);
   ASSERT_TRUE(extent);

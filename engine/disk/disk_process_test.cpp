@@ -74,7 +74,7 @@ TEST_P(DiskTierProcess, LeavesNoFileWhenItIsKilled) {
     waitpid(child, &status, 0);
     close(ends[0]);
     EXPECT_TRUE(WIFSIGNALED(status));
-    EXPECT_TRUE(folder_.is_empty());
+    EXPECT_TRUE(folder_.files().empty());
   }
 }
 

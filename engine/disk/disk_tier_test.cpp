@@ -11,6 +11,7 @@
 
 #include "engine/disk/aligned_buffer.h"
 #include "engine/disk/disk_tier_under_test.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
@@ -204,15 +205,15 @@ TEST_P(DiskTierConformance, LeavesNoFileInItsFolder) {
     DiskTier tier(folder_.path(), options());
     const auto data = disk_pattern(kMiB, 1);
     tier.wait(tier.write(*tier.reserve(kMiB), data.data(), kMiB));
-    EXPECT_TRUE(folder_.is_empty());
+    EXPECT_TRUE(folder_.files().empty());
   }
-  EXPECT_TRUE(folder_.is_empty());
+  EXPECT_TRUE(folder_.files().empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(, DiskTierConformance, every_disk_tier(testing::Bool()), name_of_disk_tier);
 
 TEST(DiskTier, CountsWhatIsReserved) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   DiskTier tier(folder.path());
   const auto first = tier.reserve(1000), second = tier.reserve(5000);
   EXPECT_EQ(tier.used_bytes(), 6000);
@@ -227,7 +228,7 @@ TEST(DiskTier, CountsWhatIsReserved) {
 }
 
 TEST(DiskTier, RefusesWhatItsCapacityDoesNotHold) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   DiskTierOptions options;
   options.capacity_bytes = 64 * kKiB;
   DiskTier tier(folder.path(), options);
@@ -243,7 +244,7 @@ TEST(DiskTier, RefusesWhatItsCapacityDoesNotHold) {
 }
 
 TEST(DiskTier, GrowsByWhatIsMissingAtTheEnd) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   DiskTierOptions options;
   options.capacity_bytes = 64 * kKiB;
   DiskTier tier(folder.path(), options);
@@ -252,7 +253,7 @@ TEST(DiskTier, GrowsByWhatIsMissingAtTheEnd) {
 }
 
 TEST(DiskTier, NeverHandsOutWhatIsInUse) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   DiskTier tier(folder.path());
   const auto first = tier.reserve(1), second = tier.reserve(1), third = tier.reserve(4097);
   EXPECT_THAT((std::vector{first->offset, second->offset, third->offset}), ElementsAre(0, 4096, 8192));
@@ -260,7 +261,7 @@ TEST(DiskTier, NeverHandsOutWhatIsInUse) {
 
 TEST(DiskTierDeathTest, WhatWasNeverWrittenCannotBeRead) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const DiskTestFolder folder;
+  const TestFolder folder;
   DiskTier tier(folder.path());
   const auto extent = tier.reserve(100);
   std::byte byte{};

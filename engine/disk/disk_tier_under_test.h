@@ -6,8 +6,9 @@
 #include <tuple>
 
 #include "engine/disk/disk_edges.h"
-#include "engine/disk/disk_test_folder.h"
+#include "engine/disk/disk_pattern.h"
 #include "engine/disk/disk_tier.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 
@@ -34,7 +35,7 @@ class EveryDiskTier : public testing::TestWithParam<std::tuple<DiskBackend, Dire
     return options;
   }
 
-  DiskTestFolder folder_;
+  TestFolder folder_;
 };
 
 inline std::string name_of_disk_tier(const testing::TestParamInfo<EveryDiskTier::ParamType>& info) {

@@ -13,9 +13,10 @@
 #include <memory>
 #include <string>
 
-#include "engine/disk/disk_test_folder.h"
+#include "engine/disk/disk_pattern.h"
 #include "engine/disk/file_system.h"
 #include "traces/error.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
@@ -47,14 +48,14 @@ TEST(ScratchFile, SaysThatTheFolderIsNotThere) {
 }
 
 TEST(ScratchFile, SaysThatTheFolderIsAFile) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   const std::string path = folder.path() + "/file";
   std::ofstream(path) << "text";
   EXPECT_THAT(error_of(path).what(), HasSubstr("Not a directory"));
 }
 
 TEST(ScratchFile, SaysThatTheFolderCannotBeWrittenTo) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   chmod(folder.path().c_str(), 0500);
   if (access(folder.path().c_str(), W_OK) == 0) GTEST_SKIP() << "this user may write everywhere";
   const Error error = error_of(folder.path());
@@ -63,7 +64,7 @@ TEST(ScratchFile, SaysThatTheFolderCannotBeWrittenTo) {
 }
 
 TEST(ScratchFile, OnlyItsUserMayReadIt) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   const ScratchFile file = open_in(folder.path());
   struct stat status {};
   fstat(file.fd(), &status);
@@ -72,13 +73,13 @@ TEST(ScratchFile, OnlyItsUserMayReadIt) {
 }
 
 TEST(ScratchFile, ChildrenThatExecuteDoNotHaveIt) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   const ScratchFile file = open_in(folder.path());
   EXPECT_NE(fcntl(file.fd(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
 TEST(ScratchFile, ItsSpaceIsReallyAllocated) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   ScratchFile file = open_in(folder.path());
   EXPECT_THAT(file.grow(kMiB), IsEmpty());
   struct stat status {};
@@ -100,12 +101,12 @@ class NoTmpfile : public FileCalls {
 };
 
 TEST(ScratchFile, IsUnlinkedAtOnceWhereItMustHaveAName) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   auto calls = std::make_shared<NoTmpfile>();
   calls->taken = 3;
   const ScratchFile file = open_in(folder.path(), calls);
   EXPECT_GE(file.fd(), 0);
-  EXPECT_TRUE(folder.is_empty());
+  EXPECT_TRUE(folder.files().empty());
 }
 
 class NoUnlink final : public NoTmpfile {
@@ -114,7 +115,7 @@ class NoUnlink final : public NoTmpfile {
 };
 
 TEST(ScratchFile, AFileThatKeepsItsNameIsAnError) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   EXPECT_THAT(error_of(folder.path(), std::make_shared<NoUnlink>()).what(), HasSubstr("Input/output error"));
 }
 
@@ -140,17 +141,17 @@ void expect_buffered(const ScratchFile& file) {
 }
 
 TEST(ScratchFile, IsBufferedWhereTheFileSystemRefusesDirectIo) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   expect_buffered(open_in(folder.path(), std::make_shared<NoDirectFlag>()));
 }
 
 TEST(ScratchFile, IsBufferedWhereADirectWriteIsRefused) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   expect_buffered(open_in(folder.path(), std::make_shared<NoDirectWrite>()));
 }
 
 TEST(ScratchFile, IsBufferedWhereThatIsWanted) {
-  const DiskTestFolder folder;
+  const TestFolder folder;
   const ScratchFile file(folder.path(), DirectIo::kOff, std::make_shared<FileCalls>());
   expect_buffered(file);
 }

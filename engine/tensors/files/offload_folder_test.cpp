@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "engine/tensors/files/folder_test.h"
 #include "traces/error.h"
 #include "traces/file.h"
 
@@ -14,14 +15,8 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class OffloadFolderTest : public ::testing::Test {
+class OffloadFolderTest : public FolderTest {
  protected:
-  OffloadFolderTest() {
-    std::string pattern = ::testing::TempDir() + "offload_folder_test.XXXXXX";
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~OffloadFolderTest() override { fs::remove_all(path_); }
-
   template <typename Call>
   static std::string refusal(const Call& call) {
     try {
@@ -31,8 +26,6 @@ class OffloadFolderTest : public ::testing::Test {
     }
     return "no error";
   }
-
-  fs::path path_;
 };
 
 TEST_F(OffloadFolderTest, IsMadeWhereItIsMissing) {

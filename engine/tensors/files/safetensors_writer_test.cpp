@@ -1,7 +1,9 @@
 #include "engine/tensors/files/safetensors_writer.h"
 
 #include <gmock/gmock.h>
+
 #include <unistd.h>
+#include <iterator>
 
 #include <filesystem>
 
@@ -9,6 +11,7 @@
 #include "traces/error.h"
 #include "traces/file.h"
 #include "traces/file_size_limit.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
@@ -19,13 +22,7 @@ using ::testing::HasSubstr;
 
 class SafetensorsWriterTest : public ::testing::Test {
  protected:
-  SafetensorsWriterTest() {
-    std::string pattern = ::testing::TempDir() + "safetensors_writer_test.XXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~SafetensorsWriterTest() override { fs::remove_all(folder_); }
-
-  std::string path() const { return (folder_ / "m.safetensors").string(); }
+  std::string path() const { return folder_ / "m.safetensors"; }
   std::string refusal(std::vector<NewTensor> tensors) const {
     try {
       SafetensorsWriter(path(), std::move(tensors));
@@ -34,11 +31,9 @@ class SafetensorsWriterTest : public ::testing::Test {
     }
     return "no error";
   }
-  std::ptrdiff_t count_files() const {
-    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
-  }
+  std::ptrdiff_t count_files() const { return std::ssize(folder_.files()); }
 
-  fs::path folder_;
+  const TestFolder folder_;
 };
 
 TEST_F(SafetensorsWriterTest, WritesWhatTheReaderReads) {
