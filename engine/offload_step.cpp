@@ -350,9 +350,10 @@ void OffloadStep::run(const Command& command) {
 }
 
 void OffloadStep::tell_hold(CopyId copy) {
+  if (listener_ == nullptr) return;
   const c10::Storage& storage = copies_[copy].device_storage;
   const std::optional<AllocationId> allocation = device_.allocation_of(storage);
-  if (listener_ != nullptr && allocation) listener_->on_hold(copy, *allocation, storage);
+  if (allocation) listener_->on_hold(copy, *allocation, storage);
 }
 
 void OffloadStep::tell_reload(CopyId copy) {
