@@ -79,6 +79,7 @@ class RunCommand : public Subcommand {
                      "Capacity in the measured steps: beyond it they are really out of memory",
                      kLeastDeviceMemory);
     add_link_option(app, link_, "host, virtual: cap of each copy direction");
+    add_weight_options(app);
     policy_.add_to(app);
     app.add_option(
            "--transforms", request_.transforms,
@@ -94,6 +95,7 @@ class RunCommand : public Subcommand {
 
   ExitStatus run(Context& context) override {
     const PolicyFile policy = policy_.resolve();
+    request_.settings.weights = weights();
     request_.policy = policy.policy;
     request_.policy_made_for = policy.trace_fingerprint;
     request_.settings.inputs = expand_inputs(inputs_);
@@ -115,6 +117,29 @@ class RunCommand : public Subcommand {
   }
 
  private:
+  void add_weight_options(CLI::App& app) {
+    add_choice_option<std::string>(
+        app, "--weights", weights_place_, {{"device", "device"}, {"host", "host"}, {"disk", "disk"}},
+        "Where weights, their gradients and the optimizer's state are while no operator uses them (default "
+        "device)");
+    add_bytes_option(app, "--weights-window", weights_window_,
+                     "How much of them may be on the device at once, unless one operator needs more (default: "
+                     "twice what one needs)",
+                     0);
+    app.add_option("--weights-dir", request_.weights_folder, "Of --weights disk: the folder for their file")
+        ->type_name("DIR");
+  }
+
+  std::optional<WeightSettings> weights() const {
+    if (weights_place_ == "disk" && request_.weights_folder.empty())
+      throw input_error("--weights disk: where?", "give a folder on that disk: --weights-dir DIR");
+    if (weights_place_ != "disk" && !request_.weights_folder.empty())
+      throw input_error("--weights-dir is for --weights disk");
+    if (weights_place_ == "device" && weights_window_) throw input_error("--weights-window is for --weights host or disk");
+    if (weights_place_ == "device") return std::nullopt;
+    return WeightSettings{weights_place_, weights_window_};
+  }
+
   RunResult run_engine(Context& context) {
     StatusLine status = context.status_line();
     status.show("opening LibTorch");
@@ -173,6 +198,8 @@ class RunCommand : public Subcommand {
   DeviceOptions device_;
   std::optional<Link> link_;
   PolicyOptions policy_;
+  std::string weights_place_ = "device";
+  std::optional<Bytes> weights_window_;
   std::string output_;
   std::string commands_path_;
 };

@@ -67,9 +67,12 @@ at::Tensor moved(const at::Tensor& value, c10::Device device) {
 
 }  // namespace
 
-void move_to_device(Model& model, c10::Device device) {
+void move_to_device(Model& model, c10::Device device, const std::function<void(const at::Tensor&)>& then) {
   const at::NoGradGuard no_grad;
-  for (at::Tensor parameter : model.module.parameters()) parameter.set_data(moved(parameter, device));
+  for (at::Tensor parameter : model.module.parameters()) {
+    parameter.set_data(moved(parameter, device));
+    then(parameter);
+  }
   for (at::Tensor buffer : model.module.buffers()) buffer.set_data(moved(buffer, device));
   for (c10::IValue& input : model.inputs) input = input.toTensor().to(device);
   GraphMover(device).move(model.module);

@@ -24,6 +24,10 @@ bool has_plain_storage(const at::Tensor& value) {
          !value.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }
 
+Bytes bytes_of(const at::Tensor& value) {
+  return static_cast<Bytes>(value.numel() * static_cast<std::int64_t>(value.element_size()));
+}
+
 std::uint32_t version_of(const at::Tensor& value) {
   return value.is_inference() ? 0 : static_cast<std::uint32_t>(value._version());
 }
@@ -125,11 +129,16 @@ PackRequest OffloadStep::describe(const at::Tensor& value) {
     request.movability = Movability::kUnsupportedLayout;
     return request;
   }
+  if (residents_->is_paged && residents_->is_paged(value.storage())) {
+    request.movability = Movability::kPaged;
+    request.tensor_bytes = bytes_of(value);
+    return request;
+  }
   const std::optional<AllocationId> allocation = device_.allocation_of(value.storage());
   const StorageRole role = role_of(allocation.value_or(0));
   request.storage = allocation.value_or(0);
   request.storage_bytes = static_cast<Bytes>(value.storage().nbytes());
-  request.tensor_bytes = static_cast<Bytes>(value.numel() * static_cast<std::int64_t>(value.element_size()));
+  request.tensor_bytes = bytes_of(value);
   request.movability = movability_of(value, allocation, role);
   if (request.movability == Movability::kMovable)
     request.version = content_of(value, request.storage, at::ScalarType::Undefined);

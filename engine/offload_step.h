@@ -6,6 +6,7 @@
 #include <c10/util/Exception.h>
 
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -32,6 +33,8 @@ namespace offprof {
 struct Residents {
   std::unordered_map<AllocationId, StorageRole> roles;    ///< of parameters, buffers, inputs
   std::unordered_set<const c10::TensorImpl*> parameters;  ///< the parameters themselves
+  /// What is on the device only around its uses (see WeightPager); empty: nothing is.
+  std::function<bool(const c10::Storage&)> is_paged{};
 };
 
 /// Listens to a step; every call is made on the thread that runs it, in program order. on_hook_begin and

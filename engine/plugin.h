@@ -26,6 +26,8 @@ struct RunRequest {
   std::vector<std::string> transforms{};
   /// Fingerprint of the run that a plan in `policy` was made for; empty: not known.
   std::string policy_made_for{};
+  /// Of `settings.weights` on disk: where their file goes.
+  std::string weights_folder{};
 };
 
 /// The measured steps did not fit into the device's memory.

@@ -31,6 +31,10 @@ namespace offprof {
 namespace {
 
 constexpr std::string_view kAllTransforms = "all";
+constexpr std::string_view kHost = "host", kDisk = "disk";
+/// The window of weights holds that many times what an operator needs at once, so that what comes next can
+/// come while one is under way.
+constexpr Bytes kWindowInOperators = 2;
 /// Enough for a median that one disturbance does not move.
 constexpr int kKeepPasses = 5;
 /// Likewise of a program that is another where tensors come back dense.
@@ -74,7 +78,7 @@ Job::Job(const RunRequest& request, Device& device, const Progress& progress, St
     : request_(request), device_(device), progress_(progress) {
   make_transforms();
   load();
-  trainer_.emplace(model_, device_, trace_.settings, tracing);
+  trainer_.emplace(model_, device_, trace_.settings, tracing, pager_ ? &*pager_ : nullptr);
   record();
 }
 
@@ -124,7 +128,10 @@ void Job::profile_transforms() {
 void Job::set_limits(const Policy& policy) {
   device_.release_cache();
   device_.set_capacity(capacity());
-  device_.set_host_capacity(policy.host_memory_bytes);
+  // What weights take there is not the policy's.
+  const Bytes weights = pager_ && trace_.settings.weights->place == kHost ? pager_->store_bytes() : 0;
+  device_.set_host_capacity(policy.host_memory_bytes ? std::optional(*policy.host_memory_bytes + weights)
+                                                     : std::nullopt);
 }
 
 std::vector<StepResult> Job::train(const Policy& policy, int steps, Recording recording) {
@@ -186,7 +193,7 @@ void Job::load() {
   at::manual_seed(trace_.settings.seed);
   make_inputs(model_, inputs);
   if (!device_.is_virtual()) refuse_weightless(model_);
-  if (!device_.torch_device().is_cpu()) move_to_device(model_, device_.torch_device());
+  place_model();
   trace_.model = model_.info;
   refuse_foreign_plan(request_.policy, request_.policy_made_for,
                       fingerprint_of_run(trace_.model, trace_.settings));
@@ -198,6 +205,39 @@ void Job::load() {
                         device_.memory_bytes(),
                         device_.is_virtual()};
   if (used_before) trace_.environment.beside_allocator = {*used_before, *used_before, *used_before};
+}
+
+/// To the device, and where weights are paged, from there on to where they wait.
+void Job::place_model() {
+  make_pager();
+  const auto adopt = [&](const at::Tensor& parameter) {
+    if (pager_) pager_->adopt_parameter(parameter);
+  };
+  if (!device_.torch_device().is_cpu()) return move_to_device(model_, device_.torch_device(), adopt);
+  for (const at::Tensor& parameter : model_.module.parameters()) adopt(parameter);
+}
+
+void Job::make_pager() {
+  const std::optional<WeightSettings>& weights = trace_.settings.weights;
+  if (!weights) return;
+  const bool on_disk = weights->place == kDisk;
+  if (on_disk && !device_.torch_device().is_cpu())
+    throw input_error("weights on the disk are for --device host: a GPU's memory is not reached from there",
+                      "--weights host");
+  pager_.emplace(device_, on_disk ? make_disk_weight_store(request_.weights_folder) : make_host_weight_store(device_),
+                 weights->window_bytes.value_or(0));
+}
+
+/// In which order a step uses weights, and how large a window is right for them.
+void Job::learn_uses() {
+  if (!pager_) return;
+  progress_("learning in which order weights are used");
+  trainer_->plain_step();  // makes the optimizer's state
+  trainer_->plain_step();
+  pager_->learn();
+  std::optional<Bytes>& window = trace_.settings.weights->window_bytes;
+  if (!window) window = kWindowInOperators * pager_->most_used_bytes();
+  pager_->set_window_bytes(*window);
 }
 
 /// What costs time beside the program itself, and the program's own time without what recording it takes.
@@ -240,6 +280,7 @@ void Job::fit(Program& program, const Calibration& calibration, const Policy& po
 }
 
 void Job::record() {
+  learn_uses();
   progress_("warming up");
   for (int i = 0; i < trace_.settings.warmup; ++i) trainer_->plain_step();
   if (auto& memory = trace_.environment.beside_allocator) memory->warm_bytes = *used_beside_allocator();

@@ -9,6 +9,7 @@
 #include "engine/device.h"
 #include "engine/model.h"
 #include "engine/plugin.h"
+#include "engine/weights/weight_pager.h"
 #include "profiler/calibration.h"
 #include "profiler/cupti/step_tracing.h"
 #include "profiler/gradient_check.h"
@@ -47,6 +48,9 @@ class Job {
 
  private:
   void load();
+  void place_model();
+  void make_pager();
+  void learn_uses();
   void record();
   RecordedPass record_dense(const RecordedPass& offload_pass);
   RecordedPass record_pass(const Policy& policy);
@@ -65,6 +69,7 @@ class Job {
   const Progress& progress_;
   Model model_;
   Trace trace_;
+  std::optional<WeightPager> pager_;
   std::optional<Trainer> trainer_;
   std::vector<SavedId> order_;
   std::vector<std::shared_ptr<const Transform>> transforms_;  ///< that the request's rules name

@@ -28,6 +28,11 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
   throw input_error("unknown optimizer '" + name + "'", "there are none, sgd and adamw");
 }
 
+/// `apart`: in memory that is not the gradient's, even if that is on the host.
+at::Tensor on_host(const at::Tensor& gradient, bool apart) {
+  return gradient.to(at::kCPU, /*non_blocking=*/false, /*copy=*/apart);
+}
+
 /// A step's graph may outlive it: whoever listens need not.
 class ListenerScope {
  public:
@@ -42,31 +47,59 @@ class ListenerScope {
 
 }  // namespace
 
-Trainer::Trainer(Model& model, Device& device, const RunSettings& settings, StepTracing* tracing)
+Trainer::Trainer(Model& model, Device& device, const RunSettings& settings, StepTracing* tracing,
+                 WeightPager* pager)
     : model_(model),
       device_(device),
       loss_(settings.loss),
       seed_(settings.seed),
       tracing_(tracing),
+      pager_(pager),
       optimizer_(make_optimizer(settings.optimizer, model.parameters)) {}
 
 void Trainer::set_gradients_to_none() {
   for (at::Tensor& parameter : model_.parameters) parameter.mutable_grad() = at::Tensor();
+  if (pager_ != nullptr) pager_->forget_gradients();
+}
+
+/// Where weights are paged, nothing of them is on the device between steps; what gradients hold is not kept.
+void Trainer::end_pages() {
+  if (pager_ == nullptr) return;
+  set_gradients_to_none();
+  adopt_optimizer_state();
+  pager_->end_step();
+}
+
+void Trainer::adopt_optimizer_state() {
+  if (!optimizer_) return;
+  for (const auto& [parameter, state] : optimizer_->state()) {
+    const auto* moments = dynamic_cast<const torch::optim::AdamWParamState*>(state.get());
+    if (moments == nullptr) continue;
+    for (const at::Tensor& moment : {moments->exp_avg(), moments->exp_avg_sq()}) pager_->adopt(moment);
+  }
 }
 
 std::shared_ptr<const Residents> Trainer::residents() const {
-  return std::make_shared<const Residents>(residents_of(model_, device_));
+  Residents residents = residents_of(model_, device_);
+  if (pager_ != nullptr)
+    residents.is_paged = [pager = pager_](const c10::Storage& storage) { return pager->is_page(storage); };
+  return std::make_shared<const Residents>(std::move(residents));
 }
 
 void Trainer::plain_step() {
   set_gradients_to_none();
-  loss_of(run_forward(model_), loss_).backward();
-  if (optimizer_) optimizer_->step();
+  {
+    const WeightPager::Scope paged(pager_);
+    loss_of(run_forward(model_), loss_).backward();
+    if (optimizer_) optimizer_->step();
+  }
+  end_pages();
 }
 
 StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recording recording,
                              StepListener* listener, std::optional<TraceDetail> traced) {
   set_gradients_to_none();
+  end_pages();  // of a step that did not come to its end
   begin_measuring();
   StepResult result;
   result.device_resident_bytes = device_.live_bytes();
@@ -84,6 +117,7 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
   auto step =
       std::make_shared<OffloadStep>(device_, policy, guide, residents_now, recorder ? &*recorder : listener);
   const ListenerScope listens(*step);
+  std::optional<WeightPager::Scope> paged(std::in_place, pager_);
   {
     const CurrentStep current(step);
     begin_phase("forward");
@@ -94,6 +128,8 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
   }
   begin_phase("optimizer");
   if (optimizer_) optimizer_->step();
+  paged.reset();
+  end_pages();
   if (recorder) recorder->end_step();
   const Device::TimeMark end = device_.mark();
   if (const auto work = device_.take_work(); work && recording == Recording::kNone)
@@ -130,9 +166,11 @@ void Trainer::begin_measuring() {
 
 std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy, const StepGuide& guide) {
   const at::NoGradGuard outer_no_grad;
+  const WeightPager::Scope paged(pager_);
   std::vector<at::Tensor> buffers;
   for (const at::Tensor& buffer : model_.module.buffers()) buffers.push_back(buffer.clone());
   set_gradients_to_none();
+  if (pager_ != nullptr && !policy) pager_->bring_all();  // what is exact is without it
   at::manual_seed(seed_);
   {
     const at::AutoGradMode grad(true);
@@ -148,8 +186,9 @@ std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy, 
   std::vector<at::Tensor> result;
   // On the host, so that what is compared with later does not count on the device.
   for (at::Tensor& parameter : model_.parameters)
-    result.push_back(parameter.grad().defined() ? parameter.grad().cpu() : at::Tensor());
+    result.push_back(parameter.grad().defined() ? on_host(parameter.grad(), pager_ != nullptr) : at::Tensor());
   set_gradients_to_none();
+  end_pages();
   std::size_t i = 0;
   for (at::Tensor buffer : model_.module.buffers()) buffer.copy_(buffers[i++]);
   return result;

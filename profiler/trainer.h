@@ -10,6 +10,7 @@
 #include "engine/device.h"
 #include "engine/model.h"
 #include "engine/offload_step.h"
+#include "engine/weights/weight_pager.h"
 #include "profiler/cupti/step_tracing.h"
 #include "profiler/step_result.h"
 #include "traces/policy.h"
@@ -28,11 +29,13 @@ enum class Recording {
 /// that is measured or recorded sets them to none again when it is done, as the next one would.
 class Trainer {
  public:
-  /// `model`, `device` and `tracing` must outlive it. `settings.optimizer`: none, sgd or adamw. `tracing`: of
-  /// the device's GPU, for steps recorded for a timeline; nullptr: none.
-  Trainer(Model& model, Device& device, const RunSettings& settings, StepTracing* tracing = nullptr);
+  /// `model`, `device`, `tracing` and `pager` must outlive it. `settings.optimizer`: none, sgd or adamw.
+  /// `tracing`: of the device's GPU, for steps recorded for a timeline; nullptr: none. `pager`: has the
+  /// model's parameters; nullptr: they stay on the device.
+  Trainer(Model& model, Device& device, const RunSettings& settings, StepTracing* tracing = nullptr,
+          WeightPager* pager = nullptr);
 
-  /// A step as plain autograd does it: nothing of ours in the way.
+  /// A step as plain autograd does it: nothing of ours in the way but the pager.
   void plain_step();
   /// A step under `policy`. `guide`: of a step recorded before, or empty.
   /// `listener`: of a step that is not recorded; nullptr: nobody listens.
@@ -55,6 +58,8 @@ class Trainer {
   StepResult run_step(const Policy& policy, const StepGuide& guide, Recording recording,
                       StepListener* listener, std::optional<TraceDetail> traced);
   void set_gradients_to_none();
+  void end_pages();
+  void adopt_optimizer_state();
   void begin_measuring();
   std::shared_ptr<const Residents> residents() const;
 
@@ -63,6 +68,7 @@ class Trainer {
   std::string loss_;
   std::uint64_t seed_;
   StepTracing* tracing_;
+  WeightPager* pager_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;  ///< none: null
 };
 

@@ -6,7 +6,7 @@
 namespace offprof {
 namespace {
 
-constexpr std::array<std::string_view, 14> kReasons = {
+constexpr std::array<std::string_view, 15> kReasons = {
     "offloaded",
     "shared_copy",
     "parameter",
@@ -21,8 +21,9 @@ constexpr std::array<std::string_view, 14> kReasons = {
     "not_in_plan",
     "rule",
     "unfit_to_pack",
+    "paged",
 };
-static_assert(kReasons.size() == static_cast<std::size_t>(PlacementReason::kUnfitToPack) + 1);
+static_assert(kReasons.size() == static_cast<std::size_t>(PlacementReason::kPaged) + 1);
 
 }  // namespace
 

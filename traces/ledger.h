@@ -28,6 +28,7 @@ enum class PlacementReason : std::uint8_t {
   kRule,              ///< any place: a rule of the policy says so
   kUnfitToPack,  ///< any place: a rule would have it packed, but it does not fill its storage densely, or
                  ///< shares it with tensors that are to be packed otherwise
+  kPaged,        ///< device: see Movability
 };
 
 std::string_view to_string(PlacementReason reason);

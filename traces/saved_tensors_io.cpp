@@ -14,9 +14,9 @@
 namespace offprof {
 namespace {
 
-constexpr std::array<std::string_view, 7> kMovabilities = {
-    "movable", "parameter", "buffer", "input", "resident", "empty", "unsupported_layout"};
-static_assert(kMovabilities.size() == static_cast<std::size_t>(Movability::kUnsupportedLayout) + 1);
+constexpr std::array<std::string_view, 8> kMovabilities = {
+    "movable", "parameter", "buffer", "input", "resident", "empty", "unsupported_layout", "paged"};
+static_assert(kMovabilities.size() == static_cast<std::size_t>(Movability::kPaged) + 1);
 
 constexpr std::array<std::string_view, 11> kColumns = {
     "storage", "version", "movability", "is_parameter",   "escapes", "op",

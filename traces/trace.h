@@ -50,6 +50,15 @@ struct ModelInfo {
 inline constexpr std::int64_t kMostSteps = 1'000'000;
 inline constexpr std::int64_t kMostThreads = 1024;
 
+/// `--weights`: weights, their gradients and the optimizer's state lie on the device only around their uses.
+struct WeightSettings {
+  std::string place;  ///< where they wait: `host`, `disk`
+  /// How much of them may lie there, unless one operator needs more; nullopt: the run chooses.
+  std::optional<Bytes> window_bytes{};
+
+  bool operator==(const WeightSettings&) const = default;
+};
+
 /// What `run` was told to do.
 struct RunSettings {
   std::vector<std::string> inputs;  ///< specs, as `--input` takes them
@@ -60,6 +69,7 @@ struct RunSettings {
   std::uint64_t seed = 0;
   std::optional<Bytes> device_memory_bytes;
   std::optional<Link> link_cap{};  ///< `--link`: the copies were slowed down to it
+  std::optional<WeightSettings> weights{};
   bool operator==(const RunSettings&) const = default;
 };
 

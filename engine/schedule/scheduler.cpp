@@ -33,6 +33,8 @@ PlacementReason reason_of(Movability movability) {
       return PlacementReason::kEmpty;
     case Movability::kUnsupportedLayout:
       return PlacementReason::kUnsupportedLayout;
+    case Movability::kPaged:
+      return PlacementReason::kPaged;
   }
   OFFPROF_CHECK(false);
 }

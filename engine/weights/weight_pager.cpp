@@ -1,0 +1,215 @@
+#include "engine/weights/weight_pager.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "traces/check.h"
+
+namespace offprof {
+namespace {
+
+/// Above autograd's, and nobody else's: LibTorch has it for modes in tests.
+constexpr c10::DispatchKey kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
+
+/// The dispatcher calls plain functions: this is how they find the pager.
+WeightPager* active_pager = nullptr;
+
+/// It only looks at its arguments from another side. What it calls to make others asks for itself.
+bool is_view(const c10::FunctionSchema& schema) {
+  const auto is_shared = [](const c10::Argument& value) {
+    return value.alias_info() != nullptr && !value.alias_info()->isWrite();
+  };
+  return !schema.returns().empty() && std::ranges::all_of(schema.returns(), is_shared);
+}
+
+TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&WeightPager::call>());
+}
+
+}  // namespace
+
+/// An operator under way.
+class WeightPager::Use {
+ public:
+  Use(WeightPager& pager, std::vector<PageUse> uses) : pager_(pager), uses_(std::move(uses)) {
+    const std::lock_guard turn(pager_.mutex_);
+    pager_.scheduler_.begin_use(uses_);
+  }
+  ~Use() {
+    if (uses_.empty()) return;
+    const std::lock_guard turn(pager_.mutex_);
+    pager_.scheduler_.abandon_use(uses_);
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+  void end() {
+    const std::lock_guard turn(pager_.mutex_);
+    const std::vector<PageUse> uses = std::exchange(uses_, {});
+    pager_.scheduler_.end_use(uses);
+  }
+
+ private:
+  WeightPager& pager_;
+  std::vector<PageUse> uses_;
+};
+
+class WeightPager::GradientHook final : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit GradientHook(WeightPager& pager) : pager_(pager) {}
+  void operator()(const at::Tensor& parameter) override { pager_.see_gradient(parameter); }
+
+ private:
+  WeightPager& pager_;  // takes its hooks away when it goes
+};
+
+WeightPager::Scope::Scope(WeightPager* pager) {
+  OFFPROF_CHECK(active_pager == nullptr);
+  active_pager = pager;
+  if (pager != nullptr) key_.emplace(kKey);
+}
+
+WeightPager::Scope::~Scope() {
+  active_pager = nullptr;
+}
+
+WeightPager::WeightPager(Device& device, std::unique_ptr<WeightStore> store, Bytes window_bytes)
+    : device_(device), store_(std::move(store)), scheduler_(window_bytes, *this) {}
+
+WeightPager::~WeightPager() {
+  for (const at::Tensor& parameter : parameters_) torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
+}
+
+void WeightPager::call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const c10::DispatchKeySet below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey);
+  if (active_pager == nullptr || is_view(op.schema())) return op.redispatchBoxed(below, stack);
+  const c10::impl::ExcludeDispatchKeyGuard not_within(kKey);
+  Use use(*active_pager, active_pager->uses_of(op, *stack));
+  op.redispatchBoxed(below, stack);
+  use.end();
+}
+
+std::vector<PageUse> WeightPager::uses_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const {
+  const std::vector<c10::Argument>& arguments = op.schema().arguments();
+  const auto values = torch::jit::last(stack, arguments.size());
+  std::vector<PageUse> uses;
+  const std::lock_guard turn(mutex_);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const c10::AliasInfo* alias = arguments[i].alias_info();
+    add_uses(values[i], alias != nullptr && alias->isWrite(), uses);
+  }
+  return uses;
+}
+
+void WeightPager::add_uses(const c10::IValue& argument, bool changes, std::vector<PageUse>& uses) const {
+  if (argument.isList())
+    for (const c10::IValue& element : argument.toListRef()) add_uses(element, changes, uses);
+  if (!argument.isTensor() || !argument.toTensor().defined() || !argument.toTensor().has_storage()) return;
+  const auto found = page_of_.find(argument.toTensor().storage().unsafeGetStorageImpl());
+  if (found != page_of_.end()) uses.push_back({found->second, changes});
+}
+
+void WeightPager::adopt(const at::Tensor& value) {
+  if (!value.defined() || !value.has_storage()) return;
+  const std::lock_guard turn(mutex_);
+  const c10::Storage& storage = value.storage();
+  if (static_cast<Bytes>(storage.nbytes()) < kLeastBytes || is_page(storage)) return;
+  const PageId page = add_page(storage);
+  scheduler_.appear(page);
+}
+
+void WeightPager::adopt_parameter(const at::Tensor& parameter) {
+  adopt(parameter);
+  if (!parameter.requires_grad() || !parameter.is_leaf()) return;
+  torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::make_unique<GradientHook>(*this));
+  parameters_.push_back(parameter);
+}
+
+PageId WeightPager::add_page(const c10::Storage& storage) {
+  const PageId page = scheduler_.add(static_cast<Bytes>(storage.nbytes()));
+  pages_.push_back({storage.getWeakStorageImpl()});
+  page_of_.emplace(storage.unsafeGetStorageImpl(), page);
+  return page;
+}
+
+/// The same parameter's gradient is the same page in every step, as long as it has as many bytes.
+void WeightPager::see_gradient(const at::Tensor& parameter) {
+  const at::Tensor& gradient = parameter.grad();
+  if (!gradient.defined() || !gradient.has_storage()) return;
+  const std::lock_guard turn(mutex_);
+  const c10::Storage& storage = gradient.storage();
+  if (static_cast<Bytes>(storage.nbytes()) < kLeastBytes || is_page(storage)) return;
+  const auto [found, is_new] = gradient_of_.try_emplace(parameter.unsafeGetTensorImpl(), -1);
+  PageId& page = found->second;
+  if (page >= 0 && scheduler_.exists(page)) forget(page);  // it has another gradient now
+  if (page < 0 || scheduler_.bytes(page) != static_cast<Bytes>(storage.nbytes()))
+    page = add_page(storage);
+  else
+    set_storage(page, storage);
+  scheduler_.appear(page);
+}
+
+void WeightPager::set_storage(PageId page, const c10::Storage& storage) {
+  pages_[page].storage = storage.getWeakStorageImpl();
+  page_of_.emplace(storage.unsafeGetStorageImpl(), page);
+}
+
+void WeightPager::forget(PageId page) {
+  scheduler_.vanish(page);
+  page_of_.erase(pages_[page].storage._unsafe_get_target());
+  pages_[page].storage.reset();
+}
+
+void WeightPager::forget_gradients() {
+  const std::lock_guard turn(mutex_);
+  for (const auto& [parameter, page] : gradient_of_)
+    if (scheduler_.exists(page)) forget(page);
+}
+
+void WeightPager::end_step() {
+  const std::lock_guard turn(mutex_);
+  scheduler_.end_step();
+}
+
+void WeightPager::learn() {
+  const std::lock_guard turn(mutex_);
+  scheduler_.learn();
+}
+
+void WeightPager::bring_all() {
+  const std::lock_guard turn(mutex_);
+  scheduler_.bring_all();
+}
+
+bool WeightPager::is_page(const c10::Storage& storage) const {
+  return page_of_.contains(storage.unsafeGetStorageImpl());
+}
+
+void WeightPager::fetch(PageId page) {
+  const auto storage = pages_[page].storage.lock();
+  OFFPROF_CHECK(storage && pages_[page].slot);
+  c10::Storage memory = device_.allocate(scheduler_.bytes(page));
+  store_->begin_load(*pages_[page].slot, memory.mutable_data());
+  storage->set_data_ptr_noswap(std::move(memory.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks()));
+}
+
+void WeightPager::wait(PageId page) {
+  store_->wait_for_load(*pages_[page].slot);
+}
+
+void WeightPager::evict(PageId page, bool changed) {
+  Page& evicted = pages_[page];
+  const auto storage = evicted.storage.lock();
+  if (!storage) return;  // its tensors are gone, and its memory with them
+  if (!evicted.slot) evicted.slot = store_->add(scheduler_.bytes(page));
+  if (changed) store_->save(*evicted.slot, storage->data());
+  storage->set_data_ptr_noswap(at::DataPtr(nullptr, storage->device()));
+}
+
+}  // namespace offprof

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
+#include <c10/core/Storage.h>
+#include <c10/core/StorageImpl.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/device.h"
+#include "engine/weights/page_scheduler.h"
+#include "engine/weights/weight_store.h"
+#include "traces/units.h"
+
+namespace c10 {
+class OperatorHandle;
+}
+
+namespace offprof {
+
+/// Keeps weights, their gradients and the optimizer's state off the device but while operators use them.
+///
+/// It works on storages: what is away has no memory, but its tensors, all views of it and what autograd saved
+/// of it stay as they are, and have it again when an operator asks. While a Scope lives, LibTorch's dispatcher
+/// asks the pager before each operator that is given such a tensor; operators see nothing of it, so gradients
+/// are those without it, to the bit. Tensors that a module keeps outside its parameters and buffers are not
+/// known to it and stay.
+///
+/// Where the device has no memory for what an operator needs, the operator throws c10::OutOfMemoryError.
+class WeightPager final : private PageExecutor {
+ public:
+  /// Smaller storages stay on the device: to copy them costs more than they take.
+  static constexpr Bytes kLeastBytes = 4 * kKiB;
+
+  /// `device` must outlive it. `window_bytes`: see PageScheduler.
+  WeightPager(Device& device, std::unique_ptr<WeightStore> store, Bytes window_bytes);
+  ~WeightPager() override;
+  WeightPager(const WeightPager&) = delete;
+  WeightPager& operator=(const WeightPager&) = delete;
+
+  /// While it lives, operators of this thread, and of backwards that it begins, ask this pager.
+  class Scope {
+   public:
+    explicit Scope(WeightPager* pager);  ///< nullptr: nobody is asked
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    std::optional<c10::impl::IncludeDispatchKeyGuard> key_;
+  };
+
+  /// The tensor's storage leaves the device, to be there only when it is used. Nothing happens to one that is
+  /// small, or known already.
+  void adopt(const at::Tensor& value);
+  /// Adopts a parameter, and from here on each gradient that backward makes of it.
+  void adopt_parameter(const at::Tensor& parameter);
+  /// The parameters' gradients have been set to none.
+  void forget_gradients();
+
+  /// Between steps nothing lies on the device.
+  void end_step();
+  /// The step that ended last is what those to come are like.
+  void learn();
+  /// Until the next end_step all is on the device, as it is without a pager.
+  void bring_all();
+
+  bool is_page(const c10::Storage& storage) const;
+  Bytes window_bytes() const { return scheduler_.window_bytes(); }
+  void set_window_bytes(Bytes bytes) { scheduler_.set_window_bytes(bytes); }
+  Bytes most_used_bytes() const { return scheduler_.most_used_bytes(); }
+  Bytes store_bytes() const { return store_->bytes(); }
+
+  /// What the dispatcher calls.
+  static void call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+ private:
+  struct Page {
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;
+    std::optional<WeightStore::Slot> slot{};  ///< none: it was never away
+  };
+  class GradientHook;
+  class Use;
+
+  void fetch(PageId page) override;
+  void wait(PageId page) override;
+  void evict(PageId page, bool changed) override;
+
+  PageId add_page(const c10::Storage& storage);
+  void set_storage(PageId page, const c10::Storage& storage);
+  void forget(PageId page);
+  void see_gradient(const at::Tensor& parameter);
+  void add_uses(const c10::IValue& argument, bool changes, std::vector<PageUse>& uses) const;
+  std::vector<PageUse> uses_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const;
+
+  Device& device_;
+  std::unique_ptr<WeightStore> store_;
+  PageScheduler scheduler_;
+  mutable std::mutex mutex_;  ///< threads of a backward follow each other; those of a module that forks do not
+  std::vector<Page> pages_;
+  std::unordered_map<const c10::StorageImpl*, PageId> page_of_;
+  std::unordered_map<const c10::TensorImpl*, PageId> gradient_of_;  ///< by parameter
+  std::vector<at::Tensor> parameters_;                              ///< whose gradients are seen
+};
+
+}  // namespace offprof

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/device.h"
+#include "traces/units.h"
+
+namespace offprof {
+
+/// Where pages wait while they are not on the device. Slots are counted from 0.
+class WeightStore {
+ public:
+  using Slot = std::int32_t;
+
+  virtual ~WeightStore() = default;
+  /// Room for so many bytes, for as long as the store is there. Throws Error (environment).
+  virtual Slot add(Bytes bytes) = 0;
+  /// Begins to bring a slot's bytes to device memory, after all that the compute stream was given so far.
+  virtual void begin_load(Slot slot, void* to) = 0;
+  /// The compute stream waits until they are there.
+  virtual void wait_for_load(Slot slot) = 0;
+  /// Takes them from device memory. The compute stream waits until they are taken.
+  virtual void save(Slot slot, const void* from) = 0;
+  /// Of host memory, or of the disk.
+  virtual Bytes bytes() const = 0;
+};
+
+/// In the device's host memory. `device` must outlive it.
+std::unique_ptr<WeightStore> make_host_weight_store(Device& device);
+/// In a file of `folder` that no name leads to and that goes with the process. Of a device whose memory the
+/// processor reaches. Throws Error (input): no file can be made there.
+std::unique_ptr<WeightStore> make_disk_weight_store(const std::string& folder);
+
+}  // namespace offprof
