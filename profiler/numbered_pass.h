@@ -37,6 +37,12 @@ inline std::optional<EventKind> event_kind(const RawEvent& event) {
       return EventKind::kNodeEnd;
     case RawKind::kBackwardEnd:
       return EventKind::kBackwardEnd;
+    case RawKind::kFetch:
+      return EventKind::kFetch;
+    case RawKind::kFetched:
+      return EventKind::kFetched;
+    case RawKind::kSave:
+      return EventKind::kSave;
     case RawKind::kProgramFree:
     case RawKind::kReserved:
     case RawKind::kReload:
@@ -129,6 +135,8 @@ class NumberedPass {
       events_.push_back({*kind, index_of(event.id), 0});
     } else if (kind == EventKind::kFree) {
       add_free(event.id);
+    } else if (kind == EventKind::kFetch || kind == EventKind::kFetched || kind == EventKind::kSave) {
+      events_.push_back({*kind, index_of(event.id), 0});
     } else {
       events_.push_back({*kind, static_cast<std::int32_t>(event.id), 0});
     }

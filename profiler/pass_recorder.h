@@ -52,6 +52,9 @@ class PassRecorder final : public StepListener, private AllocationListener {
   void on_reload(CopyId copy, AllocationId allocation) override {
     take_note(RawKind::kReload, allocation, copy);
   }
+  void on_fetch(AllocationId allocation) override { take_note(RawKind::kFetch, allocation); }
+  void on_fetched(AllocationId allocation) override { take_note(RawKind::kFetched, allocation); }
+  void on_save(AllocationId allocation) override { take_note(RawKind::kSave, allocation); }
   bool wants_node_ends() const override { return wants_node_ends_; }
 
  private:

@@ -79,6 +79,10 @@ std::string describe(const RecordedPass& pass, const NumberedPass& numbered, con
       return "the end of an autograd node";
     case EventKind::kBackwardEnd:
       return "the end of backward";
+    case EventKind::kFetch:
+    case EventKind::kFetched:
+    case EventKind::kSave:
+      return "a copy of weights";
     case EventKind::kFree:
     case EventKind::kLetGo:
       break;
@@ -95,6 +99,9 @@ bool same_event(const RecordedPass& a, const NumberedPass& numbered_a, const Eve
     case EventKind::kOpEnd:
       return a.names[event_a.id] == b.names[event_b.id];
     case EventKind::kAlloc:
+    case EventKind::kFetch:
+    case EventKind::kFetched:
+    case EventKind::kSave:
       return numbered_a.storages()[event_a.id].bytes == numbered_b.storages()[event_b.id].bytes;
     case EventKind::kPack:
       return event_a.id == event_b.id && a.saved[event_a.id].saved.layout == b.saved[event_b.id].saved.layout;

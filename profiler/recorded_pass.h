@@ -24,6 +24,9 @@ enum class RawKind : std::uint8_t {
   kRelease,      ///< id: saved tensor
   kNodeEnd,      ///< of a node that unpacked something
   kBackwardEnd,
+  kFetch,      ///< id: allocation, into which a copy of weights begins
+  kFetched,    ///< id: allocation, for whose copy the program waits
+  kSave,       ///< id: allocation, whose weights are copied out
   kReserved,   ///< value: bytes that the caching allocator holds from here on
   kReload,     ///< id: allocation; value: copy. Follows the kAlloc of that allocation
   kHookBegin,  ///< from here to the next kHookEnd the engine takes the program's time

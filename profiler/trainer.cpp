@@ -33,6 +33,22 @@ at::Tensor on_host(const at::Tensor& gradient, bool apart) {
   return gradient.to(at::kCPU, /*non_blocking=*/false, /*copy=*/apart);
 }
 
+/// Whoever listens to a step hears of its weights too.
+class PagerListenerScope {
+ public:
+  PagerListenerScope(WeightPager* pager, StepListener* listener) : pager_(pager) {
+    if (pager_ != nullptr) pager_->set_listener(listener);
+  }
+  ~PagerListenerScope() {
+    if (pager_ != nullptr) pager_->set_listener(nullptr);
+  }
+  PagerListenerScope(const PagerListenerScope&) = delete;
+  PagerListenerScope& operator=(const PagerListenerScope&) = delete;
+
+ private:
+  WeightPager* pager_;
+};
+
 /// A step's graph may outlive it: whoever listens need not.
 class ListenerScope {
  public:
@@ -114,9 +130,10 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
   };
   if (recording == Recording::kNone) device_.take_work();
   const Device::TimeMark begin = device_.mark();
-  auto step =
-      std::make_shared<OffloadStep>(device_, policy, guide, residents_now, recorder ? &*recorder : listener);
+  StepListener* const hears = recorder ? &*recorder : listener;
+  auto step = std::make_shared<OffloadStep>(device_, policy, guide, residents_now, hears);
   const ListenerScope listens(*step);
+  const PagerListenerScope listens_to_pager(pager_, hears);
   std::optional<WeightPager::Scope> paged(std::in_place, pager_);
   {
     const CurrentStep current(step);
@@ -148,8 +165,9 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
         copy.end_ns - copy.begin_ns;
   result.exposed_ns = device_.take_exposed_ns();
   result.host_peak_bytes = step->host_peak_bytes();
-  result.d2h_bytes = step->d2h_bytes();
-  result.h2d_bytes = step->h2d_bytes();
+  const LinkBytes weights = pager_ != nullptr ? pager_->take_link_bytes() : LinkBytes{};
+  result.d2h_bytes = step->d2h_bytes() + weights.d2h;
+  result.h2d_bytes = step->h2d_bytes() + weights.h2d;
   result.refused_reloads = step->refused_reloads();
   result.ledger = step->ledger();
   result.commands = step->commands();
@@ -162,6 +180,7 @@ void Trainer::begin_measuring() {
   device_.take_exposed_ns();
   device_.forget_marks();
   device_.reset_peak();
+  if (pager_ != nullptr) pager_->take_link_bytes();
 }
 
 std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy, const StepGuide& guide) {

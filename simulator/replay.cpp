@@ -125,6 +125,12 @@ class Replayer {
         return program_lets_go(event.id);
       case EventKind::kBackwardEnd:
         return scheduler_->backward_end();
+      case EventKind::kFetch:
+        return executor_.fetch_weights(event.id);
+      case EventKind::kFetched:
+        return executor_.wait_for_weights(event.id);
+      case EventKind::kSave:
+        return executor_.save_weights(event.id);
       case EventKind::kPhase:
       case EventKind::kOpBegin:
       case EventKind::kOpEnd:
@@ -208,15 +214,16 @@ class Replayer {
 
 namespace {
 
-constexpr std::array<std::string_view, 7> kReasonNames = {
-    "stash_full", "stash_emptied", "no_stash", "released", "reload_late", "link", "launch"};
-constexpr std::array<std::string_view, 7> kReasons = {
+constexpr std::array<std::string_view, 8> kReasonNames = {
+    "stash_full", "stash_emptied", "no_stash", "released", "reload_late", "link", "weights", "launch"};
+constexpr std::array<std::string_view, 8> kReasons = {
     "the stash is full, and the copy out of its oldest tensor is not done",
     "backward begins, which empties the stash, and a copy out is not done",
     "no stash holds the tensor, and its copy out is not done",
     "autograd lets go of the tensor before its copy is done",
     "backward needs the tensor, and its reload was asked for too late",
     "the link has not come to the copy yet",
+    "an operator needs weights that are not there yet, or others must be saved before they go",
     "the host has not launched the next kernel yet"};
 static_assert(kReasons.size() == static_cast<std::size_t>(StallReason::kLaunch) + 1);
 

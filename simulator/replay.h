@@ -28,6 +28,7 @@ enum class StallReason : std::uint8_t {
   kReleased,      ///< autograd lets go of the tensor before its copy is done
   kReloadLate,    ///< backward needs the tensor, whose reload was asked for too late
   kLink,          ///< the link has not come to the copy yet: it is busy with others, or the stream is waking
+  kWeights,       ///< an operator needs weights that were fetched too late, or others are to be saved first
   kLaunch,        ///< the host has not launched the next kernel yet
 };
 
@@ -39,7 +40,7 @@ std::string_view describe(StallReason reason);
 /// The compute stream stood still.
 struct Stall {
   StallReason reason = StallReason::kLink;
-  SavedId tensor = -1;  ///< whose copy it waited for; -1 for kLaunch
+  SavedId tensor = -1;  ///< whose copy it waited for; -1: none's, as for kLaunch
   Bytes bytes = 0;      ///< of that copy
   Nanoseconds begin_ns = 0;
   Nanoseconds duration_ns = 0;        ///< never 0
@@ -55,6 +56,8 @@ class ReplayListener : public StorageListener {
   virtual void on_event(std::size_t index, Nanoseconds now) { (void)index, (void)now; }
   virtual void on_command(const Command& command, Nanoseconds now) { (void)command, (void)now; }
   virtual void on_copy(const Command& command, const VirtualClock::Copy& copy) { (void)command, (void)copy; }
+  /// The program's own, of weights.
+  virtual void on_weight_copy(const VirtualClock::Copy& copy) { (void)copy; }
   /// A wait for a copy may have two parts, each with its reason. All but those of kLaunch add up to the
   /// exposed time, those of kLaunch to the launch gaps.
   virtual void on_stall(const Stall& stall) { (void)stall; }

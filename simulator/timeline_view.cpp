@@ -45,6 +45,12 @@ class TimelineListener final : public ReplayListener {
     timeline_.flows.push_back({command.copy, copy.track, copy.begin, span.name});
   }
 
+  void on_weight_copy(const VirtualClock::Copy& copy) override {
+    Span& span = add_span(SpanKind::kCopy, copy.track == Track::kD2h ? "weights out" : "weights in", copy.begin, copy.end);
+    span.track = copy.track;
+    span.bytes = copy.bytes;
+  }
+
   void on_command(const Command& command, Nanoseconds now) override {
     if (command.kind == CommandKind::kCopyOut)
       timeline_.flows.push_back({command.copy, Track::kCompute, now, "pack"});

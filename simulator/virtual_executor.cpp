@@ -100,11 +100,33 @@ std::int32_t VirtualExecutor::use(const TransformUse& use) {
 }
 
 void VirtualExecutor::wait(const Command& command) {
+  wait(copies_[command.copy].last_copy, reason_to_wait(command), command.tensor);
+}
+
+void VirtualExecutor::wait(const VirtualClock::Copy& copy, StallReason reason, SavedId tensor) {
   const Nanoseconds before = clock_.now();
-  const VirtualClock::Wait stood = clock_.wait(copies_[command.copy].last_copy);
-  if (listener_ == nullptr || stood.total() == 0) return;
-  tell_stall(StallReason::kLink, command, before, stood.for_link);
-  tell_stall(reason_to_wait(command), command, before + stood.for_link, stood.for_transfer);
+  const VirtualClock::Wait stood = clock_.wait(copy);
+  if (listener_ == nullptr) return;
+  const auto tell = [&](StallReason why, Nanoseconds begin, Nanoseconds duration) {
+    if (duration > 0) listener_->on_stall({why, tensor, copy.bytes, begin, duration, copy.track});
+  };
+  tell(StallReason::kLink, before, stood.for_link);
+  tell(reason, before + stood.for_link, stood.for_transfer);
+}
+
+void VirtualExecutor::fetch_weights(std::int32_t storage) {
+  const Bytes bytes = step_.storage_bytes()[storage];
+  const VirtualClock::Copy copy = fetches_[storage] = clock_.copy_in(bytes);
+  h2d_bytes_ += bytes;
+  if (listener_ != nullptr) listener_->on_weight_copy(copy);
+}
+
+void VirtualExecutor::save_weights(std::int32_t storage) {
+  const Bytes bytes = step_.storage_bytes()[storage];
+  const VirtualClock::Copy copy = clock_.copy_out(bytes);
+  d2h_bytes_ += bytes;
+  if (listener_ != nullptr) listener_->on_weight_copy(copy);
+  wait(copy, StallReason::kWeights, -1);
 }
 
 StallReason VirtualExecutor::reason_to_wait(const Command& command) const {
@@ -112,13 +134,6 @@ StallReason VirtualExecutor::reason_to_wait(const Command& command) const {
   if (command.kind == CommandKind::kWaitIn) return StallReason::kReloadLate;
   if (event_ != EventKind::kPack) return StallReason::kStashEmptied;
   return command.tensor == event_id_ ? StallReason::kNoStash : StallReason::kStashFull;
-}
-
-void VirtualExecutor::tell_stall(StallReason reason, const Command& command, Nanoseconds begin,
-                                 Nanoseconds duration) {
-  if (duration <= 0) return;
-  const Track track = copies_[command.copy].last_copy.track;
-  listener_->on_stall({reason, command.tensor, command.bytes, begin, duration, track});
 }
 
 }  // namespace offprof

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/schedule/scheduler.h"
@@ -36,6 +37,12 @@ class VirtualExecutor final : public Executor {
   }
 
   void execute(const Command& command) override;
+
+  /// What the program does with weights that lie on the device only around their uses: a copy into the
+  /// storage begins, the program waits for it, or it copies the storage out and waits for that.
+  void fetch_weights(std::int32_t storage);
+  void wait_for_weights(std::int32_t storage) { wait(fetches_.at(storage), StallReason::kWeights, -1); }
+  void save_weights(std::int32_t storage);
 
   /// The storage that the tensor's values are in for the node that has just unpacked it.
   std::int32_t device_storage(SavedId tensor) const {
@@ -79,7 +86,7 @@ class VirtualExecutor final : public Executor {
   std::int32_t use(const TransformUse& use);
   void wait(const Command& command);
   StallReason reason_to_wait(const Command& command) const;
-  void tell_stall(StallReason reason, const Command& command, Nanoseconds begin, Nanoseconds duration);
+  void wait(const VirtualClock::Copy& copy, StallReason reason, SavedId tensor);
 
   const Step& step_;
   std::span<const RuledPlacement> placements_;
@@ -88,6 +95,7 @@ class VirtualExecutor final : public Executor {
   bool copies_tensors_;          ///< `trl`: each tensor densely; else whole storages
   std::vector<CopyId> copy_of_;  ///< by saved tensor; -1: kept
   std::vector<DeviceCopy> copies_;
+  std::unordered_map<std::int32_t, VirtualClock::Copy> fetches_;  ///< of weights, by storage
   Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
   Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
   EventKind event_ = EventKind::kPhase;

@@ -73,6 +73,9 @@ enum class EventKind : std::uint8_t {
   kLetGo,        ///< what unpack returned is let go of: later than the node's end (SavedTensor::escapes), or
                  ///< before it
   kBackwardEnd,  ///< backward is done; id: 0
+  kFetch,    ///< a copy in of weights begins, into a storage just allocated; id: index in Program::storages
+  kFetched,  ///< the program waits for the end of that copy; id: the same
+  kSave,     ///< weights are copied out of a storage, and the program waits for that; id: the same
 };
 
 struct Event {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "traces/error.h"
@@ -190,6 +191,14 @@ class ProgramCheck {
         return release(event.id);
       case EventKind::kLetGo:
         return let_go(event.id);
+      case EventKind::kFetch:
+        copy_weights(event.id);
+        fetched_.insert(event.id);
+        return;
+      case EventKind::kSave:
+        return copy_weights(event.id);
+      case EventKind::kFetched:
+        return fetched(event.id);
       case EventKind::kNodeEnd:
         end_node();
         [[fallthrough]];
@@ -224,6 +233,16 @@ class ProgramCheck {
     require(storages_[id] == StorageState::kLive || is_older_than_step(id),
             "frees a storage before its allocation");
     storages_[id] = StorageState::kFreed;
+  }
+
+  void copy_weights(std::int32_t id) {
+    require_index(id, storages_.size(), "storage");
+    require(storages_[id] == StorageState::kLive, "copies weights of a storage that is not there");
+  }
+
+  void fetched(std::int32_t id) {
+    require_index(id, storages_.size(), "storage");
+    require(fetched_.contains(id), "waits for a copy that has not begun");
   }
 
   void pack(std::int32_t id) {
@@ -285,6 +304,7 @@ class ProgramCheck {
   std::vector<std::int32_t> open_ops_;
   std::vector<std::int32_t> node_tensors_;  ///< unpacked since the last node's end
   std::int32_t packed_ = 0;
+  std::unordered_set<std::int32_t> fetched_;  ///< storages that weights were copied into
 };
 
 }  // namespace

@@ -14,8 +14,8 @@ namespace {
 /// One letter for each StorageRole and each EventKind, in the order of their values.
 constexpr std::string_view kRoleLetters = "APBIR";
 static_assert(kRoleLetters.size() == static_cast<std::size_t>(StorageRole::kResident) + 1);
-constexpr std::string_view kEventLetters = "H()AFPURNLB";
-static_assert(kEventLetters.size() == static_cast<std::size_t>(EventKind::kBackwardEnd) + 1);
+constexpr std::string_view kEventLetters = "H()AFPURNLBIWO";
+static_assert(kEventLetters.size() == static_cast<std::size_t>(EventKind::kSave) + 1);
 
 template <typename Range, typename Project>
 std::string letters(const Range& range, std::string_view alphabet, const Project& project) {

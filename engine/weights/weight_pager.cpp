@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "engine/offload_step.h"
 #include "traces/check.h"
 
 namespace offprof {
@@ -191,25 +192,45 @@ bool WeightPager::is_page(const c10::Storage& storage) const {
   return page_of_.contains(storage.unsafeGetStorageImpl());
 }
 
+/// Makes a copy between a store and a page's memory. Over the link its time is no part of the program's.
+template <typename Copy, typename Tell>
+void WeightPager::copy(const c10::Storage& storage, const Copy& copy, const Tell& tell) {
+  if (listener_ == nullptr || !store_->is_over_link()) return copy();
+  listener_->on_hook_begin();
+  copy();
+  if (const auto allocation = device_.allocation_of(storage)) (listener_->*tell)(*allocation);
+  listener_->on_hook_end();
+}
+
 void WeightPager::fetch(PageId page) {
   const auto storage = pages_[page].storage.lock();
   OFFPROF_CHECK(storage && pages_[page].slot);
   c10::Storage memory = device_.allocate(scheduler_.bytes(page));
-  store_->begin_load(*pages_[page].slot, memory.mutable_data());
+  copy(
+      memory, [&] { store_->begin_load(*pages_[page].slot, memory.mutable_data()); }, &StepListener::on_fetch);
+  if (store_->is_over_link()) link_bytes_.h2d += scheduler_.bytes(page);
   storage->set_data_ptr_noswap(std::move(memory.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks()));
 }
 
 void WeightPager::wait(PageId page) {
-  store_->wait_for_load(*pages_[page].slot);
+  const c10::Storage storage(pages_[page].storage.lock());
+  copy(
+      storage, [&] { store_->wait_for_load(*pages_[page].slot); }, &StepListener::on_fetched);
 }
 
 void WeightPager::evict(PageId page, bool changed) {
-  Page& evicted = pages_[page];
-  const auto storage = evicted.storage.lock();
+  const c10::Storage storage(pages_[page].storage.lock());
   if (!storage) return;  // its tensors are gone, and its memory with them
-  if (!evicted.slot) evicted.slot = store_->add(scheduler_.bytes(page));
-  if (changed) store_->save(*evicted.slot, storage->data());
-  storage->set_data_ptr_noswap(at::DataPtr(nullptr, storage->device()));
+  if (changed) save(page, storage);
+  storage.set_data_ptr_noswap(at::DataPtr(nullptr, storage.device()));
+}
+
+void WeightPager::save(PageId page, const c10::Storage& storage) {
+  std::optional<WeightStore::Slot>& slot = pages_[page].slot;
+  if (!slot) slot = store_->add(scheduler_.bytes(page));
+  copy(
+      storage, [&] { store_->save(*slot, storage.data()); }, &StepListener::on_save);
+  if (store_->is_over_link()) link_bytes_.d2h += scheduler_.bytes(page);
 }
 
 }  // namespace offprof

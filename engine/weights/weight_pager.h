@@ -11,7 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "engine/device.h"
@@ -24,6 +24,13 @@ class OperatorHandle;
 }
 
 namespace offprof {
+
+class StepListener;
+
+/// Bytes that went over the device's link.
+struct LinkBytes {
+  Bytes d2h = 0, h2d = 0;
+};
 
 /// Keeps weights, their gradients and the optimizer's state off the device but while operators use them.
 ///
@@ -72,6 +79,11 @@ class WeightPager final : private PageExecutor {
   /// Until the next end_step all is on the device, as it is without a pager.
   void bring_all();
 
+  /// Is told of copies that go over the link, each between on_hook_begin and on_hook_end; nullptr: nobody.
+  void set_listener(StepListener* listener) { listener_ = listener; }
+  /// Since the last call.
+  LinkBytes take_link_bytes() { return std::exchange(link_bytes_, {}); }
+
   bool is_page(const c10::Storage& storage) const;
   Bytes window_bytes() const { return scheduler_.window_bytes(); }
   void set_window_bytes(Bytes bytes) { scheduler_.set_window_bytes(bytes); }
@@ -92,7 +104,10 @@ class WeightPager final : private PageExecutor {
   void fetch(PageId page) override;
   void wait(PageId page) override;
   void evict(PageId page, bool changed) override;
+  void save(PageId page, const c10::Storage& storage);
 
+  template <typename Copy, typename Tell>
+  void copy(const c10::Storage& storage, const Copy& copy, const Tell& tell);
   PageId add_page(const c10::Storage& storage);
   void set_storage(PageId page, const c10::Storage& storage);
   void forget(PageId page);
@@ -108,6 +123,8 @@ class WeightPager final : private PageExecutor {
   std::unordered_map<const c10::StorageImpl*, PageId> page_of_;
   std::unordered_map<const c10::TensorImpl*, PageId> gradient_of_;  ///< by parameter
   std::vector<at::Tensor> parameters_;                              ///< whose gradients are seen
+  StepListener* listener_ = nullptr;
+  LinkBytes link_bytes_;
 };
 
 }  // namespace offprof

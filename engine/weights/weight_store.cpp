@@ -37,6 +37,7 @@ class HostWeightStore final : public WeightStore {
                                                                  CopyDirection::kD2h, tag_of(slot)}));
   }
   Bytes bytes() const override { return bytes_; }
+  bool is_over_link() const override { return true; }
 
  private:
   struct Page {
@@ -77,6 +78,7 @@ class DiskWeightStore final : public WeightStore {
     tier_.wait(tier_.write(extent, static_cast<const std::byte*>(from), extent.bytes));
   }
   Bytes bytes() const override { return tier_.used_bytes(); }
+  bool is_over_link() const override { return false; }
 
  private:
   struct Page {

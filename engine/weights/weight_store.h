@@ -26,6 +26,8 @@ class WeightStore {
   virtual void save(Slot slot, const void* from) = 0;
   /// Of host memory, or of the disk.
   virtual Bytes bytes() const = 0;
+  /// Whether its copies go over the device's link, as those of saved tensors do.
+  virtual bool is_over_link() const = 0;
 };
 
 /// In the device's host memory. `device` must outlive it.
