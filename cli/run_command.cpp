@@ -122,10 +122,11 @@ class RunCommand : public Subcommand {
         app, "--weights", weights_place_, {{"device", "device"}, {"host", "host"}, {"disk", "disk"}},
         "Where weights, their gradients and the optimizer's state are while no operator uses them (default "
         "device)");
-    add_bytes_option(app, "--weights-window", weights_window_,
-                     "How much of them may be on the device at once, unless one operator needs more (default: "
-                     "twice what one needs)",
-                     0);
+    add_bytes_option(
+        app, "--weights-window", weights_window_,
+        "How much of them may be on the device at once, unless one operator needs more (default: "
+        "twice what one needs)",
+        0);
     app.add_option("--weights-dir", request_.weights_folder, "Of --weights disk: the folder for their file")
         ->type_name("DIR");
   }
@@ -135,7 +136,8 @@ class RunCommand : public Subcommand {
       throw input_error("--weights disk: where?", "give a folder on that disk: --weights-dir DIR");
     if (weights_place_ != "disk" && !request_.weights_folder.empty())
       throw input_error("--weights-dir is for --weights disk");
-    if (weights_place_ == "device" && weights_window_) throw input_error("--weights-window is for --weights host or disk");
+    if (weights_place_ == "device" && weights_window_)
+      throw input_error("--weights-window is for --weights host or disk");
     if (weights_place_ == "device") return std::nullopt;
     return WeightSettings{weights_place_, weights_window_};
   }

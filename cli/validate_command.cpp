@@ -52,6 +52,9 @@ class ValidateCommand : public Subcommand {
     device_.add_to(app);
     add_link_option(app, link_,
                     "host, virtual: run with that link instead of the trace's, and predict for it");
+    app.add_option("--weights-dir", request_.weights_folder,
+                   "Of a trace with weights on the disk: the folder for their file")
+        ->type_name("DIR");
     add_force_option(app, force_);
     add_output_option(app, output_, "Where the report goes (default -)");
   }
@@ -89,6 +92,10 @@ class ValidateCommand : public Subcommand {
                       "that cap.",
                       *cap));
     trace = as_visited(std::move(trace));
+    const auto& weights = trace.settings.weights;
+    if (weights && weights->place == "disk" && request_.weights_folder.empty())
+      throw input_error(trace_path_ + " was recorded with its weights on the disk: where are they to be?",
+                        "give a folder on that disk: --weights-dir DIR");
     request_.settings = trace.settings;
     request_.threads = trace.environment.threads;
     if (link_) request_.settings.link_cap = link_;

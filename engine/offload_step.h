@@ -60,8 +60,8 @@ class StepListener {
   virtual void on_hold(CopyId /*copy*/, AllocationId /*allocation*/, const c10::Storage& /*storage*/) {}
   /// The engine has allocated device memory for a copy in, which has bytes.
   virtual void on_reload(CopyId /*copy*/, AllocationId /*allocation*/) {}
-  /// A copy of weights into the allocation has begun, has been waited for; and weights have been copied out of
-  /// it: see WeightPager.
+  /// A copy of weights into the allocation has begun, has been waited for; and weights have been copied out
+  /// of it: see WeightPager.
   virtual void on_fetch(AllocationId /*allocation*/) {}
   virtual void on_fetched(AllocationId /*allocation*/) {}
   virtual void on_save(AllocationId /*allocation*/) {}

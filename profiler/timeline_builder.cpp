@@ -207,9 +207,10 @@ class StepTimeline {
         continue;
       }
       const bool is_of_weights = copy.tag < 0;
-      Span& span = add_span(SpanKind::kCopy,
-                            is_of_weights ? (out ? "weights out" : "weights in") : (out ? "copy out" : "copy in"),
-                            copy.begin_ns, copy.end_ns);
+      Span& span =
+          add_span(SpanKind::kCopy,
+                   is_of_weights ? (out ? "weights out" : "weights in") : (out ? "copy out" : "copy in"),
+                   copy.begin_ns, copy.end_ns);
       span.track = track_of(copy.direction);
       span.bytes = copy.bytes;
       if (is_of_weights) continue;

@@ -205,7 +205,8 @@ std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy, 
   std::vector<at::Tensor> result;
   // On the host, so that what is compared with later does not count on the device.
   for (at::Tensor& parameter : model_.parameters)
-    result.push_back(parameter.grad().defined() ? on_host(parameter.grad(), pager_ != nullptr) : at::Tensor());
+    result.push_back(parameter.grad().defined() ? on_host(parameter.grad(), pager_ != nullptr)
+                                                : at::Tensor());
   set_gradients_to_none();
   end_pages();
   std::size_t i = 0;

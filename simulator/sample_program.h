@@ -54,6 +54,10 @@ class ProgramSketch {
   void escapes(SavedId tensor) { program_.saved[static_cast<std::size_t>(tensor)].escapes = true; }
   void let_go(SavedId tensor) { add(EventKind::kLetGo, tensor); }
   void backward_end() { add(EventKind::kBackwardEnd, 0); }
+  /// Of weights: a copy into the storage begins, is waited for; a copy out of it, which is waited for.
+  void fetch(std::int32_t storage) { add(EventKind::kFetch, storage); }
+  void fetched(std::int32_t storage) { add(EventKind::kFetched, storage); }
+  void save_weights(std::int32_t storage) { add(EventKind::kSave, storage); }
   /// A node that uses one tensor.
   void node(SavedId tensor) {
     unpack(tensor);

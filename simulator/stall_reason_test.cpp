@@ -130,5 +130,24 @@ TEST(Stall, SaysTheDirectionOfItsCopyForEachPart) {
   EXPECT_THAT(listener.tracks, ElementsAre(Track::kD2h, Track::kD2h, Track::kH2d, Track::kH2d));
 }
 
+TEST(StallReason, IsWeightsWhereAnOperatorWaitsForThem) {
+  ProgramSketch sketch;
+  const std::int32_t weight = sketch.alloc(100);
+  sketch.fetch(weight);
+  sketch.compute(30);
+  sketch.fetched(weight);
+  sketch.save_weights(weight);
+  EXPECT_THAT(stalls_of(sketch, preset_policy("keep")),
+              ElementsAre("weights -1: 30+70", "weights -1: 100+100"));
+}
+
+TEST(StallReason, IsTheLinkWhereWeightsWaitBehindASavedTensor) {
+  ProgramSketch sketch;
+  sketch.save(sketch.alloc(100));
+  const std::int32_t weight = sketch.alloc(50);
+  sketch.save_weights(weight);
+  EXPECT_THAT(stalls_of(sketch, with_stash(1)), ElementsAre("link -1: 0+100", "weights -1: 100+50"));
+}
+
 }  // namespace
 }  // namespace offprof

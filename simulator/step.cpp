@@ -36,6 +36,9 @@ Step::Step(const Program& program, EngineCosts costs, std::span<const TransformP
       residents_.push_back(static_cast<std::int32_t>(i));
   }
   add_requests(program);
+  for (const Event& event : events_)
+    if (event.kind == EventKind::kFetch || event.kind == EventKind::kSave)
+      most_copied_bytes_ += static_cast<double>(storage_bytes_[event.id]);
 }
 
 Placements Step::place(const Policy& policy) const {

@@ -46,7 +46,8 @@ class TimelineListener final : public ReplayListener {
   }
 
   void on_weight_copy(const VirtualClock::Copy& copy) override {
-    Span& span = add_span(SpanKind::kCopy, copy.track == Track::kD2h ? "weights out" : "weights in", copy.begin, copy.end);
+    Span& span = add_span(SpanKind::kCopy, copy.track == Track::kD2h ? "weights out" : "weights in",
+                          copy.begin, copy.end);
     span.track = copy.track;
     span.bytes = copy.bytes;
   }

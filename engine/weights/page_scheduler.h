@@ -89,8 +89,8 @@ class PageScheduler {
     Bytes bytes = 0;
     State state = State::kGone;
     bool changed = false;
-    int uses = 0;              ///< by operators that have begun and not ended
-    std::uint32_t wanted = 0;  ///< the last forecast that wanted it on the device
+    int uses = 0;                         ///< by operators that have begun and not ended
+    std::uint32_t wanted = 0;             ///< the last forecast that wanted it on the device
     std::vector<std::size_t> forecast{};  ///< where it stands in forecast_
   };
 
@@ -112,7 +112,7 @@ class PageScheduler {
   std::vector<PageId> used_;         ///< since the last end_step
   std::vector<PageId> used_before_;  ///< between that and the one before
   std::vector<PageId> forecast_;
-  std::size_t next_ = 0;  ///< in forecast_: what comes after the last use
+  std::size_t next_ = 0;      ///< in forecast_: what comes after the last use
   std::uint32_t wanted_ = 1;  ///< counts forecasts
   Bytes device_bytes_ = 0;
   Bytes used_bytes_ = 0, most_used_bytes_ = 0;

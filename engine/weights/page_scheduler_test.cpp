@@ -190,9 +190,10 @@ class Memory final : public PageExecutor {
 RC_GTEST_PROP(PageSchedulerProperty, OperatorsSeeWhatWasWrittenLastWithinTheWindow, ()) {
   const auto sizes = *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(rc::gen::inRange(1, 20)));
   const auto window = static_cast<Bytes>(*rc::gen::inRange(0, 100));
-  const auto steps = *rc::gen::container<std::vector<std::vector<PageUse>>>(rc::gen::container<std::vector<PageUse>>(
-      rc::gen::build<PageUse>(rc::gen::set(&PageUse::page, rc::gen::inRange(0, static_cast<int>(sizes.size()))),
-                              rc::gen::set(&PageUse::changes))));
+  const auto steps = *rc::gen::container<std::vector<std::vector<PageUse>>>(
+      rc::gen::container<std::vector<PageUse>>(rc::gen::build<PageUse>(
+          rc::gen::set(&PageUse::page, rc::gen::inRange(0, static_cast<int>(sizes.size()))),
+          rc::gen::set(&PageUse::changes))));
   Memory memory;
   PageScheduler scheduler(window, memory);
   std::vector<int> written(sizes.size());

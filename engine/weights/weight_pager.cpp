@@ -84,7 +84,8 @@ WeightPager::WeightPager(Device& device, std::unique_ptr<WeightStore> store, Byt
     : device_(device), store_(std::move(store)), scheduler_(window_bytes, *this) {}
 
 WeightPager::~WeightPager() {
-  for (const at::Tensor& parameter : parameters_) torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
+  for (const at::Tensor& parameter : parameters_)
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
 }
 
 void WeightPager::call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
@@ -96,7 +97,8 @@ void WeightPager::call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, 
   use.end();
 }
 
-std::vector<PageUse> WeightPager::uses_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const {
+std::vector<PageUse> WeightPager::uses_of(const c10::OperatorHandle& op,
+                                          const torch::jit::Stack& stack) const {
   const std::vector<c10::Argument>& arguments = op.schema().arguments();
   const auto values = torch::jit::last(stack, arguments.size());
   std::vector<PageUse> uses;
@@ -207,7 +209,8 @@ void WeightPager::fetch(PageId page) {
   OFFPROF_CHECK(storage && pages_[page].slot);
   c10::Storage memory = device_.allocate(scheduler_.bytes(page));
   copy(
-      memory, [&] { store_->begin_load(*pages_[page].slot, memory.mutable_data()); }, &StepListener::on_fetch);
+      memory, [&] { store_->begin_load(*pages_[page].slot, memory.mutable_data()); },
+      &StepListener::on_fetch);
   if (store_->is_over_link()) link_bytes_.h2d += scheduler_.bytes(page);
   storage->set_data_ptr_noswap(std::move(memory.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks()));
 }

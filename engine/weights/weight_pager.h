@@ -35,10 +35,10 @@ struct LinkBytes {
 /// Keeps weights, their gradients and the optimizer's state off the device but while operators use them.
 ///
 /// It works on storages: what is away has no memory, but its tensors, all views of it and what autograd saved
-/// of it stay as they are, and have it again when an operator asks. While a Scope lives, LibTorch's dispatcher
-/// asks the pager before each operator that is given such a tensor; operators see nothing of it, so gradients
-/// are those without it, to the bit. Tensors that a module keeps outside its parameters and buffers are not
-/// known to it and stay.
+/// of it stay as they are, and have it again when an operator asks. While a Scope lives, LibTorch's
+/// dispatcher asks the pager before each operator that is given such a tensor; operators see nothing of it,
+/// so gradients are those without it, to the bit. Tensors that a module keeps outside its parameters and
+/// buffers are not known to it and stay.
 ///
 /// Where the device has no memory for what an operator needs, the operator throws c10::OutOfMemoryError.
 class WeightPager final : private PageExecutor {
@@ -118,7 +118,8 @@ class WeightPager final : private PageExecutor {
   Device& device_;
   std::unique_ptr<WeightStore> store_;
   PageScheduler scheduler_;
-  mutable std::mutex mutex_;  ///< threads of a backward follow each other; those of a module that forks do not
+  mutable std::mutex
+      mutex_;  ///< threads of a backward follow each other; those of a module that forks do not
   std::vector<Page> pages_;
   std::unordered_map<const c10::StorageImpl*, PageId> page_of_;
   std::unordered_map<const c10::TensorImpl*, PageId> gradient_of_;  ///< by parameter

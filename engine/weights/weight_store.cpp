@@ -62,9 +62,9 @@ class DiskWeightStore final : public WeightStore {
     std::string why_not;
     const std::optional<Extent> extent = tier_.reserve(bytes, &why_not);
     if (!extent)
-      throw environment_error(
-          fmt::format("{}: no room for {} more of weights: {}", tier_.facts().folder, format_bytes(bytes), why_not),
-          "make room there, or give another folder by --weights-dir");
+      throw environment_error(fmt::format("{}: no room for {} more of weights: {}", tier_.facts().folder,
+                                          format_bytes(bytes), why_not),
+                              "make room there, or give another folder by --weights-dir");
     pages_.push_back({*extent});
     return static_cast<Slot>(pages_.size() - 1);
   }

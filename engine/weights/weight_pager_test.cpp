@@ -1,0 +1,206 @@
+#include "engine/weights/weight_pager.h"
+
+#include "engine/torch_test.h"
+#include "traces/error.h"
+#include "traces/test_folder.h"
+
+namespace offprof {
+namespace {
+
+using at::Tensor;
+
+enum class StoreKind { kHost, kDisk };
+
+class WeightPagerTest : public TorchTest, public testing::WithParamInterface<StoreKind> {
+ protected:
+  static constexpr std::int64_t kWidth = 32;
+  static constexpr Bytes kWeightBytes = kWidth * kWidth * 8;
+
+  WeightPagerTest() : pager_(device_, make_store(), 0) {}
+  ~WeightPagerTest() override { device_.set_capacity(std::nullopt); }
+
+  std::unique_ptr<WeightStore> make_store() {
+    return GetParam() == StoreKind::kHost ? make_host_weight_store(device_)
+                                          : make_disk_weight_store(folder_.path());
+  }
+
+  static Tensor weight() { return leaf({kWidth, kWidth}); }
+  static Tensor input() { return at::randn({8, kWidth}, at::kDouble); }
+  static bool is_away(const Tensor& value) { return value.storage().data() == nullptr; }
+
+  /// A layer's loss, backward and a step of gradient descent, in one Scope.
+  static void train(const std::vector<Tensor>& weights, const Tensor& x) {
+    Tensor y = x;
+    for (const Tensor& w : weights) y = at::tanh(at::linear(y, w));
+    y.square().mean().backward();
+    const at::NoGradGuard no_grad;
+    for (Tensor w : weights) w.sub_(w.grad(), 0.1);
+    for (Tensor w : weights) w.mutable_grad() = Tensor();
+  }
+
+  /// What the weights are when all has been brought back.
+  std::vector<Tensor> values_of(const std::vector<Tensor>& weights) {
+    const at::NoGradGuard no_grad;
+    const WeightPager::Scope scope(&pager_);
+    std::vector<Tensor> values;
+    for (const Tensor& w : weights) values.push_back(w.clone());
+    return values;
+  }
+
+  TestFolder folder_;
+  WeightPager pager_;
+};
+
+TEST_P(WeightPagerTest, TrainsToTheSameBitsAndLeavesNothingOnTheDevice) {
+  std::vector<Tensor> plain = {weight(), weight(), weight()}, paged;
+  for (const Tensor& w : plain) paged.push_back(w.detach().clone().set_requires_grad(true));
+  const Tensor x = input();
+  for (const Tensor& w : paged) pager_.adopt_parameter(w);
+  const Bytes before = live_bytes();
+  for (int i = 0; i < 3; ++i) {
+    {
+      const WeightPager::Scope scope(&pager_);
+      train(paged, x);
+    }
+    pager_.forget_gradients();
+    pager_.end_step();
+    if (i == 1) pager_.learn();
+    EXPECT_EQ(live_bytes(), before);
+    train(plain, x);
+  }
+  const std::vector<Tensor> values = values_of(paged);
+  for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(bitwise_equal(values[i], plain[i].detach()));
+}
+
+TEST_P(WeightPagerTest, AWeightIsThereOnlyWhileAnOperatorUsesIt) {
+  const Tensor w = weight();
+  pager_.adopt_parameter(w);
+  EXPECT_TRUE(is_away(w));
+  const at::NoGradGuard no_grad;
+  const WeightPager::Scope scope(&pager_);
+  const Bytes before = live_bytes();
+  device_.reset_peak();
+  const Tensor sum = w.sum();
+  EXPECT_TRUE(is_away(w));
+  EXPECT_EQ(device_.peak_bytes(), before + kWeightBytes + static_cast<Bytes>(sum.nbytes()));
+}
+
+TEST_P(WeightPagerTest, ViewsHaveItToo) {
+  const at::NoGradGuard no_grad;
+  const Tensor w = weight(), view = w.t()[3], expected = view.clone();
+  pager_.adopt(w);
+  const WeightPager::Scope scope(&pager_);
+  EXPECT_TRUE(is_away(view));
+  EXPECT_TRUE(bitwise_equal(view.clone(), expected));
+  EXPECT_TRUE(is_away(w.t()));  // to look at it from another side needs no values
+}
+
+TEST_P(WeightPagerTest, WhatIsWrittenInPlaceStays) {
+  const at::NoGradGuard no_grad;
+  Tensor w = weight();
+  const Tensor doubled = w * 2;
+  pager_.adopt(w);
+  const WeightPager::Scope scope(&pager_);
+  w.mul_(2);
+  EXPECT_TRUE(is_away(w));
+  EXPECT_TRUE(bitwise_equal(w.clone(), doubled));
+}
+
+TEST_P(WeightPagerTest, ListsOfTensorsAreLookedThrough) {
+  const at::NoGradGuard no_grad;
+  const Tensor a = weight(), b = weight(), expected = at::cat({a, b});
+  pager_.adopt(a);
+  pager_.adopt(b);
+  const WeightPager::Scope scope(&pager_);
+  EXPECT_TRUE(bitwise_equal(at::cat({a, b}), expected));
+}
+
+TEST_P(WeightPagerTest, GradientsThatAddUpAreBroughtBackForIt) {
+  const Tensor w = weight(), x = input();
+  at::linear(x, w).sum().backward();
+  at::linear(x, w).sum().backward();
+  const Tensor expected = w.grad().clone();
+  w.mutable_grad() = Tensor();
+  pager_.adopt_parameter(w);
+  Tensor actual;
+  {
+    const WeightPager::Scope scope(&pager_);
+    at::linear(x, w).sum().backward();
+    EXPECT_TRUE(is_away(w.grad()));
+    at::linear(x, w).sum().backward();
+    actual = w.grad().clone();
+  }
+  EXPECT_TRUE(bitwise_equal(actual, expected));
+  w.mutable_grad() = Tensor();
+  pager_.forget_gradients();
+}
+
+TEST_P(WeightPagerTest, ATiedWeightHasOneGradient) {
+  const Tensor w = weight(), x = input();
+  at::linear(at::linear(x, w), w).sum().backward();
+  const Tensor expected = w.grad().clone();
+  w.mutable_grad() = Tensor();
+  pager_.adopt_parameter(w);
+  const WeightPager::Scope scope(&pager_);
+  at::linear(at::linear(x, w), w).sum().backward();
+  EXPECT_TRUE(bitwise_equal(w.grad().clone(), expected));
+  w.mutable_grad() = Tensor();
+  pager_.forget_gradients();
+}
+
+TEST_P(WeightPagerTest, AnOperatorThatGetsNoMemorySaysSoAndTheNextStepIsWhole) {
+  const Tensor w = weight(), x = input();
+  pager_.adopt_parameter(w);
+  device_.set_capacity(live_bytes() + kWeightBytes / 2);
+  {
+    const WeightPager::Scope scope(&pager_);
+    EXPECT_THROW(at::linear(x, w), c10::OutOfMemoryError);
+  }
+  device_.take_out_of_memory();
+  device_.set_capacity(std::nullopt);
+  pager_.end_step();
+  const WeightPager::Scope scope(&pager_);
+  EXPECT_NO_THROW(at::linear(x, w));
+}
+
+TEST_P(WeightPagerTest, AnOperatorThatFailsLetsGoOfItsWeights) {
+  const Tensor w = weight();
+  pager_.adopt(w);
+  {
+    const WeightPager::Scope scope(&pager_);
+    EXPECT_ANY_THROW(at::linear(at::randn({2, kWidth + 1}, at::kDouble), w));
+  }
+  pager_.end_step();
+  EXPECT_TRUE(is_away(w));
+}
+
+TEST_P(WeightPagerTest, SmallTensorsStay) {
+  const Tensor w = leaf({3});
+  pager_.adopt_parameter(w);
+  EXPECT_FALSE(is_away(w));
+  EXPECT_FALSE(pager_.is_page(w.storage()));
+}
+
+TEST_P(WeightPagerTest, ASavedWeightIsKeptAsPaged) {
+  const Tensor w = weight(), x = input().set_requires_grad(true);
+  pager_.adopt_parameter(w);
+  auto residents = std::make_shared<Residents>();
+  residents->is_paged = [&](const c10::Storage& storage) { return pager_.is_page(storage); };
+  residents_ = residents;
+  const WeightPager::Scope scope(&pager_);
+  const auto step =
+      run_step(test_policy("offload", 0, std::nullopt), [&] { at::tanh(at::linear(x, w)).sum().backward(); });
+  EXPECT_EQ(step->ledger().count({Place::kDevice, PlacementReason::kPaged}), 1U);
+  w.mutable_grad() = Tensor();
+  pager_.forget_gradients();
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, WeightPagerTest, testing::Values(StoreKind::kHost, StoreKind::kDisk),
+                         [](const auto& store) { return store.param == StoreKind::kHost ? "host" : "disk"; });
+
+TEST(DiskWeightStore, SaysWhereNoFileCanBeMade) {
+  EXPECT_THROW(make_disk_weight_store("/nonexistent/folder"), Error);
+}
+
+}  // namespace
+}  // namespace offprof

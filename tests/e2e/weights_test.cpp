@@ -1,0 +1,130 @@
+// Training with weights off the device, as a user asks for it: measured, simulated, and refused.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "e2e/program.h"
+#include "traces/test_folder.h"
+
+namespace offprof {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+class Weights : public testing::Test {
+ protected:
+  const std::string& transformer() const {
+    static const TestFolder folder;
+    static const std::string path = [] {
+      std::string made = folder / "transformer.pt";
+      const Ended ended = run_program({"zoo", "make", "transformer", "-o", made, "--batch", "4", "--layers",
+                                       "2", "--seq", "32", "--width", "64"});
+      EXPECT_EQ(ended.status, 0) << ended.err;
+      return made;
+    }();
+    return path;
+  }
+
+  json run(std::vector<std::string> more) const {
+    std::vector<std::string> arguments = {"run", transformer(),          "--steps",  "1",
+                                          "-o",  folder_ / "trace.json", "--format", "json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ended ended = run_program(arguments);
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    return json::parse(ended.out, nullptr, false);
+  }
+
+  static std::int64_t peak(const json& report) { return report["measured"]["device_peak_bytes"]; }
+
+  TestFolder folder_, disk_;
+};
+
+TEST_F(Weights, OnTheHostArePredictedToTheByte) {
+  const json report = run({"--weights", "host"});
+  EXPECT_EQ(report["gradients"], "bitwise");
+  EXPECT_EQ(report["inexact"], json::array());
+  const json again = run({});
+  EXPECT_LT(peak(report), peak(again));
+  EXPECT_GT(report["measured"]["h2d_bytes"], again["measured"]["h2d_bytes"]);
+}
+
+TEST_F(Weights, OnTheDiskLeaveNoFileBehind) {
+  const json report = run({"--weights", "disk", "--weights-dir", disk_.path()});
+  EXPECT_EQ(report["gradients"], "bitwise");
+  EXPECT_EQ(report["inexact"], json::array());
+  EXPECT_TRUE(std::filesystem::is_empty(disk_.path()));
+}
+
+TEST_F(Weights, OnTheVirtualGpuArePredictedToTheByteAndTheNanosecond) {
+  const json report = run({"--weights", "host", "--device", "virtual:h200", "--check-streams"});
+  EXPECT_EQ(report["inexact"], json::array());
+  EXPECT_EQ(report["stream_hazards"], json::array());
+  EXPECT_EQ(report["measured"]["step_time_ns"], report["replayed"]["step_time_ns"]);
+}
+
+/// Weights, optimizer state and activations are at least four times what the device has.
+TEST_F(Weights, AModelOfFourTimesTheDevicesMemoryTrains) {
+  const std::string quarter = std::to_string(peak(run({"--policy", "keep"})) / 4);
+  for (const std::vector<std::string>& where : {std::vector<std::string>{"--weights", "host"},
+                                                {"--weights", "disk", "--weights-dir", disk_.path()}}) {
+    std::vector<std::string> arguments = {"--device-memory", quarter, "--policy", "offload"};
+    arguments.insert(arguments.end(), where.begin(), where.end());
+    const json report = run(arguments);
+    EXPECT_EQ(report["gradients"], "bitwise");
+    EXPECT_LE(peak(report), std::stoll(quarter));
+  }
+}
+
+TEST_F(Weights, AWindowLetsMoreOfThemLieOnTheDevice) {
+  const json small = run({"--weights", "host", "--weights-window", "0"});
+  const json large = run({"--weights", "host", "--weights-window", "64MiB"});
+  EXPECT_LT(peak(small), peak(large));
+  EXPECT_GT(small["measured"]["h2d_bytes"], large["measured"]["h2d_bytes"]);
+  EXPECT_EQ(small["inexact"], json::array());
+  EXPECT_EQ(large["inexact"], json::array());
+}
+
+TEST_F(Weights, TheirTraceIsSimulatedUnderAnyPolicy) {
+  run({"--weights", "host"});
+  for (const std::string policy : {"keep", "trl"}) {
+    const Ended simulated =
+        run_program({"simulate", "--trace", folder_ / "trace.json", "--policy", policy, "--format", "json"});
+    ASSERT_EQ(simulated.status, 0) << simulated.err;
+    const json predicted = json::parse(simulated.out)["predicted"];
+    const json measured = run({"--weights", "host", "--policy", policy})["measured"];
+    for (const char* key : {"device_peak_bytes", "host_peak_bytes", "d2h_bytes", "h2d_bytes"})
+      EXPECT_EQ(predicted[key], measured[key]) << policy << " " << key;
+  }
+}
+
+struct Refusal {
+  std::vector<std::string> arguments;
+  const char* message;
+};
+class RefusedWeights : public Weights, public testing::WithParamInterface<Refusal> {};
+
+TEST_P(RefusedWeights, SayWhy) {
+  std::vector<std::string> arguments = {"run", transformer(), "-o", folder_ / "trace.json"};
+  arguments.insert(arguments.end(), GetParam().arguments.begin(), GetParam().arguments.end());
+  const Ended ended = run_program(arguments);
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.err, HasSubstr(GetParam().message));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "trace.json"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RefusedWeights,
+    testing::Values(Refusal{{"--weights", "disk"}, "--weights-dir"},
+                    Refusal{{"--weights", "host", "--weights-dir", "/tmp"}, "--weights-dir is for"},
+                    Refusal{{"--weights-window", "1MiB"}, "--weights-window is for"},
+                    Refusal{{"--weights", "cloud"}, "cloud"},
+                    Refusal{{"--weights", "disk", "--weights-dir", "/nonexistent"}, "/nonexistent"},
+                    Refusal{{"--weights", "disk", "--weights-dir", "/tmp", "--device", "virtual:h200"},
+                            "weights on the disk are for --device host"}));
+
+}  // namespace
+}  // namespace offprof

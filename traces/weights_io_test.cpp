@@ -1,0 +1,60 @@
+// What a trace says of weights that lie on the device only around their uses.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "traces/error.h"
+#include "traces/sample_trace.h"
+#include "traces/trace_io.h"
+
+namespace offprof {
+namespace {
+
+using testing::HasSubstr;
+
+/// The sample's program with one event more, before its last operator ends.
+Trace with(std::vector<Event> events) {
+  Trace trace = sample_trace();
+  trace.program.events.insert(trace.program.events.begin() + 3, events.begin(), events.end());
+  return trace;
+}
+
+std::string error_of(const Trace& trace) {
+  try {
+    parse_trace(format_trace(trace), "t.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(WeightsInTraces, SettingsAndCopiesAreReadBack) {
+  Trace trace = with({{EventKind::kFetch, 2, 1}, {EventKind::kFetched, 2, 2}, {EventKind::kSave, 2, 3}});
+  trace.settings.weights = {"disk", 4096};
+  const Trace back = parse_trace(format_trace(trace), "t.json");
+  EXPECT_EQ(back.settings, trace.settings);
+  EXPECT_EQ(back.program, trace.program);
+}
+
+TEST(WeightsInTraces, AnUnknownPlaceIsRefused) {
+  Trace trace = sample_trace();
+  trace.settings.weights = {"cloud"};
+  EXPECT_THAT(error_of(trace), HasSubstr("weights wait on the host or on the disk, not on 'cloud'"));
+}
+
+TEST(WeightsInTraces, AStorageThatIsNotThereIsRefused) {
+  EXPECT_THAT(error_of(with({{EventKind::kFetch, 0, 0}})),
+              HasSubstr("weights of a storage that is not there"));
+  EXPECT_THAT(error_of(with({{EventKind::kSave, 99, 0}})), HasSubstr("storage"));
+}
+
+TEST(WeightsInTraces, AWaitForWhatNobodyFetchesIsRefused) {
+  EXPECT_THAT(error_of(with({{EventKind::kFetched, 2, 0}})), HasSubstr("a copy that has not begun"));
+  EXPECT_THAT(error_of(with({{EventKind::kSave, 2, 0}, {EventKind::kFetched, 2, 0}})),
+              HasSubstr("a copy that has not begun"));
+}
+
+}  // namespace
+}  // namespace offprof
