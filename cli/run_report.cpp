@@ -148,8 +148,10 @@ nlohmann::ordered_json to_json(const RunReport& report) {
 std::string to_text(const RunReport& report, const Page& page) {
   const char* measured = report.run.times_are_modelled ? "virtual GPU" : "measured";
   const char* heading = report.predicted_by_tune ? "tune predicted" : "replayed";
-  const std::string headline = fmt::format("{}, policy {}: {}", report.run.model->name,
-                                           report.run.policy->name, describe(*report.run.policy));
+  std::string headline = fmt::format("{}, policy {}: {}", report.run.model->name, report.run.policy->name,
+                                     describe(*report.run.policy));
+  if (const auto& settings = report.run.settings; settings && settings->weights)
+    headline += "; weights " + describe(settings->weights);
   return wrap(headline, page.width, 0) + "\n\n" +
          metrics_table({{measured, report.run.metrics}, {heading, report.predicted}}, page) + "\n" +
          ledger_table(report.ledger, page) + "\n" + gradient_error_table(report.gradient_errors, page) +

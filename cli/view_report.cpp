@@ -77,6 +77,7 @@ std::string header_text(const ViewReport& report, const Page& page) {
                    fmt::format("loss {}, optimizer {}, {} steps after {} of warm-up, seed {}", settings.loss,
                                settings.optimizer, settings.steps, settings.warmup, settings.seed),
                    page);
+  if (settings.weights) text += labelled("weights", describe(settings.weights), page);
   text += labelled("device",
                    fmt::format("{}: {}, LibTorch {}", environment.device, environment.device_name,
                                environment.torch_version),

@@ -112,6 +112,7 @@ RunSettings settings_from_json(const JsonValue& json) {
   settings.inputs = json.at("inputs").as_strings();
   settings.loss = json.at("loss").as_string();
   settings.optimizer = json.at("optimizer").as_string();
+  if (const auto weights = json.find("weights")) settings.weights = weight_settings_from_json(*weights);
   return settings;
 }
 
@@ -224,6 +225,7 @@ void compare(const RunSettings& base, const RunSettings& now, DifferenceList& li
            fmt::format("{}", fmt::join(now.inputs, " ")));
   list.add("loss", base.loss, now.loss);
   list.add("optimizer", base.optimizer, now.optimizer);
+  list.add("weights", describe(base.weights), describe(now.weights));
 }
 
 std::string source_of_figures(const Figures& figures) {
@@ -293,6 +295,7 @@ nlohmann::ordered_json run_description_to_json(const Figures& figures) {
   if (const auto& settings = figures.settings) {
     json["settings"] = {
         {"inputs", settings->inputs}, {"loss", settings->loss}, {"optimizer", settings->optimizer}};
+    if (settings->weights) json["settings"]["weights"] = to_json(*settings->weights);
   }
   if (figures.policy) json["policy"] = to_json(*figures.policy);
   if (figures.allocator_settings) json["allocator_settings"] = *figures.allocator_settings;

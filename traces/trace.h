@@ -14,6 +14,7 @@
 #include "traces/timeline.h"
 #include "traces/tracing.h"
 #include "traces/transform_cost.h"
+#include "traces/weight_settings.h"
 
 namespace offprof {
 
@@ -49,15 +50,6 @@ struct ModelInfo {
 /// What `run` takes at most, and so a trace can say.
 inline constexpr std::int64_t kMostSteps = 1'000'000;
 inline constexpr std::int64_t kMostThreads = 1024;
-
-/// `--weights`: weights, their gradients and the optimizer's state lie on the device only around their uses.
-struct WeightSettings {
-  std::string place;  ///< where they wait: `host`, `disk`
-  /// How much of them may lie there, unless one operator needs more; nullopt: the run chooses.
-  std::optional<Bytes> window_bytes{};
-
-  bool operator==(const WeightSettings&) const = default;
-};
 
 /// What `run` was told to do.
 struct RunSettings {

@@ -66,14 +66,6 @@ ModelInfo read_model(const JsonValue& json) {
           json.at("parameter_bytes").as_integer()};
 }
 
-WeightSettings read_weight_settings(const JsonValue& json) {
-  WeightSettings weights{json.at("place").as_string()};
-  if (weights.place != "host" && weights.place != "disk")
-    json.at("place").fail("weights wait on the host or on the disk, not on '" + weights.place + "'");
-  if (const auto window = json.find("window_bytes")) weights.window_bytes = window->as_integer();
-  return weights;
-}
-
 RunSettings read_settings(const JsonValue& json) {
   RunSettings settings;
   settings.inputs = json.at("inputs").as_strings();
@@ -86,7 +78,7 @@ RunSettings read_settings(const JsonValue& json) {
     settings.device_memory_bytes = memory->as_integer();
   if (const auto cap = json.find("link_cap"))
     settings.link_cap = {read_direction(cap->at("d2h")), read_direction(cap->at("h2d"))};
-  if (const auto weights = json.find("weights")) settings.weights = read_weight_settings(*weights);
+  if (const auto weights = json.find("weights")) settings.weights = weight_settings_from_json(*weights);
   return settings;
 }
 

@@ -53,10 +53,7 @@ Json to_json(const RunSettings& settings) {
   if (settings.device_memory_bytes) json["device_memory_bytes"] = *settings.device_memory_bytes;
   if (const auto& cap = settings.link_cap)
     json["link_cap"] = {{"d2h", to_json(cap->d2h)}, {"h2d", to_json(cap->h2d)}};
-  if (const auto& weights = settings.weights) {
-    json["weights"] = {{"place", weights->place}};
-    if (weights->window_bytes) json["weights"]["window_bytes"] = *weights->window_bytes;
-  }
+  if (settings.weights) json["weights"] = to_json(*settings.weights);
   return json;
 }
 

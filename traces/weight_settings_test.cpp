@@ -6,6 +6,7 @@
 #include <string>
 
 #include "traces/error.h"
+#include "traces/figures.h"
 #include "traces/sample_trace.h"
 #include "traces/trace_io.h"
 
@@ -54,6 +55,16 @@ TEST(WeightsInTraces, AWaitForWhatNobodyFetchesIsRefused) {
   EXPECT_THAT(error_of(with({{EventKind::kFetched, 2, 0}})), HasSubstr("a copy that has not begun"));
   EXPECT_THAT(error_of(with({{EventKind::kSave, 2, 0}, {EventKind::kFetched, 2, 0}})),
               HasSubstr("a copy that has not begun"));
+}
+
+TEST(WeightsInFigures, AreAmongWhatTwoRunsDifferIn) {
+  Trace trace = sample_trace();
+  const Figures base = figures_of(trace, "a.json");
+  trace.settings.weights = {"host", 32 * kKiB};
+  const auto differences = run_differences(base, figures_of(trace, "b.json"));
+  ASSERT_EQ(differences.size(), 1U);
+  EXPECT_EQ(differences[0].what, "weights");
+  EXPECT_EQ(differences[0].now, "on the host, at most 32.0 KiB of them on the device");
 }
 
 }  // namespace
