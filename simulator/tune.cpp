@@ -267,7 +267,9 @@ class Tuning {
                                   [&](const Candidate& a, const Candidate& b) {
                                     return distance_from_goal(a) < distance_from_goal(b);
                                   }};
-    const Policy& base = result_.chosen ? result_.chosen->policy : base_;
+    Policy base = result_.chosen ? result_.chosen->policy : base_;
+    base.host_memory_bytes = goal_.host_memory_bytes;  // presets know of no cap
+    base.disk_memory_bytes = goal_.disk_memory_bytes;
     result_.placements =
         offprof::search_placements(steps_.program(base), profiles, places, base, judge,
                                    replays_of(kPlacementEvents, step_, kMostPlacementReplays), goal_.threads);

@@ -75,7 +75,8 @@ nlohmann::ordered_json to_json(const Policy& policy) {
       {"copy_streams", policy.copy_streams},
       {"host_memory_bytes", limit_to_json(policy.host_memory_bytes)}};
   if (policy.disk_memory_bytes) json["disk_memory_bytes"] = *policy.disk_memory_bytes;
-  if (uses_disk(policy)) json["disk_buffer_bytes"] = policy.disk_buffer_bytes;
+  if (uses_disk(policy) || policy.disk_buffer_bytes != kDefaultDiskBuffer)
+    json["disk_buffer_bytes"] = policy.disk_buffer_bytes;
   if (!policy.rules.empty()) json["rules"] = rules_to_json(policy.rules);
   return json;
 }
