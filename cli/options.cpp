@@ -155,6 +155,7 @@ Link link_to_assume(const std::optional<Link>& given, const Link& of_trace) {
     Link link = {given->d2h, given->h2d, of_trace.launch_ns, given->is_shared};
     link.d2h.start_ns = of_trace.d2h.start_ns;  // of the streams, whatever link they copy over
     link.h2d.start_ns = of_trace.h2d.start_ns;
+    link.disk = of_trace.disk;
     return link;
   }
   if (of_trace.d2h.bytes_per_second > 0 && of_trace.h2d.bytes_per_second > 0) return of_trace;
@@ -196,19 +197,27 @@ void PolicyOptions::add_to(CLI::App& app) {
   add_bytes_option(app, "--host-memory", host_memory_,
                    "Host memory that offloaded tensors may take; beyond it they stay")
       ->group(group);
+  add_bytes_option(app, "--disk-memory", disk_memory_,
+                   "Disk that `disk` tensors may take; beyond it host memory takes them, or they stay")
+      ->group(group);
+  add_bytes_option(app, "--disk-buffer", disk_buffer_,
+                   "Host memory on their way to the disk and back (default 256 MiB)")
+      ->group(group);
 }
 
 bool PolicyOptions::overrides() const {
-  return threshold_ || stash_ || stash_bytes_ || prefetch_ || copy_streams_ || host_memory_;
+  return threshold_ || stash_ || stash_bytes_ || prefetch_ || copy_streams_ || host_memory_ || disk_memory_ ||
+         disk_buffer_;
 }
 
 void PolicyOptions::refuse_contradictions(const Policy& base) const {
-  if (!base.threshold_bytes && !threshold_ && overrides()) {
+  if (!base.threshold_bytes && base.rules.empty() && !threshold_ && overrides()) {
     throw input_error(
         fmt::format("policy '{}' offloads nothing, so the other policy flags say nothing", base.name),
         "Leave them out, or use --policy offload.");
   }
-  if (base.scheduler == SchedulerKind::kTrl && (stash_bytes_ || prefetch_ || copy_streams_ || host_memory_)) {
+  if (base.scheduler == SchedulerKind::kTrl &&
+      (stash_bytes_ || prefetch_ || copy_streams_ || host_memory_ || disk_memory_ || disk_buffer_)) {
     throw input_error("TRL's rules know --threshold and --stash only",
                       "Use --policy offload for the other flags.");
   }
@@ -220,13 +229,15 @@ PolicyFile PolicyOptions::resolve() const {
   if (!overrides()) return file;
   file.predicted.reset();
   Policy& policy = file.policy;
-  if (!policy.threshold_bytes) policy.name = "offload";
+  if (!policy.threshold_bytes && policy.rules.empty()) policy.name = "offload";
   if (threshold_) policy.threshold_bytes = threshold_;
   if (stash_) policy.stash_count = stash_;
   if (stash_bytes_) policy.stash_bytes = stash_bytes_;
   if (prefetch_) policy.prefetch_bytes = *prefetch_;
   if (copy_streams_) policy.copy_streams = *copy_streams_;
   if (host_memory_) policy.host_memory_bytes = host_memory_;
+  if (disk_memory_) policy.disk_memory_bytes = disk_memory_;
+  if (disk_buffer_) policy.disk_buffer_bytes = *disk_buffer_;
   return file;
 }
 

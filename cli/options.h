@@ -107,7 +107,7 @@ class PolicyOptions {
   void refuse_contradictions(const Policy& base) const;
 
   std::string base_;
-  std::optional<Bytes> threshold_, stash_bytes_, prefetch_, host_memory_;
+  std::optional<Bytes> threshold_, stash_bytes_, prefetch_, host_memory_, disk_memory_, disk_buffer_;
   std::optional<std::int64_t> stash_;
   std::optional<int> copy_streams_;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/device_options.h"
+#include "cli/disk_options.h"
 #include "cli/engine_loader.h"
 #include "cli/memory_refusal.h"
 #include "cli/options.h"
@@ -80,6 +81,7 @@ class RunCommand : public Subcommand {
                      kLeastDeviceMemory);
     add_link_option(app, link_, "host, virtual: cap of each copy direction");
     add_weight_options(app);
+    disk_.add_to(app);
     policy_.add_to(app);
     app.add_option(
            "--transforms", request_.transforms,
@@ -146,6 +148,7 @@ class RunCommand : public Subcommand {
     StatusLine status = context.status_line();
     status.show("opening LibTorch");
     request_.device = device_.open(context, link_);
+    request_.disk = disk_.request(request_.device);
     EnginePlugin& engine = load_engine();
     fall_back_to_host(context, engine);
     return engine.run(request_, [&](const std::string& what) {
@@ -198,6 +201,7 @@ class RunCommand : public Subcommand {
   RunRequest request_;
   std::vector<std::string> inputs_;
   DeviceOptions device_;
+  DiskOptions disk_;
   std::optional<Link> link_;
   PolicyOptions policy_;
   std::string weights_place_ = "device";

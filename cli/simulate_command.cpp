@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/disk_options.h"
 #include "cli/figure_text.h"
 #include "cli/ledger_table.h"
 #include "cli/lost_records.h"
@@ -117,6 +118,7 @@ class SimulateCommand : public Subcommand {
     add_assumed_link_option(app, link_,
                             "The link to assume, in each direction, or for both together where they share "
                             "it (default: as the run measured it)");
+    add_disk_bandwidth_option(app, disk_, "The disk to assume (default: as the run measured it)");
     add_bytes_option(app, "--device-memory", device_memory_, "Say whether the step fits into that",
                      kLeastDeviceMemory);
     add_force_option(app, force_);
@@ -136,7 +138,9 @@ class SimulateCommand : public Subcommand {
     std::optional<DeviceMemory> assumed;
     if (device_memory_) assumed = usable_of_device(trace, *device_memory_);
     const TraceSteps steps(trace, assumed);
-    const Link link = link_to_assume(link_, trace.environment.link);
+    Link link = link_to_assume(link_, trace.environment.link);
+    if (disk_) link.disk = *disk_;
+    require_disk_speed(policy, link);
     SimulateReport report = simulate(steps, policy, link);
     report.doubt = doubt_times(trace, steps, policy, link);
     report.inexactness = steps.inexactness(policy);
@@ -188,6 +192,7 @@ class SimulateCommand : public Subcommand {
   std::string trace_path_;
   PolicyOptions policy_;
   std::optional<Link> link_;
+  std::optional<DiskLink> disk_;
   std::optional<Bytes> device_memory_;
   bool force_ = false;
   std::string output_;

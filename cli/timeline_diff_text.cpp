@@ -52,8 +52,34 @@ Json to_json(const LaunchDifference& waits) {
           {"time", to_json(waits.time)}};
 }
 
+const char* direction_key(Track track) {
+  switch (track) {
+    case Track::kD2h:
+      return "d2h";
+    case Track::kDiskWrite:
+      return "disk_write";
+    case Track::kDiskRead:
+      return "disk_read";
+    default:
+      return "h2d";
+  }
+}
+
+const char* direction_text(Track track) {
+  switch (track) {
+    case Track::kD2h:
+      return "to the host";
+    case Track::kDiskWrite:
+      return "to the disk";
+    case Track::kDiskRead:
+      return "from the disk";
+    default:
+      return "to the device";
+  }
+}
+
 Json to_json(const CopyDifference& copies) {
-  return {{"direction", copies.track == Track::kD2h ? "d2h" : "h2d"},
+  return {{"direction", direction_key(copies.track)},
           {"count", to_json(copies.count)},
           {"bytes", to_json(copies.bytes)},
           {"busy", to_json(copies.busy)}};
@@ -187,7 +213,7 @@ std::string copies_text(const TimelineDiff& diff, const Page& page) {
         {what, std::to_string(count), format_bytes(bytes), format_duration(busy), rate_text(bytes, busy)});
   };
   for (const CopyDifference& copies : diff.copies) {
-    const std::string direction = copies.track == Track::kD2h ? "to the host" : "to the device";
+    const std::string direction = direction_text(copies.track);
     add(direction + ", base", copies.count.base, copies.bytes.base, copies.busy.base);
     add(direction + ", new", copies.count.now, copies.bytes.now, copies.busy.now);
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/disk_options.h"
 #include "cli/lost_records.h"
 #include "cli/options.h"
 #include "cli/simulation_report.h"
@@ -37,6 +38,11 @@ class TuneCommand : public Subcommand {
     add_goal_options(app);
     add_bytes_option(app, "--host-memory", goal_.host_memory_bytes,
                      "Cap of host memory for offloaded tensors");
+    add_disk_bandwidth_option(
+        app, disk_,
+        "The disk to assume, so that placements on it are searched (default: as the run "
+        "measured it, if it did)");
+    add_bytes_option(app, "--disk-memory", goal_.disk_memory_bytes, "Cap of the disk for offloaded tensors");
     app.add_flag_callback(
         "--no-plan", [this] { goal_.searches_plans = false; },
         "Thresholds, stashes and windows only, which other engines have too; no sets of tensors");
@@ -61,7 +67,9 @@ class TuneCommand : public Subcommand {
     if (!output_.empty()) check_writable(output_);
     apply_profile();
     const TraceSteps steps(trace, assumed_memory(trace));
-    const TuneReport report = search(trace, steps, link_to_assume(link_, trace.environment.link));
+    Link link = link_to_assume(link_, trace.environment.link);
+    if (disk_) link.disk = *disk_;
+    const TuneReport report = search(trace, steps, link);
     if (report.result.chosen && !output_.empty())
       context.print(policy_text(*report.result.chosen, trace), output_);
     context.publish_beside(report, output_);
@@ -141,6 +149,7 @@ class TuneCommand : public Subcommand {
   std::optional<Bytes> device_memory_, profile_memory_;
   std::optional<double> max_slowdown_;
   std::optional<Link> link_;
+  std::optional<DiskLink> disk_;
   std::string profile_, profile_name_;
   bool force_ = false;
   std::vector<std::string> lost_records_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/copy_record.h"
+#include "engine/device_disk.h"
 #include "traces/allocator_state.h"
 #include "traces/error.h"
 #include "traces/link.h"
@@ -31,10 +32,6 @@ class AllocationListener {
   /// The caching allocator holds that much of the device's memory now.
   virtual void on_reserved(Bytes reserved_bytes) { (void)reserved_bytes; }
 };
-
-/// A device's copy queues, each serial. Usually one a direction; where a policy has one copy
-/// stream, kD2h carries both.
-enum class CopyQueue : std::uint8_t { kD2h, kH2d };
 
 /// One copy to be made, between device memory and host memory that allocate_host gave out.
 struct CopyRequest {
@@ -146,6 +143,18 @@ class Device {
   virtual std::vector<CopyRecord> take_copy_records() = 0;
   /// The link where it is known without measuring it: of a device on virtual clocks.
   virtual std::optional<Link> known_link() const { return std::nullopt; }
+
+  // --- The disk ---
+
+  /// Makes a disk to offload to, in the place of one that was there; no step may be under way. Throws Error:
+  /// no file can be made in the folder (input), or this device cannot offload to a disk (input).
+  virtual void open_disk(const DiskRequest& request) {
+    (void)request;
+    throw input_error(description() + " cannot offload to a disk yet",
+                      "Place tensors on host instead of disk.");
+  }
+  /// nullptr: none was opened.
+  virtual DeviceDisk* disk() { return nullptr; }
 
   // --- Time ---
 

@@ -317,6 +317,7 @@ void OffloadStep::execute(const Command& command) {
 
 /// Memory is all that is tried: with it, the copy in is as any.
 bool OffloadStep::try_execute(const Command& command) {
+  if (command.kind == CommandKind::kTakeDisk) return take_disk(command);
   OFFPROF_CHECK(command.kind == CommandKind::kCopyIn || command.kind == CommandKind::kDecode);
   try {
     copies_.take_memory_for(command);
@@ -325,6 +326,12 @@ bool OffloadStep::try_execute(const Command& command) {
     ++refused_reloads_;
     return false;
   }
+  execute(command);
+  return true;
+}
+
+bool OffloadStep::take_disk(const Command& command) {
+  if (!copies_.take_disk(command)) return false;
   execute(command);
   return true;
 }
@@ -344,7 +351,7 @@ void OffloadStep::run(const Command& command) {
       return tell_reload(command.copy);
     case CommandKind::kWaitOut:
     case CommandKind::kWaitIn:
-      return copies_.wait(command.copy);
+      return copies_.wait(command);
     case CommandKind::kDrop:
       return copies_.drop(command.copy);
     case CommandKind::kFreeHost:
@@ -355,6 +362,17 @@ void OffloadStep::run(const Command& command) {
     case CommandKind::kDecode:
       copies_.decode(command);
       return tell_reload(command.copy);
+    case CommandKind::kTakeDisk:
+      return;  // it has been taken: see try_execute
+    case CommandKind::kWriteDisk:
+      return copies_.write_disk(command);
+    case CommandKind::kReadDisk:
+      return copies_.read_disk(command);
+    case CommandKind::kWaitWrite:
+    case CommandKind::kWaitRead:
+      return copies_.wait_for_disk(command);
+    case CommandKind::kFreeDisk:
+      return copies_.free_disk(command);
   }
 }
 

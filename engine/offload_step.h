@@ -121,6 +121,7 @@ class OffloadStep final : public Executor {
   Bytes host_peak_bytes() const { return copies_.host_peak_bytes(); }
   Bytes d2h_bytes() const { return copies_.d2h_bytes(); }
   Bytes h2d_bytes() const { return copies_.h2d_bytes(); }
+  const DiskCopies& disk() const { return copies_.disk(); }
   const Ledger& ledger() const { return ledger_; }
   const std::vector<Command>& commands() const { return commands_; }
 
@@ -156,6 +157,7 @@ class OffloadStep final : public Executor {
   void check_version(const Saved& saved) const;
   at::Tensor restore(const Shell& shell, const StepCopies::Copy& copy) const;
   void watch_node_end();
+  bool take_disk(const Command& command);
   void run(const Command& command);
   void tell_hold(CopyId copy);
   void tell_reload(CopyId copy);

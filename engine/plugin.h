@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/device_disk.h"
 #include "engine/schedule/scheduler.h"
 #include "engine/zoo/catalog.h"
 #include "traces/error.h"
@@ -28,6 +29,7 @@ struct RunRequest {
   std::string policy_made_for{};
   /// Of `settings.weights` on disk: where their file goes.
   std::string weights_folder{};
+  std::optional<DiskRequest> disk{};  ///< where tensors go that a policy places on a disk; nullopt: nowhere
 };
 
 /// The measured steps did not fit into the device's memory.

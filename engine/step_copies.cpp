@@ -40,12 +40,15 @@ StepCopies::StepCopies(Device& device, bool copies_tensors, CopyQueue reload_que
     : device_(device),
       copies_tensors_(copies_tensors),
       reload_queue_(reload_queue),
-      no_storage_(device.allocate(0)) {}
+      no_storage_(device.allocate(0)),
+      disk_(device.disk()) {}
 
 StepCopies::~StepCopies() {
-  for (const Copy& copy : copies_) {
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    const Copy& copy = copies_[i];
     if (copy.host == nullptr) continue;
     wait_at_any_rate(copy);
+    disk_.settle(static_cast<CopyId>(i));
     device_.free_host(copy.host, copy.bytes);
   }
 }
@@ -62,8 +65,28 @@ void StepCopies::wait_at_any_rate(const Copy& copy) noexcept {
   }
 }
 
-void StepCopies::wait(CopyId copy) {
-  device_.wait(copies_[copy].queue, copies_[copy].event);
+void StepCopies::wait(const Command& command) {
+  const Copy& copy = copies_[command.copy];
+  device_.wait(copy.queue, copy.event);
+  if (command.kind == CommandKind::kWaitIn) disk_.check_read(command.copy);
+}
+
+std::byte* StepCopies::take_host(Bytes bytes) {
+  std::byte* const host = device_.allocate_host(bytes);
+  host_bytes_ += bytes;
+  host_peak_bytes_ = std::max(host_peak_bytes_, host_bytes_);
+  return host;
+}
+
+void StepCopies::write_disk(const Command& command) {
+  const Copy& copy = copies_[command.copy];
+  disk_.write(command, copy.host, copy.queue);
+}
+
+void StepCopies::read_disk(const Command& command) {
+  Copy& copy = copies_[command.copy];
+  copy.host = take_host(command.bytes);
+  disk_.read(command, copy.host);
 }
 
 void StepCopies::free_host(const Command& command) {
@@ -77,7 +100,7 @@ void StepCopies::take_memory_for(const Command& command) {
 }
 
 void StepCopies::copy_out(const Command& command, const at::Tensor& value) {
-  std::byte* host = device_.allocate_host(command.bytes);
+  std::byte* host = take_host(command.bytes);
   // First, so that whatever throws after it leaves nothing behind. What is packed has its copy.
   const bool is_packed = command.copy < static_cast<CopyId>(copies_.size());
   Copy& copy = is_packed ? copies_[command.copy] : copies_.emplace_back();
@@ -86,8 +109,6 @@ void StepCopies::copy_out(const Command& command, const at::Tensor& value) {
   if (!is_packed) copy.device_storage = value.storage();
   copy.event = queue_copy_out(copy, value, command.copy);
   d2h_bytes_ += command.bytes;
-  host_bytes_ += command.bytes;
-  host_peak_bytes_ = std::max(host_peak_bytes_, host_bytes_);
 }
 
 Device::Event StepCopies::queue_copy_out(const Copy& copy, const at::Tensor& value, CopyId id) {
@@ -105,6 +126,7 @@ void StepCopies::copy_in(const Command& command) {
   copy.device_storage =
       taken_memory_ ? *std::exchange(taken_memory_, std::nullopt) : device_.allocate(command.bytes);
   copy.reloaded = true;
+  disk_.hold_for_read(command.copy, reload_queue_);
   copy.event = device_.copy(reload_queue_, {copy.device_storage.mutable_data(), copy.host, command.bytes,
                                             CopyDirection::kH2d, command.copy});
   copy.queue = reload_queue_;  // an event is one of its queue: had the copy failed, neither would be new

@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "engine/device.h"
+#include "engine/disk_copies.h"
 #include "engine/schedule/scheduler.h"
 #include "engine/transforms/transform.h"
 
 namespace offprof {
 
-/// The copies of a step's saved tensors: in host memory, on the device, packed. It carries out what the
-/// scheduler commands of them.
+/// The copies of a step's saved tensors: in host memory, on the device, on a disk, packed. It carries out
+/// what the scheduler commands of them.
 class StepCopies {
  public:
   struct Copy {
@@ -51,7 +52,12 @@ class StepCopies {
   /// kEncode of the storage of `value`.
   void encode(const Command& command, const at::Tensor& value, std::shared_ptr<const Transform> transform);
   void decode(const Command& command);
-  void wait(CopyId copy);
+  void wait(const Command& command);
+  bool take_disk(const Command& command) { return disk_.take(command); }
+  void write_disk(const Command& command);
+  void read_disk(const Command& command);
+  void wait_for_disk(const Command& command) { disk_.wait(command.copy); }
+  void free_disk(const Command& command) { disk_.free(command); }
   void drop(CopyId copy) { copies_[copy].device_storage = no_storage_; }
   void free_host(const Command& command);
   /// Takes the memory for the kCopyIn or kDecode that is carried out next. Throws c10::OutOfMemoryError.
@@ -60,8 +66,10 @@ class StepCopies {
   Bytes host_peak_bytes() const { return host_peak_bytes_; }
   Bytes d2h_bytes() const { return d2h_bytes_; }
   Bytes h2d_bytes() const { return h2d_bytes_; }
+  const DiskCopies& disk() const { return disk_; }
 
  private:
+  std::byte* take_host(Bytes bytes);
   Device::Event queue_copy_out(const Copy& copy, const at::Tensor& value, CopyId id);
   c10::Storage decoded(const Copy& copy) const;
   void wait_at_any_rate(const Copy& copy) noexcept;
@@ -71,6 +79,7 @@ class StepCopies {
   CopyQueue reload_queue_;
   c10::Storage no_storage_;
   std::vector<Copy> copies_;
+  DiskCopies disk_;
   std::optional<c10::Storage> taken_memory_;
   Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
   Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;

@@ -16,6 +16,7 @@
 #include "engine/schedule/placement_rules.h"
 #include "engine/transforms/transform_table.h"
 #include "engine/weightless.h"
+#include "profiler/disk_calibration.h"
 #include "profiler/gradient_check.h"
 #include "profiler/program_builder.h"
 #include "profiler/program_times.h"
@@ -128,10 +129,18 @@ void Job::profile_transforms() {
 void Job::set_limits(const Policy& policy) {
   device_.release_cache();
   device_.set_capacity(capacity());
-  // What weights take there is not the policy's.
+  device_.set_host_capacity(host_capacity(policy));
+}
+
+/// Beside its own cap a policy may have as much on the way to a disk as a buffer, or one tensor on top of it. What weights
+/// take there is not the policy's.
+std::optional<Bytes> Job::host_capacity(const Policy& policy) const {
+  if (!policy.host_memory_bytes) return std::nullopt;
   const Bytes weights = pager_ && trace_.settings.weights->place == kHost ? pager_->store_bytes() : 0;
-  device_.set_host_capacity(policy.host_memory_bytes ? std::optional(*policy.host_memory_bytes + weights)
-                                                     : std::nullopt);
+  if (!uses_disk(policy)) return *policy.host_memory_bytes + weights;
+  Bytes largest = 0;
+  for (const ProgramStorage& storage : trace_.program.storages) largest = std::max(largest, storage.bytes);
+  return *policy.host_memory_bytes + weights + policy.disk_buffer_bytes + largest;
 }
 
 std::vector<StepResult> Job::train(const Policy& policy, int steps, Recording recording) {
@@ -204,6 +213,8 @@ void Job::load() {
                         device_.known_link().value_or(Link{}),
                         device_.memory_bytes(),
                         device_.is_virtual()};
+  if (DeviceDisk* const disk = device_.disk(); disk != nullptr && !disk->warning().empty())
+    trace_.notes.push_back(disk->warning());
   if (used_before) trace_.environment.beside_allocator = {*used_before, *used_before, *used_before};
 }
 
@@ -243,7 +254,10 @@ void Job::learn_uses() {
 
 /// What costs time beside the program itself, and the program's own time without what recording it takes.
 void Job::calibrate_times() {
-  if (device_.known_link()) return;
+  if (device_.known_link()) {
+    if (request_.disk) trace_.environment.link.disk = request_.disk->speed;
+    return;
+  }
   StepCalibration measured = measure_costs();
   for (int i = 1; i < kCalibrations && measured.cores_moved; ++i) measured = measure_costs();
   Calibration& calibration = measured.costs;
@@ -267,7 +281,9 @@ StepCalibration Job::measure_costs() {
   progress_("measuring what copies cost");
   const CopyCalibration copies = calibrate_copies(device_);
   progress_("measuring what offloading costs");
-  return calibrate(device_, *trainer_, copies, 2 * trace_.program.saved.size(), order_);
+  StepCalibration measured = calibrate(device_, *trainer_, copies, 2 * trace_.program.saved.size(), order_);
+  calibrate_disk(device_, measured.costs);
+  return measured;
 }
 
 void Job::fit(Program& program, const Calibration& calibration, const Policy& policy,

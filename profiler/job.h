@@ -60,6 +60,7 @@ class Job {
   Nanoseconds dense_compute_ns();
   void note_allocator_state(Program& program, const RecordedPass& last);
   void set_limits(const Policy& policy);
+  std::optional<Bytes> host_capacity(const Policy& policy) const;
   void make_transforms();
   void profile_transforms();
   StepGuide guide_for(const Policy& policy) const;

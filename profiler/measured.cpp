@@ -25,6 +25,11 @@ void count_memory(Metrics& metrics, const StepResult& step) {
     raise(metrics.device_reserved_peak_bytes, step.cache_use->reserved_peak_bytes);
   }
   raise(metrics.host_peak_bytes, step.host_peak_bytes);
+  if (step.disk_peak_bytes > 0) {
+    raise(metrics.disk_peak_bytes, step.disk_peak_bytes);
+    raise(metrics.disk_write_bytes, step.disk_write_bytes);
+    raise(metrics.disk_read_bytes, step.disk_read_bytes);
+  }
   raise(metrics.d2h_bytes, step.d2h_bytes);
   raise(metrics.h2d_bytes, step.h2d_bytes);
 }

@@ -15,6 +15,12 @@
 namespace offprof {
 namespace {
 
+std::unique_ptr<Device> open_device(const RunRequest& request) {
+  std::unique_ptr<Device> device = make_device(request.device, request.settings.link_cap.value_or(Link{}));
+  if (request.disk) device->open_disk(*request.disk);
+  return device;
+}
+
 class Plugin final : public EnginePlugin {
  public:
   /// Before any backward is run.
@@ -42,13 +48,13 @@ class Plugin final : public EnginePlugin {
 
   RunResult run(const RunRequest& request, const Progress& progress) override {
     StepTracing tracing = StepTracing::of_device(request.device);
-    const auto device = make_device(request.device, request.settings.link_cap.value_or(Link{}));
+    const auto device = open_device(request);
     return run_job(request, *device, progress, &tracing);
   }
 
   ComparisonResult compare(const RunRequest& request, const Comparison& comparison,
                            const Progress& progress) override {
-    const auto device = make_device(request.device, request.settings.link_cap.value_or(Link{}));
+    const auto device = open_device(request);
     return comparison_job(request, comparison, *device, progress);
   }
 

@@ -57,6 +57,16 @@ void note_refused_reloads(const std::vector<StepResult>& steps, Trace& trace) {
       "than there was; what was measured is not what it comes to with it");
 }
 
+/// Likewise one that found the disk full.
+void note_full_disk(const std::vector<StepResult>& steps, Trace& trace) {
+  const int refusals = steps.front().disk_refusals;
+  if (refusals == 0) return;
+  trace.notes.push_back(
+      "the disk is full: it had no room for " + std::to_string(refusals) +
+      " tensors of a step, which went to host memory or stayed on the device (disk_full in the "
+      "ledger). A prediction knows of --disk-memory alone");
+}
+
 void measure(Job& job, const RunRequest& request, const Progress& progress, const StepTracing* tracing,
              RunResult& result) {
   progress("checking the gradients");
@@ -70,6 +80,7 @@ void measure(Job& job, const RunRequest& request, const Progress& progress, cons
   result.trace.metrics = summarize(measured);
   result.trace.ledger = measured.front().ledger;
   note_refused_reloads(measured, result.trace);
+  note_full_disk(measured, result.trace);
   record_timeline(job, request.policy, tracing, result.trace);
 }
 
@@ -89,7 +100,15 @@ Error out_of_memory(const OutOfMemory& refusal) {
                                std::to_string(*refusal.capacity_bytes) + "` find a policy that fits");
 }
 
+void require_disk(const Policy& policy, Device& device) {
+  if (!uses_disk(policy) || device.disk() != nullptr) return;
+  throw input_error("the policy places tensors on a disk, and none was given",
+                    device.is_virtual() ? "Say how fast the disk to model is: --disk-bandwidth 2GB/s"
+                                        : "Give a folder for them: --disk DIR");
+}
+
 RunResult run(const RunRequest& request, Device& device, const Progress& progress, StepTracing* tracing) {
+  require_disk(request.policy, device);
   Job job(request, device, progress, tracing);
   RunResult result;
   result.trace = job.trace();
@@ -119,8 +138,10 @@ RunResult run(const RunRequest& request, Device& device, const Progress& progres
 ComparisonResult compare(const RunRequest& request, const Comparison& comparison, Device& device,
                          const Progress& progress) {
   RunRequest all = request;
-  for (const ComparedPolicy& compared : comparison.policies)
+  for (const ComparedPolicy& compared : comparison.policies) {
+    require_disk(compared.policy, device);
     std::ranges::copy(transforms_in(compared.policy.rules), std::back_inserter(all.transforms));
+  }
   Job job(all, device, progress);
   ComparisonResult result;
   result.trace = job.trace();
@@ -156,6 +177,8 @@ auto translating_errors(const RunRequest& request, Device& device, Work work) {
   } catch (const std::exception& error) {
     lift_limits(device);
     if (const auto refusal = device.take_host_refusal()) throw Error(*refusal);
+    if (DeviceDisk* const disk = device.disk())
+      if (const auto failure = disk->take_failure()) throw Error(*failure);
     if (const auto refusal = device.take_out_of_memory()) throw out_of_memory(*refusal);
     if (const auto* ours = dynamic_cast<const Error*>(&error)) throw with_notes(*ours, device);
     throw with_notes(input_error(request.model_path + ": LibTorch stopped: " + readable_reason(error)),

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/copy_record.h"
+#include "engine/disk/disk_tier.h"
 #include "engine/schedule/scheduler.h"
 #include "profiler/cupti/activity.h"
 #include "profiler/recorded_pass.h"
@@ -24,12 +25,16 @@ struct StepResult {
   Bytes host_peak_bytes = 0;
   Bytes d2h_bytes = 0;
   Bytes h2d_bytes = 0;
+  Bytes disk_peak_bytes = 0;  ///< this and the next two: 0 where no disk was used
+  Bytes disk_write_bytes = 0, disk_read_bytes = 0;
+  int disk_refusals = 0;        ///< the disk was full: those tensors went to host memory, or stayed
   int refused_reloads = 0;      ///< for want of device memory, and put off or made room for
   Nanoseconds d2h_busy_ns = 0;  ///< the sum of the copies' times
   Nanoseconds h2d_busy_ns = 0;
   Ledger ledger;
   std::vector<Command> commands;
   std::vector<CopyRecord> copies;
+  std::vector<DiskRecord> disk_transfers;
   RecordedPass recording;
   GpuActivity gpu;  ///< of a step that was traced: what the GPU did, on the tracer's clock
 
@@ -37,6 +42,7 @@ struct StepResult {
   void drop_lists() {
     commands = {};
     copies = {};
+    disk_transfers = {};
     ledger = {};
   }
 };

@@ -34,6 +34,7 @@ class StepTimeline {
     for (std::size_t i = 0; i < pass_.events.size(); ++i) add(pass_.events[i], i);
     end_phase(pass_.end_ns);
     add_copies();
+    add_disk_transfers();
     gpu_.add_to(timeline_, origin_);
     drop_open_ops();
   }
@@ -166,6 +167,11 @@ class StepTimeline {
     count("host_bytes", host_bytes_, time);
   }
 
+  void count_disk(Bytes change, Nanoseconds time) {
+    disk_bytes_ += change;
+    count("disk_bytes", disk_bytes_, time);
+  }
+
   void add_unpack(const RawEvent& event) {
     const CopyId copy = pass_.saved[event.id].copy;
     if (copy >= 0) timeline_.flows.push_back({flow(copy), Track::kCompute, at(event.begin_ns), "unpack"});
@@ -176,8 +182,20 @@ class StepTimeline {
       case CommandKind::kCopyOut:
         timeline_.flows.push_back({flow(raw.command.copy), Track::kCompute, at(raw.begin_ns), "pack"});
         return count_host(raw.command.bytes, raw.begin_ns);
+      case CommandKind::kReadDisk:
+        return count_host(raw.command.bytes, raw.begin_ns);
       case CommandKind::kFreeHost:
         return count_host(-raw.command.bytes, raw.begin_ns);
+      case CommandKind::kTakeDisk:
+        return count_disk(raw.command.bytes, raw.begin_ns);
+      case CommandKind::kFreeDisk:
+        return count_disk(-raw.command.bytes, raw.begin_ns);
+      case CommandKind::kWaitWrite:
+        return add_wait(raw, Track::kDiskWrite,
+                        "host memory must be given back, and the disk has not written it");
+      case CommandKind::kWaitRead:
+        return add_wait(raw, Track::kDiskRead,
+                        "host memory must be given back, and the disk still reads into it");
       case CommandKind::kWaitOut:
         return add_wait(raw, Track::kD2h, "the device copy must go before the program goes on");
       case CommandKind::kWaitIn:
@@ -219,6 +237,22 @@ class StepTimeline {
     }
   }
 
+  void add_disk_transfers() {
+    for (const DiskRecord& transfer : step_.disk_transfers) {
+      const Track track = transfer.direction == DiskDirection::kWrite ? Track::kDiskWrite : Track::kDiskRead;
+      Span& span = add_span(SpanKind::kCopy, disk_transfer_name(track), transfer.begin_ns, transfer.end_ns);
+      span.track = track;
+      span.bytes = transfer.bytes;
+      span.tensor = tensor_of(static_cast<CopyId>(transfer.tag));
+    }
+  }
+
+  SavedId tensor_of(CopyId copy) const {
+    const auto found =
+        std::ranges::find(pass_.commands, copy, [](const RawCommand& raw) { return raw.command.copy; });
+    return found == pass_.commands.end() ? -1 : found->command.tensor;
+  }
+
   const StepResult& step_;
   const RecordedPass& pass_;
   std::size_t number_;
@@ -227,7 +261,7 @@ class StepTimeline {
   GpuRows gpu_;
   const RawEvent* open_phase_ = nullptr;
   std::vector<std::size_t> open_ops_;  ///< indices of their spans, outermost first
-  Bytes device_bytes_ = 0, shown_bytes_ = 0, reserved_bytes_ = 0, host_bytes_ = 0;
+  Bytes device_bytes_ = 0, shown_bytes_ = 0, reserved_bytes_ = 0, host_bytes_ = 0, disk_bytes_ = 0;
 };
 
 }  // namespace

@@ -163,11 +163,16 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
   for (const CopyRecord& copy : result.copies)
     (copy.direction == CopyDirection::kD2h ? result.d2h_busy_ns : result.h2d_busy_ns) +=
         copy.end_ns - copy.begin_ns;
+  if (DeviceDisk* const disk = device_.disk()) result.disk_transfers = disk->take_records();
   result.exposed_ns = device_.take_exposed_ns();
   result.host_peak_bytes = step->host_peak_bytes();
   const LinkBytes weights = pager_ != nullptr ? pager_->take_link_bytes() : LinkBytes{};
   result.d2h_bytes = step->d2h_bytes() + weights.d2h;
   result.h2d_bytes = step->h2d_bytes() + weights.h2d;
+  result.disk_peak_bytes = step->disk().peak_bytes();
+  result.disk_write_bytes = step->disk().write_bytes();
+  result.disk_read_bytes = step->disk().read_bytes();
+  result.disk_refusals = step->disk().refusals();
   result.refused_reloads = step->refused_reloads();
   result.ledger = step->ledger();
   result.commands = step->commands();
@@ -177,6 +182,7 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
 void Trainer::begin_measuring() {
   device_.synchronize();
   device_.take_copy_records();
+  if (DeviceDisk* const disk = device_.disk()) disk->take_records();
   device_.take_exposed_ns();
   device_.forget_marks();
   device_.reset_peak();

@@ -26,6 +26,10 @@ double longest_offloading_ns(const Step& step, const Link& link) {
     per_copy += direction.latency_ns + direction.start_ns;
     if (direction.bytes_per_second > 0) longest += 1e9 * bytes / direction.bytes_per_second;
   }
+  for (const LinkDirection& direction : {link.disk.write, link.disk.read}) {
+    per_copy += direction.latency_ns;
+    if (direction.bytes_per_second > 0) longest += 1e9 * bytes / direction.bytes_per_second;
+  }
   return longest + static_cast<double>(per_copy) * static_cast<double>(step.requests().size());
 }
 
@@ -186,6 +190,11 @@ class Replayer {
     metrics.device_peak_bytes = executor_.memory().peak_bytes();
     metrics.device_resident_bytes = step_.resident_bytes();
     metrics.host_peak_bytes = executor_.host_peak_bytes();
+    if (const VirtualDisk& disk = executor_.disk(); disk.is_used()) {
+      metrics.disk_peak_bytes = disk.peak_bytes();
+      metrics.disk_write_bytes = disk.write_bytes();
+      metrics.disk_read_bytes = disk.read_bytes();
+    }
     metrics.step_time_ns = clock.now();
     metrics.compute_ns = clock.now() - clock.exposed_ns() - clock.launch_gap_ns();
     metrics.d2h_bytes = executor_.d2h_bytes();
@@ -214,9 +223,9 @@ class Replayer {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> kReasonNames = {
-    "stash_full", "stash_emptied", "no_stash", "released", "reload_late", "link", "weights", "launch"};
-constexpr std::array<std::string_view, 8> kReasons = {
+constexpr std::array<std::string_view, 9> kReasonNames = {
+    "stash_full", "stash_emptied", "no_stash", "released", "reload_late", "link", "weights", "launch", "disk"};
+constexpr std::array<std::string_view, 9> kReasons = {
     "the stash is full, and the copy out of its oldest tensor is not done",
     "backward begins, which empties the stash, and a copy out is not done",
     "no stash holds the tensor, and its copy out is not done",
@@ -224,8 +233,9 @@ constexpr std::array<std::string_view, 8> kReasons = {
     "backward needs the tensor, and its reload was asked for too late",
     "the link has not come to the copy yet",
     "an operator needs weights that are not there yet, or others must be saved before they go",
-    "the host has not launched the next kernel yet"};
-static_assert(kReasons.size() == static_cast<std::size_t>(StallReason::kLaunch) + 1);
+    "the host has not launched the next kernel yet",
+    "the disk has not written or read the tensor yet"};
+static_assert(kReasons.size() == static_cast<std::size_t>(StallReason::kDisk) + 1);
 
 }  // namespace
 

@@ -30,6 +30,7 @@ enum class StallReason : std::uint8_t {
   kLink,          ///< the link has not come to the copy yet: it is busy with others, or the stream is waking
   kWeights,       ///< an operator needs weights that were fetched too late, or others are to be saved first
   kLaunch,        ///< the host has not launched the next kernel yet
+  kDisk,          ///< the disk has not written yet what must go, or not read yet what is needed
 };
 
 /// `stash_full`, ...: as reports and traces have it.
@@ -58,7 +59,11 @@ class ReplayListener : public StorageListener {
   virtual void on_copy(const Command& command, const VirtualClock::Copy& copy) { (void)command, (void)copy; }
   /// The program's own, of weights.
   virtual void on_weight_copy(const VirtualClock::Copy& copy) { (void)copy; }
-  /// A wait for a copy may have two parts, each with its reason. All but those of kLaunch add up to the
+  /// kWriteDisk or kReadDisk: when the disk carries it out.
+  virtual void on_disk_transfer(const Command& command, const VirtualClock::Copy& transfer) {
+    (void)command, (void)transfer;
+  }
+  /// A wait for a copy may have three parts, each with its reason. All but those of kLaunch add up to the
   /// exposed time, those of kLaunch to the launch gaps.
   virtual void on_stall(const Stall& stall) { (void)stall; }
   /// Live device bytes changed, or may have.

@@ -35,6 +35,7 @@ class MemoryRange final : public ReplayListener {
 };
 
 Policy any_policy() {
+  if (*rc::gen::inRange(0, 3) == 0) return *random_disk_policy(kMostBytes);
   return *random_policy(*rc::gen::element(SchedulerKind::kOffload, SchedulerKind::kTrl), kMostBytes);
 }
 
@@ -46,7 +47,11 @@ Link any_link() {
   const auto direction = [] {
     return LinkDirection{*rc::gen::inRange(1, 40) * 1e8, *rc::gen::inRange(0, 50), *rc::gen::inRange(0, 10)};
   };
-  return {direction(), direction(), *rc::gen::inRange(0, 20), *rc::gen::arbitrary<bool>()};
+  return {direction(),
+          direction(),
+          *rc::gen::inRange(0, 20),
+          *rc::gen::arbitrary<bool>(),
+          {direction(), direction()}};
 }
 
 RC_GTEST_PROP(ReplayProperty, RandomProgramsAreOnesThatATraceMayHold, ()) {
@@ -169,7 +174,8 @@ RC_GTEST_PROP(ReplayProperty, AFasterLinkIsNeverSlower, ()) {
   const Policy policy = any_policy();
   const Link link = any_link();
   Link faster = link;
-  LinkDirection& direction = *rc::gen::arbitrary<bool>() ? faster.d2h : faster.h2d;
+  LinkDirection& direction =
+      **rc::gen::element(&faster.d2h, &faster.h2d, &faster.disk.write, &faster.disk.read);
   direction.bytes_per_second *= *rc::gen::inRange(1, 5);
   direction.latency_ns -= *rc::gen::inRange(0L, direction.latency_ns + 1);
   direction.start_ns -= *rc::gen::inRange(0L, direction.start_ns + 1);
@@ -181,10 +187,13 @@ RC_GTEST_PROP(ReplayProperty, AFasterLinkIsNeverSlower, ()) {
 RC_GTEST_PROP(ReplayProperty, MemoryAndCopiedBytesDoNotDependOnTheLink, ()) {
   const Step step(ChainSketch::program(*random_layers(kMostBytes)));
   const Policy policy = any_policy();
-  const Metrics fast = replay(step, policy, {{1e12, 0}, {1e12, 0}}).metrics;
+  const Metrics fast = replay(step, policy, {{1e12, 0}, {1e12, 0}, 0, false, {{1e5, 0}, {1e5, 0}}}).metrics;
   const Metrics slow = replay(step, policy, {{1e6, 1000}, {1e6, 1000}}).metrics;
   RC_ASSERT(fast.device_peak_bytes == slow.device_peak_bytes);
   RC_ASSERT(fast.host_peak_bytes == slow.host_peak_bytes);
+  RC_ASSERT(fast.disk_peak_bytes == slow.disk_peak_bytes);
+  RC_ASSERT(fast.disk_write_bytes == slow.disk_write_bytes);
+  RC_ASSERT(fast.disk_read_bytes == slow.disk_read_bytes);
   RC_ASSERT(fast.d2h_bytes == slow.d2h_bytes);
   RC_ASSERT(fast.h2d_bytes == slow.h2d_bytes);
 }

@@ -9,6 +9,7 @@ namespace {
 
 const char* stall_name(const Stall& stall) {
   if (!stall.copy_track) return kWaitForLaunch;
+  if (stall.reason == StallReason::kDisk) return kWaitForDisk;
   return stall.reason == StallReason::kLink ? kWaitForLink : wait_name(*stall.copy_track);
 }
 
@@ -52,9 +53,18 @@ class TimelineListener final : public ReplayListener {
     span.bytes = copy.bytes;
   }
 
+  void on_disk_transfer(const Command& command, const VirtualClock::Copy& transfer) override {
+    Span& span = add_span(SpanKind::kCopy, disk_transfer_name(transfer.track), transfer.begin, transfer.end);
+    span.track = transfer.track;
+    span.bytes = command.bytes;
+    span.tensor = command.tensor;
+  }
+
   void on_command(const Command& command, Nanoseconds now) override {
     if (command.kind == CommandKind::kCopyOut)
       timeline_.flows.push_back({command.copy, Track::kCompute, now, "pack"});
+    if (command.kind == CommandKind::kTakeDisk) count_disk(command.bytes, now);
+    if (command.kind == CommandKind::kFreeDisk) count_disk(-command.bytes, now);
   }
 
   void on_stall(const Stall& stall) override {
@@ -86,6 +96,11 @@ class TimelineListener final : public ReplayListener {
     span.begin_ns = begin;
     span.duration_ns = end - begin;
     return span;
+  }
+
+  void count_disk(Bytes change, Nanoseconds now) {
+    disk_bytes_ += change;
+    timeline_.counters.push_back({"disk_bytes", now, disk_bytes_});
   }
 
   /// Passes the operators and phases before program event `end`, which the replay has come to `now`. The time
@@ -149,6 +164,7 @@ class TimelineListener final : public ReplayListener {
   std::vector<std::pair<std::int32_t, Nanoseconds>> open_ops_;
   std::string phase_;
   Nanoseconds phase_begin_ = 0;
+  Bytes disk_bytes_ = 0;
   std::vector<CopyId> copy_of_;
   Bytes device_bytes_ = -1, host_bytes_ = -1;
 };

@@ -78,6 +78,7 @@ class Tuning {
         frontier_(most_runners_up(step_)) {
     base_.name = "tuned";
     base_.host_memory_bytes = goal.host_memory_bytes;
+    base_.disk_memory_bytes = goal.disk_memory_bytes;
   }
 
   TuneResult run() {
@@ -257,16 +258,20 @@ class Tuning {
     std::vector<TransformProfile> profiles;
     for (const TransformProfile& profile : steps_.transforms())
       if (profile.is_lossless || goal_.allows_loss) profiles.push_back(profile);
-    if (profiles.empty()) return;
+    std::vector<Place> places = {Place::kDevice, Place::kHost};
+    if (link_.disk.is_known()) places.push_back(Place::kDisk);
+    if (profiles.empty() && !link_.disk.is_known()) return;
     const PlacementJudge judge = {[&](const Policy& policy) {
                                     return Candidate{policy, steps_.predict(policy, link_)};
                                   },
                                   [&](const Candidate& a, const Candidate& b) {
                                     return distance_from_goal(a) < distance_from_goal(b);
                                   }};
-    const Policy& base = result_.chosen ? result_.chosen->policy : base_;
+    Policy base = result_.chosen ? result_.chosen->policy : base_;
+    base.host_memory_bytes = goal_.host_memory_bytes;  // presets know of no cap
+    base.disk_memory_bytes = goal_.disk_memory_bytes;
     result_.placements =
-        offprof::search_placements(steps_.program(base), profiles, base, judge,
+        offprof::search_placements(steps_.program(base), profiles, places, base, judge,
                                    replays_of(kPlacementEvents, step_, kMostPlacementReplays), goal_.threads);
     result_.policies_tried += result_.placements->replayed;
     take(result_.placements->best);

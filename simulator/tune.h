@@ -22,10 +22,11 @@ struct TuneGoal {
   std::optional<Bytes> memory_budget_bytes;
   double max_slowdown = 0.05;
   std::optional<Bytes> host_memory_bytes;  ///< cap that every policy is given
+  std::optional<Bytes> disk_memory_bytes;  ///< likewise of the disk, where the link knows of one
   /// Whether to search sets of tensors too, beyond what a threshold can say.
   bool searches_plans = false;
   /// Whether placements may lose something of what they pack. Placements are searched where the trace says
-  /// what packing takes.
+  /// what packing takes, or the link knows of a disk.
   bool allows_loss = false;
   unsigned threads = 0;  ///< 0: one a core; the result does not depend on it
   /// Whether policies that decide alike at the step's beginning share its replay. The result does not depend

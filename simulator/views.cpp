@@ -91,6 +91,12 @@ class ContentListener final : public ReplayListener {
       case CommandKind::kWaitOut:
       case CommandKind::kWaitIn:
       case CommandKind::kFreeHost:
+      case CommandKind::kTakeDisk:
+      case CommandKind::kWriteDisk:
+      case CommandKind::kWaitWrite:
+      case CommandKind::kReadDisk:
+      case CommandKind::kWaitRead:
+      case CommandKind::kFreeDisk:
         return;
     }
   }

@@ -19,7 +19,7 @@ namespace offprof {
 /// are one clock. A copy begins when the compute stream has reached the point where it was asked for, the
 /// copies before it on its stream are done, the host has asked for it and its stream has woken, and its
 /// direction's engine is free; an engine makes one copy at a time, first come first served. Over a shared
-/// link both directions have the same one.
+/// link both directions have the same one. The disk has an engine for each direction likewise.
 class VirtualClock {
  public:
   struct Copy {
@@ -28,13 +28,15 @@ class VirtualClock {
     Nanoseconds transfer = 0;  ///< when the link did
     Nanoseconds end = 0;
     Bytes bytes = 0;
+    Nanoseconds ready = 0;  ///< when what is copied in had come from the disk; 0: it had not to
   };
-  /// How long the compute stream stood for a copy, until now: first for the link, which was busy with others
-  /// or not asked yet, then for the copy's own transfer.
+  /// How long the compute stream stood for a copy, until now: first for the disk, which has not read it yet,
+  /// then for the link, which was busy with others or not asked yet, then for the copy's own transfer.
   struct Wait {
+    Nanoseconds for_disk = 0;
     Nanoseconds for_link = 0;
     Nanoseconds for_transfer = 0;
-    Nanoseconds total() const { return for_link + for_transfer; }
+    Nanoseconds total() const { return for_disk + for_link + for_transfer; }
   };
   enum class Computes { kOnHost, kBesideHost };
 
@@ -71,8 +73,31 @@ class VirtualClock {
   }
 
   Copy copy_out(Bytes bytes) { return copy(Track::kD2h, bytes, link_.d2h, d2h_, d2h_stream_); }
-  Copy copy_in(Bytes bytes) {
-    return copy(Track::kH2d, bytes, link_.h2d, h2d_, one_side_stream_ ? d2h_stream_ : h2d_stream_);
+  /// `ready`: its stream waits until then for the disk to have read it.
+  Copy copy_in(Bytes bytes, Nanoseconds ready = 0) {
+    Nanoseconds& stream = one_side_stream_ ? d2h_stream_ : h2d_stream_;
+    stream = std::max(stream, ready);
+    Copy copied = copy(Track::kH2d, bytes, link_.h2d, h2d_, stream);
+    copied.ready = ready;
+    return copied;
+  }
+
+  /// Begins when `after` has come and the disk is done with what it was given before.
+  Copy write_disk(Bytes bytes, Nanoseconds after) {
+    return transfer(Track::kDiskWrite, bytes, link_.disk.write, disk_write_free_, after);
+  }
+  /// Likewise, asked for now.
+  Copy read_disk(Bytes bytes) {
+    return transfer(Track::kDiskRead, bytes, link_.disk.read, disk_read_free_, now());
+  }
+  /// The host stands until the transfer is done; returns how long compute stood with it.
+  Nanoseconds wait_for_disk(const Copy& transfer) {
+    const Nanoseconds before = now();
+    host_ = std::max(host_, transfer.end);
+    if (computes_ != Computes::kOnHost) return 0;  // what it launches later comes later
+    meet_host();
+    exposed_ += now() - before;
+    return now() - before;
   }
 
   /// Work on the stream of copies out, after all that the compute stream was given so far.
@@ -94,8 +119,10 @@ class VirtualClock {
     if (!costs_.standstills.empty()) catch_up(copy);
     if (costs_.reload_ns_per_byte > 0 && copy.track == Track::kH2d)
       compute(std::llround(costs_.reload_ns_per_byte * static_cast<double>(copy.bytes)));
-    const Nanoseconds for_link = std::clamp<Nanoseconds>(copy.transfer - before, 0, stood);
-    return {for_link, stood - for_link};
+    const Nanoseconds for_disk = std::clamp<Nanoseconds>(copy.ready - before, 0, stood);
+    const Nanoseconds for_link =
+        std::clamp<Nanoseconds>(copy.transfer - before - for_disk, 0, stood - for_disk);
+    return {for_disk, for_link, stood - for_disk - for_link};
   }
 
  private:
@@ -138,6 +165,13 @@ class VirtualClock {
     return {track, begin, transfer, stream, bytes};
   }
 
+  static Copy transfer(Track track, Bytes bytes, const LinkDirection& disk, Nanoseconds& free,
+                       Nanoseconds after) {
+    const Nanoseconds begin = std::max(after, free);
+    free = begin + (disk.bytes_per_second > 0 ? disk.duration(bytes) : 0);
+    return {track, begin, begin, free, bytes};
+  }
+
   /// The loss goes by the time that the copy took, and compute that is late for the copy makes it good: so it
   /// is never better to come later.
   void catch_up(const Copy& copy) {
@@ -178,6 +212,7 @@ class VirtualClock {
   Nanoseconds host_ = 0, stream_ = 0;
   Nanoseconds d2h_stream_ = 0, h2d_stream_ = 0;
   Engine d2h_, h2d_;
+  Nanoseconds disk_write_free_ = 0, disk_read_free_ = 0;
   Nanoseconds shared_free_ = 0;  ///< of a link that both share
   Nanoseconds exposed_ = 0, busy_ = 0;
 };

@@ -41,6 +41,38 @@ TEST(VirtualClock, CopiesOfOneDirectionFollowEachOther) {
   EXPECT_EQ(second.end, 15);
 }
 
+constexpr Link kLinkWithDisk{{1e9, 0}, {0.5e9, 0}, 0, false, {{0.1e9, 5}, {0.2e9, 0}}};
+
+TEST(VirtualClock, TheDiskWritesAndReadsBesideTheLink) {
+  VirtualClock clock(kLinkWithDisk, false);
+  const VirtualClock::Copy write = clock.write_disk(10, clock.copy_out(10).end);
+  EXPECT_EQ(write.begin, 10);
+  EXPECT_EQ(write.end, 10 + 5 + 100);
+  EXPECT_EQ(clock.write_disk(10, 20).begin, write.end);
+  EXPECT_EQ(clock.read_disk(10).end, 50);
+  EXPECT_EQ(clock.now(), 0);
+}
+
+TEST(VirtualClock, ACopyInWaitsOnItsStreamForWhatIsRead) {
+  VirtualClock clock(kLinkWithDisk, false);
+  const VirtualClock::Copy copy = clock.copy_in(10, clock.read_disk(10).end);
+  EXPECT_EQ(copy.transfer, 50);
+  const VirtualClock::Wait wait = clock.wait(copy);
+  EXPECT_EQ(wait.for_disk, 50);
+  EXPECT_EQ(wait.for_link, 0);
+  EXPECT_EQ(wait.for_transfer, 20);
+}
+
+TEST(VirtualClock, AHostThatWaitsForTheDiskExposesItWhereItComputes) {
+  VirtualClock clock(kLinkWithDisk, false);
+  EXPECT_EQ(clock.wait_for_disk(clock.read_disk(10)), 50);
+  EXPECT_EQ(clock.exposed_ns(), 50);
+  VirtualClock beside(kLinkWithDisk, false, VirtualClock::Computes::kBesideHost);
+  EXPECT_EQ(beside.wait_for_disk(beside.read_disk(10)), 0);
+  EXPECT_EQ(beside.exposed_ns(), 0);
+  EXPECT_EQ(beside.launch_gap_ns(), 50);
+}
+
 TEST(VirtualClock, DirectionsRunBesideEachOther) {
   VirtualClock clock(kLink, false);
   clock.copy_out(10);

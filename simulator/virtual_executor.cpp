@@ -30,7 +30,42 @@ void VirtualExecutor::execute(const Command& command) {
       return encode(command);
     case CommandKind::kDecode:
       return decode(command);
+    case CommandKind::kTakeDisk:
+      return disk_.take(command);
+    case CommandKind::kWriteDisk:
+      return write_disk(command);
+    case CommandKind::kReadDisk:
+      return read_disk(command);
+    case CommandKind::kWaitWrite:
+    case CommandKind::kWaitRead:
+      return wait_for_disk(command);
+    case CommandKind::kFreeDisk:
+      return disk_.free(command);
   }
+}
+
+void VirtualExecutor::take_host(Bytes bytes) {
+  host_bytes_ += bytes;
+  host_peak_bytes_ = std::max(host_peak_bytes_, host_bytes_);
+}
+
+void VirtualExecutor::write_disk(const Command& command) {
+  const VirtualClock::Copy& written = disk_.write(command, copies_[command.copy].last_copy.end, clock_);
+  if (listener_ != nullptr) listener_->on_disk_transfer(command, written);
+}
+
+void VirtualExecutor::read_disk(const Command& command) {
+  take_host(command.bytes);
+  const VirtualClock::Copy& read = disk_.read(command, clock_);
+  if (listener_ != nullptr) listener_->on_disk_transfer(command, read);
+}
+
+void VirtualExecutor::wait_for_disk(const Command& command) {
+  const Nanoseconds before = clock_.now();
+  const Nanoseconds stood = clock_.wait_for_disk(disk_.last(command.copy));
+  if (listener_ == nullptr || stood == 0) return;
+  listener_->on_stall(
+      {StallReason::kDisk, command.tensor, command.bytes, before, stood, disk_.last(command.copy).track});
 }
 
 void VirtualExecutor::copy_out(const Command& command) {
@@ -42,8 +77,7 @@ void VirtualExecutor::copy_out(const Command& command) {
   }
   copies_[command.copy].last_copy = copy;
   d2h_bytes_ += command.bytes;
-  host_bytes_ += command.bytes;
-  host_peak_bytes_ = std::max(host_peak_bytes_, host_bytes_);
+  take_host(command.bytes);
   if (listener_ != nullptr) listener_->on_copy(command, copy);
 }
 
@@ -58,7 +92,7 @@ void VirtualExecutor::stage(SavedId tensor) {
 void VirtualExecutor::copy_in(const Command& command) {
   DeviceCopy& copy = copies_[command.copy];
   copy.device_storage = memory_.allocate(command.bytes);
-  copy.last_copy = clock_.copy_in(command.bytes);
+  copy.last_copy = clock_.copy_in(command.bytes, disk_.ready(command.copy));
   h2d_bytes_ += command.bytes;
   if (listener_ != nullptr) listener_->on_copy(command, copy.last_copy);
 }
@@ -110,8 +144,10 @@ void VirtualExecutor::wait(const VirtualClock::Copy& copy, StallReason reason, S
   const auto tell = [&](StallReason why, Nanoseconds begin, Nanoseconds duration) {
     if (duration > 0) listener_->on_stall({why, tensor, copy.bytes, begin, duration, copy.track});
   };
-  tell(StallReason::kLink, before, stood.for_link);
-  tell(reason, before + stood.for_link, stood.for_transfer);
+  const Nanoseconds read = before + stood.for_disk;
+  tell(StallReason::kDisk, before, stood.for_disk);
+  tell(StallReason::kLink, read, stood.for_link);
+  tell(reason, read + stood.for_link, stood.for_transfer);
 }
 
 void VirtualExecutor::fetch_weights(std::int32_t storage) {

@@ -9,6 +9,7 @@
 #include "simulator/replay.h"
 #include "simulator/step.h"
 #include "simulator/virtual_clock.h"
+#include "simulator/virtual_disk.h"
 #include "simulator/virtual_memory.h"
 
 namespace offprof {
@@ -65,6 +66,7 @@ class VirtualExecutor final : public Executor {
   Bytes host_peak_bytes() const { return host_peak_bytes_; }
   Bytes d2h_bytes() const { return d2h_bytes_; }
   Bytes h2d_bytes() const { return h2d_bytes_; }
+  const VirtualDisk& disk() const { return disk_; }
 
  private:
   struct DeviceCopy {
@@ -81,6 +83,10 @@ class VirtualExecutor final : public Executor {
   void stage(SavedId tensor);
   void copy_in(const Command& command);
   void encode(const Command& command);
+  void take_host(Bytes bytes);
+  void write_disk(const Command& command);
+  void read_disk(const Command& command);
+  void wait_for_disk(const Command& command);
   void decode(const Command& command);
   const TransformCost& cost_of(SavedId tensor) const;
   std::int32_t use(const TransformUse& use);
@@ -98,6 +104,7 @@ class VirtualExecutor final : public Executor {
   std::unordered_map<std::int32_t, VirtualClock::Copy> fetches_;  ///< of weights, by storage
   Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
   Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
+  VirtualDisk disk_;
   EventKind event_ = EventKind::kPhase;
   std::int32_t event_id_ = -1;
   ReplayListener* listener_;

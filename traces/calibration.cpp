@@ -74,10 +74,20 @@ EngineCosts costs_of(const Calibration& calibration) {
   return costs;
 }
 
+namespace {
+
+DiskLink disk_of(const Calibration& calibration) {
+  if (calibration.disk_write.empty() || calibration.disk_read.empty()) return {};
+  return {direction_of(calibration.disk_write, {}, 0), direction_of(calibration.disk_read, {}, 0)};
+}
+
+}  // namespace
+
 Link link_of(const Calibration& calibration) {
   const Nanoseconds start = calibration.start.median_ns;
   return {direction_of(calibration.d2h, calibration.copy_out_per_mib, start),
-          direction_of(calibration.h2d, calibration.copy_in_per_mib, start), calibration.command.median_ns};
+          direction_of(calibration.h2d, calibration.copy_in_per_mib, start), calibration.command.median_ns,
+          false, disk_of(calibration)};
 }
 
 }  // namespace offprof

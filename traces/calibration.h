@@ -49,7 +49,8 @@ struct StandstillTiming {
 /// What `run` measured, in its own process, of what offloading costs beside the copies' own time. Lists are
 /// in rising order of bytes or time.
 struct Calibration {
-  std::vector<CopyTiming> d2h, h2d;  ///< one at a time, with nothing beside them
+  std::vector<CopyTiming> d2h, h2d;               ///< one at a time, with nothing beside them
+  std::vector<CopyTiming> disk_write, disk_read;  ///< likewise of the disk, where there is one
   /// What a MiB takes in a step that offloads everything, beyond the latency: caches and pages of memory are
   /// there as steps leave them. Median 0: not measured.
   Measured copy_out_per_mib, copy_in_per_mib;

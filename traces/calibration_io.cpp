@@ -60,25 +60,30 @@ Measured measured_from_json(const JsonValue& json) {
 }
 
 Json to_json(const Calibration& calibration) {
-  return {{"d2h", to_json(calibration.d2h)},
-          {"h2d", to_json(calibration.h2d)},
-          {"copy_out_per_mib", to_json(calibration.copy_out_per_mib)},
-          {"copy_in_per_mib", to_json(calibration.copy_in_per_mib)},
-          {"start", to_json(calibration.start)},
-          {"command", to_json(calibration.command)},
-          {"event", to_json(calibration.event)},
-          {"hook", to_json(calibration.hook)},
-          {"standstills", to_json(calibration.standstills)},
-          {"slowdown_per_mib", to_json(calibration.slowdown_per_mib)},
-          {"reload_per_mib", to_json(calibration.reload_per_mib)},
-          {"step", to_json(calibration.step)},
-          {"core_to_core", to_json(calibration.core_to_core)}};
+  Json json = {{"d2h", to_json(calibration.d2h)},
+               {"h2d", to_json(calibration.h2d)},
+               {"copy_out_per_mib", to_json(calibration.copy_out_per_mib)},
+               {"copy_in_per_mib", to_json(calibration.copy_in_per_mib)},
+               {"start", to_json(calibration.start)},
+               {"command", to_json(calibration.command)},
+               {"event", to_json(calibration.event)},
+               {"hook", to_json(calibration.hook)},
+               {"standstills", to_json(calibration.standstills)},
+               {"slowdown_per_mib", to_json(calibration.slowdown_per_mib)},
+               {"reload_per_mib", to_json(calibration.reload_per_mib)},
+               {"step", to_json(calibration.step)},
+               {"core_to_core", to_json(calibration.core_to_core)}};
+  if (!calibration.disk_write.empty()) json["disk_write"] = to_json(calibration.disk_write);
+  if (!calibration.disk_read.empty()) json["disk_read"] = to_json(calibration.disk_read);
+  return json;
 }
 
 Calibration calibration_from_json(const JsonValue& json) {
   Calibration calibration;
   calibration.d2h = copies_from_json(json.at("d2h"));
   calibration.h2d = copies_from_json(json.at("h2d"));
+  if (const auto write = json.find("disk_write")) calibration.disk_write = copies_from_json(*write);
+  if (const auto read = json.find("disk_read")) calibration.disk_read = copies_from_json(*read);
   if (const auto out = json.find("copy_out_per_mib")) calibration.copy_out_per_mib = measured_from_json(*out);
   if (const auto in = json.find("copy_in_per_mib")) calibration.copy_in_per_mib = measured_from_json(*in);
   calibration.start = measured_from_json(json.at("start"));

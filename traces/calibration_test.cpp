@@ -53,6 +53,14 @@ TEST(LinkOf, TakesLatencyFromSmallAndBandwidthFromLargeCopies) {
   EXPECT_EQ(link.launch_ns, 4);
 }
 
+TEST(LinkOf, TakesTheDiskLikewise) {
+  Calibration calibration = sample();
+  EXPECT_FALSE(link_of(calibration).disk.is_known());
+  calibration.disk_write = {{0, exactly(100)}, {1000, exactly(1100)}};
+  calibration.disk_read = {{0, exactly(50)}, {1000, exactly(550)}};
+  EXPECT_EQ(link_of(calibration).disk, (DiskLink{{1e9, 100, 0}, {2e9, 50, 0}}));
+}
+
 TEST(LinkOf, TakesTheBandwidthOfAStepsCopiesWhereItWasMeasured) {
   Calibration calibration = sample();
   calibration.copy_in_per_mib = exactly(1'000'000);

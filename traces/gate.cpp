@@ -257,7 +257,8 @@ std::vector<Limit> default_limits() {
   std::vector<Limit> limits;
   for (const char* text :
        {"device_peak_bytes<=+0%", "device_allocated_peak_bytes<=+0%", "device_reserved_peak_bytes<=+0%",
-        "host_peak_bytes<=+0%", "d2h_bytes<=+0%", "h2d_bytes<=+0%", "step_time_ns<=+25%"}) {
+        "host_peak_bytes<=+0%", "disk_peak_bytes<=+0%", "d2h_bytes<=+0%", "h2d_bytes<=+0%",
+        "disk_write_bytes<=+0%", "disk_read_bytes<=+0%", "step_time_ns<=+25%"}) {
     limits.push_back(parse_limit(text));
   }
   return limits;

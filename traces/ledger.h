@@ -29,6 +29,7 @@ enum class PlacementReason : std::uint8_t {
   kUnfitToPack,  ///< any place: a rule would have it packed, but it does not fill its storage densely, or
                  ///< shares it with tensors that are to be packed otherwise
   kPaged,        ///< device: see Movability
+  kDiskFull,     ///< host, or device where host memory is full too: the disk has no room for it
 };
 
 std::string_view to_string(PlacementReason reason);

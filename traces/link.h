@@ -29,7 +29,16 @@ inline LinkDirection slower_of(const LinkDirection& a, const LinkDirection& b) {
           std::max(a.start_ns, b.start_ns)};
 }
 
-/// The link between device and host memory.
+/// The disk that tensors are offloaded to, each direction one transfer at a time, first come first served,
+/// and neither in the other's way. bytes_per_second 0: not known, and transfers are taken to need no time.
+struct DiskLink {
+  LinkDirection write, read;
+
+  bool is_known() const { return write.bytes_per_second > 0 && read.bytes_per_second > 0; }
+  bool operator==(const DiskLink&) const = default;
+};
+
+/// The link between device and host memory, and the one beyond it.
 struct Link {
   LinkDirection d2h;
   LinkDirection h2d;
@@ -38,14 +47,15 @@ struct Link {
   /// Both directions go over one and the same, as where device and host share their memory: it makes one copy
   /// at a time, of either direction, first come first served.
   bool is_shared = false;
+  DiskLink disk{};
 
   bool operator==(const Link&) const = default;
 };
 
-/// Likewise both.
+/// Likewise both; the disk is `a`'s.
 inline Link slower_of(const Link& a, const Link& b) {
   return {slower_of(a.d2h, b.d2h), slower_of(a.h2d, b.h2d), std::max(a.launch_ns, b.launch_ns),
-          a.is_shared || b.is_shared};
+          a.is_shared || b.is_shared, a.disk};
 }
 
 }  // namespace offprof

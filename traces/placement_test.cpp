@@ -8,7 +8,8 @@ namespace offprof {
 namespace {
 
 TEST(Placement, IsReadAndWrittenAlike) {
-  for (const char* name : {"device", "host", "bits", "bits+host", "quantize:uint8:128+host", "cast:bfloat16"})
+  for (const char* name : {"device", "host", "bits", "bits+host", "quantize:uint8:128+host", "cast:bfloat16",
+                           "disk", "bits+disk"})
     EXPECT_EQ(to_string(parse_placement(name)), name);
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "traces/error.h"
@@ -82,6 +83,11 @@ Policy preset_policy(const std::string& name) {
   return policy;
 }
 
+bool uses_disk(const Policy& policy) {
+  return std::ranges::any_of(policy.rules,
+                             [](const PolicyRule& rule) { return rule.placement.place == Place::kDisk; });
+}
+
 bool has_one_copy_stream(const Policy& policy) {
   return policy.scheduler == SchedulerKind::kTrl || policy.copy_streams == 1;
 }
@@ -94,6 +100,8 @@ std::string describe(const Policy& policy) {
   if (policy.scheduler != SchedulerKind::kTrl && policy.copy_streams == 1) text += ", one copy stream";
   if (policy.host_memory_bytes)
     text += fmt::format(", host memory {}", format_setting(*policy.host_memory_bytes));
+  if (policy.disk_memory_bytes) text += fmt::format(", disk {}", format_setting(*policy.disk_memory_bytes));
+  if (uses_disk(policy)) text += fmt::format(" by way of {}", format_setting(policy.disk_buffer_bytes));
   return text;
 }
 

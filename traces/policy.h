@@ -13,6 +13,9 @@ namespace offprof {
 /// Which decision rules run. Each is one scheduler of engine/schedule.
 enum class SchedulerKind { kOffload, kTrl };
 
+/// Deep enough for a disk that keeps some transfers of tens of MiB under way.
+inline constexpr Bytes kDefaultDiskBuffer = 256 * kMiB;
+
 /// Everything that decides what leaves the device and when. A value: what a `policy.json` holds.
 struct Policy {
   std::string name = "offload";  ///< the preset it came from, or `tuned`
@@ -34,6 +37,11 @@ struct Policy {
   int copy_streams = 2;
   /// Cap of the host memory that offloaded tensors may take; beyond it tensors are kept. nullopt: none.
   std::optional<Bytes> host_memory_bytes{};
+  /// Cap of what rules may place on a disk, in bytes of tensors; beyond it host memory takes them, or they
+  /// stay. nullopt: none.
+  std::optional<Bytes> disk_memory_bytes{};
+  /// Host memory on the way to the disk and back, beside `host_memory_bytes`; a larger tensor has it alone.
+  Bytes disk_buffer_bytes = kDefaultDiskBuffer;
   /// The first rule that matches a saved tensor which may move decides what becomes of it; where none does,
   /// the threshold and the plan decide. kOffload only.
   std::vector<PolicyRule> rules{};
@@ -45,6 +53,9 @@ struct Policy {
 /// `trl` (TRL's OffloadActivations at its defaults: 1024 bytes, forward stash of 5 ids). Throws Error for
 /// another name.
 Policy preset_policy(const std::string& name);
+
+/// Whether a rule places tensors on a disk.
+bool uses_disk(const Policy& policy);
 
 /// Whether copies in queue behind copies out.
 bool has_one_copy_stream(const Policy& policy);

@@ -74,6 +74,9 @@ nlohmann::ordered_json to_json(const Policy& policy) {
       {"prefetch_bytes", policy.prefetch_bytes},
       {"copy_streams", policy.copy_streams},
       {"host_memory_bytes", limit_to_json(policy.host_memory_bytes)}};
+  if (policy.disk_memory_bytes) json["disk_memory_bytes"] = *policy.disk_memory_bytes;
+  if (uses_disk(policy) || policy.disk_buffer_bytes != kDefaultDiskBuffer)
+    json["disk_buffer_bytes"] = policy.disk_buffer_bytes;
   if (!policy.rules.empty()) json["rules"] = rules_to_json(policy.rules);
   return json;
 }
@@ -81,7 +84,8 @@ nlohmann::ordered_json to_json(const Policy& policy) {
 Policy policy_from_json(const nlohmann::json& json, const std::string& where) {
   const JsonValue object(json, where);
   object.allow_only({"name", "scheduler", "threshold_bytes", "tensors", "stash_count", "stash_bytes",
-                     "prefetch_bytes", "copy_streams", "host_memory_bytes", "rules"});
+                     "prefetch_bytes", "copy_streams", "host_memory_bytes", "disk_memory_bytes",
+                     "disk_buffer_bytes", "rules"});
   Policy policy;
   if (const auto name = object.find("name")) policy.name = name->as_string();
   if (const auto kind = object.find("scheduler")) {
@@ -93,6 +97,8 @@ Policy policy_from_json(const nlohmann::json& json, const std::string& where) {
   policy.stash_bytes = limit_from_json(object, "stash_bytes");
   policy.prefetch_bytes = limit_from_json(object, "prefetch_bytes").value_or(0);
   policy.host_memory_bytes = limit_from_json(object, "host_memory_bytes");
+  policy.disk_memory_bytes = limit_from_json(object, "disk_memory_bytes");
+  policy.disk_buffer_bytes = limit_from_json(object, "disk_buffer_bytes").value_or(kDefaultDiskBuffer);
   if (const auto tensors = object.find("tensors")) policy.tensors = plan_from_json(*tensors, policy);
   policy.copy_streams = policy.scheduler == SchedulerKind::kTrl ? 1 : 2;
   if (const auto streams = object.find("copy_streams"))

@@ -40,6 +40,19 @@ class PolicyFileTest : public ::testing::Test {
                             ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".json";
 };
 
+TEST(PolicyIo, KeepsTheLimitsOfADisk) {
+  Policy policy;
+  policy.disk_memory_bytes = 1000;
+  policy.disk_buffer_bytes = 30;
+  policy.rules.emplace_back().placement.place = Place::kDisk;
+  EXPECT_EQ(policy_from_json(to_json(policy), "policy"), policy);
+}
+
+TEST(PolicyIo, SaysNothingOfADiskThatNoRuleUses) {
+  const auto json = to_json(Policy{});
+  EXPECT_FALSE(json.contains("disk_memory_bytes") || json.contains("disk_buffer_bytes"));
+}
+
 TEST(PresetPolicy, KeepOffloadsNothing) {
   EXPECT_FALSE(preset_policy("keep").threshold_bytes);
 }

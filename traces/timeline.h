@@ -11,7 +11,7 @@
 namespace offprof {
 
 /// The rows of a trace. Waits for copies are on the compute track, waits for the host to launch beside it.
-enum class Track : std::uint8_t { kCompute, kD2h, kH2d, kLaunchGaps };
+enum class Track : std::uint8_t { kCompute, kD2h, kH2d, kLaunchGaps, kDiskWrite, kDiskRead };
 
 /// The name of waits on Track::kLaunchGaps.
 inline constexpr const char* kWaitForLaunch = "wait for launch";
@@ -20,8 +20,16 @@ inline constexpr const char* kWaitForCopyOut = "wait for copy out";
 inline constexpr const char* kWaitForCopyIn = "wait for copy in";
 inline constexpr const char* kWaitForLink = "wait for link";
 
-/// The name of waits for a copy of that direction.
+inline constexpr const char* kWaitForDisk = "wait for disk";
+
+/// Of transfers on the tracks of the disk.
+constexpr const char* disk_transfer_name(Track track) {
+  return track == Track::kDiskWrite ? "disk write" : "disk read";
+}
+
+/// The name of waits for a copy, or a transfer, of that direction.
 constexpr const char* wait_name(Track copy_track) {
+  if (copy_track == Track::kDiskWrite || copy_track == Track::kDiskRead) return kWaitForDisk;
   return copy_track == Track::kD2h ? kWaitForCopyOut : kWaitForCopyIn;
 }
 

@@ -135,6 +135,10 @@ void TimelineBuilder::add_event() {
     const bool is_out = event_.name.starts_with("Memcpy DtoH");
     add(SpanKind::kCopy, is_out ? Track::kD2h : Track::kH2d, is_out ? "copy out" : "copy in");
     add_lead(timeline_.spans.back());
+  } else if (is_span && event_.category == "disk") {
+    const Track track =
+        event_.name == disk_transfer_name(Track::kDiskWrite) ? Track::kDiskWrite : Track::kDiskRead;
+    add(SpanKind::kCopy, track, disk_transfer_name(track));
   } else if (is_span && event_.category == "user_annotation" && !event_.has_correlation) {
     const SpanKind kind = event_.name.starts_with("ProfilerStep#") ? SpanKind::kStep
                           : event_.has_reason                      ? SpanKind::kWait
@@ -173,6 +177,8 @@ void TimelineBuilder::add_lead(Span& copy) {
 std::optional<Track> TimelineBuilder::copy_track_of(const std::string& wait) const {
   if (event_.direction == "d2h" || wait == kWaitForCopyOut) return Track::kD2h;
   if (event_.direction == "h2d" || wait == kWaitForCopyIn) return Track::kH2d;
+  if (event_.direction == "write") return Track::kDiskWrite;
+  if (event_.direction == "read") return Track::kDiskRead;
   return std::nullopt;
 }
 

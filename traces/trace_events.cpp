@@ -15,6 +15,8 @@ constexpr TraceRow kComputeRow{1, 1};
 constexpr TraceRow kLaunchRow{1, 2};
 constexpr TraceRow kLaunchGapRow{1, 3};
 constexpr TraceRow kAllocatorRow{1, 4};
+constexpr TraceRow kDiskWriteRow{2, 1};
+constexpr TraceRow kDiskReadRow{2, 2};
 constexpr TraceRow kD2hRow{0, 7};
 constexpr TraceRow kH2dRow{0, 8};
 /// CUPTI's numbers of streams begin above.
@@ -27,12 +29,33 @@ TraceRow row_of(Track track) {
       return kComputeRow;
     case Track::kLaunchGaps:
       return kLaunchGapRow;
+    case Track::kDiskWrite:
+      return kDiskWriteRow;
+    case Track::kDiskRead:
+      return kDiskReadRow;
     case Track::kD2h:
       return kD2hRow;
     case Track::kH2d:
       break;
   }
   return kH2dRow;
+}
+
+bool is_of_disk(Track track) {
+  return track == Track::kDiskWrite || track == Track::kDiskRead;
+}
+
+const char* direction_name(Track track) {
+  switch (track) {
+    case Track::kD2h:
+      return "d2h";
+    case Track::kDiskWrite:
+      return "write";
+    case Track::kDiskRead:
+      return "read";
+    default:
+      return "h2d";
+  }
 }
 
 /// HTA tells copies by the first 11 letters.
@@ -66,11 +89,13 @@ class EventWriter : private EventLines {
     metadata("process_labels", kComputeRow, "labels", quoted(trace_.environment.device_name));
     metadata("process_sort_index", kComputeRow, "sort_index", "0");
     metadata("thread_name", kComputeRow, "name", quoted("compute"));
-    const bool has_timed_copies =
-        !is_traced_ || has_spans([](const Span& span) { return span.kind == SpanKind::kCopy; });
+    const bool has_timed_copies = !is_traced_ || has_spans([](const Span& span) {
+      return span.kind == SpanKind::kCopy && !is_of_disk(span.track);
+    });
     if (has_timed_copies) metadata("thread_name", kLaunchRow, "name", quoted("copies begin"));
     if (has_spans([](const Span& span) { return span.track == Track::kLaunchGaps; }))
       metadata("thread_name", kLaunchGapRow, "name", quoted("waits for launch"));
+    if (has_spans([](const Span& span) { return is_of_disk(span.track); })) write_disk_metadata(mark);
     if (!trace_.timeline.allocator.empty())
       metadata("thread_name", kAllocatorRow, "name", quoted("allocator"));
     metadata("process_name", kD2hRow, "name", quoted((is_traced_ ? "GPU" : "offprof copies") + mark));
@@ -108,11 +133,20 @@ class EventWriter : private EventLines {
     return spans;
   }
 
+  void write_disk_metadata(const std::string& mark) {
+    metadata("process_name", kDiskWriteRow, "name", quoted("disk" + mark));
+    metadata("process_sort_index", kDiskWriteRow, "sort_index", "2");
+    for (const Track track : {Track::kDiskWrite, Track::kDiskRead})
+      metadata("thread_name", row_of(track), "name", quoted(disk_transfer_name(track)));
+  }
+
   void write_spans() {
     // Copies that the GPU's tracer did not see have numbers of their own.
     for (const GpuSpan& span : trace_.timeline.gpu) correlation_ = std::max(correlation_, span.correlation);
     for (const Span* span : sorted_spans()) {
-      if (span->kind == SpanKind::kCopy) {
+      if (is_of_disk(span->track)) {
+        write_disk_transfer(*span);
+      } else if (span->kind == SpanKind::kCopy) {
         write_copy(*span);
       } else {
         write_compute(*span);
@@ -125,7 +159,7 @@ class EventWriter : private EventLines {
                    span.duration_ns);
     if (span.kind == SpanKind::kWait) {
       append(",\"args\":{{\"reason\":{}", quoted(span.reason));
-      if (span.copy_track) append(",\"direction\":\"{}\"", *span.copy_track == Track::kD2h ? "d2h" : "h2d");
+      if (span.copy_track) append(",\"direction\":\"{}\"", direction_name(*span.copy_track));
       if (span.tensor >= 0) append(",\"tensor\":{}", span.tensor);
       append("}}");
     } else {
@@ -152,6 +186,15 @@ class EventWriter : private EventLines {
     begin_complete(copy_row, "gpu_memcpy", quoted(copy_name(span.track)), span.begin_ns, span.duration_ns);
     append(",\"args\":{{\"device\":{},\"context\":0,\"stream\":{},\"correlation\":{},\"bytes\":{}",
            copy_row.pid, copy_row.tid, correlation_, span.bytes);
+    bandwidth(span.bytes, span.duration_ns);
+    if (span.tensor >= 0) append(",\"tensor\":{}", span.tensor);
+    append("}}}}");
+  }
+
+  /// No work of the GPU, so nothing that its tools should count.
+  void write_disk_transfer(const Span& span) {
+    begin_complete(row_of(span.track), "disk", quoted(span.name), span.begin_ns, span.duration_ns);
+    append(",\"args\":{{\"bytes\":{}", span.bytes);
     bandwidth(span.bytes, span.duration_ns);
     if (span.tensor >= 0) append(",\"tensor\":{}", span.tensor);
     append("}}}}");

@@ -78,6 +78,10 @@ class CudaDevice : public Device {
   virtual Nanoseconds elapsed(cudaEvent_t from, cudaEvent_t to) const;
   /// What gathering for the copy last asked for took.
   void note_staging(CopyQueue which, const Work& staging) { queue(which).copies.back().staging = staging; }
+  cudaStream_t stream_of(CopyQueue which) { return queue(which).stream.stream(); }
+  /// An event, and what its time is on this device's clock.
+  cudaEvent_t origin() const { return origin_; }
+  Nanoseconds origin_ns() const { return origin_ns_; }
   void set_books_capacity(std::optional<Bytes> bytes) { books_.set_capacity(bytes); }
 
  private:

@@ -2,6 +2,9 @@
 
 #include <limits>
 
+#include "engine/cuda/modelled_disk.h"
+#include "traces/error.h"
+
 namespace offprof {
 namespace {
 
@@ -52,6 +55,15 @@ Device::Event VirtualDevice::copy_out_densely(CopyQueue queue, const at::Tensor&
   staging.path_ns = staging.host_ns + staging.stream_ns;
   note_staging(queue, staging);
   return event;
+}
+
+void VirtualDevice::open_disk(const DiskRequest& request) {
+  if (!request.folder.empty())
+    throw input_error("a virtual GPU has no data to write",
+                      "Say how fast its disk is: --disk-bandwidth 2GB/s");
+  disk_ = std::make_unique<ModelledDisk>(
+      request.speed, gpu_, [this](CopyQueue queue) { return stream_of(queue); },
+      [this](Nanoseconds time) { return origin_ns() + time - gpu_.event_time(origin()); });
 }
 
 std::vector<std::string> VirtualDevice::take_notes() {

@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include "engine/disk/aligned_buffer.h"
 #include "engine/disk/disk_queue.h"
 #include "engine/disk/transfer_book.h"
+#include "engine/host/aligned_buffer.h"
 
 namespace offprof {
 

@@ -6,11 +6,11 @@
 #include <mutex>
 #include <utility>
 
-#include "engine/disk/aligned_buffer.h"
 #include "engine/disk/disk_driver.h"
 #include "engine/disk/disk_edges.h"
 #include "engine/disk/free_list.h"
 #include "engine/disk/scratch_file.h"
+#include "engine/host/aligned_buffer.h"
 #include "traces/check.h"
 
 namespace offprof {

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "engine/disk/aligned_buffer.h"
 #include "engine/disk/disk_tier_under_test.h"
+#include "engine/host/aligned_buffer.h"
 #include "traces/test_folder.h"
 
 namespace offprof {

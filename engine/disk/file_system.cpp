@@ -9,7 +9,7 @@
 #include <array>
 #include <cstdint>
 
-#include "engine/disk/aligned_buffer.h"
+#include "engine/host/aligned_buffer.h"
 
 namespace offprof {
 namespace {

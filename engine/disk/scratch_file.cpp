@@ -11,8 +11,8 @@
 #include <limits>
 #include <utility>
 
-#include "engine/disk/aligned_buffer.h"
 #include "engine/disk/file_system.h"
+#include "engine/host/aligned_buffer.h"
 #include "traces/error.h"
 
 namespace offprof {

@@ -147,12 +147,12 @@ void CopyStream::run_one(CopyJob job) {
   }
   job.copy = nullptr;  // what it held is let go of before anybody learns that it is done
   const LinkDirection& cap = job.direction == CopyDirection::kD2h ? cap_.d2h : cap_.h2d;
-  if (cap.bytes_per_second > 0) {
+  if (job.is_copy && cap.bytes_per_second > 0) {
     sleep_until(begin + cap.duration(job.bytes));
   }
   {
     const std::lock_guard lock(mutex_);
-    records_.push_back({job.direction, begin, steady_now(), job.bytes, job.tag});
+    if (job.is_copy) records_.push_back({job.direction, begin, steady_now(), job.bytes, job.tag});
     if (failure) {
       failures_[completed_ + 1] = failure;
       has_failures_ = true;

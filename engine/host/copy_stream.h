@@ -25,6 +25,7 @@ struct CopyJob {
   CopyDirection direction = CopyDirection::kD2h;
   Bytes bytes = 0;
   std::int64_t tag = 0;  ///< comes back in the record
+  bool is_copy = true;   ///< false: no record of it, and no cap
 };
 
 /// A stream of copies on a thread of its own: one at a time, first come first served, beside the thread that
@@ -42,6 +43,11 @@ class CopyStream {
   CopyStream& operator=(const CopyStream&) = delete;
 
   Event enqueue(CopyJob job);
+  /// Calls `work` between the copies before it and those after it. What it throws, `wait` throws for its
+  /// event.
+  Event call(std::function<void()> work) {
+    return enqueue({std::move(work), CopyDirection::kD2h, 0, 0, /*is_copy=*/false});
+  }
   /// From the next copy on, on these cores alone.
   void copy_on(const std::vector<int>& cores) {
     enqueue({[&cores] { stay_on(cores); }, CopyDirection::kD2h, 0, 0});

@@ -12,6 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "engine/host/host_disk.h"
+#include "traces/error.h"
+
 namespace offprof {
 
 HostDevice::HostDevice(CountedAllocator& allocator, const Link& link_cap)
@@ -54,6 +57,12 @@ std::byte* HostDevice::allocate_host(Bytes bytes) {
 
 void HostDevice::set_host_capacity(std::optional<Bytes> bytes) {
   pool_.set_cap(bytes.value_or(std::numeric_limits<Bytes>::max()));
+}
+
+void HostDevice::open_disk(const DiskRequest& request) {
+  if (request.folder.empty())
+    throw input_error("only a modelled disk needs no folder, and this one is real", "Give one: --disk DIR");
+  disk_ = std::make_unique<HostDisk>(request, d2h_, h2d_, exposed_ns_);
 }
 
 Device::Event HostDevice::copy(CopyQueue queue, const CopyRequest& request) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -49,6 +50,8 @@ class HostDevice final : public Device {
   Event copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to, std::int64_t tag) override;
   void wait(CopyQueue queue, Event event) override;
   std::vector<CopyRecord> take_copy_records() override;
+  void open_disk(const DiskRequest& request) override;
+  DeviceDisk* disk() override { return disk_.get(); }
   TimeMark mark() override { return steady_now(); }
   void synchronize() override {}  // the compute stream is the thread that asks
   Nanoseconds time_of(TimeMark mark) const override { return mark; }
@@ -60,6 +63,7 @@ class HostDevice final : public Device {
   CountedAllocator& allocator_;
   HostPool pool_;
   std::optional<Error> host_refusal_;
+  std::unique_ptr<DeviceDisk> disk_;  ///< before the streams, whose threads use it
   CopyStream d2h_;
   CopyStream h2d_;
   bool copies_have_a_core_ = false;

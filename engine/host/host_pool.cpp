@@ -36,7 +36,7 @@ void HostPool::free(std::byte* buffer, Bytes bytes) {
 
 HostPool::Buffer HostPool::reserve(Bytes bytes) {
   if (bytes > cap_bytes_ - reserved_bytes_) return nullptr;
-  Buffer buffer(new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)]);
+  Buffer buffer = make_aligned_buffer(bytes);
   if (buffer) reserved_bytes_ += bytes;
   return buffer;
 }

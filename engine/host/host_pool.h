@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/host/aligned_buffer.h"
 #include "traces/units.h"
 
 namespace offprof {
@@ -32,7 +33,7 @@ class HostPool {
   void reset_peak() { peak_bytes_ = used_bytes_; }
 
  private:
-  using Buffer = std::unique_ptr<std::byte[]>;
+  using Buffer = AlignedBuffer;
 
   Buffer reserve(Bytes bytes);  ///< null: the cap or the machine has no room
   void trim();

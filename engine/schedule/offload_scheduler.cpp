@@ -67,15 +67,19 @@ PackDecision OffloadScheduler::share(SavedId tensor, CopyId copy) {
 
 /// The tensor is the first of its content.
 PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
-                                     const TensorPlacement& placement) {
-  const bool is_packed = placement.packed_bytes > 0;
-  const Bytes bytes = is_packed ? placement.packed_bytes : request.storage_bytes;
-  const bool goes_out = placement.place == Place::kHost;
-  if (goes_out && !host_has_room(bytes)) return keep(tensor, request, PlacementReason::kHostFull);
+                                     const TensorPlacement& asked) {
+  const bool is_packed = asked.packed_bytes > 0;
+  const Bytes bytes = is_packed ? asked.packed_bytes : request.storage_bytes;
+  const auto id = static_cast<CopyId>(copies_.size());
+  const bool asks_disk = asked.place == Place::kDisk;
+  const auto found = place_with_room(asked, {CommandKind::kTakeDisk, tensor, id, bytes});
+  if (!found)
+    return keep(tensor, request, asks_disk ? PlacementReason::kDiskFull : PlacementReason::kHostFull);
+  const TensorPlacement& placement = *found;
+  const bool goes_out = placement.place != Place::kDevice;
   const bool stashable = goes_out && stash_could_hold(bytes);
   while (stashable && !stash_has_room(bytes)) wait_and_drop(oldest_stashed());
 
-  const auto id = static_cast<CopyId>(copies_.size());
   copies_.push_back({tensor, bytes, bytes, is_packed ? request.storage_bytes : 0, placement.place, 1});
   live_copies_.add({request.storage, request.version});
   copy_of_[tensor] = id;
@@ -87,9 +91,32 @@ PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
   return {placement.place, placement.reason, id};
 }
 
+/// nullopt: there is none but on the device. `copy`: what it would be.
+std::optional<TensorPlacement> OffloadScheduler::place_with_room(TensorPlacement placement,
+                                                                 const Command& copy) {
+  if (placement.place == Place::kDisk && !take_disk(copy)) {
+    placement.place = Place::kHost;
+    placement.reason = PlacementReason::kDiskFull;
+  }
+  if (placement.place == Place::kHost && !host_has_room(copy.bytes)) return std::nullopt;
+  return placement;
+}
+
+/// False: it is full.
+bool OffloadScheduler::take_disk(const Command& copy) {
+  const Bytes most = policy_.disk_memory_bytes.value_or(std::numeric_limits<Bytes>::max());
+  if (copy.bytes > most - disk_bytes_ || !executor_->try_execute(copy)) return false;
+  disk_bytes_ += copy.bytes;
+  return true;
+}
+
 void OffloadScheduler::send_out(CopyId id, bool stashable) {
-  host_bytes_ += copies_[id].bytes;
+  if (is_on_disk(id))
+    window_.make_room(copies_[id].bytes, *executor_);
+  else
+    host_bytes_ += copies_[id].bytes;
   command(CommandKind::kCopyOut, id);
+  if (is_on_disk(id)) window_.write(command_of(CommandKind::kCopyOut, id), *executor_);
   if (!stashable) return wait_and_drop(id);
   copies_[id].stashed = true;
   ++stash_count_;
@@ -123,17 +150,26 @@ void OffloadScheduler::wait_and_drop(CopyId id) {
   unstash(id);
   Copy& copy = copies_[id];
   if (copy.out_pending) command(CommandKind::kWaitOut, id);
-  if (copy.in_pending) command(CommandKind::kWaitIn, id);
+  wait_in(id);
   if (copy.ahead) ahead_bytes_ -= copy.bytes;
   if (copy.on_device) executor_->execute({CommandKind::kDrop, copy.first_tensor, id, copy.held_bytes});
-  copy.out_pending = copy.in_pending = copy.ahead = copy.on_device = false;
+  copy.out_pending = copy.ahead = copy.on_device = false;
+}
+
+void OffloadScheduler::wait_in(CopyId id) {
+  if (!std::exchange(copies_[id].in_pending, false)) return;
+  command(CommandKind::kWaitIn, id);
+  if (is_on_disk(id)) window_.came_in(id, *executor_);
 }
 
 void OffloadScheduler::unpack(SavedId tensor) {
   const CopyId id = copy_of_[tensor];
   if (id == kKept) return prefetch_after(tensor);
   unstash(id);  // from here on it stays until its last release
-  if (!copies_[id].on_device) copy_in(id);
+  if (!copies_[id].on_device)
+    copy_in(id);
+  else if (is_on_disk(id))
+    window_.set_unneeded(id);
   if (copies_[id].ahead) {
     copies_[id].ahead = false;
     ahead_bytes_ -= copies_[id].bytes;
@@ -141,13 +177,14 @@ void OffloadScheduler::unpack(SavedId tensor) {
   prefetch_after(tensor);
   // The copies that are wanted next are queued before the compute stream waits, so that the link does not
   // idle.
-  if (copies_[id].in_pending) command(CommandKind::kWaitIn, id);
-  copies_[id].in_pending = false;
+  wait_in(id);
   if (copies_[id].packed_from > 0) decode(id);
 }
 
 void OffloadScheduler::copy_in(CopyId id) {
+  if (is_on_disk(id)) window_.bring(command_of(CommandKind::kReadDisk, id), *executor_);
   make_room_for(command_of(CommandKind::kCopyIn, id));
+  if (is_on_disk(id)) window_.hold(id);
   copies_[id].on_device = copies_[id].in_pending = true;
 }
 
@@ -171,6 +208,7 @@ void OffloadScheduler::make_room_for(const Command& command) {
 /// False: the device has no memory for it.
 bool OffloadScheduler::copy_in_ahead(CopyId id) {
   if (!executor_->try_execute(command_of(CommandKind::kCopyIn, id))) return false;
+  if (is_on_disk(id)) window_.hold(id);
   Copy& copy = copies_[id];
   copy.on_device = copy.in_pending = copy.ahead = true;
   ahead_bytes_ += copy.bytes;
@@ -200,18 +238,37 @@ std::span<const SavedId> OffloadScheduler::order() const {
 }
 
 void OffloadScheduler::prefetch_after(SavedId tensor) {
-  if (policy_.prefetch_bytes == 0 || memory_is_short_) return;
+  const bool copies_ahead = policy_.prefetch_bytes > 0 && !memory_is_short_;
+  if (!copies_ahead && disk_bytes_ == 0) return;
   if (order_position_.empty()) begin_backward();
-  if (tensor < static_cast<SavedId>(order_position_.size()) && order_position_[tensor] >= 0)
-    next_in_order_ = std::max<std::size_t>(next_in_order_, order_position_[tensor] + 1);
+  if (tensor < static_cast<SavedId>(order_position_.size()) && order_position_[tensor] >= 0) {
+    const auto next = static_cast<std::size_t>(order_position_[tensor]) + 1;
+    next_in_order_ = std::max(next_in_order_, next);
+    next_to_read_ = std::max(next_to_read_, next);
+  }
+  if (copies_ahead) copy_in_next();
+  if (disk_bytes_ > 0) read_next();
+}
+
+void OffloadScheduler::copy_in_next() {
   const std::span<const SavedId> tensors = order();
   for (; next_in_order_ < tensors.size(); ++next_in_order_) {
     const CopyId id = reloadable_copy_of(tensors[next_in_order_]);
     if (id == kKept) continue;
     if (ahead_bytes_ + copies_[id].bytes > policy_.prefetch_bytes) return;
+    if (is_on_disk(id) && !window_.bring_ahead(command_of(CommandKind::kReadDisk, id), *executor_)) return;
     if (copy_in_ahead(id)) continue;
     memory_is_short_ = true;
     return drop_all_that(&Copy::ahead);
+  }
+}
+
+void OffloadScheduler::read_next() {
+  const std::span<const SavedId> tensors = order();
+  for (; next_to_read_ < tensors.size(); ++next_to_read_) {
+    const CopyId id = reloadable_copy_of(tensors[next_to_read_]);
+    if (id == kKept || !is_on_disk(id)) continue;
+    if (!window_.bring_ahead(command_of(CommandKind::kReadDisk, id), *executor_)) return;
   }
 }
 
@@ -235,6 +292,11 @@ void OffloadScheduler::free(CopyId id) {
   if (copies_[id].place == Place::kHost) {
     command(CommandKind::kFreeHost, id);
     host_bytes_ -= copies_[id].bytes;
+  }
+  if (is_on_disk(id)) {
+    window_.free(id, *executor_);
+    command(CommandKind::kFreeDisk, id);
+    disk_bytes_ -= copies_[id].bytes;
   }
   live_copies_.remove(id);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/schedule/copy_index.h"
+#include "engine/schedule/disk_window.h"
 #include "engine/schedule/scheduler.h"
 
 namespace offprof {
@@ -33,13 +34,20 @@ namespace offprof {
 ///
 /// `host_memory_bytes`: a tensor whose copy would exceed it is kept.
 ///
+/// Disk: such a copy goes out to host memory and from there to the disk, and comes back by the same way, of
+/// which DiskWindow decides; where `disk_memory_bytes` or the disk itself has no room for it, it stays in
+/// host memory, and where that has none, on the device.
+///
 /// Rules: what they make of a tensor stands instead of threshold and plan. Where it is
 /// packed, the packed storage is the copy's: it goes out, joins the stash and comes back, and is unpacked
 /// when it is first asked for; on the device it waits as it is. Then it is as any copy that has come back.
 class OffloadScheduler final : public Scheduler {
  public:
   OffloadScheduler(Policy policy, std::span<const SavedId> backward_order, Executor& executor)
-      : policy_(std::move(policy)), executor_(&executor), backward_order_(backward_order) {}
+      : policy_(std::move(policy)),
+        executor_(&executor),
+        backward_order_(backward_order),
+        window_(policy_.disk_buffer_bytes) {}
 
   PackDecision pack(SavedId tensor, const PackRequest& request, const RuledPlacement& rule) override;
   using Scheduler::pack;
@@ -68,9 +76,11 @@ class OffloadScheduler final : public Scheduler {
   std::optional<PlacementReason> reason_to_keep(const PackRequest& request, const RuledPlacement& rule) const;
   bool is_planned(SavedId tensor);
   bool host_has_room(Bytes bytes) const;
+  std::optional<TensorPlacement> place_with_room(TensorPlacement placement, const Command& copy);
+  bool take_disk(const Command& copy);
   PackDecision keep(SavedId tensor, const PackRequest& request, PlacementReason reason);
   PackDecision share(SavedId tensor, CopyId copy);
-  PackDecision place(SavedId tensor, const PackRequest& request, const TensorPlacement& placement);
+  PackDecision place(SavedId tensor, const PackRequest& request, const TensorPlacement& asked);
   void send_out(CopyId id, bool stashable);
   bool stash_has_room(Bytes bytes) const;
   bool stash_could_hold(Bytes bytes) const;
@@ -78,6 +88,7 @@ class OffloadScheduler final : public Scheduler {
   void unstash(CopyId id);
   void wait_and_drop(CopyId id);
   void copy_in(CopyId id);
+  void wait_in(CopyId id);
   void decode(CopyId id);
   void make_room_for(const Command& command);
   bool copy_in_ahead(CopyId id);
@@ -85,8 +96,11 @@ class OffloadScheduler final : public Scheduler {
   void begin_backward();
   std::span<const SavedId> order() const;
   void prefetch_after(SavedId tensor);
+  void copy_in_next();
+  void read_next();
   CopyId reloadable_copy_of(SavedId tensor) const;
   void free(CopyId id);
+  bool is_on_disk(CopyId id) const { return copies_[id].place == Place::kDisk; }
   void command(CommandKind kind, CopyId id) { executor_->execute(command_of(kind, id)); }
   Command command_of(CommandKind kind, CopyId id) const {
     return {kind, copies_[id].first_tensor, id, copies_[id].bytes};
@@ -105,6 +119,7 @@ class OffloadScheduler final : public Scheduler {
   std::vector<std::int32_t>
       order_position_;  ///< by saved tensor; -1: not in the order; made at the first unpack
   std::size_t next_in_order_ = 0;
+  std::size_t next_to_read_ = 0;   ///< likewise, of what comes from the disk
   std::vector<CopyId> copy_of_;    ///< by saved tensor; kKept
   std::vector<Bytes> kept_bytes_;  ///< by saved tensor; 0 where not kept
   std::vector<Copy> copies_;
@@ -115,6 +130,8 @@ class OffloadScheduler final : public Scheduler {
   Bytes ahead_bytes_ = 0;
   bool memory_is_short_ = false;  ///< the device has refused a copy in
   Bytes host_bytes_ = 0;
+  Bytes disk_bytes_ = 0;
+  DiskWindow window_;
 };
 
 }  // namespace offprof

@@ -54,4 +54,18 @@ inline rc::Gen<Policy> random_policy(SchedulerKind scheduler, Bytes bytes) {
                    scheduler == SchedulerKind::kTrl ? rc::gen::just(1) : rc::gen::inRange(1, 3)));
 }
 
+/// Likewise with a disk, which a rule places tensors on: a rule of tests that resolve none themselves.
+inline rc::Gen<Policy> random_disk_policy(Bytes bytes) {
+  constexpr Bytes kMostOnDisk = 12, kMostInBuffer = 4;  // in tensors
+  const auto with_disk = [](Policy policy, std::optional<Bytes> disk, Bytes buffer) {
+    policy.disk_memory_bytes = disk;
+    policy.disk_buffer_bytes = buffer;
+    policy.rules.emplace_back().placement.place = Place::kDisk;
+    return policy;
+  };
+  return rc::gen::apply(with_disk, random_policy(SchedulerKind::kOffload, bytes),
+                        random_limit<Bytes>(kMostOnDisk * bytes),
+                        rc::gen::inRange<Bytes>(0, kMostInBuffer * bytes));
+}
+
 }  // namespace offprof

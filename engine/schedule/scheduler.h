@@ -40,6 +40,12 @@ enum class CommandKind : std::uint8_t {
   kFreeHost,  ///< give the host memory back
   kEncode,  ///< pack the tensor's storage by its transform; hold the packed storage, which is then the copy's
   kDecode,  ///< unpack it into a new storage, which is then the copy's; drop the packed one
+  kTakeDisk,   ///< take the copy's space on the disk, before anything else of it
+  kWriteDisk,  ///< start writing it, out of its host memory, after its copy out
+  kWaitWrite,  ///< the host waits for that: then its host memory may be given back
+  kReadDisk,   ///< take host memory, start reading into it; a kCopyIn begins after that
+  kWaitRead,   ///< the host waits for that, where no kCopyIn did
+  kFreeDisk,   ///< give the space back
 };
 
 struct Command {
@@ -58,7 +64,7 @@ class Executor {
   /// Throws what its device throws; the step is lost then.
   virtual void execute(const Command& command) = 0;
   /// Likewise a kCopyIn or kDecode that may wait: false, and nothing was done, where the device has no memory
-  /// for it now. Virtual memory has no end.
+  /// for it now. Likewise a kTakeDisk, where the disk is full. Virtual memory and virtual disks have no end.
   virtual bool try_execute(const Command& command) {
     execute(command);
     return true;

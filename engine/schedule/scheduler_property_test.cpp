@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <string>
@@ -47,6 +48,8 @@ class CheckingExecutor final : public Executor {
     bool reloaded = false;
     bool in_waited = true;
     bool host_freed = false;
+    bool on_disk = false;  ///< has space there
+    bool writing = false, written = false, reading = false;
   };
 
   void execute(const Command& command) override {
@@ -57,6 +60,11 @@ class CheckingExecutor final : public Executor {
         return;
       case CommandKind::kLetGo:
         RC_ASSERT(kept_.erase(command.tensor) == 1U);
+        return;
+      case CommandKind::kTakeDisk:
+        RC_ASSERT(!taken_disk_);
+        taken_disk_ = command;
+        disk_bytes_ += command.bytes;
         return;
       case CommandKind::kCopyOut:
         return copy_out(command);
@@ -69,7 +77,7 @@ class CheckingExecutor final : public Executor {
   explicit CheckingExecutor(std::vector<bool> refusals = {}) : refusals_(std::move(refusals)) {}
 
   bool try_execute(const Command& command) override {
-    RC_ASSERT(command.kind == CommandKind::kCopyIn);
+    RC_ASSERT(command.kind == CommandKind::kCopyIn || command.kind == CommandKind::kTakeDisk);
     if (tried_ < refusals_.size() && refusals_[tried_++]) return false;
     execute(command);
     return true;
@@ -79,12 +87,20 @@ class CheckingExecutor final : public Executor {
   const std::vector<Copy>& copies() const { return copies_; }
   const std::set<SavedId>& kept() const { return kept_; }
   Bytes host_bytes() const { return host_bytes_; }
+  Bytes disk_bytes() const { return disk_bytes_; }
+  /// Of what is on the disk.
+  Bytes buffer_bytes() const { return buffer_bytes_; }
 
  private:
   void copy_out(const Command& command) {
     RC_ASSERT(command.copy == static_cast<CopyId>(copies_.size()));
     copies_.push_back({command});
     host_bytes_ += command.bytes;
+    if (!taken_disk_) return;
+    RC_ASSERT(taken_disk_->copy == command.copy && taken_disk_->bytes == command.bytes);
+    taken_disk_.reset();
+    copies_.back().on_disk = true;
+    buffer_bytes_ += command.bytes;
   }
 
   Copy& copy_of(const Command& command) {
@@ -108,6 +124,7 @@ class CheckingExecutor final : public Executor {
       case CommandKind::kCopyIn:
         RC_ASSERT(!copy.on_device && !copy.host_freed);
         RC_ASSERT(copy.out_waited);
+        copy.reading = false;  // it begins after the read
         copy.on_device = copy.reloaded = true;
         copy.in_waited = false;
         return;
@@ -117,9 +134,35 @@ class CheckingExecutor final : public Executor {
         return;
       case CommandKind::kFreeHost:
         RC_ASSERT(!copy.host_freed);
-        RC_ASSERT(copy.out_waited && copy.in_waited);
+        RC_ASSERT((copy.out_waited || copy.written) && copy.in_waited);
+        RC_ASSERT(!copy.writing && !copy.reading);
         copy.host_freed = true;
         host_bytes_ -= command.bytes;
+        if (copy.on_disk) buffer_bytes_ -= command.bytes;
+        return;
+      case CommandKind::kWriteDisk:
+        RC_ASSERT(copy.on_disk && !copy.host_freed && !copy.written);
+        copy.writing = copy.written = true;
+        return;
+      case CommandKind::kWaitWrite:
+        RC_ASSERT(copy.writing);
+        copy.writing = false;
+        return;
+      case CommandKind::kReadDisk:
+        RC_ASSERT(copy.on_disk && copy.host_freed && copy.written);
+        copy.host_freed = false;
+        copy.reading = true;
+        host_bytes_ += command.bytes;
+        buffer_bytes_ += command.bytes;
+        return;
+      case CommandKind::kWaitRead:
+        RC_ASSERT(copy.reading);
+        copy.reading = false;
+        return;
+      case CommandKind::kFreeDisk:
+        RC_ASSERT(copy.on_disk && copy.host_freed);
+        copy.on_disk = false;
+        disk_bytes_ -= command.bytes;
         return;
       default:
         RC_FAIL("a command without a copy");
@@ -131,7 +174,8 @@ class CheckingExecutor final : public Executor {
   std::vector<Command> commands_;
   std::vector<Copy> copies_;
   std::set<SavedId> kept_;
-  Bytes host_bytes_ = 0;
+  std::optional<Command> taken_disk_;  ///< by a copy that has not gone out yet
+  Bytes host_bytes_ = 0, disk_bytes_ = 0, buffer_bytes_ = 0;
 };
 
 /// Plays actions to a scheduler as autograd would, and checks it after each.
@@ -182,11 +226,17 @@ class Play {
     PackRequest& request = storages_[static_cast<std::size_t>(action.pick) % storages_.size()];
     if (action.pick % 12 == 0) ++request.version;
     const auto tensor = static_cast<SavedId>(tensors_.size());
-    const PackDecision decision = scheduler_->pack(tensor, request);
-    RC_ASSERT((decision.place == Place::kHost) == (decision.copy >= 0));
+    const PackDecision decision = scheduler_->pack(tensor, request, rule_for(action));
+    RC_ASSERT((decision.place == Place::kDevice) == (decision.copy < 0));
     tensors_.push_back({decision.copy, decision.copy < 0});
     RC_ASSERT(executor_.kept().contains(tensor) == (decision.copy < 0));
     live_.push_back(tensor);
+  }
+
+  /// Where there are rules, most of what they match goes to the disk.
+  RuledPlacement rule_for(const Action& action) const {
+    if (policy_.rules.empty() || action.pick % 5 == 0) return {};
+    return TensorPlacement{action.pick % 4 == 0 ? Place::kHost : Place::kDisk};
   }
 
   void unpack(SavedId tensor) {
@@ -220,7 +270,11 @@ class Play {
 
   void check_limits() const {
     if (policy_.scheduler == SchedulerKind::kTrl) return;
-    RC_ASSERT(executor_.host_bytes() <= policy_.host_memory_bytes.value_or(executor_.host_bytes()));
+    const Bytes on_host = executor_.host_bytes() - executor_.buffer_bytes();
+    RC_ASSERT(on_host <= policy_.host_memory_bytes.value_or(on_host));
+    RC_ASSERT(executor_.disk_bytes() <= policy_.disk_memory_bytes.value_or(executor_.disk_bytes()));
+    // One copy that is needed now may come on top of those that are on their way in.
+    RC_ASSERT(executor_.buffer_bytes() <= policy_.disk_buffer_bytes + kMostBytes);
     std::int64_t stashed = 0;
     Bytes stashed_bytes = 0, ahead_bytes = 0;
     for (const CheckingExecutor::Copy& copy : executor_.copies()) {
@@ -240,10 +294,10 @@ class Play {
 
   void check_end() const {
     RC_ASSERT(executor_.kept().empty());
-    RC_ASSERT(executor_.host_bytes() == 0);
+    RC_ASSERT(executor_.host_bytes() == 0 && executor_.disk_bytes() == 0);
     for (const CheckingExecutor::Copy& copy : executor_.copies()) {
       RC_ASSERT(copy.host_freed);
-      RC_ASSERT(!copy.on_device);
+      RC_ASSERT(!copy.on_device && !copy.on_disk);
     }
   }
 
@@ -268,6 +322,18 @@ RC_GTEST_PROP(OffloadSchedulerProperty, CommandsAreSafeWithinLimitsAndLeaveNothi
   const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
   const std::vector<SavedId> order = *backward_orders();
   Play(policy, order).run(*actions());
+}
+
+RC_GTEST_PROP(OffloadSchedulerProperty, CommandsAreSafeWithADisk, ()) {
+  const Policy policy = *random_disk_policy(kMostBytes);
+  const std::vector<SavedId> order = *backward_orders();
+  Play(policy, order).run(*actions());
+}
+
+RC_GTEST_PROP(OffloadSchedulerProperty, CommandsAreSafeWhateverDeviceAndDiskRefuse, ()) {
+  const Policy policy = *random_disk_policy(kMostBytes);
+  const std::vector<SavedId> order = *backward_orders();
+  Play(policy, order, *rc::gen::arbitrary<std::vector<bool>>()).run(*actions());
 }
 
 RC_GTEST_PROP(OffloadSchedulerProperty, CommandsAreSafeWhateverTheDeviceRefuses, ()) {

@@ -69,6 +69,7 @@ void Divergence::note_same_contents() {
 std::size_t Divergence::operator()(const Policy& a, const Policy& b) const {
   if (a.scheduler != SchedulerKind::kOffload || b.scheduler != SchedulerKind::kOffload) return 0;
   if (a.copy_streams != b.copy_streams || a.host_memory_bytes != b.host_memory_bytes) return 0;
+  if (a.disk_memory_bytes != b.disk_memory_bytes || a.disk_buffer_bytes != b.disk_buffer_bytes) return 0;
   const std::size_t packs_apart =
       event_of(std::min({apart_by_threshold(a, b), apart_by_plan(a, b), apart_by_stash(a, b)}));
   return a.prefetch_bytes == b.prefetch_bytes ? packs_apart : std::min(packs_apart, first_unpack_);

@@ -30,17 +30,23 @@ bool packs(const TransformProfile& profile, const std::string& dtype, std::int64
   });
 }
 
-std::vector<Placement> choices_for(std::span<const TransformProfile> profiles, const std::string& dtype,
-                                   std::int64_t elements) {
-  std::vector<Placement> choices = {{"", Place::kDevice}, {"", Place::kHost}};
+void add_each(std::vector<Placement>& placements, const std::string& transform,
+              std::span<const Place> places) {
+  for (const Place place : places) placements.push_back({transform, place});
+}
+
+std::vector<Placement> choices_for(std::span<const TransformProfile> profiles, std::span<const Place> places,
+                                   const std::string& dtype, std::int64_t elements) {
+  std::vector<Placement> choices;
+  add_each(choices, "", places);
   for (const TransformProfile& profile : profiles)
-    if (packs(profile, dtype, elements))
-      for (const Place place : {Place::kDevice, Place::kHost}) choices.push_back({profile.name, place});
+    if (packs(profile, dtype, elements)) add_each(choices, profile.name, places);
   return choices;
 }
 
 /// Those with most bytes first.
-std::vector<Group> groups_of(const Program& program, std::span<const TransformProfile> profiles) {
+std::vector<Group> groups_of(const Program& program, std::span<const TransformProfile> profiles,
+                             std::span<const Place> places) {
   std::map<std::tuple<std::int32_t, std::string, std::int64_t, Bytes>, Group> groups;
   for (const SavedTensor& saved : program.saved) {
     const Bytes storage = storage_bytes(program, saved);
@@ -53,7 +59,7 @@ std::vector<Group> groups_of(const Program& program, std::span<const TransformPr
       group.rule.dtype = saved.layout->dtype;
       group.rule.rank = rank;
       group.rule.min_bytes = group.rule.max_bytes = storage;
-      group.choices = choices_for(profiles, saved.layout->dtype, storage / (saved.bytes / elements));
+      group.choices = choices_for(profiles, places, saved.layout->dtype, storage / (saved.bytes / elements));
     }
     group.bytes += saved.bytes;
   }
@@ -68,10 +74,11 @@ using Assignment = std::vector<std::size_t>;
 
 class Search {
  public:
-  Search(const Program& program, std::span<const TransformProfile> profiles, Policy base,
-         const PlacementJudge& judge, std::size_t most_replays, unsigned threads)
-      : groups_(groups_of(program, profiles)),
+  Search(const Program& program, std::span<const TransformProfile> profiles, std::span<const Place> places,
+         Policy base, const PlacementJudge& judge, std::size_t most_replays, unsigned threads)
+      : groups_(groups_of(program, profiles, places)),
         profiles_(profiles),
+        places_(places),
         settings_(std::move(base)),
         judge_(judge),
         most_replays_(most_replays),
@@ -110,9 +117,9 @@ class Search {
   }
 
   void try_alone() {
-    std::vector<Placement> placements = {{"", Place::kDevice}, {"", Place::kHost}};
-    for (const TransformProfile& profile : profiles_)
-      for (const Place place : {Place::kDevice, Place::kHost}) placements.push_back({profile.name, place});
+    std::vector<Placement> placements;
+    add_each(placements, "", places_);
+    for (const TransformProfile& profile : profiles_) add_each(placements, profile.name, places_);
     std::vector<Assignment> assignments;
     std::vector<Policy> policies;
     for (const Placement& placement : placements) {
@@ -205,6 +212,7 @@ class Search {
 
   std::vector<Group> groups_;
   std::span<const TransformProfile> profiles_;
+  std::span<const Place> places_;
   Policy settings_;
   const PlacementJudge& judge_;
   std::size_t most_replays_;
@@ -216,9 +224,10 @@ class Search {
 }  // namespace
 
 PlacementSearchResult search_placements(const Program& program, std::span<const TransformProfile> profiles,
-                                        const Policy& base, const PlacementJudge& judge,
-                                        std::size_t most_replays, unsigned threads) {
-  return Search(program, profiles, base, judge, most_replays, threads).run();
+                                        std::span<const Place> places, const Policy& base,
+                                        const PlacementJudge& judge, std::size_t most_replays,
+                                        unsigned threads) {
+  return Search(program, profiles, places, base, judge, most_replays, threads).run();
 }
 
 }  // namespace offprof

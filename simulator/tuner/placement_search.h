@@ -43,9 +43,10 @@ struct PlacementJudge {
 /// worse than the best of PlacementSearchResult::alone.
 ///
 /// `base`: stash, window and host cap to begin with; rules, plan and threshold play no part. `profiles`: of
-/// the transforms that may be used.
+/// the transforms that may be used. `places`: where tensors may wait, packed or not, kDevice first.
 PlacementSearchResult search_placements(const Program& program, std::span<const TransformProfile> profiles,
-                                        const Policy& base, const PlacementJudge& judge,
-                                        std::size_t most_replays, unsigned threads);
+                                        std::span<const Place> places, const Policy& base,
+                                        const PlacementJudge& judge, std::size_t most_replays,
+                                        unsigned threads);
 
 }  // namespace offprof

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
+
 #include "simulator/replay.h"
 #include "simulator/sample_program.h"
 
@@ -55,7 +57,8 @@ PlacementSearchResult search(const Program& program, const std::vector<Transform
                                   return Candidate{policy, replay(step, policy, kLink).metrics};
                                 },
                                 [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); }};
-  return search_placements(program, profiles, preset_policy("keep"), judge, most_replays, 1);
+  constexpr std::array<Place, 2> kPlaces = {Place::kDevice, Place::kHost};
+  return search_placements(program, profiles, kPlaces, preset_policy("keep"), judge, most_replays, 1);
 }
 
 TEST(PlacementSearch, SaysWhatEachPlacementCostsByItself) {

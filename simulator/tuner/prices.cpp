@@ -36,7 +36,8 @@ Nanoseconds step_time(const Step& step, const Policy& policy, const Link& link) 
 class HostFullListener final : public ReplayListener {
  public:
   void on_placement(SavedId, const PackDecision& decision) override {
-    is_full_ |= decision.reason == PlacementReason::kHostFull;
+    const bool found_none = decision.reason == PlacementReason::kDiskFull && decision.place == Place::kDevice;
+    is_full_ |= decision.reason == PlacementReason::kHostFull || found_none;
   }
   bool is_full() const { return is_full_; }
 

@@ -100,6 +100,21 @@ Nanoseconds SimulatedGpu::host_time() const {
   return time_.host_time();
 }
 
+Nanoseconds SimulatedGpu::stream_time(void* stream) {
+  const Lock lock(mutex_);
+  return time_.stream_time(stream);
+}
+
+void SimulatedGpu::hold_host(Nanoseconds until) {
+  const Lock lock(mutex_);
+  time_.hold_host(until);
+}
+
+void SimulatedGpu::hold_stream(void* stream, Nanoseconds until) {
+  const Lock lock(mutex_);
+  time_.hold_stream(stream, until);
+}
+
 std::vector<StreamHazard> SimulatedGpu::take_hazards() {
   const Lock lock(mutex_);
   return order_ ? order_->take_hazards() : std::vector<StreamHazard>{};

@@ -77,6 +77,9 @@ class SimulatedGpu final : public VirtualGpu {
   void host_block_freed(const void* block) override;
   Nanoseconds event_time(void* event) override;
   Nanoseconds host_time() const override;
+  Nanoseconds stream_time(void* stream) override;
+  void hold_host(Nanoseconds until) override;
+  void hold_stream(void* stream, Nanoseconds until) override;
   Work take_work() override;
   Work take_side_work() override;
   Link link() const override;

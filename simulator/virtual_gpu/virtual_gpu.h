@@ -81,6 +81,12 @@ class VirtualGpu {
   virtual Link link() const = 0;
   /// The host's virtual clock: launches and synchronisation move it.
   virtual Nanoseconds host_time() const = 0;
+  /// When something would begin that the stream (a cudaStream_t; nullptr: PyTorch's) were given now.
+  virtual Nanoseconds stream_time(void* stream) = 0;
+  /// The host, or what the stream is given from here on, waits until then for something that is not the
+  /// GPU's.
+  virtual void hold_host(Nanoseconds until) = 0;
+  virtual void hold_stream(void* stream, Nanoseconds until) = 0;
 
   /// Hazards found since the last call; empty where nobody checks.
   virtual std::vector<StreamHazard> take_hazards() = 0;

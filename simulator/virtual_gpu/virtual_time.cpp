@@ -40,6 +40,11 @@ void VirtualTime::advance_host(Nanoseconds duration) {
   note({duration, 0, duration});
 }
 
+void VirtualTime::hold_stream(StreamId stream, Nanoseconds until) {
+  Nanoseconds& ready = stream_for_work(stream).ready;
+  ready = std::max(ready, until);
+}
+
 TimeSpan VirtualTime::run(StreamId id, Nanoseconds duration) {
   Work& work = id == nullptr ? work_ : side_work_;
   work = then(work, {0, duration, duration, Work::kNoWait, duration});

@@ -34,6 +34,11 @@ class VirtualTime {
 
   Nanoseconds host_time() const { return host_; }
   void advance_host(Nanoseconds duration);
+  /// When something would begin that the stream were given now.
+  Nanoseconds stream_time(StreamId stream) { return begin_on(stream_for_work(stream)); }
+  /// The host, or what the stream is given from here on, waits until then; no Work tells of it.
+  void hold_host(Nanoseconds until) { host_reaches(until); }
+  void hold_stream(StreamId stream, Nanoseconds until);
 
   /// What the legacy default stream was given since the last call, which is the stream that PyTorch computes
   /// on, and how the host waited for it: everything but copies over the link.

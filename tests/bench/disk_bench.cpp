@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/disk/aligned_buffer.h"
 #include "engine/disk/disk_queue.h"
 #include "engine/disk/disk_tier.h"
 #include "engine/disk/scratch_file.h"
+#include "engine/host/aligned_buffer.h"
 #include "engine/host/copy_stream.h"
 #include "traces/check.h"
 

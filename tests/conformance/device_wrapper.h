@@ -47,6 +47,9 @@ class DeviceWrapper : public Device {
   std::vector<CopyRecord> take_copy_records() override { return inner_.take_copy_records(); }
   std::optional<Link> known_link() const override { return inner_.known_link(); }
 
+  void open_disk(const DiskRequest& request) override { inner_.open_disk(request); }
+  DeviceDisk* disk() override { return inner_.disk(); }
+
   TimeMark mark() override { return inner_.mark(); }
   void synchronize() override { inner_.synchronize(); }
   Nanoseconds time_of(TimeMark mark) const override { return inner_.time_of(mark); }

@@ -25,7 +25,7 @@ class ScenarioTest : public HazardTest,
 
 TEST_P(ScenarioTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
   const std::vector<at::Tensor> expected = gradients(scenario().run, std::nullopt);
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : hazard_policies(device())) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     expect_nothing_left([&] {
       if (is_refused(policy))
@@ -79,7 +79,7 @@ class ErrorTest : public HazardTest, public testing::WithParamInterface<std::str
   void expect_error(const Run& run, const std::string& what) {
     const Run clean = [](Graph& g) { graphs::shared_subgraph(g).backward(); };
     const std::vector<at::Tensor> expected = gradients(clean, std::nullopt);
-    for (const Policy& policy : hazard_policies()) {
+    for (const Policy& policy : hazard_policies(device())) {
       SCOPED_TRACE(policy.name + ": " + describe(policy));
       expect_nothing_left([&] { EXPECT_THAT(message_of([&] { gradients(run, policy); }), HasSubstr(what)); });
       expect_equal(gradients(clean, policy), expected);
@@ -146,7 +146,7 @@ TEST_P(ErrorTest, AnEditInPlaceBetweenTwoBackwards) {
     weight.zero_();
     loss.backward();
   };
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : hazard_policies(device())) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     // What TRL's rules have let go of is refused before its version is looked at.
     expect_nothing_left([&] {
@@ -213,7 +213,7 @@ class StepsTest : public ErrorTest {};
 TEST_P(StepsTest, AGraphThatOutlivesItsStepStillWorks) {
   const std::vector<at::Tensor> expected =
       gradients([](Graph& g) { graphs::shared_subgraph(g).backward(); }, std::nullopt);
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : hazard_policies(device())) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     expect_nothing_left([&] {
       at::manual_seed(kSeed);
@@ -228,7 +228,7 @@ TEST_P(StepsTest, AGraphThatOutlivesItsStepStillWorks) {
 }
 
 TEST_P(StepsTest, AGraphThatOutlivesItsStepUnusedLeavesNothingWhenItGoes) {
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : hazard_policies(device())) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     expect_nothing_left([&] {
       Graph graph(device().torch_device());
@@ -242,7 +242,7 @@ TEST_P(StepsTest, AGraphThatOutlivesItsStepUnusedLeavesNothingWhenItGoes) {
 TEST_P(StepsTest, ModelsTakeStepsOfTheirOwn) {
   const Run chain = [](Graph& g) { graphs::chain(g).backward(); };
   const std::vector<at::Tensor> expected = gradients(chain, std::nullopt);
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : hazard_policies(device())) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     expect_nothing_left([&] {
       Graph other(device().torch_device());
@@ -259,7 +259,7 @@ TEST_P(StepsTest, ModelsTakeStepsOfTheirOwn) {
 
 TEST_P(StepsTest, KeepsSparseAndQuantisedTensorsAndSaysWhy) {
   Graph graph(device().torch_device());
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : hazard_policies(device())) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     const auto step = run_step(policy, [&] { sparse_and_quantised_tensors(graph); });
     const auto kept = step->ledger().find({Place::kDevice, PlacementReason::kUnsupportedLayout});
@@ -270,7 +270,7 @@ TEST_P(StepsTest, KeepsSparseAndQuantisedTensorsAndSaysWhy) {
 
 TEST_P(StepsTest, KeepsTensorsThatAreLargerThanTheHostCapAndSaysWhy) {
   const Run run = [](Graph& g) { graphs::chain(g).backward(); };
-  Policy policy = hazard_policies().front();
+  Policy policy = hazard_policies(device()).front();
   policy.host_memory_bytes = 48 * 8 - 1;  // less than either leaf
   const std::vector<at::Tensor> expected = gradients(run, std::nullopt);
   expect_nothing_left([&] { expect_equal(gradients(run, policy), expected); });
@@ -283,7 +283,7 @@ TEST_P(StepsTest, KeepsTensorsThatAreLargerThanTheHostCapAndSaysWhy) {
 TEST_P(StepsTest, TensorsLargerThanTheHostsMemoryEndTheStepWhereTheRulesKnowNoCap) {
   device().set_host_capacity(48 * 8 - 1);
   const Run run = [](Graph& g) { graphs::chain(g).backward(); };
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : hazard_policies(device())) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     const bool stays = !policy.rules.empty() && policy.rules.back().placement.place == Place::kDevice;
     if (policy.host_memory_bytes || stays) continue;

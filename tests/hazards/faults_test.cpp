@@ -89,7 +89,7 @@ class FaultTest : public HazardTest, public testing::WithParamInterface<std::tup
 TEST_P(FaultTest, ACallThatFailsEndsInItsErrorAndLeavesNothing) {
   open_faulty<FailingDevice>();
   if (IsSkipped()) return;
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : hazard_policies(device())) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for_every_call(policy, /*and_all_after_it=*/false, [&](const std::string& message) {
       if (!message.empty()) {
@@ -103,7 +103,7 @@ TEST_P(FaultTest, ACallThatFailsEndsInItsErrorAndLeavesNothing) {
 TEST_P(FaultTest, ADeviceThatIsLostEndsTheStepInItsErrorAndLeavesNothing) {
   open_faulty<FailingDevice>();
   if (IsSkipped()) return;
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : hazard_policies(device())) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for_every_call(policy, /*and_all_after_it=*/true, [&](const std::string& message) {
       if (!message.empty()) {
@@ -117,7 +117,7 @@ TEST_P(FaultTest, ADeviceThatIsLostEndsTheStepInItsErrorAndLeavesNothing) {
 TEST_P(FaultTest, AReloadThatTheDeviceRefusesOnceIsMadeUnlessTrlsRulesHoldThereIsNoSecondTime) {
   open_faulty<RefusingDevice>();
   if (IsSkipped()) return;
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : hazard_policies(device())) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for_every_call(policy, /*and_all_after_it=*/false, [&](const std::string& message) {
       const bool has_second_time = policy.scheduler != SchedulerKind::kTrl;
@@ -134,7 +134,7 @@ TEST_P(FaultTest, AReloadThatTheDeviceRefusesOnceIsMadeUnlessTrlsRulesHoldThereI
 TEST_P(FaultTest, ReloadsThatTheDeviceRefusesForGoodEndInAnErrorOrAreNotNeeded) {
   open_faulty<RefusingDevice>();
   if (IsSkipped()) return;
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : hazard_policies(device())) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for_every_call(policy, /*and_all_after_it=*/true, [&](const std::string& message) {
       if (!message.empty()) {

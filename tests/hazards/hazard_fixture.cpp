@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "tests/conformance/disk_under_test.h"
 #include "tests/conformance/inverted.h"
 #include "traces/error.h"
 
@@ -39,6 +40,7 @@ void HazardTest::open(const std::string& device) {
     if (device != "cuda") throw;
     GTEST_SKIP() << error.what();
   }
+  give_disk(*opened_);
   device_ = std::make_unique<CountingDevice>(*opened_);
   static const bool installed = (install_autograd_engine(), true);
   ASSERT_TRUE(installed);
@@ -98,28 +100,38 @@ std::string message_of(const std::function<void()>& work) {
   return {};
 }
 
-std::vector<Policy> hazard_policies() {
+std::vector<Policy> hazard_policies(Device& device) {
   Policy small_stash = policy_of("offload", 0, std::nullopt), small_host = policy_of("offload", 0, 1);
   small_stash.stash_bytes = 800;
   small_host.host_memory_bytes = 900;
   Policy one_stream = policy_of("offload", 0, 1, 800), planned = policy_of("offload", 0, 2, 400);
   one_stream.copy_streams = 1;
   planned.tensors = {0, 2, 3, 5, 8, 13, 21};
-  return {policy_of("offload", 0, std::nullopt),
-          policy_of("offload", 200, 2),
-          small_stash,
-          policy_of("offload", 0, 0, 1000),
-          policy_of("offload", 0, 3, 1 << 20),
-          small_host,
-          one_stream,
-          planned,
-          ruled("host", 1, 0),
-          ruled("inverted", 0, 0),
-          ruled("inverted+host", 0, 0),
-          ruled("inverted+host", 2, 1000),
-          policy_of("trl", 0, 0),
-          policy_of("trl", 0, 3),
-          policy_of("trl", 200, 5)};
+  Policy full_disk = ruled("disk", 0, 0), small_buffer = ruled("disk", 2, 1000);
+  full_disk.disk_memory_bytes = 900;
+  full_disk.host_memory_bytes = 900;
+  small_buffer.disk_buffer_bytes = 800;
+  std::vector<Policy> policies = {policy_of("offload", 0, std::nullopt),
+                                  policy_of("offload", 200, 2),
+                                  small_stash,
+                                  policy_of("offload", 0, 0, 1000),
+                                  policy_of("offload", 0, 3, 1 << 20),
+                                  small_host,
+                                  one_stream,
+                                  planned,
+                                  ruled("host", 1, 0),
+                                  ruled("inverted", 0, 0),
+                                  ruled("inverted+host", 0, 0),
+                                  ruled("inverted+host", 2, 1000),
+                                  ruled("disk", 0, 0),
+                                  ruled("disk", 1, 1 << 20),
+                                  ruled("inverted+disk", 1, 1000),
+                                  full_disk,
+                                  small_buffer,
+                                  policy_of("trl", 0, 0),
+                                  policy_of("trl", 0, 3),
+                                  policy_of("trl", 200, 5)};
+  return possible_on(device, std::move(policies));
 }
 
 }  // namespace offprof

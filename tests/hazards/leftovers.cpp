@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <filesystem>
+#include <fstream>
+#include <string>
 
 namespace offprof {
 namespace {
@@ -10,6 +12,21 @@ namespace {
 std::size_t entries_of(const char* folder) {
   const std::filesystem::directory_iterator entries(folder);
   return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+/// The kernel's own, which carry transfers out for io_uring, come and go as it likes.
+bool is_of_kernel(const std::filesystem::directory_entry& task) {
+  std::ifstream file(task.path() / "comm");
+  std::string name;
+  std::getline(file, name);
+  return name.starts_with("iou-");
+}
+
+std::size_t threads_of_this_process() {
+  std::size_t threads = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
+    threads += is_of_kernel(task) ? 0 : 1;
+  return threads;
 }
 
 }  // namespace
@@ -28,8 +45,7 @@ void settle_autograd(c10::Device device) {
 Leftovers leftovers_of(CountingDevice& device) {
   settle_autograd(device.torch_device());
   device.synchronize();
-  return {device.live_bytes(), device.host_bytes(), entries_of("/proc/self/task"),
-          entries_of("/proc/self/fd")};
+  return {device.live_bytes(), device.host_bytes(), threads_of_this_process(), entries_of("/proc/self/fd")};
 }
 
 }  // namespace offprof

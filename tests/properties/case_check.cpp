@@ -198,6 +198,9 @@ void CaseCheck::check_memory(const Recording& recording, const RandomCase& rando
   };
   hold("device peak", measured.device_peak, predicted.device_peak_bytes.value());
   hold("host peak", measured.host_peak, predicted.host_peak_bytes.value());
+  hold("disk peak", measured.disk_peak, predicted.disk_peak_bytes.value_or(0));
+  hold("bytes written", measured.disk_written, predicted.disk_write_bytes.value_or(0));
+  hold("bytes read", measured.disk_read, predicted.disk_read_bytes.value_or(0));
   hold("bytes copied out", measured.d2h, predicted.d2h_bytes.value());
   hold("bytes copied in", measured.h2d, predicted.h2d_bytes.value());
   if (measured.commands != replay_commands(step, policy))

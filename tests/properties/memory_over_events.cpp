@@ -35,7 +35,8 @@ class PassMemory {
     if (!is_engines) points_.push_back(live_);
   }
   void add(const Command& command) {
-    if (command.kind == CommandKind::kCopyOut) live_.host += command.bytes;
+    if (command.kind == CommandKind::kCopyOut || command.kind == CommandKind::kReadDisk)
+      live_.host += command.bytes;
     if (command.kind == CommandKind::kFreeHost) live_.host -= command.bytes;
   }
 

@@ -84,6 +84,9 @@ PolicyOutcome ProgramRunner::under(const Instructions& program, const Policy& po
   step->stop_listening();
   result.outcome = outcome_of(leaves, std::move(refusals));
   result.host_peak = step->host_peak_bytes();
+  result.disk_peak = step->disk().peak_bytes();
+  result.disk_written = step->disk().write_bytes();
+  result.disk_read = step->disk().read_bytes();
   result.d2h = step->d2h_bytes();
   result.h2d = step->h2d_bytes();
   result.commands = step->commands();

@@ -27,6 +27,7 @@ struct Outcome {
 struct PolicyOutcome {
   Outcome outcome;
   Bytes device_peak = 0, host_peak = 0, d2h = 0, h2d = 0;
+  Bytes disk_peak = 0, disk_written = 0, disk_read = 0;
   std::vector<Command> commands;
   /// A reloaded tensor lies otherwise than the one that was saved: kernels may take another path, and round
   /// otherwise.

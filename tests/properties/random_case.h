@@ -50,7 +50,7 @@ inline rc::Gen<std::vector<PolicyRule>> random_rules(Bytes tensor_bytes) {
         if (filter == 3) made.last = static_cast<std::int32_t>(bytes % 10);
         return made;
       },
-      rc::gen::element<std::string>("device", "host", "inverted", "inverted+host"),
+      rc::gen::element<std::string>("device", "host", "disk", "inverted", "inverted+host", "inverted+disk"),
       rc::gen::inRange<int>(0, 4), rc::gen::inRange<Bytes>(0, 1 << 20));
   return rc::gen::mapcat(rc::gen::inRange<std::size_t>(0, 4), [rule](std::size_t drawn) {
     return rc::gen::container<std::vector<PolicyRule>>(drawn < 2 ? 0 : drawn - 1, rule);
@@ -75,6 +75,8 @@ inline rc::Gen<RandomCase> random_case() {
                                 [](std::tuple<Policy, Policy, Policy, std::vector<PolicyRule>> drawn) {
                                   auto& [one, other, trl, rules] = drawn;
                                   other.rules = std::move(rules);
+                                  other.disk_buffer_bytes = other.prefetch_bytes;
+                                  other.disk_memory_bytes = one.host_memory_bytes;
                                   return std::vector<Policy>{one, other, trl};
                                 })));
 }

@@ -1,0 +1,64 @@
+#include "cli/disk_options.h"
+
+#include "cli/options.h"
+#include "traces/error.h"
+#include "traces/units.h"
+
+namespace offprof {
+namespace {
+
+double rate_in(std::string text) {
+  if (text.find('/') == std::string::npos) text += "/s";
+  return parse_rate(text);
+}
+
+}  // namespace
+
+DiskLink parse_disk_speed(const std::string& text) {
+  const std::size_t comma = text.find(',');
+  DiskLink speed;
+  speed.write.bytes_per_second = rate_in(text.substr(0, comma));
+  speed.read.bytes_per_second =
+      comma == std::string::npos ? speed.write.bytes_per_second : rate_in(text.substr(comma + 1));
+  return speed;
+}
+
+CLI::Option* add_disk_bandwidth_option(CLI::App& app, std::optional<DiskLink>& speed,
+                                       const std::string& what) {
+  return add_parsed_option(
+      app, "--disk-bandwidth", "WRITE[,READ]",
+      [&speed](const std::string& text) { speed = parse_disk_speed(text); }, what);
+}
+
+void require_disk_speed(const Policy& policy, const Link& link) {
+  if (!uses_disk(policy) || link.disk.is_known()) return;
+  throw input_error("the policy places tensors on a disk, and the trace does not say how fast one is",
+                    "Give it: --disk-bandwidth 2GB/s, or record a trace with run --disk DIR");
+}
+
+void DiskOptions::add_to(CLI::App& app) {
+  const std::string group = "Disk";
+  app.add_option(
+         "--disk", folder_,
+         "host: the folder on whose disk the policy's `disk` tensors go; nothing of them is left behind")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_flag("--disk-checksums", checksums_, "Check what comes back from the disk")->group(group);
+  add_disk_bandwidth_option(app, speed_, "virtual: how fast the disk is that is modelled")->group(group);
+}
+
+std::optional<DiskRequest> DiskOptions::request(const std::string& device) const {
+  const bool is_virtual = device.starts_with("virtual");
+  if (is_virtual && (!folder_.empty() || checksums_))
+    throw input_error("on a virtual GPU the disk is modelled too: there is nothing to write",
+                      "Give --disk-bandwidth 2GB/s instead of --disk.");
+  if (!is_virtual && speed_)
+    throw input_error("--disk-bandwidth is for a virtual GPU: here the disk is real",
+                      "Leave it out; `offprof simulate --disk-bandwidth` asks what if.");
+  if (checksums_ && folder_.empty())
+    throw input_error("--disk-checksums says nothing without --disk", "Give a folder: --disk DIR");
+  if (folder_.empty() && !speed_) return std::nullopt;
+  return DiskRequest{folder_, checksums_, speed_.value_or(DiskLink{})};
+}
+
+}  // namespace offprof

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <CLI/App.hpp>
+#include <optional>
+#include <string>
+
+#include "engine/device_disk.h"
+#include "traces/link.h"
+#include "traces/policy.h"
+
+namespace offprof {
+
+/// `2GB/s`, or `2GB/s,3GB/s` where reading is another matter. Throws Error (input).
+DiskLink parse_disk_speed(const std::string& text);
+
+/// `--disk-bandwidth`. The target must outlive the parse.
+CLI::Option* add_disk_bandwidth_option(CLI::App& app, std::optional<DiskLink>& speed,
+                                       const std::string& what);
+
+/// Throws Error (input) where the policy uses a disk of which nobody says how fast it is.
+void require_disk_speed(const Policy& policy, const Link& link);
+
+/// The flags of `run` that give it a disk: `--disk`, `--disk-checksums`, `--disk-bandwidth`.
+class DiskOptions {
+ public:
+  /// The object must outlive the parse.
+  void add_to(CLI::App& app);
+
+  /// nullopt: no disk. `device`: as RunRequest has it. Throws Error (input): flags that do not go with it.
+  std::optional<DiskRequest> request(const std::string& device) const;
+
+ private:
+  std::string folder_;
+  bool checksums_ = false;
+  std::optional<DiskLink> speed_;
+};
+
+}  // namespace offprof

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/device_disk.h"
+#include "simulator/virtual_gpu/virtual_gpu.h"
+#include "traces/link.h"
+
+namespace offprof {
+
+/// The disk of a virtual GPU: nothing is written, and transfers take the time that a replay takes them to
+/// need. It is never full.
+class ModelledDisk final : public DeviceDisk {
+ public:
+  /// Of a copy queue, its cudaStream_t.
+  using StreamOf = std::function<void*(CopyQueue)>;
+  /// Makes a time of `gpu` one of the device's clock.
+  using OnDeviceClock = std::function<Nanoseconds(Nanoseconds)>;
+
+  /// `gpu` must outlive it.
+  ModelledDisk(const DiskLink& speed, VirtualGpu& gpu, StreamOf stream_of, OnDeviceClock on_device_clock)
+      : speed_(speed),
+        gpu_(gpu),
+        stream_of_(std::move(stream_of)),
+        on_device_clock_(std::move(on_device_clock)) {}
+
+  std::optional<Extent> reserve(Bytes bytes, std::string*) override { return Extent{0, bytes}; }
+  void release(const Extent&) override {}
+  Transfer write(const Extent&, const std::byte*, Bytes bytes, CopyQueue queue, std::int64_t tag) override {
+    const Nanoseconds copied_out = gpu_.stream_time(stream_of_(queue));
+    return transfer({DiskDirection::kWrite, copied_out, 0, bytes, tag}, speed_.write, write_free_);
+  }
+  Transfer read(const Extent&, std::byte*, Bytes bytes, std::int64_t tag) override {
+    const Nanoseconds now = gpu_.stream_time(nullptr);
+    return transfer({DiskDirection::kRead, now, 0, bytes, tag}, speed_.read, read_free_);
+  }
+  void hold(CopyQueue queue, const Transfer& read) override {
+    gpu_.hold_stream(stream_of_(queue), read->end_ns);
+  }
+  void wait(const Transfer& transfer) override { gpu_.hold_host(transfer->end_ns); }
+  void check(const Transfer&) override {}
+  std::vector<DiskRecord> take_records() override;
+  std::string warning() const override { return {}; }
+  std::string description() const override { return "modelled disk"; }
+
+ private:
+  /// `record`: from when it may begin.
+  Transfer transfer(DiskRecord record, const LinkDirection& speed, Nanoseconds& free);
+
+  DiskLink speed_;
+  VirtualGpu& gpu_;
+  StreamOf stream_of_;
+  OnDeviceClock on_device_clock_;
+  Nanoseconds write_free_ = 0,
+              read_free_ = 0;        ///< when the disk is done with what it was given, in a direction
+  std::vector<DiskRecord> records_;  ///< on the clock of the GPU
+};
+
+}  // namespace offprof

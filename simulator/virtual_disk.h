@@ -1,0 +1,58 @@
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/schedule/scheduler.h"
+#include "simulator/virtual_clock.h"
+#include "traces/units.h"
+
+namespace offprof {
+
+/// What a replay's copies do on the disk: space, bytes, and each copy's last transfer. It never is full.
+class VirtualDisk {
+ public:
+  void take(const Command& command) {
+    used_bytes_ += command.bytes;
+    peak_bytes_ = std::max(peak_bytes_, used_bytes_);
+  }
+  void free(const Command& command) { used_bytes_ -= command.bytes; }
+
+  /// After the copy out that ends then.
+  const VirtualClock::Copy& write(const Command& command, Nanoseconds copied_out, VirtualClock& clock) {
+    write_bytes_ += command.bytes;
+    return note(command, clock.write_disk(command.bytes, copied_out));
+  }
+  const VirtualClock::Copy& read(const Command& command, VirtualClock& clock) {
+    read_bytes_ += command.bytes;
+    return note(command, clock.read_disk(command.bytes));
+  }
+
+  /// When what was read last of the copy is there; 0: it was not read.
+  Nanoseconds ready(CopyId copy) const {
+    const VirtualClock::Copy* const last = find(copy);
+    return last != nullptr && last->track == Track::kDiskRead ? last->end : 0;
+  }
+  const VirtualClock::Copy& last(CopyId copy) const { return transfers_[copy]; }
+
+  bool is_used() const { return peak_bytes_ > 0; }
+  Bytes peak_bytes() const { return peak_bytes_; }
+  Bytes write_bytes() const { return write_bytes_; }
+  Bytes read_bytes() const { return read_bytes_; }
+
+ private:
+  const VirtualClock::Copy* find(CopyId copy) const {
+    return static_cast<std::size_t>(copy) < transfers_.size() ? &transfers_[copy] : nullptr;
+  }
+  const VirtualClock::Copy& note(const Command& command, const VirtualClock::Copy& transfer) {
+    const std::size_t needed = static_cast<std::size_t>(command.copy) + 1;
+    if (transfers_.size() < needed) transfers_.resize(needed);
+    return transfers_[command.copy] = transfer;
+  }
+
+  std::vector<VirtualClock::Copy> transfers_;  ///< by copy; those of others say nothing
+  Bytes used_bytes_ = 0, peak_bytes_ = 0;
+  Bytes write_bytes_ = 0, read_bytes_ = 0;
+};
+
+}  // namespace offprof

@@ -1,0 +1,227 @@
+// Policies that place tensors on a disk, as a user writes them: measured, simulated, tuned, and refused.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "e2e/program.h"
+#include "traces/test_folder.h"
+
+namespace offprof {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr const char* kToDisk = R"([{"min_bytes": 1024, "placement": "disk"}])";
+constexpr const char* kPackedToDisk =
+    R"([{"dtype": "bool", "placement": "bits+disk"}, {"rank": 3, "placement": "host"},
+        {"min_bytes": 1024, "placement": "disk"}])";
+
+class DiskRun : public testing::Test {
+ protected:
+  std::string policy(const std::string& rules, const std::string& more = "") const {
+    const std::string path = inputs_ / "policy.json";
+    std::ofstream(path) << R"({"schema": "offprof.policy/1", "policy": {"threshold_bytes": 65536, )"
+                        << R"("stash_count": 2, "prefetch_bytes": 65536, )" << more << R"("rules": )" << rules
+                        << "}}";
+    return path;
+  }
+
+  /// A small one of the zoo, with dropout.
+  static const std::string& transformer() {
+    static const TestFolder folder;
+    static const std::string path = [] {
+      std::string made = folder / "transformer.pt";
+      const Ended ended = run_program({"zoo", "make", "transformer", "-o", made, "--batch", "2", "--layers",
+                                       "2", "--seq", "32", "--width", "32"});
+      EXPECT_EQ(ended.status, 0) << ended.err;
+      return made;
+    }();
+    return path;
+  }
+
+  /// Where the device's disk is.
+  std::vector<std::string> disk_of(const std::string& device) const {
+    if (device == "host") return {"--disk", disk_.path()};
+    return {"--disk-bandwidth", "1GB/s,2GB/s"};
+  }
+
+  json report(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.end(), {"--format", "json"});
+    const Ended ended = run_program(arguments);
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    return json::parse(ended.out, nullptr, false);
+  }
+  json run(const std::string& device, const std::string& policy,
+           const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {"run",  transformer(), "--device", device, "--policy",
+                                          policy, "--steps",     "2",        "-o",   folder_ / "trace.json"};
+    for (const auto& some : {disk_of(device), more})
+      arguments.insert(arguments.end(), some.begin(), some.end());
+    return report(arguments);
+  }
+  json simulate(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {"simulate", "--trace", folder_ / "trace.json", "--policy",
+                                          inputs_ / "policy.json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return report(arguments);
+  }
+
+  TestFolder folder_, inputs_, disk_;
+};
+
+/// Bytes of what the ledger says of that placement, for that reason.
+std::int64_t placed(const json& report, const std::string& placement, const std::string& reason) {
+  std::int64_t bytes = 0;
+  for (const json& row : report["ledger"])
+    if (row["placement"] == placement && row["reason"] == reason) bytes += row["bytes"].get<std::int64_t>();
+  return bytes;
+}
+
+int transfers_in(const json& trace, const std::string& name) {
+  int transfers = 0;
+  for (const json& event : trace["traceEvents"])
+    transfers += event.value("cat", "") == "disk" && event["name"] == name ? 1 : 0;
+  return transfers;
+}
+
+void expect_same_bytes(const json& measured, const json& simulated) {
+  EXPECT_THAT(measured["inexact"], IsEmpty());
+  for (const char* key :
+       {"device_peak_bytes", "device_allocated_peak_bytes", "device_reserved_peak_bytes", "host_peak_bytes",
+        "disk_peak_bytes", "disk_write_bytes", "disk_read_bytes", "d2h_bytes", "h2d_bytes"})
+    EXPECT_EQ(measured["measured"].value(key, json()), simulated["predicted"].value(key, json())) << key;
+  EXPECT_EQ(measured["ledger"], simulated["ledger"]);
+}
+
+TEST_F(DiskRun, LeavesGradientsAsTheyAreAndNothingBehind) {
+  const std::string small_buffer = R"("disk_buffer_bytes": 65536, )";
+  const json measured = run("host", policy(kToDisk, small_buffer), {"--disk-checksums"});
+  EXPECT_EQ(measured["gradients"], "bitwise");
+  EXPECT_THAT(disk_.files(), IsEmpty());
+  const json trace = json::parse(std::ifstream(folder_ / "trace.json"));
+  EXPECT_GT(trace["environment"]["link"]["disk"]["write"]["bytes_per_second"], 0);
+  EXPECT_GT(transfers_in(trace, "disk write"), 0);
+  EXPECT_GT(transfers_in(trace, "disk read"), 0);
+}
+
+class DiskRunOn : public DiskRun, public testing::WithParamInterface<const char*> {};
+
+TEST_P(DiskRunOn, ASimulationHasTheBytesOfTheRun) {
+  const json measured = run(GetParam(), policy(kPackedToDisk, R"("disk_buffer_bytes": 65536, )"));
+  EXPECT_GT(measured["measured"]["disk_read_bytes"], 0);
+  expect_same_bytes(measured, simulate());
+}
+
+TEST_P(DiskRunOn, WhatTheDiskMayNotTakeGoesToHostMemoryAndThenStays) {
+  const std::string caps = R"("disk_memory_bytes": 100000, "host_memory_bytes": 100000, )";
+  const json measured = run(GetParam(), policy(kToDisk, caps));
+  expect_same_bytes(measured, simulate());
+  EXPECT_LE(measured["measured"]["disk_peak_bytes"], 100000);
+  for (const char* place : {"host", "device"}) EXPECT_GT(placed(measured, place, "disk_full"), 0) << place;
+}
+
+INSTANTIATE_TEST_SUITE_P(, DiskRunOn, testing::Values("host", "virtual:h200"),
+                         [](const auto& test) { return std::string(test.param).substr(0, 4); });
+
+TEST_F(DiskRun, OnTheVirtualGpuTimesAreThoseOfTheReplayToTheNanosecond) {
+  const json measured = run("virtual:h200", policy(kToDisk, R"("disk_buffer_bytes": 65536, )"));
+  const json simulated = simulate();
+  for (const char* key : {"step_time_ns", "compute_ns", "exposed_ns", "launch_gap_ns"})
+    EXPECT_EQ(measured["measured"][key], simulated["predicted"][key]) << key;
+}
+
+TEST_F(DiskRun, ASlowerDiskMakesASlowerStep) {
+  run("virtual:h200", policy(kToDisk, R"("disk_buffer_bytes": 65536, )"));
+  const auto step_time = [&](const char* speed) {
+    return simulate({"--disk-bandwidth", speed})["predicted"]["step_time_ns"].get<std::int64_t>();
+  };
+  EXPECT_LT(step_time("2GB/s"), step_time("200MB/s"));
+  EXPECT_LT(step_time("200MB/s"), step_time("200MB/s,20MB/s"));
+}
+
+/// No file may grow, as on a full disk.
+TEST_F(DiskRun, AFullDiskIsToldAndCostsNothingButItsRoom) {
+  const Ended ended = run_program({"run", transformer(), "--device", "host", "--policy", policy(kToDisk),
+                                   "--steps", "1", "--disk", disk_.path(), "--format", "json"},
+                                  rlim_t{64 * 1024});
+  ASSERT_THAT(ended.status, 0) << ended.err;
+  const json measured = json::parse(ended.out);
+  EXPECT_EQ(measured["gradients"], "bitwise");
+  EXPECT_THAT(measured["notes"].get<std::vector<std::string>>(), Contains(HasSubstr("the disk is full")));
+  EXPECT_GT(placed(measured, "host", "disk_full"), 0);
+}
+
+TEST_F(DiskRun, APlaceOnADiskNeedsADisk) {
+  const Ended host = run_program({"run", transformer(), "--device", "host", "--policy", policy(kToDisk)});
+  EXPECT_EQ(host.status, 2);
+  EXPECT_THAT(unwrapped(host.err), AllOf(HasSubstr("none was given"), HasSubstr("--disk DIR")));
+  const Ended gpu =
+      run_program({"run", transformer(), "--device", "virtual:h200", "--policy", policy(kToDisk)});
+  EXPECT_EQ(gpu.status, 2);
+  EXPECT_THAT(unwrapped(gpu.err), HasSubstr("--disk-bandwidth"));
+}
+
+TEST_F(DiskRun, AFolderThatCannotBeWrittenToIsRefused) {
+  for (const std::string& folder : {disk_ / "not_there", std::string("/proc")}) {
+    const Ended ended = run_program({"run", transformer(), "--device", "host", "--policy", policy(kToDisk),
+                                     "--disk", folder, "-o", folder_ / "trace.json"});
+    EXPECT_EQ(ended.status, 2) << ended.err;
+    EXPECT_THAT(unwrapped(ended.err), HasSubstr(folder));
+    EXPECT_THAT(folder_.files(), IsEmpty());
+  }
+}
+
+TEST_F(DiskRun, FlagsThatDoNotGoTogetherAreRefused) {
+  const auto expect_refused = [&](std::vector<std::string> more, const std::string& what) {
+    more.insert(more.begin(), {"run", transformer(), "--policy", policy(kToDisk)});
+    const Ended ended = run_program(more);
+    EXPECT_EQ(ended.status, 2) << ended.err;
+    EXPECT_THAT(unwrapped(ended.err), HasSubstr(what));
+  };
+  expect_refused({"--device", "host", "--disk-checksums"}, "says nothing without --disk");
+  expect_refused({"--device", "host", "--disk-bandwidth", "1GB/s"}, "here the disk is real");
+  expect_refused({"--device", "virtual:h200", "--disk", disk_.path()}, "the disk is modelled too");
+  expect_refused({"--device", "virtual:h200", "--disk-bandwidth", "fast"}, "fast");
+}
+
+TEST_F(DiskRun, ASimulationNeedsToKnowHowFastTheDiskIs) {
+  const std::string model = transformer();
+  report(
+      {"run", model, "--device", "host", "--policy", "keep", "--steps", "1", "-o", folder_ / "trace.json"});
+  policy(kToDisk);
+  const Ended ended =
+      run_program({"simulate", "--trace", folder_ / "trace.json", "--policy", inputs_ / "policy.json"});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(unwrapped(ended.err), HasSubstr("--disk-bandwidth"));
+  EXPECT_GT(simulate({"--disk-bandwidth", "1GB/s"})["predicted"]["disk_peak_bytes"], 0);
+}
+
+TEST_F(DiskRun, TuneTakesTheDiskWhereHostMemoryIsShort) {
+  const std::string model = inputs_ / "model.pt", trace = folder_ / "trace.json";
+  ASSERT_EQ(run_program({"zoo", "make", "transformer", "-o", model, "--batch", "8", "--layers", "4", "--seq",
+                         "128", "--width", "128"})
+                .status,
+            0);
+  report({"run", model, "--device", "virtual:h200", "--policy", "keep", "--disk-bandwidth", "1GB/s", "-o",
+          trace});
+  const json tuned = report({"tune", "--trace", trace, "--host-memory", "0", "--max-slowdown", "10000%", "-o",
+                             inputs_ / "tuned.json"});
+  EXPECT_GT(tuned["chosen"]["predicted"].value("disk_peak_bytes", 0), 0) << tuned["chosen"];
+  const json measured = report({"run", model, "--device", "virtual:h200", "--policy", inputs_ / "tuned.json",
+                                "--disk-bandwidth", "1GB/s"});
+  EXPECT_THAT(measured["inexact"], IsEmpty());
+  EXPECT_EQ(measured["measured"]["host_peak_bytes"], tuned["chosen"]["predicted"]["host_peak_bytes"]);
+}
+
+}  // namespace
+}  // namespace offprof
