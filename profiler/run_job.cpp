@@ -119,8 +119,10 @@ RunResult run(const RunRequest& request, Device& device, const Progress& progres
 ComparisonResult compare(const RunRequest& request, const Comparison& comparison, Device& device,
                          const Progress& progress) {
   RunRequest all = request;
-  for (const ComparedPolicy& compared : comparison.policies)
+  for (const ComparedPolicy& compared : comparison.policies) {
     std::ranges::copy(transforms_in(compared.policy.rules), std::back_inserter(all.transforms));
+    if (recomputes(compared.policy)) all.transforms.emplace_back("recompute");
+  }
   Job job(all, device, progress);
   ComparisonResult result;
   result.trace = job.trace();

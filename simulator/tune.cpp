@@ -257,7 +257,8 @@ class Tuning {
     std::vector<TransformProfile> profiles;
     for (const TransformProfile& profile : steps_.transforms())
       if (profile.is_lossless || goal_.allows_loss) profiles.push_back(profile);
-    if (profiles.empty()) return;
+    const auto& recipes = steps_.program(base_).recipes;
+    if (profiles.empty() && (!recipes || recipes->empty())) return;
     const PlacementJudge judge = {[&](const Policy& policy) {
                                     return Candidate{policy, steps_.predict(policy, link_)};
                                   },

@@ -82,6 +82,8 @@ class VirtualExecutor final : public Executor {
   void copy_in(const Command& command);
   void encode(const Command& command);
   void decode(const Command& command);
+  void discard(const Command& command);
+  void remake(const Command& command);
   const TransformCost& cost_of(SavedId tensor) const;
   std::int32_t use(const TransformUse& use);
   void wait(const Command& command);

@@ -6,7 +6,7 @@
 namespace offprof {
 namespace {
 
-constexpr std::array<std::string_view, 15> kReasons = {
+constexpr std::array<std::string_view, 16> kReasons = {
     "offloaded",
     "shared_copy",
     "parameter",
@@ -22,8 +22,9 @@ constexpr std::array<std::string_view, 15> kReasons = {
     "rule",
     "unfit_to_pack",
     "paged",
+    "unfit_to_recompute",
 };
-static_assert(kReasons.size() == static_cast<std::size_t>(PlacementReason::kPaged) + 1);
+static_assert(kReasons.size() == static_cast<std::size_t>(PlacementReason::kUnfitToRecompute) + 1);
 
 }  // namespace
 

@@ -29,6 +29,8 @@ enum class PlacementReason : std::uint8_t {
   kUnfitToPack,  ///< any place: a rule would have it packed, but it does not fill its storage densely, or
                  ///< shares it with tensors that are to be packed otherwise
   kPaged,        ///< device: see Movability
+  kUnfitToRecompute,  ///< device: a rule would have it made again, but it has no recipe, or what that takes
+                      ///< would not be there or not be exact
 };
 
 std::string_view to_string(PlacementReason reason);

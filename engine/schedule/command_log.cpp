@@ -5,9 +5,9 @@
 namespace offprof {
 
 std::string_view to_string(CommandKind kind) {
-  static constexpr std::array<std::string_view, 10> kNames = {"keep",   "let_go",  "copy_out", "wait_out",
+  static constexpr std::array<std::string_view, 12> kNames = {"keep",   "let_go",  "copy_out", "wait_out",
                                                               "drop",   "copy_in", "wait_in",  "free_host",
-                                                              "encode", "decode"};
+                                                              "encode", "decode",  "discard",  "remake"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -13,6 +13,7 @@ PackDecision OffloadScheduler::pack(SavedId tensor, const PackRequest& request, 
   OFFPROF_CHECK(tensor == static_cast<SavedId>(copy_of_.size()));
   copy_of_.push_back(kKept);
   kept_bytes_.push_back(0);
+  kept_users_.push_back(0);
   if (const auto reason = reason_to_keep(request, rule)) return keep(tensor, request, *reason);
   const CopyId live = live_copies_.find({request.storage, request.version});
   if (live != CopyIndex::kNone) return share(tensor, live);
@@ -55,6 +56,7 @@ std::unique_ptr<Scheduler> OffloadScheduler::clone(const Policy& policy, Executo
 
 PackDecision OffloadScheduler::keep(SavedId tensor, const PackRequest& request, PlacementReason reason) {
   kept_bytes_[tensor] = request.tensor_bytes;
+  kept_users_[tensor] = 1;
   executor_->execute({CommandKind::kKeep, tensor, -1, request.tensor_bytes});
   return {Place::kDevice, reason};
 }
@@ -68,6 +70,7 @@ PackDecision OffloadScheduler::share(SavedId tensor, CopyId copy) {
 /// The tensor is the first of its content.
 PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
                                      const TensorPlacement& placement) {
+  if (placement.place == Place::kRecompute) return discard(tensor, request, placement);
   const bool is_packed = placement.packed_bytes > 0;
   const Bytes bytes = is_packed ? placement.packed_bytes : request.storage_bytes;
   const bool goes_out = placement.place == Place::kHost;
@@ -75,16 +78,22 @@ PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
   const bool stashable = goes_out && stash_could_hold(bytes);
   while (stashable && !stash_has_room(bytes)) wait_and_drop(oldest_stashed());
 
-  const auto id = static_cast<CopyId>(copies_.size());
-  copies_.push_back({tensor, bytes, bytes, is_packed ? request.storage_bytes : 0, placement.place, 1});
-  live_copies_.add({request.storage, request.version});
-  copy_of_[tensor] = id;
+  const CopyId id = add_copy(
+      tensor, request, {tensor, bytes, bytes, is_packed ? request.storage_bytes : 0, placement.place, 1});
   if (is_packed) command(CommandKind::kEncode, id);
   if (goes_out)
     send_out(id, stashable);
   else
     copies_[id].out_pending = false;
   return {placement.place, placement.reason, id};
+}
+
+CopyId OffloadScheduler::add_copy(SavedId tensor, const PackRequest& request, const Copy& copy) {
+  const auto id = static_cast<CopyId>(copies_.size());
+  copies_.push_back(copy);
+  live_copies_.add({request.storage, request.version});
+  copy_of_[tensor] = id;
+  return id;
 }
 
 void OffloadScheduler::send_out(CopyId id, bool stashable) {
@@ -132,15 +141,31 @@ void OffloadScheduler::wait_and_drop(CopyId id) {
 void OffloadScheduler::unpack(SavedId tensor) {
   const CopyId id = copy_of_[tensor];
   if (id == kKept) return prefetch_after(tensor);
-  unstash(id);  // from here on it stays until its last release
+  ask_for(id);
+  prefetch_after(tensor);
+  // The copies that are wanted next are queued before the compute stream waits, so that the link does not
+  // idle.
+  make_ready(id);
+}
+
+/// From here on it, or what it is made of, stays on the device until its last release.
+void OffloadScheduler::ask_for(CopyId id) {
+  if (const Recipe* recipe = copies_[id].recipe) {
+    for (const SavedId source : recipe->sources)
+      if (copy_of_[source] != kKept) ask_for(copy_of_[source]);
+    return;
+  }
+  unstash(id);
   if (!copies_[id].on_device) copy_in(id);
   if (copies_[id].ahead) {
     copies_[id].ahead = false;
     ahead_bytes_ -= copies_[id].bytes;
   }
-  prefetch_after(tensor);
-  // The copies that are wanted next are queued before the compute stream waits, so that the link does not
-  // idle.
+}
+
+/// What was asked for: its values are on the device for the compute stream.
+void OffloadScheduler::make_ready(CopyId id) {
+  if (copies_[id].recipe != nullptr) return remake(id);
   if (copies_[id].in_pending) command(CommandKind::kWaitIn, id);
   copies_[id].in_pending = false;
   if (copies_[id].packed_from > 0) decode(id);
@@ -205,9 +230,12 @@ void OffloadScheduler::prefetch_after(SavedId tensor) {
   if (tensor < static_cast<SavedId>(order_position_.size()) && order_position_[tensor] >= 0)
     next_in_order_ = std::max<std::size_t>(next_in_order_, order_position_[tensor] + 1);
   const std::span<const SavedId> tensors = order();
-  for (; next_in_order_ < tensors.size(); ++next_in_order_) {
+  while (next_in_order_ < tensors.size()) {
     const CopyId id = reloadable_copy_of(tensors[next_in_order_]);
-    if (id == kKept) continue;
+    if (id == kKept) {
+      ++next_in_order_;
+      continue;
+    }
     if (ahead_bytes_ + copies_[id].bytes > policy_.prefetch_bytes) return;
     if (copy_in_ahead(id)) continue;
     memory_is_short_ = true;
@@ -218,15 +246,20 @@ void OffloadScheduler::prefetch_after(SavedId tensor) {
 CopyId OffloadScheduler::reloadable_copy_of(SavedId tensor) const {
   if (tensor >= static_cast<SavedId>(copy_of_.size())) return kKept;
   const CopyId id = copy_of_[tensor];
-  return id == kKept || copies_[id].users == 0 || copies_[id].on_device ? kKept : id;
+  return id == kKept || copies_[id].users == 0 ? kKept : reloadable_copy(id);
 }
 
 void OffloadScheduler::release(SavedId tensor) {
+  let_go(tensor);
+}
+
+/// Autograd has released it, or what was made of it exists.
+void OffloadScheduler::let_go(SavedId tensor) {
   const CopyId id = copy_of_[tensor];
-  if (id == kKept) {
+  if (id != kKept) {
+    if (--copies_[id].users == 0) free(id);
+  } else if (--kept_users_[tensor] == 0) {
     executor_->execute({CommandKind::kLetGo, tensor, -1, kept_bytes_[tensor]});
-  } else if (--copies_[id].users == 0) {
-    free(id);
   }
 }
 
@@ -237,6 +270,7 @@ void OffloadScheduler::free(CopyId id) {
     host_bytes_ -= copies_[id].bytes;
   }
   live_copies_.remove(id);
+  let_go_of_sources(id);
 }
 
 }  // namespace offprof

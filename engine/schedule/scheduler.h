@@ -40,6 +40,8 @@ enum class CommandKind : std::uint8_t {
   kFreeHost,  ///< give the host memory back
   kEncode,  ///< pack the tensor's storage by its transform; hold the packed storage, which is then the copy's
   kDecode,  ///< unpack it into a new storage, which is then the copy's; drop the packed one
+  kDiscard,  ///< hold nothing: the copy has no storage until it is made again
+  kRemake,   ///< make it again by its recipe, in a new storage, which is then the copy's
 };
 
 struct Command {
@@ -57,8 +59,8 @@ class Executor {
   virtual ~Executor() = default;
   /// Throws what its device throws; the step is lost then.
   virtual void execute(const Command& command) = 0;
-  /// Likewise a kCopyIn or kDecode that may wait: false, and nothing was done, where the device has no memory
-  /// for it now. Virtual memory has no end.
+  /// Likewise a kCopyIn, kDecode or kRemake that may wait: false, and nothing was done, where the device has
+  /// no memory for it now. Virtual memory has no end.
   virtual bool try_execute(const Command& command) {
     execute(command);
     return true;
