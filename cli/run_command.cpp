@@ -86,7 +86,7 @@ class RunCommand : public Subcommand {
     app.add_option(
            "--transforms", request_.transforms,
            "Measure too what packing with these takes, so that tune and simulate can choose them: all, or "
-           "names as quantize:uint8,bits (default: those of the policy's rules)")
+           "names as quantize:uint8,bits,recompute (default: those of the policy's rules)")
         ->delimiter(',')
         ->type_name("NAMES");
     add_output_option(app, output_, "The trace; .gz compresses (default: none)");

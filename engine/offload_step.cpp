@@ -28,10 +28,6 @@ Bytes bytes_of(const at::Tensor& value) {
   return static_cast<Bytes>(value.numel() * static_cast<std::int64_t>(value.element_size()));
 }
 
-std::uint32_t version_of(const at::Tensor& value) {
-  return value.is_inference() ? 0 : static_cast<std::uint32_t>(value._version());
-}
-
 /// LibTorch does not tell whether two tensors count together; but what it hands out is one pointer to the
 /// counter.
 bool is_same_counter(const c10::VariableVersion& a, const c10::VariableVersion& b) {
@@ -102,9 +98,10 @@ SavedId OffloadStep::pack(const at::Tensor& value) {
   const HookScope scope(*this);
   const auto tensor = static_cast<SavedId>(saved_.size());
   PackRequest request = describe(value);
-  saved_.push_back({shell_of(value), version_of(value)});
+  saved_.push_back({shell_of(value), version_of(value), -1, value.unsafeGetTensorImpl()->version_counter()});
   const RuledPlacement rule = rule_for(tensor, value, request);
   rule_transform_ = rule ? rule->transform : -1;
+  rule_recipe_ = rule ? rule->recipe : nullptr;
   // What is packed as one type is no copy of what is packed as another. Of a recorded step it is known
   // beforehand that there are no such two.
   if (guide_.place && rule_transform_ >= 0)
@@ -303,7 +300,8 @@ void OffloadStep::release(SavedId tensor) noexcept {
   } catch (...) {
     // It is known: see failure_. Autograd lets go of tensors in destructors.
   }
-  saved_[tensor].shell.reset();
+  // What is kept may be held for others that are made of it: kLetGo tells.
+  if (failure_ || saved_[tensor].copy >= 0) saved_[tensor].shell.reset();
 }
 
 void OffloadStep::execute(const Command& command) {
@@ -318,9 +316,11 @@ void OffloadStep::execute(const Command& command) {
 /// Memory is all that is tried: with it, the copy in is as any.
 bool OffloadStep::try_execute(const Command& command) {
   if (command.kind == CommandKind::kTakeDisk) return take_disk(command);
-  OFFPROF_CHECK(command.kind == CommandKind::kCopyIn || command.kind == CommandKind::kDecode);
   try {
-    copies_.take_memory_for(command);
+    if (command.kind == CommandKind::kRemake)
+      copies_.take_memory(remade(command));
+    else
+      copies_.take_memory_for(command);
   } catch (const c10::OutOfMemoryError&) {
     device_.take_out_of_memory();  // the step goes on: nobody is to find it later
     ++refused_reloads_;
@@ -373,6 +373,12 @@ void OffloadStep::run(const Command& command) {
       return copies_.wait_for_disk(command);
     case CommandKind::kFreeDisk:
       return copies_.free_disk(command);
+    case CommandKind::kDiscard:
+      return discard(command);
+    case CommandKind::kRemake:
+      copies_.remake(command, [&] { return remade(command); });
+      remakes_.erase(command.copy);
+      return tell_reload(command.copy);
   }
 }
 

@@ -133,6 +133,7 @@ class OffloadStep final : public Executor {
     Shell shell;
     std::uint32_t version = 0;
     CopyId copy = -1;
+    c10::VariableVersion counter{};  ///< of its version; outlives the shell
   };
   /// What a storage held when a tensor was saved. Its version alone does not tell: pieces of one storage may
   /// count each for itself (unsafe_chunk, of which LSTM cells are made).
@@ -162,6 +163,15 @@ class OffloadStep final : public Executor {
   void tell_hold(CopyId copy);
   void tell_reload(CopyId copy);
   void check_shared_type(const Saved& saved) const;
+  /// What is made again: by what, and of which contents.
+  struct Remake {
+    SavedId tensor = -1;
+    std::shared_ptr<const ExecutableRecipe> recipe;
+    std::vector<WatchedContent> sources;
+  };
+  void discard(const Command& command);
+  c10::Storage remade(const Command& command) const;
+  c10::Storage storage_of(SavedId tensor) const;
 
   std::exception_ptr failure_;  ///< the scheduler's first
   /// Recursive: what a call lets go of may call back.
@@ -178,7 +188,9 @@ class OffloadStep final : public Executor {
   std::unordered_map<AllocationId, std::vector<Content>>
       contents_;  ///< of movable storages, in order of saving
   std::vector<Saved> saved_;
-  std::int32_t rule_transform_ = -1;  ///< of the tensor that is being packed: see TensorPlacement
+  std::int32_t rule_transform_ = -1;            ///< of the tensor that is being packed: see TensorPlacement
+  const Recipe* rule_recipe_ = nullptr;         ///< likewise
+  std::unordered_map<CopyId, Remake> remakes_;  ///< of copies that do not exist
   int refused_reloads_ = 0;
   const torch::autograd::Node* watched_node_ = nullptr;
   std::vector<SavedId> node_tensors_;  ///< unpacked by it

@@ -24,6 +24,7 @@ struct RunRequest {
   std::string device = "host";  ///< `host`, `cuda`, `cuda:N`, `virtual:PROFILE`: see make_device
   Policy policy;
   /// Transforms whose costs are measured beside those that the policy's rules name; `all`: one of each.
+  /// `recompute`: it is found out what can be made again in backward; `all` has that too.
   std::vector<std::string> transforms{};
   /// Fingerprint of the run that a plan in `policy` was made for; empty: not known.
   std::string policy_made_for{};

@@ -167,4 +167,17 @@ void StepCopies::decode(const Command& command) {
   copy.rest = {};
 }
 
+void StepCopies::discard(const Command& command) {
+  OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
+  Copy& copy = copies_.emplace_back();
+  copy.bytes = command.bytes;
+  copy.device_storage = no_storage_;
+}
+
+void StepCopies::remake(const Command& command, const std::function<c10::Storage()>& make) {
+  Copy& copy = copies_[command.copy];
+  copy.device_storage = taken_memory_ ? *std::exchange(taken_memory_, std::nullopt) : make();
+  copy.reloaded = true;
+}
+
 }  // namespace offprof

@@ -4,8 +4,10 @@
 #include <ATen/core/ivalue.h>
 #include <c10/core/Storage.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/device.h"
@@ -58,10 +60,15 @@ class StepCopies {
   void read_disk(const Command& command);
   void wait_for_disk(const Command& command) { disk_.wait(command.copy); }
   void free_disk(const Command& command) { disk_.free(command); }
+  void discard(const Command& command);
+  /// `make`: its storage; not asked for where the memory has been taken.
+  void remake(const Command& command, const std::function<c10::Storage()>& make);
   void drop(CopyId copy) { copies_[copy].device_storage = no_storage_; }
   void free_host(const Command& command);
   /// Takes the memory for the kCopyIn or kDecode that is carried out next. Throws c10::OutOfMemoryError.
   void take_memory_for(const Command& command);
+  /// Likewise `storage`, with all that is in it, for the kRemake.
+  void take_memory(c10::Storage storage) { taken_memory_ = std::move(storage); }
 
   Bytes host_peak_bytes() const { return host_peak_bytes_; }
   Bytes d2h_bytes() const { return d2h_bytes_; }

@@ -2,9 +2,11 @@
 
 #include <functional>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "engine/remake.h"
 #include "engine/schedule/scheduler.h"
 #include "engine/schedule/tensor_placement.h"
 #include "engine/transforms/transform.h"
@@ -24,6 +26,8 @@ struct StepGuide {
   /// Where nothing is recorded: what is made of a tensor that may move and fills its storage densely. Empty:
   /// `placements` say.
   std::function<RuledPlacement(const at::Tensor& value)> place{};
+  /// By Recipe::tensor, those that `placements` have.
+  std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes{};
   /// By TensorPlacement::transform.
   std::vector<std::shared_ptr<const Transform>> transforms{};
 };

@@ -20,6 +20,7 @@
 #include "profiler/gradient_check.h"
 #include "profiler/program_builder.h"
 #include "profiler/program_times.h"
+#include "profiler/recipe_recorder.h"
 #include "profiler/tracing_cost.h"
 #include "profiler/transform_profiles.h"
 #include "simulator/dense_reloads.h"
@@ -32,6 +33,7 @@ namespace offprof {
 namespace {
 
 constexpr std::string_view kAllTransforms = "all";
+constexpr std::string_view kRecompute = "recompute";
 constexpr std::string_view kHost = "host", kDisk = "disk";
 /// The window of weights holds that many times what an operator needs at once, so that what comes next can
 /// come while one is under way.
@@ -60,6 +62,13 @@ std::vector<Staging> staging_in(const Program& program, const RecordedPass& pass
     return tensor >= program.saved.size() || program.saved[tensor].layout != pass.saved[tensor].saved.layout;
   });
   return gathered;
+}
+
+/// Whether the step is to be looked at for what can be made again in backward.
+bool asks_for_recipes(const RunRequest& request) {
+  return recomputes(request.policy) || std::ranges::any_of(request.transforms, [](const std::string& asked) {
+           return asked == kAllTransforms || asked == kRecompute;
+         });
 }
 
 bool loses_something(const StepGuide& guide) {
@@ -99,6 +108,7 @@ StepGuide Job::guide_for(const Policy& policy) const {
   if (policy.rules.empty()) return guide;
   Placements placements = choose_placements(policy, trace_.program, trace_.transforms);
   guide.placements = std::move(placements.by_tensor);
+  guide.recipes = recipes_;
   for (const std::string& name : placements.transforms) {
     const auto found = std::ranges::find(transforms_, name, &Transform::name);
     guide.transforms.push_back(found != transforms_.end() ? *found : make_transform(name));
@@ -111,9 +121,31 @@ void Job::make_transforms() {
   for (const std::string& asked : request_.transforms)
     std::ranges::copy(asked == kAllTransforms ? transform_names() : std::vector{asked},
                       std::back_inserter(names));
+  std::erase(names, kRecompute);
   for (const std::string& name : names)
     if (std::ranges::find(transforms_, name, &Transform::name) == transforms_.end())
       transforms_.push_back(make_transform(name));
+}
+
+/// In two steps, since what one does once need not be what each does.
+void Job::find_recipes() {
+  if (!asks_for_recipes(request_)) return;
+  std::vector<std::vector<FoundRecipe>> found;
+  const auto residents = trainer_->residents();
+  bool is_same = true;
+  for (int i = 0; i < 2; ++i) {
+    progress_("looking for what can be made again");
+    RecipeRecorder recorder(device_, *residents);
+    trainer_->step(preset_policy("keep"), order_, Recording::kNone, &recorder);
+    is_same = is_same && recorder.saw(trace_.program);
+    found.push_back(recorder.take());
+  }
+  trace_.program.recipes.emplace();
+  if (!is_same) return;
+  for (FoundRecipe& one : agreed(std::move(found.back()), found.front())) {
+    recipes_.emplace(one.recipe.tensor, std::make_shared<const ExecutableRecipe>(std::move(one.executable)));
+    trace_.program.recipes->push_back(std::move(one.recipe));
+  }
 }
 
 /// What packing takes, and whether the rules go with the program.
@@ -310,6 +342,7 @@ void Job::record() {
   const RecordedPass offload_pass = record_pass(preset_policy("offload"));
   trace_.program = build_program(keep_passes, offload_pass);
   order_ = backward_order(trace_.program);
+  find_recipes();
   const RecordedPass last = record_dense(offload_pass);
   calibrate_times();
   profile_transforms();

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/device.h"
@@ -63,6 +64,7 @@ class Job {
   std::optional<Bytes> host_capacity(const Policy& policy) const;
   void make_transforms();
   void profile_transforms();
+  void find_recipes();
   StepGuide guide_for(const Policy& policy) const;
 
   const RunRequest& request_;
@@ -74,6 +76,7 @@ class Job {
   std::optional<Trainer> trainer_;
   std::vector<SavedId> order_;
   std::vector<std::shared_ptr<const Transform>> transforms_;  ///< that the request's rules name
+  std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes_;  ///< by Recipe::tensor
   std::vector<at::Tensor> expected_gradients_;
 };
 

@@ -141,6 +141,7 @@ ComparisonResult compare(const RunRequest& request, const Comparison& comparison
   for (const ComparedPolicy& compared : comparison.policies) {
     require_disk(compared.policy, device);
     std::ranges::copy(transforms_in(compared.policy.rules), std::back_inserter(all.transforms));
+    if (recomputes(compared.policy)) all.transforms.emplace_back("recompute");
   }
   Job job(all, device, progress);
   ComparisonResult result;

@@ -52,6 +52,8 @@ class Trainer {
   /// Gradients of forward and backward without the optimiser, from a fixed seed, with buffers put back after:
   /// by parameter, undefined where backward gave none. `policy` nullopt: plain autograd.
   std::vector<at::Tensor> gradients(const std::optional<Policy>& policy, const StepGuide& guide);
+  /// What its steps take for older than they are.
+  std::shared_ptr<const Residents> residents() const;
 
  private:
   /// `traced`: nullopt: not.
@@ -61,7 +63,6 @@ class Trainer {
   void end_pages();
   void adopt_optimizer_state();
   void begin_measuring();
-  std::shared_ptr<const Residents> residents() const;
 
   Model& model_;
   Device& device_;

@@ -5,51 +5,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "engine/dtype_name.h"
-#include "traces/calibration.h"
+#include "profiler/measured_use.h"
 #include "traces/error.h"
 
 namespace offprof {
 namespace {
 
-/// Enough for a median; the first run warms up and is not counted.
-constexpr int kTimedRuns = 3;
-
 struct Shape {
   std::string dtype;
   std::int64_t elements = 0;
   auto operator<=>(const Shape&) const = default;
-};
-
-/// Notes what is allocated and freed meanwhile. What was there before is not known here.
-class MemoryNotes final : public AllocationListener {
- public:
-  explicit MemoryNotes(Device& device) : device_(device) { device_.set_listener(this); }
-  ~MemoryNotes() override { device_.set_listener(nullptr); }
-  MemoryNotes(const MemoryNotes&) = delete;
-  MemoryNotes& operator=(const MemoryNotes&) = delete;
-
-  void on_alloc(AllocationId id, Bytes bytes) override {
-    if (bytes == 0) return;
-    number_of_.emplace(id, static_cast<std::int32_t>(number_of_.size()));
-    memory_.push_back({bytes, -1});
-  }
-  void on_free(AllocationId id, Bytes /*bytes*/) override {
-    if (const auto found = number_of_.find(id); found != number_of_.end())
-      memory_.push_back({0, found->second});
-  }
-
-  std::vector<TransformMemory> take() { return std::move(memory_); }
-
- private:
-  Device& device_;
-  std::map<AllocationId, std::int32_t> number_of_;
-  std::vector<TransformMemory> memory_;
 };
 
 /// The dtypes and numbers of elements of what may be packed.
@@ -95,39 +65,20 @@ class CostMeasurement {
     cost.dtype = dtype_name(type_);
     cost.elements = elements_;
     cost.packed_bytes = transform_.packed_bytes(type_, elements_);
-    cost.pack = use_of([&] { packed_ = transform_.pack(values_); }, [&] { packed_ = {}; });
+    cost.pack = use_of(
+        device_, [&] { packed_ = transform_.pack(values_); }, [&] { packed_ = {}; });
     check("pack", cost.pack, cost.packed_bytes);
     packed_ = transform_.pack(values_);
     at::Tensor unpacked;
-    cost.unpack = use_of([&] { unpacked = transform_.unpack(packed_, type_, elements_); },
-                         [&] { unpacked = at::Tensor(); });
+    cost.unpack = use_of(
+        device_, [&] { unpacked = transform_.unpack(packed_, type_, elements_); },
+        [&] { unpacked = at::Tensor(); });
+    device_.forget_marks();
     check("unpack", cost.unpack, static_cast<Bytes>(values_.nbytes()));
     return cost;
   }
 
  private:
-  template <typename Work, typename Forget>
-  TransformUse use_of(const Work& work, const Forget& forget) {
-    TransformUse use;
-    std::vector<Nanoseconds> times;
-    for (int i = 0; i <= kTimedRuns; ++i) {
-      device_.synchronize();
-      device_.take_work();
-      MemoryNotes notes(device_);
-      const Device::TimeMark begin = device_.mark();
-      work();
-      const Device::TimeMark end = device_.mark();
-      use.memory = notes.take();
-      if (const auto given = device_.take_work()) use.work = *given;
-      device_.synchronize();
-      if (i > 0) times.push_back(device_.time_of(end) - device_.time_of(begin));
-      forget();
-    }
-    device_.forget_marks();
-    use.compute_ns = median_of(std::move(times));
-    return use;
-  }
-
   /// The one allocation that is left must be the result.
   void check(const char* what, const TransformUse& use, Bytes result_bytes) const {
     std::vector<Bytes> left;

@@ -87,5 +87,59 @@ TEST(ReplayRules, WhatIsPackedAtThePeakIsToldApart) {
   EXPECT_EQ(content.working, 5000);
 }
 
+/// Makes 400 bytes of the 300 saved before them, with 50 more for the moment; the program's own go.
+Program remade_layer() {
+  ProgramSketch sketch(1000);
+  const std::int32_t x = sketch.alloc(300);
+  const SavedId a = sketch.save(x);
+  sketch.free(x);
+  const std::int32_t y = sketch.alloc(400);
+  const SavedId b = sketch.save(y);
+  sketch.free(y);
+  const std::int32_t large = sketch.alloc(5000);
+  sketch.free(large);
+  sketch.node(b);
+  sketch.node(a);
+  sketch.backward_end();
+  Program program = sketch.program();
+  for (SavedTensor& saved : program.saved) saved.layout = TensorLayout{"float32", {10, 10}, {10, 1}};
+  program.recipes = {{b, "aten::gelu", {a}, {{{400, -1}, {50, -1}, {0, 1}}, 13}}};
+  return program;
+}
+
+TEST(ReplayRules, WhatIsMadeAgainTakesNothingUntilThen) {
+  const Program program = remade_layer();
+  const Step step(program);
+  const Prediction prediction = replay(step, ruled("recompute"), kAnyLink);
+  EXPECT_EQ(prediction.metrics.device_peak_bytes, 1000 + 300 + 5000);
+  EXPECT_EQ(prediction.metrics.step_time_ns, 13);
+  EXPECT_EQ(prediction.metrics.compute_ns, 13);
+  EXPECT_EQ(prediction.metrics.d2h_bytes, 0);
+  EXPECT_EQ(prediction.metrics.h2d_bytes, 0);
+}
+
+TEST(ReplayRules, MakingItAgainTakesWhatWasMeasured) {
+  Program program = remade_layer();
+  std::erase_if(program.events, [](const Event& event) { return event.id == 2; });
+  program.storages[2].bytes = 0;
+  const Step step(program);
+  EXPECT_EQ(replay(step, ruled("recompute"), kAnyLink).metrics.device_peak_bytes, 1000 + 300 + 400 + 50);
+}
+
+TEST(ReplayRules, TheLedgerSaysWhatIsMadeAgainAndWhatCannotBe) {
+  const Program program = remade_layer();
+  EXPECT_EQ(replay_ledger(program, Step(program), ruled("recompute")),
+            (Ledger{{{Place::kDevice, PlacementReason::kUnfitToRecompute}, {1, 300}},
+                    {{Place::kRecompute, PlacementReason::kRule}, {1, 400}}}));
+}
+
+TEST(ReplayRules, WhatWasMadeAgainCountsAsBackAtThePeak) {
+  Program program = remade_layer();
+  std::erase_if(program.events, [](const Event& event) { return event.id == 2; });
+  const DeviceContent content = content_at_peak(Step(program), ruled("recompute"));
+  EXPECT_EQ(content.kept, 300);
+  EXPECT_EQ(content.total, 1750);
+}
+
 }  // namespace
 }  // namespace offprof

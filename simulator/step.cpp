@@ -16,6 +16,7 @@ std::shared_ptr<const Program> rule_subjects_of(const Program& program) {
   subjects->names = program.names;
   subjects->storages = program.storages;
   subjects->saved = program.saved;
+  subjects->recipes = program.recipes;
   return subjects;
 }
 

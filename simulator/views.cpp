@@ -86,6 +86,10 @@ class ContentListener final : public ReplayListener {
         packed_copies_.erase(command.copy);
         packed_.erase(command.copy);
         return add_reloaded(command);
+      case CommandKind::kRemake:
+        return add_reloaded(command);
+      case CommandKind::kDiscard:
+        return;
       case CommandKind::kDrop:
         return drop(command);
       case CommandKind::kWaitOut:

@@ -41,6 +41,10 @@ void VirtualExecutor::execute(const Command& command) {
       return wait_for_disk(command);
     case CommandKind::kFreeDisk:
       return disk_.free(command);
+    case CommandKind::kDiscard:
+      return discard(command);
+    case CommandKind::kRemake:
+      return remake(command);
   }
 }
 
@@ -106,6 +110,17 @@ void VirtualExecutor::decode(const Command& command) {
   DeviceCopy& copy = copies_[command.copy];
   const std::int32_t packed = std::exchange(copy.device_storage, use(cost_of(copy.tensor).unpack));
   memory_.let_go(packed);
+}
+
+void VirtualExecutor::discard(const Command& command) {
+  OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
+  copies_.push_back({command.tensor, -1, {}});
+}
+
+void VirtualExecutor::remake(const Command& command) {
+  const RuledPlacement placement = rule(command.tensor);
+  OFFPROF_CHECK(placement && placement->recipe != nullptr);
+  copies_[command.copy].device_storage = use(placement->recipe->use);
 }
 
 const TransformCost& VirtualExecutor::cost_of(SavedId tensor) const {

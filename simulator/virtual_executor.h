@@ -88,6 +88,8 @@ class VirtualExecutor final : public Executor {
   void read_disk(const Command& command);
   void wait_for_disk(const Command& command);
   void decode(const Command& command);
+  void discard(const Command& command);
+  void remake(const Command& command);
   const TransformCost& cost_of(SavedId tensor) const;
   std::int32_t use(const TransformUse& use);
   void wait(const Command& command);

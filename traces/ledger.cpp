@@ -6,7 +6,7 @@
 namespace offprof {
 namespace {
 
-constexpr std::array<std::string_view, 16> kReasons = {
+constexpr std::array<std::string_view, 17> kReasons = {
     "offloaded",
     "shared_copy",
     "parameter",
@@ -23,8 +23,9 @@ constexpr std::array<std::string_view, 16> kReasons = {
     "unfit_to_pack",
     "paged",
     "disk_full",
+    "unfit_to_recompute",
 };
-static_assert(kReasons.size() == static_cast<std::size_t>(PlacementReason::kDiskFull) + 1);
+static_assert(kReasons.size() == static_cast<std::size_t>(PlacementReason::kUnfitToRecompute) + 1);
 
 }  // namespace
 

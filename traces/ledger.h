@@ -30,6 +30,8 @@ enum class PlacementReason : std::uint8_t {
                  ///< shares it with tensors that are to be packed otherwise
   kPaged,        ///< device: see Movability
   kDiskFull,     ///< host, or device where host memory is full too: the disk has no room for it
+  kUnfitToRecompute,  ///< device: a rule would have it made again, but it has no recipe, or what that takes
+                      ///< would not be there or not be exact
 };
 
 std::string_view to_string(PlacementReason reason);

@@ -11,7 +11,8 @@
 namespace offprof {
 namespace {
 
-constexpr std::array<std::string_view, 3> kPlaces = {"device", "host", "disk"};
+constexpr std::array<std::string_view, 4> kPlaces = {"device", "host", "disk", "recompute"};
+static_assert(kPlaces.size() == static_cast<std::size_t>(Place::kRecompute) + 1);
 constexpr std::string_view kIdentity = "identity";
 
 std::optional<Place> find_place(std::string_view name) {
@@ -37,10 +38,10 @@ Placement parse_placement(std::string_view text) {
   const std::string_view transform = text.substr(0, plus);
   const auto place =
       plus == std::string_view::npos ? std::optional(Place::kDevice) : find_place(text.substr(plus + 1));
-  if (!place || !is_transform_name(transform))
-    throw input_error(
-        fmt::format("'{}' is no placement", text),
-        "Placements: device, host, disk, or a transform and where it waits, as quantize:uint8+host");
+  if (!place || place == Place::kRecompute || !is_transform_name(transform))
+    throw input_error(fmt::format("'{}' is no placement", text),
+                      "Placements: device, host, disk, recompute, or a transform and where it waits, as "
+                      "quantize:uint8+host");
   return {transform == kIdentity ? std::string() : std::string(transform), *place};
 }
 

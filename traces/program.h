@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "traces/allocator_state.h"
+#include "traces/recipe.h"
 #include "traces/tensor_layout.h"
 #include "traces/units.h"
 #include "traces/work.h"
@@ -115,6 +116,8 @@ struct Program {
   std::vector<Work> work{};
   /// Where tensors are copied out densely, one by one (`trl`), and what that takes is known; by tensor.
   std::vector<Staging> staging{};
+  /// Of the contents that can be made again, in the order of their tensors; nullopt: nobody looked.
+  std::optional<std::vector<Recipe>> recipes{};
   /// Live on the device when the step begins; storages older than the step are in here.
   Bytes resident_bytes = 0;
   /// What PyTorch's CUDA caching allocator holds when the step begins, its cache given back; nullopt: the

@@ -8,6 +8,7 @@
 #include "traces/metrics_io.h"
 #include "traces/policy_io.h"
 #include "traces/program_io.h"
+#include "traces/recipes_io.h"
 #include "traces/trace_io.h"
 #include "traces/tracing_io.h"
 #include "traces/transforms_io.h"
@@ -110,6 +111,8 @@ Trace trace_from_json(const JsonValue& root) {
   trace.settings = read_settings(root.at("settings"));
   read_results(trace, root);
   trace.program = program_from_json(root.at("program"));
+  if (const auto recipes = root.find("recipes"))
+    trace.program.recipes = recipes_from_json(*recipes, trace.program);
   if (const auto dense = root.find("dense_program")) trace.dense_program = program_from_json(*dense);
   return trace;
 }

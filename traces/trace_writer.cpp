@@ -8,6 +8,7 @@
 #include "traces/metrics_io.h"
 #include "traces/policy_io.h"
 #include "traces/program_io.h"
+#include "traces/recipes_io.h"
 #include "traces/trace_events.h"
 #include "traces/trace_io.h"
 #include "traces/tracing_io.h"
@@ -106,6 +107,7 @@ std::string format_trace(const Trace& trace) {
   append_chrome_members(out, trace);
   append_run_members(out, trace);
   append_program_member(out, "program", trace.program);
+  if (trace.program.recipes) append_member(out, "recipes", recipes_to_json(*trace.program.recipes));
   if (trace.dense_program) append_program_member(out, "dense_program", *trace.dense_program);
   out += "\"traceEvents\": [";
   append_trace_events(out, trace);

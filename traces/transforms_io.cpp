@@ -62,6 +62,8 @@ Work work_from_json(const JsonValue& json) {
   return work;
 }
 
+}  // namespace
+
 nlohmann::ordered_json use_to_json(const TransformUse& use) {
   nlohmann::ordered_json json = {{"memory", memory_to_json(use.memory)}, {"compute_ns", use.compute_ns}};
   if (use.work != Work{}) json["work"] = work_to_json(use.work);
@@ -73,6 +75,8 @@ TransformUse use_from_json(const JsonValue& json) {
   if (const auto work = json.find("work")) use.work = work_from_json(*work);
   return use;
 }
+
+namespace {
 
 nlohmann::ordered_json cost_to_json(const TransformCost& cost) {
   return {{"dtype", cost.dtype},

@@ -14,4 +14,9 @@ nlohmann::ordered_json transforms_to_json(const std::vector<TransformProfile>& p
 /// Throws Error (input): what is missing, out of range, said twice, or frees what is not there.
 std::vector<TransformProfile> transforms_from_json(const JsonValue& json);
 
+/// `{"memory": [50, 120, -1], "compute_ns": 7}`.
+nlohmann::ordered_json use_to_json(const TransformUse& use);
+/// Throws Error (input): what is missing, out of range, or does not leave one allocation.
+TransformUse use_from_json(const JsonValue& json);
+
 }  // namespace offprof

@@ -13,6 +13,7 @@ PackDecision OffloadScheduler::pack(SavedId tensor, const PackRequest& request, 
   OFFPROF_CHECK(tensor == static_cast<SavedId>(copy_of_.size()));
   copy_of_.push_back(kKept);
   kept_bytes_.push_back(0);
+  kept_users_.push_back(0);
   if (const auto reason = reason_to_keep(request, rule)) return keep(tensor, request, *reason);
   const CopyId live = live_copies_.find({request.storage, request.version});
   if (live != CopyIndex::kNone) return share(tensor, live);
@@ -55,6 +56,7 @@ std::unique_ptr<Scheduler> OffloadScheduler::clone(const Policy& policy, Executo
 
 PackDecision OffloadScheduler::keep(SavedId tensor, const PackRequest& request, PlacementReason reason) {
   kept_bytes_[tensor] = request.tensor_bytes;
+  kept_users_[tensor] = 1;
   executor_->execute({CommandKind::kKeep, tensor, -1, request.tensor_bytes});
   return {Place::kDevice, reason};
 }
@@ -68,11 +70,12 @@ PackDecision OffloadScheduler::share(SavedId tensor, CopyId copy) {
 /// The tensor is the first of its content.
 PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
                                      const TensorPlacement& asked) {
+  if (asked.place == Place::kRecompute) return discard(tensor, request, asked);
   const bool is_packed = asked.packed_bytes > 0;
   const Bytes bytes = is_packed ? asked.packed_bytes : request.storage_bytes;
-  const auto id = static_cast<CopyId>(copies_.size());
   const bool asks_disk = asked.place == Place::kDisk;
-  const auto found = place_with_room(asked, {CommandKind::kTakeDisk, tensor, id, bytes});
+  const auto next = static_cast<CopyId>(copies_.size());
+  const auto found = place_with_room(asked, {CommandKind::kTakeDisk, tensor, next, bytes});
   if (!found)
     return keep(tensor, request, asks_disk ? PlacementReason::kDiskFull : PlacementReason::kHostFull);
   const TensorPlacement& placement = *found;
@@ -80,9 +83,8 @@ PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
   const bool stashable = goes_out && stash_could_hold(bytes);
   while (stashable && !stash_has_room(bytes)) wait_and_drop(oldest_stashed());
 
-  copies_.push_back({tensor, bytes, bytes, is_packed ? request.storage_bytes : 0, placement.place, 1});
-  live_copies_.add({request.storage, request.version});
-  copy_of_[tensor] = id;
+  const CopyId id = add_copy(
+      tensor, request, {tensor, bytes, bytes, is_packed ? request.storage_bytes : 0, placement.place, 1});
   if (is_packed) command(CommandKind::kEncode, id);
   if (goes_out)
     send_out(id, stashable);
@@ -108,6 +110,14 @@ bool OffloadScheduler::take_disk(const Command& copy) {
   if (copy.bytes > most - disk_bytes_ || !executor_->try_execute(copy)) return false;
   disk_bytes_ += copy.bytes;
   return true;
+}
+
+CopyId OffloadScheduler::add_copy(SavedId tensor, const PackRequest& request, const Copy& copy) {
+  const auto id = static_cast<CopyId>(copies_.size());
+  copies_.push_back(copy);
+  live_copies_.add({request.storage, request.version});
+  copy_of_[tensor] = id;
+  return id;
 }
 
 void OffloadScheduler::send_out(CopyId id, bool stashable) {
@@ -165,7 +175,21 @@ void OffloadScheduler::wait_in(CopyId id) {
 void OffloadScheduler::unpack(SavedId tensor) {
   const CopyId id = copy_of_[tensor];
   if (id == kKept) return prefetch_after(tensor);
-  unstash(id);  // from here on it stays until its last release
+  ask_for(id);
+  prefetch_after(tensor);
+  // The copies that are wanted next are queued before the compute stream waits, so that the link does not
+  // idle.
+  make_ready(id);
+}
+
+/// From here on it, or what it is made of, stays on the device until its last release.
+void OffloadScheduler::ask_for(CopyId id) {
+  if (const Recipe* recipe = copies_[id].recipe) {
+    for (const SavedId source : recipe->sources)
+      if (copy_of_[source] != kKept) ask_for(copy_of_[source]);
+    return;
+  }
+  unstash(id);
   if (!copies_[id].on_device)
     copy_in(id);
   else if (is_on_disk(id))
@@ -174,9 +198,11 @@ void OffloadScheduler::unpack(SavedId tensor) {
     copies_[id].ahead = false;
     ahead_bytes_ -= copies_[id].bytes;
   }
-  prefetch_after(tensor);
-  // The copies that are wanted next are queued before the compute stream waits, so that the link does not
-  // idle.
+}
+
+/// What was asked for: its values are on the device for the compute stream.
+void OffloadScheduler::make_ready(CopyId id) {
+  if (copies_[id].recipe != nullptr) return remake(id);
   wait_in(id);
   if (copies_[id].packed_from > 0) decode(id);
 }
@@ -252,9 +278,12 @@ void OffloadScheduler::prefetch_after(SavedId tensor) {
 
 void OffloadScheduler::copy_in_next() {
   const std::span<const SavedId> tensors = order();
-  for (; next_in_order_ < tensors.size(); ++next_in_order_) {
+  while (next_in_order_ < tensors.size()) {
     const CopyId id = reloadable_copy_of(tensors[next_in_order_]);
-    if (id == kKept) continue;
+    if (id == kKept) {
+      ++next_in_order_;
+      continue;
+    }
     if (ahead_bytes_ + copies_[id].bytes > policy_.prefetch_bytes) return;
     if (is_on_disk(id) && !window_.bring_ahead(command_of(CommandKind::kReadDisk, id), *executor_)) return;
     if (copy_in_ahead(id)) continue;
@@ -275,15 +304,20 @@ void OffloadScheduler::read_next() {
 CopyId OffloadScheduler::reloadable_copy_of(SavedId tensor) const {
   if (tensor >= static_cast<SavedId>(copy_of_.size())) return kKept;
   const CopyId id = copy_of_[tensor];
-  return id == kKept || copies_[id].users == 0 || copies_[id].on_device ? kKept : id;
+  return id == kKept || copies_[id].users == 0 ? kKept : reloadable_copy(id);
 }
 
 void OffloadScheduler::release(SavedId tensor) {
+  let_go(tensor);
+}
+
+/// Autograd has released it, or what was made of it exists.
+void OffloadScheduler::let_go(SavedId tensor) {
   const CopyId id = copy_of_[tensor];
-  if (id == kKept) {
+  if (id != kKept) {
+    if (--copies_[id].users == 0) free(id);
+  } else if (--kept_users_[tensor] == 0) {
     executor_->execute({CommandKind::kLetGo, tensor, -1, kept_bytes_[tensor]});
-  } else if (--copies_[id].users == 0) {
-    free(id);
   }
 }
 
@@ -299,6 +333,7 @@ void OffloadScheduler::free(CopyId id) {
     disk_bytes_ -= copies_[id].bytes;
   }
   live_copies_.remove(id);
+  let_go_of_sources(id);
 }
 
 }  // namespace offprof

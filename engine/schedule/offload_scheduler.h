@@ -41,6 +41,11 @@ namespace offprof {
 /// Rules: what they make of a tensor stands instead of threshold and plan. Where it is
 /// packed, the packed storage is the copy's: it goes out, joins the stash and comes back, and is unpacked
 /// when it is first asked for; on the device it waits as it is. Then it is as any copy that has come back.
+///
+/// Recompute: what is to be made again is dropped, and what its recipe takes of other saved tensors is held
+/// for it as if it were one more tensor of theirs, until it is made. When it is first asked for they are
+/// brought back, made again themselves where that is their placement, and then it is made; prefetch brings
+/// back what it needs. Where one of them is gone already when it is saved, it is kept.
 class OffloadScheduler final : public Scheduler {
  public:
   OffloadScheduler(Policy policy, std::span<const SavedId> backward_order, Executor& executor)
@@ -70,7 +75,8 @@ class OffloadScheduler final : public Scheduler {
     bool out_pending = true;  ///< nobody has waited for the copy out
     bool in_pending = false;  ///< nobody has waited for the copy in
     bool stashed = false;
-    bool ahead = false;  ///< copied in, but not asked for yet
+    bool ahead = false;              ///< copied in, but not asked for yet
+    const Recipe* recipe = nullptr;  ///< by which it is made when it is asked for; nullptr: its values exist
   };
 
   std::optional<PlacementReason> reason_to_keep(const PackRequest& request, const RuledPlacement& rule) const;
@@ -81,6 +87,7 @@ class OffloadScheduler final : public Scheduler {
   PackDecision keep(SavedId tensor, const PackRequest& request, PlacementReason reason);
   PackDecision share(SavedId tensor, CopyId copy);
   PackDecision place(SavedId tensor, const PackRequest& request, const TensorPlacement& asked);
+  CopyId add_copy(SavedId tensor, const PackRequest& request, const Copy& copy);
   void send_out(CopyId id, bool stashable);
   bool stash_has_room(Bytes bytes) const;
   bool stash_could_hold(Bytes bytes) const;
@@ -91,6 +98,14 @@ class OffloadScheduler final : public Scheduler {
   void wait_in(CopyId id);
   void decode(CopyId id);
   void make_room_for(const Command& command);
+  void ask_for(CopyId id);
+  void make_ready(CopyId id);
+  void let_go(SavedId tensor);
+
+  PackDecision discard(SavedId tensor, const PackRequest& request, const TensorPlacement& placement);
+  bool are_held(const Recipe& recipe) const;
+  void remake(CopyId id);
+  void let_go_of_sources(CopyId id);
   bool copy_in_ahead(CopyId id);
   void drop_all_that(bool Copy::*are);
   void begin_backward();
@@ -99,6 +114,7 @@ class OffloadScheduler final : public Scheduler {
   void copy_in_next();
   void read_next();
   CopyId reloadable_copy_of(SavedId tensor) const;
+  CopyId reloadable_copy(CopyId id) const;
   void free(CopyId id);
   bool is_on_disk(CopyId id) const { return copies_[id].place == Place::kDisk; }
   void command(CommandKind kind, CopyId id) { executor_->execute(command_of(kind, id)); }
@@ -122,6 +138,7 @@ class OffloadScheduler final : public Scheduler {
   std::size_t next_to_read_ = 0;   ///< likewise, of what comes from the disk
   std::vector<CopyId> copy_of_;    ///< by saved tensor; kKept
   std::vector<Bytes> kept_bytes_;  ///< by saved tensor; 0 where not kept
+  std::vector<int> kept_users_;    ///< by saved tensor: autograd, and what is made again of it
   std::vector<Copy> copies_;
   CopyIndex live_copies_;
   CopyId first_stashed_ = 0;  ///< no copy before it is in the stash, which copies join in their order

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "engine/schedule/recipe_rules.h"
 #include "traces/error.h"
 
 namespace offprof {
@@ -33,7 +34,7 @@ std::string name_of(const Program& program, std::size_t tensor) {
 class RuleBook {
  public:
   RuleBook(const Policy& policy, const Program& program, std::span<const TransformProfile> profiles)
-      : rules_(policy.rules), program_(program), profiles_(profiles) {
+      : policy_(policy), rules_(policy.rules), program_(program), profiles_(profiles) {
     result_.transforms = transforms_in(rules_);
   }
 
@@ -42,6 +43,7 @@ class RuleBook {
     rule_of_.assign(program_.saved.size(), -1);
     for (std::size_t i = 0; i < program_.saved.size(); ++i) match(i);
     drop_unfit_transforms();
+    give_recipes();
     for (std::size_t i = 0; i < program_.saved.size(); ++i) look_up_cost(i);
     warn();
     return std::move(result_);
@@ -130,6 +132,22 @@ class RuleBook {
     result_.by_tensor[tensor]->reason = PlacementReason::kUnfitToPack;
   }
 
+  void give_recipes() {
+    if (!recomputes(policy_) || policy_.scheduler == SchedulerKind::kTrl) return;
+    if (!program_.recipes)
+      throw input_error("the trace does not say what can be made again in backward",
+                        "Record one that does: offprof run MODEL.pt --policy FILE, with this policy");
+    std::vector<char> is_lossy;
+    for (const std::string& name : result_.transforms) is_lossy.push_back(!profile_of(name).is_lossless);
+    const bool asked = std::ranges::any_of(result_.by_tensor, [](const RuledPlacement& placement) {
+      return placement && placement->place == Place::kRecompute;
+    });
+    if (settle_recipes(program_, is_lossy, result_.by_tensor) == 0 && asked)
+      result_.warnings.emplace_back("no tensor that a rule would have made again (recompute) can be");
+    for (const RuledPlacement& placement : result_.by_tensor)
+      if (placement && placement->recipe != nullptr) add_up(placement->recipe->use, placement->recipe->op);
+  }
+
   void look_up_cost(std::size_t tensor) {
     if (transform_of(tensor) < 0) return;
     const SavedTensor& saved = program_.saved[tensor];
@@ -175,6 +193,7 @@ class RuleBook {
     }
   }
 
+  const Policy& policy_;
   const std::vector<PolicyRule>& rules_;
   const Program& program_;
   std::span<const TransformProfile> profiles_;
@@ -196,6 +215,11 @@ std::string transform_of(const Placements& placements, SavedId tensor, const Pac
   if (decision.copy < 0 || placements.by_tensor.empty()) return {};
   const RuledPlacement& rule = placements.by_tensor[tensor];
   return rule && rule->transform >= 0 ? placements.transforms[rule->transform] : std::string();
+}
+
+bool recomputes(const Policy& policy) {
+  return std::ranges::any_of(
+      policy.rules, [](const PolicyRule& rule) { return rule.placement.place == Place::kRecompute; });
 }
 
 std::vector<std::string> transforms_in(const std::vector<PolicyRule>& rules) {

@@ -40,6 +40,8 @@ enum class CommandKind : std::uint8_t {
   kFreeHost,  ///< give the host memory back
   kEncode,  ///< pack the tensor's storage by its transform; hold the packed storage, which is then the copy's
   kDecode,  ///< unpack it into a new storage, which is then the copy's; drop the packed one
+  kDiscard,    ///< hold nothing: the copy has no storage until it is made again
+  kRemake,     ///< make it again by its recipe, in a new storage, which is then the copy's
   kTakeDisk,   ///< take the copy's space on the disk, before anything else of it
   kWriteDisk,  ///< start writing it, out of its host memory, after its copy out
   kWaitWrite,  ///< the host waits for that: then its host memory may be given back
@@ -63,8 +65,9 @@ class Executor {
   virtual ~Executor() = default;
   /// Throws what its device throws; the step is lost then.
   virtual void execute(const Command& command) = 0;
-  /// Likewise a kCopyIn or kDecode that may wait: false, and nothing was done, where the device has no memory
-  /// for it now. Likewise a kTakeDisk, where the disk is full. Virtual memory and virtual disks have no end.
+  /// Likewise a kCopyIn, kDecode or kRemake that may wait: false, and nothing was done, where the device has
+  /// no memory for it now. Likewise a kTakeDisk, where the disk is full. Virtual memory and virtual disks have
+  /// no end.
   virtual bool try_execute(const Command& command) {
     execute(command);
     return true;

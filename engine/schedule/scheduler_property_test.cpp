@@ -2,6 +2,8 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -48,6 +50,7 @@ class CheckingExecutor final : public Executor {
     bool reloaded = false;
     bool in_waited = true;
     bool host_freed = false;
+    bool is_discarded = false;
     bool on_disk = false;  ///< has space there
     bool writing = false, written = false, reading = false;
   };
@@ -68,6 +71,8 @@ class CheckingExecutor final : public Executor {
         return;
       case CommandKind::kCopyOut:
         return copy_out(command);
+      case CommandKind::kDiscard:
+        return discard(command);
       default:
         return on_copy(command, copy_of(command));
     }
@@ -77,11 +82,15 @@ class CheckingExecutor final : public Executor {
   explicit CheckingExecutor(std::vector<bool> refusals = {}) : refusals_(std::move(refusals)) {}
 
   bool try_execute(const Command& command) override {
-    RC_ASSERT(command.kind == CommandKind::kCopyIn || command.kind == CommandKind::kTakeDisk);
+    RC_ASSERT(command.kind == CommandKind::kCopyIn || command.kind == CommandKind::kRemake ||
+              command.kind == CommandKind::kTakeDisk);
     if (tried_ < refusals_.size() && refusals_[tried_++]) return false;
     execute(command);
     return true;
   }
+
+  /// Is told of each kRemake before it is carried out.
+  void set_remake_check(std::function<void(SavedId)> check) { check_remake_ = std::move(check); }
 
   const std::vector<Command>& commands() const { return commands_; }
   const std::vector<Copy>& copies() const { return copies_; }
@@ -101,6 +110,12 @@ class CheckingExecutor final : public Executor {
     taken_disk_.reset();
     copies_.back().on_disk = true;
     buffer_bytes_ += command.bytes;
+  }
+
+  /// It has no storage, and never host memory.
+  void discard(const Command& command) {
+    RC_ASSERT(command.copy == static_cast<CopyId>(copies_.size()));
+    copies_.push_back({command, false, true, false, true, true, true});
   }
 
   Copy& copy_of(const Command& command) {
@@ -127,6 +142,11 @@ class CheckingExecutor final : public Executor {
         copy.reading = false;  // it begins after the read
         copy.on_device = copy.reloaded = true;
         copy.in_waited = false;
+        return;
+      case CommandKind::kRemake:
+        RC_ASSERT(copy.is_discarded && !copy.reloaded);
+        check_remake_(command.tensor);
+        copy.on_device = copy.reloaded = true;
         return;
       case CommandKind::kWaitIn:
         RC_ASSERT(copy.reloaded);
@@ -169,6 +189,7 @@ class CheckingExecutor final : public Executor {
     }
   }
 
+  std::function<void(SavedId)> check_remake_;
   std::vector<bool> refusals_;
   std::size_t tried_ = 0;
   std::vector<Command> commands_;
@@ -183,7 +204,11 @@ class Play {
  public:
   Play(const Policy& policy, const std::vector<SavedId>& backward_order,
        const std::vector<bool>& refusals = {})
-      : policy_(policy), executor_(refusals), scheduler_(make_scheduler(policy, backward_order, executor_)) {}
+      : policy_(policy), executor_(refusals), scheduler_(make_scheduler(policy, backward_order, executor_)) {
+    executor_.set_remake_check([this](SavedId tensor) {
+      for (const SavedId source : recipes_.at(tensor).sources) RC_ASSERT(is_ready(source));
+    });
+  }
 
   void run(const std::vector<Action>& actions) {
     for (const Action& action : actions) {
@@ -226,23 +251,60 @@ class Play {
     PackRequest& request = storages_[static_cast<std::size_t>(action.pick) % storages_.size()];
     if (action.pick % 12 == 0) ++request.version;
     const auto tensor = static_cast<SavedId>(tensors_.size());
-    const PackDecision decision = scheduler_->pack(tensor, request, rule_for(action));
-    RC_ASSERT((decision.place == Place::kDevice) == (decision.copy < 0));
+    const PackDecision decision = scheduler_->pack(tensor, request, rule_for(tensor, action));
+    RC_ASSERT((decision.place != Place::kDevice) == (decision.copy >= 0));
     tensors_.push_back({decision.copy, decision.copy < 0});
+    operators_.push_back(decision.place == Place::kRecompute
+                             ? operators_to_make(executor_.copies()[decision.copy].out.tensor)
+                             : 0);
     RC_ASSERT(executor_.kept().contains(tensor) == (decision.copy < 0));
     live_.push_back(tensor);
   }
 
-  /// Where there are rules, most of what they match goes to the disk.
-  RuledPlacement rule_for(const Action& action) const {
+  /// Now and then it is to be made again of one or two saved before it, which may be gone, or made again too.
+  /// Where there are rules, most of the rest goes to the disk.
+  RuledPlacement rule_for(SavedId tensor, const Action& action) {
+    if (tensor == 0 || action.pick % 4 != 1) return tier_for(action);
+    Recipe recipe = {tensor, "op", {action.pick % tensor}};
+    if (const SavedId other = action.size % tensor; other != recipe.sources[0])
+      recipe.sources.push_back(other);
+    TensorPlacement placement{Place::kRecompute};
+    placement.recipe = &recipes_.emplace(tensor, recipe).first->second;
+    if (operators_to_make(tensor) <= kMostOperators) return placement;
+    return {};
+  }
+
+  RuledPlacement tier_for(const Action& action) const {
     if (policy_.rules.empty() || action.pick % 5 == 0) return {};
     return TensorPlacement{action.pick % 4 == 0 ? Place::kHost : Place::kDisk};
+  }
+
+  int operators_to_make(SavedId tensor) const {
+    int operators = 1;
+    for (const SavedId source : recipes_.at(tensor).sources) operators += operators_[source];
+    return operators;
+  }
+
+  bool is_ready(SavedId tensor) const {
+    const CopyId copy = tensors_[tensor].copy;
+    if (copy < 0) return executor_.kept().contains(tensor);
+    return executor_.copies()[copy].on_device && executor_.copies()[copy].in_waited;
+  }
+
+  /// Its values are wanted, and so is what they are made of.
+  void ask_for(SavedId tensor) {
+    const CopyId copy = tensors_[tensor].copy;
+    if (copy < 0) return;
+    asked_copies_.insert(copy);
+    const CheckingExecutor::Copy& asked = executor_.copies()[copy];
+    if (!asked.is_discarded || asked.on_device) return;
+    for (const SavedId source : recipes_.at(asked.out.tensor).sources) ask_for(source);
   }
 
   void unpack(SavedId tensor) {
     const bool first = asked_tensors_.insert(tensor).second;
     const CopyId copy = tensors_[tensor].copy;
-    if (copy >= 0) asked_copies_.insert(copy);
+    ask_for(tensor);
     scheduler_->unpack(tensor);
     node_tensors_.push_back(tensor);
     // TRL lets go of what was asked for once.
@@ -304,6 +366,10 @@ class Play {
   Policy policy_;
   CheckingExecutor executor_;
   std::unique_ptr<Scheduler> scheduler_;
+  static constexpr int kMostOperators = 16;
+
+  std::map<SavedId, Recipe> recipes_;
+  std::vector<int> operators_;         ///< by tensor: that run to make it again, of one that is
   std::vector<PackRequest> storages_;  ///< as they would be saved now
   std::vector<Tensor> tensors_;
   std::vector<SavedId> live_;

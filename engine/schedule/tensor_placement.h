@@ -5,6 +5,7 @@
 
 #include "traces/ledger.h"
 #include "traces/placement.h"
+#include "traces/recipe.h"
 #include "traces/transform_cost.h"
 
 namespace offprof {
@@ -17,6 +18,7 @@ struct TensorPlacement {
   std::int32_t transform = -1;
   Bytes packed_bytes = 0;               ///< of what it is packed into; 0: nothing packs it
   const TransformCost* cost = nullptr;  ///< of packing it, where it is known: a run needs none
+  const Recipe* recipe = nullptr;       ///< by which it is made again, where its place is kRecompute
 
   bool operator==(const TensorPlacement&) const = default;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -44,10 +45,25 @@ std::vector<Placement> choices_for(std::span<const TransformProfile> profiles, s
   return choices;
 }
 
+using StorageContent = std::pair<std::int32_t, std::uint32_t>;
+
+/// What can be made again.
+std::set<StorageContent> remakeable_contents(const Program& program) {
+  std::set<StorageContent> contents;
+  for (const Recipe& recipe : program.recipes.value_or(std::vector<Recipe>()))
+    contents.insert({program.saved[recipe.tensor].storage, program.saved[recipe.tensor].version});
+  return contents;
+}
+
+constexpr auto kRecomputes = [](const Group& group) {
+  return std::ranges::find(group.choices, Placement{"", Place::kRecompute}) != group.choices.end();
+};
+
 /// Those with most bytes first.
 std::vector<Group> groups_of(const Program& program, std::span<const TransformProfile> profiles,
                              std::span<const Place> places) {
   std::map<std::tuple<std::int32_t, std::string, std::int64_t, Bytes>, Group> groups;
+  const std::set<StorageContent> remakeable = remakeable_contents(program);
   for (const SavedTensor& saved : program.saved) {
     const Bytes storage = storage_bytes(program, saved);
     const std::int64_t elements = elements_of(*saved.layout);
@@ -62,6 +78,8 @@ std::vector<Group> groups_of(const Program& program, std::span<const TransformPr
       group.choices = choices_for(profiles, places, saved.layout->dtype, storage / (saved.bytes / elements));
     }
     group.bytes += saved.bytes;
+    if (remakeable.contains({saved.storage, saved.version}) && !kRecomputes(group))
+      group.choices.push_back({"", Place::kRecompute});
   }
   std::vector<Group> sorted;
   for (auto& [key, group] : groups) sorted.push_back(std::move(group));
@@ -120,6 +138,7 @@ class Search {
     std::vector<Placement> placements;
     add_each(placements, "", places_);
     for (const TransformProfile& profile : profiles_) add_each(placements, profile.name, places_);
+    if (std::ranges::any_of(groups_, kRecomputes)) placements.push_back({"", Place::kRecompute});
     std::vector<Assignment> assignments;
     std::vector<Policy> policies;
     for (const Placement& placement : placements) {

@@ -43,7 +43,8 @@ struct PlacementJudge {
 /// worse than the best of PlacementSearchResult::alone.
 ///
 /// `base`: stash, window and host cap to begin with; rules, plan and threshold play no part. `profiles`: of
-/// the transforms that may be used. `places`: where tensors may wait, packed or not, kDevice first.
+/// the transforms that may be used. `places`: where tensors may wait, packed or not, kDevice first. Groups of
+/// which the program has recipes may be made again.
 PlacementSearchResult search_placements(const Program& program, std::span<const TransformProfile> profiles,
                                         std::span<const Place> places, const Policy& base,
                                         const PlacementJudge& judge, std::size_t most_replays,

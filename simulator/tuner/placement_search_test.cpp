@@ -110,5 +110,17 @@ TEST(PlacementSearch, RulesNameTheirGroups) {
   EXPECT_EQ(rule.max_bytes, 400);
 }
 
+TEST(PlacementSearch, MakesAgainWhatCanBe) {
+  Program program = three_layers();
+  program.recipes = {{1, "aten::relu", {0}, {{{400, -1}}, 70}}};
+  const PlacementSearchResult result = search(program, {}, 3100);
+  ASSERT_EQ(result.alone.size(), 3U);
+  EXPECT_EQ(to_string(result.alone[2].placement), "recompute");
+  EXPECT_TRUE(result.alone[2].is_lossless);
+  EXPECT_EQ(result.alone[2].tensors, 1);
+  EXPECT_EQ(result.alone[2].candidate.predicted.step_time_ns, 3070);
+  EXPECT_LE(*result.best.predicted.device_peak_bytes, 1000 + 800);
+}
+
 }  // namespace
 }  // namespace offprof

@@ -108,6 +108,32 @@ TEST_P(RulesOn, ASimulationHasTheBytesOfTheRun) {
   EXPECT_EQ(measured["ledger"], simulated["ledger"]);
 }
 
+constexpr const char* kRecompute = R"([{"placement": "recompute"}])";
+
+/// What is made again is not there at the peak.
+TEST_P(RulesOn, WhatIsMadeAgainLeavesGradientsAsTheyAreAndTheSimulationHasItsBytes) {
+  const json measured = run(kRecompute, GetParam());
+  EXPECT_THAT(measured["inexact"], IsEmpty());
+  EXPECT_EQ(measured["gradients"], GetParam() == std::string("host") ? "bitwise" : "not applicable");
+  EXPECT_THAT(placed(measured, "recompute"), Not(IsEmpty()));
+  const std::string trace = folder_ / "trace.json";
+  const json simulated = report({"simulate", "--trace", trace, "--policy", inputs_ / "policy.json"});
+  for (const char* key : {"device_peak_bytes", "device_allocated_peak_bytes", "device_reserved_peak_bytes",
+                          "host_peak_bytes", "d2h_bytes", "h2d_bytes"})
+    EXPECT_EQ(measured["measured"].value(key, json()), simulated["predicted"].value(key, json())) << key;
+  EXPECT_EQ(measured["ledger"], simulated["ledger"]);
+  const json kept = report({"simulate", "--trace", trace, "--policy", "keep"});
+  EXPECT_LT(simulated["predicted"]["device_peak_bytes"], kept["predicted"]["device_peak_bytes"]);
+}
+
+TEST_F(Rules, ASimulationNeedsATraceThatKnowsWhatCanBeMadeAgain) {
+  run(kLossless, "host");
+  const Ended ended =
+      run_program({"simulate", "--trace", folder_ / "trace.json", "--policy", policy(kRecompute)});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(unwrapped(ended.err), HasSubstr("the trace does not say what can be made again in backward"));
+}
+
 INSTANTIATE_TEST_SUITE_P(, RulesOn, testing::Values("host", "virtual:h200"),
                          [](const auto& test) { return std::string(test.param).substr(0, 4); });
 

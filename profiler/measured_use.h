@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "engine/device.h"
+#include "traces/calibration.h"
+#include "traces/transform_cost.h"
+
+namespace offprof {
+
+/// Notes what is allocated and freed meanwhile. What was there before is not known here.
+class MemoryNotes final : public AllocationListener {
+ public:
+  explicit MemoryNotes(Device& device) : device_(device) { device_.set_listener(this); }
+  ~MemoryNotes() override { device_.set_listener(nullptr); }
+  MemoryNotes(const MemoryNotes&) = delete;
+  MemoryNotes& operator=(const MemoryNotes&) = delete;
+
+  void on_alloc(AllocationId id, Bytes bytes) override {
+    if (bytes == 0) return;
+    number_of_.emplace(id, static_cast<std::int32_t>(number_of_.size()));
+    memory_.push_back({bytes, -1});
+  }
+  void on_free(AllocationId id, Bytes /*bytes*/) override {
+    if (const auto found = number_of_.find(id); found != number_of_.end())
+      memory_.push_back({0, found->second});
+  }
+
+  std::vector<TransformMemory> take() { return std::move(memory_); }
+
+ private:
+  Device& device_;
+  std::map<AllocationId, std::int32_t> number_of_;
+  std::vector<TransformMemory> memory_;
+};
+
+/// What `work` takes of the device, which must be idle, as must be nobody listening to it: memory and work of
+/// the last of some runs, the median time of all but the first, which warms up. `forget`: lets go of what a
+/// run made.
+template <typename Work, typename Forget>
+TransformUse use_of(Device& device, const Work& work, const Forget& forget) {
+  constexpr int kTimedRuns = 3;
+  TransformUse use;
+  std::vector<Nanoseconds> times;
+  for (int i = 0; i <= kTimedRuns; ++i) {
+    device.synchronize();
+    device.take_work();
+    MemoryNotes notes(device);
+    const Device::TimeMark begin = device.mark();
+    work();
+    const Device::TimeMark end = device.mark();
+    use.memory = notes.take();
+    if (const auto given = device.take_work()) use.work = *given;
+    device.synchronize();
+    if (i > 0) times.push_back(device.time_of(end) - device.time_of(begin));
+    forget();
+  }
+  use.compute_ns = median_of(std::move(times));
+  return use;
+}
+
+}  // namespace offprof

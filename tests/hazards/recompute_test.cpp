@@ -1,0 +1,245 @@
+// What is made again in backward: of whatever a step does with autograd, all that can be.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "engine/schedule/recipe_rules.h"
+#include "profiler/recipe_recorder.h"
+#include "tests/hazards/hazard_fixture.h"
+#include "tests/hazards/scenarios.h"
+
+namespace offprof {
+namespace {
+
+using testing::HasSubstr;
+
+/// Hands on what it hears, and notes what a program of the step would say of its saved tensors.
+class NotedStep final : public StepListener {
+ public:
+  NotedStep(Device& device, const Residents& residents) : recorder_(device, residents) {}
+
+  void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
+               const PackDecision& decision) override {
+    recorder_.on_pack(tensor, value, request, decision);
+    SavedTensor& saved = program_.saved.emplace_back();
+    const auto [storage, is_new] =
+        storages_.try_emplace(request.storage, static_cast<std::int32_t>(storages_.size()));
+    saved.storage = storage->second;
+    saved.version = request.version;
+    saved.movability = request.movability;
+  }
+  void on_unpack(SavedId tensor) override { recorder_.on_unpack(tensor); }
+
+  RecipeRecorder& recorder() { return recorder_; }
+  const Program& program() const { return program_; }
+
+ private:
+  RecipeRecorder recorder_;
+  Program program_;
+  std::map<std::int64_t, std::int32_t> storages_;
+};
+
+/// Steps on one graph, whose leaves are their parameters.
+class RecomputeTest : public HazardTest {
+ protected:
+  void begin() {
+    at::manual_seed(kSeed);
+    graph_.emplace(device().torch_device());
+    residents_ = std::make_shared<Residents>();
+    for (const at::Tensor& leaf : {graph_->x, graph_->w}) {
+      residents_->roles[*device().allocation_of(leaf.storage())] = StorageRole::kParameter;
+      residents_->parameters.insert(leaf.unsafeGetTensorImpl());
+    }
+  }
+  void TearDown() override {
+    recipes_.clear();
+    program_ = {};
+    graph_.reset();
+    HazardTest::TearDown();
+  }
+
+  void run_graph(const Run& run) {
+    at::manual_seed(kSeed);
+    graph_->alive.clear();
+    for (at::Tensor* leaf : {&graph_->x, &graph_->w}) leaf->mutable_grad() = at::Tensor();
+    run(*graph_);
+    graph_->alive.clear();
+  }
+  std::vector<at::Tensor> gradients_now() const { return {graph_->x.grad(), graph_->w.grad()}; }
+
+  /// As a run records them.
+  void find_recipes(const Run& run) {
+    std::vector<std::vector<FoundRecipe>> found;
+    for (int i = 0; i < 2; ++i) {
+      NotedStep noted(device(), *residents_);
+      auto step =
+          std::make_shared<OffloadStep>(device(), preset_policy("keep"), StepGuide(), residents_, &noted);
+      {
+        const CurrentStep current(step);
+        run_graph(run);
+        step->backward_end();
+      }
+      step->stop_listening();
+      found.push_back(noted.recorder().take());
+      program_ = noted.program();
+    }
+    program_.recipes.emplace();
+    for (FoundRecipe& one : agreed(std::move(found[0]), found[1])) {
+      recipes_.emplace(one.recipe.tensor, std::make_shared<const ExecutableRecipe>(one.executable));
+      program_.recipes->push_back(one.recipe);
+    }
+  }
+
+  /// All that can be made again is; the rest is kept, or goes out.
+  std::shared_ptr<OffloadStep> step_with_recipes(const Run& run, Place others, Bytes prefetch) {
+    StepGuide guide;
+    for (const SavedTensor& saved : program_.saved)
+      guide.placements.push_back(saved.movability == Movability::kMovable
+                                     ? RuledPlacement(TensorPlacement{Place::kRecompute})
+                                     : std::nullopt);
+    settle_recipes(program_, {}, guide.placements);
+    for (RuledPlacement& placement : guide.placements)
+      if (placement && placement->place != Place::kRecompute) placement = TensorPlacement{others};
+    guide.recipes = recipes_;
+    Policy policy = preset_policy("keep");
+    policy.prefetch_bytes = prefetch;
+    auto step = std::make_shared<OffloadStep>(device(), policy, guide, residents_, nullptr);
+    const CurrentStep current(step);
+    run_graph(run);
+    step->backward_end();
+    return step;
+  }
+
+  static std::ptrdiff_t remade_in(const OffloadStep& step) {
+    return std::ranges::count(step.commands(), CommandKind::kRemake, &Command::kind);
+  }
+
+  std::optional<Graph> graph_;
+  std::shared_ptr<Residents> residents_;
+  Program program_;
+  std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes_;
+};
+
+class RecomputeScenarioTest : public RecomputeTest,
+                              public testing::WithParamInterface<std::tuple<std::string, Scenario>> {
+ protected:
+  void SetUp() override { open(std::get<0>(GetParam())); }
+};
+
+TEST_P(RecomputeScenarioTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
+  const Scenario& scenario = std::get<1>(GetParam());
+  if (scenario.has_threads) GTEST_SKIP() << "two steps of it need not save the same tensors in one order";
+  begin();
+  run_graph(scenario.run);
+  const std::vector<at::Tensor> expected = gradients_now();
+  find_recipes(scenario.run);
+  for (const Place others : {Place::kDevice, Place::kHost})
+    for (const Bytes prefetch : {0, 1000})
+      expect_nothing_left([&] {
+        step_with_recipes(scenario.run, others, prefetch);
+        expect_equal(gradients_now(), expected);
+      });
+}
+
+INSTANTIATE_TEST_SUITE_P(, RecomputeScenarioTest,
+                         testing::Combine(testing::ValuesIn(devices_under_test()),
+                                          testing::ValuesIn(all_scenarios())),
+                         [](const auto& test) {
+                           return std::get<1>(test.param).name + "_" + std::get<0>(test.param);
+                         });
+
+class RemakeTest : public RecomputeTest, public testing::WithParamInterface<std::string> {
+ protected:
+  void SetUp() override { open(GetParam()); }
+};
+
+TEST_P(RemakeTest, AChainIsMadeOfWhatIsAtItsBeginning) {
+  begin();
+  const Run run = [](Graph& g) { at::gelu(at::silu(at::gelu(g.x.mm(g.w)))).pow(3).sum().backward(); };
+  run_graph(run);
+  const std::vector<at::Tensor> expected = gradients_now();
+  find_recipes(run);
+  const auto step = step_with_recipes(run, Place::kHost, 0);
+  EXPECT_EQ(program_.recipes->size(), 3U);
+  EXPECT_EQ(remade_in(*step), 3);
+  EXPECT_EQ(std::ranges::count(step->commands(), CommandKind::kCopyIn, &Command::kind), 1);
+  expect_equal(gradients_now(), expected);
+}
+
+TEST_P(RemakeTest, WhatAnOperatorOfSeveralResultsMade) {
+  begin();
+  const Run run = [](Graph& g) { at::layer_norm(g.x.exp(), {8}).mm(g.w).sum().backward(); };
+  run_graph(run);
+  const std::vector<at::Tensor> expected = gradients_now();
+  find_recipes(run);
+  EXPECT_GT(remade_in(*step_with_recipes(run, Place::kDevice, 0)), 0);
+  expect_equal(gradients_now(), expected);
+}
+
+TEST_P(RemakeTest, WhatIsChangedInPlaceAfterItIsNoSource) {
+  begin();
+  const Run run = [](Graph& g) {
+    Tensor h = g.x.mm(g.w);
+    g.alive.push_back(h.pow(2));  // saves what sigmoid_ overwrites; backward never asks for it
+    const Tensor y = at::silu(h.detach()) * g.x.sum();
+    h.sigmoid_();
+    (y.sum() + h.sum()).backward();
+  };
+  find_recipes(run);
+  for (const Recipe& recipe : *program_.recipes) EXPECT_NE(recipe.op, "aten::silu");
+}
+
+TEST_P(RemakeTest, RandomNumbersAreNotDrawnAgain) {
+  begin();
+  const Run run = [](Graph& g) {
+    const Tensor noise = at::bernoulli(at::full_like(g.x, 0.5).detach());
+    (g.x.exp() * noise * noise.exp()).sum().backward();
+  };
+  find_recipes(run);
+  for (const Recipe& recipe : *program_.recipes) EXPECT_NE(recipe.op, "aten::bernoulli");
+}
+
+/// Plain autograd would say nothing: the source is not asked for.
+TEST_P(RemakeTest, ASourceThatIsChangedInPlaceIsAnErrorAndNoWrongValue) {
+  begin();
+  bool edits = false;
+  const Run run = [&](Graph& g) {
+    const Tensor h = g.x * 2;
+    g.alive.push_back(h.sin());  // saves h, and backward never asks for it
+    const Tensor loss = (at::silu(h.detach()) * g.x).sum();
+    if (edits) h.detach().add_(1);
+    loss.backward();
+  };
+  find_recipes(run);
+  ASSERT_GT(remade_in(*step_with_recipes(run, Place::kDevice, 0)), 0);
+  edits = true;
+  expect_nothing_left([&] {
+    EXPECT_THAT(message_of([&] { step_with_recipes(run, Place::kDevice, 0); }),
+                HasSubstr("cannot be made again by aten::"));
+    graph_->alive.clear();
+  });
+}
+
+TEST_P(RemakeTest, AParameterThatIsChangedInPlaceIsAnErrorToo) {
+  begin();
+  bool edits = false;
+  const Run run = [&](Graph& g) {
+    const Tensor loss = (at::silu(g.x.detach()) * g.w.t()).sum();
+    if (edits) {
+      const at::NoGradGuard no_grad;
+      g.x.add_(1);
+    }
+    loss.backward();
+  };
+  find_recipes(run);
+  ASSERT_GT(remade_in(*step_with_recipes(run, Place::kDevice, 0)), 0);
+  edits = true;
+  EXPECT_THAT(message_of([&] { step_with_recipes(run, Place::kDevice, 0); }),
+              HasSubstr("cannot be made again by aten::silu"));
+}
+
+INSTANTIATE_TEST_SUITE_P(, RemakeTest, testing::ValuesIn(devices_under_test()),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace offprof
