@@ -57,6 +57,7 @@ Json to_json(const RunSettings& settings) {
     json["weights"] = {{"place", weights->place}};
     if (weights->window_bytes) json["weights"]["window_bytes"] = *weights->window_bytes;
   }
+  if (!settings.segments.empty()) json["segments"] = settings.segments;
   return json;
 }
 
