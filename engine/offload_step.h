@@ -49,6 +49,8 @@ class StepListener {
                        const PackDecision& /*decision*/) {}
   virtual void on_unpack(SavedId /*tensor*/) {}
   virtual void on_release(SavedId /*tensor*/) {}
+  /// Follows on_release where the tensor had been reloaded and nobody but the engine held its memory any more.
+  virtual void on_let_go(SavedId /*tensor*/) {}
   virtual void on_node_end(std::span<const SavedId> /*tensors*/, std::span<const SavedId> /*escaped*/) {}
   virtual void on_backward_end() {}
   /// `command` is about to be carried out.
@@ -157,6 +159,7 @@ class OffloadStep final : public Executor {
   at::Tensor restore(const Shell& shell, const StepCopies::Copy& copy) const;
   void watch_node_end();
   void run(const Command& command);
+  bool is_used_elsewhere(CopyId copy) const;
   void tell_hold(CopyId copy);
   void tell_reload(CopyId copy);
   void check_shared_type(const Saved& saved) const;
