@@ -49,7 +49,7 @@ class StepListener {
                        const PackDecision& /*decision*/) {}
   virtual void on_unpack(SavedId /*tensor*/) {}
   virtual void on_release(SavedId /*tensor*/) {}
-  /// Follows on_release where the tensor had been reloaded and nobody but the engine held its memory any more.
+  /// Follows on_release where nobody but the engine holds the memory that the tensor was reloaded to.
   virtual void on_let_go(SavedId /*tensor*/) {}
   virtual void on_node_end(std::span<const SavedId> /*tensors*/, std::span<const SavedId> /*escaped*/) {}
   virtual void on_backward_end() {}

@@ -128,6 +128,16 @@ TEST_F(Segments, RulesPlaceTheirInputsByTheirPaths) {
   EXPECT_LE(on_host, 2);  // what the layer gets, and a mask
 }
 
+TEST_F(Segments, GoWithWeightsThatAreAway) {
+  for (const std::string device : {"host", "virtual:h200"}) {
+    SCOPED_TRACE(device);
+    const json measured = run("transformer", {"--device", device, "--segments", "*.layer?", "--weights",
+                                              "host", "--threshold", "0"});
+    EXPECT_THAT(measured["inexact"], IsEmpty());
+    EXPECT_EQ(measured["gradients"], device == "host" ? "bitwise" : "not applicable");
+  }
+}
+
 TEST_F(Segments, OfAnExportedModelAreItsSubmodules) {
   const json measured = report({"run", model_path("qwen2.pt"), "--input", "@" + model_path("qwen2.inputs"),
                                 "--steps", "1", "--threshold", "0", "--segments", "*.layers.*"});
