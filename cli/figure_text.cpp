@@ -1,6 +1,7 @@
 #include "cli/figure_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,15 @@ namespace offprof {
 std::string times_line(bool modelled, const Page& page) {
   if (!modelled) return "";
   return "times      " + page.paint(Tone::kWarning, kTimesAreModelled) + "\n";
+}
+
+std::string segments_line(const std::vector<std::string>& patterns, const Page& page) {
+  if (patterns.empty()) return "";
+  constexpr std::size_t kIndent = 11;
+  const std::string text =
+      fmt::format("{}: recorded so that they save nothing in forward and run again in backward",
+                  fmt::join(patterns, " "));
+  return "segments   " + wrap(text, page.width, kIndent) + "\n";
 }
 
 std::string figure_text(MetricUnit unit, std::optional<double> value) {

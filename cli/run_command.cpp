@@ -69,6 +69,11 @@ class RunCommand : public Subcommand {
     add_choice_option<std::string>(app, "--optimizer", settings.optimizer,
                                    {{"none", "none"}, {"sgd", "sgd"}, {"adamw", "adamw"}},
                                    "Its state counts (default adamw)");
+    app.add_option("--segments", settings.segments,
+                   "Submodules that save nothing in forward and run again in backward: patterns of their "
+                   "paths, as layers.*; of nested ones the outermost (default: none)")
+        ->delimiter(',')
+        ->type_name("PATTERNS");
     add_count_option(app, "--steps", settings.steps, 1, kMostSteps, "Measured steps, at least 1 (default 5)");
     add_count_option(app, "--warmup", settings.warmup, 1, kMostSteps,
                      "Steps before them, at least 1: the first makes the optimizer's state (default 1)");
@@ -189,7 +194,8 @@ class RunCommand : public Subcommand {
       report.predicted_by_tune = true;
     } else if (policy.predicted) {
       context.warn(
-          "the policy was tuned for another model, inputs, loss or optimizer: what tune predicted for that "
+          "the policy was tuned for another model, inputs, loss, optimizer or segments: what tune predicted "
+          "for that "
           "is "
           "not shown");
     }

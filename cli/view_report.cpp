@@ -78,6 +78,8 @@ std::string header_text(const ViewReport& report, const Page& page) {
                                settings.optimizer, settings.steps, settings.warmup, settings.seed),
                    page);
   if (settings.weights) text += labelled("weights", describe(settings.weights), page);
+  if (!settings.segments.empty())
+    text += labelled("segments", fmt::format("{}", fmt::join(settings.segments, "  ")), page);
   text += labelled("device",
                    fmt::format("{}: {}, LibTorch {}", environment.device, environment.device_name,
                                environment.torch_version),

@@ -31,6 +31,9 @@ class SavedTensorHooks final : public torch::autograd::SavedVariableHooks {
   SavedId tensor_ = -1;  ///< -1: pack did not succeed
 };
 
+/// Of this thread's innermost SavingElsewhere; null: there is none.
+thread_local const SavingElsewhere::MakeHooks* hooks_elsewhere = nullptr;
+
 class AutogradEngine final : public torch::autograd::Engine {
  public:
   /// Never destroyed: at exit, tearing an engine down races with whatever else is being torn down.
@@ -41,6 +44,7 @@ class AutogradEngine final : public torch::autograd::Engine {
   static torch::autograd::Engine& stub() { return instance(); }
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+    if (hooks_elsewhere != nullptr) return (*hooks_elsewhere)();
     if (!step_) return nullptr;
     return std::make_unique<SavedTensorHooks>(step_);
   }
@@ -93,6 +97,13 @@ CurrentStep::CurrentStep(std::shared_ptr<OffloadStep> step) {
 
 CurrentStep::~CurrentStep() {
   AutogradEngine::instance().set_step(nullptr);
+}
+
+SavingElsewhere::SavingElsewhere(MakeHooks make)
+    : make_(std::move(make)), before_(std::exchange(hooks_elsewhere, &make_)) {}
+
+SavingElsewhere::~SavingElsewhere() {
+  hooks_elsewhere = before_;
 }
 
 }  // namespace offprof

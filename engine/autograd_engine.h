@@ -1,6 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+
+namespace torch::autograd {
+struct SavedVariableHooks;
+}
 
 namespace offprof {
 
@@ -19,6 +24,22 @@ class CurrentStep {
   ~CurrentStep();
   CurrentStep(const CurrentStep&) = delete;
   CurrentStep& operator=(const CurrentStep&) = delete;
+};
+
+/// While it lives, tensors that autograd saves on this thread go through hooks that `make` makes, and not
+/// through the step. They nest: the innermost counts.
+class SavingElsewhere {
+ public:
+  using MakeHooks = std::function<std::unique_ptr<torch::autograd::SavedVariableHooks>()>;
+
+  explicit SavingElsewhere(MakeHooks make);
+  ~SavingElsewhere();
+  SavingElsewhere(const SavingElsewhere&) = delete;
+  SavingElsewhere& operator=(const SavingElsewhere&) = delete;
+
+ private:
+  MakeHooks make_;
+  const MakeHooks* before_;
 };
 
 }  // namespace offprof

@@ -172,6 +172,8 @@ c10::IValue run_forward(Model& model) {
   try {
     return model.module.forward(model.inputs);
   } catch (const std::exception& error) {
+    if (model.segments)
+      if (const auto refusal = model.segments->take_refusal()) throw Error(*refusal);
     std::string specs;
     for (const c10::IValue& input : model.inputs) {
       specs += specs.empty() ? "" : ", ";

@@ -5,10 +5,12 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/device.h"
+#include "engine/modules/segments.h"
 #include "engine/offload_step.h"
 #include "traces/trace.h"
 
@@ -21,6 +23,7 @@ struct Model {
   std::vector<std::string> parameter_names;  ///< of the same
   std::vector<c10::IValue> inputs;
   ModelInfo info;
+  std::shared_ptr<Segments> segments{};  ///< null: there are none
 };
 
 /// Loads `model.pt`, in training mode. Parameters are trained as the archive says; where it trains none (an

@@ -277,13 +277,16 @@ void OffloadStep::node_end() {
   node_escaped_.clear();
   for (const SavedId tensor : node_tensors_) {
     const CopyId copy = saved_[tensor].copy;
-    // Only the copy itself holds the storage now, unless something that backward made shares it.
-    const bool escapes = copy >= 0 && copies_[copy].reloaded && copies_[copy].device_storage.use_count() > 1;
-    if (escapes) node_escaped_.push_back(tensor);
+    if (copy >= 0 && copies_[copy].reloaded && is_used_elsewhere(copy)) node_escaped_.push_back(tensor);
   }
   if (listener_ != nullptr) listener_->on_node_end(node_tensors_, node_escaped_);
   scheduled([&] { scheduler_->node_end(node_tensors_, node_escaped_); });
   node_tensors_.clear();
+}
+
+/// Only the copy itself holds the storage of a reload, unless something that backward made shares it.
+bool OffloadStep::is_used_elsewhere(CopyId copy) const {
+  return copies_[copy].device_storage.use_count() > 1;
 }
 
 void OffloadStep::backward_end() {
@@ -294,7 +297,12 @@ void OffloadStep::backward_end() {
 
 void OffloadStep::release(SavedId tensor) noexcept {
   const HookScope scope(*this);
-  if (listener_ != nullptr) listener_->on_release(tensor);
+  if (listener_ != nullptr) {
+    listener_->on_release(tensor);
+    const CopyId copy = saved_[tensor].copy;
+    const bool is_held = copy >= 0 && copies_[copy].reloaded && copies_[copy].device_storage.use_count() > 0;
+    if (is_held && !is_used_elsewhere(copy)) listener_->on_let_go(tensor);
+  }
   try {
     if (!failure_) scheduled([&] { scheduler_->release(tensor); });
   } catch (...) {

@@ -49,6 +49,8 @@ class StepListener {
                        const PackDecision& /*decision*/) {}
   virtual void on_unpack(SavedId /*tensor*/) {}
   virtual void on_release(SavedId /*tensor*/) {}
+  /// Follows on_release where nobody but the engine holds the memory that the tensor was reloaded to.
+  virtual void on_let_go(SavedId /*tensor*/) {}
   virtual void on_node_end(std::span<const SavedId> /*tensors*/, std::span<const SavedId> /*escaped*/) {}
   virtual void on_backward_end() {}
   /// `command` is about to be carried out.
@@ -160,6 +162,7 @@ class OffloadStep final : public Executor {
   void watch_node_end();
   bool take_disk(const Command& command);
   void run(const Command& command);
+  bool is_used_elsewhere(CopyId copy) const;
   void tell_hold(CopyId copy);
   void tell_reload(CopyId copy);
   void check_shared_type(const Saved& saved) const;

@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/Generator.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 #include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
 #include <torch/version.h>
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "engine/model_device.h"
+#include "engine/modules/segments.h"
 #include "engine/schedule/placement_rules.h"
 #include "engine/transforms/transform_table.h"
 #include "engine/weightless.h"
@@ -235,6 +237,7 @@ void Job::load() {
   make_inputs(model_, inputs);
   if (!device_.is_virtual()) refuse_weightless(model_);
   place_model();
+  choose_segments();
   trace_.model = model_.info;
   refuse_foreign_plan(request_.policy, request_.policy_made_for,
                       fingerprint_of_run(trace_.model, trace_.settings));
@@ -282,6 +285,25 @@ void Job::learn_uses() {
   std::optional<Bytes>& window = trace_.settings.weights->window_bytes;
   if (!window) window = kWindowInOperators * pager_->most_used_bytes();
   pager_->set_window_bytes(*window);
+}
+
+void Job::choose_segments() {
+  const std::vector<std::string>& patterns = trace_.settings.segments;
+  if (!patterns.empty())
+    model_.segments = std::make_shared<Segments>(model_.module, patterns, device_.torch_device());
+}
+
+/// A step has run. Segments that it did not call save nothing, and save nothing less.
+void Job::check_segments() {
+  if (!model_.segments) return;
+  const std::vector<std::string> uncalled = model_.segments->uncalled();
+  if (uncalled.empty()) return;
+  if (uncalled.size() == model_.segments->paths().size())
+    throw input_error(
+        fmt::format("segments: the model's forward calls none of {}", fmt::join(uncalled, ", ")),
+        "its code has been put in place of the calls: export it without torch.jit.freeze and without "
+        "inlining");
+  trace_.notes.push_back(fmt::format("segments that the step does not call: {}", fmt::join(uncalled, ", ")));
 }
 
 /// What costs time beside the program itself, and the program's own time without what recording it takes.
@@ -332,6 +354,7 @@ void Job::record() {
   learn_uses();
   progress_("warming up");
   for (int i = 0; i < trace_.settings.warmup; ++i) trainer_->plain_step();
+  check_segments();
   if (auto& memory = trace_.environment.beside_allocator) memory->warm_bytes = *used_beside_allocator();
   std::vector<RecordedPass> keep_passes;
   for (int i = 0; i < kKeepPasses; ++i) {

@@ -52,6 +52,8 @@ class Job {
   void place_model();
   void make_pager();
   void learn_uses();
+  void choose_segments();
+  void check_segments();
   void record();
   RecordedPass record_dense(const RecordedPass& offload_pass);
   RecordedPass record_pass(const Policy& policy);

@@ -44,6 +44,7 @@ inline std::optional<EventKind> event_kind(const RawEvent& event) {
     case RawKind::kSave:
       return EventKind::kSave;
     case RawKind::kProgramFree:
+    case RawKind::kLetGo:
     case RawKind::kReserved:
     case RawKind::kReload:
     case RawKind::kHookBegin:
@@ -128,6 +129,7 @@ class NumberedPass {
   void add(const RawEvent& event) {
     follow_node(event);
     const std::optional<EventKind> kind = kind_of(event);
+    if (event.kind == RawKind::kLetGo) let_go(static_cast<std::size_t>(event.id));
     if (event.kind == RawKind::kProgramFree && freed_by_engine_.contains(event.id)) add_free(event.id);
     if (!kind || (kind == EventKind::kFree && is_engines_free(event.id))) return;
     if (kind == EventKind::kAlloc) {
@@ -184,11 +186,16 @@ class NumberedPass {
       add_let_go(reload->second);
   }
 
-  /// The reloaded memory went: so did what escaped of it.
+  /// The reloaded memory went: so did what escaped of it. Of tensors that share a copy it may be known from
+  /// their releases that it did before.
   void add_let_go(CopyId copy) {
     for (std::size_t tensor = 0; tensor < pass_.saved.size(); ++tensor)
-      if (pass_.saved[tensor].copy == copy && pass_.escaped[tensor])
-        events_.push_back({EventKind::kLetGo, static_cast<std::int32_t>(tensor), 0});
+      if (pass_.saved[tensor].copy == copy) let_go(tensor);
+  }
+
+  void let_go(std::size_t tensor) {
+    if (!pass_.escaped[tensor] || !let_go_.insert(tensor).second) return;
+    events_.push_back({EventKind::kLetGo, static_cast<std::int32_t>(tensor), 0});
   }
 
   void add_storage(std::int64_t id, ProgramStorage storage) {
@@ -203,6 +210,7 @@ class NumberedPass {
   std::unordered_map<std::int64_t, std::int32_t> storage_index_;
   std::vector<ProgramStorage> storages_;
   std::vector<Event> events_;
+  std::unordered_set<std::size_t> let_go_;  ///< tensors that escaped
   std::vector<std::int64_t> open_ops_;      ///< names, outermost first
   std::vector<std::int32_t> node_tensors_;  ///< unpacked since the last node's end
   std::optional<std::size_t>

@@ -1,12 +1,11 @@
 #include "profiler/pass_recorder.h"
 
-#include <torch/csrc/jit/runtime/interpreter.h>
-
 #include <algorithm>
 #include <mutex>
 #include <utility>
 
 #include "engine/dtype_name.h"
+#include "engine/modules/module_path.h"
 #include "traces/check.h"
 #include "traces/error.h"
 
@@ -64,19 +63,6 @@ Error runs_on_threads_at_once() {
       "the model runs operators on several threads at once, as torch.jit.fork has it: such a step has no one "
       "order, and what one step does says nothing of the next",
       "export the model without torch.jit.fork");
-}
-
-/// `blocks.layer0.mlp`, of the submodule whose method the interpreter is in; empty: of the model itself, or
-/// there is no interpreter. LibTorch names each level as `layer0(Block)::forward`, the first
-/// `TOP(Model)::forward`, and a method that a module calls of itself `SELF(Block)::helper`.
-std::string module_path() {
-  std::string path;
-  for (const std::string& level : torch::jit::currentModuleHierarchy()) {
-    const std::string name = level.substr(0, level.find('('));
-    if (name == "TOP" || name == "SELF" || name.starts_with("UNKNOWN")) continue;
-    path += (path.empty() ? "" : ".") + name;
-  }
-  return path;
 }
 
 }  // namespace
@@ -241,7 +227,7 @@ void PassRecorder::on_pack(SavedId tensor, const at::Tensor& value, const PackRe
   RawSaved raw{describe(value, request), request.storage, request.storage_bytes, role_of(request.movability),
                decision.copy};
   raw.saved.op = open_ops_.empty() ? intern("(outside an operator)") : open_ops_.back();
-  raw.saved.module = intern(module_path());
+  raw.saved.module = intern(current_module_path());
   pass_.saved.push_back(std::move(raw));
   pass_.escaped.push_back(0);
 }

@@ -48,6 +48,18 @@ PassSketch one_tensor(bool offload) {
   return sketch;
 }
 
+TEST(BuildProgram, WhatEscapedOfASharedCopyIsLetGoOfWhenOnlyTheEngineHoldsIt) {
+  PassSketch offload;
+  offload.op_begin("aten::mul").alloc(1, 100).pack(1, 0).pack(1, 0).op_end().free(1);
+  offload.unpack(1).reload(7, 100, 0).node_end({1}).release(1).let_go(1);
+  offload.unpack(0).node_end().release(0).let_go(0).free(7);
+  const std::vector<Event> events = without_times(program_of(offload).events);
+  EXPECT_EQ(std::ranges::count(events, kLetGo, &Event::kind), 1);
+  const auto let_go = std::ranges::find(events, Event{kLetGo, 1});
+  ASSERT_NE(let_go, events.end());
+  EXPECT_EQ(*std::prev(let_go), (Event{EventKind::kRelease, 1}));
+}
+
 TEST(BuildProgram, RefusesAStepWhoseBackwardSavesWhatItWasGivenBack) {
   PassSketch sketch;
   sketch.op_begin("aten::relu").alloc(11, 100).pack(11, 0).op_end().free(11);

@@ -22,6 +22,7 @@ enum class RawKind : std::uint8_t {
   kPack,         ///< id: saved tensor
   kUnpack,       ///< id: saved tensor
   kRelease,      ///< id: saved tensor
+  kLetGo,        ///< id: saved tensor, reloaded and now released, whose memory only the engine holds
   kNodeEnd,      ///< of a node that unpacked something
   kBackwardEnd,
   kFetch,      ///< id: allocation, into which a copy of weights begins

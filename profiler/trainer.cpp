@@ -205,6 +205,8 @@ std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy, 
       loss_of(run_forward(model_), loss_).backward();
       step->backward_end();
     } else {
+      std::optional<Segments::Off> off;
+      if (model_.segments) off.emplace(*model_.segments);
       loss_of(run_forward(model_), loss_).backward();
     }
   }

@@ -35,7 +35,7 @@ class Trainer {
   Trainer(Model& model, Device& device, const RunSettings& settings, StepTracing* tracing = nullptr,
           WeightPager* pager = nullptr);
 
-  /// A step as plain autograd does it: nothing of ours in the way but the pager.
+  /// A step as plain autograd does it: nothing of ours in the way but the pager and the model's segments.
   void plain_step();
   /// A step under `policy`. `guide`: of a step recorded before, or empty.
   /// `listener`: of a step that is not recorded; nullptr: nobody listens.
@@ -50,7 +50,7 @@ class Trainer {
     return run_step(policy, guide, Recording::kNone, nullptr, detail);
   }
   /// Gradients of forward and backward without the optimiser, from a fixed seed, with buffers put back after:
-  /// by parameter, undefined where backward gave none. `policy` nullopt: plain autograd.
+  /// by parameter, undefined where backward gave none. `policy` nullopt: plain autograd, without segments.
   std::vector<at::Tensor> gradients(const std::optional<Policy>& policy, const StepGuide& guide);
   /// What its steps take for older than they are.
   std::shared_ptr<const Residents> residents() const;

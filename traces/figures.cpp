@@ -113,6 +113,7 @@ RunSettings settings_from_json(const JsonValue& json) {
   settings.loss = json.at("loss").as_string();
   settings.optimizer = json.at("optimizer").as_string();
   if (const auto weights = json.find("weights")) settings.weights = weight_settings_from_json(*weights);
+  if (const auto segments = json.find("segments")) settings.segments = segments->as_strings();
   return settings;
 }
 
@@ -220,12 +221,17 @@ void compare(const Environment& base, const Environment& now, DifferenceList& li
   if (both_links) list.add("link", describe(base.link), describe(now.link));
 }
 
+std::string describe_segments(const std::vector<std::string>& patterns) {
+  return patterns.empty() ? "none" : fmt::format("{}", fmt::join(patterns, " "));
+}
+
 void compare(const RunSettings& base, const RunSettings& now, DifferenceList& list) {
   list.add("inputs", fmt::format("{}", fmt::join(base.inputs, " ")),
            fmt::format("{}", fmt::join(now.inputs, " ")));
   list.add("loss", base.loss, now.loss);
   list.add("optimizer", base.optimizer, now.optimizer);
   list.add("weights", describe(base.weights), describe(now.weights));
+  list.add("segments", describe_segments(base.segments), describe_segments(now.segments));
 }
 
 std::string source_of_figures(const Figures& figures) {
@@ -296,6 +302,7 @@ nlohmann::ordered_json run_description_to_json(const Figures& figures) {
     json["settings"] = {
         {"inputs", settings->inputs}, {"loss", settings->loss}, {"optimizer", settings->optimizer}};
     if (settings->weights) json["settings"]["weights"] = to_json(*settings->weights);
+    if (!settings->segments.empty()) json["settings"]["segments"] = settings->segments;
   }
   if (figures.policy) json["policy"] = to_json(*figures.policy);
   if (figures.allocator_settings) json["allocator_settings"] = *figures.allocator_settings;

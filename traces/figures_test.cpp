@@ -125,6 +125,14 @@ TEST(RunDifferences, NameEverythingThatIsNotTheSame) {
               ElementsAre("inputs", "threads", "policy", "source of figures"));
 }
 
+TEST(RunDifferences, SegmentsAreOne) {
+  Trace trace = sample_trace();
+  trace.settings.segments = {"layers.*", "head"};
+  const Figures now = parse_figures(format_baseline(figures_of(trace, "t.json"), "0.1.0"), "b.json");
+  EXPECT_EQ(run_differences(sample_figures(), now),
+            (std::vector<RunDifference>{{"segments", "none", "layers.* head"}}));
+}
+
 TEST(RunDifferences, AVirtualGpuIsNoMeasurement) {
   Figures base = sample_figures(), now = sample_figures();
   now.times_are_modelled = true;

@@ -46,6 +46,7 @@ std::string fingerprint_of_file(const std::string& path) {
 std::string fingerprint_of_run(const ModelInfo& model, const RunSettings& settings) {
   std::string text = model.fingerprint + '\n' + settings.loss + '\n' + settings.optimizer + '\n';
   for (const std::string& input : settings.inputs) text += input + '\n';
+  for (const std::string& pattern : settings.segments) text += "segments " + pattern + '\n';
   return fingerprint(text);
 }
 

@@ -130,7 +130,7 @@ void refuse_foreign_plan(const Policy& policy, const std::string& made_for,
   if (!policy.tensors || made_for == fingerprint_of_run) return;
   throw input_error(made_for.empty()
                         ? "the policy names tensors, but not the run that it was made for (trace_fingerprint)"
-                        : "the policy names tensors of another model, inputs, loss or optimizer",
+                        : "the policy names tensors of another model, inputs, loss, optimizer or segments",
                     "Tune a trace of this run: offprof tune --trace trace.json --plan -o policy.json");
 }
 

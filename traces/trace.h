@@ -62,6 +62,8 @@ struct RunSettings {
   std::optional<Bytes> device_memory_bytes;
   std::optional<Link> link_cap{};  ///< `--link`: the copies were slowed down to it
   std::optional<WeightSettings> weights{};
+  /// `--segments`: patterns of the submodules that ran without saving and again in backward.
+  std::vector<std::string> segments{};
   bool operator==(const RunSettings&) const = default;
 };
 

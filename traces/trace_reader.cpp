@@ -82,6 +82,7 @@ RunSettings read_settings(const JsonValue& json) {
   if (const auto cap = json.find("link_cap"))
     settings.link_cap = {read_direction(cap->at("d2h")), read_direction(cap->at("h2d"))};
   if (const auto weights = json.find("weights")) settings.weights = weight_settings_from_json(*weights);
+  if (const auto segments = json.find("segments")) settings.segments = segments->as_strings();
   return settings;
 }
 

@@ -112,6 +112,12 @@ TEST(ParseTrace, ReadsBackCalibrationAndLink) {
   expect_same(parse_trace(format_trace(trace), "t.json"), trace);
 }
 
+TEST(ParseTrace, ReadsBackSegments) {
+  Trace trace = sample_trace();
+  trace.settings.segments = {"layers.*", "head"};
+  expect_same(read_back(trace), trace);
+}
+
 TEST(ParseTrace, ReadsBackTheLimitsOfNumbers) {
   Trace trace = sample_trace();
   trace.settings.seed = std::numeric_limits<std::uint64_t>::max();

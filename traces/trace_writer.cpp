@@ -57,6 +57,7 @@ Json to_json(const RunSettings& settings) {
   if (const auto& cap = settings.link_cap)
     json["link_cap"] = {{"d2h", to_json(cap->d2h)}, {"h2d", to_json(cap->h2d)}};
   if (settings.weights) json["weights"] = to_json(*settings.weights);
+  if (!settings.segments.empty()) json["segments"] = settings.segments;
   return json;
 }
 

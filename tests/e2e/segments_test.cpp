@@ -1,0 +1,159 @@
+// Submodules that save nothing and run again in backward, as a user asks for them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "e2e/program.h"
+#include "traces/test_folder.h"
+
+namespace offprof {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kBytes[] = {"device_peak_bytes",
+                                  "device_allocated_peak_bytes",
+                                  "device_reserved_peak_bytes",
+                                  "host_peak_bytes",
+                                  "d2h_bytes",
+                                  "h2d_bytes"};
+
+class Segments : public testing::Test {
+ protected:
+  /// Of the zoo: `transformer` has dropout, `resnet` batch norm.
+  static std::string model(const std::string& name) {
+    static const TestFolder folder;
+    const std::string path = folder / (name + ".pt");
+    if (std::ifstream(path)) return path;
+    std::vector<std::string> words = {"zoo", "make", name, "-o", path, "--batch", "4"};
+    if (name == "transformer") words.insert(words.end(), {"--layers", "4", "--seq", "64", "--width", "64"});
+    const Ended ended = run_program(words);
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    return path;
+  }
+
+  json report(std::vector<std::string> words) const {
+    words.insert(words.end(), {"--format", "json"});
+    const Ended ended = run_program(words);
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    return json::parse(ended.out, nullptr, false);
+  }
+  json run(const std::string& name, std::vector<std::string> more) const {
+    std::vector<std::string> words = {"run", model(name), "--steps", "1", "-o", trace_};
+    words.insert(words.end(), more.begin(), more.end());
+    return report(words);
+  }
+  std::string policy_file(const std::string& rules) const {
+    const std::string path = folder_ / "policy.json";
+    std::ofstream(path) << R"({"schema": "offprof.policy/1", "policy": {"rules": )" << rules << "}}";
+    return path;
+  }
+
+  TestFolder folder_;
+  std::string trace_ = folder_ / "trace.json";
+};
+
+struct Case {
+  const char* model;
+  const char* device;
+};
+
+class SegmentsOf : public Segments, public testing::WithParamInterface<Case> {
+ protected:
+  json run_here(std::vector<std::string> more) const {
+    more.insert(more.end(), {"--device", GetParam().device});
+    return run(GetParam().model, more);
+  }
+};
+
+TEST_P(SegmentsOf, TakeLessMemoryForTheSameGradients) {
+  const json without = run_here({"--policy", "keep"});
+  const json with = run_here({"--policy", "keep", "--segments", "*.layer?"});
+  EXPECT_EQ(with["gradients"], without["gradients"]);
+  EXPECT_THAT(with["inexact"], IsEmpty());
+  EXPECT_LT(with["measured"]["device_peak_bytes"], without["measured"]["device_peak_bytes"]);
+}
+
+TEST_P(SegmentsOf, AreSimulatedToTheByteUnderAnyPolicy) {
+  for (const std::vector<std::string>& policy :
+       {std::vector<std::string>{"--policy", "trl"},
+        {"--threshold", "0", "--stash", "1", "--prefetch", "64KiB"}}) {
+    std::vector<std::string> words = policy;
+    words.insert(words.end(), {"--segments", "*.layer?"});
+    const json measured = run_here(words);
+    EXPECT_THAT(measured["inexact"], IsEmpty());
+    EXPECT_GT(measured["measured"]["d2h_bytes"], 0);
+    run_here({"--policy", "keep", "--segments", "*.layer?"});
+    words = {"simulate", "--trace", trace_};
+    words.insert(words.end(), policy.begin(), policy.end());
+    const json simulated = report(words);
+    for (const char* key : kBytes)
+      EXPECT_EQ(measured["measured"].value(key, json()), simulated["predicted"].value(key, json())) << key;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, SegmentsOf,
+                         testing::Values(Case{"transformer", "host"}, Case{"resnet", "host"},
+                                         Case{"transformer", "virtual:h200"}, Case{"resnet", "virtual:h200"}),
+                         [](const auto& test) {
+                           return std::string(test.param.model) + "On" +
+                                  std::string(test.param.device).substr(0, 4);
+                         });
+
+TEST_F(Segments, WhatIsSimulatedSaysThatItWasRecordedWithThem) {
+  run("transformer", {"--segments", "*.layer?,tokens"});
+  const json patterns = {"*.layer?", "tokens"};
+  EXPECT_EQ(report({"simulate", "--trace", trace_, "--policy", "trl"})["segments"], patterns);
+  EXPECT_EQ(report({"tune", "--trace", trace_})["segments"], patterns);
+  EXPECT_THAT(run_program({"view", trace_}).out, HasSubstr("segments   *.layer?  tokens"));
+}
+
+TEST_F(Segments, RulesPlaceTheirInputsByTheirPaths) {
+  const json measured = run(
+      "transformer", {"--segments", "*.layer?", "--policy",
+                      policy_file(R"([{"op": "offprof::segment", "module": "*.layer3", "placement": "host"},
+                                          {"placement": "device"}])")});
+  EXPECT_THAT(measured["inexact"], IsEmpty());
+  EXPECT_EQ(measured["gradients"], "bitwise");
+  std::int64_t on_host = 0;
+  for (const json& row : measured["ledger"])
+    if (row["placement"] == "host") on_host += row["tensors"].get<std::int64_t>();
+  EXPECT_GE(on_host, 1);
+  EXPECT_LE(on_host, 2);  // what the layer gets, and a mask
+}
+
+TEST_F(Segments, GoWithWeightsThatAreAway) {
+  for (const std::string device : {"host", "virtual:h200"}) {
+    SCOPED_TRACE(device);
+    const json measured = run("transformer", {"--device", device, "--segments", "*.layer?", "--weights",
+                                              "host", "--threshold", "0"});
+    EXPECT_THAT(measured["inexact"], IsEmpty());
+    EXPECT_EQ(measured["gradients"], device == "host" ? "bitwise" : "not applicable");
+  }
+}
+
+TEST_F(Segments, OfAnExportedModelAreItsSubmodules) {
+  const json measured = report({"run", model_path("qwen2.pt"), "--input", "@" + model_path("qwen2.inputs"),
+                                "--steps", "1", "--threshold", "0", "--segments", "*.layers.*"});
+  EXPECT_EQ(measured["gradients"], "bitwise");
+  EXPECT_THAT(measured["inexact"], IsEmpty());
+}
+
+TEST_F(Segments, APatternThatMatchesNothingIsRefusedBeforeAnythingIsWritten) {
+  const Ended ended =
+      run_program({"run", model("transformer"), "--segments", "*.layer?,encoder.*", "-o", trace_});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(unwrapped(ended.err),
+              AllOf(HasSubstr("error: segments: 'encoder.*' matches no submodule of the model"),
+                    HasSubstr("its submodules are ")));
+  EXPECT_THAT(folder_.files(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace offprof
