@@ -166,8 +166,8 @@ void Job::set_limits(const Policy& policy) {
   device_.set_host_capacity(host_capacity(policy));
 }
 
-/// Beside its own cap a policy may have as much on the way to a disk as a buffer, or one tensor on top of it. What weights
-/// take there is not the policy's.
+/// Beside its own cap a policy may have as much on the way to a disk as a buffer, or one tensor on top of it.
+/// What weights take there is not the policy's.
 std::optional<Bytes> Job::host_capacity(const Policy& policy) const {
   if (!policy.host_memory_bytes) return std::nullopt;
   const Bytes weights = pager_ && trace_.settings.weights->place == kHost ? pager_->store_bytes() : 0;

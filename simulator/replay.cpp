@@ -223,8 +223,9 @@ class Replayer {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> kReasonNames = {
-    "stash_full", "stash_emptied", "no_stash", "released", "reload_late", "link", "weights", "launch", "disk"};
+constexpr std::array<std::string_view, 9> kReasonNames = {"stash_full", "stash_emptied", "no_stash",
+                                                          "released",   "reload_late",   "link",
+                                                          "weights",    "launch",        "disk"};
 constexpr std::array<std::string_view, 9> kReasons = {
     "the stash is full, and the copy out of its oldest tensor is not done",
     "backward begins, which empties the stash, and a copy out is not done",

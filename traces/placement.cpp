@@ -38,7 +38,7 @@ Placement parse_placement(std::string_view text) {
   const std::string_view transform = text.substr(0, plus);
   const auto place =
       plus == std::string_view::npos ? std::optional(Place::kDevice) : find_place(text.substr(plus + 1));
-  if (!place || place == Place::kRecompute || !is_transform_name(transform))
+  if (!place || place == Place::kRecompute || find_place(transform) || !is_transform_name(transform))
     throw input_error(fmt::format("'{}' is no placement", text),
                       "Placements: device, host, disk, recompute, or a transform and where it waits, as "
                       "quantize:uint8+host");

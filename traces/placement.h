@@ -24,9 +24,9 @@ struct Placement {
   bool operator==(const Placement&) const = default;
 };
 
-/// `device`, `host`, `disk`, `recompute`, `quantize:uint8` (packed, on the device), `quantize:uint8+host`. What
-/// is made again is not packed. `identity` packs nothing, so that `identity+host` is `host`. Throws Error
-/// (input) for any other form; whether there is such a transform only the run's record knows.
+/// `device`, `host`, `disk`, `recompute`, `quantize:uint8` (packed, on the device), `quantize:uint8+host`.
+/// What is made again is not packed. `identity` packs nothing, so that `identity+host` is `host`. Throws
+/// Error (input) for any other form; whether there is such a transform only the run's record knows.
 Placement parse_placement(std::string_view text);
 /// As parse_placement reads it.
 std::string to_string(const Placement& placement);

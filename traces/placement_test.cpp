@@ -8,8 +8,8 @@ namespace offprof {
 namespace {
 
 TEST(Placement, IsReadAndWrittenAlike) {
-  for (const char* name : {"device", "host", "bits", "bits+host", "quantize:uint8:128+host", "cast:bfloat16",
-                           "disk", "bits+disk"})
+  for (const char* name : {"device", "host", "disk", "recompute", "bits", "bits+host", "bits+disk",
+                           "quantize:uint8:128+host", "cast:bfloat16"})
     EXPECT_EQ(to_string(parse_placement(name)), name);
 }
 
@@ -25,8 +25,8 @@ TEST(Placement, IdentityPacksNothing) {
 }
 
 TEST(Placement, OtherFormsAreRefused) {
-  for (const char* name :
-       {"", "+", "+host", "bits+", "bits+disc", "host+bits", "bits+host+host", "Bits", "a b"})
+  for (const char* name : {"", "+", "+host", "bits+", "bits+disc", "host+bits", "bits+host+host", "Bits",
+                           "a b", "bits+recompute", "recompute+host", "host+host"})
     EXPECT_THROW(parse_placement(name), Error) << name;
 }
 

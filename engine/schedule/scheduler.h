@@ -66,8 +66,8 @@ class Executor {
   /// Throws what its device throws; the step is lost then.
   virtual void execute(const Command& command) = 0;
   /// Likewise a kCopyIn, kDecode or kRemake that may wait: false, and nothing was done, where the device has
-  /// no memory for it now. Likewise a kTakeDisk, where the disk is full. Virtual memory and virtual disks have
-  /// no end.
+  /// no memory for it now. Likewise a kTakeDisk, where the disk is full. Virtual memory and virtual disks
+  /// have no end.
   virtual bool try_execute(const Command& command) {
     execute(command);
     return true;
