@@ -31,7 +31,8 @@ class ModelledDisk final : public DeviceDisk {
   void release(const Extent&) override {}
   Transfer write(const Extent&, const std::byte*, Bytes bytes, CopyQueue queue, std::int64_t tag) override {
     const Nanoseconds copied_out = gpu_.stream_time(stream_of_(queue));
-    return transfer({DiskDirection::kWrite, copied_out, 0, bytes, tag}, speed_.write, write_free_);
+    return after(queue,
+                 transfer({DiskDirection::kWrite, copied_out, 0, bytes, tag}, speed_.write, write_free_));
   }
   Transfer read(const Extent&, std::byte*, Bytes bytes, std::int64_t tag) override {
     const Nanoseconds now = gpu_.stream_time(nullptr);
@@ -40,15 +41,17 @@ class ModelledDisk final : public DeviceDisk {
   void hold(CopyQueue queue, const Transfer& read) override {
     gpu_.hold_stream(stream_of_(queue), read->end_ns);
   }
-  void wait(const Transfer& transfer) override { gpu_.hold_host(transfer->end_ns); }
+  void wait(const Transfer& transfer) override;
   void check(const Transfer&) override {}
   std::vector<DiskRecord> take_records() override;
   std::string warning() const override { return {}; }
   std::string description() const override { return "modelled disk"; }
 
  private:
+  /// Whoever waits for the transfer has seen the end of all that the queue was given so far.
+  Transfer after(CopyQueue queue, const std::shared_ptr<DiskTransfer>& write);
   /// `record`: from when it may begin.
-  Transfer transfer(DiskRecord record, const LinkDirection& speed, Nanoseconds& free);
+  std::shared_ptr<DiskTransfer> transfer(DiskRecord record, const LinkDirection& speed, Nanoseconds& free);
 
   DiskLink speed_;
   VirtualGpu& gpu_;

@@ -138,7 +138,8 @@ class RuleBook {
       throw input_error("the trace does not say what can be made again in backward",
                         "Record one that does: offprof run MODEL.pt --policy FILE, with this policy");
     std::vector<char> is_lossy;
-    for (const std::string& name : result_.transforms) is_lossy.push_back(!profile_of(name).is_lossless);
+    for (const std::string& name : result_.transforms)
+      is_lossy.push_back(profile_of(name).is_lossless ? 0 : 1);
     const bool asked = std::ranges::any_of(result_.by_tensor, [](const RuledPlacement& placement) {
       return placement && placement->place == Place::kRecompute;
     });

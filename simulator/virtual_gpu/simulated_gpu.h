@@ -80,6 +80,9 @@ class SimulatedGpu final : public VirtualGpu {
   Nanoseconds stream_time(void* stream) override;
   void hold_host(Nanoseconds until) override;
   void hold_stream(void* stream, Nanoseconds until) override;
+  void note_point(const void* point, void* stream) override;
+  void host_saw_point(const void* point) override;
+  void forget_point(const void* point) override;
   Work take_work() override;
   Work take_side_work() override;
   Link link() const override;

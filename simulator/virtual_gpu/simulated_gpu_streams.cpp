@@ -141,6 +141,26 @@ GpuStatus SimulatedGpu::synchronise_event(EventId event) {
   return GpuStatus::kOk;
 }
 
+/// An event that takes no time and that no call of CUDA's knows.
+void SimulatedGpu::note_point(const void* point, void* stream) {
+  const Lock lock(mutex_);
+  if (order_) order_->event_created(point);
+  if (order_) order_->event_recorded(point, stream);
+  if (carried_out_) carried_out_->record(point, stream);
+}
+
+void SimulatedGpu::host_saw_point(const void* point) {
+  const Lock lock(mutex_);
+  if (order_) order_->event_synchronised(point);
+  if (carried_out_) carried_out_->synchronise_event(point);
+}
+
+void SimulatedGpu::forget_point(const void* point) {
+  const Lock lock(mutex_);
+  if (order_) order_->event_destroyed(point);
+  if (carried_out_) carried_out_->event_destroyed(point);
+}
+
 GpuStatus SimulatedGpu::elapsed_time(Nanoseconds* elapsed, EventId from, EventId to) {
   const Lock lock(mutex_);
   if (!time_.has_event(from) || !time_.has_event(to)) return GpuStatus::kInvalidHandle;

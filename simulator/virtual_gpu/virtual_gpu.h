@@ -87,6 +87,11 @@ class VirtualGpu {
   /// GPU's.
   virtual void hold_host(Nanoseconds until) = 0;
   virtual void hold_stream(void* stream, Nanoseconds until) = 0;
+  /// `point`, an address of the caller's, stands for all that the stream was given so far, until it is
+  /// forgotten. The host has seen that it is done: of something that began after it, the end.
+  virtual void note_point(const void* point, void* stream) = 0;
+  virtual void host_saw_point(const void* point) = 0;
+  virtual void forget_point(const void* point) = 0;
 
   /// Hazards found since the last call; empty where nobody checks.
   virtual std::vector<StreamHazard> take_hazards() = 0;

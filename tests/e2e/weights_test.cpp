@@ -22,7 +22,7 @@ class Weights : public testing::Test {
     static const std::string path = [] {
       std::string made = folder / "transformer.pt";
       const Ended ended = run_program({"zoo", "make", "transformer", "-o", made, "--batch", "4", "--layers",
-                                       "2", "--seq", "32", "--width", "64"});
+                                       "5", "--seq", "32", "--width", "64"});
       EXPECT_EQ(ended.status, 0) << ended.err;
       return made;
     }();
