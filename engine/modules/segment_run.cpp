@@ -13,6 +13,7 @@
 #include "engine/dtype_name.h"
 #include "engine/modules/ivalue_tensors.h"
 #include "engine/modules/module_path.h"
+#include "engine/remake.h"
 #include "traces/check.h"
 #include "traces/error.h"
 
@@ -21,10 +22,6 @@ namespace {
 
 constexpr const char* kTakeAnother =
     "leave it out of --segments, or choose a submodule that contains it, or one inside it";
-
-std::uint32_t version_of(const at::Tensor& value) {
-  return value.is_inference() ? 0 : static_cast<std::uint32_t>(value._version());
-}
 
 bool is_at(const c10::VariableVersion& counter, std::uint32_t version) {
   return !counter.enabled() || counter.current_version() == version;
