@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 namespace offprof {
@@ -14,18 +15,25 @@ std::size_t entries_of(const char* folder) {
   return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
 
-/// The kernel's own, which carry transfers out for io_uring, come and go as it likes.
-bool is_of_kernel(const std::filesystem::directory_entry& task) {
-  std::ifstream file(task.path() / "comm");
-  std::string name;
-  std::getline(file, name);
-  return name.starts_with("iou-");
+/// Whether it is a thread of the program's, and runs. One that has been joined is listed for a moment longer;
+/// and the kernel's own, which carry transfers out for io_uring, come and go as it likes.
+bool is_thread_of_ours(const std::filesystem::path& task) {
+  constexpr unsigned long kExiting = 0x4, kCarriesTransfersOut = 0x10;  // PF_EXITING, PF_IO_WORKER
+  std::ifstream file(task / "stat");
+  std::string line, field;
+  if (!std::getline(file, line)) return false;  // gone since it was listed
+  // After the name, which may hold spaces and brackets: state, parent, group, session, terminal and its group.
+  std::istringstream fields(line.substr(line.rfind(')') + 1));
+  for (int i = 0; i < 6; ++i) fields >> field;
+  unsigned long flags = 0;
+  fields >> flags;
+  return (flags & (kExiting | kCarriesTransfersOut)) == 0;
 }
 
 std::size_t threads_of_this_process() {
   std::size_t threads = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
-    threads += is_of_kernel(task) ? 0 : 1;
+    threads += is_thread_of_ours(task.path()) ? 1 : 0;
   return threads;
 }
 
