@@ -17,13 +17,17 @@ std::string times_line(bool modelled, const Page& page) {
   return "times      " + page.paint(Tone::kWarning, kTimesAreModelled) + "\n";
 }
 
-std::string segments_line(const std::vector<std::string>& patterns, const Page& page) {
-  if (patterns.empty()) return "";
+std::string reruns_text(const RunSettings& settings, const Page& page) {
   constexpr std::size_t kIndent = 11;
-  const std::string text =
-      fmt::format("{}: recorded so that they save nothing in forward and run again in backward",
-                  fmt::join(patterns, " "));
-  return "segments   " + wrap(text, page.width, kIndent) + "\n";
+  std::string text;
+  const auto add = [&](const char* label, const std::string& what) {
+    const std::string line =
+        what + ": recorded so that they save nothing in forward and run again in backward";
+    text += fmt::format("{:<{}}{}\n", label, kIndent, wrap(line, page.width, kIndent));
+  };
+  if (!settings.segments.empty()) add("segments", fmt::format("{}", fmt::join(settings.segments, " ")));
+  if (settings.shards) add("shards", describe(settings.shards));
+  return text;
 }
 
 std::string figure_text(MetricUnit unit, std::optional<double> value) {

@@ -8,6 +8,7 @@
 #include "cli/terminal.h"
 #include "traces/diff.h"
 #include "traces/metrics.h"
+#include "traces/trace.h"
 #include "traces/units.h"
 
 namespace offprof {
@@ -18,8 +19,9 @@ inline constexpr const char* kTimesAreModelled = "modelled, not measured: there 
 /// A line that says so, as `run` has it under its table; empty where `modelled` is false.
 std::string times_line(bool modelled, const Page& page);
 
-/// A line that says with which segments a step was recorded, and so is simulated; empty where there are none.
-std::string segments_line(const std::vector<std::string>& patterns, const Page& page);
+/// Lines that say which parts of a step were recorded as run again in backward, its segments or shards, and
+/// so are simulated; empty where there are none.
+std::string reruns_text(const RunSettings& settings, const Page& page);
 
 /// A figure for a person, `-` where it is absent.
 std::string figure_text(MetricUnit unit, std::optional<double> value);

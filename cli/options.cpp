@@ -21,7 +21,7 @@ std::string long_name(const std::string& names) {
 }
 
 template <class Number>
-Number parse_count(const std::string& text, Number min, Number max) {
+Number parse_whole(const std::string& text, Number min, Number max) {
   Number value = 0;
   const char* end = text.data() + text.size();
   const auto result = std::from_chars(text.data(), end, value);
@@ -67,7 +67,7 @@ CLI::Option* add_bytes_option(CLI::App& app, const std::string& names, std::opti
 CLI::Option* add_count_option(CLI::App& app, const std::string& names, std::function<void(std::int64_t)> take,
                               std::int64_t min, std::int64_t max, const std::string& what) {
   const auto read = [take = std::move(take), min, max](const std::string& text) {
-    take(parse_count(text, min, max));
+    take(parse_whole(text, min, max));
   };
   return add_parsed_option(app, names, "N", read, what);
 }
@@ -75,9 +75,18 @@ CLI::Option* add_count_option(CLI::App& app, const std::string& names, std::func
 CLI::Option* add_seed_option(CLI::App& app, std::uint64_t& target) {
   constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
   const auto read = [&target](const std::string& text) {
-    target = parse_count<std::uint64_t>(text, 0, kMost);
+    target = parse_whole<std::uint64_t>(text, 0, kMost);
   };
   return add_parsed_option(app, "--seed", "N", read, "Seed of the random numbers (default 0)");
+}
+
+CLI::Option* add_count_or_auto_option(CLI::App& app, const std::string& names,
+                                      std::function<void(std::optional<std::int64_t>)> take, std::int64_t min,
+                                      std::int64_t max, const std::string& what) {
+  const auto read = [take = std::move(take), min, max](const std::string& text) {
+    take(text == "auto" ? std::nullopt : std::optional(parse_whole(text, min, max)));
+  };
+  return add_parsed_option(app, names, "N|auto", read, what);
 }
 
 void throw_not_among(const std::string& text, const std::vector<std::string>& accepted) {

@@ -44,6 +44,11 @@ CLI::Option* add_count_option(CLI::App& app, const std::string& names, Integer& 
   return add_count_option(app, names, std::function<void(std::int64_t)>(take), min, max, what);
 }
 
+/// The same, or `auto`, which is nullopt.
+CLI::Option* add_count_or_auto_option(CLI::App& app, const std::string& names,
+                                      std::function<void(std::optional<std::int64_t>)> take, std::int64_t min,
+                                      std::int64_t max, const std::string& what);
+
 /// A random seed: any number from 0 to 2^64 - 1.
 CLI::Option* add_seed_option(CLI::App& app, std::uint64_t& target);
 

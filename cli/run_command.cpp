@@ -74,6 +74,7 @@ class RunCommand : public Subcommand {
                    "paths, as layers.*; of nested ones the outermost (default: none)")
         ->delimiter(',')
         ->type_name("PATTERNS");
+    add_shard_options(app);
     add_count_option(app, "--steps", settings.steps, 1, kMostSteps, "Measured steps, at least 1 (default 5)");
     add_count_option(app, "--warmup", settings.warmup, 1, kMostSteps,
                      "Steps before them, at least 1: the first makes the optimizer's state (default 1)");
@@ -103,6 +104,7 @@ class RunCommand : public Subcommand {
   ExitStatus run(Context& context) override {
     const PolicyFile policy = policy_.resolve();
     request_.settings.weights = weights();
+    request_.settings.shards = shards();
     request_.policy = policy.policy;
     request_.policy_made_for = policy.trace_fingerprint;
     request_.settings.inputs = expand_inputs(inputs_);
@@ -124,29 +126,50 @@ class RunCommand : public Subcommand {
   }
 
  private:
+  void add_shard_options(CLI::App& app) {
+    add_count_or_auto_option(
+        app, "--shards", [this](auto count) { shards_.emplace().count = count; }, 1, kMostShards,
+        "Cut the model into so many parts of like size, or as many as suit (auto), which run one after "
+        "another without saving, and again in backward; their weights are on the host until then (default: "
+        "none)");
+    add_count_option(app, "--microbatches", microbatches_, 1, kMostShards,
+                     "Of --shards: cut the inputs along their first dimension into so many, which each part "
+                     "runs in turn (default 1)");
+  }
+
+  std::optional<ShardSettings> shards() const {
+    if (!shards_ && microbatches_)
+      throw input_error("--microbatches is for --shards", "--shards 1 runs micro-batches of the whole model");
+    if (!shards_) return std::nullopt;
+    if (!request_.settings.segments.empty())
+      throw input_error("--shards and --segments both have parts of the model run again: give one of them");
+    return ShardSettings{shards_->count, microbatches_.value_or(1)};
+  }
+
   void add_weight_options(CLI::App& app) {
-    add_choice_option<std::string>(
+    add_choice_option<std::optional<std::string>>(
         app, "--weights", weights_place_, {{"device", "device"}, {"host", "host"}, {"disk", "disk"}},
-        "Where weights, their gradients and the optimizer's state are while no operator uses them (default "
-        "device)");
+        "Where weights, their gradients and the optimizer's state are while no operator uses them (default: "
+        "device; of --shards host)");
     add_bytes_option(
         app, "--weights-window", weights_window_,
-        "How much of them may be on the device at once, unless one operator needs more (default: "
-        "twice what one needs)",
+        "How much of them may be on the device at once, unless one operator needs more (default: twice what "
+        "one needs; of --shards those of two)",
         0);
     app.add_option("--weights-dir", request_.weights_folder, "Of --weights disk: the folder for their file")
         ->type_name("DIR");
   }
 
   std::optional<WeightSettings> weights() const {
-    if (weights_place_ == "disk" && request_.weights_folder.empty())
+    const std::string place = weights_place_.value_or(shards_ ? "host" : "device");
+    if (place == "disk" && request_.weights_folder.empty())
       throw input_error("--weights disk: where?", "give a folder on that disk: --weights-dir DIR");
-    if (weights_place_ != "disk" && !request_.weights_folder.empty())
+    if (place != "disk" && !request_.weights_folder.empty())
       throw input_error("--weights-dir is for --weights disk");
-    if (weights_place_ == "device" && weights_window_)
+    if (place == "device" && weights_window_)
       throw input_error("--weights-window is for --weights host or disk");
-    if (weights_place_ == "device") return std::nullopt;
-    return WeightSettings{weights_place_, weights_window_};
+    if (place == "device") return std::nullopt;
+    return WeightSettings{place, weights_window_};
   }
 
   RunResult run_engine(Context& context) {
@@ -194,7 +217,8 @@ class RunCommand : public Subcommand {
       report.predicted_by_tune = true;
     } else if (policy.predicted) {
       context.warn(
-          "the policy was tuned for another model, inputs, loss, optimizer or segments: what tune predicted "
+          "the policy was tuned for another model, inputs, loss, optimizer, segments or shards: what tune "
+          "predicted "
           "for that "
           "is "
           "not shown");
@@ -210,7 +234,9 @@ class RunCommand : public Subcommand {
   DiskOptions disk_;
   std::optional<Link> link_;
   PolicyOptions policy_;
-  std::string weights_place_ = "device";
+  std::optional<ShardSettings> shards_;
+  std::optional<std::int64_t> microbatches_;
+  std::optional<std::string> weights_place_;
   std::optional<Bytes> weights_window_;
   std::string output_;
   std::string commands_path_;

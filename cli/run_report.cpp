@@ -94,7 +94,7 @@ std::string verdict_text(const RunReport& report, const Page& page) {
     verdicts.add("memory", Tone::kBad, fmt::format("NOT as predicted: {}", fmt::join(report.inexact, ", ")));
   if (report.checked_streams) add_streams(verdicts, report.hazards);
   std::string times = times_line(report.run.times_are_modelled, page);
-  if (report.run.settings) times += segments_line(report.run.settings->segments, page);
+  if (report.run.settings) times += reruns_text(*report.run.settings, page);
   if (!report.run.environment) return verdicts.text() + times;
   Verdicts tracing(page);
   for (const LabelledLine& line : tracing_lines(report.run.tracing, *report.run.environment))

@@ -42,8 +42,8 @@ struct SimulateReport {
   bool fits = true;  ///< into device_memory_bytes
   bool times_are_modelled = false;
   TimeDoubt doubt;
-  std::string inexactness;            ///< of memory too; one of the warnings
-  std::vector<std::string> segments;  ///< with which the step was recorded
+  std::string inexactness;  ///< of memory too; one of the warnings
+  RunSettings settings;     ///< with which the step was recorded
 };
 
 nlohmann::ordered_json to_json(const SimulateReport& report) {
@@ -59,7 +59,8 @@ nlohmann::ordered_json to_json(const SimulateReport& report) {
   if (report.doubt.step)
     json["step_time_range_ns"] = {{"low", report.doubt.step->low_ns}, {"high", report.doubt.step->high_ns}};
   if (!report.inexactness.empty()) json["may_be_inexact"] = true;
-  if (!report.segments.empty()) json["segments"] = report.segments;
+  if (!report.settings.segments.empty()) json["segments"] = report.settings.segments;
+  if (report.settings.shards) json["shards"] = to_json(*report.settings.shards);
   if (!report.doubt.warnings.empty()) json["warnings"] = report.doubt.warnings;
   json["ledger"] = ledger_to_json(report.ledger);
   json.update(to_json(report.explanation));
@@ -108,7 +109,7 @@ std::string to_text(const SimulateReport& report, const Page& page) {
   return wrap(headline, page.width, 0) + "\n\n" +
          metrics_table({{"predicted", report.predicted, unsure_by(report.doubt)}}, page) +
          doubt_text(report.doubt, page) + "\n" + ledger_table(report.ledger, page) + "\n" +
-         times_line(report.times_are_modelled, page) + segments_line(report.segments, page) +
+         times_line(report.times_are_modelled, page) + reruns_text(report.settings, page) +
          to_text(report.explanation, page, unsure_by(report.doubt)) + fits_text(report, page);
 }
 
@@ -152,7 +153,7 @@ class SimulateCommand : public Subcommand {
     std::ranges::copy(steps.step(policy).place(policy).warnings, std::back_inserter(report.doubt.warnings));
     context.warn(report.doubt.warnings);
     report.times_are_modelled = trace.environment.times_are_modelled;
-    report.segments = trace.settings.segments;
+    report.settings = trace.settings;
     if (!commands_path_.empty())
       context.print(format_command_log(replay_commands(steps.step(policy), policy)), commands_path_);
     if (!output_.empty()) {

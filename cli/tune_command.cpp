@@ -131,7 +131,7 @@ class TuneCommand : public Subcommand {
     report.profile = profile_name_;
     report.output = output_;
     report.times_are_modelled = trace.environment.times_are_modelled;
-    report.segments = trace.settings.segments;
+    report.settings = trace.settings;
     report.warnings = lost_records_;
     std::ranges::move(doubt_times(trace, steps, preset_policy("offload"), link).warnings,
                       std::back_inserter(report.warnings));

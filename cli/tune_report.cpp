@@ -342,7 +342,7 @@ std::string caveats_text(const TuneReport& report, const Page& page) {
 
 std::string to_text(const TuneReport& report, const Page& page) {
   return wrapped(headline_text(report), page) + "\n" + frontier_text(report.result, page) + "\n" +
-         placements_text(report.result, page) + segments_line(report.segments, page) +
+         placements_text(report.result, page) + reruns_text(report.settings, page) +
          caveats_text(report, page) + chosen_text(report, page);
 }
 

@@ -22,7 +22,7 @@ struct TuneReport {
   std::string profile;             ///< of --profile; empty: none is given
   std::string output;
   bool times_are_modelled = false;
-  std::vector<std::string> segments{};  ///< with which the step was recorded
+  RunSettings settings{};  ///< with which the step was recorded
   /// Why the predicted times deserve less trust than their digits suggest; a sentence each.
   std::vector<std::string> warnings;
 };

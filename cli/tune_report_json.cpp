@@ -101,7 +101,8 @@ nlohmann::ordered_json to_json(const TuneReport& report) {
   if (result.placements) json["placements"] = to_json(*result.placements);
   if (!report.profile.empty()) json["profile"] = report.profile;
   if (!report.warnings.empty()) json["warnings"] = report.warnings;
-  if (!report.segments.empty()) json["segments"] = report.segments;
+  if (!report.settings.segments.empty()) json["segments"] = report.settings.segments;
+  if (report.settings.shards) json["shards"] = to_json(*report.settings.shards);
   if (report.times_are_modelled) json["times_are_modelled"] = true;
   if (report.why) json["why"] = to_json(*report.why);
   return json;

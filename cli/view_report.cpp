@@ -80,6 +80,7 @@ std::string header_text(const ViewReport& report, const Page& page) {
   if (settings.weights) text += labelled("weights", describe(settings.weights), page);
   if (!settings.segments.empty())
     text += labelled("segments", fmt::format("{}", fmt::join(settings.segments, "  ")), page);
+  if (settings.shards) text += labelled("shards", describe(settings.shards), page);
   text += labelled("device",
                    fmt::format("{}: {}, LibTorch {}", environment.device, environment.device_name,
                                environment.torch_version),

@@ -168,22 +168,25 @@ Residents residents_of(const Model& model, const Device& device) {
   return residents;
 }
 
-c10::IValue run_forward(Model& model) {
+c10::IValue run_forward(Model& model, const std::vector<c10::IValue>& inputs) {
   try {
-    return model.module.forward(model.inputs);
+    return model.module.forward(inputs);
   } catch (const std::exception& error) {
     if (model.segments)
       if (const auto refusal = model.segments->take_refusal()) throw Error(*refusal);
-    std::string specs;
-    for (const c10::IValue& input : model.inputs) {
-      specs += specs.empty() ? "" : ", ";
-      specs +=
-          std::string(c10::toString(input.toTensor().scalar_type())) + c10::str(input.toTensor().sizes());
-    }
-    throw input_error(
-        model.info.name + ": forward does not take these inputs (" + specs + "): " + readable_reason(error),
-        "give the shapes and dtypes that the model was exported for: --input 'int64[4,128]<512'");
+    throw forward_error(model, inputs, error);
   }
+}
+
+Error forward_error(const Model& model, const std::vector<c10::IValue>& inputs, const std::exception& error) {
+  std::string specs;
+  for (const c10::IValue& input : inputs) {
+    specs += specs.empty() ? "" : ", ";
+    specs += std::string(c10::toString(input.toTensor().scalar_type())) + c10::str(input.toTensor().sizes());
+  }
+  return input_error(
+      model.info.name + ": forward does not take these inputs (" + specs + "): " + readable_reason(error),
+      "give the shapes and dtypes that the model was exported for: --input 'int64[4,128]<512'");
 }
 
 namespace {

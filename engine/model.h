@@ -5,6 +5,7 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "engine/device.h"
 #include "engine/modules/segments.h"
 #include "engine/offload_step.h"
+#include "engine/shards/shards.h"
+#include "traces/error.h"
 #include "traces/trace.h"
 
 namespace offprof {
@@ -24,6 +27,11 @@ struct Model {
   std::vector<c10::IValue> inputs;
   ModelInfo info;
   std::shared_ptr<Segments> segments{};  ///< null: there are none
+  std::shared_ptr<Shards> shards{};      ///< likewise
+  std::int64_t microbatches = 1;         ///< that a step has, where there are shards
+
+  /// That its parameters lie on.
+  c10::Device device() const { return parameters.at(0).device(); }
 };
 
 /// Loads `model.pt`, in training mode. Parameters are trained as the archive says; where it trains none (an
@@ -47,7 +55,10 @@ Residents residents_of(const Model& model, const Device& device);
 
 /// Runs forward. Throws Error (input) with LibTorch's reason in one line where it does not succeed. That may
 /// be for lack of device memory too, which the device knows: see Device::take_out_of_memory.
-c10::IValue run_forward(Model& model);
+c10::IValue run_forward(Model& model, const std::vector<c10::IValue>& inputs);
+
+/// What a part of forward threw, which is not an Error, as run_forward says it.
+Error forward_error(const Model& model, const std::vector<c10::IValue>& inputs, const std::exception& error);
 
 /// What backward starts from. `auto`: a scalar floating-point output is the loss; else, and for `mean`, the
 /// mean of squares of the first floating-point tensor that requires a gradient in the output (tensor, tuple,

@@ -201,7 +201,7 @@ TEST_F(ModelTest, WrongNumberOfInputs) {
 
 TEST_F(ModelTest, WrongShapeIsToldInLibTorchsWordsWithoutABacktrace) {
   Model model = load(kProduct, {"float32[4,7]"});
-  const std::string message = message_of<Error>([&] { run_forward(model); });
+  const std::string message = message_of<Error>([&] { run_forward(model, model.inputs); });
   EXPECT_THAT(message, AllOf(HasSubstr("model.pt: forward does not take these inputs (Float[4, 7])"),
                              HasSubstr("mat1 and mat2 shapes cannot be multiplied (4x7 and 8x6)"),
                              Not(HasSubstr("TorchScript interpreter")), Not(HasSubstr("frame #"))));
@@ -224,12 +224,13 @@ TEST_F(ModelTest, ParametersBuffersAndInputsAreResidents) {
 
 TEST_F(ModelTest, ScalarOutputIsTheLoss) {
   Model model = load("def forward(self):\n    return self.weight.sum()\n");
-  EXPECT_EQ(loss_of(run_forward(model), "auto").item<float>(), model.parameters[0].sum().item<float>());
+  EXPECT_EQ(loss_of(run_forward(model, model.inputs), "auto").item<float>(),
+            model.parameters[0].sum().item<float>());
 }
 
 TEST_F(ModelTest, MeanAndSumAreOfSquares) {
   Model model = load("def forward(self):\n    return self.weight\n");
-  const c10::IValue output = run_forward(model);
+  const c10::IValue output = run_forward(model, model.inputs);
   const Tensor squares = model.parameters[0].pow(2);
   EXPECT_TRUE(bitwise_equal(loss_of(output, "auto"), squares.mean()));
   EXPECT_TRUE(bitwise_equal(loss_of(output, "mean"), squares.mean()));
@@ -241,7 +242,8 @@ TEST_F(ModelTest, FirstDifferentiableTensorOfAnyOutputIsTaken) {
        {"(self.mask, self.weight)", "[self.mask, self.weight]", "{'a': self.mask, 'b': self.weight}",
         "(self.mask, [(1, self.weight)])", "(self.weight.argmax(), self.weight)"}) {
     Model model = load(std::string("def forward(self):\n    return ") + output + "\n");
-    EXPECT_TRUE(bitwise_equal(loss_of(run_forward(model), "mean"), model.parameters[0].pow(2).mean()))
+    EXPECT_TRUE(
+        bitwise_equal(loss_of(run_forward(model, model.inputs), "mean"), model.parameters[0].pow(2).mean()))
         << output;
   }
 }
@@ -249,7 +251,7 @@ TEST_F(ModelTest, FirstDifferentiableTensorOfAnyOutputIsTaken) {
 TEST_F(ModelTest, OutputWithoutDifferentiableTensorIsRefused) {
   for (const char* output : {"self.mask", "self.weight.argmax()", "self.weight.detach()", "(1, 'a')"}) {
     Model model = load(std::string("def forward(self):\n    return ") + output + "\n");
-    EXPECT_THAT(message_of<Error>([&] { loss_of(run_forward(model), "auto"); }),
+    EXPECT_THAT(message_of<Error>([&] { loss_of(run_forward(model, model.inputs), "auto"); }),
                 HasSubstr("no floating-point tensor that depends on a trained parameter"))
         << output;
   }

@@ -16,6 +16,7 @@
 #include "engine/model_device.h"
 #include "engine/modules/segments.h"
 #include "engine/schedule/placement_rules.h"
+#include "engine/shards/microbatches.h"
 #include "engine/transforms/transform_table.h"
 #include "engine/weightless.h"
 #include "profiler/disk_calibration.h"
@@ -37,8 +38,8 @@ namespace {
 constexpr std::string_view kAllTransforms = "all";
 constexpr std::string_view kRecompute = "recompute";
 constexpr std::string_view kHost = "host", kDisk = "disk";
-/// The window of weights holds that many times what an operator needs at once, so that what comes next can
-/// come while one is under way.
+/// The window of weights holds that many times what an operator needs at once, or a shard, so that what comes
+/// next can come while one is under way.
 constexpr Bytes kWindowInOperators = 2;
 /// Enough for a median that one disturbance does not move.
 constexpr int kKeepPasses = 5;
@@ -238,6 +239,7 @@ void Job::load() {
   if (!device_.is_virtual()) refuse_weightless(model_);
   place_model();
   choose_segments();
+  cut_into_shards();
   trace_.model = model_.info;
   refuse_foreign_plan(request_.policy, request_.policy_made_for,
                       fingerprint_of_run(trace_.model, trace_.settings));
@@ -275,6 +277,10 @@ void Job::make_pager() {
                  weights->window_bytes.value_or(0));
 }
 
+Bytes Job::shard_weight_bytes() const {
+  return model_.shards ? model_.shards->most_weight_bytes() : 0;
+}
+
 /// In which order a step uses weights, and how large a window is right for them.
 void Job::learn_uses() {
   if (!pager_) return;
@@ -283,7 +289,7 @@ void Job::learn_uses() {
   trainer_->plain_step();
   pager_->learn();
   std::optional<Bytes>& window = trace_.settings.weights->window_bytes;
-  if (!window) window = kWindowInOperators * pager_->most_used_bytes();
+  if (!window) window = kWindowInOperators * std::max(pager_->most_used_bytes(), shard_weight_bytes());
   pager_->set_window_bytes(*window);
 }
 
@@ -291,6 +297,25 @@ void Job::choose_segments() {
   const std::vector<std::string>& patterns = trace_.settings.segments;
   if (!patterns.empty())
     model_.segments = std::make_shared<Segments>(model_.module, patterns, device_.torch_device());
+}
+
+/// What parts of the model take is seen by running it once.
+void Job::cut_into_shards() {
+  std::optional<ShardSettings>& settings = trace_.settings.shards;
+  if (!settings) return;
+  progress_("cutting the model into shards");
+  model_.microbatches = settings->microbatches;
+  const auto microbatches = cut_into_microbatches(model_.inputs, model_.microbatches);
+  const WeightPager::Scope paged(pager_ ? &*pager_ : nullptr);
+  try {
+    model_.shards = std::make_shared<Shards>(model_.module, microbatches.front(), settings->count,
+                                             device_.torch_device());
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw forward_error(model_, microbatches.front(), error);
+  }
+  settings->count = static_cast<std::int64_t>(model_.shards->shards().size());
 }
 
 /// A step has run. Segments that it did not call save nothing, and save nothing less.

@@ -53,6 +53,8 @@ class Job {
   void make_pager();
   void learn_uses();
   void choose_segments();
+  void cut_into_shards();
+  Bytes shard_weight_bytes() const;
   void check_segments();
   void record();
   RecordedPass record_dense(const RecordedPass& offload_pass);

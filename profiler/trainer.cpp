@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/autograd_engine.h"
+#include "engine/training_pass.h"
 #include "profiler/pass_recorder.h"
 #include "traces/error.h"
 
@@ -102,11 +103,17 @@ std::shared_ptr<const Residents> Trainer::residents() const {
   return std::make_shared<const Residents>(std::move(residents));
 }
 
+void Trainer::forward_and_backward() {
+  TrainingPass pass(model_, loss_);
+  pass.forward();
+  pass.backward();
+}
+
 void Trainer::plain_step() {
   set_gradients_to_none();
   {
     const WeightPager::Scope paged(pager_);
-    loss_of(run_forward(model_), loss_).backward();
+    forward_and_backward();
     if (optimizer_) optimizer_->step();
   }
   end_pages();
@@ -137,10 +144,11 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
   std::optional<WeightPager::Scope> paged(std::in_place, pager_);
   {
     const CurrentStep current(step);
+    TrainingPass pass(model_, loss_);
     begin_phase("forward");
-    const at::Tensor loss = loss_of(run_forward(model_), loss_);
+    pass.forward();
     begin_phase("backward");
-    loss.backward();
+    pass.backward();
     step->backward_end();
   }
   begin_phase("optimizer");
@@ -202,12 +210,10 @@ std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy, 
     if (policy) {
       auto step = std::make_shared<OffloadStep>(device_, *policy, guide, residents(), nullptr);
       const CurrentStep current(step);
-      loss_of(run_forward(model_), loss_).backward();
+      forward_and_backward();
       step->backward_end();
     } else {
-      std::optional<Segments::Off> off;
-      if (model_.segments) off.emplace(*model_.segments);
-      loss_of(run_forward(model_), loss_).backward();
+      accumulate_gradients_plainly(model_, loss_);
     }
   }
   std::vector<at::Tensor> result;

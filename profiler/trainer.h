@@ -35,7 +35,8 @@ class Trainer {
   Trainer(Model& model, Device& device, const RunSettings& settings, StepTracing* tracing = nullptr,
           WeightPager* pager = nullptr);
 
-  /// A step as plain autograd does it: nothing of ours in the way but the pager and the model's segments.
+  /// A step as plain autograd does it: nothing of ours in the way but the pager, the model's segments and its
+  /// shards.
   void plain_step();
   /// A step under `policy`. `guide`: of a step recorded before, or empty.
   /// `listener`: of a step that is not recorded; nullptr: nobody listens.
@@ -50,7 +51,8 @@ class Trainer {
     return run_step(policy, guide, Recording::kNone, nullptr, detail);
   }
   /// Gradients of forward and backward without the optimiser, from a fixed seed, with buffers put back after:
-  /// by parameter, undefined where backward gave none. `policy` nullopt: plain autograd, without segments.
+  /// by parameter, undefined where backward gave none. `policy` nullopt: plain autograd, without segments and
+  /// shards.
   std::vector<at::Tensor> gradients(const std::optional<Policy>& policy, const StepGuide& guide);
   /// What its steps take for older than they are.
   std::shared_ptr<const Residents> residents() const;
@@ -59,6 +61,7 @@ class Trainer {
   /// `traced`: nullopt: not.
   StepResult run_step(const Policy& policy, const StepGuide& guide, Recording recording,
                       StepListener* listener, std::optional<TraceDetail> traced);
+  void forward_and_backward();
   void set_gradients_to_none();
   void end_pages();
   void adopt_optimizer_state();

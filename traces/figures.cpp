@@ -114,6 +114,7 @@ RunSettings settings_from_json(const JsonValue& json) {
   settings.optimizer = json.at("optimizer").as_string();
   if (const auto weights = json.find("weights")) settings.weights = weight_settings_from_json(*weights);
   if (const auto segments = json.find("segments")) settings.segments = segments->as_strings();
+  if (const auto shards = json.find("shards")) settings.shards = shard_settings_from_json(*shards);
   return settings;
 }
 
@@ -232,6 +233,7 @@ void compare(const RunSettings& base, const RunSettings& now, DifferenceList& li
   list.add("optimizer", base.optimizer, now.optimizer);
   list.add("weights", describe(base.weights), describe(now.weights));
   list.add("segments", describe_segments(base.segments), describe_segments(now.segments));
+  list.add("shards", describe(base.shards), describe(now.shards));
 }
 
 std::string source_of_figures(const Figures& figures) {
@@ -303,6 +305,7 @@ nlohmann::ordered_json run_description_to_json(const Figures& figures) {
         {"inputs", settings->inputs}, {"loss", settings->loss}, {"optimizer", settings->optimizer}};
     if (settings->weights) json["settings"]["weights"] = to_json(*settings->weights);
     if (!settings->segments.empty()) json["settings"]["segments"] = settings->segments;
+    if (settings->shards) json["settings"]["shards"] = to_json(*settings->shards);
   }
   if (figures.policy) json["policy"] = to_json(*figures.policy);
   if (figures.allocator_settings) json["allocator_settings"] = *figures.allocator_settings;

@@ -57,9 +57,9 @@ std::string format_baseline(const Figures& figures, std::string_view tool_versio
 
 /// One thing that two runs do not have in common, in words for a person.
 struct RunDifference {
-  std::string what;  ///< `model`, `inputs`, `loss`, `optimizer`, `weights`, `segments`, `device`, `machine`,
-                     ///< `threads`, `LibTorch`, `kernel times`, `link`, `allocator settings`, `policy`,
-                     ///< `source of figures`
+  std::string what;  ///< `model`, `inputs`, `loss`, `optimizer`, `weights`, `segments`, `shards`, `device`,
+                     ///< `machine`, `threads`, `LibTorch`, `kernel times`, `link`, `allocator settings`,
+                     ///< `policy`, `source of figures`
   std::string base;
   std::string now;
   bool operator==(const RunDifference&) const = default;

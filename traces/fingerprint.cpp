@@ -47,6 +47,7 @@ std::string fingerprint_of_run(const ModelInfo& model, const RunSettings& settin
   std::string text = model.fingerprint + '\n' + settings.loss + '\n' + settings.optimizer + '\n';
   for (const std::string& input : settings.inputs) text += input + '\n';
   for (const std::string& pattern : settings.segments) text += "segments " + pattern + '\n';
+  if (settings.shards) text += describe(settings.shards) + '\n';
   return fingerprint(text);
 }
 

@@ -14,8 +14,8 @@ std::string fingerprint(std::string_view bytes);
 /// The same of a file's bytes, read in pieces. Throws Error (input) where it cannot be read.
 std::string fingerprint_of_file(const std::string& path);
 
-/// Of what was run: model, inputs, loss, optimiser, segments. Two runs that have it in common make the same
-/// step program.
+/// Of what was run: model, inputs, loss, optimiser, segments, shards. Two runs that have it in common make
+/// the same step program.
 std::string fingerprint_of_run(const ModelInfo& model, const RunSettings& settings);
 
 }  // namespace offprof

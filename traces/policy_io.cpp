@@ -128,10 +128,11 @@ std::string format_policy_file(const PolicyFile& file) {
 void refuse_foreign_plan(const Policy& policy, const std::string& made_for,
                          const std::string& fingerprint_of_run) {
   if (!policy.tensors || made_for == fingerprint_of_run) return;
-  throw input_error(made_for.empty()
-                        ? "the policy names tensors, but not the run that it was made for (trace_fingerprint)"
-                        : "the policy names tensors of another model, inputs, loss, optimizer or segments",
-                    "Tune a trace of this run: offprof tune --trace trace.json --plan -o policy.json");
+  throw input_error(
+      made_for.empty()
+          ? "the policy names tensors, but not the run that it was made for (trace_fingerprint)"
+          : "the policy names tensors of another model, inputs, loss, optimizer, segments or shards",
+      "Tune a trace of this run: offprof tune --trace trace.json --plan -o policy.json");
 }
 
 PolicyFile load_policy(const std::string& name_or_path) {

@@ -11,6 +11,7 @@
 #include "traces/metrics.h"
 #include "traces/policy.h"
 #include "traces/program.h"
+#include "traces/shard_settings.h"
 #include "traces/timeline.h"
 #include "traces/tracing.h"
 #include "traces/transform_cost.h"
@@ -64,6 +65,7 @@ struct RunSettings {
   std::optional<WeightSettings> weights{};
   /// `--segments`: patterns of the submodules that ran without saving and again in backward.
   std::vector<std::string> segments{};
+  std::optional<ShardSettings> shards{};
   bool operator==(const RunSettings&) const = default;
 };
 

@@ -83,6 +83,7 @@ RunSettings read_settings(const JsonValue& json) {
     settings.link_cap = {read_direction(cap->at("d2h")), read_direction(cap->at("h2d"))};
   if (const auto weights = json.find("weights")) settings.weights = weight_settings_from_json(*weights);
   if (const auto segments = json.find("segments")) settings.segments = segments->as_strings();
+  if (const auto shards = json.find("shards")) settings.shards = shard_settings_from_json(*shards);
   return settings;
 }
 

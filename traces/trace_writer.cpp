@@ -58,6 +58,7 @@ Json to_json(const RunSettings& settings) {
     json["link_cap"] = {{"d2h", to_json(cap->d2h)}, {"h2d", to_json(cap->h2d)}};
   if (settings.weights) json["weights"] = to_json(*settings.weights);
   if (!settings.segments.empty()) json["segments"] = settings.segments;
+  if (settings.shards) json["shards"] = to_json(*settings.shards);
   return json;
 }
 

@@ -20,9 +20,6 @@
 namespace offprof {
 namespace {
 
-constexpr const char* kTakeAnother =
-    "leave it out of --segments, or choose a submodule that contains it, or one inside it";
-
 bool is_at(const c10::VariableVersion& counter, std::uint32_t version) {
   return !counter.enabled() || counter.current_version() == version;
 }
@@ -65,7 +62,7 @@ c10::IValue call(const SegmentModule& module, std::vector<c10::IValue> stack) {
     bool before = std::exchange(runs_on_this_thread, true);
     ~Running() { runs_on_this_thread = before; }
   } running;
-  const ModulePathScope path(module.path, /*is_running=*/true);
+  const ModulePathScope scope(module.scope, /*is_running=*/true);
   module.forward->run(stack);
   OFFPROF_CHECK(stack.size() == 1);
   return std::move(stack.front());
@@ -192,7 +189,7 @@ void SegmentRun::check_version(const Slot& slot) const {
   TORCH_CHECK(
       is_at(slot.counter, slot.version),
       "one of the variables needed for gradient computation has been modified by an inplace operation: [",
-      c10::toString(slot.type), " ", c10::IntArrayRef(slot.sizes), "], which the segment ", module_->path,
+      c10::toString(slot.type), " ", c10::IntArrayRef(slot.sizes), "], which the segment ", module_->name,
       " made, is at version ", slot.counter.current_version(), "; expected version ", slot.version,
       " instead.");
 }
@@ -250,15 +247,16 @@ at::Tensor SegmentRun::input_again(const Input& input) const {
       is_at(input.counter, input.version),
       "one of the variables needed for gradient computation has been modified by an inplace operation: an "
       "input of the segment ",
-      module_->path, ", which runs again in backward, is at version ", input.counter.current_version(),
-      "; expected version ", input.version, " instead. Where the edit is meant, ", kTakeAnother, ".");
+      module_->name, ", which runs again in backward, is at version ", input.counter.current_version(),
+      "; expected version ", input.version, " instead. Where the edit is meant, ", module_->advice, ".");
   at::Tensor value = input.saved.unpack().tensor_data();
   value.set_requires_grad(input.requires_grad);
   return value;
 }
 
 void SegmentRun::refuse(const std::string& why) {
-  refusal_ = input_error(fmt::format("{} {}, so it cannot be a segment", module_->path, why), kTakeAnother);
+  refusal_ =
+      input_error(fmt::format("{} {}, so it cannot be a segment", module_->name, why), module_->advice);
   throw Error(*refusal_);
 }
 

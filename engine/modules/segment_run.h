@@ -22,9 +22,12 @@
 
 namespace offprof {
 
-/// A submodule that is a segment.
+/// What runs as a segment: a submodule, or a part of a model's forward.
 struct SegmentModule {
-  std::string path;
+  std::string name;    ///< in errors
+  std::string path;    ///< of the module that is said to save its inputs
+  std::string scope;   ///< the path of the module whose method `forward` is
+  std::string advice;  ///< what to do where it cannot be one
   torch::jit::Function* forward = nullptr;
   std::vector<AttributePath> written;  ///< attributes that forward writes
   c10::Device device = c10::kCPU;      ///< whose random numbers it draws, beside the CPU's

@@ -4,7 +4,6 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <fnmatch.h>
-#include <torch/csrc/jit/runtime/graph_iterator.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "engine/modules/autocast_use.h"
 #include "engine/modules/module_path.h"
 #include "engine/modules/segment_run.h"
 #include "engine/modules/written_attributes.h"
@@ -25,6 +25,8 @@ using torch::jit::Module;
 using torch::jit::Stack;
 
 constexpr const char* kForward = "forward";
+constexpr const char* kTakeAnother =
+    "leave it out of --segments, or choose a submodule that contains it, or one inside it";
 /// As many paths as an error names.
 constexpr std::size_t kPathsNamed = 12;
 constexpr const char* kKeepModules =
@@ -74,27 +76,6 @@ Error matches_nothing(const std::string& pattern, const std::vector<Submodule>& 
                      fmt::format("its submodules are {}{}", paths, named > kPathsNamed ? ", ..." : ""));
 }
 
-/// Whether one of its methods switches autocast on. Tracing leaves casts instead.
-bool uses_autocast(const Module& module) {
-  for (const torch::jit::Method& method : module.get_methods()) {
-    std::shared_ptr<torch::jit::Graph> graph = method.graph();
-    torch::jit::DepthFirstGraphNodeIterator nodes(graph);
-    while (const torch::jit::Node* node = nodes.next())
-      if (node->kind() == c10::prim::Enter &&
-          node->input()->type()->str().find("autocast") != std::string::npos)
-        return true;
-  }
-  for (const Module& child : module.children())
-    if (uses_autocast(child)) return true;
-  return false;
-}
-
-void refuse_autocast(const Module& model) {
-  if (!uses_autocast(model)) return;
-  throw input_error("segments: a method of the model switches autocast on, which its segments would not see",
-                    "leave --segments out, or export the model by torch.jit.trace under autocast");
-}
-
 }  // namespace
 
 std::vector<std::string> segment_paths(const Module& model, const std::vector<std::string>& patterns) {
@@ -130,7 +111,8 @@ class Segments::Replacement {
   void add(const Submodule& submodule, bool is_segment, c10::Device device) {
     Instance& instance = instances_[submodule.module._ivalue().get()];
     if (instance.is_segment) return;  // one submodule may have several paths
-    instance = {{submodule.path, &forward_, written_, device}, is_segment};
+    instance = {{submodule.path, submodule.path, submodule.path, kTakeAnother, &forward_, written_, device},
+                is_segment};
   }
 
   /// LibTorch puts a forward's code in place of its calls only where it has some: this stays a call.
@@ -216,7 +198,7 @@ c10::IValue Segments::Replacement::call(const Instance& instance, std::vector<c1
 
 Segments::Segments(Module& model, const std::vector<std::string>& patterns, c10::Device device)
     : paths_(segment_paths(model, patterns)), state_(std::make_shared<State>()) {
-  refuse_autocast(model);
+  refuse_autocast(model, "segments");
   const std::vector<Submodule> submodules = submodules_of(model);
   const auto is_segment = [&](const Submodule& submodule) {
     return std::ranges::find(paths_, submodule.path) != paths_.end();

@@ -22,7 +22,8 @@ bool is_thread_of_ours(const std::filesystem::path& task) {
   std::ifstream file(task / "stat");
   std::string line, field;
   if (!std::getline(file, line)) return false;  // gone since it was listed
-  // After the name, which may hold spaces and brackets: state, parent, group, session, terminal and its group.
+  // After the name, which may hold spaces and brackets: state, parent, group, session, terminal and its
+  // group.
   std::istringstream fields(line.substr(line.rfind(')') + 1));
   for (int i = 0; i < 6; ++i) fields >> field;
   unsigned long flags = 0;

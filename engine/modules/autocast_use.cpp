@@ -1,0 +1,38 @@
+#include "engine/modules/autocast_use.h"
+
+#include <fmt/format.h>
+#include <torch/csrc/jit/runtime/graph_iterator.h>
+
+#include <memory>
+
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+using torch::jit::Module;
+
+bool uses_autocast(const Module& module) {
+  for (const torch::jit::Method& method : module.get_methods()) {
+    std::shared_ptr<torch::jit::Graph> graph = method.graph();
+    torch::jit::DepthFirstGraphNodeIterator nodes(graph);
+    while (const torch::jit::Node* node = nodes.next())
+      if (node->kind() == c10::prim::Enter &&
+          node->input()->type()->str().find("autocast") != std::string::npos)
+        return true;
+  }
+  for (const Module& child : module.children())
+    if (uses_autocast(child)) return true;
+  return false;
+}
+
+}  // namespace
+
+void refuse_autocast(const Module& model, const std::string& parts) {
+  if (!uses_autocast(model)) return;
+  throw input_error(
+      fmt::format("{0}: a method of the model switches autocast on, which its {0} would not see", parts),
+      fmt::format("leave --{} out, or export the model by torch.jit.trace under autocast", parts));
+}
+
+}  // namespace offprof

@@ -1,0 +1,182 @@
+#include "engine/shards/sharded_pass.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/ones_like.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <ranges>
+#include <utility>
+
+#include "engine/modules/ivalue_tensors.h"
+#include "engine/modules/segment_run.h"
+#include "traces/check.h"
+
+namespace offprof {
+
+using torch::autograd::Edge;
+
+/// While it lives, the shared weights of a shard have for gradients what this micro-batch gave them alone, so
+/// that autograd adds to that; what other micro-batches gave is put aside. After the first shard that uses
+/// a weight, its gradient is all of both.
+class ShardedPass::SharedWeightScope {
+ public:
+  SharedWeightScope(const Shard& shard, Microbatch& microbatch, Roots& roots)
+      : shard_(shard), microbatch_(microbatch) {
+    for (const Shard::SharedWeight& shared : shard_.shared) {
+      aside_.push_back(std::exchange(shared.weight.mutable_grad(), at::Tensor()));
+      const auto later = microbatch_.shared_gradients.extract(shared.weight.unsafeGetTensorImpl());
+      if (!later.empty())
+        roots.add({torch::autograd::impl::grad_accumulator(shared.weight), 0}, std::move(later.mapped()));
+    }
+  }
+
+  ~SharedWeightScope() {
+    if (!is_done_)
+      for (std::size_t i = 0; i < aside_.size(); ++i) shard_.shared[i].weight.mutable_grad() = aside_[i];
+  }
+  SharedWeightScope(const SharedWeightScope&) = delete;
+  SharedWeightScope& operator=(const SharedWeightScope&) = delete;
+
+  void done() {
+    const at::NoGradGuard no_grad;
+    is_done_ = true;
+    for (std::size_t i = 0; i < aside_.size(); ++i) {
+      const auto& [weight, is_first] = shard_.shared[i];
+      at::Tensor gradient = std::exchange(weight.mutable_grad(), std::move(aside_[i]));
+      if (!gradient.defined()) continue;
+      if (!is_first)
+        microbatch_.shared_gradients.emplace(weight.unsafeGetTensorImpl(), std::move(gradient));
+      else if (weight.grad().defined())
+        weight.mutable_grad().add_(gradient);
+      else
+        weight.mutable_grad() = std::move(gradient);
+    }
+  }
+
+ private:
+  const Shard& shard_;
+  Microbatch& microbatch_;
+  std::vector<at::Tensor> aside_;  ///< by shared weight
+  bool is_done_ = false;
+};
+
+ShardedPass::ShardedPass(const Shards& shards, std::vector<std::vector<c10::IValue>> microbatches)
+    : shards_(shards), random_(static_cast<std::int64_t>(microbatches.size()), shards.device()) {
+  for (std::vector<c10::IValue>& inputs : microbatches) {
+    Microbatch& microbatch = microbatches_.emplace_back(Microbatch{std::vector<Value>(shards.values())});
+    microbatch.calls.resize(shards.shards().size() + 1);
+    for (std::size_t i = 0; i < inputs.size(); ++i) hold(microbatch.values[i], std::move(inputs[i]));
+  }
+}
+
+std::vector<c10::IValue> ShardedPass::forward() {
+  for (const Shard& shard : shards_.shards()) {
+    for (std::size_t i = 0; i < microbatches_.size(); ++i) {
+      const MicrobatchRandom::Turn turn(random_, i);
+      run(shard, microbatches_[i]);
+    }
+  }
+  std::vector<c10::IValue> results;
+  for (Microbatch& microbatch : microbatches_) {
+    results.push_back(enter(shards_.result(), microbatch, microbatch.calls.back()));
+    microbatch.values[shards_.result()].value = {};
+  }
+  return results;
+}
+
+void ShardedPass::run(const Shard& shard, Microbatch& microbatch) {
+  Call& call = microbatch.calls[&shard - shards_.shards().data()];
+  std::vector<c10::IValue> arguments = {shards_.model()._ivalue()};
+  for (const ValueId input : shard.inputs) arguments.push_back(enter(input, microbatch, call));
+  const auto unowned = std::shared_ptr<const SegmentModule>(std::shared_ptr<void>(), &shard.module);
+  const c10::IValue result = std::make_shared<SegmentRun>(unowned)->first_run(std::move(arguments));
+  const auto results = result.toTuple();
+  for (std::size_t i = 0; i < shard.outputs.size(); ++i)
+    hold(microbatch.values[shard.outputs[i]], results->elements()[i]);
+  for (const ValueId input : shard.last_uses) microbatch.values[input].value = {};
+}
+
+/// The value for a part that takes it, with the part's boundary as its history.
+c10::IValue ShardedPass::enter(ValueId id, Microbatch& microbatch, Call& call) const {
+  if (call.boundary == nullptr) call.boundary = Boundary::make();
+  std::size_t next = 0;
+  return with_tensors_replaced(microbatch.values[id].value, [&](const at::Tensor& tensor) {
+    const std::size_t index = next++;
+    if (!tensor.defined() || !tensor.requires_grad()) return tensor;
+    call.entered.push_back({id, index});
+    return call.boundary->enter(tensor);
+  });
+}
+
+void ShardedPass::hold(Value& value, c10::IValue made) {
+  with_tensors_replaced(made, [&](const at::Tensor& tensor) {
+    const bool needs_gradient = tensor.defined() && tensor.requires_grad();
+    value.edges.push_back(needs_gradient ? torch::autograd::impl::gradient_edge(tensor) : Edge());
+    return tensor;
+  });
+  value.gradients.resize(value.edges.size());
+  value.value = std::move(made);
+}
+
+void ShardedPass::backward(const std::vector<at::Tensor>& losses) {
+  OFFPROF_CHECK(losses.size() == microbatches_.size());
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    Roots roots;
+    roots.add(torch::autograd::impl::gradient_edge(losses[i]), at::ones_like(losses[i]));
+    go_back(roots);
+    take_gradients(std::exchange(microbatches_[i].calls.back(), {}), microbatches_[i]);
+  }
+  for (const Shard& shard : std::views::reverse(shards_.shards()))
+    for (Microbatch& microbatch : microbatches_) go_back(shard, microbatch);
+  for (Microbatch& microbatch : microbatches_) {  // inputs of the model that need gradients
+    Roots roots;
+    for (Value& value : microbatch.values) add_roots(value, roots);
+    go_back(roots);
+  }
+}
+
+void ShardedPass::go_back(const Shard& shard, Microbatch& microbatch) {
+  Call call = std::exchange(microbatch.calls[&shard - shards_.shards().data()], {});
+  Roots roots;
+  for (const ValueId output : shard.outputs) add_roots(microbatch.values[output], roots);
+  if (roots.edges.empty()) return;
+  // What came back of its inputs by other ways comes first, as the shards after it do.
+  for (std::size_t i = 0; i < call.entered.size(); ++i) {
+    const auto& [value, tensor] = call.entered[i];
+    at::Tensor& so_far = microbatch.values[value].gradients[tensor];
+    if (so_far.defined()) roots.add(call.boundary->edge(i), std::exchange(so_far, at::Tensor()));
+  }
+  SharedWeightScope shared(shard, microbatch, roots);
+  go_back(roots);
+  shared.done();
+  take_gradients(std::move(call), microbatch);
+}
+
+void ShardedPass::Roots::add(Edge edge, at::Tensor gradient) {
+  edges.push_back(std::move(edge));
+  gradients.push_back(std::move(gradient));
+}
+
+void ShardedPass::add_roots(Value& value, Roots& roots) {
+  for (std::size_t i = 0; i < value.edges.size(); ++i)
+    if (value.gradients[i].defined()) roots.add(std::move(value.edges[i]), std::move(value.gradients[i]));
+  value.edges.clear();
+  value.gradients.clear();
+}
+
+void ShardedPass::go_back(const Roots& roots) {
+  if (roots.edges.empty()) return;
+  torch::autograd::Engine::get_default_engine().execute(roots.edges, roots.gradients, /*keep_graph=*/false,
+                                                        /*create_graph=*/false, /*accumulate_grad=*/true);
+}
+
+void ShardedPass::take_gradients(Call call, Microbatch& microbatch) {
+  std::vector<at::Tensor> gradients = call.boundary->take_gradients();
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const auto& [value, tensor] = call.entered[i];
+    if (gradients[i].defined()) microbatch.values[value].gradients[tensor] = std::move(gradients[i]);
+  }
+}
+
+}  // namespace offprof

@@ -1,0 +1,112 @@
+#include "engine/shards/shards.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "engine/modules/autocast_use.h"
+#include "traces/error.h"
+
+namespace offprof {
+namespace {
+
+constexpr const char* kAdvice =
+    "give another number of --shards, so that the model is cut elsewhere, or --segments with submodules that "
+    "can be";
+
+Error too_many(std::int64_t count, std::size_t most, std::size_t pieces) {
+  if (pieces == 1)
+    return input_error(
+        fmt::format("--shards {}: the model's forward calls no more than one submodule, so it cannot be cut",
+                    count),
+        "export it with its submodules: torch.jit.trace or torch.jit.script, without torch.jit.freeze and "
+        "without inlining; what branches and loops hold stays together");
+  return input_error(
+      fmt::format("--shards {}: the model can be cut into {} at most, before submodules that call none "
+                  "themselves and edit nothing in place that comes from before",
+                  count, most),
+      fmt::format("--shards {} or fewer, or auto", most));
+}
+
+std::string shard_name(std::size_t number, const std::string& first, const std::string& last) {
+  const std::string which = first.empty() ? "the whole model" : first == last ? first : first + " to " + last;
+  return fmt::format("shard {} ({})", number, which);
+}
+
+}  // namespace
+
+Shards::Shards(const torch::jit::Module& model, const std::vector<c10::IValue>& inputs,
+               std::optional<std::int64_t> count, c10::Device device)
+    : model_(model), device_(device) {
+  refuse_autocast(model_, "shards");
+  const ForwardGraph forward(model_);
+  values_ = forward.values();
+  result_ = forward.result();
+  build(forward, measure_pieces(forward, model_, inputs, device_), count);
+  find_last_uses();
+  find_shared_weights();
+}
+
+/// No shard but the first begins where it would edit what comes into it, since that could not run again.
+void Shards::build(const ForwardGraph& forward, PieceCosts costs, std::optional<std::int64_t> count) {
+  bool is_settled = false;
+  while (!is_settled) {
+    const std::size_t most = most_shards(costs);
+    if (count && *count > static_cast<std::int64_t>(most)) throw too_many(*count, most, forward.pieces());
+    const ShardPlan plan = plan_shards(costs, count);
+    is_settled = true;
+    shards_.clear();
+    for (std::size_t i = 0; i < plan.first_pieces.size(); ++i) {
+      const std::size_t first = plan.first_pieces[i];
+      const std::size_t end = i + 1 < plan.first_pieces.size() ? plan.first_pieces[i + 1] : forward.pieces();
+      ForwardGraph::Part part = forward.part(first, end);
+      if (part.edits_inputs && i > 0) costs.pieces[first].can_begin_a_shard = is_settled = false;
+      add(std::move(part), forward.piece_name(first), forward.piece_name(end - 1));
+    }
+  }
+}
+
+void Shards::add(ForwardGraph::Part part, const std::string& first_name, const std::string& last_name) {
+  SegmentModule module{
+      shard_name(shards_.size() + 1, first_name, last_name), first_name, {}, kAdvice, part.function.get(),
+      written_attributes(*part.function, *model_.type()),    device_};
+  shards_.push_back({std::move(part.function),
+                     std::move(module),
+                     std::move(part.inputs),
+                     std::move(part.outputs),
+                     {},
+                     weights_in(part.attributes)});
+}
+
+void Shards::find_last_uses() {
+  std::set<ValueId> used_later = {result_};
+  for (std::size_t i = shards_.size(); i-- > 0;)
+    for (const ValueId value : shards_[i].inputs)
+      if (used_later.insert(value).second) shards_[i].last_uses.push_back(value);
+}
+
+void Shards::find_shared_weights() {
+  std::map<const c10::TensorImpl*, std::size_t> users;
+  for (const Shard& shard : shards_)
+    for (const at::Tensor& weight : shard.weights) ++users[weight.unsafeGetTensorImpl()];
+  std::set<const c10::TensorImpl*> seen;
+  for (Shard& shard : shards_)
+    for (const at::Tensor& weight : shard.weights)
+      if (weight.requires_grad() && users.at(weight.unsafeGetTensorImpl()) > 1)
+        shard.shared.push_back({weight, seen.insert(weight.unsafeGetTensorImpl()).second});
+}
+
+Bytes Shards::most_weight_bytes() const {
+  Bytes most = 0;
+  for (const Shard& shard : shards_) {
+    Bytes bytes = 0;
+    for (const at::Tensor& weight : shard.weights) bytes += static_cast<Bytes>(weight.nbytes());
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+}  // namespace offprof

@@ -1,0 +1,259 @@
+#include "engine/shards/shards.h"
+
+#include <gmock/gmock.h>
+
+#include "engine/modules/segment_fixture.h"
+#include "engine/shards/sharded_pass.h"
+
+namespace offprof {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using Inputs = std::vector<std::vector<c10::IValue>>;
+
+/// Layers in a row, one inside a container.
+Module chain_of(const Module& layer) {
+  Module inner = model_of(copy_of(layer), copy_of(layer), R"(
+def forward(self, x):
+    return self.last.forward(self.first.forward(x))
+)");
+  return model_of(layer, inner);
+}
+
+class ShardsTest : public SegmentsTest {
+ protected:
+  /// One micro-batch after another through the whole model, as autograd does it.
+  static void accumulate(Module& model, const Inputs& microbatches) {
+    MicrobatchRandom random(static_cast<std::int64_t>(microbatches.size()), at::kCPU);
+    for (std::size_t i = 0; i < microbatches.size(); ++i) {
+      const MicrobatchRandom::Turn turn(random, i);
+      model.forward(microbatches[i]).toTensor().backward();
+    }
+  }
+
+  static void run(const Shards& shards, const Inputs& microbatches) {
+    ShardedPass pass(shards, microbatches);
+    std::vector<Tensor> losses;
+    for (const c10::IValue& result : pass.forward()) losses.push_back(result.toTensor());
+    pass.backward(losses);
+  }
+
+  /// In so many shards the model leaves what it leaves without them, under every policy.
+  void expect_as_whole(Module& model, std::int64_t shards, std::int64_t microbatches) {
+    const auto cut = [&](const Tensor& x) { return cut_into_microbatches({x}, microbatches); };
+    const Outcome expected =
+        outcome(model, [&](Module& same, const Tensor& x) { accumulate(same, cut(x)); });
+    const Shards parts(model, cut(at::randn({3, 4}, at::kDouble)).front(), shards, at::kCPU);
+    EXPECT_EQ(parts.shards().size(), shards);
+    const Train work = [&](Module&, const Tensor& x) { run(parts, cut(x)); };
+    expect_equal(outcome(model, work), expected);
+    for (const Policy& policy : {test_policy("offload", 0, 0), test_policy("trl", 0, 0)})
+      expect_equal(
+          outcome(model, [&](Module& same, const Tensor& x) { run_step(policy, [&] { work(same, x); }); }),
+          expected);
+  }
+};
+
+TEST_F(ShardsTest, HaveTheGradientsOfPlainAutograd) {
+  Module model = chain_of(layer(kLinear));
+  for (const std::int64_t shards : {1, 2, 3}) expect_as_whole(model, shards, 1);
+}
+
+TEST_F(ShardsTest, RunMicrobatchesAsPlainAccumulationDoes) {
+  Module model = chain_of(layer(kLinear));
+  for (const std::int64_t shards : {1, 2, 3}) expect_as_whole(model, shards, 3);
+}
+
+TEST_F(ShardsTest, DrawDropoutAgain) {
+  Module model = chain_of(layer(kDropout));
+  expect_as_whole(model, 3, 1);
+  expect_as_whole(model, 3, 3);
+}
+
+TEST_F(ShardsTest, UpdateStatisticsOnce) {
+  Module model = chain_of(layer(kNorm));
+  expect_as_whole(model, 3, 1);
+  expect_as_whole(model, 3, 3);
+}
+
+TEST_F(ShardsTest, CarryWhatBranchesAcrossThem) {
+  Module model = model_of(layer(kLinear), layer(kLinear), R"(
+def forward(self, x):
+    y = torch.tanh(x)
+    z = self.first.forward(y)
+    w = self.last.forward(z * y)
+    u = self.first.forward(w + y * y)
+    return (self.last.forward(u * z) * y + u * w * z).sum()
+)");
+  for (const std::int64_t shards : {2, 3, 4}) expect_as_whole(model, shards, 3);
+}
+
+TEST_F(ShardsTest, AddUpGradientsOfWeightsThatSeveralUse) {
+  const Module shared = layer(R"(
+def forward(self, x):
+    return torch.sigmoid(torch.linear(torch.linear(x, self.weight), self.weight))
+)");
+  Module model = model_of(shared, shared, R"(
+def forward(self, x):
+    return self.first.forward(self.last.forward(self.first.forward(x))).pow(2).sum()
+)");
+  for (const std::int64_t microbatches : {1, 3}) expect_as_whole(model, 3, microbatches);
+}
+
+TEST_F(ShardsTest, TakeAndReturnListsTuplesAndNumbers) {
+  Module model = model_of(layer(R"(
+def forward(self, x):
+    y = torch.linear(x, self.weight)
+    return y, [torch.tanh(x), y * 2], 3
+)"),
+                          layer(kLinear), R"(
+def forward(self, x):
+    y, more, count = self.first.forward(x)
+    return (self.last.forward(y) * more[0] * more[1]).sum() * count
+)");
+  expect_as_whole(model, 2, 3);
+}
+
+TEST_F(ShardsTest, ReturnSeveralResults) {
+  Module model = model_of(layer(kLinear), layer(kLinear), R"(
+def forward(self, x):
+    y = self.first.forward(x)
+    return y, self.last.forward(y)
+)");
+  const auto loss = [](const c10::IValue& result) {
+    const auto& both = result.toTupleRef().elements();
+    return (both[0].toTensor() * both[1].toTensor()).sum();
+  };
+  const Outcome expected =
+      outcome(model, [&](Module& same, const Tensor& x) { loss(same.forward({x})).backward(); });
+  const Shards shards(model, {leaf({3, 4})}, 2, at::kCPU);
+  expect_equal(outcome(model,
+                       [&](Module&, const Tensor& x) {
+                         ShardedPass pass(shards, {{x}});
+                         pass.backward({loss(pass.forward().front())});
+                       }),
+               expected);
+}
+
+TEST_F(ShardsTest, NeedNoGradientOfWhatNeedsNone) {
+  Module model = model_of(layer(R"(
+def forward(self, x):
+    return torch.linear(x, self.weight), torch.argmax(x, 1), x.detach() * 2
+)"),
+                          layer(kLinear), R"(
+def forward(self, x):
+    y, index, still = self.first.forward(x)
+    return (self.last.forward(y) * still).index_select(0, index % 3).sum()
+)");
+  expect_as_whole(model, 2, 1);
+}
+
+TEST_F(ShardsTest, SkipWhatNothingComesBackThrough) {
+  Module model = model_of(layer(kLinear), layer(kLinear), R"(
+def forward(self, x):
+    y = self.first.forward(x)
+    z = self.last.forward(y)
+    return (y.detach() + x).sum() + z.detach().sum()
+)");
+  expect_as_whole(model, 2, 3);
+}
+
+TEST_F(ShardsTest, SaveWhatComesIntoThemAndNothingElse) {
+  Module model = chain_of(layer(kLinear));
+  const Tensor x = leaf({3, 4});
+  const Shards shards(model, {x}, 3, at::kCPU);
+  auto step = make_step(test_policy("keep", std::nullopt, std::nullopt));
+  const CurrentStep current(step);
+  ShardedPass pass(shards, {{x}});
+  const auto results = pass.forward();
+  std::int64_t tensors = 0;
+  for (const auto& [key, entry] : step->ledger()) tensors += entry.tensors;
+  EXPECT_EQ(tensors, 3);
+}
+
+/// A value that a later part edits crosses no cut.
+TEST_F(ShardsTest, AreCutWhereNothingIsEditedAfter) {
+  Module model = model_of(layer(R"(
+def forward(self, x):
+    return torch.linear(torch.tanh(x), self.weight)
+)"),
+                          layer(R"(
+def forward(self, x):
+    return torch.linear(x.mul_(2), self.weight)
+)"),
+                          R"(
+def forward(self, x):
+    return self.first.forward(self.last.forward(self.first.forward(x))).pow(2).sum()
+)");
+  expect_as_whole(model, 2, 1);
+  EXPECT_THAT(message_of<Error>([&] { Shards(model, {leaf({3, 4})}, 3, at::kCPU); }),
+              HasSubstr("--shards 3: the model can be cut into 2 at most"));
+}
+
+TEST_F(ShardsTest, OfAModelThatCallsNoSubmoduleAreOne) {
+  Module model("Model");
+  model.register_parameter("weight", at::randn({4, 4}, at::kDouble).set_requires_grad(true), false);
+  model.define("def forward(self, x):\n    return torch.linear(x, self.weight).pow(2).sum()\n");
+  expect_as_whole(model, 1, 3);
+  EXPECT_THAT(message_of<Error>([&] { Shards(model, {leaf({3, 4})}, 2, at::kCPU); }),
+              HasSubstr("calls no more than one submodule"));
+}
+
+TEST_F(ShardsTest, NameTheModulesThatTheirTensorsAreSavedIn) {
+  Module model = chain_of(layer(kLinear));
+  const Tensor x = leaf({3, 4});
+  const Shards shards(model, {x}, 2, at::kCPU);
+  EXPECT_EQ(shards.shards()[0].module.path, "first");
+  EXPECT_THAT(shards.shards()[1].module.name, HasSubstr("last.last"));
+}
+
+TEST_F(ShardsTest, AsManyAsSuitAreChosen) {
+  Module model = chain_of(layer(kLinear));
+  const Shards shards(model, {leaf({3, 4})}, std::nullopt, at::kCPU);
+  EXPECT_GE(shards.shards().size(), 2U);
+}
+
+TEST_F(ShardsTest, LeaveBuffersAndRandomNumbersAloneWhenTheyAreCut) {
+  Module model = chain_of(layer(kNorm));
+  const Tensor x = leaf({3, 4});
+  at::manual_seed(kSeed);
+  const Tensor expected = at::rand({4});
+  at::manual_seed(kSeed);
+  const Shards shards(model, {x}, 2, at::kCPU);
+  EXPECT_TRUE(bitwise_equal(at::rand({4}), expected));
+  EXPECT_EQ(model.attr("first").toModule().attr("count").toTensor().item<int>(), 0);
+}
+
+TEST_F(ShardsTest, AnEditedInputIsAutogradsError) {
+  Module model = chain_of(layer(kLinear));
+  const Tensor x = leaf({3, 4});
+  const Shards shards(model, {x}, 2, at::kCPU);
+  const Tensor middle = x * 1;
+  ShardedPass pass(shards, {{middle}});
+  const Tensor loss = pass.forward().front().toTensor();
+  middle.mul_(2);
+  EXPECT_THAT(message_of<c10::Error>([&] { pass.backward({loss}); }),
+              HasSubstr("modified by an inplace operation"));
+}
+
+TEST(Microbatches, AreCutAlongTheFirstDimension) {
+  const Tensor x = at::arange(12).view({6, 2}), mask = at::ones({2, 2}), labels = at::arange(6);
+  const auto microbatches = cut_into_microbatches({x, mask, labels}, 3);
+  ASSERT_EQ(microbatches.size(), 3U);
+  EXPECT_TRUE(bitwise_equal(microbatches[1][0].toTensor(), x.narrow(0, 2, 2)));
+  EXPECT_TRUE(microbatches[1][1].toTensor().is_same(mask));
+  EXPECT_TRUE(bitwise_equal(microbatches[2][2].toTensor(), labels.narrow(0, 4, 2)));
+}
+
+TEST(Microbatches, ThatDoNotDivideTheBatchAreRefused) {
+  EXPECT_THAT(message_of<Error>([&] { cut_into_microbatches({at::ones({4, 2})}, 3); }),
+              HasSubstr("3 micro-batches do not divide a batch of 4"));
+  EXPECT_THAT(message_of<Error>([&] { cut_into_microbatches({at::ones({})}, 3); }),
+              HasSubstr("no input with a dimension"));
+}
+
+}  // namespace
+}  // namespace offprof
