@@ -44,8 +44,7 @@ class ShardsTest : public SegmentsTest {
   /// In so many shards the model leaves what it leaves without them, under every policy.
   void expect_as_whole(Module& model, std::int64_t shards, std::int64_t microbatches) {
     const auto cut = [&](const Tensor& x) { return cut_into_microbatches({x}, microbatches); };
-    const Outcome expected =
-        outcome(model, [&](Module& same, const Tensor& x) { accumulate(same, cut(x)); });
+    const Outcome expected = outcome(model, [&](Module& same, const Tensor& x) { accumulate(same, cut(x)); });
     const Shards parts(model, cut(at::randn({3, 4}, at::kDouble)).front(), shards, at::kCPU);
     EXPECT_EQ(parts.shards().size(), shards);
     const Train work = [&](Module&, const Tensor& x) { run(parts, cut(x)); };
@@ -189,7 +188,9 @@ def forward(self, x):
     return self.first.forward(self.last.forward(self.first.forward(x))).pow(2).sum()
 )");
   expect_as_whole(model, 2, 1);
-  EXPECT_THAT(message_of<Error>([&] { Shards(model, {leaf({3, 4})}, 3, at::kCPU); }),
+  EXPECT_THAT(message_of<Error>([&] {
+                Shards(model, {leaf({3, 4})}, 3, at::kCPU);
+              }),
               HasSubstr("--shards 3: the model can be cut into 2 at most"));
 }
 
@@ -198,7 +199,9 @@ TEST_F(ShardsTest, OfAModelThatCallsNoSubmoduleAreOne) {
   model.register_parameter("weight", at::randn({4, 4}, at::kDouble).set_requires_grad(true), false);
   model.define("def forward(self, x):\n    return torch.linear(x, self.weight).pow(2).sum()\n");
   expect_as_whole(model, 1, 3);
-  EXPECT_THAT(message_of<Error>([&] { Shards(model, {leaf({3, 4})}, 2, at::kCPU); }),
+  EXPECT_THAT(message_of<Error>([&] {
+                Shards(model, {leaf({3, 4})}, 2, at::kCPU);
+              }),
               HasSubstr("calls no more than one submodule"));
 }
 
@@ -249,7 +252,9 @@ TEST(Microbatches, AreCutAlongTheFirstDimension) {
 }
 
 TEST(Microbatches, ThatDoNotDivideTheBatchAreRefused) {
-  EXPECT_THAT(message_of<Error>([&] { cut_into_microbatches({at::ones({4, 2})}, 3); }),
+  EXPECT_THAT(message_of<Error>([&] {
+                cut_into_microbatches({at::ones({4, 2})}, 3);
+              }),
               HasSubstr("3 micro-batches do not divide a batch of 4"));
   EXPECT_THAT(message_of<Error>([&] { cut_into_microbatches({at::ones({})}, 3); }),
               HasSubstr("no input with a dimension"));

@@ -141,21 +141,26 @@ PageId WeightPager::add_page(const c10::Storage& storage) {
   return page;
 }
 
-/// The same parameter's gradient is the same page in every step, as long as it has as many bytes.
+/// A parameter's gradient is the same page in every step, as long as it has as many bytes; where there are
+/// several at a time, as many pages.
 void WeightPager::see_gradient(const at::Tensor& parameter) {
   const at::Tensor& gradient = parameter.grad();
   if (!gradient.defined() || !gradient.has_storage()) return;
   const std::lock_guard turn(mutex_);
   const c10::Storage& storage = gradient.storage();
   if (static_cast<Bytes>(storage.nbytes()) < kLeastBytes || is_page(storage)) return;
-  const auto [found, is_new] = gradient_of_.try_emplace(parameter.unsafeGetTensorImpl(), -1);
-  PageId& page = found->second;
-  if (page >= 0 && scheduler_.exists(page)) forget(page);  // it has another gradient now
-  if (page < 0 || scheduler_.bytes(page) != static_cast<Bytes>(storage.nbytes()))
-    page = add_page(storage);
-  else
-    set_storage(page, storage);
-  scheduler_.appear(page);
+  std::vector<PageId>& pages = gradients_of_[parameter.unsafeGetTensorImpl()];
+  for (const PageId page : pages)
+    if (scheduler_.exists(page) && pages_[page].storage.expired()) forget(page);
+  const auto found = std::ranges::find_if(pages, [&](PageId page) {
+    return !scheduler_.exists(page) && scheduler_.bytes(page) == static_cast<Bytes>(storage.nbytes());
+  });
+  if (found != pages.end()) {
+    set_storage(*found, storage);
+    scheduler_.appear(*found);
+  } else {
+    scheduler_.appear(pages.emplace_back(add_page(storage)));
+  }
 }
 
 void WeightPager::set_storage(PageId page, const c10::Storage& storage) {
@@ -171,8 +176,9 @@ void WeightPager::forget(PageId page) {
 
 void WeightPager::forget_gradients() {
   const std::lock_guard turn(mutex_);
-  for (const auto& [parameter, page] : gradient_of_)
-    if (scheduler_.exists(page)) forget(page);
+  for (const auto& [parameter, pages] : gradients_of_)
+    for (const PageId page : pages)
+      if (scheduler_.exists(page)) forget(page);
 }
 
 void WeightPager::end_step() {

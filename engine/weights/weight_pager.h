@@ -122,8 +122,8 @@ class WeightPager final : private PageExecutor {
       mutex_;  ///< threads of a backward follow each other; those of a module that forks do not
   std::vector<Page> pages_;
   std::unordered_map<const c10::StorageImpl*, PageId> page_of_;
-  std::unordered_map<const c10::TensorImpl*, PageId> gradient_of_;  ///< by parameter
-  std::vector<at::Tensor> parameters_;                              ///< whose gradients are seen
+  std::unordered_map<const c10::TensorImpl*, std::vector<PageId>> gradients_of_;  ///< by parameter
+  std::vector<at::Tensor> parameters_;  ///< whose gradients are seen
   StepListener* listener_ = nullptr;
   LinkBytes link_bytes_;
 };
