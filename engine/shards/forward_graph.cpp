@@ -1,7 +1,5 @@
 #include "engine/shards/forward_graph.h"
 
-#include <torch/csrc/jit/ir/alias_analysis.h>
-#include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/runtime/graph_iterator.h>
 
 #include <algorithm>
@@ -22,20 +20,22 @@ using torch::jit::Value;
 
 constexpr const char* kForward = "forward";
 
-bool is_call_of_forward(const Node* node) {
-  if (node->kind() != prim::CallMethod || node->s(torch::jit::attr::name) != kForward) return false;
+/// Of a submodule's forward, or of any method of a module.
+bool is_call(const Node* node) {
+  if (node->kind() != prim::CallMethod) return false;
   const auto type = node->inputs().at(0)->type()->cast<c10::ClassType>();
   return type && type->is_module();
 }
 
 torch::jit::Function& callee_of(const Node* call) {
-  return call->inputs().at(0)->type()->expectRef<c10::ClassType>().getMethod(kForward);
+  const auto& type = call->inputs().at(0)->type()->expectRef<c10::ClassType>();
+  return type.getMethod(call->s(torch::jit::attr::name));
 }
 
-bool calls_submodules(const Node* call) {
+bool calls_others(const Node* call) {
   torch::jit::Function& callee = callee_of(call);
   if (!callee.isGraphFunction()) return false;
-  return std::ranges::any_of(torch::jit::toGraphFunction(callee).graph()->nodes(), is_call_of_forward);
+  return std::ranges::any_of(torch::jit::toGraphFunction(callee).graph()->nodes(), is_call);
 }
 
 std::vector<Node*> all_nodes(std::shared_ptr<Graph> graph) {
@@ -43,17 +43,6 @@ std::vector<Node*> all_nodes(std::shared_ptr<Graph> graph) {
   torch::jit::DepthFirstGraphNodeIterator iterator(graph);
   while (Node* node = iterator.next()) nodes.push_back(node);
   return nodes;
-}
-
-/// With all that it calls in place. What is called and cannot be is taken to edit nothing: a run refuses it.
-bool edits_inputs(Graph& part) {
-  const std::shared_ptr<Graph> graph = part.copy();
-  torch::jit::Inline(*graph);
-  const torch::jit::AliasDb aliases(graph, /*isFrozen=*/true);
-  torch::jit::ValueSet inputs;
-  for (Value* input : graph->inputs().slice(1)) inputs.insert(input);
-  return std::ranges::any_of(all_nodes(graph),
-                             [&](Node* node) { return aliases.writesToAlias(node, inputs); });
 }
 
 }  // namespace
@@ -75,7 +64,6 @@ class ForwardGraph::PartBuilder {
       if (is_output(value)) part.outputs.push_back(value);
     add_result(part.outputs);
     part.inputs = std::move(inputs_);
-    part.edits_inputs = edits_inputs(*graph_);
     part.attributes = std::move(attributes_);
     part.function = std::make_unique<GraphFunction>(c10::QualifiedName("__torch__.offprof_part", kForward),
                                                     graph_, nullptr);
@@ -160,8 +148,8 @@ void ForwardGraph::inline_callers() {
 
 bool ForwardGraph::inline_one() {
   auto nodes = graph_->nodes();
-  const auto call = std::ranges::find_if(
-      nodes, [](const Node* node) { return is_call_of_forward(node) && calls_submodules(node); });
+  const auto call =
+      std::ranges::find_if(nodes, [](const Node* node) { return is_call(node) && calls_others(node); });
   if (call == nodes.end()) return false;
   Node* const node = *call;
   torch::jit::inlineCallTo(node, &torch::jit::toGraphFunction(callee_of(node)));
@@ -170,17 +158,19 @@ bool ForwardGraph::inline_one() {
 
 void ForwardGraph::begin_pieces() {
   for (Node* node : graph_->nodes()) {
-    if (is_call_of_forward(node)) {
-      // What comes before the first call goes with it.
-      first_nodes_.push_back(first_nodes_.empty() ? 0 : nodes_.size());
-      names_.push_back(path_of(node->inputs().at(0)));
-    }
     position_.emplace(node, nodes_.size());
     nodes_.push_back(node);
   }
-  if (!first_nodes_.empty()) return;
-  first_nodes_.push_back(0);
-  names_.emplace_back();
+  const auto calls = std::ranges::count_if(nodes_, is_call);
+  for (const Node* node : nodes_)
+    if (calls > 1 ? is_call(node) : node->kind().is_aten()) begin_piece(node);
+  if (first_nodes_.empty()) begin_piece(nodes_.empty() ? nullptr : nodes_.front());
+}
+
+/// What comes before the first of them goes with it.
+void ForwardGraph::begin_piece(const Node* node) {
+  first_nodes_.push_back(first_nodes_.empty() ? 0 : position_.at(node));
+  names_.push_back(node != nullptr && is_call(node) ? path_of(node->inputs().at(0)) : "");
 }
 
 void ForwardGraph::find_uses() {

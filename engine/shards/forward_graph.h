@@ -14,9 +14,9 @@
 
 namespace offprof {
 
-/// A model's forward, taken apart into pieces: each begins where a submodule is called that calls none
-/// itself, however deep it lies. Between two pieces any values may cross, so forward need not be a chain of
-/// calls. What branches and loops hold stays together.
+/// A model's forward, taken apart into pieces: each begins where a module is called that calls none
+/// itself, however deep it lies; of a forward that calls hardly any, at each operator. Between two pieces any
+/// values may cross, so forward need not be a chain of calls. What branches and loops hold stays together.
 ///
 /// Consecutive pieces can be had as a function of their own. To call those of all pieces one after the other
 /// is to call forward.
@@ -29,7 +29,7 @@ class ForwardGraph {
   explicit ForwardGraph(const torch::jit::Module& model);
 
   std::size_t pieces() const { return first_nodes_.size(); }
-  /// The path of the submodule that the piece begins with; empty where the model calls none.
+  /// The path of the submodule that the piece begins with; empty where it is an operator.
   const std::string& piece_name(std::size_t piece) const { return names_[piece]; }
 
   /// Those of forward's arguments behind the module, in order.
@@ -42,7 +42,6 @@ class ForwardGraph {
     std::unique_ptr<torch::jit::GraphFunction> function;  ///< takes the module and `inputs`
     std::vector<ValueId> inputs;                          ///< made before; arguments are values 0, 1, ...
     std::vector<ValueId> outputs;                         ///< used after; what `function` returns, as a tuple
-    bool edits_inputs = false;                            ///< in place
     /// Of the module: what `function` reads of it, whether tensors or submodules.
     std::vector<c10::IValue> attributes;
   };
@@ -69,6 +68,7 @@ class ForwardGraph {
   void inline_callers();
   bool inline_one();
   void begin_pieces();
+  void begin_piece(const Node* node);
   void find_uses();
   void add_value(const Value* value, std::ptrdiff_t piece);
   bool is_free(const Node* node) const;

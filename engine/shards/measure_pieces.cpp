@@ -8,6 +8,7 @@
 
 #include "engine/autograd_engine.h"
 #include "engine/modules/ivalue_tensors.h"
+#include "engine/remake.h"
 #include "engine/shards/shards.h"
 #include "traces/check.h"
 
@@ -77,7 +78,7 @@ class PieceRun {
   PieceCosts::Piece run(std::size_t piece) {
     PieceCosts::Piece cost{.boundary_bytes = crossing_bytes(piece)};
     const ForwardGraph::Part part = forward_.part(piece, piece + 1);
-    cost.can_begin_a_shard = !part.edits_inputs;
+    note_versions(piece);
     for (const at::Tensor& weight : weights_in(part.attributes))
       cost.weights.push_back({id_of(weight), static_cast<Bytes>(weight.nbytes())});
     cost.saved_bytes = run(part);
@@ -85,7 +86,21 @@ class PieceRun {
     return cost;
   }
 
+  /// No shard begins where something crosses that is edited in place later: what edits its input cannot run
+  /// again. To be called when all have run.
+  void refuse_edited(PieceCosts& costs) const {
+    for (const Crossing& crossing : crossings_)
+      if (crossing.counter.enabled() && crossing.counter.current_version() != crossing.version)
+        costs.pieces[crossing.piece].can_begin_a_shard = false;
+  }
+
  private:
+  struct Crossing {
+    std::size_t piece = 0;
+    c10::VariableVersion counter;
+    std::uint32_t version = 0;
+  };
+
   Bytes run(const ForwardGraph::Part& part) {
     ByteCount saved(residents_);
     const SavingElsewhere counting([&] { return std::make_unique<Counting>(saved); });
@@ -103,6 +118,16 @@ class PieceRun {
     return count.bytes();
   }
 
+  /// Of all that crosses into the piece.
+  void note_versions(std::size_t piece) {
+    for (const ForwardGraph::ValueId value : forward_.crossing(piece))
+      with_tensors_replaced(values_[value], [&](const at::Tensor& tensor) {
+        if (tensor.defined())
+          crossings_.push_back({piece, tensor.unsafeGetTensorImpl()->version_counter(), version_of(tensor)});
+        return tensor;
+      });
+  }
+
   void forget_before(std::size_t piece) {
     std::vector<c10::IValue> kept(values_.size());
     for (const ForwardGraph::ValueId value : forward_.crossing(piece))
@@ -118,6 +143,7 @@ class PieceRun {
   const torch::jit::Module& model_;
   Storages residents_;
   std::vector<c10::IValue> values_;
+  std::vector<Crossing> crossings_;
   std::map<const c10::TensorImpl*, std::int64_t> ids_;
 };
 
@@ -147,6 +173,7 @@ PieceCosts measure_pieces(const ForwardGraph& forward, const torch::jit::Module&
   PieceRun run(forward, model, inputs);
   PieceCosts costs;
   for (std::size_t piece = 0; piece < forward.pieces(); ++piece) costs.pieces.push_back(run.run(piece));
+  run.refuse_edited(costs);
   return costs;
 }
 

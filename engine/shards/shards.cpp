@@ -17,23 +17,22 @@ constexpr const char* kAdvice =
     "give another number of --shards, so that the model is cut elsewhere, or --segments with submodules that "
     "can be";
 
-Error too_many(std::int64_t count, std::size_t most, std::size_t pieces) {
-  if (pieces == 1)
+Error too_many(std::int64_t count, std::size_t most) {
+  if (most == 1)
     return input_error(
-        fmt::format("--shards {}: the model's forward calls no more than one submodule, so it cannot be cut",
-                    count),
-        "export it with its submodules: torch.jit.trace or torch.jit.script, without torch.jit.freeze and "
-        "without inlining; what branches and loops hold stays together");
+        fmt::format("--shards {}: the model's forward has no place at which it could be cut", count),
+        "what branches and loops hold stays together, and so does what edits its inputs in place: export the "
+        "model by torch.jit.trace, with its submodules in a row");
   return input_error(
-      fmt::format("--shards {}: the model can be cut into {} at most, before submodules that call none "
-                  "themselves and edit nothing in place that comes from before",
-                  count, most),
-      fmt::format("--shards {} or fewer, or auto", most));
+      fmt::format("--shards {}: the model can be cut into {} at most", count, most),
+      fmt::format("--shards {} or fewer, or auto; a model is cut before submodules that call none themselves "
+                  "and edit nothing in place that comes from before, not inside branches and loops",
+                  most));
 }
 
 std::string shard_name(std::size_t number, const std::string& first, const std::string& last) {
-  const std::string which = first.empty() ? "the whole model" : first == last ? first : first + " to " + last;
-  return fmt::format("shard {} ({})", number, which);
+  if (first.empty()) return fmt::format("shard {}", number);
+  return fmt::format("shard {} ({})", number, first == last ? first : first + " to " + last);
 }
 
 }  // namespace
@@ -50,22 +49,14 @@ Shards::Shards(const torch::jit::Module& model, const std::vector<c10::IValue>& 
   find_shared_weights();
 }
 
-/// No shard but the first begins where it would edit what comes into it, since that could not run again.
-void Shards::build(const ForwardGraph& forward, PieceCosts costs, std::optional<std::int64_t> count) {
-  bool is_settled = false;
-  while (!is_settled) {
-    const std::size_t most = most_shards(costs);
-    if (count && *count > static_cast<std::int64_t>(most)) throw too_many(*count, most, forward.pieces());
-    const ShardPlan plan = plan_shards(costs, count);
-    is_settled = true;
-    shards_.clear();
-    for (std::size_t i = 0; i < plan.first_pieces.size(); ++i) {
-      const std::size_t first = plan.first_pieces[i];
-      const std::size_t end = i + 1 < plan.first_pieces.size() ? plan.first_pieces[i + 1] : forward.pieces();
-      ForwardGraph::Part part = forward.part(first, end);
-      if (part.edits_inputs && i > 0) costs.pieces[first].can_begin_a_shard = is_settled = false;
-      add(std::move(part), forward.piece_name(first), forward.piece_name(end - 1));
-    }
+void Shards::build(const ForwardGraph& forward, const PieceCosts& costs, std::optional<std::int64_t> count) {
+  const std::size_t most = most_shards(costs);
+  if (count && *count > static_cast<std::int64_t>(most)) throw too_many(*count, most);
+  const ShardPlan plan = plan_shards(costs, count);
+  for (std::size_t i = 0; i < plan.first_pieces.size(); ++i) {
+    const std::size_t first = plan.first_pieces[i];
+    const std::size_t end = i + 1 < plan.first_pieces.size() ? plan.first_pieces[i + 1] : forward.pieces();
+    add(forward.part(first, end), forward.piece_name(first), forward.piece_name(end - 1));
   }
 }
 

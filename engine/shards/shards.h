@@ -57,7 +57,7 @@ class Shards {
   Bytes most_weight_bytes() const;
 
  private:
-  void build(const ForwardGraph& forward, PieceCosts costs, std::optional<std::int64_t> count);
+  void build(const ForwardGraph& forward, const PieceCosts& costs, std::optional<std::int64_t> count);
   void add(ForwardGraph::Part part, const std::string& first_name, const std::string& last_name);
   void find_last_uses();
   void find_shared_weights();

@@ -194,15 +194,44 @@ def forward(self, x):
               HasSubstr("--shards 3: the model can be cut into 2 at most"));
 }
 
-TEST_F(ShardsTest, OfAModelThatCallsNoSubmoduleAreOne) {
+TEST_F(ShardsTest, AreCutInsideWhatForwardCallsOfItsOwnModule) {
+  Module model = model_of(layer(kLinear), layer(kLinear), R"(
+def run(self, x):
+    return self.last.forward(self.first.forward(x))
+
+def forward(self, x):
+    return self.run(x).pow(2).sum()
+)");
+  expect_as_whole(model, 2, 3);
+}
+
+Module without_submodules(const std::string& code) {
   Module model("Model");
   model.register_parameter("weight", at::randn({4, 4}, at::kDouble).set_requires_grad(true), false);
-  model.define("def forward(self, x):\n    return torch.linear(x, self.weight).pow(2).sum()\n");
-  expect_as_whole(model, 1, 3);
+  model.define(code);
+  return model;
+}
+
+TEST_F(ShardsTest, OfAModelThatCallsNoSubmoduleAreCutBetweenOperators) {
+  Module model = without_submodules(R"(
+def forward(self, x):
+    y = torch.tanh(torch.linear(x, self.weight))
+    return (torch.linear(torch.sigmoid(y), self.weight) * y).sum()
+)");
+  for (const std::int64_t shards : {1, 2, 4}) expect_as_whole(model, shards, 3);
+}
+
+TEST_F(ShardsTest, WhatALoopHoldsStaysTogether) {
+  Module model = without_submodules(R"(
+def forward(self, x):
+    for i in range(3):
+        x = torch.sigmoid(torch.linear(x, self.weight))
+    return x
+)");
   EXPECT_THAT(message_of<Error>([&] {
                 Shards(model, {leaf({3, 4})}, 2, at::kCPU);
               }),
-              HasSubstr("calls no more than one submodule"));
+              HasSubstr("no place at which it could be cut"));
 }
 
 TEST_F(ShardsTest, NameTheModulesThatTheirTensorsAreSavedIn) {
