@@ -24,8 +24,9 @@ class ByteCount {
 
   void add(const at::Tensor& value) {
     if (!value.defined() || !value.has_storage()) return;
-    if (seen_.insert(value.storage().unsafeGetStorageImpl()).second)
-      bytes_ += static_cast<Bytes>(value.storage().nbytes());
+    if (!seen_.insert(value.storage().unsafeGetStorageImpl()).second) return;
+    known_.push_back(value.storage().getWeakStorageImpl());
+    bytes_ += static_cast<Bytes>(value.storage().nbytes());
   }
   void add(const c10::IValue& value) {
     with_tensors_replaced(value, [&](const at::Tensor& tensor) {
@@ -37,6 +38,8 @@ class ByteCount {
 
  private:
   Storages seen_;
+  /// Of those that it has counted, so that no other one gets their address.
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> known_;
   Bytes bytes_ = 0;
 };
 

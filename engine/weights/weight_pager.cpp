@@ -141,26 +141,24 @@ PageId WeightPager::add_page(const c10::Storage& storage) {
   return page;
 }
 
-/// A parameter's gradient is the same page in every step, as long as it has as many bytes; where there are
-/// several at a time, as many pages.
+/// The first gradient of a parameter is the same page in every step, as long as it has as many bytes, and so
+/// are those after it, where it has several. None takes the page of one before it in the same step: by then
+/// nobody may have that, and it would be fetched for this one.
 void WeightPager::see_gradient(const at::Tensor& parameter) {
   const at::Tensor& gradient = parameter.grad();
   if (!gradient.defined() || !gradient.has_storage()) return;
   const std::lock_guard turn(mutex_);
   const c10::Storage& storage = gradient.storage();
   if (static_cast<Bytes>(storage.nbytes()) < kLeastBytes || is_page(storage)) return;
-  std::vector<PageId>& pages = gradients_of_[parameter.unsafeGetTensorImpl()];
-  for (const PageId page : pages)
-    if (scheduler_.exists(page) && pages_[page].storage.expired()) forget(page);
-  const auto found = std::ranges::find_if(pages, [&](PageId page) {
-    return !scheduler_.exists(page) && scheduler_.bytes(page) == static_cast<Bytes>(storage.nbytes());
-  });
-  if (found != pages.end()) {
-    set_storage(*found, storage);
-    scheduler_.appear(*found);
-  } else {
-    scheduler_.appear(pages.emplace_back(add_page(storage)));
-  }
+  Gradients& gradients = gradients_of_[parameter.unsafeGetTensorImpl()];
+  const std::size_t index = gradients.in_step++;
+  if (index == gradients.pages.size()) gradients.pages.push_back(-1);
+  PageId& page = gradients.pages[index];
+  if (page < 0 || scheduler_.bytes(page) != static_cast<Bytes>(storage.nbytes()))
+    page = add_page(storage);
+  else
+    set_storage(page, storage);
+  scheduler_.appear(page);
 }
 
 void WeightPager::set_storage(PageId page, const c10::Storage& storage) {
@@ -176,9 +174,11 @@ void WeightPager::forget(PageId page) {
 
 void WeightPager::forget_gradients() {
   const std::lock_guard turn(mutex_);
-  for (const auto& [parameter, pages] : gradients_of_)
-    for (const PageId page : pages)
+  for (auto& [parameter, gradients] : gradients_of_) {
+    for (const PageId page : gradients.pages)
       if (scheduler_.exists(page)) forget(page);
+    gradients.in_step = 0;
+  }
 }
 
 void WeightPager::end_step() {

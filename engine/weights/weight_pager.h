@@ -98,6 +98,11 @@ class WeightPager final : private PageExecutor {
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;
     std::optional<WeightStore::Slot> slot{};  ///< none: it was never away
   };
+  /// Of a parameter.
+  struct Gradients {
+    std::vector<PageId> pages;  ///< in the order in which a step makes them
+    std::size_t in_step = 0;    ///< how many it has made so far
+  };
   class GradientHook;
   class Use;
 
@@ -122,8 +127,8 @@ class WeightPager final : private PageExecutor {
       mutex_;  ///< threads of a backward follow each other; those of a module that forks do not
   std::vector<Page> pages_;
   std::unordered_map<const c10::StorageImpl*, PageId> page_of_;
-  std::unordered_map<const c10::TensorImpl*, std::vector<PageId>> gradients_of_;  ///< by parameter
-  std::vector<at::Tensor> parameters_;  ///< whose gradients are seen
+  std::unordered_map<const c10::TensorImpl*, Gradients> gradients_of_;  ///< by parameter
+  std::vector<at::Tensor> parameters_;                                  ///< whose gradients are seen
   StepListener* listener_ = nullptr;
   LinkBytes link_bytes_;
 };

@@ -1,0 +1,35 @@
+#include "e2e/reports.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "e2e/program.h"
+#include "traces/test_folder.h"
+
+namespace offprof {
+
+nlohmann::json report_of(std::vector<std::string> words) {
+  const Ended ended = run_program(joined(std::move(words), {"--format", "json"}));
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  return nlohmann::json::parse(ended.out, nullptr, false);
+}
+
+std::string zoo_model(const std::string& name, const std::vector<std::string>& options) {
+  static const TestFolder folder;
+  static std::map<std::vector<std::string>, std::string> made;
+  const auto [model, is_new] = made.try_emplace(joined({name}, options));
+  if (is_new) {
+    model->second = folder / (std::to_string(made.size()) + ".pt");
+    const Ended ended = run_program(joined({"zoo", "make", name, "-o", model->second}, options));
+    EXPECT_EQ(ended.status, 0) << ended.err;
+  }
+  return model->second;
+}
+
+std::vector<std::string> joined(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+}  // namespace offprof

@@ -1,0 +1,108 @@
+// Training in shards, as a user asks for it: measured, simulated, and refused.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "e2e/program.h"
+#include "e2e/reports.h"
+#include "traces/test_folder.h"
+
+namespace offprof {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class Shards : public testing::Test {
+ protected:
+  static std::string transformer() {
+    return zoo_model("transformer", {"--batch", "4", "--layers", "5", "--seq", "32", "--width", "64"});
+  }
+  json run(const std::string& model, const std::vector<std::string>& more) const {
+    return report_of(joined({"run", model, "--steps", "1", "-o", trace_}, more));
+  }
+  static std::int64_t peak(const json& report) { return report["measured"]["device_peak_bytes"]; }
+
+  TestFolder folder_, disk_;
+  std::string trace_ = folder_ / "trace.json";
+};
+
+/// Weights, the optimizer's state and activations are four times what the device has.
+TEST_F(Shards, AModelOfFourTimesTheDevicesMemoryTrains) {
+  const std::string quarter = std::to_string(peak(run(transformer(), {"--policy", "keep"})) / 4);
+  for (const std::vector<std::string>& where :
+       {std::vector<std::string>{}, {"--weights", "disk", "--weights-dir", disk_.path()}}) {
+    const json report = run(transformer(), joined({"--shards", "6", "--microbatches", "2", "--threshold", "0",
+                                                   "--weights-window", "512KiB", "--device-memory", quarter},
+                                                  where));
+    EXPECT_EQ(report["gradients"], "bitwise");
+    EXPECT_THAT(report["inexact"], IsEmpty());
+    EXPECT_LE(peak(report), std::stoll(quarter));
+  }
+}
+
+TEST_F(Shards, HaveTheBytesOfTheirSimulationUnderAnyPolicy) {
+  const std::vector<std::string> shards = {"--device", "virtual:h200",   "--shards",
+                                           "3",        "--microbatches", "2"};
+  for (const std::string policy : {"trl", "offload"}) {
+    const json measured = run(transformer(), joined(shards, {"--policy", policy}))["measured"];
+    run(transformer(), joined(shards, {"--policy", "keep"}));
+    const json predicted = report_of({"simulate", "--trace", trace_, "--policy", policy})["predicted"];
+    for (const auto& [key, value] : predicted.items())
+      if (key.ends_with("_bytes")) EXPECT_EQ(value, measured[key]) << policy << " " << key;
+  }
+}
+
+TEST_F(Shards, OfABatchNormHaveItsGradients) {
+  const json report = run(zoo_model("resnet", {"--batch", "4"}), {"--shards", "auto", "--microbatches", "2"});
+  EXPECT_EQ(report["gradients"], "bitwise");
+  EXPECT_THAT(report["inexact"], IsEmpty());
+}
+
+TEST_F(Shards, OfExportedModelsHaveTheirGradients) {
+  for (const std::string model : {"qwen2", "shufflenet"}) {
+    SCOPED_TRACE(model);
+    const json report = run(model_path(model + ".pt"), {"--input", "@" + model_path(model + ".inputs"),
+                                                        "--shards", "4", "--microbatches", "2"});
+    EXPECT_EQ(report["gradients"], "bitwise");
+    EXPECT_THAT(report["inexact"], IsEmpty());
+  }
+}
+
+TEST_F(Shards, WhatIsSimulatedSaysThatItWasRecordedInThem) {
+  run(transformer(), {"--device", "virtual:h200", "--shards", "auto"});
+  const json shards = report_of({"simulate", "--trace", trace_, "--policy", "trl"})["shards"];
+  EXPECT_EQ(shards["microbatches"], 1);
+  EXPECT_GT(shards["count"], 1);
+  EXPECT_EQ(report_of({"tune", "--trace", trace_})["shards"], shards);
+  EXPECT_THAT(run_program({"view", trace_}).out, HasSubstr("shards, 1 micro-batch"));
+}
+
+struct Refusal {
+  std::vector<std::string> words;
+  const char* message;
+};
+class RefusedShards : public Shards, public testing::WithParamInterface<Refusal> {};
+
+TEST_P(RefusedShards, SayWhyBeforeAnythingIsWritten) {
+  const Ended ended = run_program(joined({"run", transformer(), "-o", trace_}, GetParam().words));
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(unwrapped(ended.err), HasSubstr(GetParam().message));
+  EXPECT_THAT(folder_.files(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RefusedShards,
+    testing::Values(Refusal{{"--shards", "0"}, "--shards: '0' is not a whole number from 1 to 100000"},
+                    Refusal{{"--shards", "5000"}, "--shards 5000: the model can be cut into"},
+                    Refusal{{"--shards", "2", "--microbatches", "3"},
+                            "3 micro-batches do not divide a batch of 4"},
+                    Refusal{{"--microbatches", "2"}, "--microbatches is for --shards"},
+                    Refusal{{"--shards", "2", "--segments", "*"}, "give one of them"}));
+
+}  // namespace
+}  // namespace offprof
