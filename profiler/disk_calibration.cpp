@@ -20,9 +20,9 @@ constexpr std::array<Bytes, 4> kSizes = {4 * kKiB, 256 * kKiB, 4 * kMiB, 32 * kM
 /// Real pages, what no disk takes for a hole, and what compresses as the outputs of a layer do: normally
 /// distributed, the same each time. They repeat farther apart than any fast codec looks back.
 void fill_like_activations(std::byte* buffer, Bytes bytes) {
-  constexpr std::size_t kNumbers = 256 * 1024;
+  constexpr std::size_t kNumbers = 1 << 18;
   std::vector<float> numbers(kNumbers);
-  std::mt19937 random(1);  // NOLINT(cert-msc51-cpp): the same each time
+  std::mt19937 random(1);
   std::normal_distribution<float> normal;
   std::ranges::generate(numbers, [&] { return normal(random); });
   constexpr auto kPeriod = static_cast<Bytes>(kNumbers * sizeof(float));
