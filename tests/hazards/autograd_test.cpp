@@ -60,6 +60,8 @@ TEST_P(ScenarioTest, HasThemOverCompressedMemoryToo) {
   std::erase_if(policies, [](const Policy& policy) { return !uses_disk(policy); });
   EXPECT_FALSE(policies.empty());
   expect_gradients_under(policies);
+  device().disk()->take_stored();
+  EXPECT_EQ(device().disk()->take_stored().value().peak, 0) << "something lies there still";
 }
 
 INSTANTIATE_TEST_SUITE_P(, ScenarioTest,
