@@ -44,6 +44,9 @@ void DiskOptions::add_to(CLI::App& app) {
       ->type_name("DIR")
       ->group(group);
   app.add_flag("--disk-checksums", checksums_, "Check what comes back from the disk")->group(group);
+  app.add_flag("--compress", compressed_,
+               "host: instead of a disk, host memory in which `disk` tensors lie compressed, without loss")
+      ->group(group);
   add_disk_bandwidth_option(app, speed_, "virtual: how fast the disk is that is modelled")->group(group);
 }
 
@@ -52,13 +55,20 @@ std::optional<DiskRequest> DiskOptions::request(const std::string& device) const
   if (is_virtual && (!folder_.empty() || checksums_))
     throw input_error("on a virtual GPU the disk is modelled too: there is nothing to write",
                       "Give --disk-bandwidth 2GB/s instead of --disk.");
+  if (is_virtual && compressed_)
+    throw input_error("--compress needs values to compress, and a virtual GPU has none",
+                      "Give --disk-bandwidth 1GB/s, as fast as a codec is on your machine.");
+  if (compressed_ && !folder_.empty())
+    throw input_error("--compress keeps tensors in host memory, and --disk in a folder", "Give one of them.");
+  if (compressed_ && checksums_)
+    throw input_error("--disk-checksums are of a folder's file: --compress has none", "Leave them out.");
   if (!is_virtual && speed_)
     throw input_error("--disk-bandwidth is for a virtual GPU: here the disk is real",
                       "Leave it out; `offprof simulate --disk-bandwidth` asks what if.");
   if (checksums_ && folder_.empty())
     throw input_error("--disk-checksums says nothing without --disk", "Give a folder: --disk DIR");
-  if (folder_.empty() && !speed_) return std::nullopt;
-  return DiskRequest{folder_, checksums_, speed_.value_or(DiskLink{})};
+  if (folder_.empty() && !speed_ && !compressed_) return std::nullopt;
+  return DiskRequest{folder_, checksums_, speed_.value_or(DiskLink{}), compressed_};
 }
 
 }  // namespace offprof

@@ -20,7 +20,8 @@ CLI::Option* add_disk_bandwidth_option(CLI::App& app, std::optional<DiskLink>& s
 /// Throws Error (input) where the policy uses a disk of which nobody says how fast it is.
 void require_disk_speed(const Policy& policy, const Link& link);
 
-/// The flags of `run` that give it a disk: `--disk`, `--disk-checksums`, `--disk-bandwidth`.
+/// The flags of `run` that give it a disk: `--disk`, `--disk-checksums`, `--compress`,
+/// `--disk-bandwidth`.
 class DiskOptions {
  public:
   /// The object must outlive the parse.
@@ -31,7 +32,7 @@ class DiskOptions {
 
  private:
   std::string folder_;
-  bool checksums_ = false;
+  bool checksums_ = false, compressed_ = false;
   std::optional<DiskLink> speed_;
 };
 

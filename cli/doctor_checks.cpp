@@ -19,8 +19,10 @@
 #include "cli/engine_loader.h"
 #include "cli/nvidia_driver.h"
 #include "cli/version.h"
+#include "engine/disk/block_codec.h"
 #include "engine/disk/disk_tier.h"
 #include "simulator/virtual_gpu/open.h"
+#include "traces/error.h"
 #include "traces/units.h"
 
 namespace offprof {
@@ -202,6 +204,15 @@ Finding disk_tier() {
   return {"disk tier", Health::kOptional, tried.answer, "set TMPDIR to a folder that can be written to"};
 }
 
+/// Of `run --compress`.
+Finding compression() {
+  try {
+    return {"compression", Health::kWorks, block_codec(), ""};
+  } catch (const Error& error) {
+    return {"compression", Health::kOptional, error.what(), "apt-get install libblosc-dev, and build again"};
+  }
+}
+
 /// The file that a shell would run for that name; empty where there is none.
 std::string find_program(const std::string& name) {
   const char* path = std::getenv("PATH");
@@ -242,6 +253,7 @@ std::vector<Finding> examine_machine() {
   findings.push_back(processor());
   findings.push_back(memory());
   findings.push_back(disk_tier());
+  findings.push_back(compression());
   findings.push_back(nvidia_driver());
   findings.push_back(holistic_trace_analysis());
   return findings;

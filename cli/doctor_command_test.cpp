@@ -45,8 +45,8 @@ TEST(Doctor, LooksAtEverything) {
     names.push_back(finding.name);
     EXPECT_EQ(finding.mend.empty(), finding.health == Health::kWorks) << finding.name;
   }
-  EXPECT_THAT(names, testing::IsSupersetOf(
-                         {"offprof", "engine", "processor", "memory", "disk tier", "NVIDIA driver", "HTA"}));
+  EXPECT_THAT(names, testing::IsSupersetOf({"offprof", "engine", "processor", "memory", "disk tier",
+                                            "compression", "NVIDIA driver", "HTA"}));
 }
 
 }  // namespace

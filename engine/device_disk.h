@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/disk/compressed_tier.h"
 #include "engine/disk/disk_tier.h"
 #include "traces/error.h"
 #include "traces/link.h"
@@ -20,9 +21,10 @@ enum class CopyQueue : std::uint8_t { kD2h, kH2d };
 
 /// What a run asks of the disk.
 struct DiskRequest {
-  std::string folder;  ///< empty: a modelled disk, on a device of which all is modelled
+  std::string folder;  ///< empty: a modelled disk, on a device of which all is modelled, or `compressed`
   bool checksums = false;
-  DiskLink speed{};  ///< of a modelled disk
+  DiskLink speed{};         ///< of a modelled disk
+  bool compressed = false;  ///< no disk, but host memory in which tensors lie compressed
 };
 
 /// One transfer that was begun: whoever holds it can wait for it.
@@ -64,6 +66,8 @@ class DeviceDisk {
 
   /// Waits until nothing is under way, and hands out the records since the last call.
   virtual std::vector<DiskRecord> take_records() = 0;
+  /// What became of what was written since the last call; nullopt: it lies there as it was given.
+  virtual std::optional<StoredBytes> take_stored() { return std::nullopt; }
   /// Empty, or what is to be known of it: it is on tmpfs.
   virtual std::string warning() const = 0;
   /// `io_uring, direct I/O, ext4 in /scratch with 79.0 GiB free`.

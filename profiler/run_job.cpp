@@ -1,5 +1,7 @@
 #include "profiler/run_job.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -67,6 +69,24 @@ void note_full_disk(const std::vector<StepResult>& steps, Trace& trace) {
       "ledger). A prediction knows of --disk-memory alone");
 }
 
+/// What compression came to depends on values: it is measured, and never predicted.
+void note_compression(const std::vector<StepResult>& steps, Trace& trace) {
+  StoredBytes sum;
+  for (const StepResult& step : steps) {
+    if (!step.disk_stored) return;
+    sum.given += step.disk_stored->given;
+    sum.stored += step.disk_stored->stored;
+    sum.peak = std::max(sum.peak, step.disk_stored->peak);
+  }
+  if (sum.given == 0) return;
+  const auto count = static_cast<Bytes>(steps.size());
+  trace.notes.push_back(fmt::format(
+      "compressed: of {} that a step sends to the disk's place {} were stored ({:.1f}%), at most {} at once, "
+      "beside host_peak_bytes",
+      format_bytes(sum.given / count), format_bytes(sum.stored / count),
+      100.0 * static_cast<double>(sum.stored) / static_cast<double>(sum.given), format_bytes(sum.peak)));
+}
+
 void measure(Job& job, const RunRequest& request, const Progress& progress, const StepTracing* tracing,
              RunResult& result) {
   progress("checking the gradients");
@@ -81,6 +101,7 @@ void measure(Job& job, const RunRequest& request, const Progress& progress, cons
   result.trace.ledger = measured.front().ledger;
   note_refused_reloads(measured, result.trace);
   note_full_disk(measured, result.trace);
+  note_compression(measured, result.trace);
   record_timeline(job, request.policy, tracing, result.trace);
 }
 
@@ -104,7 +125,8 @@ void require_disk(const Policy& policy, Device& device) {
   if (!uses_disk(policy) || device.disk() != nullptr) return;
   throw input_error("the policy places tensors on a disk, and none was given",
                     device.is_virtual() ? "Say how fast the disk to model is: --disk-bandwidth 2GB/s"
-                                        : "Give a folder for them: --disk DIR");
+                                        : "Give a folder for them: --disk DIR, or keep them compressed in "
+                                          "host memory: --compress");
 }
 
 RunResult run(const RunRequest& request, Device& device, const Progress& progress, StepTracing* tracing) {

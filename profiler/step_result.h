@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/copy_record.h"
+#include "engine/disk/compressed_tier.h"
 #include "engine/disk/disk_tier.h"
 #include "engine/schedule/scheduler.h"
 #include "profiler/cupti/activity.h"
@@ -27,6 +28,7 @@ struct StepResult {
   Bytes h2d_bytes = 0;
   Bytes disk_peak_bytes = 0;  ///< this and the next two: 0 where no disk was used
   Bytes disk_write_bytes = 0, disk_read_bytes = 0;
+  std::optional<StoredBytes> disk_stored;  ///< what compression made of disk_write_bytes; nullopt: none does
   int disk_refusals = 0;        ///< the disk was full: those tensors went to host memory, or stayed
   int refused_reloads = 0;      ///< for want of device memory, and put off or made room for
   Nanoseconds d2h_busy_ns = 0;  ///< the sum of the copies' times

@@ -171,7 +171,10 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
   for (const CopyRecord& copy : result.copies)
     (copy.direction == CopyDirection::kD2h ? result.d2h_busy_ns : result.h2d_busy_ns) +=
         copy.end_ns - copy.begin_ns;
-  if (DeviceDisk* const disk = device_.disk()) result.disk_transfers = disk->take_records();
+  if (DeviceDisk* const disk = device_.disk()) {
+    result.disk_transfers = disk->take_records();
+    result.disk_stored = disk->take_stored();
+  }
   result.exposed_ns = device_.take_exposed_ns();
   result.host_peak_bytes = step->host_peak_bytes();
   const LinkBytes weights = pager_ != nullptr ? pager_->take_link_bytes() : LinkBytes{};
@@ -190,7 +193,10 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
 void Trainer::begin_measuring() {
   device_.synchronize();
   device_.take_copy_records();
-  if (DeviceDisk* const disk = device_.disk()) disk->take_records();
+  if (DeviceDisk* const disk = device_.disk()) {
+    disk->take_records();
+    disk->take_stored();
+  }
   device_.take_exposed_ns();
   device_.forget_marks();
   device_.reset_peak();

@@ -65,6 +65,7 @@ zlib1g-dev - gzip for traces
 coinor-libclp-dev - solver of linear programs, for the bounds of plans
 liburing-dev - io_uring for the disk tier
 libxxhash-dev - checksums for the disk tier
+libblosc-dev - compression of offloaded tensors in host memory
 libgtest-dev - test framework
 libgmock-dev - matchers for the tests
 librapidcheck-dev - property tests

@@ -58,7 +58,7 @@ Device::Event VirtualDevice::copy_out_densely(CopyQueue queue, const at::Tensor&
 }
 
 void VirtualDevice::open_disk(const DiskRequest& request) {
-  if (!request.folder.empty())
+  if (!request.folder.empty() || request.compressed)
     throw input_error("a virtual GPU has no data to write",
                       "Say how fast its disk is: --disk-bandwidth 2GB/s");
   disk_ = std::make_unique<ModelledDisk>(

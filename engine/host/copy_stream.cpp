@@ -21,10 +21,6 @@ namespace {
 
 /// The system wakes a sleeper late by about this; the rest is spent awake.
 constexpr Nanoseconds kWakesLate = 150'000;
-/// After its last copy a stream stays awake for longer than a step computes between two copies: so that
-/// copies begin when they are asked for, as on a GPU, and not when the system has woken a thread. None asked
-/// for, none is awake.
-constexpr Nanoseconds kStaysAwake = 20'000'000;
 
 void sleep_until(Nanoseconds due) {
   std::this_thread::sleep_until(
@@ -44,7 +40,8 @@ std::thread start(std::function<void()> work) {
 
 }  // namespace
 
-CopyStream::CopyStream(const Link& cap) : cap_(cap), worker_(start([this] { run(); })) {}
+CopyStream::CopyStream(const Link& cap, Nanoseconds stays_awake_ns)
+    : cap_(cap), stays_awake_ns_(stays_awake_ns), worker_(start([this] { run(); })) {}
 
 CopyStream::~CopyStream() {
   {
@@ -131,7 +128,7 @@ std::optional<CopyJob> CopyStream::next_job() {
 
 /// Until there is a job, or there was none for long.
 void CopyStream::stay_awake() const {
-  const Nanoseconds until = steady_now() + kStaysAwake;
+  const Nanoseconds until = steady_now() + stays_awake_ns_;
   while (enqueued_.load(std::memory_order_acquire) == completed_.load(std::memory_order_relaxed) &&
          !stopping_ && steady_now() < until)
     std::this_thread::yield();

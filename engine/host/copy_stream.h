@@ -19,6 +19,11 @@
 
 namespace offprof {
 
+/// After its last copy a stream stays awake for longer than a step computes between two copies: so that
+/// copies begin when they are asked for, as on a GPU, and not when the system has woken a thread. None asked
+/// for, none is awake.
+inline constexpr Nanoseconds kStaysAwake = 20'000'000;
+
 /// One copy to be made. What it touches must live until it is done.
 struct CopyJob {
   std::function<void()> copy;  ///< what it throws, `wait` throws for its event
@@ -35,9 +40,9 @@ class CopyStream {
   /// A point of the stream: it is reached when that many copies are done.
   using Event = std::uint64_t;
 
-  /// A direction of `cap` with bytes_per_second 0 is not capped. Throws Error (environment) where the machine
-  /// has no thread for it.
-  explicit CopyStream(const Link& cap);
+  /// A direction of `cap` with bytes_per_second 0 is not capped. `stays_awake_ns` after its last copy it
+  /// sleeps. Throws Error (environment) where the machine has no thread for it.
+  explicit CopyStream(const Link& cap, Nanoseconds stays_awake_ns = kStaysAwake);
   ~CopyStream();  ///< finishes what is queued
   CopyStream(const CopyStream&) = delete;
   CopyStream& operator=(const CopyStream&) = delete;
@@ -75,6 +80,7 @@ class CopyStream {
   void tell_failure(Event event) const;
 
   Link cap_;
+  Nanoseconds stays_awake_ns_;
   mutable std::mutex mutex_;
   std::condition_variable queued_;
   std::condition_variable done_;

@@ -6,18 +6,20 @@
 #include <vector>
 
 #include "engine/device_disk.h"
+#include "engine/disk/compressed_tier.h"
 #include "engine/disk/disk_tier.h"
 #include "engine/host/copy_stream.h"
 
 namespace offprof {
 
-/// The disk tier beside a device whose copy queues are threads: a write is handed over by the thread that has
+/// A tier beside a device whose copy queues are threads: a write is handed over by the thread that has
 /// made the copy, and a copy in waits on its own thread for what it copies. The one that computes never does
 /// but where it is told to.
-class HostDisk final : public DeviceDisk {
+template <class Tier>
+class HostDiskOver final : public DeviceDisk {
  public:
-  /// The streams and `exposed_ns`, to which waiting is added, must outlive it. Throws what DiskTier throws.
-  HostDisk(const DiskRequest& request, CopyStream& d2h, CopyStream& h2d, Nanoseconds& exposed_ns);
+  /// The streams and `exposed_ns`, to which waiting is added, must outlive it. Throws what Tier throws.
+  HostDiskOver(const DiskRequest& request, CopyStream& d2h, CopyStream& h2d, Nanoseconds& exposed_ns);
 
   std::optional<Extent> reserve(Bytes bytes, std::string* why_not) override {
     return tier_.reserve(bytes, why_not);
@@ -31,6 +33,7 @@ class HostDisk final : public DeviceDisk {
   void check(const Transfer& read) override { end(*read); }
   std::optional<Error> take_failure() override { return std::exchange(failure_, std::nullopt); }
   std::vector<DiskRecord> take_records() override { return tier_.take_records(); }
+  std::optional<StoredBytes> take_stored() override;
   std::string warning() const override { return tier_.facts().warning; }
   std::string description() const override { return describe(tier_.facts()); }
 
@@ -42,7 +45,10 @@ class HostDisk final : public DeviceDisk {
   CopyStream& h2d_;
   Nanoseconds& exposed_ns_;
   std::optional<Error> failure_;
-  DiskTier tier_;
+  Tier tier_;
 };
+
+using HostDisk = HostDiskOver<DiskTier>;
+using HostCompressedMemory = HostDiskOver<CompressedTier>;
 
 }  // namespace offprof

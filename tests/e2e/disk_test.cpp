@@ -114,6 +114,22 @@ TEST_F(DiskRun, LeavesGradientsAsTheyAreAndNothingBehind) {
   EXPECT_GT(transfers_in(trace, "disk read"), 0);
 }
 
+/// As a disk, but for what is stored: that is measured, and nothing else knows it.
+TEST_F(DiskRun, CompressedMemoryTakesTheDisksPlace) {
+  const std::string rules = policy(kPackedToDisk, R"("disk_buffer_bytes": 65536, )");
+  const Ended ended = run_program({"run", transformer(), "--device", "host", "--policy", rules, "--steps",
+                                   "2", "--compress", "-o", folder_ / "trace.json", "--format", "json"});
+  if (ended.status == 3) GTEST_SKIP() << ended.err;
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  const json measured = json::parse(ended.out);
+  EXPECT_EQ(measured["gradients"], "bitwise");
+  EXPECT_GT(measured["measured"]["disk_read_bytes"], 0);
+  EXPECT_THAT(measured["notes"].get<std::vector<std::string>>(),
+              AllOf(Contains(HasSubstr("host memory, compressed by blosc")),
+                    Contains(AllOf(HasSubstr("compressed: of"), HasSubstr("beside host_peak_bytes")))));
+  expect_same_bytes(measured, simulate());
+}
+
 class DiskRunOn : public DiskRun, public testing::WithParamInterface<const char*> {};
 
 TEST_P(DiskRunOn, ASimulationHasTheBytesOfTheRun) {
@@ -192,6 +208,9 @@ TEST_F(DiskRun, FlagsThatDoNotGoTogetherAreRefused) {
   expect_refused({"--device", "host", "--disk-bandwidth", "1GB/s"}, "here the disk is real");
   expect_refused({"--device", "virtual:h200", "--disk", disk_.path()}, "the disk is modelled too");
   expect_refused({"--device", "virtual:h200", "--disk-bandwidth", "fast"}, "fast");
+  expect_refused({"--device", "virtual:h200", "--compress"}, "needs values to compress");
+  expect_refused({"--device", "host", "--compress", "--disk", disk_.path()}, "Give one of them");
+  expect_refused({"--device", "host", "--compress", "--disk-checksums"}, "--compress has none");
 }
 
 TEST_F(DiskRun, ASimulationNeedsToKnowHowFastTheDiskIs) {

@@ -6,6 +6,7 @@
 
 #include "tests/hazards/hazard_fixture.h"
 #include "tests/hazards/scenarios.h"
+#include "traces/error.h"
 
 namespace offprof {
 namespace {
@@ -21,21 +22,46 @@ class ScenarioTest : public HazardTest,
   bool is_refused(const Policy& policy) const {
     return policy.scheduler == SchedulerKind::kTrl && scenario().asks_again;
   }
+
+  void expect_gradients_under(const std::vector<Policy>& policies) {
+    const std::vector<at::Tensor> expected = gradients(scenario().run, std::nullopt);
+    for (const Policy& policy : policies) {
+      SCOPED_TRACE(policy.name + ": " + describe(policy));
+      expect_nothing_left([&] {
+        if (is_refused(policy))
+          EXPECT_THAT(message_of([&] { gradients(scenario().run, policy); }),
+                      HasSubstr("that the policy's rules let go of"));
+        else
+          expect_equal(gradients(scenario().run, policy), expected);
+      });
+    }
+    if (scenario().has_threads) hazards_seen();
+  }
+
+  /// In the place of the disk, where the device takes it and this build has a codec.
+  bool give_compressed_memory() {
+    if (device().torch_device().is_cuda()) return false;
+    try {
+      device().open_disk({.folder = {}, .compressed = true});
+    } catch (const Error&) {
+      return false;
+    }
+    return true;
+  }
 };
 
 TEST_P(ScenarioTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
-  const std::vector<at::Tensor> expected = gradients(scenario().run, std::nullopt);
-  for (const Policy& policy : hazard_policies(device())) {
-    SCOPED_TRACE(policy.name + ": " + describe(policy));
-    expect_nothing_left([&] {
-      if (is_refused(policy))
-        EXPECT_THAT(message_of([&] { gradients(scenario().run, policy); }),
-                    HasSubstr("that the policy's rules let go of"));
-      else
-        expect_equal(gradients(scenario().run, policy), expected);
-    });
-  }
-  if (scenario().has_threads) hazards_seen();
+  expect_gradients_under(hazard_policies(device()));
+}
+
+TEST_P(ScenarioTest, HasThemOverCompressedMemoryToo) {
+  if (!give_compressed_memory()) GTEST_SKIP() << "nothing is compressed here";
+  std::vector<Policy> policies = hazard_policies(device());
+  std::erase_if(policies, [](const Policy& policy) { return !uses_disk(policy); });
+  EXPECT_FALSE(policies.empty());
+  expect_gradients_under(policies);
+  device().disk()->take_stored();
+  EXPECT_EQ(device().disk()->take_stored().value().peak, 0) << "something lies there still";
 }
 
 INSTANTIATE_TEST_SUITE_P(, ScenarioTest,
