@@ -52,8 +52,9 @@ TEST_F(Shards, HaveTheBytesOfTheirSimulationUnderAnyPolicy) {
     const json measured = run(transformer(), joined(shards, {"--policy", policy}))["measured"];
     run(transformer(), joined(shards, {"--policy", "keep"}));
     const json predicted = report_of({"simulate", "--trace", trace_, "--policy", policy})["predicted"];
-    for (const auto& [key, value] : predicted.items())
+    for (const auto& [key, value] : predicted.items()) {
       if (key.ends_with("_bytes")) EXPECT_EQ(value, measured[key]) << policy << " " << key;
+    }
   }
 }
 
