@@ -18,12 +18,12 @@ std::string times_line(bool modelled, const Page& page) {
 }
 
 std::string reruns_text(const RunSettings& settings, const Page& page) {
-  constexpr std::size_t kIndent = 11;
+  constexpr std::size_t kLabelWidth = 11;
   std::string text;
   const auto add = [&](const char* label, const std::string& what) {
     const std::string line =
         what + ": recorded so that they save nothing in forward and run again in backward";
-    text += fmt::format("{:<{}}{}\n", label, kIndent, wrap(line, page.width, kIndent));
+    text += fmt::format("{:<{}}{}\n", label, kLabelWidth, wrap(line, page.width, kLabelWidth));
   };
   if (!settings.segments.empty()) add("segments", fmt::format("{}", fmt::join(settings.segments, " ")));
   if (settings.shards) add("shards", describe(settings.shards));

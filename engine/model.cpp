@@ -4,12 +4,12 @@
 #include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/serialization/import.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
 
+#include "engine/archive_kind.h"
 #include "engine/input_spec.h"
 #include "engine/torch_error.h"
 #include "traces/error.h"
@@ -19,9 +19,6 @@ namespace offprof {
 namespace {
 
 constexpr const char* kInputsRecord = "extra/offprof.inputs";
-constexpr const char* kHowToExport =
-    "export it from Python: torch.jit.trace(model, example_inputs).save('model.pt'), or "
-    "torch.jit.script(model)";
 
 using caffe2::serialize::PyTorchStreamReader;
 
@@ -38,26 +35,7 @@ void check_is_zip(const std::string& path) {
   std::error_code failure;
   if (!fs::exists(path, failure)) throw input_error(path + ": no such file");
   if (fs::is_directory(path, failure)) throw input_error(path + ": is a folder; a model.pt is a file");
-  const std::string bytes = first_bytes(path);
-  if (bytes.starts_with("PK")) return;
-  if (bytes.starts_with("\x80"))
-    throw input_error(
-        path + ": a pickle, as torch.save wrote it long ago: it has the weights, but no code to run",
-        kHowToExport);
-  throw input_error(path + ": not a TorchScript archive (a zip file is expected)", kHowToExport);
-}
-
-/// What a zip that is no TorchScript archive is.
-std::string what_it_is(const std::vector<std::string>& records) {
-  const auto has = [&](const std::string& part) {
-    return std::any_of(records.begin(), records.end(),
-                       [&](const std::string& record) { return record.find(part) != std::string::npos; });
-  };
-  if (has("model.json") || has("serialized_exported_program") || has("archive_format"))
-    return "a .pt2 archive of torch.export, which LibTorch cannot train";
-  if (has("data.pkl"))
-    return "an eager checkpoint or state dict of torch.save: it has the weights, but no code to run";
-  return "a zip file, but nothing that PyTorch wrote";
+  check_zip_head(first_bytes(path), path);
 }
 
 std::unique_ptr<PyTorchStreamReader> open_archive(const std::string& path) {
@@ -73,7 +51,7 @@ std::unique_ptr<PyTorchStreamReader> open_archive(const std::string& path) {
                       "copy or export it again");
   }
   if (reader->hasRecord("constants.pkl") && reader->hasRecord("data.pkl")) return reader;
-  throw input_error(path + ": " + what_it_is(records), kHowToExport);
+  throw input_error(path + ": " + what_archive_is(records), kHowToExport);
 }
 
 void collect_parameters(Model& model) {

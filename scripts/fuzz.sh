@@ -1,28 +1,37 @@
 #!/usr/bin/env bash
-# Runs fuzz targets, each of which reads what comes from outside: builds them (preset fuzz: clang's libFuzzer, with the
-# sanitizers), runs each from its corpus, and prints a table. Exit status 1 if one of them found anything.
+# Runs fuzz targets, each of which reads what comes from outside: builds them with clang's libFuzzer, runs each from its
+# corpus, and prints a table. Exit status 1 if one of them found anything.
 #
-#   scripts/fuzz.sh [--runs N] [TARGET...]
+#   scripts/fuzz.sh [--fast] [--runs N] [--seconds S] [--resume] [TARGET...]
 #
-#   --runs N    executions of each target (default 1000000)
-#   TARGET      as tests/fuzz/TARGET_fuzzer.cpp: trace, policy, replay, ...; without any: all
+#   --fast       without the address sanitizer (preset fuzz-fast instead of fuzz): some times as many executions a second.
+#                Undefined behaviour still ends them, and so does an index that the standard library finds out of range.
+#                Run without --fast afterwards: what this one kept is then replayed with the sanitizers
+#   --runs N     executions of each target (default 1000000)
+#   --seconds S  of each target at most
+#   --resume     executions of the very same program count that earlier runs made: each target goes on to N in all
+#   TARGET       as tests/fuzz/TARGET_fuzzer.cpp: trace, policy, replay, ...; without any: all
 #
 # What is found lies in out/fuzz/TARGET afterwards. Put it, mended, into tests/fuzz/corpus/TARGET, which every build's tests
 # replay. Inputs that reached new code stay in out/fuzz/TARGET/corpus, and the next run begins with them too.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+preset=fuzz
 runs=1000000
+seconds=0
+resumes=false
 # No input may take longer or more memory.
 seconds_per_input=10
 most_mib=2048
-# Longer inputs are slower, and reach no other code.
-most_bytes=16384
 
 while [ $# -gt 0 ]; do
     case $1 in
     -h | --help) print_help && exit ;;
+    --fast) preset=fuzz-fast && shift ;;
     --runs) runs=${2:?} && shift 2 ;;
+    --seconds) seconds=${2:?} && shift 2 ;;
+    --resume) resumes=true && shift ;;
     -*) die 2 "no such option: $1" "see scripts/fuzz.sh --help" ;;
     *) break ;;
     esac
@@ -35,34 +44,66 @@ for target in "${targets[@]}"; do
 done
 "$root/scripts/setup.sh" --small --fuzz
 
-# fuzz TARGET: runs it, and keeps what libFuzzer says.
+# A freed block is kept from use for as long as an execution takes and more, and not for 256 MiB, which no cache holds.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-quarantine_size_mb=4:thread_local_quarantine_size_kb=256:malloc_context_size=4}
+
+# most_bytes TARGET: of an input. Longer ones are slower, and reach no other code.
+most_bytes() {
+    case $1 in
+    allocator_settings | archive_kind | command_line | input_spec | printable | quantity) echo 512 ;;
+    checkpoint | gzip | json | kernel_times | policy | profile | safetensors) echo 4096 ;;
+    *) echo 8192 ;;
+    esac
+}
+
+# fingerprint TARGET: of its program. Executions of another say nothing about this one.
+fingerprint() { sha256sum <"$root/build-$preset/tests/${1}_fuzzer" | cut -c1-16; }
+
+# executions TARGET: how often its program ran before.
+executions() {
+    local log=$root/out/fuzz/$1/executions
+    if [ ! -e "$log" ]; then echo 0 && return; fi
+    awk -v program="$(fingerprint "$1")" '$1 == program {sum += $3} END {print sum + 0}' "$log"
+}
+
+# fuzz TARGET RUNS: runs it so often, and keeps what libFuzzer says.
 fuzz() {
     local out=$root/out/fuzz/$1 dictionary=$root/tests/fuzz/$1.dict
     if [ ! -e "$dictionary" ]; then dictionary=$root/tests/fuzz/json.dict; fi
-    local options=(-runs="$runs" -max_len="$most_bytes" -timeout="$seconds_per_input" -rss_limit_mb="$most_mib"
-        -artifact_prefix="$out/" -print_final_stats=1 -reload=0 -dict="$dictionary")
-    mkdir -p "$out/corpus"
-    "$root/build-fuzz/tests/${1}_fuzzer" "${options[@]}" "$out/corpus" "$root/tests/fuzz/corpus/$1" >"$out/log" 2>&1
+    # Its entropic schedule takes up to half the time, and finds no more.
+    local options=(-runs="$2" -entropic=0 -max_total_time="$seconds" -max_len="$(most_bytes "$1")"
+        -timeout="$seconds_per_input" -rss_limit_mb="$most_mib" -artifact_prefix="$out/" -print_final_stats=1 -reload=0
+        -dict="$dictionary")
+    "$root/build-$preset/tests/${1}_fuzzer" "${options[@]}" "$out/corpus" "$root/tests/fuzz/corpus/$1" >"$out/log" 2>&1
 }
 
-# row TARGET FINDINGS: of its log.
+# figure TARGET NAME: of its log; 0 where the process ended before it could say.
+figure() { awk -v name="stat::$2:" '$1 == name {value = $2} END {print value + 0}' "$root/out/fuzz/$1/log"; }
+
+# row TARGET EXECUTIONS FINDINGS
 row() {
-    local log=$root/out/fuzz/$1/log
-    awk -v target="$1" -v findings="$2" '
-        /^stat::number_of_executed_units:/ {runs = $2}
-        /^stat::average_exec_per_sec:/ {pace = $2}
+    awk -v target="$1" -v build="$preset" -v runs="$2" -v pace="$(figure "$1" average_exec_per_sec)" -v findings="$3" '
         / cov: / {for (i = 1; i < NF; ++i) {if ($i == "cov:") edges = $(i + 1); if ($i == "corp:") corpus = $(i + 1)}}
-        END {sub("/.*", "", corpus); printf "| %s | %d | %d | %d | %d | %d |\n", target, runs, pace, edges, corpus, findings}
-    ' "$log"
+        END {sub("/.*", "", corpus); printf "| %s | %s | %d | %d | %d | %d | %d |\n", target, build, runs, pace, edges, corpus, findings}
+    ' "$root/out/fuzz/$1/log"
 }
 
 programs=("${targets[@]/%/_fuzzer}")
-build fuzz --target "${programs[@]}"
+build "$preset" --target "${programs[@]}"
 failed=()
-printf '| target | executions | a second | edges covered | inputs kept | findings |\n|---|---|---|---|---|---|\n'
+printf '| target | build | executions | a second | edges covered | inputs kept | findings |\n|---|---|---|---|---|---|---|\n'
 for target in "${targets[@]}"; do
     findings=0
-    fuzz "$target" || { findings=1 && failed+=("$target"); }
-    row "$target" "$findings"
+    before=0
+    if $resumes; then before=$(executions "$target"); fi
+    mkdir -p "$root/out/fuzz/$target/corpus"
+    if [ "$before" -lt "$runs" ]; then
+        fuzz "$target" $((runs - before)) || { findings=1 && failed+=("$target"); }
+        now=$(figure "$target" number_of_executed_units)
+        printf '%s %s %s\n' "$(fingerprint "$target")" "$preset" "$now" >>"$root/out/fuzz/$target/executions"
+    else
+        now=0
+    fi
+    row "$target" $((before + now)) "$findings"
 done
 [ ${#failed[@]} -eq 0 ] || die 1 "found something: ${failed[*]}" "out/fuzz/TARGET/log says what, and which input."

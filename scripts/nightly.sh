@@ -4,7 +4,7 @@
 #
 #   scripts/nightly.sh [--runs N] [--hours H]
 #
-#   --runs    executions of each fuzz target (10000000)
+#   --runs    executions of each fuzz target (10000000), and a tenth of them with all sanitizers
 #   --hours   of random programs (1)
 #
 # Exit status 1 if any part failed.
@@ -25,7 +25,8 @@ done
 part "tests" "$root/scripts/test.sh"
 part "address and undefined-behaviour sanitizers" "$root/scripts/test.sh" --only asan
 part "thread sanitizer" "$root/scripts/test.sh" --only tsan
-part "fuzzing" "$root/scripts/fuzz.sh" --runs "$runs"
+part "fuzzing" "$root/scripts/fuzz.sh" --fast --runs "$runs"
+part "fuzzing with sanitizers" "$root/scripts/fuzz.sh" --runs $((runs / 10))
 part "random programs" "$root/scripts/soak.sh" --hours "$hours"
 part "planted bugs" "$root/scripts/mutation_check.sh"
 summary

@@ -30,10 +30,9 @@ class CacheListener final : public ReplayListener {
   }
 
   void on_allocate(std::int32_t storage, Bytes bytes) override {
-    if (bytes == 0) return;
     if (static_cast<std::size_t>(storage) >= blocks_.size())
       blocks_.resize(static_cast<std::size_t>(storage) + 1, kNoBlock);
-    blocks_[storage] = allocator_.allocate(bytes, kComputeStream);
+    if (bytes > 0) blocks_[storage] = allocator_.allocate(bytes, kComputeStream);
   }
 
   void on_free(std::int32_t storage) override {

@@ -37,6 +37,13 @@ TEST(PredictCache, CountsWholeBlocksAndWholeSegments) {
   EXPECT_TRUE(prediction.fits);
 }
 
+TEST(PredictCache, ReloadsOfNoBytesTakeNoBlock) {
+  Policy policy = preset_policy("offload");
+  policy.threshold_bytes = 0;
+  const Program program = on_gpu(ChainSketch::program(8, 0));
+  EXPECT_EQ(predict_cache(Step(program), policy, {})->use.allocated_peak_bytes, kWeights);
+}
+
 TEST(PredictCache, OffloadingLowersWhatItTakesOfTheDevice) {
   const Program program = on_gpu(ChainSketch::program(8, 30 * kMiB));
   EXPECT_LT(predict(program, "offload").use.reserved_peak_bytes,

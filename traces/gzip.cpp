@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <span>
 #include <utility>
@@ -35,7 +36,7 @@ constexpr std::size_t kNeverTooMuch = std::size_t{64} << 20;
 class GzipSource final : public ByteSource {
  public:
   GzipSource(std::unique_ptr<ByteSource> file, std::string name)
-      : file_(std::move(file)), name_(std::move(name)), packed_(kGzipChunk, '\0') {
+      : file_(std::move(file)), name_(std::move(name)) {
     if (inflateInit2(&stream_, kGzipWindow) != Z_OK) throw std::bad_alloc();
   }
   ~GzipSource() override { inflateEnd(&stream_); }
@@ -73,9 +74,9 @@ class GzipSource final : public ByteSource {
   /// Appends to what is left of the input.
   void refill() {
     const std::size_t left = stream_.avail_in;
-    if (left > 0) std::memmove(packed_.data(), stream_.next_in, left);
-    const std::size_t got = file_->read(std::span(packed_).subspan(left));
-    stream_.next_in = reinterpret_cast<Bytef*>(packed_.data());
+    if (left > 0) std::memmove(packed_.get(), stream_.next_in, left);
+    const std::size_t got = file_->read(std::span(packed_.get(), kGzipChunk).subspan(left));
+    stream_.next_in = reinterpret_cast<Bytef*>(packed_.get());
     stream_.avail_in = static_cast<uInt>(left + got);
     packed_bytes_ += got;
   }
@@ -90,7 +91,7 @@ class GzipSource final : public ByteSource {
 
   std::unique_ptr<ByteSource> file_;
   std::string name_;
-  std::string packed_;
+  std::unique_ptr<char[]> packed_ = std::make_unique_for_overwrite<char[]>(kGzipChunk);
   z_stream stream_{};
   std::size_t packed_bytes_ = 0, unpacked_bytes_ = 0;
   bool at_end_ = false;

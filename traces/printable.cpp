@@ -69,12 +69,19 @@ bool is_plain(char c) {
   return to_byte(c) >= 0x20U && to_byte(c) < 0x7fU;
 }
 
+/// Takes what is plain from the beginning of `text`.
+std::string_view take_plain(std::string_view& text) {
+  const auto strange = std::ranges::find_if_not(text, is_plain);
+  const std::string_view plain = text.substr(0, static_cast<std::size_t>(strange - text.begin()));
+  text.remove_prefix(plain.size());
+  return plain;
+}
+
 }  // namespace
 
 bool is_printable(std::string_view text) {
   while (true) {
-    const auto strange = std::ranges::find_if_not(text, is_plain);
-    text.remove_prefix(static_cast<std::size_t>(strange - text.begin()));
+    take_plain(text);
     if (text.empty()) return true;
     const Character character = first_of(text);
     if (!character.is_utf8 || is_obeyed(character.code)) return false;
@@ -85,8 +92,10 @@ bool is_printable(std::string_view text) {
 std::string printable(std::string_view text, bool line_breaks_stay) {
   std::string shown;
   shown.reserve(text.size());
-  for (Character character; !text.empty(); text.remove_prefix(character.bytes)) {
-    character = first_of(text);
+  while (true) {
+    shown += take_plain(text);
+    if (text.empty()) return shown;
+    const Character character = first_of(text);
     const bool stays = line_breaks_stay && character.code == '\n';
     if (!character.is_utf8) {
       shown += "\ufffd";
@@ -95,8 +104,8 @@ std::string printable(std::string_view text, bool line_breaks_stay) {
     } else {
       shown += text.substr(0, character.bytes);
     }
+    text.remove_prefix(character.bytes);
   }
-  return shown;
 }
 
 }  // namespace offprof
