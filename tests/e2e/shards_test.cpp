@@ -53,7 +53,8 @@ TEST_F(Shards, HaveTheBytesOfTheirSimulationUnderAnyPolicy) {
     run(transformer(), joined(shards, {"--policy", "keep"}));
     const json predicted = report_of({"simulate", "--trace", trace_, "--policy", policy})["predicted"];
     for (const auto& [key, value] : predicted.items()) {
-      if (key.ends_with("_bytes")) EXPECT_EQ(value, measured[key]) << policy << " " << key;
+      if (!key.ends_with("_bytes")) continue;
+      EXPECT_EQ(value, measured[key]) << policy << " " << key;
     }
   }
 }
