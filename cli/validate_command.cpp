@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/device_options.h"
+#include "cli/disk_options.h"
 #include "cli/engine_loader.h"
 #include "cli/lost_records.h"
 #include "cli/options.h"
@@ -52,6 +53,7 @@ class ValidateCommand : public Subcommand {
     device_.add_to(app);
     add_link_option(app, link_,
                     "host, virtual: run with that link instead of the trace's, and predict for it");
+    disk_.add_to(app);
     app.add_option("--weights-dir", request_.weights_folder,
                    "Of a trace with weights on the disk: the folder for their file")
         ->type_name("DIR");
@@ -104,7 +106,9 @@ class ValidateCommand : public Subcommand {
 
   ValidationReport compare(Context& context, Trace trace) {
     const Link link = link_between(trace);
-    const ValidationRuns runs = choose_runs(trace, link, static_cast<std::size_t>(policies_), rounds_);
+    choose_disk(trace);
+    const ValidationRuns runs =
+        choose_runs(trace, link, static_cast<std::size_t>(policies_), rounds_, request_.disk.has_value());
     const ComparisonResult result = run_engine(context, trace, runs.comparison);
     context.warn(result.trace.notes);
     ValidationReport report = judge_runs(std::move(trace), link, result, rounds_);
@@ -124,10 +128,24 @@ class ValidateCommand : public Subcommand {
     return report;
   }
 
+  /// Settings with a disk are run where the trace says how fast one is, and there is one.
+  void choose_disk(const Trace& trace) {
+    if (device_.is_auto()) device_.choose(trace.environment.device);
+    request_.disk = disk_.request(trace.environment.device);
+    const DiskLink& known = trace.environment.link.disk;
+    if (request_.disk && !known.is_known())
+      throw input_error(trace_path_ + " does not say how fast a disk is, so no times with one are predicted",
+                        "Record it with one: offprof run MODEL.pt --disk DIR --transforms all -o trace.json");
+    if (!known.is_known()) return;
+    if (trace.environment.times_are_modelled)
+      request_.disk = DiskRequest{{}, false, known, false};
+    else if (!request_.disk)
+      notes_.emplace_back("The trace was recorded with a disk; without --disk DIR no setting uses one.");
+  }
+
   ComparisonResult run_engine(Context& context, const Trace& trace, const Comparison& comparison) {
     StatusLine status = context.status_line();
     status.show("opening LibTorch");
-    if (device_.is_auto()) device_.choose(trace.environment.device);
     request_.device = device_.open(context, request_.settings.link_cap);
     refuse_other_device(trace);
     ComparisonResult result = load_engine().compare(request_, comparison, [&](const std::string& what) {
@@ -165,6 +183,7 @@ class ValidateCommand : public Subcommand {
   int rounds_ = 7;
   ValidationBounds bounds_;
   DeviceOptions device_;
+  DiskOptions disk_;
   std::optional<Link> link_;
   bool force_ = false;
   std::vector<std::string> lost_records_;

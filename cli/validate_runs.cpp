@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -150,9 +151,11 @@ Trace as_visited(Trace trace) {
   return trace;
 }
 
-ValidationRuns choose_runs(const Trace& trace, const Link& link, std::size_t policies, int rounds) {
+ValidationRuns choose_runs(const Trace& trace, const Link& link, std::size_t policies, int rounds,
+                           bool with_disk) {
   const TraceSteps steps(trace);
   std::vector<Policy> chosen = spanning_policies(Step(trace.program), policies);
+  std::ranges::move(ruled_policies(trace.program, trace.transforms, with_disk), std::back_inserter(chosen));
   ValidationRuns runs;
   runs.inexact = leave_out_inexact(steps, chosen);
   runs.left_out = leave_out_unfit(trace, steps, chosen);

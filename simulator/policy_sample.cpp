@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
+#include <utility>
 
 #include "traces/check.h"
 
@@ -125,6 +128,77 @@ std::vector<Policy> spanning_policies(const Step& step, std::size_t count) {
     policies.push_back(kind == Kind::kTrl ? trl_sample(sizes, point)
                                           : offload_sample(step, sizes, point, kind == Kind::kPlan));
     policies.back().name = "sample";
+  }
+  return policies;
+}
+
+namespace {
+
+/// One rule for each type of tensors that the placement takes; those of the step up to `last`, where it is
+/// given.
+std::vector<PolicyRule> rules_of(const Placement& placement, const TransformProfile* profile,
+                                 std::optional<SavedId> last) {
+  PolicyRule rule;
+  rule.placement = placement;
+  rule.last = last;
+  if (profile == nullptr) return {rule};
+  std::set<std::string> dtypes;
+  for (const TransformCost& cost : profile->costs) dtypes.insert(cost.dtype);
+  std::vector<PolicyRule> rules;
+  for (const std::string& dtype : dtypes) {
+    rule.dtype = dtype;
+    rules.push_back(rule);
+  }
+  return rules;
+}
+
+struct PlacementOf {
+  Placement placement;
+  const TransformProfile* profile = nullptr;
+};
+
+std::vector<PlacementOf> placements_for(const Program& program, std::span<const TransformProfile> profiles,
+                                        bool with_disk) {
+  std::vector<PlacementOf> placements;
+  const auto add = [&](const TransformProfile* profile, Place place) {
+    placements.push_back({{profile == nullptr ? "" : profile->name, place}, profile});
+  };
+  if (with_disk) add(nullptr, Place::kDisk);
+  if (program.recipes && !program.recipes->empty()) add(nullptr, Place::kRecompute);
+  for (const TransformProfile& profile : profiles) {
+    add(&profile, Place::kDevice);
+    add(&profile, Place::kHost);
+    if (with_disk) add(&profile, Place::kDisk);
+  }
+  return placements;
+}
+
+}  // namespace
+
+std::vector<Policy> ruled_policies(const Program& program, std::span<const TransformProfile> profiles,
+                                   bool with_disk) {
+  constexpr std::int64_t kStash = 2;
+  constexpr Bytes kWindowInTensors = 2;
+  Bytes largest = 0;
+  for (const SavedTensor& saved : program.saved) largest = std::max(largest, saved.bytes);
+  std::vector<Policy> policies;
+  const auto add = [&](std::vector<PolicyRule> rules) {
+    Policy policy = preset_policy("offload");
+    policy.name = "rules";
+    policy.threshold_bytes.reset();
+    policy.rules = std::move(rules);
+    if (policies.size() % 2 == 1) {
+      policy.stash_count = kStash;
+      policy.prefetch_bytes = kWindowInTensors * largest;
+    }
+    policies.push_back(std::move(policy));
+  };
+  const auto half = static_cast<SavedId>(program.saved.size() / 2);
+  for (const auto& [placement, profile] : placements_for(program, profiles, with_disk)) {
+    add(rules_of(placement, profile, std::nullopt));
+    std::vector<PolicyRule> mixed = rules_of(placement, profile, half);
+    mixed.emplace_back().placement = {"", Place::kHost};
+    add(std::move(mixed));
   }
   return policies;
 }

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "simulator/step.h"
 #include "traces/policy.h"
+#include "traces/program.h"
+#include "traces/transform_cost.h"
 
 namespace offprof {
 
@@ -14,5 +17,12 @@ namespace offprof {
 /// are each spread evenly over their ranges, in the sizes that the step saves. The same every time; `keep` is
 /// the first. Fewer where the step saves nothing that may move.
 std::vector<Policy> spanning_policies(const Step& step, std::size_t count);
+
+/// Settings whose rules span what placements can be for this program: each of them for all tensors that it
+/// takes, and for the first half of them, the rest on the host; with and without stash and window. The
+/// transforms are those of `profiles`; tensors are made again where the program has recipes, and go to a disk
+/// where `with_disk`. The same every time; none where there are no transforms, no recipes and no disk.
+std::vector<Policy> ruled_policies(const Program& program, std::span<const TransformProfile> profiles,
+                                   bool with_disk);
 
 }  // namespace offprof
