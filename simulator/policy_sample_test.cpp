@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "simulator/sample_program.h"
 
@@ -136,6 +139,51 @@ TEST(SpanningPolicies, AreTheSameEveryTime) {
 
 TEST(SpanningPolicies, AreKeepAloneWhereNothingMayMove) {
   EXPECT_EQ(spanning_policies(Step(ProgramSketch().program()), 30), (std::vector{preset_policy("keep")}));
+}
+
+Program program_of(int tensors) {
+  ProgramSketch sketch;
+  std::vector<SavedId> saved;
+  for (int i = 0; i < tensors; ++i) saved.push_back(sketch.save(sketch.alloc(1024)));
+  for (; !saved.empty(); saved.pop_back()) {
+    sketch.node(saved.back());
+    sketch.release(saved.back());
+  }
+  return sketch.program();
+}
+
+TransformProfile profile_of(const std::string& name, const std::vector<std::string>& dtypes) {
+  TransformProfile profile{name, true, {}};
+  for (const std::string& dtype : dtypes) profile.costs.push_back({dtype, 256, 512, {}, {}});
+  return profile;
+}
+
+std::set<std::string> placements_in(const std::vector<Policy>& policies) {
+  std::set<std::string> names;
+  for (const Policy& policy : policies)
+    for (const PolicyRule& rule : policy.rules) names.insert(to_string(rule.placement));
+  return names;
+}
+
+TEST(RuledPolicies, HaveEveryPlacementThatTheProgramHasMeasured) {
+  Program program = program_of(4);
+  program.recipes.emplace().emplace_back();
+  const std::vector<TransformProfile> profiles = {profile_of("half", {"float32"})};
+  const std::set<std::string> expected = {"disk", "recompute", "half", "half+host", "half+disk", "host"};
+  EXPECT_EQ(placements_in(ruled_policies(program, profiles, /*with_disk=*/true)), expected);
+}
+
+TEST(RuledPolicies, AskNoTransformForTypesThatItDoesNotTake) {
+  const std::vector<TransformProfile> profiles = {profile_of("half", {"float32", "float64"})};
+  for (const Policy& policy : ruled_policies(program_of(4), profiles, /*with_disk=*/false)) {
+    ASSERT_GE(policy.rules.size(), 2U);
+    EXPECT_EQ(policy.rules[0].dtype, "float32");
+    EXPECT_EQ(policy.rules[1].dtype, "float64");
+  }
+}
+
+TEST(RuledPolicies, AreNoneWhereNothingIsMeasured) {
+  EXPECT_TRUE(ruled_policies(program_of(4), {}, /*with_disk=*/false).empty());
 }
 
 }  // namespace

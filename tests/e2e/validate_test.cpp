@@ -7,6 +7,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "e2e/program.h"
 #include "traces/test_folder.h"
@@ -63,6 +65,39 @@ TEST_F(ValidateTest, OnAVirtualGpuEveryStepTimeIsExact) {
   EXPECT_EQ(report["outcome"], "hold");
   EXPECT_EQ(report["settings"][0]["sets_drift"], false);
   EXPECT_EQ(report["settings"][0]["step_times_ns"].size(), 2u);
+}
+
+/// With a placement for each that the trace has measured, by itself and beside others.
+TEST_F(ValidateTest, RunsSettingsWithRulesWhereTheTraceKnowsWhatTheyTake) {
+  trace_of_qwen({"--device", "virtual:h200", "--transforms", "all", "--disk-bandwidth", "1GB/s"});
+  const Ended ended = validate(model_path("qwen2.pt"), {"--format", "json"});
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  const json report = json::parse(ended.out);
+  EXPECT_EQ(report["memory_is_exact"], true);
+  EXPECT_EQ(report["by_trace"]["max_error"], 0);
+  std::set<std::string> placements;
+  for (const json& setting : report["settings"])
+    for (const json& rule : setting["policy"].value("rules", json::array()))
+      placements.insert(rule["placement"]);
+  EXPECT_THAT(placements, testing::IsSupersetOf({"disk", "recompute", "host", "quantize:uint8:128",
+                                                 "cast:bfloat16+host", "quantize:uint8+disk"}));
+}
+
+TEST_F(ValidateTest, OnTheHostRulesHaveTheMemoryThatIsPredictedToo) {
+  trace_of_qwen({"--device", "host", "--transforms", "recompute,cast:bfloat16", "--disk", folder_.path()});
+  const Ended ended = validate(model_path("qwen2.pt"), {"--disk", folder_.path(), "--format", "json"});
+  const json report = json::parse(ended.out, nullptr, false);
+  ASSERT_TRUE(report.is_object()) << ended.err;
+  EXPECT_EQ(report["memory_is_exact"], true);
+  EXPECT_EQ(report["gradients_are_right"], true);
+  EXPECT_EQ(report["settings"].size(), 6u + 2 * 5);  // disk, recompute; cast alone, to the host, to the disk
+}
+
+TEST_F(ValidateTest, RefusesADiskThatTheTraceDoesNotKnow) {
+  trace_of_qwen({"--device", "virtual:h200"});
+  const Ended ended = validate(model_path("qwen2.pt"), {"--disk-bandwidth", "1GB/s"});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(unwrapped(ended.err), HasSubstr("does not say how fast a disk is"));
 }
 
 /// What can be said of a run on the host whatever its times are.
