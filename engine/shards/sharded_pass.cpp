@@ -16,6 +16,18 @@ namespace offprof {
 
 using torch::autograd::Edge;
 
+namespace {
+
+void add_to_gradient(const at::Tensor& weight, at::Tensor gradient) {
+  const at::NoGradGuard no_grad;
+  if (weight.grad().defined())
+    weight.mutable_grad().add_(gradient);
+  else
+    weight.mutable_grad() = std::move(gradient);
+}
+
+}  // namespace
+
 /// While it lives, the shared weights of a shard have for gradients what this micro-batch gave them alone, so
 /// that autograd adds to that; what other micro-batches gave is put aside. After the first shard that uses
 /// a weight, its gradient is all of both.
@@ -39,18 +51,15 @@ class ShardedPass::SharedWeightScope {
   SharedWeightScope& operator=(const SharedWeightScope&) = delete;
 
   void done() {
-    const at::NoGradGuard no_grad;
     is_done_ = true;
     for (std::size_t i = 0; i < aside_.size(); ++i) {
       const auto& [weight, is_first] = shard_.shared[i];
       at::Tensor gradient = std::exchange(weight.mutable_grad(), std::move(aside_[i]));
       if (!gradient.defined()) continue;
-      if (!is_first)
-        microbatch_.shared_gradients.emplace(weight.unsafeGetTensorImpl(), std::move(gradient));
-      else if (weight.grad().defined())
-        weight.mutable_grad().add_(gradient);
+      if (is_first)
+        add_to_gradient(weight, std::move(gradient));
       else
-        weight.mutable_grad() = std::move(gradient);
+        microbatch_.shared_gradients.emplace(weight.unsafeGetTensorImpl(), std::move(gradient));
     }
   }
 
@@ -129,11 +138,20 @@ void ShardedPass::backward(const std::vector<at::Tensor>& losses) {
   }
   for (const Shard& shard : std::views::reverse(shards_.shards()))
     for (Microbatch& microbatch : microbatches_) go_back(shard, microbatch);
-  for (Microbatch& microbatch : microbatches_) {  // inputs of the model that need gradients
-    Roots roots;
+  for (Microbatch& microbatch : microbatches_) {
+    Roots roots;  // inputs of the model that need gradients
     for (Value& value : microbatch.values) add_roots(value, roots);
     go_back(roots);
+    add_left_over(microbatch);
   }
+}
+
+/// Gradients of weights of which nothing came back through the first shard that uses them.
+void ShardedPass::add_left_over(Microbatch& microbatch) const {
+  for (const Shard& shard : shards_.shards())
+    for (const Shard::SharedWeight& shared : shard.shared)
+      if (auto later = microbatch.shared_gradients.extract(shared.weight.unsafeGetTensorImpl()))
+        add_to_gradient(shared.weight, std::move(later.mapped()));
 }
 
 void ShardedPass::go_back(const Shard& shard, Microbatch& microbatch) {

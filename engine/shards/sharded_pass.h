@@ -70,6 +70,7 @@ class ShardedPass {
   void go_back(const Shard& shard, Microbatch& microbatch);
   static void add_roots(Value& value, Roots& roots);
   static void go_back(const Roots& roots);
+  void add_left_over(Microbatch& microbatch) const;
   static void take_gradients(Call call, Microbatch& microbatch);
 
   const Shards& shards_;

@@ -102,6 +102,16 @@ def forward(self, x):
   for (const std::int64_t microbatches : {1, 3}) expect_as_whole(model, 3, microbatches);
 }
 
+TEST_F(ShardsTest, AddGradientsOfSharedWeightsWhoseFirstUseGetsNone) {
+  const Module shared = layer(kLinear);
+  Module model = model_of(shared, shared, R"(
+def forward(self, x):
+    y = self.first.forward(x).detach()
+    return self.first.forward(self.last.forward(y)).pow(2).sum()
+)");
+  for (const std::int64_t microbatches : {1, 3}) expect_as_whole(model, 3, microbatches);
+}
+
 TEST_F(ShardsTest, TakeAndReturnListsTuplesAndNumbers) {
   Module model = model_of(layer(R"(
 def forward(self, x):

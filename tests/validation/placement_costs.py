@@ -4,6 +4,7 @@ import argparse
 import json
 import pathlib
 import subprocess
+import sys
 
 FLOATS = "float*"
 # By the name in the table: rules for all tensors that the placement takes, and flags of the run.
@@ -76,10 +77,14 @@ def main():
         listed, _ = run(options.program, ["zoo", "list"])
         models = [model["name"] for model in listed["models"]]
 
-    print("| model | nothing offloaded |", " | ".join(WAYS), "|")
-    print("| --- " * (2 + len(WAYS)) + "|", flush=True)
+    columns = []
     for model in models:
-        print(f"| {model} |", " | ".join(costs_of(model, options)), "|", flush=True)
+        columns.append(costs_of(model, options))
+        print(f"{model}: {'; '.join(columns[-1])}", file=sys.stderr, flush=True)
+    print("| |", " | ".join(models), "|")
+    print("| --- " * (1 + len(models)) + "|")
+    for name, cells in zip(["nothing offloaded", *WAYS], zip(*columns)):
+        print(f"| {name} |", " | ".join(cells), "|")
 
 
 if __name__ == "__main__":
