@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "e2e/program.h"
+#include "e2e/reports.h"
 #include "traces/test_folder.h"
 
 namespace offprof {
@@ -37,16 +38,8 @@ class DiskRun : public testing::Test {
   }
 
   /// A small one of the zoo, with dropout.
-  static const std::string& transformer() {
-    static const TestFolder folder;
-    static const std::string path = [] {
-      std::string made = folder / "transformer.pt";
-      const Ended ended = run_program({"zoo", "make", "transformer", "-o", made, "--batch", "2", "--layers",
-                                       "2", "--seq", "32", "--width", "32"});
-      EXPECT_EQ(ended.status, 0) << ended.err;
-      return made;
-    }();
-    return path;
+  static std::string transformer() {
+    return zoo_model("transformer", {"--batch", "2", "--layers", "2", "--seq", "32", "--width", "32"});
   }
 
   /// Where the device's disk is.
@@ -55,25 +48,19 @@ class DiskRun : public testing::Test {
     return {"--disk-bandwidth", "1GB/s,2GB/s"};
   }
 
-  json report(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.end(), {"--format", "json"});
-    const Ended ended = run_program(arguments);
-    EXPECT_EQ(ended.status, 0) << ended.err;
-    return json::parse(ended.out, nullptr, false);
-  }
   json run(const std::string& device, const std::string& policy,
            const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments = {"run",  transformer(), "--device", device, "--policy",
                                           policy, "--steps",     "2",        "-o",   folder_ / "trace.json"};
     for (const auto& some : {disk_of(device), more})
       arguments.insert(arguments.end(), some.begin(), some.end());
-    return report(arguments);
+    return report_of(arguments);
   }
   json simulate(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments = {"simulate", "--trace", folder_ / "trace.json", "--policy",
                                           inputs_ / "policy.json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return report(arguments);
+    return report_of(arguments);
   }
 
   TestFolder folder_, inputs_, disk_;
@@ -215,7 +202,7 @@ TEST_F(DiskRun, FlagsThatDoNotGoTogetherAreRefused) {
 
 TEST_F(DiskRun, ASimulationNeedsToKnowHowFastTheDiskIs) {
   const std::string model = transformer();
-  report(
+  report_of(
       {"run", model, "--device", "host", "--policy", "keep", "--steps", "1", "-o", folder_ / "trace.json"});
   policy(kToDisk);
   const Ended ended =
@@ -231,13 +218,13 @@ TEST_F(DiskRun, TuneTakesTheDiskWhereHostMemoryIsShort) {
                          "128", "--width", "128"})
                 .status,
             0);
-  report({"run", model, "--device", "virtual:h200", "--policy", "keep", "--disk-bandwidth", "1GB/s", "-o",
-          trace});
-  const json tuned = report({"tune", "--trace", trace, "--host-memory", "0", "--max-slowdown", "10000%", "-o",
-                             inputs_ / "tuned.json"});
+  report_of({"run", model, "--device", "virtual:h200", "--policy", "keep", "--disk-bandwidth", "1GB/s", "-o",
+             trace});
+  const json tuned = report_of({"tune", "--trace", trace, "--host-memory", "0", "--max-slowdown", "10000%",
+                                "-o", inputs_ / "tuned.json"});
   EXPECT_GT(tuned["chosen"]["predicted"].value("disk_peak_bytes", 0), 0) << tuned["chosen"];
-  const json measured = report({"run", model, "--device", "virtual:h200", "--policy", inputs_ / "tuned.json",
-                                "--disk-bandwidth", "1GB/s"});
+  const json measured = report_of({"run", model, "--device", "virtual:h200", "--policy",
+                                   inputs_ / "tuned.json", "--disk-bandwidth", "1GB/s"});
   EXPECT_THAT(measured["inexact"], IsEmpty());
   EXPECT_EQ(measured["measured"]["host_peak_bytes"], tuned["chosen"]["predicted"]["host_peak_bytes"]);
 }

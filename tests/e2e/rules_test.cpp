@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "e2e/program.h"
+#include "e2e/reports.h"
 #include "traces/test_folder.h"
 
 namespace offprof {
@@ -41,27 +42,13 @@ class Rules : public testing::Test {
   }
 
   /// A small one of the zoo, with dropout.
-  const std::string& transformer() const {
-    static const TestFolder folder;
-    static const std::string path = [] {
-      std::string made = folder / "transformer.pt";
-      const Ended ended = run_program({"zoo", "make", "transformer", "-o", made, "--batch", "2", "--layers",
-                                       "2", "--seq", "32", "--width", "32"});
-      EXPECT_EQ(ended.status, 0) << ended.err;
-      return made;
-    }();
-    return path;
+  static std::string transformer() {
+    return zoo_model("transformer", {"--batch", "2", "--layers", "2", "--seq", "32", "--width", "32"});
   }
 
-  json report(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.end(), {"--format", "json"});
-    const Ended ended = run_program(arguments);
-    EXPECT_EQ(ended.status, 0) << ended.err;
-    return json::parse(ended.out, nullptr, false);
-  }
   json run(const std::string& rules, const std::string& device) const {
-    return report({"run", transformer(), "--device", device, "--policy", policy(rules), "--steps", "2", "-o",
-                   folder_ / "trace.json"});
+    return report_of({"run", transformer(), "--device", device, "--policy", policy(rules), "--steps", "2",
+                      "-o", folder_ / "trace.json"});
   }
 
   TestFolder folder_, inputs_;
@@ -101,7 +88,7 @@ TEST_P(RulesOn, ASimulationHasTheBytesOfTheRun) {
   const json measured = run(kAllPlacements, GetParam());
   EXPECT_THAT(measured["inexact"], IsEmpty());
   const json simulated =
-      report({"simulate", "--trace", folder_ / "trace.json", "--policy", inputs_ / "policy.json"});
+      report_of({"simulate", "--trace", folder_ / "trace.json", "--policy", inputs_ / "policy.json"});
   for (const char* key : {"device_peak_bytes", "device_allocated_peak_bytes", "device_reserved_peak_bytes",
                           "host_peak_bytes", "d2h_bytes", "h2d_bytes"})
     EXPECT_EQ(measured["measured"].value(key, json()), simulated["predicted"].value(key, json())) << key;
@@ -117,12 +104,12 @@ TEST_P(RulesOn, WhatIsMadeAgainLeavesGradientsAsTheyAreAndTheSimulationHasItsByt
   EXPECT_EQ(measured["gradients"], GetParam() == std::string("host") ? "bitwise" : "not applicable");
   EXPECT_THAT(placed(measured, "recompute"), Not(IsEmpty()));
   const std::string trace = folder_ / "trace.json";
-  const json simulated = report({"simulate", "--trace", trace, "--policy", inputs_ / "policy.json"});
+  const json simulated = report_of({"simulate", "--trace", trace, "--policy", inputs_ / "policy.json"});
   for (const char* key : {"device_peak_bytes", "device_allocated_peak_bytes", "device_reserved_peak_bytes",
                           "host_peak_bytes", "d2h_bytes", "h2d_bytes"})
     EXPECT_EQ(measured["measured"].value(key, json()), simulated["predicted"].value(key, json())) << key;
   EXPECT_EQ(measured["ledger"], simulated["ledger"]);
-  const json kept = report({"simulate", "--trace", trace, "--policy", "keep"});
+  const json kept = report_of({"simulate", "--trace", trace, "--policy", "keep"});
   EXPECT_LT(simulated["predicted"]["device_peak_bytes"], kept["predicted"]["device_peak_bytes"]);
 }
 
@@ -142,7 +129,7 @@ TEST_F(Rules, OneThatMatchesNothingIsNamed) {
   EXPECT_THAT(measured["notes"].get<std::vector<std::string>>(),
               Contains(HasSubstr("rule 1 of the policy (host) matches no saved tensor")));
   const json simulated =
-      report({"simulate", "--trace", folder_ / "trace.json", "--policy", inputs_ / "policy.json"});
+      report_of({"simulate", "--trace", folder_ / "trace.json", "--policy", inputs_ / "policy.json"});
   EXPECT_THAT(simulated["warnings"].get<std::vector<std::string>>(),
               Contains(HasSubstr("rule 1 of the policy")));
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "e2e/program.h"
+#include "e2e/reports.h"
 #include "traces/test_folder.h"
 
 namespace offprof {
@@ -28,26 +29,14 @@ class Segments : public testing::Test {
  protected:
   /// Of the zoo: `transformer` has dropout, `resnet` batch norm.
   static std::string model(const std::string& name) {
-    static const TestFolder folder;
-    const std::string path = folder / (name + ".pt");
-    if (std::ifstream(path)) return path;
-    std::vector<std::string> words = {"zoo", "make", name, "-o", path, "--batch", "4"};
-    if (name == "transformer") words.insert(words.end(), {"--layers", "4", "--seq", "64", "--width", "64"});
-    const Ended ended = run_program(words);
-    EXPECT_EQ(ended.status, 0) << ended.err;
-    return path;
+    std::vector<std::string> options = {"--batch", "4"};
+    if (name == "transformer")
+      options.insert(options.end(), {"--layers", "4", "--seq", "64", "--width", "64"});
+    return zoo_model(name, options);
   }
 
-  json report(std::vector<std::string> words) const {
-    words.insert(words.end(), {"--format", "json"});
-    const Ended ended = run_program(words);
-    EXPECT_EQ(ended.status, 0) << ended.err;
-    return json::parse(ended.out, nullptr, false);
-  }
-  json run(const std::string& name, std::vector<std::string> more) const {
-    std::vector<std::string> words = {"run", model(name), "--steps", "1", "-o", trace_};
-    words.insert(words.end(), more.begin(), more.end());
-    return report(words);
+  json run(const std::string& name, const std::vector<std::string>& more) const {
+    return report_of(joined({"run", model(name), "--steps", "1", "-o", trace_}, more));
   }
   std::string policy_file(const std::string& rules) const {
     const std::string path = folder_ / "policy.json";
@@ -92,7 +81,7 @@ TEST_P(SegmentsOf, AreSimulatedToTheByteUnderAnyPolicy) {
     run_here({"--policy", "keep", "--segments", "*.layer?"});
     words = {"simulate", "--trace", trace_};
     words.insert(words.end(), policy.begin(), policy.end());
-    const json simulated = report(words);
+    const json simulated = report_of(words);
     for (const char* key : kBytes)
       EXPECT_EQ(measured["measured"].value(key, json()), simulated["predicted"].value(key, json())) << key;
   }
@@ -109,8 +98,8 @@ INSTANTIATE_TEST_SUITE_P(, SegmentsOf,
 TEST_F(Segments, WhatIsSimulatedSaysThatItWasRecordedWithThem) {
   run("transformer", {"--segments", "*.layer?,tokens"});
   const json patterns = {"*.layer?", "tokens"};
-  EXPECT_EQ(report({"simulate", "--trace", trace_, "--policy", "trl"})["segments"], patterns);
-  EXPECT_EQ(report({"tune", "--trace", trace_})["segments"], patterns);
+  EXPECT_EQ(report_of({"simulate", "--trace", trace_, "--policy", "trl"})["segments"], patterns);
+  EXPECT_EQ(report_of({"tune", "--trace", trace_})["segments"], patterns);
   EXPECT_THAT(run_program({"view", trace_}).out, HasSubstr("segments   *.layer?  tokens"));
 }
 
@@ -139,8 +128,8 @@ TEST_F(Segments, GoWithWeightsThatAreAway) {
 }
 
 TEST_F(Segments, OfAnExportedModelAreItsSubmodules) {
-  const json measured = report({"run", model_path("qwen2.pt"), "--input", "@" + model_path("qwen2.inputs"),
-                                "--steps", "1", "--threshold", "0", "--segments", "*.layers.*"});
+  const json measured = report_of({"run", model_path("qwen2.pt"), "--input", "@" + model_path("qwen2.inputs"),
+                                   "--steps", "1", "--threshold", "0", "--segments", "*.layers.*"});
   EXPECT_EQ(measured["gradients"], "bitwise");
   EXPECT_THAT(measured["inexact"], IsEmpty());
 }

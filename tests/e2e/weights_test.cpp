@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "e2e/program.h"
+#include "e2e/reports.h"
 #include "traces/test_folder.h"
 
 namespace offprof {
@@ -17,25 +18,12 @@ using testing::HasSubstr;
 
 class Weights : public testing::Test {
  protected:
-  const std::string& transformer() const {
-    static const TestFolder folder;
-    static const std::string path = [] {
-      std::string made = folder / "transformer.pt";
-      const Ended ended = run_program({"zoo", "make", "transformer", "-o", made, "--batch", "4", "--layers",
-                                       "5", "--seq", "32", "--width", "64"});
-      EXPECT_EQ(ended.status, 0) << ended.err;
-      return made;
-    }();
-    return path;
+  static std::string transformer() {
+    return zoo_model("transformer", {"--batch", "4", "--layers", "5", "--seq", "32", "--width", "64"});
   }
 
-  json run(std::vector<std::string> more) const {
-    std::vector<std::string> arguments = {"run", transformer(),          "--steps",  "1",
-                                          "-o",  folder_ / "trace.json", "--format", "json"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const Ended ended = run_program(arguments);
-    EXPECT_EQ(ended.status, 0) << ended.err;
-    return json::parse(ended.out, nullptr, false);
+  json run(const std::vector<std::string>& more) const {
+    return report_of(joined({"run", transformer(), "--steps", "1", "-o", folder_ / "trace.json"}, more));
   }
 
   static std::int64_t peak(const json& report) { return report["measured"]["device_peak_bytes"]; }
