@@ -1,9 +1,9 @@
 #include "engine/shards/shard_plan.h"
 
 #include <algorithm>
-#include <compare>
 #include <limits>
 #include <set>
+#include <tuple>
 
 #include "traces/check.h"
 
@@ -17,7 +17,10 @@ constexpr std::size_t kMostBeginnings = 512;
 /// What is to be small, the first before the second.
 struct Price {
   Bytes largest_bytes = std::numeric_limits<Bytes>::max(), boundary_bytes = 0;
-  auto operator<=>(const Price&) const = default;
+  bool operator==(const Price&) const = default;
+  bool is_below(const Price& other) const {
+    return std::tie(largest_bytes, boundary_bytes) < std::tie(other.largest_bytes, other.boundary_bytes);
+  }
 };
 
 std::vector<std::size_t> beginnings_of(const PieceCosts& costs) {
@@ -84,7 +87,7 @@ class Planner {
     if (before == Price()) return;
     const Price price{std::max(before.largest_bytes, bytes_[from][to]),
                       before.boundary_bytes + boundary(from)};
-    if (price >= prices_[shards][to]) return;
+    if (!price.is_below(prices_[shards][to])) return;
     prices_[shards][to] = price;
     last_[shards][to] = from;
   }
