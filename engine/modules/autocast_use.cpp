@@ -1,10 +1,8 @@
 #include "engine/modules/autocast_use.h"
 
 #include <fmt/format.h>
-#include <torch/csrc/jit/runtime/graph_iterator.h>
 
-#include <memory>
-
+#include "engine/modules/graph_nodes.h"
 #include "traces/error.h"
 
 namespace offprof {
@@ -13,14 +11,11 @@ namespace {
 using torch::jit::Module;
 
 bool uses_autocast(const Module& module) {
-  for (const torch::jit::Method& method : module.get_methods()) {
-    std::shared_ptr<torch::jit::Graph> graph = method.graph();
-    torch::jit::DepthFirstGraphNodeIterator nodes(graph);
-    while (const torch::jit::Node* node = nodes.next())
+  for (const torch::jit::Method& method : module.get_methods())
+    for (const torch::jit::Node* node : all_nodes(method.graph()))
       if (node->kind() == c10::prim::Enter &&
           node->input()->type()->str().find("autocast") != std::string::npos)
         return true;
-  }
   for (const Module& child : module.children())
     if (uses_autocast(child)) return true;
   return false;

@@ -5,13 +5,13 @@
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/ir/alias_analysis.h>
 #include <torch/csrc/jit/passes/inliner.h>
-#include <torch/csrc/jit/runtime/graph_iterator.h>
 
 #include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "engine/modules/graph_nodes.h"
 #include "engine/modules/ivalue_tensors.h"
 #include "traces/check.h"
 
@@ -22,13 +22,6 @@ namespace prim = c10::prim;
 using torch::jit::Graph;
 using torch::jit::Node;
 using torch::jit::Value;
-
-std::vector<Node*> all_nodes(std::shared_ptr<Graph> graph) {
-  std::vector<Node*> nodes;
-  torch::jit::DepthFirstGraphNodeIterator iterator(graph);
-  while (Node* node = iterator.next()) nodes.push_back(node);
-  return nodes;
-}
 
 /// The path from the graph's first input to `object`; nullopt: it does not come from there.
 std::optional<AttributePath> path_to(const Value* object, const Graph& graph) {

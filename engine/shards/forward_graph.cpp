@@ -1,10 +1,9 @@
 #include "engine/shards/forward_graph.h"
 
-#include <torch/csrc/jit/runtime/graph_iterator.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "engine/modules/graph_nodes.h"
 #include "traces/check.h"
 #include "traces/error.h"
 
@@ -36,13 +35,6 @@ bool calls_others(const Node* call) {
   torch::jit::Function& callee = callee_of(call);
   if (!callee.isGraphFunction()) return false;
   return std::ranges::any_of(torch::jit::toGraphFunction(callee).graph()->nodes(), is_call);
-}
-
-std::vector<Node*> all_nodes(std::shared_ptr<Graph> graph) {
-  std::vector<Node*> nodes;
-  torch::jit::DepthFirstGraphNodeIterator iterator(graph);
-  while (Node* node = iterator.next()) nodes.push_back(node);
-  return nodes;
 }
 
 }  // namespace

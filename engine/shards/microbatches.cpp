@@ -64,15 +64,17 @@ MicrobatchRandom::MicrobatchRandom(std::int64_t count, c10::Device device) : dev
   now.restore();
 }
 
-MicrobatchRandom::Turn::Turn(MicrobatchRandom& random, std::size_t microbatch)
-    : stream_(random.streams_.empty() ? nullptr : &random.streams_.at(microbatch)), before_(random.device_) {
-  if (stream_ != nullptr) stream_->restore();
+MicrobatchRandom::Turn::Turn(MicrobatchRandom& random, std::size_t microbatch) {
+  if (random.streams_.empty()) return;
+  stream_ = &random.streams_.at(microbatch);
+  before_.emplace(random.device_);
+  stream_->restore();
 }
 
 MicrobatchRandom::Turn::~Turn() {
   if (stream_ == nullptr) return;
-  *stream_ = RngState(before_.device());
-  before_.restore();
+  *stream_ = RngState(before_->device());
+  before_->restore();
 }
 
 }  // namespace offprof

@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "engine/modules/rng_state.h"
@@ -32,8 +33,8 @@ class MicrobatchRandom {
     Turn& operator=(const Turn&) = delete;
 
    private:
-    RngState* stream_;  ///< nullptr: there is one micro-batch only
-    RngState before_;
+    RngState* stream_ = nullptr;        ///< nullptr: there is one micro-batch only
+    std::optional<RngState> before_{};  ///< where the default generators stood
   };
 
  private:
