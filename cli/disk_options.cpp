@@ -38,14 +38,15 @@ void require_disk_speed(const Policy& policy, const Link& link) {
 
 void DiskOptions::add_to(CLI::App& app) {
   const std::string group = "Disk";
-  app.add_option(
-         "--disk", folder_,
-         "host: the folder on whose disk the policy's `disk` tensors go; nothing of them is left behind")
+  app.add_option("--disk", folder_,
+                 "host, cuda: the folder on whose disk the policy's `disk` tensors go; nothing of them is "
+                 "left behind")
       ->type_name("DIR")
       ->group(group);
   app.add_flag("--disk-checksums", checksums_, "Check what comes back from the disk")->group(group);
-  app.add_flag("--compress", compressed_,
-               "host: instead of a disk, host memory in which `disk` tensors lie compressed, without loss")
+  app.add_flag(
+         "--compress", compressed_,
+         "host, cuda: instead of a disk, host memory in which `disk` tensors lie compressed, without loss")
       ->group(group);
   add_disk_bandwidth_option(app, speed_, "virtual: how fast the disk is that is modelled")->group(group);
 }

@@ -21,7 +21,7 @@ std::string long_name(const std::string& names) {
 }
 
 template <class Number>
-Number parse_whole(const std::string& text, Number min, Number max) {
+Number parse_whole(const std::string& text, Number min, Number max, std::string_view is_what = "not") {
   Number value = 0;
   const char* end = text.data() + text.size();
   const auto result = std::from_chars(text.data(), end, value);
@@ -29,7 +29,7 @@ Number parse_whole(const std::string& text, Number min, Number max) {
   const bool bounded = max != std::numeric_limits<Number>::max();
   const std::string range =
       bounded ? fmt::format("from {} to {}", min, max) : fmt::format("of at least {}", min);
-  throw input_error(fmt::format("'{}' is not a whole number {}", text, range));
+  throw input_error(fmt::format("'{}' is {} a whole number {}", text, is_what, range));
 }
 
 bool contains_any(const std::string& text, std::string_view letters) {
@@ -84,7 +84,8 @@ CLI::Option* add_count_or_auto_option(CLI::App& app, const std::string& names,
                                       std::function<void(std::optional<std::int64_t>)> take, std::int64_t min,
                                       std::int64_t max, const std::string& what) {
   const auto read = [take = std::move(take), min, max](const std::string& text) {
-    take(text == "auto" ? std::nullopt : std::optional(parse_whole(text, min, max)));
+    if (text == "auto") return take(std::nullopt);
+    take(parse_whole(text, min, max, "neither auto nor"));
   };
   return add_parsed_option(app, names, "N|auto", read, what);
 }

@@ -146,15 +146,11 @@ class Device {
 
   // --- The disk ---
 
-  /// Makes a disk to offload to, in the place of one that was there; no step may be under way. Throws Error:
-  /// no file can be made in the folder (input), or this device cannot offload to a disk (input).
-  virtual void open_disk(const DiskRequest& request) {
-    (void)request;
-    throw input_error(description() + " cannot offload to a disk yet",
-                      "Place tensors on host instead of disk.");
-  }
+  /// Makes a disk to offload to, in the place of one that was there; no step may be under way. Throws Error
+  /// (input): no file can be made in the folder, or this device has no such disk.
+  virtual void open_disk(const DiskRequest& request) = 0;
   /// nullptr: none was opened.
-  virtual DeviceDisk* disk() { return nullptr; }
+  virtual DeviceDisk* disk() = 0;
 
   // --- Time ---
 

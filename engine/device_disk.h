@@ -29,10 +29,7 @@ struct DiskRequest {
 
 /// One transfer that was begun: whoever holds it can wait for it.
 struct DiskTransfer {
-  CopyQueue queue = CopyQueue::kD2h;  ///< of a write: what it comes after
-  std::uint64_t begun = 0;  ///< likewise, the event of that queue at which it is handed over; 0: it is
-  DiskTier::Ticket ticket = 0;
-  Nanoseconds end_ns = 0;  ///< of a modelled disk, on its clock
+  virtual ~DiskTransfer() = default;
 };
 
 /// The disk beside a device: what lies on it, and transfers between it and host memory, in the order of the
@@ -45,11 +42,13 @@ class DeviceDisk {
 
   /// See DiskTier::reserve.
   virtual std::optional<Extent> reserve(Bytes bytes, std::string* why_not) = 0;
-  /// Nothing may be under way in it.
+  /// Of its transfers those must be over, or be reads for which a queue was held and for whose copy compute
+  /// waits.
   virtual void release(const Extent& extent) = 0;
 
   /// Begins when the queue has come to all that it was given so far. `from` must live and stay as it is until
-  /// the transfer is waited for; so must `to` in `read`.
+  /// the transfer is waited for; so must `to` in `read`, or until compute waits for the copy of what was
+  /// read, if whoever uses that memory next comes after what compute was given so far.
   virtual Transfer write(const Extent& extent, const std::byte* from, Bytes bytes, CopyQueue queue,
                          std::int64_t tag) = 0;
   virtual Transfer read(const Extent& extent, std::byte* to, Bytes bytes, std::int64_t tag) = 0;
@@ -57,8 +56,9 @@ class DeviceDisk {
   virtual void hold(CopyQueue queue, const Transfer& read) = 0;
   /// The thread that computes waits. Throws Error (environment) each time if the transfer failed.
   virtual void wait(const Transfer& transfer) = 0;
-  /// Likewise of a read for which a queue was held, and that is over: throws if it failed, takes no time.
-  virtual void check(const Transfer& read) = 0;
+  /// Of a read for which a queue was held and for whose copy compute waits: whether it is over. Throws if it
+  /// failed; takes no time.
+  virtual bool check(const Transfer& read) = 0;
 
   /// What `wait` or `check` last threw, if they did since the last call: where that was inside a TorchScript
   /// module, the interpreter has made something else of it.

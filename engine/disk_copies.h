@@ -10,13 +10,12 @@
 
 namespace offprof {
 
-/// What of a step's copies is on the disk. Host memory is the caller's, who must keep it until a transfer is
-/// waited for, here or by `settle`.
+/// What of a step's copies is on the disk. Host memory is the caller's, who must keep it as DeviceDisk says.
 class DiskCopies {
  public:
   /// nullptr: there is none, and nothing may be asked for. `disk` must outlive it.
   explicit DiskCopies(DeviceDisk* disk) : disk_(disk) {}
-  /// Gives back what space is left. Every copy must be settled.
+  /// Gives back what space is left. Every copy must be settled, or be one for which compute waits.
   ~DiskCopies();
   DiskCopies(const DiskCopies&) = delete;
   DiskCopies& operator=(const DiskCopies&) = delete;
@@ -31,8 +30,11 @@ class DiskCopies {
   void wait(CopyId copy) { disk_->wait(at(copy).transfer); }
   /// A kCopyIn is queued next: it begins after the read, where there was one.
   void hold_for_read(CopyId copy, CopyQueue queue);
-  /// That kCopyIn has been waited for: throws where the read failed.
+  /// That kCopyIn has been waited for: throws where the read failed. One that is not over then is told of by
+  /// `finish_reads`; after that it is waited for here.
   void check_read(CopyId copy);
+  /// Waits for what `check_read` found under way: throws where a read failed.
+  void finish_reads();
   /// kFreeDisk.
   void free(const Command& command);
   /// Nothing of the copy is under way when it returns, whatever has failed.
@@ -50,11 +52,14 @@ class DiskCopies {
     bool was_read = false;          ///< it is a read
   };
 
+  void end(const DeviceDisk::Transfer& transfer) noexcept;
   Copy& at(CopyId copy) { return copies_[static_cast<std::size_t>(copy)]; }
   bool knows(CopyId copy) const { return static_cast<std::size_t>(copy) < copies_.size(); }
 
   DeviceDisk* disk_;
-  std::vector<Copy> copies_;  ///< by CopyId; those of copies that are elsewhere are empty
+  std::vector<Copy> copies_;                     ///< by CopyId; those of copies that are elsewhere are empty
+  std::vector<DeviceDisk::Transfer> unchecked_;  ///< reads that were not over when they were checked
+  bool reads_are_finished_ = false;
   int refusals_ = 0;
   Bytes used_bytes_ = 0, peak_bytes_ = 0;
   Bytes write_bytes_ = 0, read_bytes_ = 0;

@@ -292,7 +292,10 @@ bool OffloadStep::is_used_elsewhere(CopyId copy) const {
 void OffloadStep::backward_end() {
   const HookScope scope(*this);
   if (listener_ != nullptr) listener_->on_backward_end();
-  scheduled([&] { scheduler_->backward_end(); });
+  scheduled([&] {
+    scheduler_->backward_end();
+    copies_.finish_disk_reads();
+  });
 }
 
 void OffloadStep::release(SavedId tensor) noexcept {

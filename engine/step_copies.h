@@ -60,6 +60,8 @@ class StepCopies {
   void read_disk(const Command& command);
   void wait_for_disk(const Command& command) { disk_.wait(command.copy); }
   void free_disk(const Command& command) { disk_.free(command); }
+  /// What was read from the disk in the step is what was written: throws where it is not.
+  void finish_disk_reads() { disk_.finish_reads(); }
   void discard(const Command& command);
   /// `make`: its storage; not asked for where the memory has been taken.
   void remake(const Command& command, const std::function<c10::Storage()>& make);

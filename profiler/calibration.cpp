@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/host/copy_stream.h"
 #include "engine/offload_step.h"
+#include "traces/steady_clock.h"
 
 namespace offprof {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/host/aligned_buffer.h"
-#include "engine/host/copy_stream.h"
+#include "traces/steady_clock.h"
 
 namespace offprof {
 namespace {

@@ -88,9 +88,10 @@ void Job::make_pager() {
   if (on_disk && !device_.torch_device().is_cpu())
     throw input_error("weights on the disk are for --device host: a GPU's memory is not reached from there",
                       "--weights host");
-  pager_.emplace(device_,
-                 on_disk ? make_disk_weight_store(request_.weights_folder) : make_host_weight_store(device_),
-                 weights->window_bytes.value_or(0));
+  std::unique_ptr<WeightStore> store =
+      on_disk ? make_disk_weight_store(request_.weights_folder) : make_host_weight_store(device_);
+  if (const std::string warning = store->warning(); !warning.empty()) trace_.notes.push_back(warning);
+  pager_.emplace(device_, std::move(store), weights->window_bytes.value_or(0));
 }
 
 Bytes Job::shard_weight_bytes() const {

@@ -87,10 +87,14 @@ void Trainer::end_pages() {
   pager_->end_step();
 }
 
+/// In the order of parameters: that of the optimizer's table goes by addresses, and every run is to be alike.
 void Trainer::adopt_optimizer_state() {
   if (!optimizer_) return;
-  for (const auto& [parameter, state] : optimizer_->state()) {
-    const auto* moments = dynamic_cast<const torch::optim::AdamWParamState*>(state.get());
+  const auto& states = optimizer_->state();
+  for (const at::Tensor& parameter : model_.module.parameters()) {
+    const auto state = states.find(parameter.unsafeGetTensorImpl());
+    if (state == states.end()) continue;
+    const auto* moments = dynamic_cast<const torch::optim::AdamWParamState*>(state->second.get());
     if (moments == nullptr) continue;
     for (const at::Tensor& moment : {moments->exp_avg(), moments->exp_avg_sq()}) pager_->adopt(moment);
   }

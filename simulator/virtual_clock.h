@@ -82,6 +82,9 @@ class VirtualClock {
     return copied;
   }
 
+  /// Of weights, which come on the side stream of copies in whatever the policy says of saved tensors'.
+  Copy fetch(Bytes bytes) { return copy(Track::kH2d, bytes, link_.h2d, h2d_, h2d_stream_); }
+
   /// Begins when `after` has come and the disk is done with what it was given before.
   Copy write_disk(Bytes bytes, Nanoseconds after) {
     return transfer(Track::kDiskWrite, bytes, link_.disk.write, disk_write_free_, after);

@@ -167,7 +167,7 @@ void VirtualExecutor::wait(const VirtualClock::Copy& copy, StallReason reason, S
 
 void VirtualExecutor::fetch_weights(std::int32_t storage) {
   const Bytes bytes = step_.storage_bytes()[storage];
-  const VirtualClock::Copy copy = fetches_[storage] = clock_.copy_in(bytes);
+  const VirtualClock::Copy copy = fetches_[storage] = clock_.fetch(bytes);
   h2d_bytes_ += bytes;
   if (listener_ != nullptr) listener_->on_weight_copy(copy);
 }

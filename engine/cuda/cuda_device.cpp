@@ -13,6 +13,7 @@
 #include <map>
 
 #include "engine/cuda/cuda_call.h"
+#include "traces/steady_clock.h"
 
 namespace offprof {
 namespace {
@@ -21,6 +22,12 @@ namespace allocator = c10::cuda::CUDACachingAllocator;
 
 /// Of the statistics' three columns: all, small pool, large pool.
 constexpr std::size_t kAggregate = 0;
+
+/// What is made from here on is of that device.
+c10::DeviceIndex select(c10::DeviceIndex index) {
+  check_cuda(cudaSetDevice(index), "use the GPU");
+  return index;
+}
 
 Bytes memory_of(c10::DeviceIndex index) {
   cudaDeviceProp properties{};
@@ -37,20 +44,23 @@ cudaEvent_t make_untimed_event() {
 }  // namespace
 
 CudaDevice::CudaDevice(c10::DeviceIndex index)
-    : index_(index),
+    : index_(select(index)),
       total_bytes_(memory_of(index)),
       books_(AllocationBooks::of_device(index, total_bytes_)),
       own_fraction_(allocator::getMemoryFraction(index)),
       compute_(c10::cuda::getDefaultCUDAStream(index).stream()),
       queues_{Queue(c10::cuda::getStreamFromPool(false, index)),
               Queue(c10::cuda::getStreamFromPool(false, index))},
+      disk_queues_(compute_, {stream_of(CopyQueue::kD2h), stream_of(CopyQueue::kH2d)},
+                   c10::cuda::getStreamFromPool(false, index).stream(),
+                   [this](Nanoseconds steady) { return origin_ns_ + steady - origin_steady_ns_; }),
       compute_event_(make_untimed_event()) {
-  check_cuda(cudaSetDevice(index), "use the GPU");
   forget_marks();
 }
 
 CudaDevice::~CudaDevice() {
   cudaDeviceSynchronize();
+  disk_.reset();  // before the memory that it reads and writes
   cudaEventDestroy(compute_event_);
   cudaEventDestroy(origin_);
 }
@@ -160,6 +170,9 @@ Device::Event CudaDevice::add_copy(Queue& queue, const CopyRequest& request) {
       request.direction == CopyDirection::kD2h ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
   const cudaStream_t stream = queue.stream.stream();
   Copy copy{request.direction, request.bytes, request.tag};
+  // A copy of pageable memory may take what is there now, before a disk has read it.
+  if (request.direction == CopyDirection::kH2d && pool_.fell_back())
+    check_cuda(cudaStreamSynchronize(stream), "wait for a stream");
   copy.begin = events_.record(stream);
   check_cuda(cudaMemcpyAsync(request.to, request.from, static_cast<std::size_t>(request.bytes), kind, stream),
              "copy");
@@ -205,6 +218,11 @@ std::vector<CopyRecord> CudaDevice::take_copy_records() {
   return records;
 }
 
+void CudaDevice::open_disk(const DiskRequest& request) {
+  synchronize();
+  set_disk(open_tier_disk(request, disk_queues_));
+}
+
 // --- Time ---
 
 Device::TimeMark CudaDevice::mark() {
@@ -233,6 +251,7 @@ void CudaDevice::forget_marks() {
   check_cuda(cudaEventCreateWithFlags(&origin, cudaEventDefault), "make an event");
   check_cuda(cudaEventRecord(origin, compute_), "record an event");
   synchronize();
+  origin_steady_ns_ = steady_now();
   if (origin_ != nullptr) {
     origin_ns_ = since_origin(origin);
     cudaEventDestroy(origin_);

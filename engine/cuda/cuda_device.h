@@ -3,6 +3,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include <array>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "engine/cuda/allocation_books.h"
+#include "engine/cuda/cuda_queues.h"
 #include "engine/cuda/event_pool.h"
 #include "engine/cuda/pinned_pool.h"
 #include "engine/device.h"
@@ -66,6 +68,9 @@ class CudaDevice : public Device {
   void wait(CopyQueue queue, Event event) override;
   std::vector<CopyRecord> take_copy_records() override;
 
+  void open_disk(const DiskRequest& request) override;
+  DeviceDisk* disk() override { return disk_.get(); }
+
   TimeMark mark() override;
   void synchronize() override;
   Nanoseconds time_of(TimeMark mark) const override;
@@ -82,6 +87,8 @@ class CudaDevice : public Device {
   /// An event, and what its time is on this device's clock.
   cudaEvent_t origin() const { return origin_; }
   Nanoseconds origin_ns() const { return origin_ns_; }
+  /// In the place of one that was there; the device must be idle.
+  void set_disk(std::unique_ptr<DeviceDisk> disk) { disk_ = std::move(disk); }
   void set_books_capacity(std::optional<Bytes> bytes) { books_.set_capacity(bytes); }
 
  private:
@@ -112,11 +119,14 @@ class CudaDevice : public Device {
   double own_fraction_;  ///< of memory, by the allocator's settings; 1: no limit
   cudaStream_t compute_;
   std::array<Queue, 2> queues_;
+  CudaQueues disk_queues_;
+  std::unique_ptr<DeviceDisk> disk_;
   cudaEvent_t compute_event_ =
       nullptr;  ///< recorded anew for every wait: a wait keeps the point it was given
   EventPool events_;
   cudaEvent_t origin_ = nullptr;  ///< its time is origin_ns_; the others' count from it
   Nanoseconds origin_ns_ = 0;
+  Nanoseconds origin_steady_ns_ = 0;  ///< the same moment on the host's clock, within microseconds
   std::mutex marks_mutex_;
   std::vector<cudaEvent_t> marks_;
   std::vector<std::pair<cudaEvent_t, cudaEvent_t>> waits_;  ///< of the compute stream: before and after

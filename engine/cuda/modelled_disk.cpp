@@ -5,26 +5,32 @@
 
 namespace offprof {
 
-std::shared_ptr<DiskTransfer> ModelledDisk::transfer(DiskRecord record, const LinkDirection& speed,
-                                                     Nanoseconds& free) {
+std::shared_ptr<ModelledDisk::ModelledTransfer> ModelledDisk::transfer(DiskRecord record,
+                                                                       const LinkDirection& speed,
+                                                                       Nanoseconds& free) {
   record.begin_ns = std::max(record.begin_ns, free);
   record.end_ns = record.begin_ns + (speed.bytes_per_second > 0 ? speed.duration(record.bytes) : 0);
   free = record.end_ns;
   records_.push_back(record);
-  auto done = std::make_shared<DiskTransfer>();
+  auto done = std::make_shared<ModelledTransfer>();
   done->end_ns = record.end_ns;
   return done;
 }
 
-DeviceDisk::Transfer ModelledDisk::after(CopyQueue queue, const std::shared_ptr<DiskTransfer>& write) {
-  write->begun = 1;
-  gpu_.note_point(write.get(), stream_of_(queue));
-  return {write.get(), [&gpu = gpu_, write](const DiskTransfer* point) { gpu.forget_point(point); }};
+DeviceDisk::Transfer ModelledDisk::after(CopyQueue queue, const std::shared_ptr<ModelledTransfer>& write) {
+  write->is_write = true;
+  const DiskTransfer* const known_as = write.get();
+  gpu_.note_point(known_as, stream_of_(queue));
+  return {known_as, [&gpu = gpu_, write](const DiskTransfer* point) { gpu.forget_point(point); }};
+}
+
+void ModelledDisk::hold(CopyQueue queue, const Transfer& read) {
+  gpu_.hold_stream(stream_of_(queue), modelled(read).end_ns);
 }
 
 void ModelledDisk::wait(const Transfer& transfer) {
-  gpu_.hold_host(transfer->end_ns);
-  if (transfer->begun > 0) gpu_.host_saw_point(transfer.get());
+  gpu_.hold_host(modelled(transfer).end_ns);
+  if (modelled(transfer).is_write) gpu_.host_saw_point(transfer.get());
 }
 
 std::vector<DiskRecord> ModelledDisk::take_records() {

@@ -38,20 +38,27 @@ class ModelledDisk final : public DeviceDisk {
     const Nanoseconds now = gpu_.stream_time(nullptr);
     return transfer({DiskDirection::kRead, now, 0, bytes, tag}, speed_.read, read_free_);
   }
-  void hold(CopyQueue queue, const Transfer& read) override {
-    gpu_.hold_stream(stream_of_(queue), read->end_ns);
-  }
+  void hold(CopyQueue queue, const Transfer& read) override;
   void wait(const Transfer& transfer) override;
-  void check(const Transfer&) override {}
+  bool check(const Transfer&) override { return true; }
   std::vector<DiskRecord> take_records() override;
   std::string warning() const override { return {}; }
   std::string description() const override { return "modelled disk"; }
 
  private:
+  struct ModelledTransfer final : DiskTransfer {
+    bool is_write = false;
+    Nanoseconds end_ns = 0;  ///< on the clock of the GPU
+  };
+
+  static const ModelledTransfer& modelled(const Transfer& transfer) {
+    return static_cast<const ModelledTransfer&>(*transfer);
+  }
   /// Whoever waits for the transfer has seen the end of all that the queue was given so far.
-  Transfer after(CopyQueue queue, const std::shared_ptr<DiskTransfer>& write);
+  Transfer after(CopyQueue queue, const std::shared_ptr<ModelledTransfer>& write);
   /// `record`: from when it may begin.
-  std::shared_ptr<DiskTransfer> transfer(DiskRecord record, const LinkDirection& speed, Nanoseconds& free);
+  std::shared_ptr<ModelledTransfer> transfer(DiskRecord record, const LinkDirection& speed,
+                                             Nanoseconds& free);
 
   DiskLink speed_;
   VirtualGpu& gpu_;

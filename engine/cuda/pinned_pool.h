@@ -23,7 +23,8 @@ class PinnedPool {
   /// A piece of at least `bytes`, best fit, owned by the pool until `free`. Throws Error (environment) where
   /// the cap or the machine has no room.
   std::byte* allocate(Bytes bytes);
-  /// `bytes` as they were asked for. Whoever uses the piece next must be ordered after its copies.
+  /// `bytes` as they were asked for. Whoever uses the piece next must be ordered after its copies, and after
+  /// what a disk reads into it.
   void free(std::byte* piece, Bytes bytes);
   /// Of used_bytes; nullopt: none.
   void set_cap(std::optional<Bytes> cap_bytes) { cap_bytes_ = cap_bytes; }

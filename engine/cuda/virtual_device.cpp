@@ -1,6 +1,7 @@
 #include "engine/cuda/virtual_device.h"
 
 #include <limits>
+#include <memory>
 
 #include "engine/cuda/modelled_disk.h"
 #include "traces/error.h"
@@ -58,12 +59,14 @@ Device::Event VirtualDevice::copy_out_densely(CopyQueue queue, const at::Tensor&
 }
 
 void VirtualDevice::open_disk(const DiskRequest& request) {
-  if (!request.folder.empty() || request.compressed)
+  const bool is_real = !request.folder.empty() || request.compressed;
+  if (is_real && gpu_.carries_out()) return CudaDevice::open_disk(request);
+  if (is_real)
     throw input_error("a virtual GPU has no data to write",
                       "Say how fast its disk is: --disk-bandwidth 2GB/s");
-  disk_ = std::make_unique<ModelledDisk>(
+  set_disk(std::make_unique<ModelledDisk>(
       request.speed, gpu_, [this](CopyQueue queue) { return stream_of(queue); },
-      [this](Nanoseconds time) { return origin_ns() + time - gpu_.event_time(origin()); });
+      [this](Nanoseconds time) { return origin_ns() + time - gpu_.event_time(origin()); }));
 }
 
 std::vector<std::string> VirtualDevice::take_notes() {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,8 +28,8 @@ class VirtualDevice final : public CudaDevice, private AllocationBooks::BlockWat
   /// The profile's.
   std::optional<Link> known_link() const override { return gpu_.link(); }
   Event copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to, std::int64_t tag) override;
+  /// A modelled one; where the GPU carries copies out, a real one too.
   void open_disk(const DiskRequest& request) override;
-  DeviceDisk* disk() override { return disk_.get(); }
   std::optional<Work> take_work() override { return gpu_.take_work(); }
   /// Says which operators read values back, of which there are none, and which sizes are not known.
   std::vector<std::string> take_notes() override;
@@ -42,7 +41,6 @@ class VirtualDevice final : public CudaDevice, private AllocationBooks::BlockWat
 
   VirtualGpu& gpu_;
   OpObserver ops_;
-  std::unique_ptr<DeviceDisk> disk_;
 };
 
 }  // namespace offprof

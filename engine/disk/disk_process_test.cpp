@@ -13,11 +13,13 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -52,7 +54,9 @@ class DiskTierProcess : public EveryDiskTier {
 };
 
 TEST_P(DiskTierProcess, LeavesNoFileWhenItIsKilled) {
-  constexpr int kDeaths = 10;
+  constexpr int kDeaths = 25;
+  constexpr int kLongest_us = 1000;  // some transfers
+  std::minstd_rand random(1);
   for (int death = 0; death < kDeaths; ++death) {
     std::array<int, 2> ends{};
     ASSERT_EQ(pipe(ends.data()), 0);
@@ -68,7 +72,8 @@ TEST_P(DiskTierProcess, LeavesNoFileWhenItIsKilled) {
     }
     close(ends[1]);
     char byte = 0;
-    for (int i = 0; i < 3 * death; ++i) EXPECT_EQ(read(ends[0], &byte, 1), 1);
+    for (int i = 0; i < death; ++i) EXPECT_EQ(read(ends[0], &byte, 1), 1);
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % kLongest_us));
     kill(child, SIGKILL);
     int status = 0;
     waitpid(child, &status, 0);

@@ -11,7 +11,7 @@
 namespace offprof {
 
 /// One read or write of a file, at most once around the kernel: it may come back short.
-struct DiskRequest {
+struct FileTransfer {
   DiskDirection direction = DiskDirection::kWrite;
   int fd = -1;
   std::byte* memory = nullptr;  ///< a write only reads it; must live until the request is complete
@@ -30,7 +30,7 @@ struct DiskCompletion {
 class DiskQueue {
  public:
   virtual ~DiskQueue() = default;
-  virtual void submit(const DiskRequest& request) = 0;
+  virtual void submit(const FileTransfer& request) = 0;
   /// Returns when a request is complete, or when woken since the last wait; appends what is complete to
   /// `done`.
   virtual void wait(std::vector<DiskCompletion>& done) = 0;

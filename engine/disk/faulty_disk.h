@@ -31,7 +31,7 @@ class FaultyQueue final : public DiskQueue {
               std::int64_t& count)
       : queue_(std::move(queue)), fault_(fault), at_(at), stays_(stays), count_(count) {}
 
-  void submit(const DiskRequest& request) override {
+  void submit(const FileTransfer& request) override {
     const std::int64_t number = count_++;
     if (number != at_ && !(stays_ && number > at_)) return queue_->submit(request);
     if (fault_.kind == DiskFault::Kind::kFails) {
@@ -59,14 +59,14 @@ class FaultyQueue final : public DiskQueue {
 
  private:
   /// Of a short write the rest stays unwritten. The disk itself takes multiples of a sector only.
-  void submit_spoilt(DiskRequest request) {
+  void submit_spoilt(FileTransfer request) {
     constexpr Bytes kSector = 512;
     if (fault_.kind == DiskFault::Kind::kShort && request.direction == DiskDirection::kWrite)
       request.bytes = std::min(request.bytes, round_up(fault_.number, kSector));
     queue_->submit(request);
   }
 
-  void spoil(const DiskRequest& request, DiskCompletion& completion) const {
+  void spoil(const FileTransfer& request, DiskCompletion& completion) const {
     const bool reads = request.direction == DiskDirection::kRead;
     if (fault_.kind == DiskFault::Kind::kCorrupt) {
       if (reads) *request.memory ^= std::byte{1};
@@ -83,7 +83,7 @@ class FaultyQueue final : public DiskQueue {
   bool stays_;
   std::int64_t& count_;
   std::vector<DiskCompletion> made_up_;
-  std::map<std::uint64_t, DiskRequest> spoilt_;  ///< under way, by id
+  std::map<std::uint64_t, FileTransfer> spoilt_;  ///< under way, by id
 };
 
 /// System calls of which number `at` fails.

@@ -30,7 +30,7 @@ class IoUringQueue final : public DiskQueue {
   /// Empty, or why it cannot be used.
   std::string open(int requests);
 
-  void submit(const DiskRequest& request) override;
+  void submit(const FileTransfer& request) override;
   void wait(std::vector<DiskCompletion>& done) override;
   void wake() override;
 
@@ -96,7 +96,7 @@ void IoUringQueue::await_wake() {
   io_uring_sqe_set_data64(entry, kWakeId);
 }
 
-void IoUringQueue::submit(const DiskRequest& request) {
+void IoUringQueue::submit(const FileTransfer& request) {
   io_uring_sqe* entry = next_entry();
   const auto bytes = static_cast<unsigned>(request.bytes);
   const auto offset = static_cast<std::uint64_t>(request.offset);

@@ -14,7 +14,7 @@
 namespace offprof {
 namespace {
 
-std::int64_t transfer(const DiskRequest& request) {
+std::int64_t transfer(const FileTransfer& request) {
   const auto bytes = static_cast<std::size_t>(request.bytes);
   const ssize_t result = request.direction == DiskDirection::kWrite
                              ? pwrite(request.fd, request.memory, bytes, request.offset)
@@ -29,7 +29,7 @@ class ThreadQueue final : public DiskQueue {
   ThreadQueue(const ThreadQueue&) = delete;
   ThreadQueue& operator=(const ThreadQueue&) = delete;
 
-  void submit(const DiskRequest& request) override;
+  void submit(const FileTransfer& request) override;
   void wait(std::vector<DiskCompletion>& done) override;
   void wake() override;
 
@@ -39,7 +39,7 @@ class ThreadQueue final : public DiskQueue {
 
   std::mutex mutex_;
   std::condition_variable submitted_, completed_;
-  std::deque<DiskRequest> requests_;
+  std::deque<FileTransfer> requests_;
   std::vector<DiskCompletion> completions_;
   bool woken_ = false, stopping_ = false;
   std::vector<std::thread> threads_;  // last: they use the others
@@ -66,7 +66,7 @@ void ThreadQueue::stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void ThreadQueue::submit(const DiskRequest& request) {
+void ThreadQueue::submit(const FileTransfer& request) {
   {
     const std::lock_guard lock(mutex_);
     requests_.push_back(request);
@@ -95,7 +95,7 @@ void ThreadQueue::work() {
   while (true) {
     submitted_.wait(lock, [&] { return stopping_ || !requests_.empty(); });
     if (requests_.empty()) return;
-    const DiskRequest request = requests_.front();
+    const FileTransfer request = requests_.front();
     requests_.pop_front();
     lock.unlock();
     const std::int64_t result = transfer(request);

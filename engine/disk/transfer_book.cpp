@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/host/copy_stream.h"
 #include "traces/check.h"
+#include "traces/steady_clock.h"
 
 namespace offprof {
 

@@ -10,13 +10,6 @@
 #include "traces/error.h"
 
 namespace offprof {
-
-Nanoseconds steady_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 namespace {
 
 /// The system wakes a sleeper late by about this; the rest is spent awake.

@@ -15,6 +15,7 @@
 #include "engine/copy_record.h"
 #include "engine/host/cores.h"
 #include "traces/link.h"
+#include "traces/steady_clock.h"
 #include "traces/units.h"
 
 namespace offprof {
@@ -94,8 +95,5 @@ class CopyStream {
   std::atomic<bool> stopping_ = false;
   std::thread worker_;  // last: it uses the others
 };
-
-/// Now on std::chrono::steady_clock, the clock of every record.
-Nanoseconds steady_now();
 
 }  // namespace offprof

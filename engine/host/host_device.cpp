@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/host/host_disk.h"
+#include "engine/tier_disk.h"
 #include "traces/error.h"
 
 namespace offprof {
@@ -60,13 +60,7 @@ void HostDevice::set_host_capacity(std::optional<Bytes> bytes) {
 }
 
 void HostDevice::open_disk(const DiskRequest& request) {
-  if (request.compressed) {
-    disk_ = std::make_unique<HostCompressedMemory>(request, d2h_, h2d_, exposed_ns_);
-    return;
-  }
-  if (request.folder.empty())
-    throw input_error("only a modelled disk needs no folder, and this one is real", "Give one: --disk DIR");
-  disk_ = std::make_unique<HostDisk>(request, d2h_, h2d_, exposed_ns_);
+  disk_ = open_tier_disk(request, queues_);
 }
 
 Device::Event HostDevice::copy(CopyQueue queue, const CopyRequest& request) {

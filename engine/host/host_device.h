@@ -8,6 +8,7 @@
 #include "engine/host/copy_stream.h"
 #include "engine/host/counted_allocator.h"
 #include "engine/host/host_pool.h"
+#include "engine/host/host_queues.h"
 #include "traces/link.h"
 
 namespace offprof {
@@ -68,6 +69,7 @@ class HostDevice final : public Device {
   CopyStream h2d_;
   bool copies_have_a_core_ = false;
   Nanoseconds exposed_ns_ = 0;
+  HostQueues queues_{d2h_, h2d_, exposed_ns_};
 };
 
 }  // namespace offprof

@@ -65,9 +65,10 @@ class RuleBook {
     return saved.storage < 0 ? 0 : program_.storages[saved.storage].bytes;
   }
 
-  /// The tensor has elements.
+  /// The tensor has elements; 0: of less than a byte each, which nothing packs.
   std::int64_t elements_in_storage(const SavedTensor& saved) const {
-    return storage_bytes(saved) / (saved.bytes / elements_of(*saved.layout));
+    const Bytes width = saved.bytes / elements_of(*saved.layout);
+    return width > 0 ? storage_bytes(saved) / width : 0;
   }
 
   bool matches_tensor(const PolicyRule& rule, std::size_t tensor) const {

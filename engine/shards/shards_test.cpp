@@ -102,6 +102,26 @@ def forward(self, x):
   for (const std::int64_t microbatches : {1, 3}) expect_as_whole(model, 3, microbatches);
 }
 
+/// As where no step has set gradients to zero: what is there comes first, and then each micro-batch as a
+/// whole.
+TEST_F(ShardsTest, AddGradientsOfSharedWeightsToThoseOfEarlierSteps) {
+  const Module shared = layer(kLinear);
+  Module model = model_of(shared, shared, R"(
+def forward(self, x):
+    return self.first.forward(torch.tanh(self.last.forward(self.first.forward(x)))).pow(2).sum()
+)");
+  const auto cut = [](const Tensor& x) { return cut_into_microbatches({x}, 3); };
+  const Shards parts(model, cut(at::randn({3, 4}, at::kDouble)).front(), 3, at::kCPU);
+  constexpr int kSteps = 3;
+  const Outcome expected = outcome(model, [&](Module& same, const Tensor& x) {
+    for (int i = 0; i < kSteps; ++i) accumulate(same, cut(x));
+  });
+  const Outcome actual = outcome(model, [&](Module&, const Tensor& x) {
+    for (int i = 0; i < kSteps; ++i) run(parts, cut(x));
+  });
+  expect_equal(actual, expected);
+}
+
 TEST_F(ShardsTest, AddGradientsOfSharedWeightsWhoseFirstUseGetsNone) {
   const Module shared = layer(kLinear);
   Module model = model_of(shared, shared, R"(

@@ -1,13 +1,15 @@
 // What is on the disk when the process is killed at any moment of an update.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
-#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
+#include <random>
+#include <thread>
 
 #include "engine/tensors/files/folder_test.h"
 #include "engine/tensors/offloaded_tensor.h"
@@ -56,12 +58,14 @@ class KillTest : public FolderTest {
 
 TEST_F(KillTest, AtAnyMomentLeavesAWholeValueAndTheNextStartRemovesTheRest) {
   torch_allocator();
-  constexpr int kMoments = 60;
+  constexpr int kMoments = 100;
+  constexpr int kLongest_us = 3000;  // some updates
+  std::minstd_rand random(1);
   std::ptrdiff_t killed_within = 0;
   for (int moment = 0; moment < kMoments; ++moment) {
     SCOPED_TRACE("moment " + std::to_string(moment));
     const pid_t updater = start_updates();
-    for (int turn = 0; turn < moment * 3; ++turn) ::sched_yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % kLongest_us));
     ASSERT_EQ(::kill(updater, SIGKILL), 0);
     int status = 0;
     ASSERT_EQ(::waitpid(updater, &status, 0), updater);

@@ -29,7 +29,7 @@ void PageScheduler::appear(PageId page) {
 void PageScheduler::vanish(PageId page) {
   Page& gone = pages_[page];
   OFFPROF_CHECK(gone.uses == 0);
-  if (gone.state == State::kComing) executor_.wait(page);
+  wait(page);
   if (is_on_device(page)) device_bytes_ -= gone.bytes;
   gone.state = State::kGone;
 }
@@ -50,8 +50,21 @@ void PageScheduler::bring(std::span<const PageUse> uses) {
     if (!is_on_device(each.page)) fetch(each.page);
   // What is wanted next is queued before the compute stream waits, so that the link does not idle.
   fetch_ahead();
-  for (const PageUse& each : uses)
-    if (std::exchange(pages_[each.page].state, State::kHere) == State::kComing) executor_.wait(each.page);
+  for (const PageUse& each : uses) wait(each.page);
+}
+
+/// What does not come is away as before, without what an operator was about to change of it.
+void PageScheduler::wait(PageId page) {
+  Page& coming = pages_[page];
+  if (coming.state != State::kComing) return;
+  try {
+    executor_.wait(page);
+  } catch (...) {
+    coming.changed = false;
+    evict_here(page);
+    throw;
+  }
+  coming.state = State::kHere;
 }
 
 void PageScheduler::use(const PageUse& use) {
@@ -127,8 +140,12 @@ std::size_t PageScheduler::next_use(const Page& page) const {
 }
 
 void PageScheduler::evict(PageId page) {
+  wait(page);
+  evict_here(page);
+}
+
+void PageScheduler::evict_here(PageId page) {
   Page& evicted = pages_[page];
-  if (evicted.state == State::kComing) executor_.wait(page);
   executor_.evict(page, evicted.changed);
   evicted.changed = false;
   evicted.state = State::kAway;

@@ -99,7 +99,9 @@ class PageScheduler {
   void fetch(PageId page);
   void fetch_ahead();
   void make_room(Bytes bytes);
+  void wait(PageId page);
   void evict(PageId page);
+  void evict_here(PageId page);
   PageId last_used() const;
   std::size_t next_use(const Page& page) const;
   void trim();

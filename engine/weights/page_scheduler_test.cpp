@@ -21,10 +21,12 @@ class Log final : public PageExecutor {
 
   std::vector<std::string> take() { return std::exchange(lines_, {}); }
   PageId refused = -1;  ///< a fetch of it throws
+  PageId lost = -1;     ///< waiting for it does
 
  private:
   void add(const std::string& what, PageId page) {
     if (what == "fetch" && page == refused) throw std::runtime_error("no memory");
+    if (what == "wait" && page == lost) throw std::runtime_error("it does not come");
     lines_.push_back(what + " " + std::to_string(page));
   }
   std::vector<std::string> lines_;
@@ -143,6 +145,19 @@ TEST_F(PageSchedulerTest, IsAsBeforeWhereAFetchFails) {
   EXPECT_EQ(scheduler_.device_bytes(), 0);
   use(1);
   EXPECT_TRUE(scheduler_.is_on_device(1));
+}
+
+TEST_F(PageSchedulerTest, WhatDoesNotComeIsFetchedAgainAndNotSaved) {
+  make(2, 20);
+  log_.lost = 0;
+  EXPECT_THROW(scheduler_.begin_use(std::vector<PageUse>{{0, true}, {1}}), std::runtime_error);
+  EXPECT_FALSE(scheduler_.is_on_device(0));
+  log_.lost = -1;
+  log_.take();
+  use(std::vector<PageUse>{{0}, {1}});
+  EXPECT_EQ(log_.take(), (Lines{"fetch 0", "wait 0", "wait 1"}));
+  scheduler_.end_step();
+  EXPECT_EQ(log_.take(), (Lines{"evict 0", "evict 1"}));
 }
 
 TEST_F(PageSchedulerTest, BringsEverythingUntilTheStepEnds) {

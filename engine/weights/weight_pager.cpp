@@ -63,11 +63,15 @@ class WeightPager::Use {
 
 class WeightPager::GradientHook final : public torch::autograd::PostAccumulateGradHook {
  public:
-  explicit GradientHook(WeightPager& pager) : pager_(pager) {}
-  void operator()(const at::Tensor& parameter) override { pager_.see_gradient(parameter); }
+  /// Of the parameter that comes next.
+  explicit GradientHook(WeightPager& pager) : pager_(pager), parameter_(pager.parameters_.size()) {}
+  void operator()(const at::Tensor& parameter) override {
+    pager_.see_gradient(parameter, pager_.gradients_of_[parameter_]);
+  }
 
  private:
   WeightPager& pager_;  // takes its hooks away when it goes
+  std::size_t parameter_;
 };
 
 WeightPager::Scope::Scope(WeightPager* pager) {
@@ -132,6 +136,7 @@ void WeightPager::adopt_parameter(const at::Tensor& parameter) {
   if (!parameter.requires_grad() || !parameter.is_leaf()) return;
   torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::make_unique<GradientHook>(*this));
   parameters_.push_back(parameter);
+  gradients_of_.emplace_back();
 }
 
 PageId WeightPager::add_page(const c10::Storage& storage) {
@@ -144,13 +149,12 @@ PageId WeightPager::add_page(const c10::Storage& storage) {
 /// The first gradient of a parameter is the same page in every step, as long as it has as many bytes, and so
 /// are those after it, where it has several. None takes the page of one before it in the same step: by then
 /// nobody may have that, and it would be fetched for this one.
-void WeightPager::see_gradient(const at::Tensor& parameter) {
+void WeightPager::see_gradient(const at::Tensor& parameter, Gradients& gradients) {
   const at::Tensor& gradient = parameter.grad();
   if (!gradient.defined() || !gradient.has_storage()) return;
   const std::lock_guard turn(mutex_);
   const c10::Storage& storage = gradient.storage();
   if (static_cast<Bytes>(storage.nbytes()) < kLeastBytes || is_page(storage)) return;
-  Gradients& gradients = gradients_of_[parameter.unsafeGetTensorImpl()];
   const std::size_t index = gradients.in_step++;
   if (index == gradients.pages.size()) gradients.pages.push_back(-1);
   PageId& page = gradients.pages[index];
@@ -174,7 +178,7 @@ void WeightPager::forget(PageId page) {
 
 void WeightPager::forget_gradients() {
   const std::lock_guard turn(mutex_);
-  for (auto& [parameter, gradients] : gradients_of_) {
+  for (Gradients& gradients : gradients_of_) {
     for (const PageId page : gradients.pages)
       if (scheduler_.exists(page)) forget(page);
     gradients.in_step = 0;

@@ -116,7 +116,7 @@ class WeightPager final : private PageExecutor {
   PageId add_page(const c10::Storage& storage);
   void set_storage(PageId page, const c10::Storage& storage);
   void forget(PageId page);
-  void see_gradient(const at::Tensor& parameter);
+  void see_gradient(const at::Tensor& parameter, Gradients& gradients);
   void add_uses(const c10::IValue& argument, bool changes, std::vector<PageUse>& uses) const;
   std::vector<PageUse> uses_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const;
 
@@ -127,8 +127,9 @@ class WeightPager final : private PageExecutor {
       mutex_;  ///< threads of a backward follow each other; those of a module that forks do not
   std::vector<Page> pages_;
   std::unordered_map<const c10::StorageImpl*, PageId> page_of_;
-  std::unordered_map<const c10::TensorImpl*, Gradients> gradients_of_;  ///< by parameter
-  std::vector<at::Tensor> parameters_;                                  ///< whose gradients are seen
+  std::vector<at::Tensor> parameters_;  ///< whose gradients are seen
+  /// Of each, in this order: a step is to let go of them in the same order every time.
+  std::vector<Gradients> gradients_of_;
   StepListener* listener_ = nullptr;
   LinkBytes link_bytes_;
 };

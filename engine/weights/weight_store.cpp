@@ -78,6 +78,7 @@ class DiskWeightStore final : public WeightStore {
     tier_.wait(tier_.write(extent, static_cast<const std::byte*>(from), extent.bytes));
   }
   Bytes bytes() const override { return tier_.used_bytes(); }
+  std::string warning() const override { return tier_.facts().warning; }
   bool is_over_link() const override { return false; }
 
  private:

@@ -26,6 +26,8 @@ class WeightStore {
   virtual void save(Slot slot, const void* from) = 0;
   /// Of host memory, or of the disk.
   virtual Bytes bytes() const = 0;
+  /// Empty, or what is to be known of it: it is on tmpfs.
+  virtual std::string warning() const { return {}; }
   /// Whether its copies go over the device's link, as those of saved tensors do.
   virtual bool is_over_link() const = 0;
 };

@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <chrono>
 #include <string>
 #include <utility>
 
 #include "profiler/cupti/refusal.h"
 #include "traces/check.h"
+#include "traces/steady_clock.h"
 
 namespace offprof {
 namespace {
@@ -64,8 +64,7 @@ void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, s
 void CUPTIAPI nothing_called_back(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
 
 std::uint64_t CUPTIAPI steady_time() {
-  return static_cast<std::uint64_t>(
-      std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+  return static_cast<std::uint64_t>(steady_now());
 }
 
 }  // namespace

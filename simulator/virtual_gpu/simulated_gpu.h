@@ -85,6 +85,7 @@ class SimulatedGpu final : public VirtualGpu {
   void forget_point(const void* point) override;
   Work take_work() override;
   Work take_side_work() override;
+  bool carries_out() const override { return carried_out_.has_value(); }
   Link link() const override;
   std::vector<StreamHazard> take_hazards() override;
   std::int64_t launches() const override;

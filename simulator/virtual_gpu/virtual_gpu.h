@@ -53,6 +53,8 @@ class VirtualGpu {
   /// Before the first CUDA call; tests may call it again when nothing of the device is in use.
   virtual void configure(VirtualGpuOptions options) = 0;
 
+  /// VirtualGpuOptions::carries_out.
+  virtual bool carries_out() const = 0;
   /// What cudaMalloc may give out, at first the profile's. cudaMemGetInfo's total stays the profile's.
   virtual void set_memory_limit(Bytes bytes) = 0;
   /// What cudaMalloc has given out, in granules.

@@ -16,8 +16,8 @@
 #include "engine/disk/disk_tier.h"
 #include "engine/disk/scratch_file.h"
 #include "engine/host/aligned_buffer.h"
-#include "engine/host/copy_stream.h"
 #include "traces/check.h"
+#include "traces/steady_clock.h"
 
 namespace offprof {
 namespace {

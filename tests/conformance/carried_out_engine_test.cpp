@@ -2,13 +2,17 @@
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <map>
 
 #include "simulator/virtual_gpu/stand_in.h"
 #include "tests/conformance/carried_out_gpu.h"
 #include "tests/conformance/device_wrapper.h"
 #include "tests/conformance/devices_under_test.h"
+#include "tests/conformance/disk_wrapper.h"
 #include "tests/conformance/pattern_step.h"
+#include "traces/error.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
@@ -18,23 +22,30 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr std::uint64_t kSchedules = 2000;
+constexpr std::uint64_t kDiskSchedules = 300;
 
 /// What came of many schedules.
 struct Outcome {
   int different = 0;                 ///< steps that something came back wrong in
   int hazardous = 0;                 ///< steps that the stream-order check objected to
   std::vector<std::string> hazards;  ///< each kind of line once
+  Bytes read_from_disk = 0;
 };
 
+using Prepare = std::function<void(Device&)>;
+
 template <typename MakeDevice>
-Outcome run_schedules(std::uint64_t count, const MakeDevice& around) {
+Outcome run_schedules(std::uint64_t count, const MakeDevice& around, const Prepare& prepare = {}) {
   Outcome outcome;
   for (std::uint64_t seed = 0; seed < count; ++seed) {
     const std::unique_ptr<Device> device = open_carried_out_gpu(seed);
+    if (prepare) prepare(*device);
     const Bytes before = device->live_bytes();
     {
       const auto wrapped = around(*device);
-      outcome.different += PatternStep(*wrapped, seed).run() != 0;
+      PatternStep step(*wrapped, seed);
+      outcome.different += step.run() != 0;
+      outcome.read_from_disk += step.bytes_read_from_disk();
     }
     EXPECT_EQ(device->live_bytes(), before) << "seed " << seed;
     device->release_cache();
@@ -50,6 +61,76 @@ TEST(CarriedOutEngine, PatternsComeBackBitwiseUnderThousandsOfSchedules) {
       run_schedules(kSchedules, [](Device& device) { return std::make_unique<DeviceWrapper>(device); });
   EXPECT_EQ(outcome.different, 0);
   EXPECT_THAT(outcome.hazards, IsEmpty());
+}
+
+/// The disk, or compressed memory in its place, is real; the streams it stands beside are not.
+void expect_back_from(const DiskRequest& request) {
+  const Outcome outcome = run_schedules(
+      kDiskSchedules, [](Device& device) { return std::make_unique<DeviceWrapper>(device); },
+      [&](Device& device) { device.open_disk(request); });
+  EXPECT_EQ(outcome.different, 0);
+  EXPECT_THAT(outcome.hazards, IsEmpty());
+  EXPECT_GT(outcome.read_from_disk, 0);
+}
+
+TEST(CarriedOutEngine, PatternsComeBackBitwiseFromTheDisk) {
+  const TestFolder folder;
+  expect_back_from({.folder = folder.path(), .checksums = true});
+}
+
+TEST(CarriedOutEngine, PatternsComeBackBitwiseFromCompressedMemory) {
+  try {
+    expect_back_from({.folder = {}, .compressed = true});
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+}
+
+TEST(CarriedOutEngine, TransfersOfTheDiskAreRecordedOnTheClockOfTheDevice) {
+  const std::unique_ptr<Device> device = open_carried_out_gpu(1);
+  const TestFolder folder;
+  device->open_disk({.folder = folder.path()});
+  EXPECT_EQ(PatternStep(*device, 1).run(), 0);
+  const std::vector<DiskRecord> records = device->disk()->take_records();
+  ASSERT_FALSE(records.empty());
+  for (const DiskRecord& record : records) {
+    EXPECT_LE(record.begin_ns, record.end_ns);
+    EXPECT_LT(record.end_ns, Nanoseconds{60'000'000'000});  // and not since the machine started
+  }
+}
+
+/// Nobody knows how a read went before it is waited for; then it has failed.
+class FailsLate final : public DiskWrapper {
+ public:
+  using DiskWrapper::DiskWrapper;
+  Transfer read(const Extent& extent, std::byte* to, Bytes bytes, std::int64_t tag) override {
+    return read_ = DiskWrapper::read(extent, to, bytes, tag);
+  }
+  void wait(const Transfer& transfer) override {
+    DiskWrapper::wait(transfer);
+    if (transfer == read_) throw environment_error("the last read has failed");
+  }
+  bool check(const Transfer&) override { return false; }
+
+ private:
+  Transfer read_;
+};
+
+class WithFailingDisk final : public DeviceWrapper {
+ public:
+  explicit WithFailingDisk(Device& inner) : DeviceWrapper(inner), disk_(*inner.disk()) {}
+  DeviceDisk* disk() override { return &disk_; }
+
+ private:
+  FailsLate disk_;
+};
+
+TEST(CarriedOutEngine, AReadOfTheDiskThatFailsLateIsAnErrorOfTheStep) {
+  const std::unique_ptr<Device> device = open_carried_out_gpu(1);
+  const TestFolder folder;
+  device->open_disk({.folder = folder.path()});
+  WithFailingDisk failing(*device);
+  EXPECT_THROW(PatternStep(failing, 1).run(), Error);
 }
 
 // --- Planted: what the engine relies on, left out ---

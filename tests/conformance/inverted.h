@@ -3,6 +3,7 @@
 #include <ATen/ops/bitwise_not.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -34,14 +35,19 @@ class Inverted final : public Transform {
   }
 };
 
-/// For a step of which nothing is recorded: the policy's last rule for all that may move, or none.
+/// For a step of which nothing is recorded: the policy's last rule for all that may move, views too where
+/// nothing packs them, or none.
 inline StepGuide unrecorded_guide(const Policy& policy) {
   StepGuide guide;
   if (policy.rules.empty()) return guide;
   const Placement placement = policy.rules.back().placement;
-  if (!placement.transform.empty()) guide.transforms = {std::make_shared<const Inverted>()};
+  if (placement.transform.empty()) {
+    constexpr std::size_t kMostTensors = 1 << 13;
+    guide.placements.assign(kMostTensors, TensorPlacement{placement.place});
+    return guide;
+  }
+  guide.transforms = {std::make_shared<const Inverted>()};
   guide.place = [placement](const at::Tensor& value) -> RuledPlacement {
-    if (placement.transform.empty()) return TensorPlacement{placement.place};
     return TensorPlacement{placement.place, PlacementReason::kRule, 0, static_cast<Bytes>(value.nbytes())};
   };
   return guide;

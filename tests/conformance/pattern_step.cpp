@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
+
+#include "tests/conformance/inverted.h"
 
 namespace offprof {
 namespace {
@@ -32,10 +35,24 @@ Policy draw_policy(std::mt19937_64& random) {
   return policy;
 }
 
+Policy draw_disk_policy(std::mt19937_64& random) {
+  static const std::array<Bytes, 3> kBuffers = {0, 64 * kKiB, 4 * kMiB};
+  Policy policy = draw_policy(random);
+  policy.scheduler = SchedulerKind::kOffload;
+  policy.threshold_bytes = std::nullopt;
+  policy.prefetch_bytes = random() % 2 == 0 ? 0 : 200 * kKiB;
+  policy.disk_buffer_bytes = one_of(kBuffers, random());
+  policy.rules.emplace_back().placement.place = Place::kDisk;
+  return policy;
+}
+
 }  // namespace
 
 PatternStep::PatternStep(Device& device, std::uint64_t seed)
-    : device_(device), random_(seed), policy_(draw_policy(random_)), noise_(empty(kMostBytes)) {
+    : device_(device),
+      random_(seed),
+      policy_(device.disk() == nullptr ? draw_policy(random_) : draw_disk_policy(random_)),
+      noise_(empty(kMostBytes)) {
   patterns_.resize(3 + draw(8));
   for (auto& pattern : patterns_) {
     const Bytes bytes = draw(8) == 0 ? kLargeBytes : 1 + static_cast<Bytes>(draw(kMostBytes));
@@ -93,12 +110,14 @@ int PatternStep::count_differences() {
 
 int PatternStep::run() {
   const bool is_recorded = draw(4) != 0;
-  const auto step =
-      std::make_shared<OffloadStep>(device_, policy_, is_recorded ? order_ : std::vector<SavedId>{},
-                                    std::make_shared<const Residents>(), nullptr);
+  StepGuide guide = unrecorded_guide(policy_);
+  if (is_recorded) guide.backward_order = order_;
+  const auto step = std::make_shared<OffloadStep>(device_, policy_, std::move(guide),
+                                                  std::make_shared<const Residents>(), nullptr);
   forward(*step);
   backward(*step);
   device_.synchronize();
+  bytes_read_from_disk_ = step->disk().read_bytes();
   return count_differences();
 }
 

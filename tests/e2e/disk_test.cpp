@@ -2,11 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
 
 #include "e2e/program.h"
 #include "e2e/reports.h"
@@ -162,6 +168,47 @@ TEST_F(DiskRun, AFullDiskIsToldAndCostsNothingButItsRoom) {
   EXPECT_EQ(measured["gradients"], "bitwise");
   EXPECT_THAT(measured["notes"].get<std::vector<std::string>>(), Contains(HasSubstr("the disk is full")));
   EXPECT_GT(placed(measured, "host", "disk_full"), 0);
+}
+
+/// Both that the policy fills and that of the weights.
+TEST_F(DiskRun, KilledAtAnyMomentLeavesNothingAndTheNextRunIsClean) {
+  const std::string trace = folder_ / "trace.json";
+  const auto words = [&](const std::string& steps) {
+    return std::vector<std::string>{
+        "run",        transformer(), "--device", "host",          "--policy",   policy(kToDisk), "--disk",
+        disk_.path(), "--weights",   "disk",     "--weights-dir", disk_.path(), "--steps",       steps,
+        "-v",         "-o",          trace};
+  };
+  constexpr int kDeaths = 8;
+  constexpr int kLongest_us = 200'000;  // some steps
+  std::minstd_rand random(1);
+  for (int death = 0; death < kDeaths; ++death) {
+    Program program(words("100000"));
+    program.wait_for_error_text(death % 2 == 0 ? "training step" : "recording");
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % kLongest_us));
+    program.send(SIGKILL);
+    EXPECT_EQ(program.finish().status, 128 + SIGKILL);
+    EXPECT_THAT(disk_.files(), IsEmpty());
+    EXPECT_THAT(folder_.files(), IsEmpty());
+  }
+  const Ended ended = run_program(words("1"));
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(disk_.files(), IsEmpty());
+  EXPECT_TRUE(json::parse(std::ifstream(trace)).contains("program"));
+}
+
+TEST_F(DiskRun, AFolderInMemoryIsUsedAndNamed) {
+  const std::string memory = "/dev/shm";
+  struct statfs facts {};
+  if (::statfs(memory.c_str(), &facts) != 0 || facts.f_type != TMPFS_MAGIC) GTEST_SKIP() << "no tmpfs there";
+  const std::vector<std::string> model = {"run", transformer(), "--device", "host", "--steps", "1"};
+  const auto notes = [&](const std::vector<std::string>& more) {
+    return report_of(joined(model, more))["notes"].get<std::vector<std::string>>();
+  };
+  EXPECT_THAT(notes({"--policy", policy(kToDisk), "--disk", memory}),
+              Contains(HasSubstr("is on tmpfs, which is memory")));
+  EXPECT_THAT(notes({"--weights", "disk", "--weights-dir", memory}),
+              Contains(HasSubstr("is on tmpfs, which is memory")));
 }
 
 TEST_F(DiskRun, APlaceOnADiskNeedsADisk) {

@@ -124,6 +124,40 @@ TEST_F(Rules, ASimulationNeedsATraceThatKnowsWhatCanBeMadeAgain) {
 INSTANTIATE_TEST_SUITE_P(, RulesOn, testing::Values("host", "virtual:h200"),
                          [](const auto& test) { return std::string(test.param).substr(0, 4); });
 
+/// Within the budget, no slower than any placement by itself that is, and as a run measures it.
+TEST_F(Rules, TuneOverAllPlacementsKeepsTheBudgetAndBeatsEachByItself) {
+  const std::string model = inputs_ / "model.pt", trace = folder_ / "trace.json";
+  ASSERT_EQ(run_program({"zoo", "make", "transformer", "-o", model, "--batch", "8", "--layers", "4", "--seq",
+                         "128", "--width", "128"})
+                .status,
+            0);
+  const auto run_under = [&](const std::string& policy, const std::vector<std::string>& more) {
+    return report_of(joined({"run", model, "--device", "virtual:h200", "--link", "2GB/s", "--steps", "1",
+                             "--disk-bandwidth", "1GB/s", "--policy", policy},
+                            more));
+  };
+  const char* const kTaken = "device_reserved_peak_bytes";
+  const json kept = run_under("keep", {"--transforms", "all", "-o", trace})["measured"];
+  int within_budget = 0;
+  for (const int percent : {92, 85, 78}) {
+    SCOPED_TRACE(percent);
+    const std::int64_t budget = kept[kTaken].get<std::int64_t>() * percent / 100;
+    const json tuned = report_of({"tune", "--trace", trace, "--lossy", "--memory-budget",
+                                  std::to_string(budget), "-o", inputs_ / "tuned.json"});
+    const json& chosen = tuned["chosen"]["predicted"];
+    EXPECT_LE(chosen[kTaken], budget);
+    for (const json& placement : tuned["placements"]["alone"]) {
+      if (placement["predicted"][kTaken] > budget) continue;
+      ++within_budget;
+      EXPECT_LE(chosen["step_time_ns"], placement["predicted"]["step_time_ns"]) << placement["placement"];
+    }
+    const json measured = run_under(inputs_ / "tuned.json", {});
+    EXPECT_THAT(measured["inexact"], IsEmpty());
+    for (const char* key : {kTaken, "step_time_ns"}) EXPECT_EQ(measured["measured"][key], chosen[key]) << key;
+  }
+  EXPECT_GT(within_budget, 0);
+}
+
 TEST_F(Rules, OneThatMatchesNothingIsNamed) {
   const json measured = run(R"([{"op": "aten::nothing_of_the_kind", "placement": "host"}])", "host");
   EXPECT_THAT(measured["notes"].get<std::vector<std::string>>(),

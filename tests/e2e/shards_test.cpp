@@ -31,14 +31,16 @@ class Shards : public testing::Test {
   std::string trace_ = folder_ / "trace.json";
 };
 
-/// Weights, the optimizer's state and activations are four times what the device has.
+/// Weights and activations are four times what the device has; there is no optimizer's state.
 TEST_F(Shards, AModelOfFourTimesTheDevicesMemoryTrains) {
-  const std::string quarter = std::to_string(peak(run(transformer(), {"--policy", "keep"})) / 4);
+  const std::vector<std::string> sgd = {"--optimizer", "sgd"};
+  const std::string quarter = std::to_string(peak(run(transformer(), joined(sgd, {"--policy", "keep"}))) / 4);
   for (const std::vector<std::string>& where :
        {std::vector<std::string>{}, {"--weights", "disk", "--weights-dir", disk_.path()}}) {
-    const json report = run(transformer(), joined({"--shards", "6", "--microbatches", "2", "--threshold", "0",
-                                                   "--weights-window", "512KiB", "--device-memory", quarter},
-                                                  where));
+    const json report = run(
+        transformer(), joined({"--optimizer", "sgd", "--shards", "6", "--microbatches", "2", "--threshold",
+                               "0", "--weights-window", "512KiB", "--device-memory", quarter},
+                              where));
     EXPECT_EQ(report["gradients"], "bitwise");
     EXPECT_THAT(report["inexact"], IsEmpty());
     EXPECT_LE(peak(report), std::stoll(quarter));
@@ -99,12 +101,12 @@ TEST_P(RefusedShards, SayWhyBeforeAnythingIsWritten) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, RefusedShards,
-    testing::Values(Refusal{{"--shards", "0"}, "--shards: '0' is not a whole number from 1 to 100000"},
-                    Refusal{{"--shards", "5000"}, "--shards 5000: the model can be cut into"},
-                    Refusal{{"--shards", "2", "--microbatches", "3"},
-                            "3 micro-batches do not divide a batch of 4"},
-                    Refusal{{"--microbatches", "2"}, "--microbatches is for --shards"},
-                    Refusal{{"--shards", "2", "--segments", "*"}, "give one of them"}));
+    testing::Values(
+        Refusal{{"--shards", "0"}, "--shards: '0' is neither auto nor a whole number from 1 to 100000"},
+        Refusal{{"--shards", "5000"}, "--shards 5000: the model can be cut into"},
+        Refusal{{"--shards", "2", "--microbatches", "3"}, "3 micro-batches do not divide a batch of 4"},
+        Refusal{{"--microbatches", "2"}, "--microbatches is for --shards"},
+        Refusal{{"--shards", "2", "--segments", "*"}, "give one of them"}));
 
 }  // namespace
 }  // namespace offprof

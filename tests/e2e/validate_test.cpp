@@ -11,6 +11,7 @@
 #include <string>
 
 #include "e2e/program.h"
+#include "e2e/reports.h"
 #include "traces/test_folder.h"
 #include "traces/units.h"
 
@@ -81,6 +82,32 @@ TEST_F(ValidateTest, RunsSettingsWithRulesWhereTheTraceKnowsWhatTheyTake) {
       placements.insert(rule["placement"]);
   EXPECT_THAT(placements, testing::IsSupersetOf({"disk", "recompute", "host", "quantize:uint8:128",
                                                  "cast:bfloat16+host", "quantize:uint8+disk"}));
+}
+
+class ValidateTrained : public ValidateTest, public testing::WithParamInterface<std::vector<std::string>> {};
+
+TEST_P(ValidateTrained, EverySettingIsExact) {
+  trace_of_qwen(joined({"--device", "virtual:h200", "--link", "2GB/s"}, GetParam()));
+  const Ended ended = validate(model_path("qwen2.pt"), {"--format", "json"});
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  const json report = json::parse(ended.out);
+  expect_exact_memory(report);
+  EXPECT_EQ(report["by_trace"]["max_error"], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(, ValidateTrained,
+                         testing::Values(std::vector<std::string>{"--segments", "*.mlp"},
+                                         std::vector<std::string>{"--shards", "3", "--microbatches", "2"},
+                                         std::vector<std::string>{"--weights", "host"}),
+                         [](const auto& test) { return test.param.front().substr(2); });
+
+TEST_F(ValidateTest, WithWeightsOnTheDiskMemoryIsExact) {
+  trace_of_qwen({"--device", "host", "--weights", "disk", "--weights-dir", folder_.path()});
+  const Ended ended = validate(model_path("qwen2.pt"), {"--weights-dir", folder_.path(), "--format", "json"});
+  const json report = json::parse(ended.out, nullptr, false);
+  ASSERT_TRUE(report.is_object()) << ended.err;
+  EXPECT_EQ(report["memory_is_exact"], true);
+  EXPECT_EQ(report["gradients_are_right"], true);
 }
 
 TEST_F(ValidateTest, OnTheHostRulesHaveTheMemoryThatIsPredictedToo) {

@@ -20,6 +20,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 # The profile of a virtual GPU that is held against the real one, by what the device is called.
@@ -43,7 +44,10 @@ MODELS = {
 BLOCK_STACK = (
     "llama", "--batch 64 --seq 1024 --layers 2 --width 1024 --heads 16 --kv-heads 4 --ffn 2752", "--batch 2 --layers 2",
 )  # fmt: skip
-MEMORY = ("device_peak_bytes", "device_allocated_peak_bytes", "device_reserved_peak_bytes", "host_peak_bytes")
+MEMORY = (
+    "device_peak_bytes", "device_allocated_peak_bytes", "device_reserved_peak_bytes", "host_peak_bytes",
+    "disk_peak_bytes", "disk_write_bytes", "disk_read_bytes",
+)  # fmt: skip
 
 
 class Failed(Exception):
@@ -145,7 +149,27 @@ class Job:
 
     def memory(self, check, name):
         """Simulated against measured, to the byte."""
-        report = self.recorded(name)
+        self.hold_memory(check, self.recorded(name))
+
+    def disk(self, check, name):
+        """Likewise where a rule places all tensors on a disk."""
+        policy = self.out / "disk.json"
+        rules = [{"min_bytes": 1024, "placement": "disk"}]
+        window = 64 << 10 if self.options.quick else 64 << 20
+        settings = {"prefetch_bytes": window, "disk_buffer_bytes": window, "rules": rules}
+        text = json.dumps({"schema": "offprof.policy/1", "policy": settings})
+        policy.write_text(text, encoding="utf-8")
+        with tempfile.TemporaryDirectory(dir=self.out) as folder:
+            where = ("--disk", folder) if self.is_gpu else ("--disk-bandwidth", "2GB/s")
+            report = self.run(name, "--policy", policy, *where)
+        self.hold_memory(check, report)
+        read = report["measured"]["disk_read_bytes"]
+        check.hold("disk_read_bytes", read, "more than 0", read > 0)
+        for key in ("step_time_ns", "exposed_ns"):
+            check.figures[f"{key} simulated"] = report["replayed"].get(key)
+            check.figures[f"{key} measured"] = report["measured"].get(key)
+
+    def hold_memory(self, check, report):
         measured, replayed = report["measured"], report["replayed"]
         for key in MEMORY:
             if key in measured:
@@ -278,6 +302,7 @@ class Job:
         for name in MODELS:
             self.do(f"memory, {name}", lambda check, name=name: self.memory(check, name))
             self.do(f"virtual memory, {name}", lambda check, name=name: self.virtual_memory(check, name))
+        self.do(f"disk, {first}", lambda check: self.disk(check, first))
         self.do(f"tracing, {first}", lambda check: self.tracing(check, first))
         self.do(f"copies, {first}", lambda check: self.copies(check, first))
         self.do("against trl", self.against_trl)

@@ -38,9 +38,8 @@ class ScenarioTest : public HazardTest,
     if (scenario().has_threads) hazards_seen();
   }
 
-  /// In the place of the disk, where the device takes it and this build has a codec.
+  /// In the place of the disk, where this build has a codec.
   bool give_compressed_memory() {
-    if (device().torch_device().is_cuda()) return false;
     try {
       device().open_disk({.folder = {}, .compressed = true});
     } catch (const Error&) {
@@ -51,12 +50,12 @@ class ScenarioTest : public HazardTest,
 };
 
 TEST_P(ScenarioTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
-  expect_gradients_under(hazard_policies(device()));
+  expect_gradients_under(hazard_policies());
 }
 
 TEST_P(ScenarioTest, HasThemOverCompressedMemoryToo) {
   if (!give_compressed_memory()) GTEST_SKIP() << "nothing is compressed here";
-  std::vector<Policy> policies = hazard_policies(device());
+  std::vector<Policy> policies = hazard_policies();
   std::erase_if(policies, [](const Policy& policy) { return !uses_disk(policy); });
   EXPECT_FALSE(policies.empty());
   expect_gradients_under(policies);
@@ -105,7 +104,7 @@ class ErrorTest : public HazardTest, public testing::WithParamInterface<std::str
   void expect_error(const Run& run, const std::string& what) {
     const Run clean = [](Graph& g) { graphs::shared_subgraph(g).backward(); };
     const std::vector<at::Tensor> expected = gradients(clean, std::nullopt);
-    for (const Policy& policy : hazard_policies(device())) {
+    for (const Policy& policy : hazard_policies()) {
       SCOPED_TRACE(policy.name + ": " + describe(policy));
       expect_nothing_left([&] { EXPECT_THAT(message_of([&] { gradients(run, policy); }), HasSubstr(what)); });
       expect_equal(gradients(clean, policy), expected);
@@ -172,7 +171,7 @@ TEST_P(ErrorTest, AnEditInPlaceBetweenTwoBackwards) {
     weight.zero_();
     loss.backward();
   };
-  for (const Policy& policy : hazard_policies(device())) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     // What TRL's rules have let go of is refused before its version is looked at.
     expect_nothing_left([&] {
@@ -239,7 +238,7 @@ class StepsTest : public ErrorTest {};
 TEST_P(StepsTest, AGraphThatOutlivesItsStepStillWorks) {
   const std::vector<at::Tensor> expected =
       gradients([](Graph& g) { graphs::shared_subgraph(g).backward(); }, std::nullopt);
-  for (const Policy& policy : hazard_policies(device())) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     expect_nothing_left([&] {
       at::manual_seed(kSeed);
@@ -254,7 +253,7 @@ TEST_P(StepsTest, AGraphThatOutlivesItsStepStillWorks) {
 }
 
 TEST_P(StepsTest, AGraphThatOutlivesItsStepUnusedLeavesNothingWhenItGoes) {
-  for (const Policy& policy : hazard_policies(device())) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     expect_nothing_left([&] {
       Graph graph(device().torch_device());
@@ -268,7 +267,7 @@ TEST_P(StepsTest, AGraphThatOutlivesItsStepUnusedLeavesNothingWhenItGoes) {
 TEST_P(StepsTest, ModelsTakeStepsOfTheirOwn) {
   const Run chain = [](Graph& g) { graphs::chain(g).backward(); };
   const std::vector<at::Tensor> expected = gradients(chain, std::nullopt);
-  for (const Policy& policy : hazard_policies(device())) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     expect_nothing_left([&] {
       Graph other(device().torch_device());
@@ -285,7 +284,7 @@ TEST_P(StepsTest, ModelsTakeStepsOfTheirOwn) {
 
 TEST_P(StepsTest, KeepsSparseAndQuantisedTensorsAndSaysWhy) {
   Graph graph(device().torch_device());
-  for (const Policy& policy : hazard_policies(device())) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     const auto step = run_step(policy, [&] { sparse_and_quantised_tensors(graph); });
     const auto kept = step->ledger().find({Place::kDevice, PlacementReason::kUnsupportedLayout});
@@ -296,7 +295,7 @@ TEST_P(StepsTest, KeepsSparseAndQuantisedTensorsAndSaysWhy) {
 
 TEST_P(StepsTest, KeepsTensorsThatAreLargerThanTheHostCapAndSaysWhy) {
   const Run run = [](Graph& g) { graphs::chain(g).backward(); };
-  Policy policy = hazard_policies(device()).front();
+  Policy policy = hazard_policies().front();
   policy.host_memory_bytes = 48 * 8 - 1;  // less than either leaf
   const std::vector<at::Tensor> expected = gradients(run, std::nullopt);
   expect_nothing_left([&] { expect_equal(gradients(run, policy), expected); });
@@ -309,7 +308,7 @@ TEST_P(StepsTest, KeepsTensorsThatAreLargerThanTheHostCapAndSaysWhy) {
 TEST_P(StepsTest, TensorsLargerThanTheHostsMemoryEndTheStepWhereTheRulesKnowNoCap) {
   device().set_host_capacity(48 * 8 - 1);
   const Run run = [](Graph& g) { graphs::chain(g).backward(); };
-  for (const Policy& policy : hazard_policies(device())) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     const bool stays = !policy.rules.empty() && policy.rules.back().placement.place == Place::kDevice;
     if (policy.host_memory_bytes || stays) continue;

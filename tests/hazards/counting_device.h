@@ -1,10 +1,14 @@
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "tests/conformance/device_wrapper.h"
+#include "tests/conformance/disk_wrapper.h"
 
 namespace offprof {
 
-/// Counts the host memory that is out, of which devices do not all tell.
+/// Counts the host memory and the disk's space that are out, of which devices do not all tell.
 class CountingDevice : public DeviceWrapper {
  public:
   using DeviceWrapper::DeviceWrapper;
@@ -20,8 +24,36 @@ class CountingDevice : public DeviceWrapper {
   }
   Bytes host_bytes() const { return host_bytes_; }
 
+  void open_disk(const DiskRequest& request) override {
+    disk_.reset();
+    DeviceWrapper::open_disk(request);
+  }
+  DeviceDisk* disk() override {
+    if (!disk_ && DeviceWrapper::disk() != nullptr) disk_.emplace(*DeviceWrapper::disk(), disk_bytes_);
+    return disk_ ? &*disk_ : nullptr;
+  }
+  Bytes disk_bytes() const { return disk_bytes_; }
+
  private:
-  Bytes host_bytes_ = 0;
+  class CountingDisk final : public DiskWrapper {
+   public:
+    CountingDisk(DeviceDisk& inner, Bytes& out) : DiskWrapper(inner), out_(out) {}
+    std::optional<Extent> reserve(Bytes bytes, std::string* why_not) override {
+      const std::optional<Extent> extent = DiskWrapper::reserve(bytes, why_not);
+      if (extent) out_ += extent->bytes;
+      return extent;
+    }
+    void release(const Extent& extent) override {
+      out_ -= extent.bytes;
+      DiskWrapper::release(extent);
+    }
+
+   private:
+    Bytes& out_;
+  };
+
+  Bytes host_bytes_ = 0, disk_bytes_ = 0;
+  std::optional<CountingDisk> disk_;
 };
 
 }  // namespace offprof

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cstring>
+#include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "tests/hazards/counting_device.h"
 
@@ -65,11 +69,102 @@ class FailingDevice final : public FaultyDevice {
     pass("a wait");
     if (!goes_on()) CountingDevice::wait(queue, event);
   }
+  DeviceDisk* disk() override {
+    if (!disk_ && CountingDevice::disk() != nullptr) disk_.emplace(*CountingDevice::disk(), *this);
+    return disk_ ? &*disk_ : nullptr;
+  }
 
  private:
+  class FailingDisk final : public DiskWrapper {
+   public:
+    FailingDisk(DeviceDisk& inner, FailingDevice& device) : DiskWrapper(inner), device_(device) {}
+    std::optional<Extent> reserve(Bytes bytes, std::string* why_not) override {
+      device_.pass("space on the disk");
+      return DiskWrapper::reserve(bytes, why_not);
+    }
+    Transfer write(const Extent& extent, const std::byte* from, Bytes bytes, CopyQueue queue,
+                   std::int64_t tag) override {
+      device_.pass("a write to the disk");
+      return DiskWrapper::write(extent, from, bytes, queue, tag);
+    }
+    Transfer read(const Extent& extent, std::byte* to, Bytes bytes, std::int64_t tag) override {
+      device_.pass("a read from the disk");
+      return DiskWrapper::read(extent, to, bytes, tag);
+    }
+    void hold(CopyQueue queue, const Transfer& read) override {
+      device_.pass("a queue that waits for the disk");
+      DiskWrapper::hold(queue, read);
+    }
+    void wait(const Transfer& transfer) override {
+      DiskWrapper::wait(transfer);  // what has failed is over too
+      device_.pass("a wait for the disk");
+    }
+    bool check(const Transfer& read) override {
+      const bool is_over = DiskWrapper::check(read);
+      device_.pass("what was read from the disk");
+      return is_over;
+    }
+
+   private:
+    FailingDevice& device_;
+  };
+
   void pass(const char* what) {
     if (is_due()) throw std::runtime_error(std::string(kMessage) + what);
   }
+
+  std::optional<FailingDisk> disk_;
+};
+
+/// Its disk is full when the n-th copy asks for space.
+class FullDiskDevice final : public FaultyDevice {
+ public:
+  using FaultyDevice::FaultyDevice;
+
+  DeviceDisk* disk() override {
+    if (!disk_ && CountingDevice::disk() != nullptr) disk_.emplace(*CountingDevice::disk(), *this);
+    return disk_ ? &*disk_ : nullptr;
+  }
+
+ private:
+  class FullDisk final : public DiskWrapper {
+   public:
+    FullDisk(DeviceDisk& inner, FullDiskDevice& device) : DiskWrapper(inner), device_(device) {}
+    std::optional<Extent> reserve(Bytes bytes, std::string* why_not) override {
+      return device_.is_due() ? std::nullopt : DiskWrapper::reserve(bytes, why_not);
+    }
+
+   private:
+    FullDiskDevice& device_;
+  };
+
+  std::optional<FullDisk> disk_;
+};
+
+/// The n-th copy does not arrive, and whoever waits for it is told. Of a device whose memory the processor
+/// reaches.
+class LosingDevice final : public FaultyDevice {
+ public:
+  using FaultyDevice::FaultyDevice;
+
+  static constexpr const char* kMessage = "planted loss of a copy";
+
+  Event copy(CopyQueue queue, const CopyRequest& request) override {
+    if (request.bytes == 0 || !is_due()) return CountingDevice::copy(queue, request);
+    std::memset(request.to, 0x5a, static_cast<std::size_t>(request.bytes));
+    CopyRequest nothing = request;
+    nothing.bytes = 0;
+    const Event event = CountingDevice::copy(queue, nothing);
+    lost_.emplace(queue, event);
+    return event;
+  }
+  void wait(CopyQueue queue, Event event) override {
+    CountingDevice::wait(queue, event);
+    if (lost_.contains({queue, event})) throw std::runtime_error(kMessage);
+  }
+
+ private:
+  std::set<std::pair<CopyQueue, Event>> lost_;
 };
 
 /// Has no memory for the engine's n-th request, with the error of the device itself.

@@ -89,7 +89,7 @@ class FaultTest : public HazardTest, public testing::WithParamInterface<std::tup
 TEST_P(FaultTest, ACallThatFailsEndsInItsErrorAndLeavesNothing) {
   open_faulty<FailingDevice>();
   if (IsSkipped()) return;
-  for (const Policy& policy : hazard_policies(device())) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for_every_call(policy, /*and_all_after_it=*/false, [&](const std::string& message) {
       if (!message.empty()) {
@@ -103,7 +103,7 @@ TEST_P(FaultTest, ACallThatFailsEndsInItsErrorAndLeavesNothing) {
 TEST_P(FaultTest, ADeviceThatIsLostEndsTheStepInItsErrorAndLeavesNothing) {
   open_faulty<FailingDevice>();
   if (IsSkipped()) return;
-  for (const Policy& policy : hazard_policies(device())) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for_every_call(policy, /*and_all_after_it=*/true, [&](const std::string& message) {
       if (!message.empty()) {
@@ -113,11 +113,38 @@ TEST_P(FaultTest, ADeviceThatIsLostEndsTheStepInItsErrorAndLeavesNothing) {
   }
 }
 
+/// What was lost may be the only copy; where it is not, nobody need be told.
+TEST_P(FaultTest, ACopyThatDoesNotArriveIsAnErrorAndNeverAWrongNumber) {
+  open_faulty<LosingDevice>();
+  if (IsSkipped()) return;
+  if (device().torch_device().is_cuda()) GTEST_SKIP() << "a GPU that loses a copy is lost";
+  for (const Policy& policy : hazard_policies()) {
+    SCOPED_TRACE(policy.name + ": " + describe(policy));
+    for_every_call(policy, /*and_all_after_it=*/false, [&](const std::string& message) {
+      if (!message.empty()) {
+        EXPECT_THAT(message, HasSubstr(LosingDevice::kMessage));
+      }
+    });
+  }
+  EXPECT_GT(failed_, 50);
+}
+
+TEST_P(FaultTest, ADiskThatIsFullAtAnyMomentChangesNoNumber) {
+  open_faulty<FullDiskDevice>();
+  if (IsSkipped()) return;
+  for (const Policy& policy : hazard_policies()) {
+    SCOPED_TRACE(policy.name + ": " + describe(policy));
+    for (const bool for_good : {false, true})
+      for_every_call(policy, for_good, [](const std::string& message) { EXPECT_THAT(message, IsEmpty()); });
+  }
+  EXPECT_GT(failed_, 10);
+}
+
 /// The second time there is memory.
 TEST_P(FaultTest, AReloadThatTheDeviceRefusesOnceIsMadeUnlessTrlsRulesHoldThereIsNoSecondTime) {
   open_faulty<RefusingDevice>();
   if (IsSkipped()) return;
-  for (const Policy& policy : hazard_policies(device())) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for_every_call(policy, /*and_all_after_it=*/false, [&](const std::string& message) {
       const bool has_second_time = policy.scheduler != SchedulerKind::kTrl;
@@ -134,7 +161,7 @@ TEST_P(FaultTest, AReloadThatTheDeviceRefusesOnceIsMadeUnlessTrlsRulesHoldThereI
 TEST_P(FaultTest, ReloadsThatTheDeviceRefusesForGoodEndInAnErrorOrAreNotNeeded) {
   open_faulty<RefusingDevice>();
   if (IsSkipped()) return;
-  for (const Policy& policy : hazard_policies(device())) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for_every_call(policy, /*and_all_after_it=*/true, [&](const std::string& message) {
       if (!message.empty()) {

@@ -88,6 +88,7 @@ void HazardTest::expect_nothing_left(const std::function<void()>& work) {
   work();
   EXPECT_EQ(leftovers(), once);
   EXPECT_EQ(once.host_bytes, 0);
+  EXPECT_EQ(once.disk_bytes, 0);
 }
 
 std::string message_of(const std::function<void()>& work) {
@@ -100,7 +101,7 @@ std::string message_of(const std::function<void()>& work) {
   return {};
 }
 
-std::vector<Policy> hazard_policies(Device& device) {
+std::vector<Policy> hazard_policies() {
   Policy small_stash = policy_of("offload", 0, std::nullopt), small_host = policy_of("offload", 0, 1);
   small_stash.stash_bytes = 800;
   small_host.host_memory_bytes = 900;
@@ -111,27 +112,26 @@ std::vector<Policy> hazard_policies(Device& device) {
   full_disk.disk_memory_bytes = 900;
   full_disk.host_memory_bytes = 900;
   small_buffer.disk_buffer_bytes = 800;
-  std::vector<Policy> policies = {policy_of("offload", 0, std::nullopt),
-                                  policy_of("offload", 200, 2),
-                                  small_stash,
-                                  policy_of("offload", 0, 0, 1000),
-                                  policy_of("offload", 0, 3, 1 << 20),
-                                  small_host,
-                                  one_stream,
-                                  planned,
-                                  ruled("host", 1, 0),
-                                  ruled("inverted", 0, 0),
-                                  ruled("inverted+host", 0, 0),
-                                  ruled("inverted+host", 2, 1000),
-                                  ruled("disk", 0, 0),
-                                  ruled("disk", 1, 1 << 20),
-                                  ruled("inverted+disk", 1, 1000),
-                                  full_disk,
-                                  small_buffer,
-                                  policy_of("trl", 0, 0),
-                                  policy_of("trl", 0, 3),
-                                  policy_of("trl", 200, 5)};
-  return possible_on(device, std::move(policies));
+  return {policy_of("offload", 0, std::nullopt),
+          policy_of("offload", 200, 2),
+          small_stash,
+          policy_of("offload", 0, 0, 1000),
+          policy_of("offload", 0, 3, 1 << 20),
+          small_host,
+          one_stream,
+          planned,
+          ruled("host", 1, 0),
+          ruled("inverted", 0, 0),
+          ruled("inverted+host", 0, 0),
+          ruled("inverted+host", 2, 1000),
+          ruled("disk", 0, 0),
+          ruled("disk", 1, 1 << 20),
+          ruled("inverted+disk", 1, 1000),
+          full_disk,
+          small_buffer,
+          policy_of("trl", 0, 0),
+          policy_of("trl", 0, 3),
+          policy_of("trl", 200, 5)};
 }
 
 }  // namespace offprof

@@ -59,7 +59,7 @@ class HazardTest : public testing::Test {
 /// What `work` throws, without LibTorch's backtrace; empty where it throws nothing.
 std::string message_of(const std::function<void()>& work);
 
-/// One of every kind that decides otherwise, of those that the device can carry out.
-std::vector<Policy> hazard_policies(Device& device);
+/// One of every kind that decides otherwise.
+std::vector<Policy> hazard_policies();
 
 }  // namespace offprof

@@ -42,7 +42,8 @@ std::size_t threads_of_this_process() {
 
 std::ostream& operator<<(std::ostream& out, const Leftovers& leftovers) {
   return out << leftovers.device_bytes << " bytes on the device, " << leftovers.host_bytes
-             << " in host memory, " << leftovers.threads << " threads, " << leftovers.files << " files";
+             << " in host memory, " << leftovers.disk_bytes << " on the disk, " << leftovers.threads
+             << " threads, " << leftovers.files << " files";
 }
 
 void settle_autograd(c10::Device device) {
@@ -54,7 +55,8 @@ void settle_autograd(c10::Device device) {
 Leftovers leftovers_of(CountingDevice& device) {
   settle_autograd(device.torch_device());
   device.synchronize();
-  return {device.live_bytes(), device.host_bytes(), threads_of_this_process(), entries_of("/proc/self/fd")};
+  return {device.live_bytes(), device.host_bytes(), device.disk_bytes(), threads_of_this_process(),
+          entries_of("/proc/self/fd")};
 }
 
 }  // namespace offprof

@@ -9,7 +9,7 @@ namespace offprof {
 
 /// What a step must leave as it was.
 struct Leftovers {
-  Bytes device_bytes = 0, host_bytes = 0;
+  Bytes device_bytes = 0, host_bytes = 0, disk_bytes = 0;
   std::size_t threads = 0, files = 0;
   bool operator==(const Leftovers&) const = default;
 };

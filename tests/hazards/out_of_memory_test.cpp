@@ -86,7 +86,7 @@ TEST_P(OutOfMemoryTest, StepsOfWhateverMemoryEndInTheGradientsOrInAnError) {
   };
   constexpr Bytes kStep = 256;
   const std::vector<at::Tensor> expected = gradients(run, std::nullopt);
-  for (const Policy& policy : hazard_policies(device())) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     expect_equal(gradients(run, policy), expected);
     const Leftovers before = leftovers();

@@ -75,7 +75,7 @@ def forward(self, x, w):
 TEST_P(SegmentHazards, HaveTheGradientsOfPlainAutogradAndLeaveNothing) {
   const std::vector<at::Tensor> expected = plain_gradients();
   expect_equal(gradients_under(std::nullopt), expected);
-  for (const Policy& policy : hazard_policies(device())) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     expect_nothing_left([&] { expect_equal(gradients_under(policy), expected); });
   }
@@ -83,7 +83,7 @@ TEST_P(SegmentHazards, HaveTheGradientsOfPlainAutogradAndLeaveNothing) {
 
 TEST_P(SegmentHazards, SeeABatchOnce) {
   const double before = batches();
-  gradients_under(hazard_policies(device()).front());
+  gradients_under(hazard_policies().front());
   EXPECT_EQ(batches(), before + (has_values() ? 1 : 0));
 }
 
@@ -94,7 +94,7 @@ TEST_P(SegmentHazards, LeaveTheRandomNumbersOfTheDeviceWherePlainAutogradDoes) {
   plain_gradients();
   const std::uint64_t expected = offset();
   EXPECT_GT(expected, 0U);
-  gradients_under(hazard_policies(device()).front());
+  gradients_under(hazard_policies().front());
   EXPECT_EQ(offset(), expected);
 }
 

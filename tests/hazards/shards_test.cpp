@@ -100,14 +100,14 @@ class ShardHazards : public HazardTest, public testing::WithParamInterface<std::
 TEST_P(ShardHazards, HaveTheGradientsOfPlainAutogradAndLeaveNothing) {
   const std::vector<at::Tensor> expected = plain_gradients();
   expect_equal(sharded_gradients(std::nullopt), expected);
-  for (const Policy& policy : hazard_policies(device())) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     expect_nothing_left([&] { expect_equal(sharded_gradients(policy), expected); });
   }
 }
 
 TEST_P(ShardHazards, AForwardWithoutBackwardLeavesNothing) {
-  for (const Policy& policy : hazard_policies(device())) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     expect_nothing_left(
         [&] { gradients([&](Graph& g) { ShardedPass(*shards_, microbatches(g)).forward(); }, policy); });
@@ -116,7 +116,7 @@ TEST_P(ShardHazards, AForwardWithoutBackwardLeavesNothing) {
 
 /// An edit of what a shard took, between forward and backward: in the middle of a backward, after others.
 TEST_P(ShardHazards, AnErrorInTheMiddleOfBackwardLeavesNothing) {
-  for (const Policy& policy : hazard_policies(device())) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     expect_nothing_left([&] {
       const std::string message = message_of([&] {
@@ -136,7 +136,7 @@ TEST_P(ShardHazards, AnErrorInTheMiddleOfBackwardLeavesNothing) {
       EXPECT_THAT(message, HasSubstr("modified by an inplace operation"));
     });
   }
-  expect_equal(sharded_gradients(hazard_policies(device()).front()), plain_gradients());
+  expect_equal(sharded_gradients(hazard_policies().front()), plain_gradients());
 }
 
 INSTANTIATE_TEST_SUITE_P(, ShardHazards,

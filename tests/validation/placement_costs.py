@@ -1,4 +1,7 @@
-"""What each placement costs and saves, by model of the zoo: runs the program, prints a table in Markdown."""
+"""What each placement costs and saves, by model of the zoo: runs the program, prints a table in Markdown.
+
+Exit status 1 where a run failed, or its memory or gradients are not as predicted.
+"""
 
 import argparse
 import json
@@ -37,14 +40,16 @@ def policy_file(folder, name, rules):
     return str(path)
 
 
+def is_as_predicted(report):
+    return not report["inexact"] and report["gradients"] in ("bitwise", "lossy", "not applicable")
+
+
 def cell(report, keep):
     figures, kept = report["measured"], keep["measured"]
     peak = figures["device_peak_bytes"] / kept["device_peak_bytes"]
     time = figures["step_time_ns"] / kept["step_time_ns"]
-    marks = "" if not report["inexact"] else " NOT AS PREDICTED"
-    if report["gradients"] not in ("bitwise", "lossy"):
-        marks += " " + report["gradients"]
-    return f"{100 * peak:.0f} %, {time:.2f}×{marks}"
+    mark = "" if is_as_predicted(report) else " NOT AS PREDICTED"
+    return f"{100 * peak:.0f} %, {time:.2f}×{mark}"
 
 
 def costs_of(model, options):
@@ -60,7 +65,7 @@ def costs_of(model, options):
         flags = [flag.format(folder=options.work) for flag in flags]
         words = [*train, "--policy", policy_file(options.work, name, rules), *flags]
         report, why = run(options.program, words)
-        cells.append(cell(report, keep) if report else why)
+        cells.append(cell(report, keep) if report else f"FAILED: {why}")
     return cells
 
 
@@ -85,6 +90,8 @@ def main():
     print("| --- " * (1 + len(models)) + "|")
     for name, cells in zip(["nothing offloaded", *WAYS], zip(*columns)):
         print(f"| {name} |", " | ".join(cells), "|")
+    wrong = [cell for cells in columns for cell in cells if "NOT AS PREDICTED" in cell or "FAILED" in cell]
+    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,74 @@
+#include "engine/cuda/cuda_queues.h"
+
+#include "engine/cuda/cuda_call.h"
+
+namespace offprof {
+namespace {
+
+using Work = std::function<void()>;
+
+void CUDART_CB call_once(void* work) {
+  (*std::unique_ptr<Work>(static_cast<Work*>(work)))();
+}
+
+}  // namespace
+
+class CudaQueues::Point final : public QueuePoint {
+ public:
+  explicit Point(const CudaQueues& queues) : queues_(queues) {
+    // Who waits for a disk leaves the core to others.
+    check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync),
+               "make an event");
+  }
+  ~Point() override { cudaEventDestroy(event_); }
+  Point(const Point&) = delete;
+  Point& operator=(const Point&) = delete;
+
+  /// It is where the stream is now.
+  void set(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "record an event"); }
+  void wait() override { check_cuda(cudaEventSynchronize(event_), "finish what goes to the disk"); }
+  void hold(CopyQueue queue) override {
+    check_cuda(cudaStreamWaitEvent(queues_.stream_of(queue), event_, 0), "wait for an event");
+  }
+
+ private:
+  const CudaQueues& queues_;
+  cudaEvent_t event_ = nullptr;
+};
+
+CudaQueues::CudaQueues(cudaStream_t compute, const std::array<cudaStream_t, 2>& copies, cudaStream_t beside,
+                       OnDeviceClock on_device_clock)
+    : compute_(compute), copies_(copies), beside_(beside), on_device_clock_(std::move(on_device_clock)) {
+  check_cuda(cudaEventCreateWithFlags(&compute_event_, cudaEventDisableTiming), "make an event");
+}
+
+CudaQueues::~CudaQueues() {
+  cudaEventDestroy(compute_event_);
+}
+
+std::unique_ptr<QueuePoint> CudaQueues::call_on(cudaStream_t stream, Work work) {
+  auto point = std::make_unique<Point>(*this);
+  auto owned = std::make_unique<Work>(std::move(work));
+  check_cuda(cudaLaunchHostFunc(stream, call_once, owned.get()), "queue work of the host");
+  owned.release();  // it is CUDA's now
+  try {
+    point->set(stream);
+  } catch (const Error&) {
+    cudaStreamSynchronize(stream);  // nobody could wait for it
+    throw;
+  }
+  return point;
+}
+
+std::unique_ptr<QueuePoint> CudaQueues::call_beside_compute(Work work) {
+  check_cuda(cudaEventRecord(compute_event_, compute_), "record an event");
+  check_cuda(cudaStreamWaitEvent(beside_, compute_event_, 0), "wait for an event");
+  return call_on(beside_, std::move(work));
+}
+
+void CudaQueues::finish_calls() {
+  for (const cudaStream_t stream : {copies_[0], copies_[1], beside_})
+    check_cuda(cudaStreamSynchronize(stream), "finish what goes to the disk");
+}
+
+}  // namespace offprof

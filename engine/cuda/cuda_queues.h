@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "engine/tier_disk.h"
+#include "traces/units.h"
+
+namespace offprof {
+
+/// A GPU's streams. Work is called by CUDA, on a thread of its own; that may be one for all streams, so that
+/// work of one stream waits while that of another waits for the disk. It costs time then, and never blocks
+/// for good: no work waits for other work.
+class CudaQueues final : public DeviceQueues {
+ public:
+  /// Makes a time of steady_now one of the device's clock.
+  using OnDeviceClock = std::function<Nanoseconds(Nanoseconds)>;
+
+  /// `copies`: by CopyQueue; `beside` has nothing else to do. Throws Error (environment).
+  CudaQueues(cudaStream_t compute, const std::array<cudaStream_t, 2>& copies, cudaStream_t beside,
+             OnDeviceClock on_device_clock);
+  ~CudaQueues() override;
+  CudaQueues(const CudaQueues&) = delete;
+  CudaQueues& operator=(const CudaQueues&) = delete;
+
+  std::unique_ptr<QueuePoint> call(CopyQueue queue, std::function<void()> work) override {
+    return call_on(stream_of(queue), std::move(work));
+  }
+  std::unique_ptr<QueuePoint> call_beside_compute(std::function<void()> work) override;
+  void finish_calls() override;
+  Nanoseconds on_device_clock(Nanoseconds steady) const override { return on_device_clock_(steady); }
+
+ private:
+  class Point;
+
+  cudaStream_t stream_of(CopyQueue queue) const { return copies_[static_cast<std::size_t>(queue)]; }
+  std::unique_ptr<QueuePoint> call_on(cudaStream_t stream, std::function<void()> work);
+
+  cudaStream_t compute_;
+  std::array<cudaStream_t, 2> copies_;
+  cudaStream_t beside_;
+  OnDeviceClock on_device_clock_;
+  cudaEvent_t compute_event_ = nullptr;  ///< recorded anew for each wait: a wait keeps the point it was given
+};
+
+}  // namespace offprof

@@ -1,0 +1,332 @@
+#include "engine/tier_disk.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/disk_copies.h"
+#include "engine/host/host_queues.h"
+#include "traces/error.h"
+#include "traces/test_folder.h"
+
+namespace offprof {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Bytes kBytes = 100'000;
+
+enum class TierKind { kFolder, kCompressed };
+
+class TierDiskTest : public testing::TestWithParam<TierKind> {
+ protected:
+  void SetUp() override {
+    try {
+      disk_ = open_tier_disk({.folder = folder_.path(), .checksums = true, .compressed = is_compressed()},
+                             queues_);
+    } catch (const Error& error) {
+      if (!is_compressed()) throw;
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  static bool is_compressed() { return GetParam() == TierKind::kCompressed; }
+  Extent reserve() { return disk_->reserve(kBytes, nullptr).value(); }
+  static std::vector<std::byte> filled_with(int value) {
+    return std::vector<std::byte>(kBytes, static_cast<std::byte>(value));
+  }
+
+  TestFolder folder_;
+  Nanoseconds exposed_ns_ = 0;
+  CopyStream d2h_{Link{}}, h2d_{Link{}};
+  HostQueues queues_{d2h_, h2d_, exposed_ns_};
+  std::unique_ptr<DeviceDisk> disk_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Tiers, TierDiskTest, testing::Values(TierKind::kFolder, TierKind::kCompressed),
+                         [](const auto& tier) {
+                           return tier.param == TierKind::kFolder ? "folder" : "compressed";
+                         });
+
+TEST_P(TierDiskTest, WritesWhatTheQueueWasGivenBefore) {
+  const Extent extent = reserve();
+  std::vector<std::byte> buffer = filled_with(0), back = filled_with(0);
+  std::promise<void> go;
+  d2h_.call([&] {
+    go.get_future().wait();
+    std::ranges::fill(buffer, std::byte{7});
+  });
+  const auto written = disk_->write(extent, buffer.data(), kBytes, CopyQueue::kD2h, 0);
+  go.set_value();
+  disk_->wait(written);
+  disk_->wait(disk_->read(extent, back.data(), kBytes, 0));
+  EXPECT_EQ(back, filled_with(7));
+}
+
+TEST_P(TierDiskTest, AQueueThatIsHeldGoesOnWithWhatWasRead) {
+  const Extent extent = reserve();
+  const std::vector<std::byte> buffer = filled_with(3);
+  std::vector<std::byte> back = filled_with(0), copied = filled_with(0);
+  disk_->wait(disk_->write(extent, buffer.data(), kBytes, CopyQueue::kD2h, 0));
+  const auto read = disk_->read(extent, back.data(), kBytes, 0);
+  disk_->hold(CopyQueue::kH2d, read);
+  h2d_.wait(h2d_.call([&] { copied = back; }));
+  EXPECT_EQ(copied, buffer);
+  disk_->check(read);
+}
+
+TEST_P(TierDiskTest, RecordsBearTheirTags) {
+  const Extent extent = reserve();
+  std::vector<std::byte> buffer = filled_with(1);
+  disk_->wait(disk_->write(extent, buffer.data(), kBytes, CopyQueue::kD2h, 5));
+  const std::vector<DiskRecord> records = disk_->take_records();
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].tag, 5);
+  EXPECT_EQ(records[0].bytes, kBytes);
+}
+
+/// Its file has what was written, byte by byte; compressed memory has less.
+TEST_P(TierDiskTest, OnlyCompressedMemoryTellsWhatIsStored) {
+  std::vector<std::byte> buffer = filled_with(1);
+  disk_->wait(disk_->write(reserve(), buffer.data(), kBytes, CopyQueue::kD2h, 5));
+  const std::optional<StoredBytes> stored = disk_->take_stored();
+  ASSERT_EQ(stored.has_value(), is_compressed());
+  if (!stored) return;
+  EXPECT_EQ(stored->given, kBytes);
+  EXPECT_LT(stored->stored, kBytes);
+}
+
+/// Queues that do nothing until somebody waits for them.
+class LateQueues final : public DeviceQueues {
+ public:
+  std::unique_ptr<QueuePoint> call(CopyQueue, std::function<void()> work) override {
+    calls_.push_back(std::move(work));
+    return std::make_unique<Point>(*this);
+  }
+  std::unique_ptr<QueuePoint> call_beside_compute(std::function<void()> work) override {
+    return call(CopyQueue::kD2h, std::move(work));
+  }
+  void finish_calls() override {
+    if (has_failed) throw environment_error("the device fails");
+    for (; !calls_.empty(); calls_.pop_front()) calls_.front()();
+  }
+
+  bool has_failed = false;
+
+ private:
+  class Point final : public QueuePoint {
+   public:
+    explicit Point(LateQueues& queues) : queues_(queues) {}
+    void wait() override { queues_.finish_calls(); }
+    void hold(CopyQueue) override {}
+
+   private:
+    LateQueues& queues_;
+  };
+
+  std::deque<std::function<void()>> calls_;
+};
+
+class LateTierDisk : public testing::Test {
+ protected:
+  DeviceDisk::Transfer write_and_read() {
+    disk_->wait(disk_->write(extent_, buffer_.data(), kBytes, CopyQueue::kD2h, 0));
+    return disk_->read(extent_, buffer_.data(), kBytes, 0);
+  }
+
+  /// Of the file without a name in which all of it lies, the first bytes.
+  void damage_the_disk() const {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code no_link;
+      const std::string target = std::filesystem::read_symlink(entry, no_link);
+      if (target.starts_with(folder_.path())) std::fstream(entry.path()) << "damaged";
+    }
+  }
+
+  TestFolder folder_;
+  LateQueues queues_;
+  std::unique_ptr<DeviceDisk> disk_ = open_tier_disk({.folder = folder_.path(), .checksums = true}, queues_);
+  Extent extent_ = disk_->reserve(kBytes, nullptr).value();
+  std::vector<std::byte> buffer_ = std::vector<std::byte>(kBytes, std::byte{5});
+};
+
+TEST_F(LateTierDisk, AReadIsNotOverBeforeItIsHandedOver) {
+  const DeviceDisk::Transfer read = write_and_read();
+  EXPECT_FALSE(disk_->check(read));
+  disk_->wait(read);
+  EXPECT_TRUE(disk_->check(read));
+}
+
+TEST_F(LateTierDisk, AFailedReadIsToldByWhoWaitsAndKept) {
+  const DeviceDisk::Transfer read = write_and_read();
+  damage_the_disk();
+  EXPECT_FALSE(disk_->check(read));
+  EXPECT_THROW(disk_->wait(read), Error);
+  EXPECT_THROW(disk_->check(read), Error);
+  EXPECT_THAT(disk_->take_failure().value().what(), HasSubstr("checksum"));
+}
+
+/// Whose failure may come of computing with what was not read.
+TEST_F(LateTierDisk, AFailedReadGoesBeforeAFailedDevice) {
+  const DeviceDisk::Transfer read = write_and_read();
+  damage_the_disk();
+  queues_.finish_calls();
+  queues_.has_failed = true;
+  EXPECT_THROW(disk_->wait(read), Error);
+  EXPECT_THAT(disk_->take_failure().value().what(), HasSubstr("checksum"));
+}
+
+TEST_F(LateTierDisk, SpaceThatIsOnItsWayBackIsNotGivenOut) {
+  disk_->release(extent_);
+  EXPECT_NE(disk_->reserve(kBytes, nullptr).value(), extent_);
+  queues_.finish_calls();
+  EXPECT_EQ(disk_->reserve(kBytes, nullptr).value(), extent_);
+}
+
+TEST(TierDisk, NeedsAFolder) {
+  Nanoseconds exposed_ns = 0;
+  CopyStream d2h{Link{}}, h2d{Link{}};
+  HostQueues queues(d2h, h2d, exposed_ns);
+  EXPECT_THROW(open_tier_disk({}, queues), Error);
+}
+
+/// A disk that takes one copy, and fails what the test says.
+class FakeDisk final : public DeviceDisk {
+ public:
+  std::optional<Extent> reserve(Bytes bytes, std::string*) override {
+    if (is_taken) return std::nullopt;
+    is_taken = true;
+    return Extent{0, bytes};
+  }
+  void release(const Extent&) override { is_taken = false; }
+  Transfer write(const Extent&, const std::byte*, Bytes, CopyQueue, std::int64_t) override { return begin(); }
+  Transfer read(const Extent&, std::byte*, Bytes, std::int64_t) override { return begin(); }
+  void hold(CopyQueue, const Transfer&) override { ++holds; }
+  void wait(const Transfer&) override {
+    --under_way;
+    if (fails) throw environment_error("the disk fails");
+  }
+  bool check(const Transfer&) override {
+    if (is_over && fails) throw environment_error("the disk fails");
+    return is_over;
+  }
+  std::vector<DiskRecord> take_records() override { return {}; }
+  std::string warning() const override { return {}; }
+  std::string description() const override { return "fake"; }
+
+  bool is_taken = false, fails = false, is_over = true;
+  int under_way = 0, holds = 0;
+
+ private:
+  Transfer begin() {
+    ++under_way;
+    return std::make_shared<DiskTransfer>();
+  }
+};
+
+Command of_copy(CommandKind kind, CopyId copy) {
+  return {kind, copy, copy, kBytes};
+}
+
+TEST(DiskCopies, CountsWhatIsThereAndWhatWent) {
+  FakeDisk disk;
+  DiskCopies copies(&disk);
+  EXPECT_TRUE(copies.take(of_copy(CommandKind::kTakeDisk, 3)));
+  copies.write(of_copy(CommandKind::kWriteDisk, 3), nullptr, CopyQueue::kD2h);
+  copies.wait(3);
+  copies.read(of_copy(CommandKind::kReadDisk, 3), nullptr);
+  copies.hold_for_read(3, CopyQueue::kH2d);
+  copies.free(of_copy(CommandKind::kFreeDisk, 3));
+  EXPECT_EQ(disk.holds, 1);
+  EXPECT_EQ(copies.peak_bytes(), kBytes);
+  EXPECT_EQ(copies.write_bytes(), kBytes);
+  EXPECT_EQ(copies.read_bytes(), kBytes);
+  EXPECT_FALSE(disk.is_taken);
+}
+
+TEST(DiskCopies, AFullDiskIsARefusalThatIsCounted) {
+  FakeDisk disk;
+  disk.is_taken = true;
+  DiskCopies copies(&disk);
+  EXPECT_FALSE(copies.take(of_copy(CommandKind::kTakeDisk, 0)));
+  EXPECT_EQ(copies.refusals(), 1);
+}
+
+TEST(DiskCopies, WithoutADiskIsAnError) {
+  DiskCopies copies(nullptr);
+  EXPECT_THROW(copies.take(of_copy(CommandKind::kTakeDisk, 0)), Error);
+}
+
+TEST(DiskCopies, NoQueueIsHeldForWhatNeverLeftHostMemory) {
+  FakeDisk disk;
+  DiskCopies copies(&disk);
+  copies.take(of_copy(CommandKind::kTakeDisk, 0));
+  copies.write(of_copy(CommandKind::kWriteDisk, 0), nullptr, CopyQueue::kD2h);
+  copies.hold_for_read(0, CopyQueue::kH2d);
+  copies.hold_for_read(1, CopyQueue::kH2d);  // which is not on the disk
+  EXPECT_EQ(disk.holds, 0);
+}
+
+TEST(DiskCopies, AFailedReadIsToldWhereTheCopyInIsWaitedFor) {
+  FakeDisk disk;
+  DiskCopies copies(&disk);
+  copies.take(of_copy(CommandKind::kTakeDisk, 0));
+  copies.read(of_copy(CommandKind::kReadDisk, 0), nullptr);
+  disk.fails = true;
+  EXPECT_THROW(copies.check_read(0), Error);
+}
+
+TEST(DiskCopies, AFailedReadThatIsNotOverIsToldWhenReadsAreFinished) {
+  FakeDisk disk;
+  disk.is_over = false;
+  disk.fails = true;
+  DiskCopies copies(&disk);
+  for (const CopyId copy : {0, 1}) {
+    disk.is_taken = false;
+    copies.take(of_copy(CommandKind::kTakeDisk, copy));
+    copies.read(of_copy(CommandKind::kReadDisk, copy), nullptr);
+  }
+  copies.check_read(0);
+  EXPECT_THROW(copies.finish_reads(), Error);
+  EXPECT_THROW(copies.check_read(1), Error) << "nobody would ask for it later";
+}
+
+TEST(DiskCopies, AStepThatIsLostWaitsForReadsThatAreNotOver) {
+  FakeDisk disk;
+  disk.is_over = false;
+  {
+    DiskCopies copies(&disk);
+    copies.take(of_copy(CommandKind::kTakeDisk, 0));
+    copies.read(of_copy(CommandKind::kReadDisk, 0), nullptr);
+    copies.check_read(0);
+    copies.free(of_copy(CommandKind::kFreeDisk, 0));
+    EXPECT_EQ(disk.under_way, 1);
+  }
+  EXPECT_EQ(disk.under_way, 0);
+}
+
+TEST(DiskCopies, WhatIsLostLeavesNothingUnderWayAndNoSpace) {
+  FakeDisk disk;
+  {
+    DiskCopies copies(&disk);
+    copies.take(of_copy(CommandKind::kTakeDisk, 0));
+    copies.write(of_copy(CommandKind::kWriteDisk, 0), nullptr, CopyQueue::kD2h);
+    disk.fails = true;
+    copies.settle(0);
+    copies.settle(1);
+    EXPECT_EQ(disk.under_way, 0);
+  }
+  EXPECT_FALSE(disk.is_taken);
+}
+
+}  // namespace
+}  // namespace offprof
