@@ -49,7 +49,9 @@ class AutogradEngine final : public torch::autograd::Engine {
     return std::make_unique<SavedTensorHooks>(step_);
   }
 
-  void set_step(std::shared_ptr<OffloadStep> step) { step_ = std::move(step); }
+  std::shared_ptr<OffloadStep> exchange_step(std::shared_ptr<OffloadStep> step) {
+    return std::exchange(step_, std::move(step));
+  }
 
   torch::autograd::variable_list execute(const torch::autograd::edge_list& roots,
                                          const torch::autograd::variable_list& inputs, bool keep_graph,
@@ -91,12 +93,11 @@ void install_autograd_engine() {
   OFFPROF_CHECK(&torch::autograd::Engine::get_default_engine() == &AutogradEngine::instance());
 }
 
-CurrentStep::CurrentStep(std::shared_ptr<OffloadStep> step) {
-  AutogradEngine::instance().set_step(std::move(step));
-}
+CurrentStep::CurrentStep(std::shared_ptr<OffloadStep> step)
+    : before_(AutogradEngine::instance().exchange_step(std::move(step))) {}
 
 CurrentStep::~CurrentStep() {
-  AutogradEngine::instance().set_step(nullptr);
+  AutogradEngine::instance().exchange_step(std::move(before_));
 }
 
 SavingElsewhere::SavingElsewhere(MakeHooks make)

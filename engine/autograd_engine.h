@@ -17,13 +17,17 @@ class OffloadStep;
 /// first is the only one that gets device threads.
 void install_autograd_engine();
 
-/// While it lives, tensors that autograd saves on any thread go through `step`.
+/// While it lives, tensors that autograd saves on any thread go through `step`. They nest: the innermost
+/// counts.
 class CurrentStep {
  public:
   explicit CurrentStep(std::shared_ptr<OffloadStep> step);
   ~CurrentStep();
   CurrentStep(const CurrentStep&) = delete;
   CurrentStep& operator=(const CurrentStep&) = delete;
+
+ private:
+  std::shared_ptr<OffloadStep> before_;
 };
 
 /// While it lives, tensors that autograd saves on this thread go through hooks that `make` makes, and not

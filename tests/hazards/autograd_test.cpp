@@ -263,20 +263,28 @@ TEST_P(StepsTest, AGraphThatOutlivesItsStepUnusedLeavesNothingWhenItGoes) {
   }
 }
 
-/// Two models, of which one takes its step between another's forward and backward.
+/// Two models, of which one takes its step within another's forward.
 TEST_P(StepsTest, ModelsTakeStepsOfTheirOwn) {
   const Run chain = [](Graph& g) { graphs::chain(g).backward(); };
+  const auto interrupted = [](Graph& g, const std::function<void()>& by) {
+    const Tensor loss = graphs::classifier(g);
+    by();
+    (loss + (g.x * 2).exp().mul(g.w.t()).sin().sum()).backward();
+  };
   const std::vector<at::Tensor> expected = gradients(chain, std::nullopt);
+  const std::vector<at::Tensor> others =
+      gradients([&](Graph& g) { interrupted(g, [] {}); }, std::nullopt);
   for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
+    const auto step_of_the_chain = [&] { expect_equal(gradients(chain, policy), expected); };
     expect_nothing_left([&] {
-      Graph other(device().torch_device());
-      run_step(policy, [&] {
-        const Tensor loss = graphs::classifier(other);
-        loss.backward();
-      });
-      expect_equal(gradients(chain, policy), expected);
+      expect_equal(gradients([&](Graph& g) { interrupted(g, step_of_the_chain); }, policy), others);
     });
+    const auto ledger_of = [&](const std::function<void()>& by) {
+      Graph graph(device().torch_device());
+      return run_step(policy, [&] { interrupted(graph, by); })->ledger();
+    };
+    EXPECT_EQ(ledger_of(step_of_the_chain), ledger_of([] {}));
   }
 }
 

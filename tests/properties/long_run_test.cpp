@@ -16,6 +16,7 @@
 #include "engine/zoo/build.h"
 #include "profiler/trainer.h"
 #include "tests/conformance/devices_under_test.h"
+#include "tests/conformance/inverted.h"
 #include "tests/hazards/leftovers.h"
 #include "tests/properties/device_under_test.h"
 #include "tests/properties/options.h"
@@ -84,11 +85,17 @@ class LongRunTest : public testing::TestWithParam<std::string> {
     return model;
   }
 
-  /// Copies in both directions, a stash, a window, and now and then no room in host memory.
+  /// Copies in both directions, a stash, a window, and now and then no room in host memory. GetParam is a preset,
+  /// or where a rule places all tensors.
   static Policy policy() {
-    Policy policy = preset_policy(GetParam());
+    const bool has_rule = GetParam() != "offload" && GetParam() != "trl";
+    Policy policy = preset_policy(has_rule ? "offload" : GetParam());
     policy.threshold_bytes = 256;
     policy.stash_count = 3;
+    if (has_rule) {
+      policy.rules.emplace_back().placement = parse_placement(GetParam());
+      policy.disk_buffer_bytes = 4 * kKiB;
+    }
     if (policy.scheduler == SchedulerKind::kOffload) {
       policy.prefetch_bytes = 8 * kKiB;
       policy.host_memory_bytes = 64 * kKiB;
@@ -97,7 +104,7 @@ class LongRunTest : public testing::TestWithParam<std::string> {
   }
 
   AfterStep step(Trainer& trainer) {
-    const StepResult result = trainer.step(policy(), {}, Recording::kNone);
+    const StepResult result = trainer.step(policy(), unrecorded_guide(policy()), Recording::kNone);
     const Bytes reserved = result.cache_use ? result.cache_use->reserved_peak_bytes : 0;
     return {leftovers_of(device_), result.device_peak_bytes, result.host_peak_bytes, reserved,
             result.commands.size()};
@@ -132,14 +139,21 @@ TEST_P(LongRunTest, EveryStepLeavesTheProcessAsItWas) {
 TEST_P(LongRunTest, AStepBeginsWithNothingOfTheOneBefore) {
   Model model = model_on(device_);
   Trainer trainer(model, device_, {});
-  const auto resident = [&] { return trainer.step(policy(), {}, Recording::kNone).device_resident_bytes; };
+  const auto resident = [&] {
+    return trainer.step(policy(), unrecorded_guide(policy()), Recording::kNone).device_resident_bytes;
+  };
   trainer.plain_step();  // makes the optimizer's state
   const Bytes first = resident();
   for (int i = 1; i < Options::get().steps / 5; ++i) ASSERT_EQ(resident(), first) << "step " << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, LongRunTest, testing::Values("offload", "trl"),
-                         [](const auto& policy) { return policy.param; });
+INSTANTIATE_TEST_SUITE_P(Policies, LongRunTest,
+                         testing::Values("offload", "trl", "disk", "inverted+host", "inverted+disk"),
+                         [](const auto& policy) {
+                           std::string name = policy.param;
+                           std::ranges::replace(name, '+', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace offprof
