@@ -21,7 +21,10 @@ AllocatorOutOfMemory::AllocatorOutOfMemory(Bytes requested, Bytes allocated, Byt
 CachingAllocator::CachingAllocator(AllocatorSettings settings, DeviceLimits memory)
     : settings_(std::move(settings)), memory_(memory), allowed_bytes_(memory.allowed) {
   constexpr Bytes kTotalWhereUnknown = 1024 * kGiB;
+  // More than any device has. Address ranges go by it, and all of them together have addresses.
+  constexpr Bytes kMostTotal = 1024 * kTotalWhereUnknown;
   if (memory_.total == 0) memory_.total = memory_.capacity.value_or(kTotalWhereUnknown);
+  memory_.total = std::min(memory_.total, kMostTotal);
   if (!allowed_bytes_ && settings_.per_process_memory_fraction < 1) {
     allowed_bytes_ =
         static_cast<Bytes>(settings_.per_process_memory_fraction * static_cast<double>(memory_.total));

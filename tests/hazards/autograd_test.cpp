@@ -272,8 +272,7 @@ TEST_P(StepsTest, ModelsTakeStepsOfTheirOwn) {
     (loss + (g.x * 2).exp().mul(g.w.t()).sin().sum()).backward();
   };
   const std::vector<at::Tensor> expected = gradients(chain, std::nullopt);
-  const std::vector<at::Tensor> others =
-      gradients([&](Graph& g) { interrupted(g, [] {}); }, std::nullopt);
+  const std::vector<at::Tensor> others = gradients([&](Graph& g) { interrupted(g, [] {}); }, std::nullopt);
   for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     const auto step_of_the_chain = [&] { expect_equal(gradients(chain, policy), expected); };
