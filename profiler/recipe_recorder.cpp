@@ -18,7 +18,7 @@ namespace offprof {
 namespace {
 
 /// at::RecordFunction calls plain functions: this is how they find the recorder.
-RecipeRecorder* active_recorder = nullptr;
+RecipeRecorder* listening_recorder = nullptr;
 
 bool is_plain(const at::Tensor& value) {
   return value.layout() == at::kStrided && !value.is_quantized() && value.has_storage() && !value.is_conj() &&
@@ -101,8 +101,8 @@ struct CallContext final : at::ObserverContext {
 
 RecipeRecorder::RecipeRecorder(Device& device, const Residents& residents)
     : device_(device), residents_(residents), first_allocation_(device.next_allocation()), callback_(0) {
-  OFFPROF_CHECK(active_recorder == nullptr);
-  active_recorder = this;
+  OFFPROF_CHECK(listening_recorder == nullptr);
+  listening_recorder = this;
   callback_ = at::addThreadLocalCallback(
       at::RecordFunctionCallback(&RecipeRecorder::op_begins, &RecipeRecorder::op_ends)
           .needsInputs(true)
@@ -112,20 +112,20 @@ RecipeRecorder::RecipeRecorder(Device& device, const Residents& residents)
 
 RecipeRecorder::~RecipeRecorder() {
   at::removeCallback(callback_);
-  active_recorder = nullptr;
+  listening_recorder = nullptr;
 }
 
 std::unique_ptr<at::ObserverContext> RecipeRecorder::op_begins(const at::RecordFunction& op) {
-  if (active_recorder == nullptr || !active_recorder->is_forward_) return nullptr;
+  if (listening_recorder == nullptr || !listening_recorder->is_forward_) return nullptr;
   auto context = std::make_unique<CallContext<Call>>();
-  context->call = active_recorder->begin(op);
+  context->call = listening_recorder->begin(op);
   return context;
 }
 
 void RecipeRecorder::op_ends(const at::RecordFunction& op, at::ObserverContext* context) {
-  if (active_recorder == nullptr || !active_recorder->is_forward_ || context == nullptr) return;
+  if (listening_recorder == nullptr || !listening_recorder->is_forward_ || context == nullptr) return;
   const auto& call = static_cast<CallContext<Call>*>(context)->call;
-  if (call) active_recorder->end(call, op.outputs());
+  if (call) listening_recorder->end(call, op.outputs());
 }
 
 std::shared_ptr<RecipeRecorder::Call> RecipeRecorder::begin(const at::RecordFunction& op) const {

@@ -28,6 +28,8 @@ while [ $# -gt 0 ]; do
     esac
 done
 ctest_options=("$@")
+# As many tests as processors run at a time: a thread that spins until LibTorch has work for it takes another test's.
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 # A flavour that lost all its tests must not pass; a filter of the caller's may well leave one without any.
 if [ $# -eq 0 ]; then ctest_options=(--no-tests=error); fi
 

@@ -5,10 +5,10 @@
 namespace offprof {
 namespace {
 
-using Work = std::function<void()>;
+using HostWork = std::function<void()>;
 
 void CUDART_CB call_once(void* work) {
-  (*std::unique_ptr<Work>(static_cast<Work*>(work)))();
+  (*std::unique_ptr<HostWork>(static_cast<HostWork*>(work)))();
 }
 
 }  // namespace
@@ -46,9 +46,9 @@ CudaQueues::~CudaQueues() {
   cudaEventDestroy(compute_event_);
 }
 
-std::unique_ptr<QueuePoint> CudaQueues::call_on(cudaStream_t stream, Work work) {
+std::unique_ptr<QueuePoint> CudaQueues::call_on(cudaStream_t stream, HostWork work) {
   auto point = std::make_unique<Point>(*this);
-  auto owned = std::make_unique<Work>(std::move(work));
+  auto owned = std::make_unique<HostWork>(std::move(work));
   check_cuda(cudaLaunchHostFunc(stream, call_once, owned.get()), "queue work of the host");
   owned.release();  // it is CUDA's now
   try {
@@ -60,7 +60,7 @@ std::unique_ptr<QueuePoint> CudaQueues::call_on(cudaStream_t stream, Work work) 
   return point;
 }
 
-std::unique_ptr<QueuePoint> CudaQueues::call_beside_compute(Work work) {
+std::unique_ptr<QueuePoint> CudaQueues::call_beside_compute(HostWork work) {
   check_cuda(cudaEventRecord(compute_event_, compute_), "record an event");
   check_cuda(cudaStreamWaitEvent(beside_, compute_event_, 0), "wait for an event");
   return call_on(beside_, std::move(work));

@@ -17,7 +17,7 @@ using torch::jit::Module;
 using torch::jit::Node;
 using torch::jit::Value;
 
-constexpr const char* kForward = "forward";
+constexpr const char* kForwardMethod = "forward";
 
 /// Of a submodule's forward, or of any method of a module.
 bool is_call(const Node* node) {
@@ -57,7 +57,7 @@ class ForwardGraph::PartBuilder {
     add_result(part.outputs);
     part.inputs = std::move(inputs_);
     part.attributes = std::move(attributes_);
-    part.function = std::make_unique<GraphFunction>(c10::QualifiedName("__torch__.offprof_part", kForward),
+    part.function = std::make_unique<GraphFunction>(c10::QualifiedName("__torch__.offprof_part", kForwardMethod),
                                                     graph_, nullptr);
     return part;
   }
@@ -118,7 +118,7 @@ class ForwardGraph::PartBuilder {
 };
 
 ForwardGraph::ForwardGraph(const Module& model)
-    : model_(model), graph_(model.get_method(kForward).graph()->copy()) {
+    : model_(model), graph_(model.get_method(kForwardMethod).graph()->copy()) {
   find_assigned(model);
   inline_callers();
   begin_pieces();

@@ -37,7 +37,7 @@ at::Tensor with(at::Tensor values, std::initializer_list<double> special) {
 }
 
 std::vector<Case> floating_cases(std::int64_t elements, const at::TensorOptions& options) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kBeyondAll = std::numeric_limits<double>::infinity();
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const auto normal = [&] { return at::randn({elements}, options); };
   const double largest = options.dtype() == at::kHalf ? 65504.0 : 3.0e38;
@@ -48,9 +48,9 @@ std::vector<Case> floating_cases(std::int64_t elements, const at::TensorOptions&
           {"tiny numbers", normal().mul_(1e-40)},
           {"numbers of the largest range", with(normal(), {largest, -largest})},
           {"numbers beside NaN", with(normal(), {kNan})},
-          {"numbers beside infinities", with(normal(), {kInfinity, -kInfinity, kNan})},
+          {"numbers beside infinities", with(normal(), {kBeyondAll, -kBeyondAll, kNan})},
           {"NaN", at::full({elements}, kNan, options)},
-          {"infinities", at::full({elements}, -kInfinity, options)}};
+          {"infinities", at::full({elements}, -kBeyondAll, options)}};
 }
 
 std::vector<Case> cases_of(at::ScalarType type, std::int64_t elements, c10::Device device) {

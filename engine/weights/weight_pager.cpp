@@ -84,8 +84,9 @@ WeightPager::Scope::~Scope() {
   active_pager = nullptr;
 }
 
-WeightPager::WeightPager(Device& device, std::unique_ptr<WeightStore> store, Bytes window_bytes)
-    : device_(device), store_(std::move(store)), scheduler_(window_bytes, *this) {}
+WeightPager::WeightPager(Device& device, std::unique_ptr<WeightStore> store, Bytes window_bytes,
+                         Bytes least_bytes)
+    : device_(device), store_(std::move(store)), least_bytes_(least_bytes), scheduler_(window_bytes, *this) {}
 
 WeightPager::~WeightPager() {
   for (const at::Tensor& parameter : parameters_)
@@ -126,7 +127,7 @@ void WeightPager::adopt(const at::Tensor& value) {
   if (!value.defined() || !value.has_storage()) return;
   const std::lock_guard turn(mutex_);
   const c10::Storage& storage = value.storage();
-  if (static_cast<Bytes>(storage.nbytes()) < kLeastBytes || is_page(storage)) return;
+  if (static_cast<Bytes>(storage.nbytes()) < least_bytes_ || is_page(storage)) return;
   const PageId page = add_page(storage);
   scheduler_.appear(page);
 }
@@ -154,7 +155,7 @@ void WeightPager::see_gradient(const at::Tensor& parameter, Gradients& gradients
   if (!gradient.defined() || !gradient.has_storage()) return;
   const std::lock_guard turn(mutex_);
   const c10::Storage& storage = gradient.storage();
-  if (static_cast<Bytes>(storage.nbytes()) < kLeastBytes || is_page(storage)) return;
+  if (static_cast<Bytes>(storage.nbytes()) < least_bytes_ || is_page(storage)) return;
   const std::size_t index = gradients.in_step++;
   if (index == gradients.pages.size()) gradients.pages.push_back(-1);
   PageId& page = gradients.pages[index];

@@ -46,8 +46,10 @@ class WeightPager final : private PageExecutor {
   /// Smaller storages stay on the device: to copy them costs more than they take.
   static constexpr Bytes kLeastBytes = 4 * kKiB;
 
-  /// `device` must outlive it. `window_bytes`: see PageScheduler.
-  WeightPager(Device& device, std::unique_ptr<WeightStore> store, Bytes window_bytes);
+  /// `device` must outlive it. `window_bytes`: see PageScheduler. `least_bytes`: of a storage that leaves the
+  /// device.
+  WeightPager(Device& device, std::unique_ptr<WeightStore> store, Bytes window_bytes,
+              Bytes least_bytes = kLeastBytes);
   ~WeightPager() override;
   WeightPager(const WeightPager&) = delete;
   WeightPager& operator=(const WeightPager&) = delete;
@@ -122,6 +124,7 @@ class WeightPager final : private PageExecutor {
 
   Device& device_;
   std::unique_ptr<WeightStore> store_;
+  Bytes least_bytes_;
   PageScheduler scheduler_;
   mutable std::mutex
       mutex_;  ///< threads of a backward follow each other; those of a module that forks do not

@@ -4,7 +4,9 @@
 
 #include <tuple>
 
+#include "engine/modules/segments.h"
 #include "tests/hazards/hazard_fixture.h"
+#include "tests/hazards/module_scenarios.h"
 #include "tests/hazards/scenarios.h"
 #include "traces/error.h"
 
@@ -24,7 +26,7 @@ class ScenarioTest : public HazardTest,
   }
 
   void expect_gradients_under(const std::vector<Policy>& policies) {
-    const std::vector<at::Tensor> expected = gradients(scenario().run, std::nullopt);
+    const std::vector<at::Tensor> expected = gradients(scenario().plainly(), std::nullopt);
     for (const Policy& policy : policies) {
       SCOPED_TRACE(policy.name + ": " + describe(policy));
       expect_nothing_left([&] {
@@ -217,6 +219,52 @@ TEST_P(ErrorTest, AnExceptionInANestedBackward) {
     (outer * outer.sin()).sum().backward();
   };
   expect_error(run, "nor here");
+}
+
+/// While a segment's backward is under way, of which its second run has made all tensors.
+TEST_P(ErrorTest, AnExceptionInASegmentsBackward) {
+  const Run run = [](Graph& g) {
+    torch::jit::Module model = model_for_segments(g.x.device());
+    const Segments segments(model, {"*"}, g.x.device());
+    const Tensor x = g.x * 1;
+    x.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("no more"); });
+    model.forward({x, g.w}).toTensor().backward();
+  };
+  expect_error(run, "no more");
+}
+
+TEST_P(ErrorTest, AnEditInPlaceOfWhatASegmentTook) {
+  const Run run = [](Graph& g) {
+    torch::jit::Module model = model_for_segments(g.x.device());
+    const Segments segments(model, {"*"}, g.x.device());
+    const Tensor w = g.w * 1;
+    const Tensor loss = model.forward({g.x, w}).toTensor();
+    w.mul_(2);
+    loss.backward();
+  };
+  expect_error(run, "modified by an inplace operation");
+}
+
+/// In the middle of a backward, after those of other micro-batches.
+TEST_P(ErrorTest, AnEditInPlaceOfWhatAShardTook) {
+  for (const int microbatches : {1, 2}) {
+    const Run run = [microbatches](Graph& g) {
+      const torch::jit::Module model = model_for_shards(g.x.device());
+      std::optional<Shards> shards;
+      {
+        const CurrentStep nobodys(nullptr);
+        shards.emplace(model, microbatches_of(g, microbatches).front(), 4, g.x.device());
+      }
+      const Tensor x = g.x * 1;
+      auto inputs = microbatches_of(g, microbatches);
+      inputs.back().front() = x;
+      ShardedPass pass(*shards, inputs);
+      const std::vector<Tensor> losses = run_forward(pass);
+      x.mul_(2);
+      pass.backward(losses);
+    };
+    expect_error(run, "modified by an inplace operation");
+  }
 }
 
 TEST_P(ErrorTest, BackwardOverAGraphThatHasBeenFreed) {

@@ -25,17 +25,30 @@ class FaultyDevice : public CountingDevice {
   }
   bool has_failed() const { return has_failed_; }
 
+  /// While it lives, no call fails or is counted.
+  class Pause {
+   public:
+    explicit Pause(FaultyDevice& device) : device_(device) { ++device_.pauses_; }
+    ~Pause() { --device_.pauses_; }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    FaultyDevice& device_;
+  };
+
  protected:
   /// Whether this call, of those that can, fails.
   bool goes_on() const { return goes_on_; }
   bool is_due() {
+    if (pauses_ > 0) return false;
     const bool due = left_ == 0 ? has_failed_ && goes_on_ : --left_ == 0;
     has_failed_ = has_failed_ || due;
     return due;
   }
 
  private:
-  int left_ = 0;
+  int left_ = 0, pauses_ = 0;
   bool goes_on_ = false;
   bool has_failed_ = false;
 };

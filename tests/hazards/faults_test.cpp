@@ -4,8 +4,7 @@
 #include <set>
 #include <tuple>
 
-#include "tests/hazards/failing_device.h"
-#include "tests/hazards/hazard_fixture.h"
+#include "tests/hazards/fault_fixture.h"
 #include "tests/hazards/scenarios.h"
 
 namespace offprof {
@@ -25,63 +24,31 @@ std::vector<Scenario> small_scenarios() {
                                                  "SharedSubgraph",
                                                  "InterleavedMicroBatches",
                                                  "CheckpointedRegions",
-                                                 "UnusedBranch"};
+                                                 "UnusedBranch",
+                                                 "SegmentsTwoForwardsOneBackward",
+                                                 "APassOfShards"};
     return !kNames.contains(scenario.name);
   });
   return small;
 }
 
-/// What the n-th call's failure makes of a step.
-struct Outcome {
-  std::string message;  ///< empty: it did not end in an error
-  bool has_failed = false;
-};
-
 /// Runs a scenario on a device that fails, which leaves either plain autograd's gradients or an error, and
 /// nothing else.
-class FaultTest : public HazardTest, public testing::WithParamInterface<std::tuple<std::string, Scenario>> {
+class FaultTest : public FaultFixture, public testing::WithParamInterface<std::tuple<std::string, Scenario>> {
  protected:
-  const HazardTest::Run& run() const { return std::get<1>(GetParam()).run; }
-
   template <typename Wrapper>
   void open_faulty() {
-    open(std::get<0>(GetParam()));
-    if (IsSkipped()) return;
-    faulty_ = &wrap<Wrapper>();
-    expected_ = gradients(run(), std::nullopt);
+    FaultFixture::open_faulty<Wrapper>(std::get<0>(GetParam()));
+    if (!IsSkipped()) expected_ = gradients(scenario().plainly(), std::nullopt);
   }
 
-  /// Has the first call fail, the second, and so on to the last, and hands each outcome to `judge`.
-  template <typename Judge>
-  void for_every_call(const Policy& policy, bool and_all_after_it, Judge judge) {
-    expect_equal(gradients(run(), policy), expected_);
-    const Leftovers before = leftovers();
-    Outcome outcome;
-    int call = 0;
-    do {
-      SCOPED_TRACE("call " + std::to_string(++call));
-      outcome = fail_at(call, and_all_after_it, policy);
-      if (outcome.has_failed) judge(outcome.message);
-      ASSERT_EQ(leftovers(), before);
-    } while (outcome.has_failed);
-    EXPECT_THAT(outcome.message, IsEmpty());
-    failed_ += call - 1;
-    expect_equal(gradients(run(), policy), expected_);
+  void for_every_call(const Policy& policy, bool and_all_after_it, const Judge& judge) {
+    FaultFixture::for_every_call([&] { return gradients(scenario().run, policy); }, expected_,
+                                 and_all_after_it, judge);
   }
-
-  FaultyDevice* faulty_ = nullptr;
-  int failed_ = 0;
 
  private:
-  Outcome fail_at(int call, bool and_all_after_it, const Policy& policy) {
-    faulty_->fail_at(call, and_all_after_it);
-    std::vector<at::Tensor> actual;
-    const std::string message = message_of([&] { actual = gradients(run(), policy); });
-    const bool has_failed = faulty_->has_failed();
-    faulty_->fail_at(0);
-    if (message.empty()) expect_equal(actual, expected_);
-    return {message, has_failed};
-  }
+  const Scenario& scenario() const { return std::get<1>(GetParam()); }
 
   std::vector<at::Tensor> expected_;
 };
@@ -91,13 +58,9 @@ TEST_P(FaultTest, ACallThatFailsEndsInItsErrorAndLeavesNothing) {
   if (IsSkipped()) return;
   for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
-    for_every_call(policy, /*and_all_after_it=*/false, [&](const std::string& message) {
-      if (!message.empty()) {
-        EXPECT_THAT(message, HasSubstr(FailingDevice::kMessage));
-      }
-    });
+    for_every_call(policy, /*and_all_after_it=*/false, expect_planted_failure);
   }
-  EXPECT_GT(failed_, 50);
+  EXPECT_GT(failed(), 50);
 }
 
 TEST_P(FaultTest, ADeviceThatIsLostEndsTheStepInItsErrorAndLeavesNothing) {
@@ -105,11 +68,7 @@ TEST_P(FaultTest, ADeviceThatIsLostEndsTheStepInItsErrorAndLeavesNothing) {
   if (IsSkipped()) return;
   for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
-    for_every_call(policy, /*and_all_after_it=*/true, [&](const std::string& message) {
-      if (!message.empty()) {
-        EXPECT_THAT(message, HasSubstr(FailingDevice::kMessage));
-      }
-    });
+    for_every_call(policy, /*and_all_after_it=*/true, expect_planted_failure);
   }
 }
 
@@ -126,7 +85,7 @@ TEST_P(FaultTest, ACopyThatDoesNotArriveIsAnErrorAndNeverAWrongNumber) {
       }
     });
   }
-  EXPECT_GT(failed_, 50);
+  EXPECT_GT(failed(), 50);
 }
 
 TEST_P(FaultTest, ADiskThatIsFullAtAnyMomentChangesNoNumber) {
@@ -137,7 +96,7 @@ TEST_P(FaultTest, ADiskThatIsFullAtAnyMomentChangesNoNumber) {
     for (const bool for_good : {false, true})
       for_every_call(policy, for_good, [](const std::string& message) { EXPECT_THAT(message, IsEmpty()); });
   }
-  EXPECT_GT(failed_, 10);
+  EXPECT_GT(failed(), 10);
 }
 
 /// The second time there is memory.
@@ -155,7 +114,7 @@ TEST_P(FaultTest, AReloadThatTheDeviceRefusesOnceIsMadeUnlessTrlsRulesHoldThereI
       }
     });
   }
-  EXPECT_GT(failed_, 5);
+  EXPECT_GT(failed(), 5);
 }
 
 TEST_P(FaultTest, ReloadsThatTheDeviceRefusesForGoodEndInAnErrorOrAreNotNeeded) {

@@ -64,9 +64,10 @@ std::vector<at::Tensor> HazardTest::gradients(const Run& run, const std::optiona
   return {graph.x.grad(), graph.w.grad()};
 }
 
-std::shared_ptr<OffloadStep> HazardTest::run_step(const Policy& policy, const std::function<void()>& work) {
+std::shared_ptr<OffloadStep> HazardTest::run_step(const Policy& policy, const std::function<void()>& work,
+                                                  const Residents& residents) {
   auto step = std::make_shared<OffloadStep>(*device_, policy, unrecorded_guide(policy),
-                                            std::make_shared<const Residents>(), nullptr);
+                                            std::make_shared<const Residents>(residents), nullptr);
   const CurrentStep current(step);
   work();
   step->backward_end();

@@ -35,7 +35,8 @@ class HazardTest : public testing::Test {
   /// Of the two leaves, of the same numbers each time; nullopt: plain autograd's.
   std::vector<at::Tensor> gradients(const Run& run, const std::optional<Policy>& policy);
   /// Runs `work` as a step under `policy`.
-  std::shared_ptr<OffloadStep> run_step(const Policy& policy, const std::function<void()>& work);
+  std::shared_ptr<OffloadStep> run_step(const Policy& policy, const std::function<void()>& work,
+                                        const Residents& residents = {});
   /// Expects what plain autograd gives, to the bit; of a device without values that both have a gradient.
   void expect_equal(const std::vector<at::Tensor>& actual, const std::vector<at::Tensor>& expected) const;
   /// Does it twice, since the first time may start threads for good, and expects nothing to be left.

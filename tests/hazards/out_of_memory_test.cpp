@@ -78,28 +78,35 @@ TEST_P(OutOfMemoryTest, AReloadThatNothingMakesRoomForSaysWhatItWas) {
 
 /// In which backward reloads what another forward's stash has no room beside.
 TEST_P(OutOfMemoryTest, StepsOfWhateverMemoryEndInTheGradientsOrInAnError) {
-  if (device().cache_use()) GTEST_SKIP() << "its allocator serves graphs as small as these from one block";
-  const Run run = [](Graph& g) {
-    const Tensor first = (g.x.exp().mm(g.w).tanh().sin()).sum(), second = (g.x * 2).exp().mm(g.w).sin().sum();
+  const bool has_cache = device().cache_use().has_value();
+  const Bytes bytes = has_cache ? kBytes : 32 * kKiB;
+  const Run run = [&](Graph& g) {
+    const auto options = at::TensorOptions(device().torch_device()).dtype(at::kDouble);
+    const Tensor leaf = at::full({bytes / 8}, 0.5, options).set_requires_grad(true);
+    const Tensor first = leaf.exp().tanh().sin().sum(), second = (leaf * 2).exp().sin().sum();
     first.backward();
     second.backward();
+    g.x.mutable_grad() = leaf.grad();
   };
-  constexpr Bytes kStep = 256;
   const std::vector<at::Tensor> expected = gradients(run, std::nullopt);
   for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     expect_equal(gradients(run, policy), expected);
+    device().release_cache();
     const Leftovers before = leftovers();
     device().reset_peak();
     gradients(run, policy);
+    const Bytes most = has_cache ? device().cache_use()->reserved_peak_bytes : device().peak_bytes();
     int errors = 0;
-    for (Bytes capacity = device().peak_bytes(); capacity > before.device_bytes; capacity -= kStep) {
+    for (Bytes capacity = most; capacity > before.device_bytes; capacity -= bytes / 3) {
+      device().release_cache();
       device().set_capacity(capacity);
       std::vector<at::Tensor> actual;
       const std::string message = message_of([&] { actual = gradients(run, policy); });
       device().set_capacity(std::nullopt);
       if (message.empty()) {
-        EXPECT_EQ(errors, 0) << "there was less memory, and no error";
+        // Where a cache places its blocks, less room may do.
+        EXPECT_TRUE(errors == 0 || has_cache) << "there was less memory, and no error";
         expect_equal(actual, expected);
       } else {
         ++errors;
@@ -109,6 +116,7 @@ TEST_P(OutOfMemoryTest, StepsOfWhateverMemoryEndInTheGradientsOrInAnError) {
       ASSERT_EQ(leftovers(), before);
     }
     EXPECT_GT(errors, 0);
+    EXPECT_LT(errors, most / (bytes / 3)) << "there was all that it takes";
   }
 }
 

@@ -9,6 +9,8 @@
 #include <functional>
 #include <thread>
 
+#include "tests/hazards/module_scenarios.h"
+
 namespace offprof {
 namespace {
 
@@ -17,48 +19,98 @@ using torch::autograd::variable_list;
 
 // --- Several passes in a step ---
 
+using Loss = LossScenario::Loss;
+
 Tensor branch(Graph& g, double scale) {
   return ((g.x * scale).exp().mm(g.w).tanh().sin() * scale).sum();
 }
 
-void retained_graph(Graph& g) {
-  const Tensor loss = graphs::chain(g);
-  loss.backward({}, /*retain_graph=*/true);
-  loss.backward();
+void retained_graph(Graph& g, const Loss& loss) {
+  const Tensor retained = loss(g, 0.5);
+  retained.backward({}, /*retain_graph=*/true);
+  retained.backward();
 }
 
 /// A gradient penalty: the gradient of a gradient.
-void double_backward(Graph& g) {
-  const Tensor loss = graphs::chain(g);
+void double_backward(Graph& g, const Loss& loss) {
+  const Tensor once = loss(g, 0.5);
   const variable_list first =
-      torch::autograd::grad({loss}, {g.x}, {}, /*retain_graph=*/std::nullopt, /*create_graph=*/true);
-  (loss + first[0].pow(2).sum()).backward();
+      torch::autograd::grad({once}, {g.x}, {}, /*retain_graph=*/std::nullopt, /*create_graph=*/true);
+  (once + first[0].pow(2).sum()).backward();
 }
 
-void two_forwards_one_backward(Graph& g) {
-  const Tensor first = branch(g, 0.5), second = branch(g, 2);
+void two_forwards_one_backward(Graph& g, const Loss& loss) {
+  const Tensor first = loss(g, 0.5), second = loss(g, 2);
   (first + second).backward();
 }
 
-void backward_first_in_first_out(Graph& g) {
-  const Tensor first = branch(g, 0.5), second = branch(g, 2);
+void backward_first_in_first_out(Graph& g, const Loss& loss) {
+  const Tensor first = loss(g, 0.5), second = loss(g, 2);
   first.backward();
   second.backward();
 }
 
-void interleaved_micro_batches(Graph& g) {
-  const Tensor first = branch(g, 0.5), second = branch(g, 1);
+void interleaved_micro_batches(Graph& g, const Loss& loss) {
+  const Tensor first = loss(g, 0.5), second = loss(g, 1);
   first.backward();
-  const Tensor third = branch(g, 2);
+  const Tensor third = loss(g, 2);
   third.backward();
-  const Tensor fourth = branch(g, 0.25);
+  const Tensor fourth = loss(g, 0.25);
   second.backward();
   fourth.backward();
 }
 
-void accumulated_gradients(Graph& g) {
-  for (const double scale : {0.5, 1.0, 2.0}) branch(g, scale).backward();
+void accumulated_gradients(Graph& g, const Loss& loss) {
+  for (const double scale : {0.5, 1.0, 2.0}) loss(g, scale).backward();
 }
+
+void unused_branch(Graph& g, const Loss& loss) {
+  g.alive.push_back(loss(g, 3));
+  loss(g, 0.5).backward();
+}
+
+void dropped_graph_between(Graph& g, const Loss& loss) {
+  const Tensor used = loss(g, 0.5);
+  loss(g, 3);
+  used.backward();
+}
+
+void forward_without_gradients_between(Graph& g, const Loss& loss) {
+  const Tensor used = loss(g, 0.5);
+  {
+    const at::NoGradGuard no_grad;
+    loss(g, 3);
+  }
+  used.backward();
+}
+
+void forward_alone(Graph& g, const Loss& loss) {
+  loss(g, 0.5);
+}
+
+void gradient_of_one_leaf(Graph& g, const Loss& loss) {
+  g.x.mutable_grad() = torch::autograd::grad({loss(g, 0.5)}, {g.x})[0];
+}
+
+void backward_from_another_thread(Graph& g, const Loss& loss) {
+  const Tensor made_here = loss(g, 0.5);
+  std::thread([&] { made_here.backward(); }).join();
+}
+
+constexpr LossScenario kLossScenarios[] = {
+    {"RetainedGraph", retained_graph, true},
+    {"DoubleBackward", double_backward, true},
+    {"TwoForwardsOneBackward", two_forwards_one_backward},
+    {"BackwardFirstInFirstOut", backward_first_in_first_out},
+    {"InterleavedMicroBatches", interleaved_micro_batches},
+    {"AccumulatedGradients", accumulated_gradients},
+    {"UnusedBranch", unused_branch},
+    {"DroppedGraphBetween", dropped_graph_between},
+    {"ForwardWithoutGradientsBetween", forward_without_gradients_between},
+    {"ForwardAlone", forward_alone},
+    {"GradientOfOneLeaf", gradient_of_one_leaf},
+    {"BackwardFromAnotherThread", backward_from_another_thread, false, true},
+};
 
 void shared_subgraph_twice(Graph& g) {
   const Tensor shared = g.x.exp().mm(g.w).tanh();
@@ -66,45 +118,11 @@ void shared_subgraph_twice(Graph& g) {
   shared.cos().pow(2).sum().backward();
 }
 
-void unused_branch(Graph& g) {
-  g.alive.push_back(branch(g, 3));
-  branch(g, 0.5).backward();
-}
-
-void dropped_graph_between(Graph& g) {
-  const Tensor loss = branch(g, 0.5);
-  branch(g, 3);
-  loss.backward();
-}
-
-void forward_without_gradients_between(Graph& g) {
-  const Tensor loss = branch(g, 0.5);
-  {
-    const at::NoGradGuard no_grad;
-    branch(g, 3);
-  }
-  loss.backward();
-}
-
-void forward_alone(Graph& g) {
-  branch(g, 0.5);
-}
-
-void gradient_of_one_leaf(Graph& g) {
-  const Tensor loss = graphs::shared_subgraph(g);
-  g.x.mutable_grad() = torch::autograd::grad({loss}, {g.x})[0];
-}
-
 void backward_with_hooks(Graph& g) {
   const Tensor middle = g.x.exp().mm(g.w);
   middle.register_hook([](const Tensor& gradient) { return gradient * 0.5 + 1; });
   middle.retain_grad();
   (middle.sin() * middle).sum().backward();
-}
-
-void backward_from_another_thread(Graph& g) {
-  const Tensor loss = graphs::shared_subgraph(g);
-  std::thread([&] { loss.backward(); }).join();
 }
 
 void forward_from_another_thread(Graph& g) {
@@ -228,37 +246,44 @@ void reentrant_backward(Graph& g) {
 }
 
 const Scenario kScenarios[] = {
-    {"RetainedGraph", retained_graph, true},
-    {"DoubleBackward", double_backward, true},
-    {"TwoForwardsOneBackward", two_forwards_one_backward},
-    {"BackwardFirstInFirstOut", backward_first_in_first_out},
-    {"InterleavedMicroBatches", interleaved_micro_batches},
-    {"AccumulatedGradients", accumulated_gradients},
-    {"SharedSubgraphTwice", shared_subgraph_twice, true},
-    {"UnusedBranch", unused_branch},
-    {"DroppedGraphBetween", dropped_graph_between},
-    {"ForwardWithoutGradientsBetween", forward_without_gradients_between},
-    {"ForwardAlone", forward_alone},
-    {"GradientOfOneLeaf", gradient_of_one_leaf},
-    {"BackwardWithHooks", backward_with_hooks},
-    {"BackwardFromAnotherThread", backward_from_another_thread},
-    {"ForwardFromAnotherThread", forward_from_another_thread},
-    {"ForwardOnSeveralThreadsAtOnce", forward_on_several_threads_at_once, false, true},
-    {"BackwardOnSeveralThreadsAtOnce", backward_on_several_threads_at_once, false, true},
-    {"MasksOfDropout", masks_of_dropout},
-    {"DeepGraph", deep_graph},
-    {"CheckpointedRegions", checkpointed_regions},
-    {"CheckpointedDropout", checkpointed_dropout},
-    {"ReentrantBackward", reentrant_backward},
+    {.name = "SharedSubgraphTwice", .run = shared_subgraph_twice, .asks_again = true},
+    {.name = "BackwardWithHooks", .run = backward_with_hooks},
+    {.name = "ForwardFromAnotherThread", .run = forward_from_another_thread, .starts_threads = true},
+    {.name = "ForwardOnSeveralThreadsAtOnce",
+     .run = forward_on_several_threads_at_once,
+     .has_threads = true,
+     .starts_threads = true},
+    {.name = "BackwardOnSeveralThreadsAtOnce",
+     .run = backward_on_several_threads_at_once,
+     .has_threads = true,
+     .starts_threads = true},
+    {.name = "MasksOfDropout", .run = masks_of_dropout},
+    {.name = "DeepGraph", .run = deep_graph},
+    {.name = "CheckpointedRegions", .run = checkpointed_regions},
+    {.name = "CheckpointedDropout", .run = checkpointed_dropout},
+    {.name = "ReentrantBackward", .run = reentrant_backward},
 };
 
 }  // namespace
 
+std::span<const LossScenario> loss_scenarios() {
+  return kLossScenarios;
+}
+
 std::vector<Scenario> all_scenarios() {
   std::vector<Scenario> scenarios = saved_tensor_scenarios();
-  scenarios.insert(scenarios.end(), std::begin(kScenarios), std::end(kScenarios));
+  const auto add = [&](const auto& more) {
+    scenarios.insert(scenarios.end(), std::begin(more), std::end(more));
+  };
+  for (const LossScenario& each : loss_scenarios())
+    scenarios.push_back({.name = each.name,
+                         .run = [run = each.run](Graph& g) { run(g, branch); },
+                         .asks_again = each.asks_again,
+                         .starts_threads = each.starts_threads});
+  add(kScenarios);
+  add(module_scenarios());
   for (const GraphCase& graph : kGraphCases)
-    scenarios.push_back({graph.name, [loss = graph.loss](Graph& g) { loss(g).backward(); }});
+    scenarios.push_back({.name = graph.name, .run = [loss = graph.loss](Graph& g) { loss(g).backward(); }});
   return scenarios;
 }
 

@@ -1,50 +1,22 @@
-// Submodules that run again in backward, under every kind of policy, on every device.
+// What submodules that run again in backward do beside gradients (module_scenarios.h), on every device.
 #include <ATen/Context.h>
 #include <gmock/gmock.h>
-#include <torch/csrc/jit/python/update_graph_executor_opt.h>
-#include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
 
 #include "engine/modules/segments.h"
 #include "tests/hazards/hazard_fixture.h"
+#include "tests/hazards/module_scenarios.h"
 
 namespace offprof {
 namespace {
 
 using torch::jit::Module;
 
-/// Draws random numbers, writes a buffer, and hands out two tensors that need gradients and one that doesn't.
-Module noisy_layer(c10::Device device) {
-  const at::TensorOptions options = at::TensorOptions(device).dtype(at::kDouble);
-  Module module("Noisy");
-  module.register_buffer("mean", at::zeros({6}, options));
-  module.register_buffer("variance", at::ones({6}, options));
-  module.register_buffer("count", at::zeros({}, options));
-  module.define(R"(
-def forward(self, x, w):
-    self.count.add_(1)
-    y = torch.dropout(torch.exp(x.mm(w) * 0.1), 0.5, True)
-    y = torch.batch_norm(y, None, None, self.mean, self.variance, True, 0.1, 1e-5, False)
-    return y, torch.tanh(x), y > 0
-)");
-  return module;
-}
-
 class SegmentHazards : public HazardTest, public testing::WithParamInterface<std::string> {
  protected:
   void SetUp() override {
     open(GetParam());
     if (IsSkipped()) return;
-    torch::jit::setGraphExecutorOptimize(false);
-    torch::jit::getProfilingMode() = false;
-    model_ = Module("Model");
-    model_.register_module("first", noisy_layer(device().torch_device()));
-    model_.register_module("last", noisy_layer(device().torch_device()));
-    model_.define(R"(
-def forward(self, x, w):
-    y, z, mask = self.first.forward(x * 2, w)
-    y, z, mask = self.last.forward(z * (y.sum() * 0.01 + 1), w)
-    return (y * mask).sum() + (z * z).sum()
-)");
+    model_ = model_for_segments(device().torch_device());
     segments_.emplace(model_, std::vector<std::string>{"*"}, device().torch_device());
   }
   void TearDown() override {
@@ -71,15 +43,6 @@ def forward(self, x, w):
   Module model_{"None"};
   std::optional<Segments> segments_;
 };
-
-TEST_P(SegmentHazards, HaveTheGradientsOfPlainAutogradAndLeaveNothing) {
-  const std::vector<at::Tensor> expected = plain_gradients();
-  expect_equal(gradients_under(std::nullopt), expected);
-  for (const Policy& policy : hazard_policies()) {
-    SCOPED_TRACE(policy.name + ": " + describe(policy));
-    expect_nothing_left([&] { expect_equal(gradients_under(policy), expected); });
-  }
-}
 
 TEST_P(SegmentHazards, SeeABatchOnce) {
   const double before = batches();

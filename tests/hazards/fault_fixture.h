@@ -1,0 +1,71 @@
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/hazards/failing_device.h"
+#include "tests/hazards/hazard_fixture.h"
+
+namespace offprof {
+
+/// Steps on a device of whose calls the n-th fails, for every n.
+class FaultFixture : public HazardTest {
+ protected:
+  /// Gives gradients, or throws.
+  using Step = std::function<std::vector<at::Tensor>()>;
+  /// Is handed what a step with a failed call threw; empty where it threw nothing.
+  using Judge = std::function<void(const std::string& message)>;
+
+  /// Skips as HazardTest::open does.
+  template <typename Wrapper>
+  void open_faulty(const std::string& device) {
+    open(device);
+    if (!IsSkipped()) faulty_ = &wrap<Wrapper>();
+  }
+
+  /// Has the first call fail, the second, and so on to the last, and hands each outcome to `judge`. Whatever
+  /// comes of it, what a step gives is `expected`, and what it leaves is what it leaves without failures.
+  void for_every_call(const Step& step, const std::vector<at::Tensor>& expected, bool and_all_after_it,
+                      const Judge& judge) {
+    expect_equal(step(), expected);
+    const Leftovers before = leftovers();
+    int call = 0;
+    bool has_failed = false;
+    std::string message;
+    do {
+      SCOPED_TRACE("call " + std::to_string(++call));
+      faulty_->fail_at(call, and_all_after_it);
+      std::vector<at::Tensor> actual;
+      message = message_of([&] { actual = step(); });
+      has_failed = faulty_->has_failed();
+      faulty_->fail_at(0);
+      if (message.empty()) expect_equal(actual, expected);
+      actual.clear();
+      if (has_failed) judge(message);
+      ASSERT_EQ(leftovers(), before);
+    } while (has_failed);
+    EXPECT_THAT(message, testing::IsEmpty());
+    failed_ += call - 1;
+    expect_equal(step(), expected);
+  }
+
+  /// The calls that have failed so far.
+  int failed() const { return failed_; }
+  FaultyDevice& faulty() { return *faulty_; }
+
+ private:
+  FaultyDevice* faulty_ = nullptr;
+  int failed_ = 0;
+};
+
+/// Nothing, or the device's own failure.
+inline void expect_planted_failure(const std::string& message) {
+  if (!message.empty()) {
+    EXPECT_THAT(message, testing::HasSubstr(FailingDevice::kMessage));
+  }
+}
+
+}  // namespace offprof

@@ -1,0 +1,250 @@
+#include "tests/hazards/module_scenarios.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/jit/python/update_graph_executor_opt.h>
+#include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
+
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "engine/autograd_engine.h"
+#include "engine/modules/segments.h"
+
+namespace offprof {
+namespace {
+
+using torch::jit::Module;
+
+/// As the program runs models: operators one by one, as they are written.
+void run_models_as_written() {
+  torch::jit::setGraphExecutorOptimize(false);
+  torch::jit::getProfilingMode() = false;
+}
+
+Module module_with_statistics(const char* name, std::int64_t features, c10::Device device) {
+  const at::TensorOptions options = at::TensorOptions(device).dtype(at::kDouble);
+  Module module(name);
+  module.register_buffer("mean", at::zeros({features}, options));
+  module.register_buffer("variance", at::ones({features}, options));
+  module.register_buffer("count", at::zeros({}, options));
+  return module;
+}
+
+Module noisy_layer(c10::Device device) {
+  Module module = module_with_statistics("Noisy", 6, device);
+  module.define(R"(
+def forward(self, x, w):
+    self.count.add_(1)
+    y = torch.dropout(torch.exp(x.mm(w) * 0.1), 0.5, True)
+    y = torch.batch_norm(y, None, None, self.mean, self.variance, True, 0.1, 1e-5, False)
+    return y, torch.tanh(x), y > 0
+)");
+  return module;
+}
+
+Module square_layer(c10::Device device) {
+  Module module = module_with_statistics("Layer", 8, device);
+  module.define(R"(
+def forward(self, x, w):
+    y = torch.dropout(torch.exp(x.mm(w).mm(w.t()) * 0.01), 0.5, True)
+    return torch.batch_norm(y, None, None, self.mean, self.variance, True, 0.1, 1e-5, False)
+)");
+  return module;
+}
+
+// --- Segments ---
+
+Scenario over_segments(const LossScenario& scenario) {
+  const auto runner = [run = scenario.run](bool has_segments) {
+    return [run, has_segments](Graph& g) {
+      Module model = model_for_segments(g.x.device());
+      std::optional<Segments> segments;
+      if (has_segments) segments.emplace(model, std::vector<std::string>{"*"}, g.x.device());
+      run(g, [&](Graph& of, double scale) { return model.forward({of.x * scale, of.w}).toTensor(); });
+    };
+  };
+  return {.name = std::string("Segments") + scenario.name,
+          .run = runner(true),
+          .plain = runner(false),
+          .asks_again = scenario.asks_again,
+          .starts_threads = scenario.starts_threads};
+}
+
+// --- Shards ---
+
+class Pass {
+ public:
+  virtual ~Pass() = default;
+  virtual std::vector<Tensor> forward() = 0;
+  virtual void backward(const std::vector<Tensor>& losses) = 0;
+};
+using MakePass = std::function<std::unique_ptr<Pass>()>;
+
+class PassInShards final : public Pass {
+ public:
+  PassInShards(const Shards& shards, std::vector<std::vector<c10::IValue>> inputs)
+      : pass_(shards, std::move(inputs)) {}
+  std::vector<Tensor> forward() override { return run_forward(pass_); }
+  void backward(const std::vector<Tensor>& losses) override { pass_.backward(losses); }
+
+ private:
+  ShardedPass pass_;
+};
+
+class PlainPass final : public Pass {
+ public:
+  PlainPass(Module model, std::vector<std::vector<c10::IValue>> inputs, c10::Device device)
+      : model_(std::move(model)),
+        inputs_(std::move(inputs)),
+        random_(static_cast<std::int64_t>(inputs_.size()), device) {}
+  std::vector<Tensor> forward() override {
+    std::vector<Tensor> losses;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const MicrobatchRandom::Turn turn(random_, i);
+      losses.push_back(model_.forward(inputs_[i]).toTensor());
+    }
+    return losses;
+  }
+  void backward(const std::vector<Tensor>& losses) override {
+    for (const Tensor& loss : losses) loss.backward();
+  }
+
+ private:
+  Module model_;
+  std::vector<std::vector<c10::IValue>> inputs_;
+  MicrobatchRandom random_;
+};
+
+void one_pass(const MakePass& make) {
+  const auto pass = make();
+  pass->backward(pass->forward());
+}
+
+void two_passes(const MakePass& make) {
+  one_pass(make);
+  one_pass(make);
+}
+
+void a_pass_within_another(const MakePass& make) {
+  const auto outer = make();
+  const std::vector<Tensor> losses = outer->forward();
+  one_pass(make);
+  outer->backward(losses);
+}
+
+void a_dropped_pass_between(const MakePass& make) {
+  const auto used = make();
+  const std::vector<Tensor> losses = used->forward();
+  make()->forward();
+  used->backward(losses);
+}
+
+void a_pass_without_gradients_between(const MakePass& make) {
+  const auto used = make();
+  const std::vector<Tensor> losses = used->forward();
+  {
+    const at::NoGradGuard no_grad;
+    make()->forward();
+  }
+  used->backward(losses);
+}
+
+void a_forward_alone(const MakePass& make) {
+  make()->forward();
+}
+
+void a_backward_from_another_thread(const MakePass& make) {
+  const auto pass = make();
+  const std::vector<Tensor> losses = pass->forward();
+  std::thread([&] { pass->backward(losses); }).join();
+}
+
+struct ShardScenario {
+  const char* name;
+  void (*run)(const MakePass& make);
+  bool starts_threads = false;
+};
+
+Scenario over_shards(const ShardScenario& scenario, int microbatches) {
+  const auto in_shards = [run = scenario.run, microbatches](Graph& g) {
+    const Module model = model_for_shards(g.x.device());
+    std::optional<Shards> shards;
+    {
+      const CurrentStep nobodys(nullptr);  // they are cut before a step
+      shards.emplace(model, microbatches_of(g, microbatches).front(), 4, g.x.device());
+    }
+    run([&] { return std::make_unique<PassInShards>(*shards, microbatches_of(g, microbatches)); });
+  };
+  const auto plain = [run = scenario.run, microbatches](Graph& g) {
+    const Module model = model_for_shards(g.x.device());
+    run([&] { return std::make_unique<PlainPass>(model, microbatches_of(g, microbatches), g.x.device()); });
+  };
+  return {.name = std::string(scenario.name) + "OfShards" + (microbatches > 1 ? "AndMicrobatches" : ""),
+          .run = in_shards,
+          .plain = plain,
+          .starts_threads = scenario.starts_threads};
+}
+
+constexpr ShardScenario kShardScenarios[] = {
+    {"APass", one_pass},
+    {"TwoPasses", two_passes},
+    {"APassWithinAnother", a_pass_within_another},
+    {"ADroppedPassBetween", a_dropped_pass_between},
+    {"APassWithoutGradientsBetween", a_pass_without_gradients_between},
+    {"AForwardAlone", a_forward_alone},
+    {"ABackwardFromAnotherThread", a_backward_from_another_thread, true},
+};
+
+}  // namespace
+
+Module model_for_segments(c10::Device device) {
+  run_models_as_written();
+  Module model("Model");
+  model.register_module("first", noisy_layer(device));
+  model.register_module("last", noisy_layer(device));
+  model.define(R"(
+def forward(self, x, w):
+    y, z, mask = self.first.forward(x * 2, w)
+    y, z, mask = self.last.forward(z * (y.sum() * 0.01 + 1), w)
+    return (y * mask).sum() + (z * z).sum()
+)");
+  return model;
+}
+
+Module model_for_shards(c10::Device device) {
+  run_models_as_written();
+  Module model("Model");
+  model.register_module("first", square_layer(device));
+  model.register_module("last", square_layer(device));
+  model.define(R"(
+def forward(self, x, w):
+    y = self.first.forward(x * 2, w)
+    z = self.last.forward(torch.tanh(y), w)
+    u = self.first.forward(z * y, w)
+    return (self.last.forward(u, w) * z + u * y[0:1]).sum()
+)");
+  return model;
+}
+
+std::vector<std::vector<c10::IValue>> microbatches_of(const Graph& g, int count) {
+  std::vector<std::vector<c10::IValue>> inputs;
+  for (int i = 0; i < count; ++i) inputs.push_back({g.x.slice(0, i, std::nullopt, count), g.w});
+  return inputs;
+}
+
+std::vector<Tensor> run_forward(ShardedPass& pass) {
+  std::vector<Tensor> losses;
+  for (const c10::IValue& result : pass.forward()) losses.push_back(result.toTensor());
+  return losses;
+}
+
+std::vector<Scenario> module_scenarios() {
+  std::vector<Scenario> scenarios;
+  for (const LossScenario& each : loss_scenarios()) scenarios.push_back(over_segments(each));
+  for (const ShardScenario& each : kShardScenarios)
+    for (const int microbatches : {1, 2}) scenarios.push_back(over_shards(each, microbatches));
+  return scenarios;
+}
+
+}  // namespace offprof

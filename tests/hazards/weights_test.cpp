@@ -1,0 +1,180 @@
+// Whatever a step does with autograd, with leaves that lie on the device only while operators use them.
+#include <gmock/gmock.h>
+
+#include <tuple>
+
+#include "engine/weights/weight_pager.h"
+#include "tests/hazards/fault_fixture.h"
+#include "tests/hazards/scenarios.h"
+
+namespace offprof {
+namespace {
+
+/// A graph whose leaves, and their gradients, are pages.
+class PagedGraph {
+ public:
+  PagedGraph(Device& device, Bytes window_bytes)
+      : device_(device), pager_(device, make_host_weight_store(device), window_bytes, /*least_bytes=*/1) {
+    draw(graph_);
+    for (const at::Tensor& leaf : {graph_->x, graph_->w}) pager_.adopt_parameter(leaf);
+    residents_.is_paged = [this](const c10::Storage& storage) { return pager_.is_page(storage); };
+    pager_.end_step();
+  }
+  ~PagedGraph() { graph_->alive.clear(); }
+  PagedGraph(const PagedGraph&) = delete;
+  PagedGraph& operator=(const PagedGraph&) = delete;
+
+  const Residents& residents() const { return residents_; }
+  void learn() { pager_.learn(); }
+
+  /// As a trainer takes a step, whose optimizer writes what was there already.
+  template <typename Run>
+  std::vector<at::Tensor> step(const Run& run) {
+    end_step();  // of one that did not come to its end
+    std::optional<Graph> drawn;
+    draw(drawn);  // so that what comes next is drawn as it is without pages
+    std::vector<at::Tensor> gradients;
+    {
+      const WeightPager::Scope paged(&pager_);
+      run(*graph_);
+      const at::NoGradGuard no_grad;
+      for (at::Tensor* leaf : {&graph_->x, &graph_->w}) {
+        gradients.push_back(leaf->grad().defined() ? leaf->grad().clone() : at::Tensor());
+        leaf->mul_(1);
+      }
+    }
+    end_step();
+    return gradients;
+  }
+
+  /// What the leaves are now, and were in the beginning.
+  std::pair<std::vector<at::Tensor>, std::vector<at::Tensor>> values() {
+    std::optional<Graph> drawn;
+    draw(drawn);
+    const WeightPager::Scope paged(&pager_);
+    const at::NoGradGuard no_grad;
+    return {{graph_->x.clone(), graph_->w.clone()}, {drawn->x.detach(), drawn->w.detach()}};
+  }
+
+ private:
+  void draw(std::optional<Graph>& graph) {
+    at::manual_seed(7);
+    graph.emplace(device_.torch_device());
+  }
+  void end_step() {
+    graph_->alive.clear();
+    for (at::Tensor* leaf : {&graph_->x, &graph_->w}) leaf->mutable_grad() = at::Tensor();
+    pager_.forget_gradients();
+    pager_.end_step();
+  }
+
+  Device& device_;
+  std::optional<Graph> graph_;
+  WeightPager pager_;
+  Residents residents_;
+};
+
+constexpr Bytes kWindows[] = {0, 800};
+
+class PagedScenarioTest : public HazardTest,
+                          public testing::WithParamInterface<std::tuple<std::string, Scenario>> {
+ protected:
+  void SetUp() override { open(std::get<0>(GetParam())); }
+};
+
+TEST_P(PagedScenarioTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
+  const Scenario& scenario = std::get<1>(GetParam());
+  const std::vector<at::Tensor> expected = gradients(scenario.plainly(), std::nullopt);
+  for (const Policy& policy : hazard_policies()) {
+    if (policy.scheduler == SchedulerKind::kTrl && scenario.asks_again) continue;
+    for (const Bytes window_bytes : kWindows) {
+      SCOPED_TRACE(policy.name + ": " + describe(policy) + ", window " + std::to_string(window_bytes));
+      expect_nothing_left([&] {
+        PagedGraph paged(device(), window_bytes);
+        for (int step = 0; step < 3; ++step) {
+          expect_equal(paged.step([&](Graph& g) {
+            run_step(
+                policy, [&] { scenario.run(g); }, paged.residents());
+          }),
+                       expected);
+          if (step == 0) paged.learn();
+        }
+        const auto [now, before] = paged.values();
+        expect_equal(now, before);
+      });
+    }
+  }
+}
+
+std::vector<Scenario> scenarios_on_one_thread() {
+  std::vector<Scenario> scenarios = all_scenarios();
+  std::erase_if(scenarios, [](const Scenario& scenario) { return scenario.starts_threads; });
+  return scenarios;
+}
+
+INSTANTIATE_TEST_SUITE_P(, PagedScenarioTest,
+                         testing::Combine(testing::ValuesIn(devices_under_test()),
+                                          testing::ValuesIn(scenarios_on_one_thread())),
+                         [](const auto& test) {
+                           return std::get<1>(test.param).name + "_" + std::get<0>(test.param);
+                         });
+
+class PagedFaultTest : public FaultFixture, public testing::WithParamInterface<std::string> {
+ protected:
+  static void run(Graph& g) { graphs::shared_subgraph(g).backward(); }
+
+  /// A step of pages that are away already; and after it, whatever came of it, another on the same pages.
+  std::vector<at::Tensor> paged_step(const Policy& policy, const std::vector<at::Tensor>& expected) {
+    PagedGraph paged(device(), kWindows[1]);
+    const auto step = [&] {
+      return paged.step([&](Graph& g) {
+        run_step(
+            policy, [&] { run(g); }, paged.residents());
+      });
+    };
+    {
+      const FaultyDevice::Pause pause(faulty());
+      expect_equal(step(), expected);
+      paged.learn();
+    }
+    std::vector<at::Tensor> actual;
+    std::exception_ptr failure;
+    try {
+      actual = step();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    const FaultyDevice::Pause pause(faulty());
+    expect_equal(step(), expected);
+    const auto [now, before] = paged.values();
+    expect_equal(now, before);
+    if (failure) std::rethrow_exception(failure);
+    return actual;
+  }
+
+  void expect_errors_or_gradients(bool and_all_after_it) {
+    open_faulty<FailingDevice>(GetParam());
+    if (IsSkipped()) return;
+    const std::vector<at::Tensor> expected = gradients(run, std::nullopt);
+    for (const Policy& policy : hazard_policies()) {
+      SCOPED_TRACE(policy.name + ": " + describe(policy));
+      for_every_call([&] { return paged_step(policy, expected); }, expected, and_all_after_it,
+                     expect_planted_failure);
+    }
+    EXPECT_GT(failed(), 50);
+  }
+};
+
+TEST_P(PagedFaultTest, ACallThatFailsEndsInItsErrorAndTheNextStepIsWhole) {
+  expect_errors_or_gradients(/*and_all_after_it=*/false);
+}
+
+TEST_P(PagedFaultTest, ADeviceThatIsLostForAWhileLosesNoWeights) {
+  expect_errors_or_gradients(/*and_all_after_it=*/true);
+}
+
+INSTANTIATE_TEST_SUITE_P(, PagedFaultTest, testing::ValuesIn(devices_under_test()),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace offprof
