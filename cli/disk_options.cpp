@@ -36,6 +36,34 @@ void require_disk_speed(const Policy& policy, const Link& link) {
                     "Give it: --disk-bandwidth 2GB/s, or record a trace with run --disk DIR");
 }
 
+void share_disk_with_weights(RunRequest& request) {
+  const auto& weights = request.settings.weights;
+  if (!weights || weights->place != "disk") return;
+  const std::string& folder = request.weights_folder;
+  if (request.device.starts_with("virtual")) {
+    if (!folder.empty())
+      throw input_error("on a virtual GPU the disk of the weights is modelled too: there is nothing to write",
+                        "Give --disk-bandwidth 2GB/s instead of --weights-dir.");
+    if (!request.disk)
+      throw input_error("weights on the disk: how fast is it?", "Give --disk-bandwidth 2GB/s.");
+    return;
+  }
+  const bool is_host = request.device == "host";
+  if (!is_host && request.disk) {
+    if (request.disk->compressed)
+      throw input_error("--compress keeps tensors in host memory: it is no disk for weights",
+                        "Give --disk DIR, or keep them there as they are: --weights host.");
+    if (!folder.empty() && folder != request.disk->folder)
+      throw input_error(
+          "a GPU's weights share the disk of its tensors, and --weights-dir is not that of --disk",
+          "Give one of them.");
+    return;
+  }
+  if (folder.empty())
+    throw input_error("weights on the disk: where?", "Give a folder on that disk: --weights-dir DIR.");
+  if (!is_host) request.disk = DiskRequest{folder};
+}
+
 void DiskOptions::add_to(CLI::App& app) {
   const std::string group = "Disk";
   app.add_option("--disk", folder_,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/device_disk.h"
+#include "engine/plugin.h"
 #include "traces/link.h"
 #include "traces/policy.h"
 
@@ -35,5 +36,10 @@ class DiskOptions {
   bool checksums_ = false, compressed_ = false;
   std::optional<DiskLink> speed_;
 };
+
+/// Weights on the disk of a GPU share that of the policy's tensors, which their folder may be said to be;
+/// those of the host have a file of their own. `request.device`: as RunRequest has it. Throws Error (input):
+/// there is no folder for them, or two.
+void share_disk_with_weights(RunRequest& request);
 
 }  // namespace offprof

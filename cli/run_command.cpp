@@ -156,14 +156,13 @@ class RunCommand : public Subcommand {
         "How much of them may be on the device at once, unless one operator needs more (default: twice what "
         "one needs; of --shards those of two)",
         0);
-    app.add_option("--weights-dir", request_.weights_folder, "Of --weights disk: the folder for their file")
+    app.add_option("--weights-dir", request_.weights_folder,
+                   "Of --weights disk: the folder for their file; a GPU's share the disk of --disk")
         ->type_name("DIR");
   }
 
   std::optional<WeightSettings> weights() const {
     const std::string place = weights_place_.value_or(shards_ ? "host" : "device");
-    if (place == "disk" && request_.weights_folder.empty())
-      throw input_error("--weights disk: where?", "give a folder on that disk: --weights-dir DIR");
     if (place != "disk" && !request_.weights_folder.empty())
       throw input_error("--weights-dir is for --weights disk");
     if (place == "device" && weights_window_)
@@ -177,6 +176,7 @@ class RunCommand : public Subcommand {
     status.show("opening LibTorch");
     request_.device = device_.open(context, link_);
     request_.disk = disk_.request(request_.device);
+    share_disk_with_weights(request_);
     EnginePlugin& engine = load_engine();
     fall_back_to_host(context, engine);
     return engine.run(request_, [&](const std::string& what) {

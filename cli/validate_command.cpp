@@ -94,10 +94,6 @@ class ValidateCommand : public Subcommand {
                       "that cap.",
                       *cap));
     trace = as_visited(std::move(trace));
-    const auto& weights = trace.settings.weights;
-    if (weights && weights->place == "disk" && request_.weights_folder.empty())
-      throw input_error(trace_path_ + " was recorded with its weights on the disk: where are they to be?",
-                        "give a folder on that disk: --weights-dir DIR");
     request_.settings = trace.settings;
     request_.threads = trace.environment.threads;
     if (link_) request_.settings.link_cap = link_;
@@ -136,10 +132,11 @@ class ValidateCommand : public Subcommand {
     if (request_.disk && !known.is_known())
       throw input_error(trace_path_ + " does not say how fast a disk is, so no times with one are predicted",
                         "Record it with one: offprof run MODEL.pt --disk DIR --transforms all -o trace.json");
-    if (!known.is_known()) return;
-    if (trace.environment.times_are_modelled)
+    if (trace.environment.times_are_modelled && known.is_known())
       request_.disk = DiskRequest{{}, false, known, false};
-    else if (!request_.disk)
+    request_.device = trace.environment.device;
+    share_disk_with_weights(request_);
+    if (known.is_known() && !request_.disk)
       notes_.emplace_back("The trace was recorded with a disk; without --disk DIR no setting uses one.");
   }
 

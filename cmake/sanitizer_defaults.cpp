@@ -16,7 +16,13 @@ const char* __lsan_default_suppressions() {
       "leak:mz_zip_reader_init\n"
       "leak:mz_zip_reader_read_central_dir\n"
       // At exit PyTorch's caching allocator lets go of its lists, and not of the blocks in them.
-      "leak:c10::cuda::CUDACachingAllocator::Native::\n";
+      "leak:c10::cuda::CUDACachingAllocator::Native::\n"
+      "leak:at::CachingHostAllocatorImpl\n"
+      // Plans of convolutions and handles are kept by thread, and the threads of backward never end.
+      "leak:at::native::*BenchmarkCache\n"
+      "leak:at::native::run_single_conv\n"
+      "leak:at::native::*createCuDNNHandle\n"
+      "leak:cudnn_frontend::\n";
 }
 
 const char* __lsan_default_options() {

@@ -169,4 +169,13 @@ class Device {
   virtual Nanoseconds take_exposed_ns() = 0;
 };
 
+/// After something has failed: nothing is under way when it returns. A device that cannot even become idle
+/// copies nothing any more.
+inline void become_idle(Device& device) noexcept {
+  try {
+    device.synchronize();
+  } catch (...) {
+  }
+}
+
 }  // namespace offprof

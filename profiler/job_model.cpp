@@ -85,11 +85,16 @@ void Job::make_pager() {
   const std::optional<WeightSettings>& weights = trace_.settings.weights;
   if (!weights) return;
   const bool on_disk = weights->place == "disk";
-  if (on_disk && !device_.torch_device().is_cpu())
-    throw input_error("weights on the disk are for --device host: a GPU's memory is not reached from there",
-                      "--weights host");
-  std::unique_ptr<WeightStore> store =
-      on_disk ? make_disk_weight_store(request_.weights_folder) : make_host_weight_store(device_);
+  std::unique_ptr<WeightStore> store;
+  if (!on_disk) {
+    store = make_host_weight_store(device_);
+  } else if (device_.torch_device().is_cpu()) {
+    store = make_disk_weight_store(request_.weights_folder);
+  } else {
+    if (device_.disk() == nullptr)
+      throw input_error("weights on the disk need one", "give the device a disk");
+    store = make_device_disk_weight_store(device_);
+  }
   if (const std::string warning = store->warning(); !warning.empty()) trace_.notes.push_back(warning);
   pager_.emplace(device_, std::move(store), weights->window_bytes.value_or(0));
 }

@@ -185,8 +185,8 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
   result.d2h_bytes = step->d2h_bytes() + weights.d2h;
   result.h2d_bytes = step->h2d_bytes() + weights.h2d;
   result.disk_peak_bytes = step->disk().peak_bytes();
-  result.disk_write_bytes = step->disk().write_bytes();
-  result.disk_read_bytes = step->disk().read_bytes();
+  result.disk_write_bytes = step->disk().write_bytes() + weights.disk_write;
+  result.disk_read_bytes = step->disk().read_bytes() + weights.disk_read;
   result.disk_refusals = step->disk().refusals();
   result.refused_reloads = step->refused_reloads();
   result.ledger = step->ledger();

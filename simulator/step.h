@@ -34,6 +34,9 @@ class Step {
 
   const EngineCosts& costs() const { return costs_; }
   void set_costs(EngineCosts costs) { costs_ = std::move(costs); }
+  /// What is fetched of weights comes from the disk beside the device, and what is saved goes there.
+  bool weights_are_on_disk() const { return weights_are_on_disk_; }
+  void set_weights_are_on_disk(bool on_disk) { weights_are_on_disk_ = on_disk; }
   /// No policy copies more in one direction.
   double most_copied_bytes() const { return most_copied_bytes_; }
 
@@ -65,6 +68,7 @@ class Step {
   std::int32_t add_storage_without_bytes();
 
   EngineCosts costs_;
+  bool weights_are_on_disk_ = false;
   std::vector<Event> events_;
   std::vector<std::int32_t> program_index_;
   std::vector<Work> work_;

@@ -47,8 +47,11 @@ class TimelineListener final : public ReplayListener {
   }
 
   void on_weight_copy(const VirtualClock::Copy& copy) override {
-    Span& span = add_span(SpanKind::kCopy, copy.track == Track::kD2h ? "weights out" : "weights in",
-                          copy.begin, copy.end);
+    const bool is_on_disk = copy.track == Track::kDiskWrite || copy.track == Track::kDiskRead;
+    const std::string name = is_on_disk                  ? disk_transfer_name(copy.track)
+                             : copy.track == Track::kD2h ? "weights out"
+                                                         : "weights in";
+    Span& span = add_span(SpanKind::kCopy, name, copy.begin, copy.end);
     span.track = copy.track;
     span.bytes = copy.bytes;
   }

@@ -36,9 +36,12 @@ TraceSteps::TraceSteps(const Trace& trace, const std::optional<DeviceMemory>& as
     cache_setting_.device_memory_bytes = assumed->usable_bytes;
     cache_setting_.device_total_bytes = assumed->total_bytes;
   }
+  const bool weights_are_on_disk = trace.settings.weights && trace.settings.weights->place == "disk";
+  step_.set_weights_are_on_disk(weights_are_on_disk);
   if (!trace.dense_program) return;
   dense_program_ = &*trace.dense_program;
   dense_step_.emplace(*dense_program_, costs_in(trace), trace.transforms);
+  dense_step_->set_weights_are_on_disk(weights_are_on_disk);
   changed_ = changed_by_dense_copies(*dense_program_, reloaded_tensors(*dense_step_, dense_offload_all()));
 }
 

@@ -75,15 +75,11 @@ class VirtualClock {
   Copy copy_out(Bytes bytes) { return copy(Track::kD2h, bytes, link_.d2h, d2h_, d2h_stream_); }
   /// `ready`: its stream waits until then for the disk to have read it.
   Copy copy_in(Bytes bytes, Nanoseconds ready = 0) {
-    Nanoseconds& stream = one_side_stream_ ? d2h_stream_ : h2d_stream_;
-    stream = std::max(stream, ready);
-    Copy copied = copy(Track::kH2d, bytes, link_.h2d, h2d_, stream);
-    copied.ready = ready;
-    return copied;
+    return copy_in_on(one_side_stream_ ? d2h_stream_ : h2d_stream_, bytes, ready);
   }
 
   /// Of weights, which come on the side stream of copies in whatever the policy says of saved tensors'.
-  Copy fetch(Bytes bytes) { return copy(Track::kH2d, bytes, link_.h2d, h2d_, h2d_stream_); }
+  Copy fetch(Bytes bytes, Nanoseconds ready = 0) { return copy_in_on(h2d_stream_, bytes, ready); }
 
   /// Begins when `after` has come and the disk is done with what it was given before.
   Copy write_disk(Bytes bytes, Nanoseconds after) {
@@ -166,6 +162,13 @@ class VirtualClock {
           {transfer, stream,
            costs_.slowdown_ns_per_byte * static_cast<double>(bytes) / static_cast<double>(duration)});
     return {track, begin, transfer, stream, bytes};
+  }
+
+  Copy copy_in_on(Nanoseconds& stream, Bytes bytes, Nanoseconds ready) {
+    stream = std::max(stream, ready);
+    Copy copied = copy(Track::kH2d, bytes, link_.h2d, h2d_, stream);
+    copied.ready = ready;
+    return copied;
   }
 
   static Copy transfer(Track track, Bytes bytes, const LinkDirection& disk, Nanoseconds& free,

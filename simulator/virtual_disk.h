@@ -9,7 +9,8 @@
 
 namespace offprof {
 
-/// What a replay's copies do on the disk: space, bytes, and each copy's last transfer. It never is full.
+/// What a replay's copies do on the disk: space, bytes, and each copy's last transfer. It never is full. Of
+/// weights it counts what is written and read.
 class VirtualDisk {
  public:
   void take(const Command& command) {
@@ -28,6 +29,16 @@ class VirtualDisk {
     return note(command, clock.read_disk(command.bytes));
   }
 
+  /// Of weights, which lie there beside what copies take.
+  VirtualClock::Copy write_weights(Bytes bytes, Nanoseconds copied_out, VirtualClock& clock) {
+    write_bytes_ += bytes;
+    return clock.write_disk(bytes, copied_out);
+  }
+  VirtualClock::Copy read_weights(Bytes bytes, VirtualClock& clock) {
+    read_bytes_ += bytes;
+    return clock.read_disk(bytes);
+  }
+
   /// When what was read last of the copy is there; 0: it was not read.
   Nanoseconds ready(CopyId copy) const {
     const VirtualClock::Copy* const last = find(copy);
@@ -35,7 +46,7 @@ class VirtualDisk {
   }
   const VirtualClock::Copy& last(CopyId copy) const { return transfers_[copy]; }
 
-  bool is_used() const { return peak_bytes_ > 0; }
+  bool is_used() const { return peak_bytes_ > 0 || write_bytes_ > 0 || read_bytes_ > 0; }
   Bytes peak_bytes() const { return peak_bytes_; }
   Bytes write_bytes() const { return write_bytes_; }
   Bytes read_bytes() const { return read_bytes_; }

@@ -65,11 +65,14 @@ void VirtualExecutor::read_disk(const Command& command) {
 }
 
 void VirtualExecutor::wait_for_disk(const Command& command) {
+  wait_for_disk(disk_.last(command.copy), command.tensor);
+}
+
+void VirtualExecutor::wait_for_disk(const VirtualClock::Copy& transfer, SavedId tensor) {
   const Nanoseconds before = clock_.now();
-  const Nanoseconds stood = clock_.wait_for_disk(disk_.last(command.copy));
+  const Nanoseconds stood = clock_.wait_for_disk(transfer);
   if (listener_ == nullptr || stood == 0) return;
-  listener_->on_stall(
-      {StallReason::kDisk, command.tensor, command.bytes, before, stood, disk_.last(command.copy).track});
+  listener_->on_stall({StallReason::kDisk, tensor, transfer.bytes, before, stood, transfer.track});
 }
 
 void VirtualExecutor::copy_out(const Command& command) {
@@ -167,7 +170,13 @@ void VirtualExecutor::wait(const VirtualClock::Copy& copy, StallReason reason, S
 
 void VirtualExecutor::fetch_weights(std::int32_t storage) {
   const Bytes bytes = step_.storage_bytes()[storage];
-  const VirtualClock::Copy copy = fetches_[storage] = clock_.fetch(bytes);
+  Nanoseconds ready = 0;
+  if (step_.weights_are_on_disk()) {
+    const VirtualClock::Copy read = disk_.read_weights(bytes, clock_);
+    if (listener_ != nullptr) listener_->on_weight_copy(read);
+    ready = read.end;
+  }
+  const VirtualClock::Copy copy = fetches_[storage] = clock_.fetch(bytes, ready);
   h2d_bytes_ += bytes;
   if (listener_ != nullptr) listener_->on_weight_copy(copy);
 }
@@ -178,6 +187,10 @@ void VirtualExecutor::save_weights(std::int32_t storage) {
   d2h_bytes_ += bytes;
   if (listener_ != nullptr) listener_->on_weight_copy(copy);
   wait(copy, StallReason::kWeights, -1);
+  if (!step_.weights_are_on_disk()) return;
+  const VirtualClock::Copy written = disk_.write_weights(bytes, copy.end, clock_);
+  if (listener_ != nullptr) listener_->on_weight_copy(written);
+  wait_for_disk(written, -1);
 }
 
 StallReason VirtualExecutor::reason_to_wait(const Command& command) const {

@@ -40,7 +40,8 @@ class VirtualExecutor final : public Executor {
   void execute(const Command& command) override;
 
   /// What the program does with weights that lie on the device only around their uses: a copy into the
-  /// storage begins, the program waits for it, or it copies the storage out and waits for that.
+  /// storage begins, the program waits for it, or it copies the storage out and waits for that, and for the
+  /// disk where that is where they go.
   void fetch_weights(std::int32_t storage);
   void wait_for_weights(std::int32_t storage) { wait(fetches_.at(storage), StallReason::kWeights, -1); }
   void save_weights(std::int32_t storage);
@@ -87,6 +88,7 @@ class VirtualExecutor final : public Executor {
   void write_disk(const Command& command);
   void read_disk(const Command& command);
   void wait_for_disk(const Command& command);
+  void wait_for_disk(const VirtualClock::Copy& transfer, SavedId tensor);
   void decode(const Command& command);
   void discard(const Command& command);
   void remake(const Command& command);

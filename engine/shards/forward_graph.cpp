@@ -57,8 +57,8 @@ class ForwardGraph::PartBuilder {
     add_result(part.outputs);
     part.inputs = std::move(inputs_);
     part.attributes = std::move(attributes_);
-    part.function = std::make_unique<GraphFunction>(c10::QualifiedName("__torch__.offprof_part", kForwardMethod),
-                                                    graph_, nullptr);
+    part.function = std::make_unique<GraphFunction>(
+        c10::QualifiedName("__torch__.offprof_part", kForwardMethod), graph_, nullptr);
     return part;
   }
 

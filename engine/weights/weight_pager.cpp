@@ -189,6 +189,7 @@ void WeightPager::forget_gradients() {
 void WeightPager::end_step() {
   const std::lock_guard turn(mutex_);
   scheduler_.end_step();
+  store_->end_step();
 }
 
 void WeightPager::learn() {
@@ -223,6 +224,7 @@ void WeightPager::fetch(PageId page) {
       memory, [&] { store_->begin_load(*pages_[page].slot, memory.mutable_data()); },
       &StepListener::on_fetch);
   if (store_->is_over_link()) link_bytes_.h2d += scheduler_.bytes(page);
+  if (store_->is_over_disk()) link_bytes_.disk_read += scheduler_.bytes(page);
   storage->set_data_ptr_noswap(std::move(memory.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks()));
 }
 
@@ -245,6 +247,7 @@ void WeightPager::save(PageId page, const c10::Storage& storage) {
   copy(
       storage, [&] { store_->save(*slot, storage.data()); }, &StepListener::on_save);
   if (store_->is_over_link()) link_bytes_.d2h += scheduler_.bytes(page);
+  if (store_->is_over_disk()) link_bytes_.disk_write += scheduler_.bytes(page);
 }
 
 }  // namespace offprof

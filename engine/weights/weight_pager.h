@@ -27,9 +27,10 @@ namespace offprof {
 
 class StepListener;
 
-/// Bytes that went over the device's link.
+/// Bytes that went over the device's link, and to the disk beside it.
 struct LinkBytes {
   Bytes d2h = 0, h2d = 0;
+  Bytes disk_write = 0, disk_read = 0;
 };
 
 /// Keeps weights, their gradients and the optimizer's state off the device but while operators use them.

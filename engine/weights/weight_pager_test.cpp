@@ -9,7 +9,7 @@ namespace {
 
 using at::Tensor;
 
-enum class StoreKind { kHost, kDisk };
+enum class StoreKind { kHost, kDisk, kDeviceDisk };
 
 class WeightPagerTest : public TorchTest, public testing::WithParamInterface<StoreKind> {
  protected:
@@ -20,8 +20,10 @@ class WeightPagerTest : public TorchTest, public testing::WithParamInterface<Sto
   ~WeightPagerTest() override { device_.set_capacity(std::nullopt); }
 
   std::unique_ptr<WeightStore> make_store() {
-    return GetParam() == StoreKind::kHost ? make_host_weight_store(device_)
-                                          : make_disk_weight_store(folder_.path());
+    if (GetParam() == StoreKind::kHost) return make_host_weight_store(device_);
+    if (GetParam() == StoreKind::kDisk) return make_disk_weight_store(folder_.path());
+    device_.open_disk({.folder = folder_.path()});
+    return make_device_disk_weight_store(device_);
   }
 
   static Tensor weight() { return leaf({kWidth, kWidth}); }
@@ -195,8 +197,12 @@ TEST_P(WeightPagerTest, ASavedWeightIsKeptAsPaged) {
   pager_.forget_gradients();
 }
 
-INSTANTIATE_TEST_SUITE_P(Stores, WeightPagerTest, testing::Values(StoreKind::kHost, StoreKind::kDisk),
-                         [](const auto& store) { return store.param == StoreKind::kHost ? "host" : "disk"; });
+INSTANTIATE_TEST_SUITE_P(Stores, WeightPagerTest,
+                         testing::Values(StoreKind::kHost, StoreKind::kDisk, StoreKind::kDeviceDisk),
+                         [](const auto& store) {
+                           if (store.param == StoreKind::kHost) return "host";
+                           return store.param == StoreKind::kDisk ? "disk" : "device_disk";
+                         });
 
 TEST(DiskWeightStore, SaysWhereNoFileCanBeMade) {
   EXPECT_THROW(make_disk_weight_store("/nonexistent/folder"), Error);

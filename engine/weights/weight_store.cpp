@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/disk/disk_tier.h"
@@ -12,10 +13,31 @@
 namespace offprof {
 namespace {
 
+/// Of pages. Copies of saved tensors have the other tags.
+std::int64_t tag_of(WeightStore::Slot slot) {
+  return -1 - slot;
+}
+
+/// Memory that a copy reads or writes is given back by whoever catches what this throws.
+void wait_or_become_idle(Device& device, CopyQueue queue, Device::Event event) {
+  try {
+    device.wait(queue, event);
+  } catch (...) {
+    become_idle(device);
+    throw;
+  }
+}
+
+Error no_room(const std::string& where, Bytes bytes, const std::string& why_not, const std::string& hint) {
+  return environment_error(
+      fmt::format("{}: no room for {} more of weights: {}", where, format_bytes(bytes), why_not), hint);
+}
+
 class HostWeightStore final : public WeightStore {
  public:
   explicit HostWeightStore(Device& device) : device_(device) {}
   ~HostWeightStore() override {
+    become_idle(device_);
     for (const Page& page : pages_) device_.free_host(page.host, page.bytes);
   }
   HostWeightStore(const HostWeightStore&) = delete;
@@ -30,11 +52,12 @@ class HostWeightStore final : public WeightStore {
     Page& page = pages_[slot];
     page.load = device_.copy(CopyQueue::kH2d, {to, page.host, page.bytes, CopyDirection::kH2d, tag_of(slot)});
   }
-  void wait_for_load(Slot slot) override { device_.wait(CopyQueue::kH2d, pages_[slot].load); }
+  void wait_for_load(Slot slot) override { wait_or_become_idle(device_, CopyQueue::kH2d, pages_[slot].load); }
   void save(Slot slot, const void* from) override {
     const Page& page = pages_[slot];
-    device_.wait(CopyQueue::kD2h, device_.copy(CopyQueue::kD2h, {page.host, from, page.bytes,
-                                                                 CopyDirection::kD2h, tag_of(slot)}));
+    const Device::Event copied =
+        device_.copy(CopyQueue::kD2h, {page.host, from, page.bytes, CopyDirection::kD2h, tag_of(slot)});
+    wait_or_become_idle(device_, CopyQueue::kD2h, copied);
   }
   Bytes bytes() const override { return bytes_; }
   bool is_over_link() const override { return true; }
@@ -46,14 +69,132 @@ class HostWeightStore final : public WeightStore {
     Device::Event load = 0;
   };
 
-  /// Copies of saved tensors have the others.
-  static std::int64_t tag_of(Slot slot) { return -1 - slot; }
-
   Device& device_;
   std::vector<Page> pages_;
   Bytes bytes_ = 0;
 };
 
+/// Host memory by which a page comes and goes.
+class Staging {
+ public:
+  Staging(Device& device, Bytes bytes)
+      : device_(&device), memory_(device.allocate_host(bytes)), bytes_(bytes) {}
+  Staging(Staging&& other) noexcept
+      : device_(other.device_), memory_(std::exchange(other.memory_, nullptr)), bytes_(other.bytes_) {}
+  Staging& operator=(Staging&&) = delete;
+  ~Staging() {
+    if (memory_ != nullptr) device_->free_host(memory_, bytes_);
+  }
+  std::byte* memory() const { return memory_; }
+
+ private:
+  Device* device_;
+  std::byte* memory_;
+  Bytes bytes_;
+};
+
+/// A save stands until the disk has the bytes: so a page lies there whole whenever it is asked for, and host
+/// memory is taken for one page at a time, beside those on their way in.
+class DeviceDiskWeightStore final : public WeightStore {
+ public:
+  explicit DeviceDiskWeightStore(Device& device) : device_(device), disk_(*device.disk()) {}
+  ~DeviceDiskWeightStore() override {
+    become_idle(device_);
+    for (const DeviceDisk::Transfer& read : unchecked_) end(read);
+    for (Page& page : pages_) {
+      if (page.load) end(page.load->read);
+      page.load.reset();
+      disk_.release(page.extent);
+    }
+  }
+  DeviceDiskWeightStore(const DeviceDiskWeightStore&) = delete;
+  DeviceDiskWeightStore& operator=(const DeviceDiskWeightStore&) = delete;
+
+  Slot add(Bytes bytes) override {
+    std::string why_not;
+    const std::optional<Extent> extent = disk_.reserve(bytes, &why_not);
+    if (!extent)
+      throw no_room(disk_.description(), bytes, why_not, "make room there, or give a folder elsewhere");
+    pages_.push_back({*extent, bytes, {}});
+    bytes_ += bytes;
+    return static_cast<Slot>(pages_.size() - 1);
+  }
+
+  void begin_load(Slot slot, void* to) override {
+    Page& page = pages_[slot];
+    Staging staging(device_, page.bytes);
+    const DeviceDisk::Transfer read = disk_.read(page.extent, staging.memory(), page.bytes, tag_of(slot));
+    try {
+      disk_.hold(CopyQueue::kH2d, read);
+      const Device::Event copied = device_.copy(
+          CopyQueue::kH2d, {to, staging.memory(), page.bytes, CopyDirection::kH2d, tag_of(slot)});
+      page.load.emplace(Load{std::move(staging), read, copied});
+    } catch (...) {
+      end(read);
+      throw;
+    }
+  }
+
+  void wait_for_load(Slot slot) override {
+    const Load load = *std::exchange(pages_[slot].load, std::nullopt);
+    try {
+      wait_or_become_idle(device_, CopyQueue::kH2d, load.copied);
+    } catch (...) {
+      end(load.read);
+      throw;
+    }
+    if (!disk_.check(load.read)) unchecked_.push_back(load.read);
+  }
+
+  void save(Slot slot, const void* from) override {
+    const Page& page = pages_[slot];
+    const Staging staging(device_, page.bytes);
+    const Device::Event copied = device_.copy(
+        CopyQueue::kD2h, {staging.memory(), from, page.bytes, CopyDirection::kD2h, tag_of(slot)});
+    wait_or_become_idle(device_, CopyQueue::kD2h, copied);
+    disk_.wait(disk_.write(page.extent, staging.memory(), page.bytes, CopyQueue::kD2h, tag_of(slot)));
+  }
+
+  void end_step() override {
+    while (!unchecked_.empty()) {
+      const DeviceDisk::Transfer read = std::move(unchecked_.back());
+      unchecked_.pop_back();
+      disk_.wait(read);
+    }
+  }
+
+  Bytes bytes() const override { return bytes_; }
+  bool is_over_link() const override { return true; }
+  bool is_over_disk() const override { return true; }
+
+ private:
+  struct Load {
+    Staging staging;
+    DeviceDisk::Transfer read;
+    Device::Event copied = 0;
+  };
+  struct Page {
+    Extent extent;
+    Bytes bytes = 0;
+    std::optional<Load> load;
+  };
+
+  void end(const DeviceDisk::Transfer& transfer) noexcept {
+    try {
+      disk_.wait(transfer);
+    } catch (...) {
+      // It is over all the same, and what has failed before is told.
+    }
+  }
+
+  Device& device_;
+  DeviceDisk& disk_;
+  std::vector<Page> pages_;
+  std::vector<DeviceDisk::Transfer> unchecked_;  ///< loads that were not over when compute was told to wait
+  Bytes bytes_ = 0;
+};
+
+/// Straight between device memory, which is the host's, and a file.
 class DiskWeightStore final : public WeightStore {
  public:
   explicit DiskWeightStore(const std::string& folder) : tier_(folder) {}
@@ -62,9 +203,8 @@ class DiskWeightStore final : public WeightStore {
     std::string why_not;
     const std::optional<Extent> extent = tier_.reserve(bytes, &why_not);
     if (!extent)
-      throw environment_error(fmt::format("{}: no room for {} more of weights: {}", tier_.facts().folder,
-                                          format_bytes(bytes), why_not),
-                              "make room there, or give another folder by --weights-dir");
+      throw no_room(tier_.facts().folder, bytes, why_not,
+                    "make room there, or give another folder by --weights-dir");
     pages_.push_back({*extent});
     return static_cast<Slot>(pages_.size() - 1);
   }
@@ -95,6 +235,10 @@ class DiskWeightStore final : public WeightStore {
 
 std::unique_ptr<WeightStore> make_host_weight_store(Device& device) {
   return std::make_unique<HostWeightStore>(device);
+}
+
+std::unique_ptr<WeightStore> make_device_disk_weight_store(Device& device) {
+  return std::make_unique<DeviceDiskWeightStore>(device);
 }
 
 std::unique_ptr<WeightStore> make_disk_weight_store(const std::string& folder) {

@@ -90,6 +90,32 @@ TEST_F(Weights, TheirTraceIsSimulatedUnderAnyPolicy) {
   }
 }
 
+/// Of a virtual GPU, which is told how fast its disk is: to the byte, and to the nanosecond.
+TEST_F(Weights, OnAGpusDiskTheirTraceIsSimulatedUnderAnyPolicyToo) {
+  const std::vector<std::string> on_disk = {"--device",  "virtual:h200", "--link",           "2GB/s",
+                                            "--weights", "disk",         "--disk-bandwidth", "1GB/s"};
+  const auto run_under = [&](const std::string& policy) {
+    std::vector<std::string> arguments = on_disk;
+    arguments.insert(arguments.end(), {"--policy", policy});
+    return run(arguments)["measured"];
+  };
+  run_under("offload");
+  std::map<std::string, json> predicted;
+  for (const std::string policy : {"keep", "offload"}) {
+    const Ended simulated =
+        run_program({"simulate", "--trace", folder_ / "trace.json", "--policy", policy, "--format", "json"});
+    ASSERT_EQ(simulated.status, 0) << simulated.err;
+    predicted[policy] = json::parse(simulated.out)["predicted"];
+  }
+  for (const auto& [policy, expected] : predicted) {
+    const json measured = run_under(policy);
+    for (const char* key : {"device_peak_bytes", "host_peak_bytes", "d2h_bytes", "h2d_bytes",
+                            "disk_write_bytes", "disk_read_bytes", "step_time_ns", "exposed_ns"})
+      EXPECT_EQ(expected[key], measured[key]) << policy << " " << key;
+    EXPECT_GT(measured["disk_read_bytes"], 0);
+  }
+}
+
 struct Refusal {
   std::vector<std::string> arguments;
   const char* message;
@@ -114,7 +140,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{{"--weights", "disk", "--weights-dir", "/nonexistent"}, "/nonexistent"},
                     Refusal{{"--weights", "disk", "--weights-dir", "/proc"}, "/proc"},
                     Refusal{{"--weights", "disk", "--weights-dir", "/tmp", "--device", "virtual:h200"},
-                            "weights on the disk are for --device host"}));
+                            "Give --disk-bandwidth 2GB/s instead of --weights-dir"},
+                    Refusal{{"--weights", "disk", "--device", "virtual:h200"}, "how fast is it?"}));
 
 }  // namespace
 }  // namespace offprof

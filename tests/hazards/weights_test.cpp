@@ -10,11 +10,20 @@
 namespace offprof {
 namespace {
 
+struct Paging {
+  const char* name;
+  std::unique_ptr<WeightStore> (*make_store)(Device&);
+  Bytes window_bytes = 0;
+};
+constexpr Paging kPagings[] = {{"HostMemoryOneByOne", make_host_weight_store, 0},
+                               {"HostMemory", make_host_weight_store, 800},
+                               {"Disk", make_device_disk_weight_store, 800}};
+
 /// A graph whose leaves, and their gradients, are pages.
 class PagedGraph {
  public:
-  PagedGraph(Device& device, Bytes window_bytes)
-      : device_(device), pager_(device, make_host_weight_store(device), window_bytes, /*least_bytes=*/1) {
+  PagedGraph(Device& device, const Paging& paging)
+      : device_(device), pager_(device, paging.make_store(device), paging.window_bytes, /*least_bytes=*/1) {
     draw(graph_);
     for (const at::Tensor& leaf : {graph_->x, graph_->w}) pager_.adopt_parameter(leaf);
     residents_.is_paged = [this](const c10::Storage& storage) { return pager_.is_page(storage); };
@@ -74,8 +83,6 @@ class PagedGraph {
   Residents residents_;
 };
 
-constexpr Bytes kWindows[] = {0, 800};
-
 class PagedScenarioTest : public HazardTest,
                           public testing::WithParamInterface<std::tuple<std::string, Scenario>> {
  protected:
@@ -87,10 +94,10 @@ TEST_P(PagedScenarioTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
   const std::vector<at::Tensor> expected = gradients(scenario.plainly(), std::nullopt);
   for (const Policy& policy : hazard_policies()) {
     if (policy.scheduler == SchedulerKind::kTrl && scenario.asks_again) continue;
-    for (const Bytes window_bytes : kWindows) {
-      SCOPED_TRACE(policy.name + ": " + describe(policy) + ", window " + std::to_string(window_bytes));
+    for (const Paging& paging : kPagings) {
+      SCOPED_TRACE(policy.name + ": " + describe(policy) + ", " + paging.name);
       expect_nothing_left([&] {
-        PagedGraph paged(device(), window_bytes);
+        PagedGraph paged(device(), paging);
         for (int step = 0; step < 3; ++step) {
           expect_equal(paged.step([&](Graph& g) {
             run_step(
@@ -119,13 +126,14 @@ INSTANTIATE_TEST_SUITE_P(, PagedScenarioTest,
                            return std::get<1>(test.param).name + "_" + std::get<0>(test.param);
                          });
 
-class PagedFaultTest : public FaultFixture, public testing::WithParamInterface<std::string> {
+class PagedFaultTest : public FaultFixture,
+                       public testing::WithParamInterface<std::tuple<std::string, Paging>> {
  protected:
   static void run(Graph& g) { graphs::shared_subgraph(g).backward(); }
 
   /// A step of pages that are away already; and after it, whatever came of it, another on the same pages.
   std::vector<at::Tensor> paged_step(const Policy& policy, const std::vector<at::Tensor>& expected) {
-    PagedGraph paged(device(), kWindows[1]);
+    PagedGraph paged(device(), std::get<1>(GetParam()));
     const auto step = [&] {
       return paged.step([&](Graph& g) {
         run_step(
@@ -153,7 +161,7 @@ class PagedFaultTest : public FaultFixture, public testing::WithParamInterface<s
   }
 
   void expect_errors_or_gradients(bool and_all_after_it) {
-    open_faulty<FailingDevice>(GetParam());
+    open_faulty<FailingDevice>(std::get<0>(GetParam()));
     if (IsSkipped()) return;
     const std::vector<at::Tensor> expected = gradients(run, std::nullopt);
     for (const Policy& policy : hazard_policies()) {
@@ -173,8 +181,12 @@ TEST_P(PagedFaultTest, ADeviceThatIsLostForAWhileLosesNoWeights) {
   expect_errors_or_gradients(/*and_all_after_it=*/true);
 }
 
-INSTANTIATE_TEST_SUITE_P(, PagedFaultTest, testing::ValuesIn(devices_under_test()),
-                         [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(, PagedFaultTest,
+                         testing::Combine(testing::ValuesIn(devices_under_test()),
+                                          testing::ValuesIn(kPagings)),
+                         [](const auto& test) {
+                           return std::string(std::get<1>(test.param).name) + "_" + std::get<0>(test.param);
+                         });
 
 }  // namespace
 }  // namespace offprof

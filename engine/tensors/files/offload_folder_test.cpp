@@ -37,8 +37,9 @@ TEST_F(OffloadFolderTest, IsMadeWhereItIsMissing) {
 
 TEST_F(OffloadFolderTest, NoNameLeavesTheFolder) {
   const auto folder = OffloadFolder::open(path_);
-  for (const std::string name : {"../a", "/etc/passwd", "a/b", ".", "..", "a\\b",
-                                 std::string("a\0b", 3).c_str(), "~", "%2e%2e%2f", "\n"}) {
+  using namespace std::string_literals;
+  for (const std::string& name :
+       {"../a"s, "/etc/passwd"s, "a/b"s, "."s, ".."s, "a\\b"s, "a\0b"s, "~"s, "%2e%2e%2f"s, "\n"s}) {
     const fs::path file = folder->file_of(name);
     EXPECT_EQ(file.parent_path(), path_) << name;
     EXPECT_FALSE(file.filename().string().starts_with('.')) << name;
