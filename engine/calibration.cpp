@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "engine/host_memory.h"
+
 namespace offprof {
 namespace {
 
@@ -19,21 +21,17 @@ constexpr Nanoseconds kBetweenCopies = 300'000;
 class CopyBuffers {
  public:
   explicit CopyBuffers(Device& device)
-      : device_(device), storage_(device.allocate(kMemory)), host_(device.allocate_host(kMemory)) {
-    std::memset(host_, 1, kMemory);
+      : device_(device), storage_(device.allocate(kMemory)), host_(device, kMemory), idle_at_end_(device) {
+    std::memset(host_.get(), 1, kMemory);
     write_device_memory(kMemory);
   }
-  ~CopyBuffers() { device_.free_host(host_, kMemory); }
-  CopyBuffers(const CopyBuffers&) = delete;
-  CopyBuffers& operator=(const CopyBuffers&) = delete;
-
   /// Copies and waits. Device memory was written just before: what is copied out is an activation, and what
   /// is copied in takes the place of one.
   void copy(CopyDirection direction, Bytes bytes) {
     if (offset_ + bytes > kMemory) offset_ = 0;
     const bool out = direction == CopyDirection::kD2h;
     write_device_memory(bytes);
-    std::byte *on_device = device_memory(), *on_host = host_ + offset_;
+    std::byte *on_device = device_memory(), *on_host = host_.get() + offset_;
     const CopyQueue queue = out ? CopyQueue::kD2h : CopyQueue::kH2d;
     const CopyRequest request{out ? on_host : on_device, out ? on_device : on_host, bytes, direction, 0};
     device_.wait(queue, device_.copy(queue, request));
@@ -49,7 +47,8 @@ class CopyBuffers {
   Device& device_;
   Bytes offset_ = 0;
   c10::Storage storage_;
-  std::byte* host_;
+  HostMemory host_;
+  IdleAtEnd idle_at_end_;
 };
 
 CopyTiming time_copies(Device& device, CopyDirection direction, Bytes bytes) {

@@ -121,6 +121,7 @@ class Device {
 
   /// Throws Error (environment) where it is exhausted.
   virtual std::byte* allocate_host(Bytes bytes) = 0;
+  /// Its copies are over, or compute waits for them.
   virtual void free_host(std::byte* buffer, Bytes bytes) = 0;
   /// nullopt: no limit but the machine's.
   virtual void set_host_capacity(std::optional<Bytes> bytes) = 0;

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/host_memory.h"
 #include "engine/offload_step.h"
 #include "traces/steady_clock.h"
 
@@ -97,28 +98,21 @@ class CopiesBeside {
         bytes_(bytes),
         from_device_(device.allocate(kMemory)),
         to_device_(device.allocate(kMemory)),
-        to_host_(device.allocate_host(kMemory)),
-        from_host_(device.allocate_host(kMemory)) {
-    std::memset(from_host_, 1, kMemory);  // memory that nobody wrote may be one page of zeros
+        to_host_(device, kMemory),
+        from_host_(device, kMemory),
+        idle_at_end_(device) {
+    std::memset(from_host_.get(), 1, kMemory);  // memory that nobody wrote may be one page of zeros
   }
-  ~CopiesBeside() {
-    device_.take_copy_records();
-    device_.free_host(to_host_, kMemory);
-    device_.free_host(from_host_, kMemory);
-  }
-  CopiesBeside(const CopiesBeside&) = delete;
-  CopiesBeside& operator=(const CopiesBeside&) = delete;
-
   void copy() {
     const Bytes offset = copies_ / 2 * bytes_ % (kMemory - bytes_);
     const bool out = copies_++ % 2 == 0;
     const Nanoseconds begin = steady_now();
     if (out)
       device_.copy(CopyQueue::kD2h,
-                   {to_host_ + offset, at(from_device_, offset), bytes_, CopyDirection::kD2h, 0});
+                   {to_host_.get() + offset, at(from_device_, offset), bytes_, CopyDirection::kD2h, 0});
     else
       device_.copy(CopyQueue::kH2d,
-                   {at(to_device_, offset), from_host_ + offset, bytes_, CopyDirection::kH2d, 0});
+                   {at(to_device_, offset), from_host_.get() + offset, bytes_, CopyDirection::kH2d, 0});
     asking_ns_ += steady_now() - begin;
   }
 
@@ -136,9 +130,10 @@ class CopiesBeside {
   Device& device_;
   Bytes bytes_;
   c10::Storage from_device_, to_device_;
-  std::byte *to_host_, *from_host_;
+  HostMemory to_host_, from_host_;
   std::int64_t copies_ = 0;
   Nanoseconds asking_ns_ = 0;
+  IdleAtEnd idle_at_end_;
 };
 
 Bytes bytes_beside(const Link& link, Nanoseconds plain, std::size_t hooks) {
@@ -153,6 +148,7 @@ Nanoseconds lost_by_copies(Device& device, StepTimer& timer, Bytes bytes, Nanose
   CopiesBeside copies(device, bytes);
   HookAction action([&] { copies.copy(); });
   const Nanoseconds lost = timer.with(action) - copies.asking_ns() - listened;
+  device.take_copy_records();
   const double mib = static_cast<double>(copies.copied()) / kMiB;
   return mib == 0 ? 0 : static_cast<Nanoseconds>(static_cast<double>(lost) / mib);
 }
@@ -286,9 +282,10 @@ Measured time_commands(Device& device, Nanoseconds hook) {
 
 Measured time_events(Device& device) {
   const c10::Storage storage = device.allocate(kLeastCopy);
-  std::byte* host = device.allocate_host(kLeastCopy);
+  const HostMemory host(device, kLeastCopy);
+  const IdleAtEnd idle_at_end(device);
   const Device::Event event =
-      device.copy(CopyQueue::kD2h, {host, storage.data(), kLeastCopy, CopyDirection::kD2h, 0});
+      device.copy(CopyQueue::kD2h, {host.get(), storage.data(), kLeastCopy, CopyDirection::kD2h, 0});
   device.wait(CopyQueue::kD2h, event);
   std::vector<Nanoseconds> times;
   for (int i = 0; i < kMadeUpTensors; ++i) {
@@ -296,7 +293,6 @@ Measured time_events(Device& device) {
     device.wait(CopyQueue::kD2h, event);
     times.push_back(steady_now() - begin);
   }
-  device.free_host(host, kLeastCopy);
   return summarize_measured(std::move(times));
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -30,6 +31,23 @@ void fill_like_activations(std::byte* buffer, Bytes bytes) {
     std::memcpy(buffer + begin, numbers.data(), static_cast<std::size_t>(std::min(kPeriod, bytes - begin)));
 }
 
+/// Space on the disk, given back when it goes.
+class DiskSpace {
+ public:
+  /// Where the disk is full, `extent` is none.
+  DiskSpace(DeviceDisk& disk, Bytes bytes) : disk_(disk), extent_(disk.reserve(bytes, nullptr)) {}
+  ~DiskSpace() {
+    if (extent_) disk_.release(*extent_);
+  }
+  DiskSpace(const DiskSpace&) = delete;
+  DiskSpace& operator=(const DiskSpace&) = delete;
+  const std::optional<Extent>& extent() const { return extent_; }
+
+ private:
+  DeviceDisk& disk_;
+  std::optional<Extent> extent_;
+};
+
 /// From asking until it is there.
 template <typename Begin>
 Nanoseconds time_transfer(DeviceDisk& disk, Begin begin) {
@@ -47,7 +65,8 @@ void calibrate_disk(Device& device, Calibration& calibration) {
   std::byte* const buffer = memory.get();
   fill_like_activations(buffer, kSizes.back());
   for (const Bytes bytes : kSizes) {
-    const auto extent = disk->reserve(bytes, nullptr);
+    const DiskSpace space(*disk, bytes);
+    const auto& extent = space.extent();
     if (!extent) break;
     std::vector<Nanoseconds> writes, reads;
     for (int i = 0; i < kTimes; ++i) {
@@ -55,7 +74,6 @@ void calibrate_disk(Device& device, Calibration& calibration) {
           time_transfer(*disk, [&] { return disk->write(*extent, buffer, bytes, CopyQueue::kD2h, 0); }));
       reads.push_back(time_transfer(*disk, [&] { return disk->read(*extent, buffer, bytes, 0); }));
     }
-    disk->release(*extent);
     calibration.disk_write.push_back({bytes, summarize_measured(std::move(writes))});
     calibration.disk_read.push_back({bytes, summarize_measured(std::move(reads))});
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/disk/disk_tier.h"
+#include "engine/host_memory.h"
 #include "traces/check.h"
 #include "traces/error.h"
 
@@ -36,27 +37,25 @@ Error no_room(const std::string& where, Bytes bytes, const std::string& why_not,
 class HostWeightStore final : public WeightStore {
  public:
   explicit HostWeightStore(Device& device) : device_(device) {}
-  ~HostWeightStore() override {
-    become_idle(device_);
-    for (const Page& page : pages_) device_.free_host(page.host, page.bytes);
-  }
+  ~HostWeightStore() override { become_idle(device_); }
   HostWeightStore(const HostWeightStore&) = delete;
   HostWeightStore& operator=(const HostWeightStore&) = delete;
 
   Slot add(Bytes bytes) override {
-    pages_.push_back({device_.allocate_host(bytes), bytes});
+    pages_.push_back({HostMemory(device_, bytes)});
     bytes_ += bytes;
     return static_cast<Slot>(pages_.size() - 1);
   }
   void begin_load(Slot slot, void* to) override {
     Page& page = pages_[slot];
-    page.load = device_.copy(CopyQueue::kH2d, {to, page.host, page.bytes, CopyDirection::kH2d, tag_of(slot)});
+    page.load = device_.copy(CopyQueue::kH2d,
+                             {to, page.host.get(), page.host.bytes(), CopyDirection::kH2d, tag_of(slot)});
   }
   void wait_for_load(Slot slot) override { wait_or_become_idle(device_, CopyQueue::kH2d, pages_[slot].load); }
   void save(Slot slot, const void* from) override {
     const Page& page = pages_[slot];
-    const Device::Event copied =
-        device_.copy(CopyQueue::kD2h, {page.host, from, page.bytes, CopyDirection::kD2h, tag_of(slot)});
+    const Device::Event copied = device_.copy(
+        CopyQueue::kD2h, {page.host.get(), from, page.host.bytes(), CopyDirection::kD2h, tag_of(slot)});
     wait_or_become_idle(device_, CopyQueue::kD2h, copied);
   }
   Bytes bytes() const override { return bytes_; }
@@ -64,33 +63,13 @@ class HostWeightStore final : public WeightStore {
 
  private:
   struct Page {
-    std::byte* host = nullptr;
-    Bytes bytes = 0;
+    HostMemory host;
     Device::Event load = 0;
   };
 
   Device& device_;
   std::vector<Page> pages_;
   Bytes bytes_ = 0;
-};
-
-/// Host memory by which a page comes and goes.
-class Staging {
- public:
-  Staging(Device& device, Bytes bytes)
-      : device_(&device), memory_(device.allocate_host(bytes)), bytes_(bytes) {}
-  Staging(Staging&& other) noexcept
-      : device_(other.device_), memory_(std::exchange(other.memory_, nullptr)), bytes_(other.bytes_) {}
-  Staging& operator=(Staging&&) = delete;
-  ~Staging() {
-    if (memory_ != nullptr) device_->free_host(memory_, bytes_);
-  }
-  std::byte* memory() const { return memory_; }
-
- private:
-  Device* device_;
-  std::byte* memory_;
-  Bytes bytes_;
 };
 
 /// A save stands until the disk has the bytes: so a page lies there whole whenever it is asked for, and host
@@ -122,12 +101,12 @@ class DeviceDiskWeightStore final : public WeightStore {
 
   void begin_load(Slot slot, void* to) override {
     Page& page = pages_[slot];
-    Staging staging(device_, page.bytes);
-    const DeviceDisk::Transfer read = disk_.read(page.extent, staging.memory(), page.bytes, tag_of(slot));
+    HostMemory staging(device_, page.bytes);
+    const DeviceDisk::Transfer read = disk_.read(page.extent, staging.get(), page.bytes, tag_of(slot));
     try {
       disk_.hold(CopyQueue::kH2d, read);
-      const Device::Event copied = device_.copy(
-          CopyQueue::kH2d, {to, staging.memory(), page.bytes, CopyDirection::kH2d, tag_of(slot)});
+      const Device::Event copied =
+          device_.copy(CopyQueue::kH2d, {to, staging.get(), page.bytes, CopyDirection::kH2d, tag_of(slot)});
       page.load.emplace(Load{std::move(staging), read, copied});
     } catch (...) {
       end(read);
@@ -148,11 +127,11 @@ class DeviceDiskWeightStore final : public WeightStore {
 
   void save(Slot slot, const void* from) override {
     const Page& page = pages_[slot];
-    const Staging staging(device_, page.bytes);
-    const Device::Event copied = device_.copy(
-        CopyQueue::kD2h, {staging.memory(), from, page.bytes, CopyDirection::kD2h, tag_of(slot)});
+    const HostMemory staging(device_, page.bytes);
+    const Device::Event copied =
+        device_.copy(CopyQueue::kD2h, {staging.get(), from, page.bytes, CopyDirection::kD2h, tag_of(slot)});
     wait_or_become_idle(device_, CopyQueue::kD2h, copied);
-    disk_.wait(disk_.write(page.extent, staging.memory(), page.bytes, CopyQueue::kD2h, tag_of(slot)));
+    disk_.wait(disk_.write(page.extent, staging.get(), page.bytes, CopyQueue::kD2h, tag_of(slot)));
   }
 
   void end_step() override {
@@ -169,7 +148,7 @@ class DeviceDiskWeightStore final : public WeightStore {
 
  private:
   struct Load {
-    Staging staging;
+    HostMemory staging;
     DeviceDisk::Transfer read;
     Device::Event copied = 0;
   };

@@ -25,6 +25,10 @@ class FaultyDevice : public CountingDevice {
   }
   bool has_failed() const { return has_failed_; }
 
+  /// From here on, of those that can fail.
+  void count_calls() { calls_ = 0; }
+  int calls() const { return calls_; }
+
   /// While it lives, no call fails or is counted.
   class Pause {
    public:
@@ -42,13 +46,14 @@ class FaultyDevice : public CountingDevice {
   bool goes_on() const { return goes_on_; }
   bool is_due() {
     if (pauses_ > 0) return false;
+    ++calls_;
     const bool due = left_ == 0 ? has_failed_ && goes_on_ : --left_ == 0;
     has_failed_ = has_failed_ || due;
     return due;
   }
 
  private:
-  int left_ = 0, pauses_ = 0;
+  int left_ = 0, pauses_ = 0, calls_ = 0;
   bool goes_on_ = false;
   bool has_failed_ = false;
 };

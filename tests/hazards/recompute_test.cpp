@@ -133,7 +133,7 @@ TEST_P(RecomputeScenarioTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
   run_graph(scenario.plainly());
   const std::vector<at::Tensor> expected = gradients_now();
   find_recipes(scenario.run);
-  for (const Place others : {Place::kDevice, Place::kHost})
+  for (const Place others : {Place::kDevice, Place::kHost, Place::kDisk})
     for (const Bytes prefetch : {0, 1000})
       expect_nothing_left([&] {
         step_with_recipes(scenario.run, others, prefetch);

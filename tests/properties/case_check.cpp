@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <sstream>
+#include <unordered_map>
 #include <utility>
 
 #include "engine/schedule/placement_rules.h"
@@ -87,23 +89,26 @@ std::vector<std::shared_ptr<const Transform>> inverted() {
   return {std::make_shared<const Inverted>()};
 }
 
-StepGuide guide_of(const Trace& trace, const std::vector<SavedId>& backward_order, const Policy& policy) {
-  StepGuide guide(backward_order);
-  guide.placements = choose_placements(policy, trace.program, trace.transforms).by_tensor;
-  guide.transforms = inverted();
-  return guide;
-}
-
 }  // namespace
 
 struct CaseCheck::Recording {
   Trace trace;  ///< what `run` would write of the programs
   std::vector<SavedId> backward_order;
+  std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes;
   bool has_trl = false;  ///< it can be run under TRL's rules
+
+  StepGuide guide(const Policy& policy) const {
+    StepGuide guide(backward_order);
+    guide.placements = choose_placements(policy, trace.program, trace.transforms).by_tensor;
+    guide.recipes = recipes;
+    guide.transforms = inverted();
+    return guide;
+  }
 };
 
 std::vector<std::string> CaseCheck::findings_of(const RandomCase& random_case) {
   findings_.clear();
+  runner_.forget_leaves();
   const Outcome plain = runner_.plain(random_case.program);
   hazards_seen();  // nothing of ours has run
   count(random_case.program, plain);
@@ -128,6 +133,7 @@ std::optional<CaseCheck::Recording> CaseCheck::record(const Instructions& progra
     Trace& trace = recording.trace;
     trace.program = build_program(keep, last);
     recording.backward_order = backward_order(trace.program);
+    find_recipes(program, recording);
     recording.has_trl = !may_ask_again(program);
     if (recording.has_trl) {
       RecordedPass dense = runner_.recorded(program, dense_offload_all());
@@ -148,12 +154,25 @@ std::optional<CaseCheck::Recording> CaseCheck::record(const Instructions& progra
   }
 }
 
+/// In two steps, as a run does.
+void CaseCheck::find_recipes(const Instructions& program, Recording& recording) {
+  const auto first = runner_.recipes(program, recording.trace.program);
+  auto second = runner_.recipes(program, recording.trace.program);
+  recording.trace.program.recipes.emplace();
+  if (!first || !second) return;
+  for (FoundRecipe& found : agreed(std::move(*second), *first)) {
+    recording.recipes.emplace(found.recipe.tensor,
+                              std::make_shared<const ExecutableRecipe>(std::move(found.executable)));
+    recording.trace.program.recipes->push_back(std::move(found.recipe));
+    ++coverage_.recipes;
+  }
+}
+
 void CaseCheck::check_policy(const RandomCase& random_case, const Policy& policy, const Outcome& plain,
                              const std::optional<Recording>& recording) {
   const Leftovers before = leftovers_of(device_);
   const PolicyOutcome measured = runner_.under(
-      random_case.program, policy,
-      recording ? guide_of(recording->trace, recording->backward_order, policy) : unrecorded_guide(policy));
+      random_case.program, policy, recording ? recording->guide(policy) : unrecorded_guide(policy));
   ++coverage_.policies;
   const Leftovers after = leftovers_of(device_);
   if (after != before) find(policy, "left behind: " + in_words(after) + "; before: " + in_words(before));
@@ -205,8 +224,9 @@ void CaseCheck::check_memory(const Recording& recording, const RandomCase& rando
   hold("bytes copied in", measured.h2d, predicted.h2d_bytes.value());
   if (measured.commands != replay_commands(step, policy))
     find(policy, "the commands are not the simulation's");
-  const RecordedPass pass = runner_.recorded(random_case.program, policy,
-                                             guide_of(recording.trace, recording.backward_order, policy));
+  coverage_.remade +=
+      static_cast<std::size_t>(std::ranges::count(measured.commands, CommandKind::kRemake, &Command::kind));
+  const RecordedPass pass = runner_.recorded(random_case.program, policy, recording.guide(policy));
   if (const auto difference =
           first_difference(memory_at_allocations(pass), memory_at_allocations(step, policy)))
     find(policy, *difference);

@@ -21,6 +21,8 @@ struct Coverage {
   std::size_t policies = 0;     ///< runs under a policy
   std::size_t predictions = 0;  ///< of them those whose memory was held against its simulation
   std::size_t half_dense = 0;  ///< runs of which the simulation knows no program: see TraceSteps::inexactness
+  std::size_t recipes = 0;     ///< tensors of which it is known how to make them again
+  std::size_t remade = 0;      ///< of those held against their simulation, tensors that were made again
   std::size_t asked_again = 0;  ///< those in which TRL's rules had let go of what backward asked for
   std::set<std::string> operations;
   std::map<std::string, std::size_t> not_recorded;  ///< why, and how many programs
@@ -41,6 +43,7 @@ class CaseCheck {
   struct Recording;
 
   void count(const Instructions& program, const Outcome& plain);
+  void find_recipes(const Instructions& program, Recording& recording);
   std::optional<Recording> record(const Instructions& program);
   void check_policy(const RandomCase& random_case, const Policy& policy, const Outcome& plain,
                     const std::optional<Recording>& recording);

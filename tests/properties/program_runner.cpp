@@ -45,15 +45,22 @@ std::vector<std::string> run_step(const Instructions& program, Leaves& leaves,
   return refusals;
 }
 
-void set_gradients_to_none(const Leaves& leaves) {
+/// Of what a program has made of the leaves only their numbers stay.
+void forget_graph(Leaves& leaves) {
   for (const at::Tensor& leaf : leaves.trained) leaf.mutable_grad() = at::Tensor();
+  leaves.constant = leaves.constant.detach();
 }
 
 }  // namespace
 
-Leaves ProgramRunner::new_leaves() const {
+Leaves& ProgramRunner::leaves_as_new() {
   at::manual_seed(kSeed);
-  return Leaves(device_.torch_device());
+  Leaves drawn(device_.torch_device());
+  if (!leaves_) return leaves_.emplace(std::move(drawn));
+  const at::NoGradGuard no_grad;
+  leaves_->constant.copy_(drawn.constant);
+  for (std::size_t i = 0; i < drawn.trained.size(); ++i) leaves_->trained[i].copy_(drawn.trained[i]);
+  return *leaves_;
 }
 
 void ProgramRunner::begin_measuring() {
@@ -65,15 +72,16 @@ void ProgramRunner::begin_measuring() {
 }
 
 Outcome ProgramRunner::plain(const Instructions& program) {
-  Leaves leaves = new_leaves();
+  Leaves& leaves = leaves_as_new();
   Outcome outcome = outcome_of(leaves, interpret(program, leaves));
+  forget_graph(leaves);
   settle_autograd(device_.torch_device());
   return outcome;
 }
 
 PolicyOutcome ProgramRunner::under(const Instructions& program, const Policy& policy,
                                    const StepGuide& guide) {
-  Leaves leaves = new_leaves();
+  Leaves& leaves = leaves_as_new();
   begin_measuring();
   LayoutWatcher layouts;
   const auto step =
@@ -83,6 +91,7 @@ PolicyOutcome ProgramRunner::under(const Instructions& program, const Policy& po
   result.device_peak = device_.peak_bytes();
   step->stop_listening();
   result.outcome = outcome_of(leaves, std::move(refusals));
+  forget_graph(leaves);
   result.host_peak = step->host_peak_bytes();
   result.disk_peak = step->disk().peak_bytes();
   result.disk_written = step->disk().write_bytes();
@@ -97,7 +106,7 @@ PolicyOutcome ProgramRunner::under(const Instructions& program, const Policy& po
 
 RecordedPass ProgramRunner::recorded(const Instructions& program, const Policy& policy,
                                      const StepGuide& guide) {
-  Leaves leaves = new_leaves();
+  Leaves& leaves = leaves_as_new();
   begin_measuring();
   PassRecorder recorder(device_, /*wants_node_ends=*/true);
   const auto step =
@@ -105,11 +114,26 @@ RecordedPass ProgramRunner::recorded(const Instructions& program, const Policy& 
   recorder.begin_phase("forward and backward");
   run_step(program, leaves, step);
   recorder.end_step();
-  set_gradients_to_none(leaves);
+  forget_graph(leaves);
   RecordedPass pass = recorder.finish();
   step->stop_listening();
   settle_autograd(device_.torch_device());
   return pass;
+}
+
+std::optional<std::vector<FoundRecipe>> ProgramRunner::recipes(const Instructions& program,
+                                                               const Program& recorded) {
+  Leaves& leaves = leaves_as_new();
+  const auto residents = residents_of(leaves, device_);
+  RecipeRecorder recorder(device_, *residents);
+  const auto step =
+      std::make_shared<OffloadStep>(device_, preset_policy("keep"), StepGuide(), residents, &recorder);
+  run_step(program, leaves, step);
+  step->stop_listening();
+  forget_graph(leaves);
+  settle_autograd(device_.torch_device());
+  if (!recorder.saw(recorded)) return std::nullopt;
+  return recorder.take();
 }
 
 Outcome ProgramRunner::outcome_of(const Leaves& leaves, std::vector<std::string> refusals) const {

@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/schedule/scheduler.h"
 #include "engine/step_guide.h"
+#include "profiler/recipe_recorder.h"
 #include "profiler/recorded_pass.h"
 #include "tests/hazards/counting_device.h"
 #include "tests/properties/instruction.h"
@@ -34,23 +36,30 @@ struct PolicyOutcome {
   bool has_other_layouts = false;
 };
 
-/// Runs programs on a device, one after the other, each from the same numbers.
+/// Runs programs on a device, one after the other, each from the same numbers in the same leaves, as a
+/// model's parameters are the same in every step.
 class ProgramRunner {
  public:
   /// `device` must outlive it.
   explicit ProgramRunner(CountingDevice& device) : device_(device) {}
 
+  /// The next program's leaves are others.
+  void forget_leaves() { leaves_.reset(); }
+
   Outcome plain(const Instructions& program);
   PolicyOutcome under(const Instructions& program, const Policy& policy, const StepGuide& guide);
   /// A step as the profiler records it.
   RecordedPass recorded(const Instructions& program, const Policy& policy, const StepGuide& guide = {});
+  /// What a step finds out of how `recorded` could make its tensors again; nullopt: the step saved others.
+  std::optional<std::vector<FoundRecipe>> recipes(const Instructions& program, const Program& recorded);
 
  private:
-  Leaves new_leaves() const;
+  Leaves& leaves_as_new();
   void begin_measuring();
   Outcome outcome_of(const Leaves& leaves, std::vector<std::string> refusals) const;
 
   CountingDevice& device_;
+  std::optional<Leaves> leaves_;
 };
 
 }  // namespace offprof

@@ -58,7 +58,8 @@ void print(const Coverage& coverage) {
             << operations().size() << " operations; " << coverage.policies
             << " runs under a policy, of which " << coverage.predictions
             << " were held against their simulation and " << coverage.asked_again
-            << " refused by TRL's rules, " << coverage.half_dense << " half dense\n";
+            << " refused by TRL's rules, " << coverage.half_dense << " half dense; of " << coverage.recipes
+            << " recipes " << coverage.remade << " times one was made\n";
   for (const auto& [why, programs] : coverage.not_recorded)
     std::cout << programs << " not recorded: " << why << "\n";
 }

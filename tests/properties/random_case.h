@@ -50,7 +50,8 @@ inline rc::Gen<std::vector<PolicyRule>> random_rules(Bytes tensor_bytes) {
         if (filter == 3) made.last = static_cast<std::int32_t>(bytes % 10);
         return made;
       },
-      rc::gen::element<std::string>("device", "host", "disk", "inverted", "inverted+host", "inverted+disk"),
+      rc::gen::element<std::string>("device", "host", "disk", "recompute", "recompute", "recompute",
+                                    "inverted", "inverted+host", "inverted+disk"),
       rc::gen::inRange<int>(0, 4), rc::gen::inRange<Bytes>(0, 1 << 20));
   return rc::gen::mapcat(rc::gen::inRange<std::size_t>(0, 4), [rule](std::size_t drawn) {
     return rc::gen::container<std::vector<PolicyRule>>(drawn < 2 ? 0 : drawn - 1, rule);

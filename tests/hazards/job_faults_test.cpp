@@ -1,0 +1,110 @@
+// A whole run, from the model's file to its report, on a device of whose calls one fails.
+#include <gmock/gmock.h>
+#include <torch/csrc/jit/python/update_graph_executor_opt.h>
+#include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
+
+#include <tuple>
+
+#include "engine/zoo/build.h"
+#include "profiler/run_job.h"
+#include "tests/hazards/fault_fixture.h"
+#include "traces/test_folder.h"
+
+namespace offprof {
+namespace {
+
+/// A run with one of the things that it can be asked for.
+struct JobCase {
+  const char* name;
+  void (*ask)(RunRequest&);
+
+  friend std::ostream& operator<<(std::ostream& out, const JobCase& job) { return out << job.name; }
+};
+
+void place_all(RunRequest& request, const char* placement) {
+  request.policy.threshold_bytes = std::nullopt;
+  request.policy.rules.emplace_back().placement = parse_placement(placement);
+}
+
+constexpr JobCase kJobs[] = {
+    {"Offload", [](RunRequest&) {}},
+    {"Trl", [](RunRequest& request) { request.policy = preset_policy("trl"); }},
+    {"Disk", [](RunRequest& request) { place_all(request, "disk"); }},
+    {"PackedToHost", [](RunRequest& request) { place_all(request, "bits+host"); }},
+    {"Recompute", [](RunRequest& request) { place_all(request, "recompute"); }},
+    {"Segments", [](RunRequest& request) { request.settings.segments = {"*"}; }},
+    {"Shards",
+     [](RunRequest& request) {
+       request.settings.shards = ShardSettings{2, 2};
+     }},
+    {"WeightsOnHost",
+     [](RunRequest& request) {
+       request.settings.weights = WeightSettings{"host", 8 * kKiB};
+     }},
+};
+
+class JobFaultTest : public FaultFixture,
+                     public testing::WithParamInterface<std::tuple<std::string, JobCase>> {
+ protected:
+  /// So many calls fail, each in a run of its own, evenly spread over all that a run makes.
+  static constexpr int kRuns = 24;
+
+  void SetUp() override {
+    open_faulty<FailingDevice>(std::get<0>(GetParam()));
+    if (IsSkipped()) return;
+    torch::jit::setGraphExecutorOptimize(false);  // as the program does
+    torch::jit::getProfilingMode() = false;
+    request_.model_path = folder_ / "model.pt";
+    save_zoo_model("mlp", {{"batch", 4}, {"inputs", 12}, {"layers", 1}, {"width", 64}}, /*seed=*/1,
+                   request_.model_path, {});
+    request_.device = std::get<0>(GetParam());
+    request_.policy = preset_policy("offload");
+    request_.policy.threshold_bytes = 0;
+    request_.settings.optimizer = "adamw";
+    request_.settings.steps = 1;
+    request_.settings.warmup = 1;
+    std::get<1>(GetParam()).ask(request_);
+  }
+
+  RunResult run() {
+    return run_job(request_, device(), [](const std::string&) {});
+  }
+  void expect_right(const RunResult& result) const {
+    EXPECT_EQ(result.trace.gradients, has_values() ? "bitwise" : "not applicable");
+    EXPECT_FALSE(result.refusal.has_value());
+  }
+
+  TestFolder folder_;
+  RunRequest request_;
+};
+
+TEST_P(JobFaultTest, EndsInItsErrorOrInARightResultAndLeavesNothing) {
+  expect_right(run());
+  faulty().count_calls();
+  expect_right(run());
+  const int calls = faulty().calls();
+  ASSERT_GT(calls, kRuns);
+  const Leftovers before = leftovers();
+  int errors = 0;
+  for (int i = 0; i < kRuns; ++i) {
+    const int call = 1 + static_cast<int>(static_cast<std::int64_t>(calls - 1) * i / (kRuns - 1));
+    SCOPED_TRACE("call " + std::to_string(call) + " of " + std::to_string(calls));
+    faulty().fail_at(call);
+    const std::string message = message_of([&] { expect_right(run()); });
+    faulty().fail_at(0);
+    expect_planted_failure(message);
+    errors += message.empty() ? 0 : 1;
+    ASSERT_EQ(leftovers(), before);
+  }
+  EXPECT_GT(errors, kRuns / 2);
+  expect_right(run());
+}
+
+INSTANTIATE_TEST_SUITE_P(, JobFaultTest,
+                         testing::Combine(testing::ValuesIn(devices_under_test()), testing::ValuesIn(kJobs)),
+                         [](const auto& test) {
+                           return std::string(std::get<1>(test.param).name) + "_" + std::get<0>(test.param);
+                         });
+
+}  // namespace
+}  // namespace offprof
