@@ -82,12 +82,15 @@ std::string TraceSteps::inexactness(const Policy& policy) const {
       changed_.size(), changed.empty() ? "none of them" : fmt::to_string(changed.size()));
 }
 
-/// What each program would have the setting bring back must be what that program was recorded with.
+/// What each program would have the setting bring back must be what that program was recorded with. A setting
+/// that brings back nothing does the one as saved: a dense copy lies in memory of its own, and is let go of
+/// at other times than what is kept, which others may share.
 TraceSteps::Recorded TraceSteps::recorded_of(const Policy& policy) const {
   if (policy.scheduler != SchedulerKind::kTrl || dense_program_ == nullptr) return Recorded::kAsSaved;
+  const std::vector<SavedId> reloaded = reloaded_tensors(step_, policy);
+  if (reloaded.empty()) return Recorded::kAsSaved;
   if (changed_by_dense_copies(*dense_program_, reloaded_tensors(*dense_step_, policy)) == changed_)
     return Recorded::kDense;
-  const std::vector<SavedId> reloaded = reloaded_tensors(step_, policy);
   const bool any_escapes = std::ranges::any_of(
       reloaded, [&](SavedId tensor) { return step_.escapes(tensor) || dense_step_->escapes(tensor); });
   const bool as_saved = !any_escapes && changed_by_dense_copies(program_, reloaded).empty();

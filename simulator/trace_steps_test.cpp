@@ -58,6 +58,16 @@ TEST(TraceSteps, ASettingIsNotExactWhereSomethingThatComesBackIsInUseBeyondItsNo
   EXPECT_THAT(TraceSteps(trace).inexactness(trl(kLargest)), HasSubstr("brings back none of them"));
 }
 
+TEST(TraceSteps, ASettingThatBringsBackNothingDoesTheProgramAsItWasSavedEvenWhereNothingChanges) {
+  Program as_saved = program_of_layouts(0), dense = program_of_layouts(50);
+  for (Program* const program : {&as_saved, &dense})
+    program->saved[1].layout = program->saved[2].layout = program->saved[0].layout;  // nothing changes
+  const Trace trace = trace_with(std::move(as_saved), std::move(dense));
+  EXPECT_TRUE(is_of_dense_program(trace, trl(kSmall)));
+  EXPECT_FALSE(is_of_dense_program(trace, trl(std::nullopt)));
+  EXPECT_THAT(TraceSteps(trace).inexactness(trl(std::nullopt)), IsEmpty());
+}
+
 TEST(TraceSteps, WithoutADenseProgramEverySettingIsExact) {
   Trace trace = trace_with(program_of_layouts(0), {});
   trace.dense_program.reset();

@@ -106,7 +106,8 @@ TEST(Tune, ComparesWithKeepAndTrl) {
 
 TEST(Tune, PredictsTrlOnTheDenseProgram) {
   Trace trace = sample();
-  trace.dense_program = ChainSketch::program(2, 5000);
+  trace.program = ChainSketch::program(12, 4000);
+  trace.dense_program = ChainSketch::program(12, 5000);
   EXPECT_EQ(tuned(trace).trl.predicted,
             replay(Step(*trace.dense_program), preset_policy("trl"), kLink).metrics);
 }

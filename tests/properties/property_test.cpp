@@ -110,6 +110,17 @@ TEST(PropertyTest, WhatOnlyTheStashHeldWhileItWasRecordedIsSimulatedWhereItStays
               testing::IsEmpty());
 }
 
+/// A part of no elements, which autograd holds beyond its node where it lies in another's memory, and not
+/// where a dense copy of it has come back.
+TEST(PropertyTest, WhatIsKeptOfNoElementsIsSimulatedWhereADenseCopyOfItWouldBeLetGoOfEarlier) {
+  Instructions program = program_of({"add", "nothing_of_it", "checkpoint", "broadcast"});
+  for (Instruction& instruction : program) instruction.number = 0;
+  program[2].number = 11;
+  Policy policy = trl_from(0);
+  policy.threshold_bytes.reset();
+  EXPECT_THAT(findings_of({program, {policy}}), testing::IsEmpty());
+}
+
 int replay(const std::string& path) {
   CountingDevice device(device_under_test());
   CaseCheck check(device);
