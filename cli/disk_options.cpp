@@ -1,5 +1,8 @@
 #include "cli/disk_options.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "cli/options.h"
 #include "traces/error.h"
 #include "traces/units.h"
@@ -10,6 +13,11 @@ namespace {
 double rate_in(std::string text) {
   if (text.find('/') == std::string::npos) text += "/s";
   return parse_rate(text);
+}
+
+bool is_same_folder(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return a == b || std::filesystem::equivalent(a, b, error);
 }
 
 }  // namespace
@@ -53,7 +61,7 @@ void share_disk_with_weights(RunRequest& request) {
     if (request.disk->compressed)
       throw input_error("--compress keeps tensors in host memory: it is no disk for weights",
                         "Give --disk DIR, or keep them there as they are: --weights host.");
-    if (!folder.empty() && folder != request.disk->folder)
+    if (!folder.empty() && !is_same_folder(folder, request.disk->folder))
       throw input_error(
           "a GPU's weights share the disk of its tensors, and --weights-dir is not that of --disk",
           "Give one of them.");

@@ -175,8 +175,7 @@ class RunCommand : public Subcommand {
     StatusLine status = context.status_line();
     status.show("opening LibTorch");
     request_.device = device_.open(context, link_);
-    request_.disk = disk_.request(request_.device);
-    share_disk_with_weights(request_);
+    choose_disk();
     EnginePlugin& engine = load_engine();
     fall_back_to_host(context, engine);
     return engine.run(request_, [&](const std::string& what) {
@@ -192,6 +191,12 @@ class RunCommand : public Subcommand {
     if (problem.empty()) return;
     context.warn("there is a GPU, but it cannot be used, so the host is: " + problem);
     request_.device = "host";
+    choose_disk();
+  }
+
+  void choose_disk() {
+    request_.disk = disk_.request(request_.device);
+    share_disk_with_weights(request_);
   }
 
   RunReport make_report(Context& context, const RunResult& result, const PolicyFile& policy) const {

@@ -3,10 +3,10 @@
 
 extern "C" {
 
-/// Tests ask for more memory than there is, and want to be refused as by any allocator. Where the runtime
-/// follows memory that threads have of libraries opened later, it takes one block in 256 for one of an old
-/// glibc by its address, and crashes or finds leaks that are none: it does not, and what LibTorch has there
-/// is named below.
+/// Tests ask for more memory than there is, and want to be refused as by any allocator. Without
+/// intercept_tls_get_addr=0 the leak checker takes the memory that a thread has of a library opened later,
+/// one time in 256, for memory of an old glibc, by its address: it crashes then, or finds leaks that are
+/// none. With it, it does not look there, so what LibTorch keeps by thread is named below.
 const char* __asan_default_options() {
   return "allocator_may_return_null=1:detect_stack_use_after_return=1:intercept_tls_get_addr=0";
 }

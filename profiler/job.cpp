@@ -24,7 +24,6 @@ namespace {
 
 constexpr std::string_view kAllTransforms = "all";
 constexpr std::string_view kRecompute = "recompute";
-constexpr std::string_view kHost = "host";
 /// Enough for a median that one disturbance does not move.
 constexpr int kKeepPasses = 5;
 /// Likewise of a program that is another where tensors come back dense.
@@ -65,7 +64,7 @@ void lift_limits(Device& device) {
 }
 
 Job::Job(const RunRequest& request, Device& device, const Progress& progress, StepTracing* tracing)
-    : request_(request), device_(device), progress_(progress) {
+    : request_(request), device_(device), progress_(progress), idle_at_end_(device) {
   make_transforms();
   load();
   trainer_.emplace(model_, device_, trace_.settings, tracing, pager_ ? &*pager_ : nullptr);
@@ -148,7 +147,7 @@ void Job::set_limits(const Policy& policy) {
 /// What weights take there is not the policy's.
 std::optional<Bytes> Job::host_capacity(const Policy& policy) const {
   if (!policy.host_memory_bytes) return std::nullopt;
-  const Bytes weights = pager_ && trace_.settings.weights->place == kHost ? pager_->store_bytes() : 0;
+  const Bytes weights = pager_ ? pager_->host_bytes() : 0;
   if (!uses_disk(policy)) return *policy.host_memory_bytes + weights;
   Bytes largest = 0;
   for (const ProgramStorage& storage : trace_.program.storages) largest = std::max(largest, storage.bytes);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/device.h"
+#include "engine/host_memory.h"
 #include "engine/model.h"
 #include "engine/plugin.h"
 #include "engine/weights/weight_pager.h"
@@ -82,6 +83,7 @@ class Job {
   std::vector<std::shared_ptr<const Transform>> transforms_;  ///< that the request's rules name
   std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes_;  ///< by Recipe::tensor
   std::vector<at::Tensor> expected_gradients_;
+  IdleAtEnd idle_at_end_;  ///< weights may be on their way to memory that goes with the model
 };
 
 /// What a job's steps keep to, and what is done beside them does not.

@@ -16,6 +16,7 @@
 #include "engine/shards/microbatches.h"
 #include "engine/weightless.h"
 #include "profiler/job.h"
+#include "traces/check.h"
 #include "traces/error.h"
 #include "traces/fingerprint.h"
 #include "traces/policy_io.h"
@@ -91,8 +92,7 @@ void Job::make_pager() {
   } else if (device_.torch_device().is_cpu()) {
     store = make_disk_weight_store(request_.weights_folder);
   } else {
-    if (device_.disk() == nullptr)
-      throw input_error("weights on the disk need one", "give the device a disk");
+    OFFPROF_CHECK(device_.disk() != nullptr);
     store = make_device_disk_weight_store(device_);
   }
   if (const std::string warning = store->warning(); !warning.empty()) trace_.notes.push_back(warning);

@@ -243,7 +243,7 @@ class StepTimeline {
       Span& span = add_span(SpanKind::kCopy, disk_transfer_name(track), transfer.begin_ns, transfer.end_ns);
       span.track = track;
       span.bytes = transfer.bytes;
-      span.tensor = tensor_of(static_cast<CopyId>(transfer.tag));
+      if (transfer.tag >= 0) span.tensor = tensor_of(static_cast<CopyId>(transfer.tag));  // none of weights
     }
   }
 

@@ -74,9 +74,11 @@ Trainer::Trainer(Model& model, Device& device, const RunSettings& settings, Step
       pager_(pager),
       optimizer_(make_optimizer(settings.optimizer, model.parameters)) {}
 
+/// After a step that did not come to its end one may be on its way to the device still: it is waited for
+/// while it has its memory.
 void Trainer::set_gradients_to_none() {
-  for (at::Tensor& parameter : model_.parameters) parameter.mutable_grad() = at::Tensor();
   if (pager_ != nullptr) pager_->forget_gradients();
+  for (at::Tensor& parameter : model_.parameters) parameter.mutable_grad() = at::Tensor();
 }
 
 /// Where weights are paged, nothing of them is on the device between steps; what gradients hold is not kept.

@@ -235,7 +235,7 @@ constexpr std::array<std::string_view, 9> kReasons = {
     "the link has not come to the copy yet",
     "an operator needs weights that are not there yet, or others must be saved before they go",
     "the host has not launched the next kernel yet",
-    "the disk has not written or read the tensor yet"};
+    "the disk has not written it or read it yet"};
 static_assert(kReasons.size() == static_cast<std::size_t>(StallReason::kDisk) + 1);
 
 }  // namespace

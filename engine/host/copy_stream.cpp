@@ -95,6 +95,11 @@ void CopyStream::tell_failure(Event event) const {
     std::rethrow_exception(failure->second);
 }
 
+void CopyStream::finish() {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return completed_ == enqueued_; });
+}
+
 std::vector<CopyRecord> CopyStream::take_records() {
   std::unique_lock lock(mutex_);
   done_.wait(lock, [&] { return completed_ == enqueued_; });

@@ -70,7 +70,9 @@ class CopyStream {
   /// what it has: a thread that sleeps leaves its core, and finds the caches cold.
   void wait(Event event) const;
 
-  /// Waits until nothing is queued, and hands out the records since the last call.
+  /// Waits until nothing is queued. What copies threw, `wait` still throws.
+  void finish();
+  /// Likewise, and hands out the records since the last call.
   std::vector<CopyRecord> take_records();
 
  private:

@@ -63,6 +63,12 @@ void HostDevice::open_disk(const DiskRequest& request) {
   disk_ = open_tier_disk(request, queues_);
 }
 
+/// The compute stream is the thread that asks.
+void HostDevice::synchronize() {
+  d2h_.finish();
+  h2d_.finish();
+}
+
 Device::Event HostDevice::copy(CopyQueue queue, const CopyRequest& request) {
   return stream(queue).enqueue({[to = request.to, from = request.from, bytes = request.bytes] {
                                   // What has no elements has no address, which memcpy may not be given.

@@ -188,8 +188,20 @@ void WeightPager::forget_gradients() {
 
 void WeightPager::end_step() {
   const std::lock_guard turn(mutex_);
-  scheduler_.end_step();
+  try {
+    scheduler_.end_step();
+  } catch (...) {
+    forget_failures();  // of a step that has failed already
+    throw;
+  }
   store_->end_step();
+}
+
+void WeightPager::forget_failures() noexcept {
+  try {
+    store_->end_step();
+  } catch (...) {
+  }
 }
 
 void WeightPager::learn() {

@@ -6,6 +6,7 @@
 #include <c10/core/StorageImpl.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -72,7 +73,7 @@ class WeightPager final : private PageExecutor {
   void adopt(const at::Tensor& value);
   /// Adopts a parameter, and from here on each gradient that backward makes of it.
   void adopt_parameter(const at::Tensor& parameter);
-  /// The parameters' gradients have been set to none.
+  /// The parameters' gradients are set to none next: none is on its way to the device any more.
   void forget_gradients();
 
   /// Between steps nothing lies on the device.
@@ -91,7 +92,10 @@ class WeightPager final : private PageExecutor {
   Bytes window_bytes() const { return scheduler_.window_bytes(); }
   void set_window_bytes(Bytes bytes) { scheduler_.set_window_bytes(bytes); }
   Bytes most_used_bytes() const { return scheduler_.most_used_bytes(); }
-  Bytes store_bytes() const { return store_->bytes(); }
+  /// Of the device's host memory, at most.
+  Bytes host_bytes() const {
+    return store_->host_bytes(std::max(scheduler_.window_bytes(), scheduler_.most_used_bytes()));
+  }
 
   /// What the dispatcher calls.
   static void call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
@@ -113,6 +117,7 @@ class WeightPager final : private PageExecutor {
   void wait(PageId page) override;
   void evict(PageId page, bool changed) override;
   void save(PageId page, const c10::Storage& storage);
+  void forget_failures() noexcept;
 
   template <typename Copy, typename Tell>
   void copy(const c10::Storage& storage, const Copy& copy, const Tell& tell);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <exception>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -58,7 +60,7 @@ class HostWeightStore final : public WeightStore {
         CopyQueue::kD2h, {page.host.get(), from, page.host.bytes(), CopyDirection::kD2h, tag_of(slot)});
     wait_or_become_idle(device_, CopyQueue::kD2h, copied);
   }
-  Bytes bytes() const override { return bytes_; }
+  Bytes host_bytes(Bytes /*loading_bytes*/) const override { return bytes_; }
   bool is_over_link() const override { return true; }
 
  private:
@@ -94,19 +96,19 @@ class DeviceDiskWeightStore final : public WeightStore {
     const std::optional<Extent> extent = disk_.reserve(bytes, &why_not);
     if (!extent)
       throw no_room(disk_.description(), bytes, why_not, "make room there, or give a folder elsewhere");
-    pages_.push_back({*extent, bytes, {}});
-    bytes_ += bytes;
+    pages_.push_back({*extent, {}});
+    largest_bytes_ = std::max(largest_bytes_, bytes);
     return static_cast<Slot>(pages_.size() - 1);
   }
 
   void begin_load(Slot slot, void* to) override {
     Page& page = pages_[slot];
-    HostMemory staging(device_, page.bytes);
-    const DeviceDisk::Transfer read = disk_.read(page.extent, staging.get(), page.bytes, tag_of(slot));
+    HostMemory staging(device_, page.extent.bytes);
+    const DeviceDisk::Transfer read = disk_.read(page.extent, staging.get(), page.extent.bytes, tag_of(slot));
     try {
       disk_.hold(CopyQueue::kH2d, read);
-      const Device::Event copied =
-          device_.copy(CopyQueue::kH2d, {to, staging.get(), page.bytes, CopyDirection::kH2d, tag_of(slot)});
+      const Device::Event copied = device_.copy(
+          CopyQueue::kH2d, {to, staging.get(), page.extent.bytes, CopyDirection::kH2d, tag_of(slot)});
       page.load.emplace(Load{std::move(staging), read, copied});
     } catch (...) {
       end(read);
@@ -127,22 +129,26 @@ class DeviceDiskWeightStore final : public WeightStore {
 
   void save(Slot slot, const void* from) override {
     const Page& page = pages_[slot];
-    const HostMemory staging(device_, page.bytes);
-    const Device::Event copied =
-        device_.copy(CopyQueue::kD2h, {staging.get(), from, page.bytes, CopyDirection::kD2h, tag_of(slot)});
+    const HostMemory staging(device_, page.extent.bytes);
+    const Device::Event copied = device_.copy(
+        CopyQueue::kD2h, {staging.get(), from, page.extent.bytes, CopyDirection::kD2h, tag_of(slot)});
     wait_or_become_idle(device_, CopyQueue::kD2h, copied);
-    disk_.wait(disk_.write(page.extent, staging.get(), page.bytes, CopyQueue::kD2h, tag_of(slot)));
+    disk_.wait(disk_.write(page.extent, staging.get(), page.extent.bytes, CopyQueue::kD2h, tag_of(slot)));
   }
 
   void end_step() override {
-    while (!unchecked_.empty()) {
-      const DeviceDisk::Transfer read = std::move(unchecked_.back());
-      unchecked_.pop_back();
-      disk_.wait(read);
+    std::exception_ptr failure;
+    for (const DeviceDisk::Transfer& read : std::exchange(unchecked_, {})) {
+      try {
+        disk_.wait(read);
+      } catch (...) {
+        if (!failure) failure = std::current_exception();
+      }
     }
+    if (failure) std::rethrow_exception(failure);
   }
 
-  Bytes bytes() const override { return bytes_; }
+  Bytes host_bytes(Bytes loading_bytes) const override { return loading_bytes + largest_bytes_; }
   bool is_over_link() const override { return true; }
   bool is_over_disk() const override { return true; }
 
@@ -154,7 +160,6 @@ class DeviceDiskWeightStore final : public WeightStore {
   };
   struct Page {
     Extent extent;
-    Bytes bytes = 0;
     std::optional<Load> load;
   };
 
@@ -170,7 +175,7 @@ class DeviceDiskWeightStore final : public WeightStore {
   DeviceDisk& disk_;
   std::vector<Page> pages_;
   std::vector<DeviceDisk::Transfer> unchecked_;  ///< loads that were not over when compute was told to wait
-  Bytes bytes_ = 0;
+  Bytes largest_bytes_ = 0;
 };
 
 /// Straight between device memory, which is the host's, and a file.
@@ -196,7 +201,7 @@ class DiskWeightStore final : public WeightStore {
     const Extent& extent = pages_[slot].extent;
     tier_.wait(tier_.write(extent, static_cast<const std::byte*>(from), extent.bytes));
   }
-  Bytes bytes() const override { return tier_.used_bytes(); }
+  Bytes host_bytes(Bytes /*loading_bytes*/) const override { return 0; }
   std::string warning() const override { return tier_.facts().warning; }
   bool is_over_link() const override { return false; }
 

@@ -28,8 +28,9 @@ class WeightStore {
   /// Throws Error (environment) where something else came than what was saved, of which wait_for_load could
   /// not tell.
   virtual void end_step() {}
-  /// Of host memory, or of the disk.
-  virtual Bytes bytes() const = 0;
+  /// Of the device's host memory it takes so much at most, where loads of `loading_bytes` are under way at
+  /// once.
+  virtual Bytes host_bytes(Bytes loading_bytes) const = 0;
   /// Empty, or what is to be known of it: it is on tmpfs.
   virtual std::string warning() const { return {}; }
   /// Whether its copies go over the device's link, and to the disk beside the device, as those of saved

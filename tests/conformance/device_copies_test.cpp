@@ -96,6 +96,15 @@ TEST_P(DeviceCopies, MemoryOfAWaitedCopyOutCanBeUsedAgainAtOnce) {
   EXPECT_EQ(host.values(), pattern(kBytes, 11));
 }
 
+TEST_P(DeviceCopies, NothingIsUnderWayWhenTheDeviceIsIdle) {
+  const Tensor there = on_device(pattern(kBytes, 13));
+  const HostBuffer others(*device_, kBytes), last(*device_, kBytes);
+  for (int copies = 0; copies < 20; ++copies) copy_out(there, others.get());  // nobody waits for them
+  copy_out(there, last.get());
+  device_->synchronize();
+  EXPECT_EQ(last.values(), pattern(kBytes, 13));
+}
+
 TEST_P(DeviceCopies, ACopyInWaitsForWhoUsedItsMemoryBefore) {
   const HostBuffer host(*device_, pattern(kBytes, 14));
   const Tensor result = bytes_on_device();

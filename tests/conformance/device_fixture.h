@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/device.h"
+#include "engine/host_memory.h"
 #include "tests/conformance/devices_under_test.h"
 #include "traces/error.h"
 
@@ -88,25 +89,14 @@ class DeviceTest : public testing::TestWithParam<std::string> {
   std::unique_ptr<Device> device_;
 };
 
-/// Host memory for copies, given back at its end.
-class HostBuffer {
+/// Host memory for copies.
+class HostBuffer final : public HostMemory {
  public:
-  HostBuffer(Device& device, Bytes bytes)
-      : device_(device), bytes_(bytes), memory_(device.allocate_host(bytes)) {}
-  HostBuffer(Device& device, const Values& values) : HostBuffer(device, static_cast<Bytes>(values.size())) {
-    std::memcpy(memory_, values.data(), values.size());
+  using HostMemory::HostMemory;
+  HostBuffer(Device& device, const Values& values) : HostMemory(device, static_cast<Bytes>(values.size())) {
+    std::memcpy(get(), values.data(), values.size());
   }
-  ~HostBuffer() { device_.free_host(memory_, bytes_); }
-  HostBuffer(const HostBuffer&) = delete;
-  HostBuffer& operator=(const HostBuffer&) = delete;
-
-  std::byte* get() const { return memory_; }
-  Values values() const { return values_at(memory_, bytes_); }
-
- private:
-  Device& device_;
-  Bytes bytes_;
-  std::byte* memory_;
+  Values values() const { return values_at(get(), bytes()); }
 };
 
 }  // namespace offprof

@@ -3,6 +3,7 @@
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 #include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
 
+#include <filesystem>
 #include <tuple>
 
 #include "engine/zoo/build.h"
@@ -30,7 +31,7 @@ constexpr JobCase kJobs[] = {
     {"Offload", [](RunRequest&) {}},
     {"Trl", [](RunRequest& request) { request.policy = preset_policy("trl"); }},
     {"Disk", [](RunRequest& request) { place_all(request, "disk"); }},
-    {"PackedToHost", [](RunRequest& request) { place_all(request, "bits+host"); }},
+    {"PackedToHost", [](RunRequest& request) { place_all(request, "identity+host"); }},
     {"Recompute", [](RunRequest& request) { place_all(request, "recompute"); }},
     {"Segments", [](RunRequest& request) { request.settings.segments = {"*"}; }},
     {"Shards",
@@ -40,6 +41,11 @@ constexpr JobCase kJobs[] = {
     {"WeightsOnHost",
      [](RunRequest& request) {
        request.settings.weights = WeightSettings{"host", 8 * kKiB};
+     }},
+    {"WeightsOnDisk",
+     [](RunRequest& request) {
+       request.settings.weights = WeightSettings{"disk", 8 * kKiB};
+       request.weights_folder = std::filesystem::temp_directory_path().string();
      }},
 };
 
@@ -55,7 +61,7 @@ class JobFaultTest : public FaultFixture,
     torch::jit::setGraphExecutorOptimize(false);  // as the program does
     torch::jit::getProfilingMode() = false;
     request_.model_path = folder_ / "model.pt";
-    save_zoo_model("mlp", {{"batch", 4}, {"inputs", 12}, {"layers", 1}, {"width", 64}}, /*seed=*/1,
+    save_zoo_model("mlp", {{"batch", 4}, {"inputs", 12}, {"layers", 1}, {"width", 128}}, /*seed=*/1,
                    request_.model_path, {});
     request_.device = std::get<0>(GetParam());
     request_.policy = preset_policy("offload");

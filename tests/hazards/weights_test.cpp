@@ -25,7 +25,8 @@ class PagedGraph {
   PagedGraph(Device& device, const Paging& paging)
       : device_(device), pager_(device, paging.make_store(device), paging.window_bytes, /*least_bytes=*/1) {
     draw(graph_);
-    for (const at::Tensor& leaf : {graph_->x, graph_->w}) pager_.adopt_parameter(leaf);
+    drawn_version_ = graph_->x._version();
+    for (const at::Tensor& leaf : leaves()) pager_.adopt_parameter(leaf);
     residents_.is_paged = [this](const c10::Storage& storage) { return pager_.is_page(storage); };
     pager_.end_step();
   }
@@ -36,7 +37,8 @@ class PagedGraph {
   const Residents& residents() const { return residents_; }
   void learn() { pager_.learn(); }
 
-  /// As a trainer takes a step, whose optimizer writes what was there already.
+  /// As a trainer takes a step: leaves are written to before it and after it, and between steps they are the
+  /// negative of what was drawn, so that it shows where something written was not saved.
   template <typename Run>
   std::vector<at::Tensor> step(const Run& run) {
     end_step();  // of one that did not come to its end
@@ -45,11 +47,12 @@ class PagedGraph {
     std::vector<at::Tensor> gradients;
     {
       const WeightPager::Scope paged(&pager_);
+      for (const at::Tensor& leaf : leaves()) set_negative(leaf, false);
       run(*graph_);
       const at::NoGradGuard no_grad;
-      for (at::Tensor* leaf : {&graph_->x, &graph_->w}) {
-        gradients.push_back(leaf->grad().defined() ? leaf->grad().clone() : at::Tensor());
-        leaf->mul_(1);
+      for (const at::Tensor& leaf : leaves()) {
+        gradients.push_back(leaf.grad().defined() ? leaf.grad().clone() : at::Tensor());
+        set_negative(leaf, true);
       }
     }
     end_step();
@@ -61,6 +64,7 @@ class PagedGraph {
     std::optional<Graph> drawn;
     draw(drawn);
     const WeightPager::Scope paged(&pager_);
+    for (const at::Tensor& leaf : leaves()) set_negative(leaf, false);
     const at::NoGradGuard no_grad;
     return {{graph_->x.clone(), graph_->w.clone()}, {drawn->x.detach(), drawn->w.detach()}};
   }
@@ -70,15 +74,22 @@ class PagedGraph {
     at::manual_seed(7);
     graph.emplace(device_.torch_device());
   }
+  std::vector<at::Tensor> leaves() const { return {graph_->x, graph_->w}; }
+  /// Its version tells which it is, whatever has failed after it was written.
+  void set_negative(const at::Tensor& leaf, bool negative) const {
+    const at::NoGradGuard no_grad;
+    if (((leaf._version() - drawn_version_) % 2 == 1) != negative) leaf.neg_();
+  }
   void end_step() {
     graph_->alive.clear();
-    for (at::Tensor* leaf : {&graph_->x, &graph_->w}) leaf->mutable_grad() = at::Tensor();
     pager_.forget_gradients();
+    for (const at::Tensor& leaf : leaves()) leaf.mutable_grad() = at::Tensor();
     pager_.end_step();
   }
 
   Device& device_;
   std::optional<Graph> graph_;
+  std::int64_t drawn_version_ = 0;  ///< of both leaves
   WeightPager pager_;
   Residents residents_;
 };
@@ -133,6 +144,7 @@ class PagedFaultTest : public FaultFixture,
 
   /// A step of pages that are away already; and after it, whatever came of it, another on the same pages.
   std::vector<at::Tensor> paged_step(const Policy& policy, const std::vector<at::Tensor>& expected) {
+    std::optional<FaultyDevice::Pause> pause(std::in_place, faulty());
     PagedGraph paged(device(), std::get<1>(GetParam()));
     const auto step = [&] {
       return paged.step([&](Graph& g) {
@@ -140,11 +152,9 @@ class PagedFaultTest : public FaultFixture,
             policy, [&] { run(g); }, paged.residents());
       });
     };
-    {
-      const FaultyDevice::Pause pause(faulty());
-      expect_equal(step(), expected);
-      paged.learn();
-    }
+    expect_equal(step(), expected);
+    paged.learn();
+    pause.reset();
     std::vector<at::Tensor> actual;
     std::exception_ptr failure;
     try {
@@ -152,7 +162,7 @@ class PagedFaultTest : public FaultFixture,
     } catch (...) {
       failure = std::current_exception();
     }
-    const FaultyDevice::Pause pause(faulty());
+    pause.emplace(faulty());
     expect_equal(step(), expected);
     const auto [now, before] = paged.values();
     expect_equal(now, before);

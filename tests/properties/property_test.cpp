@@ -80,6 +80,7 @@ TEST(PropertyTest, RandomProgramsHaveTheGradientsOfPlainAutogradAndTheMemoryThat
   std::filesystem::remove(file_of("running"));
   const Coverage& coverage = check.coverage();
   EXPECT_TRUE(!holds || 2 * coverage.recorded >= coverage.programs) << "too few could be recorded";
+  EXPECT_GT(coverage.remade, 0U);
 }
 
 std::vector<std::string> findings_of(const RandomCase& known) {

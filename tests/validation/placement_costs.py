@@ -1,6 +1,7 @@
-"""What each placement costs and saves, by model of the zoo: runs the program, prints a table in Markdown.
+"""What each placement costs and saves, by model: runs the program, prints a table in Markdown.
 
-Exit status 1 where a run failed, or its memory or gradients are not as predicted.
+Exit status 1 where a run failed, or its memory or gradients are not as predicted; of a virtual GPU, whose times are modelled,
+neither may its times be off.
 """
 
 import argparse
@@ -10,26 +11,44 @@ import subprocess
 import sys
 
 FLOATS = "float*"
-# By the name in the table: rules for all tensors that the placement takes, and flags of the run.
-WAYS = {
-    "host": ([{"placement": "host"}], []),
-    "disk": ([{"placement": "disk"}], ["--disk", "{folder}"]),
-    "compressed": ([{"placement": "disk"}], ["--compress"]),
-    "recompute": ([{"placement": "recompute"}], []),
-    "bits": ([{"dtype": "bool", "placement": "bits"}], []),
-    "cast:bfloat16": ([{"dtype": FLOATS, "placement": "cast:bfloat16"}], []),
-    "quantize:uint8:128": ([{"dtype": FLOATS, "placement": "quantize:uint8:128"}], []),
-    "quantize:uint8:128+host": ([{"dtype": FLOATS, "placement": "quantize:uint8:128+host"}], []),
-    "shards": ([], ["--shards", "auto"]),
-    "shards, 2 micro-batches": ([], ["--shards", "auto", "--microbatches", "2"]),
-    "weights on the host": ([], ["--weights", "host"]),
-}
+# The submodules that run as segments, by model: its blocks.
+SEGMENTS = {"mlp": "layer?", "unet": "layer?", "qwen2": "*.layers.*", "shufflenet": "stage?.*"}
+SEGMENTS_OF_OTHERS = "*.layer?"
+HOST_DISK = ["--disk", "{folder}"]
+MODELLED_DISK = ["--disk-bandwidth", "2GB/s"]
+
+
+def ways_on(device):
+    """By the name in the table: rules for all tensors that the placement takes, and flags of the run."""
+    is_virtual = device.startswith("virtual")
+    disk = MODELLED_DISK if is_virtual else HOST_DISK
+    weights_on_disk = MODELLED_DISK if is_virtual else ["--weights-dir", "{folder}"]
+    ways = {
+        "host": ([{"placement": "host"}], []),
+        "disk": ([{"placement": "disk"}], disk),
+        "compressed": ([{"placement": "disk"}], ["--compress"]),
+        "recompute": ([{"placement": "recompute"}], []),
+        "bits": ([{"dtype": "bool", "placement": "bits"}], []),
+        "cast:bfloat16": ([{"dtype": FLOATS, "placement": "cast:bfloat16"}], []),
+        "cast:float16": ([{"dtype": FLOATS, "placement": "cast:float16"}], []),
+        "quantize:uint8": ([{"dtype": FLOATS, "placement": "quantize:uint8"}], []),
+        "quantize:uint8:128": ([{"dtype": FLOATS, "placement": "quantize:uint8:128"}], []),
+        "quantize:uint8:128+host": ([{"dtype": FLOATS, "placement": "quantize:uint8:128+host"}], []),
+        "segments": ([], ["--segments", "{segments}"]),
+        "shards": ([], ["--shards", "auto"]),
+        "shards, 2 micro-batches": ([], ["--shards", "auto", "--microbatches", "2"]),
+        "weights on the host": ([], ["--weights", "host"]),
+        "weights on the disk": ([], ["--weights", "disk", *weights_on_disk]),
+    }
+    if is_virtual:
+        del ways["compressed"]  # there are no values to compress
+    return ways
 
 
 def run(program, words):
     ended = subprocess.run([program, *words, "--format", "json"], capture_output=True, text=True)
     if ended.returncode != 0:
-        return None, ended.stderr.strip().splitlines()[-1]
+        return None, ended.stderr.strip().splitlines()[0]
     return json.loads(ended.stdout), ""
 
 
@@ -40,32 +59,45 @@ def policy_file(folder, name, rules):
     return str(path)
 
 
-def is_as_predicted(report):
-    return not report["inexact"] and report["gradients"] in ("bitwise", "lossy", "not applicable")
+def is_as_predicted(report, device):
+    figures, predicted = report["measured"], report["replayed"]
+    times_are = not device.startswith("virtual") or figures["step_time_ns"] == predicted["step_time_ns"]
+    return times_are and not report["inexact"] and report["gradients"] in ("bitwise", "lossy", "not applicable")
 
 
-def cell(report, keep):
+def cell(report, keep, device):
     figures, kept = report["measured"], keep["measured"]
     peak = figures["device_peak_bytes"] / kept["device_peak_bytes"]
     time = figures["step_time_ns"] / kept["step_time_ns"]
-    mark = "" if is_as_predicted(report) else " NOT AS PREDICTED"
+    mark = "" if is_as_predicted(report, device) else " NOT AS PREDICTED"
     return f"{100 * peak:.0f} %, {time:.2f}×{mark}"
 
 
-def costs_of(model, options):
+def training_of(model, options):
+    """The words that train it: an exported model, whose input specs may lie beside it, or one of the zoo."""
+    train = ["--steps", options.steps, "--device", options.device]
+    if model.endswith(".pt"):
+        inputs = pathlib.Path(model).with_suffix(".inputs")
+        specs = inputs.read_text().split() if inputs.exists() else []
+        return ["run", model, *[word for spec in specs for word in ("--input", spec)], *train]
     path = str(options.work / f"{model}.pt")
     subprocess.run([options.program, "zoo", "make", model, "-o", path, "-q"], check=True, capture_output=True)
-    train = ["run", path, "--steps", options.steps, "--device", "host"]
+    return ["run", path, *train]
+
+
+def costs_of(model, options):
+    train = training_of(model, options)
     keep, why = run(options.program, [*train, "--policy", "keep"])
     if keep is None:
         raise SystemExit(f"{model}: {why}")
     figures = keep["measured"]
-    cells = [f"{figures['device_peak_bytes'] / 2**20:.1f} MiB, {figures['step_time_ns'] / 1e6:.0f} ms"]
-    for name, (rules, flags) in WAYS.items():
-        flags = [flag.format(folder=options.work) for flag in flags]
+    cells = [f"{figures['device_peak_bytes'] / 2**20:.1f} MiB, {figures['step_time_ns'] / 1e6:.3g} ms"]
+    for name, (rules, flags) in ways_on(options.device).items():
+        segments = SEGMENTS.get(pathlib.Path(model).stem, SEGMENTS_OF_OTHERS)
+        flags = [flag.format(folder=options.work, segments=segments) for flag in flags]
         words = [*train, "--policy", policy_file(options.work, name, rules), *flags]
         report, why = run(options.program, words)
-        cells.append(cell(report, keep) if report else f"FAILED: {why}")
+        cells.append(cell(report, keep, options.device) if report else f"FAILED: {why}")
     return cells
 
 
@@ -74,6 +106,7 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--steps", default="5")
+    parser.add_argument("--device", default="host")
     parser.add_argument("models", nargs="*")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
@@ -86,9 +119,9 @@ def main():
     for model in models:
         columns.append(costs_of(model, options))
         print(f"{model}: {'; '.join(columns[-1])}", file=sys.stderr, flush=True)
-    print("| |", " | ".join(models), "|")
+    print("| |", " | ".join(pathlib.Path(model).stem for model in models), "|")
     print("| --- " * (1 + len(models)) + "|")
-    for name, cells in zip(["nothing offloaded", *WAYS], zip(*columns)):
+    for name, cells in zip(["nothing offloaded", *ways_on(options.device)], zip(*columns)):
         print(f"| {name} |", " | ".join(cells), "|")
     wrong = [cell for cells in columns for cell in cells if "NOT AS PREDICTED" in cell or "FAILED" in cell]
     sys.exit(1 if wrong else 0)
