@@ -103,8 +103,9 @@ class ValidateCommand : public Subcommand {
   ValidationReport compare(Context& context, Trace trace) {
     const Link link = link_between(trace);
     choose_disk(trace);
+    const bool has_disk = request_.disk && trace.environment.link.disk.is_known();
     const ValidationRuns runs =
-        choose_runs(trace, link, static_cast<std::size_t>(policies_), rounds_, request_.disk.has_value());
+        choose_runs(trace, link, static_cast<std::size_t>(policies_), rounds_, has_disk);
     const ComparisonResult result = run_engine(context, trace, runs.comparison);
     context.warn(result.trace.notes);
     ValidationReport report = judge_runs(std::move(trace), link, result, rounds_);

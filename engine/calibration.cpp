@@ -25,6 +25,7 @@ class CopyBuffers {
     std::memset(host_.get(), 1, kMemory);
     write_device_memory(kMemory);
   }
+
   /// Copies and waits. Device memory was written just before: what is copied out is an activation, and what
   /// is copied in takes the place of one.
   void copy(CopyDirection direction, Bytes bytes) {

@@ -106,6 +106,7 @@ class CopiesBeside {
         idle_at_end_(device) {
     std::memset(from_host_.get(), 1, kMemory);  // memory that nobody wrote may be one page of zeros
   }
+
   void copy() {
     const Bytes offset = copies_ / 2 * bytes_ % (kMemory - bytes_);
     const bool out = copies_++ % 2 == 0;

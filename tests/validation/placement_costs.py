@@ -48,7 +48,8 @@ def ways_on(device):
 def run(program, words):
     ended = subprocess.run([program, *words, "--format", "json"], capture_output=True, text=True)
     if ended.returncode != 0:
-        return None, ended.stderr.strip().splitlines()[0]
+        errors = [line for line in ended.stderr.splitlines() if line.startswith("error")]
+        return None, errors[0] if errors else f"status {ended.returncode}"
     return json.loads(ended.stdout), ""
 
 
