@@ -250,15 +250,11 @@ TEST_P(ErrorTest, AnEditInPlaceOfWhatAShardTook) {
   for (const int microbatches : {1, 2}) {
     const Run run = [microbatches](Graph& g) {
       const torch::jit::Module model = model_for_shards(g.x.device());
-      std::optional<Shards> shards;
-      {
-        const CurrentStep nobodys(nullptr);
-        shards.emplace(model, microbatches_of(g, microbatches).front(), 4, g.x.device());
-      }
+      const Shards shards = cut_for(model, g, microbatches);
       const Tensor x = g.x * 1;
       auto inputs = microbatches_of(g, microbatches);
       inputs.back().front() = x;
-      ShardedPass pass(*shards, inputs);
+      ShardedPass pass(shards, inputs);
       const std::vector<Tensor> losses = run_forward(pass);
       x.mul_(2);
       pass.backward(losses);

@@ -53,6 +53,15 @@ def forward(self, x, w):
   return module;
 }
 
+Module model_of(const Module& first, const Module& last, const char* forward) {
+  run_models_as_written();
+  Module model("Model");
+  model.register_module("first", first);
+  model.register_module("last", last);
+  model.define(forward);
+  return model;
+}
+
 // --- Segments ---
 
 Scenario over_segments(const LossScenario& scenario) {
@@ -169,12 +178,8 @@ struct ShardScenario {
 Scenario over_shards(const ShardScenario& scenario, int microbatches) {
   const auto in_shards = [run = scenario.run, microbatches](Graph& g) {
     const Module model = model_for_shards(g.x.device());
-    std::optional<Shards> shards;
-    {
-      const CurrentStep nobodys(nullptr);  // they are cut before a step
-      shards.emplace(model, microbatches_of(g, microbatches).front(), 4, g.x.device());
-    }
-    run([&] { return std::make_unique<PassInShards>(*shards, microbatches_of(g, microbatches)); });
+    const Shards shards = cut_for(model, g, microbatches);
+    run([&] { return std::make_unique<PassInShards>(shards, microbatches_of(g, microbatches)); });
   };
   const auto plain = [run = scenario.run, microbatches](Graph& g) {
     const Module model = model_for_shards(g.x.device());
@@ -199,38 +204,33 @@ constexpr ShardScenario kShardScenarios[] = {
 }  // namespace
 
 Module model_for_segments(c10::Device device) {
-  run_models_as_written();
-  Module model("Model");
-  model.register_module("first", noisy_layer(device));
-  model.register_module("last", noisy_layer(device));
-  model.define(R"(
+  return model_of(noisy_layer(device), noisy_layer(device), R"(
 def forward(self, x, w):
     y, z, mask = self.first.forward(x * 2, w)
     y, z, mask = self.last.forward(z * (y.sum() * 0.01 + 1), w)
     return (y * mask).sum() + (z * z).sum()
 )");
-  return model;
 }
 
 Module model_for_shards(c10::Device device) {
-  run_models_as_written();
-  Module model("Model");
-  model.register_module("first", square_layer(device));
-  model.register_module("last", square_layer(device));
-  model.define(R"(
+  return model_of(square_layer(device), square_layer(device), R"(
 def forward(self, x, w):
     y = self.first.forward(x * 2, w)
     z = self.last.forward(torch.tanh(y), w)
     u = self.first.forward(z * y, w)
     return (self.last.forward(u, w) * z + u * y[0:1]).sum()
 )");
-  return model;
 }
 
 std::vector<std::vector<c10::IValue>> microbatches_of(const Graph& g, int count) {
   std::vector<std::vector<c10::IValue>> inputs;
   for (int i = 0; i < count; ++i) inputs.push_back({g.x.slice(0, i, std::nullopt, count), g.w});
   return inputs;
+}
+
+Shards cut_for(const Module& model, const Graph& g, int microbatches) {
+  const CurrentStep nobodys(nullptr);
+  return {model, microbatches_of(g, microbatches).front(), 4, g.x.device()};
 }
 
 std::vector<Tensor> run_forward(ShardedPass& pass) {

@@ -20,7 +20,10 @@ torch::jit::Module model_for_shards(c10::Device device);
 /// The inputs of each micro-batch, views of the graph's leaves.
 std::vector<std::vector<c10::IValue>> microbatches_of(const Graph& g, int count);
 
-/// What `model` gives for each micro-batch.
+/// Of model_for_shards, outside any step: a model is cut before one begins. `model` must outlive them.
+Shards cut_for(const torch::jit::Module& model, const Graph& g, int microbatches);
+
+/// What the model gives for each micro-batch.
 std::vector<Tensor> run_forward(ShardedPass& pass);
 
 /// Models in segments and in shards.
