@@ -1,5 +1,7 @@
 #include "cli/disk_options.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <system_error>
 
@@ -38,10 +40,26 @@ CLI::Option* add_disk_bandwidth_option(CLI::App& app, std::optional<DiskLink>& s
       [&speed](const std::string& text) { speed = parse_disk_speed(text); }, what);
 }
 
-void require_disk_speed(const Policy& policy, const Link& link) {
-  if (!uses_disk(policy) || link.disk.is_known()) return;
-  throw input_error("the policy places tensors on a disk, and the trace does not say how fast one is",
-                    "Give it: --disk-bandwidth 2GB/s, or record a trace with run --disk DIR");
+std::string describe(const DiskLink& disk) {
+  return disk.is_compressed ? "compressed memory" : "a disk";
+}
+
+DiskLink disk_to_assume(const std::optional<DiskLink>& given, const Trace& trace, const Policy& policy) {
+  const auto& weights = trace.settings.weights;
+  DiskLink wanted = given.value_or(DiskLink{});
+  wanted.is_compressed = compresses(policy);
+  if (given) return wanted;
+  const DiskLink& known = trace.environment.link.disk;
+  // Where the host computes, what its weights' disk takes is in the program's own time.
+  if (weights && weights->place == "disk" && trace.environment.device != "host" && !known.is_known())
+    throw input_error("the weights are on a disk, and the trace does not say how fast that is",
+                      "Give it: --disk-bandwidth 2GB/s");
+  if (!uses_disk(policy) || (known.is_known() && known.is_compressed == wanted.is_compressed)) return known;
+  const std::string what = wanted.is_compressed ? "has tensors compressed" : "places tensors on a disk";
+  throw input_error(
+      fmt::format("the policy {}, and the trace does not say how fast {} is", what, describe(wanted)),
+      fmt::format("Give it: --disk-bandwidth 2GB/s, or record a trace with run {}",
+                  wanted.is_compressed ? "--compress" : "--disk DIR"));
 }
 
 void share_disk_with_weights(RunRequest& request) {
@@ -59,8 +77,9 @@ void share_disk_with_weights(RunRequest& request) {
   const bool is_host = request.device == "host";
   if (!is_host && request.disk) {
     if (request.disk->compressed)
-      throw input_error("--compress keeps tensors in host memory: it is no disk for weights",
-                        "Give --disk DIR, or keep them there as they are: --weights host.");
+      throw input_error("compressed tensors lie in host memory: that is no disk for weights",
+                        "Place tensors on a disk instead, with --disk DIR, or weights in host memory as they "
+                        "are: --weights host.");
     if (!folder.empty() && !is_same_folder(folder, request.disk->folder))
       throw input_error(
           "a GPU's weights share the disk of its tensors, and --weights-dir is not that of --disk",
@@ -80,32 +99,49 @@ void DiskOptions::add_to(CLI::App& app) {
       ->type_name("DIR")
       ->group(group);
   app.add_flag("--disk-checksums", checksums_, "Check what comes back from the disk")->group(group);
-  app.add_flag(
-         "--compress", compressed_,
-         "host, cuda: instead of a disk, host memory in which `disk` tensors lie compressed, without loss")
+  app.add_flag("--compress", compressed_,
+               "Instead of a disk, host memory in which tensors lie compressed, without loss: of a policy "
+               "that says "
+               "`compress` by itself; here, to measure it for tune")
       ->group(group);
-  add_disk_bandwidth_option(app, speed_, "virtual: how fast the disk is that is modelled")->group(group);
+  add_disk_bandwidth_option(app, speed_,
+                            "virtual: how fast the disk, or what compresses, is that is modelled")
+      ->group(group);
 }
 
-std::optional<DiskRequest> DiskOptions::request(const std::string& device) const {
-  const bool is_virtual = device.starts_with("virtual");
-  if (is_virtual && (!folder_.empty() || checksums_))
-    throw input_error("on a virtual GPU the disk is modelled too: there is nothing to write",
-                      "Give --disk-bandwidth 2GB/s instead of --disk.");
-  if (is_virtual && compressed_)
-    throw input_error("--compress needs values to compress, and a virtual GPU has none",
-                      "Give --disk-bandwidth 1GB/s, as fast as a codec is on your machine.");
-  if (compressed_ && !folder_.empty())
-    throw input_error("--compress keeps tensors in host memory, and --disk in a folder", "Give one of them.");
-  if (compressed_ && checksums_)
-    throw input_error("--disk-checksums are of a folder's file: --compress has none", "Leave them out.");
+std::optional<DiskRequest> DiskOptions::request(const std::string& device, const Policy& policy) const {
+  const bool is_virtual = device.starts_with("virtual"), compressed = compressed_ || compresses(policy);
+  if (is_virtual) refuse_on_virtual(compressed);
+  if (compressed) refuse_with_compression(policy);
   if (!is_virtual && speed_)
     throw input_error("--disk-bandwidth is for a virtual GPU: here the disk is real",
                       "Leave it out; `offprof simulate --disk-bandwidth` asks what if.");
   if (checksums_ && folder_.empty())
     throw input_error("--disk-checksums says nothing without --disk", "Give a folder: --disk DIR");
-  if (folder_.empty() && !speed_ && !compressed_) return std::nullopt;
-  return DiskRequest{folder_, checksums_, speed_.value_or(DiskLink{}), compressed_};
+  if (folder_.empty() && !speed_ && !compressed) return std::nullopt;
+  return DiskRequest{folder_, checksums_, speed_.value_or(DiskLink{}), compressed};
+}
+
+void DiskOptions::refuse_on_virtual(bool compressed) const {
+  if (!folder_.empty() || checksums_)
+    throw input_error("on a virtual GPU the disk is modelled too: there is nothing to write",
+                      "Give --disk-bandwidth 2GB/s instead of --disk.");
+  if (compressed && !speed_)
+    throw input_error("a virtual GPU has no values to compress",
+                      "Give --disk-bandwidth 1GB/s, as fast as a codec is on your machine.");
+}
+
+void DiskOptions::refuse_with_compression(const Policy& policy) const {
+  if (uses_disk(policy) && !compresses(policy))
+    throw input_error("--compress has host memory in the place of a disk, on which the policy places tensors",
+                      "Write `compress` for `disk` in its rules, or give --disk DIR.");
+  if (!folder_.empty())
+    throw input_error("compressed tensors lie in host memory, and --disk is a folder",
+                      compresses(policy) ? "The policy has tensors compressed: leave --disk out."
+                                         : "Give one of --compress and --disk.");
+  if (checksums_)
+    throw input_error("--disk-checksums are of a folder's file: compressed memory has none",
+                      "Leave them out.");
 }
 
 }  // namespace offprof

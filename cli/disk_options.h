@@ -8,6 +8,7 @@
 #include "engine/plugin.h"
 #include "traces/link.h"
 #include "traces/policy.h"
+#include "traces/trace.h"
 
 namespace offprof {
 
@@ -18,8 +19,12 @@ DiskLink parse_disk_speed(const std::string& text);
 CLI::Option* add_disk_bandwidth_option(CLI::App& app, std::optional<DiskLink>& speed,
                                        const std::string& what);
 
-/// Throws Error (input) where the policy uses a disk of which nobody says how fast it is.
-void require_disk_speed(const Policy& policy, const Link& link);
+/// `a disk` or `compressed memory`.
+std::string describe(const DiskLink& disk);
+
+/// The disk that a simulation of the policy assumes: the one `given`, else the trace's. Throws Error (input)
+/// where something uses one of which nobody says how fast it is.
+DiskLink disk_to_assume(const std::optional<DiskLink>& given, const Trace& trace, const Policy& policy);
 
 /// The flags of `run` that give it a disk: `--disk`, `--disk-checksums`, `--compress`,
 /// `--disk-bandwidth`.
@@ -28,10 +33,14 @@ class DiskOptions {
   /// The object must outlive the parse.
   void add_to(CLI::App& app);
 
-  /// nullopt: no disk. `device`: as RunRequest has it. Throws Error (input): flags that do not go with it.
-  std::optional<DiskRequest> request(const std::string& device) const;
+  /// nullopt: no disk. `device`: as RunRequest has it. Throws Error (input): flags that do not go with it, or
+  /// with the policy.
+  std::optional<DiskRequest> request(const std::string& device, const Policy& policy) const;
 
  private:
+  void refuse_on_virtual(bool compressed) const;
+  void refuse_with_compression(const Policy& policy) const;
+
   std::string folder_;
   bool checksums_ = false, compressed_ = false;
   std::optional<DiskLink> speed_;

@@ -195,7 +195,7 @@ class RunCommand : public Subcommand {
   }
 
   void choose_disk() {
-    request_.disk = disk_.request(request_.device);
+    request_.disk = disk_.request(request_.device, request_.policy);
     share_disk_with_weights(request_);
   }
 

@@ -142,8 +142,7 @@ class SimulateCommand : public Subcommand {
     if (device_memory_) assumed = usable_of_device(trace, *device_memory_);
     const TraceSteps steps(trace, assumed);
     Link link = link_to_assume(link_, trace.environment.link);
-    if (disk_) link.disk = *disk_;
-    require_disk_speed(policy, link);
+    link.disk = disk_to_assume(disk_, trace, policy);
     SimulateReport report = simulate(steps, policy, link);
     report.doubt = doubt_times(trace, steps, policy, link);
     report.inexactness = steps.inexactness(policy);

@@ -68,7 +68,7 @@ class TuneCommand : public Subcommand {
     apply_profile();
     const TraceSteps steps(trace, assumed_memory(trace));
     Link link = link_to_assume(link_, trace.environment.link);
-    if (disk_) link.disk = *disk_;
+    link.disk = disk_to_assume(disk_, trace, {});
     const TuneReport report = search(trace, steps, link);
     if (report.result.chosen && !output_.empty())
       context.print(policy_text(*report.result.chosen, trace), output_);

@@ -319,7 +319,8 @@ std::string chosen_text(const TuneReport& report, const Page& page) {
       "\n" + to_text(*report.why, page);
   text += wrapped(bounds_text(report), page) + wrapped(binding_text(report), page) +
           wrapped(prices_text(report), page);
-  const char* const disk = uses_disk(report.result.chosen->policy) ? " --disk DIR" : "";
+  const Policy& policy = report.result.chosen->policy;
+  const char* const disk = uses_disk(policy) && !compresses(policy) ? " --disk DIR" : "";
   if (report.output.empty())
     return text +
            fmt::format("Next: add -o policy.json, then: offprof run MODEL.pt --policy policy.json{}\n", disk);

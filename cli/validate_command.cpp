@@ -103,9 +103,9 @@ class ValidateCommand : public Subcommand {
   ValidationReport compare(Context& context, Trace trace) {
     const Link link = link_between(trace);
     choose_disk(trace);
-    const bool has_disk = request_.disk && trace.environment.link.disk.is_known();
-    const ValidationRuns runs =
-        choose_runs(trace, link, static_cast<std::size_t>(policies_), rounds_, has_disk);
+    const DiskLink& known = trace.environment.link.disk;
+    const auto disk = request_.disk && known.is_known() ? std::optional(known.place()) : std::nullopt;
+    const ValidationRuns runs = choose_runs(trace, link, static_cast<std::size_t>(policies_), rounds_, disk);
     const ComparisonResult result = run_engine(context, trace, runs.comparison);
     context.warn(result.trace.notes);
     ValidationReport report = judge_runs(std::move(trace), link, result, rounds_);
@@ -128,13 +128,16 @@ class ValidateCommand : public Subcommand {
   /// Settings with a disk are run where the trace says how fast one is, and there is one.
   void choose_disk(const Trace& trace) {
     if (device_.is_auto()) device_.choose(trace.environment.device);
-    request_.disk = disk_.request(trace.environment.device);
+    request_.disk = disk_.request(trace.environment.device, {});
     const DiskLink& known = trace.environment.link.disk;
     if (request_.disk && !known.is_known())
       throw input_error(trace_path_ + " does not say how fast a disk is, so no times with one are predicted",
                         "Record it with one: offprof run MODEL.pt --disk DIR --transforms all -o trace.json");
     if (trace.environment.times_are_modelled && known.is_known())
-      request_.disk = DiskRequest{{}, false, known, false};
+      request_.disk = DiskRequest{{}, false, known, known.is_compressed};
+    if (request_.disk && request_.disk->compressed != known.is_compressed)
+      throw input_error(fmt::format("{} says how fast {} is", trace_path_, describe(known)),
+                        known.is_compressed ? "Give --compress." : "Give --disk DIR.");
     request_.device = trace.environment.device;
     share_disk_with_weights(request_);
     if (known.is_known() && !request_.disk)

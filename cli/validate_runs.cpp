@@ -152,10 +152,10 @@ Trace as_visited(Trace trace) {
 }
 
 ValidationRuns choose_runs(const Trace& trace, const Link& link, std::size_t policies, int rounds,
-                           bool with_disk) {
+                           std::optional<Place> disk) {
   const TraceSteps steps(trace);
   std::vector<Policy> chosen = spanning_policies(Step(trace.program), policies);
-  std::ranges::move(ruled_policies(trace.program, trace.transforms, with_disk), std::back_inserter(chosen));
+  std::ranges::move(ruled_policies(trace.program, trace.transforms, disk), std::back_inserter(chosen));
   ValidationRuns runs;
   runs.inexact = leave_out_inexact(steps, chosen);
   runs.left_out = leave_out_unfit(trace, steps, chosen);

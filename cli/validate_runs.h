@@ -25,9 +25,9 @@ struct ValidationRuns {
 /// those that do not fit into the memory of the device of `trace`, which is as_visited. The drift's setting
 /// is visited several times a round; a visit has more timed steps where they are predicted to be short.
 /// With the rules that the trace has measured what they take of (ruled_policies), those with a disk where
-/// `with_disk`. Throws Error (environment): none of them fits.
+/// there is a `disk`. Throws Error (environment): none of them fits.
 ValidationRuns choose_runs(const Trace& trace, const Link& link, std::size_t policies, int rounds,
-                           bool with_disk = false);
+                           std::optional<Place> disk = {});
 
 /// Predicts from `trace`, which is as_visited, what `result` measured in so many rounds over `link`, and
 /// holds the two against each other. A step with nothing offloaded, where it was run, where the device's

@@ -1,5 +1,6 @@
 #include "engine/autograd_engine.h"
 
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "engine/offload_step.h"
+#include "engine/random_draws.h"
 #include "traces/check.h"
 
 namespace offprof {
@@ -33,6 +35,17 @@ class SavedTensorHooks final : public torch::autograd::SavedVariableHooks {
 
 /// Of this thread's innermost SavingElsewhere; null: there is none.
 thread_local const SavingElsewhere::MakeHooks* hooks_elsewhere = nullptr;
+
+/// Of this thread's innermost CurrentStep, where it watches what is drawn. LibTorch calls plain functions:
+/// this is how they find the step. Backward's own threads have none.
+thread_local OffloadStep* drawing_step = nullptr;
+
+std::unique_ptr<at::ObserverContext> tell_of_draw(const at::RecordFunction& op) {
+  if (drawing_step == nullptr) return nullptr;
+  if (const auto name = op.operator_name(); name && draws_random_numbers(name->name))
+    drawing_step->draw(name->name);
+  return nullptr;
+}
 
 class AutogradEngine final : public torch::autograd::Engine {
  public:
@@ -93,11 +106,18 @@ void install_autograd_engine() {
   OFFPROF_CHECK(&torch::autograd::Engine::get_default_engine() == &AutogradEngine::instance());
 }
 
-CurrentStep::CurrentStep(std::shared_ptr<OffloadStep> step)
-    : before_(AutogradEngine::instance().exchange_step(std::move(step))) {}
+CurrentStep::CurrentStep(std::shared_ptr<OffloadStep> step) : drawing_before_(drawing_step) {
+  drawing_step = step && step->watches_draws() ? step.get() : nullptr;
+  if (drawing_step != nullptr)
+    callback_ = at::addThreadLocalCallback(
+        at::RecordFunctionCallback(&tell_of_draw).scopes({at::RecordScope::FUNCTION}));
+  before_ = AutogradEngine::instance().exchange_step(std::move(step));
+}
 
 CurrentStep::~CurrentStep() {
   AutogradEngine::instance().exchange_step(std::move(before_));
+  if (callback_) at::removeCallback(*callback_);
+  drawing_step = drawing_before_;
 }
 
 SavingElsewhere::SavingElsewhere(MakeHooks make)

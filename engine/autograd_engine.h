@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace torch::autograd {
 struct SavedVariableHooks;
@@ -17,8 +19,8 @@ class OffloadStep;
 /// first is the only one that gets device threads.
 void install_autograd_engine();
 
-/// While it lives, tensors that autograd saves on any thread go through `step`. They nest: the innermost
-/// counts.
+/// While it lives, tensors that autograd saves on any thread go through `step`, which is told of what this
+/// thread draws where it watches that. They nest: the innermost counts.
 class CurrentStep {
  public:
   explicit CurrentStep(std::shared_ptr<OffloadStep> step);
@@ -28,6 +30,8 @@ class CurrentStep {
 
  private:
   std::shared_ptr<OffloadStep> before_;
+  OffloadStep* drawing_before_ = nullptr;
+  std::optional<std::uint64_t> callback_{};  ///< handle of LibTorch's, where the step watches draws
 };
 
 /// While it lives, tensors that autograd saves on this thread go through hooks that `make` makes, and not

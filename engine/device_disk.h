@@ -21,9 +21,9 @@ enum class CopyQueue : std::uint8_t { kD2h, kH2d };
 
 /// What a run asks of the disk.
 struct DiskRequest {
-  std::string folder;  ///< empty: a modelled disk, on a device of which all is modelled, or `compressed`
+  std::string folder;  ///< empty: it is modelled, on a device of which all is, or `compressed`
   bool checksums = false;
-  DiskLink speed{};         ///< of a modelled disk
+  DiskLink speed{};         ///< where it is modelled
   bool compressed = false;  ///< no disk, but host memory in which tensors lie compressed
 };
 

@@ -78,8 +78,8 @@ OffloadStep::OffloadStep(Device& device, const Policy& policy, StepGuide guide,
       listener_(listener),
       first_allocation_(device.next_allocation()),
       scheduler_(make_scheduler(policy, guide_.backward_order, *this)),
-      wants_node_ends_(scheduler_->needs_node_ends() ||
-                       (listener != nullptr && listener->wants_node_ends())) {}
+      wants_node_ends_(scheduler_->needs_node_ends() || (listener != nullptr && listener->wants_node_ends())),
+      draws_(draws_for(guide_, device.torch_device())) {}
 
 /// What the scheduler has begun and not ended it cannot go on from: all that is asked of it after that fails
 /// as that did.
@@ -212,6 +212,7 @@ at::Tensor OffloadStep::unpack(SavedId tensor) {
   const Shell shell = saved_[tensor].shell;  // the scheduler may let go of it
   TORCH_CHECK(shell.defined(), kAskedAgain, tensor);
   check_version(saved_[tensor]);
+  is_backward_ = true;
   if (wants_node_ends_) watch_node_end();
   if (listener_ != nullptr) listener_->on_unpack(tensor);
   scheduled([&] { ask_scheduler_for(tensor, shell); });

@@ -9,12 +9,15 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "engine/device.h"
+#include "engine/random_draws.h"
 #include "engine/schedule/scheduler.h"
 #include "engine/step_copies.h"
 #include "engine/step_guide.h"
@@ -108,6 +111,10 @@ class OffloadStep final : public Executor {
   at::Tensor unpack(SavedId tensor);
   /// Throws nothing: what fails here, the next other call tells.
   void release(SavedId tensor) noexcept;
+  /// An operator is about to draw random numbers: see RandomDraws. It must be told only where it
+  /// watches_draws.
+  void draw(const std::string& op);
+  bool watches_draws() const { return draws_.has_value(); }
   /// The autograd node that is running has ended.
   void node_end();
   /// Backward is done; the caller of backward says so.
@@ -173,6 +180,8 @@ class OffloadStep final : public Executor {
     std::vector<WatchedContent> sources;
   };
   void discard(const Command& command);
+  std::optional<WatchedContent> watched(const RecipeArgument& argument) const;
+  static std::optional<RandomDraws> draws_for(const StepGuide& guide, c10::Device device);
   c10::Storage remade(const Command& command) const;
   c10::Storage storage_of(SavedId tensor) const;
 
@@ -194,6 +203,8 @@ class OffloadStep final : public Executor {
   std::int32_t rule_transform_ = -1;            ///< of the tensor that is being packed: see TensorPlacement
   const Recipe* rule_recipe_ = nullptr;         ///< likewise
   std::unordered_map<CopyId, Remake> remakes_;  ///< of copies that do not exist
+  std::optional<RandomDraws> draws_;            ///< where some is drawn again
+  bool is_backward_ = false;                    ///< a saved tensor was asked for
   int refused_reloads_ = 0;
   const torch::autograd::Node* watched_node_ = nullptr;
   std::vector<SavedId> node_tensors_;  ///< unpacked by it

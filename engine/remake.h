@@ -8,8 +8,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "engine/random_draws.h"
 #include "engine/schedule/scheduler.h"
 
 namespace offprof {
@@ -24,26 +28,47 @@ struct StorageView {
 };
 
 StorageView view_of(const at::Tensor& value);
+/// Without a copy, nor memory of its own.
+at::Tensor view_storage(const c10::Storage& storage, const StorageView& view);
 
 /// What an operator is given in one place.
 struct RecipeArgument {
-  /// Where it is no saved tensor's: itself. A tensor is then one that is older than the step, and stays.
+  /// Where it is neither of these: itself. A tensor is then one that is older than the step, and stays.
   c10::IValue value{};
-  SavedId source = -1;  ///< the saved tensor whose storage it views
-  StorageView view{};   ///< of that storage
+  SavedId source = -1;     ///< the saved tensor whose storage it views
+  std::int32_t step = -1;  ///< the step of the recipe before, whose result's storage it views
+  StorageView view{};      ///< of that storage
+};
+
+/// One operator that a recipe runs.
+struct RecipeStep {
+  c10::OperatorHandle op;
+  std::vector<RecipeArgument> arguments;
+  std::size_t output = 0;             ///< which of the operator's results is wanted
+  StorageView view;                   ///< as which it comes, all of its storage
+  std::optional<std::size_t> draw{};  ///< of RandomDraws: where the generators must stand
 };
 
 /// A Recipe, ready to be carried out.
 struct ExecutableRecipe {
-  c10::OperatorHandle op;
-  std::vector<RecipeArgument> arguments;
-  std::size_t output = 0;  ///< which of the operator's results it is
-  StorageView view;        ///< as which it comes, all of its storage
+  std::vector<RecipeStep> steps;  ///< at least one; the last one's result is what is made
+  /// What the step must have drawn until its backward began; nullptr: nothing is drawn again.
+  std::shared_ptr<const std::vector<Draw>> draws{};
+
+  /// `aten::rsqrt, aten::mul`
+  std::string name() const;
 };
 
-/// Runs the operator, without history, on the storages of the sources; what comes of it. Throws what the
-/// operator throws, c10::OutOfMemoryError too, and c10::Error where the result is laid out otherwise.
-at::Tensor remake(const ExecutableRecipe& recipe, const std::function<c10::Storage(SavedId)>& storage_of);
+/// What a recipe is carried out with.
+struct RecipeInputs {
+  std::function<c10::Storage(SavedId)> storage_of;                ///< of its sources
+  std::function<const RngState&(std::size_t draw)> state_before;  ///< see RandomDraws
+};
+
+/// Runs the operators, without history; what comes of the last. What they draw leaves the generators where
+/// they stood. Throws what an operator throws, c10::OutOfMemoryError too, and c10::Error where a result is
+/// laid out otherwise.
+at::Tensor remake(const ExecutableRecipe& recipe, const RecipeInputs& inputs);
 
 /// That a tensor's content is what it was: autograd's version counter, and what it said.
 struct WatchedContent {

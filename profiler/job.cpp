@@ -196,10 +196,15 @@ std::optional<Bytes> Job::capacity() const {
   return trace_.settings.device_memory_bytes ? trace_.settings.device_memory_bytes : device_.memory_bytes();
 }
 
+void Job::note_disk(DiskLink disk) {
+  disk.is_compressed = disk.is_known() && request_.disk && request_.disk->compressed;
+  trace_.environment.link.disk = disk;
+}
+
 /// What costs time beside the program itself, and the program's own time without what recording it takes.
 void Job::calibrate_times() {
   if (device_.known_link()) {
-    if (request_.disk) trace_.environment.link.disk = request_.disk->speed;
+    note_disk(request_.disk ? request_.disk->speed : DiskLink{});
     return;
   }
   StepCalibration measured = measure_costs();
@@ -218,6 +223,7 @@ void Job::calibrate_times() {
   calibration.reload_per_mib = reload_cost(trace_.program, calibration, measured.offloaded_extra_ns);
   if (trace_.dense_program) fit(*trace_.dense_program, calibration, dense_offload_all(), dense_compute_ns());
   trace_.environment.link = link_of(calibration);
+  note_disk(trace_.environment.link.disk);
   trace_.environment.calibration = calibration;
 }
 

@@ -60,6 +60,7 @@ class Job {
   void record();
   RecordedPass record_dense(const RecordedPass& offload_pass);
   RecordedPass record_pass(const Policy& policy);
+  void note_disk(DiskLink disk);
   void calibrate_times();
   StepCalibration measure_costs();
   void fit(Program& program, const Calibration& calibration, const Policy& policy, Nanoseconds compute_ns);

@@ -1,215 +1,147 @@
 #include "profiler/recipe_recorder.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <c10/util/Exception.h>
+#include <ATen/record_function.h>
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <set>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "engine/step_copies.h"
 #include "profiler/measured_use.h"
-#include "profiler/remakeable_ops.h"
-#include "traces/check.h"
 
 namespace offprof {
 namespace {
 
-/// at::RecordFunction calls plain functions: this is how they find the recorder.
-RecipeRecorder* listening_recorder = nullptr;
-
-bool is_plain(const at::Tensor& value) {
-  return value.layout() == at::kStrided && !value.is_quantized() && value.has_storage() && !value.is_conj() &&
-         !value.is_neg() && !value.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
-}
-
-WatchedContent content_of(const at::Tensor& value) {
-  return {value.unsafeGetTensorImpl()->version_counter(), version_of(value)};
-}
-
-/// LibTorch does not tell whether two tensors count together; but what it hands out is one pointer to the
-/// counter.
-bool is_same(const WatchedContent& a, const WatchedContent& b) {
-  static_assert(sizeof(c10::VariableVersion) == sizeof(void*));
-  return a.version == b.version && std::memcmp(&a.counter, &b.counter, sizeof(void*)) == 0;
-}
-
-bool changes_or_returns_arguments(const c10::FunctionSchema& schema) {
-  const auto has_alias = [](const c10::Argument& argument) { return argument.alias_info() != nullptr; };
-  return std::ranges::any_of(schema.arguments(), has_alias) ||
-         std::ranges::any_of(schema.returns(), has_alias);
-}
-
-/// What is the same wherever it is said again.
-bool is_plain_value(const c10::IValue& value) {
-  return value.isNone() || value.isScalar() || value.isBool() || value.isString() || value.isDevice() ||
-         value.isIntList() || value.isDoubleList() || value.isBoolList();
-}
-
+/// On the host.
 at::Tensor bytes_of(const at::Tensor& value) {
-  at::Tensor bytes = at::Tensor(shell_of(value));
-  return bytes.as_strided({static_cast<std::int64_t>(value.storage().nbytes() / value.itemsize())}, {1}, 0)
-      .view(at::kByte)
-      .cpu();
+  const auto bytes = static_cast<std::int64_t>(value.storage().nbytes());
+  return view_storage(value.storage(), {at::kByte, {bytes}, {1}}).cpu();
+}
+
+std::string text_of(const StorageView& view) {
+  std::ostringstream text;
+  text << c10::toString(view.type) << at::IntArrayRef(view.sizes) << at::IntArrayRef(view.strides)
+       << view.offset << ';';
+  return text.str();
+}
+
+std::string text_of(const RecipeArgument& argument) {
+  std::ostringstream text;
+  text << argument.source << ':' << argument.step << ':';
+  if (argument.source >= 0 || argument.step >= 0)
+    text << text_of(argument.view);
+  else if (argument.value.isTensor())
+    text << static_cast<const void*>(argument.value.toTensor().storage().unsafeGetStorageImpl())
+         << text_of(view_of(argument.value.toTensor()));
+  else
+    text << argument.value;
+  return text.str();
 }
 
 /// All of a recipe but its times.
 std::string text_of(const FoundRecipe& found) {
   std::ostringstream text;
-  const auto add_view = [&](const StorageView& view) {
-    text << c10::toString(view.type) << at::IntArrayRef(view.sizes) << at::IntArrayRef(view.strides)
-         << view.offset << ';';
-  };
-  const ExecutableRecipe& recipe = found.executable;
-  text << recipe.op.operator_name() << recipe.output;
-  add_view(recipe.view);
-  for (const RecipeArgument& argument : recipe.arguments) {
-    text << argument.source << ':';
-    if (argument.source >= 0)
-      add_view(argument.view);
-    else if (argument.value.isTensor())
-      text << static_cast<const void*>(argument.value.toTensor().storage().unsafeGetStorageImpl());
-    else
-      text << argument.value;
-    if (argument.value.isTensor()) add_view(view_of(argument.value.toTensor()));
+  text << found.recipe.tensor << ' ';
+  for (const RecipeStep& step : found.executable.steps) {
+    text << step.op.operator_name() << step.output << text_of(step.view);
+    for (const RecipeArgument& argument : step.arguments) text << text_of(argument);
+    if (step.draw) text << "draw " << *step.draw;
   }
+  if (found.executable.draws)
+    for (const Draw& draw : *found.executable.draws) text << draw.op << draw.packed;
   for (const TransformMemory& step : found.recipe.use.memory) text << step.bytes << ',' << step.freed << ' ';
   return text.str();
 }
 
-}  // namespace
+/// Puts together by which operators a content can be made again, of what is there in backward.
+class RecipeBuilder {
+ public:
+  /// The saved tensor of the argument's content that is there; -1: there is none.
+  using SourceOf = std::function<SavedId(const NotedArgument&)>;
 
-/// An operator that runs. Where it is of no use, only what it changes is known.
-struct RecipeRecorder::Call final {
-  std::optional<c10::OperatorHandle> op;
-  std::vector<Argument> arguments;
-  std::vector<AllocationId> changed;
-  AllocationId first_allocation = 0;  ///< what it allocates has this id or a larger one
-  bool is_useful = false;
+  RecipeBuilder(SavedId tensor, SourceOf source_of) : source_of_(std::move(source_of)) {
+    found_.recipe.tensor = tensor;
+  }
+
+  std::optional<FoundRecipe> build(const NotedResult& result) {
+    if (step_of(result) < 0 || !changes_only_its_own()) return std::nullopt;
+    found_.recipe.op = found_.executable.name();
+    return std::move(found_);
+  }
+
+ private:
+  /// The number of the step that makes it; -1: it cannot be made.
+  std::int32_t step_of(const NotedResult& result) {
+    if (const auto known = steps_.find(&result); known != steps_.end()) return known->second;
+    if (++begun_ > kLongestRecipe) return -1;
+    RecipeStep step = {result.call->op, {}, result.output, result.view, result.call->draw};
+    for (const NotedArgument& argument : result.call->arguments) {
+      auto taken = argument_for(argument);
+      if (!taken) return -1;
+      step.arguments.push_back(std::move(*taken));
+    }
+    if (result.call->changes_first) changed_.push_back(step.arguments.front().step);
+    found_.executable.steps.push_back(std::move(step));
+    return steps_[&result] = static_cast<std::int32_t>(found_.executable.steps.size()) - 1;
+  }
+
+  std::optional<RecipeArgument> argument_for(const NotedArgument& argument) {
+    RecipeArgument taken = {argument.value, -1, -1, argument.view};
+    if (argument.allocation == 0) return taken;
+    if (argument.is_resident && !argument.is_own)
+      return argument.content.is_unchanged() ? std::optional(taken) : std::nullopt;
+    taken.value = c10::IValue();
+    if (!argument.is_own) taken.source = source_of_(argument);
+    if (taken.source >= 0) {
+      auto& sources = found_.recipe.sources;
+      if (std::ranges::find(sources, taken.source) == sources.end()) sources.push_back(taken.source);
+      return taken;
+    }
+    if (argument.made_by != nullptr) taken.step = step_of(*argument.made_by);
+    return taken.step >= 0 ? std::optional(taken) : std::nullopt;
+  }
+
+  /// What a step changes nobody but it takes.
+  bool changes_only_its_own() const {
+    return std::ranges::all_of(changed_, [&](std::int32_t changed) {
+      std::ptrdiff_t users = 0;
+      for (const RecipeStep& step : found_.executable.steps)
+        users += std::ranges::count(step.arguments, changed, &RecipeArgument::step);
+      return users == 1;
+    });
+  }
+
+  SourceOf source_of_;
+  FoundRecipe found_;
+  std::size_t begun_ = 0;
+  std::map<const NotedResult*, std::int32_t> steps_;
+  std::vector<std::int32_t> changed_;  ///< steps whose result a later one changes
 };
 
-namespace {
-
-template <typename Call>
-struct CallContext final : at::ObserverContext {
-  std::shared_ptr<Call> call;
-};
-
 }  // namespace
-
-RecipeRecorder::RecipeRecorder(Device& device, const Residents& residents)
-    : device_(device), residents_(residents), first_allocation_(device.next_allocation()), callback_(0) {
-  OFFPROF_CHECK(listening_recorder == nullptr);
-  listening_recorder = this;
-  callback_ = at::addThreadLocalCallback(
-      at::RecordFunctionCallback(&RecipeRecorder::op_begins, &RecipeRecorder::op_ends)
-          .needsInputs(true)
-          .needsOutputs(true)
-          .scopes({at::RecordScope::FUNCTION}));
-}
-
-RecipeRecorder::~RecipeRecorder() {
-  at::removeCallback(callback_);
-  listening_recorder = nullptr;
-}
-
-std::unique_ptr<at::ObserverContext> RecipeRecorder::op_begins(const at::RecordFunction& op) {
-  if (listening_recorder == nullptr || !listening_recorder->is_forward_) return nullptr;
-  auto context = std::make_unique<CallContext<Call>>();
-  context->call = listening_recorder->begin(op);
-  return context;
-}
-
-void RecipeRecorder::op_ends(const at::RecordFunction& op, at::ObserverContext* context) {
-  if (listening_recorder == nullptr || !listening_recorder->is_forward_ || context == nullptr) return;
-  const auto& call = static_cast<CallContext<Call>*>(context)->call;
-  if (call) listening_recorder->end(call, op.outputs());
-}
-
-std::shared_ptr<RecipeRecorder::Call> RecipeRecorder::begin(const at::RecordFunction& op) const {
-  const auto name = op.operator_name();
-  if (!name) return nullptr;
-  const auto handle = c10::Dispatcher::singleton().findSchema(*name);
-  if (!handle) return nullptr;
-  const c10::FunctionSchema& schema = handle->schema();
-  // Behind them on the interpreter's stack lies what is none of theirs.
-  const std::size_t count = schema.arguments().size();
-  if (op.inputs().size() < count) return nullptr;
-  const auto inputs = op.inputs().slice(op.inputs().size() - count);
-  auto call = std::make_shared<Call>();
-  call->op = handle;
-  call->first_allocation = device_.next_allocation();
-  call->is_useful = is_remakeable(name->name) && !changes_or_returns_arguments(schema);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto* alias = schema.arguments()[i].alias_info();
-    if (alias != nullptr && alias->isWrite() && inputs[i].isTensor() && inputs[i].toTensor().has_storage())
-      call->changed.push_back(device_.allocation_of(inputs[i].toTensor().storage()).value_or(0));
-    call->is_useful = call->is_useful && add_argument(*call, inputs[i]);
-  }
-  return call->is_useful || !call->changed.empty() ? call : nullptr;
-}
-
-/// False: nothing can be made of it again.
-bool RecipeRecorder::add_argument(Call& call, const c10::IValue& value) const {
-  if (value.isTensor()) return add_tensor(call, value.toTensor());
-  if (!is_plain_value(value)) return false;
-  call.arguments.push_back({value.isList() ? value.deepcopy() : value});
-  return true;
-}
-
-bool RecipeRecorder::add_tensor(Call& call, const at::Tensor& value) const {
-  if (!value.defined()) {
-    call.arguments.emplace_back();
-    return true;
-  }
-  if (!is_plain(value) || value.unsafeGetTensorImpl()->is_wrapped_number()) return false;
-  if (residents_.is_paged && residents_.is_paged(value.storage())) return false;
-  const auto allocation = device_.allocation_of(value.storage());
-  if (!allocation) return false;
-  Argument argument = {{}, *allocation, content_of(value), view_of(value)};
-  if (*allocation < first_allocation_) {
-    if (!residents_.roles.contains(*allocation)) return false;
-    argument.value = at::Tensor(shell_of(value));
-  }
-  call.arguments.push_back(std::move(argument));
-  return true;
-}
-
-/// The outermost operator that says what made the allocation's content is the last to say so.
-void RecipeRecorder::end(const std::shared_ptr<Call>& call, c10::ArrayRef<c10::IValue> outputs) {
-  for (const AllocationId allocation : call->changed) producers_.erase(allocation);
-  const std::size_t count = call->op->schema().returns().size();
-  if (!call->is_useful || outputs.size() < count) return;
-  const auto results = outputs.slice(outputs.size() - count);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (!results[i].isTensor() || !results[i].toTensor().defined()) continue;
-    const at::Tensor& result = results[i].toTensor();
-    if (!is_plain(result) || !is_dense(result) || result.storage_offset() != 0 ||
-        result.nbytes() != result.storage().nbytes())
-      continue;
-    const AllocationId allocation = device_.allocation_of(result.storage()).value_or(0);
-    if (allocation >= call->first_allocation)
-      producers_.insert_or_assign(allocation, Producer{call, i, content_of(result), view_of(result)});
-  }
-}
 
 void RecipeRecorder::on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
                              const PackDecision&) {
   Saved& saved = saved_.emplace_back();
   saved.request = request;
+  notes_.set_packed(static_cast<SavedId>(saved_.size()));
   if (!is_forward_ || request.movability != Movability::kMovable) return;
   saved.content = content_of(value);
   saved.value = at::Tensor(shell_of(value));
+  saved.digest = digest_of(saved.value);
   saved_of_[request.storage].push_back(tensor);
 }
 
 /// The first: forward is done, and all that it saved is there.
 void RecipeRecorder::on_unpack(SavedId) {
   if (!std::exchange(is_forward_, false)) return;
+  notes_.stop();
   find();
-  producers_.clear();
   for (Saved& saved : saved_) saved.value = at::Tensor();
 }
 
@@ -222,8 +154,9 @@ bool RecipeRecorder::saw(const Program& program) const {
 
 void RecipeRecorder::find() {
   const at::AutoDispatchBelowAutograd below_autograd;
+  const auto draws = std::make_shared<const std::vector<Draw>>(notes_.draws().list());
   for (SavedId tensor = 0; tensor < static_cast<SavedId>(saved_.size()); ++tensor)
-    if (saved_[tensor].value.defined() && is_first_of_content(tensor)) try_recipe(tensor);
+    if (saved_[tensor].value.defined() && is_first_of_content(tensor)) try_recipe(tensor, draws);
 }
 
 bool RecipeRecorder::is_first_of_content(SavedId tensor) const {
@@ -233,52 +166,51 @@ bool RecipeRecorder::is_first_of_content(SavedId tensor) const {
   });
 }
 
-void RecipeRecorder::try_recipe(SavedId tensor) {
+void RecipeRecorder::try_recipe(SavedId tensor, const std::shared_ptr<const std::vector<Draw>>& draws) {
   const Saved& saved = saved_[tensor];
-  const auto producer = producers_.find(saved.request.storage);
-  if (producer == producers_.end() || !is_same(producer->second.content, saved.content) ||
-      !saved.content.is_unchanged())
-    return;
-  const Call& call = *producer->second.call;
-  FoundRecipe found = {{tensor, call.op->schema().name(), {}, {}},
-                       {*call.op, {}, producer->second.output, producer->second.view}};
-  if (find_sources(call, tensor, found) && proves(found)) found_.push_back(std::move(found));
+  const NotedResult* const made = notes_.maker_of(saved.request.storage, saved.content);
+  if (made == nullptr || !saved.content.is_unchanged()) return;
+  RecipeBuilder builder(tensor, [&](const NotedArgument& argument) { return source_of(argument, tensor); });
+  auto found = builder.build(*made);
+  if (!found) return;
+  const auto& steps = found->executable.steps;
+  if (std::ranges::any_of(steps, [](const RecipeStep& step) { return step.draw.has_value(); }))
+    found->executable.draws = draws;
+  if (proves(*found)) found_.push_back(std::move(*found));
 }
 
-bool RecipeRecorder::find_sources(const Call& call, SavedId tensor, FoundRecipe& found) const {
-  for (const Argument& argument : call.arguments) {
-    RecipeArgument& taken = found.executable.arguments.emplace_back();
-    taken.value = argument.value;
-    if (argument.allocation == 0) continue;
-    if (!argument.content.is_unchanged()) return false;
-    if (argument.allocation < first_allocation_) continue;
-    taken.source = source_of(argument, tensor);
-    taken.view = argument.view;
-    if (taken.source < 0) return false;
-    if (std::ranges::find(found.recipe.sources, taken.source) == found.recipe.sources.end())
-      found.recipe.sources.push_back(taken.source);
-  }
-  return true;
+/// Autograd is not told of all changes: batch norm's of its running statistics.
+std::size_t RecipeRecorder::digest_of(const at::Tensor& value) const {
+  if (device_.is_virtual()) return 0;  // it has no values
+  const at::AutoDispatchBelowAutograd below_autograd;
+  const at::DisableRecordFunctionGuard unheard;
+  const at::Tensor bytes = bytes_of(value);
+  return std::hash<std::string_view>()(
+      {static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(bytes.numel())});
 }
 
-/// The first saved tensor of the argument's content; -1: there is none before.
-SavedId RecipeRecorder::source_of(const Argument& argument, SavedId before) const {
+/// The first saved tensor of the argument's content; -1: there is none before, or it was changed.
+SavedId RecipeRecorder::source_of(const NotedArgument& argument, SavedId before) const {
   const auto saved = saved_of_.find(argument.allocation);
-  if (saved == saved_of_.end()) return -1;
-  const auto found = std::ranges::find_if(
-      saved->second, [&](SavedId tensor) { return is_same(saved_[tensor].content, argument.content); });
-  return found == saved->second.end() || *found >= before ? -1 : *found;
+  if (saved == saved_of_.end() || !argument.content.is_unchanged()) return -1;
+  const auto found = std::ranges::find_if(saved->second, [&](SavedId tensor) {
+    return is_same_content(saved_[tensor].content, argument.content);
+  });
+  if (found == saved->second.end() || *found >= before) return -1;
+  return digest_of(saved_[*found].value) == saved_[*found].digest ? *found : -1;
 }
 
 /// Makes it, and notes what that takes.
 bool RecipeRecorder::proves(FoundRecipe& found) const {
   const SavedId tensor = found.recipe.tensor;
-  const auto storage_of = [&](SavedId source) { return saved_[source].value.storage(); };
+  const RecipeInputs inputs = {
+      [&](SavedId source) { return saved_[source].value.storage(); },
+      [&](std::size_t draw) -> const RngState& { return notes_.draws().state_before(draw); }};
   at::Tensor made;
   bool is_exact = true;
   try {
     found.recipe.use = use_of(
-        device_, [&] { made = remake(found.executable, storage_of); },
+        device_, [&] { made = remake(found.executable, inputs); },
         [&] {
           is_exact = is_exact && has_content_of(made, tensor);
           made = at::Tensor();
@@ -310,11 +242,8 @@ bool RecipeRecorder::has_content_of(const at::Tensor& made, SavedId tensor) cons
 
 std::vector<FoundRecipe> agreed(std::vector<FoundRecipe> first, const std::vector<FoundRecipe>& second) {
   std::set<std::string> others;
-  for (const FoundRecipe& found : second)
-    others.insert(std::to_string(found.recipe.tensor) + ' ' + text_of(found));
-  std::erase_if(first, [&](const FoundRecipe& found) {
-    return !others.contains(std::to_string(found.recipe.tensor) + ' ' + text_of(found));
-  });
+  for (const FoundRecipe& found : second) others.insert(text_of(found));
+  std::erase_if(first, [&](const FoundRecipe& found) { return !others.contains(text_of(found)); });
   return first;
 }
 

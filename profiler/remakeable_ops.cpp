@@ -64,18 +64,27 @@ constexpr std::array kOps = std::to_array<std::string_view>({
     "aten::logical_or",
     "aten::lt",
     "aten::ne",
+    // What is the same each time.
+    "aten::arange",
+    "aten::full",
+    "aten::ones",
+    "aten::zeros",
     // Other types and layouts.
     "aten::_to_copy",
     "aten::clone",
     "aten::constant_pad_nd",
+    "aten::tril",
+    "aten::triu",
     // Rows and windows.
     "aten::_log_softmax",
     "aten::_softmax",
     "aten::avg_pool2d",
     "aten::embedding",
     "aten::max_pool2d_with_indices",
+    "aten::mean",
     "aten::native_group_norm",
     "aten::native_layer_norm",
+    "aten::sum",
     "aten::upsample_nearest2d",
 });
 

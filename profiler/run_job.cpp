@@ -81,7 +81,7 @@ void note_compression(const std::vector<StepResult>& steps, Trace& trace) {
   if (sum.given == 0) return;
   const auto count = static_cast<Bytes>(steps.size());
   trace.notes.push_back(fmt::format(
-      "compressed: of {} that a step sends to the disk's place {} were stored ({:.1f}%), at most {} at once, "
+      "compressed: of {} that a step sends there {} were stored ({:.1f}%), at most {} at once, "
       "beside host_peak_bytes",
       format_bytes(sum.given / count), format_bytes(sum.stored / count),
       100.0 * static_cast<double>(sum.stored) / static_cast<double>(sum.given), format_bytes(sum.peak)));
@@ -124,9 +124,10 @@ Error out_of_memory(const OutOfMemory& refusal) {
 void require_disk(const Policy& policy, Device& device) {
   if (!uses_disk(policy) || device.disk() != nullptr) return;
   throw input_error("the policy places tensors on a disk, and none was given",
-                    device.is_virtual() ? "Say how fast the disk to model is: --disk-bandwidth 2GB/s"
-                                        : "Give a folder for them: --disk DIR, or keep them compressed in "
-                                          "host memory: --compress");
+                    device.is_virtual()
+                        ? "Say how fast the disk to model is: --disk-bandwidth 2GB/s"
+                        : "Give a folder for them: --disk DIR, or write `compress` for `disk` "
+                          "in its rules, which keeps them compressed in host memory");
 }
 
 RunResult run(const RunRequest& request, Device& device, const Progress& progress, StepTracing* tracing) {

@@ -158,17 +158,17 @@ struct PlacementOf {
 };
 
 std::vector<PlacementOf> placements_for(const Program& program, std::span<const TransformProfile> profiles,
-                                        bool with_disk) {
+                                        std::optional<Place> disk) {
   std::vector<PlacementOf> placements;
   const auto add = [&](const TransformProfile* profile, Place place) {
     placements.push_back({{profile == nullptr ? "" : profile->name, place}, profile});
   };
-  if (with_disk) add(nullptr, Place::kDisk);
+  if (disk) add(nullptr, *disk);
   if (program.recipes && !program.recipes->empty()) add(nullptr, Place::kRecompute);
   for (const TransformProfile& profile : profiles) {
     add(&profile, Place::kDevice);
     add(&profile, Place::kHost);
-    if (with_disk) add(&profile, Place::kDisk);
+    if (disk) add(&profile, *disk);
   }
   return placements;
 }
@@ -176,7 +176,7 @@ std::vector<PlacementOf> placements_for(const Program& program, std::span<const 
 }  // namespace
 
 std::vector<Policy> ruled_policies(const Program& program, std::span<const TransformProfile> profiles,
-                                   bool with_disk) {
+                                   std::optional<Place> disk) {
   constexpr std::int64_t kStash = 2;
   constexpr Bytes kWindowInTensors = 2;
   Bytes largest = 0;
@@ -194,7 +194,7 @@ std::vector<Policy> ruled_policies(const Program& program, std::span<const Trans
     policies.push_back(std::move(policy));
   };
   const auto half = static_cast<SavedId>(program.saved.size() / 2);
-  for (const auto& [placement, profile] : placements_for(program, profiles, with_disk)) {
+  for (const auto& [placement, profile] : placements_for(program, profiles, disk)) {
     add(rules_of(placement, profile, std::nullopt));
     std::vector<PolicyRule> mixed = rules_of(placement, profile, half);
     mixed.emplace_back().placement = {"", Place::kHost};

@@ -20,9 +20,10 @@ std::vector<Policy> spanning_policies(const Step& step, std::size_t count);
 
 /// Settings whose rules span what placements can be for this program: each of them for all tensors that it
 /// takes, and for the first half of them, the rest on the host; with and without stash and window. The
-/// transforms are those of `profiles`; tensors are made again where the program has recipes, and go to a disk
-/// where `with_disk`. The same every time; none where there are no transforms, no recipes and no disk.
+/// transforms are those of `profiles`; tensors are made again where the program has recipes, and go to
+/// the `disk`, kDisk or kCompress, where there is one. The same every time; none where there are no
+/// transforms, no recipes and no disk.
 std::vector<Policy> ruled_policies(const Program& program, std::span<const TransformProfile> profiles,
-                                   bool with_disk);
+                                   std::optional<Place> disk);
 
 }  // namespace offprof

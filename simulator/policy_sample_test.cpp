@@ -170,12 +170,12 @@ TEST(RuledPolicies, HaveEveryPlacementThatTheProgramHasMeasured) {
   program.recipes.emplace().emplace_back();
   const std::vector<TransformProfile> profiles = {profile_of("half", {"float32"})};
   const std::set<std::string> expected = {"disk", "recompute", "half", "half+host", "half+disk", "host"};
-  EXPECT_EQ(placements_in(ruled_policies(program, profiles, /*with_disk=*/true)), expected);
+  EXPECT_EQ(placements_in(ruled_policies(program, profiles, Place::kDisk)), expected);
 }
 
 TEST(RuledPolicies, AskNoTransformForTypesThatItDoesNotTake) {
   const std::vector<TransformProfile> profiles = {profile_of("half", {"float32", "float64"})};
-  for (const Policy& policy : ruled_policies(program_of(4), profiles, /*with_disk=*/false)) {
+  for (const Policy& policy : ruled_policies(program_of(4), profiles, /*disk=*/{})) {
     ASSERT_GE(policy.rules.size(), 2U);
     EXPECT_EQ(policy.rules[0].dtype, "float32");
     EXPECT_EQ(policy.rules[1].dtype, "float64");
@@ -183,7 +183,7 @@ TEST(RuledPolicies, AskNoTransformForTypesThatItDoesNotTake) {
 }
 
 TEST(RuledPolicies, AreNoneWhereNothingIsMeasured) {
-  EXPECT_TRUE(ruled_policies(program_of(4), {}, /*with_disk=*/false).empty());
+  EXPECT_TRUE(ruled_policies(program_of(4), {}, /*disk=*/{}).empty());
 }
 
 }  // namespace

@@ -259,7 +259,7 @@ class Tuning {
     for (const TransformProfile& profile : steps_.transforms())
       if (profile.is_lossless || goal_.allows_loss) profiles.push_back(profile);
     std::vector<Place> places = {Place::kDevice, Place::kHost};
-    if (link_.disk.is_known()) places.push_back(Place::kDisk);
+    if (link_.disk.is_known()) places.push_back(link_.disk.place());
     const auto& recipes = steps_.program(base_).recipes;
     if (profiles.empty() && !link_.disk.is_known() && (!recipes || recipes->empty())) return;
     const PlacementJudge judge = {[&](const Policy& policy) {

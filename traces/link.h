@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "traces/placement.h"
 #include "traces/units.h"
 
 namespace offprof {
@@ -29,12 +30,15 @@ inline LinkDirection slower_of(const LinkDirection& a, const LinkDirection& b) {
           std::max(a.start_ns, b.start_ns)};
 }
 
-/// The disk that tensors are offloaded to, each direction one transfer at a time, first come first served,
-/// and neither in the other's way. bytes_per_second 0: not known, and transfers are taken to need no time.
+/// The disk that tensors are offloaded to, or what compresses them in its place, each direction one transfer
+/// at a time, first come first served, and neither in the other's way. bytes_per_second 0: not known, and
+/// transfers are taken to need no time.
 struct DiskLink {
   LinkDirection write, read;
+  bool is_compressed = false;  ///< no disk, but host memory in which tensors lie compressed
 
   bool is_known() const { return write.bytes_per_second > 0 && read.bytes_per_second > 0; }
+  Place place() const { return is_compressed ? Place::kCompress : Place::kDisk; }
   bool operator==(const DiskLink&) const = default;
 };
 

@@ -11,7 +11,7 @@
 namespace offprof {
 namespace {
 
-constexpr std::array<std::string_view, 4> kPlaces = {"device", "host", "disk", "recompute"};
+constexpr std::array<std::string_view, 5> kPlaces = {"device", "host", "disk", "compress", "recompute"};
 static_assert(kPlaces.size() == static_cast<std::size_t>(Place::kRecompute) + 1);
 constexpr std::string_view kIdentity = "identity";
 
@@ -39,9 +39,10 @@ Placement parse_placement(std::string_view text) {
   const auto place =
       plus == std::string_view::npos ? std::optional(Place::kDevice) : find_place(text.substr(plus + 1));
   if (!place || place == Place::kRecompute || find_place(transform) || !is_transform_name(transform))
-    throw input_error(fmt::format("'{}' is no placement", text),
-                      "Placements: device, host, disk, recompute, or a transform and where it waits, as "
-                      "quantize:uint8+host");
+    throw input_error(
+        fmt::format("'{}' is no placement", text),
+        "Placements: device, host, disk, compress, recompute, or a transform and where it waits, as "
+        "quantize:uint8+host");
   return {transform == kIdentity ? std::string() : std::string(transform), *place};
 }
 

@@ -85,7 +85,12 @@ Policy preset_policy(const std::string& name) {
 
 bool uses_disk(const Policy& policy) {
   return std::ranges::any_of(policy.rules,
-                             [](const PolicyRule& rule) { return rule.placement.place == Place::kDisk; });
+                             [](const PolicyRule& rule) { return takes_disk(rule.placement.place); });
+}
+
+bool compresses(const Policy& policy) {
+  return std::ranges::any_of(policy.rules,
+                             [](const PolicyRule& rule) { return rule.placement.place == Place::kCompress; });
 }
 
 bool has_one_copy_stream(const Policy& policy) {

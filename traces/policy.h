@@ -37,8 +37,8 @@ struct Policy {
   int copy_streams = 2;
   /// Cap of the host memory that offloaded tensors may take; beyond it tensors are kept. nullopt: none.
   std::optional<Bytes> host_memory_bytes{};
-  /// Cap of what rules may place on a disk, in bytes of tensors; beyond it host memory takes them, or they
-  /// stay. nullopt: none.
+  /// Cap of what rules may place on a disk or compress, in bytes of tensors; beyond it host memory takes
+  /// them, or they stay. nullopt: none.
   std::optional<Bytes> disk_memory_bytes{};
   /// Host memory on the way to the disk and back, beside `host_memory_bytes`; a larger tensor has it alone.
   Bytes disk_buffer_bytes = kDefaultDiskBuffer;
@@ -54,8 +54,11 @@ struct Policy {
 /// another name.
 Policy preset_policy(const std::string& name);
 
-/// Whether a rule places tensors on a disk.
+/// Whether a rule places tensors on a disk, or has them compressed in its place.
 bool uses_disk(const Policy& policy);
+
+/// Whether a rule has tensors compressed; then none places tensors on a disk.
+bool compresses(const Policy& policy);
 
 /// Whether copies in queue behind copies out.
 bool has_one_copy_stream(const Policy& policy);

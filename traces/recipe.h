@@ -8,10 +8,10 @@
 
 namespace offprof {
 
-/// How backward can make a saved content again, to the bit: by one operator, from what is there anyway.
+/// How backward can make a saved content again, to the bit: by operators, from what is there anyway.
 struct Recipe {
   std::int32_t tensor = 0;  ///< index in Program::saved: the first saved tensor of that content
-  std::string op;           ///< `aten::gelu`
+  std::string op;           ///< `aten::gelu`; of several as they run, `aten::rsqrt, aten::mul`
   /// Saved tensors before it whose contents the operator takes, each once. What else it takes is older than
   /// the step and stays as it is: parameters, buffers, inputs.
   std::vector<std::int32_t> sources;

@@ -77,7 +77,16 @@ nlohmann::ordered_json rules_to_json(const std::vector<PolicyRule>& rules) {
 
 std::vector<PolicyRule> rules_from_json(const JsonValue& json) {
   std::vector<PolicyRule> rules;
-  for (std::size_t i = 0; i < json.size(); ++i) rules.push_back(rule_from_json(json.element(i)));
+  std::optional<Place> disk;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const Place place = rules.emplace_back(rule_from_json(json.element(i))).placement.place;
+    if (!takes_disk(place)) continue;
+    if (place != disk.value_or(place))
+      json.element(i).fail(
+          fmt::format("places tensors on '{}', and a rule before it on '{}': a run has one of them",
+                      to_string(place), to_string(*disk)));
+    disk = place;
+  }
   return rules;
 }
 

@@ -58,8 +58,11 @@ Environment read_environment(const JsonValue& json) {
   if (const auto calibration = json.find("calibration"))
     environment.calibration = calibration_from_json(*calibration);
   if (const auto shared = link.find("shared")) environment.link.is_shared = shared->as_bool();
-  if (const auto disk = link.find("disk"))
+  if (const auto disk = link.find("disk")) {
     environment.link.disk = {read_direction(disk->at("write")), read_direction(disk->at("read"))};
+    if (const auto compressed = disk->find("compressed"))
+      environment.link.disk.is_compressed = compressed->as_bool();
+  }
   if (const auto launch = link.find("launch_ns")) environment.link.launch_ns = read_time(*launch);
   return environment;
 }

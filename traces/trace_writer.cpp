@@ -33,8 +33,10 @@ Json to_json(const Environment& environment) {
                {"link", {{"d2h", to_json(environment.link.d2h)}, {"h2d", to_json(environment.link.h2d)}}}};
   if (environment.link.launch_ns > 0) json["link"]["launch_ns"] = environment.link.launch_ns;
   if (environment.link.is_shared) json["link"]["shared"] = true;
-  if (const DiskLink& disk = environment.link.disk; disk.is_known())
+  if (const DiskLink& disk = environment.link.disk; disk.is_known()) {
     json["link"]["disk"] = {{"write", to_json(disk.write)}, {"read", to_json(disk.read)}};
+    if (disk.is_compressed) json["link"]["disk"]["compressed"] = true;
+  }
   if (environment.calibration) json["calibration"] = to_json(*environment.calibration);
   if (environment.device_memory_bytes) json["device_memory_bytes"] = *environment.device_memory_bytes;
   if (environment.times_are_modelled) json["times_are_modelled"] = true;

@@ -73,7 +73,7 @@ PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
   if (asked.place == Place::kRecompute) return discard(tensor, request, asked);
   const bool is_packed = asked.packed_bytes > 0;
   const Bytes bytes = is_packed ? asked.packed_bytes : request.storage_bytes;
-  const bool asks_disk = asked.place == Place::kDisk;
+  const bool asks_disk = takes_disk(asked.place);
   const auto next = static_cast<CopyId>(copies_.size());
   const auto found = place_with_room(asked, {CommandKind::kTakeDisk, tensor, next, bytes});
   if (!found)
@@ -96,7 +96,7 @@ PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
 /// nullopt: there is none but on the device. `copy`: what it would be.
 std::optional<TensorPlacement> OffloadScheduler::place_with_room(TensorPlacement placement,
                                                                  const Command& copy) {
-  if (placement.place == Place::kDisk && !take_disk(copy)) {
+  if (takes_disk(placement.place) && !take_disk(copy)) {
     placement.place = Place::kHost;
     placement.reason = PlacementReason::kDiskFull;
   }

@@ -34,9 +34,9 @@ namespace offprof {
 ///
 /// `host_memory_bytes`: a tensor whose copy would exceed it is kept.
 ///
-/// Disk: such a copy goes out to host memory and from there to the disk, and comes back by the same way, of
-/// which DiskWindow decides; where `disk_memory_bytes` or the disk itself has no room for it, it stays in
-/// host memory, and where that has none, on the device.
+/// Disk, and what compresses in its place: such a copy goes out to host memory and from there to the disk,
+/// and comes back by the same way, of which DiskWindow decides; where `disk_memory_bytes` or the disk itself
+/// has no room for it, it stays in host memory, and where that has none, on the device.
 ///
 /// Rules: what they make of a tensor stands instead of threshold and plan. Where it is
 /// packed, the packed storage is the copy's: it goes out, joins the stash and comes back, and is unpacked
@@ -116,7 +116,7 @@ class OffloadScheduler final : public Scheduler {
   CopyId reloadable_copy_of(SavedId tensor) const;
   CopyId reloadable_copy(CopyId id) const;
   void free(CopyId id);
-  bool is_on_disk(CopyId id) const { return copies_[id].place == Place::kDisk; }
+  bool is_on_disk(CopyId id) const { return takes_disk(copies_[id].place); }
   void command(CommandKind kind, CopyId id) { executor_->execute(command_of(kind, id)); }
   Command command_of(CommandKind kind, CopyId id) const {
     return {kind, copies_[id].first_tensor, id, copies_[id].bytes};

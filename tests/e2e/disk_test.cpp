@@ -32,6 +32,9 @@ constexpr const char* kToDisk = R"([{"min_bytes": 1024, "placement": "disk"}])";
 constexpr const char* kPackedToDisk =
     R"([{"dtype": "bool", "placement": "bits+disk"}, {"rank": 3, "placement": "host"},
         {"min_bytes": 1024, "placement": "disk"}])";
+constexpr const char* kCompressed =
+    R"([{"dtype": "bool", "placement": "bits+compress"}, {"rank": 3, "placement": "host"},
+        {"min_bytes": 1024, "placement": "compress"}])";
 
 class DiskRun : public testing::Test {
  protected:
@@ -109,9 +112,9 @@ TEST_F(DiskRun, LeavesGradientsAsTheyAreAndNothingBehind) {
 
 /// As a disk, but for what is stored: that is measured, and nothing else knows it.
 TEST_F(DiskRun, CompressedMemoryTakesTheDisksPlace) {
-  const std::string rules = policy(kPackedToDisk, R"("disk_buffer_bytes": 65536, )");
+  const std::string rules = policy(kCompressed, R"("disk_buffer_bytes": 65536, )");
   const Ended ended = run_program({"run", transformer(), "--device", "host", "--policy", rules, "--steps",
-                                   "2", "--compress", "-o", folder_ / "trace.json", "--format", "json"});
+                                   "2", "-o", folder_ / "trace.json", "--format", "json"});
   if (ended.status == 3) GTEST_SKIP() << ended.err;
   ASSERT_EQ(ended.status, 0) << ended.err;
   const json measured = json::parse(ended.out);
@@ -233,8 +236,9 @@ TEST_F(DiskRun, AFolderThatCannotBeWrittenToIsRefused) {
 }
 
 TEST_F(DiskRun, FlagsThatDoNotGoTogetherAreRefused) {
+  const char* rules = kToDisk;
   const auto expect_refused = [&](std::vector<std::string> more, const std::string& what) {
-    more.insert(more.begin(), {"run", transformer(), "--policy", policy(kToDisk)});
+    more.insert(more.begin(), {"run", transformer(), "--policy", policy(rules)});
     const Ended ended = run_program(more);
     EXPECT_EQ(ended.status, 2) << ended.err;
     EXPECT_THAT(unwrapped(ended.err), HasSubstr(what));
@@ -243,9 +247,15 @@ TEST_F(DiskRun, FlagsThatDoNotGoTogetherAreRefused) {
   expect_refused({"--device", "host", "--disk-bandwidth", "1GB/s"}, "here the disk is real");
   expect_refused({"--device", "virtual:h200", "--disk", disk_.path()}, "the disk is modelled too");
   expect_refused({"--device", "virtual:h200", "--disk-bandwidth", "fast"}, "fast");
-  expect_refused({"--device", "virtual:h200", "--compress"}, "needs values to compress");
-  expect_refused({"--device", "host", "--compress", "--disk", disk_.path()}, "Give one of them");
-  expect_refused({"--device", "host", "--compress", "--disk-checksums"}, "--compress has none");
+  expect_refused({"--device", "host", "--compress"}, "Write `compress` for `disk` in its rules");
+  rules = kCompressed;
+  expect_refused({"--device", "virtual:h200"}, "no values to compress");
+  expect_refused({"--device", "host", "--disk", disk_.path()}, "leave --disk out");
+  expect_refused({"--device", "host", "--disk-checksums"}, "compressed memory has none");
+  rules = R"([{"op": "aten::gelu", "placement": "compress"}, {"placement": "disk"}])";
+  expect_refused({"--device", "host"},
+                 "policy.rules[1]: places tensors on 'disk', and a rule before it on 'compress'");
+  EXPECT_THAT(folder_.files(), IsEmpty());
 }
 
 TEST_F(DiskRun, ASimulationNeedsToKnowHowFastTheDiskIs) {
@@ -260,21 +270,38 @@ TEST_F(DiskRun, ASimulationNeedsToKnowHowFastTheDiskIs) {
   EXPECT_GT(simulate({"--disk-bandwidth", "1GB/s"})["predicted"]["disk_peak_bytes"], 0);
 }
 
+TEST_F(DiskRun, ADiskIsNotAsFastAsACodec) {
+  const std::string trace = folder_ / "trace.json";
+  run("virtual:h200", policy(kCompressed));
+  EXPECT_TRUE(json::parse(std::ifstream(trace))["environment"]["link"]["disk"]["compressed"]);
+  policy(kToDisk);
+  const Ended ended = run_program({"simulate", "--trace", trace, "--policy", inputs_ / "policy.json"});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(unwrapped(ended.err), HasSubstr("the trace does not say how fast a disk is"));
+}
+
+/// Or compressed memory, where that was measured.
 TEST_F(DiskRun, TuneTakesTheDiskWhereHostMemoryIsShort) {
   const std::string model = inputs_ / "model.pt", trace = folder_ / "trace.json";
   ASSERT_EQ(run_program({"zoo", "make", "transformer", "-o", model, "--batch", "8", "--layers", "4", "--seq",
                          "128", "--width", "128"})
                 .status,
             0);
-  report_of({"run", model, "--device", "virtual:h200", "--policy", "keep", "--disk-bandwidth", "1GB/s", "-o",
-             trace});
-  const json tuned = report_of({"tune", "--trace", trace, "--host-memory", "0", "--max-slowdown", "10000%",
-                                "-o", inputs_ / "tuned.json"});
-  EXPECT_GT(tuned["chosen"]["predicted"].value("disk_peak_bytes", 0), 0) << tuned["chosen"];
-  const json measured = report_of({"run", model, "--device", "virtual:h200", "--policy",
-                                   inputs_ / "tuned.json", "--disk-bandwidth", "1GB/s"});
-  EXPECT_THAT(measured["inexact"], IsEmpty());
-  EXPECT_EQ(measured["measured"]["host_peak_bytes"], tuned["chosen"]["predicted"]["host_peak_bytes"]);
+  for (const std::string place : {"disk", "compress"}) {
+    std::vector<std::string> recorded = {"run",      model,  "--device",         "virtual:h200",
+                                         "--policy", "keep", "--disk-bandwidth", "1GB/s",
+                                         "-o",       trace};
+    if (place == "compress") recorded.emplace_back("--compress");
+    report_of(recorded);
+    const json tuned = report_of({"tune", "--trace", trace, "--host-memory", "0", "--max-slowdown", "10000%",
+                                  "-o", inputs_ / "tuned.json"});
+    EXPECT_GT(tuned["chosen"]["predicted"].value("disk_peak_bytes", 0), 0) << tuned["chosen"];
+    EXPECT_THAT(json::parse(std::ifstream(inputs_ / "tuned.json")).dump(), HasSubstr('"' + place + '"'));
+    const json measured = report_of({"run", model, "--device", "virtual:h200", "--policy",
+                                     inputs_ / "tuned.json", "--disk-bandwidth", "1GB/s"});
+    EXPECT_THAT(measured["inexact"], IsEmpty());
+    EXPECT_EQ(measured["measured"]["host_peak_bytes"], tuned["chosen"]["predicted"]["host_peak_bytes"]);
+  }
 }
 
 }  // namespace

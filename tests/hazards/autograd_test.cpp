@@ -60,6 +60,9 @@ TEST_P(ScenarioTest, HasThemOverCompressedMemoryToo) {
   std::vector<Policy> policies = hazard_policies();
   std::erase_if(policies, [](const Policy& policy) { return !uses_disk(policy); });
   EXPECT_FALSE(policies.empty());
+  for (Policy& policy : policies)
+    for (PolicyRule& rule : policy.rules)
+      if (takes_disk(rule.placement.place)) rule.placement.place = Place::kCompress;
   expect_gradients_under(policies);
   device().disk()->take_stored();
   EXPECT_EQ(device().disk()->take_stored().value().peak, 0) << "something lies there still";

@@ -1,6 +1,9 @@
 // What is made again in backward: of whatever a step does with autograd, all that can be.
+#include <ATen/Context.h>
+
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "engine/schedule/recipe_rules.h"
@@ -114,6 +117,13 @@ class RecomputeTest : public HazardTest {
     return std::ranges::count(step.commands(), CommandKind::kRemake, &Command::kind);
   }
 
+  std::vector<std::string> operators() const {
+    std::vector<std::string> names;
+    for (const Recipe& recipe : *program_.recipes) names.push_back(recipe.op);
+    return names;
+  }
+  at::TensorOptions options() { return at::TensorOptions(device().torch_device()); }
+
   std::optional<Graph> graph_;
   std::shared_ptr<Residents> residents_;
   Program program_;
@@ -189,14 +199,109 @@ TEST_P(RemakeTest, WhatIsChangedInPlaceAfterItIsNoSource) {
   for (const Recipe& recipe : *program_.recipes) EXPECT_NE(recipe.op, "aten::silu");
 }
 
-TEST_P(RemakeTest, RandomNumbersAreNotDrawnAgain) {
+/// Of several operators, of which what lies between was not saved.
+TEST_P(RemakeTest, WhatSeveralOperatorsMade) {
   begin();
   const Run run = [](Graph& g) {
-    const Tensor noise = at::bernoulli(at::full_like(g.x, 0.5).detach());
-    (g.x.exp() * noise * noise.exp()).sum().backward();
+    const Tensor h = g.x.exp();
+    (h.detach().pow(2).mean({-1}, true).add(1e-6).rsqrt() * h).mm(g.w).sum().backward();
+  };
+  run_graph(run);
+  const std::vector<at::Tensor> expected = gradients_now();
+  find_recipes(run);
+  EXPECT_THAT(operators(), testing::Contains("aten::pow, aten::mean, aten::add, aten::rsqrt"));
+  for (const Place others : {Place::kDevice, Place::kHost}) {
+    EXPECT_GT(remade_in(*step_with_recipes(run, others, 0)), 0);
+    expect_equal(gradients_now(), expected);
+  }
+}
+
+/// Its mask, from where the generator stood; which then goes on as if nothing had been drawn again.
+TEST_P(RemakeTest, DropoutIsMadeOfTheSameRandomNumbers) {
+  begin();
+  const Run run = [](Graph& g) {
+    const Tensor h = at::dropout(g.x.exp(), 0.3, true).mm(g.w);
+    at::dropout(at::dropout(h, 0.5, true).exp(), 0.1, true).sum().backward();
+  };
+  run_graph(run);
+  const std::vector<at::Tensor> expected = gradients_now();
+  const at::Tensor next = at::rand({4}, options());
+  find_recipes(run);
+  EXPECT_GE(std::ranges::count_if(operators(),
+                                  [](const std::string& name) {
+                                    return name.find("aten::bernoulli_") != std::string::npos ||
+                                           name.find("aten::native_dropout") != std::string::npos;
+                                  }),
+            3)
+      << testing::PrintToString(operators());
+  for (const Place others : {Place::kDevice, Place::kHost})
+    expect_nothing_left([&] {
+      EXPECT_GE(remade_in(*step_with_recipes(run, others, 0)), 3);
+      expect_equal(gradients_now(), expected);
+      expect_equal({at::rand({4}, options())}, {next});
+    });
+}
+
+TEST_P(RemakeTest, AStepThatDrawsOtherNumbersThanTheRecordedOneIsAnErrorAndNoWrongValue) {
+  begin();
+  bool draws_more = false;
+  const Run run = [&](Graph& g) {
+    if (draws_more) at::rand({4}, options());
+    at::dropout(g.x.exp(), 0.3, true).mm(g.w).sum().backward();
   };
   find_recipes(run);
-  for (const Recipe& recipe : *program_.recipes) EXPECT_NE(recipe.op, "aten::bernoulli");
+  ASSERT_GT(remade_in(*step_with_recipes(run, Place::kDevice, 0)), 0);
+  draws_more = true;
+  expect_nothing_left([&] {
+    EXPECT_THAT(message_of([&] { step_with_recipes(run, Place::kDevice, 0); }),
+                HasSubstr("the step drew other random numbers than the recorded one"));
+  });
+}
+
+/// Batch norm changes its running statistics, of which autograd is not told.
+TEST_P(RemakeTest, WhatIsChangedBehindAutogradsBackIsNoSource) {
+  begin();
+  const Run run = [](Graph& g) {
+    const Tensor mean = at::zeros({8}, g.x.options().requires_grad(false)), variance = at::ones_like(mean);
+    const Tensor h = at::batch_norm(g.x.exp(), {}, {}, mean, variance, /*training=*/true, 0.1, 1e-5, false);
+    (h.sum() + (g.x.exp() * mean.exp()).sum()).backward();
+  };
+  run_graph(run);
+  const std::vector<at::Tensor> expected = gradients_now();
+  find_recipes(run);
+  step_with_recipes(run, Place::kHost, 0);
+  expect_equal(gradients_now(), expected);
+}
+
+/// A generator of the model's own, of which nobody knows where it stands.
+TEST_P(RemakeTest, WhatAnotherGeneratorDrewIsNotMadeAgain) {
+  begin();
+  at::Generator generator = at::globalContext().defaultGenerator(device().torch_device()).clone();
+  const Run run = [&](Graph& g) {
+    const Tensor noise = at::empty_like(g.x).bernoulli_(0.5, generator);
+    (g.x.exp() * noise).sum().backward();
+  };
+  find_recipes(run);
+  for (const std::string& name : operators()) EXPECT_THAT(name, testing::Not(HasSubstr("bernoulli")));
+}
+
+/// What a step changes must be its own: the mask before the change is saved too.
+TEST_P(RemakeTest, WhatIsSavedBeforeAChangeIsNotChangedAgain) {
+  begin();
+  const Run run = [](Graph& g) {
+    const Tensor noise = at::empty_like(g.x).bernoulli_(0.5);
+    const Tensor sum = (g.x.exp() * noise).sum();
+    const Tensor larger = noise.clone().mul_(3);
+    (sum + (g.x.exp() * larger).sum()).backward();
+  };
+  run_graph(run);
+  const std::vector<at::Tensor> expected = gradients_now();
+  find_recipes(run);
+  EXPECT_THAT(operators(), testing::Contains("aten::clone, aten::mul_"));
+  for (const Place others : {Place::kDevice, Place::kHost}) {
+    step_with_recipes(run, others, 0);
+    expect_equal(gradients_now(), expected);
+  }
 }
 
 /// Plain autograd would say nothing: the source is not asked for.

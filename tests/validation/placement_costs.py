@@ -26,7 +26,7 @@ def ways_on(device):
     ways = {
         "host": ([{"placement": "host"}], []),
         "disk": ([{"placement": "disk"}], disk),
-        "compressed": ([{"placement": "disk"}], ["--compress"]),
+        "compressed": ([{"placement": "compress"}], []),
         "recompute": ([{"placement": "recompute"}], []),
         "bits": ([{"dtype": "bool", "placement": "bits"}], []),
         "cast:bfloat16": ([{"dtype": FLOATS, "placement": "cast:bfloat16"}], []),

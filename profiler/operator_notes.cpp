@@ -1,0 +1,239 @@
+#include "profiler/operator_notes.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "engine/step_copies.h"
+#include "profiler/remakeable_ops.h"
+#include "traces/check.h"
+
+namespace offprof {
+namespace {
+
+/// at::RecordFunction calls plain functions: this is how they find the notes.
+OperatorNotes* listening_notes = nullptr;
+
+constexpr std::string_view kDropout = "aten::native_dropout";
+constexpr std::size_t kDropoutMask = 1;
+
+/// They give memory, and nothing in it.
+bool gives_memory(std::string_view op) {
+  constexpr std::array kOps = {"aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty"};
+  return std::ranges::find(kOps, op) != kOps.end();
+}
+
+bool is_plain(const at::Tensor& value) {
+  return value.layout() == at::kStrided && !value.is_quantized() && value.has_storage() && !value.is_conj() &&
+         !value.is_neg() && !value.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+}
+
+/// What is the same wherever it is said again.
+bool is_plain_value(const c10::IValue& value) {
+  return value.isNone() || value.isScalar() || value.isBool() || value.isString() || value.isDevice() ||
+         value.isIntList() || value.isDoubleList() || value.isBoolList();
+}
+
+bool has_alias(const c10::Argument& argument) {
+  return argument.alias_info() != nullptr;
+}
+
+bool changes_or_returns_arguments(const c10::FunctionSchema& schema) {
+  return std::ranges::any_of(schema.arguments(), has_alias) ||
+         std::ranges::any_of(schema.returns(), has_alias);
+}
+
+/// Its first argument and nothing else, and that is what it gives.
+bool changes_its_first(const c10::FunctionSchema& schema) {
+  const auto& arguments = schema.arguments();
+  return schema.name().ends_with('_') && !arguments.empty() && has_alias(arguments.front()) &&
+         arguments.front().alias_info()->isWrite() && schema.returns().size() == 1 &&
+         std::none_of(arguments.begin() + 1, arguments.end(), has_alias);
+}
+
+bool can_run_again(const c10::FunctionSchema& schema) {
+  const std::string_view name = schema.name();
+  if (changes_its_first(schema))
+    return is_remakeable(name.substr(0, name.size() - 1)) || draws_random_numbers(name);
+  return !changes_or_returns_arguments(schema) &&
+         (is_remakeable(name) || draws_random_numbers(name) || gives_memory(name));
+}
+
+/// Of memory as large as `view` needs, from its beginning.
+NotedCall memory_call(StorageView& view, c10::Device device) {
+  view.offset = 0;
+  NotedCall call = {c10::Dispatcher::singleton().findSchemaOrThrow("aten::empty_strided", ""), {}};
+  for (const c10::IValue& value : std::initializer_list<c10::IValue>{view.sizes, view.strides, view.type,
+                                                                     at::kStrided, device, c10::IValue()})
+    call.arguments.push_back({value});
+  return call;
+}
+
+}  // namespace
+
+bool is_same_content(const WatchedContent& a, const WatchedContent& b) {
+  // LibTorch does not tell whether two tensors count together; but what it hands out is one pointer to the
+  // counter.
+  static_assert(sizeof(c10::VariableVersion) == sizeof(void*));
+  return a.version == b.version && std::memcmp(&a.counter, &b.counter, sizeof(void*)) == 0;
+}
+
+WatchedContent content_of(const at::Tensor& value) {
+  return {value.unsafeGetTensorImpl()->version_counter(), version_of(value)};
+}
+
+/// An operator that has begun.
+struct OperatorNotes::Running final : at::ObserverContext {
+  std::optional<NotedCall> call;  ///< nullopt: it could not run again
+  std::vector<AllocationId> changed;
+  AllocationId first_allocation = 0;  ///< what it allocates has this id or a larger one
+  c10::Device device = at::kCPU;      ///< of its first tensor
+};
+
+OperatorNotes::OperatorNotes(Device& device, const Residents& residents)
+    : device_(device),
+      residents_(residents),
+      first_allocation_(device.next_allocation()),
+      callback_(0),
+      draws_(device.torch_device(), std::nullopt) {
+  OFFPROF_CHECK(listening_notes == nullptr);
+  listening_notes = this;
+  callback_ = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(&OperatorNotes::op_begins, &OperatorNotes::op_ends)
+          .needsInputs(true)
+          .needsOutputs(true)
+          .scopes({at::RecordScope::FUNCTION}));
+}
+
+OperatorNotes::~OperatorNotes() {
+  at::removeCallback(callback_);
+  listening_notes = nullptr;
+}
+
+std::unique_ptr<at::ObserverContext> OperatorNotes::op_begins(const at::RecordFunction& op) {
+  if (listening_notes == nullptr || !listening_notes->is_listening_) return nullptr;
+  return listening_notes->begin(op);
+}
+
+void OperatorNotes::op_ends(const at::RecordFunction& op, at::ObserverContext* context) {
+  if (listening_notes == nullptr || !listening_notes->is_listening_ || context == nullptr) return;
+  listening_notes->end(static_cast<Running&>(*context), op.outputs());
+}
+
+std::unique_ptr<OperatorNotes::Running> OperatorNotes::begin(const at::RecordFunction& op) {
+  const auto name = op.operator_name();
+  if (!name) return nullptr;
+  const bool draws = draws_random_numbers(name->name);
+  if (draws) draws_.add({name->name, packed_});
+  const auto handle = c10::Dispatcher::singleton().findSchema(*name);
+  if (!handle) return nullptr;
+  const c10::FunctionSchema& schema = handle->schema();
+  // Behind them on the interpreter's stack lies what is none of theirs.
+  const std::size_t count = schema.arguments().size();
+  if (op.inputs().size() < count) return nullptr;
+  const auto inputs = op.inputs().slice(op.inputs().size() - count);
+  auto running = std::make_unique<Running>();
+  running->first_allocation = device_.next_allocation();
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto* alias = schema.arguments()[i].alias_info();
+    if (alias != nullptr && alias->isWrite() && inputs[i].isTensor() && inputs[i].toTensor().has_storage())
+      running->changed.push_back(device_.allocation_of(inputs[i].toTensor().storage()).value_or(0));
+  }
+  if (can_run_again(schema)) {
+    running->call = NotedCall{*handle, {}, changes_its_first(schema)};
+    if (draws) running->call->draw = draws_.list().size() - 1;
+    if (!gives_memory(name->name)) note_arguments(inputs, running->call);
+    if (running->call && running->call->changes_first) running->call->arguments.front().is_own = true;
+  }
+  return running->call || !running->changed.empty() ? std::move(running) : nullptr;
+}
+
+/// Takes the call away where nothing can be made of an argument again.
+void OperatorNotes::note_arguments(c10::ArrayRef<c10::IValue> inputs, std::optional<NotedCall>& call) const {
+  for (const c10::IValue& input : inputs) {
+    auto argument = noted(input);
+    if (!argument) return call.reset();
+    call->arguments.push_back(std::move(*argument));
+  }
+}
+
+std::optional<NotedArgument> OperatorNotes::noted(const c10::IValue& value) const {
+  if (value.isTensor()) return noted_tensor(value.toTensor());
+  if (!is_plain_value(value)) return std::nullopt;
+  return NotedArgument{value.isList() ? value.deepcopy() : value};
+}
+
+std::optional<NotedArgument> OperatorNotes::noted_tensor(const at::Tensor& value) const {
+  if (!value.defined()) return NotedArgument{};
+  if (!is_plain(value) || value.unsafeGetTensorImpl()->is_wrapped_number()) return std::nullopt;
+  if (residents_.is_paged && residents_.is_paged(value.storage())) return std::nullopt;
+  const auto allocation = device_.allocation_of(value.storage());
+  if (!allocation) return std::nullopt;
+  NotedArgument argument = {
+      {}, *allocation, *allocation < first_allocation_, content_of(value), view_of(value)};
+  if (argument.is_resident) {
+    if (!residents_.roles.contains(*allocation)) return std::nullopt;
+    argument.value = at::Tensor(shell_of(value));
+  } else {
+    argument.made_by = maker_of(*allocation, argument.content);
+  }
+  return argument;
+}
+
+const NotedResult* OperatorNotes::maker_of(AllocationId allocation, const WatchedContent& content) const {
+  const auto found = latest_.find(allocation);
+  return found != latest_.end() && is_same_content(found->second->content, content) ? found->second : nullptr;
+}
+
+/// The outermost operator that says what made the allocation's content is the last to say so.
+void OperatorNotes::end(Running& running, c10::ArrayRef<c10::IValue> outputs) {
+  for (const AllocationId allocation : running.changed) latest_.erase(allocation);
+  if (!running.call) return;
+  const std::size_t count = running.call->op.schema().returns().size();
+  if (outputs.size() < count) return;
+  calls_.push_back(std::move(*running.call));
+  const auto results = outputs.slice(outputs.size() - count);
+  for (std::size_t i = 0; i < count; ++i)
+    if (results[i].isTensor() && results[i].toTensor().defined())
+      add_result(running, i, results[i].toTensor());
+}
+
+/// Of the last call.
+void OperatorNotes::add_result(const Running& running, std::size_t output, const at::Tensor& result) {
+  if (!is_plain(result) || !is_dense(result) || result.storage_offset() != 0 ||
+      result.nbytes() != result.storage().nbytes())
+    return;
+  const AllocationId allocation = device_.allocation_of(result.storage()).value_or(0);
+  const NotedCall& call = calls_.back();
+  if (!call.changes_first && allocation < running.first_allocation) return;
+  NotedResult noted = {&call, output, content_of(result), view_of(result)};
+  const std::string& op = call.op.schema().name();
+  if (gives_memory(op))
+    noted = {&add_call(memory_call(noted.view, result.device())), 0, noted.content, noted.view};
+  else if (op == kDropout && output == kDropoutMask)
+    noted.call = &without_values(call, result.device());
+  results_.push_back(std::move(noted));
+  latest_.insert_or_assign(allocation, &results_.back());
+}
+
+/// A dropout's mask depends on how its input is laid out, and not on what is in it.
+const NotedCall& OperatorNotes::without_values(NotedCall call, c10::Device device) {
+  NotedArgument& input = call.arguments.front();
+  const NotedCall& memory = add_call(memory_call(input.view, device));
+  results_.push_back({&memory, 0, input.content, input.view});
+  input.made_by = &results_.back();
+  input.is_own = true;
+  return add_call(std::move(call));
+}
+
+const NotedCall& OperatorNotes::add_call(NotedCall call) {
+  return calls_.emplace_back(std::move(call));
+}
+
+}  // namespace offprof
