@@ -7,6 +7,7 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "cli/disk_options.h"
@@ -14,6 +15,7 @@
 #include "cli/options.h"
 #include "cli/simulation_report.h"
 #include "cli/tune_report.h"
+#include "cli/tuned_way.h"
 #include "simulator/time_doubt.h"
 #include "simulator/tune.h"
 #include "simulator/virtual_gpu/profile.h"
@@ -34,7 +36,14 @@ class TuneCommand : public Subcommand {
   TuneCommand() { goal_.searches_plans = true; }
 
   void add_options(CLI::App& app) override {
-    add_trace_option(app, trace_path_, "The trace of a run");
+    app.add_option("--trace", trace_paths_,
+                   "The trace of a run; several, each after a --trace, where the model ran in other ways "
+                   "(--segments, "
+                   "--shards, --weights): each is tuned, and the best of them chosen")
+        ->type_name("FILE")
+        ->required()
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     add_goal_options(app);
     add_bytes_option(app, "--host-memory", goal_.host_memory_bytes,
                      "Cap of host memory for offloaded tensors");
@@ -59,21 +68,23 @@ class TuneCommand : public Subcommand {
   }
 
   ExitStatus run(Context& context) override {
-    const Trace trace = read_trace(trace_path_);
-    lost_records_ = refuse_lost_records(trace, trace_path_, force_);
-    if (trace.simulated)
-      context.note(
-          "the trace is simulated: its compute times are those of the run that it was simulated from");
     if (!output_.empty()) check_writable(output_);
     apply_profile();
-    const TraceSteps steps(trace, assumed_memory(trace));
-    Link link = link_to_assume(link_, trace.environment.link);
-    link.disk = disk_to_assume(disk_, trace, {});
-    const TuneReport report = search(trace, steps, link);
-    if (report.result.chosen && !output_.empty())
-      context.print(policy_text(*report.result.chosen, trace), output_);
-    context.publish_beside(report, output_);
-    return report.result.chosen ? ExitStatus::kOk : ExitStatus::kGateFailed;
+    std::vector<Tuned> tuned;
+    Trace first;
+    std::optional<Nanoseconds> base;
+    for (const std::string& path : trace_paths_) {
+      Trace trace = read_trace(path);
+      if (base) refuse_other_step(first, trace_paths_.front(), trace, path);
+      tuned.push_back(tune_trace(context, path, trace, base));
+      if (base) continue;
+      base = time_of(tuned.front().report.result.keep);
+      first = without_program(std::move(trace));
+    }
+    Tuned& best = choose(tuned);
+    if (best.way.chosen && !output_.empty()) context.print(best.policy, output_);
+    context.publish_beside(best.report, output_);
+    return best.way.chosen ? ExitStatus::kOk : ExitStatus::kGateFailed;
   }
 
  private:
@@ -119,11 +130,70 @@ class TuneCommand : public Subcommand {
     return std::nullopt;
   }
 
-  TuneReport search(const Trace& trace, const TraceSteps& steps, const Link& link) const {
+  /// What was tuned for a trace.
+  struct Tuned {
     TuneReport report;
-    report.trace = trace_path_;
-    report.goal = goal_;
-    report.result = tune(steps, link, goal_);
+    std::string policy;  ///< the file's text; empty: none reaches the goal
+    TunedWay way;
+  };
+
+  static Nanoseconds time_of(const Candidate& candidate) { return *candidate.predicted.step_time_ns; }
+
+  /// What it takes to tell whether another is of the same step.
+  static Trace without_program(Trace trace) {
+    trace.program = {};
+    trace.dense_program.reset();
+    return trace;
+  }
+
+  /// `base`: the step's time over which a slowdown is; nullopt: this one's, with nothing offloaded.
+  Tuned tune_trace(Context& context, const std::string& path, const Trace& trace,
+                   std::optional<Nanoseconds> base) const {
+    const std::vector<std::string> lost_records = refuse_lost_records(trace, path, force_);
+    if (trace.simulated)
+      context.note(path + " is simulated: its compute times are those of the run that it was simulated from");
+    const TraceSteps steps(trace, assumed_memory(trace));
+    Link link = link_to_assume(link_, trace.environment.link);
+    link.disk = disk_to_assume(disk_, trace, {});
+    TuneGoal goal = goal_;
+    std::optional<double> longest;
+    if (base && !goal_.memory_budget_bytes) {
+      longest = (1 + goal_.max_slowdown) * static_cast<double>(*base);
+      const auto keep = static_cast<double>(*steps.predict(preset_policy("keep"), link).step_time_ns);
+      goal.max_slowdown = std::max(0.0, *longest / keep - 1);
+    }
+    Tuned tuned = {search(path, trace, steps, link, goal), {}, {path, trace.settings, {}, {}}};
+    tuned.report.warnings.insert(tuned.report.warnings.begin(), lost_records.begin(), lost_records.end());
+    tuned.way.keep = tuned.report.result.keep;
+    const auto& chosen = tuned.report.result.chosen;
+    if (!chosen || (longest && static_cast<double>(time_of(*chosen)) > *longest)) return tuned;
+    tuned.way.chosen = chosen;
+    tuned.policy = policy_text(*chosen, trace);
+    return tuned;
+  }
+
+  /// The best for the goal, or where none reaches it, the one that comes nearest. Its report has all of them.
+  Tuned& choose(std::vector<Tuned>& tuned) const {
+    Tuned& best = *std::ranges::min_element(tuned, {}, [&](const Tuned& one) { return rank_of(one); });
+    best.way.is_best = best.way.chosen.has_value();
+    for (const Tuned& one : tuned) best.report.ways.push_back(one.way);
+    return best;
+  }
+
+  /// The smaller the better.
+  std::tuple<bool, std::int64_t, std::int64_t> rank_of(const Tuned& tuned) const {
+    if (!tuned.way.chosen) return {true, device_bytes_taken(least_memory(tuned.report.result).predicted), 0};
+    const Bytes taken = device_bytes_taken(tuned.way.chosen->predicted);
+    const Nanoseconds time = time_of(*tuned.way.chosen);
+    return goal_.memory_budget_bytes ? std::tuple(false, time, taken) : std::tuple(false, taken, time);
+  }
+
+  TuneReport search(const std::string& path, const Trace& trace, const TraceSteps& steps, const Link& link,
+                    const TuneGoal& goal) const {
+    TuneReport report;
+    report.trace = path;
+    report.goal = goal;
+    report.result = tune(steps, link, goal);
     const Policy keep = preset_policy("keep");
     report.least_place =
         place_of_event(steps.program(keep), steps.step(keep), report.result.least_peak_event);
@@ -132,7 +202,6 @@ class TuneCommand : public Subcommand {
     report.output = output_;
     report.times_are_modelled = trace.environment.times_are_modelled;
     report.settings = trace.settings;
-    report.warnings = lost_records_;
     std::ranges::move(doubt_times(trace, steps, preset_policy("offload"), link).warnings,
                       std::back_inserter(report.warnings));
     if (const std::string inexactness = steps.inexactness(report.result.trl.policy); !inexactness.empty())
@@ -145,7 +214,7 @@ class TuneCommand : public Subcommand {
         {chosen.policy, chosen.predicted, fingerprint_of_run(trace.model, trace.settings)});
   }
 
-  std::string trace_path_;
+  std::vector<std::string> trace_paths_;
   TuneGoal goal_;
   std::optional<Bytes> device_memory_, profile_memory_;
   std::optional<double> max_slowdown_;
@@ -153,7 +222,6 @@ class TuneCommand : public Subcommand {
   std::optional<DiskLink> disk_;
   std::string profile_, profile_name_;
   bool force_ = false;
-  std::vector<std::string> lost_records_;
   std::string output_;
 };
 

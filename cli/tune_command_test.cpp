@@ -71,6 +71,66 @@ Trace chain_trace(int sizes = 3) {
 /// Where all are of one size a threshold moves all or none, and with this link all are too many.
 const std::vector<std::string> kPlanWins = {"--link", "500MB/s", "--max-slowdown", "20%"};
 
+/// The step of `trace` in segments: half of what is saved, and longer.
+Trace in_segments(Trace trace, int sizes) {
+  trace.settings.segments = {"layers.*", "head"};
+  std::vector<LayerSketch> layers(10, {.forward_ns = 60'000, .backward_ns = 120'000});
+  for (int i = 0; i < 10; ++i) layers[static_cast<std::size_t>(i)].bytes = (1 + i % sizes) * 50 * kKiB;
+  trace.program = ChainSketch::program(layers);
+  return trace;
+}
+
+TEST_F(TuneCommandTest, WeighsTheWaysOfSeveralTracesAgainstEachOther) {
+  const std::string other = folder_ / "segments.json";
+  write_trace(other, in_segments(chain_trace(), 3));
+  const auto ways_for = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--trace", other, "--format", "json"});
+    const auto report = nlohmann::json::parse(tune(chain_trace(), words).out);
+    EXPECT_EQ(report["trace"], report["ways"][report["ways"][0]["is_best"] ? 0 : 1]["trace"]);
+    return report["ways"];
+  };
+  const auto fast = ways_for({"--memory-budget", "100MiB"});
+  EXPECT_TRUE(fast[0]["is_best"]);
+  EXPECT_EQ(fast[0]["flags"], "");
+  EXPECT_EQ(fast[1]["flags"], "--segments 'layers.*,head'");
+  const auto small =
+      ways_for({"--max-slowdown", "60%", "--link", "1MB/s"});  // over which nothing can be copied
+  EXPECT_TRUE(small[1]["is_best"]);
+  EXPECT_LT(small[1]["chosen"]["predicted"]["device_peak_bytes"],
+            small[0]["chosen"]["predicted"]["device_peak_bytes"]);
+  // Half as long again, with nothing offloaded: over the first's time, not over its own.
+  const auto slow = ways_for({"--max-slowdown", "10%", "--link", "1MB/s"});
+  EXPECT_TRUE(slow[0]["is_best"]);
+  EXPECT_TRUE(slow[1]["chosen"].is_null());
+}
+
+TEST_F(TuneCommandTest, SaysWithWhichFlagsTheBestWayRuns) {
+  const std::string other = folder_ / "segments.json";
+  write_trace(other, in_segments(chain_trace(), 3));
+  const CliRun run = tune(chain_trace(), {"--trace", other, "--max-slowdown", "60%", "--link", "1MB/s"});
+  EXPECT_THAT(run.out, HasSubstr("--policy policy.json --segments 'layers.*,head'"));
+}
+
+TEST_F(TuneCommandTest, ShowsWaysWithin80Columns) {
+  Trace other = in_segments(chain_trace(), 3);
+  other.settings.segments.assign(10, "layers.some.longer.path.*");
+  other.settings.weights = {{"host", 1048576}};
+  write_trace(folder_ / "other.json", other);
+  std::istringstream lines(tune(chain_trace(), {"--trace", folder_ / "other.json"}, {.width = 80}).out);
+  for (std::string line; std::getline(lines, line) && line.find("simulated") == std::string::npos;)
+    EXPECT_LE(display_width(line), 80U) << line;
+}
+
+TEST_F(TuneCommandTest, RefusesTracesOfOtherSteps) {
+  Trace other = chain_trace();
+  other.settings.optimizer = "sgd";
+  write_trace(folder_ / "other.json", other);
+  const CliRun run = tune(chain_trace(), {"--trace", folder_ / "other.json", "-o", folder_ / "policy.json"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("another optimizer"), HasSubstr("Record both")));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "policy.json"));
+}
+
 TEST_F(TuneCommandTest, SearchesPlansUnlessToldNotTo) {
   const auto parsed = [&](std::vector<std::string> words) {
     words.insert(words.end(), {"--format", "json"});

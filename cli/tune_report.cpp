@@ -320,11 +320,12 @@ std::string chosen_text(const TuneReport& report, const Page& page) {
   text += wrapped(bounds_text(report), page) + wrapped(binding_text(report), page) +
           wrapped(prices_text(report), page);
   const Policy& policy = report.result.chosen->policy;
-  const char* const disk = uses_disk(policy) && !compresses(policy) ? " --disk DIR" : "";
+  const std::string flags =
+      flags_of(report.settings) + (uses_disk(policy) && !compresses(policy) ? " --disk DIR" : "");
   if (report.output.empty())
-    return text +
-           fmt::format("Next: add -o policy.json, then: offprof run MODEL.pt --policy policy.json{}\n", disk);
-  return text + fmt::format("Next: offprof run MODEL.pt --policy {}{}\n", report.output, disk);
+    return text + fmt::format("Next: add -o policy.json, then: offprof run MODEL.pt --policy policy.json{}\n",
+                              flags);
+  return text + fmt::format("Next: offprof run MODEL.pt --policy {}{}\n", report.output, flags);
 }
 
 /// What the times rest on.
@@ -342,9 +343,9 @@ std::string caveats_text(const TuneReport& report, const Page& page) {
 }  // namespace
 
 std::string to_text(const TuneReport& report, const Page& page) {
-  return wrapped(headline_text(report), page) + "\n" + frontier_text(report.result, page) + "\n" +
-         placements_text(report.result, page) + reruns_text(report.settings, page) +
-         caveats_text(report, page) + chosen_text(report, page);
+  return ways_text(report.ways, page) + wrapped(headline_text(report), page) + "\n" +
+         frontier_text(report.result, page) + "\n" + placements_text(report.result, page) +
+         reruns_text(report.settings, page) + caveats_text(report, page) + chosen_text(report, page);
 }
 
 }  // namespace offprof

@@ -7,6 +7,7 @@
 
 #include "cli/simulation_report.h"
 #include "cli/terminal.h"
+#include "cli/tuned_way.h"
 #include "simulator/tune.h"
 #include "simulator/views.h"
 
@@ -23,6 +24,8 @@ struct TuneReport {
   std::string output;
   bool times_are_modelled = false;
   RunSettings settings{};  ///< with which the step was recorded
+  /// All that were tuned together, this one's among them.
+  std::vector<TunedWay> ways{};
   /// Why the predicted times deserve less trust than their digits suggest; a sentence each.
   std::vector<std::string> warnings;
 };

@@ -103,6 +103,7 @@ nlohmann::ordered_json to_json(const TuneReport& report) {
   if (!report.warnings.empty()) json["warnings"] = report.warnings;
   if (!report.settings.segments.empty()) json["segments"] = report.settings.segments;
   if (report.settings.shards) json["shards"] = to_json(*report.settings.shards);
+  if (report.ways.size() > 1) json["ways"] = ways_to_json(report.ways);
   if (report.times_are_modelled) json["times_are_modelled"] = true;
   if (report.why) json["why"] = to_json(*report.why);
   return json;

@@ -20,13 +20,20 @@ namespace {
 /// at::RecordFunction calls plain functions: this is how they find the notes.
 OperatorNotes* listening_notes = nullptr;
 
+/// A dropout's mask depends on how its input is laid out, and not on what is in it.
 constexpr std::string_view kDropout = "aten::native_dropout";
 constexpr std::size_t kDropoutMask = 1;
 
-/// They give memory, and nothing in it.
-bool gives_memory(std::string_view op) {
-  constexpr std::array kOps = {"aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty"};
+/// Of its first argument nothing is left.
+bool overwrites(std::string_view op) {
+  constexpr std::array kOps = std::to_array<std::string_view>(
+      {"aten::bernoulli_", "aten::fill_", "aten::normal_", "aten::uniform_", "aten::zero_"});
   return std::ranges::find(kOps, op) != kOps.end();
+}
+
+/// All that it does others do, of which the notes hear too.
+bool is_made_of_others(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
 
 bool is_plain(const at::Tensor& value) {
@@ -59,10 +66,8 @@ bool changes_its_first(const c10::FunctionSchema& schema) {
 
 bool can_run_again(const c10::FunctionSchema& schema) {
   const std::string_view name = schema.name();
-  if (changes_its_first(schema))
-    return is_remakeable(name.substr(0, name.size() - 1)) || draws_random_numbers(name);
-  return !changes_or_returns_arguments(schema) &&
-         (is_remakeable(name) || draws_random_numbers(name) || gives_memory(name));
+  if (changes_its_first(schema)) return is_remakeable(name.substr(0, name.size() - 1)) || overwrites(name);
+  return !changes_or_returns_arguments(schema) && (is_remakeable(name) || draws_random_numbers(name));
 }
 
 /// Of memory as large as `view` needs, from its beginning.
@@ -90,10 +95,11 @@ WatchedContent content_of(const at::Tensor& value) {
 
 /// An operator that has begun.
 struct OperatorNotes::Running final : at::ObserverContext {
+  const c10::FunctionSchema* schema = nullptr;
   std::optional<NotedCall> call;  ///< nullopt: it could not run again
   std::vector<AllocationId> changed;
   AllocationId first_allocation = 0;  ///< what it allocates has this id or a larger one
-  c10::Device device = at::kCPU;      ///< of its first tensor
+  bool is_made_of_others = false;
 };
 
 OperatorNotes::OperatorNotes(Device& device, const Residents& residents)
@@ -139,6 +145,7 @@ std::unique_ptr<OperatorNotes::Running> OperatorNotes::begin(const at::RecordFun
   if (op.inputs().size() < count) return nullptr;
   const auto inputs = op.inputs().slice(op.inputs().size() - count);
   auto running = std::make_unique<Running>();
+  running->schema = &schema;
   running->first_allocation = device_.next_allocation();
   for (std::size_t i = 0; i < count; ++i) {
     const auto* alias = schema.arguments()[i].alias_info();
@@ -148,10 +155,16 @@ std::unique_ptr<OperatorNotes::Running> OperatorNotes::begin(const at::RecordFun
   if (can_run_again(schema)) {
     running->call = NotedCall{*handle, {}, changes_its_first(schema)};
     if (draws) running->call->draw = draws_.list().size() - 1;
-    if (!gives_memory(name->name)) note_arguments(inputs, running->call);
-    if (running->call && running->call->changes_first) running->call->arguments.front().is_own = true;
+    note_arguments(inputs, running->call);
   }
-  return running->call || !running->changed.empty() ? std::move(running) : nullptr;
+  if (running->call && running->call->changes_first) {
+    NotedArgument& changed = running->call->arguments.front();
+    changed.is_own = true;
+    if (overwrites(name->name)) give_memory(changed, inputs.front().toTensor().device());
+  }
+  running->is_made_of_others = is_made_of_others(*handle);
+  return running->call || !running->changed.empty() || !running->is_made_of_others ? std::move(running)
+                                                                                   : nullptr;
 }
 
 /// Takes the call away where nothing can be made of an argument again.
@@ -194,46 +207,46 @@ const NotedResult* OperatorNotes::maker_of(AllocationId allocation, const Watche
 /// The outermost operator that says what made the allocation's content is the last to say so.
 void OperatorNotes::end(Running& running, c10::ArrayRef<c10::IValue> outputs) {
   for (const AllocationId allocation : running.changed) latest_.erase(allocation);
-  if (!running.call) return;
-  const std::size_t count = running.call->op.schema().returns().size();
-  if (outputs.size() < count) return;
-  calls_.push_back(std::move(*running.call));
-  const auto results = outputs.slice(outputs.size() - count);
-  for (std::size_t i = 0; i < count; ++i)
-    if (results[i].isTensor() && results[i].toTensor().defined())
+  if (!running.call && running.is_made_of_others) return;
+  const auto& returns = running.schema->returns();
+  if (outputs.size() < returns.size()) return;
+  if (running.call) calls_.push_back(std::move(*running.call));
+  const auto results = outputs.slice(outputs.size() - returns.size());
+  for (std::size_t i = 0; i < returns.size(); ++i) {
+    if (!results[i].isTensor() || !results[i].toTensor().defined() || !results[i].toTensor().has_storage())
+      continue;
+    if (running.call)
       add_result(running, i, results[i].toTensor());
+    else if (!has_alias(returns[i]))
+      latest_.erase(device_.allocation_of(results[i].toTensor().storage()).value_or(0));
+  }
 }
 
-/// Of the last call.
+/// Of the last call, where it fills a storage.
 void OperatorNotes::add_result(const Running& running, std::size_t output, const at::Tensor& result) {
-  if (!is_plain(result) || !is_dense(result) || result.storage_offset() != 0 ||
-      result.nbytes() != result.storage().nbytes())
-    return;
   const AllocationId allocation = device_.allocation_of(result.storage()).value_or(0);
   const NotedCall& call = calls_.back();
   if (!call.changes_first && allocation < running.first_allocation) return;
+  latest_.erase(allocation);
+  if (!is_plain(result) || !is_dense(result) || result.storage_offset() != 0 ||
+      result.nbytes() != result.storage().nbytes())
+    return;
   NotedResult noted = {&call, output, content_of(result), view_of(result)};
-  const std::string& op = call.op.schema().name();
-  if (gives_memory(op))
-    noted = {&add_call(memory_call(noted.view, result.device())), 0, noted.content, noted.view};
-  else if (op == kDropout && output == kDropoutMask)
-    noted.call = &without_values(call, result.device());
+  if (call.op.schema().name() == kDropout && output == kDropoutMask) {
+    NotedCall of_any_values = call;
+    give_memory(of_any_values.arguments.front(), result.device());
+    noted.call = &calls_.emplace_back(std::move(of_any_values));
+  }
   results_.push_back(std::move(noted));
   latest_.insert_or_assign(allocation, &results_.back());
 }
 
-/// A dropout's mask depends on how its input is laid out, and not on what is in it.
-const NotedCall& OperatorNotes::without_values(NotedCall call, c10::Device device) {
-  NotedArgument& input = call.arguments.front();
-  const NotedCall& memory = add_call(memory_call(input.view, device));
-  results_.push_back({&memory, 0, input.content, input.view});
-  input.made_by = &results_.back();
-  input.is_own = true;
-  return add_call(std::move(call));
-}
-
-const NotedCall& OperatorNotes::add_call(NotedCall call) {
-  return calls_.emplace_back(std::move(call));
+/// What is in it does not matter.
+void OperatorNotes::give_memory(NotedArgument& argument, c10::Device device) {
+  const NotedCall& memory = calls_.emplace_back(memory_call(argument.view, device));
+  results_.push_back({&memory, 0, argument.content, argument.view});
+  argument.made_by = &results_.back();
+  argument.is_own = true;
 }
 
 }  // namespace offprof

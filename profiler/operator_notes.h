@@ -51,8 +51,9 @@ struct NotedCall {
 };
 
 /// Hears of the operators that a step runs until its backward, and notes of those that can run again
-/// (remakeable_ops.h) what they were given, and what of it they left where. What else changes a storage makes
-/// its content nobody's.
+/// (remakeable_ops.h, random_draws.h) what they were given, and what of it they left where. What another
+/// operator gives or changes nobody has made. Nothing is made of what lies in memory that nobody has written
+/// to: a proof that it comes out right would be chance.
 ///
 /// Listens on the thread that made it from its construction until `stop`; one at a time in the process.
 class OperatorNotes {
@@ -85,8 +86,7 @@ class OperatorNotes {
   std::optional<NotedArgument> noted_tensor(const at::Tensor& value) const;
   void end(Running& running, c10::ArrayRef<c10::IValue> outputs);
   void add_result(const Running& running, std::size_t output, const at::Tensor& result);
-  const NotedCall& without_values(NotedCall call, c10::Device device);
-  const NotedCall& add_call(NotedCall call);
+  void give_memory(NotedArgument& argument, c10::Device device);
 
   Device& device_;
   const Residents& residents_;

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "e2e/program.h"
 #include "e2e/reports.h"
@@ -142,6 +144,30 @@ TEST_F(Segments, APatternThatMatchesNothingIsRefusedBeforeAnythingIsWritten) {
               AllOf(HasSubstr("error: segments: 'encoder.*' matches no submodule of the model"),
                     HasSubstr("its submodules are ")));
   EXPECT_THAT(folder_.files(), IsEmpty());
+}
+
+/// A budget that a step with its weights on the device cannot keep to, whatever the policy.
+TEST_F(Segments, AreWeighedAgainstOtherWaysToRunTheModel) {
+  const std::vector<std::string> on_gpu = {"--device", "virtual:h200", "--policy", "keep"};
+  std::vector<std::string> tune = {"tune", "--memory-budget", "70MiB", "-o", folder_ / "policy.json"};
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{}, {"--segments", "blocks.layer?"}, {"--weights", "host"}}) {
+    const std::string trace = folder_ / ("way" + std::to_string(tune.size()) + ".json");
+    report_of(joined(joined({"run", model("transformer"), "--steps", "1", "-o", trace}, on_gpu), flags));
+    tune.insert(tune.end(), {"--trace", trace});
+  }
+  const json tuned = report_of(tune);
+  const json& best =
+      *std::ranges::find_if(tuned["ways"], [](const json& way) { return way["is_best"].get<bool>(); });
+  EXPECT_THAT(best["flags"].get<std::string>(), HasSubstr("--weights host"));
+  std::vector<std::string> flags;
+  std::istringstream words(best["flags"].get<std::string>());
+  for (std::string word; words >> word;) flags.push_back(word);
+  const json measured = report_of(joined({"run", model("transformer"), "--steps", "1", "--device",
+                                          "virtual:h200", "--policy", folder_ / "policy.json"},
+                                         flags));
+  for (const char* key : kBytes)
+    EXPECT_EQ(measured["measured"].value(key, 0), best["chosen"]["predicted"].value(key, 0)) << key;
 }
 
 }  // namespace

@@ -273,6 +273,18 @@ TEST_P(RemakeTest, WhatIsChangedBehindAutogradsBackIsNoSource) {
   expect_equal(gradients_now(), expected);
 }
 
+/// What a kernel writes into memory that it was given by another operator is not what that gave; and what
+/// lies in memory of old may be what is wanted, by chance.
+TEST_P(RemakeTest, NothingIsMadeOfMemoryThatNobodyWroteTo) {
+  begin();
+  const Run run = [](Graph& g) {
+    const Tensor h = at::batch_norm(g.x.exp(), {}, {}, {}, {}, /*training=*/true, 0.1, 1e-5, false);
+    (g.w.exp() * h.sum() + at::empty_like(g.w).add(1).mul(0)).sum().backward();
+  };
+  find_recipes(run);
+  for (const std::string& name : operators()) EXPECT_THAT(name, testing::Not(HasSubstr("empty")));
+}
+
 /// A generator of the model's own, of which nobody knows where it stands.
 TEST_P(RemakeTest, WhatAnotherGeneratorDrewIsNotMadeAgain) {
   begin();

@@ -89,6 +89,14 @@ std::vector<std::shared_ptr<const Transform>> inverted() {
   return {std::make_shared<const Inverted>()};
 }
 
+/// All that can be, and the rest goes out: of what policies draw rules for little is.
+Policy all_made_again() {
+  Policy policy = preset_policy("offload");
+  policy.name = "all_made_again";
+  policy.rules.emplace_back().placement.place = Place::kRecompute;
+  return policy;
+}
+
 }  // namespace
 
 struct CaseCheck::Recording {
@@ -115,6 +123,7 @@ std::vector<std::string> CaseCheck::findings_of(const RandomCase& random_case) {
   std::optional<Recording> recording;
   if (plain.refusals.empty()) recording = record(random_case.program);
   for (const Policy& policy : random_case.policies) check_policy(random_case, policy, plain, recording);
+  if (recording && !recording->recipes.empty()) check_policy(random_case, all_made_again(), plain, recording);
   return findings_;
 }
 

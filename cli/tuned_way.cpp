@@ -1,0 +1,99 @@
+#include "cli/tuned_way.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/text_table.h"
+#include "traces/error.h"
+#include "traces/metrics_io.h"
+#include "traces/policy_io.h"
+
+namespace offprof {
+namespace {
+
+/// `another model`; empty: nothing.
+std::string difference_between(const Trace& base, const Trace& other) {
+  const RunSettings &a = base.settings, &b = other.settings;
+  if (base.model.fingerprint != other.model.fingerprint) return "another model";
+  if (a.inputs != b.inputs) return "other inputs";
+  if (a.loss != b.loss) return "another loss";
+  if (a.optimizer != b.optimizer) return "another optimizer";
+  if (base.environment.device != other.environment.device) return "another device";
+  return "";
+}
+
+std::string name_of(const RunSettings& settings) {
+  const std::string flags = flags_of(settings);
+  return flags.empty() ? "as it is" : flags.substr(1);
+}
+
+}  // namespace
+
+std::string flags_of(const RunSettings& settings) {
+  std::string flags;
+  if (!settings.segments.empty()) flags += fmt::format(" --segments '{}'", fmt::join(settings.segments, ","));
+  if (const auto& shards = settings.shards) {
+    flags += shards->count ? fmt::format(" --shards {}", *shards->count) : " --shards auto";
+    if (shards->microbatches != 1) flags += fmt::format(" --microbatches {}", shards->microbatches);
+  }
+  const std::string usual = settings.shards ? "host" : "device";
+  const std::string place = settings.weights ? settings.weights->place : "device";
+  if (place != usual) flags += " --weights " + place;
+  if (settings.weights && settings.weights->window_bytes)
+    flags += fmt::format(" --weights-window {}", *settings.weights->window_bytes);
+  return flags;
+}
+
+void refuse_other_step(const Trace& base, const std::string& base_path, const Trace& other,
+                       const std::string& other_path) {
+  const std::string difference = difference_between(base, other);
+  if (difference.empty()) return;
+  throw input_error(fmt::format("{} is of {} than {}: they cannot be weighed against each other", other_path,
+                                difference, base_path),
+                    "Record both with the same model, inputs, loss, optimizer and device, and with other "
+                    "--segments, --shards or --weights.");
+}
+
+std::string ways_text(const std::vector<TunedWay>& ways, const Page& page) {
+  if (ways.size() < 2) return {};
+  TextTable table({{"", Align::kLeft}, {"way", Align::kLeft}, {"keep"}, {""}, {"tuned"}, {""}});
+  for (const TunedWay& way : ways) {
+    const Tone tone = way.is_best ? Tone::kGood : Tone::kPlain;
+    const auto taken = [](const Candidate& candidate) {
+      return format_bytes(device_bytes_taken(candidate.predicted));
+    };
+    const auto time = [](const Candidate& candidate) {
+      return format_duration(*candidate.predicted.step_time_ns);
+    };
+    table.add_row({{way.is_best ? ">" : "", tone},
+                   {name_of(way.settings), tone},
+                   {taken(way.keep), tone},
+                   {time(way.keep), tone},
+                   {way.chosen ? taken(*way.chosen) : "-", tone},
+                   {way.chosen ? time(*way.chosen) : "-", tone}});
+  }
+  return wrap(
+             "The ways in which the traces ran the model, each tuned for the goal, of which a slowdown is "
+             "over the "
+             "first with nothing offloaded; device memory and step:",
+             page.width, 0) +
+         "\n\n" + table.render(page) + "\n";
+}
+
+nlohmann::ordered_json ways_to_json(const std::vector<TunedWay>& ways) {
+  auto json = nlohmann::ordered_json::array();
+  for (const TunedWay& way : ways) {
+    nlohmann::ordered_json& row = json.emplace_back();
+    const std::string flags = flags_of(way.settings);
+    row = {
+        {"trace", way.trace}, {"flags", flags.empty() ? flags : flags.substr(1)}, {"is_best", way.is_best}};
+    row["keep"] = metrics_to_json(way.keep.predicted);
+    row["chosen"] = nullptr;
+    if (way.chosen)
+      row["chosen"] = {{"policy", to_json(way.chosen->policy)},
+                       {"predicted", metrics_to_json(way.chosen->predicted)}};
+  }
+  return json;
+}
+
+}  // namespace offprof
