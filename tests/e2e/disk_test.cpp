@@ -189,7 +189,8 @@ TEST_F(DiskRun, KilledAtAnyMomentLeavesNothingAndTheNextRunIsClean) {
     Program program(words("100000"));
     program.wait_for_error_text(death % 2 == 0 ? "training step" : "recording");
     std::this_thread::sleep_for(std::chrono::microseconds(random() % kLongest_us));
-    const int signal = death % 4 == 3 ? SIGTERM : SIGKILL;
+    constexpr int kSignals[] = {SIGKILL, SIGTERM, SIGKILL, SIGINT};
+    const int signal = kSignals[death % std::size(kSignals)];
     program.send(signal);
     EXPECT_EQ(program.finish().status, 128 + signal);
     EXPECT_THAT(disk_.files(), IsEmpty());

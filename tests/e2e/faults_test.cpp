@@ -28,9 +28,12 @@ class Faults : public testing::Test {
     std::ofstream(path_) << kOld;
     return path_;
   }
+  static std::string text_of(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
   void expect_old_file() const {
-    std::ifstream file(path_);
-    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), kOld);
+    EXPECT_EQ(text_of(path_), kOld);
     EXPECT_THAT(folder_.files(), ElementsAre("old"));
   }
 
@@ -120,6 +123,7 @@ TEST_F(Faults, FilesOnAFullDiskAreErrorsAndLeaveTheOldOne) {
            {"simulate", "--trace", trace, "--policy", "offload", "--commands", file},
            {"tune", "--trace", trace, "-o", file},
            {"gate", "--trace", trace, "--baseline", inputs().baseline, "-o", file},
+           {"validate", model, "--trace", trace, "--policies", "3", "--rounds", "1", "-o", file},
            {"diff", trace, trace, "-o", file},
            {"zoo", "make", "mlp", "-o", file}}) {
     SCOPED_TRACE(testing::PrintToString(arguments));
@@ -129,6 +133,23 @@ TEST_F(Faults, FilesOnAFullDiskAreErrorsAndLeaveTheOldOne) {
     EXPECT_THAT(unwrapped(ended.err), AllOf(HasSubstr("error: cannot write '" + file + "': File too large"),
                                             HasSubstr("the old file is untouched"), HasSubstr("hint: ")));
     expect_old_file();
+  }
+}
+
+/// Of files that are not there yet, or are replaced for what they say.
+TEST_F(Faults, OnAFullDiskNoHalfAFileIsLeft) {
+  const TestFolder folder;
+  const std::string zipped = folder / "trace.json.gz", baseline = folder / "baseline.json";
+  std::filesystem::copy_file(inputs().baseline, baseline);
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"run", inputs().model, "--steps", "1", "-o", zipped},
+           {"simulate", "--trace", inputs().trace, "-o", zipped},
+           {"gate", "--update", "--trace", inputs().trace, "--baseline", baseline}}) {
+    SCOPED_TRACE(testing::PrintToString(arguments));
+    constexpr rlim_t kRoom = 16;
+    EXPECT_EQ(run_program(arguments, kRoom).status, 2);
+    EXPECT_THAT(folder.files(), ElementsAre("baseline.json"));
+    EXPECT_EQ(text_of(baseline), text_of(inputs().baseline));
   }
 }
 

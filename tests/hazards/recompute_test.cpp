@@ -285,6 +285,32 @@ TEST_P(RemakeTest, NothingIsMadeOfMemoryThatNobodyWroteTo) {
   for (const std::string& name : operators()) EXPECT_THAT(name, testing::Not(HasSubstr("empty")));
 }
 
+/// `max_unpool2d` sets its result to zero by an operator, and then writes to it in a kernel of its own.
+TEST_P(RemakeTest, WhatAKernelWroteIsNotMadeByWhatGaveItTheMemory) {
+  begin();
+  const Run run = [](Graph& g) {
+    const at::TensorOptions plain = g.x.options().requires_grad(false);
+    const Tensor pooled = at::full({1, 1, 2, 2}, 0.5, plain),
+                 places = at::zeros({1, 1, 2, 2}, plain.dtype(at::kLong));
+    (g.x.exp().sum() * at::max_unpool2d(pooled, places, {4, 4})).sum().backward();
+  };
+  find_recipes(run);
+  for (const std::string& name : operators()) EXPECT_THAT(name, testing::Not(HasSubstr("zero_")));
+}
+
+/// Two operators take one thing, and one of them changes it: whichever ran first, the other would have what
+/// is not there any more. (Where there are values, the proof would fail as well.)
+TEST_P(RemakeTest, WhatIsTakenBeforeAChangeIsNotMadeOfWhatIsChanged) {
+  begin();
+  const Run run = [](Graph& g) {
+    const Tensor h = g.x.detach() + 1;
+    const Tensor sum = h.sum();
+    (g.x.exp() * (h.mul_(3) * sum)).sum().backward();
+  };
+  find_recipes(run);
+  for (const std::string& name : operators()) EXPECT_THAT(name, testing::Not(HasSubstr("mul_")));
+}
+
 /// A generator of the model's own, of which nobody knows where it stands.
 TEST_P(RemakeTest, WhatAnotherGeneratorDrewIsNotMadeAgain) {
   begin();

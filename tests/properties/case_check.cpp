@@ -22,6 +22,7 @@
 #include "simulator/views.h"
 #include "tests/conformance/devices_under_test.h"
 #include "tests/conformance/inverted.h"
+#include "tests/properties/interpreter.h"
 #include "tests/properties/memory_over_events.h"
 #include "tests/properties/operations.h"
 #include "traces/error.h"
@@ -190,6 +191,10 @@ void CaseCheck::check_policy(const RandomCase& random_case, const Policy& policy
     for (const std::string& hazard : hazards) find(policy, "streams: " + hazard);
   if (asked_again(policy, measured.outcome)) {
     ++coverage_.asked_again;
+    return;
+  }
+  if (recomputes(policy) && refuses_to_make_again(measured.outcome.refusals)) {
+    ++coverage_.not_remade;
     return;
   }
   check_outcome(policy, measured, plain);

@@ -23,6 +23,7 @@ struct Coverage {
   std::size_t half_dense = 0;  ///< runs of which the simulation knows no program: see TraceSteps::inexactness
   std::size_t recipes = 0;     ///< tensors of which it is known how to make them again
   std::size_t remade = 0;      ///< of those held against their simulation, tensors that were made again
+  std::size_t not_remade = 0;  ///< runs that ended since what a tensor is made of had been changed in place
   std::size_t asked_again = 0;  ///< those in which TRL's rules had let go of what backward asked for
   std::set<std::string> operations;
   std::map<std::string, std::size_t> not_recorded;  ///< why, and how many programs

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <string_view>
@@ -14,6 +15,7 @@ namespace {
 /// Up to where a message goes into particulars: which tensor it was, of what shape, where in LibTorch. Of a
 /// piece that was modified in place autograd has a sentence of its own where no hooks are.
 std::string kind_of(std::string_view message) {
+  if (message.find(kCannotBeMadeAgain) != std::string_view::npos) return std::string(kCannotBeMadeAgain);
   for (const char* what : {"modified inplace", "modified by an inplace operation"})
     if (message.find(what) != std::string_view::npos) return "modified in place";
   for (const std::string_view end : {"\n", ": [", " (", ". "}) message = message.substr(0, message.find(end));
@@ -55,6 +57,11 @@ std::vector<std::string> interpret(const Instructions& program, Leaves& leaves) 
     if (loss.defined()) loss.backward();
   });
   return refusals;
+}
+
+bool refuses_to_make_again(const std::vector<std::string>& refusals) {
+  return std::ranges::any_of(
+      refusals, [](const std::string& line) { return line.find(kCannotBeMadeAgain) != std::string::npos; });
 }
 
 }  // namespace offprof

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/properties/instruction.h"
@@ -15,5 +16,12 @@ std::vector<std::string> interpret(const Instructions& program, Leaves& leaves);
 
 /// `3 multiply_(0, 2; 7)`: number 3 of the program.
 std::string describe(const Instruction& instruction, std::size_t index);
+
+/// What the engine says where what a tensor is made of was changed in place, which plain autograd would not
+/// notice.
+inline constexpr std::string_view kCannotBeMadeAgain = "cannot be made again";
+
+/// Whether one of the refusals says so.
+bool refuses_to_make_again(const std::vector<std::string>& refusals);
 
 }  // namespace offprof

@@ -52,7 +52,11 @@ std::vector<std::string> run_step(const Instructions& program, Leaves& leaves,
                                   const std::shared_ptr<OffloadStep>& step) {
   const CurrentStep current(step);
   std::vector<std::string> refusals = interpret(program, leaves);
-  step->backward_end();
+  try {
+    step->backward_end();
+  } catch (const std::exception&) {
+    if (!refuses_to_make_again(refusals)) throw;  // of a step that is lost, and has said why
+  }
   return refusals;
 }
 

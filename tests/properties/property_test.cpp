@@ -59,7 +59,8 @@ void print(const Coverage& coverage) {
             << " runs under a policy, of which " << coverage.predictions
             << " were held against their simulation and " << coverage.asked_again
             << " refused by TRL's rules, " << coverage.half_dense << " half dense; of " << coverage.recipes
-            << " recipes " << coverage.remade << " times one was made\n";
+            << " recipes " << coverage.remade << " times one was made, " << coverage.not_remade
+            << " runs refused to\n";
   for (const auto& [why, programs] : coverage.not_recorded)
     std::cout << programs << " not recorded: " << why << "\n";
 }
