@@ -192,7 +192,7 @@ class TuneCommand : public Subcommand {
                     const TuneGoal& goal) const {
     TuneReport report;
     report.trace = path;
-    report.goal = goal;
+    report.goal = goal_;
     report.result = tune(steps, link, goal);
     const Policy keep = preset_policy("keep");
     report.least_place =

@@ -12,8 +12,9 @@
 namespace offprof {
 namespace {
 
-// Half of what a process on x86-64 can address: 400 times the memory of the largest GPU of today.
-constexpr Bytes kArenaBytes = Bytes{64} * 1024 * kGiB;
+// Half of what a process on x86-64 can address: 400 times the memory of the largest GPU of today. What a
+// thread sanitizer leaves is less.
+constexpr Bytes kArenaBytes = Bytes{64} * 1024 * kGiB, kLeastArenaBytes = Bytes{1} * 1024 * kGiB;
 
 constexpr Bytes rounded_up(Bytes bytes) {
   return round_up(bytes, DeviceMemory::kGranule);
@@ -39,8 +40,12 @@ std::optional<AddressRange> range_around(const std::map<char*, Bytes>& ranges, c
 }  // namespace
 
 DeviceMemory::DeviceMemory() {
-  void* arena = mmap(nullptr, kArenaBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, /*fd=*/-1,
-                     /*offset=*/0);
+  void* arena = MAP_FAILED;
+  for (arena_bytes_ = 2 * kArenaBytes; arena == MAP_FAILED && arena_bytes_ > kLeastArenaBytes;) {
+    arena_bytes_ /= 2;
+    arena = mmap(nullptr, arena_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, /*fd=*/-1,
+                 /*offset=*/0);
+  }
   if (arena == MAP_FAILED) {
     throw environment_error(
         std::string("cannot reserve address space for the virtual GPU's memory: ") + std::strerror(errno),
@@ -52,7 +57,7 @@ DeviceMemory::DeviceMemory() {
 }
 
 DeviceMemory::~DeviceMemory() {
-  munmap(arena_, kArenaBytes);
+  munmap(arena_, arena_bytes_);
 }
 
 void DeviceMemory::set_real(bool is_real) {
@@ -178,7 +183,7 @@ std::optional<AddressRange> DeviceMemory::find_mapping(const void* address) cons
 }
 
 char* DeviceMemory::take_addresses(Bytes bytes) {
-  if (bytes > arena_ + kArenaBytes - next_) return nullptr;
+  if (bytes > arena_ + arena_bytes_ - next_) return nullptr;
   char* begin = next_;
   next_ += bytes;
   return begin;

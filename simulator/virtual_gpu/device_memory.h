@@ -85,6 +85,7 @@ class DeviceMemory {
   bool overlaps_mapping(const char* address, Bytes bytes) const;
 
   char* arena_ = nullptr;
+  Bytes arena_bytes_ = 0;
   char* next_ = nullptr;
   Bytes limit_bytes_ = 0;
   Bytes used_bytes_ = 0;

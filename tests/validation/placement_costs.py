@@ -18,7 +18,7 @@ HOST_DISK = ["--disk", "{folder}"]
 MODELLED_DISK = ["--disk-bandwidth", "2GB/s"]
 
 
-def ways_on(device):
+def ways_on(device, only):
     """By the name in the table: rules for all tensors that the placement takes, and flags of the run."""
     is_virtual = device.startswith("virtual")
     disk = MODELLED_DISK if is_virtual else HOST_DISK
@@ -42,7 +42,7 @@ def ways_on(device):
     }
     if is_virtual:
         del ways["compressed"]  # there are no values to compress
-    return ways
+    return {name: way for name, way in ways.items() if not only or name in only}
 
 
 def run(program, words):
@@ -93,7 +93,7 @@ def costs_of(model, options):
         raise SystemExit(f"{model}: {why}")
     figures = keep["measured"]
     cells = [f"{figures['device_peak_bytes'] / 2**20:.1f} MiB, {figures['step_time_ns'] / 1e6:.3g} ms"]
-    for name, (rules, flags) in ways_on(options.device).items():
+    for name, (rules, flags) in ways_on(options.device, options.only).items():
         segments = SEGMENTS.get(pathlib.Path(model).stem, SEGMENTS_OF_OTHERS)
         flags = [flag.format(folder=options.work, segments=segments) for flag in flags]
         words = [*train, "--policy", policy_file(options.work, name, rules), *flags]
@@ -108,6 +108,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--steps", default="5")
     parser.add_argument("--device", default="host")
+    parser.add_argument("--only", action="append", default=[])
     parser.add_argument("models", nargs="*")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
@@ -122,7 +123,7 @@ def main():
         print(f"{model}: {'; '.join(columns[-1])}", file=sys.stderr, flush=True)
     print("| |", " | ".join(pathlib.Path(model).stem for model in models), "|")
     print("| --- " * (1 + len(models)) + "|")
-    for name, cells in zip(["nothing offloaded", *ways_on(options.device)], zip(*columns)):
+    for name, cells in zip(["nothing offloaded", *ways_on(options.device, options.only)], zip(*columns)):
         print(f"| {name} |", " | ".join(cells), "|")
     wrong = [cell for cells in columns for cell in cells if "NOT AS PREDICTED" in cell or "FAILED" in cell]
     sys.exit(1 if wrong else 0)
