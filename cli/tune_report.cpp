@@ -309,6 +309,15 @@ std::string wrapped(const std::string& text, const Page& page) {
   return wrap(text, page.width, 0) + "\n";
 }
 
+/// What a run under the policy must be told of its disk.
+std::string disk_flags(const TuneReport& report, const Policy& policy) {
+  const auto& weights = report.settings.weights;
+  const bool has_weights = weights && weights->place == "disk", has_tensors = uses_disk(policy);
+  if (report.times_are_modelled) return has_weights || has_tensors ? " --disk-bandwidth RATE" : "";
+  return std::string(has_tensors && !compresses(policy) ? " --disk DIR" : "") +
+         (has_weights ? " --weights-dir DIR" : "");
+}
+
 std::string chosen_text(const TuneReport& report, const Page& page) {
   if (!report.result.chosen)
     return page.paint(Tone::kBad, wrap(no_policy_text(report), page.width, 0)) + "\n" +
@@ -319,9 +328,7 @@ std::string chosen_text(const TuneReport& report, const Page& page) {
       "\n" + to_text(*report.why, page);
   text += wrapped(bounds_text(report), page) + wrapped(binding_text(report), page) +
           wrapped(prices_text(report), page);
-  const Policy& policy = report.result.chosen->policy;
-  const std::string flags =
-      flags_of(report.settings) + (uses_disk(policy) && !compresses(policy) ? " --disk DIR" : "");
+  const std::string flags = flags_of(report.settings) + disk_flags(report, report.result.chosen->policy);
   if (report.output.empty())
     return text + fmt::format("Next: add -o policy.json, then: offprof run MODEL.pt --policy policy.json{}\n",
                               flags);
