@@ -22,6 +22,14 @@ bool is_same_folder(const std::string& a, const std::string& b) {
   return a == b || std::filesystem::equivalent(a, b, error);
 }
 
+/// A GPU's weights share the disk of its tensors.
+void refuse_compressed_weights(const DiskRequest& disk) {
+  if (!disk.compressed) return;
+  throw input_error(
+      "compressed tensors lie in host memory: that is no disk for weights",
+      "Place tensors on a disk instead, or weights in host memory as they are: --weights host.");
+}
+
 }  // namespace
 
 DiskLink parse_disk_speed(const std::string& text) {
@@ -48,10 +56,12 @@ DiskLink disk_to_assume(const std::optional<DiskLink>& given, const Trace& trace
   const auto& weights = trace.settings.weights;
   DiskLink wanted = given.value_or(DiskLink{});
   wanted.is_compressed = compresses(policy);
-  if (given) return wanted;
   const DiskLink& known = trace.environment.link.disk;
   // Where the host computes, what its weights' disk takes is in the program's own time.
-  if (weights && weights->place == "disk" && trace.environment.device != "host" && !known.is_known())
+  const bool shares_disk = weights && weights->place == "disk" && trace.environment.device != "host";
+  if (shares_disk) refuse_compressed_weights({.folder = {}, .compressed = wanted.is_compressed});
+  if (given) return wanted;
+  if (shares_disk && !known.is_known())
     throw input_error("the weights are on a disk, and the trace does not say how fast that is",
                       "Give it: --disk-bandwidth 2GB/s");
   if (!uses_disk(policy) || (known.is_known() && known.is_compressed == wanted.is_compressed)) return known;
@@ -72,14 +82,11 @@ void share_disk_with_weights(RunRequest& request) {
                         "Give --disk-bandwidth 2GB/s instead of --weights-dir.");
     if (!request.disk)
       throw input_error("weights on the disk: how fast is it?", "Give --disk-bandwidth 2GB/s.");
-    return;
+    return refuse_compressed_weights(*request.disk);
   }
   const bool is_host = request.device == "host";
   if (!is_host && request.disk) {
-    if (request.disk->compressed)
-      throw input_error("compressed tensors lie in host memory: that is no disk for weights",
-                        "Place tensors on a disk instead, with --disk DIR, or weights in host memory as they "
-                        "are: --weights host.");
+    refuse_compressed_weights(*request.disk);
     if (!folder.empty() && !is_same_folder(folder, request.disk->folder))
       throw input_error(
           "a GPU's weights share the disk of its tensors, and --weights-dir is not that of --disk",

@@ -217,16 +217,15 @@ class RunCommand : public Subcommand {
       report.warnings.push_back(inexactness);
     context.warn(report.warnings);
     report.predicted = steps.predict(trace.policy, trace.environment.link);
-    if (policy.predicted && policy.trace_fingerprint == fingerprint_of_run(trace.model, trace.settings)) {
+    if (policy.predicted && policy.weights == trace.settings.weights &&
+        policy.trace_fingerprint == fingerprint_of_run(trace.model, trace.settings)) {
       report.predicted = *policy.predicted;
       report.predicted_by_tune = true;
     } else if (policy.predicted) {
       context.warn(
-          "the policy was tuned for another model, inputs, loss, optimizer, segments or shards: what tune "
-          "predicted "
-          "for that "
-          "is "
-          "not shown");
+          "the policy was tuned for another model, inputs, loss, optimizer, segments, shards or weights: "
+          "what "
+          "tune predicted for that is not shown");
     }
     report.inexact = inexact_keys(trace.metrics, report.predicted);
     if (replay_commands(step, trace.policy) != result.commands) report.inexact.emplace_back("commands");

@@ -201,6 +201,7 @@ class TuneCommand : public Subcommand {
     report.profile = profile_name_;
     report.output = output_;
     report.times_are_modelled = trace.environment.times_are_modelled;
+    report.is_on_host = trace.environment.device == "host";
     report.settings = trace.settings;
     std::ranges::move(doubt_times(trace, steps, preset_policy("offload"), link).warnings,
                       std::back_inserter(report.warnings));
@@ -210,8 +211,8 @@ class TuneCommand : public Subcommand {
   }
 
   static std::string policy_text(const Candidate& chosen, const Trace& trace) {
-    return format_policy_file(
-        {chosen.policy, chosen.predicted, fingerprint_of_run(trace.model, trace.settings)});
+    return format_policy_file({chosen.policy, chosen.predicted,
+                               fingerprint_of_run(trace.model, trace.settings), trace.settings.weights});
   }
 
   std::vector<std::string> trace_paths_;

@@ -188,10 +188,13 @@ std::string headline_text(const TuneReport& report) {
   return text + ". Of these no other has less memory at as little time:";
 }
 
-std::string goal_text(const TuneGoal& goal) {
+std::string goal_text(const TuneReport& report) {
+  const TuneGoal& goal = report.goal;
   if (goal.memory_budget_bytes)
     return fmt::format("the fastest within {}", format_bytes(*goal.memory_budget_bytes));
-  return fmt::format("the least memory at no more than {:g}% slowdown", 100 * goal.max_slowdown);
+  const bool is_over_another = report.ways.size() > 1 && report.ways.front().trace != report.trace;
+  return fmt::format("the least memory at no more than {:g}% slowdown{}", 100 * goal.max_slowdown,
+                     is_over_another ? " over " + report.ways.front().trace : "");
 }
 
 std::string place_text(const ProgramPlace& place) {
@@ -314,8 +317,9 @@ std::string disk_flags(const TuneReport& report, const Policy& policy) {
   const auto& weights = report.settings.weights;
   const bool has_weights = weights && weights->place == "disk", has_tensors = uses_disk(policy);
   if (report.times_are_modelled) return has_weights || has_tensors ? " --disk-bandwidth RATE" : "";
+  const bool needs_folder = has_weights && (report.is_on_host || !has_tensors);
   return std::string(has_tensors && !compresses(policy) ? " --disk DIR" : "") +
-         (has_weights ? " --weights-dir DIR" : "");
+         (needs_folder ? " --weights-dir DIR" : "");
 }
 
 std::string chosen_text(const TuneReport& report, const Page& page) {
@@ -323,7 +327,7 @@ std::string chosen_text(const TuneReport& report, const Page& page) {
     return page.paint(Tone::kBad, wrap(no_policy_text(report), page.width, 0)) + "\n" +
            wrapped(bounds_text(report), page);
   std::string text =
-      wrapped(fmt::format("Chosen, {}: {}", goal_text(report.goal), describe(report.result.chosen->policy)),
+      wrapped(fmt::format("Chosen, {}: {}", goal_text(report), describe(report.result.chosen->policy)),
               page) +
       "\n" + to_text(*report.why, page);
   text += wrapped(bounds_text(report), page) + wrapped(binding_text(report), page) +

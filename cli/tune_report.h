@@ -23,7 +23,8 @@ struct TuneReport {
   std::string profile;             ///< of --profile; empty: none is given
   std::string output;
   bool times_are_modelled = false;
-  RunSettings settings{};  ///< with which the step was recorded
+  bool is_on_host = false;  ///< the step computes there
+  RunSettings settings{};   ///< with which the step was recorded
   /// All that were tuned together, this one's among them.
   std::vector<TunedWay> ways{};
   /// Why the predicted times deserve less trust than their digits suggest; a sentence each.

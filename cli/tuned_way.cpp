@@ -18,7 +18,11 @@ std::string difference_between(const Trace& base, const Trace& other) {
   if (a.inputs != b.inputs) return "other inputs";
   if (a.loss != b.loss) return "another loss";
   if (a.optimizer != b.optimizer) return "another optimizer";
-  if (base.environment.device != other.environment.device) return "another device";
+  const Environment &x = base.environment, &y = other.environment;
+  if (x.device != y.device || x.device_name != y.device_name) return "another device";
+  if (x.threads != y.threads) return "another number of threads";
+  if (x.kernel_times != y.kernel_times) return "other kernel times";
+  if (a.link_cap != b.link_cap) return "another --link";
   return "";
 }
 

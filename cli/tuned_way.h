@@ -24,8 +24,8 @@ struct TunedWay {
 /// The flags of `run` for it, each after a space: ` --segments 'layers.*' --weights host`; empty: none.
 std::string flags_of(const RunSettings& settings);
 
-/// Throws Error (input) where the other trace is not of the same model, inputs, loss, optimizer and device,
-/// so that the one's step says nothing of the other's.
+/// Throws Error (input) where the other trace is not of the same model, inputs, loss, optimizer, device
+/// and link, so that the one's step says nothing of the other's.
 void refuse_other_step(const Trace& base, const std::string& base_path, const Trace& other,
                        const std::string& other_path);
 

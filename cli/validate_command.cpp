@@ -131,18 +131,23 @@ class ValidateCommand : public Subcommand {
     request_.disk = disk_.request(trace.environment.device, {});
     const DiskLink& known = trace.environment.link.disk;
     if (request_.disk && !known.is_known())
-      throw input_error(trace_path_ + " does not say how fast a disk is, so no times with one are predicted",
-                        "Record it with one: offprof run MODEL.pt --disk DIR --transforms all -o trace.json");
+      throw input_error(
+          trace_path_ + " does not say how fast a disk is, so no times with one are predicted",
+          fmt::format("Record it with one: offprof run MODEL.pt {} --transforms all -o trace.json",
+                      disk_flag(request_.disk->compressed)));
     if (trace.environment.times_are_modelled && known.is_known())
       request_.disk = DiskRequest{{}, false, known, known.is_compressed};
     if (request_.disk && request_.disk->compressed != known.is_compressed)
       throw input_error(fmt::format("{} says how fast {} is", trace_path_, describe(known)),
-                        known.is_compressed ? "Give --compress." : "Give --disk DIR.");
+                        fmt::format("Give {}.", disk_flag(known.is_compressed)));
     request_.device = trace.environment.device;
     share_disk_with_weights(request_);
     if (known.is_known() && !request_.disk)
-      notes_.emplace_back("The trace was recorded with a disk; without --disk DIR no setting uses one.");
+      notes_.push_back(fmt::format("The trace was recorded with {}; without {} no setting uses one.",
+                                   describe(known), disk_flag(known.is_compressed)));
   }
+
+  static const char* disk_flag(bool is_compressed) { return is_compressed ? "--compress" : "--disk DIR"; }
 
   ComparisonResult run_engine(Context& context, const Trace& trace, const Comparison& comparison) {
     StatusLine status = context.status_line();

@@ -39,11 +39,12 @@ thread_local const SavingElsewhere::MakeHooks* hooks_elsewhere = nullptr;
 /// Of this thread's innermost CurrentStep, where it watches what is drawn. LibTorch calls plain functions:
 /// this is how they find the step. Backward's own threads have none.
 thread_local OffloadStep* drawing_step = nullptr;
+/// One of the thread's CurrentSteps has LibTorch tell_of_draw.
+thread_local bool hears_draws = false;
 
 std::unique_ptr<at::ObserverContext> tell_of_draw(const at::RecordFunction& op) {
   if (drawing_step == nullptr) return nullptr;
-  if (const auto name = op.operator_name(); name && draws_random_numbers(name->name))
-    drawing_step->draw(name->name);
+  if (draws_random_numbers(op.name())) drawing_step->draw(op.name());
   return nullptr;
 }
 
@@ -108,7 +109,7 @@ void install_autograd_engine() {
 
 CurrentStep::CurrentStep(std::shared_ptr<OffloadStep> step) : drawing_before_(drawing_step) {
   drawing_step = step && step->watches_draws() ? step.get() : nullptr;
-  if (drawing_step != nullptr)
+  if (drawing_step != nullptr && !std::exchange(hears_draws, true))
     callback_ = at::addThreadLocalCallback(
         at::RecordFunctionCallback(&tell_of_draw).scopes({at::RecordScope::FUNCTION}));
   before_ = AutogradEngine::instance().exchange_step(std::move(step));
@@ -116,7 +117,10 @@ CurrentStep::CurrentStep(std::shared_ptr<OffloadStep> step) : drawing_before_(dr
 
 CurrentStep::~CurrentStep() {
   AutogradEngine::instance().exchange_step(std::move(before_));
-  if (callback_) at::removeCallback(*callback_);
+  if (callback_) {
+    at::removeCallback(*callback_);
+    hears_draws = false;
+  }
   drawing_step = drawing_before_;
 }
 

@@ -21,7 +21,7 @@ c10::Storage run_step(const RecipeStep& step, const RecipeInputs& inputs,
   torch::jit::Stack stack;
   for (const RecipeArgument& argument : step.arguments) stack.push_back(value_of(argument, inputs, made));
   {
-    std::optional<RngScope> random;
+    std::optional<DrawScope> random;
     if (step.draw) random.emplace(inputs.state_before(*step.draw));
     step.op.callBoxed(stack);
   }

@@ -17,12 +17,24 @@
 namespace offprof {
 namespace {
 
-/// at::RecordFunction calls plain functions: this is how they find the notes.
-OperatorNotes* listening_notes = nullptr;
+/// at::RecordFunction calls plain functions: this is how they find the notes. Backward's own threads have
+/// none.
+thread_local OperatorNotes* listening_notes = nullptr;
 
 /// A dropout's mask depends on how its input is laid out, and not on what is in it.
 constexpr std::string_view kDropout = "aten::native_dropout";
 constexpr std::size_t kDropoutMask = 1;
+
+/// Calls `call` with those that have memory: of the value, or of the list that it is.
+template <typename Call>
+void for_each_tensor(const c10::IValue& value, const Call& call) {
+  const auto hand_on = [&](const at::Tensor& tensor) {
+    if (tensor.defined() && tensor.has_storage()) call(tensor);
+  };
+  if (value.isTensor()) hand_on(value.toTensor());
+  if (value.isTensorList())
+    for (const at::Tensor& tensor : value.toTensorVector()) hand_on(tensor);
+}
 
 /// Of its first argument nothing is left.
 bool overwrites(std::string_view op) {
@@ -149,8 +161,10 @@ std::unique_ptr<OperatorNotes::Running> OperatorNotes::begin(const at::RecordFun
   running->first_allocation = device_.next_allocation();
   for (std::size_t i = 0; i < count; ++i) {
     const auto* alias = schema.arguments()[i].alias_info();
-    if (alias != nullptr && alias->isWrite() && inputs[i].isTensor() && inputs[i].toTensor().has_storage())
-      running->changed.push_back(device_.allocation_of(inputs[i].toTensor().storage()).value_or(0));
+    if (alias == nullptr || !alias->isWrite()) continue;
+    for_each_tensor(inputs[i], [&](const at::Tensor& value) {
+      running->changed.push_back(device_.allocation_of(value.storage()).value_or(0));
+    });
   }
   if (can_run_again(schema)) {
     running->call = NotedCall{*handle, {}, changes_its_first(schema)};
@@ -213,12 +227,12 @@ void OperatorNotes::end(Running& running, c10::ArrayRef<c10::IValue> outputs) {
   if (running.call) calls_.push_back(std::move(*running.call));
   const auto results = outputs.slice(outputs.size() - returns.size());
   for (std::size_t i = 0; i < returns.size(); ++i) {
-    if (!results[i].isTensor() || !results[i].toTensor().defined() || !results[i].toTensor().has_storage())
-      continue;
-    if (running.call)
-      add_result(running, i, results[i].toTensor());
-    else if (!has_alias(returns[i]))
-      latest_.erase(device_.allocation_of(results[i].toTensor().storage()).value_or(0));
+    for_each_tensor(results[i], [&](const at::Tensor& value) {
+      if (running.call && results[i].isTensor())
+        add_result(running, i, value);
+      else if (!has_alias(returns[i]))
+        latest_.erase(device_.allocation_of(value.storage()).value_or(0));
+    });
   }
 }
 

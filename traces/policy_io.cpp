@@ -50,7 +50,7 @@ bool is_preset(const std::string& name) {
 PolicyFile policy_file_from_json(const nlohmann::json& document, const std::string& path) {
   check_schema(document, kPolicySchema, path);
   const JsonValue object(document, path + ": ");
-  object.allow_only({"schema", "policy", "predicted", "trace_fingerprint"});
+  object.allow_only({"schema", "policy", "predicted", "trace_fingerprint", "weights"});
   const JsonValue policy = object.at("policy");
   PolicyFile file{policy_from_json(policy.json(), policy.where()), std::nullopt, {}};
   if (const auto predicted = object.find("predicted")) {
@@ -58,6 +58,7 @@ PolicyFile policy_file_from_json(const nlohmann::json& document, const std::stri
   }
   if (const auto fingerprint = object.find("trace_fingerprint"))
     file.trace_fingerprint = fingerprint->as_string();
+  if (const auto weights = object.find("weights")) file.weights = weight_settings_from_json(*weights);
   return file;
 }
 
@@ -122,6 +123,7 @@ std::string format_policy_file(const PolicyFile& file) {
   nlohmann::ordered_json json = {{"schema", kPolicySchema}, {"policy", to_json(file.policy)}};
   if (file.predicted) json["predicted"] = metrics_to_json(*file.predicted);
   if (!file.trace_fingerprint.empty()) json["trace_fingerprint"] = file.trace_fingerprint;
+  if (file.weights) json["weights"] = to_json(*file.weights);
   return dump_json(json) + "\n";
 }
 

@@ -6,6 +6,7 @@
 
 #include "traces/metrics.h"
 #include "traces/policy.h"
+#include "traces/weight_settings.h"
 
 namespace offprof {
 
@@ -16,6 +17,7 @@ struct PolicyFile {
   Policy policy;
   std::optional<Metrics> predicted;
   std::string trace_fingerprint;  ///< of the model and inputs that it was tuned for; empty if unknown
+  std::optional<WeightSettings> weights{};  ///< with which the step ran that was tuned
 };
 
 nlohmann::ordered_json to_json(const Policy& policy);

@@ -199,5 +199,12 @@ TEST(LoadPolicy, SaysThatThereIsNoSuchPresetOrFile) {
               HasSubstr("'fast' is neither a preset nor a policy file"));
 }
 
+TEST(PolicyIo, AFileSaysWithWhichWeightsItWasTuned) {
+  PolicyFile file{preset_policy("offload"), std::nullopt, "1"};
+  EXPECT_EQ(parse_policy_file(format_policy_file(file), "p.json").weights, std::nullopt);
+  file.weights = {{"host", 4096}};
+  EXPECT_EQ(parse_policy_file(format_policy_file(file), "p.json").weights, file.weights);
+}
+
 }  // namespace
 }  // namespace offprof

@@ -16,6 +16,9 @@ class RngState {
 
   /// They go on from here.
   void restore() const;
+  void restore_cpu() const;  ///< the CPU's alone
+  /// The numbers that its default generator would go on with from here; not for a CPU.
+  at::Generator device_generator() const;
   c10::Device device() const { return device_; }
 
  private:
@@ -35,6 +38,20 @@ class RngScope {
 
  private:
   RngState before_;
+};
+
+/// Likewise, and of a device's generator nobody is told: setting that has cuDNN begin the dropout of its
+/// recurrent layers anew. So for its time another takes its place.
+class DrawScope {
+ public:
+  explicit DrawScope(const RngState& state);
+  ~DrawScope();
+  DrawScope(const DrawScope&) = delete;
+  DrawScope& operator=(const DrawScope&) = delete;
+
+ private:
+  RngState before_;
+  at::Generator own_;  ///< the device's; undefined on a CPU
 };
 
 }  // namespace offprof

@@ -47,15 +47,15 @@ class RecipeChoice {
   const Recipe* recipe_for(const Content& content) {
     const auto found = recipes_.find(content);
     if (found == recipes_.end()) return nullptr;
-    int operators = 1;
+    int followed = 1;
     for (const std::int32_t source : found->second->sources) {
       const Content taken = content_of(source);
       if (lossy_.contains(taken)) return nullptr;
-      if (const auto remade = operators_.find(taken); remade != operators_.end())
-        operators = std::min(operators + remade->second, kLongestRemake + 1);
+      if (const auto remade = recipes_followed_.find(taken); remade != recipes_followed_.end())
+        followed = std::min(followed + remade->second, kLongestRemake + 1);
     }
-    if (operators > kLongestRemake) return nullptr;
-    operators_[content] = operators;
+    if (followed > kLongestRemake) return nullptr;
+    recipes_followed_[content] = followed;
     return found->second;
   }
 
@@ -63,8 +63,8 @@ class RecipeChoice {
   const std::vector<char>& is_lossy_;
   std::vector<RuledPlacement>& placements_;
   std::map<Content, const Recipe*> recipes_;
-  std::set<Content> lossy_;           ///< those that lose something
-  std::map<Content, int> operators_;  ///< that run to make it, of contents that are made again
+  std::set<Content> lossy_;                  ///< those that lose something
+  std::map<Content, int> recipes_followed_;  ///< to make it, of contents that are made again
 };
 
 }  // namespace

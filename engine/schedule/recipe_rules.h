@@ -8,11 +8,11 @@
 
 namespace offprof {
 
-/// The most operators that run to make one tensor again, those for what it is made of included.
+/// The most recipes that are followed to make one tensor again, those for what it is made of included.
 inline constexpr int kLongestRemake = 32;
 
 /// Gives the tensors that rules place at kRecompute their recipes. Where there is none, where it takes what a
-/// lossy transform packs, or where it takes more than kLongestRemake operators, the tensor stays on the
+/// lossy transform packs, or where it takes more than kLongestRemake recipes, the tensor stays on the
 /// device (PlacementReason::kUnfitToRecompute). A recipe takes only tensors that were saved before: there are
 /// no cycles.
 ///

@@ -124,6 +124,12 @@ class RecomputeTest : public HazardTest {
   }
   at::TensorOptions options() { return at::TensorOptions(device().torch_device()); }
 
+  /// Of a GPU's default generator, which counts what it has drawn; 0 for a CPU.
+  std::uint64_t generator_offset() {
+    const c10::Device here = device().torch_device();
+    return here.is_cpu() ? 0 : at::globalContext().defaultGenerator(here).get_offset();
+  }
+
   std::optional<Graph> graph_;
   std::shared_ptr<Residents> residents_;
   Program program_;
@@ -225,6 +231,7 @@ TEST_P(RemakeTest, DropoutIsMadeOfTheSameRandomNumbers) {
   };
   run_graph(run);
   const std::vector<at::Tensor> expected = gradients_now();
+  const std::uint64_t offset = generator_offset();
   const at::Tensor next = at::rand({4}, options());
   find_recipes(run);
   EXPECT_GE(std::ranges::count_if(operators(),
@@ -238,6 +245,7 @@ TEST_P(RemakeTest, DropoutIsMadeOfTheSameRandomNumbers) {
     expect_nothing_left([&] {
       EXPECT_GE(remade_in(*step_with_recipes(run, others, 0)), 3);
       expect_equal(gradients_now(), expected);
+      EXPECT_EQ(generator_offset(), offset);
       expect_equal({at::rand({4}, options())}, {next});
     });
 }
@@ -309,6 +317,27 @@ TEST_P(RemakeTest, WhatIsTakenBeforeAChangeIsNotMadeOfWhatIsChanged) {
   };
   find_recipes(run);
   for (const std::string& name : operators()) EXPECT_THAT(name, testing::Not(HasSubstr("mul_")));
+}
+
+/// LibTorch tells each of its listeners: a step within a step is not to be told twice.
+TEST_P(RemakeTest, AStepWithinAStepCountsWhatItDrawsOnce) {
+  begin();
+  const Run run = [](Graph& g) { at::dropout(g.x.exp(), 0.3, true).mm(g.w).sum().backward(); };
+  run_graph(run);
+  const std::vector<at::Tensor> expected = gradients_now();
+  find_recipes(run);
+  bool is_within = false;
+  step_with_recipes(
+      [&](Graph& g) {
+        if (!is_within) {
+          is_within = true;
+          EXPECT_GT(remade_in(*step_with_recipes(run, Place::kDevice, 0)), 0);
+          expect_equal(gradients_now(), expected);
+        }
+        g.alive.clear();
+      },
+      Place::kDevice, 0);
+  EXPECT_TRUE(is_within);
 }
 
 /// A generator of the model's own, of which nobody knows where it stands.
