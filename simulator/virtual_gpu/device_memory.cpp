@@ -14,7 +14,7 @@ namespace {
 
 // Half of what a process on x86-64 can address: 400 times the memory of the largest GPU of today. What a
 // thread sanitizer leaves is less.
-constexpr Bytes kArenaBytes = Bytes{64} * 1024 * kGiB, kLeastArenaBytes = Bytes{1} * 1024 * kGiB;
+constexpr Bytes kArenaBytes = Bytes{64} * 1024 * kGiB, kLeastArenaBytes = 256 * kGiB;
 
 constexpr Bytes rounded_up(Bytes bytes) {
   return round_up(bytes, DeviceMemory::kGranule);
