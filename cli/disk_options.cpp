@@ -52,6 +52,10 @@ std::string describe(const DiskLink& disk) {
   return disk.is_compressed ? "compressed memory" : "a disk";
 }
 
+const char* disk_flag(bool is_compressed) {
+  return is_compressed ? "--compress" : "--disk DIR";
+}
+
 DiskLink disk_to_assume(const std::optional<DiskLink>& given, const Trace& trace, const Policy& policy) {
   const auto& weights = trace.settings.weights;
   DiskLink wanted = given.value_or(DiskLink{});
@@ -69,7 +73,7 @@ DiskLink disk_to_assume(const std::optional<DiskLink>& given, const Trace& trace
   throw input_error(
       fmt::format("the policy {}, and the trace does not say how fast {} is", what, describe(wanted)),
       fmt::format("Give it: --disk-bandwidth 2GB/s, or record a trace with run {}",
-                  wanted.is_compressed ? "--compress" : "--disk DIR"));
+                  disk_flag(wanted.is_compressed)));
 }
 
 void share_disk_with_weights(RunRequest& request) {
@@ -108,8 +112,7 @@ void DiskOptions::add_to(CLI::App& app) {
   app.add_flag("--disk-checksums", checksums_, "Check what comes back from the disk")->group(group);
   app.add_flag("--compress", compressed_,
                "Instead of a disk, host memory in which tensors lie compressed, without loss: of a policy "
-               "that says "
-               "`compress` by itself; here, to measure it for tune")
+               "that says `compress` by itself; here, to measure it for tune")
       ->group(group);
   add_disk_bandwidth_option(app, speed_,
                             "virtual: how fast the disk, or what compresses, is that is modelled")

@@ -21,6 +21,8 @@ CLI::Option* add_disk_bandwidth_option(CLI::App& app, std::optional<DiskLink>& s
 
 /// `a disk` or `compressed memory`.
 std::string describe(const DiskLink& disk);
+/// The flag of `run` that gives it such a one.
+const char* disk_flag(bool is_compressed);
 
 /// The disk that a simulation of the policy assumes: the one `given`, else the trace's. Throws Error (input)
 /// where something uses one of which nobody says how fast it is.

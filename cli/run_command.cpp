@@ -224,8 +224,7 @@ class RunCommand : public Subcommand {
     } else if (policy.predicted) {
       context.warn(
           "the policy was tuned for another model, inputs, loss, optimizer, segments, shards or weights: "
-          "what "
-          "tune predicted for that is not shown");
+          "what tune predicted for that is not shown");
     }
     report.inexact = inexact_keys(trace.metrics, report.predicted);
     if (replay_commands(step, trace.policy) != result.commands) report.inexact.emplace_back("commands");

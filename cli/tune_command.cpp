@@ -38,8 +38,7 @@ class TuneCommand : public Subcommand {
   void add_options(CLI::App& app) override {
     app.add_option("--trace", trace_paths_,
                    "The trace of a run; several, each after a --trace, where the model ran in other ways "
-                   "(--segments, "
-                   "--shards, --weights): each is tuned, and the best of them chosen")
+                   "(--segments, --shards, --weights): each is tuned, and the best of them chosen")
         ->type_name("FILE")
         ->required()
         ->expected(1)

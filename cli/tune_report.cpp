@@ -332,7 +332,9 @@ std::string chosen_text(const TuneReport& report, const Page& page) {
       "\n" + to_text(*report.why, page);
   text += wrapped(bounds_text(report), page) + wrapped(binding_text(report), page) +
           wrapped(prices_text(report), page);
-  const std::string flags = flags_of(report.settings) + disk_flags(report, report.result.chosen->policy);
+  const std::string way = flags_of(report.settings);
+  const std::string flags =
+      (way.empty() ? way : " " + way) + disk_flags(report, report.result.chosen->policy);
   if (report.output.empty())
     return text + fmt::format("Next: add -o policy.json, then: offprof run MODEL.pt --policy policy.json{}\n",
                               flags);

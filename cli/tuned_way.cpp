@@ -28,24 +28,25 @@ std::string difference_between(const Trace& base, const Trace& other) {
 
 std::string name_of(const RunSettings& settings) {
   const std::string flags = flags_of(settings);
-  return flags.empty() ? "as it is" : flags.substr(1);
+  return flags.empty() ? "as it is" : flags;
 }
 
 }  // namespace
 
 std::string flags_of(const RunSettings& settings) {
-  std::string flags;
-  if (!settings.segments.empty()) flags += fmt::format(" --segments '{}'", fmt::join(settings.segments, ","));
+  std::vector<std::string> flags;
+  if (!settings.segments.empty())
+    flags.push_back(fmt::format("--segments '{}'", fmt::join(settings.segments, ",")));
   if (const auto& shards = settings.shards) {
-    flags += shards->count ? fmt::format(" --shards {}", *shards->count) : " --shards auto";
-    if (shards->microbatches != 1) flags += fmt::format(" --microbatches {}", shards->microbatches);
+    flags.push_back(shards->count ? fmt::format("--shards {}", *shards->count) : "--shards auto");
+    if (shards->microbatches != 1) flags.push_back(fmt::format("--microbatches {}", shards->microbatches));
   }
   const std::string usual = settings.shards ? "host" : "device";
   const std::string place = settings.weights ? settings.weights->place : "device";
-  if (place != usual) flags += " --weights " + place;
+  if (place != usual) flags.push_back("--weights " + place);
   if (settings.weights && settings.weights->window_bytes)
-    flags += fmt::format(" --weights-window {}", *settings.weights->window_bytes);
-  return flags;
+    flags.push_back(fmt::format("--weights-window {}", *settings.weights->window_bytes));
+  return fmt::format("{}", fmt::join(flags, " "));
 }
 
 void refuse_other_step(const Trace& base, const std::string& base_path, const Trace& other,
@@ -88,9 +89,7 @@ nlohmann::ordered_json ways_to_json(const std::vector<TunedWay>& ways) {
   auto json = nlohmann::ordered_json::array();
   for (const TunedWay& way : ways) {
     nlohmann::ordered_json& row = json.emplace_back();
-    const std::string flags = flags_of(way.settings);
-    row = {
-        {"trace", way.trace}, {"flags", flags.empty() ? flags : flags.substr(1)}, {"is_best", way.is_best}};
+    row = {{"trace", way.trace}, {"flags", flags_of(way.settings)}, {"is_best", way.is_best}};
     row["keep"] = metrics_to_json(way.keep.predicted);
     row["chosen"] = nullptr;
     if (way.chosen)

@@ -21,7 +21,7 @@ struct TunedWay {
   bool is_best = false;             ///< for the goal, of those that were tuned together
 };
 
-/// The flags of `run` for it, each after a space: ` --segments 'layers.*' --weights host`; empty: none.
+/// The flags of `run` for it: `--segments 'layers.*' --weights host`; empty: none.
 std::string flags_of(const RunSettings& settings);
 
 /// Throws Error (input) where the other trace is not of the same model, inputs, loss, optimizer, device

@@ -147,8 +147,6 @@ class ValidateCommand : public Subcommand {
                                    describe(known), disk_flag(known.is_compressed)));
   }
 
-  static const char* disk_flag(bool is_compressed) { return is_compressed ? "--compress" : "--disk DIR"; }
-
   ComparisonResult run_engine(Context& context, const Trace& trace, const Comparison& comparison) {
     StatusLine status = context.status_line();
     status.show("opening LibTorch");

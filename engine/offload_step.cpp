@@ -7,7 +7,6 @@
 #include <torch/csrc/autograd/function_hook.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "engine/dtype_name.h"
@@ -26,13 +25,6 @@ bool has_plain_storage(const at::Tensor& value) {
 
 Bytes bytes_of(const at::Tensor& value) {
   return static_cast<Bytes>(value.numel() * static_cast<std::int64_t>(value.element_size()));
-}
-
-/// LibTorch does not tell whether two tensors count together; but what it hands out is one pointer to the
-/// counter.
-bool is_same_counter(const c10::VariableVersion& a, const c10::VariableVersion& b) {
-  static_assert(sizeof(c10::VariableVersion) == sizeof(void*));
-  return std::memcmp(&a, &b, sizeof(void*)) == 0;
 }
 
 }  // namespace

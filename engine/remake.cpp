@@ -5,6 +5,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace offprof {
 namespace {
@@ -57,6 +58,11 @@ at::Tensor view_storage(const c10::Storage& storage, const StorageView& view) {
   tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(view.sizes, view.strides, view.offset);
   return tensor;
+}
+
+bool is_same_counter(const c10::VariableVersion& a, const c10::VariableVersion& b) {
+  static_assert(sizeof(c10::VariableVersion) == sizeof(void*));
+  return std::memcmp(&a, &b, sizeof(void*)) == 0;
 }
 
 std::uint32_t version_of(const at::Tensor& value) {

@@ -78,6 +78,10 @@ struct WatchedContent {
   bool is_unchanged() const { return !counter.enabled() || counter.current_version() == version; }
 };
 
+/// Whether two tensors count together. LibTorch does not tell; but what it hands out is one pointer to the
+/// counter.
+bool is_same_counter(const c10::VariableVersion& a, const c10::VariableVersion& b);
+
 /// The number of changes in place that the tensor's content has seen; 0 where nobody counts them.
 std::uint32_t version_of(const at::Tensor& value);
 

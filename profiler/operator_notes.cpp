@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -95,10 +94,7 @@ NotedCall memory_call(StorageView& view, c10::Device device) {
 }  // namespace
 
 bool is_same_content(const WatchedContent& a, const WatchedContent& b) {
-  // LibTorch does not tell whether two tensors count together; but what it hands out is one pointer to the
-  // counter.
-  static_assert(sizeof(c10::VariableVersion) == sizeof(void*));
-  return a.version == b.version && std::memcmp(&a.counter, &b.counter, sizeof(void*)) == 0;
+  return a.version == b.version && is_same_counter(a.counter, b.counter);
 }
 
 WatchedContent content_of(const at::Tensor& value) {

@@ -133,7 +133,7 @@ void RecipeRecorder::on_pack(SavedId tensor, const at::Tensor& value, const Pack
   if (!is_forward_ || request.movability != Movability::kMovable) return;
   saved.content = content_of(value);
   saved.value = at::Tensor(shell_of(value));
-  saved.digest = digest_of(saved.value);
+  if (first_of_content(request.storage, saved.content) < 0) saved.digest = digest_of(saved.value);
   saved_of_[request.storage].push_back(tensor);
 }
 
@@ -189,15 +189,27 @@ std::size_t RecipeRecorder::digest_of(const at::Tensor& value) const {
       {static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(bytes.numel())});
 }
 
+/// -1: none was saved.
+SavedId RecipeRecorder::first_of_content(AllocationId allocation, const WatchedContent& content) const {
+  const auto saved = saved_of_.find(allocation);
+  if (saved == saved_of_.end()) return -1;
+  const auto found = std::ranges::find_if(
+      saved->second, [&](SavedId tensor) { return is_same_content(saved_[tensor].content, content); });
+  return found == saved->second.end() ? -1 : *found;
+}
+
+/// Of the first of a content, in backward.
+bool RecipeRecorder::is_as_saved(SavedId tensor) {
+  Saved& saved = saved_[tensor];
+  if (!saved.is_as_saved) saved.is_as_saved = digest_of(saved.value) == saved.digest;
+  return *saved.is_as_saved;
+}
+
 /// The first saved tensor of the argument's content; -1: there is none before, or it was changed.
-SavedId RecipeRecorder::source_of(const NotedArgument& argument, SavedId before) const {
-  const auto saved = saved_of_.find(argument.allocation);
-  if (saved == saved_of_.end() || !argument.content.is_unchanged()) return -1;
-  const auto found = std::ranges::find_if(saved->second, [&](SavedId tensor) {
-    return is_same_content(saved_[tensor].content, argument.content);
-  });
-  if (found == saved->second.end() || *found >= before) return -1;
-  return digest_of(saved_[*found].value) == saved_[*found].digest ? *found : -1;
+SavedId RecipeRecorder::source_of(const NotedArgument& argument, SavedId before) {
+  if (!argument.content.is_unchanged()) return -1;
+  const SavedId found = first_of_content(argument.allocation, argument.content);
+  return found >= 0 && found < before && is_as_saved(found) ? found : -1;
 }
 
 /// Makes it, and notes what that takes.

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,15 +54,18 @@ class RecipeRecorder final : public StepListener {
   struct Saved {
     PackRequest request;
     WatchedContent content{};
-    at::Tensor value;        ///< until backward begins
-    std::size_t digest = 0;  ///< of its bytes as they were saved, where there are any
+    at::Tensor value;                   ///< until backward begins
+    std::size_t digest = 0;             ///< of the bytes as they were saved, of the first of a content
+    std::optional<bool> is_as_saved{};  ///< the bytes in backward, once somebody has asked
   };
 
   void find();
   void try_recipe(SavedId tensor, const std::shared_ptr<const std::vector<Draw>>& draws);
   bool is_first_of_content(SavedId tensor) const;
   std::size_t digest_of(const at::Tensor& value) const;
-  SavedId source_of(const NotedArgument& argument, SavedId before) const;
+  SavedId first_of_content(AllocationId allocation, const WatchedContent& content) const;
+  bool is_as_saved(SavedId tensor);
+  SavedId source_of(const NotedArgument& argument, SavedId before);
   bool proves(FoundRecipe& found) const;
   bool has_content_of(const at::Tensor& made, SavedId tensor) const;
 

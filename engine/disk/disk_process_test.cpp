@@ -84,9 +84,10 @@ TEST_P(DiskTierProcess, LeavesNoFileWhenItIsKilled) {
 }
 
 TEST_P(DiskTierProcess, GivesBackFilesAndThreads) {
-  std::thread([] {}).join();  // from the first on, a sanitizer has one of its own
-  std::this_thread::sleep_for(
-      std::chrono::milliseconds(10));  // one that has ended is listed for a little longer
+  // From the first on, a sanitizer has one of its own. One that has ended is listed for a little longer.
+  pid_t first = 0;
+  std::thread([&] { first = gettid(); }).join();
+  while (std::filesystem::exists("/proc/self/task/" + std::to_string(first))) std::this_thread::yield();
   const std::ptrdiff_t threads = entries_of("/proc/self/task");
   work(1, [] {});
   const std::ptrdiff_t files = entries_of("/proc/self/fd");
