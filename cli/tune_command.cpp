@@ -69,16 +69,12 @@ class TuneCommand : public Subcommand {
   ExitStatus run(Context& context) override {
     if (!output_.empty()) check_writable(output_);
     apply_profile();
+    const std::vector<Trace> traces = read_traces();
     std::vector<Tuned> tuned;
-    Trace first;
     std::optional<Nanoseconds> base;
-    for (const std::string& path : trace_paths_) {
-      Trace trace = read_trace(path);
-      if (base) refuse_other_step(first, trace_paths_.front(), trace, path);
-      tuned.push_back(tune_trace(context, path, trace, base));
-      if (base) continue;
-      base = time_of(tuned.front().report.result.keep);
-      first = without_program(std::move(trace));
+    for (std::size_t i = 0; i < traces.size(); ++i) {
+      tuned.push_back(tune_trace(context, trace_paths_[i], traces[i], base));
+      if (!base) base = time_of(tuned.front().report.result.keep);
     }
     Tuned& best = choose(tuned);
     if (best.way.chosen && !output_.empty()) context.print(best.policy, output_);
@@ -105,6 +101,15 @@ class TuneCommand : public Subcommand {
         "Find the least memory within that slowdown over keeping everything (default 5%)")
         ->excludes(budget)
         ->excludes(memory);
+  }
+
+  std::vector<Trace> read_traces() const {
+    std::vector<Trace> traces;
+    for (const std::string& path : trace_paths_) {
+      traces.push_back(read_trace(path));
+      refuse_other_step(traces.front(), trace_paths_.front(), traces.back(), path);
+    }
+    return traces;
   }
 
   /// What is given on the command line goes before what the profile says.
@@ -137,13 +142,6 @@ class TuneCommand : public Subcommand {
   };
 
   static Nanoseconds time_of(const Candidate& candidate) { return *candidate.predicted.step_time_ns; }
-
-  /// What it takes to tell whether another is of the same step.
-  static Trace without_program(Trace trace) {
-    trace.program = {};
-    trace.dense_program.reset();
-    return trace;
-  }
 
   /// `base`: the step's time over which a slowdown is; nullopt: this one's, with nothing offloaded.
   Tuned tune_trace(Context& context, const std::string& path, const Trace& trace,

@@ -8,7 +8,7 @@
 namespace offprof {
 
 DiskCopies::~DiskCopies() {
-  for (const DeviceDisk::Transfer& read : unchecked_) end(read);
+  late_reads_.settle();
   for (const Copy& copy : copies_)
     if (copy.extent) disk_->release(*copy.extent);
 }
@@ -46,14 +46,14 @@ void DiskCopies::hold_for_read(CopyId copy, CopyQueue queue) {
 }
 
 void DiskCopies::check_read(CopyId copy) {
-  if (!knows(copy) || !at(copy).was_read || disk_->check(at(copy).transfer)) return;
-  if (reads_are_finished_) return disk_->wait(at(copy).transfer);
-  unchecked_.push_back(at(copy).transfer);
+  if (!knows(copy) || !at(copy).was_read) return;
+  late_reads_.check(at(copy).transfer);
+  if (reads_are_finished_) late_reads_.finish();
 }
 
 void DiskCopies::finish_reads() {
   reads_are_finished_ = true;
-  for (; !unchecked_.empty(); unchecked_.pop_back()) disk_->wait(unchecked_.back());
+  late_reads_.finish();
 }
 
 void DiskCopies::free(const Command& command) {
@@ -65,15 +65,7 @@ void DiskCopies::free(const Command& command) {
 }
 
 void DiskCopies::settle(CopyId copy) noexcept {
-  if (knows(copy) && at(copy).transfer != nullptr) end(at(copy).transfer);
-}
-
-void DiskCopies::end(const DeviceDisk::Transfer& transfer) noexcept {
-  try {
-    disk_->wait(transfer);
-  } catch (...) {
-    // It is over all the same, and the disk keeps what became of it.
-  }
+  if (knows(copy) && at(copy).transfer != nullptr) offprof::settle(*disk_, at(copy).transfer);
 }
 
 }  // namespace offprof

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/device_disk.h"
+#include "engine/late_reads.h"
 #include "engine/schedule/scheduler.h"
 #include "traces/units.h"
 
@@ -14,7 +15,7 @@ namespace offprof {
 class DiskCopies {
  public:
   /// nullptr: there is none, and nothing may be asked for. `disk` must outlive it.
-  explicit DiskCopies(DeviceDisk* disk) : disk_(disk) {}
+  explicit DiskCopies(DeviceDisk* disk) : disk_(disk), late_reads_(disk) {}
   /// Gives back what space is left. Every copy must be settled, or be one for which compute waits.
   ~DiskCopies();
   DiskCopies(const DiskCopies&) = delete;
@@ -52,13 +53,12 @@ class DiskCopies {
     bool was_read = false;          ///< it is a read
   };
 
-  void end(const DeviceDisk::Transfer& transfer) noexcept;
   Copy& at(CopyId copy) { return copies_[static_cast<std::size_t>(copy)]; }
   bool knows(CopyId copy) const { return static_cast<std::size_t>(copy) < copies_.size(); }
 
   DeviceDisk* disk_;
-  std::vector<Copy> copies_;                     ///< by CopyId; those of copies that are elsewhere are empty
-  std::vector<DeviceDisk::Transfer> unchecked_;  ///< reads that were not over when they were checked
+  std::vector<Copy> copies_;  ///< by CopyId; those of copies that are elsewhere are empty
+  LateReads late_reads_;
   bool reads_are_finished_ = false;
   int refusals_ = 0;
   Bytes used_bytes_ = 0, peak_bytes_ = 0;

@@ -183,7 +183,7 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
   }
   result.exposed_ns = device_.take_exposed_ns();
   result.host_peak_bytes = step->host_peak_bytes();
-  const LinkBytes weights = pager_ != nullptr ? pager_->take_link_bytes() : LinkBytes{};
+  const WeightTraffic weights = pager_ != nullptr ? pager_->take_traffic() : WeightTraffic{};
   result.d2h_bytes = step->d2h_bytes() + weights.d2h;
   result.h2d_bytes = step->h2d_bytes() + weights.h2d;
   result.disk_peak_bytes = step->disk().peak_bytes();
@@ -206,7 +206,7 @@ void Trainer::begin_measuring() {
   device_.take_exposed_ns();
   device_.forget_marks();
   device_.reset_peak();
-  if (pager_ != nullptr) pager_->take_link_bytes();
+  if (pager_ != nullptr) pager_->take_traffic();
 }
 
 std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy, const StepGuide& guide) {

@@ -17,17 +17,17 @@ namespace offprof {
 ///   device_resident_bytes   live when the step begins: weights, optimiser state, inputs
 ///   device_allocated_peak_bytes, device_reserved_peak_bytes   of a caching allocator (CUDA)
 ///   host_peak_bytes         highest count of host bytes held by offloaded tensors, as requested
-///   disk_peak_bytes         highest count of bytes that offloaded tensors hold on a disk; this and the next
-///                           two where a policy uses one
+///   disk_peak_bytes         highest count of bytes that offloaded tensors hold on a disk; it and the next
+///                           two where there is one, be it for a GPU's weights alone
 ///   step_time_ns            wall time of a step
 ///   compute_ns              step_time_ns - exposed_ns - launch_gap_ns
 ///   d2h_bytes, h2d_bytes    copied in a step
 ///   disk_write_bytes, disk_read_bytes   written to the disk and read from it in a step
 ///   d2h_busy_ns, h2d_busy_ns   a copy was running in that direction
 ///   exposed_ns              the compute stream stood waiting for copies
-///   launch_gap_ns           the compute stream had nothing to do yet, the host being behind; of a device
-///   that
-///                           computes beside the host, where that is known
+///   launch_gap_ns           the compute stream had nothing to do yet, the host being behind;
+///                           of a device that computes beside the host, where that is
+///                           known
 ///   overlap_ratio           1 - exposed_ns / (d2h_busy_ns + h2d_busy_ns), not below 0; absent without copies
 struct Metrics {
   std::optional<Bytes> device_peak_bytes, device_resident_bytes;

@@ -52,6 +52,10 @@ DiskDriver::~DiskDriver() {
 }
 
 DiskTier::Ticket DiskDriver::enqueue(Transfer transfer) {
+  // Here and not when it begins: the caller can be told that there is no memory for it.
+  if (options_.checksums && transfer.direction == DiskDirection::kWrite)
+    transfer.checksums.resize(
+        static_cast<std::size_t>((transfer.bytes + options_.piece_bytes - 1) / options_.piece_bytes));
   const DiskTier::Ticket ticket = book_.enqueue(std::move(transfer));
   queue_->wake();
   return ticket;
@@ -92,9 +96,7 @@ void DiskDriver::begin(Transfer& transfer) const {
     return;
   }
   contents = {};
-  if (options_.checksums)
-    contents.checksums.resize(
-        static_cast<std::size_t>((transfer.bytes + options_.piece_bytes - 1) / options_.piece_bytes));
+  contents.checksums = std::move(transfer.checksums);
 }
 
 void DiskDriver::start_piece(Lane& lane) {

@@ -33,6 +33,7 @@ struct Transfer {
   std::byte* memory = nullptr;
   Bytes bytes = 0;
   std::int64_t tag = 0;
+  std::vector<std::uint64_t> checksums;  ///< room for those of a write's pieces; empty without checksums
   // For who carries it out:
   ExtentContents* contents = nullptr;
   Nanoseconds begin_ns = 0;

@@ -1,5 +1,7 @@
 #include "engine/shards/forward_graph.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -35,6 +37,13 @@ bool calls_others(const Node* call) {
   torch::jit::Function& callee = callee_of(call);
   if (!callee.isGraphFunction()) return false;
   return std::ranges::any_of(torch::jit::toGraphFunction(callee).graph()->nodes(), is_call);
+}
+
+/// `model.py:12`; of a model from a file, as its archive says.
+std::string place_of(const Node* node) {
+  const auto place = node->sourceRange().file_line_col();
+  if (!place) return "an unknown line";
+  return fmt::format("{}:{}", std::get<0>(*place), std::get<1>(*place));
 }
 
 }  // namespace
@@ -146,6 +155,17 @@ bool ForwardGraph::inline_one() {
   Node* const node = *call;
   torch::jit::inlineCallTo(node, &torch::jit::toGraphFunction(callee_of(node)));
   return true;
+}
+
+std::vector<std::string> ForwardGraph::branches() const {
+  std::vector<std::string> branches;
+  for (const Node* node : nodes_) {
+    if (node->blocks().empty()) continue;
+    std::string branch =
+        fmt::format("the {} at {}", node->kind() == prim::Loop ? "loop" : "branch", place_of(node));
+    if (std::ranges::find(branches, branch) == branches.end()) branches.push_back(std::move(branch));
+  }
+  return branches;
 }
 
 void ForwardGraph::begin_pieces() {

@@ -29,6 +29,8 @@ class ForwardGraph {
   explicit ForwardGraph(const torch::jit::Module& model);
 
   std::size_t pieces() const { return first_nodes_.size(); }
+  /// Where forward branches or loops, for errors: `the loop at model.py:12`, in order, once each.
+  std::vector<std::string> branches() const;
   /// The path of the submodule that the piece begins with; empty where it is an operator.
   const std::string& piece_name(std::size_t piece) const { return names_[piece]; }
 

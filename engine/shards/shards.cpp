@@ -1,10 +1,12 @@
 #include "engine/shards/shards.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "engine/modules/autocast_use.h"
@@ -17,17 +19,30 @@ constexpr const char* kAdvice =
     "give another number of --shards, so that the model is cut elsewhere, or --segments with submodules that "
     "can be";
 
-Error too_many(std::int64_t count, std::size_t most) {
+/// At most three of them.
+std::string branches_text(const std::vector<std::string>& branches) {
+  constexpr std::size_t kMost = 3;
+  if (branches.empty()) return {};
+  const std::span named(branches.data(), std::min(branches.size(), kMost));
+  const std::string more =
+      branches.size() > kMost ? fmt::format(" and {} more", branches.size() - kMost) : "";
+  return fmt::format("what these hold stays together: {}{}; ", fmt::join(named, ", "), more);
+}
+
+Error too_many(std::int64_t count, std::size_t most, const std::vector<std::string>& branches) {
+  const std::string held = branches_text(branches);
   if (most == 1)
     return input_error(
         fmt::format("--shards {}: the model's forward has no place at which it could be cut", count),
-        "what branches and loops hold stays together, and so does what edits its inputs in place: export the "
-        "model by torch.jit.trace, with its submodules in a row");
+        held +
+            "export the model by torch.jit.trace, with its submodules in a row, none of which edits its "
+            "inputs in place");
   return input_error(
       fmt::format("--shards {}: the model can be cut into {} at most", count, most),
-      fmt::format("--shards {} or fewer, or auto; a model is cut before submodules that call none themselves "
-                  "and edit nothing in place that comes from before, not inside branches and loops",
-                  most));
+      fmt::format(
+          "{}give --shards {} or fewer, or auto; a model is cut before submodules that call none "
+          "themselves and edit nothing in place that comes from before, not inside branches and loops",
+          held, most));
 }
 
 std::string shard_name(std::size_t number, const std::string& first, const std::string& last) {
@@ -51,7 +66,7 @@ Shards::Shards(const torch::jit::Module& model, const std::vector<c10::IValue>& 
 
 void Shards::build(const ForwardGraph& forward, const PieceCosts& costs, std::optional<std::int64_t> count) {
   const std::size_t most = most_shards(costs);
-  if (count && *count > static_cast<std::int64_t>(most)) throw too_many(*count, most);
+  if (count && *count > static_cast<std::int64_t>(most)) throw too_many(*count, most, forward.branches());
   const ShardPlan plan = plan_shards(costs, count);
   for (std::size_t i = 0; i < plan.first_pieces.size(); ++i) {
     const std::size_t first = plan.first_pieces[i];

@@ -251,6 +251,16 @@ def forward(self, x):
   for (const std::int64_t shards : {1, 2, 4}) expect_as_whole(model, shards, 3);
 }
 
+/// What there is to do about a model that cannot be cut into so many.
+std::string advice_for(const Module& model, const std::vector<c10::IValue>& inputs, std::int64_t shards) {
+  try {
+    Shards(model, inputs, shards, at::kCPU);
+  } catch (const Error& error) {
+    return error.hint();
+  }
+  return "none: it can be cut";
+}
+
 TEST_F(ShardsTest, WhatALoopHoldsStaysTogether) {
   Module model = without_submodules(R"(
 def forward(self, x):
@@ -262,6 +272,19 @@ def forward(self, x):
                 Shards(model, {leaf({3, 4})}, 2, at::kCPU);
               }),
               HasSubstr("no place at which it could be cut"));
+  EXPECT_THAT(advice_for(model, {leaf({3, 4})}, 2), HasSubstr("the loop at <string>:3"));
+}
+
+TEST_F(ShardsTest, WhatABranchHoldsStaysTogether) {
+  Module model = model_of(layer(kLinear), layer(kLinear), R"(
+def forward(self, x, deep: bool):
+    x = self.first.forward(self.last.forward(x))
+    if deep:
+        x = self.last.forward(x)
+    return x
+)");
+  EXPECT_THAT(advice_for(model, {leaf({3, 4}), true}, 9),
+              AllOf(HasSubstr("the branch at <string>:4"), HasSubstr("--shards 2 or fewer")));
 }
 
 TEST_F(ShardsTest, NameTheModulesThatTheirTensorsAreSavedIn) {

@@ -66,7 +66,9 @@ std::shared_ptr<const Transform> make_transform(const std::string& name) {
                                   entry.parameter.empty() ? "no parameter" : entry.parameter));
   }
   throw input_error(fmt::format("there is no transform '{}'", name),
-                    fmt::format("Transforms: {}", fmt::join(transform_names(), ", ")));
+                    fmt::format("Transforms: {}; a placement without one is device, host, disk, compress or "
+                                "recompute",
+                                fmt::join(transform_names(), ", ")));
 }
 
 std::vector<std::string> transform_names() {

@@ -235,8 +235,8 @@ void WeightPager::fetch(PageId page) {
   copy(
       memory, [&] { store_->begin_load(*pages_[page].slot, memory.mutable_data()); },
       &StepListener::on_fetch);
-  if (store_->is_over_link()) link_bytes_.h2d += scheduler_.bytes(page);
-  if (store_->is_over_disk()) link_bytes_.disk_read += scheduler_.bytes(page);
+  if (store_->is_over_link()) traffic_.h2d += scheduler_.bytes(page);
+  if (store_->is_over_disk()) traffic_.disk_read += scheduler_.bytes(page);
   storage->set_data_ptr_noswap(std::move(memory.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks()));
 }
 
@@ -258,8 +258,8 @@ void WeightPager::save(PageId page, const c10::Storage& storage) {
   if (!slot) slot = store_->add(scheduler_.bytes(page));
   copy(
       storage, [&] { store_->save(*slot, storage.data()); }, &StepListener::on_save);
-  if (store_->is_over_link()) link_bytes_.d2h += scheduler_.bytes(page);
-  if (store_->is_over_disk()) link_bytes_.disk_write += scheduler_.bytes(page);
+  if (store_->is_over_link()) traffic_.d2h += scheduler_.bytes(page);
+  if (store_->is_over_disk()) traffic_.disk_write += scheduler_.bytes(page);
 }
 
 }  // namespace offprof

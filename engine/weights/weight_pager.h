@@ -29,7 +29,7 @@ namespace offprof {
 class StepListener;
 
 /// Bytes that went over the device's link, and to the disk beside it.
-struct LinkBytes {
+struct WeightTraffic {
   Bytes d2h = 0, h2d = 0;
   Bytes disk_write = 0, disk_read = 0;
 };
@@ -86,7 +86,7 @@ class WeightPager final : private PageExecutor {
   /// Is told of copies that go over the link, each between on_hook_begin and on_hook_end; nullptr: nobody.
   void set_listener(StepListener* listener) { listener_ = listener; }
   /// Since the last call.
-  LinkBytes take_link_bytes() { return std::exchange(link_bytes_, {}); }
+  WeightTraffic take_traffic() { return std::exchange(traffic_, {}); }
 
   bool is_page(const c10::Storage& storage) const;
   Bytes window_bytes() const { return scheduler_.window_bytes(); }
@@ -140,7 +140,7 @@ class WeightPager final : private PageExecutor {
   /// Of each, in this order: a step is to let go of them in the same order every time.
   std::vector<Gradients> gradients_of_;
   StepListener* listener_ = nullptr;
-  LinkBytes link_bytes_;
+  WeightTraffic traffic_;
 };
 
 }  // namespace offprof

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "engine/disk/disk_tier.h"
 #include "engine/host_memory.h"
+#include "engine/late_reads.h"
 #include "traces/check.h"
 #include "traces/error.h"
 
@@ -81,9 +81,9 @@ class DeviceDiskWeightStore final : public WeightStore {
   explicit DeviceDiskWeightStore(Device& device) : device_(device), disk_(*device.disk()) {}
   ~DeviceDiskWeightStore() override {
     become_idle(device_);
-    for (const DeviceDisk::Transfer& read : unchecked_) end(read);
+    late_reads_.settle();
     for (Page& page : pages_) {
-      if (page.load) end(page.load->read);
+      if (page.load) settle(disk_, page.load->read);
       page.load.reset();
       disk_.release(page.extent);
     }
@@ -111,7 +111,7 @@ class DeviceDiskWeightStore final : public WeightStore {
           CopyQueue::kH2d, {to, staging.get(), page.extent.bytes, CopyDirection::kH2d, tag_of(slot)});
       page.load.emplace(Load{std::move(staging), read, copied});
     } catch (...) {
-      end(read);
+      settle(disk_, read);
       throw;
     }
   }
@@ -121,10 +121,10 @@ class DeviceDiskWeightStore final : public WeightStore {
     try {
       wait_or_become_idle(device_, CopyQueue::kH2d, load.copied);
     } catch (...) {
-      end(load.read);
+      settle(disk_, load.read);
       throw;
     }
-    if (!disk_.check(load.read)) unchecked_.push_back(load.read);
+    late_reads_.check(load.read);
   }
 
   void save(Slot slot, const void* from) override {
@@ -136,17 +136,7 @@ class DeviceDiskWeightStore final : public WeightStore {
     disk_.wait(disk_.write(page.extent, staging.get(), page.extent.bytes, CopyQueue::kD2h, tag_of(slot)));
   }
 
-  void end_step() override {
-    std::exception_ptr failure;
-    for (const DeviceDisk::Transfer& read : std::exchange(unchecked_, {})) {
-      try {
-        disk_.wait(read);
-      } catch (...) {
-        if (!failure) failure = std::current_exception();
-      }
-    }
-    if (failure) std::rethrow_exception(failure);
-  }
+  void end_step() override { late_reads_.finish(); }
 
   Bytes host_bytes(Bytes loading_bytes) const override { return loading_bytes + largest_bytes_; }
   bool is_over_link() const override { return true; }
@@ -163,18 +153,10 @@ class DeviceDiskWeightStore final : public WeightStore {
     std::optional<Load> load;
   };
 
-  void end(const DeviceDisk::Transfer& transfer) noexcept {
-    try {
-      disk_.wait(transfer);
-    } catch (...) {
-      // It is over all the same, and what has failed before is told.
-    }
-  }
-
   Device& device_;
   DeviceDisk& disk_;
   std::vector<Page> pages_;
-  std::vector<DeviceDisk::Transfer> unchecked_;  ///< loads that were not over when compute was told to wait
+  LateReads late_reads_{&disk_};
   Bytes largest_bytes_ = 0;
 };
 
