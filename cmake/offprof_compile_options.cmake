@@ -23,6 +23,8 @@ if(OFFPROF_SANITIZE)
     message(FATAL_ERROR "OFFPROF_SANITIZE is '${OFFPROF_SANITIZE}'; it can be address, thread, or empty")
   endif()
   target_compile_options(offprof_compile_options INTERFACE -fsanitize=${sanitizers} -fno-omit-frame-pointer)
+  # GCC sees values without a beginning where there are only a sanitizer's checks.
+  target_compile_options(offprof_compile_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   if(OFFPROF_SANITIZE STREQUAL "address")
     # Undefined behaviour ends the program as well, so that no test passes with it. LibTorch and the stand-in libraries hide
     # the types that `vptr` wants to know; that is said last, since `undefined` asks for it.

@@ -35,6 +35,7 @@ void SimulatedGpu::restart(VirtualGpuOptions options) {
   time_.restart(options_.profile.link);
   kernels_.restart_counts();
   launch_times_ = {};
+  kernel_streams_.clear();
   order_.reset();
   carried_out_.reset();
   if (options_.checks_streams) order_.emplace();

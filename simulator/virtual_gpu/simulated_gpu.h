@@ -194,6 +194,7 @@ class SimulatedGpu final : public VirtualGpu {
   void tell_waited(WaitedFor what, const void* id, Nanoseconds since, bool is_done = true) const;
   void tell_memory(MemoryPlace place, const void* address, Bytes bytes) const;
   void carry_out_row(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes, bool is_staged);
+  bool reads_back_a_value(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes) const;
 
   static constexpr std::uintptr_t kIdStep = 16;
 
@@ -212,6 +213,7 @@ class SimulatedGpu final : public VirtualGpu {
   LaunchTimes launch_times_;
   std::unordered_map<const void*, Variable> variables_;
   std::map<StreamId, StreamKind> streams_;
+  std::unordered_set<StreamId> kernel_streams_;  ///< given kernels, where copies are carried out
   std::unordered_set<EventId> timeless_events_;
   std::vector<std::string> unwritten_;
   std::set<std::string> unknown_sizes_;

@@ -21,6 +21,7 @@ StreamId SimulatedGpu::create_stream(StreamKind kind) {
 GpuStatus SimulatedGpu::destroy_stream(StreamId stream) {
   const Lock lock(mutex_);
   if (streams_.erase(stream) == 0) return GpuStatus::kInvalidHandle;
+  kernel_streams_.erase(stream);
   time_.destroy_stream(stream);
   if (order_) order_->stream_destroyed(stream);
   if (carried_out_) carried_out_->stream_destroyed(stream);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <future>
 #include <thread>
 #include <vector>
@@ -42,6 +43,11 @@ struct SimulatedGpuTest : testing::Test {
     void* address = nullptr;
     EXPECT_EQ(gpu.allocate_pinned(&address, bytes), GpuStatus::kOk);
     return address;
+  }
+  void carry_out() {
+    VirtualGpuOptions options = small_gpu();
+    options.carries_out = true;
+    gpu.configure(options);
   }
   void launch() { EXPECT_EQ(gpu.launch(stream, {.name = "kernel"}), GpuStatus::kOk); }
 
@@ -89,9 +95,7 @@ TEST_F(SimulatedGpuTest, ReadsZerosBackWhereLittleIsRead) {
 }
 
 TEST_F(SimulatedGpuTest, CarriesCopiesAndSetsOutWhereAskedTo) {
-  VirtualGpuOptions options = small_gpu();
-  options.carries_out = true;
-  gpu.configure(options);
+  carry_out();
   auto* const host = static_cast<char*>(pinned_memory(8));
   void* const device = device_memory(kMiB);
   host[0] = 7;
@@ -100,6 +104,24 @@ TEST_F(SimulatedGpuTest, CarriesCopiesAndSetsOutWhereAskedTo) {
   gpu.copy(stream, row(host + 4, device, 4), HostWaits::kUntilDone);
   EXPECT_EQ(host[4], 7);
   EXPECT_EQ(host[5], 9);
+}
+
+/// Of the stream that computes: elsewhere copies are an engine's.
+TEST_F(SimulatedGpuTest, ReadsZeroForANumberThatAKernelShouldHaveLeftThere) {
+  carry_out();
+  auto* const host = static_cast<char*>(pinned_memory(16));
+  void* const device = device_memory(kMiB);
+  gpu.set(stream, device, 9, 16, HostWaits::kNever);
+  const auto read = [&](StreamId from, Bytes bytes) {
+    std::memset(host, 'x', 16);
+    gpu.copy(from, row(host, device, bytes), HostWaits::kUntilDone);
+    return host[0];
+  };
+  EXPECT_EQ(read(stream, 8), 9);
+  launch();
+  EXPECT_EQ(read(stream, 8), 0);
+  EXPECT_EQ(read(stream, 16), 9);
+  EXPECT_EQ(read(gpu.create_stream(StreamKind::kNonBlocking), 8), 9);
 }
 
 TEST_F(SimulatedGpuTest, CopiesRowsOfAPitchedCopy) {

@@ -18,6 +18,8 @@ constexpr Bytes kStagedBytes = 64 * kKiB;
 // What a model reads back to decide something fits in here, and reads as zeros. Larger copies leave host
 // memory alone, so that pinned memory which nobody touches takes none.
 constexpr Bytes kZeroedBytes = 64 * kKiB;
+// Where copies are carried out, other memory lies there, and only a single number reads as zero.
+constexpr Bytes kNumberBytes = 8;
 
 }  // namespace
 
@@ -47,6 +49,7 @@ void SimulatedGpu::run_kernel(StreamId stream, const KernelLaunch& launch, std::
   if (GpuObserver* told = observer()) told->on_kernel(stream, launch, symbol, span);
   count_launch_time(time.source);
   frame.has_launched = true;
+  if (carried_out_) kernel_streams_.insert(stream);
   kernels_.count_launch(launch.name);
   if (order_) order_->kernel(stream, launch.name);
 }
@@ -114,12 +117,20 @@ TimeSpan SimulatedGpu::time_copy(StreamId stream, MemoryPlace to, MemoryPlace fr
   return time_.copy(stream, out ? CopyDirection::kD2h : CopyDirection::kH2d, bytes);
 }
 
+/// What a kernel should have left there is not: the memory may hold anything of earlier use.
+bool SimulatedGpu::reads_back_a_value(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes) const {
+  return from.place == MemoryPlace::kDevice && to.place != MemoryPlace::kDevice && bytes <= kNumberBytes &&
+         kernel_streams_.contains(stream);
+}
+
 void SimulatedGpu::carry_out_row(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes, bool is_staged) {
   if (order_) order_->copy(stream, to, from, bytes);
   auto* const target = static_cast<char*>(const_cast<void*>(to.address));
   const auto* const source = static_cast<const char*>(from.address);
   if (!carried_out_) {
     if (to.place != MemoryPlace::kDevice && bytes <= kZeroedBytes) std::memset(target, 0, bytes);
+  } else if (reads_back_a_value(stream, to, from, bytes)) {
+    carried_out_->call(stream, [target, bytes] { std::memset(target, 0, static_cast<std::size_t>(bytes)); });
   } else if (is_staged) {
     carried_out_->call(stream, [target, staged = std::vector<char>(source, source + bytes)] {
       std::memcpy(target, staged.data(), staged.size());

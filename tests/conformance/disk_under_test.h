@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "engine/device.h"
+#include "traces/error.h"
 
 namespace offprof {
 
@@ -14,6 +15,17 @@ inline void give_disk(Device& device) {
   else
     request.folder = std::filesystem::temp_directory_path().string();
   device.open_disk(request);
+}
+
+/// In the place of the disk memory in which tensors lie compressed. False: this build has no codec, and the
+/// disk is there as it was.
+inline bool give_compressed_memory(Device& device) {
+  try {
+    device.open_disk({.folder = {}, .compressed = true});
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
 }
 
 }  // namespace offprof

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "engine/modules/segments.h"
+#include "tests/conformance/disk_under_test.h"
 #include "tests/hazards/hazard_fixture.h"
 #include "tests/hazards/module_scenarios.h"
 #include "tests/hazards/scenarios.h"
@@ -39,16 +40,6 @@ class ScenarioTest : public HazardTest,
     }
     if (scenario().has_threads) hazards_seen();
   }
-
-  /// In the place of the disk, where this build has a codec.
-  bool give_compressed_memory() {
-    try {
-      device().open_disk({.folder = {}, .compressed = true});
-    } catch (const Error&) {
-      return false;
-    }
-    return true;
-  }
 };
 
 TEST_P(ScenarioTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
@@ -56,7 +47,7 @@ TEST_P(ScenarioTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
 }
 
 TEST_P(ScenarioTest, HasThemOverCompressedMemoryToo) {
-  if (!give_compressed_memory()) GTEST_SKIP() << "nothing is compressed here";
+  if (!give_compressed_memory(device())) GTEST_SKIP() << "nothing is compressed here";
   std::vector<Policy> policies = hazard_policies();
   std::erase_if(policies, [](const Policy& policy) { return !uses_disk(policy); });
   EXPECT_FALSE(policies.empty());

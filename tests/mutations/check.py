@@ -56,7 +56,7 @@ class Sources:
             raise BadTable(f"{' '.join(command)}\n{(done.stdout + done.stderr)[-4000:]}")
 
     def make(self, programs):
-        targets = [pathlib.Path(program).name for program in programs]
+        targets = {pathlib.Path(program.split(":", 1)[0]).name for program in programs}
         self.run("cmake", "--build", "--preset", "release", "--parallel", str(self.jobs), "--target", *targets)
 
     def first_failure(self, programs):
@@ -105,7 +105,7 @@ def check(options):
         planted((sources.folder / bug["file"]).read_text(encoding="utf-8"), bug)
 
     programs = sorted({program for bug in bugs for program in bug["programs"]})
-    sources.make({program.split(":", 1)[0] for program in programs})
+    sources.make(programs)
     if failure := sources.first_failure(programs):
         raise BadTable(f"without any planted bug {failure} fails")
 

@@ -21,6 +21,7 @@
 #include "simulator/trace_steps.h"
 #include "simulator/views.h"
 #include "tests/conformance/devices_under_test.h"
+#include "tests/conformance/disk_under_test.h"
 #include "tests/conformance/inverted.h"
 #include "tests/properties/interpreter.h"
 #include "tests/properties/memory_over_events.h"
@@ -115,6 +116,10 @@ struct CaseCheck::Recording {
   }
 };
 
+CaseCheck::CaseCheck(CountingDevice& device) : device_(device), runner_(device) {
+  give_disk(device);
+}
+
 std::vector<std::string> CaseCheck::findings_of(const RandomCase& random_case) {
   findings_.clear();
   runner_.forget_leaves();
@@ -123,9 +128,24 @@ std::vector<std::string> CaseCheck::findings_of(const RandomCase& random_case) {
   count(random_case.program, plain);
   std::optional<Recording> recording;
   if (plain.refusals.empty()) recording = record(random_case.program);
-  for (const Policy& policy : random_case.policies) check_policy(random_case, policy, plain, recording);
+  for (const Policy& policy : random_case.policies)
+    if (gives_disk_for(policy)) check_policy(random_case, policy, plain, recording);
   if (recording && !recording->recipes.empty()) check_policy(random_case, all_made_again(), plain, recording);
   return findings_;
+}
+
+/// False: its tensors are to be compressed, and this build has no codec.
+bool CaseCheck::gives_disk_for(const Policy& policy) {
+  if (!uses_disk(policy)) return true;
+  if (compresses(policy) != has_compressed_memory_) {
+    if (has_compressed_memory_)
+      give_disk(device_);
+    else if (!give_compressed_memory(device_))
+      return ++coverage_.without_codec, false;
+    has_compressed_memory_ = !has_compressed_memory_;
+  }
+  coverage_.compressed += has_compressed_memory_ ? 1 : 0;
+  return true;
 }
 
 void CaseCheck::count(const Instructions& program, const Outcome& plain) {

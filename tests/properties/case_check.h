@@ -16,10 +16,12 @@ namespace offprof {
 /// What has been tried so far.
 struct Coverage {
   std::size_t programs = 0;
-  std::size_t refused = 0;      ///< programs of which LibTorch refused something
-  std::size_t recorded = 0;     ///< programs that the profiler records, so that their memory is predicted
-  std::size_t policies = 0;     ///< runs under a policy
-  std::size_t predictions = 0;  ///< of them those whose memory was held against its simulation
+  std::size_t refused = 0;        ///< programs of which LibTorch refused something
+  std::size_t recorded = 0;       ///< programs that the profiler records, so that their memory is predicted
+  std::size_t policies = 0;       ///< runs under a policy
+  std::size_t predictions = 0;    ///< of them those whose memory was held against its simulation
+  std::size_t compressed = 0;     ///< runs with compressed memory in the place of a disk
+  std::size_t without_codec = 0;  ///< that were left out, since this build has none
   std::size_t half_dense = 0;  ///< runs of which the simulation knows no program: see TraceSteps::inexactness
   std::size_t recipes = 0;     ///< tensors of which it is known how to make them again
   std::size_t remade = 0;      ///< of those held against their simulation, tensors that were made again
@@ -34,7 +36,7 @@ struct Coverage {
 class CaseCheck {
  public:
   /// `device` must outlive it.
-  explicit CaseCheck(CountingDevice& device) : device_(device), runner_(device) {}
+  explicit CaseCheck(CountingDevice& device);
 
   /// What does not hold, a line each; none: everything does.
   std::vector<std::string> findings_of(const RandomCase& random_case);
@@ -52,8 +54,10 @@ class CaseCheck {
   void check_memory(const Recording& recording, const RandomCase& random_case, const Policy& policy,
                     const PolicyOutcome& measured);
   void find(const Policy& policy, const std::string& what);
+  bool gives_disk_for(const Policy& policy);
 
   CountingDevice& device_;
+  bool has_compressed_memory_ = false;  ///< in the place of the disk
   ProgramRunner runner_;
   Coverage coverage_;
   std::vector<std::string> findings_;

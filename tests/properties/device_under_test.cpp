@@ -6,7 +6,6 @@
 
 #include "engine/autograd_engine.h"
 #include "tests/conformance/devices_under_test.h"
-#include "tests/conformance/disk_under_test.h"
 
 namespace offprof {
 
@@ -17,7 +16,6 @@ std::string device_under_test_name() {
 Device& device_under_test() {
   static const std::unique_ptr<Device> device = [] {
     auto opened = open_device_under_test(device_under_test_name());
-    give_disk(*opened);
     install_autograd_engine();
     at::set_num_threads(1);
     return opened;

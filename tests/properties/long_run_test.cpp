@@ -20,6 +20,7 @@
 #include "engine/zoo/build.h"
 #include "profiler/trainer.h"
 #include "tests/conformance/devices_under_test.h"
+#include "tests/conformance/disk_under_test.h"
 #include "tests/conformance/inverted.h"
 #include "tests/hazards/leftovers.h"
 #include "tests/properties/device_under_test.h"
@@ -83,6 +84,13 @@ class LongRunTest : public testing::TestWithParam<LongRun> {
   LongRunTest() {
     torch::jit::setGraphExecutorOptimize(false);  // as run_job does
     torch::jit::getProfilingMode() = false;
+  }
+
+  void SetUp() override {
+    if (!compresses(policy()))
+      give_disk(device_);
+    else if (!give_compressed_memory(device_))
+      GTEST_SKIP() << "this build has no codec";
   }
 
   /// Small, and still with every kind of layer: a step takes a millisecond or two.
@@ -200,9 +208,9 @@ TEST_P(LongRunTest, AStepBeginsWithNothingOfTheOneBefore) {
 
 INSTANTIATE_TEST_SUITE_P(Policies, LongRunTest,
                          testing::Values(LongRun{"offload"}, LongRun{"trl"}, LongRun{"disk"},
-                                         LongRun{"inverted+host"}, LongRun{"inverted+disk"},
-                                         LongRun{"offload", "segments"}, LongRun{"offload", "shards"},
-                                         LongRun{"offload", "weights_on_host"},
+                                         LongRun{"compress"}, LongRun{"inverted+host"},
+                                         LongRun{"inverted+disk"}, LongRun{"offload", "segments"},
+                                         LongRun{"offload", "shards"}, LongRun{"offload", "weights_on_host"},
                                          LongRun{"disk", "weights_on_disk"}),
                          [](const auto& run) {
                            std::string name = run.param.policy;

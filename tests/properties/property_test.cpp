@@ -58,9 +58,9 @@ void print(const Coverage& coverage) {
             << operations().size() << " operations; " << coverage.policies
             << " runs under a policy, of which " << coverage.predictions
             << " were held against their simulation and " << coverage.asked_again
-            << " refused by TRL's rules, " << coverage.half_dense << " half dense; of " << coverage.recipes
-            << " recipes " << coverage.remade << " times one was made, " << coverage.not_remade
-            << " runs refused to\n";
+            << " refused by TRL's rules, " << coverage.half_dense << " half dense and " << coverage.compressed
+            << " over compressed memory; of " << coverage.recipes << " recipes " << coverage.remade
+            << " times one was made, " << coverage.not_remade << " runs refused to\n";
   for (const auto& [why, programs] : coverage.not_recorded)
     std::cout << programs << " not recorded: " << why << "\n";
 }
@@ -82,6 +82,7 @@ TEST(PropertyTest, RandomProgramsHaveTheGradientsOfPlainAutogradAndTheMemoryThat
   const Coverage& coverage = check.coverage();
   EXPECT_TRUE(!holds || 2 * coverage.recorded >= coverage.programs) << "too few could be recorded";
   EXPECT_GT(coverage.remade, 0U);
+  EXPECT_GT(coverage.compressed + coverage.without_codec, 0U);
 }
 
 std::vector<std::string> findings_of(const RandomCase& known) {

@@ -39,12 +39,14 @@ inline rc::Gen<Instruction> random_instruction() {
                                   rc::gen::set(&Instruction::number, rc::gen::inRange<std::uint8_t>(0, 12))));
 }
 
-/// None in half of the cases; else one or two that take some of the tensors, each to another place.
-inline rc::Gen<std::vector<PolicyRule>> random_rules(Bytes tensor_bytes) {
+/// None in half of the cases; else one or two that take some of the tensors, each to another place. Where
+/// they are `compressed`, what would go to the disk is compressed instead.
+inline rc::Gen<std::vector<PolicyRule>> random_rules(Bytes tensor_bytes, bool compressed) {
   const auto rule = rc::gen::apply(
-      [tensor_bytes](const std::string& placement, int filter, Bytes bytes) {
+      [tensor_bytes, compressed](const std::string& placement, int filter, Bytes bytes) {
         PolicyRule made;
         made.placement = parse_placement(placement);
+        if (compressed && made.placement.place == Place::kDisk) made.placement.place = Place::kCompress;
         if (filter == 1) made.min_bytes = bytes % tensor_bytes;
         if (filter == 2) made.rank = bytes % 3;
         if (filter == 3) made.last = static_cast<std::int32_t>(bytes % 10);
@@ -66,13 +68,16 @@ inline rc::Gen<RandomCase> random_case() {
   const auto policy = [](SchedulerKind scheduler) {
     return rc::gen::resize(rc::kNominalSize, random_policy(scheduler, kTensorBytes));
   };
+  const auto any_rules = rc::gen::mapcat(rc::gen::inRange<int>(0, 3), [](int drawn) {
+    return random_rules(kTensorBytes, /*compressed=*/drawn == 2);
+  });
   return rc::gen::build<RandomCase>(
       rc::gen::set(&RandomCase::program, rc::gen::resize(kMostInstructions, rc::gen::container<Instructions>(
                                                                                 random_instruction()))),
       rc::gen::set(&RandomCase::policies,
                    rc::gen::map(rc::gen::tuple(policy(SchedulerKind::kOffload),
                                                policy(SchedulerKind::kOffload), policy(SchedulerKind::kTrl),
-                                               rc::gen::resize(rc::kNominalSize, random_rules(kTensorBytes))),
+                                               rc::gen::resize(rc::kNominalSize, any_rules)),
                                 [](std::tuple<Policy, Policy, Policy, std::vector<PolicyRule>> drawn) {
                                   auto& [one, other, trl, rules] = drawn;
                                   other.rules = std::move(rules);

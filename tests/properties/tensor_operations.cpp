@@ -78,8 +78,9 @@ Tensor filled_where(const Tensor& a, const Tensor& b, int64_t) {
 }
 
 /// Products and maxima alone, which round alike whatever the layout.
-Tensor in_bfloat16(const Tensor& a, const Tensor& b, int64_t) {
-  return (a.to(at::kBFloat16) * like(b, a).to(at::kBFloat16)).relu().to(at::kDouble);
+template <at::ScalarType type>
+Tensor in_type(const Tensor& a, const Tensor& b, int64_t) {
+  return (a.to(type) * like(b, a).to(type)).relu().to(at::kDouble);
 }
 Tensor in_float32(const Tensor& a, const Tensor& b, int64_t) {
   return (a.to(at::kFloat).sin() * like(b, a).to(at::kFloat)).to(at::kDouble);
@@ -155,6 +156,28 @@ class CustomProduct final : public torch::autograd::Function<CustomProduct> {
 
 Tensor custom_function(const Tensor& a, const Tensor& b, int64_t) {
   return CustomProduct::apply(a, like(b, a).detach());
+}
+
+/// Saves eight bits a number, one, and a sparse tensor, whose values may lie in another's memory.
+class SavedInOtherForms final : public torch::autograd::Function<SavedInOtherForms> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& a, const Tensor& b) {
+    const Tensor values = b.reshape({b.numel()});
+    const Tensor indices = at::arange(b.numel(), at::TensorOptions(b.device()).dtype(at::kLong)).unsqueeze(0);
+    context->save_for_backward({b.clamp(-8, 8).to(at::kFloat8_e4m3fn), b > 0,
+                                at::_sparse_coo_tensor_unsafe(indices, values, {b.numel()})});
+    return a * 1.5;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const Tensor values = saved[2]._values().reshape(gradients[0].sizes());
+    const Tensor scaled = gradients[0] * saved[0].to(at::kDouble);
+    return {at::where(saved[1], scaled, values), Tensor()};
+  }
+};
+
+Tensor other_forms(const Tensor& a, const Tensor& b, int64_t) {
+  return SavedInOtherForms::apply(a, like(b, a).detach());
 }
 
 // --- Indices and pieces ---
@@ -277,7 +300,8 @@ constexpr Operation kOperations[] = {
     {"broadcast", 2, broadcast},
     {"where", 2, chosen},
     {"masked_fill", 2, filled_where},
-    {"bfloat16", 2, in_bfloat16},
+    {"bfloat16", 2, in_type<at::kBFloat16>},
+    {"float16", 2, in_type<at::kHalf>},
     {"float32", 2, in_float32},
     {"complex", 2, in_complex},
     {"mm", 6, matrix_product},
@@ -297,6 +321,7 @@ constexpr Operation kOperations[] = {
     {"log_softmax", 2,
      [](const Tensor& a, const Tensor&, int64_t n) { return a.log_softmax(dimension(a, n)); }},
     {"custom_function", 3, custom_function},
+    {"other_forms", 3, other_forms},
     {"gather", 2, gathered},
     {"index_select", 2, index_selected},
     {"index_add", 2, scattered},
