@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -171,6 +172,7 @@ TEST(ScratchFile, WarnsThatTmpfsIsMemory) {
 TEST(ScratchFile, StaysBelowTheLimitOnTheLengthOfFiles) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_a_child = [] {
+    std::fflush(nullptr);  // into a log that is longer already; a sanitizer would at the end of the process
     const rlimit limit{100'000, 100'000};
     setrlimit(RLIMIT_FSIZE, &limit);
     ScratchFile file = open_in(testing::TempDir());
