@@ -31,7 +31,7 @@ enum class Movability : std::uint8_t {
   kResident,           ///< its storage is older than the step
   kEmpty,              ///< no bytes
   kUnsupportedLayout,  ///< sparse, quantised, or without a storage of the device
-  kPaged,              ///< a weight that is on the device only around its uses anyway
+  kPaged,              ///< a weight, or a value between shards, on the device only around its uses anyway
 };
 
 /// One device allocation that the program made, or that was there when the step began. Its identity is its

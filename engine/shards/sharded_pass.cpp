@@ -71,7 +71,11 @@ class ShardedPass::SharedWeightScope {
 };
 
 ShardedPass::ShardedPass(const Shards& shards, std::vector<std::vector<c10::IValue>> microbatches)
-    : shards_(shards), random_(static_cast<std::int64_t>(microbatches.size()), shards.device()) {
+    : shards_(shards),
+      pager_(microbatches.size() > 1 ? WeightPager::current() : nullptr),
+      first_allocation_(pager_ != nullptr ? pager_->next_allocation() : 0),
+      arguments_(microbatches.front().size()),
+      random_(static_cast<std::int64_t>(microbatches.size()), shards.device()) {
   for (std::vector<c10::IValue>& inputs : microbatches) {
     Microbatch& microbatch = microbatches_.emplace_back(Microbatch{std::vector<Value>(shards.values())});
     microbatch.calls.resize(shards.shards().size() + 1);
@@ -112,16 +116,18 @@ c10::IValue ShardedPass::enter(ValueId id, Microbatch& microbatch, Call& call) c
   std::size_t next = 0;
   return with_tensors_replaced(microbatch.values[id].value, [&](const at::Tensor& tensor) {
     const std::size_t index = next++;
+    if (is_waiting(tensor)) call.pages.push_back(tensor.storage());
     if (!tensor.defined() || !tensor.requires_grad()) return tensor;
     call.entered.push_back({id, index});
     return call.boundary->enter(tensor);
   });
 }
 
-void ShardedPass::hold(Value& value, c10::IValue made) {
+void ShardedPass::hold(Value& value, c10::IValue made) const {
   with_tensors_replaced(made, [&](const at::Tensor& tensor) {
     const bool needs_gradient = tensor.defined() && tensor.requires_grad();
     value.edges.push_back(needs_gradient ? torch::autograd::impl::gradient_edge(tensor) : Edge());
+    let_wait(tensor);
     return tensor;
   });
   value.gradients.resize(value.edges.size());
@@ -189,12 +195,23 @@ void ShardedPass::go_back(const Roots& roots) {
                                                         /*create_graph=*/false, /*accumulate_grad=*/true);
 }
 
-void ShardedPass::take_gradients(Call call, Microbatch& microbatch) {
+void ShardedPass::take_gradients(Call call, Microbatch& microbatch) const {
   std::vector<at::Tensor> gradients = call.boundary->take_gradients();
   for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].defined()) continue;
     const auto& [value, tensor] = call.entered[i];
-    if (gradients[i].defined()) microbatch.values[value].gradients[tensor] = std::move(gradients[i]);
+    if (value >= arguments_) let_wait(gradients[i]);  // that of an argument may become its `grad`
+    microbatch.values[value].gradients[tensor] = std::move(gradients[i]);
   }
+}
+
+/// Other micro-batches have their turn before it is used. Not what is older than the pass, as inputs are.
+void ShardedPass::let_wait(const at::Tensor& value) const {
+  if (pager_ != nullptr) pager_->adopt_for_step(value, first_allocation_);
+}
+
+bool ShardedPass::is_waiting(const at::Tensor& value) const {
+  return pager_ != nullptr && value.defined() && value.has_storage() && pager_->is_page(value.storage());
 }
 
 }  // namespace offprof

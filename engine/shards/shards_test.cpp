@@ -4,6 +4,7 @@
 
 #include "engine/modules/segment_fixture.h"
 #include "engine/shards/sharded_pass.h"
+#include "engine/weights/weight_pager.h"
 
 namespace offprof {
 namespace {
@@ -64,6 +65,25 @@ TEST_F(ShardsTest, HaveTheGradientsOfPlainAutograd) {
 TEST_F(ShardsTest, RunMicrobatchesAsPlainAccumulationDoes) {
   Module model = chain_of(layer(kLinear));
   for (const std::int64_t shards : {1, 2, 3}) expect_as_whole(model, shards, 3);
+}
+
+TEST_F(ShardsTest, HaveWhatWaitsForOtherMicrobatchesWhereWeightsAre) {
+  Module model = chain_of(layer(kLinear));
+  constexpr std::int64_t kMicrobatches = 3;
+  const Inputs microbatches = cut_into_microbatches({at::randn({3, 4}, at::kDouble)}, kMicrobatches);
+  const Shards parts(model, microbatches.front(), 3, at::kCPU);
+  WeightPager pager(device_, make_host_weight_store(device_), /*window_bytes=*/0, /*least_bytes=*/1);
+  const auto held_after_forward = [&](WeightPager* asked) {
+    const WeightPager::Scope scope(asked);
+    const Bytes before = live_bytes();
+    ShardedPass pass(parts, microbatches);
+    const std::vector<c10::IValue> results = pass.forward();
+    return live_bytes() - before;
+  };
+  const Bytes on_device = held_after_forward(nullptr), off_device = held_after_forward(&pager);
+  constexpr Bytes kRow = 4 * sizeof(double), kResult = sizeof(double);
+  EXPECT_EQ(on_device - off_device, kMicrobatches * (2 * kRow + kResult));
+  pager.end_step();
 }
 
 TEST_F(ShardsTest, DrawDropoutAgain) {

@@ -106,7 +106,7 @@ void PageScheduler::fetch_ahead() {
     wanted_bytes += page.bytes;
     if (wanted_bytes > limit()) return;
     page.wanted = wanted_;
-    if (page.state == State::kAway) fetch(forecast_[i]);
+    if (page.state == State::kAway && executor_.is_held(forecast_[i])) fetch(forecast_[i]);
   }
 }
 

@@ -9,8 +9,8 @@
 
 namespace offprof {
 
-/// A storage that lies on the device only around its uses: weights, gradients, an optimizer's state. Counted
-/// from 0.
+/// A storage that lies on the device only around its uses: weights, gradients, an optimizer's state, values
+/// that wait between shards. Counted from 0.
 using PageId = std::int32_t;
 
 /// What an operator does with a page.
@@ -32,6 +32,8 @@ class PageExecutor {
   /// Gives the page's device memory back. `changed`: the device has written to it, so its bytes are saved
   /// first.
   virtual void evict(PageId page, bool changed) = 0;
+  /// False: nobody has the page's tensors any more, though it has not vanished.
+  virtual bool is_held(PageId /*page*/) const { return true; }
 };
 
 /// Decides which pages lie on the device. It knows no clock and no address, so that the same step always
@@ -43,7 +45,8 @@ class PageExecutor {
 /// that page goes which is used last (Belady's rule). Before a step was learned, pages come when they are
 /// used.
 ///
-/// A page of a gradient is there from `appear` to `vanish`; in between it is as any other.
+/// A page of a gradient, or of a value between shards, is there from `appear` to `vanish`; in between it is
+/// as any other.
 class PageScheduler {
  public:
   /// `executor` must outlive it.

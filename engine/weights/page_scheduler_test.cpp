@@ -18,10 +18,12 @@ class Log final : public PageExecutor {
   void fetch(PageId page) override { add("fetch", page); }
   void wait(PageId page) override { add("wait", page); }
   void evict(PageId page, bool changed) override { add(changed ? "save" : "evict", page); }
+  bool is_held(PageId page) const override { return page != gone; }
 
   std::vector<std::string> take() { return std::exchange(lines_, {}); }
   PageId refused = -1;  ///< a fetch of it throws
   PageId lost = -1;     ///< waiting for it does
+  PageId gone = -1;     ///< nobody has it any more
 
  private:
   void add(const std::string& what, PageId page) {
@@ -68,6 +70,16 @@ TEST_F(PageSchedulerTest, BringsWhatIsUsedAndKeepsItWithinTheWindow) {
   EXPECT_EQ(log_.take(), Lines{});
   use(1);
   EXPECT_EQ(log_.take(), (Lines{"evict 0", "fetch 1", "wait 1"}));
+}
+
+TEST_F(PageSchedulerTest, DoesNotFetchAheadWhatNobodyHasAnyMore) {
+  make(3, 20);
+  learn({0, 1, 2});
+  log_.gone = 1;
+  use(0);
+  EXPECT_EQ(log_.take(), (Lines{"fetch 0", "wait 0"}));
+  use(2);
+  EXPECT_EQ(log_.take(), (Lines{"fetch 2", "wait 2"}));
 }
 
 TEST_F(PageSchedulerTest, SavesWhatWasChangedOnceWhenItGoes) {

@@ -84,11 +84,16 @@ WeightPager::Scope::~Scope() {
   active_pager = nullptr;
 }
 
+WeightPager* WeightPager::current() {
+  return active_pager;
+}
+
 WeightPager::WeightPager(Device& device, std::unique_ptr<WeightStore> store, Bytes window_bytes,
                          Bytes least_bytes)
     : device_(device), store_(std::move(store)), least_bytes_(least_bytes), scheduler_(window_bytes, *this) {}
 
 WeightPager::~WeightPager() {
+  store_.reset();  // nothing is on its way to a page any more
   for (const at::Tensor& parameter : parameters_)
     torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
 }
@@ -147,18 +152,29 @@ PageId WeightPager::add_page(const c10::Storage& storage) {
   return page;
 }
 
-/// The first gradient of a parameter is the same page in every step, as long as it has as many bytes, and so
-/// are those after it, where it has several. None takes the page of one before it in the same step: by then
-/// nobody may have that, and it would be fetched for this one.
-void WeightPager::see_gradient(const at::Tensor& parameter, Gradients& gradients) {
+void WeightPager::see_gradient(const at::Tensor& parameter, PagesOfStep& gradients) {
   const at::Tensor& gradient = parameter.grad();
   if (!gradient.defined() || !gradient.has_storage()) return;
   const std::lock_guard turn(mutex_);
-  const c10::Storage& storage = gradient.storage();
+  appear(gradient.storage(), gradients);
+}
+
+void WeightPager::adopt_for_step(const at::Tensor& value, AllocationId made_since) {
+  if (!value.defined() || !value.has_storage()) return;
+  const auto allocation = device_.allocation_of(value.storage());
+  if (!allocation || *allocation < made_since) return;
+  const std::lock_guard turn(mutex_);
+  appear(value.storage(), values_);
+}
+
+/// The first of them is the same page in every step, as long as it has as many bytes, and so are those after
+/// it. None takes the page of one before it in the same step: by then nobody may have that, and it would be
+/// fetched for this one.
+void WeightPager::appear(const c10::Storage& storage, PagesOfStep& made) {
   if (static_cast<Bytes>(storage.nbytes()) < least_bytes_ || is_page(storage)) return;
-  const std::size_t index = gradients.in_step++;
-  if (index == gradients.pages.size()) gradients.pages.push_back(-1);
-  PageId& page = gradients.pages[index];
+  const std::size_t index = made.in_step++;
+  if (index == made.pages.size()) made.pages.push_back(-1);
+  PageId& page = made.pages[index];
   if (page < 0 || scheduler_.bytes(page) != static_cast<Bytes>(storage.nbytes()))
     page = add_page(storage);
   else
@@ -179,7 +195,7 @@ void WeightPager::forget(PageId page) {
 
 void WeightPager::forget_gradients() {
   const std::lock_guard turn(mutex_);
-  for (Gradients& gradients : gradients_of_) {
+  for (PagesOfStep& gradients : gradients_of_) {
     for (const PageId page : gradients.pages)
       if (scheduler_.exists(page)) forget(page);
     gradients.in_step = 0;
@@ -189,12 +205,26 @@ void WeightPager::forget_gradients() {
 void WeightPager::end_step() {
   const std::lock_guard turn(mutex_);
   try {
+    give_values_back();
     scheduler_.end_step();
   } catch (...) {
     forget_failures();  // of a step that has failed already
     throw;
   }
   store_->end_step();
+}
+
+void WeightPager::give_values_back() {
+  for (const PageId page : values_.pages) {
+    if (!scheduler_.exists(page)) continue;
+    if (is_held(page)) {
+      const PageUse use = {page};
+      scheduler_.begin_use({&use, 1});
+      scheduler_.abandon_use({&use, 1});
+    }
+    forget(page);
+  }
+  values_.in_step = 0;
 }
 
 void WeightPager::forget_failures() noexcept {
@@ -238,10 +268,11 @@ void WeightPager::fetch(PageId page) {
   if (store_->is_over_link()) traffic_.h2d += scheduler_.bytes(page);
   if (store_->is_over_disk()) traffic_.disk_read += scheduler_.bytes(page);
   storage->set_data_ptr_noswap(std::move(memory.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks()));
+  pages_[page].coming = storage;
 }
 
 void WeightPager::wait(PageId page) {
-  const c10::Storage storage(pages_[page].storage.lock());
+  const c10::Storage storage(std::move(pages_[page].coming));
   copy(
       storage, [&] { store_->wait_for_load(*pages_[page].slot); }, &StepListener::on_fetched);
 }

@@ -34,7 +34,8 @@ struct WeightTraffic {
   Bytes disk_write = 0, disk_read = 0;
 };
 
-/// Keeps weights, their gradients and the optimizer's state off the device but while operators use them.
+/// Keeps weights, their gradients and the optimizer's state off the device but while operators use them, and
+/// what waits between the shards of a model.
 ///
 /// It works on storages: what is away has no memory, but its tensors, all views of it and what autograd saved
 /// of it stay as they are, and have it again when an operator asks. While a Scope lives, LibTorch's
@@ -68,15 +69,24 @@ class WeightPager final : private PageExecutor {
     std::optional<c10::impl::IncludeDispatchKeyGuard> key_;
   };
 
+  /// Of the Scope that lives; nullptr: there is none, or nobody is asked in it.
+  static WeightPager* current();
+
   /// The tensor's storage leaves the device, to be there only when it is used. Nothing happens to one that is
   /// small, or known already.
   void adopt(const at::Tensor& value);
   /// Adopts a parameter, and from here on each gradient that backward makes of it.
   void adopt_parameter(const at::Tensor& parameter);
+  /// Adopts what the step has made, and somebody will use later in it. Nothing happens to what is older than
+  /// the allocation `made_since`: its owner has it beyond the step.
+  void adopt_for_step(const at::Tensor& value, AllocationId made_since);
+  /// Of the device.
+  AllocationId next_allocation() const { return device_.next_allocation(); }
   /// The parameters' gradients are set to none next: none is on its way to the device any more.
   void forget_gradients();
 
-  /// Between steps nothing lies on the device.
+  /// Between steps nothing lies on the device. What was adopted for the step and is still held, as by an
+  /// attribute of a module, is the holder's again, and there.
   void end_step();
   /// The step that ended last is what those to come are like.
   void learn();
@@ -104,9 +114,11 @@ class WeightPager final : private PageExecutor {
   struct Page {
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;
     std::optional<WeightStore::Slot> slot{};  ///< none: it was never away
+    /// Held while its bytes are on their way into it.
+    c10::intrusive_ptr<c10::StorageImpl> coming{};
   };
-  /// Of a parameter.
-  struct Gradients {
+  /// Of what each step makes anew: the gradients of one parameter, or values.
+  struct PagesOfStep {
     std::vector<PageId> pages;  ///< in the order in which a step makes them
     std::size_t in_step = 0;    ///< how many it has made so far
   };
@@ -116,6 +128,7 @@ class WeightPager final : private PageExecutor {
   void fetch(PageId page) override;
   void wait(PageId page) override;
   void evict(PageId page, bool changed) override;
+  bool is_held(PageId page) const override { return pages_[page].storage.use_count() > 0; }
   void save(PageId page, const c10::Storage& storage);
   void forget_failures() noexcept;
 
@@ -124,7 +137,9 @@ class WeightPager final : private PageExecutor {
   PageId add_page(const c10::Storage& storage);
   void set_storage(PageId page, const c10::Storage& storage);
   void forget(PageId page);
-  void see_gradient(const at::Tensor& parameter, Gradients& gradients);
+  void appear(const c10::Storage& storage, PagesOfStep& made);
+  void see_gradient(const at::Tensor& parameter, PagesOfStep& gradients);
+  void give_values_back();
   void add_uses(const c10::IValue& argument, bool changes, std::vector<PageUse>& uses) const;
   std::vector<PageUse> uses_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const;
 
@@ -138,7 +153,8 @@ class WeightPager final : private PageExecutor {
   std::unordered_map<const c10::StorageImpl*, PageId> page_of_;
   std::vector<at::Tensor> parameters_;  ///< whose gradients are seen
   /// Of each, in this order: a step is to let go of them in the same order every time.
-  std::vector<Gradients> gradients_of_;
+  std::vector<PagesOfStep> gradients_of_;
+  PagesOfStep values_;  ///< that were adopted for the step
   StepListener* listener_ = nullptr;
   WeightTraffic traffic_;
 };

@@ -197,6 +197,73 @@ TEST_P(WeightPagerTest, ASavedWeightIsKeptAsPaged) {
   pager_.forget_gradients();
 }
 
+TEST_P(WeightPagerTest, WhatAStepMakesWaitsOffTheDeviceToo) {
+  const at::NoGradGuard no_grad;
+  const Tensor x = weight(), expected = x * 2;
+  const Bytes before = live_bytes();
+  for (int step = 0; step < 3; ++step) {
+    const WeightPager::Scope scope(&pager_);
+    const AllocationId since = pager_.next_allocation();
+    Tensor y = x * 2;
+    pager_.adopt_for_step(y, since);
+    EXPECT_TRUE(is_away(y));
+    EXPECT_TRUE(bitwise_equal(y.clone(), expected));
+    EXPECT_TRUE(is_away(y));
+    y = Tensor();
+    pager_.end_step();
+    pager_.learn();
+    EXPECT_EQ(live_bytes(), before);
+  }
+}
+
+TEST_P(WeightPagerTest, WhatIsOlderThanAStepIsItsOwners) {
+  const Tensor x = weight();
+  pager_.adopt_for_step(x, pager_.next_allocation());
+  EXPECT_FALSE(is_away(x));
+  EXPECT_FALSE(pager_.is_page(x.storage()));
+}
+
+TEST_P(WeightPagerTest, WhatAStepMadeAndSomebodyHoldsIsThereAfterIt) {
+  const at::NoGradGuard no_grad;
+  const Tensor x = weight(), expected = x * 2;
+  const AllocationId since = pager_.next_allocation();
+  const Tensor y = x * 2;
+  pager_.adopt_for_step(y, since);
+  EXPECT_TRUE(is_away(y));
+  pager_.end_step();
+  EXPECT_FALSE(pager_.is_page(y.storage()));
+  EXPECT_TRUE(bitwise_equal(y, expected));
+}
+
+/// Its memory is another's only when the copy into it is over.
+TEST_P(WeightPagerTest, WhatNobodyHoldsAnyMoreKeepsItsMemoryWhileItComes) {
+  const at::NoGradGuard no_grad;
+  const Tensor w = weight();
+  pager_.adopt(w);
+  const Bytes before = live_bytes();
+  for (const bool is_learned : {false, true}) {
+    const WeightPager::Scope scope(&pager_);
+    const AllocationId since = pager_.next_allocation();
+    Tensor y = at::ones({kWidth, kWidth}, at::kDouble);
+    pager_.adopt_for_step(y, since);
+    pager_.set_window_bytes(2 * kWeightBytes);
+    Tensor sum = w.sum();
+    if (is_learned) {
+      EXPECT_FALSE(is_away(y));
+      y = Tensor();
+      EXPECT_EQ(live_bytes(), before + 2 * kWeightBytes + static_cast<Bytes>(sum.nbytes()));
+    } else {
+      sum = y.sum();
+      y = Tensor();
+    }
+    sum = Tensor();
+    pager_.end_step();
+    pager_.learn();
+    pager_.set_window_bytes(0);
+    EXPECT_EQ(live_bytes(), before);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Stores, WeightPagerTest,
                          testing::Values(StoreKind::kHost, StoreKind::kDisk, StoreKind::kDeviceDisk),
                          [](const auto& store) {
