@@ -24,6 +24,22 @@ def forward(self, x):
   return model_of(layer, inner);
 }
 
+/// What was allocated, and less than nothing for what was freed, in order.
+class MemoryLog final : public AllocationListener {
+ public:
+  explicit MemoryLog(Device& device) : device_(device) { device_.set_listener(this); }
+  ~MemoryLog() override { device_.set_listener(nullptr); }
+  MemoryLog(const MemoryLog&) = delete;
+  MemoryLog& operator=(const MemoryLog&) = delete;
+  void on_alloc(AllocationId, Bytes bytes) override { changes.push_back(bytes); }
+  void on_free(AllocationId, Bytes bytes) override { changes.push_back(-bytes); }
+
+  std::vector<Bytes> changes;
+
+ private:
+  Device& device_;
+};
+
 class ShardsTest : public SegmentsTest {
  protected:
   /// One micro-batch after another through the whole model, as autograd does it.
@@ -84,6 +100,26 @@ TEST_F(ShardsTest, HaveWhatWaitsForOtherMicrobatchesWhereWeightsAre) {
   constexpr Bytes kRow = 4 * sizeof(double), kResult = sizeof(double);
   EXPECT_EQ(on_device - off_device, kMicrobatches * (2 * kRow + kResult));
   pager.end_step();
+}
+
+/// Those of TRL let go of a tensor when backward asks for it, and its first operator here does not save it.
+TEST_F(ShardsTest, HaveWhatWaitsGoAtTheSameTimeUnderEveryPolicy) {
+  const Module model = chain_of(layer(kDropout));
+  const Inputs microbatches = cut_into_microbatches({at::randn({2, 4}, at::kDouble)}, 2);
+  const Shards parts(model, microbatches.front(), 3, at::kCPU);
+  const auto changes_under = [&](const std::string& policy) {
+    WeightPager pager(device_, make_host_weight_store(device_), /*window_bytes=*/kMiB, /*least_bytes=*/1);
+    auto residents = std::make_shared<Residents>();
+    residents->is_paged = [&](const c10::Storage& storage) { return pager.is_page(storage); };
+    residents_ = residents;
+    const WeightPager::Scope scope(&pager);
+    const MemoryLog log(device_);
+    run_step(test_policy(policy, std::nullopt, 0), [&] { run(parts, microbatches); });
+    for (const Tensor& weight : model.parameters()) weight.mutable_grad() = Tensor();
+    pager.end_step();
+    return log.changes;
+  };
+  EXPECT_EQ(changes_under("trl"), changes_under("offload"));
 }
 
 TEST_F(ShardsTest, DrawDropoutAgain) {

@@ -232,6 +232,7 @@ TEST_P(WeightPagerTest, WhatAStepMadeAndSomebodyHoldsIsThereAfterIt) {
   EXPECT_TRUE(is_away(y));
   pager_.end_step();
   EXPECT_FALSE(pager_.is_page(y.storage()));
+  ASSERT_FALSE(is_away(y));
   EXPECT_TRUE(bitwise_equal(y, expected));
 }
 
