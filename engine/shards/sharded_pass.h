@@ -16,8 +16,8 @@
 namespace offprof {
 
 /// A forward and a backward in shards: each shard runs all micro-batches before the next one does, in forward
-/// as in backward, so that its weights need to be there twice only, however many micro-batches there are. What
-/// other micro-batches have ready for the next shard meanwhile is off the device where weights are.
+/// as in backward, so that its weights need to be there twice only, however many micro-batches there are.
+/// What other micro-batches have ready for the next shard meanwhile is off the device where weights are.
 ///
 /// Gradients are bitwise those of the whole model on one micro-batch after another, where those draw the same
 /// random numbers (MicrobatchRandom): each shard goes backward by itself, from what came back through the
@@ -53,8 +53,8 @@ class ShardedPass {
   struct Call {
     std::shared_ptr<Boundary> boundary;
     std::vector<Entry> entered;  ///< by the boundary's inputs
-    /// Of what it takes, those that are the pager's: some policies let go of them before autograd does, and when
-    /// they go must not depend on that.
+    /// Of what it takes, those that are the pager's: some policies let go of them before autograd does, and
+    /// when they go must not depend on that.
     std::vector<c10::Storage> pages{};
   };
   struct Microbatch {
