@@ -187,7 +187,8 @@ TEST_P(LongRunTest, EveryStepLeavesTheProcessAsItWas) {
   if (!GetParam().has("weights_on_host")) {
     EXPECT_EQ(first.left.host_bytes, 0);
   }
-  EXPECT_GT(first.host_peak, 0);
+  // What goes between shards with micro-batches is where the weights are, and not the policy's.
+  EXPECT_EQ(first.host_peak > 0, !GetParam().has("shards_and_weights"));
   EXPECT_THAT(hazards_seen(), testing::IsEmpty());
   if (kHasOwnHeap) return;
   const bool has_disk = uses_disk(policy()) || GetParam().has("weights_on_disk");
