@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/autograd_engine.h"
+#include "engine/device.h"
 #include "engine/host/counted_allocator.h"
 #include "engine/host/host_device.h"
 #include "engine/offload_step.h"
@@ -56,6 +57,22 @@ inline bool bitwise_equal(const at::Tensor& a, const at::Tensor& b) {
                    y = b.resolve_conj().resolve_neg().contiguous();
   return x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
 }
+
+/// What was allocated, and less than nothing for what was freed, in order.
+class MemoryLog final : public AllocationListener {
+ public:
+  explicit MemoryLog(Device& device) : device_(device) { device_.set_listener(this); }
+  ~MemoryLog() override { device_.set_listener(nullptr); }
+  MemoryLog(const MemoryLog&) = delete;
+  MemoryLog& operator=(const MemoryLog&) = delete;
+  void on_alloc(AllocationId, Bytes bytes) override { changes.push_back(bytes); }
+  void on_free(AllocationId, Bytes bytes) override { changes.push_back(-bytes); }
+
+  std::vector<Bytes> changes;
+
+ private:
+  Device& device_;
+};
 
 /// A test with a device of its own and the steps on it.
 class TorchTest : public testing::Test {

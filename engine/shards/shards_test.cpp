@@ -24,22 +24,6 @@ def forward(self, x):
   return model_of(layer, inner);
 }
 
-/// What was allocated, and less than nothing for what was freed, in order.
-class MemoryLog final : public AllocationListener {
- public:
-  explicit MemoryLog(Device& device) : device_(device) { device_.set_listener(this); }
-  ~MemoryLog() override { device_.set_listener(nullptr); }
-  MemoryLog(const MemoryLog&) = delete;
-  MemoryLog& operator=(const MemoryLog&) = delete;
-  void on_alloc(AllocationId, Bytes bytes) override { changes.push_back(bytes); }
-  void on_free(AllocationId, Bytes bytes) override { changes.push_back(-bytes); }
-
-  std::vector<Bytes> changes;
-
- private:
-  Device& device_;
-};
-
 class ShardsTest : public SegmentsTest {
  protected:
   /// One micro-batch after another through the whole model, as autograd does it.

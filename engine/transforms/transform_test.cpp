@@ -32,18 +32,10 @@ TEST_P(TransformTest, IsNamedAsItIsAskedFor) {
 }
 
 TEST_P(TransformTest, AllocatesTheSameWhateverTheValues) {
-  class Sizes final : public AllocationListener {
-   public:
-    void on_alloc(AllocationId, Bytes bytes) override { sizes.push_back(bytes); }
-    void on_free(AllocationId, Bytes bytes) override { sizes.push_back(-bytes); }
-    std::vector<Bytes> sizes;
-  };
   const auto sizes_for = [&](const at::Tensor& values) {
-    Sizes listener;
-    device_.set_listener(&listener);
+    const MemoryLog log(device_);
     transform_->unpack(transform_->pack(values), values.scalar_type(), values.numel());
-    device_.set_listener(nullptr);
-    return listener.sizes;
+    return log.changes;
   };
   for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kHalf, at::kBool}) {
     if (!transform_->takes(type)) continue;
