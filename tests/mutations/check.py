@@ -38,7 +38,7 @@ class Sources:
         self.copy(options.root)
         self.run("cmake", "--preset", "release", "--log-level=WARNING", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache",
                  f"-DOFFPROF_LIBTORCH_DIR={options.root / '.deps/libtorch'}", "-DOFFPROF_BUILD_BENCHMARKS=OFF",
-                 "-DOFFPROF_WERROR=OFF")  # fmt: skip
+                 "-DOFFPROF_WERROR=OFF", "-DCMAKE_UNITY_BUILD=OFF")  # fmt: skip
 
     def copy(self, root):
         """Files that are the same keep their time, so that they are not compiled again."""
