@@ -1,42 +1,114 @@
-include(GoogleTest)
+# How test programs are built and registered: one CTest entry a program, or some shards of it, because LibTorch takes a second to
+# start. Each entry writes the results of its cases to test_reports/ENTRY.xml in the build folder; scripts/test.sh reads them.
+# A single case runs as `build/tests/PROGRAM --gtest_filter=SUITE.CASE`.
+
 # Property tests link rapidcheck_gtest; each run prints its seed, and RC_PARAMS="seed=..." repeats it.
 find_package(rapidcheck REQUIRED)
 
-# What every test program includes, compiled once: the headers of the test framework are half of a test's compile time.
-# Optimizing tests takes as long again, and what they call is optimized anyhow.
-set(OFFPROF_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
-file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/tests/precompiled_test.cpp" CONTENT "")
-add_library(offprof_precompiled_test OBJECT "${CMAKE_BINARY_DIR}/tests/precompiled_test.cpp")
-target_link_libraries(offprof_precompiled_test PRIVATE offprof_compile_options GTest::gmock)
-target_compile_options(offprof_precompiled_test PRIVATE ${OFFPROF_TEST_OPTIONS})
-target_precompile_headers(offprof_precompiled_test PRIVATE <gmock/gmock.h> <gtest/gtest.h>
-  <algorithm> <filesystem> <functional> <map> <optional> <string> <vector>)
+set(OFFPROF_TEST_REPORTS "${CMAKE_BINARY_DIR}/test_reports")
+set(OFFPROF_CUDA_CASES_SCRIPT "${CMAKE_CURRENT_LIST_DIR}/cuda_cases.cmake")
 
-# offprof_test(NAME file_test.cpp... LIBS lib... [FILTER cases]): one test program, its cases known to CTest one by one,
-# those that FILTER names.
-function(offprof_test name)
-  cmake_parse_arguments(ARG "" "FILTER" "LIBS" ${ARGN})
-  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
-  target_link_libraries(${name} PRIVATE offprof_compile_options ${ARG_LIBS} GTest::gmock GTest::gtest_main)
-  # Tests name their helpers alike, so their sources are never joined.
-  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "${ARG_FILTER}")
+# Tests are optimized little: that takes a fifth less time, and what they call is optimized anyhow. The same options for all of
+# them, so that they can share a precompiled header.
+set(OFFPROF_TEST_OPTIONS -fPIC $<$<CONFIG:Release>:-O1>)
+
+# offprof_precompiled(NAME LIBS lib... HEADERS header...): headers that test programs share, compiled once.
+function(offprof_precompiled name)
+  cmake_parse_arguments(ARG "" "" "LIBS;HEADERS" ${ARGN})
+  set(source "${CMAKE_BINARY_DIR}/tests/${name}.cpp")
+  file(CONFIGURE OUTPUT "${source}" CONTENT "")
+  add_library(${name} OBJECT "${source}")
+  target_link_libraries(${name} PRIVATE offprof_compile_options ${ARG_LIBS})
+  target_compile_options(${name} PRIVATE ${OFFPROF_TEST_OPTIONS})
+  target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
 endfunction()
 
-# offprof_device_test(...): as offprof_test, of a program that makes devices.
+offprof_precompiled(offprof_precompiled_test LIBS GTest::gmock
+  HEADERS <gmock/gmock.h> <gtest/gtest.h> <algorithm> <filesystem> <functional> <map> <optional> <string> <vector>)
+if(OFFPROF_WITH_ENGINE)
+  offprof_precompiled(offprof_precompiled_torch_test LIBS offprof_libtorch GTest::gmock
+    HEADERS "${CMAKE_CURRENT_LIST_DIR}/../engine/torch_precompiled.h" <gmock/gmock.h> <gtest/gtest.h>)
+endif()
+
+# `main` of the test programs, where they have none of their own.
+add_library(offprof_test_main STATIC "${CMAKE_CURRENT_LIST_DIR}/../tests/support/run_tests.cpp"
+  "${CMAKE_CURRENT_LIST_DIR}/../tests/support/main.cpp")
+target_link_libraries(offprof_test_main PUBLIC offprof_compile_options GTest::gmock)
+
+# offprof_compile_test(TARGET TORCH): compiles the target's sources as tests. TORCH: true where they include LibTorch.
+function(offprof_compile_test target torch)
+  # Tests name their helpers alike, so their sources are never joined.
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  target_compile_options(${target} PRIVATE ${OFFPROF_TEST_OPTIONS})
+  if(torch)
+    target_precompile_headers(${target} REUSE_FROM offprof_precompiled_torch_test)
+  else()
+    target_precompile_headers(${target} REUSE_FROM offprof_precompiled_test)
+  endif()
+endfunction()
+
+# offprof_test(NAME file_test.cpp... LIBS lib... [TORCH] [FILTER cases] [SHARDS n] [COST seconds]): one test program, whose cases run
+# as one CTest entry, or as SHARDS entries of like size.
+#   TORCH   its sources include LibTorch
+#   FILTER  only these cases
+#   COST    how long an entry takes, about: CTest starts the longest first
+function(offprof_test name)
+  cmake_parse_arguments(ARG "TORCH" "FILTER;SHARDS;COST" "LIBS" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE offprof_compile_options ${ARG_LIBS} offprof_test_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  offprof_compile_test(${name} ${ARG_TORCH})
+  if(NOT ARG_SHARDS)
+    set(ARG_SHARDS 1)
+  endif()
+  if(NOT ARG_COST)
+    set(ARG_COST 1)
+  endif()
+  math(EXPR last "${ARG_SHARDS} - 1")
+  foreach(shard RANGE ${last})
+    set(entry ${name})
+    if(ARG_SHARDS GREATER 1)
+      math(EXPR number "${shard} + 1")
+      set(entry ${name}.${number}_of_${ARG_SHARDS})
+    endif()
+    set(command ${name} --gtest_brief=1 "--gtest_output=xml:${OFFPROF_TEST_REPORTS}/${entry}.xml")
+    if(ARG_FILTER)
+      list(APPEND command "--gtest_filter=${ARG_FILTER}")
+    endif()
+    add_test(NAME ${entry} COMMAND ${command})
+    set_tests_properties(${entry} PROPERTIES COST ${ARG_COST}
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
+endfunction()
+
+# offprof_device_test(...): as offprof_test with TORCH, of a program that makes devices.
 function(offprof_device_test name)
-  offprof_test(${name} ${ARGN})
+  offprof_test(${name} TORCH ${ARGN})
   # Beside the CUDA library, which it opens.
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}")
-  target_compile_options(${name} PRIVATE -fPIC)
-  target_precompile_headers(${name} REUSE_FROM offprof_engine_torch)
   add_dependencies(${name} offprof_cuda)
 endfunction()
 
-# offprof_cuda_cases(NAME FILTER): the cases of program NAME that need a GPU, as one test NAME_of_cuda, which runs or is
-# skipped as a whole.
+# offprof_test_objects(NAME file.cpp... LIBS lib...): sources that include LibTorch and belong to several test programs, compiled
+# once: name $<TARGET_OBJECTS:NAME> among their sources.
+function(offprof_test_objects name)
+  cmake_parse_arguments(ARG "" "" "LIBS" ${ARGN})
+  add_library(${name} OBJECT ${ARG_UNPARSED_ARGUMENTS})
+  target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE offprof_compile_options ${ARG_LIBS} GTest::gmock)
+  offprof_compile_test(${name} TRUE)
+endfunction()
+
+# offprof_cuda_cases(NAME FILTER): the cases of program NAME that need a GPU, labelled `gpu`. Where there is a driver, or where
+# OFFPROF_REQUIRE_CUDA is set, each case is an entry by itself, NAME.SUITE.CASE; elsewhere all of them are one entry, which is
+# skipped.
 function(offprof_cuda_cases program filter)
-  add_test(NAME ${program}_of_cuda COMMAND ${program} --gtest_filter=${filter})
-  set_tests_properties(${program}_of_cuda PROPERTIES LABELS gpu SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+  set(script "${CMAKE_CURRENT_BINARY_DIR}/${program}_cuda_cases.cmake")
+  file(GENERATE OUTPUT "${script}" CONTENT "set(program \"$<TARGET_FILE:${program}>\")
+set(filter \"${filter}\")
+set(reports \"${OFFPROF_TEST_REPORTS}\")
+include(\"${OFFPROF_CUDA_CASES_SCRIPT}\")
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${script}")
 endfunction()

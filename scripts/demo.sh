@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds offprof, and shows the main job on a real model: train and trace it, tune
-# the offloading, train again with the tuned policy, and guard the result against regressions.
+# Installs what is missing, builds offprof, and shows the main job on a real model: train and trace it, tune the offloading, train
+# again with the tuned policy, guard the result against regressions, and do the same on a virtual GPU.
 #
 #   scripts/demo.sh [MODEL.pt [RUN_OPTION...]]
 #
@@ -33,7 +33,8 @@ step() {
 }
 
 "$root/scripts/setup.sh"
-build release --target offprof offprof_engine
+say "the first build takes about five minutes on two cores; a later one, seconds"
+build release --target offprof offprof_engine offprof_cuda offprof_stand_ins
 mkdir -p "$out"
 
 headline "What works on this machine"
@@ -61,6 +62,10 @@ step "$offprof" gate --trace "$out/tuned.json.gz" --baseline "$out/baseline.json
 
 headline "What the policy changed"
 step "$offprof" diff "$out/trace.json.gz" "$out/tuned.json.gz"
+
+headline "The same model on a virtual GPU: LibTorch's CUDA memory, without a GPU"
+step "$offprof" run "$model" "${run_options[@]}" --device virtual:h200 --policy keep -o "$out/h200.json.gz"
+step "$offprof" tune --trace "$out/h200.json.gz" -o "$out/h200_policy.json"
 
 cat <<NEXT
 

@@ -57,6 +57,7 @@ g++ g++ C++20 compiler
 cmake cmake configures the build
 ninja-build ninja builds
 ccache ccache makes a second build fast
+python3 python3 runs the scripts that sum up tests
 libcli11-dev - command-line parser
 libfmt-dev - text formatting
 nlohmann-json3-dev - JSON reader and writer

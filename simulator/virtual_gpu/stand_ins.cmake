@@ -74,7 +74,7 @@ target_link_libraries(offprof_virtual_cuda INTERFACE offprof_compile_options off
 
 if(OFFPROF_BUILD_TESTS)
   offprof_test(cudart_test runtime/cudart_test.cpp runtime/cupti_test.cpp LIBS offprof_virtual_cuda offprof_cuda_headers)
-  offprof_test(virtual_torch_test virtual_torch_test.cpp LIBS offprof_virtual_cuda offprof_libtorch_cuda)
+  offprof_test(virtual_torch_test TORCH virtual_torch_test.cpp LIBS offprof_virtual_cuda offprof_libtorch_cuda)
   offprof_test(open_virtual_gpu_test open_test.cpp LIBS offprof_virtual_gpu_loader)
   target_compile_definitions(open_virtual_gpu_test PRIVATE
     OFFPROF_STAND_IN_DIR="${stand_in_dir}"

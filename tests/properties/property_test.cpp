@@ -29,6 +29,7 @@
 #include "tests/properties/device_under_test.h"
 #include "tests/properties/options.h"
 #include "tests/properties/random_case.h"
+#include "tests/support/run_tests.h"
 #include "traces/error.h"
 
 namespace offprof {
@@ -159,7 +160,7 @@ int main(int argc, char** argv) {
   try {
     offprof::parse(argc, argv);
     const std::string& file = offprof::Options::get().replay;
-    return file.empty() ? RUN_ALL_TESTS() : offprof::replay(file);
+    return file.empty() ? offprof::run_tests() : offprof::replay(file);
   } catch (const std::exception& error) {
     std::cerr << "error: " << error.what() << "\n";
     return 2;

@@ -1,0 +1,108 @@
+"""Says how a run of CTest went, case by case: what failed, what was skipped, and the ten slowest cases.
+
+    summary.py --build FOLDER [--check-skipped FILE]
+
+    --build          the build folder, whose test_reports/ holds ctest.xml (ctest --output-junit) and what the test programs wrote
+    --check-skipped  the cases that may be skipped, one a line (`PROGRAM SUITE.CASE`, or an entry of CTest); `#` begins a comment
+
+A test program is an entry of CTest, or several (PROGRAM.1_of_4); its cases are in test_reports/ENTRY.xml. An entry without such
+a file counts as one case. The last line is `N passed, N failed, N skipped`.
+
+Exit status: 0 nothing failed; 1 a case failed, no case ran, or the skipped cases are not those of FILE; 2 there is no ctest.xml.
+"""
+
+import argparse
+import collections
+import pathlib
+import re
+import sys
+import xml.etree.ElementTree as xml
+
+SLOWEST = 10
+
+Case = collections.namedtuple("Case", "name seconds verdict reason")
+
+
+def of_entry(entry):
+    """What CTest says of an entry, as one case."""
+    skipped = entry.find("skipped")
+    status = entry.get("status")
+    if skipped is not None:
+        verdict, reason = "skipped", skipped.get("message", "")
+    elif status == "run":
+        verdict, reason = "passed", ""
+    else:
+        verdict, reason = "failed", status
+    return Case(entry.get("name"), float(entry.get("time") or 0), verdict, reason)
+
+
+def cases_of(report, program):
+    """The cases that a test program has written down."""
+    for case in xml.parse(report).getroot().iter("testcase"):
+        if case.get("status") == "notrun":
+            continue
+        skipped = case.find("skipped")
+        if case.find("failure") is not None:
+            verdict, reason = "failed", case.find("failure").get("message", "").split("\n")[0]
+        elif skipped is not None:
+            verdict, reason = "skipped", skipped.get("message", "").split("\n")[-1]
+        else:
+            verdict, reason = "passed", ""
+        yield Case(f"{program} {case.get('classname')}.{case.get('name')}", float(case.get("time")), verdict, reason)
+
+
+def collect(reports):
+    """All cases of the run. A program that failed without a failing case (it crashed, or hung) is a case of its own."""
+    cases = []
+    for entry in xml.parse(reports / "ctest.xml").getroot().iter("testcase"):
+        whole = of_entry(entry)
+        report = reports / f"{whole.name.replace('/', '_')}.xml"
+        if whole.verdict == "skipped" or not report.exists():
+            cases.append(whole)
+            continue
+        inside = list(cases_of(report, re.sub(r"\.\d+_of_\d+$", "", whole.name)))
+        cases += inside
+        if whole.verdict == "failed" and not any(case.verdict == "failed" for case in inside):
+            cases.append(whole)
+    return cases
+
+
+def listed(file):
+    lines = (line.split("#")[0].strip() for line in file.read_text(encoding="utf-8").splitlines())
+    return {line for line in lines if line}
+
+
+def skips_as_listed(skipped, file):
+    """Whether the cases that were skipped are those of the list. Prints what differs."""
+    expected, actual = listed(file), {case.name for case in skipped}
+    for name in sorted(actual - expected):
+        print(f"skipped, and not in {file}: {name}")
+    for name in sorted(expected - actual):
+        print(f"in {file}, and not skipped: {name}")
+    return expected == actual
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--check-skipped", type=pathlib.Path)
+    options = parser.parse_args()
+    reports = options.build / "test_reports"
+    if not (reports / "ctest.xml").exists():
+        print(f"summary.py: no such file: {reports / 'ctest.xml'}", file=sys.stderr)
+        return 2
+    cases = collect(reports)
+    by = {verdict: [case for case in cases if case.verdict == verdict] for verdict in ("passed", "failed", "skipped")}
+    for verdict in ("skipped", "failed"):
+        for case in by[verdict]:
+            print(f"{verdict}: {case.name}: {case.reason}")
+    print("slowest:")
+    for case in sorted(cases, key=lambda case: -case.seconds)[:SLOWEST]:
+        print(f"{case.seconds:8.1f} s  {case.name}")
+    good = not options.check_skipped or skips_as_listed(by["skipped"], options.check_skipped)
+    print(f"{len(by['passed'])} passed, {len(by['failed'])} failed, {len(by['skipped'])} skipped")
+    return 0 if good and by["passed"] and not by["failed"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
