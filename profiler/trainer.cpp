@@ -170,6 +170,7 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
   result.cache_use = device_.cache_use();
   set_gradients_to_none();
   if (recorder) result.recording = recorder->finish();
+  check_marks(device_);
   device_.synchronize();
   if (is_traced) result.gpu = tracing_->end();
   result.step_time_ns = device_.time_of(end) - device_.time_of(begin);

@@ -225,10 +225,20 @@ void CudaDevice::open_disk(const DiskRequest& request) {
 
 // --- Time ---
 
-Device::TimeMark CudaDevice::mark() {
+Device::TimeMark CudaDevice::mark() noexcept {
   const std::lock_guard turn(marks_mutex_);
-  marks_.push_back(events_.record(compute_));
-  return static_cast<TimeMark>(marks_.size() - 1);
+  try {
+    marks_.push_back(events_.record(compute_));
+    return static_cast<TimeMark>(marks_.size() - 1);
+  } catch (...) {
+    if (!mark_failure_) mark_failure_ = std::current_exception();
+    return kFailedMark;
+  }
+}
+
+std::exception_ptr CudaDevice::take_mark_failure() {
+  const std::lock_guard turn(marks_mutex_);
+  return std::exchange(mark_failure_, nullptr);
 }
 
 void CudaDevice::synchronize() {
@@ -242,6 +252,7 @@ Nanoseconds CudaDevice::elapsed(cudaEvent_t from, cudaEvent_t to) const {
 }
 
 Nanoseconds CudaDevice::time_of(TimeMark mark) const {
+  if (mark == kFailedMark) throw environment_error("CUDA could not mark a point of the compute stream");
   return since_origin(marks_[static_cast<std::size_t>(mark)]);
 }
 
@@ -258,6 +269,7 @@ void CudaDevice::forget_marks() {
   }
   origin_ = origin;
   marks_.clear();
+  take_mark_failure();
   take_copy_records();
   take_exposed_ns();
   events_.reuse_all();

@@ -71,7 +71,8 @@ class CudaDevice : public Device {
   void open_disk(const DiskRequest& request) override;
   DeviceDisk* disk() override { return disk_.get(); }
 
-  TimeMark mark() override;
+  TimeMark mark() noexcept override;
+  std::exception_ptr take_mark_failure() override;
   void synchronize() override;
   Nanoseconds time_of(TimeMark mark) const override;
   void forget_marks() override;
@@ -129,6 +130,7 @@ class CudaDevice : public Device {
   Nanoseconds origin_steady_ns_ = 0;  ///< the same moment on the host's clock, within microseconds
   std::mutex marks_mutex_;
   std::vector<cudaEvent_t> marks_;
+  std::exception_ptr mark_failure_;                         ///< the first
   std::vector<std::pair<cudaEvent_t, cudaEvent_t>> waits_;  ///< of the compute stream: before and after
   PinnedPool pool_;
   std::optional<Error> host_refusal_;

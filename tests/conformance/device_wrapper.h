@@ -50,7 +50,8 @@ class DeviceWrapper : public Device {
   void open_disk(const DiskRequest& request) override { inner_.open_disk(request); }
   DeviceDisk* disk() override { return inner_.disk(); }
 
-  TimeMark mark() override { return inner_.mark(); }
+  TimeMark mark() noexcept override { return inner_.mark(); }
+  std::exception_ptr take_mark_failure() override { return inner_.take_mark_failure(); }
   void synchronize() override { inner_.synchronize(); }
   Nanoseconds time_of(TimeMark mark) const override { return inner_.time_of(mark); }
   std::optional<Work> take_work() override { return inner_.take_work(); }
