@@ -35,6 +35,12 @@ Bytes memory_of(c10::DeviceIndex index) {
   return static_cast<Bytes>(properties.totalGlobalMem);
 }
 
+/// How long the compute stream stood waiting for a copy, both times counted from where it came to the wait.
+/// What lies between the copy's end and the next event is the cost of events and of the host.
+Nanoseconds exposed_in(Nanoseconds copy_end, Nanoseconds after) {
+  return std::clamp<Nanoseconds>(copy_end, 0, std::max<Nanoseconds>(after, 0));
+}
+
 cudaEvent_t make_untimed_event() {
   cudaEvent_t event = nullptr;
   check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event");
@@ -198,10 +204,12 @@ Device::Event CudaDevice::copy_out_densely(CopyQueue which, const at::Tensor& fr
 void CudaDevice::wait(CopyQueue which, Event event) {
   Queue& copies = queue(which);
   if (event <= copies.waited || event <= copies.taken) return;
-  const cudaEvent_t before = events_.record(compute_);
-  check_cuda(cudaStreamWaitEvent(compute_, copies.copies[event - copies.taken - 1].end, 0),
-             "wait for an event");
-  waits_.emplace_back(before, events_.record(compute_));
+  Wait wait;
+  wait.copy_end = copies.copies[event - copies.taken - 1].end;
+  wait.before = events_.record(compute_);
+  check_cuda(cudaStreamWaitEvent(compute_, wait.copy_end, 0), "wait for an event");
+  wait.after = events_.record(compute_);
+  waits_.push_back(wait);
   copies.waited = event;
 }
 
@@ -277,7 +285,8 @@ void CudaDevice::forget_marks() {
 
 Nanoseconds CudaDevice::take_exposed_ns() {
   Nanoseconds exposed = 0;
-  for (const auto& [before, after] : waits_) exposed += elapsed(before, after);
+  for (const Wait& wait : waits_)
+    exposed += exposed_in(elapsed(wait.before, wait.copy_end), elapsed(wait.before, wait.after));
   waits_.clear();
   return exposed;
 }

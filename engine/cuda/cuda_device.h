@@ -108,6 +108,12 @@ class CudaDevice : public Device {
     Event waited = 0;          ///< the compute stream has waited for all up to here
   };
 
+  /// The compute stream waits for a copy.
+  struct Wait {
+    cudaEvent_t copy_end = nullptr;
+    cudaEvent_t before = nullptr, after = nullptr;  ///< around it, on the compute stream
+  };
+
   Queue& queue(CopyQueue which) { return queues_[static_cast<std::size_t>(which)]; }
   /// What the queue is given from here on comes after what the compute stream was given so far.
   void follow_compute(Queue& queue);
@@ -130,8 +136,8 @@ class CudaDevice : public Device {
   Nanoseconds origin_steady_ns_ = 0;  ///< the same moment on the host's clock, within microseconds
   std::mutex marks_mutex_;
   std::vector<cudaEvent_t> marks_;
-  std::exception_ptr mark_failure_;                         ///< the first
-  std::vector<std::pair<cudaEvent_t, cudaEvent_t>> waits_;  ///< of the compute stream: before and after
+  std::exception_ptr mark_failure_;  ///< the first
+  std::vector<Wait> waits_;          ///< since the last take_exposed_ns
   PinnedPool pool_;
   std::optional<Error> host_refusal_;
   bool fallback_noted_ = false;
