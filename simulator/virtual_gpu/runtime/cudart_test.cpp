@@ -1,7 +1,9 @@
 // The CUDA API as programs see it, over the stand-in libraries.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/types.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,6 +15,8 @@
 #include "traces/units.h"
 
 extern "C" long ncclGetUniqueId();
+extern "C" int cudnnGetProperty(int property, int* value);
+extern "C" std::size_t cudnnGetVersion();
 
 namespace offprof {
 namespace {
@@ -54,6 +58,40 @@ TEST_F(CudaRuntime, HasOneDevice) {
   EXPECT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
   EXPECT_EQ(count, 1);
   EXPECT_EQ(cudaSetDevice(1), cudaErrorInvalidDevice);
+}
+
+/// What libtorch_python.so links of CUDA beside what LibTorch's C++ libraries do.
+TEST_F(CudaRuntime, HasTheFunctionsThatImportTorchNeeds) {
+  for (const char* name : {"cudaProfilerStart", "cudaProfilerStop", "cudaStreamGetPriority",
+                           "cudnnGetProperty", "cuFileBufDeregister", "cuFileBufRegister",
+                           "cuFileHandleDeregister", "cuFileHandleRegister", "cuFileRead", "cuFileWrite"})
+    EXPECT_NE(dlsym(RTLD_DEFAULT, name), nullptr) << name;
+}
+
+TEST_F(CudaRuntime, SaysThePriorityOfAStream) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, -1), cudaSuccess);
+  int priority = 7;
+  EXPECT_EQ(cudaStreamGetPriority(stream, &priority), cudaSuccess);
+  EXPECT_EQ(priority, -1);
+  EXPECT_EQ(cudaStreamGetPriority(nullptr, &priority), cudaSuccess);
+  EXPECT_EQ(priority, 0);
+  cudaStreamDestroy(stream);
+  EXPECT_EQ(cudaStreamGetPriority(stream, &priority), cudaErrorInvalidResourceHandle);
+}
+
+TEST_F(CudaRuntime, SaysThePartsOfCudnnsVersion) {
+  int parts[3] = {};
+  for (int property = 0; property < 3; ++property) EXPECT_EQ(cudnnGetProperty(property, &parts[property]), 0);
+  EXPECT_EQ(static_cast<std::size_t>(parts[0] * 10000 + parts[1] * 100 + parts[2]), cudnnGetVersion());
+  EXPECT_NE(cudnnGetProperty(3, parts), 0);
+}
+
+TEST_F(CudaRuntime, RefusesFilesThatTheGpuWouldReadItself) {
+  using Read = ssize_t (*)(void*, void*, std::size_t, off_t, off_t);
+  const auto read = reinterpret_cast<Read>(dlsym(RTLD_DEFAULT, "cuFileRead"));
+  ASSERT_NE(read, nullptr);
+  EXPECT_LT(read(nullptr, nullptr, 1, 0, 0), 0);
 }
 
 TEST_F(CudaRuntime, KeepsAnErrorPerThreadUntilItIsRead) {
