@@ -128,6 +128,10 @@ class Device {
   virtual void free_host(std::byte* buffer, Bytes bytes) = 0;
   /// nullopt: no limit but the machine's.
   virtual void set_host_capacity(std::optional<Bytes> bytes) = 0;
+  /// Pinned memory that is held for allocate_host, in use or not; nullopt: it is not pinned.
+  virtual std::optional<Bytes> host_reserved_bytes() const { return std::nullopt; }
+  /// Waits until the device is idle, gives pinned memory back that nobody uses, and returns its bytes.
+  virtual Bytes trim_host() { return 0; }
   /// What allocate_host last threw, if it did since the last call: where it threw inside a TorchScript
   /// module, the interpreter has made something else of it.
   virtual std::optional<Error> take_host_refusal() = 0;

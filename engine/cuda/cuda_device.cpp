@@ -147,11 +147,21 @@ std::optional<AllocatorState> CudaDevice::allocator_state(
 
 std::byte* CudaDevice::allocate_host(Bytes bytes) {
   try {
-    return pool_.allocate(bytes);
+    try {
+      return pool_.allocate(bytes);
+    } catch (const Error&) {
+      if (trim_host() == 0) throw;
+      return pool_.allocate(bytes);
+    }
   } catch (const Error& error) {
     host_refusal_ = error;
     throw;
   }
+}
+
+Bytes CudaDevice::trim_host() {
+  synchronize();
+  return pool_.trim();
 }
 
 std::vector<std::string> CudaDevice::take_notes() {

@@ -60,6 +60,8 @@ class CudaDevice : public Device {
   std::byte* allocate_host(Bytes bytes) override;
   void free_host(std::byte* buffer, Bytes bytes) override { pool_.free(buffer, bytes); }
   void set_host_capacity(std::optional<Bytes> bytes) override { pool_.set_cap(bytes); }
+  std::optional<Bytes> host_reserved_bytes() const override { return pool_.reserved_bytes(); }
+  Bytes trim_host() override;
   std::optional<Error> take_host_refusal() override { return std::exchange(host_refusal_, std::nullopt); }
   std::vector<std::string> take_notes() override;
 

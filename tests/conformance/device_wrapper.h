@@ -37,6 +37,8 @@ class DeviceWrapper : public Device {
   std::byte* allocate_host(Bytes bytes) override { return inner_.allocate_host(bytes); }
   void free_host(std::byte* buffer, Bytes bytes) override { inner_.free_host(buffer, bytes); }
   void set_host_capacity(std::optional<Bytes> bytes) override { inner_.set_host_capacity(bytes); }
+  std::optional<Bytes> host_reserved_bytes() const override { return inner_.host_reserved_bytes(); }
+  Bytes trim_host() override { return inner_.trim_host(); }
   std::optional<Error> take_host_refusal() override { return inner_.take_host_refusal(); }
 
   Event copy(CopyQueue queue, const CopyRequest& request) override { return inner_.copy(queue, request); }
