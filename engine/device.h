@@ -136,6 +136,14 @@ class Device {
   /// module, the interpreter has made something else of it.
   virtual std::optional<Error> take_host_refusal() = 0;
 
+  // --- Compute ---
+
+  /// Throws Error (input) where the program computes on another stream than the one that copies are ordered
+  /// with: the calling thread does now, or memory was allocated for one before.
+  virtual void check_compute_stream() {}
+  /// What check_compute_stream last threw, if it did since the last call. See take_host_refusal.
+  virtual std::optional<Error> take_stream_refusal() { return std::nullopt; }
+
   // --- Copies ---
 
   /// Queues a copy, after all that the compute stream was given so far.

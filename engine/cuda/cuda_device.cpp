@@ -13,6 +13,7 @@
 #include <map>
 
 #include "engine/cuda/cuda_call.h"
+#include "engine/cuda/on_device.h"
 #include "traces/steady_clock.h"
 
 namespace offprof {
@@ -58,14 +59,15 @@ CudaDevice::CudaDevice(c10::DeviceIndex index)
       queues_{Queue(c10::cuda::getStreamFromPool(false, index)),
               Queue(c10::cuda::getStreamFromPool(false, index))},
       disk_queues_(compute_, {stream_of(CopyQueue::kD2h), stream_of(CopyQueue::kH2d)},
-                   c10::cuda::getStreamFromPool(false, index).stream(),
+                   c10::cuda::getStreamFromPool(false, index).stream(), index,
                    [this](Nanoseconds steady) { return origin_ns_ + steady - origin_steady_ns_; }),
       compute_event_(make_untimed_event()) {
+  books_.expect_streams({compute_, stream_of(CopyQueue::kD2h), stream_of(CopyQueue::kH2d)});
   forget_marks();
 }
 
 CudaDevice::~CudaDevice() {
-  cudaDeviceSynchronize();
+  become_idle(*this);
   disk_.reset();  // before the memory that it reads and writes
   cudaEventDestroy(compute_event_);
   cudaEventDestroy(origin_);
@@ -81,7 +83,7 @@ std::string CudaDevice::description() const {
 // --- Memory ---
 
 c10::Storage CudaDevice::allocate(Bytes bytes) {
-  const c10::cuda::CUDAGuard guard(index_);
+  const OnDevice here(index_);
   return {c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, allocator::get(),
                                                 /*resizable=*/true)};
 }
@@ -108,6 +110,7 @@ void CudaDevice::release_cache() {
 }
 
 std::optional<Bytes> CudaDevice::used_beside_allocator() const {
+  const OnDevice here(index_);
   std::size_t free = 0, total = 0;
   check_cuda(cudaMemGetInfo(&free, &total), "ask how much memory is free");
   return static_cast<Bytes>(total - free) -
@@ -146,6 +149,7 @@ std::optional<AllocatorState> CudaDevice::allocator_state(
 }
 
 std::byte* CudaDevice::allocate_host(Bytes bytes) {
+  const OnDevice here(index_);
   try {
     try {
       return pool_.allocate(bytes);
@@ -169,6 +173,20 @@ std::vector<std::string> CudaDevice::take_notes() {
   return {"CUDA pins no more host memory: copies go over pageable memory, which is slow and blocks"};
 }
 
+// --- Compute on other streams ---
+
+/// What is offloaded is copied, dropped and brought back in the order of the default stream. Another stream
+/// that uses it is not ordered with that: it would read what is there by then.
+void CudaDevice::check_compute_stream() {
+  const cudaStream_t current = c10::cuda::getCurrentCUDAStream(index_).stream();
+  if (current == compute_ && !books_.saw_other_stream()) return;
+  stream_refusal_ = input_error(
+      "the model computes on a CUDA stream of its own, and offprof follows the default stream of cuda:" +
+          std::to_string(index_) + " alone",
+      "run it on the default stream: without torch.cuda.stream or StreamContext");
+  throw Error(*stream_refusal_);
+}
+
 // --- Copies ---
 
 void CudaDevice::follow_compute(Queue& queue) {
@@ -177,6 +195,7 @@ void CudaDevice::follow_compute(Queue& queue) {
 }
 
 Device::Event CudaDevice::copy(CopyQueue which, const CopyRequest& request) {
+  const OnDevice here(index_);
   follow_compute(queue(which));
   return add_copy(queue(which), request);
 }
@@ -199,6 +218,7 @@ Device::Event CudaDevice::add_copy(Queue& queue, const CopyRequest& request) {
 
 Device::Event CudaDevice::copy_out_densely(CopyQueue which, const at::Tensor& from, std::byte* to,
                                            std::int64_t tag) {
+  const OnDevice here(index_);
   Queue& copies = queue(which);
   follow_compute(copies);
   // The staging memory is of the copy stream's own pool, so it can go back at once.
@@ -214,6 +234,7 @@ Device::Event CudaDevice::copy_out_densely(CopyQueue which, const at::Tensor& fr
 void CudaDevice::wait(CopyQueue which, Event event) {
   Queue& copies = queue(which);
   if (event <= copies.waited || event <= copies.taken) return;
+  const OnDevice here(index_);
   Wait wait;
   wait.copy_end = copies.copies[event - copies.taken - 1].end;
   wait.before = events_.record(compute_);
@@ -246,6 +267,7 @@ void CudaDevice::open_disk(const DiskRequest& request) {
 Device::TimeMark CudaDevice::mark() noexcept {
   const std::lock_guard turn(marks_mutex_);
   try {
+    const OnDevice here(index_);
     marks_.push_back(events_.record(compute_));
     return static_cast<TimeMark>(marks_.size() - 1);
   } catch (...) {
@@ -260,6 +282,7 @@ std::exception_ptr CudaDevice::take_mark_failure() {
 }
 
 void CudaDevice::synchronize() {
+  const OnDevice here(index_);
   check_cuda(cudaDeviceSynchronize(), "finish its work");
 }
 
@@ -275,6 +298,7 @@ Nanoseconds CudaDevice::time_of(TimeMark mark) const {
 }
 
 void CudaDevice::forget_marks() {
+  const OnDevice here(index_);
   synchronize();
   cudaEvent_t origin = nullptr;
   check_cuda(cudaEventCreateWithFlags(&origin, cudaEventDefault), "make an event");

@@ -24,7 +24,10 @@ namespace offprof {
 ///
 /// Blocks are handed out and come back on the compute stream only. A copy waits for an event of that stream,
 /// so a block for a reload may have been in any use there before; and a block comes back after the compute
-/// stream has waited for its copies. So no block needs recordStream.
+/// stream has waited for its copies. So no block needs recordStream. A program that computes on other streams
+/// is refused: see check_compute_stream.
+///
+/// The calling thread may have another device as its current one.
 class CudaDevice : public Device {
  public:
   /// Throws Error (environment) where CUDA does not work here.
@@ -64,6 +67,8 @@ class CudaDevice : public Device {
   Bytes trim_host() override;
   std::optional<Error> take_host_refusal() override { return std::exchange(host_refusal_, std::nullopt); }
   std::vector<std::string> take_notes() override;
+  void check_compute_stream() override;
+  std::optional<Error> take_stream_refusal() override { return std::exchange(stream_refusal_, std::nullopt); }
 
   Event copy(CopyQueue queue, const CopyRequest& request) override;
   Event copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to, std::int64_t tag) override;
@@ -141,7 +146,7 @@ class CudaDevice : public Device {
   std::exception_ptr mark_failure_;  ///< the first
   std::vector<Wait> waits_;          ///< since the last take_exposed_ns
   PinnedPool pool_;
-  std::optional<Error> host_refusal_;
+  std::optional<Error> host_refusal_, stream_refusal_;
   bool fallback_noted_ = false;
 };
 

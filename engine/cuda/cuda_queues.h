@@ -20,8 +20,9 @@ class CudaQueues final : public DeviceQueues {
   /// Makes a time of steady_now one of the device's clock.
   using OnDeviceClock = std::function<Nanoseconds(Nanoseconds)>;
 
-  /// `copies`: by CopyQueue; `beside` has nothing else to do. Throws Error (environment).
-  CudaQueues(cudaStream_t compute, const std::array<cudaStream_t, 2>& copies, cudaStream_t beside,
+  /// The streams are of GPU `device`. `copies`: by CopyQueue; `beside` has nothing else to do. Throws Error
+  /// (environment).
+  CudaQueues(cudaStream_t compute, const std::array<cudaStream_t, 2>& copies, cudaStream_t beside, int device,
              OnDeviceClock on_device_clock);
   ~CudaQueues() override;
   CudaQueues(const CudaQueues&) = delete;
@@ -43,6 +44,7 @@ class CudaQueues final : public DeviceQueues {
   cudaStream_t compute_;
   std::array<cudaStream_t, 2> copies_;
   cudaStream_t beside_;
+  int device_;
   OnDeviceClock on_device_clock_;
   cudaEvent_t compute_event_ = nullptr;  ///< recorded anew for each wait: a wait keeps the point it was given
 };

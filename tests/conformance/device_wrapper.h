@@ -41,6 +41,9 @@ class DeviceWrapper : public Device {
   Bytes trim_host() override { return inner_.trim_host(); }
   std::optional<Error> take_host_refusal() override { return inner_.take_host_refusal(); }
 
+  void check_compute_stream() override { inner_.check_compute_stream(); }
+  std::optional<Error> take_stream_refusal() override { return inner_.take_stream_refusal(); }
+
   Event copy(CopyQueue queue, const CopyRequest& request) override { return inner_.copy(queue, request); }
   Event copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to, std::int64_t tag) override {
     return inner_.copy_out_densely(queue, from, to, tag);
