@@ -1,6 +1,7 @@
 #include "engine/cuda/cuda_queues.h"
 
 #include "engine/cuda/cuda_call.h"
+#include "engine/cuda/cuda_gate.h"
 #include "engine/cuda/on_device.h"
 
 namespace offprof {
@@ -72,6 +73,11 @@ std::unique_ptr<QueuePoint> CudaQueues::call_beside_compute(HostWork work) {
   check_cuda(cudaEventRecord(compute_event_, compute_), "record an event");
   check_cuda(cudaStreamWaitEvent(beside_, compute_event_, 0), "wait for an event");
   return call_on(beside_, std::move(work));
+}
+
+std::unique_ptr<QueueGate> CudaQueues::make_gate() {
+  const OnDevice here(static_cast<c10::DeviceIndex>(device_));
+  return CudaGate::make(copies_);
 }
 
 void CudaQueues::finish_calls() {

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -33,6 +34,9 @@ struct Edge {
   int gpu = 0;                           ///< the one in use: the default stream of another is a mistake
   std::set<std::string> on_another_gpu;  ///< functions that were called while another was current
   bool fails_events = false;             ///< no event is recorded
+  bool has_wait_value = true;            ///< the driver has cuStreamWaitValue32
+  int value_waits = 0;                   ///< calls of it
+  int host_calls = 0;                    ///< of cudaLaunchHostFunc
   offprof::Nanoseconds record_ns = 0;    ///< what recording an event takes of the host
   int quick_records = 0;                 ///< so many take nothing before that
 };
@@ -47,6 +51,13 @@ Function next(Function, const char* name) {
 
 void see(const char* function) {
   if (current_gpu != edge.gpu) edge.on_another_gpu.insert(function);
+}
+
+CUresult (*next_wait_value)(CUstream, CUdeviceptr, cuuint32_t, unsigned) = nullptr;
+
+CUresult counted_wait_value(CUstream stream, CUdeviceptr word, cuuint32_t value, unsigned flags) {
+  ++edge.value_waits;
+  return next_wait_value(stream, word, value, flags);
 }
 
 }  // namespace
@@ -126,7 +137,19 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
   see("cudaLaunchHostFunc");
+  ++edge.host_calls;
   return NEXT(cudaLaunchHostFunc)(stream, function, data);
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version,
+                                             unsigned long long flags,
+                                             cudaDriverEntryPointQueryResult* result) {
+  const cudaError_t error = NEXT(cudaGetDriverEntryPointByVersion)(name, function, version, flags, result);
+  if (std::string(name) != "cuStreamWaitValue32") return error;
+  next_wait_value = reinterpret_cast<decltype(next_wait_value)>(*function);
+  *function = edge.has_wait_value ? reinterpret_cast<void*>(&counted_wait_value) : nullptr;
+  if (!edge.has_wait_value) *result = cudaDriverEntryPointSymbolNotFound;
+  return error;
 }
 
 }  // extern "C"
@@ -245,6 +268,24 @@ TEST_F(CudaEdge, ItsDiskWorksOnItsOwnGpuWhicheverIsCurrentOnTheCallingThread) {
   }
   EXPECT_THAT(edge.on_another_gpu, IsEmpty());
   EXPECT_EQ(current_gpu, 0);
+}
+
+TEST_F(CudaEdge, QueuesWaitForTheDiskInCallsWhereTheDriverCannotHaveThemWaitForAValue) {
+  for (const bool has_wait_value : {true, false}) {
+    edge.has_wait_value = has_wait_value;
+    open(0).open_disk({.folder = folder_.path()});
+    edge.value_waits = 0;
+    edge.host_calls = 0;
+    const HostMemory host(device(), kBytes);
+    DeviceDisk& disk = *device().disk();
+    const Extent extent = disk.reserve(kBytes, nullptr).value();
+    disk.wait(disk.write(extent, host.get(), kBytes, CopyQueue::kD2h, 0));
+    const auto read = disk.read(extent, host.get(), kBytes, 0);
+    disk.hold(CopyQueue::kH2d, read);
+    disk.wait(read);
+    EXPECT_EQ(edge.value_waits, has_wait_value ? 1 : 0);
+    EXPECT_EQ(edge.host_calls, has_wait_value ? 2 : 3) << "to write, to read, and to wait";
+  }
 }
 
 TEST_F(CudaEdge, AnotherThreadMarksItsOwnGpu) {

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -231,6 +232,23 @@ TEST_F(CudaRuntime, HasNoDriverFunctionThatNobodyKnows) {
             cudaSuccess);
   EXPECT_EQ(result, cudaDriverEntryPointSymbolNotFound);
   EXPECT_EQ(found, nullptr);
+}
+
+TEST_F(CudaRuntime, AStreamWaitsForAWordOfPinnedMemoryToComeToAValue) {
+  const auto wait = driver_function<decltype(&cuStreamWaitValue32)>("cuStreamWaitValue32");
+  cudaStream_t stream = nullptr;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  void* word = nullptr;
+  ASSERT_EQ(cudaHostAlloc(&word, sizeof(std::uint32_t), cudaHostAllocMapped), cudaSuccess);
+  const auto address = reinterpret_cast<CUdeviceptr>(word);
+  EXPECT_EQ(wait(stream, address, 0, CU_STREAM_WAIT_VALUE_GEQ), CUDA_SUCCESS);
+  EXPECT_EQ(wait(stream, address, 0, CU_STREAM_WAIT_VALUE_EQ), CUDA_ERROR_NOT_SUPPORTED);
+  std::uint32_t pageable = 0;
+  EXPECT_EQ(wait(stream, reinterpret_cast<CUdeviceptr>(&pageable), 0, CU_STREAM_WAIT_VALUE_GEQ),
+            CUDA_ERROR_INVALID_VALUE);
+  cudaFreeHost(word);
+  cudaStreamDestroy(stream);
+  EXPECT_EQ(wait(stream, address, 0, CU_STREAM_WAIT_VALUE_GEQ), CUDA_ERROR_INVALID_HANDLE);
 }
 
 TEST_F(CudaRuntime, RefusesWhatItDoesNotSimulate) {
