@@ -4,6 +4,7 @@
 #include <c10/core/Storage.h>
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
@@ -60,6 +61,8 @@ class Device {
   using Event = std::uint64_t;
   /// A point of the compute stream, whose time is known once the device is idle.
   using TimeMark = std::int64_t;
+  /// A mark that could not be made. It has no time.
+  static constexpr TimeMark kFailedMark = -1;
 
   virtual ~Device() = default;
 
@@ -125,9 +128,21 @@ class Device {
   virtual void free_host(std::byte* buffer, Bytes bytes) = 0;
   /// nullopt: no limit but the machine's.
   virtual void set_host_capacity(std::optional<Bytes> bytes) = 0;
+  /// Pinned memory that is held for allocate_host, in use or not; nullopt: it is not pinned.
+  virtual std::optional<Bytes> host_reserved_bytes() const { return std::nullopt; }
+  /// Waits until the device is idle, gives pinned memory back that nobody uses, and returns its bytes.
+  virtual Bytes trim_host() { return 0; }
   /// What allocate_host last threw, if it did since the last call: where it threw inside a TorchScript
   /// module, the interpreter has made something else of it.
   virtual std::optional<Error> take_host_refusal() = 0;
+
+  // --- Compute ---
+
+  /// Throws Error (input) where the program computes on another stream than the one that copies are ordered
+  /// with: the calling thread does now, or memory was allocated for one before.
+  virtual void check_compute_stream() {}
+  /// What check_compute_stream last threw, if it did since the last call. See take_host_refusal.
+  virtual std::optional<Error> take_stream_refusal() { return std::nullopt; }
 
   // --- Copies ---
 
@@ -155,11 +170,15 @@ class Device {
 
   // --- Time ---
 
-  /// On any thread, whatever others do.
-  virtual TimeMark mark() = 0;
+  /// On any thread, whatever others do. Called in destructors and deleters, so it throws nothing: it returns
+  /// kFailedMark, and the device keeps the first failure for take_mark_failure.
+  virtual TimeMark mark() noexcept = 0;
+  /// The first failure of `mark` since the last call or the last forget_marks; nullptr: none.
+  virtual std::exception_ptr take_mark_failure() { return nullptr; }
   /// Waits until the device is idle.
   virtual void synchronize() = 0;
-  /// On the device's clock. The device must have been idle since the mark was made.
+  /// On the device's clock. The device must have been idle since the mark was made. Throws Error
+  /// (environment) for kFailedMark.
   virtual Nanoseconds time_of(TimeMark mark) const = 0;
   /// Marks made so far are not asked for any more.
   virtual void forget_marks() {}
@@ -169,6 +188,11 @@ class Device {
   /// How long the compute stream stood waiting for copies since the last call. The device must be idle.
   virtual Nanoseconds take_exposed_ns() = 0;
 };
+
+/// Throws the first failure of `mark`, if one failed: to be called before marks are asked for their times.
+inline void check_marks(Device& device) {
+  if (const std::exception_ptr failure = device.take_mark_failure()) std::rethrow_exception(failure);
+}
 
 /// After something has failed: nothing is under way when it returns. A device that cannot even become idle
 /// copies nothing any more.

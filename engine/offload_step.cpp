@@ -88,6 +88,7 @@ auto OffloadStep::scheduled(Call call) {
 
 SavedId OffloadStep::pack(const at::Tensor& value) {
   const HookScope scope(*this);
+  device_.check_compute_stream();
   const auto tensor = static_cast<SavedId>(saved_.size());
   PackRequest request = describe(value);
   saved_.push_back({shell_of(value), version_of(value), -1, value.unsafeGetTensorImpl()->version_counter()});

@@ -1,7 +1,14 @@
 #include "engine/tier_disk.h"
 
 #include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
 #include <exception>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "traces/steady_clock.h"
@@ -17,6 +24,7 @@ struct HandedOver {
 };
 
 struct TierTransfer final : DiskTransfer {
+  std::uint32_t number = 0;  ///< of a read, counted from 1 in the order of calls
   // Apart from `point`, since work that is called may use it, but not let go of what is the device's.
   std::shared_ptr<HandedOver> handed_over = std::make_shared<HandedOver>();
   std::unique_ptr<QueuePoint> point;  ///< where it is handed over; nullptr: it is
@@ -38,11 +46,76 @@ std::function<void()> hand_over(const TierTransfer& transfer, Begin begin) {
   };
 }
 
+/// Opens a gate for each read when it and all before it are over. Reads are handed over in the order of their
+/// numbers.
+class GateKeeper {
+ public:
+  /// `wait` returns when what was handed over is over, and throws nothing.
+  using Wait = std::function<void(const HandedOver&)>;
+
+  GateKeeper(std::unique_ptr<QueueGate> gate, Wait wait)
+      : gate_(std::move(gate)), wait_(std::move(wait)), thread_([this] { run(); }) {}
+  /// Opens the gate for all that was handed over.
+  ~GateKeeper() {
+    {
+      const std::lock_guard turn(mutex_);
+      is_ending_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  GateKeeper(const GateKeeper&) = delete;
+  GateKeeper& operator=(const GateKeeper&) = delete;
+
+  void handed_over(std::uint32_t number, std::shared_ptr<const HandedOver> read) {
+    {
+      const std::lock_guard turn(mutex_);
+      reads_.emplace_back(number, std::move(read));
+    }
+    changed_.notify_one();
+  }
+  void hold(CopyQueue queue, std::uint32_t number) { gate_->hold(queue, number); }
+
+ private:
+  using Read = std::pair<std::uint32_t, std::shared_ptr<const HandedOver>>;
+
+  std::optional<Read> next() {
+    std::unique_lock turn(mutex_);
+    changed_.wait(turn, [&] { return is_ending_ || !reads_.empty(); });
+    if (reads_.empty()) return std::nullopt;
+    Read read = std::move(reads_.front());
+    reads_.pop_front();
+    return read;
+  }
+
+  void run() {
+    while (const std::optional<Read> read = next()) {
+      wait_(*read->second);
+      gate_->open(read->first);
+    }
+  }
+
+  std::unique_ptr<QueueGate> gate_;
+  Wait wait_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Read> reads_;
+  bool is_ending_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
 template <class Tier>
 class TierDisk final : public DeviceDisk {
  public:
   template <typename... Options>
-  explicit TierDisk(DeviceQueues& queues, const Options&... options) : queues_(queues), tier_(options...) {}
+  explicit TierDisk(DeviceQueues& queues, const Options&... options) : queues_(queues), tier_(options...) {
+    try {
+      if (auto gate = queues.make_gate())
+        gate_.emplace(std::move(gate), [this](const HandedOver& read) { end_quietly(read); });
+    } catch (const std::system_error&) {
+      // The machine has no thread for it: queues wait in calls.
+    }
+  }
 
   std::optional<Extent> reserve(Bytes bytes, std::string* why_not) override {
     std::optional<Extent> extent = tier_.reserve(bytes, why_not);
@@ -73,21 +146,21 @@ class TierDisk final : public DeviceDisk {
 
   Transfer read(const Extent& extent, std::byte* to, Bytes bytes, std::int64_t tag) override {
     const auto transfer = std::make_shared<TierTransfer>();
+    transfer->number = ++reads_;
     const auto begin = [=, this] { return tier_.read(extent, to, bytes, tag); };
-    transfer->point = queues_.call_beside_compute(hand_over(*transfer, begin));
+    transfer->point = queues_.call_beside_compute(
+        [this, begin = hand_over(*transfer, begin), read = transfer->handed_over, number = transfer->number] {
+          begin();
+          if (gate_) gate_->handed_over(number, read);
+        });
     return transfer;
   }
 
   void hold(CopyQueue queue, const Transfer& read) override {
     // Work that waited for other work to be called might keep it from that.
     if (const auto& point = of_tier(read).point) point->hold(queue);
-    queues_.call(queue, [this, read = of_tier(read).handed_over] {
-      try {
-        end(*read);
-      } catch (...) {
-        // Whoever checks the read is told.
-      }
-    });
+    if (gate_) return gate_->hold(queue, of_tier(read).number);
+    queues_.call(queue, [this, read = of_tier(read).handed_over] { end_quietly(*read); });
   }
 
   void wait(const Transfer& transfer) override {
@@ -144,7 +217,14 @@ class TierDisk final : public DeviceDisk {
     if (transfer.failure) std::rethrow_exception(transfer.failure);
     tier_.wait(transfer.ticket);
   }
-  /// Likewise to the thread that drives the device.
+  /// Whoever checks the transfer is told what came of it.
+  void end_quietly(const HandedOver& transfer) noexcept {
+    try {
+      end(transfer);
+    } catch (...) {
+    }
+  }
+  /// As `end`, and tells the thread that drives the device.
   void tell(const Transfer& transfer) {
     try {
       end(*of_tier(transfer).handed_over);
@@ -158,6 +238,8 @@ class TierDisk final : public DeviceDisk {
   std::atomic<int> releases_to_come_ = 0;  ///< of space that is on its way back
   std::optional<Error> failure_;
   Tier tier_;
+  std::uint32_t reads_ = 0;
+  std::optional<GateKeeper> gate_;  ///< after the tier, which its thread uses
 };
 
 }  // namespace

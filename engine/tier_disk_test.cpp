@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -105,9 +107,39 @@ TEST_P(TierDiskTest, OnlyCompressedMemoryTellsWhatIsStored) {
   EXPECT_LT(stored->stored, kBytes);
 }
 
-/// Queues that do nothing until somebody waits for them.
+/// What a gate was told, which outlives it.
+struct GateNotes {
+  std::atomic<std::uint32_t> count = 0;
+  std::vector<std::uint32_t> held;  ///< the counts that queues were held for
+  std::function<void(std::uint32_t)> on_open;
+
+  void wait_for(std::uint32_t wanted) {
+    for (std::uint32_t now = count; now < wanted; now = count) count.wait(now);
+  }
+};
+
+class NotedGate final : public QueueGate {
+ public:
+  explicit NotedGate(GateNotes& notes) : notes_(notes) {}
+  void open(std::uint32_t count) override {
+    if (notes_.on_open) notes_.on_open(count);
+    notes_.count = count;
+    notes_.count.notify_all();
+  }
+  void hold(CopyQueue, std::uint32_t count) override { notes_.held.push_back(count); }
+
+ private:
+  GateNotes& notes_;
+};
+
+/// Queues that do nothing until somebody waits for them. With `gate` they have one.
 class LateQueues final : public DeviceQueues {
  public:
+  explicit LateQueues(GateNotes* gate = nullptr) : gate_(gate) {}
+
+  std::unique_ptr<QueueGate> make_gate() override {
+    return gate_ == nullptr ? nullptr : std::make_unique<NotedGate>(*gate_);
+  }
   std::unique_ptr<QueuePoint> call(CopyQueue, std::function<void()> work) override {
     calls_.push_back(std::move(work));
     return std::make_unique<Point>(*this);
@@ -119,6 +151,8 @@ class LateQueues final : public DeviceQueues {
     if (has_failed) throw environment_error("the device fails");
     for (; !calls_.empty(); calls_.pop_front()) calls_.front()();
   }
+
+  std::size_t calls_to_come() const { return calls_.size(); }
 
   bool has_failed = false;
 
@@ -134,6 +168,7 @@ class LateQueues final : public DeviceQueues {
   };
 
   std::deque<std::function<void()>> calls_;
+  GateNotes* gate_;
 };
 
 class LateTierDisk : public testing::Test {
@@ -190,6 +225,69 @@ TEST_F(LateTierDisk, SpaceThatIsOnItsWayBackIsNotGivenOut) {
   EXPECT_NE(disk_->reserve(kBytes, nullptr).value(), extent_);
   queues_.finish_calls();
   EXPECT_EQ(disk_->reserve(kBytes, nullptr).value(), extent_);
+}
+
+class GatedTierDisk : public LateTierDisk {
+ protected:
+  GatedTierDisk() { disk_ = open_tier_disk({.folder = folder_.path(), .checksums = true}, gated_); }
+  ~GatedTierDisk() override { disk_.reset(); }  // before what it uses
+
+  /// Has space of its own, and `value` in it.
+  Extent written(int value) {
+    const Extent extent = disk_->reserve(kBytes, nullptr).value();
+    const std::vector<std::byte> buffer(kBytes, static_cast<std::byte>(value));
+    disk_->wait(disk_->write(extent, buffer.data(), kBytes, CopyQueue::kD2h, 0));
+    return extent;
+  }
+  DeviceDisk::Transfer read_and_hold(const Extent& extent, std::vector<std::byte>& to) {
+    const auto read = disk_->read(extent, to.data(), kBytes, 0);
+    disk_->hold(CopyQueue::kH2d, read);
+    return read;
+  }
+
+  GateNotes gate_;
+  LateQueues gated_{&gate_};
+  std::vector<std::byte> first_ = std::vector<std::byte>(kBytes), second_ = first_;
+};
+
+/// A call that waited for the first read would keep the second from being handed over.
+TEST_F(GatedTierDisk, NoCallWaitsForARead) {
+  const Extent first = written(1), second = written(2);
+  read_and_hold(first, first_);
+  read_and_hold(second, second_);
+  EXPECT_EQ(gated_.calls_to_come(), 2U) << "those that hand the reads over";
+  EXPECT_EQ(gate_.held, (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_EQ(gate_.count, 0U);
+  gated_.finish_calls();
+  gate_.wait_for(2);
+}
+
+TEST_F(GatedTierDisk, AGateIsOpenedWhenWhatWasReadIsThere) {
+  const Extent first = written(1), second = written(2);
+  std::vector<std::byte> seen;
+  gate_.on_open = [&](std::uint32_t count) { seen.push_back((count == 1 ? first_ : second_).back()); };
+  read_and_hold(first, first_);
+  read_and_hold(second, second_);
+  gated_.finish_calls();
+  gate_.wait_for(2);
+  EXPECT_EQ(seen, (std::vector<std::byte>{std::byte{1}, std::byte{2}}));
+}
+
+TEST_F(GatedTierDisk, AGateIsOpenedForAReadThatFailsToo) {
+  const Extent extent = written(1);
+  damage_the_disk();
+  const auto read = read_and_hold(extent, first_);
+  gated_.finish_calls();
+  gate_.wait_for(1);
+  EXPECT_THROW(disk_->check(read), Error);
+}
+
+TEST_F(GatedTierDisk, ADiskThatGoesOpensTheGateForAllThatWasHandedOver) {
+  const Extent extent = written(1);
+  for (int i = 0; i < 10; ++i) read_and_hold(extent, first_);
+  gated_.finish_calls();
+  disk_.reset();
+  EXPECT_EQ(gate_.count, 10U);
 }
 
 TEST(TierDisk, NeedsAFolder) {

@@ -139,6 +139,9 @@ void Job::profile_transforms() {
 
 void Job::set_limits(const Policy& policy) {
   device_.release_cache();
+  // What another policy had pinned is not this one's; its own it would have to pin anew.
+  if (last_policy_ != policy) device_.trim_host();
+  last_policy_ = policy;
   device_.set_capacity(capacity());
   device_.set_host_capacity(host_capacity(policy));
 }

@@ -84,6 +84,7 @@ class Job {
   std::vector<std::shared_ptr<const Transform>> transforms_;  ///< that the request's rules name
   std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes_;  ///< by Recipe::tensor
   std::vector<at::Tensor> expected_gradients_;
+  std::optional<Policy> last_policy_;  ///< that limits were set for
   IdleAtEnd idle_at_end_;  ///< weights may be on their way to memory that goes with the model
 };
 

@@ -25,6 +25,7 @@ void count_memory(Metrics& metrics, const StepResult& step) {
     raise(metrics.device_reserved_peak_bytes, step.cache_use->reserved_peak_bytes);
   }
   raise(metrics.host_peak_bytes, step.host_peak_bytes);
+  raise(metrics.host_reserved_bytes, step.host_reserved_bytes);
   if (step.disk_peak_bytes > 0 || step.disk_write_bytes > 0 || step.disk_read_bytes > 0) {
     raise(metrics.disk_peak_bytes, step.disk_peak_bytes);
     raise(metrics.disk_write_bytes, step.disk_write_bytes);

@@ -54,6 +54,7 @@ TransformUse use_of(Device& device, const Work& work, const Forget& forget) {
     const Device::TimeMark end = device.mark();
     use.memory = notes.take();
     if (const auto given = device.take_work()) use.work = *given;
+    check_marks(device);
     device.synchronize();
     if (i > 0) times.push_back(device.time_of(end) - device.time_of(begin));
     forget();

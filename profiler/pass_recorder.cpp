@@ -123,6 +123,7 @@ void PassRecorder::end_step() {
 
 RecordedPass PassRecorder::finish() {
   stop();
+  check_marks(device_);
   device_.synchronize();
   if (has_threads_at_once_) throw runs_on_threads_at_once();
   resolve_times();

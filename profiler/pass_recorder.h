@@ -34,8 +34,8 @@ class PassRecorder final : public StepListener, private AllocationListener {
   void begin_phase(std::string_view name);
   /// The step is done; what memory is given back from here on belongs to the time between steps.
   void end_step();
-  /// Ends the recording, waits until the device is idle, and hands it out. Throws Error (input) where the
-  /// step's operators ran on several threads at once.
+  /// Ends the recording, waits until the device is idle, and hands it out. Throws the first failure of the
+  /// device's marks, and Error (input) where the step's operators ran on several threads at once.
   RecordedPass finish();
 
   void on_hook_begin() override { take_note(RawKind::kHookBegin); }

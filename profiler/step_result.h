@@ -24,6 +24,7 @@ struct StepResult {
   Bytes device_resident_bytes = 0;
   std::optional<CacheUse> cache_use;
   Bytes host_peak_bytes = 0;
+  std::optional<Bytes> host_reserved_bytes;  ///< pinned; nullopt: none is
   Bytes d2h_bytes = 0;
   Bytes h2d_bytes = 0;
   Bytes disk_peak_bytes = 0;  ///< this and the next two: 0 where no disk was used

@@ -170,6 +170,7 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
   result.cache_use = device_.cache_use();
   set_gradients_to_none();
   if (recorder) result.recording = recorder->finish();
+  check_marks(device_);
   device_.synchronize();
   if (is_traced) result.gpu = tracing_->end();
   result.step_time_ns = device_.time_of(end) - device_.time_of(begin);
@@ -183,6 +184,7 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
   }
   result.exposed_ns = device_.take_exposed_ns();
   result.host_peak_bytes = step->host_peak_bytes();
+  result.host_reserved_bytes = device_.host_reserved_bytes();
   const WeightTraffic weights = pager_ != nullptr ? pager_->take_traffic() : WeightTraffic{};
   result.d2h_bytes = step->d2h_bytes() + weights.d2h;
   result.h2d_bytes = step->h2d_bytes() + weights.h2d;

@@ -40,6 +40,7 @@ const std::vector<MetricKey>& metric_keys() {
       key<&Metrics::device_allocated_peak_bytes>("device_allocated_peak_bytes", kBytes),
       key<&Metrics::device_reserved_peak_bytes>("device_reserved_peak_bytes", kBytes),
       key<&Metrics::host_peak_bytes>("host_peak_bytes", kBytes),
+      key<&Metrics::host_reserved_bytes>("host_reserved_bytes", kBytes),
       key<&Metrics::disk_peak_bytes>("disk_peak_bytes", kBytes),
       key<&Metrics::step_time_ns>("step_time_ns", kNanoseconds),
       key<&Metrics::compute_ns>("compute_ns", kNanoseconds),

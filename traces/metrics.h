@@ -17,6 +17,7 @@ namespace offprof {
 ///   device_resident_bytes   live when the step begins: weights, optimiser state, inputs
 ///   device_allocated_peak_bytes, device_reserved_peak_bytes   of a caching allocator (CUDA)
 ///   host_peak_bytes         highest count of host bytes held by offloaded tensors, as requested
+///   host_reserved_bytes     pinned host memory held for that, in use or not; measured on a GPU alone
 ///   disk_peak_bytes         highest count of bytes that offloaded tensors hold on a disk; it and the next
 ///                           two where there is one, be it for a GPU's weights alone
 ///   step_time_ns            wall time of a step
@@ -32,7 +33,7 @@ namespace offprof {
 struct Metrics {
   std::optional<Bytes> device_peak_bytes, device_resident_bytes;
   std::optional<Bytes> device_allocated_peak_bytes, device_reserved_peak_bytes;
-  std::optional<Bytes> host_peak_bytes, disk_peak_bytes;
+  std::optional<Bytes> host_peak_bytes, host_reserved_bytes, disk_peak_bytes;
   std::optional<Nanoseconds> step_time_ns, compute_ns;
   std::optional<Bytes> d2h_bytes, h2d_bytes, disk_write_bytes, disk_read_bytes;
   std::optional<Nanoseconds> d2h_busy_ns, h2d_busy_ns, exposed_ns, launch_gap_ns;

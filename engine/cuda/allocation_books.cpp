@@ -62,6 +62,7 @@ void AllocationBooks::on_alloc(const void* block, Bytes bytes, void* stream) {
   live_[block] = {id, bytes};
   live_bytes_ += bytes;
   peak_bytes_ = std::max(peak_bytes_, live_bytes_);
+  if (std::ranges::find(expected_streams_, stream) == expected_streams_.end()) saw_other_stream_ = true;
   if (watcher_ != nullptr) watcher_->on_block_allocated(block, bytes, stream);
   if (listener_ != nullptr) listener_->on_alloc(id, bytes);
 }
@@ -158,6 +159,16 @@ void AllocationBooks::set_watcher(BlockWatcher* watcher) {
 void AllocationBooks::set_capacity(std::optional<Bytes> bytes) {
   const std::lock_guard lock(mutex_);
   capacity_ = bytes;
+}
+
+void AllocationBooks::expect_streams(std::vector<void*> streams) {
+  const std::lock_guard lock(mutex_);
+  expected_streams_ = std::move(streams);
+  saw_other_stream_ = false;
+}
+
+bool AllocationBooks::saw_other_stream() const {
+  return saw_other_stream_;
 }
 
 }  // namespace offprof

@@ -3,11 +3,13 @@
 #include <c10/core/Device.h>
 #include <c10/core/Storage.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "engine/cuda/expandable_ranges.h"
 #include "engine/device.h"
@@ -44,6 +46,9 @@ class AllocationBooks {
   void set_listener(AllocationListener* listener);  ///< nullptr: nobody
   void set_watcher(BlockWatcher* watcher);          ///< nullptr: nobody
   void set_capacity(std::optional<Bytes> bytes);    ///< what OutOfMemory says it was
+  /// From here on an allocation for any other stream is noted.
+  void expect_streams(std::vector<void*> streams);
+  bool saw_other_stream() const;
 
  private:
   struct Live {
@@ -67,6 +72,8 @@ class AllocationBooks {
   std::optional<OutOfMemory> out_of_memory_;
   AllocationListener* listener_ = nullptr;
   BlockWatcher* watcher_ = nullptr;
+  std::vector<void*> expected_streams_;
+  std::atomic<bool> saw_other_stream_ = false;
 };
 
 }  // namespace offprof

@@ -13,6 +13,7 @@
 #include <map>
 
 #include "engine/cuda/cuda_call.h"
+#include "engine/cuda/on_device.h"
 #include "traces/steady_clock.h"
 
 namespace offprof {
@@ -35,6 +36,12 @@ Bytes memory_of(c10::DeviceIndex index) {
   return static_cast<Bytes>(properties.totalGlobalMem);
 }
 
+/// How long the compute stream stood waiting for a copy, both times counted from where it came to the wait.
+/// What lies between the copy's end and the next event is the cost of events and of the host.
+Nanoseconds exposed_in(Nanoseconds copy_end, Nanoseconds after) {
+  return std::clamp<Nanoseconds>(copy_end, 0, std::max<Nanoseconds>(after, 0));
+}
+
 cudaEvent_t make_untimed_event() {
   cudaEvent_t event = nullptr;
   check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event");
@@ -52,14 +59,15 @@ CudaDevice::CudaDevice(c10::DeviceIndex index)
       queues_{Queue(c10::cuda::getStreamFromPool(false, index)),
               Queue(c10::cuda::getStreamFromPool(false, index))},
       disk_queues_(compute_, {stream_of(CopyQueue::kD2h), stream_of(CopyQueue::kH2d)},
-                   c10::cuda::getStreamFromPool(false, index).stream(),
+                   c10::cuda::getStreamFromPool(false, index).stream(), index,
                    [this](Nanoseconds steady) { return origin_ns_ + steady - origin_steady_ns_; }),
       compute_event_(make_untimed_event()) {
+  books_.expect_streams({compute_, stream_of(CopyQueue::kD2h), stream_of(CopyQueue::kH2d)});
   forget_marks();
 }
 
 CudaDevice::~CudaDevice() {
-  cudaDeviceSynchronize();
+  become_idle(*this);
   disk_.reset();  // before the memory that it reads and writes
   cudaEventDestroy(compute_event_);
   cudaEventDestroy(origin_);
@@ -75,7 +83,7 @@ std::string CudaDevice::description() const {
 // --- Memory ---
 
 c10::Storage CudaDevice::allocate(Bytes bytes) {
-  const c10::cuda::CUDAGuard guard(index_);
+  const OnDevice here(index_);
   return {c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, allocator::get(),
                                                 /*resizable=*/true)};
 }
@@ -102,6 +110,7 @@ void CudaDevice::release_cache() {
 }
 
 std::optional<Bytes> CudaDevice::used_beside_allocator() const {
+  const OnDevice here(index_);
   std::size_t free = 0, total = 0;
   check_cuda(cudaMemGetInfo(&free, &total), "ask how much memory is free");
   return static_cast<Bytes>(total - free) -
@@ -140,17 +149,42 @@ std::optional<AllocatorState> CudaDevice::allocator_state(
 }
 
 std::byte* CudaDevice::allocate_host(Bytes bytes) {
+  const OnDevice here(index_);
   try {
-    return pool_.allocate(bytes);
+    try {
+      return pool_.allocate(bytes);
+    } catch (const Error&) {
+      if (trim_host() == 0) throw;
+      return pool_.allocate(bytes);
+    }
   } catch (const Error& error) {
     host_refusal_ = error;
     throw;
   }
 }
 
+Bytes CudaDevice::trim_host() {
+  synchronize();
+  return pool_.trim();
+}
+
 std::vector<std::string> CudaDevice::take_notes() {
   if (!pool_.fell_back() || std::exchange(fallback_noted_, true)) return {};
   return {"CUDA pins no more host memory: copies go over pageable memory, which is slow and blocks"};
+}
+
+// --- Compute on other streams ---
+
+/// What is offloaded is copied, dropped and brought back in the order of the default stream. Another stream
+/// that uses it is not ordered with that: it would read what is there by then.
+void CudaDevice::check_compute_stream() {
+  const cudaStream_t current = c10::cuda::getCurrentCUDAStream(index_).stream();
+  if (current == compute_ && !books_.saw_other_stream()) return;
+  stream_refusal_ = input_error(
+      "the model computes on a CUDA stream of its own, and offprof follows the default stream of cuda:" +
+          std::to_string(index_) + " alone",
+      "run it on the default stream: without torch.cuda.stream or StreamContext");
+  throw Error(*stream_refusal_);
 }
 
 // --- Copies ---
@@ -161,6 +195,7 @@ void CudaDevice::follow_compute(Queue& queue) {
 }
 
 Device::Event CudaDevice::copy(CopyQueue which, const CopyRequest& request) {
+  const OnDevice here(index_);
   follow_compute(queue(which));
   return add_copy(queue(which), request);
 }
@@ -183,6 +218,7 @@ Device::Event CudaDevice::add_copy(Queue& queue, const CopyRequest& request) {
 
 Device::Event CudaDevice::copy_out_densely(CopyQueue which, const at::Tensor& from, std::byte* to,
                                            std::int64_t tag) {
+  const OnDevice here(index_);
   Queue& copies = queue(which);
   follow_compute(copies);
   // The staging memory is of the copy stream's own pool, so it can go back at once.
@@ -198,10 +234,13 @@ Device::Event CudaDevice::copy_out_densely(CopyQueue which, const at::Tensor& fr
 void CudaDevice::wait(CopyQueue which, Event event) {
   Queue& copies = queue(which);
   if (event <= copies.waited || event <= copies.taken) return;
-  const cudaEvent_t before = events_.record(compute_);
-  check_cuda(cudaStreamWaitEvent(compute_, copies.copies[event - copies.taken - 1].end, 0),
-             "wait for an event");
-  waits_.emplace_back(before, events_.record(compute_));
+  const OnDevice here(index_);
+  Wait wait;
+  wait.copy_end = copies.copies[event - copies.taken - 1].end;
+  wait.before = events_.record(compute_);
+  check_cuda(cudaStreamWaitEvent(compute_, wait.copy_end, 0), "wait for an event");
+  wait.after = events_.record(compute_);
+  waits_.push_back(wait);
   copies.waited = event;
 }
 
@@ -225,13 +264,25 @@ void CudaDevice::open_disk(const DiskRequest& request) {
 
 // --- Time ---
 
-Device::TimeMark CudaDevice::mark() {
+Device::TimeMark CudaDevice::mark() noexcept {
   const std::lock_guard turn(marks_mutex_);
-  marks_.push_back(events_.record(compute_));
-  return static_cast<TimeMark>(marks_.size() - 1);
+  try {
+    const OnDevice here(index_);
+    marks_.push_back(events_.record(compute_));
+    return static_cast<TimeMark>(marks_.size() - 1);
+  } catch (...) {
+    if (!mark_failure_) mark_failure_ = std::current_exception();
+    return kFailedMark;
+  }
+}
+
+std::exception_ptr CudaDevice::take_mark_failure() {
+  const std::lock_guard turn(marks_mutex_);
+  return std::exchange(mark_failure_, nullptr);
 }
 
 void CudaDevice::synchronize() {
+  const OnDevice here(index_);
   check_cuda(cudaDeviceSynchronize(), "finish its work");
 }
 
@@ -242,10 +293,12 @@ Nanoseconds CudaDevice::elapsed(cudaEvent_t from, cudaEvent_t to) const {
 }
 
 Nanoseconds CudaDevice::time_of(TimeMark mark) const {
+  if (mark == kFailedMark) throw environment_error("CUDA could not mark a point of the compute stream");
   return since_origin(marks_[static_cast<std::size_t>(mark)]);
 }
 
 void CudaDevice::forget_marks() {
+  const OnDevice here(index_);
   synchronize();
   cudaEvent_t origin = nullptr;
   check_cuda(cudaEventCreateWithFlags(&origin, cudaEventDefault), "make an event");
@@ -258,6 +311,7 @@ void CudaDevice::forget_marks() {
   }
   origin_ = origin;
   marks_.clear();
+  take_mark_failure();
   take_copy_records();
   take_exposed_ns();
   events_.reuse_all();
@@ -265,7 +319,8 @@ void CudaDevice::forget_marks() {
 
 Nanoseconds CudaDevice::take_exposed_ns() {
   Nanoseconds exposed = 0;
-  for (const auto& [before, after] : waits_) exposed += elapsed(before, after);
+  for (const Wait& wait : waits_)
+    exposed += exposed_in(elapsed(wait.before, wait.copy_end), elapsed(wait.before, wait.after));
   waits_.clear();
   return exposed;
 }

@@ -24,7 +24,10 @@ namespace offprof {
 ///
 /// Blocks are handed out and come back on the compute stream only. A copy waits for an event of that stream,
 /// so a block for a reload may have been in any use there before; and a block comes back after the compute
-/// stream has waited for its copies. So no block needs recordStream.
+/// stream has waited for its copies. So no block needs recordStream. A program that computes on other streams
+/// is refused: see check_compute_stream.
+///
+/// The calling thread may have another device as its current one.
 class CudaDevice : public Device {
  public:
   /// Throws Error (environment) where CUDA does not work here.
@@ -60,8 +63,12 @@ class CudaDevice : public Device {
   std::byte* allocate_host(Bytes bytes) override;
   void free_host(std::byte* buffer, Bytes bytes) override { pool_.free(buffer, bytes); }
   void set_host_capacity(std::optional<Bytes> bytes) override { pool_.set_cap(bytes); }
+  std::optional<Bytes> host_reserved_bytes() const override { return pool_.reserved_bytes(); }
+  Bytes trim_host() override;
   std::optional<Error> take_host_refusal() override { return std::exchange(host_refusal_, std::nullopt); }
   std::vector<std::string> take_notes() override;
+  void check_compute_stream() override;
+  std::optional<Error> take_stream_refusal() override { return std::exchange(stream_refusal_, std::nullopt); }
 
   Event copy(CopyQueue queue, const CopyRequest& request) override;
   Event copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to, std::int64_t tag) override;
@@ -71,7 +78,8 @@ class CudaDevice : public Device {
   void open_disk(const DiskRequest& request) override;
   DeviceDisk* disk() override { return disk_.get(); }
 
-  TimeMark mark() override;
+  TimeMark mark() noexcept override;
+  std::exception_ptr take_mark_failure() override;
   void synchronize() override;
   Nanoseconds time_of(TimeMark mark) const override;
   void forget_marks() override;
@@ -107,6 +115,12 @@ class CudaDevice : public Device {
     Event waited = 0;          ///< the compute stream has waited for all up to here
   };
 
+  /// The compute stream waits for a copy.
+  struct Wait {
+    cudaEvent_t copy_end = nullptr;
+    cudaEvent_t before = nullptr, after = nullptr;  ///< around it, on the compute stream
+  };
+
   Queue& queue(CopyQueue which) { return queues_[static_cast<std::size_t>(which)]; }
   /// What the queue is given from here on comes after what the compute stream was given so far.
   void follow_compute(Queue& queue);
@@ -129,9 +143,10 @@ class CudaDevice : public Device {
   Nanoseconds origin_steady_ns_ = 0;  ///< the same moment on the host's clock, within microseconds
   std::mutex marks_mutex_;
   std::vector<cudaEvent_t> marks_;
-  std::vector<std::pair<cudaEvent_t, cudaEvent_t>> waits_;  ///< of the compute stream: before and after
+  std::exception_ptr mark_failure_;  ///< the first
+  std::vector<Wait> waits_;          ///< since the last take_exposed_ns
   PinnedPool pool_;
-  std::optional<Error> host_refusal_;
+  std::optional<Error> host_refusal_, stream_refusal_;
   bool fallback_noted_ = false;
 };
 

@@ -6,6 +6,8 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <string>
+#include <string_view>
 
 #include "engine/cuda/cuda_device.h"
 #include "engine/cuda/virtual_device.h"
@@ -44,6 +46,15 @@ void check_allocator() {
                     "take backend: out of PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF");
 }
 
+/// Every launch waits for its end then, so nothing overlaps and no time means anything.
+void check_launches_are_asynchronous() {
+  const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  if (blocking == nullptr || *blocking == '\0' || std::string_view(blocking) == "0") return;
+  throw input_error("CUDA_LAUNCH_BLOCKING=" + std::string(blocking) +
+                        " has the host wait for every kernel and copy: nothing would overlap",
+                    "unset CUDA_LAUNCH_BLOCKING");
+}
+
 /// Settings that PyTorch does not understand are what stops it here, where there are any.
 Error cannot_start(const std::exception& error) {
   for (const char* variable : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"})
@@ -56,6 +67,7 @@ Error cannot_start(const std::exception& error) {
 }
 
 Device* make_device(int index, bool is_virtual) {
+  check_launches_are_asynchronous();
   try {
     check_index(index);
   } catch (const c10::Error& error) {

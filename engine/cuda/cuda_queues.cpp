@@ -1,6 +1,8 @@
 #include "engine/cuda/cuda_queues.h"
 
 #include "engine/cuda/cuda_call.h"
+#include "engine/cuda/cuda_gate.h"
+#include "engine/cuda/on_device.h"
 
 namespace offprof {
 namespace {
@@ -28,6 +30,7 @@ class CudaQueues::Point final : public QueuePoint {
   void set(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "record an event"); }
   void wait() override { check_cuda(cudaEventSynchronize(event_), "finish what goes to the disk"); }
   void hold(CopyQueue queue) override {
+    const OnDevice here(static_cast<c10::DeviceIndex>(queues_.device_));
     check_cuda(cudaStreamWaitEvent(queues_.stream_of(queue), event_, 0), "wait for an event");
   }
 
@@ -37,8 +40,12 @@ class CudaQueues::Point final : public QueuePoint {
 };
 
 CudaQueues::CudaQueues(cudaStream_t compute, const std::array<cudaStream_t, 2>& copies, cudaStream_t beside,
-                       OnDeviceClock on_device_clock)
-    : compute_(compute), copies_(copies), beside_(beside), on_device_clock_(std::move(on_device_clock)) {
+                       int device, OnDeviceClock on_device_clock)
+    : compute_(compute),
+      copies_(copies),
+      beside_(beside),
+      device_(device),
+      on_device_clock_(std::move(on_device_clock)) {
   check_cuda(cudaEventCreateWithFlags(&compute_event_, cudaEventDisableTiming), "make an event");
 }
 
@@ -47,6 +54,7 @@ CudaQueues::~CudaQueues() {
 }
 
 std::unique_ptr<QueuePoint> CudaQueues::call_on(cudaStream_t stream, HostWork work) {
+  const OnDevice here(static_cast<c10::DeviceIndex>(device_));
   auto point = std::make_unique<Point>(*this);
   auto owned = std::make_unique<HostWork>(std::move(work));
   check_cuda(cudaLaunchHostFunc(stream, call_once, owned.get()), "queue work of the host");
@@ -61,9 +69,15 @@ std::unique_ptr<QueuePoint> CudaQueues::call_on(cudaStream_t stream, HostWork wo
 }
 
 std::unique_ptr<QueuePoint> CudaQueues::call_beside_compute(HostWork work) {
+  const OnDevice here(static_cast<c10::DeviceIndex>(device_));
   check_cuda(cudaEventRecord(compute_event_, compute_), "record an event");
   check_cuda(cudaStreamWaitEvent(beside_, compute_event_, 0), "wait for an event");
   return call_on(beside_, std::move(work));
+}
+
+std::unique_ptr<QueueGate> CudaQueues::make_gate() {
+  const OnDevice here(static_cast<c10::DeviceIndex>(device_));
+  return CudaGate::make(copies_);
 }
 
 void CudaQueues::finish_calls() {

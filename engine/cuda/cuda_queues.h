@@ -13,15 +13,16 @@
 namespace offprof {
 
 /// A GPU's streams. Work is called by CUDA, on a thread of its own; that may be one for all streams, so that
-/// work of one stream waits while that of another waits for the disk. It costs time then, and never blocks
-/// for good: no work waits for other work.
+/// work of one stream waits while that of another waits for the disk. With a gate no work waits for it.
+/// Without one that costs time, and never blocks for good: no work waits for other work.
 class CudaQueues final : public DeviceQueues {
  public:
   /// Makes a time of steady_now one of the device's clock.
   using OnDeviceClock = std::function<Nanoseconds(Nanoseconds)>;
 
-  /// `copies`: by CopyQueue; `beside` has nothing else to do. Throws Error (environment).
-  CudaQueues(cudaStream_t compute, const std::array<cudaStream_t, 2>& copies, cudaStream_t beside,
+  /// The streams are of GPU `device`. `copies`: by CopyQueue; `beside` has nothing else to do. Throws Error
+  /// (environment).
+  CudaQueues(cudaStream_t compute, const std::array<cudaStream_t, 2>& copies, cudaStream_t beside, int device,
              OnDeviceClock on_device_clock);
   ~CudaQueues() override;
   CudaQueues(const CudaQueues&) = delete;
@@ -31,6 +32,8 @@ class CudaQueues final : public DeviceQueues {
     return call_on(stream_of(queue), std::move(work));
   }
   std::unique_ptr<QueuePoint> call_beside_compute(std::function<void()> work) override;
+  /// nullptr where the driver has no cuStreamWaitValue32.
+  std::unique_ptr<QueueGate> make_gate() override;
   void finish_calls() override;
   Nanoseconds on_device_clock(Nanoseconds steady) const override { return on_device_clock_(steady); }
 
@@ -43,6 +46,7 @@ class CudaQueues final : public DeviceQueues {
   cudaStream_t compute_;
   std::array<cudaStream_t, 2> copies_;
   cudaStream_t beside_;
+  int device_;
   OnDeviceClock on_device_clock_;
   cudaEvent_t compute_event_ = nullptr;  ///< recorded anew for each wait: a wait keeps the point it was given
 };

@@ -16,6 +16,8 @@ constexpr Bytes kPieceGranule = 512;
 /// Few slabs for a step, and not much too much for a small one.
 constexpr Bytes kLeastSlab = 64 * kMiB;
 constexpr Bytes kSlabGranule = 2 * kMiB;
+/// The part of the cap by which slabs may exceed it: pieces of a step's sizes leave gaps in them.
+constexpr Bytes kGapsOfCap = 4;
 
 /// What a piece takes of its slab. No two pieces begin in one place, not even where they have no bytes.
 Bytes piece_bytes(Bytes bytes) {
@@ -31,12 +33,14 @@ Error exhausted(Bytes asked, Bytes used, const std::string& why) {
 }  // namespace
 
 PinnedPool::~PinnedPool() {
-  for (const Slab& slab : slabs_) {
-    if (slab.pinned)
-      cudaFreeHost(slab.memory);
-    else
-      std::free(slab.memory);
-  }
+  for (const Slab& slab : slabs_) give_back(slab);
+}
+
+void PinnedPool::give_back(const Slab& slab) {
+  if (slab.pinned)
+    cudaFreeHost(slab.memory);
+  else
+    std::free(slab.memory);
 }
 
 std::byte* PinnedPool::allocate(Bytes bytes) {
@@ -72,9 +76,34 @@ void PinnedPool::free(std::byte* piece, Bytes bytes) {
   add_free(piece, joined);
 }
 
+Bytes PinnedPool::trim() {
+  const Bytes before = reserved_bytes_;
+  std::erase_if(slabs_, [&](const Slab& slab) {
+    const auto whole = free_.find(slab.memory);
+    if (whole == free_.end() || whole->second != slab.bytes) return false;
+    remove_free(whole);
+    slab_ends_.erase(slab.memory + slab.bytes);
+    reserved_bytes_ -= slab.bytes;
+    give_back(slab);
+    return true;
+  });
+  return before - reserved_bytes_;
+}
+
+/// Of the next slab: no more than the cap leaves, if that is enough. Throws where slabs would exceed the cap
+/// by more than gaps explain.
+Bytes PinnedPool::slab_bytes(Bytes least_bytes) const {
+  const Bytes left = cap_bytes_ ? std::max<Bytes>(*cap_bytes_ - reserved_bytes_, 0) : kLeastSlab;
+  const Bytes bytes = round_up(std::max(least_bytes, std::min(left, kLeastSlab)), kSlabGranule);
+  if (cap_bytes_ && bytes > *cap_bytes_ - reserved_bytes_ + std::max(*cap_bytes_ / kGapsOfCap, kLeastSlab))
+    throw exhausted(least_bytes, used_bytes_,
+                    format_bytes(reserved_bytes_) + " reserved, the cap is " + format_bytes(*cap_bytes_));
+  return bytes;
+}
+
 void PinnedPool::add_slab(Bytes least_bytes) {
   Slab slab;
-  slab.bytes = round_up(std::max(least_bytes, kLeastSlab), kSlabGranule);
+  slab.bytes = slab_bytes(least_bytes);
   void* memory = nullptr;
   slab.pinned =
       cudaHostAlloc(&memory, static_cast<std::size_t>(slab.bytes), cudaHostAllocDefault) == cudaSuccess;

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "traces/error.h"
 
@@ -137,6 +138,67 @@ TEST_F(PinnedPoolTest, SaysThatTheCapIsReached) {
   std::byte* const rest = pool().allocate(500);
   pool().free(piece, 1000);
   pool().free(rest, 500);
+}
+
+TEST_F(PinnedPoolTest, GivesSlabsBackOfWhichNothingIsInUse) {
+  std::byte* const first = pool().allocate(64 * kMiB);
+  std::byte* const second = pool().allocate(64 * kMiB);
+  EXPECT_EQ(pool().trim(), 0);
+  pool().free(first, 64 * kMiB);
+  EXPECT_EQ(pool().trim(), 64 * kMiB);
+  EXPECT_EQ(pool().reserved_bytes(), 64 * kMiB);
+  EXPECT_EQ(fake.pinned, (std::set<void*>{second}));
+  std::byte* const again = pool().allocate(1000);
+  EXPECT_EQ(pool().reserved_bytes(), 128 * kMiB);
+  pool().free(second, 64 * kMiB);
+  pool().free(again, 1000);
+  EXPECT_EQ(pool().trim(), 128 * kMiB);
+  EXPECT_EQ(pool().reserved_bytes(), 0);
+}
+
+TEST_F(PinnedPoolTest, KeepsASlabOfWhichOnePieceIsInUse) {
+  std::byte* const first = pool().allocate(1000);
+  std::byte* const second = pool().allocate(1000);
+  pool().free(first, 1000);
+  EXPECT_EQ(pool().trim(), 0);
+  pool().free(second, 1000);
+}
+
+TEST_F(PinnedPoolTest, GivesPageableSlabsBackToo) {
+  fake.slabs_left = 0;
+  pool().free(pool().allocate(1000), 1000);
+  EXPECT_EQ(pool().trim(), 64 * kMiB);
+  EXPECT_EQ(pool().reserved_bytes(), 0);
+}
+
+TEST_F(PinnedPoolTest, ReservesNoMoreThanASmallCap) {
+  pool().set_cap(3 * kMiB);
+  std::byte* const piece = pool().allocate(kMiB);
+  EXPECT_EQ(pool().reserved_bytes(), 4 * kMiB) << "rounded up to the granule of slabs";
+  pool().free(piece, kMiB);
+}
+
+/// Pieces of one size, freed and taken again in another, leave slabs that are in use by one piece each.
+TEST_F(PinnedPoolTest, SlabsWithGapsDoNotExceedTheCapForEver) {
+  constexpr Bytes kCap = 256 * kMiB, kSmall = 32 * kMiB, kLarge = 48 * kMiB;
+  pool().set_cap(kCap);
+  std::vector<std::byte*> kept, gaps;
+  for (int i = 0; i < 4; ++i) {
+    kept.push_back(pool().allocate(kSmall));
+    gaps.push_back(pool().allocate(kSmall));
+  }
+  for (std::byte* const gap : gaps) pool().free(gap, kSmall);
+  EXPECT_EQ(pool().reserved_bytes(), kCap);
+  std::byte* const large =
+      pool().allocate(kLarge);  // no gap takes it, and slabs may exceed the cap by so much
+  EXPECT_THAT(message_of([&] { pool().allocate(kLarge); }),
+              AllOf(HasSubstr("48.0 MiB asked for, 176 MiB in use"), HasSubstr("304 MiB reserved"),
+                    HasSubstr("the cap is 256 MiB")));
+  for (std::byte* const piece : kept) pool().free(piece, kSmall);
+  EXPECT_EQ(pool().trim(), kCap);
+  std::byte* const second = pool().allocate(kLarge);
+  pool().free(large, kLarge);
+  pool().free(second, kLarge);
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ class HostDevice final : public Device {
   std::vector<CopyRecord> take_copy_records() override;
   void open_disk(const DiskRequest& request) override;
   DeviceDisk* disk() override { return disk_.get(); }
-  TimeMark mark() override { return steady_now(); }
+  TimeMark mark() noexcept override { return steady_now(); }
   void synchronize() override;
   Nanoseconds time_of(TimeMark mark) const override { return mark; }
   Nanoseconds take_exposed_ns() override { return std::exchange(exposed_ns_, 0); }

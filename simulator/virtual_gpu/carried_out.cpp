@@ -4,6 +4,7 @@
 #include <deque>
 #include <optional>
 #include <random>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -32,6 +33,7 @@ class CarriedOutWork::State {
   struct Operation {
     std::function<void()> run;  ///< may be empty: records and waits
     std::vector<Point> after;
+    std::function<bool()> is_reached{};  ///< may be empty: it waits for nothing outside
   };
 
   explicit State(std::uint64_t seed) : bits_(seed) {}
@@ -70,7 +72,7 @@ class CarriedOutWork::State {
   bool is_preferred_runnable();
   void run_head(Index stream);
   bool run_any();
-  void run_towards(Point point);
+  bool run_towards(Point point);
   void run_one(Point wanted);
 
   std::mt19937_64 bits_;
@@ -147,10 +149,11 @@ auto CarriedOutWork::State::blocker(const Operation& operation) -> std::optional
 
 bool CarriedOutWork::State::is_runnable(Index stream) {
   if (streams_[stream].queue.empty()) return false;
-  for (const Point point : streams_[stream].queue.front().after) {
+  const Operation& head = streams_[stream].queue.front();
+  for (const Point point : head.after) {
     if (!is_reached(point)) return false;
   }
-  return true;
+  return !head.is_reached || head.is_reached();
 }
 
 bool CarriedOutWork::State::is_preferred_runnable() {
@@ -164,7 +167,7 @@ void CarriedOutWork::State::run_head(Index stream) {
   if (head.run) head.run();
 }
 
-/// False: nothing is left.
+/// False: nothing is left, or what is left waits for something outside.
 bool CarriedOutWork::State::run_any() {
   std::vector<Index> runnable;
   for (Index stream = 0; stream < streams_.size(); ++stream) {
@@ -175,22 +178,22 @@ bool CarriedOutWork::State::run_any() {
   return true;
 }
 
-/// One operation that the point waits for, which is not reached yet.
-void CarriedOutWork::State::run_towards(Point point) {
+/// One operation that the point waits for, which is not reached yet. False: that waits for something outside.
+bool CarriedOutWork::State::run_towards(Point point) {
   Index stream = point.stream;
   // This ends: what an operation waits for was given before it.
   while (const std::optional<Point> missing = blocker(streams_[stream].queue.front()))
     stream = missing->stream;
+  if (!is_runnable(stream)) return false;
   run_head(stream);
+  return true;
 }
 
+/// What the point waits for may itself be brought about by work that the point does not wait for.
 void CarriedOutWork::State::run_one(Point wanted) {
   const bool is_lazy = order_ == WorkOrder::kLate || order_ == WorkOrder::kOneStream;
-  if (is_lazy && !is_preferred_runnable()) {
-    run_towards(wanted);
-  } else {
-    run_any();
-  }
+  const bool has_run = is_lazy && !is_preferred_runnable() && run_towards(wanted);
+  if (!has_run && !run_any()) std::this_thread::yield();
 }
 
 void CarriedOutWork::State::run_some() {
@@ -265,6 +268,11 @@ void CarriedOutWork::call(StreamId stream, std::function<void()> function) {
   state_->run_some();
 }
 
+void CarriedOutWork::wait_until(StreamId stream, std::function<bool()> is_reached) {
+  state_->give(stream, {{}, {}, std::move(is_reached)});
+  state_->run_some();
+}
+
 void CarriedOutWork::record(EventId event, StreamId stream) {
   state_->record(event, stream);
   state_->run_some();
@@ -297,7 +305,7 @@ void CarriedOutWork::synchronise_stream(StreamId stream) {
 }
 
 void CarriedOutWork::synchronise_device() {
-  state_->run_all();
+  for (state_->run_all(); state_->pending() > 0; state_->run_all()) std::this_thread::yield();
 }
 
 std::size_t CarriedOutWork::pending() const {

@@ -50,6 +50,10 @@ class CarriedOutWork {
   /// Runs `function` on the caller's thread of some later call. It must not call back into this object.
   void call(StreamId stream, std::function<void()> function);
 
+  /// The stream's later work runs when `is_reached` says yes. It must not call back into this object, and
+  /// somebody else must see to it that it says so: who synchronises waits for that.
+  void wait_until(StreamId stream, std::function<bool()> is_reached);
+
   void record(EventId event, StreamId stream);
   /// The stream's later work runs after the event's last record so far; never recorded: no wait, as in CUDA.
   void wait(StreamId stream, EventId event);

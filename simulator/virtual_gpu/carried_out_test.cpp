@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <numeric>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace offprof {
@@ -204,6 +206,39 @@ TEST(CarriedOutWork, WhoAsksOftenEnoughGetsAYes) {
     ASSERT_LE(asked, 10) << "seed " << seed;
     ASSERT_EQ(memory, filled(4)) << "seed " << seed;
     ASSERT_TRUE(work.query_stream(kOut));
+  }
+}
+
+TEST(CarriedOutWork, AStreamThatWaitsForAValueGoesOnWhenAnotherStreamsWorkHasSetIt) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    CarriedOutWork work(seed);
+    bool is_set = false, went_on_too_early = false, has_run = false;
+    work.wait_until(kIn, [&] { return is_set; });
+    work.call(kIn, [&] {
+      has_run = true;
+      went_on_too_early = !is_set;
+    });
+    work.call(kOut, [&] { is_set = true; });
+    work.synchronise_stream(kIn);
+    EXPECT_TRUE(has_run) << "seed " << seed;
+    EXPECT_FALSE(went_on_too_early) << "seed " << seed;
+  }
+}
+
+TEST(CarriedOutWork, WhoSynchronisesWaitsForAValueThatAThreadSets) {
+  for (const WorkOrder order :
+       {WorkOrder::kLate, WorkOrder::kEarly, WorkOrder::kOneStream, WorkOrder::kRandom}) {
+    CarriedOutWork work(1, order);
+    std::atomic<bool> is_set = false;
+    bool has_run = false;
+    work.wait_until(kIn, [&] { return is_set.load(); });
+    work.call(kIn, [&] { has_run = true; });
+    EXPECT_FALSE(work.query_stream(kIn));
+    std::thread sets([&] { is_set = true; });
+    work.synchronise_device();
+    EXPECT_TRUE(has_run);
+    EXPECT_EQ(work.pending(), 0U);
+    sets.join();
   }
 }
 

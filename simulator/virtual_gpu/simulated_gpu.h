@@ -140,6 +140,9 @@ class SimulatedGpu final : public VirtualGpu {
   GpuStatus destroy_event(EventId event);
   GpuStatus record_event(EventId event, StreamId stream);
   GpuStatus wait_event(StreamId stream, EventId event);
+  /// What the stream is given from here on begins when the word in pinned memory has come to `value`, both
+  /// counted modulo 2^32. At once where copies are not carried out.
+  GpuStatus wait_value(StreamId stream, const std::uint32_t* word, std::uint32_t value);
   GpuStatus query_event(EventId event);
   GpuStatus synchronise_event(EventId event);
   /// kInvalidHandle: one of them was never recorded, or keeps no time.

@@ -1,3 +1,5 @@
+#include <atomic>
+
 #include "simulator/virtual_gpu/simulated_gpu.h"
 
 namespace offprof {
@@ -112,6 +114,17 @@ GpuStatus SimulatedGpu::wait_event(StreamId stream, EventId event) {
   if (GpuObserver* told = observer()) told->on_stream_waits(stream, event, time_.host_time());
   if (order_) order_->stream_waits(stream, event);
   if (carried_out_) carried_out_->wait(stream, event);
+  return GpuStatus::kOk;
+}
+
+GpuStatus SimulatedGpu::wait_value(StreamId stream, const std::uint32_t* word, std::uint32_t value) {
+  const Lock lock(mutex_);
+  if (!time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
+  if (place_of(word) != MemoryPlace::kPinned) return GpuStatus::kInvalidValue;
+  if (!carried_out_) return GpuStatus::kOk;
+  carried_out_->wait_until(stream, [word = const_cast<std::uint32_t*>(word), value] {
+    return static_cast<std::int32_t>(std::atomic_ref(*word).load(std::memory_order_acquire) - value) >= 0;
+  });
   return GpuStatus::kOk;
 }
 

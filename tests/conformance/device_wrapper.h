@@ -37,7 +37,12 @@ class DeviceWrapper : public Device {
   std::byte* allocate_host(Bytes bytes) override { return inner_.allocate_host(bytes); }
   void free_host(std::byte* buffer, Bytes bytes) override { inner_.free_host(buffer, bytes); }
   void set_host_capacity(std::optional<Bytes> bytes) override { inner_.set_host_capacity(bytes); }
+  std::optional<Bytes> host_reserved_bytes() const override { return inner_.host_reserved_bytes(); }
+  Bytes trim_host() override { return inner_.trim_host(); }
   std::optional<Error> take_host_refusal() override { return inner_.take_host_refusal(); }
+
+  void check_compute_stream() override { inner_.check_compute_stream(); }
+  std::optional<Error> take_stream_refusal() override { return inner_.take_stream_refusal(); }
 
   Event copy(CopyQueue queue, const CopyRequest& request) override { return inner_.copy(queue, request); }
   Event copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to, std::int64_t tag) override {
@@ -50,7 +55,8 @@ class DeviceWrapper : public Device {
   void open_disk(const DiskRequest& request) override { inner_.open_disk(request); }
   DeviceDisk* disk() override { return inner_.disk(); }
 
-  TimeMark mark() override { return inner_.mark(); }
+  TimeMark mark() noexcept override { return inner_.mark(); }
+  std::exception_ptr take_mark_failure() override { return inner_.take_mark_failure(); }
   void synchronize() override { inner_.synchronize(); }
   Nanoseconds time_of(TimeMark mark) const override { return inner_.time_of(mark); }
   std::optional<Work> take_work() override { return inner_.take_work(); }

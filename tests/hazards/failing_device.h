@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstring>
+#include <exception>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -10,6 +12,8 @@
 #include "tests/hazards/counting_device.h"
 
 namespace offprof {
+
+inline constexpr const char* kPlantedFailure = "planted failure of ";
 
 /// A device of whose calls some fail; every other call is the device's.
 class FaultyDevice : public CountingDevice {
@@ -45,6 +49,7 @@ class FaultyDevice : public CountingDevice {
   /// Whether this call, of those that can, fails.
   bool goes_on() const { return goes_on_; }
   bool is_due() {
+    const std::lock_guard turn(mutex_);
     if (pauses_ > 0) return false;
     ++calls_;
     const bool due = left_ == 0 ? has_failed_ && goes_on_ : --left_ == 0;
@@ -53,17 +58,35 @@ class FaultyDevice : public CountingDevice {
   }
 
  private:
+  std::mutex mutex_;  ///< several threads may make marks
   int left_ = 0, pauses_ = 0, calls_ = 0;
   bool goes_on_ = false;
   bool has_failed_ = false;
 };
 
-/// Throws in the n-th call instead of making it; with all after it, it is a device that is lost.
+/// The first failure of a device's marks.
+class MarkFailure {
+ public:
+  void keep(const char* what) noexcept {
+    const std::lock_guard turn(mutex_);
+    if (!failure_)
+      failure_ = std::make_exception_ptr(std::runtime_error(std::string(kPlantedFailure) + what));
+  }
+  std::exception_ptr take() {
+    const std::lock_guard turn(mutex_);
+    return std::exchange(failure_, nullptr);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr failure_;
+};
+
+/// Throws in the n-th call instead of making it; with all after it, it is a device that is lost, of which
+/// marks fail too.
 class FailingDevice final : public FaultyDevice {
  public:
   using FaultyDevice::FaultyDevice;
-
-  static constexpr const char* kMessage = "planted failure of ";
 
   c10::Storage allocate(Bytes bytes) override {
     if (bytes > 0) pass("an allocation");
@@ -90,6 +113,16 @@ class FailingDevice final : public FaultyDevice {
   DeviceDisk* disk() override {
     if (!disk_ && CountingDevice::disk() != nullptr) disk_.emplace(*CountingDevice::disk(), *this);
     return disk_ ? &*disk_ : nullptr;
+  }
+  TimeMark mark() noexcept override {
+    if (!goes_on() || !has_failed()) return CountingDevice::mark();
+    failure_.keep("a mark");
+    return kFailedMark;
+  }
+  std::exception_ptr take_mark_failure() override { return failure_.take(); }
+  void forget_marks() override {
+    failure_.take();
+    CountingDevice::forget_marks();
   }
 
  private:
@@ -128,10 +161,31 @@ class FailingDevice final : public FaultyDevice {
   };
 
   void pass(const char* what) {
-    if (is_due()) throw std::runtime_error(std::string(kMessage) + what);
+    if (is_due()) throw std::runtime_error(std::string(kPlantedFailure) + what);
   }
 
   std::optional<FailingDisk> disk_;
+  MarkFailure failure_;
+};
+
+/// The n-th mark fails; with all after it, those too.
+class MarkFailingDevice final : public FaultyDevice {
+ public:
+  using FaultyDevice::FaultyDevice;
+
+  TimeMark mark() noexcept override {
+    if (!is_due()) return CountingDevice::mark();
+    failure_.keep("a mark");
+    return kFailedMark;
+  }
+  std::exception_ptr take_mark_failure() override { return failure_.take(); }
+  void forget_marks() override {
+    failure_.take();
+    CountingDevice::forget_marks();
+  }
+
+ private:
+  MarkFailure failure_;
 };
 
 /// Its disk is full when the n-th copy asks for space.

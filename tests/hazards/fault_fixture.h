@@ -52,6 +52,26 @@ class FaultFixture : public HazardTest {
     expect_equal(step(), expected);
   }
 
+  /// Runs `step` once, then `runs` times with one call failing, evenly spread over the calls of the first
+  /// run, and hands each outcome to `judge`. Every run must leave what the first left.
+  void for_some_calls(int runs, const std::function<void()>& step, bool and_all_after_it,
+                      const Judge& judge) {
+    faulty_->count_calls();
+    step();
+    const int calls = faulty_->calls();
+    ASSERT_GT(calls, runs);
+    const Leftovers before = leftovers();
+    for (int i = 0; i < runs; ++i) {
+      const int call = 1 + static_cast<int>(static_cast<std::int64_t>(calls - 1) * i / (runs - 1));
+      SCOPED_TRACE("call " + std::to_string(call) + " of " + std::to_string(calls));
+      faulty_->fail_at(call, and_all_after_it);
+      const std::string message = message_of(step);
+      faulty_->fail_at(0);
+      judge(message);
+      ASSERT_EQ(leftovers(), before);
+    }
+  }
+
   /// The calls that have failed so far.
   int failed() const { return failed_; }
   FaultyDevice& faulty() { return *faulty_; }
@@ -64,7 +84,7 @@ class FaultFixture : public HazardTest {
 /// Nothing, or the device's own failure.
 inline void expect_planted_failure(const std::string& message) {
   if (!message.empty()) {
-    EXPECT_THAT(message, testing::HasSubstr(FailingDevice::kMessage));
+    EXPECT_THAT(message, testing::HasSubstr(kPlantedFailure));
   }
 }
 

@@ -1,9 +1,12 @@
 // What a machine may do to a step: each call of the device that can fail does so.
 #include <gmock/gmock.h>
 
+#include <memory>
 #include <set>
 #include <tuple>
 
+#include "profiler/pass_recorder.h"
+#include "tests/conformance/inverted.h"
 #include "tests/hazards/fault_fixture.h"
 #include "tests/hazards/scenarios.h"
 
@@ -47,8 +50,35 @@ class FaultTest : public FaultFixture, public testing::WithParamInterface<std::t
                                  and_all_after_it, judge);
   }
 
+  /// Some calls of a recorded step fail.
+  void for_some_calls(const Policy& policy, bool and_all_after_it, const Judge& judge) {
+    constexpr int kRuns = 4;
+    FaultFixture::for_some_calls(
+        kRuns, [&] { expect_equal(recorded_gradients(policy), expected_); }, and_all_after_it, judge);
+  }
+
  private:
   const Scenario& scenario() const { return std::get<1>(GetParam()); }
+
+  std::vector<at::Tensor> recorded_gradients(const Policy& policy) {
+    device().synchronize();
+    device().forget_marks();
+    at::manual_seed(kSeed);
+    PassRecorder recorder(device(), /*wants_node_ends=*/true);
+    Graph graph(device().torch_device());
+    auto step = std::make_shared<OffloadStep>(device(), policy, unrecorded_guide(policy),
+                                              std::make_shared<const Residents>(), &recorder);
+    const auto stop = [](OffloadStep* listening) { listening->stop_listening(); };
+    const std::unique_ptr<OffloadStep, decltype(stop)> listens(step.get(), stop);
+    {
+      const CurrentStep current(step);
+      scenario().run(graph);
+      step->backward_end();
+    }
+    recorder.end_step();
+    recorder.finish();
+    return {graph.x.grad(), graph.w.grad()};
+  }
 
   std::vector<at::Tensor> expected_;
 };
@@ -69,6 +99,29 @@ TEST_P(FaultTest, ADeviceThatIsLostEndsTheStepInItsErrorAndLeavesNothing) {
   for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for_every_call(policy, /*and_all_after_it=*/true, expect_planted_failure);
+  }
+}
+
+/// Marks are made in destructors too, which cannot throw.
+TEST_P(FaultTest, AMarkThatFailsInARecordedStepIsItsErrorAndLeavesNothing) {
+  open_faulty<MarkFailingDevice>();
+  if (IsSkipped()) return;
+  for (const Policy& policy : hazard_policies()) {
+    SCOPED_TRACE(policy.name + ": " + describe(policy));
+    for (const bool and_all_after_it : {false, true})
+      for_some_calls(policy, and_all_after_it, [](const std::string& message) {
+        EXPECT_THAT(message, HasSubstr(std::string(kPlantedFailure) + "a mark"));
+      });
+  }
+}
+
+TEST_P(FaultTest, ADeviceThatIsLostInARecordedStepEndsItInItsErrorAndLeavesNothing) {
+  open_faulty<FailingDevice>();
+  if (IsSkipped()) return;
+  for (const Policy& policy : hazard_policies()) {
+    SCOPED_TRACE(policy.name + ": " + describe(policy));
+    for_some_calls(policy, /*and_all_after_it=*/true,
+                   [](const std::string& message) { EXPECT_THAT(message, HasSubstr(kPlantedFailure)); });
   }
 }
 

@@ -13,6 +13,9 @@ namespace offprof::runtime {
 cudaError_t noted(cudaError_t error);
 cudaError_t noted(GpuStatus status);
 
+/// Of streams; the least is 0, the default.
+inline constexpr int kGreatestPriority = -5;
+
 /// The stream that a handle means: the two handles of default streams have constants of their own.
 StreamId stream_of(cudaStream_t stream);
 

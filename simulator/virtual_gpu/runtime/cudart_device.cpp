@@ -20,7 +20,6 @@ constexpr int kConstantMemoryBytes = 65536;
 constexpr int kTextureAlignment = 512;
 constexpr int kReservedSharedMemoryBytes = 1024;
 constexpr int kCopyEngines = 3;
-constexpr int kGreatestPriority = -5;
 
 void fill_limits(cudaDeviceProp& properties) {
   properties.warpSize = kWarpSize;
@@ -148,6 +147,10 @@ using namespace offprof::runtime;
 
 extern "C" {
 
+// cuda_profiler_api.h, which LibTorch's packages do not bring.
+cudaError_t cudaProfilerStart();
+cudaError_t cudaProfilerStop();
+
 cudaError_t cudaGetDeviceCount(int* count) {
   OFFPROF_TRACED_CALL(cudaGetDeviceCount_v3020);
   *count = 1;
@@ -210,6 +213,15 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   SimulatedGpu& device = gpu();
   *total = static_cast<std::size_t>(device.profile().memory_bytes);
   *free = static_cast<std::size_t>(std::max<Bytes>(0, device.memory_limit() - device.used_bytes()));
+  return cudaSuccess;
+}
+
+// Nobody but the observer profiles this device.
+cudaError_t cudaProfilerStart() {
+  return cudaSuccess;
+}
+
+cudaError_t cudaProfilerStop() {
   return cudaSuccess;
 }
 

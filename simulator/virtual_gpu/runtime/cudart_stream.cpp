@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <map>
+#include <mutex>
+
 #include "simulator/virtual_gpu/runtime/cudart.h"
 #include "simulator/virtual_gpu/runtime/traced_call.h"
 
@@ -19,6 +23,35 @@ StreamId stream_of(cudaStream_t stream) {
 
 namespace {
 
+/// What streams were created with, which changes nothing else.
+class Priorities {
+ public:
+  void set(cudaStream_t stream, int priority) {
+    const std::lock_guard turn(mutex_);
+    of_[stream] = priority;
+  }
+  void forget(cudaStream_t stream) {
+    const std::lock_guard turn(mutex_);
+    of_.erase(stream);
+  }
+  /// 0, the default, where none was set.
+  int of(cudaStream_t stream) {
+    const std::lock_guard turn(mutex_);
+    const auto found = of_.find(stream);
+    return found == of_.end() ? 0 : found->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<cudaStream_t, int> of_;
+};
+
+/// For the life of the process: streams are destroyed late.
+Priorities& priorities() {
+  static Priorities& priorities = *new Priorities;
+  return priorities;
+}
+
 cudaStream_t handle_of(StreamId stream) {
   return static_cast<cudaStream_t>(const_cast<void*>(stream));
 }
@@ -32,10 +65,11 @@ bool is_default_stream(cudaStream_t stream) {
 extern "C" {
 
 // Priorities change nothing: streams do not slow each other down here.
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   OFFPROF_TRACED_CALL(cudaStreamCreateWithPriority_v5050);
   const bool is_free = (flags & cudaStreamNonBlocking) != 0;
   *stream = handle_of(gpu().create_stream(is_free ? StreamKind::kNonBlocking : StreamKind::kBlocking));
+  priorities().set(*stream, std::clamp(priority, kGreatestPriority, 0));
   return cudaSuccess;
 }
 
@@ -49,9 +83,16 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
 }
 
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  if (!is_default_stream(stream) && !gpu().has_stream(stream)) return noted(cudaErrorInvalidResourceHandle);
+  *priority = priorities().of(stream);
+  return cudaSuccess;
+}
+
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   OFFPROF_TRACED_CALL(cudaStreamDestroy_v5050);
   if (is_default_stream(stream)) return noted(cudaErrorInvalidResourceHandle);
+  priorities().forget(stream);
   return noted(gpu().destroy_stream(stream));
 }
 

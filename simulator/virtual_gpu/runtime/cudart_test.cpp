@@ -1,9 +1,12 @@
 // The CUDA API as programs see it, over the stand-in libraries.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/types.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -13,6 +16,8 @@
 #include "traces/units.h"
 
 extern "C" long ncclGetUniqueId();
+extern "C" int cudnnGetProperty(int property, int* value);
+extern "C" std::size_t cudnnGetVersion();
 
 namespace offprof {
 namespace {
@@ -54,6 +59,40 @@ TEST_F(CudaRuntime, HasOneDevice) {
   EXPECT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
   EXPECT_EQ(count, 1);
   EXPECT_EQ(cudaSetDevice(1), cudaErrorInvalidDevice);
+}
+
+/// What libtorch_python.so links of CUDA beside what LibTorch's C++ libraries do.
+TEST_F(CudaRuntime, HasTheFunctionsThatImportTorchNeeds) {
+  for (const char* name : {"cudaProfilerStart", "cudaProfilerStop", "cudaStreamGetPriority",
+                           "cudnnGetProperty", "cuFileBufDeregister", "cuFileBufRegister",
+                           "cuFileHandleDeregister", "cuFileHandleRegister", "cuFileRead", "cuFileWrite"})
+    EXPECT_NE(dlsym(RTLD_DEFAULT, name), nullptr) << name;
+}
+
+TEST_F(CudaRuntime, SaysThePriorityOfAStream) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, -1), cudaSuccess);
+  int priority = 7;
+  EXPECT_EQ(cudaStreamGetPriority(stream, &priority), cudaSuccess);
+  EXPECT_EQ(priority, -1);
+  EXPECT_EQ(cudaStreamGetPriority(nullptr, &priority), cudaSuccess);
+  EXPECT_EQ(priority, 0);
+  cudaStreamDestroy(stream);
+  EXPECT_EQ(cudaStreamGetPriority(stream, &priority), cudaErrorInvalidResourceHandle);
+}
+
+TEST_F(CudaRuntime, SaysThePartsOfCudnnsVersion) {
+  int parts[3] = {};
+  for (int property = 0; property < 3; ++property) EXPECT_EQ(cudnnGetProperty(property, &parts[property]), 0);
+  EXPECT_EQ(static_cast<std::size_t>(parts[0] * 10000 + parts[1] * 100 + parts[2]), cudnnGetVersion());
+  EXPECT_NE(cudnnGetProperty(3, parts), 0);
+}
+
+TEST_F(CudaRuntime, RefusesFilesThatTheGpuWouldReadItself) {
+  using Read = ssize_t (*)(void*, void*, std::size_t, off_t, off_t);
+  const auto read = reinterpret_cast<Read>(dlsym(RTLD_DEFAULT, "cuFileRead"));
+  ASSERT_NE(read, nullptr);
+  EXPECT_LT(read(nullptr, nullptr, 1, 0, 0), 0);
 }
 
 TEST_F(CudaRuntime, KeepsAnErrorPerThreadUntilItIsRead) {
@@ -193,6 +232,23 @@ TEST_F(CudaRuntime, HasNoDriverFunctionThatNobodyKnows) {
             cudaSuccess);
   EXPECT_EQ(result, cudaDriverEntryPointSymbolNotFound);
   EXPECT_EQ(found, nullptr);
+}
+
+TEST_F(CudaRuntime, AStreamWaitsForAWordOfPinnedMemoryToComeToAValue) {
+  const auto wait = driver_function<decltype(&cuStreamWaitValue32)>("cuStreamWaitValue32");
+  cudaStream_t stream = nullptr;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  void* word = nullptr;
+  ASSERT_EQ(cudaHostAlloc(&word, sizeof(std::uint32_t), cudaHostAllocMapped), cudaSuccess);
+  const auto address = reinterpret_cast<CUdeviceptr>(word);
+  EXPECT_EQ(wait(stream, address, 0, CU_STREAM_WAIT_VALUE_GEQ), CUDA_SUCCESS);
+  EXPECT_EQ(wait(stream, address, 0, CU_STREAM_WAIT_VALUE_EQ), CUDA_ERROR_NOT_SUPPORTED);
+  std::uint32_t pageable = 0;
+  EXPECT_EQ(wait(stream, reinterpret_cast<CUdeviceptr>(&pageable), 0, CU_STREAM_WAIT_VALUE_GEQ),
+            CUDA_ERROR_INVALID_VALUE);
+  cudaFreeHost(word);
+  cudaStreamDestroy(stream);
+  EXPECT_EQ(wait(stream, address, 0, CU_STREAM_WAIT_VALUE_GEQ), CUDA_ERROR_INVALID_HANDLE);
 }
 
 TEST_F(CudaRuntime, RefusesWhatItDoesNotSimulate) {

@@ -8,8 +8,9 @@ using namespace offprof::runtime;
 
 namespace {
 
-// 9.19.0, what LibTorch 2.11 was built against: major * 10000 + minor * 100 + patch.
-constexpr std::size_t kVersion = 91900;
+// What LibTorch 2.11 was built against.
+constexpr int kMajor = 9, kMinor = 19, kPatch = 0;
+constexpr std::size_t kVersion = kMajor * 10000 + kMinor * 100 + kPatch;
 
 int no_bytes(std::size_t* bytes, const char* what) {
   *bytes = 0;
@@ -42,6 +43,14 @@ extern "C" {
 
 std::size_t cudnnGetVersion() {
   return kVersion;
+}
+// `property`: libraryPropertyType, MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL.
+int cudnnGetProperty(int property, int* value) {
+  constexpr int kParts[] = {kMajor, kMinor, kPatch};
+  constexpr int kBadParam = 2000;  // CUDNN_STATUS_BAD_PARAM
+  if (property < 0 || property >= 3) return kBadParam;
+  *value = kParts[property];
+  return 0;
 }
 std::size_t cudnnGetCudartVersion() {
   return 13000;

@@ -1,6 +1,7 @@
 #include <cuda.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "simulator/virtual_gpu/runtime/traced_call.h"
@@ -218,6 +219,11 @@ CUresult cuMemsetD32Async(CUdeviceptr pointer, unsigned value, std::size_t count
   return result_of(gpu().set(stream, address_of(pointer), byte, bytes, HostWaits::kNever));
 }
 
+// Of what can be compared only what comes to a value and goes on from there.
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr word, cuuint32_t value, unsigned flags) {
+  if (flags != CU_STREAM_WAIT_VALUE_GEQ) return CUDA_ERROR_NOT_SUPPORTED;
+  return result_of(gpu().wait_value(stream, static_cast<const std::uint32_t*>(address_of(word)), value));
+}
 CUresult cuStreamWriteValue32(CUstream, CUdeviceptr, cuuint32_t, unsigned) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }

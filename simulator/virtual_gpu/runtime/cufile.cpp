@@ -1,0 +1,46 @@
+#include <sys/types.h>
+
+#include <cstddef>
+
+// GPUDirect Storage: files read and written by the GPU itself. The virtual GPU has none, and says so to who
+// asks. Python's torch links these functions; the declarations follow NVIDIA's cufile.h, which LibTorch's
+// packages do not bring.
+
+namespace {
+
+// CUfileError_t: an error of cuFile's own, and one of the driver's.
+struct CuFileError {
+  int error = 0, driver_error = 0;
+};
+
+constexpr int kPlatformNotSupported = 5007;  // CU_FILE_PLATFORM_NOT_SUPPORTED
+
+}  // namespace
+
+extern "C" {
+
+CuFileError cuFileHandleRegister(void** handle, void*) {
+  *handle = nullptr;
+  return {kPlatformNotSupported, 0};
+}
+
+void cuFileHandleDeregister(void*) {}
+
+CuFileError cuFileBufRegister(const void*, std::size_t, int) {
+  return {kPlatformNotSupported, 0};
+}
+
+CuFileError cuFileBufDeregister(const void*) {
+  return {kPlatformNotSupported, 0};
+}
+
+// Errors of cuFile's own are returned negative.
+ssize_t cuFileRead(void*, void*, std::size_t, off_t, off_t) {
+  return -kPlatformNotSupported;
+}
+
+ssize_t cuFileWrite(void*, const void*, std::size_t, off_t, off_t) {
+  return -kPlatformNotSupported;
+}
+
+}  // extern "C"
