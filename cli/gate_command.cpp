@@ -128,7 +128,7 @@ std::string failure_text(const GateReport& report, const Page& page) {
 class GateCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
-    add_trace_option(app, trace_, "What to judge: a trace, or a JSON report of run or simulate");
+    source_.add_to(app, "What to judge: a trace, or a JSON report of run or simulate");
     app.add_option("--baseline", baseline_,
                    "What to hold it against: a file of --update, a trace, or a JSON report")
         ->type_name("FILE")
@@ -147,6 +147,7 @@ class GateCommand : public Subcommand {
       read_for_option("--limit", [&] { options.limits.push_back(parse_limit(text)); });
     }
     context.detail("reading " + trace_);
+    trace_ = source_.path();
     const Figures now = read_figures(trace_);
     if (update_) return update(now, context);
     if (!std::filesystem::exists(baseline_)) throw no_baseline();
@@ -188,6 +189,7 @@ class GateCommand : public Subcommand {
   }
 
   std::string trace_;
+  TraceArgument source_;
   std::string baseline_;
   std::vector<std::string> limits_;
   bool update_ = false;

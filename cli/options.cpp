@@ -132,6 +132,32 @@ Link parse_assumed_link(const std::string& text) {
   if (!text.ends_with(kShared)) return parse_link(text);
   Link link = parse_link(text.substr(0, text.size() - kShared.size()));
   link.is_shared = true;
+void TraceArgument::add_to(CLI::App& app, const std::string& what) {
+  const auto take_into = [](std::vector<std::string>& paths) {
+    return [&paths](const std::string& path) { paths = {path}; };
+  };
+  app.add_option_function<std::string>("TRACE", take_into(arguments_), what);
+  app.add_option_function<std::string>("--trace", take_into(named_), "The same, by name")->type_name("FILE");
+}
+
+void TraceArgument::add_several_to(CLI::App& app, const std::string& what) {
+  app.add_option("TRACE", arguments_, what);
+  app.add_option("--trace", named_, "The same, by name; several, each after a --trace")
+      ->type_name("FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+const std::vector<std::string>& TraceArgument::paths() const {
+  if (arguments_.empty() && named_.empty())
+    throw input_error("no trace is given", "Name the file that `offprof run -o t.json` wrote: t.json");
+  if (!arguments_.empty() && !named_.empty() && arguments_ != named_)
+    throw input_error(fmt::format("the argument says {}, and --trace says {}", fmt::join(arguments_, " "),
+                                  fmt::join(named_, " ")),
+                      "Give all traces in one of the two ways.");
+  return arguments_.empty() ? named_ : arguments_;
+}
+
   return link;
 }
 

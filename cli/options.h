@@ -69,7 +69,7 @@ CLI::Option* add_choice_option(CLI::App& app, const std::string& names, Value& t
                                const std::vector<std::pair<std::string, Value>>& choices,
                                const std::string& what);
 
-/// `--trace FILE`, required.
+/// `--trace FILE`, required: of a command whose argument is something else.
 CLI::Option* add_trace_option(CLI::App& app, std::string& path, const std::string& what);
 
 /// `-o,--output FILE`, by default standard output.
@@ -89,6 +89,23 @@ Link link_to_assume(const std::optional<Link>& given, const Link& of_trace);
 
 /// `--link BYTES_PER_S[,LATENCY]`; stays empty where it is not given.
 CLI::Option* add_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what);
+/// The trace that a command reads: its argument, or `--trace FILE`.
+class TraceArgument {
+ public:
+  /// The object must outlive the parse.
+  void add_to(CLI::App& app, const std::string& what);
+  /// The same for a command that takes several traces.
+  void add_several_to(CLI::App& app, const std::string& what);
+
+  /// Returns at least one path. Throws Error (input) where none is given, or an argument and `--trace`
+  /// differ.
+  const std::vector<std::string>& paths() const;
+  const std::string& path() const { return paths().front(); }
+
+ private:
+  std::vector<std::string> arguments_, named_;
+};
+
 /// `--link BYTES_PER_S[,LATENCY][,shared]`, of a link that is only simulated, and so may be a shared one.
 CLI::Option* add_assumed_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what);
 

@@ -116,7 +116,7 @@ std::string to_text(const SimulateReport& report, const Page& page) {
 class SimulateCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
-    add_trace_option(app, trace_path_, "The trace of a run");
+    source_.add_to(app, "The trace of a run");
     policy_.add_to(app);
     add_assumed_link_option(app, link_,
                             "The link to assume, in each direction, or for both together where they share "
@@ -133,6 +133,7 @@ class SimulateCommand : public Subcommand {
   ExitStatus run(Context& context) override {
     const PolicyFile file = policy_.resolve();
     const Policy& policy = file.policy;
+    trace_path_ = source_.path();
     Trace trace = read_trace(trace_path_);
     const std::vector<std::string> lost_records = refuse_lost_records(trace, trace_path_, force_);
     refuse_foreign_plan(policy, file.trace_fingerprint, fingerprint_of_run(trace.model, trace.settings));
@@ -195,6 +196,7 @@ class SimulateCommand : public Subcommand {
   std::string trace_path_;
   PolicyOptions policy_;
   std::optional<Link> link_;
+  TraceArgument source_;
   std::optional<DiskLink> disk_;
   std::optional<Bytes> device_memory_;
   bool force_ = false;

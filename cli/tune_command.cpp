@@ -36,13 +36,9 @@ class TuneCommand : public Subcommand {
   TuneCommand() { goal_.searches_plans = true; }
 
   void add_options(CLI::App& app) override {
-    app.add_option("--trace", trace_paths_,
-                   "The trace of a run; several, each after a --trace, where the model ran in other ways "
-                   "(--segments, --shards, --weights): each is tuned, and the best of them chosen")
-        ->type_name("FILE")
-        ->required()
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    traces_.add_several_to(app,
+                           "The trace of a run; several where the model ran in other ways (--segments, "
+                           "--shards, --weights): each is tuned, and the best of them chosen");
     add_goal_options(app);
     add_bytes_option(app, "--host-memory", goal_.host_memory_bytes,
                      "Cap of host memory for offloaded tensors");
@@ -69,11 +65,12 @@ class TuneCommand : public Subcommand {
   ExitStatus run(Context& context) override {
     if (!output_.empty()) check_writable(output_);
     apply_profile();
-    const std::vector<Trace> traces = read_traces();
+    const std::vector<std::string>& paths = traces_.paths();
+    const std::vector<Trace> traces = read_traces(paths);
     std::vector<Tuned> tuned;
     std::optional<Nanoseconds> base;
     for (std::size_t i = 0; i < traces.size(); ++i) {
-      tuned.push_back(tune_trace(context, trace_paths_[i], traces[i], base));
+      tuned.push_back(tune_trace(context, paths[i], traces[i], base));
       if (!base) base = time_of(tuned.front().report.result.keep);
     }
     Tuned& best = choose(tuned);
@@ -103,11 +100,11 @@ class TuneCommand : public Subcommand {
         ->excludes(memory);
   }
 
-  std::vector<Trace> read_traces() const {
+  static std::vector<Trace> read_traces(const std::vector<std::string>& paths) {
     std::vector<Trace> traces;
-    for (const std::string& path : trace_paths_) {
+    for (const std::string& path : paths) {
       traces.push_back(read_trace(path));
-      refuse_other_step(traces.front(), trace_paths_.front(), traces.back(), path);
+      refuse_other_step(traces.front(), paths.front(), traces.back(), path);
     }
     return traces;
   }
@@ -212,7 +209,7 @@ class TuneCommand : public Subcommand {
                                fingerprint_of_run(trace.model, trace.settings), trace.settings.weights});
   }
 
-  std::vector<std::string> trace_paths_;
+  TraceArgument traces_;
   TuneGoal goal_;
   std::optional<Bytes> device_memory_, profile_memory_;
   std::optional<double> max_slowdown_;
