@@ -12,11 +12,6 @@
 namespace offprof {
 namespace {
 
-double rate_in(std::string text) {
-  if (text.find('/') == std::string::npos) text += "/s";
-  return parse_rate(text);
-}
-
 bool is_same_folder(const std::string& a, const std::string& b) {
   std::error_code error;
   return a == b || std::filesystem::equivalent(a, b, error);
@@ -35,9 +30,9 @@ void refuse_compressed_weights(const DiskRequest& disk) {
 DiskLink parse_disk_speed(const std::string& text) {
   const std::size_t comma = text.find(',');
   DiskLink speed;
-  speed.write.bytes_per_second = rate_in(text.substr(0, comma));
+  speed.write.bytes_per_second = parse_bandwidth(text.substr(0, comma));
   speed.read.bytes_per_second =
-      comma == std::string::npos ? speed.write.bytes_per_second : rate_in(text.substr(comma + 1));
+      comma == std::string::npos ? speed.write.bytes_per_second : parse_bandwidth(text.substr(comma + 1));
   return speed;
 }
 

@@ -32,11 +32,43 @@ Number parse_whole(const std::string& text, Number min, Number max, std::string_
   throw input_error(fmt::format("'{}' is {} a whole number {}", text, is_what, range));
 }
 
-bool contains_any(const std::string& text, std::string_view letters) {
-  return text.find_first_of(letters) != std::string::npos;
+constexpr auto kDigits = "0123456789";
+
+/// Refuses `text` where it is nothing but digits, and so few that their unit was surely forgotten. `of`: what
+/// the number counts; `example`: the same number with a unit.
+void refuse_missing_unit(const std::string& text, double value, const char* of, const std::string& example) {
+  const bool is_bare = !text.empty() && text.find_first_not_of(kDigits) == std::string::npos;
+  if (!is_bare || value == 0 || value >= static_cast<double>(kLeastBareAmount)) return;
+  throw input_error(fmt::format("'{}' means {} {}, which is hardly what is meant", text, text, of),
+                    fmt::format("Give it a unit, as in {}.", example));
+}
+
+CLI::Option* add_size_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
+                             const std::string& what, Bytes min, Bytes (*parse)(const std::string&)) {
+  const auto read = [&target, min, parse](const std::string& text) {
+    const Bytes bytes = parse(text);
+    if (bytes < min) throw input_error(fmt::format("'{}' is less than {}", text, format_bytes(min)));
+    target = bytes;
+  };
+  return add_parsed_option(app, names, "BYTES", read, what);
 }
 
 }  // namespace
+
+Bytes parse_capacity(const std::string& text) {
+  const Bytes bytes = parse_bytes(text);
+  refuse_missing_unit(text, static_cast<double>(bytes), "bytes", text + "GiB or " + text + "MiB");
+  return bytes;
+}
+
+double parse_bandwidth(const std::string& text) {
+  constexpr std::string_view kPerSecond = "/s";
+  const bool has_time = text.find('/') != std::string::npos;
+  const double rate = parse_rate(has_time ? text : text + std::string(kPerSecond));
+  const std::string amount = text.ends_with(kPerSecond) ? text.substr(0, text.size() - 2) : text;
+  refuse_missing_unit(amount, rate, "bytes a second", amount + "GB/s or " + amount + "MB/s");
+  return rate;
+}
 
 void read_for_option(const std::string& option, const std::function<void()>& read) {
   try {
@@ -56,12 +88,13 @@ CLI::Option* add_parsed_option(CLI::App& app, const std::string& names, const st
 
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
                               const std::string& what, Bytes min) {
-  const auto read = [&target, min](const std::string& text) {
-    const Bytes bytes = parse_bytes(text);
-    if (bytes < min) throw input_error(fmt::format("'{}' is less than {}", text, format_bytes(min)));
-    target = bytes;
-  };
-  return add_parsed_option(app, names, "BYTES", read, what);
+  const auto parse = [](const std::string& text) { return parse_bytes(text); };
+  return add_size_option(app, names, target, what, min, parse);
+}
+
+CLI::Option* add_capacity_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
+                                 const std::string& what, Bytes min) {
+  return add_size_option(app, names, target, what, min, parse_capacity);
 }
 
 CLI::Option* add_count_option(CLI::App& app, const std::string& names, std::function<void(std::int64_t)> take,
@@ -99,39 +132,6 @@ CLI::Option* add_trace_option(CLI::App& app, std::string& path, const std::strin
   return app.add_option("--trace", path, what)->type_name("FILE")->required();
 }
 
-CLI::Option* add_output_option(CLI::App& app, std::string& path, const std::string& what) {
-  return app.add_option("-o,--output", path, what)->type_name("FILE");
-}
-
-void add_common_options(CLI::App& app, CommonOptions& options) {
-  const std::string group = "Common options";
-  add_choice_option<ReportFormat>(app, "--format", options.format,
-                                  {{"text", ReportFormat::kText}, {"json", ReportFormat::kJson}},
-                                  "How to print the result (default text)")
-      ->group(group);
-  add_choice_option<ColorWhen>(
-      app, "--color", options.color,
-      {{"auto", ColorWhen::kAuto}, {"always", ColorWhen::kAlways}, {"never", ColorWhen::kNever}},
-      "Colours; auto: on a terminal, unless NO_COLOR is set")
-      ->group(group);
-  app.add_flag("-q,--quiet", options.quiet, "No notes and no progress line")->group(group);
-  app.add_flag("-v,--verbose", options.verbose, "Say more about what is done")->group(group);
-}
-
-Link parse_link(const std::string& text) {
-  const std::size_t comma = text.find(',');
-  std::string rate = text.substr(0, comma);
-  if (!contains_any(rate, "/")) rate += "/s";
-  LinkDirection direction{.bytes_per_second = parse_rate(rate)};
-  if (comma != std::string::npos) direction.latency_ns = parse_duration(text.substr(comma + 1));
-  return {direction, direction, 0};
-}
-
-Link parse_assumed_link(const std::string& text) {
-  constexpr std::string_view kShared = ",shared";
-  if (!text.ends_with(kShared)) return parse_link(text);
-  Link link = parse_link(text.substr(0, text.size() - kShared.size()));
-  link.is_shared = true;
 void TraceArgument::add_to(CLI::App& app, const std::string& what) {
   const auto take_into = [](std::vector<std::string>& paths) {
     return [&paths](const std::string& path) { paths = {path}; };
@@ -158,6 +158,37 @@ const std::vector<std::string>& TraceArgument::paths() const {
   return arguments_.empty() ? named_ : arguments_;
 }
 
+CLI::Option* add_output_option(CLI::App& app, std::string& path, const std::string& what) {
+  return app.add_option("-o,--output", path, what)->type_name("FILE");
+}
+
+void add_common_options(CLI::App& app, CommonOptions& options) {
+  const std::string group = "Common options";
+  add_choice_option<ReportFormat>(app, "--format", options.format,
+                                  {{"text", ReportFormat::kText}, {"json", ReportFormat::kJson}},
+                                  "How to print the result (default text)")
+      ->group(group);
+  add_choice_option<ColorWhen>(
+      app, "--color", options.color,
+      {{"auto", ColorWhen::kAuto}, {"always", ColorWhen::kAlways}, {"never", ColorWhen::kNever}},
+      "Colours; auto: on a terminal, unless NO_COLOR is set")
+      ->group(group);
+  app.add_flag("-q,--quiet", options.quiet, "No notes and no progress line")->group(group);
+  app.add_flag("-v,--verbose", options.verbose, "Say more about what is done")->group(group);
+}
+
+Link parse_link(const std::string& text) {
+  const std::size_t comma = text.find(',');
+  LinkDirection direction{.bytes_per_second = parse_bandwidth(text.substr(0, comma))};
+  if (comma != std::string::npos) direction.latency_ns = parse_duration(text.substr(comma + 1));
+  return {direction, direction, 0};
+}
+
+Link parse_assumed_link(const std::string& text) {
+  constexpr std::string_view kShared = ",shared";
+  if (!text.ends_with(kShared)) return parse_link(text);
+  Link link = parse_link(text.substr(0, text.size() - kShared.size()));
+  link.is_shared = true;
   return link;
 }
 
@@ -230,14 +261,14 @@ void PolicyOptions::add_to(CLI::App& app) {
   add_count_option(app, "--copy-streams", copy_streams_, 1, 2,
                    "2: one for each direction; 1: copies of both directions queue behind each other")
       ->group(group);
-  add_bytes_option(app, "--host-memory", host_memory_,
-                   "Host memory that offloaded tensors may take; beyond it they stay")
+  add_capacity_option(app, "--host-memory", host_memory_,
+                      "Host memory that offloaded tensors may take; beyond it they stay")
       ->group(group);
-  add_bytes_option(app, "--disk-memory", disk_memory_,
-                   "Disk that `disk` tensors may take; beyond it host memory takes them, or they stay")
+  add_capacity_option(app, "--disk-memory", disk_memory_,
+                      "Disk that `disk` tensors may take; beyond it host memory takes them, or they stay")
       ->group(group);
-  add_bytes_option(app, "--disk-buffer", disk_buffer_,
-                   "Host memory on their way to the disk and back (default 256 MiB)")
+  add_capacity_option(app, "--disk-buffer", disk_buffer_,
+                      "Host memory on their way to the disk and back (default 256 MiB)")
       ->group(group);
 }
 

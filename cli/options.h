@@ -28,6 +28,23 @@ CLI::Option* add_parsed_option(CLI::App& app, const std::string& names, const st
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
                               const std::string& what, Bytes min = 0);
 
+/// The least that a bare number may say in an option of a capacity or a rate, other than 0: `80` is far more
+/// likely to be 80 gigabytes without their unit.
+inline constexpr Bytes kLeastBareAmount = kMiB;
+
+/// Reads a byte size as parse_bytes does. Refuses, with Error (input), a bare number below kLeastBareAmount
+/// other than 0.
+Bytes parse_capacity(const std::string& text);
+
+/// Reads a rate with or without its `/s`. Refuses, with Error (input), a bare number below kLeastBareAmount.
+double parse_bandwidth(const std::string& text);
+
+/// Capacities of memory and disks as parse_capacity reads them, of at least `min`: `--device-memory 80GiB`.
+/// Options of single tensors' sizes, for which small numbers make sense, are add_bytes_option's:
+/// `--threshold`, `--stash-bytes`, `--prefetch`.
+CLI::Option* add_capacity_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
+                                 const std::string& what, Bytes min = 0);
+
 /// `--device-memory`: a device without memory runs nothing.
 inline constexpr Bytes kLeastDeviceMemory = 1;
 
@@ -72,23 +89,6 @@ CLI::Option* add_choice_option(CLI::App& app, const std::string& names, Value& t
 /// `--trace FILE`, required: of a command whose argument is something else.
 CLI::Option* add_trace_option(CLI::App& app, std::string& path, const std::string& what);
 
-/// `-o,--output FILE`, by default standard output.
-CLI::Option* add_output_option(CLI::App& app, std::string& path, const std::string& what);
-
-/// `--format`, `-q`, `-v`, `--color`.
-void add_common_options(CLI::App& app, CommonOptions& options);
-
-/// Reads `25GB/s` or `25GB/s,10us`: the same bandwidth, and latency per copy, in both directions.
-Link parse_link(const std::string& text);
-/// Likewise, or with `,shared` behind it: see Link::is_shared.
-Link parse_assumed_link(const std::string& text);
-
-/// The link to simulate over: the one given, or else the one that the trace's run measured. Throws Error
-/// (input) where neither is known.
-Link link_to_assume(const std::optional<Link>& given, const Link& of_trace);
-
-/// `--link BYTES_PER_S[,LATENCY]`; stays empty where it is not given.
-CLI::Option* add_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what);
 /// The trace that a command reads: its argument, or `--trace FILE`.
 class TraceArgument {
  public:
@@ -106,6 +106,23 @@ class TraceArgument {
   std::vector<std::string> arguments_, named_;
 };
 
+/// `-o,--output FILE`, by default standard output.
+CLI::Option* add_output_option(CLI::App& app, std::string& path, const std::string& what);
+
+/// `--format`, `-q`, `-v`, `--color`.
+void add_common_options(CLI::App& app, CommonOptions& options);
+
+/// Reads `25GB/s` or `25GB/s,10us`: the same bandwidth, and latency per copy, in both directions.
+Link parse_link(const std::string& text);
+/// Likewise, or with `,shared` behind it: see Link::is_shared.
+Link parse_assumed_link(const std::string& text);
+
+/// The link to simulate over: the one given, or else the one that the trace's run measured. Throws Error
+/// (input) where neither is known.
+Link link_to_assume(const std::optional<Link>& given, const Link& of_trace);
+
+/// `--link BYTES_PER_S[,LATENCY]`; stays empty where it is not given.
+CLI::Option* add_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what);
 /// `--link BYTES_PER_S[,LATENCY][,shared]`, of a link that is only simulated, and so may be a shared one.
 CLI::Option* add_assumed_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what);
 

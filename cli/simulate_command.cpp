@@ -122,8 +122,8 @@ class SimulateCommand : public Subcommand {
                             "The link to assume, in each direction, or for both together where they share "
                             "it (default: as the run measured it)");
     add_disk_bandwidth_option(app, disk_, "The disk to assume (default: as the run measured it)");
-    add_bytes_option(app, "--device-memory", device_memory_, "Say whether the step fits into that",
-                     kLeastDeviceMemory);
+    add_capacity_option(app, "--device-memory", device_memory_,
+                        "Say whether the step fits into that; exit status 1 if not", kLeastDeviceMemory);
     add_force_option(app, force_);
     add_output_option(app, output_, "A trace of the simulated step; .gz compresses (default: none)");
     app.add_option("--commands", commands_path_, "The scheduler's command log, one JSON object a line")

@@ -40,13 +40,14 @@ class TuneCommand : public Subcommand {
                            "The trace of a run; several where the model ran in other ways (--segments, "
                            "--shards, --weights): each is tuned, and the best of them chosen");
     add_goal_options(app);
-    add_bytes_option(app, "--host-memory", goal_.host_memory_bytes,
-                     "Cap of host memory for offloaded tensors");
+    add_capacity_option(app, "--host-memory", goal_.host_memory_bytes,
+                        "Cap of host memory for offloaded tensors");
     add_disk_bandwidth_option(
         app, disk_,
         "The disk to assume, so that placements on it are searched (default: as the run "
         "measured it, if it did)");
-    add_bytes_option(app, "--disk-memory", goal_.disk_memory_bytes, "Cap of the disk for offloaded tensors");
+    add_capacity_option(app, "--disk-memory", goal_.disk_memory_bytes,
+                        "Cap of the disk for offloaded tensors");
     app.add_flag_callback(
         "--no-plan", [this] { goal_.searches_plans = false; },
         "Thresholds, stashes and windows only, which other engines have too; no sets of tensors");
@@ -81,14 +82,14 @@ class TuneCommand : public Subcommand {
 
  private:
   void add_goal_options(CLI::App& app) {
-    CLI::Option* budget = add_bytes_option(app, "--memory-budget", goal_.memory_budget_bytes,
-                                           "Find the fastest policy that takes no more of the device: its "
-                                           "peak, or with a caching allocator what that reserves");
-    CLI::Option* memory =
-        add_bytes_option(app, "--device-memory", device_memory_,
-                         "What if steps could take that much of the device: a budget, within which a caching "
-                         "allocator gives back what it does not need",
-                         kLeastDeviceMemory);
+    CLI::Option* budget = add_capacity_option(app, "--memory-budget", goal_.memory_budget_bytes,
+                                              "Find the fastest policy that takes no more of the device: its "
+                                              "peak, or with a caching allocator what that reserves");
+    CLI::Option* memory = add_capacity_option(
+        app, "--device-memory", device_memory_,
+        "What if steps could take that much of the device: a budget, within which a caching "
+        "allocator gives back what it does not need",
+        kLeastDeviceMemory);
     memory->excludes(budget);
     add_parsed_option(
         app, "--max-slowdown", "PERCENT",
