@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
+#include "cli/next_command.h"
 #include "cli/options.h"
 #include "traces/error.h"
 #include "traces/units.h"
@@ -69,6 +71,24 @@ DiskLink disk_to_assume(const std::optional<DiskLink>& given, const Trace& trace
       fmt::format("the policy {}, and the trace does not say how fast {} is", what, describe(wanted)),
       fmt::format("Give it: --disk-bandwidth 2GB/s, or record a trace with run {}",
                   disk_flag(wanted.is_compressed)));
+}
+
+void add_disk_words(std::vector<std::string>& words, const Trace& trace, const Policy& policy,
+                    const DiskLink& disk) {
+  const auto add = [&](const char* flag, const std::string& value) {
+    const auto says_so = [&](const std::string& word) {
+      return word == flag || word.starts_with(std::string(flag) + "=");
+    };
+    if (std::ranges::none_of(words, says_so)) words.insert(words.end(), {flag, value});
+  };
+  const auto& weights = trace.settings.weights;
+  const bool has_weights = weights && weights->place == "disk", has_tensors = uses_disk(policy);
+  if (trace.environment.times_are_modelled) {
+    if (has_weights || has_tensors) add("--disk-bandwidth", exact_disk(disk));
+    return;
+  }
+  if (has_tensors && !compresses(policy)) add("--disk", ".");
+  if (has_weights && (trace.environment.device == "host" || !has_tensors)) add("--weights-dir", ".");
 }
 
 void share_disk_with_weights(RunRequest& request) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cli/figure_text.h"
+#include "cli/next_command.h"
 #include "cli/options.h"
 #include "cli/text_table.h"
 #include "cli/version.h"
@@ -119,9 +120,9 @@ std::string failure_text(const GateReport& report, const Page& page) {
   std::string text = page.paint(Tone::kBad, "gate failed");
   text += fmt::format(": {} of {} checks\n", failed, report.verdict.checks.size());
   if (!report.ops.empty()) text += "Saved for backward: " + wrap(ops_text(report.ops), page.width, 20) + "\n";
-  text += fmt::format("See what changed:   offprof diff {} {}\n", report.baseline, report.trace);
-  text += fmt::format("If it is meant:     offprof gate --update --trace {} --baseline {}\n", report.trace,
-                      report.baseline);
+  const std::string baseline = shell_word(report.baseline), trace = shell_word(report.trace);
+  text += fmt::format("See what changed:   offprof diff {} {}\n", baseline, trace);
+  text += fmt::format("If it is meant:     offprof gate {} --update --baseline {}\n", trace, baseline);
   return text;
 }
 
@@ -146,8 +147,8 @@ class GateCommand : public Subcommand {
     for (const std::string& text : limits_) {
       read_for_option("--limit", [&] { options.limits.push_back(parse_limit(text)); });
     }
-    context.detail("reading " + trace_);
     trace_ = source_.path();
+    context.detail("reading " + trace_);
     const Figures now = read_figures(trace_);
     if (update_) return update(now, context);
     if (!std::filesystem::exists(baseline_)) throw no_baseline();
@@ -183,13 +184,13 @@ class GateCommand : public Subcommand {
   }
 
   Error no_baseline() const {
-    return input_error(
-        fmt::format("there is no baseline {}", baseline_),
-        fmt::format("Write it: offprof gate --update --trace {} --baseline {}", trace_, baseline_));
+    return input_error(fmt::format("there is no baseline {}", baseline_),
+                       fmt::format("Write it: offprof gate {} --update --baseline {}", shell_word(trace_),
+                                   shell_word(baseline_)));
   }
 
-  std::string trace_;
   TraceArgument source_;
+  std::string trace_;
   std::string baseline_;
   std::vector<std::string> limits_;
   bool update_ = false;

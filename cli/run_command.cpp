@@ -208,6 +208,7 @@ class RunCommand : public Subcommand {
     report.notes = trace.notes;
     report.ledger = trace.ledger;
     report.trace_path = output_;
+    report.argv = context.argv();
     report.checked_streams = device_.checks_streams();
     report.hazards = device_.take_hazards();
     const TraceSteps steps(trace);

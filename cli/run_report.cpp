@@ -9,6 +9,7 @@
 #include "cli/figure_text.h"
 #include "cli/ledger_table.h"
 #include "cli/metrics_table.h"
+#include "cli/next_command.h"
 #include "cli/text_table.h"
 #include "cli/tracing_text.h"
 #include "traces/gradient_error_io.h"
@@ -111,11 +112,12 @@ nlohmann::ordered_json hazards_to_json(const std::vector<StreamHazard>& hazards)
 
 std::string next_text(const RunReport& report) {
   if (report.trace_path.empty() || report.trace_path == "-")
-    return "Next: add -o trace.json to keep the trace, which tune, simulate and view read\n";
+    return "To keep the trace, which tune, simulate and view read:\n" +
+           next_line(with_output(report.argv, "trace.json"));
   if (report.predicted_by_tune)
-    return fmt::format("Next: offprof gate --update --trace {} --baseline baseline.json\n",
-                       report.trace_path);
-  return fmt::format("Next: offprof tune --trace {} -o policy.json\n", report.trace_path);
+    return next_line({"gate", report.trace_path, "--update", "--baseline", "baseline.json"});
+  if (report.run.tracing && report.run.tracing->lost_records()) return next_line({"view", report.trace_path});
+  return next_line({"tune", report.trace_path, "-o", "policy.json"});
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "cli/ledger_table.h"
 #include "cli/lost_records.h"
 #include "cli/metrics_table.h"
+#include "cli/next_command.h"
 #include "cli/options.h"
 #include "cli/simulation_report.h"
 #include "cli/version.h"
@@ -37,7 +38,7 @@ struct SimulateReport {
   std::optional<Bytes> device_memory_bytes;
   Ledger ledger;
   Explanation explanation;
-  std::string output;
+  std::vector<std::string> next;  ///< where it does not fit: the words of the command that finds what does
 
   bool fits = true;  ///< into device_memory_bytes
   bool times_are_modelled = false;
@@ -82,8 +83,7 @@ std::string fits_text(const SimulateReport& report, const Page& page) {
   const std::string memory = format_bytes(*report.device_memory_bytes);
   if (report.fits) return page.paint(Tone::kGood, "It fits into " + memory + ".") + "\n";
   const std::string refusal = fmt::format("It does not fit into {}{}.", memory, excess_text(report));
-  return page.paint(Tone::kBad, wrap(refusal, page.width, 0)) + "\nNext: offprof tune --trace " +
-         report.trace + " --device-memory " + std::to_string(*report.device_memory_bytes) + "\n";
+  return page.paint(Tone::kBad, wrap(refusal, page.width, 0)) + "\n" + next_line(report.next);
 }
 
 /// 0 where all digits mean something.
@@ -176,7 +176,10 @@ class SimulateCommand : public Subcommand {
     if (device_memory_) report.fits = steps.fits(policy, *device_memory_);
     report.ledger = replay_ledger(steps.program(policy), steps.step(policy), policy);
     report.explanation = explain(steps, policy, link);
-    report.output = output_;
+    report.next = {"tune", trace_path_, "--device-memory", exact_bytes(device_memory_.value_or(0))};
+    if (link_) report.next.insert(report.next.end(), {"--link", exact_link(*link_)});
+    if (disk_) report.next.insert(report.next.end(), {"--disk-bandwidth", exact_disk(*disk_)});
+    if (force_) report.next.emplace_back("--force");
     return report;
   }
 

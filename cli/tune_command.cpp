@@ -12,6 +12,7 @@
 
 #include "cli/disk_options.h"
 #include "cli/lost_records.h"
+#include "cli/next_command.h"
 #include "cli/options.h"
 #include "cli/simulation_report.h"
 #include "cli/tune_report.h"
@@ -53,7 +54,9 @@ class TuneCommand : public Subcommand {
         "Thresholds, stashes and windows only, which other engines have too; no sets of tensors");
     app.add_flag("--lossy", goal_.allows_loss,
                  "Let placements lose something of what they pack: gradients are near the exact ones then");
-    add_link_option(app, link_, "The link to assume, in each direction (default: as the run measured it)");
+    add_assumed_link_option(app, link_,
+                            "The link to assume, in each direction, or for both together where they share "
+                            "it (default: as the run measured it)");
     app.add_option("--profile", profile_,
                    fmt::format("What if: the memory and link of another GPU, with the trace's compute times: "
                                "{}, or a JSON file",
@@ -164,7 +167,17 @@ class TuneCommand : public Subcommand {
     if (!chosen || (longest && static_cast<double>(time_of(*chosen)) > *longest)) return tuned;
     tuned.way.chosen = chosen;
     tuned.policy = policy_text(*chosen, trace);
+    tuned.report.next = next_command(context, trace, chosen->policy, link.disk);
     return tuned;
+  }
+
+  /// Runs the policy where it is kept in a file; else keeps it in one.
+  std::vector<std::string> next_command(const Context& context, const Trace& trace, const Policy& policy,
+                                        const DiskLink& disk) const {
+    if (output_.empty() || output_ == "-") return with_output(context.argv(), "policy.json");
+    std::vector<std::string> words = run_with_policy(trace, output_);
+    add_disk_words(words, trace, policy, disk);
+    return words;
   }
 
   /// The best for the goal, or where none reaches it, the one that comes nearest. Its report has all of them.
@@ -194,9 +207,7 @@ class TuneCommand : public Subcommand {
         place_of_event(steps.program(keep), steps.step(keep), report.result.least_peak_event);
     if (report.result.chosen) report.why = explain(steps, report.result.chosen->policy, link);
     report.profile = profile_name_;
-    report.output = output_;
     report.times_are_modelled = trace.environment.times_are_modelled;
-    report.is_on_host = trace.environment.device == "host";
     report.settings = trace.settings;
     std::ranges::move(doubt_times(trace, steps, preset_policy("offload"), link).warnings,
                       std::back_inserter(report.warnings));
