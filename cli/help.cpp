@@ -32,6 +32,7 @@ Examples:
 constexpr const char* kExitCodes = R"(Exit codes:
   0    done
   1    gate: a check failed; tune: no policy keeps within the budget;
+       simulate --device-memory: the step does not fit;
        validate: a bound does not hold; run --check-streams: something is not in order
   2    bad usage, or a bad input or output file
   3    the machine lacks something (memory, a library): see `offprof doctor`

@@ -162,7 +162,7 @@ class SimulateCommand : public Subcommand {
       write_trace(output_, trace);
     }
     context.publish_beside(report, output_ == "-" ? output_ : commands_path_);
-    return ExitStatus::kOk;
+    return report.fits ? ExitStatus::kOk : ExitStatus::kGateFailed;
   }
 
  private:
@@ -196,10 +196,10 @@ class SimulateCommand : public Subcommand {
     if (trace.tracing) trace.tracing->steps.clear();  // of the run that it was simulated from
   }
 
+  TraceArgument source_;
   std::string trace_path_;
   PolicyOptions policy_;
   std::optional<Link> link_;
-  TraceArgument source_;
   std::optional<DiskLink> disk_;
   std::optional<Bytes> device_memory_;
   bool force_ = false;
