@@ -160,7 +160,7 @@ class TuneCommand : public Subcommand {
       const auto keep = static_cast<double>(*steps.predict(preset_policy("keep"), link).step_time_ns);
       goal.max_slowdown = std::max(0.0, *longest / keep - 1);
     }
-    Tuned tuned = {search(path, trace, steps, link, goal), {}, {path, trace.settings, {}, {}}};
+    Tuned tuned = {search(context, path, trace, steps, link, goal), {}, {path, trace.settings, {}, {}}};
     tuned.report.warnings.insert(tuned.report.warnings.begin(), lost_records.begin(), lost_records.end());
     tuned.way.keep = tuned.report.result.keep;
     const auto& chosen = tuned.report.result.chosen;
@@ -196,12 +196,17 @@ class TuneCommand : public Subcommand {
     return goal_.memory_budget_bytes ? std::tuple(false, time, taken) : std::tuple(false, taken, time);
   }
 
-  TuneReport search(const std::string& path, const Trace& trace, const TraceSteps& steps, const Link& link,
-                    const TuneGoal& goal) const {
+  TuneReport search(Context& context, const std::string& path, const Trace& trace, const TraceSteps& steps,
+                    const Link& link, const TuneGoal& goal) const {
+    StatusLine status = context.status_line();
+    const auto progress = [&](const std::string& what) {
+      status.show(path + ": " + what);
+      context.detail(what);
+    };
     TuneReport report;
     report.trace = path;
     report.goal = goal_;
-    report.result = tune(steps, link, goal);
+    report.result = tune(steps, link, goal, progress);
     const Policy keep = preset_policy("keep");
     report.least_place =
         place_of_event(steps.program(keep), steps.step(keep), report.result.least_peak_event);
