@@ -14,6 +14,7 @@
 #include "cli/tracing_text.h"
 #include "traces/gradient_error_io.h"
 #include "traces/metrics_io.h"
+#include "traces/value_reads.h"
 
 namespace offprof {
 namespace {
@@ -86,13 +87,22 @@ void add_streams(Verdicts& verdicts, const std::vector<StreamHazard>& hazards) {
                  fmt::format("{}: {}, then {}", hazard.what, hazard.first, hazard.second));
 }
 
+LabelledLine memory_verdict(const RunReport& report) {
+  const char* label = "memory";
+  if (!report.inexact.empty())
+    return {label, fmt::format("NOT as predicted: {}", fmt::join(report.inexact, ", ")), Tone::kBad};
+  if (tells_of_value_reads(report.notes))
+    return {label,
+            "predicted to the byte of a step that read zeros as values, as the warning says: where a GPU's "
+            "values lead to other shapes or branches, its memory is another",
+            Tone::kWarning};
+  return {label, "predicted to the byte", Tone::kGood};
+}
+
 std::string verdict_text(const RunReport& report, const Page& page) {
   Verdicts verdicts(page);
   add_gradients(verdicts, report.gradients, report.gradient_errors);
-  if (report.inexact.empty())
-    verdicts.add("memory", Tone::kGood, "predicted to the byte");
-  else
-    verdicts.add("memory", Tone::kBad, fmt::format("NOT as predicted: {}", fmt::join(report.inexact, ", ")));
+  verdicts.add(memory_verdict(report));
   if (report.checked_streams) add_streams(verdicts, report.hazards);
   std::string times = times_line(report.run.times_are_modelled, page);
   if (report.run.settings) times += reruns_text(*report.run.settings, page);
