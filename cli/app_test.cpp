@@ -53,6 +53,10 @@ TEST(App, AnUnknownCommandNamesTheNearest) {
   EXPECT_EQ(run.err, "error: there is no command 'veiw'\nhint: Did you mean `view`?\n");
 }
 
+TEST(App, SuggestsTheCommandThatBeginsSo) {
+  EXPECT_THAT(run_words({"tun"}).err, HasSubstr("Did you mean `tune`?"));
+}
+
 TEST(App, AnUnknownFlagIsToldBeforeWhatIsMissing) {
   const CliRun run = run_words({"gate", "--trcae", "t.json"});
   EXPECT_EQ(run.status, kBadInput);

@@ -19,23 +19,23 @@ const std::vector<CommandEntry>& command_table() {
        "  offprof run model.pt --policy policy.json -o tuned.json.gz\n",
        make_run_command},
       {"tune", "Replay a trace under many policies, print the frontier, choose one",
-       "  offprof tune --trace t.json -o policy.json\n"
-       "  offprof tune --trace t.json --memory-budget 2GiB\n"
-       "  offprof tune --trace t.json --max-slowdown 2% --link 25GB/s,10us\n",
+       "  offprof tune t.json -o policy.json\n"
+       "  offprof tune t.json --memory-budget 2GiB\n"
+       "  offprof tune t.json --max-slowdown 2% --link 25GB/s,10us\n",
        make_tune_command},
       {"simulate", "Replay a trace under one policy: what if",
-       "  offprof simulate --trace t.json --policy trl\n"
-       "  offprof simulate --trace t.json --threshold 1MiB --stash 3 --link 12GB/s -o simulated.json\n",
+       "  offprof simulate t.json --policy trl\n"
+       "  offprof simulate t.json --threshold 1MiB --stash 3 --link 12GB/s -o simulated.json\n",
        make_simulate_command},
       {"validate", "Hold predictions against real runs, setting by setting",
        "  offprof validate model.pt --trace t.json\n"
        "  offprof validate model.pt --trace t.json --policies 50 --rounds 11 --link 1GB/s\n",
        make_validate_command},
       {"gate", "Fail, with exit status 1, where memory or time got worse than a baseline allows",
-       "  offprof gate --update --trace t.json --baseline baseline.json\n"
-       "  offprof gate --trace t.json --baseline baseline.json\n"
-       "  offprof gate --trace t.json --baseline baseline.json --limit 'device_peak_bytes<=+0%'\n"
-       "  offprof gate --trace t.json --baseline baseline.json --limit 'step_time_ns_min<=+10%'\n",
+       "  offprof gate t.json --update --baseline baseline.json\n"
+       "  offprof gate t.json --baseline baseline.json\n"
+       "  offprof gate t.json --baseline baseline.json --limit 'device_peak_bytes<=+0%'\n"
+       "  offprof gate t.json --baseline baseline.json --limit 'step_time_ns_min<=+10%'\n",
        make_gate_command},
       {"diff", "What changed from one run to another: figures, policy, saved tensors, where time parts",
        "  offprof diff before.json after.json\n"

@@ -2,20 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
+#include "cli/next_command.h"
 #include "cli/options.h"
 #include "traces/error.h"
 #include "traces/units.h"
 
 namespace offprof {
 namespace {
-
-double rate_in(std::string text) {
-  if (text.find('/') == std::string::npos) text += "/s";
-  return parse_rate(text);
-}
 
 bool is_same_folder(const std::string& a, const std::string& b) {
   std::error_code error;
@@ -35,9 +32,9 @@ void refuse_compressed_weights(const DiskRequest& disk) {
 DiskLink parse_disk_speed(const std::string& text) {
   const std::size_t comma = text.find(',');
   DiskLink speed;
-  speed.write.bytes_per_second = rate_in(text.substr(0, comma));
+  speed.write.bytes_per_second = parse_bandwidth(text.substr(0, comma));
   speed.read.bytes_per_second =
-      comma == std::string::npos ? speed.write.bytes_per_second : rate_in(text.substr(comma + 1));
+      comma == std::string::npos ? speed.write.bytes_per_second : parse_bandwidth(text.substr(comma + 1));
   return speed;
 }
 
@@ -74,6 +71,24 @@ DiskLink disk_to_assume(const std::optional<DiskLink>& given, const Trace& trace
       fmt::format("the policy {}, and the trace does not say how fast {} is", what, describe(wanted)),
       fmt::format("Give it: --disk-bandwidth 2GB/s, or record a trace with run {}",
                   disk_flag(wanted.is_compressed)));
+}
+
+void add_disk_words(std::vector<std::string>& words, const Trace& trace, const Policy& policy,
+                    const DiskLink& disk) {
+  const auto add = [&](const char* flag, const std::string& value) {
+    const auto says_so = [&](const std::string& word) {
+      return word == flag || word.starts_with(std::string(flag) + "=");
+    };
+    if (std::ranges::none_of(words, says_so)) words.insert(words.end(), {flag, value});
+  };
+  const auto& weights = trace.settings.weights;
+  const bool has_weights = weights && weights->place == "disk", has_tensors = uses_disk(policy);
+  if (trace.environment.times_are_modelled) {
+    if (has_weights || has_tensors) add("--disk-bandwidth", exact_disk(disk));
+    return;
+  }
+  if (has_tensors && !compresses(policy)) add("--disk", ".");
+  if (has_weights && (trace.environment.device == "host" || !has_tensors)) add("--weights-dir", ".");
 }
 
 void share_disk_with_weights(RunRequest& request) {

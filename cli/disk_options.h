@@ -3,6 +3,7 @@
 #include <CLI/App.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/device_disk.h"
 #include "engine/plugin.h"
@@ -27,6 +28,11 @@ const char* disk_flag(bool is_compressed);
 /// The disk that a simulation of the policy assumes: the one `given`, else the trace's. Throws Error (input)
 /// where something uses one of which nobody says how fast it is.
 DiskLink disk_to_assume(const std::optional<DiskLink>& given, const Trace& trace, const Policy& policy);
+
+/// Adds to the words of a `run` what a policy's tensors and the trace's weights need of a disk, unless they
+/// are told of one: its speed where it is modelled, else the current folder.
+void add_disk_words(std::vector<std::string>& words, const Trace& trace, const Policy& policy,
+                    const DiskLink& disk);
 
 /// The flags of `run` that give it a disk: `--disk`, `--disk-checksums`, `--compress`,
 /// `--disk-bandwidth`.

@@ -69,6 +69,18 @@ nlohmann::ordered_json to_json(const DoctorReport& report) {
 
 namespace {
 
+/// A hint within the page. Commands break behind `&&` alone, so that what is copied still runs.
+std::string hint_text(std::string hint, const Page& page, std::size_t column) {
+  constexpr char kUnbroken = '\x01';
+  constexpr std::string_view kAnd = "&&";
+  const bool is_command = hint.find(kAnd) != std::string::npos;
+  for (std::size_t i = 0; is_command && i < hint.size(); ++i)
+    if (hint[i] == ' ' && !std::string_view(hint).substr(0, i).ends_with(kAnd)) hint[i] = kUnbroken;
+  std::string text = wrap(hint, page.width, column);
+  std::ranges::replace(text, kUnbroken, ' ');
+  return text;
+}
+
 const char* verdict_of(const DoctorReport& report) {
   if (report.run_works) return "Everything that `offprof run` needs works here.";
   const bool engine_works = std::ranges::any_of(report.findings, [](const Finding& finding) {
@@ -84,13 +96,15 @@ std::string to_text(const DoctorReport& report, const Page& page) {
   std::string text;
   constexpr std::size_t kStatusWidth = 10;
   constexpr std::size_t kDetailColumn = 27;
+  constexpr std::string_view kMend = "mend: ";
   for (const Finding& finding : report.findings) {
     const std::string status = name_of(finding.health);
     text += page.paint(tone_of(finding.health), status) + std::string(kStatusWidth - status.size(), ' ');
     text += finding.name + std::string(kDetailColumn - kStatusWidth - display_width(finding.name), ' ');
     text += wrap(finding.detail, page.width, kDetailColumn) + "\n";
     if (finding.mend.empty()) continue;
-    text += std::string(kDetailColumn, ' ') + "mend: " + finding.mend + "\n";  // unbroken, to be copied
+    text += std::string(kDetailColumn, ' ') + std::string(kMend);
+    text += hint_text(finding.mend, page, kDetailColumn + kMend.size()) + "\n";
   }
   return text + "\n" + verdict_of(report) + "\n";
 }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 namespace offprof {
 namespace {
 
@@ -30,6 +32,37 @@ TEST(Doctor, AMissingDeviceIsNotAMissingEngine) {
       {{"engine", Health::kWorks, "a path", ""}, {"virtual GPU", Health::kMissing, "broken", "build it"}});
   EXPECT_FALSE(report.run_works);
   EXPECT_THAT(to_text(report, {}), HasSubstr("works here on other devices"));
+}
+
+/// `text` without the line breaks of `wrap`, which are within `column` blanks.
+std::string joined_lines(std::string text, std::size_t column) {
+  const std::string broken = "\n" + std::string(column, ' ');
+  for (std::size_t at = 0; (at = text.find(broken, at)) != std::string::npos;)
+    text.replace(at, broken.size(), " ");
+  return text;
+}
+
+TEST(Doctor, HintsKeepWithinThePage) {
+  constexpr std::size_t kHintColumn = 33;
+  const std::string commands = "scripts/setup.sh && cmake --preset release && cmake --build --preset release";
+  const std::string prose =
+      "an NVIDIA GPU, its driver, and beside LibTorch the NVIDIA packages that the torch wheel depends on, "
+      "which scripts/setup.sh leaves out";
+  const DoctorReport report = make_doctor_report({{"engine", Health::kMissing, "not built", commands},
+                                                  {"CUDA device", Health::kOptional, "none", prose}});
+  for (const std::size_t width : {80U, 120U}) {
+    const std::string text = to_text(report, {.width = width});
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), width) << line;
+    EXPECT_THAT(joined_lines(text, kHintColumn), AllOf(HasSubstr(commands), HasSubstr(prose)));
+  }
+}
+
+TEST(Doctor, HintsThatAreCommandsBreakBetweenCommandsAlone) {
+  const DoctorReport report = make_doctor_report(
+      {{"engine", Health::kMissing, "not built", "scripts/setup.sh && cmake --build --preset release -j 2"}});
+  EXPECT_THAT(to_text(report, {.width = 80}), HasSubstr("mend: scripts/setup.sh &&\n" + std::string(33, ' ') +
+                                                        "cmake --build --preset release"));
 }
 
 TEST(Doctor, TextAndJsonTellTheSame) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cli/figure_text.h"
+#include "cli/next_command.h"
 #include "cli/options.h"
 #include "cli/text_table.h"
 #include "cli/version.h"
@@ -119,16 +120,16 @@ std::string failure_text(const GateReport& report, const Page& page) {
   std::string text = page.paint(Tone::kBad, "gate failed");
   text += fmt::format(": {} of {} checks\n", failed, report.verdict.checks.size());
   if (!report.ops.empty()) text += "Saved for backward: " + wrap(ops_text(report.ops), page.width, 20) + "\n";
-  text += fmt::format("See what changed:   offprof diff {} {}\n", report.baseline, report.trace);
-  text += fmt::format("If it is meant:     offprof gate --update --trace {} --baseline {}\n", report.trace,
-                      report.baseline);
+  const std::string baseline = shell_word(report.baseline), trace = shell_word(report.trace);
+  text += fmt::format("See what changed:   offprof diff {} {}\n", baseline, trace);
+  text += fmt::format("If it is meant:     offprof gate {} --update --baseline {}\n", trace, baseline);
   return text;
 }
 
 class GateCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
-    add_trace_option(app, trace_, "What to judge: a trace, or a JSON report of run or simulate");
+    source_.add_to(app, "What to judge: a trace, or a JSON report of run or simulate");
     app.add_option("--baseline", baseline_,
                    "What to hold it against: a file of --update, a trace, or a JSON report")
         ->type_name("FILE")
@@ -146,6 +147,7 @@ class GateCommand : public Subcommand {
     for (const std::string& text : limits_) {
       read_for_option("--limit", [&] { options.limits.push_back(parse_limit(text)); });
     }
+    trace_ = source_.path();
     context.detail("reading " + trace_);
     const Figures now = read_figures(trace_);
     if (update_) return update(now, context);
@@ -182,11 +184,12 @@ class GateCommand : public Subcommand {
   }
 
   Error no_baseline() const {
-    return input_error(
-        fmt::format("there is no baseline {}", baseline_),
-        fmt::format("Write it: offprof gate --update --trace {} --baseline {}", trace_, baseline_));
+    return input_error(fmt::format("there is no baseline {}", baseline_),
+                       fmt::format("Write it: offprof gate {} --update --baseline {}", shell_word(trace_),
+                                   shell_word(baseline_)));
   }
 
+  TraceArgument source_;
   std::string trace_;
   std::string baseline_;
   std::vector<std::string> limits_;

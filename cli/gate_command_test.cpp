@@ -42,6 +42,12 @@ TEST_F(GateCommandTest, WritesABaselineThatTheSameTraceHolds) {
   EXPECT_THAT(run.out, AllOf(HasSubstr("device_peak_bytes"), HasSubstr("gate passed")));
 }
 
+TEST_F(GateCommandTest, TakesTheTraceAsAnArgument) {
+  EXPECT_EQ(run_words({"gate", trace_, "--update", "--baseline", baseline_}).status, 0);
+  EXPECT_EQ(run_words({"gate", trace_, "--baseline", baseline_}).out, gate().out);
+  EXPECT_EQ(run_words({"gate", trace_, "--trace", baseline_, "--baseline", baseline_}).status, 2);
+}
+
 TEST_F(GateCommandTest, FailsWithStatus1WhereOneByteIsTooMuch) {
   gate({"--update"});
   write_larger();

@@ -22,9 +22,9 @@ constexpr const char* kExamples = R"(
 Examples:
   offprof zoo make transformer -o model.pt       a model to try things on
   offprof run model.pt -o t.json                 train some steps with offloading, and trace them
-  offprof tune --trace t.json -o policy.json     find the policy with the least memory
+  offprof tune t.json -o policy.json             find the policy with the least memory
   offprof run model.pt --policy policy.json      check it: predicted beside measured
-  offprof gate --trace t.json --baseline b.json  fail where memory or time got worse
+  offprof gate t.json --baseline b.json          fail where memory or time got worse
 
 `offprof COMMAND --help` tells the rest. `offprof --version` prints the version.
 )";
@@ -32,6 +32,7 @@ Examples:
 constexpr const char* kExitCodes = R"(Exit codes:
   0    done
   1    gate: a check failed; tune: no policy keeps within the budget;
+       simulate --device-memory: the step does not fit;
        validate: a bound does not hold; run --check-streams: something is not in order
   2    bad usage, or a bad input or output file
   3    the machine lacks something (memory, a library): see `offprof doctor`

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/next_command.h"
 #include "cli/simulation_report.h"
 #include "simulator/trace_steps.h"
 #include "simulator/tune.h"
@@ -80,9 +81,9 @@ std::string need_text(const TraceSteps& steps, const Trace& trace) {
 std::string how_to_trace(const Trace& trace, Bytes capacity) {
   return fmt::format(
       "; to see all that could be done: run it {} -o t.json, then "
-      "offprof tune --trace t.json --memory-budget {}",
+      "offprof tune t.json --memory-budget {}",
       trace.environment.times_are_modelled ? "with --device-memory 2TiB" : "without --device-memory",
-      capacity);
+      exact_bytes(capacity));
 }
 
 }  // namespace

@@ -32,11 +32,43 @@ Number parse_whole(const std::string& text, Number min, Number max, std::string_
   throw input_error(fmt::format("'{}' is {} a whole number {}", text, is_what, range));
 }
 
-bool contains_any(const std::string& text, std::string_view letters) {
-  return text.find_first_of(letters) != std::string::npos;
+constexpr auto kDigits = "0123456789";
+
+/// Refuses `text` where it is nothing but digits, and so few that their unit was surely forgotten. `of`: what
+/// the number counts; `example`: the same number with a unit.
+void refuse_missing_unit(const std::string& text, double value, const char* of, const std::string& example) {
+  const bool is_bare = !text.empty() && text.find_first_not_of(kDigits) == std::string::npos;
+  if (!is_bare || value == 0 || value >= static_cast<double>(kLeastBareAmount)) return;
+  throw input_error(fmt::format("'{}' means {} {}, which is hardly what is meant", text, text, of),
+                    fmt::format("Give it a unit, as in {}.", example));
+}
+
+CLI::Option* add_size_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
+                             const std::string& what, Bytes min, Bytes (*parse)(const std::string&)) {
+  const auto read = [&target, min, parse](const std::string& text) {
+    const Bytes bytes = parse(text);
+    if (bytes < min) throw input_error(fmt::format("'{}' is less than {}", text, format_bytes(min)));
+    target = bytes;
+  };
+  return add_parsed_option(app, names, "BYTES", read, what);
 }
 
 }  // namespace
+
+Bytes parse_capacity(const std::string& text) {
+  const Bytes bytes = parse_bytes(text);
+  refuse_missing_unit(text, static_cast<double>(bytes), "bytes", text + "GiB or " + text + "MiB");
+  return bytes;
+}
+
+double parse_bandwidth(const std::string& text) {
+  constexpr std::string_view kPerSecond = "/s";
+  const bool has_time = text.find('/') != std::string::npos;
+  const double rate = parse_rate(has_time ? text : text + std::string(kPerSecond));
+  const std::string amount = text.ends_with(kPerSecond) ? text.substr(0, text.size() - 2) : text;
+  refuse_missing_unit(amount, rate, "bytes a second", amount + "GB/s or " + amount + "MB/s");
+  return rate;
+}
 
 void read_for_option(const std::string& option, const std::function<void()>& read) {
   try {
@@ -56,12 +88,13 @@ CLI::Option* add_parsed_option(CLI::App& app, const std::string& names, const st
 
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
                               const std::string& what, Bytes min) {
-  const auto read = [&target, min](const std::string& text) {
-    const Bytes bytes = parse_bytes(text);
-    if (bytes < min) throw input_error(fmt::format("'{}' is less than {}", text, format_bytes(min)));
-    target = bytes;
-  };
-  return add_parsed_option(app, names, "BYTES", read, what);
+  const auto parse = [](const std::string& text) { return parse_bytes(text); };
+  return add_size_option(app, names, target, what, min, parse);
+}
+
+CLI::Option* add_capacity_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
+                                 const std::string& what, Bytes min) {
+  return add_size_option(app, names, target, what, min, parse_capacity);
 }
 
 CLI::Option* add_count_option(CLI::App& app, const std::string& names, std::function<void(std::int64_t)> take,
@@ -99,6 +132,32 @@ CLI::Option* add_trace_option(CLI::App& app, std::string& path, const std::strin
   return app.add_option("--trace", path, what)->type_name("FILE")->required();
 }
 
+void TraceArgument::add_to(CLI::App& app, const std::string& what) {
+  const auto take_into = [](std::vector<std::string>& paths) {
+    return [&paths](const std::string& path) { paths = {path}; };
+  };
+  app.add_option_function<std::string>("TRACE", take_into(arguments_), what);
+  app.add_option_function<std::string>("--trace", take_into(named_), "The same, by name")->type_name("FILE");
+}
+
+void TraceArgument::add_several_to(CLI::App& app, const std::string& what) {
+  app.add_option("TRACE", arguments_, what);
+  app.add_option("--trace", named_, "The same, by name; several, each after a --trace")
+      ->type_name("FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+const std::vector<std::string>& TraceArgument::paths() const {
+  if (arguments_.empty() && named_.empty())
+    throw input_error("no trace is given", "Name the file that `offprof run -o t.json` wrote: t.json");
+  if (!arguments_.empty() && !named_.empty() && arguments_ != named_)
+    throw input_error(fmt::format("the argument says {}, and --trace says {}", fmt::join(arguments_, " "),
+                                  fmt::join(named_, " ")),
+                      "Give all traces in one of the two ways.");
+  return arguments_.empty() ? named_ : arguments_;
+}
+
 CLI::Option* add_output_option(CLI::App& app, std::string& path, const std::string& what) {
   return app.add_option("-o,--output", path, what)->type_name("FILE");
 }
@@ -120,9 +179,7 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
 
 Link parse_link(const std::string& text) {
   const std::size_t comma = text.find(',');
-  std::string rate = text.substr(0, comma);
-  if (!contains_any(rate, "/")) rate += "/s";
-  LinkDirection direction{.bytes_per_second = parse_rate(rate)};
+  LinkDirection direction{.bytes_per_second = parse_bandwidth(text.substr(0, comma))};
   if (comma != std::string::npos) direction.latency_ns = parse_duration(text.substr(comma + 1));
   return {direction, direction, 0};
 }
@@ -204,14 +261,14 @@ void PolicyOptions::add_to(CLI::App& app) {
   add_count_option(app, "--copy-streams", copy_streams_, 1, 2,
                    "2: one for each direction; 1: copies of both directions queue behind each other")
       ->group(group);
-  add_bytes_option(app, "--host-memory", host_memory_,
-                   "Host memory that offloaded tensors may take; beyond it they stay")
+  add_capacity_option(app, "--host-memory", host_memory_,
+                      "Host memory that offloaded tensors may take; beyond it they stay")
       ->group(group);
-  add_bytes_option(app, "--disk-memory", disk_memory_,
-                   "Disk that `disk` tensors may take; beyond it host memory takes them, or they stay")
+  add_capacity_option(app, "--disk-memory", disk_memory_,
+                      "Disk that `disk` tensors may take; beyond it host memory takes them, or they stay")
       ->group(group);
-  add_bytes_option(app, "--disk-buffer", disk_buffer_,
-                   "Host memory on their way to the disk and back (default 256 MiB)")
+  add_capacity_option(app, "--disk-buffer", disk_buffer_,
+                      "Host memory on their way to the disk and back (default 256 MiB)")
       ->group(group);
 }
 

@@ -28,6 +28,23 @@ CLI::Option* add_parsed_option(CLI::App& app, const std::string& names, const st
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
                               const std::string& what, Bytes min = 0);
 
+/// The least that a bare number may say in an option of a capacity or a rate, other than 0: `80` is far more
+/// likely to be 80 gigabytes without their unit.
+inline constexpr Bytes kLeastBareAmount = kMiB;
+
+/// Reads a byte size as parse_bytes does. Refuses, with Error (input), a bare number below kLeastBareAmount
+/// other than 0.
+Bytes parse_capacity(const std::string& text);
+
+/// Reads a rate with or without its `/s`. Refuses, with Error (input), a bare number below kLeastBareAmount.
+double parse_bandwidth(const std::string& text);
+
+/// Capacities of memory and disks as parse_capacity reads them, of at least `min`: `--device-memory 80GiB`.
+/// Options of single tensors' sizes, for which small numbers make sense, are add_bytes_option's:
+/// `--threshold`, `--stash-bytes`, `--prefetch`.
+CLI::Option* add_capacity_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
+                                 const std::string& what, Bytes min = 0);
+
 /// `--device-memory`: a device without memory runs nothing.
 inline constexpr Bytes kLeastDeviceMemory = 1;
 
@@ -69,8 +86,25 @@ CLI::Option* add_choice_option(CLI::App& app, const std::string& names, Value& t
                                const std::vector<std::pair<std::string, Value>>& choices,
                                const std::string& what);
 
-/// `--trace FILE`, required.
+/// `--trace FILE`, required: of a command whose argument is something else.
 CLI::Option* add_trace_option(CLI::App& app, std::string& path, const std::string& what);
+
+/// The trace that a command reads: its argument, or `--trace FILE`.
+class TraceArgument {
+ public:
+  /// The object must outlive the parse.
+  void add_to(CLI::App& app, const std::string& what);
+  /// The same for a command that takes several traces.
+  void add_several_to(CLI::App& app, const std::string& what);
+
+  /// Returns at least one path. Throws Error (input) where none is given, or an argument and `--trace`
+  /// differ.
+  const std::vector<std::string>& paths() const;
+  const std::string& path() const { return paths().front(); }
+
+ private:
+  std::vector<std::string> arguments_, named_;
+};
 
 /// `-o,--output FILE`, by default standard output.
 CLI::Option* add_output_option(CLI::App& app, std::string& path, const std::string& what);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/command.h"
+#include "cli/disk_options.h"
 #include "traces/error.h"
 
 namespace offprof {
@@ -48,6 +49,56 @@ TEST(Options, ABadByteSizeNamesItsFlagAndWhatIsAccepted) {
 TEST(Options, NegativeSizesAreRefused) {
   EXPECT_THAT(error_of([] { policy_of({"--prefetch", "-1"}); }), HasSubstr("--prefetch"));
   EXPECT_THAT(error_of([] { policy_of({"--stash", "-1"}); }), HasSubstr("--stash: '-1'"));
+}
+
+TEST(Options, ACapacityOrARateWithoutItsUnitIsRefused) {
+  for (const char* flag : {"--host-memory", "--disk-memory", "--disk-buffer"}) {
+    EXPECT_THAT(error_of([&] {
+                  policy_of({flag, "80"});
+                }),
+                AllOf(HasSubstr(std::string(flag) + ": '80' means 80 bytes"), HasSubstr("80GiB")));
+  }
+  EXPECT_THAT(error_of([] { parse_link("12"); }),
+              AllOf(HasSubstr("'12' means 12 bytes a second"), HasSubstr("12GB/s")));
+  EXPECT_THAT(error_of([] { parse_link("12/s,1us"); }), HasSubstr("12 bytes a second"));
+  EXPECT_THAT(error_of([] { parse_disk_speed("2GB/s,3"); }), HasSubstr("3 bytes a second"));
+}
+
+TEST(Options, SmallCapacitiesAndRatesAreTakenWhereTheySayTheirUnit) {
+  EXPECT_EQ(parse_capacity("80B"), 80);
+  EXPECT_EQ(parse_capacity("4K"), 4096);
+  EXPECT_EQ(parse_capacity("0"), 0) << "none";
+  EXPECT_EQ(parse_capacity("1048576"), kMiB);
+  EXPECT_DOUBLE_EQ(parse_bandwidth("12B/s"), 12);
+  EXPECT_DOUBLE_EQ(parse_bandwidth("1048576"), kMiB);
+}
+
+TEST(Options, SizesOfSingleTensorsMayBeSmallNumbers) {
+  const Policy policy = policy_of({"--threshold", "80", "--stash-bytes", "90", "--prefetch", "100"}).policy;
+  EXPECT_EQ(policy.threshold_bytes, 80);
+  EXPECT_EQ(policy.stash_bytes, 90);
+  EXPECT_EQ(policy.prefetch_bytes, 100);
+}
+
+std::vector<std::string> traces_of(const std::vector<std::string>& words) {
+  TraceArgument traces;
+  parse(words, [&](CLI::App& app) { traces.add_several_to(app, ""); });
+  return traces.paths();
+}
+
+TEST(Options, TracesAreArgumentsOrNamed) {
+  const std::vector<std::string> both = {"a.json", "b.json"};
+  EXPECT_EQ(traces_of({"a.json", "b.json"}), both);
+  EXPECT_EQ(traces_of({"--trace", "a.json", "--trace", "b.json"}), both);
+  EXPECT_EQ(traces_of({"a.json", "--trace", "a.json"}), std::vector<std::string>{"a.json"});
+}
+
+TEST(Options, TracesThatAreMissingOrGivenInTwoWaysAreRefused) {
+  EXPECT_THAT(error_of([] { traces_of({}); }), HasSubstr("no trace is given"));
+  EXPECT_THAT(error_of([] {
+                traces_of({"a.json", "--trace", "b.json"});
+              }),
+              HasSubstr("the argument says a.json, and --trace says b.json"));
 }
 
 TEST(Options, APercentageIsRefusedWithoutItsSign) {

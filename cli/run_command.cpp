@@ -82,9 +82,9 @@ class RunCommand : public Subcommand {
     add_count_option(app, "--threads", request_.threads, 1, kMostThreads,
                      "Intra-op threads (default: one less than cores, which the copies take)");
     device_.add_to(app);
-    add_bytes_option(app, "--device-memory", settings.device_memory_bytes,
-                     "Capacity in the measured steps: beyond it they are really out of memory",
-                     kLeastDeviceMemory);
+    add_capacity_option(app, "--device-memory", settings.device_memory_bytes,
+                        "Capacity in the measured steps: beyond it they are really out of memory",
+                        kLeastDeviceMemory);
     add_link_option(app, link_, "host, virtual: cap of each copy direction");
     add_weight_options(app);
     disk_.add_to(app);
@@ -151,7 +151,7 @@ class RunCommand : public Subcommand {
         app, "--weights", weights_place_, {{"device", "device"}, {"host", "host"}, {"disk", "disk"}},
         "Where weights, their gradients and the optimizer's state are while no operator uses them (default: "
         "device; of --shards host)");
-    add_bytes_option(
+    add_capacity_option(
         app, "--weights-window", weights_window_,
         "How much of them may be on the device at once, unless one operator needs more (default: twice what "
         "one needs; of --shards those of two)",
@@ -208,6 +208,7 @@ class RunCommand : public Subcommand {
     report.notes = trace.notes;
     report.ledger = trace.ledger;
     report.trace_path = output_;
+    report.argv = context.argv();
     report.checked_streams = device_.checks_streams();
     report.hazards = device_.take_hazards();
     const TraceSteps steps(trace);

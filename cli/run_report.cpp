@@ -9,10 +9,12 @@
 #include "cli/figure_text.h"
 #include "cli/ledger_table.h"
 #include "cli/metrics_table.h"
+#include "cli/next_command.h"
 #include "cli/text_table.h"
 #include "cli/tracing_text.h"
 #include "traces/gradient_error_io.h"
 #include "traces/metrics_io.h"
+#include "traces/value_reads.h"
 
 namespace offprof {
 namespace {
@@ -85,13 +87,22 @@ void add_streams(Verdicts& verdicts, const std::vector<StreamHazard>& hazards) {
                  fmt::format("{}: {}, then {}", hazard.what, hazard.first, hazard.second));
 }
 
+LabelledLine memory_verdict(const RunReport& report) {
+  const char* label = "memory";
+  if (!report.inexact.empty())
+    return {label, fmt::format("NOT as predicted: {}", fmt::join(report.inexact, ", ")), Tone::kBad};
+  if (tells_of_value_reads(report.notes))
+    return {label,
+            "predicted to the byte of a step that read zeros as values, as the warning says: where a GPU's "
+            "values lead to other shapes or branches, its memory is another",
+            Tone::kWarning};
+  return {label, "predicted to the byte", Tone::kGood};
+}
+
 std::string verdict_text(const RunReport& report, const Page& page) {
   Verdicts verdicts(page);
   add_gradients(verdicts, report.gradients, report.gradient_errors);
-  if (report.inexact.empty())
-    verdicts.add("memory", Tone::kGood, "predicted to the byte");
-  else
-    verdicts.add("memory", Tone::kBad, fmt::format("NOT as predicted: {}", fmt::join(report.inexact, ", ")));
+  verdicts.add(memory_verdict(report));
   if (report.checked_streams) add_streams(verdicts, report.hazards);
   std::string times = times_line(report.run.times_are_modelled, page);
   if (report.run.settings) times += reruns_text(*report.run.settings, page);
@@ -111,11 +122,12 @@ nlohmann::ordered_json hazards_to_json(const std::vector<StreamHazard>& hazards)
 
 std::string next_text(const RunReport& report) {
   if (report.trace_path.empty() || report.trace_path == "-")
-    return "Next: add -o trace.json to keep the trace, which tune, simulate and view read\n";
+    return "To keep the trace, which tune, simulate and view read:\n" +
+           next_line(with_output(report.argv, "trace.json"));
   if (report.predicted_by_tune)
-    return fmt::format("Next: offprof gate --update --trace {} --baseline baseline.json\n",
-                       report.trace_path);
-  return fmt::format("Next: offprof tune --trace {} -o policy.json\n", report.trace_path);
+    return next_line({"gate", report.trace_path, "--update", "--baseline", "baseline.json"});
+  if (report.run.tracing && report.run.tracing->lost_records()) return next_line({"view", report.trace_path});
+  return next_line({"tune", report.trace_path, "-o", "policy.json"});
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ struct RunReport {
   Ledger ledger;
   bool checked_streams = false;
   std::vector<StreamHazard> hazards;
-  std::string trace_path;  ///< empty: none written
+  std::string trace_path;         ///< empty: none written
+  std::vector<std::string> argv;  ///< the command line, program name first
 };
 
 nlohmann::ordered_json to_json(const RunReport& report);

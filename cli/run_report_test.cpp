@@ -1,8 +1,10 @@
 #include "cli/run_report.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "traces/sample_trace.h"
+#include "traces/value_reads.h"
 
 namespace offprof {
 namespace {
@@ -14,6 +16,26 @@ TEST(RunReport, JsonHasTheWarningsAboutTimes) {
   EXPECT_FALSE(to_json(report).contains("warnings"));
   report.warnings = {"predicted times mean little"};
   EXPECT_EQ(to_json(report)["warnings"][0], "predicted times mean little");
+}
+
+TEST(RunReport, TheNextCommandRepeatsThisOneWhereNoTraceIsKept) {
+  RunReport report;
+  const Trace trace = sample_trace();
+  report.run = figures_of(trace, "");
+  report.argv = {"offprof", "run", "m.pt", "--device", "virtual:h200", "-o", "-"};
+  report.trace_path = "-";
+  EXPECT_THAT(to_text(report, {}),
+              testing::HasSubstr("Next: offprof run m.pt --device virtual:h200 -o trace.json\n"));
+}
+
+TEST(RunReport, MarksMemoryWhoseValuesWereRead) {
+  RunReport report;
+  const Trace trace = sample_trace();
+  report.run = figures_of(trace, "");
+  EXPECT_THAT(to_text(report, {}), testing::HasSubstr("memory     predicted to the byte\n"));
+  report.notes = {std::string(kValueReadsNote) + " (aten::_local_scalar_dense): they are zeros"};
+  EXPECT_THAT(to_text(report, {}),
+              testing::HasSubstr("memory     predicted to the byte of a step that read"));
 }
 
 }  // namespace

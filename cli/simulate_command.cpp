@@ -13,6 +13,7 @@
 #include "cli/ledger_table.h"
 #include "cli/lost_records.h"
 #include "cli/metrics_table.h"
+#include "cli/next_command.h"
 #include "cli/options.h"
 #include "cli/simulation_report.h"
 #include "cli/version.h"
@@ -37,7 +38,7 @@ struct SimulateReport {
   std::optional<Bytes> device_memory_bytes;
   Ledger ledger;
   Explanation explanation;
-  std::string output;
+  std::vector<std::string> next;  ///< where it does not fit: the words of the command that finds what does
 
   bool fits = true;  ///< into device_memory_bytes
   bool times_are_modelled = false;
@@ -82,8 +83,7 @@ std::string fits_text(const SimulateReport& report, const Page& page) {
   const std::string memory = format_bytes(*report.device_memory_bytes);
   if (report.fits) return page.paint(Tone::kGood, "It fits into " + memory + ".") + "\n";
   const std::string refusal = fmt::format("It does not fit into {}{}.", memory, excess_text(report));
-  return page.paint(Tone::kBad, wrap(refusal, page.width, 0)) + "\nNext: offprof tune --trace " +
-         report.trace + " --device-memory " + std::to_string(*report.device_memory_bytes) + "\n";
+  return page.paint(Tone::kBad, wrap(refusal, page.width, 0)) + "\n" + next_line(report.next);
 }
 
 /// 0 where all digits mean something.
@@ -116,14 +116,14 @@ std::string to_text(const SimulateReport& report, const Page& page) {
 class SimulateCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
-    add_trace_option(app, trace_path_, "The trace of a run");
+    source_.add_to(app, "The trace of a run");
     policy_.add_to(app);
     add_assumed_link_option(app, link_,
                             "The link to assume, in each direction, or for both together where they share "
                             "it (default: as the run measured it)");
     add_disk_bandwidth_option(app, disk_, "The disk to assume (default: as the run measured it)");
-    add_bytes_option(app, "--device-memory", device_memory_, "Say whether the step fits into that",
-                     kLeastDeviceMemory);
+    add_capacity_option(app, "--device-memory", device_memory_,
+                        "Say whether the step fits into that; exit status 1 if not", kLeastDeviceMemory);
     add_force_option(app, force_);
     add_output_option(app, output_, "A trace of the simulated step; .gz compresses (default: none)");
     app.add_option("--commands", commands_path_, "The scheduler's command log, one JSON object a line")
@@ -133,6 +133,7 @@ class SimulateCommand : public Subcommand {
   ExitStatus run(Context& context) override {
     const PolicyFile file = policy_.resolve();
     const Policy& policy = file.policy;
+    trace_path_ = source_.path();
     Trace trace = read_trace(trace_path_);
     const std::vector<std::string> lost_records = refuse_lost_records(trace, trace_path_, force_);
     refuse_foreign_plan(policy, file.trace_fingerprint, fingerprint_of_run(trace.model, trace.settings));
@@ -161,7 +162,7 @@ class SimulateCommand : public Subcommand {
       write_trace(output_, trace);
     }
     context.publish_beside(report, output_ == "-" ? output_ : commands_path_);
-    return ExitStatus::kOk;
+    return report.fits ? ExitStatus::kOk : ExitStatus::kGateFailed;
   }
 
  private:
@@ -175,7 +176,10 @@ class SimulateCommand : public Subcommand {
     if (device_memory_) report.fits = steps.fits(policy, *device_memory_);
     report.ledger = replay_ledger(steps.program(policy), steps.step(policy), policy);
     report.explanation = explain(steps, policy, link);
-    report.output = output_;
+    report.next = {"tune", trace_path_, "--device-memory", exact_bytes(device_memory_.value_or(0))};
+    if (link_) report.next.insert(report.next.end(), {"--link", exact_link(*link_)});
+    if (disk_) report.next.insert(report.next.end(), {"--disk-bandwidth", exact_disk(*disk_)});
+    if (force_) report.next.emplace_back("--force");
     return report;
   }
 
@@ -192,6 +196,7 @@ class SimulateCommand : public Subcommand {
     if (trace.tracing) trace.tracing->steps.clear();  // of the run that it was simulated from
   }
 
+  TraceArgument source_;
   std::string trace_path_;
   PolicyOptions policy_;
   std::optional<Link> link_;

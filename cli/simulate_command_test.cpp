@@ -42,6 +42,26 @@ TEST_F(SimulateCommandTest, SaysHowMuchMoreItTakesThanTheDeviceHas) {
               HasSubstr("It does not fit into 3.00 KiB: 1.09 KiB too much."));
 }
 
+TEST_F(SimulateCommandTest, WhatDoesNotFitEndsWithStatus1) {
+  EXPECT_EQ(simulate(sample_trace(), {"--policy", "keep", "--device-memory", "3KiB"}).status, 1);
+  EXPECT_EQ(simulate(sample_trace(), {"--policy", "keep", "--device-memory", "1GiB"}).status, 0);
+  EXPECT_THAT(run_words({"simulate", "--help"}).out, HasSubstr("exit status 1 if not"));
+}
+
+TEST_F(SimulateCommandTest, TheNextCommandAssumesTheSameLink) {
+  const CliRun run =
+      simulate(sample_trace(), {"--policy", "keep", "--device-memory", "3KiB", "--link", "2GB/s,3us,shared"});
+  const std::string next =
+      "Next: offprof tune " + trace_ + " --device-memory 3072B --link 2000000000B/s,3000ns,shared\n";
+  EXPECT_THAT(run.out, HasSubstr(next));
+}
+
+TEST_F(SimulateCommandTest, TakesTheTraceAsAnArgument) {
+  const CliRun named = simulate(sample_trace());
+  EXPECT_EQ(run_words({"simulate", trace_}).out, named.out);
+  EXPECT_EQ(run_words({"simulate", "other.json", "--trace", trace_}).status, 2);
+}
+
 TEST_F(SimulateCommandTest, CountsWhatTheAllocatorReservesWhereThereIsOne) {
   const std::vector<std::string> policy = {"--policy", "keep", "--device-memory"};
   const auto within = [&](const char* memory) {
@@ -62,8 +82,8 @@ TEST_F(SimulateCommandTest, WhatAFractionInTheSettingsForbidsIsNoExcess) {
   AllocatorBlock& rest = trace.program.allocator->segments[0].blocks.back();
   rest = {rest.bytes, rest.bytes, true, -1};  // so that the step needs another segment
   EXPECT_THAT(simulate(trace, {"--policy", "keep", "--device-memory", "4MiB"}).out,
-              HasSubstr("It does not fit into 4.00 MiB.\nNext: offprof tune --trace " + trace_ +
-                        " --device-memory 4194304\n"));
+              HasSubstr("It does not fit into 4.00 MiB.\nNext: offprof tune " + trace_ +
+                        " --device-memory 4194304B\n"));
 }
 
 /// Its hooks take anything from nothing to 20 us, three of them, of a step of 3.3 us.

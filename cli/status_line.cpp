@@ -1,6 +1,7 @@
 #include "cli/status_line.h"
 
 #include "cli/terminal.h"
+#include "traces/temporary.h"
 
 namespace offprof {
 
@@ -13,6 +14,7 @@ StatusLine::~StatusLine() {
 
 void StatusLine::show(const std::string& text) {
   if (!enabled_) return;
+  set_line_is_open(true);
   err_ << kWipeLine << cut_to_width(text, width_ - 1) << std::flush;
   shown_ = true;
 }
@@ -20,6 +22,7 @@ void StatusLine::show(const std::string& text) {
 void StatusLine::wipe() {
   if (!shown_) return;
   err_ << kWipeLine << std::flush;
+  set_line_is_open(false);
   shown_ = false;
 }
 

@@ -5,8 +5,8 @@
 
 namespace offprof {
 
-/// One line on a terminal that says what goes on, overwritten by the next and wiped in the end. Elsewhere:
-/// silent.
+/// One line on a terminal that says what goes on, overwritten by the next and wiped in the end; a signal that
+/// ends the program ends the line. Elsewhere: silent.
 class StatusLine {
  public:
   /// `width`: the terminal's columns; a longer text is cut, since a wrapped line cannot be overwritten.

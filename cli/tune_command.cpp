@@ -12,6 +12,7 @@
 
 #include "cli/disk_options.h"
 #include "cli/lost_records.h"
+#include "cli/next_command.h"
 #include "cli/options.h"
 #include "cli/simulation_report.h"
 #include "cli/tune_report.h"
@@ -36,27 +37,26 @@ class TuneCommand : public Subcommand {
   TuneCommand() { goal_.searches_plans = true; }
 
   void add_options(CLI::App& app) override {
-    app.add_option("--trace", trace_paths_,
-                   "The trace of a run; several, each after a --trace, where the model ran in other ways "
-                   "(--segments, --shards, --weights): each is tuned, and the best of them chosen")
-        ->type_name("FILE")
-        ->required()
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    traces_.add_several_to(app,
+                           "The trace of a run; several where the model ran in other ways (--segments, "
+                           "--shards, --weights): each is tuned, and the best of them chosen");
     add_goal_options(app);
-    add_bytes_option(app, "--host-memory", goal_.host_memory_bytes,
-                     "Cap of host memory for offloaded tensors");
+    add_capacity_option(app, "--host-memory", goal_.host_memory_bytes,
+                        "Cap of host memory for offloaded tensors");
     add_disk_bandwidth_option(
         app, disk_,
         "The disk to assume, so that placements on it are searched (default: as the run "
         "measured it, if it did)");
-    add_bytes_option(app, "--disk-memory", goal_.disk_memory_bytes, "Cap of the disk for offloaded tensors");
+    add_capacity_option(app, "--disk-memory", goal_.disk_memory_bytes,
+                        "Cap of the disk for offloaded tensors");
     app.add_flag_callback(
         "--no-plan", [this] { goal_.searches_plans = false; },
         "Thresholds, stashes and windows only, which other engines have too; no sets of tensors");
     app.add_flag("--lossy", goal_.allows_loss,
                  "Let placements lose something of what they pack: gradients are near the exact ones then");
-    add_link_option(app, link_, "The link to assume, in each direction (default: as the run measured it)");
+    add_assumed_link_option(app, link_,
+                            "The link to assume, in each direction, or for both together where they share "
+                            "it (default: as the run measured it)");
     app.add_option("--profile", profile_,
                    fmt::format("What if: the memory and link of another GPU, with the trace's compute times: "
                                "{}, or a JSON file",
@@ -69,11 +69,12 @@ class TuneCommand : public Subcommand {
   ExitStatus run(Context& context) override {
     if (!output_.empty()) check_writable(output_);
     apply_profile();
-    const std::vector<Trace> traces = read_traces();
+    const std::vector<std::string>& paths = traces_.paths();
+    const std::vector<Trace> traces = read_traces(paths);
     std::vector<Tuned> tuned;
     std::optional<Nanoseconds> base;
     for (std::size_t i = 0; i < traces.size(); ++i) {
-      tuned.push_back(tune_trace(context, trace_paths_[i], traces[i], base));
+      tuned.push_back(tune_trace(context, paths[i], traces[i], base));
       if (!base) base = time_of(tuned.front().report.result.keep);
     }
     Tuned& best = choose(tuned);
@@ -84,14 +85,14 @@ class TuneCommand : public Subcommand {
 
  private:
   void add_goal_options(CLI::App& app) {
-    CLI::Option* budget = add_bytes_option(app, "--memory-budget", goal_.memory_budget_bytes,
-                                           "Find the fastest policy that takes no more of the device: its "
-                                           "peak, or with a caching allocator what that reserves");
-    CLI::Option* memory =
-        add_bytes_option(app, "--device-memory", device_memory_,
-                         "What if steps could take that much of the device: a budget, within which a caching "
-                         "allocator gives back what it does not need",
-                         kLeastDeviceMemory);
+    CLI::Option* budget = add_capacity_option(app, "--memory-budget", goal_.memory_budget_bytes,
+                                              "Find the fastest policy that takes no more of the device: its "
+                                              "peak, or with a caching allocator what that reserves");
+    CLI::Option* memory = add_capacity_option(
+        app, "--device-memory", device_memory_,
+        "What if steps could take that much of the device: a budget, within which a caching "
+        "allocator gives back what it does not need",
+        kLeastDeviceMemory);
     memory->excludes(budget);
     add_parsed_option(
         app, "--max-slowdown", "PERCENT",
@@ -103,11 +104,11 @@ class TuneCommand : public Subcommand {
         ->excludes(memory);
   }
 
-  std::vector<Trace> read_traces() const {
+  static std::vector<Trace> read_traces(const std::vector<std::string>& paths) {
     std::vector<Trace> traces;
-    for (const std::string& path : trace_paths_) {
+    for (const std::string& path : paths) {
       traces.push_back(read_trace(path));
-      refuse_other_step(traces.front(), trace_paths_.front(), traces.back(), path);
+      refuse_other_step(traces.front(), paths.front(), traces.back(), path);
     }
     return traces;
   }
@@ -159,14 +160,24 @@ class TuneCommand : public Subcommand {
       const auto keep = static_cast<double>(*steps.predict(preset_policy("keep"), link).step_time_ns);
       goal.max_slowdown = std::max(0.0, *longest / keep - 1);
     }
-    Tuned tuned = {search(path, trace, steps, link, goal), {}, {path, trace.settings, {}, {}}};
+    Tuned tuned = {search(context, path, trace, steps, link, goal), {}, {path, trace.settings, {}, {}}};
     tuned.report.warnings.insert(tuned.report.warnings.begin(), lost_records.begin(), lost_records.end());
     tuned.way.keep = tuned.report.result.keep;
     const auto& chosen = tuned.report.result.chosen;
     if (!chosen || (longest && static_cast<double>(time_of(*chosen)) > *longest)) return tuned;
     tuned.way.chosen = chosen;
     tuned.policy = policy_text(*chosen, trace);
+    tuned.report.next = next_command(context, trace, chosen->policy, link.disk);
     return tuned;
+  }
+
+  /// Runs the policy where it is kept in a file; else keeps it in one.
+  std::vector<std::string> next_command(const Context& context, const Trace& trace, const Policy& policy,
+                                        const DiskLink& disk) const {
+    if (output_.empty() || output_ == "-") return with_output(context.argv(), "policy.json");
+    std::vector<std::string> words = run_with_policy(trace, output_);
+    add_disk_words(words, trace, policy, disk);
+    return words;
   }
 
   /// The best for the goal, or where none reaches it, the one that comes nearest. Its report has all of them.
@@ -185,20 +196,23 @@ class TuneCommand : public Subcommand {
     return goal_.memory_budget_bytes ? std::tuple(false, time, taken) : std::tuple(false, taken, time);
   }
 
-  TuneReport search(const std::string& path, const Trace& trace, const TraceSteps& steps, const Link& link,
-                    const TuneGoal& goal) const {
+  TuneReport search(Context& context, const std::string& path, const Trace& trace, const TraceSteps& steps,
+                    const Link& link, const TuneGoal& goal) const {
+    StatusLine status = context.status_line();
+    const auto progress = [&](const std::string& what) {
+      status.show(path + ": " + what);
+      context.detail(what);
+    };
     TuneReport report;
     report.trace = path;
     report.goal = goal_;
-    report.result = tune(steps, link, goal);
+    report.result = tune(steps, link, goal, progress);
     const Policy keep = preset_policy("keep");
     report.least_place =
         place_of_event(steps.program(keep), steps.step(keep), report.result.least_peak_event);
     if (report.result.chosen) report.why = explain(steps, report.result.chosen->policy, link);
     report.profile = profile_name_;
-    report.output = output_;
     report.times_are_modelled = trace.environment.times_are_modelled;
-    report.is_on_host = trace.environment.device == "host";
     report.settings = trace.settings;
     std::ranges::move(doubt_times(trace, steps, preset_policy("offload"), link).warnings,
                       std::back_inserter(report.warnings));
@@ -212,7 +226,7 @@ class TuneCommand : public Subcommand {
                                fingerprint_of_run(trace.model, trace.settings), trace.settings.weights});
   }
 
-  std::vector<std::string> trace_paths_;
+  TraceArgument traces_;
   TuneGoal goal_;
   std::optional<Bytes> device_memory_, profile_memory_;
   std::optional<double> max_slowdown_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/figure_text.h"
+#include "cli/next_command.h"
 #include "cli/placement_text.h"
 #include "cli/text_table.h"
 #include "traces/policy_io.h"
@@ -312,16 +313,6 @@ std::string wrapped(const std::string& text, const Page& page) {
   return wrap(text, page.width, 0) + "\n";
 }
 
-/// What a run under the policy must be told of its disk.
-std::string disk_flags(const TuneReport& report, const Policy& policy) {
-  const auto& weights = report.settings.weights;
-  const bool has_weights = weights && weights->place == "disk", has_tensors = uses_disk(policy);
-  if (report.times_are_modelled) return has_weights || has_tensors ? " --disk-bandwidth RATE" : "";
-  const bool needs_folder = has_weights && (report.is_on_host || !has_tensors);
-  return std::string(has_tensors && !compresses(policy) ? " --disk DIR" : "") +
-         (needs_folder ? " --weights-dir DIR" : "");
-}
-
 std::string chosen_text(const TuneReport& report, const Page& page) {
   if (!report.result.chosen)
     return page.paint(Tone::kBad, wrap(no_policy_text(report), page.width, 0)) + "\n" +
@@ -330,15 +321,8 @@ std::string chosen_text(const TuneReport& report, const Page& page) {
       wrapped(fmt::format("Chosen, {}: {}", goal_text(report), describe(report.result.chosen->policy)),
               page) +
       "\n" + to_text(*report.why, page);
-  text += wrapped(bounds_text(report), page) + wrapped(binding_text(report), page) +
-          wrapped(prices_text(report), page);
-  const std::string way = flags_of(report.settings);
-  const std::string flags =
-      (way.empty() ? way : " " + way) + disk_flags(report, report.result.chosen->policy);
-  if (report.output.empty())
-    return text + fmt::format("Next: add -o policy.json, then: offprof run MODEL.pt --policy policy.json{}\n",
-                              flags);
-  return text + fmt::format("Next: offprof run MODEL.pt --policy {}{}\n", report.output, flags);
+  return text + wrapped(bounds_text(report), page) + wrapped(binding_text(report), page) +
+         wrapped(prices_text(report), page) + next_line(report.next);
 }
 
 /// What the times rest on.

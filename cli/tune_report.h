@@ -21,10 +21,9 @@ struct TuneReport {
   std::optional<Explanation> why;  ///< of the chosen policy
   ProgramPlace least_place;        ///< where the program itself holds most
   std::string profile;             ///< of --profile; empty: none is given
-  std::string output;
+  std::vector<std::string> next;   ///< the words of the command to go on with, where a policy was chosen
   bool times_are_modelled = false;
-  bool is_on_host = false;  ///< the step computes there
-  RunSettings settings{};   ///< with which the step was recorded
+  RunSettings settings{};  ///< with which the step was recorded
   /// All that were tuned together, this one's among them.
   std::vector<TunedWay> ways{};
   /// Why the predicted times deserve less trust than their digits suggest; a sentence each.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/next_command.h"
 #include "cli/text_table.h"
 #include "traces/error.h"
 #include "traces/metrics_io.h"
@@ -33,20 +34,28 @@ std::string name_of(const RunSettings& settings) {
 
 }  // namespace
 
-std::string flags_of(const RunSettings& settings) {
-  std::vector<std::string> flags;
-  if (!settings.segments.empty())
-    flags.push_back(fmt::format("--segments '{}'", fmt::join(settings.segments, ",")));
+std::vector<std::string> way_words(const RunSettings& settings) {
+  std::vector<std::string> words;
+  const auto add = [&](const std::string& flag, const std::string& value) {
+    words.insert(words.end(), {flag, value});
+  };
+  if (!settings.segments.empty()) add("--segments", fmt::format("{}", fmt::join(settings.segments, ",")));
   if (const auto& shards = settings.shards) {
-    flags.push_back(shards->count ? fmt::format("--shards {}", *shards->count) : "--shards auto");
-    if (shards->microbatches != 1) flags.push_back(fmt::format("--microbatches {}", shards->microbatches));
+    add("--shards", shards->count ? std::to_string(*shards->count) : "auto");
+    if (shards->microbatches != 1) add("--microbatches", std::to_string(shards->microbatches));
   }
   const std::string usual = settings.shards ? "host" : "device";
   const std::string place = settings.weights ? settings.weights->place : "device";
-  if (place != usual) flags.push_back("--weights " + place);
+  if (place != usual) add("--weights", place);
   if (settings.weights && settings.weights->window_bytes)
-    flags.push_back(fmt::format("--weights-window {}", *settings.weights->window_bytes));
-  return fmt::format("{}", fmt::join(flags, " "));
+    add("--weights-window", exact_bytes(*settings.weights->window_bytes));
+  return words;
+}
+
+std::string flags_of(const RunSettings& settings) {
+  std::vector<std::string> words = way_words(settings);
+  for (std::string& word : words) word = shell_word(word);
+  return fmt::format("{}", fmt::join(words, " "));
 }
 
 void refuse_other_step(const Trace& base, const std::string& base_path, const Trace& other,

@@ -21,7 +21,10 @@ struct TunedWay {
   bool is_best = false;             ///< for the goal, of those that were tuned together
 };
 
-/// The flags of `run` for it: `--segments 'layers.*' --weights host`; empty: none.
+/// The words of `run` for it: `--segments`, `layers.*`, `--weights`, `host`; empty: none.
+std::vector<std::string> way_words(const RunSettings& settings);
+
+/// The same as a shell takes it: `--segments 'layers.*' --weights host`.
 std::string flags_of(const RunSettings& settings);
 
 /// Throws Error (input) where the other trace is not of the same model, inputs, loss, optimizer, device

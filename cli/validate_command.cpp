@@ -11,6 +11,7 @@
 #include "cli/disk_options.h"
 #include "cli/engine_loader.h"
 #include "cli/lost_records.h"
+#include "cli/next_command.h"
 #include "cli/options.h"
 #include "cli/validate_report.h"
 #include "cli/validate_runs.h"
@@ -65,7 +66,7 @@ class ValidateCommand : public Subcommand {
     Trace trace = read_trace(trace_path_);
     if (trace.simulated)
       throw input_error(trace_path_ + " is simulated: there is nothing measured in it to predict from",
-                        "Record one with: offprof run MODEL.pt -o trace.json");
+                        "Record one with: " + recording());
     lost_records_ = refuse_lost_records(trace, trace_path_, force_);
     refuse_other_model(trace);
     refuse_faster_link(trace);
@@ -83,7 +84,7 @@ class ValidateCommand : public Subcommand {
     const auto& cap = trace.settings.link_cap;
     if (!link_ || !cap || slower_of(*link_, *cap) == *link_) return;
     throw input_error("--link: the trace was recorded over a link that was slowed down further",
-                      "Record it without --link: offprof run MODEL.pt -o trace.json");
+                      "Record it without --link: " + recording());
   }
 
   /// The trace as the runs will be: under a cap of the device's memory most settings would not run at all.
@@ -131,10 +132,9 @@ class ValidateCommand : public Subcommand {
     request_.disk = disk_.request(trace.environment.device, {});
     const DiskLink& known = trace.environment.link.disk;
     if (request_.disk && !known.is_known())
-      throw input_error(
-          trace_path_ + " does not say how fast a disk is, so no times with one are predicted",
-          fmt::format("Record it with one: offprof run MODEL.pt {} --transforms all -o trace.json",
-                      disk_flag(request_.disk->compressed)));
+      throw input_error(trace_path_ + " does not say how fast a disk is, so no times with one are predicted",
+                        fmt::format("Record it with one: {} {} --transforms all", recording(),
+                                    disk_flag(request_.disk->compressed)));
     if (trace.environment.times_are_modelled && known.is_known())
       request_.disk = DiskRequest{{}, false, known, known.is_compressed};
     if (request_.disk && request_.disk->compressed != known.is_compressed)
@@ -162,17 +162,22 @@ class ValidateCommand : public Subcommand {
 
   void refuse_other_device(const Trace& trace) const {
     if (kind_of(request_.device) == kind_of(trace.environment.device)) return;
-    throw input_error(fmt::format("--device {}: {} was recorded on {}, and its times are of no other device",
-                                  request_.device, trace_path_, trace.environment.device),
-                      "Leave --device out, or record a trace there: offprof run MODEL.pt --device " +
-                          request_.device + " -o trace.json");
+    throw input_error(
+        fmt::format("--device {}: {} was recorded on {}, and its times are of no other device",
+                    request_.device, trace_path_, trace.environment.device),
+        "Leave --device out, or record a trace there: " + recording() + " --device " + request_.device);
   }
 
   void refuse_other_model(const Trace& trace) const {
     if (fingerprint_of_file(request_.model_path) == trace.model.fingerprint) return;
     throw input_error(fmt::format("{} is not the model that {} is of ({})", request_.model_path, trace_path_,
                                   trace.model.name),
-                      "Record a trace of it: offprof run MODEL.pt -o trace.json");
+                      "Record a trace of it: " + recording());
+  }
+
+  /// The command that records a trace of the model.
+  std::string recording() const {
+    return "offprof run " + shell_word(request_.model_path) + " -o trace.json";
   }
 
   /// With --link the trace's own, slowed down to it as the run is.

@@ -11,7 +11,7 @@ namespace {
 class ViewCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
-    app.add_option("TRACE", trace_, "A trace of `offprof run` or `offprof simulate`")->required();
+    source_.add_to(app, "A trace of `offprof run` or `offprof simulate`");
     CLI::Option* const saved =
         app.add_flag("--saved", lists_saved_, "List what autograd saves in a step, tensor by tensor");
     add_choice_option(app, "--by", by_,
@@ -27,6 +27,7 @@ class ViewCommand : public Subcommand {
   }
 
   ExitStatus run(Context& context) override {
+    trace_ = source_.path();
     context.detail("reading " + trace_ + ", and replaying its step");
     const Trace trace = read_trace(trace_);
     if (lists_saved_) {
@@ -41,6 +42,7 @@ class ViewCommand : public Subcommand {
   static constexpr std::int64_t kMostShown = 1'000'000;
   static constexpr std::size_t kOpsShown = 10;
 
+  TraceArgument source_;
   std::string trace_;
   bool lists_saved_ = false;
   std::optional<SavedBy> by_;

@@ -7,6 +7,7 @@
 
 #include "cli/figure_text.h"
 #include "cli/ledger_table.h"
+#include "cli/next_command.h"
 #include "cli/text_table.h"
 #include "cli/tracing_text.h"
 #include "traces/metrics_io.h"
@@ -196,7 +197,11 @@ std::string overlap_text(const ViewReport& report, const Page& page) {
 std::string next_text(const ViewReport& report, const Page& page) {
   const char* timeline =
       "Open it as a timeline: drop the file on https://ui.perfetto.dev, or load it in chrome://tracing";
-  return fmt::format("\n{}\nNext: offprof tune --trace {}\n", wrap(timeline, page.width, 0), report.source);
+  const auto& tracing = report.figures.tracing;
+  const bool has_times = !tracing || !tracing->lost_records();
+  std::vector<std::string> words = {"tune", report.source};
+  if (!has_times) words.emplace_back("--force");
+  return "\n" + wrap(timeline, page.width, 0) + "\n" + next_line(words);
 }
 
 nlohmann::ordered_json allocator_to_json(const AllocatorState& state) {

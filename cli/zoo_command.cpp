@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "cli/engine_loader.h"
+#include "cli/next_command.h"
 #include "cli/options.h"
 #include "cli/text_table.h"
 #include "engine/zoo/blueprint.h"
@@ -60,7 +61,7 @@ std::string to_text(const ZooMakeReport& report, const Page& page) {
       report.weights.weightless ? " " + virtual_device_flags(report.model, report.sizes, report.weights.dtype)
                                 : "";
   return wrap(made, page.width, 0) +
-         fmt::format("\nNext: offprof run {}{} -o trace.json\n", report.output, device);
+         fmt::format("\nNext: offprof run {}{} -o trace.json\n", shell_word(report.output), device);
 }
 
 /// `  --preset 7b: batch 1, ffn 11008, ...`.

@@ -82,6 +82,34 @@ at::Tensor make_input(const InputSpec& spec) {
   return at::randint(spec.below.value_or(2), spec.sizes, at::TensorOptions(at::kLong)).to(type);
 }
 
+bool may_be_tensor(const c10::TypePtr& type) {
+  return type->kind() == c10::TypeKind::TensorType || c10::TensorType::get()->isSubtypeOf(*type);
+}
+
+/// Inputs are made by specs, and a spec says a tensor.
+void refuse_other_than_tensor(const Model& model, const c10::Argument& argument) {
+  if (may_be_tensor(argument.type())) return;
+  const std::string type = argument.type()->annotation_str();
+  const bool holds_tensors = type.find("Tensor") != std::string::npos;
+  throw input_error(
+      model.info.name + ": forward takes '" + argument.name() + "' of type " + type +
+          ", and inputs can only be tensors",
+      holds_tensors
+          ? "export a module whose forward takes each tensor by itself, and makes the " + type +
+                " of them for this one"
+          : "export a module whose forward takes tensors alone; the others may have default values");
+}
+
+const std::vector<c10::Argument>& forward_arguments(const Model& model) {
+  return model.module.get_method("forward").function().getSchema().arguments();
+}
+
+void refuse_required_non_tensors(const Model& model) {
+  const std::vector<c10::Argument>& arguments = forward_arguments(model);
+  for (std::size_t i = 1; i < arguments.size(); ++i)
+    if (!arguments[i].default_value()) refuse_other_than_tensor(model, arguments[i]);
+}
+
 }  // namespace
 
 Model load_model(const std::string& path) {
@@ -98,6 +126,7 @@ Model load_model(const std::string& path) {
     throw input_error(path + ": the module has no forward method", kHowToExport);
   model.info.name = std::filesystem::path(path).filename().string();
   model.info.fingerprint = fingerprint_of_file(path);
+  refuse_required_non_tensors(model);
   collect_parameters(model);
   if (model.parameters.empty())
     throw input_error(path + ": the module has no parameters to train",
@@ -127,7 +156,10 @@ void make_inputs(Model& model, const std::vector<std::string>& specs) {
             " inputs (" + names + "), " + std::to_string(specs.size()) + " are given",
         "give one --input for each, as in --input 'int64[4,128]<512'");
   }
-  for (const std::string& spec : specs) model.inputs.emplace_back(make_input(parse_input_spec(spec)));
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    refuse_other_than_tensor(model, schema.arguments()[i + 1]);
+    model.inputs.emplace_back(make_input(parse_input_spec(specs[i])));
+  }
 }
 
 Residents residents_of(const Model& model, const Device& device) {

@@ -73,6 +73,27 @@ class ModelTest : public TorchTest {
 
 const std::string kProduct = "def forward(self, x):\n    return x.mm(self.weight) * self.mask\n";
 
+// --- Inputs that no spec can say ---
+
+TEST_F(ModelTest, RefusesInputsThatAreNoTensorsByTheirType) {
+  const std::string body = "\n    return self.weight.sum()\n";
+  for (const std::string type : {"Dict[str, Tensor]", "Tuple[Tensor, Tensor]", "List[Tensor]", "int"}) {
+    const std::string message = refusal(save(module_of("def forward(self, batch: " + type + "):" + body)));
+    EXPECT_THAT(message, AllOf(HasSubstr("'batch' of type " + type), HasSubstr("only be tensors")));
+  }
+}
+
+TEST_F(ModelTest, OptionalTensorsAreTensorsAndDefaultsNeedNoSpec) {
+  const std::string code =
+      "def forward(self, x, y: Optional[Tensor] = None, scale: float = 1.0):\n"
+      "    return x.mm(self.weight) * scale\n";
+  EXPECT_EQ(load(code, {"float32[4,8]", "float32[4]"}).inputs.size(), 2U);
+  EXPECT_THAT(message_of<Error>([&] {
+                load(code, {"float32[4,8]", "float32[4]", "float32[1]"});
+              }),
+              HasSubstr("'scale' of type float"));
+}
+
 // --- Files ---
 
 TEST_F(ModelTest, LoadsParametersNamesAndFingerprint) {

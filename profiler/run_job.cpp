@@ -116,9 +116,9 @@ Error out_of_memory(const OutOfMemory& refusal) {
         "which has no end there; per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF "
         "lessens what they have");
   return environment_error(message + " of " + format_bytes(*refusal.capacity_bytes),
-                           "record a trace without --device-memory, then let `offprof tune --trace FILE "
+                           "record a trace without --device-memory, then let `offprof tune FILE "
                            "--memory-budget " +
-                               std::to_string(*refusal.capacity_bytes) + "` find a policy that fits");
+                               std::to_string(*refusal.capacity_bytes) + "B` find a policy that fits");
 }
 
 void require_disk(const Policy& policy, Device& device) {

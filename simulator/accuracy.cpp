@@ -149,8 +149,8 @@ std::vector<double> noises_of(std::span<const TimedSetting> settings) {
 /// Of a normal distribution's magnitudes 95 % keep to 2.9 times their median.
 constexpr double kNoisesApart = 3;
 
-/// Whether two settings differ by more than two runs of either may, and noise could hardly have turned their
-/// order over.
+/// Applies the rule of docs/validation.md, "Ranked pairs". It is frozen: another rule, or another value of
+/// kNoisesApart, kTail or kResamples, makes the tables there void.
 bool is_ranked(const Pair& pair, const Sample& real, const std::vector<Sample>& resampled,
                const std::vector<double>& noises) {
   const auto [shorter, longer] = std::minmax(real.measured[pair.first], real.measured[pair.second]);

@@ -41,9 +41,7 @@ struct Accuracy {
   std::optional<double> mean_noise, p95_noise;          ///< noise_of the settings; nullopt: one round
   /// Kendall's tau of the ranking: of the ranked pairs of settings the share that is predicted in the same
   /// order as measured, less the share in the other (M. G. Kendall, "A new measure of rank correlation",
-  /// Biometrika 30, 1938). A pair is ranked where its measured times differ by more than three times
-  /// what two runs of the noisier of both do, or of the median setting where that is more, and in the same
-  /// direction in 97.5 % of what is drawn anew for the ranges.
+  /// Biometrika 30, 1938). docs/validation.md, "Ranked pairs", defines which pairs are ranked.
   /// nullopt: there is no such pair.
   std::optional<double> kendall_tau;
   std::size_t ranked_pairs = 0;

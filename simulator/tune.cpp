@@ -65,12 +65,15 @@ std::vector<Candidate> frontier_by_taken(std::vector<Candidate> candidates) {
   return frontier;
 }
 
+using Progress = std::function<void(const std::string&)>;
+
 class Tuning {
  public:
-  Tuning(const TraceSteps& steps, const Link& link, const TuneGoal& goal)
+  Tuning(const TraceSteps& steps, const Link& link, const TuneGoal& goal, const Progress& progress)
       : steps_(steps),
         link_(link),
         goal_(goal),
+        progress_(progress),
         step_(steps.step(preset_policy("keep"))),
         tree_(step_, link),
         versions_(movable_versions(step_)),
@@ -82,17 +85,30 @@ class Tuning {
   }
 
   TuneResult run() {
+    tell("replaying presets");
     replay_presets();
+    tell("trying thresholds, stashes and windows");
     search_family();
     take_frontier();
     result_.chosen = choose();
-    if (goal_.searches_plans) search_plans();
+    if (goal_.searches_plans) {
+      tell("searching plans");
+      search_plans();
+    }
+    tell("dealing out placements");
     search_placements();
+    tell("explaining what was chosen");
     explain();
     return std::move(result_);
   }
 
  private:
+  void tell(const std::string& what) const {
+    progress_(what + (result_.policies_tried > 0
+                          ? "; " + std::to_string(result_.policies_tried) + " policies replayed so far"
+                          : ""));
+  }
+
   void replay_presets() {
     const Policy keep = preset_policy("keep"), trl = preset_policy("trl");
     const Candidate kept{keep, replay(step_, keep, link_).metrics};
@@ -343,6 +359,7 @@ class Tuning {
   const TraceSteps& steps_;
   Link link_;
   const TuneGoal& goal_;
+  const Progress& progress_;
   const Step& step_;
   ReplayTree tree_;
   std::vector<MovableVersion> versions_;
@@ -370,8 +387,9 @@ bool is_plan(const Candidate& candidate) {
   return candidate.policy.tensors.has_value();
 }
 
-TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal) {
-  return Tuning(steps, link, goal).run();
+TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal,
+                const std::function<void(const std::string&)>& progress) {
+  return Tuning(steps, link, goal, progress).run();
 }
 
 }  // namespace offprof

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "simulator/trace_steps.h"
@@ -122,7 +124,10 @@ struct TuneResult {
 
 /// Searches thresholds, stashes and windows, and, if wanted, per-tensor plans, and picks by the goal.
 /// docs/tuning.md says how. Every candidate is a replay's prediction.
-TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal);
+/// `progress` hears what is being done, a phrase each time.
+TuneResult tune(
+    const TraceSteps& steps, const Link& link, const TuneGoal& goal,
+    const std::function<void(const std::string&)>& progress = [](const std::string&) {});
 
 /// The one of the frontier that takes the least of the device (device_bytes_taken).
 const Candidate& least_memory(const TuneResult& result);

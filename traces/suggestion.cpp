@@ -1,6 +1,7 @@
 #include "traces/suggestion.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace offprof {
 
@@ -19,14 +20,29 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
   return table[from.size()][to.size()];
 }
 
+namespace {
+
+/// The only candidate that begins with `word`; nullptr where none or several do.
+const std::string* completion_of(std::string_view word, const std::vector<std::string>& candidates) {
+  const auto begins = [&](const std::string& candidate) { return candidate.starts_with(word); };
+  const auto found = std::find_if(candidates.begin(), candidates.end(), begins);
+  if (word.empty() || found == candidates.end()) return nullptr;
+  return std::find_if(found + 1, candidates.end(), begins) == candidates.end() ? &*found : nullptr;
+}
+
+}  // namespace
+
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates) {
   constexpr std::size_t kLettersPerMistake = 3;
-  std::size_t best = std::max<std::size_t>(1, (word.size() + 1) / kLettersPerMistake) + 1;
+  if (const std::string* completion = completion_of(word, candidates)) return *completion;
+  const std::size_t most = std::max<std::size_t>(1, (word.size() + 1) / kLettersPerMistake);
+  // Of equally near ones, one that begins with the word goes first.
+  auto best = std::pair(most + 1, false);
   std::optional<std::string> found;
   for (const std::string& candidate : candidates) {
-    const std::size_t distance = edit_distance(word, candidate);
-    if (distance >= best) continue;
-    best = distance;
+    const auto rank = std::pair(edit_distance(word, candidate), !candidate.starts_with(word));
+    if (rank >= best) continue;
+    best = rank;
     found = candidate;
   }
   return found;

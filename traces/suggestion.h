@@ -11,7 +11,8 @@ namespace offprof {
 /// restricted Damerau-Levenshtein distance).
 std::size_t edit_distance(std::string_view from, std::string_view to);
 
-/// The candidate that `word` was probably meant to be, if one is near: at most a third of its letters wrong.
+/// Returns the candidate that `word` was probably meant to be: the only one that begins with it, or the
+/// nearest, with at most a third of the letters wrong. nullopt where there is none.
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 /// ``Did you mean `run`?``, or nothing.

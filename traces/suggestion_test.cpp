@@ -19,6 +19,14 @@ TEST(Suggestion, FindsTheNearestName) {
   EXPECT_EQ(nearest("tuen", names), "tune");
 }
 
+TEST(Suggestion, PrefersTheNameThatBeginsWithTheWord) {
+  const std::vector<std::string> names = {"run", "tune", "simulate", "validate", "view"};
+  EXPECT_EQ(nearest("tun", names), "tune") << "as near as run";
+  EXPECT_EQ(nearest("sim", names), "simulate") << "too far by letters alone";
+  EXPECT_EQ(nearest("v", names), std::nullopt) << "validate or view";
+  EXPECT_EQ(nearest("ab", {"xb", "abc", "abcd"}), "abc") << "as near as xb, where several begin so";
+}
+
 TEST(Suggestion, SaysNothingWhereNothingIsNear) {
   EXPECT_EQ(nearest("transmogrify", {"run", "tune"}), std::nullopt);
   EXPECT_EQ(did_you_mean("transmogrify", {"run"}), "");

@@ -32,6 +32,8 @@ std::array<Slot, kMostTemporaries> g_slots;
 std::atomic<int> g_being_made = 0;
 /// A signal is about to end the process.
 std::atomic<bool> g_is_ending = false;
+/// Standard error ends in the middle of a line.
+std::atomic<bool> g_line_is_open = false;
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
               "or a signal's handler may not use it");
 
@@ -89,6 +91,8 @@ extern "C" void end_on_signal(int signal) {
   }
   for (const Slot& slot : g_slots)
     if (slot.path[0] != '\0') ::unlink(slot.path.data());
+  if (g_line_is_open) [[maybe_unused]]
+    const auto written = ::write(STDERR_FILENO, "\n", 1);
   ::_exit(128 + signal);
 }
 
@@ -125,6 +129,10 @@ bool Temporary::rename_to(const std::string& path) {
   renamed_ = ::rename(path_.c_str(), path.c_str()) == 0;
   if (!renamed_) wait_for_the_end();  // a handler may have removed it: that is no error to tell
   return renamed_;
+}
+
+void set_line_is_open(bool is_open) {
+  g_line_is_open = is_open;
 }
 
 void exit_cleanly_on_signals() {

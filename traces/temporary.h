@@ -38,6 +38,10 @@ class Temporary {
 /// long a step runs, and nothing is left beside it. A limit on the size of files is a full disk.
 void exit_cleanly_on_signals();
 
+/// Says whether a line without its end is on standard error, as a progress line on a terminal: a signal that
+/// ends the program ends it, so that the shell's prompt begins a line of its own.
+void set_line_is_open(bool is_open);
+
 /// Whether a file of that name is a temporary, of whatever process.
 bool is_temporary(const std::filesystem::path& path);
 

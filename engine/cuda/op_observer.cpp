@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -17,9 +18,16 @@ namespace {
 /// at::RecordFunction calls plain functions: this is how they find the observer.
 OpObserver* active_observer = nullptr;
 
-constexpr std::array<std::string_view, 6> kReadsBack = {
-    "aten::_local_scalar_dense", "aten::nonzero",           "aten::equal", "aten::_unique2",
-    "aten::unique_dim",          "aten::unique_consecutive"};
+constexpr std::array<std::string_view, 2> kReadsValues = {"aten::_local_scalar_dense", "aten::equal"};
+
+/// `nonzero` is also what an index that is a mask comes to.
+constexpr std::array<std::string_view, 6> kShapesByValues = {"aten::nonzero",    "aten::masked_select",
+                                                             "aten::_unique",    "aten::_unique2",
+                                                             "aten::unique_dim", "aten::unique_consecutive"};
+
+bool contains(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 /// An operator under way: what the virtual GPU was told of it.
 struct OpContext final : at::ObserverContext {
@@ -53,10 +61,14 @@ bool reads_back(const at::RecordFunction& op) {
   if (inputs.size() >= 2 && std::string_view(op.name()) == "aten::copy_")
     return is_tensor_on(at::kCPU, inputs[0]) && is_tensor_on(at::kCUDA, inputs[1]);
   return !inputs.empty() && is_tensor_on(at::kCUDA, inputs[0]) &&
-         std::find(kReadsBack.begin(), kReadsBack.end(), op.name()) != kReadsBack.end();
+         (contains(kReadsValues, op.name()) || contains(kShapesByValues, op.name()));
 }
 
 }  // namespace
+
+bool shapes_by_values(std::string_view op) {
+  return contains(kShapesByValues, op);
+}
 
 OpObserver::OpObserver(VirtualGpu& gpu) : gpu_(gpu), callback_(0) {
   OFFPROF_CHECK(active_observer == nullptr);

@@ -6,10 +6,14 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "simulator/virtual_gpu/virtual_gpu.h"
 
 namespace offprof {
+
+/// Whether the operator's result has a shape that values decide: `aten::nonzero`.
+bool shapes_by_values(std::string_view op);
 
 /// Tells the virtual GPU which operator the kernels belong to, with the shapes it was called with, and counts
 /// operators that read values back from the device. Observes the thread that made it and those that autograd

@@ -2,9 +2,11 @@
 
 #include <limits>
 #include <memory>
+#include <set>
 
 #include "engine/cuda/modelled_disk.h"
 #include "traces/error.h"
+#include "traces/value_reads.h"
 
 namespace offprof {
 namespace {
@@ -17,6 +19,18 @@ std::string note_of(const LaunchTimes& launches) {
   return "kernel times: " + std::to_string(recorded) + " of " + all + " as recorded (" +
          std::to_string(launches.by_op) + " by operator, " + std::to_string(launches.by_kernel) +
          " by kernel), the rest estimated";
+}
+
+void refuse_shapes_by_values(const std::set<std::string>& ops) {
+  std::string names;
+  for (const std::string& op : ops)
+    if (shapes_by_values(op)) names += (names.empty() ? "" : ", ") + op;
+  if (names.empty()) return;
+  throw input_error(
+      "the model's shapes depend on its data, of which a virtual GPU has none: what memory " + names +
+          " takes is not known",
+      "No device predicts such a model, since one step says nothing of the next. Where a mask or an index "
+      "chooses elements, torch.where or a product with the mask keeps the shape.");
 }
 
 }  // namespace
@@ -71,8 +85,10 @@ void VirtualDevice::open_disk(const DiskRequest& request) {
 
 std::vector<std::string> VirtualDevice::take_notes() {
   std::vector<std::string> notes = CudaDevice::take_notes();
-  for (const std::string& op : ops_.take_value_reads())
-    notes.push_back("values are read back from the device (" + op +
+  const std::set<std::string> readers = ops_.take_value_reads();
+  refuse_shapes_by_values(readers);
+  for (const std::string& op : readers)
+    notes.push_back(std::string(kValueReadsNote) + " (" + op +
                     "): on a virtual GPU they are zeros, and so is what control flow and shapes saw");
   std::string unknown;
   for (const std::string& what : gpu_.take_unknown_sizes()) unknown += (unknown.empty() ? "" : ", ") + what;

@@ -31,7 +31,9 @@ class VirtualDevice final : public CudaDevice, private AllocationBooks::BlockWat
   /// A modelled one; where the GPU carries copies out, a real one too.
   void open_disk(const DiskRequest& request) override;
   std::optional<Work> take_work() override { return gpu_.take_work(); }
-  /// Says which operators read values back, of which there are none, and which sizes are not known.
+  /// Says which operators read values back, of which there are none, and which sizes are not known. Throws
+  /// Error (input) where values decide the shape of an operator's result: no figure is what a GPU would come
+  /// to.
   std::vector<std::string> take_notes() override;
 
  private:

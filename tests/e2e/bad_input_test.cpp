@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "e2e/program.h"
+#include "e2e/reports.h"
 #include "traces/test_folder.h"
 
 namespace offprof {
@@ -82,6 +83,17 @@ TEST_F(BadInput, APickleOfOld) {
 
 TEST_F(BadInput, NoInputs) {
   expect_of_run(2, "what are its inputs?", {});
+}
+
+TEST_F(BadInput, AModelWhoseInputsAreNoTensorsIsToldTheirType) {
+  const TestFolder models;
+  for (const std::string type : {"Dict[str, Tensor]", "Tuple[Tensor, Tensor]", "int"}) {
+    const std::string model = write_model(
+        "def forward(self, batch: " + type + "):\n    return (self.w * 2).sum()\n", models / "model.pt");
+    const std::string what = "forward takes 'batch' of type " + type + ", and inputs can only be tensors";
+    expect(2, what, {"run", model});
+    expect(2, what, {"run", model, "--input", "float32[4,8]"});
+  }
 }
 
 TEST_F(BadInput, TooManyInputs) {

@@ -125,6 +125,10 @@ std::string unwrapped(const std::string& text) {
   return result;
 }
 
+std::string in_quotes(const std::string& word) {
+  return "'" + word + "'";
+}
+
 std::string model_path(const std::string& name) {
   return std::string(OFFPROF_MODELS) + "/" + name;
 }

@@ -60,6 +60,9 @@ std::filesystem::path program_path();
 /// terminal's width.
 std::string unwrapped(const std::string& text);
 
+/// `word` as a shell reads it back. It has no quotes.
+std::string in_quotes(const std::string& word);
+
 /// A model of tests/models.
 std::string model_path(const std::string& name);
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <map>
 
 #include "e2e/program.h"
@@ -25,6 +26,13 @@ std::string zoo_model(const std::string& name, const std::vector<std::string>& o
     EXPECT_EQ(ended.status, 0) << ended.err;
   }
   return model->second;
+}
+
+std::string write_model(const std::string& source, const std::string& path) {
+  std::FILE* writer = popen((std::string(OFFPROF_WRITE_MODULE) + " " + path).c_str(), "w");
+  std::fputs(source.c_str(), writer);
+  EXPECT_EQ(pclose(writer), 0);
+  return path;
 }
 
 std::vector<std::string> joined(std::vector<std::string> words, const std::vector<std::string>& more) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "e2e/program.h"
+#include "e2e/reports.h"
 #include "traces/test_folder.h"
 
 namespace offprof {
@@ -86,16 +87,39 @@ TEST_F(VirtualGpuRun, ATraceOfOnePolicySimulatesAnother) {
 
 /// A model that holds so many bytes while it computes.
 std::string write_model_that_holds(int bytes, const std::string& path) {
-  std::FILE* writer = popen((std::string(OFFPROF_WRITE_MODULE) + " " + path).c_str(), "w");
-  std::fputs(("def forward(self, x):\n"
-              "    held = torch.zeros([" +
-              std::to_string(bytes) +
-              "], dtype=11, device=x.device)\n"  // 11: bool
-              "    return (self.w * x).exp().sum() + held[0]\n")
-                 .c_str(),
-             writer);
-  EXPECT_EQ(pclose(writer), 0);
-  return path;
+  return write_model(
+      "def forward(self, x):\n"
+      "    held = torch.zeros([" +
+          std::to_string(bytes) +
+          "], dtype=11, device=x.device)\n"  // 11: bool
+          "    return (self.w * x).exp().sum() + held[0]\n",
+      path);
+}
+
+TEST_F(VirtualGpuRun, RefusesAModelWhoseShapesDependOnValuesByItsOperators) {
+  const std::pair<std::string, std::string> models[] = {
+      {"(self.w * x)[x > 0].exp().sum()", "aten::nonzero"},
+      {"(self.w * x).masked_select(x > 0).exp().sum()", "aten::masked_select"},
+      {"(self.w * torch.unique_consecutive(x)[0].sum()).exp().sum()", "aten::unique_consecutive"}};
+  for (const auto& [loss, op] : models) {
+    const std::string model =
+        write_model("def forward(self, x):\n    return " + loss + "\n", folder_ / "model.pt");
+    expect_refused(2, op, {"run", model, "--input", "float32[16]", "--device", "virtual"});
+  }
+}
+
+TEST_F(VirtualGpuRun, MarksMemoryWhereTheModelReadsValues) {
+  const std::string model = write_model(
+      "def forward(self, x):\n"
+      "    y = self.w * x\n"
+      "    if bool(x.sum() > 0):\n"
+      "        y = y.exp()\n"
+      "    return y.sum()\n",
+      folder_ / "model.pt");
+  const Ended ended = run_program({"run", model, "--input", "float32[16]", "--device", "virtual"});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("aten::_local_scalar_dense"));
+  EXPECT_THAT(unwrapped(ended.out), HasSubstr("predicted to the byte of a step that read zeros"));
 }
 
 TEST_F(VirtualGpuRun, AGateFailsOnAModelThatTakesOneMoreByteAtThePeak) {

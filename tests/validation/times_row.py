@@ -1,10 +1,39 @@
-"""Prints one row of the table of scripts/validate_times.sh from a JSON report of `offprof validate`.
+"""Prints one row of the table of scripts/validate_times.sh from a JSON report of `offprof validate`, plain or as .gz, or the
+table's head.
 
     times_row.py REPORT MODEL LINK TRIES
+    times_row.py --head
+
+docs/validation.md ("What the table of step times has") defines the columns.
 """
 
+import gzip
 import json
 import sys
+
+COLUMNS = [
+    "model",
+    "link",
+    "settings",
+    "by the trace alone: mean error",
+    "95 %",
+    "less drift: mean error",
+    "95 %",
+    "largest",
+    "keep for all: mean error",
+    "95 %",
+    "tau, ranked pairs",
+    "tau, all pairs",
+    "noise, mean",
+    "95 %",
+    "drift",
+    "calibrated anew",
+    "memory",
+    "gradients",
+    "cores",
+    "tries",
+    "predictions",
+]
 
 
 def percent(share):
@@ -54,22 +83,64 @@ def cores(report):
     return f"{again} again, {displaced} displaced" if again or displaced else "in place"
 
 
+def time_of(metrics):
+    return metrics["step_time_ns"]
+
+
+def judged(report):
+    return [one for one in report["settings"] if not one["sets_drift"]]
+
+
+def sign(number):
+    return (number > 0) - (number < 0)
+
+
+def tau_of_all_pairs(report):
+    """Kendall's tau over every pair of judged settings whose measured times differ, by the trace's predictions. Settings
+    that are predicted alike are in neither order."""
+    times = [(time_of(one["predicted"]), time_of(one["measured"])) for one in judged(report)]
+    pairs = [(a, b) for i, a in enumerate(times) for b in times[i + 1 :] if a[1] != b[1]]
+    if not pairs:
+        return None
+    return sum(sign(a[0] - b[0]) * sign(a[1] - b[1]) for a, b in pairs) / len(pairs)
+
+
+def p95(values):
+    """The least value that 95 % of them do not exceed, as simulator/accuracy.cpp has it."""
+    return sorted(values)[(len(values) * 95 + 99) // 100 - 1]
+
+
+def errors_of_keep(report):
+    """The errors of predicting, for each judged setting, the time of `keep` as measured in the same run. Empty: no `keep`."""
+    keep = [time_of(one["measured"]) for one in report["settings"] if one["sets_drift"]]
+    if not keep:
+        return []
+    return [abs(keep[0] - time_of(one["measured"])) / time_of(one["measured"]) for one in judged(report)]
+
+
+def tau(value):
+    return "-" if value is None else f"{value:.3f}"
+
+
 def row(report, model, link, tries):
-    less_drift = report["less_drift"]
+    less_drift, of_keep = report["less_drift"], errors_of_keep(report)
     return [
         model,
         link,
         str(len(report["settings"])),
+        percent(report["by_trace"]["mean_error"]),
+        percent(report["by_trace"]["p95_error"]),
         error(less_drift, "mean_error"),
         error(less_drift, "p95_error"),
         percent(less_drift["max_error"]),
+        percent(sum(of_keep) / len(of_keep) if of_keep else None),
+        percent(p95(of_keep) if of_keep else None),
+        ranking(less_drift),
+        tau(tau_of_all_pairs(report)),
         percent(less_drift["mean_noise"]),
         percent(less_drift["p95_noise"]),
-        ranking(less_drift),
         drift(report["drift"]),
         drift(report["recalibrated_drift"]),
-        percent(report["by_trace"]["mean_error"]),
-        percent(report["by_trace"]["p95_error"]),
         "0 bytes" if report["memory_is_exact"] else "DIFFERS",
         gradients(report),
         cores(report),
@@ -78,5 +149,21 @@ def row(report, model, link, tries):
     ]
 
 
-with open(sys.argv[1], encoding="utf-8") as file:
-    print("|", " | ".join(row(json.load(file), *sys.argv[2:])), "|", flush=True)
+def line(cells):
+    return "| " + " | ".join(cells) + " |"
+
+
+def read(path):
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
+        return json.load(file)
+
+
+def main(arguments):
+    if arguments == ["--head"]:
+        print(line(COLUMNS), "|" + "---|" * len(COLUMNS), sep="\n", flush=True)
+    else:
+        print(line(row(read(arguments[0]), *arguments[1:])), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

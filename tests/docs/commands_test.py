@@ -1,0 +1,96 @@
+"""Tests commands.py, and that run_commands.py fails where a page and the program do not agree."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import commands
+
+HERE = Path(__file__).parent
+
+PAGE = """# Title
+
+```
+$ offprof zoo make mlp -o m.pt     # a model
+$ offprof run m.pt \\
+    --steps 2
+  a table
+offprof: not a command
+```
+
+It does not fit, and ends with exit status 3:
+
+    $ offprof run m.pt --device-memory 1MiB
+    error: out of device memory
+
+```
+offprof gate t.json --limit 'a # b'    # exit status 1
+scripts/demo.sh
+```
+
+In prose, `offprof tune t.json --no-plan` and `offprof`.
+"""
+
+
+def found():
+    return [(command.line, command.text, command.status) for command in commands.commands("p.md", PAGE)]
+
+
+class Commands(unittest.TestCase):
+    def test_finds_commands_of_blocks_with_their_lines_and_status(self):
+        self.assertEqual(
+            found(),
+            [
+                (4, "offprof zoo make mlp -o m.pt", 0),
+                (5, "offprof run m.pt --steps 2", 0),
+                (13, "offprof run m.pt --device-memory 1MiB", 3),
+                (17, "offprof gate t.json --limit 'a # b'", 1),
+            ],
+        )
+
+    def test_finds_mentions_in_prose(self):
+        self.assertEqual(commands.mentions(PAGE), ["offprof tune t.json --no-plan"])
+
+
+class RunCommands(unittest.TestCase):
+    """Over a program that knows `ok`, which ends with status 0, and whose help has --known."""
+
+    def run_on(self, page):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / "docs").mkdir()
+            (root / "tests").mkdir()
+            (root / "build").mkdir()
+            (root / "README.md").write_text(page)
+            program = root / "build" / "offprof"
+            program.write_text('#!/bin/sh\necho "--known"\n[ "$1" = ok ]\n')
+            program.chmod(0o755)
+            return subprocess.run(
+                [sys.executable, HERE / "run_commands.py", "--program", program, "--root", root],
+                stdout=subprocess.PIPE, text=True, check=False)
+
+    def test_passes_where_commands_end_as_the_page_says(self):
+        done = self.run_on("```\noffprof ok\noffprof bad # exit status 1\n```\n`offprof ok --known`\n")
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_fails_where_a_command_does_not_work(self):
+        done = self.run_on("```\noffprof ok\noffprof new\n```\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("README.md:3: offprof new", done.stdout)
+
+    def test_fails_where_the_status_is_not_the_one_that_the_page_says(self):
+        self.assertEqual(self.run_on("```\noffprof ok # exit status 1\n```\n").returncode, 1)
+
+    def test_fails_where_prose_has_an_option_that_is_not_there(self):
+        done = self.run_on("```\noffprof ok\n```\n`offprof ok --unknown`\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("has no --unknown", done.stdout)
+
+    def test_fails_where_there_is_nothing_to_run(self):
+        self.assertEqual(self.run_on("nothing\n").returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,117 @@
+"""Runs the `offprof` command lines of README.md and docs/ with a built program, and fails where one does not end as its page says.
+
+    run_commands.py --program BUILD/offprof --root SOURCES
+
+Each page has a temporary folder of its own, in which its commands run in the page's order, so that they find the files that
+earlier ones made; tests/ is there too, and a small model of the zoo as MODEL.pt. What commands.py says is a command is run, but for
+those in CANNOT_RUN. Of commands within prose only the options are looked up, in the help of the program.
+"""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import commands
+
+# Commands that do not run here, by their text, each with the reason. One that no page has any more is a failure.
+CANNOT_RUN = {}
+
+SECONDS_PER_COMMAND = 400  # only against what never ends: a busy machine takes many times as long
+SHOWN_LINES = 12
+
+
+def pages(root):
+    return [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+
+
+class Folder:
+    """Where the commands of a page run."""
+
+    def __init__(self, path, root, program):
+        self.path = path
+        self.environment = dict(os.environ, PATH=f"{program.parent}:{os.environ['PATH']}")
+        (path / "tests").symlink_to(root / "tests")
+
+    def run(self, line):
+        """The exit status, and what was printed."""
+        with subprocess.Popen(
+            ["/bin/sh", "-c", line], cwd=self.path, env=self.environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True) as running:
+            try:
+                output, _ = running.communicate(timeout=SECONDS_PER_COMMAND)
+            except subprocess.TimeoutExpired:
+                os.killpg(running.pid, signal.SIGKILL)  # of the shell and what it runs
+                output, _ = running.communicate()
+                return None, output.decode(errors="replace")
+        return running.returncode, output.decode(errors="replace")
+
+
+def run_page(page, found, root, program):
+    """What does not end as the page says, a message each."""
+    failures = []
+    with tempfile.TemporaryDirectory(prefix="offprof_docs_") as path:
+        folder = Folder(Path(path), root, program)
+        if any("MODEL.pt" in command.text for command in found):
+            status, output = folder.run("offprof zoo make transformer -o MODEL.pt --batch 2")
+            if status != 0:
+                return [f"{page}: no model for MODEL.pt: {output}"]
+        for command in found:
+            if command.text in CANNOT_RUN:
+                continue
+            begin = time.monotonic()
+            status, output = folder.run(command.text)
+            ended = f"status {status}" if status is not None else f"no end within {SECONDS_PER_COMMAND} s"
+            where = f"{page}:{command.line}: {command.text}"
+            print(f"{time.monotonic() - begin:6.1f} s  {ended}  {where}", flush=True)
+            if status != command.status:
+                tail = "\n    ".join(output.splitlines()[-SHOWN_LINES:])
+                failures.append(f"{where}\n  {ended}, and the page says status {command.status}\n    {tail}")
+    return failures
+
+
+def unknown_options(page, text, program):
+    """Options of commands within prose that the program's help does not have, a message each."""
+    failures = []
+    for mention in commands.mentions(text):
+        words = mention.split()
+        shown = subprocess.run([program, words[1], "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        known = shown.stdout
+        if words[1] == "zoo" and len(words) > 2:
+            known = subprocess.run([program, "zoo", words[2], "--help"], stdout=subprocess.PIPE, text=True, check=False).stdout
+        if shown.returncode != 0:
+            failures.append(f"{page}: `{mention}`: there is no such command")
+        for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", mention):
+            if not re.search(rf"(?<![\w-]){option}(?![\w-])", known):
+                failures.append(f"{page}: `{mention}`: offprof {words[1]} has no {option}")
+    return failures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=Path, required=True)
+    parser.add_argument("--root", type=Path, required=True)
+    options = parser.parse_args()
+    root, program = options.root.resolve(), options.program.resolve()
+    failures, seen = [], set()
+    for path in pages(root):
+        page, text = str(path.relative_to(root)), path.read_text(encoding="utf-8")
+        found = commands.commands(page, text)
+        seen.update(command.text for command in found)
+        failures += run_page(page, found, root, program) + unknown_options(page, text, program)
+    failures += [f"CANNOT_RUN has a command that no page has: {text}" for text in CANNOT_RUN if text not in seen]
+    if not any(text not in CANNOT_RUN for text in seen):
+        failures.append("no page has a command to run")
+    for failure in failures:
+        print(f"FAILED: {failure}")
+    print(f"{len(seen)} commands, {len(CANNOT_RUN)} of them not run, {len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+// What the program says to do next is a command: each is pasted into a shell as it is printed, and runs.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <sstream>
+
+#include "e2e/program.h"
+#include "traces/test_folder.h"
+
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+
+/// Commands that stand behind one of these, at the beginning of a line.
+constexpr const char* kLabels[] = {"Next: ", "See what changed:   ", "If it is meant:     "};
+
+std::vector<std::string> commands_in(const std::string& text) {
+  std::vector<std::string> commands;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    for (const std::string label : kLabels)
+      if (line.starts_with(label)) commands.push_back(line.substr(label.size()));
+  return commands;
+}
+
+class NextLines : public testing::Test {
+ protected:
+  /// Runs the line as a shell does, in the test's folder.
+  Ended paste(const std::string& line) const {
+    const std::string path = in_quotes(program_path().parent_path().string());
+    const std::string script = "PATH=" + path + ":$PATH; cd " + in_quotes(folder_.path()) + " && " + line;
+    return run_program_at("/bin/sh", {"-c", script});
+  }
+
+  /// Runs the line, then what it says to do next, and so on until nothing new is said. Returns the commands,
+  /// in order.
+  std::vector<std::string> follow(const std::string& line, int status = 0) {
+    const Ended ended = paste(line);
+    EXPECT_EQ(ended.status, status) << line << "\n" << ended.out << ended.err;
+    std::vector<std::string> commands;
+    for (const std::string& next : commands_in(ended.out + ended.err)) {
+      EXPECT_TRUE(next.starts_with("offprof ")) << "of " << line << ": " << next;
+      if (!followed_.insert(next).second) continue;
+      commands.push_back(next);
+      for (std::string& later : follow(next)) commands.push_back(std::move(later));
+    }
+    return commands;
+  }
+
+  static std::string run_of_qwen() {
+    return "offprof run " + in_quotes(model_path("qwen2.pt")) + " --input " +
+           in_quotes("@" + model_path("qwen2.inputs")) + " --steps 1";
+  }
+
+  TestFolder folder_;
+  std::set<std::string> followed_;
+};
+
+TEST_F(NextLines, OnTheHostTheyLeadFromARunToAGate) {
+  EXPECT_THAT(follow(run_of_qwen() + " --device host"),
+              AllOf(Contains("offprof tune trace.json -o policy.json"),
+                    Contains(AllOf(HasSubstr("--device host"), HasSubstr("--policy policy.json"))),
+                    Contains("offprof gate trace.json --update --baseline baseline.json")));
+}
+
+TEST_F(NextLines, OnAVirtualGpuTheyLeadFromARunToAGateOnTheSameGpu) {
+  EXPECT_THAT(follow(run_of_qwen() + " --device virtual:l4 -o - >/dev/null"),
+              AllOf(Contains(AllOf(HasSubstr("--device virtual:l4"), HasSubstr("-o trace.json"))),
+                    Contains(AllOf(HasSubstr("--device virtual:l4"), HasSubstr("--policy policy.json"))),
+                    Contains("offprof gate trace.json --update --baseline baseline.json")));
+}
+
+TEST_F(NextLines, OfAModelOfTheZooNameItWhateverItIsCalled) {
+  EXPECT_THAT(follow("offprof zoo make mlp --meta --batch 64 -o 'my model.pt'"),
+              AllOf(Contains("offprof run 'my model.pt' --device virtual -o trace.json"),
+                    Contains(AllOf(HasSubstr("'my model.pt'"), HasSubstr("--policy policy.json")))));
+}
+
+TEST_F(NextLines, OfWhatReadsATraceTakeThatTrace) {
+  ASSERT_EQ(paste(run_of_qwen() + " --device virtual -o 't 1.json'").status, 0);
+  EXPECT_THAT(follow("offprof view 't 1.json'"), Contains("offprof tune 't 1.json'"));
+  EXPECT_THAT(follow("offprof tune 't 1.json' -o - --max-slowdown 20% >/dev/null"),
+              Contains("offprof tune 't 1.json' --max-slowdown 20% -o policy.json"));
+  EXPECT_THAT(follow("offprof simulate 't 1.json' --policy keep --device-memory 72MiB --link 1GB/s", 1),
+              Contains("offprof tune 't 1.json' --device-memory 75497472B --link 1000000000B/s,0ns"));
+}
+
+TEST_F(NextLines, OfAFailedGateCompareAndUpdate) {
+  ASSERT_EQ(paste(run_of_qwen() + " --device virtual -o before.json --policy offload").status, 0);
+  ASSERT_EQ(paste(run_of_qwen() + " --device virtual -o after.json --policy keep").status, 0);
+  ASSERT_EQ(paste("offprof gate before.json --update --baseline base.json").status, 0);
+  EXPECT_THAT(follow("offprof gate after.json --baseline base.json --allow-different", 1),
+              AllOf(Contains("offprof diff base.json after.json"),
+                    Contains("offprof gate after.json --update --baseline base.json")));
+}
+
+TEST_F(NextLines, OfADiskThatIsAssumedTellTheRunOfOne) {
+  ASSERT_EQ(paste(run_of_qwen() + " --device virtual -o t.json --policy keep").status, 0);
+  follow("offprof tune t.json --disk-bandwidth 2GB/s --host-memory 0 --max-slowdown 10000% -o policy.json");
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace offprof {
+
+/// Beginning of a trace's note that operators read values of a virtual GPU, where all values are zeros.
+inline constexpr std::string_view kValueReadsNote = "values are read back from the device";
+
+inline bool tells_of_value_reads(const std::vector<std::string>& notes) {
+  return std::ranges::any_of(notes,
+                             [](const std::string& note) { return note.starts_with(kValueReadsNote); });
+}
+
+}  // namespace offprof
