@@ -22,7 +22,7 @@ import commands
 # Commands that do not run here, by their text, each with the reason. One that no page has any more is a failure.
 CANNOT_RUN = {}
 
-SECONDS_PER_COMMAND = 400  # only against what never ends: a busy machine takes many times as long
+SECONDS_PER_COMMAND = 800  # only against what never ends: a busy machine takes many times as long
 SHOWN_LINES = 12
 
 
