@@ -8,6 +8,7 @@
 
 #include "cli/figure_text.h"
 #include "cli/text_table.h"
+#include "traces/gradient_error.h"
 #include "traces/metrics_io.h"
 #include "traces/policy_io.h"
 #include "traces/units.h"
@@ -215,16 +216,15 @@ std::string memory_text(const ValidationReport& report, const Page& page) {
   return "Memory, copied bytes and commands differ:\n" + text;
 }
 
-/// Where something is lost on purpose, gradients cannot be those without it.
-bool is_right(const std::string& gradients) {
-  return gradients == "bitwise" || gradients == "not applicable" || gradients == "lossy";
-}
-
 std::string gradients_text(const ValidationReport& report, const Page& page) {
   std::string text;
   for (const ValidatedSetting& setting : report.settings)
-    if (!is_right(setting.gradients))
+    if (!gradients_pass(setting.gradients))
       text += page.paint(Tone::kBad, describe(setting.policy) + ": gradients: " + setting.gradients) + "\n";
+  const auto noisy = std::ranges::count_if(report.settings, [](const ValidatedSetting& setting) {
+    return setting.gradients.starts_with(kNotReproducible);
+  });
+  if (noisy > 0) text += fmt::format("Gradients of {} settings: {}.\n", noisy, kNotReproducible);
   return text;
 }
 
@@ -308,7 +308,7 @@ bool ValidationReport::memory_is_exact() const {
 }
 
 bool ValidationReport::gradients_are_right() const {
-  return std::ranges::all_of(settings, is_right, &ValidatedSetting::gradients);
+  return std::ranges::all_of(settings, gradients_pass, &ValidatedSetting::gradients);
 }
 
 Outcome ValidationReport::outcome() const {

@@ -255,7 +255,7 @@ TEST_F(TrainerTest, ComparisonSaysWhichGradientDiffersAndByHowMuch) {
   const Tensor one = at::ones({3}), other = at::tensor({1.0F, 1.0F, 1.25F});
   EXPECT_EQ(compare_gradients({"a", "b"}, {one, one}, {one, one}), "bitwise");
   EXPECT_EQ(compare_gradients({"a", "b"}, {one, one}, {one, other}),
-            "1 of 2 parameters differ; b differs by up to 0.250000");
+            "1 of 2 parameters differ; b differs by up to 0.25");
   EXPECT_THAT(compare_gradients({"a"}, {one}, {Tensor()}), HasSubstr("one of the two has none"));
 }
 

@@ -88,7 +88,7 @@ struct Trace {
   Metrics metrics;  ///< measured, or predicted where `simulated`
   Ledger ledger;
   /// `bitwise`, or what differs, or `not applicable`; `lossy` where the policy's rules lose something, as
-  /// `gradient_errors` say, by parameter. Empty where simulated.
+  /// `gradient_errors` say, by parameter; kNotReproducible and by how much. Empty where simulated.
   std::string gradients;
   std::vector<GradientError> gradient_errors{};
   std::vector<std::string> notes;  ///< what a reader of the figures should know, a sentence each
