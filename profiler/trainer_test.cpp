@@ -305,6 +305,26 @@ TEST_F(TrainerTest, RunBeyondTheDeviceMemorySaysWhatWasAskedForAndWhatWasThere) 
   EXPECT_EQ(run_job(request, device_, kQuietly).trace.gradients, "bitwise");
 }
 
+TEST_F(TrainerTest, ComparisonGoesOnWhereTheDeviceHasNoMemoryForOneOfThePolicies) {
+  RunRequest request = request_for(zoo_model("transformer"), kKeep);
+  const Bytes most = *run_job(request, device_, kQuietly).trace.metrics.device_peak_bytes;
+  request.settings.device_memory_bytes = most - 1;
+  Comparison comparison;
+  comparison.policies = {{kOffload}, {kKeep}, {kOffload}};
+  comparison.rounds = 2;
+  const Bytes before = live_bytes();
+  const ComparisonResult result = comparison_job(request, comparison, device_, kQuietly);
+  EXPECT_THAT(result.runs.at(1).out_of_memory, HasSubstr("out of device memory"));
+  for (const std::size_t i : {0, 2}) {
+    EXPECT_EQ(result.runs.at(i).out_of_memory, "");
+    EXPECT_EQ(result.runs.at(i).step_times_ns.size(), 2u);
+    EXPECT_EQ(result.runs.at(i).gradients, "bitwise");
+    EXPECT_LT(*result.runs.at(i).measured.device_peak_bytes, most);
+  }
+  EXPECT_EQ(result.runs.at(0).measured.device_peak_bytes, result.runs.at(2).measured.device_peak_bytes);
+  EXPECT_EQ(live_bytes(), before);
+}
+
 TEST_F(TrainerTest, RunPutsOffReloadsThatTheDeviceHasNoMemoryForAndSaysSo) {
   RunRequest request = request_for(zoo_model("transformer"), kOffload);
   const Bytes least = *run_job(request, device_, kQuietly).trace.metrics.device_peak_bytes;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,14 @@ struct Environment {
   std::optional<MemoryBesideAllocator> beside_allocator{};
   bool operator==(const Environment&) const = default;
 };
+
+/// What of the device's memory a process can have for tensors: all but the most that was seen beside the
+/// allocator. nullopt: the device has what the machine has.
+inline std::optional<Bytes> usable_memory(const Environment& environment) {
+  if (!environment.device_memory_bytes || !environment.beside_allocator)
+    return environment.device_memory_bytes;
+  return std::max<Bytes>(*environment.device_memory_bytes - environment.beside_allocator->most_bytes(), 0);
+}
 
 struct ModelInfo {
   std::string name;         ///< the file's name, without its folder
