@@ -29,13 +29,14 @@ void add_notes(Trace& trace, Device& device) {
   for (std::string& note : device.take_notes()) trace.notes.push_back(std::move(note));
 }
 
-/// Two steps for the trace's timeline, by the GPU's tracer too where it has one; and what that came to.
+/// Two steps for the trace's timeline, by the GPU's tracer too where it has one; and what that came to. The
+/// step before them is not shown: it gets memory from the device anew, whose cache was given back, and CUPTI
+/// instruments kernels when they are first launched under it.
 void record_timeline(Job& job, const Policy& policy, const StepTracing* tracing, Trace& trace) {
   const auto used_before = job.used_beside_allocator();
-  // CUPTI instruments kernels when they are first launched under it, which takes time: not in what is shown.
-  if (tracing != nullptr && tracing->is_on()) job.train(policy, 1, Recording::kTimeline);
+  std::vector<StepResult> steps = job.train(policy, 1 + kStepsShown, Recording::kTimeline);
+  steps.erase(steps.begin());
   const auto used_after = job.used_beside_allocator();
-  const std::vector<StepResult> steps = job.train(policy, kStepsShown, Recording::kTimeline);
   trace.timeline = build_timeline(steps);
   if (tracing == nullptr || !tracing->is_on()) return;
   std::optional<TracingCost> cost;
