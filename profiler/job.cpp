@@ -173,6 +173,8 @@ TracingCost Job::tracing_cost(const Policy& policy) {
   const TracingCost cost = measure_tracing_cost(
       {[&] { return trainer_->step(policy, guide, Recording::kNone).step_time_ns; },
        [&] { return trainer_->traced_step(policy, guide, TraceDetail::kStreams).step_time_ns; },
+       [&] { return trainer_->traced_step(policy, guide, TraceDetail::kAll).step_time_ns; },
+       [&] { return trainer_->recorded_step(policy, guide).step_time_ns; },
        [&] { return trainer_->step(policy, guide, Recording::kTimeline).step_time_ns; }});
   lift_limits(device_);
   return cost;

@@ -50,6 +50,10 @@ class Trainer {
   StepResult traced_step(const Policy& policy, const StepGuide& guide, TraceDetail detail) {
     return run_step(policy, guide, Recording::kNone, nullptr, detail);
   }
+  /// A step that is recorded for a timeline, but not traced.
+  StepResult recorded_step(const Policy& policy, const StepGuide& guide) {
+    return run_step(policy, guide, Recording::kTimeline, nullptr, std::nullopt);
+  }
   /// Gradients of forward and backward without the optimiser, from a fixed seed, with buffers put back after:
   /// by parameter, undefined where backward gave none. `policy` nullopt: plain autograd, without segments and
   /// shards.

@@ -220,8 +220,10 @@ class Job:
             check.hold(key, tracing[key], "0", tracing[key] == 0)
         cost = tracing.get("relative_cost", {})
         if self.is_gpu:
-            tracer = cost.get("everything")
-            check.hold("relative_cost", tracer, "at most 0.02", tracer is not None and tracer <= 0.02)
+            tracer = cost.get("tracer")
+            check.hold("relative_cost tracer", tracer, "at most 0.02", tracer is not None and tracer <= 0.02)
+        for key in ("streams", "recorder", "everything"):
+            check.figures[f"relative_cost {key}"] = cost.get(key)
         for key in ("device_bytes", "host_bytes"):
             check.figures[key] = tracing.get(key)
 
