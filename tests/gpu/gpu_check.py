@@ -260,6 +260,8 @@ class Job:
         figures = report["less_drift"]
         check.hold("memory_is_exact", report["memory_is_exact"], "true", report["memory_is_exact"])
         check.figures["outcome"] = report["outcome"]
+        refused = len(report.get("refused", []))
+        check.hold("settings out of memory", refused, "0", refused == 0)
         check.figures["mean_noise"] = figures["mean_noise"]
         check.hold("mean_error", round(figures["mean_error"], 5), "at most 0.03", figures["mean_error"] <= 0.03)
         check.hold("max_error", round(figures["max_error"], 5), "at most 0.08", figures["max_error"] <= 0.08)
