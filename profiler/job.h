@@ -63,6 +63,8 @@ class Job {
   void note_disk(DiskLink disk);
   void calibrate_times();
   StepCalibration measure_costs();
+  void set_marked_times(const Calibration& calibration);
+  void note_factor(std::optional<double> factor);
   void fit(Program& program, const Calibration& calibration, const Policy& policy, Nanoseconds compute_ns);
   Nanoseconds dense_compute_ns();
   void note_allocator_state(Program& program, const RecordedPass& last);

@@ -259,6 +259,36 @@ TEST_F(TrainerTest, ComparisonSaysWhichGradientDiffersAndByHowMuch) {
   EXPECT_THAT(compare_gradients({"a"}, {one}, {Tensor()}), HasSubstr("one of the two has none"));
 }
 
+TEST_F(TrainerTest, AMarkedStepHasAMarkAtEachPhasePackAndUnpack) {
+  Model model = load_zoo_model("transformer");
+  Trainer trainer(model, device_, settings_of("adamw"));
+  const RecordedPass recorded = trainer.step(kKeep, {}, Recording::kProgram).recording;
+  const StepMarks marks = trainer.marked_step();
+  std::size_t next = 0;
+  for (const RawEvent& event : recorded.events) {
+    if (event.kind != RawKind::kPhase && event.kind != RawKind::kPack && event.kind != RawKind::kUnpack)
+      continue;
+    ASSERT_LT(next, marks.size());
+    EXPECT_EQ(marks[next].kind == EventKind::kPhase, event.kind == RawKind::kPhase);
+    if (event.kind != RawKind::kPhase) EXPECT_EQ(marks[next].tensor, event.id);
+    if (next > 0) EXPECT_GE(marks[next].stream_ns, marks[next - 1].stream_ns);
+    ++next;
+  }
+  EXPECT_EQ(next, marks.size());
+}
+
+TEST_F(TrainerTest, PhasesOfAStepMakeUpTheStep) {
+  Model model = load_zoo_model("transformer");
+  Trainer trainer(model, device_, settings_of("adamw"));
+  const StepResult step = trainer.step(kKeep, {}, Recording::kNone);
+  ASSERT_EQ(step.phases.size(), 3u);
+  Nanoseconds sum = 0;
+  for (const auto& [name, duration] : step.phases) sum += duration;
+  EXPECT_EQ(step.phases[1].first, "backward");
+  EXPECT_GT(sum, 0);
+  EXPECT_LE(sum, step.step_time_ns);
+}
+
 // --- The whole run ---
 
 TEST_F(TrainerTest, RunRecordsChecksAndMeasures) {
