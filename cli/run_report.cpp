@@ -77,7 +77,7 @@ void add_gradients(Verdicts& verdicts, const std::string& gradients,
   else if (gradients == "not applicable")
     verdicts.add("gradients", Tone::kPlain, "not applicable: a virtual GPU computes no numbers");
   else
-    verdicts.add("gradients", Tone::kBad, gradients);
+    verdicts.add("gradients", gradients_pass(gradients) ? Tone::kWarning : Tone::kBad, gradients);
 }
 
 void add_streams(Verdicts& verdicts, const std::vector<StreamHazard>& hazards) {

@@ -21,17 +21,20 @@ std::string variation_text(const TracingCost& cost) {
   return fmt::format("; steps vary by {:.1f}%", kPercent * spread);
 }
 
-std::string cost_text(const std::optional<TracingCost>& cost) {
+std::string cost_text(const std::string& tool, const std::optional<TracingCost>& cost) {
   if (!cost) return "cost not measured";
-  return fmt::format("{} of a step (kernels and copies only: {}{})",
-                     signed_share(relative_cost(cost->untraced, cost->everything)),
-                     signed_share(relative_cost(cost->untraced, cost->streams)), variation_text(*cost));
+  const auto share = [&](const Measured& traced) {
+    return signed_share(relative_cost(cost->untraced, traced));
+  };
+  return fmt::format("{} of a step ({} alone: {}, of kernels and copies only: {}; recorder alone: {}{})",
+                     share(cost->everything), tool, share(cost->tracer), share(cost->streams),
+                     share(cost->recorder), variation_text(*cost));
 }
 
 std::string tracing_text(const Tracing& tracing) {
-  std::string text =
-      fmt::format("{} {}: {}, {}, {} of host memory", tracing.tool, tracing.version, cost_text(tracing.cost),
-                  losses_text(tracing), format_bytes(tracing.host_bytes));
+  std::string text = fmt::format("{} {}: {}, {}, {} of host memory", tracing.tool, tracing.version,
+                                 cost_text(tracing.tool, tracing.cost), losses_text(tracing),
+                                 format_bytes(tracing.host_bytes));
   if (tracing.device_bytes) text += fmt::format(", {} of the device's", format_bytes(*tracing.device_bytes));
   if (tracing.lost_records()) text += "; what the GPU did is shown only in part";
   return text;
@@ -82,6 +85,8 @@ void add_tracing_figures(nlohmann::ordered_json& report, const std::optional<Tra
   nlohmann::ordered_json& json = report["tracing"];
   if (const auto& cost = tracing->cost)
     json["relative_cost"] = {{"streams", relative_cost(cost->untraced, cost->streams)},
+                             {"tracer", relative_cost(cost->untraced, cost->tracer)},
+                             {"recorder", relative_cost(cost->untraced, cost->recorder)},
                              {"everything", relative_cost(cost->untraced, cost->everything)}};
   if (const auto rate = achieved_rate(*tracing, &GpuFigures::d2h)) json["d2h_bytes_per_second"] = *rate;
   if (const auto rate = achieved_rate(*tracing, &GpuFigures::h2d)) json["h2d_bytes_per_second"] = *rate;

@@ -57,13 +57,12 @@ TEST(TracingLines, TellToolCostLossesAndMemory) {
   trace.tracing->cost->everything = {1012, 1010, 1014};
   EXPECT_EQ(
       line(trace, "tracing"),
-      "CUPTI 13.0: +1.2% of a step (kernels and copies only: +0.4%), 0 records dropped, 128 MiB of host "
-      "memory, 3.00 MiB of the device's");
+      "CUPTI 13.0: +1.2% of a step (CUPTI alone: +0.8%, of kernels and copies only: +0.4%; recorder alone: "
+      "+0.5%), 0 records dropped, 128 MiB of host memory, 3.00 MiB of the device's");
 }
 
 TEST(TracingLines, SayWhereStepsVaryByMoreThanTracingCosts) {
-  EXPECT_THAT(line(traced_sample(), "tracing"), HasSubstr("+1.2% of a step (kernels and copies only: +0.4%; "
-                                                          "steps vary by 2.0%)"));
+  EXPECT_THAT(line(traced_sample(), "tracing"), HasSubstr("recorder alone: +0.5%; steps vary by 2.0%)"));
 }
 
 TEST(TracingLines, SayWhatWasNotMeasured) {
@@ -128,6 +127,8 @@ TEST(TracingFigures, StandInTheJsonOfBothReports) {
     EXPECT_EQ(json["tracing"]["dropped_records"], 0);
     EXPECT_EQ(json["tracing"]["relative_cost"]["everything"], 0.012);
     EXPECT_EQ(json["tracing"]["relative_cost"]["streams"], 0.004);
+    EXPECT_EQ(json["tracing"]["relative_cost"]["tracer"], 0.008);
+    EXPECT_EQ(json["tracing"]["relative_cost"]["recorder"], 0.005);
     EXPECT_DOUBLE_EQ(json["tracing"]["d2h_bytes_per_second"].get<double>(), 16.0 * kMiB / 300e-6);
     EXPECT_EQ(json["environment"]["beside_allocator"]["warm_bytes"], 500 * kMiB);
     const Figures again = parse_figures(

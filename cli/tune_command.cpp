@@ -120,7 +120,8 @@ class TuneCommand : public Subcommand {
     if (profile_.empty()) return;
     const DeviceProfile profile = load_profile(profile_);
     profile_memory_ = profile.memory_bytes;
-    if (!goal_.memory_budget_bytes && !max_slowdown_) goal_.memory_budget_bytes = profile.memory_bytes;
+    budget_is_the_profiles_ = !goal_.memory_budget_bytes && !max_slowdown_;
+    if (budget_is_the_profiles_) goal_.memory_budget_bytes = profile.memory_bytes;
     if (!link_) link_ = profile.link;
     profile_name_ = profile.device_name;
   }
@@ -128,11 +129,17 @@ class TuneCommand : public Subcommand {
   /// A budget is not one of them: steps under it run on the device as it is.
   std::optional<DeviceMemory> assumed_memory(const Trace& trace) const {
     if (profile_memory_) {
-      const Bytes usable = device_memory_.value_or(*profile_memory_);
+      const Bytes usable = device_memory_.value_or(usable_of_profile(trace));
       return DeviceMemory{usable, std::max(usable, *profile_memory_)};
     }
     if (device_memory_) return usable_of_device(trace, *device_memory_);
     return std::nullopt;
+  }
+
+  /// CUDA and libraries take as much of another GPU as of the trace's, where that was measured.
+  Bytes usable_of_profile(const Trace& trace) const {
+    const auto& beside = trace.environment.beside_allocator;
+    return std::max<Bytes>(*profile_memory_ - (beside ? beside->most_bytes() : 0), 0);
   }
 
   /// What was tuned for a trace.
@@ -154,6 +161,7 @@ class TuneCommand : public Subcommand {
     Link link = link_to_assume(link_, trace.environment.link);
     link.disk = disk_to_assume(disk_, trace, {});
     TuneGoal goal = goal_;
+    if (budget_is_the_profiles_) goal.memory_budget_bytes = usable_of_profile(trace);
     std::optional<double> longest;
     if (base && !goal_.memory_budget_bytes) {
       longest = (1 + goal_.max_slowdown) * static_cast<double>(*base);
@@ -206,6 +214,7 @@ class TuneCommand : public Subcommand {
     TuneReport report;
     report.trace = path;
     report.goal = goal_;
+    report.goal.memory_budget_bytes = goal.memory_budget_bytes;
     report.result = tune(steps, link, goal, progress);
     const Policy keep = preset_policy("keep");
     report.least_place =
@@ -229,6 +238,7 @@ class TuneCommand : public Subcommand {
   TraceArgument traces_;
   TuneGoal goal_;
   std::optional<Bytes> device_memory_, profile_memory_;
+  bool budget_is_the_profiles_ = false;
   std::optional<double> max_slowdown_;
   std::optional<Link> link_;
   std::optional<DiskLink> disk_;

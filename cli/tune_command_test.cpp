@@ -8,6 +8,7 @@
 #include "cli/cli_run.h"
 #include "cli/tune_report.h"
 #include "simulator/sample_program.h"
+#include "simulator/virtual_gpu/profile.h"
 #include "traces/sample_trace.h"
 #include "traces/trace_io.h"
 
@@ -263,6 +264,13 @@ TEST_F(TuneCommandTest, AProfileGivesMemoryAndLink) {
               AllOf(HasSubstr("Memory and link are those of NVIDIA L4"), HasSubstr("the fastest within")));
   EXPECT_THAT(tune(chain_trace(), {"--profile", "l4", "--max-slowdown", "1%"}).out, HasSubstr("1% slowdown"));
   EXPECT_EQ(tune(chain_trace(), {"--profile", "nothing"}).status, 2);
+}
+
+TEST_F(TuneCommandTest, WhatLiesBesideTheAllocatorIsNoPartOfAProfilesMemory) {
+  Trace trace = chain_trace();
+  trace.environment.beside_allocator = {0, kGiB, 0};
+  EXPECT_THAT(tune(trace, {"--profile", "l4"}).out,
+              HasSubstr("the fastest within " + format_bytes(load_profile("l4").memory_bytes - kGiB)));
 }
 
 TEST_F(TuneCommandTest, WritesAPlanThatSimulateTakes) {

@@ -8,6 +8,7 @@
 
 #include "cli/figure_text.h"
 #include "cli/text_table.h"
+#include "traces/gradient_error.h"
 #include "traces/metrics_io.h"
 #include "traces/policy_io.h"
 #include "traces/units.h"
@@ -215,16 +216,24 @@ std::string memory_text(const ValidationReport& report, const Page& page) {
   return "Memory, copied bytes and commands differ:\n" + text;
 }
 
-/// Where something is lost on purpose, gradients cannot be those without it.
-bool is_right(const std::string& gradients) {
-  return gradients == "bitwise" || gradients == "not applicable" || gradients == "lossy";
-}
-
 std::string gradients_text(const ValidationReport& report, const Page& page) {
   std::string text;
   for (const ValidatedSetting& setting : report.settings)
-    if (!is_right(setting.gradients))
+    if (!gradients_pass(setting.gradients))
       text += page.paint(Tone::kBad, describe(setting.policy) + ": gradients: " + setting.gradients) + "\n";
+  const auto noisy = std::ranges::count_if(report.settings, [](const ValidatedSetting& setting) {
+    return setting.gradients.starts_with(kNotReproducible);
+  });
+  if (noisy > 0) text += fmt::format("Gradients of {} settings: {}.\n", noisy, kNotReproducible);
+  return text;
+}
+
+std::string refused_text(const ValidationReport& report, const Page& page) {
+  std::string text;
+  for (const RefusedSetting& setting : report.refused)
+    text += page.paint(Tone::kWarning,
+                       wrap(describe(setting.policy) + ": not run: " + setting.why, page.width, 2)) +
+            "\n";
   return text;
 }
 
@@ -271,6 +280,10 @@ std::string closing_line(const ValidationReport& report, const Page& page) {
           wrap(report.machine_is_another()
                    ? "Whether the predictions hold cannot be told: the cores that compute and copy were not "
                      "as far apart as when the trace was recorded. Record it again."
+               : !report.refused.empty()
+                   ? "Whether all predictions hold cannot be told: the device had no memory for some "
+                     "settings that "
+                     "were predicted to fit. Other processes may have had it."
                    : "Noise hides whether the predictions hold: more rounds, or a quieter machine, say more.",
                page.width, 0));
     case Outcome::kDoNotHold:
@@ -308,7 +321,7 @@ bool ValidationReport::memory_is_exact() const {
 }
 
 bool ValidationReport::gradients_are_right() const {
-  return std::ranges::all_of(settings, is_right, &ValidatedSetting::gradients);
+  return std::ranges::all_of(settings, gradients_pass, &ValidatedSetting::gradients);
 }
 
 Outcome ValidationReport::outcome() const {
@@ -316,7 +329,7 @@ Outcome ValidationReport::outcome() const {
   const auto any_is = [&](Verdict verdict) { return std::ranges::find(verdicts, verdict) != verdicts.end(); };
   if (!memory_is_exact() || !gradients_are_right()) return Outcome::kDoNotHold;
   if (any_is(Verdict::kBeyond)) return machine_is_another() ? Outcome::kCannotTell : Outcome::kDoNotHold;
-  return any_is(Verdict::kHiddenByNoise) ? Outcome::kCannotTell : Outcome::kHold;
+  return any_is(Verdict::kHiddenByNoise) || !refused.empty() ? Outcome::kCannotTell : Outcome::kHold;
 }
 
 nlohmann::ordered_json to_json(const ValidationReport& report) {
@@ -346,6 +359,11 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
   json["displaced_visits"] = report.displaced_visits;
   json["settings"] = nlohmann::ordered_json::array();
   for (const ValidatedSetting& setting : report.settings) json["settings"].push_back(to_json(setting));
+  if (!report.refused.empty()) json["refused"] = nlohmann::ordered_json::array();
+  for (const RefusedSetting& setting : report.refused)
+    json["refused"].push_back({{"policy", to_json(setting.policy)},
+                               {"predicted", metrics_to_json(setting.predicted)},
+                               {"out_of_memory", setting.why}});
   return json;
 }
 
@@ -357,7 +375,8 @@ std::string to_text(const ValidationReport& report, const Page& page) {
          settings_text(report, page) + "\n" + noise_text(report, page) + ranking_text(report, page) +
          paragraph(drift_sentence(report), page) + paragraph(cores_sentence(report), page) +
          times_line(report.times_are_modelled, page) + memory_text(report, page) +
-         gradients_text(report, page) + remarks_text(report, page) + closing_line(report, page) + "\n";
+         gradients_text(report, page) + refused_text(report, page) + remarks_text(report, page) +
+         closing_line(report, page) + "\n";
 }
 
 }  // namespace offprof

@@ -30,12 +30,20 @@ struct ValidatedSetting {
   std::vector<std::string> inexact;  ///< keys of memory and copied bytes that differ, `commands`
 };
 
+/// One setting that was predicted to fit into the device's memory, and for which there was not enough.
+struct RefusedSetting {
+  Policy policy;
+  Metrics predicted;
+  std::string why;  ///< `out of device memory: 1.00 GiB asked for, 3.00 GiB live`
+};
+
 /// A bound held against what was found. Hidden by noise: beyond the bound, but without the noise it might be
 /// within.
 enum class Verdict { kWithin, kHiddenByNoise, kBeyond, kNothingToRank };
 
 /// All of it: whether memory is exact, gradients are right and every bound is kept; or whether it cannot be
-/// told, because the noise hides one of the bounds, or the machine is another, and nothing else is wrong.
+/// told, because the noise hides one of the bounds, or the machine is another, or the device had no memory
+/// for a setting, and nothing else is wrong.
 enum class Outcome { kHold, kCannotTell, kDoNotHold };
 
 /// What `offprof validate` found.
@@ -46,6 +54,7 @@ struct ValidationReport {
   int rounds = 0;
   ValidationBounds bounds;
   std::vector<ValidatedSetting> settings;
+  std::vector<RefusedSetting> refused;  ///< not measured, and no part of any figure
   /// How much longer a step with nothing offloaded takes than the trace says, 0.01 being one percent.
   /// nullopt: that is not told apart.
   std::optional<double> drift;

@@ -133,6 +133,23 @@ TEST(ValidationReport, ByteDifferencesAndWrongGradientsAreNeverNoise) {
   EXPECT_THAT(to_text(wrong, {}), HasSubstr("gradients: 2 of 7 differ"));
 }
 
+TEST(ValidationReport, NotesWhatTheDeviceHadNoMemoryFor) {
+  ValidationReport report = report_of({setting(101'000, {100'000}), setting(199'000, {200'000})});
+  EXPECT_FALSE(to_json(report).contains("refused"));
+  report.refused.push_back({preset_policy("keep"), {}, "out of device memory: 1 B asked for, 3 B live"});
+  EXPECT_EQ(report.outcome(), Outcome::kCannotTell);
+  EXPECT_EQ(to_json(report)["refused"][0]["out_of_memory"], "out of device memory: 1 B asked for, 3 B live");
+  EXPECT_THAT(to_text(report, {}), HasSubstr("not run: out of device memory: 1 B asked for"));
+}
+
+TEST(ValidationReport, HoldsWherePlainPassesDifferToo) {
+  ValidationReport report = report_of({setting(100'000, {100'000})});
+  report.settings[0].gradients = "not reproducible without offloading, by up to 1e-07 in 1 of 7 parameters";
+  EXPECT_TRUE(report.gradients_are_right());
+  EXPECT_THAT(to_text(report, {}),
+              HasSubstr("Gradients of 1 settings: not reproducible without offloading."));
+}
+
 TEST(ValidationReport, TextAndJsonSayTheSame) {
   ValidationReport report = report_of({setting(101'000, {100'000}), setting(199'000, {200'000})});
   report.drift = 0.021;

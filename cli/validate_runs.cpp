@@ -46,14 +46,14 @@ int timed_steps(const Trace& trace, Nanoseconds predicted) {
 
 /// Takes out what does not fit into the device's memory; the number of settings that went.
 std::size_t leave_out_unfit(const Trace& trace, const TraceSteps& steps, std::vector<Policy>& policies) {
-  const auto memory = trace.environment.device_memory_bytes;
+  const auto memory = usable_memory(trace.environment);
   if (!memory) return 0;
   const std::size_t left_out =
       std::erase_if(policies, [&](const Policy& policy) { return !steps.fits(policy, *memory); });
   if (policies.empty())
     throw environment_error(
-        fmt::format("none of the {} settings fits into the device's memory ({})", left_out,
-                    format_bytes(*memory)),
+        fmt::format("none of the {} settings fits into the memory that the device has for tensors ({})",
+                    left_out, format_bytes(*memory)),
         "`offprof tune` says what least memory a policy can reach; a smaller batch takes less");
   return left_out;
 }
@@ -103,6 +103,13 @@ std::optional<double> recalibrated_drift(const Trace& trace, const Trace& now) {
   const auto &then = trace.environment.calibration, &anew = now.environment.calibration;
   if (!then || !anew || then->step.median_ns <= 0) return std::nullopt;
   return static_cast<double>(anew->step.median_ns) / static_cast<double>(then->step.median_ns) - 1;
+}
+
+void refuse_to_judge_nothing(const ValidationReport& report) {
+  if (!report.settings.empty() || report.refused.empty()) return;
+  throw environment_error(fmt::format("the device had no memory for any of the {} settings; the first: {}",
+                                      report.refused.size(), report.refused.front().why),
+                          "end other processes on the device, or take a smaller batch");
 }
 
 /// What else than the model may make predictions wrong.
@@ -184,8 +191,14 @@ ValidationReport judge_runs(Trace trace, const Link& link, const ComparisonResul
   report.displaced_visits = result.displaced_visits;
   {
     const TraceSteps steps(trace);
-    for (const PolicyRun& run : result.runs) report.settings.push_back(setting_of(steps, link, run));
+    for (const PolicyRun& run : result.runs) {
+      if (run.out_of_memory.empty())
+        report.settings.push_back(setting_of(steps, link, run));
+      else
+        report.refused.push_back({run.policy, steps.predict(run.policy, link), run.out_of_memory});
+    }
   }
+  refuse_to_judge_nothing(report);
   take_drift_out(report, trace, link);
   report.warnings = warnings_of(report, trace, result.trace);
   add_accuracy(report);

@@ -33,6 +33,7 @@ ValidationRuns choose_runs(const Trace& trace, const Link& link, std::size_t pol
 /// holds the two against each other. A step with nothing offloaded, where it was run, where the device's
 /// times are measured and where there is anything else to judge, is taken for the machine's drift: the
 /// predictions that are judged have all compute that much longer, and that step is not judged itself.
+/// Throws Error (environment): the device had no memory for any of them.
 ValidationReport judge_runs(Trace trace, const Link& link, const ComparisonResult& result, int rounds);
 
 }  // namespace offprof

@@ -106,6 +106,17 @@ TEST(ChooseRuns, LeavesOutWhatDoesNotFit) {
   EXPECT_THAT(policies_of(runs), Contains(preset_policy("offload")));
 }
 
+TEST(ChooseRuns, CountsWhatLiesBesideTheAllocator) {
+  Trace trace = chain_trace();
+  const Bytes keep =
+      *TraceSteps(trace).predict(preset_policy("keep"), trace.environment.link).device_peak_bytes;
+  trace.environment.device_memory_bytes = keep + 100;
+  trace.environment.beside_allocator = {10, 100, 50};
+  EXPECT_THAT(policies_of(runs_of(trace)), Contains(preset_policy("keep")));
+  trace.environment.beside_allocator->end_bytes = 101;
+  EXPECT_THAT(policies_of(runs_of(trace)), testing::Not(Contains(preset_policy("keep"))));
+}
+
 TEST(ChooseRuns, RefusesADeviceThatNothingFitsInto) {
   Trace trace = chain_trace();
   trace.environment.device_memory_bytes = 1;
@@ -127,6 +138,22 @@ TEST(JudgeRuns, FindsNothingWhereAllIsAsPredicted) {
   EXPECT_EQ(report.accuracy.max_error, 0);
   EXPECT_EQ(report.adjusted.kendall_tau, 1);
   EXPECT_THAT(report.warnings, IsEmpty());
+}
+
+TEST(JudgeRuns, LeavesOutOfItsFiguresWhatTheDeviceHadNoMemoryFor) {
+  const Trace trace = chain_trace();
+  ComparisonResult result = measured_on(trace, trace);
+  PolicyRun refused;
+  refused.policy = result.runs.back().policy;
+  refused.out_of_memory = "out of device memory: 7 B asked for";
+  result.runs.back() = refused;
+  const ValidationReport report = judge_runs(trace, trace.environment.link, result, kRounds);
+  ASSERT_EQ(report.refused.size(), 1u);
+  EXPECT_EQ(report.refused[0].policy, refused.policy);
+  EXPECT_EQ(report.settings.size(), result.runs.size() - 1);
+  EXPECT_EQ(report.outcome(), Outcome::kCannotTell);
+  for (PolicyRun& run : result.runs) run.out_of_memory = refused.out_of_memory;
+  EXPECT_THROW(judge_runs(trace, trace.environment.link, result, kRounds), Error);
 }
 
 TEST(JudgeRuns, TakesASlowerMachineForDrift) {

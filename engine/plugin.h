@@ -75,6 +75,8 @@ struct PolicyRun {
   std::string gradients;                   ///< as in Trace
   std::vector<Command> commands;           ///< of its first step
   std::vector<Nanoseconds> step_times_ns;  ///< by visit, in the order in which they were made
+  /// The device had no memory for its steps: how much was asked for. Nothing is measured then. Empty: it had.
+  std::string out_of_memory{};
 };
 
 /// Several policies on one recording.
@@ -103,7 +105,8 @@ class EnginePlugin {
   /// memory that does not suffice for the recording (environment).
   virtual RunResult run(const RunRequest& request, const Progress& progress) = 0;
   /// Records a model once and then trains it under each policy, gradients checked; policy and number of steps
-  /// in `request` play no part. Throws like run.
+  /// in `request` play no part. A policy that the device has no memory for is noted, and the others go on.
+  /// Throws like run.
   virtual ComparisonResult compare(const RunRequest& request, const Comparison& comparison,
                                    const Progress& progress) = 0;
   /// Writes a model of the zoo with its input specs inside. `sizes` overrides defaults of

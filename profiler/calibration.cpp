@@ -9,6 +9,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/host_memory.h"
@@ -56,9 +59,13 @@ class StepTimer {
 
   /// With nothing offloaded, but for what it stands waiting for weights.
   Nanoseconds plain() {
-    const StepResult step = trainer_.step(preset_policy("keep"), {}, Recording::kNone);
+    StepResult step = trainer_.step(preset_policy("keep"), {}, Recording::kNone);
+    phases_ = std::move(step.phases);
+    if (step.exposed_ns > 0) phases_.clear();  // of which phase it is nobody knows
     return step.step_time_ns - step.exposed_ns;
   }
+  /// Of the last plain step; empty: not known.
+  const std::vector<std::pair<std::string_view, Nanoseconds>>& phases() const { return phases_; }
   /// Likewise, with somebody listening.
   Nanoseconds with(HookAction& action) {
     return trainer_.step(preset_policy("keep"), {}, Recording::kNone, &action).step_time_ns;
@@ -90,6 +97,7 @@ class StepTimer {
   Trainer& trainer_;
   std::size_t hooks_;
   const std::vector<SavedId>& backward_order_;
+  std::vector<std::pair<std::string_view, Nanoseconds>> phases_;
 };
 
 /// Copies in both directions, one at each hook, with nothing waiting for them. They go round in more memory
@@ -198,6 +206,7 @@ class StepRounds {
     for (int round = 0; round < rounds_for(first); ++round) run_round();
     if (!core_to_core_.empty()) calibration_.core_to_core = summarize_measured(core_to_core_);
     calibration_.step = summarize_measured(plain_);
+    note_phases();
     calibration_.slowdown_per_mib = summarize_losses(beside_);
     for (std::size_t i = 0; on_host_ && i < standing_.size(); ++i)
       calibration_.standstills.push_back({kStandstills[i], summarize_losses(standing_[i])});
@@ -211,6 +220,7 @@ class StepRounds {
     HookAction nothing([] {});
     timer_.plain();
     plain_.push_back(timer_.plain());
+    phases_.push_back(timer_.phases());
     const Nanoseconds listened = timer_.with(nothing);
     beside_.push_back(lost_by_copies(device_, timer_, bytes_each_, listened));
     for (std::size_t i = 0; on_host_ && i < standing_.size(); ++i)
@@ -218,6 +228,18 @@ class StepRounds {
     timer_.offloaded();
     add_offloaded(timer_.offloaded());
     if (const auto apart = device_.core_to_core_ns()) core_to_core_.push_back(*apart);
+  }
+
+  /// Where each round knows them.
+  void note_phases() {
+    const auto& first = phases_.front();
+    if (!std::ranges::all_of(phases_, [&](const auto& phases) { return phases.size() == first.size(); }))
+      return;
+    for (std::size_t p = 0; p < first.size(); ++p) {
+      std::vector<Nanoseconds> times;
+      for (const auto& phases : phases_) times.push_back(phases[p].second);
+      calibration_.phases.push_back({std::string(first[p].first), summarize_measured(std::move(times))});
+    }
   }
 
   void add_offloaded(const StepResult& step) {
@@ -238,6 +260,7 @@ class StepRounds {
   Bytes bytes_each_ = 0;
   std::vector<Nanoseconds> plain_, beside_, offloaded_extra_, out_, in_, core_to_core_;
   std::array<std::vector<Nanoseconds>, std::size(kStandstills)> standing_;
+  std::vector<std::vector<std::pair<std::string_view, Nanoseconds>>> phases_;  ///< by round
 };
 
 // --- Hooks, commands and events, on tensors made up ---
@@ -252,12 +275,19 @@ std::shared_ptr<OffloadStep> step_under(Device& device, const Policy& policy) {
                                        std::make_shared<const Residents>(), nullptr);
 }
 
-/// The time of pack, unpack and release of a tensor that stays, a third of it.
+/// A tensor where the step's are, with nothing under way that the host could have to wait for.
+at::Tensor idle_tensor(Device& device) {
+  const at::Tensor value = at::zeros({kElements}, at::TensorOptions(device.torch_device()));
+  device.synchronize();
+  return value;
+}
+
+/// The host's time for pack, unpack and release of a tensor that stays, a third of it.
 Measured time_hooks(Device& device) {
   std::vector<Nanoseconds> times;
   for (int i = 0; i < kMostRounds; ++i) {
     const auto step = step_under(device, preset_policy("keep"));
-    const at::Tensor value = at::zeros({kElements});
+    const at::Tensor value = idle_tensor(device);
     const Nanoseconds begin = steady_now();
     for (int tensor = 0; tensor < kMadeUpTensors; ++tensor) step->pack(value);
     for (SavedId tensor = 0; tensor < kMadeUpTensors; ++tensor) step->unpack(tensor);
@@ -267,14 +297,14 @@ Measured time_hooks(Device& device) {
   return summarize_measured(std::move(times));
 }
 
-/// The time of a pack that offloads, less that of a hook.
+/// The host's time for a pack that offloads, less that of a hook.
 Measured time_commands(Device& device, Nanoseconds hook) {
   Policy policy = preset_policy("offload");
   policy.stash_count = kMadeUpTensors;
   const auto step = step_under(device, policy);
   std::vector<Nanoseconds> times;
   for (int tensor = 0; tensor < kMadeUpTensors; ++tensor) {
-    const at::Tensor value = at::zeros({kElements});
+    const at::Tensor value = idle_tensor(device);
     stand_still(kBetweenCommands);
     const Nanoseconds begin = steady_now();
     step->pack(value);
@@ -284,15 +314,22 @@ Measured time_commands(Device& device, Nanoseconds hook) {
   return summarize_measured(std::move(times));
 }
 
+/// The host's time to wait for a copy that is done. A GPU's stream waits for each copy once, and the first of
+/// several is the one that is asked for.
 Measured time_events(Device& device) {
   const c10::Storage storage = device.allocate(kLeastCopy);
   const HostMemory host(device, kLeastCopy);
   const IdleAtEnd idle_at_end(device);
-  const Device::Event event =
-      device.copy(CopyQueue::kD2h, {host.get(), storage.data(), kLeastCopy, CopyDirection::kD2h, 0});
+  const auto copy = [&] {
+    return device.copy(CopyQueue::kD2h, {host.get(), storage.data(), kLeastCopy, CopyDirection::kD2h, 0});
+  };
+  Device::Event event = copy();
   device.wait(CopyQueue::kD2h, event);
+  const bool on_host = device.torch_device().is_cpu();
   std::vector<Nanoseconds> times;
   for (int i = 0; i < kMadeUpTensors; ++i) {
+    if (!on_host) event = copy();
+    if (!on_host) device.synchronize();
     const Nanoseconds begin = steady_now();
     device.wait(CopyQueue::kD2h, event);
     times.push_back(steady_now() - begin);
@@ -307,9 +344,8 @@ bool did_cores_move(const Measured& rounds, const std::vector<Nanoseconds>& befo
                               [&](Nanoseconds apart) { return are_as_far_apart(apart, rounds.median_ns); });
 }
 
-/// Only where the thread that calls the engine is the one that computes do these take of the compute stream.
+/// What the engine takes of the thread that calls it.
 void calibrate_calls(Device& device, Calibration& calibration) {
-  if (!device.torch_device().is_cpu()) return;
   calibration.hook = time_hooks(device);
   calibration.command = time_commands(device, calibration.hook.median_ns);
   calibration.event = time_events(device);

@@ -4,11 +4,21 @@
 #include <ATen/ops/dot.h>
 #include <ATen/ops/max.h>
 #include <ATen/ops/norm.h>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace offprof {
 namespace {
+
+/// Two to see whether passes differ at all. The others only where a gradient differs in which these two do
+/// not, or by more: few passes may agree by chance.
+constexpr int kPlainPasses = 2, kMostPlainPasses = 5;
+/// The largest of few differences says within that factor how large they get.
+constexpr double kMostNoises = 10;
 
 bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   if (a.defined() != b.defined()) return false;
@@ -22,7 +32,17 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
 std::string difference(const at::Tensor& expected, const at::Tensor& actual) {
   if (!expected.defined() || !actual.defined()) return "one of the two has none";
   if (expected.sizes() != actual.sizes()) return "other sizes";
-  return "by up to " + std::to_string((expected - actual).abs().max().item<double>());
+  return fmt::format("by up to {:.3g}", (expected - actual).abs().max().item<double>());
+}
+
+/// The largest difference; 0 where the bits are the same, and infinity where the two cannot be compared.
+double distance(const at::Tensor& expected, const at::Tensor& actual) {
+  constexpr double kIncomparable = std::numeric_limits<double>::infinity();
+  if (same_bytes(expected, actual)) return 0;
+  if (!expected.defined() || !actual.defined() || expected.sizes() != actual.sizes()) return kIncomparable;
+  const auto largest = (expected - actual).abs().max().item<double>();
+  if (std::isnan(largest)) return kIncomparable;
+  return std::max(largest, std::numeric_limits<double>::denorm_min());  // 0 and -0 differ too
 }
 
 /// In float64, since sums of squares leave other types.
@@ -64,6 +84,55 @@ std::string compare_gradients(const std::vector<std::string>& names, const std::
   }
   if (differing == 0) return "bitwise";
   return std::to_string(differing) + " of " + std::to_string(names.size()) + " parameters differ; " + first;
+}
+
+/// Of gradients under a policy from the first plain pass.
+struct GradientReference::Differences {
+  std::size_t noisy = 0;         ///< parameters that differ no more than plain passes do
+  double largest_noisy = 0;      ///< of these
+  std::size_t beyond_noise = 0;  ///< parameters that differ otherwise
+};
+
+void GradientReference::compute() {
+  if (!expected_.empty()) return;
+  expected_ = plain_();
+  noise_.assign(expected_.size(), 0);
+  passes_ = 1;
+  while (passes_ < kPlainPasses) repeat();
+}
+
+void GradientReference::repeat() {
+  const std::vector<at::Tensor> again = plain_();
+  for (std::size_t i = 0; i < expected_.size(); ++i)
+    noise_[i] = std::max(noise_[i], distance(expected_[i], again[i]));
+  ++passes_;
+}
+
+GradientReference::Differences GradientReference::compare(const std::vector<at::Tensor>& actual) const {
+  Differences differences;
+  for (std::size_t i = 0; i < expected_.size(); ++i) {
+    const double off = distance(expected_[i], actual[i]);
+    if (off == 0) continue;
+    const bool is_noise = std::isfinite(off) && noise_[i] > 0 && off <= kMostNoises * noise_[i];
+    ++(is_noise ? differences.noisy : differences.beyond_noise);
+    if (is_noise) differences.largest_noisy = std::max(differences.largest_noisy, off);
+  }
+  return differences;
+}
+
+GradientCheck GradientReference::check(const std::vector<at::Tensor>& actual, bool may_lose) {
+  compute();
+  Differences differences = compare(actual);
+  if (differences.noisy + differences.beyond_noise == 0) return {"bitwise"};
+  if (may_lose)
+    if (auto errors = gradient_errors(names_, expected_, actual)) return {"lossy", std::move(*errors)};
+  const auto is_noisy = [](double noise) { return noise > 0; };
+  for (; differences.beyond_noise > 0 && passes_ < kMostPlainPasses; differences = compare(actual)) repeat();
+  if (differences.beyond_noise > 0) return {compare_gradients(names_, expected_, actual)};
+  return {fmt::format("{}, by up to {:.3g} in {} of {} parameters; with it by up to {:.3g} in {}",
+                      kNotReproducible, *std::ranges::max_element(noise_),
+                      std::ranges::count_if(noise_, is_noisy), names_.size(), differences.largest_noisy,
+                      differences.noisy)};
 }
 
 }  // namespace offprof

@@ -4,8 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace offprof {
 namespace {
@@ -71,6 +75,81 @@ TEST(CompareGradients, IsBitwise) {
       compare_gradients({"a", "w"}, {numbers({1}), numbers({1, 2})}, {numbers({1}), numbers({1, next})}),
       HasSubstr("1 of 2 parameters differ; w differs by up to"));
   EXPECT_NE(compare_gradients({"w"}, {numbers({0.0})}, {numbers({-0.0})}), "bitwise");
+}
+
+/// A plain pass of one parameter whose passes give these gradients in turn, the last for ever.
+class Passes {
+ public:
+  explicit Passes(std::vector<double> gradients) : gradients_(std::move(gradients)) {}
+
+  GradientReference reference() {
+    return {{"a", "w"}, [this] {
+              const std::size_t pass = std::min(made_++, gradients_.size() - 1);
+              return std::vector{numbers({1}), numbers({gradients_[pass]})};
+            }};
+  }
+  std::size_t made() const { return made_; }
+
+ private:
+  std::vector<double> gradients_;
+  std::size_t made_ = 0;
+};
+
+std::string verdict_on(GradientReference& reference, double gradient) {
+  return reference.check({numbers({1}), numbers({gradient})}, /*may_lose=*/false).verdict;
+}
+
+TEST(GradientReference, IsBitwiseWhereNothingDiffers) {
+  Passes passes({2});
+  GradientReference reference = passes.reference();
+  EXPECT_EQ(verdict_on(reference, 2), "bitwise");
+  EXPECT_EQ(verdict_on(reference, 2), "bitwise");
+  EXPECT_EQ(passes.made(), 2U) << "plain passes serve all checks";
+}
+
+TEST(GradientReference, SaysWhatPlainPassesDifferByWhereTheyDo) {
+  Passes passes({2, 2.5});
+  GradientReference reference = passes.reference();
+  EXPECT_EQ(
+      verdict_on(reference, 2.25),
+      "not reproducible without offloading, by up to 0.5 in 1 of 2 parameters; with it by up to 0.25 in 1");
+  EXPECT_TRUE(gradients_pass(verdict_on(reference, 2.25)));
+}
+
+TEST(GradientReference, FindsADifferenceWherePlainPassesAgree) {
+  Passes passes({2});
+  GradientReference reference = passes.reference();
+  EXPECT_EQ(verdict_on(reference, 2.5), "1 of 2 parameters differ; w differs by up to 0.5");
+  EXPECT_FALSE(gradients_pass(verdict_on(reference, 2.5)));
+}
+
+TEST(GradientReference, FindsADifferenceInOneParameterBesideAnotherThatIsNotReproducible) {
+  Passes passes({2, 2.5});
+  GradientReference reference = passes.reference();
+  EXPECT_THAT(reference.check({numbers({1.5}), numbers({2.25})}, false).verdict,
+              HasSubstr("a differs by up to 0.5"));
+}
+
+TEST(GradientReference, FindsADifferenceFarBeyondThatOfPlainPasses) {
+  Passes passes({2, 2.5});
+  GradientReference reference = passes.reference();
+  EXPECT_FALSE(gradients_pass(verdict_on(reference, 20)));
+  EXPECT_FALSE(gradients_pass(verdict_on(reference, std::numeric_limits<double>::quiet_NaN())));
+}
+
+TEST(GradientReference, LooksMoreOftenWhereTwoPassesAgreeByChance) {
+  Passes passes({2, 2, 2, 2.5});
+  GradientReference reference = passes.reference();
+  EXPECT_THAT(verdict_on(reference, 2.5), HasSubstr("not reproducible"));
+  EXPECT_EQ(passes.made(), 4U);
+}
+
+TEST(GradientReference, SaysWhatALossyPolicyLoses) {
+  Passes passes({2});
+  GradientReference reference = passes.reference();
+  const GradientCheck check = reference.check({numbers({1}), numbers({2.5})}, /*may_lose=*/true);
+  EXPECT_EQ(check.verdict, "lossy");
+  EXPECT_EQ(check.errors.at(1).max_abs, 0.5);
 }
 
 }  // namespace

@@ -46,9 +46,11 @@ class Measurement {
 
   void run() {
     for (int round = 0; round < comparison_.rounds; ++round)
-      for (const std::size_t i : visits_in_round(comparison_, round)) visit(i);
+      for (const std::size_t i : visits_in_round(comparison_, round))
+        if (result_.runs[i].out_of_memory.empty()) visit(i);
     for (std::size_t i = 0; i < result_.runs.size(); ++i) {
       PolicyRun& run = result_.runs[i];
+      if (!run.out_of_memory.empty()) continue;
       run.measured = summarize(timed_[i], untimed_[i]);
       run.measured.step_time_ns = median_of(run.step_times_ns);
     }
@@ -61,7 +63,9 @@ class Measurement {
     for (;;) {
       wait_for_cores();
       const auto begin = Clock::now();
-      steps = train(i);
+      VisitResult visit = train(i);
+      if (!visit.out_of_memory.empty()) return give_up(i, std::move(visit.out_of_memory));
+      steps = std::move(visit.steps);
       if (cores_are_in_place()) break;
       if (patience_.count() <= 0) {
         ++result_.displaced_visits;
@@ -76,11 +80,20 @@ class Measurement {
     std::move(steps.begin() + 1, steps.end(), std::back_inserter(timed_[i]));
   }
 
-  std::vector<StepResult> train(std::size_t i) {
+  VisitResult train(std::size_t i) {
     const ComparedPolicy& compared = comparison_.policies[i];
-    std::vector<StepResult> steps = job_.train(compared.policy, 1 + compared.timed_steps);
-    if (result_.runs[i].commands.empty()) result_.runs[i].commands = steps.front().commands;
-    return steps;
+    VisitResult visit = job_.train(compared.policy, 1 + compared.timed_steps);
+    if (result_.runs[i].commands.empty() && !visit.steps.empty())
+      result_.runs[i].commands = visit.steps.front().commands;
+    return visit;
+  }
+
+  /// What earlier visits measured is of no use: their policy needs more than the device has.
+  void give_up(std::size_t i, std::string out_of_memory) {
+    PolicyRun& run = result_.runs[i];
+    run.out_of_memory = std::move(out_of_memory);
+    run.step_times_ns.clear();
+    run.commands.clear();
   }
 
   void wait_for_cores() {

@@ -33,14 +33,17 @@ class FakeJob {
   std::map<int, Nanoseconds> moves;
   std::optional<Nanoseconds> apart = kNear;
   std::vector<std::pair<std::string, int>> visits;
+  std::string too_large;  ///< a policy that the device has no memory for
+  int fails_at = 1;       ///< at that visit of it
 
  private:
-  std::vector<StepResult> train(const Policy& policy, int steps) {
+  VisitResult train(const Policy& policy, int steps) {
     visits.emplace_back(policy.name, steps);
+    if (policy.name == too_large && ++attempts_ == fails_at) return {{}, "out of device memory"};
     StepResult step;
     step.step_time_ns = (policy.threshold_bytes ? 20 : 10) * (apart == kFar ? 10 : 1);
     step.device_peak_bytes = visits.size() == 1 ? 200 : 100;
-    return std::vector<StepResult>(static_cast<std::size_t>(steps), step);
+    return {std::vector<StepResult>(static_cast<std::size_t>(steps), step)};
   }
 
   std::optional<Nanoseconds> core_to_core() {
@@ -48,7 +51,7 @@ class FakeJob {
     return apart;
   }
 
-  int looks_ = 0;
+  int looks_ = 0, attempts_ = 0;
 };
 
 Comparison comparison() {
@@ -116,6 +119,20 @@ TEST(Interleaved, WithoutPatienceVisitsCountAsTheyAre) {
   EXPECT_EQ(result.displaced_visits, 12);
   EXPECT_EQ(result.repeated_visits, 0);
   EXPECT_EQ(job.visits.size(), 12u);
+}
+
+TEST(Interleaved, APolicyWithoutMemoryIsNotedAndVisitedNoMore) {
+  for (const int fails_at : {1, 2}) {
+    FakeJob job;
+    job.too_large = "offload";
+    job.fails_at = fails_at;
+    const ComparisonResult result = job.measure(comparison());
+    EXPECT_EQ(result.runs[1].out_of_memory, "out of device memory");
+    EXPECT_THAT(result.runs[1].step_times_ns, testing::IsEmpty());
+    EXPECT_EQ(result.runs[1].measured, Metrics{});
+    EXPECT_EQ(result.runs[0].step_times_ns.size(), 8u);
+    EXPECT_EQ(job.visits.size(), 8u + static_cast<std::size_t>(fails_at));
+  }
 }
 
 TEST(Interleaved, NothingIsWaitedForWhereNothingIsKnown) {

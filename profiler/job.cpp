@@ -68,18 +68,14 @@ Job::Job(const RunRequest& request, Device& device, const Progress& progress, St
   make_transforms();
   load();
   trainer_.emplace(model_, device_, trace_.settings, tracing, pager_ ? &*pager_ : nullptr);
+  reference_.emplace(model_.parameter_names, [this] { return trainer_->gradients(std::nullopt, {}); });
   record();
 }
 
 GradientCheck Job::check_gradients(const Policy& policy) {
   if (device_.is_virtual()) return {"not applicable"};
-  if (expected_gradients_.empty()) expected_gradients_ = trainer_->gradients(std::nullopt, {});
   const StepGuide guide = guide_for(policy);
-  const std::vector<at::Tensor> actual = trainer_->gradients(policy, guide);
-  const std::string verdict = compare_gradients(model_.parameter_names, expected_gradients_, actual);
-  if (verdict == "bitwise" || !loses_something(guide)) return {verdict};
-  const auto errors = gradient_errors(model_.parameter_names, expected_gradients_, actual);
-  return errors ? GradientCheck{"lossy", *errors} : GradientCheck{verdict};
+  return reference_->check(trainer_->gradients(policy, guide), loses_something(guide));
 }
 
 StepGuide Job::guide_for(const Policy& policy) const {
@@ -177,6 +173,8 @@ TracingCost Job::tracing_cost(const Policy& policy) {
   const TracingCost cost = measure_tracing_cost(
       {[&] { return trainer_->step(policy, guide, Recording::kNone).step_time_ns; },
        [&] { return trainer_->traced_step(policy, guide, TraceDetail::kStreams).step_time_ns; },
+       [&] { return trainer_->traced_step(policy, guide, TraceDetail::kAll).step_time_ns; },
+       [&] { return trainer_->recorded_step(policy, guide).step_time_ns; },
        [&] { return trainer_->step(policy, guide, Recording::kTimeline).step_time_ns; }});
   lift_limits(device_);
   return cost;
@@ -213,6 +211,7 @@ void Job::calibrate_times() {
   StepCalibration measured = measure_costs();
   for (int i = 1; i < kCalibrations && measured.cores_moved; ++i) measured = measure_costs();
   Calibration& calibration = measured.costs;
+  set_marked_times(calibration);
   if (measured.cores_moved)
     trace_.notes.emplace_back(
         "the cores that compute and copy moved apart or together while it was measured what copies cost: "
@@ -222,12 +221,35 @@ void Job::calibrate_times() {
         "the cores that compute and copy share no cache (a line takes {} ns there and back): what "
         "is brought back is slow to read, and how slow is predicted less well",
         calibration.core_to_core.median_ns));
+  note_factor(fit_to_phases(trace_.program, calibration).value_or(1));
   fit(trace_.program, calibration, preset_policy("keep"), calibration.step.median_ns);
   calibration.reload_per_mib = reload_cost(trace_.program, calibration, measured.offloaded_extra_ns);
   if (trace_.dense_program) fit(*trace_.dense_program, calibration, dense_offload_all(), dense_compute_ns());
   trace_.environment.link = link_of(calibration);
   note_disk(trace_.environment.link.disk);
   trace_.environment.calibration = calibration;
+}
+
+/// Recording every operator makes a step another one, above all on a GPU, where each mark is an event: the
+/// times are those of steps with few marks. What such a step waits for weights cannot be told apart, so with
+/// a pager they stay as recorded.
+void Job::set_marked_times(const Calibration& calibration) {
+  const bool beside_host = !device_.torch_device().is_cpu();
+  if (pager_) {
+    if (beside_host) assume_host_ahead(trace_.program);
+    if (beside_host && trace_.dense_program) assume_host_ahead(*trace_.dense_program);
+    return;
+  }
+  std::vector<StepMarks> passes;
+  trainer_->marked_step();  // warms up
+  for (int i = 0; i < kKeepPasses; ++i) passes.push_back(trainer_->marked_step());
+  const bool is_set = offprof::set_marked_times(trace_.program, passes, calibration.hook.median_ns,
+                                                beside_host ? ComputesOn::kDevice : ComputesOn::kHost);
+  if (!is_set && beside_host) assume_host_ahead(trace_.program);
+  if (!is_set)
+    trace_.notes.emplace_back(
+        "steps with few marks were not those that were recorded, so times are those of fully recorded steps");
+  if (beside_host && trace_.dense_program) assume_work(*trace_.dense_program, trace_.program);
 }
 
 StepCalibration Job::measure_costs() {
@@ -241,7 +263,11 @@ StepCalibration Job::measure_costs() {
 
 void Job::fit(Program& program, const Calibration& calibration, const Policy& policy,
               Nanoseconds compute_ns) {
-  const auto factor = fit_to_compute(program, calibration, policy, compute_ns);
+  note_factor(fit_to_compute(program, calibration, policy, compute_ns));
+}
+
+/// What times that were recorded were multiplied by; nullopt: there were none to multiply.
+void Job::note_factor(std::optional<double> factor) {
   if (factor && *factor > kLeastFactor && *factor < 1 / kLeastFactor) return;
   trace_.notes.push_back(
       "steps that were recorded took " +

@@ -33,7 +33,7 @@ class Job {
   /// Gradients against plain autograd's.
   GradientCheck check_gradients(const Policy& policy);
   /// The gradients that check_gradients compares with lie in device memory: not while steps are measured.
-  void forget_gradients() { expected_gradients_.clear(); }
+  void forget_gradients() { reference_->forget(); }
 
   /// Steps under `policy` within the device's capacity and the policy's host memory.
   std::vector<StepResult> train(const Policy& policy, int steps, Recording recording);
@@ -63,6 +63,8 @@ class Job {
   void note_disk(DiskLink disk);
   void calibrate_times();
   StepCalibration measure_costs();
+  void set_marked_times(const Calibration& calibration);
+  void note_factor(std::optional<double> factor);
   void fit(Program& program, const Calibration& calibration, const Policy& policy, Nanoseconds compute_ns);
   Nanoseconds dense_compute_ns();
   void note_allocator_state(Program& program, const RecordedPass& last);
@@ -83,8 +85,8 @@ class Job {
   std::vector<SavedId> order_;
   std::vector<std::shared_ptr<const Transform>> transforms_;  ///< that the request's rules name
   std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes_;  ///< by Recipe::tensor
-  std::vector<at::Tensor> expected_gradients_;
   std::optional<Policy> last_policy_;  ///< that limits were set for
+  std::optional<GradientReference> reference_;  ///< gradients of plain autograd
   IdleAtEnd idle_at_end_;  ///< weights may be on their way to memory that goes with the model
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -7,6 +8,7 @@
 
 #include "engine/device.h"
 #include "traces/calibration.h"
+#include "traces/steady_clock.h"
 #include "traces/transform_cost.h"
 
 namespace offprof {
@@ -44,22 +46,32 @@ template <typename Work, typename Forget>
 TransformUse use_of(Device& device, const Work& work, const Forget& forget) {
   constexpr int kTimedRuns = 3;
   TransformUse use;
-  std::vector<Nanoseconds> times;
+  bool tells_work = false;
+  std::vector<Nanoseconds> times, host_times;
   for (int i = 0; i <= kTimedRuns; ++i) {
     device.synchronize();
     device.take_work();
     MemoryNotes notes(device);
+    const Nanoseconds host_begin = steady_now();
     const Device::TimeMark begin = device.mark();
     work();
     const Device::TimeMark end = device.mark();
+    const Nanoseconds host_time = steady_now() - host_begin;
     use.memory = notes.take();
-    if (const auto given = device.take_work()) use.work = *given;
+    const auto given = device.take_work();
+    tells_work = given.has_value();
+    if (tells_work) use.work = *given;
     check_marks(device);
     device.synchronize();
     if (i > 0) times.push_back(device.time_of(end) - device.time_of(begin));
+    if (i > 0) host_times.push_back(host_time);
     forget();
   }
   use.compute_ns = median_of(std::move(times));
+  const Nanoseconds host_ns = median_of(std::move(host_times));
+  if (!device.torch_device().is_cpu() && !tells_work)
+    use.work = {host_ns, use.compute_ns, std::max(host_ns, use.compute_ns), offprof::Work::kNoWait,
+                use.compute_ns};
   return use;
 }
 

@@ -29,13 +29,14 @@ void add_notes(Trace& trace, Device& device) {
   for (std::string& note : device.take_notes()) trace.notes.push_back(std::move(note));
 }
 
-/// Two steps for the trace's timeline, by the GPU's tracer too where it has one; and what that came to.
+/// Two steps for the trace's timeline, by the GPU's tracer too where it has one; and what that came to. The
+/// step before them is not shown: it gets memory from the device anew, whose cache was given back, and CUPTI
+/// instruments kernels when they are first launched under it.
 void record_timeline(Job& job, const Policy& policy, const StepTracing* tracing, Trace& trace) {
   const auto used_before = job.used_beside_allocator();
-  // CUPTI instruments kernels when they are first launched under it, which takes time: not in what is shown.
-  if (tracing != nullptr && tracing->is_on()) job.train(policy, 1, Recording::kTimeline);
+  std::vector<StepResult> steps = job.train(policy, 1 + kStepsShown, Recording::kTimeline);
+  steps.erase(steps.begin());
   const auto used_after = job.used_beside_allocator();
-  const std::vector<StepResult> steps = job.train(policy, kStepsShown, Recording::kTimeline);
   trace.timeline = build_timeline(steps);
   if (tracing == nullptr || !tracing->is_on()) return;
   std::optional<TracingCost> cost;
@@ -105,17 +106,23 @@ void measure(Job& job, const RunRequest& request, const Progress& progress, cons
   record_timeline(job, request.policy, tracing, result.trace);
 }
 
-Error out_of_memory(const OutOfMemory& refusal) {
+std::string describe(const OutOfMemory& refusal) {
   const std::string asked =
       refusal.asked_bytes > 0 ? format_bytes(refusal.asked_bytes) + " asked for, " : "before a step begins, ";
-  const std::string message = "out of device memory: " + asked + format_bytes(refusal.live_bytes) + " live";
+  const std::string of =
+      refusal.capacity_bytes ? " of " + format_bytes(*refusal.capacity_bytes) : std::string();
+  return "out of device memory: " + asked + format_bytes(refusal.live_bytes) + " live" + of;
+}
+
+Error out_of_memory(const OutOfMemory& refusal) {
+  const std::string message = describe(refusal);
   if (!refusal.capacity_bytes)
     return environment_error(
         message,
         "the recorded passes have all of the device: a smaller batch, or --device virtual, "
         "which has no end there; per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF "
         "lessens what they have");
-  return environment_error(message + " of " + format_bytes(*refusal.capacity_bytes),
+  return environment_error(message,
                            "record a trace without --device-memory, then let `offprof tune FILE "
                            "--memory-budget " +
                                std::to_string(*refusal.capacity_bytes) + "B` find a policy that fits");
@@ -158,6 +165,22 @@ RunResult run(const RunRequest& request, Device& device, const Progress& progres
   return result;
 }
 
+/// Does `work`; returns what is said where the device has no memory for it, which is then as before.
+template <typename Work>
+std::string unless_out_of_memory(Device& device, const Work& work) {
+  device.take_out_of_memory();
+  try {
+    work();
+    return {};
+  } catch (const std::exception&) {
+    lift_limits(device);
+    const auto refusal = device.take_out_of_memory();
+    if (!refusal) throw;
+    become_idle(device);
+    return describe(*refusal);
+  }
+}
+
 ComparisonResult compare(const RunRequest& request, const Comparison& comparison, Device& device,
                          const Progress& progress) {
   RunRequest all = request;
@@ -173,13 +196,18 @@ ComparisonResult compare(const RunRequest& request, const Comparison& comparison
   for (const ComparedPolicy& compared : comparison.policies) {
     PolicyRun& run = result.runs.emplace_back();
     run.policy = compared.policy;
-    run.gradients = job.check_gradients(run.policy).verdict;
+    run.out_of_memory =
+        unless_out_of_memory(device, [&] { run.gradients = job.check_gradients(run.policy).verdict; });
   }
   job.forget_gradients();
-  measure_interleaved(
-      {[&](const Policy& policy, int steps) { return job.train(policy, steps, Recording::kNone); },
-       [&] { return device.core_to_core_ns(); }, progress},
-      comparison, result);
+  measure_interleaved({[&](const Policy& policy, int steps) {
+                         VisitResult visit;
+                         visit.out_of_memory = unless_out_of_memory(
+                             device, [&] { visit.steps = job.train(policy, steps, Recording::kNone); });
+                         return visit;
+                       },
+                       [&] { return device.core_to_core_ns(); }, progress},
+                      comparison, result);
   add_notes(result.trace, device);
   return result;
 }

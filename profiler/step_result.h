@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/copy_record.h"
@@ -39,6 +41,9 @@ struct StepResult {
   std::vector<CopyRecord> copies;
   std::vector<DiskRecord> disk_transfers;
   RecordedPass recording;
+  /// How long each phase took, by name, of a step that is not recorded; empty on a virtual GPU, where a mark
+  /// takes the host's time too.
+  std::vector<std::pair<std::string_view, Nanoseconds>> phases;
   GpuActivity gpu;  ///< of a step that was traced: what the GPU did, on the tracer's clock
 
   /// The figures alone: lists grow with the step.

@@ -1,5 +1,8 @@
 #include "profiler/tracing_cost.h"
 
+#include <algorithm>
+#include <array>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -12,16 +15,15 @@ constexpr int kRounds = 7;
 }  // namespace
 
 TracingCost measure_tracing_cost(const StepsToTrace& steps) {
-  std::vector<Nanoseconds> untraced, streams, everything;
-  for (int round = 0; round <= kRounds; ++round) {
-    untraced.push_back(steps.untraced());
-    streams.push_back(steps.streams());
-    everything.push_back(steps.everything());
-    if (round > 0) continue;
-    for (auto* times : {&untraced, &streams, &everything}) times->clear();
-  }
-  return {summarize_measured(std::move(untraced)), summarize_measured(std::move(streams)),
-          summarize_measured(std::move(everything))};
+  const std::array<const std::function<Nanoseconds()>*, 5> kinds = {
+      &steps.untraced, &steps.streams, &steps.tracer, &steps.recorder, &steps.everything};
+  std::array<std::vector<Nanoseconds>, kinds.size()> times;
+  for (int round = 0; round <= kRounds; ++round)
+    for (std::size_t i = 0; i < kinds.size(); ++i)
+      if (const Nanoseconds time = (*kinds[i])(); round > 0) times[i].push_back(time);
+  std::array<Measured, kinds.size()> measured;
+  std::ranges::transform(times, measured.begin(), summarize_measured);
+  return {measured[0], measured[1], measured[2], measured[3], measured[4]};
 }
 
 }  // namespace offprof

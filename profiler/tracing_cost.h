@@ -9,8 +9,10 @@ namespace offprof {
 /// Each makes a step and says how long it took. None is empty.
 struct StepsToTrace {
   std::function<Nanoseconds()> untraced;
-  std::function<Nanoseconds()> streams;     ///< with kernels, copies and sets traced
-  std::function<Nanoseconds()> everything;  ///< with all that a trace shows
+  std::function<Nanoseconds()> streams;     ///< the tracer records kernels, copies and sets
+  std::function<Nanoseconds()> tracer;      ///< the tracer records all that it can
+  std::function<Nanoseconds()> recorder;    ///< the recorder alone
+  std::function<Nanoseconds()> everything;  ///< both, as for a trace
 };
 
 /// What tracing makes of a step: rounds of one step of each kind, after one that does not count, in which the

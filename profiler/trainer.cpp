@@ -10,6 +10,7 @@
 
 #include "engine/autograd_engine.h"
 #include "engine/training_pass.h"
+#include "profiler/marking_listener.h"
 #include "profiler/pass_recorder.h"
 #include "traces/error.h"
 
@@ -126,7 +127,8 @@ void Trainer::plain_step() {
 }
 
 StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recording recording,
-                             StepListener* listener, std::optional<TraceDetail> traced) {
+                             StepListener* listener, std::optional<TraceDetail> traced,
+                             MarkingListener* marks) {
   set_gradients_to_none();
   end_pages();  // of a step that did not come to its end
   begin_measuring();
@@ -138,8 +140,11 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
   GpuTracer* const tracer = is_traced ? tracing_->begin(*traced) : nullptr;
   std::optional<PassRecorder> recorder;
   if (recording != Recording::kNone) recorder.emplace(device_, recording == Recording::kProgram, tracer);
+  std::vector<std::pair<std::string_view, Device::TimeMark>> phases;
   const auto begin_phase = [&](std::string_view name) {
     if (recorder) recorder->begin_phase(name);
+    if (marks != nullptr) marks->begin_phase();
+    if (!recorder && !device_.is_virtual()) phases.emplace_back(name, device_.mark());
   };
   if (recording == Recording::kNone) device_.take_work();
   const Device::TimeMark begin = device_.mark();
@@ -162,6 +167,7 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
   paged.reset();
   end_pages();
   if (recorder) recorder->end_step();
+  if (marks != nullptr) marks->begin_phase();
   const Device::TimeMark end = device_.mark();
   if (const auto work = device_.take_work(); work && recording == Recording::kNone)
     result.busy_ns = work->busy_ns;
@@ -174,6 +180,10 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
   device_.synchronize();
   if (is_traced) result.gpu = tracing_->end();
   result.step_time_ns = device_.time_of(end) - device_.time_of(begin);
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const Device::TimeMark next = i + 1 < phases.size() ? phases[i + 1].second : end;
+    result.phases.emplace_back(phases[i].first, device_.time_of(next) - device_.time_of(phases[i].second));
+  }
   result.copies = device_.take_copy_records();
   for (const CopyRecord& copy : result.copies)
     (copy.direction == CopyDirection::kD2h ? result.d2h_busy_ns : result.h2d_busy_ns) +=
@@ -196,6 +206,12 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
   result.ledger = step->ledger();
   result.commands = step->commands();
   return result;
+}
+
+StepMarks Trainer::marked_step() {
+  MarkingListener marks(device_);
+  run_step(preset_policy("keep"), {}, Recording::kNone, &marks, std::nullopt, &marks);
+  return marks.take();
 }
 
 void Trainer::begin_measuring() {

@@ -12,11 +12,14 @@
 #include "engine/offload_step.h"
 #include "engine/weights/weight_pager.h"
 #include "profiler/cupti/step_tracing.h"
+#include "profiler/step_mark.h"
 #include "profiler/step_result.h"
 #include "traces/policy.h"
 #include "traces/trace.h"
 
 namespace offprof {
+
+class MarkingListener;
 
 /// How much of a step is noted. What is noted costs time.
 enum class Recording {
@@ -50,6 +53,12 @@ class Trainer {
   StepResult traced_step(const Policy& policy, const StepGuide& guide, TraceDetail detail) {
     return run_step(policy, guide, Recording::kNone, nullptr, detail);
   }
+  /// A step with nothing offloaded, not recorded, but marked.
+  StepMarks marked_step();
+  /// A step that is recorded for a timeline, but not traced.
+  StepResult recorded_step(const Policy& policy, const StepGuide& guide) {
+    return run_step(policy, guide, Recording::kTimeline, nullptr, std::nullopt);
+  }
   /// Gradients of forward and backward without the optimiser, from a fixed seed, with buffers put back after:
   /// by parameter, undefined where backward gave none. `policy` nullopt: plain autograd, without segments and
   /// shards.
@@ -58,9 +67,10 @@ class Trainer {
   std::shared_ptr<const Residents> residents() const;
 
  private:
-  /// `traced`: nullopt: not.
+  /// `traced`: nullopt: not. `marks`: also told of phases; it is the listener then.
   StepResult run_step(const Policy& policy, const StepGuide& guide, Recording recording,
-                      StepListener* listener, std::optional<TraceDetail> traced);
+                      StepListener* listener, std::optional<TraceDetail> traced,
+                      MarkingListener* marks = nullptr);
   void forward_and_backward();
   void set_gradients_to_none();
   void end_pages();

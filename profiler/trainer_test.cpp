@@ -255,8 +255,38 @@ TEST_F(TrainerTest, ComparisonSaysWhichGradientDiffersAndByHowMuch) {
   const Tensor one = at::ones({3}), other = at::tensor({1.0F, 1.0F, 1.25F});
   EXPECT_EQ(compare_gradients({"a", "b"}, {one, one}, {one, one}), "bitwise");
   EXPECT_EQ(compare_gradients({"a", "b"}, {one, one}, {one, other}),
-            "1 of 2 parameters differ; b differs by up to 0.250000");
+            "1 of 2 parameters differ; b differs by up to 0.25");
   EXPECT_THAT(compare_gradients({"a"}, {one}, {Tensor()}), HasSubstr("one of the two has none"));
+}
+
+TEST_F(TrainerTest, AMarkedStepHasAMarkAtEachPhasePackAndUnpack) {
+  Model model = load_zoo_model("transformer");
+  Trainer trainer(model, device_, settings_of("adamw"));
+  const RecordedPass recorded = trainer.step(kKeep, {}, Recording::kProgram).recording;
+  const StepMarks marks = trainer.marked_step();
+  std::size_t next = 0;
+  for (const RawEvent& event : recorded.events) {
+    if (event.kind != RawKind::kPhase && event.kind != RawKind::kPack && event.kind != RawKind::kUnpack)
+      continue;
+    ASSERT_LT(next, marks.size());
+    EXPECT_EQ(marks[next].kind == EventKind::kPhase, event.kind == RawKind::kPhase);
+    if (event.kind != RawKind::kPhase) EXPECT_EQ(marks[next].tensor, event.id);
+    if (next > 0) EXPECT_GE(marks[next].stream_ns, marks[next - 1].stream_ns);
+    ++next;
+  }
+  EXPECT_EQ(next, marks.size());
+}
+
+TEST_F(TrainerTest, PhasesOfAStepMakeUpTheStep) {
+  Model model = load_zoo_model("transformer");
+  Trainer trainer(model, device_, settings_of("adamw"));
+  const StepResult step = trainer.step(kKeep, {}, Recording::kNone);
+  ASSERT_EQ(step.phases.size(), 3u);
+  Nanoseconds sum = 0;
+  for (const auto& [name, duration] : step.phases) sum += duration;
+  EXPECT_EQ(step.phases[1].first, "backward");
+  EXPECT_GT(sum, 0);
+  EXPECT_LE(sum, step.step_time_ns);
 }
 
 // --- The whole run ---
@@ -303,6 +333,26 @@ TEST_F(TrainerTest, RunBeyondTheDeviceMemorySaysWhatWasAskedForAndWhatWasThere) 
   EXPECT_EQ(live_bytes(), before);
   request.settings.device_memory_bytes.reset();
   EXPECT_EQ(run_job(request, device_, kQuietly).trace.gradients, "bitwise");
+}
+
+TEST_F(TrainerTest, ComparisonGoesOnWhereTheDeviceHasNoMemoryForOneOfThePolicies) {
+  RunRequest request = request_for(zoo_model("transformer"), kKeep);
+  const Bytes most = *run_job(request, device_, kQuietly).trace.metrics.device_peak_bytes;
+  request.settings.device_memory_bytes = most - 1;
+  Comparison comparison;
+  comparison.policies = {{kOffload}, {kKeep}, {kOffload}};
+  comparison.rounds = 2;
+  const Bytes before = live_bytes();
+  const ComparisonResult result = comparison_job(request, comparison, device_, kQuietly);
+  EXPECT_THAT(result.runs.at(1).out_of_memory, HasSubstr("out of device memory"));
+  for (const std::size_t i : {0, 2}) {
+    EXPECT_EQ(result.runs.at(i).out_of_memory, "");
+    EXPECT_EQ(result.runs.at(i).step_times_ns.size(), 2u);
+    EXPECT_EQ(result.runs.at(i).gradients, "bitwise");
+    EXPECT_LT(*result.runs.at(i).measured.device_peak_bytes, most);
+  }
+  EXPECT_EQ(result.runs.at(0).measured.device_peak_bytes, result.runs.at(2).measured.device_peak_bytes);
+  EXPECT_EQ(live_bytes(), before);
 }
 
 TEST_F(TrainerTest, RunPutsOffReloadsThatTheDeviceHasNoMemoryForAndSaysSo) {

@@ -1,51 +1,100 @@
 #!/usr/bin/env bash
-# What only a GPU can prove: builds, then checks memory, gradients, tracing, times and copies on it, each against its bound, and
-# prints a row for each. Within 8 minutes after the build. A machine without network builds with what scripts/carry.sh
-# unpacked into the checkout elsewhere.
+# Builds, then checks what only a GPU can prove: memory, gradients, tracing, times and copies, each against its bound, and
+# prints a row for each. The whole takes longer than a borrowed GPU may be at hand in one go, so it comes in parts, each over
+# within nine minutes; their rows add up in one gpu_check.json.
 #
-#   scripts/gpu_check.sh [--device DEVICE] [--out FOLDER] [--minutes N] [--quick] [--no-build]
+#   scripts/gpu_check.sh --build-only
+#   scripts/gpu_check.sh --no-build --part N [--out FOLDER]
+#   scripts/gpu_check.sh [--device DEVICE] [--only CHECK]... [--out FOLDER] [--scratch FOLDER] [--minutes N] [--quick]
+#                        [--record FOLDER] [--no-build]
+#   scripts/gpu_check.sh --list
 #
-#   --device    cuda, cuda:N (cuda); virtual:PROFILE shows that the script works, and nothing of a GPU
-#   --out       where gpu_check.json, table.md and the traces go (out/gpu_check)
-#   --minutes   no check is begun after that many (8)
-#   --quick     small models and few settings: whether it works at all
-#   --no-build  what was built is taken as it is
+#   --device      cuda, cuda:N (cuda); virtual:PROFILE shows that the script works, and nothing of a GPU
+#   --build-only  builds what the checks need, and checks nothing
+#   --no-build    takes what was built as it is
+#   --part        1: the conformance suite and half of the hazards; 2: the other half, the disk; 3: a transformer; 4: a llama;
+#                 5: a resnet; 6: against TRL's rules, compute-sanitizer
+#   --only        a check by its name, or several by a pattern: 'memory-*'
+#   --list        prints the checks, with their part and the most seconds that each may take
+#   --out         where gpu_check.json, table.md, log.txt and small traces go (out/gpu_check): at most 8 files of at most
+#                 4 MiB. Rows that are there already stay, unless another device made them
+#   --scratch     where models, large traces and the disk tier's file go (build/gpu_check)
+#   --minutes     the checks are over after that many: what still runs is killed, and its row says so (8.5)
+#   --quick       small models and few settings: whether it works at all
+#   --record      also writes the rows there without user names, host names and paths, to be committed
 #
-# Exit status: 0 no bound is missed, 1 one is, or a check failed. docs/validation.md says what the rows mean.
+# It builds with the PyTorch of python3 where that is 2.11 with its CUDA libraries, and else with the LibTorch that
+# scripts/setup.sh installs. A machine without network takes other libraries from what scripts/carry.sh unpacked into the
+# checkout elsewhere.
+#
+# Exit status: 0 no bound is missed, 1 one is, or a check failed or did not come to its end, 2 bad usage, 3 the machine
+# lacks something. docs/validation.md says what the rows mean.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+# What the checks run, the virtual GPU among it.
+targets=(offprof offprof_engine offprof_cuda offprof_stand_ins device_conformance_test hazards_test)
 out=$root/out/gpu_check
+scratch=$root/build/gpu_check
 device=cuda
 build=true
+check=true
 options=()
 while [ $# -gt 0 ]; do
     case $1 in
     -h | --help) print_help && exit ;;
+    --list) exec python3 "$root/tests/gpu/gpu_check.py" --list ;;
     --device) device=${2:?} && shift 2 ;;
     --out) out=${2:?} && shift 2 ;;
-    --minutes) options+=(--minutes "${2:?}") && shift 2 ;;
+    --scratch) scratch=${2:?} && shift 2 ;;
+    --only | --part | --minutes | --record) options+=("$1" "${2:?}") && shift 2 ;;
     --quick) options+=(--quick) && shift ;;
+    --build-only) check=false && shift ;;
     --no-build) build=false && shift ;;
     *) die 2 "no such option: $1" "see scripts/gpu_check.sh --help" ;;
     esac
 done
+$build || $check || die 2 "--build-only and --no-build leave nothing to do"
 
-# Where there is neither network nor LibTorch of ours: with what was carried here, and the PyTorch of python3.
-build_of_carried() {
-    local site
-    site=$(python3 -c 'import pathlib, torch; print(pathlib.Path(torch.__file__).parents[1])') ||
-        die 3 "python3 has no PyTorch, whose LibTorch it could be built with" "Carry .deps/libtorch along, or install it."
-    configure release -DCMAKE_PREFIX_PATH="$carried_dir/usr" -DOFFPROF_LIBTORCH_DIR="$site" \
-        -DOFFPROF_BUILD_BENCHMARKS=OFF -DOFFPROF_WERROR=OFF
-    (cd "$root" && cmake --build --preset release --parallel "$(job_count "$mib_per_torch_job")")
+# Prints the folder of python3's PyTorch, where it can be built with and runs on a GPU.
+python_libtorch() {
+    python3 - <<'PYTHON' 2>/dev/null
+import importlib.metadata, pathlib, sys
+torch = importlib.metadata.distribution("torch")
+site = pathlib.Path(torch.locate_file(""))
+needed = ["torch/lib/libtorch_cuda.so", "torch/include/torch/csrc/api/include/torch/torch.h",
+          "nvidia/cu13/include/cuda_runtime_api.h", "nvidia/cu13/include/cupti.h", "nvidia/cu13/lib/libcudart.so.13",
+          "nvidia/cu13/lib/libcublas.so.13"]
+if torch.version.split("+")[0] != "2.11.0" or not all((site / file).exists() for file in needed):
+    sys.exit(1)
+print(site)
+PYTHON
 }
 
-if $build && [ -d "$carried_dir" ] && [ ! -d "$root/.deps/libtorch" ]; then
-    build_of_carried
+# With the PyTorch in that folder. Benchmarks need a library more, and warnings of another compiler are no errors.
+build_with() {
+    local options=(-DOFFPROF_LIBTORCH_DIR="$1" -DOFFPROF_BUILD_BENCHMARKS=OFF -DOFFPROF_WERROR=OFF)
+    if [ -d "$carried_dir" ]; then
+        options+=(-DCMAKE_PREFIX_PATH="$carried_dir/usr")
+    else
+        "$root/scripts/setup.sh" --small
+    fi
+    configure release "${options[@]}"
+    (cd "$root" && cmake --build --preset release --parallel "$(job_count "$mib_per_torch_job")" --target "${targets[@]}")
+}
+
+if $build && [[ $device == cuda* ]] && site=$(python_libtorch); then
+    say "building with the PyTorch in $site"
+    build_with "$site"
 elif $build; then
     "$root/scripts/setup.sh"
-    build release
+    build release --target "${targets[@]}"
+    if [[ $device == cuda* ]] && [ ! -e "$root/.deps/libtorch/nvidia/cu13/lib/libcublas.so.13" ]; then
+        say "LibTorch in .deps/libtorch comes without CUDA's libraries; where the checks do not find them, run this again" \
+            "after: python3 -m pip install torch==2.11.0"
+    fi
 fi
-python3 "$root/tests/gpu/gpu_check.py" --program "$root/build/offprof" --build "$root/build" --device "$device" --out "$out" \
-    "${options[@]}"
+$check || exit 0
+commit=$(git -C "$root" -c safe.directory="$root" describe --always --dirty 2>/dev/null || echo unknown)
+exec python3 "$root/tests/gpu/gpu_check.py" --program "$root/build/offprof" --build "$root/build" --device "$device" \
+    --out "$out" --scratch "$scratch" --commit "$commit" "${options[@]}"

@@ -52,13 +52,13 @@ inline Program random_program(Bytes most_bytes) {
   return program;
 }
 
-/// What offloading costs on the host; nothing of a program on a device that computes beside it. Without what
-/// copies slow compute down by: with that, more stash or window may take longer.
+/// What offloading costs. On a device that computes beside the host nothing is lost by standing still.
+/// Without what copies slow compute down by: with that, more stash or window may take longer.
 inline EngineCosts random_costs(const Program& program) {
-  if (!program.work.empty()) return {};
   EngineCosts costs{.hook_ns = *rc::gen::inRange(0, 5),
                     .event_ns = *rc::gen::inRange(0, 5),
                     .reload_ns_per_byte = *rc::gen::inRange(0, 3) / 10.0};
+  if (!program.work.empty()) return costs;
   if (*rc::gen::arbitrary<bool>()) costs.standstills = {{20, *rc::gen::inRange(0, 10)}, {60, 10}};
   return costs;
 }
@@ -72,7 +72,7 @@ inline EngineCosts random_costs_but_waits(const Program& program) {
 
 inline EngineCosts random_costs_with_slowdown(const Program& program) {
   EngineCosts costs = random_costs(program);
-  if (program.work.empty()) costs.slowdown_ns_per_byte = *rc::gen::inRange(0, 10) / 10.0;
+  costs.slowdown_ns_per_byte = *rc::gen::inRange(0, 10) / 10.0;
   return costs;
 }
 

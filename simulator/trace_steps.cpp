@@ -17,8 +17,9 @@ EngineCosts costs_in(const Trace& trace) {
 
 CacheSetting cache_setting_of(const Trace& trace) {
   const auto& asked = trace.settings.device_memory_bytes;
-  const auto& total = trace.environment.device_memory_bytes;
-  return {trace.settings.steps, asked ? asked : total, total.value_or(0)};
+  const auto usable = usable_memory(trace.environment);
+  const auto least = asked && usable ? std::min(*asked, *usable) : asked ? asked : usable;
+  return {trace.settings.steps, least, trace.environment.device_memory_bytes.value_or(0)};
 }
 
 }  // namespace

@@ -74,6 +74,17 @@ TEST(TraceSteps, WithoutADenseProgramEverySettingIsExact) {
   EXPECT_THAT(TraceSteps(trace).inexactness(trl(kLarge)), IsEmpty());
 }
 
+TEST(UsableMemory, IsTheDevicesLessTheMostThatLayBesideTheAllocator) {
+  Environment environment;
+  EXPECT_EQ(usable_memory(environment), std::nullopt);
+  environment.device_memory_bytes = 1000;
+  EXPECT_EQ(usable_memory(environment), 1000);
+  environment.beside_allocator = {100, 300, 200};
+  EXPECT_EQ(usable_memory(environment), 700);
+  environment.beside_allocator->end_bytes = 2000;
+  EXPECT_EQ(usable_memory(environment), 0);
+}
+
 TEST(TraceSteps, OtherRulesBringTensorsBackAsTheyWere) {
   const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50));
   EXPECT_FALSE(is_of_dense_program(trace, preset_policy("offload")));

@@ -41,7 +41,8 @@ class VirtualClock {
   enum class Computes { kOnHost, kBesideHost };
 
   /// `one_side_stream`: copies of both directions queue behind each other, as under the `trl` preset.
-  /// `costs` are of a device that computes on the host, and must outlive the clock.
+  /// `costs` must outlive the clock. Where the device computes beside the host, hooks and events take the
+  /// host's time, and what copies and reloads slow down is the stream.
   VirtualClock(const Link& link, bool one_side_stream, Computes computes = Computes::kOnHost,
                const EngineCosts& costs = kNoCosts)
       : link_(link), one_side_stream_(one_side_stream), computes_(computes), costs_(costs) {}
@@ -57,8 +58,7 @@ class VirtualClock {
 
   /// Where the host computes: so long, and what copies beside it slow it down.
   void compute(Nanoseconds duration) {
-    const bool slowed = costs_.slowdown_ns_per_byte > 0 && (d2h_.is_running() || h2d_.is_running());
-    host_ = stream_ = slowed ? computed_beside_copies(duration) : now() + duration;
+    host_ = stream_ = are_copies_slowing() ? computed_beside_copies(now(), duration) : now() + duration;
   }
   /// Where it does not.
   void run(const Work& work) {
@@ -66,11 +66,10 @@ class VirtualClock {
     host_ = std::max(host + work.host_ns, stream + work.wait_ns);
     stream_ = std::max(host + work.path_ns, stream + work.stream_ns);
     busy_ += work.busy_ns;
+    if (are_copies_slowing() && work.stream_ns > 0) slow_down(work.stream_ns);
   }
   /// A hook of the engine: see EngineCosts.
-  void hook() {
-    if (costs_.hook_ns > 0) compute(costs_.hook_ns);
-  }
+  void hook() { call(costs_.hook_ns); }
 
   Copy copy_out(Bytes bytes) { return copy(Track::kD2h, bytes, link_.d2h, d2h_, d2h_stream_); }
   /// `ready`: its stream waits until then for the disk to have read it.
@@ -109,7 +108,7 @@ class VirtualClock {
 
   /// The compute stream stands until `copy` is done, and what it had in the caches may be gone then.
   Wait wait(const Copy& copy) {
-    if (costs_.event_ns > 0) compute(costs_.event_ns);
+    call(costs_.event_ns);
     const Nanoseconds before = now();
     stream_ = std::max(stream_, copy.end);
     meet_host();
@@ -117,7 +116,7 @@ class VirtualClock {
     exposed_ += stood;
     if (!costs_.standstills.empty()) catch_up(copy);
     if (costs_.reload_ns_per_byte > 0 && copy.track == Track::kH2d)
-      compute(std::llround(costs_.reload_ns_per_byte * static_cast<double>(copy.bytes)));
+      compute_cold(std::llround(costs_.reload_ns_per_byte * static_cast<double>(copy.bytes)));
     const Nanoseconds for_disk = std::clamp<Nanoseconds>(copy.ready - before, 0, stood);
     const Nanoseconds for_link =
         std::clamp<Nanoseconds>(copy.transfer - before - for_disk, 0, stood - for_disk);
@@ -142,6 +141,33 @@ class VirtualClock {
 
     bool is_running() const { return first < copies.size(); }
   };
+
+  /// Of the thread that calls the engine.
+  void call(Nanoseconds duration) {
+    if (duration <= 0) return;
+    if (computes_ == Computes::kOnHost)
+      compute(duration);
+    else
+      host_ += duration;
+  }
+
+  /// What compute takes longer, since it finds its data in no cache.
+  void compute_cold(Nanoseconds duration) {
+    if (computes_ == Computes::kOnHost) return compute(duration);
+    stream_ += duration;
+    busy_ += duration;
+  }
+
+  bool are_copies_slowing() const {
+    return costs_.slowdown_ns_per_byte > 0 && (d2h_.is_running() || h2d_.is_running());
+  }
+
+  /// The last so much of what the stream did lay beside copies.
+  void slow_down(Nanoseconds duration) {
+    const Nanoseconds end = std::max(stream_, computed_beside_copies(stream_ - duration, duration));
+    busy_ += end - stream_;
+    stream_ = end;
+  }
 
   void meet_host() {
     if (computes_ == Computes::kOnHost) host_ = stream_ = now();
@@ -184,10 +210,11 @@ class VirtualClock {
     host_ = stream_ = std::max(now(), copy.end + costs_.lost_after(copy.end - copy.transfer));
   }
 
-  /// When compute of that length is done, each nanosecond of it beside a copy taking 1 + slowdown. Each turn
-  /// but the last comes to the beginning or the end of a copy, so there are no more turns than these.
-  Nanoseconds computed_beside_copies(Nanoseconds duration) {
-    auto time = static_cast<double>(now());
+  /// When compute of that length that begins then is done, each nanosecond of it beside a copy taking 1 +
+  /// slowdown. Each turn but the last comes to the beginning or the end of a copy, so there are no more turns
+  /// than these.
+  Nanoseconds computed_beside_copies(Nanoseconds begin, Nanoseconds duration) {
+    auto time = static_cast<double>(begin);
     auto left = static_cast<double>(duration);
     while (true) {
       double pace = 1, until = std::numeric_limits<double>::infinity();

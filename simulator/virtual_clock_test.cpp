@@ -16,6 +16,41 @@ TEST(VirtualClock, ComputePasses) {
   EXPECT_EQ(clock.exposed_ns(), 0);
 }
 
+constexpr auto kBesideHost = VirtualClock::Computes::kBesideHost;
+/// A kernel that takes 10 to launch and 100 to run.
+constexpr Work kKernel{10, 100, 110, Work::kNoWait, 100};
+
+TEST(VirtualClock, BesideTheHostCallsOfTheEngineTakeTheHostsTimeAlone) {
+  const EngineCosts costs{.hook_ns = 30, .event_ns = 20};
+  VirtualClock clock({{1e9, 0}, {1e9, 0}, /*launch_ns=*/15}, false, kBesideHost, costs);
+  clock.run(kKernel);
+  clock.hook();
+  clock.wait(clock.copy_out(0));
+  EXPECT_EQ(clock.now(), 110);  // the host came to 10 + 30 + 15 + 20
+  clock.run({0, 0, 50, Work::kNoWait, 50});
+  EXPECT_EQ(clock.now(), 75 + 50);  // what is launched later comes later
+  EXPECT_EQ(clock.exposed_ns(), 0);
+}
+
+TEST(VirtualClock, BesideTheHostCopiesSlowTheStreamDown) {
+  const EngineCosts costs{.slowdown_ns_per_byte = 0.5};
+  VirtualClock clock(kLink, false, kBesideHost, costs);
+  clock.run({0, 100, 100, Work::kNoWait, 100});
+  clock.copy_out(60);  // from 100 to 160, beside which a nanosecond takes one and a half
+  clock.run({0, 100, 100, Work::kNoWait, 100});
+  EXPECT_EQ(clock.now(), 100 + 60 + (100 - 40));
+  EXPECT_EQ(clock.launch_gap_ns(), 0);
+}
+
+TEST(VirtualClock, BesideTheHostWhatCameBackIsSlowToRead) {
+  const EngineCosts costs{.reload_ns_per_byte = 2};
+  VirtualClock clock(kLink, false, kBesideHost, costs);
+  clock.wait(clock.copy_in(10));
+  EXPECT_EQ(clock.exposed_ns(), 20);
+  EXPECT_EQ(clock.now(), 20 + 20);
+  EXPECT_EQ(clock.launch_gap_ns(), 0);
+}
+
 TEST(VirtualClock, ACopyBeginsWhenItIsAskedFor) {
   VirtualClock clock(kLink, false);
   clock.compute(30);
@@ -128,7 +163,6 @@ TEST(VirtualClock, CountsHowLongEachDirectionIsBusy) {
 // --- A device that computes beside the host ---
 
 constexpr Link kGpuLink{{1e9, 0}, {1e9, 0}, 5};  // asking for a copy takes 5 of the host's time
-constexpr auto kBesideHost = VirtualClock::Computes::kBesideHost;
 
 TEST(VirtualClock, TheHostRunsAheadOfTheComputeStream) {
   VirtualClock clock(kGpuLink, false, kBesideHost);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -66,6 +67,8 @@ struct MemoryBesideAllocator {
   Bytes before_bytes = 0;  ///< before the first allocation
   Bytes warm_bytes = 0;    ///< after warm-up
   Bytes end_bytes = 0;     ///< after the last step
+
+  Bytes most_bytes() const { return std::max({before_bytes, warm_bytes, end_bytes, Bytes{0}}); }
   bool operator==(const MemoryBesideAllocator&) const = default;
 };
 

@@ -46,6 +46,13 @@ struct StandstillTiming {
   bool operator==(const StandstillTiming&) const = default;
 };
 
+/// A phase of a step with nothing offloaded, from its beginning to that of the next.
+struct PhaseTiming {
+  std::string phase;  ///< `forward`, `backward`, `optimizer`
+  Measured duration;
+  bool operator==(const PhaseTiming&) const = default;
+};
+
 /// What `run` measured, in its own process, of what offloading costs beside the copies' own time. Lists are
 /// in rising order of bytes or time.
 struct Calibration {
@@ -54,14 +61,16 @@ struct Calibration {
   /// What a MiB takes in a step that offloads everything, beyond the latency: caches and pages of memory are
   /// there as steps leave them. Median 0: not measured.
   Measured copy_out_per_mib, copy_in_per_mib;
-  Measured start;    ///< from asking for a copy on an idle stream to its beginning
-  Measured command;  ///< of the program's time, to ask for a copy
-  Measured event;    ///< of the program's time, to wait for a copy that is done
-  Measured hook;     ///< of the program's time, for a saved tensor that stays: each pack, unpack and release
+  Measured start;  ///< from asking for a copy on an idle stream to its beginning
+  /// Of the host's time, which on `host` is the program's compute too:
+  Measured command;  ///< to ask for a copy
+  Measured event;    ///< to wait for a copy that is done
+  Measured hook;     ///< for a saved tensor that stays: each pack, unpack and release
   std::vector<StandstillTiming> standstills;
   Measured slowdown_per_mib;  ///< what compute takes longer for each MiB that is copied beside it
   Measured reload_per_mib;    ///< what compute takes longer for each MiB that came back: it is in no cache
   Measured step;              ///< a step with nothing offloaded, nothing recorded
+  std::vector<PhaseTiming> phases{};  ///< of such steps, in their order; empty: not known
   /// What a cache line took from the core that computed to the one that copied and back, where each had one.
   /// Median 0: not known.
   Measured core_to_core;

@@ -47,6 +47,22 @@ std::vector<StandstillTiming> standstills_from_json(const JsonValue& json) {
   return standstills;
 }
 
+Json to_json(const std::vector<PhaseTiming>& phases) {
+  Json json = Json::array();
+  for (const PhaseTiming& phase : phases) {
+    json.push_back({{"phase", phase.phase}});
+    json.back().update(to_json(phase.duration));
+  }
+  return json;
+}
+
+std::vector<PhaseTiming> phases_from_json(const JsonValue& json) {
+  std::vector<PhaseTiming> phases;
+  for (std::size_t i = 0; i < json.size(); ++i)
+    phases.push_back({json.element(i).at("phase").as_string(), measured_from_json(json.element(i))});
+  return phases;
+}
+
 }  // namespace
 
 Json to_json(const Measured& measured) {
@@ -73,6 +89,7 @@ Json to_json(const Calibration& calibration) {
                {"reload_per_mib", to_json(calibration.reload_per_mib)},
                {"step", to_json(calibration.step)},
                {"core_to_core", to_json(calibration.core_to_core)}};
+  if (!calibration.phases.empty()) json["phases"] = to_json(calibration.phases);
   if (!calibration.disk_write.empty()) json["disk_write"] = to_json(calibration.disk_write);
   if (!calibration.disk_read.empty()) json["disk_read"] = to_json(calibration.disk_read);
   return json;
@@ -94,6 +111,7 @@ Calibration calibration_from_json(const JsonValue& json) {
   calibration.slowdown_per_mib = measured_from_json(json.at("slowdown_per_mib"));
   calibration.reload_per_mib = measured_from_json(json.at("reload_per_mib"));
   calibration.step = measured_from_json(json.at("step"));
+  if (const auto phases = json.find("phases")) calibration.phases = phases_from_json(*phases);
   if (const auto cores = json.find("core_to_core")) calibration.core_to_core = measured_from_json(*cores);
   return calibration;
 }

@@ -28,6 +28,7 @@ Calibration sample() {
   calibration.slowdown_per_mib = exactly(kMiB / 4);
   calibration.reload_per_mib = exactly(kMiB / 8);
   calibration.step = exactly(1'000'000);
+  calibration.phases = {{"forward", exactly(400'000)}, {"backward", {600'000, 590'000, 610'000}}};
   return calibration;
 }
 

@@ -1,8 +1,20 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace offprof {
+
+/// Begins the verdict on gradients of a model whose passes differ from each other without offloading too, and
+/// with it no more than that.
+inline constexpr std::string_view kNotReproducible = "not reproducible without offloading";
+
+/// Whether a verdict, as in Trace, finds nothing wrong. Where something is lost on purpose, gradients cannot
+/// be those without it.
+inline bool gradients_pass(std::string_view verdict) {
+  return verdict == "bitwise" || verdict == "not applicable" || verdict == "lossy" ||
+         verdict.starts_with(kNotReproducible);
+}
 
 /// How far a parameter's gradient under a policy that loses something is from the exact one.
 struct GradientError {

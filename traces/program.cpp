@@ -15,15 +15,46 @@ std::vector<std::int32_t> backward_order(const Program& program) {
   return order;
 }
 
+namespace {
+
+/// Multiplies times one after the other, so that their sum is off by no more than one of them.
+class Scale {
+ public:
+  explicit Scale(double factor) : factor_(factor) {}
+
+  void apply(Nanoseconds& time) {
+    exact_ += factor_ * static_cast<double>(time);
+    time = std::llround(exact_) - given_;
+    given_ += time;
+  }
+
+ private:
+  double factor_;
+  double exact_ = 0;
+  Nanoseconds given_ = 0;
+};
+
+}  // namespace
+
 void scale_compute(Program& program, double factor) {
-  double exact = 0;
-  Nanoseconds given = 0;
-  for (Nanoseconds& spread : program.compute_spread_ns)
-    spread = std::llround(factor * static_cast<double>(spread));
-  for (Event& event : program.events) {
-    exact += factor * static_cast<double>(event.compute_ns);
-    event.compute_ns = std::llround(exact) - given;
-    given += event.compute_ns;
+  scale_compute(program, factor, 0, program.events.size());
+}
+
+void scale_compute(Program& program, double factor, std::size_t begin, std::size_t end) {
+  Scale compute(factor), host(factor), stream(factor), path(factor), busy(factor);
+  for (std::size_t i = begin; i < end; ++i) {
+    compute.apply(program.events[i].compute_ns);
+    if (!program.compute_spread_ns.empty()) {
+      Nanoseconds& spread = program.compute_spread_ns[i];
+      spread = std::llround(factor * static_cast<double>(spread));
+    }
+    if (program.work.empty()) continue;
+    Work& work = program.work[i];
+    host.apply(work.host_ns);
+    stream.apply(work.stream_ns);
+    path.apply(work.path_ns);
+    busy.apply(work.busy_ns);
+    if (work.waits()) work.wait_ns = std::llround(factor * static_cast<double>(work.wait_ns));
   }
 }
 

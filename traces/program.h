@@ -111,8 +111,9 @@ struct Program {
   /// By event, how far Event::compute_ns spread over the recorded steps: the distance of the quartiles.
   /// Empty: not known.
   std::vector<Nanoseconds> compute_spread_ns{};
-  /// On a device that computes beside the host, where that is known exactly: for each event the program's
-  /// work since the event before. Else empty: then Event::compute_ns is all that is known.
+  /// On a device that computes beside the host: for each event the program's work since the event before,
+  /// exactly on a virtual GPU, and as marks tell on a real one. Else empty: then Event::compute_ns is all
+  /// that is known.
   std::vector<Work> work{};
   /// Where tensors are copied out densely, one by one (`trl`), and what that takes is known; by tensor.
   std::vector<Staging> staging{};
@@ -131,7 +132,10 @@ struct Program {
 /// in a run and in its simulation.
 std::vector<std::int32_t> backward_order(const Program& program);
 
-/// Multiplies every compute time; what rounding leaves over goes to the next event, so that the sum is exact.
+/// Multiplies every compute time, and the work; what rounding leaves over goes to the next event, so that
+/// sums are exact.
 void scale_compute(Program& program, double factor);
+/// Likewise of the events from `begin` to before `end`.
+void scale_compute(Program& program, double factor, std::size_t begin, std::size_t end);
 
 }  // namespace offprof

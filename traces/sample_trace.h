@@ -85,8 +85,11 @@ inline Trace virtual_sample_trace() {
 /// What a trace of a GPU says of its tracer, in made-up figures: nothing was lost.
 inline Tracing sample_tracing() {
   Tracing tracing{.tool = "CUPTI", .version = "13.0", .host_bytes = 128 * kMiB, .device_bytes = 3 * kMiB};
-  tracing.cost = {
-      .untraced = {1000, 990, 1010}, .streams = {1004, 1000, 1010}, .everything = {1012, 1001, 1020}};
+  tracing.cost = {.untraced = {1000, 990, 1010},
+                  .streams = {1004, 1000, 1010},
+                  .tracer = {1008, 1000, 1015},
+                  .recorder = {1005, 1000, 1010},
+                  .everything = {1012, 1001, 1020}};
   const LinkFigures link{.busy_ns = 375'000,
                          .bytes = 20 * kMiB,
                          .copies_ns = 375'000,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,14 @@ struct Environment {
   std::optional<MemoryBesideAllocator> beside_allocator{};
   bool operator==(const Environment&) const = default;
 };
+
+/// What of the device's memory a process can have for tensors: all but the most that was seen beside the
+/// allocator. nullopt: the device has what the machine has.
+inline std::optional<Bytes> usable_memory(const Environment& environment) {
+  if (!environment.device_memory_bytes || !environment.beside_allocator)
+    return environment.device_memory_bytes;
+  return std::max<Bytes>(*environment.device_memory_bytes - environment.beside_allocator->most_bytes(), 0);
+}
 
 struct ModelInfo {
   std::string name;         ///< the file's name, without its folder
@@ -88,7 +97,7 @@ struct Trace {
   Metrics metrics;  ///< measured, or predicted where `simulated`
   Ledger ledger;
   /// `bitwise`, or what differs, or `not applicable`; `lossy` where the policy's rules lose something, as
-  /// `gradient_errors` say, by parameter. Empty where simulated.
+  /// `gradient_errors` say, by parameter; kNotReproducible and by how much. Empty where simulated.
   std::string gradients;
   std::vector<GradientError> gradient_errors{};
   std::vector<std::string> notes;  ///< what a reader of the figures should know, a sentence each

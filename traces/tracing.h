@@ -45,11 +45,14 @@ struct GpuFigures {
   bool operator==(const GpuFigures&) const = default;
 };
 
-/// How long the same steps take with more and more of them traced.
+/// How long the same steps take untraced and traced, by the GPU's tracer and by the recorder of operators,
+/// allocations and commands, each alone and both.
 struct TracingCost {
   Measured untraced;
-  Measured streams;     ///< kernels, copies and sets are recorded
-  Measured everything;  ///< all that a trace shows is
+  Measured streams;     ///< the tracer records kernels, copies and sets
+  Measured tracer;      ///< the tracer records all that it can, and nobody else anything
+  Measured recorder;    ///< the recorder alone, whose marks are events on the compute stream
+  Measured everything;  ///< both, as for a trace
 
   bool operator==(const TracingCost&) const = default;
 };

@@ -55,6 +55,8 @@ nlohmann::ordered_json to_json(const Tracing& tracing) {
   if (const auto& cost = tracing.cost)
     json["cost"] = {{"untraced", to_json(cost->untraced)},
                     {"streams", to_json(cost->streams)},
+                    {"tracer", to_json(cost->tracer)},
+                    {"recorder", to_json(cost->recorder)},
                     {"everything", to_json(cost->everything)}};
   auto steps = nlohmann::ordered_json::array();
   for (const GpuFigures& step : tracing.steps) steps.push_back(step_to_json(step));
@@ -73,6 +75,7 @@ Tracing tracing_from_json(const JsonValue& json) {
   if (const auto bytes = json.find("device_bytes")) tracing.device_bytes = read_amount(*bytes);
   if (const auto cost = json.find("cost"))
     tracing.cost = {measured_from_json(cost->at("untraced")), measured_from_json(cost->at("streams")),
+                    measured_from_json(cost->at("tracer")), measured_from_json(cost->at("recorder")),
                     measured_from_json(cost->at("everything"))};
   const JsonValue steps = json.at("steps");
   for (std::size_t i = 0; i < steps.size(); ++i) tracing.steps.push_back(step_from_json(steps.element(i)));

@@ -108,7 +108,7 @@ Nanoseconds LeastTime::operator()(Nanoseconds time, const SpanListener& replayed
 }
 
 Nanoseconds slack_of_waits(const Step& step, std::int64_t copies) {
-  return step.work().empty() ? copies * step.costs().event_ns : 0;
+  return copies * step.costs().event_ns;
 }
 
 SettingSweep::SettingSweep(const ReplayTree& tree, Frontier& frontier, Limits limits)

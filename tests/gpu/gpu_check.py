@@ -1,27 +1,41 @@
-"""What only a GPU can prove, in one run: memory, gradients, tracing, times and copies, each held against its bound.
+"""What only a GPU can prove: memory, gradients, tracing, times and copies, each held against its bound, a row for each.
 
-    gpu_check.py --program OFFPROF --device DEVICE --out FOLDER [--build FOLDER] [--minutes N] [--quick]
+    gpu_check.py --program OFFPROF --device DEVICE --out FOLDER [--scratch FOLDER] [--build FOLDER] [--only CHECK]...
+                 [--part N] [--minutes N] [--quick] [--record FOLDER] [--commit TEXT]
+    gpu_check.py --list
 
     --program  the program that is checked
     --device   cuda, cuda:N, or virtual:PROFILE: then the job is the same, and nothing of it is said of a GPU
-    --out      where gpu_check.json, table.md and the traces go
+    --out      where gpu_check.json, table.md, log.txt and small traces go, 8 files at most; rows of earlier parts stay
+    --scratch  where models, large traces and the disk tier's file go (a temporary folder, removed at the end)
     --build    build folder whose tests labelled `gpu` are run too
-    --minutes  no check is begun after that many (8)
+    --only     checks by name, or by pattern: 'memory-*'
+    --part     the checks of one part of PARTS, each of which ends within nine minutes
+    --minutes  all is over after that many (8.5): no check is begun, and what runs is killed
     --quick    small models, few settings: whether the job itself works
+    --record   also writes JSON and table there, without user names, host names and paths
+    --commit   goes into the rows: what was checked
+    --list     prints the checks, with their part and the most seconds that each may take
 
-Exit status: 0 no bound is missed, 1 one is, or a check failed, 2 bad usage.
+Exit status: 0 no bound is missed, 1 one is, or a check failed or did not come to its end, 2 bad usage.
 """
 
 import argparse
+import contextlib
+import fnmatch
 import gzip
 import json
+import os
 import pathlib
 import re
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
+
+from children import Children, TimedOut
+from results import Check, Results
 
 # The profile of a virtual GPU that is held against the real one, by what the device is called.
 PROFILES = {
@@ -31,7 +45,8 @@ PROFILES = {
     r"\bL4\b": "l4",
     r"RTX 4090\b": "rtx4090",
 }
-MOST_TRACE_BYTES = 2 << 20  # of one that is kept
+MOST_TRACE_BYTES = 4 << 20  # of one that is kept
+MOST_TRACES = 4  # beside gpu_check.json, table.md and log.txt: eight files are all that come back
 
 # Zoo models: sizes for a GPU, and small ones. The first is the one that single checks use.
 MODELS = {
@@ -44,124 +59,121 @@ MODELS = {
 BLOCK_STACK = (
     "llama", "--batch 64 --seq 1024 --layers 2 --width 1024 --heads 16 --kv-heads 4 --ffn 2752", "--batch 2 --layers 2",
 )  # fmt: skip
+# What a step sends to the disk is a tenth of a GiB, and a run has some fifty steps that do.
+DISK_MODEL = ("transformer", "--batch 2 --seq 256 --layers 4 --width 512 --heads 8", "--batch 2 --layers 2")
 MEMORY = (
     "device_peak_bytes", "device_allocated_peak_bytes", "device_reserved_peak_bytes", "host_peak_bytes",
     "disk_peak_bytes", "disk_write_bytes", "disk_read_bytes",
 )  # fmt: skip
 
 
+SECONDS_PER_TEST = 120
+
+
 class Failed(Exception):
     """A command that should have worked did not."""
 
 
-class Check:
-    """One row: what was asked, what came out, and whether it keeps its bound."""
-
-    def __init__(self, name):
-        self.name = name
-        self.figures = {}
-        self.misses = []
-        self.skipped = None
-
-    def hold(self, what, value, bound, is_kept):
-        """Notes a figure with its bound; None: it could not be measured."""
-        self.figures[what] = value
-        if value is None:
-            self.misses.append(f"{what} was not measured")
-        elif not is_kept:
-            self.misses.append(f"{what} is {value}, not {bound}")
-
-    def verdict(self):
-        if self.skipped:
-            return "skipped"
-        return "missed" if self.misses else "kept"
-
-    def to_json(self):
-        json_ = {"check": self.name, "verdict": self.verdict(), "figures": self.figures}
-        if self.misses:
-            json_["misses"] = self.misses
-        if self.skipped:
-            json_["why"] = self.skipped
-        return json_
-
-
 class Job:
-    def __init__(self, options):
+    def __init__(self, options, scratch):
         self.options = options
-        self.out = pathlib.Path(options.out)
-        self.models = self.out / "models"
-        self.traces = self.out / "traces"
-        for folder in (self.models, self.traces):
-            folder.mkdir(parents=True, exist_ok=True)
         self.is_gpu = not options.device.startswith("virtual")
-        self.began = time.monotonic()
-        self.checks = []
-        self.runs = {}
+        self.results = Results(options.out, not self.is_gpu, options.commit)
+        self.scratch = pathlib.Path(scratch)
+        self.children = Children()
+        self.over = time.monotonic() + 60 * options.minutes
+        self.deadline = self.over  # of the check that runs
+        self.reports = {}
+        self.missed = 0
+
+    def seconds_left(self):
+        return self.deadline - time.monotonic()
+
+    def child(self, command, environment=None):
+        """(exit status, stdout, stderr) of a command, killed at the check's deadline."""
+        return self.children.run([str(word) for word in command], self.seconds_left(), environment)
 
     def offprof(self, *arguments, statuses=(0,)):
         """The report of a command."""
-        command = [self.options.program, *map(str, arguments), "--format", "json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode not in statuses:
-            raise Failed(f"{' '.join(command)}: exit status {done.returncode}: {done.stderr.strip()[-2000:]}")
-        return json.loads(done.stdout)
+        status, out, err = self.child([self.options.program, *arguments, "--format", "json"])
+        if status not in statuses:
+            raise Failed(f"offprof {' '.join(map(str, arguments))}: exit status {status}: {err.strip()[-2000:]}")
+        report = json.loads(out)
+        environment = report.get("environment", {})
+        if "device_name" in environment and arguments[0] == "run" and self.options.device in arguments:
+            self.results.set_environment(environment)
+        return report
 
     def model(self, name):
         return self.made(name, name, *MODELS[name])
 
     def made(self, file, name, large, small):
-        path = self.models / f"{file}.pt"
+        path = self.scratch / f"{file}.{'small' if self.options.quick else 'large'}.pt"
         if not path.exists():
-            self.offprof("zoo", "make", name, "-o", path, *(small if self.options.quick else large).split())
+            beside = path.with_suffix(".part.pt")  # one that was killed half-way is never taken for a model
+            self.offprof("zoo", "make", name, "-o", beside, *(small if self.options.quick else large).split())
+            beside.replace(path)
         return path
 
     def trace(self, name):
-        return self.traces / f"{name}.json.gz"
+        return self.scratch / f"{name}.json.gz"
 
-    def run(self, name, *policy, device=None, trace=None):
+    def run(self, model, *policy, device=None, trace=None):
         """One run under `policy`, made once."""
-        key = (name, policy, device or self.options.device)
-        if key not in self.runs:
+        key = (model, policy, device or self.options.device)
+        if key not in self.reports:
             output = ["-o", trace] if trace else []
-            self.runs[key] = self.offprof("run", self.model(name), "--device", key[2], *policy, *output)
-        return self.runs[key]
+            self.reports[key] = self.offprof("run", model, "--device", key[2], *policy, *output)
+            if trace:
+                self.keep(trace)
+        return self.reports[key]
+
+    def keep(self, trace):
+        """A small trace is a result too, where there is room for it."""
+        there = [file.name for file in self.results.folder.glob("*.json.gz")]
+        if trace.stat().st_size <= MOST_TRACE_BYTES and (trace.name in there or len(there) < MOST_TRACES):
+            shutil.copyfile(trace, self.results.folder / trace.name)
 
     def recorded(self, name):
-        return self.run(name, "--policy", "offload", trace=self.trace(name))
+        return self.run(self.model(name), "--policy", "offload", trace=self.trace(name))
 
     # --- The checks ---
 
-    def suite(self, check):
-        """The tests that need a GPU."""
+    def suite(self, check, program, share=None):
+        """The tests of a program that need a GPU, or every n-th of them: `share` is (first, n)."""
         if not self.options.build:
             check.skipped = "no build folder was given"
             return
         if not self.is_gpu:
             check.skipped = "they need a GPU"
             return
-        done = subprocess.run(
-            ["ctest", "--test-dir", self.options.build, "-L", "gpu", "--output-on-failure"],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        (self.out / "suite.log").write_text(done.stdout + done.stderr, encoding="utf-8")
-        check.hold("exit_status", done.returncode, "0", done.returncode == 0)
-        check.hold("skipped", done.stdout.count("***Skipped"), "0", "***Skipped" not in done.stdout)
+        command = ["ctest", "--test-dir", self.options.build, "-L", "gpu", "-R", program, "--output-on-failure",
+                   "--no-tests=error", "--parallel", min(8, max(1, (os.cpu_count() or 1) // 2)),
+                   "--timeout", SECONDS_PER_TEST]  # fmt: skip
+        if share:
+            command += ["-I", f"{share[0]},,{share[1]}"]
+        status, out, err = self.child(command, {"OFFPROF_REQUIRE_CUDA": "1"})
+        self.results.log(check.name, out + err)
+        passed = re.search(r"tests passed, (\d+) tests failed out of (\d+)", out)
+        check.figures["tests"] = int(passed.group(2)) if passed else None
+        check.hold("exit_status", status, "0", status == 0)
+        check.hold("skipped", out.count("***Skipped"), "0", "***Skipped" not in out)
 
     def memory(self, check, name):
         """Simulated against measured, to the byte."""
         self.hold_memory(check, self.recorded(name))
 
-    def disk(self, check, name):
-        """Likewise where a rule places all tensors on a disk."""
-        policy = self.out / "disk.json"
+    def disk(self, check):
+        """Simulated against measured where a rule places all tensors on a disk."""
+        policy = self.scratch / "disk.json"
         rules = [{"min_bytes": 1024, "placement": "disk"}]
         window = 64 << 10 if self.options.quick else 64 << 20
         settings = {"prefetch_bytes": window, "disk_buffer_bytes": window, "rules": rules}
         text = json.dumps({"schema": "offprof.policy/1", "policy": settings})
         policy.write_text(text, encoding="utf-8")
-        with tempfile.TemporaryDirectory(dir=self.out) as folder:
+        with tempfile.TemporaryDirectory(dir=self.scratch) as folder:
             where = ("--disk", folder) if self.is_gpu else ("--disk-bandwidth", "2GB/s")
-            report = self.run(name, "--policy", policy, *where)
+            report = self.run(self.made("disk", *DISK_MODEL), "--policy", policy, *where)
         self.hold_memory(check, report)
         read = report["measured"]["disk_read_bytes"]
         check.hold("disk_read_bytes", read, "more than 0", read > 0)
@@ -177,7 +189,9 @@ class Job:
                 check.hold(f"{key} simulated - measured", difference, "0", difference == 0)
         check.figures["device_peak_bytes"] = measured["device_peak_bytes"]
         gradients = report.get("gradients")
-        check.hold("gradients", gradients, "bitwise", gradients == "bitwise" or not self.is_gpu)
+        # Where plain passes differ from each other, nothing can be bitwise; the row says by how much they do.
+        is_kept = gradients == "bitwise" or str(gradients).startswith("not reproducible")
+        check.hold("gradients", gradients, "bitwise", is_kept or not self.is_gpu)
 
     def virtual_memory(self, check, name):
         """A virtual GPU against this one, to the byte."""
@@ -190,7 +204,7 @@ class Job:
         if profile is None:
             check.skipped = f"there is no profile of {device}"
             return
-        virtual = self.run(name, "--policy", "offload", device=f"virtual:{profile}")
+        virtual = self.run(self.model(name), "--policy", "offload", device=f"virtual:{profile}")
         for key in MEMORY:
             if key in real["measured"]:
                 difference = virtual["measured"][key] - real["measured"][key]
@@ -204,9 +218,12 @@ class Job:
             return
         for key in ("dropped_records", "untimed_records", "unreadable_buffers"):
             check.hold(key, tracing[key], "0", tracing[key] == 0)
-        cost = tracing.get("relative_cost", {}).get("everything")
+        cost = tracing.get("relative_cost", {})
         if self.is_gpu:
-            check.hold("relative_cost", cost, "at most 0.02", cost is not None and cost <= 0.02)
+            tracer = cost.get("tracer")
+            check.hold("relative_cost tracer", tracer, "at most 0.02", tracer is not None and tracer <= 0.02)
+        for key in ("streams", "recorder", "everything"):
+            check.figures[f"relative_cost {key}"] = cost.get(key)
         for key in ("device_bytes", "host_bytes"):
             check.figures[key] = tracing.get(key)
 
@@ -243,6 +260,8 @@ class Job:
         figures = report["less_drift"]
         check.hold("memory_is_exact", report["memory_is_exact"], "true", report["memory_is_exact"])
         check.figures["outcome"] = report["outcome"]
+        refused = len(report.get("refused", []))
+        check.hold("settings out of memory", refused, "0", refused == 0)
         check.figures["mean_noise"] = figures["mean_noise"]
         check.hold("mean_error", round(figures["mean_error"], 5), "at most 0.03", figures["mean_error"] <= 0.03)
         check.hold("max_error", round(figures["max_error"], 5), "at most 0.08", figures["max_error"] <= 0.08)
@@ -267,90 +286,146 @@ class Job:
         if not self.is_gpu or tool is None:
             check.skipped = "it needs a GPU" if not self.is_gpu else "there is no compute-sanitizer on the path"
             return
-        small = self.models / f"{name}_small.pt"
+        small = self.scratch / f"{name}.sanitized.pt"
         self.offprof("zoo", "make", name, "-o", small, *MODELS[name][1].split())
-        done = subprocess.run(
+        status, out, err = self.child(
             [tool, "--error-exitcode", "9", self.options.program, "run", small, "--device", self.options.device,
-             "--steps", "1", "-q"],
-            capture_output=True, text=True, check=False,
+             "--steps", "1", "-q"]
         )  # fmt: skip
-        (self.out / "sanitizer.log").write_text(done.stdout + done.stderr, encoding="utf-8")
-        check.hold("exit_status", done.returncode, "0", done.returncode == 0)
+        self.results.log(check.name, out + err)
+        check.hold("exit_status", status, "0", status == 0)
 
     # --- All of it ---
 
-    def do(self, name, work):
-        check = Check(name)
-        self.checks.append(check)
+    def do(self, entry):
+        """One check: its row is there before it begins, and says so until it has come to its end."""
+        check = Check(entry.name)
+        self.results.put(check)
         began = time.monotonic()
-        if began - self.began > 60 * self.options.minutes:
-            check.skipped = f"{self.options.minutes} minutes were over"
-        else:
-            try:
-                work(check)
-            except (Failed, KeyError, OSError, ValueError) as error:
-                check.misses.append(f"{type(error).__name__}: {error}")
+        self.deadline = min(self.over, began + entry.seconds)
+        try:
+            if began >= self.over:
+                raise TimedOut(f"{self.options.minutes:g} minutes were over")
+            entry.work(self, check)
+            check.finished = True
+        except TimedOut as error:
+            check.misses.append(str(error))
+        except (Failed, KeyError, OSError, ValueError) as error:
+            check.finished = True
+            check.misses.append(f"{type(error).__name__}: {error}")
         seconds = time.monotonic() - began
         check.figures["seconds"] = round(seconds, 1)
-        print(f"{check.verdict():8}{seconds:7.1f} s  {name}", flush=True)
+        self.results.put(check)
+        self.missed += 1 if check.misses else 0
+        print(f"{check.verdict():11}{seconds:7.1f} s  {check.name}", flush=True)
         for line in check.misses + ([check.skipped] if check.skipped else []):
-            print(f"          {line}", flush=True)
-
-    def all(self):
-        first = next(iter(MODELS))
-        self.do("suite", self.suite)
-        for name in MODELS:
-            self.do(f"memory, {name}", lambda check, name=name: self.memory(check, name))
-            self.do(f"virtual memory, {name}", lambda check, name=name: self.virtual_memory(check, name))
-        self.do(f"disk, {first}", lambda check: self.disk(check, first))
-        self.do(f"tracing, {first}", lambda check: self.tracing(check, first))
-        self.do(f"copies, {first}", lambda check: self.copies(check, first))
-        self.do("against trl", self.against_trl)
-        for name in MODELS:
-            self.do(f"times, {name}", lambda check, name=name: self.times(check, name))
-        self.do(f"sanitizer, {first}", lambda check: self.sanitizer(check, first))
-
-    def write(self):
-        environment = next(iter(self.runs.values()), {}).get("environment", {})
-        result = {
-            "schema": "offprof.gpu_check/1",
-            "device": environment.get("device_name"),
-            "torch_version": environment.get("torch_version"),
-            "simulated": not self.is_gpu,
-            "seconds": round(time.monotonic() - self.began, 1),
-            "checks": [check.to_json() for check in self.checks],
-        }
-        (self.out / "gpu_check.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-        rows = ["| check | verdict | figures |", "|---|---|---|"]
-        for check in self.checks:
-            figures = check.skipped or ", ".join(f"{key} {value}" for key, value in check.figures.items())
-            rows.append(f"| {check.name} | {check.verdict()} | {figures} |")
-        if not self.is_gpu:
-            rows.append("\nOver a virtual GPU: none of this was measured on one.")
-        (self.out / "table.md").write_text("\n".join(rows) + "\n", encoding="utf-8")
-        for trace in self.traces.iterdir():
-            if trace.stat().st_size > MOST_TRACE_BYTES:
-                trace.unlink()
-
-    def misses(self):
-        return [check for check in self.checks if check.misses]
+            print(f"             {line}", flush=True)
 
 
-def parse_options():
+class Entry:
+    """A check that can be asked for: `work(job, check)` within so many seconds."""
+
+    def __init__(self, name, part, seconds, work):
+        self.name, self.part, self.seconds, self.work = name, part, seconds, work
+
+
+def entries():
+    """In the order of PARTS. What records a model leaves the recording to the checks after it in its part."""
+    def of(method, *arguments):
+        return lambda job, check: method(job, check, *arguments)
+
+    first, second, third = MODELS
+    return [
+        Entry("suite-conformance", 1, 200, of(Job.suite, "device_conformance_test")),
+        Entry("suite-hazards-1", 1, 300, of(Job.suite, "hazards_test", (1, 2))),
+        Entry("suite-hazards-2", 2, 300, of(Job.suite, "hazards_test", (2, 2))),
+        Entry("disk", 2, 180, of(Job.disk)),
+        Entry(f"memory-{first}", 3, 150, of(Job.memory, first)),
+        Entry(f"tracing-{first}", 3, 150, of(Job.tracing, first)),
+        Entry(f"copies-{first}", 3, 150, of(Job.copies, first)),
+        Entry(f"virtual-memory-{first}", 3, 60, of(Job.virtual_memory, first)),
+        Entry(f"times-{first}", 3, 270, of(Job.times, first)),
+        Entry(f"memory-{second}", 4, 150, of(Job.memory, second)),
+        Entry(f"virtual-memory-{second}", 4, 60, of(Job.virtual_memory, second)),
+        Entry(f"times-{second}", 4, 270, of(Job.times, second)),
+        Entry(f"memory-{third}", 5, 150, of(Job.memory, third)),
+        Entry(f"virtual-memory-{third}", 5, 60, of(Job.virtual_memory, third)),
+        Entry(f"times-{third}", 5, 270, of(Job.times, third)),
+        Entry("against-trl", 6, 240, of(Job.against_trl)),
+        Entry(f"sanitizer-{first}", 6, 240, of(Job.sanitizer, first)),
+    ]
+
+
+def chosen(options):
+    """The entries that were asked for; none: all. Raises ValueError for a name that is none."""
+    everything = entries()
+    for pattern in options.only or []:
+        if not any(fnmatch.fnmatchcase(entry.name, pattern) for entry in everything):
+            raise ValueError(f"no such check: {pattern} (see --list)")
+    if options.part and all(entry.part != options.part for entry in everything):
+        raise ValueError(f"no such part: {options.part} (see --list)")
+    return [
+        entry
+        for entry in everything
+        if (not options.part or entry.part == options.part)
+        and (not options.only or any(fnmatch.fnmatchcase(entry.name, pattern) for pattern in options.only))
+    ]
+
+
+def parse_options(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--program", required=True)
-    parser.add_argument("--device", required=True)
-    parser.add_argument("--out", required=True)
+    parser.add_argument("--program")
+    parser.add_argument("--device")
+    parser.add_argument("--out")
+    parser.add_argument("--scratch")
     parser.add_argument("--build")
-    parser.add_argument("--minutes", type=float, default=8)
+    parser.add_argument("--only", action="append")
+    parser.add_argument("--part", type=int)
+    parser.add_argument("--minutes", type=float, default=8.5)
     parser.add_argument("--quick", action="store_true")
-    return parser.parse_args()
+    parser.add_argument("--record")
+    parser.add_argument("--commit")
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args(arguments)
+    if not options.list and not (options.program and options.device and options.out):
+        parser.error("--program, --device and --out are needed")
+    return options
 
 
-job = Job(parse_options())
-try:
-    job.all()
-finally:
-    job.write()
-print(f"{job.out}/gpu_check.json, {job.out}/table.md")
-sys.exit(1 if job.misses() else 0)
+def scratch_folder(options):
+    if not options.scratch:
+        return tempfile.TemporaryDirectory(prefix="offprof_gpu_check_")
+    pathlib.Path(options.scratch).mkdir(parents=True, exist_ok=True)
+    return contextlib.nullcontext(options.scratch)
+
+
+def main(arguments):
+    options = parse_options(arguments)
+    try:
+        wanted = chosen(options)
+    except ValueError as error:
+        print(f"gpu_check.py: {error}", file=sys.stderr)
+        return 2
+    if options.list:
+        for entry in wanted:
+            print(f"part {entry.part}  at most {entry.seconds} s  {entry.name}")
+        return 0
+    with scratch_folder(options) as scratch:
+        job = Job(options, scratch)
+
+        def stop(number, _frame):
+            job.children.kill()
+            sys.exit(128 + number)
+
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, stop)
+        for entry in wanted:
+            job.do(entry)
+        if options.record:
+            job.results.record(options.record)
+    print(f"{options.out}/gpu_check.json, {options.out}/table.md")
+    return 1 if job.missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "engine/device.h"
+#include "engine/offload_step.h"
+#include "profiler/step_mark.h"
+#include "traces/steady_clock.h"
+
+namespace offprof {
+
+/// Marks a step where its phases begin and its tensors are packed and asked for, and nowhere else: on a GPU
+/// each mark is an event, so that marking every operator would make the step another one.
+class MarkingListener final : public StepListener {
+ public:
+  /// `device` must outlive it.
+  explicit MarkingListener(Device& device) : device_(device) {}
+
+  void begin_phase() { mark(EventKind::kPhase, -1); }
+  void on_pack(SavedId tensor, const at::Tensor&, const PackRequest&, const PackDecision&) override {
+    mark(EventKind::kPack, tensor);
+  }
+  void on_unpack(SavedId tensor) override { mark(EventKind::kUnpack, tensor); }
+
+  /// The device must have been idle since the step, and its marks not forgotten.
+  StepMarks take() {
+    for (StepMark& mark : marks_) mark.stream_ns = device_.time_of(mark.stream_ns);
+    return std::move(marks_);
+  }
+
+ private:
+  void mark(EventKind kind, SavedId tensor) {
+    marks_.push_back({kind, static_cast<std::int32_t>(tensor), steady_now(), device_.mark()});
+  }
+
+  Device& device_;
+  StepMarks marks_;  ///< stream_ns: the device's mark, until they are taken
+};
+
+}  // namespace offprof

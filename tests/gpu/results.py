@@ -1,0 +1,172 @@
+"""Rows of gpu_check: kept in a JSON file and a table that are replaced as a whole after every row."""
+
+import getpass
+import json
+import os
+import pathlib
+import re
+import socket
+
+SCHEMA = "offprof.gpu_check/1"
+MOST_LOG_BYTES = 4 << 20
+
+
+class Check:
+    """One row: what was asked, what came out, and whether it keeps its bound."""
+
+    def __init__(self, name):
+        self.name = name
+        self.figures = {}
+        self.misses = []
+        self.skipped = None
+        self.finished = False
+
+    def hold(self, what, value, bound, is_kept):
+        """Notes a figure with its bound; None: it could not be measured."""
+        self.figures[what] = value
+        if value is None:
+            self.misses.append(f"{what} was not measured")
+        elif not is_kept:
+            self.misses.append(f"{what} is {value}, not {bound}")
+
+    def verdict(self):
+        if not self.finished:
+            return "unfinished"
+        if self.skipped:
+            return "skipped"
+        return "missed" if self.misses else "kept"
+
+    def to_json(self):
+        json_ = {"check": self.name, "verdict": self.verdict(), "figures": self.figures}
+        if self.misses:
+            json_["misses"] = self.misses
+        if self.skipped:
+            json_["why"] = self.skipped
+        return json_
+
+
+class Results:
+    """gpu_check.json, table.md and log.txt of a folder. Rows of earlier parts stay, unless another device made them."""
+
+    def __init__(self, folder, simulated, commit=None):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.simulated = simulated
+        self.commit = commit
+        self.device = None
+        self.torch_version = None
+        self.rows = {}
+        self._read()
+
+    def _read(self):
+        """Takes over what earlier parts wrote; a file that is none of ours is set aside, not lost."""
+        path = self.folder / "gpu_check.json"
+        if not path.exists():
+            return
+        try:
+            earlier = json.loads(path.read_text(encoding="utf-8"))
+            rows = {row["check"]: row for row in earlier["checks"]}
+        except (ValueError, KeyError, TypeError):
+            os.replace(path, path.with_suffix(".unreadable"))
+            return
+        if earlier.get("schema") != SCHEMA or earlier.get("simulated") != self.simulated:
+            return
+        self.device = earlier.get("device")
+        self.torch_version = earlier.get("torch_version")
+        self.rows = rows
+
+    def set_environment(self, environment):
+        """Of a run of this part. Rows of another device or another LibTorch are dropped."""
+        device, version = environment.get("device_name"), environment.get("torch_version")
+        if self.device not in (None, device) or self.torch_version not in (None, version):
+            print(f"rows of {self.device}, LibTorch {self.torch_version} are dropped", flush=True)
+            self.rows = {name: row for name, row in self.rows.items() if row.get("is_new")}
+        self.device, self.torch_version = device, version
+
+    def put(self, check):
+        """Notes a row, as far as it has come, and writes everything."""
+        self.rows[check.name] = {**check.to_json(), "commit": self.commit, "is_new": True}
+        self.write()
+
+    def log(self, name, text):
+        """Appends what a child printed; the oldest goes where it gets too much."""
+        path = self.folder / "log.txt"
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        whole = f"{before}\n### {name}\n{text}".encode()[-MOST_LOG_BYTES:]
+        replace(path, whole.decode(errors="ignore"))
+
+    def to_json(self):
+        rows = [{key: value for key, value in row.items() if key != "is_new"} for row in self.rows.values()]
+        return {
+            "schema": SCHEMA,
+            "device": self.device,
+            "torch_version": self.torch_version,
+            "simulated": self.simulated,
+            "checks": rows,
+        }
+
+    def write(self):
+        result = self.to_json()
+        replace(self.folder / "gpu_check.json", json.dumps(result, indent=2) + "\n")
+        replace(self.folder / "table.md", table(result))
+
+    def record(self, folder):
+        """Writes the JSON and the table for the repository: without user names, host names and paths."""
+        folder = pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        result = anonymous(self.to_json())
+        name = "gpu_check_" + re.sub(r"[^a-z0-9]+", "_", (result["device"] or "no_device").split(",")[0].lower()).strip("_")
+        replace(folder / f"{name}.json", json.dumps(result, indent=2) + "\n")
+        replace(folder / f"{name}.md", table(result))
+
+
+def replace(path, text):
+    """Writes a file so that whoever reads it, at any time, finds all of the old or all of the new text."""
+    beside = path.with_name(path.name + ".tmp")
+    with open(beside, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+
+
+def table(result):
+    rows = ["| check | verdict | figures |", "|---|---|---|"]
+    for row in result["checks"]:
+        figures = row.get("why") or ", ".join(f"{key} {value}" for key, value in row["figures"].items())
+        misses = "; ".join(line.splitlines()[0] for line in row.get("misses", []))
+        cell = (figures + (f"; **{misses}**" if misses else "")).replace("|", "\\|")
+        rows.append(f"| {row['check']} | {row['verdict']} | {cell} |")
+    if result["device"]:
+        rows.append(f"\n{result['device']}, LibTorch {result['torch_version']}.")
+    if result["simulated"]:
+        rows.append("\nOver a virtual GPU: none of this was measured on one.")
+    return "\n".join(rows) + "\n"
+
+
+PATH = re.compile(r"(?<![\w.\-/~])~?/[\w.+\-]+(?:/[\w.+\-]*)*")
+
+
+def names_of_this_machine():
+    """What nobody else need know: the user's name, the host's. Very short names would hit words."""
+    names = {socket.gethostname(), socket.gethostname().split(".")[0]}
+    try:
+        names.add(getpass.getuser())
+    except (KeyError, OSError):
+        pass
+    return {name for name in names if len(name) > 3 and name not in ("root", "localhost")}
+
+
+def anonymous(value, names=None):
+    """The same JSON with paths cut to the file's name, and names of user and host left out."""
+    names = names_of_this_machine() if names is None else names
+    if isinstance(value, dict):
+        return {key: anonymous(item, names) for key, item in value.items()}
+    if isinstance(value, list):
+        return [anonymous(item, names) for item in value]
+    if not isinstance(value, str):
+        return value
+    value = PATH.sub(lambda path: pathlib.PurePath(path.group()).name, value)
+    for name in names:
+        value = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "NAME", value)
+    return value
