@@ -80,6 +80,7 @@ Measured time_starts(Device& device) {
     buffers.copy(CopyDirection::kH2d, kSizes[0]);
   }
   const std::vector<CopyRecord> records = device.take_copy_records();
+  check_marks(device);
   for (std::size_t i = 0; i < records.size(); ++i)
     starts.push_back(records[i].begin_ns - device.time_of(asked[i]));
   return summarize_measured(std::move(starts));

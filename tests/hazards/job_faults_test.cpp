@@ -98,14 +98,20 @@ TEST_P(JobFaultTest, EndsInItsErrorOrInARightResultAndLeavesNothing) {
   expect_right(run());
 }
 
+/// The host makes marks until time has passed, so the last of one run may not come in the next.
 TEST_P(JobFaultTest, AMarkThatFailsIsTheErrorOfTheRunAndLeavesNothing) {
   constexpr int kRuns = 4;
   prepare<MarkFailingDevice>();
   if (IsSkipped()) return;
   expect_right(run());
+  int errors = 0;
   for_some_calls(
       kRuns, [&] { expect_right(run()); }, /*and_all_after_it=*/false,
-      [](const std::string& message) { EXPECT_THAT(message, testing::HasSubstr(kPlantedFailure)); });
+      [&](const std::string& message) {
+        expect_planted_failure(message);
+        errors += message.empty() ? 0 : 1;
+      });
+  EXPECT_GT(errors, 0);
   expect_right(run());
 }
 
