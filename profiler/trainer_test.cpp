@@ -270,8 +270,12 @@ TEST_F(TrainerTest, AMarkedStepHasAMarkAtEachPhasePackAndUnpack) {
       continue;
     ASSERT_LT(next, marks.size());
     EXPECT_EQ(marks[next].kind == EventKind::kPhase, event.kind == RawKind::kPhase);
-    if (event.kind != RawKind::kPhase) EXPECT_EQ(marks[next].tensor, event.id);
-    if (next > 0) EXPECT_GE(marks[next].stream_ns, marks[next - 1].stream_ns);
+    if (event.kind != RawKind::kPhase) {
+      EXPECT_EQ(marks[next].tensor, event.id);
+    }
+    if (next > 0) {
+      EXPECT_GE(marks[next].stream_ns, marks[next - 1].stream_ns);
+    }
     ++next;
   }
   EXPECT_EQ(next, marks.size());
