@@ -45,7 +45,7 @@ class FaultFixture : public HazardTest {
       if (message.empty()) expect_equal(actual, expected);
       actual.clear();
       if (has_failed) judge(message);
-      ASSERT_EQ(leftovers(), before);
+      ASSERT_EQ(left_since(before), "");
     } while (has_failed);
     EXPECT_THAT(message, testing::IsEmpty());
     failed_ += call - 1;
@@ -68,7 +68,7 @@ class FaultFixture : public HazardTest {
       const std::string message = message_of(step);
       faulty_->fail_at(0);
       judge(message);
-      ASSERT_EQ(leftovers(), before);
+      ASSERT_EQ(left_since(before), "");
     }
   }
 
