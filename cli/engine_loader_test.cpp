@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "traces/error.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
@@ -37,10 +37,10 @@ TEST(EngineLoader, WithoutTheLibraryItIsTheSmallFlavour) {
 }
 
 TEST(EngineLoader, ALibraryThatCannotBeOpenedTellsTheReason) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "broken_engine.so";
+  const TestFolder folder;
+  const std::string path = folder / "broken_engine.so";
   std::ofstream(path) << std::string(1000, 'x');
-  EXPECT_THAT(error_of({path.string()}), AllOf(HasSubstr("invalid ELF header"), HasSubstr("offprof doctor")));
-  std::filesystem::remove(path);
+  EXPECT_THAT(error_of({path}), AllOf(HasSubstr("invalid ELF header"), HasSubstr("offprof doctor")));
 }
 
 TEST(EngineLoader, ALibraryWithoutTheSymbolIsNoEngine) {

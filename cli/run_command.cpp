@@ -228,7 +228,8 @@ class RunCommand : public Subcommand {
           "what tune predicted for that is not shown");
     }
     report.inexact = inexact_keys(trace.metrics, report.predicted);
-    if (replay_commands(step, trace.policy) != result.commands) report.inexact.emplace_back("commands");
+    if (result.steps_with_other_commands > 0 || replay_commands(step, trace.policy) != result.commands)
+      report.inexact.emplace_back("commands");
     return report;
   }
 

@@ -71,7 +71,8 @@ ValidatedSetting setting_of(const TraceSteps& steps, const Link& link, const Pol
   setting.times = setting.adjusted = {*setting.predicted.step_time_ns, run.step_times_ns};
   setting.gradients = run.gradients;
   setting.inexact = inexact_keys(run.measured, setting.predicted);
-  if (replay_commands(steps.step(run.policy), run.policy) != run.commands)
+  if (run.steps_with_other_commands > 0 ||
+      replay_commands(steps.step(run.policy), run.policy) != run.commands)
     setting.inexact.emplace_back("commands");
   return setting;
 }

@@ -230,6 +230,15 @@ TEST(JudgeRuns, WarnsOfOtherCircumstances) {
               Contains(HasSubstr("another threads")));
 }
 
+TEST(JudgeRuns, ASettingWhoseStepsDecideOtherwiseThanItsFirstIsInexact) {
+  const Trace trace = chain_trace();
+  ComparisonResult result = measured_on(trace, trace);
+  result.runs[1].steps_with_other_commands = 1;
+  const ValidationReport report = judge_runs(trace, trace.environment.link, result, kRounds);
+  EXPECT_THAT(report.settings[0].inexact, IsEmpty());
+  EXPECT_THAT(report.settings[1].inexact, testing::ElementsAre("commands"));
+}
+
 TEST(JudgeRuns, WarnsOfOtherKernelTimes) {
   Trace trace = chain_trace();
   trace.environment.times_are_modelled = true;

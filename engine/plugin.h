@@ -45,6 +45,7 @@ struct RunResult {
   Trace trace;
   std::optional<MemoryRefusal> refusal;  ///< there is one: `trace` is the recording, nothing is measured
   std::vector<Command> commands;         ///< the scheduler's command log of the first measured step
+  int steps_with_other_commands = 0;     ///< measured steps whose log differs from that
 };
 
 /// One of several policies, and how it is measured. A visit to it is a step that is not timed, which brings
@@ -74,6 +75,7 @@ struct PolicyRun {
   Metrics measured;
   std::string gradients;                   ///< as in Trace
   std::vector<Command> commands;           ///< of its first step
+  int steps_with_other_commands = 0;       ///< steps of all its visits whose commands differ from those
   std::vector<Nanoseconds> step_times_ns;  ///< by visit, in the order in which they were made
   /// The device had no memory for its steps: how much was asked for. Nothing is measured then. Empty: it had.
   std::string out_of_memory{};

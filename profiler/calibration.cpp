@@ -46,16 +46,25 @@ class HookAction final : public StepListener {
   std::function<void()> action_;
 };
 
-void stand_still(Nanoseconds duration) {
-  for (const Nanoseconds end = steady_now() + duration; steady_now() < end;) {
+/// Now, on the clock by which what the calling thread does is timed. The marks of a device that computes on
+/// the host are times, so that such a device may bring a clock of its own.
+Nanoseconds now_on(Device& device) {
+  return device.torch_device().is_cpu() ? device.time_of(device.mark()) : steady_now();
+}
+
+void stand_still(Device& device, Nanoseconds duration) {
+  for (const Nanoseconds end = now_on(device) + duration; now_on(device) < end;) {
   }
 }
 
 /// Steps of several kinds, each told to act at its hooks.
 class StepTimer {
  public:
-  StepTimer(Trainer& trainer, std::size_t hooks, const std::vector<SavedId>& backward_order)
-      : trainer_(trainer), hooks_(std::max<std::size_t>(hooks, 1)), backward_order_(backward_order) {}
+  StepTimer(Device& device, Trainer& trainer, std::size_t hooks, const std::vector<SavedId>& backward_order)
+      : device_(device),
+        trainer_(trainer),
+        hooks_(std::max<std::size_t>(hooks, 1)),
+        backward_order_(backward_order) {}
 
   /// With nothing offloaded, but for what it stands waiting for weights.
   Nanoseconds plain() {
@@ -82,9 +91,9 @@ class StepTimer {
     Nanoseconds standing = 0, count = 0;
     HookAction action([&] {
       if (hook++ % every != 0) return;
-      const Nanoseconds begin = steady_now();
-      stand_still(stood);
-      standing += steady_now() - begin;
+      const Nanoseconds begin = now_on(device_);
+      stand_still(device_, stood);
+      standing += now_on(device_) - begin;
       ++count;
     });
     const Nanoseconds time = with(action);
@@ -94,6 +103,7 @@ class StepTimer {
   std::size_t hooks() const { return hooks_; }
 
  private:
+  Device& device_;
   Trainer& trainer_;
   std::size_t hooks_;
   const std::vector<SavedId>& backward_order_;
@@ -118,14 +128,14 @@ class CopiesBeside {
   void copy() {
     const Bytes offset = copies_ / 2 * bytes_ % (kMemory - bytes_);
     const bool out = copies_++ % 2 == 0;
-    const Nanoseconds begin = steady_now();
+    const Nanoseconds begin = now_on(device_);
     if (out)
       device_.copy(CopyQueue::kD2h,
                    {to_host_.get() + offset, at(from_device_, offset), bytes_, CopyDirection::kD2h, 0});
     else
       device_.copy(CopyQueue::kH2d,
                    {at(to_device_, offset), from_host_.get() + offset, bytes_, CopyDirection::kH2d, 0});
-    asking_ns_ += steady_now() - begin;
+    asking_ns_ += now_on(device_) - begin;
   }
 
   Bytes copied() const { return copies_ * bytes_; }
@@ -288,11 +298,11 @@ Measured time_hooks(Device& device) {
   for (int i = 0; i < kMostRounds; ++i) {
     const auto step = step_under(device, preset_policy("keep"));
     const at::Tensor value = idle_tensor(device);
-    const Nanoseconds begin = steady_now();
+    const Nanoseconds begin = now_on(device);
     for (int tensor = 0; tensor < kMadeUpTensors; ++tensor) step->pack(value);
     for (SavedId tensor = 0; tensor < kMadeUpTensors; ++tensor) step->unpack(tensor);
     for (SavedId tensor = 0; tensor < kMadeUpTensors; ++tensor) step->release(tensor);
-    times.push_back((steady_now() - begin) / (3 * kMadeUpTensors));
+    times.push_back((now_on(device) - begin) / (3 * kMadeUpTensors));
   }
   return summarize_measured(std::move(times));
 }
@@ -305,10 +315,10 @@ Measured time_commands(Device& device, Nanoseconds hook) {
   std::vector<Nanoseconds> times;
   for (int tensor = 0; tensor < kMadeUpTensors; ++tensor) {
     const at::Tensor value = idle_tensor(device);
-    stand_still(kBetweenCommands);
-    const Nanoseconds begin = steady_now();
+    stand_still(device, kBetweenCommands);
+    const Nanoseconds begin = now_on(device);
     step->pack(value);
-    times.push_back(std::max<Nanoseconds>(steady_now() - begin - hook, 0));
+    times.push_back(std::max<Nanoseconds>(now_on(device) - begin - hook, 0));
   }
   for (SavedId tensor = 0; tensor < kMadeUpTensors; ++tensor) step->release(tensor);
   return summarize_measured(std::move(times));
@@ -330,9 +340,9 @@ Measured time_events(Device& device) {
   for (int i = 0; i < kMadeUpTensors; ++i) {
     if (!on_host) event = copy();
     if (!on_host) device.synchronize();
-    const Nanoseconds begin = steady_now();
+    const Nanoseconds begin = now_on(device);
     device.wait(CopyQueue::kD2h, event);
-    times.push_back(steady_now() - begin);
+    times.push_back(now_on(device) - begin);
   }
   return summarize_measured(std::move(times));
 }
@@ -363,7 +373,7 @@ StepCalibration calibrate(Device& device, Trainer& trainer, const CopyCalibratio
   calibration.h2d = copies.h2d;
   calibration.start = copies.start;
   calibrate_calls(device, calibration);
-  StepTimer timer(trainer, hooks, backward_order);
+  StepTimer timer(device, trainer, hooks, backward_order);
   measured.offloaded_extra_ns = StepRounds(device, timer, calibration).run();
   measured.cores_moved = did_cores_move(calibration.core_to_core, copies.core_to_core_ns);
   return measured;

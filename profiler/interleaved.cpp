@@ -83,8 +83,8 @@ class Measurement {
   VisitResult train(std::size_t i) {
     const ComparedPolicy& compared = comparison_.policies[i];
     VisitResult visit = job_.train(compared.policy, 1 + compared.timed_steps);
-    if (result_.runs[i].commands.empty() && !visit.steps.empty())
-      result_.runs[i].commands = visit.steps.front().commands;
+    const bool is_first_visit = timed_[i].empty() && untimed_[i].empty();
+    if (!visit.steps.empty()) note_commands(visit.steps, is_first_visit, result_.runs[i]);
     return visit;
   }
 
@@ -94,6 +94,14 @@ class Measurement {
     run.out_of_memory = std::move(out_of_memory);
     run.step_times_ns.clear();
     run.commands.clear();
+  }
+
+  /// A policy decides alike in every step of every visit.
+  static void note_commands(std::span<const StepResult> steps, bool is_first_visit, PolicyRun& run) {
+    if (is_first_visit) run.commands = steps.front().commands;
+    const bool visit_differs = steps.front().commands != run.commands;
+    for (const StepResult& step : steps)
+      run.steps_with_other_commands += visit_differs || step.has_other_commands ? 1 : 0;
   }
 
   void wait_for_cores() {

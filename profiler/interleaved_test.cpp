@@ -35,6 +35,8 @@ class FakeJob {
   std::vector<std::pair<std::string, int>> visits;
   std::string too_large;  ///< a policy that the device has no memory for
   int fails_at = 1;       ///< at that visit of it
+  /// By their number, from 0: the steps of that visit have other commands, or only its last step has.
+  std::optional<std::size_t> other_commands_in_visit, last_step_differs_in_visit;
 
  private:
   VisitResult train(const Policy& policy, int steps) {
@@ -43,7 +45,11 @@ class FakeJob {
     StepResult step;
     step.step_time_ns = (policy.threshold_bytes ? 20 : 10) * (apart == kFar ? 10 : 1);
     step.device_peak_bytes = visits.size() == 1 ? 200 : 100;
-    return {std::vector<StepResult>(static_cast<std::size_t>(steps), step)};
+    const std::size_t visit = visits.size() - 1;
+    if (visit != other_commands_in_visit) step.commands = {{CommandKind::kCopyOut, 0, 0, 8}};
+    std::vector<StepResult> results(static_cast<std::size_t>(steps), step);
+    results.back().has_other_commands = visit == last_step_differs_in_visit;
+    return {results};
   }
 
   std::optional<Nanoseconds> core_to_core() {
@@ -99,6 +105,22 @@ TEST(Interleaved, AVisitDuringWhichTheCoresMovedIsMadeAgain) {
   EXPECT_EQ(job.visits.size(), 13u);
   EXPECT_EQ(result.runs[0].step_times_ns.size(), 8u);
   EXPECT_EQ(result.runs[1].step_times_ns.size(), 4u);
+}
+
+TEST(Interleaved, CountsStepsThatDecideOtherwiseThanTheFirstInAnyVisit) {
+  FakeJob job;
+  EXPECT_EQ(job.measure(comparison()).runs[0].steps_with_other_commands, 0);
+  FakeJob unsteady_visit;
+  unsteady_visit.other_commands_in_visit = 5;
+  FakeJob unsteady_step;
+  unsteady_step.last_step_differs_in_visit = 5;
+  const auto counted = [](FakeJob& of) {
+    const ComparisonResult result = of.measure(comparison());
+    return result.runs[0].steps_with_other_commands + result.runs[1].steps_with_other_commands;
+  };
+  const int steps_of_visit = counted(unsteady_visit);
+  EXPECT_EQ(steps_of_visit, unsteady_visit.visits[5].second);
+  EXPECT_EQ(counted(unsteady_step), 1);
 }
 
 TEST(Interleaved, TheMemoryOfAVisitMadeAgainCounts) {

@@ -160,7 +160,7 @@ std::vector<StepResult> Job::train(const Policy& policy, int steps, Recording re
   for (int i = 0; i < steps; ++i) {
     progress_("training step " + std::to_string(i + 1) + " of " + std::to_string(steps));
     results.push_back(trainer_->step(policy, guide, recording));
-    if (i > 0 && recording == Recording::kNone) results.back().drop_lists();
+    if (i > 0 && recording == Recording::kNone) results.back().drop_lists(results.front());
   }
   lift_limits(device_);
   return results;

@@ -98,6 +98,8 @@ void measure(Job& job, const RunRequest& request, const Progress& progress, cons
   const std::vector<StepResult> measured =
       job.train(request.policy, request.settings.steps, Recording::kNone);
   result.commands = measured.front().commands;
+  result.steps_with_other_commands =
+      static_cast<int>(std::ranges::count(measured, true, &StepResult::has_other_commands));
   result.trace.metrics = summarize(measured);
   result.trace.ledger = measured.front().ledger;
   note_refused_reloads(measured, result.trace);

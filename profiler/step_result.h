@@ -38,6 +38,7 @@ struct StepResult {
   Nanoseconds h2d_busy_ns = 0;
   Ledger ledger;
   std::vector<Command> commands;
+  bool has_other_commands = false;  ///< than the first of the steps that were trained in a row
   std::vector<CopyRecord> copies;
   std::vector<DiskRecord> disk_transfers;
   RecordedPass recording;
@@ -46,8 +47,9 @@ struct StepResult {
   std::vector<std::pair<std::string_view, Nanoseconds>> phases;
   GpuActivity gpu;  ///< of a step that was traced: what the GPU did, on the tracer's clock
 
-  /// The figures alone: lists grow with the step.
-  void drop_lists() {
+  /// Keeps the figures alone, since lists grow with the step; and whether the commands are those of `first`.
+  void drop_lists(const StepResult& first) {
+    has_other_commands = commands != first.commands;
     commands = {};
     copies = {};
     disk_transfers = {};

@@ -13,7 +13,7 @@
 #   TARGET       as tests/fuzz/TARGET_fuzzer.cpp: trace, policy, replay, ...; without any: all
 #
 # What is found lies in out/fuzz/TARGET afterwards. Put it, mended, into tests/fuzz/corpus/TARGET, which every build's tests
-# replay. Inputs that reached new code stay in out/fuzz/TARGET/corpus, and the next run begins with them too.
+# replay; where the target should accept it, list it in tests/fuzz/accepted.txt. Inputs that reached new code stay in out/fuzz/TARGET/corpus, and the next run begins with them too.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -47,13 +47,19 @@ done
 # A freed block is kept from use for as long as an execution takes and more, and not for 256 MiB, which no cache holds.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-quarantine_size_mb=4:thread_local_quarantine_size_kb=256:malloc_context_size=4}
 
-# most_bytes TARGET: of an input. Longer ones are slower, and reach no other code.
+# longest_seed TARGET: bytes of the longest input in its corpus.
+longest_seed() { find "$root/tests/fuzz/corpus/$1" -type f -printf '%s\n' | sort -n | tail -n 1; }
+
+# most_bytes TARGET: of an input. Longer ones are slower, and reach no other code; but libFuzzer cuts longer seeds, which
+# the target then refuses, so it is never less than the longest seed.
 most_bytes() {
+    local bytes=8192 longest
     case $1 in
-    allocator_settings | archive_kind | command_line | input_spec | printable | quantity) echo 512 ;;
-    checkpoint | gzip | json | kernel_times | policy | profile | safetensors) echo 4096 ;;
-    *) echo 8192 ;;
+    allocator_settings | archive_kind | command_line | input_spec | printable | quantity) bytes=512 ;;
+    checkpoint | gzip | json | kernel_times | policy | profile | safetensors) bytes=4096 ;;
     esac
+    longest=$(longest_seed "$1")
+    echo $((bytes > longest ? bytes : longest))
 }
 
 # fingerprint TARGET: of its program. Executions of another say nothing about this one.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What takes too long for every change: all tests under the sanitizers, fuzzing of every reader, random programs for hours,
-# long runs, and whether the tests catch planted bugs. Runs every part, whatever the one before it said.
+# What takes too long for every change: all tests three times beside a load and under the sanitizers, fuzzing of every reader,
+# random programs for hours, long runs, and whether the tests catch planted bugs. Runs every part, whatever the one before it
+# said.
 #
 #   scripts/nightly.sh [--runs N] [--hours H]
 #
@@ -22,7 +23,30 @@ while [ $# -gt 0 ]; do
     esac
 done
 
+# On a busy machine threads start late, end late and are put aside anywhere: what a test takes for granted of them shows.
+load=8
+runs_beside_load=3
+seconds_per_test_beside_load=7200
+
+# tests_beside_load: all tests while so many processes compute.
+tests_beside_load() {
+    local stress status=0
+    stress-ng --cpu "$load" --quiet &
+    stress=$!
+    "$root/scripts/test.sh" --no-tests=error --timeout "$seconds_per_test_beside_load" || status=$?
+    if ! kill "$stress" 2>/dev/null; then
+        say "stress-ng ended before the tests did: there was no load"
+        status=1
+    fi
+    wait "$stress" || true
+    return "$status"
+}
+
+"$root/scripts/setup.sh" --nightly || exit
 part "tests" "$root/scripts/test.sh"
+for ((run = 1; run <= runs_beside_load; run++)); do
+    part "tests beside a load of $load, run $run of $runs_beside_load" tests_beside_load
+done
 part "address and undefined-behaviour sanitizers" "$root/scripts/test.sh" --only asan
 part "thread sanitizer" "$root/scripts/test.sh" --only tsan
 part "fuzzing" "$root/scripts/fuzz.sh" --fast --runs "$runs"

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Installs what offprof needs and the machine lacks: Debian packages, and LibTorch into .deps/libtorch.
 #
-#   scripts/setup.sh [--small] [--lint] [--fuzz] [--hta] [--libtorch-dir DIR]
+#   scripts/setup.sh [--small] [--lint] [--fuzz] [--nightly] [--hta] [--libtorch-dir DIR]
 #
 #   --small               what the small flavour needs: no LibTorch
 #   --lint                also what scripts/format.sh and scripts/lint.sh need
 #   --fuzz                also what scripts/fuzz.sh needs
+#   --nightly             also what scripts/nightly.sh needs beyond that: a load to test beside
 #   --hta                 also Holistic Trace Analysis into .deps/hta, for the test that it reads our traces
 #   --libtorch-dir DIR    where LibTorch goes, instead of .deps/libtorch
 #
@@ -26,6 +27,7 @@ libtorch_mib_needed=3000
 small=false
 lint=false
 fuzz=false
+nightly=false
 hta=false
 libtorch_dir=$root/.deps/libtorch
 
@@ -35,6 +37,7 @@ parse_arguments() {
         --small) small=true ;;
         --lint) lint=true ;;
         --fuzz) fuzz=true ;;
+        --nightly) nightly=true ;;
         --hta) hta=true ;;
         --libtorch-dir)
             [ $# -ge 2 ] || die 2 "--libtorch-dir needs a folder"
@@ -92,6 +95,7 @@ clang-14 clang++-14 C++20 compiler with libFuzzer
 libclang-rt-14-dev - libFuzzer and the sanitizers of clang
 LIST
     fi
+    if $nightly; then echo "stress-ng stress-ng keeps the machine busy while tests run"; fi
 }
 
 is_installed() {  # PACKAGE COMMAND

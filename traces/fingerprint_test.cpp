@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "traces/error.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
@@ -19,19 +19,19 @@ TEST(Fingerprint, IsThe64BitFnv1aHash) {
 }
 
 TEST(FingerprintOfFile, IsThatOfItsBytes) {
-  const std::string path = testing::TempDir() + "fingerprint_of_file";
+  const TestFolder folder;
+  const std::string path = folder / "file";
   const std::string bytes(3'000'000, '\xff');  // more than one piece
   std::ofstream(path, std::ios::binary) << bytes;
   EXPECT_EQ(fingerprint_of_file(path), fingerprint(bytes));
-  std::filesystem::remove(path);
 }
 
 TEST(FingerprintOfFile, RefusesWhatIsNotThere) {
-  EXPECT_THROW(fingerprint_of_file(testing::TempDir() + "no_such_file"), Error);
+  EXPECT_THROW(fingerprint_of_file(TestFolder() / "no_such_file"), Error);
 }
 
 TEST(FingerprintOfFile, RefusesAFolder) {
-  EXPECT_THROW(fingerprint_of_file(testing::TempDir()), Error);
+  EXPECT_THROW(fingerprint_of_file(TestFolder().path()), Error);
 }
 
 TEST(FingerprintOfRun, DependsOnWhatMakesTheStep) {

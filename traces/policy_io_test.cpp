@@ -2,10 +2,9 @@
 
 #include <gmock/gmock.h>
 
-#include <filesystem>
-
 #include "traces/error.h"
 #include "traces/file.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
@@ -34,10 +33,9 @@ class PolicyFileTest : public ::testing::Test {
     write_file(path_, content);
     return path_;
   }
-  ~PolicyFileTest() override { std::filesystem::remove(path_); }
 
-  const std::string path_ = ::testing::TempDir() + "policy_io_test." +
-                            ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".json";
+  const TestFolder folder_;
+  const std::string path_ = folder_ / "policy.json";
 };
 
 TEST(PolicyIo, KeepsTheLimitsOfADisk) {

@@ -8,6 +8,7 @@
 #include "traces/file.h"
 #include "traces/program_io.h"
 #include "traces/sample_trace.h"
+#include "traces/test_folder.h"
 #include "traces/trace_io.h"
 
 namespace offprof {
@@ -188,15 +189,15 @@ TEST(ParseTrace, TheDocumentShowsTheSampleTrace) {
 }
 
 TEST(ReadTrace, ReadsGzipWhateverItsName) {
-  const std::string path = ::testing::TempDir() + "trace_reader_test.json";
+  const TestFolder folder;
+  const std::string path = folder / "trace.json";
   write_trace(path + ".gz", sample_trace());
   std::filesystem::rename(path + ".gz", path);
   expect_same(read_trace(path), sample_trace());
-  std::filesystem::remove(path);
 }
 
 TEST(ReadTrace, SaysThatAFileIsNotThere) {
-  EXPECT_THROW(read_trace(::testing::TempDir() + "no_such_trace.json"), Error);
+  EXPECT_THROW(read_trace(TestFolder() / "no_such_trace.json"), Error);
 }
 
 TEST(CorruptTrace, Empty) {

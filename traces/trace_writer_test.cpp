@@ -6,6 +6,7 @@
 
 #include "traces/file.h"
 #include "traces/sample_trace.h"
+#include "traces/test_folder.h"
 #include "traces/trace_io.h"
 
 namespace offprof {
@@ -242,11 +243,11 @@ TEST(FormatTrace, GivesTheSameTextEachTime) {
 }
 
 TEST(WriteTrace, CompressesNamesInGz) {
-  const std::string path = ::testing::TempDir() + "trace_writer_test.json.gz";
+  const TestFolder folder;
+  const std::string path = folder / "trace.json.gz";
   write_trace(path, sample_trace());
   EXPECT_LT(std::filesystem::file_size(path), format_trace(sample_trace()).size());
   EXPECT_EQ(read_file(path), format_trace(sample_trace()));
-  std::filesystem::remove(path);
 }
 
 }  // namespace

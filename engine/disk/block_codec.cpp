@@ -15,6 +15,10 @@ static_assert(kMostCodecOverhead >= BLOSC_MAX_OVERHEAD);
 
 }  // namespace
 
+bool has_block_codec() noexcept {
+  return true;
+}
+
 std::string block_codec() {
   return std::string("blosc ") + blosc_get_version_string() + ", bitshuffle and lz4";
 }

@@ -8,6 +8,9 @@
 
 namespace offprof {
 
+/// Whether this build has a codec. Where it has none, the functions below throw.
+bool has_block_codec() noexcept;
+
 /// What compresses without loss, of which any thread may use any number at once: `blosc 1.21.3, bitshuffle
 /// and lz4`. Throws Error (environment) where this build has none.
 std::string block_codec();

@@ -12,6 +12,10 @@ namespace {
 
 }  // namespace
 
+bool has_block_codec() noexcept {
+  return false;
+}
+
 std::string block_codec() {
   refuse();
 }

@@ -40,6 +40,9 @@ class DiskQueue {
 /// A pool of `threads`. Throws Error (environment) where the machine has none for it.
 std::unique_ptr<DiskQueue> make_thread_queue(int threads);
 
+/// Whether io_uring is built in.
+bool has_io_uring_queue() noexcept;
+
 /// For at most `requests` at once. Null, and why, where io_uring is not built in, or the kernel, a container
 /// or a limit does not allow it.
 std::unique_ptr<DiskQueue> make_io_uring_queue(int requests, std::string& why_not);

@@ -4,25 +4,27 @@
 
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "engine/disk/disk_edges.h"
 #include "engine/disk/disk_pattern.h"
 #include "engine/disk/disk_tier.h"
+#include "engine/disk/machine_under_test.h"
 #include "traces/test_folder.h"
 
 namespace offprof {
 
-/// Every kind of disk tier that there is: backend, I/O, checksums. What cannot be had here is skipped, and
-/// says why.
+/// Every kind of disk tier that this build has: backend, I/O, checksums. A test is skipped only where the
+/// machine refuses io_uring or direct I/O by itself, asked without our code.
 class EveryDiskTier : public testing::TestWithParam<std::tuple<DiskBackend, DirectIo, bool>> {
  protected:
   void SetUp() override {
     const auto [backend, direct_io, checksums] = GetParam();
-    if (std::string why; backend == DiskBackend::kIoUring && make_io_uring_queue(1, why) == nullptr)
-      GTEST_SKIP() << "no io_uring here: " << why;
+    if (backend == DiskBackend::kIoUring)
+      if (const std::string why = why_kernel_has_no_io_uring(); !why.empty()) GTEST_SKIP() << why;
     if (direct_io == DirectIo::kAuto) {
-      const DiskTier tier(folder_.path());
-      if (!tier.facts().direct_io) GTEST_SKIP() << "no direct I/O here: " << tier.facts().why_buffered;
+      if (const std::string why = why_no_direct_io(folder_.path()); !why.empty()) GTEST_SKIP() << why;
+      ASSERT_EQ(DiskTier(folder_.path()).facts().why_buffered, "");
     }
   }
 
@@ -46,8 +48,10 @@ inline std::string name_of_disk_tier(const testing::TestParamInfo<EveryDiskTier:
 
 template <typename Checksums>
 auto every_disk_tier(Checksums checksums) {
-  return testing::Combine(testing::Values(DiskBackend::kIoUring, DiskBackend::kThreads),
-                          testing::Values(DirectIo::kAuto, DirectIo::kOff), checksums);
+  std::vector<DiskBackend> backends = {DiskBackend::kThreads};
+  if (has_io_uring_queue()) backends.insert(backends.begin(), DiskBackend::kIoUring);
+  return testing::Combine(testing::ValuesIn(backends), testing::Values(DirectIo::kAuto, DirectIo::kOff),
+                          checksums);
 }
 
 }  // namespace offprof

@@ -140,6 +140,10 @@ void IoUringQueue::wake() {
 
 }  // namespace
 
+bool has_io_uring_queue() noexcept {
+  return true;
+}
+
 std::unique_ptr<DiskQueue> make_io_uring_queue(int requests, std::string& why_not) {
   auto queue = std::make_unique<IoUringQueue>();
   why_not = queue->open(requests);

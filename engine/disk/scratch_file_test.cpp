@@ -16,6 +16,7 @@
 
 #include "engine/disk/disk_pattern.h"
 #include "engine/disk/file_system.h"
+#include "engine/disk/machine_under_test.h"
 #include "traces/error.h"
 #include "traces/test_folder.h"
 
@@ -58,7 +59,7 @@ TEST(ScratchFile, SaysThatTheFolderIsAFile) {
 TEST(ScratchFile, SaysThatTheFolderCannotBeWrittenTo) {
   const TestFolder folder;
   chmod(folder.path().c_str(), 0500);
-  if (access(folder.path().c_str(), W_OK) == 0) GTEST_SKIP() << "this user may write everywhere";
+  const ObeyPermissions as_everybody;
   const Error error = error_of(folder.path());
   EXPECT_EQ(error.kind(), ErrorKind::kInput);
   EXPECT_THAT(error.what(), HasSubstr("Permission denied"));
@@ -159,11 +160,8 @@ TEST(ScratchFile, IsBufferedWhereThatIsWanted) {
 
 TEST(ScratchFile, WarnsThatTmpfsIsMemory) {
   constexpr const char* kSharedMemory = "/dev/shm";
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(kSharedMemory, ignored)) GTEST_SKIP() << "no " << kSharedMemory;
+  if (const std::string why = why_no_tmpfs(kSharedMemory); !why.empty()) GTEST_SKIP() << why;
   const ScratchFile file = open_in(kSharedMemory);
-  if (file.facts().file_system != "tmpfs")
-    GTEST_SKIP() << kSharedMemory << " is on " << file.facts().file_system;
   EXPECT_THAT(file.facts().warning, HasSubstr("'/dev/shm' is on tmpfs, which is memory"));
   expect_buffered(file);
 }

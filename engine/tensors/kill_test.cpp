@@ -38,6 +38,38 @@ class KillTest : public FolderTest {
     return updater;
   }
 
+  /// Stops the updater at a moment when an update is under way: a temporary file is there. Another moment is
+  /// tried as long as there is none.
+  void stop_within_an_update(pid_t updater) const {
+    constexpr int kMostMoments = 100'000;
+    for (int moment = 0; moment < kMostMoments; ++moment) {
+      ASSERT_EQ(::kill(updater, SIGSTOP), 0);
+      int status = 0;
+      ASSERT_EQ(::waitpid(updater, &status, WUNTRACED), updater);
+      ASSERT_TRUE(WIFSTOPPED(status));
+      if (count_temporaries() > 0) return;
+      ASSERT_EQ(::kill(updater, SIGCONT), 0);
+    }
+    FAIL() << "no update was under way at any of " << kMostMoments << " moments";
+  }
+
+  static void kill(pid_t updater) {
+    ASSERT_EQ(::kill(updater, SIGKILL), 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(updater, &status, 0), updater);
+    ASSERT_TRUE(WIFSIGNALED(status));
+  }
+
+  /// What a process that starts now finds: a whole value, and after it nothing temporary.
+  void expect_whole_value() const {
+    const auto folder = OffloadFolder::open(path_);
+    EXPECT_EQ(count_temporaries(), 0);
+    ASSERT_THAT(folder->names(), ::testing::ElementsAre("w"));
+    const at::Tensor value = OffloadedTensor::open("w", folder).load();
+    ASSERT_EQ(value.numel(), kNumbers);
+    ASSERT_TRUE(value.eq(value[0]).all().item<bool>());
+  }
+
   std::ptrdiff_t count_temporaries() const {
     return std::count_if(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator(),
                          [](const auto& entry) { return is_temporary(entry.path()); });
@@ -61,25 +93,26 @@ TEST_F(KillTest, AtAnyMomentLeavesAWholeValueAndTheNextStartRemovesTheRest) {
   constexpr int kMoments = 100;
   constexpr int kLongest_us = 3000;  // some updates
   std::minstd_rand random(1);
-  std::ptrdiff_t killed_within = 0;
   for (int moment = 0; moment < kMoments; ++moment) {
     SCOPED_TRACE("moment " + std::to_string(moment));
     const pid_t updater = start_updates();
     std::this_thread::sleep_for(std::chrono::microseconds(random() % kLongest_us));
-    ASSERT_EQ(::kill(updater, SIGKILL), 0);
-    int status = 0;
-    ASSERT_EQ(::waitpid(updater, &status, 0), updater);
-    ASSERT_TRUE(WIFSIGNALED(status));
-    killed_within += count_temporaries();
-    const auto folder = OffloadFolder::open(path_);
-    for (const auto& entry : std::filesystem::directory_iterator(path_))
-      ASSERT_FALSE(is_temporary(entry.path()));
-    ASSERT_THAT(folder->names(), ::testing::ElementsAre("w"));
-    const at::Tensor value = OffloadedTensor::open("w", folder).load();
-    ASSERT_EQ(value.numel(), kNumbers);
-    ASSERT_TRUE(value.eq(value[0]).all().item<bool>());
+    ASSERT_NO_FATAL_FAILURE(kill(updater));
+    ASSERT_NO_FATAL_FAILURE(expect_whole_value());
   }
-  RecordProperty("killed_within_an_update", static_cast<int>(killed_within));
+}
+
+TEST_F(KillTest, WithinAnUpdateLeavesAWholeValueAndTheNextStartRemovesTheRest) {
+  torch_allocator();
+  constexpr int kUpdates = 20;
+  for (int update = 0; update < kUpdates; ++update) {
+    SCOPED_TRACE("update " + std::to_string(update));
+    const pid_t updater = start_updates();
+    ASSERT_NO_FATAL_FAILURE(stop_within_an_update(updater));
+    ASSERT_NO_FATAL_FAILURE(kill(updater));
+    EXPECT_GT(count_temporaries(), 0);
+    ASSERT_NO_FATAL_FAILURE(expect_whole_value());
+  }
 }
 
 }  // namespace

@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 
 #include "traces/error.h"
 #include "traces/file.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
@@ -20,11 +20,10 @@ using testing::Optional;
 /// A trace with those events, read.
 KernelTimes times_in(const std::string& events, const std::string& suffix = ".json",
                      const std::string& more = "") {
-  const std::string path = testing::TempDir() + "offprof_kernel_times" + suffix;
+  const TestFolder folder;
+  const std::string path = folder / ("kernel_times" + suffix);
   write_file(path, "{" + more + "\"schemaVersion\": 1, \"traceEvents\": [" + events + "]}");
-  const KernelTimes times = read_kernel_times(path);
-  std::filesystem::remove(path);
-  return times;
+  return read_kernel_times(path);
 }
 
 std::string message_of(const std::function<void()>& action) {
@@ -106,11 +105,11 @@ TEST(KernelTimes, ReadsACompressedTrace) {
 }
 
 TEST(KernelTimes, ReadsATraceThatIsTheListOfEvents) {
-  const std::string path = testing::TempDir() + "offprof_list_of_events.json";
+  const TestFolder folder;
+  const std::string path = folder / "events.json";
   write_file(path, "[" + kMm + "," + kGemm + "]");
   const KernelTimes times = read_kernel_times(path);
   EXPECT_THAT(times.of_op("aten::mm(bfloat16[4,8],bfloat16[8,16])"), Optional(12'500));
-  std::filesystem::remove(path);
 }
 
 TEST(KernelTimes, PassesOverWhatItCannotUse) {
@@ -136,21 +135,21 @@ TEST(KernelTimesErrors, SimulatedTimesAreRefused) {
 }
 
 TEST(KernelTimesErrors, WhatIsNoTraceIsRefused) {
-  const std::string path = testing::TempDir() + "offprof_no_trace.json";
+  const TestFolder folder;
+  const std::string path = folder / "no_trace.json";
   for (const char* text : {"{}", "3", "{\"traceEvents\": 5}", "{\"traceEvents\": [", "no JSON"}) {
     write_file(path, text);
     EXPECT_THAT(message_of([&] { read_kernel_times(path); }),
                 AllOf(HasSubstr(path), HasSubstr("is no trace")))
         << text;
   }
-  std::filesystem::remove(path);
 }
 
 TEST(KernelTimesErrors, AnEmptyFileIsSaidToBeEmpty) {
-  const std::string path = testing::TempDir() + "offprof_empty_trace.json";
+  const TestFolder folder;
+  const std::string path = folder / "empty.json";
   write_file(path, "");
   EXPECT_THAT(message_of([&] { read_kernel_times(path); }), HasSubstr("is empty"));
-  std::filesystem::remove(path);
 }
 
 TEST(KernelTimesErrors, AnEventsDurationThatIsNoneIsNamed) {

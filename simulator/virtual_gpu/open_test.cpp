@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "traces/error.h"
+#include "traces/test_folder.h"
 
 // Each test has a process of its own under CTest; run in one, those that open the libraries come last.
 namespace offprof {
@@ -59,36 +60,44 @@ TEST(OpenVirtualGpu, SaysWhichLibraryIsMissing) {
   }
 }
 
-/// Ends the process: 0 if that error comes.
-[[noreturn]] void open_and_expect(const std::string& folder, const std::string& what) {
+/// EXIT_SUCCESS if that error comes.
+int status_of_opening(const std::string& folder, const std::string& what) {
   try {
     open_virtual_gpu(folder, options_for("h200"));
   } catch (const Error& error) {
-    if (std::string(error.what()).find(what) != std::string::npos) std::_Exit(EXIT_SUCCESS);
+    if (std::string(error.what()).find(what) != std::string::npos) return EXIT_SUCCESS;
     std::fprintf(stderr, "%s\n", error.what());
   }
-  std::_Exit(EXIT_FAILURE);
+  return EXIT_FAILURE;
+}
+
+/// Ends the process: 0 if that error comes.
+[[noreturn]] void open_and_expect(const std::string& folder, const std::string& what) {
+  std::_Exit(status_of_opening(folder, what));
 }
 
 /// Links to all stand-ins, but curand's in the place of cufft's.
-std::filesystem::path mixed_stand_ins() {
+void mix_stand_ins(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
-  const fs::path folder = fs::path(testing::TempDir()) / "offprof_mixed_stand_ins";
-  fs::remove_all(folder);
-  fs::create_directory(folder);
   for (const auto& library : fs::directory_iterator(OFFPROF_STAND_IN_DIR))
     fs::create_symlink(library.path(), folder / library.path().filename());
   fs::remove(folder / "libcufft.so.12");
   fs::copy_file(OFFPROF_STAND_IN_DIR "/libcurand.so.10", folder / "libcufft.so.12");
-  return folder;
 }
 
 TEST(OpenVirtualGpuDeathTest, SaysThatALibraryIsNotWhatItsNameSays) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const std::filesystem::path folder = mixed_stand_ins();
-  EXPECT_EXIT(open_and_expect(folder, "libcufft.so.12 is not what its name says: it is libcurand.so.10"),
-              testing::ExitedWithCode(EXIT_SUCCESS), "");
-  std::filesystem::remove_all(folder);
+  const auto open_mixed = [] {
+    int status = EXIT_FAILURE;
+    {
+      const TestFolder folder;  // gone before the process ends
+      mix_stand_ins(folder.path());
+      status =
+          status_of_opening(folder.path(), "libcufft.so.12 is not what its name says: it is libcurand.so.10");
+    }
+    std::_Exit(status);
+  };
+  EXPECT_EXIT(open_mixed(), testing::ExitedWithCode(EXIT_SUCCESS), "");
 }
 
 [[noreturn]] void open_over_a_real_library() {

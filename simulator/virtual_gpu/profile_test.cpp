@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "simulator/virtual_gpu/built_in_profiles.h"
 #include "traces/error.h"
 #include "traces/file.h"
+#include "traces/test_folder.h"
 
 namespace offprof {
 namespace {
@@ -118,10 +118,10 @@ TEST(Profile, ANameWithoutItsMemoryIsCompleted) {
 }
 
 TEST(Profile, APathIsAFileOfItsOwn) {
-  const std::string path = testing::TempDir() + "offprof_my_gpu.json";
+  const TestFolder folder;
+  const std::string path = folder / "my_gpu.json";
   write_file(path, changed("\"h200\"", "\"mine\""));
   EXPECT_EQ(load_profile(path).name, "mine");
-  std::filesystem::remove(path);
 }
 
 TEST(Profile, AFileThatIsNotThereIsNamed) {

@@ -12,6 +12,20 @@ namespace offprof {
 /// so there are two programs.
 std::vector<std::string> devices_under_test();
 
+/// The GPUs among them, real or virtual.
+inline std::vector<std::string> gpus_under_test() {
+  std::vector<std::string> devices = devices_under_test();
+  std::erase(devices, "host");
+  return devices;
+}
+
+/// The host, where it is among them; else nothing.
+inline std::vector<std::string> host_under_test() {
+  std::vector<std::string> devices = devices_under_test();
+  std::erase_if(devices, [](const std::string& name) { return name != "host"; });
+  return devices;
+}
+
 /// A device as new. Throws Error (environment) where it does not work here.
 std::unique_ptr<Device> open_device_under_test(const std::string& name);
 

@@ -140,6 +140,14 @@ TEST_F(ValidateTest, RefusesADiskThatTheTraceDoesNotKnow) {
   EXPECT_THAT(unwrapped(ended.err), HasSubstr("does not say how fast a disk is"));
 }
 
+/// In more than one visit of ten the cores were not as far apart as when the trace was recorded: then an
+/// error beyond its bound says nothing.
+bool cores_were_apart(const json& report) {
+  std::size_t visits = 0;
+  for (const json& setting : report["settings"]) visits += setting["step_times_ns"].size();
+  return 10 * report["displaced_visits"].get<std::size_t>() > visits;
+}
+
 /// What can be said of a run on the host whatever its times are.
 void expect_consistent(const json& report, int status) {
   const json& outcome = report["outcome"];
@@ -148,7 +156,9 @@ void expect_consistent(const json& report, int status) {
   EXPECT_EQ(report["ok"], outcome == "hold");
   for (const json& verdict : report["verdicts"]) {
     EXPECT_THAT(verdict, AnyOf("within", "hidden by noise", "beyond", "nothing to rank"));
-    EXPECT_FALSE(verdict == "beyond" && outcome != "do not hold");
+    if (verdict == "beyond") {
+      EXPECT_EQ(outcome, cores_were_apart(report) ? "cannot tell" : "do not hold");
+    }
     EXPECT_FALSE(verdict == "hidden by noise" && outcome == "hold");
   }
 }

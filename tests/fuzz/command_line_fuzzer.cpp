@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/usage_error.h"
@@ -20,20 +22,24 @@ std::vector<std::string> lines_of(std::string_view text) {
 }  // namespace
 }  // namespace offprof
 
-/// The words of a command line, a line each, behind a byte that chooses the command. They are read; the
-/// command does not run.
+/// The words of a command line, a line each, of which the first is the command. They are read; the command
+/// does not run.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace offprof;
-  if (size == 0) return 0;
+  std::vector<std::string> words = lines_of(as_text(data, size));
+  std::ranges::reverse(words);  // as CLI11 takes them
   const auto& commands = command_table();
-  const auto command = commands[data[0] % commands.size()].make();
+  const auto entry = std::ranges::find(commands, std::string_view(words.back()), &CommandEntry::name);
+  if (entry == commands.end()) return 0;
+  words.pop_back();
+  const auto command = entry->make();
   CommonOptions options;
   CLI::App app;
   command->add_options(app);
   add_common_options(app, options);
   return read_or_refuse([&] {
     try {
-      app.parse(lines_of(as_text(data + 1, size - 1)));
+      app.parse(words);
     } catch (const CLI::CallForHelp&) {
     } catch (const CLI::ParseError& error) {
       throw usage_error(app, error);

@@ -1,33 +1,66 @@
-// Calls a fuzz target with each file of the folders that are named: what libFuzzer's main does with files,
-// where there is no libFuzzer.
+// Calls a fuzz target with each file of a corpus, where there is no libFuzzer to do it, and holds the target
+// to which of them it accepts.
+//
+//   TARGET_fuzzer ACCEPTED FOLDER
+//
+//   ACCEPTED  a file of lines `FOLDER_NAME/FILE_NAME`: those that must be accepted; all others must be
+//   refused
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
 
 #include "tests/fuzz/fuzz.h"
 
 namespace {
 
+namespace fs = std::filesystem;
+
 /// As it lies on the disk, whether it is gzip or not.
-std::string bytes_of(const std::filesystem::path& path) {
+std::string bytes_of(const fs::path& path) {
   std::FILE* const file = std::fopen(path.c_str(), "rb");
   OFFPROF_CHECK(file != nullptr);
-  std::string bytes(std::filesystem::file_size(path), '\0');
+  std::string bytes(fs::file_size(path), '\0');
   OFFPROF_CHECK(std::fread(bytes.data(), 1, bytes.size(), file) == bytes.size());
   std::fclose(file);
   return bytes;
 }
 
+/// The names of the files of one corpus that must be accepted.
+std::set<std::string> accepted_names(const fs::path& list, const std::string& corpus) {
+  std::ifstream lines(list);
+  OFFPROF_CHECK(lines.is_open());
+  std::set<std::string> names;
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(corpus + "/")) names.insert(line.substr(corpus.size() + 1));
+  return names;
+}
+
+/// Whether the target accepts the file, or refuses it, as it must.
+bool goes_as_listed(const fs::path& path, bool must_be_accepted) {
+  const std::string bytes = bytes_of(path);
+  offprof::input_is_accepted = false;
+  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  if (offprof::input_is_accepted == must_be_accepted) return true;
+  std::printf("%s: %s\n", path.c_str(),
+              must_be_accepted ? "refused, and listed as accepted" : "accepted, and not listed as such");
+  return false;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::size_t count = 0;
-  for (int i = 1; i < argc; ++i) {
-    for (const auto& entry : std::filesystem::directory_iterator(argv[i])) {
-      const std::string bytes = bytes_of(entry.path());
-      LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-      ++count;
-    }
+  OFFPROF_CHECK(argc == 3);
+  const fs::path folder = argv[2];
+  std::set<std::string> accepted = accepted_names(argv[1], folder.filename());
+  int count = 0, wrong = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const bool must_be_accepted = accepted.erase(entry.path().filename()) > 0;
+    wrong += goes_as_listed(entry.path(), must_be_accepted) ? 0 : 1;
+    ++count;
   }
-  std::printf("%zu inputs\n", count);
-  return count > 0 ? 0 : 1;
+  for (const std::string& name : accepted) std::printf("%s is listed, and not there\n", name.c_str());
+  std::printf("%d inputs, of which %d went otherwise than listed\n", count, wrong);
+  return count > 0 && wrong == 0 && accepted.empty() ? 0 : 1;
 }

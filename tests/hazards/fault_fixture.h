@@ -47,7 +47,7 @@ class FaultFixture : public HazardTest {
       if (message.empty()) expect_equal(actual, expected);
       actual.clear();
       if (has_failed) judge(message);
-      ASSERT_EQ(leftovers(), before);
+      ASSERT_EQ(left_since(before), "");
     } while (has_failed);
     EXPECT_THAT(message, testing::IsEmpty());
     failed_ += call - 1;
@@ -73,7 +73,7 @@ class FaultFixture : public HazardTest {
       faulty_->fail_at(0);
       if (has_failed) judge(message);
       failed_ += has_failed ? 1 : 0;
-      ASSERT_EQ(leftovers(), before);
+      ASSERT_EQ(left_since(before), "");
     }
   }
 

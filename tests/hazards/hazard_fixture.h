@@ -31,6 +31,8 @@ class HazardTest : public testing::Test {
 
   bool has_values() const { return !device_->is_virtual(); }
   Leftovers leftovers() const { return leftovers_of(*device_); }
+  /// As left_since of the device.
+  std::string left_since(const Leftovers& before) const { return offprof::left_since(before, *device_); }
 
   /// Of the two leaves, of the same numbers each time; nullopt: plain autograd's.
   std::vector<at::Tensor> gradients(const Run& run, const std::optional<Policy>& policy);

@@ -2,13 +2,19 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
-#include <string>
+#include <thread>
 
 namespace offprof {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kBetweenLooks(1);
 
 std::size_t entries_of(const char* folder) {
   const std::filesystem::directory_iterator entries(folder);
@@ -31,20 +37,36 @@ bool is_thread_of_ours(const std::filesystem::path& task) {
   return (flags & (kExiting | kCarriesTransfersOut)) == 0;
 }
 
-std::size_t threads_of_this_process() {
-  std::size_t threads = 0;
+std::set<pid_t> threads_of_this_process() {
+  std::set<pid_t> threads;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
-    threads += is_thread_of_ours(task.path()) ? 1 : 0;
+    if (is_thread_of_ours(task.path())) threads.insert(std::stoi(task.path().filename()));
   return threads;
 }
 
-}  // namespace
-
-std::ostream& operator<<(std::ostream& out, const Leftovers& leftovers) {
-  return out << leftovers.device_bytes << " bytes on the device, " << leftovers.host_bytes
-             << " in host memory, " << leftovers.disk_bytes << " on the disk, " << leftovers.threads
-             << " threads, " << leftovers.files << " files";
+std::string byte_differences(const Leftovers& before, const Leftovers& now) {
+  std::string text;
+  const auto compare = [&](const char* where, Bytes then, Bytes bytes) {
+    if (then != bytes)
+      text += std::to_string(bytes) + " bytes " + where + " where " + std::to_string(then) + " were; ";
+  };
+  compare("on the device", before.device_bytes, now.device_bytes);
+  compare("in host memory", before.host_bytes, now.host_bytes);
+  compare("on the disk", before.disk_bytes, now.disk_bytes);
+  return text;
 }
+
+std::string additions(const Leftovers& before, const Leftovers& now) {
+  std::string text;
+  const auto added =
+      std::ranges::count_if(now.threads, [&](pid_t id) { return !before.threads.contains(id); });
+  if (added > 0) text += std::to_string(added) + " threads more; ";
+  if (now.files > before.files)
+    text += std::to_string(now.files) + " open files where " + std::to_string(before.files) + " were; ";
+  return text;
+}
+
+}  // namespace
 
 void settle_autograd(c10::Device device) {
   const at::TensorOptions options = at::TensorOptions(device).dtype(at::kDouble);
@@ -57,6 +79,18 @@ Leftovers leftovers_of(CountingDevice& device) {
   device.synchronize();
   return {device.live_bytes(), device.host_bytes(), device.disk_bytes(), threads_of_this_process(),
           entries_of("/proc/self/fd")};
+}
+
+std::string left_since(const Leftovers& before, CountingDevice& device, std::chrono::milliseconds patience) {
+  Leftovers now = leftovers_of(device);
+  const std::string bytes = byte_differences(before, now);
+  const auto end = Clock::now() + patience;
+  while (!additions(before, now).empty() && Clock::now() < end) {
+    std::this_thread::sleep_for(kBetweenLooks);
+    now.threads = threads_of_this_process();
+    now.files = entries_of("/proc/self/fd");
+  }
+  return bytes + additions(before, now);
 }
 
 }  // namespace offprof

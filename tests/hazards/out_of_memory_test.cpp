@@ -113,7 +113,7 @@ TEST_P(OutOfMemoryTest, StepsOfWhateverMemoryEndInTheGradientsOrInAnError) {
         EXPECT_THAT(message, HasSubstr("out of memory"));
       }
       actual.clear();
-      ASSERT_EQ(leftovers(), before);
+      ASSERT_EQ(left_since(before), "");
     }
     EXPECT_GT(errors, 0);
     EXPECT_LT(errors, most / (bytes / 3)) << "there was all that it takes";

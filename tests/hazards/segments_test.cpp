@@ -50,9 +50,11 @@ TEST_P(SegmentHazards, SeeABatchOnce) {
   EXPECT_EQ(batches(), before + (has_values() ? 1 : 0));
 }
 
-TEST_P(SegmentHazards, LeaveTheRandomNumbersOfTheDeviceWherePlainAutogradDoes) {
+/// The CPU's random numbers are compared in engine/modules/segments_test.cpp.
+class SegmentHazardsOfGpus : public SegmentHazards {};
+
+TEST_P(SegmentHazardsOfGpus, LeaveTheRandomNumbersOfTheDeviceWherePlainAutogradDoes) {
   const c10::Device torch_device = device().torch_device();
-  if (torch_device.is_cpu()) GTEST_SKIP() << "the CPU's are compared in engine/modules/segments_test.cpp";
   const auto offset = [&] { return at::globalContext().defaultGenerator(torch_device).get_offset(); };
   plain_gradients();
   const std::uint64_t expected = offset();
@@ -62,6 +64,8 @@ TEST_P(SegmentHazards, LeaveTheRandomNumbersOfTheDeviceWherePlainAutogradDoes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, SegmentHazards, testing::ValuesIn(devices_under_test()),
+                         [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(, SegmentHazardsOfGpus, testing::ValuesIn(gpus_under_test()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

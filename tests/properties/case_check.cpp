@@ -9,10 +9,10 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <sstream>
 #include <unordered_map>
 #include <utility>
 
+#include "engine/disk/block_codec.h"
 #include "engine/schedule/placement_rules.h"
 #include "profiler/program_builder.h"
 #include "profiler/transform_profiles.h"
@@ -62,18 +62,29 @@ bool may_overwrite_saved(const Instructions& program) {
   });
 }
 
+/// Something is changed in place, which what was recorded of the program's tensors need not outlive.
+bool changes_in_place(const Instructions& program) {
+  return std::ranges::any_of(program,
+                             [](const Instruction& i) { return operation_of(i).name.ends_with('_'); });
+}
+
+constexpr std::string_view kLetGo = "that the policy's rules let go of";
+
 /// TRL's rules let go of a tensor after its first unpack, and so refuse what asks for it again.
 bool asked_again(const Policy& policy, const Outcome& outcome) {
   return policy.scheduler == SchedulerKind::kTrl &&
-         std::ranges::any_of(outcome.refusals, [](const auto& line) {
-           return line.find("that the policy's rules let go of") != std::string::npos;
-         });
+         std::ranges::any_of(outcome.refusals,
+                             [](const auto& line) { return line.find(kLetGo) != std::string::npos; });
 }
 
-std::string in_words(const Leftovers& leftovers) {
-  std::ostringstream text;
-  text << leftovers;
-  return text.str();
+/// The refusals of `outcome` that neither are of that kind nor are plain autograd's.
+std::vector<std::string> other_refusals(const Outcome& outcome, const Outcome& plain, std::string_view kind) {
+  std::vector<std::string> others = outcome.refusals;
+  std::erase_if(others, [&](const std::string& line) {
+    return line.find(kind) != std::string::npos ||
+           std::ranges::find(plain.refusals, line) != plain.refusals.end();
+  });
+  return others;
 }
 
 std::string up_to_colon(const std::string& text) {
@@ -137,11 +148,12 @@ std::vector<std::string> CaseCheck::findings_of(const RandomCase& random_case) {
 /// False: its tensors are to be compressed, and this build has no codec.
 bool CaseCheck::gives_disk_for(const Policy& policy) {
   if (!uses_disk(policy)) return true;
+  if (compresses(policy) && !has_block_codec()) return false;
   if (compresses(policy) != has_compressed_memory_) {
     if (has_compressed_memory_)
       give_disk(device_);
-    else if (!give_compressed_memory(device_))
-      return ++coverage_.without_codec, false;
+    else
+      give_compressed_memory(device_);
     has_compressed_memory_ = !has_compressed_memory_;
   }
   coverage_.compressed += has_compressed_memory_ ? 1 : 0;
@@ -204,23 +216,34 @@ void CaseCheck::check_policy(const RandomCase& random_case, const Policy& policy
   const PolicyOutcome measured = runner_.under(
       random_case.program, policy, recording ? recording->guide(policy) : unrecorded_guide(policy));
   ++coverage_.policies;
-  const Leftovers after = leftovers_of(device_);
-  if (after != before) find(policy, "left behind: " + in_words(after) + "; before: " + in_words(before));
+  if (const std::string left = left_since(before, device_); !left.empty())
+    find(policy, "left behind: " + left);
   const std::vector<std::string> hazards = hazards_seen();
   if (!may_overwrite_saved(random_case.program))
     for (const std::string& hazard : hazards) find(policy, "streams: " + hazard);
+  coverage_.recomputing += recomputes(policy) ? 1 : 0;
   if (asked_again(policy, measured.outcome)) {
     ++coverage_.asked_again;
-    return;
+    return check_refused(policy, measured.outcome, plain, kLetGo, may_ask_again(random_case.program));
   }
   if (recomputes(policy) && refuses_to_make_again(measured.outcome.refusals)) {
     ++coverage_.not_remade;
-    return;
+    return check_refused(policy, measured.outcome, plain, kCannotBeMadeAgain,
+                         changes_in_place(random_case.program));
   }
   check_outcome(policy, measured, plain);
   if (!recording) return;
   if (policy.scheduler == SchedulerKind::kTrl && !recording->has_trl) return;
   check_memory(*recording, random_case, policy, measured);
+}
+
+/// A run that a policy may refuse, and plain autograd does not: only where the program gives it reason to,
+/// and for that reason alone. `kind` is in each of its messages.
+void CaseCheck::check_refused(const Policy& policy, const Outcome& outcome, const Outcome& plain,
+                              std::string_view kind, bool has_reason) {
+  if (!has_reason) find(policy, "refused without reason: " + joined(outcome.refusals));
+  if (const auto others = other_refusals(outcome, plain, kind); !others.empty())
+    find(policy, "refused for another reason: " + joined(others));
 }
 
 void CaseCheck::check_outcome(const Policy& policy, const PolicyOutcome& measured, const Outcome& plain) {

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <ATen/record_function.h>
+
+#include <array>
+#include <vector>
+
+#include "tests/conformance/device_wrapper.h"
+
+namespace offprof {
+
+/// What things cost on a ClockworkDevice.
+struct KnownCosts {
+  Nanoseconds op_ns_per_letter = 0;  ///< of compute, for each letter of the operator's name
+  Nanoseconds hook_ns = 0;           ///< of compute, to look a saved tensor up when it is packed
+  Nanoseconds launch_ns = 0;         ///< of compute, for the memory of a copy out or in
+  Nanoseconds event_ns = 0;          ///< of compute, to wait for a copy, whether it is over or not
+  Nanoseconds start_ns = 0;          ///< from asking an idle queue for a copy to its beginning
+  struct Direction {
+    Nanoseconds latency_ns = 0;
+    Nanoseconds ns_per_line = 0;  ///< for each whole line
+  };
+  Direction out, in;
+
+  static constexpr Bytes kLine = 128;
+};
+
+/// The host device on a virtual clock, on which everything takes what it is said to take. Values are real.
+/// The clock stands still but for these costs, and for whoever looks at it again and again to let time pass.
+/// One at a time in the process.
+class ClockworkDevice final : public DeviceWrapper {
+ public:
+  ClockworkDevice(Device& host, const KnownCosts& costs);
+  ~ClockworkDevice() override;
+  ClockworkDevice(const ClockworkDevice&) = delete;
+  ClockworkDevice& operator=(const ClockworkDevice&) = delete;
+
+  /// From here on operators take that many times as long.
+  void slow_down(Nanoseconds factor) { slowness_ = factor; }
+
+  std::optional<AllocationId> allocation_of(const c10::Storage& storage) const override;
+  c10::Storage allocate(Bytes bytes) override;
+  std::byte* allocate_host(Bytes bytes) override;
+
+  Event copy(CopyQueue queue, const CopyRequest& request) override;
+  void wait(CopyQueue queue, Event event) override;
+  std::vector<CopyRecord> take_copy_records() override;
+
+  /// Looks at the clock.
+  TimeMark mark() override;
+  Nanoseconds time_of(TimeMark mark) const override { return mark; }
+  void synchronize() override;
+  Nanoseconds take_exposed_ns() override { return std::exchange(exposed_ns_, 0); }
+
+ private:
+  struct Queued {
+    Event inner = 0;
+    Nanoseconds end_ns = 0;
+  };
+  static std::unique_ptr<at::ObserverContext> op_begins(const at::RecordFunction& op);
+  void pass(Nanoseconds duration) const;
+  void become_idle();
+
+  static inline ClockworkDevice* current_ = nullptr;
+
+  KnownCosts costs_;
+  Nanoseconds slowness_ = 1;
+  mutable Nanoseconds now_ns_ = 0;
+  mutable int looks_ = 0;  ///< since time has passed
+  std::array<Nanoseconds, 2> queue_free_ns_{}, direction_free_ns_{};
+  std::vector<Queued> copies_;
+  std::vector<CopyRecord> records_;
+  Nanoseconds exposed_ns_ = 0;
+  at::CallbackHandle callback_;
+};
+
+}  // namespace offprof
