@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Installs what offprof needs and the machine lacks: Debian packages, and LibTorch into .deps/libtorch.
 #
-#   scripts/setup.sh [--small] [--lint] [--fuzz] [--hta] [--libtorch-dir DIR]
+#   scripts/setup.sh [--small] [--lint] [--fuzz] [--coverage] [--hta] [--libtorch-dir DIR]
 #
 #   --small               what the small flavour needs: no LibTorch
 #   --lint                also what scripts/format.sh and scripts/lint.sh need
 #   --fuzz                also what scripts/fuzz.sh needs
+#   --coverage            also what scripts/coverage.sh needs
 #   --hta                 also Holistic Trace Analysis into .deps/hta, for the test that it reads our traces
 #   --libtorch-dir DIR    where LibTorch goes, instead of .deps/libtorch
 #
@@ -26,6 +27,7 @@ libtorch_mib_needed=3000
 small=false
 lint=false
 fuzz=false
+coverage=false
 hta=false
 libtorch_dir=$root/.deps/libtorch
 
@@ -35,6 +37,7 @@ parse_arguments() {
         --small) small=true ;;
         --lint) lint=true ;;
         --fuzz) fuzz=true ;;
+        --coverage) coverage=true ;;
         --hta) hta=true ;;
         --libtorch-dir)
             [ $# -ge 2 ] || die 2 "--libtorch-dir needs a folder"
@@ -91,6 +94,9 @@ LIST
 clang-14 clang++-14 C++20 compiler with libFuzzer
 libclang-rt-14-dev - libFuzzer and the sanitizers of clang
 LIST
+    fi
+    if $coverage; then
+        echo "gcovr gcovr reads the counts of gcov"
     fi
 }
 
