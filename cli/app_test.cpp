@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+#include <string>
+#include <vector>
+
 #include "cli/cli_run.h"
 #include "cli/command.h"
 #include "cli/version.h"
@@ -38,6 +42,32 @@ TEST(App, EveryCommandHasHelpWithExamplesAndExitCodes) {
     EXPECT_THAT(run.out, AllOf(HasSubstr("Examples:"), HasSubstr("Exit codes:"))) << entry.name;
     EXPECT_EQ(run_words({"help", std::string(entry.name)}).out, run.out);
   }
+}
+
+/// Options of a command's help that say nothing of what they do: "--flag VALUE   What it does", where a long
+/// flag has the text on the next line.
+std::vector<std::string> options_without_text(const std::string& help) {
+  constexpr std::size_t kTextColumn = 20;
+  std::vector<std::string> found;
+  std::istringstream lines(help);
+  std::string line, next;
+  std::getline(lines, line);
+  for (; lines; line = next) {
+    std::getline(lines, next);
+    if (!line.starts_with("  -")) continue;
+    const std::size_t gap = line.find("  ", 3);
+    const bool has_text = gap != std::string::npos && line.find_first_not_of(' ', gap) != std::string::npos;
+    const bool next_has_text =
+        next.find_first_not_of(' ') != std::string::npos && next.find_first_not_of(' ') >= kTextColumn;
+    if (!has_text && !next_has_text) found.push_back(line);
+  }
+  return found;
+}
+
+TEST(App, EveryOptionSaysWhatItDoes) {
+  for (const CommandEntry& entry : command_table())
+    EXPECT_THAT(options_without_text(run_words({std::string(entry.name), "--help"}).out), IsEmpty())
+        << entry.name;
 }
 
 TEST(App, WithoutACommandShowsHelpAsAnError) {

@@ -27,6 +27,15 @@ inline CliRun run_words(const std::vector<std::string>& words, const Terminal& t
   return {status, out.str(), err.str()};
 }
 
+/// Text with every run of blanks and line breaks as one blank: where a message is wrapped depends on the
+/// paths in it.
+inline std::string unwrapped(const std::string& text) {
+  std::istringstream words(text);
+  std::string line;
+  for (std::string word; words >> word;) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
 /// A folder of a test's own that goes when the test is done.
 class TemporaryFolder {
  public:

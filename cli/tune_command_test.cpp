@@ -149,13 +149,55 @@ TEST_F(TuneCommandTest, ShowsWaysWithin80Columns) {
     EXPECT_TRUE(keeps_within_80_columns(line)) << line;
 }
 
+/// Two tensors that do not lie densely, the second below TRL's threshold, then more than its stash holds.
+/// Where tensors come back dense, nodes take `more_bytes` for a moment.
+Program program_of_scattered_tensors(Bytes more_bytes) {
+  constexpr Bytes kAboveThreshold = 2048, kBelowThreshold = 96;
+  ProgramSketch sketch;
+  std::vector<SavedId> saved;
+  std::vector<Bytes> sizes(9, kAboveThreshold);
+  sizes[1] = kBelowThreshold;
+  for (const Bytes bytes : sizes) {
+    const std::int32_t storage = sketch.alloc(2 * bytes);
+    saved.push_back(sketch.save_part(storage, bytes));
+    sketch.free(storage);
+  }
+  for (auto tensor = saved.rbegin(); tensor != saved.rend(); ++tensor) {
+    if (more_bytes > 0) sketch.free(sketch.alloc(more_bytes));
+    sketch.node(*tensor);
+  }
+  sketch.backward_end();
+  Program program = sketch.program();
+  program.saved[0].layout = TensorLayout{"float64", {16, 16}, {32, 1}};
+  program.saved[1].layout = TensorLayout{"float64", {4, 3}, {6, 1}};
+  return program;
+}
+
+TEST_F(TuneCommandTest, SaysWhereThePredictionOfTrlNeedNotBeExact) {
+  Trace trace = sample_trace();
+  trace.program = program_of_scattered_tensors(0);
+  trace.dense_program = program_of_scattered_tensors(50);
+  EXPECT_THAT(
+      unwrapped(tune(trace).out),
+      HasSubstr("the preset trl, which others are compared with: predictions of this setting of TRL's "
+                "rules need not be exact"));
+  EXPECT_THAT(unwrapped(tune(sample_trace()).out), Not(HasSubstr("need not be exact")));
+}
+
+TEST_F(TuneCommandTest, HelpSaysWhichDiskIsAssumed) {
+  EXPECT_THAT(
+      unwrapped(run_words({"tune", "--help"}).out),
+      HasSubstr("The disk to assume, so that placements on it are searched (default: as the run measured "
+                "it, if it did)"));
+}
+
 TEST_F(TuneCommandTest, RefusesTracesOfOtherSteps) {
   Trace other = chain_trace();
   other.settings.optimizer = "sgd";
   write_trace(folder_ / "other.json", other);
   const CliRun run = tune(chain_trace(), {"--trace", folder_ / "other.json", "-o", folder_ / "policy.json"});
   EXPECT_EQ(run.status, 2);
-  EXPECT_THAT(run.err, AllOf(HasSubstr("another optimizer"), HasSubstr("Record both")));
+  EXPECT_THAT(unwrapped(run.err), AllOf(HasSubstr("another optimizer"), HasSubstr("Record both")));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "policy.json"));
 }
 

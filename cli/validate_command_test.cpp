@@ -13,6 +13,7 @@ namespace offprof {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 class ValidateCommandTest : public testing::Test {
  protected:
@@ -36,7 +37,12 @@ TEST_F(ValidateCommandTest, RefusesAnotherKindOfDevice) {
   const CliRun run = validate(trace, {"--device", "host"});
   EXPECT_EQ(run.status, 2);
   EXPECT_EQ(run.out, "");
-  EXPECT_THAT(run.err, HasSubstr("was recorded on cuda:1"));
+  EXPECT_THAT(unwrapped(run.err), HasSubstr("was recorded on cuda:1"));
+}
+
+TEST_F(ValidateCommandTest, TakesTheDeviceThatTheTraceWasRecordedOn) {
+  const CliRun run = validate(sample_trace(), {"--device", "host"});
+  EXPECT_THAT(unwrapped(run.err), Not(HasSubstr("was recorded on")));
 }
 
 TEST_F(ValidateCommandTest, HelpSaysWhatNoiseDoesToTheExitStatus) {

@@ -11,6 +11,7 @@ namespace offprof {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 constexpr Nanoseconds kNear = 60, kFar = 330;
 constexpr Nanoseconds kPatience = 10'000'000'000;
@@ -23,9 +24,10 @@ class FakeJob {
     ComparisonResult result;
     for (const ComparedPolicy& compared : comparison.policies)
       result.runs.emplace_back().policy = compared.policy;
-    measure_interleaved({[this](const Policy& policy, int steps) { return train(policy, steps); },
-                         [this] { return core_to_core(); }, [](const std::string&) {}},
-                        comparison, result);
+    measure_interleaved(
+        {[this](const Policy& policy, int steps) { return train(policy, steps); },
+         [this] { return core_to_core(); }, [this](const std::string& doing) { progress.push_back(doing); }},
+        comparison, result);
     return result;
   }
 
@@ -37,6 +39,7 @@ class FakeJob {
   int fails_at = 1;       ///< at that visit of it
   /// By their number, from 0: the steps of that visit have other commands, or only its last step has.
   std::optional<std::size_t> other_commands_in_visit, last_step_differs_in_visit;
+  std::vector<std::string> progress;
 
  private:
   VisitResult train(const Policy& policy, int steps) {
@@ -94,6 +97,17 @@ TEST(Interleaved, AVisitWaitsForTheCores) {
   EXPECT_THAT(result.runs[1].step_times_ns, ElementsAre(20, 20, 20, 20));
   EXPECT_EQ(job.visits.size(), 12u);
   EXPECT_EQ(result.repeated_visits, 0);
+}
+
+TEST(Interleaved, WaitingForTheCoresIsReportedAndUsesUpPatience) {
+  FakeJob job;
+  job.apart = kFar;
+  job.moves = {{1000, kNear}};  // later than anybody looks who loses patience
+  Comparison hurried = comparison();
+  hurried.patience_ns = 1;
+  const ComparisonResult result = job.measure(hurried);
+  EXPECT_THAT(job.progress, ElementsAre(HasSubstr("waiting for cores")));
+  EXPECT_EQ(result.displaced_visits, 12);
 }
 
 TEST(Interleaved, AVisitDuringWhichTheCoresMovedIsMadeAgain) {

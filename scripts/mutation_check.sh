@@ -2,11 +2,13 @@
 # Plants known bugs, one at a time, into a copy of the sources, and shows that the tests catch each: those of
 # tests/mutations/planted.json. Prints the table that is in docs/validation.md.
 #
-#   scripts/mutation_check.sh [--only NAME]...
+#   scripts/mutation_check.sh [--only NAME]... [--fresh]
 #
 #   --only NAME   just the bug of that name
+#   --fresh       forgets the results of a run that broke off; without it this run goes on after them
 #
-# The copy and its build stay in build-mutants. Exit status: 0 each is caught, 1 one is not, 2 a bug does not fit the sources.
+# The copy and its build stay in build-mutants. Says in the end how long it took, and which bugs took longest. Exit status: 0 each is
+# caught, 1 one is not, 2 a bug does not fit the sources.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Installs what offprof needs and the machine lacks: Debian packages, and LibTorch into .deps/libtorch.
 #
-#   scripts/setup.sh [--small] [--lint] [--fuzz] [--nightly] [--hta] [--libtorch-dir DIR]
+#   scripts/setup.sh [--small] [--lint] [--fuzz] [--nightly] [--coverage] [--hta] [--libtorch-dir DIR]
 #
 #   --small               what the small flavour needs: no LibTorch
 #   --lint                also what scripts/format.sh and scripts/lint.sh need
 #   --fuzz                also what scripts/fuzz.sh needs
 #   --nightly             also what scripts/nightly.sh needs beyond that: a load to test beside
+#   --coverage            also what scripts/coverage.sh needs
 #   --hta                 also Holistic Trace Analysis into .deps/hta, for the test that it reads our traces
 #   --libtorch-dir DIR    where LibTorch goes, instead of .deps/libtorch
 #
@@ -28,6 +29,7 @@ small=false
 lint=false
 fuzz=false
 nightly=false
+coverage=false
 hta=false
 libtorch_dir=$root/.deps/libtorch
 
@@ -38,6 +40,7 @@ parse_arguments() {
         --lint) lint=true ;;
         --fuzz) fuzz=true ;;
         --nightly) nightly=true ;;
+        --coverage) coverage=true ;;
         --hta) hta=true ;;
         --libtorch-dir)
             [ $# -ge 2 ] || die 2 "--libtorch-dir needs a folder"
@@ -96,6 +99,9 @@ libclang-rt-14-dev - libFuzzer and the sanitizers of clang
 LIST
     fi
     if $nightly; then echo "stress-ng stress-ng keeps the machine busy while tests run"; fi
+    if $coverage; then
+        echo "gcovr gcovr reads the counts of gcov"
+    fi
 }
 
 is_installed() {  # PACKAGE COMMAND

@@ -87,6 +87,30 @@ TEST(ReplayRules, WhatIsPackedAtThePeakIsToldApart) {
   EXPECT_EQ(content.working, 5000);
 }
 
+TEST(ReplayRules, WhatIsBackPackedAheadOfItsUseIsToldApartAtThePeak) {
+  ProgramSketch sketch(1000);
+  std::vector<SavedId> saved;
+  for (int i = 0; i < 2; ++i) {
+    const std::int32_t x = sketch.alloc(400);
+    saved.push_back(sketch.save(x));
+    sketch.free(x);
+  }
+  sketch.unpack(saved[1]);
+  sketch.free(sketch.alloc(5000));
+  sketch.node_end();
+  sketch.release(saved[1]);
+  sketch.node(saved[0]);
+  Program program = sketch.program();
+  for (SavedTensor& tensor : program.saved) tensor.layout = TensorLayout{"float32", {100}, {1}};
+  Policy policy = ruled("pack+host");
+  policy.prefetch_bytes = 10'000;
+  const DeviceContent content = content_at_peak(Step(program, {}, profiles()), policy);
+  EXPECT_EQ(content.packed, 120) << "the other tensor's";
+  EXPECT_EQ(content.reloaded, 400);
+  EXPECT_EQ(content.working, 5000);
+  EXPECT_EQ(content.total, 1000 + 120 + 400 + 5000);
+}
+
 /// Makes 400 bytes of the 300 saved before them, with 50 more for the moment; the program's own go.
 Program remade_layer() {
   ProgramSketch sketch(1000);

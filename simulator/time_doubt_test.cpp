@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "simulator/replay.h"
 #include "simulator/sample_program.h"
+#include "traces/calibration.h"
 
 namespace offprof {
 namespace {
@@ -68,6 +70,17 @@ TEST(TimeDoubt, CopiesCountOnlyWhereSomethingIsCopied) {
   EXPECT_THAT(doubt_of(trace, "keep").warnings, IsEmpty());
 }
 
+TEST(TimeDoubt, TheLatencyOfCopiesIsInDoubtWithTheirBandwidth) {
+  Trace trace = sample();
+  Calibration& calibration = *trace.environment.calibration;
+  calibration.copy_out_per_mib = calibration.copy_in_per_mib = exactly(1'000'000);
+  calibration.h2d.front().duration = {0, 0, 300'000};
+  calibration.h2d.back().duration = {1'000'000, 999'999, 1'000'001};
+  trace.environment.link = link_of(calibration);
+  const TimeDoubt doubt = doubt_of(trace, "offload");
+  EXPECT_GE(doubt.step->high_ns - doubt.step->low_ns, 10 * 300'000) << "ten copies in, on demand";
+}
+
 TEST(TimeDoubt, CopiesOverALinkThatIsGivenAreNotInDoubt) {
   Trace trace = sample();
   trace.environment.calibration->d2h.back().duration = {1'000'000, 500'000, 3'000'000};
@@ -81,6 +94,21 @@ TEST(TimeDoubt, ReloadsCountByTheirBytes) {
   trace.environment.calibration->reload_per_mib = {1'500'000, 0, 3'000'000};
   EXPECT_THAT(doubt_of(trace, "offload").warnings,
               ElementsAre(HasSubstr("what a reload costs, for each MiB")));
+}
+
+TEST(TimeDoubt, AFigureThatOnlyLengthensTheStepLeavesItsLowEndAlone) {
+  Trace trace = sample();
+  // Costs that spread this far count less than their median (see costs_of); at either quartile they count in
+  // full.
+  trace.environment.calibration->reload_per_mib = {150'000, 149'000, 450'000};
+  const TraceSteps steps(trace);
+  Step step = steps.step(preset_policy("offload"));
+  step.set_costs(costs_of(*trace.environment.calibration));
+  const Nanoseconds predicted =
+      *replay(step, preset_policy("offload"), trace.environment.link).metrics.step_time_ns;
+  const TimeDoubt doubt = doubt_of(trace, "offload");
+  EXPECT_EQ(doubt.step->low_ns, predicted);
+  EXPECT_GT(doubt.step->high_ns, predicted);
 }
 
 TEST(TimeDoubt, AStepThatSpreadsMovesAllOfItsCompute) {

@@ -463,6 +463,22 @@ TEST(Tune, ObeysTheHostCap) {
     EXPECT_LE(*candidate.predicted.host_peak_bytes, 150);
 }
 
+// --- Placements ---
+
+TEST(Tune, DealsOutPlacementsByTheGoal) {
+  Link link = kLink;
+  link.disk = {{1e9, 10}, {1e9, 10}};
+  const Trace trace = sample();
+  const double most = 0.05;
+  const TuneResult slower = tune(TraceSteps(trace), link, slowdown(most));
+  const auto limit = static_cast<double>(time_of(slower.keep)) * (1 + most);
+  ASSERT_TRUE(slower.placements);
+  EXPECT_LE(static_cast<double>(time_of(slower.placements->best)), limit);
+  const TuneResult smaller = tune(TraceSteps(trace), link, budget(peak_of(slower.keep) - 100));
+  ASSERT_TRUE(smaller.placements);
+  EXPECT_LE(peak_of(smaller.placements->best), peak_of(slower.keep) - 100);
+}
+
 // --- What must hold for every step ---
 
 constexpr Bytes kMostBytes = 50;

@@ -54,6 +54,12 @@ TEST(ParseJson, MakesWhatAnotherParserMakes) {
   }
 }
 
+TEST(ParseJson, NestsTwoHundredLevelsAndNoMore) {
+  const auto nested = [](std::size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); };
+  EXPECT_EQ(error_of(nested(200)), "no error");
+  EXPECT_THAT(error_of(nested(201)), HasSubstr("nested too deeply"));
+}
+
 TEST(ParseJson, PiecesMayEndAnywhere) {
   for (std::size_t blanks = (1 << 18) - 60; blanks < (1 << 18) + 2; ++blanks) {
     const std::string text =

@@ -135,6 +135,17 @@ TEST(ReadTimeline, RefusesEventsWhoseTimesCannotBeAddedUp) {
   EXPECT_THAT(error_of(document.dump()), HasSubstr("the events take longer together than can be counted"));
 }
 
+TEST(ReadTimeline, TimeBeforeACopyBeginsCountsInTheSum) {
+  auto document = nlohmann::json::parse(format_trace(sample_trace()));
+  const nlohmann::json event = {{"ph", "X"},  {"cat", "gpu_memcpy"},
+                                {"ts", 9e12}, {"name", "Memcpy DtoH (Device -> Pinned)"},
+                                {"dur", 0},   {"args", {{"tensor", 0}, {"lead_ns", 9e15}}}};
+  document["traceEvents"].push_back(event);
+  EXPECT_EQ(error_of(document.dump()), "no error");
+  for (int i = 0; i < 200; ++i) document["traceEvents"].push_back(event);
+  EXPECT_THAT(error_of(document.dump()), HasSubstr("the events take longer together than can be counted"));
+}
+
 TEST(ReadTimeline, RefusesATruncatedFile) {
   const std::string text = format_trace(sample_trace());
   EXPECT_THAT(error_of(text.substr(0, text.size() - 20)), HasSubstr("truncated"));

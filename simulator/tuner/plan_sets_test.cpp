@@ -18,6 +18,7 @@ TEST(PlanSets, ComeInOrderOfLikeness) {
   const std::vector<MovableVersion> versions = movable_versions(step);
   const PlanSets sets(least_memory_of(step, versions), versions);
   EXPECT_THAT(sets.in_order_of_likeness({0.1, 0.8}), testing::ElementsAre(0b10, 0b11, 0b01));
+  EXPECT_THAT(sets.in_order_of_likeness({0.9, 0.8}), testing::ElementsAre(0b11, 0b01, 0b10));
 }
 
 RC_GTEST_PROP(PlanSetsProperty, NoPlanHasALowerPeakThanItsSetSays, ()) {

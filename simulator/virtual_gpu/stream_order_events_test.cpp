@@ -16,7 +16,25 @@ using testing::FieldsAre;
 using testing::IsEmpty;
 
 /// Events, streams, the host, and what is remembered.
-class StreamOrderEventsTest : public StreamOrderTest {};
+class StreamOrderEventsTest : public StreamOrderTest {
+ protected:
+  /// The most copies remembered at a time while the compute stream waits for each of 20000 of them.
+  std::size_t most_remembered_of_ordered_copies() {
+    std::size_t most = 0;
+    for (int step = 0; step < 20000; ++step) {
+      const Bytes index = step % 8;
+      order_.kernel(kCompute, "gelu");
+      hand_out(index);
+      follow(kOut, kCompute);
+      order_.copy(kOut, {piece(index) + step % 512, MemoryPlace::kPinned},
+                  {block(index) + step % 512, MemoryPlace::kDevice}, 256 + step % 100);
+      follow(kCompute, kOut);
+      give_back(index);
+      most = std::max(most, order_.remembered());
+    }
+    return most;
+  }
+};
 
 // ---- Events.
 
@@ -128,6 +146,16 @@ TEST_F(StreamOrderEventsTest, BlockingStreamsAndTheLegacyDefaultStreamWaitForEac
   EXPECT_THAT(hazards(), IsEmpty());
 }
 
+TEST_F(StreamOrderEventsTest, ABlockHandedOutOnABlockingStreamComesAfterTheLegacyDefaultStream) {
+  order_.stream_created(kOther, StreamKind::kBlocking);
+  order_.kernel(kOther, "early");
+  start_copy_out(0, 0);
+  follow(kCompute, kOut);
+  give_back(0);
+  hand_out(0, kOther);
+  EXPECT_THAT(hazards(), IsEmpty());
+}
+
 TEST_F(StreamOrderEventsTest, BlockingStreamsDoNotWaitForEachOtherByThemselves) {
   order_.stream_created(kOut, StreamKind::kBlocking);
   order_.stream_created(kOther, StreamKind::kBlocking);
@@ -184,20 +212,15 @@ TEST_F(StreamOrderEventsTest, TheSameBugInAnotherOperatorIsReported) {
 }
 
 TEST_F(StreamOrderEventsTest, OrderedCopiesAreForgotten) {
-  std::size_t most = 0;
-  for (int step = 0; step < 20000; ++step) {
-    const Bytes index = step % 8;
-    order_.kernel(kCompute, "gelu");
-    hand_out(index);
-    follow(kOut, kCompute);
-    order_.copy(kOut, {piece(index) + step % 512, MemoryPlace::kPinned},
-                {block(index) + step % 512, MemoryPlace::kDevice}, 256 + step % 100);
-    follow(kCompute, kOut);
-    give_back(index);
-    most = std::max(most, order_.remembered());
-  }
-  EXPECT_LE(most, 600);
+  EXPECT_LE(most_remembered_of_ordered_copies(), 600);
   EXPECT_THAT(hazards(), IsEmpty());
+}
+
+TEST_F(StreamOrderEventsTest, ADestroyedStreamDoesNotMakeItRememberForEver) {
+  order_.stream_created(kOther, StreamKind::kNonBlocking);
+  order_.kernel(kOther, "once");
+  order_.stream_destroyed(kOther);
+  EXPECT_LE(most_remembered_of_ordered_copies(), 600);
 }
 
 TEST_F(StreamOrderEventsTest, AnIdleStreamDoesNotMakeItRememberForEver) {

@@ -1,31 +1,77 @@
 """Plants the bugs of planted.json into a copy of the sources, one at a time, and shows that the tests catch each.
 
-    check.py --root CHECKOUT --work FOLDER [--only NAME]... [--jobs N] [--table FILE]
+    check.py --root CHECKOUT --work FOLDER [--bugs FILE] [--small] [--only NAME]... [--jobs N] [--table FILE] [--fresh]
 
     --root   the checkout whose sources are copied
-    --work   where the copy and its build go; kept, so that the next time builds less
+    --work   where the copy and its build go; kept, so that the next run builds less
+    --bugs   the table of bugs (planted.json beside this file); `programs` are test programs below the build folder, each
+             with a filter of cases after a colon or without
+    --small  builds without LibTorch and without optimization: for bugs whose programs are torch-free
     --only   these bugs alone
     --jobs   of the build
-    --table  where the table goes, as Markdown (standard output)
+    --table  where the results go, as Markdown (standard output)
+    --fresh  forgets what an earlier run found out
 
-Exit status: 0 each is caught, 1 one is not, 2 the table of bugs is wrong: one does not fit the sources, does not compile, or
-its tests fail without it.
+Results are kept in FOLDER/results.jsonl as they come. A run that broke off goes on after the last of them, as long as no
+source has changed since.
+
+Exit status: 0 each is caught, 1 one is not, 2 the table of bugs is wrong: one does not fit the sources or does not compile,
+a program has no such cases, or they fail without a bug.
 """
 
 import argparse
+import hashlib
 import json
+import os
 import pathlib
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
 
-SECONDS_A_PROGRAM = 600  # a test program that takes longer hangs
+BUILD_SECONDS = 3 * 3600  # the first build, from an empty folder
+CLEAN_SECONDS = 1800  # a test program without a bug
+HANG_FACTOR, HANG_SECONDS = 10, 60  # with a bug: so many times what it took without one, and so much more
+MEMORY_BYTES = 8 << 30  # a bug may allocate for ever
 
 
 class BadTable(Exception):
-    """What stands in planted.json does not fit the sources."""
+    """An entry of the table does not fit the sources."""
+
+
+class DoesNotCompile(BadTable):
+    pass
+
+
+def run(command, folder, seconds, **options):
+    """(exit status, output); status None: it did not end in time. Nothing that it started is left."""
+    with subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace", start_new_session=True, **options) as child:  # fmt: skip
+        try:
+            output, _ = child.communicate(timeout=seconds)
+            status = child.returncode
+        except subprocess.TimeoutExpired:
+            output, status = "", None
+        except BaseException:
+            kill_group(child)
+            raise
+        kill_group(child)
+        return status, output
+
+
+def kill_group(child):
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def limit_memory():
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 class Sources:
@@ -33,46 +79,75 @@ class Sources:
 
     def __init__(self, options):
         self.folder = options.work / "source"
-        self.build = self.folder / "build"
+        self.build = self.folder / ("build-small" if options.small else "build")
         self.jobs = options.jobs
-        self.copy(options.root)
-        self.run("cmake", "--preset", "release", "--log-level=WARNING", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache",
-                 f"-DOFFPROF_LIBTORCH_DIR={options.root / '.deps/libtorch'}", "-DOFFPROF_BUILD_BENCHMARKS=OFF",
-                 "-DOFFPROF_WERROR=OFF", "-DCMAKE_UNITY_BUILD=OFF")  # fmt: skip
+        self.clean_seconds = {}
+        self.hash = self.copy(options.root)
+        command = ["cmake", "--log-level=WARNING", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache", "-DOFFPROF_BUILD_BENCHMARKS=OFF",
+                   "-DOFFPROF_WERROR=OFF", "-DCMAKE_UNITY_BUILD=OFF"]  # fmt: skip
+        if options.small:
+            command += ["-S", ".", "-B", str(self.build), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DOFFPROF_WITH_ENGINE=OFF",
+                        "-DCMAKE_CXX_FLAGS=-O0"]  # fmt: skip
+        else:
+            command += ["--preset", "release", f"-DOFFPROF_LIBTORCH_DIR={options.root / '.deps/libtorch'}"]
+        self.must(command, BadTable)
 
     def copy(self, root):
-        """Files that are the same keep their time, so that they are not compiled again."""
+        """Files that are the same keep their time, so that they are not compiled again. Returns a hash of all."""
         listed = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                                 check=True, capture_output=True, text=True)  # fmt: skip
-        for name in filter(None, listed.stdout.split("\0")):
+        digest = hashlib.sha256()
+        for name in sorted(filter(None, listed.stdout.split("\0"))):
             source, copy = root / name, self.folder / name
-            if source.is_file() and not (copy.is_file() and source.read_bytes() == copy.read_bytes()):
+            if not source.is_file():
+                continue
+            content = source.read_bytes()
+            if not (name.startswith(("docs/", "tests/mutations/")) or name.endswith(".md")):
+                digest.update(name.encode() + b"\0" + content)
+            if not (copy.is_file() and content == copy.read_bytes()):
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(source, copy)
+        return digest.hexdigest()
 
-    def run(self, *command):
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise BadTable(f"{' '.join(command)}\n{(done.stdout + done.stderr)[-4000:]}")
+    def must(self, command, error):
+        status, output = run(command, self.folder, BUILD_SECONDS)
+        if status != 0:
+            raise error(f"{' '.join(map(str, command))}\n{output[-4000:]}")
 
     def make(self, programs):
-        targets = {pathlib.Path(program.split(":", 1)[0]).name for program in programs}
-        self.run("cmake", "--build", "--preset", "release", "--parallel", str(self.jobs), "--target", *targets)
+        targets = sorted({pathlib.Path(program.split(":", 1)[0]).name for program in programs})
+        command = ["cmake", "--build", str(self.build), "--parallel", str(self.jobs), "--target", *targets]
+        self.must(command, DoesNotCompile)
+
+    def failure(self, program, seconds):
+        """What first says that something is wrong; None: nothing does."""
+        path, *filters = program.split(":", 1)
+        command = [str(self.build / path), "--gtest_fail_fast", "--gtest_brief=1"]
+        command += [f"--gtest_filter={filters[0]}"] if filters else []
+        status, output = run(command, self.build, seconds, preexec_fn=limit_memory)
+        if status is None:
+            return f"`{path}` hangs"
+        if status != 0:
+            failed = re.search(r"\[  FAILED  \] (\S+?),? ", output)
+            return f"`{failed[1]}`" if failed else f"`{path}` dies of status {status}"
+        if re.search(r"\] 0 tests from", output):
+            raise BadTable(f"{program} has no such cases")
+        return None
+
+    def try_clean(self, programs):
+        """All programs must pass without a bug. How long each takes bounds its runs with one."""
+        for program in programs:
+            began = time.monotonic()
+            if failure := self.failure(program, CLEAN_SECONDS):
+                raise BadTable(f"without any planted bug {failure} fails")
+            self.clean_seconds[program] = time.monotonic() - began
 
     def first_failure(self, programs):
-        """What first says that something is wrong; None: nothing does."""
-        for program in programs:
-            path, *filters = program.split(":", 1)
-            command = [str(self.build / path), "--gtest_fail_fast", "--gtest_brief=1"]
-            command += [f"--gtest_filter={filters[0]}"] if filters else []
-            try:
-                done = subprocess.run(command, cwd=self.build, capture_output=True, text=True, check=False,
-                                      timeout=SECONDS_A_PROGRAM)  # fmt: skip
-            except subprocess.TimeoutExpired:
-                return f"`{path}` hangs"
-            if done.returncode != 0:
-                failed = re.search(r"\[  FAILED  \] (\S+?),? ", done.stdout)
-                return f"`{failed[1]}`" if failed else f"`{path}` dies of status {done.returncode}"
+        """Quick programs first; the next one is built only where they pass."""
+        for program in sorted(programs, key=self.clean_seconds.__getitem__):
+            self.make([program])
+            if failure := self.failure(program, HANG_FACTOR * self.clean_seconds[program] + HANG_SECONDS):
+                return failure
         return None
 
 
@@ -89,56 +164,116 @@ def catch(sources, bug):
     clean = file.read_text(encoding="utf-8")
     try:
         file.write_text(planted(clean, bug), encoding="utf-8")
-        sources.make(bug["programs"])
         return sources.first_failure(bug["programs"])
+    except DoesNotCompile as error:
+        raise DoesNotCompile(f"{bug['name']}: {error}") from error
     finally:
         file.write_text(clean, encoding="utf-8")
 
 
-def check(options):
-    table = json.loads((pathlib.Path(__file__).parent / "planted.json").read_text(encoding="utf-8"))
+class Results:
+    """What is known of each bug, in a file that outlives a run that breaks off."""
+
+    def __init__(self, file, sources_hash, fresh):
+        self.file = file
+        self.sources_hash = sources_hash
+        self.known = {}
+        if fresh:
+            file.unlink(missing_ok=True)
+        for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue  # cut off in the middle
+            self.known[row["key"]] = row
+
+    def key(self, bug):
+        return hashlib.sha256((self.sources_hash + json.dumps(bug, sort_keys=True)).encode()).hexdigest()
+
+    def find(self, bug):
+        return self.known.get(self.key(bug))
+
+    def add(self, bug, by, seconds):
+        row = {"key": self.key(bug), "name": bug["name"], "by": by, "seconds": round(seconds, 1)}
+        with self.file.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(row) + "\n")
+        return row
+
+
+def bugs_of(options):
+    table = json.loads(options.bugs.read_text(encoding="utf-8"))
     bugs = [bug for bug in table if not options.only or bug["name"] in options.only]
     for name in set(options.only) - {bug["name"] for bug in bugs}:
         raise BadTable(f"no bug is called {name}")
+    return bugs
+
+
+def check(options):
+    bugs = bugs_of(options)
     sources = Sources(options)
     for bug in bugs:
         planted((sources.folder / bug["file"]).read_text(encoding="utf-8"), bug)
+    results = Results(options.work / "results.jsonl", sources.hash, options.fresh)
 
-    programs = sorted({program for bug in bugs for program in bug["programs"]})
-    sources.make(programs)
-    if failure := sources.first_failure(programs):
-        raise BadTable(f"without any planted bug {failure} fails")
-
-    rows = []
-    for bug in bugs:
+    left = [bug for bug in bugs if not results.find(bug)]
+    if left:
+        programs = sorted({program for bug in left for program in bug["programs"]})
+        sources.make(programs)
+        sources.try_clean(programs)
+    rows = {bug["name"]: results.find(bug) for bug in bugs}
+    problems = []
+    # Neighbours change the same file, so that the one bug goes with the build in which the next one comes.
+    for bug in sorted(left, key=lambda bug: bug["file"]):
         began = time.monotonic()
-        by = catch(sources, bug)
-        rows.append((bug, by))
-        print(f"{'caught' if by else 'MISSED':7}{time.monotonic() - began:6.0f} s  {bug['name']}: {by or 'nobody'}", file=sys.stderr, flush=True)
-    return rows
+        try:
+            by = catch(sources, bug)
+        except DoesNotCompile as error:  # the others are worth knowing all the same
+            problems.append(str(error))
+            print(f"{'WRONG':15}  {error}", file=sys.stderr, flush=True)
+            continue
+        row = rows[bug["name"]] = results.add(bug, by, time.monotonic() - began)
+        print(f"{'caught' if by else 'MISSED':7}{row['seconds']:6.0f} s  {bug['name']}: {by or 'nobody'}", file=sys.stderr, flush=True)
+    if problems:
+        raise BadTable(f"{len(problems)} of {len(bugs)} bugs do not compile:\n" + "\n".join(problems))
+    return [(bug, rows[bug["name"]]) for bug in bugs]
 
 
 def write(rows, out):
     print("| planted bug | in | first to catch it |\n| --- | --- | --- |", file=out)
-    for bug, by in rows:
-        print(f"| {bug['name']} | `{bug['file']}` | {by or '**nobody**'} |", file=out)
+    for bug, row in rows:
+        print(f"| {bug['name']} | `{bug['file']}` | {row['by'] or '**nobody**'} |", file=out)
+
+
+def say_times(rows, seconds):
+    caught = sum(1 for _, row in rows if row["by"])
+    slowest = sorted(rows, key=lambda pair: -pair[1]["seconds"])[:5]
+    print(f"{caught} of {len(rows)} caught. This run took {seconds / 60:.0f} minutes; the bugs alone, those of earlier runs "
+          f"included, {sum(row['seconds'] for _, row in rows) / 60:.0f} minutes. The slowest:", file=sys.stderr)  # fmt: skip
+    for bug, row in slowest:
+        print(f"{row['seconds']:6.0f} s  {bug['name']}", file=sys.stderr)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", type=pathlib.Path, required=True)
     parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--bugs", type=pathlib.Path, default=pathlib.Path(__file__).parent / "planted.json")
+    parser.add_argument("--small", action="store_true")
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--table", type=argparse.FileType("w", encoding="utf-8"), default=sys.stdout)
+    parser.add_argument("--fresh", action="store_true")
     options = parser.parse_args()
+    options.root, options.work = options.root.resolve(), options.work.resolve()
+    began = time.monotonic()
     try:
         rows = check(options)
     except BadTable as error:
         print(f"check.py: {error}", file=sys.stderr)
         return 2
     write(rows, options.table)
-    return 0 if all(by for _, by in rows) else 1
+    say_times(rows, time.monotonic() - began)
+    return 0 if all(row["by"] for _, row in rows) else 1
 
 
 sys.exit(main())

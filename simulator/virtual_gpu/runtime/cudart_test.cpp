@@ -15,9 +15,14 @@
 #include "simulator/virtual_gpu/stand_in.h"
 #include "traces/units.h"
 
-extern "C" long ncclGetUniqueId();
-extern "C" int cudnnGetProperty(int property, int* value);
-extern "C" std::size_t cudnnGetVersion();
+extern "C" {
+long ncclGetUniqueId();
+// cuDNN's headers are not here; handles and descriptors are pointers to the program.
+int cudnnGetProperty(int property, int* value);
+std::size_t cudnnGetVersion();
+int cudnnGetRNNTempSpaceSizes(void* handle, void* rnn, int mode, void* input, std::size_t* workspace,
+                              std::size_t* reserve);
+}
 
 namespace offprof {
 namespace {
@@ -52,6 +57,34 @@ TEST_F(CudaRuntime, AnswersWithTheProfile) {
   int value = 0;
   ASSERT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0), cudaSuccess);
   EXPECT_EQ(value, profile.multiprocessors);
+}
+
+TEST_F(CudaRuntime, PropertiesAndAttributesAgree) {
+  cudaDeviceProp properties;
+  ASSERT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
+  const auto attribute = [](cudaDeviceAttr which) {
+    int value = -1;
+    EXPECT_EQ(cudaDeviceGetAttribute(&value, which, 0), cudaSuccess);
+    return value;
+  };
+  const auto as_int = [](std::size_t value) { return static_cast<int>(value); };
+  EXPECT_EQ(attribute(cudaDevAttrMaxPitch), 2147483647);
+  EXPECT_EQ(as_int(properties.memPitch), attribute(cudaDevAttrMaxPitch));
+  EXPECT_EQ(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin), 163 * 1024);
+  EXPECT_EQ(as_int(properties.sharedMemPerBlockOptin), attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+  EXPECT_EQ(as_int(properties.sharedMemPerBlock), attribute(cudaDevAttrMaxSharedMemoryPerBlock));
+  EXPECT_EQ(as_int(properties.sharedMemPerMultiprocessor),
+            attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor));
+  EXPECT_EQ(as_int(properties.reservedSharedMemPerBlock), attribute(cudaDevAttrReservedSharedMemoryPerBlock));
+  EXPECT_EQ(as_int(properties.totalConstMem), attribute(cudaDevAttrTotalConstantMemory));
+  EXPECT_EQ(as_int(properties.textureAlignment), attribute(cudaDevAttrTextureAlignment));
+  EXPECT_EQ(properties.warpSize, attribute(cudaDevAttrWarpSize));
+  EXPECT_EQ(properties.maxThreadsPerBlock, attribute(cudaDevAttrMaxThreadsPerBlock));
+  EXPECT_EQ(properties.maxThreadsDim[2], attribute(cudaDevAttrMaxBlockDimZ));
+  EXPECT_EQ(properties.maxGridSize[1], attribute(cudaDevAttrMaxGridDimY));
+  EXPECT_EQ(properties.regsPerBlock, attribute(cudaDevAttrMaxRegistersPerBlock));
+  EXPECT_EQ(properties.l2CacheSize, attribute(cudaDevAttrL2CacheSize));
+  EXPECT_EQ(properties.asyncEngineCount, attribute(cudaDevAttrAsyncEngineCount));
 }
 
 TEST_F(CudaRuntime, HasOneDevice) {
@@ -107,6 +140,8 @@ TEST_F(CudaRuntime, KeepsAnErrorPerThreadUntilItIsRead) {
 TEST_F(CudaRuntime, NamesErrorsAsCudaDoes) {
   EXPECT_STREQ(cudaGetErrorName(cudaErrorMemoryAllocation), "cudaErrorMemoryAllocation");
   EXPECT_STREQ(cudaGetErrorString(cudaErrorMemoryAllocation), "out of memory");
+  EXPECT_STREQ(cudaGetErrorName(cudaErrorInvalidDevice), "cudaErrorInvalidDevice");
+  EXPECT_STREQ(cudaGetErrorString(cudaErrorInvalidDevice), "invalid device ordinal");
   EXPECT_STREQ(cudaGetErrorString(cudaErrorApiFailureBase), "unrecognized error code");
 }
 
@@ -129,10 +164,16 @@ TEST_F(CudaRuntime, TellsDevicePinnedAndPageableMemoryApart) {
   cudaPointerAttributes attributes;
   cudaPointerGetAttributes(&attributes, device);
   EXPECT_EQ(attributes.type, cudaMemoryTypeDevice);
+  EXPECT_EQ(attributes.devicePointer, device);
+  EXPECT_EQ(attributes.hostPointer, nullptr);
   cudaPointerGetAttributes(&attributes, pinned);
   EXPECT_EQ(attributes.type, cudaMemoryTypeHost);
+  EXPECT_EQ(attributes.devicePointer, pinned);
+  EXPECT_EQ(attributes.hostPointer, pinned);
   cudaPointerGetAttributes(&attributes, &pageable);
   EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered);
+  EXPECT_EQ(attributes.devicePointer, nullptr);
+  EXPECT_EQ(attributes.hostPointer, &pageable);
   EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
   EXPECT_EQ(cudaFree(device), cudaSuccess);
 }
@@ -188,6 +229,22 @@ TEST_F(CudaRuntime, MeasuresACopyByTheLink) {
   cudaFreeHost(pinned);
 }
 
+TEST_F(CudaRuntime, RefusesRowsThatAreWiderThanEitherPitch) {
+  constexpr std::size_t kWide = 64, kNarrow = 32, kRows = 4;
+  void* device = nullptr;
+  std::vector<char> host(kWide * kRows);
+  ASSERT_EQ(cudaMalloc(&device, kWide * kRows), cudaSuccess);
+  const auto copy = [&](std::size_t to_pitch, std::size_t from_pitch) {
+    return cudaMemcpy2DAsync(device, to_pitch, host.data(), from_pitch, kWide, kRows, cudaMemcpyHostToDevice,
+                             nullptr);
+  };
+  EXPECT_EQ(copy(kWide, kWide), cudaSuccess);
+  EXPECT_EQ(copy(kNarrow, kWide), cudaErrorInvalidValue);
+  EXPECT_EQ(copy(kWide, kNarrow), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  cudaFree(device);
+}
+
 TEST_F(CudaRuntime, KnowsTheHandlesOfDefaultStreams) {
   for (const cudaStream_t stream : {cudaStream_t{nullptr}, cudaStreamLegacy, cudaStreamPerThread}) {
     EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
@@ -223,6 +280,23 @@ TEST_F(CudaRuntime, MapsMemoryThroughTheDriver) {
   EXPECT_EQ(unmap(address, 2 << 20), CUDA_SUCCESS);
   EXPECT_EQ(gpu.used_bytes(), before);
   EXPECT_EQ(create(&handle, 1ULL << 40U, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST_F(CudaRuntime, TakesAttributesOfFunctions) {
+  const auto set = driver_function<decltype(&cuFuncSetAttribute)>("cuFuncSetAttribute");
+  const auto prefer = driver_function<decltype(&cuFuncSetCacheConfig)>("cuFuncSetCacheConfig");
+  EXPECT_EQ(set(nullptr, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1024), CUDA_SUCCESS);
+  EXPECT_EQ(prefer(nullptr, CU_FUNC_CACHE_PREFER_SHARED), CUDA_SUCCESS);
+}
+
+TEST_F(CudaRuntime, SaysThatItDoesNotKnowWhatRecurrentLayersKeep) {
+  gpu.take_unknown_sizes();
+  std::size_t workspace = 7, reserve = 7, input = 7;
+  EXPECT_EQ(cudnnGetRNNTempSpaceSizes(nullptr, nullptr, 1, &input, &workspace, &reserve), 0);
+  EXPECT_EQ(workspace, 0U);
+  EXPECT_EQ(reserve, 0U);
+  EXPECT_EQ(input, 7U);
+  EXPECT_EQ(gpu.take_unknown_sizes().size(), 1U);
 }
 
 TEST_F(CudaRuntime, HasNoDriverFunctionThatNobodyKnows) {

@@ -258,6 +258,25 @@ TEST_F(VirtualCupti, OfCallsWithinCallsTheOuterOneIsRecorded) {
   EXPECT_EQ(all[0].cbid, CUPTI_RUNTIME_TRACE_CBID_cudaEventCreate_v3020);
 }
 
+TEST_F(VirtualCupti, RecordsTheCallsOfAnEvent) {
+  cudaEvent_t event = nullptr;
+  enable({CUPTI_ACTIVITY_KIND_RUNTIME});
+  cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  cudaEventRecord(event, nullptr);
+  cudaStreamWaitEvent(nullptr, event, 0);
+  cudaEventQuery(event);
+  cudaEventSynchronize(event);
+  cudaEventDestroy(event);
+  std::vector<std::uint32_t> seen;
+  for (const auto& call : calls()) seen.push_back(call.cbid);
+  EXPECT_THAT(seen, ElementsAre(CUPTI_RUNTIME_TRACE_CBID_cudaEventCreateWithFlags_v3020,
+                                CUPTI_RUNTIME_TRACE_CBID_cudaEventRecord_v3020,
+                                CUPTI_RUNTIME_TRACE_CBID_cudaStreamWaitEvent_v3020,
+                                CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020,
+                                CUPTI_RUNTIME_TRACE_CBID_cudaEventSynchronize_v3020,
+                                CUPTI_RUNTIME_TRACE_CBID_cudaEventDestroy_v3020));
+}
+
 TEST_F(VirtualCupti, NamesTheCallsThatItHasSeen) {
   enable({CUPTI_ACTIVITY_KIND_RUNTIME});
   cudaDeviceSynchronize();
