@@ -85,7 +85,7 @@ class Job {
   std::vector<SavedId> order_;
   std::vector<std::shared_ptr<const Transform>> transforms_;  ///< that the request's rules name
   std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes_;  ///< by Recipe::tensor
-  std::optional<Policy> last_policy_;  ///< that limits were set for
+  std::optional<Policy> last_policy_;           ///< that limits were set for
   std::optional<GradientReference> reference_;  ///< gradients of plain autograd
   IdleAtEnd idle_at_end_;  ///< weights may be on their way to memory that goes with the model
 };
