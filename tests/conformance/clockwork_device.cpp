@@ -45,7 +45,7 @@ void ClockworkDevice::pass(Nanoseconds duration) const {
   looks_ = 0;
 }
 
-Device::TimeMark ClockworkDevice::mark() {
+Device::TimeMark ClockworkDevice::mark() noexcept {
   if (++looks_ > kPatientLooks) now_ns_ += kTick;
   return now_ns_;
 }

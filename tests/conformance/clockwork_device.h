@@ -47,7 +47,7 @@ class ClockworkDevice final : public DeviceWrapper {
   std::vector<CopyRecord> take_copy_records() override;
 
   /// Looks at the clock.
-  TimeMark mark() override;
+  TimeMark mark() noexcept override;
   Nanoseconds time_of(TimeMark mark) const override { return mark; }
   void synchronize() override;
   Nanoseconds take_exposed_ns() override { return std::exchange(exposed_ns_, 0); }

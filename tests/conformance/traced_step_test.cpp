@@ -120,8 +120,12 @@ TEST_P(TracedStep, TakesNoTimeOfAVirtualGpu) {
   const TracingCost cost = measure_tracing_cost(
       {[&] { return trainer.step(policy, {}, Recording::kNone).step_time_ns; },
        [&] { return trainer.traced_step(policy, {}, TraceDetail::kStreams).step_time_ns; },
+       [&] { return trainer.traced_step(policy, {}, TraceDetail::kAll).step_time_ns; },
+       [&] { return trainer.recorded_step(policy, {}).step_time_ns; },
        [&] { return trainer.step(policy, {}, Recording::kTimeline).step_time_ns; }});
   EXPECT_EQ(cost.streams, cost.untraced);
+  EXPECT_EQ(cost.tracer, cost.untraced);
+  EXPECT_EQ(cost.recorder, cost.untraced);
   EXPECT_EQ(cost.everything, cost.untraced);
   EXPECT_EQ(cost.untraced.low_ns, cost.untraced.high_ns);
 }
