@@ -37,7 +37,7 @@ struct RunReport {
 nlohmann::ordered_json to_json(const RunReport& report);
 std::string to_text(const RunReport& report, const Page& page);
 
-/// Keys of memory and copied bytes that differ.
+/// Keys of memory and copied bytes that differ, among those that a replay has.
 std::vector<std::string> inexact_keys(const Metrics& measured, const Metrics& predicted);
 
 }  // namespace offprof

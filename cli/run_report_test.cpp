@@ -28,6 +28,18 @@ TEST(RunReport, TheNextCommandRepeatsThisOneWhereNoTraceIsKept) {
               testing::HasSubstr("Next: offprof run m.pt --device virtual:h200 -o trace.json\n"));
 }
 
+TEST(RunReport, HoldsMemoryAgainstItsPredictionWhereAReplayKnowsIt) {
+  Metrics measured, predicted;
+  measured.host_peak_bytes = 5;
+  measured.host_reserved_bytes = 8;
+  predicted.host_peak_bytes = 5;
+  EXPECT_THAT(inexact_keys(measured, predicted), testing::IsEmpty());
+  predicted.host_peak_bytes = 6;
+  EXPECT_THAT(inexact_keys(measured, predicted), testing::ElementsAre("host_peak_bytes"));
+  predicted.host_peak_bytes = std::nullopt;
+  EXPECT_THAT(inexact_keys(measured, predicted), testing::ElementsAre("host_peak_bytes"));
+}
+
 TEST(RunReport, MarksMemoryWhoseValuesWereRead) {
   RunReport report;
   const Trace trace = sample_trace();
