@@ -14,8 +14,8 @@ set -euo pipefail
 
 presets=(small release)
 skipped_list=()
-# A test that hangs ends after so long.
-seconds_per_test=900
+# A test program that hangs ends after so long.
+seconds_per_test=1800
 
 while [ $# -gt 0 ]; do
     case $1 in
