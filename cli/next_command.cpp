@@ -13,7 +13,7 @@
 namespace offprof {
 namespace {
 
-/// What a shell takes as it is, wherever in a word.
+/// Characters that a shell takes as they are, wherever in a word.
 constexpr std::string_view kPlainLetters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";
 

@@ -37,7 +37,7 @@ Bytes memory_of(c10::DeviceIndex index) {
 }
 
 /// How long the compute stream stood waiting for a copy, both times counted from where it came to the wait.
-/// What lies between the copy's end and the next event is the cost of events and of the host.
+/// The time between the copy's end and the next event is the cost of events and of the host.
 Nanoseconds exposed_in(Nanoseconds copy_end, Nanoseconds after) {
   return std::clamp<Nanoseconds>(copy_end, 0, std::max<Nanoseconds>(after, 0));
 }

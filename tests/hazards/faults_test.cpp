@@ -126,7 +126,7 @@ TEST_P(FaultTest, ADeviceThatIsLostInARecordedStepEndsItInItsErrorAndLeavesNothi
   EXPECT_GT(failed(), 20);
 }
 
-/// Of the host alone: a GPU that loses a copy is lost as a whole.
+/// Runs on the host alone: a GPU that loses a copy is lost as a whole.
 class LostCopyTest : public FaultTest {};
 
 /// What was lost may be the only copy; where it is not, nobody need be told.

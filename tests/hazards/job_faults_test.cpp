@@ -77,6 +77,20 @@ class JobFaultTest : public FaultFixture,
     EXPECT_EQ(result.trace.gradients, has_values() ? "bitwise" : "not applicable");
     EXPECT_FALSE(result.refusal.has_value());
   }
+  /// Makes `runs` runs with one call failing, between runs without failures, and expects of each the planted
+  /// error or a right result. Returns how many ended in the error.
+  int errors_of_failing_runs(int runs) {
+    expect_right(run());
+    int errors = 0;
+    for_some_calls(
+        runs, [&] { expect_right(run()); }, /*and_all_after_it=*/false,
+        [&](const std::string& message) {
+          expect_planted_failure(message);
+          errors += message.empty() ? 0 : 1;
+        });
+    expect_right(run());
+    return errors;
+  }
 
   TestFolder folder_;
   RunRequest request_;
@@ -86,16 +100,7 @@ TEST_P(JobFaultTest, EndsInItsErrorOrInARightResultAndLeavesNothing) {
   constexpr int kRuns = 24;
   prepare<FailingDevice>();
   if (IsSkipped()) return;
-  expect_right(run());
-  int errors = 0;
-  for_some_calls(
-      kRuns, [&] { expect_right(run()); }, /*and_all_after_it=*/false,
-      [&](const std::string& message) {
-        expect_planted_failure(message);
-        errors += message.empty() ? 0 : 1;
-      });
-  EXPECT_GT(errors, kRuns / 2);
-  expect_right(run());
+  EXPECT_GT(errors_of_failing_runs(kRuns), kRuns / 2);
 }
 
 /// The host makes marks until time has passed, so the last of one run may not come in the next.
@@ -103,16 +108,7 @@ TEST_P(JobFaultTest, AMarkThatFailsIsTheErrorOfTheRunAndLeavesNothing) {
   constexpr int kRuns = 4;
   prepare<MarkFailingDevice>();
   if (IsSkipped()) return;
-  expect_right(run());
-  int errors = 0;
-  for_some_calls(
-      kRuns, [&] { expect_right(run()); }, /*and_all_after_it=*/false,
-      [&](const std::string& message) {
-        expect_planted_failure(message);
-        errors += message.empty() ? 0 : 1;
-      });
-  EXPECT_GT(errors, 0);
-  expect_right(run());
+  EXPECT_GT(errors_of_failing_runs(kRuns), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(, JobFaultTest,
