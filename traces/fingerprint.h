@@ -15,8 +15,8 @@ std::string fingerprint(std::string_view bytes);
 /// cannot be read.
 std::string fingerprint_of_file(const std::string& path);
 
-/// Returns a fingerprint of the model, inputs, loss, optimizer, segments and shards of a run. Two runs with
-/// the same fingerprint have the same step program.
+/// Returns a fingerprint of the model, inputs, loss, optimizer, checkpointed modules and layer slices of a
+/// run. Two runs with the same fingerprint have the same step program.
 std::string fingerprint_of_run(const ModelInfo& model, const RunSettings& settings);
 
 }  // namespace offprof

@@ -37,13 +37,14 @@ struct Policy {
   Bytes prefetch_bytes = 0;
   /// Number of copy streams: 2, one per direction, or 1 for both directions. kTrl always uses 1.
   int copy_streams = 2;
-  /// Cap on the host memory of offloaded tensors; tensors above it stay on the device. nullopt: no cap.
+  /// Cap on the host memory of offloaded tensors. Tensors for which it has no room stay on the device.
+  /// nullopt: no cap.
   std::optional<Bytes> host_memory_bytes{};
-  /// Cap on the bytes of tensors that rules may place on a disk or compress. Tensors above it go to host
-  /// memory or stay. nullopt: no cap.
+  /// Cap on the bytes of tensors that rules may place on a disk or compress. Tensors for which it has no room
+  /// go to host memory or stay on the device. nullopt: no cap.
   std::optional<Bytes> disk_memory_bytes{};
-  /// Host memory for transfers to and from the disk, beside `host_memory_bytes`. A tensor larger than this
-  /// uses all of it alone.
+  /// Host memory for transfers to and from the disk, beside `host_memory_bytes`. A tensor larger than this is
+  /// transferred alone.
   Bytes disk_buffer_bytes = kDefaultDiskBuffer;
   /// The first rule that matches a movable saved tensor decides its placement. If no rule matches, the
   /// threshold and the plan decide. kOffload only.
