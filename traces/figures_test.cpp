@@ -48,7 +48,7 @@ TEST(Figures, AreUnchangedByABaselineFile) {
   EXPECT_THAT(run_differences(base, figures), IsEmpty());
 }
 
-TEST(Figures, OnAVirtualGpuKeepTheirMarksInABaselineFile) {
+TEST(Figures, KeepVirtualGpuMarksInABaselineFile) {
   Trace trace = virtual_sample_trace();
   trace.environment.kernel_times = "h200.json";
   trace.program.allocator->settings = "max_split_size_mb:64";
@@ -60,7 +60,7 @@ TEST(Figures, OnAVirtualGpuKeepTheirMarksInABaselineFile) {
   EXPECT_THAT(run_differences(base, figures), IsEmpty());
 }
 
-TEST(Figures, OfASimulationReportHaveItsMarkForModelledTimes) {
+TEST(Figures, HaveTheMarkForModelledTimesOfASimulationReport) {
   const auto modelled = [](const std::string& more) {
     return parse_figures(R"({"schema": "offprof.report/1", "predicted": {})" + more + "}", "r.json")
         .times_are_modelled;
@@ -69,7 +69,7 @@ TEST(Figures, OfASimulationReportHaveItsMarkForModelledTimes) {
   EXPECT_TRUE(modelled(R"(, "times_are_modelled": true)"));
 }
 
-TEST(Figures, OfAReportAreEitherMeasuredOrPredicted) {
+TEST(Figures, AreEitherMeasuredOrPredictedInAReport) {
   const Figures run =
       parse_figures(R"({"schema": "offprof.report/1", "measured": {"d2h_bytes": 5}})", "r.json");
   EXPECT_EQ(run.metrics.d2h_bytes, 5);
@@ -80,7 +80,7 @@ TEST(Figures, OfAReportAreEitherMeasuredOrPredicted) {
   EXPECT_EQ(simulation.simulated, true);
 }
 
-TEST(Figures, OfATuneReportAreThoseOfTheChosenPolicy) {
+TEST(Figures, AreThoseOfTheChosenPolicyInATuneReport) {
   const Figures figures = parse_figures(
       R"({"schema": "offprof.report/1", "chosen": {"policy": {"name": "tuned"}, "predicted": {"d2h_bytes": 7}}})",
       "r.json");

@@ -21,7 +21,7 @@ constexpr int kGzipWindow = 15 + 16;  ///< zlib.h: the largest window, plus 16 f
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
 /// Largest accepted expansion. Traces expand about ten times, gzip at most 1032 times.
 constexpr std::size_t kMostUnpacked = 250;
-/// Size in bytes up to which any expansion is accepted.
+/// Decompressed size in bytes up to which any expansion is accepted.
 constexpr std::size_t kNeverTooMuch = std::size_t{64} << 20;
 
 [[noreturn]] void throw_broken(const std::string& name, int code) {

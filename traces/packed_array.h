@@ -16,7 +16,7 @@ namespace offprof {
 /// Returns the JSON value that nlohmann's parser makes of a whole number: unsigned if it is not negative.
 nlohmann::json integer_json(std::int64_t value);
 
-/// List of whole numbers that stores each in 1, 2, 4 or 8 bytes, as the largest number needs. It grows in
+/// List of whole numbers that stores each in as many bytes (1, 2, 4 or 8) as the largest needs. It grows in
 /// place if the system can, so that a long list is not copied.
 class PackedIntegers {
  public:

@@ -18,7 +18,7 @@ struct PolicyFile {
   Policy policy;
   std::optional<Metrics> predicted;
   std::string trace_fingerprint;            ///< fingerprint of the tuned model and inputs; empty if unknown
-  std::optional<WeightSettings> weights{};  ///< settings of the tuned step
+  std::optional<WeightSettings> weights{};  ///< parameter offload of the tuned step
 };
 
 nlohmann::ordered_json to_json(const Policy& policy);

@@ -30,7 +30,7 @@ struct Environment {
   int threads = 1;                             ///< intra-op threads for compute
   Link link;                                   ///< calibrated by `run`, or assumed by `simulate`
   std::optional<Bytes> device_memory_bytes{};  ///< memory of the device; nullopt: that of the machine
-  /// The device is virtual: its memory use is exact for the modelled device, its times are estimates.
+  /// The device is virtual: memory use is that of the modelled device, times are estimates.
   bool times_are_modelled = false;
   /// Source of `link` and of all other costs that a replay adds; nullopt: nothing was measured.
   std::optional<Calibration> calibration{};

@@ -47,7 +47,7 @@ std::string error_of_program(const Program& program) {
   return error_of(format_trace(trace));
 }
 
-/// Returns the error for the sample trace with another event in place of one of its step program.
+/// Returns the error for the sample trace with one event of its step program replaced.
 std::string error_with_event(std::size_t index, Event event) {
   Program program = sample_trace().program;
   program.events.at(index) = event;

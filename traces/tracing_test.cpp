@@ -78,7 +78,7 @@ TEST(TracingJson, IsPartOfReportsAndBaselines) {
   EXPECT_EQ(figures.tracing, trace.tracing);
 }
 
-TEST(MemoryBesideAllocator, InATraceMustNotBeNegative) {
+TEST(MemoryBesideAllocator, MustNotBeNegativeInATrace) {
   Trace trace = sample_trace();
   trace.environment.beside_allocator = {400, -500, 600};
   try {
