@@ -10,40 +10,41 @@
 
 namespace offprof {
 
-/// A piece of a segment: handed out, or free.
+/// A block of a segment, either allocated or free.
 struct AllocatorBlock {
   Bytes bytes = 0;
-  Bytes requested_bytes = 0;  ///< 0 where it is free
+  Bytes requested_bytes = 0;  ///< 0 if the block is free
   bool allocated = false;
-  std::int32_t storage = -1;  ///< index in Program::storages of what it holds; -1: a storage no event names
+  /// Index in Program::storages of the storage in the block; -1: a storage that no event names.
+  std::int32_t storage = -1;
 
   bool operator==(const AllocatorBlock&) const = default;
 };
 
-/// Device memory that the allocator has got from CUDA in one piece; its blocks in the order of their
-/// addresses.
+/// Device memory that the allocator requested from CUDA in one piece. Its blocks are in address order.
 struct AllocatorSegment {
-  std::int32_t stream = 0;  ///< 0: the compute stream; others counted as they appear
-  bool is_large = false;    ///< of the pool for blocks above 1 MiB
+  std::int32_t stream = 0;  ///< 0: the compute stream; the other streams are numbered as they appear
+  bool is_large = false;    ///< in the pool for blocks above 1 MiB
   bool is_expandable = false;
   std::vector<AllocatorBlock> blocks;
-  /// Expandable: it is one mapped piece of an address range, and others of the range, of the same stream and
-  /// pool, lie behind holes. Ranges are counted from 0 as they appear; -1: not expandable.
+  /// Number of the address range that an expandable segment is mapped into; -1: not expandable. A segment is
+  /// one mapped piece of its range. Other pieces of the range, of the same stream and pool, lie behind holes.
+  /// Ranges are numbered from 0 as they appear.
   std::int32_t range = -1;
-  Bytes range_offset = 0;  ///< of its first block, from the begin of the range
+  Bytes range_offset = 0;  ///< distance of the first block from the start of the range
 
   bool operator==(const AllocatorSegment&) const = default;
 };
 
-/// What PyTorch's CUDA caching allocator holds when a step begins: segments in the order of their addresses.
+/// State of PyTorch's CUDA caching allocator at the start of a step. Segments are in address order.
 struct AllocatorState {
-  std::string settings;  ///< as in PYTORCH_CUDA_ALLOC_CONF
+  std::string settings;  ///< in the syntax of PYTORCH_CUDA_ALLOC_CONF
   std::vector<AllocatorSegment> segments;
 
   bool operator==(const AllocatorState&) const = default;
 };
 
-/// What an allocator's state comes to.
+/// Totals over an allocator's state.
 struct AllocatorSum {
   std::size_t segments = 0;
   std::size_t free_blocks = 0;
@@ -54,15 +55,16 @@ struct AllocatorSum {
 
 AllocatorSum sum_up(const AllocatorState& state);
 
-/// The most that the allocator had handed out, in whole blocks, and had taken from the device.
+/// Peaks of a caching allocator: the bytes of the blocks that it handed out, counted in whole blocks, and the
+/// bytes that it reserved from the device.
 struct CacheUse {
   Bytes allocated_peak_bytes = 0;
   Bytes reserved_peak_bytes = 0;
 };
 
-/// What is used of a GPU's memory beside what PyTorch's caching allocator reserved: CUDA's context, the code
-/// of kernels, what libraries and tracing take for themselves; and other processes, since the driver counts
-/// the whole device.
+/// GPU memory in use beside the memory that PyTorch's caching allocator reserved: the CUDA context, kernel
+/// code, memory of libraries and of tracing. It includes other processes, because the driver counts the whole
+/// device.
 struct MemoryBesideAllocator {
   Bytes before_bytes = 0;  ///< before the first allocation
   Bytes warm_bytes = 0;    ///< after warm-up

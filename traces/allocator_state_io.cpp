@@ -29,7 +29,7 @@ void append_segment(std::string& out, const AllocatorSegment& segment) {
   out += "]}";
 }
 
-/// `[bytes, requested bytes, storage]`; nothing is requested of a free block.
+/// Reads `[bytes, requested bytes, storage]`. A free block has 0 requested bytes.
 AllocatorBlock read_block(const JsonValue& json) {
   AllocatorBlock block;
   block.bytes = json.element(0).as_integer(1);
@@ -39,8 +39,8 @@ AllocatorBlock read_block(const JsonValue& json) {
   return block;
 }
 
-/// `next_range` is the number of the next address range to appear. Where the place of an expandable segment
-/// is not said, it is the begin of a range of its own.
+/// Reads the address range of an expandable segment. `next_range` is the number of the next new range. If the
+/// range is missing, the segment begins a range of its own.
 void read_place(const JsonValue& json, AllocatorSegment& segment, std::int32_t next_range) {
   segment.range = next_range;
   if (const auto range = json.find("range"))

@@ -8,14 +8,15 @@
 
 namespace offprof {
 
-/// Appends the state as one JSON object, a segment a line.
+/// Appends the state as one JSON object, one segment per line.
 void append_allocator_state(std::string& out, const AllocatorState& state);
 
-/// Throws Error (input), with the place, where something is missing or cannot be.
+/// Reads the state. Throws Error (input), with the place in the file, if a member is missing or a value is
+/// impossible.
 AllocatorState allocator_state_from_json(const JsonValue& json);
 
 nlohmann::ordered_json to_json(const MemoryBesideAllocator& memory);
-/// Throws Error (input), with the place, where a figure is missing or negative.
+/// Reads the figures. Throws Error (input), with the place in the file, if a figure is missing or negative.
 MemoryBesideAllocator memory_beside_allocator_from_json(const JsonValue& json);
 
 }  // namespace offprof

@@ -6,15 +6,16 @@
 
 namespace offprof {
 
-/// Bytes that come one after the other, however many there are.
+/// Stream of bytes of any length, read from start to end.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  /// Fills `room` from its beginning and says how much of it; less than all of it only at the end.
+  /// Fills `room` from its start and returns the number of bytes written. Fewer bytes than fit into `room`
+  /// mean that the source has ended.
   virtual std::size_t read(std::span<char> room) = 0;
 };
 
-/// Those of a text, which must outlive it.
+/// Bytes of a text, which must outlive the source.
 class TextSource final : public ByteSource {
  public:
   explicit TextSource(std::string_view text) : text_(text) {}

@@ -8,8 +8,8 @@
 namespace offprof {
 namespace {
 
-/// Latency from the smallest copies, bandwidth from those of a step, or else from the largest against the
-/// smallest.
+/// Returns the latency of the smallest copies and the bandwidth in a step. Without the latter, computes the
+/// bandwidth from the difference between the largest and the smallest copies.
 LinkDirection direction_of(const std::vector<CopyTiming>& copies, const Measured& per_mib,
                            Nanoseconds start_ns) {
   if (copies.empty()) return {};
@@ -20,7 +20,7 @@ LinkDirection direction_of(const std::vector<CopyTiming>& copies, const Measured
   return {1e9 * static_cast<double>(large.bytes - small.bytes) / beyond, latency, start_ns};
 }
 
-/// See costs_of.
+/// Returns the noise-corrected cost per byte: see costs_of.
 double per_byte(const Measured& per_mib) {
   const double noise = per_mib.relative_spread() / 2;
   return std::max(0.0, 1 - noise * noise) * static_cast<double>(per_mib.median_ns) / kMiB;

@@ -5,7 +5,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// More than any copy has.
+/// Upper limit for the bytes of a copy.
 constexpr Bytes kMostBytes = Bytes{1} << 50;
 
 Json to_json(const std::vector<CopyTiming>& copies) {

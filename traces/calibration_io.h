@@ -7,13 +7,14 @@
 
 namespace offprof {
 
-/// The three figures that each measurement has: `median_ns`, `low_ns`, `high_ns`.
+/// Writes the three figures of a measurement: `median_ns`, `low_ns`, `high_ns`.
 nlohmann::ordered_json to_json(const Measured& measured);
-/// Throws Error (input) for times out of range, and for quartiles that do not lie around the median.
+/// Reads a measurement. Throws Error (input) if a time is out of range or the quartiles do not enclose the
+/// median.
 Measured measured_from_json(const JsonValue& json);
 
 nlohmann::ordered_json to_json(const Calibration& calibration);
-/// Throws Error (input) for values out of range.
+/// Reads a calibration. Throws Error (input) if a value is out of range.
 Calibration calibration_from_json(const JsonValue& json);
 
 }  // namespace offprof

@@ -32,17 +32,17 @@ Calibration sample() {
   return calibration;
 }
 
-TEST(SummarizeMeasured, IsMedianAndQuartiles) {
+TEST(SummarizeMeasured, ReturnsMedianAndQuartiles) {
   EXPECT_EQ(summarize_measured({50, 10, 30, 20, 40}), (Measured{30, 20, 40}));
   EXPECT_EQ(summarize_measured({7}), (Measured{7, 7, 7}));
 }
 
-TEST(Measured, MedianOfAnEvenNumberIsBetweenTheTwoInTheMiddle) {
+TEST(Measured, AveragesTheTwoMiddleValuesOfAnEvenNumber) {
   EXPECT_EQ(summarize_measured({10, 40, 20, 30}).median_ns, 25);
   EXPECT_EQ(summarize_measured({7, 3}).median_ns, 5);
 }
 
-TEST(Measured, SpreadsByItsQuartiles) {
+TEST(Measured, ComputesTheSpreadFromTheQuartiles) {
   EXPECT_DOUBLE_EQ((Measured{100, 90, 120}).relative_spread(), 0.3);
   EXPECT_DOUBLE_EQ(Measured{}.relative_spread(), 0);
 }
@@ -54,7 +54,7 @@ TEST(LinkOf, TakesLatencyFromSmallAndBandwidthFromLargeCopies) {
   EXPECT_EQ(link.launch_ns, 4);
 }
 
-TEST(LinkOf, TakesTheDiskLikewise) {
+TEST(LinkOf, TakesDiskFiguresFromSmallAndLargeTransfers) {
   Calibration calibration = sample();
   EXPECT_FALSE(link_of(calibration).disk.is_known());
   calibration.disk_write = {{0, exactly(100)}, {1000, exactly(1100)}};
@@ -62,7 +62,7 @@ TEST(LinkOf, TakesTheDiskLikewise) {
   EXPECT_EQ(link_of(calibration).disk, (DiskLink{{1e9, 100, 0}, {2e9, 50, 0}}));
 }
 
-TEST(LinkOf, TakesTheBandwidthOfAStepsCopiesWhereItWasMeasured) {
+TEST(LinkOf, PrefersTheMeasuredBandwidthInAStep) {
   Calibration calibration = sample();
   calibration.copy_in_per_mib = exactly(1'000'000);
   const Link link = link_of(calibration);
@@ -70,12 +70,12 @@ TEST(LinkOf, TakesTheBandwidthOfAStepsCopiesWhereItWasMeasured) {
   EXPECT_EQ(link.h2d, (LinkDirection{1e3 * kMiB, 2000, 30}));
 }
 
-TEST(EngineCosts, LoseMoreAfterLongerStandstills) {
+TEST(EngineCosts, LoseMoreAfterLongerStalls) {
   const EngineCosts costs = costs_of(sample());
   EXPECT_EQ(costs.lost_after(0), 0);
   EXPECT_EQ(costs.lost_after(50), 5);
   EXPECT_EQ(costs.lost_after(100), 10);
-  EXPECT_EQ(costs.lost_after(200), 10);  // what stood longer never loses less
+  EXPECT_EQ(costs.lost_after(200), 10);  // a longer stall never loses less
   EXPECT_EQ(costs.lost_after(400), 25);
   EXPECT_EQ(costs.lost_after(9000), 40);
 }
@@ -88,7 +88,8 @@ TEST(EngineCosts, AreTheMedians) {
   EXPECT_DOUBLE_EQ(costs.reload_ns_per_byte, 0.125);
 }
 
-/// What is taken of a slow-down of that many ns for each byte, whose quartiles lie that far around it.
+/// Returns the slow-down in ns per byte that remains of a measurement with this median and these distances to
+/// its quartiles.
 double slowdown_taken(double median, double below, double above) {
   const auto ns = [](double value) { return static_cast<Nanoseconds>(value * kMiB); };
   Calibration calibration;
@@ -96,7 +97,7 @@ double slowdown_taken(double median, double below, double above) {
   return costs_of(calibration).slowdown_ns_per_byte;
 }
 
-TEST(EngineCosts, AreLessTheFurtherTheMeasurementsSpread) {
+TEST(EngineCosts, ShrinkAsTheMeasurementsSpread) {
   EXPECT_DOUBLE_EQ(slowdown_taken(40, 0, 0), 40);
   EXPECT_DOUBLE_EQ(slowdown_taken(40, 4, 4), 40 * (1 - 0.01));
   EXPECT_DOUBLE_EQ(slowdown_taken(40, 40, 0), 40 * (1 - 0.25));
@@ -104,7 +105,7 @@ TEST(EngineCosts, AreLessTheFurtherTheMeasurementsSpread) {
   EXPECT_DOUBLE_EQ(slowdown_taken(40, 40, 400), 0);
 }
 
-TEST(EngineCosts, ChangeLittleWithTheirQuartiles) {
+TEST(EngineCosts, ChangeLittleWithTheQuartiles) {
   double before = slowdown_taken(40, 0, 20);
   for (double below = 0.1; below <= 40; below += 0.1) {
     const double taken = slowdown_taken(40, below, 20);
@@ -114,15 +115,15 @@ TEST(EngineCosts, ChangeLittleWithTheirQuartiles) {
   }
 }
 
-TEST(EngineCosts, OfNothingMeasuredAreNothing) {
+TEST(EngineCosts, AreZeroForAMedianOfZero) {
   EXPECT_DOUBLE_EQ(slowdown_taken(0, 0, 30), 0);
 }
 
-TEST(EngineCosts, AreNothingWhereNothingWasMeasured) {
+TEST(EngineCosts, LoseNothingIfNoStallWasMeasured) {
   EXPECT_EQ(EngineCosts{}.lost_after(1000), 0);
 }
 
-TEST(Cores, AreAsFarApartWhereNoneTakesMuchLonger) {
+TEST(Cores, AreEquallyFarApartIfNoneTakesMuchLonger) {
   EXPECT_TRUE(are_as_far_apart(50, 85));
   EXPECT_TRUE(are_as_far_apart(85, 50));
   EXPECT_FALSE(are_as_far_apart(85, 320));
@@ -130,7 +131,7 @@ TEST(Cores, AreAsFarApartWhereNoneTakesMuchLonger) {
   EXPECT_TRUE(are_as_far_apart(0, 320)) << "one is not known";
 }
 
-TEST(CalibrationJson, ReadsWhatEarlierVersionsWrote) {
+TEST(CalibrationJson, ReadsFilesOfEarlierVersions) {
   nlohmann::json json = nlohmann::json::parse(to_json(sample()).dump());
   json.erase("core_to_core");
   EXPECT_EQ(calibration_from_json(JsonValue(json, "t.json: ")), sample());
@@ -145,7 +146,7 @@ TEST(CalibrationJson, ReadsBackWhatItWrote) {
   EXPECT_EQ(calibration_from_json(JsonValue(json, "t.json: ")), calibration);
 }
 
-/// What reading the sample says where one value is another.
+/// Returns the error of reading the sample with one value changed.
 std::string error_with(const std::string& pointer, const nlohmann::json& value) {
   nlohmann::json json = nlohmann::json::parse(to_json(sample()).dump());
   json[nlohmann::json::json_pointer(pointer)] = value;
@@ -157,13 +158,13 @@ std::string error_with(const std::string& pointer, const nlohmann::json& value) 
   return "no error";
 }
 
-TEST(CalibrationJson, RefusesQuartilesThatAreNotAroundTheMedian) {
+TEST(CalibrationJson, RejectsQuartilesThatDoNotEncloseTheMedian) {
   EXPECT_EQ(error_with("/hook/low_ns", 1), "no error");
   EXPECT_THAT(error_with("/hook/low_ns", 2), HasSubstr("hook.median_ns: 1 is not between 2 and"));
   EXPECT_THAT(error_with("/h2d/1/high_ns", 51'500), HasSubstr("h2d[1].high_ns: 51500 is not between 52000"));
 }
 
-TEST(CalibrationJson, RefusesTimesThatNothingTakes) {
+TEST(CalibrationJson, RejectsImpossibleTimes) {
   EXPECT_THAT(error_with("/hook/high_ns", 9e18), HasSubstr("hook.high_ns"));
   EXPECT_THAT(error_with("/step/high_ns", 9'000'000'000'000'000'000),
               HasSubstr("step.high_ns: 9000000000000000000 is"));
@@ -171,14 +172,14 @@ TEST(CalibrationJson, RefusesTimesThatNothingTakes) {
   EXPECT_THAT(error_with("/d2h/1/bytes", 9'223'372'036'854'775'807), HasSubstr("d2h[1].bytes"));
 }
 
-TEST(LinkDirection, TakesNoLongerThanClocksCount) {
+TEST(LinkDirection, LimitsTheDurationToTheRangeOfClocks) {
   constexpr Nanoseconds kLongest = LinkDirection::kLongest;
   EXPECT_EQ((LinkDirection{1e-300, 7}).duration(kGiB), kLongest + 7);
   EXPECT_EQ((LinkDirection{0, 7}).duration(0), kLongest + 7);
   EXPECT_EQ((LinkDirection{1e9, std::numeric_limits<Nanoseconds>::max()}).duration(3), kLongest + 3);
 }
 
-TEST(CalibrationJson, RefusesListsThatDoNotRise) {
+TEST(CalibrationJson, RejectsListsThatDoNotRise) {
   nlohmann::json json = nlohmann::json::parse(to_json(sample()).dump());
   json["standstills"][1]["stood_ns"] = 100;
   EXPECT_THROW(calibration_from_json(JsonValue(json, "t.json: ")), Error);

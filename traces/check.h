@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-/// A condition that only a bug in offprof can break. Prints it with its place and aborts, in every build
-/// type.
+/// Checks a condition that only a bug in offprof can break. If it is false, prints it with file and line and
+/// aborts, in every build type.
 #define OFFPROF_CHECK(condition)                                                                     \
   do {                                                                                               \
     if (!(condition)) {                                                                              \

@@ -6,7 +6,7 @@
 
 namespace offprof {
 
-/// A file descriptor that closes itself.
+/// File descriptor that is closed on destruction.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -18,7 +18,8 @@ class Descriptor {
 
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
-  /// false with errno where the last writes failed, as on network file systems.
+  /// Closes the descriptor. Returns false and sets errno if earlier writes failed, as network file systems
+  /// report it.
   bool close() { return fd_ < 0 || ::close(std::exchange(fd_, -1)) == 0; }
 
  private:

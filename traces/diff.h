@@ -8,20 +8,21 @@
 
 namespace offprof {
 
-/// One figure on both sides; absent where a side does not have it.
+/// One figure on both sides; absent on a side that lacks it.
 struct MetricDifference {
   std::string key;
   MetricUnit unit = MetricUnit::kBytes;
   std::optional<double> base{};
   std::optional<double> now{};
 
-  /// now - base; absent unless both are there.
+  /// Returns now - base; nullopt unless both sides have the figure.
   std::optional<double> difference() const;
-  /// Of the base, in percent; absent where the base is 0 too, unless nothing changed.
+  /// Returns the difference in percent of the base. nullopt if a side lacks the figure, or if the base is 0
+  /// and the figure changed.
   std::optional<double> percent() const;
 };
 
-/// What one operator saved on both sides.
+/// Saved bytes of one operator on both sides.
 struct OpDifference {
   std::string op;
   LedgerEntry base;
@@ -29,21 +30,21 @@ struct OpDifference {
   Bytes difference() const { return now.bytes - base.bytes; }
 };
 
-/// What changed from one run to another.
+/// Differences between two runs.
 struct Diff {
   std::string base_source;
   std::string now_source;
   bool base_times_are_modelled = false;
   bool now_times_are_modelled = false;
-  std::vector<MetricDifference> metrics{};  ///< those that either side has, in the order of metric_keys()
+  std::vector<MetricDifference> metrics{};  ///< figures of either side, in the order of metric_keys()
   std::vector<RunDifference> run{};
-  std::vector<OpDifference> ops{};  ///< those that differ, the largest difference first
+  std::vector<OpDifference> ops{};  ///< operators that differ, the largest difference first
 };
 
 Diff compare(const Figures& base, const Figures& now);
 
-/// What the operators saved differently, the largest difference in bytes first. Empty where a side does not
-/// tell.
+/// Returns the operators that saved different bytes, the largest difference first. Empty if a side does not
+/// list its operators.
 std::vector<OpDifference> op_differences(const Figures& base, const Figures& now);
 
 }  // namespace offprof

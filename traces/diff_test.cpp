@@ -15,7 +15,7 @@ Figures figures_with(Bytes device_peak) {
   return figures;
 }
 
-TEST(Diff, IsTheNewValueLessTheOld) {
+TEST(Diff, IsTheNewValueMinusTheOld) {
   const Diff diff = compare(figures_with(200), figures_with(250));
   ASSERT_THAT(diff.metrics, SizeIs(1));
   EXPECT_EQ(diff.metrics[0].key, "device_peak_bytes");
@@ -23,7 +23,7 @@ TEST(Diff, IsTheNewValueLessTheOld) {
   EXPECT_EQ(diff.metrics[0].percent(), 25);
 }
 
-TEST(Diff, HasNoPercentOfNothing) {
+TEST(Diff, HasNoPercentageForABaseOfZero) {
   EXPECT_EQ(compare(figures_with(0), figures_with(5)).metrics[0].percent(), std::nullopt);
   EXPECT_EQ(compare(figures_with(0), figures_with(0)).metrics[0].percent(), 0);
 }
@@ -47,7 +47,7 @@ TEST(Diff, ListsOperatorsByTheSizeOfTheirDifference) {
   EXPECT_EQ(ops[2].op, "grows");
 }
 
-TEST(Diff, TellsNothingOfOperatorsWhereASideDoesNot) {
+TEST(Diff, ListsNoOperatorsIfASideHasNone) {
   Figures base;
   base.saved_by_op = {{"op", {1, 10}}};
   EXPECT_THAT(op_differences(base, Figures{}), IsEmpty());

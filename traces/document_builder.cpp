@@ -21,7 +21,7 @@ void TreeBuilder::open(nlohmann::json::value_t type) {
   open_.push_back(value);
 }
 
-/// Where the next value goes.
+/// Returns the place of the next value.
 nlohmann::json* TreeBuilder::place() {
   if (++values_ > kMostValues)
     throw input_error(fmt::format("'{}' has more values than a file of offprof's can have", name_));
@@ -54,7 +54,7 @@ void DocumentBuilder::natural(std::uint64_t value) {
   scalar('+', {reinterpret_cast<const char*>(&value), sizeof value}, [&] { return value; });
 }
 
-/// Any but a whole number of 64 bits with sign; `kind` and `bytes` tell it from others.
+/// Adds a scalar that is not a signed 64-bit whole number. `kind` and `bytes` identify it.
 template <typename Make>
 void DocumentBuilder::scalar(char kind, std::string_view bytes, const Make& make) {
   if (skip_value()) return;
@@ -149,7 +149,7 @@ void DocumentBuilder::put_packed() {
   state_ = State::kTree;
 }
 
-/// What was packed of the array at hand goes into the tree, where the array stays open.
+/// Moves the packed part of the current array into the tree and leaves the array open there.
 void DocumentBuilder::unpack() {
   const State state = std::exchange(state_, State::kTree);
   if (state == State::kTree) return;
@@ -160,7 +160,7 @@ void DocumentBuilder::unpack() {
   if (state == State::kRow) unpack_row(array.table);
 }
 
-/// Likewise the row at hand, with the lists that are open in it.
+/// Moves the current row into the tree, with the lists that are open in it.
 void DocumentBuilder::unpack_row(const PackedTable& table) {
   tree_.open(nlohmann::json::value_t::array);
   for (const RowToken& token : row_) {

@@ -11,24 +11,24 @@
 
 namespace offprof {
 
-/// The top-level member that documents leave out.
+/// Top-level member that is left out of documents.
 inline constexpr std::string_view kSkippedKey = "traceEvents";
 
-/// Builds a tree of values from a parser's events. Throws Error (input) where there are too many of them:
-/// what takes most of a trace is packed, and no tree.
+/// Builds a tree of values from the events of a parser. Throws Error (input) if there are too many values:
+/// the large parts of a trace are packed and never enter the tree.
 class TreeBuilder {
  public:
-  /// `name` stands for the document in errors.
+  /// `name` is the document's name in errors.
   explicit TreeBuilder(std::string name) : name_(std::move(name)) {}
 
   nlohmann::json take() { return std::move(root_); }
   void put(nlohmann::json value) { *place() = std::move(value); }
   void key(std::string_view name) { member_ = &(*open_.back())[std::string(name)]; }
-  /// Whether the object at hand has that member already.
+  /// Returns true if the innermost open object already has a member `name`.
   bool has(std::string_view name) const { return open_.back()->contains(name); }
   void open(nlohmann::json::value_t type);
   void close() { open_.pop_back(); }
-  /// How many arrays and objects are open.
+  /// Number of open arrays and objects.
   std::size_t depth() const { return open_.size(); }
 
  private:
@@ -39,18 +39,18 @@ class TreeBuilder {
   std::string name_;
   nlohmann::json root_;
   std::size_t values_ = 0;
-  /// A parent gets no second child while one is open, so they stay where they are.
+  /// The pointers stay valid because a parent gets no second child while one is open.
   std::vector<nlohmann::json*> open_;
-  nlohmann::json* member_ = nullptr;  ///< of the innermost object
+  nlohmann::json* member_ = nullptr;  ///< current member of the innermost object
 };
 
-/// Builds a document; packs arrays of the top-level members that are named, and skips kSkippedKey.
+/// Builds a document. Packs the arrays in the named top-level members and skips kSkippedKey.
 ///
-/// An array is packed while it looks like one that can be. Where it turns out to be another, what was packed
-/// of it goes into the tree, and so does the rest.
+/// An array is packed as long as its elements allow it. If an element does not, the packed elements move into
+/// the tree and the rest follows them there.
 class DocumentBuilder : public JsonHandler {
  public:
-  /// `name` stands for the document in errors.
+  /// `name` is the document's name in errors.
   DocumentBuilder(std::vector<std::string_view> packed_members, std::string name)
       : tree_(std::move(name)), packed_members_(std::move(packed_members)) {}
 
@@ -69,16 +69,16 @@ class DocumentBuilder : public JsonHandler {
   void end_array() override;
 
  private:
-  /// The rows that offprof writes have some thirty tokens; one that goes on and on belongs to something else.
+  /// Rows that offprof writes have about thirty tokens. An endless row belongs to another kind of file.
   static constexpr std::size_t kMostTokensOfARow = 1000;
 
-  /// What becomes of the values that come.
+  /// Destination of the values that follow.
   enum class State : std::uint8_t {
-    kTree,      ///< they go into the tree
-    kNewArray,  ///< an array was opened that may be packed
-    kIntegers,  ///< it is packed and has whole numbers
-    kTable,     ///< it is packed and has rows
-    kRow,       ///< within such a row
+    kTree,      ///< the tree
+    kNewArray,  ///< an array that was just opened and may be packed
+    kIntegers,  ///< a packed array of whole numbers
+    kTable,     ///< a packed array of rows
+    kRow,       ///< a row of such an array
   };
 
   void integer(std::int64_t value);
@@ -92,19 +92,19 @@ class DocumentBuilder : public JsonHandler {
   void put_packed();
   void unpack();
   void unpack_row(const PackedTable& table);
-  /// Whether the value that begins here is within the skipped one, or is it.
+  /// Returns true if the value that begins here is the skipped value or lies in it.
   bool skip_value() { return skipped_ > 0 || std::exchange(skip_next_, false); }
 
   TreeBuilder tree_;
   std::vector<std::string_view> packed_members_;
   std::vector<PackedArray> packed_;
   State state_ = State::kTree;
-  PackedArray array_;          ///< the one at hand
-  std::vector<RowToken> row_;  ///< the one at hand
+  PackedArray array_;          ///< current array
+  std::vector<RowToken> row_;  ///< current row
   int row_depth_ = 0;
-  bool packs_ = false;      ///< within a member whose arrays are packed
-  bool skip_next_ = false;  ///< the key before was the skipped one
-  int skipped_ = 0;         ///< open arrays and objects within the skipped value
+  bool packs_ = false;      ///< inside a member whose arrays are packed
+  bool skip_next_ = false;  ///< the last key was the skipped one
+  int skipped_ = 0;         ///< number of open arrays and objects inside the skipped value
 };
 
 }  // namespace offprof

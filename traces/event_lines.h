@@ -12,14 +12,14 @@
 
 namespace offprof {
 
-/// A row of the viewers: a process and a thread. Kineto's device rows have the device's and the stream's
-/// numbers.
+/// Row of the trace viewers: a process and a thread. In Kineto's device rows these are the numbers of the
+/// device and of the stream.
 struct TraceRow {
   int pid = 0;
   int tid = 0;
 };
 
-/// Writes the elements of `traceEvents`, one a line.
+/// Writes the elements of `traceEvents`, one per line.
 class EventLines {
  public:
   explicit EventLines(std::string& out) : out_(out) {}
@@ -29,20 +29,21 @@ class EventLines {
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
   }
 
-  /// Begins an event on its own line; `pid` and `tid` are in it.
+  /// Begins an event on a new line and writes its phase, `pid` and `tid`.
   void begin(const char* phase, TraceRow row) {
     append("{}\n{{\"ph\":\"{}\",\"pid\":{},\"tid\":{}", separator_, phase, row.pid, row.tid);
     separator_ = ",";
   }
 
-  /// `"ts":12.345`: microseconds. Times are rarely negative in a timeline; a sign is kept all the same.
+  /// Writes a time in microseconds: `"ts":12.345`. Negative times are rare in a timeline, but the sign is
+  /// kept.
   void time(const char* key, Nanoseconds ns) {
     const std::int64_t us = ns / 1000;
     append(",\"{}\":{}{}.{:03}", key, ns < 0 ? "-" : "", us < 0 ? -us : us,
            ns < 0 ? -(ns % 1000) : ns % 1000);
   }
 
-  /// The name as a JSON string; names repeat, escaping them is slow.
+  /// Returns the name as a JSON string. The result is cached because names repeat and escaping is slow.
   const std::string& quoted(const std::string& name) {
     const auto found = quoted_.find(name);
     return found != quoted_.end() ? found->second : quoted_.emplace(name, dump_json(name, -1)).first->second;
@@ -53,7 +54,7 @@ class EventLines {
     append(",\"name\":\"{}\",\"args\":{{\"{}\":{}}}}}", name, key, value);
   }
 
-  /// A complete event up to its `args`; the caller closes it.
+  /// Writes a complete event up to its `args`; the caller closes it.
   void begin_complete(TraceRow row, const char* cat, const std::string& quoted_name, Nanoseconds begin_ns,
                       Nanoseconds duration_ns) {
     begin("X", row);
@@ -62,7 +63,7 @@ class EventLines {
     time("dur", duration_ns);
   }
 
-  /// As an argument of a copy: bytes a nanosecond are GB a second.
+  /// Writes the bandwidth as an argument of a copy. Bytes per nanosecond equal GB per second.
   void bandwidth(Bytes bytes, Nanoseconds duration_ns) {
     if (duration_ns > 0)
       append(",\"memory bandwidth (GB/s)\":{:.3f}",

@@ -21,12 +21,12 @@ namespace {
 
 constexpr std::string_view kReportSchema = "offprof.report/1";
 
-/// `offprof.report/` of `offprof.report/1`.
+/// Returns `offprof.report/` for `offprof.report/1`.
 std::string_view without_version(std::string_view schema) {
   return schema.substr(0, schema.find('/') + 1);
 }
 
-/// Reads a document up to its own `schema`, not those of parts of it, and no further.
+/// Parses a document up to its own `schema` and stops there. Skips the `schema` of nested parts.
 class SchemaFinder : public nlohmann::json_sax<nlohmann::json> {
  public:
   const std::string& schema() const { return schema_; }
@@ -70,7 +70,7 @@ class SchemaFinder : public nlohmann::json_sax<nlohmann::json> {
   std::string schema_;
 };
 
-/// The schema that the document says it has; empty where it says none, or is no JSON up to there.
+/// Returns the document's schema; empty if it has none, or if the text before it is not JSON.
 std::string schema_in_text(const std::string& text) {
   SchemaFinder finder;
   nlohmann::json::sax_parse(text, &finder);
@@ -84,7 +84,7 @@ std::string string_in(const JsonValue& object, std::string_view key) {
 
 ModelInfo model_from_json(const JsonValue& json) {
   ModelInfo model;
-  if (json.json().is_string()) {  // a report that tells the name only
+  if (json.json().is_string()) {  // a report that only has the name
     model.name = json.as_string();
     return model;
   }
@@ -141,7 +141,7 @@ void read_description(const JsonValue& document, Figures& figures) {
   if (const auto json = document.find("saved_by_op")) figures.saved_by_op = saved_by_op_from_json(*json);
 }
 
-/// A report's figures and its policy are its own, or those of what `tune` chose.
+/// Reads the figures and the policy of a report, or, for a report of `tune`, those of the chosen policy.
 void read_report_figures(const JsonValue& report, Figures& figures) {
   if (const auto chosen = report.find("chosen")) return read_report_figures(*chosen, figures);
   const auto measured = report.find("measured");
@@ -188,7 +188,7 @@ std::string describe(const Link& link) {
                      link.is_shared ? ", shared" : "");
 }
 
-/// Collects the differences of values that are both known.
+/// Collects the differences between values that are known on both sides.
 class DifferenceList {
  public:
   void add(const std::string& what, const std::string& base, const std::string& now) {
@@ -200,7 +200,7 @@ class DifferenceList {
   std::vector<RunDifference> differences_;
 };
 
-/// The same file under another name is the same model.
+/// Compares fingerprints, because the same file under another name is the same model.
 void compare(const ModelInfo& base, const ModelInfo& now, DifferenceList& list) {
   const bool both_have_fingerprints = !base.fingerprint.empty() && !now.fingerprint.empty();
   if (!both_have_fingerprints) return list.add("model", base.name, now.name);
@@ -245,7 +245,7 @@ std::optional<std::string> allocator_settings_of(const Program& program) {
   return program.allocator ? std::optional(program.allocator->settings) : std::nullopt;
 }
 
-/// As a person would read them where none are set.
+/// Returns the settings, or `default` if none are set.
 std::string describe_allocator_settings(const std::string& settings) {
   return settings.empty() ? "default" : settings;
 }

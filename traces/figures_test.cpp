@@ -40,7 +40,7 @@ TEST(Figures, AreReadFromATrace) {
   EXPECT_EQ(figures.saved_by_op, (SavedByOp{{"aten::relu", {1, 4096}}}));
 }
 
-TEST(Figures, SurviveTheWayThroughABaseline) {
+TEST(Figures, AreUnchangedByABaselineFile) {
   const Figures base = sample_figures();
   const Figures figures = parse_figures(format_baseline(base, "0.1.0"), "b.json");
   EXPECT_EQ(figures.metrics, base.metrics);
@@ -48,7 +48,7 @@ TEST(Figures, SurviveTheWayThroughABaseline) {
   EXPECT_THAT(run_differences(base, figures), IsEmpty());
 }
 
-TEST(Figures, OfAVirtualGpuKeepTheirMarksThroughABaseline) {
+TEST(Figures, KeepVirtualGpuMarksInABaselineFile) {
   Trace trace = virtual_sample_trace();
   trace.environment.kernel_times = "h200.json";
   trace.program.allocator->settings = "max_split_size_mb:64";
@@ -60,7 +60,7 @@ TEST(Figures, OfAVirtualGpuKeepTheirMarksThroughABaseline) {
   EXPECT_THAT(run_differences(base, figures), IsEmpty());
 }
 
-TEST(Figures, OfASimulationReportTellWhetherItsTimesAreModelled) {
+TEST(Figures, HaveTheMarkForModelledTimesOfASimulationReport) {
   const auto modelled = [](const std::string& more) {
     return parse_figures(R"({"schema": "offprof.report/1", "predicted": {})" + more + "}", "r.json")
         .times_are_modelled;
@@ -69,7 +69,7 @@ TEST(Figures, OfASimulationReportTellWhetherItsTimesAreModelled) {
   EXPECT_TRUE(modelled(R"(, "times_are_modelled": true)"));
 }
 
-TEST(Figures, OfAReportAreMeasuredOrPredicted) {
+TEST(Figures, AreEitherMeasuredOrPredictedInAReport) {
   const Figures run =
       parse_figures(R"({"schema": "offprof.report/1", "measured": {"d2h_bytes": 5}})", "r.json");
   EXPECT_EQ(run.metrics.d2h_bytes, 5);
@@ -80,7 +80,7 @@ TEST(Figures, OfAReportAreMeasuredOrPredicted) {
   EXPECT_EQ(simulation.simulated, true);
 }
 
-TEST(Figures, OfATunedReportAreThoseThatWereChosen) {
+TEST(Figures, AreThoseOfTheChosenPolicyInATuneReport) {
   const Figures figures = parse_figures(
       R"({"schema": "offprof.report/1", "chosen": {"policy": {"name": "tuned"}, "predicted": {"d2h_bytes": 7}}})",
       "r.json");
@@ -88,34 +88,34 @@ TEST(Figures, OfATunedReportAreThoseThatWereChosen) {
   EXPECT_EQ(figures.policy->name, "tuned");
 }
 
-TEST(Figures, TheSchemaMayStandAnywhereInTheFile) {
+TEST(Figures, AcceptTheSchemaAnywhereInTheFile) {
   const Figures figures =
       parse_figures(R"({"measured": {"d2h_bytes": 5}, "schema": "offprof.report/1"})", "r.json");
   EXPECT_EQ(figures.metrics.d2h_bytes, 5);
 }
 
-TEST(Figures, AReportWithoutFiguresIsRefused) {
+TEST(Figures, RejectAReportWithoutFigures) {
   EXPECT_THAT(error_of(R"({"schema": "offprof.report/1", "command": "doctor"})"),
               HasSubstr("without figures"));
 }
 
-TEST(Figures, AnotherVersionIsRefused) {
+TEST(Figures, RejectAnotherVersion) {
   EXPECT_THAT(error_of(R"({"schema": "offprof.baseline/2", "metrics": {}})"),
               HasSubstr("offprof.baseline/2"));
 }
 
-TEST(Figures, WhatIsNoJsonIsRefused) {
+TEST(Figures, RejectTextThatIsNotJson) {
   EXPECT_NE(error_of("no json"), "no error");
   EXPECT_NE(error_of(""), "no error");
 }
 
-TEST(Figures, ABaselineSaysThatItIsOne) {
+TEST(Figures, RecognizeABaseline) {
   EXPECT_TRUE(is_baseline(format_baseline(sample_figures(), "0.1.0")));
   EXPECT_FALSE(is_baseline(format_trace(sample_trace())));
   EXPECT_FALSE(is_baseline("no json"));
 }
 
-TEST(RunDifferences, NameEverythingThatIsNotTheSame) {
+TEST(RunDifferences, ListEveryDifference) {
   Figures now = sample_figures();
   now.settings->inputs = {"float32[8,3]"};
   now.environment->threads = 4;
@@ -125,7 +125,7 @@ TEST(RunDifferences, NameEverythingThatIsNotTheSame) {
               ElementsAre("inputs", "threads", "policy", "source of figures"));
 }
 
-TEST(RunDifferences, SegmentsAreOne) {
+TEST(RunDifferences, IncludeCheckpointedModules) {
   Trace trace = sample_trace();
   trace.settings.segments = {"layers.*", "head"};
   const Figures now = parse_figures(format_baseline(figures_of(trace, "t.json"), "0.1.0"), "b.json");
@@ -133,7 +133,7 @@ TEST(RunDifferences, SegmentsAreOne) {
             (std::vector<RunDifference>{{"segments", "none", "layers.* head"}}));
 }
 
-TEST(RunDifferences, AVirtualGpuIsNoMeasurement) {
+TEST(RunDifferences, DistinguishAVirtualGpuFromAMeasurement) {
   Figures base = sample_figures(), now = sample_figures();
   now.times_are_modelled = true;
   EXPECT_EQ(run_differences(base, now),
@@ -145,7 +145,7 @@ TEST(RunDifferences, AVirtualGpuIsNoMeasurement) {
       (std::vector<RunDifference>{{"source of figures", "virtual GPU", "simulated, of a virtual GPU"}}));
 }
 
-TEST(RunDifferences, KernelTimesAreComparedWhereTimesAreModelled) {
+TEST(RunDifferences, IncludeKernelTimesIfTimesAreModelled) {
   Trace trace = virtual_sample_trace();
   const Figures base = figures_of(trace, "t.json");
   trace.environment.kernel_times = "h200.json";
@@ -154,7 +154,7 @@ TEST(RunDifferences, KernelTimesAreComparedWhereTimesAreModelled) {
   EXPECT_THAT(what_differs(sample_figures(), now), ElementsAre("device", "machine", "source of figures"));
 }
 
-TEST(RunDifferences, AllocatorSettingsAreComparedWhereBothHaveThem) {
+TEST(RunDifferences, IncludeAllocatorSettingsIfBothSidesHaveThem) {
   Trace trace = virtual_sample_trace();
   const Figures base = figures_of(trace, "t.json");
   trace.program.allocator->settings = "expandable_segments:True";
@@ -162,7 +162,7 @@ TEST(RunDifferences, AllocatorSettingsAreComparedWhereBothHaveThem) {
             (std::vector<RunDifference>{{"allocator settings", "default", "expandable_segments:True"}}));
 }
 
-TEST(TimeDifference, IsWhatMakesTimesSayNothingOfEachOther) {
+TEST(TimeDifference, ReturnsADifferenceThatMakesTimesIncomparable) {
   EXPECT_EQ(time_difference({{"policy", "keep", "trl"}, {"allocator settings", "", "x"}}), nullptr);
   for (const char* what : {"machine", "threads", "kernel times", "source of figures"}) {
     const std::vector<RunDifference> differences = {{"policy", "keep", "trl"}, {what, "a", "b"}};
@@ -171,13 +171,13 @@ TEST(TimeDifference, IsWhatMakesTimesSayNothingOfEachOther) {
   }
 }
 
-TEST(RunDifferences, TheSameFileUnderAnotherNameIsTheSameModel) {
+TEST(RunDifferences, TreatTheSameFileUnderAnotherNameAsTheSameModel) {
   Figures now = sample_figures();
   now.model->name = "copy.pt";
   EXPECT_THAT(what_differs(sample_figures(), now), IsEmpty());
 }
 
-TEST(RunDifferences, AModelIsKnownByItsNameWhereASideTellsNoMore) {
+TEST(RunDifferences, CompareModelsByNameIfASideHasNoFingerprint) {
   Figures now =
       parse_figures(R"({"schema": "offprof.report/1", "measured": {}, "model": "model.pt"})", "r.json");
   EXPECT_THAT(what_differs(sample_figures(), now), IsEmpty());
@@ -185,7 +185,7 @@ TEST(RunDifferences, AModelIsKnownByItsNameWhereASideTellsNoMore) {
   EXPECT_THAT(what_differs(sample_figures(), now), ElementsAre("model"));
 }
 
-TEST(RunDifferences, WhatASideDoesNotTellIsNoDifference) {
+TEST(RunDifferences, IgnorePropertiesThatASideLacks) {
   EXPECT_THAT(run_differences(sample_figures(), Figures{}), IsEmpty());
 }
 

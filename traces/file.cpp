@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kChunk = 1 << 18;
 
-/// A file as it lies on the disk.
+/// Bytes of a file as it is on the disk.
 class PlainSource final : public ByteSource {
  public:
   explicit PlainSource(const std::string& path)
@@ -33,10 +33,11 @@ class PlainSource final : public ByteSource {
     head_.resize(read_file_into(head_));
   }
 
-  /// What read() gives first; it is longer than any file's signature, unless the file is not.
+  /// Returns the bytes that read() returns first. They contain the file's signature unless the file is
+  /// shorter.
   std::string_view head() const { return std::string_view(head_).substr(head_taken_); }
 
-  /// Bytes, as the file system knows them; 0 where it does not.
+  /// Returns the size in bytes according to the file system; 0 if it does not know.
   std::size_t size() const {
     struct stat status {};
     ::fstat(file_.get(), &status);

@@ -6,7 +6,8 @@
 
 namespace offprof {
 
-/// Files of this process may not grow beyond `bytes` while it lives: a full disk for tests.
+/// Limits the size of the files that this process writes to `bytes` while the object lives. Tests use it to
+/// simulate a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -36,7 +36,7 @@ std::string message_of(const Call& call) {
 class FileTest : public ::testing::Test {
  protected:
   std::string path(const std::string& name) const { return folder_ / name; }
-  /// Writes without the code under test.
+  /// Writes the file without the code under test.
   std::string put(const std::string& name, const std::string& content) const {
     std::ofstream(path(name), std::ios::binary) << content;
     return path(name);
@@ -67,22 +67,22 @@ TEST_F(FileTest, ReadsEmptyFiles) {
   EXPECT_EQ(read_file(put("empty", "")), "");
 }
 
-TEST_F(FileTest, CompressesNamesInGz) {
+TEST_F(FileTest, CompressesIfTheNameEndsInGz) {
   const std::string text = long_text();
   write_file(path("f.gz"), text);
   EXPECT_LT(raw("f.gz").size(), text.size() / 2);
   EXPECT_EQ(read_file(path("f.gz")), text);
 }
 
-TEST_F(FileTest, UnpacksGzipWhateverItsName) {
+TEST_F(FileTest, DecompressesGzipUnderAnyName) {
   write_file(path("f.gz"), "text");
   fs::rename(path("f.gz"), path("f.json"));
   EXPECT_EQ(read_file(path("f.json")), "text");
 }
 
-TEST_F(FileTest, MembersOfAGzipFileMayEndAnywhere) {
+TEST_F(FileTest, AcceptsGzipMembersThatEndAnywhere) {
   std::string text, packed;
-  for (int i = 0; i < 700; ++i) {  // some begin at the end of what is read at once, and go on behind it
+  for (int i = 0; i < 700; ++i) {  // so that some members cross the end of a chunk
     std::string part;
     for (int j = 0; j < 100; ++j) part += std::to_string(i * 104'729 + j * 7919);
     write_file(path("part.gz"), part);
@@ -94,7 +94,7 @@ TEST_F(FileTest, MembersOfAGzipFileMayEndAnywhere) {
               HasSubstr("ends early"));
 }
 
-TEST_F(FileTest, PiecesOfAFileMakeTheWhole) {
+TEST_F(FileTest, ReturnsTheWholeFileInPieces) {
   const std::string text = long_text();
   for (const char* name : {"f", "f.gz"}) {
     write_file(path(name), text);
@@ -110,20 +110,20 @@ TEST_F(FileTest, PiecesOfAFileMakeTheWhole) {
   }
 }
 
-TEST_F(FileTest, UnpacksEveryMemberOfAGzipFile) {
+TEST_F(FileTest, DecompressesEveryMemberOfAGzipFile) {
   write_file(path("a.gz"), "one ");
   write_file(path("b.gz"), "");
   write_file(path("c.gz"), "two");
   EXPECT_EQ(read_file(put("all", raw("a.gz") + raw("b.gz") + raw("c.gz"))), "one two");
 }
 
-TEST_F(FileTest, SaysThatGzipIsTruncated) {
+TEST_F(FileTest, ReportsTruncatedGzip) {
   write_file(path("f.gz"), long_text());
   put("half", raw("f.gz").substr(0, 1000));
   EXPECT_THAT(message_of([&] { read_file(path("half")); }), HasSubstr("truncated"));
 }
 
-TEST_F(FileTest, SaysThatGzipIsDamaged) {
+TEST_F(FileTest, ReportsDamagedGzip) {
   write_file(path("f.gz"), long_text());
   std::string bytes = raw("f.gz");
   bytes.replace(500, 20, 20, '\0');
@@ -131,7 +131,7 @@ TEST_F(FileTest, SaysThatGzipIsDamaged) {
   EXPECT_THAT(message_of([&] { read_file(path("bad")); }), HasSubstr("damaged"));
 }
 
-TEST_F(FileTest, RefusesMoreThanIsAskedFor) {
+TEST_F(FileTest, RejectsAFileAboveTheGivenLimit) {
   const std::string text(1000, 'x');
   write_file(path("f.gz"), text);
   for (const std::string& name : {put("f", text), path("f.gz")}) {
@@ -140,16 +140,16 @@ TEST_F(FileTest, RefusesMoreThanIsAskedFor) {
   }
 }
 
-TEST_F(FileTest, SaysThatAFileIsNotThere) {
+TEST_F(FileTest, ReportsAMissingFile) {
   EXPECT_THAT(message_of([&] { read_file(path("none")); }), HasSubstr("No such file"));
 }
 
-TEST_F(FileTest, SaysThatAFolderIsNoFile) {
+TEST_F(FileTest, ReportsAFolder) {
   EXPECT_THAT(message_of([&] { read_file(folder_.path()); }), HasSubstr("it is a folder"));
   EXPECT_THAT(message_of([&] { write_file(folder_.path(), "x"); }), HasSubstr("it is a folder"));
 }
 
-TEST_F(FileTest, ReplacesWithoutLeavingATemporary) {
+TEST_F(FileTest, ReplacesAFileWithoutLeavingATemporary) {
   put("f", "old");
   write_file(path("f"), "new");
   EXPECT_EQ(raw("f"), "new");
@@ -162,7 +162,7 @@ TEST_F(FileTest, KeepsTheModeOfTheOldFile) {
   EXPECT_EQ(fs::status(path("f")).permissions(), static_cast<fs::perms>(0640));
 }
 
-TEST_F(FileTest, ADiskThatFillsUpLeavesTheOldFile) {
+TEST_F(FileTest, KeepsTheOldFileWhenTheDiskIsFull) {
   put("f", "old");
   std::string message;
   {
@@ -185,13 +185,13 @@ TEST_F(FileTest, WritesThroughSymbolicLinks) {
   EXPECT_TRUE(fs::is_symlink(path("link2")));
 }
 
-TEST_F(FileTest, MakesTheTargetOfADanglingLink) {
+TEST_F(FileTest, CreatesTheTargetOfADanglingLink) {
   fs::create_symlink("later", path("link"));
   write_file(path("link"), "new");
   EXPECT_EQ(raw("later"), "new");
 }
 
-TEST_F(FileTest, RefusesLinksInACircle) {
+TEST_F(FileTest, RejectsCircularLinks) {
   fs::create_symlink("b", path("a"));
   fs::create_symlink("a", path("b"));
   EXPECT_THAT(message_of([&] { write_file(path("a"), "x"); }), HasSubstr("symbolic links"));
@@ -207,17 +207,17 @@ TEST_F(FileTest, WritesIntoPipes) {
   EXPECT_TRUE(fs::is_fifo(path("pipe")));
 }
 
-TEST_F(FileTest, SaysThatADeviceIsFull) {
+TEST_F(FileTest, ReportsAFullDevice) {
   EXPECT_THAT(message_of([] { write_file("/dev/full", "x"); }), HasSubstr("No space left"));
 }
 
-TEST_F(FileTest, DashIsStandardOutput) {
+TEST_F(FileTest, WritesDashToStandardOutput) {
   ::testing::internal::CaptureStdout();
   write_file("-", "to stdout");
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "to stdout");
 }
 
-TEST_F(FileTest, CheckWritableLeavesNothing) {
+TEST_F(FileTest, CheckWritableLeavesNoFile) {
   check_writable(path("f"));
   check_writable("-");
   EXPECT_EQ(count_files(), 0);
@@ -233,31 +233,31 @@ TEST_F(FileTest, CheckWritableFindsAMissingFolder) {
   EXPECT_THAT(message_of([&] { check_writable(path("no/f")); }), HasSubstr("does not exist"));
 }
 
-TEST_F(FileTest, SaysOfAFolderThatTakesNoFilesThatItTakesNone) {
+TEST_F(FileTest, ReportsAFolderThatAcceptsNoFiles) {
   EXPECT_THAT(message_of([] { check_writable("/proc/x.json"); }),
               HasSubstr("cannot make a file in '/proc': No such file or directory"));
 }
 
-TEST_F(FileTest, CheckWritableRefusesFolders) {
+TEST_F(FileTest, CheckWritableRejectsFolders) {
   EXPECT_THAT(message_of([&] { check_writable(folder_.path()); }), HasSubstr("it is a folder"));
   EXPECT_THAT(message_of([&] { check_writable(""); }), HasSubstr("the name is empty"));
 }
 
-TEST_F(FileTest, ASignalEndsTheProcessWithItsStatus) {
+TEST_F(FileTest, EndsOnASignalWithItsStatus) {
   const auto end_by_signal = [] {
-    std::signal(SIGINT, SIG_DFL);  // a shell has jobs in the background ignore it
+    std::signal(SIGINT, SIG_DFL);  // a shell makes background jobs ignore it
     exit_cleanly_on_signals();
     std::raise(SIGINT);
   };
   EXPECT_EXIT(end_by_signal(), ::testing::ExitedWithCode(130), "");
 }
 
-TEST_F(FileTest, ASignalWhileWritingLeavesOnlyTheOldFile) {
+TEST_F(FileTest, LeavesOnlyTheOldFileAfterASignalWhileWriting) {
   put("f", "old");
   const auto interrupted = [&] {
     exit_cleanly_on_signals();
     const FileSizeLimit limit(1000);
-    std::signal(SIGXFSZ, [](int) { std::raise(SIGTERM); });  // comes in the middle of the write
+    std::signal(SIGXFSZ, [](int) { std::raise(SIGTERM); });  // arrives in the middle of the write
     write_file(path("f"), std::string(5000, 'x'));
   };
   EXPECT_EXIT(interrupted(), ::testing::ExitedWithCode(143), "");
@@ -265,7 +265,7 @@ TEST_F(FileTest, ASignalWhileWritingLeavesOnlyTheOldFile) {
   EXPECT_EQ(count_files(), 1);
 }
 
-TEST_F(FileTest, IgnoredSignalsStayIgnored) {
+TEST_F(FileTest, KeepsIgnoredSignalsIgnored) {
   const auto nohup = [] {
     std::signal(SIGHUP, SIG_IGN);
     exit_cleanly_on_signals();

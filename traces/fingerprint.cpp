@@ -39,7 +39,7 @@ std::string fingerprint_of_file(const std::string& path) {
   std::uint64_t hash = kFnvOffsetBasis;
   while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0)
     hash = hash_on(hash, {piece.data(), static_cast<std::size_t>(file.gcount())});
-  if (file.bad()) throw input_error(path + ": cannot be read");  // a folder opens, and fails here
+  if (file.bad()) throw input_error(path + ": cannot be read");  // a folder can be opened but not read
   return digits(hash);
 }
 

@@ -7,15 +7,16 @@
 
 namespace offprof {
 
-/// A fingerprint of the bytes, to tell whether two things are the same: 16 hexadecimal digits (64-bit
-/// FNV-1a). Not meant to withstand somebody who wants two files to look the same.
+/// Returns a fingerprint of the bytes as 16 hexadecimal digits (64-bit FNV-1a). It shows whether two byte
+/// sequences are the same. It offers no protection against deliberate collisions.
 std::string fingerprint(std::string_view bytes);
 
-/// The same of a file's bytes, read in pieces. Throws Error (input) where it cannot be read.
+/// Returns the fingerprint of a file's bytes, which are read in pieces. Throws Error (input) if the file
+/// cannot be read.
 std::string fingerprint_of_file(const std::string& path);
 
-/// Of what was run: model, inputs, loss, optimiser, segments, shards. Two runs that have it in common make
-/// the same step program.
+/// Returns a fingerprint of the model, inputs, loss, optimizer, checkpointed modules and layer slices of a
+/// run. Two runs with the same fingerprint have the same step program.
 std::string fingerprint_of_run(const ModelInfo& model, const RunSettings& settings);
 
 }  // namespace offprof

@@ -18,7 +18,7 @@ TEST(Fingerprint, IsThe64BitFnv1aHash) {
   EXPECT_EQ(fingerprint("foobar"), "85944171f73967e8");
 }
 
-TEST(FingerprintOfFile, IsThatOfItsBytes) {
+TEST(FingerprintOfFile, EqualsTheFingerprintOfTheBytes) {
   const TestFolder folder;
   const std::string path = folder / "file";
   const std::string bytes(3'000'000, '\xff');  // more than one piece
@@ -26,15 +26,15 @@ TEST(FingerprintOfFile, IsThatOfItsBytes) {
   EXPECT_EQ(fingerprint_of_file(path), fingerprint(bytes));
 }
 
-TEST(FingerprintOfFile, RefusesWhatIsNotThere) {
+TEST(FingerprintOfFile, RejectsAMissingFile) {
   EXPECT_THROW(fingerprint_of_file(TestFolder() / "no_such_file"), Error);
 }
 
-TEST(FingerprintOfFile, RefusesAFolder) {
+TEST(FingerprintOfFile, RejectsAFolder) {
   EXPECT_THROW(fingerprint_of_file(TestFolder().path()), Error);
 }
 
-TEST(FingerprintOfRun, DependsOnWhatMakesTheStep) {
+TEST(FingerprintOfRun, DependsOnModelAndSettingsOfTheStep) {
   ModelInfo model;
   model.fingerprint = "0f";
   RunSettings settings;
@@ -55,7 +55,7 @@ TEST(FingerprintOfRun, DependsOnWhatMakesTheStep) {
   EXPECT_NE(fingerprint_of_run(model, settings), same);
 }
 
-TEST(FingerprintOfRun, DoesNotDependOnHowOftenItRan) {
+TEST(FingerprintOfRun, DoesNotDependOnTheNumberOfSteps) {
   const ModelInfo model;
   RunSettings settings;
   const std::string same = fingerprint_of_run(model, settings);

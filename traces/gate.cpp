@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kLimitHint =
     "Write KEY<=+10%, KEY<=+64MiB (relative to the baseline) or KEY<=8GiB (absolute); >= for a least value.";
 
-/// A figure of Metrics, or of its spread.
+/// Figure of Metrics or of its spread.
 struct Figure {
   MetricUnit unit;
   std::optional<double> (*get)(const Metrics&, const std::string& key);
@@ -65,7 +65,7 @@ double parse_quantity(MetricUnit unit, const std::string& text) {
   return static_cast<double>(parse_duration(text));
 }
 
-/// Reads what stands behind `<=`.
+/// Parses the text after `<=`.
 void parse_bound(std::string text, MetricUnit unit, Limit& limit) {
   const char sign = text.empty() ? '\0' : text.front();
   const bool is_relative = sign == '+' || sign == '-';
@@ -87,8 +87,8 @@ bool depends_on_time(MetricUnit unit) {
   return unit != MetricUnit::kBytes;
 }
 
-/// Times of a run on a GPU whose tracer lost records, all but the step's, which is the host's; of a
-/// simulation of such a run that too.
+/// Returns true for a time of a run on a GPU whose tracer lost records, except the step time, which the host
+/// measures. For a simulation of such a run the step time counts as incomplete, too.
 bool is_incomplete(const Figures& figures, const std::string& key) {
   if (!figures.tracing || !figures.tracing->lost_records()) return false;
   if (!depends_on_time(find_figure(key).value().unit)) return false;
@@ -100,7 +100,7 @@ std::string without_blanks(std::string text) {
   return text;
 }
 
-/// Holds figures against each other and collects the rows.
+/// Compares figures and collects the rows of the verdict.
 class Gate {
  public:
   Gate(const Figures& base, const Figures& now, const GateOptions& options)
@@ -116,13 +116,14 @@ class Gate {
   }
 
  private:
-  /// A model that was changed under its name is what a gate is there to judge.
+  /// Returns true if the models have the same name and different content. Such a change is what the gate
+  /// checks, so it is not rejected.
   bool is_changed_model(const RunDifference& difference) const {
     return difference.what == "model" && base_.model->name == now_.model->name;
   }
 
   void judge_difference(const RunDifference& difference) {
-    if (difference.what == "link") return;  // measured anew by each run, so never quite the same
+    if (difference.what == "link") return;  // each run measures it anew, so it always differs a little
     constexpr auto kMustBeSame =
         std::to_array<std::string_view>({"model", "inputs", "loss", "optimizer", "device"});
     const bool must_be_same = std::ranges::find(kMustBeSame, difference.what) != kMustBeSame.end();
@@ -158,7 +159,7 @@ class Gate {
     verdict_.checks.push_back(std::move(check));
   }
 
-  /// Whether times of the two runs can be held against each other.
+  /// Returns true if times of the two runs can be compared.
   bool times_compare(const Limit& limit, bool by_default) {
     if (options_.allow_different) return true;
     const auto source = std::ranges::find(differences_, "source of figures", &RunDifference::what);
@@ -169,8 +170,8 @@ class Gate {
     return !by_default;
   }
 
-  /// Whether what a figure was made of is complete, or its user takes it as it is. Else it would pass where
-  /// it should not.
+  /// Returns true if the records behind a figure are complete, or if the user accepts the loss. With lost
+  /// records a limit could pass by mistake.
   bool records_suffice(const Limit& limit, bool by_default) {
     for (const Figures* figures : {&base_, &now_}) {
       const bool counts = figures == &now_ || limit.needs_baseline();

@@ -9,7 +9,7 @@ namespace offprof {
 namespace {
 
 constexpr int kHostProcess = 1;
-/// Threads of calls come behind the rows of operators, copies' begins, waits and the allocator.
+/// Threads of calls follow the rows of operators, copy starts, waits and the allocator.
 constexpr int kFirstCallThread = 5;
 
 TraceRow gpu_row_of(const GpuSpan& span) {
@@ -17,7 +17,7 @@ TraceRow gpu_row_of(const GpuSpan& span) {
   return {kHostProcess, kFirstCallThread + static_cast<int>(span.row)};
 }
 
-/// Functions of the driver begin with `cu`, those of the runtime with `cuda`.
+/// Returns the event's category. Driver functions begin with `cu`, runtime functions with `cuda`.
 const char* gpu_category(const GpuSpan& span) {
   switch (span.kind) {
     case GpuSpanKind::kKernel:

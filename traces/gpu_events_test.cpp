@@ -19,7 +19,7 @@ using testing::SizeIs;
 
 constexpr std::uint32_t kCompute = 7, kCopies = 9;
 
-/// As a run on a GPU that was traced: a kernel for the operator, and the copy out.
+/// Returns the trace of a traced run on a GPU: a kernel for the operator, and the copy out.
 Trace traced() {
   Trace trace = sample_trace();
   Timeline& timeline = trace.timeline;
@@ -54,7 +54,7 @@ json only_event(const Trace& trace, const std::string& category) {
   return events.at(0);
 }
 
-TEST(GpuEvents, AKernelIsOnItsStreamAsPyTorchsProfilerHasIt) {
+TEST(GpuEvents, PutAKernelOnItsStreamLikePyTorchsProfiler) {
   const json kernel = only_event(traced(), "kernel");
   EXPECT_EQ(kernel["name"], "relu<float>(int)");
   EXPECT_EQ(kernel["pid"], 0);
@@ -65,7 +65,7 @@ TEST(GpuEvents, AKernelIsOnItsStreamAsPyTorchsProfilerHasIt) {
                                             "External id": 3, "grid": [8, 1, 1], "block": [128, 2, 1]})"));
 }
 
-TEST(GpuEvents, ACopySaysItsBytesRateAndTensor) {
+TEST(GpuEvents, GiveBytesRateAndTensorOfACopy) {
   const json copy = only_event(traced(), "gpu_memcpy");
   EXPECT_EQ(copy["tid"], kCopies);
   EXPECT_EQ(copy["args"], (json{{"device", 0},
@@ -78,13 +78,13 @@ TEST(GpuEvents, ACopySaysItsBytesRateAndTensor) {
                                 {"lead_ns", 500}}));
 }
 
-TEST(GpuEvents, WorkThatNobodyAskedForHasNoCorrelation) {
+TEST(GpuEvents, LeaveOutTheCorrelationOfWorkWithoutACall) {
   const json set = only_event(traced(), "gpu_memset");
   EXPECT_EQ(set["args"]["bytes"], 64);
   EXPECT_FALSE(set["args"].contains("correlation"));
 }
 
-TEST(GpuEvents, CallsAreOnTheHostByThread) {
+TEST(GpuEvents, PutCallsOnTheHostByThread) {
   const auto calls = events_of(traced(), "cat", "cuda_runtime");
   ASSERT_THAT(calls, SizeIs(2));
   EXPECT_EQ(calls[0]["pid"], 1);
@@ -92,7 +92,7 @@ TEST(GpuEvents, CallsAreOnTheHostByThread) {
   EXPECT_EQ(only_event(traced(), "cuda_driver")["name"], "cuLaunchKernel");
 }
 
-TEST(GpuEvents, AnArrowGoesFromTheCallToItsWork) {
+TEST(GpuEvents, DrawAnArrowFromACallToItsWork) {
   const auto arrows = events_of(traced(), "cat", "ac2g");
   ASSERT_THAT(arrows, SizeIs(4));
   EXPECT_EQ(arrows[0]["ph"], "s");
@@ -102,33 +102,33 @@ TEST(GpuEvents, AnArrowGoesFromTheCallToItsWork) {
   EXPECT_EQ(arrows[0]["id"], arrows[1]["id"]);
 }
 
-TEST(GpuEvents, AnOperatorHasTheIdOfItsWork) {
+TEST(GpuEvents, GiveAnOperatorTheIdOfItsWork) {
   const auto ops = events_of(traced(), "name", "aten::relu");
   EXPECT_EQ(ops.at(0)["args"]["External id"], 3);
 }
 
-TEST(GpuEvents, ATensorsArrowGoesToTheStreamOfItsCopy) {
+TEST(GpuEvents, DrawATensorsArrowToTheStreamOfItsCopy) {
   for (const json& point : events_of(traced(), "cat", "offload"))
     if (point["args"]["point"] == "copy out") {
       EXPECT_EQ(point["tid"], kCopies);
     }
 }
 
-TEST(GpuEvents, NamesAreEscaped) {
+TEST(GpuEvents, EscapeNames) {
   Trace trace = traced();
   const std::string name = "k<\"a\\b\">\n\x01";
   trace.timeline.gpu[1].name = name;
   EXPECT_EQ(only_event(trace, "kernel")["name"], name);
 }
 
-TEST(GpuEvents, RowsSayWhichStreamTheyAre) {
+TEST(GpuEvents, NameTheRowsOfStreams) {
   std::vector<std::string> names;
   for (const json& event : events_of(traced(), "name", "thread_name")) names.push_back(event["args"]["name"]);
   EXPECT_THAT(names, testing::ElementsAre("compute", "allocator", "stream 7", "stream 9",
                                           "calls of CUDA, thread 1", "calls of CUDA, thread 2"));
 }
 
-TEST(GpuEvents, ACopyThatTheTracerDidNotSeeHasARowOfItsOwn) {
+TEST(GpuEvents, PutUntracedCopiesOnTheirOwnRow) {
   Trace trace = traced();
   trace.timeline.spans.push_back({Track::kH2d, SpanKind::kCopy, "copy in", 4500, 4096, 4096, 0, ""});
   const auto copies = events_of(trace, "cat", "gpu_memcpy");
@@ -138,7 +138,7 @@ TEST(GpuEvents, ACopyThatTheTracerDidNotSeeHasARowOfItsOwn) {
   EXPECT_GT(copies[row]["args"]["correlation"], 13);
 }
 
-TEST(GpuEvents, OfCopiesDiffReadsThoseOfSavedTensors) {
+TEST(GpuEvents, LetDiffReadOnlyCopiesOfSavedTensors) {
   Trace trace = traced();
   trace.timeline.gpu.push_back(
       {GpuSpanKind::kCopy, "Memcpy DtoH (Device -> Pageable)", kCompute, 5000, 10, 4, 14});
@@ -153,7 +153,7 @@ TEST(GpuEvents, OfCopiesDiffReadsThoseOfSavedTensors) {
   EXPECT_EQ(copies[0].bytes, 4096);
 }
 
-TEST(GpuEvents, DiffCountsACopyFromWhenItsStreamHadComeToIt) {
+TEST(GpuEvents, LetDiffCountACopyFromWhenItsStreamReachedIt) {
   const std::string text = format_trace(traced());
   TextSource source(text);
   const auto read = parse_timeline(source, "t.json");

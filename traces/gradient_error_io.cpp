@@ -32,7 +32,7 @@ nlohmann::ordered_json gradient_errors_to_json(const std::vector<GradientError>&
 }
 
 std::vector<GradientError> gradient_errors_from_json(const JsonValue& json) {
-  constexpr double kLeastCosine = -1.001;  // of rounded sums
+  constexpr double kLeastCosine = -1.001;  // below -1 because of rounding
   std::vector<GradientError> errors;
   for (std::size_t i = 0; i < json.size(); ++i) {
     const JsonValue row = json.element(i);

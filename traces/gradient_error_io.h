@@ -8,10 +8,10 @@
 
 namespace offprof {
 
-/// `[{"parameter": "w", "max_abs": 0.01, "relative_norm": 0.002, "cosine": 0.99999}, ...]`; null where a
-/// figure is not finite.
+/// Writes `[{"parameter": "w", "max_abs": 0.01, "relative_norm": 0.002, "cosine": 0.99999}, ...]`. A figure
+/// that is not finite becomes null.
 nlohmann::ordered_json gradient_errors_to_json(const std::vector<GradientError>& errors);
-/// What is null becomes NaN. Throws Error (input).
+/// Reads the same form. null becomes NaN. Throws Error (input).
 std::vector<GradientError> gradient_errors_from_json(const JsonValue& json);
 
 }  // namespace offprof

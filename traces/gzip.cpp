@@ -19,9 +19,9 @@ namespace {
 constexpr std::size_t kGzipChunk = 1 << 16;
 constexpr int kGzipWindow = 15 + 16;  ///< zlib.h: the largest window, plus 16 for a gzip header
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
-/// Traces unpack to some ten times their size, and a gzip file to 1032 times its size at most.
+/// Largest accepted expansion. Traces expand about ten times, gzip at most 1032 times.
 constexpr std::size_t kMostUnpacked = 250;
-/// So much is unpacked of the smallest file.
+/// Decompressed size in bytes up to which any expansion is accepted.
 constexpr std::size_t kNeverTooMuch = std::size_t{64} << 20;
 
 [[noreturn]] void throw_broken(const std::string& name, int code) {
@@ -32,7 +32,7 @@ constexpr std::size_t kNeverTooMuch = std::size_t{64} << 20;
       "Copy or record the file again.");
 }
 
-/// Inflates every member of a gzip file.
+/// Decompresses every member of a gzip file.
 class GzipSource final : public ByteSource {
  public:
   GzipSource(std::unique_ptr<ByteSource> file, std::string name)
@@ -63,7 +63,7 @@ class GzipSource final : public ByteSource {
     return size - stream_.avail_out;
   }
 
-  /// What follows the last member, if anything, is no part of the file's content.
+  /// Moves to the next member. Bytes after the last member are not content of the file.
   void next_member() {
     if (stream_.avail_in < kGzipMagic.size()) refill();
     const std::string_view rest(reinterpret_cast<const char*>(stream_.next_in), stream_.avail_in);
@@ -71,7 +71,7 @@ class GzipSource final : public ByteSource {
     inflateReset(&stream_);
   }
 
-  /// Appends to what is left of the input.
+  /// Appends to the unread part of the input.
   void refill() {
     const std::size_t left = stream_.avail_in;
     if (left > 0) std::memmove(packed_.get(), stream_.next_in, left);
@@ -111,7 +111,7 @@ std::string pack_gzip(std::string_view content) {
   z_stream stream{};
   const int started = deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, MAX_MEM_LEVEL,
                                    Z_DEFAULT_STRATEGY);
-  if (started != Z_OK) throw std::bad_alloc();  // zlib.h: with these parameters only memory can lack
+  if (started != Z_OK) throw std::bad_alloc();  // zlib.h: with these parameters only memory can be short
   std::string packed;
   std::size_t taken = 0;
   std::string chunk(kGzipChunk, '\0');

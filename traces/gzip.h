@@ -8,15 +8,15 @@
 
 namespace offprof {
 
-/// Whether a file that begins so is gzip's.
+/// Returns true if a file that begins with `head` is in gzip format.
 bool is_gzip(std::string_view head);
 
-/// What every member of a gzip file holds, one after the other; bytes behind the last are no part of it.
-/// `name` stands for the file in errors. Reading throws Error (input) where the data is damaged or ends
-/// early, and where it unpacks to so many times its size that it can only be a bomb.
+/// Returns the decompressed content of all members of a gzip file, one after the other. Bytes after the last
+/// member are ignored. `name` is the name of the file in errors. Reading throws Error (input) if the data is
+/// damaged or ends early, or if it expands so much that it can only be a decompression bomb.
 std::unique_ptr<ByteSource> unpack_gzip(std::unique_ptr<ByteSource> packed, std::string name);
 
-/// A gzip file of one member.
+/// Compresses `content` into a gzip file of one member.
 std::string pack_gzip(std::string_view content);
 
 }  // namespace offprof

@@ -32,24 +32,24 @@ TEST(Gzip, ReadsBackWhatItPacked) {
   EXPECT_EQ(unpacked(pack_gzip("a text")), "a text");
 }
 
-TEST(Gzip, BytesBehindTheLastMemberAreNoPartOfIt) {
+TEST(Gzip, IgnoresBytesAfterTheLastMember) {
   EXPECT_EQ(unpacked(pack_gzip("a") + pack_gzip("b") + "rest"), "ab");
 }
 
-TEST(Gzip, RefusesDamagedData) {
+TEST(Gzip, RejectsDamagedData) {
   std::string packed = pack_gzip("a text");
-  packed[packed.size() - 6] ^= 1;  // of its checksum
+  packed[packed.size() - 6] ^= 1;  // a byte of the checksum
   EXPECT_THAT(error_of(packed), HasSubstr("cannot unpack 't.json.gz': the gzip data is damaged"));
 }
 
-TEST(Gzip, RefusesABombBeforeItHasUnpackedIt) {
+TEST(Gzip, RejectsABombBeforeItIsFullyDecompressed) {
   const std::string bomb = pack_gzip(std::string(std::size_t{70} << 20, ' '));
   EXPECT_LT(bomb.size(), 100'000U);
   EXPECT_THAT(error_of(bomb), HasSubstr("it unpacks to more than 250 times its size"));
   EXPECT_THAT(error_of(bomb + bomb), HasSubstr("it unpacks to more than 250 times its size"));
 }
 
-TEST(Gzip, UnpacksSmallFilesHoweverAlikeTheirBytesAre) {
+TEST(Gzip, DecompressesSmallFilesOfRepeatedBytes) {
   const std::string alike(std::size_t{8} << 20, '0');
   EXPECT_EQ(unpacked(pack_gzip(alike)), alike);
 }

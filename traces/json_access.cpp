@@ -12,13 +12,13 @@
 namespace offprof {
 namespace {
 
-/// A value as errors show it; what may be long is named only.
+/// Formats a value for errors. Values that may be long are only named.
 std::string shown(const nlohmann::json& json) {
   if (json.is_object()) return "an object";
   return json.is_primitive() && !json.is_binary() ? json.dump() : "an array";
 }
 
-/// Reads an integer, or calls `fail` with what is wrong with it.
+/// Reads an integer, or calls `fail` with the fault.
 template <typename Fail>
 std::int64_t to_integer(const nlohmann::json& json, std::int64_t low, std::int64_t high, const Fail& fail) {
   if (!json.is_number_integer()) fail(fmt::format("{} is not a whole number", shown(json)));

@@ -11,7 +11,7 @@ namespace {
 
 using Document = nlohmann::json;
 
-/// `offprof.trace` of `offprof.trace/1`.
+/// Returns `offprof.trace` for `offprof.trace/1`.
 std::string_view kind_of(std::string_view schema) {
   return schema.substr(0, schema.find('/'));
 }
@@ -41,7 +41,7 @@ std::string hint_for(std::string_view expected) {
              : "";
 }
 
-/// Puts all that comes into a tree.
+/// Puts every value into a tree.
 class StrictBuilder final : public JsonHandler {
  public:
   explicit StrictBuilder(const std::string& name) : name_(name), tree_(name) {}

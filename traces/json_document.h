@@ -10,31 +10,33 @@
 
 namespace offprof {
 
-/// A trace as a tree of values. The top-level `traceEvents` are left out: an empty array stands in their
-/// place. Within `program` and `dense_program` each array of whole numbers or of rows is packed, and a binary
-/// value, which no JSON text can make, stands in its place: its subtype is the array's index in `packed`.
-/// JsonValue reads packed arrays as it reads others.
+/// A trace as a tree of values. The top-level `traceEvents` are left out and replaced by an empty array. In
+/// `program` and `dense_program`, each array of whole numbers or of rows is packed. A binary value, which no
+/// JSON text can contain, replaces it; its subtype is the index of the array in `packed`. JsonValue reads
+/// packed arrays like other arrays.
 struct JsonDocument {
   nlohmann::json root;
   std::vector<PackedArray> packed;
 };
 
-/// Parses a whole document in little more memory than JsonDocument takes. `name` stands for the source in
-/// errors. Throws Error (input) as parse_json does, and for a tree of more values than any of our files has.
+/// Parses a whole document, with little more memory than the JsonDocument needs. `name` is the name of the
+/// source in errors. Throws Error (input) like parse_json, and if the tree has more values than any of our
+/// files.
 JsonDocument parse_trace_document(ByteSource& source, const std::string& name);
 
-/// Parses a whole document as a plain tree, but for the top-level `traceEvents`. Throws likewise.
+/// Parses a whole document as a plain tree without the top-level `traceEvents`. Throws the same errors.
 nlohmann::json parse_document(ByteSource& source, const std::string& name);
 nlohmann::json parse_document(const std::string& text, const std::string& name);
 
-/// Parses a whole document as a plain tree, with nothing left out. Throws likewise, and where an object names
-/// a member twice.
+/// Parses a whole document as a plain tree and leaves nothing out. Throws the same errors, and Error (input)
+/// if an object has two members of one name.
 nlohmann::json parse_strict_document(ByteSource& source, const std::string& name);
 
-/// Refuses a document whose `schema` is not `expected`, and says what the file is instead.
+/// Throws Error (input) if the document's `schema` is not `expected`, and reports the kind of file that it
+/// is.
 void check_schema(const nlohmann::json& document, std::string_view expected, const std::string& name);
 
-/// The document's `schema`; empty where it has none, or is no object.
+/// Returns the document's `schema`; empty if it has none or is not an object.
 std::string schema_of(const nlohmann::json& document);
 
 }  // namespace offprof

@@ -14,25 +14,25 @@
 namespace offprof {
 namespace {
 
-/// A trace has fewer than ten levels; a limit keeps hostile files from eating memory.
+/// Nesting limit. A trace has fewer than ten levels; hostile files must not exhaust memory.
 constexpr int kMaxDepth = 200;
 constexpr std::size_t kPiece = 1 << 16;
 
-/// By memchr, which is faster than counting byte by byte where lines are long.
+/// Counts line breaks with memchr, which is faster than a loop over the bytes if lines are long.
 std::int64_t count_lines(std::string_view text) {
   std::int64_t lines = 0;
   for (auto at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) ++lines;
   return lines;
 }
 
-/// The piece of a source that is being read, with a zero byte behind it. It counts lines by whole pieces.
+/// Current piece of a source, followed by a zero byte. It counts lines when it moves to the next piece.
 class Piece {
  public:
   Piece(ByteSource& source, const std::string& name) : source_(source), name_(name) { next(); }
 
   const char* begin() const { return bytes_.get(); }
   const char* end() const { return bytes_.get() + size_; }
-  /// Bytes before this piece.
+  /// Returns the number of bytes before this piece.
   std::size_t offset() const { return offset_; }
 
   void next() {
@@ -47,7 +47,7 @@ class Piece {
     bytes_[size_] = '\0';
   }
 
-  /// Of a byte of this piece, or of a few before it on the same line.
+  /// Returns the position of a byte of this piece, or of a few bytes before it on the same line.
   std::string line_and_column(std::size_t position) const {
     const std::string_view text(begin(), position > offset_ ? position - offset_ : 0);
     const auto line = lines_ + count_lines(text);
@@ -59,26 +59,26 @@ class Piece {
  private:
   ByteSource& source_;
   const std::string& name_;
-  /// Not zeroed, which takes longer than reading a short text.
+  /// Not zeroed: that would take longer than reading a short text.
   std::unique_ptr<char[]> bytes_ = std::make_unique_for_overwrite<char[]>(kPiece + 1);
   std::size_t size_ = 0;
   std::size_t offset_ = 0;
-  std::int64_t lines_ = 1;      ///< the line in which this piece begins
-  std::size_t line_begin_ = 0;  ///< where that line begins
+  std::int64_t lines_ = 1;      ///< number of the line in which this piece begins
+  std::size_t line_begin_ = 0;  ///< offset of that line
 };
 
-/// Pieces as RapidJSON's reader wants its input (its concept `Stream`). Small, so that the reader can keep a
-/// copy in registers.
+/// Adapts pieces to the input concept `Stream` of RapidJSON's reader. It is small, so that the reader can
+/// keep a copy in registers.
 class InputStream {
  public:
   using Ch = char;  // NOLINT(readability-identifier-naming): the concept's name
 
   explicit InputStream(Piece& piece) : piece_(&piece), at_(piece.begin()), end_(piece.end()) {
-    if (std::string_view(at_, end_).starts_with("\xef\xbb\xbf")) at_ += 3;  // a byte order mark says UTF-8
+    if (std::string_view(at_, end_).starts_with("\xef\xbb\xbf")) at_ += 3;  // the byte order mark of UTF-8
   }
 
   // NOLINTBEGIN(readability-identifier-naming)
-  /// '\0' at the end.
+  /// Returns the next character; '\0' at the end.
   Ch Peek() const { return *at_; }
   Ch Take() {
     const Ch taken = *at_;
@@ -87,7 +87,7 @@ class InputStream {
     return taken;
   }
   std::size_t Tell() const { return piece_->offset() + static_cast<std::size_t>(at_ - piece_->begin()); }
-  // Only parsing in place writes.
+  // The reader calls these only to parse in place, which we do not do.
   Ch* PutBegin() { return nullptr; }
   void Put(Ch) {}
   std::size_t PutEnd(Ch*) { return 0; }
@@ -98,8 +98,8 @@ class InputStream {
  private:
   InputStream(Piece* piece, const char* at, const char* end) : piece_(piece), at_(at), end_(end) {}
 
-  /// Where the stream stands when `at_` has come to the end of a piece, or past that of the last. By value,
-  /// so that the stream itself can stay in registers.
+  /// Returns the stream for an `at_` at the end of a piece or beyond the end of the last piece. It is
+  /// returned by value, so that the stream itself can stay in registers.
   [[gnu::noinline]] static InputStream after(Piece* piece, const char* at, const char* end) {
     if (at > end) return {piece, end, end};
     piece->next();
@@ -112,7 +112,7 @@ class InputStream {
   const char* end_;
 };
 
-/// RapidJSON's events as JsonHandler has them.
+/// Translates RapidJSON's events to those of JsonHandler.
 class Adapter {
  public:
   Adapter(JsonHandler& handler, const std::string& name) : handler_(handler), name_(name) {}
@@ -128,7 +128,7 @@ class Adapter {
     if (!std::isfinite(value)) throw input_error(fmt::format("'{}' has a number that is too big", name_));
     return handler_.real(value), true;
   }
-  bool RawNumber(const char*, rapidjson::SizeType, bool) { return false; }  // not asked for
+  bool RawNumber(const char*, rapidjson::SizeType, bool) { return false; }  // not requested
   bool String(const char* text, rapidjson::SizeType length, bool) {
     return handler_.string(printable_view({text, length})), true;
   }
@@ -146,7 +146,7 @@ class Adapter {
     if (++depth_ > kMaxDepth) throw input_error(fmt::format("'{}' is nested too deeply", name_));
   }
 
-  /// Nearly every text is printable as it is.
+  /// Returns the text itself if it is printable, which is by far the most common case.
   std::string_view printable_view(std::string_view text) {
     if (is_printable(text)) return text;
     return printable_ = printable(text);
@@ -174,13 +174,13 @@ class Adapter {
 }  // namespace
 }  // namespace offprof
 
-/// The reader works on a copy of the stream.
+/// Makes the reader work on a copy of the stream.
 template <>
 struct rapidjson::StreamTraits<offprof::InputStream> {
   enum { copyOptimization = 1 };  // NOLINT(readability-identifier-naming): the concept's name
 };
 
-/// Most tokens have none before them.
+/// Skips white space. Most tokens have none before them.
 template <>
 inline void rapidjson::SkipWhitespace(offprof::InputStream& is) {
   for (char c = is.Peek(); c <= ' ' && (c == ' ' || c == '\n' || c == '\r' || c == '\t'); c = is.Peek())
@@ -197,7 +197,7 @@ void parse_json(ByteSource& source, JsonHandler& handler, const std::string& nam
   rapidjson::Reader reader;
   const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, adapter);
   if (result.IsError()) throw_syntax_error(stream, piece, result, name);
-  if (!stream.at_end()) {  // the reader takes a zero byte for the end
+  if (!stream.at_end()) {  // the reader treats a zero byte as the end
     throw input_error(
         fmt::format("'{}' is not JSON: {}: a zero byte", name, piece.line_and_column(stream.Tell())));
   }

@@ -29,7 +29,7 @@ std::string error_of(const std::string& text) {
   return message_of([&] { parse_document(text, "t.json"); });
 }
 
-TEST(ParseJson, MakesWhatAnotherParserMakes) {
+TEST(ParseJson, AgreesWithAnotherParser) {
   for (const char* text : {"null",
                            " [ ] ",
                            "{}",
@@ -54,13 +54,13 @@ TEST(ParseJson, MakesWhatAnotherParserMakes) {
   }
 }
 
-TEST(ParseJson, NestsTwoHundredLevelsAndNoMore) {
+TEST(ParseJson, AcceptsTwoHundredLevelsAndNoMore) {
   const auto nested = [](std::size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); };
   EXPECT_EQ(error_of(nested(200)), "no error");
   EXPECT_THAT(error_of(nested(201)), HasSubstr("nested too deeply"));
 }
 
-TEST(ParseJson, PiecesMayEndAnywhere) {
+TEST(ParseJson, AcceptsPiecesThatEndAnywhere) {
   for (std::size_t blanks = (1 << 18) - 60; blanks < (1 << 18) + 2; ++blanks) {
     const std::string text =
         "[" + std::string(blanks, ' ') + R"(12345, "text\u00e4\ud83d\ude00", -1.5e3, true, null])";
@@ -68,7 +68,7 @@ TEST(ParseJson, PiecesMayEndAnywhere) {
   }
 }
 
-TEST(ParseJson, SaysLineAndColumnWhereverPiecesEnd) {
+TEST(ParseJson, ReportsLineAndColumnAtAnyEndOfAPiece) {
   std::string text = "[\n";
   for (int i = 0; i < 100'000; ++i) text += "1234567,\n";
   EXPECT_THAT(error_of(text + "  x]"), HasSubstr("line 100002, column 3: "));
@@ -76,11 +76,11 @@ TEST(ParseJson, SaysLineAndColumnWhereverPiecesEnd) {
   EXPECT_THAT(error_of(long_line), HasSubstr("line 1, column 524290: "));
 }
 
-TEST(ParseJson, TheLastOfMembersWithTheSameNameCounts) {
+TEST(ParseJson, KeepsTheLastMemberOfAName) {
   EXPECT_EQ(parse_document(R"({"a": {"b": 1}, "a": 2})", "t.json"), nlohmann::json({{"a", 2}}));
 }
 
-TEST(ParseJson, AStrictDocumentHasEveryMemberOnce) {
+TEST(ParseJson, RejectsDuplicateMembersInAStrictDocument) {
   const auto parse = [](const std::string& text) {
     TextSource source(text);
     return parse_strict_document(source, "t.json");
@@ -91,37 +91,37 @@ TEST(ParseJson, AStrictDocumentHasEveryMemberOnce) {
               HasSubstr("'t.json' has 'b' twice in one object"));
 }
 
-TEST(ParseJson, PassesOverAByteOrderMark) {
+TEST(ParseJson, SkipsAByteOrderMark) {
   EXPECT_EQ(parse_document("\xef\xbb\xbf[1]", "t.json"), nlohmann::json({1}));
 }
 
-TEST(ParseJson, RefusesWhatIsNoUtf8) {
+TEST(ParseJson, RejectsInvalidUtf8) {
   EXPECT_THAT(error_of("[\"\xff\"]"), HasSubstr("is not JSON: line 1, column"));
   EXPECT_THAT(error_of("[\"\xc0\x80\", 1]"), HasSubstr("is not JSON"));
   EXPECT_THAT(error_of("[\"\xed\xa0\x80\", 1]"), HasSubstr("is not JSON"));
 }
 
-TEST(ParseJson, RefusesAZeroByte) {
+TEST(ParseJson, RejectsAZeroByte) {
   EXPECT_THAT(error_of(std::string("[1]\0", 4)), HasSubstr("line 1, column 4"));
   EXPECT_THAT(error_of(std::string("[1,\0 2]", 7)), HasSubstr("line 1, column 4"));
   EXPECT_THAT(error_of(std::string("[\"a\0b\"]", 7)), HasSubstr("is not JSON"));
   EXPECT_THAT(error_of(std::string("\0", 1)), HasSubstr("is not JSON"));
 }
 
-TEST(ParseJson, RefusesWhatJsonHasNot) {
+TEST(ParseJson, RejectsSyntaxThatJsonLacks) {
   for (const char* text : {"[1,]", "{\"a\" 1}", "[01]", "[+1]", "[.5]", "[1.]x", "[NaN]", "[1] // x", "['a']",
                            "[\"\t\"]", "[\"\\x\"]", "[1e999]", "[1 2]", "[1]]", "tru e", "{a: 1}", "[-]"}) {
     EXPECT_THAT(error_of(text), HasSubstr("'t.json' is not JSON: line 1, column ")) << text;
   }
 }
 
-TEST(ParseJson, KnowsATruncatedTextFromAWrongOne) {
+TEST(ParseJson, DistinguishesTruncatedTextFromInvalidText) {
   const std::string text = R"({"a": [1.5e3, true, "x\u00e4\ud83d\ude00"], "b": null})";
   for (std::size_t size = 1; size < text.size(); ++size)
     EXPECT_THAT(error_of(text.substr(0, size)), HasSubstr("it is truncated")) << text.substr(0, size);
 }
 
-TEST(ParseJson, ReadsNumbersHoweverManyZerosTheyHave) {
+TEST(ParseJson, ReadsNumbersWithAnyNumberOfZeros) {
   const std::string zeros(400, '0');
   const std::vector<std::string> texts = {"0." + zeros,
                                           "0." + zeros + "1",
@@ -134,29 +134,29 @@ TEST(ParseJson, ReadsNumbersHoweverManyZerosTheyHave) {
     EXPECT_EQ(parse_document(text, "t.json").get<double>(), std::strtod(text.c_str(), nullptr)) << text;
 }
 
-TEST(ParseJson, RefusesNumbersBeyondAllDoubles) {
+TEST(ParseJson, RejectsNumbersAboveTheRangeOfDoubles) {
   const std::vector<std::string> texts = {"12345678901234567890e300", "1" + std::string(400, '0'), "1e999"};
   for (const std::string& text : texts) EXPECT_THAT(error_of("[" + text + "]"), HasSubstr("too big")) << text;
 }
 
-TEST(ParseJson, TextsAndNamesComePrintable) {
+TEST(ParseJson, PassesTextsAndNamesInPrintableForm) {
   const nlohmann::json json = parse_document("{\"a\\n\": \"\\u001b[31m\\u0000\xe2\x80\xae\"}", "t.json");
   EXPECT_EQ(json, nlohmann::json({{R"(a\u000a)", R"(\u001b[31m\u0000\u202e)"}}));
 }
 
-TEST(ParseJson, HalfAPairOfUtf16IsNoText) {
+TEST(ParseJson, RejectsHalfASurrogatePair) {
   for (const char* text : {R"(["\ud800"])", R"(["\ud800x"])", R"(["\udc00\ud800"])"})
     EXPECT_THAT(error_of(text), HasSubstr("surrogate pair")) << text;
   EXPECT_EQ(parse_document(R"(["\udc00"])", "t.json"), nlohmann::json({"\ufffd\ufffd\ufffd"}));
 }
 
-TEST(ParseJson, RefusesATreeWithoutEnd) {
+TEST(ParseJson, RejectsATreeWithTooManyValues) {
   std::string text = "[0";
   for (int i = 0; i < 10'000'000; ++i) text += ",0";
   EXPECT_THAT(error_of(text + "]"), HasSubstr("'t.json' has more values than"));
 }
 
-TEST(ParseJson, ASkippedValueMustBeJsonToo) {
+TEST(ParseJson, ChecksTheSyntaxOfASkippedValue) {
   EXPECT_THAT(error_of(R"({"traceEvents": [{"a": 1,}]})"), HasSubstr("line 1, column 26"));
   EXPECT_THAT(error_of(R"({"traceEvents": )" + std::string(1000, '[')), HasSubstr("nested too deeply"));
 }

@@ -11,11 +11,11 @@
 
 namespace offprof {
 
-/// Why it went there.
+/// Reason for the place of a saved tensor.
 enum class PlacementReason : std::uint8_t {
   kOffloaded,   ///< host: the policy moves it
-  kSharedCopy,  ///< host: a saved tensor before it holds the copy of the same storage version
-  kParameter,   ///< device, this and the next five: see Movability
+  kSharedCopy,  ///< host: an earlier saved tensor holds the copy of the same storage version
+  kParameter,   ///< device; this and the next five: see Movability
   kBuffer,
   kInput,
   kResident,
@@ -23,30 +23,33 @@ enum class PlacementReason : std::uint8_t {
   kUnsupportedLayout,
   kBelowThreshold,    ///< device: smaller than the policy's threshold
   kNothingOffloaded,  ///< device: the policy offloads nothing
-  kHostFull,          ///< device: the host cap leaves no room for it
-  kNotInPlan,         ///< device: the policy's plan does not name it
-  kRule,              ///< any place: a rule of the policy says so
-  kUnfitToPack,  ///< any place: a rule would have it packed, but it does not fill its storage densely, or
-                 ///< shares it with tensors that are to be packed otherwise
-  kPaged,        ///< device: see Movability
-  kDiskFull,     ///< host, or device where host memory is full too: the disk has no room for it
-  kUnfitToRecompute,  ///< device: a rule would have it made again, but it has no recipe, or what that takes
-                      ///< would not be there or not be exact
+  kHostFull,          ///< device: the host cap leaves no room for the tensor
+  kNotInPlan,         ///< device: the policy's plan does not contain the tensor
+  kRule,              ///< any place: a rule of the policy decided
+  /// Any place: a rule requests encoding, but the tensor does not fill its storage densely, or shares the
+  /// storage with tensors that are to be encoded differently.
+  kUnfitToPack,
+  kPaged,     ///< device: see Movability
+  kDiskFull,  ///< host, or device if host memory is full too: the disk has no room
+  /// Device: a rule requests recomputation, but the tensor has no recompute steps, or their sources would not
+  /// be available or not be exact.
+  kUnfitToRecompute,
 };
 
 std::string_view to_string(PlacementReason reason);
 
-/// The bytes that autograd saved in a step, by where they went and why. Its sum is all of them.
+/// Number and bytes of the tensors that autograd saved in a step, for one place and reason. The entries of a
+/// Ledger add up to all saved tensors.
 struct LedgerEntry {
   std::int64_t tensors = 0;
-  Bytes bytes = 0;  ///< that autograd saved
+  Bytes bytes = 0;  ///< bytes that autograd saved
 
   bool operator==(const LedgerEntry&) const = default;
 };
 struct LedgerKey {
   Place place = Place::kDevice;
   PlacementReason reason = PlacementReason::kNothingOffloaded;
-  std::string transform{};  ///< that packed it; empty: none
+  std::string transform{};  ///< transform that encoded the tensor; empty: none
 
   auto operator<=>(const LedgerKey&) const = default;  // NOLINT(modernize-use-nullptr): compares with 0
 };

@@ -10,26 +10,25 @@
 
 namespace offprof {
 
-/// The figures of a training step, measured by `run` or predicted by `simulate`: the same keys everywhere, in
-/// this order. A figure that the device has no notion of is absent.
+/// Figures of a training step, measured by `run` or predicted by `simulate`. All outputs use the same keys in
+/// this order. A figure that does not apply to the device is absent.
 ///
-///   device_peak_bytes       highest count of live device bytes, as requested, whole step
-///   device_resident_bytes   live when the step begins: weights, optimiser state, inputs
-///   device_allocated_peak_bytes, device_reserved_peak_bytes   of a caching allocator (CUDA)
-///   host_peak_bytes         highest count of host bytes held by offloaded tensors, as requested
-///   host_reserved_bytes     pinned host memory held for that, in use or not; measured on a GPU alone
-///   disk_peak_bytes         highest count of bytes that offloaded tensors hold on a disk; it and the next
-///                           two where there is one, be it for a GPU's weights alone
+///   device_peak_bytes       peak of the live device bytes in the whole step, as requested
+///   device_resident_bytes   live bytes at the start of the step: parameters, optimizer state, inputs
+///   device_allocated_peak_bytes, device_reserved_peak_bytes   peaks of a caching allocator (CUDA)
+///   host_peak_bytes         peak of the host bytes that offloaded tensors hold, as requested
+///   host_reserved_bytes     pinned host memory reserved for them, in use or not; only measured on a GPU
+///   disk_peak_bytes         peak of the disk bytes that offloaded tensors hold; this and the next two
+///                           disk figures exist if there is a disk, even if only parameters use it
 ///   step_time_ns            wall time of a step
 ///   compute_ns              step_time_ns - exposed_ns - launch_gap_ns
-///   d2h_bytes, h2d_bytes    copied in a step
-///   disk_write_bytes, disk_read_bytes   written to the disk and read from it in a step
-///   d2h_busy_ns, h2d_busy_ns   a copy was running in that direction
-///   exposed_ns              the compute stream stood waiting for copies
-///   launch_gap_ns           the compute stream had nothing to do yet, the host being behind;
-///                           of a device that computes beside the host, where that is
-///                           known
-///   overlap_ratio           1 - exposed_ns / (d2h_busy_ns + h2d_busy_ns), not below 0; absent without copies
+///   d2h_bytes, h2d_bytes    bytes copied in a step
+///   disk_write_bytes, disk_read_bytes   bytes written to the disk and read from it in a step
+///   d2h_busy_ns, h2d_busy_ns   time with a running copy in that direction
+///   exposed_ns              stall time: the compute stream waits for copies
+///   launch_gap_ns           the compute stream is idle because the host is behind; only on a device
+///                           that computes beside the host, and only if it is known
+///   overlap_ratio           1 - exposed_ns / (d2h_busy_ns + h2d_busy_ns), at least 0; absent without copies
 struct Metrics {
   std::optional<Bytes> device_peak_bytes, device_resident_bytes;
   std::optional<Bytes> device_allocated_peak_bytes, device_reserved_peak_bytes;
@@ -45,14 +44,14 @@ struct Metrics {
   bool operator==(const Metrics&) const = default;
 };
 
-/// What of a device a step takes: what the caching allocator reserves, where there is one, else the peak. 0
-/// where neither is known.
+/// Returns the device memory that a step needs: the bytes that the caching allocator reserves, or, without
+/// such an allocator, the peak. 0 if neither is known.
 Bytes device_bytes_taken(const Metrics& metrics);
 
-/// How a metric reads: bytes, nanoseconds, or a plain ratio.
+/// Unit of a metric: bytes, nanoseconds, or a plain ratio.
 enum class MetricUnit { kBytes, kNanoseconds, kRatio };
 
-/// One key of Metrics: its name, its unit, and how to read and write it. Ratios are read as they are.
+/// Key of Metrics: its name, its unit, and functions to read and write its value. Ratios are not scaled.
 struct MetricKey {
   std::string_view name;
   MetricUnit unit;
@@ -60,16 +59,16 @@ struct MetricKey {
   void (*set)(Metrics&, double);
 };
 
-/// Every key, in printing order.
+/// Returns all keys in printing order.
 const std::vector<MetricKey>& metric_keys();
 
-/// The key of that name, or nullptr.
+/// Returns the key of that name, or nullptr.
 const MetricKey* find_metric(std::string_view name);
 
-/// A value of that unit for a person: `1.50 MiB`, `3.14 ms`, `0.930`.
+/// Formats a value of that unit for a person: `1.50 MiB`, `3.14 ms`, `0.930`.
 std::string format_metric(MetricUnit unit, double value);
 
-/// The ratio of the Metrics comment, from its parts; absent without copies.
+/// Computes the overlap_ratio of Metrics; nullopt without copies.
 std::optional<double> overlap_ratio(Nanoseconds exposed, Nanoseconds d2h_busy, Nanoseconds h2d_busy);
 
 }  // namespace offprof

@@ -9,7 +9,7 @@
 namespace offprof {
 namespace {
 
-/// Every value of an enumeration that counts from 0 to `last`, by name.
+/// Returns the names of all values of an enumeration that counts from 0 to `last`.
 template <typename Enum>
 std::vector<std::string_view> names_up_to(Enum last) {
   std::vector<std::string_view> names;
@@ -18,8 +18,8 @@ std::vector<std::string_view> names_up_to(Enum last) {
   return names;
 }
 
-/// Of tensors, and of their bytes, in all: far below 64 bits, and more than a program can save
-/// (program_check.cpp).
+/// Upper limit for the number of tensors and their total bytes. It is far below 64 bits, and above what a
+/// step program can save (program_check.cpp).
 constexpr std::int64_t kMostSaved = std::int64_t{1} << 60;
 
 constexpr std::array<const char*, 2> kSpreadSuffixes = {"_min", "_max"};

@@ -8,15 +8,15 @@
 
 namespace offprof {
 
-/// `{"device_peak_bytes": 123, ...}` in the order of metric_keys(), each followed by its `_min` and `_max`
-/// where there is a spread. What is absent is left out.
+/// Writes `{"device_peak_bytes": 123, ...}` in the order of metric_keys(), each key followed by its `_min`
+/// and `_max` if there is a spread. Absent figures are left out.
 nlohmann::ordered_json metrics_to_json(const Metrics& metrics);
 
-/// The reverse. Keys that it does not know are passed over, so that reports of later versions can be read.
-/// `where` is the place that errors name. Throws Error (input).
+/// Reads metrics. Skips unknown keys, so that reports of later versions can be read. `where` is the place
+/// that errors name. Throws Error (input).
 Metrics metrics_from_json(const nlohmann::json& json, const std::string& where);
 
-/// `[{"placement": "host", "reason": "offloaded", "tensors": 3, "bytes": 4096}, ...]`.
+/// Writes `[{"placement": "host", "reason": "offloaded", "tensors": 3, "bytes": 4096}, ...]`.
 nlohmann::ordered_json ledger_to_json(const Ledger& ledger);
 Ledger ledger_from_json(const nlohmann::json& json, const std::string& where);
 

@@ -12,7 +12,7 @@ TEST(OverlapRatio, IsTheHiddenShareOfCopyTime) {
   EXPECT_DOUBLE_EQ(*overlap_ratio(25, 60, 40), 0.75);
 }
 
-TEST(OverlapRatio, IsNotBelowZero) {
+TEST(OverlapRatio, IsNeverNegative) {
   EXPECT_DOUBLE_EQ(*overlap_ratio(200, 60, 40), 0);
 }
 
@@ -20,7 +20,7 @@ TEST(OverlapRatio, IsAbsentWithoutCopies) {
   EXPECT_FALSE(overlap_ratio(0, 0, 0));
 }
 
-TEST(MetricKeys, ReadBackWhatTheySet) {
+TEST(MetricKeys, ReadBackTheValuesTheySet) {
   Metrics metrics;
   double value = 1;
   for (const MetricKey& key : metric_keys()) {
@@ -47,13 +47,13 @@ TEST(FormatMetric, UsesTheUnit) {
   EXPECT_EQ(format_metric(MetricUnit::kRatio, 0.93), "0.930");
 }
 
-TEST(MetricsJson, LeavesOutWhatIsAbsent) {
+TEST(MetricsJson, LeavesOutAbsentFigures) {
   Metrics metrics;
   metrics.h2d_bytes = 0;
   EXPECT_EQ(metrics_to_json(metrics).dump(), R"({"h2d_bytes":0})");
 }
 
-TEST(MetricsJson, PutsTheSpreadBesideItsKey) {
+TEST(MetricsJson, PutsTheSpreadAfterItsKey) {
   Metrics metrics;
   metrics.step_time_ns = 5;
   metrics.compute_ns = 4;
@@ -62,7 +62,7 @@ TEST(MetricsJson, PutsTheSpreadBesideItsKey) {
             R"({"step_time_ns":5,"step_time_ns_min":3,"step_time_ns_max":6,"compute_ns":4})");
 }
 
-TEST(DeviceBytesTaken, AreThePeakOrWhatAnAllocatorReserves) {
+TEST(DeviceBytesTaken, AreThePeakOrTheReservedBytesOfAnAllocator) {
   Metrics metrics;
   metrics.device_peak_bytes = 3;
   EXPECT_EQ(device_bytes_taken(metrics), 3);
@@ -78,12 +78,12 @@ TEST(MetricsJson, ReadsBackWhatItWrote) {
   EXPECT_EQ(metrics_from_json(metrics_to_json(metrics), "here"), metrics);
 }
 
-TEST(MetricsJson, PassesOverKeysOfLaterVersions) {
+TEST(MetricsJson, SkipsKeysOfLaterVersions) {
   const auto json = nlohmann::json::parse(R"({"d2h_bytes": 3, "disk_bytes": 4})");
   EXPECT_EQ(metrics_from_json(json, "here").d2h_bytes, 3);
 }
 
-TEST(MetricsJson, RefusesNegativeFigures) {
+TEST(MetricsJson, RejectsNegativeFigures) {
   const auto json = nlohmann::json::parse(R"({"d2h_bytes": -3})");
   EXPECT_THROW(metrics_from_json(json, "here"), Error);
 }
@@ -97,7 +97,7 @@ TEST(MetricsJson, ReadsBackTheLargestFigures) {
   EXPECT_EQ(format_metric(MetricUnit::kBytes, 1e300), "8.00 EiB");
 }
 
-TEST(LedgerJson, RefusesASumBeyondWhatAProgramCanSave) {
+TEST(LedgerJson, RejectsASumAboveTheLimitOfAStepProgram) {
   const auto row = [](const char* reason, std::int64_t bytes) {
     return nlohmann::json({{"placement", "device"}, {"reason", reason}, {"tensors", 1}, {"bytes", bytes}});
   };

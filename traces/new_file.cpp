@@ -17,13 +17,13 @@
 namespace offprof {
 namespace {
 
-constexpr int kMaxLinks = 40;  ///< as the kernel's own limit on chains of symbolic links
+constexpr int kMaxLinks = 40;  ///< the kernel's own limit on chains of symbolic links
 
 std::string reason(int error) {
   return std::strerror(error);
 }
 
-/// 0, or the error number of what went wrong.
+/// Writes all of `content`. Returns 0 or an error number.
 int write_all(int fd, std::string_view content) {
   while (!content.empty()) {
     const ssize_t written = ::write(fd, content.data(), content.size());
@@ -41,7 +41,7 @@ Error cannot_write(const std::string& path, const std::string& why, std::string 
   return input_error(fmt::format("cannot write '{}': {}", path, why), std::move(hint));
 }
 
-/// What to do about a write that failed; empty where it does not say itself.
+/// Returns a hint for a failed write; empty if the error explains itself.
 std::string remedy(int error) {
   if (error == ENOSPC || error == EDQUOT) return "Make room on the disk, or write elsewhere.";
   return error == EFBIG ? "Raise the limit on the size of files (`ulimit -f`), or write elsewhere." : "";
@@ -49,7 +49,7 @@ std::string remedy(int error) {
 
 Destination follow(const std::string& path) {
   Destination to{.path = path};
-  std::error_code error;  // what cannot be looked at is found out when the file is made
+  std::error_code error;  // creating the file reports a path that cannot be examined
   for (int links = 0; !is_special_name(to.path) && std::filesystem::is_symlink(to.path, error); ++links) {
     if (links == kMaxLinks) throw cannot_write(path, reason(ELOOP));
     to.path = to.path.parent_path() / std::filesystem::read_symlink(to.path, error);
@@ -63,7 +63,7 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
 
 [[noreturn]] void throw_no_temporary(const std::string& path, const Destination& to, int error) {
   const std::string folder = folder_of(to.path).string();
-  std::error_code unknown;  // where it cannot be told, `error` says more
+  std::error_code unknown;  // if the check fails, `error` has the better reason
   if (error == ENOENT && !std::filesystem::exists(folder, unknown))
     throw cannot_write(path, fmt::format("the folder '{}' does not exist", folder), "Make the folder first.");
   throw cannot_write(path, fmt::format("cannot make a file in '{}': {}", folder, reason(error)),
@@ -84,11 +84,11 @@ void write_stdout(std::string_view content) {
     throw cannot_write("standard output", reason(errno), remedy(errno));
 }
 
-/// So that a new name survives a power failure; 0, or the error number. File systems that cannot sync folders
-/// keep names as they will.
+/// Syncs the folder, so that a new name survives a power failure. Returns 0 or an error number. File systems
+/// that cannot sync folders are accepted.
 int sync_folder(const std::filesystem::path& folder) {
   const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!opened.valid()) return errno == EACCES ? 0 : errno;  // one may write into folders that one cannot read
+  if (!opened.valid()) return errno == EACCES ? 0 : errno;  // a folder may be writable but not readable
   return ::fsync(opened.get()) == 0 || errno == EINVAL || errno == EROFS ? 0 : errno;
 }
 

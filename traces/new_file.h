@@ -11,30 +11,30 @@
 
 namespace offprof {
 
-/// Where writing to a path ends up.
+/// File that a write to a path ends up in.
 struct Destination {
   std::filesystem::path path;  ///< symbolic links followed
-  bool direct = false;         ///< a terminal, a pipe, a device: nothing that can be replaced
+  bool direct = false;         ///< a terminal, a pipe or a device, which cannot be replaced
   bool exists = false;
-  mode_t mode = 0;  ///< of what exists
+  mode_t mode = 0;  ///< mode of the existing file
 };
 
-/// Throws Error (input) where the path is a folder or may not be written.
+/// Finds the file behind `path`. Throws Error (input) if it is a folder or may not be written.
 Destination find_destination(const std::string& path);
 
-/// A file that is written piece by piece beside the one that it replaces in the end. What was there survives
-/// any failure, a kill and a power failure at any instant; no temporary is left but by the last two. Every
-/// function throws Error (input), with the reason and what to do, where the disk refuses.
+/// File that is written piece by piece beside the file that it replaces in the end. The old file survives any
+/// failure, a kill and a power failure at any time. Only a kill or a power failure can leave a temporary
+/// file. Every function throws Error (input), with the reason and a hint, if the disk fails.
 class NewFile {
  public:
-  /// `path` may exist and is untouched until commit(). Throws for what cannot be replaced, too.
+  /// `path` may exist; it is untouched until commit(). Also throws Error (input) if it cannot be replaced.
   explicit NewFile(const std::string& path) : NewFile(path, find_destination(path)) {}
-  /// `to` is where `path` ends up.
+  /// `to` is the destination of `path`.
   NewFile(std::string path, Destination to);
 
-  /// Adds bytes at the end.
+  /// Appends bytes.
   void write(std::string_view bytes);
-  /// Syncs, takes the old file's place, and syncs the folder. The last call.
+  /// Syncs the file, replaces the old file and syncs the folder. Must be the last call.
   void commit();
 
  private:

@@ -30,7 +30,7 @@ class NewFileTest : public ::testing::Test {
   const TestFolder folder_;
 };
 
-TEST_F(NewFileTest, IsWrittenInPiecesAndTakesTheOldOnesPlaceInTheEnd) {
+TEST_F(NewFileTest, ReplacesTheOldFileOnlyAtTheCommit) {
   write_file(path("f"), "old");
   NewFile file(path("f"));
   file.write("one ");
@@ -42,12 +42,12 @@ TEST_F(NewFileTest, IsWrittenInPiecesAndTakesTheOldOnesPlaceInTheEnd) {
   EXPECT_EQ(count_files(), 1);
 }
 
-TEST_F(NewFileTest, LeavesNothingWithoutACommit) {
+TEST_F(NewFileTest, LeavesNoFileWithoutACommit) {
   { NewFile(path("f")).write("half"); }
   EXPECT_EQ(count_files(), 0);
 }
 
-TEST_F(NewFileTest, SeveralMayBeWrittenAtOnce) {
+TEST_F(NewFileTest, AllowsSeveralFilesAtOnce) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&, i] {
@@ -62,7 +62,7 @@ TEST_F(NewFileTest, SeveralMayBeWrittenAtOnce) {
     EXPECT_EQ(read_file(path(std::to_string(i))), std::string(1000, static_cast<char>('a' + i)));
 }
 
-TEST_F(NewFileTest, TooManyAtOnceAreRefused) {
+TEST_F(NewFileTest, RejectsTooManyFilesAtOnce) {
   std::vector<std::unique_ptr<NewFile>> files;
   try {
     for (int i = 0; i < 100; ++i) files.push_back(std::make_unique<NewFile>(path(std::to_string(i))));
@@ -75,14 +75,14 @@ TEST_F(NewFileTest, TooManyAtOnceAreRefused) {
   EXPECT_EQ(count_files(), 1);
 }
 
-TEST_F(NewFileTest, RefusesWhatCannotBeReplaced) {
+TEST_F(NewFileTest, RejectsADestinationThatCannotBeReplaced) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   EXPECT_THROW(NewFile(path("pipe")), Error);
   EXPECT_THROW(NewFile(folder_.path()), Error);
   EXPECT_THROW(NewFile(path("no/such")), Error);
 }
 
-TEST_F(NewFileTest, KnowsTemporariesByTheirNames) {
+TEST_F(NewFileTest, RecognizesTemporariesByTheirNames) {
   const NewFile file(path("f"));
   const fs::path temporary = fs::directory_iterator(folder_.path())->path();
   EXPECT_TRUE(is_temporary(temporary));

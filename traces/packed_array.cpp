@@ -37,7 +37,8 @@ nlohmann::json integer_json(std::int64_t value) {
 void PackedIntegers::push_back(std::int64_t value) {
   if (value < low_ || value > high_) widen(width_for(value));
   if ((size_ + 1) * width_ + sizeof value > capacity_) grow();
-  // The low bytes come first on the machines that offprof runs on; the next value covers the others.
+  // On the little-endian machines that offprof runs on, the low bytes come first. The next value overwrites
+  // the others.
   std::memcpy(bytes_.get() + size_++ * width_, &value, sizeof value);
 }
 
@@ -70,7 +71,7 @@ void PackedIntegers::grow() {
   // NOLINTNEXTLINE(cppcoreguidelines-no-malloc)
   auto* const bytes = static_cast<unsigned char*>(std::realloc(bytes_.get(), capacity));
   if (bytes == nullptr) throw std::bad_alloc();
-  static_cast<void>(bytes_.release());  // realloc has taken it
+  static_cast<void>(bytes_.release());  // realloc owns it now
   bytes_.reset(bytes);
   capacity_ = capacity;
 }
@@ -87,7 +88,7 @@ void PackedTable::close() {
   numbers_ = {};
 }
 
-/// Makes `cells_` of a row's tokens; false where a cell is of no kind that a table holds.
+/// Builds `cells_` from the tokens of a row. Returns false if a table cannot hold one of the cells.
 bool PackedTable::read_cells(const std::vector<RowToken>& tokens) {
   cells_.clear();
   const RowToken* const end = tokens.data() + tokens.size();

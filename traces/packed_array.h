@@ -13,18 +13,18 @@
 
 namespace offprof {
 
-/// A whole number as the parser of nlohmann makes it: unsigned from zero on.
+/// Returns the JSON value that nlohmann's parser makes of a whole number: unsigned if it is not negative.
 nlohmann::json integer_json(std::int64_t value);
 
-/// Whole numbers in as many bytes each (1, 2, 4 or 8) as the largest needs. It grows in place where the
-/// system can, so that there is never a second copy of a long list.
+/// List of whole numbers that stores each in as many bytes (1, 2, 4 or 8) as the largest needs. It grows in
+/// place if the system can, so that a long list is not copied.
 class PackedIntegers {
  public:
   void push_back(std::int64_t value);
   std::int64_t operator[](std::size_t index) const;
   std::size_t size() const { return size_; }
 
-  /// Calls `take` with the index of each number, and the number.
+  /// Calls `take` with the index and the value of each number.
   template <typename Take>
   void each(const Take& take) const {
     switch (width_) {
@@ -50,7 +50,7 @@ class PackedIntegers {
   }
 
   struct Free {
-    // realloc, unlike a vector, can grow without a copy
+    // The memory comes from realloc, which, unlike a vector, can grow without a copy.
     void operator()(unsigned char* bytes) const { std::free(bytes); }  // NOLINT(cppcoreguidelines-no-malloc)
   };
 
@@ -61,23 +61,23 @@ class PackedIntegers {
   std::size_t capacity_ = 0;  ///< in bytes
   std::size_t size_ = 0;
   std::size_t width_ = 1;
-  std::int64_t low_ = std::numeric_limits<std::int8_t>::min();  ///< what fits
+  std::int64_t low_ = std::numeric_limits<std::int8_t>::min();  ///< range of values that fit the width
   std::int64_t high_ = std::numeric_limits<std::int8_t>::max();
 };
 
-/// A piece of a row of a PackedTable.
+/// Part of a row of a PackedTable.
 struct RowToken {
   enum class Kind : std::uint8_t { kInteger, kDistinct, kBeginList, kEndList };
   Kind kind = Kind::kInteger;
-  std::int64_t value = 0;  ///< a whole number, or an index in PackedTable::distinct
+  std::int64_t value = 0;  ///< whole number, or index in PackedTable::distinct
 };
 
-/// Rows of equally many cells, by column. A cell is a whole number, or any other scalar or a list of whole
-/// numbers: these repeat, so each distinct one is kept once.
+/// Table of rows with the same number of cells, stored by column. A cell is a whole number, another scalar,
+/// or a list of whole numbers. Scalars and lists repeat, so each distinct one is stored once.
 class PackedTable {
  public:
-  /// The index in distinct() of the scalar that is no whole number, of this kind and these bytes; `make`
-  /// makes it where it is new.
+  /// Returns the index in distinct() of a scalar that is not a whole number. `kind` and `bytes` identify it;
+  /// `make` creates the value if it is new.
   template <typename Make>
   std::int64_t number_of(char kind, std::string_view bytes, const Make& make) {
     key_.assign(1, kind);
@@ -87,16 +87,16 @@ class PackedTable {
     return entry->second;
   }
 
-  /// Adds the row whose cells these tokens are. False where it does not fit the rows before: another number
-  /// of cells, a number where others have a text, a list of anything but whole numbers; or where it has no
-  /// cells.
+  /// Adds a row with the cells that the tokens describe. Returns false if the row has no cells or does not
+  /// match the rows before it: another number of cells, a number in a column of texts, or a list of anything
+  /// but whole numbers.
   bool add_row(const std::vector<RowToken>& cells);
-  /// No row will come any more.
+  /// Ends the table; no row may follow.
   void close();
 
   std::size_t rows() const { return columns_.empty() ? 0 : columns_[0].values.size(); }
   std::size_t columns() const { return columns_.size(); }
-  /// Whether the column's cells are whole numbers; else they are indices in distinct().
+  /// Returns true if the column's cells are whole numbers; otherwise they are indices in distinct().
   bool is_integer(std::size_t column) const { return columns_[column].kind == CellKind::kInteger; }
   std::int64_t value(std::size_t row, std::size_t column) const { return columns_[column].values[row]; }
   const std::vector<nlohmann::json>& distinct() const { return distinct_; }
@@ -119,14 +119,14 @@ class PackedTable {
 
   std::vector<Column> columns_;
   std::vector<nlohmann::json> distinct_;
-  std::unordered_map<std::string, std::int64_t> numbers_;  ///< by kind and bytes of the value
-  std::string key_;                                        ///< of the value at hand
-  std::string list_;                                       ///< the bytes of the list at hand
-  std::vector<Cell> cells_;                                ///< of the row at hand
+  std::unordered_map<std::string, std::int64_t> numbers_;  ///< indices in distinct_, by kind and bytes
+  std::string key_;                                        ///< key of the current value
+  std::string list_;                                       ///< bytes of the current list
+  std::vector<Cell> cells_;                                ///< cells of the current row
 };
 
-/// A long array of a JSON document, of whole numbers or of rows, in a few bytes for each: as a tree of values
-/// it would take ten times its text.
+/// Long array of whole numbers or of rows in a JSON document. It takes a few bytes per element; a tree of
+/// values would take ten times the size of the text.
 struct PackedArray {
   PackedIntegers integers;
   PackedTable table;

@@ -24,7 +24,7 @@ JsonDocument document_of(const std::string& text) {
   return parse_trace_document(source, "t.json");
 }
 
-/// What JsonValue sees of a value, all of it.
+/// Returns everything that JsonValue reads of a value.
 json seen(const JsonValue& value) {
   if (value.json().is_object()) {
     json object = json::object();
@@ -48,7 +48,7 @@ std::size_t packed_arrays_of(const json& value) {
   return document_of(json{{"program", {{"x", value}}}}.dump()).packed.size();
 }
 
-TEST(PackedIntegers, GiveBackWhatWasPut) {
+TEST(PackedIntegers, ReturnTheStoredNumbers) {
   PackedIntegers packed;
   std::mt19937_64 random(7);
   std::vector<std::int64_t> values = {0, -1, 127, -128, 128, 32'767, -32'769, 1LL << 31, kMin, kMax, 5};
@@ -58,7 +58,7 @@ TEST(PackedIntegers, GiveBackWhatWasPut) {
   for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(packed[i], values[i]) << i;
 }
 
-TEST(PackedArray, IsReadAsTheArrayThatItStandsFor) {
+TEST(PackedArray, ReadsLikeTheArrayThatItReplaces) {
   for (const char* text :
        {"[]", "[1, 2, 3]", "[-5, 9223372036854775807, -9223372036854775808]", "[[1, 2], [3, 4]]",
         R"([[1, "a", true, null, 1.5, [1, 2], []], [2, "b", false, null, 2.5, [], [7]]])"}) {
@@ -67,7 +67,7 @@ TEST(PackedArray, IsReadAsTheArrayThatItStandsFor) {
   }
 }
 
-TEST(PackedArray, WhatCannotBePackedIsReadAllTheSame) {
+TEST(PackedArray, ReadsUnpackableArraysUnchanged) {
   for (const char* text :
        {R"(["a", 1])", R"([1, 2, "a"])", R"([1, 2, {"a": 1}])", "[1, 18446744073709551615]", "[1, 1.5]",
         "[[1, 2], [3]]", "[[1], 2]", R"([[1, 2], {"a": [1, 2]}, [3]])", R"([[1, "a"], ["a", 1]])",
@@ -77,12 +77,12 @@ TEST(PackedArray, WhatCannotBePackedIsReadAllTheSame) {
   }
 }
 
-TEST(PackedArray, LongRowsAreNoTable) {
+TEST(PackedArray, DoesNotPackLongRows) {
   const json rows = json::array({std::vector<int>(5000, 1), std::vector<int>(5000, 2)});
   EXPECT_EQ(read_back(rows), rows);
 }
 
-TEST(PackedArray, RandomDocumentsAreReadAsTheyAre) {
+TEST(PackedArray, ReadsRandomDocumentsUnchanged) {
   std::mt19937_64 random(20'261'121);
   const std::function<json(int)> make = [&](int depth) -> json {
     switch (random() % (depth > 3 ? 5 : 8)) {
@@ -113,14 +113,14 @@ TEST(PackedArray, RandomDocumentsAreReadAsTheyAre) {
   }
 }
 
-TEST(PackedArray, OnlyProgramsArePacked) {
+TEST(PackedArray, PacksOnlyStepPrograms) {
   const JsonDocument document =
       document_of(R"({"policy": {"ids": [1, 2, 3]}, "program": {"ids": [1, 2, 3]}})");
   EXPECT_TRUE(document.root["policy"]["ids"].is_array());
   EXPECT_EQ(document.packed.size(), 1U);
 }
 
-TEST(PackedArray, IsAnArrayInErrors) {
+TEST(PackedArray, IsCalledAnArrayInErrors) {
   JsonDocument document = document_of(R"({"program": {"ids": [1, 2, -3]}})");
   const JsonValue ids = JsonValue(document, "t.json: ").at("program").at("ids");
   const auto error_of = [](const auto& read) -> std::string {

@@ -21,7 +21,7 @@ std::optional<Place> find_place(std::string_view name) {
   return static_cast<Place>(found - kPlaces.begin());
 }
 
-/// Lower-case words with parameters, as in `quantize:uint8:128`.
+/// Returns true for lower-case words with parameters, like `quantize:uint8:128`.
 bool is_transform_name(std::string_view name) {
   return !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_:") == name.npos;
 }

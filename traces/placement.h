@@ -6,36 +6,36 @@
 
 namespace offprof {
 
-/// Where a saved tensor waits for backward.
+/// Place of a saved tensor until backward.
 enum class Place : std::uint8_t {
   kDevice,
   kHost,
   kDisk,
-  kCompress,   ///< in host memory, compressed without loss: what a device has instead of a disk
-  kRecompute,  ///< nowhere: it is dropped, and made again by its Recipe
+  kCompress,   ///< in host memory, compressed without loss; replaces the disk of a device
+  kRecompute,  ///< nowhere: the tensor is dropped and recomputed by its Recipe
 };
 
 std::string_view to_string(Place place);
 
-/// Whether it takes space of the device's disk, or of what is there instead.
+/// Returns true if the place uses space on the device's disk, or in the compressed memory that replaces it.
 constexpr bool takes_disk(Place place) {
   return place == Place::kDisk || place == Place::kCompress;
 }
 
-/// What a rule makes of a saved tensor: what packs it, and where the packed tensor waits.
+/// Placement of a saved tensor by a rule: the transform that encodes it, and the place of the encoded tensor.
 struct Placement {
-  std::string transform{};  ///< `quantize:uint8`, ...; empty: it waits as it is
+  std::string transform{};  ///< `quantize:uint8`, ...; empty: the tensor is not encoded
   Place place = Place::kDevice;
 
   bool operator==(const Placement&) const = default;
 };
 
-/// `device`, `host`, `disk`, `compress`, `recompute`, `quantize:uint8` (packed, on the device),
-/// `quantize:uint8+host`. What is made again is not packed. `identity` packs nothing, so that `identity+host`
-/// is `host`. Throws Error (input) for any other form; whether there is such a transform only the run's
-/// record knows.
+/// Parses `device`, `host`, `disk`, `compress`, `recompute`, `quantize:uint8` (encoded, on the device) or
+/// `quantize:uint8+host`. A recomputed tensor is not encoded. `identity` does not encode, so that
+/// `identity+host` equals `host`. Throws Error (input) for any other form. Only a run's record can tell
+/// whether the transform exists.
 Placement parse_placement(std::string_view text);
-/// As parse_placement reads it.
+/// Formats a placement in the form that parse_placement reads.
 std::string to_string(const Placement& placement);
 
 }  // namespace offprof

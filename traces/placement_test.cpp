@@ -7,7 +7,7 @@
 namespace offprof {
 namespace {
 
-TEST(Placement, IsReadAndWrittenAlike) {
+TEST(Placement, ParsesAndFormatsTheSameText) {
   for (const char* name : {"device", "host", "disk", "recompute", "bits", "bits+host", "bits+disk",
                            "quantize:uint8:128+host", "cast:bfloat16"})
     EXPECT_EQ(to_string(parse_placement(name)), name);
@@ -19,12 +19,12 @@ TEST(Placement, HasATransformAndAPlace) {
   EXPECT_EQ(parse_placement("host"), (Placement{"", Place::kHost}));
 }
 
-TEST(Placement, IdentityPacksNothing) {
+TEST(Placement, IgnoresTheIdentityTransform) {
   EXPECT_EQ(parse_placement("identity"), (Placement{"", Place::kDevice}));
   EXPECT_EQ(parse_placement("identity+host"), (Placement{"", Place::kHost}));
 }
 
-TEST(Placement, OtherFormsAreRefused) {
+TEST(Placement, RejectsOtherForms) {
   for (const char* name : {"", "+", "+host", "bits+", "bits+disc", "host+bits", "bits+host+host", "Bits",
                            "a b", "bits+recompute", "recompute+host", "host+host"})
     EXPECT_THROW(parse_placement(name), Error) << name;

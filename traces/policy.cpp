@@ -15,7 +15,7 @@ namespace {
 constexpr Bytes kTrlThreshold = 1024;
 constexpr std::int64_t kTrlStash = 5;
 
-/// `64 KiB` where that is exact, as settings mostly are; else three digits.
+/// Returns `64 KiB` if that is exact, as for most settings; otherwise three digits.
 std::string format_setting(Bytes bytes) {
   struct Step {
     Bytes size;
@@ -35,7 +35,7 @@ std::string describe_rules(const std::vector<PolicyRule>& rules) {
   return fmt::format("{} rule{}", rules.size(), rules.size() == 1 ? "" : "s");
 }
 
-/// Which tensors move.
+/// Describes the choice of tensors that move.
 std::string describe_choice(const Policy& policy) {
   if (!policy.threshold_bytes) return describe_rules(policy.rules);
   std::string threshold = fmt::format("threshold {}", format_setting(*policy.threshold_bytes));

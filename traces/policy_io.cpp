@@ -26,7 +26,7 @@ std::optional<std::int64_t> limit_from_json(const JsonValue& object, std::string
   return value ? std::optional(value->as_integer()) : std::nullopt;
 }
 
-/// Sorted, each tensor once.
+/// Reads a plan and sorts it. Rejects a tensor that is listed twice.
 std::vector<std::int32_t> plan_from_json(const JsonValue& json, const Policy& policy) {
   if (policy.scheduler == SchedulerKind::kTrl) json.fail("TRL's rules know no plan");
   const auto numbers = json.as_integers(0, std::numeric_limits<std::int32_t>::max());
@@ -92,7 +92,7 @@ Policy policy_from_json(const nlohmann::json& json, const std::string& where) {
   if (const auto kind = object.find("scheduler")) {
     policy.scheduler = static_cast<SchedulerKind>(kind->as_one_of(kSchedulers));
   }
-  // A threshold that is left out is that of a Policy; only a null says that nothing is offloaded.
+  // A missing threshold means the default of Policy; only null means that nothing is offloaded.
   if (json.contains("threshold_bytes")) policy.threshold_bytes = limit_from_json(object, "threshold_bytes");
   policy.stash_count = limit_from_json(object, "stash_count");
   policy.stash_bytes = limit_from_json(object, "stash_bytes");

@@ -26,7 +26,7 @@ std::string error_of(const std::string& policy) {
   return message_of([&] { policy_from_json(nlohmann::json::parse(policy), "p.json: policy"); });
 }
 
-/// A file of that content for the time of a test.
+/// File with this content for the duration of a test.
 class PolicyFileTest : public ::testing::Test {
  protected:
   std::string write(const std::string& content) {
@@ -46,7 +46,7 @@ TEST(PolicyIo, KeepsTheLimitsOfADisk) {
   EXPECT_EQ(policy_from_json(to_json(policy), "policy"), policy);
 }
 
-TEST(PolicyIo, SaysNothingOfADiskThatNoRuleUses) {
+TEST(PolicyIo, LeavesOutTheDiskIfNoRuleUsesIt) {
   const auto json = to_json(Policy{});
   EXPECT_FALSE(json.contains("disk_memory_bytes") || json.contains("disk_buffer_bytes"));
 }
@@ -55,25 +55,25 @@ TEST(PresetPolicy, KeepOffloadsNothing) {
   EXPECT_FALSE(preset_policy("keep").threshold_bytes);
 }
 
-TEST(PresetPolicy, OffloadMovesAllAndReloadsOnDemand) {
+TEST(PresetPolicy, OffloadMovesEverythingAndReloadsOnDemand) {
   const Policy policy = preset_policy("offload");
   EXPECT_EQ(policy.threshold_bytes, 0);
   EXPECT_FALSE(policy.stash_count || policy.stash_bytes);
   EXPECT_EQ(policy.prefetch_bytes, 0);
 }
 
-TEST(PresetPolicy, TrlHasItsDefaults) {
+TEST(PresetPolicy, TrlHasTheDefaultsOfTrl) {
   const Policy policy = preset_policy("trl");
   EXPECT_EQ(policy.scheduler, SchedulerKind::kTrl);
   EXPECT_EQ(policy.threshold_bytes, 1024);
   EXPECT_EQ(policy.stash_count, 5);
 }
 
-TEST(PresetPolicy, RefusesOtherNames) {
+TEST(PresetPolicy, RejectsOtherNames) {
   EXPECT_THAT(message_of([] { preset_policy("best"); }), HasSubstr("'best'"));
 }
 
-TEST(DescribePolicy, SaysEachSetting) {
+TEST(DescribePolicy, ContainsEachSetting) {
   Policy policy;
   policy.threshold_bytes = 64 * kKiB;
   policy.stash_count = 3;
@@ -84,7 +84,7 @@ TEST(DescribePolicy, SaysEachSetting) {
   EXPECT_EQ(describe(policy), "threshold 64 KiB, stash 3 within 2 GiB, prefetch 1 MiB, host memory 1000 B");
 }
 
-TEST(DescribePolicy, SaysPlanAndCopyStream) {
+TEST(DescribePolicy, ContainsPlanAndCopyStream) {
   Policy policy;
   policy.tensors = {1, 2};
   policy.copy_streams = 1;
@@ -94,7 +94,7 @@ TEST(DescribePolicy, SaysPlanAndCopyStream) {
             "a plan of 2 tensors, threshold 1 KiB, no stash, reload on demand, one copy stream");
 }
 
-TEST(DescribePolicy, SaysThePresets) {
+TEST(DescribePolicy, DescribesThePresets) {
   EXPECT_EQ(describe(preset_policy("keep")), "nothing is offloaded");
   EXPECT_EQ(describe(preset_policy("offload")), "threshold 0 B, no stash, reload on demand");
   EXPECT_EQ(describe(preset_policy("trl")), "TRL's rules, threshold 1 KiB, stash 5, reload on demand");
@@ -112,22 +112,22 @@ TEST(PolicyJson, ReadsBackEveryLimit) {
   EXPECT_EQ(policy_from_json(to_json(policy), "here"), policy);
 }
 
-TEST(PolicyJson, SortsThePlanAndRefusesDoubles) {
+TEST(PolicyJson, SortsThePlanAndRejectsDuplicates) {
   const auto read = [](const char* text) { return policy_from_json(nlohmann::json::parse(text), "here"); };
   EXPECT_EQ(read(R"({"tensors": [7, 0, 4]})").tensors, (std::vector<std::int32_t>{0, 4, 7}));
   EXPECT_EQ(error_of(R"({"tensors": [7, 0, 7]})"), "p.json: policy.tensors: names tensor 7 twice");
 }
 
-TEST(PolicyJson, RefusesWhatTrlDoesNotKnow) {
+TEST(PolicyJson, RejectsSettingsThatTrlLacks) {
   EXPECT_THAT(error_of(R"({"scheduler": "trl", "tensors": [1]})"), HasSubstr("TRL's rules know no plan"));
   EXPECT_THAT(error_of(R"({"scheduler": "trl", "copy_streams": 2})"), HasSubstr("have one copy stream"));
 }
 
-TEST(PolicyJson, RefusesOtherNumbersOfCopyStreams) {
+TEST(PolicyJson, RejectsOtherNumbersOfCopyStreams) {
   EXPECT_THAT(error_of(R"({"copy_streams": 3})"), HasSubstr("is not between 1 and 2"));
 }
 
-TEST(ForeignPlan, IsRefused) {
+TEST(ForeignPlan, IsRejected) {
   Policy policy;
   refuse_foreign_plan(policy, "", "this");
   policy.tensors = {1};
@@ -137,25 +137,25 @@ TEST(ForeignPlan, IsRefused) {
   EXPECT_THAT(message_of([&] { refuse_foreign_plan(policy, "", "this"); }), HasSubstr("trace_fingerprint"));
 }
 
-TEST(PolicyJson, TakesDefaultsForWhatIsLeftOut) {
+TEST(PolicyJson, UsesDefaultsForMissingSettings) {
   EXPECT_EQ(policy_from_json(nlohmann::json::object(), "here"), Policy{});
 }
 
-TEST(PolicyJson, RefusesUnknownKeys) {
+TEST(PolicyJson, RejectsUnknownKeys) {
   EXPECT_THAT(error_of(R"({"treshold_bytes": 1})"), "p.json: policy: there is no 'treshold_bytes' here");
 }
 
-TEST(PolicyJson, RefusesNegativeSizes) {
+TEST(PolicyJson, RejectsNegativeSizes) {
   EXPECT_EQ(error_of(R"({"stash_bytes": -5})"), "p.json: policy.stash_bytes: -5 is negative");
 }
 
-TEST(PolicyJson, RefusesWhatIsNoWholeNumber) {
+TEST(PolicyJson, RejectsNumbersThatAreNotWhole) {
   EXPECT_THAT(error_of(R"({"prefetch_bytes": 1.5})"), HasSubstr("1.5 is not a whole number"));
   EXPECT_THAT(error_of(R"({"prefetch_bytes": "1MiB"})"), HasSubstr("is not a whole number"));
   EXPECT_THAT(error_of(R"({"prefetch_bytes": 18446744073709551615})"), HasSubstr("is not between"));
 }
 
-TEST(PolicyJson, RefusesUnknownSchedulers) {
+TEST(PolicyJson, RejectsUnknownSchedulers) {
   EXPECT_THAT(error_of(R"({"scheduler": "lru"})"), HasSubstr("'lru' is none of offload, trl"));
 }
 
@@ -173,31 +173,31 @@ TEST_F(PolicyFileTest, NamesFileAndPlaceInErrors) {
   EXPECT_EQ(message_of([&] { load_policy(path_); }), path_ + ": policy.stash_count: -1 is negative");
 }
 
-TEST_F(PolicyFileTest, RefusesUnknownKeysBesideThePolicy) {
+TEST_F(PolicyFileTest, RejectsUnknownKeysBesideThePolicy) {
   write(R"({"schema": "offprof.policy/1", "policy": {}, "stash": 3})");
   EXPECT_THAT(message_of([&] { load_policy(path_); }), StartsWith(path_ + ": there is no 'stash' here"));
 }
 
-TEST_F(PolicyFileTest, RefusesOtherVersions) {
+TEST_F(PolicyFileTest, RejectsOtherVersions) {
   write(R"({"schema": "offprof.policy/2", "policy": {}})");
   EXPECT_THAT(message_of([&] { load_policy(path_); }), HasSubstr("this program reads 'offprof.policy/1'"));
 }
 
-TEST_F(PolicyFileTest, SaysThatItIsATrace) {
+TEST_F(PolicyFileTest, ReportsATraceInsteadOfAPolicy) {
   write(R"({"schema": "offprof.trace/1", "traceEvents": []})");
   EXPECT_THAT(message_of([&] { load_policy(path_); }), HasSubstr("it is an offprof trace"));
 }
 
-TEST(LoadPolicy, TakesPresetNames) {
+TEST(LoadPolicy, AcceptsPresetNames) {
   EXPECT_EQ(load_policy("trl").policy, preset_policy("trl"));
 }
 
-TEST(LoadPolicy, SaysThatThereIsNoSuchPresetOrFile) {
+TEST(LoadPolicy, ReportsAMissingPresetOrFile) {
   EXPECT_THAT(message_of([] { load_policy("fast"); }),
               HasSubstr("'fast' is neither a preset nor a policy file"));
 }
 
-TEST(PolicyIo, AFileSaysWithWhichWeightsItWasTuned) {
+TEST(PolicyIo, KeepsTheParameterOffloadOfTheTunedStep) {
   PolicyFile file{preset_policy("offload"), std::nullopt, "1"};
   EXPECT_EQ(parse_policy_file(format_policy_file(file), "p.json").weights, std::nullopt);
   file.weights = {{"host", 4096}};

@@ -9,16 +9,16 @@
 
 namespace offprof {
 
-/// One rule of a policy: the saved tensors that it matches, and what becomes of them. All that is set must
-/// hold; a rule that sets nothing matches every tensor. Patterns are those of file names: `*`, `?`, `[a-c]`.
+/// Rule of a policy: a condition on saved tensors, and their placement. All members that are set must match;
+/// a rule that sets none matches every tensor. Patterns follow file-name syntax: `*`, `?`, `[a-c]`.
 struct PolicyRule {
-  std::optional<std::string> op{};  ///< pattern of the operator that saves it, as `aten::gelu*`
-  std::optional<std::string>
-      module{};  ///< pattern of the submodule's path in which it does, as `layers.*.mlp`
-  std::optional<std::string> dtype{};             ///< pattern of its type, as `float*`
-  std::optional<std::int64_t> rank{};             ///< its number of dimensions
-  std::optional<Bytes> min_bytes{}, max_bytes{};  ///< of its storage, both inclusive
-  /// Positions among the tensors that autograd saves in a step, counted from 0, both inclusive.
+  std::optional<std::string> op{};  ///< pattern of the operator that saves the tensor, as `aten::gelu*`
+  /// Pattern of the path of the submodule that saves the tensor, as `layers.*.mlp`.
+  std::optional<std::string> module{};
+  std::optional<std::string> dtype{};             ///< pattern of the tensor's type, as `float*`
+  std::optional<std::int64_t> rank{};             ///< number of dimensions
+  std::optional<Bytes> min_bytes{}, max_bytes{};  ///< of the storage, both inclusive
+  /// Range of positions among the tensors that autograd saves in a step, counted from 0, both inclusive.
   std::optional<std::int32_t> first{}, last{};
   Placement placement{};
 

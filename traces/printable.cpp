@@ -10,7 +10,7 @@
 namespace offprof {
 namespace {
 
-/// One character of a text, or a byte that is none.
+/// Character of a text, or a byte that is not part of one.
 struct Character {
   char32_t code = 0;
   std::size_t bytes = 1;
@@ -23,18 +23,18 @@ unsigned to_byte(char c) {
   return static_cast<unsigned char>(c);
 }
 
-/// How many bytes follow a leading byte; 4 where it is none (RFC 3629).
+/// Returns the number of bytes that follow a leading byte; 4 if `lead` is not one (RFC 3629).
 std::size_t bytes_after(unsigned lead) {
   return lead < 0x80U ? 0 : lead < 0xc2U ? 4 : lead < 0xe0U ? 1 : lead < 0xf0U ? 2 : lead < 0xf5U ? 3 : 4;
 }
 
-/// Whether the code needs so many bytes, and is a character's.
+/// Returns true if `code` is a character whose shortest encoding has this many bytes.
 bool is_shortest(char32_t code, std::size_t bytes) {
   constexpr std::array<char32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
   return code >= kLeast.at(bytes) && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
 }
 
-/// The first one of `text`, which is not empty.
+/// Returns the first character of `text`, which is not empty.
 Character first_of(std::string_view text) {
   const unsigned lead = to_byte(text.front());
   const std::size_t more = bytes_after(lead);
@@ -48,7 +48,8 @@ Character first_of(std::string_view text) {
   return is_shortest(code, more + 1) ? Character{code, more + 1, true} : kNoUtf8;
 }
 
-/// Unicode's categories Cc, Zl and Zp, and of Cf what is invisible or turns the direction of writing.
+/// Returns true for Unicode's categories Cc, Zl and Zp, and for the characters of Cf that are invisible or
+/// change the direction of writing.
 bool is_obeyed(char32_t code) {
   constexpr auto kRanges = std::to_array<std::pair<char32_t, char32_t>>({{0x0000, 0x001f},
                                                                          {0x007f, 0x009f},
@@ -64,12 +65,12 @@ bool is_obeyed(char32_t code) {
                              [&](const auto& range) { return code >= range.first && code <= range.second; });
 }
 
-/// Most text is plain ASCII, and is looked at byte by byte.
+/// Returns true for printable ASCII. Most text is plain ASCII, and its bytes need no decoding.
 bool is_plain(char c) {
   return to_byte(c) >= 0x20U && to_byte(c) < 0x7fU;
 }
 
-/// Takes what is plain from the beginning of `text`.
+/// Removes the plain characters from the start of `text` and returns them.
 std::string_view take_plain(std::string_view& text) {
   const auto strange = std::ranges::find_if_not(text, is_plain);
   const std::string_view plain = text.substr(0, static_cast<std::size_t>(strange - text.begin()));

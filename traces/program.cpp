@@ -17,7 +17,7 @@ std::vector<std::int32_t> backward_order(const Program& program) {
 
 namespace {
 
-/// Multiplies times one after the other, so that their sum is off by no more than one of them.
+/// Scales a sequence of times so that their sum has the rounding error of a single time.
 class Scale {
  public:
   explicit Scale(double factor) : factor_(factor) {}

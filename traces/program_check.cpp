@@ -11,7 +11,7 @@
 namespace offprof {
 namespace {
 
-/// Follows a program event by event and refuses what cannot be.
+/// Follows a step program event by event and rejects impossible ones.
 class ProgramCheck {
  public:
   ProgramCheck(const Program& program, const std::string& where)
@@ -33,7 +33,7 @@ class ProgramCheck {
   enum class SavedState : std::uint8_t { kNew, kPacked, kReleased };
   struct Saved {
     SavedState state = SavedState::kNew;
-    bool held = false;  ///< it was unpacked and was not let go of; its node has not ended, or it escapes
+    bool held = false;  ///< unpacked and not yet dropped; its node has not ended, or it escapes
   };
 
   [[noreturn]] void fail(const std::string& what) const {
@@ -55,7 +55,7 @@ class ProgramCheck {
       fail(fmt::format("the sum of {} exceeds {}", what, kMostSum));
   }
 
-  /// Sums are far below 64 bits, so that whoever adds some of them up need not fear an overflow.
+  /// Checks that sums are far below 64 bits, so that code that adds up some of them cannot overflow.
   void check_sizes() {
     std::int64_t bytes = 0;
     part_ = "resident_bytes";
@@ -94,8 +94,8 @@ class ProgramCheck {
     check_saved_bytes();
   }
 
-  /// What host memory holds of them is their storages, or they themselves; a storage may count more than
-  /// once.
+  /// Checks the sums that host memory may hold: bytes of the storages, which may count more than once, and
+  /// bytes of the tensors themselves.
   void check_saved_bytes() {
     std::int64_t saved_bytes = 0, storage_bytes = 0;
     for (index_ = 0; index_ < program_.saved.size(); ++index_) {
@@ -107,7 +107,7 @@ class ProgramCheck {
     }
   }
 
-  /// The blocks that events name are storages older than the step, each in one block.
+  /// Checks the allocator's state. The storages in its blocks must be older than the step, each in one block.
   void check_allocator(const AllocatorState& allocator) {
     part_ = "allocator.segments";
     std::vector<char> seen(program_.storages.size(), 0);
@@ -133,7 +133,7 @@ class ProgramCheck {
     seen[block.storage] = 1;
   }
 
-  /// The pieces of an address range follow each other, with a hole between each two.
+  /// Checks that the pieces of an address range follow one another with a hole between them.
   void check_ranges(const std::vector<AllocatorSegment>& segments) {
     std::int32_t last_range = -1;
     std::int64_t addresses = 0, end = 0;
@@ -302,9 +302,9 @@ class ProgramCheck {
   std::vector<StorageState> storages_;
   std::vector<Saved> saved_;
   std::vector<std::int32_t> open_ops_;
-  std::vector<std::int32_t> node_tensors_;  ///< unpacked since the last node's end
+  std::vector<std::int32_t> node_tensors_;  ///< unpacked since the last kNodeEnd
   std::int32_t packed_ = 0;
-  std::unordered_set<std::int32_t> fetched_;  ///< storages that weights were copied into
+  std::unordered_set<std::int32_t> fetched_;  ///< storages that parameters were copied into
 };
 
 }  // namespace

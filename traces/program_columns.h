@@ -25,7 +25,7 @@ void append(std::string& out, fmt::format_string<Args...> format, Args&&... args
   fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
 }
 
-/// `[1,2,3]` of what `project` makes of each element.
+/// Appends a list `[1,2,3]` of the values that `project` returns for the elements.
 template <typename Range, typename Project>
 void append_column(std::string& out, const Range& range, const Project& project) {
   out += '[';

@@ -11,7 +11,7 @@
 namespace offprof {
 namespace {
 
-/// One letter for each StorageRole and each EventKind, in the order of their values.
+/// Letters of StorageRole and EventKind, in the order of their values.
 constexpr std::string_view kRoleLetters = "APBIR";
 static_assert(kRoleLetters.size() == static_cast<std::size_t>(StorageRole::kResident) + 1);
 constexpr std::string_view kEventLetters = "H()AFPURNLBIWO";
@@ -79,7 +79,7 @@ void append_staging(std::string& out, const std::vector<Staging>& staging) {
   out += '}';
 }
 
-/// The values that the letters of a string stand for.
+/// Returns the values that the letters of a string stand for.
 template <typename Enum>
 std::vector<Enum> read_letters(const JsonValue& json, std::string_view alphabet) {
   const std::string& text = json.as_string();
@@ -201,7 +201,7 @@ Program program_from_json(const JsonValue& json) {
   program.resident_bytes = json.at("resident_bytes").as_integer();
   program.names = json.at("names").as_strings();
   program.storages = read_storages(json.at("storages"));
-  program.events = read_events(json.at("events"));  // the largest part first, while there is least beside it
+  program.events = read_events(json.at("events"));  // the largest part first, while little else is in memory
   if (const auto spread = json.at("events").find("compute_spread_ns"))
     program.compute_spread_ns = read_spread(*spread, program.events.size());
   program.saved = saved_tensors_from_json(json.at("saved"));

@@ -5,7 +5,7 @@
 namespace offprof {
 namespace {
 
-TEST(ScaleCompute, LosesNothingToRounding) {
+TEST(ScaleCompute, KeepsSumsExactDespiteRounding) {
   Program program;
   for (int i = 0; i < 3; ++i) program.events.push_back({EventKind::kNodeEnd, 0, 5});
   scale_compute(program, 0.5);
@@ -28,7 +28,7 @@ TEST(ScaleCompute, ScalesWorkToo) {
   EXPECT_EQ(program.events[1].compute_ns, 10);
 }
 
-TEST(ScaleCompute, LosesNothingOfWorkToRounding) {
+TEST(ScaleCompute, KeepsSumsOfWorkExactDespiteRounding) {
   Program program;
   program.events.assign(4, {EventKind::kNodeEnd, 0, 5});
   program.work.assign(4, {5, 5, 5, Work::kNoWait, 5});

@@ -1,8 +1,8 @@
 #pragma once
 
-// RapidJSON's reader, which reads beyond a table of powers where a number has hundreds of zeros behind its
-// point, and shifts by too much where it is zero with an exponent (internal/strtod.h of RapidJSON 1.1.0). So
-// the function that it calls for an exact number is ours. Included by json_parser.cpp alone.
+// RapidJSON's reader with our own function for exact numbers. RapidJSON's function reads beyond a table of
+// powers if a number has hundreds of zeros after its point, and shifts by too much if the number is zero with
+// an exponent (internal/strtod.h of RapidJSON 1.1.0). Only json_parser.cpp includes this file.
 // NOLINTNEXTLINE(readability-identifier-naming): RapidJSON's name
 #define StrtodFullPrecision StrtodFullPrecisionOfRapidJson
 #include <rapidjson/internal/strtod.h>
@@ -16,8 +16,9 @@
 
 namespace rapidjson::internal {
 
-/// The number nearest to 0.DIGITS times ten to the power of `point` and `exponent`; infinity where it is too
-/// large. `approximate` times ten to the power of `power` is the same number, but for digits left out.
+/// Returns the number nearest to 0.DIGITS times ten to the power of `point` + `exponent`; infinity if it is
+/// too large. `approximate` times ten to the power of `power` is the same number, except for digits that were
+/// cut off.
 // NOLINTNEXTLINE(readability-identifier-naming): the name that the reader calls
 inline double StrtodFullPrecision(double approximate, int power, const char* digits, size_t length,
                                   size_t point, int exponent) {

@@ -8,14 +8,15 @@
 
 namespace offprof {
 
-/// How backward can make a saved content again, to the bit: by operators, from what is there anyway.
+/// Recompute steps of a saved content: the operators with which backward reproduces it bit by bit from data
+/// that is available anyway.
 struct Recipe {
-  std::int32_t tensor = 0;  ///< index in Program::saved: the first saved tensor of that content
-  std::string op;           ///< `aten::gelu`; of several as they run, `aten::rsqrt, aten::mul`
-  /// Saved tensors before it whose contents the operator takes, each once. What else it takes is older than
-  /// the step and stays as it is: parameters, buffers, inputs.
+  std::int32_t tensor = 0;  ///< index in Program::saved: the first saved tensor with that content
+  std::string op;           ///< `aten::gelu`; several operators in their order: `aten::rsqrt, aten::mul`
+  /// Earlier saved tensors whose contents the operators read, each once. Their other operands are older than
+  /// the step and do not change: parameters, buffers, inputs.
   std::vector<std::int32_t> sources;
-  TransformUse use{};  ///< of making it; the result is the content's storage
+  TransformUse use{};  ///< cost of the recomputation; its result is the content's storage
 
   bool operator==(const Recipe&) const = default;
 };

@@ -11,7 +11,7 @@
 namespace offprof {
 namespace {
 
-/// What is left of what is allocated.
+/// Returns the bytes of the allocations that are not freed.
 Bytes result_bytes(const TransformUse& use) {
   Bytes left = 0;
   std::vector<Bytes> allocated;
@@ -77,7 +77,7 @@ class RecipeReader {
   }
 
   const Program& program_;
-  std::map<std::pair<std::int32_t, std::uint32_t>, std::int32_t> first_of_;  ///< by content
+  std::map<std::pair<std::int32_t, std::uint32_t>, std::int32_t> first_of_;  ///< first tensor by content
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// A step that saves its input, what is made of it, and both again.
+/// Returns a step that saves a tensor, a second one computed from it, and both again.
 Trace two_tensors() {
   Trace trace = sample_trace();
   Program& program = trace.program;
@@ -29,7 +29,7 @@ Trace two_tensors() {
   return trace;
 }
 
-/// What the reader says of recipes of which `edit` has changed something.
+/// Returns the reader's error after `edit` changed the recompute steps.
 template <typename Edit>
 std::string error_after(const Edit& edit) {
   const Trace trace = two_tensors();
@@ -43,12 +43,12 @@ std::string error_after(const Edit& edit) {
   return "no error";
 }
 
-TEST(RecipesJson, ATraceReadsBackWhatItWrote) {
+TEST(RecipesJson, ReadsBackItsOwnTrace) {
   const Trace trace = two_tensors();
   EXPECT_EQ(parse_trace(format_trace(trace), "t.json").program.recipes, trace.program.recipes);
 }
 
-TEST(RecipesJson, ThatNobodyLookedIsNotThatThereAreNone) {
+TEST(RecipesJson, DistinguishesNotExaminedFromNone) {
   Trace trace = two_tensors();
   trace.program.recipes.reset();
   EXPECT_FALSE(parse_trace(format_trace(trace), "t.json").program.recipes);
@@ -56,7 +56,7 @@ TEST(RecipesJson, ThatNobodyLookedIsNotThatThereAreNone) {
   EXPECT_EQ(parse_trace(format_trace(trace), "t.json").program.recipes, trace.program.recipes);
 }
 
-TEST(RecipesJson, ATensorIsMadeOfWhatWasSavedBeforeAndIsAnother) {
+TEST(RecipesJson, RequiresEarlierTensorsOfOtherContentAsSources) {
   EXPECT_EQ(error_after([](auto&) {}), "no error");
   EXPECT_THAT(error_after([](auto& json) { json[0]["sources"] = {1}; }), HasSubstr("recipes[0].sources[0]"));
   EXPECT_THAT(error_after([](auto& json) { json[0]["sources"] = {2}; }), HasSubstr("recipes[0].sources[0]"));
@@ -67,7 +67,7 @@ TEST(RecipesJson, ATensorIsMadeOfWhatWasSavedBeforeAndIsAnother) {
   EXPECT_THAT(error_after([](auto& json) { json[0]["tensor"] = 4; }), HasSubstr("recipes[0].tensor"));
 }
 
-TEST(RecipesJson, AContentIsMadeInOneWayFromItsFirstTensorOn) {
+TEST(RecipesJson, AllowsOneRecipePerContentForItsFirstTensor) {
   EXPECT_THAT(error_after([](auto& json) { json.push_back(json[0]); }),
               HasSubstr("behind the recipe before"));
   EXPECT_THAT(error_after([](auto& json) {
@@ -77,7 +77,7 @@ TEST(RecipesJson, AContentIsMadeInOneWayFromItsFirstTensorOn) {
               HasSubstr("not the first of its content"));
 }
 
-TEST(RecipesJson, WhatIsMadeIsTheWholeStorage) {
+TEST(RecipesJson, RequiresTheSizeOfTheStorage) {
   EXPECT_THAT(error_after([](auto& json) { json[0]["use"]["memory"] = {512}; }),
               HasSubstr("makes 512 bytes of a storage of 1024"));
   EXPECT_THAT(error_after([](auto& json) {
@@ -86,7 +86,7 @@ TEST(RecipesJson, WhatIsMadeIsTheWholeStorage) {
               HasSubstr("leaves not one allocation"));
 }
 
-TEST(RecipesJson, WhatMayNotMoveIsNotMadeAgain) {
+TEST(RecipesJson, RejectsATensorThatMayNotMove) {
   Trace trace = two_tensors();
   trace.program.saved[1].movability = Movability::kInput;
   EXPECT_THROW(parse_trace(format_trace(trace), "t.json"), Error);

@@ -9,7 +9,7 @@
 namespace offprof {
 namespace {
 
-/// LibTorch's own limit is lower.
+/// Upper limit for dimensions, above LibTorch's own limit.
 constexpr std::int64_t kMostDimensions = 64;
 
 template <typename Value>

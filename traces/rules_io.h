@@ -8,14 +8,14 @@
 
 namespace offprof {
 
-/// `[{"op": "aten::gelu*", "min_bytes": 1024, "placement": "quantize:uint8+host"}, ...]`: what a rule does
-/// not ask for it leaves out.
+/// Writes `[{"op": "aten::gelu*", "min_bytes": 1024, "placement": "quantize:uint8+host"}, ...]`. Conditions
+/// that a rule does not set are left out.
 nlohmann::ordered_json rules_to_json(const std::vector<PolicyRule>& rules);
-/// Throws Error (input) with the place in the file: unknown keys, values out of range, ranges without a
-/// number.
+/// Reads rules. Throws Error (input), with the place in the file, for unknown keys, values out of range and
+/// empty ranges.
 std::vector<PolicyRule> rules_from_json(const JsonValue& json);
 
-/// A string that parse_placement reads; its error names the place in the file.
+/// Reads a string with parse_placement; its error names the place in the file.
 Placement placement_from_json(const JsonValue& json);
 
 }  // namespace offprof

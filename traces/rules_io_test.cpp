@@ -40,7 +40,7 @@ TEST(RulesJson, ReadsBackWhatItWrote) {
   EXPECT_EQ(rules_from_json(JsonValue(json, "here")), rules);
 }
 
-TEST(RulesJson, NamesTheRuleAndTheKeyThatIsWrong) {
+TEST(RulesJson, NamesTheRuleAndTheFaultyKey) {
   EXPECT_THAT(error_of(R"([{"placement": "host"}, {"placement": "host", "opp": "x"}])"),
               HasSubstr("rules[1]"));
   EXPECT_THAT(error_of(R"([{"placement": "host", "opp": "x"}])"), HasSubstr("opp"));
@@ -50,14 +50,14 @@ TEST(RulesJson, NamesTheRuleAndTheKeyThatIsWrong) {
   EXPECT_THAT(error_of(R"([{"rank": -1, "placement": "host"}])"), HasSubstr("rules[0].rank"));
 }
 
-TEST(RulesJson, RangesThatHoldNothingAreRefused) {
+TEST(RulesJson, RejectsEmptyRanges) {
   EXPECT_THAT(error_of(R"([{"min_bytes": 5, "max_bytes": 4, "placement": "host"}])"),
               HasSubstr("min_bytes 5 is above max_bytes 4"));
   EXPECT_THAT(error_of(R"([{"first": 5, "last": 4, "placement": "host"}])"),
               HasSubstr("first 5 is above last 4"));
 }
 
-TEST(RulesJson, APolicyHasThemBesideTheRest) {
+TEST(RulesJson, IsPartOfAPolicy) {
   Policy policy = preset_policy("offload");
   policy.rules = read(R"([{"dtype": "bool", "placement": "bits"}])");
   const nlohmann::json json = nlohmann::json::parse(to_json(policy).dump());
@@ -65,7 +65,7 @@ TEST(RulesJson, APolicyHasThemBesideTheRest) {
   EXPECT_THAT(describe(policy), HasSubstr("1 rule, else threshold 0"));
 }
 
-TEST(RulesJson, TrlsRulesKnowNoOthers) {
+TEST(RulesJson, RejectsRulesInATrlPolicy) {
   const auto json = nlohmann::json::parse(R"({"scheduler": "trl", "rules": [{"placement": "host"}]})");
   EXPECT_THROW(policy_from_json(json, "here"), Error);
 }

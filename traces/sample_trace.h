@@ -8,8 +8,8 @@
 
 namespace offprof {
 
-/// A trace of a step small enough to read: one operator saves one tensor, which goes to the host and comes
-/// back. For tests; docs/trace-format.md shows it as a file.
+/// Returns the trace of a very small step: one operator saves one tensor, which is offloaded to the host and
+/// reloaded. For tests; docs/trace-format.md shows it as a file.
 inline Trace sample_trace() {
   Trace trace;
   trace.tool_version = "0.1.0";
@@ -64,7 +64,7 @@ inline Trace sample_trace() {
   return trace;
 }
 
-/// The same step on a virtual GPU, whose caching allocator holds a segment of 2 MiB.
+/// Returns the same step on a virtual GPU, whose caching allocator holds a segment of 2 MiB.
 inline Trace virtual_sample_trace() {
   Trace trace = sample_trace();
   trace.environment.device = "virtual:h200";
@@ -82,7 +82,7 @@ inline Trace virtual_sample_trace() {
   return trace;
 }
 
-/// What a trace of a GPU says of its tracer, in made-up figures: nothing was lost.
+/// Returns made-up tracer figures of a GPU trace that lost no records.
 inline Tracing sample_tracing() {
   Tracing tracing{.tool = "CUPTI", .version = "13.0", .host_bytes = 128 * kMiB, .device_bytes = 3 * kMiB};
   tracing.cost = {.untraced = {1000, 990, 1010},
@@ -100,8 +100,8 @@ inline Tracing sample_tracing() {
   return tracing;
 }
 
-/// Makes random programs that check_program accepts. For tests: the same seed gives the same programs
-/// everywhere.
+/// Generates random step programs that check_program accepts, for tests. The same seed gives the same
+/// programs on every machine.
 class RandomProgram {
  public:
   explicit RandomProgram(std::uint64_t seed) : random_(seed) {}

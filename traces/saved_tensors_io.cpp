@@ -29,7 +29,7 @@ void append_saved_row(std::string& out, const SavedTensor& saved) {
          fmt::join(saved.layout->strides, ","), saved.storage_offset, saved.bytes);
 }
 
-/// Where each of kColumns stands in a row: columns may be added, or come in another order.
+/// Index in a row of each of kColumns. Columns may be added or come in another order.
 using ColumnPlaces = std::array<std::size_t, kColumns.size()>;
 
 ColumnPlaces read_columns(const JsonValue& json) {
@@ -63,14 +63,14 @@ SavedTensor read_saved_row(const JsonValue& row, const ColumnPlaces& places) {
   return saved;
 }
 
-/// Reads packed rows without unpacking them.
+/// Reads rows from packed columns, without building a tree for them.
 class SavedTable {
  public:
   SavedTable(const PackedTable& table, const ColumnPlaces& places) : table_(table), places_(places) {
     for (const nlohmann::json& value : table.distinct()) distinct_.push_back(read_distinct(value));
   }
 
-  /// False where a cell is not what it should be.
+  /// Returns false if a cell has a wrong type or value.
   bool read(std::size_t row, SavedTensor& saved) {
     std::size_t column = 0;  // cells are read in the order of kColumns
     const auto integer = [&](auto& to, std::int64_t low, std::int64_t high) {
@@ -101,7 +101,7 @@ class SavedTable {
   }
 
  private:
-  /// What a cell's value may mean.
+  /// Possible interpretations of a cell's value.
   struct Distinct {
     std::optional<Movability> movability{};
     std::optional<bool> boolean{};
@@ -124,7 +124,7 @@ class SavedTable {
     return value;
   }
 
-  /// nullptr: the cell is of another kind.
+  /// Returns nullptr if the cell has another kind.
   template <typename Value>
   const Value* distinct_at(std::size_t row, std::size_t place, std::optional<Value> Distinct::*member) const {
     if (table_.is_integer(place)) return nullptr;
@@ -132,7 +132,7 @@ class SavedTable {
     return value ? &*value : nullptr;
   }
 
-  /// `places`: of dtype, sizes and strides.
+  /// Reads a layout. `places` are the columns of dtype, sizes and strides.
   bool read_layout(std::size_t row, const std::array<std::size_t, 3>& places, SharedLayout& layout) {
     const std::array key = {table_.value(row, places[0]), table_.value(row, places[1]),
                             table_.value(row, places[2])};
@@ -151,7 +151,7 @@ class SavedTable {
   const PackedTable& table_;
   const ColumnPlaces& places_;
   std::vector<Distinct> distinct_;
-  std::map<std::array<std::int64_t, 3>, SharedLayout> layouts_;  ///< by the cells that say it
+  std::map<std::array<std::int64_t, 3>, SharedLayout> layouts_;  ///< layouts by the cells that describe them
 };
 
 }  // namespace
@@ -174,8 +174,8 @@ std::vector<SavedTensor> saved_tensors_from_json(const JsonValue& json) {
   if (const PackedTable* packed = rows.packed_table()) table.emplace(*packed, places);
   if (table && !table->has_all_columns()) table.reset();
   std::vector<SavedTensor> saved(rows.size());
-  for (std::size_t i = 0; i < saved.size();
-       ++i) {  // what is wrong with a row, if anything, read_saved_row says
+  // For a faulty row, read_saved_row reports the error.
+  for (std::size_t i = 0; i < saved.size(); ++i) {
     if (!table || !table->read(i, saved[i])) saved[i] = read_saved_row(rows.element(i), places);
   }
   rows.release();

@@ -8,10 +8,11 @@
 
 namespace offprof {
 
-/// `"saved": {"columns": [...], "rows": [...]}`: what a trace says of each saved tensor but its module.
+/// Appends `"saved": {"columns": [...], "rows": [...]}`: every member of the saved tensors except their
+/// module.
 void append_saved_tensors(std::string& out, const std::vector<SavedTensor>& saved);
 
-/// The value of `saved`. Throws Error (input).
+/// Reads the value of `saved`. Throws Error (input).
 std::vector<SavedTensor> saved_tensors_from_json(const JsonValue& json);
 
 }  // namespace offprof

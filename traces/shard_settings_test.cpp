@@ -1,4 +1,4 @@
-// What a trace says of a step that ran in shards.
+// Layer slices in traces and figures.
 
 #include "traces/shard_settings.h"
 
@@ -33,23 +33,23 @@ std::string error_of(const Trace& trace) {
   return {};
 }
 
-TEST(ShardsInTraces, SettingsAreReadBack) {
+TEST(ShardsInTraces, ReadsBackTheSettings) {
   const Trace trace = sharded(4, 2);
   EXPECT_EQ(parse_trace(format_trace(trace), "t.json").settings, trace.settings);
 }
 
-TEST(ShardsInTraces, NumbersThatNoRunTakesAreRefused) {
+TEST(ShardsInTraces, RejectsInvalidNumbers) {
   EXPECT_THAT(error_of(sharded(0, 1)), HasSubstr("shards.count"));
   EXPECT_THAT(error_of(sharded(1, -1)), HasSubstr("shards.microbatches"));
 }
 
-TEST(ShardsInTraces, AreInWords) {
+TEST(ShardsInTraces, DescribesTheSettingsInWords) {
   EXPECT_EQ(describe(std::optional<ShardSettings>()), "none");
   EXPECT_EQ(describe(ShardSettings{1, 1}), "1 shard, 1 micro-batch");
   EXPECT_EQ(describe(ShardSettings{4, 2}), "4 shards, 2 micro-batches");
 }
 
-TEST(ShardsInFigures, AreAmongWhatTwoRunsDifferIn) {
+TEST(ShardsInFigures, ListsThemInRunDifferences) {
   const auto differences =
       run_differences(figures_of(sample_trace(), "a.json"), figures_of(sharded(4, 2), "b.json"));
   ASSERT_EQ(differences.size(), 1U);
@@ -57,7 +57,7 @@ TEST(ShardsInFigures, AreAmongWhatTwoRunsDifferIn) {
   EXPECT_EQ(differences[0].now, "4 shards, 2 micro-batches");
 }
 
-TEST(ShardsInFigures, MakeAnotherRunOfIt) {
+TEST(ShardsInFigures, ChangeTheFingerprintOfTheRun) {
   const Trace plain = sample_trace(), trace = sharded(4, 2);
   EXPECT_NE(fingerprint_of_run(trace.model, trace.settings), fingerprint_of_run(plain.model, plain.settings));
 }

@@ -22,7 +22,7 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
 
 namespace {
 
-/// The only candidate that begins with `word`; nullptr where none or several do.
+/// Returns the only candidate that begins with `word`; nullptr if there is none or more than one.
 const std::string* completion_of(std::string_view word, const std::vector<std::string>& candidates) {
   const auto begins = [&](const std::string& candidate) { return candidate.starts_with(word); };
   const auto found = std::find_if(candidates.begin(), candidates.end(), begins);
@@ -36,7 +36,7 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
   constexpr std::size_t kLettersPerMistake = 3;
   if (const std::string* completion = completion_of(word, candidates)) return *completion;
   const std::size_t most = std::max<std::size_t>(1, (word.size() + 1) / kLettersPerMistake);
-  // Of equally near ones, one that begins with the word goes first.
+  // A candidate that begins with the word wins over others with the same distance.
   auto best = std::pair(most + 1, false);
   std::optional<std::string> found;
   for (const std::string& candidate : candidates) {

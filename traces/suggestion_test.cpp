@@ -27,12 +27,12 @@ TEST(Suggestion, PrefersTheNameThatBeginsWithTheWord) {
   EXPECT_EQ(nearest("ab", {"xb", "abc", "abcd"}), "abc") << "as near as xb, where several begin so";
 }
 
-TEST(Suggestion, SaysNothingWhereNothingIsNear) {
+TEST(Suggestion, ReturnsNothingIfNoNameIsNear) {
   EXPECT_EQ(nearest("transmogrify", {"run", "tune"}), std::nullopt);
   EXPECT_EQ(did_you_mean("transmogrify", {"run"}), "");
 }
 
-TEST(Suggestion, IsAQuestion) {
+TEST(Suggestion, FormatsAQuestion) {
   EXPECT_EQ(did_you_mean("rum", {"run"}), "Did you mean `run`?");
 }
 

@@ -19,30 +19,30 @@ namespace {
 
 constexpr std::string_view kBeginning = ".offprof-";
 constexpr std::string_view kEnd = ".tmp";
-/// More than threads write files at once.
+/// Upper limit for the number of threads that write files at once.
 constexpr int kMostTemporaries = 64;
 
-/// A temporary that a signal must remove.
+/// Entry for a temporary file that a signal must remove.
 struct Slot {
   std::atomic<bool> taken = false;
-  std::array<char, PATH_MAX> path{};  ///< empty while there is none; only who took the slot sets it
+  std::array<char, PATH_MAX> path{};  ///< empty: no file; only the owner of the slot sets it
 };
 std::array<Slot, kMostTemporaries> g_slots;
-/// So many threads are making a file whose name is not there yet.
+/// Number of threads that are creating a file whose name is not yet recorded.
 std::atomic<int> g_being_made = 0;
-/// A signal is about to end the process.
+/// True if a signal is about to end the process.
 std::atomic<bool> g_is_ending = false;
-/// Standard error ends in the middle of a line.
+/// True if standard error ends in the middle of a line.
 std::atomic<bool> g_line_is_open = false;
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
               "or a signal's handler may not use it");
 
-/// Where another thread's handler is about to end the process, this one does nothing more.
+/// Blocks for good if a signal handler of another thread is about to end the process.
 void wait_for_the_end() {
   while (g_is_ending) ::pause();
 }
 
-/// -1: all are taken.
+/// Takes a free slot and returns its index; -1 if all are taken.
 int take_place() {
   for (int i = 0; i < kMostTemporaries; ++i)
     if (!g_slots.at(i).taken.exchange(true)) return i;
@@ -61,8 +61,8 @@ void leave_place(int slot) {
   g_slots.at(slot).taken = false;
 }
 
-/// While it lives a file may be made whose name no signal's handler knows yet: no signal comes to this
-/// thread, and a handler on another waits.
+/// Guard for the creation of a file whose name no signal handler knows yet. While it lives, this thread
+/// receives no signal, and a handler on another thread waits.
 class Making {
  public:
   Making() {
@@ -127,7 +127,7 @@ Temporary::~Temporary() {
 
 bool Temporary::rename_to(const std::string& path) {
   renamed_ = ::rename(path_.c_str(), path.c_str()) == 0;
-  if (!renamed_) wait_for_the_end();  // a handler may have removed it: that is no error to tell
+  if (!renamed_) wait_for_the_end();  // if a handler removed the file, that is not an error to report
   return renamed_;
 }
 
@@ -139,12 +139,12 @@ void exit_cleanly_on_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
     struct sigaction action {};
     ::sigaction(signal, nullptr, &action);
-    if (action.sa_handler == SIG_IGN) continue;  // as nohup and background jobs ask
+    if (action.sa_handler == SIG_IGN) continue;  // nohup and background jobs rely on it
     action = {};
     action.sa_handler = end_on_signal;
     ::sigaction(signal, &action, nullptr);
   }
-  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a write that fails, as on a full disk
+  ::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit then fails as on a full disk
 }
 
 }  // namespace offprof

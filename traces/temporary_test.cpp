@@ -1,4 +1,4 @@
-// Signals at any moment of writing a file.
+// Signals at any moment while a file is written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -32,8 +32,8 @@ class SignalTest : public ::testing::Test {
   }
   std::vector<std::string> files() const { return folder_.files(); }
 
-  /// A process that writes the file again and again, with two threads, so that a signal finds one that takes
-  /// it whatever the other does; it has begun when this returns.
+  /// Starts a process that writes the file again and again. A second thread is there to receive the signal
+  /// while the first one writes. The process has begun to write when this function returns.
   pid_t start_writer() const {
     std::array<int, 2> begun{};
     EXPECT_EQ(::pipe(begun.data()), 0);
@@ -51,7 +51,7 @@ class SignalTest : public ::testing::Test {
 
  private:
   [[noreturn]] void write_forever(int begun) const {
-    for (const int signal : kSignals) std::signal(signal, SIG_DFL);  // whoever runs the tests may ignore some
+    for (const int signal : kSignals) std::signal(signal, SIG_DFL);  // the parent may ignore some
     exit_cleanly_on_signals();
     std::thread([] {
       for (;;) ::pause();
@@ -65,7 +65,7 @@ class SignalTest : public ::testing::Test {
   TestFolder folder_;
 };
 
-TEST_F(SignalTest, AtAnyMomentLeavesAWholeFileAndNoOther) {
+TEST_F(SignalTest, LeavesOneWholeFileAtAnyMoment) {
   constexpr int kMoments = 200;
   for (int moment = 0; moment < kMoments; ++moment) {
     SCOPED_TRACE("moment " + std::to_string(moment));
@@ -83,7 +83,7 @@ TEST_F(SignalTest, AtAnyMomentLeavesAWholeFileAndNoOther) {
   }
 }
 
-TEST_F(SignalTest, ALimitOnTheSizeOfFilesIsAFullDisk) {
+TEST_F(SignalTest, TreatsALimitOnFileSizeAsAFullDisk) {
   write_file(path(), "old");
   const auto limited = [&] {
     std::signal(SIGXFSZ, SIG_DFL);

@@ -8,7 +8,7 @@
 
 namespace offprof {
 
-/// How a tensor's elements lie in its storage.
+/// Layout of a tensor's elements in its storage.
 struct TensorLayout {
   std::string dtype;  ///< `float32`, `int64`, `bool`, ...
   std::vector<std::int64_t> sizes;
@@ -17,12 +17,13 @@ struct TensorLayout {
   bool operator==(const TensorLayout&) const = default;
 };
 
-/// Whether the elements fill consecutive memory, each in a place of its own, in some order of the dimensions.
+/// Returns true if the elements fill consecutive memory without overlap, in some order of the dimensions.
 bool is_dense(const TensorLayout& layout);
-/// 0 where it is beyond 64 bits.
+/// Returns the number of elements; 0 if it does not fit into 64 bits.
 std::int64_t elements_of(const TensorLayout& layout);
 
-/// A layout that copies share: most tensors of a step lie as others do. Compared by what it says.
+/// Layout that its copies share, because most tensors of a step have the same layout as others. Compared by
+/// value.
 class SharedLayout {
  public:
   SharedLayout() : layout_(nothing()) {}

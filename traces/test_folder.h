@@ -9,7 +9,7 @@
 
 namespace offprof {
 
-/// A folder of the running test's own, removed in the end. For tests.
+/// Temporary folder of the running test, removed at its end. For tests.
 class TestFolder {
  public:
   TestFolder() {
@@ -21,10 +21,10 @@ class TestFolder {
   TestFolder(const TestFolder&) = delete;
   TestFolder& operator=(const TestFolder&) = delete;
 
-  /// Of the file or folder `name` in it, which need not be there.
+  /// Returns the path of the file or folder `name` in the folder. It need not exist.
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   std::string path() const { return path_.string(); }
-  /// What is in it, in alphabetical order.
+  /// Returns the names in the folder in alphabetical order.
   std::vector<std::string> files() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(path_))

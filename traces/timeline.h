@@ -10,24 +10,25 @@
 
 namespace offprof {
 
-/// The rows of a trace. Waits for copies are on the compute track, waits for the host to launch beside it.
+/// Row of a trace. Waits for copies are on the compute track, waits for a launch by the host on kLaunchGaps.
 enum class Track : std::uint8_t { kCompute, kD2h, kH2d, kLaunchGaps, kDiskWrite, kDiskRead };
 
-/// The name of waits on Track::kLaunchGaps.
+/// Name of the waits on Track::kLaunchGaps.
 inline constexpr const char* kWaitForLaunch = "wait for launch";
-/// The names of waits for a copy, and of the part before the link has come to it, where that is known.
+/// Names of waits for a copy. If the time at which the link reached the copy is known, the part before it is
+/// a kWaitForLink.
 inline constexpr const char* kWaitForCopyOut = "wait for copy out";
 inline constexpr const char* kWaitForCopyIn = "wait for copy in";
 inline constexpr const char* kWaitForLink = "wait for link";
 
 inline constexpr const char* kWaitForDisk = "wait for disk";
 
-/// Of transfers on the tracks of the disk.
+/// Returns the name of transfers on the disk tracks.
 constexpr const char* disk_transfer_name(Track track) {
   return track == Track::kDiskWrite ? "disk write" : "disk read";
 }
 
-/// The name of waits for a copy, or a transfer, of that direction.
+/// Returns the name of waits for a copy or a transfer in that direction.
 constexpr const char* wait_name(Track copy_track) {
   if (copy_track == Track::kDiskWrite || copy_track == Track::kDiskRead) return kWaitForDisk;
   return copy_track == Track::kD2h ? kWaitForCopyOut : kWaitForCopyIn;
@@ -38,89 +39,90 @@ enum class SpanKind : std::uint8_t {
   kPhase,  ///< forward, backward, optimizer
   kOp,     ///< an operator, or an autograd node
   kCopy,   ///< on a copy track
-  kWait,   ///< the compute track stands still
+  kWait,   ///< the compute track stalls
 };
 
-/// Something with a beginning and an end on one track. Spans of one track nest or follow, they never cross.
+/// Interval on one track. Spans of one track nest or follow one another; they never overlap partially.
 struct Span {
   Track track = Track::kCompute;
   SpanKind kind = SpanKind::kOp;
   std::string name;
   Nanoseconds begin_ns = 0;
   Nanoseconds duration_ns = 0;
-  Bytes bytes = 0;           ///< copies: how much
-  std::int64_t tensor = -1;  ///< copies and waits: the saved tensor it is for, an index in Program::saved
-  std::string reason;        ///< waits: why
-  std::optional<Track> copy_track{};  ///< waits: the track of the copy; nullopt: for launch, or not known
-  /// Operators: it is within another. Only needed where it takes no time, since then the times do not tell.
+  Bytes bytes = 0;                    ///< copies: size
+  std::int64_t tensor = -1;           ///< copies and waits: index in Program::saved of the saved tensor
+  std::string reason;                 ///< waits: cause
+  std::optional<Track> copy_track{};  ///< waits: track of the copy; nullopt: a wait for launch, or not known
+  /// Operators: it lies in another operator. Only needed for operators of zero duration, whose times do not
+  /// show the nesting.
   bool is_nested = false;
-  std::int64_t external_id = 0;  ///< operators: that of GPU work done for them; 0: none was traced
+  std::int64_t external_id = 0;  ///< operators: id that GPU work refers to; 0: none was traced
 };
 
-/// What a saved tensor passed through, in time: an arrow's point. The points of one (step, copy) make a chain
+/// Point of an arrow that follows a saved tensor through time. The points of one (step, copy) form the chain
 /// pack -> copy out -> copy in -> unpack.
 struct FlowPoint {
-  std::int64_t flow = 0;  ///< the same number for the points of one chain
+  std::int64_t flow = 0;  ///< number of the chain
   Track track = Track::kCompute;
   Nanoseconds at_ns = 0;
   std::string name;  ///< `pack`, `copy out`, `copy in`, `unpack`
-  std::optional<std::uint32_t>
-      stream{};  ///< instead of `track`: the GPU's stream, of a copy in Timeline::gpu
+  /// Copies in Timeline::gpu: the GPU stream, instead of `track`.
+  std::optional<std::uint32_t> stream{};
 };
 
 enum class GpuSpanKind : std::uint8_t {
   kKernel,
   kCopy,
   kSet,
-  kCall,  ///< of the CUDA API, by the host
+  kCall,  ///< a CUDA API call on the host
 };
 
-/// What the tracer of a GPU saw. Spans of one stream follow one another.
+/// Record of a GPU tracer. Spans of one stream follow one another.
 struct GpuSpan {
   GpuSpanKind kind = GpuSpanKind::kKernel;
-  /// Kernels: demangled. Copies: `Memcpy DtoH (Device -> Pinned)`, sets: `Memset (Device)`, as PyTorch's
-  /// profiler has them. Calls: the function.
+  /// Kernels: the demangled name. Copies: `Memcpy DtoH (Device -> Pinned)`, sets: `Memset (Device)`, as in
+  /// PyTorch's profiler. Calls: the function.
   std::string name{};
-  std::uint32_t row = 0;  ///< the stream; of calls, the host's thread, counted from 0
+  std::uint32_t row = 0;  ///< stream; for calls, the host thread, counted from 0
   Nanoseconds begin_ns = 0;
   Nanoseconds duration_ns = 0;
   Bytes bytes = 0;                              ///< copies and sets
-  std::int64_t correlation = 0;                 ///< a call and what it asked for have the same; 0: not known
-  std::int64_t external_id = 0;                 ///< that of the operator that it is for; 0: for none
-  std::int64_t tensor = -1;                     ///< copies: as in Span
-  std::array<std::int32_t, 3> grid{}, block{};  ///< kernels: blocks, threads of a block
-  /// Copies of saved tensors: so long before its beginning its stream had come to it.
+  std::int64_t correlation = 0;                 ///< equal for a call and its work; 0: not known
+  std::int64_t external_id = 0;                 ///< id of the operator that the work belongs to; 0: none
+  std::int64_t tensor = -1;                     ///< copies: see Span
+  std::array<std::int32_t, 3> grid{}, block{};  ///< kernels: number of blocks, threads per block
+  /// Copies of saved tensors: time from the moment the stream reached the copy to the start of the copy.
   Nanoseconds lead_ns = 0;
 };
 
-/// The value of a counter from here on.
+/// Value of a counter from this time on.
 struct CounterSample {
   std::string name;  ///< `device_bytes`, `device_reserved_bytes`, `host_bytes`
   Nanoseconds at_ns = 0;
   std::int64_t value = 0;
 };
 
-/// The device's allocator gave memory, or took it back.
+/// Allocation or free by the device's allocator.
 struct AllocatorEvent {
   Nanoseconds at_ns = 0;
-  std::int64_t allocation = 0;  ///< the same where it is given and where it is taken back
-  Bytes bytes = 0;              ///< negative where it is taken back
-  Bytes allocated_bytes = 0;    ///< given and not yet taken back, this included
-  Bytes reserved_bytes = 0;     ///< what a caching allocator holds of the device then; 0: there is none
-  /// What was running, with `;` between: the phase, then operators and autograd nodes, outermost first, then
-  /// `reload` where the engine brings a tensor back.
+  std::int64_t allocation = 0;  ///< equal for an allocation and its free
+  Bytes bytes = 0;              ///< negative for a free
+  Bytes allocated_bytes = 0;    ///< bytes allocated and not yet freed, including this event
+  Bytes reserved_bytes = 0;     ///< reserved by a caching allocator at that time; 0: there is none
+  /// Running operations, separated by `;`: the phase, then operators and autograd nodes from the outermost
+  /// on, then `reload` if the engine reloads a tensor.
   std::string stack;
 };
 
-/// What happened when, in steps that ran or were simulated. Times count from the first step's beginning.
+/// Timeline of steps that ran or were simulated. Times count from the start of the first step.
 struct Timeline {
-  /// Operators come in the order in which they begin: by it those are told apart that take no time.
+  /// Operators are in the order in which they begin, which tells apart operators of zero duration.
   std::vector<Span> spans;
   std::vector<FlowPoint> flows;
   std::vector<CounterSample> counters;
-  /// Of steps that ran: those of a thousandth of the peak and more.
+  /// Only for steps that ran: events of at least a thousandth of the peak.
   std::vector<AllocatorEvent> allocator{};
-  /// Where a GPU was traced: it has the copies that `spans` have otherwise.
+  /// Only if a GPU was traced: it then contains the copies that are otherwise in `spans`.
   std::vector<GpuSpan> gpu{};
 };
 

@@ -9,7 +9,7 @@
 namespace offprof {
 namespace {
 
-/// An operator that is in no other.
+/// Operator that is not nested in another.
 struct Op {
   const Span* span;
   std::string phase;
@@ -21,14 +21,14 @@ struct LaunchWait {
   std::string phase;
 };
 
-/// The last step of a timeline, taken apart.
+/// Parts of the last step of a timeline.
 class StepView {
  public:
   /// `step` must be one of the timeline's spans.
   StepView(const Timeline& timeline, const Span& step) : step_(step) {
     for (const Span& span : timeline.spans)
       if (span.kind != SpanKind::kStep && is_within(span, step)) spans_.push_back(&span);
-    // Of operators that begin at the same time, the timeline's order is the program's.
+    // For operators that begin at the same time, the timeline has the order of the step program.
     const auto parents_first = [](const Span* a, const Span* b) {
       return std::tuple(a->begin_ns, a->kind) < std::tuple(b->begin_ns, b->kind);
     };
@@ -64,8 +64,8 @@ class StepView {
       if (!ops_.empty() && is_within(span, *ops_.back().span)) ops_.back().waits += span.duration_ns;
     }
   }
-  /// Between operators that follow one another, one that takes no time is in none; the flag tells it from one
-  /// that is in another.
+  /// Returns true if the span is nested in the last operator. The flag decides for an operator of zero
+  /// duration between two others, whose times would match both cases.
   bool is_in_an_op(const Span& span) const {
     return span.is_nested || (!ops_.empty() && is_within(span, *ops_.back().span));
   }
@@ -97,8 +97,8 @@ void add_to(Pair& pair, Side side, Amount amount) {
   (side == Side::kBase ? pair.base : pair.now) += amount;
 }
 
-/// The values of a map that are no longer needed by key, those that `differs` finds, the largest difference
-/// first.
+/// Returns the values of a map for which `differs` is true, the largest difference first. Moves them out of
+/// the map.
 template <typename Map, typename Differs>
 auto largest_first(Map& by_key, const Differs& differs) {
   std::vector<typename Map::mapped_type> all;
@@ -110,7 +110,7 @@ auto largest_first(Map& by_key, const Differs& differs) {
   return all;
 }
 
-/// Adds up both sides by what matches.
+/// Adds up both sides by matching operators, waits and copies.
 class Comparison {
  public:
   TimelineDiff compare(const StepView& base, const StepView& now) {
@@ -167,12 +167,13 @@ class Comparison {
     add_to(place.waits, side, op.waits);
   }
 
-  /// What people call it and for whom it is; a simulation names the parts of one wait differently.
+  /// Returns the common name of a wait and its tensor. The span's own name does not do, because a simulation
+  /// names the parts of one wait differently.
   static WaitKey key_of(const Span& wait) {
     return {wait.copy_track ? wait_name(*wait.copy_track) : wait.name, wait.tensor};
   }
 
-  /// `before`: the side's wait before this one, or nullptr.
+  /// Adds a wait. `before` is the previous wait of the same side, or nullptr.
   void add_wait(const Span& span, const Span* before, Side side) {
     add_to(diff_.waits, side, span.duration_ns);
     if (span.duration_ns == 0) return;

@@ -21,7 +21,7 @@ Span wait(std::int64_t tensor, Nanoseconds begin, Nanoseconds duration, const st
   return {Track::kCompute, SpanKind::kWait, "wait for copy in", begin, duration, 0, tensor, reason};
 }
 
-/// A step of two phases: `a` twice, then `b`, then its gradient, which waits.
+/// Returns a step of two phases: `a` twice and `b`, then the gradient of `b`, which waits.
 Timeline base_timeline() {
   return {.spans = {compute(SpanKind::kStep, "ProfilerStep#0", 100, 100),
                     compute(SpanKind::kPhase, "forward", 100, 50),
@@ -56,7 +56,7 @@ void expect_sums_hold(const TimelineDiff& diff) {
   EXPECT_EQ(waits, diff.waits.difference());
 }
 
-TEST(TimelineDiff, TakesTheStepApartWithoutRemainder) {
+TEST(TimelineDiff, SplitsTheStepWithoutRemainder) {
   const TimelineDiff diff = diff_of(base_timeline(), base_timeline());
   EXPECT_EQ(diff.step, (TimePair{100, 100}));
   EXPECT_EQ(diff.operators, (TimePair{63, 63}));
@@ -68,7 +68,7 @@ TEST(TimelineDiff, TakesTheStepApartWithoutRemainder) {
   expect_sums_hold(diff);
 }
 
-TEST(TimelineDiff, OfTheSameStepListsNothing) {
+TEST(TimelineDiff, ListsNothingForTheSameStep) {
   const TimelineDiff diff = diff_of(base_timeline(), base_timeline());
   EXPECT_THAT(diff.ops, IsEmpty());
   EXPECT_THAT(diff.wait_differences, IsEmpty());
@@ -76,7 +76,7 @@ TEST(TimelineDiff, OfTheSameStepListsNothing) {
   ASSERT_THAT(diff.copies, SizeIs(1));
 }
 
-TEST(TimelineDiff, MatchesOperatorsByTheirOccurrence) {
+TEST(TimelineDiff, MatchesOperatorsByOccurrence) {
   Timeline now = base_timeline();
   now.spans[3].duration_ns = 15;
   const TimelineDiff diff = diff_of(base_timeline(), now);
@@ -92,14 +92,14 @@ TEST(TimelineDiff, MatchesOperatorsByTheirOccurrence) {
   expect_sums_hold(diff);
 }
 
-TEST(TimelineDiff, OperatorsWithinOthersAreTheirs) {
+TEST(TimelineDiff, AttributesNestedOperatorsToTheOuterOne) {
   Timeline now = base_timeline();
   now.spans.push_back(op("inner", 112, 5));
   now.spans.push_back(op("innermost", 113, 2));
   EXPECT_THAT(diff_of(base_timeline(), now).ops, IsEmpty());
 }
 
-TEST(TimelineDiff, AnOperatorThatOneSideLacksTakesNoTimeThere) {
+TEST(TimelineDiff, CountsAMissingOperatorAsNoTime) {
   Timeline now = base_timeline();
   now.spans[4].name = "c";
   const TimelineDiff diff = diff_of(base_timeline(), now);
@@ -112,7 +112,7 @@ TEST(TimelineDiff, AnOperatorThatOneSideLacksTakesNoTimeThere) {
   expect_sums_hold(diff);
 }
 
-TEST(TimelineDiff, WaitsAreTakenOutOfTheirOperators) {
+TEST(TimelineDiff, SubtractsWaitsFromTheirOperators) {
   Timeline now = base_timeline();
   now.spans[6].duration_ns += 7;
   now.spans[7] = wait(3, 155, 12, "slow link");
@@ -131,13 +131,13 @@ TEST(TimelineDiff, WaitsAreTakenOutOfTheirOperators) {
   expect_sums_hold(diff);
 }
 
-/// A part of a wait, as a simulation has it.
+/// Returns a part of a wait, as simulations have it.
 Span part(const char* name, Track copy_track, Nanoseconds begin, Nanoseconds duration,
           const std::string& reason) {
   return {Track::kCompute, SpanKind::kWait, name, begin, duration, 0, 3, reason, copy_track};
 }
 
-/// The step with nothing else than these waits.
+/// Returns a step with only these waits.
 Timeline waiting(const std::vector<Span>& waits) {
   Timeline timeline{
       .spans = {compute(SpanKind::kStep, "ProfilerStep#0", 0, 100)}, .flows = {}, .counters = {}};
@@ -145,7 +145,7 @@ Timeline waiting(const std::vector<Span>& waits) {
   return timeline;
 }
 
-TEST(TimelineDiff, MatchesAWaitWithTheOneThatIsToldInParts) {
+TEST(TimelineDiff, MatchesAWaitWithOneThatIsSplitIntoParts) {
   const Timeline recorded = waiting({part(kWaitForCopyIn, Track::kH2d, 10, 20, "needed")});
   Timeline simulated = waiting(
       {part(kWaitForLink, Track::kH2d, 10, 12, "busy"), part(kWaitForCopyIn, Track::kH2d, 22, 8, "late")});
@@ -160,24 +160,24 @@ TEST(TimelineDiff, MatchesAWaitWithTheOneThatIsToldInParts) {
   EXPECT_EQ(diff.wait_differences[0].time, (TimePair{20, 21}));
 }
 
-TEST(TimelineDiff, KeepsTheDirectionsOfATensorApart) {
+TEST(TimelineDiff, SeparatesTheDirectionsOfATensor) {
   const Timeline out = waiting({part(kWaitForLink, Track::kD2h, 10, 20, "busy")});
   const Timeline in = waiting({part(kWaitForLink, Track::kH2d, 10, 20, "busy")});
   EXPECT_THAT(diff_of(out, in).wait_differences, SizeIs(2));
 }
 
-TEST(TimelineDiff, LeavesOutWaitsThatTakeNoTime) {
+TEST(TimelineDiff, IgnoresWaitsOfZeroDuration) {
   const Timeline recorded = waiting({part(kWaitForCopyIn, Track::kH2d, 10, 0, "needed")});
   EXPECT_THAT(diff_of(recorded, waiting({})).wait_differences, IsEmpty());
 }
 
-TEST(TimelineDiff, CountsWaitsThatDoNotTouchOneByOne) {
+TEST(TimelineDiff, CountsSeparateWaitsOneByOne) {
   const Timeline now = waiting(
       {part(kWaitForLink, Track::kD2h, 10, 2, "busy"), part(kWaitForCopyOut, Track::kD2h, 13, 2, "full")});
   EXPECT_EQ(diff_of(waiting({}), now).wait_differences.at(0).count, (CountPair{0, 2}));
 }
 
-TEST(TimelineDiff, ListsWaitsForLaunchOutsideOfTheSum) {
+TEST(TimelineDiff, ListsLaunchWaitsOutsideOfTheSum) {
   Timeline now = base_timeline();
   const auto launch = [&](Nanoseconds begin, Nanoseconds duration) {
     now.spans.push_back(
@@ -197,7 +197,7 @@ TEST(TimelineDiff, ListsWaitsForLaunchOutsideOfTheSum) {
   expect_sums_hold(diff);
 }
 
-TEST(TimelineDiff, AnOperatorThatTakesNoTimeIsNotInTheNext) {
+TEST(TimelineDiff, DoesNotNestAnOperatorOfZeroDurationInTheNext) {
   const auto step_with = [](Nanoseconds first) {
     return Timeline{.spans = {compute(SpanKind::kStep, "ProfilerStep#0", 0, 100), op("view", 10, first),
                               op("mm", 10 + first, 50), op("view", 60 + first, 5)},
@@ -212,9 +212,9 @@ TEST(TimelineDiff, AnOperatorThatTakesNoTimeIsNotInTheNext) {
   EXPECT_EQ(diff.ops.at(0).count, (CountPair{2, 2}));
 }
 
-TEST(TimelineDiff, AnOperatorWithinAnotherIsToldFromTheNextByItsMark) {
+TEST(TimelineDiff, RecognizesNestedOperatorsByTheirMark) {
   Timeline now = base_timeline();
-  Span inner = op("inner", 130, 0);  // where the second `a` ends
+  Span inner = op("inner", 130, 0);  // at the end of the second `a`
   inner.is_nested = true;
   now.spans.insert(now.spans.begin() + 4, inner);
   EXPECT_THAT(diff_of(base_timeline(), now).ops, IsEmpty());
@@ -222,13 +222,13 @@ TEST(TimelineDiff, AnOperatorWithinAnotherIsToldFromTheNextByItsMark) {
   EXPECT_THAT(diff_of(base_timeline(), now).ops, SizeIs(1));
 }
 
-TEST(TimelineDiff, OfOperatorsThatBeginTogetherTheFirstIsTheOuter) {
+TEST(TimelineDiff, TreatsTheFirstOfSimultaneousOperatorsAsTheOuter) {
   Timeline now = base_timeline();
   now.spans.insert(now.spans.begin() + 4, op("inner", 110, 20));
   EXPECT_THAT(diff_of(base_timeline(), now).ops, IsEmpty());
 }
 
-TEST(TimelineDiff, AddsUpCopiesByDirection) {
+TEST(TimelineDiff, SumsCopiesByDirection) {
   Timeline now = base_timeline();
   now.spans.push_back({Track::kH2d, SpanKind::kCopy, "copy in", 160, 30, 6000, 4, ""});
   now.spans.push_back({Track::kD2h, SpanKind::kCopy, "copy out", 110, 1, 50, 4, ""});
@@ -241,7 +241,7 @@ TEST(TimelineDiff, AddsUpCopiesByDirection) {
   EXPECT_EQ(diff.copies[1].busy, (TimePair{20, 50}));
 }
 
-TEST(TimelineDiff, ListsTheLargestFirst) {
+TEST(TimelineDiff, ListsTheLargestDifferenceFirst) {
   Timeline now = base_timeline();
   now.spans[2].duration_ns -= 1;
   now.spans[4].duration_ns -= 6;
@@ -254,7 +254,7 @@ TEST(TimelineDiff, ListsTheLargestFirst) {
   EXPECT_EQ(diff.places[0].op, "b");
 }
 
-TEST(TimelineDiff, ComparesTheLastStepsThatAreShown) {
+TEST(TimelineDiff, ComparesTheLastStepOfEachSide) {
   Timeline now;
   now.spans = {compute(SpanKind::kStep, "ProfilerStep#0", 0, 90), op("a", 0, 80),
                compute(SpanKind::kStep, "ProfilerStep#1", 95, 70), op("a", 100, 60)};
@@ -270,7 +270,7 @@ TEST(TimelineDiff, NeedsAStepOnBothSides) {
   EXPECT_FALSE(shows_a_step({}));
 }
 
-/// Operators one after the other, with gaps, waits and operators within them.
+/// Returns consecutive operators with gaps, waits and nested operators.
 Timeline random_timeline(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t bound) { return static_cast<Nanoseconds>(random() % bound); };
@@ -293,7 +293,7 @@ Timeline random_timeline(std::uint64_t seed) {
   return timeline;
 }
 
-TEST(TimelineDiff, ItsSumsHoldForAnySteps) {
+TEST(TimelineDiff, HasConsistentSumsForAnySteps) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     expect_sums_hold(diff_of(random_timeline(seed), random_timeline(seed + 1000)));

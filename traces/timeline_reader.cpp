@@ -12,7 +12,7 @@
 namespace offprof {
 namespace {
 
-/// What a span needs of an event, as it stands in the file.
+/// Members of an event that a span needs, as they are in the file.
 struct RawEvent {
   std::string phase;
   std::string category;
@@ -29,7 +29,7 @@ struct RawEvent {
   bool has_correlation = false;
 };
 
-/// Takes the events of the top-level `traceEvents` as they come; everything else is passed over.
+/// Builds spans from the events of the top-level `traceEvents`; skips everything else.
 class TimelineBuilder final : public JsonHandler {
  public:
   explicit TimelineBuilder(const std::string& name) : file_(name) {}
@@ -63,7 +63,7 @@ class TimelineBuilder final : public JsonHandler {
  private:
   static constexpr int kEventDepth = 3;  ///< the document, the array, the event
 
-  /// Whether the values that come are an event's own, or those of its `args`.
+  /// Returns true if the current values belong to an event or to its `args`.
   bool reads() const {
     return in_events_ && (depth_ == kEventDepth || (depth_ == kEventDepth + 1 && in_args_));
   }
@@ -71,7 +71,7 @@ class TimelineBuilder final : public JsonHandler {
   void add_event();
   void add(SpanKind kind, Track track, std::string name);
   void add_lead(Span& copy);
-  /// Keeps sums far below 64 bits, so that whoever adds some of them up need not fear an overflow.
+  /// Checks that sums stay far below 64 bits, so that code that adds up some of them cannot overflow.
   void add_up(std::int64_t& sum, std::int64_t value, const char* too_much) const {
     constexpr std::int64_t kMostSum = std::int64_t{1} << 60;
     if (value > kMostSum - sum) fail(too_much);
@@ -91,7 +91,7 @@ class TimelineBuilder final : public JsonHandler {
   Timeline timeline_;
   RawEvent event_;
   std::int64_t total_ns_ = 0, total_bytes_ = 0;
-  std::size_t index_ = 0;  ///< of the event at hand
+  std::size_t index_ = 0;  ///< index of the current event
   int depth_ = 0;
   bool in_events_ = false;
   bool in_args_ = false;
@@ -126,12 +126,13 @@ void TimelineBuilder::number(double value) {
   if (key_ == "correlation") event_.has_correlation = true;
 }
 
-/// Rows are told by what stands on them, so that a file may number its processes and threads as it likes.
+/// Adds a span for the event. Rows are recognised by their content, so a file may number its processes and
+/// threads freely.
 void TimelineBuilder::add_event() {
   const bool is_span = event_.phase == "X";
   if (is_span && event_.category == "cpu_op") {
     add(SpanKind::kOp, Track::kCompute, std::move(event_.name));
-  } else if (is_span && event_.category == "gpu_memcpy" && event_.tensor >= 0) {  // else the program's own
+  } else if (is_span && event_.category == "gpu_memcpy" && event_.tensor >= 0) {  // otherwise the model's own
     const bool is_out = event_.name.starts_with("Memcpy DtoH");
     add(SpanKind::kCopy, is_out ? Track::kD2h : Track::kH2d, is_out ? "copy out" : "copy in");
     add_lead(timeline_.spans.back());
@@ -150,7 +151,7 @@ void TimelineBuilder::add_event() {
 }
 
 void TimelineBuilder::add(SpanKind kind, Track track, std::string name) {
-  constexpr double kMost = 9e15;  // doubles below are exact in whole numbers
+  constexpr double kMost = 9e15;  // whole numbers up to this are exact in a double
   if (!(event_.bytes >= 0 && event_.bytes <= kMost)) fail("its bytes are out of range");
   if (!(event_.tensor >= -1 && event_.tensor <= kMost)) fail("its tensor is out of range");
   const auto copy_track = kind == SpanKind::kWait ? copy_track_of(name) : std::nullopt;
@@ -163,7 +164,8 @@ void TimelineBuilder::add(SpanKind kind, Track track, std::string name) {
                              event_.is_nested});
 }
 
-/// Where a tracer timed the copy: the others, and all figures, count from when its stream had come to it.
+/// Moves the start of a traced copy to the time at which its stream reached the copy. Other copies, and all
+/// figures, count from that time.
 void TimelineBuilder::add_lead(Span& copy) {
   if (!(event_.lead_ns >= 0 && event_.lead_ns <= static_cast<double>(copy.begin_ns)))
     fail("its lead_ns is out of range");
@@ -173,7 +175,8 @@ void TimelineBuilder::add_lead(Span& copy) {
   copy.duration_ns += lead;
 }
 
-/// Earlier files only have it in the name, and not of every wait.
+/// Returns the direction of the copy that a wait is for. Earlier files only have it in the name, and not for
+/// every wait.
 std::optional<Track> TimelineBuilder::copy_track_of(const std::string& wait) const {
   if (event_.direction == "d2h" || wait == kWaitForCopyOut) return Track::kD2h;
   if (event_.direction == "h2d" || wait == kWaitForCopyIn) return Track::kH2d;
@@ -182,7 +185,7 @@ std::optional<Track> TimelineBuilder::copy_track_of(const std::string& wait) con
   return std::nullopt;
 }
 
-/// Three decimals of a microsecond are exact up to a hundred days.
+/// Converts microseconds to nanoseconds. Three decimals are exact up to a hundred days.
 Nanoseconds TimelineBuilder::to_ns(const std::optional<double>& us, const char* key) const {
   constexpr double kMost = 9e12;
   if (!us) fail(fmt::format("'{}' is missing, or no number", key));

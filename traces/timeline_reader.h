@@ -8,12 +8,12 @@
 
 namespace offprof {
 
-/// The spans of a trace's `traceEvents`; arrows and counters are left out. nullopt where the file is none of
-/// our traces: a report, or a baseline. Throws Error (input) as read_trace does for what is no JSON, and for
-/// an event without a time, or with one that no trace can have, with its place.
+/// Reads the spans of a trace's `traceEvents`, without arrows and counters. Returns nullopt if the file is
+/// not one of our traces: a report, or a baseline. Throws Error (input) like read_trace if the text is not
+/// JSON. Also throws, with the place, if an event has no time or an impossible time.
 std::optional<Timeline> read_timeline(const std::string& path);
 
-/// The same of any source; `name` stands for it in errors.
+/// Reads the same from any source; `name` is its name in errors.
 std::optional<Timeline> parse_timeline(ByteSource& source, const std::string& name);
 
 }  // namespace offprof

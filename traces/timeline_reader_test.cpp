@@ -30,7 +30,7 @@ std::string error_of(const std::string& text) {
   return "no error";
 }
 
-/// Of the sample trace where the first event called `name` has another value.
+/// Returns the error for the sample trace with another value in the first event called `name`.
 std::string error_with(const std::string& name, const std::string& key, const nlohmann::json& value) {
   auto document = nlohmann::json::parse(format_trace(sample_trace()));
   for (auto& event : document["traceEvents"]) {
@@ -45,7 +45,7 @@ const Span& span_named(const Timeline& timeline, const std::string& name) {
   return *std::ranges::find(timeline.spans, name, &Span::name);
 }
 
-TEST(ReadTimeline, FindsEverySpanThatWasWritten) {
+TEST(ReadTimeline, FindsEveryWrittenSpan) {
   const Timeline timeline = timeline_of(format_trace(sample_trace())).value();
   ASSERT_EQ(timeline.spans.size(), sample_trace().timeline.spans.size());
   for (const Span& written : sample_trace().timeline.spans) {
@@ -61,14 +61,14 @@ TEST(ReadTimeline, FindsEverySpanThatWasWritten) {
   }
 }
 
-TEST(ReadTimeline, FindsTheDirectionOfWaitsWhateverTheirName) {
+TEST(ReadTimeline, FindsTheDirectionOfWaitsUnderAnyName) {
   Trace trace = sample_trace();
   const Span link = {Track::kCompute, SpanKind::kWait, kWaitForLink, 5, 1, 0, 0, "busy", Track::kD2h};
   trace.timeline.spans = {link};
   EXPECT_EQ(timeline_of(format_trace(trace)).value().spans.at(0).copy_track, Track::kD2h);
 }
 
-TEST(ReadTimeline, OfEarlierFilesTakesTheDirectionOfWaitsFromTheirName) {
+TEST(ReadTimeline, DerivesTheDirectionOfWaitsInEarlierFilesFromTheirName) {
   Trace trace = sample_trace();
   const auto track_of = [&](const char* name) {
     trace.timeline.spans = {{Track::kCompute, SpanKind::kWait, name, 5, 1, 0, 0, "busy"}};
@@ -79,7 +79,7 @@ TEST(ReadTimeline, OfEarlierFilesTakesTheDirectionOfWaitsFromTheirName) {
   EXPECT_EQ(track_of("wait for copy"), std::nullopt);
 }
 
-TEST(ReadTimeline, FindsOperatorsWithinOthersThatTakeNoTime) {
+TEST(ReadTimeline, FindsNestedOperatorsOfZeroDuration) {
   Trace trace = sample_trace();
   trace.timeline.spans = {{Track::kCompute, SpanKind::kOp, "linear", 5, 0, 0, -1, ""},
                           {Track::kCompute, SpanKind::kOp, "t", 5, 0, 0, -1, "", {}, true}};
@@ -88,20 +88,20 @@ TEST(ReadTimeline, FindsOperatorsWithinOthersThatTakeNoTime) {
   EXPECT_TRUE(timeline.spans.at(1).is_nested);
 }
 
-TEST(ReadTimeline, LosesNoNanosecondOfALongRun) {
+TEST(ReadTimeline, KeepsEveryNanosecondOfALongRun) {
   Trace trace = sample_trace();
   trace.timeline.spans = {{Track::kCompute, SpanKind::kOp, "op", 86'400'000'000'123, 1, 0, -1, ""}};
   const Timeline timeline = timeline_of(format_trace(trace)).value();
   EXPECT_EQ(timeline.spans.at(0).begin_ns, 86'400'000'000'123);
 }
 
-TEST(ReadTimeline, TheSchemaMayStandBehindTheEvents) {
+TEST(ReadTimeline, AcceptsTheSchemaAfterTheEvents) {
   const auto sorted = nlohmann::json::parse(format_trace(sample_trace()));
   nlohmann::ordered_json document = {{"traceEvents", sorted["traceEvents"]}, {"schema", sorted["schema"]}};
   EXPECT_EQ(timeline_of(document.dump()).value().spans.size(), sample_trace().timeline.spans.size());
 }
 
-TEST(ReadTimeline, PassesOverValuesAndMembersThatItDoesNotKnow) {
+TEST(ReadTimeline, SkipsUnknownValuesAndMembers) {
   auto document = nlohmann::json::parse(format_trace(sample_trace()));
   for (auto& event : document["traceEvents"]) {
     event["tags"] = {{"name", "x"}, {"dur", "y"}, {"ts", -1}};
@@ -112,30 +112,30 @@ TEST(ReadTimeline, PassesOverValuesAndMembersThatItDoesNotKnow) {
   EXPECT_EQ(span_named(timeline, "wait for copy in").tensor, 0);
 }
 
-TEST(ReadTimeline, AReportHasNone) {
+TEST(ReadTimeline, ReturnsNothingForAReport) {
   EXPECT_FALSE(timeline_of(R"({"schema": "offprof.report/1", "measured": {}})").has_value());
 }
 
-TEST(ReadTimeline, RefusesAnEventWithoutATime) {
+TEST(ReadTimeline, RejectsAnEventWithoutATime) {
   EXPECT_THAT(error_with("aten::relu", "ts", nullptr), HasSubstr("'ts' is missing"));
   EXPECT_THAT(error_with("aten::relu", "dur", "long"), HasSubstr("'dur' is missing, or no number"));
 }
 
-TEST(ReadTimeline, SaysWhichEventIsOutOfRange) {
+TEST(ReadTimeline, ReportsWhichEventIsOutOfRange) {
   EXPECT_THAT(error_with("aten::relu", "dur", -1), HasSubstr("t.json: traceEvents[13]: dur: -1 is not"));
   EXPECT_THAT(error_with("ProfilerStep#0", "ts", 1e300), HasSubstr("traceEvents[11]: ts: 1e+300 is not"));
   const nlohmann::json args = {{"reason", "r"}, {"tensor", 1e30}};
   EXPECT_THAT(error_with("wait for copy in", "args", args), HasSubstr("tensor is out of range"));
 }
 
-TEST(ReadTimeline, RefusesEventsWhoseTimesCannotBeAddedUp) {
+TEST(ReadTimeline, RejectsEventsWhoseTimesOverflow) {
   auto document = nlohmann::json::parse(format_trace(sample_trace()));
   const nlohmann::json event = {{"ph", "X"}, {"cat", "cpu_op"}, {"name", "x"}, {"ts", 0}, {"dur", 9e12}};
   for (int i = 0; i < 200; ++i) document["traceEvents"].push_back(event);
   EXPECT_THAT(error_of(document.dump()), HasSubstr("the events take longer together than can be counted"));
 }
 
-TEST(ReadTimeline, TimeBeforeACopyBeginsCountsInTheSum) {
+TEST(ReadTimeline, AddsTheLeadOfACopyToTheSum) {
   auto document = nlohmann::json::parse(format_trace(sample_trace()));
   const nlohmann::json event = {{"ph", "X"},  {"cat", "gpu_memcpy"},
                                 {"ts", 9e12}, {"name", "Memcpy DtoH (Device -> Pinned)"},
@@ -146,7 +146,7 @@ TEST(ReadTimeline, TimeBeforeACopyBeginsCountsInTheSum) {
   EXPECT_THAT(error_of(document.dump()), HasSubstr("the events take longer together than can be counted"));
 }
 
-TEST(ReadTimeline, RefusesATruncatedFile) {
+TEST(ReadTimeline, RejectsATruncatedFile) {
   const std::string text = format_trace(sample_trace());
   EXPECT_THAT(error_of(text.substr(0, text.size() - 20)), HasSubstr("truncated"));
 }

@@ -19,7 +19,7 @@ constexpr TraceRow kDiskWriteRow{2, 1};
 constexpr TraceRow kDiskReadRow{2, 2};
 constexpr TraceRow kD2hRow{0, 7};
 constexpr TraceRow kH2dRow{0, 8};
-/// CUPTI's numbers of streams begin above.
+/// Rows of copies that no tracer saw. CUPTI's stream numbers begin above them.
 constexpr TraceRow kUntracedD2hRow{0, 1};
 constexpr TraceRow kUntracedH2dRow{0, 2};
 
@@ -58,12 +58,12 @@ const char* direction_name(Track track) {
   }
 }
 
-/// HTA tells copies by the first 11 letters.
+/// Returns a name that Holistic Trace Analysis (HTA) recognises: it reads the first 11 letters.
 const char* copy_name(Track track) {
   return track == Track::kD2h ? "Memcpy DtoH (Device -> Host)" : "Memcpy HtoD (Host -> Device)";
 }
 
-/// Steps, phases and waits are annotations, so that `cpu_op` holds operators alone.
+/// Returns the category. Steps, phases and waits are annotations, so that `cpu_op` only contains operators.
 const char* category(SpanKind kind) {
   return kind == SpanKind::kOp ? "cpu_op" : "user_annotation";
 }
@@ -113,15 +113,16 @@ class EventWriter : private EventLines {
     return std::ranges::any_of(trace_.timeline.spans, predicate);
   }
 
-  /// Beside the rows of a GPU's streams, copies that its tracer did not see have rows of their own.
+  /// Returns the row of a track. If a GPU was traced, copies that its tracer did not see have rows of their
+  /// own.
   TraceRow row(Track track) const {
     if (is_traced_ && track == Track::kD2h) return kUntracedD2hRow;
     if (is_traced_ && track == Track::kH2d) return kUntracedH2dRow;
     return row_of(track);
   }
 
-  /// Parents before children: viewers nest events of the same begin in the order of the file. Operators that
-  /// begin at the same time stay in the order that they have.
+  /// Returns the spans with parents before children, because viewers nest events with the same start by their
+  /// order in the file. Operators with the same start keep their order.
   std::vector<const Span*> sorted_spans() const {
     std::vector<const Span*> spans;
     spans.reserve(trace_.timeline.spans.size());
@@ -141,7 +142,7 @@ class EventWriter : private EventLines {
   }
 
   void write_spans() {
-    // Copies that the GPU's tracer did not see have numbers of their own.
+    // Copies that the GPU's tracer did not see get correlation numbers above those of the tracer.
     for (const GpuSpan& span : trace_.timeline.gpu) correlation_ = std::max(correlation_, span.correlation);
     for (const Span* span : sorted_spans()) {
       if (is_of_disk(span->track)) {
@@ -176,7 +177,7 @@ class EventWriter : private EventLines {
     if (is_nested || span.external_id != 0) append("}}");
   }
 
-  /// A copy, and on the host's side the event that shares its `correlation`: HTA drops copies without one.
+  /// Writes a copy and the host event with the same `correlation`. HTA drops copies without one.
   void write_copy(const Span& span) {
     const TraceRow copy_row = row(span.track);
     const char* launch = span.track == Track::kD2h ? "copy out" : "copy in";
@@ -191,7 +192,7 @@ class EventWriter : private EventLines {
     append("}}}}");
   }
 
-  /// No work of the GPU, so nothing that its tools should count.
+  /// Writes a disk transfer. It is not GPU work, so GPU tools must not count it.
   void write_disk_transfer(const Span& span) {
     begin_complete(row_of(span.track), "disk", quoted(span.name), span.begin_ns, span.duration_ns);
     append(",\"args\":{{\"bytes\":{}", span.bytes);
@@ -232,7 +233,8 @@ class EventWriter : private EventLines {
     }
   }
 
-  /// Named as PyTorch's profiler names them, so that its tools read them; device types are c10's.
+  /// Writes the allocator's events under the names of PyTorch's profiler, so that its tools can read them.
+  /// Device types are those of c10.
   void write_allocator() {
     const bool is_gpu = trace_.environment.device != "host";
     for (const AllocatorEvent& event : trace_.timeline.allocator) {

@@ -6,7 +6,7 @@
 
 namespace offprof {
 
-/// Appends the trace's timeline as the elements of a Chrome trace's `traceEvents`, one a line, in the
+/// Appends the trace's timeline as the elements of a Chrome trace's `traceEvents`, one per line, in the
 /// conventions of PyTorch's Kineto, which Perfetto and Holistic Trace Analysis read: compute in process 1,
 /// copies as streams of device 0, times in microseconds with three decimals.
 void append_trace_events(std::string& out, const Trace& trace);

@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-/// What reading the sample trace says where what `pointer` points at is `value`.
+/// Returns the error of reading the sample trace with `value` at `pointer`.
 std::string error_with(const std::string& pointer, const json& value) {
   json document = json::parse(format_trace(sample_trace()));
   document[json::json_pointer(pointer)] = value;
@@ -28,7 +28,7 @@ std::string error_with(const std::string& pointer, const json& value) {
 
 constexpr std::int64_t kEndless = 9'000'000'000'000'000'000;
 
-TEST(TraceLimits, ARateIsNothingOrBetweenAByteAndAnExabyte) {
+TEST(TraceLimits, RequiresARateOfZeroOrBetweenAByteAndAnExabyte) {
   const std::string rate = "/environment/link/d2h/bytes_per_second";
   EXPECT_EQ(error_with(rate, 0), "no error");
   EXPECT_EQ(error_with(rate, 1), "no error");
@@ -36,21 +36,21 @@ TEST(TraceLimits, ARateIsNothingOrBetweenAByteAndAnExabyte) {
   EXPECT_THAT(error_with(rate, 1e19), HasSubstr("1e+19"));
 }
 
-TEST(TraceLimits, TimesOfALinkAreThirteenDaysAtMost) {
+TEST(TraceLimits, LimitsTimesOfALinkToThirteenDays) {
   EXPECT_THAT(error_with("/environment/link/d2h/latency_ns", kEndless), HasSubstr("latency_ns"));
   EXPECT_THAT(error_with("/environment/link/h2d/start_ns", kEndless), HasSubstr("start_ns"));
   EXPECT_THAT(error_with("/environment/link/launch_ns", kEndless), HasSubstr("launch_ns"));
   EXPECT_EQ(error_with("/environment/link/launch_ns", 1LL << 50), "no error");
 }
 
-TEST(TraceLimits, CountsAreThoseThatRunTakes) {
+TEST(TraceLimits, LimitsCountsLikeRun) {
   EXPECT_THAT(error_with("/environment/threads", 1'000'000), HasSubstr("1000000 is not between 1 and 1024"));
   EXPECT_THAT(error_with("/environment/threads", 0), HasSubstr("environment.threads"));
   EXPECT_THAT(error_with("/settings/warmup", 2'147'483'647), HasSubstr("settings.warmup"));
   EXPECT_THAT(error_with("/settings/steps", 2'147'483'647), HasSubstr("settings.steps"));
 }
 
-TEST(TraceLimits, SumsAreFarBelow64Bits) {
+TEST(TraceLimits, KeepsSumsFarBelow64Bits) {
   constexpr std::int64_t kMost = std::int64_t{1} << 59;
   EXPECT_THAT(error_with("/program/storages/bytes/0", std::numeric_limits<Bytes>::max()),
               HasSubstr("program.storages[0]: the sum of bytes exceeds 576460752303423488"));
@@ -59,7 +59,7 @@ TEST(TraceLimits, SumsAreFarBelow64Bits) {
   EXPECT_THAT(error_with("/program/events/compute_ns/1", kMost), HasSubstr("the sum of compute_ns exceeds"));
 }
 
-TEST(TraceLimits, WhatAReplayAddsUpFits) {
+TEST(TraceLimits, KeepsTheSumsOfAReplayBelow64Bits) {
   constexpr std::int64_t kHalf = std::int64_t{1} << 58;
   EXPECT_THAT(error_with("/program/events/compute_spread_ns", json(std::vector<std::int64_t>(13, kHalf))),
               HasSubstr("the sum of compute_spread_ns exceeds"));

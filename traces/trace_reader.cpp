@@ -16,7 +16,7 @@
 namespace offprof {
 namespace {
 
-/// A count as `run` takes it.
+/// Reads a count between 1 and `most`, the range that `run` accepts.
 int read_count(const JsonValue& json, std::int64_t most) {
   return static_cast<int>(json.as_integer(1, most));
 }
@@ -25,7 +25,7 @@ Nanoseconds read_time(const JsonValue& json) {
   return json.as_integer(0, kLongestMeasured);
 }
 
-/// 0: not known.
+/// Reads a rate; 0: not known.
 double read_rate(const JsonValue& json) {
   constexpr double kLeast = 1, kMost = 1e18;
   const double rate = json.as_amount();

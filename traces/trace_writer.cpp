@@ -64,13 +64,13 @@ Json to_json(const RunSettings& settings) {
   return json;
 }
 
-/// Appends one top-level member on a line of its own.
+/// Appends a top-level member on its own line.
 void append_member(std::string& out, std::string_view key, const Json& value) {
   out += fmt::format("\"{}\": {},\n", key, dump_json(value, -1));
 }
 
-/// What Chrome trace viewers and Holistic Trace Analysis look for. The latter finds the rank by a search for
-/// `"rank": ` with its space, line by line.
+/// Appends the members that Chrome trace viewers and Holistic Trace Analysis need. The latter searches each
+/// line for `"rank": `, including the space.
 void append_chrome_members(std::string& out, const Trace& trace) {
   const std::string name = trace.model.name + (trace.simulated ? " (simulated)" : "");
   out +=

@@ -20,7 +20,7 @@ json written(const Trace& trace) {
   return json::parse(format_trace(trace));
 }
 
-/// The events for which `key` has that value.
+/// Returns the events whose `key` has this value.
 std::vector<json> events_with(const json& document, const std::string& key, const json& value) {
   std::vector<json> events;
   for (const json& event : document.at("traceEvents")) {
@@ -62,7 +62,7 @@ TEST(FormatTrace, CallsTheFiguresOfARunMeasured) {
   EXPECT_EQ(document.at("simulated"), false);
 }
 
-TEST(FormatTrace, MarksASimulationAsSuch) {
+TEST(FormatTrace, MarksASimulation) {
   Trace trace = sample_trace();
   trace.simulated = true;
   const json document = written(trace);
@@ -74,7 +74,7 @@ TEST(FormatTrace, MarksASimulationAsSuch) {
   }
 }
 
-TEST(FormatTrace, SaysOfModelledTimesOnlyWhereThereAreSome) {
+TEST(FormatTrace, MentionsModelledTimesOnlyIfThereAreSome) {
   EXPECT_FALSE(written(sample_trace()).at("environment").contains("times_are_modelled"));
   Trace trace = virtual_sample_trace();
   EXPECT_EQ(written(trace).at("environment").at("times_are_modelled"), true);
@@ -83,11 +83,11 @@ TEST(FormatTrace, SaysOfModelledTimesOnlyWhereThereAreSome) {
   EXPECT_EQ(written(trace).at("environment").at("kernel_times"), "h200.json");
 }
 
-TEST(FormatTrace, WritesTheRankAsHolisticTraceAnalysisLooksForIt) {
+TEST(FormatTrace, WritesTheRankInTheFormOfHolisticTraceAnalysis) {
   EXPECT_THAT(line_with(format_trace(sample_trace()), "distributedInfo"), HasSubstr("\"rank\": 0"));
 }
 
-TEST(FormatTrace, WritesOneEventALine) {
+TEST(FormatTrace, WritesOneEventPerLine) {
   const std::string text = format_trace(sample_trace());
   std::istringstream lines(text.substr(text.find("\"traceEvents\"")));
   std::string line;
@@ -99,12 +99,12 @@ TEST(FormatTrace, WritesOneEventALine) {
   EXPECT_EQ(line, "]}");
 }
 
-TEST(FormatTrace, GivesTimesInMicrosecondsToTheNanosecond) {
+TEST(FormatTrace, WritesMicrosecondsWithNanosecondPrecision) {
   EXPECT_THAT(line_with(format_trace(sample_trace()), "\"aten::relu\",\"ts\""),
               HasSubstr("\"ts\":0.500,\"dur\":1.600"));
 }
 
-TEST(FormatTrace, PutsParentsBeforeTheirChildren) {
+TEST(FormatTrace, PutsParentsBeforeChildren) {
   std::vector<std::string> names;
   for (const json& event : events_with(written(sample_trace()), "tid", 1)) {
     if (event.at("ph") == "X") names.push_back(event.at("name"));
@@ -113,7 +113,7 @@ TEST(FormatTrace, PutsParentsBeforeTheirChildren) {
                                  "wait for copy in"));
 }
 
-TEST(FormatTrace, KeepsTheOrderOfOperatorsThatBeginTogether) {
+TEST(FormatTrace, KeepsTheOrderOfOperatorsWithTheSameStart) {
   Trace trace = sample_trace();
   trace.timeline.spans = {{Track::kCompute, SpanKind::kOp, "view", 5, 0, 0, -1, ""},
                           {Track::kCompute, SpanKind::kOp, "linear", 5, 9, 0, -1, ""},
@@ -127,14 +127,14 @@ TEST(FormatTrace, KeepsTheOrderOfOperatorsThatBeginTogether) {
   EXPECT_FALSE(event_named(document, "view").contains("args"));
 }
 
-TEST(FormatTrace, TellsOperatorsFromAnnotations) {
+TEST(FormatTrace, SeparatesOperatorsFromAnnotations) {
   const json document = written(sample_trace());
   EXPECT_EQ(events_with(document, "cat", "cpu_op").size(), 2);
   EXPECT_EQ(event_named(document, "ProfilerStep#0").at("cat"), "user_annotation");
   EXPECT_EQ(event_named(document, "backward").at("cat"), "user_annotation");
 }
 
-TEST(FormatTrace, SaysWhyAndForWhatComputeWaits) {
+TEST(FormatTrace, WritesReasonAndTensorOfAWait) {
   const json args = event_named(written(sample_trace()), "wait for copy in").at("args");
   EXPECT_EQ(args, (json{{"reason", "reload"}, {"direction", "h2d"}, {"tensor", 0}}));
 }
@@ -156,7 +156,7 @@ TEST(FormatTrace, GivesBytesBandwidthAndTensorOfACopy) {
   EXPECT_DOUBLE_EQ(args.at("memory bandwidth (GB/s)"), 2.0);
 }
 
-TEST(FormatTrace, CorrelatesEveryCopyWithAnEventOfTheHost) {
+TEST(FormatTrace, CorrelatesEveryCopyWithAHostEvent) {
   const json document = written(sample_trace());
   std::vector<int> of_copies;
   std::vector<int> of_host;
@@ -190,13 +190,13 @@ TEST(FormatTrace, DrawsAnArrowThroughThePointsOfAFlow) {
   EXPECT_THAT(points, ElementsAre("pack", "copy out", "copy in", "unpack"));
 }
 
-TEST(FormatTrace, LeavesOutArrowsWithOneEnd) {
+TEST(FormatTrace, LeavesOutArrowsWithASinglePoint) {
   Trace trace = sample_trace();
   trace.timeline.flows.resize(1);
   EXPECT_TRUE(events_with(written(trace), "cat", "offload").empty());
 }
 
-TEST(FormatTrace, WritesCountersWhereTheyChange) {
+TEST(FormatTrace, WritesCountersWhenTheyChange) {
   std::vector<std::int64_t> values;
   for (const json& event : events_with(written(sample_trace()), "ph", "C")) {
     values.push_back(event.at("args").at("bytes"));
@@ -204,7 +204,7 @@ TEST(FormatTrace, WritesCountersWhereTheyChange) {
   EXPECT_THAT(values, ElementsAre(96, 4192));
 }
 
-TEST(FormatTrace, WritesWhatTheAllocatorGivesAndTakesBackAsPyTorchsProfilerDoes) {
+TEST(FormatTrace, WritesAllocatorEventsLikePyTorchsProfiler) {
   const auto events = events_with(written(sample_trace()), "name", "[memory]");
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(events[0].at("ph"), "i");
@@ -214,7 +214,7 @@ TEST(FormatTrace, WritesWhatTheAllocatorGivesAndTakesBackAsPyTorchsProfilerDoes)
   EXPECT_EQ(events[1].at("args").at("Bytes"), -4096);
 }
 
-TEST(FormatTrace, TellsTheMemoryOfAGpu) {
+TEST(FormatTrace, WritesTheMemoryOfAGpu) {
   const auto events = events_with(written(virtual_sample_trace()), "name", "[memory]");
   EXPECT_EQ(events.at(0).at("args").at("Device Type"), 1);
   EXPECT_EQ(events.at(0).at("args").at("Device Id"), 0);
@@ -226,7 +226,7 @@ TEST(FormatTrace, EscapesNames) {
   EXPECT_EQ(events_with(written(trace), "cat", "cpu_op").at(0).at("name"), "a\"b\\c\n\x01\xc3\xa9");
 }
 
-TEST(FormatTrace, ReplacesBytesThatAreNoUtf8) {
+TEST(FormatTrace, ReplacesBytesThatAreNotUtf8) {
   Trace trace = sample_trace();
   trace.model.name = "mod\xff.pt";
   EXPECT_EQ(written(trace).at("model").at("name"), "mod\xef\xbf\xbd.pt");
@@ -242,7 +242,7 @@ TEST(FormatTrace, GivesTheSameTextEachTime) {
   EXPECT_EQ(format_trace(sample_trace()), format_trace(sample_trace()));
 }
 
-TEST(WriteTrace, CompressesNamesInGz) {
+TEST(WriteTrace, CompressesIfTheNameEndsInGz) {
   const TestFolder folder;
   const std::string path = folder / "trace.json.gz";
   write_trace(path, sample_trace());

@@ -5,7 +5,7 @@
 namespace offprof {
 namespace {
 
-/// More than any list of records, and than a step copies.
+/// Upper limit for numbers of records and for bytes that a step copies.
 constexpr std::int64_t kMostCounted = std::int64_t{1} << 50;
 
 Nanoseconds read_ns(const JsonValue& json) {

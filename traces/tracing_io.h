@@ -8,7 +8,7 @@
 namespace offprof {
 
 nlohmann::ordered_json to_json(const Tracing& tracing);
-/// Throws Error (input) for values out of range.
+/// Reads the tracing. Throws Error (input) for values out of range.
 Tracing tracing_from_json(const JsonValue& json);
 
 }  // namespace offprof

@@ -23,7 +23,7 @@ TEST(TracingJson, ReadsBackWhatItWrote) {
   EXPECT_EQ(tracing_from_json(JsonValue(document, "t.json: ")), sample_tracing());
 }
 
-TEST(TracingJson, LeavesOutWhatWasNotMeasured) {
+TEST(TracingJson, LeavesOutFiguresThatWereNotMeasured) {
   Tracing tracing = sample_tracing();
   tracing.cost.reset();
   tracing.device_bytes.reset();
@@ -34,7 +34,7 @@ TEST(TracingJson, LeavesOutWhatWasNotMeasured) {
   EXPECT_EQ(tracing_from_json(JsonValue(document, "t.json: ")), tracing);
 }
 
-/// What reading the sample says where one value is another.
+/// Returns the error of reading the sample with one value changed.
 std::string error_with(const std::string& pointer, const json& value) {
   json document = written();
   document[json::json_pointer(pointer)] = value;
@@ -46,7 +46,7 @@ std::string error_with(const std::string& pointer, const json& value) {
   return "no error";
 }
 
-TEST(TracingJson, RefusesWhatCannotBeAndSaysWhere) {
+TEST(TracingJson, RejectsImpossibleValuesWithTheirPlace) {
   EXPECT_EQ(error_with("/dropped_records", -1), "t.json: dropped_records: -1 is negative");
   EXPECT_THAT(error_with("/unreadable_buffers", "none"), HasSubstr("t.json: unreadable_buffers: "));
   EXPECT_THAT(error_with("/untimed_records", nullptr), HasSubstr("'untimed_records' is missing"));
@@ -60,7 +60,7 @@ TEST(TracingJson, RefusesWhatCannotBeAndSaysWhere) {
   EXPECT_THAT(error_with("/steps", 7), HasSubstr("t.json: steps: "));
 }
 
-TEST(TracingJson, IsAPartOfATraceThatWasTraced) {
+TEST(TracingJson, IsPartOfATrace) {
   Trace trace = sample_trace();
   EXPECT_FALSE(json::parse(format_trace(trace)).contains("tracing"));
   EXPECT_FALSE(parse_trace(format_trace(trace), "t.json").tracing);
@@ -71,14 +71,14 @@ TEST(TracingJson, IsAPartOfATraceThatWasTraced) {
   EXPECT_EQ(again.environment, trace.environment);
 }
 
-TEST(TracingJson, IsAPartOfReportsAndBaselines) {
+TEST(TracingJson, IsPartOfReportsAndBaselines) {
   Trace trace = sample_trace();
   trace.tracing = sample_tracing();
   const Figures figures = parse_figures(format_baseline(figures_of(trace, "t.json"), "0"), "b.json");
   EXPECT_EQ(figures.tracing, trace.tracing);
 }
 
-TEST(MemoryBesideAllocator, OfATraceIsRefusedWhereItIsNegative) {
+TEST(MemoryBesideAllocator, MustNotBeNegativeInATrace) {
   Trace trace = sample_trace();
   trace.environment.beside_allocator = {400, -500, 600};
   try {
@@ -106,7 +106,7 @@ TEST(LossesText, NamesEachKindOfLoss) {
   EXPECT_EQ(losses_text(tracing), "1 record dropped, 3 without times, 2 buffers unreadable");
 }
 
-TEST(AchievedRate, IsThatOfLargeCopiesOverAllSteps) {
+TEST(AchievedRate, IsTheRateOfLargeCopiesOverAllSteps) {
   Tracing tracing;
   tracing.steps.resize(2);
   EXPECT_EQ(achieved_rate(tracing, &GpuFigures::d2h), std::nullopt);

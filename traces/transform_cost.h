@@ -11,22 +11,22 @@ namespace offprof {
 
 /// One allocation or free of device memory while a transform runs.
 struct TransformMemory {
-  Bytes bytes = 0;          ///< allocated; 0: a free
-  std::int32_t freed = -1;  ///< of a free: which of the allocations before it, counted from 0
+  Bytes bytes = 0;          ///< bytes allocated; 0: a free
+  std::int32_t freed = -1;  ///< for a free: index of the earlier allocation, from 0
 
   bool operator==(const TransformMemory&) const = default;
 };
 
-/// What it takes to pack a tensor, or to unpack it: measured, and the same each time but for its duration.
+/// Cost of encoding or decoding a tensor. It is measured, and the same each time except for the duration.
 struct TransformUse {
-  std::vector<TransformMemory> memory;  ///< in order; what is not freed is the result
+  std::vector<TransformMemory> memory;  ///< in order; the allocation that is not freed is the result
   Nanoseconds compute_ns = 0;
-  Work work{};  ///< where a device computes beside the host and tells
+  Work work{};  ///< only if a device computes beside the host and reports its work
 
   bool operator==(const TransformUse&) const = default;
 };
 
-/// What a transform makes of tensors of one dtype and so many elements.
+/// Result and cost of a transform for tensors of one dtype and number of elements.
 struct TransformCost {
   std::string dtype;
   std::int64_t elements = 0;
@@ -36,11 +36,11 @@ struct TransformCost {
   bool operator==(const TransformCost&) const = default;
 };
 
-/// A transform as it was measured over the tensors of a step.
+/// Measured costs of a transform for the tensors of a step.
 struct TransformProfile {
-  std::string name;  ///< as placements name it
+  std::string name;  ///< name in placements
   bool is_lossless = true;
-  std::vector<TransformCost> costs;  ///< of the dtypes that it takes
+  std::vector<TransformCost> costs;  ///< for the dtypes that it accepts
 
   bool operator==(const TransformProfile&) const = default;
 };

@@ -9,10 +9,10 @@
 namespace offprof {
 namespace {
 
-/// More than a device has, and few enough that sums over a step stay within 64 bits.
+/// Upper limit for bytes: more than any device has, and small enough that sums over a step fit into 64 bits.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 45;
 
-/// Allocations as their bytes; a free as -1 for the first allocation, -2 for the second, ...
+/// Writes allocations as their bytes, and a free as -1 for the first allocation, -2 for the second, ...
 nlohmann::ordered_json memory_to_json(const std::vector<TransformMemory>& memory) {
   auto json = nlohmann::ordered_json::array();
   for (const TransformMemory& step : memory) json.push_back(step.bytes > 0 ? step.bytes : -1 - step.freed);
@@ -32,7 +32,7 @@ TransformMemory memory_step_from_json(const JsonValue& json, std::vector<char>& 
   return {0, freed};
 }
 
-/// What it leaves is the result.
+/// Reads allocations and frees, which must leave exactly one allocation: the result.
 std::vector<TransformMemory> memory_from_json(const JsonValue& json) {
   std::vector<TransformMemory> memory;
   std::vector<char> is_live;

@@ -8,15 +8,17 @@
 
 namespace offprof {
 
-/// `[{"name": "quantize:uint8", "lossless": false, "costs": [{"dtype": "float32", "elements": 1024, ...}]},
-/// ...]`: see docs/trace-format.md.
+/// Writes `[{"name": "quantize:uint8", "lossless": false, "costs": [{"dtype": "float32", "elements": 1024,
+/// ...}]}, ...]`: see docs/trace-format.md.
 nlohmann::ordered_json transforms_to_json(const std::vector<TransformProfile>& profiles);
-/// Throws Error (input): what is missing, out of range, said twice, or frees what is not there.
+/// Reads the same form. Throws Error (input) for a missing member, a value out of range, a duplicate, or a
+/// free without an allocation.
 std::vector<TransformProfile> transforms_from_json(const JsonValue& json);
 
-/// `{"memory": [50, 120, -1], "compute_ns": 7}`.
+/// Writes `{"memory": [50, 120, -1], "compute_ns": 7}`.
 nlohmann::ordered_json use_to_json(const TransformUse& use);
-/// Throws Error (input): what is missing, out of range, or does not leave one allocation.
+/// Reads the same form. Throws Error (input) for a missing member, a value out of range, or a list that does
+/// not leave exactly one allocation.
 TransformUse use_from_json(const JsonValue& json);
 
 }  // namespace offprof

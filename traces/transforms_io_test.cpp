@@ -21,7 +21,7 @@ TransformProfile sample_profile() {
   return {"quantize:uint8", false, {cost}};
 }
 
-/// What the reader says of a profile of which `edit` has changed something.
+/// Returns the reader's error after `edit` changed a profile.
 template <typename Edit>
 std::string error_after(const Edit& edit) {
   nlohmann::json json = nlohmann::json::parse(transforms_to_json({sample_profile()}).dump());
@@ -34,19 +34,19 @@ std::string error_after(const Edit& edit) {
   return "no error";
 }
 
-TEST(TransformsJson, ATraceReadsBackWhatItWrote) {
+TEST(TransformsJson, ReadsBackItsOwnTrace) {
   Trace trace = sample_trace();
   trace.transforms = {sample_profile()};
   EXPECT_EQ(parse_trace(format_trace(trace), "t.json").transforms, trace.transforms);
 }
 
-TEST(TransformsJson, WhatIsSaidTwiceIsRefused) {
+TEST(TransformsJson, RejectsDuplicates) {
   EXPECT_THAT(error_after([](auto& json) { json.push_back(json[0]); }), HasSubstr("a second time"));
   EXPECT_THAT(error_after([](auto& json) { json[0]["costs"].push_back(json[0]["costs"][0]); }),
               HasSubstr("costs[1]"));
 }
 
-TEST(TransformsJson, MemoryMustLeaveOneResult) {
+TEST(TransformsJson, RequiresMemoryToLeaveOneResult) {
   const auto error_with = [](const nlohmann::json& memory) {
     return error_after([&](auto& json) { json[0]["costs"][0]["pack"]["memory"] = memory; });
   };
@@ -57,14 +57,14 @@ TEST(TransformsJson, MemoryMustLeaveOneResult) {
   EXPECT_THAT(error_with({0, 10}), HasSubstr("0 bytes"));
 }
 
-TEST(TransformsJson, FiguresThatNoMachineHasAreRefused) {
+TEST(TransformsJson, RejectsImpossibleFigures) {
   EXPECT_THAT(error_after([](auto& json) { json[0]["costs"][0]["packed_bytes"] = std::int64_t{1} << 60; }),
               HasSubstr("packed_bytes"));
   EXPECT_THAT(error_after([](auto& json) { json[0]["costs"][0]["unpack"]["compute_ns"] = -1; }),
               HasSubstr("compute_ns"));
 }
 
-TEST(GradientErrors, ATraceReadsBackWhatItWrote) {
+TEST(GradientErrors, ReadBackTheirOwnTrace) {
   Trace trace = sample_trace();
   trace.gradients = "lossy";
   trace.gradient_errors = {{"w", 0.5, 0.25, -0.125}};

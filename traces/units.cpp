@@ -58,7 +58,7 @@ constexpr auto kByteHint =
 constexpr auto kRateHint = "Write a size and /s, as in 25GB/s or 900MiB/s.";
 constexpr auto kDurationHint = "Write a number with its unit: ns, us, ms or s, as in 250ns, 10us, 1.5ms, 2s.";
 
-/// A number cut into its whole part, its fraction in [0, 1) and what stands behind it.
+/// Number split into its whole part, its fraction in [0, 1) and the text after it.
 struct Number {
   std::int64_t whole = 0;
   double fraction = 0;
@@ -76,8 +76,8 @@ std::size_t count_digits(std::string_view text) {
   return count;
 }
 
-/// nullopt where `text` does not begin with a number, or its whole part is beyond 64 bits (`overflow` is set
-/// then).
+/// Splits `text`. Returns nullopt if it does not begin with a number, or if its whole part does not fit into
+/// 64 bits; `overflow` is set in the latter case.
 std::optional<Number> cut_number(std::string_view text, bool& overflow) {
   Number number;
   const std::size_t digits = count_digits(text);
@@ -121,7 +121,7 @@ bool means_bits(std::string_view suffix) {
   return suffix.ends_with('b');
 }
 
-/// Reads `text` as a number and one of `units`; `what` and `hint` are for the error.
+/// Parses `text` as a number and one of `units`. `what` and `hint` are for the error.
 std::int64_t parse_quantity(std::string_view text, std::span<const Unit> units, const char* what,
                             const char* hint) {
   const auto refuse = [&](const std::string& why) {
@@ -145,15 +145,15 @@ std::int64_t parse_quantity(std::string_view text, std::span<const Unit> units, 
   return *value;
 }
 
-/// Three significant digits for a value in [0, limit of the unit); whole numbers from 100 on.
+/// Formats three significant digits of a value in [0, limit of the unit); whole numbers from 100 on.
 std::string three_digits(double value) {
   if (value < 9.995) return fmt::format("{:.2f}", value);
   if (value < 99.95) return fmt::format("{:.1f}", value);
   return fmt::format("{:.0f}", value);
 }
 
-/// Divides by `base` until the rounded value lies below it, or the units are used up. The first unit prints
-/// whole.
+/// Divides by `base` until the rounded value is below it or no unit is left. The first unit is printed as a
+/// whole number.
 std::string format_scaled(double value, double base, std::span<const std::string_view> units) {
   std::size_t unit = 0;
   while (unit + 1 < units.size() && std::round(value) >= base) {

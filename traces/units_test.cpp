@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// What the Error says that `call` throws.
+/// Returns the message of the Error that `call` throws.
 template <typename Call>
 std::string message_of(const Call& call) {
   try {
@@ -57,21 +57,21 @@ TEST(ParseBytes, KeepsAllDigitsOfLargeCounts) {
   EXPECT_EQ(parse_bytes("9007199254740993"), 9007199254740993);
 }
 
-TEST(ParseBytes, RefusesNegativeSizes) {
+TEST(ParseBytes, RejectsNegativeSizes) {
   EXPECT_THAT(bytes_error("-1K"), HasSubstr("negative"));
 }
 
-TEST(ParseBytes, RefusesBits) {
+TEST(ParseBytes, RejectsBits) {
   EXPECT_THAT(bytes_error("12Mb"), HasSubstr("bits"));
 }
 
-TEST(ParseBytes, RefusesOverflow) {
+TEST(ParseBytes, RejectsOverflow) {
   EXPECT_THAT(bytes_error("9223372036854775808"), HasSubstr("too large"));
   EXPECT_THAT(bytes_error("9000000000G"), HasSubstr("too large"));
   EXPECT_THAT(bytes_error("8388607.99999999999999999999TiB"), HasSubstr("too large"));
 }
 
-TEST(ParseBytes, RefusesWhatIsNoSize) {
+TEST(ParseBytes, RejectsTextThatIsNotASize) {
   EXPECT_THAT(bytes_error(""), HasSubstr("empty"));
   EXPECT_THAT(bytes_error("many"), HasSubstr("does not begin with a number"));
   EXPECT_THAT(bytes_error("nan"), HasSubstr("does not begin with a number"));
@@ -81,12 +81,12 @@ TEST(ParseBytes, RefusesWhatIsNoSize) {
   EXPECT_THAT(bytes_error("1.5"), HasSubstr("fraction"));
 }
 
-TEST(ParseRate, ReadsSizePerSecond) {
+TEST(ParseRate, ReadsASizePerSecond) {
   EXPECT_DOUBLE_EQ(parse_rate("25GB/s"), 25e9);
   EXPECT_DOUBLE_EQ(parse_rate("1KiB/s"), 1024);
 }
 
-TEST(ParseRate, RefusesOtherThanSizePerSecond) {
+TEST(ParseRate, RejectsOtherThanASizePerSecond) {
   EXPECT_THAT(message_of([] { parse_rate("25GB"); }), HasSubstr("/s"));
   EXPECT_THAT(message_of([] { parse_rate("0/s"); }), HasSubstr("is 0"));
   EXPECT_THAT(message_of([] { parse_rate("25Gb/s"); }), HasSubstr("bits"));
@@ -99,12 +99,12 @@ TEST(ParseDuration, ReadsEveryUnit) {
   EXPECT_EQ(parse_duration("2s"), 2'000'000'000);
 }
 
-TEST(ParseDuration, NeedsItsUnit) {
+TEST(ParseDuration, RequiresAUnit) {
   EXPECT_THAT(message_of([] { parse_duration("5"); }), HasSubstr("no unit"));
   EXPECT_THAT(message_of([] { parse_duration("5min"); }), HasSubstr("'min' is no unit"));
 }
 
-TEST(FormatBytes, GivesThreeDigits) {
+TEST(FormatBytes, PrintsThreeDigits) {
   EXPECT_EQ(format_bytes(0), "0 B");
   EXPECT_EQ(format_bytes(1023), "1023 B");
   EXPECT_EQ(format_bytes(1024), "1.00 KiB");
@@ -128,7 +128,7 @@ TEST(FormatByteDifference, ShowsTheSign) {
   EXPECT_EQ(format_byte_difference(0), "0 B");
 }
 
-TEST(FormatDuration, GivesThreeDigits) {
+TEST(FormatDuration, PrintsThreeDigits) {
   EXPECT_EQ(format_duration(812), "812 ns");
   EXPECT_EQ(format_duration(3'140'000), "3.14 ms");
   EXPECT_EQ(format_duration(1'020'000'000), "1.02 s");

@@ -7,7 +7,7 @@
 
 namespace offprof {
 
-/// Beginning of a trace's note that operators read values of a virtual GPU, where all values are zeros.
+/// Start of the trace note for operators that read values from a virtual GPU, where all values are zero.
 inline constexpr std::string_view kValueReadsNote = "values are read back from the device";
 
 inline bool tells_of_value_reads(const std::vector<std::string>& notes) {

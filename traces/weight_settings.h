@@ -9,20 +9,20 @@
 
 namespace offprof {
 
-/// `--weights`: weights, their gradients and the optimizer's state lie on the device only around their uses.
+/// `--weights`: parameters, their gradients and the optimizer state are on the device only around their uses.
 struct WeightSettings {
-  std::string place;  ///< where they wait: `host`, `disk`
-  /// How much of them may lie there, unless one operator needs more; nullopt: the run chooses.
+  std::string place;  ///< place where they wait: `host`, `disk`
+  /// Limit on their bytes on the device, unless one operator needs more; nullopt: the run chooses.
   std::optional<Bytes> window_bytes{};
 
   bool operator==(const WeightSettings&) const = default;
 };
 
-/// `on the device`, or `on the host, at most 32.0 KiB of them on the device`.
+/// Describes the settings: `on the device`, or `on the host, at most 32.0 KiB of them on the device`.
 std::string describe(const std::optional<WeightSettings>& weights);
 
 nlohmann::ordered_json to_json(const WeightSettings& weights);
-/// Throws Error (input).
+/// Reads the settings. Throws Error (input).
 WeightSettings weight_settings_from_json(const JsonValue& json);
 
 }  // namespace offprof

@@ -1,4 +1,4 @@
-// What a trace says of weights that lie on the device only around their uses.
+// Parameter offload in traces and figures.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// The sample's program with one event more, before its last operator ends.
+/// Returns the sample trace with more events after the allocation of its storage.
 Trace with(std::vector<Event> events) {
   Trace trace = sample_trace();
   trace.program.events.insert(trace.program.events.begin() + 3, events.begin(), events.end());
@@ -31,7 +31,7 @@ std::string error_of(const Trace& trace) {
   return {};
 }
 
-TEST(WeightsInTraces, SettingsAndCopiesAreReadBack) {
+TEST(WeightsInTraces, ReadsBackSettingsAndCopies) {
   Trace trace = with({{EventKind::kFetch, 2, 1}, {EventKind::kFetched, 2, 2}, {EventKind::kSave, 2, 3}});
   trace.settings.weights = {"disk", 4096};
   const Trace back = parse_trace(format_trace(trace), "t.json");
@@ -39,25 +39,25 @@ TEST(WeightsInTraces, SettingsAndCopiesAreReadBack) {
   EXPECT_EQ(back.program, trace.program);
 }
 
-TEST(WeightsInTraces, AnUnknownPlaceIsRefused) {
+TEST(WeightsInTraces, RejectsAnUnknownPlace) {
   Trace trace = sample_trace();
   trace.settings.weights = {"cloud"};
   EXPECT_THAT(error_of(trace), HasSubstr("weights wait on the host or on the disk, not on 'cloud'"));
 }
 
-TEST(WeightsInTraces, AStorageThatIsNotThereIsRefused) {
+TEST(WeightsInTraces, RejectsAStorageThatIsNotAllocated) {
   EXPECT_THAT(error_of(with({{EventKind::kFetch, 0, 0}})),
               HasSubstr("weights of a storage that is not there"));
   EXPECT_THAT(error_of(with({{EventKind::kSave, 99, 0}})), HasSubstr("storage"));
 }
 
-TEST(WeightsInTraces, AWaitForWhatNobodyFetchesIsRefused) {
+TEST(WeightsInTraces, RejectsAWaitForACopyThatHasNotBegun) {
   EXPECT_THAT(error_of(with({{EventKind::kFetched, 2, 0}})), HasSubstr("a copy that has not begun"));
   EXPECT_THAT(error_of(with({{EventKind::kSave, 2, 0}, {EventKind::kFetched, 2, 0}})),
               HasSubstr("a copy that has not begun"));
 }
 
-TEST(WeightsInFigures, AreAmongWhatTwoRunsDifferIn) {
+TEST(WeightsInFigures, ListsThemInRunDifferences) {
   Trace trace = sample_trace();
   const Figures base = figures_of(trace, "a.json");
   trace.settings.weights = {"host", 32 * kKiB};

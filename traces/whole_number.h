@@ -6,8 +6,7 @@
 
 namespace offprof {
 
-/// The whole number nearest to `value`; where that is beyond 64 bits, the last within; 0 for what is no
-/// number.
+/// Returns the whole number nearest to `value`, limited to the range of 64 bits; 0 for NaN.
 inline std::int64_t to_whole(double value) {
   constexpr double kBeyond = 9223372036854775808.0;  // 2^63, the first number above
   if (std::isnan(value)) return 0;

@@ -13,7 +13,7 @@
 namespace offprof {
 namespace {
 
-/// Host and stream as a GPU has them, one step after the other.
+/// Reference clocks of the host and the stream of a GPU, one launch after the other.
 struct Clocks {
   Nanoseconds host = 0, stream = 0;
 
@@ -33,7 +33,7 @@ Work kernel(Nanoseconds launch_ns, Nanoseconds kernel_ns) {
 }
 constexpr Work kSynchronise = {0, 0, 0, 0};
 
-TEST(Work, OfManyKernelsIsOneWhateverTheClocksWereBefore) {
+TEST(Work, CombinesManyKernelsForAnyClocksBefore) {
   std::mt19937 random(3);
   const auto draw = [&](int below) { return std::uniform_int_distribution(0, below - 1)(random); };
   for (int i = 0; i < 1000; ++i) {
@@ -49,13 +49,13 @@ TEST(Work, OfManyKernelsIsOneWhateverTheClocksWereBefore) {
       all = then(all, kSynchronise);
     }
     at_once.run(all);
-    // Work of none at all lets the stream come up to the host, as whatever it is given next does.
+    // Work without any launch leaves the stream's clock behind the host's; the next launch makes up for it.
     EXPECT_EQ(at_once.host, one_by_one.host);
     EXPECT_EQ(std::max(at_once.host, at_once.stream), std::max(one_by_one.host, one_by_one.stream));
   }
 }
 
-TEST(Work, IsBoundByTheHostOrByTheStream) {
+TEST(Work, IsBoundByTheHostOrTheStream) {
   const Work launches = then(kernel(5, 1), kernel(5, 1));
   EXPECT_EQ(launches, (Work{10, 2, 11}));
   const Work kernels = then(kernel(1, 50), kernel(1, 50));
@@ -83,7 +83,7 @@ TEST(WorkInATrace, IsReadBack) {
   EXPECT_EQ(parse_trace(format_trace(trace), "t.json").program, trace.program);
 }
 
-/// What reading the trace says when `change` was made to its program.
+/// Returns the error of reading the trace after `change` was made to its step program.
 template <typename Change>
 std::string error_after(const Change& change) {
   auto document = nlohmann::json::parse(format_trace(trace_with_work()));
@@ -96,7 +96,7 @@ std::string error_after(const Change& change) {
   return "no error";
 }
 
-TEST(WorkInATrace, IsRefusedWhereItDoesNotBelongToTheEvents) {
+TEST(WorkInATrace, IsRejectedIfItDoesNotMatchTheEvents) {
   EXPECT_NE(error_after([](auto& program) { program["work"]["path_ns"].erase(0); }).find("elements"),
             std::string::npos);
   EXPECT_NE(error_after([](auto& program) { program["work"]["host_ns"][0] = -1; }).find("host_ns"),
