@@ -39,7 +39,7 @@ int bits_of(TensorDtype dtype) {
 }
 
 std::optional<Bytes> bytes_of(TensorDtype dtype, std::span<const std::int64_t> sizes) {
-  // Strides are products too, where a size is 0.
+  // Strides are products of sizes too, so the product must fit even if a size is 0.
   std::int64_t bits = bits_of(dtype);
   bool is_empty = false;
   for (const std::int64_t size : sizes) {
