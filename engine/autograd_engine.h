@@ -35,8 +35,8 @@ class CurrentStep {
   std::optional<std::uint64_t> callback_{};  ///< LibTorch's handle, if this scope registered the callback
 };
 
-/// While this object lives, tensors that autograd saves on this thread go through hooks that `make` creates,
-/// not through the step. Scopes nest: the innermost counts.
+/// Replaces the saved-tensor hooks of this thread while this object lives: tensors that autograd saves go
+/// through hooks that `make` creates, not through the step. Scopes nest: the innermost counts.
 class SavingElsewhere {
  public:
   using MakeHooks = std::function<std::unique_ptr<torch::autograd::SavedVariableHooks>()>;

@@ -86,11 +86,11 @@ class Device {
 
   // --- Memory ---
 
-  /// Returns nullopt if the storage's memory is not this device's, or if it has no bytes.
+  /// Returns the storage's allocation; nullopt: its memory is not this device's, or it has no bytes.
   virtual std::optional<AllocationId> allocation_of(const c10::Storage& storage) const = 0;
   /// Returns the id that the next allocation gets: allocations with a smaller id are older.
   virtual AllocationId next_allocation() const = 0;
-  /// Throws c10::OutOfMemoryError.
+  /// Allocates device memory. Throws c10::OutOfMemoryError.
   virtual c10::Storage allocate(Bytes bytes) = 0;
   virtual Bytes live_bytes() const = 0;
   virtual Bytes peak_bytes() const = 0;
@@ -101,10 +101,10 @@ class Device {
   /// Returns the last refusal since the last call. LibTorch's interpreter hides the type of an error that it
   /// passes on.
   virtual std::optional<OutOfMemory> take_out_of_memory() = 0;
-  /// nullptr: no listener.
+  /// Sets the listener of allocations; nullptr: none.
   virtual void set_listener(AllocationListener* listener) = 0;
 
-  // --- The caching allocator, where there is one ---
+  // --- The caching allocator, if there is one ---
 
   /// Returns the use since the last reset_peak; nullopt: the device has no caching allocator.
   virtual std::optional<CacheUse> cache_use() const { return std::nullopt; }
@@ -124,9 +124,9 @@ class Device {
 
   // --- Host memory for offloaded tensors ---
 
-  /// Throws Error (environment) if host memory is exhausted.
+  /// Allocates host memory for offloaded tensors. Throws Error (environment) if it is exhausted.
   virtual std::byte* allocate_host(Bytes bytes) = 0;
-  /// The copies of the buffer must be complete, or compute must wait for them.
+  /// Frees a buffer. Its copies must be complete, or compute must wait for them.
   virtual void free_host(std::byte* buffer, Bytes bytes) = 0;
   /// Limits the host memory; nullopt: no limit but the machine's.
   virtual void set_host_capacity(std::optional<Bytes> bytes) = 0;
@@ -169,7 +169,7 @@ class Device {
   /// Opens a disk to offload to, replacing one that was open; no step may be in progress. Throws Error
   /// (input) if no file can be made in the folder, or if this device has no such disk.
   virtual void open_disk(const DiskRequest& request) = 0;
-  /// nullptr: no disk was opened.
+  /// Returns the open disk; nullptr: none was opened.
   virtual DeviceDisk* disk() = 0;
 
   // --- Time ---

@@ -29,9 +29,9 @@ class DiskCopies {
   void read(const Command& command, std::byte* to);
   /// Executes kWaitWrite and kWaitRead.
   void wait(CopyId copy) { disk_->wait(at(copy).transfer); }
-  /// Call before a kCopyIn is queued: it starts after the read, if there was one.
+  /// Makes the kCopyIn that is queued next start after the read, if there was one.
   void hold_for_read(CopyId copy, CopyQueue queue);
-  /// Call after compute waits for that kCopyIn. Throws if the read failed. If the read is not complete yet,
+  /// Throws if the read failed. Call after compute waits for that kCopyIn. If the read is not complete yet,
   /// `finish_reads` reports its failure; after `finish_reads`, this call waits for the read.
   void check_read(CopyId copy);
   /// Waits for the reads that `check_read` found incomplete. Throws if one failed.

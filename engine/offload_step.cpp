@@ -278,7 +278,8 @@ void OffloadStep::node_end() {
   node_tensors_.clear();
 }
 
-/// True if something that backward made shares the storage of a reload. Otherwise only the copy holds it.
+/// Returns true if something that backward made shares the storage of a reload; otherwise only the copy
+/// holds it.
 bool OffloadStep::is_used_elsewhere(CopyId copy) const {
   return copies_[copy].device_storage.use_count() > 1;
 }

@@ -35,7 +35,7 @@ class RandomDraws {
   RandomDraws(c10::Device device, std::optional<std::set<std::size_t>> kept)
       : device_(device), kept_(std::move(kept)) {}
 
-  /// Call before the next draw.
+  /// Adds the next draw. Call before it is made.
   void add(Draw draw);
   const std::vector<Draw>& list() const { return list_; }
   /// Returns the generator state before a kept draw. Throws c10::Error if the step has not made that draw.

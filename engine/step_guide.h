@@ -19,16 +19,16 @@ struct StepGuide {
   StepGuide(std::vector<SavedId> order)  // NOLINT(google-explicit-constructor): an order alone is a guide
       : backward_order(std::move(order)) {}
 
-  /// See make_scheduler.
+  /// Order of unpacks in backward: see make_scheduler.
   std::vector<SavedId> backward_order{};
   /// Placements by the policy's rules, per saved tensor: see choose_placements. Empty: there are no rules.
   std::vector<RuledPlacement> placements{};
   /// Returns the placement of a movable tensor that fills its storage densely, if nothing was recorded.
   /// Empty: `placements` is used.
   std::function<RuledPlacement(const at::Tensor& value)> place{};
-  /// By Recipe::tensor: the recompute steps of those in `placements`.
+  /// Recompute steps of the recipes in `placements`, by Recipe::tensor.
   std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes{};
-  /// By TensorPlacement::transform.
+  /// Transforms, by TensorPlacement::transform.
   std::vector<std::shared_ptr<const Transform>> transforms{};
 };
 

@@ -17,9 +17,9 @@ class TrainingPass {
   /// `model` must outlive it. `loss`: see loss_of; with micro-batches the loss is their mean.
   TrainingPass(Model& model, std::string loss);
 
-  /// Throws the exceptions of run_forward and loss_of.
+  /// Runs forward and computes the losses. Throws the exceptions of run_forward and loss_of.
   void forward();
-  /// Call after `forward`.
+  /// Runs backward. Call after `forward`.
   void backward();
 
  private:

@@ -132,7 +132,7 @@ def forward(self, x):
   expect_as_without(model, {"*"});
 }
 
-TEST_F(SegmentsTest, OfTheSameClassAreIndependent) {
+TEST_F(SegmentsTest, AreIndependentWithinOneClass) {
   const Module first = layer(kLinear);
   Module last = copy_of(first);
   ASSERT_EQ(first.type(), last.type());

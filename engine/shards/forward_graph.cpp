@@ -21,7 +21,7 @@ using torch::jit::Value;
 
 constexpr const char* kForwardMethod = "forward";
 
-/// True for a call of a submodule's forward, or of any method of a module.
+/// Returns true for a call of a submodule's forward, or of any method of a module.
 bool is_call(const Node* node) {
   if (node->kind() != prim::CallMethod) return false;
   const auto type = node->inputs().at(0)->type()->cast<c10::ClassType>();
@@ -208,7 +208,7 @@ void ForwardGraph::add_value(const Value* value, std::ptrdiff_t piece) {
     use.used.insert(one.user == graph_->return_node() ? pieces() : piece_of(in_top_block(one.user)));
 }
 
-/// True for constants and unassigned attributes: their values do not depend on when they are read.
+/// Returns true for constants and unassigned attributes: their values do not depend on when they are read.
 bool ForwardGraph::is_free(const Node* node) const {
   if (node->kind() == prim::Constant) return true;
   if (node->kind() != prim::GetAttr) return false;

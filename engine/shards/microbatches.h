@@ -22,7 +22,7 @@ std::vector<std::vector<c10::IValue>> cut_into_microbatches(const std::vector<c1
 /// micro-batches run does not matter.
 class MicrobatchRandom {
  public:
-  /// For one step; starts at the current state of the default generators.
+  /// Prepares one step, starting at the current state of the default generators.
   MicrobatchRandom(std::int64_t count, c10::Device device);
 
   /// Makes a micro-batch draw from its stream while this object lives.

@@ -98,7 +98,7 @@ class Planner {
   std::vector<std::size_t> beginnings_;     ///< indices of pieces
   std::vector<std::vector<Bytes>> bytes_;   ///< of the slice from one beginning to another, or to the end
   std::vector<std::vector<Price>> prices_;  ///< by number of slices, by the beginning where they end
-  /// For the same indices, the beginning of the last slice.
+  /// Beginning of the last slice, for the indices of prices_.
   std::vector<std::vector<std::size_t>> last_;
 };
 

@@ -30,7 +30,7 @@ TEST(ShardPlanOf, OneSliceIsTheWholeModel) {
   EXPECT_THAT(plan_shards(saving({1, 2, 3}), 1).first_pieces, ElementsAre(0));
 }
 
-TEST(ShardPlanOf, AsManySlicesAsPiecesHaveOnePieceEach) {
+TEST(ShardPlanOf, MaximumNumberOfSlicesHasOnePieceEach) {
   EXPECT_THAT(plan_shards(saving({1, 2, 3}), 3).first_pieces, ElementsAre(0, 1, 2));
 }
 

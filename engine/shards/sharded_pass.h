@@ -61,7 +61,7 @@ class ShardedPass {
   struct Microbatch {
     std::vector<Value> values;
     std::vector<Call> calls{};  ///< by slice; then the call of the loss
-    /// By parameter shared between slices: the gradient from later slices.
+    /// Gradients from later slices, by parameter shared between slices.
     std::unordered_map<const c10::TensorImpl*, at::Tensor> shared_gradients{};
   };
   struct Roots {

@@ -53,7 +53,7 @@ void PageScheduler::bring(std::span<const PageUse> uses) {
   for (const PageUse& each : uses) wait(each.page);
 }
 
-/// On failure the page is evicted without a save: the operator has not changed it.
+/// Waits for a page's load. On failure evicts the page without a save: the operator has not changed it.
 void PageScheduler::wait(PageId page) {
   Page& coming = pages_[page];
   if (coming.state != State::kComing) return;

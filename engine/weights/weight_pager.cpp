@@ -64,7 +64,7 @@ class WeightPager::Use {
 
 class WeightPager::GradientHook final : public torch::autograd::PostAccumulateGradHook {
  public:
-  /// For the parameter that is added next.
+  /// Observes the parameter that is added next.
   explicit GradientHook(WeightPager& pager) : pager_(pager), parameter_(pager.parameters_.size()) {}
   void operator()(const at::Tensor& parameter) override {
     pager_.see_gradient(parameter, pager_.gradients_of_[parameter_]);

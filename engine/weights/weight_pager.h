@@ -155,7 +155,7 @@ class WeightPager final : private PageExecutor {
   std::vector<Page> pages_;
   std::unordered_map<const c10::StorageImpl*, PageId> page_of_;
   std::vector<at::Tensor> parameters_;  ///< parameters with a gradient hook
-  /// By index in parameters_. A vector, because steps must forget the gradients in the same order each time.
+  /// Gradients, by index in parameters_. A vector, because each step must forget them in the same order.
   std::vector<PagesOfStep> gradients_of_;
   PagesOfStep values_;  ///< adopted for the step
   StepListener* listener_ = nullptr;

@@ -14,7 +14,7 @@ struct DtypeRow {
   int bits;
 };
 
-/// In the order of TensorDtype.
+/// Names and bits, in the order of TensorDtype.
 constexpr std::array<DtypeRow, 22> kDtypes = {
     {{"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
      {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
