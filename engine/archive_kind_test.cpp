@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Why a file that begins so is refused; empty: it is not.
+/// Returns the message for a file that begins with `head`; empty: it is accepted.
 std::string refusal(std::string_view head) {
   try {
     check_zip_head(head, "m.pt");
@@ -22,18 +22,18 @@ std::string refusal(std::string_view head) {
   }
 }
 
-TEST(ArchiveKind, ZipsBeginWithPk) {
+TEST(ArchiveKind, AcceptsZips) {
   EXPECT_EQ(refusal("PK\x03\x04"), "");
 }
 
-TEST(ArchiveKind, PicklesAndOtherFilesAreRefused) {
+TEST(ArchiveKind, RejectsPicklesAndOtherFiles) {
   EXPECT_THAT(refusal("\x80\x02}q"), HasSubstr("m.pt: a pickle"));
   EXPECT_THAT(refusal("impo"), HasSubstr("m.pt: not a TorchScript archive"));
   EXPECT_THAT(refusal("P"), HasSubstr("m.pt: not a TorchScript archive"));
   EXPECT_THAT(refusal(""), HasSubstr("m.pt: not a TorchScript archive"));
 }
 
-TEST(ArchiveKind, ZipsAreToldByTheNamesOfTheirRecords) {
+TEST(ArchiveKind, IdentifiesZipsByTheNamesOfTheirRecords) {
   EXPECT_THAT(what_archive_is({"archive_format", "data.pkl"}), HasSubstr("torch.export"));
   EXPECT_THAT(what_archive_is({"data.pkl", "data/0"}), HasSubstr("state dict"));
   EXPECT_THAT(what_archive_is({"word/document.xml"}), HasSubstr("nothing that PyTorch wrote"));

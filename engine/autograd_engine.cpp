@@ -15,7 +15,7 @@
 namespace offprof {
 namespace {
 
-/// One saved tensor. Its destructor is autograd's word that the tensor is not needed any more.
+/// Hooks of one saved tensor. Autograd destroys them when it no longer needs the tensor.
 class SavedTensorHooks final : public torch::autograd::SavedVariableHooks {
  public:
   explicit SavedTensorHooks(std::shared_ptr<OffloadStep> step) : step_(std::move(step)) {}
@@ -30,16 +30,16 @@ class SavedTensorHooks final : public torch::autograd::SavedVariableHooks {
 
  private:
   std::shared_ptr<OffloadStep> step_;
-  SavedId tensor_ = -1;  ///< -1: pack did not succeed
+  SavedId tensor_ = -1;  ///< -1: pack failed
 };
 
-/// Of this thread's innermost SavingElsewhere; null: there is none.
+/// This thread's innermost SavingElsewhere; null: there is none.
 thread_local const SavingElsewhere::MakeHooks* hooks_elsewhere = nullptr;
 
-/// Of this thread's innermost CurrentStep, where it watches what is drawn. LibTorch calls plain functions:
-/// this is how they find the step. Backward's own threads have none.
+/// Step of this thread's innermost CurrentStep, if it watches random draws. LibTorch calls plain functions,
+/// which find the step here. Backward's own threads have none.
 thread_local OffloadStep* drawing_step = nullptr;
-/// One of the thread's CurrentSteps has LibTorch tell_of_draw.
+/// True if a CurrentStep of this thread has registered tell_of_draw with LibTorch.
 thread_local bool hears_draws = false;
 
 std::unique_ptr<at::ObserverContext> tell_of_draw(const at::RecordFunction& op) {
@@ -50,7 +50,7 @@ std::unique_ptr<at::ObserverContext> tell_of_draw(const at::RecordFunction& op) 
 
 class AutogradEngine final : public torch::autograd::Engine {
  public:
-  /// Never destroyed: at exit, tearing an engine down races with whatever else is being torn down.
+  /// Never destroyed: at exit, destruction of an engine races with other destructors.
   static AutogradEngine& instance() {
     static auto* engine = new AutogradEngine;
     return *engine;
@@ -91,9 +91,9 @@ class AutogradEngine final : public torch::autograd::Engine {
   }
 
  private:
-  /// What the call of execute that runs on this thread has done. A device's thread says first that it is
-  /// done, and then lets go of it and of the gradients that were asked for: at any time after execute would
-  /// have returned. So execute waits to be the last who holds it.
+  /// The graph task of the `execute` that runs on this thread. A device's thread first reports that the task
+  /// is done, and then releases it and the requested gradients: possibly after `execute` would have returned.
+  /// So `execute` waits until it is the last holder.
   static thread_local std::shared_ptr<torch::autograd::GraphTask> done_;
   std::shared_ptr<OffloadStep> step_;
 };

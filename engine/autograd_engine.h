@@ -13,14 +13,15 @@ namespace offprof {
 
 class OffloadStep;
 
-/// Puts our engine in the place of LibTorch's autograd engine, for good. It differs in two things: while a
-/// step is current, each saved tensor goes through it; and what a backward held is gone when it returns,
-/// whatever threads it ran on. Call once, before the first backward of the process: the engine that executes
-/// first is the only one that gets device threads.
+/// Replaces LibTorch's autograd engine with ours, permanently. Ours differs in two ways: while a step is
+/// current, each saved tensor goes through the step; and everything that a backward held is freed when the
+/// backward returns, whatever threads it ran on. Call once, before the first backward of the process: only
+/// the engine that executes first gets device threads.
 void install_autograd_engine();
 
-/// While it lives, tensors that autograd saves on any thread go through `step`, which is told of what this
-/// thread draws where it watches that. They nest: the innermost counts.
+/// Makes `step` current while this object lives: tensors that autograd saves on any thread go through `step`.
+/// If the step watches random draws, it is notified of those of this thread. Scopes nest: the innermost
+/// counts.
 class CurrentStep {
  public:
   explicit CurrentStep(std::shared_ptr<OffloadStep> step);
@@ -31,11 +32,11 @@ class CurrentStep {
  private:
   std::shared_ptr<OffloadStep> before_;
   OffloadStep* drawing_before_ = nullptr;
-  std::optional<std::uint64_t> callback_{};  ///< handle of LibTorch's, where the step watches draws
+  std::optional<std::uint64_t> callback_{};  ///< LibTorch's handle, if this scope registered the callback
 };
 
-/// While it lives, tensors that autograd saves on this thread go through hooks that `make` makes, and not
-/// through the step. They nest: the innermost counts.
+/// Replaces the saved-tensor hooks of this thread while this object lives: tensors that autograd saves go
+/// through hooks that `make` creates, not through the step. Scopes nest: the innermost counts.
 class SavingElsewhere {
  public:
   using MakeHooks = std::function<std::unique_ptr<torch::autograd::SavedVariableHooks>()>;

@@ -18,7 +18,7 @@ Policy with_stash_bytes(Policy policy, Bytes bytes) {
   return policy;
 }
 
-/// `keep` first; every other policy must give the same gradients.
+/// Returns `keep` first; every other policy must give the same gradients.
 std::vector<Policy> every_policy() {
   return {test_policy("keep", std::nullopt, std::nullopt),
           test_policy("offload", 0, std::nullopt),
@@ -40,7 +40,7 @@ std::vector<Policy> policies_of(SchedulerKind kind) {
 
 class AutogradEngineTest : public TorchTest {
  protected:
-  /// The leaves' gradients, of the same numbers each time. Nothing else is left.
+  /// Returns the leaves' gradients, from the same numbers each time. Frees everything else.
   std::vector<Tensor> gradients(Tensor (*loss)(Graph&), const std::optional<Policy>& policy) {
     at::manual_seed(kSeed);
     Graph graph;
@@ -53,7 +53,7 @@ class AutogradEngineTest : public TorchTest {
     return {graph.x.grad(), graph.w.grad()};
   }
 
-  /// Runs `work` under each policy and expects that nothing of it stays on the device or in host memory.
+  /// Runs `work` under each policy and expects that it leaves nothing on the device or in host memory.
   void under(const std::vector<Policy>& policies, const std::function<void(const Policy&)>& work) {
     for (const Policy& policy : policies) {
       SCOPED_TRACE(policy.name + ": " + describe(policy));
@@ -65,8 +65,8 @@ class AutogradEngineTest : public TorchTest {
   }
 };
 
-/// Not only when the step ends, which holds them.
-TEST_F(AutogradEngineTest, LetsGoOfEverySavedTensorWhenAutogradDoes) {
+/// Tensors are freed early, not only at the end of the step that holds them.
+TEST_F(AutogradEngineTest, FreesASavedTensorWhenAutogradReleasesIt) {
   for (const Policy& policy : every_policy()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     Graph graph;
@@ -81,7 +81,7 @@ TEST_F(AutogradEngineTest, LetsGoOfEverySavedTensorWhenAutogradDoes) {
 
 class GradientTest : public AutogradEngineTest, public testing::WithParamInterface<GraphCase> {};
 
-TEST_P(GradientTest, IsBitwiseThatOfPlainAutogradAndNothingStays) {
+TEST_P(GradientTest, IsBitwiseEqualToPlainAutogradAndLeavesNoMemory) {
   const std::vector<Tensor> expected = gradients(GetParam().loss, std::nullopt);
   under(every_policy(), [&](const Policy& policy) {
     const std::vector<Tensor> actual = gradients(GetParam().loss, policy);
@@ -92,14 +92,14 @@ TEST_P(GradientTest, IsBitwiseThatOfPlainAutogradAndNothingStays) {
 INSTANTIATE_TEST_SUITE_P(Graphs, GradientTest, testing::ValuesIn(kGraphCases),
                          [](const auto& graph) { return std::string(graph.param.name); });
 
-TEST_F(AutogradEngineTest, NothingComesInWhereNoStepIsCurrent) {
+TEST_F(AutogradEngineTest, SavesNothingIfNoStepIsCurrent) {
   const auto step = make_step(preset_policy("offload"));
   Graph graph;
   graphs::chain(graph).backward();
   EXPECT_TRUE(step->ledger().empty());
 }
 
-TEST_F(AutogradEngineTest, NothingComesInWithoutGradients) {
+TEST_F(AutogradEngineTest, SavesNothingWithoutGradients) {
   Graph graph;
   const auto step = run_step(preset_policy("offload"), [&] {
     const at::NoGradGuard no_grad;
@@ -124,7 +124,7 @@ TEST_F(AutogradEngineTest, EditInPlaceAfterPackRaisesAutogradsOwnError) {
   });
 }
 
-TEST_F(AutogradEngineTest, ErrorBetweenTwoUnpacksOfANodeLeavesNothing) {
+TEST_F(AutogradEngineTest, ErrorBetweenTwoUnpacksOfANodeLeavesNoMemory) {
   under(every_policy(), [&](const Policy& policy) {
     Graph graph;
     const auto work = [&] {
@@ -149,7 +149,7 @@ TEST_F(AutogradEngineTest, RetainedGraphCanBeRunAgain) {
   });
 }
 
-TEST_F(AutogradEngineTest, RetainedGraphRunAgainUnderTrlIsRefused) {
+TEST_F(AutogradEngineTest, RejectsASecondRunOfARetainedGraphUnderTrl) {
   under(policies_of(SchedulerKind::kTrl), [&](const Policy& policy) {
     Graph graph;
     const auto work = [&] {
@@ -162,7 +162,7 @@ TEST_F(AutogradEngineTest, RetainedGraphRunAgainUnderTrlIsRefused) {
   });
 }
 
-TEST_F(AutogradEngineTest, GraphThatWasFreedIsRefusedByAutograd) {
+TEST_F(AutogradEngineTest, AutogradRejectsAFreedGraph) {
   under(every_policy(), [&](const Policy& policy) {
     Graph graph;
     const auto work = [&] {
@@ -191,7 +191,7 @@ TEST_F(AutogradEngineTest, DoubleBackwardGivesTheSameGradients) {
   });
 }
 
-TEST_F(AutogradEngineTest, ExceptionInForwardLeavesNothingAndTheNextStepIsClean) {
+TEST_F(AutogradEngineTest, ExceptionInForwardLeavesNoMemoryAndACleanNextStep) {
   const std::vector<Tensor> expected = gradients(graphs::chain, std::nullopt);
   under(every_policy(), [&](const Policy& policy) {
     Graph graph;
@@ -201,7 +201,7 @@ TEST_F(AutogradEngineTest, ExceptionInForwardLeavesNothingAndTheNextStepIsClean)
   });
 }
 
-TEST_F(AutogradEngineTest, ExceptionInBackwardLeavesNothing) {
+TEST_F(AutogradEngineTest, ExceptionInBackwardLeavesNoMemory) {
   under(every_policy(), [&](const Policy& policy) {
     Graph graph;
     const auto failing = [&] {
@@ -214,7 +214,7 @@ TEST_F(AutogradEngineTest, ExceptionInBackwardLeavesNothing) {
   });
 }
 
-TEST_F(AutogradEngineTest, ForwardWithoutBackwardLeavesNothing) {
+TEST_F(AutogradEngineTest, ForwardWithoutBackwardLeavesNoMemory) {
   under(every_policy(), [&](const Policy& policy) {
     Graph graph;
     run_step(policy, [&] { graphs::chain(graph); });

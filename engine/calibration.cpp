@@ -8,13 +8,13 @@ namespace offprof {
 namespace {
 
 constexpr Bytes kSizes[] = {64, 64 * kKiB, 1 * kMiB, 8 * kMiB};
-/// A GPU's link is not at its full speed before.
+/// A GPU's link reaches its full speed only at this size.
 constexpr Bytes kLargestOfGpu = 64 * kMiB;
 constexpr int kCopies = 15;
-/// Copies go round in so much memory, more than a CPU's caches hold: in a step, too, what comes back has long
-/// left them.
+/// Copies cycle through this much memory, more than a CPU's caches hold: in a step, too, reloaded data has
+/// long left the caches.
 constexpr Bytes kMemory = 64 * kMiB;
-/// What a step computes between two copies.
+/// Typical compute time between two copies of a step.
 constexpr Nanoseconds kBetweenCopies = 300'000;
 
 /// Device and host memory to copy between.
@@ -26,8 +26,8 @@ class CopyBuffers {
     write_device_memory(kMemory);
   }
 
-  /// Copies and waits. Device memory was written just before: what is copied out is an activation, and what
-  /// is copied in takes the place of one.
+  /// Copies and waits. Writes the device memory before, because a step copies out activations that it has
+  /// just computed, and reloads into the memory of others.
   void copy(CopyDirection direction, Bytes bytes) {
     if (offset_ + bytes > kMemory) offset_ = 0;
     const bool out = direction == CopyDirection::kD2h;
@@ -68,7 +68,7 @@ std::vector<CopyTiming> time_copies(Device& device, CopyDirection direction) {
   return timings;
 }
 
-/// How long a copy stream takes to begin. Of the host device, whose marks are times.
+/// Measures the time until a copy stream starts a copy. For the host device only, whose marks are times.
 Measured time_starts(Device& device) {
   CopyBuffers buffers(device);
   std::vector<Nanoseconds> asked, starts;

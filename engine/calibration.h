@@ -7,15 +7,16 @@
 
 namespace offprof {
 
-/// What copies cost, measured on an idle device.
+/// Copy times, measured on an idle device.
 struct CopyCalibration {
   std::vector<CopyTiming> d2h, h2d;  ///< from a few bytes to several MiB
-  Measured start{};                  ///< see Calibration; 0 on a device that computes beside the host
-  /// Before and after; empty where copies have no core of their own.
+  Measured start{};                  ///< see Calibration; 0 on a device other than the host
+  /// Measured before and after the copies; empty if copies have no core of their own.
   std::vector<Nanoseconds> core_to_core_ns{};
 };
 
-/// Leaves no bytes behind, and copy records and exposed time taken.
+/// Measures copies of several sizes in both directions. Frees the memory that it used, and discards the
+/// device's copy records and stall time.
 CopyCalibration calibrate_copies(Device& device);
 
 }  // namespace offprof

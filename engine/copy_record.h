@@ -9,14 +9,14 @@ namespace offprof {
 
 enum class CopyDirection : std::uint8_t { kD2h, kH2d };
 
-/// What one copy took, on the clock of the device that made it.
+/// Duration of one copy, on the clock of the device that made it.
 struct CopyRecord {
   CopyDirection direction = CopyDirection::kD2h;
   Nanoseconds begin_ns = 0;
   Nanoseconds end_ns = 0;
   Bytes bytes = 0;
   std::int64_t tag = 0;
-  Work staging{};  ///< what gathering its elements took of its stream before, where that is known
+  Work staging{};  ///< time that gathering its elements took of its stream before, if known
 };
 
 }  // namespace offprof

@@ -15,14 +15,14 @@
 namespace offprof {
 namespace {
 
-/// The CUDA library lies beside the one that this code is in.
+/// Returns the path of the CUDA library, which lies beside the library with this code.
 std::string cuda_library() {
   Dl_info here{};
   dladdr(reinterpret_cast<const void*>(&make_device), &here);
   return (std::filesystem::path(here.dli_fname).parent_path() / kCudaPluginLibrary).string();
 }
 
-/// A virtual GPU needs what the build makes, and nothing of NVIDIA's.
+/// Returns a hint. A virtual GPU needs files of the build, and nothing of NVIDIA's.
 const char* remedy(bool is_virtual) {
   return is_virtual
              ? "a file of the build or of LibTorch is missing or broken: scripts/setup.sh && cmake "
@@ -48,7 +48,8 @@ MakeCudaDevice open_cuda_library(bool is_virtual) {
   return function;
 }
 
-/// LibTorch must be there by now: its libraries have told the virtual GPU what code they hold.
+/// Throws Error (input) if LibTorch has no code for the profile's GPU. LibTorch must be loaded before: its
+/// libraries report to the virtual GPU which code they hold.
 void check_profile_has_code() {
   const auto the_gpu = reinterpret_cast<VirtualGpu* (*)()>(dlsym(RTLD_DEFAULT, kVirtualGpuSymbol));
   const std::string problem = the_gpu == nullptr ? "" : the_gpu()->code_problem();
@@ -56,7 +57,7 @@ void check_profile_has_code() {
     throw input_error(problem, "take a profile of one of these, or of the same major version and above");
 }
 
-/// `cuda` is the first GPU, `cuda:1` the second.
+/// Returns the GPU's index: 0 for `cuda`, 1 for `cuda:1`.
 int gpu_index(std::string_view name) {
   const std::size_t colon = name.find(':');
   if (colon == std::string_view::npos) return 0;

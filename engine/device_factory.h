@@ -8,9 +8,9 @@
 
 namespace offprof {
 
-/// The device of a `--device` value, as RunRequest::device has it: `host`, `cuda`, `cuda:N`,
-/// `virtual:PROFILE`. `link_cap` is for the host device. Throws Error: a name that there is none of (input),
-/// a device that does not work here (environment), with what is missing.
+/// Creates the device of a `--device` value, as in RunRequest::device: `host`, `cuda`, `cuda:N`,
+/// `virtual:PROFILE`. `link_cap` is for the host device. Throws Error (input) for an unknown name, and Error
+/// (environment) for a device that does not work here, with what is missing.
 std::unique_ptr<Device> make_device(const std::string& name, const Link& link_cap);
 
 }  // namespace offprof

@@ -11,37 +11,37 @@
 
 namespace offprof {
 
-/// What of a step's copies is on the disk. Host memory is the caller's, who must keep it as DeviceDisk says.
+/// The disk part of a step's copies. The caller owns the host memory and must keep it as DeviceDisk requires.
 class DiskCopies {
  public:
-  /// nullptr: there is none, and nothing may be asked for. `disk` must outlive it.
+  /// `disk` must outlive this object. nullptr: there is no disk, and no disk command may be executed.
   explicit DiskCopies(DeviceDisk* disk) : disk_(disk), late_reads_(disk) {}
-  /// Gives back what space is left. Every copy must be settled, or be one for which compute waits.
+  /// Frees the remaining disk space. Every copy must be settled, or be one that compute waits for.
   ~DiskCopies();
   DiskCopies(const DiskCopies&) = delete;
   DiskCopies& operator=(const DiskCopies&) = delete;
 
-  /// kTakeDisk. False: the disk is full. Throws Error (input) where there is no disk.
+  /// Executes kTakeDisk. Returns false if the disk is full. Throws Error (input) if there is no disk.
   bool take(const Command& command);
-  /// kWriteDisk, after what the queue was given so far.
+  /// Executes kWriteDisk, after all that the queue was given so far.
   void write(const Command& command, const std::byte* from, CopyQueue queue);
-  /// kReadDisk.
+  /// Executes kReadDisk.
   void read(const Command& command, std::byte* to);
-  /// kWaitWrite, kWaitRead.
+  /// Executes kWaitWrite and kWaitRead.
   void wait(CopyId copy) { disk_->wait(at(copy).transfer); }
-  /// A kCopyIn is queued next: it begins after the read, where there was one.
+  /// Makes the kCopyIn that is queued next start after the read, if there was one.
   void hold_for_read(CopyId copy, CopyQueue queue);
-  /// That kCopyIn has been waited for: throws where the read failed. One that is not over then is told of by
-  /// `finish_reads`; after that it is waited for here.
+  /// Throws if the read failed. Call after compute waits for that kCopyIn. If the read is not complete yet,
+  /// `finish_reads` reports its failure; after `finish_reads`, this call waits for the read.
   void check_read(CopyId copy);
-  /// Waits for what `check_read` found under way: throws where a read failed.
+  /// Waits for the reads that `check_read` found incomplete. Throws if one failed.
   void finish_reads();
-  /// kFreeDisk.
+  /// Executes kFreeDisk.
   void free(const Command& command);
-  /// Nothing of the copy is under way when it returns, whatever has failed.
+  /// Waits until no transfer of the copy is in progress, ignoring failures.
   void settle(CopyId copy) noexcept;
 
-  int refusals() const { return refusals_; }  ///< by the disk, of kTakeDisk
+  int refusals() const { return refusals_; }  ///< kTakeDisk commands that the disk refused
   Bytes peak_bytes() const { return peak_bytes_; }
   Bytes write_bytes() const { return write_bytes_; }
   Bytes read_bytes() const { return read_bytes_; }
@@ -49,15 +49,15 @@ class DiskCopies {
  private:
   struct Copy {
     std::optional<Extent> extent;
-    DeviceDisk::Transfer transfer;  ///< the last
-    bool was_read = false;          ///< it is a read
+    DeviceDisk::Transfer transfer;  ///< the latest one
+    bool was_read = false;          ///< `transfer` is a read
   };
 
   Copy& at(CopyId copy) { return copies_[static_cast<std::size_t>(copy)]; }
   bool knows(CopyId copy) const { return static_cast<std::size_t>(copy) < copies_.size(); }
 
   DeviceDisk* disk_;
-  std::vector<Copy> copies_;  ///< by CopyId; those of copies that are elsewhere are empty
+  std::vector<Copy> copies_;  ///< by CopyId; empty for copies that are not on the disk
   LateReads late_reads_;
   bool reads_are_finished_ = false;
   int refusals_ = 0;

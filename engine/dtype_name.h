@@ -6,7 +6,7 @@
 
 namespace offprof {
 
-/// What a Python user would call the dtype: `float32`. Lives as long as the process.
+/// Returns the dtype's name in Python: `float32`. It lives as long as the process.
 std::string_view dtype_name(at::ScalarType type);
 
 }  // namespace offprof

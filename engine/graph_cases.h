@@ -10,7 +10,8 @@ namespace offprof {
 
 using at::Tensor;
 
-/// What a graph is made of: two leaves of 48 numbers, and whatever must stay alive until backward is done.
+/// Leaves of a test graph: two tensors of 48 numbers, and tensors that must stay alive until backward is
+/// done.
 struct Graph {
   explicit Graph(c10::Device device = at::kCPU)
       : x(at::randn({6, 8}, at::TensorOptions(device).dtype(at::kDouble)).set_requires_grad(true)),
@@ -20,7 +21,7 @@ struct Graph {
   std::vector<Tensor> alive;
 };
 
-/// A small graph that saves tensors of one kind. `loss` is a number to start backward from.
+/// A small graph that saves tensors of one kind. `loss` returns the scalar that backward starts from.
 struct GraphCase {
   const char* name;
   Tensor (*loss)(Graph&);
@@ -67,10 +68,10 @@ inline Tensor one_storage_many_times(Graph& g) {
   return (h * h * h.view({8, 6}).t().reshape({6, 8}) + h.sin() * h.cos()).sum();
 }
 
-/// The same storage in two versions, each with a reader of its own.
+/// Saves the same storage in two versions, each with a reader of its own.
 inline Tensor two_versions(Graph& g) {
   Tensor h = g.x * 2;
-  g.alive.push_back(h.pow(2));  // saves the version that exp_ overwrites; backward never asks for it
+  g.alive.push_back(h.pow(2));  // saves the version that exp_ overwrites; backward never needs it
   h.exp_();
   return (h * h).sum();
 }
@@ -83,7 +84,7 @@ inline Tensor outputs_in_place(Graph& g) {
   return g.x.mm(g.w).relu_().mm((g.x * 2).sigmoid_()).pow(2).sum();
 }
 
-/// Its gates share a storage and are activated in place, each with a version counter of its own.
+/// The gates share a storage and are activated in place, each with its own version counter.
 inline Tensor lstm_cell(Graph& g) {
   Tensor hidden = g.x.narrow(1, 0, 2) * 1, cell = g.x.narrow(1, 2, 2) * 1;
   const Tensor input_weight = g.w.t().reshape({8, 6}), hidden_weight = g.w.reshape({24, 2}).narrow(0, 0, 8);
@@ -103,7 +104,7 @@ inline Tensor never_unpacked(Graph& g) {
   return g.w.exp().pow(2).sum();
 }
 
-/// Of whole numbers, so that no kernel rounds: which of them runs depends on the layout.
+/// Uses integers, so that no kernel rounds: the layout decides which kernel runs.
 inline Tensor complex_numbers(Graph& g) {
   const Tensor whole = g.x + (g.x.round() - g.x).detach();
   const Tensor z = at::complex(whole * 2, whole.flip(1));
@@ -130,7 +131,7 @@ inline Tensor no_elements(Graph& g) {
   return h.narrow(0, 0, 0).exp().pow(3).sum() + h.exp().sum();
 }
 
-/// Of a storage that has bytes: under TRL's rules a copy has none.
+/// An empty view of a storage that has bytes: by TRL's rules its copy has none.
 inline Tensor view_of_no_elements(Graph& g) {
   const Tensor h = g.x * 2;
   const Tensor none = h.narrow(1, 3, 0);

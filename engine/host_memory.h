@@ -8,10 +8,11 @@
 
 namespace offprof {
 
-/// Host memory of a device, given back when this goes: see Device::free_host. The device must outlive it.
+/// Owns host memory of a device and frees it on destruction: see Device::free_host. The device must outlive
+/// it.
 class HostMemory {
  public:
-  /// Throws what Device::allocate_host throws.
+  /// Throws the exceptions of Device::allocate_host.
   HostMemory(Device& device, Bytes bytes)
       : device_(&device), memory_(device.allocate_host(bytes)), bytes_(bytes) {}
   HostMemory(HostMemory&& other) noexcept
@@ -30,7 +31,7 @@ class HostMemory {
   Bytes bytes_;
 };
 
-/// Nothing is under way on the device when this has gone, whatever has failed.
+/// Makes the device idle on destruction, even after a failure.
 class IdleAtEnd {
  public:
   explicit IdleAtEnd(Device& device) : device_(device) {}

@@ -46,7 +46,7 @@ std::vector<std::int64_t> parse_sizes(std::string_view spec, std::string_view li
   return sizes;
 }
 
-/// The largest value of an integer dtype.
+/// Returns the largest value of an integer dtype.
 std::int64_t largest(const std::string& dtype) {
   if (dtype == "uint8") return std::numeric_limits<std::uint8_t>::max();
   if (dtype == "int8") return std::numeric_limits<std::int8_t>::max();

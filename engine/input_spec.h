@@ -17,16 +17,16 @@ struct InputSpec {
   bool operator==(const InputSpec&) const = default;
 };
 
-/// The dtypes that a spec may name.
+/// Returns the dtypes that a spec may name.
 const std::vector<std::string>& input_dtypes();
 
-/// Throws Error (input) that quotes the spec, says what is wrong with it and shows one that is right.
+/// Parses a spec. Throws Error (input) that quotes the spec, says why it is wrong and shows a valid one.
 InputSpec parse_input_spec(std::string_view text);
 
-/// As it is written.
+/// Returns the spec in its written form.
 std::string to_string(const InputSpec& spec);
 
-/// Every spec of a text, one a line; blank lines and lines that begin with `#` are skipped.
+/// Returns the specs of a text, one per line. Blank lines and lines that begin with `#` are skipped.
 std::vector<std::string> split_input_specs(std::string_view text);
 
 }  // namespace offprof

@@ -10,7 +10,7 @@
 
 namespace offprof {
 
-/// How rapidcheck prints a spec.
+/// Prints a spec for rapidcheck.
 std::ostream& operator<<(std::ostream& out, const InputSpec& spec) {
   return out << to_string(spec);
 }
@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// What the error says; fails the test where there is none.
+/// Returns the error message; fails the test if there is none.
 std::string message_of(const std::string& text) {
   try {
     parse_input_spec(text);
@@ -44,7 +44,7 @@ TEST(InputSpec, MayBoundIntegers) {
   EXPECT_EQ(parse_input_spec("uint8[2]<3"), (InputSpec{"uint8", {2}, 3}));
 }
 
-TEST(InputSpec, WithoutSizesIsAScalar) {
+TEST(InputSpec, IsAScalarWithoutSizes) {
   EXPECT_EQ(parse_input_spec("float32[]"), (InputSpec{"float32", {}, {}}));
 }
 
@@ -52,27 +52,27 @@ TEST(InputSpec, MayHaveBlanks) {
   EXPECT_EQ(parse_input_spec("  int64 [ 4 , 128 ] < 512\r"), (InputSpec{"int64", {4, 128}, 512}));
 }
 
-TEST(InputSpec, TakesEveryDtype) {
+TEST(InputSpec, AcceptsEveryDtype) {
   for (const std::string& dtype : input_dtypes()) EXPECT_EQ(parse_input_spec(dtype + "[1]").dtype, dtype);
 }
 
-TEST(InputSpec, UnknownDtypeIsNamedWithTheKnownOnes) {
+TEST(InputSpec, NamesAnUnknownDtypeAndTheKnownOnes) {
   const std::string message = message_of("float31[8]");
   EXPECT_THAT(message, HasSubstr("unknown dtype 'float31'"));
   EXPECT_THAT(message, HasSubstr("bfloat16"));
 }
 
-TEST(InputSpec, WithoutBracketsIsRefused) {
+TEST(InputSpec, RejectsMissingBrackets) {
   for (const char* text : {"float32", "float32[8", "float32 8]", "float32]8[", ""})
     EXPECT_THAT(message_of(text), HasSubstr("brackets are missing")) << text;
 }
 
-TEST(InputSpec, RefusesABoundThatItsDtypeCannotReach) {
+TEST(InputSpec, RejectsABoundBeyondTheRangeOfTheDtype) {
   EXPECT_THAT(message_of("int8[4]<1000"), HasSubstr("do not fit into int8"));
   EXPECT_EQ(parse_input_spec("int8[4]<128").below, 128);
 }
 
-TEST(InputSpec, BadSizesAreQuoted) {
+TEST(InputSpec, QuotesBadSizes) {
   EXPECT_THAT(message_of("float32[8,x]"), HasSubstr("'x' is no size"));
   EXPECT_THAT(message_of("float32[0]"), HasSubstr("'0' is no size"));
   EXPECT_THAT(message_of("float32[-1]"), HasSubstr("'-1' is no size"));
@@ -81,26 +81,26 @@ TEST(InputSpec, BadSizesAreQuoted) {
   EXPECT_THAT(message_of("float32[99999999999999999999]"), HasSubstr("is no size"));
 }
 
-TEST(InputSpec, ATrailingCommaIsRefused) {
+TEST(InputSpec, RejectsATrailingComma) {
   EXPECT_THAT(message_of("float32[8,]"), HasSubstr("missing after the last comma"));
 }
 
-TEST(InputSpec, MoreElementsThanAnyMachineHoldsAreRefused) {
+TEST(InputSpec, RejectsMoreElementsThanAnyMachineHolds) {
   EXPECT_THAT(message_of("float32[1099511627776,2]"), HasSubstr("more elements"));
   EXPECT_THAT(message_of("float32[4294967296,4294967296,4294967296]"), HasSubstr("more elements"));
 }
 
-TEST(InputSpec, ABoundIsForIntegers) {
+TEST(InputSpec, AcceptsABoundForIntegersOnly) {
   EXPECT_THAT(message_of("float32[8]<2"), HasSubstr("for integers"));
   EXPECT_THAT(message_of("bool[8]<2"), HasSubstr("for integers"));
 }
 
-TEST(InputSpec, ABadBoundIsQuoted) {
+TEST(InputSpec, QuotesABadBound) {
   EXPECT_THAT(message_of("int64[8]<0"), HasSubstr("'0' is no bound"));
   EXPECT_THAT(message_of("int64[8]<"), HasSubstr("'' is no bound"));
 }
 
-TEST(InputSpec, WhatFollowsTheSizesIsQuoted) {
+TEST(InputSpec, QuotesTextAfterTheSizes) {
   EXPECT_THAT(message_of("int64[8]x"), HasSubstr("'x' after the sizes"));
 }
 
@@ -111,15 +111,15 @@ RC_GTEST_PROP(InputSpecProperty, ReadsBackWhatItWrites, ()) {
       4, rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(1, 1000)));
   const bool may_be_bounded = spec.dtype.find("int") != std::string::npos;
   if (may_be_bounded && *rc::gen::arbitrary<bool>())
-    spec.below = *rc::gen::inRange<std::int64_t>(1, 128);  // fits each of them
+    spec.below = *rc::gen::inRange<std::int64_t>(1, 128);  // fits each dtype
   RC_ASSERT(parse_input_spec(to_string(spec)) == spec);
 }
 
-TEST(SplitInputSpecs, TakesOneALine) {
+TEST(SplitInputSpecs, ReadsOneSpecPerLine) {
   EXPECT_THAT(split_input_specs("float32[8]\nint64[4]<9\n"), ElementsAre("float32[8]", "int64[4]<9"));
 }
 
-TEST(SplitInputSpecs, TakesALastLineWithoutItsEnd) {
+TEST(SplitInputSpecs, ReadsALastLineWithoutItsEnd) {
   EXPECT_THAT(split_input_specs("float32[8]\nbool[1]"), ElementsAre("float32[8]", "bool[1]"));
 }
 
@@ -127,7 +127,7 @@ TEST(SplitInputSpecs, SkipsBlankLinesAndComments) {
   EXPECT_THAT(split_input_specs("# images\n\n  \r\n  float32[8]\r\n#int64[4]\n"), ElementsAre("float32[8]"));
 }
 
-TEST(SplitInputSpecs, OfNothingIsEmpty) {
+TEST(SplitInputSpecs, ReturnsNothingForAnEmptyText) {
   EXPECT_THAT(split_input_specs(""), IsEmpty());
 }
 

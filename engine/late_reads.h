@@ -8,30 +8,30 @@
 
 namespace offprof {
 
-/// Nothing of the transfer is under way when it returns, whatever became of it.
+/// Waits until the transfer is no longer in progress, whether it succeeded or failed.
 inline void settle(DeviceDisk& disk, const DeviceDisk::Transfer& transfer) noexcept {
   try {
     disk.wait(transfer);
   } catch (...) {
-    // It is over all the same, and the disk keeps what became of it.
+    // The transfer is over in any case, and the disk keeps its failure.
   }
 }
 
-/// Reads for whose copies compute waits, and of which nobody knows yet whether they failed.
+/// Reads whose copies compute waits for, and whose success is not known yet.
 class LateReads {
  public:
-  /// nullptr: there is no disk, and nothing is read. `disk` must outlive it.
+  /// `disk` must outlive this object. nullptr: there is no disk, and nothing is read.
   explicit LateReads(DeviceDisk* disk) : disk_(disk) {}
   ~LateReads() { settle(); }
   LateReads(const LateReads&) = delete;
   LateReads& operator=(const LateReads&) = delete;
 
-  /// Throws where the read is over and failed. What is not over is told of by `finish`.
+  /// Throws if the read is complete and failed. If it is not complete, `finish` reports its failure.
   void check(const DeviceDisk::Transfer& read) {
     if (!disk_->check(read)) reads_.push_back(read);
   }
 
-  /// Waits for all of them; throws the first failure.
+  /// Waits for all of them and throws the first failure.
   void finish() {
     std::exception_ptr failure;
     for (const DeviceDisk::Transfer& read : std::exchange(reads_, {})) {
@@ -44,7 +44,7 @@ class LateReads {
     if (failure) std::rethrow_exception(failure);
   }
 
-  /// Waits for all of them, whatever became of them.
+  /// Waits for all of them, ignoring failures.
   void settle() noexcept {
     for (const DeviceDisk::Transfer& read : reads_) offprof::settle(*disk_, read);
     reads_.clear();

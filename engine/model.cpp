@@ -86,7 +86,7 @@ bool may_be_tensor(const c10::TypePtr& type) {
   return type->kind() == c10::TypeKind::TensorType || c10::TensorType::get()->isSubtypeOf(*type);
 }
 
-/// Inputs are made by specs, and a spec says a tensor.
+/// Throws Error (input) if the argument cannot be a tensor: input specs describe tensors only.
 void refuse_other_than_tensor(const Model& model, const c10::Argument& argument) {
   if (may_be_tensor(argument.type())) return;
   const std::string type = argument.type()->annotation_str();
@@ -118,7 +118,7 @@ Model load_model(const std::string& path) {
   try {
     model.module = torch::jit::load(path, c10::Device(c10::kCPU));
     model.module.train();
-  } catch (const std::exception& error) {  // of a damaged archive also std::out_of_range and others
+  } catch (const std::exception& error) {  // a damaged archive can also cause std::out_of_range and others
     throw input_error(path + ": LibTorch cannot load it: " + readable_reason(error),
                       "export it again with PyTorch 2.11");
   }
@@ -205,7 +205,7 @@ bool can_start_backward(const at::Tensor& tensor) {
   return tensor.defined() && tensor.is_floating_point() && tensor.requires_grad();
 }
 
-/// The first tensor in the output, depth first, that backward can start from.
+/// Returns the first tensor in the output, depth first, that backward can start from.
 std::optional<at::Tensor> first_differentiable(const c10::IValue& value) {
   if (value.isTensor())
     return can_start_backward(value.toTensor()) ? std::optional(value.toTensor()) : std::nullopt;

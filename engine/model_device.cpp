@@ -16,10 +16,10 @@ namespace attr = torch::jit::attr;
 using torch::jit::Graph;
 using torch::jit::Node;
 
-/// The standard deviation that language models draw their weights with.
+/// Standard deviation that language models are usually initialized with.
 constexpr double kFreshWeightDeviation = 0.02;
 
-/// Rewrites what the graphs of a module say of devices.
+/// Rewrites the devices and constants in the graphs of a module.
 class GraphMover {
  public:
   explicit GraphMover(c10::Device device) : device_(device) {}

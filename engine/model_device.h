@@ -10,11 +10,11 @@
 
 namespace offprof {
 
-/// Moves a model that was loaded on the CPU, with its inputs, to `device`: parameters and buffers, and what
-/// its graphs have as constants (a module traced on a CPU names the CPU in them). 0-dimensional constants
-/// stay: they compute shapes, and a shape must not wait for a device. Weights that take no room (see
-/// weightless.h) come to be there: normally distributed, as small as fresh weights are. `then` is called with
-/// each parameter that has come there.
+/// Moves a model that was loaded on the CPU to `device`, with its inputs, parameters and buffers, and the
+/// constants of its graphs (a module traced on a CPU names the CPU in them). 0-dimensional constants stay:
+/// they compute shapes, and a shape must not wait for a device. Meta parameters (see weightless.h) are
+/// allocated there: normally distributed, with the small deviation of freshly initialized ones. `then` is
+/// called with each parameter after it has moved.
 void move_to_device(
     Model& model, c10::Device device,
     const std::function<void(const at::Tensor&)>& then = [](const at::Tensor&) {});

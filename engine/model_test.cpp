@@ -33,7 +33,7 @@ class ModelTest : public TorchTest {
     return bytes.str();
   }
 
-  /// A zip as PyTorch writes it, with those records.
+  /// Writes a zip as PyTorch does, with the given records.
   std::string write_archive(const std::string& name, const std::vector<std::string>& records) const {
     caffe2::serialize::PyTorchStreamWriter writer(path(name));
     for (const std::string& record : records) writer.writeRecord(record, "x", 1);
@@ -41,7 +41,7 @@ class ModelTest : public TorchTest {
     return path(name);
   }
 
-  /// A module with one parameter `weight` [8,6] and a buffer, whose forward is `code`.
+  /// Returns a module with one parameter `weight` [8,6] and a buffer. `code` is its forward.
   static torch::jit::Module module_of(const std::string& code) {
     torch::jit::Module module("M");
     module.register_attribute("training", c10::BoolType::get(), true);
@@ -73,9 +73,9 @@ class ModelTest : public TorchTest {
 
 const std::string kProduct = "def forward(self, x):\n    return x.mm(self.weight) * self.mask\n";
 
-// --- Inputs that no spec can say ---
+// --- Inputs that a spec cannot describe ---
 
-TEST_F(ModelTest, RefusesInputsThatAreNoTensorsByTheirType) {
+TEST_F(ModelTest, RejectsInputsThatAreNotTensorsAndNamesTheirType) {
   const std::string body = "\n    return self.weight.sum()\n";
   for (const std::string type : {"Dict[str, Tensor]", "Tuple[Tensor, Tensor]", "List[Tensor]", "int"}) {
     const std::string file = save(module_of("def forward(self, batch: " + type + "):" + body));
@@ -84,7 +84,7 @@ TEST_F(ModelTest, RefusesInputsThatAreNoTensorsByTheirType) {
   }
 }
 
-TEST_F(ModelTest, OptionalTensorsAreTensorsAndDefaultsNeedNoSpec) {
+TEST_F(ModelTest, AcceptsOptionalTensorsAndSkipsDefaults) {
   const std::string code =
       "def forward(self, x, y: Optional[Tensor] = None, scale: float = 1.0):\n"
       "    return x.mm(self.weight) * scale\n";
@@ -124,44 +124,44 @@ TEST_F(ModelTest, LeavesFrozenParametersOfAnArchiveThatTrainsOthers) {
   EXPECT_EQ(model.info.parameters, 50);
 }
 
-TEST_F(ModelTest, NoSuchFile) {
+TEST_F(ModelTest, RejectsAMissingFile) {
   EXPECT_THAT(refusal(path("none.pt")), HasSubstr("no such file"));
 }
 
-TEST_F(ModelTest, Folder) {
+TEST_F(ModelTest, RejectsAFolder) {
   EXPECT_THAT(refusal(folder_.path()), HasSubstr("is a folder"));
 }
 
-TEST_F(ModelTest, EmptyFile) {
+TEST_F(ModelTest, RejectsAnEmptyFile) {
   EXPECT_THAT(refusal(write("a.pt", "")), HasSubstr("not a TorchScript archive"));
 }
 
-TEST_F(ModelTest, NotAZip) {
+TEST_F(ModelTest, RejectsAFileThatIsNotAZip) {
   EXPECT_THAT(refusal(write("a.pt", "import torch\n")), HasSubstr("not a TorchScript archive"));
 }
 
-TEST_F(ModelTest, PickleOfOldTorchSave) {
+TEST_F(ModelTest, RejectsAnOldTorchSavePickle) {
   EXPECT_THAT(refusal(write("a.pt", "\x80\x02}q\x01.")), HasSubstr("it has the weights, but no code to run"));
 }
 
-TEST_F(ModelTest, ZipOfTorchSave) {
+TEST_F(ModelTest, RejectsAZipOfTorchSave) {
   EXPECT_THAT(refusal(write_archive("a.pt", {"data.pkl", "data/0"})),
               HasSubstr("an eager checkpoint or state dict"));
 }
 
-TEST_F(ModelTest, Pt2OfTorchExport) {
+TEST_F(ModelTest, RejectsAPt2ArchiveOfTorchExport) {
   EXPECT_THAT(refusal(write_archive("a.pt2", {"archive_format", "models/model.json"})),
               HasSubstr(".pt2 archive"));
 }
 
-TEST_F(ModelTest, ZipOfSomebodyElse) {
-  // The least zip there is: an end of central directory without entries.
+TEST_F(ModelTest, RejectsAZipThatPyTorchDidNotWrite) {
+  // The smallest zip: an end of central directory without entries.
   std::string zip("PK\x05\x06", 4);
   zip.resize(22, '\0');
   EXPECT_THAT(refusal(write("a.zip", zip)), HasSubstr("a zip that PyTorch did not write"));
 }
 
-TEST_F(ModelTest, TruncatedArchive) {
+TEST_F(ModelTest, RejectsATruncatedArchive) {
   const std::string whole = read(save(module_of(kProduct)));
   for (const double part : {0.1, 0.5, 0.95})
     EXPECT_THAT(
@@ -170,7 +170,7 @@ TEST_F(ModelTest, TruncatedArchive) {
         HasSubstr("damaged or truncated"));
 }
 
-TEST_F(ModelTest, ArchiveWithDamagedBytesNeverCrashes) {
+TEST_F(ModelTest, NeverCrashesOnAnArchiveWithDamagedBytes) {
   const std::string whole = read(save(module_of(kProduct)));
   for (std::size_t at = 0; at < whole.size(); at += 17) {
     std::string damaged = whole;
@@ -183,18 +183,18 @@ TEST_F(ModelTest, ArchiveWithDamagedBytesNeverCrashes) {
   }
 }
 
-TEST_F(ModelTest, ModuleWithoutParameters) {
+TEST_F(ModelTest, RejectsAModuleWithoutParameters) {
   torch::jit::Module module("M");
   module.define("def forward(self, x):\n    return x.exp()\n");
   EXPECT_THAT(refusal(save(module)), HasSubstr("no parameters to train"));
 }
 
-TEST_F(ModelTest, ModuleWithoutForward) {
+TEST_F(ModelTest, RejectsAModuleWithoutForward) {
   EXPECT_THAT(refusal(save(module_of("def other(self, x):\n    return x\n"))),
               HasSubstr("no forward method"));
 }
 
-TEST_F(ModelTest, InputSpecsLieInTheArchive) {
+TEST_F(ModelTest, ReadsInputSpecsFromTheArchive) {
   const std::string file = save(module_of(kProduct), {{"offprof.inputs", "# of the model\nfloat32[4,8]\n"}});
   EXPECT_THAT(input_specs_in_archive(file), ElementsAre("float32[4,8]"));
   EXPECT_TRUE(input_specs_in_archive(save(module_of(kProduct))).empty());
@@ -202,7 +202,7 @@ TEST_F(ModelTest, InputSpecsLieInTheArchive) {
 
 // --- Inputs ---
 
-TEST_F(ModelTest, InputsAreMadeAfterTheirSpecs) {
+TEST_F(ModelTest, MakesInputsByTheirSpecs) {
   const Model model = load("def forward(self, x, i, b):\n    return self.weight\n",
                            {"bfloat16[4,8]", "int64[100]<3", "bool[2]"});
   EXPECT_EQ(model.inputs[0].toTensor().scalar_type(), at::kBFloat16);
@@ -211,7 +211,7 @@ TEST_F(ModelTest, InputsAreMadeAfterTheirSpecs) {
   EXPECT_EQ(model.inputs[2].toTensor().scalar_type(), at::kBool);
 }
 
-TEST_F(ModelTest, WrongNumberOfInputs) {
+TEST_F(ModelTest, RejectsAWrongNumberOfInputs) {
   EXPECT_THAT(message_of<Error>([&] {
                 load(kProduct, {"float32[4,8]", "float32[4,8]"});
               }),
@@ -221,7 +221,7 @@ TEST_F(ModelTest, WrongNumberOfInputs) {
               HasSubstr("forward takes 2 to 3 inputs (x, y, z), 1 are given"));
 }
 
-TEST_F(ModelTest, WrongShapeIsToldInLibTorchsWordsWithoutABacktrace) {
+TEST_F(ModelTest, ReportsAWrongShapeInLibTorchsWordsWithoutABacktrace) {
   Model model = load(kProduct, {"float32[4,7]"});
   const std::string message = message_of<Error>([&] { run_forward(model, model.inputs); });
   EXPECT_THAT(message, AllOf(HasSubstr("model.pt: forward does not take these inputs (Float[4, 7])"),
@@ -242,9 +242,9 @@ TEST_F(ModelTest, ParametersBuffersAndInputsAreResidents) {
   EXPECT_FALSE(residents.parameters.contains(model.parameters[0].t().unsafeGetTensorImpl()));
 }
 
-// --- What backward starts from ---
+// --- Loss ---
 
-TEST_F(ModelTest, ScalarOutputIsTheLoss) {
+TEST_F(ModelTest, AScalarOutputIsTheLoss) {
   Model model = load("def forward(self):\n    return self.weight.sum()\n");
   EXPECT_EQ(loss_of(run_forward(model, model.inputs), "auto").item<float>(),
             model.parameters[0].sum().item<float>());
@@ -259,7 +259,7 @@ TEST_F(ModelTest, MeanAndSumAreOfSquares) {
   EXPECT_TRUE(bitwise_equal(loss_of(output, "sum"), squares.sum()));
 }
 
-TEST_F(ModelTest, FirstDifferentiableTensorOfAnyOutputIsTaken) {
+TEST_F(ModelTest, UsesTheFirstDifferentiableTensorOfAnOutput) {
   for (const char* output :
        {"(self.mask, self.weight)", "[self.mask, self.weight]", "{'a': self.mask, 'b': self.weight}",
         "(self.mask, [(1, self.weight)])", "(self.weight.argmax(), self.weight)"}) {
@@ -270,7 +270,7 @@ TEST_F(ModelTest, FirstDifferentiableTensorOfAnyOutputIsTaken) {
   }
 }
 
-TEST_F(ModelTest, OutputWithoutDifferentiableTensorIsRefused) {
+TEST_F(ModelTest, RejectsAnOutputWithoutADifferentiableTensor) {
   for (const char* output : {"self.mask", "self.weight.argmax()", "self.weight.detach()", "(1, 'a')"}) {
     Model model = load(std::string("def forward(self):\n    return ") + output + "\n");
     EXPECT_THAT(message_of<Error>([&] { loss_of(run_forward(model, model.inputs), "auto"); }),

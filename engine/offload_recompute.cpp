@@ -1,4 +1,4 @@
-// What of OffloadStep drops saved tensors and makes them again.
+// The part of OffloadStep that discards saved tensors and recomputes them.
 #include <set>
 #include <utility>
 
@@ -7,7 +7,7 @@
 
 namespace offprof {
 
-/// From here on no content of what it takes may change.
+/// Records the contents that the recompute steps read: they must not change from here on.
 void OffloadStep::discard(const Command& command) {
   OFFPROF_CHECK(rule_recipe_ != nullptr);
   const auto found = guide_.recipes.find(rule_recipe_->tensor);
@@ -30,7 +30,7 @@ std::optional<WatchedContent> OffloadStep::watched(const RecipeArgument& argumen
   return WatchedContent{resident.unsafeGetTensorImpl()->version_counter(), version_of(resident)};
 }
 
-/// What the policy's recipes draw again; nullopt: nothing.
+/// Returns the draws that the policy's recompute steps repeat; nullopt: none.
 std::optional<RandomDraws> OffloadStep::draws_for(const StepGuide& guide, c10::Device device) {
   std::set<std::size_t> kept;
   for (const RuledPlacement& placement : guide.placements) {
@@ -72,7 +72,7 @@ c10::Storage OffloadStep::remade(const Command& command) const {
   return storage;
 }
 
-/// The scheduler has seen to it that it is there.
+/// Returns the storage of a source tensor. The scheduler has brought it to the device.
 c10::Storage OffloadStep::storage_of(SavedId tensor) const {
   const Saved& saved = saved_[tensor];
   return saved.copy >= 0 ? copies_[saved.copy].device_storage : saved.shell->storage();

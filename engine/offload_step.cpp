@@ -29,7 +29,7 @@ Bytes bytes_of(const at::Tensor& value) {
 
 }  // namespace
 
-/// A thread's turn. Encloses the time that the engine takes of the program's.
+/// One thread's turn in the step. Encloses the time that the engine takes from the model.
 class OffloadStep::HookScope {
  public:
   explicit HookScope(OffloadStep& step) : lock_(step.mutex_), listener_(step.listener_) {
@@ -46,7 +46,7 @@ class OffloadStep::HookScope {
   StepListener* listener_;
 };
 
-/// Runs after the node, before autograd releases what the node saved.
+/// Runs after the node, before autograd releases the node's saved tensors.
 class OffloadStep::NodeEndHook final : public torch::autograd::FunctionPostHook {
  public:
   explicit NodeEndHook(OffloadStep& step) : step_(step) {}
@@ -57,7 +57,7 @@ class OffloadStep::NodeEndHook final : public torch::autograd::FunctionPostHook 
   }
 
  private:
-  OffloadStep& step_;  // the node's own saved tensors hold it
+  OffloadStep& step_;  // the node's own saved tensors keep it alive
 };
 
 OffloadStep::OffloadStep(Device& device, const Policy& policy, StepGuide guide,
@@ -73,8 +73,8 @@ OffloadStep::OffloadStep(Device& device, const Policy& policy, StepGuide guide,
       wants_node_ends_(scheduler_->needs_node_ends() || (listener != nullptr && listener->wants_node_ends())),
       draws_(draws_for(guide_, device.torch_device())) {}
 
-/// What the scheduler has begun and not ended it cannot go on from: all that is asked of it after that fails
-/// as that did.
+/// Calls the scheduler. After a failed call the scheduler is in an undefined state, so all later calls throw
+/// the same exception.
 template <typename Call>
 auto OffloadStep::scheduled(Call call) {
   if (failure_) std::rethrow_exception(failure_);
@@ -95,8 +95,8 @@ SavedId OffloadStep::pack(const at::Tensor& value) {
   const RuledPlacement rule = rule_for(tensor, value, request);
   rule_transform_ = rule ? rule->transform : -1;
   rule_recipe_ = rule ? rule->recipe : nullptr;
-  // What is packed as one type is no copy of what is packed as another. Of a recorded step it is known
-  // beforehand that there are no such two.
+  // A copy encoded from one type cannot serve a tensor of another type. A recording proves beforehand that
+  // there are no such two tensors.
   if (guide_.place && rule_transform_ >= 0)
     request.version = content_of(value, request.storage, value.scalar_type());
   const PackDecision decision = scheduled([&] { return scheduler_->pack(tensor, request, rule); });
@@ -152,7 +152,7 @@ LedgerKey OffloadStep::ledger_key(const PackDecision& decision) const {
   return key;
 }
 
-/// Bytes that were packed as numbers of one type are none of another.
+/// Throws if the tensor's copy was encoded from numbers of another type.
 void OffloadStep::check_shared_type(const Saved& saved) const {
   const StepCopies::Copy& copy = copies_[saved.copy];
   const at::ScalarType type = c10::typeMetaToScalarType(saved.shell->dtype());
@@ -202,7 +202,7 @@ Movability OffloadStep::movability_of(const at::Tensor& value, std::optional<All
 
 at::Tensor OffloadStep::unpack(SavedId tensor) {
   const HookScope scope(*this);
-  const Shell shell = saved_[tensor].shell;  // the scheduler may let go of it
+  const Shell shell = saved_[tensor].shell;  // the scheduler may release it
   TORCH_CHECK(shell.defined(), kAskedAgain, tensor);
   check_version(saved_[tensor]);
   is_backward_ = true;
@@ -278,7 +278,8 @@ void OffloadStep::node_end() {
   node_tensors_.clear();
 }
 
-/// Only the copy itself holds the storage of a reload, unless something that backward made shares it.
+/// Returns true if something that backward made shares the storage of a reload; otherwise only the copy
+/// holds it.
 bool OffloadStep::is_used_elsewhere(CopyId copy) const {
   return copies_[copy].device_storage.use_count() > 1;
 }
@@ -303,9 +304,9 @@ void OffloadStep::release(SavedId tensor) noexcept {
   try {
     if (!failure_) scheduled([&] { scheduler_->release(tensor); });
   } catch (...) {
-    // It is known: see failure_. Autograd lets go of tensors in destructors.
+    // `failure_` keeps the exception. Autograd releases tensors in destructors.
   }
-  // What is kept may be held for others that are made of it: kLetGo tells.
+  // A kept tensor may still be needed to recompute others: kLetGo releases it.
   if (failure_ || saved_[tensor].copy >= 0) saved_[tensor].shell.reset();
 }
 
@@ -318,7 +319,7 @@ void OffloadStep::execute(const Command& command) {
   listener_->on_command(command, begin, device_.mark());
 }
 
-/// Memory is all that is tried: with it, the copy in is as any.
+/// Tries only the memory allocation: once it succeeds, the copy in is like any other.
 bool OffloadStep::try_execute(const Command& command) {
   if (command.kind == CommandKind::kTakeDisk) return take_disk(command);
   try {
@@ -327,7 +328,7 @@ bool OffloadStep::try_execute(const Command& command) {
     else
       copies_.take_memory_for(command);
   } catch (const c10::OutOfMemoryError&) {
-    device_.take_out_of_memory();  // the step goes on: nobody is to find it later
+    device_.take_out_of_memory();  // the step continues, so no later caller may find this refusal
     ++refused_reloads_;
     return false;
   }
@@ -344,7 +345,7 @@ bool OffloadStep::take_disk(const Command& command) {
 void OffloadStep::run(const Command& command) {
   switch (command.kind) {
     case CommandKind::kKeep:
-      return;  // its shell holds it
+      return;  // the shell holds the tensor
     case CommandKind::kLetGo:
       saved_[command.tensor].shell.reset();
       return;
@@ -368,7 +369,7 @@ void OffloadStep::run(const Command& command) {
       copies_.decode(command);
       return tell_reload(command.copy);
     case CommandKind::kTakeDisk:
-      return;  // it has been taken: see try_execute
+      return;  // taken in try_execute
     case CommandKind::kWriteDisk:
       return copies_.write_disk(command);
     case CommandKind::kReadDisk:

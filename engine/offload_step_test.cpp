@@ -20,14 +20,14 @@ const Policy kTrl = test_policy("trl", 0, 0);
 
 class OffloadStepTest : public TorchTest {
  protected:
-  static constexpr Bytes kBytes = 6 * 8 * 8;  ///< of what `activation` makes
+  static constexpr Bytes kBytes = 6 * 8 * 8;  ///< of a tensor that `activation` returns
 
-  /// Numbers that were born in the step.
+  /// Returns a tensor that is made in the step.
   static Tensor activation(at::ScalarType type = at::kDouble) {
     return at::arange(48, at::TensorOptions(type)).view({6, 8});
   }
 
-  /// Saves `value` in a step of `policy` and says why it went where it went.
+  /// Saves `value` in a step of `policy` and returns the reason of its placement.
   PlacementReason reason_under(const Policy& policy, const Tensor& value) {
     const auto step = make_step(policy);
     return reason_in(*step, value);
@@ -47,7 +47,7 @@ class OffloadStepTest : public TorchTest {
   }
 };
 
-// --- What comes back ---
+// --- Unpacked tensors ---
 
 struct ViewCase {
   const char* name;
@@ -81,11 +81,11 @@ TEST_P(ViewTest, ComesBackDenseUnderTrl) {
   const Tensor expected = value.clone();
   const SavedId tensor = step->pack(value);
   value = Tensor();
-  step->release(step->pack(activation()));  // sends it out of the stash
+  step->release(step->pack(activation()));  // evicts it from the stash
   const Tensor back = step->unpack(tensor);
   EXPECT_EQ(back.sizes(), expected.sizes());
-  EXPECT_EQ(back.strides(),
-            expected.strides());  // clone keeps dense strides and packs others, as TRL's copy does
+  // clone keeps dense strides and makes others dense, as TRL's copy does.
+  EXPECT_EQ(back.strides(), expected.strides());
   EXPECT_EQ(back.storage_offset(), 0);
   EXPECT_TRUE(bitwise_equal(back, expected));
   step->backward_end();
@@ -117,7 +117,7 @@ const ViewCase kViews[] = {
 INSTANTIATE_TEST_SUITE_P(Views, ViewTest, testing::ValuesIn(kViews),
                          [](const auto& view) { return std::string(view.param.name); });
 
-TEST_F(OffloadStepTest, UnpackedAgainItIsThereAgain) {
+TEST_F(OffloadStepTest, ASecondUnpackReturnsTheSameMemory) {
   const auto step = make_step(kOffload);
   const SavedId tensor = step->pack(activation());
   const Tensor first = step->unpack(tensor), second = step->unpack(tensor);
@@ -126,7 +126,7 @@ TEST_F(OffloadStepTest, UnpackedAgainItIsThereAgain) {
   step->release(tensor);
 }
 
-// --- One copy for each content of a storage ---
+// --- One copy per content of a storage ---
 
 TEST_F(OffloadStepTest, SavedTensorsOfOneStorageShareACopy) {
   const auto step = make_step(kOffload);
@@ -141,7 +141,7 @@ TEST_F(OffloadStepTest, SavedTensorsOfOneStorageShareACopy) {
   EXPECT_EQ(device_.host_used_bytes(), 0);
 }
 
-TEST_F(OffloadStepTest, ContentThatWasWrittenSinceGetsACopyOfItsOwn) {
+TEST_F(OffloadStepTest, ContentWrittenInPlaceGetsASeparateCopy) {
   const auto step = make_step(kOffload);
   Tensor h = activation();
   const SavedId before = step->pack(h);
@@ -153,7 +153,7 @@ TEST_F(OffloadStepTest, ContentThatWasWrittenSinceGetsACopyOfItsOwn) {
   step->release(after);
 }
 
-TEST_F(OffloadStepTest, PiecesThatCountVersionsForThemselvesGetCopiesOfTheirOwn) {
+TEST_F(OffloadStepTest, PiecesWithSeparateVersionCountersGetSeparateCopies) {
   const auto step = make_step(kOffload);
   const std::vector<Tensor> pieces = at::unsafe_chunk(activation(), 2, 1);
   std::vector<SavedId> saved;
@@ -164,7 +164,7 @@ TEST_F(OffloadStepTest, PiecesThatCountVersionsForThemselvesGetCopiesOfTheirOwn)
   for (const SavedId tensor : saved) step->release(tensor);
 }
 
-TEST_F(OffloadStepTest, ReadAfterAWriteInPlaceIsRefused) {
+TEST_F(OffloadStepTest, RejectsAnUnpackAfterAnInPlaceWrite) {
   for (const Policy& policy : {kKeep, kOffload, kTrl}) {
     const auto step = make_step(policy);
     Tensor h = activation();
@@ -177,15 +177,15 @@ TEST_F(OffloadStepTest, ReadAfterAWriteInPlaceIsRefused) {
   }
 }
 
-// --- What never moves, and why ---
+// --- Tensors that never move ---
 
-TEST_F(OffloadStepTest, WhatIsOlderThanTheStepStays) {
+TEST_F(OffloadStepTest, KeepsTensorsOlderThanTheStep) {
   const Tensor old = activation();
   EXPECT_EQ(reason_under(kOffload, old), PlacementReason::kResident);
   EXPECT_EQ(reason_under(kOffload, old.t()), PlacementReason::kResident);
 }
 
-TEST_F(OffloadStepTest, ResidentsStayHoweverTheyAreViewed) {
+TEST_F(OffloadStepTest, KeepsResidentsHoweverTheyAreViewed) {
   const std::pair<StorageRole, PlacementReason> cases[] = {
       {StorageRole::kParameter, PlacementReason::kParameter},
       {StorageRole::kBuffer, PlacementReason::kBuffer},
@@ -202,7 +202,7 @@ TEST_F(OffloadStepTest, ResidentsStayHoweverTheyAreViewed) {
   }
 }
 
-TEST_F(OffloadStepTest, TrlKeepsTheParameterButMovesItsTranspose) {
+TEST_F(OffloadStepTest, TrlKeepsAParameterButMovesItsTranspose) {
   const Tensor parameter = activation();
   Residents residents;
   residents.roles = {{*device_.allocation_of(parameter.storage()), StorageRole::kParameter}};
@@ -212,7 +212,7 @@ TEST_F(OffloadStepTest, TrlKeepsTheParameterButMovesItsTranspose) {
   EXPECT_EQ(reason_under(kTrl, parameter.t()), PlacementReason::kOffloaded);
 }
 
-TEST_F(OffloadStepTest, WhatHasNoPlainStorageStays) {
+TEST_F(OffloadStepTest, KeepsTensorsWithoutPlainStorage) {
   for (const Policy& policy : {kOffload, kTrl}) {
     const auto step = make_step(policy);
     const Tensor sparse = activation().to_sparse(), csr = activation().to_sparse_csr();
@@ -222,7 +222,7 @@ TEST_F(OffloadStepTest, WhatHasNoPlainStorageStays) {
   }
 }
 
-TEST_F(OffloadStepTest, SparseTensorComesBackAsItIs) {
+TEST_F(OffloadStepTest, ReturnsASparseTensorUnchanged) {
   const auto step = make_step(kOffload);
   const Tensor sparse = activation().to_sparse();
   const SavedId tensor = step->pack(sparse);
@@ -230,30 +230,30 @@ TEST_F(OffloadStepTest, SparseTensorComesBackAsItIs) {
   step->release(tensor);
 }
 
-TEST_F(OffloadStepTest, MemoryThatIsNotTheDevicesStays) {
+TEST_F(OffloadStepTest, KeepsMemoryThatIsNotTheDevices) {
   const auto step = make_step(kOffload);
   double numbers[4] = {};
   EXPECT_EQ(reason_in(*step, at::from_blob(numbers, {4}, at::kDouble)), PlacementReason::kUnsupportedLayout);
 }
 
-TEST_F(OffloadStepTest, WhatHasNoBytesStays) {
+TEST_F(OffloadStepTest, KeepsTensorsWithoutBytes) {
   const auto step = make_step(kOffload);
   EXPECT_EQ(reason_in(*step, at::empty({0, 4}, at::kDouble)), PlacementReason::kEmpty);
 }
 
-TEST_F(OffloadStepTest, ThresholdIsTheLeastStorageThatMoves) {
+TEST_F(OffloadStepTest, MovesStoragesOfAtLeastTheThreshold) {
   const auto step = make_step(test_policy("offload", kBytes, std::nullopt));
   EXPECT_EQ(reason_in(*step, activation()), PlacementReason::kOffloaded);
   EXPECT_EQ(reason_in(*step, activation().narrow(0, 0, 1)), PlacementReason::kOffloaded);
   EXPECT_EQ(reason_in(*step, at::ones({47}, at::kDouble)), PlacementReason::kBelowThreshold);
 }
 
-TEST_F(OffloadStepTest, NothingMovesWhereNothingIsToBeOffloaded) {
+TEST_F(OffloadStepTest, KeepsEverythingUnderThePolicyKeep) {
   const auto step = make_step(kKeep);
   EXPECT_EQ(reason_in(*step, activation()), PlacementReason::kNothingOffloaded);
 }
 
-TEST_F(OffloadStepTest, HostCapKeepsWhatItHasNoRoomFor) {
+TEST_F(OffloadStepTest, KeepsTensorsBeyondTheHostCap) {
   Policy policy = kOffload;
   policy.host_memory_bytes = 2 * kBytes;
   const auto step = make_step(policy);
@@ -265,7 +265,7 @@ TEST_F(OffloadStepTest, HostCapKeepsWhatItHasNoRoomFor) {
   EXPECT_EQ(step->host_peak_bytes(), 2 * kBytes);
 }
 
-TEST_F(OffloadStepTest, LedgerSumsToTheBytesThatWereSaved) {
+TEST_F(OffloadStepTest, LedgerSumsToTheSavedBytes) {
   const auto step = make_step(test_policy("offload", 100, std::nullopt));
   const Tensor h = activation();
   for (const Tensor& value : {h, h.narrow(0, 0, 2), at::ones({2}), at::empty({0})})
@@ -279,7 +279,7 @@ TEST_F(OffloadStepTest, LedgerSumsToTheBytesThatWereSaved) {
 
 // --- Memory ---
 
-TEST_F(OffloadStepTest, DeviceMemoryGoesWithTheOffloadedTensorAndComesBackForUnpack) {
+TEST_F(OffloadStepTest, FreesDeviceMemoryAfterOffloadAndAllocatesItForUnpack) {
   const auto step = make_step(kOffload);
   const Bytes before = live_bytes();
   const SavedId tensor = step->pack(activation());
@@ -290,7 +290,7 @@ TEST_F(OffloadStepTest, DeviceMemoryGoesWithTheOffloadedTensorAndComesBackForUnp
   EXPECT_EQ(live_bytes(), before);
 }
 
-TEST_F(OffloadStepTest, StashHoldsSoManyOnTheDevice) {
+TEST_F(OffloadStepTest, StashKeepsItsCountOnTheDevice) {
   const auto step = make_step(test_policy("offload", 0, 2));
   const Bytes before = live_bytes();
   std::vector<SavedId> saved;
@@ -300,7 +300,7 @@ TEST_F(OffloadStepTest, StashHoldsSoManyOnTheDevice) {
   EXPECT_EQ(live_bytes(), before);
 }
 
-TEST_F(OffloadStepTest, PrefetchReloadsWhatTheRecordedOrderWantsNext) {
+TEST_F(OffloadStepTest, PrefetchFollowsTheRecordedOrder) {
   const auto step = std::make_shared<OffloadStep>(device_, test_policy("offload", 0, std::nullopt, kBytes),
                                                   std::vector<SavedId>{0, 2, 1}, residents_, nullptr);
   std::vector<SavedId> saved;
@@ -319,7 +319,7 @@ TEST_F(OffloadStepTest, ReloadBeyondTheCapacityIsOutOfMemory) {
     {
       const auto step = make_step(policy);
       const SavedId tensor = step->pack(activation());
-      step->release(step->pack(activation()));  // sends it out of TRL's stash
+      step->release(step->pack(activation()));  // evicts it from TRL's stash
       device_.set_capacity(live_bytes() + kBytes - 1);
       EXPECT_THAT(message_of<c10::OutOfMemoryError>([&] { step->unpack(tensor); }),
                   HasSubstr("out of memory: 384 bytes asked for"));
@@ -331,12 +331,12 @@ TEST_F(OffloadStepTest, ReloadBeyondTheCapacityIsOutOfMemory) {
   }
 }
 
-TEST_F(OffloadStepTest, HostMemoryThatIsExhaustedIsAnErrorAndLeavesNothing) {
+TEST_F(OffloadStepTest, ExhaustedHostMemoryIsAnErrorAndLeavesNoMemory) {
   HostDevice small(torch_allocator(), Link{});
   small.set_host_capacity(kBytes);
   const Bytes before = live_bytes();
   {
-    OffloadStep step(small, kTrl, {}, residents_, nullptr);  // its rules know no cap: the pool refuses
+    OffloadStep step(small, kTrl, {}, residents_, nullptr);  // this policy knows no cap, so the pool refuses
     const SavedId first = step.pack(activation());
     EXPECT_THAT(message_of<Error>([&] { step.pack(activation()); }),
                 HasSubstr("host memory for offloaded tensors"));
@@ -346,7 +346,7 @@ TEST_F(OffloadStepTest, HostMemoryThatIsExhaustedIsAnErrorAndLeavesNothing) {
   EXPECT_EQ(small.host_used_bytes(), 0);
 }
 
-TEST_F(OffloadStepTest, CommandsAreThoseOfTheScheduler) {
+TEST_F(OffloadStepTest, ExecutesTheCommandsOfTheScheduler) {
   const auto step = make_step(kOffload);
   const SavedId tensor = step->pack(activation());
   step->unpack(tensor);

@@ -15,29 +15,30 @@
 
 namespace offprof {
 
-/// Whether what the operator gives depends on its arguments and on where the default random number generator
-/// of its device stands, and on nothing else.
+/// Returns true if the operator's result depends only on its arguments and on the state of its device's
+/// default random number generator.
 bool draws_random_numbers(std::string_view op);
 
-/// One run of such an operator in a step.
+/// One call of such an operator in a step.
 struct Draw {
   std::string op;      ///< `aten::bernoulli_`
-  SavedId packed = 0;  ///< saved tensors before it
+  SavedId packed = 0;  ///< number of saved tensors before it
 
   bool operator==(const Draw&) const = default;
 };
 
-/// What a step draws until its backward begins, counted from 0, and where the generators stood before.
+/// The random draws of a step before its backward starts, counted from 0, and the generator states before
+/// them.
 class RandomDraws {
  public:
-  /// `kept`: the draws that are to be drawn again; nullopt: all.
+  /// `kept`: draws whose generator state is kept, to be drawn again; nullopt: all.
   RandomDraws(c10::Device device, std::optional<std::set<std::size_t>> kept)
       : device_(device), kept_(std::move(kept)) {}
 
-  /// The next is about to be drawn.
+  /// Adds the next draw. Call before it is made.
   void add(Draw draw);
   const std::vector<Draw>& list() const { return list_; }
-  /// Of a kept one. Throws c10::Error where nothing was drawn so.
+  /// Returns the generator state before a kept draw. Throws c10::Error if the step has not made that draw.
   const RngState& state_before(std::size_t draw) const;
 
  private:

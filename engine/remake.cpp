@@ -32,7 +32,7 @@ c10::Storage run_step(const RecipeStep& step, const RecipeInputs& inputs,
   return result.storage();
 }
 
-/// Step `done` has run: what no later one takes goes.
+/// Frees, after step `done`, the results that no later step reads.
 void let_go_of_used(const ExecutableRecipe& recipe, std::size_t done, std::vector<c10::Storage>& made) {
   const auto takes = [](const RecipeStep& step, std::size_t number) {
     return std::ranges::any_of(step.arguments, [number](const RecipeArgument& argument) {

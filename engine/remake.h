@@ -18,7 +18,7 @@
 
 namespace offprof {
 
-/// A tensor but for its values: how it views a storage.
+/// A tensor without its values: the way it views a storage.
 struct StorageView {
   at::ScalarType type = at::kFloat;
   std::vector<std::int64_t> sizes, strides;
@@ -28,49 +28,51 @@ struct StorageView {
 };
 
 StorageView view_of(const at::Tensor& value);
-/// Without a copy, nor memory of its own.
+/// Returns a tensor that shares `storage`, without a copy.
 at::Tensor view_storage(const c10::Storage& storage, const StorageView& view);
 
-/// What an operator is given in one place.
+/// One argument of an operator.
 struct RecipeArgument {
-  /// Where it is neither of these: itself. A tensor is then one that is older than the step, and stays.
+  /// The argument itself, if neither `source` nor `step` is set. A tensor is then older than the step, and
+  /// stays.
   c10::IValue value{};
   SavedId source = -1;     ///< the saved tensor whose storage it views
-  std::int32_t step = -1;  ///< the step of the recipe before, whose result's storage it views
+  std::int32_t step = -1;  ///< the earlier recompute step whose result's storage it views
   StorageView view{};      ///< of that storage
 };
 
-/// One operator that a recipe runs.
+/// One operator call of the recompute steps.
 struct RecipeStep {
   c10::OperatorHandle op;
   std::vector<RecipeArgument> arguments;
-  std::size_t output = 0;             ///< which of the operator's results is wanted
-  StorageView view;                   ///< as which it comes, all of its storage
-  std::optional<std::size_t> draw{};  ///< of RandomDraws: where the generators must stand
+  std::size_t output = 0;             ///< index of the needed result among the operator's results
+  StorageView view;                   ///< how the result views its storage, all of which it fills
+  std::optional<std::size_t> draw{};  ///< index in RandomDraws: the generator state to restore
 };
 
-/// A Recipe, ready to be carried out.
+/// Executable form of a Recipe: the recompute steps of a tensor.
 struct ExecutableRecipe {
-  std::vector<RecipeStep> steps;  ///< at least one; the last one's result is what is made
-  /// What the step must have drawn until its backward began; nullptr: nothing is drawn again.
+  std::vector<RecipeStep> steps;  ///< at least one; the last one's result is the recomputed tensor
+  /// The random draws that the step must have made before its backward starts; nullptr: nothing is drawn
+  /// again.
   std::shared_ptr<const std::vector<Draw>> draws{};
 
-  /// `aten::rsqrt, aten::mul`
+  /// Returns the operators' names: `aten::rsqrt, aten::mul`.
   std::string name() const;
 };
 
-/// What a recipe is carried out with.
+/// Inputs of the recompute steps.
 struct RecipeInputs {
-  std::function<c10::Storage(SavedId)> storage_of;                ///< of its sources
+  std::function<c10::Storage(SavedId)> storage_of;                ///< of the source tensors
   std::function<const RngState&(std::size_t draw)> state_before;  ///< see RandomDraws
 };
 
-/// Runs the operators, without history; what comes of the last. What they draw leaves the generators where
-/// they stood. Throws what an operator throws, c10::OutOfMemoryError too, and c10::Error where a result is
-/// laid out otherwise.
+/// Runs the operators without autograd history and returns the last one's result. Generators are restored
+/// after draws. Throws what an operator throws (c10::OutOfMemoryError too), and c10::Error if a result has
+/// another layout than expected.
 at::Tensor remake(const ExecutableRecipe& recipe, const RecipeInputs& inputs);
 
-/// That a tensor's content is what it was: autograd's version counter, and what it said.
+/// A tensor's content at some time: autograd's version counter, and its value then.
 struct WatchedContent {
   c10::VariableVersion counter;
   std::uint32_t version = 0;
@@ -78,11 +80,11 @@ struct WatchedContent {
   bool is_unchanged() const { return !counter.enabled() || counter.current_version() == version; }
 };
 
-/// Whether two tensors count together. LibTorch does not tell; but what it hands out is one pointer to the
-/// counter.
+/// Returns true if two tensors share a version counter. LibTorch does not report that; but each
+/// VariableVersion is one pointer to the counter.
 bool is_same_counter(const c10::VariableVersion& a, const c10::VariableVersion& b);
 
-/// The number of changes in place that the tensor's content has seen; 0 where nobody counts them.
+/// Returns the number of in-place changes of the tensor's content; 0 if they are not counted.
 std::uint32_t version_of(const at::Tensor& value);
 
 }  // namespace offprof

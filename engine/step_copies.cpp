@@ -12,14 +12,14 @@
 namespace offprof {
 namespace {
 
-/// What copy_ reads, without the marks that would have it conjugate or negate: the restored tensor bears
-/// them.
+/// Clears the lazy conjugation and negation bits, so that copy_ does not apply them: the restored tensor
+/// carries them.
 void strip_lazy_marks(c10::TensorImpl& impl) {
   impl._set_conj(false);
   impl._set_neg(false);
 }
 
-/// The whole storage, as numbers of the tensor's type.
+/// Returns the whole storage as a flat tensor of the tensor's type.
 at::Tensor flat_values(const at::Tensor& value) {
   const auto values = shell_of(value);
   strip_lazy_marks(*values);
@@ -97,7 +97,7 @@ void StepCopies::take_memory_for(const Command& command) {
 
 void StepCopies::copy_out(const Command& command, const at::Tensor& value) {
   std::byte* host = take_host(command.bytes);
-  // First, so that whatever throws after it leaves nothing behind. What is packed has its copy.
+  // Add the copy first, so that a later exception leaks nothing. An encoded tensor has its copy already.
   const bool is_packed = command.copy < static_cast<CopyId>(copies_.size());
   Copy& copy = is_packed ? copies_[command.copy] : copies_.emplace_back();
   copy.host = host;
@@ -125,7 +125,7 @@ void StepCopies::copy_in(const Command& command) {
   disk_.hold_for_read(command.copy, reload_queue_);
   copy.event = device_.copy(reload_queue_, {copy.device_storage.mutable_data(), copy.host, command.bytes,
                                             CopyDirection::kH2d, command.copy});
-  copy.queue = reload_queue_;  // an event is one of its queue: had the copy failed, neither would be new
+  copy.queue = reload_queue_;  // set together with the event: if the copy had failed, neither would be new
   h2d_bytes_ += command.bytes;
 }
 

@@ -17,41 +17,41 @@
 
 namespace offprof {
 
-/// The copies of a step's saved tensors: in host memory, on the device, on a disk, packed. It carries out
-/// what the scheduler commands of them.
+/// The copies of a step's saved tensors: in host memory, on the device, on a disk, encoded. It executes the
+/// scheduler's commands on them.
 class StepCopies {
  public:
   struct Copy {
-    std::byte* host = nullptr;  ///< nullptr: none, or given back
-    Bytes bytes = 0;            ///< that are copied
+    std::byte* host = nullptr;  ///< nullptr: none, or freed
+    Bytes bytes = 0;            ///< bytes to copy
     c10::Storage device_storage;
     bool reloaded = false;  ///< its device storage is not the one that was saved
     CopyQueue queue = CopyQueue::kD2h;
     Device::Event event = 0;
-    std::shared_ptr<const Transform> transform{};  ///< that packed it; nullptr: none did
-    at::ScalarType type = at::kByte;               ///< of what it packed
+    std::shared_ptr<const Transform> transform{};  ///< encoder of the copy; nullptr: not encoded
+    at::ScalarType type = at::kByte;               ///< type of the encoded numbers
     std::int64_t elements = 0;
-    c10::IValue rest{};  ///< that it left beside the bytes
+    c10::IValue rest{};  ///< encoder output beside the bytes
   };
 
-  /// `device` must outlive it. `copies_tensors`: each tensor is copied densely, else whole storages.
+  /// `device` must outlive this object. `copies_tensors`: copies each tensor densely, else whole storages.
   StepCopies(Device& device, bool copies_tensors, CopyQueue reload_queue);
-  /// Waits for what nobody waited for, and gives its host memory back.
+  /// Waits for the copies that nobody waited for, and frees their host memory.
   ~StepCopies();
   StepCopies(const StepCopies&) = delete;
   StepCopies& operator=(const StepCopies&) = delete;
 
   const Copy& operator[](CopyId copy) const { return copies_[copy]; }
-  /// What the shell of a tensor holds whose values are elsewhere.
+  /// Returns the storage of the shell of a tensor whose values are elsewhere.
   const c10::Storage& no_storage() const { return no_storage_; }
   bool is_on_device(CopyId copy) const {
     return copies_[copy].device_storage.unsafeGetStorageImpl() != no_storage_.unsafeGetStorageImpl();
   }
 
-  /// kCopyOut of `value`, or of what it was packed into.
+  /// Executes kCopyOut of `value`, or of its encoded bytes.
   void copy_out(const Command& command, const at::Tensor& value);
   void copy_in(const Command& command);
-  /// kEncode of the storage of `value`.
+  /// Executes kEncode of the storage of `value`.
   void encode(const Command& command, const at::Tensor& value, std::shared_ptr<const Transform> transform);
   void decode(const Command& command);
   void wait(const Command& command);
@@ -60,16 +60,16 @@ class StepCopies {
   void read_disk(const Command& command);
   void wait_for_disk(const Command& command) { disk_.wait(command.copy); }
   void free_disk(const Command& command) { disk_.free(command); }
-  /// What was read from the disk in the step is what was written: throws where it is not.
+  /// Throws if data that was read from the disk in the step differs from the data that was written.
   void finish_disk_reads() { disk_.finish_reads(); }
   void discard(const Command& command);
-  /// `make`: its storage; not asked for where the memory has been taken.
+  /// `make` returns the recomputed storage; it is not called if the memory has already been taken.
   void remake(const Command& command, const std::function<c10::Storage()>& make);
   void drop(CopyId copy) { copies_[copy].device_storage = no_storage_; }
   void free_host(const Command& command);
-  /// Takes the memory for the kCopyIn or kDecode that is carried out next. Throws c10::OutOfMemoryError.
+  /// Takes the memory for the kCopyIn or kDecode that is executed next. Throws c10::OutOfMemoryError.
   void take_memory_for(const Command& command);
-  /// Likewise `storage`, with all that is in it, for the kRemake.
+  /// Takes `storage`, with its content, for the kRemake that is executed next.
   void take_memory(c10::Storage storage) { taken_memory_ = std::move(storage); }
 
   Bytes host_peak_bytes() const { return host_peak_bytes_; }
@@ -94,13 +94,13 @@ class StepCopies {
   Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
 };
 
-/// Whether the tensor's elements fill consecutive memory, each in a place of its own.
+/// Returns true if the tensor's elements fill consecutive memory without overlap.
 inline bool is_dense(const at::Tensor& value) {
   return value.is_non_overlapping_and_dense();
 }
 
-/// All of the tensor, sharing storage and version counter, without its history: to hold the history would be
-/// a cycle.
+/// Returns the tensor without its history, sharing storage and version counter: holding the history would be
+/// a reference cycle.
 c10::intrusive_ptr<c10::TensorImpl> shell_of(const at::Tensor& value);
 
 }  // namespace offprof

@@ -13,22 +13,22 @@
 
 namespace offprof {
 
-/// What a step goes by beside its policy: mostly what a recording tells of it.
+/// Inputs of a step besides its policy: mostly results of a recording.
 struct StepGuide {
   StepGuide() = default;
   StepGuide(std::vector<SavedId> order)  // NOLINT(google-explicit-constructor): an order alone is a guide
       : backward_order(std::move(order)) {}
 
-  /// See make_scheduler.
+  /// Order of unpacks in backward: see make_scheduler.
   std::vector<SavedId> backward_order{};
-  /// By saved tensor, what the policy's rules make of it: see choose_placements. Empty: there are no rules.
+  /// Placements by the policy's rules, per saved tensor: see choose_placements. Empty: there are no rules.
   std::vector<RuledPlacement> placements{};
-  /// Where nothing is recorded: what is made of a tensor that may move and fills its storage densely. Empty:
-  /// `placements` say.
+  /// Returns the placement of a movable tensor that fills its storage densely, if nothing was recorded.
+  /// Empty: `placements` is used.
   std::function<RuledPlacement(const at::Tensor& value)> place{};
-  /// By Recipe::tensor, those that `placements` have.
+  /// Recompute steps of the recipes in `placements`, by Recipe::tensor.
   std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes{};
-  /// By TensorPlacement::transform.
+  /// Transforms, by TensorPlacement::transform.
   std::vector<std::shared_ptr<const Transform>> transforms{};
 };
 

@@ -16,18 +16,18 @@
 namespace offprof {
 namespace {
 
-/// What is known of a transfer from where it is handed over to the tier.
+/// State of a transfer from the time when it is given to the tier.
 struct HandedOver {
-  std::atomic<bool> is_known = false;  ///< set after the others
+  std::atomic<bool> is_known = false;  ///< set after the other members
   DiskTier::Ticket ticket = 0;
-  std::exception_ptr failure;  ///< the tier did not take it
+  std::exception_ptr failure;  ///< set if the tier did not accept it
 };
 
 struct TierTransfer final : DiskTransfer {
   std::uint32_t number = 0;  ///< of a read, counted from 1 in the order of calls
-  // Apart from `point`, since work that is called may use it, but not let go of what is the device's.
+  // Separate from `point`: a queued call may use it, but must not free objects of the device.
   std::shared_ptr<HandedOver> handed_over = std::make_shared<HandedOver>();
-  std::unique_ptr<QueuePoint> point;  ///< where it is handed over; nullptr: it is
+  std::unique_ptr<QueuePoint> point;  ///< point at which it is given to the tier; nullptr: already given
 };
 
 const TierTransfer& of_tier(const DeviceDisk::Transfer& transfer) {
@@ -46,16 +46,16 @@ std::function<void()> hand_over(const TierTransfer& transfer, Begin begin) {
   };
 }
 
-/// Opens a gate for each read when it and all before it are over. Reads are handed over in the order of their
-/// numbers.
+/// Opens a gate for each read when that read and all before it are complete. Reads are given to the tier in
+/// the order of their numbers.
 class GateKeeper {
  public:
-  /// `wait` returns when what was handed over is over, and throws nothing.
+  /// Returns when a transfer is complete, and throws nothing.
   using Wait = std::function<void(const HandedOver&)>;
 
   GateKeeper(std::unique_ptr<QueueGate> gate, Wait wait)
       : gate_(std::move(gate)), wait_(std::move(wait)), thread_([this] { run(); }) {}
-  /// Opens the gate for all that was handed over.
+  /// Opens the gate for all reads that were given to the tier.
   ~GateKeeper() {
     {
       const std::lock_guard turn(mutex_);
@@ -101,7 +101,7 @@ class GateKeeper {
   std::condition_variable changed_;
   std::deque<Read> reads_;
   bool is_ending_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last, because it uses the others
 };
 
 template <class Tier>
@@ -113,7 +113,7 @@ class TierDisk final : public DeviceDisk {
       if (auto gate = queues.make_gate())
         gate_.emplace(std::move(gate), [this](const HandedOver& read) { end_quietly(read); });
     } catch (const std::system_error&) {
-      // The machine has no thread for it: queues wait in calls.
+      // The machine has no thread left for it: queues wait in host calls instead.
     }
   }
 
@@ -132,7 +132,7 @@ class TierDisk final : public DeviceDisk {
     try {
       queues_.call_beside_compute(give_back);
     } catch (const Error&) {
-      // The device has failed. Its space goes with the tier.
+      // The device has failed. The tier frees the space when it is destroyed.
     }
   }
 
@@ -157,7 +157,7 @@ class TierDisk final : public DeviceDisk {
   }
 
   void hold(CopyQueue queue, const Transfer& read) override {
-    // Work that waited for other work to be called might keep it from that.
+    // Wait for the point first: a queued call that waits for another queued call might keep it from running.
     if (const auto& point = of_tier(read).point) point->hold(queue);
     if (gate_) return gate_->hold(queue, of_tier(read).number);
     queues_.call(queue, [this, read = of_tier(read).handed_over] { end_quietly(*read); });
@@ -168,7 +168,7 @@ class TierDisk final : public DeviceDisk {
     try {
       if (const auto& point = of_tier(transfer).point) point->wait();
     } catch (const Error&) {
-      // The device has failed; perhaps because the disk had, and it computed with what was not read.
+      // The device has failed, possibly because the disk had failed and the device computed with garbage.
       if (of_tier(transfer).handed_over->is_known) tell(transfer);
       throw;
     }
@@ -212,19 +212,19 @@ class TierDisk final : public DeviceDisk {
     const HandedOver& handed_over = *of_tier(transfer).handed_over;
     return handed_over.is_known && (handed_over.failure || tier_.is_done(handed_over.ticket));
   }
-  /// Waits for one that is handed over, and throws what came of it.
+  /// Waits for a transfer that was given to the tier, and throws its failure.
   void end(const HandedOver& transfer) {
     if (transfer.failure) std::rethrow_exception(transfer.failure);
     tier_.wait(transfer.ticket);
   }
-  /// Whoever checks the transfer is told what came of it.
+  /// Waits like `end`, ignoring a failure: `wait` or `check` reports it.
   void end_quietly(const HandedOver& transfer) noexcept {
     try {
       end(transfer);
     } catch (...) {
     }
   }
-  /// As `end`, and tells the thread that drives the device.
+  /// Waits like `end`, and keeps a failure for take_failure.
   void tell(const Transfer& transfer) {
     try {
       end(*of_tier(transfer).handed_over);
@@ -235,11 +235,11 @@ class TierDisk final : public DeviceDisk {
   }
 
   DeviceQueues& queues_;
-  std::atomic<int> releases_to_come_ = 0;  ///< of space that is on its way back
+  std::atomic<int> releases_to_come_ = 0;  ///< extents that will be freed
   std::optional<Error> failure_;
   Tier tier_;
   std::uint32_t reads_ = 0;
-  std::optional<GateKeeper> gate_;  ///< after the tier, which its thread uses
+  std::optional<GateKeeper> gate_;  ///< after the tier, because its thread uses the tier
 };
 
 }  // namespace

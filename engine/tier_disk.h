@@ -9,57 +9,61 @@
 
 namespace offprof {
 
-/// A point that some queue of a device comes to.
+/// A point in some queue of a device.
 class QueuePoint {
  public:
   virtual ~QueuePoint() = default;
-  /// The calling thread waits for it. Throws Error (environment) where the device has failed.
+  /// Blocks the calling thread until the queue reaches the point. Throws Error (environment) if the device
+  /// has failed.
   virtual void wait() = 0;
-  /// What the copy queue is given from here on comes after it.
+  /// Orders work that the copy queue is given from here on after the point.
   virtual void hold(CopyQueue queue) = 0;
 };
 
-/// A count that only rises, and that copy queues can wait for without a call: a call that waits for a disk
-/// keeps CUDA from making others.
+/// A count that only rises, and that copy queues can wait for without a host call: a host call that waits for
+/// a disk keeps CUDA from making others.
 class QueueGate {
  public:
   virtual ~QueueGate() = default;
-  /// The count is `count` now. Called by one thread, any one, which may not use the device.
+  /// Sets the count to `count`. Called by one thread only, which may be any thread and may not use the
+  /// device.
   virtual void open(std::uint32_t count) = 0;
-  /// What the copy queue is given from here on begins when the count has come to `count`. Throws Error
+  /// Delays work that the copy queue is given from here on until the count reaches `count`. Throws Error
   /// (environment).
   virtual void hold(CopyQueue queue, std::uint32_t count) = 0;
 };
 
-/// A device's queues and clock, as a disk beside it uses them: from one thread at a time.
+/// A device's queues and clock, as used by a disk beside it. Used from one thread at a time.
 class DeviceQueues {
  public:
   virtual ~DeviceQueues() = default;
-  /// Calls `work` on some thread between what the copy queue was given before and what it is given after.
-  /// `work` may neither throw nor use the device. The point that is reached when it has returned.
+  /// Calls `work` on some thread, between the copy queue's earlier and later work. `work` may neither throw
+  /// nor use the device. Returns the point that is reached when `work` has returned.
   virtual std::unique_ptr<QueuePoint> call(CopyQueue queue, std::function<void()> work) = 0;
-  /// Likewise when the compute stream has come to all that it was given so far; it does not wait for `work`.
-  /// nullptr: it has been called.
+  /// Calls `work` in the same way when the compute stream has completed all that it was given so far; the
+  /// stream does not wait for `work`. nullptr: `work` has been called already.
   virtual std::unique_ptr<QueuePoint> call_beside_compute(std::function<void()> work) = 0;
-  /// A gate at 0, which the queues must outlive; nullptr: they wait for nothing but calls.
+  /// Makes a gate with count 0, which the queues must outlive; nullptr: the queues can wait for calls only.
   virtual std::unique_ptr<QueueGate> make_gate() { return nullptr; }
-  /// Waits until all that is to be called has returned.
+  /// Waits until all pending calls have returned.
   virtual void finish_calls() = 0;
-  /// Compute stood still for so long, waiting for the disk.
+  /// Reports that compute stalled for `waited` on the disk.
   virtual void add_exposed(Nanoseconds waited) { (void)waited; }
-  /// A time of steady_now on the device's clock.
+  /// Converts a time of steady_now to the device's clock.
   virtual Nanoseconds on_device_clock(Nanoseconds steady) const { return steady; }
 };
 
-/// A disk in a folder, or in its place compressed host memory, beside a device whose queues get on by
-/// themselves. A write is handed over when its queue has made the copy; a read, and space that is given back,
-/// when compute has come so far, since until then somebody may use that memory or that space; and a copy in
-/// waits in its queue for what it copies: at a gate, which a thread of its own opens when reads are over, so
-/// that many are under way at once; or, where the queues have no gate, in a call. The thread that drives the
-/// device waits where it is told to, and where the disk is full while space is on its way back.
+/// Opens a disk in a folder, or compressed host memory in its place, beside a device whose queues progress by
+/// themselves.
 ///
-/// `queues` must be there as long as it is used, and idle when it goes. Throws Error (input) for a request
-/// without a folder, and what DiskTier or CompressedTier throw.
+/// A write is given to the tier when its queue has made the copy. A read, and space to free, are given to the
+/// tier when compute has come so far, since that memory or space may be in use until then. A copy in waits in
+/// its queue for its data: at a gate, which a separate thread opens when reads are complete, so that many
+/// reads are in flight at once; or, if the queues have no gate, in a host call. The thread that drives the
+/// device blocks where it is told to wait, and when the disk is full while space is still being freed.
+///
+/// `queues` must outlive the disk and be idle when the disk is destroyed. Throws Error (input) for a request
+/// without a folder, and the exceptions of DiskTier or CompressedTier.
 std::unique_ptr<DeviceDisk> open_tier_disk(const DiskRequest& request, DeviceQueues& queues);
 
 }  // namespace offprof

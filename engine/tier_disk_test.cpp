@@ -50,7 +50,7 @@ class TierDiskTest : public testing::TestWithParam<TierKind> {
   std::unique_ptr<DeviceDisk> disk_;
 };
 
-/// Those that this build has.
+/// Returns the tiers that this build has.
 std::vector<TierKind> tiers() {
   std::vector<TierKind> tiers = {TierKind::kFolder};
   if (has_block_codec()) tiers.push_back(TierKind::kCompressed);
@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Tiers, TierDiskTest, testing::ValuesIn(tiers()), [](con
   return tier.param == TierKind::kFolder ? "folder" : "compressed";
 });
 
-TEST_P(TierDiskTest, WritesWhatTheQueueWasGivenBefore) {
+TEST_P(TierDiskTest, WritesAfterTheEarlierWorkOfTheQueue) {
   const Extent extent = reserve();
   std::vector<std::byte> buffer = filled_with(0), back = filled_with(0);
   std::promise<void> go;
@@ -76,7 +76,7 @@ TEST_P(TierDiskTest, WritesWhatTheQueueWasGivenBefore) {
   EXPECT_EQ(back, filled_with(7));
 }
 
-TEST_P(TierDiskTest, AQueueThatIsHeldGoesOnWithWhatWasRead) {
+TEST_P(TierDiskTest, AHeldQueueContinuesAfterTheRead) {
   const Extent extent = reserve();
   const std::vector<std::byte> buffer = filled_with(3);
   std::vector<std::byte> back = filled_with(0), copied = filled_with(0);
@@ -88,7 +88,7 @@ TEST_P(TierDiskTest, AQueueThatIsHeldGoesOnWithWhatWasRead) {
   disk_->check(read);
 }
 
-TEST_P(TierDiskTest, RecordsBearTheirTags) {
+TEST_P(TierDiskTest, RecordsHaveTheirTags) {
   const Extent extent = reserve();
   std::vector<std::byte> buffer = filled_with(1);
   disk_->wait(disk_->write(extent, buffer.data(), kBytes, CopyQueue::kD2h, 5));
@@ -98,8 +98,8 @@ TEST_P(TierDiskTest, RecordsBearTheirTags) {
   EXPECT_EQ(records[0].bytes, kBytes);
 }
 
-/// Its file has what was written, byte by byte; compressed memory has less.
-TEST_P(TierDiskTest, OnlyCompressedMemoryTellsWhatIsStored) {
+/// A file stores the bytes as they are; compressed memory stores fewer.
+TEST_P(TierDiskTest, OnlyCompressedMemoryReportsStoredBytes) {
   std::vector<std::byte> buffer = filled_with(1);
   disk_->wait(disk_->write(reserve(), buffer.data(), kBytes, CopyQueue::kD2h, 5));
   const std::optional<StoredBytes> stored = disk_->take_stored();
@@ -109,7 +109,7 @@ TEST_P(TierDiskTest, OnlyCompressedMemoryTellsWhatIsStored) {
   EXPECT_LT(stored->stored, kBytes);
 }
 
-/// What a gate was told, which outlives it.
+/// Notes about the calls of a gate; they outlive it.
 struct GateNotes {
   std::atomic<std::uint32_t> count = 0;
   std::vector<std::uint32_t> held;  ///< the counts that queues were held for
@@ -134,7 +134,7 @@ class NotedGate final : public QueueGate {
   GateNotes& notes_;
 };
 
-/// Queues that do nothing until somebody waits for them. With `gate` they have one.
+/// Queues that do nothing until somebody waits for them. `gate`: the notes of their gate; nullptr: none.
 class LateQueues final : public DeviceQueues {
  public:
   explicit LateQueues(GateNotes* gate = nullptr) : gate_(gate) {}
@@ -180,7 +180,7 @@ class LateTierDisk : public testing::Test {
     return disk_->read(extent_, buffer_.data(), kBytes, 0);
   }
 
-  /// Of the file without a name in which all of it lies, the first bytes.
+  /// Damages the first bytes of the unnamed file with the disk's contents.
   void damage_the_disk() const {
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
       std::error_code no_link;
@@ -196,14 +196,14 @@ class LateTierDisk : public testing::Test {
   std::vector<std::byte> buffer_ = std::vector<std::byte>(kBytes, std::byte{5});
 };
 
-TEST_F(LateTierDisk, AReadIsNotOverBeforeItIsHandedOver) {
+TEST_F(LateTierDisk, AReadIsIncompleteBeforeItIsGivenToTheTier) {
   const DeviceDisk::Transfer read = write_and_read();
   EXPECT_FALSE(disk_->check(read));
   disk_->wait(read);
   EXPECT_TRUE(disk_->check(read));
 }
 
-TEST_F(LateTierDisk, AFailedReadIsToldByWhoWaitsAndKept) {
+TEST_F(LateTierDisk, AFailedReadIsThrownByWaitAndKept) {
   const DeviceDisk::Transfer read = write_and_read();
   damage_the_disk();
   EXPECT_FALSE(disk_->check(read));
@@ -212,8 +212,8 @@ TEST_F(LateTierDisk, AFailedReadIsToldByWhoWaitsAndKept) {
   EXPECT_THAT(disk_->take_failure().value().what(), HasSubstr("checksum"));
 }
 
-/// Whose failure may come of computing with what was not read.
-TEST_F(LateTierDisk, AFailedReadGoesBeforeAFailedDevice) {
+/// The device may have failed because it computed with data that was not read.
+TEST_F(LateTierDisk, AFailedReadIsReportedBeforeAFailedDevice) {
   const DeviceDisk::Transfer read = write_and_read();
   damage_the_disk();
   queues_.finish_calls();
@@ -222,7 +222,7 @@ TEST_F(LateTierDisk, AFailedReadGoesBeforeAFailedDevice) {
   EXPECT_THAT(disk_->take_failure().value().what(), HasSubstr("checksum"));
 }
 
-TEST_F(LateTierDisk, SpaceThatIsOnItsWayBackIsNotGivenOut) {
+TEST_F(LateTierDisk, SpaceBeingFreedIsNotReservedAgain) {
   disk_->release(extent_);
   EXPECT_NE(disk_->reserve(kBytes, nullptr).value(), extent_);
   queues_.finish_calls();
@@ -232,9 +232,9 @@ TEST_F(LateTierDisk, SpaceThatIsOnItsWayBackIsNotGivenOut) {
 class GatedTierDisk : public LateTierDisk {
  protected:
   GatedTierDisk() { disk_ = open_tier_disk({.folder = folder_.path(), .checksums = true}, gated_); }
-  ~GatedTierDisk() override { disk_.reset(); }  // before what it uses
+  ~GatedTierDisk() override { disk_.reset(); }  // before the members that it uses
 
-  /// Has space of its own, and `value` in it.
+  /// Reserves space and fills it with `value`.
   Extent written(int value) {
     const Extent extent = disk_->reserve(kBytes, nullptr).value();
     const std::vector<std::byte> buffer(kBytes, static_cast<std::byte>(value));
@@ -252,19 +252,19 @@ class GatedTierDisk : public LateTierDisk {
   std::vector<std::byte> first_ = std::vector<std::byte>(kBytes), second_ = first_;
 };
 
-/// A call that waited for the first read would keep the second from being handed over.
+/// If a call waited for the first read, the second read could not be given to the tier.
 TEST_F(GatedTierDisk, NoCallWaitsForARead) {
   const Extent first = written(1), second = written(2);
   read_and_hold(first, first_);
   read_and_hold(second, second_);
-  EXPECT_EQ(gated_.calls_to_come(), 2U) << "those that hand the reads over";
+  EXPECT_EQ(gated_.calls_to_come(), 2U) << "the calls that start the reads";
   EXPECT_EQ(gate_.held, (std::vector<std::uint32_t>{1, 2}));
   EXPECT_EQ(gate_.count, 0U);
   gated_.finish_calls();
   gate_.wait_for(2);
 }
 
-TEST_F(GatedTierDisk, AGateIsOpenedWhenWhatWasReadIsThere) {
+TEST_F(GatedTierDisk, OpensAGateWhenTheReadIsComplete) {
   const Extent first = written(1), second = written(2);
   std::vector<std::byte> seen;
   gate_.on_open = [&](std::uint32_t count) { seen.push_back((count == 1 ? first_ : second_).back()); };
@@ -275,7 +275,7 @@ TEST_F(GatedTierDisk, AGateIsOpenedWhenWhatWasReadIsThere) {
   EXPECT_EQ(seen, (std::vector<std::byte>{std::byte{1}, std::byte{2}}));
 }
 
-TEST_F(GatedTierDisk, AGateIsOpenedForAReadThatFailsToo) {
+TEST_F(GatedTierDisk, OpensAGateForAFailedReadToo) {
   const Extent extent = written(1);
   damage_the_disk();
   const auto read = read_and_hold(extent, first_);
@@ -284,7 +284,7 @@ TEST_F(GatedTierDisk, AGateIsOpenedForAReadThatFailsToo) {
   EXPECT_THROW(disk_->check(read), Error);
 }
 
-TEST_F(GatedTierDisk, ADiskThatGoesOpensTheGateForAllThatWasHandedOver) {
+TEST_F(GatedTierDisk, OpensTheGateForAllReadsOnDestruction) {
   const Extent extent = written(1);
   for (int i = 0; i < 10; ++i) read_and_hold(extent, first_);
   gated_.finish_calls();
@@ -299,7 +299,7 @@ TEST(TierDisk, NeedsAFolder) {
   EXPECT_THROW(open_tier_disk({}, queues), Error);
 }
 
-/// A disk that takes one copy, and fails what the test says.
+/// A disk that takes one copy, and fails if `fails` is set.
 class FakeDisk final : public DeviceDisk {
  public:
   std::optional<Extent> reserve(Bytes bytes, std::string*) override {
@@ -337,7 +337,7 @@ Command of_copy(CommandKind kind, CopyId copy) {
   return {kind, copy, copy, kBytes};
 }
 
-TEST(DiskCopies, CountsWhatIsThereAndWhatWent) {
+TEST(DiskCopies, CountsUsedAndTransferredBytes) {
   FakeDisk disk;
   DiskCopies copies(&disk);
   EXPECT_TRUE(copies.take(of_copy(CommandKind::kTakeDisk, 3)));
@@ -353,7 +353,7 @@ TEST(DiskCopies, CountsWhatIsThereAndWhatWent) {
   EXPECT_FALSE(disk.is_taken);
 }
 
-TEST(DiskCopies, AFullDiskIsARefusalThatIsCounted) {
+TEST(DiskCopies, CountsRefusalsOfAFullDisk) {
   FakeDisk disk;
   disk.is_taken = true;
   DiskCopies copies(&disk);
@@ -361,22 +361,22 @@ TEST(DiskCopies, AFullDiskIsARefusalThatIsCounted) {
   EXPECT_EQ(copies.refusals(), 1);
 }
 
-TEST(DiskCopies, WithoutADiskIsAnError) {
+TEST(DiskCopies, RejectsTakeWithoutADisk) {
   DiskCopies copies(nullptr);
   EXPECT_THROW(copies.take(of_copy(CommandKind::kTakeDisk, 0)), Error);
 }
 
-TEST(DiskCopies, NoQueueIsHeldForWhatNeverLeftHostMemory) {
+TEST(DiskCopies, HoldsNoQueueForACopyThatStayedInHostMemory) {
   FakeDisk disk;
   DiskCopies copies(&disk);
   copies.take(of_copy(CommandKind::kTakeDisk, 0));
   copies.write(of_copy(CommandKind::kWriteDisk, 0), nullptr, CopyQueue::kD2h);
   copies.hold_for_read(0, CopyQueue::kH2d);
-  copies.hold_for_read(1, CopyQueue::kH2d);  // which is not on the disk
+  copies.hold_for_read(1, CopyQueue::kH2d);  // copy 1 is not on the disk
   EXPECT_EQ(disk.holds, 0);
 }
 
-TEST(DiskCopies, AFailedReadIsToldWhereTheCopyInIsWaitedFor) {
+TEST(DiskCopies, ReportsAFailedReadWhenTheCopyInIsWaitedFor) {
   FakeDisk disk;
   DiskCopies copies(&disk);
   copies.take(of_copy(CommandKind::kTakeDisk, 0));
@@ -385,7 +385,7 @@ TEST(DiskCopies, AFailedReadIsToldWhereTheCopyInIsWaitedFor) {
   EXPECT_THROW(copies.check_read(0), Error);
 }
 
-TEST(DiskCopies, AFailedReadThatIsNotOverIsToldWhenReadsAreFinished) {
+TEST(DiskCopies, ReportsAnIncompleteFailedReadWhenReadsAreFinished) {
   FakeDisk disk;
   disk.is_over = false;
   disk.fails = true;
@@ -397,10 +397,10 @@ TEST(DiskCopies, AFailedReadThatIsNotOverIsToldWhenReadsAreFinished) {
   }
   copies.check_read(0);
   EXPECT_THROW(copies.finish_reads(), Error);
-  EXPECT_THROW(copies.check_read(1), Error) << "nobody would ask for it later";
+  EXPECT_THROW(copies.check_read(1), Error) << "no later call would report it";
 }
 
-TEST(DiskCopies, AStepThatIsLostWaitsForReadsThatAreNotOver) {
+TEST(DiskCopies, WaitsForIncompleteReadsWhenTheStepIsLost) {
   FakeDisk disk;
   disk.is_over = false;
   {
@@ -414,7 +414,7 @@ TEST(DiskCopies, AStepThatIsLostWaitsForReadsThatAreNotOver) {
   EXPECT_EQ(disk.under_way, 0);
 }
 
-TEST(DiskCopies, WhatIsLostLeavesNothingUnderWayAndNoSpace) {
+TEST(DiskCopies, FreesItsSpaceAndTransfersWhenTheStepIsLost) {
   FakeDisk disk;
   {
     DiskCopies copies(&disk);

@@ -8,7 +8,7 @@
 namespace offprof {
 namespace {
 
-/// The interpreter ends its report with the operator's own words, after this.
+/// The interpreter ends its report with this, followed by the operator's own message.
 constexpr std::string_view kReasonMark = "RuntimeError: ";
 constexpr std::size_t kLongestReason = 400;
 

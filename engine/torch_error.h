@@ -5,8 +5,9 @@
 
 namespace offprof {
 
-/// LibTorch's reason in a line or two, without its C++ backtrace and without the interpreter's walk through
-/// the model. (What an operator throws inside a TorchScript module comes out as a plain std::runtime_error.)
+/// Returns LibTorch's reason in a line or two, without its C++ backtrace and without the interpreter's stack
+/// of the model. (The interpreter turns an exception of an operator inside a TorchScript module into a plain
+/// std::runtime_error.)
 std::string readable_reason(const std::exception& error);
 
 }  // namespace offprof

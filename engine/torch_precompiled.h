@@ -1,5 +1,5 @@
-// The precompiled header of every source that includes LibTorch, which is slow to compile. Sources still
-// include what they use.
+// Precompiled header of every source that includes LibTorch, which is slow to compile. Sources still include
+// what they use.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -20,8 +20,8 @@
 
 namespace offprof {
 
-/// Our allocator and our autograd engine, in place before any tensor is made and any backward is run: the
-/// first call, made before the first test, puts them there.
+/// Installs our allocator and our autograd engine on its first call, which is made before the first test:
+/// they must be in place before any tensor is made and any backward runs.
 inline CountedAllocator& torch_allocator() {
   static CountedAllocator& allocator = [&]() -> CountedAllocator& {
     CountedAllocator& counted = CountedAllocator::install();
@@ -31,7 +31,7 @@ inline CountedAllocator& torch_allocator() {
   return allocator;
 }
 
-/// Has LibTorch made ready before the first test, whichever it is.
+/// Prepares LibTorch before the first test, whichever it is.
 class TorchEnvironment final : public testing::Environment {
  public:
   void SetUp() override { torch_allocator(); }
@@ -39,7 +39,7 @@ class TorchEnvironment final : public testing::Environment {
 inline const testing::Environment* const torch_environment =
     testing::AddGlobalTestEnvironment(new TorchEnvironment);
 
-/// A policy as the tests name it.
+/// Returns a preset policy with the given threshold, stash and prefetch.
 inline Policy test_policy(const std::string& name, std::optional<Bytes> threshold,
                           std::optional<std::int64_t> stash, Bytes prefetch = 0) {
   Policy policy = preset_policy(name);
@@ -49,7 +49,7 @@ inline Policy test_policy(const std::string& name, std::optional<Bytes> threshol
   return policy;
 }
 
-/// Bit by bit: what one has and the other lacks is a difference too.
+/// Compares bit by bit. A tensor that only one side has is a difference too.
 inline bool bitwise_equal(const at::Tensor& a, const at::Tensor& b) {
   if (!a.defined() || !b.defined()) return a.defined() == b.defined();
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
@@ -58,7 +58,7 @@ inline bool bitwise_equal(const at::Tensor& a, const at::Tensor& b) {
   return x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
 }
 
-/// What was allocated, and less than nothing for what was freed, in order.
+/// Sizes of allocations (positive) and frees (negative), in order.
 class MemoryLog final : public AllocationListener {
  public:
   explicit MemoryLog(Device& device) : device_(device) { device_.set_listener(this); }
@@ -74,14 +74,14 @@ class MemoryLog final : public AllocationListener {
   Device& device_;
 };
 
-/// A test with a device of its own and the steps on it.
+/// A test fixture with a device, and steps on it.
 class TorchTest : public testing::Test {
  protected:
   static constexpr std::uint64_t kSeed = 7;
 
   TorchTest() { at::manual_seed(kSeed); }
 
-  /// A leaf that gets a gradient.
+  /// Returns a leaf tensor that requires a gradient.
   static at::Tensor leaf(at::IntArrayRef sizes, at::ScalarType type = at::kDouble) {
     return at::randn(sizes, at::TensorOptions(type)).set_requires_grad(true);
   }
@@ -90,7 +90,7 @@ class TorchTest : public testing::Test {
     return std::make_shared<OffloadStep>(device_, policy, std::vector<SavedId>{}, residents_, listener);
   }
 
-  /// Runs `work` as a step under `policy`, backward included, and hands the step out.
+  /// Runs `work` as a step under `policy`, backward included, and returns the step.
   std::shared_ptr<OffloadStep> run_step(const Policy& policy, const std::function<void()>& work) {
     auto step = make_step(policy);
     const CurrentStep current(step);
@@ -105,7 +105,7 @@ class TorchTest : public testing::Test {
   std::shared_ptr<const Residents> residents_ = std::make_shared<const Residents>();
 };
 
-/// What `work` throws, without LibTorch's backtrace; empty where it throws nothing.
+/// Returns the message that `work` throws, without LibTorch's backtrace; empty if it throws nothing.
 template <typename Exception>
 std::string message_of(const std::function<void()>& work) {
   try {

@@ -10,7 +10,7 @@ std::vector<std::vector<c10::IValue>> microbatches_of(const Model& model) {
   return cut_into_microbatches(model.inputs, model.microbatches);
 }
 
-/// As many as there are micro-batches make the mean.
+/// Divides a micro-batch's loss by their number, so that the sum is the mean.
 at::Tensor share_of(const at::Tensor& loss, const Model& model) {
   return model.microbatches == 1 ? loss : loss / model.microbatches;
 }

@@ -11,15 +11,15 @@
 
 namespace offprof {
 
-/// Forward, loss and backward of a step, in the model's shards where it has some.
+/// Forward, loss and backward of a step, in the model's layer slices if it has some.
 class TrainingPass {
  public:
-  /// `model` must outlive it. `loss`: see loss_of; of micro-batches it is their mean.
+  /// `model` must outlive it. `loss`: see loss_of; with micro-batches the loss is their mean.
   TrainingPass(Model& model, std::string loss);
 
-  /// Throws as run_forward and loss_of do.
+  /// Runs forward and computes the losses. Throws the exceptions of run_forward and loss_of.
   void forward();
-  /// After it.
+  /// Runs backward. Call after `forward`.
   void backward();
 
  private:
@@ -27,12 +27,12 @@ class TrainingPass {
 
   Model& model_;
   std::string loss_;
-  std::unique_ptr<ShardedPass> sharded_;  ///< null: in one
+  std::unique_ptr<ShardedPass> sharded_;  ///< null: the model has no layer slices
   std::vector<at::Tensor> losses_;        ///< by micro-batch
 };
 
-/// The gradients that a TrainingPass must give, by autograd alone: without segments, without shards, one
-/// micro-batch after another.
+/// Computes the gradients that a TrainingPass must give, by autograd alone: without activation checkpointing,
+/// without layer slices, one micro-batch after another.
 void accumulate_gradients_plainly(Model& model, const std::string& loss);
 
 }  // namespace offprof

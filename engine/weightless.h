@@ -6,16 +6,16 @@
 
 namespace offprof {
 
-/// Whether the tensor's storage holds less than its elements take: one element stands at all places, with
-/// strides of 0. `offprof zoo make --meta` makes archives of such weights, which take no room in the file nor
-/// in memory.
+/// Returns true if the tensor is a meta parameter: its storage holds fewer bytes than its elements need,
+/// because one element stands for all, with strides of 0. `offprof zoo make --meta` makes archives of such
+/// parameters, which take no space in the file or in memory.
 bool is_weightless(const at::Tensor& tensor);
 
-/// Whether any parameter or buffer of the model is weightless.
+/// Returns true if the model has a meta parameter or buffer.
 bool is_weightless(const Model& model);
 
-/// To be called where the model would compute with what it loaded. Throws Error (input) where it is
-/// weightless: an optimizer cannot write to such weights, and there is nothing in them to learn from.
+/// Throws Error (input) if the model has meta parameters. Call it before the model computes with the loaded
+/// values: an optimizer cannot write to meta parameters, and they hold nothing to train.
 void refuse_weightless(const Model& model);
 
 }  // namespace offprof

@@ -8,7 +8,7 @@
 namespace offprof {
 namespace {
 
-/// A model with one parameter or buffer.
+/// Returns a model with one parameter or buffer.
 Model model_with(const at::Tensor& weight, bool is_buffer) {
   Model model;
   model.module = torch::jit::Module("M");
@@ -17,11 +17,11 @@ Model model_with(const at::Tensor& weight, bool is_buffer) {
   return model;
 }
 
-TEST(Weightless, AnElementThatStandsAtAllPlacesIsWeightless) {
+TEST(Weightless, AnElementExpandedToAllPlacesIsWeightless) {
   EXPECT_TRUE(is_weightless(at::zeros({1}).expand({4, 8})));
 }
 
-TEST(Weightless, WhatHasAllItsElementsIsNot) {
+TEST(Weightless, ATensorWithAllItsElementsIsNotWeightless) {
   EXPECT_FALSE(is_weightless(at::zeros({4, 8})));
   EXPECT_FALSE(is_weightless(at::zeros({8, 4}).t()));
   EXPECT_FALSE(is_weightless(at::zeros({4, 8}).narrow(0, 1, 2)));
@@ -37,13 +37,13 @@ TEST(Weightless, AModelIsWeightlessIfAnyOfItsParametersOrBuffersIs) {
   EXPECT_FALSE(is_weightless(model_with(at::zeros({4, 8}), /*is_buffer=*/false)));
 }
 
-TEST(Weightless, ARefusalSaysWhereSuchAModelRuns) {
+TEST(Weightless, RejectionNamesTheDeviceThatRunsTheModel) {
   const Model model = model_with(at::zeros({1}).expand({4, 8}), /*is_buffer=*/false);
   EXPECT_EQ(message_of<Error>([&] { refuse_weightless(model); }),
             "m.pt: its weights take no room (zoo make --meta): it runs on --device virtual only");
 }
 
-TEST(Weightless, AModelWithWeightsIsNotRefused) {
+TEST(Weightless, AcceptsAModelWithParameters) {
   EXPECT_NO_THROW(refuse_weightless(model_with(at::zeros({4, 8}), /*is_buffer=*/false)));
 }
 

@@ -6,8 +6,8 @@
 
 namespace offprof {
 
-/// Throws Error (input) where a method of the model switches autocast on, which parts of it that run by
-/// themselves, its `parts`, would not see. Tracing leaves casts instead.
+/// Throws Error (input) if a method of the model enables autocast: `parts`, the parts of the model that run
+/// by themselves, would not see it. (A traced model has casts instead.)
 void refuse_autocast(const torch::jit::Module& model, const std::string& parts);
 
 }  // namespace offprof

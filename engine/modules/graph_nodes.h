@@ -7,7 +7,7 @@
 
 namespace offprof {
 
-/// Those of a graph and of the blocks inside it, depth first. The graph owns them.
+/// Returns the nodes of a graph and of the blocks inside it, depth first. The graph owns them.
 std::vector<torch::jit::Node*> all_nodes(std::shared_ptr<torch::jit::Graph> graph);
 
 }  // namespace offprof

@@ -26,8 +26,8 @@ ModulePathScope::~ModulePathScope() {
   scope_is_running = was_running_;
 }
 
-/// LibTorch names each level as `layer0(Block)::forward`, the first `TOP(Model)::forward`, and a method that
-/// a module calls of itself `SELF(Block)::helper`.
+/// LibTorch names each level as `layer0(Block)::forward`, the first `TOP(Model)::forward`, and a call of a
+/// module's own method `SELF(Block)::helper`.
 std::string current_module_path() {
   std::string path = scope_path == nullptr ? std::string() : *scope_path;
   if (scope_path != nullptr && !scope_is_running) return path;

@@ -4,15 +4,16 @@
 
 namespace offprof {
 
-/// `blocks.layer0.mlp`, of the submodule whose method runs on this thread; empty: of the model itself, or
-/// none runs.
+/// Returns the path of the submodule whose method runs on this thread: `blocks.layer0.mlp`. Empty: a method
+/// of the model itself runs, or none does.
 std::string current_module_path();
 
-/// A submodule that is run by an interpreter of its own, which knows nothing of the path that leads to it.
-/// While it lives, paths on this thread begin with that of the submodule.
+/// Sets the path of a submodule that runs in a separate interpreter, which does not know the path to it.
+/// While this object lives, paths on this thread begin with the submodule's path.
 class ModulePathScope {
  public:
-  /// `path` must outlive it. `is_running`: its interpreter runs; else it is yet to be started.
+  /// `path` must outlive this object. `is_running`: the submodule's interpreter is running; else it has not
+  /// started yet.
   ModulePathScope(const std::string& path, bool is_running);
   ~ModulePathScope();
   ModulePathScope(const ModulePathScope&) = delete;

@@ -7,17 +7,17 @@
 
 namespace offprof {
 
-/// Where the default random number generators stand: the CPU's, and that of a device beside it. Takes no
-/// memory of a device.
+/// State of the default random number generators: the CPU's, and that of a second device. Takes no device
+/// memory.
 class RngState {
  public:
-  /// As they stand now.
+  /// Copies the current state.
   explicit RngState(c10::Device device);
 
-  /// They go on from here.
+  /// Sets the generators to this state.
   void restore() const;
-  void restore_cpu() const;  ///< the CPU's alone
-  /// The numbers that its default generator would go on with from here; not for a CPU.
+  void restore_cpu() const;  ///< the CPU's generator only
+  /// Returns a copy of the device's default generator, set to this state; not for a CPU.
   at::Generator device_generator() const;
   c10::Device device() const { return device_; }
 
@@ -27,8 +27,8 @@ class RngState {
   std::uint64_t device_seed_ = 0, device_offset_ = 0;
 };
 
-/// While it lives, random numbers are those that came after `state`; then they go on as if nothing had been
-/// drawn.
+/// Sets the generators to `state` while this object lives, and restores them afterwards, as if nothing had
+/// been drawn.
 class RngScope {
  public:
   explicit RngScope(const RngState& state) : before_(state.device()) { state.restore(); }
@@ -40,8 +40,8 @@ class RngScope {
   RngState before_;
 };
 
-/// Likewise, and of a device's generator nobody is told: setting that has cuDNN begin the dropout of its
-/// recurrent layers anew. So for its time another takes its place.
+/// Does the same as RngScope without setting the device's generator, because cuDNN restarts the dropout of
+/// its recurrent layers when that is set. A second generator replaces it instead.
 class DrawScope {
  public:
   explicit DrawScope(const RngState& state);
@@ -51,7 +51,7 @@ class DrawScope {
 
  private:
   RngState before_;
-  at::Generator own_;  ///< the device's; undefined on a CPU
+  at::Generator own_;  ///< the device's generator; undefined on a CPU
 };
 
 }  // namespace offprof

@@ -30,13 +30,13 @@ def forward(self, x):
     return torch.batch_norm(torch.linear(x, self.weight), self.scale, self.shift, self.mean, self.variance, True,
                             0.1, 1e-5, True) * 2
 )";
-/// What a stack of layers does with its first input.
+/// Forward of a stack of two layers.
 inline constexpr const char* kInTurn = R"(
 def forward(self, x):
     return self.last.forward(self.first.forward(x)).pow(2).sum()
 )";
 
-/// A module with a weight [4,4], what batch norm needs, and a flag, whose forward is `code`.
+/// Returns a module with a weight [4,4], the tensors of batch norm, and a flag. `code` is its forward.
 inline Module layer(const std::string& code) {
   Module module("Layer");
   module.register_attribute("training", c10::BoolType::get(), true);
@@ -51,13 +51,13 @@ inline Module layer(const std::string& code) {
   return module;
 }
 
-/// Another module of the same class.
+/// Returns another module of the same class.
 inline Module copy_of(const Module& module) {
   const at::NoGradGuard no_grad;
   return module.deepcopy();
 }
 
-/// A model with two layers, `first` and `last`.
+/// Returns a model with two layers, `first` and `last`.
 inline Module model_of(const Module& first, const Module& last, const std::string& code = kInTurn) {
   Module model("Model");
   model.register_attribute("training", c10::BoolType::get(), true);
@@ -67,7 +67,7 @@ inline Module model_of(const Module& first, const Module& last, const std::strin
   return model;
 }
 
-/// All that a step leaves behind.
+/// The result of a step.
 struct Outcome {
   std::vector<Tensor> gradients;
   std::vector<Tensor> buffers;
@@ -87,7 +87,7 @@ class SegmentsTest : public TorchTest {
  protected:
   using Train = std::function<void(Module&, const Tensor&)>;
 
-  /// As a job has it.
+  /// Uses the TorchScript settings of a job.
   SegmentsTest() {
     torch::jit::setGraphExecutorOptimize(false);
     torch::jit::getProfilingMode() = false;
@@ -95,7 +95,7 @@ class SegmentsTest : public TorchTest {
 
   static void train(Module& model, const Tensor& x) { model.forward({x}).toTensor().backward(); }
 
-  /// Gradients of the input and the parameters, from the same start each time.
+  /// Returns the gradients of the input and the parameters, from the same start each time.
   Outcome outcome(Module& model, const Train& work) {
     at::manual_seed(kSeed);
     const at::NoGradGuard no_grad;
@@ -119,7 +119,8 @@ class SegmentsTest : public TorchTest {
     return outcome(model, work);
   }
 
-  /// The model with segments leaves what it leaves without them, under every policy.
+  /// Expects that a step of the model has the same outcome with and without checkpointed modules, under every
+  /// policy.
   void expect_as_without(Module& model, const std::vector<std::string>& patterns, const Train& work = train) {
     Segments segments(model, patterns, at::kCPU);
     const Outcome expected = without(segments, model, work);

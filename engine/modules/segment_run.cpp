@@ -28,7 +28,7 @@ const c10::VariableVersion& counter_of(const at::Tensor& value) {
   return value.unsafeGetTensorImpl()->version_counter();
 }
 
-/// How a thread runs TorchScript, and what autocast makes of operators, as they were in the first run.
+/// Restores a thread's TorchScript settings and autocast dtype of the first run.
 class ThreadScope {
  public:
   ThreadScope(c10::impl::LocalDispatchKeySet keys, c10::DeviceType device, at::ScalarType autocast_type,
@@ -56,7 +56,7 @@ class ThreadScope {
 
 thread_local bool runs_on_this_thread = false;
 
-/// What the submodule calls, it calls as a part of itself.
+/// Runs the module's forward. Submodules that it calls run as parts of it.
 c10::IValue call(const SegmentModule& module, std::vector<c10::IValue> stack) {
   struct Running {
     bool before = std::exchange(runs_on_this_thread, true);
@@ -70,7 +70,7 @@ c10::IValue call(const SegmentModule& module, std::vector<c10::IValue> stack) {
 
 }  // namespace
 
-/// What a node of the graph saves: nothing yet.
+/// Placeholder of a saved tensor in the graph: it has no value before the second run.
 class SegmentRun::StandIn final : public torch::autograd::SavedVariableHooks {
  public:
   explicit StandIn(std::shared_ptr<SegmentRun> run) : run_(std::move(run)) {}
@@ -92,7 +92,8 @@ class SegmentRun::StandIn final : public torch::autograd::SavedVariableHooks {
   bool is_packed_ = false;
 };
 
-/// What a node of the second run's graph saves: what the node of the first stands in for.
+/// Hooks of the second run's graph: they capture the saved tensors that the placeholders of the first stand
+/// for.
 class SegmentRun::Capture final : public torch::autograd::SavedVariableHooks {
  public:
   explicit Capture(SegmentRun& run) : run_(run) {}
@@ -151,9 +152,9 @@ void SegmentRun::save(std::vector<c10::IValue>& arguments) {
   for (const c10::IValue& argument : arguments) arguments_.push_back(with_tensors_replaced(argument, take));
 }
 
-/// Leaves nothing in the arguments: an undefined tensor.
+/// Returns an undefined tensor, which replaces the value in the arguments.
 at::Tensor SegmentRun::save_input(const at::Tensor& value) {
-  // A leaf may be a parameter, known by itself. Of others the history is not needed.
+  // A leaf may be a parameter, which is recognised by its identity. The history of others is not needed.
   const at::Tensor kept = value.is_leaf() ? value : value.tensor_data();
   inputs_.push_back({torch::autograd::SavedVariable(kept, /*is_output=*/false), counter_of(value),
                      version_of(value), value.requires_grad()});
@@ -228,7 +229,7 @@ void SegmentRun::capture(const at::Tensor& value) {
   if (slot.is_wanted) slot.value = value.tensor_data();
 }
 
-/// As in the first run, without history.
+/// Returns the arguments of the first run, without history.
 std::vector<c10::IValue> SegmentRun::arguments_again() const {
   std::vector<at::Tensor> values;
   for (const Input& input : inputs_) values.push_back(input_again(input));

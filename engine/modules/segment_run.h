@@ -22,37 +22,36 @@
 
 namespace offprof {
 
-/// What runs as a segment: a submodule, or a part of a model's forward.
+/// A checkpointed module: a submodule, or a part of a model's forward.
 struct SegmentModule {
-  std::string name;    ///< in errors
-  std::string path;    ///< of the module that is said to save its inputs
-  std::string scope;   ///< the path of the module whose method `forward` is
-  std::string advice;  ///< what to do where it cannot be one
+  std::string name;    ///< for errors
+  std::string path;    ///< path of the module that saves the inputs, as reported
+  std::string scope;   ///< path of the module with the method `forward`
+  std::string advice;  ///< for errors: what to do if it cannot be checkpointed
   torch::jit::Function* forward = nullptr;
   std::vector<AttributePath> written;  ///< attributes that forward writes
-  c10::Device device = c10::kCPU;      ///< whose random numbers it draws, beside the CPU's
+  c10::Device device = c10::kCPU;      ///< the device (beside the CPU) whose random numbers forward draws
 };
 
-/// One call of a segment: forward runs without saving anything but its tensor arguments, and runs again when
-/// backward first asks for what it would have saved.
+/// One call of a checkpointed module: forward runs and saves only its tensor arguments, and runs again when
+/// backward first unpacks a tensor that it would have saved.
 ///
-/// The graph is the one that plain autograd makes, so gradients, views, edits in place, several backwards and
-/// higher derivatives are autograd's own. Only what its nodes save stands for something that is not there
-/// yet: the second run makes it, with the random numbers and the module's attributes as they were in the
-/// first. What the second run does to attributes and random number generators is undone. The arguments are
-/// saved as any tensor is, through the current step. What the second run saves is held until autograd lets go
-/// of it.
+/// The graph is the one that plain autograd builds, so gradients, views, in-place edits, several backwards
+/// and higher derivatives are autograd's own. Only the tensors that its nodes save are placeholders: the
+/// second run computes their values, with the random numbers and the module's attributes of the first run.
+/// Its effects on attributes and random number generators are undone. The arguments are saved like any
+/// tensor, through the current step. Tensors that the second run saves are held until autograd releases them.
 ///
-/// Throws Error (input): the module edits an argument in place, or differentiates itself, or saves other
+/// Throws Error (input) if the module edits an argument in place, differentiates itself, or saves other
 /// tensors in the second run.
 class SegmentRun : public std::enable_shared_from_this<SegmentRun> {
  public:
   explicit SegmentRun(std::shared_ptr<const SegmentModule> module);
 
-  /// Whether a segment runs on this thread, for the first time or again.
+  /// Returns true if a checkpointed module runs on this thread, in its first or second run.
   static bool is_running();
 
-  /// Calls forward with these arguments, the module first, and hands out its result. Once.
+  /// Calls forward with these arguments, the module first, and returns its result. Call once.
   c10::IValue first_run(std::vector<c10::IValue> arguments);
 
  private:
@@ -72,8 +71,8 @@ class SegmentRun : public std::enable_shared_from_this<SegmentRun> {
     std::uint32_t version = 0;
     std::vector<std::int64_t> sizes;
     at::ScalarType type = at::ScalarType::Undefined;
-    bool is_wanted = true;  ///< autograd has not let go of it
-    at::Tensor value{};     ///< since the second run
+    bool is_wanted = true;  ///< autograd has not released it
+    at::Tensor value{};     ///< set by the second run
   };
 
   void save(std::vector<c10::IValue>& arguments);
@@ -92,10 +91,11 @@ class SegmentRun : public std::enable_shared_from_this<SegmentRun> {
   [[noreturn]] void refuse(const std::string& why);
 
   std::shared_ptr<const SegmentModule> module_;
-  /// Autograd may let go of tensors on any thread, and of one tensor because it lets go of another.
+  /// Autograd may release tensors on any thread, and releasing one may release another.
   std::recursive_mutex mutex_;
   std::vector<c10::IValue> arguments_;  ///< without their tensors, which are `inputs_`
-  std::vector<std::int32_t> order_;  ///< by tensor among the arguments, its index in `inputs_`; -1: undefined
+  /// Index in `inputs_` of each tensor among the arguments; -1: undefined.
+  std::vector<std::int32_t> order_;
   std::vector<Input> inputs_;
   RngState rng_;
   AttributeValues attributes_;
@@ -107,7 +107,7 @@ class SegmentRun : public std::enable_shared_from_this<SegmentRun> {
   bool has_values_ = false;
   std::size_t captured_ = 0;
   std::exception_ptr failure_;    ///< of the second run
-  std::optional<Error> refusal_;  ///< LibTorch's interpreter hides what is thrown through it
+  std::optional<Error> refusal_;  ///< LibTorch's interpreter hides exceptions thrown through it
 };
 
 }  // namespace offprof

@@ -27,7 +27,7 @@ using torch::jit::Stack;
 constexpr const char* kForward = "forward";
 constexpr const char* kTakeAnother =
     "leave it out of --segments, or choose a submodule that contains it, or one inside it";
-/// As many paths as an error names.
+/// Number of paths that an error names.
 constexpr std::size_t kPathsNamed = 12;
 constexpr const char* kKeepModules =
     "export the model with its submodules: torch.jit.trace or torch.jit.script, without torch.jit.freeze and "
@@ -38,7 +38,7 @@ struct Submodule {
   Module module;
 };
 
-/// Of all depths, parents first.
+/// Adds the submodules of all depths, parents first.
 void add_submodules(const Module& module, const std::string& path, std::vector<Submodule>& found) {
   for (const auto& child : module.named_children()) {
     const std::string child_path = path.empty() ? child.name : path + "." + child.name;
@@ -97,7 +97,7 @@ std::vector<std::string> segment_paths(const Module& model, const std::vector<st
   return outermost;
 }
 
-/// What is called instead of a class's forward. A class may serve several submodules, segments or not.
+/// Replacement of a class's forward. A class may serve several submodules, checkpointed or not.
 class Segments::Replacement {
  public:
   Replacement(State& state, c10::ClassTypePtr type)
@@ -115,7 +115,8 @@ class Segments::Replacement {
                 is_segment};
   }
 
-  /// LibTorch puts a forward's code in place of its calls only where it has some: this stays a call.
+  /// LibTorch inlines a forward only if it has TorchScript code. This function has none, so its calls stay
+  /// calls.
   void install() {
     const c10::QualifiedName own("offprof_segments." + type_->name()->qualifiedName());
     function_ = std::make_unique<torch::jit::BuiltinOpFunction>(
@@ -146,7 +147,7 @@ class Segments::Replacement {
   std::unique_ptr<torch::jit::BuiltinOpFunction> function_;
 };
 
-/// What replaced forwards share. A graph that one of them made holds it.
+/// State shared by the replaced forwards. A graph that one of them built holds it.
 struct Segments::State : std::enable_shared_from_this<State> {
   std::atomic<int> off = 0;
   std::mutex mutex;
@@ -203,7 +204,7 @@ Segments::Segments(Module& model, const std::vector<std::string>& patterns, c10:
   const auto is_segment = [&](const Submodule& submodule) {
     return std::ranges::find(paths_, submodule.path) != paths_.end();
   };
-  // All are read before one is replaced: of what is replaced nothing can be read.
+  // Analyse all classes before one is replaced: the code of a replaced forward cannot be read.
   for (const Submodule& submodule : submodules)
     if (is_segment(submodule) && state_->of(submodule) == nullptr)
       state_->replacements.push_back(std::make_unique<Replacement>(*state_, submodule.module.type()));

@@ -12,33 +12,35 @@
 
 namespace offprof {
 
-/// The submodules of a model whose paths match one of `patterns`, in the order in which the model names them:
-/// of those that lie in each other the outermost. Only submodules that have a forward count. A pattern is as
-/// in file names; `*` goes across dots: `layers.*` is each of the layers.
+/// Returns the paths of the submodules that match one of `patterns`, in the model's order; of nested ones the
+/// outermost. Only submodules with a forward count. Patterns are those of file names; `*` matches dots too:
+/// `layers.*` is each of the layers.
 ///
-/// Throws Error (input): a pattern that is empty or matches none; the model has no submodules.
+/// Throws Error (input) if a pattern is empty or matches no submodule, or if the model has no submodules.
 std::vector<std::string> segment_paths(const torch::jit::Module& model,
                                        const std::vector<std::string>& patterns);
 
-/// Submodules of a model that run as segments (SegmentRun) while this lives, on any thread, wherever their
-/// forward is called with gradients enabled. A segment that another one calls is a part of that.
+/// Makes submodules of a model checkpointed modules (SegmentRun) while this object lives, on any thread,
+/// wherever their forward is called with gradients enabled. A checkpointed module that another one calls is a
+/// part of that one.
 class Segments {
  public:
-  /// The model must not have run yet, and lie on the device that it is to run on already: what it calls is
-  /// settled when it first runs. Throws Error (input): see segment_paths; a method of it switches autocast
-  /// on, which segments would not see. It must outlive the model's last call.
+  /// The model must not have run yet, because its calls are resolved when it first runs, and must already be
+  /// on the device that it runs on. Throws Error (input) as segment_paths does, or if a method of the model
+  /// enables autocast, which checkpointed modules would not see. This object must outlive the model's last
+  /// call.
   Segments(torch::jit::Module& model, const std::vector<std::string>& patterns, c10::Device device);
   ~Segments();
   Segments(const Segments&) = delete;
   Segments& operator=(const Segments&) = delete;
 
   const std::vector<std::string>& paths() const { return paths_; }
-  /// Those that nothing has called so far.
+  /// Returns the paths that have not been called so far.
   std::vector<std::string> uncalled() const;
-  /// What a segment last refused: LibTorch's interpreter hides it.
+  /// Returns the last refusal of a checkpointed module, which LibTorch's interpreter hides.
   std::optional<Error> take_refusal();
 
-  /// While it lives, segments run as any module.
+  /// Disables checkpointing while this object lives.
   class Off {
    public:
     explicit Off(Segments& segments);

@@ -1,4 +1,5 @@
-// What cannot be a segment, what goes wrong in one, and which submodules patterns choose.
+// Tests of modules that cannot be checkpointed, of errors in checkpointed modules, and of the choice of
+// submodules by patterns.
 #include <gmock/gmock.h>
 
 #include "engine/modules/segment_fixture.h"
@@ -13,7 +14,7 @@ using testing::HasSubstr;
 
 using SegmentRefusals = SegmentsTest;
 
-TEST_F(SegmentRefusals, AnInputThatIsEditedBeforeBackwardIsAnError) {
+TEST_F(SegmentRefusals, ReportsAnInputThatIsEditedBeforeBackward) {
   Module model = model_of(layer(kLinear), layer(kLinear), R"(
 def forward(self, x):
     y = torch.relu(x)
@@ -27,7 +28,7 @@ def forward(self, x):
               AllOf(HasSubstr("modified by an inplace operation"), HasSubstr("segment first")));
 }
 
-TEST_F(SegmentRefusals, AnOutputThatIsEditedIsTheErrorOfPlainAutograd) {
+TEST_F(SegmentRefusals, ReportsAnEditedOutputLikePlainAutograd) {
   Module model = model_of(layer(kLinear), layer(kLinear), R"(
 def forward(self, x):
     return self.last.forward(self.first.forward(x)).mul_(2).sum()
@@ -38,7 +39,7 @@ def forward(self, x):
               HasSubstr("modified by an inplace operation"));
 }
 
-TEST_F(SegmentRefusals, ASubmoduleThatEditsItsInputIsRefused) {
+TEST_F(SegmentRefusals, RejectsASubmoduleThatEditsItsInput) {
   Module model = model_of(layer("def forward(self, x):\n    return x.mul_(2).exp()\n"), layer(kLinear), R"(
 def forward(self, x):
     return self.last.forward(self.first.forward(x * 1)).sum()
@@ -50,7 +51,7 @@ def forward(self, x):
   EXPECT_STREQ(refusal->what(), "first edits its input in place, so it cannot be a segment");
 }
 
-TEST_F(SegmentRefusals, OneThatDoesSomethingElseWhenItRunsAgainIsRefused) {
+TEST_F(SegmentRefusals, RejectsAModuleThatChangesInItsSecondRun) {
   const Module first = layer(R"(
 def forward(self, x):
     if self.flag:
@@ -65,7 +66,7 @@ def forward(self, x):
               HasSubstr("first saves more tensors when it runs again than before"));
 }
 
-TEST_F(SegmentRefusals, OneThatDifferentiatesItselfIsRefused) {
+TEST_F(SegmentRefusals, RejectsAModuleThatDifferentiatesItself) {
   Module model = model_of(layer(R"(
 def forward(self, x):
     y = torch.exp(x)
@@ -81,7 +82,7 @@ def forward(self, x):
   EXPECT_STREQ(refusal->what(), "first differentiates itself, so it cannot be a segment");
 }
 
-TEST_F(SegmentRefusals, AnErrorInTheSecondRunLeavesAllElseAsItWas) {
+TEST_F(SegmentRefusals, AnErrorInTheSecondRunChangesNothingElse) {
   Module model = model_of(layer(R"(
 def forward(self, x):
     self.count.add_(1)
@@ -121,7 +122,7 @@ def forward(self, x):
   expect_equal(after, without(segments, model));
 }
 
-// --- Which submodules ---
+// --- Choice of submodules ---
 
 Module nested() {
   const auto holder = [] { return Module("Holder"); };
@@ -134,16 +135,16 @@ Module nested() {
   return model;
 }
 
-TEST_F(SegmentRefusals, OfNestedSubmodulesTheOutermostIsTaken) {
+TEST_F(SegmentRefusals, TakesTheOutermostOfNestedSubmodules) {
   EXPECT_THAT(segment_paths(nested(), {"layers.*"}), ElementsAre("layers.0", "layers.1"));
   EXPECT_THAT(segment_paths(nested(), {"*.norm", "layers.0"}), ElementsAre("layers.0", "layers.1.norm"));
 }
 
-TEST_F(SegmentRefusals, AContainerThatIsNotCalledIsNone) {
+TEST_F(SegmentRefusals, SkipsAContainerThatIsNotCalled) {
   EXPECT_THAT(segment_paths(nested(), {"*"}), ElementsAre("layers.0", "layers.1", "head"));
 }
 
-TEST_F(SegmentRefusals, APatternThatMatchesNothingIsRefusedAndPathsAreNamed) {
+TEST_F(SegmentRefusals, RejectsAPatternThatMatchesNothingAndNamesThePaths) {
   try {
     segment_paths(nested(), {"head", "blocks.*"});
     FAIL();
@@ -153,7 +154,7 @@ TEST_F(SegmentRefusals, APatternThatMatchesNothingIsRefusedAndPathsAreNamed) {
   }
 }
 
-TEST_F(SegmentRefusals, AModelWithoutSubmodulesHasNone) {
+TEST_F(SegmentRefusals, RejectsAModelWithoutSubmodules) {
   EXPECT_THAT(message_of<Error>([] { segment_paths(layer(kLinear), {"*"}); }),
               HasSubstr("no submodule that is called"));
 }

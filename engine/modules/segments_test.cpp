@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST_F(SegmentsTest, SaveTheirInputsAndNothingElse) {
+TEST_F(SegmentsTest, SaveOnlyTheirInputs) {
   const Tensor x = leaf({3, 4});
   const auto saved_in_forward = [&] {
     std::int64_t tensors = 0;
@@ -27,14 +27,14 @@ TEST_F(SegmentsTest, SaveTheirInputsAndNothingElse) {
     const Segments::Off off(segments);
     EXPECT_GT(saved_in_forward(), 4);
   }
-  EXPECT_EQ(saved_in_forward(), 3);  // the input of each, and that of pow
+  EXPECT_EQ(saved_in_forward(), 3);  // the input of each module, and the input of pow
 }
 
 TEST_F(SegmentsTest, HaveTheGradientsOfPlainAutograd) {
   expect_as_without(model_, {"first", "last"});
 }
 
-TEST_F(SegmentsTest, DrawDropoutAgain) {
+TEST_F(SegmentsTest, RepeatTheDropoutOfTheFirstRun) {
   Module model = model_of(layer(kDropout), layer(kDropout));
   expect_as_without(model, {"*"});
 }
@@ -45,7 +45,7 @@ TEST_F(SegmentsTest, UpdateStatisticsOnce) {
   EXPECT_EQ(model.attr("first").toModule().attr("count").toTensor().item<int>(), 2);
 }
 
-TEST_F(SegmentsTest, ReadABufferAsItWasBeforeTheyWroteIt) {
+TEST_F(SegmentsTest, ReadABufferAsItWasBeforeTheirWrite) {
   Module model = model_of(layer(R"(
 def forward(self, x):
     y = torch.exp(x + self.mean)
@@ -56,7 +56,7 @@ def forward(self, x):
   expect_as_without(model, {"*"});
 }
 
-TEST_F(SegmentsTest, RestoreWhatTheyAssign) {
+TEST_F(SegmentsTest, RestoreTheAttributesThatTheyAssign) {
   Module model = model_of(layer(R"(
 def forward(self, x):
     self.mean = self.mean * 3
@@ -82,7 +82,7 @@ def forward(self, x):
   expect_as_without(model, {"*"});
 }
 
-TEST_F(SegmentsTest, OutputsRequireGradientsWhereTheyDoWithout) {
+TEST_F(SegmentsTest, OutputsRequireGradientsAsInPlainAutograd) {
   Module model = model_of(layer(R"(
 def forward(self, x):
     return torch.exp(x), torch.exp(self.variance), x > 0
@@ -132,7 +132,7 @@ def forward(self, x):
   expect_as_without(model, {"*"});
 }
 
-TEST_F(SegmentsTest, OfOneClassKeepApart) {
+TEST_F(SegmentsTest, AreIndependentWithinOneClass) {
   const Module first = layer(kLinear);
   Module last = copy_of(first);
   ASSERT_EQ(first.type(), last.type());
@@ -141,7 +141,7 @@ TEST_F(SegmentsTest, OfOneClassKeepApart) {
   expect_as_without(model, {"first"});
 }
 
-TEST_F(SegmentsTest, InsideASegmentAreAPartOfIt) {
+TEST_F(SegmentsTest, NestedInAnotherArePartsOfIt) {
   Module outer("Outer");
   outer.register_module("inside", layer(kDropout));
   outer.define("def forward(self, x):\n    return torch.exp(self.inside.forward(x) * 0.1)\n");
@@ -150,7 +150,7 @@ TEST_F(SegmentsTest, InsideASegmentAreAPartOfIt) {
   expect_as_without(model, {"first", "last"});
 }
 
-TEST_F(SegmentsTest, GoBackwardTwiceWhereTheGraphIsRetained) {
+TEST_F(SegmentsTest, SupportTwoBackwardsOfARetainedGraph) {
   Module model = model_of(layer(kDropout), layer(kNorm));
   const Train work = [](Module& same, const Tensor& x) {
     const Tensor loss = same.forward({x}).toTensor();
@@ -167,7 +167,7 @@ TEST_F(SegmentsTest, GoBackwardTwiceWhereTheGraphIsRetained) {
                expected);
 }
 
-TEST_F(SegmentsTest, HaveHigherDerivatives) {
+TEST_F(SegmentsTest, SupportHigherDerivatives) {
   Module model = model_of(layer(kDropout), layer(kLinear));
   const Train work = [](Module& same, const Tensor& x) {
     const Tensor loss = same.forward({x}).toTensor();
@@ -179,7 +179,7 @@ TEST_F(SegmentsTest, HaveHigherDerivatives) {
   expect_equal(outcome(model, work), expected);
 }
 
-TEST_F(SegmentsTest, GoBackwardOnAnotherThread) {
+TEST_F(SegmentsTest, SupportBackwardOnAnotherThread) {
   Module model = model_of(layer(kDropout), layer(kNorm));
   expect_as_without(model, {"*"}, [](Module& same, const Tensor& x) {
     const Tensor loss = same.forward({x}).toTensor();
@@ -187,7 +187,7 @@ TEST_F(SegmentsTest, GoBackwardOnAnotherThread) {
   });
 }
 
-TEST_F(SegmentsTest, GoForwardTwiceBeforeBackward) {
+TEST_F(SegmentsTest, SupportTwoForwardsBeforeBackward) {
   Module model = model_of(layer(kDropout), layer(kNorm));
   expect_as_without(model, {"*"}, [](Module& same, const Tensor& x) {
     const Tensor first = same.forward({x}).toTensor(), second = same.forward({x * 2}).toTensor();
@@ -196,7 +196,7 @@ TEST_F(SegmentsTest, GoForwardTwiceBeforeBackward) {
   });
 }
 
-TEST_F(SegmentsTest, AreNoneWithoutGradients) {
+TEST_F(SegmentsTest, AreInactiveWithoutGradients) {
   const Tensor x = leaf({3, 4});
   const Segments segments(model_, {"*"}, at::kCPU);
   const at::NoGradGuard no_grad;
@@ -204,13 +204,13 @@ TEST_F(SegmentsTest, AreNoneWithoutGradients) {
   EXPECT_THAT(segments.uncalled(), ElementsAre("first", "last"));
 }
 
-TEST_F(SegmentsTest, AreModulesAgainWhenTheyEnd) {
+TEST_F(SegmentsTest, AreOrdinaryModulesAgainAfterTheScope) {
   { const Segments segments(model_, {"*"}, at::kCPU); }
   EXPECT_TRUE(model_.attr("first").toModule().get_method("forward").function().isGraphFunction());
   EXPECT_NO_THROW(train(model_, leaf({3, 4})));
 }
 
-TEST_F(SegmentsTest, LeaveNoMemoryBehind) {
+TEST_F(SegmentsTest, FreeAllTheirMemory) {
   const Tensor x = leaf({3, 4});
   Module model = model_of(layer(kDropout), layer(kNorm));
   const Segments segments(model, {"*"}, at::kCPU);

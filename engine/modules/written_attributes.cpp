@@ -23,7 +23,7 @@ using torch::jit::Graph;
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// The path from the graph's first input to `object`; nullopt: it does not come from there.
+/// Returns the path from the graph's first input to `object`; nullopt: it does not come from there.
 std::optional<AttributePath> path_to(const Value* object, const Graph& graph) {
   if (object == graph.inputs().at(0)) return AttributePath();
   const Node* node = object->node();
@@ -44,7 +44,7 @@ void add_buffers(const c10::ClassType& type, const AttributePath& path, std::set
   }
 }
 
-/// One method's graph, all that it calls put in place.
+/// Reads one method's graph, with all its calls inlined.
 class GraphReader {
  public:
   explicit GraphReader(std::shared_ptr<Graph> graph)
@@ -85,7 +85,7 @@ class GraphReader {
     return std::ranges::any_of(nodes_, [&](Node* node) { return updates(*node, attribute); });
   }
 
-  /// Norms write their running statistics, and their schemas do not say so.
+  /// Norms write their running statistics although their schemas do not say so.
   bool updates(Node& node, Value* attribute) const {
     const c10::FunctionSchema* schema = node.maybeSchema();
     if (schema == nullptr) return false;

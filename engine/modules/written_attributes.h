@@ -8,24 +8,24 @@
 
 namespace offprof {
 
-/// An attribute of a module, by the names that lead to it: {"norm", "running_mean"}.
+/// An attribute of a module, by the names on the way to it: {"norm", "running_mean"}.
 using AttributePath = std::vector<std::string>;
 
-/// Attributes of a module, and of those inside it, that a method of it writes, each once: buffers that it
-/// changes in place, such as batch norm's running statistics, and what it assigns. Parameters are not among
-/// them. Where calls of the method cannot be followed, all buffers. Reads the method's graph, and those of
-/// what it calls.
+/// Returns the attributes of a module and of its submodules that `method` writes, each once: buffers changed
+/// in place, such as batch norm's running statistics, and assigned attributes. Parameters are excluded. If
+/// calls of the method cannot be followed, all buffers are returned. Reads the graphs of the method and of
+/// the functions that it calls.
 std::vector<AttributePath> written_attributes(const torch::jit::Function& method, const c10::ClassType& type);
 
-/// What attributes of a module hold at a point of the program.
+/// Values of a module's attributes at some time.
 class AttributeValues {
  public:
   AttributeValues() = default;
-  /// As they are now: tensors are copied.
+  /// Copies the current values, tensors included.
   AttributeValues(const c10::intrusive_ptr<c10::ivalue::Object>& module,
                   const std::vector<AttributePath>& attributes);
 
-  /// What the attributes hold and what this does change places.
+  /// Exchanges the attributes' values with those in this object.
   void swap();
 
  private:
@@ -37,7 +37,7 @@ class AttributeValues {
   std::vector<Slot> slots_;
 };
 
-/// While it lives, the attributes hold `values`; then again what they held before.
+/// Sets the attributes to `values` while this object lives, and restores them afterwards.
 class AttributeScope {
  public:
   explicit AttributeScope(AttributeValues& values) : values_(values) { values_.swap(); }

@@ -10,7 +10,8 @@ std::shared_ptr<Boundary> Boundary::make() {
   return {new Boundary, torch::autograd::deleteNode};
 }
 
-/// tensor_data: with the value's version, so that edits in place are seen, and without its history.
+/// Uses tensor_data because it keeps the version counter, so that in-place edits are detected, and drops the
+/// history.
 at::Tensor Boundary::enter(const at::Tensor& value) {
   at::Tensor inside = value.tensor_data();
   const std::uint32_t input = add_input_metadata(inside);

@@ -10,19 +10,20 @@
 
 namespace offprof {
 
-/// Where the autograd graph of a part of a model ends towards its inputs: takes their gradients, and holds
-/// none of their values.
+/// Input boundary of the autograd graph of a part of a model: collects the gradients of the part's inputs,
+/// and holds none of their values.
 class Boundary final : public torch::autograd::Node {
  public:
   static std::shared_ptr<Boundary> make();
 
-  /// The same content, of which this takes the gradient. Inputs are numbered as they come.
+  /// Returns a tensor with the same content, whose gradient this node collects. Inputs are numbered in the
+  /// order of calls.
   at::Tensor enter(const at::Tensor& value);
   torch::autograd::Edge edge(std::size_t input) {
     return {shared_from_this(), static_cast<std::uint32_t>(input)};
   }
   std::size_t inputs() const { return num_inputs(); }
-  /// After a backward through the part, by input; undefined where there is none.
+  /// Returns the gradients by input, after a backward through the part; undefined if an input has none.
   std::vector<at::Tensor> take_gradients() { return std::move(gradients_); }
 
   std::string name() const override { return "offprof::Boundary"; }

@@ -21,7 +21,7 @@ using torch::jit::Value;
 
 constexpr const char* kForwardMethod = "forward";
 
-/// Of a submodule's forward, or of any method of a module.
+/// Returns true for a call of a submodule's forward, or of any method of a module.
 bool is_call(const Node* node) {
   if (node->kind() != prim::CallMethod) return false;
   const auto type = node->inputs().at(0)->type()->cast<c10::ClassType>();
@@ -39,7 +39,7 @@ bool calls_others(const Node* call) {
   return std::ranges::any_of(torch::jit::toGraphFunction(callee).graph()->nodes(), is_call);
 }
 
-/// `model.py:12`; of a model from a file, as its archive says.
+/// Returns the source position, `model.py:12`; for a model from a file, as recorded in its archive.
 std::string place_of(const Node* node) {
   const auto place = node->sourceRange().file_line_col();
   if (!place) return "an unknown line";
@@ -48,7 +48,7 @@ std::string place_of(const Node* node) {
 
 }  // namespace
 
-/// Copies pieces into a graph of their own.
+/// Copies pieces into a separate graph.
 class ForwardGraph::PartBuilder {
  public:
   PartBuilder(const ForwardGraph& whole, std::size_t first, std::size_t end)
@@ -85,7 +85,8 @@ class ForwardGraph::PartBuilder {
     for (std::size_t i = 0; i < node->outputs().size(); ++i) copies_[node->outputs()[i]] = copy->outputs()[i];
   }
 
-  /// Of what comes from before the part: an input, or what it reads itself, of the module.
+  /// Returns the copy of a value. A value from before the part becomes an input, or is read again if it is a
+  /// constant or an attribute.
   Value* copy_of(Value* value) {
     if (const auto found = copies_.find(value); found != copies_.end()) return found->second;
     Node* node = value->node();
@@ -100,7 +101,7 @@ class ForwardGraph::PartBuilder {
     return copies_[value] = copy->output();
   }
 
-  /// Those that the node, or one inside it, has for inputs.
+  /// Adds the attributes that the node, or a node inside it, has as inputs.
   void note_attributes(const Node* node) {
     const bool only_leads_there = node->kind() == prim::GetAttr || node->kind() == prim::SetAttr;
     for (const Value* input : node->inputs())
@@ -141,7 +142,7 @@ void ForwardGraph::find_assigned(const Module& module) {
   for (const Module& child : module.children()) find_assigned(child);
 }
 
-/// In the top block no submodule is called that calls others.
+/// Inlines calls until no submodule called in the top block calls others.
 void ForwardGraph::inline_callers() {
   while (inline_one()) {
   }
@@ -179,7 +180,7 @@ void ForwardGraph::begin_pieces() {
   if (first_nodes_.empty()) begin_piece(nodes_.empty() ? nullptr : nodes_.front());
 }
 
-/// What comes before the first of them goes with it.
+/// Begins a piece at `node`. The first piece also takes all earlier nodes.
 void ForwardGraph::begin_piece(const Node* node) {
   first_nodes_.push_back(first_nodes_.empty() ? 0 : position_.at(node));
   names_.push_back(node != nullptr && is_call(node) ? path_of(node->inputs().at(0)) : "");
@@ -207,7 +208,7 @@ void ForwardGraph::add_value(const Value* value, std::ptrdiff_t piece) {
     use.used.insert(one.user == graph_->return_node() ? pieces() : piece_of(in_top_block(one.user)));
 }
 
-/// What it gives is the same wherever it is asked.
+/// Returns true for constants and unassigned attributes: their values do not depend on when they are read.
 bool ForwardGraph::is_free(const Node* node) const {
   if (node->kind() == prim::Constant) return true;
   if (node->kind() != prim::GetAttr) return false;

@@ -14,43 +14,43 @@
 
 namespace offprof {
 
-/// A model's forward, taken apart into pieces: each begins where a module is called that calls none
-/// itself, however deep it lies; of a forward that calls hardly any, at each operator. Between two pieces any
-/// values may cross, so forward need not be a chain of calls. What branches and loops hold stays together.
+/// A model's forward, cut into pieces. A piece begins at each call of a module that calls no other module, at
+/// any depth; in a forward with hardly any such calls, at each operator. Any values may cross from piece to
+/// piece, so forward need not be a chain of calls. Branches and loops are not cut.
 ///
-/// Consecutive pieces can be had as a function of their own. To call those of all pieces one after the other
-/// is to call forward.
+/// Consecutive pieces can be extracted as a function. Calling the functions of all pieces one after another
+/// is equivalent to calling forward.
 class ForwardGraph {
  public:
-  /// A value that forward makes, or that it is given.
+  /// A result of a node of forward, or an argument.
   using ValueId = std::size_t;
 
-  /// The model must outlive it. Throws Error (input) where forward returns no value of its own.
+  /// The model must outlive this object. Throws Error (input) if forward returns none of its own values.
   explicit ForwardGraph(const torch::jit::Module& model);
 
   std::size_t pieces() const { return first_nodes_.size(); }
-  /// Where forward branches or loops, for errors: `the loop at model.py:12`, in order, once each.
+  /// Returns the branches and loops in forward, for errors: `the loop at model.py:12`, in order, once each.
   std::vector<std::string> branches() const;
-  /// The path of the submodule that the piece begins with; empty where it is an operator.
+  /// Returns the path of the submodule that the piece begins with; empty if it begins with an operator.
   const std::string& piece_name(std::size_t piece) const { return names_[piece]; }
 
-  /// Those of forward's arguments behind the module, in order.
+  /// Returns the number of forward's arguments after the module.
   std::size_t arguments() const { return arguments_; }
-  /// What pieces up to `piece` made, or the arguments, and those from it on use.
+  /// Returns the arguments and results of earlier pieces that `piece` or later pieces use.
   std::vector<ValueId> crossing(std::size_t piece) const;
 
   /// Consecutive pieces.
   struct Part {
     std::unique_ptr<torch::jit::GraphFunction> function;  ///< takes the module and `inputs`
     std::vector<ValueId> inputs;                          ///< made before; arguments are values 0, 1, ...
-    std::vector<ValueId> outputs;                         ///< used after; what `function` returns, as a tuple
-    /// Of the module: what `function` reads of it, whether tensors or submodules.
+    std::vector<ValueId> outputs;                         ///< used after; `function` returns them as a tuple
+    /// The module's attributes that `function` reads: tensors or submodules.
     std::vector<c10::IValue> attributes;
   };
-  /// The pieces from `first` to before `end`.
+  /// Returns the pieces in [first, end).
   Part part(std::size_t first, std::size_t end) const;
 
-  /// What forward returns.
+  /// Returns the value that forward returns.
   ValueId result() const { return result_; }
   std::size_t values() const { return uses_.size(); }
 
@@ -59,8 +59,8 @@ class ForwardGraph {
   using Value = torch::jit::Value;
   class PartBuilder;
 
-  /// By value: the piece that makes it, -1 for an argument, and the last that uses it; the result is used by
-  /// one more than there are.
+  /// Uses of a value: the piece that makes it (-1 for an argument), and the pieces that use it. The result is
+  /// used by a piece after the last.
   struct Use {
     std::ptrdiff_t made = -1;
     std::set<std::size_t> used{};
@@ -75,7 +75,7 @@ class ForwardGraph {
   void add_value(const Value* value, std::ptrdiff_t piece);
   bool is_free(const Node* node) const;
   std::string path_of(const Value* object) const;
-  /// What it is of the module; nullopt: it is none of its attributes.
+  /// Returns the module's attribute that `value` reads; nullopt: it reads none.
   std::optional<c10::IValue> attribute(const Value* value) const;
   std::size_t piece_of(const Node* node) const;
   const Node* in_top_block(const Node* node) const;

@@ -17,7 +17,7 @@ namespace {
 
 using Storages = std::set<const c10::StorageImpl*>;
 
-/// Of the tensors' storages, those that are not among `seen` yet.
+/// Counts the bytes of storages, each once, without those in `seen`.
 class ByteCount {
  public:
   explicit ByteCount(Storages seen) : seen_(std::move(seen)) {}
@@ -38,12 +38,12 @@ class ByteCount {
 
  private:
   Storages seen_;
-  /// Of those that it has counted, so that no other one gets their address.
+  /// Weak references to the counted storages, so that their addresses are not reused.
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> known_;
   Bytes bytes_ = 0;
 };
 
-/// Counts what autograd would save, and keeps none of it.
+/// Counts the bytes that autograd would save, and keeps no tensor.
 class Counting final : public torch::autograd::SavedVariableHooks {
  public:
   explicit Counting(ByteCount& count) : count_(count) {}
@@ -65,7 +65,7 @@ Storages storages_of(const std::vector<at::Tensor>& tensors, const std::vector<c
   return storages;
 }
 
-/// Runs piece after piece.
+/// Runs the pieces one after another.
 class PieceRun {
  public:
   PieceRun(const ForwardGraph& forward, const torch::jit::Module& model,
@@ -89,8 +89,8 @@ class PieceRun {
     return cost;
   }
 
-  /// No shard begins where something crosses that is edited in place later: what edits its input cannot run
-  /// again. To be called when all have run.
+  /// Forbids slices to begin where a crossing tensor is edited in place later: a slice that edits its input
+  /// cannot run again. Call after all pieces have run.
   void refuse_edited(PieceCosts& costs) const {
     for (const Crossing& crossing : crossings_)
       if (crossing.counter.enabled() && crossing.counter.current_version() != crossing.version)
@@ -121,7 +121,7 @@ class PieceRun {
     return count.bytes();
   }
 
-  /// Of all that crosses into the piece.
+  /// Records the versions of all tensors that cross into the piece.
   void note_versions(std::size_t piece) {
     for (const ForwardGraph::ValueId value : forward_.crossing(piece))
       with_tensors_replaced(values_[value], [&](const at::Tensor& tensor) {

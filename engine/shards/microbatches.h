@@ -11,20 +11,21 @@
 
 namespace offprof {
 
-/// The inputs of each of `count` micro-batches: tensors that are as long as the first along their first
-/// dimension are cut along it into views, the others are in all of them. Throws Error (input) where `count`
-/// does not divide that length.
+/// Cuts the inputs into `count` micro-batches. Tensors with the same first dimension as the first one are cut
+/// along it into views; the others are in every micro-batch. Throws Error (input) if `count` does not divide
+/// that dimension.
 std::vector<std::vector<c10::IValue>> cut_into_microbatches(const std::vector<c10::IValue>& inputs,
                                                             std::int64_t count);
 
-/// The random numbers of a step's micro-batches. A single one has those that come next. Of several, each has
-/// a stream of its own, whose seeds come next: so they are the same in whatever order the micro-batches run.
+/// Random numbers of a step's micro-batches. A single micro-batch draws from the default generators. Each of
+/// several has a separate stream, whose seed the default generators draw; so the order in which the
+/// micro-batches run does not matter.
 class MicrobatchRandom {
  public:
-  /// For one step, from where the default generators stand now.
+  /// Prepares one step, starting at the current state of the default generators.
   MicrobatchRandom(std::int64_t count, c10::Device device);
 
-  /// While it lives, a micro-batch draws from its stream.
+  /// Makes a micro-batch draw from its stream while this object lives.
   class Turn {
    public:
     Turn(MicrobatchRandom& random, std::size_t microbatch);
@@ -33,13 +34,13 @@ class MicrobatchRandom {
     Turn& operator=(const Turn&) = delete;
 
    private:
-    RngState* stream_ = nullptr;        ///< nullptr: there is one micro-batch only
-    std::optional<RngState> before_{};  ///< where the default generators stood
+    RngState* stream_ = nullptr;        ///< nullptr: there is only one micro-batch
+    std::optional<RngState> before_{};  ///< state of the default generators before
   };
 
  private:
   c10::Device device_;
-  std::vector<RngState> streams_;  ///< none for a single one
+  std::vector<RngState> streams_;  ///< empty for a single micro-batch
 };
 
 }  // namespace offprof

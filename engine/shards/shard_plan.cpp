@@ -10,11 +10,11 @@
 namespace offprof {
 namespace {
 
-/// Where more pieces could begin a shard, those do with the least at their boundary: a plan takes time with
-/// the third power of this.
+/// Maximum number of places where a slice may begin; if there are more, those with the smallest boundary are
+/// taken. A plan takes time proportional to the third power of this.
 constexpr std::size_t kMostBeginnings = 512;
 
-/// What is to be small, the first before the second.
+/// Cost of a plan, compared lexicographically.
 struct Price {
   Bytes largest_bytes = std::numeric_limits<Bytes>::max(), boundary_bytes = 0;
   bool operator==(const Price&) const = default;
@@ -37,7 +37,7 @@ std::vector<std::size_t> beginnings_of(const PieceCosts& costs) {
   return beginnings;
 }
 
-/// The cheapest plans of each number of shards, by dynamic programming over their last shard.
+/// Finds the cheapest plan for each number of slices, by dynamic programming over the last slice.
 class Planner {
  public:
   explicit Planner(const PieceCosts& costs) : costs_(costs), beginnings_(beginnings_of(costs)) {
@@ -49,7 +49,7 @@ class Planner {
     prices_[0][0] = {0, 0};
   }
 
-  /// All plans of `shards` shards, given those of one less.
+  /// Computes all plans with `shards` slices from those with one slice less.
   void add(std::size_t shards) {
     for (std::size_t to = shards; to <= beginnings_.size(); ++to)
       for (std::size_t from = shards - 1; from < to; ++from) try_last(shards, from, to);
@@ -67,7 +67,7 @@ class Planner {
   }
 
  private:
-  /// Shards that begin at `from`, by where the next begins.
+  /// Computes the bytes of the slices that begin at `from`, for each end.
   void weigh(std::size_t from) {
     Bytes bytes = boundary(from);
     std::set<std::int64_t> seen;
@@ -95,10 +95,11 @@ class Planner {
   Bytes boundary(std::size_t beginning) const { return costs_.pieces[beginnings_[beginning]].boundary_bytes; }
 
   const PieceCosts& costs_;
-  std::vector<std::size_t> beginnings_;     ///< pieces
-  std::vector<std::vector<Bytes>> bytes_;   ///< of the shard from one beginning to another, or to the end
-  std::vector<std::vector<Price>> prices_;  ///< by number of shards, by the beginning that they end before
-  std::vector<std::vector<std::size_t>> last_;  ///< of the same, where the last shard begins
+  std::vector<std::size_t> beginnings_;     ///< indices of pieces
+  std::vector<std::vector<Bytes>> bytes_;   ///< of the slice from one beginning to another, or to the end
+  std::vector<std::vector<Price>> prices_;  ///< by number of slices, by the beginning where they end
+  /// Beginning of the last slice, for the indices of prices_.
+  std::vector<std::vector<std::size_t>> last_;
 };
 
 }  // namespace

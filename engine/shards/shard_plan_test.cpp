@@ -13,35 +13,35 @@ namespace {
 
 using testing::ElementsAre;
 
-/// Pieces that save so much and have nothing else.
+/// Returns pieces with the given saved bytes and nothing else.
 PieceCosts saving(const std::vector<Bytes>& saved) {
   PieceCosts costs;
   for (const Bytes bytes : saved) costs.pieces.push_back({.saved_bytes = bytes});
   return costs;
 }
 
-TEST(ShardPlanOf, TheLargestShardIsAsSmallAsItCanBe) {
+TEST(ShardPlanOf, MakesTheLargestSliceAsSmallAsPossible) {
   const ShardPlan plan = plan_shards(saving({7, 2, 5, 10, 8}), 2);
   EXPECT_THAT(plan.first_pieces, ElementsAre(0, 3));
   EXPECT_EQ(plan.largest_bytes, 18);
 }
 
-TEST(ShardPlanOf, OneShardIsTheWholeModel) {
+TEST(ShardPlanOf, OneSliceIsTheWholeModel) {
   EXPECT_THAT(plan_shards(saving({1, 2, 3}), 1).first_pieces, ElementsAre(0));
 }
 
-TEST(ShardPlanOf, AsManyShardsAsPiecesHaveOneEach) {
+TEST(ShardPlanOf, MaximumNumberOfSlicesHasOnePieceEach) {
   EXPECT_THAT(plan_shards(saving({1, 2, 3}), 3).first_pieces, ElementsAre(0, 1, 2));
 }
 
-TEST(ShardPlanOf, AWeightThatPiecesShareCountsOnceAShard) {
+TEST(ShardPlanOf, CountsASharedParameterOncePerSlice) {
   PieceCosts costs = saving({1, 1, 1, 1});
   for (const std::size_t piece : {2, 3}) costs.pieces[piece].weights = {{7, 100}};
   const ShardPlan plan = plan_shards(costs, 2);
   EXPECT_EQ(plan.largest_bytes, 102);
 }
 
-TEST(ShardPlanOf, OfEqualPlansTheOneWithTheLeastBetweenItsShards) {
+TEST(ShardPlanOf, PrefersTheSmallestBoundariesAmongEqualPlans) {
   PieceCosts costs = saving({10, 1, 1, 10});
   costs.pieces[1].boundary_bytes = 5;
   costs.pieces[2].boundary_bytes = 5;
@@ -51,14 +51,14 @@ TEST(ShardPlanOf, OfEqualPlansTheOneWithTheLeastBetweenItsShards) {
   EXPECT_EQ(plan.boundary_bytes, 1);
 }
 
-TEST(ShardPlanOf, NoShardBeginsWhereNoneCan) {
+TEST(ShardPlanOf, BeginsNoSliceAtAForbiddenPiece) {
   PieceCosts costs = saving({1, 1, 1, 1});
   costs.pieces[2].can_begin_a_shard = false;
   EXPECT_EQ(most_shards(costs), 3U);
   EXPECT_THAT(plan_shards(costs, 2).first_pieces, ElementsAre(0, 1));
 }
 
-TEST(ShardPlanOf, TheNumberThatSuitsWeighsBoundariesAgainstTheLargestShard) {
+TEST(ShardPlanOf, ChoosesTheNumberByTheSumOfLargestSliceAndBoundaries) {
   PieceCosts costs = saving({100, 100, 100, 100});
   const auto best_count = [&](Bytes boundary) {
     for (std::size_t i = 1; i < costs.pieces.size(); ++i) costs.pieces[i].boundary_bytes = boundary;
@@ -69,7 +69,7 @@ TEST(ShardPlanOf, TheNumberThatSuitsWeighsBoundariesAgainstTheLargestShard) {
   EXPECT_EQ(best_count(500), 1U);
 }
 
-TEST(ShardPlanOf, VeryManyPiecesAreTakenTogetherWhereLittleCrosses) {
+TEST(ShardPlanOf, CutsVeryManyPiecesOnlyAtSmallBoundaries) {
   PieceCosts costs = saving(std::vector<Bytes>(2000, 1));
   for (std::size_t i = 1; i < costs.pieces.size(); ++i) costs.pieces[i].boundary_bytes = i % 10 == 0 ? 1 : 50;
   const ShardPlan plan = plan_shards(costs, 20);
@@ -77,7 +77,7 @@ TEST(ShardPlanOf, VeryManyPiecesAreTakenTogetherWhereLittleCrosses) {
   EXPECT_LE(plan.largest_bytes, 110);
 }
 
-/// Every way to cut them.
+/// Returns the smallest possible largest slice, by trying all plans.
 Bytes least_by_trying(const PieceCosts& costs, std::size_t count) {
   const std::size_t pieces = costs.pieces.size();
   Bytes least = std::numeric_limits<Bytes>::max();

@@ -28,9 +28,9 @@ void add_to_gradient(const at::Tensor& weight, at::Tensor gradient) {
 
 }  // namespace
 
-/// While it lives, the shared weights of a shard have for gradients what this micro-batch gave them alone, so
-/// that autograd adds to that; what other micro-batches gave is put aside. After the first shard that uses
-/// a weight, its gradient is all of both.
+/// Sets aside the gradients of a slice's shared parameters while this object lives, so that autograd adds up
+/// this micro-batch's gradient alone. After the first slice that uses a parameter, the sum is added to the
+/// gradient of the other micro-batches.
 class ShardedPass::SharedWeightScope {
  public:
   SharedWeightScope(const Shard& shard, Microbatch& microbatch, Roots& roots)
@@ -66,7 +66,7 @@ class ShardedPass::SharedWeightScope {
  private:
   const Shard& shard_;
   Microbatch& microbatch_;
-  std::vector<at::Tensor> aside_;  ///< by shared weight
+  std::vector<at::Tensor> aside_;  ///< by shared parameter
   bool is_done_ = false;
 };
 
@@ -110,7 +110,7 @@ void ShardedPass::run(const Shard& shard, Microbatch& microbatch) {
   for (const ValueId input : shard.last_uses) microbatch.values[input].value = {};
 }
 
-/// The value for a part that takes it, with the part's boundary as its history.
+/// Returns the value for a slice that reads it. The boundary replaces its history.
 c10::IValue ShardedPass::enter(ValueId id, Microbatch& microbatch, Call& call) const {
   if (call.boundary == nullptr) call.boundary = Boundary::make();
   std::size_t next = 0;
@@ -145,14 +145,14 @@ void ShardedPass::backward(const std::vector<at::Tensor>& losses) {
   for (const Shard& shard : std::views::reverse(shards_.shards()))
     for (Microbatch& microbatch : microbatches_) go_back(shard, microbatch);
   for (Microbatch& microbatch : microbatches_) {
-    Roots roots;  // inputs of the model that need gradients
+    Roots roots;  // for inputs of the model that need gradients
     for (Value& value : microbatch.values) add_roots(value, roots);
     go_back(roots);
     add_left_over(microbatch);
   }
 }
 
-/// Gradients of weights of which nothing came back through the first shard that uses them.
+/// Adds the gradients of shared parameters that got none from their first slice.
 void ShardedPass::add_left_over(Microbatch& microbatch) const {
   for (const Shard& shard : shards_.shards())
     for (const Shard::SharedWeight& shared : shard.shared)
@@ -165,7 +165,7 @@ void ShardedPass::go_back(const Shard& shard, Microbatch& microbatch) {
   Roots roots;
   for (const ValueId output : shard.outputs) add_roots(microbatch.values[output], roots);
   if (roots.edges.empty()) return;
-  // What came back of its inputs by other ways comes first, as the shards after it do.
+  // Gradients of its inputs from later slices come first, in the order of plain autograd.
   for (std::size_t i = 0; i < call.entered.size(); ++i) {
     const auto& [value, tensor] = call.entered[i];
     at::Tensor& so_far = microbatch.values[value].gradients[tensor];
@@ -200,12 +200,13 @@ void ShardedPass::take_gradients(Call call, Microbatch& microbatch) const {
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined()) continue;
     const auto& [value, tensor] = call.entered[i];
-    if (value >= arguments_) let_wait(gradients[i]);  // that of an argument may become its `grad`
+    if (value >= arguments_) let_wait(gradients[i]);  // an argument's gradient may become its `grad`
     microbatch.values[value].gradients[tensor] = std::move(gradients[i]);
   }
 }
 
-/// Other micro-batches have their turn before it is used. Not what is older than the pass, as inputs are.
+/// Offloads a value until it is used, because other micro-batches run before. Values older than the pass,
+/// such as inputs, stay.
 void ShardedPass::let_wait(const at::Tensor& value) const {
   if (pager_ != nullptr) pager_->adopt_for_step(value, first_allocation_);
 }

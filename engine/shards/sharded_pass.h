@@ -15,52 +15,53 @@
 
 namespace offprof {
 
-/// A forward and a backward in shards: each shard runs all micro-batches before the next one does, in forward
-/// as in backward, so that its weights need to be there twice only, however many micro-batches there are.
-/// What other micro-batches have ready for the next shard meanwhile is off the device where weights are.
+/// A forward and a backward in layer slices. Each slice runs all micro-batches before the next slice does, in
+/// forward and in backward, so its parameters must be loaded only twice, however many micro-batches there
+/// are. With parameter offload, the values that other micro-batches hold for the next slice are offloaded
+/// meanwhile.
 ///
-/// Gradients are bitwise those of the whole model on one micro-batch after another, where those draw the same
-/// random numbers (MicrobatchRandom): each shard goes backward by itself, from what came back through the
-/// shards after it, and adds up gradients in the order in which autograd does that over the whole graph.
+/// Gradients are bitwise those of the whole model on one micro-batch after another with the same random
+/// numbers (MicrobatchRandom): each slice runs backward by itself, from the gradients that later slices
+/// returned, and adds up gradients in the order of autograd's backward over the whole graph.
 class ShardedPass {
  public:
-  /// `shards` must outlive it, and so must the WeightPager::Scope in which it is made, if there is one.
-  /// `microbatches`: the inputs of each.
+  /// `shards` must outlive this object, and so must the WeightPager::Scope in which it is made, if there is
+  /// one. `microbatches`: the inputs of each.
   ShardedPass(const Shards& shards, std::vector<std::vector<c10::IValue>> microbatches);
 
-  /// What the model's forward returns, by micro-batch, each with a graph of its own to its results. Once.
-  /// Throws as forward does, and what SegmentRun throws.
+  /// Returns the results of the model's forward, by micro-batch, each with a graph of its own. Call once.
+  /// Throws the exceptions of forward and of SegmentRun.
   std::vector<c10::IValue> forward();
-  /// From one scalar loss for each, made of what `forward` returned. Once.
+  /// Starts from one scalar loss per micro-batch, computed from the results of `forward`. Call once.
   void backward(const std::vector<at::Tensor>& losses);
 
  private:
   using ValueId = Shards::ValueId;
   using Shard = Shards::Shard;
 
-  /// What a part made, or an argument.
+  /// An argument, or a result of a slice.
   struct Value {
     c10::IValue value;
-    /// By tensor in it: where its gradient goes; none where it needs none.
+    /// Gradient edge of each tensor in it; none if it needs no gradient.
     std::vector<torch::autograd::Edge> edges;
-    std::vector<at::Tensor> gradients;  ///< of the same, so far; undefined: none yet
+    std::vector<at::Tensor> gradients;  ///< of the same tensors, so far; undefined: none yet
   };
   struct Entry {
     ValueId value = 0;
     std::size_t tensor = 0;
   };
-  /// One part, of one micro-batch.
+  /// One call of a slice, for one micro-batch.
   struct Call {
     std::shared_ptr<Boundary> boundary;
-    std::vector<Entry> entered;  ///< by the boundary's inputs
-    /// Of what it takes, those that are the pager's: some policies let go of them before autograd does, and
-    /// when they go must not depend on that.
+    std::vector<Entry> entered;  ///< by input of the boundary
+    /// The inputs' storages that the pager manages. Some policies release them before autograd does; holding
+    /// them here makes their lifetime independent of the policy.
     std::vector<c10::Storage> pages{};
   };
   struct Microbatch {
     std::vector<Value> values;
-    std::vector<Call> calls{};  ///< by shard; then that of the loss
-    /// Of weights that several shards use, by weight, what the later of them gave.
+    std::vector<Call> calls{};  ///< by slice; then the call of the loss
+    /// Gradients from later slices, by parameter shared between slices.
     std::unordered_map<const c10::TensorImpl*, at::Tensor> shared_gradients{};
   };
   struct Roots {
@@ -82,9 +83,9 @@ class ShardedPass {
   bool is_waiting(const at::Tensor& value) const;
 
   const Shards& shards_;
-  WeightPager* pager_;  ///< nullptr: nothing waits, or on the device
+  WeightPager* pager_;  ///< nullptr: values between slices stay on the device
   AllocationId first_allocation_ = 0;
-  std::size_t arguments_ = 0;  ///< values from 0 upwards that are the model's
+  std::size_t arguments_ = 0;  ///< the first values, which are the model's arguments
   MicrobatchRandom random_;
   std::vector<Microbatch> microbatches_;
 };

@@ -19,7 +19,7 @@ constexpr const char* kAdvice =
     "give another number of --shards, so that the model is cut elsewhere, or --segments with submodules that "
     "can be";
 
-/// At most three of them.
+/// Names at most three of the branches.
 std::string branches_text(const std::vector<std::string>& branches) {
   constexpr std::size_t kMost = 3;
   if (branches.empty()) return {};

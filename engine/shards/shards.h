@@ -18,8 +18,8 @@
 
 namespace offprof {
 
-/// A model's forward, cut into parts of like size that run one after another, each without saving anything
-/// but what comes into it, and again in backward (ShardedPass).
+/// A model's forward, cut into layer slices of similar size that run one after another. Each saves only its
+/// inputs, and runs again in backward (ShardedPass).
 class Shards {
  public:
   using ValueId = ForwardGraph::ValueId;
@@ -27,11 +27,11 @@ class Shards {
   struct Shard {
     std::unique_ptr<torch::jit::GraphFunction> function;
     SegmentModule module;
-    std::vector<ValueId> inputs;        ///< ForwardGraph::Part
-    std::vector<ValueId> outputs;       ///< likewise
-    std::vector<ValueId> last_uses;     ///< those of `inputs` that no later shard takes
+    std::vector<ValueId> inputs;        ///< see ForwardGraph::Part
+    std::vector<ValueId> outputs;       ///< see ForwardGraph::Part
+    std::vector<ValueId> last_uses;     ///< the `inputs` that no later slice takes
     std::vector<at::Tensor> weights{};  ///< the parameters that it uses, once each
-    /// Those of them that other shards use too; `is_first`: none before this one does.
+    /// A parameter that other slices use too. `is_first`: no earlier slice uses it.
     struct SharedWeight {
       at::Tensor weight;
       bool is_first = false;
@@ -39,12 +39,11 @@ class Shards {
     std::vector<SharedWeight> shared{};
   };
 
-  /// Runs forward once, on `inputs`, to see what its parts take; what that does to buffers and random numbers
-  /// is undone. `count` nullopt: as many as suit (plan_shards). The model must outlive it, and lie on
-  /// `device`.
+  /// Runs forward once, on `inputs`, to measure its pieces; its effects on buffers and random numbers are
+  /// undone. `count` nullopt: chosen by plan_shards. The model must outlive this object, and be on `device`.
   ///
-  /// Throws Error (input): there are fewer parts than `count`; a method of the model switches autocast on.
-  /// Forward throws as it does.
+  /// Throws Error (input) if there are fewer pieces than `count`, or if a method of the model enables
+  /// autocast. Exceptions of forward are passed on.
   Shards(const torch::jit::Module& model, const std::vector<c10::IValue>& inputs,
          std::optional<std::int64_t> count, c10::Device device);
 
@@ -53,7 +52,7 @@ class Shards {
   std::size_t values() const { return values_; }
   ValueId result() const { return result_; }
   c10::Device device() const { return device_; }
-  /// The weights of the shard that has most of them.
+  /// Returns the largest total of a slice's parameters.
   Bytes most_weight_bytes() const;
 
  private:
@@ -69,11 +68,11 @@ class Shards {
   std::vector<Shard> shards_;
 };
 
-/// What the pieces of a forward take, seen by running it once on `inputs`.
+/// Measures the pieces of a forward by running it once on `inputs`.
 PieceCosts measure_pieces(const ForwardGraph& forward, const torch::jit::Module& model,
                           const std::vector<c10::IValue>& inputs, c10::Device device);
 
-/// Tensors among the attributes, and parameters inside those that are modules, once each.
+/// Returns the tensors among the attributes and the parameters of the modules among them, once each.
 std::vector<at::Tensor> weights_in(const std::vector<c10::IValue>& attributes);
 
 }  // namespace offprof

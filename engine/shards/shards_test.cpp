@@ -15,7 +15,7 @@ using testing::IsEmpty;
 
 using Inputs = std::vector<std::vector<c10::IValue>>;
 
-/// Layers in a row, one inside a container.
+/// Returns a model of layers in a row, one pair of them inside a container.
 Module chain_of(const Module& layer) {
   Module inner = model_of(copy_of(layer), copy_of(layer), R"(
 def forward(self, x):
@@ -26,7 +26,7 @@ def forward(self, x):
 
 class ShardsTest : public SegmentsTest {
  protected:
-  /// One micro-batch after another through the whole model, as autograd does it.
+  /// Runs one micro-batch after another through the whole model, by plain autograd.
   static void accumulate(Module& model, const Inputs& microbatches) {
     MicrobatchRandom random(static_cast<std::int64_t>(microbatches.size()), at::kCPU);
     for (std::size_t i = 0; i < microbatches.size(); ++i) {
@@ -42,7 +42,7 @@ class ShardsTest : public SegmentsTest {
     pass.backward(losses);
   }
 
-  /// In so many shards the model leaves what it leaves without them, under every policy.
+  /// Expects that the model in slices has the same outcome as the whole model, under every policy.
   void expect_as_whole(Module& model, std::int64_t shards, std::int64_t microbatches) {
     const auto cut = [&](const Tensor& x) { return cut_into_microbatches({x}, microbatches); };
     const Outcome expected = outcome(model, [&](Module& same, const Tensor& x) { accumulate(same, cut(x)); });
@@ -62,12 +62,12 @@ TEST_F(ShardsTest, HaveTheGradientsOfPlainAutograd) {
   for (const std::int64_t shards : {1, 2, 3}) expect_as_whole(model, shards, 1);
 }
 
-TEST_F(ShardsTest, RunMicrobatchesAsPlainAccumulationDoes) {
+TEST_F(ShardsTest, RunMicrobatchesLikePlainAccumulation) {
   Module model = chain_of(layer(kLinear));
   for (const std::int64_t shards : {1, 2, 3}) expect_as_whole(model, shards, 3);
 }
 
-TEST_F(ShardsTest, HaveWhatWaitsForOtherMicrobatchesWhereWeightsAre) {
+TEST_F(ShardsTest, OffloadTheValuesOfWaitingMicrobatches) {
   Module model = chain_of(layer(kLinear));
   constexpr std::int64_t kMicrobatches = 3;
   const Inputs microbatches = cut_into_microbatches({at::randn({3, 4}, at::kDouble)}, kMicrobatches);
@@ -86,8 +86,9 @@ TEST_F(ShardsTest, HaveWhatWaitsForOtherMicrobatchesWhereWeightsAre) {
   pager.end_step();
 }
 
-/// Those of TRL let go of a tensor when backward asks for it, and its first operator here does not save it.
-TEST_F(ShardsTest, HaveWhatWaitsGoAtTheSameTimeUnderEveryPolicy) {
+/// TRL's policy releases a tensor when backward unpacks it, and the first operator here does not save its
+/// input.
+TEST_F(ShardsTest, FreeWaitingValuesAtTheSameTimeUnderEveryPolicy) {
   const Module model = chain_of(layer(kDropout));
   const Inputs microbatches = cut_into_microbatches({at::randn({2, 4}, at::kDouble)}, 2);
   const Shards parts(model, microbatches.front(), 3, at::kCPU);
@@ -106,7 +107,7 @@ TEST_F(ShardsTest, HaveWhatWaitsGoAtTheSameTimeUnderEveryPolicy) {
   EXPECT_EQ(changes_under("trl"), changes_under("offload"));
 }
 
-TEST_F(ShardsTest, DrawDropoutAgain) {
+TEST_F(ShardsTest, RepeatTheDropoutOfTheFirstRun) {
   Module model = chain_of(layer(kDropout));
   expect_as_whole(model, 3, 1);
   expect_as_whole(model, 3, 3);
@@ -118,7 +119,7 @@ TEST_F(ShardsTest, UpdateStatisticsOnce) {
   expect_as_whole(model, 3, 3);
 }
 
-TEST_F(ShardsTest, CarryWhatBranchesAcrossThem) {
+TEST_F(ShardsTest, CarryValuesOfBranchesAcrossCuts) {
   Module model = model_of(layer(kLinear), layer(kLinear), R"(
 def forward(self, x):
     y = torch.tanh(x)
@@ -130,7 +131,7 @@ def forward(self, x):
   for (const std::int64_t shards : {2, 3, 4}) expect_as_whole(model, shards, 3);
 }
 
-TEST_F(ShardsTest, AddUpGradientsOfWeightsThatSeveralUse) {
+TEST_F(ShardsTest, AddUpGradientsOfSharedParameters) {
   const Module shared = layer(R"(
 def forward(self, x):
     return torch.sigmoid(torch.linear(torch.linear(x, self.weight), self.weight))
@@ -142,9 +143,9 @@ def forward(self, x):
   for (const std::int64_t microbatches : {1, 3}) expect_as_whole(model, 3, microbatches);
 }
 
-/// As where no step has set gradients to zero: what is there comes first, and then each micro-batch as a
-/// whole.
-TEST_F(ShardsTest, AddGradientsOfSharedWeightsToThoseOfEarlierSteps) {
+/// Gradients are not reset between steps: the existing gradient comes first in the sum, then each micro-batch
+/// as a whole.
+TEST_F(ShardsTest, AddGradientsOfSharedParametersToThoseOfEarlierSteps) {
   const Module shared = layer(kLinear);
   Module model = model_of(shared, shared, R"(
 def forward(self, x):
@@ -162,7 +163,7 @@ def forward(self, x):
   expect_equal(actual, expected);
 }
 
-TEST_F(ShardsTest, AddGradientsOfSharedWeightsWhoseFirstUseGetsNone) {
+TEST_F(ShardsTest, AddGradientsOfSharedParametersWhoseFirstUseHasNone) {
   const Module shared = layer(kLinear);
   Module model = model_of(shared, shared, R"(
 def forward(self, x):
@@ -207,7 +208,7 @@ def forward(self, x):
                expected);
 }
 
-TEST_F(ShardsTest, NeedNoGradientOfWhatNeedsNone) {
+TEST_F(ShardsTest, SkipGradientsOfTensorsThatNeedNone) {
   Module model = model_of(layer(R"(
 def forward(self, x):
     return torch.linear(x, self.weight), torch.argmax(x, 1), x.detach() * 2
@@ -220,7 +221,7 @@ def forward(self, x):
   expect_as_whole(model, 2, 1);
 }
 
-TEST_F(ShardsTest, SkipWhatNothingComesBackThrough) {
+TEST_F(ShardsTest, SkipPartsThatGetNoGradient) {
   Module model = model_of(layer(kLinear), layer(kLinear), R"(
 def forward(self, x):
     y = self.first.forward(x)
@@ -230,7 +231,7 @@ def forward(self, x):
   expect_as_whole(model, 2, 3);
 }
 
-TEST_F(ShardsTest, SaveWhatComesIntoThemAndNothingElse) {
+TEST_F(ShardsTest, SaveOnlyTheirInputs) {
   Module model = chain_of(layer(kLinear));
   const Tensor x = leaf({3, 4});
   const Shards shards(model, {x}, 3, at::kCPU);
@@ -243,8 +244,8 @@ TEST_F(ShardsTest, SaveWhatComesIntoThemAndNothingElse) {
   EXPECT_EQ(tensors, 3);
 }
 
-/// A value that a later part edits crosses no cut.
-TEST_F(ShardsTest, AreCutWhereNothingIsEditedAfter) {
+/// A value that a later part edits must not cross a cut.
+TEST_F(ShardsTest, AreCutOnlyWhereNoLaterEditFollows) {
   Module model = model_of(layer(R"(
 def forward(self, x):
     return torch.linear(torch.tanh(x), self.weight)
@@ -264,7 +265,7 @@ def forward(self, x):
               HasSubstr("--shards 3: the model can be cut into 2 at most"));
 }
 
-TEST_F(ShardsTest, AreCutInsideWhatForwardCallsOfItsOwnModule) {
+TEST_F(ShardsTest, AreCutInsideAMethodThatForwardCalls) {
   Module model = model_of(layer(kLinear), layer(kLinear), R"(
 def run(self, x):
     return self.last.forward(self.first.forward(x))
@@ -282,7 +283,7 @@ Module without_submodules(const std::string& code) {
   return model;
 }
 
-TEST_F(ShardsTest, OfAModelThatCallsNoSubmoduleAreCutBetweenOperators) {
+TEST_F(ShardsTest, AreCutBetweenOperatorsIfNoSubmoduleIsCalled) {
   Module model = without_submodules(R"(
 def forward(self, x):
     y = torch.tanh(torch.linear(x, self.weight))
@@ -291,7 +292,7 @@ def forward(self, x):
   for (const std::int64_t shards : {1, 2, 4}) expect_as_whole(model, shards, 3);
 }
 
-/// What there is to do about a model that cannot be cut into so many.
+/// Returns the hint of the error that the model cannot be cut into so many slices.
 std::string advice_for(const Module& model, const std::vector<c10::IValue>& inputs, std::int64_t shards) {
   try {
     Shards(model, inputs, shards, at::kCPU);
@@ -301,7 +302,7 @@ std::string advice_for(const Module& model, const std::vector<c10::IValue>& inpu
   return "none: it can be cut";
 }
 
-TEST_F(ShardsTest, WhatALoopHoldsStaysTogether) {
+TEST_F(ShardsTest, DoNotCutALoop) {
   Module model = without_submodules(R"(
 def forward(self, x):
     for i in range(3):
@@ -315,7 +316,7 @@ def forward(self, x):
   EXPECT_THAT(advice_for(model, {leaf({3, 4})}, 2), HasSubstr("the loop at <string>:3"));
 }
 
-TEST_F(ShardsTest, WhatABranchHoldsStaysTogether) {
+TEST_F(ShardsTest, DoNotCutABranch) {
   Module model = model_of(layer(kLinear), layer(kLinear), R"(
 def forward(self, x, deep: bool):
     x = self.first.forward(self.last.forward(x))
@@ -327,7 +328,7 @@ def forward(self, x, deep: bool):
               AllOf(HasSubstr("the branch at <string>:4"), HasSubstr("--shards 2 or fewer")));
 }
 
-TEST_F(ShardsTest, NameTheModulesThatTheirTensorsAreSavedIn) {
+TEST_F(ShardsTest, NameTheModulesThatSaveTheirTensors) {
   Module model = chain_of(layer(kLinear));
   const Tensor x = leaf({3, 4});
   const Shards shards(model, {x}, 2, at::kCPU);
@@ -335,13 +336,13 @@ TEST_F(ShardsTest, NameTheModulesThatTheirTensorsAreSavedIn) {
   EXPECT_THAT(shards.shards()[1].module.name, HasSubstr("last.last"));
 }
 
-TEST_F(ShardsTest, AsManyAsSuitAreChosen) {
+TEST_F(ShardsTest, AreSeveralIfTheirNumberIsNotGiven) {
   Module model = chain_of(layer(kLinear));
   const Shards shards(model, {leaf({3, 4})}, std::nullopt, at::kCPU);
   EXPECT_GE(shards.shards().size(), 2U);
 }
 
-TEST_F(ShardsTest, LeaveBuffersAndRandomNumbersAloneWhenTheyAreCut) {
+TEST_F(ShardsTest, ChangeNoBuffersOrRandomNumbersWhenTheyAreCut) {
   Module model = chain_of(layer(kNorm));
   const Tensor x = leaf({3, 4});
   at::manual_seed(kSeed);
@@ -352,7 +353,7 @@ TEST_F(ShardsTest, LeaveBuffersAndRandomNumbersAloneWhenTheyAreCut) {
   EXPECT_EQ(model.attr("first").toModule().attr("count").toTensor().item<int>(), 0);
 }
 
-TEST_F(ShardsTest, AnEditedInputIsAutogradsError) {
+TEST_F(ShardsTest, ReportAnEditedInputLikePlainAutograd) {
   Module model = chain_of(layer(kLinear));
   const Tensor x = leaf({3, 4});
   const Shards shards(model, {x}, 2, at::kCPU);
@@ -373,7 +374,7 @@ TEST(Microbatches, AreCutAlongTheFirstDimension) {
   EXPECT_TRUE(bitwise_equal(microbatches[2][2].toTensor(), labels.narrow(0, 4, 2)));
 }
 
-TEST(Microbatches, ThatDoNotDivideTheBatchAreRefused) {
+TEST(Microbatches, AreRejectedIfTheyDoNotDivideTheBatch) {
   EXPECT_THAT(message_of<Error>([&] {
                 cut_into_microbatches({at::ones({4, 2})}, 3);
               }),

@@ -1,4 +1,4 @@
-// The example of docs/offloaded-tensors.md, run; and that the page shows it as it is.
+// Runs the example of docs/offloaded-tensors.md, and checks that the page shows it unchanged.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
@@ -40,7 +40,7 @@ TEST_F(ExampleTest, Runs) {
   EXPECT_TRUE(scaled.load().equal(at::tensor({0.25F, -1.0F})));
 }
 
-TEST_F(ExampleTest, StandsInTheDocumentation) {
+TEST_F(ExampleTest, IsUnchangedInTheDocumentation) {
   std::istringstream source(read_file(OFFPROF_DOCS_DIR "/../engine/tensors/example_test.cpp"));
   std::string example;
   bool is_within = false;

@@ -1,4 +1,4 @@
-// What is on the disk when the process is killed at any moment of an update.
+// Tests of the files on the disk after a process is killed at any moment of an update.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
@@ -21,11 +21,10 @@ namespace {
 
 class KillTest : public FolderTest {
  protected:
-  /// Too few for LibTorch to have threads, which a fork leaves behind.
+  /// Too few for LibTorch to start threads, which a fork does not copy.
   static constexpr std::int64_t kNumbers = 30'000;
 
-  /// A process that updates a value again and again, and says so by a byte before each; it has begun when
-  /// this returns.
+  /// Starts a process that updates a value repeatedly. It has started when this returns.
   pid_t start_updates() const {
     std::array<int, 2> begun{};
     EXPECT_EQ(::pipe(begun.data()), 0);
@@ -38,8 +37,8 @@ class KillTest : public FolderTest {
     return updater;
   }
 
-  /// Stops the updater at a moment when an update is under way: a temporary file is there. Another moment is
-  /// tried as long as there is none.
+  /// Stops the updater in the middle of an update, which a temporary file indicates. Retries until there is
+  /// one.
   void stop_within_an_update(pid_t updater) const {
     constexpr int kMostMoments = 100'000;
     for (int moment = 0; moment < kMostMoments; ++moment) {
@@ -60,7 +59,7 @@ class KillTest : public FolderTest {
     ASSERT_TRUE(WIFSIGNALED(status));
   }
 
-  /// What a process that starts now finds: a whole value, and after it nothing temporary.
+  /// Expects that a process started now finds a complete value, and that no temporary file is left.
   void expect_whole_value() const {
     const auto folder = OffloadFolder::open(path_);
     EXPECT_EQ(count_temporaries(), 0);
@@ -88,10 +87,10 @@ class KillTest : public FolderTest {
   }
 };
 
-TEST_F(KillTest, AtAnyMomentLeavesAWholeValueAndTheNextStartRemovesTheRest) {
+TEST_F(KillTest, AtAnyMomentLeavesACompleteValueAndTheNextStartCleansUp) {
   torch_allocator();
   constexpr int kMoments = 100;
-  constexpr int kLongest_us = 3000;  // some updates
+  constexpr int kLongest_us = 3000;  // the time of a few updates
   std::minstd_rand random(1);
   for (int moment = 0; moment < kMoments; ++moment) {
     SCOPED_TRACE("moment " + std::to_string(moment));
@@ -102,7 +101,7 @@ TEST_F(KillTest, AtAnyMomentLeavesAWholeValueAndTheNextStartRemovesTheRest) {
   }
 }
 
-TEST_F(KillTest, WithinAnUpdateLeavesAWholeValueAndTheNextStartRemovesTheRest) {
+TEST_F(KillTest, DuringAnUpdateLeavesACompleteValueAndTheNextStartCleansUp) {
   torch_allocator();
   constexpr int kUpdates = 20;
   for (int update = 0; update < kUpdates; ++update) {

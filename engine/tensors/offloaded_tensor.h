@@ -15,25 +15,26 @@
 
 namespace offprof {
 
-/// A tensor whose value lies on the disk. Each access reads it, and its memory goes with the last tensor that
-/// shares it: nothing is kept. The file outlives the object, and the process.
+/// A tensor whose value is on the disk. Each access reads it, and the memory is freed with the last tensor
+/// that shares it: nothing is cached. The file outlives the object and the process.
 ///
-/// Values come back bit by bit, of any strided layout and dtype; the same strides where no two numbers share
-/// memory and none is unused, row-major ones otherwise. Quantised values (affine, per tensor or channel) stay
-/// so on the disk. Gradients and their history stay behind.
+/// Values are preserved bit by bit, for any strided layout and dtype. Strides are preserved if no two numbers
+/// share memory and no memory is unused; otherwise they become row-major. Quantised values (affine, per
+/// tensor or channel) stay quantised on the disk. Gradients and their history are not saved.
 ///
-/// The file is replaced whole or not at all, at whatever instant the process or the machine stops. Several
-/// threads may read at once; whoever updates a value, or moves its target, is alone.
+/// The file is replaced atomically, at whatever instant the process or the machine stops. Several threads may
+/// read at once; updates of the value or of the target need exclusive access.
 ///
-/// What the disk or a name refuses is an Error (input); LibTorch's own exceptions (no memory, no such device)
-/// come as they are.
+/// Failures of the disk and invalid names are an Error (input); LibTorch's own exceptions (no memory, no such
+/// device) are passed on.
 class OffloadedTensor {
  public:
-  /// Writes the value, in the place of an older one of that name in the folder; its target is the tensor's
-  /// device. Throws Error (input): for a name that another OffloadedTensor of the folder has or no file can
-  /// have; for a tensor that is sparse or nested, has no numbers, or is quantised otherwise, with the reason.
+  /// Writes the value, replacing an older one with that name in the folder; the target is the tensor's
+  /// device. Throws Error (input), with the reason, for a name that another OffloadedTensor of the folder has
+  /// or that no file can have, and for a tensor that is sparse, nested, quantised in another way, or without
+  /// numbers.
   OffloadedTensor(const at::Tensor& tensor, std::string name, std::shared_ptr<OffloadFolder> folder);
-  /// The value of that name that the folder has already, from an earlier process. Throws Error (input) where
+  /// Opens the value with that name that the folder has from an earlier process. Throws Error (input) if
   /// there is none.
   static OffloadedTensor open(std::string name, std::shared_ptr<OffloadFolder> folder,
                               at::Device target = at::kCPU);
@@ -43,28 +44,27 @@ class OffloadedTensor {
   at::ScalarType dtype() const { return info_.dtype; }
   at::IntArrayRef sizes() const { return info_.sizes; }
   std::int64_t numel() const;
-  /// Of the numbers, which is what an access takes.
+  /// Returns the size of the numbers, which an access allocates.
   Bytes bytes() const { return info_.bytes; }
-  /// Where accesses bring the value.
+  /// Returns the device to which accesses load the value.
   at::Device device() const { return target_; }
 
-  /// Reads the value, to the target device.
+  /// Reads the value to the target device.
   at::Tensor load() const;
-  /// Calls `work` with the value, and lets go of it.
+  /// Calls `work` with the value, and frees the value afterwards.
   template <typename Work>
   auto with(const Work& work) const {
     return work(load());
   }
 
-  /// From here on accesses bring the value to that device; nothing moves now. Throws Error (input) for meta,
-  /// where there are no numbers.
+  /// Sets the target device of later accesses; nothing moves now. Throws Error (input) for the meta device,
+  /// which has no numbers.
   OffloadedTensor& to(at::Device target);
-  /// Replaces the value. Where it is strict, and the shape or the dtype is not that of the old one, throws
-  /// Error (input) that says both; otherwise the tensor has those of the new one from then on. On any error
-  /// the old value stays.
+  /// Replaces the value. In strict mode, throws Error (input) with both shapes or dtypes if the new one
+  /// differs; otherwise the tensor takes the new shape and dtype. On any error the old value is kept.
   void update_values(const at::Tensor& values, bool strict_shape = true, bool strict_dtype = true);
 
-  /// Removes the file. The object is of no use afterwards.
+  /// Removes the file. The object must not be used afterwards.
   void discard() &&;
 
  private:

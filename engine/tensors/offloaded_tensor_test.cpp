@@ -27,7 +27,7 @@ class OffloadedTensorTest : public FolderTest {
   OffloadedTensor offloaded(const at::Tensor& tensor, const std::string& name = "w") const {
     return {tensor, name, folder_};
   }
-  /// Written, read, and read again by one that opens what is there.
+  /// Writes and reads the tensor, opens the file again and reads it again.
   void expect_round_trip(const at::Tensor& tensor) const {
     { EXPECT_TRUE(same_bits(offloaded(tensor).load(), tensor)) << description(tensor); }
     EXPECT_TRUE(same_bits(OffloadedTensor::open("w", folder_).load(), tensor)) << description(tensor);
@@ -42,7 +42,7 @@ class OffloadedTensorTest : public FolderTest {
   std::shared_ptr<OffloadFolder> folder_ = OffloadFolder::open(path_);
 };
 
-TEST_F(OffloadedTensorTest, EachDtypeComesBackBitByBit) {
+TEST_F(OffloadedTensorTest, PreservesEveryDtypeBitByBit) {
   for (const at::ScalarType dtype : plain_dtypes()) {
     expect_round_trip(random_bits({3, 5}, dtype, 1));
     expect_round_trip(random_bits({}, dtype, 2));
@@ -50,7 +50,7 @@ TEST_F(OffloadedTensorTest, EachDtypeComesBackBitByBit) {
   }
 }
 
-TEST_F(OffloadedTensorTest, StridesStayWhereNoMemoryIsSharedOrUnused) {
+TEST_F(OffloadedTensorTest, PreservesStridesWithoutSharedOrUnusedMemory) {
   const at::Tensor tensor = at::randn({2, 3, 4, 5});
   for (const at::Tensor& layout :
        {tensor.permute({2, 0, 3, 1}), tensor.contiguous(at::MemoryFormat::ChannelsLast)}) {
@@ -65,14 +65,14 @@ TEST_F(OffloadedTensorTest, StridesStayWhereNoMemoryIsSharedOrUnused) {
   }
 }
 
-TEST_F(OffloadedTensorTest, ConjugateAndNegativeViewsComeBackAsTheNumbersThatTheyShow) {
+TEST_F(OffloadedTensorTest, WritesTheNumbersOfConjugateAndNegativeViews) {
   const at::Tensor tensor = at::view_as_complex(at::randn({3, 2}));
   const at::Tensor conjugate = tensor.conj();
   EXPECT_TRUE(offloaded(conjugate).load().equal(conjugate.resolve_conj()));
   EXPECT_TRUE(offloaded(at::imag(conjugate)).load().equal(at::imag(conjugate).resolve_neg()));
 }
 
-TEST_F(OffloadedTensorTest, QuantisedValuesStaySoOnTheDisk) {
+TEST_F(OffloadedTensorTest, QuantisedValuesStayQuantisedOnTheDisk) {
   const at::Tensor numbers = at::randn({4, 6});
   for (const at::ScalarType dtype : {at::kQInt8, at::kQUInt8, at::kQInt32}) {
     const at::Tensor quantised = at::quantize_per_tensor(numbers, 0.1, 3, dtype);
@@ -94,7 +94,7 @@ TEST_F(OffloadedTensorTest, QuantisedValuesStaySoOnTheDisk) {
   EXPECT_EQ(back.q_per_channel_axis(), 1);
 }
 
-TEST_F(OffloadedTensorTest, WhatCannotBeOffloadedIsRefusedWithTheReason) {
+TEST_F(OffloadedTensorTest, RejectsUnsupportedTensorsWithTheReason) {
   EXPECT_THAT(refusal_to_offload(at::eye(3).to_sparse()), HasSubstr("it is sparse"));
   EXPECT_THAT(refusal_to_offload(at::eye(3).to_sparse_csr()), HasSubstr("it is sparse"));
   EXPECT_THAT(refusal_to_offload(at::empty({2}, at::kMeta)), HasSubstr("meta device"));
@@ -105,12 +105,12 @@ TEST_F(OffloadedTensorTest, WhatCannotBeOffloadedIsRefusedWithTheReason) {
   EXPECT_EQ(count_files(), 1) << "the lock";
 }
 
-TEST_F(OffloadedTensorTest, GradientsStayBehind) {
+TEST_F(OffloadedTensorTest, DropsGradients) {
   const at::Tensor leaf = at::randn({3}).set_requires_grad(true);
   EXPECT_FALSE(offloaded(leaf * 2).load().requires_grad());
 }
 
-TEST_F(OffloadedTensorTest, EachAccessReadsTheValueAndLetsItGo) {
+TEST_F(OffloadedTensorTest, FreesTheValueAfterEachAccess) {
   const at::Tensor tensor = at::randn({256, 256});
   const OffloadedTensor kept = offloaded(tensor);
   const Bytes live = torch_allocator().live_bytes();
@@ -120,7 +120,7 @@ TEST_F(OffloadedTensorTest, EachAccessReadsTheValueAndLetsItGo) {
   EXPECT_TRUE(kept.load().equal(tensor));
 }
 
-TEST_F(OffloadedTensorTest, SaysWhatItIsWithoutReading) {
+TEST_F(OffloadedTensorTest, DescribesTheValueWithoutReadingIt) {
   OffloadedTensor kept = offloaded(at::zeros({2, 3}, at::kHalf));
   write_file(kept.path().string(), "broken");
   EXPECT_EQ(kept.name(), "w");
@@ -140,7 +140,7 @@ TEST_F(OffloadedTensorTest, UpdatesReplaceTheValue) {
   EXPECT_EQ(kept.load().strides(), values.strides());
 }
 
-TEST_F(OffloadedTensorTest, StrictUpdatesRefuseAnotherShapeOrDtype) {
+TEST_F(OffloadedTensorTest, StrictUpdatesRejectAnotherShapeOrDtype) {
   OffloadedTensor kept = offloaded(at::zeros({2, 3}));
   EXPECT_THAT(message_of<Error>([&] {
                 kept.update_values(at::ones({3, 2}));
@@ -164,7 +164,7 @@ TEST_F(OffloadedTensorTest, LaxUpdatesTakeTheNewShapeAndDtype) {
   EXPECT_EQ(count_files(), 2) << "the lock, and one value";
 }
 
-TEST_F(OffloadedTensorTest, ADiskThatIsFullAtAnyByteLeavesTheOldValue) {
+TEST_F(OffloadedTensorTest, KeepsTheOldValueWhenTheDiskIsFullAtAnyByte) {
   const at::Tensor old = at::randn({64});
   OffloadedTensor kept = offloaded(old);
   for (const rlim_t room : {0, 1, 8, 100, 1000, 10'000}) {
@@ -182,7 +182,7 @@ TEST_F(OffloadedTensorTest, ADiskThatIsFullAtAnyByteLeavesTheOldValue) {
   EXPECT_EQ(count_files(), 2);
 }
 
-TEST_F(OffloadedTensorTest, TwoOfAFolderHaveTwoNames) {
+TEST_F(OffloadedTensorTest, RejectsANameThatAnotherTensorOfTheFolderHas) {
   const OffloadedTensor kept = offloaded(at::zeros({2}));
   EXPECT_THAT(refusal_to_offload(at::ones({2})), HasSubstr("is named 'w'"));
   const OffloadedTensor other = offloaded(at::ones({2}), "../w");
@@ -190,14 +190,14 @@ TEST_F(OffloadedTensorTest, TwoOfAFolderHaveTwoNames) {
   EXPECT_EQ(other.path().parent_path(), path_);
 }
 
-TEST_F(OffloadedTensorTest, IsGoneWhenItIsDiscarded) {
+TEST_F(OffloadedTensorTest, RemovesTheFileWhenItIsDiscarded) {
   offloaded(at::zeros({2})).discard();
   EXPECT_TRUE(folder_->names().empty());
   EXPECT_THAT(message_of<Error>([&] { OffloadedTensor::open("w", folder_); }), HasSubstr("cannot read"));
 }
 
-/// Files that have the form and not the sense of a value.
-TEST_F(OffloadedTensorTest, RefusesFilesThatHoldNoValue) {
+/// Valid safetensors files that do not describe a value.
+TEST_F(OffloadedTensorTest, RejectsFilesWithoutAValue) {
   using Metadata = std::map<std::string, std::string, std::less<>>;
   const auto refusal = [&](const char* name, TensorDtype dtype, const Metadata& metadata) {
     SafetensorsWriter writer(folder_->file_of("w").string(), {{name, dtype, {2, 4}}}, metadata);

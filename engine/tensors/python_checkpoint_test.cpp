@@ -1,4 +1,4 @@
-// Checkpoints that PyTorch itself has saved: test_checkpoints/make.py says how.
+// Tests with checkpoints saved by PyTorch itself: see test_checkpoints/make.py.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
@@ -25,14 +25,14 @@ std::string refusal(const std::string& name) {
   return message_of<Error>([&] { TensorStore store(checkpoint(name)); });
 }
 
-TEST(PythonCheckpoint, AStateDictIsRead) {
+TEST(PythonCheckpoint, ReadsAStateDict) {
   const TensorStore store(checkpoint("state_dict.pt"));
   EXPECT_EQ(store.tensors().size(), 7U);
   EXPECT_TRUE(store.get("0.weight").equal(at::arange(12, at::kFloat).view({4, 3})));
   EXPECT_TRUE(store.get("1.num_batches_tracked").equal(at::scalar_tensor(1, at::kLong)));
 }
 
-TEST(PythonCheckpoint, ATrainingsStateIsRead) {
+TEST(PythonCheckpoint, ReadsATrainingState) {
   const TensorStore store(checkpoint("training.pt"));
   for (const char* name : {"model.0.weight", "optimizer.state.0.exp_avg", "optimizer.state.0.step", "bias"})
     EXPECT_THAT(store.tensors(), Contains(Key(name)));
@@ -40,7 +40,7 @@ TEST(PythonCheckpoint, ATrainingsStateIsRead) {
   EXPECT_FALSE(store.get("bias").requires_grad());
 }
 
-TEST(PythonCheckpoint, EachDtypeIsReadAsAView) {
+TEST(PythonCheckpoint, ReadsEveryDtypeAsAView) {
   const TensorStore store(checkpoint("views.pt"));
   EXPECT_EQ(store.tensors().size(), 19U);
   const at::Tensor pattern = at::arange(12, at::kFloat).remainder(2).view({4, 3});
@@ -52,7 +52,7 @@ TEST(PythonCheckpoint, EachDtypeIsReadAsAView) {
   }
 }
 
-TEST(PythonCheckpoint, WhatIsNoDictionaryOfPlainTensorsIsRefused) {
+TEST(PythonCheckpoint, RejectsAnythingButADictionaryOfPlainTensors) {
   EXPECT_THAT(refusal("module.pt"), HasSubstr("has a 'torch.nn.modules.container.Sequential'"));
   EXPECT_THAT(refusal("conjugate.pt"), HasSubstr("conjugate"));
   EXPECT_THAT(refusal("sparse.pt"), HasSubstr("sparse"));
@@ -60,8 +60,8 @@ TEST(PythonCheckpoint, WhatIsNoDictionaryOfPlainTensorsIsRefused) {
   EXPECT_THAT(refusal("old.pt"), HasSubstr("long ago"));
 }
 
-/// Some bytes are of names and numbers, or nobody's: a file may be read all the same.
-TEST(PythonCheckpoint, AnyDamagedByteIsAnErrorOrNoHarm) {
+/// A damaged byte of a name, of a number or of padding leaves the file readable.
+TEST(PythonCheckpoint, AnyDamagedByteIsAnErrorOrHarmless) {
   const std::string whole = read_file(checkpoint("state_dict.pt"));
   int refused = 0;
   for (std::size_t at = 0; at < whole.size(); ++at) {

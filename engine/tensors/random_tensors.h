@@ -13,7 +13,7 @@
 
 namespace offprof {
 
-/// All dtypes but the quantised ones.
+/// Returns all dtypes except the quantised ones.
 inline std::vector<at::ScalarType> plain_dtypes() {
   std::vector<at::ScalarType> dtypes;
   for (int i = 0; i < static_cast<int>(at::ScalarType::Undefined); ++i) {
@@ -23,10 +23,10 @@ inline std::vector<at::ScalarType> plain_dtypes() {
   return dtypes;
 }
 
-/// A tensor of any bits, of numbers and of what is none.
+/// Returns a tensor of random bits, which may include NaN.
 inline at::Tensor random_bits(const std::vector<std::int64_t>& sizes, at::ScalarType dtype,
                               std::uint64_t seed) {
-  torch_allocator();  // before the first tensor
+  torch_allocator();  // before the first tensor is made
   const at::Tensor tensor = at::empty(sizes, at::TensorOptions(dtype));
   std::uint64_t state = seed;
   for (std::size_t i = 0; i < tensor.nbytes(); ++i) {
@@ -36,7 +36,7 @@ inline at::Tensor random_bits(const std::vector<std::int64_t>& sizes, at::Scalar
   return tensor;
 }
 
-/// Whatever the dtype is, and NaN too.
+/// Compares bit by bit, for any dtype, NaN included.
 inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
   return bitwise_equal(as_bits(a), as_bits(b));

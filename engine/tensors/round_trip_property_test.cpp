@@ -1,4 +1,4 @@
-// Random tensors, through the disk and back.
+// Property test of random tensors that are written and read back.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -10,14 +10,14 @@
 namespace offprof {
 namespace {
 
-/// Three times the same memory, along a new dimension.
+/// Expands the tensor by a new dimension of size 3, sharing memory.
 at::Tensor repeated(const at::Tensor& tensor, std::int64_t dim) {
   auto sizes = tensor.sizes().vec();
   sizes.insert(sizes.begin() + dim, 3);
   return tensor.unsqueeze(dim).expand(sizes);
 }
 
-/// Transposed, cut, thinned out, repeated: what views can be.
+/// Returns a random view: transposed, sliced, strided, selected or expanded.
 at::Tensor random_view(at::Tensor tensor) {
   const int steps = *rc::gen::inRange(0, 4);
   for (int step = 0; step < steps && tensor.dim() > 0; ++step) {
@@ -50,7 +50,7 @@ at::Tensor random_tensor() {
   return random_view(random_bits(sizes, dtype, *rc::gen::arbitrary<std::uint64_t>()));
 }
 
-/// Property tests have no fixtures of GoogleTest's own.
+/// Creates a folder outside of GoogleTest, because property tests have no fixtures.
 class Folder : public FolderTest {
  public:
   const std::filesystem::path& path() const { return path_; }
@@ -59,7 +59,7 @@ class Folder : public FolderTest {
   void TestBody() override {}
 };
 
-RC_GTEST_PROP(OffloadedTensorProperty, AnyTensorComesBackBitByBit, ()) {
+RC_GTEST_PROP(OffloadedTensorProperty, PreservesAnyTensorBitByBit, ()) {
   const Folder folder;
   const at::Tensor tensor = random_tensor();
   RC_TAG(std::string(dtype_name(tensor.scalar_type())));

@@ -27,7 +27,7 @@ using caffe2::serialize::PyTorchStreamReader;
 constexpr const char* kDamagedArchive =
     "The file is damaged, or torch.save did not write it: copy or save it again.";
 
-/// A file as LibTorch's zip reader wants it. No exception may pass that reader, which is C.
+/// Adapts a file to LibTorch's zip reader. That reader is C code, so no exception may pass through it.
 class ArchiveSource final : public caffe2::serialize::ReadAdapterInterface {
  public:
   explicit ArchiveSource(std::shared_ptr<const ReadableFile> file) : file_(std::move(file)) {}
@@ -45,13 +45,13 @@ class ArchiveSource final : public caffe2::serialize::ReadAdapterInterface {
   std::shared_ptr<const ReadableFile> file_;
 };
 
-/// Where a storage's bytes stand in the file.
+/// Position of a storage's bytes in the file.
 struct Record {
   Bytes offset = 0;
   Bytes bytes = 0;
 };
 
-/// The records of an archive.
+/// Reads the records of an archive.
 class Records {
  public:
   explicit Records(std::shared_ptr<const ReadableFile> file) : file_(std::move(file)), reader_(open()) {}
@@ -88,8 +88,8 @@ class Records {
     return std::make_unique<PyTorchStreamReader>(std::make_shared<ArchiveSource>(file_));
   }
 
-  /// Of a record that is not compressed (zip's method 0), as PyTorch's are, so that any part of it can be
-  /// read.
+  /// Finds an uncompressed record (zip's method 0). PyTorch's records are uncompressed, so any part of them
+  /// can be read.
   Record find_storage(const std::string& key) {
     const std::string name = "data/" + key;
     if (!reader_->hasRecord(name))
@@ -124,8 +124,8 @@ class Records {
   std::map<std::string, Record, std::less<>> storages_;
 };
 
-/// Numbers from the first to the last that a tensor has; nullopt: beyond 64 bits, or a size or stride is
-/// negative.
+/// Returns the count of numbers from a tensor's first to its last; nullopt: beyond 64 bits, or a size or
+/// stride is negative.
 std::optional<std::int64_t> span_of(const PickledTensor& tensor) {
   std::int64_t span = 1;
   bool is_empty = false;

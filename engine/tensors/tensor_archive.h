@@ -13,28 +13,28 @@
 
 namespace offprof {
 
-/// A `.pt` file: a zip archive that torch.save made of a dictionary of tensors, or LibTorch's pickle_save.
-/// Its pickle is looked at and not run (see read_checkpoint_pickle); the numbers stay on the disk.
+/// A `.pt` file: a zip archive made by torch.save of a dictionary of tensors, or by LibTorch's pickle_save.
+/// Its pickle is parsed and not run (see read_checkpoint_pickle); the numbers stay on the disk.
 class TensorArchive {
  public:
-  /// A tensor: a view of bytes in the file, all of which are there.
+  /// A tensor: a view of bytes in the file, all of which exist.
   struct Entry {
     at::ScalarType dtype = at::kFloat;
     std::vector<std::int64_t> sizes;
-    std::vector<std::int64_t> strides;  ///< in numbers, none negative
+    std::vector<std::int64_t> strides;  ///< in numbers, never negative
     Bytes offset = 0;                   ///< of its first number in the file
-    Bytes span = 0;                     ///< from its first number to its last, which is what a load reads
+    Bytes span = 0;                     ///< from its first to its last number: the bytes that a load reads
   };
 
-  /// Throws Error (input): no archive of PyTorch's or a damaged one; a TorchScript module; other contents
-  /// than tensors, dictionaries and numbers; a tensor that is no view of its storage, or a storage that is
-  /// not there, too short, or compressed.
+  /// Throws Error (input) if the file is not a PyTorch archive, is damaged, or is a TorchScript module; if it
+  /// has contents other than tensors, dictionaries and numbers; if a tensor is not a view of its storage; or
+  /// if a storage is missing, too short or compressed.
   explicit TensorArchive(std::shared_ptr<const ReadableFile> file);
 
-  /// By name: keys of dictionaries, joined by dots.
+  /// Returns the tensors by name: the keys of dictionaries, joined by dots.
   const std::map<std::string, Entry, std::less<>>& tensors() const { return tensors_; }
-  /// Reads one of them, with its strides, to the host. Tensors that share a storage in the file do not
-  /// afterwards.
+  /// Reads a tensor, with its strides, to the host. Tensors that share a storage in the file do not share
+  /// memory afterwards.
   at::Tensor read(const Entry& entry) const;
 
  private:

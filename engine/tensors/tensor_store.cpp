@@ -59,7 +59,7 @@ class SafetensorsTensors final : public TensorFile {
     throw input_error(fmt::format("{}: tensor '{}' cannot be loaded: {}", file_.name(), name, why));
   }
 
-  /// LibTorch counts numbers of four bits by pairs.
+  /// Converts the sizes: LibTorch counts pairs of 4-bit numbers.
   std::vector<std::int64_t> sizes_in_torch(std::string_view name, const StoredTensor& stored) const {
     std::vector<std::int64_t> sizes = stored.sizes;
     if (stored.dtype != TensorDtype::kF4) return sizes;
@@ -90,7 +90,7 @@ class ArchiveTensors final : public TensorFile {
   std::map<std::string, TensorInfo, std::less<>> infos_;
 };
 
-/// By its name, or by what it begins with.
+/// Opens a file by the type that its name or its first bytes indicate.
 std::shared_ptr<const TensorFile> open_tensor_file(const std::string& path, const TensorStore::Open& open) {
   auto file = open(path);
   if (path.ends_with(kFileEnd)) return std::make_shared<SafetensorsTensors>(std::move(file));
@@ -104,7 +104,7 @@ std::shared_ptr<const TensorFile> open_tensor_file(const std::string& path, cons
   throw input_error(path + ": no file of tensors that this program knows", kWhatIsRead);
 }
 
-/// File names of an index, which must lie beside it.
+/// Returns the path of a file of an index, which must be in the index's folder.
 fs::path beside(const JsonValue& file, const fs::path& index) {
   const fs::path name = file.as_string();
   if (name.has_parent_path() || !name.has_filename() || name == "." || name == "..")

@@ -16,46 +16,46 @@
 
 namespace offprof {
 
-/// A tensor of a checkpoint, as long as nobody asks for it.
+/// Description of a checkpoint's tensor that has not been loaded.
 struct TensorInfo {
-  std::string
-      dtype;  ///< as dtype_name() says it, `float32`; as the file does where LibTorch has no such dtype
+  /// Name by dtype_name(), `float32`; the file's own name if LibTorch lacks the dtype.
+  std::string dtype;
   std::vector<std::int64_t> sizes;
-  Bytes bytes = 0;   ///< that a load reads
-  std::string file;  ///< where it lies
+  Bytes bytes = 0;   ///< bytes that a load reads
+  std::string file;  ///< path of its file
 };
 
-/// One file of tensors.
+/// A file of tensors.
 class TensorFile {
  public:
   virtual ~TensorFile() = default;
   virtual const std::map<std::string, TensorInfo, std::less<>>& tensors() const = 0;
-  /// Reads a tensor that the file has, to the host.
+  /// Reads a tensor of the file to the host.
   virtual at::Tensor read(std::string_view name) const = 0;
 };
 
-/// A checkpoint on the disk: in memory is only what its tensors are called and where they lie. Several
-/// threads may ask for tensors at once.
+/// A checkpoint on the disk. Only the names and places of its tensors are in memory. Several threads may load
+/// tensors at once.
 class TensorStore {
  public:
   using Open = std::function<std::shared_ptr<const ReadableFile>(const std::string& path)>;
 
-  /// Opens
+  /// Opens one of
   /// - a `.safetensors` file (see SafetensorsFile),
-  /// - a `model.safetensors.index.json`, which says which tensor lies in which file beside it,
-  /// - a folder with one of that name, or with `.safetensors` files whose tensors have different names,
-  /// - a `.pt` file, as torch.save makes of a dictionary (see TensorArchive).
+  /// - a `model.safetensors.index.json`, which maps each tensor to a file in the same folder,
+  /// - a folder with an index of that name, or with `.safetensors` files whose tensors have different names,
+  /// - a `.pt` file, made by torch.save of a dictionary (see TensorArchive).
   ///
-  /// Throws Error (input): nothing such; whatever the readers of these refuse; an index that names a tensor
-  /// that its file lacks, or a file elsewhere. `open` is how files are opened.
+  /// Throws Error (input) for anything else, for files that their readers reject, and for an index that names
+  /// a tensor that its file lacks, or a file in another folder. Opens files by `open`.
   explicit TensorStore(const std::string& path, const Open& open = open_readable);
 
-  /// By name.
+  /// Returns the tensors by name.
   const std::map<std::string, TensorInfo, std::less<>>& tensors() const { return tensors_; }
-  /// Of all tensors.
+  /// Returns the size of all tensors.
   Bytes bytes() const;
-  /// Reads that one tensor. Throws Error (input) where there is none of that name, the disk refuses, or
-  /// LibTorch has no such dtype; LibTorch's own exceptions come as they are.
+  /// Reads one tensor. Throws Error (input) if there is none with that name, if the disk fails, or if
+  /// LibTorch lacks the dtype; LibTorch's own exceptions are passed on.
   at::Tensor get(std::string_view name, at::Device device = at::kCPU) const;
 
  private:

@@ -25,7 +25,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Counts what is read of any file that it opens.
+/// Counts the bytes read from the files that it opens.
 struct CountedReads {
   std::atomic<Bytes> bytes = 0;
 
@@ -74,7 +74,7 @@ class TensorStoreTest : public FolderTest {
     return in_folder(name);
   }
 
-  /// As torch.save would, with such a pickle and such storages.
+  /// Writes an archive like torch.save, with the given pickle and storages.
   std::string write_archive(const std::string& pickled, const std::vector<at::Tensor>& storages,
                             bool compress = false, const std::string& order = "little") const {
     caffe2::serialize::PyTorchStreamWriter writer(in_folder("m.pt"));
@@ -95,7 +95,7 @@ class TensorStoreTest : public FolderTest {
     return in_folder("m.pt");
   }
 
-  /// What opens and loads of so many tensors of 1 MiB may read and hold.
+  /// Expects that opening the file and loading `tensors` tensors of 1 MiB reads and holds few other bytes.
   static void expect_frugal(const std::string& path, int tensors) {
     constexpr Bytes kHead = 64 * kKiB;
     CountedReads reads;
@@ -147,7 +147,7 @@ TEST_F(TensorStoreTest, ReadsEachDtypeOfSafetensors) {
   }
 }
 
-TEST_F(TensorStoreTest, NumbersOfFourBitsComeInPairsAndThoseOfSixDoNot) {
+TEST_F(TensorStoreTest, Reads4BitNumbersInPairsAndRejects6BitNumbers) {
   SafetensorsWriter writer(in_folder("m.safetensors"), {{"four", TensorDtype::kF4, {3, 4}},
                                                         {"odd", TensorDtype::kF4, {4, 3}},
                                                         {"six", TensorDtype::kF6E2M3, {4}}});
@@ -173,7 +173,7 @@ TEST_F(TensorStoreTest, ReadsAFolderByItsIndex) {
   }
 }
 
-TEST_F(TensorStoreTest, ReadsAFolderWithoutAnIndexWhereNamesDiffer) {
+TEST_F(TensorStoreTest, ReadsAFolderWithoutAnIndexIfNamesDiffer) {
   write_safetensors("1.safetensors", {{"a", at::ones({2})}});
   write_safetensors("2.safetensors", {{"b", at::zeros({2})}});
   EXPECT_EQ(TensorStore(path_.string()).tensors().size(), 2U);
@@ -182,7 +182,7 @@ TEST_F(TensorStoreTest, ReadsAFolderWithoutAnIndexWhereNamesDiffer) {
               AllOf(HasSubstr("tensor 'a' lies in"), HasSubstr("1.safetensors"), HasSubstr("3.safetensors")));
 }
 
-TEST_F(TensorStoreTest, RefusesIndicesThatLeadAstray) {
+TEST_F(TensorStoreTest, RejectsIndicesWithInvalidFiles) {
   write_safetensors("1.safetensors", {{"a", at::ones({2})}});
   const auto index_refusal = [&](const std::string& map) {
     write_file(in_folder("model.safetensors.index.json"), R"({"weight_map":)" + map + "}");
@@ -196,7 +196,7 @@ TEST_F(TensorStoreTest, RefusesIndicesThatLeadAstray) {
   EXPECT_THAT(index_refusal("7"), HasSubstr("is no object"));
 }
 
-TEST_F(TensorStoreTest, SaysWhichNameWasMeant) {
+TEST_F(TensorStoreTest, SuggestsTheNearestName) {
   const TensorStore store(write_safetensors("m.safetensors", {{"layer.weight", at::ones({2})}}));
   try {
     store.get("layer.weights");
@@ -207,7 +207,7 @@ TEST_F(TensorStoreTest, SaysWhichNameWasMeant) {
   }
 }
 
-TEST_F(TensorStoreTest, RefusesWhatIsNoCheckpoint) {
+TEST_F(TensorStoreTest, RejectsFilesThatAreNotCheckpoints) {
   EXPECT_THAT(refusal(in_folder("none.safetensors")), HasSubstr("No such file"));
   EXPECT_THAT(refusal(path_.string()), HasSubstr("a folder without safetensors"));
   write_file(in_folder("f"), "hello");
@@ -220,7 +220,7 @@ TEST_F(TensorStoreTest, RefusesWhatIsNoCheckpoint) {
   EXPECT_THAT(refusal(in_folder("f")), HasSubstr("damaged or truncated archive"));
 }
 
-TEST_F(TensorStoreTest, ReadsWhatLibTorchPickles) {
+TEST_F(TensorStoreTest, ReadsArchivesOfLibTorch) {
   const at::Tensor weight = at::randn({3, 4}), mask = at::randn({5}) > 0,
                    number = at::scalar_tensor(3.5, at::kHalf);
   const TensorStore store(
@@ -232,7 +232,7 @@ TEST_F(TensorStoreTest, ReadsWhatLibTorchPickles) {
   EXPECT_EQ(store.get("turned").strides(), weight.t().strides());
 }
 
-TEST_F(TensorStoreTest, ReadsAStateDictAsPythonSavesIt) {
+TEST_F(TensorStoreTest, ReadsAStateDictInPythonsFormat) {
   const at::Tensor numbers = at::arange(7, at::kFloat);
   const std::string state_dict =
       ordered_dict() + "(" + text("fc.weight") + tensor_v2(storage("FloatStorage", "0")) + "u";
@@ -241,7 +241,7 @@ TEST_F(TensorStoreTest, ReadsAStateDictAsPythonSavesIt) {
   EXPECT_EQ(store.tensors().at("fc.weight").bytes, 24);
 }
 
-TEST_F(TensorStoreTest, RefusesTensorsThatAreNotInTheArchive) {
+TEST_F(TensorStoreTest, RejectsTensorsThatAreNotInTheArchive) {
   const std::string good = pickle(dict(text("a") + tensor_v2(storage("FloatStorage", "0"))));
   EXPECT_THAT(refusal(write_archive(good, {})), HasSubstr("there is no storage '0'"));
   EXPECT_THAT(
@@ -263,7 +263,7 @@ TEST_F(TensorStoreTest, RefusesTensorsThatAreNotInTheArchive) {
               HasSubstr("are not within"));
 }
 
-TEST_F(TensorStoreTest, RefusesModulesAndOtherArchives) {
+TEST_F(TensorStoreTest, RejectsModulesAndOtherArchives) {
   EXPECT_THAT(refusal(write_archive(pickle(global("__main__", "Net") + ")\x81"), {})),
               HasSubstr("__main__.Net"));
   caffe2::serialize::PyTorchStreamWriter writer(in_folder("script.pt"));
@@ -272,7 +272,7 @@ TEST_F(TensorStoreTest, RefusesModulesAndOtherArchives) {
   EXPECT_THAT(refusal(in_folder("script.pt")), HasSubstr("is a TorchScript module"));
 }
 
-TEST_F(TensorStoreTest, RefusesEveryTruncationOfAnArchive) {
+TEST_F(TensorStoreTest, RejectsEveryTruncationOfAnArchive) {
   const std::string whole = read_file(write_dict({{"a", at::randn({8})}, {"b", at::randn({2})}}));
   for (std::size_t size = 0; size < whole.size(); size += 7) {
     write_file(in_folder("m.pt"), whole.substr(0, size));
@@ -280,11 +280,11 @@ TEST_F(TensorStoreTest, RefusesEveryTruncationOfAnArchive) {
   }
 }
 
-TEST_F(TensorStoreTest, HoldsOnlyWhatIsAskedForOfSafetensors) {
+TEST_F(TensorStoreTest, LoadsOnlyTheRequestedTensorOfSafetensors) {
   expect_frugal(write_safetensors("m.safetensors", many()), 24);
 }
 
-TEST_F(TensorStoreTest, HoldsOnlyWhatIsAskedForOfAnArchive) {
+TEST_F(TensorStoreTest, LoadsOnlyTheRequestedTensorOfAnArchive) {
   const std::string path = write_dict(many());
   expect_frugal(path, 24);
 }

@@ -57,7 +57,7 @@ std::optional<at::ScalarType> scalar_type_named(std::string_view name) {
 }
 
 std::optional<TensorDtype> file_dtype(at::ScalarType type) {
-  if (type == at::kFloat4_e2m1fn_x2) return std::nullopt;  // its shape would be another
+  if (type == at::kFloat4_e2m1fn_x2) return std::nullopt;  // the shapes differ: LibTorch counts pairs
   for (const DtypePair& pair : kPairs)
     if (pair.torch == type) return pair.file;
   return std::nullopt;

@@ -10,18 +10,18 @@
 
 namespace offprof {
 
-/// The dtype that dtype_name() calls so: `float32`. nullopt: there is none.
+/// Returns the dtype for which dtype_name() returns `name`, such as `float32`; nullopt: there is none.
 std::optional<at::ScalarType> scalar_type_named(std::string_view name);
 
-/// What safetensors files call a dtype; nullopt: they do not have it, as complex128.
+/// Returns the dtype in safetensors files; nullopt: the format lacks it (complex128).
 std::optional<TensorDtype> file_dtype(at::ScalarType type);
 
-/// LibTorch's dtype of the same numbers; nullopt: it has none, as for numbers of 6 bits. A number of `F4` is
-/// half a one of LibTorch's.
+/// Returns LibTorch's dtype of the same numbers; nullopt: there is none (6-bit numbers). One number of
+/// LibTorch's dtype holds two numbers of `F4`.
 std::optional<at::ScalarType> scalar_type_of(TensorDtype dtype);
 
-/// The same memory as whole numbers of the same width, which LibTorch can copy whatever the dtype is. Neither
-/// a conjugate nor a negative view.
+/// Returns the same memory as integers of the same width, which LibTorch can copy for every dtype. `tensor`
+/// must not be a conjugate or negative view.
 at::Tensor as_bits(const at::Tensor& tensor);
 
 }  // namespace offprof

@@ -24,7 +24,7 @@ constexpr const char* kDtype = "dtype";
 constexpr const char* kStrides = "strides";
 constexpr const char* kAxis = "axis";
 
-/// The parts of a file, all row-major and on the host.
+/// The tensors of a file, all row-major and on the host.
 using Parts = std::map<std::string, at::Tensor, std::less<>>;
 using Metadata = std::map<std::string, std::string, std::less<>>;
 
@@ -41,7 +41,7 @@ bool keeps_strides(const at::Tensor& tensor) {
   return !tensor.is_contiguous() && tensor.is_non_overlapping_and_dense();
 }
 
-/// Row-major, on the host; the same memory where it is so already.
+/// Returns the tensor in row-major order on the host; shares memory if it is so already.
 at::Tensor row_major(const at::Tensor& tensor) {
   const at::Tensor plain = tensor.detach().resolve_conj().resolve_neg();
   return (plain.is_contiguous() ? plain : as_bits(plain).contiguous().view(plain.scalar_type())).cpu();
@@ -81,7 +81,7 @@ const StoredTensor& stored(const SafetensorsFile& file, const char* name) {
   return found->second;
 }
 
-/// Whole numbers in the metadata: `[1, 2]`, `1`; nullopt where they are not there.
+/// Parses integers in the metadata: `[1, 2]`, `1`; nullopt if they are missing.
 std::optional<nlohmann::json> metadata_json(const SafetensorsFile& file, const char* name) {
   const auto found = file.metadata().find(name);
   if (found == file.metadata().end()) return std::nullopt;
@@ -96,13 +96,13 @@ at::ScalarType dtype_in(const SafetensorsFile& file) {
   return *dtype;
 }
 
-/// What the numbers of a quantised dtype are kept as.
+/// Returns the integer dtype in which a quantised dtype is stored.
 at::ScalarType kept_as(at::ScalarType dtype) {
   return at::isQIntType(dtype) ? at::toUnderlying(dtype) : dtype;
 }
 
-/// Strides that are those of a tensor of such sizes, with each of its numbers in memory of its own and none
-/// unused.
+/// Checks that the strides belong to a tensor of these sizes in which no two numbers share memory and no
+/// memory is unused.
 void check_strides(const SafetensorsFile& file, const ValueInfo& info) {
   std::map<std::int64_t, std::int64_t> by_stride;
   bool fits = info.strides.size() == info.sizes.size();
@@ -111,7 +111,7 @@ void check_strides(const SafetensorsFile& file, const ValueInfo& info) {
   std::int64_t expected = 1;
   for (const auto& [stride, size] : by_stride) {
     fits = fits && stride == expected;
-    expected *= size;  // within the file's bytes
+    expected *= size;  // cannot overflow: the file has as many bytes
   }
   if (!fits)
     refuse(file,

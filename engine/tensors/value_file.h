@@ -11,13 +11,13 @@
 
 namespace offprof {
 
-/// A value of an offloaded tensor on the disk: a safetensors file. Its tensor `value` has the numbers in
-/// row-major order; the metadata has what the format lacks: LibTorch's dtype, and strides that are not
-/// row-major. A dtype that the format does not know is bytes there, with one more dimension. Of a quantised
-/// tensor `value` has the whole numbers as they are, and `scale` and `zero_point` what they mean: one of
-/// each, or one for each index of `axis`.
+/// A value of an offloaded tensor on the disk is a safetensors file. Its tensor `value` has the numbers in
+/// row-major order. The metadata has what the format lacks: LibTorch's dtype, and strides other than
+/// row-major ones. A dtype that the format lacks is stored as bytes, with one more dimension. For a quantised
+/// tensor, `value` has the integers, and `scale` and `zero_point` their parameters: one of each, or one per
+/// index of `axis`.
 
-/// What a file says of its value.
+/// Description of a value, as stored in its file.
 struct ValueInfo {
   at::ScalarType dtype = at::kFloat;
   std::vector<std::int64_t> sizes{};
@@ -27,20 +27,20 @@ struct ValueInfo {
   bool operator==(const ValueInfo&) const = default;
 };
 
-/// Why a tensor cannot be written; nullptr: it can.
+/// Returns the reason why a tensor cannot be written; nullptr: it can be.
 const char* why_not_offloaded(const at::Tensor& tensor);
 
-/// What info_of() would say once it is written. Strides are kept where no two numbers share memory and none
-/// is unused.
+/// Returns the result that info_of() will have once the tensor is written. Strides are kept if no two numbers
+/// share memory and no memory is unused.
 ValueInfo info_of(const at::Tensor& tensor);
-/// Throws Error (input) where the file holds no value.
+/// Throws Error (input) if the file has no value.
 ValueInfo info_of(const SafetensorsFile& file);
 
-/// Writes the tensor's value, of any device, atomically (see NewFile); the numbers go to the disk from where
-/// they lie if they are row-major and on the host. OFFPROF_CHECK that it can be written.
+/// Writes the tensor's value, from any device, atomically (see NewFile). Numbers that are row-major and on
+/// the host are written without a copy. OFFPROF_CHECK that the tensor can be written.
 void write_value(const std::string& path, const at::Tensor& tensor);
 
-/// The value, bit by bit, on the host. Throws Error (input) where the file holds none.
+/// Reads the value, bit by bit, to the host. Throws Error (input) if the file has none.
 at::Tensor read_value(const SafetensorsFile& file);
 
 }  // namespace offprof

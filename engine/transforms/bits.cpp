@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kBitsPerByte = 8;
 
-/// Every eighth element from `bit` on.
+/// Returns every eighth element, starting at `bit`.
 at::Tensor lane(const at::Tensor& values, std::int64_t bit) {
   return values.slice(0, std::min(bit, values.numel()), std::nullopt, kBitsPerByte);
 }

@@ -4,7 +4,7 @@
 
 namespace offprof {
 
-/// `bits`: booleans in one bit each, the first in the lowest bit of the first byte.
+/// `bits`: encodes each boolean in one bit, the first in the lowest bit of the first byte.
 class Bits final : public Transform {
  public:
   std::string name() const override { return "bits"; }

@@ -10,7 +10,7 @@
 namespace offprof {
 namespace {
 
-/// Bits of the significand, the implicit one included.
+/// Returns the number of bits of the significand, the implicit one included.
 int significand_bits(at::ScalarType type) {
   return type == at::kBFloat16 ? 8 : 11;
 }

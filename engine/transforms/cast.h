@@ -4,9 +4,9 @@
 
 namespace offprof {
 
-/// `cast:bfloat16`, `cast:float16`: float32 and float64 in a type of 16 bits, rounded to nearest. Off by at
-/// most 2^-8 or 2^-11 of a value. float16 ends at 65504: what is above comes back as infinity, and below
-/// 2^-14 values are 2^-25 off at most.
+/// `cast:bfloat16`, `cast:float16`: encodes float32 and float64 as a 16-bit type, rounded to nearest. The
+/// relative error is at most 2^-8 or 2^-11. The float16 range ends at 65504: larger values become infinity.
+/// Below 2^-14, the absolute error is at most 2^-25.
 class Cast final : public Transform {
  public:
   /// `to`: kBFloat16 or kHalf.

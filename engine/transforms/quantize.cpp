@@ -15,35 +15,35 @@ namespace offprof {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-/// The highest code of a number, and that where three codes are taken by what is not finite.
+/// Highest code of a number, and highest code if three codes are reserved for NaN and infinities.
 constexpr double kLevels = 255, kLevelsBesideSpecial = 252;
 constexpr double kMinusInfinityCode = 253, kInfinityCode = 254, kNanCode = 255;
-/// Elements that are worked on at a time.
+/// Number of elements processed at a time.
 constexpr std::int64_t kPiece = std::int64_t{1} << 20;
-/// So many bytes lie a block's numbers from a multiple of it.
+/// Alignment of the blocks' numbers in the encoded bytes.
 constexpr std::int64_t kAlignment = 8;
-/// A block has its least number and half its scale.
+/// Each block stores its minimum and half its scale.
 constexpr std::int64_t kNumbersPerBlock = 2;
 
-/// What the numbers of a type are worked on in.
+/// Returns the type of the arithmetic for numbers of `type`.
 at::ScalarType work_type(at::ScalarType type) {
   return type == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-/// Consecutive elements that are worked on together, as rows of `columns`: whole blocks, one each, or a part
-/// of the only one.
+/// Consecutive elements that are processed together, as rows of `columns` elements: either whole blocks, one
+/// per row, or a part of the only block.
 struct Piece {
   std::int64_t begin = 0, rows = 1, columns = 0;
-  std::int64_t block = 0;  ///< of the first row
+  std::int64_t block = 0;  ///< index of the first row's block
 
   at::Tensor of(const at::Tensor& values) const {
     return values.narrow(0, begin, rows * columns).view({rows, columns});
   }
-  /// Of a tensor with a row for each block.
+  /// Returns the piece's rows of a tensor that has a row for each block.
   at::Tensor rows_of(const at::Tensor& blocks) const { return blocks.narrow(0, block, rows); }
 };
 
-/// Where things lie in the packed bytes, and how the work is cut.
+/// Layout of the encoded bytes, and division of the work into pieces.
 class Layout {
  public:
   Layout(at::ScalarType type, std::int64_t elements, std::int64_t block)
@@ -57,13 +57,13 @@ class Layout {
   }
 
   at::Tensor codes(const at::Tensor& bytes) const { return bytes.narrow(0, 0, elements_); }
-  /// Between the codes and the numbers.
+  /// Returns the bytes between the codes and the blocks' numbers.
   at::Tensor padding(const at::Tensor& bytes) const {
     return bytes.narrow(0, elements_, numbers_begin() - elements_);
   }
   at::Tensor lows(const at::Tensor& bytes) const { return numbers(bytes, 0); }
-  /// Half the scale, so that the range of a type does not overflow. Negative, -0 too, where the block has
-  /// what is not finite.
+  /// Returns half the scales; halved so that the range of a type does not overflow. The sign bit is set (also
+  /// of -0) if the block has NaN or infinities.
   at::Tensor half_scales(const at::Tensor& bytes) const { return numbers(bytes, 1); }
 
   template <typename Work>
@@ -76,7 +76,7 @@ class Layout {
   }
 
  private:
-  /// Of the only block.
+  /// Processes the only block in parts.
   template <typename Work>
   void each_part(const Work& work) const {
     for (std::int64_t begin = 0; begin < elements_; begin += kPiece)
@@ -95,7 +95,7 @@ class Layout {
   std::int64_t elements_, block_;
 };
 
-/// The least and the greatest finite number of each block, and whether it has others.
+/// Minimum and maximum of each block's finite numbers; `special`: the block has NaN or infinities.
 struct Ranges {
   at::Tensor low, high, special;
 
@@ -118,9 +118,9 @@ double smallest_of(at::ScalarType type) {
                              : static_cast<double>(std::numeric_limits<float>::denorm_min());
 }
 
-/// Writes the blocks' numbers.
+/// Writes the numbers of all blocks.
 void write_numbers(const Ranges& ranges, const at::Tensor& lows, const at::Tensor& half_scales) {
-  const at::Tensor none = ranges.low.gt(ranges.high);  // not one is finite
+  const at::Tensor none = ranges.low.gt(ranges.high);  // no number is finite
   lows.copy_(ranges.low.masked_fill(none, 0));
   const at::Tensor range = ranges.high.masked_fill(none, 0).mul_(0.5).sub_(lows.mul(0.5));
   const at::Tensor levels =
@@ -192,7 +192,7 @@ at::Tensor Quantize::error_bound(const at::Tensor& values) const {
   const Layout layout(type, values.numel(), block_);
   const Packed packed = pack(values);
   const at::Tensor half_scales = layout.half_scales(packed.bytes).to(at::kDouble).abs();
-  // Units in the last place, of the type that it works in and of the values' own.
+  // Units in the last place, of the arithmetic's type and of the values' own type.
   constexpr double kRounding = 4;
   const double unit =
       std::max(at::elementSize(type) == 2 ? 0x1p-8 : 0.0, type == at::kDouble ? 0x1p-52 : 0x1p-23);

@@ -16,7 +16,7 @@
 namespace offprof {
 namespace {
 
-/// Around bytes, blocks, and the pieces in which transforms work.
+/// Sizes around those of bytes, blocks, and the pieces that transforms process.
 constexpr std::array<std::int64_t, 10> kElements = {1, 2, 7, 8, 9, 63, 128, 1000, 65537, 300001};
 
 struct Case {
@@ -28,7 +28,7 @@ std::string name_of(const Case& tried) {
   return fmt::format("{} {} of {}", tried.values.numel(), tried.name, dtype_name(tried.values.scalar_type()));
 }
 
-/// Written over the beginning of the others, as many as there is room for.
+/// Overwrites the first values with the special ones, as many as fit.
 at::Tensor with(at::Tensor values, std::initializer_list<double> special) {
   std::int64_t i = 0;
   for (const double value : special)
@@ -68,12 +68,12 @@ bool is_same_bytes(const at::Tensor& a, const at::Tensor& b) {
   return x.nbytes() == y.nbytes() && std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
 }
 
-/// NaN stands for NaN, and each infinity for itself.
+/// Compares elements; NaN equals NaN, and each infinity equals itself.
 at::Tensor is_same_or_nan(const at::Tensor& a, const at::Tensor& b) {
   return a.eq(b).logical_or_(a.isnan().logical_and_(b.isnan()));
 }
 
-/// How far the worst element is beyond its bound; empty: none is.
+/// Describes the element with the worst violation of its bound; empty: none.
 std::string beyond_bound(const at::Tensor& values, const at::Tensor& found, const at::Tensor& bound) {
   const at::Tensor expected = values.to(at::kDouble), actual = found.to(at::kDouble);
   const at::Tensor error = (actual - expected).abs();

@@ -17,12 +17,12 @@ namespace {
 
 using Made = std::shared_ptr<const Transform>;
 
-/// A transform by the part of its name that is always the same; `parameter` is what follows after a colon.
-/// nullptr: it does not take that.
+/// A transform, found by the fixed part of its name. `make` takes the text after the colon, and returns
+/// nullptr if it does not accept it.
 struct Entry {
   std::string_view name;
-  std::string_view parameter;  ///< what may follow, for people; empty: nothing
-  std::string_view example;    ///< a usual one of those
+  std::string_view parameter;  ///< description of accepted parameters; empty: none
+  std::string_view example;    ///< a usual parameter
   Made (*make)(std::string_view parameter);
 };
 
@@ -47,7 +47,7 @@ constexpr std::array<Entry, 4> kTable = {{
     {"bits", "", "", make_plain<Bits>},
 }};
 
-/// nullopt: the name is not the entry's.
+/// Returns the parameter in `name`; nullopt: the name is not the entry's.
 std::optional<std::string_view> parameter_of(const Entry& entry, std::string_view name) {
   if (!name.starts_with(entry.name)) return std::nullopt;
   name.remove_prefix(entry.name.size());

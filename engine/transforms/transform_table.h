@@ -8,11 +8,11 @@
 
 namespace offprof {
 
-/// The transform of that name, with its parameters: `quantize:uint8:128`. Throws Error (input): there is
-/// none, or it does not take those parameters.
+/// Returns the transform with that name and parameters: `quantize:uint8:128`. Throws Error (input) if it does
+/// not exist or does not accept the parameters.
 std::shared_ptr<const Transform> make_transform(const std::string& name);
 
-/// As rules may name them: each, and with a usual parameter where it takes one.
+/// Returns the names that rules may use: each transform's, and that with a usual parameter if it takes one.
 std::vector<std::string> transform_names();
 
 }  // namespace offprof

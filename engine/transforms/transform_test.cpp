@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// --- What all keep ---
+// --- The contract of all transforms ---
 
 class TransformTest : public TorchTest, public testing::WithParamInterface<std::string> {
  protected:
@@ -27,7 +27,7 @@ TEST_P(TransformTest, KeepsTheContract) {
   EXPECT_THAT(breaches_of_contract(*transform_, at::kCPU), IsEmpty());
 }
 
-TEST_P(TransformTest, IsNamedAsItIsAskedFor) {
+TEST_P(TransformTest, ReturnsTheRequestedName) {
   EXPECT_EQ(transform_->name(), GetParam());
 }
 
@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(, TransformTest,
                            return name;
                          });
 
-/// Breaks the contract in the way that a test asks for.
+/// A transform that violates the contract as the test requests.
 class Broken final : public Transform {
  public:
   std::string name() const override { return "broken"; }
@@ -81,12 +81,12 @@ class Broken final : public Transform {
   double offset = 0;
 };
 
-TEST(TransformContract, AWholeTransformHasNoBreach) {
+TEST(TransformContract, ACorrectTransformHasNoBreach) {
   Broken whole;
   EXPECT_THAT(breaches_of_contract(whole, at::kCPU), IsEmpty());
 }
 
-TEST(TransformContract, EveryBreachIsFound) {
+TEST(TransformContract, FindsEveryBreach) {
   const auto breaches = [](auto set) {
     Broken broken;
     set(broken);
@@ -101,11 +101,11 @@ TEST(TransformContract, EveryBreachIsFound) {
   EXPECT_THAT(breaches([](Broken& b) { b.extra_bytes = 4; }), HasSubstr("not as many"));
 }
 
-// --- Each ---
+// --- Single transforms ---
 
 TEST(QuantizeTest, IsOffByHalfTheScaleAtMost) {
   at::manual_seed(3);
-  const at::Tensor values = at::randn({1 << 21}, at::kDouble);  // several pieces
+  const at::Tensor values = at::randn({1 << 21}, at::kDouble);  // more than one piece
   const Quantize quantize;
   const at::Tensor found = quantize.unpack(quantize.pack(values), at::kDouble, values.numel());
   const double scale = (values.max() - values.min()).item<double>() / 255;
@@ -113,14 +113,14 @@ TEST(QuantizeTest, IsOffByHalfTheScaleAtMost) {
   EXPECT_GE((found - values).abs().max().item<double>(), scale / 2 * 0.999);
 }
 
-TEST(QuantizeTest, EachBlockHasAScaleOfItsOwn) {
+TEST(QuantizeTest, EachBlockHasItsOwnScale) {
   const at::Tensor values = at::cat({at::rand({128}), at::rand({128}).mul(1000)});
   const Quantize blocks(128);
   const at::Tensor found = blocks.unpack(blocks.pack(values), at::kFloat, 256);
   EXPECT_LE((found - values).narrow(0, 0, 128).abs().max().item<double>(), 1.0 / 255 / 2 * 1.001);
 }
 
-TEST(QuantizeTest, TakesAByteAnElementAndTwoNumbersABlock) {
+TEST(QuantizeTest, TakesOneBytePerElementAndTwoNumbersPerBlock) {
   EXPECT_EQ(Quantize().packed_bytes(at::kFloat, 1000), 1000 + 8);
   EXPECT_EQ(Quantize().packed_bytes(at::kDouble, 1001), 1008 + 16);
   EXPECT_EQ(Quantize(100).packed_bytes(at::kFloat, 1001), 1008 + 11 * 8);
@@ -136,7 +136,7 @@ TEST(QuantizeTest, WorksInPiecesOfBoundedMemory) {
   EXPECT_LE(counted.peak_bytes() - before, packed.bytes.numel() + 32 * kMiB);
 }
 
-TEST(TransformTable, SaysWhatThereIs) {
+TEST(TransformTable, NamesTheAvailableTransformsAndParameters) {
   const auto message = [](const std::string& name) {
     try {
       make_transform(name);

@@ -45,15 +45,15 @@ void PageScheduler::begin_use(std::span<const PageUse> uses) {
 }
 
 void PageScheduler::bring(std::span<const PageUse> uses) {
-  ++wanted_;  // what was wanted may have to go for what is used
+  ++wanted_;  // pages wanted by the forecast may have to make room for pages in use
   for (const PageUse& each : uses)
     if (!is_on_device(each.page)) fetch(each.page);
-  // What is wanted next is queued before the compute stream waits, so that the link does not idle.
+  // Queue the next prefetches before the compute stream waits, so that the link does not idle.
   fetch_ahead();
   for (const PageUse& each : uses) wait(each.page);
 }
 
-/// What does not come is away as before, without what an operator was about to change of it.
+/// Waits for a page's load. On failure evicts the page without a save: the operator has not changed it.
 void PageScheduler::wait(PageId page) {
   Page& coming = pages_[page];
   if (coming.state != State::kComing) return;
@@ -96,7 +96,7 @@ void PageScheduler::fetch(PageId page) {
   device_bytes_ += pages_[page].bytes;
 }
 
-/// What the forecast says next, as far as the window goes.
+/// Prefetches pages in the order of the forecast, within the window.
 void PageScheduler::fetch_ahead() {
   ++wanted_;
   Bytes wanted_bytes = used_bytes_;
@@ -110,7 +110,7 @@ void PageScheduler::fetch_ahead() {
   }
 }
 
-/// As far as what is in use leaves any.
+/// Evicts until the bytes fit, or until only pages in use or wanted are left.
 void PageScheduler::make_room(Bytes bytes) {
   while (device_bytes_ + bytes > limit()) {
     const PageId page = last_used();
@@ -119,7 +119,8 @@ void PageScheduler::make_room(Bytes bytes) {
   }
 }
 
-/// Of the pages on the device that are neither in use nor wanted; -1: there is none.
+/// Returns the page with the farthest next use, among those on the device that are neither in use nor wanted;
+/// -1: none.
 PageId PageScheduler::last_used() const {
   PageId last = -1;
   std::size_t last_use = 0;
@@ -152,9 +153,9 @@ void PageScheduler::evict_here(PageId page) {
   device_bytes_ -= evicted.bytes;
 }
 
-/// What an operator used, or made, beyond the window goes when it is done.
+/// Evicts pages beyond the window after an operator has used or made some.
 void PageScheduler::trim() {
-  ++wanted_;  // what was wanted does not bind here
+  ++wanted_;  // pages wanted by the forecast may be evicted here
   make_room(0);
 }
 

@@ -9,70 +9,69 @@
 
 namespace offprof {
 
-/// A storage that lies on the device only around its uses: weights, gradients, an optimizer's state, values
-/// that wait between shards. Counted from 0.
+/// Id of a page: a storage that is on the device only around its uses. It holds parameters, gradients, an
+/// optimizer's state, or values that wait between layer slices. Counted from 0.
 using PageId = std::int32_t;
 
-/// What an operator does with a page.
+/// Use of a page by an operator.
 struct PageUse {
   PageId page = -1;
-  bool changes = false;  ///< it writes to it
+  bool changes = false;  ///< the operator writes to it
 
   bool operator==(const PageUse&) const = default;
 };
 
-/// Carries out what a PageScheduler decides.
+/// Executes the decisions of a PageScheduler.
 class PageExecutor {
  public:
   virtual ~PageExecutor() = default;
-  /// Takes device memory for the page and begins to bring its bytes.
+  /// Allocates device memory for the page and starts to load its bytes.
   virtual void fetch(PageId page) = 0;
-  /// The compute stream waits until they are there.
+  /// Makes the compute stream wait until the bytes are loaded.
   virtual void wait(PageId page) = 0;
-  /// Gives the page's device memory back. `changed`: the device has written to it, so its bytes are saved
-  /// first.
+  /// Frees the page's device memory. `changed`: the device has written to it, so its bytes are saved first.
   virtual void evict(PageId page, bool changed) = 0;
-  /// False: nobody has the page's tensors any more, though it has not vanished.
+  /// Returns false if nobody holds the page's tensors any more, although it has not vanished.
   virtual bool is_held(PageId /*page*/) const { return true; }
 };
 
-/// Decides which pages lie on the device. It knows no clock and no address, so that the same step always
+/// Decides which pages are on the device. It uses neither times nor addresses, so that the same step always
 /// takes the same memory.
 ///
-/// Pages that an operator uses are there while it runs, whatever that takes. Beside them as many lie there as
-/// `window_bytes` let, those in use counted. The order in which pages were used in the step that was learned
-/// is the forecast for every step after it: pages are fetched ahead in that order, and where room is needed,
-/// that page goes which is used last (Belady's rule). Before a step was learned, pages come when they are
-/// used.
+/// The pages that an operator uses are on the device while it runs, whatever their size. Other pages may be
+/// there too, as long as all together fit into `window_bytes`. The order of page uses in the learned step is
+/// the forecast for every later step: pages are prefetched in that order, and to make room, the page whose
+/// next use is farthest away is evicted (Belady's rule). Before a step is learned, pages are loaded when they
+/// are used.
 ///
-/// A page of a gradient, or of a value between shards, is there from `appear` to `vanish`; in between it is
-/// as any other.
+/// A page of a gradient, or of a value between slices, exists from `appear` to `vanish`; in between it is
+/// like any other.
 class PageScheduler {
  public:
-  /// `executor` must outlive it.
+  /// `executor` must outlive this object.
   PageScheduler(Bytes window_bytes, PageExecutor& executor)
       : window_bytes_(window_bytes), executor_(executor) {}
 
-  /// A page that does not exist yet.
+  /// Adds a page that does not exist yet.
   PageId add(Bytes bytes);
-  /// It exists now: on the device, where it was made.
+  /// Makes the page exist: on the device, where it was computed.
   void appear(PageId page);
-  /// It exists no more; the executor need not give anything back.
+  /// Ends the page's existence; the executor need not free anything.
   void vanish(PageId page);
 
-  /// An operator that uses these begins: after it they are on the device. Calls nest. Where the executor
-  /// throws, nothing is in use by this call.
+  /// Begins an operator that uses these pages, and loads them. Calls nest. If the executor throws, this call
+  /// leaves nothing in use.
   void begin_use(std::span<const PageUse> uses);
-  /// It has ended.
+  /// Ends the operator.
   void end_use(std::span<const PageUse> uses);
-  /// It has failed: nothing is asked of the executor.
+  /// Ends a failed operator: does not call the executor.
   void abandon_use(std::span<const PageUse> uses) noexcept;
 
-  /// All that exist lie on the device, whatever the window, until the next end_step.
+  /// Loads all existing pages, whatever the window, until the next end_step.
   void bring_all();
-  /// The step is over: no page is in use, and none lies on the device after it.
+  /// Ends the step: no page may be in use, and all are evicted.
   void end_step();
-  /// What the step used that ended last is the forecast from now on.
+  /// Makes the page uses of the step that ended last the forecast from now on.
   void learn();
 
   bool exists(PageId page) const { return pages_[page].state != State::kGone; }
@@ -83,7 +82,7 @@ class PageScheduler {
   Bytes window_bytes() const { return window_bytes_; }
   void set_window_bytes(Bytes bytes) { window_bytes_ = bytes; }
   Bytes device_bytes() const { return device_bytes_; }
-  /// The most that operators have used at once.
+  /// Returns the peak of the bytes that operators used at once.
   Bytes most_used_bytes() const { return most_used_bytes_; }
 
  private:
@@ -92,9 +91,9 @@ class PageScheduler {
     Bytes bytes = 0;
     State state = State::kGone;
     bool changed = false;
-    int uses = 0;                         ///< by operators that have begun and not ended
-    std::uint32_t wanted = 0;             ///< the last forecast that wanted it on the device
-    std::vector<std::size_t> forecast{};  ///< where it stands in forecast_
+    int uses = 0;                         ///< by operators that are running
+    std::uint32_t wanted = 0;             ///< number of the last forecast pass that wanted it on the device
+    std::vector<std::size_t> forecast{};  ///< its positions in forecast_
   };
 
   void use(const PageUse& use);
@@ -111,14 +110,14 @@ class PageScheduler {
   Bytes limit() const;
 
   Bytes window_bytes_;
-  bool has_all_ = false;  ///< bring_all was called
+  bool has_all_ = false;  ///< bring_all was called in this step
   PageExecutor& executor_;
   std::vector<Page> pages_;
   std::vector<PageId> used_;         ///< since the last end_step
-  std::vector<PageId> used_before_;  ///< between that and the one before
+  std::vector<PageId> used_before_;  ///< in the step before
   std::vector<PageId> forecast_;
-  std::size_t next_ = 0;      ///< in forecast_: what comes after the last use
-  std::uint32_t wanted_ = 1;  ///< counts forecasts
+  std::size_t next_ = 0;      ///< position in forecast_ after the last use
+  std::uint32_t wanted_ = 1;  ///< number of forecast passes
   Bytes device_bytes_ = 0;
   Bytes used_bytes_ = 0, most_used_bytes_ = 0;
 };

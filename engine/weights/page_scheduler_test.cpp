@@ -12,7 +12,7 @@
 namespace offprof {
 namespace {
 
-/// Writes down what it is told: `fetch 1`, `wait 1`, `evict 1`, `save 1`.
+/// Records the calls: `fetch 1`, `wait 1`, `evict 1`, `save 1`.
 class Log final : public PageExecutor {
  public:
   void fetch(PageId page) override { add("fetch", page); }
@@ -21,9 +21,9 @@ class Log final : public PageExecutor {
   bool is_held(PageId page) const override { return page != gone; }
 
   std::vector<std::string> take() { return std::exchange(lines_, {}); }
-  PageId refused = -1;  ///< a fetch of it throws
-  PageId lost = -1;     ///< waiting for it does
-  PageId gone = -1;     ///< nobody has it any more
+  PageId refused = -1;  ///< fetching this page throws
+  PageId lost = -1;     ///< waiting for this page throws
+  PageId gone = -1;     ///< nobody holds this page any more
 
  private:
   void add(const std::string& what, PageId page) {
@@ -38,7 +38,7 @@ using Lines = std::vector<std::string>;
 
 class PageSchedulerTest : public testing::Test {
  protected:
-  /// So many pages of 10 bytes, which wait off the device.
+  /// Makes pages of 10 bytes each, which are off the device.
   void make(int pages, Bytes window) {
     for (int i = 0; i < pages; ++i) scheduler_.appear(scheduler_.add(10));
     scheduler_.end_step();
@@ -50,7 +50,7 @@ class PageSchedulerTest : public testing::Test {
     scheduler_.end_use(uses);
   }
   void use(PageId page) { use(std::vector<PageUse>{{page}}); }
-  /// A step that uses pages in that order is learned.
+  /// Runs a step that uses pages in this order, and learns it.
   void learn(const std::vector<PageId>& order) {
     for (const PageId page : order) use(page);
     scheduler_.end_step();
@@ -62,7 +62,7 @@ class PageSchedulerTest : public testing::Test {
   PageScheduler scheduler_{1000, log_};
 };
 
-TEST_F(PageSchedulerTest, BringsWhatIsUsedAndKeepsItWithinTheWindow) {
+TEST_F(PageSchedulerTest, LoadsUsedPagesAndKeepsThemWithinTheWindow) {
   make(2, 10);
   use(0);
   EXPECT_EQ(log_.take(), (Lines{"fetch 0", "wait 0"}));
@@ -72,7 +72,7 @@ TEST_F(PageSchedulerTest, BringsWhatIsUsedAndKeepsItWithinTheWindow) {
   EXPECT_EQ(log_.take(), (Lines{"evict 0", "fetch 1", "wait 1"}));
 }
 
-TEST_F(PageSchedulerTest, DoesNotFetchAheadWhatNobodyHasAnyMore) {
+TEST_F(PageSchedulerTest, DoesNotPrefetchAReleasedPage) {
   make(3, 20);
   learn({0, 1, 2});
   log_.gone = 1;
@@ -82,7 +82,7 @@ TEST_F(PageSchedulerTest, DoesNotFetchAheadWhatNobodyHasAnyMore) {
   EXPECT_EQ(log_.take(), (Lines{"fetch 2", "wait 2"}));
 }
 
-TEST_F(PageSchedulerTest, SavesWhatWasChangedOnceWhenItGoes) {
+TEST_F(PageSchedulerTest, SavesAChangedPageOnceWhenItIsEvicted) {
   make(1, 0);
   use({{0, true}});
   EXPECT_EQ(log_.take(), (Lines{"fetch 0", "wait 0", "save 0"}));
@@ -90,7 +90,7 @@ TEST_F(PageSchedulerTest, SavesWhatWasChangedOnceWhenItGoes) {
   EXPECT_EQ(log_.take(), (Lines{"fetch 0", "wait 0", "evict 0"}));
 }
 
-TEST_F(PageSchedulerTest, AnOperatorGetsAllItUsesWhateverTheWindow) {
+TEST_F(PageSchedulerTest, LoadsAllPagesOfAnOperatorWhateverTheWindow) {
   make(3, 10);
   scheduler_.begin_use(std::vector<PageUse>{{0}, {1}, {2}});
   EXPECT_EQ(scheduler_.device_bytes(), 30);
@@ -99,7 +99,7 @@ TEST_F(PageSchedulerTest, AnOperatorGetsAllItUsesWhateverTheWindow) {
   EXPECT_EQ(scheduler_.device_bytes(), 10);
 }
 
-TEST_F(PageSchedulerTest, FetchesAheadInTheLearnedOrderBeforeItWaits) {
+TEST_F(PageSchedulerTest, PrefetchesInTheLearnedOrderBeforeItWaits) {
   make(3, 20);
   learn({2, 0, 1});
   use(2);
@@ -108,7 +108,7 @@ TEST_F(PageSchedulerTest, FetchesAheadInTheLearnedOrderBeforeItWaits) {
   EXPECT_EQ(log_.take(), (Lines{"evict 2", "fetch 1", "wait 0"}));
 }
 
-TEST_F(PageSchedulerTest, EvictsWhatIsUsedLast) {
+TEST_F(PageSchedulerTest, EvictsThePageWithTheFarthestNextUse) {
   make(3, 20);
   learn({0, 1, 2, 1});
   use(0);
@@ -120,13 +120,13 @@ TEST_F(PageSchedulerTest, EvictsWhatIsUsedLast) {
   EXPECT_EQ(log_.take(), Lines{"wait 2"});
 }
 
-TEST_F(PageSchedulerTest, APageIsTheSameWhereAnOperatorUsesItTwice) {
+TEST_F(PageSchedulerTest, CountsAPageOnceThatAnOperatorUsesTwice) {
   make(1, 0);
   use({{0}, {0}});
   EXPECT_EQ(log_.take(), (Lines{"fetch 0", "wait 0", "evict 0"}));
 }
 
-TEST_F(PageSchedulerTest, WhatAnOuterOperatorUsesStaysUnderAnInnerOne) {
+TEST_F(PageSchedulerTest, KeepsThePagesOfAnOuterOperator) {
   make(2, 10);
   scheduler_.begin_use(std::vector<PageUse>{{0}});
   use(1);
@@ -135,31 +135,31 @@ TEST_F(PageSchedulerTest, WhatAnOuterOperatorUsesStaysUnderAnInnerOne) {
   scheduler_.end_use(std::vector<PageUse>{{0}});
 }
 
-TEST_F(PageSchedulerTest, AGradientIsAPageUntilItIsSetToNone) {
+TEST_F(PageSchedulerTest, KeepsAGradientPageUntilItVanishes) {
   make(1, 10);
   const PageId gradient = scheduler_.add(10);
   use(0);
   log_.take();
   scheduler_.appear(gradient);
-  EXPECT_EQ(log_.take().size(), 1U);  // one of the two goes
+  EXPECT_EQ(log_.take().size(), 1U);  // one of the two is evicted
   scheduler_.vanish(gradient);
   EXPECT_FALSE(scheduler_.exists(gradient));
   scheduler_.end_step();
   EXPECT_EQ(scheduler_.device_bytes(), 0);
 }
 
-TEST_F(PageSchedulerTest, IsAsBeforeWhereAFetchFails) {
+TEST_F(PageSchedulerTest, LeavesNothingInUseWhenAFetchFails) {
   make(2, 20);
   log_.refused = 1;
   EXPECT_THROW(scheduler_.begin_use(std::vector<PageUse>{{0}, {1}}), std::runtime_error);
   log_.refused = -1;
-  scheduler_.end_step();  // which nothing in use may outlive
+  scheduler_.end_step();  // aborts if a page is in use
   EXPECT_EQ(scheduler_.device_bytes(), 0);
   use(1);
   EXPECT_TRUE(scheduler_.is_on_device(1));
 }
 
-TEST_F(PageSchedulerTest, WhatDoesNotComeIsFetchedAgainAndNotSaved) {
+TEST_F(PageSchedulerTest, FetchesAPageAgainWithoutASaveWhenALoadFails) {
   make(2, 20);
   log_.lost = 0;
   EXPECT_THROW(scheduler_.begin_use(std::vector<PageUse>{{0, true}, {1}}), std::runtime_error);
@@ -172,7 +172,7 @@ TEST_F(PageSchedulerTest, WhatDoesNotComeIsFetchedAgainAndNotSaved) {
   EXPECT_EQ(log_.take(), (Lines{"evict 0", "evict 1"}));
 }
 
-TEST_F(PageSchedulerTest, BringsEverythingUntilTheStepEnds) {
+TEST_F(PageSchedulerTest, KeepsAllPagesUntilTheStepEnds) {
   make(3, 10);
   scheduler_.bring_all();
   EXPECT_EQ(log_.take(), (Lines{"fetch 0", "fetch 1", "fetch 2"}));
@@ -182,7 +182,7 @@ TEST_F(PageSchedulerTest, BringsEverythingUntilTheStepEnds) {
   EXPECT_EQ(log_.take(), (Lines{"wait 0", "evict 0", "evict 1", "wait 2", "evict 2"}));
 }
 
-/// Carries out as a device would, and looks that nothing is lost.
+/// Executes like a device, and checks that no content is lost.
 class Memory final : public PageExecutor {
  public:
   void fetch(PageId page) override {
@@ -214,7 +214,7 @@ class Memory final : public PageExecutor {
   std::vector<Page> pages_;
 };
 
-RC_GTEST_PROP(PageSchedulerProperty, OperatorsSeeWhatWasWrittenLastWithinTheWindow, ()) {
+RC_GTEST_PROP(PageSchedulerProperty, OperatorsSeeTheLastWrittenContentWithinTheWindow, ()) {
   const auto sizes = *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(rc::gen::inRange(1, 20)));
   const auto window = static_cast<Bytes>(*rc::gen::inRange(0, 100));
   const auto steps = *rc::gen::container<std::vector<std::vector<PageUse>>>(

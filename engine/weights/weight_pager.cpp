@@ -15,13 +15,14 @@
 namespace offprof {
 namespace {
 
-/// Above autograd's, and nobody else's: LibTorch has it for modes in tests.
+/// A key above autograd's that nobody else uses: LibTorch has it for modes in tests.
 constexpr c10::DispatchKey kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
-/// The dispatcher calls plain functions: this is how they find the pager.
+/// The dispatcher calls plain functions, which find the pager here.
 WeightPager* active_pager = nullptr;
 
-/// It only looks at its arguments from another side. What it calls to make others asks for itself.
+/// True for operators that return only views of their arguments: they read no values. Operators inside that
+/// do are dispatched by themselves.
 bool is_view(const c10::FunctionSchema& schema) {
   const auto is_shared = [](const c10::Argument& value) {
     return value.alias_info() != nullptr && !value.alias_info()->isWrite();
@@ -35,7 +36,7 @@ TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
 
 }  // namespace
 
-/// An operator under way.
+/// A running operator.
 class WeightPager::Use {
  public:
   Use(WeightPager& pager, std::vector<PageUse> uses) : pager_(pager), uses_(std::move(uses)) {
@@ -63,14 +64,14 @@ class WeightPager::Use {
 
 class WeightPager::GradientHook final : public torch::autograd::PostAccumulateGradHook {
  public:
-  /// Of the parameter that comes next.
+  /// Observes the parameter that is added next.
   explicit GradientHook(WeightPager& pager) : pager_(pager), parameter_(pager.parameters_.size()) {}
   void operator()(const at::Tensor& parameter) override {
     pager_.see_gradient(parameter, pager_.gradients_of_[parameter_]);
   }
 
  private:
-  WeightPager& pager_;  // takes its hooks away when it goes
+  WeightPager& pager_;  // it removes its hooks when it is destroyed
   std::size_t parameter_;
 };
 
@@ -93,7 +94,7 @@ WeightPager::WeightPager(Device& device, std::unique_ptr<WeightStore> store, Byt
     : device_(device), store_(std::move(store)), least_bytes_(least_bytes), scheduler_(window_bytes, *this) {}
 
 WeightPager::~WeightPager() {
-  store_.reset();  // nothing is on its way to a page any more
+  store_.reset();  // completes all loads
   for (const at::Tensor& parameter : parameters_)
     torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
 }
@@ -167,9 +168,8 @@ void WeightPager::adopt_for_step(const at::Tensor& value, AllocationId made_sinc
   appear(value.storage(), values_);
 }
 
-/// The first of them is the same page in every step, as long as it has as many bytes, and so are those after
-/// it. None takes the page of one before it in the same step: by then nobody may have that, and it would be
-/// fetched for this one.
+/// Reuses pages between steps: the n-th storage of a step gets the n-th page, if the size is the same. Within
+/// a step no page is reused: the forecast would prefetch the page for its earlier storage, which may be gone.
 void WeightPager::appear(const c10::Storage& storage, PagesOfStep& made) {
   if (static_cast<Bytes>(storage.nbytes()) < least_bytes_ || is_page(storage)) return;
   const std::size_t index = made.in_step++;
@@ -208,7 +208,7 @@ void WeightPager::end_step() {
     give_values_back();
     scheduler_.end_step();
   } catch (...) {
-    forget_failures();  // of a step that has failed already
+    forget_failures();  // drop the failures of a step that has already failed
     throw;
   }
   store_->end_step();
@@ -248,7 +248,8 @@ bool WeightPager::is_page(const c10::Storage& storage) const {
   return page_of_.contains(storage.unsafeGetStorageImpl());
 }
 
-/// Makes a copy between a store and a page's memory. Over the link its time is no part of the program's.
+/// Copies between a store and a page's memory. The time of copies over the link does not count as the
+/// model's.
 template <typename Copy, typename Tell>
 void WeightPager::copy(const c10::Storage& storage, const Copy& copy, const Tell& tell) {
   if (listener_ == nullptr || !store_->is_over_link()) return copy();
@@ -279,7 +280,7 @@ void WeightPager::wait(PageId page) {
 
 void WeightPager::evict(PageId page, bool changed) {
   const c10::Storage storage(pages_[page].storage.lock());
-  if (!storage) return;  // its tensors are gone, and its memory with them
+  if (!storage) return;  // its tensors are gone, and its memory too
   if (changed) save(page, storage);
   storage.set_data_ptr_noswap(at::DataPtr(nullptr, storage.device()));
 }

@@ -28,39 +28,41 @@ namespace offprof {
 
 class StepListener;
 
-/// Bytes that went over the device's link, and to the disk beside it.
+/// Bytes copied over the device's link, and to the disk beside it.
 struct WeightTraffic {
   Bytes d2h = 0, h2d = 0;
   Bytes disk_write = 0, disk_read = 0;
 };
 
-/// Keeps weights, their gradients and the optimizer's state off the device but while operators use them, and
-/// what waits between the shards of a model.
+/// Parameter offload: keeps parameters, their gradients, the optimizer's state, and values that wait between
+/// layer slices off the device except while operators use them.
 ///
-/// It works on storages: what is away has no memory, but its tensors, all views of it and what autograd saved
-/// of it stay as they are, and have it again when an operator asks. While a Scope lives, LibTorch's
-/// dispatcher asks the pager before each operator that is given such a tensor; operators see nothing of it,
-/// so gradients are those without it, to the bit. Tensors that a module keeps outside its parameters and
-/// buffers are not known to it and stay.
+/// It works on storages. An evicted storage has no memory, but its tensors, all views and autograd's saved
+/// tensors of it stay valid, and get the memory back when an operator needs it. While a Scope lives,
+/// LibTorch's dispatcher calls the pager before each operator with such a tensor. Operators do not notice, so
+/// gradients are bitwise the same as without a pager. Tensors that a module keeps outside its parameters and
+/// buffers are unknown to the pager and stay.
 ///
-/// Where the device has no memory for what an operator needs, the operator throws c10::OutOfMemoryError.
+/// If the device has no memory for the storages that an operator needs, the operator throws
+/// c10::OutOfMemoryError.
 class WeightPager final : private PageExecutor {
  public:
-  /// Smaller storages stay on the device: to copy them costs more than they take.
+  /// Smaller storages stay on the device: copying them costs more than their memory is worth.
   static constexpr Bytes kLeastBytes = 4 * kKiB;
 
-  /// `device` must outlive it. `window_bytes`: see PageScheduler. `least_bytes`: of a storage that leaves the
-  /// device.
+  /// `device` must outlive this object. `window_bytes`: see PageScheduler. `least_bytes`: minimum size of a
+  /// storage that is offloaded.
   WeightPager(Device& device, std::unique_ptr<WeightStore> store, Bytes window_bytes,
               Bytes least_bytes = kLeastBytes);
   ~WeightPager() override;
   WeightPager(const WeightPager&) = delete;
   WeightPager& operator=(const WeightPager&) = delete;
 
-  /// While it lives, operators of this thread, and of backwards that it begins, ask this pager.
+  /// Activates the pager, while this object lives, for operators of this thread and of backwards that it
+  /// starts.
   class Scope {
    public:
-    explicit Scope(WeightPager* pager);  ///< nullptr: nobody is asked
+    explicit Scope(WeightPager* pager);  ///< nullptr: activates none
     ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
@@ -69,58 +71,59 @@ class WeightPager final : private PageExecutor {
     std::optional<c10::impl::IncludeDispatchKeyGuard> key_;
   };
 
-  /// Of the Scope that lives; nullptr: there is none, or nobody is asked in it.
+  /// Returns the pager of the living Scope; nullptr: there is none.
   static WeightPager* current();
 
-  /// The tensor's storage leaves the device, to be there only when it is used. Nothing happens to one that is
-  /// small, or known already.
+  /// Offloads the tensor's storage: it is on the device only while it is used. Ignores storages that are
+  /// small or already adopted.
   void adopt(const at::Tensor& value);
-  /// Adopts a parameter, and from here on each gradient that backward makes of it.
+  /// Adopts a parameter, and from now on each gradient that backward computes for it.
   void adopt_parameter(const at::Tensor& parameter);
-  /// Adopts what the step has made, and somebody will use later in it. Nothing happens to what is older than
-  /// the allocation `made_since`: its owner has it beyond the step.
+  /// Adopts a value that the step has computed and uses later. Ignores values older than the allocation
+  /// `made_since`: their owners keep them beyond the step.
   void adopt_for_step(const at::Tensor& value, AllocationId made_since);
-  /// Of the device.
+  /// Returns the device's next allocation id.
   AllocationId next_allocation() const { return device_.next_allocation(); }
-  /// The parameters' gradients are set to none next: none is on its way to the device any more.
+  /// Forgets the parameters' gradients, which the caller has set or sets to none. Loads of them are complete
+  /// afterwards.
   void forget_gradients();
 
-  /// Between steps nothing lies on the device. What was adopted for the step and is still held, as by an
-  /// attribute of a module, is the holder's again, and there.
+  /// Ends the step: evicts everything. A value adopted for the step that is still held, for example by an
+  /// attribute of a module, is returned to its holder, on the device.
   void end_step();
-  /// The step that ended last is what those to come are like.
+  /// Makes the step that ended last the forecast for later ones.
   void learn();
-  /// Until the next end_step all is on the device, as it is without a pager.
+  /// Keeps everything on the device until the next end_step, as without a pager.
   void bring_all();
 
-  /// Is told of copies that go over the link, each between on_hook_begin and on_hook_end; nullptr: nobody.
+  /// Sets the listener of copies over the link, each between on_hook_begin and on_hook_end; nullptr: none.
   void set_listener(StepListener* listener) { listener_ = listener; }
-  /// Since the last call.
+  /// Returns the traffic since the last call.
   WeightTraffic take_traffic() { return std::exchange(traffic_, {}); }
 
   bool is_page(const c10::Storage& storage) const;
   Bytes window_bytes() const { return scheduler_.window_bytes(); }
   void set_window_bytes(Bytes bytes) { scheduler_.set_window_bytes(bytes); }
   Bytes most_used_bytes() const { return scheduler_.most_used_bytes(); }
-  /// Of the device's host memory, at most.
+  /// Returns the maximum of the device's host memory that the pager uses.
   Bytes host_bytes() const {
     return store_->host_bytes(std::max(scheduler_.window_bytes(), scheduler_.most_used_bytes()));
   }
 
-  /// What the dispatcher calls.
+  /// Fallback function for the dispatcher.
   static void call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
  private:
   struct Page {
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;
-    std::optional<WeightStore::Slot> slot{};  ///< none: it was never away
-    /// Held while its bytes are on their way into it.
+    std::optional<WeightStore::Slot> slot{};  ///< none: it was never evicted
+    /// Held while its bytes are being loaded.
     c10::intrusive_ptr<c10::StorageImpl> coming{};
   };
-  /// Of what each step makes anew: the gradients of one parameter, or values.
+  /// Pages of storages that each step makes anew: the gradients of one parameter, or values.
   struct PagesOfStep {
     std::vector<PageId> pages;  ///< in the order in which a step makes them
-    std::size_t in_step = 0;    ///< how many it has made so far
+    std::size_t in_step = 0;    ///< number made so far in this step
   };
   class GradientHook;
   class Use;
@@ -147,14 +150,14 @@ class WeightPager final : private PageExecutor {
   std::unique_ptr<WeightStore> store_;
   Bytes least_bytes_;
   PageScheduler scheduler_;
-  mutable std::mutex
-      mutex_;  ///< threads of a backward follow each other; those of a module that forks do not
+  /// Threads of a backward take turns; those of a module that forks do not.
+  mutable std::mutex mutex_;
   std::vector<Page> pages_;
   std::unordered_map<const c10::StorageImpl*, PageId> page_of_;
-  std::vector<at::Tensor> parameters_;  ///< whose gradients are seen
-  /// Of each, in this order: a step is to let go of them in the same order every time.
+  std::vector<at::Tensor> parameters_;  ///< parameters with a gradient hook
+  /// Gradients, by index in parameters_. A vector, because each step must forget them in the same order.
   std::vector<PagesOfStep> gradients_of_;
-  PagesOfStep values_;  ///< that were adopted for the step
+  PagesOfStep values_;  ///< adopted for the step
   StepListener* listener_ = nullptr;
   WeightTraffic traffic_;
 };

@@ -30,7 +30,7 @@ class WeightPagerTest : public TorchTest, public testing::WithParamInterface<Sto
   static Tensor input() { return at::randn({8, kWidth}, at::kDouble); }
   static bool is_away(const Tensor& value) { return value.storage().data() == nullptr; }
 
-  /// A layer's loss, backward and a step of gradient descent, in one Scope.
+  /// Runs a step of gradient descent on layers, with their loss and backward, in one Scope.
   static void train(const std::vector<Tensor>& weights, const Tensor& x) {
     Tensor y = x;
     for (const Tensor& w : weights) y = at::tanh(at::linear(y, w));
@@ -40,7 +40,7 @@ class WeightPagerTest : public TorchTest, public testing::WithParamInterface<Sto
     for (Tensor w : weights) w.mutable_grad() = Tensor();
   }
 
-  /// What the weights are when all has been brought back.
+  /// Returns the parameters' values after loading them.
   std::vector<Tensor> values_of(const std::vector<Tensor>& weights) {
     const at::NoGradGuard no_grad;
     const WeightPager::Scope scope(&pager_);
@@ -74,7 +74,7 @@ TEST_P(WeightPagerTest, TrainsToTheSameBitsAndLeavesNothingOnTheDevice) {
   for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(bitwise_equal(values[i], plain[i].detach()));
 }
 
-TEST_P(WeightPagerTest, AWeightIsThereOnlyWhileAnOperatorUsesIt) {
+TEST_P(WeightPagerTest, KeepsAParameterOnTheDeviceOnlyWhileAnOperatorUsesIt) {
   const Tensor w = weight();
   pager_.adopt_parameter(w);
   EXPECT_TRUE(is_away(w));
@@ -87,17 +87,17 @@ TEST_P(WeightPagerTest, AWeightIsThereOnlyWhileAnOperatorUsesIt) {
   EXPECT_EQ(device_.peak_bytes(), before + kWeightBytes + static_cast<Bytes>(sum.nbytes()));
 }
 
-TEST_P(WeightPagerTest, ViewsHaveItToo) {
+TEST_P(WeightPagerTest, LoadsTheStorageOfAView) {
   const at::NoGradGuard no_grad;
   const Tensor w = weight(), view = w.t()[3], expected = view.clone();
   pager_.adopt(w);
   const WeightPager::Scope scope(&pager_);
   EXPECT_TRUE(is_away(view));
   EXPECT_TRUE(bitwise_equal(view.clone(), expected));
-  EXPECT_TRUE(is_away(w.t()));  // to look at it from another side needs no values
+  EXPECT_TRUE(is_away(w.t()));  // a view needs no values
 }
 
-TEST_P(WeightPagerTest, WhatIsWrittenInPlaceStays) {
+TEST_P(WeightPagerTest, KeepsInPlaceChanges) {
   const at::NoGradGuard no_grad;
   Tensor w = weight();
   const Tensor doubled = w * 2;
@@ -108,7 +108,7 @@ TEST_P(WeightPagerTest, WhatIsWrittenInPlaceStays) {
   EXPECT_TRUE(bitwise_equal(w.clone(), doubled));
 }
 
-TEST_P(WeightPagerTest, ListsOfTensorsAreLookedThrough) {
+TEST_P(WeightPagerTest, FindsTensorsInLists) {
   const at::NoGradGuard no_grad;
   const Tensor a = weight(), b = weight(), expected = at::cat({a, b});
   pager_.adopt(a);
@@ -117,7 +117,7 @@ TEST_P(WeightPagerTest, ListsOfTensorsAreLookedThrough) {
   EXPECT_TRUE(bitwise_equal(at::cat({a, b}), expected));
 }
 
-TEST_P(WeightPagerTest, GradientsThatAddUpAreBroughtBackForIt) {
+TEST_P(WeightPagerTest, LoadsAGradientToAddToIt) {
   const Tensor w = weight(), x = input();
   at::linear(x, w).sum().backward();
   at::linear(x, w).sum().backward();
@@ -137,7 +137,7 @@ TEST_P(WeightPagerTest, GradientsThatAddUpAreBroughtBackForIt) {
   pager_.forget_gradients();
 }
 
-TEST_P(WeightPagerTest, ATiedWeightHasOneGradient) {
+TEST_P(WeightPagerTest, AccumulatesOneGradientOfATiedParameter) {
   const Tensor w = weight(), x = input();
   at::linear(at::linear(x, w), w).sum().backward();
   const Tensor expected = w.grad().clone();
@@ -150,7 +150,7 @@ TEST_P(WeightPagerTest, ATiedWeightHasOneGradient) {
   pager_.forget_gradients();
 }
 
-TEST_P(WeightPagerTest, AnOperatorThatGetsNoMemorySaysSoAndTheNextStepIsWhole) {
+TEST_P(WeightPagerTest, ReportsOutOfMemoryAndRecoversInTheNextStep) {
   const Tensor w = weight(), x = input();
   pager_.adopt_parameter(w);
   device_.set_capacity(live_bytes() + kWeightBytes / 2);
@@ -165,7 +165,7 @@ TEST_P(WeightPagerTest, AnOperatorThatGetsNoMemorySaysSoAndTheNextStepIsWhole) {
   EXPECT_NO_THROW(at::linear(x, w));
 }
 
-TEST_P(WeightPagerTest, AnOperatorThatFailsLetsGoOfItsWeights) {
+TEST_P(WeightPagerTest, ReleasesTheParametersOfAFailedOperator) {
   const Tensor w = weight();
   pager_.adopt(w);
   {
@@ -176,14 +176,14 @@ TEST_P(WeightPagerTest, AnOperatorThatFailsLetsGoOfItsWeights) {
   EXPECT_TRUE(is_away(w));
 }
 
-TEST_P(WeightPagerTest, SmallTensorsStay) {
+TEST_P(WeightPagerTest, KeepsSmallTensorsOnTheDevice) {
   const Tensor w = leaf({3});
   pager_.adopt_parameter(w);
   EXPECT_FALSE(is_away(w));
   EXPECT_FALSE(pager_.is_page(w.storage()));
 }
 
-TEST_P(WeightPagerTest, ASavedWeightIsKeptAsPaged) {
+TEST_P(WeightPagerTest, LeavesASavedParameterToThePager) {
   const Tensor w = weight(), x = input().set_requires_grad(true);
   pager_.adopt_parameter(w);
   auto residents = std::make_shared<Residents>();
@@ -197,7 +197,7 @@ TEST_P(WeightPagerTest, ASavedWeightIsKeptAsPaged) {
   pager_.forget_gradients();
 }
 
-TEST_P(WeightPagerTest, WhatAStepMakesWaitsOffTheDeviceToo) {
+TEST_P(WeightPagerTest, OffloadsValuesThatAStepMakes) {
   const at::NoGradGuard no_grad;
   const Tensor x = weight(), expected = x * 2;
   const Bytes before = live_bytes();
@@ -216,14 +216,14 @@ TEST_P(WeightPagerTest, WhatAStepMakesWaitsOffTheDeviceToo) {
   }
 }
 
-TEST_P(WeightPagerTest, WhatIsOlderThanAStepIsItsOwners) {
+TEST_P(WeightPagerTest, IgnoresValuesOlderThanTheStep) {
   const Tensor x = weight();
   pager_.adopt_for_step(x, pager_.next_allocation());
   EXPECT_FALSE(is_away(x));
   EXPECT_FALSE(pager_.is_page(x.storage()));
 }
 
-TEST_P(WeightPagerTest, WhatAStepMadeAndSomebodyHoldsIsThereAfterIt) {
+TEST_P(WeightPagerTest, ReturnsAHeldValueToTheDeviceAfterTheStep) {
   const at::NoGradGuard no_grad;
   const Tensor x = weight(), expected = x * 2;
   const AllocationId since = pager_.next_allocation();
@@ -236,8 +236,8 @@ TEST_P(WeightPagerTest, WhatAStepMadeAndSomebodyHoldsIsThereAfterIt) {
   EXPECT_TRUE(bitwise_equal(y, expected));
 }
 
-/// Its memory is another's only when the copy into it is over.
-TEST_P(WeightPagerTest, WhatNobodyHoldsAnyMoreKeepsItsMemoryWhileItComes) {
+/// The memory may be reused only when the copy into it is complete.
+TEST_P(WeightPagerTest, KeepsTheMemoryOfAReleasedPageUntilItsLoadIsComplete) {
   const at::NoGradGuard no_grad;
   const Tensor w = weight();
   pager_.adopt(w);
@@ -272,7 +272,7 @@ INSTANTIATE_TEST_SUITE_P(Stores, WeightPagerTest,
                            return store.param == StoreKind::kDisk ? "disk" : "device_disk";
                          });
 
-TEST(DiskWeightStore, SaysWhereNoFileCanBeMade) {
+TEST(DiskWeightStore, RejectsAFolderWhereNoFileCanBeMade) {
   EXPECT_THROW(make_disk_weight_store("/nonexistent/folder"), Error);
 }
 

@@ -16,12 +16,13 @@
 namespace offprof {
 namespace {
 
-/// Of pages. Copies of saved tensors have the other tags.
+/// Returns the tag of a page's copies. Copies of saved tensors have non-negative tags.
 std::int64_t tag_of(WeightStore::Slot slot) {
   return -1 - slot;
 }
 
-/// Memory that a copy reads or writes is given back by whoever catches what this throws.
+/// Waits for a copy. On failure the device becomes idle before this throws, because the caller then frees the
+/// memory of the copy.
 void wait_or_become_idle(Device& device, CopyQueue queue, Device::Event event) {
   try {
     device.wait(queue, event);
@@ -74,8 +75,8 @@ class HostWeightStore final : public WeightStore {
   Bytes bytes_ = 0;
 };
 
-/// A save stands until the disk has the bytes: so a page lies there whole whenever it is asked for, and host
-/// memory is taken for one page at a time, beside those on their way in.
+/// A store on the device's disk. A save blocks until the disk has the bytes. So a page is always complete on
+/// the disk, and saves take host memory for only one page at a time, in addition to the pages being loaded.
 class DeviceDiskWeightStore final : public WeightStore {
  public:
   explicit DeviceDiskWeightStore(Device& device) : device_(device), disk_(*device.disk()) {}
@@ -160,7 +161,7 @@ class DeviceDiskWeightStore final : public WeightStore {
   Bytes largest_bytes_ = 0;
 };
 
-/// Straight between device memory, which is the host's, and a file.
+/// A store in a file, read and written straight from device memory, which is the host's.
 class DiskWeightStore final : public WeightStore {
  public:
   explicit DiskWeightStore(const std::string& folder) : tier_(folder) {}

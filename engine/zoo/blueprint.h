@@ -7,7 +7,8 @@
 
 namespace offprof {
 
-/// A tensor of a model as it starts: uniformly distributed around `mean` with that standard deviation.
+/// Initial values of a model's tensor: uniformly distributed around `mean`, with the given standard
+/// deviation.
 struct TensorBlueprint {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -15,12 +16,12 @@ struct TensorBlueprint {
   double deviation = 0;  ///< 0: every element is `mean`
 };
 
-/// A TorchScript module in words: what it holds, and the source of its methods. build.h makes the module.
-/// The source may call builtin `torch.*` operators and the children's methods (`self.norm.forward(x)`); every
-/// module also has the attribute `training`.
+/// Description of a TorchScript module: its contents, and the source of its methods. build.h builds the
+/// module. The source may call builtin `torch.*` operators and the children's methods
+/// (`self.norm.forward(x)`); every module also has the attribute `training`.
 struct ModuleBlueprint {
-  std::string type{};  ///< name of its class, `Linear`
-  std::string name{};  ///< under which its parent holds it
+  std::string type{};  ///< class name, `Linear`
+  std::string name{};  ///< name in its parent
   std::string source{};
   std::vector<TensorBlueprint> parameters{};
   std::vector<TensorBlueprint> buffers{};
@@ -28,18 +29,18 @@ struct ModuleBlueprint {
   std::map<std::string, double> numbers{};
   std::vector<ModuleBlueprint> children{};
 
-  /// Adds a child under that name.
+  /// Adds a child with that name.
   ModuleBlueprint& add(const std::string& child_name, ModuleBlueprint child);
 };
 
-/// A whole model: its root module and the specs of the inputs that its `forward` takes.
+/// A whole model: its root module and the specs of the inputs of its `forward`.
 struct ModelBlueprint {
   ModuleBlueprint root;
-  std::vector<std::string> inputs;  ///< one spec an input, as `--input` takes them
+  std::vector<std::string> inputs;  ///< one spec per input, in the format of `--input`
 };
 
-/// Draws the zoo's model of that name. `sizes` overrides the defaults of its catalog entry.
-/// Throws Error (input): no such model or size, a size out of its range, sizes that do not fit each other.
+/// Describes the zoo model with that name. `sizes` overrides the defaults of its catalog entry. Throws Error
+/// (input) for an unknown model or size, a size out of its range, and sizes that do not fit each other.
 ModelBlueprint draw_zoo_model(const std::string& name, const std::map<std::string, std::int64_t>& sizes);
 
 }  // namespace offprof

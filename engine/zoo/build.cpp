@@ -25,8 +25,8 @@ at::ScalarType scalar_type(const std::string& dtype) {
   return dtype == "float16" ? at::kHalf : at::kFloat;
 }
 
-// Makes tensors from one stream of random bits. Neither std::uniform_real_distribution nor LibTorch's
-// generator will do: their numbers differ between libraries and instruction sets.
+// Makes tensors from one stream of random bits. Does not use std::uniform_real_distribution or LibTorch's
+// generator, whose numbers differ between libraries and instruction sets.
 class WeightSource {
  public:
   WeightSource(std::uint64_t seed, const ZooWeights& weights)
@@ -50,7 +50,7 @@ class WeightSource {
   }
 
   double from_minus_one_to_one() {
-    constexpr int kDigits = 24;  // of a float
+    constexpr int kDigits = 24;  // digits of a float
     const auto step = static_cast<double>(bits_() >> (64 - kDigits));
     return (step + 0.5) * std::ldexp(1.0, 1 - kDigits) - 1.0;
   }
@@ -60,7 +60,7 @@ class WeightSource {
   bool weightless_;
 };
 
-// Turns blueprints into modules whose classes share one compilation unit.
+// Builds modules from blueprints. Their classes share one compilation unit.
 class ModuleMaker {
  public:
   ModuleMaker(std::uint64_t seed, const ZooWeights& weights)
@@ -103,9 +103,9 @@ Bytes weight_bytes(const ModuleBlueprint& blueprint, Bytes element_bytes) {
   return bytes;
 }
 
-// Asked beforehand, since Linux promises more memory than there is and kills a process that then uses it.
+// Checked beforehand, because Linux promises more memory than exists and kills a process that uses it.
 void require_memory(const std::string& name, Bytes weights) {
-  constexpr Bytes kCopies = 2;  // the tensors, and the archive that they are packed into
+  constexpr Bytes kCopies = 2;  // the tensors, and the archive that they are written into
   const Bytes memory = static_cast<Bytes>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   if (weights <= memory / kCopies) return;
   throw environment_error("the zoo model '" + name + "' would have " + format_bytes(weights) +
@@ -113,7 +113,7 @@ void require_memory(const std::string& name, Bytes weights) {
                           "give smaller sizes, or make it without weights: --meta");
 }
 
-// A spec of floats in the dtype of the weights.
+// Replaces the dtype of a floating-point spec by that of the parameters.
 std::string with_dtype(const std::string& spec, const std::string& dtype) {
   const std::string drawn = ZooWeights{}.dtype;
   return spec.starts_with(drawn) ? dtype + spec.substr(drawn.size()) : spec;

@@ -86,7 +86,7 @@ at::Tensor input_of(const TestModel& model) {
   return model.name == "mlp" ? torch::randn({8, 12}) : torch::randn({2, 3, 16, 16});
 }
 
-// A scalar is the loss; of anything else the mean of squares is.
+// A scalar output is the loss; the loss of another output is the mean of its squares.
 at::Tensor loss_of(torch::jit::Module& module, const at::Tensor& input) {
   const at::Tensor output = module.forward({input}).toTensor();
   return output.dim() == 0 ? output : output.square().mean();
@@ -100,7 +100,7 @@ void step(torch::jit::Module& module, double learning_rate) {
   }
 }
 
-// Writes down every allocation of a scope.
+// Records the size of every allocation in its scope.
 class AllocationSizes : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void*, std::int64_t size, std::size_t, std::size_t, c10::Device) override {
@@ -119,7 +119,7 @@ std::vector<std::int64_t> allocations_of_a_step(torch::jit::Module& module, cons
   return recorded->sizes;
 }
 
-// Runs models as the engine does: every operator by itself, nothing fused.
+// Runs models like the engine: every operator separately, nothing fused.
 class ZooTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -154,7 +154,7 @@ TEST_P(ZooModelTest, GivesEveryParameterAFiniteGradient) {
   }
 }
 
-TEST_P(ZooModelTest, LearnsABatchByHeart) {
+TEST_P(ZooModelTest, OverfitsASingleBatch) {
   Loaded model = load_model();
   const at::Tensor input = input_of(GetParam());
   const double first = loss_of(model.module, input).item<double>();
@@ -219,14 +219,14 @@ TEST_F(ZooTransformer, FusedAttentionComputesTheSame) {
   EXPECT_NEAR(loss_of(plain.module, ids).item<double>(), loss_of(fused.module, ids).item<double>(), 1e-5);
 }
 
-TEST_F(ZooTransformer, AnUntiedHeadHasWeightsOfItsOwn) {
+TEST_F(ZooTransformer, AnUntiedHeadHasItsOwnParameters) {
   EXPECT_FALSE(load("transformer", kTinyDecoder).module.hasattr("head_weight"));
   Loaded untied = load("transformer", tiny_decoder_with("tied", 0));
   loss_of(untied.module, integers({2, 6}, 9)).backward();
   EXPECT_TRUE(untied.module.attr("head_weight").toTensor().grad().defined());
 }
 
-TEST_F(ZooTransformer, NoTokenSeesTheNextOnes) {
+TEST_F(ZooTransformer, NoTokenSeesLaterTokens) {
   const Loaded model = load("transformer", kTinyDecoder);
   torch::jit::Module blocks = model.module.attr("blocks").toModule();
   const at::Tensor places = torch::arange(6);
@@ -240,7 +240,7 @@ TEST_F(ZooTransformer, NoTokenSeesTheNextOnes) {
   EXPECT_FALSE(output.equal(output_of_changed));
 }
 
-// One expert after the other: its best tokens through its own layers, added at their places.
+// Runs one expert after another: each processes its best tokens, and adds the results at their positions.
 at::Tensor experts_one_by_one(const torch::jit::Module& experts, const at::Tensor& tokens,
                               std::int64_t capacity) {
   at::Tensor joined = torch::zeros_like(tokens);
@@ -274,13 +274,13 @@ TEST_F(ZooResnet, UpdatesItsRunningStatisticsInTrainMode) {
   EXPECT_GT(statistics.abs().sum().item<double>(), 0);
 }
 
-TEST_F(ZooUnet, GivesLogitsForEveryPixel) {
+TEST_F(ZooUnet, ReturnsLogitsForEveryPixel) {
   Loaded model = load("unet", {{"batch", 2}, {"image", 16}, {"levels", 3}, {"width", 4}, {"classes", 5}});
   EXPECT_EQ(model.module.forward({torch::randn({2, 3, 16, 16})}).toTensor().sizes(),
             (at::IntArrayRef{2, 5, 16, 16}));
 }
 
-TEST_P(ZooModelTest, LoadsInItsSizesWithoutWeights) {
+TEST_P(ZooModelTest, MetaParametersKeepTheirSizes) {
   const TestFolder folder;
   const std::string with = folder / "with.pt", without = folder / "without.pt";
   save_zoo_model(GetParam().name, GetParam().sizes, 0, with);
@@ -313,7 +313,7 @@ TEST_P(ZooModelTest, TrainsAStepInBfloat16) {
 
 using ZooLlama = ZooTest;
 
-TEST_F(ZooLlama, NoTokenSeesTheNextOnes) {
+TEST_F(ZooLlama, NoTokenSeesLaterTokens) {
   const Loaded model = load("llama", kTinyLlama);
   torch::jit::Module attention =
       model.module.attr("blocks").toModule().attr("layer0").toModule().attr("attention").toModule();
@@ -327,7 +327,7 @@ TEST_F(ZooLlama, NoTokenSeesTheNextOnes) {
   EXPECT_FALSE(output.equal(output_of_changed));
 }
 
-TEST_F(ZooLlama, TurnsHalvesOfAHeadAsComplexNumbers) {
+TEST_F(ZooLlama, RotatesHalvesOfAHeadAsComplexNumbers) {
   const Loaded model = load("llama", kTinyLlama);
   torch::jit::Module attention =
       model.module.attr("blocks").toModule().attr("layer0").toModule().attr("attention").toModule();
@@ -339,7 +339,7 @@ TEST_F(ZooLlama, TurnsHalvesOfAHeadAsComplexNumbers) {
   EXPECT_TRUE(turned.narrow(-1, 2, 2).allclose(torch::imag(expected), 1e-5, 1e-6));
 }
 
-TEST(SaveZooModel, InputsThatAreFloatsHaveTheDtypeOfTheWeights) {
+TEST(SaveZooModel, FloatInputsHaveTheDtypeOfTheParameters) {
   const TestFolder folder;
   save_zoo_model("mlp", {{"batch", 1}, {"inputs", 1}, {"width", 1}}, 0, folder / "m.pt",
                  {.dtype = "bfloat16"});
@@ -349,7 +349,7 @@ TEST(SaveZooModel, InputsThatAreFloatsHaveTheDtypeOfTheWeights) {
 }
 
 // 68,976,648,192 parameters, 128 GiB in bfloat16.
-TEST(SaveZooModel, WithoutWeightsASeventyBillionParameterModelIsASmallFile) {
+TEST(SaveZooModel, A70BModelWithMetaParametersIsASmallFile) {
   constexpr std::uintmax_t kMost = 2 << 20;
   const TestFolder folder;
   save_zoo_model("llama", zoo_preset_sizes(find_zoo_model("llama"), "70b"), 0, folder / "model.pt",
@@ -357,7 +357,7 @@ TEST(SaveZooModel, WithoutWeightsASeventyBillionParameterModelIsASmallFile) {
   EXPECT_LT(std::filesystem::file_size(folder / "model.pt"), kMost);
 }
 
-TEST(SaveZooModel, RefusesAnUnknownDtype) {
+TEST(SaveZooModel, RejectsAnUnknownDtype) {
   const TestFolder folder;
   EXPECT_THROW(save_zoo_model("mlp", {}, 0, folder / "model.pt", {.dtype = "int8"}), Error);
 }
@@ -370,7 +370,7 @@ TEST(SaveZooModel, ReplacesAnOlderFileAndLeavesNothingElse) {
   EXPECT_EQ(folder.files().size(), 1);
 }
 
-TEST(SaveZooModel, SaysWhereItCannotWrite) {
+TEST(SaveZooModel, NamesAPathThatCannotBeWritten) {
   const TestFolder folder;
   try {
     save_zoo_model("mlp", {}, 0, folder / "no such folder/model.pt");
@@ -381,12 +381,12 @@ TEST(SaveZooModel, SaysWhereItCannotWrite) {
   }
 }
 
-TEST(SaveZooModel, RefusesAGzipName) {
+TEST(SaveZooModel, RejectsAGzipName) {
   const TestFolder folder;
   EXPECT_THROW(save_zoo_model("mlp", {}, 0, folder / "model.pt.gz"), Error);
 }
 
-TEST(SaveZooModel, RefusesWeightsBeyondTheMachinesMemory) {
+TEST(SaveZooModel, RejectsParametersBeyondTheMachinesMemory) {
   const TestFolder folder;
   try {
     save_zoo_model("transformer", {{"width", 1 << 16}, {"layers", 1024}}, 0, folder / "model.pt");

@@ -7,7 +7,7 @@
 
 namespace offprof {
 
-/// A size of a zoo model that can be set: `--batch 16`.
+/// A configurable size of a zoo model: `--batch 16`.
 struct ZooSize {
   std::string name;        ///< `batch`, `layers`, `width`, ...
   std::int64_t value = 0;  ///< the default
@@ -16,14 +16,13 @@ struct ZooSize {
   std::string what;
 };
 
-/// Sizes of a model that go by a name: `--preset 7b`.
+/// A named set of sizes of a model: `--preset 7b`.
 struct ZooPreset {
   std::string name;
   std::map<std::string, std::int64_t> sizes;
 };
 
-/// A model that offprof can make with no Python. What is here is the description; engine/zoo/build.h makes
-/// it.
+/// Description of a model that offprof can make without Python. engine/zoo/build.h builds the model.
 struct ZooModel {
   std::string name;
   std::string what;
@@ -31,28 +30,28 @@ struct ZooModel {
   std::vector<ZooPreset> presets{};
 };
 
-/// How a model's weights are made.
+/// Settings of a model's parameters.
 struct ZooWeights {
-  std::string dtype = "float32";  ///< of parameters and buffers, and of inputs that are no integers
-  /// Every weight is one stored element, seen at all its places with strides of 0: the archive takes next to
-  /// no room, and so does the model when it is loaded. All elements are the same: good for memory, not for
+  std::string dtype = "float32";  ///< of parameters, buffers, and inputs that are not integers
+  /// Makes meta parameters: each stores one element, seen at all places with strides of 0. The archive and
+  /// the loaded model take almost no space. All elements are equal, so results are useful for memory, not for
   /// numbers.
   bool weightless = false;
 };
 
-/// The dtypes that weights can have, the default first.
+/// Returns the supported dtypes of parameters, the default first.
 const std::vector<std::string>& zoo_dtypes();
 
-/// Every model, in the order in which they are listed.
+/// Returns every model, in the order of lists.
 const std::vector<ZooModel>& zoo_models();
 
-/// The model of that name. Throws Error (input) with the names there are and the nearest one.
+/// Returns the model with that name. Throws Error (input) with the known names and the nearest one.
 const ZooModel& find_zoo_model(const std::string& name);
 
-/// The sizes of the model's preset of that name. Throws Error (input) with the presets that the model has.
+/// Returns the sizes of the model's preset with that name. Throws Error (input) with the model's presets.
 const std::map<std::string, std::int64_t>& zoo_preset_sizes(const ZooModel& model, const std::string& preset);
 
-/// Throws Error (input) with the dtypes there are and the nearest one.
+/// Throws Error (input), with the known dtypes and the nearest one, for an unknown dtype.
 void check_zoo_dtype(const std::string& dtype);
 
 }  // namespace offprof

@@ -34,7 +34,7 @@ TEST(ZooCatalog, DescribesEveryModelAndSize) {
   }
 }
 
-TEST(ZooCatalog, DefaultsLieInTheirRanges) {
+TEST(ZooCatalog, DefaultsAreInTheirRanges) {
   for (const ZooModel& model : zoo_models()) {
     for (const ZooSize& size : model.sizes) {
       EXPECT_LE(size.min, size.value) << model.name << " " << size.name;
@@ -43,7 +43,7 @@ TEST(ZooCatalog, DefaultsLieInTheirRanges) {
   }
 }
 
-TEST(ZooCatalog, NamesNoSizeTwice) {
+TEST(ZooCatalog, SizeNamesAreUnique) {
   for (const ZooModel& model : zoo_models()) {
     std::set<std::string> names;
     for (const ZooSize& size : model.sizes)
@@ -55,7 +55,7 @@ TEST(ZooCatalog, FindsAModelByItsName) {
   EXPECT_EQ(find_zoo_model("unet").name, "unet");
 }
 
-TEST(ZooCatalog, AnUnknownModelIsAnsweredWithTheNamesAndTheNearest) {
+TEST(ZooCatalog, AnUnknownModelIsReportedWithTheNamesAndTheNearest) {
   const Error error = error_of([] { find_zoo_model("transfromer"); });
   EXPECT_EQ(error.kind(), ErrorKind::kInput);
   EXPECT_THAT(error.what(),
@@ -63,7 +63,7 @@ TEST(ZooCatalog, AnUnknownModelIsAnsweredWithTheNamesAndTheNearest) {
   EXPECT_EQ(error.hint(), "Did you mean `transformer`?");
 }
 
-TEST(ZooCatalog, AnUnknownModelFarFromAllGetsNoGuess) {
+TEST(ZooCatalog, GivesNoGuessForANameFarFromAll) {
   EXPECT_THAT(error_of([] { find_zoo_model("diffusion"); }).hint(), IsEmpty());
 }
 
@@ -85,18 +85,18 @@ std::int64_t parameters_of(const ModuleBlueprint& module) {
   return count;
 }
 
-TEST(ZooCatalog, PresetsOfLlamaHaveThePublishedNumbersOfParameters) {
+TEST(ZooCatalog, LlamaPresetsHaveThePublishedParameterCounts) {
   const ZooModel& llama = find_zoo_model("llama");
   EXPECT_EQ(parameters_of(draw_zoo_model("llama", zoo_preset_sizes(llama, "7b")).root), 6'738'415'616);
   EXPECT_EQ(parameters_of(draw_zoo_model("llama", zoo_preset_sizes(llama, "70b")).root), 68'976'648'192);
 }
 
-TEST(ZooCatalog, AnUnknownPresetIsAnsweredWithThoseThereAre) {
+TEST(ZooCatalog, AnUnknownPresetIsReportedWithTheKnownOnes) {
   const Error error = error_of([] { zoo_preset_sizes(find_zoo_model("llama"), "13b"); });
   EXPECT_THAT(error.what(), HasSubstr("'13b'; there are 7b, 70b"));
 }
 
-TEST(ZooCatalog, AnUnknownDtypeIsAnsweredWithTheNearest) {
+TEST(ZooCatalog, AnUnknownDtypeIsReportedWithTheNearest) {
   EXPECT_EQ(error_of([] { check_zoo_dtype("bfloat"); }).hint(), "Did you mean `bfloat16`?");
   for (const std::string& dtype : zoo_dtypes()) EXPECT_NO_THROW(check_zoo_dtype(dtype));
 }
@@ -122,7 +122,7 @@ TEST(DrawZooModel, WritesTheSizesIntoTheInputSpecs) {
               ElementsAre("float32[2,3,96,96]"));
 }
 
-TEST(DrawZooModel, EveryModelFitsTogetherAtItsDefaults) {
+TEST(DrawZooModel, AcceptsTheDefaultsOfEveryModel) {
   for (const ZooModel& model : zoo_models()) EXPECT_NO_THROW(draw_zoo_model(model.name, {})) << model.name;
 }
 

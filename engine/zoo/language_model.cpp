@@ -29,7 +29,7 @@ def forward(self, x: Tensor, mask: Tensor) -> Tensor:
     return x + self.feed_forward.forward(self.feed_forward_norm.forward(x))
 )";
 
-// The mask is made once a step and shared by all blocks: true where a place would look ahead.
+// The mask is made once per step and shared by all blocks. It is true where a position would see a later one.
 constexpr const char* kDecoderSource = R"(
 def forward(self, ids: Tensor) -> Tensor:
     length = ids.size(1)

@@ -7,22 +7,24 @@
 
 namespace offprof {
 
-/// Draws the layer that follows the attention of a decoder block: [batch, length, width] to the same.
+/// Describes the layer that follows the attention of a decoder block; its input and output are [batch,
+/// length, width].
 using FeedForward = ModuleBlueprint (*)(const ZooSizes& sizes);
 
-/// A causal decoder: token and position embedding, pre-layer-norm blocks, a head, the next token's cross
-/// entropy. Sizes used: those of decoder_sizes(). Throws Error (input) where the width is not a multiple of
+/// Describes a causal decoder: token and position embedding, pre-layer-norm blocks, a head, the next token's
+/// cross entropy. Uses the sizes of decoder_sizes(). Throws Error (input) if the width is not a multiple of
 /// the heads.
 ModelBlueprint draw_decoder(const ZooSizes& sizes, FeedForward feed_forward);
 
-/// The sizes of a decoder whatever its feed-forward layer, with that many blocks by default.
+/// Returns the sizes of a decoder with any feed-forward layer, with `layers` blocks by default.
 std::vector<ZooSize> decoder_sizes(std::int64_t layers);
 
-/// The weights' deviation of a layer whose output joins the residual stream of `layers` blocks: divided by
-/// sqrt(2 layers), so that the stream keeps its scale (Radford et al. 2019, the GPT-2 report).
+/// Returns the standard deviation of the parameters of a layer that adds to the residual stream of `layers`
+/// blocks: divided by sqrt(2 layers), so that the stream keeps its scale (Radford et al. 2019, the GPT-2
+/// report).
 double residual_deviation(const ZooSizes& sizes, std::int64_t inputs);
 
-/// The size `dropout`, in percent, as a probability.
+/// Returns the size `dropout`, in percent, as a probability.
 double dropout_probability(const ZooSizes& sizes);
 
 }  // namespace offprof

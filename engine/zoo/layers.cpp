@@ -6,7 +6,7 @@
 namespace offprof {
 namespace {
 
-// Small, so that the first logits of a head that shares the table are near zero (GPT-2's value).
+// A small deviation, so that the first logits of a head that shares the table are near zero (GPT-2's value).
 constexpr double kEmbeddingDeviation = 0.02;
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {

@@ -8,14 +8,14 @@
 
 namespace offprof {
 
-/// Standard deviation 1/sqrt(inputs): a layer keeps the scale of what it is given.
+/// Returns the standard deviation 1/sqrt(inputs): a layer keeps the scale of its input.
 double unit_deviation(std::int64_t inputs);
 
-/// Standard deviation sqrt(2/inputs), for a layer in front of a rectifier (He et al. 2015, "Delving Deep into
-/// Rectifiers").
+/// Returns the standard deviation sqrt(2/inputs), for a layer before a rectifier (He et al. 2015, "Delving
+/// Deep into Rectifiers").
 double rectifier_deviation(std::int64_t inputs);
 
-/// y = x W^T + b with W [outputs, inputs]. `deviation` is that of W; b starts at zero.
+/// y = x W^T + b with W [outputs, inputs]. `deviation` is the standard deviation of W; b starts at zero.
 ModuleBlueprint linear(std::int64_t inputs, std::int64_t outputs, double deviation);
 
 /// y = x W^T with W [outputs, inputs].
@@ -39,20 +39,20 @@ ModuleBlueprint batch_norm(std::int64_t channels);
 ModuleBlueprint convolution_unit(std::int64_t inputs, std::int64_t outputs, std::int64_t kernel,
                                  std::int64_t stride);
 
-/// Rows of a [rows, width] table by their ids.
+/// Looks up rows of a [rows, width] table by their ids.
 ModuleBlueprint embedding(std::int64_t rows, std::int64_t width);
 
 /// Mean cross entropy of logits [batch, length, vocabulary] with the ids [batch, length] shifted by one
-/// place: `forward(logits, ids)`.
+/// position: `forward(logits, ids)`.
 ModuleBlueprint next_token_loss();
 
-/// Runs the modules one after the other. Whatever `extra` names (`, mask`) is handed to each of them.
+/// Runs the modules in sequence. Passes the arguments in `extra` (`, mask`) to each of them.
 ModuleBlueprint sequence(std::vector<ModuleBlueprint> modules, const std::string& extra = "");
 
-/// `float32[8,3,96,96]`.
+/// Returns the spec `float32[8,3,96,96]`.
 std::string float_input(const std::vector<std::int64_t>& shape);
 
-/// `int64[4,128]<512`: integers below `end`.
+/// Returns the spec `int64[4,128]<512`: integers below `end`.
 std::string integer_input(const std::vector<std::int64_t>& shape, std::int64_t end);
 
 }  // namespace offprof

@@ -9,8 +9,8 @@
 namespace offprof {
 namespace {
 
-// Rotary position embedding (Su et al. 2021, "RoFormer"): the first and the second half of a head's width are
-// the parts of complex numbers, turned by an angle that grows with the place.
+// Rotary position embedding (Su et al. 2021, "RoFormer"): the first and second half of a head's width are the
+// real and imaginary parts of complex numbers, rotated by an angle that grows with the position.
 constexpr const char* kRotaryAttentionSource = R"(
 def heads_of(self, x: Tensor, heads: int) -> Tensor:
     return x.view(x.size(0), x.size(1), heads, self.head_width).transpose(1, 2)
@@ -39,7 +39,8 @@ def forward(self, x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     return x + self.feed_forward.forward(self.feed_forward_norm.forward(x))
 )";
 
-// The angles are made once a step, in float32 whatever the weights are, and shared by all blocks.
+// The angles are computed once per step, in float32 for any dtype of the parameters, and shared by all
+// blocks.
 constexpr const char* kLlamaSource = R"(
 def forward(self, ids: Tensor) -> Tensor:
     x = self.tokens.forward(ids)
@@ -108,7 +109,7 @@ ModelBlueprint draw_llama(const ZooSizes& sizes) {
   return {std::move(root), {integer_input({sizes.at("batch"), sizes.at("seq")}, sizes.at("vocab"))}};
 }
 
-// Touvron et al. 2023: "LLaMA" (7b) and "Llama 2" (70b).
+// Sizes from Touvron et al. 2023: "LLaMA" (7b) and "Llama 2" (70b).
 std::vector<ZooPreset> presets() {
   return {{"7b",
            {{"batch", 1},

@@ -7,9 +7,8 @@
 namespace offprof {
 namespace {
 
-// The inputs of all steps are projected at once; what remains of a step are many small saved tensors. The
-// forget gate starts open (Jozefowicz et al. 2015, "An Empirical Exploration of Recurrent Network
-// Architectures").
+// The inputs of all steps are projected at once. The rest of a step saves many small tensors. The forget gate
+// starts open (Jozefowicz et al. 2015, "An Empirical Exploration of Recurrent Network Architectures").
 constexpr const char* kLayerSource = R"(
 def forward(self, x: Tensor) -> Tensor:
     hidden = x.new_zeros([x.size(0), self.width])

@@ -10,10 +10,10 @@
 
 namespace offprof {
 
-/// Every size of one model by its name, each within its range.
+/// All sizes of one model by name, each within its range.
 using ZooSizes = std::map<std::string, std::int64_t>;
 
-/// A model of the zoo: its description, and the function that draws it. `draw` throws Error (input) where
+/// A zoo model: its description, and the function that builds its blueprint. `draw` throws Error (input) if
 /// sizes do not fit each other.
 struct ZooEntry {
   ZooModel model;
@@ -28,12 +28,11 @@ ZooEntry lstm_entry();
 ZooEntry resnet_entry();
 ZooEntry unet_entry();
 
-/// Every entry, in the order in which they are listed. A new model is added to the table behind this
-/// function.
+/// Returns every entry, in the order of lists. Add a new model to the table in this function.
 const std::vector<ZooEntry>& zoo_entries();
 
-/// The model's default sizes with the overrides in their place. Throws Error (input): a size that the model
-/// does not have, or a value out of its range.
+/// Returns the model's default sizes with the overrides. Throws Error (input) for an unknown size or a value
+/// out of its range.
 ZooSizes resolve_zoo_sizes(const ZooModel& model, const std::map<std::string, std::int64_t>& overrides);
 
 /// Throws Error (input) unless the size called `whole` is a multiple of the one called `part`.

@@ -9,9 +9,9 @@ namespace offprof {
 namespace {
 
 // Each expert takes its best `tokens * choices / experts` tokens (Zhou et al. 2022, "Mixture-of-Experts with
-// Expert Choice Routing"), so every shape is known beforehand. Tokens are gathered with embedding, and each
-// token sums over the experts' slots that hold it (the row of zeros where none does) instead of having
-// outputs scattered to it: both directions add in a fixed order on every device.
+// Expert Choice Routing"), so every shape is known beforehand. Tokens are gathered with embedding. Instead of
+// scattering outputs, each token sums over the experts' slots that hold it (a row of zeros if no slot does).
+// So both directions add in a fixed order on every device.
 constexpr const char* kExpertsSource = R"(
 def forward(self, x: Tensor) -> Tensor:
     tokens = x.reshape(-1, x.size(-1))

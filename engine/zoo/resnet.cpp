@@ -36,7 +36,7 @@ ModuleBlueprint residual_block(std::int64_t inputs, std::int64_t outputs, std::i
   return module;
 }
 
-// Batch norm needs two values a channel, and the last stage has the fewest.
+// Batch norm needs two values per channel, and the last stage has the fewest.
 void require_enough_values(const ZooSizes& sizes) {
   const std::int64_t halvings = sizes.at("stages") - 1;
   if (sizes.at("batch") > 1 || sizes.at("image") > (std::int64_t{1} << halvings)) return;

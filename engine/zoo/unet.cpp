@@ -8,8 +8,8 @@
 namespace offprof {
 namespace {
 
-// The way down and the way up of one resolution, with all smaller ones between them. `skip` lives across
-// those.
+// Encoder and decoder of one resolution, with all smaller resolutions between them. `skip` lives from one to
+// the other.
 constexpr const char* kLevelSource = R"(
 def forward(self, x: Tensor) -> Tensor:
     skip = self.down.forward(x)
@@ -21,7 +21,7 @@ ModuleBlueprint double_convolution(std::int64_t inputs, std::int64_t outputs) {
   return sequence({convolution_unit(inputs, outputs, 3, 1), convolution_unit(outputs, outputs, 3, 1)});
 }
 
-// Twice the height and width.
+// Doubles height and width.
 ModuleBlueprint enlargement(std::int64_t inputs, std::int64_t outputs) {
   ModuleBlueprint module{.type = "Enlargement"};
   module.parameters = {

@@ -10,9 +10,9 @@
 namespace offprof {
 namespace {
 
-/// Names of a model's parts are far from it.
+/// Maximum nesting; the names of a model's parts have far fewer levels.
 constexpr int kMostLevels = 100;
-/// A pickle can name a value again and again, and so say in a few bytes what has no end.
+/// Limits on the result: a pickle can refer to a value repeatedly, so a few bytes can expand without end.
 constexpr std::size_t kMostNamed = 4'000'000;
 constexpr std::size_t kMostNameBytes = std::size_t{64} << 20;
 constexpr std::size_t kMostTensors = 1'000'000;

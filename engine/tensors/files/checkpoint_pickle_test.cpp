@@ -56,7 +56,7 @@ TEST(CheckpointPickle, ReadsNewerDtypesAndParameters) {
   EXPECT_EQ(read(dict(text("a") + parameter)).at("a").dtype, "float8_e4m3fn");
 }
 
-TEST(CheckpointPickle, NamesWhatIsNestedByItsKeysAndPositions) {
+TEST(CheckpointPickle, NamesNestedTensorsByKeysAndPositions) {
   const std::string tensor = tensor_v2(storage("LongStorage", "0"));
   const auto tensors = read(dict(text("model") + dict(text("w") + tensor) + text("state") +
                                  dict(integer(3) + "](" + tensor + "N" + tensor + "e") + text("epoch") +
@@ -66,14 +66,14 @@ TEST(CheckpointPickle, NamesWhatIsNestedByItsKeysAndPositions) {
   EXPECT_THAT(names, ElementsAre("model.w", "state.3.0", "state.3.2"));
 }
 
-TEST(CheckpointPickle, TakesTheTypesThatLibTorchAdds) {
+TEST(CheckpointPickle, AcceptsTheTypeTagsOfLibTorch) {
   const std::string tagged =
       global("torch.jit._pickle", "restore_type_tag") +
       tuple(dict(text("a") + tensor_v2(storage("HalfStorage", "0"))) + text("Dict[str, Tensor]")) + "R";
   EXPECT_EQ(read(tagged).at("a").dtype, "float16");
 }
 
-TEST(CheckpointPickle, KeepsAndFindsValuesAgain) {
+TEST(CheckpointPickle, StoresAndFindsMemoValues) {
   const std::string tensor = tensor_v2(storage("FloatStorage", "0"));
   EXPECT_EQ(read("}(" + text("a") + tensor + "q\x05" + text("b") + "h\x05u").size(), 2U);
   EXPECT_EQ(read("}(" + text("a") + tensor + "\x94" + text("b") + "j\0\0\0\0u"s).size(), 2U);
@@ -91,7 +91,7 @@ TEST(CheckpointPickle, RunsNoCode) {
   EXPECT_THAT(refusal(text("a") + "}b"), HasSubstr("gives a state to what is no dictionary"));
 }
 
-TEST(CheckpointPickle, RefusesTensorsThatAreNoPlainOnes) {
+TEST(CheckpointPickle, RejectsTensorsThatAreNotPlain) {
   EXPECT_THAT(refusal(global("torch._utils", "_rebuild_qtensor") + ")R"), HasSubstr("quantised"));
   EXPECT_THAT(refusal(global("torch._utils", "_rebuild_sparse_tensor") + ")R"), HasSubstr("sparse"));
   EXPECT_THAT(refusal(tensor_v2(storage("QInt8Storage", "0"))), HasSubstr("class 'torch.QInt8Storage'"));
@@ -102,26 +102,26 @@ TEST(CheckpointPickle, RefusesTensorsThatAreNoPlainOnes) {
   EXPECT_THAT(refusal(conjugate), HasSubstr("conjugate"));
 }
 
-TEST(CheckpointPickle, RefusesWhatIsNoDictionary) {
+TEST(CheckpointPickle, RejectsAnythingButADictionary) {
   EXPECT_THAT(refusal("N"), HasSubstr("something else than a dictionary of tensors"));
   EXPECT_THAT(refusal(tensor_v2(storage("FloatStorage", "0"))),
               HasSubstr("something else than a dictionary"));
 }
 
-TEST(CheckpointPickle, RefusesNamesThatComeTwice) {
+TEST(CheckpointPickle, RejectsDuplicateNames) {
   const std::string tensor = tensor_v2(storage("FloatStorage", "0"));
   EXPECT_THAT(refusal(dict(text("a") + tensor + text("a") + tensor)), HasSubstr("two tensors are named 'a'"));
   EXPECT_THAT(refusal(dict(text("a.b") + tensor + text("a") + dict(text("b") + tensor))),
               HasSubstr("two tensors are named 'a.b'"));
 }
 
-TEST(CheckpointPickle, RefusesEveryTruncation) {
+TEST(CheckpointPickle, RejectsEveryTruncation) {
   const std::string whole = pickle(dict(text("a") + tensor_v2(storage("FloatStorage", "0"))));
   for (std::size_t size = 0; size < whole.size(); ++size)
     EXPECT_NE(refusal_of_pickle(whole.substr(0, size)), "no error") << size;
 }
 
-TEST(CheckpointPickle, RefusesKnotsAndPilesWithoutEnd) {
+TEST(CheckpointPickle, RejectsCyclesAndExponentialNesting) {
   EXPECT_THAT(refusal("}q\1" + text("a") + "h\1s"), HasSubstr("nested without end"));
   std::string pile = "}" + with_byte('q', 0);
   for (std::size_t level = 1; level < 60; ++level) {
@@ -131,12 +131,12 @@ TEST(CheckpointPickle, RefusesKnotsAndPilesWithoutEnd) {
   EXPECT_THAT(refusal(pile), HasSubstr("nested without end"));
 }
 
-TEST(CheckpointPickle, RefusesAStackThatRunsDry) {
+TEST(CheckpointPickle, RejectsStackUnderflow) {
   for (const char* value : {"s", "u", "t", "a", "e", "R", "Q", "b", "0", "\x85", "(0", "}N", "}(Nu"})
     EXPECT_NE(refusal(value), "no error") << value;
 }
 
-TEST(CheckpointPickle, RefusesTensorsThatSayTooMuchOrTooLittle) {
+TEST(CheckpointPickle, RejectsTensorsWithWrongArguments) {
   const auto rebuilt = [](const std::string& arguments) {
     return dict(text("a") + global("torch._utils", "_rebuild_tensor_v2") + tuple(arguments) + "R");
   };

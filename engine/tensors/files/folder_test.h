@@ -9,7 +9,7 @@
 
 namespace offprof {
 
-/// Tests with a folder of their own each.
+/// Test fixture with a separate folder for each test.
 class FolderTest : public ::testing::Test {
  protected:
   std::string in_folder(const std::string& name) const { return folder_ / name; }

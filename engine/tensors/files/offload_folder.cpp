@@ -40,7 +40,7 @@ std::string file_name(std::string_view name) {
   return escaped.append(kValueEnd);
 }
 
-/// The name that such a file has the value of; nullopt where it has none.
+/// Returns the name of the value in a file; nullopt: it is not the file of a value.
 std::optional<std::string> name_in(std::string_view file) {
   if (!file.ends_with(kValueEnd)) return std::nullopt;
   const std::string_view escaped = file.substr(0, file.size() - kValueEnd.size());
@@ -78,10 +78,10 @@ Descriptor lock_folder(const fs::path& path) {
       fmt::format("cannot lock the folder '{}': {}", path.string(), std::strerror(errno)));
 }
 
-/// Nobody else writes here while the folder is locked.
+/// Removes partial files. Nobody else writes here while the folder is locked.
 void remove_leftovers(const fs::path& path) {
   for (const auto& entry : fs::directory_iterator(path)) {
-    std::error_code error;  // what cannot be removed takes room, and nothing else
+    std::error_code error;  // a file that cannot be removed only takes space
     if (is_temporary(entry.path())) fs::remove(entry.path(), error);
   }
 }

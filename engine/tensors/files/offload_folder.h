@@ -12,28 +12,27 @@
 
 namespace offprof {
 
-/// A folder of tensors' values, each in a file of its own, that one process at a time may use. Its functions
+/// A folder of tensors' values, each in a separate file. Only one process may use it at a time. Its functions
 /// may be called from any thread.
 class OffloadFolder {
  public:
-  /// Makes the folder if it is not there, and removes from it what a process that was killed has left
-  /// half-written. Throws Error: (input) it cannot be made or written; (environment) it is in use.
+  /// Creates the folder if it is missing, and removes partial files that a killed process has left. Throws
+  /// Error (input) if the folder cannot be created or written, and Error (environment) if it is in use.
   static std::shared_ptr<OffloadFolder> open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Where the value of that name lies, or will. It never leaves the folder: what is not a letter, a digit or
-  /// one of
-  /// `_-.` is written as `%2F`, and so is a dot at the beginning. Throws Error (input) for a name that is
-  /// empty or, so written, longer than file systems allow.
+  /// Returns the path of the value's file, which need not exist. It is always inside the folder: characters
+  /// other than letters, digits and `_-.` are escaped like `%2F`, and so is a dot at the beginning. Throws
+  /// Error (input) for a name that is empty or, after escaping, longer than file systems allow.
   std::filesystem::path file_of(std::string_view name) const;
-  /// The names of the values that lie here, sorted.
+  /// Returns the names of the existing values, sorted.
   std::vector<std::string> names() const;
 
-  /// Whoever has it is the only one in this process to use a name, until the end of scope.
+  /// Reserves a name for one user in this process while this object lives.
   class Claim {
    public:
-    /// Throws Error (input) where another has the name.
+    /// Throws Error (input) if the name is already claimed.
     Claim(std::shared_ptr<OffloadFolder> folder, std::string name);
     ~Claim();
     Claim(Claim&& other) noexcept = default;
@@ -55,7 +54,7 @@ class OffloadFolder {
   std::filesystem::path path_;
   Descriptor lock_;
   std::mutex mutex_;
-  std::set<std::string, std::less<>> claimed_;  ///< under `mutex_`
+  std::set<std::string, std::less<>> claimed_;  ///< guarded by `mutex_`
 };
 
 }  // namespace offprof

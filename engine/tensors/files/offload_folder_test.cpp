@@ -28,7 +28,7 @@ class OffloadFolderTest : public FolderTest {
   }
 };
 
-TEST_F(OffloadFolderTest, IsMadeWhereItIsMissing) {
+TEST_F(OffloadFolderTest, CreatesAMissingFolder) {
   OffloadFolder::open(path_ / "a" / "b");
   EXPECT_TRUE(fs::is_directory(path_ / "a" / "b"));
   write_file((path_ / "file").string(), "x");
@@ -48,7 +48,7 @@ TEST_F(OffloadFolderTest, NoNameLeavesTheFolder) {
   EXPECT_EQ(folder->file_of("../a").filename(), "%2E.%2Fa.safetensors");
 }
 
-TEST_F(OffloadFolderTest, RefusesNamesThatNoFileCanHave) {
+TEST_F(OffloadFolderTest, RejectsNamesThatNoFileCanHave) {
   const auto folder = OffloadFolder::open(path_);
   EXPECT_THAT(refusal([&] { folder->file_of(""); }), HasSubstr("the name is empty"));
   EXPECT_THAT(refusal([&] { folder->file_of(std::string(244, 'a')); }), HasSubstr("too long"));
@@ -56,7 +56,7 @@ TEST_F(OffloadFolderTest, RefusesNamesThatNoFileCanHave) {
   write_file(folder->file_of(std::string(243, 'a')).string(), "x");
 }
 
-TEST_F(OffloadFolderTest, KnowsTheNamesOfItsValues) {
+TEST_F(OffloadFolderTest, ListsTheNamesOfItsValues) {
   const auto folder = OffloadFolder::open(path_);
   const std::string odd("..\0/\xff%", 6);
   for (const std::string& name : {odd, std::string("weight")})
@@ -66,14 +66,14 @@ TEST_F(OffloadFolderTest, KnowsTheNamesOfItsValues) {
   EXPECT_THAT(folder->names(), ElementsAre(odd, "weight"));
 }
 
-TEST_F(OffloadFolderTest, ServesOneAtATime) {
+TEST_F(OffloadFolderTest, ServesOneUserAtATime) {
   auto folder = OffloadFolder::open(path_);
   EXPECT_THAT(refusal([&] { OffloadFolder::open(path_); }), HasSubstr("is in use"));
   folder.reset();
   OffloadFolder::open(path_);
 }
 
-TEST_F(OffloadFolderTest, RemovesWhatAKilledProcessLeft) {
+TEST_F(OffloadFolderTest, RemovesPartialFilesOfAKilledProcess) {
   write_file((path_ / ".offprof-12345-0.tmp").string(), "half");
   write_file((path_ / "w.safetensors").string(), "whole");
   OffloadFolder::open(path_);

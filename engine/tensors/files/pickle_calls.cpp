@@ -1,4 +1,4 @@
-// What a pickle may have called, and what is made instead.
+// The calls that a pickle may make, and their replacements.
 #include <fmt/format.h>
 
 #include <array>
@@ -16,7 +16,7 @@ struct StorageClass {
   std::string_view dtype;
 };
 
-/// Of torch/storage.py, `_dtype_to_storage_type_map`, without the quantised ones.
+/// From torch/storage.py, `_dtype_to_storage_type_map`, without the quantised types.
 constexpr std::array<StorageClass, 12> kStorageClasses = {{{"torch.FloatStorage", "float32"},
                                                            {"torch.DoubleStorage", "float64"},
                                                            {"torch.HalfStorage", "float16"},
@@ -38,14 +38,14 @@ const PickleValue& PickleMachine::argument(const Items& arguments, std::size_t i
   return values_[arguments[index]];
 }
 
-/// What an OrderedDict has beside its members: the versions of modules.
+/// Skips the state of an OrderedDict: the versions of modules.
 void PickleMachine::build() {
   pop();
   if (stack_.empty() || values_[stack_.back()].kind != Kind::kDict)
     refuse("its pickle gives a state to what is no dictionary", kSaveHint);
 }
 
-/// A storage: ('storage', its class, its key, its device, its length).
+/// Builds a storage from ('storage', its class, its key, its device, its length).
 void PickleMachine::persistent_id() {
   const Items tuple = {pop()};
   const Items items = argument(tuple, 0, Kind::kTuple).items;
@@ -73,7 +73,7 @@ void PickleMachine::refuse_call(const std::string& callee) const {
          kSaveHint);
 }
 
-/// False: it is nothing that may be called.
+/// Returns false if `callee` must not be called.
 bool PickleMachine::rebuild(const std::string& callee, const Items& arguments) {
   if (callee == "collections.OrderedDict" && arguments.empty()) return make({.kind = Kind::kDict}), true;
   if (callee == "torch._utils._rebuild_tensor" || callee == "torch._utils._rebuild_tensor_v2")
@@ -83,7 +83,7 @@ bool PickleMachine::rebuild(const std::string& callee, const Items& arguments) {
     argument(arguments, 0, Kind::kTensor);
     return push(arguments[0]), true;
   }
-  // A list or a dictionary with its type, as LibTorch's pickle_save has them; a Size is a tuple.
+  // LibTorch's pickle_save wraps lists and dictionaries with their type; a Size is a tuple.
   if ((callee.starts_with("torch.jit._pickle.") || callee == "torch.Size") && !arguments.empty())
     return push(arguments[0]), true;
   if (callee == "torch.device") return make({}), true;
@@ -98,7 +98,8 @@ std::string PickleMachine::dtype_of(const PickleValue& storage) const {
          kSaveHint);
 }
 
-/// (storage, offset, sizes, strides, requires_grad, hooks, [dtype,] [metadata]), as in torch/_utils.py.
+/// Builds a tensor from (storage, offset, sizes, strides, requires_grad, hooks, [dtype,] [metadata]), as in
+/// torch/_utils.py.
 void PickleMachine::rebuild_tensor(const Items& arguments, bool has_dtype) {
   const PickleValue& storage = argument(arguments, 0, Kind::kStorage);
   constexpr std::string_view kModule = "torch.";

@@ -10,10 +10,10 @@
 namespace offprof {
 namespace {
 
-/// A tensor takes some twenty.
+/// Maximum number of values; a tensor takes some twenty.
 constexpr std::size_t kMostPickleValues = 4'000'000;
 
-/// Python's opcodes (CPython, Lib/pickle.py) as far as they are taken.
+/// The supported opcodes of Python's pickle (CPython, Lib/pickle.py).
 enum Opcode : unsigned char {
   kMark = '(',
   kStop = '.',
@@ -128,7 +128,7 @@ PickleValue& PickleMachine::top(Kind kind) {
   return values_[id];
 }
 
-/// Little-endian, in two's complement.
+/// Decodes a little-endian two's complement integer.
 std::int64_t PickleMachine::long_integer(std::string_view bytes) const {
   if (bytes.size() > sizeof(std::int64_t)) refuse("its pickle has a whole number beyond 64 bits");
   if (bytes.empty()) return 0;

@@ -11,28 +11,28 @@
 
 namespace offprof {
 
-/// What a pickle makes. Values refer to each other by position, so that a pickle may well tie knots of them.
+/// A value of a pickle. Values refer to each other by id, so a pickle may build cycles.
 struct PickleValue {
   using Id = std::uint32_t;
   enum class Kind : std::uint8_t {
-    kOther,  ///< none, a truth value, a number with a fraction, bytes, a device: nothing that matters here
+    kOther,  ///< None, a boolean, a float, bytes, a device: not used here
     kInteger,
     kText,
     kTuple,
     kList,
-    kDict,    ///< `items` are keys and values in turns
-    kGlobal,  ///< the name of a class, a function or a dtype, as `module.name`
+    kDict,    ///< `items` are alternating keys and values
+    kGlobal,  ///< name of a class, a function or a dtype: `module.name`
     kStorage,
     kTensor,
   };
 
   Kind kind = Kind::kOther;
-  std::int64_t integer = 0;  ///< of a tensor: its position in PickleMachine::tensors()
+  std::int64_t integer = 0;  ///< of a tensor: its index in PickleMachine::tensors()
   std::string text{};        ///< of a storage: its key
-  std::vector<Id> items{};   ///< of a storage: its class, which is a global
+  std::vector<Id> items{};   ///< of a storage: its class, a kGlobal
 };
 
-/// Python's pickle machine, without all that makes it dangerous: see read_checkpoint_pickle.
+/// Python's pickle machine without its dangerous parts: see read_checkpoint_pickle.
 class PickleMachine {
  public:
   using Id = PickleValue::Id;
@@ -40,7 +40,7 @@ class PickleMachine {
 
   PickleMachine(std::string_view pickle, const std::string& name) : rest_(pickle), name_(name) {}
 
-  /// The value that the pickle makes.
+  /// Returns the value that the pickle builds.
   Id run();
 
   const PickleValue& value(Id id) const { return values_[id]; }
@@ -48,20 +48,20 @@ class PickleMachine {
   [[noreturn]] void refuse(const std::string& what, const std::string& hint = {}) const;
 
  private:
-  /// Of a class, of a storage's key.
+  /// Maximum length of the name of a class or of a storage's key.
   static constexpr std::size_t kLongestName = 1000;
   static constexpr const char* kSaveHint =
       "Save a dictionary of tensors, torch.save(model.state_dict(), 'model.pt'), or a safetensors file.";
 
   using Items = std::vector<Id>;
 
-  // Bytes of the program.
+  // Reading the pickle's bytes.
   std::string_view take(std::size_t bytes);
   template <typename Number>
   Number number();
   std::string_view line();
 
-  // Opcodes. False: it is none of theirs.
+  // Groups of opcodes. Return false if the opcode is not in the group.
   bool scalar(unsigned char opcode);
   bool text(unsigned char opcode);
   bool container(unsigned char opcode);
@@ -81,7 +81,7 @@ class PickleMachine {
   void put_items(const Items& items);
   std::int64_t long_integer(std::string_view bytes) const;
 
-  // What may be called.
+  // Allowed calls.
   void reduce();
   void persistent_id();
   void build();

@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <string>
 
-/// Values as Python pickles them, for tests.
+/// Values in Python's pickle format, for tests.
 namespace offprof::pickle_text {
 
-/// An opcode with the byte that follows it.
+/// Returns an opcode and the byte that follows it.
 inline std::string with_byte(char opcode, std::size_t byte) {
   return {opcode, static_cast<char>(byte)};
 }

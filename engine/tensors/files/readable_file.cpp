@@ -14,7 +14,7 @@
 namespace offprof {
 namespace {
 
-/// A read() of Linux gives no more at once (its manual page), whatever is asked for.
+/// Size of a single read, below Linux's limit of 0x7ffff000 bytes (the manual page of read).
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
 
 class DiskFile final : public ReadableFile {

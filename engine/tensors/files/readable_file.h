@@ -11,27 +11,27 @@
 
 namespace offprof {
 
-/// Bytes that can be read from anywhere on, by several threads at once. Interface, so that tests can count
-/// what is read.
+/// Bytes that can be read at any offset, by several threads at once. An interface, so that tests can count
+/// reads.
 class ReadableFile {
  public:
   virtual ~ReadableFile() = default;
-  /// What errors call it.
+  /// Returns the name for errors.
   virtual const std::string& name() const = 0;
-  /// Bytes, when it was opened.
+  /// Returns the size in bytes at the time of opening.
   virtual Bytes size() const = 0;
-  /// Fills `room` with what stands from `offset` on; says how much there was, less than all of it only at the
-  /// end. Throws Error (input) where the disk refuses.
+  /// Fills `room` with the bytes from `offset` on. Returns the number of bytes read, which is less than
+  /// `room` only at the end of the file. Throws Error (input) if the disk fails.
   virtual std::size_t read(Bytes offset, std::span<char> room) const = 0;
 };
 
-/// A file on the disk. Throws Error (input): not there, a folder, unreadable.
+/// Opens a file on the disk. Throws Error (input) if it is missing, a folder, or unreadable.
 std::shared_ptr<const ReadableFile> open_readable(const std::string& path);
 
-/// Fills all of `room`. Throws Error (input) where the file has become shorter, too.
+/// Fills all of `room`. Throws Error (input) if the disk fails or the file has become shorter.
 void read_all(const ReadableFile& file, Bytes offset, std::span<char> room);
 
-/// A text that stands for a file.
+/// A string that acts as a file.
 class TextFile final : public ReadableFile {
  public:
   TextFile(std::string text, std::string name) : text_(std::move(text)), name_(std::move(name)) {}

@@ -62,7 +62,7 @@ TensorDtype dtype_from_json(const JsonValue& json) {
   return *dtype;
 }
 
-/// With its offset still counted from the header's end.
+/// Parses a tensor. Its offset still counts from the end of the header.
 StoredTensor tensor_from_json(const ReadableFile& file, std::string_view name, const JsonValue& json) {
   json.allow_only({"dtype", "shape", "data_offsets"});
   StoredTensor tensor{.dtype = dtype_from_json(json.at("dtype")), .sizes = json.at("shape").as_integers()};
@@ -87,7 +87,8 @@ StoredTensor tensor_from_json(const ReadableFile& file, std::string_view name, c
   return tensor;
 }
 
-/// Each byte must belong to one tensor: holes may hide what is no tensor, and overlaps make one the other's.
+/// Checks that each byte belongs to exactly one tensor: gaps may hide other data, and overlaps make tensors
+/// share bytes.
 void check_no_holes(const ReadableFile& file, const std::map<std::string, StoredTensor, std::less<>>& tensors,
                     Bytes data_bytes) {
   using Entry = std::pair<const std::string, StoredTensor>;

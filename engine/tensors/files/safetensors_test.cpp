@@ -33,7 +33,7 @@ SafetensorsFile open_bytes(const std::string& bytes) {
   return SafetensorsFile(std::make_shared<TextFile>(bytes, kName));
 }
 
-/// What the reader says to such a file.
+/// Returns the reader's error for a file with these bytes.
 std::string refusal(const std::string& bytes) {
   try {
     open_bytes(bytes);
@@ -45,7 +45,7 @@ std::string refusal(const std::string& bytes) {
   return "no error";
 }
 
-/// Of a file with one tensor `a`.
+/// Returns the error for a file with one tensor `a`.
 std::string refusal_of(const std::string& dtype, const std::string& shape, const std::string& offsets,
                        std::size_t data_bytes) {
   return refusal(file_bytes(
@@ -53,7 +53,7 @@ std::string refusal_of(const std::string& dtype, const std::string& shape, const
       std::string(data_bytes, 'x')));
 }
 
-/// Of two tensors of bytes that have such offsets in a file of eight bytes of data.
+/// Returns the error for a file with eight bytes of data and two tensors of bytes at these offsets.
 std::string refusal_of_two(int begin, int end, int begin_of_other, int end_of_other) {
   nlohmann::json header;
   header["a"] = {{"dtype", "U8"}, {"shape", {end - begin}}, {"data_offsets", {begin, end}}};
@@ -63,7 +63,7 @@ std::string refusal_of_two(int begin, int end, int begin_of_other, int end_of_ot
   return refusal(file_bytes(header.dump(), "01234567"));
 }
 
-TEST(Safetensors, KnowsTensorsAndReadsTheirBytes) {
+TEST(Safetensors, ReadsTheHeaderAndTheTensorsBytes) {
   const SafetensorsFile file = open_bytes(file_bytes(
       R"({"b":{"dtype":"U8","shape":[3],"data_offsets":[4,7]},)"
       R"("a":{"dtype":"BF16","shape":[2,1],"data_offsets":[0,4]},"__metadata__":{"format":"pt"}}   )",
@@ -82,7 +82,7 @@ TEST(Safetensors, KnowsTensorsAndReadsTheirBytes) {
   EXPECT_EQ(bytes, "de");
 }
 
-TEST(Safetensors, EmptyTensorsScalarsAndFilesWithoutTensorsAreFine) {
+TEST(Safetensors, AcceptsEmptyTensorsScalarsAndFilesWithoutTensors) {
   EXPECT_TRUE(open_bytes(file_bytes("{}")).tensors().empty());
   const SafetensorsFile file =
       open_bytes(file_bytes(R"({"none":{"dtype":"F64","shape":[0,7],"data_offsets":[2,2]},)"
@@ -103,28 +103,28 @@ TEST(Safetensors, ATensorMayHaveAnyName) {
   EXPECT_EQ(file.tensors().count(R"(../a\u001b)"), 1U);
 }
 
-TEST(Safetensors, HasDtypesOfHalfBytes) {
+TEST(Safetensors, SupportsDtypesOfHalfBytes) {
   const SafetensorsFile file =
       open_bytes(file_bytes(R"({"a":{"dtype":"F4","shape":[2,3],"data_offsets":[0,3]}})", "abc"));
   EXPECT_EQ(file.tensors().at("a").bytes, 3);
   EXPECT_THAT(refusal_of("F4", "[3]", "[0,1]", 1), HasSubstr("is no number of bytes"));
 }
 
-TEST(Safetensors, RefusesAFileWithoutRoomForAHeader) {
+TEST(Safetensors, RejectsAFileTooShortForAHeader) {
   EXPECT_THAT(refusal(""), HasSubstr("has 0 bytes"));
   EXPECT_THAT(refusal("1234567"), HasSubstr("has 7 bytes"));
 }
 
-TEST(Safetensors, RefusesAHeaderBeyondTheLimit) {
+TEST(Safetensors, RejectsAHeaderBeyondTheLimit) {
   EXPECT_THAT(refusal(length_prefix(100'000'001) + "{}"), AllOf(HasSubstr("100000001"), HasSubstr("limit")));
   EXPECT_THAT(refusal(length_prefix(~std::uint64_t{0}) + "{}"), HasSubstr("limit"));
 }
 
-TEST(Safetensors, RefusesAHeaderBeyondTheFile) {
+TEST(Safetensors, RejectsAHeaderBeyondTheFile) {
   EXPECT_THAT(refusal(length_prefix(3) + "{}"), AllOf(HasSubstr("truncated"), HasSubstr("3 bytes")));
 }
 
-TEST(Safetensors, RefusesAHeaderThatIsNoJsonObject) {
+TEST(Safetensors, RejectsAHeaderThatIsNotAJsonObject) {
   for (const char* header : {"", " {}", "[]", "1", "\xef\xbb\xbf{}"})
     EXPECT_THAT(refusal(file_bytes(header)), HasSubstr("does not begin with '{'")) << header;
   EXPECT_THAT(refusal(file_bytes("{,}")), HasSubstr("is not JSON"));
@@ -134,7 +134,7 @@ TEST(Safetensors, RefusesAHeaderThatIsNoJsonObject) {
   EXPECT_THAT(refusal(file_bytes(R"({"a":)" + std::string(500, '['))), HasSubstr("nested too deeply"));
 }
 
-TEST(Safetensors, RefusesNamesThatComeTwice) {
+TEST(Safetensors, RejectsDuplicateNames) {
   const std::string a = R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]})";
   EXPECT_THAT(refusal(file_bytes("{" + a + "," + a + "}", "x")), HasSubstr("has 'a' twice"));
   EXPECT_THAT(refusal(file_bytes(R"({"__metadata__":{"a":"1","a":"2"}})")), HasSubstr("has 'a' twice"));
@@ -143,13 +143,13 @@ TEST(Safetensors, RefusesNamesThatComeTwice) {
       HasSubstr("has 'dtype' twice"));
 }
 
-TEST(Safetensors, RefusesMetadataThatIsNoText) {
+TEST(Safetensors, RejectsMetadataThatIsNotText) {
   EXPECT_THAT(refusal(file_bytes(R"({"__metadata__":{"a":1}})")),
               HasSubstr("__metadata__.a: a number stands"));
   EXPECT_THAT(refusal(file_bytes(R"({"__metadata__":[]})")), HasSubstr("__metadata__: is no object"));
 }
 
-TEST(Safetensors, RefusesEntriesThatLackSomethingOrHaveMore) {
+TEST(Safetensors, RejectsEntriesWithMissingOrExtraMembers) {
   EXPECT_THAT(refusal(file_bytes(R"({"a":{"dtype":"U8","shape":[0]}})")),
               HasSubstr("a: 'data_offsets' is missing"));
   EXPECT_THAT(refusal(file_bytes(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0],"x":1}})")),
@@ -158,11 +158,11 @@ TEST(Safetensors, RefusesEntriesThatLackSomethingOrHaveMore) {
   EXPECT_THAT(refusal_of("U8", "[0]", "[0]", 0), HasSubstr("has 1 data_offsets, where two are expected"));
 }
 
-TEST(Safetensors, RefusesUnknownDtypes) {
+TEST(Safetensors, RejectsUnknownDtypes) {
   EXPECT_THAT(refusal_of("F128", "[1]", "[0,16]", 16), HasSubstr("a.dtype: 'F128' is no dtype"));
 }
 
-TEST(Safetensors, RefusesHostileShapes) {
+TEST(Safetensors, RejectsHostileShapes) {
   EXPECT_THAT(refusal_of("U8", "[-1]", "[0,1]", 1), HasSubstr("a.shape[0]: -1 is negative"));
   EXPECT_THAT(refusal_of("U8", "[1.0]", "[0,1]", 1), HasSubstr("1.0 is not a whole number"));
   EXPECT_THAT(refusal_of("U8", "[1e0]", "[0,1]", 1), HasSubstr("is not a whole number"));
@@ -175,16 +175,16 @@ TEST(Safetensors, RefusesHostileShapes) {
   EXPECT_THAT(refusal_of("U8", ones + "]", "[0,1]", 1), HasSubstr("has 65 dimensions"));
 }
 
-TEST(Safetensors, RefusesASizeThatIsNotThatOfTheBytes) {
+TEST(Safetensors, RejectsASizeThatDiffersFromTheBytes) {
   EXPECT_THAT(refusal_of("F32", "[2,3]", "[0,20]", 20),
               HasSubstr("tensor 'a': F32 of shape [2, 3] takes 24 bytes, its data_offsets [0, 20] have 20"));
 }
 
-TEST(Safetensors, RefusesOffsetsThatRunBackwards) {
+TEST(Safetensors, RejectsReversedOffsets) {
   EXPECT_THAT(refusal_of("U8", "[0]", "[1,0]", 1), HasSubstr("ends at 0, before its begin at 1"));
 }
 
-TEST(Safetensors, RefusesOffsetsBeyondTheFile) {
+TEST(Safetensors, RejectsOffsetsBeyondTheFile) {
   EXPECT_THAT(refusal_of("U8", "[9]", "[0,9]", 8),
               HasSubstr("tensor 'a': ends at 9, and the file has only 8 bytes of tensors: it is truncated"));
   EXPECT_THAT(refusal_of("U8", "[1]", "[9223372036854775806,9223372036854775807]", 8), HasSubstr("hole"));
@@ -192,33 +192,33 @@ TEST(Safetensors, RefusesOffsetsBeyondTheFile) {
               HasSubstr("is not between"));
 }
 
-TEST(Safetensors, RefusesTensorsThatOverlap) {
+TEST(Safetensors, RejectsOverlappingTensors) {
   EXPECT_THAT(refusal_of_two(0, 5, 4, 8),
               HasSubstr("tensor 'b': begins at 4, where tensor 'a' goes on to 5: they overlap"));
   EXPECT_THAT(refusal_of_two(0, 8, 4, 4), HasSubstr("tensor 'b': begins at 4"));
   EXPECT_THAT(refusal_of_two(0, 8, 0, 8), HasSubstr("they overlap"));
 }
 
-TEST(Safetensors, RefusesHoles) {
+TEST(Safetensors, RejectsHoles) {
   EXPECT_THAT(refusal_of_two(0, 3, 4, 8),
               HasSubstr("tensor 'b': begins at 4, and tensor 'a' ended at 3: there is a hole"));
   EXPECT_THAT(refusal_of_two(1, 3, 3, 8), HasSubstr("begins at 1, and the header ended at 0"));
 }
 
-TEST(Safetensors, RefusesBytesThatBelongToNoTensor) {
+TEST(Safetensors, RejectsBytesThatBelongToNoTensor) {
   EXPECT_THAT(refusal_of_two(0, 3, 3, 7),
               HasSubstr("have 7 bytes, and 8 follow the header: 1 belong to none"));
   EXPECT_THAT(refusal(file_bytes("{}", "x")), HasSubstr("1 belong to none"));
 }
 
-TEST(Safetensors, RefusesEveryTruncation) {
+TEST(Safetensors, RejectsEveryTruncation) {
   const std::string whole =
       file_bytes(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", std::string(8, 'x'));
   for (std::size_t size = 0; size < whole.size(); ++size)
     EXPECT_NE(refusal(whole.substr(0, size)), "no error") << size;
 }
 
-/// A file that is as long as it says and has nothing but zeros behind its header; it counts what is read.
+/// A file with the given header and size, otherwise zeros. It counts the bytes that are read.
 class SparseFile final : public ReadableFile {
  public:
   SparseFile(std::string head, Bytes size) : head_(std::move(head), kName), size_(size) {}
@@ -238,7 +238,7 @@ class SparseFile final : public ReadableFile {
   mutable std::atomic<Bytes> read_ = 0;
 };
 
-TEST(Safetensors, ReadsOfAHugeFileOnlyTheHeaderAndWhatIsAskedFor) {
+TEST(Safetensors, ReadsOnlyTheHeaderAndTheRequestedTensorOfAHugeFile) {
   const std::string head =
       file_bytes(R"({"a":{"dtype":"F32","shape":[1099511627776],"data_offsets":[0,4398046511104]},)"
                  R"("b":{"dtype":"U8","shape":[5],"data_offsets":[4398046511104,4398046511109]}})");

@@ -15,7 +15,7 @@
 namespace offprof {
 namespace {
 
-constexpr std::size_t kAlignment = 8;  ///< of the widest numbers
+constexpr std::size_t kAlignment = 8;  ///< width of the widest numbers
 
 void check_name(const std::string& name, std::set<std::string_view>& names) {
   const auto refuse = [&](const std::string& why) {
@@ -39,7 +39,7 @@ void sort_for_alignment(std::vector<NewTensor>& tensors) {
   });
 }
 
-/// The header's length and the header, padded so that the tensors' bytes are aligned.
+/// Returns the header's length and the header, padded so that the tensors' bytes are aligned.
 std::string padded(std::string text) {
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
   if (text.size() > static_cast<std::size_t>(kMostHeaderBytes))

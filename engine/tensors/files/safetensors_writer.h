@@ -12,33 +12,34 @@
 
 namespace offprof {
 
-/// A tensor that is to be written.
+/// A tensor to write.
 struct NewTensor {
   std::string name;
   TensorDtype dtype = TensorDtype::kF32;
   std::vector<std::int64_t> sizes;
 };
 
-/// Writes a safetensors file, whose tensors' bytes come piece by piece. It is written beside the file that
-/// it replaces in the end: see NewFile, and for what it throws.
+/// Writes a safetensors file; the tensors' bytes are given piece by piece. The file replaces an older one
+/// only at the end: see NewFile, also for errors.
 class SafetensorsWriter {
  public:
-  /// Writes the header. Throws Error (input) for tensors that cannot be: a name that is not printable, comes
-  /// twice or is `__metadata__`; sizes beyond 64 bits; and for more names than a header can have.
+  /// Writes the header. Throws Error (input) for a tensor name that is not printable, a duplicate, or
+  /// `__metadata__`, for sizes beyond 64 bits, and for more names than fit into a header.
   SafetensorsWriter(const std::string& path, std::vector<NewTensor> tensors,
                     const std::map<std::string, std::string, std::less<>>& metadata = {});
 
-  /// In the order in which their bytes are expected: those with the widest numbers first, so that each is
-  /// aligned, then by name.
+  /// Returns the tensors in the order in which their bytes are expected: by falling width of their numbers,
+  /// so that each is aligned, then by name.
   const std::vector<NewTensor>& tensors() const { return tensors_; }
-  /// Adds bytes: any part of those of all tensors, one after the other.
+  /// Appends bytes: any part of the sequence of all tensors' bytes.
   void write(std::string_view bytes);
-  /// All bytes have come. The last call; without it there is no file.
+  /// Completes the file after all bytes have been written. Must be the last call; without it there is no
+  /// file.
   void finish();
 
  private:
   std::vector<NewTensor> tensors_;
-  Bytes left_ = 0;  ///< bytes that are still to come
+  Bytes left_ = 0;  ///< bytes still to be written
   NewFile file_;
 };
 

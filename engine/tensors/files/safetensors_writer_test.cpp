@@ -36,7 +36,7 @@ class SafetensorsWriterTest : public ::testing::Test {
   const TestFolder folder_;
 };
 
-TEST_F(SafetensorsWriterTest, WritesWhatTheReaderReads) {
+TEST_F(SafetensorsWriterTest, WritesFilesThatTheReaderReads) {
   SafetensorsWriter writer(path(),
                            {{"bytes", TensorDtype::kU8, {3}},
                             {"wide", TensorDtype::kI64, {}},
@@ -53,7 +53,7 @@ TEST_F(SafetensorsWriterTest, WritesWhatTheReaderReads) {
   EXPECT_EQ(bytes, "abc");
 }
 
-TEST_F(SafetensorsWriterTest, EachTensorIsAligned) {
+TEST_F(SafetensorsWriterTest, AlignsEachTensor) {
   SafetensorsWriter writer(path(), {{"a", TensorDtype::kU8, {3}},
                                     {"b", TensorDtype::kF64, {1}},
                                     {"c", TensorDtype::kBF16, {3}},
@@ -65,14 +65,14 @@ TEST_F(SafetensorsWriterTest, EachTensorIsAligned) {
     EXPECT_EQ(tensor.offset % (bits_of(tensor.dtype) / 8), 0) << name;
 }
 
-TEST_F(SafetensorsWriterTest, RefusesNamesThatNoTensorCanHave) {
+TEST_F(SafetensorsWriterTest, RejectsNamesThatNoTensorCanHave) {
   EXPECT_THAT(refusal({{"a\n", TensorDtype::kU8, {1}}}), HasSubstr("not printable"));
   EXPECT_THAT(refusal({{"__metadata__", TensorDtype::kU8, {1}}}), HasSubstr("metadata of that name"));
   EXPECT_THAT(refusal({{"a", TensorDtype::kU8, {1}}, {"a", TensorDtype::kF32, {1}}}),
               HasSubstr("another has that name"));
 }
 
-TEST_F(SafetensorsWriterTest, RefusesSizesBeyondAllFiles) {
+TEST_F(SafetensorsWriterTest, RejectsSizesBeyondAllFiles) {
   EXPECT_THAT(refusal({{"a", TensorDtype::kF64, {std::int64_t{1} << 62}}}),
               HasSubstr("is no number of bytes"));
   EXPECT_THAT(refusal({{"a", TensorDtype::kU8, {-1}}}), HasSubstr("is no number of bytes"));
@@ -82,7 +82,7 @@ TEST_F(SafetensorsWriterTest, RefusesSizesBeyondAllFiles) {
   EXPECT_THAT(refusal(tensors), HasSubstr("one too many"));
 }
 
-TEST_F(SafetensorsWriterTest, AnOldFileStaysUntilTheNewOneIsWhole) {
+TEST_F(SafetensorsWriterTest, KeepsTheOldFileUntilTheNewOneIsComplete) {
   write_file(path(), "old");
   {
     SafetensorsWriter writer(path(), {{"a", TensorDtype::kU8, {3}}});
@@ -92,7 +92,7 @@ TEST_F(SafetensorsWriterTest, AnOldFileStaysUntilTheNewOneIsWhole) {
   EXPECT_EQ(count_files(), 1);
 }
 
-TEST_F(SafetensorsWriterTest, AFullDiskLeavesTheOldFileAndSaysWhatToDo) {
+TEST_F(SafetensorsWriterTest, KeepsTheOldFileWhenTheDiskIsFullAndGivesAHint) {
   write_file(path(), "old");
   std::string message;
   std::string hint;

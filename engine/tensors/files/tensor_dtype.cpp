@@ -14,7 +14,7 @@ struct DtypeRow {
   int bits;
 };
 
-/// In the order of TensorDtype.
+/// Names and bits, in the order of TensorDtype.
 constexpr std::array<DtypeRow, 22> kDtypes = {
     {{"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
      {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
@@ -39,7 +39,7 @@ int bits_of(TensorDtype dtype) {
 }
 
 std::optional<Bytes> bytes_of(TensorDtype dtype, std::span<const std::int64_t> sizes) {
-  // Strides are products too, where a size is 0.
+  // Strides are products of sizes too, so the product must fit even if a size is 0.
   std::int64_t bits = bits_of(dtype);
   bool is_empty = false;
   for (const std::int64_t size : sizes) {

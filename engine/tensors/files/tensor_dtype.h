@@ -10,11 +10,11 @@
 
 namespace offprof {
 
-/// The types of numbers that safetensors files have, in the order of the format's own list (its crate's
-/// `Dtype`), by which tensors of one size are sorted there.
+/// Number types of safetensors files, in the order of the format's own list (its crate's `Dtype`), which is
+/// the sort order of tensors with numbers of the same width.
 enum class TensorDtype : std::uint8_t {
   kBool,
-  kF4,  ///< two numbers a byte
+  kF4,  ///< two numbers per byte
   kF6E2M3,
   kF6E3M2,
   kU8,
@@ -37,20 +37,20 @@ enum class TensorDtype : std::uint8_t {
   kU64,
 };
 
-/// As it stands in files: `BF16`.
+/// Returns the name in files: `BF16`.
 std::string_view name_of(TensorDtype dtype);
 
-/// The type of that name; nullopt where there is none.
+/// Returns the type with that name; nullopt: there is none.
 std::optional<TensorDtype> dtype_named(std::string_view name);
 
-/// Bits that a number takes.
+/// Returns the bits of one number.
 int bits_of(TensorDtype dtype);
 
-/// What so many numbers take. nullopt: it is no whole number of bytes, or a size is negative, or they are
-/// beyond 64 bits, be it that another size is 0.
+/// Returns the bytes of a tensor with these sizes; nullopt: not a whole number of bytes, or a size is
+/// negative, or the product exceeds 64 bits, even if another size is 0.
 std::optional<Bytes> bytes_of(TensorDtype dtype, std::span<const std::int64_t> sizes);
 
-/// `[2, 3]`.
+/// Returns the sizes as text: `[2, 3]`.
 std::string shape_text(std::span<const std::int64_t> sizes);
 
 }  // namespace offprof
