@@ -118,6 +118,7 @@ void sparse_and_quantised_tensors(Graph& g) {
 
 namespace {
 
+/// Saves views that are dense in no order of their dimensions: they have holes.
 void with_holes(Graph& g) {
   const Tensor h = (g.x * 2).slice(0, 0, 6, 2).slice(1, 1, 8, 3);
   (h.sin() * h.t().contiguous().t().exp()).sum().backward();

@@ -13,7 +13,7 @@
 namespace offprof {
 namespace {
 
-TEST(CaseFileTest, ACaseComesBackAsItWas) {
+TEST(CaseFileTest, ACaseSurvivesARoundTrip) {
   const TestFolder folder;
   const std::string path = folder / "case.json";
   EXPECT_TRUE(rc::check("a case comes back", [&] {
@@ -23,7 +23,7 @@ TEST(CaseFileTest, ACaseComesBackAsItWas) {
   }));
 }
 
-TEST(CaseFileTest, AnOperationThatThereIsNotIsRefusedWithItsPlace) {
+TEST(CaseFileTest, RejectsAnUnknownOperationWithItsPosition) {
   const TestFolder folder;
   const std::string path = folder / "case.json";
   write_file(
@@ -37,7 +37,7 @@ TEST(CaseFileTest, AnOperationThatThereIsNotIsRefusedWithItsPlace) {
   }
 }
 
-TEST(CaseFileTest, OperationsHaveNamesOfTheirOwn) {
+TEST(CaseFileTest, OperationsHaveDistinctNames) {
   std::set<std::string_view> names;
   for (const Operation& operation : operations())
     EXPECT_TRUE(names.insert(operation.name).second) << operation.name;
