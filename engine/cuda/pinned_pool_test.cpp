@@ -61,7 +61,7 @@ class PinnedPoolTest : public testing::Test {
   PinnedPoolTest() { fake = {.slabs_left = 1000, .last_error = cudaSuccess, .pinned = {}}; }
   ~PinnedPoolTest() override {
     pool_.reset();
-    EXPECT_TRUE(fake.pinned.empty()) << "what was pinned stays so";
+    EXPECT_TRUE(fake.pinned.empty()) << "pinned memory was not freed";
     EXPECT_EQ(fake.last_error, cudaSuccess) << "the next call would report it";
   }
 

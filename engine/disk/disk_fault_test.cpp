@@ -72,7 +72,7 @@ class DiskFaults : public EveryDiskTier {
     const bool written = wait(tier, write, errors);
     const bool was_read = wait(tier, read, errors);
     EXPECT_TRUE(!was_read || back == data);
-    EXPECT_FALSE(was_read && !written) << "read what could not be written";
+    EXPECT_FALSE(was_read && !written) << "read data whose write failed";
     tier.release(extent);
   }
 
@@ -144,7 +144,8 @@ TEST_P(DiskChecksums, DetectCorruptReads) {
     EXPECT_THAT(errors, Each(HasSubstr("checksum")));
     found += errors.size();
   }
-  EXPECT_EQ(found, static_cast<std::size_t>(requests) / 2) << "one for each read; writes are left alone";
+  EXPECT_EQ(found, static_cast<std::size_t>(requests) / 2)
+      << "one error for each read; writes are not corrupted";
 }
 
 TEST_P(DiskFaults, AnExtentCanBeRewrittenAfterAFailedWrite) {
@@ -158,7 +159,7 @@ TEST_P(DiskFaults, AnExtentCanBeRewrittenAfterAFailedWrite) {
   const auto extent = tier.reserve(20'000);
   const auto failing = tier.write(*extent, data.data(), 20'000);
   EXPECT_THROW(tier.wait(failing), Error);
-  EXPECT_THROW(tier.wait(failing), Error) << "and tells it again";
+  EXPECT_THROW(tier.wait(failing), Error) << "the second wait must throw too";
   EXPECT_TRUE(tier.is_done(failing));
   EXPECT_THAT(tier.take_records(), IsEmpty());
   tier.wait(tier.write(*extent, data.data(), 20'000));
@@ -209,7 +210,7 @@ TEST(DiskSpaceFaults, AFailingCallIsHandledOrReportedAndLeavesNothing) {
   EXPECT_TRUE(folder.files().empty());
 }
 
-/// System calls of which allocation fails with the given error.
+/// System calls, among which allocation fails with the given error.
 class FailingAllocation final : public FileCalls {
  public:
   explicit FailingAllocation(int error) : error_(error) {}

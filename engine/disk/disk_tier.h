@@ -40,7 +40,7 @@ struct DiskTierFacts {
   std::string file_system;  ///< name, such as `ext4`
   Bytes free_bytes = 0;     ///< free bytes of the file system when the tier was created
   DiskBackend backend = DiskBackend::kThreads;
-  /// Reason for not using io_uring; empty: io_uring is used, or threads were asked for.
+  /// Reason for not using io_uring; empty: io_uring is used, or threads were requested.
   std::string why_threads;
   bool direct_io = false;
   std::string why_buffered;    ///< reason for buffered I/O; empty: I/O is direct
@@ -56,7 +56,7 @@ std::string describe(const DiskTierFacts& facts);
 /// Range of the scratch file, for one tensor.
 struct Extent {
   Bytes offset = 0;
-  Bytes bytes = 0;  ///< as asked for
+  Bytes bytes = 0;  ///< as requested
   bool operator==(const Extent&) const = default;
 };
 
@@ -80,7 +80,7 @@ class DiskTier {
   using Ticket = std::uint64_t;
 
   /// Throws Error: (input) if no file can be created in `folder`; (environment) if the machine has no threads
-  /// or file descriptors left, or does not support the backend that was asked for.
+  /// or file descriptors left, or does not support the requested backend.
   explicit DiskTier(const std::string& folder, const DiskTierOptions& options = {});
   DiskTier(const std::string& folder, const DiskTierOptions& options, const DiskEdges& edges);  ///< for tests
   /// Waits for transfers in progress; drops transfers that have not begun.
@@ -113,7 +113,7 @@ class DiskTier {
   /// have no record.
   std::vector<DiskRecord> take_records();
 
-  Bytes used_bytes() const;  ///< size of live extents, as asked for
+  Bytes used_bytes() const;  ///< size of live extents, as requested
   Bytes peak_bytes() const;  ///< maximum of used_bytes since the last reset_peak
   Bytes file_bytes() const;  ///< bytes allocated on the disk
   void reset_peak();

@@ -88,7 +88,7 @@ class FaultyQueue final : public DiskQueue {
   std::map<std::uint64_t, FileTransfer> spoilt_;  ///< in progress, by id
 };
 
-/// System calls of which number `at` fails.
+/// System calls. Call number `at` fails.
 class FaultyCalls final : public FileCalls {
  public:
   FaultyCalls(std::int64_t at, int error) : at_(at), error_(error) {}

@@ -22,7 +22,7 @@ TEST(FreeList, TakesTheLowestPlaceThatFits) {
   FreeList list = with({{100, 5}, {20, 10}, {50, 30}});
   EXPECT_EQ(list.take(6), 20);
   EXPECT_EQ(list.take(6), 50);
-  EXPECT_EQ(list.take(4), 26) << "what was left of the first";
+  EXPECT_EQ(list.take(4), 26) << "the rest of the first range";
   EXPECT_EQ(list.take(25), std::nullopt);
 }
 

@@ -85,7 +85,7 @@ TEST(CopyStream, WaitRethrowsTheExceptionOfItsCopy) {
   int made = 0;
   const CopyStream::Event after = stream.enqueue(job([&made] { ++made; }));
   EXPECT_THROW(stream.wait(failing), std::runtime_error);
-  EXPECT_THROW(stream.wait(failing), std::runtime_error) << "and tells it again";
+  EXPECT_THROW(stream.wait(failing), std::runtime_error) << "the second wait must throw too";
   EXPECT_NO_THROW(stream.wait(before));
   EXPECT_NO_THROW(stream.wait(after));
   EXPECT_EQ(made, 1);

@@ -67,7 +67,7 @@ TEST(HostPool, RefusesBeyondItsCapAndReportsTheUse) {
   std::byte* const buffer = pool.allocate(60);
   try {
     pool.allocate(41);
-    ADD_FAILURE() << "41 bytes beside 60 are more than 100";
+    ADD_FAILURE() << "41 bytes and 60 bytes exceed the cap of 100";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kEnvironment);
     EXPECT_THAT(error.what(), HasSubstr("41 B asked for, 60 B in use"));

@@ -245,7 +245,7 @@ TEST_F(CudaEdge, WorksOnItsOwnGpuWhileAnotherIsCurrent) {
     device().release_cache();
   }
   EXPECT_THAT(edge.on_another_gpu, IsEmpty());
-  EXPECT_EQ(current_gpu, 0) << "it is the caller's";
+  EXPECT_EQ(current_gpu, 0) << "the caller's current GPU must not change";
 }
 
 TEST_F(CudaEdge, ItsDiskWorksOnItsOwnGpuWhileAnotherIsCurrent) {
@@ -306,7 +306,7 @@ TEST_F(CudaEdge, AFailedMarkDoesNotThrowAndKeepsTheFirstFailure) {
   EXPECT_NE(device().mark(), Device::kFailedMark);
   EXPECT_THAT(message_of([&] { check_marks(device()); }),
               HasSubstr("CUDA cannot record an event: an illegal memory access was encountered"));
-  EXPECT_EQ(message_of([&] { check_marks(device()); }), "") << "it has been told";
+  EXPECT_EQ(message_of([&] { check_marks(device()); }), "") << "the failure was reported already";
 }
 
 TEST_F(CudaEdge, AFailedMarkHasNoTime) {

@@ -102,7 +102,8 @@ TEST_P(TracedStep, TimesOfItsEventsMatchItsFigures) {
   EXPECT_EQ(figures->compute_ns + figures->exposed_ns + figures->idle_ns, traced.step_time_ns);
   EXPECT_EQ(figures->d2h.bytes, traced.d2h_bytes);
   EXPECT_EQ(figures->h2d.bytes, traced.h2d_bytes);
-  EXPECT_LE(figures->d2h.busy_ns, traced.d2h_busy_ns) << "events also count what a copy waits for the link";
+  EXPECT_LE(figures->d2h.busy_ns, traced.d2h_busy_ns)
+      << "events also count the time that a copy waits for the link";
   EXPECT_LE(figures->h2d.busy_ns, traced.h2d_busy_ns);
   ASSERT_TRUE(tracing_->summary());
   EXPECT_FALSE(tracing_->summary()->lost_records());

@@ -58,7 +58,7 @@ TEST_P(ScenarioTest, HasTheSameGradientsWithCompressedMemory) {
       if (takes_disk(rule.placement.place)) rule.placement.place = Place::kCompress;
   expect_gradients_under(policies);
   device().disk()->take_stored();
-  EXPECT_EQ(device().disk()->take_stored().value().peak, 0) << "something lies there still";
+  EXPECT_EQ(device().disk()->take_stored().value().peak, 0) << "compressed bytes are left";
 }
 
 INSTANTIATE_TEST_SUITE_P(, ScenarioTest,

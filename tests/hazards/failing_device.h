@@ -15,7 +15,7 @@ namespace offprof {
 
 inline constexpr const char* kPlantedFailure = "planted failure of ";
 
-/// Device of which some calls fail; all other calls go to the wrapped device.
+/// Device with some failing calls; all other calls go to the wrapped device.
 class FaultyDevice : public CountingDevice {
  public:
   using CountingDevice::CountingDevice;

@@ -106,7 +106,7 @@ TEST_P(OutOfMemoryTest, AnyCapacityGivesTheGradientsOrAnError) {
       device().set_capacity(std::nullopt);
       if (message.empty()) {
         // With a cache, the placement of blocks varies, so less room may be enough.
-        EXPECT_TRUE(errors == 0 || has_cache) << "there was less memory, and no error";
+        EXPECT_TRUE(errors == 0 || has_cache) << "a step with less memory gave no error";
         expect_equal(actual, expected);
       } else {
         ++errors;
@@ -116,7 +116,7 @@ TEST_P(OutOfMemoryTest, AnyCapacityGivesTheGradientsOrAnError) {
       ASSERT_EQ(left_since(before), "");
     }
     EXPECT_GT(errors, 0);
-    EXPECT_LT(errors, most / (bytes / 3)) << "there was all that it takes";
+    EXPECT_LT(errors, most / (bytes / 3)) << "a step with enough memory failed";
   }
 }
 

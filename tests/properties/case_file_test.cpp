@@ -31,7 +31,7 @@ TEST(CaseFileTest, RejectsAnUnknownOperationWithItsPosition) {
       R"({"schema": "offprof.random_case/1", "program": [["sin",0,0,0], ["sun",0,0,0]], "policies": []})");
   try {
     read_case(path);
-    FAIL() << "it was read";
+    FAIL() << "the file was accepted";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("there is no operation sun"));
   }

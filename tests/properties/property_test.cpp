@@ -82,9 +82,9 @@ TEST(PropertyTest, RandomProgramsHaveTheGradientsOfPlainAutogradAndTheSimulatedM
   EXPECT_TRUE(holds) << "the case is in " << file_of("failing") << "; --replay runs it";
   std::filesystem::remove(file_of("running"));
   const Coverage& coverage = check.coverage();
-  EXPECT_TRUE(!holds || 2 * coverage.recorded >= coverage.programs) << "too few could be recorded";
+  EXPECT_TRUE(!holds || 2 * coverage.recorded >= coverage.programs) << "too few programs could be recorded";
   EXPECT_GT(coverage.remade, 0U);
-  EXPECT_LE(10 * coverage.not_remade, coverage.recomputing) << "too many steps refused to make tensors again";
+  EXPECT_LE(10 * coverage.not_remade, coverage.recomputing) << "too many steps refused to recompute tensors";
   EXPECT_EQ(coverage.compressed > 0, has_block_codec());
 }
 

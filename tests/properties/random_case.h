@@ -14,7 +14,7 @@
 
 namespace offprof {
 
-/// Generates an operation by its weight. Shrinks to earlier operations, of which the first are the simplest.
+/// Generates an operation by its weight. Shrinks to earlier operations; the first ones are the simplest.
 inline rc::Gen<std::uint8_t> random_op() {
   std::vector<std::uint8_t> tickets;
   const auto all = operations();
