@@ -14,7 +14,7 @@ namespace {
 /// Alignment of pieces, as in device allocators: copies run at full speed, and no two pieces share a cache
 /// line.
 constexpr Bytes kPieceGranule = 512;
-/// Minimum size of a slab: a step needs few slabs, and a small step does not reserve far too much.
+/// Usual size of a slab: a step needs few slabs, and a small step does not reserve far too much.
 constexpr Bytes kLeastSlab = 64 * kMiB;
 constexpr Bytes kSlabGranule = 2 * kMiB;
 /// Divisor of the cap: slabs may exceed the cap by cap / 4, since pieces of a step's sizes leave gaps in
