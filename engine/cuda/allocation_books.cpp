@@ -18,7 +18,7 @@ const void* address_of(const TraceEntry& entry) {
 }  // namespace
 
 AllocationBooks& AllocationBooks::of_device(c10::DeviceIndex device, Bytes device_bytes) {
-  // They outlive every tensor, static ones too, and so does the list of them.
+  // The books and the list of them outlive every tensor, even static ones.
   static auto& books = *new std::map<c10::DeviceIndex, AllocationBooks*>;
   AllocationBooks*& found = books[device];
   if (found == nullptr) found = new AllocationBooks(device, device_bytes);
@@ -27,7 +27,7 @@ AllocationBooks& AllocationBooks::of_device(c10::DeviceIndex device, Bytes devic
 
 AllocationBooks::AllocationBooks(c10::DeviceIndex device, Bytes device_bytes) : ranges_(device_bytes) {
   namespace allocator = c10::cuda::CUDACachingAllocator;
-  // It is called with the allocator's lock held: nothing in it may ask the allocator.
+  // The callback runs with the allocator's lock held, so nothing in it may call the allocator.
   allocator::attachAllocatorTraceTracker([this, device](const TraceEntry& entry) {
     if (entry.device_ != device) return;
     const auto bytes = static_cast<Bytes>(entry.size_);
@@ -70,7 +70,7 @@ void AllocationBooks::on_alloc(const void* block, Bytes bytes, void* stream) {
 void AllocationBooks::on_free(const void* block) {
   const std::lock_guard lock(mutex_);
   const auto found = live_.find(block);
-  if (found == live_.end()) return;  // older than the books
+  if (found == live_.end()) return;  // allocated before the books existed
   const Live freed = found->second;
   live_.erase(found);
   live_bytes_ -= freed.bytes;

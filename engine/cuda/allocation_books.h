@@ -17,11 +17,12 @@
 
 namespace offprof {
 
-/// The books of PyTorch's CUDA caching allocator for one device, kept by listening to it: what is live, as
-/// requested, what the peak was, who is who.
+/// Tracks PyTorch's CUDA caching allocator for one device by listening to it: live bytes, as requested, their
+/// peak, and the id of each allocation.
 class AllocationBooks {
  public:
-  /// Told of every block that is handed out or comes back, beside the listener, with the stream's handle.
+  /// Observer of every block that is allocated or freed, beside the listener. It also gets the stream's
+  /// handle.
   class BlockWatcher {
    public:
     virtual ~BlockWatcher() = default;
@@ -29,8 +30,8 @@ class AllocationBooks {
     virtual void on_block_freed(const void* block) = 0;
   };
 
-  /// Of that device, which has so much memory, from the first call on and for the rest of the process: the
-  /// allocator does not let a listener go. Call before anything is allocated.
+  /// Returns the books of a device with `device_bytes` of memory. They exist from the first call to the end
+  /// of the process, since the allocator cannot remove a listener. Call before anything is allocated.
   static AllocationBooks& of_device(c10::DeviceIndex device, Bytes device_bytes);
 
   std::optional<AllocationId> id_of(const c10::Storage& storage) const;
@@ -39,14 +40,15 @@ class AllocationBooks {
   Bytes live_bytes() const;
   Bytes peak_bytes() const;
   Bytes reserved_bytes() const;
-  /// Where the address range begins of which that is a mapped piece; nullopt: it is older than the books.
+  /// Returns the begin of the address range that contains the mapped `piece`; nullopt if it is older than the
+  /// books.
   std::optional<std::uintptr_t> range_begin(std::uintptr_t piece) const;
   void reset_peak();
   std::optional<OutOfMemory> take_out_of_memory();
-  void set_listener(AllocationListener* listener);  ///< nullptr: nobody
-  void set_watcher(BlockWatcher* watcher);          ///< nullptr: nobody
-  void set_capacity(std::optional<Bytes> bytes);    ///< what OutOfMemory says it was
-  /// From here on an allocation for any other stream is noted.
+  void set_listener(AllocationListener* listener);  ///< nullptr: none
+  void set_watcher(BlockWatcher* watcher);          ///< nullptr: none
+  void set_capacity(std::optional<Bytes> bytes);    ///< the capacity that OutOfMemory reports
+  /// Sets the expected streams. Allocations for any other stream are noted from now on.
   void expect_streams(std::vector<void*> streams);
   bool saw_other_stream() const;
 

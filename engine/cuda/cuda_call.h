@@ -4,8 +4,8 @@
 
 namespace offprof {
 
-/// Throws Error (environment) unless a call of CUDA succeeded: `what` says what it was to do, in words that
-/// follow `CUDA cannot`. The error that CUDA keeps for the thread is cleared.
+/// Throws Error (environment) unless a CUDA call succeeded. `what` names the purpose of the call, in words
+/// that follow `CUDA cannot`. Clears the error that CUDA keeps for the thread.
 void check_cuda(cudaError_t status, const char* what);
 
 }  // namespace offprof

@@ -21,10 +21,10 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-/// Of the statistics' three columns: all, small pool, large pool.
+/// Index of "all" in the statistics, whose three columns are all, small pool and large pool.
 constexpr std::size_t kAggregate = 0;
 
-/// What is made from here on is of that device.
+/// Makes the device current, so that streams and events created next belong to it.
 c10::DeviceIndex select(c10::DeviceIndex index) {
   check_cuda(cudaSetDevice(index), "use the GPU");
   return index;
@@ -36,8 +36,9 @@ Bytes memory_of(c10::DeviceIndex index) {
   return static_cast<Bytes>(properties.totalGlobalMem);
 }
 
-/// How long the compute stream stood waiting for a copy, both times counted from where it came to the wait.
-/// The time between the copy's end and the next event is the cost of events and of the host.
+/// Returns the stall of the compute stream while it waited for a copy. Both times count from the moment at
+/// which it reached the wait. The time between the copy's end and the next event is overhead of events and of
+/// the host.
 Nanoseconds exposed_in(Nanoseconds copy_end, Nanoseconds after) {
   return std::clamp<Nanoseconds>(copy_end, 0, std::max<Nanoseconds>(after, 0));
 }
@@ -123,7 +124,7 @@ std::optional<AllocatorState> CudaDevice::allocator_state(
   const auto snapshot = allocator::snapshot({0, 0}, /*include_traces=*/false);
   state.settings = snapshot.config_metadata.last_allocator_settings;
   std::map<void*, std::int32_t> streams = {{compute_, 0}};
-  std::map<std::size_t, std::int32_t> ranges;  // by their begin
+  std::map<std::size_t, std::int32_t> ranges;  // keyed by their begin
   for (const auto& info : snapshot.segments) {
     if (info.device != index_) continue;
     AllocatorSegment& segment = state.segments.emplace_back();
@@ -175,8 +176,8 @@ std::vector<std::string> CudaDevice::take_notes() {
 
 // --- Compute on other streams ---
 
-/// What is offloaded is copied, dropped and brought back in the order of the default stream. Another stream
-/// that uses it is not ordered with that: it would read what is there by then.
+/// Offloaded tensors are copied, dropped and reloaded in the order of the default stream. Another stream that
+/// uses them is not ordered with it, and would read whatever is there at that time.
 void CudaDevice::check_compute_stream() {
   const cudaStream_t current = c10::cuda::getCurrentCUDAStream(index_).stream();
   if (current == compute_ && !books_.saw_other_stream()) return;
@@ -205,7 +206,7 @@ Device::Event CudaDevice::add_copy(Queue& queue, const CopyRequest& request) {
       request.direction == CopyDirection::kD2h ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
   const cudaStream_t stream = queue.stream.stream();
   Copy copy{request.direction, request.bytes, request.tag};
-  // A copy of pageable memory may take what is there now, before a disk has read it.
+  // A copy from pageable memory may read its source at once, before a disk has filled it.
   if (request.direction == CopyDirection::kH2d && pool_.fell_back())
     check_cuda(cudaStreamSynchronize(stream), "wait for a stream");
   copy.begin = events_.record(stream);
@@ -221,7 +222,7 @@ Device::Event CudaDevice::copy_out_densely(CopyQueue which, const at::Tensor& fr
   const OnDevice here(index_);
   Queue& copies = queue(which);
   follow_compute(copies);
-  // The staging memory is of the copy stream's own pool, so it can go back at once.
+  // The staging memory comes from the copy stream's own pool, so it can be freed at once.
   const at::NoGradGuard no_grad;
   const c10::cuda::CUDAStreamGuard guard(copies.stream);
   const auto strides = at::infer_dense_strides(from.sizes(), from.strides());

@@ -18,19 +18,19 @@
 
 namespace offprof {
 
-/// An NVIDIA GPU, through LibTorch and the CUDA runtime: tensors in PyTorch's caching allocator, compute on
-/// the default stream, one stream per copy direction, host memory pinned. Streams wait for each other by
-/// events alone; nothing blocks the host but synchronize and what is documented to wait.
+/// NVIDIA GPU, through LibTorch and the CUDA runtime. Tensors are in PyTorch's caching allocator, compute is
+/// on the default stream, each copy direction has a stream, and host memory is pinned. Streams wait for each
+/// other by events alone; nothing blocks the host but synchronize and the functions documented to wait.
 ///
-/// Blocks are handed out and come back on the compute stream only. A copy waits for an event of that stream,
-/// so a block for a reload may have been in any use there before; and a block comes back after the compute
-/// stream has waited for its copies. So no block needs recordStream. A program that computes on other streams
-/// is refused: see check_compute_stream.
+/// Blocks are allocated and freed on the compute stream only. A copy waits for an event of that stream, so a
+/// block for a reload may have had any use there before. A block is freed after the compute stream has waited
+/// for its copies. So no block needs recordStream. A model that computes on other streams is refused: see
+/// check_compute_stream.
 ///
 /// The calling thread may have another device as its current one.
 class CudaDevice : public Device {
  public:
-  /// Throws Error (environment) where CUDA does not work here.
+  /// Throws Error (environment) if CUDA does not work on this machine.
   explicit CudaDevice(c10::DeviceIndex index);
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
@@ -48,8 +48,8 @@ class CudaDevice : public Device {
   Bytes live_bytes() const override { return books_.live_bytes(); }
   Bytes peak_bytes() const override { return books_.peak_bytes(); }
   void reset_peak() override;
-  /// Of what the caching allocator takes from the device, as PyTorch's memory fraction is. A smaller fraction
-  /// in the allocator's settings holds as well.
+  /// Limits the memory that the caching allocator takes from the device, like PyTorch's memory fraction. A
+  /// smaller fraction in the allocator's settings still applies.
   void set_capacity(std::optional<Bytes> bytes) override;
   std::optional<OutOfMemory> take_out_of_memory() override { return books_.take_out_of_memory(); }
   void set_listener(AllocationListener* listener) override { books_.set_listener(listener); }
@@ -87,15 +87,15 @@ class CudaDevice : public Device {
 
  protected:
   AllocationBooks& books() const { return books_; }
-  /// From one recorded event to another, the device being idle.
+  /// Returns the time from one recorded event to another. The device must be idle.
   virtual Nanoseconds elapsed(cudaEvent_t from, cudaEvent_t to) const;
-  /// What gathering for the copy last asked for took.
+  /// Sets the cost of the staging kernels of the last copy.
   void note_staging(CopyQueue which, const Work& staging) { queue(which).copies.back().staging = staging; }
   cudaStream_t stream_of(CopyQueue which) { return queue(which).stream.stream(); }
-  /// An event, and what its time is on this device's clock.
+  /// Event whose time is origin_ns on this device's clock.
   cudaEvent_t origin() const { return origin_; }
   Nanoseconds origin_ns() const { return origin_ns_; }
-  /// In the place of one that was there; the device must be idle.
+  /// Replaces the disk. The device must be idle.
   void set_disk(std::unique_ptr<DeviceDisk> disk) { disk_ = std::move(disk); }
   void set_books_capacity(std::optional<Bytes> bytes) { books_.set_capacity(bytes); }
 
@@ -111,18 +111,18 @@ class CudaDevice : public Device {
     explicit Queue(const c10::cuda::CUDAStream& on) : stream(on) {}
     c10::cuda::CUDAStream stream;
     std::vector<Copy> copies;  ///< since the last take_copy_records
-    Event taken = 0;           ///< copies before those
-    Event waited = 0;          ///< the compute stream has waited for all up to here
+    Event taken = 0;           ///< number of earlier copies
+    Event waited = 0;          ///< the compute stream has waited for all copies up to this one
   };
 
-  /// The compute stream waits for a copy.
+  /// Wait of the compute stream for a copy.
   struct Wait {
     cudaEvent_t copy_end = nullptr;
-    cudaEvent_t before = nullptr, after = nullptr;  ///< around it, on the compute stream
+    cudaEvent_t before = nullptr, after = nullptr;  ///< around the wait, on the compute stream
   };
 
   Queue& queue(CopyQueue which) { return queues_[static_cast<std::size_t>(which)]; }
-  /// What the queue is given from here on comes after what the compute stream was given so far.
+  /// Orders later work of the queue after the work that the compute stream has so far.
   void follow_compute(Queue& queue);
   Event add_copy(Queue& queue, const CopyRequest& request);
   Nanoseconds since_origin(cudaEvent_t event) const { return origin_ns_ + elapsed(origin_, event); }
@@ -130,20 +130,20 @@ class CudaDevice : public Device {
   c10::DeviceIndex index_;
   Bytes total_bytes_ = 0;
   AllocationBooks& books_;
-  double own_fraction_;  ///< of memory, by the allocator's settings; 1: no limit
+  double own_fraction_;  ///< limit on memory from the allocator's settings; 1: no limit
   cudaStream_t compute_;
   std::array<Queue, 2> queues_;
   CudaQueues disk_queues_;
   std::unique_ptr<DeviceDisk> disk_;
-  cudaEvent_t compute_event_ =
-      nullptr;  ///< recorded anew for every wait: a wait keeps the point it was given
+  /// Recorded anew for every wait; a wait keeps the point it was given.
+  cudaEvent_t compute_event_ = nullptr;
   EventPool events_;
-  cudaEvent_t origin_ = nullptr;  ///< its time is origin_ns_; the others' count from it
+  cudaEvent_t origin_ = nullptr;  ///< its time is origin_ns_; other events are timed from it
   Nanoseconds origin_ns_ = 0;
   Nanoseconds origin_steady_ns_ = 0;  ///< the same moment on the host's clock, within microseconds
   std::mutex marks_mutex_;
   std::vector<cudaEvent_t> marks_;
-  std::exception_ptr mark_failure_;  ///< the first
+  std::exception_ptr mark_failure_;  ///< the first failure
   std::vector<Wait> waits_;          ///< since the last take_exposed_ns
   PinnedPool pool_;
   std::optional<Error> host_refusal_, stream_refusal_;

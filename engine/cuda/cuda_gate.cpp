@@ -8,7 +8,7 @@
 namespace offprof {
 namespace {
 
-/// Of the driver's interface: the first version of cuStreamWaitValue32 that needs no leave from the driver's
+/// Version of the driver's interface, the first whose cuStreamWaitValue32 needs no permission in the driver's
 /// settings (CUDA 11.7).
 constexpr unsigned kDriverVersion = 11070;
 
@@ -42,7 +42,7 @@ std::unique_ptr<CudaGate> CudaGate::make(const std::array<cudaStream_t, 2>& copi
     return nullptr;
   }
   std::unique_ptr<CudaGate> gate(new CudaGate(copies, wait, count, reinterpret_cast<CUdeviceptr>(address)));
-  // What it is now: if the GPU can wait, it does not.
+  // Test with the current value of the word: a GPU that supports the wait passes at once.
   if (gate->wait_for(copies[0], 0) != CUDA_SUCCESS) return nullptr;
   return gate;
 }
@@ -51,7 +51,7 @@ CudaGate::~CudaGate() {
   cudaFreeHost(word_);
 }
 
-/// What a disk has read is there before the count is seen.
+/// Opens the gate up to `count`. Bytes that a disk has read are visible before the count is.
 void CudaGate::open(std::uint32_t count) {
   std::atomic_ref(*word_).store(count, std::memory_order_release);
 }

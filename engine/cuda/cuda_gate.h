@@ -11,14 +11,14 @@
 
 namespace offprof {
 
-/// A gate that is a word of pinned memory, for which streams wait by cuStreamWaitValue32: the GPU itself
-/// looks at it, and no thread of CUDA's waits. The driver's functions are found by
-/// cudaGetDriverEntryPointByVersion, so nothing links the driver.
+/// Gate in a word of pinned memory, on which streams wait with cuStreamWaitValue32. The GPU itself polls the
+/// word, so no CUDA thread waits. The driver's functions are found by cudaGetDriverEntryPointByVersion, so
+/// nothing links the driver.
 class CudaGate final : public QueueGate {
  public:
-  /// nullptr: this driver or GPU cannot do it. `copies`: the streams, by CopyQueue.
+  /// Returns nullptr if this driver or GPU does not support it. `copies`: the streams, by CopyQueue.
   static std::unique_ptr<CudaGate> make(const std::array<cudaStream_t, 2>& copies);
-  /// No stream may be waiting.
+  /// Requires that no stream is waiting.
   ~CudaGate() override;
   CudaGate(const CudaGate&) = delete;
   CudaGate& operator=(const CudaGate&) = delete;
@@ -37,7 +37,7 @@ class CudaGate final : public QueueGate {
   std::array<cudaStream_t, 2> copies_;
   WaitValue wait_;
   std::uint32_t* word_;  ///< pinned
-  CUdeviceptr address_;  ///< of it, to the GPU
+  CUdeviceptr address_;  ///< GPU address of word_
 };
 
 }  // namespace offprof

@@ -25,7 +25,7 @@ VirtualGpu& find_virtual_gpu() {
   return *function();
 }
 
-/// The driver's own words where it counts no device.
+/// Throws if there is no such GPU. If the driver counts no device, the message is the driver's own.
 void check_index(int index) {
   const int count = c10::cuda::device_count_ensure_non_zero();
   if (index < count) return;
@@ -33,7 +33,7 @@ void check_index(int index) {
                     "this machine has " + std::to_string(count) + ", counted from 0");
 }
 
-/// The books are kept by what the caching allocator tells; another does not tell.
+/// Throws if PyTorch's caching allocator is off: the books listen to it.
 void check_allocator() {
   for (const char* variable : {"PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_NO_HIP_MEMORY_CACHING"})
     if (std::getenv(variable) != nullptr)
@@ -46,7 +46,8 @@ void check_allocator() {
                     "take backend: out of PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF");
 }
 
-/// Every launch waits for its end then, so nothing overlaps and no time means anything.
+/// Throws if CUDA_LAUNCH_BLOCKING is set. Then every launch waits for its end, so nothing overlaps and times
+/// are meaningless.
 void check_launches_are_asynchronous() {
   const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
   if (blocking == nullptr || *blocking == '\0' || std::string_view(blocking) == "0") return;
@@ -55,7 +56,8 @@ void check_launches_are_asynchronous() {
                     "unset CUDA_LAUNCH_BLOCKING");
 }
 
-/// Settings that PyTorch does not understand are what stops it here, where there are any.
+/// Returns the error for a failed start. If allocator settings exist, the reason is that PyTorch rejects
+/// them.
 Error cannot_start(const std::exception& error) {
   for (const char* variable : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"})
     if (const char* settings = std::getenv(variable))
@@ -76,7 +78,7 @@ Device* make_device(int index, bool is_virtual) {
   }
   try {
     at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
-    c10::cuda::CUDACachingAllocator::emptyCache();  // whoever is first has the allocator's settings parsed
+    c10::cuda::CUDACachingAllocator::emptyCache();  // the first call parses the allocator's settings
   } catch (const std::exception& error) {
     throw cannot_start(error);
   }

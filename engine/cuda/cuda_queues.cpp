@@ -18,7 +18,7 @@ void CUDART_CB call_once(void* work) {
 class CudaQueues::Point final : public QueuePoint {
  public:
   explicit Point(const CudaQueues& queues) : queues_(queues) {
-    // Who waits for a disk leaves the core to others.
+    // A thread that waits for a disk leaves its core to other threads.
     check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync),
                "make an event");
   }
@@ -26,7 +26,7 @@ class CudaQueues::Point final : public QueuePoint {
   Point(const Point&) = delete;
   Point& operator=(const Point&) = delete;
 
-  /// It is where the stream is now.
+  /// Sets the point to the current end of the stream.
   void set(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "record an event"); }
   void wait() override { check_cuda(cudaEventSynchronize(event_), "finish what goes to the disk"); }
   void hold(CopyQueue queue) override {
@@ -58,11 +58,11 @@ std::unique_ptr<QueuePoint> CudaQueues::call_on(cudaStream_t stream, HostWork wo
   auto point = std::make_unique<Point>(*this);
   auto owned = std::make_unique<HostWork>(std::move(work));
   check_cuda(cudaLaunchHostFunc(stream, call_once, owned.get()), "queue work of the host");
-  owned.release();  // it is CUDA's now
+  owned.release();  // CUDA owns it now
   try {
     point->set(stream);
   } catch (const Error&) {
-    cudaStreamSynchronize(stream);  // nobody could wait for it
+    cudaStreamSynchronize(stream);  // nobody else could wait for it
     throw;
   }
   return point;

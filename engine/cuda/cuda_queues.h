@@ -12,16 +12,16 @@
 
 namespace offprof {
 
-/// A GPU's streams. Work is called by CUDA, on a thread of its own; that may be one for all streams, so that
-/// work of one stream waits while that of another waits for the disk. With a gate no work waits for it.
-/// Without one that costs time, and never blocks for good: no work waits for other work.
+/// Streams of a GPU. CUDA calls the work on a thread of its own. It may use one thread for all streams, so
+/// work of one stream is delayed while work of another stream waits for the disk. With a gate no work waits
+/// for the disk. Without a gate this costs time but never deadlocks: no work waits for other work.
 class CudaQueues final : public DeviceQueues {
  public:
-  /// Makes a time of steady_now one of the device's clock.
+  /// Converts a time of steady_now to the device's clock.
   using OnDeviceClock = std::function<Nanoseconds(Nanoseconds)>;
 
-  /// The streams are of GPU `device`. `copies`: by CopyQueue; `beside` has nothing else to do. Throws Error
-  /// (environment).
+  /// The streams belong to GPU `device`. `copies`: by CopyQueue; `beside` must be otherwise unused. Throws
+  /// Error (environment).
   CudaQueues(cudaStream_t compute, const std::array<cudaStream_t, 2>& copies, cudaStream_t beside, int device,
              OnDeviceClock on_device_clock);
   ~CudaQueues() override;
@@ -32,7 +32,7 @@ class CudaQueues final : public DeviceQueues {
     return call_on(stream_of(queue), std::move(work));
   }
   std::unique_ptr<QueuePoint> call_beside_compute(std::function<void()> work) override;
-  /// nullptr where the driver has no cuStreamWaitValue32.
+  /// Returns nullptr if the driver has no cuStreamWaitValue32.
   std::unique_ptr<QueueGate> make_gate() override;
   void finish_calls() override;
   Nanoseconds on_device_clock(Nanoseconds steady) const override { return on_device_clock_(steady); }
@@ -48,7 +48,7 @@ class CudaQueues final : public DeviceQueues {
   cudaStream_t beside_;
   int device_;
   OnDeviceClock on_device_clock_;
-  cudaEvent_t compute_event_ = nullptr;  ///< recorded anew for each wait: a wait keeps the point it was given
+  cudaEvent_t compute_event_ = nullptr;  ///< recorded anew for each wait; a wait keeps the point it was given
 };
 
 }  // namespace offprof

@@ -8,7 +8,7 @@
 
 namespace offprof {
 
-/// CUDA events with times, made once and used again. Owns them. Any thread may record at any time.
+/// Timed CUDA events, owned by the pool and reused. Any thread may record at any time.
 class EventPool {
  public:
   EventPool() = default;
@@ -16,9 +16,9 @@ class EventPool {
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
 
-  /// An event, recorded on the stream. Throws Error (environment).
+  /// Returns an event that is recorded on the stream. Throws Error (environment).
   cudaEvent_t record(cudaStream_t stream);
-  /// All events may be recorded anew: the device must be idle, and nobody may ask for their times any more.
+  /// Makes all events available for reuse. The device must be idle, and nobody may ask for their times later.
   void reuse_all() { used_ = 0; }
 
  private:

@@ -9,13 +9,13 @@
 
 namespace offprof {
 
-/// Where the address ranges of PyTorch's expandable segments begin. Its snapshots name the mapped pieces
-/// only; what tells ranges apart is the order in which memory is mapped: the allocator maps a new range from
-/// its begin, and gives a range up when nothing in it is mapped any more.
+/// Finds the begin of the address ranges of PyTorch's expandable segments. PyTorch's snapshots contain only
+/// the mapped pieces. The order of mapping distinguishes the ranges: the allocator maps a new range from its
+/// begin, and frees a range when nothing in it is mapped any more.
 class ExpandableRanges {
  public:
   /// A range is an eighth larger than the device's memory (find_expandable_block in LibTorch's
-  /// c10/cuda/CUDACachingAllocator.cpp), rounded up to granules; its last granule begins below that.
+  /// c10/cuda/CUDACachingAllocator.cpp), rounded up to granules; its last granule begins below that size.
   explicit ExpandableRanges(Bytes device_bytes)
       : reach_(static_cast<std::uintptr_t>(device_bytes + device_bytes / 8)) {}
 
@@ -30,19 +30,19 @@ class ExpandableRanges {
 
   void unmap(std::uintptr_t address, Bytes bytes) {
     const auto range = find(address);
-    if (range == mapped_.end()) return;  // older than these records
+    if (range == mapped_.end()) return;  // mapped before these records began
     range->second -= bytes;
     if (range->second <= 0) mapped_.erase(range);
   }
 
-  /// Of the range in which the address lies; nullopt: in none that is known.
+  /// Returns the begin of the range that contains the address; nullopt if no known range does.
   std::optional<std::uintptr_t> begin_of(std::uintptr_t address) const {
     const auto range = find(address);
     return range == mapped_.end() ? std::nullopt : std::optional(range->first);
   }
 
  private:
-  using Mapped = std::map<std::uintptr_t, Bytes>;  ///< how much of each range is, by its begin
+  using Mapped = std::map<std::uintptr_t, Bytes>;  ///< mapped bytes of each range, by its begin
 
   template <typename Self>
   static auto find_in(Self& mapped, std::uintptr_t address, std::uintptr_t reach) {

@@ -5,11 +5,11 @@
 namespace offprof {
 namespace {
 
-constexpr Bytes kDevice = 80 * kMiB;  // so a range has 90 MiB, in granules of 20 MiB 100
+constexpr Bytes kDevice = 80 * kMiB;  // so a range has 90 MiB, rounded up to 100 MiB in granules of 20 MiB
 constexpr Bytes kGranule = 20 * kMiB;
 constexpr std::uintptr_t kBegin = 7 * kGranule;
 
-TEST(ExpandableRanges, BeginWhereTheFirstMemoryIsMapped) {
+TEST(ExpandableRanges, BeginAtTheFirstMappedAddress) {
   ExpandableRanges ranges(kDevice);
   EXPECT_EQ(ranges.begin_of(kBegin), std::nullopt);
   ranges.map(kBegin, kGranule);
@@ -18,14 +18,14 @@ TEST(ExpandableRanges, BeginWhereTheFirstMemoryIsMapped) {
   EXPECT_EQ(ranges.begin_of(kBegin + 3 * kGranule - 1), kBegin);
 }
 
-TEST(ExpandableRanges, KeepTheirBeginWhereThatIsUnmapped) {
+TEST(ExpandableRanges, KeepTheirBeginAfterItIsUnmapped) {
   ExpandableRanges ranges(kDevice);
   ranges.map(kBegin, 3 * kGranule);
   ranges.unmap(kBegin, 2 * kGranule);
   EXPECT_EQ(ranges.begin_of(kBegin + 2 * kGranule), kBegin);
 }
 
-TEST(ExpandableRanges, AreGivenUpWhenNothingIsMapped) {
+TEST(ExpandableRanges, EndWhenNothingIsMapped) {
   ExpandableRanges ranges(kDevice);
   ranges.map(kBegin, 3 * kGranule);
   ranges.unmap(kBegin + kGranule, kGranule);
@@ -36,7 +36,7 @@ TEST(ExpandableRanges, AreGivenUpWhenNothingIsMapped) {
   EXPECT_EQ(ranges.begin_of(kBegin + kGranule), kBegin + kGranule);
 }
 
-TEST(ExpandableRanges, ReachAnEighthBeyondTheDevice) {
+TEST(ExpandableRanges, ReachAnEighthBeyondTheDeviceMemory) {
   ExpandableRanges ranges(kDevice);
   ranges.map(kBegin, kGranule);
   ranges.map(kBegin + 4 * kGranule, kGranule);
@@ -45,7 +45,7 @@ TEST(ExpandableRanges, ReachAnEighthBeyondTheDevice) {
   EXPECT_EQ(ranges.begin_of(kBegin + 5 * kGranule), kBegin + 5 * kGranule);
 }
 
-TEST(ExpandableRanges, PassOverMemoryThatWasMappedBefore) {
+TEST(ExpandableRanges, IgnoreMemoryMappedBeforeTheRecords) {
   ExpandableRanges ranges(kDevice);
   ranges.unmap(kBegin, kGranule);
   EXPECT_EQ(ranges.begin_of(kBegin), std::nullopt);

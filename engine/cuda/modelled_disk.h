@@ -11,16 +11,16 @@
 
 namespace offprof {
 
-/// The disk of a virtual GPU: nothing is written, and transfers take the time that a replay takes them to
-/// need. It is never full.
+/// Disk of a virtual GPU. It writes nothing. Transfers take the time that a replay predicts for them. It is
+/// never full.
 class ModelledDisk final : public DeviceDisk {
  public:
-  /// Of a copy queue, its cudaStream_t.
+  /// Returns the cudaStream_t of a copy queue.
   using StreamOf = std::function<void*(CopyQueue)>;
-  /// Makes a time of `gpu` one of the device's clock.
+  /// Converts a time of `gpu` to the device's clock.
   using OnDeviceClock = std::function<Nanoseconds(Nanoseconds)>;
 
-  /// `gpu` must outlive it.
+  /// Creates the disk; `gpu` must outlive it.
   ModelledDisk(const DiskLink& speed, VirtualGpu& gpu, StreamOf stream_of, OnDeviceClock on_device_clock)
       : speed_(speed),
         gpu_(gpu),
@@ -54,9 +54,9 @@ class ModelledDisk final : public DeviceDisk {
   static const ModelledTransfer& modelled(const Transfer& transfer) {
     return static_cast<const ModelledTransfer&>(*transfer);
   }
-  /// Whoever waits for the transfer has seen the end of all that the queue was given so far.
+  /// Returns a transfer whose wait includes the end of all work that the queue has so far.
   Transfer after(CopyQueue queue, const std::shared_ptr<ModelledTransfer>& write);
-  /// `record`: from when it may begin.
+  /// Adds a transfer. `record` gives the earliest time at which it may begin.
   std::shared_ptr<ModelledTransfer> transfer(DiskRecord record, const LinkDirection& speed,
                                              Nanoseconds& free);
 
@@ -64,8 +64,8 @@ class ModelledDisk final : public DeviceDisk {
   VirtualGpu& gpu_;
   StreamOf stream_of_;
   OnDeviceClock on_device_clock_;
-  Nanoseconds write_free_ = 0,
-              read_free_ = 0;        ///< when the disk is done with what it was given, in a direction
+  /// End of the work that the disk has so far, in each direction.
+  Nanoseconds write_free_ = 0, read_free_ = 0;
   std::vector<DiskRecord> records_;  ///< on the clock of the GPU
 };
 

@@ -10,8 +10,9 @@
 
 namespace offprof {
 
-/// While it lives, a device is the calling thread's current one: the default stream, new events and pinned
-/// memory belong to whichever is current. Costs one query where it already is. Throws Error (environment).
+/// Makes a device the calling thread's current one for its lifetime. The default stream, new events and
+/// pinned memory belong to the current device. Costs one query if it is current already. Throws Error
+/// (environment).
 class OnDevice {
  public:
   explicit OnDevice(c10::DeviceIndex index) {

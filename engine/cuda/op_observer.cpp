@@ -15,12 +15,12 @@
 namespace offprof {
 namespace {
 
-/// at::RecordFunction calls plain functions: this is how they find the observer.
+/// Current observer. at::RecordFunction calls plain functions, which find the observer here.
 OpObserver* active_observer = nullptr;
 
 constexpr std::array<std::string_view, 2> kReadsValues = {"aten::_local_scalar_dense", "aten::equal"};
 
-/// `nonzero` is also what an index that is a mask comes to.
+/// Operators whose result shape depends on values. Indexing with a mask also calls `nonzero`.
 constexpr std::array<std::string_view, 6> kShapesByValues = {"aten::nonzero",    "aten::masked_select",
                                                              "aten::_unique",    "aten::_unique2",
                                                              "aten::unique_dim", "aten::unique_consecutive"};
@@ -29,7 +29,7 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// An operator under way: what the virtual GPU was told of it.
+/// Call that the virtual GPU was told of, for an operator in progress.
 struct OpContext final : at::ObserverContext {
   OpCall call;
 };
@@ -54,8 +54,8 @@ bool is_tensor_on(c10::DeviceType type, const c10::IValue& value) {
   return value.isTensor() && value.toTensor().defined() && value.toTensor().device().type() == type;
 }
 
-/// Operators whose result, or its shape, the host reads from the device, and copies out of it. The engine's
-/// own copies are no operators.
+/// True if the host reads the operator's result or its shape from the device, or if the operator copies from
+/// the device. The engine's own copies are no operators.
 bool reads_back(const at::RecordFunction& op) {
   const auto inputs = op.inputs();
   if (inputs.size() >= 2 && std::string_view(op.name()) == "aten::copy_")

@@ -12,12 +12,12 @@
 
 namespace offprof {
 
-/// Whether the operator's result has a shape that values decide: `aten::nonzero`.
+/// True if values decide the shape of the operator's result, as for `aten::nonzero`.
 bool shapes_by_values(std::string_view op);
 
-/// Tells the virtual GPU which operator the kernels belong to, with the shapes it was called with, and counts
-/// operators that read values back from the device. Observes the thread that made it and those that autograd
-/// runs backward on, as long as it lives. One at a time in the process.
+/// Reports the current operator and the shapes of its inputs to the virtual GPU, which assigns kernels to it,
+/// and records the operators that read values back from the device. Observes, during its lifetime, the thread
+/// that created it and the threads on which autograd runs its backward. Only one may exist in the process.
 class OpObserver {
  public:
   explicit OpObserver(VirtualGpu& gpu);
@@ -25,7 +25,7 @@ class OpObserver {
   OpObserver(const OpObserver&) = delete;
   OpObserver& operator=(const OpObserver&) = delete;
 
-  /// By operator, since the last call.
+  /// Returns the names of these operators since the last call.
   std::set<std::string> take_value_reads();
 
  private:

@@ -11,15 +11,17 @@
 namespace offprof {
 namespace {
 
-/// As device allocators align: copies run at full speed, and no two pieces share a cache line.
+/// Alignment of pieces, as in device allocators: copies run at full speed, and no two pieces share a cache
+/// line.
 constexpr Bytes kPieceGranule = 512;
-/// Few slabs for a step, and not much too much for a small one.
+/// Usual size of a slab: a step needs few slabs, and a small step does not reserve far too much.
 constexpr Bytes kLeastSlab = 64 * kMiB;
 constexpr Bytes kSlabGranule = 2 * kMiB;
-/// The part of the cap by which slabs may exceed it: pieces of a step's sizes leave gaps in them.
+/// Divisor of the cap: slabs may exceed the cap by cap / 4, since pieces of a step's sizes leave gaps in
+/// them.
 constexpr Bytes kGapsOfCap = 4;
 
-/// What a piece takes of its slab. No two pieces begin in one place, not even where they have no bytes.
+/// Returns the bytes of the slab that a piece takes. Even pieces without bytes have distinct addresses.
 Bytes piece_bytes(Bytes bytes) {
   return round_up(std::max<Bytes>(bytes, 1), kPieceGranule);
 }
@@ -90,8 +92,8 @@ Bytes PinnedPool::trim() {
   return before - reserved_bytes_;
 }
 
-/// Of the next slab: no more than the cap leaves, if that is enough. Throws where slabs would exceed the cap
-/// by more than gaps explain.
+/// Returns the size of the next slab: no more than the cap leaves, if that is enough. Throws if slabs would
+/// exceed the cap by more than gaps explain.
 Bytes PinnedPool::slab_bytes(Bytes least_bytes) const {
   const Bytes left = cap_bytes_ ? std::max<Bytes>(*cap_bytes_ - reserved_bytes_, 0) : kLeastSlab;
   const Bytes bytes = round_up(std::max(least_bytes, std::min(left, kLeastSlab)), kSlabGranule);

@@ -1,4 +1,4 @@
-// The pool over a CUDA that is made here, which pins as much as a test lets it.
+// Tests of the pool with a fake CUDA, which pins as much memory as a test allows.
 #include "engine/cuda/pinned_pool.h"
 
 #include <cuda_runtime_api.h>
@@ -18,9 +18,9 @@
 
 namespace {
 
-/// What CUDA pins, and what it knows of itself.
+/// State of the fake CUDA.
 struct FakeCuda {
-  int slabs_left = 0;  ///< that it still pins
+  int slabs_left = 0;  ///< number of slabs that it still pins
   cudaError_t last_error = cudaSuccess;
   std::set<void*> pinned;
 };
@@ -61,7 +61,7 @@ class PinnedPoolTest : public testing::Test {
   PinnedPoolTest() { fake = {.slabs_left = 1000, .last_error = cudaSuccess, .pinned = {}}; }
   ~PinnedPoolTest() override {
     pool_.reset();
-    EXPECT_TRUE(fake.pinned.empty()) << "what was pinned stays so";
+    EXPECT_TRUE(fake.pinned.empty()) << "pinned memory was not freed";
     EXPECT_EQ(fake.last_error, cudaSuccess) << "the next call would report it";
   }
 
@@ -81,14 +81,14 @@ class PinnedPoolTest : public testing::Test {
   std::optional<PinnedPool> pool_{std::in_place};
 };
 
-TEST_F(PinnedPoolTest, PinsWhatItCutsPiecesFrom) {
+TEST_F(PinnedPoolTest, CutsPiecesFromPinnedMemory) {
   std::byte* const piece = pool().allocate(1000);
   EXPECT_EQ(fake.pinned.size(), 1U);
   EXPECT_FALSE(pool().fell_back());
   pool().free(piece, 1000);
 }
 
-TEST_F(PinnedPoolTest, IsPageableWhereCudaPinsNothing) {
+TEST_F(PinnedPoolTest, UsesPageableMemoryIfCudaPinsNothing) {
   fake.slabs_left = 0;
   std::byte* const piece = pool().allocate(1000);
   std::memset(piece, 1, 1000);
@@ -98,7 +98,7 @@ TEST_F(PinnedPoolTest, IsPageableWhereCudaPinsNothing) {
   EXPECT_EQ(pool().used_bytes(), 0);
 }
 
-TEST_F(PinnedPoolTest, KeepsWhatIsPinnedWhereCudaPinsNoMore) {
+TEST_F(PinnedPoolTest, KeepsPinnedSlabsIfCudaPinsNoMore) {
   fake.slabs_left = 1;
   std::byte* const pinned = pool().allocate(64 * kMiB);
   EXPECT_FALSE(pool().fell_back());
@@ -109,7 +109,7 @@ TEST_F(PinnedPoolTest, KeepsWhatIsPinnedWhereCudaPinsNoMore) {
   pool().free(pageable, kMiB);
 }
 
-TEST_F(PinnedPoolTest, PinsAgainWhereCudaPinsAgain) {
+TEST_F(PinnedPoolTest, PinsAgainWhenCudaPinsAgain) {
   fake.slabs_left = 0;
   std::byte* const pageable = pool().allocate(64 * kMiB);
   fake.slabs_left = 1;
@@ -119,18 +119,18 @@ TEST_F(PinnedPoolTest, PinsAgainWhereCudaPinsAgain) {
   pool().free(pinned, 64 * kMiB);
 }
 
-TEST_F(PinnedPoolTest, SaysThatTheMachineHasNoMoreWhereNeitherIsThere) {
+TEST_F(PinnedPoolTest, ReportsThatTheMachineHasNoMemoryLeft) {
   fake.slabs_left = 0;
   constexpr Bytes kMoreThanAddresses = Bytes{1} << 60U;
   EXPECT_THAT(message_of([&] { pool().allocate(kMoreThanAddresses); }),
               AllOf(HasSubstr("host memory for offloaded tensors is exhausted"),
                     HasSubstr("the machine has no more"), HasSubstr("| give --host-memory more")));
   EXPECT_EQ(pool().used_bytes(), 0);
-  std::byte* const piece = pool().allocate(1000);  // it goes on
+  std::byte* const piece = pool().allocate(1000);  // the pool still works
   pool().free(piece, 1000);
 }
 
-TEST_F(PinnedPoolTest, SaysThatTheCapIsReached) {
+TEST_F(PinnedPoolTest, ReportsThatTheCapIsReached) {
   pool().set_cap(1500);
   std::byte* const piece = pool().allocate(1000);
   EXPECT_THAT(message_of([&] { pool().allocate(501); }),
@@ -140,7 +140,7 @@ TEST_F(PinnedPoolTest, SaysThatTheCapIsReached) {
   pool().free(rest, 500);
 }
 
-TEST_F(PinnedPoolTest, GivesSlabsBackOfWhichNothingIsInUse) {
+TEST_F(PinnedPoolTest, TrimFreesSlabsWithoutPiecesInUse) {
   std::byte* const first = pool().allocate(64 * kMiB);
   std::byte* const second = pool().allocate(64 * kMiB);
   EXPECT_EQ(pool().trim(), 0);
@@ -156,7 +156,7 @@ TEST_F(PinnedPoolTest, GivesSlabsBackOfWhichNothingIsInUse) {
   EXPECT_EQ(pool().reserved_bytes(), 0);
 }
 
-TEST_F(PinnedPoolTest, KeepsASlabOfWhichOnePieceIsInUse) {
+TEST_F(PinnedPoolTest, TrimKeepsASlabWithAPieceInUse) {
   std::byte* const first = pool().allocate(1000);
   std::byte* const second = pool().allocate(1000);
   pool().free(first, 1000);
@@ -164,7 +164,7 @@ TEST_F(PinnedPoolTest, KeepsASlabOfWhichOnePieceIsInUse) {
   pool().free(second, 1000);
 }
 
-TEST_F(PinnedPoolTest, GivesPageableSlabsBackToo) {
+TEST_F(PinnedPoolTest, TrimFreesPageableSlabsToo) {
   fake.slabs_left = 0;
   pool().free(pool().allocate(1000), 1000);
   EXPECT_EQ(pool().trim(), 64 * kMiB);
@@ -178,8 +178,9 @@ TEST_F(PinnedPoolTest, ReservesNoMoreThanASmallCap) {
   pool().free(piece, kMiB);
 }
 
-/// Pieces of one size, freed and taken again in another, leave slabs that are in use by one piece each.
-TEST_F(PinnedPoolTest, SlabsWithGapsDoNotExceedTheCapForEver) {
+/// Pieces of one size that are freed and replaced by pieces of another size leave slabs with one piece in use
+/// each.
+TEST_F(PinnedPoolTest, SlabsWithGapsExceedTheCapByALimitedAmount) {
   constexpr Bytes kCap = 256 * kMiB, kSmall = 32 * kMiB, kLarge = 48 * kMiB;
   pool().set_cap(kCap);
   std::vector<std::byte*> kept, gaps;
@@ -190,7 +191,7 @@ TEST_F(PinnedPoolTest, SlabsWithGapsDoNotExceedTheCapForEver) {
   for (std::byte* const gap : gaps) pool().free(gap, kSmall);
   EXPECT_EQ(pool().reserved_bytes(), kCap);
   std::byte* const large =
-      pool().allocate(kLarge);  // no gap takes it, and slabs may exceed the cap by so much
+      pool().allocate(kLarge);  // it fits no gap, and slabs may exceed the cap by this much
   EXPECT_THAT(message_of([&] { pool().allocate(kLarge); }),
               AllOf(HasSubstr("48.0 MiB asked for, 176 MiB in use"), HasSubstr("304 MiB reserved"),
                     HasSubstr("the cap is 256 MiB")));

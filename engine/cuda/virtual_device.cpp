@@ -64,7 +64,8 @@ Device::Event VirtualDevice::copy_out_densely(CopyQueue queue, const at::Tensor&
                                               std::int64_t tag) {
   gpu_.take_side_work();
   const Event event = CudaDevice::copy_out_densely(queue, from, to, tag);
-  // One kernel, or one copy within the device; then the host has launched the copy over the link.
+  // The staging is one kernel, or one copy within the device. After it the host has launched the copy over
+  // the link.
   Work staging = gpu_.take_side_work();
   staging.host_ns -= gpu_.link().launch_ns;
   staging.path_ns = staging.host_ns + staging.stream_ns;

@@ -9,31 +9,31 @@
 
 namespace offprof {
 
-/// The CUDA device over the virtual GPU: the same code, the same allocator, memory that can be larger than
-/// any GPU's, and times on the virtual clocks. It tells the virtual GPU what CUDA calls do not: operators,
-/// for its cost model, and blocks, for its check of stream order.
+/// CUDA device on the virtual GPU: the same code and the same allocator, with memory that can be larger than
+/// any GPU's and times on virtual clocks. It gives the virtual GPU information that CUDA calls lack:
+/// operators, for its cost model, and blocks, for its stream race checker.
 class VirtualDevice final : public CudaDevice, private AllocationBooks::BlockWatcher {
  public:
-  /// `gpu` must outlive it.
+  /// Creates the device; `gpu` must outlive it.
   explicit VirtualDevice(VirtualGpu& gpu);
   ~VirtualDevice() override;
 
   bool is_virtual() const override { return true; }
   std::string description() const override { return "virtual " + CudaDevice::description(); }
-  /// nullopt: without end, whatever the profile says.
+  /// Limits the memory; nullopt: no limit, regardless of the profile.
   void set_capacity(std::optional<Bytes> bytes) override;
 
   std::byte* allocate_host(Bytes bytes) override;
   void free_host(std::byte* buffer, Bytes bytes) override;
-  /// The profile's.
+  /// Returns the link of the profile.
   std::optional<Link> known_link() const override { return gpu_.link(); }
   Event copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to, std::int64_t tag) override;
-  /// A modelled one; where the GPU carries copies out, a real one too.
+  /// Opens a modelled disk. In functional mode it opens a real one too.
   void open_disk(const DiskRequest& request) override;
   std::optional<Work> take_work() override { return gpu_.take_work(); }
-  /// Says which operators read values back, of which there are none, and which sizes are not known. Throws
-  /// Error (input) where values decide the shape of an operator's result: no figure is what a GPU would come
-  /// to.
+  /// Returns notes on operators that read back values, which a virtual GPU does not have, and on sizes that
+  /// are not known. Throws Error (input) if values decide the shape of an operator's result, since no figure
+  /// would match a real GPU.
   std::vector<std::string> take_notes() override;
 
  private:

@@ -7,9 +7,10 @@
 namespace offprof {
 namespace {
 
-/// Of 1 to 9: measured over activations, the first at which lz4 finds what bits in a row offer.
+/// Level from 1 to 9. Measured on activations, it is the lowest at which lz4 finds the redundancy of
+/// transposed bits.
 constexpr int kLevel = 5;
-constexpr int kThreads = 1;  // the caller's
+constexpr int kThreads = 1;  // the caller's thread
 
 static_assert(kMostCodecOverhead >= BLOSC_MAX_OVERHEAD);
 

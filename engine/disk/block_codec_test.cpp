@@ -24,7 +24,7 @@ std::vector<std::byte> random_bytes(std::size_t count) {
   return bytes;
 }
 
-/// As the outputs of a layer.
+/// Returns normally distributed values, like the outputs of a layer.
 std::vector<std::byte> normal_floats(std::size_t count) {
   std::mt19937 random(5);
   std::normal_distribution<float> normal;
@@ -35,7 +35,7 @@ std::vector<std::byte> normal_floats(std::size_t count) {
   return bytes;
 }
 
-TEST(BlockCodec, GivesBackEveryBitWhateverTheWidthAndTheLength) {
+TEST(BlockCodec, RestoresEveryBitForAnyWidthAndLength) {
   for (const std::size_t count : {1, 3, 100, 127, 4096, 100'003}) {
     for (const int width : {1, 2, 4, 8}) {
       const std::vector<std::byte> block = random_bytes(count), compressed = packed(block, width);
@@ -46,13 +46,13 @@ TEST(BlockCodec, GivesBackEveryBitWhateverTheWidthAndTheLength) {
   }
 }
 
-TEST(BlockCodec, SavesSomeOfNumbersThatAreNormallyDistributedAndMostOfZeros) {
+TEST(BlockCodec, CompressesNormalNumbersALittleAndZerosALot) {
   const std::vector<std::byte> numbers = normal_floats(100'000), zeros(400'000);
   EXPECT_LT(packed(numbers, 4).size(), numbers.size() * 19 / 20);
   EXPECT_LT(packed(zeros, 4).size(), zeros.size() / 20);
 }
 
-TEST(BlockCodec, RefusesWhatItDidNotMakeOfSoManyBytes) {
+TEST(BlockCodec, RejectsBytesThatAreNotACompressedBlockOfThatSize) {
   const std::vector<std::byte> compressed = packed(normal_floats(1000), 4);
   std::vector<std::byte> back(4000), too_short(3999);
   EXPECT_THROW(decompress_block(compressed, too_short), Error);

@@ -7,8 +7,8 @@
 
 namespace offprof {
 
-/// XXH3 of 64 bits, which is faster than memory: it finds what a disk got wrong, and is no defence against
-/// intent.
+/// Returns the XXH3 checksum (64 bits), which is faster to compute than memory is to read. It detects disk
+/// errors; it is no defence against intent.
 std::uint64_t checksum_of(const std::byte* memory, Bytes bytes);
 
 }  // namespace offprof

@@ -16,9 +16,9 @@
 namespace offprof {
 namespace {
 
-/// As much is compressed at once: beside what is stored, no more than that is taken.
+/// Bytes compressed at once. Beside the stored bytes, the tier takes no more memory than this.
 constexpr Bytes kPieceBytes = 4 * kMiB;
-/// Of a tensor so much tells how wide its elements are.
+/// Bytes of a tensor that are sampled to find the width of its elements.
 constexpr Bytes kSampleBytes = 16 * kKiB;
 constexpr std::array<int, 4> kWidths = {4, 2, 1, 8};
 
@@ -28,11 +28,11 @@ struct PackedPiece {
   Bytes bytes = 0;
 };
 
-/// What lies in one extent. Transfers of it follow each other, so none meets another.
+/// Contents of one extent. Transfers of an extent run one after the other, so they need no lock.
 struct PackedTensor {
   std::vector<PackedPiece> pieces;
-  Bytes whole_bytes = 0;   ///< that the pieces make; 0: nothing was written, or it failed
-  Bytes stored_bytes = 0;  ///< that they take
+  Bytes whole_bytes = 0;   ///< size of the tensor; 0: nothing was written, or the write failed
+  Bytes stored_bytes = 0;  ///< size of the compressed pieces
   CompressedTier::Ticket last_write = 0, last_read = 0;
 };
 
@@ -40,14 +40,16 @@ std::span<const std::byte> part_of(const std::byte* from, Bytes begin, Bytes end
   return {from + begin, static_cast<std::size_t>(end - begin)};
 }
 
-/// Of its middle, since tensors often begin alike; where an element of any width begins.
+/// Returns the middle of a tensor, because tensors often begin alike. The sample starts at a multiple of 8,
+/// where an element of any width begins.
 std::span<const std::byte> sample_of(const std::byte* from, Bytes bytes) {
   const Bytes sample = std::min(bytes, kSampleBytes);
   const Bytes begin = (bytes - sample) / 2 / 8 * 8;
   return part_of(from, begin, begin + sample);
 }
 
-/// The tier knows bytes; bits of equal weight lie beside each other only where the width is right.
+/// Returns the element width that compresses best. The tier knows only bytes, and bits of equal weight lie
+/// beside each other only with the right width.
 int best_width(std::span<const std::byte> sample, std::span<std::byte> scratch) {
   std::array<Bytes, kWidths.size()> sizes{};
   for (std::size_t i = 0; i < kWidths.size(); ++i) sizes[i] = compress_block(sample, kWidths[i], scratch);
@@ -138,12 +140,12 @@ class CompressedTier::Impl {
     return tensors_.at(extent.offset);
   }
 
-  /// Whatever has become of it.
+  /// Waits for a transfer and ignores its result.
   void end(Ticket ticket) const noexcept {
     try {
       wait(ticket);
     } catch (...) {
-      // Whoever waits for it is told.
+      // The caller that waits for the ticket gets the error.
     }
   }
 
@@ -199,13 +201,13 @@ class CompressedTier::Impl {
   }
 
   CompressedTierFacts facts_;
-  mutable std::mutex mutex_;                                ///< of the next four
+  mutable std::mutex mutex_;                                ///< protects the next four
   std::map<Bytes, std::shared_ptr<PackedTensor>> tensors_;  ///< by the offset of the extent
   Bytes next_offset_ = 0, live_bytes_ = 0;
   StoredBytes stored_;
-  std::vector<std::byte> scratch_;  ///< of the thread that writes
-  // They sleep at once: what is awake takes a core from those that compute. Last, since they use the others;
-  // reads wait for writes.
+  std::vector<std::byte> scratch_;  ///< used by the writing thread
+  // The threads sleep as soon as they are idle, because a spinning thread takes a core from the computation.
+  // Declared last, since they use the other members; reads wait for writes.
   CopyStream writes_{Link{}, 0}, reads_{Link{}, 0};
 };
 

@@ -12,53 +12,54 @@
 
 namespace offprof {
 
-/// What compression made of tensors.
+/// Bytes of tensors before and after compression.
 struct StoredBytes {
-  Bytes given = 0;   ///< of tensors that were written
-  Bytes stored = 0;  ///< that they take compressed
-  Bytes peak = 0;    ///< of what lay there at any time
+  Bytes given = 0;   ///< bytes of tensors that were written
+  Bytes stored = 0;  ///< bytes of these tensors after compression
+  Bytes peak = 0;    ///< maximum of the compressed bytes held at any time
 };
 
 struct CompressedTierFacts {
-  std::string codec;    ///< as block_codec has it
-  std::string warning;  ///< that it is memory, which no prediction counts
+  std::string codec;    ///< name from block_codec
+  std::string warning;  ///< says that the tier is memory, which no prediction counts
 };
 
-/// `host memory, compressed by blosc 1.21.3, bitshuffle and lz4`.
+/// Returns a description, such as `host memory, compressed by blosc 1.21.3, bitshuffle and lz4`.
 std::string describe(const CompressedTierFacts& facts);
 
-/// Tensors in host memory, compressed without loss by a thread of its own and made whole by another: what
-/// DiskTier is to a disk, call by call. Any thread may call it.
+/// Keeps tensors in host memory, compressed without loss. One thread compresses them, another decompresses
+/// them. It has the same calls as DiskTier. Any thread may call it.
 ///
-/// What it takes depends on values, so that nothing says beforehand how much that is.
+/// The memory that it takes depends on the values, so it cannot be predicted.
 class CompressedTier {
  public:
   using Ticket = DiskTier::Ticket;
 
-  /// Throws Error (environment) where this build has no codec, or the machine no threads left.
+  /// Throws Error (environment) if this build has no codec or the machine has no threads left.
   CompressedTier();
-  /// Ends what was begun.
+  /// Completes the transfers that have begun.
   ~CompressedTier();
   CompressedTier(const CompressedTier&) = delete;
   CompressedTier& operator=(const CompressedTier&) = delete;
 
-  /// Takes nothing yet, and so is never refused.
+  /// Reserves an extent. Takes no memory yet, so it never refuses.
   std::optional<Extent> reserve(Bytes bytes, std::string* why_not = nullptr);
-  /// Lets go of what lies there; first waits for what is under way in it.
+  /// Frees the contents of an extent; first waits for its transfers in progress.
   void release(const Extent& extent);
 
-  /// See DiskTier::write and DiskTier::read, which here reads all that was written. Where there is no memory
-  /// for what is compressed, `wait` throws.
+  /// Begins a transfer as DiskTier::write and DiskTier::read do. A read must read all bytes that were
+  /// written. If there is no memory for the compressed bytes, `wait` throws.
   Ticket write(const Extent& extent, const std::byte* from, Bytes bytes, std::int64_t tag = 0);
   Ticket read(const Extent& extent, std::byte* to, Bytes bytes, std::int64_t tag = 0);
 
   bool is_done(Ticket ticket) const;
-  /// Returns when it has ended. Throws Error (environment) if it failed and no records were taken since.
+  /// Returns when the transfer has ended. Throws Error (environment) if it failed and no records were taken
+  /// since.
   void wait(Ticket ticket) const;
 
-  /// Waits until nothing is under way, and hands out the records since the last call.
+  /// Waits until no transfer is in progress and returns the records since the last call.
   std::vector<DiskRecord> take_records();
-  /// Likewise of all that was written since the last call.
+  /// Returns the byte counts of all writes since the last call.
   StoredBytes take_stored();
 
   const CompressedTierFacts& facts() const;

@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// More than one piece, and not a whole number of them.
+/// Size of more than one piece that is not a whole number of pieces.
 constexpr Bytes kLarge = 9 * kMiB + 5;
 
 using Values = std::vector<std::byte>;
@@ -43,28 +43,28 @@ class CompressedTierTest : public testing::Test {
   CompressedTier tier_;
 };
 
-TEST_F(CompressedTierTest, GivesBackEveryByteOfTensorsSmallAndLarge) {
+TEST_F(CompressedTierTest, RestoresTensorsOfAnySize) {
   for (const Bytes bytes : {Bytes{1}, Bytes{100}, 64 * kKiB, kLarge}) {
     const Values values = random_values(bytes, 1);
     EXPECT_TRUE(read(written(values)) == values) << bytes;
   }
 }
 
-TEST_F(CompressedTierTest, ExtentsAreEachTheirOwn) {
+TEST_F(CompressedTierTest, ExtentsAreIndependent) {
   const Values a = random_values(1000, 1), b = random_values(1000, 2);
   const Extent of_a = written(a), of_b = written(b);
   EXPECT_EQ(read(of_a), a);
   EXPECT_EQ(read(of_b), b);
 }
 
-TEST_F(CompressedTierTest, HasTheLastOfWhatWasWritten) {
+TEST_F(CompressedTierTest, KeepsTheLastWrite) {
   const Extent extent = written(random_values(1000, 1));
   const Values second = random_values(1000, 2);
   tier_.wait(tier_.write(extent, second.data(), 1000));
   EXPECT_EQ(read(extent), second);
 }
 
-TEST_F(CompressedTierTest, AReadComesAfterTheWriteThatIsUnderWay) {
+TEST_F(CompressedTierTest, AReadWaitsForAWriteInProgress) {
   const Values values = random_values(kLarge, 1);
   Values back(values.size());
   const Extent extent = tier_.reserve(kLarge).value();
@@ -73,7 +73,7 @@ TEST_F(CompressedTierTest, AReadComesAfterTheWriteThatIsUnderWay) {
   EXPECT_TRUE(back == values);
 }
 
-TEST_F(CompressedTierTest, ReleaseWaitsForWhatIsUnderWay) {
+TEST_F(CompressedTierTest, ReleaseWaitsForTransfersInProgress) {
   const Values values = random_values(kLarge, 1);
   const Extent extent = tier_.reserve(kLarge).value();
   const auto ticket = tier_.write(extent, values.data(), kLarge);
@@ -81,7 +81,7 @@ TEST_F(CompressedTierTest, ReleaseWaitsForWhatIsUnderWay) {
   EXPECT_TRUE(tier_.is_done(ticket));
 }
 
-TEST_F(CompressedTierTest, CountsWhatWasStoredAndHowMuchLayThereAtOnce) {
+TEST_F(CompressedTierTest, CountsStoredBytesAndTheirPeak) {
   tier_.release(written(random_values(kMiB, 1)));
   tier_.release(written(random_values(kMiB, 2)));
   const StoredBytes stored = tier_.take_stored();
@@ -92,7 +92,7 @@ TEST_F(CompressedTierTest, CountsWhatWasStoredAndHowMuchLayThereAtOnce) {
   EXPECT_EQ(tier_.take_stored().given, 0);
 }
 
-TEST_F(CompressedTierTest, WhatIsLetGoOfIsNotCountedAnyMore) {
+TEST_F(CompressedTierTest, ReleasedExtentsAreNotCounted) {
   const Extent kept = written(random_values(kMiB, 1));
   tier_.take_stored();
   const Bytes live = tier_.take_stored().peak;
@@ -102,7 +102,7 @@ TEST_F(CompressedTierTest, WhatIsLetGoOfIsNotCountedAnyMore) {
   EXPECT_EQ(tier_.take_stored().peak, 0);
 }
 
-TEST_F(CompressedTierTest, RecordsBearDirectionBytesAndTag) {
+TEST_F(CompressedTierTest, RecordsContainDirectionBytesAndTag) {
   const Extent extent = written(random_values(1000, 1), 7);
   read(extent);
   const std::vector<DiskRecord> records = tier_.take_records();
@@ -114,13 +114,13 @@ TEST_F(CompressedTierTest, RecordsBearDirectionBytesAndTag) {
   EXPECT_TRUE(tier_.take_records().empty());
 }
 
-TEST_F(CompressedTierTest, SaysWhatCompressesAndThatItIsMemory) {
+TEST_F(CompressedTierTest, NamesTheCodecAndWarnsThatItIsMemory) {
   EXPECT_EQ(describe(tier_.facts()), "host memory, compressed by " + block_codec());
   EXPECT_THAT(tier_.facts().warning, HasSubstr("not in host_peak_bytes"));
 }
 
-/// Many tensors at once, in a random order, against memory.
-TEST_F(CompressedTierTest, KeepsManyTensorsWhateverTheOrder) {
+/// Compares many tensors at once, in a random order, with copies in memory.
+TEST_F(CompressedTierTest, KeepsManyTensorsInAnyOrder) {
   std::mt19937 random(11);
   std::vector<std::pair<Extent, Values>> live;
   for (std::uint32_t i = 0; i < 400; ++i) {

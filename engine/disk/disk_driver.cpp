@@ -15,7 +15,7 @@
 namespace offprof {
 namespace {
 
-/// So often a piece may come back with nothing before it has failed.
+/// Maximum number of times that a piece may come back with nothing before it has failed.
 constexpr int kMostFruitless = 100;
 
 constexpr const char* kDiskHint =
@@ -52,7 +52,7 @@ DiskDriver::~DiskDriver() {
 }
 
 DiskTier::Ticket DiskDriver::enqueue(Transfer transfer) {
-  // Here and not when it begins: the caller can be told that there is no memory for it.
+  // Allocate here and not when the transfer begins: here the caller gets the error if there is no memory.
   if (options_.checksums && transfer.direction == DiskDirection::kWrite)
     transfer.checksums.resize(
         static_cast<std::size_t>((transfer.bytes + options_.piece_bytes - 1) / options_.piece_bytes));
@@ -74,7 +74,7 @@ void DiskDriver::fill(Lane& lane) {
   while (lane.under_way < options_.queue_depth && find_work(lane)) start_piece(lane);
 }
 
-/// Whether there is a transfer to cut a piece from.
+/// True if there is a transfer to cut a piece from.
 bool DiskDriver::find_work(Lane& lane) {
   while (!stopping_ && lane.transfer == nullptr) {
     Transfer* next = book_.begin_next(lane.direction);
@@ -132,8 +132,8 @@ DiskDriver::Piece DiskDriver::cut(Transfer& transfer) const {
   return piece;
 }
 
-/// Gives it memory that the disk can have, with the caller's bytes in it where they are to be written. False:
-/// the machine has no more.
+/// Gives the piece memory that is suitable for the disk, filled with the caller's bytes if it is a write.
+/// Returns false if the machine has no memory left.
 bool DiskDriver::place(Piece& piece) {
   std::byte* callers = piece.transfer->memory + piece.begin;
   const bool writes = piece.transfer->direction == DiskDirection::kWrite;
@@ -183,11 +183,11 @@ void DiskDriver::complete(const DiskCompletion& completion) {
   retire(completion.id);
 }
 
-/// Counts what has come, and says whether to ask for the rest.
+/// Counts the bytes that came and returns true if the rest must be requested.
 bool DiskDriver::goes_on(Piece& piece, std::int64_t result) const {
   if (result < 0 && !is_transient(result)) return false;
   Bytes came = std::max<Bytes>(result, 0);
-  // Direct I/O can only go on at a multiple.
+  // Direct I/O can continue only at a multiple of the alignment.
   if (piece.done_bytes + came < piece.disk_bytes) came -= came % options_.offset_alignment;
   piece.done_bytes += came;
   piece.fruitless = came > 0 ? 0 : piece.fruitless + 1;
@@ -210,7 +210,7 @@ void DiskDriver::fail(const Piece& piece, Error failure) {
   if (Lane& its = lane(transfer.direction); its.transfer == &transfer) its.transfer = nullptr;
 }
 
-/// The piece is over, well or not.
+/// Frees the piece after success or failure.
 void DiskDriver::retire(std::uint64_t id) {
   Piece& piece = pieces_[id];
   if (piece.bounce != nullptr) free_bounces_.push_back(std::move(piece.bounce));

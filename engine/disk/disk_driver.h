@@ -15,25 +15,25 @@
 
 namespace offprof {
 
-/// How transfers are carried out.
+/// Options of a DiskDriver.
 struct DiskDriverOptions {
   int fd = -1;
-  std::string folder;        ///< for errors
+  std::string folder;        ///< named in errors
   Bytes piece_bytes = kMiB;  ///< a multiple of offset_alignment
-  int queue_depth = 1;       ///< pieces under way, in each direction
+  int queue_depth = 1;       ///< pieces in progress, in each direction
   bool checksums = false;
   Bytes memory_alignment = 1;
   Bytes offset_alignment = 1;  ///< extents begin and end at multiples of it
 };
 
-/// The thread that carries transfers out: cuts them into pieces, has as many under way as the depth allows in
-/// each direction, goes on where one came back short, and takes a bounce buffer where the caller's memory
-/// does not suit.
+/// Thread that carries out transfers. It cuts them into pieces and keeps as many pieces in progress as the
+/// queue depth allows in each direction. It resubmits the rest of a piece that came back short, and uses a
+/// bounce buffer if the caller's memory is not suitable.
 class DiskDriver {
  public:
-  /// Throws Error (environment) where the machine has no thread for it.
+  /// Throws Error (environment) if the machine has no thread left for it.
   DiskDriver(DiskDriverOptions options, std::unique_ptr<DiskQueue> queue);
-  ~DiskDriver();  ///< waits for pieces under way; the rest is dropped
+  ~DiskDriver();  ///< waits for pieces in progress; drops the rest
   DiskDriver(const DiskDriver&) = delete;
   DiskDriver& operator=(const DiskDriver&) = delete;
 
@@ -41,23 +41,23 @@ class DiskDriver {
   TransferBook& book() { return book_; }
 
  private:
-  /// A part of a transfer, under way.
+  /// Part of a transfer, in progress.
   struct Piece {
     Transfer* transfer = nullptr;
-    Bytes begin = 0;         ///< in the transfer
-    Bytes bytes = 0;         ///< that the caller writes or wants
-    Bytes summed_bytes = 0;  ///< that its checksum is of; a reader may want fewer
-    Bytes disk_bytes = 0;    ///< that go to or from the disk: with padding
-    Bytes done_bytes = 0;    ///< of disk_bytes
-    int fruitless = 0;       ///< times in a row that it came back with nothing
+    Bytes begin = 0;         ///< offset in the transfer
+    Bytes bytes = 0;         ///< bytes that the caller writes or wants
+    Bytes summed_bytes = 0;  ///< bytes covered by the checksum; a reader may want fewer
+    Bytes disk_bytes = 0;    ///< bytes that go to or from the disk, with padding
+    Bytes done_bytes = 0;    ///< completed part of disk_bytes
+    int fruitless = 0;       ///< number of times in a row that it came back with nothing
     std::byte* memory = nullptr;
-    AlignedBuffer bounce;  ///< null: it goes to or from the caller's memory
+    AlignedBuffer bounce;  ///< null: the piece goes to or from the caller's memory
   };
-  /// The transfers of one direction.
+  /// State of one direction.
   struct Lane {
     DiskDirection direction = DiskDirection::kRead;
-    Transfer* transfer = nullptr;  ///< the one to cut pieces from; null: the next
-    int under_way = 0;             ///< pieces
+    Transfer* transfer = nullptr;  ///< transfer to cut pieces from; null: take the next one
+    int under_way = 0;             ///< pieces in progress
   };
 
   void run();

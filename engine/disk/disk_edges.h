@@ -8,10 +8,10 @@
 
 namespace offprof {
 
-/// Where the disk tier meets the kernel, for tests to put something between.
+/// Calls from the disk tier to the kernel, which tests can replace.
 struct DiskEdges {
   std::shared_ptr<FileCalls> calls = std::make_shared<FileCalls>();
-  /// Puts something before the queue; none: nothing.
+  /// Wraps the queue; empty: the queue is used as it is.
   std::function<std::unique_ptr<DiskQueue>(std::unique_ptr<DiskQueue>)> wrap_queue;
 };
 

@@ -1,5 +1,5 @@
-// A disk that fails, comes up short or lies, at every request of a small workload: exact data, or an Error
-// that says so.
+// Tests a disk that fails, comes up short or returns wrong data, at every request of a small workload. The
+// result must be exact data or an Error that reports the fault.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ std::ptrdiff_t open_files() {
 
 class DiskFaults : public EveryDiskTier {
  protected:
-  /// Writes, then reads each extent, twice over; what went wrong on the way, and how many requests it took.
+  /// Writes and then reads each extent, two rounds. Returns the errors and counts the requests.
   std::vector<std::string> run(DiskFault fault, std::int64_t at, bool stays = false) {
     requests_ = 0;
     DiskEdges edges;
@@ -72,7 +72,7 @@ class DiskFaults : public EveryDiskTier {
     const bool written = wait(tier, write, errors);
     const bool was_read = wait(tier, read, errors);
     EXPECT_TRUE(!was_read || back == data);
-    EXPECT_FALSE(was_read && !written) << "read what could not be written";
+    EXPECT_FALSE(was_read && !written) << "read data whose write failed";
     tier.release(extent);
   }
 
@@ -90,7 +90,7 @@ class DiskFaults : public EveryDiskTier {
   std::int64_t requests_ = 0;
 };
 
-TEST_P(DiskFaults, AFailingRequestIsAnErrorThatSaysSo) {
+TEST_P(DiskFaults, AFailingRequestIsReported) {
   const std::int64_t requests = requests_of_a_run();
   for (const int error : {EIO, ENOSPC, ENOMEM}) {
     for (std::int64_t at = 0; at < requests; ++at) {
@@ -102,22 +102,22 @@ TEST_P(DiskFaults, AFailingRequestIsAnErrorThatSaysSo) {
   }
 }
 
-TEST_P(DiskFaults, WhatComesBackShortGoesOn) {
+TEST_P(DiskFaults, ContinuesAfterAShortRequest) {
   const std::int64_t requests = requests_of_a_run();
   for (const Bytes bytes : {512, 513, 4096}) {
-    // What is less than the disk takes at once is no progress, however often it comes.
+    // A result below the alignment of the disk is no progress, however often it comes.
     if (bytes < DiskTier(folder_.path(), options()).facts().offset_alignment) continue;
     for (std::int64_t at = 0; at < requests; ++at)
       EXPECT_THAT(run({Kind::kShort, bytes}, at), IsEmpty()) << at;
   }
 }
 
-TEST_P(DiskFaults, EveryRequestMayComeBackShort) {
+TEST_P(DiskFaults, EveryRequestMayBeShort) {
   const Bytes alignment = DiskTier(folder_.path(), options()).facts().offset_alignment;
   EXPECT_THAT(run({Kind::kShort, alignment + 400}, 0, true), IsEmpty());
 }
 
-TEST_P(DiskFaults, WhatASignalOrALoadedKernelSendsBackIsAskedForAgain) {
+TEST_P(DiskFaults, RetriesInterruptedRequests) {
   const std::int64_t requests = requests_of_a_run();
   for (const std::int64_t number : {-EINTR, -EAGAIN, 0}) {
     for (std::int64_t at = 0; at < requests; ++at)
@@ -125,18 +125,18 @@ TEST_P(DiskFaults, WhatASignalOrALoadedKernelSendsBackIsAskedForAgain) {
   }
 }
 
-TEST_P(DiskFaults, ADiskThatNeverGetsOnHasFailed) {
+TEST_P(DiskFaults, ADiskWithoutProgressFails) {
   for (const std::int64_t number : {-EAGAIN, 0})
     EXPECT_THAT(run({Kind::kFails, number}, 5, true), testing::Not(IsEmpty())) << number;
 }
 
-TEST_P(DiskFaults, ADiskThatFailsForGoodFailsEveryTransfer) {
+TEST_P(DiskFaults, APermanentFailureFailsEveryTransfer) {
   EXPECT_EQ(run({Kind::kFails, -EIO}, 0, true).size(), 4 * std::size(kSizes));
 }
 
 class DiskChecksums : public DiskFaults {};
 
-TEST_P(DiskChecksums, FindOutThatTheDiskLies) {
+TEST_P(DiskChecksums, DetectCorruptReads) {
   const std::int64_t requests = requests_of_a_run();
   std::size_t found = 0;
   for (std::int64_t at = 0; at < requests; ++at) {
@@ -144,10 +144,11 @@ TEST_P(DiskChecksums, FindOutThatTheDiskLies) {
     EXPECT_THAT(errors, Each(HasSubstr("checksum")));
     found += errors.size();
   }
-  EXPECT_EQ(found, static_cast<std::size_t>(requests) / 2) << "one for each read; writes are left alone";
+  EXPECT_EQ(found, static_cast<std::size_t>(requests) / 2)
+      << "one error for each read; writes are not corrupted";
 }
 
-TEST_P(DiskFaults, AnExtentThatCouldNotBeWrittenCanBeWrittenAgain) {
+TEST_P(DiskFaults, AnExtentCanBeRewrittenAfterAFailedWrite) {
   std::int64_t requests = 0;
   DiskEdges edges;
   edges.wrap_queue = [&](std::unique_ptr<DiskQueue> queue) {
@@ -158,7 +159,7 @@ TEST_P(DiskFaults, AnExtentThatCouldNotBeWrittenCanBeWrittenAgain) {
   const auto extent = tier.reserve(20'000);
   const auto failing = tier.write(*extent, data.data(), 20'000);
   EXPECT_THROW(tier.wait(failing), Error);
-  EXPECT_THROW(tier.wait(failing), Error) << "and tells it again";
+  EXPECT_THROW(tier.wait(failing), Error) << "the second wait must throw too";
   EXPECT_TRUE(tier.is_done(failing));
   EXPECT_THAT(tier.take_records(), IsEmpty());
   tier.wait(tier.write(*extent, data.data(), 20'000));
@@ -170,7 +171,7 @@ TEST_P(DiskFaults, AnExtentThatCouldNotBeWrittenCanBeWrittenAgain) {
 INSTANTIATE_TEST_SUITE_P(, DiskFaults, every_disk_tier(testing::Bool()), name_of_disk_tier);
 INSTANTIATE_TEST_SUITE_P(, DiskChecksums, every_disk_tier(testing::Values(true)), name_of_disk_tier);
 
-/// Makes a tier and reserves twice. Any Error, or why a reservation was refused; empty: all went well.
+/// Creates a tier and reserves twice. Returns the error, or why a reservation was refused; empty: no failure.
 std::string make_and_reserve(const std::string& folder, const std::shared_ptr<FaultyCalls>& calls) {
   DiskEdges edges;
   edges.calls = calls;
@@ -193,7 +194,7 @@ std::string make_and_reserve(const std::string& folder, const std::shared_ptr<Fa
   }
 }
 
-TEST(DiskSpaceFaults, AnyFailingCallIsOvercomeOrToldAndNothingIsLeft) {
+TEST(DiskSpaceFaults, AFailingCallIsHandledOrReportedAndLeavesNothing) {
   const TestFolder folder;
   const auto counting = std::make_shared<FaultyCalls>(kNever, 0);
   EXPECT_EQ(make_and_reserve(folder.path(), counting), "");
@@ -209,7 +210,7 @@ TEST(DiskSpaceFaults, AnyFailingCallIsOvercomeOrToldAndNothingIsLeft) {
   EXPECT_TRUE(folder.files().empty());
 }
 
-/// Allocation fails as told; all else works.
+/// System calls, among which allocation fails with the given error.
 class FailingAllocation final : public FileCalls {
  public:
   explicit FailingAllocation(int error) : error_(error) {}
@@ -225,7 +226,7 @@ DiskEdges with(std::shared_ptr<FileCalls> calls) {
   return edges;
 }
 
-TEST(DiskSpaceFaults, AFullDiskRefusesAndSaysWhy) {
+TEST(DiskSpaceFaults, AFullDiskRefusesWithAReason) {
   const TestFolder folder;
   for (const int error : {ENOSPC, EDQUOT, EFBIG}) {
     DiskTier tier(folder.path(), {}, with(std::make_shared<FailingAllocation>(error)));
@@ -244,7 +245,7 @@ TEST(DiskSpaceFaults, AFailingDiskIsAnError) {
   EXPECT_THROW(tier.reserve(5000), Error);
 }
 
-TEST(DiskSpaceFaults, AFileSystemWithoutFallocateGetsZerosWritten) {
+TEST(DiskSpaceFaults, WritesZerosIfTheFileSystemHasNoFallocate) {
   const TestFolder folder;
   DiskTier tier(folder.path(), {}, with(std::make_shared<FailingAllocation>(EOPNOTSUPP)));
   const auto extent = tier.reserve(3 * kMiB + 1);

@@ -7,7 +7,7 @@
 
 namespace offprof {
 
-/// Bytes that tell their place, and one `seed` from another.
+/// Returns bytes that depend on their position and on `seed`.
 inline std::vector<std::byte> disk_pattern(Bytes bytes, unsigned seed) {
   std::vector<std::byte> pattern(static_cast<std::size_t>(bytes));
   unsigned state = seed * 2654435761U + 1;

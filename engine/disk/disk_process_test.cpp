@@ -1,5 +1,4 @@
-// The disk tier and the process: what it holds of the machine, what is left when it dies, and what it may not
-// have.
+// Tests the disk tier and the process: its resources, what remains after a kill, and limits on the process.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,7 +35,7 @@ std::ptrdiff_t entries_of(const char* folder) {
 
 class DiskTierProcess : public EveryDiskTier {
  protected:
-  /// Writes and reads; after each transfer `progress` is called.
+  /// Writes and reads, and calls `progress` after each transfer.
   template <typename Progress>
   void work(int rounds, Progress progress) {
     DiskTier tier(folder_.path(), options());
@@ -55,7 +54,7 @@ class DiskTierProcess : public EveryDiskTier {
 
 TEST_P(DiskTierProcess, LeavesNoFileWhenItIsKilled) {
   constexpr int kDeaths = 25;
-  constexpr int kLongest_us = 1000;  // some transfers
+  constexpr int kLongest_us = 1000;  // enough for some transfers
   std::minstd_rand random(1);
   for (int death = 0; death < kDeaths; ++death) {
     std::array<int, 2> ends{};
@@ -83,8 +82,9 @@ TEST_P(DiskTierProcess, LeavesNoFileWhenItIsKilled) {
   }
 }
 
-TEST_P(DiskTierProcess, GivesBackFilesAndThreads) {
-  // From the first on, a sanitizer has one of its own. One that has ended is listed for a little longer.
+TEST_P(DiskTierProcess, ReleasesFilesAndThreads) {
+  // From the first thread on, a sanitizer has a thread of its own. A thread that has ended is listed a little
+  // longer.
   pid_t first = 0;
   std::thread([&] { first = gettid(); }).join();
   while (std::filesystem::exists("/proc/self/task/" + std::to_string(first))) std::this_thread::yield();
@@ -93,13 +93,13 @@ TEST_P(DiskTierProcess, GivesBackFilesAndThreads) {
   const std::ptrdiff_t files = entries_of("/proc/self/fd");
   for (int i = 0; i < 10; ++i) work(4, [] {});
   EXPECT_EQ(entries_of("/proc/self/fd"), files);
-  // The kernel's own threads of a ring are listed for a little longer, too.
-  while (entries_of("/proc/self/task") > threads) std::this_thread::yield();  // ends, or the test hangs
+  // The kernel's own threads of a ring are listed a little longer, too.
+  while (entries_of("/proc/self/task") > threads) std::this_thread::yield();  // the test hangs if they stay
 }
 
 INSTANTIATE_TEST_SUITE_P(, DiskTierProcess, every_disk_tier(testing::Values(false)), name_of_disk_tier);
 
-/// As containers do it: from now on io_uring_setup(2) fails with `error`.
+/// Makes io_uring_setup(2) fail with `error` from now on, as containers do.
 void block_io_uring(unsigned error) {
   std::array<sock_filter, 4> code = {
       sock_filter(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))),
@@ -113,7 +113,7 @@ void block_io_uring(unsigned error) {
     _exit(2);
 }
 
-/// Ends the process with 7 where a tier does without io_uring, and says that it is for `why`.
+/// Exits with 7 if a tier falls back from io_uring and reports that the reason is `why`.
 [[noreturn]] void do_without_io_uring(unsigned error, const std::string& why) {
   block_io_uring(error);
   const DiskTierFacts facts = DiskTier(testing::TempDir()).facts();
@@ -130,15 +130,15 @@ void block_io_uring(unsigned error) {
   _exit(1);
 }
 
-TEST(DiskTierLimits, DoesWithoutIoUringWhereItIsBlocked) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process as new
+TEST(DiskTierLimits, FallsBackFromIoUringIfItIsBlocked) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a fresh process
   if (!has_io_uring_queue()) GTEST_SKIP() << "this build has no io_uring";
   if (const std::string why = why_kernel_has_no_io_uring(); !why.empty()) GTEST_SKIP() << why;
   EXPECT_EXIT(do_without_io_uring(EPERM, "blocked here"), testing::ExitedWithCode(7), "");
   EXPECT_EXIT(do_without_io_uring(ENOSYS, "the kernel has no io_uring"), testing::ExitedWithCode(7), "");
 }
 
-/// Room for the stacks of some threads and not for those of all.
+/// Creates a tier with room for the stacks of some of its threads only.
 [[noreturn]] void run_out_of_threads() {
   long pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -157,7 +157,7 @@ TEST(DiskTierLimits, DoesWithoutIoUringWhereItIsBlocked) {
   _exit(1);
 }
 
-TEST(DiskTierLimits, SaysThatTheMachineHasNoThreadsForIt) {
+TEST(DiskTierLimits, ReportsThatTheMachineHasNoThreadsLeft) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the sanitizer itself ends where it gets no memory for a thread";
 #endif

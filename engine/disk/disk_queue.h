@@ -10,14 +10,14 @@
 
 namespace offprof {
 
-/// One read or write of a file, at most once around the kernel: it may come back short.
+/// Read or write of a file in a single request to the kernel. It may come back short.
 struct FileTransfer {
   DiskDirection direction = DiskDirection::kWrite;
   int fd = -1;
   std::byte* memory = nullptr;  ///< a write only reads it; must live until the request is complete
   Bytes bytes = 0;
   Bytes offset = 0;      ///< in the file
-  std::uint64_t id = 0;  ///< comes back in the completion
+  std::uint64_t id = 0;  ///< repeated in the completion
 };
 
 struct DiskCompletion {
@@ -25,26 +25,27 @@ struct DiskCompletion {
   std::int64_t result = 0;  ///< bytes transferred, or a negative errno
 };
 
-/// Requests to the kernel, many at once, complete in any order. One thread submits and waits; it must wait
-/// for all that it has submitted before the queue goes. Any thread wakes.
+/// Queue of requests to the kernel, many at once, which complete in any order. One thread submits and waits;
+/// it must wait for all its requests before it destroys the queue. Any thread may wake it.
 class DiskQueue {
  public:
   virtual ~DiskQueue() = default;
   virtual void submit(const FileTransfer& request) = 0;
-  /// Returns when a request is complete, or when woken since the last wait; appends what is complete to
-  /// `done`.
+  /// Returns when a request is complete, or when the queue was woken since the last wait. Appends the
+  /// complete requests to `done`.
   virtual void wait(std::vector<DiskCompletion>& done) = 0;
   virtual void wake() = 0;
 };
 
-/// A pool of `threads`. Throws Error (environment) where the machine has none for it.
+/// Creates a queue with a pool of `threads` threads. Throws Error (environment) if the machine has no threads
+/// left.
 std::unique_ptr<DiskQueue> make_thread_queue(int threads);
 
-/// Whether io_uring is built in.
+/// True if io_uring is built in.
 bool has_io_uring_queue() noexcept;
 
-/// For at most `requests` at once. Null, and why, where io_uring is not built in, or the kernel, a container
-/// or a limit does not allow it.
+/// Creates a queue for at most `requests` requests at once. Returns null and sets `why_not` if io_uring is
+/// not built in, or if the kernel, a container or a limit does not allow it.
 std::unique_ptr<DiskQueue> make_io_uring_queue(int requests, std::string& why_not);
 
 }  // namespace offprof

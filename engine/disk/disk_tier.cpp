@@ -16,10 +16,10 @@
 namespace offprof {
 namespace {
 
-/// Space is given out in multiples of it: what direct I/O needs, and a block of most file systems.
+/// Granule of allocation: the alignment of direct I/O, and the block size of most file systems.
 constexpr Bytes kGranule = kDiskAlignment;
 
-/// By io_uring or threads; says in `facts` which, and why not io_uring.
+/// Creates a queue on io_uring or threads. Sets the backend in `facts`, and the reason if it is not io_uring.
 std::unique_ptr<DiskQueue> make_queue(const DiskTierOptions& options, DiskTierFacts& facts) {
   facts.backend = DiskBackend::kIoUring;
   if (options.backend != DiskBackend::kThreads) {
@@ -52,7 +52,7 @@ class DiskTier::Impl {
   TransferBook& book() { return driver_->book(); }
   const DiskTierFacts& facts() const { return facts_; }
 
-  mutable std::mutex mutex;  ///< over what is space
+  mutable std::mutex mutex;  ///< protects the space accounting
   Bytes used_bytes = 0, peak_bytes = 0;
   Bytes file_bytes() const { return file_.bytes(); }
 
@@ -91,7 +91,8 @@ std::optional<Extent> DiskTier::Impl::reserve(Bytes bytes, std::string& why_not)
   return Extent{*offset, bytes};
 }
 
-/// Lets the file grow until `bytes` are free in one place at its end. Empty, or why not.
+/// Grows the file until `bytes` are free in one range at its end. Returns an empty string, or why that
+/// failed.
 std::string DiskTier::Impl::make_room(Bytes bytes) {
   const Bytes end = file_.bytes();
   const Bytes more = bytes - free_.free_before(end);
@@ -146,7 +147,7 @@ void DiskTier::release(const Extent& extent) {
 }
 
 DiskTier::Ticket DiskTier::write(const Extent& extent, const std::byte* from, Bytes bytes, std::int64_t tag) {
-  // As in an iovec(3type), one pointer serves both directions; a write never stores through it.
+  // One pointer serves both directions, as in an iovec(3type); a write never stores through it.
   return impl_->enqueue(DiskDirection::kWrite, extent, const_cast<std::byte*>(from), bytes, tag);
 }
 

@@ -1,4 +1,4 @@
-// Any program of reservations, writes, reads and releases, against memory.
+// Compares random sequences of reservations, writes, reads and releases with a model in memory.
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -14,11 +14,12 @@
 namespace offprof {
 namespace {
 
-/// Numbers are taken modulo what there is, so that any list of actions makes sense.
+/// Action on the tier. Numbers are taken modulo the number of candidates, so that any list of actions is
+/// valid.
 struct Action {
-  int kind =
-      0;  ///< 0, 1: reserve and write; 2: write again; 3, 4: read; 5: release; 6: wait for what was read
-  int pick = 0;  ///< which extent
+  /// 0, 1: reserve and write; 2: write again; 3, 4: read; 5: release; 6: wait for the reads.
+  int kind = 0;
+  int pick = 0;  ///< chooses the extent
   int bytes = 1;
 };
 
@@ -38,7 +39,7 @@ rc::Gen<std::vector<Action>> actions() {
 
 using Data = std::shared_ptr<std::vector<std::byte>>;
 
-/// A tier, and in memory what must be in it.
+/// Pairs a tier with copies in memory of the data that it must hold.
 class Model {
  public:
   explicit Model(DiskTier& tier) : tier_(tier) {}
@@ -107,7 +108,7 @@ class Model {
     }
   }
 
-  std::vector<Data> kept_;  ///< what may still be written from
+  std::vector<Data> kept_;  ///< buffers that may still be written from
   std::vector<Live> live_;
   std::vector<Read> reads_;
   unsigned seed_ = 0;
@@ -116,7 +117,7 @@ class Model {
 
 class DiskTierProperty : public EveryDiskTier {};
 
-TEST_P(DiskTierProperty, GivesBackWhatItWasGiven) {
+TEST_P(DiskTierProperty, ReturnsTheDataThatWereWritten) {
   DiskTierOptions limited = options();
   limited.capacity_bytes = 8 * kMostBytes;
   DiskTier tier(folder_.path(), limited);

@@ -1,4 +1,4 @@
-// What every kind of disk tier must do.
+// Tests of the behaviour that every kind of disk tier must have.
 
 #include "engine/disk/disk_tier.h"
 
@@ -23,10 +23,10 @@ using testing::IsEmpty;
 
 class DiskTierConformance : public EveryDiskTier {};
 
-/// Whole pieces, parts of a piece, parts of a block.
+/// Sizes of whole pieces, parts of a piece, and parts of a block.
 constexpr Bytes kSizes[] = {1, 511, 512, 4096, 4097, 8 * kKiB, 8 * kKiB + 1, 100'000, 40 * kKiB};
 
-TEST_P(DiskTierConformance, ReadsWhatItHasWritten) {
+TEST_P(DiskTierConformance, ReadsBackWrittenData) {
   DiskTier tier(folder_.path(), options());
   for (const Bytes bytes : kSizes) {
     const auto data = disk_pattern(bytes, static_cast<unsigned>(bytes));
@@ -39,7 +39,7 @@ TEST_P(DiskTierConformance, ReadsWhatItHasWritten) {
   }
 }
 
-TEST_P(DiskTierConformance, TakesMemoryAsItLies) {
+TEST_P(DiskTierConformance, AcceptsUnalignedMemory) {
   DiskTier tier(folder_.path(), options());
   constexpr Bytes kBytes = 30'000;
   const auto data = disk_pattern(kBytes + 1, 1);
@@ -52,7 +52,7 @@ TEST_P(DiskTierConformance, TakesMemoryAsItLies) {
   }
 }
 
-TEST_P(DiskTierConformance, TakesAlignedMemory) {
+TEST_P(DiskTierConformance, AcceptsAlignedMemory) {
   DiskTier tier(folder_.path(), options());
   constexpr Bytes kBytes = 64 * kKiB;
   const AlignedBuffer from = make_aligned_buffer(kBytes), to = make_aligned_buffer(kBytes);
@@ -64,7 +64,7 @@ TEST_P(DiskTierConformance, TakesAlignedMemory) {
   EXPECT_EQ(std::memcmp(to.get(), data.data(), kBytes), 0);
 }
 
-TEST_P(DiskTierConformance, TouchesNothingBeyondWhatIsRead) {
+TEST_P(DiskTierConformance, AReadChangesNothingBeyondItsBytes) {
   DiskTier tier(folder_.path(), options());
   constexpr std::byte kUntouched{0xA5};
   constexpr Bytes kMargin = 8 * kKiB;
@@ -79,7 +79,7 @@ TEST_P(DiskTierConformance, TouchesNothingBeyondWhatIsRead) {
   }
 }
 
-TEST_P(DiskTierConformance, ReadsTheBeginningOfWhatWasWritten) {
+TEST_P(DiskTierConformance, ReadsAPrefixOfTheWrittenData) {
   DiskTier tier(folder_.path(), options());
   const auto data = disk_pattern(20'000, 1);
   const auto extent = tier.reserve(20'000);
@@ -91,7 +91,7 @@ TEST_P(DiskTierConformance, ReadsTheBeginningOfWhatWasWritten) {
   }
 }
 
-TEST_P(DiskTierConformance, TransfersOfAnExtentFollowEachOther) {
+TEST_P(DiskTierConformance, TransfersOfAnExtentRunInOrder) {
   DiskTier tier(folder_.path(), options());
   constexpr Bytes kBytes = 50'000;
   const auto extent = tier.reserve(kBytes);
@@ -105,7 +105,7 @@ TEST_P(DiskTierConformance, TransfersOfAnExtentFollowEachOther) {
   EXPECT_EQ(back, data);
 }
 
-TEST_P(DiskTierConformance, CarriesManyTransfersAtOnce) {
+TEST_P(DiskTierConformance, RunsManyTransfersAtOnce) {
   DiskTier tier(folder_.path(), options());
   constexpr int kMany = 200;
   std::vector<std::vector<std::byte>> data;
@@ -126,7 +126,7 @@ TEST_P(DiskTierConformance, CarriesManyTransfersAtOnce) {
   EXPECT_TRUE(std::equal(back.rbegin(), back.rend(), data.begin(), data.end()));
 }
 
-TEST_P(DiskTierConformance, RecordsWhatATransferWas) {
+TEST_P(DiskTierConformance, RecordsEachTransfer) {
   DiskTier tier(folder_.path(), options());
   const auto data = disk_pattern(20'000, 1);
   std::vector<std::byte> back(100);
@@ -146,7 +146,7 @@ TEST_P(DiskTierConformance, RecordsWhatATransferWas) {
   EXPECT_THAT(tier.take_records(), IsEmpty());
 }
 
-TEST_P(DiskTierConformance, ATicketThatWasWaitedForIsDone) {
+TEST_P(DiskTierConformance, ATicketIsDoneAfterItsWait) {
   DiskTier tier(folder_.path(), options());
   const auto data = disk_pattern(5000, 1);
   const auto extent = tier.reserve(5000);
@@ -156,7 +156,7 @@ TEST_P(DiskTierConformance, ATicketThatWasWaitedForIsDone) {
   tier.wait(ticket);
 }
 
-TEST_P(DiskTierConformance, SpaceThatIsGivenBackServesTheNext) {
+TEST_P(DiskTierConformance, ReleasedSpaceIsReused) {
   DiskTier tier(folder_.path(), options());
   const auto data = disk_pattern(100'000, 1);
   const auto first = tier.reserve(100'000), second = tier.reserve(100'000);
@@ -169,7 +169,7 @@ TEST_P(DiskTierConformance, SpaceThatIsGivenBackServesTheNext) {
   EXPECT_NE(first->offset, second->offset);
 }
 
-TEST_P(DiskTierConformance, ItsDestructorWaitsForWhatIsUnderWay) {
+TEST_P(DiskTierConformance, DestructorWaitsForTransfersInProgress) {
   const auto data = disk_pattern(kMiB, 1);
   for (int i = 0; i < 10; ++i) {
     DiskTier tier(folder_.path(), options());
@@ -212,7 +212,7 @@ TEST_P(DiskTierConformance, LeavesNoFileInItsFolder) {
 
 INSTANTIATE_TEST_SUITE_P(, DiskTierConformance, every_disk_tier(testing::Bool()), name_of_disk_tier);
 
-TEST(DiskTier, CountsWhatIsReserved) {
+TEST(DiskTier, CountsReservedBytes) {
   const TestFolder folder;
   DiskTier tier(folder.path());
   const auto first = tier.reserve(1000), second = tier.reserve(5000);
@@ -227,7 +227,7 @@ TEST(DiskTier, CountsWhatIsReserved) {
   EXPECT_EQ(tier.used_bytes(), 0);
 }
 
-TEST(DiskTier, RefusesWhatItsCapacityDoesNotHold) {
+TEST(DiskTier, RefusesToExceedItsCapacity) {
   const TestFolder folder;
   DiskTierOptions options;
   options.capacity_bytes = 64 * kKiB;
@@ -243,7 +243,7 @@ TEST(DiskTier, RefusesWhatItsCapacityDoesNotHold) {
   EXPECT_TRUE(tier.reserve(1));
 }
 
-TEST(DiskTier, GrowsByWhatIsMissingAtTheEnd) {
+TEST(DiskTier, GrowsOnlyByTheBytesMissingAtTheEnd) {
   const TestFolder folder;
   DiskTierOptions options;
   options.capacity_bytes = 64 * kKiB;
@@ -252,14 +252,14 @@ TEST(DiskTier, GrowsByWhatIsMissingAtTheEnd) {
   EXPECT_EQ(tier.reserve(64 * kKiB)->offset, 0);
 }
 
-TEST(DiskTier, NeverHandsOutWhatIsInUse) {
+TEST(DiskTier, ExtentsDoNotOverlap) {
   const TestFolder folder;
   DiskTier tier(folder.path());
   const auto first = tier.reserve(1), second = tier.reserve(1), third = tier.reserve(4097);
   EXPECT_THAT((std::vector{first->offset, second->offset, third->offset}), ElementsAre(0, 4096, 8192));
 }
 
-TEST(DiskTierDeathTest, WhatWasNeverWrittenCannotBeRead) {
+TEST(DiskTierDeathTest, AnUnwrittenExtentCannotBeRead) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const TestFolder folder;
   DiskTier tier(folder.path());
@@ -268,7 +268,7 @@ TEST(DiskTierDeathTest, WhatWasNeverWrittenCannotBeRead) {
   EXPECT_DEATH(tier.read(*extent, &byte, 1), "internal error");
 }
 
-TEST(DiskTier, DescribesWhatItFound) {
+TEST(DiskTier, DescribesItsFacts) {
   DiskTierFacts facts;
   facts.folder = "/scratch";
   facts.file_system = "ext4";

@@ -14,8 +14,8 @@
 
 namespace offprof {
 
-/// Every kind of disk tier that this build has: backend, I/O, checksums. A test is skipped only where the
-/// machine refuses io_uring or direct I/O by itself, asked without our code.
+/// Runs a test on every kind of disk tier that this build has: backend, I/O mode, checksums. A test is
+/// skipped only if the machine itself refuses io_uring or direct I/O, which is checked without our code.
 class EveryDiskTier : public testing::TestWithParam<std::tuple<DiskBackend, DirectIo, bool>> {
  protected:
   void SetUp() override {
@@ -28,7 +28,7 @@ class EveryDiskTier : public testing::TestWithParam<std::tuple<DiskBackend, Dire
     }
   }
 
-  /// Small pieces, so that a small transfer has many.
+  /// Returns options with small pieces, so that a small transfer has many.
   DiskTierOptions options() const {
     DiskTierOptions options;
     std::tie(options.backend, options.direct_io, options.checksums) = GetParam();

@@ -12,21 +12,22 @@
 
 namespace offprof {
 
-/// What a request comes to instead of what it asks for.
+/// Fault that replaces the normal result of a request.
 struct DiskFault {
   enum class Kind : std::uint8_t {
-    kFails,    ///< comes back with `number`, a negative errno or 0
-    kShort,    ///< carries only so many bytes of it, where it asks for more
-    kCorrupt,  ///< one byte of what is read is another
+    kFails,    ///< the request returns `number`, a negative errno or 0
+    kShort,    ///< the request transfers only `number` bytes, if it asks for more
+    kCorrupt,  ///< one byte that is read is wrong
   };
   Kind kind = Kind::kFails;
   std::int64_t number = 0;
 };
 
-/// A queue with one fault, or the same at every request from there on.
+/// Queue that inserts a fault into one request, or into every request from a given one on.
 class FaultyQueue final : public DiskQueue {
  public:
-  /// `count` counts the requests; the fault is in number `at`, and in those after it if it `stays`.
+  /// `count` counts the requests. Request number `at` has the fault, and so have all later ones if it
+  /// `stays`.
   FaultyQueue(std::unique_ptr<DiskQueue> queue, DiskFault fault, std::int64_t at, bool stays,
               std::int64_t& count)
       : queue_(std::move(queue)), fault_(fault), at_(at), stays_(stays), count_(count) {}
@@ -58,7 +59,8 @@ class FaultyQueue final : public DiskQueue {
   void wake() override { queue_->wake(); }
 
  private:
-  /// Of a short write the rest stays unwritten. The disk itself takes multiples of a sector only.
+  /// Submits a request that will be faulty. A short write leaves the rest unwritten; the disk itself takes
+  /// only multiples of a sector.
   void submit_spoilt(FileTransfer request) {
     constexpr Bytes kSector = 512;
     if (fault_.kind == DiskFault::Kind::kShort && request.direction == DiskDirection::kWrite)
@@ -83,10 +85,10 @@ class FaultyQueue final : public DiskQueue {
   bool stays_;
   std::int64_t& count_;
   std::vector<DiskCompletion> made_up_;
-  std::map<std::uint64_t, FileTransfer> spoilt_;  ///< under way, by id
+  std::map<std::uint64_t, FileTransfer> spoilt_;  ///< in progress, by id
 };
 
-/// System calls of which number `at` fails.
+/// System calls. Call number `at` fails.
 class FaultyCalls final : public FileCalls {
  public:
   FaultyCalls(std::int64_t at, int error) : at_(at), error_(error) {}

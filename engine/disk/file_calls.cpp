@@ -10,7 +10,7 @@
 namespace offprof {
 namespace {
 
-/// What `call` returns, in the end, with errno in it.
+/// Repeats `call` while signals interrupt it, and returns its result or a negative errno.
 template <typename Call>
 auto result_of(Call call) {
   auto result = call();

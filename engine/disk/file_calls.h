@@ -9,15 +9,15 @@
 
 namespace offprof {
 
-/// The system calls that make a scratch file and give it space. Each returns what the call does, or a
-/// negative errno; a call that a signal interrupted is made again.
+/// System calls that create a scratch file and allocate its space. Each returns the result of the call or a
+/// negative errno. A call that a signal interrupted is repeated.
 class FileCalls {
  public:
   virtual ~FileCalls() = default;
   virtual int open(const std::string& path, int flags);
   virtual int unlink(const std::string& path);
   virtual int set_flags(int fd, int flags);  ///< fcntl(2) F_SETFL
-  /// What is written goes where the file has space already, and not to a new place; only for an empty file.
+  /// Makes writes go to the space that the file already has instead of new space. Only for an empty file.
   virtual int forbid_copy_on_write(int fd);
   virtual int allocate(int fd, Bytes offset, Bytes bytes);
   virtual int truncate(int fd, Bytes bytes);

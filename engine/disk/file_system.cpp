@@ -20,7 +20,7 @@ struct KnownFileSystem {
   bool is_memory = false;
 };
 
-// Those that <linux/magic.h> of Debian 12 does not name are of the file systems' own sources.
+// <linux/magic.h> of Debian 12 lacks these; the values come from the sources of the file systems.
 constexpr std::uint32_t kZfsMagic = 0x2FC12FC1, kBcachefsMagic = 0xCA451A4E, kLustreMagic = 0x0BD00BD0;
 constexpr std::array kKnown = {
     KnownFileSystem{EXT4_SUPER_MAGIC, "ext4"},

@@ -6,17 +6,17 @@
 
 namespace offprof {
 
-/// What an open file lies on.
+/// File system of an open file.
 struct FileSystem {
-  std::string name;        ///< `ext4`; `unknown (0x...)` where offprof does not know it
-  bool is_memory = false;  ///< tmpfs and the like: its files take the machine's memory
-  Bytes free_bytes = 0;    ///< for this user
+  std::string name;        ///< `ext4`; `unknown (0x...)` if offprof does not know it
+  bool is_memory = false;  ///< tmpfs and similar: its files take the machine's memory
+  Bytes free_bytes = 0;    ///< available to this user
 };
 
 FileSystem file_system_of(int fd);
 
-/// Memory and offset alignment that direct I/O needs, or 0 where the file system does not take it;
-/// kDiskAlignment where the kernel does not say.
+/// Memory and offset alignment that direct I/O needs. 0: the file system does not support it. kDiskAlignment:
+/// the kernel does not report it.
 struct DirectAlignment {
   Bytes memory = 0;
   Bytes offset = 0;

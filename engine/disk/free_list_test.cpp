@@ -22,7 +22,7 @@ TEST(FreeList, TakesTheLowestPlaceThatFits) {
   FreeList list = with({{100, 5}, {20, 10}, {50, 30}});
   EXPECT_EQ(list.take(6), 20);
   EXPECT_EQ(list.take(6), 50);
-  EXPECT_EQ(list.take(4), 26) << "what was left of the first";
+  EXPECT_EQ(list.take(4), 26) << "the rest of the first range";
   EXPECT_EQ(list.take(25), std::nullopt);
 }
 
@@ -35,7 +35,7 @@ TEST(FreeList, JoinsNeighbours) {
   EXPECT_EQ(list.free_bytes(), 0);
 }
 
-TEST(FreeList, KnowsWhatIsFreeBeforeAPlace) {
+TEST(FreeList, ReportsTheFreeBytesBeforeAnOffset) {
   const FreeList list = with({{0, 10}, {20, 10}});
   EXPECT_EQ(list.free_before(30), 10);
   EXPECT_EQ(list.free_before(10), 10);
@@ -44,14 +44,14 @@ TEST(FreeList, KnowsWhatIsFreeBeforeAPlace) {
   EXPECT_EQ(list.free_before(0), 0);
 }
 
-TEST(FreeListDeathTest, RefusesWhatIsFreeAlready) {
+TEST(FreeListDeathTest, RejectsBytesThatAreAlreadyFree) {
   FreeList list = with({{10, 10}});
   EXPECT_DEATH(list.give(15, 2), "internal error");
   EXPECT_DEATH(list.give(5, 6), "internal error");
 }
 
-/// Against a map of bytes.
-RC_GTEST_PROP(FreeList, IsWhatAMapOfBytesIs, (const std::vector<std::pair<bool, std::uint8_t>>& actions)) {
+/// Compares the list with a map of bytes.
+RC_GTEST_PROP(FreeList, MatchesAMapOfBytes, (const std::vector<std::pair<bool, std::uint8_t>>& actions)) {
   constexpr Bytes kEnd = 256;
   FreeList list = with({{0, kEnd}});
   std::vector<bool> is_free(kEnd, true);

@@ -11,15 +11,16 @@
 namespace offprof {
 namespace {
 
-/// The id of the request that reads the event of `wake`; no request of the caller's has it.
+/// Id of the request that reads the event of `wake`; no request of the caller has it.
 constexpr std::uint64_t kWakeId = ~std::uint64_t{0};
 
-/// Whether the ring only has to be asked again.
+/// True if the call only has to be repeated.
 bool passes(int error) {
   return error == -EINTR || error == -EAGAIN || error == -EBUSY;
 }
 
-/// A ring with an eventfd in it: a read of that is always under way, so that `wake` completes something.
+/// Queue on a ring that also contains an eventfd. A read of the eventfd is always in progress, so that `wake`
+/// completes a request.
 class IoUringQueue final : public DiskQueue {
  public:
   IoUringQueue() = default;
@@ -27,7 +28,7 @@ class IoUringQueue final : public DiskQueue {
   IoUringQueue(const IoUringQueue&) = delete;
   IoUringQueue& operator=(const IoUringQueue&) = delete;
 
-  /// Empty, or why it cannot be used.
+  /// Returns an empty string, or why the ring cannot be used.
   std::string open(int requests);
 
   void submit(const FileTransfer& request) override;
@@ -38,13 +39,13 @@ class IoUringQueue final : public DiskQueue {
   bool knows_operations();
   io_uring_sqe* next_entry();
   void await_wake();
-  /// Whether there was anything.
+  /// Returns true if a request was complete.
   bool collect(std::vector<DiskCompletion>& done);
 
   io_uring ring_{};
   bool is_open_ = false;
   int event_fd_ = -1;
-  std::uint64_t events_ = 0;  ///< what the kernel read of event_fd_
+  std::uint64_t events_ = 0;  ///< value that the kernel read from event_fd_
 };
 
 std::string why_no_ring(int error) {
@@ -86,7 +87,7 @@ bool IoUringQueue::knows_operations() {
 
 io_uring_sqe* IoUringQueue::next_entry() {
   io_uring_sqe* entry = io_uring_get_sqe(&ring_);
-  OFFPROF_CHECK(entry != nullptr);  // there are as many as requests under way
+  OFFPROF_CHECK(entry != nullptr);  // there is one entry per request in progress
   return entry;
 }
 
@@ -106,7 +107,7 @@ void IoUringQueue::submit(const FileTransfer& request) {
     io_uring_prep_read(entry, request.fd, request.memory, bytes, offset);
   }
   io_uring_sqe_set_data64(entry, request.id);
-  io_uring_submit(&ring_);  // what it does not take now, `wait` submits
+  io_uring_submit(&ring_);  // `wait` submits the entries that it does not take now
 }
 
 void IoUringQueue::wait(std::vector<DiskCompletion>& done) {

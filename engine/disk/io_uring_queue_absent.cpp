@@ -1,4 +1,4 @@
-// In the place of io_uring_queue.cpp where there was no liburing to build with.
+// Replaces io_uring_queue.cpp in a build without liburing.
 
 #include "engine/disk/disk_queue.h"
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-/// The first of the two sets of capabilities that a call has, which holds those of files.
+/// Capability sets of one call. The first element holds the file capabilities.
 using Capabilities = std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3>;
 
 constexpr unsigned kIgnoresPermissions = (1U << CAP_DAC_OVERRIDE) | (1U << CAP_DAC_READ_SEARCH);

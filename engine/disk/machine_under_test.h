@@ -4,20 +4,21 @@
 
 namespace offprof {
 
-// What the machine that runs a test refuses by itself, asked of the kernel without any code that is tested:
-// the only reasons for which a test of the disk tier may be skipped.
+// Checks of what the machine refuses. They ask the kernel without any code under test. They are the only
+// reasons for skipping a test of the disk tier.
 
-/// Empty, or how the kernel refuses io_uring altogether: it has none, or a filter or a setting forbids it.
+/// Returns why the kernel refuses io_uring altogether: it has none, or a filter or a setting forbids it.
+/// Empty: it does not.
 std::string why_kernel_has_no_io_uring();
 
-/// Empty, or why a file in `folder` cannot be written to directly.
+/// Returns why a file in `folder` cannot be written with direct I/O; empty: it can.
 std::string why_no_direct_io(const std::string& folder);
 
-/// Empty, or which file system lies at `folder` in the place of a tmpfs.
+/// Returns the file system at `folder` if it is not a tmpfs; empty: it is.
 std::string why_no_tmpfs(const std::string& folder);
 
-/// Takes from the calling thread, while it lives, root's right to pass over the permissions of files. Does
-/// nothing for a user who has no such right.
+/// Removes, for its lifetime, the calling thread's root right to ignore file permissions. Does nothing for a
+/// user without that right.
 class ObeyPermissions {
  public:
   ObeyPermissions();

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kFlags = O_RDWR | O_CLOEXEC;
 
-/// How long the system lets a file of this process become; a longer one would end the process (SIGXFSZ).
+/// Returns the maximum file size that the system allows this process; a longer file would end it (SIGXFSZ).
 Bytes longest_file_bytes() {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
@@ -71,12 +71,13 @@ ScratchFile::~ScratchFile() {
 
 void ScratchFile::open_in(const std::string& folder) {
   fd_ = calls_->open(folder, kFlags | O_TMPFILE | O_EXCL);
-  // What says so knows no O_TMPFILE: the file system, or the kernel (EISDIR).
+  // These errors mean that the file system or the kernel (EISDIR) does not know O_TMPFILE.
   if (fd_ == -EOPNOTSUPP || fd_ == -EISDIR) fd_ = open_named(folder);
   if (fd_ < 0) throw cannot_open(folder, -fd_);
 }
 
-/// For the moment between two calls it has a name, which says whose it is should that moment be the last.
+/// Creates the file under a name and removes the name at once. The name identifies the owner if the process
+/// dies between the two calls.
 int ScratchFile::open_named(const std::string& folder) {
   for (int attempt = 0;; ++attempt) {
     const std::string path = fmt::format("{}/.offprof-scratch-{}-{}", folder, getpid(), attempt);
@@ -95,7 +96,8 @@ void ScratchFile::look_around() {
   const FileSystem system = file_system_of(fd_);
   facts_.file_system = system.name;
   facts_.free_bytes = system.free_bytes;
-  // Else a rewrite takes new space there, which a full disk lacks. Where it is refused, such a write fails.
+  // With copy-on-write a rewrite takes new space, which a full disk lacks. If the call is refused, such a
+  // write fails.
   if (system.name == "btrfs") calls_->forbid_copy_on_write(fd_);
   if (system.is_memory) {
     facts_.warning =
@@ -112,7 +114,8 @@ void ScratchFile::choose_direct_io(DirectIo wanted) {
   if (!facts_.direct_io) facts_.memory_alignment = facts_.offset_alignment = 1;
 }
 
-/// Empty, or why there is none. Only a transfer shows for certain what a file system takes.
+/// Returns an empty string, or why there is no direct I/O. Only a transfer shows for certain what a file
+/// system supports.
 std::string ScratchFile::try_direct_io() {
   const auto refused = [&](const char* what) {
     calls_->set_flags(fd_, kFlags);
@@ -143,7 +146,7 @@ std::string ScratchFile::grow(Bytes bytes) {
     bytes_ += bytes;
     return {};
   }
-  calls_->truncate(fd_, bytes_);  // gives back what it may have got
+  calls_->truncate(fd_, bytes_);  // frees space that the call may have allocated
   const std::string where =
       fmt::format("the disk tier's folder '{}' ({})", facts_.folder, facts_.file_system);
   if (result == -ENOSPC || result == -EDQUOT || result == -EFBIG)
@@ -159,7 +162,7 @@ int ScratchFile::allocate(Bytes bytes) {
   return result == -EOPNOTSUPP || result == -ENOSYS ? fill_with_zeros(bytes) : result;
 }
 
-/// For file systems without fallocate(2).
+/// Allocates by writing zeros, for file systems without fallocate(2).
 int ScratchFile::fill_with_zeros(Bytes bytes) {
   const Bytes most = std::min<Bytes>(bytes, kMiB);
   const AlignedBuffer zeros = make_aligned_buffer(most);
@@ -168,7 +171,7 @@ int ScratchFile::fill_with_zeros(Bytes bytes) {
   for (Bytes done = 0; done < bytes;) {
     const ssize_t written = calls_->write(fd_, zeros.get(), std::min(most, bytes - done), bytes_ + done);
     if (written < 0) return static_cast<int>(written);
-    if (written < Bytes{kDiskAlignment}) return -ENOSPC;  // a full disk writes less first
+    if (written < Bytes{kDiskAlignment}) return -ENOSPC;  // a full disk writes less before it fails
     done += written / Bytes{kDiskAlignment} * Bytes{kDiskAlignment};
   }
   return 0;

@@ -8,23 +8,24 @@
 
 namespace offprof {
 
-/// A file without a name: gone when it is closed, be it by the kernel that ends the process.
+/// Unnamed file, which disappears when it is closed, even if the kernel closes it because the process died.
 class ScratchFile {
  public:
-  /// Throws Error: (input) where none can be made in `folder`, (environment) where file descriptors or memory
+  /// Throws Error: (input) if no file can be created in `folder`; (environment) if file descriptors or memory
   /// are used up.
   ScratchFile(const std::string& folder, DirectIo direct_io, std::shared_ptr<FileCalls> calls);
   ~ScratchFile();
   ScratchFile(const ScratchFile&) = delete;
   ScratchFile& operator=(const ScratchFile&) = delete;
 
-  /// Allocates that many bytes on the disk at the end of the file. Empty; or why there is no room, and
-  /// nothing has changed. Throws Error (environment) where the disk fails otherwise.
+  /// Allocates `bytes` on the disk at the end of the file. Returns an empty string, or, if there is no room,
+  /// the reason, and then the file has not changed. Throws Error (environment) if the disk fails in another
+  /// way.
   std::string grow(Bytes bytes);
 
   int fd() const { return fd_; }
   Bytes bytes() const { return bytes_; }
-  /// All but the backend's.
+  /// Facts about the file; those about the backend are not set.
   const DiskTierFacts& facts() const { return facts_; }
 
  private:

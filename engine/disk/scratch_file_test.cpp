@@ -42,21 +42,21 @@ Error error_of(const std::string& folder, std::shared_ptr<FileCalls> calls = std
   return input_error("");
 }
 
-TEST(ScratchFile, SaysThatTheFolderIsNotThere) {
+TEST(ScratchFile, ReportsAMissingFolder) {
   const Error error = error_of("/nowhere/at/all");
   EXPECT_EQ(error.kind(), ErrorKind::kInput);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("'/nowhere/at/all'"), HasSubstr("No such file or directory")));
   EXPECT_THAT(error.hint(), HasSubstr("make the folder"));
 }
 
-TEST(ScratchFile, SaysThatTheFolderIsAFile) {
+TEST(ScratchFile, ReportsThatTheFolderIsAFile) {
   const TestFolder folder;
   const std::string path = folder.path() + "/file";
   std::ofstream(path) << "text";
   EXPECT_THAT(error_of(path).what(), HasSubstr("Not a directory"));
 }
 
-TEST(ScratchFile, SaysThatTheFolderCannotBeWrittenTo) {
+TEST(ScratchFile, ReportsAFolderWithoutWritePermission) {
   const TestFolder folder;
   chmod(folder.path().c_str(), 0500);
   const ObeyPermissions as_everybody;
@@ -65,7 +65,7 @@ TEST(ScratchFile, SaysThatTheFolderCannotBeWrittenTo) {
   EXPECT_THAT(error.what(), HasSubstr("Permission denied"));
 }
 
-TEST(ScratchFile, OnlyItsUserMayReadIt) {
+TEST(ScratchFile, OnlyItsOwnerMayReadIt) {
   const TestFolder folder;
   const ScratchFile file = open_in(folder.path());
   struct stat status {};
@@ -74,13 +74,13 @@ TEST(ScratchFile, OnlyItsUserMayReadIt) {
   EXPECT_EQ(status.st_nlink, 0U);
 }
 
-TEST(ScratchFile, ChildrenThatExecuteDoNotHaveIt) {
+TEST(ScratchFile, ExecutedChildrenDoNotInheritIt) {
   const TestFolder folder;
   const ScratchFile file = open_in(folder.path());
   EXPECT_NE(fcntl(file.fd(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
-TEST(ScratchFile, ItsSpaceIsReallyAllocated) {
+TEST(ScratchFile, AllocatesItsSpaceOnTheDisk) {
   const TestFolder folder;
   ScratchFile file = open_in(folder.path());
   EXPECT_THAT(file.grow(kMiB), IsEmpty());
@@ -91,7 +91,7 @@ TEST(ScratchFile, ItsSpaceIsReallyAllocated) {
   EXPECT_GE(status.st_blocks * kStatBlock, kMiB);
 }
 
-/// A file system that knows no files without names.
+/// File system that does not support unnamed files.
 class NoTmpfile : public FileCalls {
  public:
   int open(const std::string& path, int flags) override {
@@ -99,10 +99,10 @@ class NoTmpfile : public FileCalls {
     if (taken > 0) return --taken, -EEXIST;
     return FileCalls::open(path, flags);
   }
-  int taken = 0;  ///< so many names are taken
+  int taken = 0;  ///< number of names that are taken
 };
 
-TEST(ScratchFile, IsUnlinkedAtOnceWhereItMustHaveAName) {
+TEST(ScratchFile, UnlinksANamedFileAtOnce) {
   const TestFolder folder;
   auto calls = std::make_shared<NoTmpfile>();
   calls->taken = 3;
@@ -116,7 +116,7 @@ class NoUnlink final : public NoTmpfile {
   int unlink(const std::string& path) override { return FileCalls::unlink(path), -EIO; }
 };
 
-TEST(ScratchFile, AFileThatKeepsItsNameIsAnError) {
+TEST(ScratchFile, AFileThatCannotBeUnlinkedIsAnError) {
   const TestFolder folder;
   EXPECT_THAT(error_of(folder.path(), std::make_shared<NoUnlink>()).what(), HasSubstr("Input/output error"));
 }
@@ -142,17 +142,17 @@ void expect_buffered(const ScratchFile& file) {
   EXPECT_EQ(fcntl(file.fd(), F_GETFL) & O_DIRECT, 0);
 }
 
-TEST(ScratchFile, IsBufferedWhereTheFileSystemRefusesDirectIo) {
+TEST(ScratchFile, UsesBufferedIoIfTheFileSystemRefusesDirectIo) {
   const TestFolder folder;
   expect_buffered(open_in(folder.path(), std::make_shared<NoDirectFlag>()));
 }
 
-TEST(ScratchFile, IsBufferedWhereADirectWriteIsRefused) {
+TEST(ScratchFile, UsesBufferedIoIfADirectWriteIsRefused) {
   const TestFolder folder;
   expect_buffered(open_in(folder.path(), std::make_shared<NoDirectWrite>()));
 }
 
-TEST(ScratchFile, IsBufferedWhereThatIsWanted) {
+TEST(ScratchFile, UsesBufferedIoOnRequest) {
   const TestFolder folder;
   const ScratchFile file(folder.path(), DirectIo::kOff, std::make_shared<FileCalls>());
   expect_buffered(file);
@@ -166,11 +166,12 @@ TEST(ScratchFile, WarnsThatTmpfsIsMemory) {
   expect_buffered(file);
 }
 
-/// Beyond that limit the system would end the process, and not only refuse.
-TEST(ScratchFile, StaysBelowTheLimitOnTheLengthOfFiles) {
+/// Beyond that limit the system would end the process instead of only refusing.
+TEST(ScratchFile, StaysBelowTheLimitOnTheFileSize) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_a_child = [] {
-    std::fflush(nullptr);  // into a log that is longer already; a sanitizer would at the end of the process
+    std::fflush(
+        nullptr);  // flush now: the log is already longer than the limit, and a sanitizer flushes at exit
     const rlimit limit{100'000, 100'000};
     setrlimit(RLIMIT_FSIZE, &limit);
     ScratchFile file = open_in(testing::TempDir());

@@ -42,7 +42,7 @@ class ThreadQueue final : public DiskQueue {
   std::deque<FileTransfer> requests_;
   std::vector<DiskCompletion> completions_;
   bool woken_ = false, stopping_ = false;
-  std::vector<std::thread> threads_;  // last: they use the others
+  std::vector<std::thread> threads_;  // last: they use the other members
 };
 
 ThreadQueue::ThreadQueue(int threads) {

@@ -12,7 +12,7 @@ DiskTier::Ticket TransferBook::enqueue(Transfer transfer) {
   const std::lock_guard lock(mutex_);
   ExtentQueue& extent = extents_[transfer.offset];
   if (transfer.direction == DiskDirection::kWrite) extent.readable_bytes = transfer.bytes;
-  OFFPROF_CHECK(transfer.bytes <= extent.readable_bytes);  // what was never written cannot be read
+  OFFPROF_CHECK(transfer.bytes <= extent.readable_bytes);  // only written bytes can be read
   transfer.ticket = ++last_ticket_;
   transfer.contents = &extent.contents;
   under_way_.insert(transfer.ticket);

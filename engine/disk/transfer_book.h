@@ -18,51 +18,53 @@
 
 namespace offprof {
 
-/// What lies in an extent. Whoever carries out a transfer of the extent owns it meanwhile.
+/// Contents of an extent. The thread that carries out a transfer of the extent owns them meanwhile.
 struct ExtentContents {
   Bytes written_bytes = 0;
-  std::vector<std::uint64_t> checksums;  ///< of the pieces written; empty without checksums
-  std::optional<Error> failure;          ///< of the last write
+  std::vector<std::uint64_t> checksums;  ///< one per piece written; empty without checksums
+  std::optional<Error> failure;          ///< error of the last write
 };
 
-/// A write or a read that somebody has asked for.
+/// Requested write or read.
 struct Transfer {
   DiskTier::Ticket ticket = 0;
   DiskDirection direction = DiskDirection::kWrite;
-  Bytes offset = 0;  ///< of the extent, in the file
+  Bytes offset = 0;  ///< offset of the extent in the file
   std::byte* memory = nullptr;
   Bytes bytes = 0;
   std::int64_t tag = 0;
-  std::vector<std::uint64_t> checksums;  ///< room for those of a write's pieces; empty without checksums
-  // For who carries it out:
+  /// Space for the checksums of a write's pieces; empty without checksums.
+  std::vector<std::uint64_t> checksums;
+  // For the thread that carries out the transfer:
   ExtentContents* contents = nullptr;
   Nanoseconds begin_ns = 0;
   Bytes cut_bytes = 0;           ///< handed out as pieces so far
-  int pieces_under_way = 0;      ///< handed out and not there
-  std::optional<Error> failure;  ///< the first
+  int pieces_under_way = 0;      ///< handed out and not complete
+  std::optional<Error> failure;  ///< the first error
 };
 
-/// Keeps the order: who asked for what, what may begin, what has ended and how. Transfers of one extent begin
-/// when the one before has ended. Any thread may call it; `begin_next` and `end` belong to the one that
-/// carries them out.
+/// Keeps the order of transfers: which were requested, which may begin, which have ended and with what
+/// result. Transfers of one extent begin when the previous one has ended. Any thread may call it, but
+/// `begin_next` and `end` belong to the thread that carries out the transfers.
 class TransferBook {
  public:
   DiskTier::Ticket enqueue(Transfer transfer);
-  /// The next in that direction; null: none may begin now. The book owns it.
+  /// Returns the next transfer in that direction; null if none may begin now. The book owns it.
   Transfer* begin_next(DiskDirection direction);
-  /// `transfer` has ended and is no more.
+  /// Records that `transfer` has ended, and destroys it.
   void end(Transfer* transfer);
 
   bool is_done(DiskTier::Ticket ticket) const;
-  void wait(DiskTier::Ticket ticket) const;  ///< throws its failure
+  void wait(DiskTier::Ticket ticket) const;  ///< throws the transfer's error
   std::vector<DiskRecord> take_records();
-  /// Waits until nothing is under way in the extent at `offset`, and forgets what lies there.
+  /// Waits until no transfer is in progress in the extent at `offset`, and forgets its contents.
   void forget(Bytes offset);
 
  private:
   struct ExtentQueue {
     ExtentContents contents;
-    Bytes readable_bytes = 0;                       ///< when all that waits is done
+    /// Bytes that a read may ask for when all waiting transfers are done.
+    Bytes readable_bytes = 0;
     std::deque<std::unique_ptr<Transfer>> waiting;  ///< the first may begin, or has begun
   };
 
@@ -74,8 +76,8 @@ class TransferBook {
   mutable std::mutex mutex_;
   mutable std::condition_variable ended_;
   std::map<Bytes, ExtentQueue> extents_;            ///< by offset
-  std::array<std::deque<Transfer*>, 2> ready_;      ///< the first of their extents, not begun
-  std::unordered_set<DiskTier::Ticket> under_way_;  ///< asked for and not ended
+  std::array<std::deque<Transfer*>, 2> ready_;      ///< the first transfer of each extent, not begun
+  std::unordered_set<DiskTier::Ticket> under_way_;  ///< requested and not ended
   std::unordered_map<DiskTier::Ticket, Error> failures_;
   std::vector<DiskRecord> records_;
   DiskTier::Ticket last_ticket_ = 0;

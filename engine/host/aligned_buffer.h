@@ -8,7 +8,7 @@
 
 namespace offprof {
 
-/// Serves every disk: no file system asks for more than a page.
+/// Alignment that suits every disk: no file system asks for more than a page.
 inline constexpr std::size_t kDiskAlignment = 4096;
 
 struct AlignedDelete {
@@ -17,10 +17,10 @@ struct AlignedDelete {
   }
 };
 
-/// Memory that direct I/O takes as it is; other memory goes through a bounce buffer, at the price of a copy.
+/// Memory that direct I/O can use without a copy. Other memory needs a copy through a bounce buffer.
 using AlignedBuffer = std::unique_ptr<std::byte[], AlignedDelete>;
 
-/// Null where the machine has no memory for it.
+/// Returns null if the machine has no memory left.
 inline AlignedBuffer make_aligned_buffer(Bytes bytes) {
   void* memory =
       ::operator new (static_cast<std::size_t>(bytes), std::align_val_t{kDiskAlignment}, std::nothrow);

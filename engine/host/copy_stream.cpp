@@ -12,7 +12,7 @@
 namespace offprof {
 namespace {
 
-/// The system wakes a sleeper late by about this; the rest is spent awake.
+/// Typical delay of the system in waking a sleeper. The last part of a wait is spent awake.
 constexpr Nanoseconds kWakesLate = 150'000;
 
 void sleep_until(Nanoseconds due) {
@@ -80,7 +80,7 @@ Nanoseconds CopyStream::time_round_trip() {
     }
     least = std::min(least, (steady_now() - begin) / kTrips);
   }
-  take_records();  // the other thread is done with the ball then
+  take_records();  // the other thread has finished with the ball when this returns
   return least;
 }
 
@@ -124,7 +124,7 @@ std::optional<CopyJob> CopyStream::next_job() {
   return job;
 }
 
-/// Until there is a job, or there was none for long.
+/// Waits until there is a job, or until there was none for a long time.
 void CopyStream::stay_awake() const {
   const Nanoseconds until = steady_now() + stays_awake_ns_;
   while (enqueued_.load(std::memory_order_acquire) == completed_.load(std::memory_order_relaxed) &&
@@ -140,7 +140,7 @@ void CopyStream::run_one(CopyJob job) {
   } catch (...) {
     failure = std::current_exception();
   }
-  job.copy = nullptr;  // what it held is let go of before anybody learns that it is done
+  job.copy = nullptr;  // free what the job held before its event is reached
   const LinkDirection& cap = job.direction == CopyDirection::kD2h ? cap_.d2h : cap_.h2d;
   if (job.is_copy && cap.bytes_per_second > 0) {
     sleep_until(begin + cap.duration(job.bytes));

@@ -30,7 +30,7 @@ std::vector<std::int64_t> tags_of(const std::vector<CopyRecord>& records) {
   return tags;
 }
 
-TEST(CopyStream, MakesCopiesInTheOrderInWhichTheyWereQueued) {
+TEST(CopyStream, RunsCopiesInOrder) {
   std::vector<int> made;
   CopyStream stream(kNoCap);
   for (int i = 0; i < 100; ++i) stream.enqueue(job([&made, i] { made.push_back(i); }, i));
@@ -57,13 +57,13 @@ TEST(CopyStream, AnEventDoesNotWaitForLaterCopies) {
     gate.get_future().wait();
     later_done = true;
   }));
-  stream.wait(first);  // returns, or the test hangs: the gate is still shut
+  stream.wait(first);  // the gate is still shut, so the test would hang if this waited for it
   gate.set_value();
   stream.take_records();
   EXPECT_TRUE(later_done);
 }
 
-TEST(CopyStream, AReachedEventIsReachedForGood) {
+TEST(CopyStream, AReachedEventStaysReached) {
   CopyStream stream(kNoCap);
   const CopyStream::Event first = stream.enqueue(job([] {}));
   stream.wait(stream.enqueue(job([] {})));
@@ -71,34 +71,34 @@ TEST(CopyStream, AReachedEventIsReachedForGood) {
   stream.wait(first);
 }
 
-TEST(CopyStream, LetsGoOfWhatAJobHoldsBeforeItsEventIsReached) {
+TEST(CopyStream, FreesTheJobBeforeItsEventIsReached) {
   auto held = std::make_shared<int>(0);
   CopyStream stream(kNoCap);
   stream.wait(stream.enqueue(job([held] {})));
   EXPECT_EQ(held.use_count(), 1);
 }
 
-TEST(CopyStream, AWaitTellsWhatItsCopyThrew) {
+TEST(CopyStream, WaitRethrowsTheExceptionOfItsCopy) {
   CopyStream stream(kNoCap);
   const CopyStream::Event before = stream.enqueue(job([] {}));
   const CopyStream::Event failing = stream.enqueue(job([] { throw std::runtime_error("no copy"); }));
   int made = 0;
   const CopyStream::Event after = stream.enqueue(job([&made] { ++made; }));
   EXPECT_THROW(stream.wait(failing), std::runtime_error);
-  EXPECT_THROW(stream.wait(failing), std::runtime_error) << "and tells it again";
+  EXPECT_THROW(stream.wait(failing), std::runtime_error) << "the second wait must throw too";
   EXPECT_NO_THROW(stream.wait(before));
   EXPECT_NO_THROW(stream.wait(after));
   EXPECT_EQ(made, 1);
 }
 
-TEST(CopyStream, AFailureIsForgottenWithTheRecords) {
+TEST(CopyStream, TakingRecordsForgetsFailures) {
   CopyStream stream(kNoCap);
   const CopyStream::Event failing = stream.enqueue(job([] { throw std::runtime_error("no copy"); }, 3));
   EXPECT_THAT(tags_of(stream.take_records()), ElementsAre(3));
   EXPECT_NO_THROW(stream.wait(failing));
 }
 
-TEST(CopyStream, ItsDestructorFinishesWhatIsQueuedBehindACopyThatFails) {
+TEST(CopyStream, DestructorFinishesTheQueueAfterAFailedCopy) {
   int made = 0;
   {
     CopyStream stream(kNoCap);
@@ -108,12 +108,12 @@ TEST(CopyStream, ItsDestructorFinishesWhatIsQueuedBehindACopyThatFails) {
   EXPECT_EQ(made, 1);
 }
 
-/// Without addresses there is no stack for a thread, unless one that has ended has left its own.
-TEST(CopyStream, SaysThatTheMachineHasNoThreadForIt) {
+/// Without address space there is no stack for a thread, unless a thread that has ended left its own.
+TEST(CopyStream, ReportsThatTheMachineHasNoThreadLeft) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers take addresses themselves, and end without them";
 #endif
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process as new
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a fresh process
   const auto without_addresses = [] {
     const rlimit limit{1, 1};
     setrlimit(RLIMIT_AS, &limit);
@@ -126,7 +126,7 @@ TEST(CopyStream, SaysThatTheMachineHasNoThreadForIt) {
   EXPECT_EXIT(without_addresses(), testing::ExitedWithCode(7), "");
 }
 
-TEST(CopyStream, RecordsWhatACopyWas) {
+TEST(CopyStream, RecordsEachCopy) {
   CopyStream stream(kNoCap);
   stream.enqueue({[] {}, CopyDirection::kH2d, 4096, 7});
   const std::vector<CopyRecord> records = stream.take_records();
@@ -147,7 +147,7 @@ TEST(CopyStream, RecordsNeverOverlap) {
   }
 }
 
-TEST(CopyStream, HandsEachRecordOutOnce) {
+TEST(CopyStream, ReturnsEachRecordOnce) {
   CopyStream stream(kNoCap);
   stream.enqueue(job([] {}, 1));
   EXPECT_THAT(tags_of(stream.take_records()), ElementsAre(1));
@@ -156,7 +156,7 @@ TEST(CopyStream, HandsEachRecordOutOnce) {
   EXPECT_THAT(tags_of(stream.take_records()), ElementsAre(2));
 }
 
-TEST(CopyStream, ItsDestructorFinishesWhatIsQueued) {
+TEST(CopyStream, DestructorFinishesTheQueue) {
   std::promise<void> gate;
   int made = 0;
   {
@@ -168,13 +168,13 @@ TEST(CopyStream, ItsDestructorFinishesWhatIsQueued) {
   EXPECT_EQ(made, 10);
 }
 
-TEST(CopyStream, KnowsHowLongTheOtherThreadTakesToAnswer) {
+TEST(CopyStream, MeasuresTheRoundTripBetweenThreads) {
   CopyStream stream(kNoCap);
   EXPECT_GT(stream.time_round_trip(), 0);
   EXPECT_THAT(stream.take_records(), IsEmpty());
 }
 
-TEST(CopyStream, ACopyUnderACapTakesAtLeastWhatTheLinkTakes) {
+TEST(CopyStream, ACappedCopyTakesAtLeastTheTimeOfTheLink) {
   constexpr Link kCap{{0, 0}, {1e9, 500}};
   CopyStream stream(kCap);
   stream.enqueue({[] {}, CopyDirection::kH2d, 1000, 0});

@@ -5,20 +5,20 @@
 
 namespace offprof {
 
-/// The cores that the calling thread may run on, in rising order.
+/// Returns the cores that the calling thread may run on, in rising order.
 std::vector<int> allowed_cores();
 
-/// Keeps the calling thread on these cores, and all threads that it starts from here on. Does nothing where
-/// the system does not allow it.
+/// Restricts the calling thread, and all threads that it starts later, to these cores. Does nothing if the
+/// system does not allow it.
 void stay_on(const std::vector<int>& cores);
 
 struct CoreSplit {
   std::vector<int> copies, compute;
 };
 
-/// One of `cores` for copies and the others for compute; all of them for both where that would leave fewer
-/// than `compute_threads`. Which one copies get depends on `process`, so that of processes beside each other
-/// not all copy on one core and compute on another.
+/// Gives one of `cores` to copies and the others to compute, or all of them to both if compute would get
+/// fewer than `compute_threads`. The core for copies depends on `process`, so that processes on one machine
+/// do not all choose the same core.
 CoreSplit split_cores(const std::vector<int>& cores, std::size_t compute_threads, int process);
 
 }  // namespace offprof

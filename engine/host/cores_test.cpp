@@ -12,25 +12,25 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Not;
 
-TEST(SplitCores, GivesCopiesOneAndComputeTheOthers) {
+TEST(SplitCores, GivesOneCoreToCopiesAndTheOthersToCompute) {
   const CoreSplit split = split_cores({0, 2, 5}, 2, 0);
   EXPECT_THAT(split.copies, ElementsAre(0));
   EXPECT_THAT(split.compute, ElementsAre(2, 5));
 }
 
-TEST(SplitCores, GivesProcessesBesideEachOtherDifferentOnes) {
+TEST(SplitCores, GivesDifferentCoresToDifferentProcesses) {
   EXPECT_THAT(split_cores({0, 2, 5}, 1, 31).copies, ElementsAre(2));
   EXPECT_THAT(split_cores({0, 2, 5}, 1, 32).copies, ElementsAre(5));
   EXPECT_THAT(split_cores({0, 2, 5}, 1, 32).compute, ElementsAre(0, 2));
 }
 
-TEST(SplitCores, LeavesAllToBothWhereComputeNeedsAll) {
+TEST(SplitCores, SharesAllCoresIfComputeNeedsAll) {
   const CoreSplit split = split_cores({0, 2, 5}, 3, 0);
   EXPECT_THAT(split.copies, ElementsAre(0, 2, 5));
   EXPECT_THAT(split.compute, ElementsAre(0, 2, 5));
 }
 
-TEST(StayOn, HoldsForTheThreadAndThoseThatItStarts) {
+TEST(StayOn, AppliesToTheThreadAndToThreadsItStarts) {
   const std::vector<int> before = allowed_cores();
   ASSERT_THAT(before, Not(IsEmpty()));
   std::vector<int> own, started;

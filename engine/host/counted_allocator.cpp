@@ -11,20 +11,20 @@
 namespace offprof {
 namespace {
 
-/// Large blocks come from the heap and stay there, so that a step does not pay for mapping and zeroing its
-/// memory anew: a device's caching allocator does not either.
+/// Makes large blocks come from the heap and stay there, so that a step does not pay again for mapping and
+/// zeroing its memory. The caching allocator of a device does not pay for it either.
 void keep_large_blocks_in_the_heap() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
 }
 
-/// The heap has smaller ones at hand itself.
+/// Minimum size of a block that is kept. The heap itself reuses smaller ones quickly.
 constexpr Bytes kLeastKept = 4 * kKiB;
 
 }  // namespace
 
 CountedAllocator& CountedAllocator::instance() {
-  static auto* allocator = new CountedAllocator;  // outlives every tensor, static ones too
+  static auto* allocator = new CountedAllocator;  // outlives every tensor, even static ones
   return *allocator;
 }
 
@@ -83,7 +83,7 @@ void CountedAllocator::take_back(void* data) {
   kept_bytes_ += header.bytes;
 }
 
-/// nullptr: the machine has none.
+/// Returns nullptr if the machine has no memory left.
 void* CountedAllocator::take_block(Bytes bytes) {
   if (const auto kept = kept_.find(bytes); kept != kept_.end() && !kept->second.empty()) {
     void* const block = kept->second.back();

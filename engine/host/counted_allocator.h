@@ -14,34 +14,33 @@
 
 namespace offprof {
 
-/// The CPU allocator of LibTorch with the books kept: what is live, what the peak was, who is who. With a
-/// capacity it throws c10::OutOfMemoryError as a device would. Counts bytes as requested.
+/// Counts the memory of LibTorch's CPU allocator: live bytes, peak, and the id of each allocation. With a
+/// capacity it throws c10::OutOfMemoryError as a device would. It counts bytes as requested.
 ///
-/// Blocks that come back are kept for the next request of their size, the last one first, as a device's
-/// caching allocator does: so a step finds the same memory as the step before, still in the caches, whatever
-/// the heap has gone through meanwhile. No more is kept than has been live at once.
+/// Freed blocks are kept for the next request of the same size, the last one first, as the caching allocator
+/// of a device does. So a step gets the same memory as the step before, still in the caches, whatever
+/// happened to the heap meanwhile. It keeps no more bytes than were ever live at once.
 class CountedAllocator final : public c10::Allocator {
  public:
-  /// Puts one in the place of LibTorch's CPU allocator for the rest of the process. Call before any tensor is
-  /// made.
+  /// Replaces LibTorch's CPU allocator for the rest of the process. Call before any tensor is created.
   static CountedAllocator& install();
 
   c10::DataPtr allocate(std::size_t bytes) override;
   c10::DeleterFnPtr raw_deleter() const override;
   void copy_data(void* to, const void* from, std::size_t count) const override;
 
-  /// nullopt where the storage's memory is not from here, or has no bytes.
+  /// Returns nullopt if the storage has no bytes or its memory was not allocated here.
   std::optional<AllocationId> id_of(const c10::Storage& storage) const;
-  /// The id that the next allocation gets: what has a smaller one is older.
+  /// Returns the id of the next allocation. Older allocations have smaller ids.
   AllocationId next_id() const;
 
   Bytes live_bytes() const;
   Bytes peak_bytes() const;
   void reset_peak();
-  /// nullopt: no limit but the machine's.
+  /// Limits the live bytes. nullopt: no limit but the machine's.
   void set_capacity(std::optional<Bytes> bytes);
   std::optional<OutOfMemory> take_out_of_memory();
-  /// nullptr: nobody. It must stay alive until it is taken out.
+  /// Sets the listener; nullptr: none. The listener must live until it is replaced.
   void set_listener(AllocationListener* listener);
 
  private:
@@ -49,7 +48,7 @@ class CountedAllocator final : public c10::Allocator {
     AllocationId id;
     Bytes bytes;
   };
-  static constexpr std::size_t kHeaderBytes = 64;  ///< keeps the alignment that vector kernels want
+  static constexpr std::size_t kHeaderBytes = 64;  ///< keeps the alignment that vector kernels need
 
   CountedAllocator() = default;
   static CountedAllocator& instance();
@@ -64,8 +63,8 @@ class CountedAllocator final : public c10::Allocator {
   AllocationId next_id_ = 1;
   Bytes live_bytes_ = 0;
   Bytes peak_bytes_ = 0;
-  Bytes most_live_bytes_ = 0;                           ///< ever
-  std::unordered_map<Bytes, std::vector<void*>> kept_;  ///< blocks by the bytes asked for
+  Bytes most_live_bytes_ = 0;                           ///< maximum of live_bytes_ over the process
+  std::unordered_map<Bytes, std::vector<void*>> kept_;  ///< blocks by requested size
   Bytes kept_bytes_ = 0;
   std::optional<Bytes> capacity_;
   std::optional<OutOfMemory> out_of_memory_;

@@ -24,10 +24,11 @@ std::string HostDevice::description() const {
   return "CPU, " + std::to_string(std::thread::hardware_concurrency()) + " cores";
 }
 
-/// Left to the system, copies are now on the core that computes and now on another, for minutes each; and
-/// what another core has copied is in another core's caches.
+/// Without fixed cores the system moves the copies between the computing core and another one, for minutes
+/// each. Bytes copied by another core are in that core's caches.
 void HostDevice::prepare_cores(int compute_threads) {
-  static const std::vector<int> cores = allowed_cores();  // the process's, before any device split them
+  static const std::vector<int> cores =
+      allowed_cores();  // the cores of the process, before any device split them
   const auto threads = static_cast<std::size_t>(std::max(compute_threads, 1));
   const CoreSplit split = split_cores(cores, threads, getpid());
   d2h_.copy_on(split.copies);
@@ -63,7 +64,7 @@ void HostDevice::open_disk(const DiskRequest& request) {
   disk_ = open_tier_disk(request, queues_);
 }
 
-/// The compute stream is the thread that asks.
+/// Waits for the copy threads. The compute stream is the calling thread itself.
 void HostDevice::synchronize() {
   d2h_.finish();
   h2d_.finish();
@@ -71,7 +72,7 @@ void HostDevice::synchronize() {
 
 Device::Event HostDevice::copy(CopyQueue queue, const CopyRequest& request) {
   return stream(queue).enqueue({[to = request.to, from = request.from, bytes = request.bytes] {
-                                  // What has no elements has no address, which memcpy may not be given.
+                                  // A tensor without elements has no address, and memcpy must not get null.
                                   if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
                                 },
                                 request.direction, request.bytes, request.tag});
@@ -89,7 +90,7 @@ Device::Event HostDevice::copy_out_densely(CopyQueue queue, const at::Tensor& fr
 }
 
 void HostDevice::wait(CopyQueue queue, Event event) {
-  // What it takes to see that is the program's time.
+  // The time to notice a finished copy belongs to the model, not to the stall.
   if (stream(queue).is_reached(event)) return stream(queue).wait(event);
   const Nanoseconds begin = steady_now();
   stream(queue).wait(event);

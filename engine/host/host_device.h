@@ -13,11 +13,12 @@
 
 namespace offprof {
 
-/// The device where there is no GPU: tensors live in LibTorch's CPU memory, counted; each copy direction is a
-/// thread with an optional cap, so copies really overlap with compute and all that is measured is real.
+/// Device for machines without a GPU. Tensors live in LibTorch's CPU memory, which is counted. Each copy
+/// direction has a thread with an optional cap, so copies really overlap with compute and all measurements
+/// are real.
 class HostDevice final : public Device {
  public:
-  /// `allocator` is the one that CountedAllocator::install put in place. A direction of `link_cap` with
+  /// `allocator` must be the one that CountedAllocator::install put in place. A direction of `link_cap` with
   /// bytes_per_second 0 is not capped.
   HostDevice(CountedAllocator& allocator, const Link& link_cap);
 
@@ -44,7 +45,7 @@ class HostDevice final : public Device {
   void free_host(std::byte* buffer, Bytes bytes) override { pool_.free(buffer, bytes); }
   void set_host_capacity(std::optional<Bytes> bytes) override;
   std::optional<Error> take_host_refusal() override { return std::exchange(host_refusal_, std::nullopt); }
-  /// What offloaded tensors take now.
+  /// Returns the bytes that offloaded tensors use now.
   Bytes host_used_bytes() const { return pool_.used_bytes(); }
 
   Event copy(CopyQueue queue, const CopyRequest& request) override;
@@ -64,7 +65,7 @@ class HostDevice final : public Device {
   CountedAllocator& allocator_;
   HostPool pool_;
   std::optional<Error> host_refusal_;
-  std::unique_ptr<DeviceDisk> disk_;  ///< before the streams, whose threads use it
+  std::unique_ptr<DeviceDisk> disk_;  ///< declared before the streams, whose threads use it
   CopyStream d2h_;
   CopyStream h2d_;
   bool copies_have_a_core_ = false;

@@ -17,17 +17,17 @@ Tensor doubles(std::int64_t count) {
   return at::empty({count}, at::TensorOptions(at::kDouble));
 }
 
-// What only this device does; the conformance suite holds it to what all do.
+// Tests of behaviour that only this device has. The conformance suite covers the behaviour of all devices.
 class HostDeviceTest : public TorchTest {};
 
-TEST_F(HostDeviceTest, StorageThatGrowsIsANewAllocation) {
+TEST_F(HostDeviceTest, AStorageThatGrowsIsANewAllocation) {
   const AllocationId first = device_.next_allocation();
   Tensor a = doubles(2);
   a.resize_({20});
   EXPECT_EQ(device_.allocation_of(a.storage()), first + 1);
 }
 
-TEST_F(HostDeviceTest, WhatTheMachineLacksIsOutOfMemoryToo) {
+TEST_F(HostDeviceTest, ReportsOutOfMemoryOfTheMachine) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the address sanitizer aborts on such an allocation";
 #else
@@ -45,9 +45,9 @@ TEST_F(HostDeviceTest, MemoryIsAlignedForVectorKernels) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(doubles(count).data_ptr()) % 64, 0U) << count;
 }
 
-TEST_F(HostDeviceTest, TheBlockThatCameBackLastIsGivenOutAgainForItsSize) {
+TEST_F(HostDeviceTest, ReusesTheLastFreedBlockOfTheSameSize) {
   constexpr std::int64_t kCount = 12'345;
-  const Tensor rest = doubles(1'000'000);  // as much may be kept as was ever live
+  const Tensor rest = doubles(1'000'000);  // up to this many bytes may be kept
   Tensor a = doubles(kCount), b = doubles(kCount);
   const void *block_a = a.data_ptr(), *block_b = b.data_ptr();
   const AllocationId next = device_.next_allocation();
@@ -57,10 +57,10 @@ TEST_F(HostDeviceTest, TheBlockThatCameBackLastIsGivenOutAgainForItsSize) {
   EXPECT_EQ(c.data_ptr(), block_a);
   EXPECT_EQ(d.data_ptr(), block_b);
   EXPECT_NE(other.data_ptr(), block_a);
-  EXPECT_EQ(device_.allocation_of(d.storage()), next + 2);  // the same memory, another allocation
+  EXPECT_EQ(device_.allocation_of(d.storage()), next + 2);  // the same memory, a different allocation
 }
 
-TEST_F(HostDeviceTest, CountsHostMemoryAndRefusesBeyondItsCapToTheByte) {
+TEST_F(HostDeviceTest, CountsHostMemoryAndEnforcesItsCapExactly) {
   device_.set_host_capacity(100);
   std::byte* buffer = device_.allocate_host(60);
   EXPECT_EQ(device_.host_used_bytes(), 60);
@@ -69,7 +69,7 @@ TEST_F(HostDeviceTest, CountsHostMemoryAndRefusesBeyondItsCapToTheByte) {
   EXPECT_EQ(device_.host_used_bytes(), 0);
 }
 
-TEST_F(HostDeviceTest, CoresThatAJobTookApartAreThereForTheNext) {
+TEST_F(HostDeviceTest, CoresSplitByOneJobAreAvailableToTheNext) {
   const std::vector<int> before = allowed_cores();
   std::vector<int> after;
   std::thread([&] {

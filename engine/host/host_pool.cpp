@@ -43,7 +43,7 @@ HostPool::Buffer HostPool::reserve(Bytes bytes) {
 
 void HostPool::set_cap(Bytes cap_bytes) {
   cap_bytes_ = cap_bytes;
-  // What is given back to the heap comes back elsewhere, and lays out everything else anew.
+  // Trim only if needed: memory that returns to the heap comes back at another place and changes the layout.
   if (reserved_bytes_ > cap_bytes_) trim();
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(HostPool, GivesAFreedBufferToTheNextRequestOfItsSize) {
+TEST(HostPool, ReusesAFreedBufferForTheSameSize) {
   HostPool pool;
   std::byte* const buffer = pool.allocate(100);
   pool.free(buffer, 100);
@@ -19,14 +19,14 @@ TEST(HostPool, GivesAFreedBufferToTheNextRequestOfItsSize) {
   pool.free(buffer, 100);
 }
 
-TEST(HostPool, GivesAFreedBufferToNoOtherSize) {
+TEST(HostPool, DoesNotReuseAFreedBufferForAnotherSize) {
   HostPool pool;
   pool.free(pool.allocate(100), 100);
   pool.free(pool.allocate(99), 99);
   EXPECT_EQ(pool.reserved_bytes(), 199);
 }
 
-TEST(HostPool, GivesEachRequestABufferOfItsOwn) {
+TEST(HostPool, GivesEachRequestItsOwnBuffer) {
   HostPool pool;
   std::byte* const first = pool.allocate(100);
   std::byte* const second = pool.allocate(100);
@@ -35,7 +35,7 @@ TEST(HostPool, GivesEachRequestABufferOfItsOwn) {
   pool.free(second, 100);
 }
 
-TEST(HostPool, CountsWhatIsInUseAndWhatIsHeld) {
+TEST(HostPool, CountsUsedAndReservedBytes) {
   HostPool pool;
   std::byte* const first = pool.allocate(100);
   pool.free(pool.allocate(50), 50);
@@ -45,7 +45,7 @@ TEST(HostPool, CountsWhatIsInUseAndWhatIsHeld) {
   EXPECT_EQ(pool.used_bytes(), 0);
 }
 
-TEST(HostPool, RemembersThePeakUntilItIsReset) {
+TEST(HostPool, KeepsThePeakUntilItIsReset) {
   HostPool pool;
   std::byte* const first = pool.allocate(100);
   pool.free(pool.allocate(50), 50);
@@ -62,12 +62,12 @@ TEST(HostPool, ServesUpToItsCap) {
   pool.free(buffer, 100);
 }
 
-TEST(HostPool, RefusesBeyondItsCapAndSaysWhatIsInUse) {
+TEST(HostPool, RefusesBeyondItsCapAndReportsTheUse) {
   HostPool pool(100);
   std::byte* const buffer = pool.allocate(60);
   try {
     pool.allocate(41);
-    ADD_FAILURE() << "41 bytes beside 60 are more than 100";
+    ADD_FAILURE() << "41 bytes and 60 bytes exceed the cap of 100";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kEnvironment);
     EXPECT_THAT(error.what(), HasSubstr("41 B asked for, 60 B in use"));
@@ -76,7 +76,7 @@ TEST(HostPool, RefusesBeyondItsCapAndSaysWhatIsInUse) {
   pool.free(buffer, 60);
 }
 
-TEST(HostPool, GoesOnAfterARefusal) {
+TEST(HostPool, ContinuesAfterARefusal) {
   HostPool pool(100);
   std::byte* const buffer = pool.allocate(60);
   EXPECT_THROW(pool.allocate(41), Error);
@@ -87,7 +87,7 @@ TEST(HostPool, GoesOnAfterARefusal) {
   pool.free(buffer, 60);
 }
 
-TEST(HostPool, GivesIdleBuffersBackBeforeItRefuses) {
+TEST(HostPool, FreesIdleBuffersBeforeItRefuses) {
   HostPool pool(100);
   pool.free(pool.allocate(60), 60);
   std::byte* const buffer = pool.allocate(100);
@@ -95,7 +95,7 @@ TEST(HostPool, GivesIdleBuffersBackBeforeItRefuses) {
   pool.free(buffer, 100);
 }
 
-TEST(HostPool, NewCapHoldsForBuffersThatWereHeldBefore) {
+TEST(HostPool, NewCapAppliesToBuffersReservedBefore) {
   HostPool pool;
   pool.free(pool.allocate(60), 60);
   pool.set_cap(50);
@@ -103,14 +103,14 @@ TEST(HostPool, NewCapHoldsForBuffersThatWereHeldBefore) {
   EXPECT_THROW(pool.allocate(60), Error);
 }
 
-TEST(HostPool, RefusesWhatTheMachineDoesNotHave) {
+TEST(HostPool, RefusesMoreThanTheMachineHas) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the address sanitizer aborts on such an allocation";
 #else
   HostPool pool;
   pool.free(pool.allocate(60), 60);
   EXPECT_THROW(pool.allocate(Bytes{1} << 60), Error);
-  EXPECT_EQ(pool.reserved_bytes(), 0);  // what was idle went back to the machine first
+  EXPECT_EQ(pool.reserved_bytes(), 0);  // idle buffers were freed first
 #endif
 }
 

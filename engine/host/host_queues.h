@@ -9,10 +9,10 @@
 
 namespace offprof {
 
-/// Copy queues that are threads, which call work; the compute stream is the thread that asks.
+/// Copy queues that are threads, which call the work. The compute stream is the calling thread.
 class HostQueues final : public DeviceQueues {
  public:
-  /// The streams and `exposed_ns`, to which waiting is added, must outlive it.
+  /// The streams and `exposed_ns`, to which stall time is added, must outlive this object.
   HostQueues(CopyStream& d2h, CopyStream& h2d, Nanoseconds& exposed_ns)
       : d2h_(d2h), h2d_(h2d), exposed_ns_(exposed_ns) {}
 

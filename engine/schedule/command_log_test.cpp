@@ -10,11 +10,11 @@
 namespace offprof {
 namespace {
 
-TEST(CommandLog, OfNothingIsEmpty) {
+TEST(CommandLog, IsEmptyWithoutCommands) {
   EXPECT_EQ(format_command_log({}), "");
 }
 
-TEST(CommandLog, WritesOneObjectALine) {
+TEST(CommandLog, WritesOneObjectPerLine) {
   const std::vector<Command> commands = {{CommandKind::kCopyOut, 12, 3, 65536},
                                          {CommandKind::kDrop, 12, 3, 65536}};
   EXPECT_EQ(format_command_log(commands),
@@ -22,7 +22,7 @@ TEST(CommandLog, WritesOneObjectALine) {
             "{\"command\":\"drop\",\"tensor\":12,\"copy\":3,\"bytes\":65536}\n");
 }
 
-TEST(CommandLog, LeavesTheCopyOutWhereThereIsNone) {
+TEST(CommandLog, OmitsTheCopyOfACommandThatHasNone) {
   const std::vector<Command> commands = {{CommandKind::kKeep, 0, -1, 16}};
   EXPECT_EQ(format_command_log(commands), "{\"command\":\"keep\",\"tensor\":0,\"bytes\":16}\n");
 }

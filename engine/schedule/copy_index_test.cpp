@@ -9,11 +9,11 @@
 namespace offprof {
 namespace {
 
-TEST(CopyIndex, OfNothingFindsNothing) {
+TEST(CopyIndex, FindsNothingInAnEmptyIndex) {
   EXPECT_EQ(CopyIndex().find({1, 0}), CopyIndex::kNone);
 }
 
-TEST(CopyIndex, TellsVersionsOfAStorageApart) {
+TEST(CopyIndex, DistinguishesVersionsOfAStorage) {
   CopyIndex index;
   index.add({7, 0});
   index.add({7, 1});
@@ -23,7 +23,7 @@ TEST(CopyIndex, TellsVersionsOfAStorageApart) {
 }
 
 RC_GTEST_PROP(CopyIndexProperty, FindsWhatAMapFinds, ()) {
-  constexpr std::int64_t kStorages = 200, kApart = 64;  // many of them want the same slot
+  constexpr std::int64_t kStorages = 200, kApart = 64;  // many storages share a home slot
   CopyIndex index;
   std::map<std::pair<std::int64_t, std::uint32_t>, CopyId> expected;
   CopyId copies = 0;

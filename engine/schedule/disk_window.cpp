@@ -29,7 +29,8 @@ DiskWindow::Iterator DiskWindow::first_unneeded() {
                               [](const Buffer& buffer) { return !buffer.is_needed && !buffer.is_held; });
 }
 
-/// What was read came after all that was left of forward; of that, backward goes from the last to the first.
+/// Every buffer that was read came after all buffers left from forward. Of the buffers from forward, backward
+/// needs the last one first.
 DiskWindow::Iterator DiskWindow::needed_latest() {
   const auto last_read = std::find_if(buffers_.rbegin(), buffers_.rend(), [](const Buffer& buffer) {
     return buffer.was_read && !buffer.is_held;
@@ -84,7 +85,7 @@ void DiskWindow::hold(CopyId copy) {
   buffer->is_held = true;
 }
 
-/// A write that may still be under way is not waited for before somebody needs its memory.
+/// Does not wait for a write in progress: that wait comes when somebody needs the buffer's memory.
 void DiskWindow::came_in(CopyId copy, Executor& executor) {
   Buffer* const buffer = find(copy);
   OFFPROF_CHECK(buffer != nullptr && buffer->is_held);

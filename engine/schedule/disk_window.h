@@ -7,46 +7,48 @@
 
 namespace offprof {
 
-/// The host memory by way of which copies go to a disk and come back: at most so many bytes of it, and
-/// one copy more where that is needed now and nothing can go for it. A value: it knows nothing of the
-/// executor but in a call.
+/// Host memory that copies pass through on the way to the disk and back. It uses at most `most_bytes`, and
+/// one copy more if that copy is needed now and no buffer can be freed for it. It is a value type: it uses
+/// the executor only during a call.
 ///
-/// Forward: a new copy takes a buffer, and keeps it while it is written and beyond. Where the next would not
-/// fit, others are waited for and let go of; what backward needs latest goes first. So memory does not depend
-/// on how fast the disk is, and what is needed first is likely to be there still.
+/// Forward: a new copy takes a buffer and keeps it during the write and after it. If the next copy would not
+/// fit, the window waits for other buffers and frees them; the copy that backward needs latest goes first. So
+/// memory use does not depend on the speed of the disk, and what backward needs first is likely to be in
+/// memory still.
 ///
-/// Backward: what is not there is read, ahead of need where no other that is needed must go for it.
+/// Backward: a copy that is not in memory is read. It is read ahead of need if no copy that is still needed
+/// must go for it.
 class DiskWindow {
  public:
   explicit DiskWindow(Bytes most_bytes) : most_bytes_(most_bytes) {}
 
-  /// Lets go of buffers until `bytes` fit, or nothing is left that can be let go of.
+  /// Frees buffers until `bytes` fit, or until no buffer can be freed.
   void make_room(Bytes bytes, Executor& executor);
-  /// `copy_out` has taken the buffer of a new copy: it is written now.
+  /// Starts the write of a new copy. `copy_out` has taken the copy's buffer.
   void write(const Command& copy_out, Executor& executor);
-  /// Reads the copy where it is not in host memory. `copy`: its tensor, number and bytes.
+  /// Reads the copy unless it is in host memory. `copy` gives its tensor, number and bytes.
   void bring(const Command& copy, Executor& executor);
-  /// Likewise, but only if no other that is needed must go, and what is there is no more than may be; false:
-  /// it would have to, or it is.
+  /// Like bring, but returns false and does not read if a copy that is still needed would have to go, or if
+  /// the window holds more than its limit.
   bool bring_ahead(const Command& copy, Executor& executor);
 
   bool is_on_host(CopyId copy) const { return find(copy) != nullptr; }
-  /// A copy in out of its buffer has begun: the buffer stays.
+  /// Keeps the buffer: a copy in from it has begun.
   void hold(CopyId copy);
-  /// The program has waited for that copy in.
+  /// Reports that the program has waited for that copy in.
   void came_in(CopyId copy, Executor& executor);
-  /// Backward has found it on the device: its buffer is the first to go.
+  /// Makes the buffer the first to be freed: backward has found the copy on the device.
   void set_unneeded(CopyId copy);
-  /// Waits for what is under way and gives its buffer back, if it has one.
+  /// Waits for a transfer in progress and frees the copy's buffer, if it has one.
   void free(CopyId copy, Executor& executor);
 
  private:
   enum class Transfer : std::uint8_t { kNone, kWrite, kRead };
   struct Buffer {
-    Command copy;  ///< tensor, number and bytes
+    Command copy;  ///< gives the tensor, number and bytes
     Transfer pending = Transfer::kNone;
     bool was_read = false;
-    bool is_held = false;  ///< a copy in reads it
+    bool is_held = false;  ///< a copy in reads from it
     bool is_needed = true;
   };
   using Iterator = std::vector<Buffer>::iterator;
@@ -60,7 +62,7 @@ class DiskWindow {
   void read(const Command& copy, Executor& executor);
   void let_go(Iterator buffer, Executor& executor);
 
-  Bytes most_bytes_;  ///< more only where one copy needs it now
+  Bytes most_bytes_;  ///< exceeded only if one copy needs more now
   Bytes held_bytes_ = 0;
   std::vector<Buffer> buffers_;  ///< in the order in which they were taken
 };

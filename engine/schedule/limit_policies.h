@@ -9,7 +9,7 @@
 
 namespace offprof {
 
-// Policies of the offload scheduler with one limit each. For tests.
+// Policies of the offload scheduler that each set one limit. For tests.
 
 inline Policy with_threshold(Bytes bytes) {
   Policy policy;

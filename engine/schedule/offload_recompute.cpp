@@ -1,4 +1,4 @@
-// What of OffloadScheduler drops saved tensors and makes them again.
+// Recomputation of saved tensors: a part of OffloadScheduler.
 #include <algorithm>
 #include <utility>
 
@@ -22,7 +22,7 @@ PackDecision OffloadScheduler::discard(SavedId tensor, const PackRequest& reques
   return {placement.place, placement.reason, id};
 }
 
-/// Whether all that it takes of other saved tensors is there still, and so can be held until it is made.
+/// True if all saved tensors that the recipe takes are still there, so that they can be held until it runs.
 bool OffloadScheduler::are_held(const Recipe& recipe) const {
   return std::ranges::all_of(recipe.sources, [&](SavedId source) {
     OFFPROF_CHECK(source + 1 < static_cast<SavedId>(copy_of_.size()));
@@ -38,14 +38,15 @@ void OffloadScheduler::remake(CopyId id) {
   let_go_of_sources(id);
 }
 
-/// It has been made, or nobody will ask for it.
+/// Releases the sources of a copy. The copy has been recomputed, or nobody will unpack it.
 void OffloadScheduler::let_go_of_sources(CopyId id) {
   const Recipe* recipe = std::exchange(copies_[id].recipe, nullptr);
   if (recipe == nullptr) return;
   for (const SavedId source : recipe->sources) let_go(source);
 }
 
-/// It, or of what it is made the first that is not on the device; kKept: nothing is to be copied in for it.
+/// Returns the copy itself, or for a copy with a recipe the first source that is not on the device; kKept if
+/// nothing is to be copied in for it.
 CopyId OffloadScheduler::reloadable_copy(CopyId id) const {
   const Copy& copy = copies_[id];
   if (copy.recipe == nullptr) return copy.on_device ? kKept : id;

@@ -5,7 +5,7 @@
 namespace offprof {
 namespace {
 
-/// Tensor 1 is made of 0, tensor 2 of 1, tensor 3 of 0 and 1.
+/// Recipes: tensor 1 from tensor 0, tensor 2 from 1, tensor 2 from 0 and 1.
 const Recipe kFromFirst = {1, "aten::gelu", {0}};
 const Recipe kFromSecond = {2, "aten::relu", {1}};
 const Recipe kFromBoth = {2, "aten::mul", {0, 1}};
@@ -16,7 +16,7 @@ TensorPlacement remade(const Recipe& recipe) {
   return placement;
 }
 
-/// Keeps what no rule moves.
+/// Returns a policy that keeps every tensor that no rule moves.
 Policy rules_alone(std::int64_t stash = 0, Bytes prefetch = 0) {
   Policy policy = preset_policy("keep");
   policy.stash_count = stash;
@@ -26,7 +26,7 @@ Policy rules_alone(std::int64_t stash = 0, Bytes prefetch = 0) {
 
 constexpr TensorPlacement kToHost = {Place::kHost};
 
-TEST(OffloadSchedulerRecompute, ATensorIsDroppedAndMadeAgainWhenItIsAskedFor) {
+TEST(OffloadSchedulerRecompute, DropsATensorAndRecomputesItAtItsUnpack) {
   SchedulerUnderTest scheduler(rules_alone());
   EXPECT_EQ(scheduler.pack(whole_storage(1, 10)), "keep 0");
   EXPECT_EQ(scheduler.pack(whole_storage(2, 20), remade(kFromFirst)), "discard 0");
@@ -38,7 +38,7 @@ TEST(OffloadSchedulerRecompute, ATensorIsDroppedAndMadeAgainWhenItIsAskedFor) {
   EXPECT_EQ(scheduler.release(0), "let_go 0");
 }
 
-TEST(OffloadSchedulerRecompute, WhatItIsMadeOfIsHeldUntilItIsMade) {
+TEST(OffloadSchedulerRecompute, HoldsASourceUntilTheRecomputation) {
   SchedulerUnderTest scheduler(rules_alone());
   scheduler.pack(whole_storage(1, 10));
   scheduler.pack(whole_storage(2, 20), remade(kFromFirst));
@@ -47,7 +47,7 @@ TEST(OffloadSchedulerRecompute, WhatItIsMadeOfIsHeldUntilItIsMade) {
   EXPECT_EQ(scheduler.release(1), "drop 0");
 }
 
-TEST(OffloadSchedulerRecompute, WhatItIsMadeOfComesBackFirstAndStaysForItsOwnUse) {
+TEST(OffloadSchedulerRecompute, ReloadsASourceFirstAndKeepsItForItsOwnUse) {
   SchedulerUnderTest scheduler(rules_alone());
   scheduler.pack(whole_storage(1, 10), kToHost);
   scheduler.pack(whole_storage(2, 20), remade(kFromFirst));
@@ -56,7 +56,7 @@ TEST(OffloadSchedulerRecompute, WhatItIsMadeOfComesBackFirstAndStaysForItsOwnUse
   EXPECT_EQ(scheduler.release(0), "drop 0, free_host 0");
 }
 
-TEST(OffloadSchedulerRecompute, AnOffloadedSourceIsHeldToo) {
+TEST(OffloadSchedulerRecompute, HoldsAnOffloadedSourceToo) {
   SchedulerUnderTest scheduler(rules_alone());
   scheduler.pack(whole_storage(1, 10), kToHost);
   scheduler.pack(whole_storage(2, 20), remade(kFromFirst));
@@ -64,14 +64,14 @@ TEST(OffloadSchedulerRecompute, AnOffloadedSourceIsHeldToo) {
   EXPECT_EQ(scheduler.unpack(1), "copy_in 0, wait_in 0, remake 1, drop 0, free_host 0");
 }
 
-TEST(OffloadSchedulerRecompute, APackedSourceIsUnpackedFirst) {
+TEST(OffloadSchedulerRecompute, DecodesAnEncodedSourceFirst) {
   SchedulerUnderTest scheduler(rules_alone());
   scheduler.pack(whole_storage(1, 80), TensorPlacement{Place::kDevice, PlacementReason::kRule, 0, 10});
   scheduler.pack(whole_storage(2, 20), remade(kFromFirst));
   EXPECT_EQ(scheduler.unpack(1), "decode 0, remake 1");
 }
 
-TEST(OffloadSchedulerRecompute, AChainIsMadeFromItsBeginning) {
+TEST(OffloadSchedulerRecompute, RecomputesAChainFromItsBeginning) {
   SchedulerUnderTest scheduler(rules_alone());
   scheduler.pack(whole_storage(1, 10), kToHost);
   scheduler.pack(whole_storage(2, 20), remade(kFromFirst));
@@ -81,7 +81,7 @@ TEST(OffloadSchedulerRecompute, AChainIsMadeFromItsBeginning) {
   EXPECT_EQ(scheduler.release(1), "drop 1");
 }
 
-TEST(OffloadSchedulerRecompute, ALinkOfAChainThatAutogradReleasedGoesOnceItWasUsed) {
+TEST(OffloadSchedulerRecompute, DropsAReleasedLinkOfAChainAfterItsUse) {
   SchedulerUnderTest scheduler(rules_alone());
   scheduler.pack(whole_storage(1, 10));
   scheduler.pack(whole_storage(2, 20), remade(kFromFirst));
@@ -90,7 +90,7 @@ TEST(OffloadSchedulerRecompute, ALinkOfAChainThatAutogradReleasedGoesOnceItWasUs
   EXPECT_EQ(scheduler.unpack(2), "remake 0, let_go 0, remake 1, drop 0");
 }
 
-TEST(OffloadSchedulerRecompute, WhatIsNeverAskedForIsNotMade) {
+TEST(OffloadSchedulerRecompute, DoesNotRecomputeATensorThatIsNeverUnpacked) {
   SchedulerUnderTest scheduler(rules_alone());
   scheduler.pack(whole_storage(1, 10));
   scheduler.pack(whole_storage(2, 20), remade(kFromFirst));
@@ -98,7 +98,7 @@ TEST(OffloadSchedulerRecompute, WhatIsNeverAskedForIsNotMade) {
   EXPECT_EQ(scheduler.release(1), "let_go 0");
 }
 
-TEST(OffloadSchedulerRecompute, TensorsOfOneContentAreMadeOnce) {
+TEST(OffloadSchedulerRecompute, RecomputesTensorsOfOneContentOnce) {
   SchedulerUnderTest scheduler(rules_alone());
   scheduler.pack(whole_storage(1, 10));
   scheduler.pack(whole_storage(2, 20), remade(kFromFirst));
@@ -110,7 +110,7 @@ TEST(OffloadSchedulerRecompute, TensorsOfOneContentAreMadeOnce) {
   EXPECT_EQ(scheduler.release(1), "drop 0");
 }
 
-TEST(OffloadSchedulerRecompute, ItIsKeptWhereWhatItIsMadeOfIsGone) {
+TEST(OffloadSchedulerRecompute, KeepsATensorWhoseSourceIsGone) {
   for (const RuledPlacement& source : {RuledPlacement(), RuledPlacement(kToHost)}) {
     SchedulerUnderTest scheduler(rules_alone());
     scheduler.pack(whole_storage(1, 10), source);
@@ -120,7 +120,7 @@ TEST(OffloadSchedulerRecompute, ItIsKeptWhereWhatItIsMadeOfIsGone) {
   }
 }
 
-TEST(OffloadSchedulerRecompute, PrefetchBringsBackWhatTheNextTensorIsMadeOf) {
+TEST(OffloadSchedulerRecompute, PrefetchReloadsTheSourcesOfTheNextTensor) {
   SchedulerUnderTest scheduler(rules_alone(0, 100), {3, 2, 1, 0});
   scheduler.pack(whole_storage(1, 10), kToHost);
   scheduler.pack(whole_storage(2, 20), kToHost);
@@ -130,7 +130,7 @@ TEST(OffloadSchedulerRecompute, PrefetchBringsBackWhatTheNextTensorIsMadeOf) {
   EXPECT_EQ(scheduler.unpack(2), "wait_in 0, wait_in 1, remake 2");
 }
 
-TEST(OffloadSchedulerRecompute, PrefetchKeepsToItsWindow) {
+TEST(OffloadSchedulerRecompute, PrefetchRespectsItsWindow) {
   SchedulerUnderTest scheduler(rules_alone(0, 15), {3, 2, 1, 0});
   scheduler.pack(whole_storage(1, 10), kToHost);
   scheduler.pack(whole_storage(2, 20), kToHost);
@@ -140,7 +140,7 @@ TEST(OffloadSchedulerRecompute, PrefetchKeepsToItsWindow) {
   EXPECT_EQ(scheduler.unpack(2), "copy_in 1, wait_in 0, wait_in 1, remake 2");
 }
 
-TEST(OffloadSchedulerRecompute, WhereTheDeviceHasNoMemoryToMakeItTheStashIsDropped) {
+TEST(OffloadSchedulerRecompute, DropsTheStashIfTheDeviceHasNoMemoryToRecompute) {
   SchedulerUnderTest scheduler(rules_alone(2));
   scheduler.pack(whole_storage(1, 10));
   scheduler.pack(whole_storage(2, 20), remade(kFromFirst));
@@ -149,7 +149,7 @@ TEST(OffloadSchedulerRecompute, WhereTheDeviceHasNoMemoryToMakeItTheStashIsDropp
   EXPECT_EQ(scheduler.unpack(1), "wait_out 1, drop 1, remake 0");
 }
 
-TEST(OffloadSchedulerRecompute, WhatItIsMadeOfIsNotDroppedToMakeRoomForIt) {
+TEST(OffloadSchedulerRecompute, DoesNotDropSourcesToMakeRoom) {
   SchedulerUnderTest scheduler(rules_alone(2));
   scheduler.pack(whole_storage(1, 10), kToHost);
   scheduler.pack(whole_storage(2, 20), remade(kFromFirst));
@@ -157,7 +157,7 @@ TEST(OffloadSchedulerRecompute, WhatItIsMadeOfIsNotDroppedToMakeRoomForIt) {
   EXPECT_EQ(scheduler.unpack(1), "remake 1");
 }
 
-TEST(OffloadSchedulerRecompute, ItTakesNoHostMemory) {
+TEST(OffloadSchedulerRecompute, RecomputedTensorsTakeNoHostMemory) {
   Policy policy = rules_alone();
   policy.host_memory_bytes = 0;
   SchedulerUnderTest scheduler(policy);
@@ -165,7 +165,7 @@ TEST(OffloadSchedulerRecompute, ItTakesNoHostMemory) {
   EXPECT_EQ(scheduler.pack(whole_storage(2, 20), remade(kFromFirst)), "discard 0");
 }
 
-TEST(OffloadSchedulerRecompute, WhatMayNotMoveStays) {
+TEST(OffloadSchedulerRecompute, KeepsTensorsThatMayNotMove) {
   SchedulerUnderTest scheduler(rules_alone());
   scheduler.pack(whole_storage(1, 10));
   PackRequest input = whole_storage(2, 20);

@@ -37,7 +37,7 @@ bool OffloadScheduler::host_has_room(Bytes bytes) const {
   return bytes <= policy_.host_memory_bytes.value_or(std::numeric_limits<Bytes>::max()) - host_bytes_;
 }
 
-/// Tensors come in the plan's own order.
+/// Requires that tensors come in ascending order, like the plan.
 bool OffloadScheduler::is_planned(SavedId tensor) {
   if (!policy_.tensors) return true;
   const std::vector<std::int32_t>& plan = *policy_.tensors;
@@ -67,7 +67,7 @@ PackDecision OffloadScheduler::share(SavedId tensor, CopyId copy) {
   return {copies_[copy].place, PlacementReason::kSharedCopy, copy};
 }
 
-/// The tensor is the first of its content.
+/// Creates the copy of the first tensor of its content.
 PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
                                      const TensorPlacement& asked) {
   if (asked.place == Place::kRecompute) return discard(tensor, request, asked);
@@ -93,7 +93,7 @@ PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
   return {placement.place, placement.reason, id};
 }
 
-/// nullopt: there is none but on the device. `copy`: what it would be.
+/// Returns nullopt if only the device has room. `copy`: the kTakeDisk command of the copy.
 std::optional<TensorPlacement> OffloadScheduler::place_with_room(TensorPlacement placement,
                                                                  const Command& copy) {
   if (takes_disk(placement.place) && !take_disk(copy)) {
@@ -104,7 +104,7 @@ std::optional<TensorPlacement> OffloadScheduler::place_with_room(TensorPlacement
   return placement;
 }
 
-/// False: it is full.
+/// Returns false if the disk is full.
 bool OffloadScheduler::take_disk(const Command& copy) {
   const Bytes most = policy_.disk_memory_bytes.value_or(std::numeric_limits<Bytes>::max());
   if (copy.bytes > most - disk_bytes_ || !executor_->try_execute(copy)) return false;
@@ -177,12 +177,11 @@ void OffloadScheduler::unpack(SavedId tensor) {
   if (id == kKept) return prefetch_after(tensor);
   ask_for(id);
   prefetch_after(tensor);
-  // The copies that are wanted next are queued before the compute stream waits, so that the link does not
-  // idle.
+  // Queue the copies that are needed next before the compute stream waits, so that the link stays busy.
   make_ready(id);
 }
 
-/// From here on it, or what it is made of, stays on the device until its last release.
+/// Keeps the copy, or the sources of its recipe, on the device from now until their last release.
 void OffloadScheduler::ask_for(CopyId id) {
   if (const Recipe* recipe = copies_[id].recipe) {
     for (const SavedId source : recipe->sources)
@@ -200,7 +199,7 @@ void OffloadScheduler::ask_for(CopyId id) {
   }
 }
 
-/// What was asked for: its values are on the device for the compute stream.
+/// Makes the values of an unpacked copy available to the compute stream.
 void OffloadScheduler::make_ready(CopyId id) {
   if (copies_[id].recipe != nullptr) return remake(id);
   wait_in(id);
@@ -214,7 +213,7 @@ void OffloadScheduler::copy_in(CopyId id) {
   copies_[id].on_device = copies_[id].in_pending = true;
 }
 
-/// The packed storage goes, which a copy out may still read.
+/// Decodes a copy. The encoded storage is dropped, and a copy out may still read it, so wait for that first.
 void OffloadScheduler::decode(CopyId id) {
   if (copies_[id].out_pending) command(CommandKind::kWaitOut, id);
   copies_[id].out_pending = false;
@@ -222,7 +221,8 @@ void OffloadScheduler::decode(CopyId id) {
   copies_[id].held_bytes = std::exchange(copies_[id].packed_from, 0);
 }
 
-/// What has been asked for: carries it out, whatever must go for it.
+/// Carries out a command for an unpacked copy and drops prefetched and stashed copies if it needs their
+/// memory.
 void OffloadScheduler::make_room_for(const Command& command) {
   if (executor_->try_execute(command)) return;
   memory_is_short_ = true;
@@ -231,7 +231,7 @@ void OffloadScheduler::make_room_for(const Command& command) {
   executor_->execute(command);
 }
 
-/// False: the device has no memory for it.
+/// Returns false if the device has no memory for the copy.
 bool OffloadScheduler::copy_in_ahead(CopyId id) {
   if (!executor_->try_execute(command_of(CommandKind::kCopyIn, id))) return false;
   if (is_on_disk(id)) window_.hold(id);
@@ -241,7 +241,7 @@ bool OffloadScheduler::copy_in_ahead(CopyId id) {
   return true;
 }
 
-/// Those are on the device, and backward has not asked for them yet.
+/// Drops copies that are on the device and that backward has not unpacked yet.
 void OffloadScheduler::drop_all_that(bool Copy::*are) {
   for (CopyId id = 0; id < static_cast<CopyId>(copies_.size()); ++id)
     if (copies_[id].*are) wait_and_drop(id);
@@ -311,7 +311,7 @@ void OffloadScheduler::release(SavedId tensor) {
   let_go(tensor);
 }
 
-/// Autograd has released it, or what was made of it exists.
+/// Drops one hold on a saved tensor: autograd has released it, or a tensor recomputed from it exists.
 void OffloadScheduler::let_go(SavedId tensor) {
   const CopyId id = copy_of_[tensor];
   if (id != kKept) {

@@ -13,39 +13,40 @@
 
 namespace offprof {
 
-/// offprof's own rules.
+/// Applies offprof's own offload rules.
 ///
-/// A movable saved tensor whose storage has at least `threshold_bytes`, and which the plan names where there
-/// is one, is offloaded. There is one copy of each storage version: the saved tensors that view it share it,
-/// named or not, and it lives until autograd has released the last of them.
+/// A movable saved tensor is offloaded if its storage has at least `threshold_bytes` and the plan, if there
+/// is one, names the tensor. There is one copy of each storage version: the saved tensors that view it share
+/// it, named or not, and it lives until autograd has released the last of them.
 ///
-/// Forward: a new copy out joins the stash, whose entries keep their device storage. Where it would hold more
-/// than `stash_count` entries or `stash_bytes`, its oldest entries are waited for and dropped first. A copy
-/// that no stash holds is waited for and dropped at once.
+/// Forward: a new copy out joins the stash, whose entries keep their device storage. If the stash would hold
+/// more than `stash_count` entries or `stash_bytes`, its oldest entries are waited for and dropped first. A
+/// copy that can fit no stash is waited for and dropped at once.
 ///
-/// Backward: a copy whose device storage was dropped is copied in when first asked for, and then stays until
-/// its last release. After each request the copies that the backward order needs next are copied in too, as
-/// long as those not asked for yet hold at most `prefetch_bytes`.
+/// Backward: a copy whose device storage was dropped is copied in when it is first unpacked, and then stays
+/// until its last release. After each unpack, the copies that the backward order needs next are copied in
+/// too, as long as the copies that are not unpacked yet hold at most `prefetch_bytes`.
 ///
-/// Where the device has no memory for a copy in, memory is short for the rest of the step: no copy is copied
-/// in ahead any more, and those that came ahead are waited for and dropped, since operators need memory as
-/// well. The copy in comes when it is asked for. If it has been asked for, the stash is waited for and
-/// dropped too, and it is tried once more; then the device's refusal is the step's error.
+/// If the device has no memory for a copy in, memory is short for the rest of the step: prefetch ends, and
+/// the copies that were prefetched are waited for and dropped, because operators need memory as well. The
+/// refused copy in is made when its tensor is unpacked. If it is refused at an unpack, the stash is waited
+/// for and dropped too, and the copy in is tried once more; a second refusal is the error of the step.
 ///
-/// `host_memory_bytes`: a tensor whose copy would exceed it is kept.
+/// `host_memory_bytes`: a tensor whose copy would exceed this limit is kept on the device.
 ///
-/// Disk, and what compresses in its place: such a copy goes out to host memory and from there to the disk,
-/// and comes back by the same way, of which DiskWindow decides; where `disk_memory_bytes` or the disk itself
-/// has no room for it, it stays in host memory, and where that has none, on the device.
+/// Disk, and the compressed tier in its place: the copy goes out to host memory and from there to the disk,
+/// and comes back the same way, as DiskWindow decides. If `disk_memory_bytes` or the disk itself has no room
+/// for the copy, it stays in host memory; if host memory has no room either, the tensor stays on the device.
 ///
-/// Rules: what they make of a tensor stands instead of threshold and plan. Where it is
-/// packed, the packed storage is the copy's: it goes out, joins the stash and comes back, and is unpacked
-/// when it is first asked for; on the device it waits as it is. Then it is as any copy that has come back.
+/// Rules: the placement that a rule gives a tensor replaces threshold and plan. If the rule encodes the
+/// tensor, the copy's storage is the encoded storage: it goes out, joins the stash and comes back, and is
+/// decoded when the tensor is first unpacked. An encoded tensor that stays on the device waits there in its
+/// encoded form. After decoding it is like any copy that has come back.
 ///
-/// Recompute: what is to be made again is dropped, and what its recipe takes of other saved tensors is held
-/// for it as if it were one more tensor of theirs, until it is made. When it is first asked for they are
-/// brought back, made again themselves where that is their placement, and then it is made; prefetch brings
-/// back what it needs. Where one of them is gone already when it is saved, it is kept.
+/// Recompute: a tensor that is to be recomputed is dropped. Each saved tensor that its recipe takes is held,
+/// as if by one more saved tensor, until the recomputation. At the first unpack these sources are brought
+/// back (or recomputed first, if that is their placement), and then the tensor is recomputed. Prefetch brings
+/// the sources back. If one of the sources is already gone when the tensor is saved, the tensor is kept.
 class OffloadScheduler final : public Scheduler {
  public:
   OffloadScheduler(Policy policy, std::span<const SavedId> backward_order, Executor& executor)
@@ -66,17 +67,17 @@ class OffloadScheduler final : public Scheduler {
  private:
   struct Copy {
     SavedId first_tensor = -1;
-    Bytes bytes = 0;        ///< of what is copied: of the packed storage, where it is packed
-    Bytes held_bytes = 0;   ///< of its device storage, while it has one
-    Bytes packed_from = 0;  ///< while it is packed, the bytes of its storage; else 0
+    Bytes bytes = 0;        ///< size of the copied storage: the encoded one, if it is encoded
+    Bytes held_bytes = 0;   ///< size of its device storage, while it has one
+    Bytes packed_from = 0;  ///< size of the storage that was encoded, while it is encoded; else 0
     Place place = Place::kHost;
     int users = 0;            ///< saved tensors not released yet
     bool on_device = true;    ///< the executor holds a device storage for it
     bool out_pending = true;  ///< nobody has waited for the copy out
     bool in_pending = false;  ///< nobody has waited for the copy in
     bool stashed = false;
-    bool ahead = false;              ///< copied in, but not asked for yet
-    const Recipe* recipe = nullptr;  ///< by which it is made when it is asked for; nullptr: its values exist
+    bool ahead = false;              ///< copied in, but not unpacked yet
+    const Recipe* recipe = nullptr;  ///< recomputes the tensor at its first unpack; nullptr: the values exist
   };
 
   std::optional<PlacementReason> reason_to_keep(const PackRequest& request, const RuledPlacement& rule) const;
@@ -130,18 +131,19 @@ class OffloadScheduler final : public Scheduler {
   Policy policy_;
   Executor* executor_;
   std::span<const SavedId> backward_order_;
-  std::vector<SavedId> reverse_order_;  ///< serves where no order was recorded
-  std::size_t next_planned_ = 0;  ///< in the plan: the first that is not below the last tensor looked up
-  std::vector<std::int32_t>
-      order_position_;  ///< by saved tensor; -1: not in the order; made at the first unpack
+  std::vector<SavedId> reverse_order_;  ///< used if no order was recorded
+  std::size_t next_planned_ = 0;  ///< index in the plan: the first entry not below the last tensor looked up
+  /// By saved tensor; -1: not in the order. Built at the first unpack.
+  std::vector<std::int32_t> order_position_;
   std::size_t next_in_order_ = 0;
-  std::size_t next_to_read_ = 0;   ///< likewise, of what comes from the disk
-  std::vector<CopyId> copy_of_;    ///< by saved tensor; kKept
-  std::vector<Bytes> kept_bytes_;  ///< by saved tensor; 0 where not kept
-  std::vector<int> kept_users_;    ///< by saved tensor: autograd, and what is made again of it
+  std::size_t next_to_read_ = 0;   ///< like next_in_order_, for copies on the disk
+  std::vector<CopyId> copy_of_;    ///< by saved tensor; kKept: kept on the device
+  std::vector<Bytes> kept_bytes_;  ///< by saved tensor; 0 if not kept
+  std::vector<int> kept_users_;    ///< by saved tensor: autograd, and the tensors to be recomputed from it
   std::vector<Copy> copies_;
   CopyIndex live_copies_;
-  CopyId first_stashed_ = 0;  ///< no copy before it is in the stash, which copies join in their order
+  /// No copy before it is in the stash. Copies join the stash in the order of their numbers.
+  CopyId first_stashed_ = 0;
   std::int64_t stash_count_ = 0;
   Bytes stash_bytes_ = 0;
   Bytes ahead_bytes_ = 0;

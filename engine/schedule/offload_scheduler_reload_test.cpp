@@ -25,20 +25,20 @@ TEST(OffloadScheduler, ReloadsOnceForAllUsers) {
   EXPECT_EQ(scheduler.release(0), "drop 0, free_host 0");
 }
 
-TEST(OffloadScheduler, ReloadsOnceWhereATensorIsUnpackedAgain) {
+TEST(OffloadScheduler, ReloadsOnceIfATensorIsUnpackedAgain) {
   SchedulerUnderTest scheduler(with_stash(0));
   scheduler.pack(100);
   scheduler.unpack(0);
   EXPECT_EQ(scheduler.unpack(0), "");
 }
 
-TEST(OffloadScheduler, ATensorThatIsNeverUnpackedIsFreedAtItsRelease) {
+TEST(OffloadScheduler, FreesATensorThatIsNeverUnpackedAtItsRelease) {
   SchedulerUnderTest scheduler(with_stash(0));
   scheduler.pack(100);
   EXPECT_EQ(scheduler.release(0), "free_host 0");
 }
 
-TEST(OffloadScheduler, PacksDuringBackwardLikeInForward) {
+TEST(OffloadScheduler, PacksDuringBackwardAsInForward) {
   SchedulerUnderTest scheduler(with_prefetch(1000));
   scheduler.pack_many(2, 100);
   scheduler.unpack(1);
@@ -62,7 +62,7 @@ TEST(OffloadScheduler, QueuesTheNeededCopyFirstAndWaitsForItLast) {
   EXPECT_EQ(scheduler.unpack(0), "copy_in 0, copy_in 1, wait_in 0");
 }
 
-TEST(OffloadScheduler, WithoutARecordedOrderPrefetchesInReversePackOrder) {
+TEST(OffloadScheduler, PrefetchesInReversePackOrderWithoutARecordedOrder) {
   SchedulerUnderTest scheduler(with_prefetch(100));
   scheduler.pack_many(3, 100);
   EXPECT_EQ(scheduler.unpack(2), "copy_in 2, copy_in 1, wait_in 2");
@@ -76,16 +76,16 @@ TEST(OffloadScheduler, NeverPrefetchesMoreThanTheWindow) {
   EXPECT_EQ(scheduler.unpack(0), "copy_in 0, copy_in 1, wait_in 0");
 }
 
-TEST(OffloadScheduler, PrefetchStopsAtTheFirstThatDoesNotFit) {
+TEST(OffloadScheduler, PrefetchStopsAtTheFirstCopyThatDoesNotFit) {
   SchedulerUnderTest scheduler(with_prefetch(100), {0, 1, 2});
   scheduler.pack(100);
   scheduler.pack(150);
   scheduler.pack(50);
-  EXPECT_EQ(scheduler.unpack(0), "copy_in 0, wait_in 0");  // the last would fit, but is needed later
+  EXPECT_EQ(scheduler.unpack(0), "copy_in 0, wait_in 0");  // the last copy would fit, but it is needed later
   EXPECT_EQ(scheduler.unpack(1), "copy_in 1, copy_in 2, wait_in 1");
 }
 
-TEST(OffloadScheduler, PrefetchPassesOverWhatIsOnTheDevice) {
+TEST(OffloadScheduler, PrefetchSkipsTensorsOnTheDevice) {
   Policy policy = with_prefetch(100);
   policy.stash_count = 1;
   policy.threshold_bytes = 100;
@@ -96,14 +96,14 @@ TEST(OffloadScheduler, PrefetchPassesOverWhatIsOnTheDevice) {
   EXPECT_EQ(scheduler.unpack(0), "copy_in 0, copy_in 1, wait_in 0");
 }
 
-TEST(OffloadScheduler, PrefetchPassesOverWhatIsReleased) {
+TEST(OffloadScheduler, PrefetchSkipsReleasedTensors) {
   SchedulerUnderTest scheduler(with_prefetch(100), {0, 1, 2});
   scheduler.pack_many(3, 100);
   scheduler.release(1);
   EXPECT_EQ(scheduler.unpack(0), "copy_in 0, copy_in 2, wait_in 0");
 }
 
-TEST(OffloadScheduler, ASharedCopyIsPrefetchedOnce) {
+TEST(OffloadScheduler, PrefetchesASharedCopyOnce) {
   SchedulerUnderTest scheduler(with_prefetch(1000), {0, 1, 2});
   scheduler.pack(100);
   scheduler.pack(whole_storage(7, 100));
@@ -113,14 +113,14 @@ TEST(OffloadScheduler, ASharedCopyIsPrefetchedOnce) {
   EXPECT_EQ(scheduler.unpack(2), "");
 }
 
-TEST(OffloadScheduler, WhatIsAskedForLeavesTheWindow) {
+TEST(OffloadScheduler, AnUnpackedCopyLeavesTheWindow) {
   SchedulerUnderTest scheduler(with_prefetch(100), {0, 1, 2});
   scheduler.pack_many(3, 100);
   EXPECT_EQ(scheduler.unpack(0), "copy_in 0, copy_in 1, wait_in 0");
   EXPECT_EQ(scheduler.unpack(1), "copy_in 2, wait_in 1");
 }
 
-TEST(OffloadScheduler, ReleaseOfAPrefetchedCopyWaitsAndLeavesTheWindow) {
+TEST(OffloadScheduler, ReleaseWaitsForAPrefetchedCopyAndFreesItsPartOfTheWindow) {
   SchedulerUnderTest scheduler(with_prefetch(100), {0, 1, 2, 3});
   scheduler.pack_many(4, 100);
   scheduler.unpack(0);  // prefetches 1
@@ -128,11 +128,12 @@ TEST(OffloadScheduler, ReleaseOfAPrefetchedCopyWaitsAndLeavesTheWindow) {
   EXPECT_EQ(scheduler.unpack(2), "copy_in 2, copy_in 3, wait_in 2");
 }
 
-TEST(OffloadScheduler, PrefetchGoesOnFromARequestThatComesEarly) {
+TEST(OffloadScheduler, PrefetchContinuesAfterAnUnpackOutOfOrder) {
   SchedulerUnderTest scheduler(with_prefetch(100), {0, 1, 2, 3});
   scheduler.pack_many(4, 100);
   EXPECT_EQ(scheduler.unpack(2), "copy_in 2, copy_in 3, wait_in 2");
-  EXPECT_EQ(scheduler.unpack(1), "copy_in 1, wait_in 1");  // passed: on demand
+  EXPECT_EQ(scheduler.unpack(1),
+            "copy_in 1, wait_in 1");  // prefetch has passed it, so it is copied on demand
 }
 
 TEST(OffloadScheduler, IgnoresTensorsOfTheRecordedOrderThatThisStepDoesNotHave) {
@@ -141,7 +142,7 @@ TEST(OffloadScheduler, IgnoresTensorsOfTheRecordedOrderThatThisStepDoesNotHave) 
   EXPECT_EQ(scheduler.unpack(0), "copy_in 0, copy_in 1, wait_in 0");
 }
 
-TEST(OffloadScheduler, ReloadsOnDemandWhatTheRecordedOrderDoesNotHave) {
+TEST(OffloadScheduler, ReloadsTensorsMissingFromTheRecordedOrderOnDemand) {
   SchedulerUnderTest scheduler(with_prefetch(100), {0});
   scheduler.pack_many(2, 100);
   EXPECT_EQ(scheduler.unpack(1), "copy_in 1, copy_in 0, wait_in 1");
@@ -150,14 +151,14 @@ TEST(OffloadScheduler, ReloadsOnDemandWhatTheRecordedOrderDoesNotHave) {
 
 // --- A device without memory for a copy in ---
 
-TEST(OffloadScheduler, DropsTheStashForACopyInThatTheDeviceRefuses) {
+TEST(OffloadScheduler, DropsTheStashIfTheDeviceRefusesACopyIn) {
   SchedulerUnderTest scheduler(with_stash(2));
   scheduler.pack_many(3, 100);  // 1 and 2 are stashed
   scheduler.refuse_next(1);
   EXPECT_EQ(scheduler.unpack(0), "wait_out 1, drop 1, wait_out 2, drop 2, copy_in 0, wait_in 0");
 }
 
-TEST(OffloadScheduler, WhatWasDroppedForAnotherIsCopiedInWhenItIsAskedFor) {
+TEST(OffloadScheduler, ReloadsADroppedStashEntryAtItsUnpack) {
   SchedulerUnderTest scheduler(with_stash(1));
   scheduler.pack_many(2, 100);
   scheduler.refuse_next(1);
@@ -167,7 +168,7 @@ TEST(OffloadScheduler, WhatWasDroppedForAnotherIsCopiedInWhenItIsAskedFor) {
   EXPECT_EQ(scheduler.release(0), "drop 0, free_host 0");
 }
 
-TEST(OffloadScheduler, WhatWasDroppedForAnotherIsFreedWithoutADropWhereItIsNeverAskedFor) {
+TEST(OffloadScheduler, FreesADroppedStashEntryThatIsNeverUnpacked) {
   SchedulerUnderTest scheduler(with_stash(1));
   scheduler.pack_many(2, 100);
   scheduler.refuse_next(1);
@@ -175,16 +176,16 @@ TEST(OffloadScheduler, WhatWasDroppedForAnotherIsFreedWithoutADropWhereItIsNever
   EXPECT_EQ(scheduler.release(1), "free_host 1");
 }
 
-TEST(OffloadScheduler, DropsWhatCameAheadForACopyInThatTheDeviceRefuses) {
+TEST(OffloadScheduler, DropsPrefetchedCopiesIfTheDeviceRefusesACopyIn) {
   SchedulerUnderTest scheduler(with_prefetch(200), {0, 1, 2, 3});
   scheduler.pack_many(4, 100);
-  scheduler.unpack(0);  // 1 and 2 come ahead
+  scheduler.unpack(0);  // 1 and 2 are prefetched
   scheduler.refuse_next(1);
   EXPECT_EQ(scheduler.unpack(3), "wait_in 1, drop 1, wait_in 2, drop 2, copy_in 3, wait_in 3");
   EXPECT_EQ(scheduler.unpack(1), "copy_in 1, wait_in 1");
 }
 
-TEST(OffloadScheduler, KeepsWhatBackwardHasAskedForWhereTheDeviceRefuses) {
+TEST(OffloadScheduler, KeepsUnpackedCopiesIfTheDeviceRefuses) {
   SchedulerUnderTest scheduler(with_stash(2));
   scheduler.pack_many(3, 100);
   scheduler.unpack(2);
@@ -192,36 +193,36 @@ TEST(OffloadScheduler, KeepsWhatBackwardHasAskedForWhereTheDeviceRefuses) {
   EXPECT_EQ(scheduler.unpack(0), "wait_out 1, drop 1, copy_in 0, wait_in 0");
 }
 
-TEST(OffloadScheduler, ACopyInThatTheDeviceRefusesIsTriedOnceMoreWhereNothingIsToBeDropped) {
+TEST(OffloadScheduler, RetriesARefusedCopyInOnceIfNothingCanBeDropped) {
   SchedulerUnderTest scheduler(with_prefetch(200), {0, 1});
   scheduler.pack_many(2, 100);
   scheduler.refuse_next(1);
   EXPECT_EQ(scheduler.unpack(0), "copy_in 0, wait_in 0");
 }
 
-TEST(OffloadScheduler, ACopyAheadThatTheDeviceRefusesAndAllAfterItComeOnDemand) {
+TEST(OffloadScheduler, CopiesOnDemandAfterARefusedPrefetch) {
   SchedulerUnderTest scheduler(with_prefetch(100), {0, 1, 2, 3});
   scheduler.pack_many(4, 100);
   EXPECT_EQ(scheduler.unpack(0), "copy_in 0, copy_in 1, wait_in 0");
   scheduler.refuse_next(1);
-  EXPECT_EQ(scheduler.unpack(1), "wait_in 1");  // 2 is refused
+  EXPECT_EQ(scheduler.unpack(1), "wait_in 1");  // the prefetch of 2 is refused
   EXPECT_EQ(scheduler.unpack(2), "copy_in 2, wait_in 2");
   EXPECT_EQ(scheduler.unpack(3), "copy_in 3, wait_in 3");
 }
 
-TEST(OffloadScheduler, DropsWhatCameAheadWhereTheDeviceRefusesMoreOfIt) {
+TEST(OffloadScheduler, DropsPrefetchedCopiesIfTheDeviceRefusesAnotherPrefetch) {
   Policy policy = with_prefetch(200);
   policy.stash_count = 1;
   SchedulerUnderTest scheduler(policy, {0, 1, 2, 3});
   scheduler.pack_many(5, 100);  // 4 is stashed
-  scheduler.unpack(0);          // 1 and 2 come ahead
+  scheduler.unpack(0);          // 1 and 2 are prefetched
   scheduler.refuse_next(1);
   EXPECT_EQ(scheduler.unpack(1), "wait_in 2, drop 2, wait_in 1");
   EXPECT_EQ(scheduler.unpack(2), "copy_in 2, wait_in 2");
   EXPECT_EQ(scheduler.unpack(4), "");
 }
 
-TEST(OffloadScheduler, AStashThatWasDroppedHasRoomForNewOnes) {
+TEST(OffloadScheduler, ADroppedStashHasRoomForNewCopies) {
   SchedulerUnderTest scheduler(with_stash(2));
   scheduler.pack_many(3, 100);
   scheduler.refuse_next(1);

@@ -5,7 +5,7 @@
 namespace offprof {
 namespace {
 
-/// A policy under which only rules move anything.
+/// Returns a policy under which only rules move tensors.
 Policy rules_alone(std::int64_t stash = 0, Bytes prefetch = 0) {
   Policy policy = preset_policy("keep");
   policy.stash_count = stash;
@@ -20,7 +20,7 @@ TensorPlacement packed(Place place, Bytes packed_bytes) {
   return {place, PlacementReason::kRule, 0, packed_bytes};
 }
 
-TEST(OffloadSchedulerRules, ATensorGoesWhereItsRuleSaysWhateverTheThreshold) {
+TEST(OffloadSchedulerRules, ARulePlacesATensorRegardlessOfTheThreshold) {
   SchedulerUnderTest scheduler(rules_alone());
   EXPECT_EQ(scheduler.pack(whole_storage(1, 10), kToHost), "copy_out 0, wait_out 0, drop 0");
   EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kHost, PlacementReason::kRule, 0}));
@@ -29,13 +29,13 @@ TEST(OffloadSchedulerRules, ATensorGoesWhereItsRuleSaysWhateverTheThreshold) {
   EXPECT_EQ(all.decision(), (PackDecision{Place::kDevice, PlacementReason::kRule, -1}));
 }
 
-TEST(OffloadSchedulerRules, WithoutARuleThePolicyDecides) {
+TEST(OffloadSchedulerRules, WithoutAMatchingRuleThePolicyDecides) {
   SchedulerUnderTest scheduler(rules_alone());
   EXPECT_EQ(scheduler.pack(whole_storage(1, 10)), "keep 0");
   EXPECT_EQ(scheduler.decision().reason, PlacementReason::kNothingOffloaded);
 }
 
-TEST(OffloadSchedulerRules, WhatMayNotMoveStaysWhateverTheRule) {
+TEST(OffloadSchedulerRules, KeepsTensorsThatMayNotMoveDespiteARule) {
   SchedulerUnderTest scheduler(rules_alone());
   PackRequest parameter = whole_storage(1, 10);
   parameter.movability = Movability::kParameter;
@@ -43,7 +43,7 @@ TEST(OffloadSchedulerRules, WhatMayNotMoveStaysWhateverTheRule) {
   EXPECT_EQ(scheduler.decision().reason, PlacementReason::kParameter);
 }
 
-TEST(OffloadSchedulerRules, APackedTensorWaitsOnTheDevice) {
+TEST(OffloadSchedulerRules, AnEncodedTensorStaysOnTheDevice) {
   SchedulerUnderTest scheduler(rules_alone());
   EXPECT_EQ(scheduler.pack(whole_storage(1, 100), packed(Place::kDevice, 25)), "encode 0");
   EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kDevice, PlacementReason::kRule, 0}));
@@ -52,7 +52,7 @@ TEST(OffloadSchedulerRules, APackedTensorWaitsOnTheDevice) {
   EXPECT_EQ(scheduler.release(0), "drop 0");
 }
 
-TEST(OffloadSchedulerRules, ThePackedBytesGoOutAndComeBack) {
+TEST(OffloadSchedulerRules, EncodedBytesGoOutAndComeBack) {
   SchedulerUnderTest scheduler(rules_alone());
   EXPECT_EQ(scheduler.pack(whole_storage(1, 100), packed(Place::kHost, 25)),
             "encode 0, copy_out 0, wait_out 0, drop 0");
@@ -64,7 +64,7 @@ TEST(OffloadSchedulerRules, ThePackedBytesGoOutAndComeBack) {
   EXPECT_EQ(bytes, expected);
 }
 
-TEST(OffloadSchedulerRules, TheStashHoldsPackedTensors) {
+TEST(OffloadSchedulerRules, TheStashHoldsEncodedTensors) {
   SchedulerUnderTest scheduler(rules_alone(1));
   EXPECT_EQ(scheduler.pack(whole_storage(1, 100), packed(Place::kHost, 25)), "encode 0, copy_out 0");
   EXPECT_EQ(scheduler.pack(whole_storage(2, 100), packed(Place::kHost, 25)),
@@ -73,14 +73,14 @@ TEST(OffloadSchedulerRules, TheStashHoldsPackedTensors) {
   EXPECT_EQ(scheduler.release(1), "drop 1, free_host 1");
 }
 
-TEST(OffloadSchedulerRules, PrefetchBringsPackedBytesAndUnpacksOnDemand) {
+TEST(OffloadSchedulerRules, PrefetchReloadsEncodedBytesAndDecodesOnDemand) {
   SchedulerUnderTest scheduler(rules_alone(0, 25));
   for (int i = 1; i <= 3; ++i) scheduler.pack(whole_storage(i, 100), packed(Place::kHost, 25));
   EXPECT_EQ(scheduler.unpack(2), "copy_in 2, copy_in 1, wait_in 2, decode 2");
   EXPECT_EQ(scheduler.unpack(1), "copy_in 0, wait_in 1, decode 1");
 }
 
-TEST(OffloadSchedulerRules, TensorsOfOneContentShareAPackedCopy) {
+TEST(OffloadSchedulerRules, TensorsOfOneContentShareAnEncodedCopy) {
   SchedulerUnderTest scheduler(rules_alone());
   scheduler.pack(whole_storage(1, 100), packed(Place::kDevice, 25));
   EXPECT_EQ(scheduler.pack(whole_storage(1, 100), packed(Place::kDevice, 25)), "");
@@ -91,7 +91,7 @@ TEST(OffloadSchedulerRules, TensorsOfOneContentShareAPackedCopy) {
   EXPECT_EQ(scheduler.release(0), "drop 0");
 }
 
-TEST(OffloadSchedulerRules, TheHostCapCountsPackedBytes) {
+TEST(OffloadSchedulerRules, TheHostMemoryLimitCountsEncodedBytes) {
   Policy policy = rules_alone();
   policy.host_memory_bytes = 30;
   SchedulerUnderTest scheduler(policy);
@@ -102,14 +102,14 @@ TEST(OffloadSchedulerRules, TheHostCapCountsPackedBytes) {
   EXPECT_EQ(scheduler.pack(whole_storage(3, 100), packed(Place::kDevice, 25)), "encode 1");
 }
 
-TEST(OffloadSchedulerRules, WhatIsNeverAskedForIsDroppedPacked) {
+TEST(OffloadSchedulerRules, DropsATensorThatIsNeverUnpackedInEncodedForm) {
   SchedulerUnderTest scheduler(rules_alone());
   scheduler.pack(whole_storage(1, 100), packed(Place::kDevice, 25));
   EXPECT_EQ(scheduler.release(0), "drop 0");
   EXPECT_EQ(scheduler.commands().back().bytes, 25);
 }
 
-TEST(OffloadSchedulerRules, WhereTheDeviceHasNoMemoryToUnpackTheStashIsDropped) {
+TEST(OffloadSchedulerRules, DropsTheStashIfTheDeviceHasNoMemoryToDecode) {
   SchedulerUnderTest scheduler(rules_alone(2));
   scheduler.pack(whole_storage(1, 100), packed(Place::kHost, 25));
   scheduler.pack(whole_storage(2, 100), packed(Place::kDevice, 25));

@@ -13,12 +13,12 @@ TEST(OffloadScheduler, WithoutAStashWaitsAndDropsAtOnce) {
   EXPECT_EQ(scheduler.pack(100), "copy_out 0, wait_out 0, drop 0");
 }
 
-TEST(OffloadScheduler, WithNeitherStashLimitHasNoStash) {
+TEST(OffloadScheduler, HasNoStashWithoutAStashLimit) {
   SchedulerUnderTest scheduler(with_threshold(0));
   EXPECT_EQ(scheduler.pack(100), "copy_out 0, wait_out 0, drop 0");
 }
 
-TEST(OffloadScheduler, StashByCountDropsTheOldestAfterWaitingForIt) {
+TEST(OffloadScheduler, StashByCountWaitsForTheOldestAndDropsIt) {
   SchedulerUnderTest scheduler(with_stash(2));
   EXPECT_EQ(scheduler.pack(100), "copy_out 0");
   EXPECT_EQ(scheduler.pack(100), "copy_out 1");
@@ -26,7 +26,7 @@ TEST(OffloadScheduler, StashByCountDropsTheOldestAfterWaitingForIt) {
   EXPECT_EQ(scheduler.pack(100), "wait_out 1, drop 1, copy_out 3");
 }
 
-TEST(OffloadScheduler, StashByBytesDropsAsManyAsTheNewOneNeeds) {
+TEST(OffloadScheduler, StashByBytesDropsAsManyAsTheNewCopyNeeds) {
   SchedulerUnderTest scheduler(with_stash_bytes(100));
   EXPECT_EQ(scheduler.pack(40), "copy_out 0");
   EXPECT_EQ(scheduler.pack(60), "copy_out 1");
@@ -39,7 +39,7 @@ TEST(OffloadScheduler, StashByBytesIsFullAtItsLimit) {
   EXPECT_EQ(scheduler.pack(1), "wait_out 0, drop 0, copy_out 1");
 }
 
-TEST(OffloadScheduler, StashKeepsBothLimits) {
+TEST(OffloadScheduler, StashRespectsBothLimits) {
   Policy policy = with_stash(2);
   policy.stash_bytes = 100;
   SchedulerUnderTest scheduler(policy);
@@ -50,11 +50,12 @@ TEST(OffloadScheduler, StashKeepsBothLimits) {
   EXPECT_EQ(scheduler.pack(20), "wait_out 2, drop 2, wait_out 3, drop 3, copy_out 4");  // by bytes
 }
 
-TEST(OffloadScheduler, ATensorLargerThanTheStashPassesItBy) {
+TEST(OffloadScheduler, ATensorLargerThanTheStashDoesNotJoinIt) {
   SchedulerUnderTest scheduler(with_stash_bytes(100));
   scheduler.pack(40);
   EXPECT_EQ(scheduler.pack(101), "copy_out 1, wait_out 1, drop 1");
-  EXPECT_EQ(scheduler.pack(60), "copy_out 2");  // the stash still holds the first, and has room beside it
+  EXPECT_EQ(scheduler.pack(60),
+            "copy_out 2");  // the stash still holds the first copy and has room for another
 }
 
 TEST(OffloadScheduler, KeptTensorsTakeNoPlaceInTheStash) {
@@ -75,10 +76,10 @@ TEST(OffloadScheduler, UnpackFromTheStashMakesRoomInIt) {
   SchedulerUnderTest scheduler(with_stash(1));
   scheduler.pack(100);
   scheduler.unpack(0);
-  EXPECT_EQ(scheduler.pack(100), "copy_out 1");  // a pack during backward
+  EXPECT_EQ(scheduler.pack(100), "copy_out 1");  // packed during backward
 }
 
-TEST(OffloadScheduler, ReleaseOfAStashedCopyWaitsForItFirst) {
+TEST(OffloadScheduler, ReleaseWaitsForAStashedCopy) {
   SchedulerUnderTest scheduler(with_stash(1));
   scheduler.pack(100);
   EXPECT_EQ(scheduler.release(0), "wait_out 0, drop 0, free_host 0");

@@ -8,9 +8,9 @@
 namespace offprof {
 namespace {
 
-// --- What is offloaded ---
+// --- Choice of tensors ---
 
-TEST(OffloadScheduler, OffloadsATensorOfTheThreshold) {
+TEST(OffloadScheduler, OffloadsATensorAtTheThreshold) {
   SchedulerUnderTest scheduler(with_threshold(100));
   scheduler.pack(100);
   EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kHost, PlacementReason::kOffloaded, 0}));
@@ -22,7 +22,7 @@ TEST(OffloadScheduler, KeepsATensorBelowTheThreshold) {
   EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kDevice, PlacementReason::kBelowThreshold, -1}));
 }
 
-TEST(OffloadScheduler, OffloadsOnlyWhatThePlanNames) {
+TEST(OffloadScheduler, OffloadsOnlyTensorsInThePlan) {
   SchedulerUnderTest scheduler(with_plan({1}));
   scheduler.pack(100);
   EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kDevice, PlacementReason::kNotInPlan, -1}));
@@ -30,14 +30,14 @@ TEST(OffloadScheduler, OffloadsOnlyWhatThePlanNames) {
   EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kHost, PlacementReason::kOffloaded, 0}));
 }
 
-TEST(OffloadScheduler, SharesACopyWithATensorThatThePlanDoesNotName) {
+TEST(OffloadScheduler, SharesACopyWithATensorOutsideThePlan) {
   SchedulerUnderTest scheduler(with_plan({0}));
   scheduler.pack(whole_storage(1, 100));
   scheduler.pack(whole_storage(1, 100));
   EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kHost, PlacementReason::kSharedCopy, 0}));
 }
 
-TEST(OffloadScheduler, HoldsThePlannedTensorsAgainstTheThresholdToo) {
+TEST(OffloadScheduler, AppliesTheThresholdToPlannedTensorsToo) {
   Policy policy = with_plan({0});
   policy.threshold_bytes = 101;
   SchedulerUnderTest scheduler(policy);
@@ -45,7 +45,7 @@ TEST(OffloadScheduler, HoldsThePlannedTensorsAgainstTheThresholdToo) {
   EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kDevice, PlacementReason::kBelowThreshold, -1}));
 }
 
-TEST(OffloadScheduler, HoldsTheStorageAgainstTheThresholdNotTheTensor) {
+TEST(OffloadScheduler, ComparesTheStorageWithTheThreshold) {
   SchedulerUnderTest scheduler(with_threshold(100));
   PackRequest small_view = whole_storage(1, 100);
   small_view.tensor_bytes = 4;
@@ -62,7 +62,7 @@ TEST(OffloadScheduler, KeepsEverythingWithoutAThreshold) {
 
 class OffloadSchedulerKeeps : public testing::TestWithParam<std::pair<Movability, PlacementReason>> {};
 
-TEST_P(OffloadSchedulerKeeps, WhatMayNotMoveAndSaysWhy) {
+TEST_P(OffloadSchedulerKeeps, TensorsThatMayNotMoveAndReportsTheReason) {
   SchedulerUnderTest scheduler(with_threshold(0));
   PackRequest request = whole_storage(1, 100);
   request.movability = GetParam().first;
@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(EachReason, OffloadSchedulerKeeps,
                                          std::pair{Movability::kUnsupportedLayout,
                                                    PlacementReason::kUnsupportedLayout}));
 
-TEST(OffloadScheduler, LetsGoOfAKeptTensorAtItsRelease) {
+TEST(OffloadScheduler, ReleasesTheHoldOnAKeptTensor) {
   SchedulerUnderTest scheduler(with_threshold(100));
   scheduler.pack(99);
   EXPECT_EQ(scheduler.unpack(0), "");
@@ -101,7 +101,7 @@ TEST(OffloadScheduler, ViewsOfOneStorageVersionShareACopy) {
   EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kHost, PlacementReason::kSharedCopy, 0}));
 }
 
-TEST(OffloadScheduler, ANewVersionOfAStorageGetsACopyOfItsOwn) {
+TEST(OffloadScheduler, ANewVersionOfAStorageGetsItsOwnCopy) {
   SchedulerUnderTest scheduler(with_stash(0));
   scheduler.pack(whole_storage(7, 100, 0));
   EXPECT_EQ(scheduler.pack(whole_storage(7, 100, 1)), "copy_out 1, wait_out 1, drop 1");
@@ -124,7 +124,7 @@ TEST(OffloadScheduler, ASharedCopyLivesUntilTheLastRelease) {
   EXPECT_EQ(scheduler.release(0), "free_host 0");
 }
 
-TEST(OffloadScheduler, AStorageVersionWhoseCopyIsGoneGetsAnother) {
+TEST(OffloadScheduler, AStorageVersionWhoseCopyIsGoneGetsANewCopy) {
   SchedulerUnderTest scheduler(with_stash(0));
   scheduler.pack(whole_storage(7, 100));
   scheduler.release(0);
@@ -133,7 +133,7 @@ TEST(OffloadScheduler, AStorageVersionWhoseCopyIsGoneGetsAnother) {
 
 // --- Host memory ---
 
-TEST(OffloadScheduler, KeepsWhatTheHostCapLeavesNoRoomFor) {
+TEST(OffloadScheduler, KeepsATensorThatExceedsTheHostMemoryLimit) {
   SchedulerUnderTest scheduler(with_host_memory(250));
   scheduler.pack_many(2, 100);
   EXPECT_EQ(scheduler.pack(51), "keep 2");
@@ -141,14 +141,14 @@ TEST(OffloadScheduler, KeepsWhatTheHostCapLeavesNoRoomFor) {
   EXPECT_EQ(scheduler.pack(50), "copy_out 2, wait_out 2, drop 2");
 }
 
-TEST(OffloadScheduler, ASharedCopyTakesNoMoreOfTheHostCap) {
+TEST(OffloadScheduler, ASharedCopyCountsOnceTowardsTheHostMemoryLimit) {
   SchedulerUnderTest scheduler(with_host_memory(100));
   scheduler.pack(whole_storage(7, 100));
   scheduler.pack(whole_storage(7, 100));
   EXPECT_EQ(scheduler.decision().reason, PlacementReason::kSharedCopy);
 }
 
-TEST(OffloadScheduler, AFreedCopyMakesRoomUnderTheHostCap) {
+TEST(OffloadScheduler, AFreedCopyMakesRoomUnderTheHostMemoryLimit) {
   SchedulerUnderTest scheduler(with_host_memory(100));
   scheduler.pack(100);
   scheduler.release(0);

@@ -23,14 +23,14 @@ bool is_within(const std::optional<Number>& low, const std::optional<Number>& hi
   return (!low || value >= *low) && (!high || value <= *high);
 }
 
-/// `saved tensor 7, int64[4, 128] of aten::embedding`.
+/// Returns a name for messages, such as `saved tensor 7, int64[4, 128] of aten::embedding`.
 std::string name_of(const Program& program, std::size_t tensor) {
   const SavedTensor& saved = program.saved[tensor];
   return fmt::format("saved tensor {}, {}[{}] of {}", tensor, saved.layout->dtype,
                      fmt::join(saved.layout->sizes, ", "), program.names[saved.op]);
 }
 
-/// One policy's rules over one program.
+/// Applies the rules of one policy to one step program.
 class RuleBook {
  public:
   RuleBook(const Policy& policy, const Program& program, std::span<const TransformProfile> profiles)
@@ -54,18 +54,19 @@ class RuleBook {
     bool matches_any = false;
     bool matches_movable = false;
   };
-  /// The saved tensors of one content.
+  /// Saved tensors that share one content.
   struct Content {
     std::vector<std::size_t> tensors;
     bool is_filled = false;  ///< one of them fills the storage densely
-    bool is_alike = true;    ///< all have elements, of one dtype, and one transform
+    bool is_alike = true;    ///< all have elements, the same dtype and the same transform
   };
 
   Bytes storage_bytes(const SavedTensor& saved) const {
     return saved.storage < 0 ? 0 : program_.storages[saved.storage].bytes;
   }
 
-  /// The tensor has elements; 0: of less than a byte each, which nothing packs.
+  /// Returns 0 if an element is smaller than a byte: no transform takes such tensors. The tensor must have
+  /// elements.
   std::int64_t elements_in_storage(const SavedTensor& saved) const {
     const Bytes width = saved.bytes / elements_of(*saved.layout);
     return width > 0 ? storage_bytes(saved) / width : 0;
@@ -167,7 +168,7 @@ class RuleBook {
     for (const TransformUse* use : {&found->pack, &found->unpack}) add_up(*use, name);
   }
 
-  /// Clocks and memory count in 64 bits, and so do sums over them.
+  /// Checks that sums over the trace stay below 64 bits, in which clocks and memory are counted.
   void add_up(const TransformUse& use, const std::string& name) {
     constexpr double kMostBytes = 0x1p59, kMostNs = 0x1p57;
     for (const TransformMemory& step : use.memory) bytes_ += static_cast<double>(step.bytes);
@@ -200,9 +201,9 @@ class RuleBook {
   const Program& program_;
   std::span<const TransformProfile> profiles_;
   Placements result_;
-  std::vector<std::int32_t> rule_of_;  ///< by saved tensor; -1: none
+  std::vector<std::int32_t> rule_of_;  ///< rule number by saved tensor; -1: none
   std::vector<Use> uses_;              ///< by rule
-  double bytes_ = 0, ns_ = 0;          ///< that all packing and unpacking takes
+  double bytes_ = 0, ns_ = 0;          ///< bytes and time of all encodes, decodes and recomputations
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// Saved tensors, each with a storage of its own unless said otherwise.
+/// Step program of saved tensors, each with its own storage unless a test says otherwise.
 class RulesTest : public ::testing::Test {
  protected:
   RulesTest() { program_.names = {"aten::gelu", "aten::linear", "layers.0", "layers.1.mlp"}; }
@@ -39,7 +39,7 @@ class RulesTest : public ::testing::Test {
 
   Placements choose() const { return choose_placements(policy_, program_, profiles_); }
 
-  /// `-` where no rule matches.
+  /// Returns the placement of each saved tensor; `-` if no rule matches.
   std::vector<std::string> names() const {
     std::vector<std::string> result;
     const Placements placements = choose();
@@ -69,12 +69,12 @@ class RulesTest : public ::testing::Test {
   }
 };
 
-TEST_F(RulesTest, WithoutRulesNothingIsChosen) {
+TEST_F(RulesTest, WithoutRulesThereAreNoPlacements) {
   save_floats();
   EXPECT_THAT(choose().by_tensor, IsEmpty());
 }
 
-TEST_F(RulesTest, TheFirstThatMatchesDecides) {
+TEST_F(RulesTest, FirstMatchingRuleDecides) {
   save_floats(kGelu);
   save_floats(kLinear);
   add_rule("host").op = "aten::g*";
@@ -82,13 +82,13 @@ TEST_F(RulesTest, TheFirstThatMatchesDecides) {
   EXPECT_THAT(names(), ElementsAre("host", "device"));
 }
 
-TEST_F(RulesTest, WhatNoneMatchesIsLeftToTheThreshold) {
+TEST_F(RulesTest, LeavesATensorThatNoRuleMatchesToTheThreshold) {
   save_floats(kGelu);
   add_rule("host").op = "aten::linear";
   EXPECT_THAT(names(), ElementsAre("-"));
 }
 
-TEST_F(RulesTest, MatchByEveryProperty) {
+TEST_F(RulesTest, MatchesByEveryProperty) {
   save_floats().module = 2;
   save_floats().module = 3;
   save(kGelu, {"bool", {16}, {1}}, 16);
@@ -106,7 +106,7 @@ TEST_F(RulesTest, MatchByEveryProperty) {
   EXPECT_THAT(names(), ElementsAre("-", "host", "device"));
 }
 
-TEST_F(RulesTest, WhatMayNotMoveIsLeftWhereItIs) {
+TEST_F(RulesTest, LeavesTensorsThatMayNotMove) {
   save_floats().movability = Movability::kParameter;
   add_rule("host");
   EXPECT_THAT(names(), ElementsAre("-"));
@@ -115,14 +115,14 @@ TEST_F(RulesTest, WhatMayNotMoveIsLeftWhereItIs) {
                                     "may move")));
 }
 
-TEST_F(RulesTest, ARuleThatMatchesNothingIsNamed) {
+TEST_F(RulesTest, WarnsAboutARuleThatMatchesNothing) {
   save_floats();
   add_rule("host");
   add_rule("device").op = "aten::gelu";
   EXPECT_THAT(choose().warnings, ElementsAre(HasSubstr("rule 2")));
 }
 
-TEST_F(RulesTest, APackedTensorHasItsCost) {
+TEST_F(RulesTest, LooksUpTheCostOfAnEncodedTensor) {
   save_floats();
   add_rule("pack+host");
   const Placements placements = choose();
@@ -131,7 +131,7 @@ TEST_F(RulesTest, APackedTensorHasItsCost) {
   EXPECT_THAT(placements.transforms, ElementsAre("pack"));
 }
 
-TEST_F(RulesTest, WhatDoesNotFillItsStorageIsNotPacked) {
+TEST_F(RulesTest, DoesNotEncodeATensorThatDoesNotFillItsStorage) {
   save_floats();
   program_.storages[0].bytes = 256;
   add_rule("pack+host");
@@ -139,51 +139,51 @@ TEST_F(RulesTest, WhatDoesNotFillItsStorageIsNotPacked) {
   EXPECT_EQ(choose().by_tensor[0]->reason, PlacementReason::kUnfitToPack);
 }
 
-TEST_F(RulesTest, AViewIsPackedWithTheTensorThatFillsTheStorage) {
+TEST_F(RulesTest, EncodesAViewWithTheTensorThatFillsTheStorage) {
   save_view(save_floats().storage, {"float32", {8, 4}, {1, 8}}, 128);
   add_rule("pack");
   EXPECT_THAT(names(), ElementsAre("pack", "pack"));
 }
 
-TEST_F(RulesTest, ASliceSharesWhatTheWholeStorageIsPackedInto) {
+TEST_F(RulesTest, ASliceSharesTheEncodedCopyOfTheWholeStorage) {
   save_view(save_floats().storage, {"float32", {8}, {1}}, 32);
   add_rule("pack");
   EXPECT_THAT(names(), ElementsAre("pack", "pack"));
   EXPECT_EQ(choose().by_tensor[1]->packed_bytes, 40);
 }
 
-TEST_F(RulesTest, WhatHasNoElementsIsNotPacked) {
+TEST_F(RulesTest, DoesNotEncodeATensorWithoutElements) {
   save_view(save_floats().storage, {"float32", {0}, {1}}, 0);
   add_rule("pack+host");
   EXPECT_THAT(names(), ElementsAre("host", "host"));
 }
 
-TEST_F(RulesTest, TensorsOfOneContentThatDisagreeAreNotPacked) {
+TEST_F(RulesTest, DoesNotEncodeOneContentWithTwoTransforms) {
   save_view(save_floats(kLinear).storage, {"float32", {32}, {1}}, 128);
   add_rule("pack").op = "aten::gelu";
   add_rule("host");
   EXPECT_THAT(names(), ElementsAre("host", "device"));
 }
 
-TEST_F(RulesTest, TensorsOfOneContentWithTwoDtypesAreNotPacked) {
+TEST_F(RulesTest, DoesNotEncodeOneContentWithTwoDtypes) {
   save_view(save_floats().storage, {"int32", {32}, {1}}, 128);
   add_rule("pack+host");
   EXPECT_THAT(names(), ElementsAre("host", "host"));
 }
 
-TEST_F(RulesTest, ADtypeThatATransformDoesNotTakeIsRefused) {
+TEST_F(RulesTest, RejectsADtypeThatTheTransformDoesNotAccept) {
   save(kLinear, {"int64", {4}, {1}}, 32);
   add_rule("pack");
   EXPECT_THAT(error(), HasSubstr("rule 1 packs saved tensor 0, int64[4] of aten::linear with pack"));
 }
 
-TEST_F(RulesTest, ATransformThatTheTraceDoesNotKnowIsRefused) {
+TEST_F(RulesTest, RejectsATransformThatIsMissingFromTheTrace) {
   save_floats();
   add_rule("squeeze");
   EXPECT_THAT(error(), HasSubstr("what packing with squeeze takes"));
 }
 
-TEST_F(RulesTest, CostsBeyondAllMachinesAreRefused) {
+TEST_F(RulesTest, RejectsImpossiblyLargeCosts) {
   constexpr Bytes kHuge = Bytes{1} << 45;
   profiles_[0].costs[0].pack.memory.assign(1 << 15, {kHuge, -1});
   save_floats();

@@ -12,12 +12,12 @@
 
 namespace offprof {
 
-/// How rapidcheck prints a policy.
+/// Prints a policy for rapidcheck.
 inline std::ostream& operator<<(std::ostream& out, const Policy& policy) {
   return out << describe(policy);
 }
 
-/// Now and then nothing, else a number from 0 to below `end`.
+/// Generates nullopt now and then, else a number from 0 to below `end`.
 template <typename T>
 rc::Gen<std::optional<T>> random_limit(T end) {
   return rc::gen::weightedOneOf<std::optional<T>>(
@@ -27,7 +27,7 @@ rc::Gen<std::optional<T>> random_limit(T end) {
 
 using Plan = std::optional<std::vector<std::int32_t>>;
 
-/// Half the time none, else some of the first tensors.
+/// Generates no plan half the time, else a plan of some of the first tensors.
 inline rc::Gen<Plan> random_plan() {
   constexpr std::int32_t kMostPlanned = 16;
   const auto numbers = rc::gen::container<std::set<std::int32_t>>(rc::gen::inRange(0, kMostPlanned));
@@ -37,7 +37,7 @@ inline rc::Gen<Plan> random_plan() {
                               }));
 }
 
-/// Policies that make a difference for tensors of some `bytes` each. For property tests.
+/// Generates policies that make a difference for tensors of about `bytes` each. For property tests.
 inline rc::Gen<Policy> random_policy(SchedulerKind scheduler, Bytes bytes) {
   constexpr std::int64_t kMostStashed = 5;
   constexpr Bytes kMostAhead = 3, kMostInHostMemory = 10;  // in tensors
@@ -54,7 +54,7 @@ inline rc::Gen<Policy> random_policy(SchedulerKind scheduler, Bytes bytes) {
                    scheduler == SchedulerKind::kTrl ? rc::gen::just(1) : rc::gen::inRange(1, 3)));
 }
 
-/// Likewise with a disk, which a rule places tensors on: a rule of tests that resolve none themselves.
+/// Generates policies with a disk and a rule that places tensors on it. For tests that do not resolve rules.
 inline rc::Gen<Policy> random_disk_policy(Bytes bytes) {
   constexpr Bytes kMostOnDisk = 12, kMostInBuffer = 4;  // in tensors
   const auto with_disk = [](Policy policy, std::optional<Bytes> disk, Bytes buffer) {

@@ -9,7 +9,7 @@
 namespace offprof {
 namespace {
 
-/// Storage and version: see SavedTensor.
+/// Storage and version, as in SavedTensor.
 using Content = std::pair<std::int32_t, std::uint32_t>;
 
 class RecipeChoice {
@@ -20,7 +20,7 @@ class RecipeChoice {
     for (const Recipe& recipe : *program.recipes) recipes_.emplace(content_of(recipe.tensor), &recipe);
   }
 
-  /// In the order in which tensors are saved, so that of what a recipe takes it is settled what becomes.
+  /// Goes in the order in which tensors were saved, so the sources of a recipe are settled before it.
   std::size_t settle() {
     std::size_t settled = 0;
     for (std::size_t i = 0; i < placements_.size(); ++i) {
@@ -63,8 +63,8 @@ class RecipeChoice {
   const std::vector<char>& is_lossy_;
   std::vector<RuledPlacement>& placements_;
   std::map<Content, const Recipe*> recipes_;
-  std::set<Content> lossy_;                  ///< those that lose something
-  std::map<Content, int> recipes_followed_;  ///< to make it, of contents that are made again
+  std::set<Content> lossy_;                  ///< contents that a lossy transform encodes
+  std::map<Content, int> recipes_followed_;  ///< recompute steps of each recomputed content
 };
 
 }  // namespace

@@ -8,16 +8,16 @@
 
 namespace offprof {
 
-/// The most recipes that are followed to make one tensor again, those for what it is made of included.
+/// Maximum number of recompute steps for one tensor, including those of its sources.
 inline constexpr int kLongestRemake = 32;
 
-/// Gives the tensors that rules place at kRecompute their recipes. Where there is none, where it takes what a
-/// lossy transform packs, or where it takes more than kLongestRemake recipes, the tensor stays on the
-/// device (PlacementReason::kUnfitToRecompute). A recipe takes only tensors that were saved before: there are
-/// no cycles.
+/// Assigns a recipe to each tensor that a rule places at kRecompute. The tensor stays on the device
+/// (PlacementReason::kUnfitToRecompute) if there is no recipe, if the recipe takes a tensor that a lossy
+/// transform encodes, or if it needs more than kLongestRemake recipes. A recipe takes only tensors that were
+/// saved earlier, so there are no cycles.
 ///
-/// `placements`: by saved tensor; `is_lossy`: by TensorPlacement::transform. The program's recipes must be
-/// there, and outlive the placements. Returns how many tensors have been given one.
+/// `placements`: by saved tensor; `is_lossy`: by TensorPlacement::transform. The program must have recipes,
+/// and they must outlive the placements. Returns the number of tensors that got a recipe.
 std::size_t settle_recipes(const Program& program, const std::vector<char>& is_lossy,
                            std::vector<RuledPlacement>& placements);
 

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// A chain: saved tensor i is all of storage i, and made of the one before.
+/// Chain of saved tensors: tensor i fills storage i and is recomputed from tensor i - 1.
 class RecipeRules : public ::testing::Test {
  protected:
   explicit RecipeRules(int tensors = 4) {
@@ -39,7 +39,7 @@ class RecipeRules : public ::testing::Test {
     return policy_.rules.back();
   }
 
-  /// As the ledger has them.
+  /// Returns the places under the names that the ledger uses.
   std::vector<std::string> places() {
     std::vector<std::string> result;
     const Placements placements = choose_placements(policy_, program_, profiles_);
@@ -62,19 +62,19 @@ class RecipeRules : public ::testing::Test {
   std::vector<std::string> warnings_;
 };
 
-TEST_F(RecipeRules, WhatHasNoRecipeStaysOnTheDevice) {
+TEST_F(RecipeRules, KeepsATensorWithoutARecipe) {
   add_rule("recompute");
   EXPECT_THAT(places(), ElementsAre("unfit", "recompute", "recompute", "recompute"));
   EXPECT_THAT(warnings_, IsEmpty());
 }
 
-TEST_F(RecipeRules, AllTensorsOfAContentHaveItsRecipe) {
+TEST_F(RecipeRules, AllTensorsOfAContentGetItsRecipe) {
   save(2);
   add_rule("recompute").first = 4;
   EXPECT_THAT(places(), ElementsAre("-", "-", "-", "-", "recompute"));
 }
 
-TEST_F(RecipeRules, WhatALossyTransformPacksMakesNothing) {
+TEST_F(RecipeRules, DoesNotRecomputeFromALossyEncodedTensor) {
   const TransformCost cost = {"float32", 32, 16, {{{16, -1}}}, {{{128, -1}}}};
   for (const bool is_lossless : {true, false}) {
     profiles_ = {{"pack", is_lossless, {cost}}};
@@ -85,7 +85,7 @@ TEST_F(RecipeRules, WhatALossyTransformPacksMakesNothing) {
   }
 }
 
-TEST_F(RecipeRules, WithoutAnyRecipeTheRulesAreRefused) {
+TEST_F(RecipeRules, RejectsRecomputeRulesIfTheTraceHasNoRecipes) {
   add_rule("recompute");
   program_.recipes.reset();
   try {
@@ -96,7 +96,7 @@ TEST_F(RecipeRules, WithoutAnyRecipeTheRulesAreRefused) {
   }
 }
 
-TEST_F(RecipeRules, WhereNothingCanBeMadeAgainAWarningSaysSo) {
+TEST_F(RecipeRules, WarnsIfNoTensorCanBeRecomputed) {
   add_rule("recompute");
   program_.recipes->clear();
   EXPECT_THAT(places(), ElementsAre("unfit", "unfit", "unfit", "unfit"));
@@ -108,19 +108,19 @@ class LongChain : public RecipeRules {
   LongChain() : RecipeRules(2 * kLongestRemake + 2) {}
 };
 
-TEST_F(LongChain, IsCutWhereItGetsTooLong) {
+TEST_F(LongChain, StopsAtTheMaximumLength) {
   add_rule("recompute");
   const std::vector<std::string> found = places();
   for (int i = 0; i < 2 * kLongestRemake + 2; ++i)
     EXPECT_EQ(found[i], i % (kLongestRemake + 1) == 0 ? "unfit" : "recompute") << i;
 }
 
-TEST_F(LongChain, CountsWhatIsMadeForSeveralOnceForEach) {
+TEST_F(LongChain, CountsASharedSourceOncePerUse) {
   for (Recipe& recipe : *program_.recipes)
     if (recipe.tensor > 1) recipe.sources.push_back(recipe.tensor - 2);
   add_rule("recompute");
   const std::vector<std::string> found = places();
-  // 1, 2, 4, 7, 12, 20, 33.
+  // Recompute steps: 1, 2, 4, 7, 12, 20, 33.
   EXPECT_EQ(found[6], "recompute");
   EXPECT_EQ(found[7], "unfit");
 }

@@ -9,7 +9,7 @@
 
 namespace offprof {
 
-/// Notes commands instead of carrying them out. For tests.
+/// Records commands instead of carrying them out. For tests.
 class RecordingExecutor final : public Executor {
  public:
   void execute(const Command& command) override {
@@ -19,17 +19,17 @@ class RecordingExecutor final : public Executor {
     commands_.push_back(command);
   }
 
-  /// Refused ones are not noted.
+  /// Does not record refused commands.
   bool try_execute(const Command& command) override {
     if (refusals_ == 0) return Executor::try_execute(command);
     --refusals_;
     return false;
   }
-  /// As a device that has no memory for the next `count` copies in that are tried.
+  /// Acts like a device that has no memory for the next `count` copies in.
   void refuse_next(int count) { refusals_ = count; }
 
-  /// What came since the last call, as in `keep 0, copy_out 0, wait_out 0`: each command with the number of
-  /// its copy, `keep` and `let_go` with that of their tensor.
+  /// Returns the commands since the last call, such as `keep 0, copy_out 0, wait_out 0`. Each command comes
+  /// with the number of its copy; `keep` and `let_go` come with the number of their tensor.
   std::string take_short_log() { return std::exchange(short_log_, {}); }
 
   const std::vector<Command>& commands() const { return commands_; }

@@ -13,68 +13,71 @@
 
 namespace offprof {
 
-/// A saved tensor of the step, counted from 0 in the order in which autograd saved them.
+/// Number of a saved tensor of the step, counted from 0 in the order in which autograd saved them.
 using SavedId = std::int32_t;
-/// One copy in host memory, counted from 0 in the order in which the step began them.
+/// Number of a copy, counted from 0 in the order in which the step created them.
 using CopyId = std::int32_t;
 
-/// What the scheduler must know of a tensor that is being saved.
+/// Facts about a tensor that autograd is saving.
 struct PackRequest {
-  std::int64_t storage = 0;   ///< identity of its storage, never an address; any number that is used once
-  std::uint32_t version = 0;  ///< of the storage's content: where it is the same, the content is
+  std::int64_t storage = 0;   ///< identity of the storage, never an address; any number used only once
+  std::uint32_t version = 0;  ///< version of the storage's content; equal versions mean equal content
   Bytes storage_bytes = 0;
-  Bytes tensor_bytes = 0;  ///< number of elements times their size
+  Bytes tensor_bytes = 0;  ///< number of elements times the size of an element
   Movability movability = Movability::kMovable;
-  bool is_parameter = false;  ///< the very parameter, not a view of it
+  bool is_parameter = false;  ///< the parameter itself, not a view of it
 };
 
-/// What the scheduler tells an executor to do. Each is carried out at that point of program order.
+/// Commands from the scheduler to an executor. The executor carries out each command at that point of program
+/// order.
 enum class CommandKind : std::uint8_t {
   kKeep,      ///< hold the saved tensor on the device
-  kLetGo,     ///< drop that hold
+  kLetGo,     ///< drop the hold of kKeep
   kCopyOut,   ///< take host memory, start the copy device -> host; hold the device storage
-  kWaitOut,   ///< the compute stream waits for it
+  kWaitOut,   ///< the compute stream waits for the copy out
   kDrop,      ///< drop the hold on the copy's device storage
   kCopyIn,    ///< take device memory, start the copy host -> device; hold the device storage
-  kWaitIn,    ///< the compute stream waits for it
-  kFreeHost,  ///< give the host memory back
-  kEncode,  ///< pack the tensor's storage by its transform; hold the packed storage, which is then the copy's
-  kDecode,  ///< unpack it into a new storage, which is then the copy's; drop the packed one
-  kDiscard,    ///< hold nothing: the copy has no storage until it is made again
-  kRemake,     ///< make it again by its recipe, in a new storage, which is then the copy's
-  kTakeDisk,   ///< take the copy's space on the disk, before anything else of it
-  kWriteDisk,  ///< start writing it, out of its host memory, after its copy out
-  kWaitWrite,  ///< the host waits for that: then its host memory may be given back
-  kReadDisk,   ///< take host memory, start reading into it; a kCopyIn begins after that
-  kWaitRead,   ///< the host waits for that, where no kCopyIn did
-  kFreeDisk,   ///< give the space back
+  kWaitIn,    ///< the compute stream waits for the copy in
+  kFreeHost,  ///< free the host memory
+  /// Encode the tensor's storage with its transform. Hold the encoded storage, which becomes the copy's.
+  kEncode,
+  kDecode,     ///< decode into a new storage, which becomes the copy's storage; drop the encoded one
+  kDiscard,    ///< hold nothing: the copy has no storage until it is recomputed
+  kRemake,     ///< recompute the tensor into a new storage, which becomes the copy's storage
+  kTakeDisk,   ///< take the copy's space on the disk; comes before any other command of the copy
+  kWriteDisk,  ///< start writing the copy from its host memory to the disk, after its copy out
+  kWaitWrite,  ///< the host waits for the write; after that the host memory may be freed
+  kReadDisk,   ///< take host memory, start reading into it; a kCopyIn begins after the read
+  kWaitRead,   ///< the host waits for the read, if no kCopyIn did
+  kFreeDisk,   ///< free the space on the disk
 };
 
 struct Command {
   CommandKind kind = CommandKind::kKeep;
-  SavedId tensor = -1;  ///< the saved tensor it is for; of a shared copy, the first
+  SavedId tensor = -1;  ///< the saved tensor that the command is for; for a shared copy, the first
   CopyId copy = -1;     ///< -1 for kKeep and kLetGo
-  Bytes bytes = 0;      ///< that are held, copied or freed
+  Bytes bytes = 0;      ///< number of bytes that are held, copied or freed
 
   bool operator==(const Command&) const = default;
 };
 
-/// Carries commands out: over LibTorch, or on virtual clocks and virtual memory.
+/// Carries out commands: with LibTorch, or on virtual clocks and virtual memory.
 class Executor {
  public:
   virtual ~Executor() = default;
-  /// Throws what its device throws; the step is lost then.
+  /// Carries out the command. Throws what the device throws; the step cannot go on then.
   virtual void execute(const Command& command) = 0;
-  /// Likewise a kCopyIn, kDecode or kRemake that may wait: false, and nothing was done, where the device has
-  /// no memory for it now. Likewise a kTakeDisk, where the disk is full. Virtual memory and virtual disks
-  /// have no end.
+  /// Carries out a kCopyIn, kDecode or kRemake that may be put off, or a kTakeDisk. Returns false and does
+  /// nothing if the device has no memory for it now, or if the disk is full. Virtual memory and virtual disks
+  /// are unlimited.
   virtual bool try_execute(const Command& command) {
     execute(command);
     return true;
   }
 };
 
-/// Where a saved tensor went, why, and which copy holds it (-1: kept on the device as it is).
+/// Placement of a saved tensor, the reason for it, and the copy that holds the tensor (-1: the tensor is kept
+/// on the device as it is).
 struct PackDecision {
   Place place = Place::kDevice;
   PlacementReason reason = PlacementReason::kNothingOffloaded;
@@ -83,44 +86,47 @@ struct PackDecision {
   bool operator==(const PackDecision&) const = default;
 };
 
-/// The offload scheduler: decides what leaves the device, what may be dropped, when to reload, what to wait
-/// for. It knows program order only, no clock and no address, so that memory is the same on a fast and a slow
-/// link, and a simulation that calls it in the same order gets the same commands. Only where a device refuses
-/// memory for a copy in (Executor::try_execute) do commands depend on what it has.
+/// Decides which saved tensors leave the device, when their device storage may be dropped, when to reload
+/// them, and when to wait for a copy. A scheduler knows program order only, no clock and no address. So
+/// memory use is the same on a fast and a slow link, and a simulation that makes the same calls in the same
+/// order gets the same commands. Commands depend on the device only if it refuses memory for a copy in
+/// (Executor::try_execute).
 ///
 /// One scheduler serves one step. Call it in program order: pack, unpack, release and node_end as autograd
-/// does, then backward_end. Tensors are numbered in the order of their pack. Where one is unpacked again
-/// (retain_graph) its device storage is there again.
+/// does, then backward_end. Tensors are numbered in the order in which they are packed. A tensor may be
+/// unpacked more than once (retain_graph); each unpack makes its device storage available again.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
 
-  /// `rule`: what the policy's rules make of the tensor; nullopt: none matches, or there are none.
+  /// Decides where the tensor goes. `rule`: the placement from the policy's rules; nullopt if no rule matches
+  /// or there are no rules.
   virtual PackDecision pack(SavedId tensor, const PackRequest& request, const RuledPlacement& rule) = 0;
   PackDecision pack(SavedId tensor, const PackRequest& request) { return pack(tensor, request, {}); }
-  /// After it the tensor's device storage is there and may be used by the compute stream.
+  /// Makes the tensor's device storage available to the compute stream.
   virtual void unpack(SavedId tensor) = 0;
-  /// Autograd will not ask for the tensor again.
+  /// Releases the tensor: autograd will not unpack it again.
   virtual void release(SavedId tensor) = 0;
-  /// The autograd node that unpacked `tensors` has run; `escaped`: those whose memory is still in use after
-  /// it.
+  /// Reports that the autograd node that unpacked `tensors` has run. `escaped`: the tensors whose memory is
+  /// still in use after the node.
   virtual void node_end(std::span<const SavedId> tensors, std::span<const SavedId> escaped) = 0;
   virtual void backward_end() = 0;
-  /// Whether node_end and backward_end matter to it (an executor need not call them otherwise).
+  /// True if the scheduler needs node_end and backward_end (otherwise an executor need not call them).
   virtual bool needs_node_ends() const = 0;
-  /// A scheduler at the same point of the step that goes on under `policy`, its commands going to `executor`.
-  /// The policy is of the same kind, and decides as the first one did on all that has been decided so far:
-  /// the prefetch window may differ before the first unpack, a plan in tensors that are not packed yet, a
-  /// limit as long as neither value of it has refused what the other let in.
+  /// Returns a scheduler at the same point of the step that continues under `policy` and sends its commands
+  /// to `executor`. The policy must be of the same kind and must agree with the current policy on every
+  /// decision made so far: the prefetch window may differ before the first unpack, a plan may differ in
+  /// tensors that are not packed yet, and a limit may differ as long as neither value has refused what the
+  /// other one admitted.
   virtual std::unique_ptr<Scheduler> clone(const Policy& policy, Executor& executor) const = 0;
 };
 
-/// The reason for keeping a tensor that may not move. `movability` is not kMovable.
+/// Returns the reason for keeping a tensor that may not move. `movability` must not be kMovable.
 PlacementReason reason_of(Movability movability);
 
-/// The scheduler of a policy for one step. `backward_order`: the saved tensors in the order in which a
-/// recorded step unpacked them; empty where none is recorded (the reverse of the pack order serves then). It
-/// and `executor` must outlive the scheduler.
+/// Creates the scheduler of a policy for one step. `backward_order`: the saved tensors in the order in which
+/// a recorded step unpacked them; empty if no order is recorded (then the scheduler uses the reverse of the
+/// pack order). `backward_order` and `executor` must outlive the scheduler.
 std::unique_ptr<Scheduler> make_scheduler(const Policy& policy, std::span<const SavedId> backward_order,
                                           Executor& executor);
 

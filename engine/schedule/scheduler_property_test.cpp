@@ -19,11 +19,11 @@
 namespace offprof {
 namespace {
 
-/// One thing that autograd does; numbers are taken modulo what there is, so that any list of actions makes
-/// sense.
+/// Action of autograd. Its numbers are taken modulo the number of candidates, so that any list of actions is
+/// valid.
 struct Action {
   int kind = 0;  ///< 0 and 1: pack; 2: unpack; 3: unpack, and its node ends; 4: release
-  int pick = 0;  ///< which storage, or which tensor that is not released
+  int pick = 0;  ///< chooses the storage, or the tensor among those not released
   int size = 0;
 };
 
@@ -31,7 +31,7 @@ std::ostream& operator<<(std::ostream& out, const Action& action) {
   return out << "{" << action.kind << ", " << action.pick << ", " << action.size << "}";
 }
 
-constexpr int kMostBytes = 100;  ///< of a storage
+constexpr int kMostBytes = 100;  ///< maximum size of a storage
 
 rc::Gen<std::vector<Action>> actions() {
   return rc::gen::container<std::vector<Action>>(
@@ -40,7 +40,7 @@ rc::Gen<std::vector<Action>> actions() {
                              rc::gen::set(&Action::size, rc::gen::inRange(1, kMostBytes))));
 }
 
-/// Refuses any command that an executor could not carry out safely.
+/// Fails on any command that an executor could not carry out safely.
 class CheckingExecutor final : public Executor {
  public:
   struct Copy {
@@ -51,7 +51,7 @@ class CheckingExecutor final : public Executor {
     bool in_waited = true;
     bool host_freed = false;
     bool is_discarded = false;
-    bool on_disk = false;  ///< has space there
+    bool on_disk = false;  ///< has space on the disk
     bool writing = false, written = false, reading = false;
   };
 
@@ -78,7 +78,7 @@ class CheckingExecutor final : public Executor {
     }
   }
 
-  /// Refuses copies in by these, in turns.
+  /// Refuses tried commands as `refusals` says: one entry per try, in order.
   explicit CheckingExecutor(std::vector<bool> refusals = {}) : refusals_(std::move(refusals)) {}
 
   bool try_execute(const Command& command) override {
@@ -89,7 +89,7 @@ class CheckingExecutor final : public Executor {
     return true;
   }
 
-  /// Is told of each kRemake before it is carried out.
+  /// Sets a check that runs before each kRemake.
   void set_remake_check(std::function<void(SavedId)> check) { check_remake_ = std::move(check); }
 
   const std::vector<Command>& commands() const { return commands_; }
@@ -97,7 +97,7 @@ class CheckingExecutor final : public Executor {
   const std::set<SavedId>& kept() const { return kept_; }
   Bytes host_bytes() const { return host_bytes_; }
   Bytes disk_bytes() const { return disk_bytes_; }
-  /// Of what is on the disk.
+  /// Host memory of copies that are on the disk.
   Bytes buffer_bytes() const { return buffer_bytes_; }
 
  private:
@@ -112,7 +112,7 @@ class CheckingExecutor final : public Executor {
     buffer_bytes_ += command.bytes;
   }
 
-  /// It has no storage, and never host memory.
+  /// Adds a copy that has no storage and never has host memory.
   void discard(const Command& command) {
     RC_ASSERT(command.copy == static_cast<CopyId>(copies_.size()));
     copies_.push_back({command, false, true, false, true, true, true});
@@ -139,7 +139,7 @@ class CheckingExecutor final : public Executor {
       case CommandKind::kCopyIn:
         RC_ASSERT(!copy.on_device && !copy.host_freed);
         RC_ASSERT(copy.out_waited);
-        copy.reading = false;  // it begins after the read
+        copy.reading = false;  // the copy in begins after the read
         copy.on_device = copy.reloaded = true;
         copy.in_waited = false;
         return;
@@ -195,11 +195,11 @@ class CheckingExecutor final : public Executor {
   std::vector<Command> commands_;
   std::vector<Copy> copies_;
   std::set<SavedId> kept_;
-  std::optional<Command> taken_disk_;  ///< by a copy that has not gone out yet
+  std::optional<Command> taken_disk_;  ///< taken by a copy that has not gone out yet
   Bytes host_bytes_ = 0, disk_bytes_ = 0, buffer_bytes_ = 0;
 };
 
-/// Plays actions to a scheduler as autograd would, and checks it after each.
+/// Plays actions to a scheduler as autograd would, and checks the scheduler after each.
 class Play {
  public:
   Play(const Policy& policy, const std::vector<SavedId>& backward_order,
@@ -238,7 +238,8 @@ class Play {
     if (action.kind == 3) node_end();
   }
 
-  /// Every third pack is of a storage that was saved before, every fourth of those of a new version.
+  /// Packs a tensor. Every third pack is of a storage that was saved before; every fourth of those has a new
+  /// version.
   void pack(const Action& action) {
     if (storages_.empty() || action.pick % 3 != 0) {
       storages_.push_back({static_cast<std::int64_t>(storages_.size()) + 1, 0, action.size, action.size,
@@ -261,8 +262,8 @@ class Play {
     live_.push_back(tensor);
   }
 
-  /// Now and then it is to be made again of one or two saved before it, which may be gone, or made again too.
-  /// Where there are rules, most of the rest goes to the disk.
+  /// Returns the rule of a tensor. A quarter of the tensors are recomputed from one or two earlier ones,
+  /// which may be gone or recomputed too. If the policy has rules, most other tensors go to the disk.
   RuledPlacement rule_for(SavedId tensor, const Action& action) {
     if (tensor == 0 || action.pick % 4 != 1) return tier_for(action);
     Recipe recipe = {tensor, "op", {action.pick % tensor}};
@@ -291,7 +292,7 @@ class Play {
     return executor_.copies()[copy].on_device && executor_.copies()[copy].in_waited;
   }
 
-  /// Its values are wanted, and so is what they are made of.
+  /// Marks the tensor's copy as unpacked, and with it the sources of its recipe.
   void ask_for(SavedId tensor) {
     const CopyId copy = tensors_[tensor].copy;
     if (copy < 0) return;
@@ -307,14 +308,14 @@ class Play {
     ask_for(tensor);
     scheduler_->unpack(tensor);
     node_tensors_.push_back(tensor);
-    // TRL lets go of what was asked for once.
+    // TRL drops a tensor that was unpacked once.
     if (policy_.scheduler == SchedulerKind::kTrl && !first) return;
     if (copy < 0) return;
     RC_ASSERT(executor_.copies()[copy].on_device);
     RC_ASSERT(executor_.copies()[copy].in_waited);
   }
 
-  /// Some of what a node unpacked is used beyond it.
+  /// Ends a node. Some of the tensors that it unpacked are used beyond it.
   void node_end() {
     std::vector<SavedId> escaped;
     for (const SavedId tensor : node_tensors_)
@@ -323,7 +324,7 @@ class Play {
     node_tensors_.clear();
   }
 
-  /// Autograd releases what a node saved after that node has ended.
+  /// Releases a tensor. Autograd does so only after the node that saved it has ended.
   void release(SavedId tensor) {
     node_end();
     scheduler_->release(tensor);
@@ -335,7 +336,7 @@ class Play {
     const Bytes on_host = executor_.host_bytes() - executor_.buffer_bytes();
     RC_ASSERT(on_host <= policy_.host_memory_bytes.value_or(on_host));
     RC_ASSERT(executor_.disk_bytes() <= policy_.disk_memory_bytes.value_or(executor_.disk_bytes()));
-    // One copy that is needed now may come on top of those that are on their way in.
+    // One copy that is needed now may come on top of those that are being read.
     RC_ASSERT(executor_.buffer_bytes() <= policy_.disk_buffer_bytes + kMostBytes);
     std::int64_t stashed = 0;
     Bytes stashed_bytes = 0, ahead_bytes = 0;
@@ -369,8 +370,9 @@ class Play {
   static constexpr int kMostOperators = 16;
 
   std::map<SavedId, Recipe> recipes_;
-  std::vector<int> operators_;         ///< by tensor: that run to make it again, of one that is
-  std::vector<PackRequest> storages_;  ///< as they would be saved now
+  /// Operators that run to recompute each tensor, by tensor; 0 if it is not recomputed.
+  std::vector<int> operators_;
+  std::vector<PackRequest> storages_;  ///< in their present version
   std::vector<Tensor> tensors_;
   std::vector<SavedId> live_;
   std::vector<SavedId> node_tensors_;
@@ -378,8 +380,8 @@ class Play {
   std::set<CopyId> asked_copies_;
 };
 
-/// An order such as a recorded step could have: some tensors in it are unknown to this step, some of the
-/// step's absent.
+/// Generates an order such as a recorded step could have: this step lacks some tensors of the order, and the
+/// order lacks some tensors of this step.
 rc::Gen<std::vector<SavedId>> backward_orders() {
   return rc::gen::unique<std::vector<SavedId>>(rc::gen::inRange<SavedId>(0, 60));
 }
@@ -396,13 +398,13 @@ RC_GTEST_PROP(OffloadSchedulerProperty, CommandsAreSafeWithADisk, ()) {
   Play(policy, order).run(*actions());
 }
 
-RC_GTEST_PROP(OffloadSchedulerProperty, CommandsAreSafeWhateverDeviceAndDiskRefuse, ()) {
+RC_GTEST_PROP(OffloadSchedulerProperty, CommandsAreSafeIfDeviceAndDiskRefuse, ()) {
   const Policy policy = *random_disk_policy(kMostBytes);
   const std::vector<SavedId> order = *backward_orders();
   Play(policy, order, *rc::gen::arbitrary<std::vector<bool>>()).run(*actions());
 }
 
-RC_GTEST_PROP(OffloadSchedulerProperty, CommandsAreSafeWhateverTheDeviceRefuses, ()) {
+RC_GTEST_PROP(OffloadSchedulerProperty, CommandsAreSafeIfTheDeviceRefuses, ()) {
   const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
   const std::vector<SavedId> order = *backward_orders();
   Play(policy, order, *rc::gen::arbitrary<std::vector<bool>>()).run(*actions());

@@ -12,12 +12,12 @@
 
 namespace offprof {
 
-/// A movable tensor that is all of storage `storage`. For tests.
+/// Returns a request for a movable tensor that fills storage `storage`. For tests.
 inline PackRequest whole_storage(std::int64_t storage, Bytes bytes, std::uint32_t version = 0) {
   return {storage, version, bytes, bytes, Movability::kMovable, false};
 }
 
-/// A scheduler with an executor that notes. Each call returns the commands that it led to. For tests.
+/// Scheduler with a recording executor. Each call returns the commands that it caused. For tests.
 class SchedulerUnderTest {
  public:
   explicit SchedulerUnderTest(const Policy& policy, std::vector<SavedId> backward_order = {})
@@ -30,9 +30,9 @@ class SchedulerUnderTest {
     last_decision_ = scheduler_->pack(next_tensor_++, request, rule);
     return executor_.take_short_log();
   }
-  /// A tensor with a storage of its own.
+  /// Packs a tensor that has its own storage.
   std::string pack(Bytes bytes) { return pack(whole_storage(kOwnStorages + next_tensor_, bytes)); }
-  /// `count` of them, whose commands are passed over.
+  /// Packs `count` such tensors and drops their commands.
   void pack_many(int count, Bytes bytes) {
     for (int i = 0; i < count; ++i) pack(bytes);
   }
@@ -53,16 +53,16 @@ class SchedulerUnderTest {
     return executor_.take_short_log();
   }
 
-  /// As a device that has no memory for the next `count` copies in that are tried.
+  /// Acts like a device that has no memory for the next `count` copies in.
   void refuse_next(int count) { executor_.refuse_next(count); }
 
-  /// Of the last pack.
+  /// Decision of the last pack.
   const PackDecision& decision() const { return last_decision_; }
   const std::vector<Command>& commands() const { return executor_.commands(); }
   const Scheduler& scheduler() const { return *scheduler_; }
 
  private:
-  static constexpr std::int64_t kOwnStorages = 1000;  ///< tests that name storages take smaller numbers
+  static constexpr std::int64_t kOwnStorages = 1000;  ///< tests that name storages use smaller numbers
 
   RecordingExecutor executor_;
   std::vector<SavedId> backward_order_;

@@ -10,20 +10,20 @@
 
 namespace offprof {
 
-/// What a policy's rules make of one saved tensor.
+/// Placement of one saved tensor, as the policy's rules decide it.
 struct TensorPlacement {
   Place place = Place::kDevice;
   PlacementReason reason = PlacementReason::kRule;
-  /// Of the transforms that the rules name, the one that packs it; -1: none.
+  /// Index of the transform that encodes the tensor, among the transforms that the rules name; -1: none.
   std::int32_t transform = -1;
-  Bytes packed_bytes = 0;               ///< of what it is packed into; 0: nothing packs it
-  const TransformCost* cost = nullptr;  ///< of packing it, where it is known: a run needs none
-  const Recipe* recipe = nullptr;       ///< by which it is made again, where its place is kRecompute
+  Bytes packed_bytes = 0;               ///< size of the encoded tensor; 0: no transform encodes it
+  const TransformCost* cost = nullptr;  ///< cost of the transform, if it is known: a run does not need it
+  const Recipe* recipe = nullptr;       ///< recomputes the tensor, if its place is kRecompute
 
   bool operator==(const TensorPlacement&) const = default;
 };
 
-/// nullopt: no rule matches, so the threshold and the plan decide.
+/// Placement that the rules give a tensor. nullopt: no rule matches, so the threshold and the plan decide.
 using RuledPlacement = std::optional<TensorPlacement>;
 
 }  // namespace offprof

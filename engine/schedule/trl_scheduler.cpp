@@ -64,7 +64,8 @@ PlacementReason TrlScheduler::reason_to_keep(const PackRequest& request) const {
 
 void TrlScheduler::unpack(SavedId tensor) {
   Entry& entry = entries_[tensor];
-  if (!entry.tracked) return;  // unpacked a second time: TRL raises; what autograd still holds serves
+  if (!entry.tracked)
+    return;  // second unpack: TRL raises an error; here the tensor that autograd still holds is used
   if (entry.copy < 0) {
     entry.tracked = false;
     command(CommandKind::kLetGo, tensor);
@@ -124,7 +125,7 @@ void TrlScheduler::drop_from_forward_stash() {
   entries_[tensor].in_forward_stash = false;
   command(CommandKind::kWaitOut, tensor);
   command(CommandKind::kDrop, tensor);
-  // TRL's host tensor went when backward unpacked it; the copy into it has only now been waited for.
+  // TRL freed its host tensor when backward unpacked it; only now has the copy into it been waited for.
   if (!entries_[tensor].tracked) command(CommandKind::kFreeHost, tensor);
 }
 

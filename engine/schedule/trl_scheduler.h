@@ -10,26 +10,24 @@
 
 namespace offprof {
 
-/// The rules of TRL's `OffloadActivations(use_pin_memory=True, use_streams=True)`, so that what it does can
-/// be measured and predicted:
+/// Follows the rules of TRL's `OffloadActivations(use_pin_memory=True, use_streams=True)`, so that its
+/// behaviour can be measured and predicted:
 ///
-/// - every saved tensor takes an id; one of at least `threshold_bytes` that is not itself a parameter is
-/// offloaded, each
-///   on its own (views of one storage, transposed parameters and buffers included);
-/// - forward stash: before an offload, entries whose id is at most `id - stash_count` are waited for and
-/// dropped, oldest
-///   first; ids count all saved tensors, so the stash holds fewer than `stash_count` where small tensors lie
-///   between;
-/// - one side stream carries both directions; reload on demand;
-/// - a tensor that is still stashed when backward asks for it comes from there; the first node that has
-/// unpacked an
-///   offloaded tensor empties the stash when it ends;
-/// - backward stash: a reloaded tensor is held until the next node that unpacks an offloaded tensor has
-/// ended, or is let
-///   go of after its own node where its memory is used beyond it (the use-count rule).
+/// - Every saved tensor gets an id. A tensor of at least `threshold_bytes` that is not itself a parameter is
+///   offloaded, each one on its own (this includes views of one storage, transposed parameters and buffers).
+/// - Forward stash: before an offload, entries whose id is at most `id - stash_count` are waited for and
+///   dropped, oldest first. Ids count all saved tensors, so the stash holds fewer than `stash_count` entries
+///   if small tensors lie between.
+/// - One side stream carries both directions. Tensors are reloaded on demand.
+/// - A tensor that is still stashed when backward unpacks it comes from the stash. The first node that has
+///   unpacked an offloaded tensor empties the stash when it ends.
+/// - Backward stash: a reloaded tensor is held until the next node that unpacks an offloaded tensor has
+///   ended. If its memory is used beyond its own node, it is dropped when that node ends (the use-count
+///   rule).
 ///
-/// Where backward never asks for a tensor, TRL raises at the next forward; here it is let go of when autograd
-/// does. Where the device has no memory for a reload, TRL's stash stays and the step fails: so it does here.
+/// If backward never unpacks a tensor, TRL raises an error at the next forward; this scheduler releases the
+/// tensor when autograd does. If the device has no memory for a reload, TRL keeps its stash and the step
+/// fails; so it does here.
 class TrlScheduler final : public Scheduler {
  public:
   TrlScheduler(const Policy& policy, Executor& executor);
@@ -44,7 +42,7 @@ class TrlScheduler final : public Scheduler {
   std::unique_ptr<Scheduler> clone(const Policy& policy, Executor& executor) const override;
 
  private:
-  /// What TRL's tracker and its two stashes know of a saved tensor.
+  /// State of a saved tensor in TRL's tracker and its two stashes.
   struct Entry {
     CopyId copy = -1;  ///< -1: kept
     Bytes bytes = 0;
@@ -67,9 +65,9 @@ class TrlScheduler final : public Scheduler {
   std::vector<Entry> entries_;  ///< by saved tensor
   CopyId next_copy_ = 0;
   std::deque<SavedId> forward_stash_;    ///< oldest first
-  std::vector<SavedId> backward_stash_;  ///< in the order of their reload
+  std::vector<SavedId> backward_stash_;  ///< in the order in which they were reloaded
   bool node_open_ = false;               ///< an offloaded tensor was unpacked since the last node_end
-  std::vector<SavedId> previous_node_;   ///< to be dropped when the open node ends
+  std::vector<SavedId> previous_node_;   ///< to drop when the open node ends
 };
 
 }  // namespace offprof

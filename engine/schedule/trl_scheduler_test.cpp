@@ -5,8 +5,8 @@
 namespace offprof {
 namespace {
 
-// What each test expects is derived from the rules in trl_scheduler.h. Threshold 1024, forward stash 5, as
-// TRL's defaults.
+// The expected commands of each test follow from the rules in trl_scheduler.h. Threshold 1024 and forward
+// stash 5 are TRL's defaults.
 constexpr Bytes kLarge = 1024;
 constexpr Bytes kSmall = 1023;
 
@@ -26,17 +26,17 @@ PackRequest request(Movability movability) {
   return request;
 }
 
-/// Has `count` offloaded tensors that backward must reload, and one more that is stashed.
+/// Scheduler with `count` offloaded tensors that backward must reload, and one more that is stashed.
 class SchedulerWithDropped : public SchedulerUnderTest {
  public:
   explicit SchedulerWithDropped(int count) : SchedulerUnderTest(trl_with_stash(1)) {
-    pack_many(count + 1, kLarge);  // each drops the one before
+    pack_many(count + 1, kLarge);  // each pack drops the tensor before it
   }
 };
 
-// --- What is offloaded ---
+// --- Choice of tensors ---
 
-TEST(TrlScheduler, OffloadsATensorOfTheThreshold) {
+TEST(TrlScheduler, OffloadsATensorAtTheThreshold) {
   SchedulerUnderTest scheduler(trl());
   EXPECT_EQ(scheduler.pack(kLarge), "copy_out 0");
   EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kHost, PlacementReason::kOffloaded, 0}));
@@ -48,14 +48,14 @@ TEST(TrlScheduler, KeepsATensorBelowTheThreshold) {
   EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kDevice, PlacementReason::kBelowThreshold, -1}));
 }
 
-TEST(TrlScheduler, HoldsTheTensorAgainstTheThresholdNotItsStorage) {
+TEST(TrlScheduler, ComparesTheTensorWithTheThreshold) {
   SchedulerUnderTest scheduler(trl());
   PackRequest small_view = whole_storage(1, kLarge);
   small_view.tensor_bytes = kSmall;
   EXPECT_EQ(scheduler.pack(small_view), "keep 0");
 }
 
-TEST(TrlScheduler, CopiesTheTensorNotItsStorage) {
+TEST(TrlScheduler, CopiesTheTensorInsteadOfItsStorage) {
   SchedulerUnderTest scheduler(trl());
   PackRequest view = whole_storage(1, 10 * kLarge);
   view.tensor_bytes = kLarge;
@@ -82,7 +82,7 @@ TEST(TrlScheduler, MovesBuffersAndInputs) {
   EXPECT_EQ(scheduler.pack(request(Movability::kInput)), "copy_out 1");
 }
 
-TEST(TrlScheduler, KeepsASmallViewOfAParameterForItsSize) {
+TEST(TrlScheduler, KeepsASmallViewOfAParameterBecauseOfItsSize) {
   SchedulerUnderTest scheduler(trl());
   PackRequest view = request(Movability::kParameter);
   view.tensor_bytes = kSmall;
@@ -90,7 +90,7 @@ TEST(TrlScheduler, KeepsASmallViewOfAParameterForItsSize) {
   EXPECT_EQ(scheduler.decision().reason, PlacementReason::kBelowThreshold);
 }
 
-TEST(TrlScheduler, KeepsWhatItCannotCopy) {
+TEST(TrlScheduler, KeepsTensorsItCannotCopy) {
   SchedulerUnderTest scheduler(trl());
   EXPECT_EQ(scheduler.pack(request(Movability::kUnsupportedLayout)), "keep 0");
   EXPECT_EQ(scheduler.decision().reason, PlacementReason::kUnsupportedLayout);
@@ -106,7 +106,7 @@ TEST(TrlScheduler, KeepsEverythingWithoutAThreshold) {
   EXPECT_EQ(scheduler.decision().reason, PlacementReason::kNothingOffloaded);
 }
 
-TEST(TrlScheduler, CopiesEachViewOfAStorageOnItsOwn) {
+TEST(TrlScheduler, CopiesEachViewOfAStorageSeparately) {
   SchedulerUnderTest scheduler(trl());
   EXPECT_EQ(scheduler.pack(whole_storage(1, kLarge)), "copy_out 0");
   EXPECT_EQ(scheduler.pack(whole_storage(1, kLarge)), "copy_out 1");
@@ -126,7 +126,7 @@ TEST(TrlScheduler, ForwardStashDropsTheOldestBeforeTheOffload) {
   EXPECT_EQ(scheduler.pack(kLarge), "wait_out 0, drop 0, copy_out 2");
 }
 
-TEST(TrlScheduler, IdsOfTheStashCountSmallTensors) {
+TEST(TrlScheduler, StashIdsCountSmallTensors) {
   SchedulerUnderTest scheduler(trl_with_stash(2));
   scheduler.pack(kLarge);                                               // id 0
   scheduler.pack(kSmall);                                               // id 1
@@ -139,11 +139,11 @@ TEST(TrlScheduler, ASmallTensorDropsNothing) {
   EXPECT_EQ(scheduler.pack(kSmall), "keep 1");
 }
 
-TEST(TrlScheduler, AnOffloadDropsAllThatAreOldEnough) {
+TEST(TrlScheduler, AnOffloadDropsAllEntriesThatAreOldEnough) {
   SchedulerUnderTest scheduler(trl_with_stash(3));
   scheduler.pack_many(3, kLarge);  // ids 0 to 2
   scheduler.pack_many(1, kSmall);  // id 3
-  // id 4: those up to 4 - 3 go
+  // id 4: entries up to 4 - 3 are dropped
   EXPECT_EQ(scheduler.pack(kLarge), "wait_out 0, drop 0, wait_out 1, drop 1, copy_out 3");
 }
 
@@ -157,7 +157,7 @@ TEST(TrlScheduler, TheFirstNodeThatUnpacksAnOffloadedTensorEmptiesTheStashWhenIt
   SchedulerUnderTest scheduler(trl());
   scheduler.pack_many(2, kLarge);
   scheduler.unpack(1);
-  // Copy 1 is unpacked, so its host memory goes too; copy 0 is still wanted.
+  // Copy 1 is unpacked, so its host memory is freed too; copy 0 is still needed.
   EXPECT_EQ(scheduler.node_end({1}), "wait_out 0, drop 0, wait_out 1, drop 1, free_host 1");
 }
 
@@ -183,7 +183,7 @@ TEST(TrlScheduler, ReloadsOnDemandAndFreesTheHostMemory) {
   EXPECT_EQ(scheduler.unpack(0), "copy_in 0, wait_in 0, free_host 0");
 }
 
-TEST(TrlScheduler, AReloadIsHeldUntilTheNextNodeThatUnpacksAnOffloadedTensorHasEnded) {
+TEST(TrlScheduler, HoldsAReloadUntilTheNextNodeThatUnpacksAnOffloadedTensor) {
   SchedulerWithDropped scheduler(2);
   scheduler.unpack(1);
   EXPECT_EQ(scheduler.node_end({1}), "wait_out 2, drop 2");  // the forward stash; copy 1 stays
@@ -203,7 +203,7 @@ TEST(TrlScheduler, ANodeWithoutOffloadedTensorsDoesNotEndTheHold) {
   EXPECT_EQ(scheduler.node_end({1}), "drop 1");
 }
 
-TEST(TrlScheduler, AStashHitEndsTheHoldOfTheNodeBefore) {
+TEST(TrlScheduler, AStashHitEndsTheHoldOfThePreviousNode) {
   SchedulerWithDropped scheduler(1);  // copy 0 dropped, copy 1 stashed
   scheduler.unpack(0);
   scheduler.unpack(1);  // the same node
@@ -213,22 +213,22 @@ TEST(TrlScheduler, AStashHitEndsTheHoldOfTheNodeBefore) {
   EXPECT_EQ(scheduler.node_end({2}), "wait_out 2, drop 2, free_host 2, drop 0");
 }
 
-TEST(TrlScheduler, AReloadUsedBeyondItsNodeIsDroppedAtThatNodesEnd) {
+TEST(TrlScheduler, DropsAReloadUsedBeyondItsNodeWhenThatNodeEnds) {
   SchedulerWithDropped scheduler(2);
   scheduler.unpack(1);
   EXPECT_EQ(scheduler.node_end({1}, {1}), "drop 1, wait_out 2, drop 2");
   scheduler.unpack(0);
-  EXPECT_EQ(scheduler.node_end({0}), "");  // nothing is left to be dropped
+  EXPECT_EQ(scheduler.node_end({0}), "");  // nothing is left to drop
 }
 
-TEST(TrlScheduler, AStashHitUsedBeyondItsNodeGoesWithTheStash) {
+TEST(TrlScheduler, AStashHitUsedBeyondItsNodeIsDroppedWithTheStash) {
   SchedulerUnderTest scheduler(trl());
   scheduler.pack(kLarge);
   scheduler.unpack(0);
   EXPECT_EQ(scheduler.node_end({0}, {0}), "wait_out 0, drop 0, free_host 0");
 }
 
-TEST(TrlScheduler, WhatIsLeftIsDroppedWhenBackwardEnds) {
+TEST(TrlScheduler, BackwardEndDropsTheRest) {
   SchedulerWithDropped scheduler(2);
   scheduler.unpack(1);
   scheduler.unpack(0);
@@ -249,7 +249,7 @@ TEST(TrlScheduler, ReleaseOfAnUnpackedTensorDoesNothing) {
   EXPECT_EQ(scheduler.release(1), "");
 }
 
-TEST(TrlScheduler, ReleaseOfANeverUnpackedTensorLetsGoOfIt) {
+TEST(TrlScheduler, ReleaseFreesATensorThatIsNeverUnpacked) {
   SchedulerWithDropped scheduler(1);  // copy 0 dropped, copy 1 stashed
   scheduler.pack(kSmall);
   EXPECT_EQ(scheduler.release(0), "free_host 0");
@@ -258,7 +258,7 @@ TEST(TrlScheduler, ReleaseOfANeverUnpackedTensorLetsGoOfIt) {
   EXPECT_EQ(scheduler.backward_end(), "");
 }
 
-TEST(TrlScheduler, ASecondUnpackCommandsNothing) {
+TEST(TrlScheduler, ASecondUnpackGivesNoCommand) {
   SchedulerWithDropped scheduler(1);
   scheduler.unpack(0);
   EXPECT_EQ(scheduler.unpack(0), "");

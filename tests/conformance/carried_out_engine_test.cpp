@@ -1,4 +1,4 @@
-// The engine over a GPU whose streams get on with their work in any order that events allow.
+// Tests of the engine on a GPU whose streams run their work in any order that events allow.
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 
@@ -25,11 +25,11 @@ using testing::IsEmpty;
 constexpr std::uint64_t kSchedules = 2000;
 constexpr std::uint64_t kDiskSchedules = 300;
 
-/// What came of many schedules.
+/// Sums over many schedules.
 struct Outcome {
-  int different = 0;                 ///< steps that something came back wrong in
-  int hazardous = 0;                 ///< steps that the stream-order check objected to
-  std::vector<std::string> hazards;  ///< each kind of line once
+  int different = 0;                 ///< steps in which a tensor came back wrong
+  int hazardous = 0;                 ///< steps in which the stream race checker found a race
+  std::vector<std::string> hazards;  ///< each kind of message once
   Bytes read_from_disk = 0;
 };
 
@@ -64,7 +64,7 @@ TEST(CarriedOutEngine, PatternsComeBackBitwiseUnderThousandsOfSchedules) {
   EXPECT_THAT(outcome.hazards, IsEmpty());
 }
 
-/// The disk, or compressed memory in its place, is real; the streams it stands beside are not.
+/// Expects the patterns back through a real disk, or compressed memory in its place; the streams are virtual.
 void expect_back_from(const DiskRequest& request) {
   const Outcome outcome = run_schedules(
       kDiskSchedules, [](Device& device) { return std::make_unique<DeviceWrapper>(device); },
@@ -84,7 +84,7 @@ TEST(CarriedOutEngine, PatternsComeBackBitwiseFromCompressedMemory) {
   expect_back_from({.folder = {}, .compressed = true});
 }
 
-TEST(CarriedOutEngine, TransfersOfTheDiskAreRecordedOnTheClockOfTheDevice) {
+TEST(CarriedOutEngine, RecordsDiskTransfersOnTheDevicesClock) {
   const std::unique_ptr<Device> device = open_carried_out_gpu(1);
   const TestFolder folder;
   device->open_disk({.folder = folder.path()});
@@ -93,11 +93,11 @@ TEST(CarriedOutEngine, TransfersOfTheDiskAreRecordedOnTheClockOfTheDevice) {
   ASSERT_FALSE(records.empty());
   for (const DiskRecord& record : records) {
     EXPECT_LE(record.begin_ns, record.end_ns);
-    EXPECT_LT(record.end_ns, Nanoseconds{60'000'000'000});  // and not since the machine started
+    EXPECT_LT(record.end_ns, Nanoseconds{60'000'000'000});  // the clock did not start with the machine
   }
 }
 
-/// Nobody knows how a read went before it is waited for; then it has failed.
+/// Disk whose reads fail only when they are waited for.
 class FailsLate final : public DiskWrapper {
  public:
   using DiskWrapper::DiskWrapper;
@@ -123,7 +123,7 @@ class WithFailingDisk final : public DeviceWrapper {
   FailsLate disk_;
 };
 
-TEST(CarriedOutEngine, AReadOfTheDiskThatFailsLateIsAnErrorOfTheStep) {
+TEST(CarriedOutEngine, AReadThatFailsLateIsAnErrorOfTheStep) {
   const std::unique_ptr<Device> device = open_carried_out_gpu(1);
   const TestFolder folder;
   device->open_disk({.folder = folder.path()});
@@ -131,11 +131,11 @@ TEST(CarriedOutEngine, AReadOfTheDiskThatFailsLateIsAnErrorOfTheStep) {
   EXPECT_THROW(PatternStep(failing, 1).run(), Error);
 }
 
-// --- Planted: what the engine relies on, left out ---
+// --- Mutations: the engine without something that it relies on ---
 
 constexpr std::uint64_t kPlantedSchedules = 100;
 
-/// The compute stream never waits for one direction's copies.
+/// Device whose compute stream never waits for the copies of one direction.
 class NeverWaits final : public DeviceWrapper {
  public:
   NeverWaits(Device& inner, CopyQueue queue) : DeviceWrapper(inner), queue_(queue) {}
@@ -147,7 +147,7 @@ class NeverWaits final : public DeviceWrapper {
   CopyQueue queue_;
 };
 
-TEST(CarriedOutEngine, AMissingWaitForACopyOutIsCaughtAndBreaksPatterns) {
+TEST(CarriedOutEngine, DetectsAMissingWaitForACopyOut) {
   const Outcome outcome = run_schedules(kPlantedSchedules, [](Device& device) {
     return std::make_unique<NeverWaits>(device, CopyQueue::kD2h);
   });
@@ -156,7 +156,7 @@ TEST(CarriedOutEngine, AMissingWaitForACopyOutIsCaughtAndBreaksPatterns) {
   EXPECT_THAT(outcome.hazards, Contains(HasSubstr("a block is given back while a copy may still touch it")));
 }
 
-TEST(CarriedOutEngine, AMissingWaitForACopyInIsCaughtAndBreaksPatterns) {
+TEST(CarriedOutEngine, DetectsAMissingWaitForACopyIn) {
   const Outcome outcome = run_schedules(kPlantedSchedules, [](Device& device) {
     return std::make_unique<NeverWaits>(device, CopyQueue::kH2d);
   });
@@ -165,7 +165,7 @@ TEST(CarriedOutEngine, AMissingWaitForACopyInIsCaughtAndBreaksPatterns) {
   EXPECT_THAT(outcome.hazards, Contains(HasSubstr("two copies of the same memory are not ordered")));
 }
 
-/// Copies on a stream of its own that does not wait for the compute stream.
+/// Device that copies on its own stream, which does not wait for the compute stream.
 class CopiesAtOnce final : public DeviceWrapper {
  public:
   explicit CopiesAtOnce(Device& inner) : DeviceWrapper(inner) {
@@ -191,7 +191,7 @@ class CopiesAtOnce final : public DeviceWrapper {
   std::map<Event, cudaEvent_t> events_;
 };
 
-TEST(CarriedOutEngine, ACopyThatDoesNotWaitForTheComputeStreamIsCaughtAndBreaksPatterns) {
+TEST(CarriedOutEngine, DetectsACopyThatDoesNotWaitForTheComputeStream) {
   const Outcome outcome =
       run_schedules(kPlantedSchedules, [](Device& device) { return std::make_unique<CopiesAtOnce>(device); });
   EXPECT_GT(outcome.different, 0);

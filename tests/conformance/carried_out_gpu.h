@@ -9,8 +9,8 @@
 
 namespace offprof {
 
-/// The virtual GPU with real memory and copies that are really made, in an order drawn from `seed`, every
-/// call watched by the stream-order check. Nothing of the device before it may be in use.
+/// Opens a virtual GPU in functional mode: memory is real and copies move real bytes, in an order drawn from
+/// `seed`. The stream race checker watches every call. No memory of the previous device may be in use.
 std::unique_ptr<Device> open_carried_out_gpu(std::uint64_t seed);
 
 }  // namespace offprof

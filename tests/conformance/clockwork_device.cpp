@@ -7,9 +7,9 @@
 namespace offprof {
 namespace {
 
-/// Nobody looks so often at the clock between two things that take time, but who waits for it.
+/// Number of reads of the clock between two costs that shows that a caller is waiting for time to pass.
 constexpr int kPatientLooks = 1000;
-constexpr Nanoseconds kTick = 1;  // less than what calibration can find
+constexpr Nanoseconds kTick = 1;  // less than calibration can detect
 
 constexpr std::size_t index_of(CopyQueue queue) {
   return queue == CopyQueue::kD2h ? 0 : 1;

@@ -9,13 +9,13 @@
 
 namespace offprof {
 
-/// What things cost on a ClockworkDevice.
+/// Costs on a ClockworkDevice.
 struct KnownCosts {
-  Nanoseconds op_ns_per_letter = 0;  ///< of compute, for each letter of the operator's name
-  Nanoseconds hook_ns = 0;           ///< of compute, to look a saved tensor up when it is packed
-  Nanoseconds launch_ns = 0;         ///< of compute, for the memory of a copy out or in
-  Nanoseconds event_ns = 0;          ///< of compute, to wait for a copy, whether it is over or not
-  Nanoseconds start_ns = 0;          ///< from asking an idle queue for a copy to its beginning
+  Nanoseconds op_ns_per_letter = 0;  ///< compute time for each letter of the operator's name
+  Nanoseconds hook_ns = 0;           ///< compute time to look up a saved tensor when it is packed
+  Nanoseconds launch_ns = 0;         ///< compute time for the memory of a copy out or in
+  Nanoseconds event_ns = 0;          ///< compute time to wait for a copy, finished or not
+  Nanoseconds start_ns = 0;          ///< from the request of a copy on an idle queue to its begin
   struct Direction {
     Nanoseconds latency_ns = 0;
     Nanoseconds ns_per_line = 0;  ///< for each whole line
@@ -25,9 +25,9 @@ struct KnownCosts {
   static constexpr Bytes kLine = 128;
 };
 
-/// The host device on a virtual clock, on which everything takes what it is said to take. Values are real.
-/// The clock stands still but for these costs, and for whoever looks at it again and again to let time pass.
-/// One at a time in the process.
+/// Host device on a virtual clock, on which everything takes its given time. Values are real. The clock
+/// advances only by these costs, and when a caller reads it again and again to let time pass. Only one may
+/// exist in the process.
 class ClockworkDevice final : public DeviceWrapper {
  public:
   ClockworkDevice(Device& host, const KnownCosts& costs);
@@ -35,7 +35,7 @@ class ClockworkDevice final : public DeviceWrapper {
   ClockworkDevice(const ClockworkDevice&) = delete;
   ClockworkDevice& operator=(const ClockworkDevice&) = delete;
 
-  /// From here on operators take that many times as long.
+  /// Makes later operators take `factor` times as long.
   void slow_down(Nanoseconds factor) { slowness_ = factor; }
 
   std::optional<AllocationId> allocation_of(const c10::Storage& storage) const override;
@@ -46,7 +46,7 @@ class ClockworkDevice final : public DeviceWrapper {
   void wait(CopyQueue queue, Event event) override;
   std::vector<CopyRecord> take_copy_records() override;
 
-  /// Looks at the clock.
+  /// Reads the clock.
   TimeMark mark() noexcept override;
   Nanoseconds time_of(TimeMark mark) const override { return mark; }
   void synchronize() override;
@@ -66,7 +66,7 @@ class ClockworkDevice final : public DeviceWrapper {
   KnownCosts costs_;
   Nanoseconds slowness_ = 1;
   mutable Nanoseconds now_ns_ = 0;
-  mutable int looks_ = 0;  ///< since time has passed
+  mutable int looks_ = 0;  ///< reads since time last advanced
   std::array<Nanoseconds, 2> queue_free_ns_{}, direction_free_ns_{};
   std::vector<Queued> copies_;
   std::vector<CopyRecord> records_;

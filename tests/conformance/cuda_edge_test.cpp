@@ -1,5 +1,5 @@
-// The CUDA device over a runtime that has two GPUs, knows which is current on each thread, and fails calls
-// where a test wants it to. All else is the virtual GPU's: the functions below stand before those of the
+// Tests of the CUDA device with a runtime that has two GPUs, tracks the current one of each thread, and fails
+// calls on request. The rest is the virtual GPU: the functions below take precedence over those of the
 // stand-in runtime.
 #include <ATen/ATen.h>
 #include <c10/core/StreamGuard.h>
@@ -29,16 +29,16 @@ namespace {
 
 constexpr int kGpus = 2;
 
-/// What the runtime does, and what it saw.
+/// Settings of the runtime and counts of its calls.
 struct Edge {
-  int gpu = 0;                           ///< the one in use: the default stream of another is a mistake
-  std::set<std::string> on_another_gpu;  ///< functions that were called while another was current
-  bool fails_events = false;             ///< no event is recorded
+  int gpu = 0;                           ///< the GPU in use: the default stream of another one is a mistake
+  std::set<std::string> on_another_gpu;  ///< functions that were called while another GPU was current
+  bool fails_events = false;             ///< true: recording an event fails
   bool has_wait_value = true;            ///< the driver has cuStreamWaitValue32
-  int value_waits = 0;                   ///< calls of it
-  int host_calls = 0;                    ///< of cudaLaunchHostFunc
-  offprof::Nanoseconds record_ns = 0;    ///< what recording an event takes of the host
-  int quick_records = 0;                 ///< so many take nothing before that
+  int value_waits = 0;                   ///< calls of cuStreamWaitValue32
+  int host_calls = 0;                    ///< calls of cudaLaunchHostFunc
+  offprof::Nanoseconds record_ns = 0;    ///< host time to record an event
+  int quick_records = 0;                 ///< number of events recorded without cost before that
 };
 
 Edge edge;
@@ -62,7 +62,7 @@ CUresult counted_wait_value(CUstream stream, CUdeviceptr word, cuuint32_t value,
 
 }  // namespace
 
-/// The stand-in's function of that name.
+/// Calls the stand-in runtime's function of that name.
 #define NEXT(function) next(&function, #function)
 
 extern "C" {
@@ -196,7 +196,7 @@ class CudaEdge : public testing::Test {
                                            CopyDirection::kH2d, 0});
   }
 
-  /// A stream that is neither the default one nor a copy queue's.
+  /// Returns a stream that is neither the default one nor a copy queue's.
   c10::Stream other_stream() {
     return c10::impl::VirtualGuardImpl(c10::kCUDA).getStreamFromGlobalPool(device_->torch_device());
   }
@@ -224,7 +224,7 @@ std::string message_of(const std::function<void()>& call) {
 
 // --- Several GPUs ---
 
-TEST_F(CudaEdge, WorksOnItsOwnGpuWhicheverIsCurrentOnTheCallingThread) {
+TEST_F(CudaEdge, WorksOnItsOwnGpuWhileAnotherIsCurrent) {
   open(1);
   const at::Tensor there = tensor();
   current_gpu = 0;
@@ -245,10 +245,10 @@ TEST_F(CudaEdge, WorksOnItsOwnGpuWhicheverIsCurrentOnTheCallingThread) {
     device().release_cache();
   }
   EXPECT_THAT(edge.on_another_gpu, IsEmpty());
-  EXPECT_EQ(current_gpu, 0) << "it is the caller's";
+  EXPECT_EQ(current_gpu, 0) << "the caller's current GPU must not change";
 }
 
-TEST_F(CudaEdge, ItsDiskWorksOnItsOwnGpuWhicheverIsCurrentOnTheCallingThread) {
+TEST_F(CudaEdge, ItsDiskWorksOnItsOwnGpuWhileAnotherIsCurrent) {
   open(1).open_disk({.folder = folder_.path()});
   const at::Tensor there = tensor();
   current_gpu = 0;
@@ -270,7 +270,7 @@ TEST_F(CudaEdge, ItsDiskWorksOnItsOwnGpuWhicheverIsCurrentOnTheCallingThread) {
   EXPECT_EQ(current_gpu, 0);
 }
 
-TEST_F(CudaEdge, QueuesWaitForTheDiskInCallsWhereTheDriverCannotHaveThemWaitForAValue) {
+TEST_F(CudaEdge, QueuesWaitForTheDiskInHostCallsIfTheDriverCannotWaitForAValue) {
   for (const bool has_wait_value : {true, false}) {
     edge.has_wait_value = has_wait_value;
     open(0).open_disk({.folder = folder_.path()});
@@ -295,9 +295,9 @@ TEST_F(CudaEdge, AnotherThreadMarksItsOwnGpu) {
   EXPECT_THAT(edge.on_another_gpu, IsEmpty());
 }
 
-// --- Calls that fail ---
+// --- Failing calls ---
 
-TEST_F(CudaEdge, AMarkThatFailsThrowsNothingAndTheFirstFailureIsKept) {
+TEST_F(CudaEdge, AFailedMarkDoesNotThrowAndKeepsTheFirstFailure) {
   open(0);
   edge.fails_events = true;
   EXPECT_EQ(device().mark(), Device::kFailedMark);
@@ -306,15 +306,15 @@ TEST_F(CudaEdge, AMarkThatFailsThrowsNothingAndTheFirstFailureIsKept) {
   EXPECT_NE(device().mark(), Device::kFailedMark);
   EXPECT_THAT(message_of([&] { check_marks(device()); }),
               HasSubstr("CUDA cannot record an event: an illegal memory access was encountered"));
-  EXPECT_EQ(message_of([&] { check_marks(device()); }), "") << "it has been told";
+  EXPECT_EQ(message_of([&] { check_marks(device()); }), "") << "the failure was reported already";
 }
 
-TEST_F(CudaEdge, AMarkThatFailedHasNoTime) {
+TEST_F(CudaEdge, AFailedMarkHasNoTime) {
   open(0);
   EXPECT_THROW(device().time_of(Device::kFailedMark), Error);
 }
 
-TEST_F(CudaEdge, AFailureOfMarksThatAreForgottenIsForgotten) {
+TEST_F(CudaEdge, ForgettingMarksForgetsTheirFailure) {
   open(0);
   edge.fails_events = true;
   device().mark();
@@ -325,7 +325,7 @@ TEST_F(CudaEdge, AFailureOfMarksThatAreForgottenIsForgotten) {
 
 // --- Time ---
 
-TEST_F(CudaEdge, WhatEventsTakeOfTheHostIsNotExposed) {
+TEST_F(CudaEdge, CostOfEventsOnTheHostIsNotExposedTime) {
   open(0);
   const at::Tensor there = tensor();
   const HostMemory host(device(), kBytes);
@@ -337,7 +337,7 @@ TEST_F(CudaEdge, WhatEventsTakeOfTheHostIsNotExposed) {
   EXPECT_EQ(device().take_exposed_ns(), 0);
 }
 
-/// The two events around the wait are a second apart, which is a thousand times what the copy takes.
+/// The two events around the wait are a second apart, a thousand times the duration of the copy.
 TEST_F(CudaEdge, ExposedTimeEndsWithTheCopy) {
   open(0);
   const at::Tensor there = tensor(64 * kMiB);
@@ -354,7 +354,7 @@ TEST_F(CudaEdge, ExposedTimeEndsWithTheCopy) {
   EXPECT_NEAR(static_cast<double>(device().take_exposed_ns()), static_cast<double>(exposed), 1000);
 }
 
-// --- What it refuses ---
+// --- Refusals ---
 
 TEST_F(CudaEdge, RefusesComputeOnAnotherStream) {
   open(1);
@@ -367,7 +367,7 @@ TEST_F(CudaEdge, RefusesComputeOnAnotherStream) {
   EXPECT_TRUE(device().take_stream_refusal().has_value());
 }
 
-TEST_F(CudaEdge, RefusesWhatWasComputedOnAnotherStream) {
+TEST_F(CudaEdge, RefusesTensorsComputedOnAnotherStream) {
   open(0);
   const auto offloaded = step();
   at::Tensor saved;
@@ -378,7 +378,7 @@ TEST_F(CudaEdge, RefusesWhatWasComputedOnAnotherStream) {
   EXPECT_THAT(message_of([&] { offloaded->pack(saved); }), HasSubstr("a CUDA stream of its own"));
 }
 
-TEST_F(CudaEdge, ItsOwnCopyStreamsAreNoComputeOnAnotherStream) {
+TEST_F(CudaEdge, ItsOwnCopyStreamsAreAllowed) {
   open(0);
   const HostMemory host(device(), kBytes);
   device().copy_out_densely(CopyQueue::kD2h, tensor().view({2, -1}).t(), host.get(), 0);
@@ -386,7 +386,7 @@ TEST_F(CudaEdge, ItsOwnCopyStreamsAreNoComputeOnAnotherStream) {
   EXPECT_NO_THROW(device().check_compute_stream());
 }
 
-TEST_F(CudaEdge, RefusesLaunchesThatBlock) {
+TEST_F(CudaEdge, RefusesBlockingLaunches) {
   setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
   const std::string message = message_of([&] { open(0); });
   setenv("CUDA_LAUNCH_BLOCKING", "0", 1);

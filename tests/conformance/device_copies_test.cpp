@@ -1,5 +1,4 @@
-// The conformance suite of the devices: copies, time, and what it says of itself, through the interface
-// alone.
+// Conformance suite of the devices, part one: copies, time and descriptions, through the interface only.
 #include "engine/calibration.h"
 #include "tests/conformance/device_fixture.h"
 
@@ -11,7 +10,7 @@ using testing::IsEmpty;
 
 class DeviceCopies : public DeviceTest {};
 
-TEST_P(DeviceCopies, WhatIsCopiedOutAndInComesBackBitwise) {
+TEST_P(DeviceCopies, ACopyOutAndInRestoresTheBytes) {
   for (const Bytes bytes : {Bytes{1}, Bytes{513}, kBytes}) {
     const Tensor there = on_device(pattern(bytes, 4)), back = bytes_on_device(bytes);
     const HostBuffer host(*device_, bytes);
@@ -23,7 +22,7 @@ TEST_P(DeviceCopies, WhatIsCopiedOutAndInComesBackBitwise) {
   }
 }
 
-TEST_P(DeviceCopies, StridedTensorsComeOutDenselyInTheOrderOfTheirStrides) {
+TEST_P(DeviceCopies, CopiesStridedTensorsDenselyInTheOrderOfTheirStrides) {
   const Tensor matrix = on_device(pattern(48, 5)).view({6, 8});
   const HostBuffer transposed(*device_, 48), sliced(*device_, 18);
   const Bytes before = device_->live_bytes();
@@ -36,12 +35,12 @@ TEST_P(DeviceCopies, StridedTensorsComeOutDenselyInTheOrderOfTheirStrides) {
   ASSERT_EQ(records.size(), 2U);
   EXPECT_EQ(records[1].bytes, 18);
   EXPECT_EQ(transposed.values(), pattern(48, 5));
-  if (device_->is_virtual()) return;  // a kernel gathers the slice, and there kernels do nothing
+  if (device_->is_virtual()) return;  // a kernel gathers the slice, and a virtual GPU runs no kernels
   const Tensor on_host = matrix.cpu().slice(1, 1, 8, 3).contiguous();
   EXPECT_EQ(sliced.values(), read(on_host.flatten()));
 }
 
-TEST_P(DeviceCopies, CopiesOfAQueueRunOneAfterTheOtherAndAreRecordedOnce) {
+TEST_P(DeviceCopies, CopiesOfAQueueRunInOrderAndAreRecordedOnce) {
   const Tensor small = on_device(pattern(100, 6)), large = on_device(pattern(kBytes, 7));
   const HostBuffer host(*device_, kBytes), other(*device_, 100);
   copy_out(large, host.get(), 10);
@@ -63,7 +62,7 @@ TEST_P(DeviceCopies, CopiesOfAQueueRunOneAfterTheOtherAndAreRecordedOnce) {
   EXPECT_EQ(other.values(), pattern(100, 6));
 }
 
-TEST_P(DeviceCopies, ACopySeesWhatTheComputeStreamWasGivenBeforeIt) {
+TEST_P(DeviceCopies, ACopySeesEarlierWorkOfTheComputeStream) {
   const Tensor first = on_device(pattern(kBytes, 8)), second = on_device(pattern(kBytes, 9));
   const Tensor there = bytes_on_device();
   const HostBuffer host(*device_, kBytes);
@@ -74,7 +73,7 @@ TEST_P(DeviceCopies, ACopySeesWhatTheComputeStreamWasGivenBeforeIt) {
   EXPECT_EQ(host.values(), pattern(kBytes, 9));
 }
 
-TEST_P(DeviceCopies, TheComputeStreamSeesWhatItWaitedFor) {
+TEST_P(DeviceCopies, TheComputeStreamSeesACopyItWaitedFor) {
   const HostBuffer host(*device_, pattern(kBytes, 10));
   const Tensor there = bytes_on_device(), result = bytes_on_device();
   device_->wait(CopyQueue::kH2d, copy_in(host.get(), there));
@@ -83,7 +82,7 @@ TEST_P(DeviceCopies, TheComputeStreamSeesWhatItWaitedFor) {
   device_->synchronize();
 }
 
-TEST_P(DeviceCopies, MemoryOfAWaitedCopyOutCanBeUsedAgainAtOnce) {
+TEST_P(DeviceCopies, MemoryIsReusableAfterTheWaitForItsCopyOut) {
   const Tensor other = on_device(pattern(kBytes, 12));
   const HostBuffer host(*device_, kBytes);
   {
@@ -96,7 +95,7 @@ TEST_P(DeviceCopies, MemoryOfAWaitedCopyOutCanBeUsedAgainAtOnce) {
   EXPECT_EQ(host.values(), pattern(kBytes, 11));
 }
 
-TEST_P(DeviceCopies, NothingIsUnderWayWhenTheDeviceIsIdle) {
+TEST_P(DeviceCopies, SynchronizeFinishesAllCopies) {
   const Tensor there = on_device(pattern(kBytes, 13));
   const HostBuffer others(*device_, kBytes), last(*device_, kBytes);
   for (int copies = 0; copies < 20; ++copies) copy_out(there, others.get());  // nobody waits for them
@@ -105,7 +104,7 @@ TEST_P(DeviceCopies, NothingIsUnderWayWhenTheDeviceIsIdle) {
   EXPECT_EQ(last.values(), pattern(kBytes, 13));
 }
 
-TEST_P(DeviceCopies, ACopyInWaitsForWhoUsedItsMemoryBefore) {
+TEST_P(DeviceCopies, ACopyInWaitsForEarlierUsesOfItsMemory) {
   const HostBuffer host(*device_, pattern(kBytes, 14));
   const Tensor result = bytes_on_device();
   const Tensor source = on_device(pattern(kBytes, 13));
@@ -132,7 +131,7 @@ TEST_P(DeviceCopies, AQueueCanCarryBothDirections) {
   EXPECT_EQ(records[1].direction, CopyDirection::kH2d);
 }
 
-TEST_P(DeviceCopies, WaitingAgainOrForWhatIsLongOverIsHarmless) {
+TEST_P(DeviceCopies, WaitingForAFinishedCopyIsHarmless) {
   const Tensor there = on_device(pattern(kBytes, 16));
   const HostBuffer host(*device_, kBytes);
   const Device::Event first = copy_out(there, host.get()), second = copy_out(there, host.get());
@@ -175,7 +174,7 @@ TEST_P(DeviceCopies, MarksFollowTheComputeStream) {
   const HostBuffer host(*device_, kBytes);
   device_->take_exposed_ns();
   Nanoseconds exposed = 0;
-  // A copy may be over before it is waited for, if this thread had to wait for a core.
+  // A copy may end before the wait for it, if this thread had to wait for a core.
   for (int attempt = 0; exposed == 0 && attempt < 1000; ++attempt) {
     const Device::TimeMark before = device_->mark();
     device_->wait(CopyQueue::kD2h, copy_out(there, host.get()));
@@ -188,7 +187,7 @@ TEST_P(DeviceCopies, MarksFollowTheComputeStream) {
   EXPECT_EQ(device_->take_exposed_ns(), 0);
 }
 
-TEST_P(DeviceCopies, TheClockGoesOnWhenMarksAreForgotten) {
+TEST_P(DeviceCopies, TheClockContinuesWhenMarksAreForgotten) {
   const Device::TimeMark first = device_->mark();
   device_->synchronize();
   const Nanoseconds before = device_->time_of(first);
@@ -198,7 +197,7 @@ TEST_P(DeviceCopies, TheClockGoesOnWhenMarksAreForgotten) {
   EXPECT_GE(device_->time_of(second), before);
 }
 
-TEST_P(DeviceCopies, CalibrationMeasuresBothDirectionsAndLeavesNothingBehind) {
+TEST_P(DeviceCopies, CalibrationMeasuresBothDirectionsAndLeavesNothing) {
   device_->release_cache();
   const Bytes live = device_->live_bytes(), reserved = reserved_bytes();
   const CopyCalibration calibration = calibrate_copies(*device_);
@@ -212,7 +211,7 @@ TEST_P(DeviceCopies, CalibrationMeasuresBothDirectionsAndLeavesNothingBehind) {
   EXPECT_THAT(device_->take_copy_records(), IsEmpty());
 }
 
-// --- What it says of itself ---
+// --- Descriptions ---
 
 TEST_P(DeviceCopies, DescribesItself) {
   EXPECT_FALSE(device_->description().empty());

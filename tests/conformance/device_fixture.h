@@ -18,7 +18,7 @@ namespace offprof {
 
 using Values = std::vector<std::uint8_t>;
 
-/// Bytes that differ from place to place and from seed to seed.
+/// Returns bytes that depend on their position and on the seed.
 inline Values pattern(Bytes bytes, std::uint32_t seed) {
   std::mt19937 random(seed);
   Values values(static_cast<std::size_t>(bytes));
@@ -34,7 +34,7 @@ inline Values values_at(const std::byte* buffer, Bytes bytes) {
 
 class DeviceTest : public testing::TestWithParam<std::string> {
  protected:
-  /// Larger than what caches keep apart, so that freed memory comes back at once.
+  /// Larger than the pieces that caches keep separately, so that freed memory is reused at once.
   static constexpr Bytes kBytes = 3 * kMiB;
 
   void SetUp() override {
@@ -54,7 +54,7 @@ class DeviceTest : public testing::TestWithParam<std::string> {
   }
 
   bool has_cache() const { return GetParam() != "host"; }
-  /// What the caching allocator has of the device now.
+  /// Returns the bytes that the caching allocator holds from the device now.
   Bytes reserved_bytes() {
     device_->reset_peak();
     return has_cache() ? device_->cache_use()->reserved_peak_bytes : 0;
@@ -65,7 +65,7 @@ class DeviceTest : public testing::TestWithParam<std::string> {
   }
   at::Tensor bytes_on_device(Bytes bytes = kBytes) const { return at::empty({bytes}, options()); }
 
-  /// The host waits until it is there.
+  /// Copies the values to the device. The host waits for the copy.
   at::Tensor on_device(Values values) const {
     at::Tensor tensor = bytes_on_device(static_cast<Bytes>(values.size()));
     tensor.copy_(at::from_blob(values.data(), tensor.sizes(), at::kByte));

@@ -1,4 +1,4 @@
-// The conformance suite of the devices: memory on both sides, through the interface alone.
+// Conformance suite of the devices, part two: device and host memory, through the interface only.
 #include "tests/conformance/device_fixture.h"
 
 #include <optional>
@@ -11,7 +11,7 @@ using testing::ElementsAre;
 
 class DeviceMemory : public DeviceTest {};
 
-/// Writes down what it is told: ids count from the first.
+/// Records its calls; ids count from the first.
 class Listener final : public AllocationListener {
  public:
   explicit Listener(AllocationId first) : first_(first) {}
@@ -27,9 +27,9 @@ class Listener final : public AllocationListener {
   std::vector<std::string> calls_;
 };
 
-// --- Memory with its books ---
+// --- Counts of memory ---
 
-TEST_P(DeviceMemory, CountsWhatTensorsAskFor) {
+TEST_P(DeviceMemory, CountsRequestedBytes) {
   const Bytes before = device_->live_bytes();
   {
     const Tensor a = at::empty({3}, options(at::kDouble)), b = bytes_on_device(5);
@@ -51,7 +51,7 @@ TEST_P(DeviceMemory, PeakIsTheHighestCountSinceItsReset) {
   EXPECT_EQ(device_->peak_bytes(), before);
 }
 
-TEST_P(DeviceMemory, KnowsAStorageHoweverItIsViewed) {
+TEST_P(DeviceMemory, FindsTheAllocationOfAnyView) {
   const AllocationId first = device_->next_allocation();
   const Tensor a = bytes_on_device(600), b = bytes_on_device(600);
   EXPECT_EQ(device_->allocation_of(a.storage()), first);
@@ -59,7 +59,7 @@ TEST_P(DeviceMemory, KnowsAStorageHoweverItIsViewed) {
   EXPECT_EQ(device_->allocation_of(b.storage()), first + 1);
 }
 
-TEST_P(DeviceMemory, NeverUsesAnIdTwiceThoughAddressesComeBack) {
+TEST_P(DeviceMemory, NeverReusesAnIdEvenIfTheAddressComesBack) {
   Tensor a = bytes_on_device();
   const auto first = device_->allocation_of(a.storage());
   a = Tensor();
@@ -73,7 +73,7 @@ TEST_P(DeviceMemory, DoesNotKnowForeignOrEmptyMemory) {
   EXPECT_EQ(device_->allocation_of(bytes_on_device(0).storage()), std::nullopt);
 }
 
-TEST_P(DeviceMemory, ListenerIsToldOfEveryAllocationAndFree) {
+TEST_P(DeviceMemory, NotifiesTheListenerOfEveryAllocationAndFree) {
   Listener listener(device_->next_allocation());
   device_->set_listener(&listener);
   {
@@ -86,7 +86,7 @@ TEST_P(DeviceMemory, ListenerIsToldOfEveryAllocationAndFree) {
   EXPECT_THAT(listener.calls(), ElementsAre("alloc 0 16", "alloc 1 30", "free 0 16", "free 1 30"));
 }
 
-TEST_P(DeviceMemory, CapacityIsARealOutOfMemoryAfterWhichItGoesOn) {
+TEST_P(DeviceMemory, CapacityGivesARealOutOfMemoryError) {
   const Bytes before = device_->live_bytes();
   device_->set_capacity(before + 64 * kMiB);
   EXPECT_THROW(bytes_on_device(128 * kMiB), c10::OutOfMemoryError);
@@ -105,7 +105,7 @@ TEST_P(DeviceMemory, CapacityIsARealOutOfMemoryAfterWhichItGoesOn) {
 
 // --- The caching allocator ---
 
-TEST_P(DeviceMemory, CacheHoldsAtLeastWhatTensorsUseUntilItIsReleased) {
+TEST_P(DeviceMemory, CacheHoldsAtLeastTheBytesInUseUntilItIsReleased) {
   device_->release_cache();
   device_->reset_peak();
   const auto before = device_->cache_use();
@@ -152,14 +152,14 @@ TEST_P(DeviceMemory, HostMemoryHasACap) {
   device_->set_host_capacity(std::nullopt);
 }
 
-TEST_P(DeviceMemory, PiecesOfHostMemoryAreApart) {
+TEST_P(DeviceMemory, HostBuffersDoNotOverlap) {
   const HostBuffer a(*device_, pattern(1000, 1)), b(*device_, pattern(kBytes, 2)), c(*device_, pattern(1, 3));
   EXPECT_EQ(a.values(), pattern(1000, 1));
   EXPECT_EQ(b.values(), pattern(kBytes, 2));
   EXPECT_EQ(c.values(), pattern(1, 3));
 }
 
-TEST_P(DeviceMemory, PiecesOfHostMemoryWithoutBytesLeaveOthersAsTheyAre) {
+TEST_P(DeviceMemory, EmptyHostBuffersDoNotAffectOthers) {
   const HostBuffer a(*device_, pattern(1000, 1));
   {
     const HostBuffer none(*device_, 0), none_either(*device_, 0);

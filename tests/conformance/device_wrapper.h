@@ -4,7 +4,7 @@
 
 namespace offprof {
 
-/// Passes every call on to a device: a base for devices that do something wrong on purpose.
+/// Passes every call on to a device. Base of devices that misbehave on purpose.
 class DeviceWrapper : public Device {
  public:
   explicit DeviceWrapper(Device& inner) : inner_(inner) {}

@@ -16,8 +16,8 @@ inline void give_disk(Device& device) {
   device.open_disk(request);
 }
 
-/// Gives the device memory in which tensors lie compressed, in the place of a disk. Only for builds with a
-/// codec (has_block_codec): any error is a failure of the test.
+/// Gives the device compressed memory in place of a disk. Only for builds with a codec (has_block_codec): any
+/// error fails the test.
 inline void give_compressed_memory(Device& device) {
   device.open_disk({.folder = {}, .compressed = true});
 }

@@ -8,7 +8,7 @@
 
 namespace offprof {
 
-/// Passes every call on to a disk: a base for disks that do something wrong on purpose.
+/// Passes every call on to a disk. Base of disks that misbehave on purpose.
 class DiskWrapper : public DeviceDisk {
  public:
   explicit DiskWrapper(DeviceDisk& inner) : inner_(inner) {}

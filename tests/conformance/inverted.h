@@ -13,8 +13,8 @@
 
 namespace offprof {
 
-/// `inverted`: packs every type losslessly, and so that nothing can use the packed bytes unnoticed: each bit
-/// is the other. For tests.
+/// Transform `inverted`: encodes every type without loss by inverting each bit, so that nothing can use the
+/// encoded bytes unnoticed. For tests.
 class Inverted final : public Transform {
  public:
   std::string name() const override { return "inverted"; }
@@ -35,8 +35,8 @@ class Inverted final : public Transform {
   }
 };
 
-/// For a step of which nothing is recorded: the policy's last rule for all that may move, views too where
-/// nothing packs them, or none.
+/// Returns the guide of a step without a recording. The policy's last rule applies to all tensors that may
+/// move, even to views if it has no transform; without rules it is empty.
 inline StepGuide unrecorded_guide(const Policy& policy) {
   StepGuide guide;
   if (policy.rules.empty()) return guide;

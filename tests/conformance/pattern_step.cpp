@@ -13,7 +13,7 @@ namespace offprof {
 namespace {
 
 constexpr Bytes kMostBytes = 96 * kKiB;
-/// Of the caching allocator's large pool; all else is of the small one.
+/// Size of blocks from the caching allocator's large pool; all other blocks are from the small one.
 constexpr Bytes kLargeBytes = kMiB + 4096;
 
 template <typename T, std::size_t N>
@@ -71,7 +71,7 @@ at::Tensor PatternStep::empty(Bytes bytes) const {
   return at::empty({bytes}, at::TensorOptions(device_.torch_device()).dtype(at::kByte));
 }
 
-// A temporary of the program's: takes memory, writes into it, and lets go of it.
+// Allocates a temporary, writes to it, and frees it, as a model does.
 void PatternStep::scribble() {
   for (std::size_t count = draw(3); count > 0; --count) {
     const at::Tensor temporary = empty(1 + static_cast<Bytes>(draw(kMostBytes)));

@@ -11,21 +11,21 @@
 
 namespace offprof {
 
-/// A training step as a device sees it: forward makes tensors out of patterns and hands them to the engine,
-/// backward takes them back, in another order, and copies each to where it can be looked at later. Between
-/// them, temporaries are written into and freed, so that memory is used again and again. All of it is copies
-/// within device memory on the compute stream, since nothing else is carried out on a virtual GPU; the host
-/// waits for nothing before the end. Sizes, order and policy are drawn from a seed; where the device has a
-/// disk, the policy places all on it.
+/// Training step as a device sees it. Forward creates tensors from patterns and passes them to the engine.
+/// Backward takes them back in another order, and copies each to a place for a later check. In between,
+/// temporaries are written and freed, so that memory is reused often. All of these are copies within device
+/// memory on the compute stream, since a virtual GPU carries out nothing else. The host waits for nothing
+/// before the end. Sizes, order and policy are drawn from a seed. If the device has a disk, the policy places
+/// all tensors on it.
 class PatternStep {
  public:
   PatternStep(Device& device, std::uint64_t seed);
 
-  /// Tensors that came back as something else than what was handed over.
+  /// Runs the step and returns the number of tensors that came back with wrong values.
   int run();
   std::size_t tensors() const { return sources_.size(); }
   const Policy& policy() const { return policy_; }
-  Bytes bytes_read_from_disk() const { return bytes_read_from_disk_; }  ///< by `run`
+  Bytes bytes_read_from_disk() const { return bytes_read_from_disk_; }  ///< in `run`
 
  private:
   std::size_t draw(std::size_t below) { return random_() % below; }
@@ -40,9 +40,9 @@ class PatternStep {
   Policy policy_;
   at::Tensor noise_;
   std::vector<std::vector<std::uint8_t>> patterns_;
-  std::vector<at::Tensor> sources_;  ///< on the device since before the step, as weights are
-  std::vector<at::Tensor> results_;  ///< likewise; of what came back
-  std::vector<SavedId> order_;       ///< of backward
+  std::vector<at::Tensor> sources_;  ///< on the device since before the step, like parameters
+  std::vector<at::Tensor> results_;  ///< on the device since before the step; hold the returned tensors
+  std::vector<SavedId> order_;       ///< order of backward
   Bytes bytes_read_from_disk_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// A step that is traced is the step that is not, on a virtual GPU; and the tracer sees what the device
+// Tests that tracing does not change a step on a virtual GPU, and that the tracer sees what the device
 // counts.
 #include <ATen/CPUGeneratorImpl.h>
 #include <cupti_callbacks.h>
@@ -61,7 +61,7 @@ class TracedStep : public testing::TestWithParam<std::string> {
     move_to_device(*model_, device_->torch_device());
   }
 
-  /// The last of three: the first ones bring memory into its state.
+  /// Returns the last of three steps, because the first ones bring memory into its steady state.
   StepResult step(StepTracing* tracing) {
     Policy policy = preset_policy(GetParam());
     policy.threshold_bytes = 1024;
@@ -81,7 +81,7 @@ class TracedStep : public testing::TestWithParam<std::string> {
   std::optional<Model> model_;
 };
 
-TEST_P(TracedStep, IsTheStepThatIsNotTraced) {
+TEST_P(TracedStep, EqualsTheUntracedStep) {
   const StepResult plain = step(nullptr), traced = step(&*tracing_);
   EXPECT_THAT(plain.gpu.work, IsEmpty());
   EXPECT_THAT(traced.gpu.work, Not(IsEmpty()));
@@ -95,14 +95,15 @@ TEST_P(TracedStep, IsTheStepThatIsNotTraced) {
   EXPECT_EQ(traced.exposed_ns, plain.exposed_ns);
 }
 
-TEST_P(TracedStep, IsByTheGpusClockWhatItsEventsSay) {
+TEST_P(TracedStep, TimesOfItsEventsMatchItsFigures) {
   const StepResult traced = step(&*tracing_);
   const auto figures = gpu_figures_of(traced);
   ASSERT_TRUE(figures);
   EXPECT_EQ(figures->compute_ns + figures->exposed_ns + figures->idle_ns, traced.step_time_ns);
   EXPECT_EQ(figures->d2h.bytes, traced.d2h_bytes);
   EXPECT_EQ(figures->h2d.bytes, traced.h2d_bytes);
-  EXPECT_LE(figures->d2h.busy_ns, traced.d2h_busy_ns) << "events also count what a copy waits for the link";
+  EXPECT_LE(figures->d2h.busy_ns, traced.d2h_busy_ns)
+      << "events also count the time that a copy waits for the link";
   EXPECT_LE(figures->h2d.busy_ns, traced.h2d_busy_ns);
   ASSERT_TRUE(tracing_->summary());
   EXPECT_FALSE(tracing_->summary()->lost_records());
@@ -110,7 +111,7 @@ TEST_P(TracedStep, IsByTheGpusClockWhatItsEventsSay) {
   EXPECT_FALSE(gpu_figures_of(step(nullptr)));
 }
 
-TEST_P(TracedStep, TakesNoTimeOfAVirtualGpu) {
+TEST_P(TracedStep, TracingCostsNoVirtualTime) {
   device_->release_cache();
   Policy policy = preset_policy(GetParam());
   RunSettings settings;
@@ -130,7 +131,7 @@ TEST_P(TracedStep, TakesNoTimeOfAVirtualGpu) {
   EXPECT_EQ(cost.untraced.low_ns, cost.untraced.high_ns);
 }
 
-TEST_P(TracedStep, HasACopyForEachCommandThatAsksForOne) {
+TEST_P(TracedStep, HasACopyForEachCommandThatCopies) {
   const StepResult traced = step(&*tracing_);
   const WorkCauses causes(traced.gpu);
   std::map<std::size_t, Bytes> copied;  // by command
@@ -159,7 +160,7 @@ TEST_P(TracedStep, HasAKernelForEachLaunchThatTheGpuCounts) {
   EXPECT_EQ(std::ranges::count_if(traced.gpu.work, is_kernel), launches);
 }
 
-TEST_P(TracedStep, RunsUntracedWhereSomethingElseTracesAndSaysSo) {
+TEST_P(TracedStep, RunsUntracedAndReportsItIfAnotherProfilerTraces) {
   tracing_.emplace();  // CUPTI is free
   CUpti_SubscriberParams params{};
   params.structSize = CUpti_SubscriberParams_STRUCT_SIZE;

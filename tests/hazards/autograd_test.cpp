@@ -1,4 +1,4 @@
-// What a training step may do with autograd, under every kind of policy, on every device.
+// Tests of autograd features in a training step, under every kind of policy, on every device.
 #include <gmock/gmock.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -47,7 +47,7 @@ TEST_P(ScenarioTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
   expect_gradients_under(hazard_policies());
 }
 
-TEST_P(ScenarioTest, HasThemOverCompressedMemoryToo) {
+TEST_P(ScenarioTest, HasTheSameGradientsWithCompressedMemory) {
   if (!has_block_codec()) GTEST_SKIP() << "this build has no codec";
   give_compressed_memory(device());
   std::vector<Policy> policies = hazard_policies();
@@ -58,7 +58,7 @@ TEST_P(ScenarioTest, HasThemOverCompressedMemoryToo) {
       if (takes_disk(rule.placement.place)) rule.placement.place = Place::kCompress;
   expect_gradients_under(policies);
   device().disk()->take_stored();
-  EXPECT_EQ(device().disk()->take_stored().value().peak, 0) << "something lies there still";
+  EXPECT_EQ(device().disk()->take_stored().value().peak, 0) << "compressed bytes are left";
 }
 
 INSTANTIATE_TEST_SUITE_P(, ScenarioTest,
@@ -68,15 +68,15 @@ INSTANTIATE_TEST_SUITE_P(, ScenarioTest,
                            return std::get<1>(test.param).name + "_" + std::get<0>(test.param);
                          });
 
-// --- What is gone when backward returns ---
+// --- Memory in use when backward returns ---
 
 class BackwardTest : public HazardTest, public testing::WithParamInterface<std::string> {
  protected:
   void SetUp() override { open(GetParam()); }
 };
 
-/// Often enough that a thread of the device's would once be late.
-TEST_P(BackwardTest, HoldsNothingWhenItReturns) {
+/// Repeats often enough to catch a late thread of the device.
+TEST_P(BackwardTest, UsesNoMemoryWhenItReturns) {
   const at::TensorOptions options = at::TensorOptions(device().torch_device()).dtype(at::kDouble);
   const Tensor leaf = at::ones({256}, options).set_requires_grad(true);
   const Bytes before = device().live_bytes();
@@ -92,13 +92,13 @@ TEST_P(BackwardTest, HoldsNothingWhenItReturns) {
 INSTANTIATE_TEST_SUITE_P(, BackwardTest, testing::ValuesIn(devices_under_test()),
                          [](const auto& test) { return test.param; });
 
-// --- What must end in an error, and leave nothing ---
+// --- Errors, which must leave nothing ---
 
 class ErrorTest : public HazardTest, public testing::WithParamInterface<std::string> {
  protected:
   void SetUp() override { open(GetParam()); }
 
-  /// What `run` throws under every policy, having left nothing; after it a step is as ever.
+  /// Expects the error of `run` under every policy, with nothing left. After it a step must work as usual.
   void expect_error(const Run& run, const std::string& what) {
     const Run clean = [](Graph& g) { graphs::shared_subgraph(g).backward(); };
     const std::vector<at::Tensor> expected = gradients(clean, std::nullopt);
@@ -110,7 +110,7 @@ class ErrorTest : public HazardTest, public testing::WithParamInterface<std::str
   }
 };
 
-TEST_P(ErrorTest, AnEditInPlaceOfASavedTensorIsRefusedAsAutogradRefusesIt) {
+TEST_P(ErrorTest, AnInPlaceEditOfASavedTensorIsRefusedAsByAutograd) {
   const Run run = [](Graph& g) {
     Tensor h = g.x * 2;
     const Tensor loss = h.sin().sum();
@@ -123,7 +123,7 @@ TEST_P(ErrorTest, AnEditInPlaceOfASavedTensorIsRefusedAsAutogradRefusesIt) {
   expect_error(run, what);
 }
 
-TEST_P(ErrorTest, AnEditInPlaceThroughAnotherViewIsRefusedToo) {
+TEST_P(ErrorTest, AnInPlaceEditThroughAnotherViewIsRefused) {
   const Run run = [](Graph& g) {
     const Tensor h = g.x * 2;
     const Tensor loss = (h.t().narrow(0, 0, 2) * h.narrow(1, 2, 2).t()).sum();
@@ -133,7 +133,7 @@ TEST_P(ErrorTest, AnEditInPlaceThroughAnotherViewIsRefusedToo) {
   expect_error(run, "modified by an inplace operation");
 }
 
-TEST_P(ErrorTest, AnEditInPlaceOfADetachedAliasIsRefusedToo) {
+TEST_P(ErrorTest, AnInPlaceEditOfADetachedAliasIsRefused) {
   const Run run = [](Graph& g) {
     const Tensor h = g.x * 2;
     const Tensor loss = h.sin().sum();
@@ -145,8 +145,8 @@ TEST_P(ErrorTest, AnEditInPlaceOfADetachedAliasIsRefusedToo) {
   expect_error(run, "modified by an inplace operation");
 }
 
-/// As an optimizer that takes its step too early.
-TEST_P(ErrorTest, AnEditInPlaceOfAParameterBeforeBackward) {
+/// An optimizer that takes its step too early does this.
+TEST_P(ErrorTest, AnInPlaceEditOfAParameterBeforeBackwardIsRefused) {
   const Run run = [](Graph& g) {
     const Tensor loss = g.x.mm(g.w).sin().sum();
     {
@@ -160,8 +160,8 @@ TEST_P(ErrorTest, AnEditInPlaceOfAParameterBeforeBackward) {
   expect_error(run, "modified by an inplace operation");
 }
 
-/// The first backward was right, the second would not be.
-TEST_P(ErrorTest, AnEditInPlaceBetweenTwoBackwards) {
+/// The first backward is right; the second would not be.
+TEST_P(ErrorTest, AnInPlaceEditBetweenTwoBackwardsIsRefused) {
   const Run run = [](Graph& g) {
     const Tensor h = g.x * 2, weight = g.w.detach() * 1;
     const Tensor loss = (h.mm(weight) * h.mm(weight)).sum() + h.sum();
@@ -171,7 +171,7 @@ TEST_P(ErrorTest, AnEditInPlaceBetweenTwoBackwards) {
   };
   for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
-    // What TRL's rules have let go of is refused before its version is looked at.
+    // A tensor that TRL's rules have dropped is refused before its version is checked.
     expect_nothing_left([&] {
       EXPECT_THAT(message_of([&] { gradients(run, policy); }),
                   testing::AnyOf(HasSubstr("modified by an inplace operation"),
@@ -180,7 +180,7 @@ TEST_P(ErrorTest, AnEditInPlaceBetweenTwoBackwards) {
   }
 }
 
-TEST_P(ErrorTest, AnEditInPlaceBetweenTwoUnpacksOfANode) {
+TEST_P(ErrorTest, AnInPlaceEditBetweenTwoUnpacksOfANodeIsRefused) {
   const Run run = [](Graph& g) {
     const Tensor a = g.x * 2, b = g.x * 3;
     const Tensor loss = (a * b).sum();
@@ -190,12 +190,12 @@ TEST_P(ErrorTest, AnEditInPlaceBetweenTwoUnpacksOfANode) {
   expect_error(run, "modified by an inplace operation");
 }
 
-TEST_P(ErrorTest, AnExceptionInForward) {
+TEST_P(ErrorTest, ReportsAnExceptionInForward) {
   expect_error([](Graph& g) { (g.x.exp().sin().mm(g.w) * 2).exp().mm(g.x.mm(g.x)); },
                "mat1 and mat2 shapes cannot be multiplied");
 }
 
-TEST_P(ErrorTest, AnExceptionInTheMiddleOfBackward) {
+TEST_P(ErrorTest, ReportsAnExceptionInTheMiddleOfBackward) {
   const Run run = [](Graph& g) {
     const Tensor middle = (g.x.exp() * g.x.sin()).mm(g.w);
     middle.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("no more"); });
@@ -204,7 +204,7 @@ TEST_P(ErrorTest, AnExceptionInTheMiddleOfBackward) {
   expect_error(run, "no more");
 }
 
-TEST_P(ErrorTest, AnExceptionInANestedBackward) {
+TEST_P(ErrorTest, ReportsAnExceptionInANestedBackward) {
   const Run run = [](Graph& g) {
     const Tensor inner = (g.x.sin() * g.x.exp()).sum(), outer = g.x.exp().mm(g.w);
     inner.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("nor here"); });
@@ -217,8 +217,9 @@ TEST_P(ErrorTest, AnExceptionInANestedBackward) {
   expect_error(run, "nor here");
 }
 
-/// While a segment's backward is under way, of which its second run has made all tensors.
-TEST_P(ErrorTest, AnExceptionInASegmentsBackward) {
+/// The exception comes during the backward of a checkpointed module, after its recomputed forward made all
+/// tensors.
+TEST_P(ErrorTest, ReportsAnExceptionInTheBackwardOfACheckpointedModule) {
   const Run run = [](Graph& g) {
     torch::jit::Module model = model_for_segments(g.x.device());
     const Segments segments(model, {"*"}, g.x.device());
@@ -229,7 +230,7 @@ TEST_P(ErrorTest, AnExceptionInASegmentsBackward) {
   expect_error(run, "no more");
 }
 
-TEST_P(ErrorTest, AnEditInPlaceOfWhatASegmentTook) {
+TEST_P(ErrorTest, AnInPlaceEditOfACheckpointedModulesInputIsRefused) {
   const Run run = [](Graph& g) {
     torch::jit::Module model = model_for_segments(g.x.device());
     const Segments segments(model, {"*"}, g.x.device());
@@ -241,8 +242,8 @@ TEST_P(ErrorTest, AnEditInPlaceOfWhatASegmentTook) {
   expect_error(run, "modified by an inplace operation");
 }
 
-/// In the middle of a backward, after those of other micro-batches.
-TEST_P(ErrorTest, AnEditInPlaceOfWhatAShardTook) {
+/// The refusal comes in the middle of a backward, after the backward of other micro-batches.
+TEST_P(ErrorTest, AnInPlaceEditOfALayerSlicesInputIsRefused) {
   for (const int microbatches : {1, 2}) {
     const Run run = [microbatches](Graph& g) {
       const torch::jit::Module model = model_for_shards(g.x.device());
@@ -259,7 +260,7 @@ TEST_P(ErrorTest, AnEditInPlaceOfWhatAShardTook) {
   }
 }
 
-TEST_P(ErrorTest, BackwardOverAGraphThatHasBeenFreed) {
+TEST_P(ErrorTest, BackwardOverAFreedGraphIsRefused) {
   const Run run = [](Graph& g) {
     const Tensor loss = graphs::chain(g);
     loss.backward();
@@ -271,7 +272,7 @@ TEST_P(ErrorTest, BackwardOverAGraphThatHasBeenFreed) {
 INSTANTIATE_TEST_SUITE_P(, ErrorTest, testing::ValuesIn(devices_under_test()),
                          [](const auto& test) { return test.param; });
 
-// --- Steps beside each other ---
+// --- Several steps ---
 
 class StepsTest : public ErrorTest {};
 
@@ -292,7 +293,7 @@ TEST_P(StepsTest, AGraphThatOutlivesItsStepStillWorks) {
   }
 }
 
-TEST_P(StepsTest, AGraphThatOutlivesItsStepUnusedLeavesNothingWhenItGoes) {
+TEST_P(StepsTest, AGraphThatOutlivesItsStepUnusedLeavesNothing) {
   for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     expect_nothing_left([&] {
@@ -303,8 +304,8 @@ TEST_P(StepsTest, AGraphThatOutlivesItsStepUnusedLeavesNothingWhenItGoes) {
   }
 }
 
-/// Two models, of which one takes its step within another's forward.
-TEST_P(StepsTest, ModelsTakeStepsOfTheirOwn) {
+/// Two models, one of which runs its step within the forward of the other.
+TEST_P(StepsTest, ModelsRunSeparateSteps) {
   const Run chain = [](Graph& g) { graphs::chain(g).backward(); };
   const auto interrupted = [](Graph& g, const std::function<void()>& by) {
     const Tensor loss = graphs::classifier(g);
@@ -327,9 +328,9 @@ TEST_P(StepsTest, ModelsTakeStepsOfTheirOwn) {
   }
 }
 
-// --- What is kept, and why ---
+// --- Reasons for keeping tensors ---
 
-TEST_P(StepsTest, KeepsSparseAndQuantisedTensorsAndSaysWhy) {
+TEST_P(StepsTest, KeepsSparseAndQuantisedTensorsAndReportsTheReason) {
   Graph graph(device().torch_device());
   for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
@@ -340,7 +341,7 @@ TEST_P(StepsTest, KeepsSparseAndQuantisedTensorsAndSaysWhy) {
   }
 }
 
-TEST_P(StepsTest, KeepsTensorsThatAreLargerThanTheHostCapAndSaysWhy) {
+TEST_P(StepsTest, KeepsTensorsThatExceedTheHostLimitAndReportsTheReason) {
   const Run run = [](Graph& g) { graphs::chain(g).backward(); };
   Policy policy = hazard_policies().front();
   policy.host_memory_bytes = 48 * 8 - 1;  // less than either leaf
@@ -352,7 +353,7 @@ TEST_P(StepsTest, KeepsTensorsThatAreLargerThanTheHostCapAndSaysWhy) {
   EXPECT_LE(step->host_peak_bytes(), *policy.host_memory_bytes);
 }
 
-TEST_P(StepsTest, TensorsLargerThanTheHostsMemoryEndTheStepWhereTheRulesKnowNoCap) {
+TEST_P(StepsTest, TensorsThatExceedHostMemoryAreAnErrorIfThePolicyHasNoLimit) {
   device().set_host_capacity(48 * 8 - 1);
   const Run run = [](Graph& g) { graphs::chain(g).backward(); };
   for (const Policy& policy : hazard_policies()) {

@@ -8,7 +8,7 @@
 
 namespace offprof {
 
-/// Counts the host memory and the disk's space that are out, of which devices do not all tell.
+/// Counts the host memory and disk space in use, because not every device reports them.
 class CountingDevice : public DeviceWrapper {
  public:
   using DeviceWrapper::DeviceWrapper;

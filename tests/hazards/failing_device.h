@@ -15,13 +15,13 @@ namespace offprof {
 
 inline constexpr const char* kPlantedFailure = "planted failure of ";
 
-/// A device of whose calls some fail; every other call is the device's.
+/// Device with some failing calls; all other calls go to the wrapped device.
 class FaultyDevice : public CountingDevice {
  public:
   using CountingDevice::CountingDevice;
 
-  /// The call that fails, of those that can, counted from 1, from here on; 0: none. `and_all_after_it`: they
-  /// fail too.
+  /// Sets which of the later fallible calls fails, counted from 1; 0: none. `and_all_after_it`: all later
+  /// ones fail too.
   void fail_at(int call, bool and_all_after_it = false) {
     left_ = call;
     goes_on_ = and_all_after_it;
@@ -29,11 +29,11 @@ class FaultyDevice : public CountingDevice {
   }
   bool has_failed() const { return has_failed_; }
 
-  /// From here on, of those that can fail.
+  /// Resets the count of fallible calls.
   void count_calls() { calls_ = 0; }
   int calls() const { return calls_; }
 
-  /// While it lives, no call fails or is counted.
+  /// While an object of this class lives, no call fails or is counted.
   class Pause {
    public:
     explicit Pause(FaultyDevice& device) : device_(device) { ++device_.pauses_; }
@@ -46,7 +46,7 @@ class FaultyDevice : public CountingDevice {
   };
 
  protected:
-  /// Whether this call, of those that can, fails.
+  /// True if all calls after the failed one fail too.
   bool goes_on() const { return goes_on_; }
   bool is_due() {
     const std::lock_guard turn(mutex_);
@@ -58,13 +58,13 @@ class FaultyDevice : public CountingDevice {
   }
 
  private:
-  std::mutex mutex_;  ///< several threads may make marks
+  std::mutex mutex_;  ///< several threads may set marks
   int left_ = 0, pauses_ = 0, calls_ = 0;
   bool goes_on_ = false;
   bool has_failed_ = false;
 };
 
-/// The first failure of a device's marks.
+/// First failure of a device's marks.
 class MarkFailure {
  public:
   void keep(const char* what) noexcept {
@@ -82,8 +82,8 @@ class MarkFailure {
   std::exception_ptr failure_;
 };
 
-/// Throws in the n-th call instead of making it; with all after it, it is a device that is lost, of which
-/// marks fail too.
+/// Throws in the n-th call instead of making it. If all later calls fail too, it stands for a lost device,
+/// and its marks fail as well.
 class FailingDevice final : public FaultyDevice {
  public:
   using FaultyDevice::FaultyDevice;
@@ -105,7 +105,7 @@ class FailingDevice final : public FaultyDevice {
     return CountingDevice::copy_out_densely(queue, from, to, tag);
   }
   void wait(CopyQueue queue, Event event) override {
-    // A device that is lost has ended its copies, in one way or another.
+    // A lost device has ended its copies, in one way or another.
     if (goes_on()) CountingDevice::wait(queue, event);
     pass("a wait");
     if (!goes_on()) CountingDevice::wait(queue, event);
@@ -147,7 +147,7 @@ class FailingDevice final : public FaultyDevice {
       DiskWrapper::hold(queue, read);
     }
     void wait(const Transfer& transfer) override {
-      DiskWrapper::wait(transfer);  // what has failed is over too
+      DiskWrapper::wait(transfer);  // a failed transfer has ended too
       device_.pass("a wait for the disk");
     }
     bool check(const Transfer& read) override {
@@ -168,7 +168,7 @@ class FailingDevice final : public FaultyDevice {
   MarkFailure failure_;
 };
 
-/// The n-th mark fails; with all after it, those too.
+/// Fails in the n-th mark, and in all later ones if asked to.
 class MarkFailingDevice final : public FaultyDevice {
  public:
   using FaultyDevice::FaultyDevice;
@@ -188,7 +188,7 @@ class MarkFailingDevice final : public FaultyDevice {
   MarkFailure failure_;
 };
 
-/// Its disk is full when the n-th copy asks for space.
+/// Has a full disk when the n-th copy asks for space.
 class FullDiskDevice final : public FaultyDevice {
  public:
   using FaultyDevice::FaultyDevice;
@@ -213,8 +213,7 @@ class FullDiskDevice final : public FaultyDevice {
   std::optional<FullDisk> disk_;
 };
 
-/// The n-th copy does not arrive, and whoever waits for it is told. Of a device whose memory the processor
-/// reaches.
+/// Loses the n-th copy; waiting for that copy throws. Needs a device whose memory the processor can access.
 class LosingDevice final : public FaultyDevice {
  public:
   using FaultyDevice::FaultyDevice;
@@ -239,14 +238,14 @@ class LosingDevice final : public FaultyDevice {
   std::set<std::pair<CopyQueue, Event>> lost_;
 };
 
-/// Has no memory for the engine's n-th request, with the error of the device itself.
+/// Has no memory for the engine's n-th request and throws the device's own error.
 class RefusingDevice final : public FaultyDevice {
  public:
   using FaultyDevice::FaultyDevice;
 
   c10::Storage allocate(Bytes bytes) override {
     if (bytes == 0 || !is_due()) return CountingDevice::allocate(bytes);
-    // More than any device has, or what is cached of it.
+    // More than any device has, including its cache.
     constexpr Bytes kTooMuch = 1024 * 1024 * kGiB;
     set_capacity(live_bytes() + bytes);
     try {

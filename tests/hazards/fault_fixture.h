@@ -13,23 +13,24 @@
 
 namespace offprof {
 
-/// Steps on a device of whose calls the n-th fails, for every n.
+/// Runs steps on a device on which the n-th call fails, for every n.
 class FaultFixture : public HazardTest {
  protected:
-  /// Gives gradients, or throws.
+  /// Returns gradients, or throws.
   using Step = std::function<std::vector<at::Tensor>()>;
-  /// Is handed what a step with a failed call threw; empty where it threw nothing.
+  /// Gets the message of the exception from a step with a failed call; empty if the step threw nothing.
   using Judge = std::function<void(const std::string& message)>;
 
-  /// Skips as HazardTest::open does.
+  /// Skips the test in the same cases as HazardTest::open.
   template <typename Wrapper>
   void open_faulty(const std::string& device) {
     open(device);
     if (!IsSkipped()) faulty_ = &wrap<Wrapper>();
   }
 
-  /// Has the first call fail, the second, and so on to the last, and hands each outcome to `judge`. Whatever
-  /// comes of it, what a step gives is `expected`, and what it leaves is what it leaves without failures.
+  /// Fails the first call, then the second, and so on to the last, and passes each outcome to `judge`. In
+  /// every case a step that returns must return `expected`, and must leave the same as a step without
+  /// failures.
   void for_every_call(const Step& step, const std::vector<at::Tensor>& expected, bool and_all_after_it,
                       const Judge& judge) {
     expect_equal(step(), expected);
@@ -54,9 +55,9 @@ class FaultFixture : public HazardTest {
     expect_equal(step(), expected);
   }
 
-  /// Runs `step` once, then `runs` times with one call failing (no more often than it has calls), evenly
-  /// spread over the calls of the first run, and hands each outcome to `judge`. Every run must leave what the
-  /// first left.
+  /// Runs `step` once, then `runs` times with one failing call (at most once per call). The failing calls are
+  /// spread evenly over the calls of the first run. Passes each outcome to `judge`. Every run must leave the
+  /// same as the first.
   void for_some_calls(int runs, const std::function<void()>& step, bool and_all_after_it,
                       const Judge& judge) {
     faulty_->count_calls();
@@ -69,7 +70,7 @@ class FaultFixture : public HazardTest {
       SCOPED_TRACE("call " + std::to_string(call) + " of " + std::to_string(calls));
       faulty_->fail_at(call, and_all_after_it);
       const std::string message = message_of(step);
-      const bool has_failed = faulty_->has_failed();  // the last call of one run may not come in the next
+      const bool has_failed = faulty_->has_failed();  // the last call of one run may be missing in the next
       faulty_->fail_at(0);
       if (has_failed) judge(message);
       failed_ += has_failed ? 1 : 0;
@@ -77,7 +78,7 @@ class FaultFixture : public HazardTest {
     }
   }
 
-  /// The calls that have failed so far.
+  /// Returns the number of calls that have failed so far.
   int failed() const { return failed_; }
   FaultyDevice& faulty() { return *faulty_; }
 
@@ -86,7 +87,7 @@ class FaultFixture : public HazardTest {
   int failed_ = 0;
 };
 
-/// Nothing, or the device's own failure.
+/// Expects no failure, or the device's planted failure.
 inline void expect_planted_failure(const std::string& message) {
   if (!message.empty()) {
     EXPECT_THAT(message, testing::HasSubstr(kPlantedFailure));

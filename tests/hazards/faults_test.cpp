@@ -1,4 +1,4 @@
-// What a machine may do to a step: each call of the device that can fail does so.
+// Tests of steps on a failing machine: each call of the device that can fail does so.
 #include <gmock/gmock.h>
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// Small steps that between them copy in every way.
+/// Returns small scenarios that together use every kind of copy.
 std::vector<Scenario> small_scenarios() {
   std::vector<Scenario> small = all_scenarios();
   std::erase_if(small, [](const Scenario& scenario) {
@@ -35,8 +35,8 @@ std::vector<Scenario> small_scenarios() {
   return small;
 }
 
-/// Runs a scenario on a device that fails, which leaves either plain autograd's gradients or an error, and
-/// nothing else.
+/// Runs a scenario on a failing device. The result must be plain autograd's gradients or an error, and
+/// nothing may be left.
 class FaultTest : public FaultFixture, public testing::WithParamInterface<std::tuple<std::string, Scenario>> {
  protected:
   template <typename Wrapper>
@@ -50,7 +50,7 @@ class FaultTest : public FaultFixture, public testing::WithParamInterface<std::t
                                  and_all_after_it, judge);
   }
 
-  /// Some calls of a recorded step fail.
+  /// Fails some calls of a recorded step.
   void for_some_calls(const Policy& policy, bool and_all_after_it, const Judge& judge) {
     constexpr int kRuns = 4;
     FaultFixture::for_some_calls(
@@ -83,7 +83,7 @@ class FaultTest : public FaultFixture, public testing::WithParamInterface<std::t
   std::vector<at::Tensor> expected_;
 };
 
-TEST_P(FaultTest, ACallThatFailsEndsInItsErrorAndLeavesNothing) {
+TEST_P(FaultTest, AFailedCallEndsWithItsErrorAndLeavesNothing) {
   open_faulty<FailingDevice>();
   if (IsSkipped()) return;
   for (const Policy& policy : hazard_policies()) {
@@ -93,7 +93,7 @@ TEST_P(FaultTest, ACallThatFailsEndsInItsErrorAndLeavesNothing) {
   EXPECT_GT(failed(), 50);
 }
 
-TEST_P(FaultTest, ADeviceThatIsLostEndsTheStepInItsErrorAndLeavesNothing) {
+TEST_P(FaultTest, ALostDeviceEndsTheStepWithItsErrorAndLeavesNothing) {
   open_faulty<FailingDevice>();
   if (IsSkipped()) return;
   for (const Policy& policy : hazard_policies()) {
@@ -102,8 +102,8 @@ TEST_P(FaultTest, ADeviceThatIsLostEndsTheStepInItsErrorAndLeavesNothing) {
   }
 }
 
-/// Marks are made in destructors too, which cannot throw.
-TEST_P(FaultTest, AMarkThatFailsInARecordedStepIsItsErrorAndLeavesNothing) {
+/// Marks are set in destructors too, which cannot throw.
+TEST_P(FaultTest, AFailedMarkInARecordedStepIsItsErrorAndLeavesNothing) {
   open_faulty<MarkFailingDevice>();
   if (IsSkipped()) return;
   for (const Policy& policy : hazard_policies()) {
@@ -116,7 +116,7 @@ TEST_P(FaultTest, AMarkThatFailsInARecordedStepIsItsErrorAndLeavesNothing) {
   EXPECT_GT(failed(), 50);
 }
 
-TEST_P(FaultTest, ADeviceThatIsLostInARecordedStepEndsItInItsErrorAndLeavesNothing) {
+TEST_P(FaultTest, ALostDeviceEndsARecordedStepWithItsErrorAndLeavesNothing) {
   open_faulty<FailingDevice>();
   if (IsSkipped()) return;
   for (const Policy& policy : hazard_policies()) {
@@ -126,11 +126,11 @@ TEST_P(FaultTest, ADeviceThatIsLostInARecordedStepEndsItInItsErrorAndLeavesNothi
   EXPECT_GT(failed(), 20);
 }
 
-/// Runs on the host alone: a GPU that loses a copy is lost as a whole.
+/// Runs on the host only: a GPU that loses a copy is lost as a whole.
 class LostCopyTest : public FaultTest {};
 
-/// What was lost may be the only copy; where it is not, nobody need be told.
-TEST_P(LostCopyTest, ACopyThatDoesNotArriveIsAnErrorAndNeverAWrongNumber) {
+/// The lost copy may be the only one of a tensor. If it is not, no error is needed.
+TEST_P(LostCopyTest, ALostCopyIsAnErrorAndNeverAWrongValue) {
   open_faulty<LosingDevice>();
   for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
@@ -143,7 +143,7 @@ TEST_P(LostCopyTest, ACopyThatDoesNotArriveIsAnErrorAndNeverAWrongNumber) {
   EXPECT_GT(failed(), 50);
 }
 
-TEST_P(FaultTest, ADiskThatIsFullAtAnyMomentChangesNoNumber) {
+TEST_P(FaultTest, ADiskThatFillsUpAtAnyMomentChangesNoResult) {
   open_faulty<FullDiskDevice>();
   if (IsSkipped()) return;
   for (const Policy& policy : hazard_policies()) {
@@ -154,8 +154,8 @@ TEST_P(FaultTest, ADiskThatIsFullAtAnyMomentChangesNoNumber) {
   EXPECT_GT(failed(), 10);
 }
 
-/// The second time there is memory.
-TEST_P(FaultTest, AReloadThatTheDeviceRefusesOnceIsMadeUnlessTrlsRulesHoldThereIsNoSecondTime) {
+/// The device has memory at the second attempt.
+TEST_P(FaultTest, AReloadRefusedOnceIsRepeatedUnlessTrlsRulesApply) {
   open_faulty<RefusingDevice>();
   if (IsSkipped()) return;
   for (const Policy& policy : hazard_policies()) {
@@ -172,7 +172,7 @@ TEST_P(FaultTest, AReloadThatTheDeviceRefusesOnceIsMadeUnlessTrlsRulesHoldThereI
   EXPECT_GT(failed(), 5);
 }
 
-TEST_P(FaultTest, ReloadsThatTheDeviceRefusesForGoodEndInAnErrorOrAreNotNeeded) {
+TEST_P(FaultTest, ReloadsRefusedForeverEndInAnErrorOrAreNotNeeded) {
   open_faulty<RefusingDevice>();
   if (IsSkipped()) return;
   for (const Policy& policy : hazard_policies()) {
@@ -193,7 +193,7 @@ INSTANTIATE_TEST_SUITE_P(, FaultTest,
                          testing::Combine(testing::ValuesIn(devices_under_test()),
                                           testing::ValuesIn(small_scenarios())),
                          name_of);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LostCopyTest);  // in the program of the virtual GPU
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LostCopyTest);  // in the test program of the virtual GPU
 INSTANTIATE_TEST_SUITE_P(, LostCopyTest,
                          testing::Combine(testing::ValuesIn(host_under_test()),
                                           testing::ValuesIn(small_scenarios())),

@@ -19,33 +19,34 @@
 
 namespace offprof {
 
-/// A test on one of devices_under_test.
+/// Base of tests that run on one of devices_under_test.
 class HazardTest : public testing::Test {
  protected:
   using Run = std::function<void(Graph&)>;
   static constexpr std::uint64_t kSeed = 7;
 
-  /// Skips the test where the device is a GPU that is not there.
+  /// Opens the device. Skips the test if the device is a GPU that is not present.
   void open(const std::string& device);
   void TearDown() override;
 
   bool has_values() const { return !device_->is_virtual(); }
   Leftovers leftovers() const { return leftovers_of(*device_); }
-  /// As left_since of the device.
+  /// Calls left_since for the device.
   std::string left_since(const Leftovers& before) const { return offprof::left_since(before, *device_); }
 
-  /// Of the two leaves, of the same numbers each time; nullopt: plain autograd's.
+  /// Returns the gradients of the two leaves, which have the same values each time. nullopt: plain autograd.
   std::vector<at::Tensor> gradients(const Run& run, const std::optional<Policy>& policy);
   /// Runs `work` as a step under `policy`.
   std::shared_ptr<OffloadStep> run_step(const Policy& policy, const std::function<void()>& work,
                                         const Residents& residents = {});
-  /// Expects what plain autograd gives, to the bit; of a device without values that both have a gradient.
+  /// Expects the gradients of plain autograd, bit for bit. On a device without values, expects that the same
+  /// leaves have a gradient.
   void expect_equal(const std::vector<at::Tensor>& actual, const std::vector<at::Tensor>& expected) const;
-  /// Does it twice, since the first time may start threads for good, and expects nothing to be left.
+  /// Runs `work` twice, since the first run may start permanent threads, and expects that nothing is left.
   void expect_nothing_left(const std::function<void()>& work);
 
   CountingDevice& device() { return *device_; }
-  /// From here on steps run on such a device around the one that was opened.
+  /// Wraps the opened device; later steps run on the wrapper.
   template <typename Wrapper>
   Wrapper& wrap() {
     auto wrapper = std::make_unique<Wrapper>(*opened_);
@@ -59,10 +60,11 @@ class HazardTest : public testing::Test {
   std::unique_ptr<CountingDevice> device_;
 };
 
-/// What `work` throws, without LibTorch's backtrace; empty where it throws nothing.
+/// Returns the message of the exception from `work`, without LibTorch's backtrace; empty if it throws
+/// nothing.
 std::string message_of(const std::function<void()>& work);
 
-/// One of every kind that decides otherwise.
+/// Returns one policy for each kind of decision.
 std::vector<Policy> hazard_policies();
 
 }  // namespace offprof

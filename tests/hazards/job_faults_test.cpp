@@ -1,4 +1,4 @@
-// A whole run, from the model's file to its report, on a device of whose calls one fails.
+// Tests of whole runs, from the model file to the report, on a device on which one call fails.
 #include <gmock/gmock.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 #include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
@@ -14,7 +14,7 @@
 namespace offprof {
 namespace {
 
-/// A run with one of the things that it can be asked for.
+/// Run with one of its options.
 struct JobCase {
   const char* name;
   void (*ask)(RunRequest&);
@@ -56,7 +56,7 @@ class JobFaultTest : public FaultFixture,
   void prepare() {
     open_faulty<Wrapper>(std::get<0>(GetParam()));
     if (IsSkipped()) return;
-    torch::jit::setGraphExecutorOptimize(false);  // as the program does
+    torch::jit::setGraphExecutorOptimize(false);  // as offprof does
     torch::jit::getProfilingMode() = false;
     request_.model_path = folder_ / "model.pt";
     save_zoo_model("mlp", {{"batch", 4}, {"inputs", 12}, {"layers", 1}, {"width", 128}}, /*seed=*/1,
@@ -77,8 +77,8 @@ class JobFaultTest : public FaultFixture,
     EXPECT_EQ(result.trace.gradients, has_values() ? "bitwise" : "not applicable");
     EXPECT_FALSE(result.refusal.has_value());
   }
-  /// Makes `runs` runs with one call failing, between runs without failures, and expects of each the planted
-  /// error or a right result. Returns how many ended in the error.
+  /// Makes `runs` runs with one failing call each, between runs without failures. Expects of each the planted
+  /// error or a correct result. Returns the number of runs that ended with the error.
   int errors_of_failing_runs(int runs) {
     expect_right(run());
     int errors = 0;
@@ -96,15 +96,15 @@ class JobFaultTest : public FaultFixture,
   RunRequest request_;
 };
 
-TEST_P(JobFaultTest, EndsInItsErrorOrInARightResultAndLeavesNothing) {
+TEST_P(JobFaultTest, EndsWithItsErrorOrACorrectResultAndLeavesNothing) {
   constexpr int kRuns = 24;
   prepare<FailingDevice>();
   if (IsSkipped()) return;
   EXPECT_GT(errors_of_failing_runs(kRuns), kRuns / 2);
 }
 
-/// The host makes marks until time has passed, so the last of one run may not come in the next.
-TEST_P(JobFaultTest, AMarkThatFailsIsTheErrorOfTheRunAndLeavesNothing) {
+/// The host sets marks until a given time has passed, so the last mark of one run may be missing in the next.
+TEST_P(JobFaultTest, AFailedMarkIsTheErrorOfTheRunAndLeavesNothing) {
   constexpr int kRuns = 4;
   prepare<MarkFailingDevice>();
   if (IsSkipped()) return;

@@ -21,15 +21,15 @@ std::size_t entries_of(const char* folder) {
   return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
 
-/// Whether it is a thread of the program's, and runs. One that has been joined is listed for a moment longer;
-/// and the kernel's own, which carry transfers out for io_uring, come and go as it likes.
+/// True if the task is a running thread of this process. A thread that has been joined is listed a moment
+/// longer. The kernel's own threads, which carry out transfers for io_uring, come and go.
 bool is_thread_of_ours(const std::filesystem::path& task) {
   constexpr unsigned long kExiting = 0x4, kCarriesTransfersOut = 0x10;  // PF_EXITING, PF_IO_WORKER
   std::ifstream file(task / "stat");
   std::string line, field;
-  if (!std::getline(file, line)) return false;  // gone since it was listed
-  // After the name, which may hold spaces and brackets: state, parent, group, session, terminal and its
-  // group.
+  if (!std::getline(file, line)) return false;  // it ended after it was listed
+  // Skip the fields after the name, which may contain spaces and brackets: state, parent, group, session,
+  // terminal and the terminal's group.
   std::istringstream fields(line.substr(line.rfind(')') + 1));
   for (int i = 0; i < 6; ++i) fields >> field;
   unsigned long flags = 0;

@@ -1,4 +1,4 @@
-// The oracle of what steps leave behind.
+// Tests of the check for what steps leave behind.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ class LeftoversTest : public HazardTest, public testing::WithParamInterface<std:
   void SetUp() override { open(GetParam()); }
 };
 
-TEST_P(LeftoversTest, MemoryThatIsHeldIsLeft) {
+TEST_P(LeftoversTest, MemoryInUseIsLeft) {
   const Leftovers before = leftovers();
   const at::Tensor held = at::ones({16}, at::TensorOptions(device().torch_device()));
   EXPECT_THAT(left_since(before), HasSubstr("bytes on the device"));
@@ -34,8 +34,8 @@ TEST_P(LeftoversTest, AThreadThatEndsInTimeIsNotLeft) {
   thread.join();
 }
 
-/// As one that was just ending when the first look was taken.
-TEST_P(LeftoversTest, AThreadThatHasGoneIsNotLeft) {
+/// The thread stands for one that was just ending at the first check.
+TEST_P(LeftoversTest, AThreadThatHasEndedIsNotLeft) {
   std::promise<void> end;
   std::thread thread([&] { end.get_future().wait(); });
   const Leftovers before = leftovers();
@@ -44,7 +44,7 @@ TEST_P(LeftoversTest, AThreadThatHasGoneIsNotLeft) {
   EXPECT_EQ(left_since(before), "");
 }
 
-TEST_P(LeftoversTest, AThreadInThePlaceOfOneThatHasGoneIsLeft) {
+TEST_P(LeftoversTest, AThreadThatReplacesAnEndedOneIsLeft) {
   std::promise<void> end_first, end_second;
   std::thread first([&] { end_first.get_future().wait(); });
   const Leftovers before = leftovers();

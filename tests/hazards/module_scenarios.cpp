@@ -16,7 +16,7 @@ namespace {
 
 using torch::jit::Module;
 
-/// As the program runs models: operators one by one, as they are written.
+/// Makes TorchScript run operators one by one as they are written, as offprof runs models.
 void run_models_as_written() {
   torch::jit::setGraphExecutorOptimize(false);
   torch::jit::getProfilingMode() = false;
@@ -62,7 +62,7 @@ Module model_of(const Module& first, const Module& last, const char* forward) {
   return model;
 }
 
-// --- Segments ---
+// --- Activation checkpointing ---
 
 Scenario over_segments(const LossScenario& scenario) {
   const auto runner = [run = scenario.run](bool has_segments) {
@@ -80,7 +80,7 @@ Scenario over_segments(const LossScenario& scenario) {
           .starts_threads = scenario.starts_threads};
 }
 
-// --- Shards ---
+// --- Layer slices ---
 
 class Pass {
  public:

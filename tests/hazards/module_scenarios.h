@@ -10,23 +10,25 @@
 
 namespace offprof {
 
-/// A model of (x, w) whose two submodules draw random numbers, count their batches in a buffer `count`, and
-/// hand out two tensors that need gradients and one that does not. Gives a number.
+/// Returns a model of (x, w). Its two submodules draw random numbers, count their batches in a buffer
+/// `count`, and return two tensors that need gradients and one that does not. The model returns a number.
 torch::jit::Module model_for_segments(c10::Device device);
 
-/// A model of (x, w) across whose cuts values go in several ways; `w` is used everywhere. Gives a number.
+/// Returns a model of (x, w) in which values cross the cuts in several ways, and `w` is used everywhere. The
+/// model returns a number.
 torch::jit::Module model_for_shards(c10::Device device);
 
-/// The inputs of each micro-batch, views of the graph's leaves.
+/// Returns the inputs of each micro-batch, which are views of the graph's leaves.
 std::vector<std::vector<c10::IValue>> microbatches_of(const Graph& g, int count);
 
-/// Of model_for_shards, outside any step: a model is cut before one begins. `model` must outlive them.
+/// Cuts model_for_shards into layer slices, outside any step: a model is cut before its first step. `model`
+/// must outlive the slices.
 Shards cut_for(const torch::jit::Module& model, const Graph& g, int microbatches);
 
-/// What the model gives for each micro-batch.
+/// Returns the model's output for each micro-batch.
 std::vector<Tensor> run_forward(ShardedPass& pass);
 
-/// Models in segments and in shards.
+/// Returns scenarios of models with activation checkpointing and in layer slices.
 std::vector<Scenario> module_scenarios();
 
 }  // namespace offprof

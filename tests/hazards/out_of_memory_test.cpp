@@ -1,4 +1,4 @@
-// Steps on a device that has not the memory for them.
+// Tests of steps on a device that does not have enough memory for them.
 #include <gmock/gmock.h>
 
 #include "tests/hazards/hazard_fixture.h"
@@ -11,7 +11,7 @@ using testing::HasSubstr;
 
 class OutOfMemoryTest : public HazardTest, public testing::WithParamInterface<std::string> {
  protected:
-  /// So much that a caching allocator takes it from the device piece by piece.
+  /// Size at which a caching allocator takes each block from the device separately.
   static constexpr Bytes kBytes = 12 * kMiB;
 
   void SetUp() override { open(GetParam()); }
@@ -25,8 +25,8 @@ class OutOfMemoryTest : public HazardTest, public testing::WithParamInterface<st
     return at::full({kBytes / 8}, value, options);
   }
 
-  /// A step that has saved 1, 2 and 3, of which the last two are still on the device; and a fourth tensor in
-  /// the memory of the first, all of which is as much as the device has.
+  /// Returns a step that has saved three tensors, of which the last two are still on the device. A fourth
+  /// tensor takes the memory of the first. Together they fill the device.
   std::shared_ptr<OffloadStep> full_step(at::Tensor& filler) {
     device().release_cache();
     Policy policy = preset_policy("offload");
@@ -47,7 +47,7 @@ class OutOfMemoryTest : public HazardTest, public testing::WithParamInterface<st
   static at::Tensor tensor_on_host(double value) { return at::full({kBytes / 8}, value, at::kDouble); }
 };
 
-TEST_P(OutOfMemoryTest, TheStashMakesRoomForAReload) {
+TEST_P(OutOfMemoryTest, DropsTheStashForAReload) {
   expect_nothing_left([&] {
     at::Tensor filler;
     const auto step = full_step(filler);
@@ -62,7 +62,7 @@ TEST_P(OutOfMemoryTest, TheStashMakesRoomForAReload) {
   });
 }
 
-TEST_P(OutOfMemoryTest, AReloadThatNothingMakesRoomForSaysWhatItWas) {
+TEST_P(OutOfMemoryTest, NamesTheTensorThatCannotBeReloaded) {
   expect_nothing_left([&] {
     at::Tensor filler;
     const auto step = full_step(filler);
@@ -76,8 +76,8 @@ TEST_P(OutOfMemoryTest, AReloadThatNothingMakesRoomForSaysWhatItWas) {
   });
 }
 
-/// In which backward reloads what another forward's stash has no room beside.
-TEST_P(OutOfMemoryTest, StepsOfWhateverMemoryEndInTheGradientsOrInAnError) {
+/// Backward reloads tensors for which there is no room beside the stash of another forward.
+TEST_P(OutOfMemoryTest, AnyCapacityGivesTheGradientsOrAnError) {
   const bool has_cache = device().cache_use().has_value();
   const Bytes bytes = has_cache ? kBytes : 32 * kKiB;
   const Run run = [&](Graph& g) {
@@ -105,8 +105,8 @@ TEST_P(OutOfMemoryTest, StepsOfWhateverMemoryEndInTheGradientsOrInAnError) {
       const std::string message = message_of([&] { actual = gradients(run, policy); });
       device().set_capacity(std::nullopt);
       if (message.empty()) {
-        // Where a cache places its blocks, less room may do.
-        EXPECT_TRUE(errors == 0 || has_cache) << "there was less memory, and no error";
+        // With a cache, the placement of blocks varies, so less room may be enough.
+        EXPECT_TRUE(errors == 0 || has_cache) << "a step with less memory gave no error";
         expect_equal(actual, expected);
       } else {
         ++errors;
@@ -116,7 +116,7 @@ TEST_P(OutOfMemoryTest, StepsOfWhateverMemoryEndInTheGradientsOrInAnError) {
       ASSERT_EQ(left_since(before), "");
     }
     EXPECT_GT(errors, 0);
-    EXPECT_LT(errors, most / (bytes / 3)) << "there was all that it takes";
+    EXPECT_LT(errors, most / (bytes / 3)) << "a step with enough memory failed";
   }
 }
 

@@ -1,4 +1,4 @@
-// What is made again in backward: of whatever a step does with autograd, all that can be.
+// Tests of recompute: each step recomputes all tensors that can be, whatever else it does with autograd.
 #include <ATen/Context.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Hands on what it hears, and notes what a program of the step would say of its saved tensors.
+/// Passes events on, and records the saved tensors as a step program would.
 class NotedStep final : public StepListener {
  public:
   NotedStep(Device& device, const Residents& residents) : recorder_(device, residents) {}
@@ -43,7 +43,7 @@ class NotedStep final : public StepListener {
   std::map<std::int64_t, std::int32_t> storages_;
 };
 
-/// Steps on one graph, whose leaves are their parameters.
+/// Runs steps on one graph, whose leaves are the parameters.
 class RecomputeTest : public HazardTest {
  protected:
   void begin() {
@@ -71,7 +71,7 @@ class RecomputeTest : public HazardTest {
   }
   std::vector<at::Tensor> gradients_now() const { return {graph_->x.grad(), graph_->w.grad()}; }
 
-  /// As a run records them.
+  /// Finds the recipes as a run does.
   void find_recipes(const Run& run) {
     std::vector<std::vector<FoundRecipe>> found;
     for (int i = 0; i < 2; ++i) {
@@ -94,7 +94,7 @@ class RecomputeTest : public HazardTest {
     }
   }
 
-  /// All that can be made again is; the rest is kept, or goes out.
+  /// Runs a step that recomputes all tensors that have a recipe; `others` is the place of the rest.
   std::shared_ptr<OffloadStep> step_with_recipes(const Run& run, Place others, Bytes prefetch) {
     StepGuide guide;
     for (const SavedTensor& saved : program_.saved)
@@ -125,7 +125,7 @@ class RecomputeTest : public HazardTest {
   }
   at::TensorOptions options() { return at::TensorOptions(device().torch_device()); }
 
-  /// Of a GPU's default generator, which counts what it has drawn; 0 for a CPU.
+  /// Returns the offset of a GPU's default generator, which counts its draws; 0 for a CPU.
   std::uint64_t generator_offset() {
     const c10::Device here = device().torch_device();
     return here.is_cpu() ? 0 : at::globalContext().defaultGenerator(here).get_offset();
@@ -137,8 +137,8 @@ class RecomputeTest : public HazardTest {
   std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes_;
 };
 
-/// In some scenarios there is no recipe for anything that is asked for: in passes of shards, where only a
-/// forward runs, and where operators run on another thread.
+/// True if the scenario has a recipe for a tensor that it unpacks. There is none in passes of layer slices,
+/// if only a forward runs, or if operators run on another thread.
 bool can_make_again(const Scenario& scenario) {
   static const std::set<std::string> kNothing = {"ForwardAlone", "SegmentsForwardAlone",
                                                  "ForwardFromAnotherThread"};
@@ -167,7 +167,8 @@ TEST_P(RecomputeScenarioTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
       });
 }
 
-/// Without those in which threads save tensors at once: no two steps need save them in one order.
+/// Returns the scenarios in which threads do not save tensors at once: otherwise two steps may save in
+/// different orders.
 std::vector<Scenario> ordered_scenarios() {
   std::vector<Scenario> scenarios = all_scenarios();
   std::erase_if(scenarios, [](const Scenario& scenario) { return scenario.has_threads; });
@@ -186,7 +187,7 @@ class RemakeTest : public RecomputeTest, public testing::WithParamInterface<std:
   void SetUp() override { open(GetParam()); }
 };
 
-TEST_P(RemakeTest, AChainIsMadeOfWhatIsAtItsBeginning) {
+TEST_P(RemakeTest, RecomputesAChainFromItsBeginning) {
   begin();
   const Run run = [](Graph& g) { at::gelu(at::silu(at::gelu(g.x.mm(g.w)))).pow(3).sum().backward(); };
   run_graph(run);
@@ -199,7 +200,7 @@ TEST_P(RemakeTest, AChainIsMadeOfWhatIsAtItsBeginning) {
   expect_equal(gradients_now(), expected);
 }
 
-TEST_P(RemakeTest, WhatAnOperatorOfSeveralResultsMade) {
+TEST_P(RemakeTest, RecomputesAResultOfAnOperatorWithSeveralResults) {
   begin();
   const Run run = [](Graph& g) { at::layer_norm(g.x.exp(), {8}).mm(g.w).sum().backward(); };
   run_graph(run);
@@ -209,11 +210,11 @@ TEST_P(RemakeTest, WhatAnOperatorOfSeveralResultsMade) {
   expect_equal(gradients_now(), expected);
 }
 
-TEST_P(RemakeTest, WhatIsChangedInPlaceAfterItIsNoSource) {
+TEST_P(RemakeTest, ATensorChangedInPlaceLaterIsNoSource) {
   begin();
   const Run run = [](Graph& g) {
     Tensor h = g.x.mm(g.w);
-    g.alive.push_back(h.pow(2));  // saves what sigmoid_ overwrites; backward never asks for it
+    g.alive.push_back(h.pow(2));  // saves the tensor that sigmoid_ overwrites; backward never unpacks it
     const Tensor y = at::silu(h.detach()) * g.x.sum();
     h.sigmoid_();
     (y.sum() + h.sum()).backward();
@@ -222,8 +223,8 @@ TEST_P(RemakeTest, WhatIsChangedInPlaceAfterItIsNoSource) {
   for (const Recipe& recipe : *program_.recipes) EXPECT_NE(recipe.op, "aten::silu");
 }
 
-/// Of several operators, of which what lies between was not saved.
-TEST_P(RemakeTest, WhatSeveralOperatorsMade) {
+/// The intermediate results of these operators are not saved.
+TEST_P(RemakeTest, RecomputesThroughSeveralOperators) {
   begin();
   const Run run = [](Graph& g) {
     const Tensor h = g.x.exp();
@@ -239,8 +240,9 @@ TEST_P(RemakeTest, WhatSeveralOperatorsMade) {
   }
 }
 
-/// Its mask, from where the generator stood; which then goes on as if nothing had been drawn again.
-TEST_P(RemakeTest, DropoutIsMadeOfTheSameRandomNumbers) {
+/// The mask is recomputed from the generator's old state. The generator then continues as if nothing had been
+/// drawn again.
+TEST_P(RemakeTest, RecomputesDropoutFromTheSameRandomNumbers) {
   begin();
   const Run run = [](Graph& g) {
     const Tensor h = at::dropout(g.x.exp(), 0.3, true).mm(g.w);
@@ -267,7 +269,7 @@ TEST_P(RemakeTest, DropoutIsMadeOfTheSameRandomNumbers) {
     });
 }
 
-TEST_P(RemakeTest, AStepThatDrawsOtherNumbersThanTheRecordedOneIsAnErrorAndNoWrongValue) {
+TEST_P(RemakeTest, AStepThatDrawsOtherNumbersThanTheRecordedOneIsAnError) {
   begin();
   bool draws_more = false;
   const Run run = [&](Graph& g) {
@@ -283,8 +285,8 @@ TEST_P(RemakeTest, AStepThatDrawsOtherNumbersThanTheRecordedOneIsAnErrorAndNoWro
   });
 }
 
-/// Batch norm changes its running statistics, of which autograd is not told.
-TEST_P(RemakeTest, WhatIsChangedBehindAutogradsBackIsNoSource) {
+/// Batch norm changes its running statistics without telling autograd.
+TEST_P(RemakeTest, ATensorChangedWithoutAutogradIsNoSource) {
   begin();
   const Run run = [](Graph& g) {
     const Tensor mean = at::zeros({8}, g.x.options().requires_grad(false)), variance = at::ones_like(mean);
@@ -298,9 +300,9 @@ TEST_P(RemakeTest, WhatIsChangedBehindAutogradsBackIsNoSource) {
   expect_equal(gradients_now(), expected);
 }
 
-/// What a kernel writes into memory that it was given by another operator is not what that gave; and what
-/// lies in memory of old may be what is wanted, by chance.
-TEST_P(RemakeTest, NothingIsMadeOfMemoryThatNobodyWroteTo) {
+/// One operator allocates memory and a kernel of another writes to it: the first did not compute those
+/// values. Also, old memory may contain the expected values by chance.
+TEST_P(RemakeTest, DoesNotRecomputeFromUninitialisedMemory) {
   begin();
   const Run run = [](Graph& g) {
     const Tensor h = at::batch_norm(g.x.exp(), {}, {}, {}, {}, /*training=*/true, 0.1, 1e-5, false);
@@ -310,8 +312,8 @@ TEST_P(RemakeTest, NothingIsMadeOfMemoryThatNobodyWroteTo) {
   for (const std::string& name : operators()) EXPECT_THAT(name, testing::Not(HasSubstr("empty")));
 }
 
-/// `max_unpool2d` sets its result to zero by an operator, and then writes to it in a kernel of its own.
-TEST_P(RemakeTest, WhatAKernelWroteIsNotMadeByWhatGaveItTheMemory) {
+/// `max_unpool2d` sets its result to zero with an operator, then writes to it in its own kernel.
+TEST_P(RemakeTest, DoesNotRecomputeAKernelsOutputWithTheOperatorThatAllocatedIt) {
   begin();
   const Run run = [](Graph& g) {
     const at::TensorOptions plain = g.x.options().requires_grad(false);
@@ -323,9 +325,9 @@ TEST_P(RemakeTest, WhatAKernelWroteIsNotMadeByWhatGaveItTheMemory) {
   for (const std::string& name : operators()) EXPECT_THAT(name, testing::Not(HasSubstr("zero_")));
 }
 
-/// Two operators take one thing, and one of them changes it: whichever ran first, the other would have what
-/// is not there any more. (Where there are values, the proof would fail as well.)
-TEST_P(RemakeTest, WhatIsTakenBeforeAChangeIsNotMadeOfWhatIsChanged) {
+/// Two operators take one tensor, and one of them changes it. Whichever ran first, the other one would not
+/// find its input. (On a device with values, the check of values would fail as well.)
+TEST_P(RemakeTest, DoesNotRecomputeFromATensorThatIsChangedLater) {
   begin();
   const Run run = [](Graph& g) {
     const Tensor h = g.x.detach() + 1;
@@ -336,8 +338,8 @@ TEST_P(RemakeTest, WhatIsTakenBeforeAChangeIsNotMadeOfWhatIsChanged) {
   for (const std::string& name : operators()) EXPECT_THAT(name, testing::Not(HasSubstr("mul_")));
 }
 
-/// LibTorch tells each of its listeners: a step within a step is not to be told twice.
-TEST_P(RemakeTest, AStepWithinAStepCountsWhatItDrawsOnce) {
+/// LibTorch notifies each of its listeners, so a nested step must not be notified twice.
+TEST_P(RemakeTest, ANestedStepCountsItsDrawsOnce) {
   begin();
   const Run run = [](Graph& g) { at::dropout(g.x.exp(), 0.3, true).mm(g.w).sum().backward(); };
   run_graph(run);
@@ -357,8 +359,8 @@ TEST_P(RemakeTest, AStepWithinAStepCountsWhatItDrawsOnce) {
   EXPECT_TRUE(is_within);
 }
 
-/// A generator of the model's own, of which nobody knows where it stands.
-TEST_P(RemakeTest, WhatAnotherGeneratorDrewIsNotMadeAgain) {
+/// The model has its own generator, whose state nobody records.
+TEST_P(RemakeTest, DoesNotRecomputeDrawsOfAnotherGenerator) {
   begin();
   at::Generator generator = at::globalContext().defaultGenerator(device().torch_device()).clone();
   const Run run = [&](Graph& g) {
@@ -369,8 +371,8 @@ TEST_P(RemakeTest, WhatAnotherGeneratorDrewIsNotMadeAgain) {
   for (const std::string& name : operators()) EXPECT_THAT(name, testing::Not(HasSubstr("bernoulli")));
 }
 
-/// What a step changes must be its own: the mask before the change is saved too.
-TEST_P(RemakeTest, WhatIsSavedBeforeAChangeIsNotChangedAgain) {
+/// A recomputation must change only its own memory: the mask before the change is saved too.
+TEST_P(RemakeTest, DoesNotRepeatAnInPlaceChangeOnASavedTensor) {
   begin();
   const Run run = [](Graph& g) {
     const Tensor noise = at::empty_like(g.x).bernoulli_(0.5);
@@ -388,13 +390,13 @@ TEST_P(RemakeTest, WhatIsSavedBeforeAChangeIsNotChangedAgain) {
   }
 }
 
-/// Plain autograd would say nothing: the source is not asked for.
-TEST_P(RemakeTest, ASourceThatIsChangedInPlaceIsAnErrorAndNoWrongValue) {
+/// Plain autograd would not report this, because the source is not unpacked.
+TEST_P(RemakeTest, ASourceChangedInPlaceIsAnError) {
   begin();
   bool edits = false;
   const Run run = [&](Graph& g) {
     const Tensor h = g.x * 2;
-    g.alive.push_back(h.sin());  // saves h, and backward never asks for it
+    g.alive.push_back(h.sin());  // saves h, and backward never unpacks it
     const Tensor loss = (at::silu(h.detach()) * g.x).sum();
     if (edits) h.detach().add_(1);
     loss.backward();
@@ -409,7 +411,7 @@ TEST_P(RemakeTest, ASourceThatIsChangedInPlaceIsAnErrorAndNoWrongValue) {
   });
 }
 
-TEST_P(RemakeTest, AParameterThatIsChangedInPlaceIsAnErrorToo) {
+TEST_P(RemakeTest, AParameterChangedInPlaceIsAnError) {
   begin();
   bool edits = false;
   const Run run = [&](Graph& g) {

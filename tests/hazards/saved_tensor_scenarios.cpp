@@ -1,4 +1,4 @@
-// What autograd may be given to save.
+// Scenarios of tensors that autograd may have to save.
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -10,7 +10,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Saves tensors of every kind of number, of which backward must see each as it was.
+/// Saves tensors of every number type; backward must see each with its old values.
 class EveryNumber final : public torch::autograd::Function<EveryNumber> {
  public:
   static constexpr at::ScalarType kTypes[] = {
@@ -38,7 +38,7 @@ void every_number_in_a_custom_function(Graph& g) {
   (EveryNumber::apply(g.x * 3) * g.x).sum().backward();
 }
 
-/// Saves its input, its output, and something that it made itself.
+/// Saves its input, its output, and a tensor that it created itself.
 class CustomProduct final : public torch::autograd::Function<CustomProduct> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& a, const Tensor& b) {
@@ -73,21 +73,20 @@ void broadcast(Graph& g) {
   (row * column + row.exp() / (column.pow(2) + 1)).sum().backward();
 }
 
-/// Dense in no order of their dimensions: there are holes.
-/// The same numbers as pairs, and as bits.
+/// Uses the same numbers as complex pairs and as bits.
 void one_storage_as_several_types(Graph& g) {
   const Tensor whole = (g.x + (g.x.round() - g.x).detach()) * 2, z = at::complex(whole, whole.flip(1));
   const Tensor bits = (whole * 1).view(at::kLong).bitwise_and(1).to(at::kDouble);
   (at::view_as_real(z).pow(2).sum() + at::real(z * z).sum() + (whole * bits).pow(2).sum()).backward();
 }
 
-/// What is saved of it is no memory of the device's, but on `host`.
+/// Saves a tensor that is in `host` memory instead of the device's.
 void number_that_is_not_the_devices(Graph& g) {
   const Tensor scale = at::scalar_tensor(1.5, at::TensorOptions().dtype(at::kDouble)) * 2;
   (g.x.exp() * scale).sin().sum().backward();
 }
 
-/// Of layouts that have no storage of the device, or not a plain one, beside others.
+/// Saves tensors whose layout has no storage on the device, or not a plain one, beside others.
 class OtherLayouts final : public torch::autograd::Function<OtherLayouts> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x) {
@@ -119,6 +118,7 @@ void sparse_and_quantised_tensors(Graph& g) {
 
 namespace {
 
+/// Saves views that are dense in no order of their dimensions: they have holes.
 void with_holes(Graph& g) {
   const Tensor h = (g.x * 2).slice(0, 0, 6, 2).slice(1, 1, 8, 3);
   (h.sin() * h.t().contiguous().t().exp()).sum().backward();
@@ -135,14 +135,15 @@ void tied_weights(Graph& g) {
 
 void written_in_place(Graph& g) {
   Tensor h = g.x * 2;
-  const Tensor before = h.exp();  // saves its output, not `h`
+  const Tensor before = h.exp();  // autograd saves its output, not `h`
   h.mul_(3);
   h.narrow(0, 0, 2).add_(1);
   Tensor k = (h * h + before).add_(1).sigmoid_();
   (k * k).sum().backward();
 }
 
-/// Buffers that forward itself writes, older than the step; what they come to has a part in the gradients.
+/// Uses buffers that forward itself writes and that are older than the step. Their values affect the
+/// gradients.
 void buffers_of_batch_norm(Graph& g) {
   const Tensor mean = at::zeros({3}, g.x.options().requires_grad(false)), variance = at::ones_like(mean);
   Tensor h = graphs::image(g.x);

@@ -31,7 +31,7 @@ void retained_graph(Graph& g, const Loss& loss) {
   retained.backward();
 }
 
-/// A gradient penalty: the gradient of a gradient.
+/// Computes a gradient penalty: the gradient of a gradient.
 void double_backward(Graph& g, const Loss& loss) {
   const Tensor once = loss(g, 0.5);
   const variable_list first =
@@ -131,14 +131,14 @@ void forward_from_another_thread(Graph& g) {
   loss.backward();
 }
 
-/// Of whole numbers: backward adds up in the order in which threads came. Without products of matrices, for
-/// which each thread has a workspace.
+/// Computes with whole numbers only, since backward sums in the order in which threads arrive. Has no matrix
+/// products, because each thread has a workspace for them.
 Tensor whole_branch(Graph& g, int scale) {
   const Tensor x = g.x + (g.x.round() - g.x).detach(), w = g.w + (g.w.round() - g.w).detach();
   return ((x * scale).pow(2) * w.t().pow(2)).pow(2).sum();
 }
 
-/// As a module does that forks.
+/// Runs forward like a module that forks.
 void forward_on_several_threads_at_once(Graph& g) {
   std::vector<Tensor> losses(4);
   std::vector<std::thread> threads;
@@ -151,7 +151,7 @@ void forward_on_several_threads_at_once(Graph& g) {
   (losses[0] + losses[1] + losses[2] + losses[3]).backward();
 }
 
-/// As an application does that trains parts of its model on threads of their own.
+/// Runs backward like an application that trains parts of its model on separate threads.
 void backward_on_several_threads_at_once(Graph& g) {
   std::vector<Tensor> gradients(4);
   std::vector<std::thread> threads;
@@ -165,7 +165,8 @@ void backward_on_several_threads_at_once(Graph& g) {
   g.x.mutable_grad() = (gradients[0] + gradients[1] + gradients[2] + gradients[3]).detach();
 }
 
-/// Whatever moves in between, the generator is where plain autograd has it.
+/// Draws dropout masks. The generator must be in the same state as with plain autograd, whatever moves in
+/// between.
 void masks_of_dropout(Graph& g) {
   const auto layers = [&](double scale) {
     const Tensor h = at::dropout((g.x * scale).sin(), 0.3, true);
@@ -179,7 +180,7 @@ void masks_of_dropout(Graph& g) {
   second.backward();
 }
 
-/// So many nodes that whatever went down with them one inside the other would end the stack.
+/// Has so many nodes that a recursion over them would overflow the stack.
 void deep_graph(Graph& g) {
   constexpr int kNodes = 2000;
   Tensor h = g.x;
@@ -191,8 +192,8 @@ void deep_graph(Graph& g) {
 
 using Region = std::function<Tensor(const Tensor&)>;
 
-/// A checkpointed region, re-entrant: forward saves its input alone, and backward runs it again, with a
-/// backward of its own inside.
+/// Re-entrant checkpointed region. Forward saves only its input, and backward runs it again with its own
+/// backward inside.
 class Checkpoint final : public torch::autograd::Function<Checkpoint> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& input, const Region* region) {
@@ -219,7 +220,7 @@ void checkpointed_regions(Graph& g) {
   (k * h).sum().backward();
 }
 
-/// As checkpoints do that keep the generator's state: backward draws the mask again that forward drew.
+/// Restores the generator's state as checkpoints do, so that backward draws the mask of forward again.
 void checkpointed_dropout(Graph& g) {
   at::Generator generator = at::globalContext().defaultGenerator(g.x.device());
   const Tensor at_forward = generator.get_state();
@@ -235,7 +236,7 @@ void checkpointed_dropout(Graph& g) {
   at::dropout(h, 0.5, true).pow(2).sum().backward();
 }
 
-/// Backward of one graph runs that of another.
+/// Runs the backward of another graph within the backward of one.
 void reentrant_backward(Graph& g) {
   const Tensor inner = branch(g, 0.5), outer = g.x.exp().mm(g.w);
   outer.register_hook([&](const Tensor& gradient) {

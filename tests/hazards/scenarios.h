@@ -10,20 +10,21 @@
 
 namespace offprof {
 
-/// What a training step may do with autograd beside one forward and one backward. `run` does all of it; what
-/// it comes to are the gradients of the graph's leaves.
+/// Use of autograd in a training step, beyond one forward and one backward. `run` does all of it; its result
+/// is the gradients of the graph's leaves.
 struct Scenario {
   std::string name;
   std::function<void(Graph&)> run;
-  /// What gives the same gradients without anything of ours; empty: `run` does.
+  /// Computes the same gradients without any code of offprof; empty: `run` does.
   std::function<void(Graph&)> plain{};
-  /// Backward asks for the same saved tensors twice. TRL's rules let go of them after the first time, and so
-  /// refuse it.
+  /// True if backward unpacks the same saved tensors twice. TRL's rules drop them after the first time, so
+  /// they refuse the second.
   bool asks_again = false;
-  /// Threads use a stream at once. The stream-order check, which does not know what kernels touch, then takes
-  /// one thread's kernel for one that may write what another's copy reads.
+  /// True if several threads use a stream at once. The stream race checker does not know what kernels touch.
+  /// It then takes one thread's kernel for one that may write the source of another thread's copy.
   bool has_threads = false;
-  /// It runs operators on threads that it starts itself, for which nobody has opened a WeightPager::Scope.
+  /// True if it runs operators on threads that it starts itself, for which nobody has opened a
+  /// WeightPager::Scope.
   bool starts_threads = false;
 
   const std::function<void(Graph&)>& plainly() const { return plain ? plain : run; }
@@ -33,13 +34,13 @@ struct Scenario {
   }
 };
 
-/// Saves four tensors that are sparse or quantised, and others.
+/// Saves four sparse or quantised tensors, and others.
 void sparse_and_quantised_tensors(Graph& g);
 
-/// Kinds of tensors that are saved.
+/// Returns one scenario for each kind of saved tensor.
 std::vector<Scenario> saved_tensor_scenarios();
 
-/// What a step may do with several losses, `loss` being one of a graph: forwards and backwards in whatever
+/// Use of several losses in a step. `loss` computes one from a graph; forwards and backwards come in any
 /// order.
 struct LossScenario {
   using Loss = std::function<Tensor(Graph&, double scale)>;
@@ -50,8 +51,8 @@ struct LossScenario {
 };
 std::span<const LossScenario> loss_scenarios();
 
-/// All of these, those of module_scenarios.h, every kind of graph with a backward of its own, and all else
-/// that is worth its name.
+/// Returns all scenarios: those above, those of module_scenarios.h, one for each kind of graph with a
+/// backward of its own, and the others of this file.
 std::vector<Scenario> all_scenarios();
 
 }  // namespace offprof

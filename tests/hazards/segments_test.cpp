@@ -1,4 +1,5 @@
-// What submodules that run again in backward do beside gradients (module_scenarios.h), on every device.
+// Tests of side effects of checkpointed submodules (module_scenarios.h), apart from gradients, on every
+// device.
 #include <ATen/Context.h>
 #include <gmock/gmock.h>
 
@@ -32,7 +33,7 @@ class SegmentHazards : public HazardTest, public testing::WithParamInterface<std
     const Segments::Off off(*segments_);
     return gradients_under(std::nullopt);
   }
-  /// How many batches each of the layers has seen.
+  /// Returns the number of batches that each layer has counted.
   double batches() {
     double count = 0;
     for (const char* name : {"first", "last"})
@@ -44,16 +45,16 @@ class SegmentHazards : public HazardTest, public testing::WithParamInterface<std
   std::optional<Segments> segments_;
 };
 
-TEST_P(SegmentHazards, SeeABatchOnce) {
+TEST_P(SegmentHazards, CountEachBatchOnce) {
   const double before = batches();
   gradients_under(hazard_policies().front());
   EXPECT_EQ(batches(), before + (has_values() ? 1 : 0));
 }
 
-/// The CPU's random numbers are compared in engine/modules/segments_test.cpp.
+/// The random numbers of the CPU are compared in engine/modules/segments_test.cpp.
 class SegmentHazardsOfGpus : public SegmentHazards {};
 
-TEST_P(SegmentHazardsOfGpus, LeaveTheRandomNumbersOfTheDeviceWherePlainAutogradDoes) {
+TEST_P(SegmentHazardsOfGpus, LeaveTheDevicesGeneratorInTheStateOfPlainAutograd) {
   const c10::Device torch_device = device().torch_device();
   const auto offset = [&] { return at::globalContext().defaultGenerator(torch_device).get_offset(); };
   plain_gradients();

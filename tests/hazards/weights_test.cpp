@@ -1,4 +1,5 @@
-// Whatever a step does with autograd, with leaves that lie on the device only while operators use them.
+// Tests of parameter offload: leaves are on the device only while operators use them, in all autograd
+// scenarios.
 #include <gmock/gmock.h>
 
 #include <tuple>
@@ -19,7 +20,7 @@ constexpr Paging kPagings[] = {{"HostMemoryOneByOne", make_host_weight_store, 0}
                                {"HostMemory", make_host_weight_store, 800},
                                {"Disk", make_device_disk_weight_store, 800}};
 
-/// A graph whose leaves, and their gradients, are pages.
+/// Graph whose leaves and their gradients are offloaded.
 class PagedGraph {
  public:
   PagedGraph(Device& device, const Paging& paging)
@@ -37,13 +38,13 @@ class PagedGraph {
   const Residents& residents() const { return residents_; }
   void learn() { pager_.learn(); }
 
-  /// As a trainer takes a step: leaves are written to before it and after it, and between steps they are the
-  /// negative of what was drawn, so that it shows where something written was not saved.
+  /// Runs a step like a trainer, which writes to the leaves before and after it. Between steps the leaves are
+  /// the negative of the drawn values, so that a lost write is noticed.
   template <typename Run>
   std::vector<at::Tensor> step(const Run& run) {
-    end_step();  // of one that did not come to its end
+    end_step();  // of a step that failed
     std::optional<Graph> drawn;
-    draw(drawn);  // so that what comes next is drawn as it is without pages
+    draw(drawn);  // so that later draws are the same as without parameter offload
     std::vector<at::Tensor> gradients;
     {
       const WeightPager::Scope paged(&pager_);
@@ -59,7 +60,7 @@ class PagedGraph {
     return gradients;
   }
 
-  /// What the leaves are now, and were in the beginning.
+  /// Returns the present values of the leaves and their initial values.
   std::pair<std::vector<at::Tensor>, std::vector<at::Tensor>> values() {
     std::optional<Graph> drawn;
     draw(drawn);
@@ -75,7 +76,7 @@ class PagedGraph {
     graph.emplace(device_.torch_device());
   }
   std::vector<at::Tensor> leaves() const { return {graph_->x, graph_->w}; }
-  /// Its version tells which it is, whatever has failed after it was written.
+  /// Sets the sign of a leaf. Its version shows its present sign, even if a call failed after the last write.
   void set_negative(const at::Tensor& leaf, bool negative) const {
     const at::NoGradGuard no_grad;
     if (((leaf._version() - drawn_version_) % 2 == 1) != negative) leaf.neg_();
@@ -89,7 +90,7 @@ class PagedGraph {
 
   Device& device_;
   std::optional<Graph> graph_;
-  std::int64_t drawn_version_ = 0;  ///< of both leaves
+  std::int64_t drawn_version_ = 0;  ///< version of both leaves
   WeightPager pager_;
   Residents residents_;
 };
@@ -142,7 +143,8 @@ class PagedFaultTest : public FaultFixture,
  protected:
   static void run(Graph& g) { graphs::shared_subgraph(g).backward(); }
 
-  /// A step of pages that are away already; and after it, whatever came of it, another on the same pages.
+  /// Runs a step whose parameters have already left the device. Then, whatever the outcome, runs another step
+  /// on them.
   std::vector<at::Tensor> paged_step(const Policy& policy, const std::vector<at::Tensor>& expected) {
     std::optional<FaultyDevice::Pause> pause(std::in_place, faulty());
     PagedGraph paged(device(), std::get<1>(GetParam()));
@@ -183,11 +185,11 @@ class PagedFaultTest : public FaultFixture,
   }
 };
 
-TEST_P(PagedFaultTest, ACallThatFailsEndsInItsErrorAndTheNextStepIsWhole) {
+TEST_P(PagedFaultTest, AFailedCallEndsWithItsErrorAndTheNextStepWorks) {
   expect_errors_or_gradients(/*and_all_after_it=*/false);
 }
 
-TEST_P(PagedFaultTest, ADeviceThatIsLostForAWhileLosesNoWeights) {
+TEST_P(PagedFaultTest, ATemporarilyLostDeviceLosesNoParameters) {
   expect_errors_or_gradients(/*and_all_after_it=*/true);
 }
 

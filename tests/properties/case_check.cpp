@@ -32,7 +32,8 @@
 namespace offprof {
 namespace {
 
-/// What other kernels may round otherwise, over the longest programs; a wrong tensor is off by more.
+/// Bound on the rounding difference of other kernels over the longest programs. A wrong tensor differs by
+/// more.
 constexpr double kRounding = 1e-5;
 
 bool is_close(const std::vector<double>& actual, const std::vector<double>& expected) {
@@ -54,15 +55,15 @@ bool may_ask_again(const Instructions& program) {
   return std::ranges::any_of(program, [](const Instruction& i) { return operation_of(i).asks_again; });
 }
 
-/// What is saved may be written to by copies on the compute stream while it is copied out, which no engine
-/// can order. Backward refuses to read it then, so nobody gets what was copied.
+/// True if copies on the compute stream may write to a saved tensor while it is copied out. No engine can
+/// order these. Backward then refuses to read the tensor, so nobody gets the copied bytes.
 bool may_overwrite_saved(const Instructions& program) {
   return std::ranges::any_of(program, [](const Instruction& i) {
     return operation_of(i).name == "overwrite_part_" || operation_of(i).name == "zero_part_";
   });
 }
 
-/// Something is changed in place, which what was recorded of the program's tensors need not outlive.
+/// True if the program changes a tensor in place, which recorded facts about its tensors need not survive.
 bool changes_in_place(const Instructions& program) {
   return std::ranges::any_of(program,
                              [](const Instruction& i) { return operation_of(i).name.ends_with('_'); });
@@ -70,14 +71,14 @@ bool changes_in_place(const Instructions& program) {
 
 constexpr std::string_view kLetGo = "that the policy's rules let go of";
 
-/// TRL's rules let go of a tensor after its first unpack, and so refuse what asks for it again.
+/// True if TRL's rules refused an unpack: they drop a tensor after its first unpack.
 bool asked_again(const Policy& policy, const Outcome& outcome) {
   return policy.scheduler == SchedulerKind::kTrl &&
          std::ranges::any_of(outcome.refusals,
                              [](const auto& line) { return line.find(kLetGo) != std::string::npos; });
 }
 
-/// The refusals of `outcome` that neither are of that kind nor are plain autograd's.
+/// Returns the refusals of `outcome` that are neither of that kind nor plain autograd's.
 std::vector<std::string> other_refusals(const Outcome& outcome, const Outcome& plain, std::string_view kind) {
   std::vector<std::string> others = outcome.refusals;
   std::erase_if(others, [&](const std::string& line) {
@@ -97,12 +98,13 @@ std::string joined(const std::vector<std::string>& lines) {
   return text.empty() ? "nothing" : text;
 }
 
-/// All that rules may name here.
+/// Returns all transforms that rules may name here.
 std::vector<std::shared_ptr<const Transform>> inverted() {
   return {std::make_shared<const Inverted>()};
 }
 
-/// All that can be, and the rest goes out: of what policies draw rules for little is.
+/// Returns a policy that recomputes all tensors that can be and offloads the rest. Random policies recompute
+/// few.
 Policy all_made_again() {
   Policy policy = preset_policy("offload");
   policy.name = "all_made_again";
@@ -113,10 +115,10 @@ Policy all_made_again() {
 }  // namespace
 
 struct CaseCheck::Recording {
-  Trace trace;  ///< what `run` would write of the programs
+  Trace trace;  ///< as `run` would write it for the programs
   std::vector<SavedId> backward_order;
   std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes;
-  bool has_trl = false;  ///< it can be run under TRL's rules
+  bool has_trl = false;  ///< true if it can run under TRL's rules
 
   StepGuide guide(const Policy& policy) const {
     StepGuide guide(backward_order);
@@ -135,7 +137,7 @@ std::vector<std::string> CaseCheck::findings_of(const RandomCase& random_case) {
   findings_.clear();
   runner_.forget_leaves();
   const Outcome plain = runner_.plain(random_case.program);
-  hazards_seen();  // nothing of ours has run
+  hazards_seen();  // none of our copies has run
   count(random_case.program, plain);
   std::optional<Recording> recording;
   if (plain.refusals.empty()) recording = record(random_case.program);
@@ -145,7 +147,7 @@ std::vector<std::string> CaseCheck::findings_of(const RandomCase& random_case) {
   return findings_;
 }
 
-/// False: its tensors are to be compressed, and this build has no codec.
+/// Returns false if the policy compresses tensors and this build has no codec.
 bool CaseCheck::gives_disk_for(const Policy& policy) {
   if (!uses_disk(policy)) return true;
   if (compresses(policy) && !has_block_codec()) return false;
@@ -196,7 +198,7 @@ std::optional<CaseCheck::Recording> CaseCheck::record(const Instructions& progra
   }
 }
 
-/// In two steps, as a run does.
+/// Finds recipes in two steps, as a run does.
 void CaseCheck::find_recipes(const Instructions& program, Recording& recording) {
   const auto first = runner_.recipes(program, recording.trace.program);
   auto second = runner_.recipes(program, recording.trace.program);
@@ -237,8 +239,8 @@ void CaseCheck::check_policy(const RandomCase& random_case, const Policy& policy
   check_memory(*recording, random_case, policy, measured);
 }
 
-/// A run that a policy may refuse, and plain autograd does not: only where the program gives it reason to,
-/// and for that reason alone. `kind` is in each of its messages.
+/// Checks a run that a policy may refuse although plain autograd does not. The policy may refuse only if the
+/// program gives it a reason, and only for that reason. `kind` is part of each of its messages.
 void CaseCheck::check_refused(const Policy& policy, const Outcome& outcome, const Outcome& plain,
                               std::string_view kind, bool has_reason) {
   if (!has_reason) find(policy, "refused without reason: " + joined(outcome.refusals));

@@ -14,32 +14,34 @@
 
 namespace offprof {
 
-/// What has been tried so far.
+/// Counts of the cases so far.
 struct Coverage {
   std::size_t programs = 0;
-  std::size_t refused = 0;      ///< programs of which LibTorch refused something
+  std::size_t refused = 0;      ///< programs with an operation that LibTorch refused
   std::size_t recorded = 0;     ///< programs that the profiler records, so that their memory is predicted
   std::size_t policies = 0;     ///< runs under a policy
-  std::size_t predictions = 0;  ///< of them those whose memory was held against its simulation
-  std::size_t compressed = 0;   ///< runs with compressed memory in the place of a disk
-  std::size_t half_dense = 0;  ///< runs of which the simulation knows no program: see TraceSteps::inexactness
-  std::size_t recipes = 0;     ///< tensors of which it is known how to make them again
-  std::size_t remade = 0;      ///< of those held against their simulation, tensors that were made again
-  std::size_t recomputing = 0;  ///< runs under a policy that makes tensors again
-  std::size_t not_remade = 0;   ///< runs that ended since what a tensor is made of had been changed in place
-  std::size_t asked_again = 0;  ///< those in which TRL's rules had let go of what backward asked for
+  std::size_t predictions = 0;  ///< runs whose memory was compared with the simulation
+  std::size_t compressed = 0;   ///< runs with compressed memory in place of a disk
+  /// Runs for which the trace has no exact step program: see TraceSteps::inexactness.
+  std::size_t half_dense = 0;
+  std::size_t recipes = 0;      ///< tensors with known recompute steps
+  std::size_t remade = 0;       ///< recomputed tensors in the runs that were compared with the simulation
+  std::size_t recomputing = 0;  ///< runs under a policy that recomputes tensors
+  std::size_t not_remade = 0;   ///< runs that ended because a source of a tensor had been changed in place
+  /// Runs in which backward unpacked a tensor again that TRL's rules had dropped.
+  std::size_t asked_again = 0;
   std::set<std::string> operations;
-  std::map<std::string, std::size_t> not_recorded;  ///< why, and how many programs
+  std::map<std::string, std::size_t> not_recorded;  ///< the reasons, with the number of programs
 };
 
-/// Holds random programs to what the engine promises: gradients and refusals of plain autograd, memory as
-/// simulated, nothing left.
+/// Checks what the engine promises on random programs: the gradients and refusals of plain autograd, memory
+/// as simulated, and nothing left behind.
 class CaseCheck {
  public:
-  /// `device` must outlive it.
+  /// Creates the check; `device` must outlive it.
   explicit CaseCheck(CountingDevice& device);
 
-  /// What does not hold, a line each; none: everything does.
+  /// Returns a line for each check that fails; none if all hold.
   std::vector<std::string> findings_of(const RandomCase& random_case);
   const Coverage& coverage() const { return coverage_; }
 
@@ -60,7 +62,7 @@ class CaseCheck {
   bool gives_disk_for(const Policy& policy);
 
   CountingDevice& device_;
-  bool has_compressed_memory_ = false;  ///< in the place of the disk
+  bool has_compressed_memory_ = false;  ///< in place of the disk
   ProgramRunner runner_;
   Coverage coverage_;
   std::vector<std::string> findings_;

@@ -8,13 +8,13 @@
 
 namespace offprof {
 
-/// A case as a file: `program`, a list of [operation, first, second, number], and `policies` as policy files
-/// have them. `findings`: what does not hold of it, for who reads the file.
+/// Formats a case as a file. `program` is a list of [operation, first, second, number]; `policies` have the
+/// format of policy files. `findings`: the failed checks, for the reader of the file.
 std::string format_case(const RandomCase& random_case, const std::vector<std::string>& findings = {});
-/// The reverse. Throws Error (input).
+/// Reads a case from such a file. Throws Error (input).
 RandomCase read_case(const std::string& path);
 
-/// How rapidcheck prints one.
+/// Prints a case for rapidcheck.
 std::ostream& operator<<(std::ostream& out, const RandomCase& random_case);
 
 }  // namespace offprof

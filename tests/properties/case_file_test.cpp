@@ -13,7 +13,7 @@
 namespace offprof {
 namespace {
 
-TEST(CaseFileTest, ACaseComesBackAsItWas) {
+TEST(CaseFileTest, ACaseSurvivesARoundTrip) {
   const TestFolder folder;
   const std::string path = folder / "case.json";
   EXPECT_TRUE(rc::check("a case comes back", [&] {
@@ -23,7 +23,7 @@ TEST(CaseFileTest, ACaseComesBackAsItWas) {
   }));
 }
 
-TEST(CaseFileTest, AnOperationThatThereIsNotIsRefusedWithItsPlace) {
+TEST(CaseFileTest, RejectsAnUnknownOperationWithItsPosition) {
   const TestFolder folder;
   const std::string path = folder / "case.json";
   write_file(
@@ -31,13 +31,13 @@ TEST(CaseFileTest, AnOperationThatThereIsNotIsRefusedWithItsPlace) {
       R"({"schema": "offprof.random_case/1", "program": [["sin",0,0,0], ["sun",0,0,0]], "policies": []})");
   try {
     read_case(path);
-    FAIL() << "it was read";
+    FAIL() << "the file was accepted";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("there is no operation sun"));
   }
 }
 
-TEST(CaseFileTest, OperationsHaveNamesOfTheirOwn) {
+TEST(CaseFileTest, OperationsHaveDistinctNames) {
   std::set<std::string_view> names;
   for (const Operation& operation : operations())
     EXPECT_TRUE(names.insert(operation.name).second) << operation.name;

@@ -6,8 +6,8 @@
 
 namespace offprof {
 
-/// The one device of this program, `host` or `virtual`, with the autograd engine in place. One thread
-/// computes, so that no run is the first to start others.
+/// Returns the only device of this test program, `host` or `virtual`, with the autograd engine in place. One
+/// thread computes, so that no run starts threads later than another.
 Device& device_under_test();
 std::string device_under_test_name();
 

@@ -16,7 +16,7 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// --- Edits in place, of which autograd refuses some ---
+// --- Edits in place, some of which autograd refuses ---
 
 void add_in_place(Pool& pool, const Instruction& i) {
   Tensor& t = pool.at(i.first);
@@ -32,7 +32,7 @@ void scale_in_place(Pool& pool, const Instruction& i) {
   pool.at(i.first).mul_(0.5 + i.number % 3);
 }
 
-/// Saves what it has made.
+/// Saves its result.
 void activate_in_place(Pool& pool, const Instruction& i) {
   Tensor& t = pool.at(i.first);
   i.number % 2 == 0 ? t.sigmoid_() : t.relu_();
@@ -51,13 +51,13 @@ void overwrite_a_part(Pool& pool, const Instruction& i) {
   part.copy_(fitted(pool.at(i.second), part.sizes()));
 }
 
-/// As an optimizer does it.
+/// Changes a leaf like an optimizer.
 void change_a_leaf(Pool& pool, const Instruction& i) {
   const at::NoGradGuard no_grad;
   pool.leaf(i.first).mul_(0.5);
 }
 
-// --- What is done with the graph ---
+// --- Operations on the graph ---
 
 void run_backward(const Tensor& loss, bool keeps_graph) {
   if (!loss.requires_grad()) return;
@@ -75,7 +75,7 @@ void backward_and_keep_the_graph(Pool& pool, const Instruction& i) {
   run_backward(total(pool.at(i.first)), true);
 }
 
-/// What is made of the same tensors later may fail.
+/// Runs backward and keeps the tensors; later uses of them may fail.
 void backward_and_keep_tensors(Pool& pool, const Instruction& i) {
   run_backward(total(pool.at(i.first)), false);
 }
@@ -89,13 +89,13 @@ Tensor gradient_of_leaf(Pool& pool, const Instruction& i, bool creates_graph) {
   return gradient;
 }
 
-/// The gradient is another tensor to work with.
+/// Adds the gradient to the pool.
 void gradient(Pool& pool, const Instruction& i) {
   const Tensor gradient = gradient_of_leaf(pool, i, false);
   if (gradient.defined()) pool.add(gradient);
 }
 
-/// Likewise one that has a gradient itself.
+/// Adds a gradient that has a gradient itself.
 void gradient_with_graph(Pool& pool, const Instruction& i) {
   const Tensor gradient = gradient_of_leaf(pool, i, true);
   if (gradient.defined()) pool.add(gradient.pow(2));
@@ -114,7 +114,7 @@ void without_gradient(Pool& pool, const Instruction& i) {
   pool.add((pool.at(i.first) * 2).exp().clamp_max(5));
 }
 
-/// A hook on what is a tensor of its own.
+/// Adds a hook to a new tensor.
 void change_gradient(Pool& pool, const Instruction& i) {
   const Tensor t = pool.at(i.first) * 1;
   if (t.requires_grad()) t.register_hook([](const Tensor& gradient) { return gradient * 0.5 + 1; });
@@ -127,7 +127,7 @@ Tensor region(const Tensor& input, std::int64_t kind) {
   return (input.reshape({1, input.numel()}) * 2).softmax(1).exp();
 }
 
-/// A checkpointed region, re-entrant: backward runs it again, with a backward of its own inside.
+/// Re-entrant checkpointed region: backward runs it again, with its own backward inside.
 class Checkpoint final : public torch::autograd::Function<Checkpoint> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& input, std::int64_t kind) {

@@ -8,21 +8,21 @@
 
 namespace offprof {
 
-/// One instruction of a random autograd program. Whatever it holds, it means something, so that a program
-/// from which instructions are taken out is still one.
+/// Instruction of a random autograd program. Every value is valid, so a program stays valid if instructions
+/// are removed.
 struct Instruction {
   std::uint8_t op = 0;  ///< index in operations(), modulo their number
-  std::uint8_t first =
-      0;  ///< operand: a tensor of the pool, counted from the newest, modulo how many there are
-  std::uint8_t second = 0;  ///< likewise
-  std::uint8_t number = 0;  ///< dimension, length, scale: what the operation makes of it
+  /// Operand: a tensor of the pool, counted from the newest, modulo the size of the pool.
+  std::uint8_t first = 0;
+  std::uint8_t second = 0;  ///< second operand
+  std::uint8_t number = 0;  ///< dimension, length or scale: the operation chooses the meaning
 
   auto operator<=>(const Instruction&) const = default;
 };
 
 using Instructions = std::vector<Instruction>;
 
-/// A program and the policies it is run under.
+/// Program and the policies under which it runs.
 struct RandomCase {
   Instructions program;
   std::vector<Policy> policies;

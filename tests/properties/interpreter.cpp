@@ -12,8 +12,8 @@
 namespace offprof {
 namespace {
 
-/// Up to where a message goes into particulars: which tensor it was, of what shape, where in LibTorch. Of a
-/// piece that was modified in place autograd has a sentence of its own where no hooks are.
+/// Returns the message up to its details: which tensor, its shape, the place in LibTorch. Without hooks,
+/// autograd has another sentence for a view that was modified in place.
 std::string kind_of(std::string_view message) {
   if (message.find(kCannotBeMadeAgain) != std::string_view::npos) return std::string(kCannotBeMadeAgain);
   for (const char* what : {"modified inplace", "modified by an inplace operation"})

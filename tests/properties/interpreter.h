@@ -9,19 +9,18 @@
 
 namespace offprof {
 
-/// Runs the program, and at its end backward over what is left to start it from. What LibTorch refuses to do
-/// is left out; returns a line for each: the instruction, and the kind of the refusal without the particulars
-/// that differ from engine to engine.
+/// Runs the program, then backward from the remaining losses. Operations that LibTorch refuses are skipped.
+/// Returns a line for each of them: the instruction and the kind of the refusal, without details that differ
+/// between engines.
 std::vector<std::string> interpret(const Instructions& program, Leaves& leaves);
 
-/// `3 multiply_(0, 2; 7)`: number 3 of the program.
+/// Returns a description such as `3 multiply_(0, 2; 7)` for number 3 of the program.
 std::string describe(const Instruction& instruction, std::size_t index);
 
-/// What the engine says where what a tensor is made of was changed in place, which plain autograd would not
-/// notice.
+/// Message of the engine if a source of a tensor was changed in place, which plain autograd would not notice.
 inline constexpr std::string_view kCannotBeMadeAgain = "cannot be made again";
 
-/// Whether one of the refusals says so.
+/// True if one of the refusals has that message.
 bool refuses_to_make_again(const std::vector<std::string>& refusals);
 
 }  // namespace offprof

@@ -1,4 +1,4 @@
-// Steps by the thousand: whatever a step leaves behind shows.
+// Tests of many steps in a row, in which any leak of a step shows.
 #include <gmock/gmock.h>
 #include <malloc.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
@@ -33,19 +33,19 @@ namespace offprof {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kHasOwnHeap = true;  ///< a sanitizer's, which keeps what is freed
+constexpr bool kHasOwnHeap = true;  ///< a sanitizer has its own heap, which keeps freed memory
 #else
 constexpr bool kHasOwnHeap = false;
 #endif
 
-/// What the C library's heap may grow by over a whole run: LibTorch's tables of names grow by some entries
-/// when they are first asked. A leak of 7 bytes a step is more over 10000 steps.
+/// Allowed growth of the C library's heap over a whole run. LibTorch's tables of names grow by some entries
+/// when they are first used. A leak of 7 bytes per step exceeds this over 10000 steps.
 constexpr Bytes kHeapAllowance = 64 * kKiB;
-/// What the process may: pages that the heap takes as its free memory comes to lie otherwise; it never takes
-/// back all. A leak of 420 bytes a step is more over 10000 steps.
+/// Allowed growth of the process: pages that the heap takes when its free memory moves; it never returns all
+/// of them. A leak of 420 bytes per step exceeds this over 10000 steps.
 constexpr Bytes kResidentAllowance = 4 * kMiB;
-/// And by this where there is a disk: a bounce buffer for each piece that is under way at once, which are
-/// made when they are needed first, and kept.
+/// Additional growth with a disk: a bounce buffer for each piece in progress at once. They are created at
+/// their first use, and kept.
 constexpr Bytes kBounceBuffers = 16 * kMiB;
 
 Bytes resident_set() {
@@ -59,7 +59,7 @@ Bytes heap_in_use() {
   return static_cast<Bytes>(info.uordblks + info.hblkhd);
 }
 
-/// What must be the same after a step as after any other.
+/// Figures that must be the same after every step.
 struct AfterStep {
   Bytes device_peak = 0, host_peak = 0, reserved = 0;
   std::size_t commands = 0;
@@ -74,9 +74,10 @@ struct Growth {
   Bytes heap = 0, resident = 0;
 };
 
-/// What runs is a policy, over a model as it is, or in segments, or in shards, or with its weights elsewhere.
+/// Policy and kind of model of a long run: plain, with activation checkpointing, in layer slices, or with
+/// parameter offload.
 struct LongRun {
-  std::string policy;  ///< a preset, or where a rule places all tensors
+  std::string policy;  ///< a preset, or the place to which a rule sends all tensors
   std::string model = {};
 
   bool has(std::string_view what) const { return model.find(what) != std::string::npos; }
@@ -96,7 +97,7 @@ class LongRunTest : public testing::TestWithParam<LongRun> {
       give_disk(device_);
   }
 
-  /// Small, and still with every kind of layer: a step takes a millisecond or two.
+  /// Loads a small model that has every kind of layer: a step takes a millisecond or two.
   Model model_on_device() {
     const TestFolder folder;
     const std::string path = folder / "model.pt";
@@ -131,12 +132,12 @@ class LongRunTest : public testing::TestWithParam<LongRun> {
   Trainer trainer_of(Model& model, const RunSettings& settings) {
     return {model, device_, settings, nullptr, pager_ ? &*pager_ : nullptr};
   }
-  /// A step teaches in which order it uses weights.
+  /// Learns the order in which a step uses the parameters.
   void learn() {
     if (pager_) pager_->learn();
   }
 
-  /// Copies in both directions, a stash, a window, and now and then no room in host memory.
+  /// Returns a policy with copies in both directions, a stash, a window, and sometimes a full host memory.
   static Policy policy() {
     const std::string& name = GetParam().policy;
     const bool has_rule = name != "offload" && name != "trl";
@@ -166,7 +167,7 @@ class LongRunTest : public testing::TestWithParam<LongRun> {
   std::optional<WeightPager> pager_;
 };
 
-TEST_P(LongRunTest, EveryStepLeavesTheProcessAsItWas) {
+TEST_P(LongRunTest, EveryStepLeavesTheProcessUnchanged) {
   const int steps = Options::get().steps, warmup = steps / 5;
   Model model = model_on_device();
   RunSettings settings;
@@ -190,7 +191,7 @@ TEST_P(LongRunTest, EveryStepLeavesTheProcessAsItWas) {
   if (!GetParam().has("weights_on_host")) {
     EXPECT_EQ(left.host_bytes, 0);
   }
-  // What goes between shards with micro-batches is where the weights are, and not the policy's.
+  // Values between slices with micro-batches go where the parameters are; the policy does not place them.
   EXPECT_EQ(first.host_peak > 0, !GetParam().has("shards_and_weights"));
   EXPECT_THAT(hazards_seen(), testing::IsEmpty());
   if (kHasOwnHeap) return;
@@ -200,21 +201,21 @@ TEST_P(LongRunTest, EveryStepLeavesTheProcessAsItWas) {
   EXPECT_LE(grown.resident, kResidentAllowance + buffers);
 }
 
-/// Nobody waits for autograd between them.
-TEST_P(LongRunTest, AStepBeginsWithNothingOfTheOneBefore) {
+/// No step waits for autograd before the next one begins.
+TEST_P(LongRunTest, AStepStartsWithoutMemoryOfThePreviousStep) {
   Model model = model_on_device();
   Trainer trainer = trainer_of(model, {});
   const auto resident = [&] {
     return trainer.step(policy(), unrecorded_guide(policy()), Recording::kNone).device_resident_bytes;
   };
-  trainer.plain_step();  // makes the optimizer's state
+  trainer.plain_step();  // creates the optimizer's state
   trainer.plain_step();
   learn();
   const Bytes first = resident();
   for (int i = 1; i < Options::get().steps / 5; ++i) ASSERT_EQ(resident(), first) << "step " << i;
 }
 
-/// All that this build can run.
+/// Returns all runs that this build supports.
 std::vector<LongRun> long_runs() {
   std::vector<LongRun> runs = {{"offload"},
                                {"trl"},

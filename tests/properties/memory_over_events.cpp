@@ -9,7 +9,7 @@
 namespace offprof {
 namespace {
 
-/// The raw events of a pass, summed up.
+/// Sums up the raw events of a pass.
 class PassMemory {
  public:
   explicit PassMemory(const RecordedPass& pass) : pass_(pass) {
@@ -41,7 +41,7 @@ class PassMemory {
   }
 
   const RecordedPass& pass_;
-  std::unordered_set<std::int64_t> reloads_;  ///< allocations
+  std::unordered_set<std::int64_t> reloads_;  ///< ids of allocations
   int hooks_ = 0;
   LiveBytes live_;
   std::vector<LiveBytes> points_;

@@ -10,17 +10,17 @@
 
 namespace offprof {
 
-/// What is live on the device and in host memory right after an allocation of the program's.
+/// Live bytes on the device and in host memory right after an allocation of the program.
 struct LiveBytes {
   Bytes device = 0, host = 0;
   bool operator==(const LiveBytes&) const = default;
 };
 
-/// At every allocation of a step as it was recorded, and as it is replayed.
+/// Returns the live bytes at every allocation of a step, as recorded or as replayed.
 std::vector<LiveBytes> memory_at_allocations(const RecordedPass& pass);
 std::vector<LiveBytes> memory_at_allocations(const Step& step, const Policy& policy);
 
-/// Where they differ first, in words; nullopt: nowhere.
+/// Returns the first difference in words; nullopt if there is none.
 std::optional<std::string> first_difference(const std::vector<LiveBytes>& measured,
                                             const std::vector<LiveBytes>& simulated);
 

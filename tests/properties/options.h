@@ -4,11 +4,11 @@
 
 namespace offprof {
 
-/// What this test program was called with.
+/// Options of this test program.
 struct Options {
-  std::string replay;      ///< a case file to run, and nothing else; empty: none
-  std::string keep = ".";  ///< the folder for case files
-  int steps = 500;         ///< of a long run
+  std::string replay;      ///< a case file, the only one to run; empty: none
+  std::string keep = ".";  ///< folder for case files
+  int steps = 500;         ///< steps of a long run
 
   static Options& get() {
     static Options options;

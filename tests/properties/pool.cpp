@@ -5,7 +5,7 @@
 namespace offprof {
 namespace {
 
-/// Enough for strides and stashes to matter, and quick.
+/// Maximum number of elements: enough for strides and stashes to matter, and fast.
 constexpr std::int64_t kMostNumbers = 1024;
 
 at::Tensor leaf(c10::Device device, at::IntArrayRef sizes) {

@@ -9,34 +9,35 @@
 
 namespace offprof {
 
-/// What a random program starts from: three leaves that get gradients, and a tensor that gets none.
+/// Leaves of a random program: three leaves that get gradients, and a tensor that gets none.
 struct Leaves {
   explicit Leaves(c10::Device device);
 
-  /// The constant first.
+  /// Returns all leaves, the constant first.
   std::vector<at::Tensor> all() const;
 
   std::vector<at::Tensor> trained;
   at::Tensor constant;
 };
 
-/// The tensors that a random program has at hand: the leaves, and what it has made and not dropped.
+/// Tensors available to a random program: the leaves, and the tensors that it has created and not dropped.
 class Pool {
  public:
   explicit Pool(const Leaves& leaves) : tensors_(leaves.all()), leaves_(tensors_.size()) {}
 
-  /// Counted from the newest, modulo how many there are.
+  /// Returns a tensor, counted from the newest, modulo the size of the pool.
   at::Tensor& at(std::uint8_t operand) { return tensors_[tensors_.size() - 1 - operand % tensors_.size()]; }
-  /// One that gets a gradient.
+  /// Returns a leaf that gets a gradient.
   const at::Tensor& leaf(std::uint8_t operand) const { return tensors_[1 + operand % (leaves_ - 1)]; }
-  /// Of a tensor that is too large only a part.
+  /// Adds a tensor, or only a part of it if it is too large.
   void add(const at::Tensor& tensor);
-  /// A leaf stays.
+  /// Drops a tensor unless it is a leaf.
   void drop(std::uint8_t operand);
   void keep_leaves_only() { tensors_.resize(leaves_), losses_.clear(); }
 
   void add_loss(at::Tensor loss) { losses_.push_back(std::move(loss)); }
-  /// What is left to start backward from: the losses and the newest tensor; undefined: nothing that needs it.
+  /// Returns the sum of the losses and the newest tensor, to start backward from; undefined if none needs a
+  /// gradient.
   at::Tensor last_loss() const;
 
  private:

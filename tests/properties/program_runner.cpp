@@ -18,15 +18,15 @@ namespace {
 
 constexpr std::uint64_t kSeed = 7;
 
-/// Plain autograd leaks what multiplies itself in place: the node of `x.mul_(x)` saves x, whose history it
-/// is. That is LibTorch's; what an engine saves in the place of x has no history.
+/// Plain autograd leaks a tensor that multiplies itself in place: the node of `x.mul_(x)` saves x, and is
+/// part of x's history. LibTorch causes this; the tensor that an engine saves in place of x has no history.
 class PlainAutogradsLeaks {
 #if defined(__SANITIZE_ADDRESS__)
   __lsan::ScopedDisabler not_counted_;
 #endif
 };
 
-/// One leaf as a parameter of a model would be; the others are only older than the step.
+/// Registers one leaf as a parameter of a model; the others are only older than the step.
 std::shared_ptr<const Residents> residents_of(const Leaves& leaves, const Device& device) {
   Residents residents;
   const at::Tensor& parameter = leaves.trained.front();
@@ -35,7 +35,7 @@ std::shared_ptr<const Residents> residents_of(const Leaves& leaves, const Device
   return std::make_shared<const Residents>(std::move(residents));
 }
 
-/// Looks for offloaded tensors that a dense copy changes.
+/// Detects offloaded tensors whose layout a dense copy changes.
 class LayoutWatcher final : public StepListener {
  public:
   void on_pack(SavedId, const at::Tensor& value, const PackRequest&, const PackDecision& decision) override {
@@ -55,12 +55,12 @@ std::vector<std::string> run_step(const Instructions& program, Leaves& leaves,
   try {
     step->backward_end();
   } catch (const std::exception&) {
-    if (!refuses_to_make_again(refusals)) throw;  // of a step that is lost, and has said why
+    if (!refuses_to_make_again(refusals)) throw;  // the step is lost and has reported why
   }
   return refusals;
 }
 
-/// Of what a program has made of the leaves only their numbers stay.
+/// Removes everything that a program has attached to the leaves; only their values remain.
 void forget_graph(Leaves& leaves) {
   for (const at::Tensor& leaf : leaves.trained) leaf.mutable_grad() = at::Tensor();
   leaves.constant = leaves.constant.detach();

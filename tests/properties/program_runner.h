@@ -18,39 +18,41 @@
 
 namespace offprof {
 
-/// What a program comes to, in memory that no device counts.
+/// Result of a program, in memory that no device counts.
 struct Outcome {
-  std::vector<std::string> refusals;           ///< as `interpret` returns them
-  std::vector<bool> has_gradient;              ///< by leaf
-  std::vector<std::vector<double>> gradients;  ///< by leaf; empty: it has none, or no device computed it
+  std::vector<std::string> refusals;  ///< as returned by `interpret`
+  std::vector<bool> has_gradient;     ///< by leaf
+  /// By leaf; empty if the leaf has none or no device computed it.
+  std::vector<std::vector<double>> gradients;
 };
 
-/// And what a step under a policy took.
+/// Result and memory use of a step under a policy.
 struct PolicyOutcome {
   Outcome outcome;
   Bytes device_peak = 0, host_peak = 0, d2h = 0, h2d = 0;
   Bytes disk_peak = 0, disk_written = 0, disk_read = 0;
   std::vector<Command> commands;
-  /// A reloaded tensor lies otherwise than the one that was saved: kernels may take another path, and round
-  /// otherwise.
+  /// True if a reloaded tensor has another layout than the saved one. Then kernels may take another path and
+  /// round differently.
   bool has_other_layouts = false;
 };
 
-/// Runs programs on a device, one after the other, each from the same numbers in the same leaves, as a
-/// model's parameters are the same in every step.
+/// Runs programs on a device, one after the other. Each starts with the same values in the same leaves, like
+/// the parameters of a model in each step.
 class ProgramRunner {
  public:
-  /// `device` must outlive it.
+  /// Creates the runner; `device` must outlive it.
   explicit ProgramRunner(CountingDevice& device) : device_(device) {}
 
-  /// The next program's leaves are others.
+  /// Makes the next program use new leaves.
   void forget_leaves() { leaves_.reset(); }
 
   Outcome plain(const Instructions& program);
   PolicyOutcome under(const Instructions& program, const Policy& policy, const StepGuide& guide);
-  /// A step as the profiler records it.
+  /// Records a step as the profiler does.
   RecordedPass recorded(const Instructions& program, const Policy& policy, const StepGuide& guide = {});
-  /// What a step finds out of how `recorded` could make its tensors again; nullopt: the step saved others.
+  /// Returns the recipes that a step finds for the saved tensors of `recorded`; nullopt if the step saved
+  /// other tensors.
   std::optional<std::vector<FoundRecipe>> recipes(const Instructions& program, const Program& recorded);
 
  private:

@@ -1,15 +1,14 @@
-// Random autograd programs under random policies.
+// Tests of random autograd programs under random policies.
 //
 //   property_test [--replay FILE] [--keep FOLDER] [--steps N] [GOOGLETEST_OPTION...]
 //
-//   --replay FILE    runs the case in FILE, says what does not hold of it, and does nothing else
-//   --keep FOLDER    where cases are written (.): failing.DEVICE.json, shrunk, where a property does not
-//   hold;
-//                    running.DEVICE.json, the one that was running, where the program has crashed
-//   --steps N        of the long run (500)
+//   --replay FILE    runs only the case in FILE and prints the checks that fail
+//   --keep FOLDER    folder for case files (.): failing.DEVICE.json, the shrunk case of a failed property;
+//                    running.DEVICE.json, the current case, which remains if the program crashes
+//   --steps N        steps of the long run (500)
 //
-// RC_PARAMS, as rapidcheck reads it, sets what is drawn ("seed=42 max_success=1000"). Without it the cases
-// are the same every time. property_test has the device `host`, virtual_property_test the virtual GPU.
+// RC_PARAMS, as rapidcheck reads it, controls the random cases ("seed=42 max_success=1000"). Without it the
+// cases are the same every time. property_test has the device `host`, virtual_property_test the virtual GPU.
 #include <gmock/gmock.h>
 #include <rapidcheck.h>
 
@@ -36,7 +35,7 @@
 namespace offprof {
 namespace {
 
-/// Less than a minute on two cores.
+/// Runs less than a minute on two cores.
 constexpr const char* kDefaultCases = "seed=20 max_success=400";
 
 std::string file_of(const char* what) {
@@ -68,7 +67,7 @@ void print(const Coverage& coverage) {
     std::cout << programs << " not recorded: " << why << "\n";
 }
 
-TEST(PropertyTest, RandomProgramsHaveTheGradientsOfPlainAutogradAndTheMemoryThatIsSimulated) {
+TEST(PropertyTest, RandomProgramsHaveTheGradientsOfPlainAutogradAndTheSimulatedMemory) {
   CountingDevice device(device_under_test());
   CaseCheck check(device);
   const bool holds = rc::check("random programs under random policies", [&] {
@@ -83,9 +82,9 @@ TEST(PropertyTest, RandomProgramsHaveTheGradientsOfPlainAutogradAndTheMemoryThat
   EXPECT_TRUE(holds) << "the case is in " << file_of("failing") << "; --replay runs it";
   std::filesystem::remove(file_of("running"));
   const Coverage& coverage = check.coverage();
-  EXPECT_TRUE(!holds || 2 * coverage.recorded >= coverage.programs) << "too few could be recorded";
+  EXPECT_TRUE(!holds || 2 * coverage.recorded >= coverage.programs) << "too few programs could be recorded";
   EXPECT_GT(coverage.remade, 0U);
-  EXPECT_LE(10 * coverage.not_remade, coverage.recomputing) << "too many steps refused to make tensors again";
+  EXPECT_LE(10 * coverage.not_remade, coverage.recomputing) << "too many steps refused to recompute tensors";
   EXPECT_EQ(coverage.compressed > 0, has_block_codec());
 }
 
@@ -110,16 +109,16 @@ Policy trl_from(Bytes threshold) {
   return policy;
 }
 
-/// The stash of TRL's rules always holds the last tensor until a node has run: longer than the program,
-/// where that is below the threshold and the one before it is the last.
-TEST(PropertyTest, WhatOnlyTheStashHeldWhileItWasRecordedIsSimulatedWhereItStaysOnTheDevice) {
+/// TRL's stash always holds its last tensor until a node has run, which may be longer than the program does.
+/// This matters if that tensor is below the threshold, so that the one before it is the last.
+TEST(PropertyTest, SimulatesAKeptTensorThatOnlyTheStashHeldInTheRecording) {
   EXPECT_THAT(findings_of({program_of({"chunk", "custom_function", "broadcast"}), {trl_from(25)}}),
               testing::IsEmpty());
 }
 
-/// A part of no elements, which autograd holds beyond its node where it lies in another's memory, and not
-/// where a dense copy of it has come back.
-TEST(PropertyTest, WhatIsKeptOfNoElementsIsSimulatedWhereADenseCopyOfItWouldBeLetGoOfEarlier) {
+/// A part without elements: autograd holds it beyond its node if it is a view of another's memory, but not if
+/// a dense copy of it has come back.
+TEST(PropertyTest, SimulatesAnEmptyPartThatADenseCopyWouldReleaseEarlier) {
   Instructions program = program_of({"add", "nothing_of_it", "checkpoint", "broadcast"});
   for (Instruction& instruction : program) instruction.number = 0;
   program[2].number = 11;

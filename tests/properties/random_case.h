@@ -14,7 +14,7 @@
 
 namespace offprof {
 
-/// An operation by its weight. Shrinks to those before it, the first of which are the simplest.
+/// Generates an operation by its weight. Shrinks to earlier operations; the first ones are the simplest.
 inline rc::Gen<std::uint8_t> random_op() {
   std::vector<std::uint8_t> tickets;
   const auto all = operations();
@@ -24,7 +24,7 @@ inline rc::Gen<std::uint8_t> random_op() {
   return rc::gen::map(ticket, [tickets = std::move(tickets)](std::size_t drawn) { return tickets[drawn]; });
 }
 
-/// Operands are mostly the newest tensors, so that chains come about.
+/// Generates an operand, mostly one of the newest tensors, so that chains arise.
 inline rc::Gen<std::uint8_t> random_operand() {
   return rc::gen::weightedOneOf<std::uint8_t>(
       {{3, rc::gen::inRange<std::uint8_t>(0, 3)}, {2, rc::gen::inRange<std::uint8_t>(0, 24)}});
@@ -39,8 +39,8 @@ inline rc::Gen<Instruction> random_instruction() {
                                   rc::gen::set(&Instruction::number, rc::gen::inRange<std::uint8_t>(0, 12))));
 }
 
-/// None in half of the cases; else one or two that take some of the tensors, each to another place. Where
-/// they are `compressed`, what would go to the disk is compressed instead.
+/// Generates no rules in half of the cases, else one or two that send some of the tensors to different
+/// places. If `compressed`, tensors for the disk are compressed instead.
 inline rc::Gen<std::vector<PolicyRule>> random_rules(Bytes tensor_bytes, bool compressed) {
   const auto rule = rc::gen::apply(
       [tensor_bytes, compressed](const std::string& placement, int filter, Bytes bytes) {
@@ -60,8 +60,8 @@ inline rc::Gen<std::vector<PolicyRule>> random_rules(Bytes tensor_bytes, bool co
   });
 }
 
-/// Up to some twenty instructions under a policy of either kind. It shrinks by leaving instructions out and
-/// making those that stay simpler.
+/// Generates up to about twenty instructions and policies of both kinds. Shrinks by removing instructions and
+/// by simplifying the rest.
 inline rc::Gen<RandomCase> random_case() {
   constexpr int kMostInstructions = 22;
   constexpr Bytes kTensorBytes = 800;

@@ -50,12 +50,12 @@ Tensor image(const Tensor& a, int64_t n) {
   return n % 2 == 0 ? result : result.contiguous(at::MemoryFormat::ChannelsLast);
 }
 
-/// 0, 1, ... below `end`, over and over.
+/// Returns 0, 1, ... below `end`, repeated.
 Tensor indices(const Tensor& like, int64_t count, int64_t end) {
   return at::arange(count, at::TensorOptions(like.device()).dtype(at::kLong)).remainder(end);
 }
 
-// --- Of one tensor or two, element by element ---
+// --- Elementwise operations on one or two tensors ---
 
 Tensor added(const Tensor& a, const Tensor& b, int64_t n) {
   return a + like(b, a) * static_cast<double>(n % 3 - 1);
@@ -77,7 +77,7 @@ Tensor filled_where(const Tensor& a, const Tensor& b, int64_t) {
   return a.masked_fill(like(b, a) > 0.5, 0);
 }
 
-/// Products and maxima alone, which round alike whatever the layout.
+/// Uses products and maxima only, which round the same in any layout.
 template <at::ScalarType type>
 Tensor in_type(const Tensor& a, const Tensor& b, int64_t) {
   return (a.to(type) * like(b, a).to(type)).relu().to(at::kDouble);
@@ -140,7 +140,7 @@ Tensor embedding(const Tensor& a, const Tensor&, int64_t n) {
   return at::embedding(m, indices(m, 1 + n % 7, m.size(0)));
 }
 
-/// Saves an input, an output, and something that it made itself.
+/// Saves an input, an output, and a tensor that it created itself.
 class CustomProduct final : public torch::autograd::Function<CustomProduct> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& a, const Tensor& b) {
@@ -158,7 +158,8 @@ Tensor custom_function(const Tensor& a, const Tensor& b, int64_t) {
   return CustomProduct::apply(a, like(b, a).detach());
 }
 
-/// Saves eight bits a number, one, and a sparse tensor, whose values may lie in another's memory.
+/// Saves a tensor with eight bits per number, a tensor with one, and a sparse tensor whose values may be a
+/// view.
 class SavedInOtherForms final : public torch::autograd::Function<SavedInOtherForms> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& a, const Tensor& b) {
@@ -180,7 +181,7 @@ Tensor other_forms(const Tensor& a, const Tensor& b, int64_t) {
   return SavedInOtherForms::apply(a, like(b, a).detach());
 }
 
-// --- Indices and pieces ---
+// --- Indices and parts ---
 
 Tensor gathered(const Tensor& a, const Tensor& b, int64_t) {
   const Tensor t = with_dimension(a);
@@ -211,8 +212,8 @@ Tensor one_chunk(const Tensor& a, const Tensor&, int64_t n) {
   const std::vector<Tensor> pieces = t.chunk(3, dimension(t, n));
   return pieces[static_cast<std::size_t>(n) % pieces.size()];
 }
-/// As an LSTM cell uses it. Of a tensor that nobody else has: autograd does not see edits of its pieces as
-/// edits of it.
+/// Works as in an LSTM cell, on a tensor that nobody else has, because autograd does not notice that edits of
+/// its pieces edit it.
 Tensor unsafe_pieces(const Tensor& a, const Tensor&, int64_t n) {
   const Tensor t = with_dimension(a) * 1;
   std::vector<Tensor> pieces = t.unsafe_chunk(2, dimension(t, n));
