@@ -95,7 +95,7 @@ class VirtualClock {
   Nanoseconds wait_for_disk(const Copy& transfer) {
     const Nanoseconds before = now();
     host_ = std::max(host_, transfer.end);
-    if (computes_ != Computes::kOnHost) return 0;  // what it launches later comes later
+    if (computes_ != Computes::kOnHost) return 0;  // later launches are delayed instead
     meet_host();
     exposed_ += now() - before;
     return now() - before;
@@ -185,7 +185,7 @@ class VirtualClock {
     const Nanoseconds transfer = std::max({begin, host_ + direction.start_ns, free});
     const Nanoseconds duration = direction.duration(bytes);
     stream = free = transfer + duration;
-    if (computes_ == Computes::kOnHost) begin = transfer;  // a thread that sleeps copies nothing
+    if (computes_ == Computes::kOnHost) begin = transfer;  // a sleeping thread copies nothing
     engine.busy = std::min(engine.busy + (stream - begin), kMostBusy);
     if (costs_.slowdown_ns_per_byte > 0 && duration > 0)
       engine.copies.push_back(
