@@ -358,7 +358,7 @@ TEST(Replay, PrefetchHidesReloads) {
     sketch.node_end();
   }
   EXPECT_EQ(metrics_of(sketch, offload()).exposed_ns, 200 + 200);  // copies out and in, all stall
-  // The second reload runs beside 60 ns of compute.
+  // 60 ns of compute hide a part of the second reload.
   EXPECT_EQ(metrics_of(sketch, with_prefetch(100)).exposed_ns, 200 + 140);
 }
 

@@ -54,7 +54,7 @@ TEST(TimeDoubt, IsZeroWithoutSpread) {
 TEST(TimeDoubt, IsTheFiguresEffectOnTheStep) {
   Trace trace = sample();
   trace.environment.calibration->hook = {50, 0, 200'000};
-  const TimeDoubt doubt = doubt_of(trace, "keep");  // 30 hooks, each up to 150 us longer
+  const TimeDoubt doubt = doubt_of(trace, "keep");  // 30 hooks of up to 200 us each
   EXPECT_TRUE(doubt.means_little);
   EXPECT_EQ(doubt.step->high_ns - doubt.step->low_ns, 30 * 200'000);
   EXPECT_THAT(doubt.warnings, ElementsAre(HasSubstr("a hook took 0 ns to 200 us")));

@@ -15,17 +15,17 @@
 namespace offprof {
 
 /// Virtual clocks of the host, of the compute stream, and of the side streams of copies. If the device
-/// computes beside the host, the host runs ahead of the compute stream; if the host itself computes, both are
-/// one clock. A copy begins when all of these hold: the compute stream has reached the point of the request,
-/// the earlier copies on the copy's stream are done, the host has issued the request and the stream has woken
-/// up, and the engine of the copy's direction is free. An engine makes one copy at a time, in the order of
-/// the requests. Over a shared link both directions use the same engine. The disk also has one engine per
-/// direction.
+/// computes beside the host (asynchronously, like a GPU), the host runs ahead of the compute stream; if the
+/// host itself computes, both are one clock. A copy begins when all of these hold: the compute stream has
+/// reached the point of the request, the earlier copies on the copy's stream are done, the host has issued
+/// the request and the stream has woken up, and the engine of the copy's direction is free. An engine makes
+/// one copy at a time, in the order of the requests. Over a shared link both directions use the same engine.
+/// The disk also has one engine per direction.
 class VirtualClock {
  public:
   struct Copy {
     Track track = Track::kD2h;
-    Nanoseconds begin = 0;     ///< when its stream came to it, and was awake
+    Nanoseconds begin = 0;     ///< when its stream reached it and was awake
     Nanoseconds transfer = 0;  ///< when the link began it
     Nanoseconds end = 0;
     Bytes bytes = 0;
@@ -135,7 +135,7 @@ class VirtualClock {
   struct Running {
     Nanoseconds begin = 0;
     Nanoseconds end = 0;
-    double slowdown = 0;  ///< time that compute loses per nanosecond beside this copy
+    double slowdown = 0;  ///< extra time for each nanosecond of compute during it
   };
   struct Engine {
     Nanoseconds free = 0;
@@ -166,7 +166,7 @@ class VirtualClock {
     return costs_.slowdown_ns_per_byte > 0 && (d2h_.is_running() || h2d_.is_running());
   }
 
-  /// Slows down the last `duration` of the stream's work, which ran beside copies.
+  /// Slows down the last `duration` of the stream's work, which ran during copies.
   void slow_down(Nanoseconds duration) {
     const Nanoseconds end = std::max(stream_, computed_beside_copies(stream_ - duration, duration));
     busy_ += end - stream_;
@@ -214,9 +214,9 @@ class VirtualClock {
     host_ = stream_ = std::max(now(), copy.end + costs_.lost_after(copy.end - copy.transfer));
   }
 
-  /// Returns the end of a computation of `duration` that begins at `begin`, where each nanosecond beside a
-  /// copy takes 1 + slowdown. Every iteration but the last ends at the beginning or the end of a copy, which
-  /// bounds their number.
+  /// Returns the end of a computation of `duration` that begins at `begin`. Each nanosecond of it that runs
+  /// during a copy takes 1 + slowdown. Every iteration but the last ends at the beginning or the end of a
+  /// copy, which bounds their number.
   Nanoseconds computed_beside_copies(Nanoseconds begin, Nanoseconds duration) {
     auto time = static_cast<double>(begin);
     auto left = static_cast<double>(duration);

@@ -36,7 +36,7 @@ TEST(VirtualClock, BesideTheHostCopiesSlowTheStreamDown) {
   const EngineCosts costs{.slowdown_ns_per_byte = 0.5};
   VirtualClock clock(kLink, false, kBesideHost, costs);
   clock.run({0, 100, 100, Work::kNoWait, 100});
-  clock.copy_out(60);  // from 100 to 160; beside it, a nanosecond of compute takes 1.5
+  clock.copy_out(60);  // from 100 to 160; meanwhile a nanosecond of compute takes 1.5
   clock.run({0, 100, 100, Work::kNoWait, 100});
   EXPECT_EQ(clock.now(), 100 + 60 + (100 - 40));
   EXPECT_EQ(clock.launch_gap_ns(), 0);
@@ -252,13 +252,13 @@ TEST(VirtualClock, ALaterWaitNeverEndsEarlier) {
   EXPECT_EQ(last, 199);
 }
 
-TEST(VirtualClock, BytesOfACopySlowComputeBesideItDown) {
+TEST(VirtualClock, ACopySlowsConcurrentComputeDownByItsBytes) {
   const EngineCosts costs{.slowdown_ns_per_byte = 0.5};
   VirtualClock clock(kLink, false, VirtualClock::Computes::kOnHost, costs);
   clock.copy_out(30);  // a byte per nanosecond, so compute runs at 1 / 1.5
   clock.compute(10);
   EXPECT_EQ(clock.now(), 15);
-  clock.compute(20);  // 10 more beside the copy, 10 after it
+  clock.compute(20);  // 10 more during the copy, 10 after it
   EXPECT_EQ(clock.now(), 40);
 }
 

@@ -24,7 +24,7 @@ struct PlacementCost {
 };
 
 struct PlacementSearchResult {
-  std::vector<PlacementCost> alone;  ///< in the order of their names
+  std::vector<PlacementCost> alone;  ///< places without a transform, then each transform, then recompute
   Candidate best;                    ///< best of all that were tried
   std::size_t groups = 0;            ///< groups of tensors, each of which gets one placement
   std::size_t replayed = 0;
