@@ -108,7 +108,7 @@ class PartialReplay {
   /// Replays up to, but not including, `event`, which is at most the number of events. Does nothing if the
   /// replay has already come that far.
   void advance_to(std::size_t event);
-  /// Returns a replay that stands at the same point and continues under `policy`, independent of this one.
+  /// Returns a replay that is paused at the same point and continues under `policy`, independent of this one.
   /// `policy` must have the same scheduler, copy streams and cap of host memory, and must lead to the same
   /// decisions in all events before this point: see Scheduler::clone, and Divergence for how far that holds.
   /// `listener` hears only what is replayed from here on.

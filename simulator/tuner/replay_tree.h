@@ -42,8 +42,8 @@ class ReplayTree {
     bool shares = true;          ///< false: every policy is replayed separately, for comparison
     bool keeps_forward = false;  ///< true: Replayed::forward is wanted
     unsigned threads = 0;        ///< 0: one per core; neither results nor effort depend on it
-    /// Memory limit of the replays that stand and wait, over all threads. Policies share replays as far as
-    /// this allows. There is always at least one thread, and one replay per thread.
+    /// Memory limit of the paused replays, over all threads. Policies share replays as far as this allows.
+    /// There is always at least one thread, and one replay per thread.
     Bytes most_bytes = 512 * kMiB;
   };
   /// A replay in progress and its listener, which is nullptr unless spans are noted.

@@ -12,7 +12,7 @@ namespace {
 /// same on every machine.
 constexpr std::size_t kRound = 64;
 
-/// Memory limit for all kept replays that stand before backward. If even those of one round would not fit,
+/// Memory limit for all replays kept paused before backward. If even those of one round would not fit,
 /// none is kept.
 constexpr Bytes kMostKeptBytes = 128 * kMiB;
 

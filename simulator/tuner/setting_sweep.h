@@ -131,7 +131,7 @@ class SettingSweep {
     Bytes least_peak = 0;        ///< SpanListener::least_peak; it is no lower for larger settings
     Nanoseconds least_time = 0;  ///< no shorter for smaller settings
     SettingSpans spans;
-    /// A replay with the same stash that stands before backward, while it is kept: for other windows.
+    /// A replay with the same stash, paused before backward, while it is kept: for other windows.
     std::weak_ptr<const ReplayTree::Standing> forward{};
   };
   struct Box {
