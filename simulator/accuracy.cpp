@@ -15,32 +15,32 @@
 namespace offprof {
 namespace {
 
-/// Enough for a range to be right to about a tenth of its width.
+/// Enough for a range that is accurate to about a tenth of its width.
 constexpr std::size_t kResamples = 1000;
-/// Of what is drawn, so much lies below a range, and so much above it.
+/// Share of the resampled figures below a range, and share above it.
 constexpr double kTail = 0.025;
 
 double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-/// The least value that 95 % of them do not exceed.
+/// Returns the least value that at least 95 % of the values do not exceed.
 double p95_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[(values.size() * 95 + 99) / 100 - 1];
 }
 
-/// Equal times have no error, be they 0.
+/// Returns 0 for equal times, even if both are 0.
 double error_of(double predicted, double measured) {
   return predicted == measured ? 0 : (predicted - measured) / measured;
 }
 
-/// How two settings are ordered: -1, 0, 1.
+/// Returns the order of two settings: -1, 0 or 1.
 std::int64_t order_of(double a, double b) {
   return a > b ? 1 : a < b ? -1 : 0;
 }
 
-/// Predicted and measured time of each setting: as they are, or as other rounds might have had them.
+/// Predicted and measured time of each setting, as they are or with resampled rounds.
 struct Sample {
   std::vector<double> predicted, measured;
 
@@ -56,7 +56,7 @@ struct Sample {
   }
 };
 
-/// The median over some of the rounds.
+/// Returns the median over some of the rounds.
 double median_over(const TimedSetting& setting, const std::vector<std::size_t>& rounds) {
   OFFPROF_CHECK(setting.measured_ns.size() % rounds.size() == 0);
   const std::size_t in_round = setting.measured_ns.size() / rounds.size();
@@ -81,7 +81,7 @@ Sample sample_of(std::span<const TimedSetting> settings, const TimedSetting* ref
   return sample;
 }
 
-/// What might as well have been measured; nothing where one round does not tell. The same every time.
+/// Returns samples with resampled rounds; none if there is only one round. Deterministic.
 std::vector<Sample> resample(std::span<const TimedSetting> settings, const TimedSetting* reference,
                              std::size_t rounds) {
   std::vector<Sample> samples;
@@ -95,7 +95,7 @@ std::vector<Sample> resample(std::span<const TimedSetting> settings, const Timed
   return samples;
 }
 
-/// A figure of the real sample, with what the resampled ones differ by on the other side of it.
+/// Returns the basic bootstrap interval: the quantiles of the resampled figures, mirrored at the real figure.
 std::optional<Range> range_of(const std::vector<Sample>& resampled, double figure,
                               const std::function<double(const Sample&)>& figure_of) {
   if (resampled.empty()) return std::nullopt;
@@ -135,8 +135,8 @@ void add_noise(Accuracy& accuracy, std::span<const TimedSetting> settings) {
 
 using Pair = std::pair<std::size_t, std::size_t>;
 
-/// What two runs of each setting differ by, and no less than those of the median setting: what looks quiet in
-/// a few rounds may be luck. 0 where it is not known.
+/// Returns the difference between two runs of each setting, but at least that of the median setting: a small
+/// difference in a few rounds may be luck. 0 if it is not known.
 std::vector<double> noises_of(std::span<const TimedSetting> settings) {
   std::vector<double> noises;
   for (const TimedSetting& setting : settings) noises.push_back(noise_of(setting).value_or(0));
@@ -146,11 +146,11 @@ std::vector<double> noises_of(std::span<const TimedSetting> settings) {
   return noises;
 }
 
-/// Of a normal distribution's magnitudes 95 % keep to 2.9 times their median.
+/// For a normal distribution, 95 % of the magnitudes are within 2.9 times their median.
 constexpr double kNoisesApart = 3;
 
-/// Applies the rule of docs/validation.md, "Ranked pairs". It is frozen: another rule, or another value of
-/// kNoisesApart, kTail or kResamples, makes the tables there void.
+/// Applies the rule of docs/validation.md, "Ranked pairs". The rule is frozen: another rule, or another value
+/// of kNoisesApart, kTail or kResamples, invalidates the tables there.
 bool is_ranked(const Pair& pair, const Sample& real, const std::vector<Sample>& resampled,
                const std::vector<double>& noises) {
   const auto [shorter, longer] = std::minmax(real.measured[pair.first], real.measured[pair.second]);

@@ -8,8 +8,8 @@
 namespace offprof {
 namespace {
 
-/// Settings measured in `rounds` rounds, each time off by up to `noise`, and predicted with an error of
-/// `bias`. The longest takes twice as long as the shortest.
+/// Returns settings measured in `rounds` rounds, each time off by up to `noise`, and predicted with an error
+/// of `bias`. The longest takes twice as long as the shortest.
 std::vector<TimedSetting> noisy(std::size_t count, std::size_t rounds, double noise, double bias) {
   std::mt19937 random(7);
   std::uniform_real_distribution<double> off(-noise, noise);
@@ -35,7 +35,7 @@ TEST(Noise, ComparesEvenWithOddRounds) {
   EXPECT_FALSE(noise_of({0, {100}}));
 }
 
-TEST(Accuracy, SumsUpErrors) {
+TEST(Accuracy, SummarizesErrors) {
   const std::vector<TimedSetting> settings = {{101, {100}}, {97, {100}}, {100, {100}}};
   const Accuracy accuracy = accuracy_of(settings, 1);
   EXPECT_NEAR(accuracy.mean_error, 0.04 / 3, 1e-12);
@@ -45,7 +45,7 @@ TEST(Accuracy, SumsUpErrors) {
   EXPECT_FALSE(accuracy.mean_noise);
 }
 
-TEST(Accuracy, NineteenOfTwentyDoNotExceedTheP95) {
+TEST(Accuracy, P95IsNotExceededByNineteenOfTwentyErrors) {
   std::vector<TimedSetting> settings(20, {100, {100}});
   settings[7].predicted_ns = 150;
   EXPECT_DOUBLE_EQ(accuracy_of(settings, 1).p95_error, 0);
@@ -53,7 +53,7 @@ TEST(Accuracy, NineteenOfTwentyDoNotExceedTheP95) {
   EXPECT_DOUBLE_EQ(accuracy_of(settings, 1).p95_error, 0.5);
 }
 
-TEST(KendallTau, IsOneForTheSameOrderAndMinusOneForTheOther) {
+TEST(KendallTau, IsOneForTheSameOrderAndMinusOneForTheOpposite) {
   const std::vector<TimedSetting> same = {{1, {10}}, {2, {20}}, {3, {30}}};
   EXPECT_EQ(accuracy_of(same, 1).kendall_tau, 1);
   EXPECT_EQ(accuracy_of(same, 1).ranked_pairs, 3u);
@@ -66,23 +66,23 @@ TEST(KendallTau, CountsAPredictedTieAsNeither) {
   EXPECT_DOUBLE_EQ(accuracy_of(settings, 1).kendall_tau.value(), 2.0 / 3);
 }
 
-TEST(KendallTau, LeavesOutPairsWhoseOrderIsNoise) {
-  // The first two are once in this order and once in the other.
+TEST(KendallTau, ExcludesPairsWhoseOrderIsNoise) {
+  // The first two settings are in this order once, and in the opposite order once.
   const std::vector<TimedSetting> settings = {{2, {100, 110}}, {1, {105, 106}}, {9, {200, 220}}};
   const Accuracy accuracy = accuracy_of(settings, 2);
   EXPECT_EQ(accuracy.ranked_pairs, 2u);
   EXPECT_EQ(accuracy.kendall_tau, 1);
 }
 
-TEST(KendallTau, RanksAllOtherPairsWhereTwoSettingsAreNoisy) {
+TEST(KendallTau, RanksAllOtherPairsIfTwoSettingsAreNoisy) {
   std::vector<TimedSetting> settings = noisy(30, 7, 0.002, 0);
   settings[3].measured_ns = {1000, 1400, 1000, 1400, 1000, 1400, 1000};
   settings[9].measured_ns = {1400, 1000, 1400, 1000, 1400, 1000, 1400};
   EXPECT_GE(accuracy_of(settings, 7).ranked_pairs, 28u * 27 / 2);
 }
 
-TEST(KendallTau, LeavesOutPairsThatDifferByNoMoreThanTwoRunsOfOneSetting) {
-  // Two runs of either differ by two percent; the order is the same in each round.
+TEST(KendallTau, ExcludesPairsThatDifferNoMoreThanTwoRunsOfOneSetting) {
+  // Two runs of either setting differ by two percent; the order is the same in each round.
   const auto settings = [](Nanoseconds longer) {
     return std::vector<TimedSetting>{{1, {100, 102, 100, 102}},
                                      {2, {longer, longer + 2, longer, longer + 2}}};
@@ -91,8 +91,8 @@ TEST(KendallTau, LeavesOutPairsThatDifferByNoMoreThanTwoRunsOfOneSetting) {
   EXPECT_EQ(accuracy_of(settings(110), 4).ranked_pairs, 1u);
 }
 
-TEST(KendallTau, LeavesOutPairsThatDifferByNoMoreThanTwoRunsOfTheNoisierOne) {
-  // The last is the slowest in each round, by how much is not known.
+TEST(KendallTau, ExcludesPairsThatDifferNoMoreThanTwoRunsOfTheNoisierSetting) {
+  // The last setting is the slowest in each round, but by how much is not known.
   const std::vector<TimedSetting> settings = {
       {1, {100, 101, 100, 101}}, {1, {110, 111, 110, 111}}, {0, {120, 150, 120, 150}}};
   const Accuracy accuracy = accuracy_of(settings, 4);
@@ -100,41 +100,41 @@ TEST(KendallTau, LeavesOutPairsThatDifferByNoMoreThanTwoRunsOfTheNoisierOne) {
   EXPECT_EQ(accuracy.kendall_tau, 0) << "predicted alike";
 }
 
-TEST(KendallTau, IsAbsentWhereNothingDiffers) {
+TEST(KendallTau, IsAbsentIfNothingDiffers) {
   const std::vector<TimedSetting> settings = {{1, {10}}, {2, {10}}};
   EXPECT_FALSE(accuracy_of(settings, 1).kendall_tau);
 }
 
-TEST(Ranges, AreNotKnownFromOneRound) {
+TEST(Ranges, AreAbsentForOneRound) {
   const Accuracy accuracy = accuracy_of(noisy(5, 1, 0.1, 0), 1);
   EXPECT_FALSE(accuracy.mean_range);
   EXPECT_FALSE(accuracy.p95_range);
   EXPECT_FALSE(accuracy.tau_range);
 }
 
-TEST(Ranges, AreTheFiguresWhereThereIsNoNoise) {
+TEST(Ranges, EqualTheFiguresWithoutNoise) {
   const Accuracy accuracy = accuracy_of(noisy(10, 3, 0, 0.04), 3);
   EXPECT_NEAR(accuracy.mean_range->low, accuracy.mean_error, 1e-12);
   EXPECT_NEAR(accuracy.p95_range->high, accuracy.p95_error, 1e-12);
   EXPECT_EQ(accuracy.tau_range, (Range{1, 1}));
 }
 
-TEST(Ranges, TellABiasFromNoise) {
-  // Half-differences of about 2.6 %, which are no excuse for a bias of 4.5 %.
+TEST(Ranges, DistinguishABiasFromNoise) {
+  // Half-differences of about 2.6 %, which do not explain a bias of 4.5 %.
   const Accuracy biased = accuracy_of(noisy(30, 7, 0.05, -0.045), 7);
   EXPECT_GT(*biased.mean_noise, 0.02);
   EXPECT_GT(biased.mean_error, 0.04);
   EXPECT_GT(biased.mean_range->low, 0.035);
 }
 
-TEST(Ranges, OfARightPredictionReachBelowWhatNoiseMakesOfIt) {
+TEST(Ranges, ReachBelowTheNoisyErrorOfARightPrediction) {
   const Accuracy right = accuracy_of(noisy(30, 7, 0.15, 0), 7);
   EXPECT_GT(right.mean_error, 0.03);
   EXPECT_LT(right.mean_range->low, 0.03);
   EXPECT_LT(right.p95_range->low, 0.08);
 }
 
-TEST(Ranges, CountTheNoiseOfTheReference) {
+TEST(Ranges, IncludeTheNoiseOfTheReference) {
   const auto settings = noisy(10, 5, 0, 0.04);
   const TimedSetting reference = {0, {100, 104, 108, 96, 92, 100, 100, 100, 102, 98}};
   const Accuracy accuracy = accuracy_of(settings, 5, &reference);
@@ -142,7 +142,7 @@ TEST(Ranges, CountTheNoiseOfTheReference) {
   EXPECT_LT(accuracy.mean_range->low, 0.035);
 }
 
-TEST(Ranges, AreTheSameEveryTime) {
+TEST(Ranges, AreDeterministic) {
   const auto settings = noisy(10, 5, 0.1, 0.02);
   EXPECT_EQ(accuracy_of(settings, 5).p95_range, accuracy_of(settings, 5).p95_range);
 }

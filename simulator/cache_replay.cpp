@@ -12,9 +12,9 @@ namespace {
 
 using Handle = CachingAllocator::Handle;
 constexpr Handle kNoBlock = -1;
-/// Copies that gather a tensor first do so on their own stream, with memory of its pool.
+/// A copy that gathers a tensor first does so on its own stream, with memory from that stream's pool.
 constexpr CachingAllocator::Stream kComputeStream = 0, kCopyStream = 1;
-/// Asks the allocator for what the replay allocates, step after step.
+/// Passes the allocations of a replay on to the allocator, step after step.
 class CacheListener final : public ReplayListener {
  public:
   CacheListener(const Step& step, CachingAllocator& allocator)
@@ -37,7 +37,7 @@ class CacheListener final : public ReplayListener {
 
   void on_free(std::int32_t storage) override {
     Handle& block = blocks_[storage];
-    if (block == kNoBlock) return;  // no bytes
+    if (block == kNoBlock) return;  // a storage without bytes
     allocator_.free(block);
     block = kNoBlock;
     if (is_resident(storage)) freed_residents_.push_back(storage);
@@ -45,7 +45,8 @@ class CacheListener final : public ReplayListener {
 
   void on_staging(Bytes bytes) override { allocator_.free(allocator_.allocate(bytes, kCopyStream)); }
 
-  /// What the step leaves takes the place of what it freed of the same size: the next step frees that.
+  /// A block that the step leaves allocated replaces the freed resident of the same size; the next step frees
+  /// that block.
   void end_step() {
     for (const std::int32_t resident : freed_residents_) residents_[resident] = take_left_over(resident);
     freed_residents_.clear();
@@ -67,12 +68,12 @@ class CacheListener final : public ReplayListener {
   const Step& step_;
   CachingAllocator& allocator_;
   std::vector<char> is_resident_;             ///< by storage of the program
-  std::map<std::int32_t, Handle> residents_;  ///< those that the step frees
-  std::vector<Handle> blocks_;                ///< by storage; kNoBlock: it is not there
+  std::map<std::int32_t, Handle> residents_;  ///< blocks of the residents, by storage
+  std::vector<Handle> blocks_;                ///< by storage; kNoBlock: no block is allocated
   std::vector<std::int32_t> freed_residents_;
 };
 
-/// Throws AllocatorOutOfMemory.
+/// Replays `steps` steps over one allocator. Throws AllocatorOutOfMemory.
 CacheUse follow_steps(const Step& step, const Policy& policy, int steps, const DeviceLimits& limits) {
   CachingAllocator allocator(*step.allocator(), limits);
   CacheListener listener(step, allocator);
@@ -85,7 +86,7 @@ CacheUse follow_steps(const Step& step, const Policy& policy, int steps, const D
     use.reserved_peak_bytes = std::max(use.reserved_peak_bytes, allocator.counters().reserved.peak);
     listener.end_step();
     AllocatorState after = allocator.state();
-    if (after == before) break;  // so all that follow are alike
+    if (after == before) break;  // all further steps would be equal
     before = std::move(after);
   }
   return use;
@@ -97,7 +98,7 @@ std::optional<CachePrediction> predict_cache(const Step& step, const Policy& pol
                                              const CacheSetting& setting) {
   if (!step.allocator()) return std::nullopt;
   CachePrediction prediction;
-  // What is held beforehand is asked for no more, so no request would tell.
+  // The memory held at the beginning is not requested again, so no request would notice that it does not fit.
   prediction.fits =
       sum_up(*step.allocator()).reserved <= setting.device_memory_bytes.value_or(kUnlimitedBytes);
   try {

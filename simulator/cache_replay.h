@@ -9,23 +9,24 @@
 
 namespace offprof {
 
-/// Over how many steps the caching allocator is followed, and what it may take of the device.
+/// Number of steps for which the caching allocator is followed, and its limit of device memory.
 struct CacheSetting {
   int steps = 1;
-  std::optional<Bytes> device_memory_bytes{};  ///< nullopt: without end
-  /// What the device has in all: the allocator's settings name fractions of it. 0: not known, then it is
-  /// device_memory_bytes, or without end.
+  std::optional<Bytes> device_memory_bytes{};  ///< nullopt: no limit
+  /// Total memory of the device; the allocator's settings name fractions of it. 0: not known; then it is
+  /// device_memory_bytes, or unlimited if that is nullopt.
   Bytes device_total_bytes = 0;
 };
 
-/// What the caching allocator comes to.
+/// Predicted memory use of the caching allocator.
 struct CachePrediction {
-  CacheUse use;      ///< the most over the steps; where they do not fit, as if nothing limited them
-  bool fits = true;  ///< they run within the device's memory, and the fraction of it in the settings
+  CacheUse use;      ///< maximum over the steps; if they do not fit, the use without any limit
+  bool fits = true;  ///< the steps run within the device's memory and the settings' fraction of it
 };
 
-/// Follows PyTorch's CUDA caching allocator, in our model of it, through steps under `policy`, from the state
-/// in which `run` begins its measured ones. nullopt: the step's device has no such allocator.
+/// Follows our model of PyTorch's CUDA caching allocator through steps under `policy`. It starts from the
+/// allocator state at the beginning of the measured steps of `run`. Returns nullopt if the step's device has
+/// no such allocator.
 std::optional<CachePrediction> predict_cache(const Step& step, const Policy& policy,
                                              const CacheSetting& setting);
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr Bytes kWeights = 3 * kMiB;
 
-/// A program whose allocator holds one resident block in a segment of 20 MiB.
+/// Returns a step program whose allocator holds one resident block in a segment of 20 MiB.
 Program on_gpu(Program program) {
   AllocatorState& allocator = program.allocator.emplace();
   allocator.segments.push_back(
@@ -22,7 +22,7 @@ CachePrediction predict(const Program& program, const std::string& policy, const
   return *predict_cache(Step(program), preset_policy(policy), setting);
 }
 
-TEST(PredictCache, KnowsNothingOfADeviceWithoutAllocator) {
+TEST(PredictCache, IsAbsentForADeviceWithoutAllocator) {
   EXPECT_FALSE(predict_cache(Step(ChainSketch::program(2, kMiB)), preset_policy("keep"), {}).has_value());
 }
 
@@ -37,28 +37,28 @@ TEST(PredictCache, CountsWholeBlocksAndWholeSegments) {
   EXPECT_TRUE(prediction.fits);
 }
 
-TEST(PredictCache, ReloadsOfNoBytesTakeNoBlock) {
+TEST(PredictCache, ReloadsWithoutBytesTakeNoBlock) {
   Policy policy = preset_policy("offload");
   policy.threshold_bytes = 0;
   const Program program = on_gpu(ChainSketch::program(8, 0));
   EXPECT_EQ(predict_cache(Step(program), policy, {})->use.allocated_peak_bytes, kWeights);
 }
 
-TEST(PredictCache, OffloadingLowersWhatItTakesOfTheDevice) {
+TEST(PredictCache, OffloadingLowersReservedMemory) {
   const Program program = on_gpu(ChainSketch::program(8, 30 * kMiB));
   EXPECT_LT(predict(program, "offload").use.reserved_peak_bytes,
             predict(program, "keep").use.reserved_peak_bytes);
 }
 
-TEST(PredictCache, FollowsWhatTheCacheKeepsFromStepToStep) {
-  // The first step asks for the small one first, and so splits; the second finds both cached.
+TEST(PredictCache, FollowsTheCacheFromStepToStep) {
+  // The first step requests the small block first, which splits a block; the second step finds both cached.
   const Program program = on_gpu(ChainSketch::program(5, 12 * kMiB));
   const Bytes first = predict(program, "offload", {.steps = 1}).use.reserved_peak_bytes;
   const Bytes many = predict(program, "offload", {.steps = 1000000}).use.reserved_peak_bytes;
   EXPECT_GE(many, first);
 }
 
-TEST(PredictCache, WhatIsHeldBeforehandMustFitToo) {
+TEST(PredictCache, MemoryHeldAtTheBeginningMustFitToo) {
   ProgramSketch sketch;
   sketch.free(sketch.alloc(kMiB * 5));
   const Program program = on_gpu(sketch.program());
@@ -67,7 +67,7 @@ TEST(PredictCache, WhatIsHeldBeforehandMustFitToo) {
   EXPECT_EQ(predict(program, "keep", {1, 20 * kMiB - 1}).use.reserved_peak_bytes, 20 * kMiB);
 }
 
-TEST(PredictCache, SaysWhatDoesNotFitAndHowMuchItWouldTake) {
+TEST(PredictCache, ReportsAMisfitAndTheMemoryNeeded) {
   const Program program = on_gpu(ChainSketch::program(4, 30 * kMiB));
   const CachePrediction all = predict(program, "keep");
   const Bytes needed = all.use.reserved_peak_bytes;
@@ -77,7 +77,7 @@ TEST(PredictCache, SaysWhatDoesNotFitAndHowMuchItWouldTake) {
   EXPECT_EQ(refused.use.reserved_peak_bytes, needed);
 }
 
-TEST(PredictCache, FractionsInTheSettingsAreOfTheDevicesTotalMemory) {
+TEST(PredictCache, SettingsFractionsReferToTheTotalDeviceMemory) {
   Program program = on_gpu(ChainSketch::program(4, 30 * kMiB));
   const Bytes needed = predict(program, "keep").use.reserved_peak_bytes;
   program.allocator->settings = "per_process_memory_fraction:0.5";
@@ -88,7 +88,7 @@ TEST(PredictCache, FractionsInTheSettingsAreOfTheDevicesTotalMemory) {
   EXPECT_EQ(refused.use.reserved_peak_bytes, needed);
 }
 
-TEST(PredictCache, GarbageIsCollectedByTheDevicesTotalMemory) {
+TEST(PredictCache, GarbageCollectionRefersToTheTotalDeviceMemory) {
   // Cached blocks of 30 MiB do not serve the larger one that follows.
   ProgramSketch sketch;
   for (const Bytes bytes : {30 * kMiB, 40 * kMiB, 50 * kMiB}) sketch.free(sketch.alloc(bytes));
@@ -98,7 +98,7 @@ TEST(PredictCache, GarbageIsCollectedByTheDevicesTotalMemory) {
   EXPECT_EQ(predict(program, "keep", {1, kGiB, 300 * kMiB}).use.reserved_peak_bytes, 110 * kMiB);
 }
 
-TEST(PredictCache, WhatAStepLeavesTakesThePlaceOfWhatItFreed) {
+TEST(PredictCache, ABlockThatAStepLeavesReplacesTheFreedResident) {
   ProgramSketch sketch;
   const auto old = sketch.resident(kWeights);
   sketch.alloc(kWeights);
@@ -110,7 +110,7 @@ TEST(PredictCache, WhatAStepLeavesTakesThePlaceOfWhatItFreed) {
   EXPECT_EQ(prediction.use.reserved_peak_bytes, 20 * kMiB);
 }
 
-TEST(PredictCache, ADenseCopyOfAScatteredTensorTakesMemoryForTheMoment) {
+TEST(PredictCache, ADenseCopyOfAScatteredTensorTakesTemporaryMemory) {
   ProgramSketch sketch;
   const auto storage = sketch.alloc(64 * kMiB);
   const SavedId half = sketch.save_part(storage, 32 * kMiB);

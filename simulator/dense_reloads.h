@@ -9,16 +9,16 @@
 
 namespace offprof {
 
-/// TRL's rules at their most: every tensor is copied on its own and comes back densely packed, but for what
-/// the first node that asks finds in the stash.
+/// Returns the TRL policy that moves the most: every tensor is copied separately and comes back densely
+/// packed, except the tensor that the first backward node finds in the stash.
 Policy dense_offload_all();
 
-/// The saved tensors that a step under `policy`, of TRL's rules, copies back in, in ascending order. `step`:
-/// a step of such a policy, as far as it is known.
+/// Returns, in ascending order, the saved tensors that a step under `policy` (TRL's rules) copies back in.
+/// `step` is a step of such a policy, as far as it is known.
 std::vector<SavedId> reloaded_tensors(const Step& step, const Policy& policy);
 
-/// Those of `tensors` whose layout a dense copy changes: their elements do not lie densely. `program` saved
-/// them.
+/// Returns those of `tensors` whose layout is changed by a dense copy, because their elements are not dense.
+/// `program` is the step program that saved them.
 std::vector<SavedId> changed_by_dense_copies(const Program& program, std::vector<SavedId> tensors);
 
 }  // namespace offprof

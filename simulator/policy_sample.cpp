@@ -15,24 +15,24 @@ namespace offprof {
 namespace {
 
 constexpr std::int64_t kMostStashed = 13;
-/// What is sampled in turn: plans and TRL's rules each with points of their own, so that whatever numbers the
-/// settings get, each kind covers its ranges.
+/// Kinds of settings, which are sampled in turn. Each kind has points of its own, so it covers its ranges,
+/// however many settings there are.
 enum class Kind { kThreshold, kPlan, kTrl };
 constexpr std::array kTurns = {Kind::kThreshold, Kind::kPlan, Kind::kThreshold, Kind::kTrl,
                                Kind::kThreshold, Kind::kPlan, Kind::kThreshold};
 
-/// A place in the space of settings, each in [0, 1).
+/// A point in the space of settings; each coordinate is in [0, 1).
 struct Point {
-  double choice;   ///< of what moves: a threshold, or a plan's share
-  double stash;    ///< how large
-  double unit;     ///< counted, or in bytes
-  double window;   ///< how large, or none
-  double streams;  ///< one or two
+  double choice;   ///< which tensors move: a threshold, or a plan's share
+  double stash;    ///< size of the stash
+  double unit;     ///< unit of the stash: a count or bytes
+  double window;   ///< size of the window, or no window
+  double streams;  ///< one stream or two
 };
 
-/// The index-th point of a sequence that covers the space evenly, wherever it is cut off: a step along each
-/// axis by a power of 1/g, where g^6 = g + 1 (M. Roberts, "The unreasonable effectiveness of quasirandom
-/// sequences", 2018).
+/// Returns the index-th point of a sequence that covers the space evenly, wherever the sequence ends. The
+/// step along each axis is a power of 1/g, where g^6 = g + 1 (M. Roberts, "The unreasonable effectiveness of
+/// quasirandom sequences", 2018).
 Point spread_evenly(std::size_t index) {
   constexpr double kRoot = 1.1347241384015194, kStart = 0.5;
   double step = 1;
@@ -42,13 +42,13 @@ Point spread_evenly(std::size_t index) {
     return place - std::floor(place);
   };
   Point point{};
-  // In this order already some twenty points are even along each axis.
+  // In this order about twenty points are enough to be even along each axis.
   for (double* axis : {&point.stash, &point.choice, &point.window, &point.streams, &point.unit})
     *axis = next();
   return point;
 }
 
-/// Bytes of the storages that may move, from small to large, one for each saved tensor.
+/// Returns the storage sizes of the saved tensors that may move, one for each tensor, in ascending order.
 std::vector<Bytes> movable_sizes(const Step& step) {
   std::vector<Bytes> sizes;
   for (const PackRequest& request : step.requests())
@@ -62,7 +62,7 @@ T at_share(const std::vector<T>& values, double share) {
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size()))];
 }
 
-/// About that share of the storages, whole storages.
+/// Returns a plan that moves whole storages, about this share of them.
 std::vector<std::int32_t> plan_of_share(const Step& step, double share) {
   constexpr double kGoldenRatio = 0.6180339887498949;
   std::vector<std::int32_t> plan;
@@ -77,13 +77,13 @@ std::int64_t stash_count_at(double share) {
   return static_cast<std::int64_t>(share * static_cast<double>(kMostStashed + 1));
 }
 
-/// As many steps of doubling below the largest storage as above it.
+/// Returns sizes from three doublings below the largest storage to three doublings above it.
 Bytes stash_bytes_at(double share, Bytes largest) {
   constexpr double kDoublings = 3;
   return static_cast<Bytes>(static_cast<double>(largest) * std::exp2(kDoublings * (2 * share - 1)));
 }
 
-/// Half of them on demand; the rest from the largest storage to several of them.
+/// Returns 0 (on demand) for half of the shares; for the rest, one to eight times the largest storage.
 Bytes prefetch_bytes_at(double share, Bytes largest) {
   constexpr double kOnDemand = 0.5, kDoublings = 3;
   if (share < kOnDemand) return 0;
@@ -134,8 +134,8 @@ std::vector<Policy> spanning_policies(const Step& step, std::size_t count) {
 
 namespace {
 
-/// One rule for each type of tensors that the placement takes; those of the step up to `last`, where it is
-/// given.
+/// Returns one rule for each dtype that the placement accepts. If `last` is given, the rules apply to the
+/// step's tensors up to it.
 std::vector<PolicyRule> rules_of(const Placement& placement, const TransformProfile* profile,
                                  std::optional<SavedId> last) {
   PolicyRule rule;

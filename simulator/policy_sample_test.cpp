@@ -14,7 +14,7 @@
 namespace offprof {
 namespace {
 
-/// Saves tensors of many sizes and uses them the other way round.
+/// Returns a step program that saves tensors of many sizes and uses them in reverse order.
 Step varied_step() {
   constexpr Bytes kSmallest = 1000;
   constexpr int kTensors = 40;
@@ -31,7 +31,7 @@ Step varied_step() {
 
 constexpr double kLargestBytes = 8000;
 
-/// The settings that are none of the presets.
+/// Returns the settings that are not presets.
 std::vector<Policy> samples(std::size_t count = 60) {
   std::vector<Policy> policies = spanning_policies(varied_step(), count);
   policies.erase(policies.begin(), policies.begin() + 3);
@@ -56,12 +56,12 @@ bool goes_by_threshold(const Policy& policy) {
   return !has_plan(policy) && !is_trl(policy);
 }
 
-/// From the largest storage to so many bytes.
+/// Returns the number of doublings from the largest storage to `bytes`.
 double doublings(Bytes bytes) {
   return std::log2(static_cast<double>(bytes) / kLargestBytes);
 }
 
-/// Each quarter of the range from 0 to `most` has its share of the policies, give or take.
+/// Checks that each quarter of the range from 0 to `most` has about its share of the policies.
 template <typename Get>
 void expect_even(const std::vector<Policy>& policies, double most, Get get) {
   std::array<double, 4> quarters{};
@@ -90,7 +90,7 @@ TEST(SpanningPolicies, HavePlansOfFewAndOfManyTensors) {
   expect_even(plans, 40, [](const Policy& policy) { return policy.tensors->size(); });
 }
 
-TEST(SpanningPolicies, VaryTrlsRulesToo) {
+TEST(SpanningPolicies, VaryTrlsRules) {
   const auto trl = those(samples(), is_trl);
   EXPECT_GE(trl.size(), 6u);
   expect_even(trl, kLargestBytes, [](const Policy& policy) { return *policy.threshold_bytes - 1; });
@@ -122,8 +122,8 @@ TEST(SpanningPolicies, SometimesHaveOneCopyStream) {
   EXPECT_LE(one.size(), offload.size() / 3);
 }
 
-/// None of them would be a run for nothing.
-TEST(SpanningPolicies, AreSpreadAlreadyWhereTheyAreFew) {
+/// No setting may be a wasted run.
+TEST(SpanningPolicies, AreSpreadEvenIfThereAreFew) {
   const auto few = samples(30);
   EXPECT_GE(those(few, is_trl).size(), 3u);
   expect_even(those(few, goes_by_threshold), kLargestBytes,
@@ -133,11 +133,11 @@ TEST(SpanningPolicies, AreSpreadAlreadyWhereTheyAreFew) {
     EXPECT_EQ(std::count(few.begin(), few.end(), few[i]), 1) << describe(few[i]);
 }
 
-TEST(SpanningPolicies, AreTheSameEveryTime) {
+TEST(SpanningPolicies, AreDeterministic) {
   EXPECT_EQ(spanning_policies(varied_step(), 30), spanning_policies(varied_step(), 30));
 }
 
-TEST(SpanningPolicies, AreKeepAloneWhereNothingMayMove) {
+TEST(SpanningPolicies, AreOnlyKeepIfNothingMayMove) {
   EXPECT_EQ(spanning_policies(Step(ProgramSketch().program()), 30), (std::vector{preset_policy("keep")}));
 }
 
@@ -165,7 +165,7 @@ std::set<std::string> placements_in(const std::vector<Policy>& policies) {
   return names;
 }
 
-TEST(RuledPolicies, HaveEveryPlacementThatTheProgramHasMeasured) {
+TEST(RuledPolicies, HaveEveryPlacementThatTheTraceHasMeasured) {
   Program program = program_of(4);
   program.recipes.emplace().emplace_back();
   const std::vector<TransformProfile> profiles = {profile_of("half", {"float32"})};
@@ -173,7 +173,7 @@ TEST(RuledPolicies, HaveEveryPlacementThatTheProgramHasMeasured) {
   EXPECT_EQ(placements_in(ruled_policies(program, profiles, Place::kDisk)), expected);
 }
 
-TEST(RuledPolicies, AskNoTransformForTypesThatItDoesNotTake) {
+TEST(RuledPolicies, UseNoTransformForDtypesThatItDoesNotAccept) {
   const std::vector<TransformProfile> profiles = {profile_of("half", {"float32", "float64"})};
   for (const Policy& policy : ruled_policies(program_of(4), profiles, /*disk=*/{})) {
     ASSERT_GE(policy.rules.size(), 2U);
@@ -182,7 +182,7 @@ TEST(RuledPolicies, AskNoTransformForTypesThatItDoesNotTake) {
   }
 }
 
-TEST(RuledPolicies, AreNoneWhereNothingIsMeasured) {
+TEST(RuledPolicies, AreEmptyIfNothingIsMeasured) {
   EXPECT_TRUE(ruled_policies(program_of(4), {}, /*disk=*/{}).empty());
 }
 

@@ -9,7 +9,7 @@
 
 namespace offprof {
 
-/// How rapidcheck prints a layer.
+/// Prints a layer for rapidcheck.
 inline std::ostream& operator<<(std::ostream& out, const LayerSketch& layer) {
   out << "{" << layer.bytes << " B, scratch " << layer.scratch_bytes << " B";
   if (layer.saves_output) out << ", saves output";
@@ -21,7 +21,7 @@ inline std::ostream& operator<<(std::ostream& out, const LayerSketch& layer) {
   return out << ", " << layer.forward_ns << " ns, " << layer.backward_ns << " ns}";
 }
 
-/// The layers of a chain whose storages have up to that many bytes. For property tests.
+/// Generates the layers of a chain whose storages have fewer than `most_bytes` bytes. For property tests.
 inline rc::Gen<std::vector<LayerSketch>> random_layers(Bytes most_bytes) {
   constexpr Nanoseconds kMostTime = 200;
   const auto yes_or_no = rc::gen::arbitrary<bool>();

@@ -13,8 +13,8 @@
 
 namespace offprof {
 
-/// What the program computes becomes kernels that the host launches ahead of the device. After each of
-/// `waits_after`, indices of events, the host waits for them. For tests.
+/// Turns the computation of the step program into kernels that the host launches ahead of the device. After
+/// each event whose index is in `waits_after`, the host waits for the kernels launched so far. For tests.
 inline Program beside_host(Program program, const std::set<std::size_t>& waits_after = {}) {
   for (const Event& event : program.events) {
     const Nanoseconds launch = event.compute_ns / 3;
@@ -26,7 +26,7 @@ inline Program beside_host(Program program, const std::set<std::size_t>& waits_a
   return program;
 }
 
-/// A chain of some layers, on a device that computes on the host or beside it.
+/// Generates a chain of a few layers, on a device that computes on the host or beside it.
 inline Program random_chain(int most_layers, Bytes most_bytes) {
   Program program = ChainSketch::program(*rc::gen::resize(most_layers, random_layers(most_bytes)));
   if (*rc::gen::arbitrary<bool>()) return program;
@@ -37,8 +37,8 @@ inline Program random_chain(int most_layers, Bytes most_bytes) {
   return beside_host(std::move(program), waits);
 }
 
-/// A program on the host, or on a device that computes beside it: kernels launched one by one, of which the
-/// host now and then waits for the last.
+/// Generates a step program that runs on the host or on a device that computes beside it. Beside the host,
+/// kernels are launched one by one, and the host sometimes waits for the last one.
 inline Program random_program(Bytes most_bytes) {
   Program program = ChainSketch::program(*random_layers(most_bytes));
   if (*rc::gen::arbitrary<bool>()) return program;
@@ -52,8 +52,8 @@ inline Program random_program(Bytes most_bytes) {
   return program;
 }
 
-/// What offloading costs. On a device that computes beside the host nothing is lost by standing still.
-/// Without what copies slow compute down by: with that, more stash or window may take longer.
+/// Generates the costs of offloading. On a device that computes beside the host, a stall has no extra cost.
+/// The slowdown of compute by copies is left out: with it, a larger stash or window may take longer.
 inline EngineCosts random_costs(const Program& program) {
   EngineCosts costs{.hook_ns = *rc::gen::inRange(0, 5),
                     .event_ns = *rc::gen::inRange(0, 5),
@@ -63,7 +63,8 @@ inline EngineCosts random_costs(const Program& program) {
   return costs;
 }
 
-/// Waits themselves take nothing, so that more stash never takes longer: see slack_of_waits.
+/// Generates costs in which a wait itself takes no time, so a larger stash never takes longer: see
+/// slack_of_waits.
 inline EngineCosts random_costs_but_waits(const Program& program) {
   EngineCosts costs = random_costs(program);
   costs.event_ns = 0;
@@ -76,7 +77,8 @@ inline EngineCosts random_costs_with_slowdown(const Program& program) {
   return costs;
 }
 
-/// From a link that hides nothing to one that hides all, for tensors of some hundred bytes.
+/// Generates links from one that hides no copy to one that hides all copies, for tensors of some hundred
+/// bytes.
 inline Link random_link() {
   const auto direction = [] {
     return LinkDirection{static_cast<double>(*rc::gen::inRange(1, 2000)) * 1e7,

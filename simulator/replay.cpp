@@ -13,8 +13,8 @@
 namespace offprof {
 namespace {
 
-/// As long as all copies of a step can take at most, with what is added to compute because of them; program
-/// times are bounded by check_program.
+/// Upper bound on the time of all copies of a step, including the compute time added because of them. The
+/// step program's own times are bounded by check_program.
 double longest_offloading_ns(const Step& step, const Link& link) {
   const EngineCosts& costs = step.costs();
   const double bytes = step.most_copied_bytes();
@@ -33,7 +33,7 @@ double longest_offloading_ns(const Step& step, const Link& link) {
   return longest + static_cast<double>(per_copy) * static_cast<double>(step.requests().size());
 }
 
-/// Clocks count in 64 bits, and so do sums over them.
+/// Clocks and sums over them have 64 bits.
 void refuse_endless(const Step& step, const Link& link) {
   constexpr double kLongest = 5e17;
   if (longest_offloading_ns(step, link) <= kLongest) return;
@@ -43,7 +43,7 @@ void refuse_endless(const Step& step, const Link& link) {
 
 }  // namespace
 
-/// Drives a scheduler through a step's events, as autograd drives it in a run.
+/// Drives a scheduler through a step's events, in the way autograd drives it in a run.
 class Replayer {
  public:
   Replayer(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener)
@@ -56,7 +56,7 @@ class Replayer {
     refuse_endless(step, link);
   }
 
-  /// At the same point as `other`, under `policy` from there on.
+  /// Stands at the same point as `other`, and continues under `policy`.
   Replayer(const Replayer& other, const Policy& policy, ReplayListener* listener)
       : step_(other.step_),
         placements_(other.placements_),
@@ -93,14 +93,14 @@ class Replayer {
   }
 
  private:
-  /// What the program did before event `index`.
+  /// Runs the compute work before event `index`.
   void compute(std::size_t index, Nanoseconds compute_ns) {
     if (step_.work().empty()) return executor_.clock().compute(compute_ns);
     executor_.clock().run(step_.work()[index]);
     if (listener_ != nullptr) tell_launch_gap();
   }
 
-  /// What has come to the launch gaps since the last call.
+  /// Reports the launch gap since the last call to the listener.
   void tell_launch_gap() {
     VirtualClock& clock = executor_.clock();
     const Nanoseconds gap = clock.launch_gap_ns() - launch_gap_ns_;
@@ -140,7 +140,7 @@ class Replayer {
       case EventKind::kOpEnd:
         break;
     }
-    OFFPROF_CHECK(false);  // Step leaves these out
+    OFFPROF_CHECK(false);  // Step has removed these events
   }
 
   void pack(SavedId tensor) {
@@ -150,7 +150,7 @@ class Replayer {
     if (listener_ != nullptr) listener_->on_placement(tensor, decision);
   }
 
-  /// Until its end the node holds what unpack returned.
+  /// The node holds the unpacked tensor until its end.
   void unpack(SavedId tensor) {
     executor_.clock().hook();
     scheduler_->unpack(tensor);
@@ -163,7 +163,7 @@ class Replayer {
   void node_end() {
     node_escaped_.clear();
     for (const SavedId tensor : node_tensors_) {
-      if (unpacked_storage_[tensor] < 0) continue;  // let go of before
+      if (unpacked_storage_[tensor] < 0) continue;  // released before
       if (step_.escapes(tensor))
         node_escaped_.push_back(tensor);
       else
@@ -208,15 +208,15 @@ class Replayer {
   }
 
   const Step& step_;
-  std::shared_ptr<const Placements> placements_;  ///< forks share them
+  std::shared_ptr<const Placements> placements_;  ///< shared by forks
   VirtualExecutor executor_;
   std::unique_ptr<Scheduler> scheduler_;
   ReplayListener* listener_;
-  std::vector<std::int32_t>
-      unpacked_storage_;               ///< by saved tensor: what the program holds of it; -1: nothing
-  Nanoseconds launch_gap_ns_ = 0;      ///< that the listener was told of
+  /// By saved tensor: the storage that the step program holds for it; -1: none.
+  std::vector<std::int32_t> unpacked_storage_;
+  Nanoseconds launch_gap_ns_ = 0;      ///< the part that the listener has heard of
   std::vector<SavedId> node_tensors_;  ///< unpacked since the last node end
-  std::vector<SavedId> node_escaped_;  ///< of those, for the moment of a node's end
+  std::vector<SavedId> node_escaped_;  ///< of those; used only within a node's end
   std::size_t next_event_ = 0;
   std::size_t peak_event_ = 0;
 };

@@ -15,10 +15,10 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 
-/// One byte takes a nanosecond over the link, two to write, three to read.
+/// A byte takes one nanosecond over the link, two to write, and three to read.
 constexpr Link kLink{{1e9, 0}, {1e9, 0}, 0, false, {{0.5e9, 0}, {1e9 / 3, 0}}};
 
-/// Saves `count` tensors of 100 bytes, frees them, and asks for them in backward, 1000 ns later.
+/// Saves `count` tensors of 100 bytes and frees them. Backward unpacks them 1000 ns later.
 Program layers(int count) {
   ProgramSketch sketch;
   std::vector<SavedId> saved;
@@ -63,15 +63,15 @@ DiskListener heard(const Program& program, const Policy& policy) {
   return listener;
 }
 
-TEST(ReplayDisk, CountsWhatIsOnTheDiskAndInTheWindow) {
+TEST(ReplayDisk, CountsBytesOnTheDiskAndInTheBuffer) {
   const Metrics metrics = replay(Step(layers(5)), to_disk(200), kLink).metrics;
   EXPECT_EQ(metrics.disk_peak_bytes, 500);
   EXPECT_EQ(metrics.disk_write_bytes, 500);
-  EXPECT_EQ(metrics.disk_read_bytes, 300);  // two were in the window still
+  EXPECT_EQ(metrics.disk_read_bytes, 300);  // two were still in the buffer
   EXPECT_EQ(metrics.host_peak_bytes, 200);
 }
 
-TEST(ReplayDisk, NoDiskNoFigures) {
+TEST(ReplayDisk, HasNoFiguresWithoutADisk) {
   const Metrics metrics = replay(Step(layers(2)), preset_policy("offload"), kLink).metrics;
   EXPECT_FALSE(metrics.disk_peak_bytes || metrics.disk_write_bytes || metrics.disk_read_bytes);
 }
@@ -80,17 +80,17 @@ TEST(ReplayDisk, AWriteBeginsAfterItsCopyOutAndTheWritesBeforeIt) {
   EXPECT_THAT(heard(layers(2), to_disk(1000)).transfers, ElementsAre("write 0: 100-300", "write 1: 300-500"));
 }
 
-TEST(ReplayDisk, ComputeStandsForAWriteWhoseMemoryIsNeeded) {
+TEST(ReplayDisk, ComputeWaitsForAWriteWhoseMemoryIsNeeded) {
   EXPECT_THAT(heard(layers(2), to_disk(100)).stalls, Contains("disk 0: 100+200"));
 }
 
-TEST(ReplayDisk, BackwardStandsForAReadThatHasNotEnded) {
+TEST(ReplayDisk, BackwardWaitsForAReadThatHasNotEnded) {
   const DiskListener listener = heard(layers(2), to_disk(100));
   EXPECT_THAT(listener.transfers, Contains(testing::StartsWith("read 0")));
   EXPECT_THAT(listener.stalls, Contains(testing::StartsWith("disk 0")));
 }
 
-TEST(ReplayDisk, StallsAddUpToWhatIsExposed) {
+TEST(ReplayDisk, StallsAddUpToTheStallTime) {
   const Program program = layers(4);
   const Metrics metrics = replay(Step(program), to_disk(100), kLink).metrics;
   Nanoseconds sum = 0;
@@ -98,7 +98,7 @@ TEST(ReplayDisk, StallsAddUpToWhatIsExposed) {
   EXPECT_EQ(sum, metrics.exposed_ns);
 }
 
-TEST(ReplayDisk, ADiskOfWhichNothingIsKnownTakesNoTime) {
+TEST(ReplayDisk, AnUnknownDiskTakesNoTime) {
   Link link = kLink;
   link.disk = {};
   const Step step(layers(3));
@@ -120,7 +120,7 @@ TEST(ReplayDisk, TheTimelineHasARowForEachDirection) {
   EXPECT_EQ(reads, 2);
 }
 
-TEST(ReplayDisk, AnEndlessDiskIsRefused) {
+TEST(ReplayDisk, RejectsAnEndlesslySlowDisk) {
   Link link = kLink;
   link.disk.read.bytes_per_second = 1e-12;
   EXPECT_THROW(replay(Step(layers(2)), to_disk(100), link), Error);

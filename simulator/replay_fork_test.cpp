@@ -17,7 +17,7 @@ namespace {
 constexpr Bytes kMostBytes = 100;
 constexpr Link kLink{{1e9, 5}, {0.7e9, 9}};
 
-/// All that a replay tells, with its times.
+/// Records all calls of a replay to its listener that have a time.
 class Log final : public ReplayListener {
  public:
   struct Line {
@@ -48,7 +48,7 @@ Replayed whole(const Step& step, const Policy& policy, const Link& link) {
   return {prediction, log.lines};
 }
 
-/// Begun under `first` up to before `event`, and from there on under `then`.
+/// Replays under `first` up to, but not including, `event`, and from there on under `then`.
 Replayed forked(const Step& step, const Policy& first, const Policy& then, const Link& link,
                 std::size_t event) {
   Log before;
@@ -56,7 +56,7 @@ Replayed forked(const Step& step, const Policy& first, const Policy& then, const
   begun->advance_to(event);
   Log after = before;
   PartialReplay fork = begun->fork(then, &after);
-  begun->finish();  // what the first one does from here on is nothing to the fork
+  begun->finish();  // does not affect the fork
   begun.reset();
   const Prediction prediction = fork.finish();
   return {prediction, after.lines};
@@ -79,7 +79,7 @@ Link any_link() {
   return {direction(), direction(), *rc::gen::inRange(0, 20)};
 }
 
-/// `policy` with another value of one or more of the fields that a search changes.
+/// Returns `policy` with different values of one or more of the fields that a search changes.
 Policy neighbour_of(Policy policy) {
   const Policy other = *random_policy(SchedulerKind::kOffload, kMostBytes);
   const int changed = *rc::gen::inRange(1, 16);
@@ -93,7 +93,7 @@ Policy neighbour_of(Policy policy) {
   return policy;
 }
 
-RC_GTEST_PROP(PartialReplayProperty, AForkUnderTheSamePolicyIsTheWholeReplay, ()) {
+RC_GTEST_PROP(PartialReplayProperty, AForkUnderTheSamePolicyEqualsTheWholeReplay, ()) {
   const Step step = any_step();
   const Policy policy =
       *random_policy(*rc::gen::element(SchedulerKind::kOffload, SchedulerKind::kTrl), kMostBytes);
@@ -102,7 +102,7 @@ RC_GTEST_PROP(PartialReplayProperty, AForkUnderTheSamePolicyIsTheWholeReplay, ()
   RC_ASSERT(are_equal(forked(step, policy, policy, link, event), whole(step, policy, link)));
 }
 
-RC_GTEST_PROP(PartialReplayProperty, AForkBeforePoliciesPartIsTheOthersWholeReplay, ()) {
+RC_GTEST_PROP(PartialReplayProperty, AForkBeforePoliciesDivergeEqualsTheOthersWholeReplay, ()) {
   const Step step = any_step();
   const Policy first = *random_policy(SchedulerKind::kOffload, kMostBytes);
   const Policy then = neighbour_of(first);
@@ -111,7 +111,7 @@ RC_GTEST_PROP(PartialReplayProperty, AForkBeforePoliciesPartIsTheOthersWholeRepl
   RC_ASSERT(are_equal(forked(step, first, then, link, event), whole(step, then, link)));
 }
 
-RC_GTEST_PROP(PartialReplayProperty, APartialReplayThatIsFinishedIsTheWholeReplay, ()) {
+RC_GTEST_PROP(PartialReplayProperty, AFinishedPartialReplayEqualsTheWholeReplay, ()) {
   const Step step = any_step();
   const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
   Log log;
@@ -122,7 +122,7 @@ RC_GTEST_PROP(PartialReplayProperty, APartialReplayThatIsFinishedIsTheWholeRepla
   RC_ASSERT(are_equal({prediction, log.lines}, whole(step, policy, kLink)));
 }
 
-TEST(PartialReplay, StandsBeforeTheEventItWasToldAndNeverGoesBack) {
+TEST(PartialReplay, StopsBeforeTheGivenEventAndNeverGoesBack) {
   const Step step(ChainSketch::program(4, 100));
   PartialReplay replay(step, preset_policy("offload"), kLink);
   EXPECT_EQ(replay.next_event(), 0U);
@@ -133,7 +133,7 @@ TEST(PartialReplay, StandsBeforeTheEventItWasToldAndNeverGoesBack) {
   EXPECT_EQ(replay.fork(preset_policy("offload")).next_event(), 7U);
 }
 
-TEST(PartialReplay, AForkTellsItsOwnListenerWhatIsStillToCome) {
+TEST(PartialReplay, AForkReportsTheRemainingEventsToItsOwnListener) {
   const Step step(ChainSketch::program(4, 100));
   PartialReplay replay(step, preset_policy("offload"), kLink);
   replay.advance_to(step.events().size() - 1);

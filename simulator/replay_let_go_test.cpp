@@ -6,7 +6,7 @@
 namespace offprof {
 namespace {
 
-/// A node lets go of what it unpacked, and then, still before its end, memory is allocated.
+/// A node releases an unpacked tensor; after that, but before the node's end, memory is allocated.
 ProgramSketch early_let_go() {
   ProgramSketch sketch(1000);
   const std::int32_t x = sketch.alloc(100);
@@ -25,13 +25,13 @@ Bytes peak_under(const Policy& policy) {
   return replay(step, policy, kAnyLink).metrics.device_peak_bytes.value();
 }
 
-TEST(EarlyLetGo, FreesWhatNobodyElseHolds) {
+TEST(EarlyLetGo, FreesMemoryThatNobodyElseHolds) {
   Policy keeping_trl = preset_policy("trl");
   keeping_trl.threshold_bytes = 200;
   EXPECT_EQ(peak_under(keeping_trl), 1100) << "TRL's rules hold nothing that was unpacked";
 }
 
-TEST(EarlyLetGo, FreesNothingThatAutogradStillHas) {
+TEST(EarlyLetGo, KeepsMemoryThatAutogradStillHolds) {
   EXPECT_EQ(peak_under(preset_policy("keep")), 1170);
 }
 

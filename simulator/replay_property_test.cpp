@@ -20,7 +20,7 @@ namespace {
 constexpr Bytes kMostBytes = 100;
 constexpr Link kLink{{1e9, 5}, {0.7e9, 9}};
 
-/// Follows device and host memory.
+/// Records the range of device memory and the last bytes of device and host.
 class MemoryRange final : public ReplayListener {
  public:
   void on_memory(Bytes device_bytes, Bytes host_bytes, Nanoseconds) override {
@@ -54,7 +54,7 @@ Link any_link() {
           {direction(), direction()}};
 }
 
-RC_GTEST_PROP(ReplayProperty, RandomProgramsAreOnesThatATraceMayHold, ()) {
+RC_GTEST_PROP(ReplayProperty, RandomProgramsAreValidInATrace, ()) {
   check_program(ChainSketch::program(*random_layers(kMostBytes)), "program");
 }
 
@@ -69,14 +69,14 @@ RC_GTEST_PROP(ReplayProperty, NoPolicyGoesBelowTheBound, ()) {
   RC_ASSERT(*metrics.step_time_ns >= result.step_time_bound_ns);
 }
 
-RC_GTEST_PROP(ReplayProperty, OffloadingCostsNoMoreThanItsReloads, ()) {
+RC_GTEST_PROP(ReplayProperty, OffloadingAddsAtMostItsReloadsToThePeak, ()) {
   const Step step(ChainSketch::program(*random_layers(kMostBytes)));
   const Metrics keep = replayed(step, preset_policy("keep"));
   const Metrics metrics = replayed(step, any_policy());
   RC_ASSERT(*metrics.device_peak_bytes <= *keep.device_peak_bytes + *metrics.h2d_bytes);
 }
 
-RC_GTEST_PROP(ReplayProperty, AnUnlimitedStashIsAsKeep, ()) {
+RC_GTEST_PROP(ReplayProperty, AnUnlimitedStashHasTheMemoryOfKeep, ()) {
   const Step step(ChainSketch::program(*random_layers(kMostBytes)));
   Policy policy = preset_policy("offload");
   policy.stash_count = 1000;
@@ -85,7 +85,7 @@ RC_GTEST_PROP(ReplayProperty, AnUnlimitedStashIsAsKeep, ()) {
   RC_ASSERT(replayed(step, policy).h2d_bytes == 0);
 }
 
-RC_GTEST_PROP(ReplayProperty, EndsAsItBeganAndNeverGoesBelow, ()) {
+RC_GTEST_PROP(ReplayProperty, EndsWithTheInitialMemoryAndNeverGoesBelow, ()) {
   const Step step(ChainSketch::program(*random_layers(kMostBytes)));
   MemoryRange range;
   replay(step, any_policy(), kLink, &range);
@@ -94,7 +94,7 @@ RC_GTEST_PROP(ReplayProperty, EndsAsItBeganAndNeverGoesBelow, ()) {
   RC_ASSERT(range.last_host_bytes == 0);
 }
 
-RC_GTEST_PROP(ReplayProperty, TimeIsComputeAndWaits, ()) {
+RC_GTEST_PROP(ReplayProperty, TimeIsComputePlusWaits, ()) {
   const Step step(ChainSketch::program(*random_layers(kMostBytes)));
   const Metrics metrics = replayed(step, any_policy());
   RC_ASSERT(*metrics.compute_ns == step.compute_ns());
@@ -102,7 +102,7 @@ RC_GTEST_PROP(ReplayProperty, TimeIsComputeAndWaits, ()) {
   RC_ASSERT(*metrics.exposed_ns <= *metrics.d2h_busy_ns + *metrics.h2d_busy_ns);
 }
 
-RC_GTEST_PROP(ReplayProperty, StallsAddUpToWhatIsExposed, ()) {
+RC_GTEST_PROP(ReplayProperty, StallsAddUpToTheStallTime, ()) {
   const Program program = random_program(kMostBytes);
   const Step step(program, random_costs_with_slowdown(program));
   const Policy policy = any_policy();
@@ -116,7 +116,7 @@ RC_GTEST_PROP(ReplayProperty, StallsAddUpToWhatIsExposed, ()) {
   RC_ASSERT(*metrics.step_time_ns == *metrics.compute_ns + for_copies + for_launch);
 }
 
-RC_GTEST_PROP(ReplayProperty, AStreamBesideTheHostComputesTheSameUnderEveryPolicy, ()) {
+RC_GTEST_PROP(ReplayProperty, AStreamBesideTheHostHasTheSameComputeTimeUnderEveryPolicy, ()) {
   Program program = random_program(kMostBytes);
   if (program.work.empty()) program.work.resize(program.events.size());
   const Step step(program);
@@ -125,7 +125,7 @@ RC_GTEST_PROP(ReplayProperty, AStreamBesideTheHostComputesTheSameUnderEveryPolic
   RC_ASSERT(*replay(step, any_policy(), any_link()).metrics.compute_ns == busy);
 }
 
-RC_GTEST_PROP(ReplayProperty, NoStashAndAnEndlessThresholdIsKeep, ()) {
+RC_GTEST_PROP(ReplayProperty, AnEndlessThresholdWithoutAStashIsKeep, ()) {
   const Program program = random_program(kMostBytes);
   const Step step(program, random_costs_with_slowdown(program));
   const Link link = any_link();
@@ -154,7 +154,7 @@ RC_GTEST_PROP(ReplayProperty, ASharedLinkIsNeverFasterThanOneForEachDirection, (
             *replay(step, policy, link).metrics.step_time_ns);
 }
 
-RC_GTEST_PROP(ReplayProperty, ASharedLinkIsAsFastWhereOneDirectionIsBusy, ()) {
+RC_GTEST_PROP(ReplayProperty, ASharedLinkIsAsFastIfOnlyOneDirectionIsBusy, ()) {
   Program program = random_program(kMostBytes);
   const auto comes_back = [](const Event& event) { return event.kind == EventKind::kUnpack; };
   const auto first = std::ranges::find_if(program.events, comes_back);

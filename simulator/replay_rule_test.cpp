@@ -7,7 +7,8 @@
 namespace offprof {
 namespace {
 
-/// A storage of 100 floats is packed into 120 bytes, with 50 more for the moment; unpacked with 30 more.
+/// A storage of 100 floats is encoded into 120 bytes, with 50 temporary bytes; decoding has 30 temporary
+/// bytes.
 const std::vector<TransformProfile>& profiles() {
   static const std::vector<TransformProfile> kProfiles = [] {
     TransformCost cost;
@@ -21,7 +22,7 @@ const std::vector<TransformProfile>& profiles() {
   return kProfiles;
 }
 
-/// Saves 400 bytes, frees them, and asks for them in backward.
+/// Saves 400 bytes and frees them; backward unpacks them.
 Program one_layer() {
   ProgramSketch sketch(1000);
   const std::int32_t x = sketch.alloc(400);
@@ -40,18 +41,18 @@ Policy ruled(const char* placement) {
   return policy;
 }
 
-TEST(ReplayRules, PackingTakesWhatWasMeasured) {
+TEST(ReplayRules, EncodingTakesTheMeasuredMemoryAndTime) {
   const Program program = one_layer();
   const Step step(program, {}, profiles());
   const Prediction prediction = replay(step, ruled("pack"), kAnyLink);
-  // Packing: 1000 + 400 + 50 + 120; unpacking: 1000 + 120 + 400 + 30.
+  // Encoding: 1000 + 400 + 50 + 120; decoding: 1000 + 120 + 400 + 30.
   EXPECT_EQ(prediction.metrics.device_peak_bytes, 1570);
   EXPECT_EQ(prediction.metrics.step_time_ns, 7 + 11);
   EXPECT_EQ(prediction.metrics.d2h_bytes, 0);
   EXPECT_EQ(prediction.metrics.host_peak_bytes, 0);
 }
 
-TEST(ReplayRules, ThePackedBytesAreCopied) {
+TEST(ReplayRules, CopiesTheEncodedBytes) {
   const Program program = one_layer();
   const Step step(program, {}, profiles());
   const Metrics metrics = replay(step, ruled("pack+host"), kAnyLink).metrics;
@@ -61,7 +62,7 @@ TEST(ReplayRules, ThePackedBytesAreCopied) {
   EXPECT_EQ(metrics.device_peak_bytes, 1570);
 }
 
-TEST(ReplayRules, TheLedgerNamesWhatPackedIt) {
+TEST(ReplayRules, TheLedgerNamesTheTransform) {
   const Program program = one_layer();
   const Step step(program, {}, profiles());
   EXPECT_EQ(replay_ledger(program, step, ruled("pack+host")),
@@ -70,7 +71,7 @@ TEST(ReplayRules, TheLedgerNamesWhatPackedIt) {
             (Ledger{{{Place::kHost, PlacementReason::kRule}, {1, 400}}}));
 }
 
-TEST(ReplayRules, WhatIsPackedAtThePeakIsToldApart) {
+TEST(ReplayRules, EncodedBytesAtThePeakAreCountedSeparately) {
   ProgramSketch sketch(1000);
   const std::int32_t x = sketch.alloc(400);
   const SavedId a = sketch.save(x);
@@ -87,7 +88,7 @@ TEST(ReplayRules, WhatIsPackedAtThePeakIsToldApart) {
   EXPECT_EQ(content.working, 5000);
 }
 
-TEST(ReplayRules, WhatIsBackPackedAheadOfItsUseIsToldApartAtThePeak) {
+TEST(ReplayRules, PrefetchedEncodedBytesAtThePeakAreCountedSeparately) {
   ProgramSketch sketch(1000);
   std::vector<SavedId> saved;
   for (int i = 0; i < 2; ++i) {
@@ -105,13 +106,14 @@ TEST(ReplayRules, WhatIsBackPackedAheadOfItsUseIsToldApartAtThePeak) {
   Policy policy = ruled("pack+host");
   policy.prefetch_bytes = 10'000;
   const DeviceContent content = content_at_peak(Step(program, {}, profiles()), policy);
-  EXPECT_EQ(content.packed, 120) << "the other tensor's";
+  EXPECT_EQ(content.packed, 120) << "the encoded bytes of the other tensor";
   EXPECT_EQ(content.reloaded, 400);
   EXPECT_EQ(content.working, 5000);
   EXPECT_EQ(content.total, 1000 + 120 + 400 + 5000);
 }
 
-/// Makes 400 bytes of the 300 saved before them, with 50 more for the moment; the program's own go.
+/// Recomputes 400 bytes from the 300 saved before them, with 50 temporary bytes. The step program frees its
+/// own.
 Program remade_layer() {
   ProgramSketch sketch(1000);
   const std::int32_t x = sketch.alloc(300);
@@ -131,7 +133,7 @@ Program remade_layer() {
   return program;
 }
 
-TEST(ReplayRules, WhatIsMadeAgainTakesNothingUntilThen) {
+TEST(ReplayRules, ARecomputedTensorTakesNoMemoryUntilItIsRecomputed) {
   const Program program = remade_layer();
   const Step step(program);
   const Prediction prediction = replay(step, ruled("recompute"), kAnyLink);
@@ -142,7 +144,7 @@ TEST(ReplayRules, WhatIsMadeAgainTakesNothingUntilThen) {
   EXPECT_EQ(prediction.metrics.h2d_bytes, 0);
 }
 
-TEST(ReplayRules, MakingItAgainTakesWhatWasMeasured) {
+TEST(ReplayRules, RecomputingTakesTheMeasuredMemory) {
   Program program = remade_layer();
   std::erase_if(program.events, [](const Event& event) { return event.id == 2; });
   program.storages[2].bytes = 0;
@@ -150,14 +152,14 @@ TEST(ReplayRules, MakingItAgainTakesWhatWasMeasured) {
   EXPECT_EQ(replay(step, ruled("recompute"), kAnyLink).metrics.device_peak_bytes, 1000 + 300 + 400 + 50);
 }
 
-TEST(ReplayRules, TheLedgerSaysWhatIsMadeAgainAndWhatCannotBe) {
+TEST(ReplayRules, TheLedgerNamesRecomputedTensorsAndThoseThatCannotBe) {
   const Program program = remade_layer();
   EXPECT_EQ(replay_ledger(program, Step(program), ruled("recompute")),
             (Ledger{{{Place::kDevice, PlacementReason::kUnfitToRecompute}, {1, 300}},
                     {{Place::kRecompute, PlacementReason::kRule}, {1, 400}}}));
 }
 
-TEST(ReplayRules, WhatWasMadeAgainCountsAsBackAtThePeak) {
+TEST(ReplayRules, ARecomputedTensorCountsAsReloadedAtThePeak) {
   Program program = remade_layer();
   std::erase_if(program.events, [](const Event& event) { return event.id == 2; });
   const DeviceContent content = content_at_peak(Step(program), ruled("recompute"));

@@ -10,7 +10,7 @@
 namespace offprof {
 namespace {
 
-/// One byte takes a nanosecond in either direction.
+/// A byte takes one nanosecond in either direction.
 constexpr Link kLink{{1e9, 0}, {1e9, 0}};
 
 Policy offload() {
@@ -44,8 +44,8 @@ Bytes peak_of(const ProgramSketch& sketch, const Policy& policy) {
   return *metrics_of(sketch, policy).device_peak_bytes;
 }
 
-/// Two layers over 1000 resident bytes: x of 100 and y of 200 are saved, and backward begins with a gradient
-/// of 150.
+/// Two layers over 1000 resident bytes. x of 100 bytes and y of 200 bytes are saved; backward begins with a
+/// gradient of 150 bytes.
 ProgramSketch two_layers() {
   ProgramSketch sketch(1000);
   const std::int32_t x = sketch.alloc(100);
@@ -66,37 +66,37 @@ ProgramSketch two_layers() {
 
 // --- Memory ---
 
-TEST(Replay, KeepHoldsWhatIsSavedUntilItsRelease) {
+TEST(Replay, KeepHoldsSavedTensorsUntilTheirRelease) {
   // x and y stay until their nodes: 1000 + 100 + 200 + the gradient's 150.
   EXPECT_EQ(peak_of(two_layers(), preset_policy("keep")), 1450);
 }
 
-TEST(Replay, OffloadHoldsWhatTheProgramHolds) {
+TEST(Replay, OffloadHoldsOnlyTheProgramsMemory) {
   // Forward: x and y, 1300. Backward: the gradient and the reload of y, 1000 + 150 + 200.
   EXPECT_EQ(peak_of(two_layers(), offload()), 1350);
 }
 
 TEST(Replay, AStashHoldsItsEntriesThroughForward) {
-  // Both stashed: x and y are there when the gradient is made, as under keep.
+  // Both are stashed: x and y are on the device when the gradient is allocated, as under keep.
   EXPECT_EQ(peak_of(two_layers(), with_stash(2)), 1450);
-  // y stashed alone: 1000 + 200 + 150.
+  // Only y is stashed: 1000 + 200 + 150.
   EXPECT_EQ(peak_of(two_layers(), with_stash(1)), 1350);
 }
 
-TEST(Replay, APrefetchTakesItsMemoryEarly) {
-  // x is reloaded beside y: 1000 + 150 + 200 + 100.
+TEST(Replay, APrefetchTakesMemoryEarly) {
+  // x is reloaded while y is on the device: 1000 + 150 + 200 + 100.
   EXPECT_EQ(peak_of(two_layers(), with_prefetch(100)), 1450);
   EXPECT_EQ(peak_of(two_layers(), with_prefetch(99)), 1350);
 }
 
-TEST(Replay, AThresholdKeepsWhatIsBelowIt) {
+TEST(Replay, AThresholdKeepsSmallerTensors) {
   Policy policy = offload();
   policy.threshold_bytes = 200;
   // x stays: 1000 + 100 + the gradient's 150 + the reload of y.
   EXPECT_EQ(peak_of(two_layers(), policy), 1450);
 }
 
-TEST(Replay, WhatIsSavedWhileTheProgramHoldsItTakesNoMore) {
+TEST(Replay, ATensorSavedWhileTheProgramHoldsItTakesNoExtraMemory) {
   ProgramSketch sketch(1000);
   const std::int32_t x = sketch.alloc(100);
   const SavedId a = sketch.save(x);
@@ -105,7 +105,7 @@ TEST(Replay, WhatIsSavedWhileTheProgramHoldsItTakesNoMore) {
   EXPECT_EQ(peak_of(sketch, preset_policy("keep")), 1100);
 }
 
-TEST(Replay, AReloadLiesBesideWhatTheProgramStillHolds) {
+TEST(Replay, AReloadTakesMemoryBesideTheProgramsOwnStorage) {
   ProgramSketch sketch(1000);
   const std::int32_t x = sketch.alloc(100);
   sketch.node(sketch.save(x));
@@ -129,7 +129,7 @@ TEST(Replay, TensorsOfOneStorageShareAReload) {
   EXPECT_EQ(metrics.h2d_bytes, 100);
 }
 
-TEST(Replay, TwoVersionsOfAStorageAreTwoReloads) {
+TEST(Replay, TwoVersionsOfAStorageHaveTwoReloads) {
   ProgramSketch sketch(1000);
   const std::int32_t x = sketch.alloc(100);
   const SavedId a = sketch.save(x, 0), b = sketch.save(x, 1);
@@ -145,7 +145,7 @@ TEST(Replay, TwoVersionsOfAStorageAreTwoReloads) {
   EXPECT_EQ(metrics.host_peak_bytes, 200);
 }
 
-TEST(Replay, WhatEscapesItsNodeLivesUntilItIsLetGoOf) {
+TEST(Replay, ATensorThatEscapesItsNodeLivesUntilItsRelease) {
   const auto escaping = [](bool escapes) {
     ProgramSketch sketch(1000);
     const std::int32_t x = sketch.alloc(100);
@@ -160,18 +160,18 @@ TEST(Replay, WhatEscapesItsNodeLivesUntilItIsLetGoOf) {
   };
   for (const char* policy : {"keep", "offload"}) {
     EXPECT_EQ(peak_of(escaping(false), preset_policy(policy)), 1100) << policy;
-    EXPECT_EQ(peak_of(escaping(true), preset_policy(policy)), 1170)
-        << policy;  // x beside the 70, not beside the 80
+    // x is live with the 70 bytes, but not with the 80.
+    EXPECT_EQ(peak_of(escaping(true), preset_policy(policy)), 1170) << policy;
   }
 }
 
-TEST(Replay, ANodeHoldsWhatItUnpackedToItsEnd) {
+TEST(Replay, ANodeHoldsUnpackedTensorsToItsEnd) {
   ProgramSketch sketch(1000);
   const std::int32_t x = sketch.alloc(100);
   const SavedId a = sketch.save(x);
   sketch.free(x);
   sketch.unpack(a);
-  sketch.release(a);  // before the node's end, as where a graph is torn down in it
+  sketch.release(a);  // before the node's end, as when a graph is torn down within it
   sketch.free(sketch.alloc(70));
   sketch.node_end();
   sketch.free(sketch.alloc(80));
@@ -179,7 +179,7 @@ TEST(Replay, ANodeHoldsWhatItUnpackedToItsEnd) {
   EXPECT_EQ(peak_of(sketch, offload()), 1170);
 }
 
-TEST(Replay, ATensorThatIsUnpackedTwiceIsHeldOnce) {
+TEST(Replay, ATensorUnpackedTwiceIsHeldOnce) {
   ProgramSketch sketch(1000);
   const std::int32_t x = sketch.alloc(100);
   const SavedId a = sketch.save(x);
@@ -199,7 +199,7 @@ TEST(Replay, AResidentThatTheStepFreesMakesRoom) {
   EXPECT_EQ(peak_of(sketch, preset_policy("keep")), 1050);
 }
 
-TEST(Replay, ASavedResidentStaysThoughTheStepFreesIt) {
+TEST(Replay, ASavedResidentStaysAfterTheStepFreesIt) {
   ProgramSketch sketch(1000);
   const std::int32_t old = sketch.resident(300);
   const SavedId a = sketch.save(old, 0, Movability::kResident);
@@ -213,13 +213,13 @@ TEST(Replay, MovingAParametersViewUnderTrlFreesNothing) {
   ProgramSketch sketch(1000);
   const std::int32_t weight = sketch.resident(300, StorageRole::kParameter);
   const SavedId view = sketch.save(weight, 0, Movability::kParameter);
-  sketch.save(weight, 0, Movability::kParameter);  // takes the view's place in the stash
+  sketch.save(weight, 0, Movability::kParameter);  // replaces the view in the stash
   sketch.node(view);
   EXPECT_EQ(peak_of(sketch, trl(1, 1)), 1300);  // it comes back beside the parameter
   EXPECT_EQ(peak_of(sketch, offload()), 1000);
 }
 
-/// Three tensors of 100; each node allocates nothing.
+/// Three tensors of 100 bytes; the nodes allocate nothing.
 ProgramSketch three_saved() {
   ProgramSketch sketch(1000);
   std::vector<SavedId> saved;
@@ -235,14 +235,14 @@ ProgramSketch three_saved() {
 }
 
 TEST(Replay, TrlHoldsAReloadThroughTheNextNode) {
-  // Stash 1: one entry beside the new tensor, 1200. Backward: the last comes from the stash; then the reload
-  // of the second is still there when the first is reloaded, 1200. Then all is let go of, and 150 fit below
-  // that.
+  // Stash 1: one entry and the new tensor, 1200. Backward: the last tensor comes from the stash. The reload
+  // of the second is still on the device when the first is reloaded, 1200. Then all are released, and 150 fit
+  // below that.
   EXPECT_EQ(peak_of(three_saved(), trl(1, 1)), 1200);
   EXPECT_EQ(peak_of(three_saved(), offload()), 1150);
 }
 
-TEST(Replay, TrlTakesTheBytesOfTheTensorNotOfItsStorage) {
+TEST(Replay, TrlCopiesTheTensorAndNotItsStorage) {
   ProgramSketch sketch(1000);
   const std::int32_t x = sketch.alloc(100);
   const SavedId part = sketch.save_part(x, 30);
@@ -261,13 +261,13 @@ TEST(Replay, HostBytesAreThoseOfLiveCopies) {
   EXPECT_EQ(metrics_of(two_layers(), preset_policy("keep")).host_peak_bytes, 0);
 }
 
-TEST(Replay, HostMemoryIsCapped) {
+TEST(Replay, CapsHostMemory) {
   Policy policy = offload();
   policy.host_memory_bytes = 250;
   const Metrics metrics = metrics_of(two_layers(), policy);
   EXPECT_EQ(metrics.host_peak_bytes, 100);  // y has no room beside x
-  EXPECT_EQ(metrics.device_peak_bytes,
-            1350);  // y stays; x is back only when the gradient of y is gone: 1000 + 200 + 150
+  // y stays; x comes back only after the gradient of y is freed: 1000 + 200 + 150.
+  EXPECT_EQ(metrics.device_peak_bytes, 1350);
 }
 
 TEST(Replay, CopiedBytesCountEachCopy) {
@@ -276,7 +276,7 @@ TEST(Replay, CopiedBytesCountEachCopy) {
   EXPECT_EQ(metrics.h2d_bytes, 100);  // y comes from the stash
 }
 
-TEST(Replay, ResidentBytesAreThoseOfTheProgram) {
+TEST(Replay, ReportsTheProgramsResidentBytes) {
   EXPECT_EQ(metrics_of(two_layers(), offload()).device_resident_bytes, 1000);
 }
 
@@ -285,7 +285,7 @@ TEST(Replay, LeavesTheFiguresOfCachingAllocatorsAbsent) {
   EXPECT_FALSE(metrics_of(two_layers(), offload()).device_reserved_peak_bytes);
 }
 
-TEST(Replay, SaysAtWhichEventThePeakIs) {
+TEST(Replay, ReportsTheEventOfThePeak) {
   const ProgramSketch sketch = two_layers();
   const Step step(sketch.program());
   const Prediction keep = replay(step, preset_policy("keep"), kLink);
@@ -296,7 +296,7 @@ TEST(Replay, SaysAtWhichEventThePeakIs) {
 
 // --- Time ---
 
-/// 100 bytes are saved, 70 ns of forward and 500 ns of backward later they are wanted.
+/// Saves 100 bytes; backward unpacks them after 70 ns of forward and 500 ns of backward.
 ProgramSketch timed() {
   ProgramSketch sketch;
   const std::int32_t x = sketch.alloc(100);
@@ -311,7 +311,7 @@ ProgramSketch timed() {
   return sketch;
 }
 
-TEST(Replay, WithoutCopiesTimeIsComputeTime) {
+TEST(Replay, WithoutCopiesTheStepTimeIsComputeTime) {
   const Metrics metrics = metrics_of(timed(), preset_policy("keep"));
   EXPECT_EQ(metrics.step_time_ns, 600);
   EXPECT_EQ(metrics.compute_ns, 600);
@@ -319,7 +319,7 @@ TEST(Replay, WithoutCopiesTimeIsComputeTime) {
   EXPECT_FALSE(metrics.overlap_ratio);
 }
 
-TEST(Replay, WithoutAStashEveryCopyIsExposed) {
+TEST(Replay, WithoutAStashEveryCopyStalls) {
   const Metrics metrics = metrics_of(timed(), offload());
   EXPECT_EQ(metrics.exposed_ns, 200);
   EXPECT_EQ(metrics.step_time_ns, 800);
@@ -336,7 +336,7 @@ TEST(Replay, AStashHidesTheCopyOut) {
   EXPECT_DOUBLE_EQ(*metrics.overlap_ratio, 1);
 }
 
-TEST(Replay, AFullStashWaitsForItsOldest) {
+TEST(Replay, AFullStashWaitsForItsOldestCopy) {
   ProgramSketch sketch;
   for (int i = 0; i < 2; ++i) {
     sketch.save(sketch.alloc(100));
@@ -357,9 +357,9 @@ TEST(Replay, PrefetchHidesReloads) {
     sketch.compute(60);
     sketch.node_end();
   }
-  EXPECT_EQ(metrics_of(sketch, offload()).exposed_ns, 200 + 200);  // out, in, all exposed
-  EXPECT_EQ(metrics_of(sketch, with_prefetch(100)).exposed_ns,
-            200 + 140);  // the second reload runs beside 60 of compute
+  EXPECT_EQ(metrics_of(sketch, offload()).exposed_ns, 200 + 200);  // copies out and in, all stall
+  // 60 ns of compute hide a part of the second reload.
+  EXPECT_EQ(metrics_of(sketch, with_prefetch(100)).exposed_ns, 200 + 140);
 }
 
 TEST(Replay, UnderTrlReloadsQueueBehindCopiesOut) {
@@ -368,10 +368,10 @@ TEST(Replay, UnderTrlReloadsQueueBehindCopiesOut) {
   for (int i = 0; i < 3; ++i) saved.push_back(sketch.save(sketch.alloc(100)));
   sketch.unpack(saved[0]);
   sketch.node_end();
-  // Stash 2, on one stream: the third pack waits for the first copy (100); the reload begins when the third
-  // copy out is done (300) and takes 100; nothing else runs, so all 400 are exposed.
+  // Stash 2 on one stream: the third pack waits for the first copy (100). The reload begins when the third
+  // copy out is done (300) and takes 100. Nothing else runs, so compute stalls for all 400.
   EXPECT_EQ(metrics_of(sketch, trl(1, 2)).step_time_ns, 400);
-  EXPECT_EQ(metrics_of(sketch, with_stash(2)).step_time_ns, 200);  // a stream of its own: out 100, in 100
+  EXPECT_EQ(metrics_of(sketch, with_stash(2)).step_time_ns, 200);  // two streams: out 100, in 100
 }
 
 TEST(Replay, LatencyCountsForEachCopy) {
@@ -379,7 +379,7 @@ TEST(Replay, LatencyCountsForEachCopy) {
   EXPECT_EQ(metrics_of(timed(), offload(), slow_to_start).exposed_ns, 140 + 107);
 }
 
-TEST(Replay, RefusesALinkThatClocksCannotCount) {
+TEST(Replay, RejectsALinkTooSlowForTheClocks) {
   ProgramSketch sketch;
   sketch.save(sketch.alloc(10 * kGiB));
   EXPECT_THROW(metrics_of(sketch, offload(), {{1, 0}, {1e9, 0}}), Error);

@@ -10,9 +10,9 @@ namespace offprof {
 
 inline constexpr Bytes kSmall = 96, kLarge = 192, kLargest = 384;
 
-/// Four tensors, of which the second and the third do not lie densely; the last one
-/// is in the stash when backward begins. Each has a node of its own. Where tensors come back dense, nodes
-/// take `more_bytes` for a moment. `escapes`: the first is in use beyond its node.
+/// Returns a step program with four saved tensors, of which the second and the third are not dense. The last
+/// one is in the stash when backward begins. Each tensor has its own node. If tensors come back dense, each
+/// node temporarily takes `more_bytes`. `escapes`: the first tensor stays in use after its node.
 inline Program program_of_layouts(Bytes more_bytes, bool escapes = false) {
   const TensorLayout small{"float64", {4, 3}, {6, 1}}, large{"float64", {4, 6}, {12, 1}};
   ProgramSketch sketch;

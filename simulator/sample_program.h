@@ -10,12 +10,12 @@
 
 namespace offprof {
 
-/// Builds a Program event by event; what it names, it names by index. For tests.
+/// Builds a step program event by event; storages, tensors and names are referred to by index. For tests.
 class ProgramSketch {
  public:
   explicit ProgramSketch(Bytes resident_bytes = 0) { program_.resident_bytes = resident_bytes; }
 
-  /// A storage that is older than the step; the resident bytes include it.
+  /// Adds a storage that is older than the step; the resident bytes include it.
   std::int32_t resident(Bytes bytes, StorageRole role = StorageRole::kResident) {
     program_.storages.push_back({bytes, role});
     return last_storage();
@@ -27,7 +27,7 @@ class ProgramSketch {
   }
   void free(std::int32_t storage) { add(EventKind::kFree, storage); }
 
-  /// Saves all of a storage.
+  /// Saves the whole storage.
   SavedId save(std::int32_t storage, std::uint32_t version = 0,
                Movability movability = Movability::kMovable) {
     SavedTensor saved;
@@ -41,7 +41,7 @@ class ProgramSketch {
     add(EventKind::kPack, tensor);
     return tensor;
   }
-  /// Saves a view.
+  /// Saves a view of `bytes` bytes.
   SavedId save_part(std::int32_t storage, Bytes bytes) {
     const SavedId tensor = save(storage);
     program_.saved.back().bytes = bytes;
@@ -50,15 +50,16 @@ class ProgramSketch {
   void unpack(SavedId tensor) { add(EventKind::kUnpack, tensor); }
   void node_end() { add(EventKind::kNodeEnd, 0); }
   void release(SavedId tensor) { add(EventKind::kRelease, tensor); }
-  /// What its unpack returned is in use beyond its node, until let_go.
+  /// Marks the tensor that the unpack returns as in use after its node, until let_go.
   void escapes(SavedId tensor) { program_.saved[static_cast<std::size_t>(tensor)].escapes = true; }
   void let_go(SavedId tensor) { add(EventKind::kLetGo, tensor); }
   void backward_end() { add(EventKind::kBackwardEnd, 0); }
-  /// Of weights: a copy into the storage begins, is waited for; a copy out of it, which is waited for.
+  /// Parameter offload: begins a copy into the storage, waits for it, or copies the storage out and waits for
+  /// that.
   void fetch(std::int32_t storage) { add(EventKind::kFetch, storage); }
   void fetched(std::int32_t storage) { add(EventKind::kFetched, storage); }
   void save_weights(std::int32_t storage) { add(EventKind::kSave, storage); }
-  /// A node that uses one tensor.
+  /// Adds a node that uses one tensor.
   void node(SavedId tensor) {
     unpack(tensor);
     node_end();
@@ -69,7 +70,7 @@ class ProgramSketch {
   void op_begin(const std::string& name) { add(EventKind::kOpBegin, name_index(name)); }
   void op_end(const std::string& name) { add(EventKind::kOpEnd, name_index(name)); }
 
-  /// Time that passes before the next event.
+  /// Adds time that passes before the next event.
   void compute(Nanoseconds duration) { compute_ns_ += duration; }
 
   const Program& program() const { return program_; }
@@ -90,22 +91,22 @@ class ProgramSketch {
   Nanoseconds compute_ns_ = 0;
 };
 
-/// One layer of a chain: what its forward saves, and what its backward does with it.
+/// One layer of a chain: what its forward saves, and how its backward uses it.
 struct LayerSketch {
-  Bytes bytes = 100;        ///< of its output
+  Bytes bytes = 100;        ///< size of its output
   Bytes scratch_bytes = 0;  ///< live within its forward
   bool saves_output = true;
   bool saves_input = false;
-  bool changes_output = false;       ///< in place, and saves that too: a new version
-  bool output_outlives_use = false;  ///< the program holds the output until forward is done
-  bool output_escapes = false;       ///< its saved output is in use until the next node is done
+  bool changes_output = false;       ///< in place, and saves the result too: a new version
+  bool output_outlives_use = false;  ///< the step program holds the output until the end of forward
+  bool output_escapes = false;       ///< its saved output stays in use until the next node has run
   bool output_stays = false;         ///< its saved output may not move
   Nanoseconds forward_ns = 10;
   Nanoseconds backward_ns = 20;
 };
 
-/// A training step of a chain of layers: each allocates its output, then its input goes; backward goes back
-/// layer by layer with a gradient of the output's size; then the optimiser. For tests.
+/// Training step of a chain of layers. Each layer allocates its output, then its input is freed. Backward
+/// visits the layers in reverse, with a gradient of the output's size. Then the optimizer runs. For tests.
 class ChainSketch {
  public:
   static constexpr Bytes kResidentBytes = 1000;

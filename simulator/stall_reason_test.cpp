@@ -13,7 +13,7 @@ namespace {
 
 using testing::ElementsAre;
 
-/// One byte takes a nanosecond in either direction.
+/// A byte takes one nanosecond in either direction.
 constexpr Link kLink{{1e9, 0}, {1e9, 0}};
 
 class StallListener final : public ReplayListener {
@@ -27,7 +27,7 @@ class StallListener final : public ReplayListener {
   std::vector<std::optional<Track>> tracks;
 };
 
-/// In program order: the reason, for which tensor, when and for how long.
+/// Returns the stalls in program order: the reason, the tensor, when and for how long.
 std::vector<std::string> stalls_of(const ProgramSketch& sketch, const Policy& policy) {
   StallListener listener;
   replay(Step(sketch.program()), policy, kLink, &listener);
@@ -47,7 +47,7 @@ Policy trl(std::int64_t stash) {
   return policy;
 }
 
-/// Tensors of 100 bytes, 30 ns apart.
+/// Saves tensors of 100 bytes, 30 ns apart.
 ProgramSketch saved(int count) {
   ProgramSketch sketch;
   for (int i = 0; i < count; ++i) {
@@ -57,58 +57,58 @@ ProgramSketch saved(int count) {
   return sketch;
 }
 
-TEST(StallReason, IsNoStashWhereThereIsNone) {
+TEST(StallReason, IsNoStashWithoutAStash) {
   EXPECT_THAT(stalls_of(saved(2), preset_policy("offload")),
               ElementsAre("no_stash 0: 0+100", "no_stash 1: 130+100"));
 }
 
-TEST(StallReason, IsNoStashWhereTheTensorIsTooLargeForIt) {
+TEST(StallReason, IsNoStashIfTheTensorIsTooLargeForIt) {
   Policy policy = preset_policy("offload");
   policy.stash_bytes = 99;
   EXPECT_THAT(stalls_of(saved(1), policy), ElementsAre("no_stash 0: 0+100"));
 }
 
-TEST(StallReason, IsAFullStashThoughItHoldsOneTensor) {
+TEST(StallReason, IsStashFullForAStashOfOneTensor) {
   EXPECT_THAT(stalls_of(saved(2), with_stash(1)), ElementsAre("stash_full 0: 30+70"));
 }
 
-TEST(StallReason, IsAFullStashThoughItsBytesHoldOneTensor) {
+TEST(StallReason, IsStashFullForAStashWithBytesForOneTensor) {
   Policy policy = preset_policy("offload");
   policy.stash_bytes = 100;
   EXPECT_THAT(stalls_of(saved(2), policy), ElementsAre("stash_full 0: 30+70"));
 }
 
-TEST(StallReason, IsAFullStashUnderTrlThoughItHoldsOneTensor) {
+TEST(StallReason, IsStashFullForTrlsStashOfOneTensor) {
   EXPECT_THAT(stalls_of(saved(2), trl(1)), ElementsAre("stash_full 0: 30+70"));
 }
 
-TEST(StallReason, IsAnEmptiedStashAtTheEndOfTrlsFirstNode) {
+TEST(StallReason, IsStashEmptiedAtTheEndOfTrlsFirstNode) {
   ProgramSketch sketch = saved(2);
   sketch.unpack(1);
   sketch.node_end();
   EXPECT_THAT(stalls_of(sketch, trl(5)), ElementsAre("stash_emptied 0: 60+40", "stash_emptied 1: 100+100"));
 }
 
-TEST(StallReason, IsAReleaseBeforeTheCopyIsDone) {
+TEST(StallReason, IsReleasedIfTheReleaseComesBeforeTheCopyIsDone) {
   ProgramSketch sketch = saved(1);
   sketch.release(0);
   EXPECT_THAT(stalls_of(sketch, with_stash(1)), ElementsAre("released 0: 30+70"));
 }
 
-TEST(StallReason, IsALateReload) {
+TEST(StallReason, IsReloadLateIfBackwardNeedsTheTensorFirst) {
   ProgramSketch sketch = saved(1);
   sketch.unpack(0);
   EXPECT_THAT(stalls_of(sketch, preset_policy("offload")),
               ElementsAre("no_stash 0: 0+100", "reload_late 0: 130+100"));
 }
 
-TEST(StallReason, IsTheLinkUntilTheTransferBegins) {
+TEST(StallReason, IsLinkUntilTheTransferBegins) {
   ProgramSketch sketch = saved(2);
   sketch.release(1);
   EXPECT_THAT(stalls_of(sketch, with_stash(2)), ElementsAre("link 1: 60+40", "released 1: 100+100"));
 }
 
-TEST(StallReason, IsLaunchWhereTheHostIsBehind) {
+TEST(StallReason, IsLaunchIfTheHostIsBehind) {
   ProgramSketch sketch = saved(1);
   Program program = sketch.program();
   program.work.resize(program.events.size());
@@ -119,7 +119,7 @@ TEST(StallReason, IsLaunchWhereTheHostIsBehind) {
   EXPECT_THAT(listener.tracks, ElementsAre(std::nullopt));
 }
 
-TEST(Stall, SaysTheDirectionOfItsCopyForEachPart) {
+TEST(Stall, ReportsTheDirectionOfItsCopyForEachPart) {
   ProgramSketch sketch = saved(2);
   sketch.unpack(1);
   sketch.node_end();
@@ -130,7 +130,7 @@ TEST(Stall, SaysTheDirectionOfItsCopyForEachPart) {
   EXPECT_THAT(listener.tracks, ElementsAre(Track::kD2h, Track::kD2h, Track::kH2d, Track::kH2d));
 }
 
-TEST(StallReason, IsWeightsWhereAnOperatorWaitsForThem) {
+TEST(StallReason, IsWeightsIfAnOperatorWaitsForThem) {
   ProgramSketch sketch;
   const std::int32_t weight = sketch.alloc(100);
   sketch.fetch(weight);
@@ -141,7 +141,7 @@ TEST(StallReason, IsWeightsWhereAnOperatorWaitsForThem) {
               ElementsAre("weights -1: 30+70", "weights -1: 100+100"));
 }
 
-TEST(StallReason, IsTheLinkWhereWeightsWaitBehindASavedTensor) {
+TEST(StallReason, IsLinkIfParametersWaitBehindASavedTensor) {
   ProgramSketch sketch;
   sketch.save(sketch.alloc(100));
   const std::int32_t weight = sketch.alloc(50);

@@ -10,7 +10,7 @@ bool matters_to_memory(EventKind kind) {
   return kind != EventKind::kPhase && kind != EventKind::kOpBegin && kind != EventKind::kOpEnd;
 }
 
-/// Without what only a replay needs.
+/// Returns a copy without the parts that only a replay needs.
 std::shared_ptr<const Program> rule_subjects_of(const Program& program) {
   auto subjects = std::make_shared<Program>();
   subjects->names = program.names;
@@ -50,7 +50,7 @@ void Step::add_events(const Program& program) {
   Nanoseconds since_last = 0;
   Work work_since_last;
   const bool has_work = !program.work.empty();
-  // To the byte: what a long list grows by is more than it holds.
+  // Reserves the exact size: the spare capacity of a growing list would be larger than its contents.
   const auto kept =
       static_cast<std::size_t>(std::ranges::count_if(program.events, matters_to_memory, &Event::kind));
   events_.reserve(kept);
@@ -87,7 +87,7 @@ void Step::add_requests(const Program& program) {
     staging_work_[tensor] = {host_ns, stream_ns, host_ns + stream_ns};
 }
 
-/// A trace gives a tensor that has no storage the index -1.
+/// A trace gives the index -1 to a tensor without a storage.
 std::int32_t Step::add_storage_without_bytes() {
   storage_bytes_.push_back(0);
   residents_.push_back(static_cast<std::int32_t>(storage_bytes_.size() - 1));

@@ -38,7 +38,7 @@ TEST(Step, FoldsTheWorkOfOperatorsIntoTheNextEvent) {
   EXPECT_THAT(step.work(), ElementsAre(then(program.work[0], program.work[1]), program.work[2]));
 }
 
-TEST(Step, KnowsWhereItsEventsAreInTheProgram) {
+TEST(Step, MapsItsEventsToTheProgramsEvents) {
   ProgramSketch sketch;
   sketch.op_begin("aten::relu");
   sketch.alloc(8);
@@ -48,7 +48,7 @@ TEST(Step, KnowsWhereItsEventsAreInTheProgram) {
   EXPECT_THAT(step.program_index(), ElementsAre(1, 3));
 }
 
-TEST(Step, MakesTheRequestsOfTheSavedTensors) {
+TEST(Step, BuildsTheRequestsOfTheSavedTensors) {
   ProgramSketch sketch;
   const std::int32_t x = sketch.alloc(100);
   sketch.save_part(x, 40);
@@ -59,14 +59,14 @@ TEST(Step, MakesTheRequestsOfTheSavedTensors) {
   EXPECT_EQ(step.requests()[0].tensor_bytes, 40);
 }
 
-TEST(Step, KnowsWhatIsOlderThanItself) {
+TEST(Step, ListsStoragesOlderThanTheStep) {
   ProgramSketch sketch(100);
   sketch.alloc(8);
   sketch.resident(60, StorageRole::kParameter);
   EXPECT_THAT(Step(sketch.program()).residents(), ElementsAre(1));
 }
 
-TEST(Step, ReadsTheOrderOfTheFirstRequestsOff) {
+TEST(Step, DerivesTheOrderOfTheFirstUnpacks) {
   ProgramSketch sketch;
   const std::int32_t x = sketch.alloc(8);
   const SavedId a = sketch.save(x), b = sketch.save(x), c = sketch.save(x);
@@ -75,7 +75,7 @@ TEST(Step, ReadsTheOrderOfTheFirstRequestsOff) {
   EXPECT_THAT(Step(sketch.program()).backward_order(), ElementsAre(b, a));
 }
 
-TEST(Step, ALayoutBeyondAllMemoryIsNoDenseOne) {
+TEST(Step, ALayoutBeyondAllMemoryIsNotDense) {
   ProgramSketch sketch;
   const SavedId tensor = sketch.save(sketch.alloc(8));
   Program program = sketch.program();

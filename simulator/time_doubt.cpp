@@ -14,11 +14,11 @@
 namespace offprof {
 namespace {
 
-/// A range wider than this share of the step says that the machine did something else while it was measured.
+/// A range wider than this share of the step means that the machine was busy during the measurement.
 constexpr double kWidestRange = 0.25;
-/// Of the range, that a figure makes to be named.
+/// A figure that contributes at least this share of the range is named in the warnings.
 constexpr double kNamedShare = 1.0 / 3;
-/// Nanoseconds: no step takes longer, and clocks can count it.
+/// Nanoseconds; no step takes longer, and clocks can represent it.
 constexpr double kMostMoved = 1e18;
 
 using Quartile = Nanoseconds Measured::*;
@@ -26,8 +26,8 @@ using Quartile = Nanoseconds Measured::*;
 /// One calibrated figure.
 struct Figure {
   std::string what;
-  Measured measured;  ///< of it, what people are told
-  /// Makes that quartile of it the only value.
+  Measured measured;  ///< its values as shown to the user
+  /// Replaces its values by one of its quartiles.
   std::function<void(Calibration&, Quartile)> pin;
 };
 
@@ -58,7 +58,7 @@ Figure standstills_of(const Calibration& calibration) {
           }};
 }
 
-/// Those that a replay takes.
+/// Returns the figures that a replay uses.
 std::vector<Figure> figures_of_replay(const Calibration& calibration) {
   return {copies_of("large copies out", calibration, &Calibration::d2h),
           copies_of("large copies in", calibration, &Calibration::h2d),
@@ -73,7 +73,7 @@ std::vector<Figure> figures_of_replay(const Calibration& calibration) {
           figure_of("what a reload costs, for each MiB", calibration, &Calibration::reload_per_mib)};
 }
 
-/// What a figure moves the step by, down and up; neither is negative.
+/// Changes of the step time caused by a figure, down and up; neither is negative.
 struct Move {
   std::string what;
   Measured measured;
@@ -115,7 +115,7 @@ class Doubter {
     return *replay(step_, policy_, link_with(calibration)).metrics.step_time_ns;
   }
 
-  /// What `calibration` says of the link, where it is the calibrated one that is taken.
+  /// Returns the link with the figures of `calibration` in those parts in which it is the calibrated link.
   Link link_with(const Calibration& calibration) const {
     const Link measured = link_of(calibration_), varied = link_of(calibration);
     Link link = link_;
@@ -145,7 +145,7 @@ class Doubter {
     moves_.push_back(std::move(move));
   }
 
-  /// Compute times are scaled to it.
+  /// Compute times are scaled to the step's own time, so its spread scales them too.
   void add_step() {
     const Measured& step = calibration_.step;
     if (step.median_ns <= 0) return;
@@ -155,7 +155,7 @@ class Doubter {
                       scale * static_cast<double>(step.high_ns - step.median_ns)});
   }
 
-  /// That they are all slow at once is the step's spread; each for itself, they even out.
+  /// The step's spread covers the case that all operators are slow at once. Independent spreads even out.
   void add_operators() {
     double squares = 0;
     Nanoseconds widest = 0;

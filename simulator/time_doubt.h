@@ -11,29 +11,28 @@
 
 namespace offprof {
 
-/// A step time between two quartiles of what it is predicted from.
+/// Range of a step time between two quartiles of the figures that it is predicted from.
 struct TimeRange {
   Nanoseconds low_ns = 0, high_ns = 0;
   bool operator==(const TimeRange&) const = default;
 };
 
-/// How far the step time that is predicted of a policy depends on where within its quartiles each calibrated
-/// figure lies.
+/// Uncertainty of a policy's predicted step time, given the quartiles of each calibrated figure.
 struct TimeDoubt {
-  /// nullopt: nothing was calibrated, or times are modelled. Figures move the step independently of each
-  /// other, so what they move it by is added as squares.
+  /// nullopt: nothing was calibrated, or times are modelled. The figures' effects on the step are
+  /// independent, so they are added as squares.
   std::optional<TimeRange> step;
-  /// Predicted times mean little: the range is wider than a quarter of the step.
+  /// True if predicted times mean little: the range is wider than a quarter of the step.
   bool means_little = false;
-  /// A sentence each: the figures that make the range so wide, with how far they spread; or what is not
-  /// known.
+  /// One sentence each: the figures that make the range so wide, with their spread; or what is not known.
   std::vector<std::string> warnings;
 };
 
-/// Predicts the step under `policy` over `link` with each figure at its quartiles, the others at their
-/// medians: the figures of `trace`'s calibration that a replay takes, the step's own, and the operators'
-/// times. Those of copies count only in the directions in which the link is the calibrated one. `steps` are
-/// the trace's. For many policies at once the preset `offload` stands for all: it copies most.
+/// Predicts the step under `policy` over `link` once with each figure at either quartile, the others at their
+/// medians. The figures are those of `trace`'s calibration that a replay uses, the step's own time, and the
+/// operators' times. Figures of copies count only in the directions in which the link is the calibrated one.
+/// `steps` must be made from `trace`. For many policies at once, the preset `offload` can stand for all: it
+/// copies most.
 TimeDoubt doubt_times(const Trace& trace, const TraceSteps& steps, const Policy& policy, const Link& link);
 
 }  // namespace offprof

@@ -18,8 +18,8 @@ Measured exactly(Nanoseconds value) {
   return {value, value, value};
 }
 
-/// Each figure of a calibration is the same every time, and there are ten tensors of 1 MiB to save. A copy
-/// takes 1 ms, compute 10 ms.
+/// Every figure of the calibration has no spread. Ten tensors of 1 MiB are saved. A copy takes 1 ms, compute
+/// 10 ms.
 Trace sample() {
   Trace trace;
   ProgramSketch sketch;
@@ -44,17 +44,17 @@ TimeDoubt doubt_of(const Trace& trace, const char* policy, const std::optional<L
   return doubt_times(trace, TraceSteps(trace), preset_policy(policy), link.value_or(trace.environment.link));
 }
 
-TEST(TimeDoubt, IsNoneWhereNothingSpreads) {
+TEST(TimeDoubt, IsZeroWithoutSpread) {
   const TimeDoubt doubt = doubt_of(sample(), "offload");
   EXPECT_FALSE(doubt.means_little);
   EXPECT_THAT(doubt.warnings, IsEmpty());
   EXPECT_EQ(doubt.step->low_ns, doubt.step->high_ns);
 }
 
-TEST(TimeDoubt, GoesByWhatAFigureMovesTheStep) {
+TEST(TimeDoubt, IsTheFiguresEffectOnTheStep) {
   Trace trace = sample();
   trace.environment.calibration->hook = {50, 0, 200'000};
-  const TimeDoubt doubt = doubt_of(trace, "keep");  // 30 hooks, of 150 us more each
+  const TimeDoubt doubt = doubt_of(trace, "keep");  // 30 hooks of up to 200 us each
   EXPECT_TRUE(doubt.means_little);
   EXPECT_EQ(doubt.step->high_ns - doubt.step->low_ns, 30 * 200'000);
   EXPECT_THAT(doubt.warnings, ElementsAre(HasSubstr("a hook took 0 ns to 200 us")));
@@ -62,7 +62,7 @@ TEST(TimeDoubt, GoesByWhatAFigureMovesTheStep) {
   EXPECT_FALSE(doubt_of(trace, "keep").means_little);
 }
 
-TEST(TimeDoubt, CopiesCountOnlyWhereSomethingIsCopied) {
+TEST(TimeDoubt, CopiesCountOnlyIfSomethingIsCopied) {
   Trace trace = sample();
   trace.environment.calibration->d2h.back().duration = {1'000'000, 500'000, 3'000'000};
   EXPECT_THAT(doubt_of(trace, "offload").warnings,
@@ -70,7 +70,7 @@ TEST(TimeDoubt, CopiesCountOnlyWhereSomethingIsCopied) {
   EXPECT_THAT(doubt_of(trace, "keep").warnings, IsEmpty());
 }
 
-TEST(TimeDoubt, TheLatencyOfCopiesIsInDoubtWithTheirBandwidth) {
+TEST(TimeDoubt, TheLatencyOfCopiesIsUncertainAsWellAsTheirBandwidth) {
   Trace trace = sample();
   Calibration& calibration = *trace.environment.calibration;
   calibration.copy_out_per_mib = calibration.copy_in_per_mib = exactly(1'000'000);
@@ -81,7 +81,7 @@ TEST(TimeDoubt, TheLatencyOfCopiesIsInDoubtWithTheirBandwidth) {
   EXPECT_GE(doubt.step->high_ns - doubt.step->low_ns, 10 * 300'000) << "ten copies in, on demand";
 }
 
-TEST(TimeDoubt, CopiesOverALinkThatIsGivenAreNotInDoubt) {
+TEST(TimeDoubt, CopiesOverAGivenLinkAreCertain) {
   Trace trace = sample();
   trace.environment.calibration->d2h.back().duration = {1'000'000, 500'000, 3'000'000};
   EXPECT_THAT(doubt_of(trace, "offload", Link{{1e9, 0}, {1e9, 0}}).warnings, IsEmpty());
@@ -96,9 +96,9 @@ TEST(TimeDoubt, ReloadsCountByTheirBytes) {
               ElementsAre(HasSubstr("what a reload costs, for each MiB")));
 }
 
-TEST(TimeDoubt, AFigureThatOnlyLengthensTheStepLeavesItsLowEndAlone) {
+TEST(TimeDoubt, AFigureThatOnlyLengthensTheStepDoesNotLowerItsLowEnd) {
   Trace trace = sample();
-  // Costs that spread this far count less than their median (see costs_of); at either quartile they count in
+  // Costs with such a spread count less than their median (see costs_of); at either quartile they count in
   // full.
   trace.environment.calibration->reload_per_mib = {150'000, 149'000, 450'000};
   const TraceSteps steps(trace);
@@ -111,7 +111,7 @@ TEST(TimeDoubt, AFigureThatOnlyLengthensTheStepLeavesItsLowEndAlone) {
   EXPECT_GT(doubt.step->high_ns, predicted);
 }
 
-TEST(TimeDoubt, AStepThatSpreadsMovesAllOfItsCompute) {
+TEST(TimeDoubt, TheStepsSpreadScalesAllOfItsCompute) {
   Trace trace = sample();
   trace.environment.calibration->step = {10'000'000, 9'000'000, 13'000'000};
   const TimeDoubt doubt = doubt_of(trace, "keep");
@@ -120,7 +120,7 @@ TEST(TimeDoubt, AStepThatSpreadsMovesAllOfItsCompute) {
               ElementsAre(HasSubstr("a step with nothing offloaded took 9.00 ms to 13.0 ms")));
 }
 
-TEST(TimeDoubt, OperatorsEvenOut) {
+TEST(TimeDoubt, IndependentOperatorTimesEvenOut) {
   Trace trace = sample();
   const std::size_t events = trace.program.events.size();
   trace.program.compute_spread_ns.assign(events, 100'000);
@@ -131,13 +131,13 @@ TEST(TimeDoubt, OperatorsEvenOut) {
   EXPECT_THAT(doubt_of(trace, "keep").warnings, ElementsAre(HasSubstr("the operators' times")));
 }
 
-TEST(TimeDoubt, SaysThatOperatorsWereTimedOnce) {
+TEST(TimeDoubt, ReportsThatOperatorsWereTimedOnce) {
   Trace trace = sample();
   trace.program.compute_spread_ns.clear();
   EXPECT_THAT(doubt_of(trace, "keep").warnings, ElementsAre(HasSubstr("come from one recorded step")));
 }
 
-TEST(TimeDoubt, HasNoRangeWhereNothingWasMeasured) {
+TEST(TimeDoubt, HasNoRangeIfNothingWasMeasured) {
   Trace trace = sample();
   trace.environment.calibration.reset();
   EXPECT_EQ(doubt_of(trace, "keep").step, std::nullopt);

@@ -13,8 +13,8 @@ const char* stall_name(const Stall& stall) {
   return stall.reason == StallReason::kLink ? kWaitForLink : wait_name(*stall.copy_track);
 }
 
-/// Builds the timeline while the step is replayed. Operators, which Step leaves out, are put back by walking
-/// the program's own events between those that are replayed.
+/// Builds the timeline while the step is replayed. Step leaves operators out. They are restored by a walk
+/// over the step program's own events between the replayed ones.
 class TimelineListener final : public ReplayListener {
  public:
   TimelineListener(const Program& program, const Step& step) : program_(program), step_(step) {
@@ -106,9 +106,9 @@ class TimelineListener final : public ReplayListener {
     timeline_.counters.push_back({"disk_bytes", now, disk_bytes_});
   }
 
-  /// Passes the operators and phases before program event `end`, which the replay has come to `now`. The time
-  /// since the last event is theirs, in the proportion of their compute times: what copies slow down, or what
-  /// a device does beside the host, is known of all of them together.
+  /// Passes the operators and phases before program event `end`, which the replay reaches at `now`. The time
+  /// since the last event is divided among them in proportion to their compute times, because slowdown by
+  /// copies and work on a device beside the host are known only in total.
   void walk_to(std::size_t end, Nanoseconds now) {
     Nanoseconds recorded = 0;
     for (std::size_t i = walked_; i < std::min(end + 1, program_.events.size()); ++i)

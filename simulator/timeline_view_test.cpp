@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr Bytes kMostBytes = 100;
-/// One byte takes a nanosecond in either direction.
+/// A byte takes one nanosecond in either direction.
 constexpr Link kLink{{1e9, 0}, {1e9, 0}};
 
 Timeline timeline_of(const Program& program, const Policy& policy) {
@@ -33,7 +33,7 @@ std::vector<Span> spans_of(const Timeline& timeline, SpanKind kind) {
   return spans;
 }
 
-/// `name begin+duration`.
+/// Formats a span as `name begin+duration`.
 std::vector<std::string> texts_of(const Timeline& timeline, SpanKind kind) {
   std::vector<std::string> texts;
   for (const Span& span : spans_of(timeline, kind))
@@ -41,7 +41,7 @@ std::vector<std::string> texts_of(const Timeline& timeline, SpanKind kind) {
   return texts;
 }
 
-/// relu saves 100 bytes and takes 30 ns; its backward takes 20; the optimiser 5.
+/// relu saves 100 bytes and takes 30 ns; its backward takes 20 ns; the optimizer takes 5 ns.
 Program relu_step() {
   ProgramSketch sketch(1000);
   sketch.phase("forward");
@@ -79,7 +79,7 @@ TEST(ReplayTimeline, OperatorsIncludeTheirWaits) {
               ElementsAre("wait for copy out 30+100", "wait for copy in 130+100"));
 }
 
-TEST(ReplayTimeline, WaitsSayForWhatAndWhy) {
+TEST(ReplayTimeline, WaitsNameTheirReason) {
   const std::vector<Span> waits =
       spans_of(timeline_of(relu_step(), preset_policy("offload")), SpanKind::kWait);
   ASSERT_EQ(waits.size(), 2U);
@@ -96,7 +96,7 @@ TEST(ReplayTimeline, ShowsCopiesOnTheirTracks) {
   EXPECT_EQ(spans_of(timeline, SpanKind::kCopy)[1].track, Track::kH2d);
 }
 
-TEST(ReplayTimeline, ChainsPackCopiesAndUnpack) {
+TEST(ReplayTimeline, LinksPackCopiesAndUnpack) {
   std::vector<std::string> chain;
   for (const FlowPoint& point : timeline_of(relu_step(), preset_policy("offload")).flows) {
     EXPECT_EQ(point.flow, 0);
@@ -105,7 +105,7 @@ TEST(ReplayTimeline, ChainsPackCopiesAndUnpack) {
   EXPECT_THAT(chain, ElementsAre("pack 30", "copy out 30", "copy in 130", "unpack 230"));
 }
 
-TEST(ReplayTimeline, KeptTensorsHaveNoCopiesAndNoChain) {
+TEST(ReplayTimeline, KeptTensorsHaveNoCopiesAndNoLinks) {
   const Timeline timeline = timeline_of(relu_step(), preset_policy("keep"));
   EXPECT_THAT(spans_of(timeline, SpanKind::kCopy), IsEmpty());
   EXPECT_THAT(spans_of(timeline, SpanKind::kWait), IsEmpty());
@@ -163,7 +163,7 @@ RC_GTEST_PROP(ReplayTimelineProperty, UnderTrlNoTwoCopiesOverlap, ()) {
   }
 }
 
-RC_GTEST_PROP(ReplayTimelineProperty, CopiesAddUpToTheFigures, ()) {
+RC_GTEST_PROP(ReplayTimelineProperty, CopiesAddUpToTheMetrics, ()) {
   const RandomReplay replay;
   std::map<Track, Bytes> bytes;
   std::map<Track, Nanoseconds> busy;
@@ -177,7 +177,7 @@ RC_GTEST_PROP(ReplayTimelineProperty, CopiesAddUpToTheFigures, ()) {
   RC_ASSERT(busy[Track::kH2d] == *replay.metrics.h2d_busy_ns);
 }
 
-RC_GTEST_PROP(ReplayTimelineProperty, WaitsAddUpToTheExposedTime, ()) {
+RC_GTEST_PROP(ReplayTimelineProperty, WaitsAddUpToTheStallTime, ()) {
   const RandomReplay replay;
   Nanoseconds total = 0;
   for (const Span& wait : spans_of(replay.timeline, SpanKind::kWait)) total += wait.duration_ns;
@@ -193,7 +193,7 @@ RC_GTEST_PROP(ReplayTimelineProperty, CountersReachThePeaks, ()) {
   RC_ASSERT(highest["host_bytes"] == *replay.metrics.host_peak_bytes);
 }
 
-RC_GTEST_PROP(ReplayTimelineProperty, EverythingButCopiesIsWithinTheStep, ()) {
+RC_GTEST_PROP(ReplayTimelineProperty, EverythingExceptCopiesIsWithinTheStep, ()) {
   const RandomReplay replay;
   for (const Span& span : replay.timeline.spans) {
     RC_ASSERT(span.begin_ns >= 0);
@@ -201,7 +201,7 @@ RC_GTEST_PROP(ReplayTimelineProperty, EverythingButCopiesIsWithinTheStep, ()) {
   }
 }
 
-TEST(ReplayTimeline, OperatorsBesideTheHostLieWithinTheReplaysTime) {
+TEST(ReplayTimeline, OperatorsBesideTheHostAreWithinTheReplaysTime) {
   ProgramSketch sketch;
   sketch.op_begin("aten::relu");
   const SavedId tensor = sketch.save(sketch.alloc(100));
@@ -209,7 +209,7 @@ TEST(ReplayTimeline, OperatorsBesideTheHostLieWithinTheReplaysTime) {
   sketch.node(tensor);
   Program program = sketch.program();
   for (Event& event : program.events) {
-    event.compute_ns = 1000;  // by marks on the stream, which overlap what the host does
+    event.compute_ns = 1000;  // measured by marks on the stream, so they overlap with the host's work
     program.work.push_back({10, 20, 30, Work::kNoWait, 20});
   }
   const Step step(program);

@@ -83,9 +83,9 @@ std::string TraceSteps::inexactness(const Policy& policy) const {
       changed_.size(), changed.empty() ? "none of them" : fmt::to_string(changed.size()));
 }
 
-/// What each program would have the setting bring back must be what that program was recorded with. A setting
-/// that brings back nothing does the one as saved: a dense copy lies in memory of its own, and is let go of
-/// at other times than what is kept, which others may share.
+/// A recorded program applies if the tensors that the setting would bring back under it have the layouts with
+/// which it was recorded. A setting that brings nothing back executes the program as saved: a dense copy has
+/// memory of its own, and is released at other times than a kept tensor, which may share its storage.
 TraceSteps::Recorded TraceSteps::recorded_of(const Policy& policy) const {
   if (policy.scheduler != SchedulerKind::kTrl || dense_program_ == nullptr) return Recorded::kAsSaved;
   const std::vector<SavedId> reloaded = reloaded_tensors(step_, policy);

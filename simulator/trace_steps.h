@@ -12,47 +12,49 @@
 
 namespace offprof {
 
-/// What is assumed of a device's memory: that steps may take so much of so much in all. The allocator's
-/// settings name fractions of the latter.
+/// Assumed device memory: the bytes that steps may take, and the total. The allocator's settings name
+/// fractions of the total.
 struct DeviceMemory {
   Bytes usable_bytes = 0;
   Bytes total_bytes = 0;
 };
 
-/// Of a trace's device so much may be taken. One that has less in all is taken to have as much.
+/// Returns the memory of the trace's device with `usable` bytes usable. The total is at least `usable`, even
+/// if the device has less.
 DeviceMemory usable_of_device(const Trace& trace, Bytes usable);
 
-/// The step, or steps, of a trace, ready for replay: under TRL's rules tensors come back dense, and where
-/// that makes a difference the trace has a program of its own for it. The trace must outlive it.
+/// The step, or steps, of a trace, prepared for replay. Under TRL's rules tensors come back dense; if that
+/// makes a difference, the trace has a separate step program for it. The trace must outlive the object.
 class TraceSteps {
  public:
-  /// `assumed`: the device's memory; nullopt: what the trace's run had.
+  /// Prepares the steps of `trace`. `assumed`: the device's memory; nullopt: the memory that the trace's run
+  /// had.
   explicit TraceSteps(const Trace& trace, const std::optional<DeviceMemory>& assumed = {});
 
-  /// All that is known beforehand of a step under `policy`: a replay, with the caching allocator's figures.
+  /// Predicts a step under `policy`: replays it, and adds the caching allocator's figures.
   Metrics predict(const Policy& policy, const Link& link) const;
 
-  /// What a replay under `policy` came to, with the caching allocator's figures over as many steps as the run
-  /// measured, where the device has one: what it takes within the device's memory, or, where that is not
-  /// enough, what it would take without end.
+  /// Adds the caching allocator's figures to `replayed`, the result of a replay under `policy`, if the device
+  /// has such an allocator. They cover as many steps as the run measured. They are the memory taken within
+  /// the device's limit or, if that is not enough, the memory that would be taken without a limit.
   Metrics with_cache(const Policy& policy, Metrics replayed) const;
 
-  /// Whether steps under `policy` run within that much of the device's memory.
+  /// Returns true if steps under `policy` run within `device_memory` bytes of the device.
   bool fits(const Policy& policy, Bytes device_memory) const;
 
   const Program& program(const Policy& policy) const { return is_dense(policy) ? *dense_program_ : program_; }
   const Step& step(const Policy& policy) const { return is_dense(policy) ? *dense_step_ : step_; }
 
-  /// What the trace says that packing takes.
+  /// The transforms whose costs the trace has measured.
   std::span<const TransformProfile> transforms() const { return transforms_; }
 
-  /// Empty where a replay under `policy` is exact: the trace has the program of such a step. Else why it need
-  /// not be, in a sentence: the setting brings some tensors back in another layout and others not, and the
-  /// step may be a third program.
+  /// Returns an empty string if a replay under `policy` is exact, because the trace has the program of such a
+  /// step. Otherwise returns a sentence that says why it may be inexact: the setting brings back some tensors
+  /// in another layout and others not, so the step may be a third program.
   std::string inexactness(const Policy& policy) const;
 
  private:
-  /// Which of the recorded programs a step does.
+  /// The recorded program that a step executes.
   enum class Recorded { kAsSaved, kDense, kNeither };
 
   Recorded recorded_of(const Policy& policy) const;
@@ -64,7 +66,7 @@ class TraceSteps {
   const Program* dense_program_ = nullptr;
   Step step_;
   std::optional<Step> dense_step_;
-  std::vector<SavedId> changed_;  ///< what dense_program_ was recorded with in another layout
+  std::vector<SavedId> changed_;  ///< the tensors whose layout had changed when dense_program_ was recorded
   CacheSetting cache_setting_;
 };
 

@@ -29,36 +29,36 @@ bool is_of_dense_program(const Trace& trace, const Policy& policy) {
   return &TraceSteps(trace).program(policy) == &*trace.dense_program;
 }
 
-TEST(TraceSteps, ASettingThatBringsBackAllThatChangesDoesTheDenseProgram) {
+TEST(TraceSteps, UsesTheDenseProgramIfAllChangedTensorsComeBackDense) {
   const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50));
   EXPECT_TRUE(is_of_dense_program(trace, trl(kSmall)));
   EXPECT_THAT(TraceSteps(trace).inexactness(trl(kSmall)), IsEmpty());
 }
 
-TEST(TraceSteps, ASettingThatBringsBackNothingThatChangesDoesTheProgramAsItWasSaved) {
+TEST(TraceSteps, UsesTheProgramAsSavedIfNoChangedTensorComesBack) {
   const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50));
   EXPECT_FALSE(is_of_dense_program(trace, trl(std::nullopt)));
   EXPECT_THAT(TraceSteps(trace).inexactness(trl(std::nullopt)), IsEmpty());
 }
 
-TEST(TraceSteps, ASettingThatBringsBackSomeOfItIsSaidNotToBeExact) {
+TEST(TraceSteps, ReportsInexactnessIfOnlySomeChangedTensorsComeBack) {
   const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50));
   EXPECT_THAT(TraceSteps(trace).inexactness(trl(kLarge)),
               HasSubstr("all 2 such tensors come back so, and this setting brings back 1"));
 }
 
-TEST(TraceSteps, WhatComesBackAsItWasDoesTheProgramAsItWasSaved) {
+TEST(TraceSteps, UsesTheProgramAsSavedIfTheReloadedTensorsDoNotChange) {
   const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50));
   EXPECT_FALSE(is_of_dense_program(trace, trl(kLargest)));
   EXPECT_THAT(TraceSteps(trace).inexactness(trl(kLargest)), IsEmpty());
 }
 
-TEST(TraceSteps, ASettingIsNotExactWhereSomethingThatComesBackIsInUseBeyondItsNode) {
+TEST(TraceSteps, ReportsInexactnessIfAReloadedTensorIsUsedAfterItsNode) {
   const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50, /*escapes=*/true));
   EXPECT_THAT(TraceSteps(trace).inexactness(trl(kLargest)), HasSubstr("brings back none of them"));
 }
 
-TEST(TraceSteps, ASettingThatBringsBackNothingDoesTheProgramAsItWasSavedEvenWhereNothingChanges) {
+TEST(TraceSteps, UsesTheProgramAsSavedIfNothingComesBackEvenIfNoLayoutChanges) {
   Program as_saved = program_of_layouts(0), dense = program_of_layouts(50);
   for (Program* const program : {&as_saved, &dense})
     program->saved[1].layout = program->saved[2].layout = program->saved[0].layout;  // nothing changes
@@ -68,13 +68,13 @@ TEST(TraceSteps, ASettingThatBringsBackNothingDoesTheProgramAsItWasSavedEvenWher
   EXPECT_THAT(TraceSteps(trace).inexactness(trl(std::nullopt)), IsEmpty());
 }
 
-TEST(TraceSteps, WithoutADenseProgramEverySettingIsExact) {
+TEST(TraceSteps, EverySettingIsExactWithoutADenseProgram) {
   Trace trace = trace_with(program_of_layouts(0), {});
   trace.dense_program.reset();
   EXPECT_THAT(TraceSteps(trace).inexactness(trl(kLarge)), IsEmpty());
 }
 
-TEST(UsableMemory, IsTheDevicesLessTheMostThatLayBesideTheAllocator) {
+TEST(UsableMemory, IsTheDevicesMemoryMinusTheMostBesideTheAllocator) {
   Environment environment;
   EXPECT_EQ(usable_memory(environment), std::nullopt);
   environment.device_memory_bytes = 1000;
@@ -85,7 +85,7 @@ TEST(UsableMemory, IsTheDevicesLessTheMostThatLayBesideTheAllocator) {
   EXPECT_EQ(usable_memory(environment), 0);
 }
 
-TEST(TraceSteps, OtherRulesBringTensorsBackAsTheyWere) {
+TEST(TraceSteps, UsesTheProgramAsSavedUnderRulesOtherThanTrls) {
   const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50));
   EXPECT_FALSE(is_of_dense_program(trace, preset_policy("offload")));
   EXPECT_THAT(TraceSteps(trace).inexactness(preset_policy("offload")), IsEmpty());

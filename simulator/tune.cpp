@@ -19,19 +19,19 @@
 namespace offprof {
 namespace {
 
-/// What a search may replay is limited in events, not by a clock, so that its result can be had again: a core
-/// replays some tens of millions a second.
-/// Where all plans are to be gone through it may take longer.
+/// Searches are limited by replayed events, not by a clock, so that results are reproducible; a core replays
+/// some tens of millions of events per second. A search of all plans may take longer.
 constexpr std::size_t kFamilyEvents = 60'000'000, kPlanEvents = 100'000'000, kFewPlanEvents = 400'000'000;
-/// Each for all that it takes, and dealt out to groups of tensors: none shares its beginning with others.
+/// Limits for placements alone and for assignments to groups; these policies do not share a beginning.
 constexpr std::size_t kPlacementEvents = 60'000'000, kMostPlacementReplays = 5'000;
 constexpr std::size_t kFewestReplays = 500, kMostReplays = 50'000, kMostExhaustiveReplays = 1'000'000;
-/// Where a caching allocator takes more than the peak, the plan search aims lower, so many times at most.
+/// Upper bound on the runs of the plan search. It aims at a lower peak if a caching allocator takes more than
+/// the peak.
 constexpr std::size_t kMostAims = 3;
-/// And of policies that are beaten by little in peak and time it looks at what the allocator takes: at so
-/// many at most, of so many events together.
+/// The allocator's memory is also computed for policies dominated by a small margin in peak and time: for at
+/// most this many of them, with at most this many events in total.
 constexpr std::size_t kMostRunnersUp = 256, kRunnerUpEvents = 2'000'000;
-/// Step times beyond it are no times.
+/// Step times above this value do not fit the clocks.
 constexpr double kLongest = 9e18;
 
 std::size_t replays_of(std::size_t events, const Step& step, std::size_t most = kMostReplays) {
@@ -51,7 +51,7 @@ Nanoseconds step_time_of(const Candidate& candidate) {
   return *candidate.predicted.step_time_ns;
 }
 
-/// Those of which none takes less of the device at as little time, that which takes least first.
+/// Returns the Pareto frontier over device bytes and step time, least memory first.
 std::vector<Candidate> frontier_by_taken(std::vector<Candidate> candidates) {
   const auto key = [](const Candidate& candidate) {
     return std::pair(taken_by(candidate), step_time_of(candidate));
@@ -146,12 +146,12 @@ class Tuning {
     result_.family.is_exact = result_.family.is_whole && goes_by_facts();
   }
 
-  /// Whether what a search leaves out is no better for sure: see FamilySearch::is_exact.
+  /// Returns true if everything that a search leaves out is certainly no better: see FamilySearch::is_exact.
   bool goes_by_facts() const {
     return !result_.slows_compute && !step_.allocator() && result_.family.slack_ns == 0;
   }
 
-  /// Of a long step that is much, and replays are still to come.
+  /// For a long step this is a lot of memory, and replays are still to come.
   void forget_what_plans_need() {
     if (goal_.searches_plans) return;
     least_ = {};
@@ -180,7 +180,7 @@ class Tuning {
     result_.frontier = frontier_by_taken(std::move(candidates));
   }
 
-  /// What is known is not followed through the allocator again.
+  /// Candidates in known_ are not followed through the allocator again.
   std::vector<Candidate> with_cache(std::vector<Candidate> candidates) const {
     for_each_index(candidates.size(), tree_.threads({.threads = goal_.threads}), [&](std::size_t i) {
       Candidate& candidate = candidates[i];
@@ -193,7 +193,7 @@ class Tuning {
     return candidates;
   }
 
-  /// The frontier is sorted by memory, and so, the other way round, by time.
+  /// The frontier is sorted by memory, and therefore, in reverse, by time.
   std::optional<Candidate> choose() const {
     const std::vector<Candidate>& frontier = result_.frontier;
     const auto first_of = [](auto begin, auto end, const auto& is_within) {
@@ -237,7 +237,8 @@ class Tuning {
 
   bool may_aim_lower() const { return goal_.memory_budget_bytes && step_.allocator(); }
 
-  /// What the best plan's allocator takes beyond its peak must go off the peak that is aimed at.
+  /// Lowers the aim to the best plan's peak minus the excess of its allocator memory over the budget. Returns
+  /// false if that is not possible or not needed.
   bool aims_lower(Aim& aim) const {
     if (!may_aim_lower()) return false;
     const Candidate best = with_cache({frontier_.best(aim)}).front();
@@ -254,7 +255,7 @@ class Tuning {
     return aim;
   }
 
-  /// `reached`: what a policy that keeps to the aim comes to.
+  /// `reached`: metrics of a policy that keeps to the aim.
   static PlanBound bound_for(const PlanRelaxation& relaxation, const Aim& aim, const Metrics& reached) {
     if (aim.most_peak) return relaxation.least_time(*aim.most_peak, *reached.step_time_ns);
     return relaxation.least_peak(*aim.most_time, *reached.device_peak_bytes);
@@ -285,7 +286,7 @@ class Tuning {
                                     return distance_from_goal(a) < distance_from_goal(b);
                                   }};
     Policy base = result_.chosen ? result_.chosen->policy : base_;
-    base.host_memory_bytes = goal_.host_memory_bytes;  // presets know of no cap
+    base.host_memory_bytes = goal_.host_memory_bytes;  // presets have no cap
     base.disk_memory_bytes = goal_.disk_memory_bytes;
     result_.placements =
         offprof::search_placements(steps_.program(base), profiles, places, base, judge,
@@ -294,7 +295,7 @@ class Tuning {
     take(result_.placements->best);
   }
 
-  /// What is within the goal's limit is nearest, the better the nearer; else what is beyond it by least.
+  /// Candidates within the goal's limit come first, the best one first; then those beyond it, nearest first.
   std::tuple<bool, double, double> distance_from_goal(const Candidate& candidate) const {
     const auto taken = static_cast<double>(taken_by(candidate));
     const auto time = static_cast<double>(step_time_of(candidate));
@@ -306,7 +307,7 @@ class Tuning {
     return is_within ? std::tuple(false, time, taken) : std::tuple(true, taken, time);
   }
 
-  /// Where it is better for the goal than what was chosen so far.
+  /// Adds the candidate to the frontier, and chooses it if it is better for the goal than the chosen one.
   void take(const Candidate& candidate) {
     if (!has_rules(candidate)) return;
     const bool is_within = goal_.memory_budget_bytes ? fits(candidate) : step_time_of(candidate) <= slowest();
@@ -332,7 +333,7 @@ class Tuning {
     return takes_least ? GoalLimit::kNone : GoalLimit::kSlowdown;
   }
 
-  /// Over a link twice as fast.
+  /// Returns the price of a link twice as fast.
   LinkPrice price_link() const {
     LinkPrice price;
     const Link faster = times_as_fast(link_, price.factor);
@@ -348,7 +349,7 @@ class Tuning {
     return price;
   }
 
-  /// For the goal, within which `b` is.
+  /// Returns true if `a` is better for the goal than `b`, which is within the goal's limit.
   bool is_better(const Candidate& a, const Candidate& b) const {
     if (!goal_.memory_budget_bytes)
       return step_time_of(a) <= slowest() &&
@@ -365,8 +366,8 @@ class Tuning {
   std::vector<MovableVersion> versions_;
   LeastMemory least_;
   Policy base_;
-  Frontier frontier_;             ///< by peak
-  std::vector<Candidate> known_;  ///< with what the allocator takes, where there is one
+  Frontier frontier_;             ///< over device peak and step time
+  std::vector<Candidate> known_;  ///< with the allocator's memory, if there is an allocator
   TuneResult result_;
 };
 

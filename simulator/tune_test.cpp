@@ -23,7 +23,7 @@ Trace trace_of(Program program) {
   return trace;
 }
 
-/// Layers of different sizes, so that thresholds matter; copies take about as long as compute.
+/// Layers of different sizes, so that thresholds matter. Copies take about as long as compute.
 Trace sample() {
   std::vector<LayerSketch> layers;
   for (int i = 0; i < 6; ++i) {
@@ -89,7 +89,7 @@ TEST(Tune, NoPolicyOfACoarseGridIsBetterThanTheFrontier) {
   }
 }
 
-TEST(Tune, PredictsWhatAReplayPredicts) {
+TEST(Tune, PredictionsEqualThoseOfAReplay) {
   const Trace trace = sample();
   const Step step(trace.program);
   for (const Candidate& candidate : tuned(trace).frontier)
@@ -112,15 +112,15 @@ TEST(Tune, PredictsTrlOnTheDenseProgram) {
             replay(Step(*trace.dense_program), preset_policy("trl"), kLink).metrics);
 }
 
-TEST(Tune, SaysThatItsFrontierIsExactAndHowMuchItLeftOut) {
+TEST(Tune, ReportsAnExactFrontierAndTheSettingsLeftOut) {
   const Trace trace = sample();
   const FamilySearch family = tuned(trace).family;
   EXPECT_TRUE(family.is_exact);
   EXPECT_LT(static_cast<double>(family.replayed), family.settings);
-  EXPECT_EQ(tuned(trace).policies_tried, family.replayed + 1);  // and keep
+  EXPECT_EQ(tuned(trace).policies_tried, family.replayed + 1);  // plus keep
 }
 
-TEST(Tune, WhereWaitsTakeTimeSaysByHowMuchItsFrontierMayBeOff) {
+TEST(Tune, ReportsTheSlackOfItsFrontierIfWaitsTakeTime) {
   Trace trace = sample();
   EXPECT_EQ(tuned(trace).family.slack_ns, 0);
   trace.environment.calibration.emplace().event = {3, 3, 3};
@@ -130,7 +130,7 @@ TEST(Tune, WhereWaitsTakeTimeSaysByHowMuchItsFrontierMayBeOff) {
   EXPECT_EQ(family.slack_ns, 6 * 3);
 }
 
-TEST(Tune, GivesTheSameAnswerEachTime) {
+TEST(Tune, IsDeterministic) {
   const Trace trace = sample();
   const TuneResult first = tuned(trace), second = tuned(trace);
   ASSERT_EQ(first.frontier.size(), second.frontier.size());
@@ -164,13 +164,13 @@ TEST(Tune, NeverChoosesAPolicyOverTheBudget) {
   }
 }
 
-TEST(Tune, ChoosesNothingWhereNoPolicyFitsTheBudget) {
+TEST(Tune, ChoosesNothingIfNoPolicyFitsTheBudget) {
   const Trace trace = sample();
   const Bytes least = peak_of(tuned(trace).frontier.front());
   EXPECT_FALSE(tuned(trace, budget(least - 1)).chosen);
 }
 
-TEST(Tune, TheLeastMemoryIsWhatAnAllocatorReservesWhereThereIsOne) {
+TEST(Tune, TheLeastMemoryIsTheReservedMemoryWithAnAllocator) {
   const auto candidate = [](Bytes peak, std::optional<Bytes> reserved) {
     Candidate made;
     made.predicted.device_peak_bytes = peak;
@@ -196,14 +196,14 @@ TEST(Tune, ChoosesTheLeastMemoryWithinASlowdown) {
   }
 }
 
-TEST(Tune, WithoutSlowdownChoosesSomethingAsFastAsKeep) {
+TEST(Tune, ChoosesAPolicyAsFastAsKeepForNoSlowdown) {
   const Trace trace = sample();
   const TuneResult result = tuned(trace, slowdown(0));
   ASSERT_TRUE(result.chosen);
   EXPECT_LE(time_of(*result.chosen), time_of(result.keep));
 }
 
-TEST(Tune, WhereAllThatMayMoveHasNoBytesKeepsAll) {
+TEST(Tune, IsAsFastAsKeepIfMovableTensorsHaveNoBytes) {
   const Trace trace = trace_of(ChainSketch::program(3, 0));
   for (const TuneGoal& goal : {slowdown(0.05), with_plans(slowdown(0.05)), with_plans(budget(2000))}) {
     const TuneResult result = tuned(trace, goal);
@@ -212,7 +212,7 @@ TEST(Tune, WhereAllThatMayMoveHasNoBytesKeepsAll) {
   }
 }
 
-TEST(Tune, GoesThroughAllPlansForFourteenTensorsOfALongStep) {
+TEST(Tune, TriesAllPlansForFourteenTensorsOfALongStep) {
   std::vector<LayerSketch> layers;
   for (int i = 0; i < 14; ++i) {
     layers.push_back({.bytes = 100 + 17 * ((5 * i) % 14), .forward_ns = 60, .backward_ns = 120});
@@ -225,7 +225,7 @@ TEST(Tune, GoesThroughAllPlansForFourteenTensorsOfALongStep) {
   EXPECT_TRUE(result.plans->is_exhaustive);
 }
 
-TEST(Tune, WhereNothingMayMoveKeepsAll) {
+TEST(Tune, KeepsAllIfNothingMayMove) {
   const Trace trace = trace_of(ChainSketch::program({LayerSketch{.output_stays = true}}));
   const TuneResult result = tuned(trace);
   EXPECT_EQ(result.policies_tried, 1U);
@@ -250,7 +250,7 @@ TEST(Tune, TheTimeBoundIsComputeWithoutWaits) {
 
 // --- Plans ---
 
-TEST(Tune, SearchesPlansOnlyWhereWanted) {
+TEST(Tune, SearchesPlansOnlyOnRequest) {
   const Trace trace = sample();
   const TuneResult without = tuned(trace), with = tuned(trace, with_plans({}));
   EXPECT_FALSE(without.plans);
@@ -269,7 +269,7 @@ TEST(Tune, PlansAreNeverWorseThanThresholds) {
   }
 }
 
-TEST(Tune, OfManyTensorsAPlanIsNotOverItsBudgetAndNotBelowItsBound) {
+TEST(Tune, APlanForManyTensorsIsWithinItsBudgetAndAboveItsBound) {
   std::vector<LayerSketch> layers;
   for (int i = 0; i < 40; ++i)
     layers.push_back({.bytes = 100 + 30 * (i % 5), .forward_ns = 60, .backward_ns = 120});
@@ -301,7 +301,7 @@ TEST(Tune, TheResultDoesNotDependOnTheNumberOfThreads) {
   EXPECT_EQ(one.effort.events, four.effort.events);
 }
 
-TEST(Tune, SharingReplaysChangesNothingButTheEffort) {
+TEST(Tune, SharingReplaysChangesOnlyTheEffort) {
   const Trace trace = trace_of(ChainSketch::program(20, 100));
   TuneGoal goal = with_plans(budget(2000));
   const TuneResult shared = tuned(trace, goal);
@@ -318,9 +318,9 @@ TEST(Tune, SharingReplaysChangesNothingButTheEffort) {
   EXPECT_LT(shared.effort.events, apart.effort.events);
 }
 
-// --- What binds, and prices ---
+// --- Limits and prices ---
 
-TEST(Tune, PricesWhatWouldBuyTime) {
+TEST(Tune, ReportsThePricesOfMemoryAndLink) {
   const Trace trace = sample();
   const TuneResult result = tuned(trace, budget(peak_of(tuned(trace).frontier.front())));
   ASSERT_TRUE(result.memory_price);
@@ -331,7 +331,7 @@ TEST(Tune, PricesWhatWouldBuyTime) {
   EXPECT_LE(peak_of(result.link_price->best), peak_of(*result.chosen));
 }
 
-TEST(Tune, WhereNothingWaitsNothingBinds) {
+TEST(Tune, NothingBindsIfNothingWaits) {
   const Trace trace = sample();
   const TuneResult result = tuned(trace, budget(1'000'000));
   EXPECT_TRUE(result.reliefs.empty());
@@ -339,38 +339,38 @@ TEST(Tune, WhereNothingWaitsNothingBinds) {
   EXPECT_FALSE(result.fills_host);
 }
 
-TEST(Tune, UnderABudgetMemoryBindsUnlessNothingIsFaster) {
+TEST(Tune, TheBudgetBindsUnlessNothingIsFaster) {
   const Trace trace = sample();
   const TuneResult all = tuned(trace);
   EXPECT_EQ(tuned(trace, budget(peak_of(all.frontier.front()))).binding, GoalLimit::kDeviceMemory);
   EXPECT_EQ(tuned(trace, budget(peak_of(all.keep))).binding, GoalLimit::kNone);
 }
 
-TEST(Tune, UnderASlowdownThatBindsUnlessNothingTakesLess) {
+TEST(Tune, TheSlowdownBindsUnlessNothingTakesLess) {
   const Trace trace = sample();
   EXPECT_EQ(tuned(trace, slowdown(0)).binding, GoalLimit::kSlowdown);
   EXPECT_EQ(tuned(trace, slowdown(50)).binding, GoalLimit::kNone);
 }
 
-TEST(Tune, AnySlowdownIsALimit) {
+TEST(Tune, AcceptsAnySlowdown) {
   const Trace trace = sample();
   const TuneResult result = tuned(trace, slowdown(1e300));
   ASSERT_TRUE(result.chosen);
   EXPECT_EQ(peak_of(*result.chosen), peak_of(result.frontier.front()));
 }
 
-// --- A caching allocator between ---
+// --- With a caching allocator ---
 
 constexpr Bytes kWeights = 3 * kMiB;
 
-/// On a GPU whose allocator holds the weights in a segment of 20 MiB.
+/// Runs the step on a GPU whose allocator holds the parameters in a segment of 20 MiB.
 Trace on_gpu(Program program) {
   program.allocator.emplace().segments.push_back(
       {0, true, false, {{kWeights, kWeights, true, -1}, {20 * kMiB - kWeights, 0, false, -1}}});
   return trace_of(std::move(program));
 }
 
-/// Layers whose tensors fill the allocator's blocks and segments more or less.
+/// Layers whose tensors fill the allocator's blocks and segments to different degrees.
 Trace gpu_sample() {
   std::vector<LayerSketch> layers;
   for (const Bytes mebibytes : {3, 12, 7, 19, 2, 11, 5, 9})
@@ -385,7 +385,7 @@ Bytes taken(const Candidate& candidate) {
   return device_bytes_taken(candidate.predicted);
 }
 
-TEST(Tune, OfWhatItTriedNoneTakesLessOfTheAllocatorAtAsLittleTime) {
+TEST(Tune, TheFrontierCoversAllTriedPoliciesByAllocatorMemory) {
   const Trace trace = gpu_sample();
   const TraceSteps steps(trace);
   const TuneResult result = tuned(trace);
@@ -397,7 +397,7 @@ TEST(Tune, OfWhatItTriedNoneTakesLessOfTheAllocatorAtAsLittleTime) {
       return taken(candidate) <= device_bytes_taken(metrics) && time_of(candidate) <= *metrics.step_time_ns;
     })) << describe(policy);
   }
-  // Going by the peak alone would have lost some.
+  // A frontier over the peak alone would have lost some of these.
   EXPECT_TRUE(std::ranges::any_of(result.frontier, [&](const Candidate& candidate) {
     return std::ranges::none_of(by_peak.candidates(), [&](const Candidate& other) {
       return taken(other) <= taken(candidate) && time_of(other) <= time_of(candidate);
@@ -405,7 +405,7 @@ TEST(Tune, OfWhatItTriedNoneTakesLessOfTheAllocatorAtAsLittleTime) {
   }));
 }
 
-TEST(Tune, WhereAnAllocatorStandsBetweenChoosesByWhatItTakes) {
+TEST(Tune, ChoosesByTheAllocatorsMemory) {
   const Trace trace = gpu_sample();
   const TuneResult all = tuned(trace);
   for (const Candidate& wanted : all.frontier) {
@@ -418,15 +418,15 @@ TEST(Tune, WhereAnAllocatorStandsBetweenChoosesByWhatItTakes) {
   EXPECT_EQ(taken(*slow.chosen), taken(least_memory(slow)));
 }
 
-TEST(Tune, WhereAnAllocatorStandsBetweenNothingIsSaidToBeExact) {
+TEST(Tune, NothingIsExactWithAnAllocator) {
   const Trace trace = gpu_sample();
   const TuneResult result = tuned(trace, with_plans(budget(60 * kMiB)));
   EXPECT_FALSE(result.family.is_exact);
   EXPECT_FALSE(result.plans->is_exhaustive);
 }
 
-/// Of three blocks that come one after the other none serves the next: what is cached has to be given back
-/// where memory is short.
+/// Three blocks, one after the other, of which none serves the next one. If memory is short, the cached ones
+/// must be freed.
 Trace reclaimable() {
   ProgramSketch sketch;
   for (const Bytes mebibytes : {30, 40, 50}) sketch.free(sketch.alloc(mebibytes * kMiB));
@@ -435,7 +435,7 @@ Trace reclaimable() {
   return trace;
 }
 
-TEST(TraceSteps, AnAllocatorTakesNoMoreThanTheAssumedMemoryWhereThatIsEnough) {
+TEST(TraceSteps, AnAllocatorStaysWithinTheAssumedMemoryIfThatIsEnough) {
   const Trace trace = reclaimable();
   const Policy keep = preset_policy("keep");
   EXPECT_EQ(device_bytes_taken(TraceSteps(trace).predict(keep, kLink)), 140 * kMiB);
@@ -444,7 +444,7 @@ TEST(TraceSteps, AnAllocatorTakesNoMoreThanTheAssumedMemoryWhereThatIsEnough) {
   EXPECT_TRUE(smaller.fits(keep, 80 * kMiB));
 }
 
-TEST(TraceSteps, AnAllocatorTakesMoreWhereMoreIsAssumed) {
+TEST(TraceSteps, AnAllocatorTakesMoreIfMoreMemoryIsAssumed) {
   Trace trace = reclaimable();
   trace.environment.device_memory_bytes = 80 * kMiB;
   const Policy keep = preset_policy("keep");
@@ -455,7 +455,7 @@ TEST(TraceSteps, AnAllocatorTakesMoreWhereMoreIsAssumed) {
 
 // --- The host's memory ---
 
-TEST(Tune, ObeysTheHostCap) {
+TEST(Tune, RespectsTheHostCap) {
   TuneGoal goal;
   goal.host_memory_bytes = 150;
   const Trace trace = sample();
@@ -465,7 +465,7 @@ TEST(Tune, ObeysTheHostCap) {
 
 // --- Placements ---
 
-TEST(Tune, DealsOutPlacementsByTheGoal) {
+TEST(Tune, ChoosesPlacementsByTheGoal) {
   Link link = kLink;
   link.disk = {{1e9, 10}, {1e9, 10}};
   const Trace trace = sample();
@@ -479,11 +479,11 @@ TEST(Tune, DealsOutPlacementsByTheGoal) {
   EXPECT_LE(peak_of(smaller.placements->best), peak_of(slower.keep) - 100);
 }
 
-// --- What must hold for every step ---
+// --- Properties ---
 
 constexpr Bytes kMostBytes = 50;
 
-/// A budget between what the program itself holds and what keeping all takes.
+/// Returns a budget between the step program's own memory and the memory of keeping all tensors.
 Bytes any_budget(const Trace& trace) {
   const TuneResult all = tuned(trace);
   return *rc::gen::inRange(all.device_peak_bound_bytes, peak_of(all.keep) + 1);

@@ -51,7 +51,7 @@ class MemoryListener final : public ReplayListener {
   std::vector<MemoryPoint> points_;
 };
 
-/// Follows what the engine holds, up to the event in which the peak was reached and there to the peak itself.
+/// Follows the storages that the engine holds, up to and including the event that reached the peak.
 class ContentListener final : public ReplayListener {
  public:
   ContentListener(const Step& step, std::size_t peak_event) : step_(step), peak_event_(peak_event) {}
@@ -147,11 +147,11 @@ class ContentListener final : public ReplayListener {
   const Step& step_;
   std::size_t peak_event_;
   std::size_t reached_ = 0;
-  std::vector<std::int32_t> freed_;  ///< storages that the program let go of
+  std::vector<std::int32_t> freed_;  ///< storages freed by the step program
   std::vector<SavedId> kept_;
   std::vector<Command> stashed_;
-  std::set<CopyId> packed_copies_;  ///< not unpacked yet
-  std::map<CopyId, Bytes> packed_;  ///< of those, what is on the device
+  std::set<CopyId> packed_copies_;  ///< not decoded yet
+  std::map<CopyId, Bytes> packed_;  ///< bytes on the device of those
   std::vector<CopyId> reloaded_;
   Bytes reloaded_bytes_ = 0;
 };
@@ -199,7 +199,7 @@ DeviceContent content_at_peak(const Step& step, const Policy& policy) {
 
 ProgramPlace place_of_event(const Program& program, const Step& step, std::size_t index) {
   ProgramPlace place;
-  if (index >= step.program_index().size()) return place;  // a step without events has its peak in none
+  if (index >= step.program_index().size()) return place;  // the peak of a step without events is in none
   int open = 0;
   for (std::int32_t i = 0; i <= step.program_index()[index]; ++i) {
     const Event& event = program.events[i];

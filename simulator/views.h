@@ -14,11 +14,11 @@
 
 namespace offprof {
 
-/// The bytes that autograd saved, by where the policy puts them and why. `program` is the one `step` was made
-/// of.
+/// Returns the bytes that autograd saved, by place under the policy and by reason. `step` must be made from
+/// `program`.
 Ledger replay_ledger(const Program& program, const Step& step, const Policy& policy);
 
-/// The scheduler's command log.
+/// Returns the scheduler's commands in order.
 std::vector<Command> replay_commands(const Step& step, const Policy& policy);
 
 struct MemoryPoint {
@@ -27,36 +27,36 @@ struct MemoryPoint {
   Bytes host_bytes = 0;
 };
 
-/// Device and host bytes over the step, a point wherever they change.
+/// Returns device and host bytes over the step, with one point at each change.
 std::vector<MemoryPoint> memory_over_step(const Step& step, const Policy& policy, const Link& link);
 
-/// What the device holds at an instant of a replay, in bytes; the parts sum to `total`.
+/// Contents of device memory at one instant of a replay, in bytes; the parts sum to `total`.
 struct DeviceContent {
   Bytes total = 0;
-  Bytes resident = 0;  ///< weights, optimiser state, inputs
+  Bytes resident = 0;  ///< parameters, optimizer state, inputs
   Bytes kept = 0;      ///< storages of saved tensors that stay on the device
-  Bytes stashed = 0;   ///< of offloaded tensors whose device copy the engine still holds
-  Bytes packed = 0;    ///< packed storages of saved tensors, that wait here, go out or have come back
-  Bytes reloaded = 0;  ///< copied back in, or unpacked
+  Bytes stashed = 0;   ///< offloaded tensors whose device copy the engine still holds
+  Bytes packed = 0;    ///< encoded storages of saved tensors: waiting here, being copied out, or back
+  Bytes reloaded = 0;  ///< copied back in, decoded or recomputed
   Bytes working = 0;   ///< everything else: gradients, temporaries, activations that nobody saved
 };
 
-/// The content right at the device peak.
+/// Returns the contents at the device peak.
 DeviceContent content_at_peak(const Step& step, const Policy& policy);
 
-/// The phase and the outermost operator or autograd node that run at event `index` of Step::events(); neither
-/// where there is no such event.
+/// The phase and the outermost operator or autograd node that run at event `index` of Step::events(); both
+/// are empty if there is no such event.
 struct ProgramPlace {
   std::string phase;
   std::string op;
 };
 ProgramPlace place_of_event(const Program& program, const Step& step, std::size_t index);
 
-/// What `replay` did and when, for a trace file: operators, copies, waits with their reasons, counters,
+/// Returns the timeline of a replay for a trace file: operators, copies, waits with their reasons, counters,
 /// arrows.
 Timeline replay_timeline(const Program& program, const Step& step, const Policy& policy, const Link& link);
 
-/// Everything that made the compute stream stand still, longest first.
+/// Returns all stalls of the compute stream, longest first.
 std::vector<Stall> stalls(const Step& step, const Policy& policy, const Link& link);
 
 }  // namespace offprof

@@ -39,7 +39,7 @@ Bytes sum(const DeviceContent& content) {
 
 // --- Ledger ---
 
-TEST(ReplayLedger, SaysWhereTheBytesWentAndWhy) {
+TEST(ReplayLedger, ReportsPlaceAndReasonOfTheBytes) {
   ProgramSketch sketch;
   const std::int32_t x = sketch.alloc(100), small = sketch.alloc(10);
   sketch.save(x);
@@ -55,7 +55,7 @@ TEST(ReplayLedger, SaysWhereTheBytesWentAndWhy) {
                             {{Place::kDevice, PlacementReason::kParameter}, {1, 30}}}));
 }
 
-RC_GTEST_PROP(ReplayLedgerProperty, SumsToAllThatIsSaved, ()) {
+RC_GTEST_PROP(ReplayLedgerProperty, SumsToAllSavedTensors, ()) {
   const Program program = ChainSketch::program(*random_layers(kMostBytes));
   LedgerEntry total;
   for (const auto& [place, entry] : replay_ledger(program, Step(program), any_policy())) {
@@ -97,7 +97,7 @@ TEST(MemoryOverStep, HasAPointWhereverMemoryChanges) {
     points.push_back(std::to_string(point.at_ns) + ": " + std::to_string(point.device_bytes) + ", " +
                      std::to_string(point.host_bytes));
   EXPECT_THAT(points,
-              ElementsAre("0: 1000, 0", "5: 1100, 0", "25: 1100, 100"));  // the stash outlives the free
+              ElementsAre("0: 1000, 0", "5: 1100, 0", "25: 1100, 100"));  // the stash holds it after the free
 }
 
 RC_GTEST_PROP(MemoryOverStepProperty, ReachesThePeaks, ()) {
@@ -116,9 +116,9 @@ RC_GTEST_PROP(MemoryOverStepProperty, ReachesThePeaks, ()) {
   RC_ASSERT(host == *metrics.host_peak_bytes);
 }
 
-// --- Content of the peak ---
+// --- Contents at the peak ---
 
-/// x is kept or stashed, y comes back, beside a gradient.
+/// x is kept or stashed, and y is reloaded, while a gradient is live.
 ProgramSketch peak_in_backward() {
   ProgramSketch sketch(1000);
   const std::int32_t y = sketch.alloc(200);
@@ -132,7 +132,7 @@ ProgramSketch peak_in_backward() {
   return sketch;
 }
 
-TEST(ContentAtPeak, TellsWhatIsKept) {
+TEST(ContentAtPeak, ReportsKeptBytes) {
   const ProgramSketch sketch = peak_in_backward();
   const DeviceContent content = content_at_peak(Step(sketch.program()), preset_policy("keep"));
   EXPECT_EQ(content.total, 1350);
@@ -141,7 +141,7 @@ TEST(ContentAtPeak, TellsWhatIsKept) {
   EXPECT_EQ(content.working, 50);
 }
 
-TEST(ContentAtPeak, TellsWhatIsStashedAndReloaded) {
+TEST(ContentAtPeak, ReportsStashedAndReloadedBytes) {
   const ProgramSketch sketch = peak_in_backward();
   const DeviceContent content = content_at_peak(Step(sketch.program()), with_stash(1));
   EXPECT_EQ(content.total, 1350);
@@ -170,7 +170,7 @@ TEST(ContentAtPeak, ASavedResidentIsResident) {
   EXPECT_EQ(content.kept, 0);
 }
 
-TEST(ContentAtPeak, AResidentThatWasFreedBeforeIsNoMore) {
+TEST(ContentAtPeak, AFreedResidentDoesNotCount) {
   ProgramSketch sketch(1000);
   sketch.free(sketch.resident(300));
   sketch.save(sketch.alloc(400));
@@ -182,7 +182,7 @@ TEST(ContentAtPeak, AResidentThatWasFreedBeforeIsNoMore) {
   EXPECT_EQ(content.working, 1);
 }
 
-TEST(ContentAtPeak, OfAStepThatAllocatesNothingIsResident) {
+TEST(ContentAtPeak, IsOnlyResidentForAStepThatAllocatesNothing) {
   const ProgramSketch sketch(1000);
   const DeviceContent content = content_at_peak(Step(sketch.program()), preset_policy("keep"));
   EXPECT_EQ(content.total, 1000);
@@ -203,7 +203,7 @@ RC_GTEST_PROP(ContentAtPeakProperty, PartsSumToThePeak, ()) {
 
 // --- Place of an event ---
 
-TEST(PlaceOfEvent, IsThePhaseAndTheOperator) {
+TEST(PlaceOfEvent, ReturnsThePhaseAndTheOperator) {
   ProgramSketch sketch;
   sketch.phase("forward");
   sketch.op_begin("aten::relu");
@@ -222,7 +222,7 @@ TEST(PlaceOfEvent, IsThePhaseAndTheOperator) {
   EXPECT_EQ(place(2), "backward/");
 }
 
-TEST(PlaceOfEvent, IsNowhereInAStepWithoutEvents) {
+TEST(PlaceOfEvent, IsEmptyForAStepWithoutEvents) {
   ProgramSketch sketch(1000);
   sketch.phase("forward");
   const Step step(sketch.program());
@@ -252,12 +252,12 @@ TEST(Stalls, AreLongestFirstWithTheirReasons) {
   EXPECT_EQ(list[3].duration_ns, 10);
 }
 
-TEST(Stalls, WithoutCopiesThereAreNone) {
+TEST(Stalls, AreEmptyWithoutCopies) {
   const Program program = ChainSketch::program(3, 100);
   EXPECT_THAT(stalls(Step(program), preset_policy("keep"), kLink), IsEmpty());
 }
 
-RC_GTEST_PROP(StallsProperty, SumToTheExposedTime, ()) {
+RC_GTEST_PROP(StallsProperty, SumToTheStallTime, ()) {
   const Step step(ChainSketch::program(*random_layers(kMostBytes)));
   const Policy policy = any_policy();
   Nanoseconds total = 0;

@@ -14,24 +14,26 @@
 
 namespace offprof {
 
-/// Virtual clocks of the host, of the compute stream, and of the copies' side streams. Where the device
-/// computes beside the host, the host runs ahead of the compute stream; where the host itself computes, both
-/// are one clock. A copy begins when the compute stream has reached the point where it was asked for, the
-/// copies before it on its stream are done, the host has asked for it and its stream has woken, and its
-/// direction's engine is free; an engine makes one copy at a time, first come first served. Over a shared
-/// link both directions have the same one. The disk has an engine for each direction likewise.
+/// Virtual clocks of the host, of the compute stream, and of the side streams of copies. If the device
+/// computes beside the host (asynchronously, like a GPU), the host runs ahead of the compute stream; if the
+/// host itself computes, both are one clock. A copy begins when all of these hold: the compute stream has
+/// reached the point of the request, the earlier copies on the copy's stream are done, the host has issued
+/// the request and the stream has woken up, and the engine of the copy's direction is free. An engine makes
+/// one copy at a time, in the order of the requests. Over a shared link both directions use the same engine.
+/// The disk also has one engine per direction.
 class VirtualClock {
  public:
   struct Copy {
     Track track = Track::kD2h;
-    Nanoseconds begin = 0;     ///< when its stream came to it, and was awake
-    Nanoseconds transfer = 0;  ///< when the link did
+    Nanoseconds begin = 0;     ///< when its stream reached it and was awake
+    Nanoseconds transfer = 0;  ///< when the link began it
     Nanoseconds end = 0;
     Bytes bytes = 0;
-    Nanoseconds ready = 0;  ///< when what is copied in had come from the disk; 0: it had not to
+    Nanoseconds ready = 0;  ///< when the copied data had been read from the disk; 0: no read
   };
-  /// How long the compute stream stood for a copy, until now: first for the disk, which has not read it yet,
-  /// then for the link, which was busy with others or not asked yet, then for the copy's own transfer.
+  /// How long the compute stream was idle in a wait for a copy. It waits first for the disk, which has not
+  /// read the data yet, then for the link, which was busy with others or had no request yet, then for the
+  /// transfer.
   struct Wait {
     Nanoseconds for_disk = 0;
     Nanoseconds for_link = 0;
@@ -40,27 +42,28 @@ class VirtualClock {
   };
   enum class Computes { kOnHost, kBesideHost };
 
-  /// `one_side_stream`: copies of both directions queue behind each other, as under the `trl` preset.
-  /// `costs` must outlive the clock. Where the device computes beside the host, hooks and events take the
-  /// host's time, and what copies and reloads slow down is the stream.
+  /// `one_side_stream`: copies of both directions queue in one stream, as under the `trl` preset. `costs`
+  /// must outlive the clock. If the device computes beside the host, hooks and events take the host's time,
+  /// and copies and reloads slow down the stream.
   VirtualClock(const Link& link, bool one_side_stream, Computes computes = Computes::kOnHost,
                const EngineCosts& costs = kNoCosts)
       : link_(link), one_side_stream_(one_side_stream), computes_(computes), costs_(costs) {}
 
-  /// Where the compute stream is when it has nothing to do but wait for the host.
+  /// Returns the time of the compute stream once it has no work left but to wait for the host.
   Nanoseconds now() const { return std::max(host_, stream_); }
-  /// Stood waiting for copies.
+  /// Time spent in waits for copies.
   Nanoseconds exposed_ns() const { return exposed_; }
-  /// Stood waiting for the host, from the step's beginning to now.
+  /// Time spent in waits for the host, from the beginning of the step to now.
   Nanoseconds launch_gap_ns() const { return computes_ == Computes::kOnHost ? 0 : now() - exposed_ - busy_; }
   Nanoseconds d2h_busy_ns() const { return d2h_.busy; }
   Nanoseconds h2d_busy_ns() const { return h2d_.busy; }
 
-  /// Where the host computes: so long, and what copies beside it slow it down.
+  /// For a host that computes: advances by `duration`, and by the slowdown from copies that run at the same
+  /// time.
   void compute(Nanoseconds duration) {
     host_ = stream_ = are_copies_slowing() ? computed_beside_copies(now(), duration) : now() + duration;
   }
-  /// Where it does not.
+  /// For a device that computes beside the host: runs `work`.
   void run(const Work& work) {
     const Nanoseconds host = host_, stream = stream_;
     host_ = std::max(host + work.host_ns, stream + work.wait_ns);
@@ -68,37 +71,37 @@ class VirtualClock {
     busy_ += work.busy_ns;
     if (are_copies_slowing() && work.stream_ns > 0) slow_down(work.stream_ns);
   }
-  /// A hook of the engine: see EngineCosts.
+  /// Accounts for a hook of the engine: see EngineCosts.
   void hook() { call(costs_.hook_ns); }
 
   Copy copy_out(Bytes bytes) { return copy(Track::kD2h, bytes, link_.d2h, d2h_, d2h_stream_); }
-  /// `ready`: its stream waits until then for the disk to have read it.
+  /// `ready`: the time until which the copy's stream waits for the disk to have read the data.
   Copy copy_in(Bytes bytes, Nanoseconds ready = 0) {
     return copy_in_on(one_side_stream_ ? d2h_stream_ : h2d_stream_, bytes, ready);
   }
 
-  /// Of weights, which come on the side stream of copies in whatever the policy says of saved tensors'.
+  /// Copies parameters in, on the side stream of copies in, whatever the policy's streams for saved tensors.
   Copy fetch(Bytes bytes, Nanoseconds ready = 0) { return copy_in_on(h2d_stream_, bytes, ready); }
 
-  /// Begins when `after` has come and the disk is done with what it was given before.
+  /// Writes to the disk. Begins when `after` has passed and the disk has finished its earlier writes.
   Copy write_disk(Bytes bytes, Nanoseconds after) {
     return transfer(Track::kDiskWrite, bytes, link_.disk.write, disk_write_free_, after);
   }
-  /// Likewise, asked for now.
+  /// Reads from the disk. Requested now; begins when the disk has finished its earlier reads.
   Copy read_disk(Bytes bytes) {
     return transfer(Track::kDiskRead, bytes, link_.disk.read, disk_read_free_, now());
   }
-  /// The host stands until the transfer is done; returns how long compute stood with it.
+  /// Blocks the host until the transfer is done. Returns how long compute was idle as well.
   Nanoseconds wait_for_disk(const Copy& transfer) {
     const Nanoseconds before = now();
     host_ = std::max(host_, transfer.end);
-    if (computes_ != Computes::kOnHost) return 0;  // what it launches later comes later
+    if (computes_ != Computes::kOnHost) return 0;  // later launches are delayed instead
     meet_host();
     exposed_ += now() - before;
     return now() - before;
   }
 
-  /// Work on the stream of copies out, after all that the compute stream was given so far.
+  /// Adds work to the stream of copies out, after all work given to the compute stream so far.
   void stage(const Work& work) {
     const Nanoseconds stream = std::max(now(), d2h_stream_);
     d2h_stream_ = std::max(host_ + work.path_ns, stream + work.stream_ns);
@@ -106,7 +109,7 @@ class VirtualClock {
     meet_host();
   }
 
-  /// The compute stream stands until `copy` is done, and what it had in the caches may be gone then.
+  /// Makes the compute stream wait until `copy` is done. After that, its data in the caches may be gone.
   Wait wait(const Copy& copy) {
     call(costs_.event_ns);
     const Nanoseconds before = now();
@@ -125,24 +128,25 @@ class VirtualClock {
 
  private:
   static inline const EngineCosts kNoCosts;
-  /// Copies of a device beside the host count from when they are asked for, and so one on top of the other.
+  /// Upper bound on an engine's busy time. If the device computes beside the host, each copy counts from its
+  /// request, so the times of several copies add up.
   static constexpr Nanoseconds kMostBusy = Nanoseconds{1} << 61;
 
   struct Running {
     Nanoseconds begin = 0;
     Nanoseconds end = 0;
-    double slowdown = 0;  ///< that compute loses of each nanosecond beside it
+    double slowdown = 0;  ///< extra time for each nanosecond of compute during it
   };
   struct Engine {
     Nanoseconds free = 0;
     Nanoseconds busy = 0;
-    std::vector<Running> copies;  ///< where compute is slowed down
-    std::size_t first = 0;        ///< of those that are not over
+    std::vector<Running> copies;  ///< only if copies slow compute down
+    std::size_t first = 0;        ///< index of the first that is not over
 
     bool is_running() const { return first < copies.size(); }
   };
 
-  /// Of the thread that calls the engine.
+  /// Spends time of the thread that calls the engine.
   void call(Nanoseconds duration) {
     if (duration <= 0) return;
     if (computes_ == Computes::kOnHost)
@@ -151,7 +155,7 @@ class VirtualClock {
       host_ += duration;
   }
 
-  /// What compute takes longer, since it finds its data in no cache.
+  /// Adds compute time that is lost because the data is in no cache.
   void compute_cold(Nanoseconds duration) {
     if (computes_ == Computes::kOnHost) return compute(duration);
     stream_ += duration;
@@ -162,7 +166,7 @@ class VirtualClock {
     return costs_.slowdown_ns_per_byte > 0 && (d2h_.is_running() || h2d_.is_running());
   }
 
-  /// The last so much of what the stream did lay beside copies.
+  /// Slows down the last `duration` of the stream's work, which ran during copies.
   void slow_down(Nanoseconds duration) {
     const Nanoseconds end = std::max(stream_, computed_beside_copies(stream_ - duration, duration));
     busy_ += end - stream_;
@@ -181,7 +185,7 @@ class VirtualClock {
     const Nanoseconds transfer = std::max({begin, host_ + direction.start_ns, free});
     const Nanoseconds duration = direction.duration(bytes);
     stream = free = transfer + duration;
-    if (computes_ == Computes::kOnHost) begin = transfer;  // a thread that sleeps copies nothing
+    if (computes_ == Computes::kOnHost) begin = transfer;  // a sleeping thread copies nothing
     engine.busy = std::min(engine.busy + (stream - begin), kMostBusy);
     if (costs_.slowdown_ns_per_byte > 0 && duration > 0)
       engine.copies.push_back(
@@ -204,15 +208,15 @@ class VirtualClock {
     return {track, begin, begin, free, bytes};
   }
 
-  /// The loss goes by the time that the copy took, and compute that is late for the copy makes it good: so it
-  /// is never better to come later.
+  /// The loss depends on the duration of the copy alone, and compute that comes late to the copy absorbs it.
+  /// So a later arrival is never better.
   void catch_up(const Copy& copy) {
     host_ = stream_ = std::max(now(), copy.end + costs_.lost_after(copy.end - copy.transfer));
   }
 
-  /// When compute of that length that begins then is done, each nanosecond of it beside a copy taking 1 +
-  /// slowdown. Each turn but the last comes to the beginning or the end of a copy, so there are no more turns
-  /// than these.
+  /// Returns the end of a computation of `duration` that begins at `begin`. Each nanosecond of it that runs
+  /// during a copy takes 1 + slowdown. Every iteration but the last ends at the beginning or the end of a
+  /// copy, which bounds their number.
   Nanoseconds computed_beside_copies(Nanoseconds begin, Nanoseconds duration) {
     auto time = static_cast<double>(begin);
     auto left = static_cast<double>(duration);
@@ -226,8 +230,8 @@ class VirtualClock {
     }
   }
 
-  /// What the engine's next copy does to compute at `time`: its `pace`, `until` when that holds at most,
-  /// which is later than `time`.
+  /// Adds the effect of the engine's next copy at `time`: its slowdown to `pace`, and to `until` the end of
+  /// the interval in which that pace holds, which is later than `time`.
   static void meet_copy(Engine& engine, double time, double& pace, double& until) {
     while (engine.is_running() && static_cast<double>(engine.copies[engine.first].end) <= time)
       ++engine.first;
@@ -246,7 +250,7 @@ class VirtualClock {
   Nanoseconds d2h_stream_ = 0, h2d_stream_ = 0;
   Engine d2h_, h2d_;
   Nanoseconds disk_write_free_ = 0, disk_read_free_ = 0;
-  Nanoseconds shared_free_ = 0;  ///< of a link that both share
+  Nanoseconds shared_free_ = 0;  ///< of a link that both directions share
   Nanoseconds exposed_ = 0, busy_ = 0;
 };
 

@@ -5,10 +5,10 @@
 namespace offprof {
 namespace {
 
-/// One byte takes a nanosecond out, two in.
+/// A byte takes one nanosecond out, two in.
 constexpr Link kLink{{1e9, 0}, {0.5e9, 0}};
 
-TEST(VirtualClock, ComputePasses) {
+TEST(VirtualClock, ComputeAdvancesTheClock) {
   VirtualClock clock(kLink, false);
   clock.compute(30);
   clock.compute(12);
@@ -17,18 +17,18 @@ TEST(VirtualClock, ComputePasses) {
 }
 
 constexpr auto kBesideHost = VirtualClock::Computes::kBesideHost;
-/// A kernel that takes 10 to launch and 100 to run.
+/// A kernel that takes 10 ns to launch and 100 ns to run.
 constexpr Work kKernel{10, 100, 110, Work::kNoWait, 100};
 
-TEST(VirtualClock, BesideTheHostCallsOfTheEngineTakeTheHostsTimeAlone) {
+TEST(VirtualClock, BesideTheHostEngineCallsTakeOnlyTheHostsTime) {
   const EngineCosts costs{.hook_ns = 30, .event_ns = 20};
   VirtualClock clock({{1e9, 0}, {1e9, 0}, /*launch_ns=*/15}, false, kBesideHost, costs);
   clock.run(kKernel);
   clock.hook();
   clock.wait(clock.copy_out(0));
-  EXPECT_EQ(clock.now(), 110);  // the host came to 10 + 30 + 15 + 20
+  EXPECT_EQ(clock.now(), 110);  // the host is at 10 + 30 + 15 + 20
   clock.run({0, 0, 50, Work::kNoWait, 50});
-  EXPECT_EQ(clock.now(), 75 + 50);  // what is launched later comes later
+  EXPECT_EQ(clock.now(), 75 + 50);  // later launches come later
   EXPECT_EQ(clock.exposed_ns(), 0);
 }
 
@@ -36,13 +36,13 @@ TEST(VirtualClock, BesideTheHostCopiesSlowTheStreamDown) {
   const EngineCosts costs{.slowdown_ns_per_byte = 0.5};
   VirtualClock clock(kLink, false, kBesideHost, costs);
   clock.run({0, 100, 100, Work::kNoWait, 100});
-  clock.copy_out(60);  // from 100 to 160, beside which a nanosecond takes one and a half
+  clock.copy_out(60);  // from 100 to 160; meanwhile a nanosecond of compute takes 1.5
   clock.run({0, 100, 100, Work::kNoWait, 100});
   EXPECT_EQ(clock.now(), 100 + 60 + (100 - 40));
   EXPECT_EQ(clock.launch_gap_ns(), 0);
 }
 
-TEST(VirtualClock, BesideTheHostWhatCameBackIsSlowToRead) {
+TEST(VirtualClock, BesideTheHostReloadedDataIsSlowToRead) {
   const EngineCosts costs{.reload_ns_per_byte = 2};
   VirtualClock clock(kLink, false, kBesideHost, costs);
   clock.wait(clock.copy_in(10));
@@ -51,17 +51,17 @@ TEST(VirtualClock, BesideTheHostWhatCameBackIsSlowToRead) {
   EXPECT_EQ(clock.launch_gap_ns(), 0);
 }
 
-TEST(VirtualClock, ACopyBeginsWhenItIsAskedFor) {
+TEST(VirtualClock, ACopyBeginsAtItsRequest) {
   VirtualClock clock(kLink, false);
   clock.compute(30);
   const VirtualClock::Copy copy = clock.copy_out(10);
   EXPECT_EQ(copy.track, Track::kD2h);
   EXPECT_EQ(copy.begin, 30);
   EXPECT_EQ(copy.end, 40);
-  EXPECT_EQ(clock.now(), 30);  // asking takes no time
+  EXPECT_EQ(clock.now(), 30);  // the request takes no time
 }
 
-TEST(VirtualClock, ACopyTakesItsDirectionsTime) {
+TEST(VirtualClock, ACopyTakesTheTimeOfItsDirection) {
   VirtualClock clock({{1e9, 7}, {0.5e9, 3}}, false);
   EXPECT_EQ(clock.copy_out(10).end, 17);
   EXPECT_EQ(clock.copy_in(10).end, 23);
@@ -88,7 +88,7 @@ TEST(VirtualClock, TheDiskWritesAndReadsBesideTheLink) {
   EXPECT_EQ(clock.now(), 0);
 }
 
-TEST(VirtualClock, ACopyInWaitsOnItsStreamForWhatIsRead) {
+TEST(VirtualClock, ACopyInWaitsOnItsStreamForTheRead) {
   VirtualClock clock(kLinkWithDisk, false);
   const VirtualClock::Copy copy = clock.copy_in(10, clock.read_disk(10).end);
   EXPECT_EQ(copy.transfer, 50);
@@ -98,7 +98,7 @@ TEST(VirtualClock, ACopyInWaitsOnItsStreamForWhatIsRead) {
   EXPECT_EQ(wait.for_transfer, 20);
 }
 
-TEST(VirtualClock, AHostThatWaitsForTheDiskExposesItWhereItComputes) {
+TEST(VirtualClock, AWaitForTheDiskStallsComputeOnlyIfTheHostComputes) {
   VirtualClock clock(kLinkWithDisk, false);
   EXPECT_EQ(clock.wait_for_disk(clock.read_disk(10)), 50);
   EXPECT_EQ(clock.exposed_ns(), 50);
@@ -108,13 +108,13 @@ TEST(VirtualClock, AHostThatWaitsForTheDiskExposesItWhereItComputes) {
   EXPECT_EQ(beside.launch_gap_ns(), 50);
 }
 
-TEST(VirtualClock, DirectionsRunBesideEachOther) {
+TEST(VirtualClock, DirectionsRunConcurrently) {
   VirtualClock clock(kLink, false);
   clock.copy_out(10);
   EXPECT_EQ(clock.copy_in(10).begin, 0);
 }
 
-TEST(VirtualClock, OverASharedLinkTheyFollowEachOther) {
+TEST(VirtualClock, OverASharedLinkDirectionsFollowEachOther) {
   VirtualClock clock({{1e9, 0}, {0.5e9, 0}, 0, true}, false);
   clock.copy_out(10);
   const VirtualClock::Copy in = clock.copy_in(10);
@@ -134,7 +134,7 @@ TEST(VirtualClock, OneSideStreamCarriesBothDirections) {
   EXPECT_EQ(clock.copy_out(1).begin, 30);
 }
 
-TEST(VirtualClock, AWaitStandsUntilTheCopyIsDone) {
+TEST(VirtualClock, AWaitLastsUntilTheCopyIsDone) {
   VirtualClock clock(kLink, false);
   const VirtualClock::Copy copy = clock.copy_out(10);
   clock.compute(4);
@@ -143,7 +143,7 @@ TEST(VirtualClock, AWaitStandsUntilTheCopyIsDone) {
   EXPECT_EQ(clock.exposed_ns(), 6);
 }
 
-TEST(VirtualClock, AWaitForACopyThatIsDoneTakesNoTime) {
+TEST(VirtualClock, AWaitForACompletedCopyTakesNoTime) {
   VirtualClock clock(kLink, false);
   const VirtualClock::Copy copy = clock.copy_out(10);
   clock.compute(11);
@@ -151,7 +151,7 @@ TEST(VirtualClock, AWaitForACopyThatIsDoneTakesNoTime) {
   EXPECT_EQ(clock.now(), 11);
 }
 
-TEST(VirtualClock, CountsHowLongEachDirectionIsBusy) {
+TEST(VirtualClock, CountsTheBusyTimeOfEachDirection) {
   VirtualClock clock(kLink, true);
   clock.copy_out(10);
   clock.copy_out(5);
@@ -162,7 +162,7 @@ TEST(VirtualClock, CountsHowLongEachDirectionIsBusy) {
 
 // --- A device that computes beside the host ---
 
-constexpr Link kGpuLink{{1e9, 0}, {1e9, 0}, 5};  // asking for a copy takes 5 of the host's time
+constexpr Link kGpuLink{{1e9, 0}, {1e9, 0}, 5};  // a request takes 5 ns of the host's time
 
 TEST(VirtualClock, TheHostRunsAheadOfTheComputeStream) {
   VirtualClock clock(kGpuLink, false, kBesideHost);
@@ -170,29 +170,29 @@ TEST(VirtualClock, TheHostRunsAheadOfTheComputeStream) {
   clock.run({5, 100, 105});
   EXPECT_EQ(clock.now(), 205);
   const VirtualClock::Copy copy = clock.copy_out(10);
-  EXPECT_EQ(copy.begin, 205);  // behind what the stream was given, though the host asked at 15
+  EXPECT_EQ(copy.begin, 205);  // after the stream's work, though the host requested it at 15
   EXPECT_EQ(copy.end, 215);
   EXPECT_EQ(clock.now(), 205);
 }
 
-TEST(VirtualClock, ACopyBeginsWhenTheHostHasAskedForIt) {
+TEST(VirtualClock, ACopyBeginsAfterTheHostsRequest) {
   VirtualClock clock(kGpuLink, false, kBesideHost);
   const VirtualClock::Copy copy = clock.copy_out(10);
   EXPECT_EQ(copy.end, 15);
   EXPECT_EQ(clock.d2h_busy_ns(), 15);
 }
 
-TEST(VirtualClock, AWaitHoldsTheStreamAndNotTheHost) {
+TEST(VirtualClock, AWaitBlocksTheStreamAndNotTheHost) {
   VirtualClock clock(kGpuLink, false, kBesideHost);
-  const VirtualClock::Copy copy = clock.copy_out(100);  // till 105
-  EXPECT_EQ(clock.wait(copy).total(), 100);             // from 5, when the host comes to it
+  const VirtualClock::Copy copy = clock.copy_out(100);  // until 105
+  EXPECT_EQ(clock.wait(copy).total(), 100);             // from 5, when the host reaches it
   clock.run({50, 1, 51});
   EXPECT_EQ(clock.now(), 106);
-  clock.run({60, 1, 61});  // the host has gone on since: 5 + 50 + 60
+  clock.run({60, 1, 61});  // the host has continued meanwhile: 5 + 50 + 60
   EXPECT_EQ(clock.now(), 116);
 }
 
-TEST(VirtualClock, GatheringATensorTakesTheCopysStreamAndTheHost) {
+TEST(VirtualClock, GatheringATensorTakesTimeOfTheCopysStreamAndTheHost) {
   VirtualClock clock(kGpuLink, false, kBesideHost);
   clock.stage({5, 20, 25});
   const VirtualClock::Copy copy = clock.copy_out(10);
@@ -201,7 +201,7 @@ TEST(VirtualClock, GatheringATensorTakesTheCopysStreamAndTheHost) {
   EXPECT_EQ(clock.now(), 10);
 }
 
-TEST(VirtualClock, SaysHowLongTheStreamWasIdleForWantOfTheHost) {
+TEST(VirtualClock, CountsTheStreamsIdleTimeBeforeLaunches) {
   VirtualClock clock(kGpuLink, false, kBesideHost);
   clock.run({5, 20, 25, Work::kNoWait, 20});
   EXPECT_EQ(clock.launch_gap_ns(), 5);
@@ -212,16 +212,16 @@ TEST(VirtualClock, SaysHowLongTheStreamWasIdleForWantOfTheHost) {
   EXPECT_EQ(clock.now(), 41 + 70);
 }
 
-// --- What a device that computes on the host adds ---
+// --- Costs on a device that computes on the host ---
 
-TEST(VirtualClock, AStreamThatSleepsBeginsLate) {
+TEST(VirtualClock, ASleepingStreamBeginsLate) {
   VirtualClock clock({{1e9, 0, 50}, {1e9, 0, 50}}, false);
   EXPECT_EQ(clock.copy_out(100).transfer, 50);
   EXPECT_EQ(clock.copy_out(100).transfer, 150);  // still awake
   EXPECT_EQ(clock.d2h_busy_ns(), 200);
 }
 
-TEST(VirtualClock, HooksAndEventsTakeOfTheProgramsTime) {
+TEST(VirtualClock, HooksAndEventsTakeTheProgramsTime) {
   const EngineCosts costs{.hook_ns = 3, .event_ns = 2};
   VirtualClock clock(kLink, false, VirtualClock::Computes::kOnHost, costs);
   const VirtualClock::Copy copy = clock.copy_out(10);
@@ -230,7 +230,7 @@ TEST(VirtualClock, HooksAndEventsTakeOfTheProgramsTime) {
   EXPECT_EQ(clock.now(), 10);
 }
 
-TEST(VirtualClock, WhatStoodForACopyIsSlowToGoOn) {
+TEST(VirtualClock, AStandstillAddsLostTimeAfterTheWait) {
   const EngineCosts costs{.standstills = {{100, 30}}};
   VirtualClock clock(kLink, false, VirtualClock::Computes::kOnHost, costs);
   EXPECT_EQ(clock.wait(clock.copy_out(100)).total(), 100);
@@ -238,7 +238,7 @@ TEST(VirtualClock, WhatStoodForACopyIsSlowToGoOn) {
   EXPECT_EQ(clock.exposed_ns(), 100);
 }
 
-TEST(VirtualClock, ToComeLaterIsNeverBetter) {
+TEST(VirtualClock, ALaterWaitNeverEndsEarlier) {
   const EngineCosts costs{.standstills = {{100, 30}}};
   Nanoseconds last = 0;
   for (Nanoseconds late = 0; late < 200; ++late) {
@@ -252,19 +252,19 @@ TEST(VirtualClock, ToComeLaterIsNeverBetter) {
   EXPECT_EQ(last, 199);
 }
 
-TEST(VirtualClock, ComputeBesideACopyIsSlowedDownByItsBytes) {
+TEST(VirtualClock, ACopySlowsConcurrentComputeDownByItsBytes) {
   const EngineCosts costs{.slowdown_ns_per_byte = 0.5};
   VirtualClock clock(kLink, false, VirtualClock::Computes::kOnHost, costs);
-  clock.copy_out(30);  // a byte a nanosecond: compute goes on at 1 / 1.5
+  clock.copy_out(30);  // a byte per nanosecond, so compute runs at 1 / 1.5
   clock.compute(10);
   EXPECT_EQ(clock.now(), 15);
-  clock.compute(20);  // 10 more beside the copy, 10 after it
+  clock.compute(20);  // 10 more during the copy, 10 after it
   EXPECT_EQ(clock.now(), 40);
 }
 
-TEST(VirtualClock, WhatRoundingLeavesOfComputeEndsToo) {
-  // So slow a slow-down that the copy's end comes a rounding error before the compute's, at a time to which
-  // the rest adds nothing.
+TEST(VirtualClock, ComputeEndsDespiteARoundingRemainder) {
+  // With this small a slowdown, the copy ends a rounding error before the compute, at a time so large that
+  // adding the rest does not change it.
   const EngineCosts costs{.slowdown_ns_per_byte = 2.3e-16};
   VirtualClock clock(kLink, false, VirtualClock::Computes::kOnHost, costs);
   clock.compute(1'000'000'000'000);
@@ -282,7 +282,7 @@ TEST(VirtualClock, CopiesOfBothDirectionsSlowDownTogether) {
   EXPECT_EQ(clock.now(), 20);
 }
 
-TEST(VirtualClock, WhatWasCopiedInIsInNoCache) {
+TEST(VirtualClock, ReloadedDataIsNotInTheCache) {
   const EngineCosts costs{.reload_ns_per_byte = 0.5};
   VirtualClock clock({{1e9, 0}, {1e9, 0}}, false, VirtualClock::Computes::kOnHost, costs);
   EXPECT_EQ(clock.wait(clock.copy_out(20)).total(), 20);
@@ -291,7 +291,7 @@ TEST(VirtualClock, WhatWasCopiedInIsInNoCache) {
   EXPECT_EQ(clock.now(), 50);
 }
 
-TEST(VirtualClock, AWaitSaysHowLongItStoodForTheLink) {
+TEST(VirtualClock, AWaitReportsItsTimeForTheLink) {
   VirtualClock clock(kLink, false);
   clock.copy_out(10);
   const VirtualClock::Wait wait = clock.wait(clock.copy_out(5));

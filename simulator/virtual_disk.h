@@ -9,8 +9,8 @@
 
 namespace offprof {
 
-/// What a replay's copies do on the disk: space, bytes, and each copy's last transfer. It never is full. Of
-/// weights it counts what is written and read.
+/// The disk as a replay's copies use it: space, bytes, and each copy's last transfer. It is never full. Of
+/// parameters only the written and read bytes are counted.
 class VirtualDisk {
  public:
   void take(const Command& command) {
@@ -19,7 +19,7 @@ class VirtualDisk {
   }
   void free(const Command& command) { used_bytes_ -= command.bytes; }
 
-  /// After the copy out that ends then.
+  /// Writes after the copy out, which ends at `copied_out`.
   const VirtualClock::Copy& write(const Command& command, Nanoseconds copied_out, VirtualClock& clock) {
     write_bytes_ += command.bytes;
     return note(command, clock.write_disk(command.bytes, copied_out));
@@ -29,7 +29,7 @@ class VirtualDisk {
     return note(command, clock.read_disk(command.bytes));
   }
 
-  /// Of weights, which lie there beside what copies take.
+  /// Parameters have space of their own on the disk, beside that of copies.
   VirtualClock::Copy write_weights(Bytes bytes, Nanoseconds copied_out, VirtualClock& clock) {
     write_bytes_ += bytes;
     return clock.write_disk(bytes, copied_out);
@@ -39,7 +39,7 @@ class VirtualDisk {
     return clock.read_disk(bytes);
   }
 
-  /// When what was read last of the copy is there; 0: it was not read.
+  /// Returns when the copy's last read is done; 0 if its last transfer was not a read.
   Nanoseconds ready(CopyId copy) const {
     const VirtualClock::Copy* const last = find(copy);
     return last != nullptr && last->track == Track::kDiskRead ? last->end : 0;
@@ -61,7 +61,7 @@ class VirtualDisk {
     return transfers_[command.copy] = transfer;
   }
 
-  std::vector<VirtualClock::Copy> transfers_;  ///< by copy; those of others say nothing
+  std::vector<VirtualClock::Copy> transfers_;  ///< by copy; meaningless for copies without transfers
   Bytes used_bytes_ = 0, peak_bytes_ = 0;
   Bytes write_bytes_ = 0, read_bytes_ = 0;
 };

@@ -78,7 +78,7 @@ void VirtualExecutor::wait_for_disk(const VirtualClock::Copy& transfer, SavedId 
 void VirtualExecutor::copy_out(const Command& command) {
   if (copies_tensors_) stage(command.tensor);
   const VirtualClock::Copy copy = clock_.copy_out(command.bytes);
-  if (command.copy == static_cast<CopyId>(copies_.size())) {  // it has not been packed
+  if (command.copy == static_cast<CopyId>(copies_.size())) {  // it was not encoded before
     copies_.push_back({command.tensor, own_storage(command.tensor), copy});
     memory_.hold(copies_.back().device_storage);
   }
@@ -132,7 +132,7 @@ const TransformCost& VirtualExecutor::cost_of(SavedId tensor) const {
   return *placement->cost;
 }
 
-/// Takes what packing or unpacking takes; the storage that it leaves.
+/// Adds the memory and time of an encode, a decode or a recompute. Returns the resulting storage.
 std::int32_t VirtualExecutor::use(const TransformUse& use) {
   std::vector<std::int32_t> allocated;
   for (const TransformMemory& step : use.memory) {

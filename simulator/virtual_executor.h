@@ -14,7 +14,7 @@
 
 namespace offprof {
 
-/// Carries the scheduler's commands out on virtual memory and virtual clocks.
+/// Executes the scheduler's commands on virtual memory and virtual clocks.
 class VirtualExecutor final : public Executor {
  public:
   VirtualExecutor(const Step& step, const Policy& policy, const Link& link,
@@ -31,7 +31,7 @@ class VirtualExecutor final : public Executor {
     for (const std::int32_t storage : step.residents()) memory_.hold_resident(storage);
   }
 
-  /// Tells another one from now on.
+  /// Sets the listener of all further calls.
   void set_listener(ReplayListener* listener) {
     listener_ = listener;
     memory_.set_listener(listener);
@@ -39,14 +39,14 @@ class VirtualExecutor final : public Executor {
 
   void execute(const Command& command) override;
 
-  /// What the program does with weights that lie on the device only around their uses: a copy into the
-  /// storage begins, the program waits for it, or it copies the storage out and waits for that, and for the
-  /// disk where that is where they go.
+  /// Parameter offload, where parameters are on the device only around their uses. The step program begins a
+  /// copy into the storage, waits for that copy, or copies the storage out and waits for that, and for the
+  /// disk if parameters go there.
   void fetch_weights(std::int32_t storage);
   void wait_for_weights(std::int32_t storage) { wait(fetches_.at(storage), StallReason::kWeights, -1); }
   void save_weights(std::int32_t storage);
 
-  /// The storage that the tensor's values are in for the node that has just unpacked it.
+  /// Returns the storage with the tensor's values for the node that has just unpacked it.
   std::int32_t device_storage(SavedId tensor) const {
     const CopyId copy = copy_of_[tensor];
     return copy < 0 ? own_storage(tensor) : copies_[copy].device_storage;
@@ -55,7 +55,7 @@ class VirtualExecutor final : public Executor {
     return placements_.empty() ? RuledPlacement() : placements_[tensor];
   }
   void set_copy(SavedId tensor, CopyId copy) { copy_of_[tensor] = copy; }
-  /// What the program is doing when commands come.
+  /// Sets the current event of the step program, from which the reason of a stall is derived.
   void set_event(EventKind kind, std::int32_t id) {
     event_ = kind;
     event_id_ = id;
@@ -102,10 +102,10 @@ class VirtualExecutor final : public Executor {
   std::span<const RuledPlacement> placements_;
   VirtualMemory memory_;
   VirtualClock clock_;
-  bool copies_tensors_;          ///< `trl`: each tensor densely; else whole storages
+  bool copies_tensors_;          ///< `trl`: each tensor on its own, dense; otherwise whole storages
   std::vector<CopyId> copy_of_;  ///< by saved tensor; -1: kept
   std::vector<DeviceCopy> copies_;
-  std::unordered_map<std::int32_t, VirtualClock::Copy> fetches_;  ///< of weights, by storage
+  std::unordered_map<std::int32_t, VirtualClock::Copy> fetches_;  ///< of parameters, by storage
   Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
   Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
   VirtualDisk disk_;

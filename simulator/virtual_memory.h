@@ -10,7 +10,7 @@
 
 namespace offprof {
 
-/// Told of every storage that comes to be there and that is freed, in order.
+/// Listener that hears of every allocated and every freed storage, in order.
 class StorageListener {
  public:
   virtual ~StorageListener() = default;
@@ -18,14 +18,14 @@ class StorageListener {
   virtual void on_free(std::int32_t storage) { (void)storage; }
 };
 
-/// Device storages with a count of who holds each: the program, the scheduler's executor, or both. A storage
-/// whose last holder goes is freed. Counts bytes as requested.
+/// Device storages with a count of their holders: the step program, the scheduler's executor, or both. A
+/// storage is freed when its last holder releases it. Counts requested bytes.
 class VirtualMemory {
  public:
   using Storage = std::int32_t;
 
-  /// `storage_bytes` by storage; all are absent at first. `resident_bytes` are live for good, beside them.
-  /// `listener`: nullptr, or it must outlive the object.
+  /// `storage_bytes` are the sizes by storage; all storages are absent at first. `resident_bytes` stay live
+  /// for good, in addition to the storages. `listener` is nullptr or must outlive the object.
   VirtualMemory(std::span<const Bytes> storage_bytes, Bytes resident_bytes,
                 StorageListener* listener = nullptr)
       : bytes_(storage_bytes.begin(), storage_bytes.end()),
@@ -34,10 +34,10 @@ class VirtualMemory {
         peak_bytes_(resident_bytes),
         listener_(listener) {}
 
-  /// Tells another one from now on.
+  /// Sets the listener of all further calls.
   void set_listener(StorageListener* listener) { listener_ = listener; }
 
-  /// A storage that the program does not know of, held once.
+  /// Allocates a storage that the step program does not know, with one holder.
   Storage allocate(Bytes bytes) {
     bytes_.push_back(bytes);
     holders_.push_back(0);
@@ -46,7 +46,7 @@ class VirtualMemory {
     return storage;
   }
 
-  /// The first hold of an absent storage allocates it.
+  /// Adds a holder. The first holder of an absent storage allocates it.
   void hold(Storage storage) {
     if (holders_[storage]++ > 0) return;
     live_bytes_ += bytes_[storage];
@@ -54,10 +54,10 @@ class VirtualMemory {
     if (listener_ != nullptr) listener_->on_allocate(storage, bytes_[storage]);
   }
 
-  /// Memory that is there for a moment, of which the listener is not told.
+  /// Counts memory that exists only for a moment; the listener does not hear of it.
   void pass(Bytes bytes) { peak_bytes_ = std::max(peak_bytes_, live_bytes_ + bytes); }
 
-  /// A storage that is counted in the resident bytes already.
+  /// Adds a holder of a storage that the resident bytes already include.
   void hold_resident(Storage storage) { ++holders_[storage]; }
 
   void let_go(Storage storage) {

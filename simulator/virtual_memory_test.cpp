@@ -16,7 +16,7 @@ TEST(VirtualMemory, BeginsWithTheResidentBytes) {
   EXPECT_FALSE(memory.is_live(0));
 }
 
-TEST(VirtualMemory, AStorageLivesFromItsFirstHoldToItsLast) {
+TEST(VirtualMemory, AStorageLivesFromItsFirstToItsLastHolder) {
   VirtualMemory memory(kStorages, 0);
   memory.hold(0);
   memory.hold(0);
@@ -35,7 +35,7 @@ TEST(VirtualMemory, RemembersThePeak) {
   EXPECT_EQ(memory.peak_bytes(), 100);
 }
 
-TEST(VirtualMemory, AResidentIsCountedAlready) {
+TEST(VirtualMemory, AResidentIsNotCountedTwice) {
   VirtualMemory memory(kStorages, 500);
   memory.hold_resident(0);
   EXPECT_EQ(memory.live_bytes(), 500);
@@ -43,7 +43,7 @@ TEST(VirtualMemory, AResidentIsCountedAlready) {
   EXPECT_EQ(memory.live_bytes(), 400);
 }
 
-TEST(VirtualMemory, AllocatesStoragesThatTheProgramDoesNotKnow) {
+TEST(VirtualMemory, AllocatesStoragesUnknownToTheProgram) {
   VirtualMemory memory(kStorages, 0);
   const VirtualMemory::Storage storage = memory.allocate(7);
   EXPECT_EQ(storage, 2);
@@ -53,7 +53,7 @@ TEST(VirtualMemory, AllocatesStoragesThatTheProgramDoesNotKnow) {
   EXPECT_FALSE(memory.is_live(storage));
 }
 
-TEST(VirtualMemoryDeathTest, LettingGoOfWhatNobodyHoldsIsABug) {
+TEST(VirtualMemoryDeathTest, ReleasingAStorageWithoutHoldersIsABug) {
   VirtualMemory memory(kStorages, 0);
   EXPECT_DEATH(memory.let_go(0), "check failed");
 }

@@ -7,9 +7,9 @@
 
 namespace offprof {
 
-/// For tests: a line for each segment, `small 0: 512a 2096640`. The stream follows the pool, then the blocks'
-/// sizes with `a` for allocated ones and `w` for those that wait for events; an expandable segment begins
-/// with its offset.
+/// Returns one line per segment, such as `small 0: 512a 2096640`. For tests. The pool and the stream come
+/// first, then the sizes of the blocks, with `a` for allocated blocks and `w` for blocks that wait for
+/// events. The line of an expandable segment begins with its offset.
 inline std::vector<std::string> layout(const std::vector<CachedSegment>& segments) {
   std::vector<std::string> lines;
   for (const CachedSegment& segment : segments) {

@@ -16,7 +16,7 @@ namespace offprof {
 namespace {
 
 constexpr std::string_view kVariable = "PYTORCH_CUDA_ALLOC_CONF";
-/// Sizes are multiples of kMinBlockBytes; so many of them are more than any memory has.
+/// Sizes are multiples of kMinBlockBytes; this many of them exceed any memory.
 constexpr Bytes kMostDivisions = Bytes{1} << 40;
 
 Bytes power_of_two_floor(Bytes bytes) {
@@ -50,7 +50,7 @@ Bytes AllocatorSettings::segment_bytes(Bytes rounded_bytes) const {
 
 namespace {
 
-// Reads the tokens of a settings text: names, values and the signs between them, without white space.
+// Reads the tokens of a settings text without white space: names, values and the signs between them.
 class SettingsReader {
  public:
   explicit SettingsReader(const std::string& text) : text_(text) {
@@ -100,7 +100,7 @@ class SettingsReader {
     return token == "True";
   }
 
-  // A value of any form.
+  // Skips a value of any form.
   void skip() {
     if (take() != "[") return;
     while (take() != "]") {
@@ -135,8 +135,8 @@ Bytes read_divisions(SettingsReader& reader, const std::string& key) {
   return divisions;
 }
 
-// `[256:1,512:2,>:8]`: in the interval that begins at 256 MiB 1 and below it, too; > stands for all above the
-// last.
+// `[256:1,512:2,>:8]`: 1 for the interval that begins at 256 MiB and for all below it, 2 for the interval
+// that begins at 512 MiB, 8 for all above the last one (`>`).
 void read_divisions_by_size(SettingsReader& reader, const std::string& key, AllocatorSettings& settings) {
   auto& divisions = settings.roundup_power2_divisions;
   const std::size_t last_interval = divisions.size() - 1;
@@ -192,7 +192,7 @@ void read_backend(SettingsReader& reader, const std::string& key) {
     reader.fail(fmt::format("{} is native or cudaMallocAsync, not '{}'", key, backend));
 }
 
-// Settings of pinned memory, of locks and of graphs move no device memory outside graphs.
+// These settings, of pinned memory, locks and graphs, do not affect device memory outside CUDA graphs.
 bool is_without_effect(const std::string& key) {
   static constexpr std::string_view kKeys[] = {
       "pinned_use_background_threads", "pinned_use_cuda_host_register",    "pinned_use_hip_host_register",
@@ -204,7 +204,7 @@ bool is_without_effect(const std::string& key) {
 void read_value(SettingsReader& reader, const std::string& key, AllocatorSettings& settings) {
   const Bytes large_segment = settings.large_segment_bytes;
   if (key == "large_segment_size_mb") {
-    read_mebibytes(reader, key, kSmallestOwnSegmentBytes + kMiB);  // read before all others
+    read_mebibytes(reader, key, kSmallestOwnSegmentBytes + kMiB);  // already read, before all others
   } else if (key == "max_split_size_mb") {
     settings.max_split_bytes = read_mebibytes(reader, key, large_segment);
   } else if (key == "max_non_split_rounding_mb") {
@@ -226,7 +226,7 @@ void read_value(SettingsReader& reader, const std::string& key, AllocatorSetting
   }
 }
 
-// The size of large segments bounds other settings, wherever it stands among them.
+// The size of large segments limits other settings, so it is read first, at any position.
 void read_large_segment(SettingsReader reader, AllocatorSettings& settings) {
   constexpr Bytes kLeast = kSmallestOwnSegmentBytes + kMiB;
   while (!reader.at_end()) {

@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-TEST(AllocatorSettings, RoundUpToMultiplesOf512) {
+TEST(AllocatorSettings, RoundsUpToMultiplesOf512) {
   const AllocatorSettings settings;
   EXPECT_EQ(settings.rounded(1), 512);
   EXPECT_EQ(settings.rounded(512), 512);
@@ -19,7 +19,7 @@ TEST(AllocatorSettings, RoundUpToMultiplesOf512) {
   EXPECT_EQ(settings.rounded(300 * kMiB + 1), 300 * kMiB + 512);
 }
 
-TEST(AllocatorSettings, GetSegmentsByTheSizeOfTheRequest) {
+TEST(AllocatorSettings, SizesSegmentsByTheRequest) {
   const AllocatorSettings settings;
   EXPECT_EQ(settings.segment_bytes(512), 2 * kMiB);
   EXPECT_EQ(settings.segment_bytes(kMiB), 2 * kMiB);
@@ -29,7 +29,7 @@ TEST(AllocatorSettings, GetSegmentsByTheSizeOfTheRequest) {
   EXPECT_EQ(settings.segment_bytes(10 * kMiB + 512), 12 * kMiB);
 }
 
-TEST(AllocatorSettings, RoundToDivisionsOfPowersOfTwo) {
+TEST(AllocatorSettings, RoundsToDivisionsOfPowersOfTwo) {
   const AllocatorSettings settings = parse_allocator_settings("roundup_power2_divisions:4");
   EXPECT_EQ(settings.rounded(1200), 1536);  // not more than 4 times 512
   EXPECT_EQ(settings.rounded(2049), 2560);
@@ -39,7 +39,7 @@ TEST(AllocatorSettings, RoundToDivisionsOfPowersOfTwo) {
   EXPECT_EQ(settings.rounded(7 * kMiB + 1), 8 * kMiB);
 }
 
-TEST(AllocatorSettings, TakeDivisionsBySizeInterval) {
+TEST(AllocatorSettings, ReadsDivisionsBySizeInterval) {
   const auto settings = parse_allocator_settings("roundup_power2_divisions:[256:1,512:2,1024:4,>:8]");
   EXPECT_EQ(settings.rounded(300 * kMiB + 1), 300 * kMiB + 512);
   EXPECT_EQ(settings.rounded(5 * kMiB + 1), 5 * kMiB + 512) << "the first value holds for all below, too";
@@ -49,7 +49,7 @@ TEST(AllocatorSettings, TakeDivisionsBySizeInterval) {
   EXPECT_EQ(settings.rounded(200 * kGiB), 208 * kGiB) << "the last interval holds for all above, too";
 }
 
-TEST(AllocatorSettings, ReadEverySettingOfDeviceMemory) {
+TEST(AllocatorSettings, ReadsEverySettingOfDeviceMemory) {
   const auto settings = parse_allocator_settings(
       " max_split_size_mb: 64, max_non_split_rounding_mb:40,large_segment_size_mb:32,"
       "garbage_collection_threshold:0.6,per_process_memory_fraction:0.5,expandable_segments:True,backend:"
@@ -62,7 +62,7 @@ TEST(AllocatorSettings, ReadEverySettingOfDeviceMemory) {
   EXPECT_TRUE(settings.expandable_segments);
 }
 
-TEST(AllocatorSettings, BeginWithPyTorchsDefaults) {
+TEST(AllocatorSettings, DefaultsArePyTorchs) {
   const auto settings = parse_allocator_settings("");
   EXPECT_EQ(settings.max_split_bytes, kUnlimitedBytes);
   EXPECT_EQ(settings.max_non_split_rounding_bytes, 20 * kMiB);
@@ -70,15 +70,15 @@ TEST(AllocatorSettings, BeginWithPyTorchsDefaults) {
   EXPECT_FALSE(settings.expandable_segments);
 }
 
-TEST(AllocatorSettings, TakeTheLargeSegmentAsDefaultOfTheRoundingThatIsNotSplit) {
+TEST(AllocatorSettings, LargeSegmentSizeIsTheDefaultOfTheNonSplitRounding) {
   EXPECT_EQ(parse_allocator_settings("large_segment_size_mb:64").max_non_split_rounding_bytes, 64 * kMiB);
 }
 
-TEST(AllocatorSettings, KeepTheTextTheyWereReadFrom) {
+TEST(AllocatorSettings, KeepsTheOriginalText) {
   EXPECT_EQ(parse_allocator_settings("max_split_size_mb:64").text, "max_split_size_mb:64");
 }
 
-TEST(AllocatorSettings, IgnoreSettingsOfPinnedMemory) {
+TEST(AllocatorSettings, IgnoresSettingsOfPinnedMemory) {
   const auto settings = parse_allocator_settings(
       "pinned_use_background_threads:True,pinned_num_register_threads:8,max_split_size_mb:64");
   EXPECT_EQ(settings.max_split_bytes, 64 * kMiB);
@@ -91,7 +91,7 @@ struct BadSettings {
 
 class RefusedSettings : public testing::TestWithParam<BadSettings> {};
 
-TEST_P(RefusedSettings, SayWhy) {
+TEST_P(RefusedSettings, ThrowAnErrorWithTheReason) {
   EXPECT_THAT([&] { parse_allocator_settings(GetParam().text); },
               ThrowsMessage<Error>(testing::AllOf(HasSubstr(GetParam().why), HasSubstr(GetParam().text))));
 }

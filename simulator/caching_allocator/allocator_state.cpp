@@ -14,7 +14,7 @@ Bytes bytes_of(const AllocatorSegment& segment) {
                          [](Bytes sum, const AllocatorBlock& block) { return sum + block.bytes; });
 }
 
-// How far mapped memory reaches in each address range.
+// Returns the end of the mapped memory in each address range.
 std::vector<Bytes> range_ends(const AllocatorState& state) {
   std::vector<Bytes> ends;
   for (const AllocatorSegment& segment : state.segments) {
@@ -68,7 +68,7 @@ std::int32_t CachingAllocator::malloc_anew(const AllocatorSegment& segment) {
                     .is_large = segment.is_large});
 }
 
-// Maps the segment in the address range that was reserved last, or in a new one. The block is not entered as
+// Maps the segment in the most recently reserved address range, or in a new one. The block is not inserted as
 // free.
 std::int32_t CachingAllocator::map_anew(const AllocatorSegment& segment,
                                         const std::vector<Bytes>& range_ends) {

@@ -17,7 +17,7 @@ CachingAllocator allocator_with(const std::string& settings) {
   return CachingAllocator(parse_allocator_settings(settings));
 }
 
-// Blocks of two streams and both pools, with free ones between them.
+// Allocates blocks of two streams and both pools, with free ones between them.
 void fill(CachingAllocator& allocator) {
   const auto hole = allocator.allocate(1000, 0, 1);
   allocator.allocate(700, 0, 2);
@@ -30,7 +30,7 @@ void fill(CachingAllocator& allocator) {
 
 class AllocatorStateOf : public testing::TestWithParam<const char*> {};
 
-TEST_P(AllocatorStateOf, AnAllocatorIsBuiltAnewFromIt) {
+TEST_P(AllocatorStateOf, RestoresAnAllocator) {
   CachingAllocator allocator = allocator_with(GetParam());
   fill(allocator);
   allocator.empty_cache();
@@ -54,7 +54,7 @@ TEST_P(AllocatorStateOf, ServesTheSameRequestsAlike) {
 INSTANTIATE_TEST_SUITE_P(Settings, AllocatorStateOf,
                          testing::Values("", "expandable_segments:True", "max_split_size_mb:20"));
 
-TEST(AllocatorState, NamesTheStoragesOfHandedOutBlocks) {
+TEST(AllocatorState, NamesTheStoragesOfAllocatedBlocks) {
   CachingAllocator allocator(AllocatorSettings{});
   fill(allocator);
   EXPECT_THAT(allocator.blocks_by_storage(), ElementsAre(Pair(2, testing::_), Pair(3, testing::_)));
@@ -63,7 +63,7 @@ TEST(AllocatorState, NamesTheStoragesOfHandedOutBlocks) {
   EXPECT_THAT(again.blocks_by_storage(), ElementsAre(Pair(2, testing::_)));
 }
 
-TEST(AllocatorState, BeginsCountersWithWhatItHolds) {
+TEST(AllocatorState, InitializesCountersFromItsContents) {
   CachingAllocator allocator(AllocatorSettings{});
   fill(allocator);
   const CachingAllocator again(allocator.state());
@@ -74,7 +74,7 @@ TEST(AllocatorState, BeginsCountersWithWhatItHolds) {
   EXPECT_EQ(again.counters().segments, allocator.counters().segments);
 }
 
-TEST(AllocatorState, CountsAsHandedOutWhatWaitsForEvents) {
+TEST(AllocatorState, CountsBlocksThatWaitForEventsAsAllocated) {
   CachingAllocator allocator(AllocatorSettings{});
   const auto block = allocator.allocate(30 * kMiB, 0, 5);
   allocator.record_stream(block, 1);
@@ -84,7 +84,7 @@ TEST(AllocatorState, CountsAsHandedOutWhatWaitsForEvents) {
   EXPECT_EQ(allocator.state().segments[0].blocks[0].storage, -1);
 }
 
-TEST(AllocatorState, KeepsWhereAnExpandableSegmentLiesInItsAddresses) {
+TEST(AllocatorState, KeepsTheOffsetOfAnExpandableSegment) {
   CachingAllocator allocator = allocator_with("expandable_segments:True");
   const auto first = allocator.allocate(40 * kMiB);
   allocator.allocate(20 * kMiB);
@@ -97,7 +97,7 @@ TEST(AllocatorState, KeepsWhereAnExpandableSegmentLiesInItsAddresses) {
   EXPECT_THAT(layout(again), ElementsAre("+0 large 0: 31457280a 10485760 20971520a"));
 }
 
-TEST(AllocatorState, TellsAddressRangesOfOneStreamApart) {
+TEST(AllocatorState, DistinguishesAddressRangesOfOneStream) {
   CachingAllocator allocator(parse_allocator_settings("expandable_segments:True"), {.total = 160 * kMiB});
   const auto all_of_first = allocator.allocate(180 * kMiB);  // the range is an eighth larger than the device
   const auto begin_of_second = allocator.allocate(20 * kMiB);
@@ -113,7 +113,7 @@ TEST(AllocatorState, TellsAddressRangesOfOneStreamApart) {
   EXPECT_THAT(layout(again), ElementsAre("+0 large 0: 15728640a 5242880 20971520a"));
 }
 
-TEST(AllocatorState, OfALargerDeviceIsTakenOver) {
+TEST(AllocatorState, AcceptsTheStateOfALargerDevice) {
   AllocatorState state;
   state.settings = "expandable_segments:True";
   for (const Bytes offset : {0 * kMiB, 400 * kMiB}) {
@@ -123,14 +123,14 @@ TEST(AllocatorState, OfALargerDeviceIsTakenOver) {
   EXPECT_EQ(again.state(), state);
 }
 
-TEST(AllocatorState, OfPartsOfGranulesIsRefused) {
+TEST(AllocatorState, RejectsPartsOfGranules) {
   AllocatorState state;
   state.settings = "expandable_segments:True";
   state.segments.push_back({0, true, true, {{20 * kMiB, 0, false, -1}}, 0, 2 * kMiB});
   EXPECT_THROW(CachingAllocator{state}, Error);
 }
 
-TEST(AllocatorState, WithRefusedSettingsIsRefused) {
+TEST(AllocatorState, RejectsInvalidSettings) {
   AllocatorState state;
   state.settings = "backend:cudaMallocAsync";
   EXPECT_THROW(CachingAllocator{state}, Error);

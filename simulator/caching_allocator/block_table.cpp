@@ -18,7 +18,7 @@ void CachingAllocator::drop_block(std::int32_t block) {
   unused_blocks_.push_back(block);
 }
 
-// A new block takes over the front of one that stays with the rest. Neither is entered anywhere.
+// A new block takes the front of `block`, which keeps the rest. Neither is inserted into a free list.
 std::int32_t CachingAllocator::cut_front(std::int32_t block, Bytes bytes) {
   OFFPROF_CHECK(bytes > 0 && bytes < blocks_[block].bytes);
   const Block& whole = blocks_[block];

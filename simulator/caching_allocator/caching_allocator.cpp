@@ -21,7 +21,7 @@ AllocatorOutOfMemory::AllocatorOutOfMemory(Bytes requested, Bytes allocated, Byt
 CachingAllocator::CachingAllocator(AllocatorSettings settings, DeviceLimits memory)
     : settings_(std::move(settings)), memory_(memory), allowed_bytes_(memory.allowed) {
   constexpr Bytes kTotalWhereUnknown = 1024 * kGiB;
-  // More than any device has. Address ranges go by it, and all of them together have addresses.
+  // More than any device has. It limits address ranges, so that all of them together have addresses.
   constexpr Bytes kMostTotal = 1024 * kTotalWhereUnknown;
   if (memory_.total == 0) memory_.total = memory_.capacity.value_or(kTotalWhereUnknown);
   memory_.total = std::min(memory_.total, kMostTotal);
@@ -45,8 +45,8 @@ CachingAllocator::Handle CachingAllocator::allocate(Bytes bytes, Stream stream, 
   return block;
 }
 
-// In PyTorch's order: the cache, the device, the device after oversize blocks were given back, and after all
-// were.
+// PyTorch's order: the cache, the device, the device after oversize blocks were freed, the device after all
+// cached blocks were freed.
 std::int32_t CachingAllocator::find_block(const Request& request) {
   std::int32_t block = cached_block(request);
   if (block != kNone) return block;
@@ -139,7 +139,7 @@ bool CachingAllocator::is_idle(std::int32_t block) const {
   return block != kNone && !blocks_[block].allocated && blocks_[block].pending_events == 0;
 }
 
-// `into` swallows its neighbour if that is free, too, and mapped alike.
+// Merges the neighbour into `into` if it is free too, and either both or none are mapped.
 void CachingAllocator::merge(std::int32_t into, std::int32_t neighbour) {
   if (!is_idle(neighbour) || blocks_[into].mapped != blocks_[neighbour].mapped) return;
   erase_free(neighbour);
@@ -179,7 +179,7 @@ void CachingAllocator::pass_event(const PendingEvent& pending) {
   if (--blocks_[pending.block].pending_events == 0) make_free(pending.block);
 }
 
-// Events of one stream complete in order, so the first that is not complete ends the look at a stream.
+// Events of one stream complete in order, so the first incomplete event ends the scan of its stream.
 void CachingAllocator::process_events() {
   for (auto& [stream, events] : pending_) {
     while (!events.empty() && (events_ == nullptr || events_->is_complete(events.front().event))) {

@@ -15,37 +15,38 @@
 
 namespace offprof {
 
-/// The device that the allocator gets its memory from.
+/// The device from which the allocator gets its memory.
 struct DeviceLimits {
-  std::optional<Bytes> capacity = {};  ///< what cudaMalloc gives out at most; nullopt: it never refuses
-  /// What cudaMemGetInfo calls total: per_process_memory_fraction is of it, and the address range of an
-  /// expandable segment is an eighth larger. 0: as capacity, or without one a terabyte.
+  std::optional<Bytes> capacity = {};  ///< most that cudaMalloc gives out; nullopt: it never fails
+  /// Total memory as cudaMemGetInfo reports it. per_process_memory_fraction is a fraction of it, and the
+  /// address range of an expandable segment is an eighth larger. 0: same as capacity, or one terabyte if that
+  /// is nullopt.
   Bytes total = 0;
-  /// What the allocator may reserve by its own count, as setMemoryFraction lays down; nullopt: what the
-  /// settings' per_process_memory_fraction makes of the total.
+  /// Most that the allocator may reserve by its own count, as set by setMemoryFraction; nullopt: the
+  /// settings' per_process_memory_fraction of the total.
   std::optional<Bytes> allowed = {};
 };
 
-/// Neither the cache nor the device had room, even after all that was cached and free had been given back.
+/// Error thrown if neither the cache nor the device has room, even after all free cached memory was returned.
 class AllocatorOutOfMemory : public Error {
  public:
   AllocatorOutOfMemory(Bytes requested, Bytes allocated, Bytes reserved);
 
-  const Bytes requested_bytes;  ///< as asked for, not rounded
+  const Bytes requested_bytes;  ///< size of the request, not rounded
   const Bytes allocated_bytes, reserved_bytes;
 };
 
-/// The CUDA events by which the allocator learns whether a stream has passed a point. Blocks that streams
-/// other than their own have used wait for them.
+/// CUDA events that tell the allocator whether a stream has passed a point. Blocks that were used on streams
+/// other than their own wait for such events.
 class StreamEvents {
  public:
   virtual ~StreamEvents() = default;
-  /// Event number `event`, counted up from 0, is recorded on `stream` now.
+  /// Called when event number `event`, counted up from 0, is recorded on `stream`.
   virtual void record(std::uint64_t event, std::int32_t stream) = 0;
   virtual bool is_complete(std::uint64_t event) = 0;
 };
 
-/// A sum of bytes and the largest that it was since the peaks were reset.
+/// A sum of bytes, and its maximum since the peaks were reset.
 struct PeakedBytes {
   Bytes current = 0;
   Bytes peak = 0;
@@ -57,22 +58,22 @@ struct PeakedBytes {
   bool operator==(const PeakedBytes&) const = default;
 };
 
-/// As torch.cuda.memory_stats counts, small and large pool together.
+/// Counters with the meaning of torch.cuda.memory_stats, for the small and the large pool together.
 struct AllocatorCounters {
-  PeakedBytes requested;      ///< as asked for, of active blocks
-  PeakedBytes allocated;      ///< of blocks that are handed out
-  PeakedBytes active;         ///< of blocks that are handed out or wait for events
-  PeakedBytes reserved;       ///< got from CUDA
-  std::int64_t segments = 0;  ///< got by cudaMalloc; expandable ones do not count
-  std::int64_t retries = 0;   ///< how often the whole cache was given back to serve a request
+  PeakedBytes requested;      ///< requested sizes of active blocks
+  PeakedBytes allocated;      ///< sizes of allocated blocks
+  PeakedBytes active;         ///< sizes of blocks that are allocated or wait for events
+  PeakedBytes reserved;       ///< memory held from CUDA
+  std::int64_t segments = 0;  ///< allocated by cudaMalloc; expandable segments do not count
+  std::int64_t retries = 0;   ///< how often the whole cache was freed to serve a request
 
   bool operator==(const AllocatorCounters&) const = default;
 };
 
-/// A piece of a segment.
+/// Part of a segment.
 struct CachedBlock {
   Bytes bytes = 0;
-  Bytes requested_bytes = 0;  ///< 0 where it is not active
+  Bytes requested_bytes = 0;  ///< 0 if it is not active
   bool allocated = false;
   bool active = false;  ///< allocated, or freed and waiting for events
   std::int32_t storage = -1;
@@ -80,10 +81,10 @@ struct CachedBlock {
   bool operator==(const CachedBlock&) const = default;
 };
 
-/// A piece of device memory at consecutive addresses.
+/// A range of device memory at consecutive addresses.
 struct CachedSegment {
-  Bytes address = 0;       ///< of the model: later segments have higher ones
-  Bytes range_offset = 0;  ///< expandable: from the begin of the range of addresses that it lies in
+  Bytes address = 0;       ///< in the model; later segments have higher addresses
+  Bytes range_offset = 0;  ///< expandable: offset from the beginning of its address range
   std::int32_t stream = 0;
   bool is_large = false;
   bool is_expandable = false;
@@ -92,50 +93,51 @@ struct CachedSegment {
   bool operator==(const CachedSegment&) const = default;
 };
 
-/// What PyTorch's CUDA caching allocator (LibTorch 2.11, c10/cuda/CUDACachingAllocator.cpp) does with the
-/// device's memory, without the device: the same blocks for the same requests, in the same segments. Graph
-/// pools and memory pools of the user are not modelled. Can be copied; a copy goes its own way, with handles
-/// that are valid in both.
+/// Model of PyTorch's CUDA caching allocator (LibTorch 2.11, c10/cuda/CUDACachingAllocator.cpp) without a
+/// device: the same requests get the same blocks in the same segments. CUDA graph pools and user-created
+/// memory pools are not modelled. Copyable; a copy is independent, and handles are valid in both.
 class CachingAllocator {
  public:
-  /// A block that is handed out.
+  /// Index of an allocated block.
   using Handle = std::int32_t;
   using Stream = std::int32_t;
 
   explicit CachingAllocator(AllocatorSettings settings, DeviceLimits memory = {});
-  /// Begins with what `state` holds, under its settings; peaks begin at the current values. Throws Error
-  /// (input) where the settings are refused, or where memory is mapped that is no whole granules of theirs.
+  /// Begins with the contents and the settings of `state`; peaks begin at the current values. Throws Error
+  /// (input) if the settings are rejected, or if `state` maps memory that is not a multiple of the settings'
+  /// granule.
   explicit CachingAllocator(const AllocatorState& state, DeviceLimits memory = {});
 
-  /// The block that holds `bytes` (> 0) for use on `stream`. `storage` is what state() calls it. Throws
-  /// AllocatorOutOfMemory; the cache has then been given back, and what is handed out is as it was.
+  /// Allocates a block of at least `bytes` (> 0) for use on `stream`. `storage` is its number in state().
+  /// Throws AllocatorOutOfMemory; in that case the cache has been freed, and allocated blocks are unchanged.
   Handle allocate(Bytes bytes, Stream stream = 0, std::int32_t storage = -1);
-  /// Takes back what allocate gave. Where record_stream named other streams, the block becomes free when
-  /// events on them are complete, which is looked at in allocate and empty_cache only.
+  /// Frees a block returned by allocate. If record_stream named other streams, the block becomes free when
+  /// events on them are complete; only allocate and empty_cache check that.
   void free(Handle block);
-  /// Work on `stream` uses the block, too.
+  /// Notes that work on `stream` also uses the block.
   void record_stream(Handle block, Stream stream);
-  /// Waits for all events and gives back to CUDA what is free in whole segments or granules.
+  /// Waits for all events, and returns free memory to CUDA in whole segments or granules.
   void empty_cache();
 
-  /// Who knows when events are complete; nullptr (the default): they are when they are looked at. Not owned.
+  /// Sets the source of event states; nullptr (the default): events are complete when checked. Not owned.
   void set_events(StreamEvents* events) { events_ = events; }
 
   const AllocatorSettings& settings() const { return settings_; }
   const AllocatorCounters& counters() const { return counters_; }
   void reset_peaks();
 
-  /// Everything that is reserved, in the order of addresses.
+  /// Returns all reserved memory, ordered by address.
   std::vector<CachedSegment> segments() const;
-  /// The same as a trace keeps it. A block that waits for events counts as allocated. Two equal states serve
-  /// all that follows alike, but for two things that no snapshot of PyTorch's says (LibTorch 2.11 leaves
-  /// BlockInfo::gc_counter 0): which other streams have used a block, and how long whole segments have been
-  /// cached, by which garbage collection chooses. Right after empty_cache there are no such segments.
+  /// Returns the same in the form of a trace. A block that waits for events counts as allocated. Two
+  /// allocators with equal states behave alike from then on, except for two things that PyTorch's snapshots
+  /// do not contain (LibTorch 2.11 leaves BlockInfo::gc_counter 0): the other streams that have used a block,
+  /// and how long whole segments have been cached, which garbage collection goes by. Right after empty_cache
+  /// there are no such segments.
   AllocatorState state() const;
-  /// The handed-out blocks that carry a storage's number (>= 0), by that number.
+  /// Returns the allocated blocks that have a storage's number (>= 0), by that number.
   std::map<std::int32_t, Handle> blocks_by_storage() const;
 
-  /// The block's size, of which the requested bytes are a part.
+  /// Returns the block's size, which includes the requested bytes.
   Bytes block_bytes(Handle block) const { return blocks_[block].bytes; }
 
  private:
@@ -150,14 +152,14 @@ class CachingAllocator {
     Stream stream = 0;
     std::int32_t storage = -1;
     std::int32_t pending_events = 0;
-    std::int64_t age_base = 0;  // Pool::searches when it became free
+    std::int64_t age_base = 0;  // Pool::searches at the time it became free
     bool is_large = false;
     bool allocated = false;
     bool mapped = true;
-    bool used_elsewhere = false;  // is a key of stream_uses_
+    bool used_elsewhere = false;  // true if it is a key of stream_uses_
   };
 
-  // Sorts by size, then by address: the first that is not less than a request is the best fit.
+  // Sorted by size, then by address: the first key that is not less than a request is the best fit.
   struct FreeKey {
     Bytes bytes;
     Bytes address;
@@ -176,9 +178,9 @@ class CachingAllocator {
   };
   struct Pool {
     std::vector<StreamPool> streams;
-    std::int64_t searches = 0;  // counted while garbage is collected
+    std::int64_t searches = 0;  // counted only if garbage collection is on
   };
-  // Addresses reserved for an expandable segment, of which whole granules are mapped to memory.
+  // Addresses reserved for an expandable segment; memory is mapped to them in whole granules.
   struct Range {
     Bytes address = 0;
     Bytes granule = 0;
@@ -268,7 +270,7 @@ class CachingAllocator {
   std::map<Stream, std::deque<PendingEvent>> pending_;
   std::uint64_t next_event_ = 0;
   Bytes next_address_ = 0;
-  Bytes device_used_ = 0;  // in granules of the device
+  Bytes device_used_ = 0;  // rounded up to granules of the device
 };
 
 }  // namespace offprof

@@ -30,20 +30,20 @@ TEST(CachingAllocator, CutsBlocksUnderTenMebibytesFromLargeSegments) {
   EXPECT_THAT(layout(allocator), ElementsAre("large 0: 4194304a 16777216"));
 }
 
-TEST(CachingAllocator, GivesBlocksFromTenMebibytesOnTheirOwnSegment) {
+TEST(CachingAllocator, GivesBlocksFromTenMebibytesOnASegmentOfTheirOwn) {
   CachingAllocator allocator(AllocatorSettings{});
   allocator.allocate(11 * kMiB + 1);
   EXPECT_THAT(layout(allocator), ElementsAre("large 0: 12582912a"));
 }
 
-TEST(CachingAllocator, SplitsALargeBlockOnlyWhereMoreThanAMebibyteIsLeft) {
+TEST(CachingAllocator, SplitsALargeBlockOnlyIfMoreThanAMebibyteIsLeft) {
   CachingAllocator allocator(AllocatorSettings{});
   allocator.allocate(11 * kMiB);
   allocator.allocate(11 * kMiB - 512);
   EXPECT_THAT(layout(allocator), ElementsAre("large 0: 12582912a", "large 0: 11533824a 1049088"));
 }
 
-TEST(CachingAllocator, SplitsASmallBlockWhereAnythingIsLeft) {
+TEST(CachingAllocator, SplitsASmallBlockIfAnythingIsLeft) {
   CachingAllocator allocator(AllocatorSettings{});
   allocator.allocate(kMiB);
   allocator.allocate(kMiB - 512);
@@ -60,7 +60,7 @@ TEST(CachingAllocator, TakesTheSmallestBlockThatFits) {
   EXPECT_THAT(layout(allocator), ElementsAre("large 0: 41943040", "large 0: 25165824a 6291456"));
 }
 
-TEST(CachingAllocator, TakesTheLowestOfEqualBlocks) {
+TEST(CachingAllocator, TakesTheLowestAddressOfEqualBlocks) {
   CachingAllocator allocator(AllocatorSettings{});
   const auto low = allocator.allocate(30 * kMiB);
   const auto high = allocator.allocate(30 * kMiB);
@@ -97,15 +97,15 @@ TEST(CachingAllocator, NeverServesASmallRequestFromTheLargePool) {
   EXPECT_THAT(layout(allocator), ElementsAre("large 0: 20971520", "small 0: 512a 2096640"));
 }
 
-TEST(CachingAllocator, LeavesOversizeBlocksWhole) {
+TEST(CachingAllocator, DoesNotSplitOversizeBlocks) {
   auto allocator = allocator_with("max_split_size_mb:64");
   allocator.free(allocator.allocate(80 * kMiB));
   allocator.allocate(63 * kMiB);
   EXPECT_THAT(layout(allocator), ElementsAre("large 0: 83886080", "large 0: 67108864a"))
-      << "a smaller request takes none";
+      << "a smaller request does not take the oversize block";
   allocator.allocate(70 * kMiB);
   EXPECT_THAT(layout(allocator), ElementsAre("large 0: 83886080a", "large 0: 67108864a"))
-      << "an oversize request takes it as it is";
+      << "an oversize request takes the whole block";
 }
 
 TEST(CachingAllocator, WastesAtMostTheRoundingOnAnOversizeBlock) {
@@ -135,7 +135,7 @@ TEST(CachingAllocator, CountsRequestedAllocatedActiveAndReservedBytes) {
   EXPECT_EQ(counters.segments, 2);
 }
 
-TEST(CachingAllocator, ResetsPeaksToWhatIsThere) {
+TEST(CachingAllocator, ResetsPeaksToTheCurrentValues) {
   CachingAllocator allocator(AllocatorSettings{});
   allocator.free(allocator.allocate(30 * kMiB));
   allocator.reset_peaks();
@@ -143,7 +143,7 @@ TEST(CachingAllocator, ResetsPeaksToWhatIsThere) {
   EXPECT_EQ(allocator.counters().reserved, (PeakedBytes{30 * kMiB, 30 * kMiB}));
 }
 
-TEST(CachingAllocator, FreesABlockThatAnotherStreamUsedAtTheNextRequest) {
+TEST(CachingAllocator, FreesABlockUsedByAnotherStreamAtTheNextRequest) {
   CachingAllocator allocator(AllocatorSettings{});
   const auto block = allocator.allocate(30 * kMiB);
   allocator.record_stream(block, 1);
@@ -203,7 +203,7 @@ TEST(CachingAllocator, WaitsForAllEventsOfABlock) {
   EXPECT_EQ(layout(allocator).front(), "large 0: 31457280");
 }
 
-TEST(CachingAllocator, LooksNoFurtherOnAStreamThanItsFirstIncompleteEvent) {
+TEST(CachingAllocator, StopsAtTheFirstIncompleteEventOfAStream) {
   CachingAllocator allocator(AllocatorSettings{});
   ManualEvents events;
   allocator.set_events(&events);
@@ -217,7 +217,7 @@ TEST(CachingAllocator, LooksNoFurtherOnAStreamThanItsFirstIncompleteEvent) {
               ElementsAre("large 0: 31457280w", "large 0: 41943040w", "small 0: 512a 2096640"));
 }
 
-TEST(CachingAllocator, DoesNotMergeABlockThatWaits) {
+TEST(CachingAllocator, DoesNotMergeABlockThatWaitsForEvents) {
   CachingAllocator allocator(AllocatorSettings{});
   ManualEvents events;
   allocator.set_events(&events);
@@ -229,7 +229,7 @@ TEST(CachingAllocator, DoesNotMergeABlockThatWaits) {
   EXPECT_THAT(layout(allocator), ElementsAre("small 0: 512w 2096640"));
 }
 
-TEST(CachingAllocator, CanBeCopiedToGoTwoWays) {
+TEST(CachingAllocator, CopiesAreIndependent) {
   CachingAllocator allocator(AllocatorSettings{});
   const auto block = allocator.allocate(30 * kMiB);
   CachingAllocator copy = allocator;

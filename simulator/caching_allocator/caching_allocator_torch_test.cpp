@@ -1,6 +1,6 @@
-// The model against PyTorch's own allocator, which runs over the virtual GPU: the same requests to both, and
-// after them the same blocks in the same segments. The settings stand in PYTORCH_CUDA_ALLOC_CONF, one process
-// each.
+// Compares the model with PyTorch's own allocator over the virtual GPU. Both get the same requests, and must
+// then have the same blocks in the same segments. Each process has one set of settings, in
+// PYTORCH_CUDA_ALLOC_CONF.
 
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -40,8 +40,8 @@ std::string settings_in_environment() {
   return text == nullptr ? "" : text;
 }
 
-// Sizes from a byte to half a gibibyte, even on a logarithmic scale, every other one near a size where rules
-// change.
+// Draws sizes from a byte to half a gibibyte, uniform on a logarithmic scale. Every second one is near a size
+// at which the allocator's rules change.
 class Sizes {
  public:
   Bytes draw(std::mt19937_64& random) const {
@@ -65,14 +65,14 @@ class Sizes {
   mutable std::uniform_real_distribution<double> log_size_{0, 29};
 };
 
-/// The memory of the device in all, which expandable segments and fractions of it go by.
+/// Returns the device's total memory, which determines expandable segments and memory fractions.
 Bytes total_device_memory() {
   std::size_t free_bytes = 0, total_bytes = 0;
   EXPECT_EQ(cudaMemGetInfo(&free_bytes, &total_bytes), cudaSuccess);
   return static_cast<Bytes>(total_bytes);
 }
 
-// What a snapshot of PyTorch's says in the model's words; addresses are PyTorch's.
+// Converts PyTorch's snapshot to the model's types; addresses are PyTorch's.
 std::vector<CachedSegment> snapshot(const std::vector<c10::cuda::CUDAStream>& streams) {
   std::vector<CachedSegment> found;
   for (const auto& from : torch_cuda::snapshot({0, 0}, false).segments) {
@@ -96,8 +96,8 @@ std::vector<CachedSegment> snapshot(const std::vector<c10::cuda::CUDAStream>& st
   return found;
 }
 
-// Leaves out what the two cannot have in common: storages are the model's alone, and addresses count from the
-// begin of the piece of address space that a segment lies in.
+// Removes the differences that the two must have: only the model knows storages, and addresses count from the
+// beginning of the address range that a segment lies in.
 void make_comparable(std::vector<CachedSegment>& segments, const std::vector<CachedSegment>& model) {
   Bytes begin = 0;
   for (std::size_t i = 0; i < segments.size() && i < model.size(); ++i) {
@@ -139,7 +139,7 @@ AllocatorState written_and_read(const AllocatorState& state) {
   return allocator_state_from_json(JsonValue(nlohmann::json::parse(text), "state"));
 }
 
-// How many pieces of address ranges lie behind holes.
+// Counts the pieces of address ranges that lie behind holes.
 int count_holes(const AllocatorState& state) {
   int holes = 0;
   for (std::size_t i = 1; i < state.segments.size(); ++i) {
@@ -149,8 +149,8 @@ int count_holes(const AllocatorState& state) {
   return holes;
 }
 
-// Drives both with one sequence of random operations. A block's storage is what the device calls its
-// allocation.
+// Drives both allocators with one sequence of random operations. A block's storage is the device's number of
+// its allocation.
 class Twins {
  public:
   Twins(Device& device, std::uint64_t seed, std::optional<Bytes> capacity)
@@ -195,9 +195,9 @@ class Twins {
     EXPECT_TRUE(expected == found) << "requested bytes differ";
   }
 
-  // The model is built anew from what a trace keeps of it; peaks begin where both stand.
+  // Rebuilds the model from the state that a trace keeps of it. Peaks begin at the current values.
   void continue_from_state() {
-    allocate();  // and both look at their events, so that no block waits
+    allocate();  // both check their events, so that no block waits
     model_ = CachingAllocator(model_.state(), limits_);
     const auto blocks = model_.blocks_by_storage();
     for (Twin& twin : blocks_) twin.model = blocks.at(twin.storage);
@@ -205,8 +205,8 @@ class Twins {
     torch_cuda::resetAccumulatedStats(0);
   }
 
-  // The model is built anew from what the device makes of PyTorch's snapshot, by way of a trace. As before
-  // measured steps, all that is cached has been given back.
+  // Rebuilds the model from the device's version of PyTorch's snapshot, by way of a trace. All cached memory
+  // has been freed, as before measured steps.
   void continue_from_snapshot() {
     device_.release_cache();
     model_.empty_cache();
@@ -222,7 +222,7 @@ class Twins {
     torch_cuda::resetAccumulatedStats(0);
   }
 
-  // No state says which other streams have used a block; the device sees to it that none has to.
+  // No state contains the other streams that have used a block; the device ensures that no block has any.
   void record_no_streams() { records_streams_ = false; }
 
   int holes() const { return holes_; }
@@ -235,7 +235,7 @@ class Twins {
     std::int32_t storage = 0;
   };
 
-  // The number of live blocks swings, so that the cache fills and drains.
+  // The target number of live blocks changes, so that the cache fills and drains.
   std::uint64_t free_percent() {
     if (random_() % 2000 == 0) target_ = 20 + random_() % 400;
     return blocks_.size() > target_ ? 60 : 45;
@@ -303,10 +303,10 @@ class CachingAllocatorBesidePyTorch : public testing::Test {
   static void SetUpTestSuite() {
     VirtualGpuOptions options;
     options.profile = load_profile("h200");
-    options.profile.memory_bytes = 8 * kGiB;  // so that fractions of it and ranges of addresses are exhausted
+    options.profile.memory_bytes = 8 * kGiB;  // so that memory fractions and address ranges are exhausted
     offprof_virtual_gpu()->configure(std::move(options));
     device_.reset(offprof_make_cuda_device(0, /*is_virtual=*/false));
-    device_->set_capacity(device_->memory_bytes());  // which is no limit and must change nothing
+    device_->set_capacity(device_->memory_bytes());  // this is no limit and must change nothing
   }
   static void TearDownTestSuite() { device_.reset(); }
 
@@ -328,17 +328,17 @@ class CachingAllocatorBesidePyTorch : public testing::Test {
   static inline std::unique_ptr<Device> device_;
 };
 
-TEST_F(CachingAllocatorBesidePyTorch, HoldsTheSameBlocksWhereMemoryIsPlenty) {
+TEST_F(CachingAllocatorBesidePyTorch, HasTheSameBlocksIfMemoryIsPlentiful) {
   compare(1, std::nullopt);
 }
 
-TEST_F(CachingAllocatorBesidePyTorch, HoldsTheSameBlocksWhereMemoryRunsOut) {
+TEST_F(CachingAllocatorBesidePyTorch, HasTheSameBlocksIfMemoryRunsOut) {
   EXPECT_GT(compare(2, 3 * kGiB), 0);
 }
 
 TEST_F(CachingAllocatorBesidePyTorch, GoesOnFromTheStateInATrace) {
   ASSERT_EQ(parse_allocator_settings(settings_in_environment()).garbage_collection_threshold, 0)
-      << "no snapshot says how old cached blocks are: leave this case out with such settings";
+      << "no snapshot contains the age of cached blocks: exclude this case with such settings";
   constexpr int kOperationsBefore = 1000;
   Twins twins(*device_, 4, 4 * kGiB);
   for (int i = 0; i < 20 && !HasFailure(); ++i) {
@@ -349,7 +349,7 @@ TEST_F(CachingAllocatorBesidePyTorch, GoesOnFromTheStateInATrace) {
   }
 }
 
-TEST_F(CachingAllocatorBesidePyTorch, GoesOnFromASnapshotByWayOfATrace) {
+TEST_F(CachingAllocatorBesidePyTorch, GoesOnFromASnapshotInATrace) {
   Twins twins(*device_, 5, 4 * kGiB);
   twins.record_no_streams();
   for (int i = 0; i < 100 && !HasFailure(); ++i) {
@@ -364,11 +364,11 @@ TEST_F(CachingAllocatorBesidePyTorch, GoesOnFromASnapshotByWayOfATrace) {
   EXPECT_EQ(twins.holes() > 0, is_expandable);
 }
 
-TEST_F(CachingAllocatorBesidePyTorch, HoldsTheSameBlocksWhereMemoryIsTight) {
+TEST_F(CachingAllocatorBesidePyTorch, HasTheSameBlocksIfMemoryIsTight) {
   compare(3, 6 * kGiB);
 }
 
-TEST_F(CachingAllocatorBesidePyTorch, DeviceReturnsToTheFractionInTheSettings) {
+TEST_F(CachingAllocatorBesidePyTorch, DeviceRestoresTheFractionInTheSettings) {
   const double before = torch_cuda::getMemoryFraction(0);
   device_->set_capacity(kGiB);
   EXPECT_EQ(torch_cuda::getMemoryFraction(0), 0.125);

@@ -12,15 +12,15 @@ Bytes round_down(Bytes bytes, Bytes granule) {
 }
 }  // namespace
 
-// How large a free block can become.
+// Returns the size that a free block can grow to.
 Bytes CachingAllocator::expandable_bytes(std::int32_t block) const {
   const Block& entry = blocks_[block];
   const bool can_grow = entry.next != kNone && !blocks_[entry.next].mapped;
   return entry.bytes + (can_grow ? blocks_[entry.next].bytes : 0);
 }
 
-// `fit` lies in an expandable segment. Of those that follow it, one that can grow less is taken rather. Where
-// expandable segments have been switched off since, the next block that lies in none is.
+// `fit` lies in an expandable segment. Of the blocks after it, one that can grow to a smaller size is
+// preferred. If expandable segments have since been switched off, the next block outside of them is taken.
 CachingAllocator::FreeBlocks::iterator CachingAllocator::best_expandable(const FreeBlocks& free,
                                                                          FreeBlocks::iterator fit) const {
   const auto is_expandable = [&](FreeBlocks::iterator key) { return blocks_[key->block].range != kNone; };
@@ -35,8 +35,8 @@ CachingAllocator::FreeBlocks::iterator CachingAllocator::best_expandable(const F
   return fit;
 }
 
-// Maps memory at the lowest addresses where the request fits, a free block before them included. Where memory
-// runs out on the way, what was mapped stays mapped.
+// Maps memory at the lowest addresses where the request fits, including a free block before them. If memory
+// runs out on the way, the part already mapped stays mapped.
 std::int32_t CachingAllocator::expand(const Request& request) {
   std::int32_t block = find_room(request);
   const auto map_up_to = [&](std::int32_t unmapped, Bytes bytes) {
@@ -46,7 +46,7 @@ std::int32_t CachingAllocator::expand(const Request& request) {
   while (blocks_[block].bytes < request.bytes) {
     const std::int32_t next = blocks_[block].next;
     if (!map_up_to(next, request.bytes - blocks_[block].bytes)) return kNone;
-    block = next;  // which has swallowed the block before it
+    block = next;  // it has merged with the block before it
   }
   erase_free(block);
   return block;
@@ -66,7 +66,7 @@ bool CachingAllocator::has_room(std::int32_t block, Bytes bytes) const {
   return bytes <= 0;
 }
 
-// An address range somewhat larger than the device, so that memory can be mapped anew behind holes.
+// Reserves an address range somewhat larger than the device, so that memory can be mapped again behind holes.
 std::int32_t CachingAllocator::reserve_range(bool is_large, Stream stream, Bytes least) {
   const Bytes bytes = round_up(std::max(memory_.total + memory_.total / 8, least), granule(is_large));
   const Bytes address = reserve_addresses(bytes);
@@ -81,7 +81,7 @@ std::int32_t CachingAllocator::reserve_range(bool is_large, Stream stream, Bytes
   return block;
 }
 
-// Maps the front of an unmapped block, in granules. False: the device has not enough; nothing has changed.
+// Maps the front of an unmapped block, in granules. Returns false, without any change, if the device is full.
 bool CachingAllocator::map(std::int32_t block, Bytes bytes) {
   const Bytes mapped = round_up(bytes, ranges_[blocks_[block].range].granule);
   if (!device_has(mapped)) return false;
@@ -104,7 +104,7 @@ bool CachingAllocator::map(std::int32_t block, Bytes bytes) {
   return true;
 }
 
-// Unmaps the whole granules in a free block; what is left at its ends stays free.
+// Unmaps the whole granules in a free block; the parts at its ends stay free.
 void CachingAllocator::unmap(std::int32_t block) {
   const Range& range = ranges_[blocks_[block].range];
   const Bytes offset = blocks_[block].address - range.address;
@@ -124,7 +124,7 @@ void CachingAllocator::unmap(std::int32_t block) {
   device_used_ -= end - begin;
   counters_.reserved.current -= end - begin;
   if (blocks_[block].previous == kNone && blocks_[block].next == kNone) {
-    drop_block(block);  // and with it the range, whose addresses are not used again
+    drop_block(block);  // together with the range, whose addresses are not reused
   } else {
     insert_free(block);
   }

@@ -14,7 +14,7 @@ CachingAllocator expandable(DeviceLimits limits = {}) {
   return CachingAllocator(parse_allocator_settings("expandable_segments:True"), limits);
 }
 
-TEST(ExpandableSegments, MapSmallBlocksByTwoAndLargeOnesByTwentyMebibytes) {
+TEST(ExpandableSegments, MapSmallBlocksByTwoAndLargeBlocksByTwentyMebibytes) {
   CachingAllocator allocator = expandable();
   allocator.allocate(512);
   allocator.allocate(24 * kMiB);
@@ -29,7 +29,7 @@ TEST(ExpandableSegments, GrowAtTheirEnd) {
   EXPECT_EQ(allocator.counters().reserved.current, 60 * kMiB);
 }
 
-TEST(ExpandableSegments, SplitLargeBlocksToMeasure) {
+TEST(ExpandableSegments, SplitLargeBlocksToTheRequestedSize) {
   CachingAllocator allocator = expandable();
   allocator.allocate(20 * kMiB - 512);
   EXPECT_THAT(layout(allocator), ElementsAre("+0 large 0: 20971008a 512"));
@@ -67,7 +67,7 @@ TEST(ExpandableSegments, FillHolesAtTheLowestAddressThatHasRoom) {
   EXPECT_THAT(layout(allocator), ElementsAre("+0 large 0: 31457280a 10485760 20971520a"));
 }
 
-TEST(ExpandableSegments, GoBehindAHoleThatIsTooSmall) {
+TEST(ExpandableSegments, SkipAHoleThatIsTooSmall) {
   CachingAllocator allocator = expandable();
   const auto first = allocator.allocate(20 * kMiB);
   allocator.allocate(20 * kMiB);
@@ -77,7 +77,7 @@ TEST(ExpandableSegments, GoBehindAHoleThatIsTooSmall) {
   EXPECT_THAT(layout(allocator), ElementsAre("+20971520 large 0: 20971520a 31457280a 10485760"));
 }
 
-TEST(ExpandableSegments, ReachOverAFreeBlockIntoUnmappedAddresses) {
+TEST(ExpandableSegments, ExtendAFreeBlockIntoUnmappedAddresses) {
   CachingAllocator allocator = expandable();
   allocator.allocate(10 * kMiB);
   allocator.allocate(45 * kMiB);
@@ -96,7 +96,7 @@ TEST(ExpandableSegments, PreferAFreeBlockThatCanGrowLess) {
       << "the block of 20 MiB fits better but lies at the end";
 }
 
-TEST(ExpandableSegments, GiveTheirAddressesUpWhenAllIsUnmapped) {
+TEST(ExpandableSegments, DropTheirAddressesWhenEverythingIsUnmapped) {
   CachingAllocator allocator = expandable();
   allocator.free(allocator.allocate(30 * kMiB));
   allocator.empty_cache();
@@ -106,14 +106,14 @@ TEST(ExpandableSegments, GiveTheirAddressesUpWhenAllIsUnmapped) {
   EXPECT_THAT(layout(allocator), ElementsAre("+0 large 0: 31457280a 10485760"));
 }
 
-TEST(ExpandableSegments, ReserveAnotherRangeWhereTheFirstIsFull) {
+TEST(ExpandableSegments, ReserveAnotherRangeWhenTheFirstIsFull) {
   CachingAllocator allocator = expandable({.total = 160 * kMiB});
   allocator.allocate(180 * kMiB);  // the range is an eighth larger than the device
   allocator.allocate(20 * kMiB);
   EXPECT_THAT(layout(allocator), ElementsAre("+0 large 0: 188743680a", "+0 large 0: 20971520a"));
 }
 
-TEST(ExpandableSegments, UnmapWhatIsFreeWhereTheDeviceIsFull) {
+TEST(ExpandableSegments, UnmapFreeMemoryWhenTheDeviceIsFull) {
   CachingAllocator allocator = expandable({.capacity = 60 * kMiB});
   allocator.free(allocator.allocate(40 * kMiB, 0));
   allocator.allocate(40 * kMiB, 1);

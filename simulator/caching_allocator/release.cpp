@@ -26,7 +26,7 @@ bool CachingAllocator::collects_garbage() const {
   return allowed_bytes_ && settings_.garbage_collection_threshold > 0;
 }
 
-// Gives back whole large segments, at least as old as the average one, until the reserved bytes are below the
+// Frees whole large segments that are at least as old as the average, until the reserved bytes are below the
 // threshold.
 void CachingAllocator::collect_garbage() {
   const auto threshold =
@@ -61,14 +61,14 @@ bool CachingAllocator::is_whole_segment(std::int32_t block) const {
   return entry.range == kNone && entry.previous == kNone && entry.next == kNone;
 }
 
-// Gives back one block that is large enough, or as many of the largest as are. True: enough was given back.
+// Frees one block that is large enough, or as many of the largest as needed. Returns true if that was enough.
 bool CachingAllocator::release_oversize(const Request& request) {
   if (settings_.max_split_bytes == kUnlimitedBytes) return false;
   const Bytes target = std::max(request.bytes, settings_.max_split_bytes);
   const FreeBlocks& free = stream_pool(request.is_large, request.stream).free;
   const auto enough = free.lower_bound({target, 0, kNone});
   if (enough == free.end()) return release_largest(free, target);
-  if (!is_whole_segment(enough->block)) return false;  // of an expandable segment
+  if (!is_whole_segment(enough->block)) return false;  // part of an expandable segment
   release_segment(enough->block);
   return true;
 }

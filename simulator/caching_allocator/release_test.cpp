@@ -15,7 +15,7 @@ CachingAllocator allocator_with(const std::string& settings, DeviceLimits limits
   return CachingAllocator(parse_allocator_settings(settings), limits);
 }
 
-TEST(CachingAllocatorRelease, EmptyingTheCacheGivesBackWholeSegmentsOnly) {
+TEST(CachingAllocatorRelease, EmptyingTheCacheFreesWholeSegmentsOnly) {
   CachingAllocator allocator(AllocatorSettings{});
   const auto split = allocator.allocate(4 * kMiB);
   allocator.allocate(512);
@@ -38,7 +38,7 @@ TEST(CachingAllocatorRelease, EmptyingTheCacheWaitsForEvents) {
   EXPECT_THAT(layout(allocator), IsEmpty());
 }
 
-TEST(CachingAllocatorRelease, GivesTheCacheBackWhereTheDeviceIsFull) {
+TEST(CachingAllocatorRelease, FreesTheCacheWhenTheDeviceIsFull) {
   CachingAllocator allocator(AllocatorSettings{}, {.capacity = 64 * kMiB});
   allocator.free(allocator.allocate(40 * kMiB));
   allocator.allocate(50 * kMiB);
@@ -47,7 +47,7 @@ TEST(CachingAllocatorRelease, GivesTheCacheBackWhereTheDeviceIsFull) {
   EXPECT_EQ(allocator.counters().reserved.peak, 50 * kMiB);
 }
 
-TEST(CachingAllocatorRelease, RunsOutOfMemoryWhereThatDoesNotHelp) {
+TEST(CachingAllocatorRelease, RunsOutOfMemoryIfFreeingTheCacheDoesNotHelp) {
   CachingAllocator allocator(AllocatorSettings{}, {.capacity = 64 * kMiB});
   allocator.allocate(4 * kMiB);
   try {
@@ -69,7 +69,7 @@ TEST(CachingAllocatorRelease, CountsTheDeviceInGranules) {
   EXPECT_EQ(allocator.counters().reserved.current, 21 * kMiB);
 }
 
-TEST(CachingAllocatorRelease, KeepsToItsFractionOfTheDevice) {
+TEST(CachingAllocatorRelease, StaysWithinItsFractionOfTheDevice) {
   auto allocator = allocator_with("per_process_memory_fraction:0.5", {.total = 80 * kMiB});
   allocator.free(allocator.allocate(30 * kMiB));
   allocator.allocate(40 * kMiB);
@@ -77,7 +77,7 @@ TEST(CachingAllocatorRelease, KeepsToItsFractionOfTheDevice) {
   EXPECT_THROW(allocator.allocate(512), AllocatorOutOfMemory);
 }
 
-TEST(CachingAllocatorRelease, GivesOneOversizeBlockBackBeforeAllElse) {
+TEST(CachingAllocatorRelease, FreesOneOversizeBlockFirst) {
   auto allocator = allocator_with("max_split_size_mb:64", {.capacity = 200 * kMiB});
   allocator.free(allocator.allocate(100 * kMiB));
   allocator.free(allocator.allocate(40 * kMiB));
@@ -86,7 +86,7 @@ TEST(CachingAllocatorRelease, GivesOneOversizeBlockBackBeforeAllElse) {
   EXPECT_EQ(allocator.counters().retries, 0);
 }
 
-TEST(CachingAllocatorRelease, GivesTheLargestOversizeBlocksBackWhereNoneIsEnough) {
+TEST(CachingAllocatorRelease, FreesTheLargestOversizeBlocksIfNoneIsLargeEnough) {
   auto allocator = allocator_with("max_split_size_mb:64", {.capacity = 300 * kMiB});
   const auto first = allocator.allocate(70 * kMiB);
   const auto second = allocator.allocate(90 * kMiB);
@@ -98,7 +98,7 @@ TEST(CachingAllocatorRelease, GivesTheLargestOversizeBlocksBackWhereNoneIsEnough
 }
 
 TEST(CachingAllocatorRelease, CollectsLargeSegmentsOfAboveAverageAge) {
-  // 100 MiB may be reserved, 50 of them without garbage collection.
+  // 100 MiB may be reserved; garbage is collected from 50 MiB on.
   auto allocator = allocator_with("garbage_collection_threshold:0.5,per_process_memory_fraction:0.5",
                                   {.total = 200 * kMiB});
   const auto old = allocator.allocate(12 * kMiB);

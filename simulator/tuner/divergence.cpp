@@ -19,7 +19,7 @@ bool may_move(const PackRequest& request) {
   return request.movability == Movability::kMovable;
 }
 
-/// What neither policy's stash refuses: so many copies, of so many bytes together.
+/// Copies that neither policy's stash refuses: at most this many, with this many bytes in total.
 struct StashRoom {
   StashRoom(const Policy& a, const Policy& b) {
     for (const Policy* policy : {&a, &b}) {
@@ -47,10 +47,10 @@ Divergence::Divergence(const Step& step)
   note_same_contents();
 }
 
-/// By the saves in their order.
+/// Visits the saves in order.
 void Divergence::note_same_contents() {
   CopyIndex contents;
-  std::vector<SavedId> last;  // of each content: the tensor saved last
+  std::vector<SavedId> last;  // by content: the tensor saved last
   for (const Event& event : step_.events()) {
     if (event.kind != EventKind::kPack) continue;
     const PackRequest& request = step_.requests()[static_cast<std::size_t>(event.id)];
@@ -104,8 +104,8 @@ SavedId Divergence::apart_by_plan(const Policy& a, const Policy& b) const {
   return tensor;
 }
 
-/// What moves is the same up to there. The stash holds no more than the copies made so far, each content
-/// once; as long as all of them have room, neither limit refuses any.
+/// The same tensors move up to this point. The stash holds at most the copies made so far, each content once.
+/// As long as all of them fit, neither limit refuses any.
 SavedId Divergence::apart_by_stash(const Policy& a, const Policy& b) const {
   if (a.stash_count == b.stash_count && a.stash_bytes == b.stash_bytes) return no_tensor();
   const StashRoom room(a, b);

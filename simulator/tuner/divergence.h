@@ -8,20 +8,20 @@
 
 namespace offprof {
 
-/// Says up to which event of a step policies decide alike.
+/// Finds the event of a step up to which two policies lead to equal decisions.
 class Divergence {
  public:
   /// `step` must outlive it.
   explicit Divergence(const Step& step);
 
-  /// Index in Step::events() of an event before which `a` and `b` lead to the very same commands; mostly it
-  /// is the first at which they do not. The number of events where no event tells them apart. Policies
-  /// of other schedulers than `offload`, and such as differ in their streams or their cap of host memory, are
-  /// told apart at 0.
+  /// Returns an index in Step::events() such that `a` and `b` lead to exactly the same commands before that
+  /// event. Usually it is the first event with different commands. Returns the number of events if no event
+  /// distinguishes the policies. Returns 0 for policies of a scheduler other than `offload`, and for policies
+  /// that differ in their streams, their caps of host or disk memory, or their disk buffers.
   std::size_t operator()(const Policy& a, const Policy& b) const;
 
-  /// Index of the event before which prefetch windows do not matter; the number of events where there is
-  /// none.
+  /// Returns the index of the first unpack, before which prefetch windows do not matter; the number of events
+  /// if there is none.
   std::size_t first_unpack() const { return first_unpack_; }
 
  private:
@@ -34,8 +34,8 @@ class Divergence {
 
   const Step& step_;
   std::vector<std::size_t> pack_event_;  ///< by saved tensor
-  std::vector<SavedId> same_content_;    ///< by saved tensor: the movable one before it that it shares a
-                                         ///< copy with; -1: none
+  /// By saved tensor: the movable tensor saved before it that shares a copy with it; -1: none.
+  std::vector<SavedId> same_content_;
   std::size_t first_unpack_;
 };
 

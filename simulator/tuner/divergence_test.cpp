@@ -7,7 +7,7 @@
 namespace offprof {
 namespace {
 
-/// Six layers, each saving a tensor of 100 bytes.
+/// Six layers, each of which saves a tensor of 100 bytes.
 class DivergenceTest : public testing::Test {
  protected:
   std::size_t apart(const Policy& a, const Policy& b) const { return Divergence(step_)(a, b); }
@@ -32,34 +32,34 @@ Policy with_stash(std::int64_t count) {
   return policy;
 }
 
-TEST_F(DivergenceTest, EqualPoliciesNeverPart) {
+TEST_F(DivergenceTest, EqualPoliciesNeverDiverge) {
   EXPECT_EQ(apart(with_stash(2), with_stash(2)), never());
 }
 
-TEST_F(DivergenceTest, WindowsPartAtTheFirstRequest) {
+TEST_F(DivergenceTest, WindowsDivergeAtTheFirstUnpack) {
   Policy ahead = with_stash(2);
   ahead.prefetch_bytes = 200;
   EXPECT_EQ(apart(with_stash(2), ahead), first_unpack());
 }
 
-TEST_F(DivergenceTest, StashesPartWhereTheSmallerIsFull) {
+TEST_F(DivergenceTest, StashesDivergeWhenTheSmallerIsFull) {
   EXPECT_EQ(apart(with_stash(2), with_stash(4)), first(EventKind::kPack, 2));
   EXPECT_EQ(apart(with_stash(4), with_stash(2)), first(EventKind::kPack, 2));
   EXPECT_EQ(apart(with_stash(0), with_stash(4)), first(EventKind::kPack, 0));
 }
 
-TEST_F(DivergenceTest, StashesThatNeverFillNeverPart) {
+TEST_F(DivergenceTest, StashesThatNeverFillNeverDiverge) {
   EXPECT_EQ(apart(with_stash(6), with_stash(60)), never());
 }
 
-TEST_F(DivergenceTest, AStashOfBytesPartsFromOneOfCopiesWhereEitherIsFull) {
+TEST_F(DivergenceTest, AStashOfBytesDivergesFromOneOfCopiesWhenEitherIsFull) {
   Policy bytes;
   bytes.stash_bytes = 350;
   EXPECT_EQ(apart(bytes, with_stash(6)), first(EventKind::kPack, 3));
   EXPECT_EQ(apart(bytes, with_stash(1)), first(EventKind::kPack, 1));
 }
 
-TEST_F(DivergenceTest, PlansPartAtTheFirstTensorThatOneLacks) {
+TEST_F(DivergenceTest, PlansDivergeAtTheFirstTensorThatOneLacks) {
   Policy a, b;
   a.tensors = {0, 2, 3};
   b.tensors = {0, 2, 4};
@@ -69,7 +69,7 @@ TEST_F(DivergenceTest, PlansPartAtTheFirstTensorThatOneLacks) {
   EXPECT_EQ(apart(a, {}), first(EventKind::kPack, 1));
 }
 
-TEST_F(DivergenceTest, ThresholdsPartAtTheFirstTensorBetweenThem) {
+TEST_F(DivergenceTest, ThresholdsDivergeAtTheFirstTensorBetweenThem) {
   Policy high, higher, low;
   low.threshold_bytes = 50;
   high.threshold_bytes = 101;
@@ -78,7 +78,7 @@ TEST_F(DivergenceTest, ThresholdsPartAtTheFirstTensorBetweenThem) {
   EXPECT_EQ(apart(high, higher), never());
 }
 
-TEST_F(DivergenceTest, WhatItDoesNotLookIntoPartsAtOnce) {
+TEST_F(DivergenceTest, PoliciesThatItDoesNotExamineDivergeAtOnce) {
   Policy capped;
   capped.host_memory_bytes = 1000;
   EXPECT_EQ(apart({}, capped), 0U);

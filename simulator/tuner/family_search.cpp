@@ -6,13 +6,14 @@
 namespace offprof {
 namespace {
 
-/// Where not every size can be a threshold: so many, that split the bytes to be moved into equal parts.
+/// Number of parts with equal bytes that thresholds divide the moved bytes into, if not every size can be a
+/// threshold.
 constexpr std::size_t kFewThresholds = 24;
 
 std::vector<Bytes> few_thresholds(const std::vector<MovableVersion>& versions) {
   std::vector<Bytes> sizes = sizes_of(versions);
   std::sort(sizes.begin(), sizes.end());
-  const Bytes total = std::max<Bytes>(sum_of(sizes), 1);  // all may be of no bytes
+  const Bytes total = std::max<Bytes>(sum_of(sizes), 1);  // all may have no bytes
   std::vector<Bytes> chosen = {sizes.front(), sizes.back()};
   Bytes below = 0;
   for (const Bytes bytes : sizes) {
@@ -25,7 +26,7 @@ std::vector<Bytes> few_thresholds(const std::vector<MovableVersion>& versions) {
   return chosen;
 }
 
-/// Two corners of each range must be replayed before anything is known of it.
+/// Nothing is known about a range until its two corners have been replayed.
 std::size_t least_replays(const std::vector<SettingRange>& ranges) {
   return 2 * ranges.size();
 }
@@ -42,7 +43,7 @@ std::vector<SettingRange> ranges_of(const std::vector<MovableVersion>& versions,
   return ranges;
 }
 
-/// On demand, then windows that hold the largest copy, twice that, and so on to all that is moved.
+/// Returns 0 (on demand), the size of the largest copy, twice that, and so on, up to all moved bytes.
 std::vector<Bytes> coarse_windows(const std::vector<Bytes>& sizes) {
   const Bytes total = sum_of(sizes);
   std::vector<Bytes> windows = {0};
@@ -52,7 +53,7 @@ std::vector<Bytes> coarse_windows(const std::vector<Bytes>& sizes) {
   return windows;
 }
 
-/// 0, 1, 2, 3, 5, 8, ... to one that never fills.
+/// Returns 0, 1, 2, 3, 5, 8, ..., up to a stash that never fills.
 std::vector<std::int64_t> coarse_stashes(std::size_t copies) {
   std::vector<std::int64_t> stashes = {0};
   const auto most = static_cast<std::int64_t>(copies);
@@ -92,7 +93,7 @@ FamilyRanges family_ranges(const std::vector<MovableVersion>& versions, const Po
   if (versions.empty()) return family;
   const std::vector<Bytes> thresholds = distinct_sizes(versions);
   for (const Bytes threshold : thresholds) family.settings += most_settings(sizes_of(versions, threshold));
-  // With a range for each pair of sizes their number grows with the square of the sizes'.
+  // With a range for each pair of sizes, the number of ranges grows quadratically with the sizes.
   if (thresholds.size() * thresholds.size() <= replays) {
     family.ranges = ranges_of(versions, base, thresholds);
     if (2 * least_replays(family.ranges) <= replays) return family;

@@ -13,20 +13,22 @@
 
 namespace offprof {
 
-/// The threshold-and-stash family: every threshold, every stash by count or by bytes, every window.
+/// The family of thresholds and stashes: every threshold, every stash by count or by bytes, every window.
 struct FamilyRanges {
   std::vector<SettingRange> ranges;
-  double settings = 0;   ///< that can differ, at most; that of all thresholds, left out or not
-  bool is_whole = true;  ///< false: thresholds or stashes are left out, as there are too many
+  /// Upper bound on those with different effects, over all thresholds, included or not.
+  double settings = 0;
+  bool is_whole = true;  ///< false: there are too many thresholds or stashes, and some are left out
 };
 
-/// A few hundred to a few thousand policies spread over the family, small stashes and windows in finer steps:
-/// what a sweep begins with, so that it knows early what is not worth looking at. Where they are more than
-/// `most`, an even sample.
+/// Returns a few hundred to a few thousand policies spread over the family, with small stashes and windows in
+/// finer steps. A sweep begins with them, so that it can rule out settings early. Returns an even sample if
+/// there are more than `most`.
 std::vector<Policy> coarse_grid(const std::vector<MovableVersion>& versions, const Policy& base,
                                 std::size_t most = std::numeric_limits<std::size_t>::max());
 
-/// `base`: what every policy has beside threshold and setting. `replays`: what is to be spent on them.
+/// Returns the ranges of settings to sweep. `base` gives all other fields of every policy. `replays` is the
+/// number of replays to spend on the ranges.
 FamilyRanges family_ranges(const std::vector<MovableVersion>& versions, const Policy& base,
                            std::size_t replays);
 

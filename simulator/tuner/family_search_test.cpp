@@ -44,45 +44,45 @@ TEST(FamilyRanges, HasNoStashLargerThanItsCopies) {
   }
 }
 
-TEST(FamilyRanges, OfTooManySizesTakesFewAndSaysSo) {
+TEST(FamilyRanges, UsesFewOfTooManySizesAndReportsIt) {
   const FamilyRanges family = family_ranges(many_sizes(200), {}, 1000);
   EXPECT_FALSE(family.is_whole);
   EXPECT_LE(thresholds(family).size(), 30U);
-  EXPECT_THAT(thresholds(family), Contains(1000));  // all
-  EXPECT_THAT(thresholds(family), Contains(1199));  // the largest alone
+  EXPECT_THAT(thresholds(family), Contains(1000));  // moves all
+  EXPECT_THAT(thresholds(family), Contains(1199));  // moves only the largest
 }
 
-TEST(FamilyRanges, CountsTheSettingsThatCanDiffer) {
-  // One copy: no stash or one, on demand or ahead. Two copies: three stashes, three windows.
+TEST(FamilyRanges, CountsTheSettingsWithDifferentEffects) {
+  // One copy: no stash or a stash of one, on demand or ahead. Two copies: three stashes, three windows.
   EXPECT_EQ(family_ranges(versions_of({100}), {}, 1000).settings, 2 * 2);
   EXPECT_EQ(family_ranges(versions_of({100, 100}), {}, 1000).settings, 3 * 3);
 }
 
-TEST(FamilyRanges, AreEmptyWhereNothingMayMove) {
+TEST(FamilyRanges, IsEmptyIfNothingMayMove) {
   EXPECT_TRUE(family_ranges({}, {}, 1000).ranges.empty());
   EXPECT_TRUE(coarse_grid({}, {}).empty());
 }
 
-TEST(FamilyRanges, WhereAllThatMayMoveHasNoBytesThatIsTheThreshold) {
+TEST(FamilyRanges, HasOneThresholdIfMovableTensorsHaveNoBytes) {
   EXPECT_THAT(thresholds(family_ranges(versions_of({0, 0}), {}, 1000)), ElementsAre(0));
   for (const Policy& policy : coarse_grid(versions_of({0, 0}), {})) EXPECT_EQ(policy.threshold_bytes, 0);
 }
 
-TEST(CoarseGrid, OfMoreThanWantedIsASample) {
+TEST(CoarseGrid, IsASampleIfItIsTooLarge) {
   const auto all = coarse_grid(many_sizes(40), {}), some = coarse_grid(many_sizes(40), {}, 50);
   EXPECT_GT(all.size(), 50U);
   ASSERT_EQ(some.size(), 50U);
   EXPECT_NE(some.front().threshold_bytes, some.back().threshold_bytes);
 }
 
-TEST(CoarseGrid, ItsWindowsGoFromTheLargestCopyToAllOfThem) {
+TEST(CoarseGrid, WindowsGoFromTheLargestCopyToTheSumOfAllCopies) {
   std::set<Bytes> windows;
   for (const Policy& policy : coarse_grid(versions_of({100, 100, 100}), {}))
     windows.insert(policy.prefetch_bytes);
   EXPECT_THAT(windows, ElementsAre(0, 100, 200, 300));
 }
 
-TEST(CoarseGrid, ItsStashesGrowToOneThatNeverFills) {
+TEST(CoarseGrid, StashesGrowToOneThatNeverFills) {
   std::set<std::int64_t> stashes;
   for (const Policy& policy : coarse_grid(versions_of({100, 100, 100, 100}), {}))
     stashes.insert(*policy.stash_count);

@@ -75,8 +75,8 @@ bool Frontier::place(const Candidate& candidate) {
   return true;
 }
 
-/// Against those on the frontier: the fastest with at most its peak, and the one with the lowest peak in at
-/// most its time.
+/// Compares with two candidates on the frontier: the fastest with at most the same peak, and the one with the
+/// lowest peak in at most the same time.
 double Frontier::beaten_by(const Candidate& candidate) const {
   const auto share = [](std::int64_t more, std::int64_t than) {
     return static_cast<double>(more - than) / static_cast<double>(std::max<std::int64_t>(than, 1));
@@ -96,7 +96,7 @@ void Frontier::note_beaten(const Candidate& candidate) {
   if (runners_up_.size() == most_runners_up_) most_beaten_by_ = runners_up_.back().beaten_by;
 }
 
-/// As the frontier is now.
+/// Compares with the frontier as it is now.
 std::vector<Frontier::RunnerUp> Frontier::nearest_runners_up() const {
   std::vector<RunnerUp> nearest = runners_up_;
   for (RunnerUp& one : nearest) one.beaten_by = beaten_by(one.candidate);

@@ -10,39 +10,42 @@
 
 namespace offprof {
 
-/// A policy and what it is predicted to do.
+/// A policy and its predicted metrics.
 struct Candidate {
   Policy policy;
   Metrics predicted;
 };
 
-/// What a candidate is chosen by: one of the two is the limit, and the other is to be least within it.
+/// Criterion for choosing a candidate: one of the two limits is set, and the other quantity is minimized.
 struct Aim {
   std::optional<Bytes> most_peak;
   std::optional<Nanoseconds> most_time;
 };
 
-/// Candidates of which none has a lower peak at as little time: by peak, lowest first, and so by time,
-/// longest first. Where two have equal peak and time, the one with fewer bytes in host memory, then with
-/// fewer bytes copied, then that came first is kept.
+/// Pareto frontier of candidates over device peak and step time, sorted by peak, lowest first, and therefore
+/// by time, longest first. Of two candidates with equal peak and time it keeps the one with fewer bytes in
+/// host memory, then the one with fewer copied bytes, then the first one.
 class Frontier {
  public:
-  /// `runners_up`: so many of those that were beaten are kept too.
+  /// `runners_up`: number of dominated candidates that are kept as well.
   explicit Frontier(std::size_t runners_up = 0) : most_runners_up_(runners_up) {}
 
-  /// Puts it in where no other beats it, and takes out those that it beats. Whether it is in.
+  /// Inserts the candidate unless another dominates it, and removes those that it dominates. Returns true if
+  /// it was inserted.
   bool add(const Candidate& candidate);
 
-  /// Whether one of them has at most that peak and at most that time.
+  /// Returns true if a candidate has at most this peak and at most this time.
   bool reaches(Bytes peak, Nanoseconds time) const;
 
-  /// The best within the aim's limit; where none is, the nearest to it. There is at least one candidate.
+  /// Returns the best candidate within the aim's limit; if none is within it, the nearest to it. There must
+  /// be at least one candidate.
   const Candidate& best(const Aim& aim) const;
 
   const std::vector<Candidate>& candidates() const { return candidates_; }
 
-  /// Those beaten by least, each by that share of its peak or of its time, whichever is less: what another
-  /// measure of memory, near the peak, may place otherwise. None has both the peak and the time of another.
+  /// Returns the candidates that are dominated by the smallest margin: a share of the peak or of the time,
+  /// whichever is less. Another measure of memory, close to the peak, may rank them differently. No two of
+  /// them have the same peak and time.
   std::vector<Candidate> runners_up() const;
 
  private:
@@ -56,12 +59,12 @@ class Frontier {
   void note_beaten(const Candidate& candidate);
   std::vector<RunnerUp> nearest_runners_up() const;
 
-  /// The first with a peak above `peak`.
+  /// Returns the index of the first candidate with a peak above `peak`.
   std::size_t first_above(Bytes peak) const;
 
   std::vector<Candidate> candidates_;
   std::size_t most_runners_up_;
-  std::vector<RunnerUp> runners_up_;  ///< up to twice as many as are kept
+  std::vector<RunnerUp> runners_up_;  ///< up to twice as many as runners_up() returns
   double most_beaten_by_ = std::numeric_limits<double>::max();
 };
 

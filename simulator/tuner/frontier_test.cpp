@@ -36,16 +36,16 @@ Frontier made_of(const std::vector<Point>& all) {
   return frontier;
 }
 
-TEST(Frontier, KeepsWhatNothingBeats) {
+TEST(Frontier, KeepsCandidatesThatNoneDominates) {
   EXPECT_THAT(points(made_of({{10, 5}, {20, 3}, {15, 6}, {5, 9}, {30, 3}})),
               ElementsAre(Point(5, 9), Point(10, 5), Point(20, 3)));
 }
 
-TEST(Frontier, TakesOutWhatIsBeaten) {
+TEST(Frontier, RemovesDominatedCandidates) {
   EXPECT_THAT(points(made_of({{10, 5}, {20, 3}, {9, 2}})), ElementsAre(Point(9, 2)));
 }
 
-TEST(Frontier, OfEqualsTheOneWithLessHostMemoryStays) {
+TEST(Frontier, PrefersLessHostMemoryAmongEquals) {
   Frontier frontier;
   EXPECT_TRUE(frontier.add(candidate(10, 5, 7)));
   EXPECT_FALSE(frontier.add(candidate(10, 5, 7)));
@@ -54,11 +54,11 @@ TEST(Frontier, OfEqualsTheOneWithLessHostMemoryStays) {
   EXPECT_EQ(frontier.candidates().front().predicted.host_peak_bytes, 3);
 }
 
-TEST(Frontier, KeepsThoseThatAreBeatenByLeast) {
+TEST(Frontier, KeepsRunnersUpWithTheSmallestMargin) {
   Frontier frontier(2);
   for (const auto& [peak, time] : std::vector<Point>{{100, 50}, {200, 30}, {150, 80}, {105, 60}, {210, 90}})
     frontier.add(candidate(peak, time));
-  frontier.add(candidate(199, 29));  // takes (200, 30) out
+  frontier.add(candidate(199, 29));  // dominates (200, 30)
   std::vector<Point> runners_up;
   for (const Candidate& c : frontier.runners_up())
     runners_up.emplace_back(*c.predicted.device_peak_bytes, *c.predicted.step_time_ns);
@@ -66,7 +66,7 @@ TEST(Frontier, KeepsThoseThatAreBeatenByLeast) {
   EXPECT_TRUE(made_of({{10, 5}, {20, 6}}).runners_up().empty());
 }
 
-TEST(Frontier, TheBestIsTheFastestWithinAPeakOrTheLowestWithinATime) {
+TEST(Frontier, BestIsTheFastestWithinAPeakOrTheLowestWithinATime) {
   const Frontier frontier = made_of({{5, 9}, {10, 5}, {20, 3}});
   const auto peak = [&](const Aim& aim) { return *frontier.best(aim).predicted.device_peak_bytes; };
   EXPECT_EQ(peak({12, {}}), 10);
@@ -75,13 +75,13 @@ TEST(Frontier, TheBestIsTheFastestWithinAPeakOrTheLowestWithinATime) {
   EXPECT_EQ(peak({{}, 100}), 5);
 }
 
-TEST(Frontier, TheBestIsTheNearestWhereNothingIsWithinTheLimit) {
+TEST(Frontier, BestIsTheNearestIfNoneIsWithinTheLimit) {
   const Frontier frontier = made_of({{5, 9}, {10, 5}, {20, 3}});
   EXPECT_EQ(frontier.best({4, {}}).predicted.device_peak_bytes, 5);
   EXPECT_EQ(frontier.best({{}, 2}).predicted.device_peak_bytes, 20);
 }
 
-RC_GTEST_PROP(FrontierProperty, ReachesWhatAnyCandidateReaches, ()) {
+RC_GTEST_PROP(FrontierProperty, ReachesWhateverAnyCandidateReaches, ()) {
   const auto number = rc::gen::inRange<std::int64_t>(0, 20);
   const auto all = *rc::gen::container<std::vector<Point>>(rc::gen::pair(number, number));
   const Frontier frontier = made_of(all);

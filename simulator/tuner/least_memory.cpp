@@ -83,7 +83,7 @@ class Follower {
     if (std::exchange(asked_[tensor], 0) != 0) let_go(storage_of(tensor));
   }
 
-  /// What was unpacked before and is still in use is not held twice. What backward has asked for stays until
+  /// A tensor that was unpacked before and is still in use is not held twice. An unpacked tensor stays until
   /// its release.
   void unpack(SavedId tensor) {
     if (is_movable(tensor) && std::exchange(asked_[tensor], 1) == 0) hold(storage_of(tensor));
@@ -129,11 +129,11 @@ class Follower {
   const Step& step_;
   VirtualMemory memory_;
   std::vector<std::size_t> version_of_;  ///< by saved tensor; kNone: it may not move
-  std::vector<char> unpacked_;           ///< by saved tensor: whether the program holds what unpack returned
+  std::vector<char> unpacked_;           ///< by saved tensor: true if the program holds what unpack returned
   std::vector<char> asked_;              ///< by saved tensor: unpacked and not released
-  std::vector<std::vector<SavedId>> waiting_;  ///< by storage: saved and not released, movable
+  std::vector<std::vector<SavedId>> waiting_;  ///< by storage: movable tensors, saved and not released
   std::vector<OpenGap> open_gap_;              ///< by storage
-  std::vector<std::int32_t> touched_;          ///< storages that the event is about
+  std::vector<std::int32_t> touched_;          ///< storages that the current event affects
   std::vector<SavedId> node_tensors_;
   LeastMemory least_;
 };

@@ -9,21 +9,23 @@
 
 namespace offprof {
 
-/// What device memory must hold whatever moves under the offload scheduler, and what it holds beside that
-/// where something stays.
+/// Lower bound on the device memory of a step under the offload scheduler, whichever tensors move, and the
+/// memory added by those that stay.
 struct LeastMemory {
-  /// Events from `begin` to below `end`: after each the version's storage is there only if it was not moved.
+  /// Events from `begin` to below `end`. After each of them the version's storage is on the device only if
+  /// the version was not moved.
   struct Gap {
     std::size_t version = 0;  ///< index in movable_versions
     std::size_t begin = 0, end = 0;
   };
-  /// After each of Step::events(): the storages that the program holds, those of saved tensors that may not
-  /// move, and those that backward has asked for and not released. Each counts once, as if a reload went back
-  /// to where the tensor was.
+  /// Bytes after each of Step::events(): storages that the step program holds, those of saved tensors that
+  /// may not move, and those that backward has unpacked and not released. Each storage counts once, as if a
+  /// reload went back to the tensor's own storage.
   std::vector<Bytes> after_event;
-  Bytes peak = 0;  ///< the highest of it, within events as well
+  Bytes peak = 0;  ///< the highest of these sums, also within events
   std::size_t peak_event = 0;
-  std::vector<Gap> gaps;  ///< of one storage at a time: where several versions wait, the one saved first
+  /// Do not overlap for one storage: if several versions wait, the gap is that of the one saved first.
+  std::vector<Gap> gaps;
 };
 
 LeastMemory least_memory_of(const Step& step, const std::vector<MovableVersion>& versions);

@@ -14,7 +14,7 @@ LeastMemory least_of(const Step& step) {
   return least_memory_of(step, movable_versions(step));
 }
 
-TEST(LeastMemory, IsWhatTheProgramAndItsNodesHold) {
+TEST(LeastMemory, IsTheMemoryOfTheProgramAndItsNodes) {
   ProgramSketch sketch(1000);
   const std::int32_t x = sketch.alloc(100);
   const SavedId a = sketch.save(x);
@@ -22,14 +22,14 @@ TEST(LeastMemory, IsWhatTheProgramAndItsNodesHold) {
   const SavedId stays = sketch.save(buffer, 0, Movability::kBuffer);
   sketch.free(x);
   sketch.free(buffer);
-  const std::int32_t gradient = sketch.alloc(7);  // beside it what may not move, and then x for its node
+  const std::int32_t gradient = sketch.alloc(7);  // beside it the unmovable tensor, then x for its node
   sketch.node(a);
   sketch.node(stays);
   sketch.free(gradient);
   EXPECT_EQ(least_of(Step(sketch.program())).peak, 1000 + 7 + 30 + 100);
 }
 
-TEST(LeastMemory, CountsATensorThatIsUnpackedTwiceOnce) {
+TEST(LeastMemory, CountsATensorUnpackedTwiceOnce) {
   ProgramSketch sketch(1000);
   const std::int32_t x = sketch.alloc(100);
   const SavedId a = sketch.save(x);
@@ -44,7 +44,7 @@ TEST(LeastMemory, CountsATensorThatIsUnpackedTwiceOnce) {
   EXPECT_EQ(least_of(Step(sketch.program())).peak, 1100);
 }
 
-TEST(LeastMemory, WhatWasAskedForStaysUntilItsRelease) {
+TEST(LeastMemory, AnUnpackedTensorStaysUntilItsRelease) {
   ProgramSketch sketch;
   const std::int32_t x = sketch.alloc(100);
   const SavedId a = sketch.save(x);
@@ -57,7 +57,7 @@ TEST(LeastMemory, WhatWasAskedForStaysUntilItsRelease) {
   EXPECT_EQ(least_of(Step(sketch.program())).peak, 110);
 }
 
-TEST(LeastMemory, AGapGoesFromTheProgramsFreeToTheRequest) {
+TEST(LeastMemory, AGapGoesFromTheProgramsFreeToTheUnpack) {
   ProgramSketch sketch;
   const std::int32_t x = sketch.alloc(100);  // event 0
   const SavedId a = sketch.save(x);          // 1
@@ -74,7 +74,7 @@ TEST(LeastMemory, AGapGoesFromTheProgramsFreeToTheRequest) {
   EXPECT_EQ(least.after_event[5], 100);
 }
 
-/// Live bytes after each event.
+/// Records live bytes after each event.
 class LiveListener final : public ReplayListener {
  public:
   void on_memory(Bytes device_bytes, Bytes, Nanoseconds) override { live.push_back(device_bytes); }
@@ -91,7 +91,7 @@ RC_GTEST_PROP(LeastMemoryProperty, NoPolicyHoldsLessAfterAnyEvent, ()) {
   for (std::size_t e = 0; e < listener.live.size(); ++e) RC_ASSERT(listener.live[e] >= least.after_event[e]);
 }
 
-RC_GTEST_PROP(LeastMemoryProperty, WithItsGapsItIsWhatKeepingAllHolds, ()) {
+RC_GTEST_PROP(LeastMemoryProperty, WithItsGapsEqualsTheMemoryOfKeep, ()) {
   const Step step(random_chain(15, 50));
   const auto versions = movable_versions(step);
   const LeastMemory least = least_memory_of(step, versions);

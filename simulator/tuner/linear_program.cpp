@@ -14,15 +14,15 @@ namespace offprof {
 
 namespace {
 
-/// Its C interface has been the same since 2006.
+/// Clp's C interface has been stable since 2006.
 constexpr const char* kClpLibrary = "libClp.so.1";
 
-/// Clp's functions, by the declarations of its header. It is opened when it is needed, with its symbols kept
-/// to itself: Clp brings Debian's BLAS, and were that the program's, LibTorch would compute with it instead
-/// of its own, several times slower.
+/// Clp's functions, with the declarations of its header. The library is loaded only when needed, and its
+/// symbols stay local. Clp loads Debian's BLAS; with global symbols LibTorch would use that BLAS instead of
+/// its own, and would be several times slower.
 struct Clp {
   static const Clp& get() {
-    static const Clp clp;  // a failed construction is tried again
+    static const Clp clp;  // a failed construction is retried
     return clp;
   }
 

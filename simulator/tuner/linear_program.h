@@ -7,9 +7,9 @@
 
 namespace offprof {
 
-/// Minimises a linear cost over columns within bounds, subject to rows `sum of coefficient * column >=
-/// least`. A thin wrapper of Clp (COIN-OR). Rows may be added between solves; a solve goes on from the last
-/// one.
+/// Linear program: minimizes a linear cost over bounded columns, subject to rows `sum of coefficient * column
+/// >= least`. A thin wrapper of Clp (COIN-OR). Rows may be added between solves; each solve starts from the
+/// last solution.
 class LinearProgram {
  public:
   using Terms = std::vector<std::pair<std::size_t, double>>;  ///< column, coefficient; each column once
@@ -19,22 +19,23 @@ class LinearProgram {
   LinearProgram(const LinearProgram&) = delete;
   LinearProgram& operator=(const LinearProgram&) = delete;
 
-  /// Its number. `lower` and `upper` are finite: what makes safe_bound safe. Before the first solve only.
+  /// Returns the column's number. `lower` and `upper` must be finite, which safe_bound relies on. Call only
+  /// before the first solve.
   std::size_t add_column(double cost, double lower, double upper);
   void add_row(Terms terms, double least);
 
-  /// Whether it came to an optimum, to the solver's tolerances.
+  /// Returns true if the solver found an optimum, to its tolerances.
   bool solve();
 
-  /// Of the last solve, by column.
+  /// Values of the columns in the last solution.
   const std::vector<double>& values() const { return values_; }
   double upper(std::size_t column) const { return columns_[column].upper; }
   std::size_t rows() const { return rows_.size(); }
 
-  /// No point that keeps to the rows and bounds costs less. Valid whatever the solver got wrong: its row
-  /// prices are taken as a guess only, and the bound that weak duality gives for them is computed here
-  /// (Neumaier, Shcherbina 2004, "Safe bounds in linear and mixed-integer linear programming"); rounding
-  /// takes a relative 1e-9 off.
+  /// Returns a lower bound on the cost of every point that satisfies the rows and bounds. It is valid even if
+  /// the solver was wrong: the solver's row prices (Lagrange multipliers) serve only as a guess, and the
+  /// bound that weak duality gives for them is computed here (Neumaier, Shcherbina 2004, "Safe bounds in
+  /// linear and mixed-integer linear programming"). A relative 1e-9 is subtracted for rounding.
   double safe_bound() const;
 
  private:

@@ -19,7 +19,7 @@ TEST(LinearProgram, FindsTheLeastCost) {
   EXPECT_LE(program.safe_bound(), 2);
 }
 
-TEST(LinearProgram, GoesOnWithMoreRows) {
+TEST(LinearProgram, ContinuesWithMoreRows) {
   LinearProgram program;
   const std::size_t x = program.add_column(1, 0, 10);
   ASSERT_TRUE(program.solve());
@@ -30,7 +30,7 @@ TEST(LinearProgram, GoesOnWithMoreRows) {
   EXPECT_EQ(program.rows(), 1U);
 }
 
-TEST(LinearProgram, TellsWhereNothingIsFeasible) {
+TEST(LinearProgram, ReportsInfeasibility) {
   LinearProgram program;
   const std::size_t x = program.add_column(1, 0, 1);
   program.add_row({{x, 1}}, 2);

@@ -8,7 +8,7 @@
 namespace offprof {
 namespace {
 
-/// By saved tensor: the first event of a kind.
+/// Returns, by saved tensor, the first event of a kind.
 std::vector<std::size_t> first_events(const Step& step, EventKind kind) {
   std::vector<std::size_t> first(step.requests().size(), kNoEvent);
   for (std::size_t i = step.events().size(); i-- > 0;)
@@ -16,7 +16,7 @@ std::vector<std::size_t> first_events(const Step& step, EventKind kind) {
   return first;
 }
 
-/// kNoEvent is the largest: where one tensor lacks the event, so does the version.
+/// kNoEvent is the largest index: if one tensor lacks the event, so does the version.
 std::size_t last_of(const std::vector<SavedId>& tensors, const std::vector<std::size_t>& events) {
   std::size_t last = 0;
   for (const SavedId tensor : tensors) last = std::max(last, events[static_cast<std::size_t>(tensor)]);

@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(MovableVersions, TensorsOfOneContentAreOne) {
+TEST(MovableVersions, TensorsOfOneContentAreOneVersion) {
   ProgramSketch sketch;
   const std::int32_t x = sketch.alloc(100);
   const SavedId a = sketch.save(x), b = sketch.save_part(x, 40), changed = sketch.save(x, 1);
@@ -26,12 +26,12 @@ TEST(MovableVersions, TensorsOfOneContentAreOne) {
   EXPECT_EQ(versions[0].last_release, 12U);
 }
 
-TEST(MovableVersions, WhatMayNotMoveIsNotAmongThem) {
+TEST(MovableVersions, ExcludesTensorsThatMayNotMove) {
   const Step step(ChainSketch::program({LayerSketch{.output_stays = true}}));
   EXPECT_THAT(movable_versions(step), IsEmpty());
 }
 
-TEST(MovableVersions, OneThatIsNeverAskedForSaysSo) {
+TEST(MovableVersions, MarksAVersionThatIsNeverUnpacked) {
   ProgramSketch sketch;
   const SavedId a = sketch.save(sketch.alloc(100));
   sketch.release(a);

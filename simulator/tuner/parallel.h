@@ -9,8 +9,8 @@
 
 namespace offprof {
 
-/// Runs `work(i)` for every i below `count` on `threads` threads, this one included (0: one a core). What one
-/// of them throws is thrown here, once all are done.
+/// Runs `work(i)` for every i below `count` on `threads` threads, including this one (0: one per core). If a
+/// call throws, no further ones begin, and the exception is thrown here once all threads are done.
 template <typename Work>
 void for_each_index(std::size_t count, unsigned threads, Work work) {
   std::atomic<std::size_t> next = 0;

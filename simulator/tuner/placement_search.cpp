@@ -12,19 +12,19 @@
 namespace offprof {
 namespace {
 
-/// Tensors that one rule takes.
+/// The tensors that one rule selects.
 struct Group {
   PolicyRule rule;
   std::int64_t tensors = 0;
   Bytes bytes = 0;
-  std::vector<Placement> choices;  ///< the first: kept on the device
+  std::vector<Placement> choices;  ///< the first one keeps the tensors on the device
 };
 
 Bytes storage_bytes(const Program& program, const SavedTensor& saved) {
   return saved.storage < 0 ? 0 : program.storages[saved.storage].bytes;
 }
 
-/// Whether the transform was measured over storages of that size.
+/// Returns true if the transform was measured over storages of that size.
 bool packs(const TransformProfile& profile, const std::string& dtype, std::int64_t elements) {
   return std::ranges::any_of(profile.costs, [&](const TransformCost& cost) {
     return cost.dtype == dtype && cost.elements == elements;
@@ -47,7 +47,7 @@ std::vector<Placement> choices_for(std::span<const TransformProfile> profiles, s
 
 using StorageContent = std::pair<std::int32_t, std::uint32_t>;
 
-/// What can be made again.
+/// Returns the contents that can be recomputed.
 std::set<StorageContent> remakeable_contents(const Program& program) {
   std::set<StorageContent> contents;
   for (const Recipe& recipe : program.recipes.value_or(std::vector<Recipe>()))
@@ -59,7 +59,7 @@ constexpr auto kRecomputes = [](const Group& group) {
   return std::ranges::find(group.choices, Placement{"", Place::kRecompute}) != group.choices.end();
 };
 
-/// Those with most bytes first.
+/// Returns the groups, those with most bytes first.
 std::vector<Group> groups_of(const Program& program, std::span<const TransformProfile> profiles,
                              std::span<const Place> places) {
   std::map<std::tuple<std::int32_t, std::string, std::int64_t, Bytes>, Group> groups;
@@ -87,7 +87,7 @@ std::vector<Group> groups_of(const Program& program, std::span<const TransformPr
   return sorted;
 }
 
-/// By group, which of its choices.
+/// By group, the index of its choice.
 using Assignment = std::vector<std::size_t>;
 
 class Search {
@@ -125,7 +125,7 @@ class Search {
     return policy;
   }
 
-  /// In their order.
+  /// Returns the candidates in the order of the policies.
   std::vector<Candidate> predict(const std::vector<Policy>& policies) {
     std::vector<Candidate> candidates(policies.size());
     for_each_index(policies.size(), threads_,
@@ -183,7 +183,7 @@ class Search {
     return true;
   }
 
-  /// Whether anything got better.
+  /// Returns true if anything improved.
   bool sweep_groups() {
     bool is_better = false;
     for (std::size_t group = 0; group < groups_.size() && result_.replayed < most_replays_; ++group) {
@@ -202,7 +202,7 @@ class Search {
     return is_better;
   }
 
-  /// Other stashes and windows for what is dealt out. Whether anything got better.
+  /// Tries other stashes and windows for the current assignment. Returns true if anything improved.
   bool try_settings() {
     std::vector<Policy> tried;
     for (const std::int64_t stash : {0, 1, 2, 4, 8})
@@ -222,7 +222,7 @@ class Search {
     return is_better;
   }
 
-  /// Bytes of the largest storage that may move.
+  /// Returns the size of the largest storage that may move.
   Bytes largest() const {
     Bytes most = 0;
     for (const Group& group : groups_) most = std::max(most, *group.rule.max_bytes);

@@ -12,7 +12,8 @@ namespace {
 
 constexpr Link kLink = {{1e9, 0}, {1e9, 0}};
 
-/// Of storages of 100 floats; a quarter is left, and packing takes no time, or much.
+/// Profile for storages of 100 floats. Encoding leaves a quarter of the bytes, and takes `compute_ns`, as
+/// does decoding.
 TransformProfile profile(const std::string& name, bool is_lossless, Nanoseconds compute_ns) {
   TransformCost cost;
   cost.dtype = "float32";
@@ -23,7 +24,7 @@ TransformProfile profile(const std::string& name, bool is_lossless, Nanoseconds 
   return {name, is_lossless, {cost}};
 }
 
-/// Three layers, each of which saves 100 floats under an operator of its own and computes for a microsecond.
+/// Three layers, each of which saves 100 floats under its own operator and computes for a microsecond.
 Program three_layers() {
   ProgramSketch sketch(1000);
   std::vector<SavedId> saved;
@@ -44,7 +45,7 @@ Program three_layers() {
   return program;
 }
 
-/// The least peak within a step time.
+/// Searches for the least peak within a step time.
 PlacementSearchResult search(const Program& program, const std::vector<TransformProfile>& profiles,
                              Nanoseconds most_time, std::size_t most_replays = 1000) {
   const Step step(program, {}, profiles);
@@ -61,7 +62,7 @@ PlacementSearchResult search(const Program& program, const std::vector<Transform
   return search_placements(program, profiles, kPlaces, preset_policy("keep"), judge, most_replays, 1);
 }
 
-TEST(PlacementSearch, SaysWhatEachPlacementCostsByItself) {
+TEST(PlacementSearch, ReportsTheCostOfEachPlacementAlone) {
   const PlacementSearchResult result = search(three_layers(), {profile("pack", false, 50)}, 1'000'000);
   ASSERT_EQ(result.alone.size(), 4U);
   EXPECT_EQ(to_string(result.alone[0].placement), "device");
@@ -74,7 +75,7 @@ TEST(PlacementSearch, SaysWhatEachPlacementCostsByItself) {
   EXPECT_EQ(result.groups, 3U);
 }
 
-TEST(PlacementSearch, IsNeverWorseThanThePlacementsByThemselves) {
+TEST(PlacementSearch, IsNeverWorseThanAPlacementAlone) {
   for (const Nanoseconds most_time : {0, 3000, 3150, 3500, 5000, 100'000}) {
     const PlacementSearchResult result =
         search(three_layers(), {profile("fast", false, 50), profile("slow", true, 5000)}, most_time);
@@ -87,15 +88,15 @@ TEST(PlacementSearch, IsNeverWorseThanThePlacementsByThemselves) {
   }
 }
 
-TEST(PlacementSearch, DealsOutWhatOnePlacementForAllCannot) {
-  // Packing all three takes 300 ns: there is time for two of them alone.
+TEST(PlacementSearch, AssignsDifferentPlacementsIfOneForAllIsNotPossible) {
+  // Encoding and decoding of all three take 300 ns; there is time for two of them only.
   const PlacementSearchResult result = search(three_layers(), {profile("pack", false, 50)}, 3000 + 200);
   EXPECT_EQ(result.best.policy.rules.size(), 2U);
   EXPECT_LE(*result.best.predicted.step_time_ns, 3200);
   EXPECT_LT(*result.best.predicted.device_peak_bytes, 1000 + 1200);
 }
 
-TEST(PlacementSearch, StopsWhereItMayReplayNoMore) {
+TEST(PlacementSearch, StopsAtTheLimitOfReplays) {
   EXPECT_LE(search(three_layers(), {profile("pack", false, 50)}, 3200, 4).replayed, 4U + 20U);
 }
 
@@ -110,7 +111,7 @@ TEST(PlacementSearch, RulesNameTheirGroups) {
   EXPECT_EQ(rule.max_bytes, 400);
 }
 
-TEST(PlacementSearch, MakesAgainWhatCanBe) {
+TEST(PlacementSearch, RecomputesTensorsWithRecomputeSteps) {
   Program program = three_layers();
   program.recipes = {{1, "aten::relu", {0}, {{{400, -1}}, 70}}};
   const PlacementSearchResult result = search(program, {}, 3100);

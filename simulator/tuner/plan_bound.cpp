@@ -13,7 +13,7 @@ namespace {
 /// More points than this make the relaxation slower and hardly tighter.
 constexpr std::size_t kMostPoints = 256;
 
-/// When a step that keeps all comes to each instant.
+/// Records when a step that keeps all tensors reaches each instant.
 class TimeListener final : public ReplayListener {
  public:
   void on_event(std::size_t, Nanoseconds now) override { times_.insert(times_.end(), 2, now); }
@@ -23,7 +23,8 @@ class TimeListener final : public ReplayListener {
   std::vector<Nanoseconds> times_;
 };
 
-/// However far the host is ahead at its beginning, the work takes that long (traces/work.h).
+/// Returns the least duration of the work, over every lead that the host may have at its beginning
+/// (traces/work.h).
 Nanoseconds least_duration(const Work& work) {
   return std::max<Nanoseconds>(
       0, std::min(std::max(work.stream_ns, work.wait_ns), std::max(work.host_ns, work.path_ns)));
@@ -44,7 +45,8 @@ PlanRelaxation::PlanRelaxation(const Step& step, const Link& link,
   note_times();
 }
 
-/// The beginning, the end, the last save, the first request, and others about evenly in time.
+/// The points are the beginning, the end, the last save, the first unpack, and others spaced about evenly in
+/// time.
 void PlanRelaxation::mark_points() {
   const auto events = step_.events();
   points_ = {0, 2 * events.size()};
@@ -73,7 +75,7 @@ void PlanRelaxation::mark_points() {
   points_.erase(std::unique(points_.begin(), points_.end()), points_.end());
 }
 
-/// The work between two points is done in between, whatever waits come on top.
+/// The work between two points is done between them; waits only add to it.
 void PlanRelaxation::note_times() {
   least_span_.assign(points_.size(), 0);
   for (std::size_t k = 1; k < points_.size(); ++k) {

@@ -11,25 +11,26 @@
 
 namespace offprof {
 
-/// What no policy of the offload scheduler can do better than, whichever tensors it moves, with any stash,
-/// any window and one or two copy streams: a linear relaxation, whose proof is in docs/tuning.md.
+/// Lower bound for all policies of the offload scheduler, whichever tensors they move, with any stash, any
+/// window and one or two copy streams. It comes from a linear relaxation; docs/tuning.md has the proof.
 struct PlanBound {
   double value = 0;           ///< nanoseconds, or bytes
   std::vector<double> moved;  ///< by version: the share of it that the relaxation moves
-  std::size_t rows = 0;       ///< of the relaxation
+  std::size_t rows = 0;       ///< number of rows of the relaxation
 };
 
 class PlanRelaxation {
  public:
-  /// All that is passed must outlive it. `host_memory`: cap of what policies may hold in host memory.
+  /// All arguments must outlive the object. `host_memory` is the cap on policies' host memory.
   PlanRelaxation(const Step& step, const Link& link, const std::vector<MovableVersion>& versions,
                  const LeastMemory& least, std::optional<Bytes> host_memory);
 
-  /// The least step time with a peak of at most `peak`. `known`: the step time of a policy that is known to
-  /// have such a peak, or one that is too long for anybody; the bound is not above it.
+  /// Returns a bound on the step time with a peak of at most `peak`. `known` is the step time of some policy
+  /// that keeps to that peak, or a time that is certainly too long; the bound does not exceed it.
   PlanBound least_time(Bytes peak, Nanoseconds known) const;
 
-  /// The least peak with a step time of at most `time`. `known`: likewise a peak.
+  /// Returns a bound on the peak with a step time of at most `time`. `known` is, in the same way, the peak of
+  /// some policy.
   PlanBound least_peak(Nanoseconds time, Bytes known) const;
 
  private:
@@ -45,11 +46,12 @@ class PlanRelaxation {
   const std::vector<MovableVersion>& versions_;
   const LeastMemory& least_;
   std::optional<Bytes> host_memory_;
-  /// Instants of program order, two an event: before it, its compute done, and after it; the last is the end.
-  std::vector<Nanoseconds> keep_time_;   ///< by instant: when a step comes there that keeps all
-  Nanoseconds host_path_ = 0;            ///< host_path
-  std::vector<std::size_t> points_;      ///< the instants that the relaxation has a time for
-  std::vector<Nanoseconds> least_span_;  ///< by point: the least time from the point before to it
+  /// Instants are in program order, two per event: before it, with its compute done, and after it; the last
+  /// is the end of the step.
+  std::vector<Nanoseconds> keep_time_;   ///< by instant: when a step that keeps all tensors reaches it
+  Nanoseconds host_path_ = 0;            ///< the result of host_path
+  std::vector<std::size_t> points_;      ///< instants for which the relaxation has a time column
+  std::vector<Nanoseconds> least_span_;  ///< by point: the least time from the previous point to this one
 };
 
 }  // namespace offprof

@@ -12,11 +12,11 @@
 namespace offprof {
 namespace {
 
-/// Longer than any step of the tests.
+/// Longer than any step in these tests.
 constexpr Nanoseconds kVeryLong = 1'000'000;
 constexpr Bytes kVeryMuch = 1'000'000;
 
-/// A relaxation with all that it looks at.
+/// A relaxation with all its inputs.
 struct Relaxed {
   Relaxed(const Program& program, const Link& link, std::optional<Bytes> host_memory = {},
           const EngineCosts& costs = {})
@@ -31,7 +31,7 @@ struct Relaxed {
   PlanRelaxation relaxation;
 };
 
-/// Two tensors of 100 bytes, 100 ns of compute after each save and before each request.
+/// Two tensors of 100 bytes, with 100 ns of compute after each save and before each unpack.
 Program two_layers() {
   ProgramSketch sketch;
   std::vector<SavedId> saved;
@@ -49,25 +49,26 @@ Program two_layers() {
   return sketch.program();
 }
 
-TEST(PlanBound, WithRoomForAllIsTheStepThatKeepsAll) {
+TEST(PlanBound, IsTheTimeOfKeepIfThereIsRoomForAll) {
   const Relaxed relaxed(two_layers(), {{1e9, 0}, {1e9, 0}});
   EXPECT_NEAR(relaxed.relaxation.least_time(250, kVeryLong).value, 400, 1e-3);
 }
 
-TEST(PlanBound, WhereCopiesHideCostsNothing) {
+TEST(PlanBound, CopiesHiddenBehindComputeCostNothing) {
   const Relaxed relaxed(two_layers(), {{1e9, 0}, {1e9, 0}});
   EXPECT_NEAR(relaxed.relaxation.least_time(150, kVeryLong).value, 400, 1e-3);
 }
 
-TEST(PlanBound, WhereCopiesDoNotHideCountsWhatSticksOut) {
-  // 1000 ns a copy: out, one is to be done within the 100 ns from its save to the next one's, at which it is
-  // dropped at the latest; back, within the 200 ns from the first request on.
+TEST(PlanBound, CountsThePartOfCopiesThatIsNotHidden) {
+  // A copy takes 1000 ns. One copy out must be done within the 100 ns from its tensor's save to the next
+  // save, at which the tensor is dropped at the latest. One copy in must be done within the 200 ns after the
+  // first unpack.
   const Relaxed relaxed(two_layers(), {{1e8, 0}, {1e8, 0}});
   const double bound = relaxed.relaxation.least_time(150, kVeryLong).value;
   EXPECT_GE(bound, 400 + 900 + 800);
 }
 
-TEST(PlanBound, TheLeastPeakWithoutTimeIsThatOfKeepingAll) {
+TEST(PlanBound, TheLeastPeakWithoutExtraTimeIsThatOfKeep) {
   const Relaxed relaxed(two_layers(), {{1e6, 0}, {1e6, 0}});
   EXPECT_NEAR(relaxed.relaxation.least_peak(400, kVeryMuch).value, 250, 1);
 }
@@ -78,7 +79,7 @@ TEST(PlanBound, TheLeastPeakWithTimeToSpareIsThatOfMovingAll) {
               static_cast<double>(relaxed.least.peak), 1);
 }
 
-TEST(PlanBound, IsNotAboveWhatIsKnown) {
+TEST(PlanBound, DoesNotExceedTheKnownValue) {
   const Relaxed relaxed(two_layers(), {{1e8, 0}, {1e8, 0}});
   EXPECT_LE(relaxed.relaxation.least_time(150, 1000).value, 1000);
 }

@@ -9,19 +9,20 @@
 namespace offprof {
 namespace {
 
-/// Solves, at most: each adds the rows that its solution breaks. A relaxation with fewer rows bounds as well.
+/// Upper bound on the solves. Each adds the rows that its solution violates. A relaxation with fewer rows is
+/// a valid bound as well.
 constexpr int kMostRounds = 40;
-/// Memory rows of a round: the worst of each of so many parts of the step.
+/// Parts of the step; each solve adds at most one memory row for each of them, for its worst violation.
 constexpr std::size_t kPartsOfStep = 24;
-/// Deadlines that copies out are told apart by, and releases of copies in.
+/// Number of deadlines that copies out are grouped by, and of releases that copies in are grouped by.
 constexpr std::size_t kMostClasses = 6;
 /// Columns are scaled to this size.
 constexpr double kScale = 1000;
 constexpr double kTolerance = 1e-5;
-/// Room over what is known to be reachable, so that the solver does not take the optimum for infeasible.
+/// Margin above a value known to be reachable, so that the solver does not take the optimum for infeasible.
 constexpr double kHeadroom = 1.01;
 
-/// Of many values some, evenly, the first and the last among them.
+/// Returns an even selection of the values, including the first and the last.
 std::vector<std::size_t> thinned(std::vector<std::size_t> values) {
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
@@ -81,8 +82,8 @@ void PlanProgram::add_time_rows() {
     program_.add_row({{at_[k], 1}, {at_[k - 1], -1}}, static_cast<double>(of_.least_span_[k]) / time_unit_);
 }
 
-/// A moved version has been copied out before the event that drops it, which is the save of another, and is
-/// not after the first request for it.
+/// A moved version has been copied out before the event that drops it. That event is the save of another
+/// version, and does not come after the first request for this one.
 std::vector<PlanProgram::Copy> PlanProgram::copies_out() const {
   const auto events = of_.step_.events();
   std::vector<std::size_t> last_pack(events.size() + 1, 0);  // before the event
@@ -101,10 +102,10 @@ std::vector<PlanProgram::Copy> PlanProgram::copies_out() const {
   return copies;
 }
 
-/// Reloads begin with requests, and are done before the request for the last of the version's tensors is.
+/// Reloads begin at unpacks. They are done before the unpack of the version's last tensor is done.
 std::vector<PlanProgram::Copy> PlanProgram::copies_in() const {
   const auto events = of_.step_.events();
-  std::vector<std::size_t> next_unpack(events.size() + 1, events.size());  // at the event or after
+  std::vector<std::size_t> next_unpack(events.size() + 1, events.size());  // at the event or after it
   for (std::size_t e = events.size(); e-- > 0;)
     next_unpack[e] = events[e].kind == EventKind::kUnpack ? e : next_unpack[e + 1];
   std::vector<Copy> copies;
@@ -119,8 +120,8 @@ std::vector<PlanProgram::Copy> PlanProgram::copies_in() const {
   return copies;
 }
 
-/// In the order of their releases: none is done before it can begin and take its time, nor before the one
-/// before it and its own time; all by the deadline.
+/// The copies run in the order of their releases. No copy is done before its release plus its own duration,
+/// nor before the end of the previous copy plus its own duration. All are done by the deadline.
 void PlanProgram::add_copies_out(const std::vector<Copy>& copies, std::size_t deadline) {
   std::vector<LinearProgram::Terms> begun(at_.size());
   for (const Copy& copy : copies)
@@ -142,7 +143,7 @@ void PlanProgram::add_copies_out(const std::vector<Copy>& copies, std::size_t de
   if (last != kNoEvent) program_.add_row({{at_[deadline], 1}, {last, -1}}, 0);
 }
 
-/// From the release on one after the other, in the order of their deadlines.
+/// From the release on, the copies run one after the other, in the order of their deadlines.
 void PlanProgram::add_copies_in(const std::vector<Copy>& copies, std::size_t release) {
   std::vector<LinearProgram::Terms> due(at_.size());
   for (const Copy& copy : copies)
@@ -160,7 +161,7 @@ void PlanProgram::add_copies_in(const std::vector<Copy>& copies, std::size_t rel
   }
 }
 
-/// Each copy that the host asks for takes of its time, beside what else it has to do.
+/// Each request for a copy takes the host's time, in addition to its other work.
 void PlanProgram::add_launch_row() {
   if (of_.link_.launch_ns == 0) return;
   LinearProgram::Terms row = {{at_.back(), 1}};
@@ -172,8 +173,8 @@ void PlanProgram::add_launch_row() {
   program_.add_row(row, static_cast<double>(of_.host_path_) / time_unit_);
 }
 
-/// Right before the first request: the copies of the moved versions that are saved whole by then and not yet
-/// released are all in host memory.
+/// Right before the first unpack, host memory holds the copies of all moved versions whose tensors are all
+/// saved by then, and none released.
 void PlanProgram::add_host_row() {
   if (!of_.host_memory_) return;
   const auto events = of_.step_.events();
@@ -221,7 +222,7 @@ bool PlanProgram::is_broken(double amount) const {
   return amount > kTolerance * kScale / 10;
 }
 
-/// In byte units, the peak's column taken off: what a solution holds too much after each event.
+/// Returns the excess of a solution's memory over its peak after each event, in byte units.
 std::vector<double> PlanProgram::excess_after_events() const {
   const std::size_t events = of_.step_.events().size();
   std::vector<double> change(events + 1, 0);
@@ -258,7 +259,7 @@ std::size_t PlanProgram::add_broken_memory_rows() {
   return added;
 }
 
-/// The versions in whose gap the event is, in the order of their first save.
+/// Returns the versions that have the event in a gap, in the order of their first save.
 std::vector<std::size_t> PlanProgram::waiting_after(std::size_t event) const {
   std::vector<std::size_t> waiting;
   for (const LeastMemory::Gap& gap : of_.least_.gaps)
@@ -309,7 +310,7 @@ PlanProgram::TightMoment PlanProgram::tight_moment(std::size_t event, bool is_ou
   return moment;
 }
 
-/// Points from the step's beginning, or for copies in from its end, towards the moment.
+/// Visits the points from the beginning of the step towards the moment; for copies in, from the end.
 PlanProgram::Violation PlanProgram::worst_interval(const TightMoment& moment) const {
   const std::vector<double>& values = program_.values();
   const double now = values[at_[moment.here]];
@@ -329,8 +330,9 @@ PlanProgram::Violation PlanProgram::worst_interval(const TightMoment& moment) co
   return worst;
 }
 
-/// What is not on the device after `event` has been copied out by then, and is copied in from then on: as far
-/// as it was not saved before some point already, or is not asked for after some point only, in between.
+/// Bytes that are not on the device after `event` are copied out before it and copied in after it. Between an
+/// earlier point and the event, all of them are copied out except those saved before that point. Between the
+/// event and a later point, all of them are copied in except those first unpacked after that point.
 bool PlanProgram::add_copy_row(std::size_t event, bool is_out) {
   const TightMoment moment = tight_moment(event, is_out);
   if (moment.waiting.empty()) return false;

@@ -8,22 +8,22 @@
 
 namespace offprof {
 
-/// The linear program behind PlanRelaxation, for one question. Rows for memory, of which a step has as many
-/// as it has events, are added where a solution breaks them.
+/// Linear program behind PlanRelaxation, for one question. Memory rows, of which a step has one per event,
+/// are added only when a solution violates them.
 class PlanProgram {
  public:
-  /// Exactly one of the two is what is asked for; of the other the limit is given.
+  /// Exactly one of `peak` and `time` is set: it is the limit. The other quantity is minimized.
   struct Question {
-    std::optional<Bytes> peak;        ///< given: at most that
-    std::optional<Nanoseconds> time;  ///< given: at most that
-    double known = 0;                 ///< what the answer is not above
+    std::optional<Bytes> peak;        ///< limit of the peak
+    std::optional<Nanoseconds> time;  ///< limit of the step time
+    double known = 0;                 ///< the answer does not exceed it
   };
 
   PlanProgram(const PlanRelaxation& relaxation, const Question& question);
   PlanBound solve();
 
  private:
-  /// A copy's work and where in program order it must be done.
+  /// Duration of a copy, and the interval of program order in which it must run.
   struct Copy {
     std::size_t version = 0;
     std::size_t release = 0, deadline = 0;  ///< indices of points
@@ -33,14 +33,14 @@ class PlanProgram {
   struct TightMoment {
     std::vector<std::size_t> waiting;  ///< versions, those farthest from it in time first
     std::size_t here = 0;              ///< its point
-    double per_byte = 0;               ///< the least time that a copied byte takes
-    double held = 0;                   ///< bytes on the device were nothing moved
+    double per_byte = 0;               ///< the least copy time per byte
+    double held = 0;                   ///< bytes on the device if nothing were moved
     bool is_out = true;
   };
   struct Violation {
     double amount = 0;
-    std::size_t place = 0;    ///< the point at the interval's other end
-    std::size_t outside = 0;  ///< versions that need not be copied in it
+    std::size_t place = 0;    ///< the point at the other end of the interval
+    std::size_t outside = 0;  ///< number of versions that need not be copied in it
   };
 
   void add_columns();
@@ -70,11 +70,11 @@ class PlanProgram {
   Question question_;
   LinearProgram program_;
   double time_unit_, byte_unit_;
-  std::vector<std::size_t> moved_;         ///< by version: its column; kNoEvent: to move it changes nothing
+  std::vector<std::size_t> moved_;         ///< by version: its column; kNoEvent: moving it has no effect
   std::vector<std::size_t> at_;            ///< by point: the column of its time
   std::size_t peak_ = 0;                   ///< the column of the peak
   std::vector<char> has_memory_row_;       ///< by event
-  std::vector<std::size_t> tight_events_;  ///< those that have one
+  std::vector<std::size_t> tight_events_;  ///< events with a memory row
 };
 
 }  // namespace offprof

@@ -10,20 +10,20 @@
 namespace offprof {
 namespace {
 
-/// The share of a search's replays that one look at all settings of a plan may take.
+/// One part in this many of a search's replays may go into one sweep over all settings of a plan.
 constexpr std::size_t kSweepShare = 12;
-/// Exchanges of one moved version for one that stays are tried among so many of either.
+/// Swaps of a moved version for one that stays are tried among this many of each.
 constexpr std::size_t kSwapCandidates = 12;
-/// Of so few versions any two are changed at once.
+/// With at most this many versions, any two are changed at once.
 constexpr std::size_t kFewVersions = 32;
-/// Where all sets are gone through, the local search goes first, with such a part of the replays: the better
-/// what is known, the more can be left out.
+/// If all sets are tried, the local search runs first, with one part in this many of the replays: the better
+/// the known policies, the more sets can be left out.
 constexpr std::size_t kLocalShare = 4;
-/// Two corners of a set's settings must be replayed before anything is known of it.
+/// Nothing is known about a set until two corners of its settings have been replayed.
 constexpr std::size_t kLeastReplaysOfSet = 2;
-/// Sets that are swept together; what they come to says which of the others to leave out.
+/// Sets that are swept together; their results determine which of the other sets to leave out.
 constexpr std::size_t kSetsAtOnce = 256;
-/// Memory for the plans that are looked at together, each some bytes a version.
+/// Memory for the plans that are replayed together, with this many bytes per version.
 constexpr Bytes kPlanBytes = 64 * kMiB, kBytesPerVersion = 12;
 
 std::tuple<Bytes, Nanoseconds, Bytes> rank(const Candidate& candidate, const Aim& aim) {
@@ -59,8 +59,8 @@ void PlanSearch::run(const Aim& aim, const std::vector<double>& shares) {
   if (!is_exhaustive_) improve(shares);
 }
 
-/// Those first that are most like what the relaxation moves; none where they are too many. What is left out
-/// of them a local search may find with a part of the replays.
+/// Tries the sets most similar to the relaxation's first; tries none if they are too many. For the sets left
+/// out, a local search may find a plan with part of the replays.
 void PlanSearch::go_through_all(const std::vector<double>& shares) {
   const PlanSets sets(least_memory_of(tree_.step(), versions_), versions_);
   std::vector<PlanSets::Set> order = sets.in_order_of_likeness(shares);
@@ -84,7 +84,7 @@ PlanSearch::Plan PlanSearch::plan_that_moves(PlanSets::Set set) const {
   return plan;
 }
 
-/// Whether a plan whose peak is not below that could be better than what is known.
+/// Returns true if a plan whose peak is at least `least_peak` could be better than the known ones.
 bool PlanSearch::can_serve(Bytes least_peak) const {
   const Metrics& best = frontier_.best(aim_).predicted;
   if (aim_.most_peak) {
@@ -94,8 +94,8 @@ bool PlanSearch::can_serve(Bytes least_peak) const {
   return *best.step_time_ns > *aim_.most_time || least_peak < *best.device_peak_bytes;
 }
 
-/// What the relaxation moves at all, mostly and wholly, with the setting of the best policy so far, and with
-/// stashes and windows of some to all of the copies.
+/// Tries the versions that the relaxation moves at all, mostly, and wholly: with the best policy's setting so
+/// far, and with several stashes and windows, up to all copies.
 void PlanSearch::try_roundings(const std::vector<double>& shares) {
   const Setting known = plan_of(frontier_.best(aim_).policy).setting;
   std::vector<Plan> plans;
@@ -127,8 +127,8 @@ void PlanSearch::improve(const std::vector<double>& shares) {
   }
 }
 
-/// The plans that differ in one version or, of few versions, in two, those first that the relaxation is least
-/// sure of; `most` at most.
+/// Returns the plans that differ in one version or, with few versions, in two, those first of which the
+/// relaxation is least certain; at most `most`.
 std::vector<PlanSearch::Plan> PlanSearch::neighbours(const std::vector<double>& shares,
                                                      std::size_t most) const {
   const Plan plan = plan_of(frontier_.best(aim_).policy);
@@ -147,7 +147,7 @@ std::vector<PlanSearch::Plan> PlanSearch::neighbours(const std::vector<double>& 
   return plans;
 }
 
-/// All settings of the neighbours. Of each two corners must be replayed before anything is known.
+/// Sweeps all settings of the neighbours. Nothing is known about a neighbour until two corners were replayed.
 bool PlanSearch::sweep_neighbours(const std::vector<double>& shares) {
   const Candidate before = frontier_.best(aim_);
   SettingSweep sweep = settings_sweep(replays_left());
@@ -175,7 +175,7 @@ void PlanSearch::note(const SettingSweep& sweep) {
   effort_ += sweep.effort();
 }
 
-/// Those that the relaxation is least sure of come first; of equals, those that are moved for the shortest
+/// Versions of which the relaxation is least certain come first; among equals, those moved for the shortest
 /// time.
 std::vector<std::size_t> PlanSearch::in_order_of_doubt(const Plan& plan,
                                                        const std::vector<double>& shares) const {
@@ -187,7 +187,8 @@ std::vector<std::size_t> PlanSearch::in_order_of_doubt(const Plan& plan,
   return order;
 }
 
-/// Turns over pieces of the moved and of the others, one piece at a time, and then those together that help.
+/// Flips pieces of the moved versions and of the others, one piece at a time, then those that helped
+/// together.
 bool PlanSearch::flip_pieces(std::size_t size, const std::vector<double>& shares) {
   const Candidate before = frontier_.best(aim_);
   const Plan plan = plan_of(before.policy);
@@ -240,7 +241,7 @@ bool PlanSearch::try_swaps(const std::vector<double>& shares) {
   return replay_all(plans);
 }
 
-/// Every setting of the best plan, as far as it can matter.
+/// Sweeps every setting of the best plan, as far as it can matter.
 bool PlanSearch::sweep_settings() {
   const Candidate before = frontier_.best(aim_);
   const Plan plan = plan_of(before.policy);
@@ -250,7 +251,7 @@ bool PlanSearch::sweep_settings() {
   return beats(frontier_.best(aim_), before);
 }
 
-/// A little more or less stash or window.
+/// Tries slightly larger and smaller stashes and windows.
 bool PlanSearch::nudge_setting() {
   const Plan plan = plan_of(frontier_.best(aim_).policy);
   const Bytes largest = distinct_sizes(versions_).back(), smallest = distinct_sizes(versions_).front();
@@ -280,7 +281,7 @@ bool PlanSearch::replay_all(const std::vector<Plan>& plans) {
   return beats(frontier_.best(aim_), before);
 }
 
-/// That can be looked at together.
+/// Returns the number of plans that can be replayed together.
 std::size_t PlanSearch::most_plans() const {
   const Bytes room = kPlanBytes / (kBytesPerVersion * static_cast<Bytes>(versions_.size()));
   return std::min(replays_left(), static_cast<std::size_t>(std::max<Bytes>(room, 1)));

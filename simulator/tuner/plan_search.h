@@ -14,38 +14,38 @@
 
 namespace offprof {
 
-/// Looks for plans: sets of storage versions to move, each with a stash and a window. Every plan is replayed,
-/// and what is found goes into a frontier; so a plan is never said to do better than it does.
+/// Searches for plans: sets of storage versions to move, each with a stash and a window. Every plan is
+/// replayed, and the result goes into a Pareto frontier, so no plan is credited with more than it achieves.
 class PlanSearch {
  public:
   struct Limits {
     std::size_t replays = 0;
-    /// With at most so many versions every set of them is gone through, with every setting, as far as the
-    /// replays reach.
+    /// With at most this many versions all their sets are tried, with every setting, as far as the replays
+    /// suffice.
     std::size_t exhaustive_versions = 14;
-    /// How often `run` will be called: each takes an equal part of the replays that those before it left.
+    /// Number of calls of `run`: each gets an equal part of the replays that the earlier calls left.
     std::size_t runs = 1;
     unsigned threads = 0;
     bool shares = true;  ///< see ReplayTree::Options
   };
 
-  /// `base`: what every plan has beside tensors and setting. All that is passed must outlive the search;
-  /// `frontier` has at least one candidate.
+  /// `base` gives the fields of every plan other than tensors and setting. All arguments must outlive the
+  /// search. `frontier` must have at least one candidate.
   PlanSearch(const Step& step, const Link& link, const std::vector<MovableVersion>& versions, Policy base,
              Frontier& frontier, const Limits& limits);
 
-  /// Searches for the best for that aim. `shares`: by version, how far a relaxation moves it; those near 0 or
-  /// 1 are tried last to be changed.
+  /// Searches for the best plan for `aim`. `shares`: by version, the share that a relaxation moves; versions
+  /// with a share near 0 or 1 are changed last.
   void run(const Aim& aim, const std::vector<double>& shares);
 
   std::size_t replays() const { return replays_; }
   const ReplayEffort& effort() const { return effort_; }
-  /// Whether the last `run` went through all plans, so that none is better than the frontier's best for its
-  /// aim, as far as a larger stash or window never makes a step longer (SettingRange).
+  /// Returns true if the last `run` covered all plans. Then none is better than the frontier's best for its
+  /// aim, provided that a larger stash or window never makes a step longer (SettingRange).
   bool is_exhaustive() const { return is_exhaustive_; }
 
  private:
-  using Choice = std::vector<char>;  ///< by version: whether it moves
+  using Choice = std::vector<char>;  ///< by version: 1 if it moves
   struct Plan {
     Choice moved;
     Setting setting;
@@ -65,7 +65,8 @@ class PlanSearch {
   void note(const SettingSweep& sweep);
   bool nudge_setting();
 
-  /// Replays them all, or as many as may still be. Whether the best for the aim got better.
+  /// Replays the plans, or as many as the remaining replays allow. Returns true if the best for the aim
+  /// improved.
   bool replay_all(const std::vector<Plan>& plans);
   std::vector<std::size_t> in_order_of_doubt(const Plan& plan, const std::vector<double>& shares) const;
   bool can_serve(Bytes least_peak) const;
@@ -81,14 +82,14 @@ class PlanSearch {
   const std::vector<MovableVersion>& versions_;
   Policy base_;
   Frontier& frontier_;
-  Nanoseconds keep_time_ = 0;  ///< of the step with nothing moved, which no plan is faster than
+  Nanoseconds keep_time_ = 0;  ///< step time with nothing moved; no plan is faster
   Limits limits_;
   Aim aim_;
   std::size_t replays_ = 0, may_replay_ = 0;
   std::size_t runs_ = 0;
   ReplayEffort effort_;
   bool is_exhaustive_ = false;
-  std::vector<Candidate> last_;  ///< what the last replay_all came to
+  std::vector<Candidate> last_;  ///< results of the last replay_all
 };
 
 }  // namespace offprof

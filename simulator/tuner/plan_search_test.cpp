@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kPlenty = 1'000'000;
 constexpr Nanoseconds kVeryLong = 1'000'000;
 
-/// A step to search, and what a search in it begins with.
+/// A step to search, and the initial frontier of a search over it.
 struct Searched {
   Searched(const Program& program, const Link& over, const EngineCosts& costs = {})
       : step(program, costs), link(over), versions(movable_versions(step)) {
@@ -47,15 +47,15 @@ struct Searched {
   Frontier frontier;
 };
 
-/// A large tensor that is saved last and asked for first, and small ones before: a threshold moves the large
-/// one first, though it has no time to come back.
+/// Returns a step program with a large tensor that is saved last and unpacked first, and small ones before
+/// it. A threshold moves the large one first, although there is no time to reload it.
 Program large_last() {
   std::vector<LayerSketch> layers(6, {.bytes = 100, .forward_ns = 100, .backward_ns = 200});
   layers.back().bytes = 150;
   return ChainSketch::program(layers);
 }
 
-TEST(PlanSearch, FindsWhatNoThresholdSays) {
+TEST(PlanSearch, FindsAPlanThatNoThresholdExpresses) {
   Searched searched(large_last(), {{1e9, 0}, {1e9, 0}});
   const Nanoseconds keep = *searched.frontier.candidates().back().predicted.step_time_ns;
   PlanSearch search = searched.search(14);
@@ -67,7 +67,7 @@ TEST(PlanSearch, FindsWhatNoThresholdSays) {
   EXPECT_EQ(best.predicted, replay(searched.step, best.policy, searched.link).metrics);
 }
 
-TEST(PlanSearch, SpendsNoMoreReplaysThanItMay) {
+TEST(PlanSearch, StaysWithinItsLimitOfReplays) {
   Searched searched(ChainSketch::program(40, 100), {{1e9, 0}, {1e9, 0}});
   PlanSearch search = searched.search(0, 100);
   const Aim aim{2500, {}};
@@ -86,7 +86,7 @@ TEST(PlanSearch, DoesNotDependOnTheNumberOfThreads) {
   EXPECT_EQ(found(1), found(4));
 }
 
-/// Twelve tensors of as many sizes.
+/// Returns a step program with twelve tensors of twelve sizes.
 Program twelve_sizes() {
   std::vector<LayerSketch> layers;
   for (int i = 0; i < 12; ++i)
@@ -94,7 +94,7 @@ Program twelve_sizes() {
   return ChainSketch::program(layers);
 }
 
-TEST(PlanSearch, WhatCannotBeGoneThroughIsSearchedLocally) {
+TEST(PlanSearch, SearchesLocallyIfAllPlansAreTooMany) {
   const Link link{{1e9, 10}, {1e9, 10}};
   const Aim aim{2000, {}};
   Searched local(twelve_sizes(), link), cut_short(twelve_sizes(), link), whole(twelve_sizes(), link);
@@ -110,7 +110,7 @@ TEST(PlanSearch, WhatCannotBeGoneThroughIsSearchedLocally) {
   EXPECT_LE(static_cast<double>(time(cut_short)), 1.01 * static_cast<double>(time(whole)));
 }
 
-TEST(PlanSearch, SharesItsReplaysAmongItsRuns) {
+TEST(PlanSearch, DividesItsReplaysAmongItsRuns) {
   Searched searched(twelve_sizes(), {{1e9, 10}, {1e9, 10}});
   PlanSearch search(searched.step, searched.link, searched.versions, {}, searched.frontier,
                     {.replays = 900, .runs = 3});
@@ -122,7 +122,7 @@ TEST(PlanSearch, SharesItsReplaysAmongItsRuns) {
   EXPECT_LE(first.replays(), 300U);
 }
 
-/// The best for the aim out of every set of versions, with every stash by count and every window, one by one.
+/// Returns the best candidate for the aim over every set of versions, every stash by count and every window.
 Candidate best_of_all(const Searched& searched, const Aim& aim) {
   Frontier frontier = searched.frontier;
   const Bytes total = sum_of(sizes_of(searched.versions));
@@ -143,7 +143,7 @@ Candidate best_of_all(const Searched& searched, const Aim& aim) {
   return frontier.best(aim);
 }
 
-/// A peak between what moving all and keeping all come to.
+/// Returns an aim between the results of moving all tensors and of keeping all.
 Aim random_aim(const Searched& searched) {
   const auto& candidates = searched.frontier.candidates();
   const Metrics& low = candidates.front().predicted;
@@ -157,7 +157,7 @@ std::int64_t value_of(const Candidate& candidate, const Aim& aim) {
   return aim.most_peak ? *candidate.predicted.step_time_ns : *candidate.predicted.device_peak_bytes;
 }
 
-RC_GTEST_PROP(PlanSearchProperty, GoingThroughAllFindsTheBest, ()) {
+RC_GTEST_PROP(PlanSearchProperty, ExhaustiveSearchFindsTheBest, ()) {
   const Program program = random_chain(4, 6);
   Searched searched(program, random_link(), random_costs_but_waits(program));
   RC_PRE(searched.versions.size() <= 5);
@@ -167,8 +167,8 @@ RC_GTEST_PROP(PlanSearchProperty, GoingThroughAllFindsTheBest, ()) {
   RC_ASSERT(value_of(searched.frontier.best(aim), aim) <= value_of(wanted, aim));
 }
 
-/// There a copy that is made earlier may lie beside compute that it would not have met.
-RC_GTEST_PROP(PlanSearchProperty, WhereCopiesSlowComputeDownGoingThroughAllComesWithinOnePercent, ()) {
+/// A copy that is made earlier may slow down compute that it would not have met otherwise.
+RC_GTEST_PROP(PlanSearchProperty, ExhaustiveSearchIsWithinOnePercentIfCopiesSlowComputeDown, ()) {
   const Program program = random_chain(4, 6);
   EngineCosts costs = random_costs_with_slowdown(program);
   costs.event_ns = 0;
@@ -181,7 +181,7 @@ RC_GTEST_PROP(PlanSearchProperty, WhereCopiesSlowComputeDownGoingThroughAllComes
   RC_ASSERT(value_of(searched.frontier.best(aim), aim) <= best + best / 100);
 }
 
-/// Layers of which some save what others do not, the same for the same seed.
+/// Returns layers with different saved tensors; the result is the same for the same seed.
 Program made_program(unsigned seed) {
   std::mt19937 random(seed);
   const auto below = [&](unsigned end) { return static_cast<std::int64_t>(random() % end); };
@@ -196,7 +196,7 @@ Program made_program(unsigned seed) {
   return ChainSketch::program(layers);
 }
 
-TEST(PlanSearch, TheLocalSearchMostlyComesWithinOnePercentOfGoingThroughAll) {
+TEST(PlanSearch, LocalSearchIsMostlyWithinOnePercentOfExhaustiveSearch) {
   constexpr unsigned kPrograms = 60, kMostBeyond = 3;
   unsigned beyond = 0;
   for (unsigned seed = 0; seed < kPrograms; ++seed) {

@@ -11,7 +11,8 @@ namespace offprof {
 PlanSets::PlanSets(const LeastMemory& least, const std::vector<MovableVersion>& versions)
     : bytes_(sizes_of(versions)), peak_(least.peak) {
   OFFPROF_CHECK(versions.size() <= kMostVersions);
-  std::vector<Set> turned(least.after_event.size() + 1, 0);  // after each event
+  // By event: versions that begin or stop waiting after it.
+  std::vector<Set> turned(least.after_event.size() + 1, 0);
   for (const LeastMemory::Gap& gap : least.gaps)
     for (const std::size_t end : {gap.begin, gap.end}) turned[end] ^= Set{1} << gap.version;
   Set waiting = 0;

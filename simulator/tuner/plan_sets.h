@@ -9,26 +9,26 @@
 
 namespace offprof {
 
-/// The sets of few storage versions, one bit a version: what a plan can move.
+/// Sets of storage versions, one bit per version: the versions that a plan moves. For few versions.
 class PlanSets {
  public:
   using Set = std::uint32_t;
-  /// That is, as many versions have 2^20 sets.
+  /// This many versions have 2^20 sets.
   static constexpr std::size_t kMostVersions = 20;
 
-  /// `least` is that of the versions, of which there are at most kMostVersions.
+  /// `least` must be that of `versions`, of which there are at most kMostVersions.
   PlanSets(const LeastMemory& least, const std::vector<MovableVersion>& versions);
 
-  /// No policy that moves nothing but these has a lower peak: what the others hold while they wait comes on
-  /// top of what is there whatever moves.
+  /// Lower bound on the peak of every policy that moves at most these versions: the storages of the others
+  /// are added, while they wait, to the memory that is used whichever tensors move.
   Bytes least_peak(Set moved) const;
 
-  /// All but the empty set, those first that have most of what `shares`, by version from 0 to 1, moves and
-  /// least of what it does not.
+  /// Returns all sets but the empty one, those most similar to `shares` first. `shares` has a value from 0 to
+  /// 1 for each version.
   std::vector<Set> in_order_of_likeness(const std::vector<double>& shares) const;
 
  private:
-  /// Events between which no version begins to wait or ends to: the highest of LeastMemory::after_event.
+  /// Events during which the same versions wait, with the maximum of LeastMemory::after_event over them.
   struct Stretch {
     Bytes highest = 0;
     Set waiting = 0;

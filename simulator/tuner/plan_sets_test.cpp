@@ -13,7 +13,7 @@
 namespace offprof {
 namespace {
 
-TEST(PlanSets, ComeInOrderOfLikeness) {
+TEST(PlanSets, AreInOrderOfSimilarity) {
   const Step step(ChainSketch::program(2, 100));
   const std::vector<MovableVersion> versions = movable_versions(step);
   const PlanSets sets(least_memory_of(step, versions), versions);
@@ -21,7 +21,7 @@ TEST(PlanSets, ComeInOrderOfLikeness) {
   EXPECT_THAT(sets.in_order_of_likeness({0.9, 0.8}), testing::ElementsAre(0b11, 0b01, 0b10));
 }
 
-RC_GTEST_PROP(PlanSetsProperty, NoPlanHasALowerPeakThanItsSetSays, ()) {
+RC_GTEST_PROP(PlanSetsProperty, NoPlanHasALowerPeakThanTheBoundOfItsSet, ()) {
   const Step step(random_chain(6, 50));
   const std::vector<MovableVersion> versions = movable_versions(step);
   RC_PRE(versions.size() <= PlanSets::kMostVersions);

@@ -7,7 +7,7 @@
 namespace offprof {
 namespace {
 
-/// As good as no time for any copy.
+/// Bandwidth so high that a copy takes practically no time.
 constexpr double kEndlessRate = 1e18;
 
 Link relieved(Link link, Constraint constraint) {

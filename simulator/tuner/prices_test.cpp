@@ -14,7 +14,7 @@ Candidate candidate(Bytes peak, Nanoseconds time) {
   return made;
 }
 
-TEST(Reliefs, ThereAreNoneWhereNothingIsCopied) {
+TEST(Reliefs, AreEmptyIfNothingIsCopied) {
   const Step step(ChainSketch::program(4, 100));
   EXPECT_TRUE(reliefs_of(step, preset_policy("keep"), {{1e6, 5}, {1e6, 5}, 5}).empty());
 }
@@ -24,7 +24,7 @@ TEST(Reliefs, TheSlowDirectionComesFirst) {
   const auto reliefs = reliefs_of(step, preset_policy("offload"), {{1e9, 5}, {1e8, 5}, 1});
   ASSERT_EQ(reliefs.size(), 4U);
   EXPECT_EQ(reliefs[0].constraint, Constraint::kH2dBandwidth);
-  EXPECT_EQ(reliefs[0].gain_ns, 4 * 1000);  // each of four reloads
+  EXPECT_EQ(reliefs[0].gain_ns, 4 * 1000);  // of each of four reloads
   EXPECT_EQ(reliefs[1].constraint, Constraint::kD2hBandwidth);
   EXPECT_EQ(reliefs[1].gain_ns, 4 * 100);
   EXPECT_EQ(reliefs[2].constraint, Constraint::kLatency);
@@ -42,19 +42,19 @@ TEST(MemoryPrice, IsTheAmountThatGainsMostPerByte) {
   EXPECT_EQ(price->gain_ns, 40);
 }
 
-TEST(MemoryPrice, ThereIsNoneForTheFastest) {
+TEST(MemoryPrice, IsAbsentForTheFastestCandidate) {
   const std::vector<Candidate> frontier = {candidate(50, 200), candidate(100, 100)};
   EXPECT_FALSE(memory_price(frontier, frontier[1]));
 }
 
-TEST(MemoryPrice, IsInWhatTheAllocatorReservesWhereThereIsOne) {
+TEST(MemoryPrice, CountsReservedBytesWithAnAllocator) {
   std::vector<Candidate> frontier = {candidate(50, 200), candidate(100, 100)};
   frontier[0].predicted.device_reserved_peak_bytes = 1000;
   frontier[1].predicted.device_reserved_peak_bytes = 4000;
   EXPECT_EQ(memory_price(frontier, frontier[0])->more_bytes, 3000);
 }
 
-TEST(FillsHost, TellsWhetherTheCapKeptATensor) {
+TEST(FillsHost, ReturnsTrueIfTheCapKeptATensor) {
   const Step step(ChainSketch::program(4, 100));
   Policy policy;
   EXPECT_FALSE(fills_host(step, policy));
@@ -62,7 +62,7 @@ TEST(FillsHost, TellsWhetherTheCapKeptATensor) {
   EXPECT_TRUE(fills_host(step, policy));
 }
 
-TEST(TimesAsFast, ChangesTheBandwidthOnly) {
+TEST(TimesAsFast, ChangesOnlyTheBandwidth) {
   const Link link = times_as_fast({{1e9, 5}, {2e9, 6}, 7}, 2);
   EXPECT_EQ(link, (Link{{2e9, 5}, {4e9, 6}, 7}));
 }

@@ -13,19 +13,19 @@
 namespace offprof {
 namespace {
 
-/// Policies are cut into at least so many pieces for the threads to take, unless that leaves fewer than
-/// kLeastPiece in each, and are never more than kMostPiece in one: whatever the threads, so that the effort
-/// is the same everywhere.
+/// Policies are cut into at least kPieces pieces for the threads, unless that leaves fewer than kLeastPiece
+/// in each; a piece never has more than kMostPiece. The number of threads plays no part, so that the effort
+/// is the same on every machine.
 constexpr std::size_t kPieces = 16, kLeastPiece = 4, kMostPiece = 64;
 
-/// Replays that a thread has standing at a time: so many at most, and seldom more than kUsuallyStanding.
+/// Most replays that a thread has in progress at a time; it seldom has more than kUsuallyStanding.
 constexpr Bytes kMostStanding = kMostPiece, kUsuallyStanding = 4;
-/// Threads that memory is shared out among, whatever the number of cores, so that the effort is the same
-/// everywhere.
+/// Number of threads that memory is divided among, whatever the number of cores, so that the effort is the
+/// same on every machine.
 constexpr Bytes kThreadsFed = 4;
 
-/// Of the flat arrays that a replay is made of (replay.cpp, offload_scheduler.h, setting_span.h), grown to
-/// twice what they hold: for each storage, saved tensor and copy.
+/// Sizes of the flat arrays of a replay (replay.cpp, offload_scheduler.h, setting_span.h) for each storage,
+/// saved tensor and copy, if they have grown to twice their contents.
 constexpr Bytes kLeastBytes = kKiB, kBytesPerStorage = 28, kBytesPerTensor = 44, kBytesPerCopy = 240;
 
 Bytes bytes_of_standing(const Step& step) {
@@ -35,7 +35,7 @@ Bytes bytes_of_standing(const Step& step) {
          kBytesPerTensor * count(step.requests()) + kBytesPerCopy * copies;
 }
 
-/// In an order in which those that part late are neighbours; those that have a start come last.
+/// Returns an order in which policies that diverge late are neighbours. Jobs with a start come last.
 std::vector<std::size_t> in_order_of_likeness(std::span<const ReplayTree::Job> jobs) {
   std::vector<std::size_t> order(jobs.size());
   std::iota(order.begin(), order.end(), 0);
@@ -49,7 +49,7 @@ std::vector<std::size_t> in_order_of_likeness(std::span<const ReplayTree::Job> j
   return order;
 }
 
-/// So that they differ little in length, and those that have a start are alone.
+/// Cuts the order into pieces of similar length. Each job with a start is a piece of its own.
 std::vector<std::span<const std::size_t>> in_pieces(std::span<const std::size_t> order, std::size_t rooted,
                                                     bool shares) {
   const std::size_t piece =
@@ -62,7 +62,7 @@ std::vector<std::span<const std::size_t>> in_pieces(std::span<const std::size_t>
 
 }  // namespace
 
-/// Replays a piece of the policies, in one thread.
+/// Replays one piece of the policies, in one thread.
 class ReplayTree::Branch {
  public:
   Branch(const ReplayTree& tree, std::span<const Job> jobs, const Options& options, const Done& done)
@@ -82,9 +82,9 @@ class ReplayTree::Branch {
  private:
   struct Shoot {
     Standing standing;
-    std::shared_ptr<const Standing> forward{};  ///< once it has come there, and where it is wanted
+    std::shared_ptr<const Standing> forward{};  ///< set once the replay has passed it, if it is wanted
   };
-  /// Where a policy leaves the trunk.
+  /// Event at which a policy leaves the trunk.
   struct Fork {
     std::size_t event;
     std::size_t member;
@@ -111,23 +111,23 @@ class ReplayTree::Branch {
     return {std::move(listener), std::move(replay)};
   }
 
-  /// Neighbours are alike; of the two at the ends the one that parts later from its neighbour is the trunk,
-  /// so that few forks are open at a time.
+  /// Neighbours are similar. Of the two policies at the ends, the trunk is the one that diverges later from
+  /// its neighbour, so that few forks are open at a time.
   std::size_t trunk(std::span<const std::size_t> members) const {
     if (members.size() < 3) return members.front();
     const std::size_t at_front = apart(members.front(), members[1]);
     return at_front >= apart(members.back(), members[members.size() - 2]) ? members.front() : members.back();
   }
 
-  /// A listener that counts the stash in copies cannot go on counting it in bytes.
+  /// A listener that counts the stash in copies cannot continue to count it in bytes.
   std::size_t apart(std::size_t a, std::size_t b) const {
     const bool alike = policy(a).stash_bytes.has_value() == policy(b).stash_bytes.has_value();
     if (options_.notes_spans && !alike) return 0;
     return tree_.divergence_(policy(a), policy(b));
   }
 
-  /// Follows the trunk, which is under way, and first all that leaves it at an event. `standing`: replays
-  /// that are under way, this one among them.
+  /// Follows the trunk, which is in progress. At each event it first replays the policies that leave there.
+  /// `standing`: number of replays in progress, including this one.
   void grow(Shoot shoot, std::size_t main, std::span<const std::size_t> members, std::size_t standing) {
     standing_ = std::max(standing_, standing);
     const std::vector<Fork> forks = forks_of(main, members);
@@ -142,7 +142,8 @@ class ReplayTree::Branch {
     finish(std::move(shoot), main);
   }
 
-  /// Those that leave a trunk where it stands: they share what lies ahead, unless no more may stand.
+  /// Replays the policies that leave a trunk at its current point. They share a replay, unless no more may be
+  /// in progress.
   void grow_all(const Shoot& from, std::span<const std::size_t> leaving, std::size_t standing) {
     const std::size_t group = standing < most_standing_ ? leaving.size() : 1;
     for (std::size_t i = 0; i < leaving.size(); i += group) {
@@ -193,13 +194,13 @@ class ReplayTree::Branch {
 ReplayTree::ReplayTree(const Step& step, const Link& link)
     : step_(step), link_(link), divergence_(step), standing_bytes_(bytes_of_standing(step)) {}
 
-/// Of a thread. No number of threads goes into it.
+/// Returns the limit for one thread. It does not depend on the number of threads.
 std::size_t ReplayTree::most_standing(const Options& options) const {
   const Bytes fit = options.most_bytes / standing_bytes_ / kThreadsFed;
   return static_cast<std::size_t>(std::clamp<Bytes>(fit, 1, kMostStanding));
 }
 
-/// So many that what each mostly has standing has room.
+/// Returns the number of threads for which the usual number of replays in progress fits the memory.
 unsigned ReplayTree::threads(const Options& options) const {
   const Bytes each = std::min(static_cast<Bytes>(most_standing(options)), kUsuallyStanding) * standing_bytes_;
   const unsigned wanted = options.threads > 0 ? options.threads : std::thread::hardware_concurrency();

@@ -18,11 +18,11 @@
 
 namespace offprof {
 
-/// How much replaying took, counted in events, each of which a thread replayed.
+/// Effort of replaying, counted in events, summed over the threads.
 struct ReplayEffort {
-  std::size_t events = 0;        ///< that were replayed
-  std::size_t whole_events = 0;  ///< of the replays, had each begun at the step's beginning
-  std::size_t standing = 0;      ///< replays that a thread had under way at a time, at most
+  std::size_t events = 0;        ///< events that were replayed
+  std::size_t whole_events = 0;  ///< events of the same replays if each had begun at the start of the step
+  std::size_t standing = 0;      ///< most replays that one thread had in progress at a time
 
   ReplayEffort& operator+=(const ReplayEffort& other) {
     events += other.events;
@@ -32,39 +32,39 @@ struct ReplayEffort {
   }
 };
 
-/// Replays many policies of one step. What several of them have in common at the step's beginning is replayed
-/// once: the replay is forked where they part, which makes a tree of it. Every policy comes to what a replay
-/// of its own comes to.
+/// Replays many policies of one step. Events that several policies share at the beginning of the step are
+/// replayed once: the replay is forked at the event where the policies diverge, so the replays form a tree.
+/// Every policy's result equals that of a separate replay.
 class ReplayTree {
  public:
   struct Options {
-    bool notes_spans = false;    ///< whether a SpanListener hears each replay
-    bool shares = true;          ///< false: every policy is replayed on its own, for comparison
-    bool keeps_forward = false;  ///< whether Replayed::forward is wanted
-    unsigned threads = 0;        ///< 0: one a core; neither results nor effort depend on it
-    /// What replays that stand and wait may take, over all threads. As much as that leaves room for is
-    /// shared; one replay a thread there always is, and one thread.
+    bool notes_spans = false;    ///< true: a SpanListener hears each replay
+    bool shares = true;          ///< false: every policy is replayed separately, for comparison
+    bool keeps_forward = false;  ///< true: Replayed::forward is wanted
+    unsigned threads = 0;        ///< 0: one per core; neither results nor effort depend on it
+    /// Memory limit of the paused replays, over all threads. Policies share replays as far as this allows.
+    /// There is always at least one thread, and one replay per thread.
     Bytes most_bytes = 512 * kMiB;
   };
-  /// A replay on its way, and what hears it: nullptr unless spans are noted.
+  /// A replay in progress and its listener, which is nullptr unless spans are noted.
   struct Standing {
     std::unique_ptr<SpanListener> listener;
     PartialReplay replay;
   };
-  /// What a policy came to.
+  /// Result of one policy.
   struct Replayed {
     const Metrics& metrics;
     const SpanListener* listener;  ///< nullptr unless spans are noted
-    /// The replay before the first request of backward, from which those of other windows can go on.
+    /// The replay before backward's first unpack, from which replays with other windows can continue.
     std::shared_ptr<const Standing> forward{};
   };
   struct Job {
     Policy policy;
-    /// nullptr, or where to begin: a replay that decided as this policy does. It has a listener where spans
-    /// are noted.
+    /// nullptr, or where to begin: a replay with the same decisions as this policy up to there. It has a
+    /// listener if spans are noted.
     std::shared_ptr<const Standing> start{};
   };
-  /// Is told what job number `index` came to, of each once, by several threads.
+  /// Receives the result of job number `index`. Called once for each job, from several threads.
   using Done = std::function<void(std::size_t index, const Replayed& replayed)>;
 
   /// `step` must outlive it.
@@ -73,13 +73,13 @@ class ReplayTree {
   const Step& step() const { return step_; }
   const Link& link() const { return link_; }
 
-  /// What a replay that stands takes, about; at most, but for its plan.
+  /// Returns the approximate memory of one replay in progress; an upper bound except for its plan.
   Bytes standing_bytes() const { return standing_bytes_; }
 
-  /// How many threads what it replays has room for: at most as many as the options say.
+  /// Returns the number of threads whose replays fit the memory limit: at most the number in the options.
   unsigned threads(const Options& options) const;
 
-  /// What it took is returned.
+  /// Replays the jobs and returns the effort.
   ReplayEffort replay(std::span<const Job> jobs, const Options& options, const Done& done) const;
 
  private:

@@ -54,7 +54,7 @@ std::vector<Policy> stashes_and_windows(std::int64_t stashes, Bytes windows) {
   return policies;
 }
 
-/// Some that differ little and some that differ in all.
+/// Returns policies of which some differ little and some differ in everything.
 std::vector<Policy> any_policies(bool with_one_stash_limit) {
   auto policies = *rc::gen::resize(
       12, rc::gen::container<std::vector<Policy>>(random_policy(SchedulerKind::kOffload, kMostBytes)));
@@ -71,7 +71,7 @@ std::vector<Policy> any_policies(bool with_one_stash_limit) {
   return policies;
 }
 
-RC_GTEST_PROP(ReplayTreeProperty, PoliciesComeToWhatTheyComeToOnTheirOwn, ()) {
+RC_GTEST_PROP(ReplayTreeProperty, SharedReplaysEqualSeparateReplays, ()) {
   const Step step(random_chain(15, kMostBytes));
   const Link link = random_link();
   const std::vector<Policy> policies = any_policies(false);
@@ -80,7 +80,7 @@ RC_GTEST_PROP(ReplayTreeProperty, PoliciesComeToWhatTheyComeToOnTheirOwn, ()) {
     RC_ASSERT(made[i].metrics == replay(step, policies[i], link).metrics);
 }
 
-RC_GTEST_PROP(ReplayTreeProperty, SpansAreThoseOfWholeReplays, ()) {
+RC_GTEST_PROP(ReplayTreeProperty, SpansEqualThoseOfWholeReplays, ()) {
   const Step step(random_chain(15, kMostBytes));
   const ReplayTree tree(step, random_link());
   const std::vector<Policy> policies = any_policies(true);
@@ -101,7 +101,7 @@ TEST(ReplayTree, ReplaysForwardOnceForAllWindows) {
   EXPECT_EQ(effort.events, 4 * step.events().size() - 3 * forward);
 }
 
-RC_GTEST_PROP(ReplayTreeProperty, WhatStandsBeforeBackwardServesOtherWindows, ()) {
+RC_GTEST_PROP(ReplayTreeProperty, AReplayKeptBeforeBackwardServesOtherWindows, ()) {
   const Step step(random_chain(15, kMostBytes));
   const ReplayTree tree(step, random_link());
   std::vector<ReplayTree::Job> jobs(1);
@@ -129,7 +129,7 @@ TEST(ReplayTree, EffortAndResultsDoNotDependOnTheNumberOfThreads) {
   EXPECT_EQ(one.effort.events, five.effort.events);
 }
 
-TEST(ReplayTree, WithLittleMemoryFewReplaysStandAndTheResultIsTheSame) {
+TEST(ReplayTree, LittleMemoryAllowsFewerReplaysWithTheSameResults) {
   const Step step(ChainSketch::program(20, 100));
   const ReplayTree tree(step, {{1e9, 10}, {7e8, 10}});
   const std::vector<Policy> policies = stashes_and_windows(15, 15);
@@ -147,14 +147,14 @@ TEST(ReplayTree, WithLittleMemoryFewReplaysStandAndTheResultIsTheSame) {
   EXPECT_EQ(fewer_events, plenty.effort.whole_events);
 }
 
-TEST(ReplayTree, OnTheirOwnPoliciesTakeWholeReplays) {
+TEST(ReplayTree, WithoutSharingEveryPolicyTakesAWholeReplay) {
   const Step step(ChainSketch::program(5, 100));
   const ReplayTree tree(step, {{1e9, 10}, {7e8, 10}});
   const ReplayEffort effort = replayed(tree, stashes_and_windows(3, 3), {.shares = false}).effort;
   EXPECT_EQ(effort.events, 9 * step.events().size());
 }
 
-TEST(ReplayTree, OfNoPoliciesIsNoEffort) {
+TEST(ReplayTree, NoPoliciesTakeNoEffort) {
   const Step step(ChainSketch::program(5, 100));
   EXPECT_EQ(replayed(ReplayTree(step, {{1e9, 10}, {7e8, 10}}), {}, {}).effort.events, 0U);
 }

@@ -62,7 +62,7 @@ void SpanListener::on_placement(SavedId tensor, const PackDecision& decision) {
   if (decision.reason == PlacementReason::kSharedCopy) ++copies_[decision.copy].users;
 }
 
-/// A copy that no stash holds is dropped right away: until then it counts as one that is held.
+/// A copy that no stash holds is dropped at once; until then it counts as held.
 void SpanListener::enter_stash(const Command& command) {
   copies_.push_back({command.bytes});
   made_in_event_ = command.copy;
@@ -81,7 +81,7 @@ void SpanListener::not_ahead(CopyId id) {
   copies_[id].ahead = false;
 }
 
-/// While a tensor is saved: the stash had no room, either beside what it held, or for this copy at all.
+/// A drop during a save means that the stash had no room: beside its contents, or for this copy at all.
 void SpanListener::drop(const Command& command) {
   if (event_.kind == EventKind::kPack) {
     const Bytes wanted = step_.requests()[static_cast<std::size_t>(event_.id)].storage_bytes;
@@ -109,7 +109,7 @@ bool SpanListener::is_reloadable(SavedId tensor) const {
   return id >= 0 && copies_[id].users > 0 && !copies_[id].on_device;
 }
 
-/// Finds the reload that the window refused after this request, if any.
+/// Finds the reload that the window refused after this unpack, if any.
 void SpanListener::look_ahead(SavedId tensor) {
   const std::int32_t position = order_position_[static_cast<std::size_t>(tensor)];
   if (position >= 0) next_in_order_ = std::max(next_in_order_, static_cast<std::size_t>(position) + 1);

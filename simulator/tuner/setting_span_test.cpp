@@ -25,27 +25,27 @@ Policy with_count(std::int64_t stash, Bytes window) {
   return policy;
 }
 
-TEST(SettingSpans, AStashThatFillsIsAlikeForItsCountOnly) {
+TEST(SettingSpans, AStashThatFillsHasASpanOfOneCount) {
   const Step step(ChainSketch::program(4, 100));
   EXPECT_EQ(spans_of(step, with_count(0, 0)).stash, (LimitRange{0, 1}));
   EXPECT_EQ(spans_of(step, with_count(2, 0)).stash, (LimitRange{2, 3}));
 }
 
-TEST(SettingSpans, AStashThatNeverFillsIsAlikeForAllLargerOnes) {
+TEST(SettingSpans, AStashThatNeverFillsIsEquivalentToAllLargerOnes) {
   const Step step(ChainSketch::program(4, 100));
   EXPECT_EQ(spans_of(step, with_count(7, 0)).stash, (LimitRange{4, LimitRange::kNoEnd}));
 }
 
-TEST(SettingSpans, AStashOfBytesIsAlikeUpToTheNextCopy) {
+TEST(SettingSpans, AStashOfBytesIsEquivalentUpToTheNextCopy) {
   const Step step(ChainSketch::program(4, 100));
   Policy policy;
   policy.stash_bytes = 250;
   EXPECT_EQ(spans_of(step, policy).stash, (LimitRange{200, 300}));
-  policy.stash_bytes = 50;  // too small for any
+  policy.stash_bytes = 50;  // too small for any copy
   EXPECT_EQ(spans_of(step, policy).stash, (LimitRange{0, 100}));
 }
 
-TEST(SettingSpans, AWindowIsAlikeUpToTheNextReload) {
+TEST(SettingSpans, AWindowIsEquivalentUpToTheNextReload) {
   const Step step(ChainSketch::program(4, 100));
   EXPECT_EQ(spans_of(step, with_count(0, 0)).window, (LimitRange{0, 100}));
   EXPECT_EQ(spans_of(step, with_count(0, 150)).window, (LimitRange{100, 200}));
@@ -68,7 +68,7 @@ std::int64_t any_of(const LimitRange& range) {
   return *rc::gen::inRange(range.begin, std::min(range.end, range.begin + kFar));
 }
 
-RC_GTEST_PROP(SettingSpansProperty, HoldTheSettingItself, ()) {
+RC_GTEST_PROP(SettingSpansProperty, ContainTheSettingItself, ()) {
   const Step step(random_chain(15, kMostBytes));
   const Policy policy = random_setting();
   const SettingSpans spans = spans_of(step, policy);

@@ -9,11 +9,11 @@ namespace offprof {
 namespace {
 
 /// Boxes that are replayed at a time, whatever the number of threads, so that the order of the search is the
-/// same everywhere.
+/// same on every machine.
 constexpr std::size_t kRound = 64;
 
-/// What replays that stand before backward and are kept may take together. Where not even those of a round
-/// would fit, none is kept.
+/// Memory limit for all replays kept paused before backward. If even those of one round would not fit,
+/// none is kept.
 constexpr Bytes kMostKeptBytes = 128 * kMiB;
 
 std::size_t most_kept(const ReplayTree& tree) {
@@ -27,13 +27,14 @@ std::vector<Bytes> each_once(std::vector<Bytes> sizes) {
   return sizes;
 }
 
-/// Stashes of bytes, from `first` to `last`.
+/// Stashes from `first` to `last` bytes.
 struct ByteRange {
   Bytes first, last;
 };
 
-/// Copies too large for a stash of bytes pass it by, so which do must not change within a range: a range goes
-/// from one size to below the next. Where all copies are of one size, bytes say what a count says.
+/// A copy that is too large for a stash in bytes bypasses it. The set of such copies must not change within a
+/// range, so a range goes from one size to just below the next. If all copies have one size, stashes in bytes
+/// are equivalent to counts.
 std::vector<ByteRange> byte_ranges(const std::vector<Bytes>& distinct, Bytes total) {
   std::vector<ByteRange> ranges;
   if (distinct.size() < 2) return ranges;
@@ -42,7 +43,7 @@ std::vector<ByteRange> byte_ranges(const std::vector<Bytes>& distinct, Bytes tot
   return ranges;
 }
 
-/// Small stashes and windows make more of a difference than large ones.
+/// Small stashes and windows differ more in their effects than large ones.
 std::int64_t geometric_middle(std::int64_t from, std::int64_t to) {
   const double middle = std::sqrt((static_cast<double>(from) + 1) * (static_cast<double>(to) + 1)) - 1;
   return std::clamp(static_cast<std::int64_t>(middle), from, to);
@@ -123,8 +124,8 @@ void SettingSweep::add(const SettingRange& range) {
        range.last_window});
 }
 
-/// A stash that holds nothing has at most the memory of any other, and one that holds all at most the time:
-/// the corners of the range of counts say for the ranges of bytes too whether they can matter.
+/// A stash that holds nothing has the least memory of all, and one that holds everything has the least time.
+/// So the corners of the range of counts also show whether the ranges of bytes can matter.
 void SettingSweep::add_all(const Policy& base, const std::vector<Bytes>& sizes) {
   add({std::make_shared<const Policy>(base), StashUnit::kCopies, 0, static_cast<std::int64_t>(sizes.size()),
        sum_of(sizes), each_once(sizes)});
@@ -209,7 +210,7 @@ void SettingSweep::replay_corners(std::vector<Box>& round) {
   keep_for_lines(round);
 }
 
-/// Called while all that the round made is there.
+/// Call this while all replays of the round exist.
 void SettingSweep::keep_for_lines(const std::vector<Box>& round) {
   for (const Box& box : round) {
     if (!is_line(box) || !can_matter(box)) continue;
@@ -236,8 +237,8 @@ bool SettingSweep::can_serve(const Aim& aim, const Box& box) const {
          !(is_within && box.low.least_peak >= *best.device_peak_bytes);
 }
 
-/// What a stash holds does not depend on the window, so stashes that are alike for one window are for all.
-/// They are told apart before windows are: that takes the fewest replays.
+/// The contents of a stash do not depend on the window, so stashes that are equivalent for one window are
+/// equivalent for all. Stashes are distinguished before windows, because that takes the fewest replays.
 void SettingSweep::split(const Box& box) {
   if (is_line(box))
     split_line(box);
@@ -245,10 +246,10 @@ void SettingSweep::split(const Box& box) {
     split_stash(box);
 }
 
-/// Of one stash only the window is left, and one replay serves both halves.
+/// Only the window of one stash is left, and one replay serves both halves.
 void SettingSweep::split_line(const Box& box) {
   const std::int64_t from = box.low.spans.window.end, to = box.high.spans.window.begin;
-  if (from >= to) return;  // all that lies between is as one corner or the other
+  if (from >= to) return;  // everything between them equals one of the corners
   Corner middle = box.high;
   middle.setting.window = geometric_middle(from, to);
   if (middle.forward.expired()) middle.forward = box.low.forward;

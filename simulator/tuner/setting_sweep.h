@@ -17,7 +17,7 @@
 
 namespace offprof {
 
-/// What the forward stash is limited by.
+/// Unit of the forward stash's limit.
 enum class StashUnit { kCopies, kBytes };
 
 /// A stash limit and a prefetch window.
@@ -29,13 +29,13 @@ struct Setting {
   bool operator==(const Setting&) const = default;
 };
 
-/// `base` with that setting.
+/// Returns `base` with that setting.
 Policy with_setting(Policy base, const Setting& setting);
 
-/// Every stash from `first` to `last` in a unit, and every window from 0 to all that is moved, for one choice
-/// of what moves. In each range a larger stash or window never means a lower SpanListener::least_peak nor a
-/// longer step (LeastTime), which is what lets a sweep leave settings out; docs/tuning.md says
-/// why it is so.
+/// All stashes from `first` to `last` in one unit, and all windows from 0 to the sum of all moved bytes, for
+/// one set of moved tensors. Within a range, a larger stash or window never has a lower
+/// SpanListener::least_peak or a longer step (LeastTime). That allows a sweep to leave settings out;
+/// docs/tuning.md explains why it holds.
 struct SettingRange {
   Policy base;
   StashUnit unit = StashUnit::kCopies;
@@ -43,17 +43,18 @@ struct SettingRange {
   Bytes last_window = 0;
 };
 
-/// Of a step on a device that computes beside the host: what the host has to do itself up to the last save or
-/// request, after which nothing is copied, and what follows at the earliest. Asking for copies comes on top,
-/// all of it. What the host waits for between two events is left out: asking for copies may hide there.
+/// Returns the host's own work in a step on a device that computes beside the host. It counts the work up to
+/// the last save or unpack, after which nothing is copied, and adds the least time of what follows. All
+/// requests for copies come on top of it. The host's waits between two events are left out, because requests
+/// may hide there.
 Nanoseconds host_path(const Step& step);
 
-/// A time that no smaller stash or window of its range comes below, given what a setting came to; but for
-/// slack_of_waits.
+/// Lower bound on the step times of smaller stashes and windows of a range, given the result of one setting;
+/// it holds up to slack_of_waits.
 ///
-/// Where the host computes, that is the setting's own step time. Beside a host it can be less: reloads that
-/// are asked for later may let the host launch kernels earlier, so what asking for them takes goes off; but
-/// all that is copied has to be asked for, and the host has its own work beside.
+/// If the host computes, the bound is the setting's own step time. Beside a host it can be lower: reloads
+/// that are requested later may let the host launch kernels earlier, so the time of their requests is
+/// subtracted. But every copy must be requested, in addition to the host's own work.
 class LeastTime {
  public:
   LeastTime(const Step& step, const Link& link);
@@ -65,77 +66,83 @@ class LeastTime {
   Nanoseconds host_path_ns_ = 0;
 };
 
-/// By how much a smaller stash can be faster all the same where so many are copied: waiting for a copy out
-/// takes time of its own (EngineCosts::event_ns), and with a smaller stash the host comes to the wait
-/// earlier, when it may stand for the link anyway.
+/// Upper bound on how much faster a smaller stash can be, for `copies` copies. A wait for a copy out takes
+/// time of its own (EngineCosts::event_ns). With a smaller stash the host comes to the wait earlier, when it
+/// may have to wait for the link anyway.
 Nanoseconds slack_of_waits(const Step& step, std::int64_t copies);
 
-/// The ranges that together hold every stash of either unit for `base`, which moves the copies of `sizes`.
+/// Returns the ranges that together hold every stash of either unit for `base`, which moves copies of
+/// `sizes`.
 std::vector<SettingRange> setting_ranges(const Policy& base, const std::vector<Bytes>& sizes);
 
-/// At most how many settings of one choice of what moves can differ in consequence: stashes of so many copies
-/// or of the bytes of so many in a row, windows of the bytes of so many in a row.
+/// Upper bound on the number of settings with different effects for one set of moved tensors. Stashes differ
+/// by a number of copies or by the bytes of several consecutive copies, windows by the bytes of several
+/// consecutive copies.
 double most_settings(const std::vector<Bytes>& sizes);
 
-/// Finds what is on the frontier of whole ranges of settings without replaying each of their settings. It
-/// holds boxes of settings of which the two extreme corners have been replayed: the smallest setting has the
-/// lowest peak of the box, the largest the shortest step. Where the frontier already reaches both, no setting
-/// in between can add to it, and the box is done; else it is halved. Widest boxes go first, so a sweep that
-/// is cut short is an even sample.
+/// Finds the Pareto frontier of whole ranges of settings without a replay of each setting. It holds boxes of
+/// settings whose two extreme corners have been replayed: the smallest setting has the lowest peak of the
+/// box, the largest has the shortest step. If the frontier already reaches both, no setting between them can
+/// add to it, and the box is done; otherwise it is halved. Boxes are processed first in, first out, so wide
+/// ones come first, and a sweep that is cut short is an even sample.
 class SettingSweep {
  public:
   struct Limits {
-    std::size_t replays = 0;  ///< no more than these
-    /// What is looked for is the best for that aim: settings beyond its limit do not matter, nor, once there
-    /// is one within it, such as are no better. Without an aim it is the whole frontier.
+    std::size_t replays = 0;  ///< upper bound on the replays
+    /// The sweep looks for the best policy for this aim: it skips settings beyond the aim's limit and, once a
+    /// policy within the limit is known, settings that are no better. Without an aim it looks for the whole
+    /// frontier.
     std::optional<Aim> aim{};
     unsigned threads = 0;
     bool shares = true;  ///< see ReplayTree::Options
-    /// Whether replays that stand before backward are kept for the other windows of later rounds. That pays
-    /// where most of what is replayed are windows.
+    /// True: replays stopped before backward are kept for the other windows of later rounds. That pays off if
+    /// most replays differ in their windows.
     bool keeps_forward = false;
   };
 
-  /// `tree` and `frontier` must outlive it; what it replays goes into `frontier`.
+  /// `tree` and `frontier` must outlive it; the replayed policies go into `frontier`.
   SettingSweep(const ReplayTree& tree, Frontier& frontier, Limits limits);
 
   void add(const SettingRange& range);
-  /// Every stash of either unit and every window: what setting_ranges lists, but the ranges of bytes are
-  /// looked at only where that of counts cannot be left out as a whole.
+  /// Adds every stash of either unit and every window, like setting_ranges. Ranges of bytes are examined only
+  /// if the range of counts cannot be ruled out as a whole.
   void add_all(const Policy& base, const std::vector<Bytes>& sizes);
-  /// Goes on until nothing is left or the replays are spent. The result does not depend on the threads.
+  /// Runs until nothing is left or the replays are spent. The result does not depend on the number of
+  /// threads.
   void run();
 
   std::size_t replays() const { return replays_; }
   const ReplayEffort& effort() const { return effort_; }
-  /// Whether nothing was left out that could be on the frontier.
+  /// Returns true if nothing was left out that could be on the frontier.
   bool is_complete() const { return waiting_.empty() && boxes_.empty(); }
 
  private:
-  /// As SettingRange has it. Ranges of one choice of what moves share its policy.
+  /// Same as SettingRange, but ranges for one set of moved tensors share its policy.
   struct Range {
     std::shared_ptr<const Policy> base;
     StashUnit unit = StashUnit::kCopies;
     std::int64_t first_stash = 0, last_stash = 0;
     Bytes last_window = 0;
-    std::vector<Bytes> unopened{};  ///< sizes, each once: of ranges of bytes that are not looked at yet
+    /// Distinct sizes, whose ranges of bytes have not been examined yet.
+    std::vector<Bytes> unopened{};
   };
   struct Corner {
     Setting setting;
-    Bytes least_peak = 0;        ///< SpanListener::least_peak: that of larger settings is no lower
-    Nanoseconds least_time = 0;  ///< that of smaller settings is no shorter
+    Bytes least_peak = 0;        ///< SpanListener::least_peak; it is no lower for larger settings
+    Nanoseconds least_time = 0;  ///< no shorter for smaller settings
     SettingSpans spans;
-    /// A replay with its stash that stands before backward, as long as it is kept: for other windows.
+    /// A replay with the same stash, paused before backward, while it is kept: for other windows.
     std::weak_ptr<const ReplayTree::Standing> forward{};
   };
   struct Box {
     std::size_t range = 0;
     Corner low, high;
-    bool has_low = true, has_high = true;  ///< whether the corner has been replayed
-    std::optional<Corner> beyond;  ///< once `high` has been: the upper corner of a second box above it
+    bool has_low = true, has_high = true;  ///< true if the corner has been replayed
+    /// Once `high` has been replayed: the upper corner of a second box above this one.
+    std::optional<Corner> beyond;
   };
 
-  /// Nothing but the window is left to be told apart.
+  /// Returns true if the stashes of the box are equivalent, so that only windows differ.
   static bool is_line(const Box& box) { return box.low.spans.stash.end > box.high.setting.stash; }
   bool can_matter(const Box& box) const;
   bool can_serve(const Aim& aim, const Box& box) const;
@@ -154,9 +161,9 @@ class SettingSweep {
   Frontier& frontier_;
   Limits limits_;
   std::vector<Range> ranges_;
-  std::deque<Box> waiting_;  ///< some corner of it is to be replayed
-  std::deque<Box> boxes_;    ///< to be looked at
-  std::size_t most_kept_;    ///< how many replays that stand before backward are kept
+  std::deque<Box> waiting_;  ///< boxes with a corner that must be replayed
+  std::deque<Box> boxes_;    ///< boxes to examine
+  std::size_t most_kept_;    ///< how many replays stopped before backward are kept
   std::deque<std::shared_ptr<const ReplayTree::Standing>> kept_;  ///< oldest first
   std::size_t replays_ = 0;
   ReplayEffort effort_;

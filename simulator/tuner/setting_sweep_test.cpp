@@ -19,7 +19,7 @@ std::vector<Bytes> sizes_of(const Step& step) {
   return sizes_of(movable_versions(step));
 }
 
-/// Sweeps every setting of all that may move.
+/// Sweeps every setting that moves all movable tensors.
 Frontier swept(const Step& step, const Link& link, SettingSweep::Limits limits = {kPlenty}) {
   const ReplayTree tree(step, link);
   Frontier frontier;
@@ -29,7 +29,7 @@ Frontier swept(const Step& step, const Link& link, SettingSweep::Limits limits =
   return frontier;
 }
 
-TEST(SettingRanges, OfOneSizeACountSaysAll) {
+TEST(SettingRanges, OneSizeNeedsOnlyCounts) {
   const auto ranges = setting_ranges({}, {100, 100, 100});
   ASSERT_EQ(ranges.size(), 1U);
   EXPECT_EQ(ranges[0].unit, StashUnit::kCopies);
@@ -57,7 +57,7 @@ TEST(SettingSweep, LeavesMostSettingsOut) {
   EXPECT_LT(sweep.replays(), 61U * 61U / 4);
 }
 
-TEST(SettingSweep, StopsAtItsLimitAndSaysSo) {
+TEST(SettingSweep, StopsAtItsLimitAndReportsIt) {
   const Step step(ChainSketch::program(60, 100));
   const ReplayTree tree(step, {{1e9, 10}, {1e9, 10}});
   Frontier frontier;
@@ -78,7 +78,7 @@ TEST(SettingSweep, DoesNotDependOnTheNumberOfThreads) {
     EXPECT_EQ(one.candidates()[i].policy, five.candidates()[i].policy);
 }
 
-TEST(SettingSweep, SharingAndKeepingReplaysChangeNothingButTheEffort) {
+TEST(SettingSweep, SharingAndKeepingReplaysChangeOnlyTheEffort) {
   const Step step(ChainSketch::program(40, 100));
   const ReplayTree tree(step, {{1e9, 10}, {7e8, 10}});
   std::vector<Frontier> frontiers(3);
@@ -99,7 +99,7 @@ TEST(SettingSweep, SharingAndKeepingReplaysChangeNothingButTheEffort) {
   EXPECT_LT(efforts[2].events, efforts[1].events);
 }
 
-// --- What the sweep relies on ---
+// --- Properties that the sweep relies on ---
 
 struct Outcome {
   Bytes least_peak;
@@ -109,9 +109,9 @@ struct Outcome {
   Nanoseconds slack;
 };
 
-/// One kernel that is launched and then waited for, a hundred small ones launched beside the copy out, and
-/// one to run after the reload.
-TEST(LeastTime, IsNotAboveWhatTheSettingItselfTakesWhereTheHostWaits) {
+/// One kernel that is launched and then waited for, a hundred small ones that are launched beside the copy
+/// out, and one that runs after the reload.
+TEST(LeastTime, DoesNotExceedTheSettingsOwnTimeIfTheHostWaits) {
   constexpr Nanoseconds kLaunch = 5'000, kTiny = 1'000;
   ProgramSketch sketch;
   const std::int32_t x = sketch.alloc(1000);
@@ -143,7 +143,7 @@ Outcome outcome(const Step& step, const Policy& policy, const Link& link) {
 
 constexpr Bytes kMostBytes = 50;
 
-RC_GTEST_PROP(SettingSweepProperty, MoreStashOrWindowTakesNoLessMemoryAndNoMoreTime, ()) {
+RC_GTEST_PROP(SettingSweepProperty, ALargerStashOrWindowTakesNoLessMemoryAndNoMoreTime, ()) {
   const Program program = random_chain(15, kMostBytes);
   const Step step(program, random_costs(program));
   const Link link = random_link();
@@ -164,9 +164,10 @@ RC_GTEST_PROP(SettingSweepProperty, MoreStashOrWindowTakesNoLessMemoryAndNoMoreT
   RC_ASSERT(low.time >= high.least_time - (low_stash == high_stash ? 0 : high.slack));
 }
 
-/// Three contents of a byte, of which a stash of two has the second waited for while the host would stand for
-/// the link anyway: with a stash of three it waits when the copy is done, and that takes time of its own.
-TEST(SlackOfWaits, IsWhatASmallerStashCanBeFasterBy) {
+/// Three contents of one byte. With a stash of two, the second copy is waited for while the host would wait
+/// for the link anyway. With a stash of three, the wait comes when the copy is done, and takes time of its
+/// own.
+TEST(SlackOfWaits, CoversTheGainOfASmallerStash) {
   const Step step(
       ChainSketch::program(
           {{.bytes = 1,
@@ -184,8 +185,8 @@ TEST(SlackOfWaits, IsWhatASmallerStashCanBeFasterBy) {
   EXPECT_GE(two.time, three.time - three.slack);
 }
 
-/// What lets a sweep leave out the stashes of bytes together with those of counts.
-RC_GTEST_PROP(SettingSweepProperty, NoStashOfBytesComesBelowTheEndsOfTheCounts, ()) {
+/// This property allows a sweep to rule out the stashes of bytes together with those of counts.
+RC_GTEST_PROP(SettingSweepProperty, NoStashOfBytesGoesBelowTheEndsOfTheCounts, ()) {
   const Program program = random_chain(15, kMostBytes);
   const Step step(program, random_costs(program));
   const Link link = random_link();
@@ -201,7 +202,7 @@ RC_GTEST_PROP(SettingSweepProperty, NoStashOfBytesComesBelowTheEndsOfTheCounts, 
   RC_ASSERT(some.time >= all.least_time - all.slack);
 }
 
-RC_GTEST_PROP(SettingSweepProperty, ForAnAimFindsAsGoodAsTheWholeFrontierHas, ()) {
+RC_GTEST_PROP(SettingSweepProperty, WithAnAimFindsTheBestOfTheWholeFrontier, ()) {
   const Program program = random_chain(8, 20);
   const Step step(program, random_costs_but_waits(program));
   const Link link = random_link();
