@@ -30,8 +30,8 @@ constexpr Nanoseconds kRoundsBudget = 6'000'000'000;
 constexpr Nanoseconds kStandstills[] = {300'000, 3'000'000};
 /// A step with pauses stands still for about as long as it computes, but at least for this time.
 constexpr Nanoseconds kLeastStanding = 10'000'000;
-/// Share of the step in which either copy stream is busy beside it. A smaller share makes more of the result
-/// noise, but the copies should end before the step does.
+/// Share of the step in which either copy stream is busy. A smaller share makes more of the result noise, but
+/// the copies should end before the step does.
 constexpr double kCopyingShare = 0.5;
 constexpr Bytes kLeastCopy = 4 * kKiB, kMostCopy = 4 * kMiB;
 
@@ -166,7 +166,8 @@ Bytes bytes_beside(const Link& link, Nanoseconds plain, std::size_t hooks) {
   return std::clamp(static_cast<Bytes>(bytes), kLeastCopy, kMostCopy);
 }
 
-/// Returns what a step loses per MiB that is copied beside it, compared with a step that only has a listener.
+/// Returns what a step loses per MiB that is copied concurrently, compared with a step that only has a
+/// listener.
 Nanoseconds lost_by_copies(Device& device, StepTimer& timer, Bytes bytes, Nanoseconds listened) {
   CopiesBeside copies(device, bytes);
   HookAction action([&] { copies.copy(); });

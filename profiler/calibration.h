@@ -18,11 +18,11 @@ struct StepCalibration {
   bool cores_moved = false;
 };
 
-/// Measures on a real device what offloading costs beside the copies. Hooks, commands and events are measured
-/// on synthetic tensors. The rest is measured in steps with nothing offloaded, of which some pause now and
-/// then and some have copies beside them; the rounds of these steps are interleaved. `copies` is of the same
-/// device, `hooks` is the number of pack and unpack hooks in a step, and `backward_order` is as Trainer::step
-/// takes it.
+/// Measures on a real device what offloading costs besides the copies. Hooks, commands and events are
+/// measured on synthetic tensors. The rest is measured in steps with nothing offloaded, of which some pause
+/// now and then and some have concurrent copies; the rounds of these steps are interleaved. `copies` is of
+/// the same device, `hooks` is the number of pack and unpack hooks in a step, and `backward_order` is as
+/// Trainer::step takes it.
 StepCalibration calibrate(Device& device, Trainer& trainer, const CopyCalibration& copies, std::size_t hooks,
                           const std::vector<SavedId>& backward_order);
 

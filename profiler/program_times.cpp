@@ -11,7 +11,7 @@ namespace {
 
 /// A phase shorter than this share of the step does not show how recording changes times.
 constexpr double kLeastShare = 0.05;
-/// Number of corrections: on a device beside the host the time of a step is not proportional to its work.
+/// Number of corrections: on a separate device the time of a step is not proportional to its work.
 constexpr int kFits = 8;
 
 bool is_hook(EventKind kind) {

@@ -10,13 +10,13 @@
 
 namespace offprof {
 
-/// Tells if the host thread itself computes, or launches work that a device computes.
+/// Where the model computes: on the host thread itself, or on a device to which that thread launches work.
 enum class ComputesOn { kHost, kDevice };
 
 /// Replaces the times of the stretches of `program` between its phases, packs and unpacks by those of steps
 /// that were marked only there: the median over `passes`, minus `hook_ns` of the host's time for each hook.
-/// Within a stretch the recorded proportions stay. For a device beside the host this fills Program::work with
-/// the times of the host and of the compute stream. If the host fell behind in the pass, the stream counts as
+/// Within a stretch the recorded proportions stay. For a separate device this fills Program::work with the
+/// times of the host and of the compute stream. If the host fell behind in the pass, the stream counts as
 /// busy, since marks do not show what it waited for. Does nothing and returns false if `passes` do not belong
 /// to this program.
 bool set_marked_times(Program& program, const std::vector<StepMarks>& passes, Nanoseconds hook_ns,
@@ -34,7 +34,7 @@ std::optional<double> fit_to_phases(Program& program, const Calibration& calibra
 std::optional<double> fit_to_compute(Program& program, const Calibration& calibration, const Policy& policy,
                                      Nanoseconds compute_ns);
 
-/// Gives a program on a device beside the host, whose steps were not marked, work that takes no host time.
+/// Gives a program on a separate device, whose steps were not marked, work that takes no host time.
 void assume_host_ahead(Program& program);
 /// Does the same with the ratio of host time to stream time of `marked`, which has work.
 void assume_work(Program& program, const Program& marked);

@@ -68,7 +68,7 @@ class Trainer {
   std::shared_ptr<const Residents> residents() const;
 
  private:
-  /// Runs a step. `traced` nullopt: it is not traced. `marks` is also told of phases, and is then the
+  /// Runs a step. `traced` nullopt: it is not traced. `marks` also records the phases, and is then the
   /// listener.
   StepResult run_step(const Policy& policy, const StepGuide& guide, Recording recording,
                       StepListener* listener, std::optional<TraceDetail> traced,

@@ -34,7 +34,7 @@ class DeviceMemory {
   Bytes limit_bytes() const { return limit_bytes_; }
   Bytes used_bytes() const { return used_bytes_; }
 
-  /// Sets if memory given out from now on can be read and written.
+  /// Makes memory that is given out from now on readable and writable, or not.
   void set_real(bool is_real);
 
   /// cudaMalloc: allocates `bytes`, rounded up to granules. Returns nullptr beyond the limit.

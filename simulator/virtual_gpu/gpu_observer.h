@@ -40,8 +40,8 @@ class GpuObserver {
   virtual void on_set(StreamId stream, int value, Bytes bytes, TimeSpan time) = 0;
   virtual void on_event_recorded(StreamId stream, EventId event) = 0;
   virtual void on_stream_waits(StreamId stream, EventId event, Nanoseconds host) = 0;
-  /// The host waited, or queried if the work is done; `is_done` is the answer to the query. `id` is that of
-  /// the stream or the event.
+  /// The host waited, or queried for the end of the work; `is_done` is the answer to the query. `id` is that
+  /// of the stream or the event.
   virtual void on_host_waits(WaitedFor what, const void* id, TimeSpan host, bool is_done) = 0;
   /// Memory was allocated by the driver (bytes > 0) or returned to it (bytes < 0).
   virtual void on_memory(MemoryPlace place, const void* address, Bytes bytes, Nanoseconds host) = 0;

@@ -47,7 +47,7 @@ struct CopyRows {
   Bytes to_pitch = 0, from_pitch = 0;
 };
 
-/// Tells if a call returns before its work is done or waits for it.
+/// Behaviour of a call: it returns at once, or waits until its work is done.
 enum class HostWaits { kNever, kUntilDone };
 
 /// CUDA's view of an address.

@@ -269,7 +269,8 @@ Program sensible(const Program& drawn) {
 
 using Broken = std::set<std::pair<std::string, int>>;
 
-/// Returns each call and the rule that it breaks. The earlier call may differ, since one stands for others.
+/// Returns each call and the rule that it breaks. The earlier call may differ, since the checker keeps one
+/// access for several.
 Broken broken(const Findings& findings) {
   Broken rules;
   for (const Finding& finding : findings) rules.emplace(finding.what, finding.second);

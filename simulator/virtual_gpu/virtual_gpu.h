@@ -44,8 +44,8 @@ struct LaunchTimes {
   bool operator==(const LaunchTimes&) const = default;
 };
 
-/// Interface of the virtual GPU for offprof and the engine, beside the CUDA API. The implementation lives in
-/// the stand-in libraries. Called by one thread at a time, as autograd calls the CUDA API.
+/// Interface of the virtual GPU for offprof and the engine, in addition to the CUDA API. The implementation
+/// lives in the stand-in libraries. Called by one thread at a time, as autograd calls the CUDA API.
 class VirtualGpu {
  public:
   virtual ~VirtualGpu() = default;
@@ -117,7 +117,7 @@ class VirtualGpu {
   virtual std::vector<std::string> take_unknown_sizes() = 0;
 };
 
-/// The one symbol that the stand-in libraries export beside CUDA's: `VirtualGpu* offprof_virtual_gpu()`.
+/// The one symbol that the stand-in libraries export besides CUDA's: `VirtualGpu* offprof_virtual_gpu()`.
 inline constexpr const char* kVirtualGpuSymbol = "offprof_virtual_gpu";
 
 }  // namespace offprof
