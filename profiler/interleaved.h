@@ -13,7 +13,7 @@ namespace offprof {
 /// Steps of one visit to a policy.
 struct VisitResult {
   std::vector<StepResult> steps;  ///< as many as were requested
-  /// As in PolicyRun. If not empty, there are no steps, and the policy is not visited again.
+  /// Message as in PolicyRun. If it is not empty, there are no steps, and the policy is not visited again.
   std::string out_of_memory{};
 };
 

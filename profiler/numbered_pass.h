@@ -209,7 +209,7 @@ class NumberedPass {
   const RecordedPass& pass_;
   std::unordered_map<std::int64_t, CopyId> reload_of_;  ///< by allocation
   std::unordered_set<std::int64_t> staging_;            ///< allocations
-  std::unordered_set<std::int64_t> freed_by_engine_;    ///< allocations of the program
+  std::unordered_set<std::int64_t> freed_by_engine_;    ///< allocations of the model
   std::unordered_map<std::int64_t, std::int32_t> storage_index_;
   std::vector<ProgramStorage> storages_;
   std::vector<Event> events_;

@@ -10,7 +10,7 @@
 
 namespace offprof {
 
-/// Where the model computes: on the host thread itself, or on a device to which that thread launches work.
+/// Processor of the model: the host thread itself, or a device to which that thread launches work.
 enum class ComputesOn { kHost, kDevice };
 
 /// Replaces the times of the stretches of `program` between its phases, packs and unpacks by those of steps

@@ -141,7 +141,7 @@ class SimulatedGpu final : public VirtualGpu {
   GpuStatus record_event(EventId event, StreamId stream);
   GpuStatus wait_event(StreamId stream, EventId event);
   /// Makes later work of the stream wait until the word in pinned memory has reached `value`, both counted
-  /// modulo 2^32. In timing mode, where copies move no bytes, it does not wait.
+  /// modulo 2^32. Outside functional mode it does not wait.
   GpuStatus wait_value(StreamId stream, const std::uint32_t* word, std::uint32_t value);
   GpuStatus query_event(EventId event);
   GpuStatus synchronise_event(EventId event);

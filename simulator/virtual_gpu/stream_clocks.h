@@ -9,7 +9,7 @@
 
 namespace offprof {
 
-/// Order that streams, events and the host establish, without knowledge of memory.
+/// Order of operations that streams, events and the host establish. Knows nothing of memory.
 class StreamClocks {
  public:
   /// Index of a stream in the order of first use; 0 is the legacy default stream.
