@@ -16,7 +16,7 @@ namespace offprof {
 GpuFigures figures_of(const GpuActivity& activity, const Interval& step);
 
 /// Returns the same for a step that was recorded while the GPU was traced; nullopt: it was not traced, or
-/// nothing gives the step's begin on the tracer's clock.
+/// nothing gives the step's beginning on the tracer's clock.
 std::optional<GpuFigures> gpu_figures_of(const StepResult& step);
 
 }  // namespace offprof

@@ -80,9 +80,8 @@ class NumberedPass {
   }
 
  private:
-  /// Finds storages of the model that only the engine held in the end, because it dropped the last reference.
-  /// A storage that the model dropped and later held again, since backward created something that shares it,
-  /// is not among them.
+  /// Finds storages of the model whose last reference was the engine's. A storage that the model dropped and
+  /// later held again, since backward created something that shares it, is not among them.
   void find_engines_frees() {
     std::unordered_set<std::int64_t> held_by_engine;
     int hooks = 0;

@@ -23,7 +23,7 @@ WatchedContent content_of(const at::Tensor& value);
 
 struct NotedCall;
 
-/// The content that an operator left in a storage, if it wrote all of it and nothing else was in it.
+/// A result of an operator that fills a whole storage.
 struct NotedResult {
   const NotedCall* call = nullptr;
   std::size_t output = 0;
@@ -67,7 +67,7 @@ class OperatorNotes {
 
   /// Sets the number of tensors that have been saved.
   void set_packed(SavedId packed) { packed_ = packed; }
-  /// Stops listening, when backward begins.
+  /// Stops listening. Call it when backward begins.
   void stop() { is_listening_ = false; }
 
   /// Returns the result that left that content in the allocation; nullptr: it is not known, or could not run

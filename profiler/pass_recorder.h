@@ -59,7 +59,7 @@ class PassRecorder final : public StepListener, private AllocationListener {
   bool wants_node_ends() const override { return wants_node_ends_; }
 
  private:
-  /// A storage that the engine holds for a copy out, and if the model holds it too.
+  /// A storage that the engine holds for a copy out. `by_program` is true while the model holds it too.
   struct Held {
     CopyId copy = -1;
     AllocationId allocation = 0;

@@ -17,8 +17,8 @@ class WorkCauses {
     for (const CausedBy& cause : activity.causes) causes_[cause.correlation] = cause.id;
   }
 
-  /// Returns the index of the operator's begin in RecordedPass::events; nullopt: the call was not made for an
-  /// operator.
+  /// Returns the index of the operator's beginning in RecordedPass::events; nullopt: the call was not made
+  /// for an operator.
   std::optional<std::size_t> op_of(std::uint32_t correlation) const { return index_of(correlation, false); }
   /// Returns the index in RecordedPass::commands; nullopt: the call was not made for a command.
   std::optional<std::size_t> command_of(std::uint32_t correlation) const {

@@ -29,7 +29,7 @@ SiteKind copy_kind(MemoryPlace to, MemoryPlace from) {
   return to == MemoryPlace::kDevice ? SiteKind::kH2dCopy : SiteKind::kH2hCopy;
 }
 
-/// Returns the element that contains the begin of `range`. The map's keys are begin addresses, and elements
+/// Returns the element that contains the start of `range`. The map's keys are start addresses, and elements
 /// do not overlap.
 template <typename Thing>
 Thing* containing(std::map<std::uintptr_t, Thing>& things, AddressSpan range) {
