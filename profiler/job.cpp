@@ -30,7 +30,8 @@ constexpr int kKeepPasses = 5;
 constexpr int kDensePasses = 3;
 /// Number of attempts to measure the costs of offloading, since the cores may move meanwhile.
 constexpr int kCalibrations = 3;
-/// Recording makes steps longer, but not by more than this factor.
+/// Plausible factors for recorded times lie between this and its inverse: recording makes steps longer, but
+/// not that much.
 constexpr double kLeastFactor = 0.5;
 
 /// Returns the entries of `gathered`, perhaps from another program, for tensors that `program` saves as that
