@@ -21,20 +21,21 @@
 namespace offprof {
 namespace {
 
-/// What is looked for is a few percent of a step, and so is a machine's noise: three rounds are not enough.
+/// The costs are a few percent of a step, and so is a machine's noise: three rounds are not enough.
 constexpr int kMostRounds = 15, kLeastRounds = 5;
-/// Rounds beyond the least are for steps so short that this pays for them.
+/// Rounds beyond the least are only for steps short enough for this budget.
 constexpr Nanoseconds kRoundsBudget = 6'000'000'000;
-/// What compute may have stood for a copy, from short to so long that nothing more is lost.
+/// Lengths of the pauses, as if compute waited for a copy: from short to so long that a longer one costs no
+/// more.
 constexpr Nanoseconds kStandstills[] = {300'000, 3'000'000};
-/// A step that stands still does so for about as long as it computes, but not for less than that.
+/// A step with pauses stands still for about as long as it computes, but at least for this time.
 constexpr Nanoseconds kLeastStanding = 10'000'000;
-/// Share of the step in which either copy stream is busy beside it: the less, the more of what is found is
-/// noise; yet the copies should be done before the step is.
+/// Share of the step in which either copy stream is busy. A smaller share makes more of the result noise, but
+/// the copies should end before the step does.
 constexpr double kCopyingShare = 0.5;
 constexpr Bytes kLeastCopy = 4 * kKiB, kMostCopy = 4 * kMiB;
 
-/// Does something at each hook of a step that keeps everything.
+/// Calls a function at each hook of a step that keeps everything.
 class HookAction final : public StepListener {
  public:
   explicit HookAction(std::function<void()> action) : action_(std::move(action)) {}
@@ -46,8 +47,8 @@ class HookAction final : public StepListener {
   std::function<void()> action_;
 };
 
-/// Now, on the clock by which what the calling thread does is timed. The marks of a device that computes on
-/// the host are times, so that such a device may bring a clock of its own.
+/// Returns the time on the clock that measures the calling thread. The marks of a device that computes on the
+/// host are times, so that such a device may have its own clock.
 Nanoseconds now_on(Device& device) {
   return device.torch_device().is_cpu() ? device.time_of(device.mark()) : steady_now();
 }
@@ -57,7 +58,7 @@ void stand_still(Device& device, Nanoseconds duration) {
   }
 }
 
-/// Steps of several kinds, each told to act at its hooks.
+/// Runs steps of several kinds, some with an action at their hooks.
 class StepTimer {
  public:
   StepTimer(Device& device, Trainer& trainer, std::size_t hooks, const std::vector<SavedId>& backward_order)
@@ -66,16 +67,16 @@ class StepTimer {
         hooks_(std::max<std::size_t>(hooks, 1)),
         backward_order_(backward_order) {}
 
-  /// With nothing offloaded, but for what it stands waiting for weights.
+  /// Returns the time of a step with nothing offloaded, without its stalls for parameters.
   Nanoseconds plain() {
     StepResult step = trainer_.step(preset_policy("keep"), {}, Recording::kNone);
     phases_ = std::move(step.phases);
-    if (step.exposed_ns > 0) phases_.clear();  // of which phase it is nobody knows
+    if (step.exposed_ns > 0) phases_.clear();  // the phase of the stall is not known
     return step.step_time_ns - step.exposed_ns;
   }
-  /// Of the last plain step; empty: not known.
+  /// Returns the phases of the last plain step; empty: not known.
   const std::vector<std::pair<std::string_view, Nanoseconds>>& phases() const { return phases_; }
-  /// Likewise, with somebody listening.
+  /// Returns the time of a step with nothing offloaded and a listener.
   Nanoseconds with(HookAction& action) {
     return trainer_.step(preset_policy("keep"), {}, Recording::kNone, &action).step_time_ns;
   }
@@ -83,7 +84,7 @@ class StepTimer {
     return trainer_.step(preset_policy("offload"), backward_order_, Recording::kNone);
   }
 
-  /// What a step loses by each of its standstills of that length, against one in which somebody listens.
+  /// Returns the loss per pause of that length, compared with a step that only has a listener.
   Nanoseconds lost_by_standing(Nanoseconds stood, Nanoseconds listened) {
     const auto wanted = static_cast<std::size_t>(std::max(listened, kLeastStanding) / stood) + 1;
     const std::size_t every = std::max<std::size_t>(hooks_ / wanted, 1);
@@ -110,8 +111,8 @@ class StepTimer {
   std::vector<std::pair<std::string_view, Nanoseconds>> phases_;
 };
 
-/// Copies in both directions, one at each hook, with nothing waiting for them. They go round in more memory
-/// than most caches hold, as those of a step do.
+/// Copies in both directions, one at each hook. Nothing waits for them. They cycle through more memory than
+/// most caches hold, like the copies of a step.
 class CopiesBeside {
  public:
   CopiesBeside(Device& device, Bytes bytes)
@@ -122,7 +123,7 @@ class CopiesBeside {
         to_host_(device, kMemory),
         from_host_(device, kMemory),
         idle_at_end_(device) {
-    std::memset(from_host_.get(), 1, kMemory);  // memory that nobody wrote may be one page of zeros
+    std::memset(from_host_.get(), 1, kMemory);  // unwritten memory may be one page of zeros
   }
 
   void copy() {
@@ -139,7 +140,7 @@ class CopiesBeside {
   }
 
   Bytes copied() const { return copies_ * bytes_; }
-  /// Of the program's time, where the host computes.
+  /// Returns the time that requesting copies took of the model's thread; 0 if the host does not compute.
   Nanoseconds asking_ns() const { return device_.torch_device().is_cpu() ? asking_ns_ : 0; }
 
  private:
@@ -165,7 +166,8 @@ Bytes bytes_beside(const Link& link, Nanoseconds plain, std::size_t hooks) {
   return std::clamp(static_cast<Bytes>(bytes), kLeastCopy, kMostCopy);
 }
 
-/// What a step loses by each MiB that is copied beside it, against one in which somebody listens.
+/// Returns what a step loses per MiB that is copied concurrently, compared with a step that only has a
+/// listener.
 Nanoseconds lost_by_copies(Device& device, StepTimer& timer, Bytes bytes, Nanoseconds listened) {
   CopiesBeside copies(device, bytes);
   HookAction action([&] { copies.copy(); });
@@ -175,7 +177,7 @@ Nanoseconds lost_by_copies(Device& device, StepTimer& timer, Bytes bytes, Nanose
   return mib == 0 ? 0 : static_cast<Nanoseconds>(static_cast<double>(lost) / mib);
 }
 
-/// What a MiB takes beyond the latency of its copies; nullopt: none was copied.
+/// Returns the time per MiB beyond the latency of the copies; nullopt: none was copied.
 std::optional<Nanoseconds> time_per_mib(std::span<const CopyRecord> copies, CopyDirection direction,
                                         Nanoseconds latency) {
   Nanoseconds time = 0;
@@ -189,26 +191,26 @@ std::optional<Nanoseconds> time_per_mib(std::span<const CopyRecord> copies, Copy
   return static_cast<Nanoseconds>(static_cast<double>(time) * kMiB / static_cast<double>(bytes));
 }
 
-/// Noise may make a loss negative; a median of less than nothing is nothing.
+/// Summarizes losses. Noise may make a loss negative; it then counts as 0.
 Measured summarize_losses(std::vector<Nanoseconds> losses) {
   for (Nanoseconds& loss : losses) loss = std::max<Nanoseconds>(loss, 0);
   return summarize_measured(std::move(losses));
 }
 
 int rounds_for(Nanoseconds plain) {
-  constexpr Nanoseconds kStepsOfRound = 10;  // two of its eight stand for as long again
+  constexpr Nanoseconds kStepsOfRound = 10;  // two of its eight steps take twice as long
   return static_cast<int>(std::clamp<Nanoseconds>(
       kRoundsBudget / (kStepsOfRound * std::max<Nanoseconds>(plain, 1)), kLeastRounds, kMostRounds));
 }
 
-/// Rounds of one step of each kind. A step that follows one with another policy finds memory and caches as
-/// that left them, so it only warms up.
+/// Rounds of one step of each kind. A step that follows a step with another policy finds the memory and
+/// caches of that step, so it only warms up.
 class StepRounds {
  public:
   StepRounds(Device& device, StepTimer& timer, Calibration& calibration)
       : device_(device), timer_(timer), calibration_(calibration), on_host_(device.torch_device().is_cpu()) {}
 
-  /// Compute with everything offloaded, over the plain step, by round.
+  /// Returns by round the extra compute time with everything offloaded, compared with the plain step.
   std::vector<Nanoseconds> run() {
     timer_.plain();
     const Nanoseconds first = timer_.plain();
@@ -240,7 +242,7 @@ class StepRounds {
     if (const auto apart = device_.core_to_core_ns()) core_to_core_.push_back(*apart);
   }
 
-  /// Where each round knows them.
+  /// Stores the phases if each round knows them.
   void note_phases() {
     const auto& first = phases_.front();
     if (!std::ranges::all_of(phases_, [&](const auto& phases) { return phases.size() == first.size(); }))
@@ -273,11 +275,11 @@ class StepRounds {
   std::vector<std::vector<std::pair<std::string_view, Nanoseconds>>> phases_;  ///< by round
 };
 
-// --- Hooks, commands and events, on tensors made up ---
+// --- Hooks, commands and events, on synthetic tensors ---
 
 constexpr int kMadeUpTensors = 64;
 constexpr std::int64_t kElements = 1024;
-/// As between two commands of a step.
+/// Typical time between two commands of a step.
 constexpr Nanoseconds kBetweenCommands = 200'000;
 
 std::shared_ptr<OffloadStep> step_under(Device& device, const Policy& policy) {
@@ -285,14 +287,14 @@ std::shared_ptr<OffloadStep> step_under(Device& device, const Policy& policy) {
                                        std::make_shared<const Residents>(), nullptr);
 }
 
-/// A tensor where the step's are, with nothing under way that the host could have to wait for.
+/// Returns a tensor on the step's device, with no work under way that the host could have to wait for.
 at::Tensor idle_tensor(Device& device) {
   const at::Tensor value = at::zeros({kElements}, at::TensorOptions(device.torch_device()));
   device.synchronize();
   return value;
 }
 
-/// The host's time for pack, unpack and release of a tensor that stays, a third of it.
+/// Measures the host's time per hook: a third of pack, unpack and release of a tensor that stays.
 Measured time_hooks(Device& device) {
   std::vector<Nanoseconds> times;
   for (int i = 0; i < kMostRounds; ++i) {
@@ -307,7 +309,7 @@ Measured time_hooks(Device& device) {
   return summarize_measured(std::move(times));
 }
 
-/// The host's time for a pack that offloads, less that of a hook.
+/// Measures the host's time for a pack that offloads, minus that of a hook.
 Measured time_commands(Device& device, Nanoseconds hook) {
   Policy policy = preset_policy("offload");
   policy.stash_count = kMadeUpTensors;
@@ -324,8 +326,8 @@ Measured time_commands(Device& device, Nanoseconds hook) {
   return summarize_measured(std::move(times));
 }
 
-/// The host's time to wait for a copy that is done. A GPU's stream waits for each copy once, and the first of
-/// several is the one that is asked for.
+/// Measures the host's time to wait for a copy that is done. A GPU's stream waits for each copy only once, so
+/// each wait has a new copy.
 Measured time_events(Device& device) {
   const c10::Storage storage = device.allocate(kLeastCopy);
   const HostMemory host(device, kLeastCopy);
@@ -347,14 +349,15 @@ Measured time_events(Device& device) {
   return summarize_measured(std::move(times));
 }
 
-/// `before`: how far apart they were when the copies were measured.
+/// Returns true if the distance of the cores changed during `rounds`, or since the copies were measured
+/// (`before`).
 bool did_cores_move(const Measured& rounds, const std::vector<Nanoseconds>& before) {
   return !are_as_far_apart(rounds.low_ns, rounds.high_ns) ||
          !std::ranges::all_of(before,
                               [&](Nanoseconds apart) { return are_as_far_apart(apart, rounds.median_ns); });
 }
 
-/// What the engine takes of the thread that calls it.
+/// Measures the time that the engine takes of the thread that calls it.
 void calibrate_calls(Device& device, Calibration& calibration) {
   calibration.hook = time_hooks(device);
   calibration.command = time_commands(device, calibration.hook.median_ns);

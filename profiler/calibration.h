@@ -11,18 +11,18 @@
 namespace offprof {
 
 struct StepCalibration {
-  Calibration costs;  ///< all but reload_per_mib
-  std::vector<Nanoseconds>
-      offloaded_extra_ns;  ///< compute with everything offloaded, over the round's plain step
-  /// The cores that compute and copy were not as far apart from each other all the time, so the figures are
-  /// of two machines.
+  Calibration costs;  ///< all costs except reload_per_mib
+  /// Extra compute time with everything offloaded, compared with the plain step of the same round.
+  std::vector<Nanoseconds> offloaded_extra_ns;
+  /// The distance between the computing and the copying core changed, so the figures mix two machine states.
   bool cores_moved = false;
 };
 
-/// Measures on a real device what offloading costs beside the copies: hooks, commands and events on tensors
-/// made up, the rest by steps with nothing offloaded, which now and then stand still, or have copies beside
-/// them; their rounds are interleaved. `copies`: of the same device. `hooks`: packs and unpacks in a step.
-/// `backward_order`: as Trainer::step takes it.
+/// Measures on a real device what offloading costs besides the copies. Hooks, commands and events are
+/// measured on synthetic tensors. The rest is measured in steps with nothing offloaded, of which some pause
+/// now and then and some have concurrent copies; the rounds of these steps are interleaved. `copies` is of
+/// the same device, `hooks` is the number of pack and unpack hooks in a step, and `backward_order` is as
+/// Trainer::step takes it.
 StepCalibration calibrate(Device& device, Trainer& trainer, const CopyCalibration& copies, std::size_t hooks,
                           const std::vector<SavedId>& backward_order);
 

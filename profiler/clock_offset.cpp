@@ -10,7 +10,7 @@
 namespace offprof {
 namespace {
 
-/// By the index of its beginning, when each operator ended.
+/// Returns the end of each operator, by the index of its begin event.
 std::unordered_map<std::size_t, Nanoseconds> ends_of_ops(const RecordedPass& pass) {
   std::unordered_map<std::size_t, Nanoseconds> ends;
   std::vector<std::size_t> open;

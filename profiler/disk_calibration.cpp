@@ -15,11 +15,12 @@ namespace offprof {
 namespace {
 
 constexpr int kTimes = 9;
-/// The last is as much as large tensors have; the first is nearly all latency.
+/// The largest size is that of large tensors; the smallest is nearly all latency.
 constexpr std::array<Bytes, 4> kSizes = {4 * kKiB, 256 * kKiB, 4 * kMiB, 32 * kMiB};
 
-/// Real pages, what no disk takes for a hole, and what compresses as the outputs of a layer do: normally
-/// distributed, the same each time. They repeat farther apart than any fast codec looks back.
+/// Fills the buffer with normally distributed numbers, the same each time. This writes real pages, which no
+/// disk treats as a hole, and compresses like the outputs of a layer. The numbers repeat at a distance beyond
+/// the window of any fast codec.
 void fill_like_activations(std::byte* buffer, Bytes bytes) {
   constexpr std::size_t kNumbers = 1 << 18;
   std::vector<float> numbers(kNumbers);
@@ -31,10 +32,10 @@ void fill_like_activations(std::byte* buffer, Bytes bytes) {
     std::memcpy(buffer + begin, numbers.data(), static_cast<std::size_t>(std::min(kPeriod, bytes - begin)));
 }
 
-/// Space on the disk, given back when it goes.
+/// Space on the disk, released by the destructor.
 class DiskSpace {
  public:
-  /// Where the disk is full, `extent` is none.
+  /// Reserves the space. If the disk is full, there is no extent.
   DiskSpace(DeviceDisk& disk, Bytes bytes) : disk_(disk), extent_(disk.reserve(bytes, nullptr)) {}
   ~DiskSpace() {
     if (extent_) disk_.release(*extent_);
@@ -48,7 +49,7 @@ class DiskSpace {
   std::optional<Extent> extent_;
 };
 
-/// From asking until it is there.
+/// Returns the time from the request to the end of a transfer.
 template <typename Begin>
 Nanoseconds time_transfer(DeviceDisk& disk, Begin begin) {
   const Nanoseconds start = steady_now();

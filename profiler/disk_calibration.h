@@ -5,9 +5,9 @@
 
 namespace offprof {
 
-/// What single transfers through the device's disk take, a few sizes of each direction, into
-/// Calibration::disk_write and disk_read. Does nothing where the device has no disk, or that has no room.
-/// Throws Error (environment) where the disk fails.
+/// Measures single transfers through the device's disk, a few sizes in each direction, and stores their times
+/// in Calibration::disk_write and disk_read. Does nothing if the device has no disk, or if the disk has no
+/// room. Throws Error (environment) if the disk fails.
 void calibrate_disk(Device& device, Calibration& calibration);
 
 }  // namespace offprof

@@ -22,7 +22,7 @@ Does task_of(const StreamWork& work) {
   return is_on_host(work.to) ? Does::kCopyOut : Does::kCompute;
 }
 
-/// When the GPU did that, within the step.
+/// Returns the times within the step at which the GPU did that kind of work.
 TimeSet times_of(const GpuActivity& activity, Does does, const Interval& step) {
   std::vector<Interval> times;
   for (const StreamWork& work : activity.work) {
@@ -32,7 +32,7 @@ TimeSet times_of(const GpuActivity& activity, Does does, const Interval& step) {
   return united(std::move(times));
 }
 
-/// Copies that began in the step, as one: their bytes, and the time in which any of them ran.
+/// Sum of the copies that began in the step: their bytes, and the time in which any of them ran.
 struct Copied {
   Bytes bytes = 0;
   Nanoseconds time_ns = 0;

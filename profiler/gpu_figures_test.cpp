@@ -36,7 +36,7 @@ GpuFigures figures(std::vector<StreamWork> work, const Interval& step = {100, 20
   return figures_of(activity, step);
 }
 
-TEST(GpuFigures, SplitAStepIntoComputeExposedCopiesAndNothing) {
+TEST(GpuFigures, SplitAStepIntoComputeExposedCopiesAndIdleTime) {
   const GpuFigures found =
       figures({kernel(100, 130), kernel(120, 140), copy_out(130, 160), copy_in(150, 170)});
   EXPECT_EQ(found.compute_ns, 40);
@@ -47,7 +47,7 @@ TEST(GpuFigures, SplitAStepIntoComputeExposedCopiesAndNothing) {
   EXPECT_DOUBLE_EQ(found.overlap_ratio().value(), 0.4);
 }
 
-TEST(GpuFigures, OfAStepWithoutWorkAreIdle) {
+TEST(GpuFigures, AreIdleForAStepWithoutWork) {
   GpuFigures idle;
   idle.idle_ns = 100;
   EXPECT_EQ(figures({}), idle);
@@ -55,37 +55,37 @@ TEST(GpuFigures, OfAStepWithoutWorkAreIdle) {
   EXPECT_EQ(idle.overlap_ratio(), std::nullopt);
 }
 
-TEST(GpuFigures, OfNoTimeAreNothing) {
+TEST(GpuFigures, AreZeroForAnEmptyStep) {
   EXPECT_EQ(figures({kernel(0, 300)}, {100, 100}), GpuFigures{});
   EXPECT_EQ(figures({kernel(0, 300)}, {200, 100}), GpuFigures{});
 }
 
-TEST(GpuFigures, TakeSetsAndCopiesWithinTheDeviceForCompute) {
+TEST(GpuFigures, CountSetsAndCopiesWithinTheDeviceAsCompute) {
   StreamWork set = kernel(100, 110);
   set.kind = StreamWorkKind::kSet;
   EXPECT_EQ(figures({set, copy(kDevice, kArray, 120, 130), copy(kUnknown, kUnknown, 140, 150)}).compute_ns,
             30);
 }
 
-TEST(GpuFigures, TellDirectionsByWhichEndIsOnTheHost) {
+TEST(GpuFigures, GetTheDirectionFromTheEndOnTheHost) {
   const GpuFigures found = figures({copy(kDevice, kPageable, 100, 110), copy(kManaged, kPinned, 120, 130),
                                     copy(kPageable, kDevice, 140, 145), copy(kPinned, kUnknown, 150, 155)});
   EXPECT_EQ(found.d2h.busy_ns, 20);
   EXPECT_EQ(found.h2d.busy_ns, 10);
 }
 
-TEST(GpuFigures, LeaveCopiesWithinTheHostOut) {
+TEST(GpuFigures, LeaveOutCopiesWithinTheHost) {
   EXPECT_EQ(figures({copy(kPinned, kPageable, 100, 150)}).idle_ns, 100);
 }
 
-TEST(GpuFigures, CountWorkAcrossAStepsEndsAsFarAsItLiesWithin) {
+TEST(GpuFigures, CountWorkAsFarAsItOverlapsTheStep) {
   const GpuFigures found = figures({kernel(50, 110), copy_out(190, 250), copy_in(80, 120)});
   EXPECT_EQ(found.compute_ns, 10);
   EXPECT_EQ(found.d2h.busy_ns, 10);
   EXPECT_EQ(found.h2d.busy_ns, 20);
 }
 
-TEST(GpuFigures, CountACopyWholeWithTheStepThatItBeganIn) {
+TEST(GpuFigures, CountACopyInTheStepInWhichItBegan) {
   const std::vector<StreamWork> work = {copy_out(190, 290, 1000)};
   const GpuFigures first = figures(work, {100, 200}), second = figures(work, {200, 300});
   EXPECT_EQ(first.d2h.bytes, 1000);
@@ -96,7 +96,7 @@ TEST(GpuFigures, CountACopyWholeWithTheStepThatItBeganIn) {
   EXPECT_EQ(second.d2h.busy_ns, 90);
 }
 
-TEST(GpuFigures, TellLargeCopiesApart) {
+TEST(GpuFigures, SeparateLargeCopies) {
   const GpuFigures found = figures(
       {copy_in(100, 110, kLargeCopy - 1), copy_in(120, 150, kLargeCopy), copy_in(140, 160, kLargeCopy + 5)});
   EXPECT_EQ(found.h2d.bytes, 3 * kLargeCopy + 4);
@@ -138,7 +138,7 @@ bool computes(const StreamWork& work) {
   return work.kind != StreamWorkKind::kCopy || (!on_host(work.from) && !on_host(work.to));
 }
 
-/// How many of the nanoseconds from `begin` on have such work in them.
+/// Returns the number of nanoseconds from `begin` to `end` in which such work runs.
 template <typename Pick>
 Nanoseconds count(const std::vector<StreamWork>& work, Nanoseconds begin, Nanoseconds end, const Pick& pick) {
   Nanoseconds sum = 0;
@@ -166,7 +166,7 @@ void check_link(const LinkFigures& link, const std::vector<StreamWork>& work, co
   RC_ASSERT(link.large_copies_ns == count(work, 0, kEnd, is_large));
 }
 
-RC_GTEST_PROP(GpuFigures, AreWhatACountOfEveryNanosecondSays, ()) {
+RC_GTEST_PROP(GpuFigures, MatchACountOfEveryNanosecond, ()) {
   const std::vector<StreamWork> work = any_work();
   const Interval step = {*rc::gen::inRange(0, 40), *rc::gen::inRange(40, 80)};
   const GpuFigures found = figures(work, step);
@@ -181,7 +181,7 @@ RC_GTEST_PROP(GpuFigures, AreWhatACountOfEveryNanosecondSays, ()) {
   check_link(found.h2d, work, step, copies_in);
 }
 
-RC_GTEST_PROP(GpuFigures, OfAStepAreTheSumOfThoseOfItsParts, ()) {
+RC_GTEST_PROP(GpuFigures, AddUpOverThePartsOfAStep, ()) {
   const std::vector<StreamWork> work = any_work();
   const Nanoseconds middle = *rc::gen::inRange(1, 79);
   const GpuFigures whole = figures(work, {0, kEnd});

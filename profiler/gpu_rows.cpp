@@ -20,7 +20,8 @@ std::string demangled(const std::string& name) {
   return status == 0 ? text.get() : name;
 }
 
-/// Compilers call a launch by another name than programs and profilers do.
+/// Returns the common name of a function: compilers call a launch by another name than programs and profilers
+/// do.
 std::string called(const std::string& function) {
   return function == "__cudaLaunchKernel" ? "cudaLaunchKernel" : function;
 }
@@ -106,7 +107,7 @@ void GpuRows::find_copies() {
   }
 }
 
-/// nullptr: it is no copy between device and host that a command asked for.
+/// Returns the command of a copy between device and host; nullptr if the work is not such a copy.
 const Command* GpuRows::copy_command(const StreamWork& work) const {
   const auto index = causes_.command_of(work.correlation);
   if (!index || work.kind != StreamWorkKind::kCopy) return nullptr;

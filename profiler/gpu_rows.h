@@ -14,15 +14,15 @@
 
 namespace offprof {
 
-/// What the tracer of a GPU saw of one step, for a timeline: every kernel, copy and set on its stream, every
-/// call on its thread, on the clock of the step's marks; and what each is for. Empty where nothing was
-/// traced.
+/// Rows of one step for a timeline, from the tracer of the GPU: every kernel, copy and memset on its stream
+/// and every call on its thread, on the clock of the step's marks, with the cause of each. Empty if nothing
+/// was traced.
 class GpuRows {
  public:
-  /// `first_id`: the external ids of this step are greater.
+  /// `first_id` is smaller than all external ids of this step.
   GpuRows(const StepResult& step, std::int64_t first_id);
 
-  /// Of the operator that begins with that event; 0: nothing was done for it.
+  /// Returns the external id of the operator that begins with that event; 0: nothing was done for it.
   std::int64_t external_id(std::size_t event) const;
 
   struct SeenCopy {
@@ -30,10 +30,11 @@ class GpuRows {
     std::uint32_t stream = 0;
     Nanoseconds begin_ns = 0;
   };
-  /// The copy that events timed so, as the tracer saw it; each once. nullopt: it did not.
+  /// Returns the traced copy that matches the copy timed by events, each at most once; nullopt: there is
+  /// none.
   std::optional<SeenCopy> match(const CopyRecord& record);
 
-  /// Times count from `origin`.
+  /// Adds the rows to the timeline, with times counted from `origin`.
   void add_to(Timeline& timeline, Nanoseconds origin) const;
 
  private:
@@ -50,10 +51,10 @@ class GpuRows {
   std::optional<Nanoseconds> offset_;  ///< nullopt: there is nothing to show
   WorkCauses causes_;
   std::unordered_set<std::size_t> ops_with_work_;
-  std::map<CopyId, SavedId> tensors_;  ///< by the copy that was made of them
+  std::map<CopyId, SavedId> tensors_;                                        ///< by their copy
   std::map<std::pair<CopyDirection, CopyId>, std::deque<SeenCopy>> copies_;  ///< not matched yet
-  std::map<std::size_t, Nanoseconds> leads_;                                 ///< of work that was
-  std::map<std::uint32_t, std::uint32_t> threads_;                           ///< their rows
+  std::map<std::size_t, Nanoseconds> leads_;                                 ///< of matched work
+  std::map<std::uint32_t, std::uint32_t> threads_;                           ///< row of each thread
 };
 
 }  // namespace offprof

@@ -13,11 +13,11 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-/// The tracer's clock is that much ahead of the marks'.
+/// Time by which the tracer's clock is ahead of the clock of the marks.
 constexpr Nanoseconds kAhead = 1'000'000;
 constexpr std::uint32_t kCompute = 7, kCopies = 9;
 
-/// Writes what a tracer saw, at times of the marks' clock.
+/// Builds the activity that a tracer saw, with times on the clock of the marks.
 class ActivitySketch {
  public:
   ActivitySketch& kernel(const std::string& name, std::uint64_t cause, Nanoseconds begin, Nanoseconds end) {
@@ -33,7 +33,7 @@ class ActivitySketch {
     work.bytes = 64;
     return keep(work);
   }
-  /// The call that asked for the work before.
+  /// Adds the call that requested the last work.
   ActivitySketch& call(const std::string& name, std::uint32_t thread, Nanoseconds begin, Nanoseconds end) {
     activity_.calls.push_back({name_index(name), thread, correlation_, begin + kAhead, end + kAhead});
     return *this;
@@ -65,7 +65,7 @@ class ActivitySketch {
   std::uint32_t correlation_ = 0;
 };
 
-/// One operator from 10 to 50, event 0, saves a tensor that goes out and comes back in.
+/// One operator from 10 to 50, event 0, saves a tensor that is copied out and back in.
 StepResult step_with(GpuActivity activity) {
   PassSketch sketch(0, 1000);
   sketch.compute(10).op_begin("aten::relu").compute(40).op_end();
@@ -79,7 +79,7 @@ StepResult step_with(GpuActivity activity) {
   return step;
 }
 
-/// Its kernel ends at the operator's end, so that the clocks can be told.
+/// The operator's kernel ends with the operator, so that the offset of the clocks is known.
 ActivitySketch relu() {
   ActivitySketch sketch;
   sketch.kernel("_Z4reluPf", WorkCause::of_op(0), 1020, 1050).call("cudaLaunchKernel", 90, 1011, 1013);
@@ -91,13 +91,13 @@ Timeline timeline_of(GpuActivity activity) {
   return build_timeline({&step, 1});
 }
 
-TEST(GpuRows, WithoutATraceThereAreNone) {
+TEST(GpuRows, AreEmptyWithoutATrace) {
   const Timeline timeline = timeline_of({});
   EXPECT_THAT(timeline.gpu, IsEmpty());
   EXPECT_EQ(timeline.spans.back().kind, SpanKind::kCopy);
 }
 
-TEST(GpuRows, KernelsAndCallsAreOnTheClockOfTheStep) {
+TEST(GpuRows, PutKernelsAndCallsOnTheClockOfTheStep) {
   const Timeline timeline = timeline_of(relu().finish());
   ASSERT_THAT(timeline.gpu, SizeIs(2));
   EXPECT_EQ(timeline.gpu[0].name, "relu(float*)");
@@ -108,7 +108,7 @@ TEST(GpuRows, KernelsAndCallsAreOnTheClockOfTheStep) {
   EXPECT_EQ(timeline.gpu[1].begin_ns, 11);
 }
 
-TEST(GpuRows, AKernelItsCallAndItsOperatorHaveOneId) {
+TEST(GpuRows, GiveAKernelItsCallAndItsOperatorOneId) {
   const Timeline timeline = timeline_of(relu().finish());
   std::vector<std::int64_t> ids;
   for (const Span& span : timeline.spans)
@@ -120,7 +120,7 @@ TEST(GpuRows, AKernelItsCallAndItsOperatorHaveOneId) {
   EXPECT_EQ(timeline.gpu[0].correlation, timeline.gpu[1].correlation);
 }
 
-TEST(GpuRows, ACopyOfACommandHasItsTensorAndTheDevicesTimes) {
+TEST(GpuRows, ACopyOfACommandHasItsTensorAndTheTracedTimes) {
   const Timeline timeline = timeline_of(
       relu()
           .copy(GpuMemoryKind::kDevice, GpuMemoryKind::kPinned, WorkCause::of_command(0), 1057, 1064)
@@ -133,7 +133,7 @@ TEST(GpuRows, ACopyOfACommandHasItsTensorAndTheDevicesTimes) {
   EXPECT_EQ(copies[0].name, "Memcpy DtoH (Device -> Pinned)");
   EXPECT_EQ(copies[0].tensor, 0);
   EXPECT_EQ(copies[0].begin_ns, 57);
-  EXPECT_EQ(copies[0].lead_ns, 2);  // events have it from 55
+  EXPECT_EQ(copies[0].lead_ns, 2);  // events place it at 55
   EXPECT_EQ(copies[1].name, "Memcpy HtoD (Pinned -> Device)");
   for (const Span& span : timeline.spans) EXPECT_NE(span.kind, SpanKind::kCopy);
   std::vector<std::string> points;
@@ -142,7 +142,7 @@ TEST(GpuRows, ACopyOfACommandHasItsTensorAndTheDevicesTimes) {
   EXPECT_THAT(points, ElementsAre("pack", "unpack", "copy out on stream 9", "copy in on stream 9"));
 }
 
-TEST(GpuRows, ACopyThatTheTracerDidNotSeeIsTimedByEvents) {
+TEST(GpuRows, ACopyMissingInTheTraceIsTimedByEvents) {
   const Timeline timeline = timeline_of(
       relu()
           .copy(GpuMemoryKind::kDevice, GpuMemoryKind::kPinned, WorkCause::of_command(0), 1057, 1064)
@@ -153,7 +153,7 @@ TEST(GpuRows, ACopyThatTheTracerDidNotSeeIsTimedByEvents) {
   EXPECT_THAT(copies, ElementsAre("copy in"));
 }
 
-TEST(GpuRows, GatheringForACopyIsNoCopyOfTheTensor) {
+TEST(GpuRows, AGatherForACopyIsNotTheTensorsCopy) {
   const Timeline timeline = timeline_of(
       relu()
           .copy(GpuMemoryKind::kDevice, GpuMemoryKind::kDevice, WorkCause::of_command(0), 1052, 1055)
@@ -171,7 +171,7 @@ TEST(GpuRows, EachThreadOfCallsHasARow) {
   EXPECT_EQ(timeline.gpu[3].row, 0U);
 }
 
-TEST(GpuRows, LaunchesHaveTheNameThatProgramsUse) {
+TEST(GpuRows, LaunchesHaveTheirCommonName) {
   const Timeline timeline = timeline_of(relu().call("__cudaLaunchKernel", 90, 1030, 1031).finish());
   EXPECT_EQ(timeline.gpu[2].name, "cudaLaunchKernel");
 }

@@ -14,10 +14,11 @@
 namespace offprof {
 namespace {
 
-/// Two to see whether passes differ at all. The others only where a gradient differs in which these two do
-/// not, or by more: few passes may agree by chance.
+/// Two passes show if passes differ at all. More run only if a gradient differs although it did not in these
+/// two, or differs by more: a few passes may agree by chance.
 constexpr int kPlainPasses = 2, kMostPlainPasses = 5;
-/// The largest of few differences says within that factor how large they get.
+/// Largest allowed ratio to the noise, since the maximum of a few differences only estimates how large they
+/// get.
 constexpr double kMostNoises = 10;
 
 bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
@@ -35,7 +36,7 @@ std::string difference(const at::Tensor& expected, const at::Tensor& actual) {
   return fmt::format("by up to {:.3g}", (expected - actual).abs().max().item<double>());
 }
 
-/// The largest difference; 0 where the bits are the same, and infinity where the two cannot be compared.
+/// Returns the largest difference; 0 if the bits are equal, and infinity if the tensors cannot be compared.
 double distance(const at::Tensor& expected, const at::Tensor& actual) {
   constexpr double kIncomparable = std::numeric_limits<double>::infinity();
   if (same_bytes(expected, actual)) return 0;
@@ -45,7 +46,7 @@ double distance(const at::Tensor& expected, const at::Tensor& actual) {
   return std::max(largest, std::numeric_limits<double>::denorm_min());  // 0 and -0 differ too
 }
 
-/// In float64, since sums of squares leave other types.
+/// Computes in float64, since sums of squares exceed the range of other types.
 GradientError error_of(const std::string& name, const at::Tensor& expected, const at::Tensor& actual) {
   const at::Tensor exact = expected.to(at::kDouble).flatten(), found = actual.to(at::kDouble).flatten();
   const at::Tensor difference = found - exact;
@@ -86,10 +87,10 @@ std::string compare_gradients(const std::vector<std::string>& names, const std::
   return std::to_string(differing) + " of " + std::to_string(names.size()) + " parameters differ; " + first;
 }
 
-/// Of gradients under a policy from the first plain pass.
+/// Differences between gradients under a policy and those of the first plain pass.
 struct GradientReference::Differences {
   std::size_t noisy = 0;         ///< parameters that differ no more than plain passes do
-  double largest_noisy = 0;      ///< of these
+  double largest_noisy = 0;      ///< largest difference of these
   std::size_t beyond_noise = 0;  ///< parameters that differ otherwise
 };
 

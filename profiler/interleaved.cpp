@@ -16,10 +16,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Between two looks at where the cores are: no event tells that they moved.
+/// Interval between checks of the cores' places: no event reports that they moved.
 constexpr std::chrono::milliseconds kBetweenLooks(100);
 
-/// Every visit of a round, by its policy's index, in an order that `round` decides.
+/// Returns the visits of a round as policy indices, in an order that depends on `round`.
 std::vector<std::size_t> visits_in_round(const Comparison& comparison, int round) {
   std::vector<std::size_t> visits;
   for (std::size_t i = 0; i < comparison.policies.size(); ++i)
@@ -57,7 +57,7 @@ class Measurement {
   }
 
  private:
-  /// The memory of a visit that is made again counts all the same.
+  /// Repeats a visit if the cores moved. The memory of a repeated visit still counts.
   void visit(std::size_t i) {
     std::vector<StepResult> steps;
     for (;;) {
@@ -88,7 +88,7 @@ class Measurement {
     return visit;
   }
 
-  /// What earlier visits measured is of no use: their policy needs more than the device has.
+  /// Discards what earlier visits measured, since the policy needs more memory than the device has.
   void give_up(std::size_t i, std::string out_of_memory) {
     PolicyRun& run = result_.runs[i];
     run.out_of_memory = std::move(out_of_memory);
@@ -96,7 +96,7 @@ class Measurement {
     run.commands.clear();
   }
 
-  /// A policy decides alike in every step of every visit.
+  /// Records differences in commands: a policy should decide alike in every step of every visit.
   static void note_commands(std::span<const StepResult> steps, bool is_first_visit, PolicyRun& run) {
     if (is_first_visit) run.commands = steps.front().commands;
     const bool visit_differs = steps.front().commands != run.commands;
@@ -121,7 +121,7 @@ class Measurement {
   const Comparison& comparison_;
   ComparisonResult& result_;
   std::vector<std::vector<StepResult>> timed_, untimed_;  ///< by policy
-  std::chrono::nanoseconds patience_;                     ///< what is left of it
+  std::chrono::nanoseconds patience_;                     ///< time left for repeated visits
 };
 
 }  // namespace

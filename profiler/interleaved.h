@@ -10,24 +10,24 @@
 
 namespace offprof {
 
-/// Steps of one visit.
+/// Steps of one visit to a policy.
 struct VisitResult {
-  std::vector<StepResult> steps;  ///< as many as were asked for
-  /// As PolicyRun has it; not empty: there are no steps, and the policy is visited no more.
+  std::vector<StepResult> steps;  ///< as many as were requested
+  /// Message as in PolicyRun. If it is not empty, there are no steps, and the policy is not visited again.
   std::string out_of_memory{};
 };
 
-/// What measure_interleaved drives. Neither function is empty.
+/// Functions that measure_interleaved calls. `train` and `core_to_core_ns` must not be empty.
 struct InterleavedJob {
-  /// Trains so many steps.
+  /// Trains the given number of steps.
   std::function<VisitResult(const Policy& policy, int steps)> train;
   /// See Device.
   std::function<std::optional<Nanoseconds>()> core_to_core_ns;
   Progress progress;
 };
 
-/// Trains under every policy of `comparison`, round by round, and adds what that came to to `result`, whose
-/// runs are those of the policies in their order. Policies that ran out of memory before are left out.
+/// Trains under every policy of `comparison`, round by round, and adds the measurements to `result`, whose
+/// runs are in the order of the policies. Leaves out policies that ran out of memory before.
 void measure_interleaved(const InterleavedJob& job, const Comparison& comparison, ComparisonResult& result);
 
 }  // namespace offprof

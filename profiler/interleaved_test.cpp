@@ -16,8 +16,8 @@ using testing::HasSubstr;
 constexpr Nanoseconds kNear = 60, kFar = 330;
 constexpr Nanoseconds kPatience = 10'000'000'000;
 
-/// Steps under `keep` take 10, others 20, with cores far apart ten times as long. The first visit takes the
-/// most memory.
+/// Steps under `keep` take 10, others 20, and ten times as long if the cores are far apart. The first visit
+/// takes the most memory.
 class FakeJob {
  public:
   ComparisonResult measure(const Comparison& comparison) {
@@ -31,13 +31,14 @@ class FakeJob {
     return result;
   }
 
-  /// How far apart the cores are from some look on, by its number; near before.
+  /// Distance of the cores from some check on, by the number of the check; near before that.
   std::map<int, Nanoseconds> moves;
   std::optional<Nanoseconds> apart = kNear;
   std::vector<std::pair<std::string, int>> visits;
-  std::string too_large;  ///< a policy that the device has no memory for
-  int fails_at = 1;       ///< at that visit of it
-  /// By their number, from 0: the steps of that visit have other commands, or only its last step has.
+  std::string too_large;  ///< name of a policy that the device has no memory for
+  int fails_at = 1;       ///< number of its visit that fails
+  /// Numbers of visits, from 0: in the first one all steps have other commands, in the second one only the
+  /// last step.
   std::optional<std::size_t> other_commands_in_visit, last_step_differs_in_visit;
   std::vector<std::string> progress;
 
@@ -72,7 +73,7 @@ Comparison comparison() {
   return comparison;
 }
 
-TEST(Interleaved, EachRoundMakesEveryVisit) {
+TEST(Interleaved, EveryRoundMakesEveryVisit) {
   FakeJob job;
   const ComparisonResult result = job.measure(comparison());
   EXPECT_THAT(result.runs[0].step_times_ns, ElementsAre(10, 10, 10, 10, 10, 10, 10, 10));
@@ -89,7 +90,7 @@ TEST(Interleaved, EachRoundMakesEveryVisit) {
   EXPECT_EQ(result.displaced_visits, 0);
 }
 
-TEST(Interleaved, AVisitWaitsForTheCores) {
+TEST(Interleaved, AVisitWaitsUntilTheCoresAreNear) {
   FakeJob job;
   job.apart = kFar;
   job.moves = {{3, kNear}};
@@ -99,10 +100,10 @@ TEST(Interleaved, AVisitWaitsForTheCores) {
   EXPECT_EQ(result.repeated_visits, 0);
 }
 
-TEST(Interleaved, WaitingForTheCoresIsReportedAndUsesUpPatience) {
+TEST(Interleaved, WaitingForTheCoresIsReportedAndLimited) {
   FakeJob job;
   job.apart = kFar;
-  job.moves = {{1000, kNear}};  // later than anybody looks who loses patience
+  job.moves = {{1000, kNear}};  // later than any check
   Comparison hurried = comparison();
   hurried.patience_ns = 1;
   const ComparisonResult result = job.measure(hurried);
@@ -110,9 +111,9 @@ TEST(Interleaved, WaitingForTheCoresIsReportedAndUsesUpPatience) {
   EXPECT_EQ(result.displaced_visits, 12);
 }
 
-TEST(Interleaved, AVisitDuringWhichTheCoresMovedIsMadeAgain) {
+TEST(Interleaved, RepeatsAVisitIfTheCoresMoved) {
   FakeJob job;
-  job.moves = {{1, kFar}, {3, kNear}};  // each visit looks before and after
+  job.moves = {{1, kFar}, {3, kNear}};  // each visit checks before and after
   const ComparisonResult result = job.measure(comparison());
   EXPECT_EQ(result.repeated_visits, 1);
   EXPECT_EQ(result.displaced_visits, 0);
@@ -121,7 +122,7 @@ TEST(Interleaved, AVisitDuringWhichTheCoresMovedIsMadeAgain) {
   EXPECT_EQ(result.runs[1].step_times_ns.size(), 4u);
 }
 
-TEST(Interleaved, CountsStepsThatDecideOtherwiseThanTheFirstInAnyVisit) {
+TEST(Interleaved, CountsStepsWithOtherCommandsThanTheFirst) {
   FakeJob job;
   EXPECT_EQ(job.measure(comparison()).runs[0].steps_with_other_commands, 0);
   FakeJob unsteady_visit;
@@ -137,7 +138,7 @@ TEST(Interleaved, CountsStepsThatDecideOtherwiseThanTheFirstInAnyVisit) {
   EXPECT_EQ(counted(unsteady_step), 1);
 }
 
-TEST(Interleaved, TheMemoryOfAVisitMadeAgainCounts) {
+TEST(Interleaved, CountsTheMemoryOfARepeatedVisit) {
   FakeJob job;
   job.moves = {{1, kFar}, {2, kNear}};
   const ComparisonResult result = job.measure(comparison());
@@ -146,7 +147,7 @@ TEST(Interleaved, TheMemoryOfAVisitMadeAgainCounts) {
             200);
 }
 
-TEST(Interleaved, WithoutPatienceVisitsCountAsTheyAre) {
+TEST(Interleaved, CountsDisplacedVisitsWithoutPatience) {
   FakeJob job;
   job.apart = kFar;
   Comparison impatient = comparison();
@@ -157,7 +158,7 @@ TEST(Interleaved, WithoutPatienceVisitsCountAsTheyAre) {
   EXPECT_EQ(job.visits.size(), 12u);
 }
 
-TEST(Interleaved, APolicyWithoutMemoryIsNotedAndVisitedNoMore) {
+TEST(Interleaved, DoesNotRevisitAPolicyThatRanOutOfMemory) {
   for (const int fails_at : {1, 2}) {
     FakeJob job;
     job.too_large = "offload";
@@ -171,7 +172,7 @@ TEST(Interleaved, APolicyWithoutMemoryIsNotedAndVisitedNoMore) {
   }
 }
 
-TEST(Interleaved, NothingIsWaitedForWhereNothingIsKnown) {
+TEST(Interleaved, DoesNotWaitIfTheDistanceOfTheCoresIsUnknown) {
   FakeJob job;
   job.apart = kFar;
   Comparison unknown = comparison();

@@ -6,7 +6,7 @@
 
 namespace offprof {
 
-/// From `begin_ns` up to `end_ns`, without it.
+/// Time from `begin_ns` up to, but not including, `end_ns`.
 struct Interval {
   Nanoseconds begin_ns = 0;
   Nanoseconds end_ns = 0;
@@ -14,14 +14,14 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
-/// A set of points in time: intervals in order, none empty, none touching another.
+/// A set of points in time: intervals in order, none of them empty or touching another.
 using TimeSet = std::vector<Interval>;
 
-/// All that lies in any of `intervals`, which may overlap and come in any order.
+/// Returns the union of `intervals`, which may overlap and come in any order.
 TimeSet united(std::vector<Interval> intervals);
-/// What lies in both.
+/// Returns the intersection of both sets.
 TimeSet intersected(const TimeSet& a, const TimeSet& b);
-/// What lies in `a` and not in `b`.
+/// Returns the points of `a` that are not in `b`.
 TimeSet without(const TimeSet& a, const TimeSet& b);
 Nanoseconds length_of(const TimeSet& set);
 

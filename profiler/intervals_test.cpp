@@ -13,12 +13,12 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(United, JoinsWhatOverlapsOrTouches) {
+TEST(United, JoinsOverlappingAndTouchingIntervals) {
   EXPECT_THAT(united({{20, 30}, {0, 5}, {5, 8}, {25, 40}, {50, 50}, {60, 55}}),
               ElementsAre(Interval{0, 8}, Interval{20, 40}));
 }
 
-TEST(Intersected, IsWhatLiesInBoth) {
+TEST(Intersected, ReturnsThePointsInBothSets) {
   EXPECT_THAT(intersected({{0, 10}, {20, 30}}, {{5, 22}, {29, 50}}),
               ElementsAre(Interval{5, 10}, Interval{20, 22}, Interval{29, 30}));
 }
@@ -28,7 +28,7 @@ TEST(Without, CutsHoles) {
               ElementsAre(Interval{0, 2}, Interval{4, 8}, Interval{22, 30}));
 }
 
-TEST(Without, AHoleMayReachOverSeveral) {
+TEST(Without, AHoleMayCoverSeveralIntervals) {
   EXPECT_THAT(without({{0, 10}, {20, 30}, {40, 50}}, {{5, 45}}),
               ElementsAre(Interval{0, 5}, Interval{45, 50}));
 }
@@ -55,7 +55,7 @@ bool is_time_set(const TimeSet& set) {
   return true;
 }
 
-RC_GTEST_PROP(TimeSets, AreWhatTheySayAtEveryInstant, ()) {
+RC_GTEST_PROP(TimeSets, AreCorrectAtEveryInstant, ()) {
   const auto raw_a = any_intervals(), raw_b = any_intervals();
   const TimeSet a = united(raw_a), b = united(raw_b);
   const TimeSet both = intersected(a, b), only_a = without(a, b);

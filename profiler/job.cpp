@@ -24,16 +24,18 @@ namespace {
 
 constexpr std::string_view kAllTransforms = "all";
 constexpr std::string_view kRecompute = "recompute";
-/// Enough for a median that one disturbance does not move.
+/// Enough for a median that one disturbance does not change.
 constexpr int kKeepPasses = 5;
-/// Likewise of a program that is another where tensors come back dense.
+/// The same for the separate program of dense copies.
 constexpr int kDensePasses = 3;
-/// Where the cores move meanwhile, what offloading costs is measured anew.
+/// Number of attempts to measure the costs of offloading, since the cores may move meanwhile.
 constexpr int kCalibrations = 3;
-/// Recording makes steps longer, but not so much.
+/// Plausible factors for recorded times lie between this and its inverse: recording makes steps longer, but
+/// not that much.
 constexpr double kLeastFactor = 0.5;
 
-/// Of what a pass gathered, perhaps of another program: the tensors that `program` saves as that pass did.
+/// Returns the entries of `gathered`, perhaps from another program, for tensors that `program` saves as that
+/// pass did.
 std::vector<Staging> staging_in(const Program& program, const RecordedPass& pass,
                                 std::vector<Staging> gathered) {
   std::erase_if(gathered, [&](const Staging& staging) {
@@ -43,7 +45,7 @@ std::vector<Staging> staging_in(const Program& program, const RecordedPass& pass
   return gathered;
 }
 
-/// Whether the step is to be looked at for what can be made again in backward.
+/// Returns true if the request needs recompute steps.
 bool asks_for_recipes(const RunRequest& request) {
   return recomputes(request.policy) || std::ranges::any_of(request.transforms, [](const std::string& asked) {
            return asked == kAllTransforms || asked == kRecompute;
@@ -102,7 +104,7 @@ void Job::make_transforms() {
       transforms_.push_back(make_transform(name));
 }
 
-/// In two steps, since what one does once need not be what each does.
+/// Searches in two steps, since a step need not repeat what another did.
 void Job::find_recipes() {
   if (!asks_for_recipes(request_)) return;
   std::vector<std::vector<FoundRecipe>> found;
@@ -123,7 +125,7 @@ void Job::find_recipes() {
   }
 }
 
-/// What packing takes, and whether the rules go with the program.
+/// Measures the costs of encoding, and checks that the rules fit the program.
 void Job::profile_transforms() {
   if (!transforms_.empty()) {
     progress_("measuring what packing costs");
@@ -135,15 +137,15 @@ void Job::profile_transforms() {
 
 void Job::set_limits(const Policy& policy) {
   device_.release_cache();
-  // What another policy had pinned is not this one's; its own it would have to pin anew.
+  // Frees pinned memory of another policy. The same policy would have to pin its memory anew.
   if (last_policy_ != policy) device_.trim_host();
   last_policy_ = policy;
   device_.set_capacity(capacity());
   device_.set_host_capacity(host_capacity(policy));
 }
 
-/// Beside its own cap a policy may have as much on the way to a disk as a buffer, or one tensor on top of it.
-/// What weights take there is not the policy's.
+/// Returns the host memory limit. Besides its own limit a policy may have data on the way to a disk: as much
+/// as a buffer, plus one tensor. Parameters in host memory do not count for the policy.
 std::optional<Bytes> Job::host_capacity(const Policy& policy) const {
   if (!policy.host_memory_bytes) return std::nullopt;
   const Bytes weights = pager_ ? pager_->host_bytes() : 0;
@@ -202,7 +204,8 @@ void Job::note_disk(DiskLink disk) {
   trace_.environment.link.disk = disk;
 }
 
-/// What costs time beside the program itself, and the program's own time without what recording it takes.
+/// Measures the costs besides the step program itself, and the program's own time without the cost of
+/// recording.
 void Job::calibrate_times() {
   if (device_.known_link()) {
     note_disk(request_.disk ? request_.disk->speed : DiskLink{});
@@ -230,9 +233,9 @@ void Job::calibrate_times() {
   trace_.environment.calibration = calibration;
 }
 
-/// Recording every operator makes a step another one, above all on a GPU, where each mark is an event: the
-/// times are those of steps with few marks. What such a step waits for weights cannot be told apart, so with
-/// a pager they stay as recorded.
+/// Sets times from steps with few marks. Recording every operator changes a step, above all on a GPU, where
+/// each mark is an event. With a pager the recorded times stay, since the stalls of such a step for
+/// parameters cannot be separated.
 void Job::set_marked_times(const Calibration& calibration) {
   const bool beside_host = !device_.torch_device().is_cpu();
   if (pager_) {
@@ -266,7 +269,7 @@ void Job::fit(Program& program, const Calibration& calibration, const Policy& po
   note_factor(fit_to_compute(program, calibration, policy, compute_ns));
 }
 
-/// What times that were recorded were multiplied by; nullopt: there were none to multiply.
+/// Warns if the factor applied to recorded times is implausible; nullopt: there were no times to scale.
 void Job::note_factor(std::optional<double> factor) {
   if (factor && *factor > kLeastFactor && *factor < 1 / kLeastFactor) return;
   trace_.notes.push_back(
@@ -298,7 +301,7 @@ void Job::record() {
   if (trace_.dense_program) note_allocator_state(*trace_.dense_program, last);
 }
 
-/// What is copied densely, and the dense program where it is another. Returns the last pass.
+/// Records the dense copies, and the dense program if it differs. Returns the last pass.
 RecordedPass Job::record_dense(const RecordedPass& offload_pass) {
   progress_("recording with everything offloaded densely");
   StepResult step = trainer_->step(dense_offload_all(), {}, Recording::kProgram);
@@ -310,13 +313,13 @@ RecordedPass Job::record_dense(const RecordedPass& offload_pass) {
   while (passes.size() < kDensePasses) passes.push_back(record_pass(dense_offload_all()));
   trace_.dense_program = build_program(passes, passes.front());
   trace_.dense_program->staging = staging;
-  // The difference is the dense copies' if without them all is as before.
+  // Checks that steps without dense copies are unchanged, so that the copies cause the difference.
   RecordedPass again = record_pass(preset_policy("keep"));
   build_program({&again, 1}, offload_pass);
   return again;
 }
 
-/// What a step computes in which every tensor comes back dense: the median, exposed time taken out.
+/// Returns the compute time of a step in which every tensor comes back dense: the median, without stalls.
 Nanoseconds Job::dense_compute_ns() {
   std::vector<Nanoseconds> times;
   for (int i = 0; i <= kKeepPasses; ++i) {
@@ -326,7 +329,7 @@ Nanoseconds Job::dense_compute_ns() {
   return median_of(std::move(times));
 }
 
-/// The state in which measured steps begin; `last` was recorded last.
+/// Stores the allocator state in which measured steps begin; `last` is the last recorded pass.
 void Job::note_allocator_state(Program& program, const RecordedPass& last) {
   device_.release_cache();
   const auto storage_of = storages_replaced_by(program, last);

@@ -20,32 +20,35 @@
 
 namespace offprof {
 
-/// A model loaded and recorded on a device, ready for steps under any policy.
+/// A model that is loaded and recorded on a device, ready for steps under any policy.
 class Job {
  public:
-  /// `request`, `device`, `progress` and `tracing` must outlive it. `tracing`: of the device's GPU; nullptr:
-  /// nothing is traced. Throws Error: what was asked for cannot be recorded.
+  /// Loads and records the model. `request`, `device`, `progress` and `tracing` must outlive the job.
+  /// `tracing` is for the device's GPU; nullptr: nothing is traced. Throws Error if the request cannot be
+  /// recorded.
   Job(const RunRequest& request, Device& device, const Progress& progress, StepTracing* tracing = nullptr);
 
-  /// The model, its environment and its program; nothing measured.
+  /// Returns the model, its environment and its step program, without measured steps.
   const Trace& trace() const { return trace_; }
 
-  /// Gradients against plain autograd's.
+  /// Compares the gradients under `policy` with those of plain autograd.
   GradientCheck check_gradients(const Policy& policy);
-  /// The gradients that check_gradients compares with lie in device memory: not while steps are measured.
+  /// Frees the gradients that check_gradients compares with. They lie in device memory, so call it before
+  /// steps are measured.
   void forget_gradients() { reference_->forget(); }
 
-  /// Steps under `policy` within the device's capacity and the policy's host memory.
+  /// Trains steps under `policy` within the device's capacity and the policy's host memory.
   std::vector<StepResult> train(const Policy& policy, int steps, Recording recording);
-  /// What tracing makes of such steps.
+  /// Measures the cost of tracing such steps.
   TracingCost tracing_cost(const Policy& policy);
 
-  /// Of a GPU, now; nullopt: there is none, and a virtual one has nothing beside.
+  /// Returns the GPU memory in use outside the allocator now; nullopt: there is no GPU, or it is virtual and
+  /// has nothing else.
   std::optional<Bytes> used_beside_allocator() const;
-  /// Of the measured steps; nullopt: what the machine has.
+  /// Returns the device capacity of the measured steps; nullopt: that of the machine.
   std::optional<Bytes> capacity() const;
-  /// Where what lies on the device before a step is more than its capacity already: that. A caching allocator
-  /// would not ask the device for what it holds, and so be refused nothing.
+  /// Returns an error if the data on the device before a step already exceed its capacity. A caching
+  /// allocator would not notice, since it does not ask the device again for memory that it holds.
   std::optional<OutOfMemory> refusal_beforehand();
 
  private:
@@ -83,14 +86,15 @@ class Job {
   std::optional<WeightPager> pager_;
   std::optional<Trainer> trainer_;
   std::vector<SavedId> order_;
-  std::vector<std::shared_ptr<const Transform>> transforms_;  ///< that the request's rules name
+  std::vector<std::shared_ptr<const Transform>> transforms_;  ///< named by the request's rules
   std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes_;  ///< by Recipe::tensor
-  std::optional<Policy> last_policy_;           ///< that limits were set for
+  std::optional<Policy> last_policy_;           ///< the policy of the current limits
   std::optional<GradientReference> reference_;  ///< gradients of plain autograd
-  IdleAtEnd idle_at_end_;  ///< weights may be on their way to memory that goes with the model
+  /// Waits at the end, since parameters may still be copied to memory that is freed with the model.
+  IdleAtEnd idle_at_end_;
 };
 
-/// What a job's steps keep to, and what is done beside them does not.
+/// Removes the limits of a job's steps for work outside of them.
 void lift_limits(Device& device);
 
 }  // namespace offprof

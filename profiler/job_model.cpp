@@ -1,4 +1,4 @@
-// How a job gets its model: loaded, put where it is to be, cut into what runs again in backward.
+// Preparation of a job's model: loading, placement on the device, activation checkpointing and layer slices.
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
@@ -24,12 +24,12 @@
 namespace offprof {
 namespace {
 
-/// The window of weights holds that many times what an operator needs at once, or a shard, so that what comes
-/// next can come while one is under way.
+/// Size of the parameter window in multiples of what an operator needs at once, or a layer slice, so that the
+/// next parameters can be loaded while one of them runs.
 constexpr Bytes kWindowInOperators = 2;
 
-/// Without this, the graph executor fuses operators into subgraphs from the second step on, and those ask for
-/// all their saved tensors at once.
+/// Disables graph optimisation. Otherwise the graph executor fuses operators into subgraphs from the second
+/// step on, and those unpack all their saved tensors at once.
 void turn_graph_optimisation_off() {
   torch::jit::setGraphExecutorOptimize(false);
   torch::jit::getProfilingMode() = false;
@@ -72,7 +72,7 @@ void Job::load() {
   if (used_before) trace_.environment.beside_allocator = {*used_before, *used_before, *used_before};
 }
 
-/// To the device, and where weights are paged, from there on to where they wait.
+/// Moves the model to the device, and offloaded parameters from there to their place.
 void Job::place_model() {
   make_pager();
   const auto adopt = [&](const at::Tensor& parameter) {
@@ -103,11 +103,11 @@ Bytes Job::shard_weight_bytes() const {
   return model_.shards ? model_.shards->most_weight_bytes() : 0;
 }
 
-/// In which order a step uses weights, and how large a window is right for them.
+/// Learns the order in which a step uses the parameters, and chooses the window size.
 void Job::learn_uses() {
   if (!pager_) return;
   progress_("learning in which order weights are used");
-  trainer_->plain_step();  // makes the optimizer's state
+  trainer_->plain_step();  // creates the optimizer's state
   trainer_->plain_step();
   pager_->learn();
   std::optional<Bytes>& window = trace_.settings.weights->window_bytes;
@@ -121,7 +121,7 @@ void Job::choose_segments() {
     model_.segments = std::make_shared<Segments>(model_.module, patterns, device_.torch_device());
 }
 
-/// What parts of the model take is seen by running it once.
+/// Runs the model once to see what its parts take.
 void Job::cut_into_shards() {
   std::optional<ShardSettings>& settings = trace_.settings.shards;
   if (!settings) return;
@@ -140,7 +140,7 @@ void Job::cut_into_shards() {
   settings->count = static_cast<std::int64_t>(model_.shards->shards().size());
 }
 
-/// A step has run. Segments that it did not call save nothing, and save nothing less.
+/// Reports checkpointed modules that the last step did not call: they save no memory.
 void Job::check_segments() {
   if (!model_.segments) return;
   const std::vector<std::string> uncalled = model_.segments->uncalled();

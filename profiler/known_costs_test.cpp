@@ -1,4 +1,4 @@
-// A machine on which everything takes what it is said to take, through calibration, fit and replay.
+// Tests calibration, fit and replay on a machine in which every operation takes exactly its specified time.
 #include <gmock/gmock.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 #include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
@@ -18,7 +18,7 @@
 namespace offprof {
 namespace {
 
-/// Copies take about as long as compute between them, so that some of them are waited for.
+/// Copies take about as long as the compute between them, so that some of them cause stalls.
 KnownCosts known_costs() {
   KnownCosts costs;
   costs.op_ns_per_letter = 700;
@@ -52,7 +52,7 @@ class KnownCostsTest : public TorchTest {
     clockwork_.reset();
   }
 
-  /// Recording takes time: meanwhile operators take three times as long.
+  /// Records the passes while operators take three times as long, since recording takes time.
   void record() {
     constexpr Nanoseconds kWhileRecorded = 3;
     const auto pass = [&](const char* policy) {
@@ -66,7 +66,7 @@ class KnownCostsTest : public TorchTest {
     order_ = backward_order(program_);
   }
 
-  /// As a run does.
+  /// Calibrates and fits as a run does.
   void calibrate_and_fit() {
     const CopyCalibration copies = calibrate_copies(*clockwork_);
     StepCalibration measured = calibrate(*clockwork_, *trainer_, copies, 2 * program_.saved.size(), order_);
@@ -89,7 +89,7 @@ class KnownCostsTest : public TorchTest {
   Calibration calibration_;
 };
 
-TEST_F(KnownCostsTest, CalibrationFindsThem) {
+TEST_F(KnownCostsTest, CalibrationFindsTheKnownCosts) {
   const KnownCosts costs = known_costs();
   open(costs);
   record();
@@ -111,7 +111,7 @@ TEST_F(KnownCostsTest, CalibrationFindsThem) {
     EXPECT_EQ(standstill.lost, exactly(0)) << standstill.stood_ns;
 }
 
-TEST_F(KnownCostsTest, PredictionsAreTheTimesOfSteps) {
+TEST_F(KnownCostsTest, PredictsTheTimesOfStepsExactly) {
   open(known_costs());
   record();
   calibrate_and_fit();
@@ -133,9 +133,9 @@ TEST_F(KnownCostsTest, PredictionsAreTheTimesOfSteps) {
   EXPECT_GT(exposed, 0) << "no policy had anything to wait for";
 }
 
-/// Only when a tensor is packed, on this machine, and calibration shares it out over pack, unpack and
-/// release: of a step that keeps everything the sum is the same.
-TEST_F(KnownCostsTest, HooksAreInTheTimeOfAStepThatKeepsEverything) {
+/// On this machine only packing costs time, but calibration distributes it over pack, unpack and release. For
+/// a step that keeps everything the sum is the same.
+TEST_F(KnownCostsTest, AStepThatKeepsEverythingIncludesItsHooks) {
   KnownCosts costs = known_costs();
   costs.hook_ns = 3 * 640;
   open(costs);

@@ -7,8 +7,8 @@
 
 namespace offprof {
 
-/// Marks a step where its phases begin and its tensors are packed and asked for, and nowhere else: on a GPU
-/// each mark is an event, so that marking every operator would make the step another one.
+/// Marks where the phases of a step begin and where its tensors are packed and unpacked, and nothing else. On
+/// a GPU each mark is an event, so marks at every operator would change the step.
 class MarkingListener final : public StepListener {
  public:
   /// `device` must outlive it.
@@ -20,7 +20,8 @@ class MarkingListener final : public StepListener {
   }
   void on_unpack(SavedId tensor) override { mark(EventKind::kUnpack, tensor); }
 
-  /// The device must have been idle since the step, and its marks not forgotten.
+  /// Returns the marks with stream times. The device must have been idle since the step, and must still have
+  /// its marks.
   StepMarks take() {
     for (StepMark& mark : marks_) mark.stream_ns = device_.time_of(mark.stream_ns);
     return std::move(marks_);
@@ -32,7 +33,7 @@ class MarkingListener final : public StepListener {
   }
 
   Device& device_;
-  StepMarks marks_;  ///< stream_ns: the device's mark, until they are taken
+  StepMarks marks_;  ///< stream_ns holds the device's mark until take
 };
 
 }  // namespace offprof

@@ -35,7 +35,7 @@ void count_memory(Metrics& metrics, const StepResult& step) {
   raise(metrics.h2d_bytes, step.h2d_bytes);
 }
 
-/// The one whose time is the median of all.
+/// Returns the step with the median time.
 const StepResult& median_step(std::span<const StepResult> steps) {
   std::vector<const StepResult*> sorted;
   for (const StepResult& step : steps) sorted.push_back(&step);
@@ -43,7 +43,7 @@ const StepResult& median_step(std::span<const StepResult> steps) {
   return *sorted[sorted.size() / 2];
 }
 
-/// Of one step; the spread over all goes into `metrics` under the key's name.
+/// Returns the time of the shown step, and stores the spread over all steps in `metrics` under that key.
 template <typename Get>
 Nanoseconds time_of(const StepResult& shown, std::span<const StepResult> steps, Metrics& metrics,
                     const std::string& key, Get get) {

@@ -7,9 +7,9 @@
 
 namespace offprof {
 
-/// The figures of measured steps: the highest memory; the times of the step that took the median time, which
-/// add up as that step's do, each with its spread over all steps (`*_min`, `*_max`). `untimed`: more steps,
-/// whose memory counts and whose times do not.
+/// Returns the figures of measured steps: the highest memory, and the times of the step with the median step
+/// time, which therefore add up. Each time has its spread over all steps (`*_min`, `*_max`). `untimed` are
+/// further steps whose memory counts but whose times do not.
 Metrics summarize(std::span<const StepResult> steps, std::span<const StepResult> untimed = {});
 
 }  // namespace offprof

@@ -43,14 +43,14 @@ TEST(Summarize, TakesTheMedianTimeWithItsSpread) {
   EXPECT_EQ(metrics.spread.at("step_time_ns_max"), 900);
 }
 
-TEST(Summarize, ComputeIsTheTimeWithoutWaits) {
+TEST(Summarize, ComputeExcludesStalls) {
   const std::vector<StepResult> steps = {step_of(100, 30)};
   const Metrics metrics = summarize(steps);
   EXPECT_EQ(metrics.compute_ns, 70);
   EXPECT_EQ(metrics.exposed_ns, 30);
 }
 
-TEST(Summarize, TheTimesAreOneSteps) {
+TEST(Summarize, AllTimesComeFromOneStep) {
   const std::vector<StepResult> steps = {step_of(100, 90), step_of(200, 10), step_of(300, 50)};
   const Metrics metrics = summarize(steps);
   EXPECT_EQ(metrics.step_time_ns, 200);
@@ -59,7 +59,7 @@ TEST(Summarize, TheTimesAreOneSteps) {
   EXPECT_EQ(metrics.spread.at("exposed_ns_max"), 90);
 }
 
-TEST(Summarize, RelatesWaitsToCopies) {
+TEST(Summarize, RelatesStallsToCopies) {
   StepResult step = step_of(100, 4);
   step.d2h_busy_ns = 15;
   step.h2d_busy_ns = 1;
@@ -74,7 +74,7 @@ TEST(Summarize, WithoutCopiesThereIsNoOverlapRatio) {
   EXPECT_FALSE(summarize({&step, 1}).overlap_ratio);
 }
 
-TEST(Summarize, LeavesTheFiguresOfCachingAllocatorsAbsent) {
+TEST(Summarize, HasNoAllocatorFiguresWithoutACachingAllocator) {
   const StepResult step = step_of(100);
   EXPECT_FALSE(summarize({&step, 1}).device_allocated_peak_bytes);
   EXPECT_FALSE(summarize({&step, 1}).device_reserved_peak_bytes);

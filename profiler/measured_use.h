@@ -13,7 +13,7 @@
 
 namespace offprof {
 
-/// Notes what is allocated and freed meanwhile. What was there before is not known here.
+/// Records allocations and frees. Frees of older allocations are ignored.
 class MemoryNotes final : public AllocationListener {
  public:
   explicit MemoryNotes(Device& device) : device_(device) { device_.set_listener(this); }
@@ -39,9 +39,9 @@ class MemoryNotes final : public AllocationListener {
   std::vector<TransformMemory> memory_;
 };
 
-/// What `work` takes of the device, which must be idle, as must be nobody listening to it: memory and work of
-/// the last of some runs, the median time of all but the first, which warms up. `forget`: lets go of what a
-/// run made.
+/// Measures what `work` takes of the device. The device must be idle and have no listener. Memory and work
+/// are those of the last run, the time is the median of all runs but the first, which warms up. `forget`
+/// frees what a run created.
 template <typename Work, typename Forget>
 TransformUse use_of(Device& device, const Work& work, const Forget& forget) {
   constexpr int kTimedRuns = 3;

@@ -14,7 +14,7 @@
 
 namespace offprof {
 
-/// What the event may be to the program; nullopt: nothing.
+/// Returns the kind that the event may have in the step program; nullopt: none.
 inline std::optional<EventKind> event_kind(const RawEvent& event) {
   switch (event.kind) {
     case RawKind::kPhase:
@@ -55,7 +55,7 @@ inline std::optional<EventKind> event_kind(const RawEvent& event) {
   OFFPROF_CHECK(false);
 }
 
-/// A pass with storages counted instead of named, and reloads set apart.
+/// A pass with storages numbered instead of named, and with reloads separated.
 class NumberedPass {
  public:
   explicit NumberedPass(const RecordedPass& pass) : pass_(pass) {
@@ -72,7 +72,7 @@ class NumberedPass {
   const std::vector<ProgramStorage>& storages() const { return storages_; }
   std::int32_t index_of(std::int64_t storage) const { return storage_index_.at(storage); }
   bool is_reload(std::int64_t allocation) const { return reload_of_.contains(allocation); }
-  /// What the event is to the program; nullopt: nothing. An allocation may be the engine's.
+  /// Returns the event's kind in the step program; nullopt: none. Allocations of the engine have none.
   std::optional<EventKind> kind_of(const RawEvent& event) const {
     const std::optional<EventKind> kind = event_kind(event);
     const bool is_engines = staging_.contains(event.id) || reload_of_.contains(event.id);
@@ -80,8 +80,8 @@ class NumberedPass {
   }
 
  private:
-  /// Storages of the program that only the engine held in the end: it let go of them last. What the program
-  /// let go of and came to hold again, since backward made something that shares it, is not among them.
+  /// Finds storages of the model whose last reference was the engine's. A storage that the model dropped and
+  /// later held again, since backward created something that shares it, is not among them.
   void find_engines_frees() {
     std::unordered_set<std::int64_t> held_by_engine;
     int hooks = 0;
@@ -93,8 +93,8 @@ class NumberedPass {
     }
   }
 
-  /// Memory that the engine took for a copy that a tensor's strides forbid to make directly: not the
-  /// program's.
+  /// Finds memory that the engine allocated for copies that a tensor's strides prevent from being direct. It
+  /// does not belong to the model.
   void find_staging() {
     int hooks = 0;
     for (const RawEvent& event : pass_.events) {
@@ -104,8 +104,8 @@ class NumberedPass {
     }
   }
 
-  /// Storages that are older than the step and that saved tensors view; 0 stands for memory that is not the
-  /// device's.
+  /// Adds storages that are older than the step and that saved tensors view. 0 stands for memory outside the
+  /// device.
   void add_saved_residents() {
     for (const RawSaved& saved : pass_.saved) {
       if (saved.storage == 0)
@@ -115,7 +115,7 @@ class NumberedPass {
     }
   }
 
-  /// Storages that are older than the step and that the step frees.
+  /// Adds storages that are older than the step and that the step frees.
   void add_freed_residents() {
     std::unordered_set<std::int64_t> allocated;
     std::map<std::int64_t, Bytes> freed;
@@ -148,8 +148,9 @@ class NumberedPass {
     return staging_.contains(allocation) || freed_by_engine_.contains(allocation);
   }
 
-  /// A node's own part is an operator of its name within one of the same name, in which autograd also makes
-  /// the gradients fit. What the node unpacked goes with its own part.
+  /// Follows the operators of a node. A node's own part is an operator of its name within one of the same
+  /// name; autograd shapes the gradients in the outer one. Tensors that the node unpacked are released with
+  /// its own part.
   void follow_node(const RawEvent& event) {
     if (event.kind == RawKind::kOpBegin) open_ops_.push_back(event.id);
     if (event.kind == RawKind::kUnpack) {
@@ -163,7 +164,8 @@ class NumberedPass {
     if (event.kind == RawKind::kNodeEnd) end_node();
   }
 
-  /// That is said only where it matters: where something was allocated between the part's end and the node's.
+  /// Adds release events only if they matter: if something was allocated between the part's end and the
+  /// node's end.
   void end_node() {
     const auto part_end =
         events_.begin() + static_cast<std::ptrdiff_t>(node_part_end_.value_or(events_.size()));
@@ -186,8 +188,8 @@ class NumberedPass {
       add_let_go(reload->second);
   }
 
-  /// The reloaded memory went: so did what escaped of it. Of tensors that share a copy it may be known from
-  /// their releases that it did before.
+  /// Adds the release of the tensors that escaped from a reloaded memory, which is now freed. The releases of
+  /// tensors that share a copy may show that they were released earlier.
   void add_let_go(CopyId copy) {
     for (std::size_t tensor = 0; tensor < pass_.saved.size(); ++tensor)
       if (pass_.saved[tensor].copy == copy) let_go(tensor);
@@ -206,15 +208,15 @@ class NumberedPass {
   const RecordedPass& pass_;
   std::unordered_map<std::int64_t, CopyId> reload_of_;  ///< by allocation
   std::unordered_set<std::int64_t> staging_;            ///< allocations
-  std::unordered_set<std::int64_t> freed_by_engine_;    ///< allocations of the program
+  std::unordered_set<std::int64_t> freed_by_engine_;    ///< allocations of the model
   std::unordered_map<std::int64_t, std::int32_t> storage_index_;
   std::vector<ProgramStorage> storages_;
   std::vector<Event> events_;
   std::unordered_set<std::size_t> let_go_;  ///< tensors that escaped
   std::vector<std::int64_t> open_ops_;      ///< names, outermost first
   std::vector<std::int32_t> node_tensors_;  ///< unpacked since the last node's end
-  std::optional<std::size_t>
-      node_part_end_;  ///< index in events_; nullopt: not come to since the last unpack
+  /// Index in events_; nullopt: not reached since the last unpack.
+  std::optional<std::size_t> node_part_end_;
 };
 
 }  // namespace offprof

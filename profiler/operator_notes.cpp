@@ -16,15 +16,14 @@
 namespace offprof {
 namespace {
 
-/// at::RecordFunction calls plain functions: this is how they find the notes. Backward's own threads have
-/// none.
+/// at::RecordFunction calls plain functions, which find the notes here. Backward's own threads have none.
 thread_local OperatorNotes* listening_notes = nullptr;
 
-/// A dropout's mask depends on how its input is laid out, and not on what is in it.
+/// A dropout's mask depends on the layout of its input, not on its values.
 constexpr std::string_view kDropout = "aten::native_dropout";
 constexpr std::size_t kDropoutMask = 1;
 
-/// Calls `call` with those that have memory: of the value, or of the list that it is.
+/// Calls `call` with each tensor that has memory: the value itself, or those in the list.
 template <typename Call>
 void for_each_tensor(const c10::IValue& value, const Call& call) {
   const auto hand_on = [&](const at::Tensor& tensor) {
@@ -35,14 +34,14 @@ void for_each_tensor(const c10::IValue& value, const Call& call) {
     for (const at::Tensor& tensor : value.toTensorVector()) hand_on(tensor);
 }
 
-/// Of its first argument nothing is left.
+/// Returns true if the operator overwrites its first argument completely.
 bool overwrites(std::string_view op) {
   constexpr std::array kOps = std::to_array<std::string_view>(
       {"aten::bernoulli_", "aten::fill_", "aten::normal_", "aten::uniform_", "aten::zero_"});
   return std::ranges::find(kOps, op) != kOps.end();
 }
 
-/// All that it does others do, of which the notes hear too.
+/// Returns true if the operator only calls other operators, which the notes observe as well.
 bool is_made_of_others(const c10::OperatorHandle& op) {
   return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
@@ -52,7 +51,7 @@ bool is_plain(const at::Tensor& value) {
          !value.is_neg() && !value.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }
 
-/// What is the same wherever it is said again.
+/// Returns true for values that can be passed again later unchanged.
 bool is_plain_value(const c10::IValue& value) {
   return value.isNone() || value.isScalar() || value.isBool() || value.isString() || value.isDevice() ||
          value.isIntList() || value.isDoubleList() || value.isBoolList();
@@ -67,7 +66,7 @@ bool changes_or_returns_arguments(const c10::FunctionSchema& schema) {
          std::ranges::any_of(schema.returns(), has_alias);
 }
 
-/// Its first argument and nothing else, and that is what it gives.
+/// Returns true if the operator changes only its first argument and returns it.
 bool changes_its_first(const c10::FunctionSchema& schema) {
   const auto& arguments = schema.arguments();
   return schema.name().ends_with('_') && !arguments.empty() && has_alias(arguments.front()) &&
@@ -81,7 +80,7 @@ bool can_run_again(const c10::FunctionSchema& schema) {
   return !changes_or_returns_arguments(schema) && (is_remakeable(name) || draws_random_numbers(name));
 }
 
-/// Of memory as large as `view` needs, from its beginning.
+/// Returns a call that allocates memory as large as `view` needs, and makes `view` begin at its start.
 NotedCall memory_call(StorageView& view, c10::Device device) {
   view.offset = 0;
   NotedCall call = {c10::Dispatcher::singleton().findSchemaOrThrow("aten::empty_strided", ""), {}};
@@ -101,12 +100,12 @@ WatchedContent content_of(const at::Tensor& value) {
   return {value.unsafeGetTensorImpl()->version_counter(), version_of(value)};
 }
 
-/// An operator that has begun.
+/// An operator that has begun and not ended.
 struct OperatorNotes::Running final : at::ObserverContext {
   const c10::FunctionSchema* schema = nullptr;
   std::optional<NotedCall> call;  ///< nullopt: it could not run again
   std::vector<AllocationId> changed;
-  AllocationId first_allocation = 0;  ///< what it allocates has this id or a larger one
+  AllocationId first_allocation = 0;  ///< storages that it allocates have this id or a larger one
   bool is_made_of_others = false;
 };
 
@@ -148,7 +147,7 @@ std::unique_ptr<OperatorNotes::Running> OperatorNotes::begin(const at::RecordFun
   const auto handle = c10::Dispatcher::singleton().findSchema(*name);
   if (!handle) return nullptr;
   const c10::FunctionSchema& schema = handle->schema();
-  // Behind them on the interpreter's stack lies what is none of theirs.
+  // The stack of the interpreter may have values below the arguments.
   const std::size_t count = schema.arguments().size();
   if (op.inputs().size() < count) return nullptr;
   const auto inputs = op.inputs().slice(op.inputs().size() - count);
@@ -177,7 +176,7 @@ std::unique_ptr<OperatorNotes::Running> OperatorNotes::begin(const at::RecordFun
                                                                                    : nullptr;
 }
 
-/// Takes the call away where nothing can be made of an argument again.
+/// Records the arguments. Clears the call if an argument cannot be provided again.
 void OperatorNotes::note_arguments(c10::ArrayRef<c10::IValue> inputs, std::optional<NotedCall>& call) const {
   for (const c10::IValue& input : inputs) {
     auto argument = noted(input);
@@ -214,7 +213,8 @@ const NotedResult* OperatorNotes::maker_of(AllocationId allocation, const Watche
   return found != latest_.end() && is_same_content(found->second->content, content) ? found->second : nullptr;
 }
 
-/// The outermost operator that says what made the allocation's content is the last to say so.
+/// Records the results. The outermost operator ends last, so it is the one recorded for an allocation's
+/// content.
 void OperatorNotes::end(Running& running, c10::ArrayRef<c10::IValue> outputs) {
   for (const AllocationId allocation : running.changed) latest_.erase(allocation);
   if (!running.call && running.is_made_of_others) return;
@@ -232,7 +232,7 @@ void OperatorNotes::end(Running& running, c10::ArrayRef<c10::IValue> outputs) {
   }
 }
 
-/// Of the last call, where it fills a storage.
+/// Records a result of the last call if it fills a storage.
 void OperatorNotes::add_result(const Running& running, std::size_t output, const at::Tensor& result) {
   const AllocationId allocation = device_.allocation_of(result.storage()).value_or(0);
   const NotedCall& call = calls_.back();
@@ -251,7 +251,7 @@ void OperatorNotes::add_result(const Running& running, std::size_t output, const
   latest_.insert_or_assign(allocation, &results_.back());
 }
 
-/// What is in it does not matter.
+/// Replaces the argument by fresh memory, whose content does not matter.
 void OperatorNotes::give_memory(NotedArgument& argument, c10::Device device) {
   const NotedCall& memory = calls_.emplace_back(memory_call(argument.view, device));
   results_.push_back({&memory, 0, argument.content, argument.view});

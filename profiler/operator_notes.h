@@ -17,13 +17,13 @@
 
 namespace offprof {
 
-/// Whether two tensors had the same content: the same counter, which said the same.
+/// Returns true if the two tensors had the same content: the same version counter with the same value.
 bool is_same_content(const WatchedContent& a, const WatchedContent& b);
 WatchedContent content_of(const at::Tensor& value);
 
 struct NotedCall;
 
-/// What an operator left in a storage: all of it, and nothing else.
+/// A result of an operator that fills a whole storage.
 struct NotedResult {
   const NotedCall* call = nullptr;
   std::size_t output = 0;
@@ -31,48 +31,50 @@ struct NotedResult {
   StorageView view{};
 };
 
-/// What an operator was given in one place.
+/// One argument of a recorded operator call.
 struct NotedArgument {
-  c10::IValue value{};          ///< no tensor, or one that is older than the step
+  c10::IValue value{};          ///< not a tensor, or a tensor older than the step
   AllocationId allocation = 0;  ///< of a tensor
-  bool is_resident = false;     ///< it is older than the step, and stays as long
+  bool is_resident = false;     ///< it is older than the step and outlives it
   WatchedContent content{};
   StorageView view{};
-  const NotedResult* made_by = nullptr;  ///< where it is known what gave the storage that content
-  bool is_own = false;                   ///< it must be made for the operator, whatever is held
+  const NotedResult* made_by = nullptr;  ///< the call that produced the content, if known
+  /// it must be created for the operator, even if it is held elsewhere
+  bool is_own = false;
 };
 
-/// An operator that has run, and could once more for the same result: what it takes is noted.
+/// An operator call that could run again with the same result, with its recorded arguments.
 struct NotedCall {
   c10::OperatorHandle op;
   std::vector<NotedArgument> arguments;
-  bool changes_first = false;         ///< it gives its first argument, changed
-  std::optional<std::size_t> draw{};  ///< of RandomDraws, where it draws
+  bool changes_first = false;         ///< it returns its first argument, changed
+  std::optional<std::size_t> draw{};  ///< index in RandomDraws, if it draws
 };
 
-/// Hears of the operators that a step runs until its backward, and notes of those that can run again
-/// (remakeable_ops.h, random_draws.h) what they were given, and what of it they left where. What another
-/// operator gives or changes nobody has made. Nothing is made of what lies in memory that nobody has written
-/// to: a proof that it comes out right would be chance.
+/// Observes the operators that a step runs until its backward. For those that can run again
+/// (remakeable_ops.h, random_draws.h) it records their arguments and where they left their results. Contents
+/// that other operators return or change have no producer. Nothing is recomputed from memory that nobody has
+/// written to: a proof that it is correct would be chance.
 ///
-/// Listens on the thread that made it from its construction until `stop`; one at a time in the process.
+/// Listens on the thread that created it, from its construction until `stop`. One at a time in the process.
 class OperatorNotes {
  public:
-  /// `residents`: of the step. Both must outlive it.
+  /// `residents` are those of the step. Both must outlive the object.
   OperatorNotes(Device& device, const Residents& residents);
   ~OperatorNotes();
   OperatorNotes(const OperatorNotes&) = delete;
   OperatorNotes& operator=(const OperatorNotes&) = delete;
 
-  /// So many tensors have been saved.
+  /// Sets the number of tensors that have been saved.
   void set_packed(SavedId packed) { packed_ = packed; }
-  /// Backward begins.
+  /// Stops listening. Call it when backward begins.
   void stop() { is_listening_ = false; }
 
-  /// What left that content in the allocation; nullptr: it is not known, or could not run again.
+  /// Returns the result that left that content in the allocation; nullptr: it is not known, or could not run
+  /// again.
   const NotedResult* maker_of(AllocationId allocation, const WatchedContent& content) const;
   const RandomDraws& draws() const { return draws_; }
-  /// Storages with a smaller id are older than the step.
+  /// Returns the first allocation id of the step; older storages have smaller ids.
   AllocationId first_allocation() const { return first_allocation_; }
 
  private:
@@ -95,8 +97,8 @@ class OperatorNotes {
   bool is_listening_ = true;
   SavedId packed_ = 0;
   RandomDraws draws_;
-  std::deque<NotedCall> calls_;      ///< that left something; addresses stay
-  std::deque<NotedResult> results_;  ///< likewise
+  std::deque<NotedCall> calls_;      ///< calls that left a result; addresses stay valid
+  std::deque<NotedResult> results_;  ///< addresses stay valid
   std::map<AllocationId, const NotedResult*> latest_;
 };
 

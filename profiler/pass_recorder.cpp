@@ -12,12 +12,12 @@
 namespace offprof {
 namespace {
 
-/// A thread's turn at active_recorder and all that it holds. Device allocators call with their own lock held,
-/// so nothing that is done in a turn may allocate device memory.
+/// Guards active_recorder and all that it holds. Device allocators call with their own lock held, so code
+/// that holds this lock must not allocate device memory.
 std::mutex recorder_mutex;
 using Turn = std::lock_guard<std::mutex>;
 
-/// at::RecordFunction calls plain functions: this is how they find the recorder.
+/// at::RecordFunction calls plain functions, which find the recorder here.
 PassRecorder* active_recorder = nullptr;
 
 constexpr std::size_t kExpectedEvents = 1 << 16;
@@ -109,11 +109,12 @@ void PassRecorder::stop() {
   {
     const Turn turn(recorder_mutex);
     if (!std::exchange(recording_, false)) return;
-    while (pushed_ > 0) pop();  // where something threw
+    while (pushed_ > 0) pop();  // after an exception
     active_recorder = nullptr;
   }
   at::removeCallback(callback_);
-  device_.set_listener(nullptr);  // not in our turn: whoever allocates now holds the lock that this takes
+  // without recorder_mutex: an allocating thread holds the lock that this takes
+  device_.set_listener(nullptr);
 }
 
 void PassRecorder::end_step() {
@@ -130,7 +131,7 @@ RecordedPass PassRecorder::finish() {
   return std::move(pass_);
 }
 
-/// What was noted are marks; from here on they are times.
+/// Converts the recorded marks to times.
 void PassRecorder::resolve_times() {
   const auto resolve = [&](auto& span) {
     span.begin_ns = device_.time_of(span.begin_ns);
@@ -152,7 +153,7 @@ void PassRecorder::take_note(RawKind kind, std::int64_t id, std::int64_t value) 
   note(kind, id, value);
 }
 
-/// An operator begins or ends on the calling thread.
+/// Checks the calling thread when an operator begins or ends on it.
 void PassRecorder::see_thread() {
   const std::thread::id thread = std::this_thread::get_id();
   if (forward_thread_.value_or(thread) != thread) has_threads_at_once_ = true;
@@ -163,13 +164,13 @@ void PassRecorder::see_thread() {
 }
 
 void PassRecorder::note(RawKind kind, std::int64_t id, std::int64_t value) {
-  if (!recording_) return;  // a graph that outlives its step still calls
+  if (!recording_) return;  // a graph may outlive its step and still call
   see_program_frees();
   add(kind, id, value);
 }
 
-/// Nobody tells when a storage that the engine holds has no other holder any more: looking before each event
-/// is early enough.
+/// Records storages that only the engine still holds. No callback reports this, but checking before each
+/// event is early enough.
 void PassRecorder::see_program_frees() {
   for (Held& held : held_) {
     if (!held.by_program) continue;
@@ -241,7 +242,7 @@ void PassRecorder::on_node_end(std::span<const SavedId>, std::span<const SavedId
 }
 
 void PassRecorder::on_hold(CopyId copy, AllocationId allocation, const c10::Storage& storage) {
-  if (!wants_node_ends_) return;  // nobody makes a program of it
+  if (!wants_node_ends_) return;  // the pass is not used for a step program
   const Turn turn(recorder_mutex);
   held_.push_back({copy, allocation, storage.getWeakStorageImpl()});
 }

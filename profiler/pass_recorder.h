@@ -16,26 +16,26 @@
 
 namespace offprof {
 
-/// Notes one step as it runs: operators (at::RecordFunction), allocations, saved tensors, commands. Records
-/// from its construction to `finish`, on the thread that made it and those that autograd runs backward on.
-/// One at a time in the process.
+/// Records one step as it runs: operators (at::RecordFunction), allocations, saved tensors, commands. Records
+/// from its construction to `finish`, on the thread that created it and the threads on which autograd runs
+/// backward. One at a time in the process.
 ///
-/// Any thread may call it at any time. But a step whose operators run on several threads at once, as those of
-/// modules do that fork, has no one order, which a replay could follow: `finish` refuses it.
+/// Any thread may call it at any time. But a step whose operators run on several threads at once, as with
+/// modules that fork, has no single order that a replay could follow: `finish` rejects it.
 class PassRecorder final : public StepListener, private AllocationListener {
  public:
-  /// `tracer`: of the device's GPU, which is told what work is for (WorkCause); nullptr: none.
+  /// `tracer` is that of the device's GPU and is given the cause of work (WorkCause); nullptr: none.
   PassRecorder(Device& device, bool wants_node_ends, GpuTracer* tracer = nullptr);
   ~PassRecorder() override;
   PassRecorder(const PassRecorder&) = delete;
   PassRecorder& operator=(const PassRecorder&) = delete;
 
-  /// From here on the step is in that phase: `forward`, `backward`, `optimizer`.
+  /// Begins a phase of the step: `forward`, `backward`, `optimizer`.
   void begin_phase(std::string_view name);
-  /// The step is done; what memory is given back from here on belongs to the time between steps.
+  /// Ends the step. Memory freed from here on belongs to the time between steps.
   void end_step();
-  /// Ends the recording, waits until the device is idle, and hands it out. Throws the first failure of the
-  /// device's marks, and Error (input) where the step's operators ran on several threads at once.
+  /// Ends the recording, waits until the device is idle, and returns the pass. Throws the first failure of
+  /// the device's marks, and Error (input) if the step's operators ran on several threads at once.
   RecordedPass finish();
 
   void on_hook_begin() override { take_note(RawKind::kHookBegin); }
@@ -59,7 +59,7 @@ class PassRecorder final : public StepListener, private AllocationListener {
   bool wants_node_ends() const override { return wants_node_ends_; }
 
  private:
-  /// A storage that the engine holds for a copy out; and whether the program does too.
+  /// A storage that the engine holds for a copy out. `by_program` is true while the model holds it too.
   struct Held {
     CopyId copy = -1;
     AllocationId allocation = 0;
@@ -73,7 +73,7 @@ class PassRecorder final : public StepListener, private AllocationListener {
   static std::unique_ptr<at::ObserverContext> op_begins(const at::RecordFunction& op);
   static void op_ends(const at::RecordFunction& op, at::ObserverContext* context);
 
-  /// `note` on any thread. All that is private below it is called in the calling thread's turn.
+  /// Calls `note` from any thread. The private functions below it are called under the same lock.
   void take_note(RawKind kind, std::int64_t id = 0, std::int64_t value = 0);
   void note(RawKind kind, std::int64_t id = 0, std::int64_t value = 0);
   void add(RawKind kind, std::int64_t id, std::int64_t value);
@@ -96,8 +96,8 @@ class PassRecorder final : public StepListener, private AllocationListener {
   std::unordered_map<std::string, std::int32_t> name_index_;
   std::vector<Held> held_;
   std::vector<std::int32_t> open_ops_;             ///< names, outermost first
-  std::thread::id ops_thread_;                     ///< on which the outermost of them began
-  std::optional<std::thread::id> forward_thread_;  ///< in forward: the one that all operators are on
+  std::thread::id ops_thread_;                     ///< thread on which the outermost of them began
+  std::optional<std::thread::id> forward_thread_;  ///< in forward: the thread that all operators run on
   bool has_threads_at_once_ = false;
 };
 

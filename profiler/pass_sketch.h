@@ -9,7 +9,7 @@
 
 namespace offprof {
 
-/// Builds a recorded pass event by event, on a clock that moves only when it is told to. For tests.
+/// Builds a recorded pass event by event, on a clock that advances only when told to. For tests.
 class PassSketch {
  public:
   explicit PassSketch(Bytes resident_bytes = 0, Nanoseconds begin_ns = 0) : now_(begin_ns) {
@@ -34,18 +34,18 @@ class PassSketch {
     return note(RawKind::kAlloc, id, bytes);
   }
   PassSketch& free(std::int64_t id) { return note(RawKind::kFree, id, bytes_.at(id)); }
-  /// Only the engine holds it from here on.
+  /// Drops the model's reference, so that only the engine holds the storage.
   PassSketch& program_free(std::int64_t id) { return note(RawKind::kProgramFree, id); }
   /// Frees a storage that is older than the step.
   PassSketch& free_older(std::int64_t id, Bytes bytes) { return note(RawKind::kFree, id, bytes); }
-  /// From here on the caching allocator holds so much.
+  /// Sets the bytes that the caching allocator holds from here on.
   PassSketch& reserved(Bytes bytes) { return note(RawKind::kReserved, 0, bytes); }
   PassSketch& reload(std::int64_t id, Bytes bytes, CopyId copy) {
     alloc(id, bytes);
     return note(RawKind::kReload, id, copy);
   }
 
-  /// Saves a tensor that is all of an allocation of the step.
+  /// Saves a tensor that covers a whole allocation of the step.
   PassSketch& pack(std::int64_t storage, CopyId copy = -1) {
     RawSaved raw;
     raw.storage = storage;
@@ -69,14 +69,14 @@ class PassSketch {
 
   PassSketch& hook_begin() { return note(RawKind::kHookBegin); }
   PassSketch& hook_end() { return note(RawKind::kHookEnd); }
-  /// Carries a command out, for so long.
+  /// Executes a command of that duration.
   PassSketch& command(const Command& command, Nanoseconds duration = 0) {
     const auto index = static_cast<std::int64_t>(pass_.commands.size());
     pass_.commands.push_back({command, now_, now_ + duration});
     pass_.events.push_back({RawKind::kCommand, index, 0, now_, now_ + duration});
     return compute(duration);
   }
-  /// Noting the event before took so long.
+  /// Adds the time that recording the last event took.
   PassSketch& noting_took(Nanoseconds duration) {
     pass_.events.back().end_ns += duration;
     return compute(duration);

@@ -23,7 +23,7 @@ std::unique_ptr<Device> open_device(const RunRequest& request) {
 
 class Plugin final : public EnginePlugin {
  public:
-  /// Before any backward is run.
+  /// Installs the autograd engine, before any backward runs.
   Plugin() { install_autograd_engine(); }
 
   std::string torch_version() const override { return TORCH_VERSION; }
@@ -67,8 +67,8 @@ class Plugin final : public EnginePlugin {
 }  // namespace
 }  // namespace offprof
 
-/// The one symbol that the program looks up: see engine/plugin.h.
+/// The one symbol that offprof looks up: see engine/plugin.h.
 extern "C" __attribute__((visibility("default"))) offprof::EnginePlugin* offprof_engine_plugin() {
-  static auto* plugin = new offprof::Plugin;  // for the rest of the process, as LibTorch is
+  static auto* plugin = new offprof::Plugin;  // never destroyed, like LibTorch
   return plugin;
 }

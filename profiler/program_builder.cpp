@@ -17,7 +17,8 @@
 namespace offprof {
 namespace {
 
-/// Whether every pass has such an event in the same place; when memory is let go of differs by nature.
+/// Returns true if every pass has such an event in the same place. The times at which memory is released
+/// differ.
 bool is_common(EventKind kind) {
   return kind != EventKind::kFree && kind != EventKind::kLetGo;
 }
@@ -29,13 +30,13 @@ std::vector<Event> common_events(const NumberedPass& pass) {
   return common;
 }
 
-/// What the program did between two common events.
+/// Work of the model between two common events.
 struct Between {
   Nanoseconds compute_ns = 0;
   Work work;
 };
 
-/// For each common event what the program did since the one before, with the engine's own part taken out.
+/// Returns the model's work before each common event since the one before, without the engine's part.
 std::vector<Between> work_between(const RecordedPass& pass, const NumberedPass& numbered) {
   std::vector<Between> parts;
   Between since_last;
@@ -110,14 +111,14 @@ bool same_event(const RecordedPass& a, const NumberedPass& numbered_a, const Eve
   }
 }
 
-/// The last operator that began before an event: where in the model a difference lies.
+/// Returns the last operator that began before an event, to locate a difference in the model.
 std::string operator_around(const RecordedPass& pass, const std::vector<Event>& events, std::size_t index) {
   for (std::size_t i = std::min(index, events.size()); i-- > 0;)
     if (events[i].kind == EventKind::kOpBegin) return pass.names[events[i].id];
   return "the step's beginning";
 }
 
-/// Index of the first common event in which the passes differ; nullopt: none.
+/// Returns the index of the first common event in which the passes differ; nullopt: none.
 std::optional<std::size_t> first_difference(const RecordedPass& a, const NumberedPass& numbered_a,
                                             const std::vector<Event>& events_a, const RecordedPass& b,
                                             const NumberedPass& numbered_b,
@@ -128,7 +129,7 @@ std::optional<std::size_t> first_difference(const RecordedPass& a, const Numbere
   return events_a.size() == events_b.size() ? std::nullopt : std::optional(shared);
 }
 
-/// The highest count of live bytes in it.
+/// Returns the highest number of live bytes in the pass.
 Bytes peak_of(const RecordedPass& pass) {
   Bytes live = pass.resident_bytes, peak = live;
   for (const RawEvent& event : pass.events) {
@@ -139,7 +140,7 @@ Bytes peak_of(const RecordedPass& pass) {
   return peak;
 }
 
-/// What can be said of a step that is another each time.
+/// Describes the memory of steps that differ each time.
 std::string peaks_of(std::span<const RecordedPass> keep_passes) {
   Bytes least = std::numeric_limits<Bytes>::max(), most = 0;
   for (const RecordedPass& pass : keep_passes) {
@@ -165,14 +166,15 @@ void check_same_program(const RecordedPass& a, const NumberedPass& numbered_a, c
       "data-dependent branches");
 }
 
-/// What memory such a tensor lies in would depend on the policy, and so would the program.
+/// Returns the error for tensors saved in backward: their memory, and so the step program, would depend on
+/// the policy.
 Error saves_in_backward() {
   return input_error(
       "backward itself saves tensors that it was given back for the node it runs: the gradient of a gradient",
       "offprof records steps with one backward; take the gradient penalty out to profile the rest");
 }
 
-/// By common event, over passes that have the same ones: the compute times of all of them.
+/// Returns the compute times by common event, over passes with the same common events.
 std::vector<Measured> compute_between(std::span<const std::vector<Between>> passes) {
   std::vector<Measured> times;
   for (std::size_t i = 0; i < passes.front().size(); ++i) {
@@ -183,8 +185,8 @@ std::vector<Measured> compute_between(std::span<const std::vector<Between>> pass
   return times;
 }
 
-/// The median of compute times and how far they spread; work is the same in each pass. Events that not every
-/// pass has in the same place take no time.
+/// Sets the median compute times and their spread; work is the same in each pass. Events that are not common
+/// take no time.
 void add_times(Program& program, const std::vector<std::vector<Between>>& passes, bool has_work) {
   const std::vector<Measured> times = compute_between(passes);
   OFFPROF_CHECK(static_cast<std::size_t>(std::ranges::count_if(program.events, is_common, &Event::kind)) ==
@@ -244,7 +246,7 @@ Program build_program(std::span<const RecordedPass> keep_passes, const RecordedP
 
 std::unordered_map<std::int64_t, std::int32_t> storages_replaced_by(const Program& program,
                                                                     const RecordedPass& last) {
-  std::multimap<Bytes, std::int32_t> freed;  // those of one size in the order of their frees
+  std::multimap<Bytes, std::int32_t> freed;  // storages of the same size in the order of their frees
   for (const Event& event : program.events) {
     if (event.kind != EventKind::kFree) continue;
     const ProgramStorage& storage = program.storages[event.id];

@@ -11,31 +11,31 @@
 
 namespace offprof {
 
-/// Makes the step program of two kinds of recorded passes: its order, and when the program lets go of each
-/// storage, from `offload_pass`, in which every movable tensor was offloaded when it was saved and dropped at
-/// once; its compute times, the median per event, from `keep_passes`, in which nothing was.
+/// Builds the step program from two kinds of recorded passes. `offload_pass` gives the order and the points
+/// at which the model drops its references to storages: in it, every movable tensor was offloaded when it was
+/// saved and dropped at once. `keep_passes`, in which nothing was offloaded, give the compute times, the
+/// median per event.
 ///
-/// Throws Error (input) where the passes differ in anything but frees and reloads: the model does something
-/// else from step to step, so nothing that was recorded of one step holds for the next. The first difference
-/// is said.
+/// Throws Error (input) if the passes differ in anything but frees and reloads: the model then changes from
+/// step to step, so a recording of one step does not hold for the next. The error names the first difference.
 Program build_program(std::span<const RecordedPass> keep_passes, const RecordedPass& offload_pass);
 
-/// Whether the passes differ in nothing but times, frees and reloads.
+/// Returns true if the passes differ in nothing but times, frees and reloads.
 bool same_program(const RecordedPass& a, const RecordedPass& b);
 
-/// Whether the program made with `offload_pass` serves for steps that bring every tensor back densely as
-/// well, of which `dense_pass` is one: they do the same, and nothing that unpack returned is in use beyond
-/// its node. For how long it is the offload pass cannot see of tensors that share a copy with others, nor of
+/// Returns true if the program built from `offload_pass` also holds for steps that copy every tensor back
+/// densely, of which `dense_pass` is one: they do the same, and no tensor that unpack returned is in use
+/// beyond its node. The offload pass cannot show the lifetime of tensors that share a copy with others, or of
 /// parameters and the like, which only dense steps move.
 bool serves_dense_steps(const RecordedPass& offload_pass, const RecordedPass& dense_pass);
 
-/// The storages older than the step that the program frees, by the allocation of `last` that took their
-/// place: a step that frees something old leaves something new of its size, which the next step frees
+/// Returns the storages older than the step that the program frees, by the allocation of `last` that took
+/// their place. A step that frees an old storage leaves a new one of its size, which the next step frees
 /// instead.
 std::unordered_map<std::int64_t, std::int32_t> storages_replaced_by(const Program& program,
                                                                     const RecordedPass& last);
 
-/// What gathering tensors took in a pass that copied every one densely.
+/// Returns the staging memory that gathering tensors took in a pass that copied every tensor densely.
 std::vector<Staging> staging_of(const RecordedPass& pass, std::span<const CopyRecord> copies);
 
 }  // namespace offprof

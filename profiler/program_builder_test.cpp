@@ -17,7 +17,7 @@ using enum EventKind;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// A program of one pass, which serves as keep pass too.
+/// Builds a program from one pass, which also serves as keep pass.
 Program program_of(PassSketch& sketch) {
   const RecordedPass pass = sketch.finish();
   Program program = build_program({&pass, 1}, pass);
@@ -36,7 +36,7 @@ std::vector<Nanoseconds> times_of(const Program& program) {
   return times;
 }
 
-/// One tensor is saved, and comes back. `offload`: by way of the host.
+/// Saves and unpacks one tensor, which moves through the host if `offload` is true.
 PassSketch one_tensor(bool offload) {
   PassSketch sketch;
   sketch.phase("forward").op_begin("aten::relu").alloc(11, 100).pack(11, offload ? 0 : -1).op_end();
@@ -48,7 +48,7 @@ PassSketch one_tensor(bool offload) {
   return sketch;
 }
 
-TEST(BuildProgram, WhatEscapedOfASharedCopyIsLetGoOfWhenOnlyTheEngineHoldsIt) {
+TEST(BuildProgram, AnEscapedTensorOfASharedCopyIsReleasedWhenOnlyTheEngineHoldsIt) {
   PassSketch offload;
   offload.op_begin("aten::mul").alloc(1, 100).pack(1, 0).pack(1, 0).op_end().free(1);
   offload.unpack(1).reload(7, 100, 0).node_end({1}).release(1).let_go(1);
@@ -60,7 +60,7 @@ TEST(BuildProgram, WhatEscapedOfASharedCopyIsLetGoOfWhenOnlyTheEngineHoldsIt) {
   EXPECT_EQ(*std::prev(let_go), (Event{EventKind::kRelease, 1}));
 }
 
-TEST(BuildProgram, RefusesAStepWhoseBackwardSavesWhatItWasGivenBack) {
+TEST(BuildProgram, RejectsAStepWhoseBackwardSavesAnUnpackedTensor) {
   PassSketch sketch;
   sketch.op_begin("aten::relu").alloc(11, 100).pack(11, 0).op_end().free(11);
   sketch.unpack(0).reload(12, 100, 0).pack(12, 1).node_end();
@@ -70,7 +70,7 @@ TEST(BuildProgram, RefusesAStepWhoseBackwardSavesWhatItWasGivenBack) {
 
 // --- Order, storages, frees ---
 
-TEST(BuildProgram, CountsStoragesInTheOrderOfTheirAllocation) {
+TEST(BuildProgram, NumbersStoragesInTheOrderOfTheirAllocation) {
   PassSketch sketch;
   sketch.alloc(70, 100).alloc(30, 200).free(70).free(30);
   const Program program = program_of(sketch);
@@ -80,7 +80,7 @@ TEST(BuildProgram, CountsStoragesInTheOrderOfTheirAllocation) {
               ElementsAre(Event{kAlloc, 0}, Event{kAlloc, 1}, Event{kFree, 0}, Event{kFree, 1}));
 }
 
-TEST(BuildProgram, LeavesOperatorsWithinOperatorsOut) {
+TEST(BuildProgram, LeavesOutNestedOperators) {
   PassSketch sketch;
   sketch.op_begin("aten::linear").op_begin("aten::addmm").op_end().op_end();
   const Program program = program_of(sketch);
@@ -88,12 +88,12 @@ TEST(BuildProgram, LeavesOperatorsWithinOperatorsOut) {
   EXPECT_EQ(program.names[0], "aten::linear");
 }
 
-TEST(BuildProgram, TakesTheResidentBytesOfThePass) {
+TEST(BuildProgram, CopiesTheResidentBytesOfThePass) {
   PassSketch sketch(4096);
   EXPECT_EQ(program_of(sketch).resident_bytes, 4096);
 }
 
-TEST(BuildProgram, TakesMediansOfTimesAndSaysHowFarTheySpread) {
+TEST(BuildProgram, TakesMediansOfTimesAndTheirSpread) {
   std::vector<RecordedPass> keep;
   for (const Nanoseconds time : {50, 10, 30, 20, 40}) {
     PassSketch sketch;
@@ -105,7 +105,7 @@ TEST(BuildProgram, TakesMediansOfTimesAndSaysHowFarTheySpread) {
   EXPECT_THAT(program.compute_spread_ns, ElementsAre(20));
 }
 
-TEST(BuildProgram, SetsReloadsApart) {
+TEST(BuildProgram, SeparatesReloads) {
   const RecordedPass keep = one_tensor(false).finish();
   const RecordedPass offload = one_tensor(true).finish();
   const Program program = build_program({&keep, 1}, offload);
@@ -126,7 +126,7 @@ TEST(BuildProgram, TakesFreesFromTheOffloadPass) {
       ElementsAre(Event{kAlloc, 0}, Event{kPack, 0}, Event{kFree, 0}, Event{kAlloc, 1}, Event{kRelease, 0}));
 }
 
-TEST(BuildProgram, KnowsResidentsThatTheStepFrees) {
+TEST(BuildProgram, FindsResidentsThatTheStepFrees) {
   PassSketch sketch(500);
   sketch.alloc(9, 10).free_older(3, 300);
   const Program program = program_of(sketch);
@@ -136,7 +136,7 @@ TEST(BuildProgram, KnowsResidentsThatTheStepFrees) {
   EXPECT_EQ(program.events.back().id, 0);
 }
 
-TEST(BuildProgram, KnowsTheRolesOfSavedResidents) {
+TEST(BuildProgram, FindsTheRolesOfSavedResidents) {
   RawSaved weight;
   weight.storage = 5;
   weight.storage_bytes = 64;
@@ -150,7 +150,7 @@ TEST(BuildProgram, KnowsTheRolesOfSavedResidents) {
   EXPECT_EQ(program.saved[0].storage, 0);
 }
 
-TEST(BuildProgram, GivesMemoryThatIsNotTheDevicesAStorageWithoutBytes) {
+TEST(BuildProgram, MemoryOutsideTheDeviceIsAStorageWithoutBytes) {
   RawSaved elsewhere;
   elsewhere.saved.movability = Movability::kUnsupportedLayout;
   PassSketch sketch;
@@ -165,9 +165,9 @@ TEST(BuildProgram, SavedTensorsThatShareAnAllocationShareAStorage) {
   EXPECT_EQ(program.saved[0].storage, program.saved[1].storage);
 }
 
-// --- What the engine holds longer than the program ---
+// --- Storages that the engine holds longer than the model ---
 
-TEST(BuildProgram, TheProgramsFreeIsWhereOnlyTheEngineHoldsTheStorage) {
+TEST(BuildProgram, TheModelsFreeIsAtItsLastReference) {
   PassSketch sketch;
   sketch.phase("forward").alloc(1, 100).pack(1, 0).program_free(1).alloc(2, 50);
   sketch.hook_begin().free(1).hook_end().free(2);
@@ -176,7 +176,7 @@ TEST(BuildProgram, TheProgramsFreeIsWhereOnlyTheEngineHoldsTheStorage) {
                           Event{kAlloc, 1}, Event{kFree, 1}));
 }
 
-TEST(BuildProgram, TheProgramsFreeIsTheLastWhereItCameToHoldTheStorageAgain) {
+TEST(BuildProgram, TheModelsFreeIsTheLastIfItReacquiresTheStorage) {
   PassSketch sketch;
   sketch.phase("forward").alloc(1, 100).pack(1, 0).program_free(1).alloc(2, 50);
   sketch.unpack(0).hook_begin().node_end().hook_end().free(1).free(2);
@@ -185,9 +185,9 @@ TEST(BuildProgram, TheProgramsFreeIsTheLastWhereItCameToHoldTheStorageAgain) {
                           Event{kUnpack, 0}, Event{kNodeEnd, 0}, Event{kFree, 0}, Event{kFree, 1}));
 }
 
-// --- What escapes its node ---
+// --- Tensors that escape their node ---
 
-TEST(BuildProgram, WhatEscapesIsLetGoOfWhereItsReloadIsFreed) {
+TEST(BuildProgram, AnEscapedTensorIsReleasedWhenItsReloadIsFreed) {
   PassSketch keep, offload;
   keep.op_begin("aten::view").alloc(1, 100).pack(1).op_end().unpack(0).node_end().release(0).alloc(2, 10);
   offload.op_begin("aten::view").alloc(1, 100).pack(1, 0).op_end().free(1);
@@ -200,7 +200,7 @@ TEST(BuildProgram, WhatEscapesIsLetGoOfWhereItsReloadIsFreed) {
   EXPECT_EQ(program.events.back().id, 0);
 }
 
-TEST(BuildProgram, OnlyTheUserOfACopyThatEscapesIsLetGoOf) {
+TEST(BuildProgram, ReleasesOnlyTheEscapingUserOfACopy) {
   PassSketch offload;
   offload.op_begin("aten::mul").alloc(1, 100).pack(1, 0).pack(1, 0).op_end().free(1);
   offload.unpack(1).reload(7, 100, 0).node_end({1}).unpack(0).node_end().release(0).release(1).free(7);
@@ -210,7 +210,7 @@ TEST(BuildProgram, OnlyTheUserOfACopyThatEscapesIsLetGoOf) {
   EXPECT_EQ(without_times(program.events).back(), (Event{kLetGo, 1}));
 }
 
-/// A parameter is saved, which moves only where every tensor is copied densely.
+/// Saves a parameter, which moves only if every tensor is copied densely.
 RecordedPass saves_a_parameter(bool moves, const std::vector<SavedId>& escaped) {
   RawSaved weight;
   weight.storage = 5;
@@ -224,13 +224,13 @@ RecordedPass saves_a_parameter(bool moves, const std::vector<SavedId>& escaped) 
   return sketch.finish();
 }
 
-TEST(BuildProgram, ServesDenseStepsUnlessSomethingEscapes) {
+TEST(BuildProgram, ServesDenseStepsUnlessATensorEscapes) {
   const RecordedPass offload = saves_a_parameter(false, {});
   EXPECT_TRUE(serves_dense_steps(offload, saves_a_parameter(true, {})));
   EXPECT_FALSE(serves_dense_steps(offload, saves_a_parameter(true, {0})));
 }
 
-/// A node that unpacked something, as autograd runs it: after the node's own part it makes the gradients fit.
+/// A node that unpacked a tensor, as autograd runs it: after the node's own part it shapes the gradients.
 PassSketch node_with_fitting(bool fits_gradients) {
   PassSketch sketch;
   sketch.op_begin("aten::mul").alloc(1, 100).pack(1).op_end();
@@ -240,7 +240,7 @@ PassSketch node_with_fitting(bool fits_gradients) {
   return sketch;
 }
 
-TEST(BuildProgram, WhatANodeUnpackedGoesBeforeGradientsAreMadeToFit) {
+TEST(BuildProgram, ANodesTensorIsReleasedBeforeGradientsAreShaped) {
   PassSketch sketch = node_with_fitting(true);
   const Program program = program_of(sketch);
   check_program(program, "program");
@@ -252,7 +252,7 @@ TEST(BuildProgram, WhatANodeUnpackedGoesBeforeGradientsAreMadeToFit) {
   EXPECT_EQ(*std::next(let_go), (Event{kAlloc, 2}));
 }
 
-TEST(BuildProgram, WhatANodeUnpackedGoesWithItWhereNothingIsAllocatedAfterItsOwnPart) {
+TEST(BuildProgram, ANodesTensorIsReleasedWithItIfNothingIsAllocatedAfterItsOwnPart) {
   PassSketch sketch = node_with_fitting(false);
   const Program program = program_of(sketch);
   EXPECT_EQ(std::ranges::count(program.events, kLetGo, &Event::kind), 0);
@@ -260,26 +260,26 @@ TEST(BuildProgram, WhatANodeUnpackedGoesWithItWhereNothingIsAllocatedAfterItsOwn
 
 // --- Times ---
 
-TEST(BuildProgram, GivesEachEventTheTimeSinceTheOneBefore) {
+TEST(BuildProgram, AnEventHasTheTimeSinceTheEventBefore) {
   PassSketch sketch;
   sketch.compute(5).op_begin("aten::relu").compute(20).alloc(1, 8).compute(300).op_end();
   EXPECT_THAT(times_of(program_of(sketch)), ElementsAre(5, 20, 300));
 }
 
-TEST(BuildProgram, GivesTheTimeBeforeAFreeToTheNextEventThatEveryPassHas) {
+TEST(BuildProgram, TimeBeforeAFreeCountsForTheNextCommonEvent) {
   PassSketch sketch;
   sketch.alloc(1, 8).compute(10).free(1).compute(7).alloc(2, 8);
   EXPECT_THAT(times_of(program_of(sketch)), ElementsAre(0, 0, 17));
 }
 
-TEST(BuildProgram, TakesTheTimeOfHooksOut) {
+TEST(BuildProgram, SubtractsTheTimeOfHooks) {
   PassSketch sketch;
   sketch.op_begin("aten::relu").alloc(1, 8);
   sketch.compute(10).hook_begin().compute(1000).pack(1).compute(2000).hook_end().compute(3).op_end();
   EXPECT_THAT(times_of(program_of(sketch)), ElementsAre(0, 0, 10, 3));
 }
 
-TEST(BuildProgram, TakesTheTimesOfAPassThatReloads) {
+TEST(BuildProgram, UsesTheTimesOfAPassThatReloads) {
   PassSketch sketch;
   sketch.phase("forward").alloc(11, 100).pack(11, 0).free(11);
   sketch.compute(5).unpack(0).hook_begin().alloc(20, 100).reload(12, 100, 0).free(20).hook_end();
@@ -291,13 +291,13 @@ TEST(BuildProgram, TakesTheTimesOfAPassThatReloads) {
   EXPECT_THAT(times_of(program), ElementsAre(0, 0, 0, 0, 5, 30, 7, 3));
 }
 
-TEST(BuildProgram, TakesTheTimeOfHooksWithinHooksOut) {
+TEST(BuildProgram, SubtractsTheTimeOfNestedHooks) {
   PassSketch sketch;
   sketch.hook_begin().hook_begin().compute(100).hook_end().compute(200).hook_end().compute(3).alloc(1, 8);
   EXPECT_THAT(times_of(program_of(sketch)), ElementsAre(3));
 }
 
-TEST(BuildProgram, TakesTheTimeOfNotingOut) {
+TEST(BuildProgram, SubtractsTheTimeOfRecording) {
   PassSketch sketch;
   sketch.alloc(1, 8).noting_took(50).compute(7).alloc(2, 8);
   EXPECT_THAT(times_of(program_of(sketch)), ElementsAre(0, 7));
@@ -312,16 +312,16 @@ TEST(BuildProgram, TakesTheMedianOverTheKeepPasses) {
   EXPECT_THAT(times_of(build_program(passes, passes.front())), ElementsAre(30, 970));
 }
 
-TEST(BuildProgram, TakesNoTimesFromTheOffloadPass) {
+TEST(BuildProgram, IgnoresTimesOfTheOffloadPass) {
   PassSketch keep, offload;
   const RecordedPass keep_pass = keep.compute(10).alloc(1, 8).finish();
   EXPECT_THAT(times_of(build_program({&keep_pass, 1}, offload.compute(999).alloc(1, 8).finish())),
               ElementsAre(10));
 }
 
-// --- Passes that differ ---
+// --- Different passes ---
 
-/// What the error says of two passes that differ.
+/// Returns the error message for two different passes.
 std::string difference(PassSketch& keep, PassSketch& offload) {
   const RecordedPass keep_pass = keep.finish();
   const RecordedPass offload_pass = offload.finish();
@@ -337,7 +337,7 @@ std::string difference(PassSketch& keep, PassSketch& offload) {
   return {};
 }
 
-TEST(BuildProgram, NamesTheFirstAllocationThatDiffers) {
+TEST(BuildProgram, NamesTheFirstDifferentAllocation) {
   PassSketch keep, offload;
   keep.op_begin("aten::nonzero").alloc(1, 8).op_end();
   offload.op_begin("aten::nonzero").alloc(1, 16).op_end();
@@ -347,7 +347,7 @@ TEST(BuildProgram, NamesTheFirstAllocationThatDiffers) {
           "near aten::nonzero, an allocation of 8 bytes in one pass, an allocation of 16 bytes in another"));
 }
 
-TEST(BuildProgram, NamesTheFirstOperatorThatDiffers) {
+TEST(BuildProgram, NamesTheFirstDifferentOperator) {
   PassSketch keep, offload;
   keep.op_begin("aten::relu").op_end().op_begin("aten::mul").op_end();
   offload.op_begin("aten::relu").op_end().op_begin("aten::add").op_end();
@@ -355,14 +355,14 @@ TEST(BuildProgram, NamesTheFirstOperatorThatDiffers) {
               HasSubstr("near aten::relu, aten::mul in one pass, aten::add in another"));
 }
 
-TEST(BuildProgram, SaysWhichPassEndsFirst) {
+TEST(BuildProgram, ReportsAPassThatEndsEarly) {
   PassSketch keep, offload;
   keep.op_begin("aten::relu").op_end();
   offload.op_begin("aten::relu").op_end().op_begin("aten::add").op_end();
   EXPECT_THAT(difference(keep, offload), HasSubstr("nothing more in one pass, aten::add in another"));
 }
 
-TEST(BuildProgram, SaysWhatHappensToATensorWherePassesDiffer) {
+TEST(BuildProgram, NamesTheEventOfATensorThatDiffers) {
   PassSketch keep, offload;
   keep.op_begin("aten::relu").alloc(1, 8).pack(1).op_end().unpack(0);
   offload.op_begin("aten::relu").alloc(1, 8).pack(1).op_end().release(0);
@@ -371,14 +371,14 @@ TEST(BuildProgram, SaysWhatHappensToATensorWherePassesDiffer) {
       HasSubstr("a request for saved tensor 0 in one pass, the release of saved tensor 0 in another"));
 }
 
-TEST(BuildProgram, ADifferenceBeforeAnyOperatorIsAtTheBeginning) {
+TEST(BuildProgram, ADifferenceBeforeTheFirstOperatorIsAtTheBeginning) {
   PassSketch keep, offload;
   keep.alloc(1, 8);
   offload.alloc(1, 9);
   EXPECT_THAT(difference(keep, offload), HasSubstr("near the step's beginning"));
 }
 
-TEST(BuildProgram, RefusesTensorsOfOtherShapes) {
+TEST(BuildProgram, RejectsTensorsOfOtherShapes) {
   const auto pass_of = [](std::int64_t rows) {
     PassSketch sketch;
     sketch.op_begin("aten::relu").alloc(11, 100);
@@ -393,22 +393,22 @@ TEST(BuildProgram, RefusesTensorsOfOtherShapes) {
   EXPECT_THROW(build_program({&keep, 1}, offload), Error);
 }
 
-TEST(BuildProgram, LooksAtEveryKeepPass) {
+TEST(BuildProgram, ComparesEveryKeepPass) {
   PassSketch first, second, offload;
   const std::vector<RecordedPass> keep_passes = {first.alloc(1, 8).finish(), second.alloc(1, 9).finish()};
   EXPECT_THROW(build_program(keep_passes, offload.alloc(1, 8).finish()), Error);
 }
 
-TEST(SameProgram, LooksPastTimesFreesAndReloads) {
+TEST(SameProgram, IgnoresTimesFreesAndReloads) {
   EXPECT_TRUE(same_program(one_tensor(false).finish(), one_tensor(true).compute(1000).finish()));
 }
 
-TEST(SameProgram, LooksPastTheNumbersOfAllocations) {
+TEST(SameProgram, IgnoresAllocationIds) {
   PassSketch one, other;
   EXPECT_TRUE(same_program(one.alloc(1, 8).finish(), other.alloc(900, 8).finish()));
 }
 
-TEST(SameProgram, SeesThatOnePassGoesOn) {
+TEST(SameProgram, DetectsThatOnePassIsLonger) {
   PassSketch one, other;
   EXPECT_FALSE(same_program(one.alloc(1, 8).finish(), other.alloc(1, 8).alloc(2, 8).finish()));
 }

@@ -9,9 +9,9 @@
 namespace offprof {
 namespace {
 
-/// A phase shorter than this share of the step says nothing of how recording changes times.
+/// A phase shorter than this share of the step does not show how recording changes times.
 constexpr double kLeastShare = 0.05;
-/// A step beside the host is not in proportion to its work: so often it is held against what was measured.
+/// Number of corrections: on a separate device the time of a step is not proportional to its work.
 constexpr int kFits = 8;
 
 bool is_hook(EventKind kind) {
@@ -22,7 +22,7 @@ bool is_marked(EventKind kind) {
   return kind == EventKind::kPhase || kind == EventKind::kPack || kind == EventKind::kUnpack;
 }
 
-/// Indices of the events that a marked step has marks at.
+/// Returns the indices of the events at which a marked step has marks.
 std::vector<std::size_t> marked_events(const Program& program) {
   std::vector<std::size_t> marked;
   for (std::size_t i = 0; i < program.events.size(); ++i)
@@ -49,7 +49,7 @@ Nanoseconds compute_in(const Program& program, std::size_t begin, std::size_t en
   return sum;
 }
 
-/// What lay between mark `k` and the one before, over all passes.
+/// Returns the time between mark `k` and the one before, over all passes.
 Measured between(const std::vector<StepMarks>& passes, std::size_t k, Nanoseconds StepMark::*clock) {
   std::vector<Nanoseconds> times;
   for (const StepMarks& marks : passes)
@@ -57,11 +57,11 @@ Measured between(const std::vector<StepMarks>& passes, std::size_t k, Nanosecond
   return summarize_measured(std::move(times));
 }
 
-/// What one nanosecond of recorded compute is of a stretch.
+/// Measured times of the host and the stream in a stretch.
 struct Stretch {
   Nanoseconds host_ns = 0, stream_ns = 0;
 
-  /// Up to that share of the stretch.
+  /// Returns the work up to that share of the stretch.
   Work work_until(double share) const {
     const auto part = [&](Nanoseconds time) { return std::llround(share * static_cast<double>(time)); };
     const Nanoseconds host = part(host_ns), stream = part(stream_ns);
@@ -74,7 +74,8 @@ Work difference(const Work& a, const Work& b) {
           a.busy_ns - b.busy_ns};
 }
 
-/// Deals a stretch out to its events as recorded; where nothing was recorded the last gets all.
+/// Distributes a stretch over its events in the recorded proportions. If nothing was recorded, the last event
+/// gets all.
 void set_stretch(Program& program, std::size_t begin, std::size_t end, const Stretch& stretch) {
   const auto recorded = static_cast<double>(compute_in(program, begin, end));
   double so_far = 0;
@@ -90,7 +91,7 @@ void set_stretch(Program& program, std::size_t begin, std::size_t end, const Str
   }
 }
 
-/// Under which a step takes so long, what it waits for taken out.
+/// Returns the step time under the policy without stalls.
 Nanoseconds unexposed_time(const Program& program, const Calibration& calibration, const Policy& policy) {
   const Metrics metrics = replay(Step(program, costs_of(calibration)), policy, link_of(calibration)).metrics;
   return *metrics.step_time_ns - *metrics.exposed_ns;

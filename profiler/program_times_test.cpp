@@ -11,7 +11,7 @@
 namespace offprof {
 namespace {
 
-/// A saved tensor's pack, unpack and release, with that much compute before each.
+/// Adds a saved tensor's pack, unpack and release, with that much compute before each.
 Program program_of(const std::vector<Nanoseconds>& compute_ns) {
   constexpr EventKind kKinds[] = {EventKind::kPack, EventKind::kUnpack, EventKind::kRelease};
   Program program;
@@ -39,14 +39,14 @@ std::optional<double> fit_to_step(Program& program, const Calibration& calibrati
   return fit_to_compute(program, calibration, preset_policy("keep"), calibration.step.median_ns);
 }
 
-TEST(FitToCompute, ComesToTheStepLessItsHooks) {
+TEST(FitToCompute, MatchesTheStepWithoutItsHooks) {
   Program program = program_of({100, 200, 300});
   EXPECT_DOUBLE_EQ(*fit_to_step(program, measured(570, 10)), 0.9);
   EXPECT_EQ(sum_of(program), 540);
   EXPECT_EQ(program.events[2].compute_ns, 180);
 }
 
-TEST(FitToCompute, TakesOutWhatThePolicyCosts) {
+TEST(FitToCompute, SubtractsTheCostsOfThePolicy) {
   ProgramSketch sketch;
   const SavedId tensor = sketch.save(sketch.alloc(2 * kMiB));
   sketch.compute(1000);
@@ -59,13 +59,13 @@ TEST(FitToCompute, TakesOutWhatThePolicyCosts) {
   EXPECT_EQ(sum_of(program), 1500);
 }
 
-TEST(FitToCompute, LeavesAProgramWithoutTimesAlone) {
+TEST(FitToCompute, DoesNotChangeAProgramWithoutTimes) {
   Program program = program_of({0, 0, 0});
   EXPECT_EQ(fit_to_step(program, measured(500, 1)), std::nullopt);
   EXPECT_EQ(sum_of(program), 0);
 }
 
-TEST(FitToCompute, LeavesTimesAloneWhereTheCostsAreMoreThanTheStep) {
+TEST(FitToCompute, DoesNotChangeTimesIfTheCostsExceedTheStep) {
   Program program = program_of({100, 200, 300});
   EXPECT_EQ(fit_to_step(program, measured(570, 1000)), std::nullopt);
   EXPECT_EQ(sum_of(program), 600);
@@ -84,7 +84,7 @@ Program program_with_phases() {
   return program;
 }
 
-/// Marks of a step whose stretches took the stream and the host so long.
+/// Returns the marks of a step whose stretches took these times on the stream and the host.
 StepMarks marks_of(const std::vector<Nanoseconds>& stream, const std::vector<Nanoseconds>& host) {
   StepMarks marks = {{EventKind::kPhase, -1, 1000, 7000},
                      {EventKind::kPack, 0},
@@ -106,7 +106,7 @@ std::vector<Nanoseconds> compute_of(const Program& program) {
 
 using testing::ElementsAre;
 
-TEST(SetMarkedTimes, DealsOutTheMedianOfEachStretchAsItWasRecordedLessItsHooks) {
+TEST(SetMarkedTimes, DistributesTheMedianOfEachStretchWithoutItsHooks) {
   Program program = program_with_phases();
   std::vector<StepMarks> passes;
   for (const Nanoseconds forward : {52, 50, 99})
@@ -118,7 +118,7 @@ TEST(SetMarkedTimes, DealsOutTheMedianOfEachStretchAsItWasRecordedLessItsHooks) 
   EXPECT_TRUE(program.work.empty());
 }
 
-TEST(SetMarkedTimes, BesideTheHostTellsWhatHostAndStreamTook) {
+TEST(SetMarkedTimes, SetsTheWorkOfHostAndStreamOnADevice) {
   Program program = program_with_phases();
   ASSERT_TRUE(set_marked_times(program, {marks_of({50, 8, 3, 14}, {22, 10, 5, 14})}, /*hook_ns=*/2,
                                ComputesOn::kDevice));
@@ -131,7 +131,7 @@ TEST(SetMarkedTimes, BesideTheHostTellsWhatHostAndStreamTook) {
   EXPECT_EQ(after, (Work{10, 8, 10, Work::kNoWait, 8}));
 }
 
-TEST(SetMarkedTimes, AReplayComesToTheMarkedStep) {
+TEST(SetMarkedTimes, AReplayMatchesTheMarkedStep) {
   Program program = program_with_phases();
   const std::vector<Nanoseconds> stream = {50, 8, 3, 14}, host = {22, 10, 5, 14};
   ASSERT_TRUE(set_marked_times(program, {marks_of(stream, host)}, 0, ComputesOn::kDevice));
@@ -139,7 +139,7 @@ TEST(SetMarkedTimes, AReplayComesToTheMarkedStep) {
   EXPECT_EQ(metrics.step_time_ns, 5 + 50 + 8 + 3 + 14);  // the host is ahead all the time
 }
 
-TEST(SetMarkedTimes, ChangesNothingWhereTheMarksAreOfAnotherStep) {
+TEST(SetMarkedTimes, ChangesNothingIfTheMarksBelongToAnotherStep) {
   Program program = program_with_phases();
   StepMarks marks = marks_of({50, 8, 3, 14}, {50, 8, 3, 14});
   marks[3].tensor = 1;
@@ -150,7 +150,7 @@ TEST(SetMarkedTimes, ChangesNothingWhereTheMarksAreOfAnotherStep) {
   EXPECT_EQ(program, program_with_phases());
 }
 
-TEST(FitToPhases, MakesEachPhaseAsLongAsItWasMeasured) {
+TEST(FitToPhases, EachPhaseTakesItsMeasuredTime) {
   Program program = program_with_phases();
   Calibration calibration = measured(250, 10);
   calibration.phases = {{"forward", {70, 70, 70}}, {"backward", {180, 180, 180}}};
@@ -160,7 +160,7 @@ TEST(FitToPhases, MakesEachPhaseAsLongAsItWasMeasured) {
   EXPECT_DOUBLE_EQ(*fit_to_step(program, calibration), 220.0 / 225);  // 5 before forward are in no phase
 }
 
-TEST(FitToPhases, LeavesAProgramOfOtherPhasesAlone) {
+TEST(FitToPhases, DoesNotChangeAProgramWithOtherPhases) {
   Program program = program_with_phases();
   Calibration calibration = measured(250, 10);
   EXPECT_EQ(fit_to_phases(program, calibration), std::nullopt);
@@ -169,12 +169,12 @@ TEST(FitToPhases, LeavesAProgramOfOtherPhasesAlone) {
   EXPECT_EQ(program, program_with_phases());
 }
 
-TEST(FitToCompute, BesideTheHostComesToTheStepWhoeverIsBehind) {
+TEST(FitToCompute, MatchesTheStepOnADeviceWhetherHostOrStreamIsBehind) {
   for (const std::vector<Nanoseconds>& host :
        {std::vector<Nanoseconds>{2200, 1000, 500, 1400}, std::vector<Nanoseconds>{9000, 9000, 9000, 9000}}) {
     Program program = program_with_phases();
     std::vector<Nanoseconds> stream = {5000, 800, 300, 1400};
-    if (host[0] == 9000) stream = host;  // a stream that waits for the host
+    if (host[0] == 9000) stream = host;  // the stream waits for the host
     ASSERT_TRUE(set_marked_times(program, {marks_of(stream, host)}, 100, ComputesOn::kDevice));
     Calibration calibration = measured(6'000, 100);
     ASSERT_TRUE(fit_to_step(program, calibration));
@@ -183,7 +183,7 @@ TEST(FitToCompute, BesideTheHostComesToTheStepWhoeverIsBehind) {
   }
 }
 
-TEST(AssumeWork, HasTheHostsShareOfAProgramThatWasMarked) {
+TEST(AssumeWork, UsesTheHostTimeRatioOfTheMarkedProgram) {
   Program marked = program_with_phases(), other = program_with_phases();
   marked.work.assign(8, {30, 60, 60, Work::kNoWait, 60});
   assume_work(other, marked);
@@ -192,7 +192,7 @@ TEST(AssumeWork, HasTheHostsShareOfAProgramThatWasMarked) {
   EXPECT_EQ(other.work[2], (Work{0, 70, 70, Work::kNoWait, 70}));
 }
 
-TEST(ReloadCost, IsWhatTheReplayDoesNotExplain) {
+TEST(ReloadCost, IsTheTimeThatTheReplayDoesNotExplain) {
   ProgramSketch sketch;
   const SavedId tensor = sketch.save(sketch.alloc(2 * kMiB));
   sketch.compute(1000);

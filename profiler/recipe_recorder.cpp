@@ -17,7 +17,7 @@
 namespace offprof {
 namespace {
 
-/// On the host.
+/// Returns the bytes of the tensor's storage on the host.
 at::Tensor bytes_of(const at::Tensor& value) {
   const auto bytes = static_cast<std::int64_t>(value.storage().nbytes());
   return view_storage(value.storage(), {at::kByte, {bytes}, {1}}).cpu();
@@ -43,7 +43,7 @@ std::string text_of(const RecipeArgument& argument) {
   return text.str();
 }
 
-/// All of a recipe but its times.
+/// Returns a text of the recompute steps, without their times.
 std::string text_of(const FoundRecipe& found) {
   std::ostringstream text;
   text << found.recipe.tensor << ' ';
@@ -58,10 +58,10 @@ std::string text_of(const FoundRecipe& found) {
   return text.str();
 }
 
-/// Puts together by which operators a content can be made again, of what is there in backward.
+/// Builds the steps that recompute a content from data that is available in backward.
 class RecipeBuilder {
  public:
-  /// The saved tensor of the argument's content that is there; -1: there is none.
+  /// Returns the available saved tensor with the argument's content; -1: there is none.
   using SourceOf = std::function<SavedId(const NotedArgument&)>;
 
   RecipeBuilder(SavedId tensor, SourceOf source_of) : source_of_(std::move(source_of)) {
@@ -75,7 +75,7 @@ class RecipeBuilder {
   }
 
  private:
-  /// The number of the step that makes it; -1: it cannot be made.
+  /// Returns the number of the step that computes the result; -1: it cannot be recomputed.
   std::int32_t step_of(const NotedResult& result) {
     if (const auto known = steps_.find(&result); known != steps_.end()) return known->second;
     if (++begun_ > kLongestRecipe) return -1;
@@ -106,7 +106,7 @@ class RecipeBuilder {
     return taken.step >= 0 ? std::optional(taken) : std::nullopt;
   }
 
-  /// What a step changes nobody but it takes.
+  /// Returns true if each result that a later step changes is used by that step alone.
   bool changes_only_its_own() const {
     return std::ranges::all_of(changed_, [&](std::int32_t changed) {
       std::ptrdiff_t users = 0;
@@ -137,7 +137,7 @@ void RecipeRecorder::on_pack(SavedId tensor, const at::Tensor& value, const Pack
   saved_of_[request.storage].push_back(tensor);
 }
 
-/// The first: forward is done, and all that it saved is there.
+/// At the first unpack forward is done, and everything that it saved is available.
 void RecipeRecorder::on_unpack(SavedId) {
   if (!std::exchange(is_forward_, false)) return;
   notes_.stop();
@@ -179,9 +179,10 @@ void RecipeRecorder::try_recipe(SavedId tensor, const std::shared_ptr<const std:
   if (proves(*found)) found_.push_back(std::move(*found));
 }
 
-/// Autograd is not told of all changes: batch norm's of its running statistics.
+/// Autograd does not report all changes, for example those of batch norm's running statistics. A digest
+/// detects them.
 std::size_t RecipeRecorder::digest_of(const at::Tensor& value) const {
-  if (device_.is_virtual()) return 0;  // it has no values
+  if (device_.is_virtual()) return 0;  // a virtual device has no values
   const at::AutoDispatchBelowAutograd below_autograd;
   const at::DisableRecordFunctionGuard unheard;
   const at::Tensor bytes = bytes_of(value);
@@ -189,7 +190,7 @@ std::size_t RecipeRecorder::digest_of(const at::Tensor& value) const {
       {static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(bytes.numel())});
 }
 
-/// -1: none was saved.
+/// Returns the first saved tensor with that content; -1: none was saved.
 SavedId RecipeRecorder::first_of_content(AllocationId allocation, const WatchedContent& content) const {
   const auto saved = saved_of_.find(allocation);
   if (saved == saved_of_.end()) return -1;
@@ -198,21 +199,21 @@ SavedId RecipeRecorder::first_of_content(AllocationId allocation, const WatchedC
   return found == saved->second.end() ? -1 : *found;
 }
 
-/// Of the first of a content, in backward.
+/// Returns true if the bytes are unchanged in backward. `tensor` is the first one with its content.
 bool RecipeRecorder::is_as_saved(SavedId tensor) {
   Saved& saved = saved_[tensor];
   if (!saved.is_as_saved) saved.is_as_saved = digest_of(saved.value) == saved.digest;
   return *saved.is_as_saved;
 }
 
-/// The first saved tensor of the argument's content; -1: there is none before, or it was changed.
+/// Returns the first saved tensor with the argument's content; -1: there is none before, or it was changed.
 SavedId RecipeRecorder::source_of(const NotedArgument& argument, SavedId before) {
   if (!argument.content.is_unchanged()) return -1;
   const SavedId found = first_of_content(argument.allocation, argument.content);
   return found >= 0 && found < before && is_as_saved(found) ? found : -1;
 }
 
-/// Makes it, and notes what that takes.
+/// Recomputes the content, checks it, and records the cost.
 bool RecipeRecorder::proves(FoundRecipe& found) const {
   const SavedId tensor = found.recipe.tensor;
   const RecipeInputs inputs = {

@@ -16,47 +16,48 @@
 
 namespace offprof {
 
-/// More operators in a recipe than so many are not worth it.
+/// Longest sequence of operators that is worth recomputing.
 inline constexpr std::size_t kLongestRecipe = 8;
 
-/// A recipe that was found in a step, and tried.
+/// Recompute steps that were found in a step, and tried.
 struct FoundRecipe {
   Recipe recipe;
   ExecutableRecipe executable;
 };
 
-/// Finds out in a step of which nothing is offloaded how its saved contents could be made again: it notes
-/// what operators take and give, and, when backward asks for the first saved tensor, runs those that made a
-/// saved content once more on the contents as they were saved. What comes of it must be the content to the
-/// bit (on a device without values: as large and laid out alike).
+/// Finds in a step with nothing offloaded how its saved contents can be recomputed. It records the arguments
+/// and results of operators. When backward unpacks the first saved tensor, it runs the operators that
+/// produced a saved content once more on the contents as they were saved. The result must equal the content
+/// bit by bit (on a device without values: it must have the same size and layout).
 ///
-/// There is no recipe for what was made by an operator that is not deterministic, nor draws its random
-/// numbers from a default generator (remakeable_ops.h, random_draws.h), or by more than kLongestRecipe of
-/// them; nor where one takes what is neither made so nor held anyway: a saved content, saved before, or a
-/// parameter, buffer or input of the step, none of them changed in place by then.
+/// A content has no recompute steps if one of its operators is neither deterministic nor draws its random
+/// numbers from a default generator (remakeable_ops.h, random_draws.h), or if it takes more than
+/// kLongestRecipe operators. Each argument must be recomputed the same way or held anyway: a saved content
+/// that was saved before, or a parameter, buffer or input of the step, none of them changed in place by then.
 ///
-/// Listens from its construction on the thread that made it; one at a time in the process.
+/// Listens from its construction, on the thread that created it. One at a time in the process.
 class RecipeRecorder final : public StepListener {
  public:
-  /// `residents`: of the step. Both must outlive it.
+  /// `residents` are those of the step. Both must outlive the recorder.
   RecipeRecorder(Device& device, const Residents& residents) : device_(device), notes_(device, residents) {}
 
   void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
                const PackDecision& decision) override;
   void on_unpack(SavedId tensor) override;
 
-  /// In the order of their tensors; once, after the step.
+  /// Returns the recipes in the order of their tensors; call it once, after the step.
   std::vector<FoundRecipe> take() { return std::move(found_); }
-  /// Whether what the step saved is what the program saves.
+  /// Returns true if the step saved what the program saves.
   bool saw(const Program& program) const;
 
  private:
   struct Saved {
     PackRequest request;
     WatchedContent content{};
-    at::Tensor value;                   ///< until backward begins
-    std::size_t digest = 0;             ///< of the bytes as they were saved, of the first of a content
-    std::optional<bool> is_as_saved{};  ///< the bytes in backward, once somebody has asked
+    at::Tensor value;  ///< held until backward begins
+    /// of the bytes as they were saved; only for the first tensor of a content
+    std::size_t digest = 0;
+    std::optional<bool> is_as_saved{};  ///< if the bytes are unchanged in backward; empty until checked
   };
 
   void find();
@@ -77,8 +78,8 @@ class RecipeRecorder final : public StepListener {
   std::vector<FoundRecipe> found_;
 };
 
-/// Recipes that two steps of the program agree on but for times; nobody knows what others would make of a
-/// third.
+/// Returns the recipes that two steps of the program agree on, except for times. One that they disagree on
+/// could fail in a third step.
 std::vector<FoundRecipe> agreed(std::vector<FoundRecipe> first, const std::vector<FoundRecipe>& second);
 
 }  // namespace offprof

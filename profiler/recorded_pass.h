@@ -11,26 +11,26 @@
 
 namespace offprof {
 
-/// What the recorder notes, in program order.
+/// Kinds of recorded events, in program order.
 enum class RawKind : std::uint8_t {
   kPhase,        ///< id: name
   kOpBegin,      ///< id: name; value: depth, 0 for an outermost operator
-  kOpEnd,        ///< likewise
+  kOpEnd,        ///< id: name; value: depth, 0 for an outermost operator
   kAlloc,        ///< id: allocation; value: bytes
   kFree,         ///< id: allocation; value: bytes
-  kProgramFree,  ///< id: allocation, of which the program's last reference goes while the engine holds it
+  kProgramFree,  ///< id: allocation; the model drops its last reference while the engine holds it
   kPack,         ///< id: saved tensor
   kUnpack,       ///< id: saved tensor
   kRelease,      ///< id: saved tensor
   kLetGo,        ///< id: saved tensor, reloaded and now released, whose memory only the engine holds
-  kNodeEnd,      ///< of a node that unpacked something
+  kNodeEnd,      ///< end of a node that unpacked something
   kBackwardEnd,
-  kFetch,      ///< id: allocation, into which a copy of weights begins
-  kFetched,    ///< id: allocation, for whose copy the program waits
-  kSave,       ///< id: allocation, whose weights are copied out
+  kFetch,      ///< id: allocation, into which a copy of parameters begins
+  kFetched,    ///< id: allocation, for whose copy the model waits
+  kSave,       ///< id: allocation, whose parameters are copied out
   kReserved,   ///< value: bytes that the caching allocator holds from here on
   kReload,     ///< id: allocation; value: copy. Follows the kAlloc of that allocation
-  kHookBegin,  ///< from here to the next kHookEnd the engine takes the program's time
+  kHookBegin,  ///< from here to the next kHookEnd the engine takes time of the model's thread
   kHookEnd,
   kCommand,  ///< id: index in RecordedPass::commands
 };
@@ -40,11 +40,11 @@ struct RawEvent {
   std::int64_t id = 0;
   std::int64_t value = 0;
   Nanoseconds begin_ns = 0;  ///< on the device's clock, when it happened
-  Nanoseconds end_ns = 0;    ///< and when noting it was done
-  Work work{};               ///< what the device was given since the event before, where it tells
+  Nanoseconds end_ns = 0;    ///< when recording it was done
+  Work work{};               ///< given to the device since the last event, if the device reports it
 };
 
-/// What work on a GPU is for, as GpuTracer::push is told while a step is recorded: an operator, by the index
+/// Cause of work on a GPU, as passed to GpuTracer::push while a step is recorded: an operator, by the index
 /// of its kOpBegin in RecordedPass::events, or a command, by its index in RecordedPass::commands.
 struct WorkCause {
   static constexpr std::uint64_t kCommandBit = std::uint64_t{1} << 63U;
@@ -61,16 +61,16 @@ struct RawCommand {
   Nanoseconds end_ns = 0;
 };
 
-/// A saved tensor as it was packed. `saved.storage` is not set yet: `storage` is the identity.
+/// A saved tensor as it was packed. `saved.storage` is not set yet; `storage` identifies the storage.
 struct RawSaved {
   SavedTensor saved;
-  std::int64_t storage = 0;  ///< the allocation; 0: not the device's
+  std::int64_t storage = 0;  ///< the allocation; 0: not on the device
   Bytes storage_bytes = 0;
   StorageRole role = StorageRole::kActivation;
   CopyId copy = -1;
 };
 
-/// Everything that was noted of one step.
+/// Recording of one step.
 struct RecordedPass {
   std::vector<std::string> names;
   std::vector<RawEvent> events;
@@ -78,10 +78,10 @@ struct RecordedPass {
   std::vector<RawCommand> commands;
   std::vector<char> escaped;  ///< by saved tensor
   Bytes resident_bytes = 0;
-  Bytes reserved_bytes = 0;  ///< that the caching allocator held when the step began
+  Bytes reserved_bytes = 0;  ///< held by the caching allocator when the step began
   Nanoseconds begin_ns = 0;
   Nanoseconds end_ns = 0;
-  bool has_work = false;  ///< the device tells what it is given
+  bool has_work = false;  ///< the device reports the work that it is given
 };
 
 }  // namespace offprof

@@ -7,7 +7,7 @@ namespace offprof {
 namespace {
 
 constexpr std::array kOps = std::to_array<std::string_view>({
-    // Element by element.
+    // Elementwise operators.
     "aten::abs",
     "aten::add",
     "aten::ceil",
@@ -64,18 +64,18 @@ constexpr std::array kOps = std::to_array<std::string_view>({
     "aten::logical_or",
     "aten::lt",
     "aten::ne",
-    // What is the same each time.
+    // Constant tensors.
     "aten::arange",
     "aten::full",
     "aten::ones",
     "aten::zeros",
-    // Other types and layouts.
+    // Conversions of types and layouts.
     "aten::_to_copy",
     "aten::clone",
     "aten::constant_pad_nd",
     "aten::tril",
     "aten::triu",
-    // Rows and windows.
+    // Operators on rows and windows.
     "aten::_log_softmax",
     "aten::_softmax",
     "aten::avg_pool2d",

@@ -4,9 +4,9 @@
 
 namespace offprof {
 
-/// Whether the operator, as `aten::gelu`, gives the same bits for the same input wherever and whenever it
-/// runs on one device, and is cheap beside those that multiply matrices. None draws random numbers, and none
-/// but those that say so in their schema changes or returns what it is given.
+/// Returns true if the operator, such as `aten::gelu`, always gives the same bits for the same input on one
+/// device, and is cheap compared with matrix products. None of these operators draws random numbers. Only
+/// those whose schema says so change or return their arguments.
 bool is_remakeable(std::string_view op);
 
 }  // namespace offprof

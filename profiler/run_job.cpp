@@ -21,17 +21,17 @@
 namespace offprof {
 namespace {
 
-/// Steps in the trace's timeline. They come after the measured ones, since recording takes time.
+/// Number of steps in the trace's timeline. They come after the measured ones, since recording takes time.
 constexpr int kStepsShown = 2;
 
-/// What the device has to say besides.
+/// Adds the device's notes to the trace.
 void add_notes(Trace& trace, Device& device) {
   for (std::string& note : device.take_notes()) trace.notes.push_back(std::move(note));
 }
 
-/// Two steps for the trace's timeline, by the GPU's tracer too where it has one; and what that came to. The
-/// step before them is not shown: it gets memory from the device anew, whose cache was given back, and CUPTI
-/// instruments kernels when they are first launched under it.
+/// Records two steps for the trace's timeline, with the GPU's tracer if there is one, and stores the results.
+/// The step before them is not shown: it allocates device memory anew, since the cache was released, and
+/// CUPTI instruments kernels at their first launch.
 void record_timeline(Job& job, const Policy& policy, const StepTracing* tracing, Trace& trace) {
   const auto used_before = job.used_beside_allocator();
   std::vector<StepResult> steps = job.train(policy, 1 + kStepsShown, Recording::kTimeline);
@@ -49,7 +49,8 @@ void record_timeline(Job& job, const Policy& policy, const StepTracing* tracing,
     if (const auto figures = gpu_figures_of(step)) trace.tracing->steps.push_back(*figures);
 }
 
-/// A step that went on where the device had no memory for a reload is not what its policy comes to.
+/// Notes reloads that were refused for lack of device memory, since such a step does not represent its
+/// policy.
 void note_refused_reloads(const std::vector<StepResult>& steps, Trace& trace) {
   int refused = 0;
   for (const StepResult& step : steps) refused += step.refused_reloads;
@@ -60,7 +61,7 @@ void note_refused_reloads(const std::vector<StepResult>& steps, Trace& trace) {
       "than there was; what was measured is not what it comes to with it");
 }
 
-/// Likewise one that found the disk full.
+/// Notes the same for a step that found the disk full.
 void note_full_disk(const std::vector<StepResult>& steps, Trace& trace) {
   const int refusals = steps.front().disk_refusals;
   if (refusals == 0) return;
@@ -70,7 +71,7 @@ void note_full_disk(const std::vector<StepResult>& steps, Trace& trace) {
       "ledger). A prediction knows of --disk-memory alone");
 }
 
-/// What compression came to depends on values: it is measured, and never predicted.
+/// Notes the measured compression. It depends on values and is never predicted.
 void note_compression(const std::vector<StepResult>& steps, Trace& trace) {
   StoredBytes sum;
   for (const StepResult& step : steps) {
@@ -167,7 +168,7 @@ RunResult run(const RunRequest& request, Device& device, const Progress& progres
   return result;
 }
 
-/// Does `work`; returns what is said where the device has no memory for it, which is then as before.
+/// Runs `work`. Returns a message if the device ran out of memory; the device is then as before.
 template <typename Work>
 std::string unless_out_of_memory(Device& device, const Work& work) {
   device.take_out_of_memory();
@@ -214,14 +215,14 @@ ComparisonResult compare(const RunRequest& request, const Comparison& comparison
   return result;
 }
 
-/// As `error`, with what the device has to say besides: a model may have stopped because it saw zeros.
+/// Returns `error` with the device's notes: a model may have failed because it read zeros.
 Error with_notes(const Error& error, Device& device) {
   std::string hint = error.hint();
   for (const std::string& note : device.take_notes()) hint += (hint.empty() ? "" : "; ") + note;
   return {error.kind(), error.what(), hint};
 }
 
-/// Runs `work`; what LibTorch throws comes out as Error.
+/// Runs `work` and converts exceptions of LibTorch to Error.
 template <typename Work>
 auto translating_errors(const RunRequest& request, Device& device, Work work) {
   try {

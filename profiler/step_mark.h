@@ -8,11 +8,11 @@
 
 namespace offprof {
 
-/// A point of a step with nothing offloaded: where a phase begins, a tensor is packed or asked for. When the
-/// host and the compute stream came to it, each on a clock of its own.
+/// A point of a step with nothing offloaded, at which a phase begins or a tensor is packed or unpacked. It
+/// has the times when the host and the compute stream reached it, each on its own clock.
 struct StepMark {
   EventKind kind = EventKind::kPhase;  ///< kPhase, kPack or kUnpack
-  std::int32_t tensor = -1;            ///< saved tensor; -1: of a phase
+  std::int32_t tensor = -1;            ///< saved tensor; -1: the mark of a phase
   Nanoseconds host_ns = 0;
   Nanoseconds stream_ns = 0;
 

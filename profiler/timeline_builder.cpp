@@ -13,7 +13,7 @@
 namespace offprof {
 namespace {
 
-/// Device memory below this share of the step's peak is left out: a chart could not show it.
+/// Allocations below 1 / kShownShares of the step's peak are left out: a chart could not show them.
 constexpr Bytes kShownShares = 1000;
 /// Keeps the arrows and external ids of different steps apart.
 constexpr std::int64_t kIdsPerStep = 1 << 24;
@@ -99,7 +99,7 @@ class StepTimeline {
     open_phase_ = nullptr;
   }
 
-  /// Its span comes before those of the operators in it, whatever time they take.
+  /// Adds the operator's span before those of the operators in it, even if they have the same times.
   void begin_op(const RawEvent& event, std::size_t index) {
     open_ops_.push_back(timeline_.spans.size());
     Span& span = add_span(SpanKind::kOp, pass_.names[event.id], event.begin_ns, event.begin_ns);
@@ -114,7 +114,7 @@ class StepTimeline {
     open_ops_.pop_back();
   }
 
-  /// When they end is not known.
+  /// Removes operators whose end is not known.
   void drop_open_ops() {
     for (; !open_ops_.empty(); open_ops_.pop_back())
       timeline_.spans.erase(timeline_.spans.begin() + static_cast<std::ptrdiff_t>(open_ops_.back()));
@@ -141,7 +141,7 @@ class StepTimeline {
     count("device_bytes", device_bytes_, event.begin_ns);
   }
 
-  /// It follows the allocation that it tells of, if that is shown.
+  /// Names the allocation of a reload, which is the last one if it is shown.
   void name_reload(const RawEvent& event) {
     if (timeline_.allocator.empty() || timeline_.allocator.back().allocation != event.id) return;
     timeline_.allocator.back().stack += timeline_.allocator.back().stack.empty() ? "reload" : ";reload";
@@ -152,8 +152,8 @@ class StepTimeline {
     count("device_reserved_bytes", event.value, event.begin_ns);
   }
 
-  /// What is open now, as AllocatorEvent::stack has it. The evaluation of an autograd node and the node have
-  /// one name, which counts once.
+  /// Returns the open names, as for AllocatorEvent::stack. An autograd node and its evaluation have the same
+  /// name, which counts once.
   std::string stack() const {
     std::vector<std::string> names;
     if (open_phase_ != nullptr) names.push_back(pass_.names[open_phase_->id]);
@@ -243,7 +243,8 @@ class StepTimeline {
       Span& span = add_span(SpanKind::kCopy, disk_transfer_name(track), transfer.begin_ns, transfer.end_ns);
       span.track = track;
       span.bytes = transfer.bytes;
-      if (transfer.tag >= 0) span.tensor = tensor_of(static_cast<CopyId>(transfer.tag));  // none of weights
+      // parameters have no tag
+      if (transfer.tag >= 0) span.tensor = tensor_of(static_cast<CopyId>(transfer.tag));
     }
   }
 

@@ -7,8 +7,8 @@
 
 namespace offprof {
 
-/// What the recorded steps did and when, for a trace file: operators, waits, copies, arrows, counters; and
-/// what their GPU did, where it was traced.
+/// Returns the timeline of the recorded steps for a trace file: operators, waits, copies, arrows and
+/// counters, and the activity of the GPU if it was traced.
 Timeline build_timeline(std::span<const StepResult> steps);
 
 }  // namespace offprof

@@ -37,7 +37,7 @@ std::vector<Span> spans_of(const Timeline& timeline, SpanKind kind) {
   return spans;
 }
 
-/// `name begin+duration`.
+/// Returns texts of the form `name begin+duration`.
 std::vector<std::string> texts_of(const Timeline& timeline, SpanKind kind) {
   std::vector<std::string> texts;
   for (const Span& span : spans_of(timeline, kind))
@@ -45,7 +45,7 @@ std::vector<std::string> texts_of(const Timeline& timeline, SpanKind kind) {
   return texts;
 }
 
-/// `name at value`.
+/// Returns texts of the form `time value`.
 std::vector<std::string> counters_of(const Timeline& timeline, const std::string& name) {
   std::vector<std::string> texts;
   for (const CounterSample& sample : timeline.counters)
@@ -54,7 +54,7 @@ std::vector<std::string> counters_of(const Timeline& timeline, const std::string
   return texts;
 }
 
-/// One tensor that goes to the host and comes back.
+/// A step with one tensor that is copied to the host and back.
 StepResult offloading_step(Nanoseconds begin = 0) {
   PassSketch sketch(100, begin);
   sketch.alloc(1, 64).pack(1, 0);
@@ -69,7 +69,7 @@ StepResult offloading_step(Nanoseconds begin = 0) {
   return step;
 }
 
-TEST(BuildTimeline, OfNoStepsIsEmpty) {
+TEST(BuildTimeline, IsEmptyWithoutSteps) {
   EXPECT_THAT(build_timeline({}).spans, IsEmpty());
 }
 
@@ -80,7 +80,7 @@ TEST(BuildTimeline, CountsTimesFromTheFirstStep) {
               ElementsAre("ProfilerStep#0 0+500", "ProfilerStep#1 600+400"));
 }
 
-TEST(BuildTimeline, ShowsPhasesUpToTheNext) {
+TEST(BuildTimeline, APhaseEndsAtTheNextOne) {
   PassSketch sketch;
   sketch.phase("forward").compute(30).phase("backward").compute(20).phase("end").compute(5);
   EXPECT_THAT(texts_of(timeline_of(sketch), SpanKind::kPhase), ElementsAre("forward 0+30", "backward 30+20"));
@@ -92,7 +92,7 @@ TEST(BuildTimeline, TheLastPhaseEndsWithTheStep) {
   EXPECT_THAT(texts_of(timeline_of(sketch), SpanKind::kPhase), ElementsAre("optimizer 0+30"));
 }
 
-TEST(BuildTimeline, ShowsOperatorsWithThoseInThem) {
+TEST(BuildTimeline, ShowsNestedOperators) {
   PassSketch sketch;
   sketch.compute(1)
       .op_begin("aten::linear")
@@ -106,7 +106,7 @@ TEST(BuildTimeline, ShowsOperatorsWithThoseInThem) {
               ElementsAre("aten::linear 1+36", "aten::addmm 3+30"));
 }
 
-TEST(BuildTimeline, TellsOperatorsFromThoseInThemThoughTheyTakeNoTime) {
+TEST(BuildTimeline, DistinguishesNestedOperatorsWithoutDuration) {
   PassSketch sketch;
   sketch.op_begin("aten::linear").op_begin("aten::t").op_end().op_end().op_begin("aten::view").op_end();
   const std::vector<Span> ops = spans_of(timeline_of(sketch), SpanKind::kOp);
@@ -117,7 +117,7 @@ TEST(BuildTimeline, TellsOperatorsFromThoseInThemThoughTheyTakeNoTime) {
   EXPECT_FALSE(ops[2].is_nested);
 }
 
-/// `time bytes allocated stack`.
+/// Returns texts of the form `time bytes allocated stack`.
 std::vector<std::string> allocator_of(const Timeline& timeline) {
   std::vector<std::string> texts;
   for (const AllocatorEvent& event : timeline.allocator)
@@ -126,7 +126,7 @@ std::vector<std::string> allocator_of(const Timeline& timeline) {
   return texts;
 }
 
-TEST(BuildTimeline, SaysWhatWasRunningWhenMemoryWasGivenAndTakenBack) {
+TEST(BuildTimeline, ShowsTheStackOfEachAllocationAndFree) {
   PassSketch sketch(100);
   sketch.alloc(1, 8)
       .phase("forward")
@@ -151,14 +151,14 @@ TEST(BuildTimeline, NamesAnAutogradNodeAndItsEvaluationOnce) {
   EXPECT_THAT(allocator_of(timeline_of(sketch)), ElementsAre("0 64 64 backward;MulBackward0;aten::mul"));
 }
 
-TEST(BuildTimeline, TellsMemoryOfReloadsFromThatOfTheOperatorTheyAreFor) {
+TEST(BuildTimeline, DistinguishesReloadsFromTheOperatorsMemory) {
   PassSketch sketch;
   sketch.phase("backward").op_begin("MulBackward0").reload(1, 64, 0).alloc(2, 32).op_end();
   EXPECT_THAT(allocator_of(timeline_of(sketch)),
               ElementsAre("0 64 64 backward;MulBackward0;reload", "0 32 96 backward;MulBackward0"));
 }
 
-TEST(BuildTimeline, LeavesOutMemoryThatAChartCouldNotShow) {
+TEST(BuildTimeline, LeavesOutSmallAllocations) {
   PassSketch sketch;
   sketch.alloc(1, 1000).alloc(2, 10);
   StepResult step = step_of(sketch);
@@ -166,7 +166,7 @@ TEST(BuildTimeline, LeavesOutMemoryThatAChartCouldNotShow) {
   EXPECT_THAT(allocator_of(timeline_of(step)), ElementsAre("0 1000 1000 "));
 }
 
-TEST(BuildTimeline, TellsWhatTheCachingAllocatorHeldWhenMemoryWasGiven) {
+TEST(BuildTimeline, ShowsTheReservedBytesOfEachAllocation) {
   PassSketch sketch;
   sketch.alloc(1, 8).reserved(512).alloc(2, 8);
   const Timeline timeline = timeline_of(sketch);
@@ -174,7 +174,7 @@ TEST(BuildTimeline, TellsWhatTheCachingAllocatorHeldWhenMemoryWasGiven) {
   EXPECT_EQ(timeline.allocator[1].reserved_bytes, 512);
 }
 
-TEST(BuildTimeline, LeavesOutOperatorsThatDoNotEnd) {
+TEST(BuildTimeline, LeavesOutUnfinishedOperators) {
   PassSketch sketch;
   sketch.op_begin("outer").op_begin("inner").compute(3).op_end().compute(1);
   EXPECT_THAT(texts_of(timeline_of(sketch), SpanKind::kOp), ElementsAre("inner 0+3"));
@@ -194,7 +194,7 @@ TEST(BuildTimeline, ShowsWaitsWithTheirReason) {
   EXPECT_EQ(waits[1].copy_track, Track::kH2d);
 }
 
-/// Notes what a replay does as the recorder notes what a run does.
+/// Records the events of a replay as the recorder does those of a run.
 class Recorder final : public ReplayListener {
  public:
   void on_command(const Command& command, Nanoseconds now) override {
@@ -221,7 +221,7 @@ class Recorder final : public ReplayListener {
   std::size_t ends_ = 0;
 };
 
-TEST(BuildTimeline, HasTheWaitsOfASimulationOfTheSameStep) {
+TEST(BuildTimeline, HasTheStallsOfASimulationOfTheSameStep) {
   const Program program = ChainSketch::program(
       {{.bytes = 300}, {.bytes = 50, .saves_input = true}, {.bytes = 200}, {.bytes = 80}});
   const Link link{{1e9, 5, 20}, {0.5e9, 9, 3}};
@@ -253,7 +253,7 @@ TEST(BuildTimeline, ShowsCopiesOnTheirTracks) {
   EXPECT_EQ(copies[1].bytes, 64);
 }
 
-TEST(BuildTimeline, ACopyIsForTheTensorThatBeganIt) {
+TEST(BuildTimeline, ACopyBelongsToTheTensorThatBeganIt) {
   PassSketch sketch;
   sketch.alloc(1, 64).pack(1).alloc(2, 64).pack(2, 0).command({CommandKind::kCopyOut, 1, 0, 64});
   StepResult step = step_of(sketch);
@@ -277,7 +277,7 @@ TEST(BuildTimeline, KeptTensorsHaveNoChain) {
   EXPECT_THAT(timeline_of(sketch).flows, IsEmpty());
 }
 
-TEST(BuildTimeline, KeepsTheChainsOfStepsApart) {
+TEST(BuildTimeline, SeparatesTheChainsOfSteps) {
   const std::vector<StepResult> steps = {offloading_step(), offloading_step(1000)};
   const Timeline timeline = build_timeline(steps);
   ASSERT_EQ(timeline.flows.size(), 8U);
@@ -290,7 +290,7 @@ TEST(BuildTimeline, CountsDeviceBytes) {
   EXPECT_THAT(counters_of(timeline_of(sketch), "device_bytes"), ElementsAre("0 100", "5 164", "10 100"));
 }
 
-TEST(BuildTimeline, LeavesOutChangesThatAChartCouldNotShow) {
+TEST(BuildTimeline, LeavesOutSmallChanges) {
   PassSketch sketch;
   sketch.alloc(1, 1'000'000).alloc(2, 10).alloc(3, 2000);
   StepResult step = step_of(sketch);

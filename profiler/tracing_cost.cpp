@@ -9,7 +9,7 @@
 namespace offprof {
 namespace {
 
-/// Odd, so that the median is a step's own time.
+/// Odd, so that the median is the time of a real step.
 constexpr int kRounds = 7;
 
 }  // namespace

@@ -6,17 +6,17 @@
 
 namespace offprof {
 
-/// Each makes a step and says how long it took. None is empty.
+/// Functions that run a step each and return its duration. None is empty.
 struct StepsToTrace {
   std::function<Nanoseconds()> untraced;
-  std::function<Nanoseconds()> streams;     ///< the tracer records kernels, copies and sets
-  std::function<Nanoseconds()> tracer;      ///< the tracer records all that it can
+  std::function<Nanoseconds()> streams;     ///< the tracer records kernels, copies and memsets
+  std::function<Nanoseconds()> tracer;      ///< the tracer records everything it can
   std::function<Nanoseconds()> recorder;    ///< the recorder alone
   std::function<Nanoseconds()> everything;  ///< both, as for a trace
 };
 
-/// What tracing makes of a step: rounds of one step of each kind, after one that does not count, in which the
-/// tracer gets ready for the kernels that it has not seen.
+/// Measures the cost of tracing a step: rounds of one step of each kind, after one round that does not count,
+/// in which the tracer prepares for new kernels.
 TracingCost measure_tracing_cost(const StepsToTrace& steps);
 
 }  // namespace offprof

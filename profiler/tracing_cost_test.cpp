@@ -7,7 +7,7 @@
 namespace offprof {
 namespace {
 
-TEST(TracingCost, IsThatOfStepsInTurnsAfterTheFirst) {
+TEST(TracingCost, InterleavesTheStepsAndSkipsTheFirstRound) {
   std::string order;
   const auto steps_of = [&](char kind, Nanoseconds first, Nanoseconds others) {
     return [&order, kind, first, others] {

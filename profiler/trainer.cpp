@@ -17,7 +17,7 @@
 namespace offprof {
 namespace {
 
-/// PyTorch's own default for AdamW, and a cautious one for SGD: the steps are there to be profiled.
+/// PyTorch's default for AdamW, and a cautious value for SGD: the steps only serve to be profiled.
 constexpr double kLearningRate = 1e-3;
 
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
@@ -30,12 +30,12 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
   throw input_error("unknown optimizer '" + name + "'", "there are none, sgd and adamw");
 }
 
-/// `apart`: in memory that is not the gradient's, even if that is on the host.
+/// Copies a gradient to the host. `apart` requests separate memory even if the gradient is on the host.
 at::Tensor on_host(const at::Tensor& gradient, bool apart) {
   return gradient.to(at::kCPU, /*non_blocking=*/false, /*copy=*/apart);
 }
 
-/// Whoever listens to a step hears of its weights too.
+/// Reports the loads and evictions of parameters to the step's listener.
 class PagerListenerScope {
  public:
   PagerListenerScope(WeightPager* pager, StepListener* listener) : pager_(pager) {
@@ -51,7 +51,7 @@ class PagerListenerScope {
   WeightPager* pager_;
 };
 
-/// A step's graph may outlive it: whoever listens need not.
+/// Stops listening at the end, since a step's graph may outlive its listener.
 class ListenerScope {
  public:
   explicit ListenerScope(OffloadStep& step) : step_(step) {}
@@ -75,14 +75,14 @@ Trainer::Trainer(Model& model, Device& device, const RunSettings& settings, Step
       pager_(pager),
       optimizer_(make_optimizer(settings.optimizer, model.parameters)) {}
 
-/// After a step that did not come to its end one may be on its way to the device still: it is waited for
-/// while it has its memory.
+/// Releases the gradients. After a failed step, one may still be on its way to the device: this waits for it
+/// while its memory exists.
 void Trainer::set_gradients_to_none() {
   if (pager_ != nullptr) pager_->forget_gradients();
   for (at::Tensor& parameter : model_.parameters) parameter.mutable_grad() = at::Tensor();
 }
 
-/// Where weights are paged, nothing of them is on the device between steps; what gradients hold is not kept.
+/// Ends the step of the pager: between steps no parameters are on the device, and gradients are not kept.
 void Trainer::end_pages() {
   if (pager_ == nullptr) return;
   set_gradients_to_none();
@@ -90,7 +90,8 @@ void Trainer::end_pages() {
   pager_->end_step();
 }
 
-/// In the order of parameters: that of the optimizer's table goes by addresses, and every run is to be alike.
+/// Adopts the optimizer's state in the order of parameters, since the order of its own table depends on
+/// addresses and differs between runs.
 void Trainer::adopt_optimizer_state() {
   if (!optimizer_) return;
   const auto& states = optimizer_->state();
@@ -130,7 +131,7 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
                              StepListener* listener, std::optional<TraceDetail> traced,
                              MarkingListener* marks) {
   set_gradients_to_none();
-  end_pages();  // of a step that did not come to its end
+  end_pages();  // after a step that failed
   begin_measuring();
   StepResult result;
   result.device_resident_bytes = device_.live_bytes();
@@ -233,7 +234,7 @@ std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy, 
   std::vector<at::Tensor> buffers;
   for (const at::Tensor& buffer : model_.module.buffers()) buffers.push_back(buffer.clone());
   set_gradients_to_none();
-  if (pager_ != nullptr && !policy) pager_->bring_all();  // what is exact is without it
+  if (pager_ != nullptr && !policy) pager_->bring_all();  // the exact gradients do not use the pager
   at::manual_seed(seed_);
   {
     const at::AutoGradMode grad(true);
@@ -247,7 +248,7 @@ std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy, 
     }
   }
   std::vector<at::Tensor> result;
-  // On the host, so that what is compared with later does not count on the device.
+  // Keeps the gradients on the host, so that they do not count as device memory.
   for (at::Tensor& parameter : model_.parameters)
     result.push_back(parameter.grad().defined() ? on_host(parameter.grad(), pager_ != nullptr)
                                                 : at::Tensor());

@@ -21,53 +21,55 @@ namespace offprof {
 
 class MarkingListener;
 
-/// How much of a step is noted. What is noted costs time.
+/// Amount of recording in a step. Recording costs time.
 enum class Recording {
-  kNone,      ///< nothing: for the times that are reported
+  kNone,      ///< nothing: for reported times
   kTimeline,  ///< operators, allocations, saved tensors, commands
-  kProgram,   ///< that, and when autograd nodes end
+  kProgram,   ///< the same, and the ends of autograd nodes
 };
 
-/// Trains a model step by step. A step: gradients set to none, forward, loss, backward, optimiser. A step
-/// that is measured or recorded sets them to none again when it is done, as the next one would.
+/// Trains a model step by step. A step sets the gradients to none and runs forward, loss, backward and the
+/// optimiser. A measured or recorded step sets the gradients to none again at its end, as the next step
+/// would.
 class Trainer {
  public:
-  /// `model`, `device`, `tracing` and `pager` must outlive it. `settings.optimizer`: none, sgd or adamw.
-  /// `tracing`: of the device's GPU, for steps recorded for a timeline; nullptr: none. `pager`: has the
-  /// model's parameters; nullptr: they stay on the device.
+  /// `model`, `device`, `tracing` and `pager` must outlive the trainer. `settings.optimizer` is none, sgd or
+  /// adamw. `tracing` is for the device's GPU and steps recorded for a timeline; nullptr: none. `pager`
+  /// offloads the model's parameters; nullptr: they stay on the device.
   Trainer(Model& model, Device& device, const RunSettings& settings, StepTracing* tracing = nullptr,
           WeightPager* pager = nullptr);
 
-  /// A step as plain autograd does it: nothing of ours in the way but the pager, the model's segments and its
-  /// shards.
+  /// Runs a step as plain autograd does it, with parameter offload, activation checkpointing and layer
+  /// slices, but no other part of the engine.
   void plain_step();
-  /// A step under `policy`. `guide`: of a step recorded before, or empty.
-  /// `listener`: of a step that is not recorded; nullptr: nobody listens.
+  /// Runs a step under `policy`. `guide` comes from a step recorded before, or is empty. `listener` listens
+  /// to a step that is not recorded; nullptr: nobody listens.
   StepResult step(const Policy& policy, const StepGuide& guide, Recording recording,
                   StepListener* listener = nullptr) {
     const bool is_traced = recording == Recording::kTimeline;
     return run_step(policy, guide, recording, listener,
                     is_traced ? std::optional(TraceDetail::kAll) : std::nullopt);
   }
-  /// A step that is not recorded, but traced, where the GPU is.
+  /// Runs a step that is not recorded but traced, if the GPU can be traced.
   StepResult traced_step(const Policy& policy, const StepGuide& guide, TraceDetail detail) {
     return run_step(policy, guide, Recording::kNone, nullptr, detail);
   }
-  /// A step with nothing offloaded, not recorded, but marked.
+  /// Runs a step with nothing offloaded that is not recorded but marked.
   StepMarks marked_step();
-  /// A step that is recorded for a timeline, but not traced.
+  /// Runs a step that is recorded for a timeline but not traced.
   StepResult recorded_step(const Policy& policy, const StepGuide& guide) {
     return run_step(policy, guide, Recording::kTimeline, nullptr, std::nullopt);
   }
-  /// Gradients of forward and backward without the optimiser, from a fixed seed, with buffers put back after:
-  /// by parameter, undefined where backward gave none. `policy` nullopt: plain autograd, without segments and
-  /// shards.
+  /// Returns the gradients of forward and backward without the optimiser, from a fixed seed; restores the
+  /// buffers afterwards. One entry per parameter, undefined if backward gave none. `policy` nullopt: plain
+  /// autograd, without activation checkpointing and layer slices.
   std::vector<at::Tensor> gradients(const std::optional<Policy>& policy, const StepGuide& guide);
-  /// What its steps take for older than they are.
+  /// Returns the tensors that its steps treat as older than themselves.
   std::shared_ptr<const Residents> residents() const;
 
  private:
-  /// `traced`: nullopt: not. `marks`: also told of phases; it is the listener then.
+  /// Runs a step. `traced` nullopt: it is not traced. `marks` also records the phases, and is then the
+  /// listener.
   StepResult run_step(const Policy& policy, const StepGuide& guide, Recording recording,
                       StepListener* listener, std::optional<TraceDetail> traced,
                       MarkingListener* marks = nullptr);
@@ -83,7 +85,7 @@ class Trainer {
   std::uint64_t seed_;
   StepTracing* tracing_;
   WeightPager* pager_;
-  std::unique_ptr<torch::optim::Optimizer> optimizer_;  ///< none: null
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;  ///< null if the optimiser is none
 };
 
 }  // namespace offprof

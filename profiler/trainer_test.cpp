@@ -37,7 +37,7 @@ std::vector<Policy> policies() {
 
 const Progress kQuietly = [](const std::string&) {};
 
-/// Knows `fork`, as Python's front end does.
+/// Defines `fork`, as Python's front end does.
 struct ForkResolver final : torch::jit::NativeResolver {
   std::shared_ptr<torch::jit::SugaredValue> resolveValue(const std::string& name,
                                                          torch::jit::GraphFunction& function,
@@ -56,7 +56,7 @@ class TrainerTest : public TorchTest {
 
   std::string path() const { return folder_ / "model.pt"; }
 
-  /// Writes a model of the zoo, small, with its inputs inside.
+  /// Writes a small model of the zoo, with its input specs in the file.
   std::string zoo_model(const std::string& name) const {
     static const std::map<std::string, std::map<std::string, std::int64_t>> kSizes = {
         {"transformer",
@@ -84,7 +84,7 @@ class TrainerTest : public TorchTest {
     return model;
   }
 
-  /// A module whose forward is `code`; it has a parameter `weight` [8,6].
+  /// Writes a module with that code as its forward and a parameter `weight` [8,6].
   std::string module_of(const std::string& code, const std::string& inputs) const {
     torch::jit::Module module("M");
     module.register_parameter("weight", at::randn({8, 6}).set_requires_grad(true), /*is_buffer=*/false);
@@ -113,7 +113,7 @@ class TrainerTest : public TorchTest {
 
 // --- Steps ---
 
-TEST_F(TrainerTest, TrainsUnderEveryPolicyAsPlainAutogradDoes) {
+TEST_F(TrainerTest, TrainsUnderEveryPolicyLikePlainAutograd) {
   Model plain = load_zoo_model("transformer");
   Trainer plain_trainer(plain, device_, settings_of("adamw"));
   for (int i = 0; i < 3; ++i) plain_trainer.plain_step();
@@ -165,20 +165,20 @@ TEST_F(TrainerTest, OptimizerStateIsResident) {
   EXPECT_GE(resident("adamw") - resident("none"), 2 * load_zoo_model("mlp").info.parameter_bytes);
 }
 
-TEST_F(TrainerTest, UnknownOptimizerIsRefused) {
+TEST_F(TrainerTest, RejectsAnUnknownOptimizer) {
   Model model = load_zoo_model("mlp");
   EXPECT_THAT(message_of<Error>([&] { Trainer(model, device_, settings_of("lion")); }),
               HasSubstr("unknown optimizer 'lion'"));
 }
 
-TEST_F(TrainerTest, NotesNothingUnlessAsked) {
+TEST_F(TrainerTest, RecordsNothingUnlessRequested) {
   Model model = load_zoo_model("mlp");
   Trainer trainer(model, device_, settings_of("none"));
   EXPECT_TRUE(trainer.step(kOffload, {}, Recording::kNone).recording.events.empty());
   EXPECT_FALSE(trainer.step(kOffload, {}, Recording::kTimeline).recording.events.empty());
 }
 
-TEST_F(TrainerTest, AGraphThatOutlivesItsStepTellsTheNextOneNothing) {
+TEST_F(TrainerTest, AGraphThatOutlivesItsStepDoesNotReportToTheNextOne) {
   module_of("    self.count = x.mm(self.weight).exp().sum().reshape([1])\n    return x.mm(self.weight)\n",
             "float32[4,8]");
   Model model = load_model(path());
@@ -189,7 +189,7 @@ TEST_F(TrainerTest, AGraphThatOutlivesItsStepTellsTheNextOneNothing) {
   const auto releases = std::ranges::count(next.events, RawKind::kRelease, &RawEvent::kind);
   EXPECT_GT(releases, 0);
   EXPECT_LT(releases,
-            static_cast<std::ptrdiff_t>(next.saved.size()));  // the others are the graph's that is left
+            static_cast<std::ptrdiff_t>(next.saved.size()));  // the rest belongs to the remaining graph
 }
 
 Bytes mean_bytes(const std::vector<CopyRecord>& copies) {
@@ -209,8 +209,8 @@ TEST_F(TrainerTest, CalibratesWithinTheCapOfTheLink) {
       calibrate(device, trainer, calibrate_copies(device), 2 * step.recording.saved.size(), {});
   const Calibration& calibration = measured.costs;
   EXPECT_GE(measured.offloaded_extra_ns.size(), 5U);
-  // What the latency was taken for too long, the bandwidth is too high; of a copy of the step's mean size
-  // both together come to no less than the cap.
+  // An overestimated latency makes the bandwidth too high. For a copy of the step's mean size, both together
+  // must not be faster than the cap.
   const Link link = link_of(calibration);
   const Bytes bytes = mean_bytes(step.copies);
   const auto least = static_cast<Nanoseconds>(1e9 * static_cast<double>(bytes) / kCap * 0.999);
@@ -226,7 +226,7 @@ TEST_F(TrainerTest, CalibratesWithinTheCapOfTheLink) {
 
 class ZooGradientTest : public TrainerTest, public testing::WithParamInterface<const char*> {};
 
-TEST_P(ZooGradientTest, AreBitwiseThoseOfPlainAutograd) {
+TEST_P(ZooGradientTest, AreBitwiseEqualToPlainAutograd) {
   Model model = load_zoo_model(GetParam());
   Trainer trainer(model, device_, settings_of("none"));
   const std::vector<Tensor> expected = trainer.gradients(std::nullopt, {});
@@ -239,7 +239,7 @@ INSTANTIATE_TEST_SUITE_P(Zoo, ZooGradientTest,
                          testing::Values("transformer", "moe", "lstm", "mlp", "resnet", "unet"),
                          [](const auto& name) { return std::string(name.param); });
 
-TEST_F(TrainerTest, GradientsAreTheSameEachTimeAndLeaveTheModelAsItWas) {
+TEST_F(TrainerTest, GradientsAreReproducibleAndDoNotChangeTheModel) {
   Model model = load_zoo_model("resnet");
   Trainer trainer(model, device_, settings_of("none"));
   std::vector<Tensor> buffers;
@@ -251,7 +251,7 @@ TEST_F(TrainerTest, GradientsAreTheSameEachTimeAndLeaveTheModelAsItWas) {
   for (const Tensor& parameter : model.parameters) EXPECT_FALSE(parameter.grad().defined());
 }
 
-TEST_F(TrainerTest, ComparisonSaysWhichGradientDiffersAndByHowMuch) {
+TEST_F(TrainerTest, ComparisonReportsTheFirstDifferentGradient) {
   const Tensor one = at::ones({3}), other = at::tensor({1.0F, 1.0F, 1.25F});
   EXPECT_EQ(compare_gradients({"a", "b"}, {one, one}, {one, one}), "bitwise");
   EXPECT_EQ(compare_gradients({"a", "b"}, {one, one}, {one, other}),
@@ -281,7 +281,7 @@ TEST_F(TrainerTest, AMarkedStepHasAMarkAtEachPhasePackAndUnpack) {
   EXPECT_EQ(next, marks.size());
 }
 
-TEST_F(TrainerTest, PhasesOfAStepMakeUpTheStep) {
+TEST_F(TrainerTest, PhasesAddUpToTheStep) {
   Model model = load_zoo_model("transformer");
   Trainer trainer(model, device_, settings_of("adamw"));
   const StepResult step = trainer.step(kKeep, {}, Recording::kNone);
@@ -309,7 +309,7 @@ TEST_F(TrainerTest, RunRecordsChecksAndMeasures) {
   EXPECT_EQ(device_.host_used_bytes(), 0);
 }
 
-/// Its gates are pieces of one storage that are activated in place one by one.
+/// A model whose gates are pieces of one storage, each activated in place.
 const char* const kLstmCells =
     "    h = torch.zeros([4, 2])\n    c = torch.zeros([4, 2])\n    for i in range(3):\n"
     "        h, c = torch.lstm_cell(x[:, :6], [h, c], self.weight, self.weight[:, :2])\n    return h * c\n";
@@ -321,7 +321,7 @@ TEST_F(TrainerTest, RunOfLstmCellsHasTheGradientsOfPlainAutograd) {
   }
 }
 
-TEST_F(TrainerTest, RunBeyondTheDeviceMemorySaysWhatWasAskedForAndWhatWasThere) {
+TEST_F(TrainerTest, RunBeyondTheDeviceMemoryReportsTheRequestAndTheCapacity) {
   RunRequest request = request_for(zoo_model("transformer"), kKeep);
   request.settings.device_memory_bytes =
       run_job(request, device_, kQuietly).trace.metrics.device_peak_bytes.value() - 1;
@@ -339,7 +339,7 @@ TEST_F(TrainerTest, RunBeyondTheDeviceMemorySaysWhatWasAskedForAndWhatWasThere) 
   EXPECT_EQ(run_job(request, device_, kQuietly).trace.gradients, "bitwise");
 }
 
-TEST_F(TrainerTest, ComparisonGoesOnWhereTheDeviceHasNoMemoryForOneOfThePolicies) {
+TEST_F(TrainerTest, ComparisonContinuesIfOnePolicyRunsOutOfMemory) {
   RunRequest request = request_for(zoo_model("transformer"), kKeep);
   const Bytes most = *run_job(request, device_, kQuietly).trace.metrics.device_peak_bytes;
   request.settings.device_memory_bytes = most - 1;
@@ -359,7 +359,7 @@ TEST_F(TrainerTest, ComparisonGoesOnWhereTheDeviceHasNoMemoryForOneOfThePolicies
   EXPECT_EQ(live_bytes(), before);
 }
 
-TEST_F(TrainerTest, RunPutsOffReloadsThatTheDeviceHasNoMemoryForAndSaysSo) {
+TEST_F(TrainerTest, RunDelaysReloadsWithoutDeviceMemoryAndReportsIt) {
   RunRequest request = request_for(zoo_model("transformer"), kOffload);
   const Bytes least = *run_job(request, device_, kQuietly).trace.metrics.device_peak_bytes;
   request.policy = test_policy("offload", 0, std::nullopt, kGiB);
@@ -374,7 +374,7 @@ TEST_F(TrainerTest, RunPutsOffReloadsThatTheDeviceHasNoMemoryForAndSaysSo) {
   EXPECT_THAT(limited.trace.notes, Contains(HasSubstr("for reloads of the measured steps 2 times")));
 }
 
-TEST_F(TrainerTest, RunKeepsOnTheDeviceWhatTheHostCapHasNoRoomFor) {
+TEST_F(TrainerTest, RunKeepsTensorsOnTheDeviceIfTheHostIsFull) {
   RunRequest request = request_for(zoo_model("transformer"), kOffload);
   request.policy.host_memory_bytes = 10 * kKiB;
   const RunResult result = run_job(request, device_, kQuietly);
@@ -383,7 +383,7 @@ TEST_F(TrainerTest, RunKeepsOnTheDeviceWhatTheHostCapHasNoRoomFor) {
   EXPECT_TRUE(result.trace.ledger.contains({Place::kDevice, PlacementReason::kHostFull}));
 }
 
-TEST_F(TrainerTest, RunWithoutRoomInHostMemoryUnderTrlSaysSo) {
+TEST_F(TrainerTest, RunUnderTrlReportsFullHostMemory) {
   RunRequest request = request_for(zoo_model("transformer"), test_policy("trl", 0, 0));
   request.policy.host_memory_bytes = 10 * kKiB;
   try {
@@ -395,7 +395,7 @@ TEST_F(TrainerTest, RunWithoutRoomInHostMemoryUnderTrlSaysSo) {
   }
 }
 
-TEST_F(TrainerTest, RunThatDoesNotFitTheModelIsAnInputError) {
+TEST_F(TrainerTest, RunWithWrongInputShapesIsAnInputError) {
   RunRequest request = request_for(module_of("    return x.mm(self.weight)\n", "float32[4,7]"), kKeep);
   try {
     run_job(request, device_, kQuietly);
@@ -416,7 +416,7 @@ const char* const kForks =
     "    later = fork(self.branch, x)\n    return x.mm(self.weight).sin() + torch.wait(later)\n"
     "def branch(self, x):\n    return x.mm(self.weight).exp().tanh()\n";
 
-TEST_F(TrainerTest, RunOfAModelThatForksIsRefused) {
+TEST_F(TrainerTest, RunRejectsAModelThatForks) {
   const RunRequest request = request_for(module_of(kForks, "float32[4,8]"), kOffload);
   EXPECT_THAT(message_of<Error>([&] { run_job(request, device_, kQuietly); }),
               HasSubstr("the model runs operators on several threads at once"));
@@ -435,7 +435,7 @@ TEST_F(TrainerTest, StepsOfAModelThatForksHaveTheGradientsOfPlainAutograd) {
     }
 }
 
-TEST_F(TrainerTest, RunOfAModelThatChangesFromStepToStepIsRefused) {
+TEST_F(TrainerTest, RunRejectsAModelThatChangesFromStepToStep) {
   RunRequest request = request_for(
       module_of("    self.count += 1\n    for i in range(int(self.count)):\n        x = x.exp().cos()\n"
                 "    return x.mm(self.weight)\n",

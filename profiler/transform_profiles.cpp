@@ -22,7 +22,7 @@ struct Shape {
   auto operator<=>(const Shape&) const = default;
 };
 
-/// The dtypes and numbers of elements of what may be packed.
+/// Returns the dtypes and element counts of tensors that may be encoded.
 std::set<Shape> shapes_in(const Program& program) {
   std::set<Shape> shapes;
   for (const SavedTensor& saved : program.saved)
@@ -38,7 +38,7 @@ std::optional<at::ScalarType> type_of(const std::string& dtype) {
   return std::nullopt;
 }
 
-/// One transform over tensors of one shape.
+/// Measures one transform on tensors of one shape.
 class CostMeasurement {
  public:
   CostMeasurement(Device& device, const Transform& transform, at::ScalarType type, std::int64_t elements)
@@ -47,7 +47,7 @@ class CostMeasurement {
     fill();
   }
 
-  /// What takes as long to pack as others do: numbers of which there are many.
+  /// Fills with values that are common and take a typical time to encode.
   void fill() {
     constexpr std::int64_t kIntegers = 100;
     if (type_ == at::kBool)
@@ -79,7 +79,7 @@ class CostMeasurement {
   }
 
  private:
-  /// The one allocation that is left must be the result.
+  /// Checks that the one remaining allocation is the result.
   void check(const char* what, const TransformUse& use, Bytes result_bytes) const {
     std::vector<Bytes> left;
     std::vector<Bytes> allocated;

@@ -12,9 +12,9 @@
 
 namespace offprof {
 
-/// What the transforms take on the device, over tensors such as the program saves and they may pack: memory,
-/// in the order in which it is asked for, and time. Runs each on random values; the device must be idle.
-/// Throws Error: one of them breaks its contract (transform.h).
+/// Measures the transforms on the device, over tensors like those that the program saves and they may encode:
+/// memory, in the order in which it is requested, and time. Runs each on random values; the device must be
+/// idle. Throws Error if one of them breaks its contract (transform.h).
 std::vector<TransformProfile> profile_transforms(Device& device,
                                                  std::span<const std::shared_ptr<const Transform>> transforms,
                                                  const Program& program);

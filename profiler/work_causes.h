@@ -10,16 +10,17 @@
 
 namespace offprof {
 
-/// What the calls of a traced step were made for, by their correlation.
+/// Causes of a traced step's calls, by correlation.
 class WorkCauses {
  public:
   explicit WorkCauses(const GpuActivity& activity) {
     for (const CausedBy& cause : activity.causes) causes_[cause.correlation] = cause.id;
   }
 
-  /// The index of its beginning in RecordedPass::events; nullopt: it was not made for an operator.
+  /// Returns the index of the operator's beginning in RecordedPass::events; nullopt: the call was not made
+  /// for an operator.
   std::optional<std::size_t> op_of(std::uint32_t correlation) const { return index_of(correlation, false); }
-  /// The index in RecordedPass::commands; nullopt: it was not made for a command.
+  /// Returns the index in RecordedPass::commands; nullopt: the call was not made for a command.
   std::optional<std::size_t> command_of(std::uint32_t correlation) const {
     return index_of(correlation, true);
   }

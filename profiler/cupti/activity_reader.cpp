@@ -71,18 +71,18 @@ std::string_view overhead_name(CUpti_ActivityOverheadKind kind) {
   }
 }
 
-/// What is left of a buffer is less than the record that begins there.
+/// Thrown if the rest of a buffer is smaller than the record that begins there.
 struct Broken {};
 
-/// By the struct that this was compiled with: later versions of CUPTI add members behind these. Throws
-/// Broken.
+/// Reads the record as the struct that this was compiled with: later versions of CUPTI add members at its
+/// end. Throws Broken.
 template <typename Record>
 const Record& as(const CUpti_Activity& record, std::size_t bytes_left) {
   if (sizeof(Record) > bytes_left) throw Broken{};
   return reinterpret_cast<const Record&>(record);
 }
 
-/// What all work on a stream has.
+/// Returns the members that all work on a stream has.
 template <typename Record>
 StreamWork work_of(const Record& record) {
   StreamWork work;
@@ -198,7 +198,7 @@ void ActivityReader::add(const CUpti_ActivityMemory4& memory) {
                               time_of(memory.timestamp)});
 }
 
-/// Counts what has no times: CUPTI writes zeros where it could take none.
+/// Counts records without times: CUPTI writes zeros if it has none.
 bool ActivityReader::is_timed(std::uint64_t begin, std::uint64_t end) {
   if (begin > 0 && end >= begin) return true;
   ++activity_.untimed_records;
@@ -212,7 +212,7 @@ std::int32_t ActivityReader::intern(std::string_view name) {
   return found->second;
 }
 
-/// Without the version that CUPTI puts behind: `cudaLaunchKernel` of `cudaLaunchKernel_v7000`.
+/// Returns the name without CUPTI's version suffix: `cudaLaunchKernel` for `cudaLaunchKernel_v7000`.
 std::int32_t ActivityReader::function_name(CUpti_CallbackDomain domain, std::uint32_t function) {
   const std::uint64_t key = std::uint64_t{static_cast<std::uint32_t>(domain)} << 32U | function;
   if (const auto known = functions_.find(key); known != functions_.end()) return known->second;

@@ -10,15 +10,15 @@
 
 namespace offprof {
 
-/// Makes GpuActivity of CUPTI's buffers, which come in any order.
+/// Builds GpuActivity from CUPTI's buffers, which come in any order.
 class ActivityReader {
  public:
   explicit ActivityReader(const CuptiFunctions& cupti) : cupti_(cupti) {}
 
-  /// Reads the records in the first `bytes` of `buffer`. Where one is broken, the rest is counted as
+  /// Reads the records in the first `bytes` of `buffer`. If a record is broken, the rest counts as
   /// unreadable.
   void read(std::uint8_t* buffer, std::size_t bytes);
-  /// What was read since the last call, sorted.
+  /// Returns what was read since the last call, sorted.
   GpuActivity take();
 
  private:

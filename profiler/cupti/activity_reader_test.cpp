@@ -49,7 +49,7 @@ CUpti_ActivityAPI runtime_call(std::uint32_t number, std::uint64_t begin, std::u
   return record;
 }
 
-/// Records one after the other, as they lie in a buffer.
+/// Records one after the other, as in a buffer.
 class Buffer {
  public:
   template <typename Record>
@@ -79,7 +79,7 @@ class ActivityReaderTest : public testing::Test {
   ActivityReader reader_{cupti_};
 };
 
-TEST_F(ActivityReaderTest, ReadsWhatAStreamDid) {
+TEST_F(ActivityReaderTest, ReadsTheWorkOfAStream) {
   CUpti_ActivityMemset4 set{};
   set.kind = CUPTI_ACTIVITY_KIND_MEMSET;
   set.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
@@ -101,7 +101,7 @@ TEST_F(ActivityReaderTest, ReadsWhatAStreamDid) {
   EXPECT_EQ(activity.work[2].to, GpuMemoryKind::kDevice);
 }
 
-TEST_F(ActivityReaderTest, SortsWhatBuffersBringInAnyOrder) {
+TEST_F(ActivityReaderTest, SortsTheRecordsOfAllBuffers) {
   Buffer late, early;
   late.add(kernel("c", 300, 310)).add(kernel("b", 200, 210));
   early.add(kernel("a", 100, 110));
@@ -113,32 +113,32 @@ TEST_F(ActivityReaderTest, SortsWhatBuffersBringInAnyOrder) {
   EXPECT_THAT(begins, ElementsAre(100, 200, 300));
 }
 
-TEST_F(ActivityReaderTest, CountsWhatHasNoTimes) {
+TEST_F(ActivityReaderTest, CountsRecordsWithoutTimes) {
   const GpuActivity activity =
       read(Buffer().add(kernel("a", 0, 0)).add(kernel("b", 10, 20)).add(kernel("c", 30, 0)));
   EXPECT_EQ(activity.untimed_records, 2U);
   EXPECT_EQ(activity.work.size(), 1U);
 }
 
-TEST_F(ActivityReaderTest, KeepsAKernelThatNobodyAskedFor) {
+TEST_F(ActivityReaderTest, KeepsAKernelWithoutACall) {
   const GpuActivity activity = read(Buffer().add(kernel("a", 10, 20, 0)));
   ASSERT_EQ(activity.work.size(), 1U);
   EXPECT_EQ(activity.work[0].correlation, 0U);
 }
 
-TEST_F(ActivityReaderTest, KeepsNamesAsTheyAre) {
+TEST_F(ActivityReaderTest, KeepsNamesUnchanged) {
   const char* const name = "f<\"quoted\", '\\\\'>(int)\x1b[31m";
   const GpuActivity activity = read(Buffer().add(kernel(name, 10, 20)).add(kernel(nullptr, 20, 30)));
   EXPECT_THAT(activity.names, ElementsAre(name, "unknown kernel"));
 }
 
-TEST_F(ActivityReaderTest, ANameIsThereOnce) {
+TEST_F(ActivityReaderTest, StoresANameOnce) {
   const GpuActivity activity = read(Buffer().add(kernel("a", 10, 20)).add(kernel("a", 30, 40)));
   EXPECT_EQ(activity.names.size(), 1U);
   EXPECT_EQ(activity.work[1].name, activity.work[0].name);
 }
 
-TEST_F(ActivityReaderTest, ReadsWhatIsWholeOfABufferThatIsCutShort) {
+TEST_F(ActivityReaderTest, ReadsTheCompleteRecordsOfATruncatedBuffer) {
   Buffer buffer;
   buffer.add(kernel("a", 10, 20)).add(kernel("b", 30, 40));
   reader_.read(buffer.data(), buffer.bytes() - 8);
@@ -214,7 +214,7 @@ TEST_F(ActivityReaderTest, ReadsWaitsEventsMemoryAndOverheads) {
   EXPECT_EQ(activity.overheads[0].what, "buffer flush");
 }
 
-TEST_F(ActivityReaderTest, BeginsAnewAfterTake) {
+TEST_F(ActivityReaderTest, IsEmptyAfterTake) {
   read(Buffer().add(kernel("a", 10, 20)));
   const GpuActivity activity = read(Buffer().add(kernel("b", 30, 40)));
   EXPECT_THAT(activity.names, ElementsAre("b"));

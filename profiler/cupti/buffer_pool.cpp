@@ -10,7 +10,7 @@ BufferPool::BufferPool(std::size_t buffers, std::size_t bytes_each)
   free_.reserve(buffers);
   filled_.reserve(buffers);
   for (std::size_t i = 0; i < buffers; ++i) {
-    // calloc, as memory that comes zeroed from the system need not be written.
+    // calloc, since memory that the system has already zeroed need not be written.
     // NOLINTNEXTLINE(cppcoreguidelines-no-malloc)
     buffers_.emplace_back(static_cast<std::uint64_t*>(std::calloc(words_each_, sizeof(std::uint64_t))));
     if (buffers_.back() == nullptr) throw std::bad_alloc();

@@ -10,26 +10,26 @@
 
 namespace offprof {
 
-/// Buffers for a tracer that must not allocate while it traces: all of them are made beforehand, zeroed and
-/// aligned to 8 bytes, though no memory is behind them before they are used. CUPTI takes them and hands them
-/// back filled, from any thread; the reader gives them back.
+/// Buffers for a tracer that must not allocate while it traces. All of them are allocated beforehand, zeroed
+/// and aligned to 8 bytes, but take no physical memory before they are used. CUPTI takes them and returns
+/// them filled, from any thread. The reader gives them back to the pool.
 class BufferPool {
  public:
   struct Filled {
     std::uint8_t* data = nullptr;
-    std::size_t bytes = 0;  ///< of records; may be 0
+    std::size_t bytes = 0;  ///< bytes of records; may be 0
   };
 
   BufferPool(std::size_t buffers, std::size_t bytes_each);
 
   std::size_t bytes_each() const { return words_each_ * sizeof(std::uint64_t); }
-  /// nullptr: all of them are in use.
+  /// Returns a free buffer; nullptr: all of them are in use.
   std::uint8_t* take();
-  /// `buffer.data` was taken.
+  /// Adds a filled buffer. `buffer.data` must come from take.
   void fill(Filled buffer);
-  /// The one filled first; nullopt: none is.
+  /// Returns the buffer that was filled first; nullopt: there is none.
   std::optional<Filled> next_filled();
-  /// It is zeroed, and can be taken again.
+  /// Zeroes the buffer and makes it free.
   void give_back(Filled buffer);
 
  private:

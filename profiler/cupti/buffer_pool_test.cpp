@@ -29,7 +29,7 @@ TEST(BufferPool, BuffersAreAlignedAndZeroed) {
   }
 }
 
-TEST(BufferPool, WhatComesBackIsZeroedAgain) {
+TEST(BufferPool, ZeroesAReturnedBuffer) {
   BufferPool pool(1, 64);
   std::uint8_t* const buffer = pool.take();
   std::fill_n(buffer, 40, std::uint8_t{1});
@@ -38,7 +38,7 @@ TEST(BufferPool, WhatComesBackIsZeroedAgain) {
   EXPECT_TRUE(std::all_of(buffer, buffer + 64, [](std::uint8_t byte) { return byte == 0; }));
 }
 
-TEST(BufferPool, WhatWasFilledFirstIsReadFirst) {
+TEST(BufferPool, ReturnsFilledBuffersInOrder) {
   BufferPool pool(2, 64);
   std::uint8_t* const first = pool.take();
   std::uint8_t* const second = pool.take();
@@ -49,7 +49,7 @@ TEST(BufferPool, WhatWasFilledFirstIsReadFirst) {
   EXPECT_EQ(pool.next_filled()->bytes, 16U);
 }
 
-TEST(BufferPool, ServesThreadsAtOnce) {
+TEST(BufferPool, ServesSeveralThreads) {
   BufferPool pool(8, 64);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)

@@ -22,8 +22,8 @@ constexpr std::array kOtherKinds = {
     CUPTI_ACTIVITY_KIND_MEMORY2,         CUPTI_ACTIVITY_KIND_RUNTIME,
     CUPTI_ACTIVITY_KIND_OVERHEAD,        CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
 
-/// PyTorch makes these calls by the thousand, the recorder those of events; they give the GPU nothing to do.
-/// That an event was recorded is a record of its own.
+/// Calls that give the GPU no work. PyTorch makes thousands of them, and the recorder makes those of events.
+/// An event record has its own activity record.
 constexpr std::array kQuietCalls = {CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020,
                                     CUPTI_RUNTIME_TRACE_CBID_cudaSetDevice_v3020,
                                     CUPTI_RUNTIME_TRACE_CBID_cudaGetLastError_v3020,
@@ -40,20 +40,20 @@ constexpr std::array kQuietCalls = {CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020
                                     CUPTI_RUNTIME_TRACE_CBID_cudaStreamGetCaptureInfo_v2_v11030,
                                     CUPTI_RUNTIME_TRACE_CBID_cudaStreamGetCaptureInfo_v12030,
                                     CUPTI_RUNTIME_TRACE_CBID_cudaThreadExchangeStreamCaptureMode_v10010};
-/// Of the driver's calls those by which libraries launch kernels past the runtime.
+/// Driver calls by which libraries launch kernels without the runtime.
 constexpr std::array kLaunches = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
                                   CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
                                   CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel};
 
 constexpr auto kCauses = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 
-/// CUPTI's callbacks are told nothing of ours: this is how they find the pool.
+/// The pool for CUPTI's callbacks, which have no user argument.
 BufferPool* active_pool = nullptr;
 
 void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
   *buffer = active_pool == nullptr ? nullptr : active_pool->take();
   *size = *buffer == nullptr ? 0 : active_pool->bytes_each();
-  *most_records = 0;  // as many as there is room for
+  *most_records = 0;  // no limit on the number of records
 }
 
 void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
@@ -106,7 +106,7 @@ void CuptiTracer::subscribe() {
   if (result != CUPTI_SUCCESS) throw cupti_refusal(result, "subscribing", holder.data());
 }
 
-/// Those that a version of CUPTI does not know only make tracing dearer.
+/// Sets attributes. A version of CUPTI that does not know one still works, but tracing costs more.
 void CuptiTracer::set_attributes() const {
   const auto set = [&](CUpti_ActivityAttribute attribute) {
     std::uint8_t on = 1;
@@ -134,7 +134,7 @@ void CuptiTracer::begin(TraceDetail detail) {
     require(cupti_.enable(kind), "beginning");
     enabled_.push_back(kind);
   };
-  disable();  // where a step that was traced did not come to its end
+  disable();  // a traced step may have failed before its end
   drain();
   reader_.take();
   if (detail == TraceDetail::kAll) {

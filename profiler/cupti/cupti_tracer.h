@@ -10,19 +10,19 @@
 
 namespace offprof {
 
-/// How much of what happens fits between two drains: the default is enough for some 300 000 kernels.
+/// Capacity for the records between two drains. The default is enough for some 300 000 kernels.
 struct TraceBuffers {
   std::size_t count = 32;
   std::size_t bytes_each = std::size_t{4} << 20U;
 };
 
-/// Records by CUPTI's activity interface. One in a process: CUPTI serves one subscriber.
+/// Records through CUPTI's activity interface. One per process, since CUPTI serves one subscriber.
 ///
-/// To be made before the program's first CUDA call: CUPTI then keeps its own buffers in pinned host memory,
-/// out of the device memory that is measured.
+/// Create it before the first CUDA call. CUPTI then keeps its own buffers in pinned host memory, outside the
+/// device memory that is measured.
 class CuptiTracer final : public GpuTracer {
  public:
-  /// Throws Error (environment) where CUPTI does not work here, with what helps. `cupti` must outlive it.
+  /// Throws Error (environment) with a hint if CUPTI does not work here. `cupti` must outlive the tracer.
   explicit CuptiTracer(const CuptiFunctions& cupti, TraceBuffers buffers = {});
   ~CuptiTracer() override;
   CuptiTracer(const CuptiTracer&) = delete;
@@ -47,7 +47,7 @@ class CuptiTracer final : public GpuTracer {
   ActivityReader reader_;
   CUpti_SubscriberHandle subscriber_ = nullptr;
   std::vector<CUpti_ActivityKind> enabled_;
-  bool has_causes_ = false;  ///< push and pop are of use
+  bool has_causes_ = false;  ///< push and pop have an effect
 };
 
 }  // namespace offprof

@@ -69,7 +69,7 @@ TEST_F(CuptiTracerTest, RecordsFromBeginToEnd) {
   EXPECT_THAT(fake_.enabled, IsEmpty());
 }
 
-TEST_F(CuptiTracerTest, StreamsAloneAreKernelsCopiesAndSets) {
+TEST_F(CuptiTracerTest, StreamDetailRecordsOnlyKernelsCopiesAndSets) {
   CuptiTracer tracer(cupti_);
   tracer.begin(TraceDetail::kStreams);
   EXPECT_THAT(fake_.enabled, ElementsAre(CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET,
@@ -84,7 +84,7 @@ TEST_F(CuptiTracerTest, NeverSerializesKernels) {
   tracer.end();
 }
 
-TEST_F(CuptiTracerTest, SparesTheCallsThatGiveTheGpuNothing) {
+TEST_F(CuptiTracerTest, SkipsCallsWithoutGpuWork) {
   CuptiTracer tracer(cupti_);
   tracer.begin(TraceDetail::kAll);
   EXPECT_GT(fake_.quiet_runtime_calls.size(), 5U);
@@ -100,7 +100,7 @@ TEST_F(CuptiTracerTest, KeepsCuptisBuffersOutOfDeviceMemory) {
   EXPECT_THAT(fake_.attributes, Contains(CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED));
 }
 
-TEST_F(CuptiTracerTest, SaysWhatWasDropped) {
+TEST_F(CuptiTracerTest, ReportsDroppedRecords) {
   CuptiTracer tracer(cupti_, {2, sizeof(CUpti_ActivityKernel10)});
   tracer.begin(TraceDetail::kStreams);
   for (std::uint64_t i = 1; i <= 5; ++i) fake_.emit(kernel(i));
@@ -121,7 +121,7 @@ TEST_F(CuptiTracerTest, DrainingMakesRoom) {
   EXPECT_EQ(activity.dropped_records, 0U);
 }
 
-TEST_F(CuptiTracerTest, BuffersMayComeBackInAnyOrder) {
+TEST_F(CuptiTracerTest, AcceptsBuffersInAnyOrder) {
   CuptiTracer tracer(cupti_);
   tracer.begin(TraceDetail::kStreams);
   fake_.emit(kernel(10));
@@ -132,7 +132,7 @@ TEST_F(CuptiTracerTest, BuffersMayComeBackInAnyOrder) {
   EXPECT_EQ(activity.work[0].begin_ns, 10);
 }
 
-TEST_F(CuptiTracerTest, WhatIsPushedIsPoppedAndOnlyWhileAllIsRecorded) {
+TEST_F(CuptiTracerTest, PushesAndPopsIdsOnlyWhileEverythingIsRecorded) {
   CuptiTracer tracer(cupti_);
   tracer.push(1);
   EXPECT_THAT(fake_.external_ids, IsEmpty());
@@ -147,25 +147,25 @@ TEST_F(CuptiTracerTest, WhatIsPushedIsPoppedAndOnlyWhileAllIsRecorded) {
   EXPECT_THAT(fake_.external_ids, IsEmpty());
 }
 
-TEST_F(CuptiTracerTest, LeavesCuptiToOthersWhenItIsDone) {
+TEST_F(CuptiTracerTest, ReleasesCuptiAtTheEnd) {
   { const CuptiTracer tracer(cupti_); }
   EXPECT_FALSE(fake_.is_subscribed);
   { const CuptiTracer again(cupti_); }
 }
 
-TEST_F(CuptiTracerTest, LeavesCuptiToOthersWhenItCannotBegin) {
+TEST_F(CuptiTracerTest, ReleasesCuptiIfItCannotBegin) {
   fake_.results["ActivityRegisterTimestampCallback"] = CUPTI_ERROR_UNKNOWN;
   EXPECT_THAT(refusal(), HasSubstr("setting the clock"));
   EXPECT_FALSE(fake_.is_subscribed);
 }
 
-TEST_F(CuptiTracerTest, SaysWhoElseTraces) {
+TEST_F(CuptiTracerTest, NamesTheOtherTracer) {
   fake_.results["Subscribe"] = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   fake_.holder = "CUPTI for Nsight Systems";
   EXPECT_THAT(refusal(), AllOf(HasSubstr("something else traces"), HasSubstr("CUPTI for Nsight Systems")));
 }
 
-TEST_F(CuptiTracerTest, HasAnAdviceOfItsOwnForEachWayToBeRefused) {
+TEST_F(CuptiTracerTest, HasASeparateHintForEachRefusal) {
   std::set<std::string> refusals;
   const auto kRefusals = {CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED,
                           CUPTI_ERROR_INSUFFICIENT_PRIVILEGES,
@@ -185,7 +185,7 @@ TEST_F(CuptiTracerTest, HasAnAdviceOfItsOwnForEachWayToBeRefused) {
   EXPECT_EQ(refusals.size(), kRefusals.size());
 }
 
-TEST_F(CuptiTracerTest, NamesTheNumberOfARefusalThatItDoesNotKnow) {
+TEST_F(CuptiTracerTest, NamesTheNumberOfAnUnknownRefusal) {
   EXPECT_THAT(cupti_refusal(CUPTI_ERROR_HARDWARE, "beginning").what(), HasSubstr("error 9"));
 }
 

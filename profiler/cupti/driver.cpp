@@ -6,7 +6,7 @@
 namespace offprof {
 namespace {
 
-/// As cuDriverGetVersion counts: 13000 is 13.0.
+/// Version as cuDriverGetVersion returns it: 13000 is 13.0.
 constexpr int kNeededVersion = 13000;
 /// CUDA_ERROR_NO_DEVICE.
 constexpr int kNoDevice = 100;

@@ -6,12 +6,12 @@
 
 namespace offprof {
 
-/// Why the NVIDIA driver has no GPU for this process, with what helps: it is not there, it is older than CUDA
-/// 13, which CUPTI needs, it does not start, or it counts none. nullopt: none of these. Starts the driver, as
-/// CUDA's first call does.
+/// Returns an error with a hint if the NVIDIA driver has no GPU for this process: the driver is missing, is
+/// older than CUDA 13, which CUPTI needs, does not start, or finds no GPU. Returns nullopt otherwise. Starts
+/// the driver, as the first CUDA call does.
 std::optional<Error> driver_refusal();
 
-/// What driver_refusal asks, for tests. A function that is nullptr is one that there is none of.
+/// Functions that driver_refusal calls, for tests. nullptr: the driver lacks that function.
 struct DriverFunctions {
   bool is_there = false;
   int (*start)(unsigned flags) = nullptr;      ///< cuInit

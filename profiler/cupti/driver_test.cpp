@@ -39,22 +39,22 @@ std::string refusal_of(const DriverFunctions& driver) {
   return refusal ? std::string(refusal->what()) + " | " + refusal->hint() : "";
 }
 
-TEST(DriverRefusal, IsNoneWhereItHasAGpu) {
+TEST(DriverRefusal, IsEmptyIfThereIsAGpu) {
   EXPECT_EQ(refusal_of(kWorking), "");
 }
 
-TEST(DriverRefusal, SaysThatThereIsNoDriver) {
+TEST(DriverRefusal, ReportsAMissingDriver) {
   EXPECT_THAT(refusal_of({}), HasSubstr("there is no NVIDIA driver"));
 }
 
-TEST(DriverRefusal, SaysThatTheDriverIsOlderThanCupti) {
+TEST(DriverRefusal, ReportsADriverOlderThanCupti) {
   DriverFunctions driver = kWorking;
   driver.version = say_12_8;
   EXPECT_THAT(refusal_of(driver), HasSubstr("is for CUDA 12.8, older than CUPTI"));
   EXPECT_THAT(refusal_of(driver), HasSubstr("580 or later"));
 }
 
-TEST(DriverRefusal, SaysThatThereIsNoGpu) {
+TEST(DriverRefusal, ReportsAMissingGpu) {
   DriverFunctions driver = kWorking;
   driver.start = find_no_device;
   EXPECT_THAT(refusal_of(driver), HasSubstr("finds no GPU"));
@@ -63,7 +63,7 @@ TEST(DriverRefusal, SaysThatThereIsNoGpu) {
   EXPECT_THAT(refusal_of(driver), HasSubstr("finds no GPU"));
 }
 
-TEST(DriverRefusal, SaysTheNumberOfAnotherFailure) {
+TEST(DriverRefusal, ReportsTheNumberOfAnotherError) {
   DriverFunctions driver = kWorking;
   driver.start = fail;
   EXPECT_THAT(refusal_of(driver), HasSubstr("error 803"));

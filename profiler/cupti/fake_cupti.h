@@ -11,8 +11,8 @@
 
 namespace offprof {
 
-/// Stands in for CUPTI in tests: gives the records that a test emits to whoever subscribed, in buffers asked
-/// for as CUPTI asks for them. One at a time.
+/// Replaces CUPTI in tests. It passes the records that a test emits to the subscriber, in buffers requested
+/// the way CUPTI requests them. One at a time.
 class FakeCupti {
  public:
   FakeCupti() { active_ = this; }
@@ -22,27 +22,27 @@ class FakeCupti {
 
   static CuptiFunctions functions();
 
-  // --- What it does ---
+  // --- Behaviour ---
 
-  /// What a function returns instead of success, by its name without `cupti`.
+  /// Results that functions return instead of success, by the function's name without `cupti`.
   std::map<std::string, CUptiResult> results;
-  std::string holder;  ///< who else subscribed
+  std::string holder;  ///< the other subscriber
 
-  /// Puts a record into the buffer at hand where its kind is enabled; asks for another where that is full.
+  /// Puts a record into the current buffer if its kind is enabled. Requests another buffer if that one is
+  /// full.
   template <typename Record>
   void emit(Record record) {
     if (enabled.contains(record.kind)) buffer_.append(&record, sizeof record);
   }
-  /// Ends the buffer at hand in the middle of a record: of what was put into it the last `bytes` are not
-  /// valid.
+  /// Ends the current buffer in the middle of a record: its last `bytes` are not valid.
   void cut(std::size_t bytes) { buffer_.cut(bytes); }
-  /// What is emitted from here on goes to another buffer; this one comes back later than that.
+  /// Sets the current buffer aside, so that later records go to another buffer, which is returned first.
   void set_aside();
 
-  // --- What was done with it ---
+  // --- Recorded calls ---
 
   bool is_subscribed = false;
-  std::vector<std::string> calls;  ///< names, without those of each record
+  std::vector<std::string> calls;  ///< names, without the calls for each record
   std::set<CUpti_ActivityKind> enabled;
   std::set<std::uint32_t> quiet_runtime_calls, driver_calls;
   std::set<CUpti_ActivityAttribute> attributes;

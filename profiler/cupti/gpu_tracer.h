@@ -9,15 +9,15 @@
 namespace offprof {
 
 enum class TraceDetail : std::uint8_t {
-  kStreams,  ///< kernels, copies and sets: the least that tells what the GPU did
-  kAll,      ///< also calls, waits, events, causes, memory, and what tracing costs
+  kStreams,  ///< kernels, copies and memsets: the least that shows what the GPU did
+  kAll,      ///< also calls, waits, events, causes, memory, and the cost of tracing
 };
 
-/// What traces, and what it takes.
+/// Tool that traces, and the memory it takes.
 struct TracerInfo {
   std::string tool;      ///< `CUPTI`
   std::string version;   ///< `13.0.1`
-  Bytes host_bytes = 0;  ///< of host memory, for buffers
+  Bytes host_bytes = 0;  ///< host memory for buffers
 };
 
 /// Records what the GPU does.
@@ -26,15 +26,14 @@ class GpuTracer {
   virtual ~GpuTracer() = default;
 
   virtual TracerInfo info() const = 0;
-  /// From here on. The device must be idle.
+  /// Starts recording. The device must be idle.
   virtual void begin(TraceDetail detail) = 0;
-  /// Makes room for more: reads what was recorded so far. The device must be idle.
+  /// Reads what was recorded so far, to make room for more. The device must be idle.
   virtual void drain() = 0;
-  /// To here; hands out what was recorded. The device must be idle.
+  /// Stops recording and returns what was recorded. The device must be idle.
   virtual GpuActivity end() = 0;
 
-  /// What this thread asks of the GPU from here on to the pop is for `id`, and not for that of a push before
-  /// it.
+  /// Assigns this thread's later calls to `id` until the matching pop. A nested push takes precedence.
   virtual void push(std::uint64_t id) = 0;
   virtual void pop() = 0;
 };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kLibrary = "libcupti.so.13";
 
-/// The loaded libraries of that name, whatever their version.
+/// Returns the loaded libraries of that name, of any version.
 std::vector<std::string> loaded_copies() {
   std::vector<std::string> copies;
   dl_iterate_phdr(
@@ -30,7 +30,7 @@ std::vector<std::string> loaded_copies() {
 }
 
 void* open_library() {
-  // LibTorch needs it too, so as a rule it is there.
+  // LibTorch needs CUPTI too, so it is normally loaded.
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
   if (library == nullptr) library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
@@ -85,7 +85,7 @@ CuptiFunctions find_functions() {
 }  // namespace
 
 const CuptiFunctions& open_cupti() {
-  static const CuptiFunctions cupti = find_functions();  // a failed one is tried again
+  static const CuptiFunctions cupti = find_functions();  // a failed attempt is repeated by the next call
   return cupti;
 }
 

@@ -7,8 +7,8 @@
 
 namespace offprof {
 
-/// CUPTI's functions that the tracer calls, by the declarations of its headers: those of the library that
-/// LibTorch loaded, or a test's.
+/// The CUPTI functions that the tracer calls, declared as in CUPTI's headers. They belong to the library that
+/// LibTorch loaded, or to a test.
 struct CuptiFunctions {
   decltype(&cuptiGetVersion) get_version = nullptr;
   decltype(&cuptiGetCallbackName) get_callback_name = nullptr;
@@ -29,9 +29,9 @@ struct CuptiFunctions {
   decltype(&cuptiActivityPopExternalCorrelationId) pop_external_id = nullptr;
 };
 
-/// Opens CUPTI: the one that is loaded already, as LibTorch does with its own, or else the first that is
-/// found by its name. Throws Error (environment) where there is none, where two are loaded, or where one
-/// lacks a function. It stays loaded for the rest of the process.
+/// Opens CUPTI: the library that is already loaded, as LibTorch loads its own, or else the first one found by
+/// its name. Throws Error (environment) if there is none, if two are loaded, or if it lacks a function. The
+/// library stays loaded for the rest of the process.
 const CuptiFunctions& open_cupti();
 
 }  // namespace offprof

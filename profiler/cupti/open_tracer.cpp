@@ -10,11 +10,11 @@ std::unique_ptr<GpuTracer> open_gpu_tracer() {
   const CuptiFunctions& cupti = open_cupti();
   try {
     auto tracer = std::make_unique<CuptiTracer>(cupti);
-    tracer->begin(TraceDetail::kAll);  // some refuse only here
+    tracer->begin(TraceDetail::kAll);  // some systems refuse only here
     tracer->end();
     return tracer;
   } catch (const Error&) {
-    // CUPTI says hardly anything where the driver is to blame.
+    // CUPTI's errors say hardly anything if the driver is the cause.
     if (const auto refusal = driver_refusal()) throw Error(*refusal);
     throw;
   }

@@ -8,8 +8,8 @@
 
 namespace offprof {
 
-/// Why CUPTI refused, and what helps: an Error (environment). `doing`: `subscribing`, ...; `holder`: who else
-/// traces, where CUPTI says so, else empty.
+/// Returns an Error (environment) with CUPTI's reason for refusing and a hint. `doing` is the refused action,
+/// such as `subscribing`; `holder` is the other tracer if CUPTI names it, else empty.
 Error cupti_refusal(CUptiResult result, std::string_view doing, std::string_view holder = {});
 
 }  // namespace offprof

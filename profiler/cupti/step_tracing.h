@@ -10,25 +10,25 @@
 
 namespace offprof {
 
-/// Traces what a GPU does in steps, where that can be done. Where it cannot, steps go on without, and the
+/// Traces the GPU's activity in steps, if that is possible. Otherwise steps run without tracing, and the
 /// notes say what is missing and why.
 class StepTracing {
  public:
-  /// Nothing is traced, and nothing is said of it.
+  /// Creates an object that traces nothing and has no notes.
   StepTracing() = default;
   explicit StepTracing(std::unique_ptr<GpuTracer> tracer) : tracer_(std::move(tracer)) {}
-  /// For a device of that name, as RunRequest::device has it. To be made before the device is: CUPTI wants to
-  /// be there first.
+  /// Creates the tracing for the device of that name, as in RunRequest::device. Call it before the device is
+  /// created, since CUPTI must be there first.
   static StepTracing of_device(const std::string& device);
 
   bool is_on() const { return tracer_ != nullptr; }
-  /// From here on; the device must be idle. nullptr: nothing is traced.
+  /// Starts tracing; the device must be idle. Returns nullptr if nothing is traced.
   GpuTracer* begin(TraceDetail detail);
-  /// To here; the device must be idle. Empty where `begin` said nullptr.
+  /// Stops tracing; the device must be idle. Returns an empty activity if `begin` returned nullptr.
   GpuActivity end();
-  /// How all steps so far were traced and what of them is missing; nullopt: none was.
+  /// Returns how all steps so far were traced and what is missing; nullopt: none was traced.
   const std::optional<Tracing>& summary() const { return summary_; }
-  /// What the reader of a trace should know, a sentence each.
+  /// Returns notes for the reader of the trace, one sentence each.
   std::vector<std::string> take_notes();
 
  private:

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// Refuses to begin, or hands out what a test gives it.
+/// A tracer that refuses to begin, or returns the activity that a test sets.
 class FakeTracer final : public GpuTracer {
  public:
   explicit FakeTracer(std::optional<GpuActivity> activity) : activity_(std::move(activity)) {}
@@ -32,7 +32,7 @@ class FakeTracer final : public GpuTracer {
   std::optional<GpuActivity> activity_;
 };
 
-TEST(StepTracing, OfTheHostTracesNothingAndSaysNothing) {
+TEST(StepTracing, TracesNothingOnTheHostWithoutANote) {
   StepTracing tracing = StepTracing::of_device("host");
   EXPECT_EQ(tracing.begin(TraceDetail::kAll), nullptr);
   EXPECT_THAT(tracing.end().work, IsEmpty());
@@ -40,7 +40,7 @@ TEST(StepTracing, OfTheHostTracesNothingAndSaysNothing) {
   EXPECT_THAT(tracing.take_notes(), IsEmpty());
 }
 
-TEST(StepTracing, SaysWhyItCannotBeginAndGoesOnWithout) {
+TEST(StepTracing, ReportsWhyItCannotBeginAndContinuesWithoutTracing) {
   StepTracing tracing(std::make_unique<FakeTracer>(std::nullopt));
   EXPECT_EQ(tracing.begin(TraceDetail::kAll), nullptr);
   EXPECT_THAT(tracing.end().work, IsEmpty());
@@ -51,7 +51,7 @@ TEST(StepTracing, SaysWhyItCannotBeginAndGoesOnWithout) {
   EXPECT_THAT(tracing.take_notes(), IsEmpty());
 }
 
-TEST(StepTracing, CountsWhatIsMissingOverAllSteps) {
+TEST(StepTracing, CountsMissingRecordsOverAllSteps) {
   GpuActivity activity;
   activity.dropped_records = 3;
   activity.untimed_records = 1;

@@ -6,7 +6,8 @@
 
 namespace offprof {
 
-/// The built-in profiles, by name, as the texts of their files; generated from profiles/*.json by the build.
+/// Returns the names of the built-in profiles and the texts of their files. The build generates it from
+/// profiles/*.json.
 const std::vector<std::pair<std::string_view, std::string_view>>& built_in_profiles();
 
 }  // namespace offprof

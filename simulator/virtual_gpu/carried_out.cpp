@@ -12,10 +12,10 @@
 namespace offprof {
 namespace {
 
-/// How many streams kOneStream draws from: those that an offload engine uses.
+/// Number of streams that kOneStream draws from: those that an offload engine uses.
 constexpr std::uint64_t kStreamsToPrefer = 3;
-/// In kRandom, up to how many operations run after a call: up to a bound that is drawn first, so that some
-/// seeds keep long queues and some short ones.
+/// Largest bound on the operations that kRandom runs after a call. The bound itself is drawn first, so that
+/// some seeds keep long queues and others short ones.
 constexpr std::uint64_t kMostAfterACall = 6;
 
 }  // namespace
@@ -24,16 +24,16 @@ class CarriedOutWork::State {
  public:
   using Index = std::size_t;
 
-  /// A stream's first `position` operations.
+  /// The first `position` operations of a stream.
   struct Point {
     Index stream = 0;
     std::uint64_t position = 0;
   };
 
   struct Operation {
-    std::function<void()> run;  ///< may be empty: records and waits
+    std::function<void()> run;  ///< empty for records and waits
     std::vector<Point> after;
-    std::function<bool()> is_reached{};  ///< may be empty: it waits for nothing outside
+    std::function<bool()> is_reached{};  ///< may be empty: waits for nothing outside
   };
 
   explicit State(std::uint64_t seed) : bits_(seed) {}
@@ -137,7 +137,7 @@ auto CarriedOutWork::State::end_of(StreamId stream) -> Point {
   return {of, streams_[of].given};
 }
 
-/// One of those that it still waits for, drawn.
+/// Draws one of the points that the operation still waits for.
 auto CarriedOutWork::State::blocker(const Operation& operation) -> std::optional<Point> {
   std::vector<Point> missing;
   for (const Point point : operation.after) {
@@ -167,7 +167,7 @@ void CarriedOutWork::State::run_head(Index stream) {
   if (head.run) head.run();
 }
 
-/// False: nothing is left, or what is left waits for something outside.
+/// Returns false if nothing is left, or if the rest waits for something outside.
 bool CarriedOutWork::State::run_any() {
   std::vector<Index> runnable;
   for (Index stream = 0; stream < streams_.size(); ++stream) {
@@ -178,10 +178,11 @@ bool CarriedOutWork::State::run_any() {
   return true;
 }
 
-/// One operation that the point waits for, which is not reached yet. False: that waits for something outside.
+/// Runs one operation that the unreached point waits for. Returns false if that one waits for something
+/// outside.
 bool CarriedOutWork::State::run_towards(Point point) {
   Index stream = point.stream;
-  // This ends: what an operation waits for was given before it.
+  // Terminates, since an operation only waits for operations that were given before it.
   while (const std::optional<Point> missing = blocker(streams_[stream].queue.front()))
     stream = missing->stream;
   if (!is_runnable(stream)) return false;
@@ -189,7 +190,8 @@ bool CarriedOutWork::State::run_towards(Point point) {
   return true;
 }
 
-/// What the point waits for may itself be brought about by work that the point does not wait for.
+/// Runs one operation. The condition outside that `wanted` waits for may depend on work that `wanted` does
+/// not wait for.
 void CarriedOutWork::State::run_one(Point wanted) {
   const bool is_lazy = order_ == WorkOrder::kLate || order_ == WorkOrder::kOneStream;
   const bool has_run = is_lazy && !is_preferred_runnable() && run_towards(wanted);

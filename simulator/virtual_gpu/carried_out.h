@@ -10,66 +10,68 @@
 
 namespace offprof {
 
-/// How a device gets on with its streams.
+/// Order in which the device runs operations of its streams.
 enum class WorkOrder {
-  kLate,       ///< nothing runs before somebody waits for it, and then no more than it takes
+  kLate,       ///< nothing runs before somebody waits for it, and then only what that needs
   kEarly,      ///< everything runs as soon as its stream and its waits allow
-  kOneStream,  ///< one stream runs ahead as far as its waits allow, the others are late
-  kRandom,     ///< after each call some operations run, none or many, of streams drawn one by one
+  kOneStream,  ///< one stream runs ahead as far as its waits allow, the others run late
+  kRandom,     ///< after each call a random number of operations runs, of streams drawn one by one
 };
 
-/// What the streams were given, really done on real memory, in an order drawn from a seed among those that
-/// streams and events allow.
+/// Functional mode: runs the operations of the streams on real memory, in an order drawn from a seed among
+/// those that streams and events allow.
 ///
-/// Each stream is a queue. At every call a number of operations is carried out, one at a time and on the
-/// caller's thread, each the head of some queue whose waits are met. That shows more than threads that race.
-/// An order is one of those a device may take, it comes again for the same seed and the same calls, so what
-/// it breaks can be looked into; and it goes to extremes that threads hardly ever reach: a copy that has not
-/// begun when its source is overwritten a thousand calls later, or one that is over before the next call.
+/// Each stream is a queue. Each call runs a number of operations, one at a time and on the caller's thread.
+/// Each is the head of a queue and has its waits met. This finds more than racing threads. The order is one
+/// that a device may take. The same seed and the same calls give the same order, so a failure can be
+/// investigated. And the order goes to extremes that threads hardly ever reach: a copy that has not begun
+/// when its source is overwritten a thousand calls later, or a copy that is over before the next call.
 ///
 /// Memory that an operation names must stay valid until it has run. Not thread-safe: the caller locks.
 class CarriedOutWork {
  public:
-  /// Draws the WorkOrder too.
+  /// Draws the WorkOrder from the seed as well.
   explicit CarriedOutWork(std::uint64_t seed);
   CarriedOutWork(std::uint64_t seed, WorkOrder order);
-  /// Drops what has not run.
+  /// Drops the operations that have not run.
   ~CarriedOutWork();
   CarriedOutWork(CarriedOutWork&&) noexcept;
   CarriedOutWork& operator=(CarriedOutWork&&) noexcept;
 
   WorkOrder order() const;
 
-  /// A stream nobody has created is taken for a non-blocking one, nullptr for the legacy default stream.
+  /// A stream that was never created counts as non-blocking, and nullptr as the legacy default stream.
   void stream_created(StreamId stream, StreamKind kind);
-  /// What it was given still runs, in its time.
+  /// Operations that were given to the stream still run later.
   void stream_destroyed(StreamId stream);
 
   void copy(StreamId stream, void* to, const void* from, Bytes bytes);
   void set(StreamId stream, void* to, int value, Bytes bytes);
-  /// Runs `function` on the caller's thread of some later call. It must not call back into this object.
+  /// Runs `function` on the thread of some later caller. `function` must not call back into this object.
   void call(StreamId stream, std::function<void()> function);
 
-  /// The stream's later work runs when `is_reached` says yes. It must not call back into this object, and
-  /// somebody else must see to it that it says so: who synchronises waits for that.
+  /// Makes later work of the stream wait until `is_reached` returns true. `is_reached` must not call back
+  /// into this object, and other work or another thread must make it true, since synchronising waits for it.
   void wait_until(StreamId stream, std::function<bool()> is_reached);
 
   void record(EventId event, StreamId stream);
-  /// The stream's later work runs after the event's last record so far; never recorded: no wait, as in CUDA.
+  /// Makes later work of the stream run after the event's last record so far; never recorded: no wait, as in
+  /// CUDA.
   void wait(StreamId stream, EventId event);
   void event_destroyed(EventId event);
 
-  /// Whether the last record was reached (an event never recorded is); something may run before the answer,
-  /// and where the answer is no, something that it waits for has: who asks often enough gets a yes.
+  /// Returns true if the event's last record was reached, or if it was never recorded. Operations may run
+  /// before the answer. If the answer is false, one that the record waits for has run, so repeated queries
+  /// end in true.
   bool query_event(EventId event);
-  /// Likewise whether all was done that the stream was given.
+  /// Returns true if all work of the stream is done, under the same rules.
   bool query_stream(StreamId stream);
 
   void synchronise_event(EventId event);
   void synchronise_stream(StreamId stream);
   void synchronise_device();
 
-  /// Operations given and not run yet, records and waits among them.
+  /// Returns the number of operations that were given and have not run, including records and waits.
   std::size_t pending() const;
 
  private:

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kSeeds = 2000;
 constexpr Bytes kBytes = 64;
 
-/// Handles: only their addresses matter.
+/// Handles of streams and events: only their addresses matter.
 constexpr char kHandles[6] = {};
 constexpr StreamId kCompute = nullptr, kOut = &kHandles[0], kIn = &kHandles[1];
 constexpr EventId kEvent = &kHandles[3], kOtherEvent = &kHandles[4];
@@ -29,13 +29,13 @@ Memory filled(unsigned char value) {
   return memory;
 }
 
-/// `later` runs what it is given from now on after what `earlier` was given.
+/// Orders later work of `later` after the work that `earlier` was given so far.
 void follow(CarriedOutWork& work, StreamId later, StreamId earlier, EventId event = kEvent) {
   work.record(event, earlier);
   work.wait(later, event);
 }
 
-/// Three streams that do not wait for each other write their letters.
+/// Returns the letters in the order in which three streams without waits wrote them.
 std::string letters(CarriedOutWork work) {
   std::string written;
   for (int i = 0; i < 5; ++i) {
@@ -47,8 +47,8 @@ std::string letters(CarriedOutWork work) {
   return written;
 }
 
-/// A tensor leaves, its memory is overwritten, it comes back into memory in use: what came back. `waits`
-/// tells which of the four waits are there.
+/// Copies a tensor out, overwrites its memory, and copies it back in. Returns the memory read at the end.
+/// `waits` selects which of the four waits are there.
 Memory moved_out_and_in(std::uint64_t seed, std::array<bool, 4> waits) {
   CarriedOutWork work(seed);
   Memory block{}, piece{}, other{}, result{};
@@ -68,13 +68,13 @@ Memory moved_out_and_in(std::uint64_t seed, std::array<bool, 4> waits) {
 
 constexpr std::array<bool, 4> kAllWaits = {true, true, true, true};
 
-TEST(CarriedOutWork, MovesWhatAnEngineMovesUnderEverySeed) {
+TEST(CarriedOutWork, CopiesAreCorrectUnderEverySeedWithAllWaits) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     ASSERT_EQ(moved_out_and_in(seed, kAllWaits), filled(7)) << "seed " << seed;
   }
 }
 
-TEST(CarriedOutWork, AnyMissingWaitSpoilsTheNumbersUnderSomeSeed) {
+TEST(CarriedOutWork, SomeSeedExposesEachMissingWait) {
   for (std::size_t missing = 0; missing < kAllWaits.size(); ++missing) {
     std::array<bool, 4> waits = kAllWaits;
     waits[missing] = false;
@@ -84,7 +84,7 @@ TEST(CarriedOutWork, AnyMissingWaitSpoilsTheNumbersUnderSomeSeed) {
   }
 }
 
-TEST(CarriedOutWork, AStreamRunsInItsOrder) {
+TEST(CarriedOutWork, RunsAStreamsOperationsInOrder) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     CarriedOutWork work(seed);
     std::vector<int> out, in;
@@ -100,7 +100,7 @@ TEST(CarriedOutWork, AStreamRunsInItsOrder) {
   }
 }
 
-TEST(CarriedOutWork, AWaitHoldsForTheRecordThatItWasAskedAt) {
+TEST(CarriedOutWork, AWaitRefersToTheLastRecordBeforeIt) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     CarriedOutWork work(seed);
     bool is_first_done = false, was_first_done = false;
@@ -114,7 +114,7 @@ TEST(CarriedOutWork, AWaitHoldsForTheRecordThatItWasAskedAt) {
   }
 }
 
-TEST(CarriedOutWork, AWaitForAnEventNeverRecordedIsNone) {
+TEST(CarriedOutWork, AWaitForAnUnrecordedEventDoesNotBlock) {
   CarriedOutWork work(0, WorkOrder::kLate);
   work.wait(kOut, kEvent);
   bool is_done = false;
@@ -142,7 +142,7 @@ TEST(CarriedOutWork, SeedsDrawEveryWorkOrder) {
   EXPECT_EQ(orders.size(), 4);
 }
 
-TEST(CarriedOutWork, LateRunsNothingBeforeItIsWaitedForAndThenNoMore) {
+TEST(CarriedOutWork, LateRunsOnlyWhatASynchronisationNeeds) {
   CarriedOutWork work(0, WorkOrder::kLate);
   Memory out{}, in{};
   work.set(kOut, out.data(), 1, kBytes);
@@ -154,7 +154,7 @@ TEST(CarriedOutWork, LateRunsNothingBeforeItIsWaitedForAndThenNoMore) {
   EXPECT_EQ(work.pending(), 1);
 }
 
-TEST(CarriedOutWork, LateRunsWhatIsWaitedForByWayOfOthers) {
+TEST(CarriedOutWork, LateRunsTransitiveDependencies) {
   CarriedOutWork work(0, WorkOrder::kLate);
   Memory first{}, second{};
   work.set(kOut, first.data(), 1, kBytes);
@@ -176,14 +176,14 @@ TEST(CarriedOutWork, EarlyRunsAtOnce) {
   EXPECT_EQ(work.pending(), 0);
 }
 
-TEST(CarriedOutWork, OneStreamRunsAheadOfTheOthers) {
+TEST(CarriedOutWork, OneStreamRunsTheDrawnStreamAhead) {
   std::set<std::string> orders;
   for (std::uint64_t seed = 0; seed < 50; ++seed)
     orders.insert(letters({seed, WorkOrder::kOneStream}).substr(0, 5));
   for (const char* ahead : {"ccccc", "ooooo", "iiiii"}) EXPECT_TRUE(orders.contains(ahead)) << ahead;
 }
 
-TEST(CarriedOutWork, SynchronisingAnEventRunsNothingBehindIt) {
+TEST(CarriedOutWork, SynchronisingAnEventRunsNothingAfterIt) {
   CarriedOutWork work(0, WorkOrder::kLate);
   Memory before{}, behind{};
   work.set(kOut, before.data(), 1, kBytes);
@@ -194,7 +194,7 @@ TEST(CarriedOutWork, SynchronisingAnEventRunsNothingBehindIt) {
   EXPECT_EQ(behind, filled(0));
 }
 
-TEST(CarriedOutWork, WhoAsksOftenEnoughGetsAYes) {
+TEST(CarriedOutWork, RepeatedQueriesEndInTrue) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     CarriedOutWork work(seed);
     Memory memory{};
@@ -209,7 +209,7 @@ TEST(CarriedOutWork, WhoAsksOftenEnoughGetsAYes) {
   }
 }
 
-TEST(CarriedOutWork, AStreamThatWaitsForAValueGoesOnWhenAnotherStreamsWorkHasSetIt) {
+TEST(CarriedOutWork, WaitUntilIsMetByAnotherStreamsWork) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     CarriedOutWork work(seed);
     bool is_set = false, went_on_too_early = false, has_run = false;
@@ -225,7 +225,7 @@ TEST(CarriedOutWork, AStreamThatWaitsForAValueGoesOnWhenAnotherStreamsWorkHasSet
   }
 }
 
-TEST(CarriedOutWork, WhoSynchronisesWaitsForAValueThatAThreadSets) {
+TEST(CarriedOutWork, SynchronisationWaitsForAConditionSetByAThread) {
   for (const WorkOrder order :
        {WorkOrder::kLate, WorkOrder::kEarly, WorkOrder::kOneStream, WorkOrder::kRandom}) {
     CarriedOutWork work(1, order);
@@ -255,7 +255,7 @@ TEST(CarriedOutWork, BlockingStreamsAndTheLegacyDefaultStreamWaitForEachOther) {
   }
 }
 
-TEST(CarriedOutWork, ADestroyedStreamStillDoesItsWork) {
+TEST(CarriedOutWork, RunsTheWorkOfADestroyedStream) {
   CarriedOutWork work(0, WorkOrder::kLate);
   Memory memory{};
   work.set(kOut, memory.data(), 1, kBytes);
@@ -267,7 +267,7 @@ TEST(CarriedOutWork, ADestroyedStreamStillDoesItsWork) {
   EXPECT_EQ(memory, filled(1));
 }
 
-TEST(CarriedOutWork, WhatNobodyWaitedForIsDropped) {
+TEST(CarriedOutWork, TheDestructorDropsPendingWork) {
   Memory memory{};
   {
     CarriedOutWork work(0, WorkOrder::kLate);

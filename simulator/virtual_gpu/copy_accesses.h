@@ -10,7 +10,7 @@
 
 namespace offprof {
 
-/// Addresses from `begin` up to `end`, not included.
+/// Addresses from `begin` up to, but not including, `end`.
 struct AddressSpan {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
@@ -25,22 +25,22 @@ struct CopyAccess {
   bool writes = false;
   StreamPoint point;
   StreamSite site;
-  std::uint64_t piece = 0;   ///< the handing out of pinned memory that it lies in; 0: none
-  bool is_reported = false;  ///< its block was given back or handed out under it
+  std::uint64_t piece = 0;   ///< number of the pinned memory's hand-out that contains it; 0: none
+  bool is_reported = false;  ///< its block was freed or handed out under it
 };
 
-/// Accesses by address. Those of about the same length lie together, so that looking for overlaps need not go
-/// back further than they reach.
+/// Accesses by address, in classes of similar length, so that a search for overlaps goes back no further than
+/// the class's longest access.
 class CopyAccesses {
  public:
   void add(const CopyAccess& access);
 
-  /// Asks `keeps` of each access that overlaps `range`, which may change all but its range, and forgets those
-  /// it says no of.
+  /// Calls `keeps` for each access that overlaps `range`, and forgets the access if it returns false. `keeps`
+  /// may change everything of the access but its range.
   template <typename Keeps>
   void filter(AddressSpan range, Keeps keeps);
 
-  /// Forgets those that the clock covers.
+  /// Forgets the accesses that the clock covers.
   void forget_below(const VectorClock& clock);
 
   std::size_t size() const { return size_; }
@@ -49,7 +49,8 @@ class CopyAccesses {
   static constexpr std::size_t kLengthClasses = 64;
   using Class = std::multimap<std::uintptr_t, CopyAccess>;
 
-  /// Accesses of up to 1 << index bytes that are longer than half of it.
+  /// `classes_[index]` holds the accesses whose length is at most 1 << index bytes and more than half of
+  /// that.
   std::array<Class, kLengthClasses> classes_;
   std::size_t size_ = 0;
 };

@@ -12,8 +12,8 @@
 namespace offprof {
 namespace {
 
-// Half of what a process on x86-64 can address: 400 times the memory of the largest GPU of today. What a
-// thread sanitizer leaves is less.
+// Half of the address space of a process on x86-64, 400 times the memory of the largest current GPU. The
+// thread sanitizer leaves less.
 constexpr Bytes kArenaBytes = Bytes{64} * 1024 * kGiB, kLeastArenaBytes = 256 * kGiB;
 
 constexpr Bytes rounded_up(Bytes bytes) {
@@ -24,7 +24,7 @@ bool is_granular(Bytes bytes) {
   return bytes > 0 && bytes % DeviceMemory::kGranule == 0;
 }
 
-// The last entry of `ranges` that begins at or below `address`, or end().
+// Returns the last entry of `ranges` that begins at or below `address`, or end().
 template <typename Ranges>
 auto range_below(Ranges& ranges, const void* address) {
   auto above = ranges.upper_bound(static_cast<char*>(const_cast<void*>(address)));

@@ -10,66 +10,68 @@
 
 namespace offprof {
 
-/// The memory of the virtual GPU, in granules: what cudaMalloc gives out, and the virtual memory of the
-/// driver's `cuMem*` family (address space, memory behind it, and the mapping of one to the other).
+/// Memory of the virtual GPU, in granules: the allocations of cudaMalloc, and the virtual memory of the
+/// driver's `cuMem*` family (address ranges, physical memory, and the mappings between them).
 ///
-/// Addresses grow: what is given out later lies higher, and no address that was ever backed is given out
-/// twice. They lie in address space that takes no memory, or, in a real device memory, gets some when it is
-/// touched. Not thread-safe.
+/// Addresses only grow: a later allocation lies higher, and no address that was ever backed is reused. The
+/// addresses lie in a reserved range of address space that takes no memory. In a real device memory, pages
+/// get memory when they are touched. Not thread-safe.
 class DeviceMemory {
  public:
-  /// What the driver of today's GPUs maps memory in (cuMemGetAllocationGranularity).
+  /// Granularity of the driver's mappings on current GPUs (cuMemGetAllocationGranularity).
   static constexpr Bytes kGranule = 2 * kMiB;
 
   using Handle = std::uint64_t;
 
-  /// Throws Error (environment): no address space.
+  /// Reserves the address space. Throws Error (environment) if there is none left.
   DeviceMemory();
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  /// What may be used in all.
+  /// Sets the limit of used bytes.
   void set_limit(Bytes bytes) { limit_bytes_ = bytes; }
   Bytes limit_bytes() const { return limit_bytes_; }
   Bytes used_bytes() const { return used_bytes_; }
 
-  /// Whether memory that is given out can be read and written, from now on.
+  /// Makes memory that is given out from now on readable and writable, or not.
   void set_real(bool is_real);
 
-  /// cudaMalloc: rounded up to granules. nullptr: beyond the limit.
+  /// cudaMalloc: allocates `bytes`, rounded up to granules. Returns nullptr beyond the limit.
   void* allocate(Bytes bytes);
-  /// cudaFree. nullopt: nothing was allocated at that address.
+  /// cudaFree. Returns nullopt if nothing was allocated at that address.
   std::optional<AddressRange> free(void* address);
 
-  /// Room for a variable of a module, which lies in what the device's context takes: not counted, never
-  /// freed.
+  /// Returns room for a variable of a module. It is never freed and not counted, since it belongs to the
+  /// memory that the device's context takes.
   void* place_variable(Bytes bytes);
 
-  /// cuMemAddressReserve; nullptr: no room, or not a multiple of the granule.
+  /// cuMemAddressReserve. Returns nullptr if there is no room or `bytes` is not a multiple of the granule.
   void* reserve(Bytes bytes);
-  /// cuMemAddressFree: what was reserved, as a whole and with nothing mapped in it.
+  /// cuMemAddressFree: releases a reservation, which must be whole and without mappings.
   bool release_reservation(void* address, Bytes bytes);
-  /// cuMemCreate; nullopt: beyond the limit, or not a multiple of the granule.
+  /// cuMemCreate. Returns nullopt beyond the limit, or if `bytes` is not a multiple of the granule.
   std::optional<Handle> create(Bytes bytes);
-  /// cuMemRelease: the memory is used until nothing maps it either.
+  /// cuMemRelease. The memory counts as used until the last mapping of it is gone too.
   bool release(Handle handle);
-  /// cuMemRetainAllocationHandle: the handle of what is mapped there, to be released once more.
+  /// cuMemRetainAllocationHandle: returns the handle of the mapping at that address, which must be released
+  /// once more.
   std::optional<Handle> retain(const void* address);
-  /// cuMemMap of a whole handle. false: outside a reservation, over another mapping, or of another size.
+  /// cuMemMap of a whole handle. Returns false outside a reservation, over another mapping, or if the sizes
+  /// differ.
   bool map(void* address, Bytes bytes, Handle handle);
   /// cuMemUnmap of whole mappings that fill the range.
   bool unmap(void* address, Bytes bytes);
-  /// cuMemSetAccess: whether all of the range is mapped.
+  /// cuMemSetAccess: returns true if all of the range is mapped.
   bool is_mapped(const void* address, Bytes bytes) const;
 
-  /// The allocation, the mapping or the variable that the address lies in.
+  /// Returns the allocation, mapping or variable that contains the address.
   std::optional<AddressRange> find(const void* address) const;
 
  private:
   struct Physical {
     Bytes bytes = 0;
-    int references = 0;  ///< of the handle's owners and of mappings
+    int references = 0;  ///< number of the handle's owners and mappings
   };
   struct Mapping {
     Bytes bytes = 0;

@@ -14,7 +14,7 @@ constexpr Bytes kGranule = DeviceMemory::kGranule;
 struct DeviceMemoryTest : testing::Test {
   DeviceMemoryTest() { memory.set_limit(16 * kGranule); }
 
-  // Address space with memory mapped into its first granules, one by one.
+  // Reserves address space and maps memory into its first granules, one mapping each.
   char* mapped(int granules) {
     auto* const begin = static_cast<char*>(memory.reserve(8 * kGranule));
     for (int i = 0; i < granules; ++i) {
@@ -35,19 +35,19 @@ TEST_F(DeviceMemoryTest, CountsWholeGranules) {
   EXPECT_EQ(memory.used_bytes(), 3 * kGranule);
 }
 
-TEST_F(DeviceMemoryTest, GivesNothingBeyondTheLimit) {
+TEST_F(DeviceMemoryTest, RefusesAllocationsBeyondTheLimit) {
   EXPECT_NE(memory.allocate(16 * kGranule), nullptr);
   EXPECT_EQ(memory.allocate(1), nullptr);
   EXPECT_EQ(memory.used_bytes(), 16 * kGranule);
 }
 
-TEST_F(DeviceMemoryTest, GivesNothingWhereTheLimitWasLoweredBelowWhatIsUsed) {
+TEST_F(DeviceMemoryTest, RefusesAllocationsWhenTheLimitIsBelowTheUse) {
   EXPECT_NE(memory.allocate(4 * kGranule), nullptr);
   memory.set_limit(kGranule);
   EXPECT_EQ(memory.allocate(1), nullptr);
 }
 
-TEST_F(DeviceMemoryTest, LetsFreedMemoryBeUsedAgainAtAnotherAddress) {
+TEST_F(DeviceMemoryTest, GivesFreedMemoryANewAddress) {
   void* const first = memory.allocate(16 * kGranule);
   EXPECT_EQ(memory.free(first), (AddressRange{static_cast<char*>(first), 16 * kGranule}));
   void* const second = memory.allocate(16 * kGranule);
@@ -55,7 +55,7 @@ TEST_F(DeviceMemoryTest, LetsFreedMemoryBeUsedAgainAtAnotherAddress) {
   EXPECT_FALSE(memory.find(first).has_value());
 }
 
-TEST_F(DeviceMemoryTest, OrdersAddressesAsAllocationsAreOrdered) {
+TEST_F(DeviceMemoryTest, AddressesGrowWithEachAllocation) {
   const void* last = nullptr;
   for (const Bytes bytes : {kGranule, Bytes{1}, 3 * kGranule, kGranule}) {
     const void* const next = memory.allocate(bytes);
@@ -64,7 +64,7 @@ TEST_F(DeviceMemoryTest, OrdersAddressesAsAllocationsAreOrdered) {
   }
 }
 
-TEST_F(DeviceMemoryTest, RefusesToFreeWhatWasNotAllocated) {
+TEST_F(DeviceMemoryTest, RejectsFreeingAnUnknownAddress) {
   auto* const begin = static_cast<char*>(memory.allocate(kGranule));
   EXPECT_FALSE(memory.free(begin + 1).has_value());
   EXPECT_TRUE(memory.free(begin).has_value());
@@ -80,13 +80,13 @@ TEST_F(DeviceMemoryTest, FindsTheAllocationAroundAnAddress) {
   EXPECT_FALSE(memory.find(begin - 1).has_value());
 }
 
-TEST_F(DeviceMemoryTest, CountsNoVariables) {
+TEST_F(DeviceMemoryTest, DoesNotCountVariables) {
   const void* const variable = memory.place_variable(100);
   EXPECT_EQ(memory.used_bytes(), 0);
   EXPECT_EQ(memory.find(variable)->bytes, 100);
 }
 
-TEST_F(DeviceMemoryTest, CountsCreatedMemoryAndNoAddressSpace) {
+TEST_F(DeviceMemoryTest, CountsCreatedMemoryButNotAddressSpace) {
   EXPECT_NE(memory.reserve(1000 * kGranule), nullptr);
   EXPECT_EQ(memory.used_bytes(), 0);
   EXPECT_TRUE(memory.create(15 * kGranule).has_value());
@@ -94,7 +94,7 @@ TEST_F(DeviceMemoryTest, CountsCreatedMemoryAndNoAddressSpace) {
   EXPECT_FALSE(memory.create(2 * kGranule).has_value());
 }
 
-TEST_F(DeviceMemoryTest, RefusesPartsOfGranulesInVirtualMemory) {
+TEST_F(DeviceMemoryTest, RejectsPartialGranulesInVirtualMemory) {
   EXPECT_EQ(memory.reserve(kGranule + 1), nullptr);
   EXPECT_FALSE(memory.create(kGranule / 2).has_value());
 }
@@ -108,7 +108,7 @@ TEST_F(DeviceMemoryTest, KeepsReleasedMemoryWhileItIsMapped) {
   EXPECT_FALSE(memory.find(begin).has_value());
 }
 
-TEST_F(DeviceMemoryTest, KeepsRetainedMemoryWhenItIsUnmapped) {
+TEST_F(DeviceMemoryTest, KeepsRetainedMemoryAfterItIsUnmapped) {
   char* const begin = mapped(1);
   const auto handle = memory.retain(begin + 5);
   ASSERT_TRUE(handle.has_value());
@@ -118,7 +118,7 @@ TEST_F(DeviceMemoryTest, KeepsRetainedMemoryWhenItIsUnmapped) {
   EXPECT_EQ(memory.used_bytes(), 0);
 }
 
-TEST_F(DeviceMemoryTest, MapsOnlyIntoReservedAndFreeAddresses) {
+TEST_F(DeviceMemoryTest, MapsOnlyIntoFreeReservedAddresses) {
   char* const begin = mapped(1);
   const auto handle = memory.create(kGranule);
   EXPECT_FALSE(memory.map(begin, kGranule, *handle));
@@ -128,7 +128,7 @@ TEST_F(DeviceMemoryTest, MapsOnlyIntoReservedAndFreeAddresses) {
   EXPECT_TRUE(memory.map(begin + kGranule, kGranule, *handle));
 }
 
-TEST_F(DeviceMemoryTest, UnmapsSeveralMappingsAtOnceButNoPartOfOne) {
+TEST_F(DeviceMemoryTest, UnmapsWholeMappingsOnly) {
   char* const begin = mapped(3);
   EXPECT_TRUE(memory.is_mapped(begin, 3 * kGranule));
   EXPECT_FALSE(memory.is_mapped(begin, 4 * kGranule));
@@ -138,7 +138,7 @@ TEST_F(DeviceMemoryTest, UnmapsSeveralMappingsAtOnceButNoPartOfOne) {
   EXPECT_EQ(memory.used_bytes(), kGranule);
 }
 
-TEST_F(DeviceMemoryTest, ReleasesAReservationOnlyWhenNothingIsMappedInIt) {
+TEST_F(DeviceMemoryTest, ReleasesOnlyAReservationWithoutMappings) {
   char* const begin = mapped(1);
   EXPECT_FALSE(memory.release_reservation(begin, 8 * kGranule));
   EXPECT_TRUE(memory.unmap(begin, kGranule));
@@ -146,7 +146,7 @@ TEST_F(DeviceMemoryTest, ReleasesAReservationOnlyWhenNothingIsMappedInIt) {
   EXPECT_TRUE(memory.release_reservation(begin, 8 * kGranule));
 }
 
-TEST_F(DeviceMemoryTest, BacksWhatItGivesOutWhenItIsReal) {
+TEST_F(DeviceMemoryTest, BacksAllocationsWhenItIsReal) {
   void* const before = memory.allocate(kGranule);
   memory.set_real(true);
   std::memset(before, 1, kGranule);

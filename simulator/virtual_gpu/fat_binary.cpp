@@ -15,7 +15,7 @@ struct Wrapper {
   const void* linked_with;
 };
 
-/// Before all entries.
+/// Header before all entries.
 struct BlobHeader {
   static constexpr std::uint32_t kMagic = 0xBA55ED50;
 
@@ -24,7 +24,7 @@ struct BlobHeader {
   std::uint64_t entries_bytes;
 };
 
-/// Before each entry's code.
+/// Header before each entry's code.
 struct EntryHeader {
   static constexpr std::uint16_t kPtx = 1, kMachineCode = 2;
   static constexpr std::uint64_t kForOneCard = 0x100000;
@@ -73,7 +73,7 @@ bool runs_on(const GpuCode& code, int capability) {
   return code.capability <= capability && (code.is_ptx || code.capability / 10 == capability / 10);
 }
 
-/// Machine code before PTX, the newer before the older.
+/// Orders machine code before PTX, and newer code before older.
 bool is_better(const GpuCode& a, const GpuCode& b) {
   return a.is_ptx != b.is_ptx ? b.is_ptx : a.capability > b.capability;
 }

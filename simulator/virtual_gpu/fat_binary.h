@@ -5,23 +5,23 @@
 
 namespace offprof {
 
-/// One form in which a fat binary holds its kernels. Compute capabilities are written as 10 * major + minor.
+/// One form of the kernels in a fat binary. Compute capabilities are written as 10 * major + minor.
 struct GpuCode {
-  int capability = 0;            ///< 86: `sm_86`; as PTX `compute_86`
-  bool is_ptx = false;           ///< compiled by the driver for the card that it meets
-  bool is_for_one_card = false;  ///< `sm_90a`: no other capability runs it
+  int capability = 0;            ///< 86: `sm_86`, or `compute_86` for PTX
+  bool is_ptx = false;           ///< the driver compiles it for the card in use
+  bool is_for_one_card = false;  ///< `sm_90a`: runs on no other capability
 
   bool operator==(const GpuCode&) const = default;
 };
 
-/// What the fat binary holds that nvcc's code hands to __cudaRegisterFatBinary in its wrapper. Empty where
-/// the layout is not the one that LibTorch 2.11 has: NVIDIA documents the wrapper (fatbinary_section.h of the
-/// CUDA Toolkit) and not what is in it, which was read off LibTorch's libraries.
+/// Returns the codes in the fat binary whose wrapper nvcc's code passes to __cudaRegisterFatBinary. Empty if
+/// the layout is not that of LibTorch 2.11. NVIDIA documents the wrapper (fatbinary_section.h of the CUDA
+/// Toolkit), but not its contents; those were determined from LibTorch's libraries.
 std::vector<GpuCode> codes_in(const void* wrapper);
 
-/// The one that a card of that capability runs: the newest machine code of its major version and not above
-/// its minor one, else the newest PTX not above it (CUDA C++ Programming Guide, "Binary Compatibility" and
-/// "PTX Compatibility"). nullopt: none.
+/// Returns the code that a card of that capability runs: the newest machine code of its major version up to
+/// its minor version, else the newest PTX up to its capability (CUDA C++ Programming Guide, "Binary
+/// Compatibility" and "PTX Compatibility"). nullopt: there is none.
 std::optional<GpuCode> best_code(const std::vector<GpuCode>& codes, int capability);
 
 }  // namespace offprof

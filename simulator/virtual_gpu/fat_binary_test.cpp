@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Optional;
 
-/// A fat binary, built byte by byte.
+/// Builds a fat binary byte by byte.
 class FatBinary {
  public:
   FatBinary() {
@@ -62,7 +62,7 @@ class FatBinary {
 
 constexpr std::uint16_t kPtx = 1, kMachineCode = 2;
 
-TEST(FatBinary, TellsWhatCodeItHolds) {
+TEST(FatBinary, ListsItsCodes) {
   FatBinary binary;
   binary.add(kMachineCode, 86);
   binary.add(kMachineCode, 90, 0x108011);
@@ -72,7 +72,7 @@ TEST(FatBinary, TellsWhatCodeItHolds) {
               ElementsAre(GpuCode{86}, GpuCode{90, false, true}, GpuCode{100}, GpuCode{120, true}));
 }
 
-TEST(FatBinary, AnotherLayoutTellsNothing) {
+TEST(FatBinary, ListsNothingForAnotherLayout) {
   FatBinary other_magic, other_kind, too_long;
   other_magic.add(kMachineCode, 86);
   other_magic.blob()[0] = 0;
@@ -84,7 +84,7 @@ TEST(FatBinary, AnotherLayoutTellsNothing) {
   EXPECT_THAT(codes_in(nullptr), IsEmpty());
 }
 
-TEST(BestCode, IsTheNewestOfTheCardsMajorVersionThatIsNotAboveIt) {
+TEST(BestCode, ChoosesTheNewestCodeUpToTheCard) {
   const std::vector<GpuCode> codes = {{75}, {80}, {86}, {90}, {100}};
   EXPECT_THAT(best_code(codes, 89), Optional(GpuCode{86}));
   EXPECT_THAT(best_code(codes, 80), Optional(GpuCode{80}));
@@ -93,7 +93,7 @@ TEST(BestCode, IsTheNewestOfTheCardsMajorVersionThatIsNotAboveIt) {
   EXPECT_EQ(best_code(codes, 110), std::nullopt);
 }
 
-TEST(BestCode, IsPtxWhereThereIsNoMachineCodeForTheCard) {
+TEST(BestCode, ChoosesPtxIfThereIsNoMachineCodeForTheCard) {
   const std::vector<GpuCode> codes = {{70, true}, {80}, {90, true}};
   EXPECT_THAT(best_code(codes, 86), Optional(GpuCode{80}));
   EXPECT_THAT(best_code(codes, 120), Optional(GpuCode{90, true}));
@@ -101,7 +101,7 @@ TEST(BestCode, IsPtxWhereThereIsNoMachineCodeForTheCard) {
   EXPECT_EQ(best_code(codes, 61), std::nullopt);
 }
 
-TEST(BestCode, OfOneCardAloneIsForNoOther) {
+TEST(BestCode, ChoosesCodeForOneCardOnlyForThatCard) {
   const std::vector<GpuCode> codes = {{100}, {100, false, true}, {103, false, true}};
   EXPECT_THAT(best_code(codes, 103), Optional(GpuCode{103, false, true}));
   EXPECT_THAT(best_code(codes, 101), Optional(GpuCode{100}));

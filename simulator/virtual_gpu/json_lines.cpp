@@ -14,8 +14,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A text's characters, with a count of the line ends that the parser has read. It reads a key up to its
-/// closing quote and no further before it tells of it, so the count is then that key's line.
+/// Iterates over a text's characters and counts the line ends that the parser has read. The parser reads a
+/// key only up to its closing quote before it reports the key, so the count is then the line of that key.
 class CountingIterator {
  public:
   // NOLINTBEGIN(readability-identifier-naming): the standard library's names
@@ -45,7 +45,7 @@ class CountingIterator {
   int* line_;
 };
 
-/// Takes nlohmann's parser events (its SAX interface) and keeps the keys alone.
+/// Receives the parser events of nlohmann's SAX interface and keeps only the keys.
 class KeyLines {
  public:
   KeyLines(const int& line, const std::string& name) : line_(line), name_(name) {}
@@ -93,9 +93,9 @@ class KeyLines {
   const int& line_;
   const std::string& name_;
   std::map<std::string, int> lines_;
-  std::vector<std::string> prefixes_;  ///< of the keys in each open object
-  std::string path_;                   ///< of the latest key
-  int arrays_ = 0;                     ///< open ones
+  std::vector<std::string> prefixes_;  ///< path of the keys in each open object
+  std::string path_;                   ///< path of the latest key
+  int arrays_ = 0;                     ///< number of open arrays
 };
 
 }  // namespace

@@ -20,14 +20,15 @@ std::string key_of(const OpCall& op, bool with_dtypes) {
   return op_key(op.name, operands);
 }
 
-/// Recorded dtypes are not known of tensors in lists, so keys without them serve as well.
+/// Returns the recorded time by the key with dtypes, or else by the key without, since traces have no dtypes
+/// of tensors in lists.
 std::optional<Nanoseconds> recorded_time(const KernelTimes& recorded, const OpCall& op) {
   const auto exact = recorded.of_op(key_of(op, true));
   return exact ? exact : recorded.of_op(key_of(op, false));
 }
 
-/// Without tensor cores all but float64 is computed at the rate of float32. What the profile does not name
-/// (integers, complex numbers) too.
+/// Returns the peak rate for the operator. Without tensor cores everything but float64 is computed at the
+/// rate of float32, as are dtypes that the profile does not name (integers, complex numbers).
 double peak_of(const DeviceProfile& profile, const OpWork& work) {
   const bool own_rate = work.tensor_cores || work.dtype == "float64";
   const auto found =

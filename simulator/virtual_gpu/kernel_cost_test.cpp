@@ -24,7 +24,7 @@ DeviceProfile round_profile() {
   return profile;
 }
 
-TEST(KernelCost, ALargeProductTakesItsOperationsAtTheReachedRate) {
+TEST(KernelCost, ALargeProductIsBoundByCompute) {
   const KernelCost cost(load_profile("h200"), {});
   const OpCall op = product("bfloat16", 4096, 2);
   // 2 * 4096^3 operations at 0.7 * 989.4 TFLOP/s.
@@ -38,14 +38,14 @@ TEST(KernelCost, Float32ProductsRunWithoutTensorCores) {
   EXPECT_EQ(cost.time_of(kGemm, &op, 4096 * 4096 * 4, true).duration, 2934848);
 }
 
-TEST(KernelCost, AnElementwiseOperatorTakesItsBytesAtTheReachedBandwidth) {
+TEST(KernelCost, AnElementwiseOperatorIsBoundByBandwidth) {
   const KernelCost cost(load_profile("h200"), {});
   const OpCall op{"aten::gelu", {{"bfloat16", {1 << 30}, Bytes{2} << 30}}};
   // 4 GiB at 0.9 * 4.8 TB/s.
   EXPECT_EQ(cost.time_of({}, &op, Bytes{2} << 30, true).duration, 994205);
 }
 
-TEST(KernelCost, NoKernelIsShorterThanTheLeast) {
+TEST(KernelCost, NoKernelIsShorterThanTheShortest) {
   const KernelCost cost(round_profile(), {});
   const OpCall op{"aten::add", {{"float32", {4}, 16}}};
   EXPECT_EQ(cost.time_of({}, &op, 16, true).duration, 1000);
@@ -58,19 +58,19 @@ TEST(KernelCost, AllWorkIsChargedToTheFirstKernel) {
   EXPECT_EQ(cost.time_of({}, &op, 4 << 20, false).duration, 1000);
 }
 
-TEST(KernelCost, AKernelOutsideAnyOperatorTakesTheLeast) {
+TEST(KernelCost, AKernelOutsideAnyOperatorTakesTheShortestTime) {
   EXPECT_EQ(KernelCost(round_profile(), {}).time_of({}, nullptr, 0, true).duration, 1000);
 }
 
-TEST(KernelCost, ConvolutionsInFloat32RunAtTheRateOfTf32) {
+TEST(KernelCost, Float32ConvolutionsRunAtTheTf32Rate) {
   const KernelCost cost(round_profile(), {});
   const OpCall op{"aten::cudnn_convolution",
                   {{"float32", {1, 100, 10, 10}, 40000}, {"float32", {100, 100, 10, 10}, 4000000}}};
-  // 2 * 10^4 outputs * 10^4 of a filter, at 4 TFLOP/s.
+  // 2 * 10^4 outputs * 10^4 elements of a filter, at 4 TFLOP/s.
   EXPECT_EQ(cost.time_of({}, &op, 40000, true).duration, 50000);
 }
 
-TEST(KernelCost, DtypesThatTheProfileDoesNotNameRunAtTheRateOfFloat32) {
+TEST(KernelCost, DtypesMissingInTheProfileRunAtTheFloat32Rate) {
   const KernelCost cost(round_profile(), {});
   const OpCall op = product("complex64", 1000, 8);
   EXPECT_EQ(cost.time_of(kGemm, &op, 8000000, true).duration, 2000000);
@@ -84,27 +84,27 @@ KernelTimes some_times() {
   return times;
 }
 
-TEST(KernelCost, ARecordedOperatorTakesWhatItTookAllInItsFirstKernel) {
+TEST(KernelCost, ARecordedOperatorChargesItsFirstKernel) {
   const KernelCost cost(round_profile(), some_times());
   const OpCall op = product("float32", 4, 4);
   EXPECT_EQ(cost.time_of(kGemm, &op, 64, true).duration, 7000);
   EXPECT_EQ(cost.time_of(kGemm, &op, 64, false).duration, 0);
 }
 
-TEST(KernelCost, AListsOperatorIsFoundWithoutDtypes) {
+TEST(KernelCost, AnOperatorOnListsIsFoundWithoutDtypes) {
   const KernelCost cost(round_profile(), some_times());
   const OpCall op{"aten::cat", {square("float32", 4, 4), square("float32", 4, 4)}};
   EXPECT_EQ(cost.time_of({.name = "cat_kernel"}, &op, 128, true).duration, 6000);
 }
 
-TEST(KernelCost, ARecordedKernelServesWhereTheOperatorWasNotRecorded) {
+TEST(KernelCost, UsesARecordedKernelIfTheOperatorWasNotRecorded) {
   const KernelCost cost(round_profile(), some_times());
   const OpCall op = product("float32", 8, 4);
   EXPECT_EQ(cost.time_of(kGemm, &op, 256, true).duration, 5000);
   EXPECT_EQ(cost.time_of(kGemm, nullptr, 0, true).duration, 5000);
 }
 
-TEST(KernelCost, SaysWhereATimeIsFrom) {
+TEST(KernelCost, ReportsTheSourceOfATime) {
   const KernelCost cost(round_profile(), some_times());
   const OpCall recorded = product("float32", 4, 4), other = product("float32", 8, 4);
   EXPECT_EQ(cost.time_of(kGemm, &recorded, 64, true).source, TimeSource::kRecordedOp);
@@ -113,7 +113,7 @@ TEST(KernelCost, SaysWhereATimeIsFrom) {
   EXPECT_EQ(cost.time_of({.name = "f"}, &other, 256, true).source, TimeSource::kEstimate);
 }
 
-TEST(KernelCost, WhatWasNotRecordedFallsBackToTheRoofline) {
+TEST(KernelCost, UsesTheRooflineForUnrecordedKernels) {
   const KernelCost cost(round_profile(), some_times());
   const OpCall op{"aten::add", {{"float32", {1 << 20}, 4 << 20}}};
   EXPECT_EQ(cost.time_of({.name = "add_kernel"}, &op, 4 << 20, true).duration, 8389);

@@ -13,29 +13,30 @@
 
 namespace offprof {
 
-/// The modules of loaded libraries, the kernels that they have registered, and how often each was launched.
+/// The modules of loaded libraries, their registered kernels, and the number of launches of each kernel.
 class KernelTable {
  public:
-  /// `fat_binary`: the wrapper of codes_in, which must stay where it is. It is read when it is asked for,
-  /// since LibTorch's headers alone lie on thousands of pages.
+  /// Adds a module. `fat_binary` is the wrapper that codes_in takes, and must stay at its address. It is read
+  /// only when a code is requested, since the headers of LibTorch alone are spread over thousands of pages.
   void add_module(const void* fat_binary) { modules_.try_emplace(fat_binary); }
-  /// `module`: its fat binary, or any other handle. LibTorch registers tens of thousands of kernels: the name
-  /// is not copied, and demangled only when it is launched.
+  /// Adds a kernel. `module` is its fat binary, or any other handle. LibTorch registers tens of thousands of
+  /// kernels, so the name is not copied, and is demangled only at a launch.
   void add(const void* host_stub, const char* mangled_name, const void* module) {
     kernels_[host_stub] = {mangled_name, module};
   }
 
-  /// What a card of that compute capability (10 * major + minor) runs of the kernel: nullopt for no code. A
-  /// kernel of which nothing can be told has code for every card.
+  /// Returns the kernel's code that a card of that compute capability (10 * major + minor) runs; nullopt:
+  /// there is none. If nothing is known about the kernel's module, it counts as having code for every card.
   std::optional<GpuCode> code(const void* host_stub, int capability);
-  /// Whether any module can be run on it, or is not known to be unfit.
+  /// Returns true if some module can run on a card of that capability, or may be able to.
   bool has_code_for(int capability);
-  /// The capabilities that modules hold code for.
+  /// Returns the capabilities that the modules hold code for.
   std::set<int> capabilities();
 
-  /// Demangled; `unknown kernel` where nobody has registered it. Valid as long as the table.
+  /// Returns the demangled name, or `unknown kernel` if the kernel is not registered. Valid as long as the
+  /// table.
   std::string_view name(const void* host_stub);
-  /// Mangled, as it was registered; nullptr: nobody has.
+  /// Returns the mangled name as it was registered; nullptr if the kernel is not registered.
   const char* mangled_name(const void* host_stub) const;
 
   void count_launch(std::string_view name);

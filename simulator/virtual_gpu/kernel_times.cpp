@@ -8,7 +8,7 @@
 namespace offprof {
 namespace {
 
-/// Lower median; what is asked for again and again is a few launches each.
+/// Returns the lower median. The keys that are looked up often have only a few launches each.
 std::optional<Nanoseconds> median(std::vector<Nanoseconds> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());

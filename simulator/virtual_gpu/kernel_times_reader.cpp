@@ -31,13 +31,14 @@ std::optional<std::int64_t> integer_at(const Json& object, const char* key) {
   return found->get<std::int64_t>();
 }
 
-/// Older profilers write `External Id`.
+/// Returns `External id`, or `External Id` as older profilers write it.
 std::optional<std::int64_t> external_id(const Json& args) {
   const auto id = integer_at(args, "External id");
   return id ? id : integer_at(args, "External Id");
 }
 
-/// `dur`, in microseconds; nullopt: there is none. A day is longer than any kernel.
+/// Returns the duration `dur`, which events hold in microseconds; nullopt: there is none. Throws Error
+/// (input) if it is negative or longer than a day, which no kernel takes.
 std::optional<Nanoseconds> duration_of(const Json& event) {
   constexpr double kNanosecondsPerMicrosecond = 1000, kMostMicroseconds = 24 * 3600e6;
   const auto found = event.find("dur");
@@ -49,7 +50,7 @@ std::optional<Nanoseconds> duration_of(const Json& event) {
   return std::llround(duration * kNanosecondsPerMicrosecond);
 }
 
-/// What PyTorch's profiler calls a dtype, which is its C++ type, as traces name it; empty: none, or a list.
+/// Converts a dtype name of PyTorch's profiler, its C++ type, to the name in traces; empty: none, or a list.
 std::string_view dtype_of(const std::string& profiler_name) {
   static const std::unordered_map<std::string, std::string_view> kNames = {
       {"float", "float32"},       {"double", "float64"},
@@ -67,7 +68,7 @@ bool is_integers(const Json& value) {
          std::ranges::all_of(value, [](const Json& element) { return element.is_number_integer(); });
 }
 
-/// The tensors of an operator event, and the key that they make.
+/// The tensors of an operator event, and the key that they form.
 class RecordedOperands {
  public:
   explicit RecordedOperands(const Json& args) {
@@ -82,7 +83,7 @@ class RecordedOperands {
     }
   }
 
-  /// Whether the trace tells of shapes at all.
+  /// Returns true if the trace has shapes at all.
   bool recorded() const { return recorded_; }
 
   std::string key(const std::string& name) const {
@@ -106,7 +107,7 @@ class RecordedOperands {
   std::vector<std::string_view> dtypes_;
 };
 
-/// Gathers a trace's events one by one; kernels and the operators that launched them come in any order.
+/// Gathers a trace's events one by one. Kernels and the operators that launched them may come in any order.
 class Gatherer {
  public:
   /// `path` names the trace in errors.
@@ -184,13 +185,13 @@ class Gatherer {
     if (correlation && id) launches_[*correlation] = *id;
   }
 
-  /// So that no sum over kernels is beyond 64 bits.
+  /// Limit that keeps sums over kernels within 64 bits.
   static constexpr Nanoseconds kLongest = 1'000'000'000'000'000'000;
 
   const std::string& path_;
   KernelTimes times_;
-  Nanoseconds total_ = 0;  ///< of all kernels
-  std::size_t taken_ = 0;  ///< events, of any kind
+  Nanoseconds total_ = 0;  ///< sum over all kernels
+  std::size_t taken_ = 0;  ///< number of events, of any kind
   std::size_t kernels_ = 0;
   std::unordered_map<std::int64_t, std::string> ops_;           ///< keys, by external id
   std::unordered_map<std::int64_t, Nanoseconds> op_durations_;  ///< by external id
@@ -198,15 +199,15 @@ class Gatherer {
   std::vector<std::pair<std::int64_t, Nanoseconds>> unowned_;   ///< kernels, by correlation
 };
 
-/// Events have four levels, and values are followed by recursion.
+/// Limit on nesting, since the parser recurses into values. Events have four levels.
 constexpr int kMostDepth = 200;
 
 Error no_trace(const std::string& path, const std::string& why) {
   return input_error(fmt::format("'{}' is no trace: {}", path, why), kHowToRecord);
 }
 
-/// Parses the trace and hands each event over before the next is read, so that a long trace takes little
-/// memory. Returns what is beside the events.
+/// Parses the trace and passes each event on before it reads the next, so that a long trace takes little
+/// memory. Returns the document without the events.
 Json parse_events(const std::string& text, const std::string& path, Gatherer& gatherer) {
   int event_depth = 2;  // the document, its `traceEvents`, an event
   bool in_events = false;
@@ -229,7 +230,8 @@ Json parse_events(const std::string& text, const std::string& path, Gatherer& ga
   }
 }
 
-/// Ours say so: of a simulation, and of a run on a virtual device.
+/// Returns true if offprof wrote the trace of a simulation or of a run on a virtual device; both traces are
+/// marked.
 bool is_simulated(const Json& document) {
   if (!document.is_object()) return false;
   const Json environment = document.value("environment", Json::object());

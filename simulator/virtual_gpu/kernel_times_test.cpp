@@ -17,7 +17,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Optional;
 
-/// A trace with those events, read.
+/// Reads a trace with those events.
 KernelTimes times_in(const std::string& events, const std::string& suffix = ".json",
                      const std::string& more = "") {
   const TestFolder folder;
@@ -47,7 +47,7 @@ const std::string kMm =
     R"({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1, "dur": 9, "args":
         {"External id": 7, "Input Dims": [[4, 8], [8, 16]], "Input type": ["c10::BFloat16", "c10::BFloat16"]}})";
 
-TEST(KernelTimes, KnowsAKernelByItsNameAndLaunchSizes) {
+TEST(KernelTimes, FindsAKernelByItsNameAndLaunchSizes) {
   const KernelTimes times = times_in(kGemm);
   EXPECT_THAT(times.of_kernel("gemm<float>|8,2,1|128,1,1"), Optional(12'500));
   EXPECT_EQ(times.of_kernel("gemm<float>|8,2,2|128,1,1"), std::nullopt);
@@ -58,12 +58,12 @@ TEST(KernelTimes, SumsTheKernelsOfAnOperator) {
               Optional(14'750));
 }
 
-TEST(KernelTimes, TakesKernelsAndOperatorsInAnyOrder) {
+TEST(KernelTimes, AcceptsKernelsAndOperatorsInAnyOrder) {
   EXPECT_THAT(times_in(kMm + "," + kReduce + "," + kGemm).of_op("aten::mm(bfloat16[4,8],bfloat16[8,16])"),
               Optional(14'750));
 }
 
-TEST(KernelTimes, FindsTheOperatorOverTheLaunchWhereTheKernelDoesNotNameIt) {
+TEST(KernelTimes, FindsTheOperatorThroughTheLaunch) {
   const std::string launch =
       R"({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "dur": 3, "args": {"External id": 7, "correlation": 9}})";
   const std::string kernel =
@@ -72,21 +72,21 @@ TEST(KernelTimes, FindsTheOperatorOverTheLaunchWhereTheKernelDoesNotNameIt) {
               Optional(6'000));
 }
 
-TEST(KernelTimes, LeavesNumbersAndNothingOutOfAnOperatorsKey) {
+TEST(KernelTimes, LeavesNumbersAndNoneOutOfAnOperatorsKey) {
   const std::string add =
       R"({"ph": "X", "cat": "cpu_op", "name": "aten::add", "dur": 9, "args":
           {"External id": 7, "Input Dims": [[4, 8], [], []], "Input type": ["float", "Scalar", ""]}})";
   EXPECT_THAT(times_in(kGemm + "," + add).of_op("aten::add(float32[4,8])"), Optional(12'500));
 }
 
-TEST(KernelTimes, ListsOfTensorsMakeAKeyWithoutDtypes) {
+TEST(KernelTimes, TensorListsGiveAKeyWithoutDtypes) {
   const std::string cat =
       R"({"ph": "X", "cat": "cpu_op", "name": "aten::cat", "dur": 9, "args":
           {"External id": 7, "Input Dims": [[[4, 8], [2, 8]], []], "Input type": ["TensorList", "Scalar"]}})";
   EXPECT_THAT(times_in(kGemm + "," + cat).of_op("aten::cat([4,8],[2,8])"), Optional(12'500));
 }
 
-TEST(KernelTimes, HasNoOperatorsWhereShapesWereNotRecorded) {
+TEST(KernelTimes, HasNoOperatorsIfShapesWereNotRecorded) {
   const std::string mm =
       R"({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "dur": 9, "args": {"External id": 7}})";
   EXPECT_EQ(times_in(kGemm + "," + mm).of_op("aten::mm()"), std::nullopt);
@@ -104,7 +104,7 @@ TEST(KernelTimes, ReadsACompressedTrace) {
   EXPECT_FALSE(times_in(kGemm, ".json.gz").empty());
 }
 
-TEST(KernelTimes, ReadsATraceThatIsTheListOfEvents) {
+TEST(KernelTimes, ReadsATraceThatIsAListOfEvents) {
   const TestFolder folder;
   const std::string path = folder / "events.json";
   write_file(path, "[" + kMm + "," + kGemm + "]");
@@ -112,29 +112,29 @@ TEST(KernelTimes, ReadsATraceThatIsTheListOfEvents) {
   EXPECT_THAT(times.of_op("aten::mm(bfloat16[4,8],bfloat16[8,16])"), Optional(12'500));
 }
 
-TEST(KernelTimes, PassesOverWhatItCannotUse) {
+TEST(KernelTimes, SkipsUnusableEvents) {
   EXPECT_FALSE(times_in(R"({"ph": "M", "name": "process_name"}, 7, {"cat": "kernel", "name": "no args"},)"
                         R"({"cat": "kernel", "name": "no duration", "args": {}}, )" +
                         kGemm)
                    .empty());
 }
 
-TEST(KernelTimes, AKeyWithoutAllDtypesHasNone) {
+TEST(KernelTimes, AKeyWithAnUnknownDtypeHasNoDtypes) {
   const std::vector<std::int64_t> sizes{4, 8}, none;
   EXPECT_EQ(op_key("f", {{"float32", sizes}, {"", sizes}}), "f([4,8],[4,8])");
   EXPECT_EQ(op_key("f", {{"float32", sizes}, {"", none}}), "f(float32[4,8])");
 }
 
-TEST(KernelTimesErrors, ATraceWithoutKernelsIsRefused) {
+TEST(KernelTimesErrors, RejectsATraceWithoutKernels) {
   EXPECT_THAT(message_of([] { times_in(kMm); }), HasSubstr("has no kernels"));
 }
 
-TEST(KernelTimesErrors, SimulatedTimesAreRefused) {
+TEST(KernelTimesErrors, RejectsSimulatedTimes) {
   for (const char* mark : {R"("simulated": true, )", R"("environment": {"times_are_modelled": true}, )"})
     EXPECT_THAT(message_of([&] { times_in(kGemm, ".json", mark); }), HasSubstr("were simulated")) << mark;
 }
 
-TEST(KernelTimesErrors, WhatIsNoTraceIsRefused) {
+TEST(KernelTimesErrors, RejectsAFileThatIsNoTrace) {
   const TestFolder folder;
   const std::string path = folder / "no_trace.json";
   for (const char* text : {"{}", "3", "{\"traceEvents\": 5}", "{\"traceEvents\": [", "no JSON"}) {
@@ -145,14 +145,14 @@ TEST(KernelTimesErrors, WhatIsNoTraceIsRefused) {
   }
 }
 
-TEST(KernelTimesErrors, AnEmptyFileIsSaidToBeEmpty) {
+TEST(KernelTimesErrors, ReportsAnEmptyFile) {
   const TestFolder folder;
   const std::string path = folder / "empty.json";
   write_file(path, "");
   EXPECT_THAT(message_of([&] { read_kernel_times(path); }), HasSubstr("is empty"));
 }
 
-TEST(KernelTimesErrors, AnEventsDurationThatIsNoneIsNamed) {
+TEST(KernelTimesErrors, NamesAnInvalidDuration) {
   for (const char* duration : {"1e300", "-1", "\"abc\"", "null"}) {
     const std::string event =
         std::string(R"({"cat": "kernel", "name": "gemm", "args": {}, "dur": )") + duration + "}";
@@ -162,7 +162,7 @@ TEST(KernelTimesErrors, AnEventsDurationThatIsNoneIsNamed) {
   }
 }
 
-TEST(KernelTimesErrors, ValuesNestedWithoutEndAreRefused) {
+TEST(KernelTimesErrors, RejectsDeepNesting) {
   const std::string deep(100'000, '[');
   for (const std::string& text :
        {deep, R"({"traceEvents": [{"cat": "cpu_op", "args": {"Input Dims": )" + deep,
@@ -170,7 +170,7 @@ TEST(KernelTimesErrors, ValuesNestedWithoutEndAreRefused) {
     EXPECT_THAT(message_of([&] { parse_kernel_times(text, "t.json"); }), HasSubstr("nested too deeply"));
 }
 
-TEST(KernelTimesErrors, TimesThatCannotBeAddedUpAreRefused) {
+TEST(KernelTimesErrors, RejectsTimesWhoseSumOverflows) {
   nlohmann::json events = nlohmann::json::array();
   const nlohmann::json sizes = {{"grid", {1, 1, 1}}, {"block", {1, 1, 1}}, {"External id", 1}};
   for (int i = 0; i < 12'000; ++i) events.push_back({{"cat", "kernel"}, {"dur", 8e10}, {"args", sizes}});
@@ -180,7 +180,7 @@ TEST(KernelTimesErrors, TimesThatCannotBeAddedUpAreRefused) {
               HasSubstr("the kernels take more than 30 years together"));
 }
 
-TEST(KernelTimesErrors, AMissingFileIsNamed) {
+TEST(KernelTimesErrors, NamesAMissingFile) {
   EXPECT_THAT(message_of([] { read_kernel_times("/nowhere/t.json"); }), HasSubstr("/nowhere/t.json"));
 }
 

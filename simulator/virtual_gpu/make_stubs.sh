@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Writes the part of a stand-in library that nobody has written: for each function which LibTorch takes from the real
-# library and no object file defines, one that notes its name and reports success.
+# Writes the unimplemented part of a stand-in library: for each function that LibTorch uses from the real library and
+# that no object file defines, a function that records its name and returns success.
 #
 #   make_stubs.sh UNDEFINED NODE PATTERN STUBS.cpp VERSIONS.map [OBJECT]...
 #
-# UNDEFINED lists LibTorch's undefined symbols, one a line, as nm prints them: `cudaMalloc@libcudart.so.13`. Those with
-# the symbol version NODE belong to the library, and those without a version whose name matches PATTERN, an extended
-# regular expression: some real libraries have no versions.
+# UNDEFINED lists LibTorch's undefined symbols, one per line, as nm prints them: `cudaMalloc@libcudart.so.13`. The library
+# has the symbols with the version NODE, and those without a version whose name matches PATTERN, an extended regular
+# expression: some real libraries have no versions.
 set -euo pipefail
 
 undefined=$1 node=$2 pattern=$3 stubs=$4 versions=$5

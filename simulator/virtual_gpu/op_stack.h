@@ -9,13 +9,13 @@
 
 namespace offprof {
 
-/// The operators that are running, outermost first, and what each has done so far.
+/// The running operators, outermost first, and what each has done so far.
 class OpStack {
  public:
   struct Frame {
     const OpCall* op = nullptr;
     Bytes allocated = 0;
-    bool has_launched = false;  ///< a kernel of its own, not of an operator inside it
+    bool has_launched = false;  ///< has launched a kernel itself, not only in a nested operator
   };
 
   bool empty() const { return frames_.empty(); }
@@ -25,7 +25,8 @@ class OpStack {
   }
 
   void begin(const OpCall& op) { frames_.push_back({.op = &op}); }
-  /// What an operator has allocated counts for the one around it too: `aten::empty` allocates for its caller.
+  /// Ends the innermost operator. Its allocations also count for the operator around it: `aten::empty`
+  /// allocates for its caller.
   void end() {
     OFFPROF_CHECK(!frames_.empty());
     const Bytes allocated = frames_.back().allocated;

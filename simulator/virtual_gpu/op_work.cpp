@@ -26,10 +26,11 @@ Bytes operand_bytes(const OpCall& op, std::size_t first = 0) {
   return bytes;
 }
 
-/// How many operations an operator takes; nullopt where its operands are not as it takes them.
+/// Returns the operations of an operator call; nullopt if its operands do not fit the operator.
 using Flops = std::function<std::optional<double>(const OpCall& op, Bytes allocated)>;
 
-/// A product whose factors, perhaps batched, are the operands `left` [.., m, k] and `left + 1` [.., k, n].
+/// Returns the count for a product of the operands `left` [.., m, k] and `left + 1` [.., k, n], which may be
+/// batched.
 Flops product(std::size_t left) {
   return [left](const OpCall& op, Bytes) -> std::optional<double> {
     if (op.operands.size() < left + 2) return std::nullopt;
@@ -40,13 +41,14 @@ Flops product(std::size_t left) {
   };
 }
 
-/// x [.., k] by the transpose of a weight [n, k].
+/// Counts the product of x [.., k] and the transpose of a weight [n, k].
 std::optional<double> linear_flops(const OpCall& op, Bytes) {
   if (op.operands.size() < 2 || op.operands[1].sizes.empty()) return std::nullopt;
   return kMultiplyAdd * elements(op.operands[0].sizes) * static_cast<double>(op.operands[1].sizes.front());
 }
 
-/// Of a weight [outputs, inputs / groups, kernel..], or transposed [inputs, outputs / groups, kernel..].
+/// Returns the elements of one filter of a weight [outputs, inputs / groups, kernel..], or transposed
+/// [inputs, outputs / groups, kernel..].
 double filter_elements(const OperandShape& weight) {
   return elements({weight.sizes.begin() + 1, weight.sizes.end()});
 }
@@ -57,8 +59,8 @@ bool is_image_and_weight(const OpCall& op, std::size_t image) {
          op.operands[image + 1].sizes.size() == op.operands[image].sizes.size();
 }
 
-/// (input, weight, ..). The output is what has been allocated; where nothing was, it is taken to be as wide
-/// and high as the input.
+/// Counts a convolution of (input, weight, ..). The allocated bytes are the output; if there are none, the
+/// output counts as wide and high as the input.
 std::optional<double> convolution_flops(const OpCall& op, Bytes allocated) {
   if (!is_image_and_weight(op, 0)) return std::nullopt;
   const OperandShape& input = op.operands[0];
@@ -71,14 +73,14 @@ std::optional<double> convolution_flops(const OpCall& op, Bytes allocated) {
   return kMultiplyAdd * outputs * filter_elements(weight);
 }
 
-/// (input, weight, ..): every element of the input meets every element of a filter.
+/// Counts (input, weight, ..): each input element is multiplied with each element of a filter.
 std::optional<double> transposed_convolution_flops(const OpCall& op, Bytes) {
   if (!is_image_and_weight(op, 0)) return std::nullopt;
   return kMultiplyAdd * elements(op.operands[0].sizes) * filter_elements(op.operands[1]);
 }
 
-/// (gradient of the output, input, weight, ..): the gradients of input and weight take what forward takes,
-/// each.
+/// Counts (gradient of the output, input, weight, ..): the gradients of input and weight each take as much as
+/// forward.
 std::optional<double> convolution_backward_flops(const OpCall& op, Bytes) {
   constexpr double kGradients = 2;
   if (!is_image_and_weight(op, 1)) return std::nullopt;
@@ -90,14 +92,14 @@ std::optional<double> convolution_backward_flops(const OpCall& op, Bytes) {
   return kGradients * kMultiplyAdd * elements(met_by_filters.sizes) * filter_elements(weight);
 }
 
-/// Which dimension of a query, key or value counts the places of its sequence.
+/// Dimension of a query, key or value that counts the positions of its sequence.
 enum class Layout : std::size_t { kPlacesHeads = 1, kHeadsPlaces = 2 };
 
-/// `query`: the operand, followed by key and value. `over_key`, `over_value`: products whose inner or outer
-/// width is that of a key or of a value.
+/// Counts attention. `query` is the index of the query operand; key and value follow it. `over_key` and
+/// `over_value` are the numbers of products whose inner or outer width is that of a key or of a value.
 Flops attention(std::size_t query, Layout layout, double over_key, double over_value) {
   return [=](const OpCall& op, Bytes) -> std::optional<double> {
-    constexpr std::size_t kDimensions = 4;  // batch, heads and places either way round, width
+    constexpr std::size_t kDimensions = 4;  // batch, heads and positions in either order, width
     if (op.operands.size() < query + 3) return std::nullopt;
     for (std::size_t i = query; i < query + 3; ++i)
       if (op.operands[i].sizes.size() != kDimensions || op.operands[i].sizes.back() == 0) return std::nullopt;
@@ -110,7 +112,7 @@ Flops attention(std::size_t query, Layout layout, double over_key, double over_v
   };
 }
 
-/// How an operator computes.
+/// Operation count of an operator, and if it may use tf32.
 struct Arithmetic {
   Flops flops;
   bool allows_tf32 = false;
@@ -137,8 +139,9 @@ void add_convolutions(Table& table) {
   table["aten::convolution_backward"] = {convolution_backward_flops, true};
 }
 
-/// Forward is two products: scores and their mix of values. Backward computes the scores again, and four
-/// gradients: of scores and values, whose width is that of a value, of queries and keys.
+/// Adds the attention operators. Forward is two products: the scores, and the sum of values weighted by them.
+/// Backward computes the scores again and four gradients: those of scores and values, with the width of a
+/// value, and those of queries and keys.
 void add_attention(Table& table) {
   for (const std::string_view name :
        {"aten::_scaled_dot_product_flash_attention", "aten::_scaled_dot_product_efficient_attention",
@@ -170,21 +173,21 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Reads rows of its first operand, no more than it returns.
+/// Returns true if the operator reads only some rows of its first operand, no more bytes than it returns.
 bool is_gathering(std::string_view name) {
   return is_one_of(name, {"aten::embedding", "aten::index_select", "aten::gather", "aten::index",
                           "aten::take", "aten::nll_loss_forward"});
 }
 
-/// Overwrites its first operand without reading it.
+/// Returns true if the operator overwrites its first operand without reading it.
 bool is_overwriting(std::string_view name) {
   return is_one_of(
       name, {"aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::random_",
              "aten::bernoulli_", "aten::_foreach_copy_", "aten::_foreach_zero_"});
 }
 
-/// How many lists of tensors, all of the same shapes, an operator on lists was called with: the first of
-/// `counts` that can be.
+/// Returns the number of tensor lists, all of the same shapes, that an operator on lists was called with: the
+/// first of `counts` that fits.
 std::size_t lists_of(const OpCall& op, std::initializer_list<std::size_t> counts) {
   for (const std::size_t lists : counts) {
     const std::size_t length = op.operands.size() / lists;
@@ -197,8 +200,8 @@ std::size_t lists_of(const OpCall& op, std::initializer_list<std::size_t> counts
   return 1;
 }
 
-/// Fused optimizers have lists of parameters, gradients and state, and perhaps one of step counts: all but
-/// the gradients are written.
+/// Returns the bytes that a fused optimizer writes. It takes lists of parameters, gradients and state, and
+/// perhaps one of step counts, and writes all but the gradients.
 Bytes written_by_fused(const OpCall& op) {
   OpCall large = op;
   std::erase_if(large.operands, [](const OperandShape& operand) { return operand.sizes.empty(); });

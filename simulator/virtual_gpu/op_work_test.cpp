@@ -17,7 +17,7 @@ OperandShape tensor(std::string_view dtype, std::vector<std::int64_t> sizes) {
   return {dtype, std::move(sizes), bytes};
 }
 
-TEST(OpWork, AProductTakesTwoOperationsForEachOfItsTriples) {
+TEST(OpWork, AProductTakesTwoOperationsPerMultiplyAdd) {
   const OpCall mm{"aten::mm", {tensor("bfloat16", {3, 5}), tensor("bfloat16", {5, 7})}};
   const OpWork work = work_of(mm, 3 * 7 * 2);
   EXPECT_EQ(work.flops, 2 * 3 * 5 * 7);
@@ -32,7 +32,7 @@ TEST(OpWork, AddmmMultipliesItsSecondAndThirdOperand) {
   EXPECT_EQ(work_of(op, 0).flops, 2 * 3 * 5 * 7);
 }
 
-TEST(OpWork, ABatchOfProductsTakesThatManyTimes) {
+TEST(OpWork, ABatchedProductCountsEachProduct) {
   const OpCall bmm{"aten::bmm", {tensor("float32", {4, 3, 5}), tensor("float32", {4, 5, 7})}};
   EXPECT_EQ(work_of(bmm, 0).flops, 4 * 2 * 3 * 5 * 7);
   const OpCall baddbmm{
@@ -41,13 +41,13 @@ TEST(OpWork, ABatchOfProductsTakesThatManyTimes) {
   EXPECT_EQ(work_of(baddbmm, 0).flops, 4 * 2 * 3 * 5 * 7);
 }
 
-TEST(OpWork, LinearTakesItsWeightTransposed) {
+TEST(OpWork, LinearTransposesItsWeight) {
   const OpCall op{"aten::linear",
                   {tensor("float16", {2, 3, 5}), tensor("float16", {7, 5}), tensor("float16", {7})}};
   EXPECT_EQ(work_of(op, 0).flops, 2 * 2 * 3 * 5 * 7);
 }
 
-TEST(OpWork, Float32StaysFloat32InProductsAndIsTf32InConvolutions) {
+TEST(OpWork, Float32IsTf32OnlyInConvolutions) {
   EXPECT_EQ(work_of({"aten::mm", {tensor("float32", {3, 5}), tensor("float32", {5, 7})}}, 0).dtype,
             "float32");
   EXPECT_EQ(
@@ -62,53 +62,53 @@ TEST(OpWork, Float32StaysFloat32InProductsAndIsTf32InConvolutions) {
       "float16");
 }
 
-TEST(OpWork, AConvolutionMeetsAFilterForEachElementOfItsOutput) {
+TEST(OpWork, AConvolutionUsesAFilterPerOutputElement) {
   const OpCall op{"aten::cudnn_convolution",
                   {tensor("float32", {2, 6, 16, 16}), tensor("float32", {8, 6, 3, 3})}};
   const double outputs = 2 * 8 * 8 * 8;  // stride 2
   EXPECT_EQ(work_of(op, static_cast<Bytes>(outputs) * 4).flops, 2 * outputs * 6 * 3 * 3);
 }
 
-TEST(OpWork, AConvolutionThatAllocatedNothingIsTakenToKeepHeightAndWidth) {
+TEST(OpWork, AConvolutionWithoutAllocationKeepsHeightAndWidth) {
   const OpCall op{"aten::cudnn_convolution",
                   {tensor("float32", {2, 6, 16, 16}), tensor("float32", {8, 6, 3, 3})}};
   EXPECT_EQ(work_of(op, 0).flops, 2.0 * (2 * 8 * 16 * 16) * 6 * 3 * 3);
 }
 
-TEST(OpWork, GroupsOfAConvolutionShowInItsFilters) {
+TEST(OpWork, ConvolutionGroupsReduceTheFilter) {
   const OpCall op{"aten::cudnn_convolution",
                   {tensor("float32", {2, 6, 16, 16}), tensor("float32", {6, 1, 3, 3})}};
   EXPECT_EQ(work_of(op, 2 * 6 * 16 * 16 * 4).flops, 2.0 * (2 * 6 * 16 * 16) * 3 * 3);
 }
 
-TEST(OpWork, ATransposedConvolutionMeetsAFilterForEachElementOfItsInput) {
+TEST(OpWork, ATransposedConvolutionUsesAFilterPerInputElement) {
   const OpCall op{"aten::cudnn_convolution_transpose",
                   {tensor("float32", {2, 6, 8, 8}), tensor("float32", {6, 3, 2, 2})}};
   EXPECT_EQ(work_of(op, 2 * 3 * 16 * 16 * 4).flops, 2.0 * (2 * 6 * 8 * 8) * 3 * 2 * 2);
 }
 
-TEST(OpWork, ConvolutionBackwardTakesForwardsWorkForEachOfTwoGradients) {
+TEST(OpWork, ConvolutionBackwardIsTwiceTheForward) {
   const OpCall op{
       "aten::convolution_backward",
       {tensor("float32", {2, 8, 8, 8}), tensor("float32", {2, 6, 16, 16}), tensor("float32", {8, 6, 3, 3})}};
   EXPECT_EQ(work_of(op, 0).flops, 2 * (2.0 * (2 * 8 * 8 * 8) * 6 * 3 * 3));
 }
 
-TEST(OpWork, ConvolutionBackwardKnowsATransposedConvolutionByItsChannels) {
+TEST(OpWork, ConvolutionBackwardDetectsATransposedConvolution) {
   const OpCall op{
       "aten::convolution_backward",
       {tensor("float32", {2, 3, 16, 16}), tensor("float32", {2, 6, 8, 8}), tensor("float32", {6, 3, 2, 2})}};
   EXPECT_EQ(work_of(op, 0).flops, 2 * (2.0 * (2 * 6 * 8 * 8) * 3 * 2 * 2));
 }
 
-TEST(OpWork, AttentionIsTwoProductsOverTheWholeSquare) {
-  const OperandShape query = tensor("bfloat16", {2, 4, 10, 16});  // batch, heads, places, width
+TEST(OpWork, AttentionIsTwoProductsOverAllPositions) {
+  const OperandShape query = tensor("bfloat16", {2, 4, 10, 16});  // batch, heads, positions, width
   const OperandShape key = tensor("bfloat16", {2, 4, 12, 16});
   const OpCall op{"aten::_scaled_dot_product_efficient_attention", {query, key, key}};
   EXPECT_EQ(work_of(op, 0).flops, 2 * (2.0 * 2 * 4 * 10 * 12 * 16));
 }
 
-TEST(OpWork, FlashAttentionHasPlacesBeforeHeads) {
+TEST(OpWork, FlashAttentionHasPositionsBeforeHeads) {
   const OperandShape query = tensor("bfloat16", {2, 10, 4, 16});
   const OperandShape key = tensor("bfloat16", {2, 12, 4, 16});
   EXPECT_EQ(work_of({"aten::_flash_attention_forward", {query, key, key}}, 0).flops,
@@ -122,30 +122,30 @@ TEST(OpWork, AttentionBackwardIsFiveProducts) {
   EXPECT_EQ(work_of(op, 0).flops, 5 * (2.0 * 2 * 4 * 10 * 12 * 16));
 }
 
-TEST(OpWork, FewerKeyHeadsDoNotMakeFewerProducts) {
+TEST(OpWork, FewerKeyHeadsDoNotReduceTheProducts) {
   const OperandShape query = tensor("bfloat16", {2, 10, 8, 16});
   const OperandShape key = tensor("bfloat16", {2, 10, 2, 16});
   EXPECT_EQ(work_of({"aten::_flash_attention_forward", {query, key, key}}, 0).flops,
             2 * (2.0 * 2 * 8 * 10 * 10 * 16));
 }
 
-TEST(OpWork, OtherOperatorsMoveTheirOperandsAndWhatTheyAllocate) {
+TEST(OpWork, OtherOperatorsMoveTheirOperandsAndAllocations) {
   const OpWork work = work_of({"aten::gelu", {tensor("float32", {10, 10})}}, 400);
   EXPECT_EQ(work.bytes, 800);
   EXPECT_EQ(work.flops, 0);
   EXPECT_FALSE(work.tensor_cores);
 }
 
-TEST(OpWork, AnOperatorInPlaceWritesItsFirstOperand) {
+TEST(OpWork, AnInPlaceOperatorWritesItsFirstOperand) {
   EXPECT_EQ(work_of({"aten::add_", {tensor("float32", {10}), tensor("float32", {10})}}, 0).bytes, 3 * 40);
 }
 
-TEST(OpWork, WhatOverwritesDoesNotRead) {
+TEST(OpWork, AnOverwritingOperatorDoesNotRead) {
   EXPECT_EQ(work_of({"aten::copy_", {tensor("float32", {10}), tensor("bfloat16", {10})}}, 0).bytes, 40 + 20);
   EXPECT_EQ(work_of({"aten::zero_", {tensor("float32", {10})}}, 0).bytes, 40);
 }
 
-TEST(OpWork, AnEmbeddingReadsTheRowsThatItReturns) {
+TEST(OpWork, AnEmbeddingReadsTheRowsItReturns) {
   const OpCall op{"aten::embedding", {tensor("float32", {1000, 8}), tensor("int64", {5})}};
   EXPECT_EQ(work_of(op, 5 * 8 * 4).bytes, 5 * 8 + 2 * (5 * 8 * 4));
 }
@@ -163,7 +163,7 @@ TEST(OpWork, AFusedOptimizerWritesAllButTheGradients) {
             4 * 120 + 8 + 3 * 120);
 }
 
-TEST(OpWork, AnOperatorWithOddOperandsIsTakenByItsTraffic) {
+TEST(OpWork, AnOperatorWithUnexpectedOperandsCountsOnlyTraffic) {
   EXPECT_EQ(work_of({"aten::mm", {tensor("float32", {10})}}, 40).bytes, 80);
   EXPECT_EQ(work_of({"aten::convolution_backward", {}}, 40).flops, 0);
   EXPECT_EQ(work_of({"aten::_flash_attention_forward", {tensor("float32", {4, 4, 4})}}, 0).flops, 0);

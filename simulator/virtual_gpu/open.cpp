@@ -32,13 +32,13 @@ void* open_library(const std::string& folder, const char* name) {
                           kMissingHint);
 }
 
-/// Dynamic loaders differ in whether they have added the library's base.
+/// Returns the entry's address. Some dynamic loaders have added the library's base to it, others have not.
 ElfW(Addr) address_in(const link_map& library, const ElfW(Dyn) & entry) {
   const ElfW(Addr) address = entry.d_un.d_ptr;
   return address < library.l_addr ? library.l_addr + address : address;
 }
 
-/// What a library calls itself, whatever its file is called; empty: nothing.
+/// Returns the soname of a library, independent of its file name; empty: it has none.
 std::string soname_of(void* library) {
   const link_map* loaded = nullptr;
   if (dlinfo(library, RTLD_DI_LINKMAP, &loaded) != 0) return {};
@@ -52,7 +52,8 @@ std::string soname_of(void* library) {
   return strings == nullptr || soname == nullptr ? "" : strings + soname->d_un.d_val;
 }
 
-// LibTorch finds libraries by soname, and a real one that was there before would win.
+// Checks the soname, since LibTorch finds libraries by it, and a real library that was already loaded would
+// win.
 void open_stand_in(const std::string& folder, const char* name) {
   void* stand_in = open_library(folder, name);
   if (const std::string soname = soname_of(stand_in); soname != name) {
@@ -70,8 +71,8 @@ void open_stand_in(const std::string& folder, const char* name) {
 VirtualGpu& open_virtual_gpu(const std::string& folder, VirtualGpuOptions options) {
   void* state = open_library(folder, kStateLibrary);
   for (const char* name : kStandIns) open_stand_in(folder, name);
-  // PyTorch keeps kernels that it compiles on disk. Those of the virtual GPU are empty and must not get
-  // there.
+  // PyTorch caches kernels that it compiles on disk. The kernels of the virtual GPU are empty and must not
+  // get into that cache.
   setenv("USE_PYTORCH_KERNEL_CACHE", "0", /*overwrite=*/1);
   const auto the_gpu = reinterpret_cast<VirtualGpu* (*)()>(dlsym(state, kVirtualGpuSymbol));
   if (the_gpu == nullptr) {

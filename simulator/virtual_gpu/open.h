@@ -6,14 +6,14 @@
 
 namespace offprof {
 
-/// Opens the stand-in libraries in `folder`, so that a LibTorch which is opened later finds them in the place
-/// of CUDA's, and configures the virtual GPU in them. Once in a process, before anything of CUDA's is in it.
-/// Throws Error (environment): a library is missing, broken, or a real one is in the process already.
+/// Opens the stand-in libraries in `folder` and configures their virtual GPU. A LibTorch that is opened later
+/// then uses them in place of CUDA's libraries. Call it once per process, before any CUDA library is loaded.
+/// Throws Error (environment) if a library is missing or broken, or if a real one is already loaded.
 VirtualGpu& open_virtual_gpu(const std::string& folder, VirtualGpuOptions options);
 
-/// Call it with what dlerror said when LibTorch could not be opened over the virtual GPU. Throws Error
-/// (environment) that names the function where LibTorch asks for one that the stand-in libraries lack: they
-/// were built for another LibTorch. Else returns.
+/// Explains why LibTorch could not be opened over the virtual GPU. `dlopen_message` is the text of dlerror.
+/// Throws Error (environment) with the function's name if LibTorch needs a function that the stand-in
+/// libraries lack, because they were built for another LibTorch. Otherwise returns.
 void check_coverage(const std::string& dlopen_message);
 
 }  // namespace offprof

@@ -12,7 +12,8 @@
 #include "traces/error.h"
 #include "traces/test_folder.h"
 
-// Each test has a process of its own under CTest; run in one, those that open the libraries come last.
+// CTest runs each test in its own process. In one common process, the tests that open the libraries come
+// last.
 namespace offprof {
 namespace {
 
@@ -46,11 +47,11 @@ TEST(CheckCoverage, NamesAVersionThatTheLibrariesLack) {
       testing::StartsWith("the virtual GPU lacks libcudart.so.14"));
 }
 
-TEST(CheckCoverage, SaysNothingOfOtherTrouble) {
+TEST(CheckCoverage, AcceptsOtherMessages) {
   EXPECT_EQ(message_of("/x/libtorch_cuda.so: cannot open shared object file: No such file or directory"), "");
 }
 
-TEST(OpenVirtualGpu, SaysWhichLibraryIsMissing) {
+TEST(OpenVirtualGpu, NamesAMissingLibrary) {
   try {
     open_virtual_gpu("/nonexistent", options_for("h200"));
     FAIL() << "nothing was thrown";
@@ -60,7 +61,7 @@ TEST(OpenVirtualGpu, SaysWhichLibraryIsMissing) {
   }
 }
 
-/// EXIT_SUCCESS if that error comes.
+/// Returns EXIT_SUCCESS if that error is thrown.
 int status_of_opening(const std::string& folder, const std::string& what) {
   try {
     open_virtual_gpu(folder, options_for("h200"));
@@ -71,12 +72,12 @@ int status_of_opening(const std::string& folder, const std::string& what) {
   return EXIT_FAILURE;
 }
 
-/// Ends the process: 0 if that error comes.
+/// Ends the process, with 0 if that error is thrown.
 [[noreturn]] void open_and_expect(const std::string& folder, const std::string& what) {
   std::_Exit(status_of_opening(folder, what));
 }
 
-/// Links to all stand-ins, but curand's in the place of cufft's.
+/// Creates links to all stand-ins, but a copy of curand's under the name of cufft's.
 void mix_stand_ins(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
   for (const auto& library : fs::directory_iterator(OFFPROF_STAND_IN_DIR))
@@ -85,12 +86,12 @@ void mix_stand_ins(const std::filesystem::path& folder) {
   fs::copy_file(OFFPROF_STAND_IN_DIR "/libcurand.so.10", folder / "libcufft.so.12");
 }
 
-TEST(OpenVirtualGpuDeathTest, SaysThatALibraryIsNotWhatItsNameSays) {
+TEST(OpenVirtualGpuDeathTest, RejectsALibraryUnderAWrongName) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto open_mixed = [] {
     int status = EXIT_FAILURE;
     {
-      const TestFolder folder;  // gone before the process ends
+      const TestFolder folder;  // destroyed before the process ends
       mix_stand_ins(folder.path());
       status =
           status_of_opening(folder.path(), "libcufft.so.12 is not what its name says: it is libcurand.so.10");
@@ -105,19 +106,19 @@ TEST(OpenVirtualGpuDeathTest, SaysThatALibraryIsNotWhatItsNameSays) {
   open_and_expect(OFFPROF_STAND_IN_DIR, "another libcudart.so.13");
 }
 
-TEST(OpenVirtualGpuDeathTest, RefusesAProcessThatHasARealLibrary) {
+TEST(OpenVirtualGpuDeathTest, RejectsAProcessWithARealLibrary) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(open_over_a_real_library(), testing::ExitedWithCode(EXIT_SUCCESS), "");
 }
 
-TEST(OpenVirtualGpu, ConfiguresItEachTime) {
+TEST(OpenVirtualGpu, ConfiguresTheGpuEachTime) {
   VirtualGpu& first = open_virtual_gpu(OFFPROF_STAND_IN_DIR, options_for("h200"));
   VirtualGpu& second = open_virtual_gpu(OFFPROF_STAND_IN_DIR, options_for("l4"));
   EXPECT_EQ(&first, &second);
   EXPECT_EQ(first.used_bytes(), 0);
 }
 
-TEST(OpenVirtualGpu, GivesADeviceToALibTorchThatIsOpenedAfterwards) {
+TEST(OpenVirtualGpu, GivesADeviceToALibTorchOpenedLater) {
   open_virtual_gpu(OFFPROF_STAND_IN_DIR, options_for("h200"));
   void* const torch = dlopen(OFFPROF_LIBTORCH_CUDA, RTLD_NOW | RTLD_GLOBAL);
   ASSERT_NE(torch, nullptr) << dlerror();
@@ -126,7 +127,7 @@ TEST(OpenVirtualGpu, GivesADeviceToALibTorchThatIsOpenedAfterwards) {
   EXPECT_EQ(device_count(), 1);
 }
 
-TEST(OpenVirtualGpu, KnowsWhichCardsLibTorchHasCodeFor) {
+TEST(OpenVirtualGpu, FindsTheCardsThatLibTorchHasCodeFor) {
   VirtualGpuOptions options = options_for("l4");
   VirtualGpu& gpu = open_virtual_gpu(OFFPROF_STAND_IN_DIR, options);
   ASSERT_NE(dlopen(OFFPROF_LIBTORCH_CUDA, RTLD_NOW | RTLD_GLOBAL), nullptr) << dlerror();

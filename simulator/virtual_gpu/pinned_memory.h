@@ -8,8 +8,8 @@
 
 namespace offprof {
 
-/// Pinned host memory: cudaHostAlloc, which takes no memory until it is touched, and cudaHostRegister of what
-/// somebody else owns. Not thread-safe.
+/// Pinned host memory: allocations of cudaHostAlloc, which take no memory until they are touched, and ranges
+/// of other owners that were pinned by cudaHostRegister. Not thread-safe.
 class PinnedMemory {
  public:
   PinnedMemory() = default;
@@ -19,23 +19,23 @@ class PinnedMemory {
 
   Bytes pinned_bytes() const { return pinned_bytes_; }
 
-  /// Reads as zeros. nullptr: the machine has no address space left.
+  /// Allocates zeroed memory. Returns nullptr if the machine has no address space left.
   void* allocate(Bytes bytes);
-  /// nullopt: not allocated here.
+  /// Frees an allocation. Returns nullopt if it was not allocated here.
   std::optional<AddressRange> free(void* address);
 
-  /// false: part of it is pinned already.
+  /// Returns false if a part of the range is pinned already.
   bool register_range(void* address, Bytes bytes);
-  /// nullopt: not registered.
+  /// Returns nullopt if the range is not registered.
   std::optional<AddressRange> unregister(void* address);
 
-  /// The pinned piece that the address lies in.
+  /// Returns the pinned piece that contains the address.
   std::optional<AddressRange> find(const void* address) const;
 
  private:
   struct Piece {
     Bytes bytes = 0;
-    Bytes mapped_bytes = 0;  ///< 0: registered
+    Bytes mapped_bytes = 0;  ///< 0: the piece was registered
   };
 
   std::map<char*, Piece> pieces_;

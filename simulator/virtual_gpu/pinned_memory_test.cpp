@@ -24,7 +24,7 @@ TEST(PinnedMemory, FindsThePieceAroundAnAddress) {
   EXPECT_FALSE(memory.find(begin + 100).has_value());
 }
 
-TEST(PinnedMemory, FreesWhatItHasAllocatedOnce) {
+TEST(PinnedMemory, FreesAnAllocationOnce) {
   PinnedMemory memory;
   void* const begin = memory.allocate(100);
   EXPECT_TRUE(memory.free(begin).has_value());
@@ -32,7 +32,7 @@ TEST(PinnedMemory, FreesWhatItHasAllocatedOnce) {
   EXPECT_EQ(memory.pinned_bytes(), 0);
 }
 
-TEST(PinnedMemory, PinsWhatSomebodyElseOwns) {
+TEST(PinnedMemory, RegistersMemoryOfAnotherOwner) {
   PinnedMemory memory;
   std::vector<char> owned(1000);
   EXPECT_TRUE(memory.register_range(owned.data(), 1000));
@@ -42,7 +42,7 @@ TEST(PinnedMemory, PinsWhatSomebodyElseOwns) {
   EXPECT_FALSE(memory.find(owned.data()).has_value());
 }
 
-TEST(PinnedMemory, PinsNothingTwice) {
+TEST(PinnedMemory, RejectsPinningTwice) {
   PinnedMemory memory;
   std::vector<char> owned(1000);
   EXPECT_TRUE(memory.register_range(owned.data() + 100, 100));
@@ -52,7 +52,7 @@ TEST(PinnedMemory, PinsNothingTwice) {
   EXPECT_TRUE(memory.register_range(owned.data() + 200, 10));
 }
 
-TEST(PinnedMemory, UnpinsNothingThatItHasAllocated) {
+TEST(PinnedMemory, RejectsUnregisteringAnAllocation) {
   PinnedMemory memory;
   EXPECT_FALSE(memory.unregister(memory.allocate(100)).has_value());
 }

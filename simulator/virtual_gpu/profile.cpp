@@ -15,7 +15,7 @@ bool is_path(const std::string& name) {
   return name.ends_with(".json") || name.find('/') != std::string::npos;
 }
 
-/// `h100` is rather the beginning of `h100-80gb` than `h200` mistyped.
+/// Suggests a profile for an unknown name. `h100` means `h100-80gb`, although `h200` is closer in spelling.
 std::string guess_for(const std::string& name, const std::vector<std::string>& names) {
   for (const std::string& candidate : names)
     if (!name.empty() && candidate.starts_with(name + "-")) return "Did you mean `" + candidate + "`?";

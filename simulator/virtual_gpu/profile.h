@@ -9,12 +9,12 @@
 
 namespace offprof {
 
-/// A GPU in figures: what the virtual GPU answers when it is asked what it is, and what its cost model goes
-/// by. docs/virtual-gpu.md describes the file; the sources of the figures stand in it.
+/// Figures of a GPU: the properties that the virtual GPU reports and the parameters of its cost model.
+/// docs/virtual-gpu.md describes the file format; the file itself names the sources of its figures.
 struct DeviceProfile {
-  std::string name;         ///< `h200`: what --device virtual:NAME takes
+  std::string name;         ///< `h200`: the NAME of --device virtual:NAME
   std::string device_name;  ///< `NVIDIA H200`
-  Bytes memory_bytes = 0;   ///< what cudaMemGetInfo calls total
+  Bytes memory_bytes = 0;   ///< the total that cudaMemGetInfo reports
   int compute_capability_major = 0, compute_capability_minor = 0;
   int multiprocessors = 0;
   int max_threads_per_multiprocessor = 0, max_blocks_per_multiprocessor = 0;
@@ -24,26 +24,27 @@ struct DeviceProfile {
   Bytes l2_cache_bytes = 0;
   int memory_bus_bits = 0;
   double memory_bytes_per_second = 0;
-  /// Dense peak by dtype as traces name it (`float32`, `bfloat16`, ...) and `tf32`.
+  /// Dense peak rate by dtype, named as in traces (`float32`, `bfloat16`, ...), and `tf32`.
   std::map<std::string, double> flops_per_second;
-  /// Shares of the peaks that large kernels reach.
+  /// Shares of the peak rates that large kernels reach.
   double compute_efficiency = 1, memory_efficiency = 1;
-  Nanoseconds kernel_ns = 0;  ///< the least that a kernel takes on the device
-  Nanoseconds launch_ns = 0;  ///< what launching one takes of the host's time
-  Link link;                  ///< to host memory that is pinned
+  Nanoseconds kernel_ns = 0;  ///< shortest time of a kernel on the device
+  Nanoseconds launch_ns = 0;  ///< host time of a kernel launch
+  Link link;                  ///< to pinned host memory
 };
 
-/// The profile of plain `--device virtual`.
+/// Name of the profile that plain `--device virtual` uses.
 inline constexpr const char* kDefaultProfile = "h200";
 
-/// Names of the built-in profiles, in printing order.
+/// Returns the names of the built-in profiles, in printing order.
 std::vector<std::string> profile_names();
 
-/// The built-in profile of that name, or the one in that file (a path ends in `.json` or has a `/`). Throws
-/// Error (input): no such profile or file, or which key of it is wrong, and on which line.
+/// Returns the built-in profile of that name, or reads the profile file at that path (a path ends in `.json`
+/// or contains a `/`). Throws Error (input) if there is no such profile or file, or with the key and line
+/// that are wrong.
 DeviceProfile load_profile(const std::string& name_or_path);
 
-/// Reads a profile's text; `where` names it in errors.
+/// Parses the text of a profile; `where` names it in errors.
 DeviceProfile parse_profile(const std::string& text, const std::string& where);
 
 }  // namespace offprof

@@ -17,13 +17,13 @@ namespace {
 
 constexpr std::string_view kSchema = "offprof.gpu_profile/1";
 
-/// A key of the file, by its path, and what becomes of its value.
+/// A key of the file, by its path, and the function that stores its value.
 struct Field {
   std::string path;
   std::function<void(const JsonValue&, DeviceProfile&)> read;
 };
 
-// Beyond what any GPU has, so that no sum over what it does is beyond 64 bits.
+// Limits beyond any real GPU, so that no sum over its work exceeds 64 bits.
 constexpr double kLeastRate = 1, kMostRate = 1e21;
 constexpr double kLeastShare = 1e-4;
 constexpr Bytes kMostBytes = Bytes{1} << 50;
@@ -34,7 +34,7 @@ double positive(const JsonValue& value) {
   return amount;
 }
 
-/// Of bytes or operations in a second.
+/// Reads a rate in bytes or operations per second.
 double rate(const JsonValue& value) {
   const double amount = positive(value);
   if (amount < kLeastRate || amount > kMostRate)
@@ -85,7 +85,7 @@ Field name(std::string path, std::string DeviceProfile::*member) {
           }};
 }
 
-/// What people go by who read the file; nothing is kept of it.
+/// Checks the source of a group's figures. It is for people who read the file and is not stored.
 Field source(const std::string& group) {
   return {"sources." + group, [](const JsonValue& value, DeviceProfile&) {
             if (value.as_string().empty()) value.fail("it is empty: say where the figures are from");
@@ -155,7 +155,7 @@ std::string last_of(const std::string& path) {
   return path.substr(path.rfind('.') + 1);
 }
 
-/// Reads one file's text by the table of fields.
+/// Reads the text of one file by the table of fields.
 class Reader {
  public:
   Reader(const std::string& text, const std::string& where)
@@ -178,7 +178,7 @@ class Reader {
     return fmt::format("'{}'{}", where_, text);
   }
 
-  /// A key may be a field, or a group of fields.
+  /// Rejects a path that is neither a field nor a group of fields.
   void refuse_unknown(const std::string& path) const {
     std::vector<std::string> known;
     for (const Field& field : fields_) {

@@ -28,7 +28,7 @@ const std::string& h200_text() {
   return text;
 }
 
-/// The profile with `from` replaced by `to`.
+/// Returns the profile's text with `from` replaced by `to`.
 std::string changed(const std::string& from, const std::string& to) {
   std::string text = h200_text();
   const auto at = text.find(from);
@@ -47,15 +47,15 @@ Error error_of(const std::string& text) {
   return input_error("");
 }
 
-TEST(Profile, ThereAreTheFiveThatTheHelpNames) {
+TEST(Profile, ListsTheFiveNamesInTheHelp) {
   EXPECT_THAT(profile_names(), ElementsAre("h200", "h100-80gb", "a100-40gb", "l4", "rtx4090"));
 }
 
-TEST(Profile, EveryBuiltInOneLoadsUnderItsName) {
+TEST(Profile, EveryBuiltInProfileLoadsByItsName) {
   for (const std::string& name : profile_names()) EXPECT_EQ(load_profile(name).name, name);
 }
 
-TEST(Profile, FiguresOfTheH200AreThoseOfItsDataSheet) {
+TEST(Profile, TheH200HasTheFiguresOfItsDataSheet) {
   const DeviceProfile h200 = load_profile("h200");
   EXPECT_EQ(h200.device_name, "NVIDIA H200");
   EXPECT_EQ(h200.memory_bytes, 150109880320);
@@ -76,7 +76,7 @@ TEST(Profile, FiguresOfTheH200AreThoseOfItsDataSheet) {
                                    Pair("float16", 989.4e12), Pair("bfloat16", 989.4e12)));
 }
 
-TEST(Profile, NoBuiltInOneHasMoreSharedMemoryInABlockThanInAMultiprocessor) {
+TEST(Profile, SharedMemoryOfABlockFitsInAMultiprocessor) {
   for (const std::string& name : profile_names()) {
     const DeviceProfile profile = load_profile(name);
     EXPECT_LT(profile.shared_memory_per_block_optin_bytes, profile.shared_memory_per_multiprocessor_bytes)
@@ -85,7 +85,7 @@ TEST(Profile, NoBuiltInOneHasMoreSharedMemoryInABlockThanInAMultiprocessor) {
   }
 }
 
-TEST(Profile, EveryAssumedFigureSaysSo) {
+TEST(Profile, EveryAssumedFigureIsMarked) {
   for (const auto& [name, text] : built_in_profiles()) {
     const auto sources = nlohmann::json::parse(text).at("sources");
     for (const char* group : {"efficiency", "kernels", "link"})
@@ -93,11 +93,11 @@ TEST(Profile, EveryAssumedFigureSaysSo) {
   }
 }
 
-TEST(Profile, ItsLinkTakesLatencyAndBandwidth) {
+TEST(Profile, TheLinkHasLatencyAndBandwidth) {
   EXPECT_EQ(load_profile("l4").link.h2d.duration(25'000'000), 2'000 + 1'000'000);
 }
 
-TEST(Profile, AnUnknownNameIsAnsweredWithTheNamesAndTheNearest) {
+TEST(Profile, AnUnknownNameListsTheNamesAndSuggestsOne) {
   try {
     load_profile("h20");
     FAIL() << "no Error was thrown";
@@ -108,7 +108,7 @@ TEST(Profile, AnUnknownNameIsAnsweredWithTheNamesAndTheNearest) {
   }
 }
 
-TEST(Profile, ANameWithoutItsMemoryIsCompleted) {
+TEST(Profile, CompletesANameWithoutItsMemorySize) {
   try {
     load_profile("h100");
     FAIL() << "no Error was thrown";
@@ -117,43 +117,43 @@ TEST(Profile, ANameWithoutItsMemoryIsCompleted) {
   }
 }
 
-TEST(Profile, APathIsAFileOfItsOwn) {
+TEST(Profile, APathLoadsAFile) {
   const TestFolder folder;
   const std::string path = folder / "my_gpu.json";
   write_file(path, changed("\"h200\"", "\"mine\""));
   EXPECT_EQ(load_profile(path).name, "mine");
 }
 
-TEST(Profile, AFileThatIsNotThereIsNamed) {
+TEST(Profile, NamesAMissingFile) {
   EXPECT_THROW(load_profile("./nowhere.json"), Error);
 }
 
-TEST(ProfileErrors, AnUnknownKeyIsNamedWithItsLineAndTheNearest) {
+TEST(ProfileErrors, NamesAnUnknownKeyItsLineAndASuggestion) {
   const Error error = error_of(changed("\"bus_bits\"", "\"bus_bit\""));
   EXPECT_STREQ(error.what(), "'my.json': line 7: a GPU profile has no key 'memory.bus_bit'");
   EXPECT_EQ(error.hint(), "Did you mean `bus_bits`?");
 }
 
-TEST(ProfileErrors, AnUnknownKeyFarFromAllGetsTheList) {
+TEST(ProfileErrors, ListsTheKeysForAnUnknownKeyFarFromAll) {
   EXPECT_THAT(error_of(changed("\"bus_bits\"", "\"wheels\"")).hint(),
               AllOf(HasSubstr("Known: bytes, bus_bits"), HasSubstr("l2_cache_bytes.")));
 }
 
-TEST(ProfileErrors, AnUnknownGroupIsNamedToo) {
+TEST(ProfileErrors, NamesAnUnknownGroup) {
   EXPECT_THAT(error_of(changed("\"efficiency\": {", "\"eficiency\": {")).what(),
               HasSubstr("no key 'eficiency'"));
 }
 
-TEST(ProfileErrors, AMissingKeyIsNamedWithTheLineOfItsGroup) {
+TEST(ProfileErrors, NamesAMissingKeyAndItsGroupsLine) {
   EXPECT_STREQ(error_of(changed("\"bus_bits\": 6144,", "")).what(),
                "'my.json': line 5: 'memory.bus_bits' is missing");
 }
 
-TEST(ProfileErrors, AMissingSourceIsAMissingKey) {
+TEST(ProfileErrors, RejectsAMissingSource) {
   EXPECT_THAT(error_of(changed("\"sources\"", "\"source\"")).what(), HasSubstr("no key 'source'"));
 }
 
-TEST(ProfileErrors, AValueOfAnotherTypeIsNamedWithItsLine) {
+TEST(ProfileErrors, NamesAValueOfTheWrongTypeAndItsLine) {
   EXPECT_STREQ(error_of(changed("6144", "\"wide\"")).what(),
                "'my.json': line 7: memory.bus_bits: \"wide\" is not a whole number");
   EXPECT_STREQ(error_of(changed("4800000000000", "null")).what(),
@@ -161,14 +161,14 @@ TEST(ProfileErrors, AValueOfAnotherTypeIsNamedWithItsLine) {
   EXPECT_THAT(error_of(changed("\"h200\"", "200")).what(), HasSubstr("line 3: name: "));
 }
 
-TEST(ProfileErrors, AFigureMustBePositive) {
+TEST(ProfileErrors, RejectsAFigureThatIsNotPositive) {
   EXPECT_STREQ(error_of(changed("6144", "0")).what(),
                "'my.json': line 7: memory.bus_bits: 0 is not between 1 and 2147483647");
   EXPECT_THAT(error_of(changed("4800000000000", "0")).what(), HasSubstr("0 is not a positive number"));
   EXPECT_THAT(error_of(changed("4800000000000", "-1")).what(), HasSubstr("line 8"));
 }
 
-TEST(ProfileErrors, AFigureIsWhatSomeGpuMayHave) {
+TEST(ProfileErrors, RejectsAFigureBeyondAnyGpu) {
   EXPECT_THAT(error_of(changed("4800000000000", "1e-300")).what(),
               HasSubstr("1e-300 is not between 1 and 1e+21"));
   EXPECT_THAT(error_of(changed("\"bytes\": ", "\"bytes\": 9223372036854775")).what(),
@@ -179,30 +179,30 @@ TEST(ProfileErrors, AFigureIsWhatSomeGpuMayHave) {
               HasSubstr("efficiency.compute: 1e-300 is less than 0.0001"));
 }
 
-TEST(ProfileErrors, AnEfficiencyIsAShare) {
+TEST(ProfileErrors, RejectsAnEfficiencyAboveOne) {
   EXPECT_THAT(error_of(changed("\"compute\": 0.7", "\"compute\": 70")).what(),
               HasSubstr("efficiency.compute: 70 is more than 1"));
 }
 
-TEST(ProfileErrors, AKeyGivenTwiceIsNamedWithBothLines) {
+TEST(ProfileErrors, NamesBothLinesOfADuplicateKey) {
   EXPECT_STREQ(error_of(changed("\"bus_bits\": 6144,", "\"bus_bits\": 6144,\n\"bus_bits\": 1,")).what(),
                "'my.json': line 8: 'memory.bus_bits' is there twice, before on line 7");
 }
 
-TEST(ProfileErrors, WhatIsNoJsonIsSaidWithItsLine) {
+TEST(ProfileErrors, NamesTheLineOfInvalidJson) {
   EXPECT_THAT(error_of(changed("\"bus_bits\":", "\"bus_bits\"")).what(), HasSubstr("is not JSON: line 7"));
 }
 
-TEST(ProfileErrors, AnotherFileOfOffprofIsNamed) {
+TEST(ProfileErrors, RejectsAnotherFileFormatOfOffprof) {
   EXPECT_THAT(error_of(R"({"schema": "offprof.policy/1"})").what(),
               HasSubstr("not a GPU profile of offprof: it is an offprof policy file"));
 }
 
-TEST(ProfileErrors, AnotherVersionIsRefused) {
+TEST(ProfileErrors, RejectsAnotherVersion) {
   EXPECT_THAT(error_of(changed("gpu_profile/1", "gpu_profile/2")).what(), HasSubstr("offprof.gpu_profile/2"));
 }
 
-TEST(ProfileErrors, AGroupMustBeAnObject) {
+TEST(ProfileErrors, RejectsAGroupThatIsNoObject) {
   EXPECT_THAT(
       error_of(R"({"schema": "offprof.gpu_profile/1", "name": "x", "device_name": "y", "memory": 3})").what(),
       HasSubstr("memory"));

@@ -26,40 +26,40 @@
 
 namespace offprof {
 
-/// How a call of the CUDA API went.
+/// Result of a CUDA API call.
 enum class GpuStatus {
   kOk,
   kNotReady,
   kOutOfMemory,
   kInvalidValue,
-  kInvalidHandle,  ///< of a stream or an event
+  kInvalidHandle,  ///< unknown stream or event
   kHostRangePinned,
   kHostRangeNotPinned,
-  kNoCode,  ///< the kernel's module holds none for this GPU
+  kNoCode,  ///< the kernel's module holds no code for this GPU
 };
 
-/// A copy as cudaMemcpy2D describes it; a plain one is one row.
+/// A copy as cudaMemcpy2D describes it; a plain copy is one row.
 struct CopyRows {
   void* to = nullptr;
   const void* from = nullptr;
-  Bytes bytes = 0;  ///< of a row
+  Bytes bytes = 0;  ///< bytes of a row
   Bytes rows = 1;
   Bytes to_pitch = 0, from_pitch = 0;
 };
 
-/// Whether a call returns before the work is done.
+/// Behaviour of a call: it returns at once, or waits until its work is done.
 enum class HostWaits { kNever, kUntilDone };
 
-/// What an address is to CUDA.
+/// CUDA's view of an address.
 struct AddressInfo {
   MemoryPlace place = MemoryPlace::kPageable;
-  AddressRange range;  ///< the allocation around it; empty where it is pageable
+  AddressRange range;  ///< the allocation around the address; empty if it is pageable
 };
 
-/// The state of the virtual GPU: what the stand-in libraries keep books of. Handles of streams and events are
-/// opaque and never used twice; nullptr is the legacy default stream.
+/// State of the virtual GPU behind the stand-in libraries. Handles of streams and events are opaque and are
+/// never reused; nullptr is the legacy default stream.
 ///
-/// All of it is guarded by one mutex, since autograd drives CUDA from a thread of its own.
+/// One mutex guards all of it, since autograd calls CUDA from its own thread.
 class SimulatedGpu final : public VirtualGpu {
  public:
   SimulatedGpu();
@@ -95,18 +95,18 @@ class SimulatedGpu final : public VirtualGpu {
   std::vector<std::string> unwritten_calls() const override;
   std::vector<std::string> take_unknown_sizes() override;
 
-  /// Takes the profile `h200` where nobody has called configure.
+  /// Configures the profile `h200` if configure was never called.
   void configure_by_default();
   DeviceProfile profile() const;
 
-  /// nullptr: nobody is told of anything, and it costs nothing. The observer must live as long as a call that
-  /// began before it was taken away.
+  /// Sets the observer, or removes it (nullptr, which costs nothing). The observer must outlive every call
+  /// that began before it was removed.
   void set_observer(GpuObserver* observer) { observer_ = observer; }
   GpuObserver* observer() const { return observer_.load(std::memory_order_relaxed); }
 
   // Device memory
   Bytes memory_limit() const;
-  /// `*address` is set only where the result is kOk. No bytes: nullptr.
+  /// Sets `*address` only if the result is kOk. 0 bytes give nullptr.
   GpuStatus allocate(void** address, Bytes bytes);
   /// Waits for the device, as cudaFree does.
   GpuStatus free(void* address);
@@ -135,36 +135,36 @@ class SimulatedGpu final : public VirtualGpu {
   GpuStatus query_stream(StreamId stream);
   GpuStatus synchronise_stream(StreamId stream);
   void synchronise_device();
-  /// An event that keeps no time cannot be asked for it.
+  /// Creates an event. An event that keeps no time has no elapsed time.
   EventId create_event(bool keeps_time);
   GpuStatus destroy_event(EventId event);
   GpuStatus record_event(EventId event, StreamId stream);
   GpuStatus wait_event(StreamId stream, EventId event);
-  /// What the stream is given from here on begins when the word in pinned memory has come to `value`, both
-  /// counted modulo 2^32. At once where copies are not carried out.
+  /// Makes later work of the stream wait until the word in pinned memory has reached `value`, both counted
+  /// modulo 2^32. Outside functional mode it does not wait.
   GpuStatus wait_value(StreamId stream, const std::uint32_t* word, std::uint32_t value);
   GpuStatus query_event(EventId event);
   GpuStatus synchronise_event(EventId event);
-  /// kInvalidHandle: one of them was never recorded, or keeps no time.
+  /// Returns kInvalidHandle if one of the events was never recorded or keeps no time.
   GpuStatus elapsed_time(Nanoseconds* elapsed, EventId from, EventId to);
 
   // Work
   GpuStatus launch(StreamId stream, const KernelLaunch& launch);
-  /// A kernel by the address of its host stub.
+  /// Launches a kernel that is given by the address of its host stub.
   GpuStatus launch(StreamId stream, const void* host_stub, KernelLaunch launch);
   GpuStatus copy(StreamId stream, const CopyRows& rows, HostWaits host_waits);
   GpuStatus set(StreamId stream, void* to, int value, Bytes bytes, HostWaits host_waits);
-  /// Called on the host when the stream has come to it; at once where copies are not carried out.
+  /// Calls `function` on the host when the stream reaches it, or at once outside functional mode.
   GpuStatus call_host(StreamId stream, std::function<void()> function);
 
   // Modules
-  /// For the arguments see KernelTable.
+  /// See KernelTable for the arguments.
   void register_module(const void* fat_binary);
   void register_kernel(const void* host_stub, const char* mangled_name, const void* module);
-  /// What this GPU runs of the kernel; nullopt: nothing.
+  /// Returns the code of the kernel that this GPU runs; nullopt: there is none.
   std::optional<GpuCode> code_of(const void* host_stub);
   void register_variable(const void* host_shadow, Bytes bytes);
-  /// nullptr: no such variable.
+  /// Returns nullptr if there is no such variable.
   void* variable_address(const void* host_shadow);
 
   void note_unwritten(const char* function);
@@ -173,7 +173,7 @@ class SimulatedGpu final : public VirtualGpu {
  private:
   using Lock = std::lock_guard<std::mutex>;
 
-  /// Of the calling thread.
+  /// Returns the operator stack of the calling thread.
   OpStack& ops() { return ops_[std::this_thread::get_id()]; }
 
   struct Variable {
@@ -209,14 +209,14 @@ class SimulatedGpu final : public VirtualGpu {
   PinnedMemory pinned_;
   VirtualTime time_;
   std::optional<KernelCost> cost_;
-  std::optional<StreamOrder> order_;           ///< where streams are checked
-  std::optional<CarriedOutWork> carried_out_;  ///< where copies are carried out
+  std::optional<StreamOrder> order_;           ///< empty if streams are not checked
+  std::optional<CarriedOutWork> carried_out_;  ///< empty outside functional mode
   std::map<std::thread::id, OpStack> ops_;     ///< operators may run on several threads at once
   KernelTable kernels_;
   LaunchTimes launch_times_;
   std::unordered_map<const void*, Variable> variables_;
   std::map<StreamId, StreamKind> streams_;
-  std::unordered_set<StreamId> kernel_streams_;  ///< given kernels, where copies are carried out
+  std::unordered_set<StreamId> kernel_streams_;  ///< streams that were given kernels, in functional mode
   std::unordered_set<EventId> timeless_events_;
   std::vector<std::string> unwritten_;
   std::set<std::string> unknown_sizes_;

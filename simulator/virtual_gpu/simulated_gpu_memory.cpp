@@ -105,7 +105,8 @@ GpuStatus SimulatedGpu::unmap_memory(void* address, Bytes bytes) {
   const Lock lock(mutex_);
   if (!memory_.is_mapped(address, bytes)) return GpuStatus::kInvalidValue;
   if (order_) order_->segment_unmapped(address, bytes);
-  // Real memory goes away under queued copies: let them run, as the checker has said what there is to say.
+  // Queued copies still need the real memory, so run them first. The checker has already reported this
+  // hazard.
   if (carried_out_) carried_out_->synchronise_device();
   return valid_or_not(memory_.unmap(address, bytes));
 }

@@ -5,7 +5,7 @@
 namespace offprof {
 namespace {
 
-// What asking a stream or an event takes of the host, so that a loop which asks until it is done ends.
+// Host time of a query of a stream or an event, so that a loop of queries ends.
 constexpr Nanoseconds kQueryNs = 1000;
 
 }  // namespace
@@ -155,7 +155,7 @@ GpuStatus SimulatedGpu::synchronise_event(EventId event) {
   return GpuStatus::kOk;
 }
 
-/// An event that takes no time and that no call of CUDA's knows.
+/// Records a point as an event that takes no time and that no CUDA call knows.
 void SimulatedGpu::note_point(const void* point, void* stream) {
   const Lock lock(mutex_);
   if (order_) order_->event_created(point);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Nanoseconds kLaunch = 10, kKernel = 100;
 
-// Kernels take their least, a byte a nanosecond goes over the link either way.
+// Kernels take their shortest time, and the link moves a byte per nanosecond in either direction.
 VirtualGpuOptions small_gpu() {
   VirtualGpuOptions options;
   options.profile = load_profile("l4");
@@ -55,7 +55,7 @@ struct SimulatedGpuTest : testing::Test {
   StreamId stream = gpu.create_stream(StreamKind::kNonBlocking);
 };
 
-TEST_F(SimulatedGpuTest, GivesOutMemoryUpToTheProfilesAndThenTheLimit) {
+TEST_F(SimulatedGpuTest, LimitsMemoryToTheProfileAndTheLimit) {
   void* address = nullptr;
   EXPECT_EQ(gpu.allocate(&address, 65 * kMiB), GpuStatus::kOutOfMemory);
   EXPECT_EQ(address, nullptr);
@@ -65,7 +65,7 @@ TEST_F(SimulatedGpuTest, GivesOutMemoryUpToTheProfilesAndThenTheLimit) {
   EXPECT_EQ(gpu.used_bytes(), 4 * kMiB);
 }
 
-TEST_F(SimulatedGpuTest, MovesTheHostsClockByEachLaunch) {
+TEST_F(SimulatedGpuTest, ALaunchAdvancesTheHostClock) {
   launch();
   launch();
   EXPECT_EQ(gpu.host_time(), 2 * kLaunch);
@@ -73,7 +73,7 @@ TEST_F(SimulatedGpuTest, MovesTheHostsClockByEachLaunch) {
   EXPECT_EQ(gpu.host_time(), kLaunch + 2 * kKernel);
 }
 
-TEST_F(SimulatedGpuTest, ReturnsFromAPinnedCopyAtOnceAndFromAPageableOneWhenItIsDone) {
+TEST_F(SimulatedGpuTest, WaitsForPageableCopiesButNotForPinnedOnes) {
   void* const device = device_memory(kMiB);
   gpu.copy(stream, row(pinned_memory(kMiB), device, kMiB), HostWaits::kNever);
   EXPECT_EQ(gpu.host_time(), kLaunch);
@@ -82,19 +82,19 @@ TEST_F(SimulatedGpuTest, ReturnsFromAPinnedCopyAtOnceAndFromAPageableOneWhenItIs
   EXPECT_EQ(gpu.host_time(), kLaunch + 2 * kMiB);
 }
 
-TEST_F(SimulatedGpuTest, StagesWhatIsSmallAndPageable) {
+TEST_F(SimulatedGpuTest, StagesSmallPageableCopies) {
   std::vector<char> pageable(64 * kKiB);
   gpu.copy(stream, row(device_memory(kMiB), pageable.data(), 64 * kKiB), HostWaits::kNever);
   EXPECT_EQ(gpu.host_time(), kLaunch);
 }
 
-TEST_F(SimulatedGpuTest, ReadsZerosBackWhereLittleIsRead) {
+TEST_F(SimulatedGpuTest, SmallReadsReturnZeros) {
   std::vector<char> pageable(1000, 'x');
   gpu.copy(stream, row(pageable.data(), device_memory(kMiB), 1000), HostWaits::kNever);
   EXPECT_THAT(pageable, testing::Each('\0'));
 }
 
-TEST_F(SimulatedGpuTest, CarriesCopiesAndSetsOutWhereAskedTo) {
+TEST_F(SimulatedGpuTest, CopiesAndSetsBytesInFunctionalMode) {
   carry_out();
   auto* const host = static_cast<char*>(pinned_memory(8));
   void* const device = device_memory(kMiB);
@@ -106,8 +106,8 @@ TEST_F(SimulatedGpuTest, CarriesCopiesAndSetsOutWhereAskedTo) {
   EXPECT_EQ(host[5], 9);
 }
 
-/// Of the stream that computes: elsewhere copies are an engine's.
-TEST_F(SimulatedGpuTest, ReadsZeroForANumberThatAKernelShouldHaveLeftThere) {
+/// Only on the stream that computes: copies on other streams are the engine's.
+TEST_F(SimulatedGpuTest, ANumberThatAKernelShouldWriteReadsAsZero) {
   carry_out();
   auto* const host = static_cast<char*>(pinned_memory(16));
   void* const device = device_memory(kMiB);
@@ -133,7 +133,7 @@ TEST_F(SimulatedGpuTest, CopiesRowsOfAPitchedCopy) {
   EXPECT_THAT(to, testing::ElementsAre(1, 2, 3, 4));
 }
 
-TEST_F(SimulatedGpuTest, EndsALoopThatAsksForAnEvent) {
+TEST_F(SimulatedGpuTest, ALoopOfEventQueriesEnds) {
   const EventId event = gpu.create_event(/*keeps_time=*/false);
   gpu.copy(stream, row(pinned_memory(kMiB), device_memory(kMiB), kMiB), HostWaits::kNever);
   gpu.record_event(event, stream);
@@ -157,7 +157,7 @@ TEST_F(SimulatedGpuTest, MeasuresTheTimeBetweenEvents) {
   EXPECT_EQ(gpu.event_time(const_cast<void*>(end)), kLaunch + kKernel);
 }
 
-TEST_F(SimulatedGpuTest, TimeOfAnEventThatWasNeverRecordedIsAnError) {
+TEST_F(SimulatedGpuTest, TheTimeOfAnUnrecordedEventIsAnError) {
   void* const event = const_cast<void*>(gpu.create_event(/*keeps_time=*/true));
   try {
     gpu.event_time(event);
@@ -167,7 +167,7 @@ TEST_F(SimulatedGpuTest, TimeOfAnEventThatWasNeverRecordedIsAnError) {
   }
 }
 
-TEST_F(SimulatedGpuTest, TimeOfAnEventThatWasNeverRecordedIsAHazardAndNowWhereStreamsAreChecked) {
+TEST_F(SimulatedGpuTest, TheTimeOfAnUnrecordedEventIsAHazardIfStreamsAreChecked) {
   VirtualGpuOptions options = small_gpu();
   options.checks_streams = true;
   gpu.configure(options);
@@ -178,7 +178,7 @@ TEST_F(SimulatedGpuTest, TimeOfAnEventThatWasNeverRecordedIsAHazardAndNowWhereSt
   EXPECT_EQ(hazards[0].what, "an event is used before it was recorded");
 }
 
-TEST_F(SimulatedGpuTest, CountsWhereTheTimesOfLaunchesAreFrom) {
+TEST_F(SimulatedGpuTest, CountsLaunchesByTheSourceOfTheirTime) {
   launch();
   EXPECT_EQ(gpu.take_launch_times(), std::nullopt);
   VirtualGpuOptions options = small_gpu();
@@ -196,8 +196,8 @@ TEST_F(SimulatedGpuTest, CountsWhereTheTimesOfLaunchesAreFrom) {
   EXPECT_EQ(gpu.take_launch_times(), LaunchTimes{});
 }
 
-/// One ends while the other goes on.
-TEST_F(SimulatedGpuTest, KnowsWhoseOperatorAKernelIsOfWhereThreadsRunThemAtOnce) {
+/// One operator ends while the other still runs.
+TEST_F(SimulatedGpuTest, AssignsKernelsToTheOperatorOfTheirThread) {
   VirtualGpuOptions options = small_gpu();
   options.kernel_times.add_op("aten::add(float32[4])", 7000);
   gpu.configure(options);
@@ -220,8 +220,8 @@ TEST_F(SimulatedGpuTest, KnowsWhoseOperatorAKernelIsOfWhereThreadsRunThemAtOnce)
   EXPECT_EQ(gpu.take_launch_times(), (LaunchTimes{.by_op = 1, .by_kernel = 0, .estimated = 1}));
 }
 
-TEST_F(SimulatedGpuTest, RefusesToLaunchWhatItHasNoCodeFor) {
-  // A fat binary's wrapper, header, and one entry: machine code for sm_75, of no bytes.
+TEST_F(SimulatedGpuTest, RejectsAKernelWithoutCodeForTheGpu) {
+  // A fat binary's wrapper, its header, and one entry: machine code for sm_75, of 0 bytes.
   const std::uint32_t blob[4 + 16] = {0xBA55ED50, 16U << 16 | 1, 64, 0, 0x01010002, 64, 0, 0, 0, 0, 0, 75};
   const struct {
     std::uint32_t magic, version;
@@ -240,14 +240,14 @@ TEST_F(SimulatedGpuTest, RefusesToLaunchWhatItHasNoCodeFor) {
   EXPECT_EQ(gpu.code_problem(), "");
 }
 
-TEST_F(SimulatedGpuTest, KeepsNoTimeWithAnEventThatWasMadeWithout) {
+TEST_F(SimulatedGpuTest, AnEventCreatedWithoutTimingHasNoTime) {
   const EventId event = gpu.create_event(/*keeps_time=*/false);
   gpu.record_event(event, stream);
   Nanoseconds elapsed = 0;
   EXPECT_EQ(gpu.elapsed_time(&elapsed, event, event), GpuStatus::kInvalidHandle);
 }
 
-TEST_F(SimulatedGpuTest, KnowsNoHandleThatIsDestroyed) {
+TEST_F(SimulatedGpuTest, RejectsDestroyedHandles) {
   const EventId event = gpu.create_event(true);
   EXPECT_EQ(gpu.destroy_event(event), GpuStatus::kOk);
   EXPECT_EQ(gpu.record_event(event, stream), GpuStatus::kInvalidHandle);
@@ -275,14 +275,14 @@ TEST_F(SimulatedGpuTest, ChargesAnOperatorsWorkToItsFirstKernel) {
   launch();
   gpu.synchronise_stream(stream);
   const Nanoseconds first = gpu.host_time();
-  EXPECT_GT(first, 1'000'000);  // 1 GiB does not go through 300 GB/s in a millisecond
+  EXPECT_GT(first, 1'000'000);  // 1 GiB takes longer than a millisecond at 300 GB/s
   launch();
   gpu.synchronise_stream(stream);
   gpu.end_op();
   EXPECT_EQ(gpu.host_time() - first, kLaunch + kKernel);
 }
 
-TEST_F(SimulatedGpuTest, NotesAFunctionThatNobodyHasWrittenOnce) {
+TEST_F(SimulatedGpuTest, RecordsAnUnimplementedFunctionOnce) {
   std::vector<std::string> told;
   VirtualGpuOptions options = small_gpu();
   options.log = [&](const std::string& function) { told.push_back(function); };
@@ -293,7 +293,7 @@ TEST_F(SimulatedGpuTest, NotesAFunctionThatNobodyHasWrittenOnce) {
   EXPECT_THAT(gpu.unwritten_calls(), testing::ElementsAre("cudaFoo"));
 }
 
-TEST_F(SimulatedGpuTest, ReportsHazardsWhereStreamsAreChecked) {
+TEST_F(SimulatedGpuTest, ReportsHazardsIfStreamsAreChecked) {
   VirtualGpuOptions options = small_gpu();
   options.checks_streams = true;
   gpu.configure(options);
@@ -306,7 +306,7 @@ TEST_F(SimulatedGpuTest, ReportsHazardsWhereStreamsAreChecked) {
   EXPECT_TRUE(gpu.take_hazards().empty());
 }
 
-TEST_F(SimulatedGpuTest, KeepsStreamsAndMemoryWhenItIsConfiguredAgain) {
+TEST_F(SimulatedGpuTest, KeepsStreamsAndMemoryWhenConfiguredAgain) {
   device_memory(kMiB);
   launch();
   gpu.configure(small_gpu());
@@ -317,7 +317,7 @@ TEST_F(SimulatedGpuTest, KeepsStreamsAndMemoryWhenItIsConfiguredAgain) {
   EXPECT_EQ(gpu.launches(), 1);
 }
 
-TEST_F(SimulatedGpuTest, GivesAVariableOfAModuleOneAddress) {
+TEST_F(SimulatedGpuTest, GivesAModuleVariableOneAddress) {
   static const char shadow = 0, other = 0;
   gpu.register_variable(&shadow, 128);
   void* const address = gpu.variable_address(&shadow);

@@ -11,14 +11,14 @@
 namespace offprof {
 namespace {
 
-// Pageable memory up to this size is staged: the call returns before the copy (CUDA Runtime API, "API
-// synchronization behavior").
+// Copies from pageable memory up to this size are staged: the call returns before the copy (CUDA Runtime API,
+// "API synchronization behavior").
 constexpr Bytes kStagedBytes = 64 * kKiB;
 
-// What a model reads back to decide something fits in here, and reads as zeros. Larger copies leave host
-// memory alone, so that pinned memory which nobody touches takes none.
+// Values that a model reads back for a decision are at most this large and read as zeros. Larger copies leave
+// host memory untouched, so that unused pinned memory takes no physical memory.
 constexpr Bytes kZeroedBytes = 64 * kKiB;
-// Where copies are carried out, other memory lies there, and only a single number reads as zero.
+// In functional mode the memory holds other data, and only a single number reads as zero.
 constexpr Bytes kNumberBytes = 8;
 
 }  // namespace
@@ -68,7 +68,7 @@ void SimulatedGpu::count_launch_time(TimeSource source) {
   }
 }
 
-// Device memory read or written by a memset or a copy inside the device.
+// Returns the time to read or write device memory by a memset or a copy inside the device.
 Nanoseconds SimulatedGpu::memory_duration(Bytes bytes) const {
   const DeviceProfile& profile = options_.profile;
   const double rate = profile.memory_bytes_per_second * profile.memory_efficiency;
@@ -101,7 +101,7 @@ GpuStatus SimulatedGpu::copy(StreamId stream, const CopyRows& rows, HostWaits ho
   return GpuStatus::kOk;
 }
 
-// Between two places on the host the host does it, when the stream has come to it.
+// Copies between two places on the host. The host itself copies when the stream has reached the copy.
 void SimulatedGpu::copy_host(StreamId stream, const CopyRows& rows) {
   wait_for_stream(stream);
   for (Bytes row = 0; row < rows.rows; ++row) {
@@ -117,7 +117,8 @@ TimeSpan SimulatedGpu::time_copy(StreamId stream, MemoryPlace to, MemoryPlace fr
   return time_.copy(stream, out ? CopyDirection::kD2h : CopyDirection::kH2d, bytes);
 }
 
-/// What a kernel should have left there is not: the memory may hold anything of earlier use.
+/// Returns true for a number that a kernel should have computed. Kernels write nothing, so the memory may
+/// hold anything from earlier use.
 bool SimulatedGpu::reads_back_a_value(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes) const {
   return from.place == MemoryPlace::kDevice && to.place != MemoryPlace::kDevice && bytes <= kNumberBytes &&
          kernel_streams_.contains(stream);
@@ -163,7 +164,7 @@ GpuStatus SimulatedGpu::call_host(StreamId stream, std::function<void()> functio
       return GpuStatus::kOk;
     }
   }
-  // Nothing that it could look at is ever computed, so it need not wait; it may take the lock.
+  // The function does not wait, since nothing it could read is ever computed. It may take the lock.
   function();
   return GpuStatus::kOk;
 }

@@ -2,5 +2,6 @@
 
 #include "simulator/virtual_gpu/virtual_gpu.h"
 
-/// The virtual GPU of a program that links the stand-in libraries: what kVirtualGpuSymbol names.
+/// Returns the virtual GPU of a program that links the stand-in libraries. kVirtualGpuSymbol names this
+/// function.
 extern "C" offprof::VirtualGpu* offprof_virtual_gpu();

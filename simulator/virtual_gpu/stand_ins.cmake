@@ -1,11 +1,11 @@
-# The stand-in libraries: one for each library of CUDA's that LibTorch links, with the same soname and symbol versions. They
-# lie in a folder of their own, so that nothing finds them by chance.
+# The stand-in libraries: one for each CUDA library that LibTorch links, with the same soname and symbol versions. They
+# are in their own folder, so that nothing finds them by chance.
 set(stand_in_dir "${CMAKE_BINARY_DIR}/virtual_gpu")
 set(torch_libs "")
 foreach(lib c10_cuda caffe2_nvrtc torch_cpu torch_cuda torch_cuda_linalg torch_nvshmem)
   list(APPEND torch_libs "${OFFPROF_LIBTORCH_DIR}/torch/lib/lib${lib}.so")
 endforeach()
-# What `import torch` opens in Python. A LibTorch that came without Python lacks it.
+# The library that `import torch` opens in Python. A LibTorch without Python lacks it.
 if(EXISTS "${OFFPROF_LIBTORCH_DIR}/torch/lib/libtorch_python.so")
   list(APPEND torch_libs "${OFFPROF_LIBTORCH_DIR}/torch/lib/libtorch_python.so")
 endif()
@@ -21,11 +21,11 @@ target_link_options(offprof_virtual_gpu PRIVATE
 set_target_properties(offprof_virtual_gpu PROPERTIES
   LIBRARY_OUTPUT_DIRECTORY "${stand_in_dir}" LINK_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/virtual_gpu.map")
 
-# Programs that link this target first, before LibTorch, run over the virtual GPU.
+# Programs that link this target first, before LibTorch, use the virtual GPU.
 add_library(offprof_virtual_cuda INTERFACE)
 
-# offprof_stand_in(SONAME NODE PATTERN [written.cpp...]): see make_stubs.sh for NODE and PATTERN. The target is SONAME
-# with dashes for dots.
+# offprof_stand_in(SONAME NODE PATTERN [written.cpp...]): adds a stand-in library. See make_stubs.sh for NODE and PATTERN.
+# The target's name is SONAME with dashes for dots.
 function(offprof_stand_in soname node pattern)
   string(REPLACE "." "-" target "${soname}")
   set(stubs "${CMAKE_CURRENT_BINARY_DIR}/${target}_stubs.cpp")
@@ -42,7 +42,7 @@ function(offprof_stand_in soname node pattern)
     DEPENDS make_stubs.sh "${undefined}" ${objects} COMMAND_EXPAND_LISTS VERBATIM)
   add_library(${target} SHARED "${stubs}" ${objects})
   target_link_libraries(${target} PRIVATE offprof_virtual_gpu ${CMAKE_DL_LIBS})
-  # Those that all targets link with, as the sanitizers want, without the warnings, which stubs would meet.
+  # Uses the link options of all targets, which the sanitizers need, but not the warnings, which stubs would trigger.
   target_link_options(${target} PRIVATE "LINKER:--version-script,${versions}" "LINKER:-z,defs"
     $<TARGET_PROPERTY:offprof_compile_options,INTERFACE_LINK_OPTIONS>)
   set_target_properties(${target} PROPERTIES PREFIX "" SUFFIX "" OUTPUT_NAME "${soname}"

@@ -9,13 +9,14 @@
 
 namespace offprof {
 
-/// What streams, events and the host order: nothing of memory is known here.
+/// Order of operations that streams, events and the host establish. Knows nothing of memory.
 class StreamClocks {
  public:
-  /// Streams count as they are first used; 0 is the legacy default stream.
+  /// Index of a stream in the order of first use; 0 is the legacy default stream.
   using Index = std::uint32_t;
 
-  /// A point that an event was put on. `waited`: of what it happens after, what streams' own waits order.
+  /// A point that an event was recorded at. `waited` is the part of its order that comes from the streams'
+  /// own waits.
   struct Record {
     StreamPoint point;
     VectorClock order, waited;
@@ -27,17 +28,17 @@ class StreamClocks {
   void destroyed(StreamId stream);
   Index index(StreamId stream);
 
-  /// A new operation on the stream.
+  /// Adds an operation to the stream.
   StreamPoint enqueue(Index stream);
-  /// All that the stream's last operation happens after, itself among it.
+  /// Returns all that the stream's last operation happens after, itself included.
   const VectorClock& order(Index stream) const { return streams_[stream].order; }
-  /// All that an operation would happen after that the stream was given now.
+  /// Returns all that the next operation of the stream would happen after, if it were given now.
   VectorClock next_order(Index stream) const;
-  /// How many operations the stream was given.
+  /// Returns the number of operations that the stream was given.
   std::uint64_t tick(Index stream) const { return streams_[stream].tick; }
 
   Record record(Index stream);
-  /// False: the stream's own operations and waits order it after that record already.
+  /// Returns false if the stream's own operations and waits already order it after that record.
   bool wait(Index stream, const Record& record);
 
   void host_reached(const VectorClock& order) { host_.join(order); }
@@ -45,13 +46,13 @@ class StreamClocks {
   void host_reached_device();
   const VectorClock& host() const { return host_; }
 
-  /// What is ordered before all that the streams used so far can be given from now on.
+  /// Returns what is ordered before everything that the streams used so far can still be given.
   VectorClock floor() const;
 
  private:
   struct Stream {
     StreamKind kind = StreamKind::kNonBlocking;
-    bool in_use = false;  ///< was given something, and is not destroyed
+    bool in_use = false;  ///< was given an operation, and is not destroyed
     std::uint64_t tick = 0;
     VectorClock order, waited;
   };

@@ -14,7 +14,7 @@
 namespace offprof {
 namespace {
 
-/// Looking for accesses to forget walks all of them: not worth it below that many.
+/// Fewest accesses at which it is worth walking all of them to forget some.
 constexpr std::size_t kFewAccesses = 256;
 
 AddressSpan span_of(const void* address, Bytes bytes) {
@@ -29,7 +29,8 @@ SiteKind copy_kind(MemoryPlace to, MemoryPlace from) {
   return to == MemoryPlace::kDevice ? SiteKind::kH2dCopy : SiteKind::kH2hCopy;
 }
 
-/// Things by the address where they begin; they do not overlap.
+/// Returns the element that contains the start of `range`. The map's keys are start addresses, and elements
+/// do not overlap.
 template <typename Thing>
 Thing* containing(std::map<std::uintptr_t, Thing>& things, AddressSpan range) {
   auto after = things.upper_bound(range.begin);
@@ -63,9 +64,9 @@ class StreamOrder::State {
   struct Block {
     AddressSpan range;
     Index stream = 0;
-    std::uint64_t tick = 0;        ///< of its stream when it was handed out
-    std::optional<Launch> before;  ///< the last kernel on its stream by then
-    bool is_touched = false;       ///< by a copy or a memset
+    std::uint64_t tick = 0;        ///< tick of its stream when it was handed out
+    std::optional<Launch> before;  ///< the last kernel launched on its stream until then
+    bool is_touched = false;       ///< a copy or a memset has accessed it
   };
 
   /// A copy or a memset that is being enqueued.
@@ -80,7 +81,7 @@ class StreamOrder::State {
     std::optional<StreamClocks::Record> record;
   };
 
-  /// A handing out of pinned memory.
+  /// One hand-out of a piece of pinned memory.
   struct Piece {
     AddressSpan range;
     std::uint64_t number = 0;
@@ -111,7 +112,7 @@ class StreamOrder::State {
   std::map<std::uintptr_t, Block> blocks;
   std::map<std::uintptr_t, Piece> pieces;
   std::uint64_t last_piece = 0;
-  std::vector<std::optional<Launch>> launches;  ///< the last of each stream
+  std::vector<std::optional<Launch>> launches;  ///< the last launch of each stream
   std::unordered_map<EventId, Event> events;
   std::size_t forget_at = kFewAccesses;
 };
@@ -163,7 +164,7 @@ void StreamOrder::State::check_copies(const Operation& operation, const CopyAcce
       log.add(is_reuse ? HazardKind::kPinnedReusedUnderCopy : HazardKind::kCopiesOverlap, earlier.site,
               access.site);
     }
-    // Whatever is not ordered after the earlier one will not be ordered after this one either.
+    // An operation that is not ordered after the earlier access will not be ordered after this one either.
     const bool stands_for_it = access.range.contains(earlier.range) && (access.writes || !earlier.writes);
     return !(is_ordered && stands_for_it);
   });

@@ -15,10 +15,10 @@ using testing::ElementsAre;
 using testing::FieldsAre;
 using testing::IsEmpty;
 
-/// Events, streams, the host, and what is remembered.
+/// Tests of events, streams, the host, and the memory of the checker.
 class StreamOrderEventsTest : public StreamOrderTest {
  protected:
-  /// The most copies remembered at a time while the compute stream waits for each of 20000 of them.
+  /// Returns the largest number of remembered copies while the compute stream waits for each of 20000 copies.
   std::size_t most_remembered_of_ordered_copies() {
     std::size_t most = 0;
     for (int step = 0; step < 20000; ++step) {
@@ -45,19 +45,19 @@ TEST_F(StreamOrderEventsTest, ReportsAWaitForAnEventThatWasNeverRecorded) {
                                                "event wait in aten::mul on stream 1")));
 }
 
-TEST_F(StreamOrderEventsTest, ReportsTheHostWaitingForAnEventThatWasNeverRecorded) {
+TEST_F(StreamOrderEventsTest, ReportsAHostWaitForAnEventThatWasNeverRecorded) {
   order_.event_synchronised(event_);
   EXPECT_THAT(hazards(), ElementsAre(FieldsAre("an event is used before it was recorded", "event creation",
                                                "event synchronisation")));
 }
 
-TEST_F(StreamOrderEventsTest, ReportsTheTimeAskedOfAnEventThatWasNeverRecorded) {
+TEST_F(StreamOrderEventsTest, ReportsATimeQueryOfAnEventThatWasNeverRecorded) {
   order_.event_time_asked(event_);
   EXPECT_THAT(hazards(), ElementsAre(FieldsAre("an event is used before it was recorded", "event creation",
                                                "event time query")));
 }
 
-TEST_F(StreamOrderEventsTest, AnEventCreatedAnewIsNotRecorded) {
+TEST_F(StreamOrderEventsTest, ARecreatedEventIsNotRecorded) {
   order_.event_recorded(event_, kCompute);
   order_.event_destroyed(event_);
   order_.event_created(event_);
@@ -65,7 +65,7 @@ TEST_F(StreamOrderEventsTest, AnEventCreatedAnewIsNotRecorded) {
   EXPECT_EQ(hazards().size(), 1);
 }
 
-TEST_F(StreamOrderEventsTest, AWaitHoldsThoughItsEventIsRecordedAgainOrDestroyed) {
+TEST_F(StreamOrderEventsTest, AWaitHoldsAfterItsEventIsRecordedAgainOrDestroyed) {
   start_copy_out(0, 0);
   follow(kCompute, kOut);
   order_.event_recorded(event_, kOther);
@@ -74,7 +74,7 @@ TEST_F(StreamOrderEventsTest, AWaitHoldsThoughItsEventIsRecordedAgainOrDestroyed
   EXPECT_THAT(hazards(), IsEmpty());
 }
 
-TEST_F(StreamOrderEventsTest, AnEventStandsForItsLastRecordOnly) {
+TEST_F(StreamOrderEventsTest, AnEventRefersOnlyToItsLastRecord) {
   start_copy_out(0, 0);
   order_.event_recorded(event_, kOut);
   order_.event_recorded(event_, kOther);
@@ -96,7 +96,7 @@ TEST_F(StreamOrderEventsTest, ReportsASecondWaitForTheSameRecord) {
                                     "event wait on stream 1")));
 }
 
-TEST_F(StreamOrderEventsTest, ReportsAWaitForAnEarlierRecordThanOneWaitedFor) {
+TEST_F(StreamOrderEventsTest, ReportsAWaitForAnOlderRecord) {
   order_.event_recorded(event_, kOut);
   order_.event_recorded(other_event_, kOut);
   order_.stream_waits(kCompute, other_event_);
@@ -104,7 +104,7 @@ TEST_F(StreamOrderEventsTest, ReportsAWaitForAnEarlierRecordThanOneWaitedFor) {
   EXPECT_EQ(hazards().size(), 1);
 }
 
-TEST_F(StreamOrderEventsTest, ReportsAWaitThatAnotherStreamsWaitMakesNeedless) {
+TEST_F(StreamOrderEventsTest, ReportsAWaitMadeRedundantByAnotherStreamsWait) {
   order_.event_recorded(event_, kCompute);
   order_.stream_waits(kOut, event_);
   order_.event_recorded(other_event_, kOut);
@@ -119,13 +119,13 @@ TEST_F(StreamOrderEventsTest, ReportsAWaitForTheStreamsOwnEvent) {
   EXPECT_EQ(hazards().size(), 1);
 }
 
-TEST_F(StreamOrderEventsTest, AWaitForAFreshRecordIsNeverNeedless) {
+TEST_F(StreamOrderEventsTest, AWaitForANewRecordIsNeverRedundant) {
   follow(kOut, kCompute);
   follow(kOut, kCompute);
   EXPECT_THAT(hazards(), IsEmpty());
 }
 
-TEST_F(StreamOrderEventsTest, AWaitIsNotNeedlessBecauseTheHostSynchronised) {
+TEST_F(StreamOrderEventsTest, OrderByTheHostDoesNotMakeAWaitRedundant) {
   order_.event_recorded(event_, kOut);
   order_.device_synchronised();
   order_.stream_waits(kCompute, event_);
@@ -146,7 +146,7 @@ TEST_F(StreamOrderEventsTest, BlockingStreamsAndTheLegacyDefaultStreamWaitForEac
   EXPECT_THAT(hazards(), IsEmpty());
 }
 
-TEST_F(StreamOrderEventsTest, ABlockHandedOutOnABlockingStreamComesAfterTheLegacyDefaultStream) {
+TEST_F(StreamOrderEventsTest, ABlockHandedOutOnABlockingStreamIsOrderedAfterTheLegacyDefaultStream) {
   order_.stream_created(kOther, StreamKind::kBlocking);
   order_.kernel(kOther, "early");
   start_copy_out(0, 0);
@@ -156,7 +156,7 @@ TEST_F(StreamOrderEventsTest, ABlockHandedOutOnABlockingStreamComesAfterTheLegac
   EXPECT_THAT(hazards(), IsEmpty());
 }
 
-TEST_F(StreamOrderEventsTest, BlockingStreamsDoNotWaitForEachOtherByThemselves) {
+TEST_F(StreamOrderEventsTest, BlockingStreamsDoNotWaitForEachOther) {
   order_.stream_created(kOut, StreamKind::kBlocking);
   order_.stream_created(kOther, StreamKind::kBlocking);
   hand_out(0, kOther);
@@ -165,7 +165,7 @@ TEST_F(StreamOrderEventsTest, BlockingStreamsDoNotWaitForEachOtherByThemselves) 
   EXPECT_EQ(hazards().size(), 1);
 }
 
-TEST_F(StreamOrderEventsTest, AHandleUsedAgainIsAnotherStream) {
+TEST_F(StreamOrderEventsTest, AReusedHandleIsAnotherStream) {
   start_copy_out(0, 0);
   order_.stream_destroyed(kOut);
   order_.stream_created(kOut, StreamKind::kNonBlocking);
@@ -176,7 +176,7 @@ TEST_F(StreamOrderEventsTest, AHandleUsedAgainIsAnotherStream) {
                                                "D2H copy of 1024 bytes on stream 2")));
 }
 
-TEST_F(StreamOrderEventsTest, WhatTheHostSawIsOrderedBeforeAllThatItAsksForNext) {
+TEST_F(StreamOrderEventsTest, OrdersLaterCallsAfterWhatTheHostHasSeen) {
   hand_out(0);
   order_.kernel(kCompute, "gelu");
   order_.stream_synchronised(kCompute);
@@ -188,7 +188,7 @@ TEST_F(StreamOrderEventsTest, WhatTheHostSawIsOrderedBeforeAllThatItAsksForNext)
 
 // ---- Reports and memory.
 
-TEST_F(StreamOrderEventsTest, EachPairOfSitesIsReportedOnce) {
+TEST_F(StreamOrderEventsTest, ReportsEachPairOfSitesOnce) {
   for (int i = 0; i < 100; ++i) {
     hand_out(0);
     order_.kernel(kCompute, "gelu");
@@ -199,9 +199,9 @@ TEST_F(StreamOrderEventsTest, EachPairOfSitesIsReportedOnce) {
   EXPECT_THAT(hazards(), IsEmpty());
 }
 
-TEST_F(StreamOrderEventsTest, TheSameBugInAnotherOperatorIsReported) {
+TEST_F(StreamOrderEventsTest, ReportsTheSameRaceInAnotherOperator) {
   for (const char* op : {"aten::gelu", "aten::mul"}) {
-    const std::string text = op;  // need not outlive the call
+    const std::string text = op;  // destroyed right after the call
     order_.set_op(text);
     hand_out(0);
     order_.kernel(kCompute, "elementwise");
@@ -211,19 +211,19 @@ TEST_F(StreamOrderEventsTest, TheSameBugInAnotherOperatorIsReported) {
   EXPECT_EQ(hazards().size(), 2);
 }
 
-TEST_F(StreamOrderEventsTest, OrderedCopiesAreForgotten) {
+TEST_F(StreamOrderEventsTest, ForgetsOrderedCopies) {
   EXPECT_LE(most_remembered_of_ordered_copies(), 600);
   EXPECT_THAT(hazards(), IsEmpty());
 }
 
-TEST_F(StreamOrderEventsTest, ADestroyedStreamDoesNotMakeItRememberForEver) {
+TEST_F(StreamOrderEventsTest, ForgetsOrderedCopiesDespiteADestroyedStream) {
   order_.stream_created(kOther, StreamKind::kNonBlocking);
   order_.kernel(kOther, "once");
   order_.stream_destroyed(kOther);
   EXPECT_LE(most_remembered_of_ordered_copies(), 600);
 }
 
-TEST_F(StreamOrderEventsTest, AnIdleStreamDoesNotMakeItRememberForEver) {
+TEST_F(StreamOrderEventsTest, ForgetsOrderedCopiesDespiteAnIdleStream) {
   order_.kernel(kOther, "once");
   std::size_t most = 0;
   for (int step = 0; step < 5000; ++step) {

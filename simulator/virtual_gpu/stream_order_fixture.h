@@ -16,11 +16,11 @@ inline void PrintTo(const StreamHazard& hazard, std::ostream* out) {
 
 inline constexpr Bytes kBlock = 1024;
 
-/// Handles: only their addresses matter.
+/// Handles of streams and events: only their addresses matter.
 inline constexpr char kHandles[5] = {};
 inline constexpr StreamId kCompute = nullptr, kOut = &kHandles[0], kIn = &kHandles[1], kOther = &kHandles[2];
 
-/// Compute on the legacy default stream, as PyTorch does, copies out and in on non-blocking ones.
+/// Computes on the legacy default stream, as PyTorch does, and copies out and in on non-blocking streams.
 class StreamOrderTest : public testing::Test {
  protected:
   StreamOrderTest() {
@@ -45,13 +45,13 @@ class StreamOrderTest : public testing::Test {
                 kBlock);
   }
 
-  /// What `later` is given from now on runs after what `earlier` was given so far.
+  /// Orders later work of `later` after the work that `earlier` was given so far.
   void follow(StreamId later, StreamId earlier) {
     order_.event_recorded(event_, earlier);
     order_.stream_waits(later, event_);
   }
 
-  /// A block written by a kernel and copied out to the piece, the copy being waited for by nobody.
+  /// Hands out a block that a kernel writes, and copies it out to the piece. Nobody waits for the copy.
   void start_copy_out(Bytes to_piece, Bytes from_block) {
     hand_out(from_block);
     order_.kernel(kCompute, "gelu");

@@ -31,7 +31,7 @@ enum class CallKind {
   kFree
 };
 
-/// What a host does; of its numbers those count that its kind has a use for.
+/// A call of the host. Each kind uses only some of the numbers.
 struct Call {
   CallKind kind{};
   int stream = 0, event = 0, block = 0, piece = 0;
@@ -42,7 +42,7 @@ struct Call {
 
 using Program = std::vector<Call>;
 
-/// A rule that was broken, and by which two calls.
+/// A broken rule and the two calls that broke it.
 struct Finding {
   std::string what;
   int first = 0, second = 0;
@@ -52,7 +52,7 @@ struct Finding {
 
 using Findings = std::set<Finding>;
 
-/// For each call, which earlier ones happen before it, by following all edges.
+/// The calls that happen before each call, found by following all edges.
 class Graph {
  public:
   void add(const std::vector<int>& direct) {
@@ -72,10 +72,11 @@ class Graph {
   std::vector<std::vector<bool>> before_;
 };
 
-/// The rules, taken literally: every pair of calls is looked at.
+/// Reference implementation of the rules, which examines every pair of calls.
 class Reference {
  public:
-  /// Whether the call makes sense here: blocks are handed out before they are used, events recorded.
+  /// Returns true if the call is valid here: blocks are used only after they are handed out, events only
+  /// after a record.
   bool allows(const Call& call) const {
     if (call.kind == CallKind::kAllocate) return !owners_.contains(call.block);
     if (call.kind == CallKind::kFree || call.is_copy()) return owners_.contains(call.block);
@@ -83,7 +84,7 @@ class Reference {
     return !uses_event || records_.contains(call.event);
   }
 
-  /// Adds the call; what is wrong with it.
+  /// Adds the call and returns the rules that it breaks.
   Findings add(const Call& call) {
     const int index = static_cast<int>(calls_.size());
     const std::vector<int> by_streams = edges(call);
@@ -124,7 +125,7 @@ class Reference {
     return before;
   }
 
-  /// The wait's own edge does not count.
+  /// Returns true if the wait orders nothing. Ignores the wait's own edge.
   bool is_needless(int index) const {
     const Call& wait = call(index);
     if (wait.kind != CallKind::kWait) return false;
@@ -230,7 +231,7 @@ void make(StreamOrder& order, const Call& call) {
   }
 }
 
-/// Sites name their operator: the number of the call.
+/// Returns the number of the call at a site. The site's operator holds it.
 int call_of(const std::string& site) {
   return std::stoi(site.substr(site.find('#') + 1));
 }
@@ -268,14 +269,15 @@ Program sensible(const Program& drawn) {
 
 using Broken = std::set<std::pair<std::string, int>>;
 
-/// Which rule each call breaks; by which earlier call may differ, since one stands for others.
+/// Returns each call and the rule that it breaks. The earlier call may differ, since the checker keeps one
+/// access for several.
 Broken broken(const Findings& findings) {
   Broken rules;
   for (const Finding& finding : findings) rules.emplace(finding.what, finding.second);
   return rules;
 }
 
-/// Writes a program in which each call is preceded by the waits that it needs.
+/// Writes a call sequence in which each call is preceded by the waits that it needs.
 class CorrectProgram {
  public:
   void add(const Call& call) {
@@ -289,7 +291,7 @@ class CorrectProgram {
   }
 
   const Program& program() const { return program_; }
-  /// Waits without which a hazard remains.
+  /// Returns waits whose removal leaves a hazard.
   const std::vector<int>& needed() const { return needed_; }
 
  private:
@@ -326,8 +328,8 @@ rc::Gen<Call> any_call() {
       rc::gen::set(&Call::bytes, rc::gen::inRange(1, 4)));
 }
 
-/// Calls of all kinds, whatever size rapidcheck is at; blocks are handed out first, or there is little to
-/// copy.
+/// Returns calls of all kinds, independent of rapidcheck's size. Blocks are handed out first, since copies
+/// need them.
 Program any_calls() {
   Program calls;
   for (int block = 0; block < kBlocks; ++block) calls.push_back({CallKind::kAllocate, block, 0, block});
@@ -346,7 +348,7 @@ CorrectProgram any_correct_program() {
   return correct;
 }
 
-RC_GTEST_PROP(StreamOrderProperty, FindsWhatFollowingAllEdgesFinds, ()) {
+RC_GTEST_PROP(StreamOrderProperty, FindsTheSameRulesBrokenAsTheReference, ()) {
   const Program program = sensible(any_calls());
   const Findings found = checked(program);
   const Findings reference = expected(program);
@@ -354,11 +356,11 @@ RC_GTEST_PROP(StreamOrderProperty, FindsWhatFollowingAllEdgesFinds, ()) {
   RC_ASSERT(std::includes(reference.begin(), reference.end(), found.begin(), found.end()));
 }
 
-RC_GTEST_PROP(StreamOrderProperty, IsSilentAboutCorrectPrograms, ()) {
+RC_GTEST_PROP(StreamOrderProperty, ReportsNothingForCorrectPrograms, ()) {
   RC_ASSERT(checked(any_correct_program().program()).empty());
 }
 
-RC_GTEST_PROP(StreamOrderProperty, ReportsAWaitThatIsMissing, ()) {
+RC_GTEST_PROP(StreamOrderProperty, ReportsAMissingWait, ()) {
   const CorrectProgram correct = any_correct_program();
   RC_PRE(!correct.needed().empty());
   const int wait = *rc::gen::elementOf(correct.needed());
@@ -375,8 +377,8 @@ Call drawn_call(std::mt19937& bits) {
   return call;
 }
 
-/// Long enough for accesses to be forgotten. All streams are in use from the start.
-TEST(StreamOrderLongPrograms, ForgettingLosesNothing) {
+/// The sequences are long enough that accesses are forgotten. All streams are in use from the start.
+TEST(StreamOrderLongPrograms, ForgettingAccessesLosesNoHazard) {
   for (unsigned seed = 0; seed < 5; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937 bits(seed);
@@ -384,7 +386,7 @@ TEST(StreamOrderLongPrograms, ForgettingLosesNothing) {
     for (int stream = 0; stream < kStreams; ++stream) drawn.push_back({CallKind::kKernel, stream});
     for (int i = 0; i < 3000; ++i) {
       drawn.push_back(drawn_call(bits));
-      // Few: else the host orders most of it.
+      // Keeps few host waits, since otherwise the host orders most of the calls.
       const bool is_host =
           drawn.back().kind == CallKind::kHostWaits || drawn.back().kind == CallKind::kHostWaitsForStream;
       if (is_host && bits() % 16 != 0) drawn.pop_back();

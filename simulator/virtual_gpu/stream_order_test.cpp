@@ -12,9 +12,9 @@ using testing::ElementsAre;
 using testing::FieldsAre;
 using testing::IsEmpty;
 
-// ---- What a correct engine does is silent.
+// ---- A correct engine causes no report.
 
-TEST_F(StreamOrderTest, AnOffloadWithAllItsWaitsIsSilent) {
+TEST_F(StreamOrderTest, AcceptsAnOffloadWithAllWaits) {
   for (int step = 0; step < 3; ++step) {
     start_copy_out(0, 0);
     order_.kernel(kCompute, "matmul");
@@ -27,7 +27,7 @@ TEST_F(StreamOrderTest, AnOffloadWithAllItsWaitsIsSilent) {
   EXPECT_THAT(hazards(), IsEmpty());
 }
 
-TEST_F(StreamOrderTest, AReloadWithAllItsWaitsIsSilent) {
+TEST_F(StreamOrderTest, AcceptsAReloadWithAllWaits) {
   start_copy_out(0, 0);
   follow(kCompute, kOut);
   give_back(0);
@@ -43,7 +43,7 @@ TEST_F(StreamOrderTest, AReloadWithAllItsWaitsIsSilent) {
   EXPECT_THAT(hazards(), IsEmpty());
 }
 
-TEST_F(StreamOrderTest, APieceUsedAgainAfterComputeWaitedIsSilent) {
+TEST_F(StreamOrderTest, AcceptsAPinnedPieceReusedAfterComputeWaited) {
   for (int step = 0; step < 3; ++step) {
     order_.host_block_allocated(piece(0), kBlock);
     start_copy_out(0, 0);
@@ -60,13 +60,13 @@ TEST_F(StreamOrderTest, APieceUsedAgainAfterComputeWaitedIsSilent) {
   EXPECT_THAT(hazards(), IsEmpty());
 }
 
-TEST_F(StreamOrderTest, KernelsWhileACopyRunsAreSilent) {
+TEST_F(StreamOrderTest, AcceptsKernelsDuringACopy) {
   start_copy_out(0, 0);
   for (int i = 0; i < 5; ++i) order_.kernel(kCompute, "matmul");
   EXPECT_THAT(hazards(), IsEmpty());
 }
 
-TEST_F(StreamOrderTest, TwoCopiesThatOnlyReadAreSilent) {
+TEST_F(StreamOrderTest, AcceptsTwoReadingCopies) {
   start_copy_out(0, 0);
   follow(kIn, kCompute);
   copy_out(1, 0, kIn);
@@ -85,7 +85,7 @@ TEST_F(StreamOrderTest, ACopyOnTheBlocksOwnStreamNeedsNoWait) {
 
 // ---- Copies against kernels.
 
-TEST_F(StreamOrderTest, ReportsACopyThatReadsWhatAStreamMayStillWrite) {
+TEST_F(StreamOrderTest, ReportsACopyThatReadsABlockThatAKernelMayWrite) {
   hand_out(0);
   order_.set_op("aten::gelu");
   order_.kernel(kCompute, "gelu_kernel");
@@ -96,7 +96,7 @@ TEST_F(StreamOrderTest, ReportsACopyThatReadsWhatAStreamMayStillWrite) {
                                                "D2H copy of 1024 bytes on stream 1")));
 }
 
-TEST_F(StreamOrderTest, ReportsAKernelLaunchedAfterThePointThatTheCopyWaitedFor) {
+TEST_F(StreamOrderTest, ReportsAKernelLaunchedAfterThePointTheCopyWaitedFor) {
   hand_out(0);
   follow(kOut, kCompute);
   order_.kernel(kCompute, "gelu");
@@ -105,14 +105,14 @@ TEST_F(StreamOrderTest, ReportsAKernelLaunchedAfterThePointThatTheCopyWaitedFor)
                                                "kernel gelu on stream 0", testing::_)));
 }
 
-TEST_F(StreamOrderTest, AKernelBeforeABlockWasHandedOutDoesNotMatterToItsReader) {
+TEST_F(StreamOrderTest, AKernelBeforeTheHandOutDoesNotAffectAReader) {
   order_.kernel(kCompute, "gelu");
   hand_out(0);
   copy_out(0, 0);
   EXPECT_THAT(hazards(), IsEmpty());
 }
 
-TEST_F(StreamOrderTest, ReportsACopyIntoAFreshBlockWhoseMemoryMayBeInUse) {
+TEST_F(StreamOrderTest, ReportsACopyIntoANewBlockWhoseMemoryMayBeInUse) {
   order_.set_op("aten::matmul");
   order_.kernel(kCompute, "gemm");
   hand_out(0);
@@ -123,14 +123,14 @@ TEST_F(StreamOrderTest, ReportsACopyIntoAFreshBlockWhoseMemoryMayBeInUse) {
                                                "H2D copy of 1024 bytes in aten::reload on stream 1")));
 }
 
-TEST_F(StreamOrderTest, AKernelSinceAFreshBlockWasHandedOutDoesNotMatterToItsFirstWriter) {
+TEST_F(StreamOrderTest, AKernelAfterTheHandOutDoesNotAffectTheFirstWriter) {
   hand_out(0);
   order_.kernel(kCompute, "gemm");
   copy_in(0, 0);
   EXPECT_THAT(hazards(), IsEmpty());
 }
 
-TEST_F(StreamOrderTest, ReportsACopyIntoABlockThatIsInUseSinceItsFirstCopy) {
+TEST_F(StreamOrderTest, ReportsACopyIntoABlockInUseAfterItsFirstCopy) {
   hand_out(0);
   copy_in(0, 0);
   follow(kCompute, kIn);
@@ -140,7 +140,7 @@ TEST_F(StreamOrderTest, ReportsACopyIntoABlockThatIsInUseSinceItsFirstCopy) {
                                                "kernel embedding on stream 0", testing::_)));
 }
 
-TEST_F(StreamOrderTest, AMemsetOnAnotherStreamIsHeldToTheSameRules) {
+TEST_F(StreamOrderTest, AMemsetFollowsTheRulesOfACopy) {
   order_.kernel(kCompute, "gemm");
   hand_out(0);
   order_.set(kOther, block(0), kBlock);
@@ -149,7 +149,7 @@ TEST_F(StreamOrderTest, AMemsetOnAnotherStreamIsHeldToTheSameRules) {
                                     "kernel gemm on stream 0", "memset of 1024 bytes on stream 1")));
 }
 
-TEST_F(StreamOrderTest, ABlockIsOnlyHeldAgainstItsOwnStream) {
+TEST_F(StreamOrderTest, IgnoresKernelsOnOtherStreamsThanTheBlocks) {
   hand_out(0, kOther);
   order_.kernel(kCompute, "gemm");
   copy_out(0, 0);
@@ -158,7 +158,7 @@ TEST_F(StreamOrderTest, ABlockIsOnlyHeldAgainstItsOwnStream) {
 
 // ---- Blocks under copies.
 
-TEST_F(StreamOrderTest, ReportsABlockGivenBackUnderACopy) {
+TEST_F(StreamOrderTest, ReportsABlockFreedUnderACopy) {
   start_copy_out(0, 0);
   order_.set_op("aten::mul");
   give_back(0);
@@ -168,14 +168,14 @@ TEST_F(StreamOrderTest, ReportsABlockGivenBackUnderACopy) {
                                     "giving back a block of 1024 bytes in aten::mul on stream 0")));
 }
 
-TEST_F(StreamOrderTest, AGivenBackBlockIsReportedOnceThoughItIsHandedOutAgain) {
+TEST_F(StreamOrderTest, ReportsAFreedBlockOnceIfItIsHandedOutAgain) {
   start_copy_out(0, 0);
   give_back(0);
   hand_out(0);
   EXPECT_EQ(hazards().size(), 1);
 }
 
-TEST_F(StreamOrderTest, ReportsAReloadedBlockGivenBackThoughComputeNeverWaited) {
+TEST_F(StreamOrderTest, ReportsAReloadedBlockFreedBeforeComputeWaited) {
   hand_out(0);
   copy_in(0, 0);
   order_.kernel(kCompute, "gelu_backward");
@@ -194,13 +194,13 @@ TEST_F(StreamOrderTest, ReportsABlockHandedOutToAnotherStreamUnderACopy) {
                                                "handing out a block of 1024 bytes on stream 2")));
 }
 
-TEST_F(StreamOrderTest, ReportsAHandedOutBlockThatOverlapsACopyInPart) {
+TEST_F(StreamOrderTest, ReportsAHandedOutBlockThatPartlyOverlapsACopy) {
   start_copy_out(0, 0);
   order_.block_allocated(block(0) + kBlock / 2, kBlock, kOther);
   EXPECT_EQ(hazards().size(), 1);
 }
 
-TEST_F(StreamOrderTest, ABlockGivenBackAfterTheHostSawTheCopyEndIsSilent) {
+TEST_F(StreamOrderTest, AcceptsABlockFreedAfterTheHostSawTheCopyEnd) {
   start_copy_out(0, 0);
   order_.stream_synchronised(kOut);
   give_back(0);
@@ -223,7 +223,7 @@ TEST_F(StreamOrderTest, ReportsMemoryUnmappedUnderACopy) {
                                                "unmapping device memory of 16384 bytes")));
 }
 
-TEST_F(StreamOrderTest, MemoryUnmappedAfterSynchronisingAStreamThatWaitedIsSilent) {
+TEST_F(StreamOrderTest, AcceptsMemoryUnmappedAfterTheHostSynchronised) {
   start_copy_out(0, 0);
   follow(kCompute, kOut);
   give_back(0);
@@ -234,7 +234,7 @@ TEST_F(StreamOrderTest, MemoryUnmappedAfterSynchronisingAStreamThatWaitedIsSilen
 
 // ---- Copies against copies.
 
-TEST_F(StreamOrderTest, ReportsAReloadOfWhatIsStillCopiedOut) {
+TEST_F(StreamOrderTest, ReportsAReloadDuringTheCopyOut) {
   start_copy_out(0, 0);
   hand_out(1);
   follow(kIn, kCompute);
@@ -253,21 +253,21 @@ TEST_F(StreamOrderTest, ReportsTwoCopiesIntoTheSameDeviceMemory) {
                                                "H2D copy of 1024 bytes on stream 2")));
 }
 
-TEST_F(StreamOrderTest, CopiesOfNeighbouringMemoryNeedNoOrder) {
+TEST_F(StreamOrderTest, AcceptsUnorderedCopiesOfNeighbouringMemory) {
   for (const Bytes index : {0, 1}) hand_out(index);
   copy_in(0, 0);
   copy_in(1, 1, kOther);
   EXPECT_THAT(hazards(), IsEmpty());
 }
 
-TEST_F(StreamOrderTest, PageableMemoryIsTheHostsOwnBusiness) {
+TEST_F(StreamOrderTest, ACopyToPageableMemoryIsOrderedByTheHost) {
   hand_out(0);
   order_.copy(kOut, {piece(0), MemoryPlace::kPageable}, {block(0), MemoryPlace::kDevice}, kBlock);
   order_.copy(kIn, {block(0), MemoryPlace::kDevice}, {piece(0), MemoryPlace::kPageable}, kBlock);
-  EXPECT_THAT(hazards(), IsEmpty());  // the host saw the first end before it asked for the second
+  EXPECT_THAT(hazards(), IsEmpty());  // the host saw the end of the first copy before it requested the second
 }
 
-TEST_F(StreamOrderTest, ACopyFromPageableMemoryMayStillWriteWhenTheCallReturns) {
+TEST_F(StreamOrderTest, ACopyFromPageableMemoryMayRunAfterTheCallReturns) {
   hand_out(0);
   order_.copy(kIn, {block(0), MemoryPlace::kDevice}, {piece(0), MemoryPlace::kPageable}, kBlock);
   give_back(0);
@@ -276,7 +276,7 @@ TEST_F(StreamOrderTest, ACopyFromPageableMemoryMayStillWriteWhenTheCallReturns) 
 
 // ---- Pinned memory.
 
-TEST_F(StreamOrderTest, ReportsAPieceThatIsUsedAgainUnderACopy) {
+TEST_F(StreamOrderTest, ReportsAPieceReusedUnderACopy) {
   order_.host_block_allocated(piece(0), kBlock);
   start_copy_out(0, 0);
   order_.host_block_freed(piece(0));
@@ -288,7 +288,7 @@ TEST_F(StreamOrderTest, ReportsAPieceThatIsUsedAgainUnderACopy) {
                                                "D2H copy of 1024 bytes on stream 2")));
 }
 
-TEST_F(StreamOrderTest, ReportsAPieceThatIsOverwrittenWhileItIsReloaded) {
+TEST_F(StreamOrderTest, ReportsAPieceOverwrittenDuringItsReload) {
   order_.host_block_allocated(piece(0), kBlock);
   hand_out(0);
   copy_in(0, 0);
@@ -310,7 +310,7 @@ TEST_F(StreamOrderTest, ReportsPinnedMemoryFreedUnderACopy) {
                                                "freeing pinned memory of 16384 bytes")));
 }
 
-TEST_F(StreamOrderTest, PinnedMemoryFreedAfterTheHostWaitedIsSilent) {
+TEST_F(StreamOrderTest, AcceptsPinnedMemoryFreedAfterTheHostWaited) {
   start_copy_out(0, 0);
   order_.event_recorded(event_, kOut);
   order_.event_synchronised(event_);

@@ -13,7 +13,7 @@
 
 namespace offprof {
 
-/// What a call did.
+/// Kind of a call.
 enum class SiteKind : std::uint8_t {
   kKernel,
   kD2hCopy,
@@ -32,24 +32,24 @@ enum class SiteKind : std::uint8_t {
   kPinnedFreed,
 };
 
-/// A call, as a hazard names it. Texts are made only when there is a hazard.
+/// A call as hazards name it. The texts are built only when there is a hazard.
 struct StreamSite {
   SiteKind kind{};
   std::int32_t stream = kNoStream;
-  const std::string* name = nullptr;  ///< a kernel's
+  const std::string* name = nullptr;  ///< name of the kernel
   const std::string* op = nullptr;    ///< nullptr: outside any operator
-  Bytes bytes = 0;                    ///< 0: is about no memory, or about how much is not known
+  Bytes bytes = 0;                    ///< 0: the call has no memory, or its size is not known
 
   static constexpr std::int32_t kNoStream = -1;
 };
 
-/// `kernel gelu in aten::gelu on stream 0`.
+/// Returns a text such as `kernel gelu in aten::gelu on stream 0`.
 std::string to_text(const StreamSite& site);
 
 /// Keeps one copy of each text.
 class TextPool {
  public:
-  /// Lives as long as the pool; nullptr for the empty text.
+  /// Returns the pool's copy of the text, which lives as long as the pool; nullptr for the empty text.
   const std::string* get(std::string_view text);
 
  private:
@@ -69,7 +69,7 @@ enum class HazardKind : std::uint8_t {
   kNeedlessWait,
 };
 
-/// Collects hazards, each pair of sites once: they are the same if only bytes and addresses differ.
+/// Collects hazards, each pair of sites once. Sites that differ only in bytes and addresses are the same.
 class HazardLog {
  public:
   void add(HazardKind kind, const StreamSite& first, const StreamSite& second);

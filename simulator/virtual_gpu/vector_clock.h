@@ -7,13 +7,13 @@
 
 namespace offprof {
 
-/// An operation of a stream: the tick-th that it was given, from 1.
+/// An operation of a stream: its tick-th one, counted from 1.
 struct StreamPoint {
   std::uint32_t stream = 0;
   std::uint64_t tick = 0;
 };
 
-/// For each stream, up to which operation something happens after it. Streams not named: none.
+/// Number of operations of each stream that something happens after. Streams without an entry count as 0.
 class VectorClock {
  public:
   bool covers(StreamPoint point) const {
@@ -25,7 +25,7 @@ class VectorClock {
     for (std::size_t i = 0; i < other.ticks_.size(); ++i) ticks_[i] = std::max(ticks_[i], other.ticks_[i]);
   }
 
-  /// What both of them cover.
+  /// Keeps only what both clocks cover.
   void meet(const VectorClock& other) {
     ticks_.resize(std::min(ticks_.size(), other.ticks_.size()));
     for (std::size_t i = 0; i < ticks_.size(); ++i) ticks_[i] = std::min(ticks_[i], other.ticks_[i]);

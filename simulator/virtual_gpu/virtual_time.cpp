@@ -7,7 +7,8 @@
 namespace offprof {
 namespace {
 
-/// The host waits until the stream is free. Taken for all that it waits for, though it may be for less.
+/// Work record of a host wait until the stream is idle. Every wait of the host is recorded so, although some
+/// wait for less.
 constexpr Work kHostWaits = {0, 0, 0, 0};
 
 }  // namespace
@@ -103,7 +104,8 @@ void VirtualTime::synchronise_device() {
   for (const auto& [id, stream] : streams_) host_reaches(stream.ready);
 }
 
-// The legacy default stream and the blocking streams wait for each other before any work.
+// Returns the stream for new work. The legacy default stream and the blocking streams wait for each other
+// before any work.
 VirtualTime::Stream& VirtualTime::stream_for_work(StreamId id) {
   Stream& stream = streams_.at(id);
   if (stream.kind == StreamKind::kNonBlocking) return stream;

@@ -13,7 +13,7 @@
 
 namespace offprof {
 
-/// From when to when something ran on the device.
+/// Period in which something ran on the device.
 struct TimeSpan {
   Nanoseconds begin = 0;
   Nanoseconds end = 0;
@@ -21,57 +21,58 @@ struct TimeSpan {
   bool operator==(const TimeSpan&) const = default;
 };
 
-/// The host, the streams and the copy engines on virtual clocks.
+/// Virtual clocks of the host, the streams and the copy engines.
 ///
-/// Work that a stream is given begins when the stream has done what it was given before, not before the host
-/// gave it. A copy also waits for the engine of its direction, which all streams share and which takes copies
-/// one at a time in the order in which they were given. Kernels of several streams do not slow each other
-/// down. An event is the point that its stream had come to. Not thread-safe.
+/// Work of a stream begins when the stream has finished its earlier work, and not before the host gave it. A
+/// copy also waits for the copy engine of its direction. All streams share that engine, and it runs copies
+/// one at a time in the order in which they were given. Kernels of different streams do not slow each other
+/// down. An event marks the point that its stream had reached. Not thread-safe.
 class VirtualTime {
  public:
-  /// The legacy default stream, nullptr, is there from the beginning.
+  /// Creates the clocks with one stream, the legacy default stream (nullptr).
   explicit VirtualTime(const Link& link);
 
   Nanoseconds host_time() const { return host_; }
   void advance_host(Nanoseconds duration);
-  /// When something would begin that the stream were given now.
+  /// Returns the time at which work would begin if the stream were given it now.
   Nanoseconds stream_time(StreamId stream) { return begin_on(stream_for_work(stream)); }
-  /// The host, or what the stream is given from here on, waits until then; no Work tells of it.
+  /// Makes the host, or all later work of the stream, wait until that time. No Work includes this wait.
   void hold_host(Nanoseconds until) { host_reaches(until); }
   void hold_stream(StreamId stream, Nanoseconds until);
 
-  /// What the legacy default stream was given since the last call, which is the stream that PyTorch computes
-  /// on, and how the host waited for it: everything but copies over the link.
+  /// Returns the work given since the last call to the legacy default stream, on which PyTorch computes, and
+  /// how the host waited for it. Copies over the link are not included.
   Work take_work() { return std::exchange(work_, {}); }
-  /// Likewise all other streams, taken as one.
+  /// Returns the same for all other streams together.
   Work take_side_work() { return std::exchange(side_work_, {}); }
 
-  /// Sets all clocks back to zero; streams and events stay, events are as if never recorded.
+  /// Sets all clocks back to zero. Streams and events stay, but no event counts as recorded.
   void restart(const Link& link);
 
   void create_stream(StreamId stream, StreamKind kind);
   void destroy_stream(StreamId stream);
   bool has_stream(StreamId stream) const { return streams_.contains(stream); }
 
-  /// Something that takes that long on the stream: a kernel, a memset, a copy within device memory.
+  /// Runs something of that duration on the stream: a kernel, a memset, or a copy within device memory.
   TimeSpan run(StreamId id, Nanoseconds duration);
-  /// Over the link, in the direction's one copy engine; pageable memory is taken to be as fast as pinned.
+  /// Copies over the link in the direction's only copy engine. Pageable memory counts as fast as pinned
+  /// memory.
   TimeSpan copy(StreamId id, CopyDirection direction, Bytes bytes);
 
   void create_event(EventId event) { events_.emplace(event, std::nullopt); }
   void destroy_event(EventId event) { events_.erase(event); }
   bool has_event(EventId event) const { return events_.contains(event); }
   void record(EventId event, StreamId stream);
-  /// The stream's later work begins after the event's last record so far; never recorded: no wait.
+  /// Makes later work of the stream begin after the event's last record so far; never recorded: no wait.
   void wait(StreamId stream, EventId event);
-  /// When its last record is reached; nullopt: never recorded.
+  /// Returns the time at which the event's last record is reached; nullopt: never recorded.
   std::optional<Nanoseconds> event_time(EventId event) const;
 
-  /// Whether the host's clock has come to what the event, or all that the stream was given.
+  /// Returns true if the host's clock has reached the event's last record, or the end of the stream's work.
   bool is_reached(EventId event) const;
   bool is_done(StreamId stream) const;
 
-  /// The host waits.
+  /// Makes the host wait.
   void synchronise_event(EventId event);
   void synchronise_stream(StreamId stream);
   void synchronise_device();
@@ -93,7 +94,7 @@ class VirtualTime {
   Nanoseconds d2h_ready_ = 0, h2d_ready_ = 0;
   std::map<StreamId, Stream> streams_;
   std::unordered_map<EventId, std::optional<Nanoseconds>> events_;
-  Nanoseconds destroyed_ready_ = 0;  ///< what streams that are no more still had to do
+  Nanoseconds destroyed_ready_ = 0;  ///< when the last destroyed stream finishes its work
 };
 
 }  // namespace offprof

@@ -5,7 +5,7 @@
 namespace offprof {
 namespace {
 
-// A byte a nanosecond out, half of that in.
+// The link moves a byte per nanosecond out and half of that in.
 constexpr Link kLink{.d2h = {.bytes_per_second = 1e9, .latency_ns = 10},
                      .h2d = {.bytes_per_second = 5e8, .latency_ns = 20}};
 
@@ -24,33 +24,33 @@ struct VirtualTimeTest : testing::Test {
   VirtualTime time{kLink};
 };
 
-TEST_F(VirtualTimeTest, BeginsAKernelWhenItsStreamIsDone) {
+TEST_F(VirtualTimeTest, AKernelBeginsWhenItsStreamIsIdle) {
   EXPECT_EQ(time.run(a, 100), (TimeSpan{0, 100}));
   EXPECT_EQ(time.run(a, 50), (TimeSpan{100, 150}));
 }
 
-TEST_F(VirtualTimeTest, BeginsAKernelNotBeforeTheHostLaunchesIt) {
+TEST_F(VirtualTimeTest, AKernelBeginsAfterItsLaunch) {
   time.advance_host(70);
   EXPECT_EQ(time.run(a, 100), (TimeSpan{70, 170}));
 }
 
-TEST_F(VirtualTimeTest, RunsStreamsBesideEachOther) {
+TEST_F(VirtualTimeTest, StreamsRunConcurrently) {
   time.run(a, 100);
   EXPECT_EQ(time.run(b, 30), (TimeSpan{0, 30}));
 }
 
-TEST_F(VirtualTimeTest, TakesLatencyAndBytesOverBandwidthForACopy) {
+TEST_F(VirtualTimeTest, ACopyTakesLatencyPlusBytesOverBandwidth) {
   EXPECT_EQ(time.copy(a, CopyDirection::kD2h, 1000), (TimeSpan{0, 1010}));
   EXPECT_EQ(time.copy(b, CopyDirection::kH2d, 1000), (TimeSpan{0, 2020}));
 }
 
-TEST_F(VirtualTimeTest, CopiesOneAtATimeInEachDirection) {
+TEST_F(VirtualTimeTest, RunsOneCopyAtATimePerDirection) {
   time.copy(a, CopyDirection::kD2h, 100);
   EXPECT_EQ(time.copy(b, CopyDirection::kD2h, 100), (TimeSpan{110, 220}));
   EXPECT_EQ(time.copy(b, CopyDirection::kH2d, 100), (TimeSpan{220, 440}));
 }
 
-TEST_F(VirtualTimeTest, BeginsWorkAfterAnEventThatItsStreamWaitsFor) {
+TEST_F(VirtualTimeTest, BeginsWorkAfterTheAwaitedEvent) {
   time.run(a, 100);
   time.record(event, a);
   time.run(a, 100);
@@ -58,7 +58,7 @@ TEST_F(VirtualTimeTest, BeginsWorkAfterAnEventThatItsStreamWaitsFor) {
   EXPECT_EQ(time.run(b, 5), (TimeSpan{100, 105}));
 }
 
-TEST_F(VirtualTimeTest, WaitsForTheLastRecordAtTheTimeOfTheCall) {
+TEST_F(VirtualTimeTest, WaitsForTheLastRecordBeforeTheWait) {
   time.run(a, 100);
   time.record(event, a);
   time.wait(b, event);
@@ -76,13 +76,13 @@ TEST_F(VirtualTimeTest, DoesNotWaitForAnEventThatWasNeverRecorded) {
   EXPECT_TRUE(time.is_reached(event));
 }
 
-TEST_F(VirtualTimeTest, RecordsAnIdleStreamAtTheHostsTime) {
+TEST_F(VirtualTimeTest, RecordsAnIdleStreamAtTheHostTime) {
   time.advance_host(40);
   time.record(event, a);
   EXPECT_EQ(time.event_time(event), 40);
 }
 
-TEST_F(VirtualTimeTest, ReachesAnEventWhenTheHostsClockDoes) {
+TEST_F(VirtualTimeTest, AnEventIsReachedWhenTheHostClockReachesIt) {
   time.run(a, 100);
   time.record(event, a);
   time.advance_host(99);
@@ -93,7 +93,7 @@ TEST_F(VirtualTimeTest, ReachesAnEventWhenTheHostsClockDoes) {
   EXPECT_TRUE(time.is_done(a));
 }
 
-TEST_F(VirtualTimeTest, MovesTheHostToWhatItWaitsFor) {
+TEST_F(VirtualTimeTest, SynchronisationAdvancesTheHost) {
   time.run(a, 100);
   time.record(event, a);
   time.run(a, 100);
@@ -108,14 +108,14 @@ TEST_F(VirtualTimeTest, MovesTheHostToWhatItWaitsFor) {
   EXPECT_EQ(time.host_time(), 500);
 }
 
-TEST_F(VirtualTimeTest, WaitsForWhatADestroyedStreamWasGiven) {
+TEST_F(VirtualTimeTest, WaitsForTheWorkOfADestroyedStream) {
   time.run(a, 100);
   time.destroy_stream(a);
   time.synchronise_device();
   EXPECT_EQ(time.host_time(), 100);
 }
 
-TEST_F(VirtualTimeTest, OrdersTheDefaultStreamWithBlockingStreamsAlone) {
+TEST_F(VirtualTimeTest, OrdersTheDefaultStreamOnlyWithBlockingStreams) {
   const StreamId blocking = id(4);
   time.create_stream(blocking, StreamKind::kBlocking);
   time.run(blocking, 100);

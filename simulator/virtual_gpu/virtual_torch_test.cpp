@@ -1,4 +1,4 @@
-// LibTorch's own CUDA path over the stand-in libraries.
+// Tests of LibTorch's own CUDA code over the stand-in libraries.
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -25,7 +25,7 @@ Bytes now(const c10::CachingAllocator::StatArray& stat) {
   return stat[0].current;
 }
 
-// What a test leaves behind would be in the figures of the next.
+// Memory left by one test would count in the next one.
 class VirtualTorch : public testing::Test {
  protected:
   void SetUp() override {
@@ -40,7 +40,7 @@ class VirtualTorch : public testing::Test {
   allocator::DeviceStats stats() { return allocator::getDeviceStats(0); }
 };
 
-TEST_F(VirtualTorch, SeesOneDeviceOfTheProfile) {
+TEST_F(VirtualTorch, FindsOneDeviceOfTheProfile) {
   EXPECT_EQ(c10::cuda::device_count(), 1);
 }
 
@@ -67,7 +67,7 @@ TEST_F(VirtualTorch, RunsALayerOfEachKindForwardAndBackward) {
   EXPECT_GT(offprof_virtual_gpu()->launches(), 10);
 }
 
-TEST_F(VirtualTorch, RaisesOutOfMemoryAtTheLimitAndGoesOnAfterwards) {
+TEST_F(VirtualTorch, RunsOutOfMemoryAtTheLimitAndContinues) {
   offprof_virtual_gpu()->set_memory_limit(offprof_virtual_gpu()->used_bytes() + 64 * kMiB);
   {
     const at::Tensor first = at::empty({40 * kMiB}, on_cuda().dtype(at::kByte));
@@ -104,7 +104,7 @@ TEST_F(VirtualTorch, TrainsARecurrentLayer) {
   EXPECT_EQ(weights[1].grad().sizes(), weights[1].sizes());
 }
 
-TEST_F(VirtualTorch, CopiesBytesWhereTheyAreCarriedOut) {
+TEST_F(VirtualTorch, CopiesBytesInFunctionalMode) {
   VirtualGpuOptions options;
   options.profile = load_profile("h200");
   options.carries_out = true;
@@ -114,7 +114,7 @@ TEST_F(VirtualTorch, CopiesBytesWhereTheyAreCarriedOut) {
   EXPECT_TRUE(at::equal(numbers.to(at::kCUDA).clone().to(at::kCPU), numbers));
 }
 
-TEST_F(VirtualTorch, ReadsZerosBack) {
+TEST_F(VirtualTorch, ReadsZerosWithoutFunctionalMode) {
   EXPECT_EQ(at::ones({1}, on_cuda()).item<float>(), 0);
 }
 

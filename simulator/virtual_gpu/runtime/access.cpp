@@ -38,7 +38,7 @@ CallScope::~CallScope() {
   is_in_a_call = false;
 }
 
-// A library launches its kernels by the driver.
+// Libraries launch their kernels through the driver.
 void launch_library_call(StreamId stream, const char* function) {
   OFFPROF_TRACED_DRIVER_CALL(cuLaunchKernel);
   gpu().launch(stream, {.name = function});

@@ -2,21 +2,22 @@
 
 #include "simulator/virtual_gpu/simulated_gpu.h"
 
-// How the stand-in libraries reach the one virtual GPU of the process, which liboffprof_virtual_gpu.so holds.
-// The CUDA API has no object that it could hang on.
+// Access of the stand-in libraries to the one virtual GPU of the process, which liboffprof_virtual_gpu.so
+// holds. The CUDA API has no object that could hold it.
 namespace offprof::runtime {
 
-/// The virtual GPU; at the first call with the default profile, unless configured before.
+/// Returns the virtual GPU. The first call configures the default profile, unless another was configured
+/// before.
 SimulatedGpu& gpu();
 
-/// Before anybody can have configured it: what static initialisers register.
+/// Returns the virtual GPU without configuring it, for registrations by static initialisers.
 SimulatedGpu& unconfigured_gpu();
 
-/// A library's call that launches kernels of its own, all seen as one.
+/// Launches a library call, whose own kernels count as one.
 void launch_library_call(StreamId stream, const char* function);
 
-/// Tells the GPU's observer, if there is one, of a call of the CUDA API from here to the end of the scope. Of
-/// calls that functions make among themselves only the outermost counts. `call` must outlive it.
+/// Reports a call of the CUDA API to the GPU's observer, if there is one, from here to the end of the scope.
+/// Of nested calls only the outermost is reported. `call` must outlive the scope.
 class CallScope {
  public:
   explicit CallScope(const ApiCall& call);
@@ -30,15 +31,16 @@ class CallScope {
   Nanoseconds since_ = 0;
 };
 
-/// A function was asked for a size that nobody outside the library knows, and says 0. `what` is noted, once:
-/// `workspaces of cuDNN's convolutions`. 0: success.
+/// Records that a function was asked for a size that only the library knows and returned 0. `what` is
+/// recorded once: `workspaces of cuDNN's convolutions`. Returns 0: success.
 int unknown_size(const char* what);
 
-/// How many blocks of a kernel a multiprocessor takes, by its limits on threads and blocks alone: the
-/// registers and the shared memory of kernels are not known.
+/// Returns the number of blocks of a kernel that fit on a multiprocessor, by its limits on threads and blocks
+/// alone. The registers and the shared memory of kernels are not known.
 int blocks_per_multiprocessor(int block_size);
 
 }  // namespace offprof::runtime
 
-/// What a function that nobody has written calls: notes its name, once. 0: success, in every CUDA library.
+/// Called by each function that is not implemented: records its name, once. Returns 0, which is success in
+/// every CUDA library.
 extern "C" long offprof_unwritten(const char* function);

@@ -9,7 +9,7 @@ struct CublasHandle : LibraryHandle {
   int pointer_mode = 0;  // CUBLAS_POINTER_MODE_HOST
 };
 
-// The version that LibTorch 2.11 asks for: major * 10000 + minor * 100 + patch.
+// Version that LibTorch 2.11 expects: major * 10000 + minor * 100 + patch.
 constexpr int kVersion = 130100;
 
 }  // namespace
@@ -36,7 +36,7 @@ int cublasSetStream_v2(CublasHandle* handle, offprof::StreamId stream) {
   return 0;
 }
 
-// PyTorch brings a workspace of its own: it is in the figures as any tensor is.
+// PyTorch provides its own workspace, which is in the results like any tensor.
 int cublasSetWorkspace_v2(CublasHandle*, void*, unsigned long) {
   return 0;
 }
@@ -61,7 +61,7 @@ int cublasGetPointerMode_v2(const CublasHandle* handle, int* mode) {
   return 0;
 }
 
-// What training calls: products of matrices and vectors, and the solvers of batches.
+// Functions that training calls: products of matrices and vectors, and batched solvers.
 #define OFFPROF_LIBRARY_CALL_SDCZ(stem) \
   OFFPROF_LIBRARY_CALL(cublasS##stem)   \
   OFFPROF_LIBRARY_CALL(cublasD##stem)   \

@@ -9,8 +9,8 @@ using namespace offprof::runtime;
 
 namespace {
 
-// cublasLtMatmulHeuristicResult_t: an algorithm, what it needs, and whether it can be had. Callers lay it
-// out.
+// cublasLtMatmulHeuristicResult_t: an algorithm, its requirements, and if it is available. The caller
+// allocates it.
 struct HeuristicResult {
   std::uint64_t algorithm[8];
   std::size_t workspace_bytes;
@@ -59,7 +59,7 @@ int cublasLtMatmulPreferenceSetAttribute(void*, int, const void*, std::size_t) {
   return 0;
 }
 
-// One algorithm, without a workspace: PyTorch allocates its workspace before it asks.
+// Offers one algorithm without a workspace: PyTorch allocates its workspace before it asks.
 int cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*, void*, void*, void*, int requested,
                                    HeuristicResult* results, int* returned) {
   *returned = requested > 0 ? 1 : 0;

@@ -1,22 +1,22 @@
 #pragma once
 
-// The headers hide some functions that this library must define behind inline ones, unless told who asks.
+// Without this the headers hide functions that this library must define behind inline functions.
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda_runtime_api.h>
 
 #include "simulator/virtual_gpu/runtime/access.h"
 
-// What the parts of the stand-in for the CUDA runtime share.
+// Helpers shared by the parts of the stand-in for the CUDA runtime.
 namespace offprof::runtime {
 
-/// Keeps an error for cudaGetLastError, per thread, and returns it.
+/// Stores an error for cudaGetLastError, per thread, and returns it.
 cudaError_t noted(cudaError_t error);
 cudaError_t noted(GpuStatus status);
 
-/// Of streams; the least is 0, the default.
+/// Greatest priority of streams; the least is 0, the default.
 inline constexpr int kGreatestPriority = -5;
 
-/// The stream that a handle means: the two handles of default streams have constants of their own.
+/// Returns the stream of a handle. The two default streams have handles that are constants.
 StreamId stream_of(cudaStream_t stream);
 
 }  // namespace offprof::runtime

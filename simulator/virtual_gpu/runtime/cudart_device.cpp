@@ -66,7 +66,7 @@ cudaDeviceProp properties_of(const DeviceProfile& profile) {
   return properties;
 }
 
-// Attributes that nobody lists are 0: what this device cannot do.
+// Attributes that are not listed are 0: the device lacks these features.
 int attribute_of(const cudaDeviceProp& p, cudaDeviceAttr attribute) {
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock:
@@ -147,7 +147,7 @@ using namespace offprof::runtime;
 
 extern "C" {
 
-// cuda_profiler_api.h, which LibTorch's packages do not bring.
+// Declared here because LibTorch's packages lack cuda_profiler_api.h.
 cudaError_t cudaProfilerStart();
 cudaError_t cudaProfilerStop();
 
@@ -207,7 +207,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 
-// The total is the device's, whatever the limit; no more is free than the limit leaves.
+// The total is the device's memory, whatever the limit. The free memory is bounded by the limit.
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   OFFPROF_TRACED_CALL(cudaMemGetInfo_v3020);
   SimulatedGpu& device = gpu();
@@ -216,7 +216,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   return cudaSuccess;
 }
 
-// Nobody but the observer profiles this device.
+// Only the observer profiles this device.
 cudaError_t cudaProfilerStart() {
   return cudaSuccess;
 }

@@ -33,7 +33,7 @@ struct ErrorText {
   const char* text;
 };
 
-// The errors that this library returns, and those that PyTorch asks about by number.
+// The errors that this library returns, and those that PyTorch looks up by number.
 constexpr ErrorText kErrorTexts[] = {
     {cudaSuccess, "cudaSuccess", "no error"},
     {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
@@ -79,7 +79,7 @@ const ErrorText* text_of(cudaError_t error) {
 
 }  // namespace
 
-// That work is not done yet is an answer, not an error (CUDA C++ Programming Guide, "Error Checking").
+// "Not ready" is an answer, not an error (CUDA C++ Programming Guide, "Error Checking").
 cudaError_t noted(cudaError_t error) {
   if (error != cudaSuccess && error != cudaErrorNotReady) last_error = error;
   return error;

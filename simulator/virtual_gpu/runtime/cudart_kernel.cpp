@@ -12,7 +12,7 @@ using namespace offprof::runtime;
 
 namespace {
 
-// What nvcc's code hands over between `<<<...>>>` and the launch, per thread.
+// Launch parameters that nvcc's code passes from `<<<...>>>` to the launch, per thread.
 struct CallConfiguration {
   dim3 grid, block;
   std::size_t shared_bytes = 0;
@@ -29,7 +29,7 @@ cudaError_t launch(const void* host_stub, dim3 grid, dim3 block, cudaStream_t st
   return noted(gpu().launch(stream_of(stream), host_stub, launch_of(grid, block)));
 }
 
-// Names in the driver's headers stand for a version of their own, as in cuMemHostRegister_v2.
+// The driver's headers map names to versioned functions, such as cuMemHostRegister_v2.
 void* driver_function(const char* name) {
   for (const char* version : {"", "_v2", "_v3"}) {
     if (void* found = dlsym(RTLD_DEFAULT, (std::string(name) + version).c_str())) return found;
@@ -104,7 +104,7 @@ cudaError_t cudaLaunchCooperativeKernel(const void* host_stub, dim3 grid, dim3 b
   return launch(host_stub, grid, block, stream);
 }
 
-// CUB takes its sizes from the version, and refuses one that it was not compiled for.
+// CUB chooses its sizes by the version, and rejects one that it was not compiled for.
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* host_stub) {
   OFFPROF_TRACED_CALL(cudaFuncGetAttributes_v3020);
   constexpr int kTypicalRegisters = 32;
@@ -115,7 +115,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* ho
   attributes->maxThreadsPerBlock = 1024;
   attributes->numRegs = kTypicalRegisters;
   attributes->ptxVersion = code->capability;
-  // PTX is compiled for the card.
+  // The driver compiles PTX for the card in use.
   attributes->binaryVersion = code->is_ptx
                                   ? 10 * profile.compute_capability_major + profile.compute_capability_minor
                                   : code->capability;
@@ -139,7 +139,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
   return cudaSuccess;
 }
 
-// libcuda.so.1's stand-in is in the process beside this library.
+// Finds functions in the stand-in for libcuda.so.1, which is loaded in the same process.
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long,
                                              cudaDriverEntryPointQueryResult* result) {
   *function = driver_function(name);

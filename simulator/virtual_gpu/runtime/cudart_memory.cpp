@@ -137,8 +137,8 @@ cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, std::size_t
   return cudaMemcpy(static_cast<char*>(address) + offset, from, bytes, kind);
 }
 
-// The stream-ordered allocator and memory shared between processes: neither is simulated, and to say that
-// they had worked would make a figure wrong.
+// Neither the stream-ordered allocator nor memory shared between processes is simulated. Reporting success
+// would make the results wrong.
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t*, int) {
   return noted(cudaErrorNotSupported);
 }

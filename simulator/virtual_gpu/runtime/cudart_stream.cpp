@@ -23,7 +23,7 @@ StreamId stream_of(cudaStream_t stream) {
 
 namespace {
 
-/// What streams were created with, which changes nothing else.
+/// Priorities that streams were created with. They have no effect.
 class Priorities {
  public:
   void set(cudaStream_t stream, int priority) {
@@ -34,7 +34,7 @@ class Priorities {
     const std::lock_guard turn(mutex_);
     of_.erase(stream);
   }
-  /// 0, the default, where none was set.
+  /// Returns the priority of the stream; 0, the default, if none was set.
   int of(cudaStream_t stream) {
     const std::lock_guard turn(mutex_);
     const auto found = of_.find(stream);
@@ -46,7 +46,7 @@ class Priorities {
   std::map<cudaStream_t, int> of_;
 };
 
-/// For the life of the process: streams are destroyed late.
+/// Never destroyed, since streams are destroyed late.
 Priorities& priorities() {
   static Priorities& priorities = *new Priorities;
   return priorities;
@@ -64,7 +64,7 @@ bool is_default_stream(cudaStream_t stream) {
 
 extern "C" {
 
-// Priorities change nothing: streams do not slow each other down here.
+// Priorities have no effect, since streams do not slow each other down here.
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   OFFPROF_TRACED_CALL(cudaStreamCreateWithPriority_v5050);
   const bool is_free = (flags & cudaStreamNonBlocking) != 0;
@@ -167,7 +167,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
   return error;
 }
 
-// Graphs are not simulated: nothing is ever captured.
+// CUDA graphs are not simulated, so no stream is ever capturing.
 cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
   OFFPROF_TRACED_CALL(cudaStreamIsCapturing_v10000);
   *status = cudaStreamCaptureStatusNone;

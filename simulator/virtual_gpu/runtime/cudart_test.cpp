@@ -1,4 +1,4 @@
-// The CUDA API as programs see it, over the stand-in libraries.
+// Tests of the CUDA API as programs see it, over the stand-in libraries.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -17,7 +17,7 @@
 
 extern "C" {
 long ncclGetUniqueId();
-// cuDNN's headers are not here; handles and descriptors are pointers to the program.
+// cuDNN's headers are not available here. Programs see its handles and descriptors as pointers.
 int cudnnGetProperty(int property, int* value);
 std::size_t cudnnGetVersion();
 int cudnnGetRNNTempSpaceSizes(void* handle, void* rnn, int mode, void* input, std::size_t* workspace,
@@ -47,7 +47,7 @@ Function driver_function(const char* name) {
   return reinterpret_cast<Function>(found);
 }
 
-TEST_F(CudaRuntime, AnswersWithTheProfile) {
+TEST_F(CudaRuntime, ReportsTheFiguresOfTheProfile) {
   const DeviceProfile profile = load_profile("a100-40gb");
   cudaDeviceProp properties;
   ASSERT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
@@ -94,15 +94,15 @@ TEST_F(CudaRuntime, HasOneDevice) {
   EXPECT_EQ(cudaSetDevice(1), cudaErrorInvalidDevice);
 }
 
-/// What libtorch_python.so links of CUDA beside what LibTorch's C++ libraries do.
-TEST_F(CudaRuntime, HasTheFunctionsThatImportTorchNeeds) {
+/// CUDA functions that libtorch_python.so links in addition to LibTorch's C++ libraries.
+TEST_F(CudaRuntime, HasTheFunctionsThatImportingTorchNeeds) {
   for (const char* name : {"cudaProfilerStart", "cudaProfilerStop", "cudaStreamGetPriority",
                            "cudnnGetProperty", "cuFileBufDeregister", "cuFileBufRegister",
                            "cuFileHandleDeregister", "cuFileHandleRegister", "cuFileRead", "cuFileWrite"})
     EXPECT_NE(dlsym(RTLD_DEFAULT, name), nullptr) << name;
 }
 
-TEST_F(CudaRuntime, SaysThePriorityOfAStream) {
+TEST_F(CudaRuntime, ReportsTheStreamPriority) {
   cudaStream_t stream = nullptr;
   ASSERT_EQ(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, -1), cudaSuccess);
   int priority = 7;
@@ -114,14 +114,14 @@ TEST_F(CudaRuntime, SaysThePriorityOfAStream) {
   EXPECT_EQ(cudaStreamGetPriority(stream, &priority), cudaErrorInvalidResourceHandle);
 }
 
-TEST_F(CudaRuntime, SaysThePartsOfCudnnsVersion) {
+TEST_F(CudaRuntime, ReportsThePartsOfTheCudnnVersion) {
   int parts[3] = {};
   for (int property = 0; property < 3; ++property) EXPECT_EQ(cudnnGetProperty(property, &parts[property]), 0);
   EXPECT_EQ(static_cast<std::size_t>(parts[0] * 10000 + parts[1] * 100 + parts[2]), cudnnGetVersion());
   EXPECT_NE(cudnnGetProperty(3, parts), 0);
 }
 
-TEST_F(CudaRuntime, RefusesFilesThatTheGpuWouldReadItself) {
+TEST_F(CudaRuntime, RejectsFilesForTheGpuToRead) {
   using Read = ssize_t (*)(void*, void*, std::size_t, off_t, off_t);
   const auto read = reinterpret_cast<Read>(dlsym(RTLD_DEFAULT, "cuFileRead"));
   ASSERT_NE(read, nullptr);
@@ -137,7 +137,7 @@ TEST_F(CudaRuntime, KeepsAnErrorPerThreadUntilItIsRead) {
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 
-TEST_F(CudaRuntime, NamesErrorsAsCudaDoes) {
+TEST_F(CudaRuntime, NamesErrorsLikeCuda) {
   EXPECT_STREQ(cudaGetErrorName(cudaErrorMemoryAllocation), "cudaErrorMemoryAllocation");
   EXPECT_STREQ(cudaGetErrorString(cudaErrorMemoryAllocation), "out of memory");
   EXPECT_STREQ(cudaGetErrorName(cudaErrorInvalidDevice), "cudaErrorInvalidDevice");
@@ -145,7 +145,7 @@ TEST_F(CudaRuntime, NamesErrorsAsCudaDoes) {
   EXPECT_STREQ(cudaGetErrorString(cudaErrorApiFailureBase), "unrecognized error code");
 }
 
-TEST_F(CudaRuntime, SaysHowMuchMemoryIsFree) {
+TEST_F(CudaRuntime, ReportsTheFreeMemory) {
   std::size_t free = 0, total = 0;
   gpu.set_memory_limit(gpu.used_bytes() + 10 * kMiB);
   void* address = nullptr;
@@ -156,7 +156,7 @@ TEST_F(CudaRuntime, SaysHowMuchMemoryIsFree) {
   EXPECT_EQ(cudaFree(address), cudaSuccess);
 }
 
-TEST_F(CudaRuntime, TellsDevicePinnedAndPageableMemoryApart) {
+TEST_F(CudaRuntime, DistinguishesDevicePinnedAndPageableMemory) {
   void *device = nullptr, *pinned = nullptr;
   int pageable = 0;
   ASSERT_EQ(cudaMalloc(&device, 1), cudaSuccess);
@@ -186,7 +186,7 @@ TEST_F(CudaRuntime, RegistersHostMemoryOnce) {
   EXPECT_EQ(cudaHostUnregister(owned.data()), cudaErrorHostMemoryNotRegistered);
 }
 
-TEST_F(CudaRuntime, DoesNotKeepThatAnEventIsNotReady) {
+TEST_F(CudaRuntime, DoesNotKeepTheAnswerNotReady) {
   cudaStream_t stream = nullptr;
   cudaEvent_t event = nullptr;
   void *device = nullptr, *pinned = nullptr;
@@ -208,7 +208,7 @@ TEST_F(CudaRuntime, DoesNotKeepThatAnEventIsNotReady) {
   EXPECT_EQ(cudaStreamDestroy(stream), cudaErrorInvalidResourceHandle);
 }
 
-TEST_F(CudaRuntime, MeasuresACopyByTheLink) {
+TEST_F(CudaRuntime, TimesACopyByTheLink) {
   cudaEvent_t begin = nullptr, end = nullptr;
   cudaEventCreate(&begin);
   cudaEventCreate(&end);
@@ -229,7 +229,7 @@ TEST_F(CudaRuntime, MeasuresACopyByTheLink) {
   cudaFreeHost(pinned);
 }
 
-TEST_F(CudaRuntime, RefusesRowsThatAreWiderThanEitherPitch) {
+TEST_F(CudaRuntime, RejectsRowsWiderThanAPitch) {
   constexpr std::size_t kWide = 64, kNarrow = 32, kRows = 4;
   void* device = nullptr;
   std::vector<char> host(kWide * kRows);
@@ -245,7 +245,7 @@ TEST_F(CudaRuntime, RefusesRowsThatAreWiderThanEitherPitch) {
   cudaFree(device);
 }
 
-TEST_F(CudaRuntime, KnowsTheHandlesOfDefaultStreams) {
+TEST_F(CudaRuntime, AcceptsTheHandlesOfDefaultStreams) {
   for (const cudaStream_t stream : {cudaStream_t{nullptr}, cudaStreamLegacy, cudaStreamPerThread}) {
     EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
     EXPECT_EQ(cudaStreamDestroy(stream), cudaErrorInvalidResourceHandle);
@@ -282,14 +282,14 @@ TEST_F(CudaRuntime, MapsMemoryThroughTheDriver) {
   EXPECT_EQ(create(&handle, 1ULL << 40U, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST_F(CudaRuntime, TakesAttributesOfFunctions) {
+TEST_F(CudaRuntime, AcceptsFunctionAttributes) {
   const auto set = driver_function<decltype(&cuFuncSetAttribute)>("cuFuncSetAttribute");
   const auto prefer = driver_function<decltype(&cuFuncSetCacheConfig)>("cuFuncSetCacheConfig");
   EXPECT_EQ(set(nullptr, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1024), CUDA_SUCCESS);
   EXPECT_EQ(prefer(nullptr, CU_FUNC_CACHE_PREFER_SHARED), CUDA_SUCCESS);
 }
 
-TEST_F(CudaRuntime, SaysThatItDoesNotKnowWhatRecurrentLayersKeep) {
+TEST_F(CudaRuntime, ReportsUnknownSizesOfRecurrentLayers) {
   gpu.take_unknown_sizes();
   std::size_t workspace = 7, reserve = 7, input = 7;
   EXPECT_EQ(cudnnGetRNNTempSpaceSizes(nullptr, nullptr, 1, &input, &workspace, &reserve), 0);
@@ -299,7 +299,7 @@ TEST_F(CudaRuntime, SaysThatItDoesNotKnowWhatRecurrentLayersKeep) {
   EXPECT_EQ(gpu.take_unknown_sizes().size(), 1U);
 }
 
-TEST_F(CudaRuntime, HasNoDriverFunctionThatNobodyKnows) {
+TEST_F(CudaRuntime, HasNoUnknownDriverFunction) {
   void* found = this;
   cudaDriverEntryPointQueryResult result{};
   EXPECT_EQ(cudaGetDriverEntryPointByVersion("cuFooBar", &found, 12000, cudaEnableDefault, &result),
@@ -308,7 +308,7 @@ TEST_F(CudaRuntime, HasNoDriverFunctionThatNobodyKnows) {
   EXPECT_EQ(found, nullptr);
 }
 
-TEST_F(CudaRuntime, AStreamWaitsForAWordOfPinnedMemoryToComeToAValue) {
+TEST_F(CudaRuntime, AStreamWaitsForAValueInPinnedMemory) {
   const auto wait = driver_function<decltype(&cuStreamWaitValue32)>("cuStreamWaitValue32");
   cudaStream_t stream = nullptr;
   cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
@@ -325,7 +325,7 @@ TEST_F(CudaRuntime, AStreamWaitsForAWordOfPinnedMemoryToComeToAValue) {
   EXPECT_EQ(wait(stream, address, 0, CU_STREAM_WAIT_VALUE_GEQ), CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_F(CudaRuntime, RefusesWhatItDoesNotSimulate) {
+TEST_F(CudaRuntime, RejectsUnsupportedFunctions) {
   cudaIpcMemHandle_t handle;
   void* address = nullptr;
   int can_access = 1;
@@ -336,7 +336,7 @@ TEST_F(CudaRuntime, RefusesWhatItDoesNotSimulate) {
   EXPECT_EQ(can_access, 0);
 }
 
-TEST_F(CudaRuntime, NotesAFunctionThatNobodyHasWritten) {
+TEST_F(CudaRuntime, RecordsAnUnimplementedFunction) {
   EXPECT_EQ(ncclGetUniqueId(), 0);
   const std::vector<std::string> unwritten = gpu.unwritten_calls();
   EXPECT_EQ(std::count(unwritten.begin(), unwritten.end(), "ncclGetUniqueId"), 1);

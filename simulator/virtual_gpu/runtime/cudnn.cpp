@@ -8,7 +8,7 @@ using namespace offprof::runtime;
 
 namespace {
 
-// What LibTorch 2.11 was built against.
+// Version that LibTorch 2.11 was built against.
 constexpr int kMajor = 9, kMinor = 19, kPatch = 0;
 constexpr std::size_t kVersion = kMajor * 10000 + kMinor * 100 + kPatch;
 
@@ -21,7 +21,7 @@ constexpr const char* kConvolutions = "workspaces of cuDNN's convolutions";
 constexpr const char* kBatchNorms = "what cuDNN's batch norms keep for backward";
 constexpr const char* kCtc = "workspaces of cuDNN's CTC loss";
 
-// cudnnConvolution*AlgoPerf_t: an algorithm and what it needs. The three are laid out alike.
+// cudnnConvolution*AlgoPerf_t: an algorithm and its requirements. The three types have the same layout.
 struct AlgorithmPerformance {
   int algorithm, status;
   float time;
@@ -44,7 +44,7 @@ extern "C" {
 std::size_t cudnnGetVersion() {
   return kVersion;
 }
-// `property`: libraryPropertyType, MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL.
+// `property` is a libraryPropertyType: MAJOR_VERSION, MINOR_VERSION or PATCH_LEVEL.
 int cudnnGetProperty(int property, int* value) {
   constexpr int kParts[] = {kMajor, kMinor, kPatch};
   constexpr int kBadParam = 2000;  // CUDNN_STATUS_BAD_PARAM
@@ -69,7 +69,7 @@ int cudnnGetStream(const LibraryHandle* handle, offprof::StreamId* stream) {
   return 0;
 }
 
-// Descriptors that are told things and never asked.
+// Descriptors whose values are set but never read.
 int cudnnCreateActivationDescriptor(void** descriptor) {
   return create_descriptor(descriptor);
 }
@@ -125,7 +125,7 @@ int cudnnSetSpatialTransformerNdDescriptor(void*, int, int, int, const int*) {
   return 0;
 }
 
-// Convolutions: one algorithm each way, without a workspace.
+// Convolutions: one algorithm per direction, without a workspace.
 int cudnnGetConvolutionForwardAlgorithm_v7(void*, void*, void*, void*, void*, int requested, int* returned,
                                            AlgorithmPerformance* results) {
   return one_algorithm(requested, returned, results);

@@ -4,14 +4,14 @@
 
 #include "simulator/virtual_gpu/runtime/library_handle.h"
 
-// cuDNN's graph API: whatever is asked for, there is one engine with one configuration, which needs no
-// workspace. What the real heuristics would choose is not known; nor is the workspace they would ask for.
+// cuDNN's graph API. For every request there is one engine with one configuration, which needs no workspace.
+// The choice and the workspace of the real heuristics are not known.
 
 using namespace offprof::runtime;
 
 namespace {
 
-// cudnnBackendAttributeName_t and cudnnBackendAttributeType_t, as far as they are looked at (cudnn_graph.h).
+// The values in use of cudnnBackendAttributeName_t and cudnnBackendAttributeType_t (cudnn_graph.h).
 constexpr int kHeuristicResults = 202;
 constexpr int kConfigurationEngine = 300;
 constexpr int kPlanWorkspaceBytes = 402;
@@ -20,7 +20,7 @@ constexpr int kTypeInt64 = 3;
 constexpr int kTypeDescriptor = 15;
 constexpr int kTypeInt32 = 23;
 
-// A descriptor is an object of a type, nothing more: what it is told is never asked back.
+// A descriptor holds only its type, since the other values are never read back.
 struct Descriptor {
   int type;
 };
@@ -30,7 +30,7 @@ bool has_one_value(int name, int type) {
   return type == kTypeInt64 || type == kTypeInt32 || name == kPlanJson;
 }
 
-// Descriptors are created by who asks; numbers are zero: the first engine, no workspace.
+// The caller creates the descriptors. Numbers are zero: the first engine, no workspace.
 void give_value(int type, void* value) {
   if (type == kTypeInt64) std::memset(value, 0, sizeof(std::int64_t));
   if (type == kTypeInt32) std::memset(value, 0, sizeof(std::int32_t));

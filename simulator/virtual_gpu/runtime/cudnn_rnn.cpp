@@ -5,7 +5,7 @@
 #include "simulator/virtual_gpu/runtime/descriptor.h"
 #include "simulator/virtual_gpu/runtime/library_handle.h"
 
-// cuDNN's recurrent layers: PyTorch asks where each weight lies in the buffer that it keeps them in.
+// cuDNN's recurrent layers. PyTorch asks for the address of each weight in its weight buffer.
 
 using namespace offprof::runtime;
 
@@ -22,7 +22,7 @@ std::size_t element_bytes(int dtype) {
   return dtype == kFloat16 || dtype == kBfloat16 ? 2 : 4;
 }
 
-// A matrix or a bias in the weights: its size, and where it begins, in elements.
+// A matrix or a bias in the weight buffer: its size, and its offset in elements.
 struct Weight {
   std::size_t offset = 0;
   int rows = 0, columns = 0;
@@ -48,7 +48,7 @@ struct RnnDescriptor {
   }
   std::size_t projection() const { return is_projected() ? recurrent_matrix() : 0; }
 
-  // A direction of a layer has its matrices for the input, for the state, then the projection.
+  // Each direction of a layer has its matrices for the input, then for the state, then the projection.
   std::size_t matrices_of(int pseudo_layer) const {
     const auto count = static_cast<std::size_t>(gates());
     return count * (input_matrix(pseudo_layer) + recurrent_matrix()) + projection();
@@ -67,7 +67,7 @@ struct RnnDescriptor {
     return matrices_before(all) + static_cast<std::size_t>(all) * biases_of_one();
   }
 
-  // `id` counts the gates for the input, then those for the state, then the projection.
+  // `id` numbers the gates for the input, then those for the state, then the projection.
   Weight matrix(int pseudo_layer, int id) const {
     const auto gate_count = static_cast<std::size_t>(gates());
     const auto index = static_cast<std::size_t>(id);
@@ -92,7 +92,7 @@ struct RnnDescriptor {
   bool has_bias(int id) const { return bias != kNoBias && id < 2 * gates(); }
 };
 
-// Who asks for a matrix leaves out the bias's descriptor, or the other way round.
+// A caller that wants a matrix passes no descriptor for the bias, and the other way round.
 void give_weight(const RnnDescriptor& rnn, const Weight& weight, const void* weights, CudnnTensor* tensor,
                  void** address) {
   if (tensor != nullptr) {
@@ -155,7 +155,7 @@ int cudnnGetFilterNdDescriptor(const CudnnTensor* filter, int room, int* dtype, 
   return 0;
 }
 
-// Generators of dropout masks: how much state they keep on a device is not known.
+// Generators of dropout masks. The size of their device state is not known.
 int cudnnCreateDropoutDescriptor(void** descriptor) {
   return create_descriptor(descriptor);
 }
@@ -222,7 +222,8 @@ int cudnnGetRNNWeightParams(void*, const RnnDescriptor* rnn, std::int32_t pseudo
   return 0;
 }
 
-// What a recurrent layer keeps for its backward is cuDNN's secret: the figures lack it, and that is said.
+// The bytes that a recurrent layer keeps for its backward are known only to cuDNN. They are missing from the
+// results, which is reported.
 int cudnnGetRNNTempSpaceSizes(void*, void*, int, void*, std::size_t* workspace_bytes,
                               std::size_t* reserve_bytes) {
   if (workspace_bytes != nullptr) *workspace_bytes = 0;

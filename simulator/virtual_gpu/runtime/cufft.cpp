@@ -4,7 +4,7 @@
 
 #include "simulator/virtual_gpu/runtime/library_handle.h"
 
-// Plans are numbers in cuFFT.
+// In cuFFT plans are numbers.
 
 using namespace offprof::runtime;
 
@@ -68,7 +68,7 @@ int cufftSetWorkArea(int, void*) {
   return 0;
 }
 
-// The work area that a plan needs is not known.
+// The size of a plan's work area is not known.
 int cufftXtMakePlanMany(int, int, long long*, long long*, long long, long long, int, long long*, long long,
                         long long, int, long long, std::size_t* work_bytes, int) {
   *work_bytes = 0;

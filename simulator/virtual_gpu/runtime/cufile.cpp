@@ -2,13 +2,13 @@
 
 #include <cstddef>
 
-// GPUDirect Storage: files read and written by the GPU itself. The virtual GPU has none, and says so to who
-// asks. Python's torch links these functions; the declarations follow NVIDIA's cufile.h, which LibTorch's
-// packages do not bring.
+// GPUDirect Storage: the GPU itself reads and writes files. The virtual GPU does not support it and returns
+// an error. Python's torch links these functions. The declarations follow NVIDIA's cufile.h, which LibTorch's
+// packages lack.
 
 namespace {
 
-// CUfileError_t: an error of cuFile's own, and one of the driver's.
+// CUfileError_t: an error of cuFile, and one of the driver.
 struct CuFileError {
   int error = 0, driver_error = 0;
 };
@@ -34,7 +34,7 @@ CuFileError cuFileBufDeregister(const void*) {
   return {kPlatformNotSupported, 0};
 }
 
-// Errors of cuFile's own are returned negative.
+// Errors of cuFile are returned as negative numbers.
 ssize_t cuFileRead(void*, void*, std::size_t, off_t, off_t) {
   return -kPlatformNotSupported;
 }

@@ -16,7 +16,7 @@ using namespace offprof;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-/// Who has subscribed; empty: nobody.
+/// Name of the subscriber; empty: there is none.
 std::string& subscriber_name() {
   static auto* const name = new std::string;
   return *name;
@@ -69,7 +69,7 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle) {
   return CUPTI_SUCCESS;
 }
 
-// Records take no memory of the virtual GPU, and its clocks are what times are on.
+// Records take no memory of the virtual GPU, and their times are always on its clocks.
 CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute, std::size_t*, void*) {
   return CUPTI_SUCCESS;
 }

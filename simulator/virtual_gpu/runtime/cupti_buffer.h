@@ -10,7 +10,7 @@
 
 namespace offprof {
 
-/// The bytes of a record of that kind, as CUPTI 13.0 makes it; 0: a kind that no stand-in makes.
+/// Returns the size of a record of that kind in CUPTI 13.0; 0: no stand-in writes that kind.
 inline std::size_t cupti_record_bytes(CUpti_ActivityKind kind) {
   switch (kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
@@ -41,7 +41,7 @@ inline std::size_t cupti_record_bytes(CUpti_ActivityKind kind) {
   }
 }
 
-/// cuptiActivityGetNextRecord, of a buffer that CuptiBuffer filled.
+/// cuptiActivityGetNextRecord for a buffer that CuptiBuffer filled.
 inline CUptiResult next_cupti_record(std::uint8_t* buffer, std::size_t valid_bytes, CUpti_Activity** record) {
   std::uint8_t* const end = buffer + valid_bytes;
   std::uint8_t* next = buffer;
@@ -54,15 +54,15 @@ inline CUptiResult next_cupti_record(std::uint8_t* buffer, std::size_t valid_byt
                                                                     : CUPTI_SUCCESS;
 }
 
-/// Where what stands in for CUPTI puts its records: a buffer asked for when there is none, given back when it
-/// is full. The buffers are those of who traces.
+/// Buffer for the records of a CUPTI stand-in. It requests a buffer from the tracer when it has none, and
+/// returns it when it is full. The tracer owns the buffers.
 class CuptiBuffer {
  public:
   void set_callbacks(CUpti_BuffersCallbackRequestFunc request, CUpti_BuffersCallbackCompleteFunc complete) {
     request_ = request;
     complete_ = complete;
   }
-  /// Drops the record where no buffer can be had, or none so large.
+  /// Appends a record. Drops it if no buffer, or none large enough, can be had.
   void append(const void* record, std::size_t bytes) {
     if (buffer_ != nullptr && used_ + bytes > size_) hand_back();
     std::size_t most_records = 0;
@@ -74,18 +74,18 @@ class CuptiBuffer {
     std::memcpy(buffer_ + used_, record, bytes);
     used_ += bytes;
   }
-  /// The last `bytes` put into it are not valid.
+  /// Removes the last `bytes` from the buffer.
   void cut(std::size_t bytes) { used_ -= bytes; }
   void hand_back() {
     if (buffer_ != nullptr && complete_ != nullptr) complete_(nullptr, 0, buffer_, size_, used_);
     forget();
   }
-  /// Leaves the buffer at hand to a copy of this object.
+  /// Drops the reference to the current buffer, which a copy of this object now holds.
   void forget() {
     buffer_ = nullptr;
     used_ = 0;
   }
-  /// Records since the last call.
+  /// Returns the number of records dropped since the last call.
   std::size_t take_dropped() { return std::exchange(dropped_, 0); }
 
  private:

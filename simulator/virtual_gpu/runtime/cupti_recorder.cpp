@@ -11,11 +11,11 @@
 namespace offprof {
 namespace {
 
-/// CUPTI's number of the legacy default stream, where a process has one context; others follow.
+/// CUPTI's number of the legacy default stream in a process with one context; other streams follow.
 constexpr std::uint32_t kFirstStream = 7;
 constexpr std::uint32_t kContext = 1;
 
-/// Of the call that this thread is in; 0: in none.
+/// Correlation id of this thread's current call; 0: there is none.
 thread_local std::uint32_t current_correlation = 0;
 
 std::uint64_t timestamp(Nanoseconds time) {
@@ -57,7 +57,7 @@ CUpti_ActivitySynchronizationType wait_type(WaitedFor what) {
   return CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE;
 }
 
-/// A record whose other members are 0, and the bytes between them too: it is copied as it lies.
+/// Returns a record whose other members are 0. The padding is also 0, since the record's bytes are copied.
 template <typename Record>
 Record record_of(CUpti_ActivityKind kind) {
   Record record;
@@ -66,7 +66,7 @@ Record record_of(CUpti_ActivityKind kind) {
   return record;
 }
 
-/// With what all work has.
+/// Returns a record with the members that all work has.
 template <typename Record>
 Record work_record(CUpti_ActivityKind kind, std::uint32_t stream, TimeSpan time) {
   auto record = record_of<Record>(kind);
@@ -156,7 +156,8 @@ void CuptiRecorder::on_call_end(const ApiCall& call, TimeSpan host) {
 
 bool CuptiRecorder::is_recorded(const CallKey& call) const {
   if (const auto choice = call_choices_.find(call); choice != call_choices_.end()) {
-    // A call that is turned off is off; one that is turned on needs not its kind if it is the driver's.
+    // A call that is turned off is not recorded. A driver call that is turned on is recorded even if its kind
+    // is off.
     if (!choice->second) return false;
     if (call.first == CallDomain::kDriver) return true;
   }

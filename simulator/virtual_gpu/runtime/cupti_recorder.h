@@ -19,28 +19,29 @@
 
 namespace offprof {
 
-/// Makes CUPTI's activity records of what the virtual GPU does, as CUPTI 13.0 makes them of a GPU: into
-/// buffers that it asks for, a call's records by one correlation, the external ids of a thread before the
-/// record of a call. Only of kinds that are enabled. Times are on the virtual clocks, counted from kEpoch.
+/// Writes CUPTI's activity records for the work of the virtual GPU, in the layout of CUPTI 13.0, into buffers
+/// that it requests from the tracer. The records of a call share one correlation id, and the external ids of
+/// the thread precede the call's record. Writes only enabled kinds. Times are on the virtual clocks, counted
+/// from kEpoch.
 class CuptiRecorder final : public GpuObserver {
  public:
-  /// The virtual clocks stand at 0 in the beginning, which CUPTI writes where it has no time.
+  /// The virtual clocks begin at 0, which CUPTI uses for a missing time.
   static constexpr Nanoseconds kEpoch = 1'000'000'000;
 
-  /// The one of the process, never destroyed.
+  /// Returns the recorder of the process, which is never destroyed.
   static CuptiRecorder& get();
 
   void set_buffer_callbacks(CUpti_BuffersCallbackRequestFunc request,
                             CUpti_BuffersCallbackCompleteFunc complete);
-  /// False: no such kind.
+  /// Returns false if there is no such kind.
   bool enable(CUpti_ActivityKind kind, bool on);
   void enable_call(CallDomain domain, std::uint32_t id, bool on);
   void enable_all_sync_records(bool on);
-  /// Hands back the buffer at hand.
+  /// Returns the current buffer to the tracer.
   void flush();
-  /// Since the last call.
+  /// Returns the number of records dropped since the last call.
   std::size_t take_dropped();
-  /// Of a call that was made while somebody traced; nullptr: none such.
+  /// Returns the name of a call that was made while tracing was on; nullptr: there was no such call.
   const char* name_of(CallDomain domain, std::uint32_t id);
 
   void on_call_begin() override;
@@ -70,17 +71,17 @@ class CuptiRecorder final : public GpuObserver {
 
   std::mutex mutex_;
   std::bitset<CUPTI_ACTIVITY_KIND_COUNT> enabled_;
-  std::map<CallKey, bool> call_choices_;  ///< of single calls, against what their kind says
+  std::map<CallKey, bool> call_choices_;  ///< choices for single calls, which override that of their kind
   bool all_sync_records_ = true;
   std::map<CallKey, const char*> call_names_;
-  std::set<std::string, std::less<>> kernel_names_;  ///< records point to them
+  std::set<std::string, std::less<>> kernel_names_;  ///< records point to these names
   std::unordered_map<StreamId, std::uint32_t> streams_;
   std::unordered_map<EventId, std::uint32_t> events_;
   std::uint32_t last_correlation_ = 0;
   CuptiBuffer buffer_;
 };
 
-/// Of the calling thread: what the calls that it makes are for, a stack of ids for each kind.
+/// Returns the calling thread's stack of external ids of that kind. The ids name what its calls are for.
 std::vector<std::uint64_t>& external_ids(CUpti_ExternalCorrelationKind kind);
 
 }  // namespace offprof

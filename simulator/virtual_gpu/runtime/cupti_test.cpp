@@ -1,4 +1,4 @@
-// CUPTI's activity interface as a tracer sees it, over the stand-in libraries.
+// Tests of CUPTI's activity interface as a tracer sees it, over the stand-in libraries.
 #include <cuda_runtime_api.h>
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>
@@ -26,7 +26,7 @@ using testing::IsEmpty;
 
 constexpr Nanoseconds kLaunch = 1'000;
 
-/// What buffers brought back; one test at a time.
+/// Records from returned buffers; used by one test at a time.
 struct Buffers {
   std::size_t bytes_each = 4096;
   bool has_any = true;
@@ -113,7 +113,7 @@ class VirtualCupti : public testing::Test {
     runtime::launch_library_call(stream, name);
   }
 
-  /// What was recorded since the last call.
+  /// Returns the records since the last call.
   std::vector<CUpti_ActivityKind> kinds() {
     cuptiActivityFlushAll(0);
     std::vector<CUpti_ActivityKind> kinds;
@@ -139,14 +139,14 @@ class VirtualCupti : public testing::Test {
   std::vector<void*> memory_;
 };
 
-TEST_F(VirtualCupti, ServesOneSubscriberAndSaysWho) {
+TEST_F(VirtualCupti, ServesOneSubscriberAndReportsItsName) {
   std::array<char, 64> holder{};
   EXPECT_EQ(subscribe("second", holder.data(), holder.size()),
             CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
   EXPECT_STREQ(holder.data(), "test");
 }
 
-TEST_F(VirtualCupti, RecordsOnlyWhatIsEnabled) {
+TEST_F(VirtualCupti, RecordsOnlyEnabledKinds) {
   launch("before");
   enable({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
   cudaMemset(device_memory(64), 0, 64);
@@ -157,7 +157,7 @@ TEST_F(VirtualCupti, RecordsOnlyWhatIsEnabled) {
   EXPECT_STREQ(kernels()[0].name, "kernel");
 }
 
-TEST_F(VirtualCupti, NobodyIsToldWhereNothingIsEnabled) {
+TEST_F(VirtualCupti, HasNoObserverIfNothingIsEnabled) {
   EXPECT_EQ(runtime::unconfigured_gpu().observer(), nullptr);
   enable({CUPTI_ACTIVITY_KIND_RUNTIME});
   EXPECT_NE(runtime::unconfigured_gpu().observer(), nullptr);
@@ -179,7 +179,7 @@ TEST_F(VirtualCupti, AKernelRunsAfterItsLaunchOnTheVirtualClocks) {
   EXPECT_NE(call.correlationId, 0U);
 }
 
-TEST_F(VirtualCupti, ACopySaysItsEndsAndItsCall) {
+TEST_F(VirtualCupti, ACopyRecordHasItsPlacesAndItsCall) {
   void* const device = device_memory(1024);
   void* pinned = nullptr;
   cudaMallocHost(&pinned, 1024);
@@ -200,7 +200,7 @@ TEST_F(VirtualCupti, ACopySaysItsEndsAndItsCall) {
   cudaFreeHost(pinned);
 }
 
-TEST_F(VirtualCupti, StreamsHaveNumbersOfTheirOwn) {
+TEST_F(VirtualCupti, NumbersEachStream) {
   cudaStream_t first = nullptr, second = nullptr;
   cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking);
   cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking);
@@ -217,7 +217,7 @@ TEST_F(VirtualCupti, StreamsHaveNumbersOfTheirOwn) {
   cudaStreamDestroy(second);
 }
 
-TEST_F(VirtualCupti, ExternalIdsComeBeforeTheCallTheyAreFor) {
+TEST_F(VirtualCupti, ExternalIdsPrecedeTheirCall) {
   void* const memory = device_memory(64);
   enable({CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION});
   cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, 5);
@@ -237,7 +237,7 @@ TEST_F(VirtualCupti, ExternalIdsComeBeforeTheCallTheyAreFor) {
   EXPECT_EQ(id.correlationId, calls().at(0).correlationId);
 }
 
-TEST_F(VirtualCupti, ACallThatIsTurnedOffIsNotRecorded) {
+TEST_F(VirtualCupti, DoesNotRecordACallThatIsTurnedOff) {
   enable({CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION});
   cuptiActivityEnableRuntimeApi(CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020, 0);
   int device = 0;
@@ -248,7 +248,7 @@ TEST_F(VirtualCupti, ACallThatIsTurnedOffIsNotRecorded) {
   EXPECT_THAT(kinds(), ElementsAre(CUPTI_ACTIVITY_KIND_RUNTIME));
 }
 
-TEST_F(VirtualCupti, OfCallsWithinCallsTheOuterOneIsRecorded) {
+TEST_F(VirtualCupti, RecordsOnlyTheOuterOfNestedCalls) {
   enable({CUPTI_ACTIVITY_KIND_RUNTIME});
   cudaEvent_t event = nullptr;
   cudaEventCreate(&event);
@@ -277,7 +277,7 @@ TEST_F(VirtualCupti, RecordsTheCallsOfAnEvent) {
                                 CUPTI_RUNTIME_TRACE_CBID_cudaEventDestroy_v3020));
 }
 
-TEST_F(VirtualCupti, NamesTheCallsThatItHasSeen) {
+TEST_F(VirtualCupti, NamesTheCallsItHasSeen) {
   enable({CUPTI_ACTIVITY_KIND_RUNTIME});
   cudaDeviceSynchronize();
   const char* name = nullptr;
@@ -298,7 +298,7 @@ TEST_F(VirtualCupti, RecordsEventsAndWaits) {
   launch("kernel");
   cudaEventRecord(event, nullptr);
   cudaStreamWaitEvent(stream, event, 0);
-  cudaEventQuery(event);  // not yet: no record
+  cudaEventQuery(event);  // not reached yet: no record
   cudaEventSynchronize(event);
   const auto recorded = records<CUpti_ActivityCudaEvent2>(CUPTI_ACTIVITY_KIND_CUDA_EVENT);
   const auto waits = records<CUpti_ActivitySynchronization2>(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
@@ -313,7 +313,7 @@ TEST_F(VirtualCupti, RecordsEventsAndWaits) {
   cudaStreamDestroy(stream);
 }
 
-TEST_F(VirtualCupti, RecordsMemoryThatIsTakenAndGivenBack) {
+TEST_F(VirtualCupti, RecordsAllocatedAndFreedMemory) {
   enable({CUPTI_ACTIVITY_KIND_MEMORY2});
   void *device = nullptr, *pinned = nullptr;
   cudaMalloc(&device, 2 * kMiB);
@@ -330,7 +330,7 @@ TEST_F(VirtualCupti, RecordsMemoryThatIsTakenAndGivenBack) {
   EXPECT_EQ(memory[2].address, memory[0].address);
 }
 
-TEST_F(VirtualCupti, AFullBufferIsHandedBackAndAnotherAskedFor) {
+TEST_F(VirtualCupti, ReturnsAFullBufferAndRequestsAnother) {
   got_.bytes_each = 2 * sizeof(CUpti_ActivityKernel10) + 8;
   enable({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
   for (const char* name : {"a", "b", "c", "d", "e"}) launch(name);
@@ -338,7 +338,7 @@ TEST_F(VirtualCupti, AFullBufferIsHandedBackAndAnotherAskedFor) {
   EXPECT_EQ(kernels().size(), 5U);
 }
 
-TEST_F(VirtualCupti, CountsWhatItHasNoBufferFor) {
+TEST_F(VirtualCupti, CountsDroppedRecords) {
   enable({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
   got_.has_any = false;
   launch("a");

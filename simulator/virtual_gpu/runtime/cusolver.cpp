@@ -4,14 +4,14 @@
 #include "simulator/virtual_gpu/runtime/descriptor.h"
 #include "simulator/virtual_gpu/runtime/library_handle.h"
 
-// Dense linear algebra. The workspaces that the solvers ask for are not known: they count as none, and who
-// asks is told among the functions that nobody has written.
+// Dense linear algebra. The workspace sizes of the solvers are not known: they count as 0, and are reported
+// with the unknown sizes.
 
 using namespace offprof::runtime;
 
 namespace {
 
-// Sets the sizes that lie behind the given number of integer and pointer arguments to 0.
+// Skips `before` integer and pointer arguments and sets the next `sizes` sizes to 0.
 template <typename Size>
 int no_bytes(int before, int sizes, std::va_list arguments) {
   for (int i = 0; i < before; ++i) va_arg(arguments, void*);
@@ -21,8 +21,9 @@ int no_bytes(int before, int sizes, std::va_list arguments) {
 
 }  // namespace
 
-// A function that answers `sizes` sizes, behind its handle and `before` other arguments: all integers and
-// pointers, which the C calling convention passes alike whether they are declared or not.
+// Defines a function that returns `sizes` sizes through the arguments after its handle and `before` others.
+// All are integers and pointers, which the C calling convention passes the same way with or without a
+// declaration.
 #define OFFPROF_UNKNOWN_SIZE(function, Size, before, sizes)      \
   int function(const void* handle, ...) {                        \
     std::va_list arguments;                                      \

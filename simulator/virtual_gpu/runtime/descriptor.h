@@ -2,7 +2,7 @@
 
 namespace offprof::runtime {
 
-/// A descriptor that is told things and never asked: any object will do.
+/// Creates a descriptor whose values are set but never read; any object will do.
 inline int create_descriptor(void** descriptor) {
   *descriptor = new char;
   return 0;

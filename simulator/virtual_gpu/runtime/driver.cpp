@@ -6,8 +6,8 @@
 
 #include "simulator/virtual_gpu/runtime/traced_call.h"
 
-// The driver: above all the virtual memory that PyTorch's expandable segments are made of. LibTorch gets
-// these functions by cudaGetDriverEntryPointByVersion, never by linking.
+// The driver, above all the virtual memory behind PyTorch's expandable segments. LibTorch gets these
+// functions by cudaGetDriverEntryPointByVersion, never by linking.
 
 using namespace offprof;
 using namespace offprof::runtime;
@@ -44,7 +44,7 @@ Bytes bytes_of(std::size_t bytes) {
   return static_cast<Bytes>(bytes);
 }
 
-// The one context of the process: nobody looks into it.
+// Returns the only context of the process. Nobody reads its contents.
 CUcontext the_context() {
   static char context;
   return reinterpret_cast<CUcontext>(&context);
@@ -98,8 +98,8 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   return CUDA_SUCCESS;
 }
 
-// Attributes are asked of the runtime, but for those of virtual memory: it is there, what crosses processes
-// or devices is not.
+// Callers ask the runtime for most attributes. Virtual memory is supported; sharing it between processes or
+// devices is not.
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
   const DeviceProfile profile = gpu().profile();
   switch (attribute) {
@@ -210,7 +210,7 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
   return CUDA_SUCCESS;
 }
 
-// A pattern of four bytes: only one that repeats a byte can be carried out.
+// The pattern has four bytes. Only a pattern that repeats one byte can be written.
 CUresult cuMemsetD32Async(CUdeviceptr pointer, unsigned value, std::size_t count, CUstream stream) {
   OFFPROF_TRACED_DRIVER_CALL(cuMemsetD32Async);
   const int byte = static_cast<int>(value & 0xffU);
@@ -219,7 +219,7 @@ CUresult cuMemsetD32Async(CUdeviceptr pointer, unsigned value, std::size_t count
   return result_of(gpu().set(stream, address_of(pointer), byte, bytes, HostWaits::kNever));
 }
 
-// Of what can be compared only what comes to a value and goes on from there.
+// Only the comparison "greater or equal" is supported.
 CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr word, cuuint32_t value, unsigned flags) {
   if (flags != CU_STREAM_WAIT_VALUE_GEQ) return CUDA_ERROR_NOT_SUPPORTED;
   return result_of(gpu().wait_value(stream, static_cast<const std::uint32_t*>(address_of(word)), value));

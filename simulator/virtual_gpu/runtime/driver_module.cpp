@@ -7,7 +7,7 @@
 
 #include "simulator/virtual_gpu/runtime/traced_call.h"
 
-// Modules and their kernels, as the kernels that PyTorch compiles while it runs are launched. A function's
+// Modules and their kernels, which PyTorch uses to launch kernels that it compiles at run time. A function's
 // handle is its name.
 
 using namespace offprof;

@@ -3,20 +3,20 @@
 #include <map>
 #include <string>
 
-// The compiler of kernels that PyTorch writes while it runs (its jiterator). What comes out is the name of
-// the kernel, for the driver's stand-in to launch.
+// The compiler for kernels that PyTorch writes at run time (its jiterator). Its output is the kernel's name,
+// which the driver's stand-in launches.
 
 namespace {
 
-// A minor version that no compiler has: kernels of these must not be taken for those of a real one, nor from
-// them, where PyTorch keeps compiled kernels on disk.
+// A minor version that no compiler has. PyTorch keeps compiled kernels on disk, and must not confuse those of
+// this stand-in with those of a real compiler.
 constexpr int kMajor = 13;
 constexpr int kMinor = 9999;
 
 constexpr char kCode[] = "no code";
 
 struct Program {
-  std::map<std::string, std::string> names;  // what a lowered name is asked for must stay where it is
+  std::map<std::string, std::string> names;  // addresses returned for lowered names must stay valid
 };
 
 int give_size(std::size_t* bytes, std::size_t size) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The CUDA headers of the runtime's wheel include this one, which the wheel does not carry: in the CUDA
-// Toolkit it says what the qualifiers of CUDA C++ mean to the compiler. To a host compiler most mean nothing.
+// The CUDA headers of the runtime's wheel include this header, but the wheel lacks it. In the CUDA Toolkit it
+// defines the qualifiers of CUDA C++ for the compiler. A host compiler ignores most of them.
 
 #define CUDARTAPI
 #define CUDARTAPI_CDECL
