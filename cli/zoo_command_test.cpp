@@ -61,7 +61,7 @@ TEST(ZooCommand, ChecksThatTheFileCanBeWrittenBeforeAnythingElse) {
   EXPECT_THAT(run.err, HasSubstr("/nonexistent"));
 }
 
-TEST(ZooCommand, SuggestsMoreMemoryWhereAModelCannotTrainOnThePlainVirtualGpu) {
+TEST(ZooCommand, SuggestsMoreMemoryForAModelTooLargeForTheDefaultGpu) {
   const auto flags = [](const char* preset, const char* dtype) {
     return virtual_device_flags("llama", zoo_preset_sizes(find_zoo_model("llama"), preset), dtype);
   };
@@ -70,7 +70,7 @@ TEST(ZooCommand, SuggestsMoreMemoryWhereAModelCannotTrainOnThePlainVirtualGpu) {
   EXPECT_EQ(flags("70b", "float32"), "--device virtual --device-memory 2TiB");
 }
 
-TEST(ZooCommand, AModelNeedsAFile) {
+TEST(ZooCommand, RequiresAnOutputFile) {
   EXPECT_THAT(run_words({"zoo", "make", "mlp"}).err, HasSubstr("--output is required"));
   EXPECT_THAT(run_words({"zoo", "make", "mlp", "-o", "-"}).err, HasSubstr("standard output"));
 }
