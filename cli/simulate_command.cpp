@@ -194,8 +194,8 @@ class SimulateCommand : public Subcommand {
     trace.ledger = report.ledger;
     trace.gradients.clear();
     trace.gradient_errors.clear();
-    if (trace.tracing)
-      trace.tracing->steps.clear();  // these belong to the run from which the trace was simulated
+    // The steps of the run from which the trace was simulated.
+    if (trace.tracing) trace.tracing->steps.clear();
   }
 
   TraceArgument source_;
