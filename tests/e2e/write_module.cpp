@@ -1,6 +1,6 @@
 // Writes a TorchScript module with one parameter `w` of 16 floats and the methods that standard input
 // defines:
-// write_module OUT.pt <source
+//   write_module OUT.pt <source
 // A test can thus create a model, and the same model with one line changed.
 #include <torch/csrc/jit/api/module.h>
 
