@@ -20,7 +20,7 @@
 namespace offprof {
 namespace {
 
-/// the part of the file that is largest
+/// The part of a trace that takes up most of the file.
 enum class Shape { kTimeline, kProgram };
 
 constexpr double kFileBytes = 200e6;
