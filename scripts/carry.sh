@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Unpacks the libraries that offprof is built with into .deps/carried. This is for a machine with a compiler, cmake,
-# ninja and PyTorch, but without network. Copy the checkout with this folder to that machine; there
+# Unpacks the libraries that offprof is built with into .deps/carried. This is for a machine with a compiler,
+# cmake, ninja and PyTorch, but without network. Copy the checkout with this folder to that machine; there
 # scripts/gpu_check.sh builds with these libraries.
 #
 #   scripts/carry.sh
@@ -12,8 +12,8 @@ set -euo pipefail
 case ${1:-} in -h | --help) print_help && exit ;; esac
 [ $# -eq 0 ] || die 2 "unknown argument: $1" "see scripts/carry.sh --help"
 
-# The packages that scripts/setup.sh installs for the build, and the shared libraries and headers that they depend
-# on.
+# The packages that scripts/setup.sh installs for the build, and the shared libraries and headers that they
+# depend on.
 packages=(libcli11-dev libfmt-dev libfmt9 nlohmann-json3-dev rapidjson-dev zlib1g-dev zlib1g
     coinor-libclp-dev coinor-libcoinutils-dev liburing-dev liburing2 libxxhash-dev
     libgtest-dev googletest libgmock-dev librapidcheck-dev)

@@ -39,8 +39,8 @@ summary() {
     [ "$failed_parts" -eq 0 ]
 }
 
-# job_count [MIB]: prints the number of parallel jobs: one per processor, or fewer if each job takes MIB of memory
-# and that is not available.
+# job_count [MIB]: prints the number of parallel jobs: one per processor, or fewer if each job takes MIB of
+# memory and that is not available.
 job_count() {
     local jobs fitting
     jobs=$(nproc)
@@ -52,8 +52,8 @@ job_count() {
     echo "$jobs"
 }
 
-# source_files PATTERN...: prints the repository's files that match, NUL-separated. Includes new files unless git
-# ignores them.
+# source_files PATTERN...: prints the repository's files that match, NUL-separated. Includes new files unless
+# git ignores them.
 source_files() {
     git -C "$root" -c safe.directory="$root" \
         ls-files -z --cached --others --exclude-standard --deduplicate -- "$@" |

@@ -9,8 +9,8 @@
 #
 # Builds with gcov and without optimization in build-coverage (or build-coverage-engine), and runs the test
 # programs completely. Omits the fuzzers' corpora, since they assert little. Does not count test code, nor the
-# branches that the compiler adds for exceptions. Exit status: 0 success, 1 a test program failed, 3 something is
-# missing.
+# branches that the compiler adds for exceptions. Exit status: 0 success, 1 a test program failed, 3 something
+# is missing.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs missing packages, builds offprof, and shows the main workflow on a real model: train and trace it, tune
-# the offloading, train again with the tuned policy, guard the result against regressions, and do the same on a
-# virtual GPU.
+# Installs missing packages, builds offprof, and shows the main workflow on a real model: train and trace it,
+# tune the offloading, train again with the tuned policy, guard the result against regressions, and do the
+# same on a virtual GPU.
 #
 #   scripts/demo.sh [MODEL.pt [RUN_OPTION...]]
 #

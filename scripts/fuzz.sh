@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the fuzz targets, which test the readers of external input: builds them with clang's libFuzzer, runs each one
-# from its corpus, and prints a table. Exit status 1 if any target found a bug.
+# Runs the fuzz targets, which test the readers of external input: builds them with clang's libFuzzer, runs
+# each one from its corpus, and prints a table. Exit status 1 if any target found a bug.
 #
 #   scripts/fuzz.sh [--fast] [--runs N] [--seconds S] [--resume] [TARGET...]
 #
@@ -14,9 +14,9 @@
 #   TARGET       NAME of tests/fuzz/NAME_fuzzer.cpp: trace, policy, replay, ...; default: all
 #
 # Inputs that trigger a bug are written to out/fuzz/TARGET. Fix the bug and add the input to
-# tests/fuzz/corpus/TARGET, which the tests of every build replay. If the target should accept the input, list it
-# in tests/fuzz/accepted.txt. Inputs that reached new code stay in out/fuzz/TARGET/corpus, and the next run starts
-# with them too.
+# tests/fuzz/corpus/TARGET, which the tests of every build replay. If the target should accept the input, list
+# it in tests/fuzz/accepted.txt. Inputs that reached new code stay in out/fuzz/TARGET/corpus, and the next run
+# starts with them too.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -54,9 +54,9 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-quarantine_size_mb=4:thread_local_quarantine
 # longest_seed TARGET: prints the size in bytes of the longest input in its corpus.
 longest_seed() { find "$root/tests/fuzz/corpus/$1" -type f -printf '%s\n' | sort -n | tail -n 1; }
 
-# most_bytes TARGET: prints the maximum size of an input. Longer inputs are slower and reach no other code. It is
-# never below the size of the longest seed, since libFuzzer would cut that seed and the target would then reject
-# it.
+# most_bytes TARGET: prints the maximum size of an input. Longer inputs are slower and reach no other code. It
+# is never below the size of the longest seed, since libFuzzer would cut that seed and the target would then
+# reject it.
 most_bytes() {
     local bytes=8192 longest
     case $1 in

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds offprof and runs the checks that need a GPU: memory, gradients, tracing, times and copies. Compares each
-# result with its bound and prints a row for it. All checks together may take longer than a borrowed GPU is available,
-# so they are divided into parts, each of which takes less than nine minutes. The rows of all parts are collected in
-# one gpu_check.json.
+# Builds offprof and runs the checks that need a GPU: memory, gradients, tracing, times and copies. Compares
+# each result with its bound and prints a row for it. All checks together may take longer than a borrowed GPU
+# is available, so they are divided into parts, each of which takes less than nine minutes. The rows of all
+# parts are collected in one gpu_check.json.
 #
 #   scripts/gpu_check.sh --build-only
 #   scripts/gpu_check.sh --no-build --part N [--out FOLDER]
@@ -25,12 +25,12 @@
 #   --quick       small models and few settings, for a quick test of the script
 #   --record      folder for a second copy of the rows without user names, host names and paths, to be committed
 #
-# Builds with the PyTorch of python3 if that is version 2.11 with its CUDA libraries, else with the LibTorch that
-# scripts/setup.sh installs. On a machine without network, uses the libraries that scripts/carry.sh unpacked into
-# the checkout on another machine.
+# Builds with the PyTorch of python3 if that is version 2.11 with its CUDA libraries, else with the LibTorch
+# that scripts/setup.sh installs. On a machine without network, uses the libraries that scripts/carry.sh
+# unpacked into the checkout on another machine.
 #
-# Exit status: 0 all bounds are met; 1 a bound is not met, or a check failed or did not finish; 2 bad usage; 3 the
-# machine lacks something. docs/validation.md explains the rows.
+# Exit status: 0 all bounds are met; 1 a bound is not met, or a check failed or did not finish; 2 bad usage; 3
+# the machine lacks something. docs/validation.md explains the rows.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs checks beyond the compiler's: shellcheck on the scripts, codespell on all text, compilation of each header on
-# its own, and clang-tidy on the small flavour without its tests. (With LibTorch's headers clang-tidy takes minutes
-# per file; the tests would take as long as all the rest.)
+# Runs checks beyond the compiler's: shellcheck on the scripts, codespell on all text, compilation of each
+# header on its own, and clang-tidy on the small flavour without its tests. (With LibTorch's headers
+# clang-tidy takes minutes per file; the tests would take as long as all the rest.)
 #
 #   scripts/lint.sh [scripts|spelling|headers|tidy]...
 #
@@ -17,7 +17,8 @@ if [ $# -eq 0 ]; then checks=(scripts spelling headers tidy); fi
 misspelt_on_purpose=transfromer,veiw,nam,upto,mattern
 camel_case='\b[A-Z][a-z0-9]+[A-Z][A-Za-z0-9]*'
 
-# Headers in these folders must compile without LibTorch, since the program that includes them is built without it.
+# Headers in these folders must compile without LibTorch, since the program that includes them is built
+# without it.
 torch_free='^(traces|simulator|cli|engine/schedule|engine/tensors/files)/|^engine/plugin\.h$|^engine/zoo/catalog\.h$'
 
 lint_tidy() {

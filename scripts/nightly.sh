@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the checks that take too long for every change: all tests three times under load and with sanitizers, fuzzing
-# of every reader, random programs for hours, long runs, and mutation testing. A failed part does not stop the others.
+# Runs the checks that take too long for every change: all tests three times under load and with sanitizers,
+# fuzzing of every reader, random programs for hours, long runs, and mutation testing. A failed part does not
+# stop the others.
 #
 #   scripts/nightly.sh [--runs N] [--hours H]
 #

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Measures the cost and the savings of each placement on the zoo's models, and compares each run with its simulation.
-# Every tensor that supports the placement gets it; the others stay on the device. Prints tables like those in
-# docs/placements.md.
+# Measures the cost and the savings of each placement on the zoo's models, and compares each run with its
+# simulation. Every tensor that supports the placement gets it; the others stay on the device. Prints tables
+# like those in docs/placements.md.
 #
 #   scripts/placements.sh [--device DEVICE] [--steps N] [--only ROW]... [MODEL...]
 #
@@ -12,7 +12,8 @@
 #   MODEL       a model of the zoo, or MODEL.pt, whose input specs may be in MODEL.inputs beside it; default: all
 #               models of the zoo
 #
-# Takes about ten minutes on two cores. Leave the machine idle meanwhile, since other load affects the measurements.
+# Takes about ten minutes on two cores. Leave the machine idle meanwhile, since other load affects the
+# measurements.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -11,14 +11,14 @@
 #   --hta                 also Holistic Trace Analysis in .deps/hta, for the test that it can read our traces
 #   --libtorch-dir DIR    folder for LibTorch (default .deps/libtorch)
 #
-# Asks no questions. Skips what is already installed, so that a second run does nothing and needs neither the network
-# nor root. Installs packages as root, or with sudo if that asks for no password. Exit status: 0 everything is
-# installed, 2 bad usage, 3 something is missing and cannot be installed.
+# Asks no questions. Skips what is already installed, so that a second run does nothing and needs neither the
+# network nor root. Installs packages as root, or with sudo if that asks for no password. Exit status: 0
+# everything is installed, 2 bad usage, 3 something is missing and cannot be installed.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# Installed without the wheel's other dependencies: these three are enough to build everything and to run without a
-# GPU.
+# Installed without the wheel's other dependencies: these three are enough to build everything and to run
+# without a GPU.
 libtorch_wheels=(torch==2.11.0 nvidia-cuda-cupti==13.0.85 nvidia-cuda-runtime==13.0.96)
 # The libraries are the same in the wheels for all Python versions. We use the wheel for Debian 12's version,
 # whatever the version of python3.

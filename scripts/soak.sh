@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs random autograd programs under random policies with random seeds, alternately on the host and on the virtual
-# GPU, until the time is up. Before that, runs thousands of steps on each device. Stops with exit status 1 at the
-# first failure.
+# Runs random autograd programs under random policies with random seeds, alternately on the host and on the
+# virtual GPU, until the time is up. Before that, runs thousands of steps on each device. Stops with exit
+# status 1 at the first failure.
 #
 #   scripts/soak.sh [--hours H | --minutes M] [--programs N] [--steps N]
 #

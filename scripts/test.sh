@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs missing packages, builds, and runs every test. First tests the program and the command line of the small
-# flavour, whose other code is the same as in the release. Then runs all tests of the release, with the engine.
+# Installs missing packages, builds, and runs every test. First tests the program and the command line of the
+# small flavour, whose other code is the same as in the release. Then runs all tests of the release, with the
+# engine.
 #
 #   scripts/test.sh [--only PRESET] [--check-skipped] [CTEST_OPTION...]
 #

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Trains models under a grid of policies and compares every run with its simulation: memory and copied bytes exactly,
-# the scheduler's commands line by line, gradients bitwise. Prints a table. Exit status 1 if anything differs.
+# Trains models under a grid of policies and compares every run with its simulation: memory and copied bytes
+# exactly, the scheduler's commands line by line, gradients bitwise. Prints a table. Exit status 1 if anything
+# differs.
 #
 #   scripts/validate.sh [--device DEVICE] [MODEL.pt...]
 #
@@ -9,7 +10,8 @@
 #               tests/models, and every model of the zoo
 #
 # The grid: 7 thresholds from 0 to above the largest saved tensor, stash 0 1 2 3 5 8 13, prefetch 0, 1 MiB and
-# 64 MiB, and the presets keep, offload and trl. Takes about ten minutes on two cores, or one on a virtual device.
+# 64 MiB, and the presets keep, offload and trl. Takes about ten minutes on two cores, or one on a virtual
+# device.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
