@@ -1,7 +1,7 @@
 #pragma once
 
 #include <CLI/App.hpp>
-#include <CLI/Config.hpp>  // App needs it where it is constructed
+#include <CLI/Config.hpp>  // needed for the construction of an App
 #include <CLI/Formatter.hpp>
 #include <memory>
 #include <string_view>

@@ -121,7 +121,7 @@ TEST(DiffCommand, NamesTheSideWithoutSteps) {
   EXPECT_TRUE(nlohmann::json::parse(run.out)["timeline"].is_null());
 }
 
-TEST(DiffCommand, RefusesATraceWithABadTime) {
+TEST(DiffCommand, RejectsATraceWithABadTime) {
   const TemporaryFolder folder("diff_command_bad_time");
   std::string text = format_trace(sample_trace());
   text.replace(text.find("\"dur\":9.300"), 11, "\"dur\":-9.30");

@@ -38,7 +38,7 @@ struct SimulateReport {
   std::optional<Bytes> device_memory_bytes;
   Ledger ledger;
   Explanation explanation;
-  /// If the step does not fit: the words of the command that finds a policy that fits.
+  /// If the step does not fit, the words of the command that finds a policy that fits.
   std::vector<std::string> next;
 
   bool fits = true;  ///< true if the step fits into device_memory_bytes

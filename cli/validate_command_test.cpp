@@ -31,7 +31,7 @@ class ValidateCommandTest : public testing::Test {
   std::string trace_ = folder_ / "trace.json";
 };
 
-TEST_F(ValidateCommandTest, RefusesAnotherKindOfDevice) {
+TEST_F(ValidateCommandTest, RejectsAnotherKindOfDevice) {
   Trace trace = sample_trace();
   trace.environment.device = "cuda:1";
   const CliRun run = validate(trace, {"--device", "host"});

@@ -91,7 +91,7 @@ TEST_F(NextLines, RepeatTheTraceOfTheCommand) {
               Contains("offprof tune 't 1.json' --device-memory 75497472B --link 1000000000B/s,0ns"));
 }
 
-TEST_F(NextLines, OfAFailedGateSuggestDiffAndUpdate) {
+TEST_F(NextLines, SuggestDiffAndUpdateAfterAFailedGate) {
   ASSERT_EQ(paste(run_of_qwen() + " --device virtual -o before.json --policy offload").status, 0);
   ASSERT_EQ(paste(run_of_qwen() + " --device virtual -o after.json --policy keep").status, 0);
   ASSERT_EQ(paste("offprof gate before.json --update --baseline base.json").status, 0);

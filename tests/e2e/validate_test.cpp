@@ -226,7 +226,7 @@ TEST_F(ValidateTest, LeavesOutSettingsThatDoNotFitIntoTheDevice) {
   EXPECT_EQ(report["memory_is_exact"], true);
 }
 
-TEST_F(ValidateTest, RefusesAnotherKindOfDevice) {
+TEST_F(ValidateTest, RejectsAnotherKindOfDevice) {
   trace_of_qwen({"--device", "virtual:h200"});
   for (const char* device : {"host", "virtual:l4"}) {
     const Ended ended = validate(model_path("qwen2.pt"), {"--device", device});
@@ -236,7 +236,7 @@ TEST_F(ValidateTest, RefusesAnotherKindOfDevice) {
   }
 }
 
-TEST_F(ValidateTest, RefusesATraceOfAnotherModel) {
+TEST_F(ValidateTest, RejectsATraceOfAnotherModel) {
   trace_of_qwen({"--device", "virtual:h200"});
   const Ended ended = validate(model_path("shufflenet.pt"));
   EXPECT_EQ(ended.status, 2);
@@ -244,7 +244,7 @@ TEST_F(ValidateTest, RefusesATraceOfAnotherModel) {
   EXPECT_THAT(ended.out, IsEmpty());
 }
 
-TEST_F(ValidateTest, RefusesASimulatedTrace) {
+TEST_F(ValidateTest, RejectsASimulatedTrace) {
   trace_of_qwen({"--device", "virtual:h200"});
   const std::string simulated = folder_ / "simulated.json";
   ASSERT_EQ(run_program({"simulate", "--trace", trace_, "-o", simulated}).status, 0);
@@ -254,14 +254,14 @@ TEST_F(ValidateTest, RefusesASimulatedTrace) {
   EXPECT_THAT(unwrapped(ended.err), HasSubstr("is simulated"));
 }
 
-TEST_F(ValidateTest, RefusesAFasterLinkThanTheTraces) {
+TEST_F(ValidateTest, RejectsAFasterLinkThanTheTraces) {
   trace_of_qwen({"--device", "virtual:h200", "--link", "2GB/s"});
   const Ended ended = validate(model_path("qwen2.pt"), {"--link", "3GB/s"});
   EXPECT_EQ(ended.status, 2);
   EXPECT_THAT(unwrapped(ended.err), HasSubstr("slowed down further"));
 }
 
-TEST_F(ValidateTest, RefusesFewerSettingsThanThePresets) {
+TEST_F(ValidateTest, RejectsFewerSettingsThanThePresets) {
   trace_of_qwen({"--device", "virtual:h200"});
   EXPECT_EQ(validate(model_path("qwen2.pt"), {"--policies", "2"}).status, 2);
 }

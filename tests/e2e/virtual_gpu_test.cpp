@@ -96,7 +96,7 @@ std::string write_model_that_holds(int bytes, const std::string& path) {
       path);
 }
 
-TEST_F(VirtualGpuRun, RefusesAModelWhoseShapesDependOnValues) {
+TEST_F(VirtualGpuRun, RejectsAModelWhoseShapesDependOnValues) {
   const std::pair<std::string, std::string> models[] = {
       {"(self.w * x)[x > 0].exp().sum()", "aten::nonzero"},
       {"(self.w * x).masked_select(x > 0).exp().sum()", "aten::masked_select"},
