@@ -17,7 +17,7 @@ struct GateReport {
   Verdict verdict;
   /// Differences between the tensors that operators saved, largest first. Filled only if the gate failed.
   std::vector<OpDifference> ops;
-  bool times_are_modelled = false;  ///< true for times of a trace of a virtual GPU
+  bool times_are_modelled = false;  ///< true if the trace's times are modelled
 };
 
 nlohmann::ordered_json to_json(const GateReport& report);

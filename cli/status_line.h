@@ -6,7 +6,7 @@
 namespace offprof {
 
 /// A progress line on a terminal. Each text overwrites the previous one, and the last one is erased. A signal
-/// that ends the program also erases the line. Prints nothing if the stream is no terminal.
+/// that ends the program adds a line break. Prints nothing if the stream is no terminal.
 class StatusLine {
  public:
   /// `width` is the number of the terminal's columns. Longer texts are cut, since a wrapped line cannot be

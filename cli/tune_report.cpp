@@ -262,8 +262,8 @@ std::string binding_text(const TuneReport& report) {
          (costs.empty() ? " Its copies cost no time." : " What its copies cost: " + costs + ".");
 }
 
-/// Returns a lower bound, since it compares policies found for this goal only: a search for another goal may
-/// find better ones.
+/// Formats a price as a lower bound. It compares only policies found for this goal: a search for another goal
+/// may find better ones.
 std::string price_of(const std::string& gain) {
   return gain.empty() ? "nothing, with the policies found" : "at least " + gain;
 }

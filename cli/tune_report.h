@@ -19,7 +19,7 @@ struct TuneReport {
   TuneGoal goal;
   TuneResult result;
   std::optional<Explanation> why;  ///< explanation of the chosen policy
-  /// The place in the step of the lower bound of the peak, TuneResult::device_peak_bound_bytes.
+  /// The place at which the lower bound of the peak (TuneResult::device_peak_bound_bytes) is reached.
   ProgramPlace least_place;
   std::string profile;            ///< argument of --profile; empty: the flag is absent
   std::vector<std::string> next;  ///< words of the next command, if a policy was chosen

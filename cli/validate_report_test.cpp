@@ -69,7 +69,7 @@ TEST(ValidationReport, CannotTellIfCoresWereDisplaced) {
   EXPECT_THAT(to_text(report, {}), HasSubstr("Cores: 3 visits were made again"));
   EXPECT_THAT(to_text(report, {}), HasSubstr("Record it again."));
   report.settings[0].inexact = {"device_peak_bytes"};
-  EXPECT_EQ(report.outcome(), Outcome::kDoNotHold) << "memory does not depend on where cores are";
+  EXPECT_EQ(report.outcome(), Outcome::kDoNotHold) << "memory does not depend on the cores' places";
 }
 
 /// Each setting scatters by about as much as the bound, in a different order of rounds, but all errors have

@@ -63,7 +63,7 @@ class PseudoTerminal {
   std::string path_, text_;
 };
 
-TEST(OnATerminal, CtrlCErasesTheProgressLine) {
+TEST(OnATerminal, CtrlCEndsTheProgressLine) {
   PseudoTerminal terminal;
   const std::string line =
       "exec " + in_quotes(program_path().string()) + " run " + in_quotes(model_path("qwen2.pt")) +
@@ -76,7 +76,7 @@ TEST(OnATerminal, CtrlCErasesTheProgressLine) {
   EXPECT_TRUE(text.ends_with("\r\n")) << text;
   const std::size_t last_wipe = text.rfind("\r\033[K");
   ASSERT_NE(last_wipe, std::string::npos);
-  EXPECT_EQ(text.find('\n', last_wipe), text.size() - 1) << "ends the line once, and says no more";
+  EXPECT_EQ(text.find('\n', last_wipe), text.size() - 1) << "ends the line once, and prints nothing more";
 }
 
 }  // namespace
