@@ -70,7 +70,7 @@ ExitStatus run_command(const CommandEntry& entry, const Invocation& invocation) 
   command->add_options(app);
   add_common_options_to_leaves(app, context.options());
   std::vector<std::string> words(invocation.argv.begin() + 2, invocation.argv.end());
-  std::ranges::reverse(words);  // as CLI11 wants them
+  std::ranges::reverse(words);  // CLI11 expects the words in reverse order
   try {
     app.parse(words);
   } catch (const CLI::CallForHelp&) {
@@ -100,7 +100,8 @@ ExitStatus dispatch(Invocation& invocation) {
   return run_command(find_command(argv[1]), invocation);
 }
 
-/// --color as far as it can be told before, or without, a valid command line.
+/// Returns the colour setting of the command line. Works before parsing and for invalid command lines, so
+/// that errors about the command line have the right colours.
 ColorWhen color_of(const std::vector<std::string>& argv) {
   ColorWhen when = ColorWhen::kAuto;
   for (std::size_t i = 0; i < argv.size(); ++i) {
@@ -114,7 +115,7 @@ ColorWhen color_of(const std::vector<std::string>& argv) {
   return when;
 }
 
-/// `error: ...`, and below it `hint: ...`.
+/// Prints `error: ...`, followed by `hint: ...`.
 void print_error(const Invocation& invocation, const std::string& message, const std::string& hint) {
   const Terminal& terminal = invocation.terminal;
   const Page page{terminal.width, wants_color(color_of(invocation.argv), terminal.err_is_terminal, terminal)};

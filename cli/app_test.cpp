@@ -44,8 +44,8 @@ TEST(App, EveryCommandHasHelpWithExamplesAndExitCodes) {
   }
 }
 
-/// Options of a command's help that say nothing of what they do: "--flag VALUE   What it does", where a long
-/// flag has the text on the next line.
+/// Returns the options in a command's help that have no description. The help has the format "--flag VALUE
+/// Description"; for a long flag the description is on the next line.
 std::vector<std::string> options_without_text(const std::string& help) {
   constexpr std::size_t kTextColumn = 20;
   std::vector<std::string> found;
@@ -64,62 +64,62 @@ std::vector<std::string> options_without_text(const std::string& help) {
   return found;
 }
 
-TEST(App, EveryOptionSaysWhatItDoes) {
+TEST(App, EveryOptionHasADescription) {
   for (const CommandEntry& entry : command_table())
     EXPECT_THAT(options_without_text(run_words({std::string(entry.name), "--help"}).out), IsEmpty())
         << entry.name;
 }
 
-TEST(App, WithoutACommandShowsHelpAsAnError) {
+TEST(App, ShowsHelpAsAnErrorWithoutACommand) {
   const CliRun run = run_words({});
   EXPECT_EQ(run.status, kBadInput);
   EXPECT_THAT(run.out, IsEmpty());
   EXPECT_THAT(run.err, HasSubstr("Commands:"));
 }
 
-TEST(App, AnUnknownCommandNamesTheNearest) {
+TEST(App, SuggestsTheMostSimilarCommand) {
   const CliRun run = run_words({"veiw"});
   EXPECT_EQ(run.status, kBadInput);
   EXPECT_EQ(run.err, "error: there is no command 'veiw'\nhint: Did you mean `view`?\n");
 }
 
-TEST(App, SuggestsTheCommandThatBeginsSo) {
+TEST(App, SuggestsTheCommandThatTheWordBegins) {
   EXPECT_THAT(run_words({"tun"}).err, HasSubstr("Did you mean `tune`?"));
 }
 
-TEST(App, AnUnknownFlagIsToldBeforeWhatIsMissing) {
+TEST(App, ReportsAnUnknownFlagBeforeAMissingOne) {
   const CliRun run = run_words({"gate", "--trcae", "t.json"});
   EXPECT_EQ(run.status, kBadInput);
   EXPECT_THAT(run.err, AllOf(HasSubstr("no option '--trcae'"), HasSubstr("Did you mean `--trace`?")));
 }
 
-TEST(App, AMissingFlagIsNamed) {
+TEST(App, NamesAMissingFlag) {
   const CliRun run = run_words({"gate", "--trace", "t.json"});
   EXPECT_EQ(run.status, kBadInput);
   EXPECT_THAT(run.err, AllOf(HasSubstr("--baseline is required"), HasSubstr("offprof gate --help")));
 }
 
-TEST(App, AnUnknownActionNamesTheNearest) {
+TEST(App, SuggestsTheMostSimilarAction) {
   const CliRun run = run_words({"zoo", "lst"});
   EXPECT_EQ(run.status, kBadInput);
   EXPECT_THAT(run.err, AllOf(HasSubstr("it has: list, make"), HasSubstr("Did you mean `list`?")));
 }
 
-TEST(App, AMissingActionIsTold) {
+TEST(App, ReportsAMissingAction) {
   EXPECT_THAT(run_words({"zoo"}).err, HasSubstr("needs one of: list, make"));
 }
 
-TEST(App, TooManyArgumentsAreRefused) {
+TEST(App, RejectsTooManyArguments) {
   const CliRun run = run_words({"view", "a.json", "b.json"});
   EXPECT_EQ(run.status, kBadInput);
   EXPECT_THAT(run.err, HasSubstr("unexpected argument 'b.json'"));
 }
 
-TEST(App, FlagsBeforeTheCommandAreRefused) {
+TEST(App, RejectsFlagsBeforeTheCommand) {
   EXPECT_THAT(run_words({"-q", "view"}).err, HasSubstr("Write the command first"));
 }
 
-TEST(App, ErrorsAreColouredOnATerminalOnly) {
+TEST(App, ColoursErrorsOnATerminalOnly) {
   const Terminal terminal{.out_is_terminal = true, .err_is_terminal = true};
   EXPECT_THAT(run_words({"rum"}, terminal).err, HasSubstr("\033["));
   EXPECT_THAT(run_words({"rum"}).err, Not(HasSubstr("\033[")));
@@ -127,7 +127,7 @@ TEST(App, ErrorsAreColouredOnATerminalOnly) {
   EXPECT_THAT(run_words({"view", "nonesuch", "--color=always"}).err, HasSubstr("\033["));
 }
 
-TEST(App, ErrorsAreBrokenAtTheTerminalsWidthAsHintsAre) {
+TEST(App, WrapsErrorsAndHintsAtTheTerminalsWidth) {
   const std::string err = run_words({"zoo"}, {.width = 30}).err;
   EXPECT_EQ(err,
             "error: `offprof zoo` needs one\n"
@@ -136,7 +136,7 @@ TEST(App, ErrorsAreBrokenAtTheTerminalsWidthAsHintsAre) {
             "      --help`.\n");
 }
 
-TEST(App, OutputThatCannotBeWrittenIsAnError) {
+TEST(App, FailsIfTheOutputCannotBeWritten) {
   std::ostringstream err;
   std::ostream broken(nullptr);
   const char* argv[] = {"offprof", "--version"};

@@ -11,7 +11,7 @@ constexpr std::int64_t kEighths = 8;
 constexpr std::array<const char*, kEighths + 1> kBlocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 constexpr std::size_t kNarrowestPlot = 10;
 
-/// Which column `at` falls into.
+/// Returns the column that contains `at`.
 std::size_t column_of(std::int64_t at, const Chart& chart, std::size_t width) {
   const double begin = static_cast<double>(chart.samples.front().at);
   const double span = std::max(1.0, static_cast<double>(chart.end) - begin);
@@ -33,7 +33,8 @@ std::vector<std::int64_t> column_peaks(const Chart& chart, std::size_t width) {
   return peaks;
 }
 
-/// `value` in eighths of a line, out of `height` lines. Whatever is above zero shows.
+/// Returns `value` in eighths of a line, for a chart of `height` lines. A value above zero gives at least one
+/// eighth, so that it is visible.
 std::int64_t eighths_of(std::int64_t value, std::int64_t highest, std::size_t height) {
   if (value <= 0) return 0;
   const double share = static_cast<double>(value) / static_cast<double>(highest);
@@ -47,8 +48,8 @@ std::string plot_line(const std::vector<std::int64_t>& levels, std::int64_t floo
   return line;
 }
 
-/// The marks' labels, each at its column: behind its mark, or before it where the line ends. One that would
-/// touch the label before it is left out.
+/// Returns the line of the marks' labels. Each label is to the right of its mark, or to the left if it would
+/// not fit into the line. A label that would touch the previous one is left out.
 std::string mark_line(const Chart& chart, std::size_t width) {
   std::string line;
   for (const ChartMark& mark : chart.marks) {
@@ -68,7 +69,7 @@ std::string pad_left(const std::string& text, std::size_t width) {
   return std::string(width - std::min(width, display_width(text)), ' ') + text;
 }
 
-/// The value axis: the highest value on top, half of it in the middle, 0 at the bottom.
+/// Returns the labels of the value axis: the highest value on top, half of it in the middle, 0 at the bottom.
 std::vector<std::string> axis_labels(const Chart& chart, std::int64_t highest, std::size_t height) {
   std::vector<std::string> labels(height);
   labels[0] = chart.format_value(highest);

@@ -22,7 +22,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Indent, one digit of label, blank and axis: what is left of 26 columns is a plot of 20.
+// Indent, one digit of label, blank and axis take 6 of 26 columns, so the plot has 20.
 constexpr Page kPage{.width = 26, .color = false};
 
 TEST(Chart, DrawsStepsAsBlocksAboveAnAxis) {
@@ -43,7 +43,7 @@ TEST(Chart, NeverLosesAPeakThatIsNarrowerThanAColumn) {
   EXPECT_NE(top.find("█"), std::string::npos);
 }
 
-TEST(Chart, ShowsWhateverIsAboveZero) {
+TEST(Chart, ShowsEveryValueAboveZero) {
   const Chart chart = chart_of({{0, 1}, {10, 1'000'000}}, 20);
   EXPECT_NE(lines_of(draw_chart(chart, 2, kPage)).back().find("▁"), std::string::npos);
 }

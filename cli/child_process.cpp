@@ -13,8 +13,7 @@
 namespace offprof {
 namespace {
 
-// A library that hangs while it is opened must not hang the program: the child is ended after so many
-// seconds.
+// Time limit for the child: a library that hangs while it is opened must not hang the program.
 constexpr unsigned kPatienceSeconds = 120;
 
 void write_all(int descriptor, const std::string& text) {
@@ -42,10 +41,10 @@ void be_silent() {
   dup2(nowhere, STDERR_FILENO);
 }
 
-/// Whatever ends the program ends the child.
+/// Makes the kernel kill the child when its parent ends.
 void go_with(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it has gone already
+  if (getppid() != parent) _exit(1);  // the parent has already ended
 }
 
 [[noreturn]] void run_child(int answer, pid_t parent, const std::function<std::string()>& work) {
@@ -59,7 +58,7 @@ void go_with(pid_t parent) {
   } catch (const std::exception& error) {
     write_all(answer, error.what());
   }
-  _exit(status);  // no destructors of libraries that may be in a bad way
+  _exit(status);  // skips the destructors of libraries that may be broken
 }
 
 std::string death(int status) {

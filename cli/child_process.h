@@ -6,13 +6,13 @@
 namespace offprof {
 
 struct ChildResult {
-  bool ok = false;  ///< `work` returned, and the child ended properly
-  std::string
-      answer;  ///< what `work` returned; else what went wrong: an exception's text, or how the child died
+  bool ok = false;  ///< `work` returned and the child exited normally
+  /// The return value of `work`. On failure: the exception's text, or a description of the child's death.
+  std::string answer;
 };
 
-/// Runs `work` in a forked child, so that whatever it opens, however badly that goes, leaves this process
-/// alone. What the child prints is lost; it does not outlive this process. The caller must have no other
+/// Runs `work` in a forked child, so that libraries it opens cannot damage this process, even if they crash.
+/// The child's output is discarded. The child is killed when this process ends. The caller must have no other
 /// thread.
 ChildResult run_in_child(const std::function<std::string()>& work);
 

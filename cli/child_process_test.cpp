@@ -13,13 +13,13 @@
 namespace offprof {
 namespace {
 
-TEST(ChildProcess, ReturnsWhatTheWorkReturns) {
+TEST(ChildProcess, ReturnsTheResultOfTheWork) {
   const ChildResult result = run_in_child([] { return std::string(100'000, 'x'); });
   EXPECT_TRUE(result.ok);
   EXPECT_EQ(result.answer.size(), 100'000U);
 }
 
-TEST(ChildProcess, TellsAnException) {
+TEST(ChildProcess, ReturnsTheTextOfAnException) {
   const ChildResult result = run_in_child([]() -> std::string { throw std::runtime_error("no such thing"); });
   EXPECT_FALSE(result.ok);
   EXPECT_EQ(result.answer, "no such thing");
@@ -35,7 +35,7 @@ TEST(ChildProcess, SurvivesACrash) {
   EXPECT_THAT(result.answer, testing::HasSubstr("it crashed"));
 }
 
-/// Where it did, this would hang: the child holds one end of the pipe.
+/// If the child outlived the program, this test would hang, since the child holds one end of the pipe.
 TEST(ChildProcess, TheChildDoesNotOutliveTheProgram) {
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);
@@ -50,7 +50,7 @@ TEST(ChildProcess, TheChildDoesNotOutliveTheProgram) {
   }
   close(ends[1]);
   char byte = 0;
-  EXPECT_EQ(read(ends[0], &byte, 1), 1);  // the child is there
+  EXPECT_EQ(read(ends[0], &byte, 1), 1);  // the child has started
   kill(program, SIGTERM);
   waitpid(program, nullptr, 0);
   EXPECT_EQ(read(ends[0], &byte, 1), 0);

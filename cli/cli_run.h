@@ -11,14 +11,14 @@
 
 namespace offprof {
 
-/// What a command line printed, and its exit status. For tests.
+/// Output and exit status of a command line, for tests.
 struct CliRun {
   int status = 0;
   std::string out;
   std::string err;
 };
 
-/// Runs `offprof WORDS...` in this process, to streams that are no terminals unless `terminal` says so.
+/// Runs `offprof WORDS...` in this process. The output streams are not terminals unless `terminal` says so.
 inline CliRun run_words(const std::vector<std::string>& words, const Terminal& terminal = {}) {
   std::vector<const char*> argv = {"offprof"};
   for (const std::string& word : words) argv.push_back(word.c_str());
@@ -27,8 +27,8 @@ inline CliRun run_words(const std::vector<std::string>& words, const Terminal& t
   return {status, out.str(), err.str()};
 }
 
-/// Text with every run of blanks and line breaks as one blank: where a message is wrapped depends on the
-/// paths in it.
+/// Replaces each run of blanks and line breaks by one blank. Tests need this because the line breaks of a
+/// message depend on the paths in it.
 inline std::string unwrapped(const std::string& text) {
   std::istringstream words(text);
   std::string line;
@@ -36,7 +36,7 @@ inline std::string unwrapped(const std::string& text) {
   return line;
 }
 
-/// A folder of a test's own that goes when the test is done.
+/// A temporary folder for a test, removed by the destructor.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(const std::string& name)

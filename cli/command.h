@@ -1,7 +1,7 @@
 #pragma once
 
 #include <CLI/App.hpp>
-#include <CLI/Config.hpp>  // App needs it where it is constructed
+#include <CLI/Config.hpp>  // needed for the construction of an App
 #include <CLI/Formatter.hpp>
 #include <memory>
 #include <string_view>
@@ -12,26 +12,26 @@
 
 namespace offprof {
 
-/// One command of the program. A new one is a file with a class and a `make_..._command`, and a line in
-/// command_table.cpp.
+/// One command of offprof. To add a command, write a file with a class and a `make_..._command` function, and
+/// add a line to command_table.cpp.
 class Subcommand {
  public:
   virtual ~Subcommand() = default;
-  /// Declares the command's own flags; the common ones are added to it, or to each of its sub-commands if it
-  /// has any.
+  /// Declares the command's own flags. The common flags are then added to the command, or to each of its
+  /// sub-commands if it has any.
   virtual void add_options(CLI::App& app) = 0;
-  /// Does the work once the flags are read. Throws Error for what a user can mend.
+  /// Runs the command after its flags are parsed. Throws Error for a problem that the user can fix.
   virtual ExitStatus run(Context& context) = 0;
 };
 
 struct CommandEntry {
   std::string_view name;
-  std::string_view summary;   ///< one line, in the list of commands and on top of its own help
-  std::string_view examples;  ///< lines of its help
+  std::string_view summary;   ///< one line, shown in the list of commands and in the command's help
+  std::string_view examples;  ///< example lines for the command's help
   std::unique_ptr<Subcommand> (*make)();
 };
 
-/// Every command, in the order of `offprof --help`.
+/// Returns every command in the order of `offprof --help`.
 const std::vector<CommandEntry>& command_table();
 
 }  // namespace offprof

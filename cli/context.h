@@ -11,12 +11,12 @@
 
 namespace offprof {
 
-/// The schema of what `--format json` prints.
+/// Schema name of the output of `--format json`.
 inline constexpr std::string_view kReportSchema = "offprof.report/1";
 
 enum class ReportFormat { kText, kJson };
 
-/// The flags that every command has.
+/// The flags that every command accepts.
 struct CommonOptions {
   ReportFormat format = ReportFormat::kText;
   ColorWhen color = ColorWhen::kAuto;
@@ -24,40 +24,42 @@ struct CommonOptions {
   bool verbose = false;
 };
 
-/// What a command found: one struct, filled once, that both forms are printed from, so that they cannot
-/// disagree. `to_json` gives the object's own keys; Context adds `schema`, `command` and `tool_version`.
+/// The result of a command: one struct, filled once. Both output formats are printed from it, so that they
+/// cannot disagree. `to_json` returns the report's own keys; Context adds `schema`, `command` and
+/// `tool_version`.
 template <class T>
 concept Report = requires(const T& report, const Page& page) {
   { to_json(report) } -> std::same_as<nlohmann::ordered_json>;
   { to_text(report, page) } -> std::same_as<std::string>;
 };
 
-/// What a command gets to work with: its streams, and how the user wants things printed. Results go to
-/// standard output, everything else to standard error.
+/// The streams of a command, and the user's settings for its output. Results go to standard output,
+/// everything else to standard error.
 class Context {
  public:
-  /// `out` and `err` must outlive it. `argv`: the whole command line, program name first, as a trace records
-  /// it.
+  /// `out` and `err` must outlive the Context. `argv` is the whole command line, program name first, as it is
+  /// recorded in a trace.
   Context(std::string command, std::vector<std::string> argv, const Terminal& terminal, std::ostream& out,
           std::ostream& err);
 
-  /// What the parser fills.
+  /// The common options; the parser writes them.
   CommonOptions& options() { return options_; }
   const CommonOptions& options() const { return options_; }
   const std::vector<std::string>& argv() const { return argv_; }
   std::ostream& out() { return out_; }
   bool quiet() const { return options_.quiet; }
 
-  /// `note: ...`: worth knowing. `warning: ...`: probably not what was meant. -q silences notes only.
+  /// Print `note: ...` (useful to know) and `warning: ...` (probably a mistake of the user). `-q` suppresses
+  /// only notes.
   void note(const std::string& text);
   void warn(const std::string& text);
   void warn(const std::vector<std::string>& texts);
-  /// Shown with -v only.
+  /// Prints a message only with `-v`.
   void detail(const std::string& text);
   StatusLine status_line();
 
-  /// Prints a report in the wanted format to `path`, `-` being standard output. Throws Error where it cannot
-  /// be written.
+  /// Prints a report in the requested format to `path`; `-` is standard output. Throws Error if it cannot be
+  /// written.
   template <Report R>
   void publish(const R& report, const std::string& path = "-") {
     const Page page = page_of(path);
@@ -65,8 +67,8 @@ class Context {
           path);
   }
 
-  /// The same for a command whose product (a trace, a policy) goes to `product_path`: where that is standard
-  /// output the report makes room, on standard error.
+  /// Prints the report of a command that also writes a product (a trace, a policy) to `product_path`. If the
+  /// product goes to standard output, the report goes to standard error.
   template <Report R>
   void publish_beside(const R& report, const std::string& product_path) {
     if (product_path != "-") return publish(report);
@@ -74,7 +76,7 @@ class Context {
     err_ << (options_.format == ReportFormat::kJson ? in_envelope(to_json(report)) : to_text(report, page));
   }
 
-  /// Writes a document to a file, whole or not at all, or for `-` to standard output.
+  /// Writes a document to a file, completely or not at all; `-` is standard output.
   void print(const std::string& document, const std::string& path);
 
  private:

@@ -20,7 +20,7 @@ bool is_kind(std::string_view device, std::string_view kind) {
   return device == kind || (device.starts_with(kind) && device[kind.size()] == ':');
 }
 
-/// `auto`, `host`, `cuda[:N]`, `virtual[:PROFILE]`.
+/// Accepts `auto`, `host`, `cuda[:N]`, `virtual[:PROFILE]`.
 std::string parse_device(const std::string& text) {
   if (text == "auto" || text == "host" || is_kind(text, "cuda") || is_kind(text, kVirtual)) return text;
   throw_not_among(text, {"auto", "host", "cuda", "virtual"});

@@ -11,26 +11,26 @@
 
 namespace offprof {
 
-/// The flags that choose where to train: `--device`, and for a virtual GPU `--kernel-times` and
+/// The flags that choose the device: `--device`, and for a virtual GPU `--kernel-times` and
 /// `--check-streams`.
 class DeviceOptions {
  public:
-  /// The object must outlive the parse.
+  /// This object must outlive the parse.
   void add_to(CLI::App& app);
 
-  /// The device as RunRequest has it, `auto` resolved. Opens the virtual GPU where it is one, its link no
-  /// faster than `link_cap`, so call it before the engine is opened, once. Throws Error: no such device or
-  /// profile (input), libraries that are missing (environment).
+  /// Returns the device in the format of RunRequest, with `auto` resolved. If the device is a virtual GPU,
+  /// opens it with a link no faster than `link_cap`. Call it once, before the engine is opened. Throws Error
+  /// if there is no such device or profile (input), or if libraries are missing (environment).
   std::string open(Context& context, const std::optional<Link>& link_cap);
 
-  /// As `--device NAME` does.
+  /// Selects a device as `--device NAME` does.
   void choose(const std::string& device);
 
   bool is_auto() const { return device_ == "auto"; }
   bool checks_streams() const { return checks_streams_; }
-  /// The file of --kernel-times, without its folder; nullopt: none is given.
+  /// Returns the file name of --kernel-times without its folder, or nullopt if the flag is absent.
   std::optional<std::string> kernel_times() const;
-  /// What the check of stream order has found; empty where there was none.
+  /// Returns the races that the stream race checker found; empty if the checker did not run.
   std::vector<StreamHazard> take_hazards() const;
 
  private:

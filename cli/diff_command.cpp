@@ -37,7 +37,8 @@ std::string source_text(const std::string& source, bool times_are_modelled) {
   return times_are_modelled ? fmt::format("{} (times {})\n", source, kTimesAreModelled) : source + "\n";
 }
 
-/// How a prediction compares with what was predicted is what people look for, so that gets no note.
+/// Returns a note if times are not comparable. A prediction and its measurement get no note, since users want
+/// to compare these two.
 std::string times_note(const std::vector<RunDifference>& run) {
   const RunDifference* difference = time_difference(run);
   if (difference == nullptr || difference->what == "source of figures") return "";
@@ -52,7 +53,8 @@ std::string run_text(const std::vector<RunDifference>& run, const Page& page) {
   return "\n" + table.render(page) + times_note(run);
 }
 
-/// Nothing where no side has steps, as two reports: nobody expects any.
+/// Returns a sentence if exactly one side has no steps. If neither has any (two reports), nobody expects a
+/// timeline.
 std::string no_timeline_text(const std::vector<std::string>& without_steps, const Page& page) {
   if (without_steps.size() != 1) return "";
   const std::string text =

@@ -12,19 +12,20 @@ namespace offprof {
 
 struct DiffReport {
   Diff diff;
-  std::size_t ops_shown = 10;                ///< rows of each list in text; JSON has them all
-  std::optional<TimelineDiff> timeline{};    ///< nullopt: a side shows no step
-  std::vector<std::string> without_steps{};  ///< the files that show none
+  std::size_t ops_shown = 10;                ///< rows of each list in the text report; JSON has all rows
+  std::optional<TimelineDiff> timeline{};    ///< nullopt: a file contains no step
+  std::vector<std::string> without_steps{};  ///< the files that contain no step
 };
 
-/// Adds what the timelines of both sides show, nullopt being that of a file that has none.
+/// Adds the comparison of both timelines to the report. A file without a timeline is passed as nullopt.
 void compare_timelines(DiffReport& report, const std::optional<Timeline>& base,
                        const std::optional<Timeline>& now);
 
 nlohmann::ordered_json to_json(const DiffReport& report);
 std::string to_text(const DiffReport& report, const Page& page);
 
-/// `offprof diff BASE NEW`: what changed from one run to another. It judges nothing: see `offprof gate`.
+/// Creates `offprof diff BASE NEW`, which shows the differences between two runs. It does not judge them;
+/// `offprof gate` does.
 std::unique_ptr<Subcommand> make_diff_command();
 
 }  // namespace offprof

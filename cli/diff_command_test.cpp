@@ -21,7 +21,7 @@ DiffReport report_of(const Trace& base, const Trace& now) {
 
 Trace changed_trace() {
   Trace trace = sample_trace();
-  trace.metrics.device_peak_bytes = 6288;  // half as much again as 4192
+  trace.metrics.device_peak_bytes = 6288;  // 50 % above 4192
   trace.metrics.overlap_ratio.reset();
   trace.policy = preset_policy("keep");
   trace.program.saved[0].bytes = 8192;
@@ -51,7 +51,7 @@ TEST(DiffCommand, JsonHasNullWhereAFigureIsMissing) {
   EXPECT_TRUE(overlap["percent"].is_null());
 }
 
-TEST(DiffCommand, MarksTheSideWhoseTimesAreModelled) {
+TEST(DiffCommand, MarksTheSideWithModelledTimes) {
   const DiffReport report = report_of(sample_trace(), virtual_sample_trace());
   EXPECT_THAT(to_text(report, {}),
               AllOf(HasSubstr("base: base.json\n"),
@@ -61,7 +61,7 @@ TEST(DiffCommand, MarksTheSideWhoseTimesAreModelled) {
   EXPECT_FALSE(to_json(report_of(sample_trace(), changed_trace())).contains("times_are_modelled"));
 }
 
-TEST(DiffCommand, SaysThatTimesFromOtherKernelTimesDoNotCompare) {
+TEST(DiffCommand, CallsTimesFromDifferentKernelTimesNotComparable) {
   Trace now = virtual_sample_trace();
   now.environment.kernel_times = "h200.json";
   EXPECT_THAT(
@@ -69,14 +69,14 @@ TEST(DiffCommand, SaysThatTimesFromOtherKernelTimesDoNotCompare) {
       AllOf(HasSubstr("h200.json"), HasSubstr("Times are not comparable: not the same kernel times.")));
 }
 
-TEST(DiffCommand, SetsAPredictionBesideWhatCameTrue) {
+TEST(DiffCommand, ComparesAPredictionWithItsMeasurement) {
   Trace now = sample_trace();
   now.simulated = true;
   EXPECT_THAT(to_text(report_of(sample_trace(), now), {}),
               AllOf(HasSubstr("source of figures  measured  simulated"), Not(HasSubstr("not comparable"))));
 }
 
-TEST(DiffCommand, ShowsOtherAllocatorSettings) {
+TEST(DiffCommand, ShowsDifferentAllocatorSettings) {
   Trace now = virtual_sample_trace();
   now.program.allocator->settings = "expandable_segments:True";
   EXPECT_THAT(to_text(report_of(virtual_sample_trace(), now), {}),
@@ -93,7 +93,7 @@ TEST(DiffCommand, NeverFailsOnADifference) {
   EXPECT_EQ(run.err, "");
 }
 
-TEST(DiffCommand, ShowsWhereTheStepsOfTwoTracesPart) {
+TEST(DiffCommand, ShowsWhereTwoStepsDifferInTime) {
   const TemporaryFolder folder("diff_command_steps");
   Trace slower = sample_trace();
   for (Span& span : slower.timeline.spans)
@@ -109,7 +109,7 @@ TEST(DiffCommand, ShowsWhereTheStepsOfTwoTracesPart) {
   EXPECT_EQ(json["step"]["difference_ns"], 0);
 }
 
-TEST(DiffCommand, SaysWhichSideShowsNoSteps) {
+TEST(DiffCommand, NamesTheSideWithoutSteps) {
   const TemporaryFolder folder("diff_command_no_steps");
   Trace empty = sample_trace();
   empty.timeline = {};
@@ -121,7 +121,7 @@ TEST(DiffCommand, SaysWhichSideShowsNoSteps) {
   EXPECT_TRUE(nlohmann::json::parse(run.out)["timeline"].is_null());
 }
 
-TEST(DiffCommand, RefusesATraceWithABadTime) {
+TEST(DiffCommand, RejectsATraceWithABadTime) {
   const TemporaryFolder folder("diff_command_bad_time");
   std::string text = format_trace(sample_trace());
   text.replace(text.find("\"dur\":9.300"), 11, "\"dur\":-9.30");
@@ -133,7 +133,7 @@ TEST(DiffCommand, RefusesATraceWithABadTime) {
   EXPECT_EQ(run.out, "");
 }
 
-TEST(DiffCommand, TakesAReportOfView) {
+TEST(DiffCommand, AcceptsAReportOfView) {
   const TemporaryFolder folder("diff_command_report");
   write_trace(folder / "a.json", sample_trace());
   run_words({"view", folder / "a.json", "--format", "json", "-o", folder / "view.json"});

@@ -19,7 +19,7 @@ bool is_same_folder(const std::string& a, const std::string& b) {
   return a == b || std::filesystem::equivalent(a, b, error);
 }
 
-/// A GPU's weights share the disk of its tensors.
+/// A GPU's parameters use the same disk as its tensors, so they cannot be on a compressed one.
 void refuse_compressed_weights(const DiskRequest& disk) {
   if (!disk.compressed) return;
   throw input_error(
@@ -58,7 +58,7 @@ DiskLink disk_to_assume(const std::optional<DiskLink>& given, const Trace& trace
   DiskLink wanted = given.value_or(DiskLink{});
   wanted.is_compressed = compresses(policy);
   const DiskLink& known = trace.environment.link.disk;
-  // Where the host computes, what its weights' disk takes is in the program's own time.
+  // On the host device, the time of the parameters' disk is already part of the step program's own time.
   const bool shares_disk = weights && weights->place == "disk" && trace.environment.device != "host";
   if (shares_disk) refuse_compressed_weights({.folder = {}, .compressed = wanted.is_compressed});
   if (given) return wanted;

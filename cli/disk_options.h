@@ -13,36 +13,36 @@
 
 namespace offprof {
 
-/// `2GB/s`, or `2GB/s,3GB/s` where reading is another matter. Throws Error (input).
+/// Parses `2GB/s`, or `2GB/s,3GB/s` if the read speed differs from the write speed. Throws Error (input).
 DiskLink parse_disk_speed(const std::string& text);
 
-/// `--disk-bandwidth`. The target must outlive the parse.
+/// Adds `--disk-bandwidth`. `speed` must outlive the parse.
 CLI::Option* add_disk_bandwidth_option(CLI::App& app, std::optional<DiskLink>& speed,
                                        const std::string& what);
 
-/// `a disk` or `compressed memory`.
+/// Returns `a disk` or `compressed memory`.
 std::string describe(const DiskLink& disk);
-/// The flag of `run` that gives it such a one.
+/// Returns the flag of `run` that provides compressed memory or a disk.
 const char* disk_flag(bool is_compressed);
 
-/// The disk that a simulation of the policy assumes: the one `given`, else the trace's. Throws Error (input)
-/// where something uses one of which nobody says how fast it is.
+/// Returns the disk that a simulation of the policy assumes: `given`, or else the trace's disk. Throws Error
+/// (input) if a disk is used but its speed is unknown.
 DiskLink disk_to_assume(const std::optional<DiskLink>& given, const Trace& trace, const Policy& policy);
 
-/// Adds to the words of a `run` what a policy's tensors and the trace's weights need of a disk, unless they
-/// are told of one: its speed where it is modelled, else the current folder.
+/// Adds to the words of a `run` the disk flags that the policy's tensors and the trace's offloaded parameters
+/// need, unless the words already contain them. On a virtual GPU this is the disk's speed, otherwise the
+/// current folder.
 void add_disk_words(std::vector<std::string>& words, const Trace& trace, const Policy& policy,
                     const DiskLink& disk);
 
-/// The flags of `run` that give it a disk: `--disk`, `--disk-checksums`, `--compress`,
-/// `--disk-bandwidth`.
+/// The flags of `run` that configure a disk: `--disk`, `--disk-checksums`, `--compress`, `--disk-bandwidth`.
 class DiskOptions {
  public:
-  /// The object must outlive the parse.
+  /// This object must outlive the parse.
   void add_to(CLI::App& app);
 
-  /// nullopt: no disk. `device`: as RunRequest has it. Throws Error (input): flags that do not go with it, or
-  /// with the policy.
+  /// Returns nullopt if there is no disk. `device` has the format of RunRequest. Throws Error (input) if
+  /// flags contradict each other, the device or the policy.
   std::optional<DiskRequest> request(const std::string& device, const Policy& policy) const;
 
  private:
@@ -54,9 +54,10 @@ class DiskOptions {
   std::optional<DiskLink> speed_;
 };
 
-/// Weights on the disk of a GPU share that of the policy's tensors, which their folder may be said to be;
-/// those of the host have a file of their own. `request.device`: as RunRequest has it. Throws Error (input):
-/// there is no folder for them, or two.
+/// Prepares the disk for offloaded parameters. On a GPU, parameters use the same disk as the policy's
+/// tensors, so `--weights-dir` may name that disk's folder; on the host they have a file of their own.
+/// `request.device` has the format of RunRequest. Throws Error (input) if no folder is given, or if two
+/// different folders are given.
 void share_disk_with_weights(RunRequest& request);
 
 }  // namespace offprof

@@ -32,17 +32,17 @@ namespace fs = std::filesystem;
 
 constexpr const char* kGetEngine =
     "scripts/setup.sh && cmake --preset release && cmake --build --preset release";
-// CUPTI of the CUDA version that the LibTorch of scripts/setup.sh is built for.
+// CUPTI of the CUDA version for which scripts/setup.sh's LibTorch is built.
 constexpr const char* kCuptiLibrary = "libcupti.so.13";
 
-/// What a child learned by opening the engine library.
+/// Facts that a child process learned by opening the engine library.
 struct EngineFacts {
   std::string torch_version;
   std::string torch_folder;
-  std::string cupti;  ///< the file, or empty
+  std::string cupti;  ///< path of the file; empty if it was not loaded
 };
 
-/// The file that a library of that name was loaded from; empty if it is not.
+/// Returns the file from which the library of that name was loaded; empty if it is not loaded.
 std::string loaded_file(const std::string& name) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -71,7 +71,7 @@ Finding engine_missing(const std::string& why, const std::string& mend) {
   return {"engine", Health::kMissing, why, mend};
 }
 
-/// Opens the device in this process, with all that it needs; throws where it cannot be.
+/// Opens the device with everything it needs in this process. Throws if that fails.
 std::string try_device(const std::string& engine_path, const std::string& device) {
   const std::string problem = load_engine({engine_path}).problem_with(device);
   if (!problem.empty()) throw std::runtime_error(problem);
@@ -103,7 +103,8 @@ Finding cuda_finding(const std::string& engine_path) {
       "which scripts/setup.sh leaves out"};
 }
 
-/// The GPU whose driver is here, or the virtual one: asks the engine in this process, as JSON.
+/// Asks the engine in this process if it can trace the GPU: the real one if its driver is present, else the
+/// virtual one. Returns the problem as JSON; `{}` if there is none.
 std::string try_tracing(const std::string& engine_path) {
   const std::optional<Error> problem = load_engine({engine_path}).problem_with_tracing();
   if (!problem) return "{}";
@@ -151,7 +152,7 @@ void add_engine(std::vector<Finding>& findings) {
   findings.push_back(tracer_finding(*path));
 }
 
-/// The number on the first line of a file of the kernel's; nullopt where there is none (`max`, or no file).
+/// Returns the number on the first line of a kernel file; nullopt if there is none (`max`, or no file).
 std::optional<std::int64_t> number_in(const std::string& path) {
   std::ifstream file(path);
   std::int64_t number = 0;
@@ -181,7 +182,7 @@ Bytes meminfo(const std::string& key) {
 Finding memory() {
   std::string text = fmt::format("{}, {} available", format_bytes(meminfo("MemTotal")),
                                  format_bytes(meminfo("MemAvailable")));
-  // The limit of a container, control groups version 2.
+  // A container's limit (control groups version 2).
   if (const auto limit = number_in("/sys/fs/cgroup/memory.max"))
     text += fmt::format("; limit {}", format_bytes(*limit));
   return {"memory", Health::kWorks, text, ""};
@@ -196,7 +197,7 @@ Finding nvidia_driver() {
           "on a machine with an NVIDIA GPU: apt-get install nvidia-driver"};
 }
 
-/// In the folder for temporary files: which disk it is to be, nobody has said yet.
+/// Tests the disk of the folder for temporary files, since the user's disk is not known here.
 Finding disk_tier() {
   const ChildResult tried =
       run_in_child([] { return describe(DiskTier(fs::temp_directory_path().string()).facts()); });
@@ -204,7 +205,7 @@ Finding disk_tier() {
   return {"disk tier", Health::kOptional, tried.answer, "set TMPDIR to a folder that can be written to"};
 }
 
-/// Of `run --compress`.
+/// Checks the codec of `run --compress`.
 Finding compression() {
   try {
     return {"compression", Health::kWorks, block_codec(), ""};
@@ -213,7 +214,7 @@ Finding compression() {
   }
 }
 
-/// The file that a shell would run for that name; empty where there is none.
+/// Returns the file that a shell would run for that name; empty if there is none.
 std::string find_program(const std::string& name) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
@@ -224,7 +225,7 @@ std::string find_program(const std::string& name) {
   return {};
 }
 
-/// Whether Holistic Trace Analysis can be imported; it is looked up, not run.
+/// Looks Holistic Trace Analysis up without importing it. Throws if it is not installed.
 std::string find_hta(const std::string& python) {
   const std::string code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('hta') is None)";
   if (std::system(fmt::format("'{}' -c \"{}\"", python, code).c_str()) != 0)

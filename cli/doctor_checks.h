@@ -7,19 +7,20 @@ namespace offprof {
 
 enum class Health {
   kWorks,
-  kMissing,   ///< `run` needs it, on some device at least
-  kOptional,  ///< not there; something extra needs it, or other hardware
+  kMissing,   ///< missing, and `run` needs it on at least one device
+  kOptional,  ///< missing, but only an extra feature or other hardware needs it
 };
 
-/// One thing that offprof builds on, and how it is here.
+/// The state of one component that offprof depends on.
 struct Finding {
   std::string name;
   Health health = Health::kWorks;
-  std::string detail;  ///< version, place, or what is wrong
-  std::string mend;    ///< the command or the deed that would mend it; empty where it works
+  std::string detail;  ///< version, location, or a description of the problem
+  std::string mend;    ///< the command or action that fixes the problem; empty if there is none
 };
 
-/// Looks at everything. Libraries are opened in child processes, so a broken one is a finding and no crash.
+/// Checks all components. Opens libraries in child processes, so that a broken library becomes a finding
+/// instead of a crash.
 std::vector<Finding> examine_machine();
 
 }  // namespace offprof

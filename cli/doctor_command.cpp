@@ -69,7 +69,7 @@ nlohmann::ordered_json to_json(const DoctorReport& report) {
 
 namespace {
 
-/// A hint within the page. Commands break behind `&&` alone, so that what is copied still runs.
+/// Wraps a hint at the page's width. Breaks commands only after `&&`, so that a copied command still runs.
 std::string hint_text(std::string hint, const Page& page, std::size_t column) {
   constexpr char kUnbroken = '\x01';
   constexpr std::string_view kAnd = "&&";

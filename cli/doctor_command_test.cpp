@@ -16,12 +16,12 @@ DoctorReport report_with(Health engine) {
                              {"HTA", Health::kOptional, "not installed", "pip install it"}});
 }
 
-TEST(Doctor, RunWorksWhereNothingThatItNeedsIsMissing) {
+TEST(Doctor, RunWorksIfItsRequirementsAreMet) {
   EXPECT_TRUE(report_with(Health::kWorks).run_works);
   EXPECT_FALSE(report_with(Health::kMissing).run_works);
 }
 
-TEST(Doctor, EveryMissingThingComesWithWhatMendsIt) {
+TEST(Doctor, ShowsAFixForEachMissingComponent) {
   EXPECT_THAT(to_text(report_with(Health::kMissing), {}),
               AllOf(HasSubstr("missing   engine"), HasSubstr("mend: scripts/setup.sh"),
                     HasSubstr("does not work here")));
@@ -34,7 +34,7 @@ TEST(Doctor, AMissingDeviceIsNotAMissingEngine) {
   EXPECT_THAT(to_text(report, {}), HasSubstr("works here on other devices"));
 }
 
-/// `text` without the line breaks of `wrap`, which are within `column` blanks.
+/// Removes the line breaks of `wrap`, which are followed by `column` blanks.
 std::string joined_lines(std::string text, std::size_t column) {
   const std::string broken = "\n" + std::string(column, ' ');
   for (std::size_t at = 0; (at = text.find(broken, at)) != std::string::npos;)
@@ -42,7 +42,7 @@ std::string joined_lines(std::string text, std::size_t column) {
   return text;
 }
 
-TEST(Doctor, HintsKeepWithinThePage) {
+TEST(Doctor, HintsFitThePage) {
   constexpr std::size_t kHintColumn = 33;
   const std::string commands = "scripts/setup.sh && cmake --preset release && cmake --build --preset release";
   const std::string prose =
@@ -58,21 +58,21 @@ TEST(Doctor, HintsKeepWithinThePage) {
   }
 }
 
-TEST(Doctor, HintsThatAreCommandsBreakBetweenCommandsAlone) {
+TEST(Doctor, BreaksHintsOnlyBetweenCommands) {
   const DoctorReport report = make_doctor_report(
       {{"engine", Health::kMissing, "not built", "scripts/setup.sh && cmake --build --preset release -j 2"}});
   EXPECT_THAT(to_text(report, {.width = 80}), HasSubstr("mend: scripts/setup.sh &&\n" + std::string(33, ' ') +
                                                         "cmake --build --preset release"));
 }
 
-TEST(Doctor, TextAndJsonTellTheSame) {
+TEST(Doctor, TextAndJsonAgree) {
   const auto json = to_json(report_with(Health::kMissing));
   EXPECT_EQ(json["run_works"], false);
   EXPECT_EQ(json["findings"].at(0)["status"], "missing");
   EXPECT_EQ(json["findings"].at(1)["mend"], "pip install it");
 }
 
-TEST(Doctor, LooksAtEverything) {
+TEST(Doctor, ChecksEveryComponent) {
   std::vector<std::string> names;
   for (const Finding& finding : examine_machine()) {
     names.push_back(finding.name);

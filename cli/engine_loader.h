@@ -8,25 +8,25 @@
 
 namespace offprof {
 
-/// Where the engine library may lie, best first: beside the program (a build folder), and in `../lib/offprof`
-/// (an installation).
+/// Returns the possible locations of the engine library, best first: beside the program (a build folder), and
+/// in `../lib/offprof` (an installation).
 std::vector<std::string> engine_places(const std::string& program_folder);
 
-/// The folder that the running program lies in.
+/// Returns the folder that contains the running program.
 std::string program_folder();
 
-/// Where the libraries of the virtual GPU lie: in a folder beside the engine.
+/// Returns the folder of the virtual GPU's libraries, which is beside the engine.
 std::string virtual_gpu_folder();
 
-/// The first place that holds a file.
+/// Returns the first of `places` at which a file exists.
 std::optional<std::string> find_engine(const std::vector<std::string>& places);
 
-/// Opens the engine library, and LibTorch with it: that takes about a second. It stays open, and owns what is
-/// returned. Throws Error (environment): it is in none of the places, this being the small flavour, or it
-/// cannot be opened.
+/// Opens the engine library and LibTorch with it, which takes about a second. The library stays open and owns
+/// the returned object. Throws Error (environment) if the library is in none of the places (the small build
+/// without the engine), or if it cannot be opened.
 EnginePlugin& load_engine(const std::vector<std::string>& places);
 
-/// The same, from where the running program keeps it.
+/// Opens the engine library from the locations that belong to the running program.
 EnginePlugin& load_engine();
 
 }  // namespace offprof

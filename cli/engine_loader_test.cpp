@@ -30,28 +30,28 @@ TEST(EngineLoader, LooksBesideTheProgramAndInTheInstallation) {
                                    "/opt/offprof/lib/offprof/liboffprof_engine.so"));
 }
 
-TEST(EngineLoader, WithoutTheLibraryItIsTheSmallFlavour) {
+TEST(EngineLoader, ReportsTheSmallFlavourWithoutTheLibrary) {
   EXPECT_THAT(
       error_of({"/nonexistent/liboffprof_engine.so"}),
       AllOf(HasSubstr("small flavour"), HasSubstr("scripts/setup.sh"), HasSubstr("--preset release")));
 }
 
-TEST(EngineLoader, ALibraryThatCannotBeOpenedTellsTheReason) {
+TEST(EngineLoader, ReportsWhyALibraryCannotBeOpened) {
   const TestFolder folder;
   const std::string path = folder / "broken_engine.so";
   std::ofstream(path) << std::string(1000, 'x');
   EXPECT_THAT(error_of({path}), AllOf(HasSubstr("invalid ELF header"), HasSubstr("offprof doctor")));
 }
 
-TEST(EngineLoader, ALibraryWithoutTheSymbolIsNoEngine) {
+TEST(EngineLoader, RejectsALibraryWithoutTheSymbol) {
   EXPECT_THAT(error_of({OFFPROF_NO_ENGINE}), HasSubstr("has no symbol offprof_engine_plugin"));
 }
 
-TEST(EngineLoader, OpensTheFirstPlaceThatHasIt) {
+TEST(EngineLoader, OpensTheFirstLibraryThatExists) {
   EXPECT_EQ(load_engine({"/nonexistent/engine.so", OFFPROF_FAKE_ENGINE}).torch_version(), "fake");
 }
 
-TEST(EngineLoader, ErrorsCrossTheLibraryBorder) {
+TEST(EngineLoader, CatchesErrorsThrownByTheLibrary) {
   EnginePlugin& engine = load_engine({OFFPROF_FAKE_ENGINE});
   EXPECT_THROW(engine.run({}, {}), Error);
 }

@@ -2,7 +2,7 @@
 
 namespace offprof {
 
-/// What the program exits with. A signal ends it with 128 + its number.
+/// Exit status of the program. If a signal ends it, the status is 128 + the signal's number.
 enum class ExitStatus : int {
   kOk = 0,
   kGateFailed = 1,   ///< a check of `gate` failed, or `tune` found nothing within the budget

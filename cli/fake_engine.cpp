@@ -6,7 +6,7 @@
 namespace offprof {
 namespace {
 
-/// An engine without LibTorch, for tests of what opens it.
+/// An engine without LibTorch, for tests of the engine loader.
 class FakeEngine : public EnginePlugin {
  public:
   std::string torch_version() const override { return "fake"; }

@@ -46,7 +46,7 @@ std::string duration_text(Nanoseconds duration, Nanoseconds unsure_by) {
   int digits = 0;
   for (Nanoseconds place = scale->first; place > unit; place /= 10) ++digits;
   const double shown = static_cast<double>(rounded) / static_cast<double>(scale->first);
-  const int most = shown < 9.995 ? 2 : shown < 99.95 ? 1 : 0;  // as format_duration has them
+  const int most = shown < 9.995 ? 2 : shown < 99.95 ? 1 : 0;  // the digits that format_duration prints
   if (digits > most) return format_duration(duration);
   return fmt::format("~{:.{}f} {}", shown, digits, scale->second);
 }

@@ -5,13 +5,13 @@
 namespace offprof {
 namespace {
 
-TEST(DurationText, HasAllDigitsWhereAllMeanSomething) {
+TEST(DurationText, ShowsAllSignificantDigits) {
   EXPECT_EQ(duration_text(12'345'678, 0), "12.3 ms");
   EXPECT_EQ(duration_text(12'345'678, 9), "12.3 ms");
   EXPECT_EQ(duration_text(12'345'678, 99'999), "12.3 ms");
 }
 
-TEST(DurationText, LeavesOutTheDigitsThatMeanNothing) {
+TEST(DurationText, OmitsUncertainDigits) {
   EXPECT_EQ(duration_text(12'345'678, 100'000), "~12.3 ms");
   EXPECT_EQ(duration_text(12'345'678, 3'000'000), "~12 ms");
   EXPECT_EQ(duration_text(12'345'678, 30'000'000), "~10 ms");
@@ -19,7 +19,7 @@ TEST(DurationText, LeavesOutTheDigitsThatMeanNothing) {
   EXPECT_EQ(duration_text(1'234'567'890, 30'000'000), "~1.23 s");
 }
 
-TEST(DurationText, RoundsWhatIsSmallToNothing) {
+TEST(DurationText, RoundsSmallDurationsToZero) {
   EXPECT_EQ(duration_text(3'456, 3'000'000), "~0 ms");
   EXPECT_EQ(duration_text(3'456, 50'000), "~0 us");
   EXPECT_EQ(duration_text(0, 50'000), "0 ns");

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kOpsShown = 3;
 
-/// What `gate --update` did.
+/// Result of `gate --update`.
 struct UpdateReport {
   std::string trace;
   std::string baseline;
@@ -94,7 +94,7 @@ TextTable check_table(const std::vector<Check>& checks) {
   return table;
 }
 
-/// What should be the same and is not.
+/// Returns text about the checks of run properties that must be equal but differ.
 std::string differences_text(const std::vector<Check>& checks, const Page& page) {
   std::string text;
   for (const Check& check : checks) {
@@ -176,7 +176,8 @@ class GateCommand : public Subcommand {
     return ExitStatus::kOk;
   }
 
-  /// --baseline may name a trace, to be compared with; --update would destroy it.
+  /// Throws if --baseline names a file that is no baseline. It may be a trace to compare with, which --update
+  /// would overwrite.
   void refuse_to_overwrite_others() const {
     if (!std::filesystem::is_regular_file(baseline_) || is_baseline(read_file(baseline_))) return;
     throw input_error(fmt::format("{} is there, and is no baseline: --update leaves it alone", baseline_),

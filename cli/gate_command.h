@@ -15,14 +15,15 @@ struct GateReport {
   std::string trace;
   std::string baseline;
   Verdict verdict;
-  std::vector<OpDifference> ops;  ///< what the operators saved differently, largest first; for a failed gate
-  bool times_are_modelled = false;  ///< those of the trace
+  /// Differences between the tensors that operators saved, largest first. Filled only if the gate failed.
+  std::vector<OpDifference> ops;
+  bool times_are_modelled = false;  ///< true if the trace's times are modelled
 };
 
 nlohmann::ordered_json to_json(const GateReport& report);
 std::string to_text(const GateReport& report, const Page& page);
 
-/// `offprof gate`: fails, with exit status 1, where a figure got worse than a baseline allows.
+/// Creates `offprof gate`, which fails with exit status 1 if a figure is worse than a baseline allows.
 std::unique_ptr<Subcommand> make_gate_command();
 
 }  // namespace offprof

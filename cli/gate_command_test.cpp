@@ -35,20 +35,20 @@ class GateCommandTest : public testing::Test {
   std::string baseline_ = folder_ / "baseline.json";
 };
 
-TEST_F(GateCommandTest, WritesABaselineThatTheSameTraceHolds) {
+TEST_F(GateCommandTest, WritesABaselineThatTheSameTracePasses) {
   EXPECT_EQ(gate({"--update"}).status, 0);
   const CliRun run = gate();
   EXPECT_EQ(run.status, 0);
   EXPECT_THAT(run.out, AllOf(HasSubstr("device_peak_bytes"), HasSubstr("gate passed")));
 }
 
-TEST_F(GateCommandTest, TakesTheTraceAsAnArgument) {
+TEST_F(GateCommandTest, AcceptsTheTraceAsAnArgument) {
   EXPECT_EQ(run_words({"gate", trace_, "--update", "--baseline", baseline_}).status, 0);
   EXPECT_EQ(run_words({"gate", trace_, "--baseline", baseline_}).out, gate().out);
   EXPECT_EQ(run_words({"gate", trace_, "--trace", baseline_, "--baseline", baseline_}).status, 2);
 }
 
-TEST_F(GateCommandTest, FailsWithStatus1WhereOneByteIsTooMuch) {
+TEST_F(GateCommandTest, FailsWithStatus1ForOneByteTooMuch) {
   gate({"--update"});
   write_larger();
   const CliRun run = gate();
@@ -56,7 +56,7 @@ TEST_F(GateCommandTest, FailsWithStatus1WhereOneByteIsTooMuch) {
   EXPECT_THAT(run.out, AllOf(HasSubstr("FAILED"), HasSubstr("gate failed: 1 of"), HasSubstr("offprof diff")));
 }
 
-TEST_F(GateCommandTest, ATraceServesAsBaselineToo) {
+TEST_F(GateCommandTest, AcceptsATraceAsBaseline) {
   write_trace(baseline_, sample_trace());
   EXPECT_EQ(gate().status, 0);
 }
@@ -78,27 +78,27 @@ TEST_F(GateCommandTest, PrintsTheSameVerdictAsJson) {
   EXPECT_EQ(check["ok"], false);
 }
 
-TEST_F(GateCommandTest, WithoutABaselineTellsHowToWriteOne) {
+TEST_F(GateCommandTest, ExplainsHowToWriteAMissingBaseline) {
   const CliRun run = gate();
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, AllOf(HasSubstr("there is no baseline"), HasSubstr("--update")));
 }
 
-TEST_F(GateCommandTest, UpdateLeavesAFileAloneThatIsNoBaseline) {
+TEST_F(GateCommandTest, UpdateOverwritesOnlyABaseline) {
   write_trace(baseline_, sample_trace());
   const std::string before = read_file(baseline_);
   EXPECT_EQ(gate({"--update"}).status, 2);
   EXPECT_EQ(read_file(baseline_), before);
 }
 
-TEST_F(GateCommandTest, ABadLimitNamesTheFlag) {
+TEST_F(GateCommandTest, NamesTheFlagOfABadLimit) {
   gate({"--update"});
   const CliRun run = gate({"--limit", "device_peak_bytes<=1.5XB"});
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, AllOf(HasSubstr("--limit: "), HasSubstr("1.5XB")));
 }
 
-TEST_F(GateCommandTest, AnotherModelFailsUnlessAllowed) {
+TEST_F(GateCommandTest, FailsForAnotherModelUnlessAllowed) {
   gate({"--update"});
   Trace trace = sample_trace();
   trace.model.name = "other.pt";

@@ -7,7 +7,7 @@
 
 namespace offprof {
 
-/// CLI11's help, with descriptions broken at the page's width.
+/// CLI11's help, with descriptions wrapped at the page's width.
 class HelpFormatter : public CLI::Formatter {
  public:
   explicit HelpFormatter(std::size_t page_width);
@@ -23,10 +23,10 @@ class HelpFormatter : public CLI::Formatter {
   std::size_t page_width_;
 };
 
-/// What `offprof --help` prints.
+/// Returns the output of `offprof --help`.
 std::string program_help(std::size_t page_width);
 
-/// What a command's help ends with: its examples, and the exit codes.
+/// Returns the end of a command's help: its examples and the exit codes.
 std::string help_footer(const CommandEntry& entry);
 
 }  // namespace offprof

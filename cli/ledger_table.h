@@ -7,7 +7,7 @@
 
 namespace offprof {
 
-/// The bytes that autograd saved by placement and reason, with their sum.
+/// Returns a table of the bytes that autograd saved, by placement and reason, with their sum.
 std::string ledger_table(const Ledger& ledger, const Page& page);
 
 }  // namespace offprof

@@ -8,12 +8,12 @@
 
 namespace offprof {
 
-/// `--force`, of commands that predict times.
+/// Adds `--force` to a command that predicts times.
 void add_force_option(CLI::App& app, bool& force);
 
-/// A trace whose tracer lost some of what the GPU did may have times that are too short, and so would be all
-/// that is predicted from them. Throws Error (input) for one; where `force`, returns a warning instead.
-/// Nothing is lost: none.
+/// Rejects a trace whose tracer lost records of GPU activity: its times may be too short, and so may
+/// predictions from them. Throws Error (input) for such a trace; with `force`, returns a warning instead.
+/// Returns an empty list if no record was lost.
 std::vector<std::string> refuse_lost_records(const Trace& trace, const std::string& path, bool force);
 
 }  // namespace offprof

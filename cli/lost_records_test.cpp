@@ -19,7 +19,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-/// What was printed, with its line breaks taken out.
+/// Returns the output with its line breaks removed.
 std::string one_line(const std::string& text) {
   std::istringstream words(text);
   std::string line;
@@ -45,7 +45,7 @@ class LostRecordsTest : public testing::Test {
   std::string out_ = folder_ / "out.json";
 };
 
-TEST_F(LostRecordsTest, NoTimesArePredictedFrom) {
+TEST_F(LostRecordsTest, CommandsThatPredictTimesRejectTheTrace) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"tune", "--trace", trace_, "-o", out_},
         {"simulate", "--trace", trace_, "-o", out_},
@@ -61,7 +61,7 @@ TEST_F(LostRecordsTest, NoTimesArePredictedFrom) {
   }
 }
 
-TEST_F(LostRecordsTest, TimesArePredictedFromByForceWithAWarning) {
+TEST_F(LostRecordsTest, ForcePredictsTimesWithAWarning) {
   for (const char* command : {"tune", "simulate"}) {
     const CliRun run = run_words({command, "--trace", trace_, "--force", "-o", out_});
     EXPECT_EQ(run.status, 0) << run.err;
@@ -79,7 +79,7 @@ TEST_F(LostRecordsTest, JsonHasTheWarning) {
   }
 }
 
-TEST_F(LostRecordsTest, ATraceWithoutThemNeedsNoForce) {
+TEST_F(LostRecordsTest, ACompleteTraceNeedsNoForce) {
   for (const char* command : {"tune", "simulate"}) {
     const CliRun run = run_words({command, "--trace", complete_});
     EXPECT_EQ(run.status, 0) << run.err;
@@ -87,13 +87,13 @@ TEST_F(LostRecordsTest, ATraceWithoutThemNeedsNoForce) {
   }
 }
 
-TEST_F(LostRecordsTest, ASimulationFromThemIsRefusedToo) {
+TEST_F(LostRecordsTest, RejectsASimulationOfTheTrace) {
   run_words({"simulate", "--trace", trace_, "--force", "-o", out_});
   EXPECT_TRUE(read_trace(out_).tracing->steps.empty());
   EXPECT_EQ(run_words({"tune", "--trace", out_}).status, 2);
 }
 
-TEST_F(LostRecordsTest, AreNoHindranceToAGateOfBytesAndOfTheStep) {
+TEST_F(LostRecordsTest, AGateOfBytesAndOfTheStepNeedsNoForce) {
   const CliRun run = run_words({"gate", "--trace", trace_, "--baseline", complete_});
   EXPECT_EQ(run.status, 0) << run.err;
 }

@@ -8,13 +8,13 @@ namespace offprof {
 namespace {
 
 constexpr std::size_t kChartHeight = 8;
-/// Notes when memory changes and when phases begin.
+/// Records the changes of memory and the beginnings of phases.
 class MemoryRecorder : public ReplayListener {
  public:
   MemoryRecorder(const Program& program, const Step& step, MemoryOverStep& memory)
       : program_(program), step_(step), memory_(memory) {}
 
-  /// A phase begins when the event before its first one is done.
+  /// A phase begins when the event before its first event is done.
   void on_event(std::size_t index, Nanoseconds now) override {
     const auto upto = static_cast<std::size_t>(step_.program_index()[index]);
     for (; next_ < upto; ++next_) {

@@ -11,17 +11,17 @@
 
 namespace offprof {
 
-/// Device memory over a trace's step.
+/// Device memory during the step of a trace.
 struct MemoryOverStep {
   std::vector<ChartSample> device_bytes;  ///< by time on the compute stream, in nanoseconds
   std::vector<ChartMark> phases;          ///< `forward`, `backward`, `optimizer`
   Nanoseconds end_ns = 0;
   Bytes peak_bytes = 0;
-  Bytes keep_peak_bytes = 0;  ///< had nothing been offloaded
+  Bytes keep_peak_bytes = 0;  ///< peak with nothing offloaded
 };
 
-/// Replays the step of a trace under `policy`, and once with nothing offloaded. The link must carry
-/// something.
+/// Replays the step of a trace under `policy`, and once more with nothing offloaded. The link's bandwidth
+/// must be above 0.
 MemoryOverStep replay_memory(const TraceSteps& steps, const Policy& policy, const Link& link);
 
 std::string draw_memory(const MemoryOverStep& memory, const Page& page);

@@ -11,7 +11,7 @@
 namespace offprof {
 namespace {
 
-/// `weights, optimizer state, inputs 1.2 GiB, gradients, temporaries 300 MiB, ...`
+/// Returns `weights, optimizer state, inputs 1.2 GiB, gradients, temporaries 300 MiB, ...`.
 std::string content_text(const DeviceContent& content) {
   std::string text;
   for (const auto& [what, part] : content_parts())
@@ -20,7 +20,7 @@ std::string content_text(const DeviceContent& content) {
   return text;
 }
 
-/// The policy's flags as `run` takes them.
+/// Returns the policy as flags of `run`.
 std::string flags_of(const Policy& policy) {
   std::string flags = fmt::format("--threshold {}", policy.threshold_bytes.value_or(0));
   if (policy.stash_bytes)
@@ -46,7 +46,8 @@ std::string advice(const TraceSteps& steps, const Trace& trace, Bytes capacity) 
                      flags_of(result.chosen->policy));
 }
 
-/// ` to bring back saved tensor 12, float32[4, 128] of aten::relu`; empty where it was for something else.
+/// Returns ` to bring back saved tensor 12, float32[4, 128] of aten::relu`; empty if the memory was for
+/// something else.
 std::string purpose_text(const MemoryRefusal& refusal, const Program& program) {
   if (!refusal.reloaded || static_cast<std::size_t>(*refusal.reloaded) >= program.saved.size()) return {};
   const SavedTensor& saved = program.saved[*refusal.reloaded];
@@ -54,7 +55,7 @@ std::string purpose_text(const MemoryRefusal& refusal, const Program& program) {
                      fmt::join(saved.layout->sizes, ", "), program.names[saved.op]);
 }
 
-/// What was refused: a request in a step, or the step itself.
+/// Describes the refusal: of a request in a step, or of the step as a whole.
 std::string refusal_text(const MemoryRefusal& refusal, const Program& program) {
   const std::string live = format_bytes(refusal.live_bytes), capacity = format_bytes(refusal.capacity_bytes);
   if (refusal.asked_bytes > 0)
@@ -65,7 +66,7 @@ std::string refusal_text(const MemoryRefusal& refusal, const Program& program) {
                      format_bytes(sum_up(*program.allocator).reserved), live, capacity);
 }
 
-/// What a step needs, where its peak lies, and of what that consists.
+/// Describes the memory that a step needs: its size, the place of its peak and the contents at the peak.
 std::string need_text(const TraceSteps& steps, const Trace& trace) {
   const Explanation explanation = explain(steps, trace.policy, trace.environment.link);
   const ProgramPlace& place = explanation.peak_place;

@@ -5,9 +5,9 @@
 
 namespace offprof {
 
-/// What to tell the user whose measured steps did not fit into the device's memory: how much was asked for,
-/// what lies there at the peak, and which policy, simulated on the recording, does fit. `result` has a
-/// refusal.
+/// Returns the error for a run whose measured steps did not fit into the device's memory. It contains the
+/// size of the failed request, the contents of memory at the peak, and a policy that fits according to a
+/// simulation of the recording. `result` must have a refusal.
 Error memory_refusal_error(const RunResult& result);
 
 }  // namespace offprof

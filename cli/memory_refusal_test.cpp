@@ -18,18 +18,18 @@ std::string refusal_of(std::optional<SavedId> reloaded) {
   return memory_refusal_error(result).what();
 }
 
-TEST(MemoryRefusal, SaysWhichSavedTensorCouldNotBeBroughtBack) {
+TEST(MemoryRefusal, NamesTheSavedTensorThatCouldNotBeReloaded) {
   const Program program = sample_trace().program;
   EXPECT_THAT(refusal_of(0), HasSubstr("384 B asked for to bring back saved tensor 0, " +
                                        program.saved[0].layout->dtype + "["));
   EXPECT_THAT(refusal_of(0), HasSubstr("] of " + program.names[program.saved[0].op] + ", 1.00 KiB live of"));
 }
 
-TEST(MemoryRefusal, NamesNoTensorWhereTheProgramItselfAsked) {
+TEST(MemoryRefusal, NamesNoTensorIfTheStepItselfAllocated) {
   EXPECT_THAT(refusal_of(std::nullopt), HasSubstr("384 B asked for, 1.00 KiB live of 1.17 KiB."));
 }
 
-TEST(MemoryRefusal, NamesNoTensorThatTheRecordingDoesNotHave) {
+TEST(MemoryRefusal, NamesNoTensorOutsideTheRecording) {
   EXPECT_THAT(refusal_of(100000), Not(HasSubstr("saved tensor")));
 }
 

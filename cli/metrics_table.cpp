@@ -9,8 +9,8 @@
 namespace offprof {
 namespace {
 
-/// Bytes are shown to the last one: that they are equal is what people look for. The first column says them
-/// in words too.
+/// Returns bytes with all digits, since users look for exact equality. In the first column they are also
+/// shown rounded, with a unit.
 std::string exact_text(const MetricKey& key, const MetricsColumn& column, bool in_words) {
   const std::optional<double> value = key.get(column.metrics);
   if (key.unit == MetricUnit::kNanoseconds && value)

@@ -8,16 +8,16 @@
 
 namespace offprof {
 
-/// One column of figures: `measured`, `predicted`.
+/// One column of figures, for example `measured` or `predicted`.
 struct MetricsColumn {
   std::string heading;
   Metrics metrics;
-  /// Times are shown in the digits that this leaves of them: see duration_text.
+  /// Uncertainty of the times; uncertain digits are not shown (see duration_text).
   Nanoseconds times_unsure_by = 0;
 };
 
-/// A row per figure that some column has, a column each, and for two columns whether they agree: `equal`, or
-/// the difference from the first to the second.
+/// Returns a table with one row per figure that is present in any column. With two columns, a further one
+/// shows whether they agree: `equal`, or the difference from the first to the second.
 std::string metrics_table(const std::vector<MetricsColumn>& columns, const Page& page);
 
 }  // namespace offprof

@@ -13,17 +13,17 @@
 namespace offprof {
 namespace {
 
-/// Characters that a shell takes as they are, wherever in a word.
+/// Characters that need no quotes in a shell, at any position of a word.
 constexpr std::string_view kPlainLetters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";
 
 constexpr auto kOutput = std::to_array<std::string_view>({"--output"});
-/// Options of `run`, each with a value, that a run under a tuned policy does without.
+/// Options of `run`, each with a value, that belong to one policy and are left out for another.
 constexpr auto kOfOnePolicy = std::to_array<std::string_view>(
     {"--output", "--commands", "--transforms", "--policy", "--threshold", "--stash", "--stash-bytes",
      "--prefetch", "--copy-streams", "--host-memory", "--disk-memory", "--disk-buffer"});
 
-/// The flags before the `o` of `-o`, `-qo` or `-oFILE`; nullopt: the word is no such option.
+/// Returns the flags before the `o` of `-o`, `-qo` or `-oFILE`; nullopt if the word is not such an option.
 std::optional<std::string_view> flags_before_output(std::string_view word) {
   if (word.size() < 2 || word[0] != '-' || word[1] == '-') return std::nullopt;
   const std::size_t end = word.find_first_not_of("qv", 1);
@@ -31,7 +31,7 @@ std::optional<std::string_view> flags_before_output(std::string_view word) {
   return word.substr(0, end);
 }
 
-/// `words` without the options `names`, which have a value each, and without `-o`.
+/// Returns `words` without the options `names`, which have one value each, and without `-o`.
 std::vector<std::string> without(const std::vector<std::string>& words,
                                  std::span<const std::string_view> names) {
   std::vector<std::string> kept;
@@ -54,7 +54,7 @@ std::vector<std::string> words_after_program(const std::vector<std::string>& arg
   return argv.empty() ? argv : std::vector<std::string>(argv.begin() + 1, argv.end());
 }
 
-/// The words of a `run` that does what the settings say, as far as they do.
+/// Returns the words of a `run` that corresponds to the trace's settings, as far as flags can express them.
 std::vector<std::string> run_of_settings(const Trace& trace) {
   const RunSettings& settings = trace.settings;
   std::vector<std::string> words = {"run", trace.model.name, "--device", trace.environment.device};

@@ -10,22 +10,22 @@
 
 namespace offprof {
 
-/// `word` as a shell reads it back: quoted where it has to be.
+/// Quotes `word` for a shell if necessary.
 std::string shell_word(std::string_view word);
 
-/// `Next: offprof WORDS...`, a line to paste into a shell. Words are quoted where they have to be.
+/// Returns `Next: offprof WORDS...`, a line that can be pasted into a shell. Words are quoted if necessary.
 std::string next_line(const std::vector<std::string>& words);
 
-/// The words of a command line, its program left out, with its output in another file.
-/// `argv`: program name first.
+/// Returns the words of a command line without the program name, with its output redirected to another file.
+/// `argv` begins with the program name.
 std::vector<std::string> with_output(const std::vector<std::string>& argv, const std::string& output);
 
-/// The command line of a run like the trace's, under the policy of a file: `run MODEL.pt ... --policy FILE`.
-/// It repeats what the trace's `run` was told, its policy and its outputs left out. Of a trace that another
-/// command made it has what the trace's settings say.
+/// Returns the command line of a run like the trace's, but with the policy of a file: `run MODEL.pt ...
+/// --policy FILE`. It repeats the words of the trace's `run`, except its policy and its outputs. If another
+/// command wrote the trace, the words are derived from the trace's settings.
 std::vector<std::string> run_with_policy(const Trace& trace, const std::string& policy_file);
 
-/// Bytes and links as options read them, exactly: `4194304B`, `1000000000B/s,2000ns`.
+/// Return bytes and links in the format of options, without rounding: `4194304B`, `1000000000B/s,2000ns`.
 std::string exact_bytes(Bytes bytes);
 std::string exact_link(const Link& link);
 std::string exact_disk(const DiskLink& disk);

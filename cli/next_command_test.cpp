@@ -9,7 +9,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-TEST(NextCommand, QuotesWhatAShellWouldTakeApart) {
+TEST(NextCommand, QuotesShellCharacters) {
   EXPECT_EQ(shell_word("out/t-1.json.gz"), "out/t-1.json.gz");
   EXPECT_EQ(shell_word("int64[4,96]<512"), "'int64[4,96]<512'");
   EXPECT_EQ(shell_word("layers.*,head"), "'layers.*,head'");
@@ -18,7 +18,7 @@ TEST(NextCommand, QuotesWhatAShellWouldTakeApart) {
   EXPECT_EQ(next_line({"tune", "my trace.json"}), "Next: offprof tune 'my trace.json'\n");
 }
 
-TEST(NextCommand, PutsTheOutputElsewhereHoweverItWasGiven) {
+TEST(NextCommand, RedirectsTheOutputInEachNotation) {
   const Words expected = {"run", "m.pt", "--steps", "2", "-o", "t.json"};
   EXPECT_EQ(with_output({"offprof", "run", "m.pt", "--steps", "2"}, "t.json"), expected);
   EXPECT_EQ(with_output({"offprof", "run", "m.pt", "-o", "-", "--steps", "2"}, "t.json"), expected);
@@ -29,7 +29,7 @@ TEST(NextCommand, PutsTheOutputElsewhereHoweverItWasGiven) {
             (Words{"run", "-q", "m.pt", "-o", "t.json"}));
 }
 
-TEST(NextCommand, RunsAsTheTraceDidUnderAnotherPolicy) {
+TEST(NextCommand, RepeatsTheTracesRunUnderAnotherPolicy) {
   Trace trace = sample_trace();
   trace.argv = {"build/offprof",
                 "run",
@@ -49,7 +49,7 @@ TEST(NextCommand, RunsAsTheTraceDidUnderAnotherPolicy) {
                                                      "int64[4,96]<512", "--policy", "p.json"}));
 }
 
-TEST(NextCommand, RunsAsTheSettingsSayWhereAnotherCommandMadeTheTrace) {
+TEST(NextCommand, UsesTheSettingsOfATraceFromAnotherCommand) {
   Trace trace = sample_trace();
   trace.simulated = true;
   trace.argv = {"offprof", "simulate", "t.json"};
@@ -61,7 +61,7 @@ TEST(NextCommand, RunsAsTheSettingsSayWhereAnotherCommandMadeTheTrace) {
   EXPECT_EQ(Words(words.end() - 4, words.end()), (Words{"--segments", "layers.*", "--policy", "p.json"}));
 }
 
-TEST(NextCommand, SaysSizesAndLinksExactly) {
+TEST(NextCommand, FormatsSizesAndLinksExactly) {
   Link link{{1.5e9, 2000, 0}, {1.5e9, 2000, 0}};
   EXPECT_EQ(exact_bytes(1023), "1023B");
   EXPECT_EQ(exact_link(link), "1500000000B/s,2000ns");

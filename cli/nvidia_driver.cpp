@@ -10,7 +10,7 @@
 namespace offprof {
 namespace {
 
-/// cuInit and cuDeviceGetCount of the CUDA driver API.
+/// Counts GPUs with cuInit and cuDeviceGetCount of the CUDA driver API.
 std::string count_gpus() {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) throw std::runtime_error("no libcuda.so.1");

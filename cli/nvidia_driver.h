@@ -4,14 +4,14 @@
 
 namespace offprof {
 
-/// What the NVIDIA driver answers when it is asked for its devices.
+/// Answer of the NVIDIA driver to a query for its devices.
 struct DriverAnswer {
   int gpus = 0;
-  std::string problem;  ///< why there are none; empty where there are
+  std::string problem;  ///< the reason why there is no GPU; empty if there is one
 };
 
-/// Asks in a child process, so that a driver that goes wrong leaves this one alone, and this one has no CUDA
-/// context after it.
+/// Queries the driver in a child process, so that a faulty driver cannot damage this process, and so that
+/// this process has no CUDA context afterwards.
 DriverAnswer ask_nvidia_driver();
 
 }  // namespace offprof

@@ -14,7 +14,7 @@
 namespace offprof {
 namespace {
 
-/// `--output` of `-o,--output`.
+/// Returns `--output` for `-o,--output`.
 std::string long_name(const std::string& names) {
   const std::size_t comma = names.rfind(',');
   return comma == std::string::npos ? names : names.substr(comma + 1);
@@ -34,8 +34,8 @@ Number parse_whole(const std::string& text, Number min, Number max, std::string_
 
 constexpr auto kDigits = "0123456789";
 
-/// Refuses `text` where it is nothing but digits, and so few that their unit was surely forgotten. `of`: what
-/// the number counts; `example`: the same number with a unit.
+/// Throws Error (input) if `text` consists of digits only and the number is so small that the unit was
+/// probably forgotten. `of` is the noun that the number counts; `example` is the same number with a unit.
 void refuse_missing_unit(const std::string& text, double value, const char* of, const std::string& example) {
   const bool is_bare = !text.empty() && text.find_first_not_of(kDigits) == std::string::npos;
   if (!is_bare || value == 0 || value >= static_cast<double>(kLeastBareAmount)) return;
@@ -220,7 +220,7 @@ CLI::Option* add_share_option(CLI::App& app, const std::string& names, double& t
 Link link_to_assume(const std::optional<Link>& given, const Link& of_trace) {
   if (given) {
     Link link = {given->d2h, given->h2d, of_trace.launch_ns, given->is_shared};
-    link.d2h.start_ns = of_trace.d2h.start_ns;  // of the streams, whatever link they copy over
+    link.d2h.start_ns = of_trace.d2h.start_ns;  // the start time belongs to the streams, not to the link
     link.h2d.start_ns = of_trace.h2d.start_ns;
     link.disk = of_trace.disk;
     return link;

@@ -15,44 +15,44 @@
 
 namespace offprof {
 
-/// Runs `read`; an Error that it throws is told with the option's name in front.
+/// Runs `read`. If it throws an Error, puts the option's name in front of the message.
 void read_for_option(const std::string& option, const std::function<void()>& read);
 
-/// Adds an option whose text `read` takes. An Error that it throws is told with the option's name in front,
-/// and ends the program with status 2. `names` as CLI11 takes them (`-o,--output`), `type` as the help shows
-/// it (`BYTES`).
+/// Adds an option whose text is passed to `read`. If `read` throws an Error, the option's name is put in
+/// front of the message, and the program ends with status 2. `names` has CLI11's format (`-o,--output`);
+/// `type` is shown in the help (`BYTES`).
 CLI::Option* add_parsed_option(CLI::App& app, const std::string& names, const std::string& type,
                                std::function<void(const std::string&)> read, const std::string& what);
 
-/// Byte sizes as parse_bytes reads them, of at least `min`: `--threshold 64KiB`.
+/// Adds an option for a byte size of at least `min`, parsed by parse_bytes: `--threshold 64KiB`.
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
                               const std::string& what, Bytes min = 0);
 
-/// The least that a bare number may say in an option of a capacity or a rate, other than 0: `80` is far more
-/// likely to be 80 gigabytes without their unit.
+/// Smallest bare number, other than 0, that an option for a capacity or a rate accepts: `80` is far more
+/// likely to be 80 gigabytes with the unit forgotten.
 inline constexpr Bytes kLeastBareAmount = kMiB;
 
-/// Reads a byte size as parse_bytes does. Refuses, with Error (input), a bare number below kLeastBareAmount
-/// other than 0.
+/// Parses a byte size with parse_bytes. Throws Error (input) for a bare number below kLeastBareAmount other
+/// than 0.
 Bytes parse_capacity(const std::string& text);
 
-/// Reads a rate with or without its `/s`. Refuses, with Error (input), a bare number below kLeastBareAmount.
+/// Parses a rate with or without its `/s`. Throws Error (input) for a bare number below kLeastBareAmount.
 double parse_bandwidth(const std::string& text);
 
-/// Capacities of memory and disks as parse_capacity reads them, of at least `min`: `--device-memory 80GiB`.
-/// Options of single tensors' sizes, for which small numbers make sense, are add_bytes_option's:
-/// `--threshold`, `--stash-bytes`, `--prefetch`.
+/// Adds an option for the capacity of a memory or a disk, of at least `min`, parsed by parse_capacity:
+/// `--device-memory 80GiB`. For sizes of single tensors small numbers make sense, so these options use
+/// add_bytes_option: `--threshold`, `--stash-bytes`, `--prefetch`.
 CLI::Option* add_capacity_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
                                  const std::string& what, Bytes min = 0);
 
-/// `--device-memory`: a device without memory runs nothing.
+/// Minimum of `--device-memory`: a device without memory cannot run anything.
 inline constexpr Bytes kLeastDeviceMemory = 1;
 
-/// Whole numbers from `min` to `max`; `take` gets the one that is given.
+/// Adds an option for a whole number from `min` to `max`, which is passed to `take`.
 CLI::Option* add_count_option(CLI::App& app, const std::string& names, std::function<void(std::int64_t)> take,
                               std::int64_t min, std::int64_t max, const std::string& what);
 
-/// The same into a variable: an integer, or an optional of one.
+/// Adds an option for a whole number that is stored in a variable: an integer, or an optional integer.
 template <class Integer>
 CLI::Option* add_count_option(CLI::App& app, const std::string& names, Integer& target, std::int64_t min,
                               std::int64_t max,
@@ -61,43 +61,43 @@ CLI::Option* add_count_option(CLI::App& app, const std::string& names, Integer& 
   return add_count_option(app, names, std::function<void(std::int64_t)>(take), min, max, what);
 }
 
-/// The same, or `auto`, which is nullopt.
+/// Adds an option for a whole number or `auto`, which is passed as nullopt.
 CLI::Option* add_count_or_auto_option(CLI::App& app, const std::string& names,
                                       std::function<void(std::optional<std::int64_t>)> take, std::int64_t min,
                                       std::int64_t max, const std::string& what);
 
-/// A random seed: any number from 0 to 2^64 - 1.
+/// Adds an option for a random seed: any number from 0 to 2^64 - 1.
 CLI::Option* add_seed_option(CLI::App& app, std::uint64_t& target);
 
-/// Reads `5%`, or `0.05`: finite, not negative. `what` it is, in errors.
+/// Parses `5%` or `0.05`: finite and not negative. `what` names the value in errors.
 double parse_share(const std::string& text, const std::string& what);
 
-/// Reads `5%` as 0.05: not negative, at most `most`. A number without its sign is refused, since `5` could be
-/// a share as well. `what` it is, in errors.
+/// Parses `5%` as 0.05: not negative, at most `most`. Rejects a number without the percent sign, since `5`
+/// could also be a fraction. `what` names the value in errors.
 double parse_percentage(const std::string& text, const std::string& what, double most);
 
-/// An option of a share.
+/// Adds an option that is parsed by parse_share.
 CLI::Option* add_share_option(CLI::App& app, const std::string& names, double& target,
                               const std::string& what);
 
-/// One of some words.
+/// Adds an option whose value is one of several words.
 template <class Value>
 CLI::Option* add_choice_option(CLI::App& app, const std::string& names, Value& target,
                                const std::vector<std::pair<std::string, Value>>& choices,
                                const std::string& what);
 
-/// `--trace FILE`, required: of a command whose argument is something else.
+/// Adds the required option `--trace FILE`, for a command whose positional argument is something else.
 CLI::Option* add_trace_option(CLI::App& app, std::string& path, const std::string& what);
 
-/// The trace that a command reads: its argument, or `--trace FILE`.
+/// The trace that a command reads: its positional argument, or `--trace FILE`.
 class TraceArgument {
  public:
-  /// The object must outlive the parse.
+  /// This object must outlive the parse.
   void add_to(CLI::App& app, const std::string& what);
-  /// The same for a command that takes several traces.
+  /// Adds the argument to a command that accepts several traces.
   void add_several_to(CLI::App& app, const std::string& what);
 
-  /// Returns at least one path. Throws Error (input) where none is given, or an argument and `--trace`
+  /// Returns at least one path. Throws Error (input) if none is given, or if the argument and `--trace`
   /// differ.
   const std::vector<std::string>& paths() const;
   const std::string& path() const { return paths().front(); }
@@ -106,39 +106,40 @@ class TraceArgument {
   std::vector<std::string> arguments_, named_;
 };
 
-/// `-o,--output FILE`, by default standard output.
+/// Adds `-o,--output FILE`; the default is standard output.
 CLI::Option* add_output_option(CLI::App& app, std::string& path, const std::string& what);
 
-/// `--format`, `-q`, `-v`, `--color`.
+/// Adds `--format`, `-q`, `-v` and `--color`.
 void add_common_options(CLI::App& app, CommonOptions& options);
 
-/// Reads `25GB/s` or `25GB/s,10us`: the same bandwidth, and latency per copy, in both directions.
+/// Parses `25GB/s` or `25GB/s,10us`: bandwidth and latency per copy, both the same in each direction.
 Link parse_link(const std::string& text);
-/// Likewise, or with `,shared` behind it: see Link::is_shared.
+/// Parses a link like parse_link, optionally followed by `,shared`: see Link::is_shared.
 Link parse_assumed_link(const std::string& text);
 
-/// The link to simulate over: the one given, or else the one that the trace's run measured. Throws Error
-/// (input) where neither is known.
+/// Returns the link for a simulation: the given one, or else the link measured by the trace's run. Throws
+/// Error (input) if neither is known.
 Link link_to_assume(const std::optional<Link>& given, const Link& of_trace);
 
-/// `--link BYTES_PER_S[,LATENCY]`; stays empty where it is not given.
+/// Adds `--link BYTES_PER_S[,LATENCY]`; `link` stays empty if the option is absent.
 CLI::Option* add_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what);
-/// `--link BYTES_PER_S[,LATENCY][,shared]`, of a link that is only simulated, and so may be a shared one.
+/// Adds `--link BYTES_PER_S[,LATENCY][,shared]` for a link that is only simulated, and may therefore be
+/// shared.
 CLI::Option* add_assumed_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what);
 
-/// The flags that make a policy: `--policy NAME|FILE` and, over what that says, `--threshold`, `--stash`,
-/// `--stash-bytes`, `--prefetch`, `--copy-streams` and `--host-memory`.
+/// The flags that define a policy: `--policy NAME|FILE`, and the flags that override parts of it:
+/// `--threshold`, `--stash`, `--stash-bytes`, `--prefetch`, `--copy-streams` and `--host-memory`.
 class PolicyOptions {
  public:
-  /// The object must outlive the parse.
+  /// This object must outlive the parse.
   void add_to(CLI::App& app);
 
-  /// The policy; preset `offload` where --policy is not given. `predicted` is there only where a file has it
-  /// and no flag changes what the file says. Throws Error (input): no such preset or file, or flags that
-  /// contradict the policy.
+  /// Returns the policy; without `--policy` it is the preset `offload`. `predicted` is present only if a
+  /// policy file contains it and no flag overrides that file. Throws Error (input) if there is no such preset
+  /// or file, or if flags contradict the policy.
   PolicyFile resolve() const;
 
-  /// Whether any of the flags is given.
+  /// Returns true if any of the flags is given.
   bool given() const { return !base_.empty() || overrides(); }
 
  private:
@@ -153,7 +154,7 @@ class PolicyOptions {
 
 // --- implementation ---
 
-/// Throws Error that lists `accepted` and names the nearest.
+/// Throws an Error that lists `accepted` and suggests the most similar word.
 [[noreturn]] void throw_not_among(const std::string& text, const std::vector<std::string>& accepted);
 
 template <class Value>

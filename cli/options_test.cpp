@@ -15,7 +15,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// Parses a command line that has only the options that `add` adds.
+/// Parses a command line that has only the options added by `add`.
 template <class Add>
 void parse(std::vector<std::string> words, Add add) {
   CLI::App app;
@@ -41,17 +41,17 @@ PolicyFile policy_of(const std::vector<std::string>& words) {
   return options.resolve();
 }
 
-TEST(Options, ABadByteSizeNamesItsFlagAndWhatIsAccepted) {
+TEST(Options, ABadByteSizeNamesItsFlagAndTheAcceptedFormat) {
   const std::string error = error_of([] { policy_of({"--threshold", "1.5XB"}); });
   EXPECT_THAT(error, AllOf(HasSubstr("--threshold: "), HasSubstr("1.5XB"), HasSubstr("MiB")));
 }
 
-TEST(Options, NegativeSizesAreRefused) {
+TEST(Options, RejectsNegativeSizes) {
   EXPECT_THAT(error_of([] { policy_of({"--prefetch", "-1"}); }), HasSubstr("--prefetch"));
   EXPECT_THAT(error_of([] { policy_of({"--stash", "-1"}); }), HasSubstr("--stash: '-1'"));
 }
 
-TEST(Options, ACapacityOrARateWithoutItsUnitIsRefused) {
+TEST(Options, RejectsACapacityOrARateWithoutAUnit) {
   for (const char* flag : {"--host-memory", "--disk-memory", "--disk-buffer"}) {
     EXPECT_THAT(error_of([&] {
                   policy_of({flag, "80"});
@@ -64,7 +64,7 @@ TEST(Options, ACapacityOrARateWithoutItsUnitIsRefused) {
   EXPECT_THAT(error_of([] { parse_disk_speed("2GB/s,3"); }), HasSubstr("3 bytes a second"));
 }
 
-TEST(Options, SmallCapacitiesAndRatesAreTakenWhereTheySayTheirUnit) {
+TEST(Options, AcceptsSmallCapacitiesAndRatesWithAUnit) {
   EXPECT_EQ(parse_capacity("80B"), 80);
   EXPECT_EQ(parse_capacity("4K"), 4096);
   EXPECT_EQ(parse_capacity("0"), 0) << "none";
@@ -73,7 +73,7 @@ TEST(Options, SmallCapacitiesAndRatesAreTakenWhereTheySayTheirUnit) {
   EXPECT_DOUBLE_EQ(parse_bandwidth("1048576"), kMiB);
 }
 
-TEST(Options, SizesOfSingleTensorsMayBeSmallNumbers) {
+TEST(Options, AcceptsSmallNumbersForTensorSizes) {
   const Policy policy = policy_of({"--threshold", "80", "--stash-bytes", "90", "--prefetch", "100"}).policy;
   EXPECT_EQ(policy.threshold_bytes, 80);
   EXPECT_EQ(policy.stash_bytes, 90);
@@ -86,14 +86,14 @@ std::vector<std::string> traces_of(const std::vector<std::string>& words) {
   return traces.paths();
 }
 
-TEST(Options, TracesAreArgumentsOrNamed) {
+TEST(Options, AcceptsTracesAsArgumentsOrByName) {
   const std::vector<std::string> both = {"a.json", "b.json"};
   EXPECT_EQ(traces_of({"a.json", "b.json"}), both);
   EXPECT_EQ(traces_of({"--trace", "a.json", "--trace", "b.json"}), both);
   EXPECT_EQ(traces_of({"a.json", "--trace", "a.json"}), std::vector<std::string>{"a.json"});
 }
 
-TEST(Options, TracesThatAreMissingOrGivenInTwoWaysAreRefused) {
+TEST(Options, RejectsMissingAndContradictoryTraces) {
   EXPECT_THAT(error_of([] { traces_of({}); }), HasSubstr("no trace is given"));
   EXPECT_THAT(error_of([] {
                 traces_of({"a.json", "--trace", "b.json"});
@@ -101,7 +101,7 @@ TEST(Options, TracesThatAreMissingOrGivenInTwoWaysAreRefused) {
               HasSubstr("the argument says a.json, and --trace says b.json"));
 }
 
-TEST(Options, APercentageIsRefusedWithoutItsSign) {
+TEST(Options, RejectsAPercentageWithoutItsSign) {
   EXPECT_DOUBLE_EQ(parse_percentage("5%", "slowdown", 1), 0.05);
   EXPECT_THAT(error_of([] { parse_percentage("5", "slowdown", 1); }),
               HasSubstr("'5' can be read as 5% and as 500%"));
@@ -111,12 +111,12 @@ TEST(Options, APercentageIsRefusedWithoutItsSign) {
         << text;
 }
 
-TEST(Options, AShareMayBeAPercentageOrANumber) {
+TEST(Options, AcceptsAShareAsPercentageOrNumber) {
   EXPECT_DOUBLE_EQ(parse_share("5%", "share"), 0.05);
   EXPECT_DOUBLE_EQ(parse_share("0.05", "share"), 0.05);
 }
 
-TEST(Options, CountsMustBeWholeAndWithinTheirRange) {
+TEST(Options, AcceptsOnlyWholeCountsWithinTheirRange) {
   std::int64_t value = 0;
   const auto add = [&](CLI::App& app) { add_count_option(app, "-n,--steps", value, 1, 9, ""); };
   parse({"-n", "7"}, add);
@@ -126,13 +126,13 @@ TEST(Options, CountsMustBeWholeAndWithinTheirRange) {
   }
 }
 
-TEST(Options, SeedsReachUpTo64Bits) {
+TEST(Options, AcceptsSeedsOf64Bits) {
   std::uint64_t seed = 0;
   parse({"--seed", "18446744073709551615"}, [&](CLI::App& app) { add_seed_option(app, seed); });
   EXPECT_EQ(seed, 18446744073709551615U);
 }
 
-TEST(Options, AnUnknownChoiceNamesTheKnownOnes) {
+TEST(Options, AnUnknownChoiceListsTheKnownOnes) {
   CommonOptions options;
   const auto add = [&](CLI::App& app) { add_common_options(app, options); };
   parse({"--format", "json"}, add);
@@ -143,17 +143,17 @@ TEST(Options, AnUnknownChoiceNamesTheKnownOnes) {
               AllOf(HasSubstr("text, json"), HasSubstr("Did you mean `json`?")));
 }
 
-TEST(Link, IsABandwidthAndALatencyForBothDirections) {
+TEST(Link, HasOneBandwidthAndLatencyForBothDirections) {
   const Link link = parse_link("25GB/s,10us");
   EXPECT_EQ(link.d2h, (LinkDirection{25e9, 10'000}));
   EXPECT_EQ(link.h2d, link.d2h);
 }
 
-TEST(Link, MayLeaveOutLatencyAndPerSecond) {
+TEST(Link, MayOmitLatencyAndPerSecond) {
   EXPECT_EQ(parse_link("2GiB").d2h, (LinkDirection{2147483648.0, 0}));
 }
 
-TEST(Link, MayBeSharedWhereItIsOnlyAssumed) {
+TEST(Link, MayBeSharedIfItIsOnlyAssumed) {
   EXPECT_FALSE(parse_assumed_link("25GB/s,10us").is_shared);
   const Link link = parse_assumed_link("25GB/s,10us,shared");
   EXPECT_TRUE(link.is_shared);
@@ -163,12 +163,12 @@ TEST(Link, MayBeSharedWhereItIsOnlyAssumed) {
   EXPECT_NE(error_of([] { parse_assumed_link("25GB/s,shard"); }), "no error");
 }
 
-TEST(Link, ThatIsAssumedMayBeSharedWhateverTheTraceHas) {
+TEST(Link, AnAssumedLinkMayBeSharedIfTheTracesIsNot) {
   const Link given = parse_assumed_link("25GB/s,shared");
   EXPECT_TRUE(link_to_assume(given, {{1e9, 5, 6}, {1e9, 5, 7}, 8}).is_shared);
 }
 
-TEST(Link, MustCarrySomethingAndSayItsUnits) {
+TEST(Link, RejectsZeroBandwidthAndMissingUnits) {
   EXPECT_NE(error_of([] { parse_link("0"); }), "no error");
   EXPECT_NE(error_of([] { parse_link("1GB/s,10"); }), "no error");
   EXPECT_NE(error_of([] { parse_link("fast"); }), "no error");
@@ -178,7 +178,7 @@ TEST(PolicyOptions, DefaultIsThePresetOffload) {
   EXPECT_EQ(policy_of({}).policy, preset_policy("offload"));
 }
 
-TEST(PolicyOptions, FlagsGoOverThePreset) {
+TEST(PolicyOptions, FlagsOverrideThePreset) {
   const Policy policy = policy_of({"--threshold", "64KiB", "--stash", "3", "--stash-bytes", "1MiB",
                                    "--prefetch", "2MiB", "--copy-streams", "1", "--host-memory", "1GiB"})
                             .policy;
@@ -196,7 +196,7 @@ TEST(PolicyOptions, AThresholdTurnsKeepIntoOffloading) {
   EXPECT_EQ(policy.threshold_bytes, kKiB);
 }
 
-TEST(PolicyOptions, FlagsThatSayNothingUnderThePolicyAreRefused) {
+TEST(PolicyOptions, RejectsFlagsThatThePolicyIgnores) {
   EXPECT_THAT(error_of([] {
                 policy_of({"--policy", "keep", "--stash", "3"});
               }),
@@ -204,7 +204,7 @@ TEST(PolicyOptions, FlagsThatSayNothingUnderThePolicyAreRefused) {
   EXPECT_THAT(error_of([] { policy_of({"--policy", "trl", "--prefetch", "1MiB"}); }), HasSubstr("TRL"));
 }
 
-TEST(PolicyOptions, APolicyThatIsNeitherPresetNorFileIsRefused) {
+TEST(PolicyOptions, RejectsAPolicyThatIsNeitherPresetNorFile) {
   EXPECT_THAT(error_of([] { policy_of({"--policy", "nonesuch"}); }), HasSubstr("nonesuch"));
 }
 

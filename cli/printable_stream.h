@@ -6,7 +6,7 @@
 
 namespace offprof {
 
-/// Hands what is written on to another stream as for_terminal makes it, line by line.
+/// Passes written text to another stream line by line, filtered by for_terminal.
 class PrintableBuffer : public std::streambuf {
  public:
   explicit PrintableBuffer(std::ostream& to) : to_(to) {}
@@ -18,18 +18,18 @@ class PrintableBuffer : public std::streambuf {
   std::streamsize xsputn(const char* text, std::streamsize size) override;
   int_type overflow(int_type character) override;
   int sync() override;
-  /// The first `size` bytes of `pending_`; whether they could be written.
+  /// Writes the first `size` bytes of `pending_`. Returns true if the write succeeded.
   bool hand_on(std::size_t size);
 
   std::ostream& to_;
-  std::string pending_;  ///< of a line: a character or a code may come in pieces
+  std::string pending_;  ///< an incomplete line: a character or a code may arrive in pieces
 };
 
-/// The stream of such a buffer. All that the program says goes through one of these, so that no name in a
-/// file, and no error that quotes one, can do more than be shown.
+/// Output stream with a PrintableBuffer. All output of offprof goes through such a stream, so that terminal
+/// control codes in file contents, or in errors that quote them, are only displayed and never executed.
 class PrintableStream : public std::ostream {
  public:
-  /// `to` must outlive it.
+  /// `to` must outlive this stream.
   explicit PrintableStream(std::ostream& to) : std::ostream(nullptr), buffer_(to) { rdbuf(&buffer_); }
 
  private:

@@ -19,13 +19,13 @@ using testing::Not;
 
 constexpr const char* kHostile = "\033[2J\033]0;gone\007\r\u202e\nerror: forged";
 
-TEST(PrintableStream, ShowsWhatATerminalWouldObey) {
+TEST(PrintableStream, DisplaysTerminalControlCodes) {
   std::ostringstream out;
   PrintableStream(out) << "a\033[2Jb\u202ec\rd\n";
   EXPECT_EQ(out.str(), "a\\u001b[2Jb\\u202ec\\u000dd\n");
 }
 
-TEST(PrintableStream, PiecesOfACharacterAreOne) {
+TEST(PrintableStream, JoinsPiecesOfACharacter) {
   std::ostringstream out;
   PrintableStream shown(out);
   for (const char byte : std::string("→\033[1mx\033[0m")) shown << byte;
@@ -33,7 +33,7 @@ TEST(PrintableStream, PiecesOfACharacterAreOne) {
   EXPECT_EQ(out.str(), "→\033[1mx\033[0m");
 }
 
-TEST(PrintableStream, HandsOnEachLineAndTheRestAtAFlushOrItsEnd) {
+TEST(PrintableStream, WritesEachLineAndTheRestAtAFlushOrAtItsEnd) {
   std::ostringstream out;
   {
     PrintableStream shown(out);
@@ -46,7 +46,7 @@ TEST(PrintableStream, HandsOnEachLineAndTheRestAtAFlushOrItsEnd) {
   EXPECT_EQ(out.str(), "one\ntwo");
 }
 
-TEST(PrintableStream, FailsWhereTheOtherStreamFails) {
+TEST(PrintableStream, FailsIfTheUnderlyingStreamFails) {
   std::ostringstream out;
   PrintableStream shown(out);
   out.setstate(std::ios::badbit);
@@ -54,7 +54,7 @@ TEST(PrintableStream, FailsWhereTheOtherStreamFails) {
   EXPECT_FALSE(shown);
 }
 
-/// A trace all of whose names would do harm, in a file.
+/// A trace file in which every name contains harmful control codes.
 class HostileTrace : public testing::Test {
  protected:
   HostileTrace() {
@@ -80,7 +80,7 @@ class HostileTrace : public testing::Test {
   std::string path_ = folder_ / "t.json";
 };
 
-TEST_F(HostileTrace, IsShownAndDoesNothing) {
+TEST_F(HostileTrace, IsDisplayedHarmlessly) {
   for (const char* color : {"always", "never"}) {
     const CliRun run = run_words({"view", path_, "--color", color});
     EXPECT_EQ(run.status, 0) << run.err;
@@ -89,7 +89,7 @@ TEST_F(HostileTrace, IsShownAndDoesNothing) {
   }
 }
 
-TEST_F(HostileTrace, PassesThroughEveryCommandThatReadsTraces) {
+TEST_F(HostileTrace, IsHarmlessInEveryCommandThatReadsTraces) {
   const std::string simulated = folder_ / "s.json", baseline = folder_ / "b.json";
   const std::vector<std::vector<std::string>> command_lines = {
       {"simulate", "--trace", path_, "--policy", "keep", "-o", simulated},
@@ -106,7 +106,7 @@ TEST_F(HostileTrace, PassesThroughEveryCommandThatReadsTraces) {
   }
 }
 
-TEST_F(HostileTrace, IsQuotedInErrorsAndDoesNothing) {
+TEST_F(HostileTrace, IsQuotedHarmlesslyInErrors) {
   write_file(path_, std::string(R"({"schema": "x\u001b[2J\u001b]0;gone\u0007\r\u202e\nerror: forged"})"));
   const CliRun run = run_words({"view", path_});
   EXPECT_EQ(run.status, 2);
@@ -114,7 +114,7 @@ TEST_F(HostileTrace, IsQuotedInErrorsAndDoesNothing) {
   expect_harmless(run);
 }
 
-TEST(HostileWords, AreQuotedInErrorsAndDoNothing) {
+TEST(HostileWords, AreQuotedHarmlesslyInErrors) {
   const CliRun run = run_words({"view", "\033[2J\033]0;gone\007"});
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, AllOf(HasSubstr(R"(\u001b[2J)"), Not(HasSubstr("\033"))));

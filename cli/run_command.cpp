@@ -30,12 +30,12 @@
 namespace offprof {
 namespace {
 
-/// One core is left to the copies, so that they run beside the compute.
+/// Returns the default number of threads: leaves one core for the copies, so that they run beside compute.
 int default_threads() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) - 1);
 }
 
-/// `@FILE` stands for the specs in it, one a line.
+/// Replaces each `@FILE` by the input specs in the file, one per line.
 std::vector<std::string> expand_inputs(const std::vector<std::string>& given) {
   std::vector<std::string> specs;
   for (const std::string& text : given) {
@@ -184,7 +184,7 @@ class RunCommand : public Subcommand {
     });
   }
 
-  /// A GPU may be there, and what LibTorch needs to use it may not.
+  /// Switches to the host if the driver finds a GPU but LibTorch cannot use it.
   void fall_back_to_host(Context& context, EnginePlugin& engine) {
     if (!device_.is_auto() || request_.device == "host") return;
     const std::string problem = engine.problem_with(request_.device);

@@ -6,7 +6,7 @@
 
 namespace offprof {
 
-/// `offprof run MODEL.pt`: trains some steps for real under a policy, and traces them.
+/// Creates `offprof run MODEL.pt`, which trains some real steps under a policy and traces them.
 std::unique_ptr<Subcommand> make_run_command();
 
 }  // namespace offprof

@@ -19,7 +19,7 @@
 namespace offprof {
 namespace {
 
-/// What the program found out about itself, a line each.
+/// The results of offprof's checks of itself, one line each.
 class Verdicts {
  public:
   explicit Verdicts(const Page& page) : page_(page) {}
@@ -37,7 +37,7 @@ class Verdicts {
   std::string text_;
 };
 
-/// Not finite counts as worst.
+/// Returns true if `a` is the smaller error. A value that is not finite counts as the largest.
 bool is_nearer(const GradientError& a, const GradientError& b) {
   if (!std::isfinite(a.relative_norm)) return false;
   return !std::isfinite(b.relative_norm) || a.relative_norm < b.relative_norm;
@@ -50,7 +50,7 @@ std::string lossy_text(const std::vector<GradientError>& errors) {
                      worst->parameter, worst->relative_norm, worst->cosine);
 }
 
-/// Of the parameters that are off the most.
+/// Returns a table of the parameters with the largest gradient errors.
 std::string gradient_error_table(std::vector<GradientError> errors, const Page& page) {
   constexpr std::size_t kMostShown = 10;
   if (errors.empty()) return {};
@@ -130,8 +130,8 @@ std::string next_text(const RunReport& report) {
   return next_line({"tune", report.trace_path, "-o", "policy.json"});
 }
 
-/// Whether a replay has the figure too. It does not know the slabs in which pinned memory is kept from step
-/// to step.
+/// Returns true if a replay computes the figure as well. A replay does not model the slabs of pinned memory
+/// that are reserved from step to step.
 bool is_predicted(const MetricKey& key) {
   return key.name != "host_reserved_bytes";
 }
@@ -150,7 +150,7 @@ nlohmann::ordered_json to_json(const RunReport& report) {
   nlohmann::ordered_json json = run_description_to_json(report.run);
   add_tracing_figures(json, report.run.tracing);
   json["measured"] = metrics_to_json(report.run.metrics);
-  // What the run's own trace replays to is a check, not a prediction made beforehand.
+  // A replay of the run's own trace is a check, not a prediction made beforehand.
   json[report.predicted_by_tune ? "predicted" : "replayed"] = metrics_to_json(report.predicted);
   json["inexact"] = report.inexact;
   json["gradients"] = report.gradients;

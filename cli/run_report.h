@@ -13,31 +13,31 @@
 
 namespace offprof {
 
-/// What `offprof run` found.
+/// Result of `offprof run`.
 struct RunReport {
-  Figures run;  ///< what was run and measured
-  /// What `tune` predicted for the policy, where it came from there; else what a replay of this run's own
-  /// step comes to.
+  Figures run;  ///< the settings and measurements of the run
+  /// The prediction of `tune` if the policy comes from there; else the result of a replay of this run's own
+  /// step.
   Metrics predicted;
   bool predicted_by_tune = false;
-  /// Keys of exact figures (memory, copied bytes, the command log) in which the two differ: empty, unless
-  /// offprof is wrong or a warning says that the setting's prediction need not be exact.
+  /// Keys of exact figures (memory, copied bytes, the command log) in which the two differ. Empty unless
+  /// offprof is wrong, or a warning says that the prediction for this setting may be inexact.
   std::vector<std::string> inexact;
-  std::string gradients;  ///< as in Trace, and so the next
+  std::string gradients;  ///< as in Trace, like gradient_errors
   std::vector<GradientError> gradient_errors;
-  std::vector<std::string> notes;     ///< of the trace; in text they are warnings
-  std::vector<std::string> warnings;  ///< about the prediction; in text they stand before the report
+  std::vector<std::string> notes;     ///< from the trace; printed as warnings in text
+  std::vector<std::string> warnings;  ///< about the prediction; printed before the report in text
   Ledger ledger;
   bool checked_streams = false;
   std::vector<StreamHazard> hazards;
-  std::string trace_path;         ///< empty: none written
+  std::string trace_path;         ///< empty: no trace was written
   std::vector<std::string> argv;  ///< the command line, program name first
 };
 
 nlohmann::ordered_json to_json(const RunReport& report);
 std::string to_text(const RunReport& report, const Page& page);
 
-/// Keys of memory and copied bytes that differ, among those that a replay has.
+/// Returns the keys of memory and copied bytes that differ, among those that a replay computes.
 std::vector<std::string> inexact_keys(const Metrics& measured, const Metrics& predicted);
 
 }  // namespace offprof

@@ -18,7 +18,7 @@ TEST(RunReport, JsonHasTheWarningsAboutTimes) {
   EXPECT_EQ(to_json(report)["warnings"][0], "predicted times mean little");
 }
 
-TEST(RunReport, TheNextCommandRepeatsThisOneWhereNoTraceIsKept) {
+TEST(RunReport, TheNextCommandRepeatsThisOneIfNoTraceFileIsWritten) {
   RunReport report;
   const Trace trace = sample_trace();
   report.run = figures_of(trace, "");
@@ -28,7 +28,7 @@ TEST(RunReport, TheNextCommandRepeatsThisOneWhereNoTraceIsKept) {
               testing::HasSubstr("Next: offprof run m.pt --device virtual:h200 -o trace.json\n"));
 }
 
-TEST(RunReport, HoldsMemoryAgainstItsPredictionWhereAReplayKnowsIt) {
+TEST(RunReport, ComparesMemoryThatAReplayPredicts) {
   Metrics measured, predicted;
   measured.host_peak_bytes = 5;
   measured.host_reserved_bytes = 8;
@@ -40,7 +40,7 @@ TEST(RunReport, HoldsMemoryAgainstItsPredictionWhereAReplayKnowsIt) {
   EXPECT_THAT(inexact_keys(measured, predicted), testing::ElementsAre("host_peak_bytes"));
 }
 
-TEST(RunReport, MarksMemoryWhoseValuesWereRead) {
+TEST(RunReport, MarksMemoryPredictionsOfAStepThatReadsValues) {
   RunReport report;
   const Trace trace = sample_trace();
   report.run = figures_of(trace, "");

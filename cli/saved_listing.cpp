@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kAllColumns = 100;
 
-/// Notes where a replay's policy puts each saved tensor.
+/// Records the placement of each saved tensor during a replay.
 class PlacementNotes : public ReplayListener {
  public:
   PlacementNotes(const Placements& placements, std::vector<SavedLine>& lines)
@@ -90,7 +90,7 @@ LedgerEntry sum_of(const SavedListing& listing) {
   return sum;
 }
 
-/// What they take of memory: each content once, whatever views it.
+/// Returns the memory of the saved tensors, counting each content once, however many views it has.
 LedgerEntry contents_of(const SavedListing& listing) {
   LedgerEntry sum;
   std::set<std::pair<std::int32_t, std::uint32_t>> seen;
@@ -106,7 +106,7 @@ std::string or_dash(const std::string& text) {
   return text.empty() ? "-" : text;
 }
 
-/// Where it waits, and of what stays on the device, or shares a copy, why.
+/// Returns the tensor's placement, followed by the reason if it stays on the device or shares a copy.
 std::string placement_text(const SavedLine& line) {
   if (line.reason == PlacementReason::kOffloaded || line.reason == PlacementReason::kRule)
     return line.placement;
@@ -120,7 +120,7 @@ std::string share_of(Bytes part, Bytes whole) {
   return fmt::format("{:.1f}%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
-/// All, or those of most bytes, the largest first.
+/// Returns all lines, or the `most_shown` largest in descending order of bytes.
 std::vector<const SavedLine*> shown_of(const SavedListing& listing) {
   std::vector<const SavedLine*> shown;
   for (const SavedLine& line : listing.lines) shown.push_back(&line);
@@ -134,7 +134,7 @@ bool has_room_for_all(const Page& page) {
   return page.width >= kAllColumns;
 }
 
-/// On a narrow page without content and module, so that operators and shapes can be read.
+/// Omits the columns for content and module on a narrow page, so that operators and shapes stay readable.
 std::string lines_text(const SavedListing& listing, const Page& page) {
   std::vector<TextTable::Column> columns = {
       {"number"}, {"saved by", Align::kLeft}, {"tensor", Align::kLeft}, {"bytes"}, {"waits", Align::kLeft}};

@@ -12,20 +12,20 @@
 
 namespace offprof {
 
-/// What the listing of saved tensors adds up by.
+/// The property by which the listing groups saved tensors.
 enum class SavedBy { kOp, kModule, kDtype, kPlacement };
 
-/// One saved tensor of a trace's step, in words and numbers.
+/// One saved tensor of a trace's step.
 struct SavedLine {
-  std::int32_t number = 0;  ///< among those that autograd saves in a step, from 0: what rules count by
-  std::string op;           ///< that saved it
-  std::string module;       ///< in which it did; empty: not known, or the model itself
+  std::int32_t number = 0;  ///< position in the step's order of saved tensors, from 0; rules use it
+  std::string op;           ///< the operator that saved the tensor
+  std::string module;       ///< the module that saved it; empty: unknown, or the model itself
   std::string dtype;
   std::vector<std::int64_t> sizes;
-  Bytes bytes = 0;                       ///< number of elements times their size
-  std::optional<Bytes> storage_bytes{};  ///< nullopt: it has no storage of the device
-  std::int32_t storage = -1;             ///< index in Program::storages; -1: likewise
-  std::uint32_t version = 0;             ///< same storage and version, same content
+  Bytes bytes = 0;                       ///< number of elements times element size
+  std::optional<Bytes> storage_bytes{};  ///< nullopt: the tensor has no storage on the device
+  std::int32_t storage = -1;             ///< index in Program::storages; -1: no storage on the device
+  std::uint32_t version = 0;             ///< same storage and version means same content
   std::string placement{};               ///< `device`, `quantize:uint8+host`, ...
   PlacementReason reason = PlacementReason::kNothingOffloaded;
 };
@@ -36,17 +36,18 @@ struct SavedGroup {
   LedgerEntry saved;
 };
 
-/// What `offprof view --saved` shows.
+/// Output of `offprof view --saved`.
 struct SavedListing {
   std::string source;
-  std::string policy;                       ///< under which they wait where they do
-  std::optional<SavedBy> by{};              ///< nullopt: one line a tensor
+  std::string policy;                       ///< the policy that placed the tensors
+  std::optional<SavedBy> by{};              ///< nullopt: one line per tensor
   std::vector<SavedLine> lines{};           ///< in the order in which autograd saves them
   std::vector<SavedGroup> groups{};         ///< most bytes first; empty without `by`
-  std::optional<std::size_t> most_shown{};  ///< in text, those of most bytes; nullopt: all
+  std::optional<std::size_t> most_shown{};  ///< number of largest tensors shown in text; nullopt: all
 };
 
-/// All saved tensors of the trace's step, and where its policy puts them, by a replay.
+/// Lists all saved tensors of the trace's step with their placements; a replay under the trace's policy gives
+/// the placements.
 SavedListing list_saved(const Trace& trace, const std::string& source, std::optional<SavedBy> by,
                         std::optional<std::size_t> most_shown);
 nlohmann::ordered_json to_json(const SavedListing& listing);

@@ -18,7 +18,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Three saved tensors: the relu's output, a view of it with half of its elements, and a parameter.
+/// Returns a trace with three saved tensors: the relu's output, a view of it with half of its elements, and a
+/// parameter.
 Trace trace_of_three() {
   Trace trace = sample_trace();
   Program& program = trace.program;
@@ -53,7 +54,7 @@ std::string text_of(const SavedListing& listing, std::size_t width = 120) {
   return to_text(listing, {.width = width});
 }
 
-TEST(SavedListing, TellsOfEachTensorWhatItIsWhoSavedItAndWhereItWaits) {
+TEST(SavedListing, ListsLayoutOperatorAndPlacementOfEachTensor) {
   EXPECT_THAT(
       text_of(listing_of(trace_of_three())),
       AllOf(HasSubstr("0  aten::relu     float32[32,32]  4.00 KiB  host                   2.0  layers.0\n"),
@@ -61,19 +62,19 @@ TEST(SavedListing, TellsOfEachTensorWhatItIsWhoSavedItAndWhereItWaits) {
             HasSubstr("2  ReluBackward0  float16[3,8]        48 B  device: parameter      0.0  -\n")));
 }
 
-TEST(SavedListing, LeavesModuleAndContentOutOfANarrowPageAndSaysSo) {
+TEST(SavedListing, OmitsModuleAndContentOnANarrowPageWithANote) {
   EXPECT_THAT(text_of(listing_of(trace_of_three()), 80),
               AllOf(HasSubstr("0  aten::relu     float32[32,32]  4.00 KiB  host\n"),
                     Not(HasSubstr("layers.0")), HasSubstr("A wider page")));
 }
 
-TEST(SavedListing, CountsAContentOnceWhateverViewsIt) {
+TEST(SavedListing, CountsEachContentOnceForAllItsViews) {
   EXPECT_THAT(text_of(listing_of(trace_of_three()), 200),
               HasSubstr("3 saved tensors of 6.05 KiB in all, views of 2 contents (storage.version) that take "
                         "4.05 KiB."));
 }
 
-TEST(SavedListing, NamesTheTransformThatPacks) {
+TEST(SavedListing, NamesTheEncodingTransform) {
   Trace trace = sample_trace();
   PolicyRule rule;
   rule.placement = parse_placement("quantize:uint8+host");
@@ -88,7 +89,7 @@ TEST(SavedListing, NamesTheTransformThatPacks) {
   EXPECT_EQ(listing_of(trace).lines.at(0).placement, "quantize:uint8+host");
 }
 
-TEST(SavedListing, AddsUpByOperatorModuleTypeOrPlacementMostBytesFirst) {
+TEST(SavedListing, SumsByOperatorModuleTypeOrPlacementMostBytesFirst) {
   const auto keys = [](SavedBy by) {
     std::vector<std::string> found;
     for (const SavedGroup& group : listing_of(trace_of_three(), by).groups) found.push_back(group.key);
@@ -103,7 +104,7 @@ TEST(SavedListing, AddsUpByOperatorModuleTypeOrPlacementMostBytesFirst) {
                     HasSubstr("all                    3  6.05 KiB  100.0%")));
 }
 
-TEST(SavedListing, ShowsTheLargestWhereNotAllAreWanted) {
+TEST(SavedListing, ShowsOnlyTheLargestOnRequest) {
   EXPECT_THAT(
       text_of(listing_of(trace_of_three(), {}, 1)),
       AllOf(HasSubstr("[32,32]"), Not(HasSubstr("[16,32]")), HasSubstr("  ... and 2 more: --top 3\n")));
@@ -111,7 +112,7 @@ TEST(SavedListing, ShowsTheLargestWhereNotAllAreWanted) {
               AllOf(Not(HasSubstr("ReluBackward0")), HasSubstr("  ... and 1 more: --top 2\n")));
 }
 
-TEST(SavedListing, KeepsWithinThePage) {
+TEST(SavedListing, FitsThePage) {
   for (const std::size_t width : {80, 120}) {
     for (const std::optional<SavedBy> by : {std::optional<SavedBy>(), std::optional(SavedBy::kModule)}) {
       std::istringstream lines(text_of(listing_of(trace_of_three(), by), width));
@@ -120,7 +121,7 @@ TEST(SavedListing, KeepsWithinThePage) {
   }
 }
 
-TEST(SavedListing, JsonHasEveryTensorWhateverIsShown) {
+TEST(SavedListing, JsonHasEveryTensorEvenIfTextShowsFewer) {
   const auto json = to_json(listing_of(trace_of_three(), {}, 1));
   EXPECT_EQ(json["saved"].size(), 3U);
   EXPECT_EQ(
@@ -131,12 +132,12 @@ TEST(SavedListing, JsonHasEveryTensorWhateverIsShown) {
   EXPECT_EQ(json["content_bytes"], 4144);
 }
 
-TEST(SavedListing, JsonOfGroupsNamesWhatTheyHaveInCommon) {
+TEST(SavedListing, JsonOfGroupsNamesTheirCommonProperty) {
   EXPECT_EQ(to_json(listing_of(trace_of_three(), SavedBy::kOp))["saved_by_op"].at(0).dump(),
             R"({"op":"aten::relu","tensors":2,"bytes":6144})");
 }
 
-TEST(SavedListing, IsWhatViewSavedPrints) {
+TEST(SavedListing, IsPrintedByViewSaved) {
   const TemporaryFolder folder("saved_listing");
   write_trace(folder / "t.json", trace_of_three());
   const CliRun run = run_words({"view", folder / "t.json", "--saved", "--by", "module"});
@@ -144,7 +145,7 @@ TEST(SavedListing, IsWhatViewSavedPrints) {
   EXPECT_THAT(run.out, AllOf(HasSubstr("saved, by module"), HasSubstr("layers.0")));
 }
 
-TEST(SavedListing, AddingUpWithoutTheListingIsRefused) {
+TEST(SavedListing, RejectsByWithoutSaved) {
   EXPECT_EQ(run_words({"view", "t.json", "--by", "op"}).status, 2);
 }
 

@@ -38,13 +38,14 @@ struct SimulateReport {
   std::optional<Bytes> device_memory_bytes;
   Ledger ledger;
   Explanation explanation;
-  std::vector<std::string> next;  ///< where it does not fit: the words of the command that finds what does
+  /// If the step does not fit, the words of the command that finds a policy that fits.
+  std::vector<std::string> next;
 
-  bool fits = true;  ///< into device_memory_bytes
+  bool fits = true;  ///< true if the step fits into device_memory_bytes
   bool times_are_modelled = false;
   TimeDoubt doubt;
-  std::string inexactness;  ///< of memory too; one of the warnings
-  RunSettings settings;     ///< with which the step was recorded
+  std::string inexactness;  ///< concerns memory too; is also one of the warnings
+  RunSettings settings;     ///< the settings with which the step was recorded
 };
 
 nlohmann::ordered_json to_json(const SimulateReport& report) {
@@ -68,8 +69,8 @@ nlohmann::ordered_json to_json(const SimulateReport& report) {
   return json;
 }
 
-/// How much more it takes; empty where that is not the reason, as where the allocator's settings allow it
-/// only a part of the device.
+/// Returns the amount of memory by which the step is too large. Empty if the step fails for another reason,
+/// for example because the allocator's settings limit it to a part of the device.
 std::string excess_text(const SimulateReport& report) {
   const Bytes taken = device_bytes_taken(report.predicted);
   if (taken <= *report.device_memory_bytes) return "";
@@ -86,7 +87,7 @@ std::string fits_text(const SimulateReport& report, const Page& page) {
   return page.paint(Tone::kBad, wrap(refusal, page.width, 0)) + "\n" + next_line(report.next);
 }
 
-/// 0 where all digits mean something.
+/// Returns the uncertainty of times; 0 if all digits are significant.
 Nanoseconds unsure_by(const TimeDoubt& doubt) {
   return doubt.means_little ? doubt.step->high_ns - doubt.step->low_ns : 0;
 }
@@ -193,7 +194,8 @@ class SimulateCommand : public Subcommand {
     trace.ledger = report.ledger;
     trace.gradients.clear();
     trace.gradient_errors.clear();
-    if (trace.tracing) trace.tracing->steps.clear();  // of the run that it was simulated from
+    // The steps of the run from which the trace was simulated.
+    if (trace.tracing) trace.tracing->steps.clear();
   }
 
   TraceArgument source_;

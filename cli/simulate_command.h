@@ -6,7 +6,8 @@
 
 namespace offprof {
 
-/// `offprof simulate --trace FILE`: replays a recorded step under another policy, or over another link.
+/// Creates `offprof simulate --trace FILE`, which replays a recorded step under another policy or over
+/// another link.
 std::unique_ptr<Subcommand> make_simulate_command();
 
 }  // namespace offprof

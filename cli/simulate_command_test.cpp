@@ -37,12 +37,12 @@ TEST_F(SimulateCommandTest, MarksModelledTimes) {
   EXPECT_FALSE(simulate_json(sample_trace()).contains("times_are_modelled"));
 }
 
-TEST_F(SimulateCommandTest, SaysHowMuchMoreItTakesThanTheDeviceHas) {
+TEST_F(SimulateCommandTest, StatesTheExcessOverDeviceMemory) {
   EXPECT_THAT(simulate(sample_trace(), {"--policy", "keep", "--device-memory", "3KiB"}).out,
               HasSubstr("It does not fit into 3.00 KiB: 1.09 KiB too much."));
 }
 
-TEST_F(SimulateCommandTest, WhatDoesNotFitEndsWithStatus1) {
+TEST_F(SimulateCommandTest, ExitsWithStatus1IfTheStepDoesNotFit) {
   EXPECT_EQ(simulate(sample_trace(), {"--policy", "keep", "--device-memory", "3KiB"}).status, 1);
   EXPECT_EQ(simulate(sample_trace(), {"--policy", "keep", "--device-memory", "1GiB"}).status, 0);
   EXPECT_THAT(run_words({"simulate", "--help"}).out, HasSubstr("exit status 1 if not"));
@@ -56,13 +56,13 @@ TEST_F(SimulateCommandTest, TheNextCommandAssumesTheSameLink) {
   EXPECT_THAT(run.out, HasSubstr(next));
 }
 
-TEST_F(SimulateCommandTest, TakesTheTraceAsAnArgument) {
+TEST_F(SimulateCommandTest, AcceptsTheTraceAsAnArgument) {
   const CliRun named = simulate(sample_trace());
   EXPECT_EQ(run_words({"simulate", trace_}).out, named.out);
   EXPECT_EQ(run_words({"simulate", "other.json", "--trace", trace_}).status, 2);
 }
 
-TEST_F(SimulateCommandTest, CountsWhatTheAllocatorReservesWhereThereIsOne) {
+TEST_F(SimulateCommandTest, CountsReservedMemoryIfThereIsAnAllocator) {
   const std::vector<std::string> policy = {"--policy", "keep", "--device-memory"};
   const auto within = [&](const char* memory) {
     std::vector<std::string> words = policy;
@@ -75,18 +75,19 @@ TEST_F(SimulateCommandTest, CountsWhatTheAllocatorReservesWhereThereIsOne) {
                         "1.00 MiB too much."));
 }
 
-TEST_F(SimulateCommandTest, WhatAFractionInTheSettingsForbidsIsNoExcess) {
+TEST_F(SimulateCommandTest, StatesNoExcessIfAMemoryFractionIsTheReason) {
   Trace trace = virtual_sample_trace();
   trace.environment.device_memory_bytes = 4 * kMiB;
   trace.program.allocator->settings = "per_process_memory_fraction:0.5";
   AllocatorBlock& rest = trace.program.allocator->segments[0].blocks.back();
-  rest = {rest.bytes, rest.bytes, true, -1};  // so that the step needs another segment
+  rest = {rest.bytes, rest.bytes, true, -1};  // makes the step need another segment
   EXPECT_THAT(simulate(trace, {"--policy", "keep", "--device-memory", "4MiB"}).out,
               HasSubstr("It does not fit into 4.00 MiB.\nNext: offprof tune " + trace_ +
                         " --device-memory 4194304B\n"));
 }
 
-/// Its hooks take anything from nothing to 20 us, three of them, of a step of 3.3 us.
+/// Returns a trace whose calibration is uncertain: each of three hooks takes between 0 and 20 us, in a step
+/// of 3.3 us.
 Trace doubtful_trace() {
   Trace trace = sample_trace();
   trace.environment.calibration.emplace().hook = {1000, 0, 20'000};
@@ -94,7 +95,7 @@ Trace doubtful_trace() {
   return trace;
 }
 
-TEST_F(SimulateCommandTest, ShowsNoDigitsThatTheCalibrationDoesNotKnow) {
+TEST_F(SimulateCommandTest, OmitsDigitsThatTheCalibrationLeavesUncertain) {
   const CliRun run = simulate(doubtful_trace(), {"--policy", "keep"});
   EXPECT_THAT(run.err, HasSubstr("a hook took 0 ns to 20.0 us"));
   EXPECT_THAT(run.out, HasSubstr("the step takes ~3 us to ~63 us"));
@@ -111,7 +112,7 @@ TEST_F(SimulateCommandTest, JsonHasTheWarningsAndTheRange) {
   EXPECT_FALSE(simulate_json(virtual_sample_trace()).contains("warnings"));
 }
 
-TEST_F(SimulateCommandTest, RefusesALinkThatIsTooSlowToCount) {
+TEST_F(SimulateCommandTest, RejectsALinkThatIsTooSlow) {
   Trace trace = sample_trace();
   trace.program.storages[2].bytes = 10 * kGiB;
   const CliRun run = simulate(trace, {"--link", "1B/s"});
@@ -119,20 +120,20 @@ TEST_F(SimulateCommandTest, RefusesALinkThatIsTooSlowToCount) {
   EXPECT_THAT(run.err, HasSubstr("15 years"));
 }
 
-TEST_F(SimulateCommandTest, AProgramWithoutEventsIsAllResident) {
+TEST_F(SimulateCommandTest, AcceptsAStepProgramWithoutEvents) {
   Trace trace = sample_trace();
   trace.program.events.clear();
   trace.program.saved.clear();
   EXPECT_EQ(simulate(trace).status, 0);
 }
 
-TEST_F(SimulateCommandTest, ADeviceWithoutMemoryIsRefused) {
+TEST_F(SimulateCommandTest, RejectsADeviceWithoutMemory) {
   const CliRun run = simulate(sample_trace(), {"--device-memory", "0"});
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, HasSubstr("--device-memory: '0' is less than 1 B"));
 }
 
-/// Backward does something else where tensors come back dense.
+/// Returns a trace whose backward differs if tensors come back dense.
 Trace trace_with_dense_program() {
   Trace trace = sample_trace();
   trace.program = program_of_layouts(0);
@@ -140,7 +141,7 @@ Trace trace_with_dense_program() {
   return trace;
 }
 
-TEST_F(SimulateCommandTest, SaysWhereThePredictionNeedNotBeExact) {
+TEST_F(SimulateCommandTest, MarksAPredictionThatMayBeInexact) {
   const std::vector<std::string> some = {"--policy", "trl", "--threshold", std::to_string(kLarge),
                                          "--stash",  "0"};
   EXPECT_THAT(simulate(trace_with_dense_program(), some).err,
@@ -148,7 +149,7 @@ TEST_F(SimulateCommandTest, SaysWhereThePredictionNeedNotBeExact) {
   EXPECT_EQ(simulate_json(trace_with_dense_program(), some)["may_be_inexact"], true);
 }
 
-TEST_F(SimulateCommandTest, SaysNothingOfThatWhereTheTraceHasTheProgram) {
+TEST_F(SimulateCommandTest, MarksNothingIfTheTraceHasTheStepProgram) {
   const std::vector<std::string> all = {"--policy", "trl", "--threshold", "0", "--stash", "0"};
   EXPECT_FALSE(simulate_json(trace_with_dense_program(), all).contains("may_be_inexact"));
 }

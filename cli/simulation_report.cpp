@@ -12,7 +12,7 @@
 namespace offprof {
 namespace {
 
-/// Stalls of one reason, in sum.
+/// Returns the number and the total time of stalls for each reason.
 std::map<StallReason, std::pair<std::size_t, Nanoseconds>> stalls_by_reason(
     const std::vector<Stall>& stalls) {
   std::map<StallReason, std::pair<std::size_t, Nanoseconds>> sums;

@@ -14,21 +14,21 @@
 
 namespace offprof {
 
-/// Why a policy's figures are what they are: where the device peak lies, what it consists of, what stalls.
+/// Explains the figures of a policy: the place and the contents of the device memory peak, and the stalls.
 struct Explanation {
   ProgramPlace peak_place;
   DeviceContent peak_content;
   std::vector<Stall> stalls;  ///< longest first
 };
 
-/// What device memory consists of: a name for people and the figure it names.
+/// Returns the parts of device memory: a name for humans and the corresponding figure.
 const std::vector<std::pair<const char*, Bytes DeviceContent::*>>& content_parts();
 
 Explanation explain(const TraceSteps& steps, const Policy& policy, const Link& link);
 
 nlohmann::ordered_json to_json(const Explanation& explanation);
-/// A few lines: `peak in backward, at AddmmBackward0: weights, optimiser state and inputs 2.1 MiB, ...`.
-/// Times in the digits that `times_unsure_by` leaves of them: see duration_text.
+/// Returns a few lines: `peak in backward, at AddmmBackward0: weights, optimiser state and inputs 2.1 MiB,
+/// ...`. Omits the digits of times that `times_unsure_by` makes uncertain: see duration_text.
 std::string to_text(const Explanation& explanation, const Page& page, Nanoseconds times_unsure_by = 0);
 
 }  // namespace offprof

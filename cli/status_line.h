@@ -5,11 +5,12 @@
 
 namespace offprof {
 
-/// One line on a terminal that says what goes on, overwritten by the next and wiped in the end; a signal that
-/// ends the program ends the line. Elsewhere: silent.
+/// A progress line on a terminal. Each text overwrites the previous one, and the last one is erased. A signal
+/// that ends the program adds a line break. Prints nothing if the stream is no terminal.
 class StatusLine {
  public:
-  /// `width`: the terminal's columns; a longer text is cut, since a wrapped line cannot be overwritten.
+  /// `width` is the number of the terminal's columns. Longer texts are cut, since a wrapped line cannot be
+  /// overwritten.
   StatusLine(std::ostream& err, bool enabled, std::size_t width);
   ~StatusLine();
   StatusLine(const StatusLine&) = delete;

@@ -7,13 +7,13 @@
 namespace offprof {
 namespace {
 
-TEST(StatusLine, IsSilentWhereThereIsNoTerminal) {
+TEST(StatusLine, IsSilentWithoutATerminal) {
   std::ostringstream err;
   { StatusLine(err, false, 80).show("working"); }
   EXPECT_EQ(err.str(), "");
 }
 
-TEST(StatusLine, WipesItselfInTheEnd) {
+TEST(StatusLine, ErasesItselfAtTheEnd) {
   std::ostringstream err;
   { StatusLine(err, true, 80).show("working"); }
   EXPECT_EQ(err.str(), "\r\033[Kworking\r\033[K");

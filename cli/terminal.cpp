@@ -57,7 +57,7 @@ std::string_view color_code(Tone tone) {
 
 constexpr std::string_view kPlainAgain = "\033[0m";
 
-/// The code of ours that `text` begins with; empty where it begins with none.
+/// Returns the control code of ours with which `text` begins; empty if there is none.
 std::string_view leading_code(std::string_view text) {
   for (const std::string_view code : {kWipeLine, kPlainAgain})
     if (text.starts_with(code)) return code;

@@ -14,7 +14,7 @@ TEST(Terminal, WrapKeepsLineBreaks) {
   EXPECT_EQ(wrap("one\ntwo", 80, 2), "one\n  two");
 }
 
-TEST(Terminal, WrapLetsALongWordStick) {
+TEST(Terminal, WrapDoesNotBreakALongWord) {
   EXPECT_EQ(wrap("a incomprehensible b", 6, 0), "a\nincomprehensible\nb");
 }
 
@@ -28,12 +28,12 @@ TEST(Terminal, CountsCodePoints) {
   EXPECT_EQ(display_width("µs → …"), 6U);
 }
 
-TEST(Terminal, ColoursOnlyATerminalByItself) {
+TEST(Terminal, ColoursOnlyATerminalByDefault) {
   EXPECT_TRUE(wants_color(ColorWhen::kAuto, true, {}));
   EXPECT_FALSE(wants_color(ColorWhen::kAuto, false, {}));
 }
 
-TEST(Terminal, HeedsNoColorUnlessTold) {
+TEST(Terminal, ObeysNoColorUnlessColourIsRequested) {
   const Terminal terminal{.out_is_terminal = true, .err_is_terminal = true, .color_refused = true};
   EXPECT_FALSE(wants_color(ColorWhen::kAuto, true, terminal));
   EXPECT_TRUE(wants_color(ColorWhen::kAlways, true, terminal));
@@ -45,7 +45,7 @@ TEST(Page, PaintsOnlyWithColour) {
   EXPECT_EQ((Page{.width = 80, .color = true}.paint(Tone::kGood, "x")), "\033[32mx\033[0m");
 }
 
-TEST(ForTerminal, LeavesColoursAndLineBreaks) {
+TEST(ForTerminal, KeepsColoursAndLineBreaks) {
   const Page page{.color = true};
   for (const Tone tone : {Tone::kStrong, Tone::kFaint, Tone::kGood, Tone::kWarning, Tone::kBad}) {
     const std::string text = "a " + page.paint(tone, "b\nc") + " d\n";

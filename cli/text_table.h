@@ -10,7 +10,7 @@ namespace offprof {
 
 enum class Align { kLeft, kRight };
 
-/// A table of text, aligned in columns. Numbers belong into right-aligned columns, which are never cut.
+/// A text table with aligned columns. Use right-aligned columns for numbers; they are never cut.
 class TextTable {
  public:
   struct Column {
@@ -18,7 +18,7 @@ class TextTable {
     Align align = Align::kRight;
   };
   struct Cell {
-    // Implicit, so that a row reads as its words.
+    // Implicit, so that callers can write a row as a list of strings.
     Cell(std::string cell_text, Tone cell_tone = Tone::kPlain)  // NOLINT(google-explicit-constructor)
         : text(std::move(cell_text)), tone(cell_tone) {}
     Cell(const char* cell_text) : text(cell_text) {}  // NOLINT(google-explicit-constructor)
@@ -28,15 +28,15 @@ class TextTable {
 
   explicit TextTable(std::vector<Column> columns);
 
-  /// One cell per column.
+  /// Adds a row with one cell per column.
   void add_row(std::vector<Cell> cells);
-  /// A line between the rows before and after it.
+  /// Adds a horizontal line between the rows before and after it.
   void add_rule();
   bool empty() const { return rows_.empty(); }
 
-  /// The table, indented by two columns and within the page's width: the widest left-aligned column is cut,
-  /// again and again, until the table fits or all of them are down to a few letters. Lines end without
-  /// blanks.
+  /// Returns the table, indented by two columns and limited to the page's width. To make it fit, repeatedly
+  /// cuts the widest left-aligned column, until the table fits or all of these columns are down to a few
+  /// letters. Lines have no trailing blanks.
   std::string render(const Page& page) const;
 
  private:

@@ -20,7 +20,7 @@ TEST(TextTable, AlignsNumbersRightAndWordsLeft) {
             "  longer  1000000\n");
 }
 
-TEST(TextTable, CutsTheWidestTextColumnToThePage) {
+TEST(TextTable, CutsTheWidestTextColumnToFitThePage) {
   TextTable table({{"short", Align::kLeft}, {"long", Align::kLeft}, {"n", Align::kRight}});
   table.add_row({"abc", "aten::scaled_dot_product_attention", "12345"});
   EXPECT_EQ(table.render({.width = 36}),
@@ -43,7 +43,7 @@ TEST(TextTable, DrawsARule) {
   EXPECT_NE(table.render({}).find("a         1\n  ────  ─────\n  all"), std::string::npos);
 }
 
-TEST(TextTable, LeavesOutHeadingsThatAreAllEmpty) {
+TEST(TextTable, OmitsTheHeadingLineIfAllHeadingsAreEmpty) {
   TextTable table({{"", Align::kLeft}, {"", Align::kRight}});
   table.add_row({"a", "1"});
   EXPECT_EQ(table.render({}), "  a  1\n");

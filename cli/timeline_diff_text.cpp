@@ -106,7 +106,7 @@ std::string time_difference_text(Nanoseconds difference) {
   return difference_text(MetricUnit::kNanoseconds, static_cast<double>(difference));
 }
 
-/// Base, new, difference.
+/// Appends cells for base, new, and difference.
 void append_times(std::vector<TextTable::Cell>& cells, const TimePair& time) {
   cells.emplace_back(format_duration(time.base));
   cells.emplace_back(format_duration(time.now));
@@ -129,7 +129,7 @@ TextTable table_of_times(const std::string& what, std::vector<TextTable::Column>
   return TextTable(std::move(columns));
 }
 
-/// One row for what is beyond the rows shown.
+/// Adds one row that sums up the elements that are not shown.
 template <typename Element>
 void add_others(TextTable& table, const std::vector<Element>& elements, std::size_t shown,
                 std::size_t words) {
@@ -166,7 +166,7 @@ std::string ops_text(const TimelineDiff& diff, std::size_t shown, const Page& pa
   return "\n" + table.render(page);
 }
 
-/// The new side's, unless it does not wait there.
+/// Returns the reason on the new side, or on the base side if the new side does not wait there.
 std::string reason_text(const WaitDifference& wait) {
   return wait.now_reason.empty() ? wait.base_reason : wait.now_reason;
 }
@@ -195,7 +195,7 @@ std::string launch_text(const TimelineDiff& diff, const Page& page) {
   return "\n" + table.render(page) + "  " + wrap(note, page.width, 2) + "\n";
 }
 
-/// Bytes a nanosecond are GB a second.
+/// Formats a rate; one byte per nanosecond is one GB per second.
 std::string rate_text(Bytes bytes, Nanoseconds busy) {
   if (busy <= 0) return "-";
   return format_rate(1e9 * static_cast<double>(bytes) / static_cast<double>(busy));
@@ -220,7 +220,7 @@ std::string copies_text(const TimelineDiff& diff, const Page& page) {
   return "\n" + table.render(page);
 }
 
-/// When it begins in the base, or, where it is not there, in the new side.
+/// Returns the start time in the base, or in the new side if the base does not have the place.
 std::string at_text(const PlaceDifference& place) {
   return format_duration(place.base_at ? *place.base_at : place.now_at.value_or(0));
 }

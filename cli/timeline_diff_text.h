@@ -11,7 +11,8 @@ namespace offprof {
 
 nlohmann::ordered_json to_json(const TimelineDiff& diff);
 
-/// Tables of what parts in time, `shown` rows of each list; a last row has the rest of it.
+/// Returns tables of the differences in time, with `shown` rows of each list. A last row sums up the
+/// remaining rows.
 std::string to_text(const TimelineDiff& diff, std::size_t shown, const Page& page);
 
 }  // namespace offprof

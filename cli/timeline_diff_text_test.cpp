@@ -12,7 +12,8 @@ using testing::HasSubstr;
 using testing::Le;
 using testing::Not;
 
-/// A recorded step whose second product took longer, and waited longer, than simulated.
+/// Returns the difference between a simulated step and a recorded one whose second matrix product took longer
+/// and waited longer.
 TimelineDiff sample_diff() {
   const auto make = [](Nanoseconds mm, Nanoseconds wait, Nanoseconds copy) {
     Timeline timeline;
@@ -32,7 +33,7 @@ TimelineDiff sample_diff() {
   return *compare(make(5'000'000, 3'000'000, 2'000'000), make(4'000'000, 1'500'000, 1'000'000));
 }
 
-TEST(TimelineDiffText, ShowsWhereStepsPart) {
+TEST(TimelineDiffText, ShowsTheDifferencesInTime) {
   EXPECT_EQ("\n" + to_text(sample_diff(), 10, {80, false}), R"(
   the last step shown         base      new  difference
   ───────────────────────  ───────  ───────  ──────────
@@ -64,7 +65,7 @@ TEST(TimelineDiffText, ShowsWhereStepsPart) {
 )");
 }
 
-TEST(TimelineDiffText, FitsItsPage) {
+TEST(TimelineDiffText, FitsThePage) {
   for (const std::size_t width : {80, 120}) {
     std::istringstream lines(to_text(sample_diff(), 10, {width, false}));
     for (std::string line; std::getline(lines, line);) EXPECT_THAT(display_width(line), Le(width)) << line;
@@ -85,7 +86,7 @@ TEST(TimelineDiffText, ShowsWaitsForLaunchByPhase) {
   EXPECT_EQ(json[0]["time"]["difference_ns"], 2'000'000);
 }
 
-TEST(TimelineDiffText, AddsUpWhatItDoesNotShow) {
+TEST(TimelineDiffText, SumsUpTheRowsThatAreNotShown) {
   const std::string text = to_text(sample_diff(), 0, {});
   EXPECT_THAT(text, HasSubstr("1 more"));
   EXPECT_THAT(text, Not(HasSubstr("AddmmBackward0")));

@@ -14,7 +14,8 @@ std::string signed_share(double share) {
   return fmt::format("{:+.1f}%", kPercent * share);
 }
 
-/// A cost that is less than what steps differ by anyway is not known well.
+/// Returns the variation of step times if it exceeds the cost of tracing, which is then uncertain; else an
+/// empty string.
 std::string variation_text(const TracingCost& cost) {
   const double spread = std::max(cost.untraced.relative_spread(), cost.everything.relative_spread());
   if (spread <= std::abs(relative_cost(cost.untraced, cost.everything))) return "";
@@ -40,7 +41,7 @@ std::string tracing_text(const Tracing& tracing) {
   return text;
 }
 
-/// `52.1 GB/s to host (96% of calibrated)`; empty where there were no large copies.
+/// Returns `52.1 GB/s to host (96% of calibrated)`; empty if there were no large copies.
 std::string achieved_text(const std::optional<double>& achieved, const LinkDirection& calibrated,
                           const char* where) {
   if (!achieved) return "";

@@ -10,20 +10,20 @@
 
 namespace offprof {
 
-/// A line of a report: its label, what it says, and how that is meant.
+/// A line of a report: its label, its text and its tone.
 struct LabelledLine {
   std::string label;
   std::string text;
   Tone tone = Tone::kPlain;
 };
 
-/// What there is to say of how a GPU was traced (`tracing`), of what copies reached of the calibrated link
-/// (`copies`), and of the device's memory that the allocator does not have (`CUDA`): the lines that apply.
+/// Returns the lines that apply about the tracing of a GPU (`tracing`), the fraction of the calibrated link
+/// speed that copies reached (`copies`), and the device memory in use outside the allocator (`CUDA`).
 std::vector<LabelledLine> tracing_lines(const std::optional<Tracing>& tracing,
                                         const Environment& environment);
 
-/// Adds what tracing_lines computes to the member `tracing` of a report: `relative_cost`, with 0.012 for
-/// 1.2 %, and `d2h_bytes_per_second` and `h2d_bytes_per_second` of large copies; what is known of it.
+/// Adds the figures of tracing_lines to the member `tracing` of a report: `relative_cost` (0.012 means 1.2
+/// %), and `d2h_bytes_per_second` and `h2d_bytes_per_second` of large copies. Omits unknown figures.
 void add_tracing_figures(nlohmann::ordered_json& report, const std::optional<Tracing>& tracing);
 
 }  // namespace offprof

@@ -45,12 +45,12 @@ std::string view_text(const Trace& trace, std::size_t width) {
   return to_text(make_view_report(trace, "t.json", 10), {.width = width});
 }
 
-TEST(TracingLines, OfAnUntracedRunAreNone) {
+TEST(TracingLines, AnUntracedRunHasNone) {
   EXPECT_THAT(tracing_lines(std::nullopt, sample_trace().environment), IsEmpty());
   EXPECT_THAT(view_text(sample_trace(), 100), Not(HasSubstr("  tracing")));
 }
 
-TEST(TracingLines, TellToolCostLossesAndMemory) {
+TEST(TracingLines, ReportToolCostLossesAndMemory) {
   Trace trace = traced_sample();
   trace.tracing->cost->untraced = trace.tracing->cost->streams = {1000, 999, 1001};
   trace.tracing->cost->streams.median_ns = 1004;
@@ -61,11 +61,11 @@ TEST(TracingLines, TellToolCostLossesAndMemory) {
       "+0.5%), 0 records dropped, 128 MiB of host memory, 3.00 MiB of the device's");
 }
 
-TEST(TracingLines, SayWhereStepsVaryByMoreThanTracingCosts) {
+TEST(TracingLines, ReportVariationAboveTheCostOfTracing) {
   EXPECT_THAT(line(traced_sample(), "tracing"), HasSubstr("recorder alone: +0.5%; steps vary by 2.0%)"));
 }
 
-TEST(TracingLines, SayWhatWasNotMeasured) {
+TEST(TracingLines, ReportMissingMeasurements) {
   Trace trace = traced_sample();
   trace.tracing->cost.reset();
   trace.tracing->device_bytes.reset();
@@ -73,7 +73,7 @@ TEST(TracingLines, SayWhatWasNotMeasured) {
             "CUPTI 13.0: cost not measured, 0 records dropped, 128 MiB of host memory");
 }
 
-TEST(TracingLines, OfLostRecordsStandOut) {
+TEST(TracingLines, HighlightLostRecords) {
   Trace trace = traced_sample();
   EXPECT_EQ(tracing_lines(trace.tracing, trace.environment)[0].tone, Tone::kPlain);
   trace.tracing->dropped_records = 12;
@@ -82,7 +82,7 @@ TEST(TracingLines, OfLostRecordsStandOut) {
   EXPECT_THAT(first.text, AllOf(HasSubstr("12 records dropped"), EndsWith("is shown only in part")));
 }
 
-TEST(TracingLines, HoldWhatCopiesReachAgainstTheCalibratedLink) {
+TEST(TracingLines, CompareCopySpeedWithTheCalibratedLink) {
   Trace trace = traced_sample();
   EXPECT_EQ(
       line(trace, "copies"),
@@ -94,14 +94,14 @@ TEST(TracingLines, HoldWhatCopiesReachAgainstTheCalibratedLink) {
   EXPECT_EQ(line(trace, "copies"), "");
 }
 
-TEST(TracingLines, TellTheMemoryThatTheAllocatorDoesNotHave) {
+TEST(TracingLines, ReportMemoryOutsideTheAllocator) {
   EXPECT_EQ(
       line(traced_sample(), "CUDA"),
       "400 MiB of the device before the first allocation, 500 MiB after warm-up, 501 MiB at the end, beside "
       "what PyTorch's allocator reserved");
 }
 
-TEST(TracingLines, KeepWithin80And120ColumnsInReports) {
+TEST(TracingLines, Fit80And120ColumnsInReports) {
   const Trace trace = traced_sample();
   for (const std::size_t width : {80U, 120U}) {
     for (const std::string& text : {run_text(trace, width), view_text(trace, width)}) {
@@ -112,13 +112,13 @@ TEST(TracingLines, KeepWithin80And120ColumnsInReports) {
   }
 }
 
-TEST(TracingLines, StandBelowTheVerdictsOfARun) {
+TEST(TracingLines, AreBelowTheVerdictsOfARun) {
   EXPECT_THAT(run_text(traced_sample(), 120),
               AllOf(HasSubstr("\ntracing    CUPTI 13.0: "), HasSubstr("\ncopies     of 16.0 MiB and more: "),
                     HasSubstr("\nCUDA       400 MiB of the device")));
 }
 
-TEST(TracingFigures, StandInTheJsonOfBothReports) {
+TEST(TracingFigures, AreInTheJsonOfBothReports) {
   const Trace trace = traced_sample();
   RunReport run;
   run.run = figures_of(trace, "t.json");

@@ -29,7 +29,7 @@
 namespace offprof {
 namespace {
 
-/// More than this is no limit.
+/// Largest slowdown that can be given; a larger one would be no limit.
 constexpr double kMostSlowdown = 100;
 
 class TuneCommand : public Subcommand {
@@ -113,7 +113,7 @@ class TuneCommand : public Subcommand {
     return traces;
   }
 
-  /// What is given on the command line goes before what the profile says.
+  /// Applies the profile. Values on the command line take precedence over it.
   void apply_profile() {
     if (device_memory_) goal_.memory_budget_bytes = device_memory_;
     if (max_slowdown_) goal_.max_slowdown = *max_slowdown_;
@@ -126,7 +126,8 @@ class TuneCommand : public Subcommand {
     profile_name_ = profile.device_name;
   }
 
-  /// A budget is not one of them: steps under it run on the device as it is.
+  /// Returns the memory of the assumed device; a budget is not one, since a step under a budget runs on the
+  /// real device.
   std::optional<DeviceMemory> assumed_memory(const Trace& trace) const {
     if (profile_memory_) {
       const Bytes usable = device_memory_.value_or(usable_of_profile(trace));
@@ -136,22 +137,24 @@ class TuneCommand : public Subcommand {
     return std::nullopt;
   }
 
-  /// CUDA and libraries take as much of another GPU as of the trace's, where that was measured.
+  /// Returns the profile's memory less the memory that CUDA and libraries take outside the allocator. Assumes
+  /// that they take as much as on the trace's GPU, where that was measured.
   Bytes usable_of_profile(const Trace& trace) const {
     const auto& beside = trace.environment.beside_allocator;
     return std::max<Bytes>(*profile_memory_ - (beside ? beside->most_bytes() : 0), 0);
   }
 
-  /// What was tuned for a trace.
+  /// Result of tuning for one trace.
   struct Tuned {
     TuneReport report;
-    std::string policy;  ///< the file's text; empty: none reaches the goal
+    std::string policy;  ///< text of the policy file; empty: no policy reaches the goal
     TunedWay way;
   };
 
   static Nanoseconds time_of(const Candidate& candidate) { return *candidate.predicted.step_time_ns; }
 
-  /// `base`: the step's time over which a slowdown is; nullopt: this one's, with nothing offloaded.
+  /// `base`: the step time to which the slowdown limit refers; nullopt: this trace's step time with nothing
+  /// offloaded.
   Tuned tune_trace(Context& context, const std::string& path, const Trace& trace,
                    std::optional<Nanoseconds> base) const {
     const std::vector<std::string> lost_records = refuse_lost_records(trace, path, force_);
@@ -179,7 +182,8 @@ class TuneCommand : public Subcommand {
     return tuned;
   }
 
-  /// Runs the policy where it is kept in a file; else keeps it in one.
+  /// Returns the command that runs the policy if it was written to a file; else the command that writes it to
+  /// one.
   std::vector<std::string> next_command(const Context& context, const Trace& trace, const Policy& policy,
                                         const DiskLink& disk) const {
     if (output_.empty() || output_ == "-") return with_output(context.argv(), "policy.json");
@@ -188,7 +192,8 @@ class TuneCommand : public Subcommand {
     return words;
   }
 
-  /// The best for the goal, or where none reaches it, the one that comes nearest. Its report has all of them.
+  /// Chooses the best trace for the goal, or the one that comes closest if none reaches the goal. Adds the
+  /// configurations of all traces to its report.
   Tuned& choose(std::vector<Tuned>& tuned) const {
     Tuned& best = *std::ranges::min_element(tuned, {}, [&](const Tuned& one) { return rank_of(one); });
     best.way.is_best = best.way.chosen.has_value();
@@ -196,7 +201,7 @@ class TuneCommand : public Subcommand {
     return best;
   }
 
-  /// The smaller the better.
+  /// Returns a rank; the smallest is the best.
   std::tuple<bool, std::int64_t, std::int64_t> rank_of(const Tuned& tuned) const {
     if (!tuned.way.chosen) return {true, device_bytes_taken(least_memory(tuned.report.result).predicted), 0};
     const Bytes taken = device_bytes_taken(tuned.way.chosen->predicted);

@@ -6,7 +6,7 @@
 
 namespace offprof {
 
-/// `offprof tune --trace FILE`: replays a recorded step under many policies and chooses one.
+/// Creates `offprof tune --trace FILE`, which replays a recorded step under many policies and chooses one.
 std::unique_ptr<Subcommand> make_tune_command();
 
 }  // namespace offprof

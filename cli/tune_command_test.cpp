@@ -19,7 +19,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Commands to paste are not broken.
+/// Command lines to paste may be longer, since they are not wrapped.
 bool keeps_within_80_columns(const std::string& line) {
   return display_width(line) <= 80 || line.starts_with("Next: ");
 }
@@ -46,12 +46,12 @@ TEST_F(TuneCommandTest, MarksModelledTimes) {
   EXPECT_FALSE(is_marked(sample_trace()));
 }
 
-TEST_F(TuneCommandTest, ShowsWhatAnAllocatorReserves) {
+TEST_F(TuneCommandTest, ShowsTheMemoryReservedByAnAllocator) {
   EXPECT_THAT(tune(virtual_sample_trace()).out, AllOf(HasSubstr("reserved"), HasSubstr("2.00 MiB")));
   EXPECT_THAT(tune(sample_trace()).out, AllOf(Not(HasSubstr("reserved")), HasSubstr("peak")));
 }
 
-TEST_F(TuneCommandTest, WhereNothingFitsTellsTheLeastThatIsTakenOfTheDevice) {
+TEST_F(TuneCommandTest, ReportsTheLeastDeviceMemoryIfNothingFits) {
   const CliRun run = tune(virtual_sample_trace(), {"--memory-budget", "1MiB"});
   EXPECT_EQ(run.status, 1);
   EXPECT_THAT(run.out, HasSubstr("No policy that was found fits into 1.00 MiB. The least found is 2.00 MiB "
@@ -60,12 +60,13 @@ TEST_F(TuneCommandTest, WhereNothingFitsTellsTheLeastThatIsTakenOfTheDevice) {
               HasSubstr("No policy fits into 1.00 KiB. The least reachable is 4.09 KiB (4192 bytes)"));
 }
 
-TEST_F(TuneCommandTest, KeepsWithin80Columns) {
+TEST_F(TuneCommandTest, Fits80Columns) {
   std::istringstream lines(tune(virtual_sample_trace(), {}, {.width = 80}).out);
   for (std::string line; std::getline(lines, line);) EXPECT_TRUE(keeps_within_80_columns(line)) << line;
 }
 
-/// A trace of ten layers, of `sizes` sizes in turn, whose tensors cannot all be copied for nothing.
+/// Returns a trace of ten layers with `sizes` alternating sizes, whose tensors cannot all be copied without a
+/// slowdown.
 Trace chain_trace(int sizes = 3) {
   Trace trace = sample_trace();
   std::vector<LayerSketch> layers(10, {.forward_ns = 40'000, .backward_ns = 80'000});
@@ -74,10 +75,10 @@ Trace chain_trace(int sizes = 3) {
   return trace;
 }
 
-/// Where all are of one size a threshold moves all or none, and with this link all are too many.
+/// With tensors of one size a threshold moves all or none, and this link is too slow for all, so a plan wins.
 const std::vector<std::string> kPlanWins = {"--link", "500MB/s", "--max-slowdown", "20%"};
 
-/// The step of `trace` in segments: half of what is saved, and longer.
+/// Returns `trace` with activation checkpointing: it saves half as many bytes and takes longer.
 Trace in_segments(Trace trace, int sizes) {
   trace.argv = {"offprof", "run", "model.pt", "--segments", "layers.*,head"};
   trace.settings.segments = {"layers.*", "head"};
@@ -87,7 +88,7 @@ Trace in_segments(Trace trace, int sizes) {
   return trace;
 }
 
-TEST_F(TuneCommandTest, WeighsTheWaysOfSeveralTracesAgainstEachOther) {
+TEST_F(TuneCommandTest, ChoosesAmongTheConfigurationsOfSeveralTraces) {
   const std::string other = folder_ / "segments.json";
   write_trace(other, in_segments(chain_trace(), 3));
   const auto ways_for = [&](std::vector<std::string> words) {
@@ -100,18 +101,19 @@ TEST_F(TuneCommandTest, WeighsTheWaysOfSeveralTracesAgainstEachOther) {
   EXPECT_TRUE(fast[0]["is_best"]);
   EXPECT_EQ(fast[0]["flags"], "");
   EXPECT_EQ(fast[1]["flags"], "--segments 'layers.*,head'");
-  const auto small =
-      ways_for({"--max-slowdown", "60%", "--link", "1MB/s"});  // over which nothing can be copied
+  // Over this link nothing can be copied in time.
+  const auto small = ways_for({"--max-slowdown", "60%", "--link", "1MB/s"});
   EXPECT_TRUE(small[1]["is_best"]);
   EXPECT_LT(small[1]["chosen"]["predicted"]["device_peak_bytes"],
             small[0]["chosen"]["predicted"]["device_peak_bytes"]);
-  // Half as long again, with nothing offloaded: over the first's time, not over its own.
+  // With nothing offloaded, the second trace's step takes 50 % longer than the first's. The slowdown limit
+  // refers to the first's time, not to its own.
   const auto slow = ways_for({"--max-slowdown", "10%", "--link", "1MB/s"});
   EXPECT_TRUE(slow[0]["is_best"]);
   EXPECT_TRUE(slow[1]["chosen"].is_null());
 }
 
-TEST_F(TuneCommandTest, SaysWithWhichFlagsTheBestWayRuns) {
+TEST_F(TuneCommandTest, ShowsTheFlagsOfTheBestConfiguration) {
   const std::string other = folder_ / "segments.json";
   write_trace(other, in_segments(chain_trace(), 3));
   const std::string policy = folder_ / "policy.json";
@@ -120,26 +122,26 @@ TEST_F(TuneCommandTest, SaysWithWhichFlagsTheBestWayRuns) {
   EXPECT_THAT(run.out, HasSubstr("Next: offprof run model.pt --segments 'layers.*,head' --policy " + policy));
 }
 
-TEST_F(TuneCommandTest, WithoutAFileForThePolicyTheNextCommandWritesOne) {
+TEST_F(TuneCommandTest, TheNextCommandWritesThePolicyIfNoFileWasGiven) {
   const std::string next = "Next: offprof tune --trace " + trace_ + " --max-slowdown 20% -o policy.json\n";
   EXPECT_THAT(tune(chain_trace(), {"--max-slowdown", "20%"}).out, HasSubstr(next));
   EXPECT_THAT(tune(chain_trace(), {"--max-slowdown", "20%", "-o", "-"}).err, HasSubstr(next));
 }
 
-TEST_F(TuneCommandTest, TakesTracesAsArguments) {
+TEST_F(TuneCommandTest, AcceptsTracesAsArguments) {
   const std::string other = folder_ / "segments.json";
   write_trace(other, in_segments(chain_trace(), 3));
   const CliRun named = tune(chain_trace(), {"--trace", other, "--format", "json"});
   EXPECT_EQ(run_words({"tune", trace_, other, "--format", "json"}).out, named.out);
 }
 
-TEST_F(TuneCommandTest, ShowsProgressOnATerminalAlone) {
+TEST_F(TuneCommandTest, ShowsProgressOnATerminalOnly) {
   EXPECT_THAT(tune(chain_trace(), {}, {.err_is_terminal = true}).err,
               AllOf(HasSubstr("searching plans; "), HasSubstr("policies replayed so far")));
   EXPECT_EQ(tune(chain_trace()).err, "");
 }
 
-TEST_F(TuneCommandTest, ShowsWaysWithin80Columns) {
+TEST_F(TuneCommandTest, ConfigurationsFit80Columns) {
   Trace other = in_segments(chain_trace(), 3);
   other.settings.segments.assign(10, "layers.some.longer.path.*");
   other.settings.weights = {{"host", 1048576}};
@@ -149,8 +151,8 @@ TEST_F(TuneCommandTest, ShowsWaysWithin80Columns) {
     EXPECT_TRUE(keeps_within_80_columns(line)) << line;
 }
 
-/// Two tensors that do not lie densely, the second below TRL's threshold, then more than its stash holds.
-/// Where tensors come back dense, nodes take `more_bytes` for a moment.
+/// Returns a step program with saved tensors that are not dense. The second is below TRL's threshold; those
+/// after it are more than TRL's stash holds. If tensors come back dense, nodes temporarily take `more_bytes`.
 Program program_of_scattered_tensors(Bytes more_bytes) {
   constexpr Bytes kAboveThreshold = 2048, kBelowThreshold = 96;
   ProgramSketch sketch;
@@ -173,7 +175,7 @@ Program program_of_scattered_tensors(Bytes more_bytes) {
   return program;
 }
 
-TEST_F(TuneCommandTest, SaysWhereThePredictionOfTrlNeedNotBeExact) {
+TEST_F(TuneCommandTest, MarksAPredictionOfTrlThatMayBeInexact) {
   Trace trace = sample_trace();
   trace.program = program_of_scattered_tensors(0);
   trace.dense_program = program_of_scattered_tensors(50);
@@ -184,14 +186,14 @@ TEST_F(TuneCommandTest, SaysWhereThePredictionOfTrlNeedNotBeExact) {
   EXPECT_THAT(unwrapped(tune(sample_trace()).out), Not(HasSubstr("need not be exact")));
 }
 
-TEST_F(TuneCommandTest, HelpSaysWhichDiskIsAssumed) {
+TEST_F(TuneCommandTest, HelpNamesTheAssumedDisk) {
   EXPECT_THAT(
       unwrapped(run_words({"tune", "--help"}).out),
       HasSubstr("The disk to assume, so that placements on it are searched (default: as the run measured "
                 "it, if it did)"));
 }
 
-TEST_F(TuneCommandTest, RefusesTracesOfOtherSteps) {
+TEST_F(TuneCommandTest, RejectsTracesOfDifferentSteps) {
   Trace other = chain_trace();
   other.settings.optimizer = "sgd";
   write_trace(folder_ / "other.json", other);
@@ -201,7 +203,7 @@ TEST_F(TuneCommandTest, RefusesTracesOfOtherSteps) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "policy.json"));
 }
 
-TEST_F(TuneCommandTest, SearchesPlansUnlessToldNotTo) {
+TEST_F(TuneCommandTest, SearchesPlansByDefault) {
   const auto parsed = [&](std::vector<std::string> words) {
     words.insert(words.end(), {"--format", "json"});
     return nlohmann::json::parse(tune(chain_trace(), std::move(words)).out);
@@ -214,7 +216,7 @@ TEST_F(TuneCommandTest, SearchesPlansUnlessToldNotTo) {
   EXPECT_LE(with["chosen"]["predicted"]["step_time_ns"], without["chosen"]["predicted"]["step_time_ns"]);
 }
 
-TEST_F(TuneCommandTest, TellsBoundGapBindingAndPricesInBothForms) {
+TEST_F(TuneCommandTest, ReportsBoundGapBindingAndPricesInTextAndJson) {
   const std::vector<std::string> goal = {"--memory-budget", "850KiB"};
   const std::string text = tune(chain_trace(), goal).out;
   EXPECT_THAT(text, AllOf(HasSubstr("For this goal none goes below"), HasSubstr("What holds it back: "),
@@ -237,7 +239,7 @@ TEST_F(TuneCommandTest, TheFrontierOfThresholdsAloneIsExact) {
   EXPECT_TRUE(json["frontier_is_exact"]);
 }
 
-TEST_F(TuneCommandTest, SaysWhichLimitOfTheGoalBinds) {
+TEST_F(TuneCommandTest, NamesTheBindingLimitOfTheGoal) {
   const std::vector<std::string> limits[] = {{"--memory-budget", "850KiB"}, {"--max-slowdown", "10%"}};
   EXPECT_THAT(tune(chain_trace(), limits[0]).out, HasSubstr("What holds it back: the budget of 850 KiB."));
   EXPECT_THAT(tune(chain_trace(), limits[1]).out, HasSubstr("What holds it back: the slowdown of 10%."));
@@ -247,7 +249,7 @@ TEST_F(TuneCommandTest, SaysWhichLimitOfTheGoalBinds) {
   for (const auto& constraint : json["binding"]) EXPECT_NE(constraint["constraint"], "device_memory");
 }
 
-TEST_F(TuneCommandTest, AGapIsAPercentageWithoutExponent) {
+TEST_F(TuneCommandTest, FormatsAGapAsAPercentageWithoutExponent) {
   const Trace trace = chain_trace();
   const TraceSteps steps(trace);
   const Link link{{1e9, 0}, {1e9, 0}};
@@ -264,7 +266,7 @@ TEST_F(TuneCommandTest, AGapIsAPercentageWithoutExponent) {
   EXPECT_THAT(text_of_gap(0.0002), HasSubstr("this one is 0.02% above"));
 }
 
-TEST_F(TuneCommandTest, ASlowdownNeedsItsSignAndHasAnEnd) {
+TEST_F(TuneCommandTest, ASlowdownNeedsItsSignAndHasAMaximum) {
   const CliRun run = tune(chain_trace(), {"--max-slowdown", "5"});
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, AllOf(HasSubstr("--max-slowdown"), HasSubstr("5%"), HasSubstr("500%")));
@@ -272,7 +274,7 @@ TEST_F(TuneCommandTest, ASlowdownNeedsItsSignAndHasAnEnd) {
   EXPECT_EQ(tune(chain_trace(), {"--max-slowdown", "10000%"}).status, 0);
 }
 
-TEST_F(TuneCommandTest, WhatFitsIntoADeviceForSimulateFitsForTune) {
+TEST_F(TuneCommandTest, APolicyThatFitsForSimulateFitsForTune) {
   ProgramSketch sketch;
   for (const Bytes mebibytes : {30, 40, 50}) sketch.free(sketch.alloc(mebibytes * kMiB));
   Trace trace = virtual_sample_trace();
@@ -288,7 +290,7 @@ TEST_F(TuneCommandTest, WhatFitsIntoADeviceForSimulateFitsForTune) {
       {"simulate", "--trace", trace_, "--policy", "keep", "--device-memory", "80MiB", "--format", "json"});
   const auto json = nlohmann::json::parse(simulated.out);
   EXPECT_EQ(json["predicted"], predicted);
-  EXPECT_EQ(tune(trace, {"--memory-budget", "80MiB"}).status, 1);  // the device being as it is
+  EXPECT_EQ(tune(trace, {"--memory-budget", "80MiB"}).status, 1);  // the device keeps its size
 }
 
 TEST_F(TuneCommandTest, DeviceMemoryIsABudget) {
@@ -299,7 +301,7 @@ TEST_F(TuneCommandTest, DeviceMemoryIsABudget) {
   EXPECT_EQ(tune(chain_trace(), {"--device-memory", "1MiB", "--memory-budget", "1MiB"}).status, 2);
 }
 
-TEST_F(TuneCommandTest, AProfileGivesMemoryAndLink) {
+TEST_F(TuneCommandTest, AProfileSetsMemoryAndLink) {
   const CliRun run = tune(chain_trace(), {"--profile", "l4"});
   EXPECT_EQ(run.status, 0);
   EXPECT_THAT(run.out,
@@ -308,14 +310,14 @@ TEST_F(TuneCommandTest, AProfileGivesMemoryAndLink) {
   EXPECT_EQ(tune(chain_trace(), {"--profile", "nothing"}).status, 2);
 }
 
-TEST_F(TuneCommandTest, WhatLiesBesideTheAllocatorIsNoPartOfAProfilesMemory) {
+TEST_F(TuneCommandTest, SubtractsMemoryOutsideTheAllocatorFromAProfile) {
   Trace trace = chain_trace();
   trace.environment.beside_allocator = {0, kGiB, 0};
   EXPECT_THAT(tune(trace, {"--profile", "l4"}).out,
               HasSubstr("the fastest within " + format_bytes(load_profile("l4").memory_bytes - kGiB)));
 }
 
-TEST_F(TuneCommandTest, WritesAPlanThatSimulateTakes) {
+TEST_F(TuneCommandTest, WritesAPlanThatSimulateAccepts) {
   const std::string policy = folder_ / "policy.json";
   std::vector<std::string> words = kPlanWins;
   words.insert(words.end(), {"-o", policy, "--format", "json"});
@@ -327,7 +329,7 @@ TEST_F(TuneCommandTest, WritesAPlanThatSimulateTakes) {
   EXPECT_EQ(nlohmann::json::parse(run.out)["predicted"], tuned["chosen"]["predicted"]);
 }
 
-TEST_F(TuneCommandTest, MarksPlansInTheTableAndKeepsWithin80Columns) {
+TEST_F(TuneCommandTest, MarksPlansInTheTableWithin80Columns) {
   const std::string text = tune(chain_trace(1), kPlanWins, {.width = 80}).out;
   EXPECT_THAT(text, testing::ContainsRegex(">  +plan [0-9]+"));
   std::istringstream lines(text);

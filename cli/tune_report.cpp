@@ -22,20 +22,20 @@ std::string relative(double value, double base) {
   return base > 0 ? fmt::format("{:+.1f}%", 100.0 * (value - base) / base) : "";
 }
 
-/// From ten percent on without decimals, so that the table fits a terminal.
+/// Returns the number of decimals: none from ten percent on, so that the table fits a terminal.
 int decimals_of(double percent) {
   constexpr double kDecimalsBelow = 9.95;
   return percent < kDecimalsBelow ? 1 : 0;
 }
 
-/// How much longer than `base`.
+/// Returns the slowdown relative to `base`.
 std::string slowdown_text(Nanoseconds time, Nanoseconds base) {
   if (base <= 0) return "";
   const double percent = 100.0 * static_cast<double>(time - base) / static_cast<double>(base);
   return fmt::format("{:+.{}f}%", percent, decimals_of(percent));
 }
 
-/// `0.02%`, `4.1%`, `150%`.
+/// Returns `0.02%`, `4.1%`, `150%`.
 std::string share_text(double share) {
   constexpr double kLeast = 0.1;
   const double percent = 100 * share;
@@ -47,7 +47,7 @@ bool is_chosen(const TuneResult& result, std::size_t row) {
   return result.chosen && result.frontier[row].policy == result.chosen->policy;
 }
 
-/// The rows shown: the chosen one, the ends, and others spread evenly between.
+/// Returns the rows to show: the chosen one, the ends, and others spread evenly between.
 std::vector<std::size_t> rows_to_show(const TuneResult& result) {
   std::vector<std::size_t> rows;
   const std::size_t count = result.frontier.size();
@@ -76,8 +76,8 @@ std::string prefetch_text(const Policy& policy) {
   return policy.prefetch_bytes > 0 ? format_bytes(policy.prefetch_bytes) : "-";
 }
 
-/// What a caching allocator takes of the device for the peak, or, where there is none, how the peak compares:
-/// both at once do not fit a terminal.
+/// Returns the memory that a caching allocator reserves for the peak; without such an allocator, the
+/// difference of the peak from keeping everything. Both columns together would not fit a terminal.
 std::string beside_peak_text(const Metrics& predicted, const Metrics& keep) {
   if (predicted.device_reserved_peak_bytes) return format_bytes(*predicted.device_reserved_peak_bytes);
   return relative(static_cast<double>(*predicted.device_peak_bytes),
@@ -129,7 +129,7 @@ class FrontierTable {
   TextTable table_;
 };
 
-/// Columns of its widest line.
+/// Returns the width of the table's widest line in columns.
 std::size_t width_of(const std::string& table) {
   std::size_t width = 0;
   for (std::size_t begin = 0; begin < table.size();) {
@@ -140,7 +140,7 @@ std::size_t width_of(const std::string& table) {
   return width;
 }
 
-/// Without the host's column where a terminal is too narrow for it.
+/// Omits the column of host memory if the terminal is too narrow for it.
 std::string frontier_text(const TuneResult& result, const Page& page) {
   const bool fits = width_of(FrontierTable(result, true).render({page.width, false})) <= page.width;
   return FrontierTable(result, fits).render(page);
@@ -148,7 +148,7 @@ std::string frontier_text(const TuneResult& result, const Page& page) {
 
 // --- Sentences ---
 
-/// `12 345`.
+/// Returns `12 345`.
 std::string count_text(std::size_t count) {
   std::string text = std::to_string(count);
   for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, " ");
@@ -159,7 +159,7 @@ bool has_allocator(const TuneResult& result) {
   return result.keep.predicted.device_reserved_peak_bytes.has_value();
 }
 
-/// What is left open of a search that is whole but not exact.
+/// Returns the limits of a search that is complete but not exact.
 std::string proviso_text(const TuneResult& result) {
   std::string text = has_allocator(result) ? " by peak" : "";
   if (result.slows_compute) return text + ", slow-down by copies aside";
@@ -234,7 +234,7 @@ std::string words_of(Constraint constraint) {
   return "";
 }
 
-/// Which limit of the goal binds.
+/// Names the limit of the goal that binds.
 std::string limit_text(const TuneReport& report) {
   switch (report.result.binding) {
     case GoalLimit::kDeviceMemory:
@@ -247,7 +247,7 @@ std::string limit_text(const TuneReport& report) {
   return "";
 }
 
-/// What holds the chosen policy back, and what its copies cost.
+/// Names the limits that bind the chosen policy, and the cost of its copies.
 std::string binding_text(const TuneReport& report) {
   const TuneResult& result = report.result;
   std::string limits = limit_text(report);
@@ -262,7 +262,8 @@ std::string binding_text(const TuneReport& report) {
          (costs.empty() ? " Its copies cost no time." : " What its copies cost: " + costs + ".");
 }
 
-/// Prices are those of policies that were found for this goal: a search for another may find better ones.
+/// Formats a price as a lower bound. It compares only policies found for this goal: a search for another goal
+/// may find better ones.
 std::string price_of(const std::string& gain) {
   return gain.empty() ? "nothing, with the policies found" : "at least " + gain;
 }
@@ -294,7 +295,8 @@ std::string prices_text(const TuneReport& report) {
   return result.link_price ? text + link_price_text(report) : text;
 }
 
-/// Whether none fits is known where the budget is below what the program itself holds.
+/// Returns the text for a goal without a policy. It is certain that no policy exists if the budget is below
+/// the lower bound of the peak.
 std::string no_policy_text(const TuneReport& report) {
   const TuneResult& result = report.result;
   const Candidate& least = least_memory(result);
@@ -325,7 +327,7 @@ std::string chosen_text(const TuneReport& report, const Page& page) {
          wrapped(prices_text(report), page) + next_line(report.next);
 }
 
-/// What the times rest on.
+/// Names the assumptions behind the times.
 std::string caveats_text(const TuneReport& report, const Page& page) {
   std::string text = times_line(report.times_are_modelled, page);
   if (!report.profile.empty())

@@ -13,20 +13,21 @@
 
 namespace offprof {
 
-/// What `tune` found, for both forms of its report.
+/// Result of `tune`, for both output formats.
 struct TuneReport {
   std::string trace;
   TuneGoal goal;
   TuneResult result;
-  std::optional<Explanation> why;  ///< of the chosen policy
-  ProgramPlace least_place;        ///< where the program itself holds most
-  std::string profile;             ///< of --profile; empty: none is given
-  std::vector<std::string> next;   ///< the words of the command to go on with, where a policy was chosen
+  std::optional<Explanation> why;  ///< explanation of the chosen policy
+  /// The place at which the lower bound of the peak (TuneResult::device_peak_bound_bytes) is reached.
+  ProgramPlace least_place;
+  std::string profile;            ///< argument of --profile; empty: the flag is absent
+  std::vector<std::string> next;  ///< words of the next command, if a policy was chosen
   bool times_are_modelled = false;
-  RunSettings settings{};  ///< with which the step was recorded
-  /// All that were tuned together, this one's among them.
+  RunSettings settings{};  ///< the settings with which the step was recorded
+  /// All configurations that were tuned together, including this one.
   std::vector<TunedWay> ways{};
-  /// Why the predicted times deserve less trust than their digits suggest; a sentence each.
+  /// Reasons why the predicted times are less certain than their digits suggest, one sentence each.
   std::vector<std::string> warnings;
 };
 

@@ -24,7 +24,7 @@ const char* name_of(Constraint constraint) {
   return "";
 }
 
-/// The goal's limit first, where one binds.
+/// Lists the goal's limit first, if one binds.
 nlohmann::ordered_json binding_to_json(const TuneResult& result) {
   nlohmann::ordered_json binding = nlohmann::ordered_json::array();
   if (result.binding == GoalLimit::kDeviceMemory) binding.push_back({{"constraint", "device_memory"}});
@@ -73,7 +73,8 @@ nlohmann::ordered_json search_to_json(const TuneResult& result) {
   return search;
 }
 
-/// Plans are searched for the goal alone, so where there are any the frontier is exact for thresholds only.
+/// Returns true if the Pareto frontier is exact. Plans are searched for the goal alone, so with plans the
+/// frontier is exact only for thresholds.
 bool frontier_is_exact(const TuneResult& result) {
   const bool has_plans = result.plans && result.plans->versions > 0;
   return result.family.is_exact && !has_plans;

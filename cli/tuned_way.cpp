@@ -12,7 +12,7 @@
 namespace offprof {
 namespace {
 
-/// `another model`; empty: nothing.
+/// Returns the first difference, such as `another model`; empty if there is none.
 std::string difference_between(const Trace& base, const Trace& other) {
   const RunSettings &a = base.settings, &b = other.settings;
   if (base.model.fingerprint != other.model.fingerprint) return "another model";

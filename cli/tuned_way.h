@@ -11,28 +11,29 @@
 
 namespace offprof {
 
-/// A way to run the model (in segments, in shards, with its weights off the device, or none of these), of
-/// which there is a trace, and what was tuned for it.
+/// A configuration of the model (with activation checkpointing, layer slices, parameter offload, or none of
+/// these) that has a trace, and the result of tuning it.
 struct TunedWay {
-  std::string trace;  ///< its path
+  std::string trace;  ///< path of the trace
   RunSettings settings{};
-  Candidate keep;                   ///< nothing offloaded
+  Candidate keep;                   ///< result with nothing offloaded
   std::optional<Candidate> chosen;  ///< nullopt: no policy reaches the goal
-  bool is_best = false;             ///< for the goal, of those that were tuned together
+  bool is_best = false;             ///< true if it reaches the goal best of those tuned together
 };
 
-/// The words of `run` for it: `--segments`, `layers.*`, `--weights`, `host`; empty: none.
+/// Returns the words of `run` that select the configuration: `--segments`, `layers.*`, `--weights`, `host`.
+/// Empty if there are none.
 std::vector<std::string> way_words(const RunSettings& settings);
 
-/// The same as a shell takes it: `--segments 'layers.*' --weights host`.
+/// Returns the same words quoted for a shell: `--segments 'layers.*' --weights host`.
 std::string flags_of(const RunSettings& settings);
 
-/// Throws Error (input) where the other trace is not of the same model, inputs, loss, optimizer, device
-/// and link, so that the one's step says nothing of the other's.
+/// Throws Error (input) if the other trace has another model, inputs, loss, optimizer, device or link, so
+/// that the two steps cannot be compared.
 void refuse_other_step(const Trace& base, const std::string& base_path, const Trace& other,
                        const std::string& other_path);
 
-/// A table of the ways; empty where there is one.
+/// Returns a table of the configurations; empty if there is only one.
 std::string ways_text(const std::vector<TunedWay>& ways, const Page& page);
 nlohmann::ordered_json ways_to_json(const std::vector<TunedWay>& ways);
 

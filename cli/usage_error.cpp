@@ -10,7 +10,7 @@
 namespace offprof {
 namespace {
 
-/// The sub-command whose flags were being read when the parser gave up.
+/// Returns the sub-command whose flags were being parsed when the parser stopped.
 CLI::App& innermost(CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? app : innermost(*chosen.front());

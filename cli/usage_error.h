@@ -6,8 +6,8 @@
 
 namespace offprof {
 
-/// What is wrong with a command line that `app` could not parse, in our words, and what was probably meant.
-/// An unknown flag is told first: a complaint that a required one is missing mostly follows from it.
+/// Returns an error for a command line that `app` could not parse, in our own words, with a guess at the
+/// intended text. Reports an unknown flag first, since a missing required flag is mostly a consequence of it.
 Error usage_error(CLI::App& app, const CLI::ParseError& cause);
 
 }  // namespace offprof

@@ -28,8 +28,8 @@ namespace {
 constexpr std::int64_t kLeastPolicies = 3, kMostPolicies = 10'000;
 constexpr std::int64_t kMostRounds = 10'000;
 
-/// Devices of which predictions can hold for each other: GPUs whatever their number, virtual ones of one
-/// profile.
+/// Returns the kind of a device. Predictions for one device can hold for others of its kind: for GPUs of any
+/// number, and for virtual GPUs of the same profile.
 std::string kind_of(const std::string& device) {
   return device.starts_with("virtual:") ? device : device.substr(0, device.find(':'));
 }
@@ -79,7 +79,7 @@ class ValidateCommand : public Subcommand {
   }
 
  private:
-  /// The trace knows nothing of how fast its link would have been without the cap.
+  /// Rejects a link that is faster than the trace's cap: the trace does not know the speed without the cap.
   void refuse_faster_link(const Trace& trace) const {
     const auto& cap = trace.settings.link_cap;
     if (!link_ || !cap || slower_of(*link_, *cap) == *link_) return;
@@ -87,7 +87,7 @@ class ValidateCommand : public Subcommand {
                       "Record it without --link: " + recording());
   }
 
-  /// The trace as the runs will be: under a cap of the device's memory most settings would not run at all.
+  /// Adapts the trace to the runs: under a cap of the device's memory most settings could not run.
   Trace make_request(Trace trace) {
     if (const auto& cap = trace.settings.device_memory_bytes)
       notes_.push_back(
@@ -126,7 +126,7 @@ class ValidateCommand : public Subcommand {
     return report;
   }
 
-  /// Settings with a disk are run where the trace says how fast one is, and there is one.
+  /// Configures the disk. Settings with a disk run only if there is a disk and the trace contains its speed.
   void choose_disk(const Trace& trace) {
     if (device_.is_auto()) device_.choose(trace.environment.device);
     request_.disk = disk_.request(trace.environment.device, {});
@@ -175,12 +175,12 @@ class ValidateCommand : public Subcommand {
                       "Record a trace of it: " + recording());
   }
 
-  /// The command that records a trace of the model.
+  /// Returns the command that records a trace of the model.
   std::string recording() const {
     return "offprof run " + shell_word(request_.model_path) + " -o trace.json";
   }
 
-  /// With --link the trace's own, slowed down to it as the run is.
+  /// Returns the trace's link, slowed down to --link as in the runs.
   Link link_between(const Trace& trace) const {
     const Link measured = link_to_assume(std::nullopt, trace.environment.link);
     return link_ ? slower_of(measured, *link_) : measured;

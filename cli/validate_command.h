@@ -6,7 +6,7 @@
 
 namespace offprof {
 
-/// `offprof validate`: predictions held against real runs.
+/// Creates `offprof validate`, which compares predictions with real runs.
 std::unique_ptr<Subcommand> make_validate_command();
 
 }  // namespace offprof

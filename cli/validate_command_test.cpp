@@ -31,7 +31,7 @@ class ValidateCommandTest : public testing::Test {
   std::string trace_ = folder_ / "trace.json";
 };
 
-TEST_F(ValidateCommandTest, RefusesAnotherKindOfDevice) {
+TEST_F(ValidateCommandTest, RejectsAnotherKindOfDevice) {
   Trace trace = sample_trace();
   trace.environment.device = "cuda:1";
   const CliRun run = validate(trace, {"--device", "host"});
@@ -40,12 +40,12 @@ TEST_F(ValidateCommandTest, RefusesAnotherKindOfDevice) {
   EXPECT_THAT(unwrapped(run.err), HasSubstr("was recorded on cuda:1"));
 }
 
-TEST_F(ValidateCommandTest, TakesTheDeviceThatTheTraceWasRecordedOn) {
+TEST_F(ValidateCommandTest, AcceptsTheDeviceOfTheTrace) {
   const CliRun run = validate(sample_trace(), {"--device", "host"});
   EXPECT_THAT(unwrapped(run.err), Not(HasSubstr("was recorded on")));
 }
 
-TEST_F(ValidateCommandTest, HelpSaysWhatNoiseDoesToTheExitStatus) {
+TEST_F(ValidateCommandTest, HelpExplainsTheExitStatusUnderNoise) {
   EXPECT_THAT(run_words({"validate", "--help"}).out, HasSubstr("where noise hides"));
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kSettingsShown = 10;
 
-/// `at_least`: the least that is left of the error without noise.
+/// `at_least` is the smallest possible error without noise.
 Verdict judge(double error, double bound, double at_least) {
   if (error <= bound) return Verdict::kWithin;
   return at_least <= bound ? Verdict::kHiddenByNoise : Verdict::kBeyond;
@@ -117,7 +117,7 @@ nlohmann::ordered_json to_json(const ValidatedSetting& setting) {
   return json;
 }
 
-/// Those that are judged with the largest errors, largest first.
+/// Returns the judged settings with the largest errors, largest first.
 std::vector<const ValidatedSetting*> worst_settings(const ValidationReport& report) {
   std::vector<const ValidatedSetting*> worst;
   for (const ValidatedSetting& setting : report.settings)
@@ -179,7 +179,7 @@ std::string accuracy_text(const ValidationReport& report, const Page& page) {
   return table.render(page);
 }
 
-/// Empty for nothing.
+/// Returns an empty string for an empty text.
 std::string paragraph(const std::string& text, const Page& page) {
   return text.empty() ? text : wrap(text, page.width, 0) + "\n";
 }
@@ -251,7 +251,7 @@ std::string drift_sentence(const ValidationReport& report) {
       signed_percent(*report.drift), anew);
 }
 
-/// Empty where all visits found the machine as it was.
+/// Returns an empty string if the cores were as far apart as in the trace in all visits.
 std::string cores_sentence(const ValidationReport& report) {
   if (report.repeated_visits == 0 && report.displaced_visits == 0) return {};
   return fmt::format(

@@ -12,41 +12,41 @@
 
 namespace offprof {
 
-/// What `offprof validate` lets pass.
+/// Largest errors and smallest rank correlation that `offprof validate` accepts.
 struct ValidationBounds {
   double mean_error = 0.03, p95_error = 0.08;
   double kendall_tau = 0.95;
 };
 
-/// One setting, predicted and run.
+/// One setting with its prediction and its measurement.
 struct ValidatedSetting {
   Policy policy;
   Metrics predicted;
   Metrics measured;
-  TimedSetting times;                ///< as the trace alone predicts it
-  TimedSetting adjusted;             ///< with the machine's drift taken out, where there is one
-  bool sets_drift = false;           ///< the drift goes by it, so its time is not judged
+  TimedSetting times;                ///< with the time predicted from the trace alone
+  TimedSetting adjusted;             ///< with the machine's drift removed, if there is a drift
+  bool sets_drift = false;           ///< the drift is computed from this setting, so its time is not judged
   std::string gradients;             ///< as in Trace
-  std::vector<std::string> inexact;  ///< keys of memory and copied bytes that differ, `commands`
+  std::vector<std::string> inexact;  ///< keys of memory and copied bytes that differ, and `commands`
 };
 
-/// One setting that was predicted to fit into the device's memory, and for which there was not enough.
+/// One setting that was predicted to fit into the device's memory, but did not.
 struct RefusedSetting {
   Policy policy;
   Metrics predicted;
   std::string why;  ///< `out of device memory: 1.00 GiB asked for, 3.00 GiB live`
 };
 
-/// A bound held against what was found. Hidden by noise: beyond the bound, but without the noise it might be
-/// within.
+/// Result of comparing a figure with its bound. kHiddenByNoise: the figure is beyond the bound, but without
+/// noise it might be within.
 enum class Verdict { kWithin, kHiddenByNoise, kBeyond, kNothingToRank };
 
-/// All of it: whether memory is exact, gradients are right and every bound is kept; or whether it cannot be
-/// told, because the noise hides one of the bounds, or the machine is another, or the device had no memory
-/// for a setting, and nothing else is wrong.
+/// Overall result. kHold: memory is exact, gradients are right and every bound is met. kCannotTell: noise
+/// hides a bound, or the machine changed, or the device had no memory for a setting, and nothing else is
+/// wrong.
 enum class Outcome { kHold, kCannotTell, kDoNotHold };
 
-/// What `offprof validate` found.
+/// Result of `offprof validate`.
 struct ValidationReport {
   std::string model;
   std::string trace;
@@ -54,21 +54,25 @@ struct ValidationReport {
   int rounds = 0;
   ValidationBounds bounds;
   std::vector<ValidatedSetting> settings;
-  std::vector<RefusedSetting> refused;  ///< not measured, and no part of any figure
-  /// How much longer a step with nothing offloaded takes than the trace says, 0.01 being one percent.
-  /// nullopt: that is not told apart.
+  std::vector<RefusedSetting> refused;  ///< not measured, and not included in any figure
+  /// Relative increase of the time of a step with nothing offloaded over the trace's time; 0.01 is one
+  /// percent. nullopt: the drift is not determined.
   std::optional<double> drift;
-  std::optional<double> recalibrated_drift;  ///< the same by the calibrations of the trace and of the runs
-  Accuracy accuracy;  ///< of what the trace alone predicts, without the setting that sets the drift
-  Accuracy adjusted;  ///< likewise with the drift in all compute: what is held against the bounds
+  /// The drift according to the calibrations of the trace and of the runs.
+  std::optional<double> recalibrated_drift;
+  /// Accuracy of predictions from the trace alone, without the setting that sets the drift.
+  Accuracy accuracy;
+  /// Accuracy with the drift applied to all compute. This one is compared with the bounds.
+  Accuracy adjusted;
   /// See ComparisonResult.
   int repeated_visits = 0, displaced_visits = 0;
   std::size_t left_out = 0;           ///< settings that do not fit into the device's memory
-  std::vector<std::string> notes;     ///< what was done otherwise than the trace says, a sentence each
-  std::vector<std::string> warnings;  ///< what else than the model may make predictions wrong
+  std::vector<std::string> notes;     ///< deviations from the trace's settings, one sentence each
+  std::vector<std::string> warnings;  ///< causes of wrong predictions other than the model, one sentence each
   bool times_are_modelled = false;
 
-  /// Of too many visits the cores were elsewhere: what was measured is not what the trace is of.
+  /// Returns true if the cores were displaced in too many visits, so that the measurements do not match the
+  /// conditions of the trace.
   bool machine_is_another() const;
   Verdict mean_verdict() const;
   Verdict p95_verdict() const;

@@ -31,23 +31,23 @@ ValidationReport report_of(std::vector<ValidatedSetting> settings) {
   return report;
 }
 
-TEST(ValidationReport, HoldsWhereErrorsAreWithinTheBounds) {
+TEST(ValidationReport, HoldsIfErrorsAreWithinTheBounds) {
   const ValidationReport report = report_of({setting(101'000, {100'000}), setting(199'000, {200'000})});
   EXPECT_EQ(report.mean_verdict(), Verdict::kWithin);
   EXPECT_EQ(report.outcome(), Outcome::kHold);
   EXPECT_THAT(to_text(report, {}), HasSubstr("The predictions hold."));
 }
 
-TEST(ValidationReport, DoesNotHoldBeyondThem) {
+TEST(ValidationReport, DoesNotHoldIfErrorsAreBeyondTheBounds) {
   const ValidationReport report = report_of({setting(150'000, {100'000}), setting(200'000, {200'000})});
   EXPECT_EQ(report.mean_verdict(), Verdict::kBeyond);
   EXPECT_EQ(report.outcome(), Outcome::kDoNotHold);
   EXPECT_THAT(to_text(report, {}), HasSubstr("The predictions do NOT hold."));
 }
 
-TEST(ValidationReport, SaysWhereTheNoiseHidesWhetherTheyHold) {
+TEST(ValidationReport, CannotTellIfNoiseHidesTheResult) {
   const ValidationReport report =
-      report_of({setting(99'000, {100'000, 110'000})});  // 5.7% of error, 9.5% of noise
+      report_of({setting(99'000, {100'000, 110'000})});  // 5.7 % error, 9.5 % noise
   EXPECT_EQ(report.mean_verdict(), Verdict::kHiddenByNoise);
   EXPECT_EQ(report.outcome(), Outcome::kCannotTell);
   EXPECT_EQ(to_json(report)["outcome"], "cannot tell");
@@ -58,7 +58,7 @@ TEST(ValidationReport, SaysWhereTheNoiseHidesWhetherTheyHold) {
   EXPECT_THAT(text, Not(HasSubstr("The predictions hold")));
 }
 
-TEST(ValidationReport, CannotTellOfAMachineThatWasAnother) {
+TEST(ValidationReport, CannotTellIfCoresWereDisplaced) {
   ValidationReport report =
       report_of({setting(150'000, {100'000, 100'000}), setting(300'000, {200'000, 200'000})});
   EXPECT_THAT(to_text(report, {}), Not(HasSubstr("Cores:")));
@@ -69,11 +69,12 @@ TEST(ValidationReport, CannotTellOfAMachineThatWasAnother) {
   EXPECT_THAT(to_text(report, {}), HasSubstr("Cores: 3 visits were made again"));
   EXPECT_THAT(to_text(report, {}), HasSubstr("Record it again."));
   report.settings[0].inexact = {"device_peak_bytes"};
-  EXPECT_EQ(report.outcome(), Outcome::kDoNotHold) << "memory does not depend on where cores are";
+  EXPECT_EQ(report.outcome(), Outcome::kDoNotHold) << "memory does not depend on the cores' places";
 }
 
-/// Each setting scatters by about as much as the bound, in rounds of its own, but all errors are to one side.
-TEST(ValidationReport, DoesNotTakeABiasForNoise) {
+/// Each setting scatters by about as much as the bound, in a different order of rounds, but all errors have
+/// the same sign.
+TEST(ValidationReport, DoesNotMistakeABiasForNoise) {
   std::vector<ValidatedSetting> settings;
   for (Nanoseconds i = 0; i < 30; ++i) {
     const Nanoseconds time = 100'000 + 5'000 * i, off = time * 4 / 100, less = time * (i % 5) / 300;
@@ -89,7 +90,7 @@ TEST(ValidationReport, DoesNotTakeABiasForNoise) {
   EXPECT_EQ(report.outcome(), Outcome::kDoNotHold);
 }
 
-TEST(ValidationReport, SaysWhereThereIsNothingToRank) {
+TEST(ValidationReport, ReportsThatThereIsNothingToRank) {
   const ValidationReport report = report_of({setting(101'000, {100'000}), setting(102'000, {100'000})});
   EXPECT_EQ(report.ranking_verdict(), Verdict::kNothingToRank);
   EXPECT_EQ(report.outcome(), Outcome::kHold);
@@ -97,7 +98,7 @@ TEST(ValidationReport, SaysWhereThereIsNothingToRank) {
   EXPECT_THAT(to_text(report, {}), HasSubstr("The predictions hold; there was nothing to rank."));
 }
 
-TEST(ValidationReport, NeitherCountsNorListsWhatSetsTheDrift) {
+TEST(ValidationReport, OmitsTheSettingThatSetsTheDrift) {
   ValidationReport report =
       report_of({setting(99'000, {100'000}), setting(200'000, {200'000}), setting(300'000, {300'000})});
   report.settings[0].policy = preset_policy("keep");
@@ -108,7 +109,7 @@ TEST(ValidationReport, NeitherCountsNorListsWhatSetsTheDrift) {
   EXPECT_THAT(text, Not(HasSubstr(describe(preset_policy("keep")))));
 }
 
-TEST(ValidationReport, SaysWhyThereIsNoDrift) {
+TEST(ValidationReport, ExplainsAMissingDrift) {
   ValidationReport report = report_of({setting(100'000, {100'000})});
   EXPECT_THAT(to_text(report, {}), HasSubstr("Drift: not told"));
   report.times_are_modelled = true;
@@ -116,7 +117,7 @@ TEST(ValidationReport, SaysWhyThereIsNoDrift) {
   EXPECT_TRUE(to_json(report)["drift"].is_null());
 }
 
-TEST(ValidationReport, DoesNotHoldWhereTheRankingIsWrong) {
+TEST(ValidationReport, DoesNotHoldIfTheRankingIsWrong) {
   ValidationReport report = report_of({setting(101'000, {100'000}), setting(100'500, {101'000})});
   EXPECT_EQ(report.ranking_verdict(), Verdict::kBeyond);
   EXPECT_EQ(report.outcome(), Outcome::kDoNotHold);
@@ -133,7 +134,7 @@ TEST(ValidationReport, ByteDifferencesAndWrongGradientsAreNeverNoise) {
   EXPECT_THAT(to_text(wrong, {}), HasSubstr("gradients: 2 of 7 differ"));
 }
 
-TEST(ValidationReport, NotesWhatTheDeviceHadNoMemoryFor) {
+TEST(ValidationReport, ListsSettingsThatTheDeviceHadNoMemoryFor) {
   ValidationReport report = report_of({setting(101'000, {100'000}), setting(199'000, {200'000})});
   EXPECT_FALSE(to_json(report).contains("refused"));
   report.refused.push_back({preset_policy("keep"), {}, "out of device memory: 1 B asked for, 3 B live"});
@@ -142,7 +143,7 @@ TEST(ValidationReport, NotesWhatTheDeviceHadNoMemoryFor) {
   EXPECT_THAT(to_text(report, {}), HasSubstr("not run: out of device memory: 1 B asked for"));
 }
 
-TEST(ValidationReport, HoldsWherePlainPassesDifferToo) {
+TEST(ValidationReport, HoldsIfGradientsDifferWithoutOffloadingToo) {
   ValidationReport report = report_of({setting(100'000, {100'000})});
   report.settings[0].gradients = "not reproducible without offloading, by up to 1e-07 in 1 of 7 parameters";
   EXPECT_TRUE(report.gradients_are_right());
@@ -150,7 +151,7 @@ TEST(ValidationReport, HoldsWherePlainPassesDifferToo) {
               HasSubstr("Gradients of 1 settings: not reproducible without offloading."));
 }
 
-TEST(ValidationReport, TextAndJsonSayTheSame) {
+TEST(ValidationReport, TextAndJsonAgree) {
   ValidationReport report = report_of({setting(101'000, {100'000}), setting(199'000, {200'000})});
   report.drift = 0.021;
   const auto json = to_json(report);

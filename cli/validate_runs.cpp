@@ -21,17 +21,19 @@
 namespace offprof {
 namespace {
 
-/// `keep` is visited so many times in each round: the drift goes by it, and with it every other setting.
+/// Visits of `keep` per round. It determines the drift, which affects the predictions for every other
+/// setting.
 constexpr int kVisitsOfKeep = 3;
-/// As many steps of a visit are timed as are predicted to fit into that time, and at most so many: what
-/// single steps of a few milliseconds scatter by is not what is asked.
+/// A visit has as many timed steps as are predicted to fit into kTimedNs, at most kMostTimedSteps. The
+/// scatter of single steps of a few milliseconds is not of interest.
 constexpr Nanoseconds kTimedNs = 100'000'000;
 constexpr Nanoseconds kMostTimedSteps = 9;
-/// Where there is a caching allocator one step is timed, since what it takes depends on the steps in a row.
+/// With a caching allocator one step is timed, since device memory depends on the number of steps in a row.
 constexpr int kStepsInARow = 2;
-/// Cores that are elsewhere come back within seconds or not at all.
+/// Time to wait for displaced cores: they come back within seconds or not at all.
 constexpr Nanoseconds kPatience = 120'000'000'000;
-/// Beyond them a drift, or what it differs by from a new calibration, is worth a warning.
+/// A drift beyond kLargeDrift is worth a warning, and so is a larger difference from a new calibration than
+/// kLargeDisagreement.
 constexpr double kLargeDrift = 0.10, kLargeDisagreement = 0.05;
 
 bool offloads_nothing(const Policy& policy) {
@@ -44,7 +46,7 @@ int timed_steps(const Trace& trace, Nanoseconds predicted) {
       std::clamp<Nanoseconds>(kTimedNs / std::max<Nanoseconds>(predicted, 1), 1, kMostTimedSteps));
 }
 
-/// Takes out what does not fit into the device's memory; the number of settings that went.
+/// Removes the settings that do not fit into the device's memory. Returns the number of removed settings.
 std::size_t leave_out_unfit(const Trace& trace, const TraceSteps& steps, std::vector<Policy>& policies) {
   const auto memory = usable_memory(trace.environment);
   if (!memory) return 0;
@@ -58,7 +60,7 @@ std::size_t leave_out_unfit(const Trace& trace, const TraceSteps& steps, std::ve
   return left_out;
 }
 
-/// Takes out what the trace has no program of; the number of settings that went.
+/// Removes the settings for which the trace has no step program. Returns the number of removed settings.
 std::size_t leave_out_inexact(const TraceSteps& steps, std::vector<Policy>& policies) {
   return std::erase_if(policies, [&](const Policy& policy) { return !steps.inexactness(policy).empty(); });
 }
@@ -77,14 +79,14 @@ ValidatedSetting setting_of(const TraceSteps& steps, const Link& link, const Pol
   return setting;
 }
 
-/// nullptr where no drift is to be told apart.
+/// Returns the setting that determines the drift; nullptr if the drift cannot be determined.
 ValidatedSetting* setting_of_drift(ValidationReport& report) {
   if (report.times_are_modelled || report.settings.size() < 2) return nullptr;
   const auto keep = std::ranges::find_if(report.settings, offloads_nothing, &ValidatedSetting::policy);
   return keep != report.settings.end() && keep->times.predicted_ns > 0 ? &*keep : nullptr;
 }
 
-/// Leaves the compute of `trace` that much longer.
+/// Adjusts the predictions for the drift. Afterwards the compute in `trace` is longer by the drift.
 void take_drift_out(ValidationReport& report, Trace& trace, const Link& link) {
   ValidatedSetting* keep = setting_of_drift(report);
   if (keep == nullptr) return;
@@ -99,7 +101,8 @@ void take_drift_out(ValidationReport& report, Trace& trace, const Link& link) {
         *replay(steps.step(setting.policy), setting.policy, link).metrics.step_time_ns;
 }
 
-/// What a step with nothing offloaded takes longer in the calibration of the runs than in that of the trace.
+/// Returns the relative increase of a step with nothing offloaded from the trace's calibration to the runs'
+/// calibration.
 std::optional<double> recalibrated_drift(const Trace& trace, const Trace& now) {
   const auto &then = trace.environment.calibration, &anew = now.environment.calibration;
   if (!then || !anew || then->step.median_ns <= 0) return std::nullopt;
@@ -113,7 +116,7 @@ void refuse_to_judge_nothing(const ValidationReport& report) {
                           "end other processes on the device, or take a smaller batch");
 }
 
-/// What else than the model may make predictions wrong.
+/// Returns warnings about causes of wrong predictions other than the model.
 std::vector<std::string> warnings_of(const ValidationReport& report, const Trace& trace, const Trace& now) {
   constexpr std::array kCircumstances = {"machine", "threads", "LibTorch", "kernel times",
                                          "allocator settings"};

@@ -20,7 +20,7 @@ using testing::IsEmpty;
 constexpr int kRounds = 5;
 constexpr std::size_t kPolicies = 12;
 
-/// A step of twelve layers, some milliseconds long.
+/// Returns a trace of a step with twelve layers that takes a few milliseconds.
 Trace chain_trace() {
   Trace trace = sample_trace();
   std::vector<LayerSketch> layers(12, {.forward_ns = 200'000, .backward_ns = 400'000});
@@ -44,7 +44,7 @@ ValidationRuns runs_of(const Trace& trace) {
   return choose_runs(trace, trace.environment.link, kPolicies, kRounds);
 }
 
-/// What an engine would have measured, if it took the times of `machine`.
+/// Returns the measurements of an engine on a machine with the times of the trace `machine`.
 ComparisonResult measured_on(const Trace& machine, const Trace& trace) {
   ComparisonResult result{machine, {}};
   const TraceSteps steps(machine);
@@ -69,7 +69,7 @@ Trace slower(Trace trace, double factor) {
   return trace;
 }
 
-TEST(ChooseRuns, VisitsKeepMoreOftenWhereTheDriftGoesByIt) {
+TEST(ChooseRuns, VisitsKeepMoreOftenIfItDeterminesTheDrift) {
   Trace trace = chain_trace();
   const auto measured = runs_of(trace).comparison.policies;
   EXPECT_EQ(measured[0].policy, preset_policy("keep"));
@@ -79,23 +79,23 @@ TEST(ChooseRuns, VisitsKeepMoreOftenWhereTheDriftGoesByIt) {
   EXPECT_EQ(runs_of(trace).comparison.policies[0].visits_per_round, 1);
 }
 
-TEST(ChooseRuns, TimesAsManyStepsOfAVisitAsFit) {
+TEST(ChooseRuns, TimesAsManyStepsAsFitIntoAVisit) {
   const Trace trace = chain_trace();
   EXPECT_EQ(runs_of(trace).comparison.policies[0].timed_steps, 9);
   EXPECT_EQ(runs_of(slower(trace, 4)).comparison.policies[0].timed_steps, 3);
   EXPECT_EQ(runs_of(slower(trace, 100)).comparison.policies[0].timed_steps, 1);
 }
 
-TEST(ChooseRuns, TimesOneStepWhereMemoryGoesByTheStepsInARow) {
+TEST(ChooseRuns, TimesOneStepIfMemoryDependsOnTheNumberOfSteps) {
   const Trace trace = as_visited(virtual_sample_trace());
   EXPECT_EQ(trace.settings.steps, 2);
   EXPECT_EQ(runs_of(trace).comparison.policies[0].timed_steps, 1);
 }
 
-TEST(ChooseRuns, LeavesOutWhatDoesNotFit) {
+TEST(ChooseRuns, LeavesOutSettingsThatDoNotFit) {
   Trace trace = chain_trace();
   trace.settings.device_memory_bytes = 1;
-  EXPECT_EQ(runs_of(as_visited(trace)).left_out, 0u);  // the cap of --device-memory
+  EXPECT_EQ(runs_of(as_visited(trace)).left_out, 0u);  // as_visited removes the cap of --device-memory
   const Bytes keep =
       *TraceSteps(trace).predict(preset_policy("keep"), trace.environment.link).device_peak_bytes;
   trace.environment.device_memory_bytes = keep - 1;
@@ -106,7 +106,7 @@ TEST(ChooseRuns, LeavesOutWhatDoesNotFit) {
   EXPECT_THAT(policies_of(runs), Contains(preset_policy("offload")));
 }
 
-TEST(ChooseRuns, CountsWhatLiesBesideTheAllocator) {
+TEST(ChooseRuns, CountsMemoryOutsideTheAllocator) {
   Trace trace = chain_trace();
   const Bytes keep =
       *TraceSteps(trace).predict(preset_policy("keep"), trace.environment.link).device_peak_bytes;
@@ -117,13 +117,13 @@ TEST(ChooseRuns, CountsWhatLiesBesideTheAllocator) {
   EXPECT_THAT(policies_of(runs_of(trace)), testing::Not(Contains(preset_policy("keep"))));
 }
 
-TEST(ChooseRuns, RefusesADeviceThatNothingFitsInto) {
+TEST(ChooseRuns, RejectsADeviceThatNothingFitsInto) {
   Trace trace = chain_trace();
   trace.environment.device_memory_bytes = 1;
   EXPECT_THROW(runs_of(trace), Error);
 }
 
-TEST(ChooseRuns, WantsTheCoresAsFarApartAsTheyWereCalibrated) {
+TEST(ChooseRuns, RequestsTheCalibratedDistanceOfCores) {
   Trace trace = chain_trace();
   EXPECT_EQ(runs_of(trace).comparison.patience_ns, 0);
   trace.environment.calibration.emplace().core_to_core = {70, 60, 80};
@@ -131,7 +131,7 @@ TEST(ChooseRuns, WantsTheCoresAsFarApartAsTheyWereCalibrated) {
   EXPECT_GT(runs_of(trace).comparison.patience_ns, 0);
 }
 
-TEST(JudgeRuns, FindsNothingWhereAllIsAsPredicted) {
+TEST(JudgeRuns, FindsNothingIfAllIsAsPredicted) {
   const ValidationReport report = report_on(chain_trace(), chain_trace());
   EXPECT_EQ(report.outcome(), Outcome::kHold);
   EXPECT_EQ(report.drift, 0);
@@ -140,7 +140,7 @@ TEST(JudgeRuns, FindsNothingWhereAllIsAsPredicted) {
   EXPECT_THAT(report.warnings, IsEmpty());
 }
 
-TEST(JudgeRuns, LeavesOutOfItsFiguresWhatTheDeviceHadNoMemoryFor) {
+TEST(JudgeRuns, ExcludesRefusedSettingsFromItsFigures) {
   const Trace trace = chain_trace();
   ComparisonResult result = measured_on(trace, trace);
   PolicyRun refused;
@@ -156,14 +156,14 @@ TEST(JudgeRuns, LeavesOutOfItsFiguresWhatTheDeviceHadNoMemoryFor) {
   EXPECT_THROW(judge_runs(trace, trace.environment.link, result, kRounds), Error);
 }
 
-TEST(JudgeRuns, TakesASlowerMachineForDrift) {
+TEST(JudgeRuns, TreatsASlowerMachineAsDrift) {
   const ValidationReport report = report_on(slower(chain_trace(), 1.05), chain_trace());
   EXPECT_NEAR(*report.drift, 0.05, 1e-6);
   EXPECT_GT(report.accuracy.max_error, 0.02);
   EXPECT_LT(report.adjusted.max_error, 1e-5);
 }
 
-TEST(JudgeRuns, DoesNotJudgeWhatSetsTheDrift) {
+TEST(JudgeRuns, DoesNotJudgeTheSettingThatSetsTheDrift) {
   const Trace trace = chain_trace();
   ComparisonResult result = measured_on(trace, trace);
   for (PolicyRun& run : result.runs)
@@ -171,7 +171,7 @@ TEST(JudgeRuns, DoesNotJudgeWhatSetsTheDrift) {
       for (Nanoseconds& time : run.step_times_ns) time = time * 100 / 104;
   const ValidationReport report = judge_runs(trace, trace.environment.link, result, kRounds);
   EXPECT_TRUE(report.settings[0].sets_drift);
-  EXPECT_NEAR(report.adjusted.mean_error, 0.04, 1e-6);  // keep has no error, and is no part of the mean
+  EXPECT_NEAR(report.adjusted.mean_error, 0.04, 1e-6);  // keep has no error, and is not included in the mean
 }
 
 TEST(JudgeRuns, JudgesModelledTimesAsTheyAre) {
@@ -184,13 +184,13 @@ TEST(JudgeRuns, JudgesModelledTimesAsTheyAre) {
   EXPECT_EQ(report.adjusted.mean_error, report.accuracy.mean_error);
 }
 
-TEST(JudgeRuns, KnowsNoDriftOfAStepThatTakesNoTime) {
+TEST(JudgeRuns, HasNoDriftForAStepOfZeroTime) {
   const Trace trace = slower(chain_trace(), 0);
   EXPECT_FALSE(report_on(chain_trace(), trace).drift);
   EXPECT_EQ(report_on(trace, trace).accuracy.mean_error, 0);
 }
 
-TEST(JudgeRuns, KnowsNoDriftWithoutAStepThatOffloadsNothing) {
+TEST(JudgeRuns, HasNoDriftWithoutAStepThatOffloadsNothing) {
   Trace trace = chain_trace();
   trace.environment.device_memory_bytes =
       *TraceSteps(trace).predict(preset_policy("keep"), trace.environment.link).device_peak_bytes - 1;
@@ -198,14 +198,14 @@ TEST(JudgeRuns, KnowsNoDriftWithoutAStepThatOffloadsNothing) {
   EXPECT_EQ(report_on(trace, trace).outcome(), Outcome::kHold);
 }
 
-TEST(JudgeRuns, TellsTheDriftOfANewCalibrationToo) {
+TEST(JudgeRuns, ReportsTheDriftOfANewCalibration) {
   const Trace trace = calibrated(chain_trace(), 7'000'000);
   const ValidationReport report = report_on(calibrated(slower(trace, 1.08), 7'560'000), trace);
   EXPECT_NEAR(*report.recalibrated_drift, 0.08, 1e-9);
   EXPECT_THAT(report.warnings, IsEmpty());
 }
 
-TEST(JudgeRuns, WarnsOfADriftThatANewCalibrationDoesNotShow) {
+TEST(JudgeRuns, WarnsOfADriftThatANewCalibrationContradicts) {
   const Trace trace = calibrated(chain_trace(), 7'000'000);
   EXPECT_THAT(report_on(calibrated(slower(trace, 1.08), 7'000'000), trace).warnings,
               Contains(HasSubstr("not what a new calibration says")));
@@ -216,7 +216,7 @@ TEST(JudgeRuns, WarnsOfALargeDrift) {
               Contains(HasSubstr("a drift of +20% is large")));
 }
 
-TEST(JudgeRuns, WarnsOfOtherCircumstances) {
+TEST(JudgeRuns, WarnsOfChangedConditions) {
   const auto warnings_with = [](const std::function<void(Environment&)>& change) {
     Trace machine = chain_trace();
     change(machine.environment);
@@ -230,7 +230,7 @@ TEST(JudgeRuns, WarnsOfOtherCircumstances) {
               Contains(HasSubstr("another threads")));
 }
 
-TEST(JudgeRuns, ASettingWhoseStepsDecideOtherwiseThanItsFirstIsInexact) {
+TEST(JudgeRuns, ASettingIsInexactIfLaterStepsIssueOtherCommands) {
   const Trace trace = chain_trace();
   ComparisonResult result = measured_on(trace, trace);
   result.runs[1].steps_with_other_commands = 1;
@@ -239,7 +239,7 @@ TEST(JudgeRuns, ASettingWhoseStepsDecideOtherwiseThanItsFirstIsInexact) {
   EXPECT_THAT(report.settings[1].inexact, testing::ElementsAre("commands"));
 }
 
-TEST(JudgeRuns, WarnsOfOtherKernelTimes) {
+TEST(JudgeRuns, WarnsOfDifferentKernelTimes) {
   Trace trace = chain_trace();
   trace.environment.times_are_modelled = true;
   const Trace machine = trace;

@@ -4,10 +4,10 @@
 
 namespace offprof {
 
-/// `0.1.0`: the project's version.
+/// Returns the project's version, such as `0.1.0`.
 std::string_view program_version();
 
-/// Where a bug can be reported, in words.
+/// Returns a sentence that says where to report a bug.
 std::string_view bug_report_request();
 
 }  // namespace offprof

@@ -6,7 +6,7 @@
 
 namespace offprof {
 
-/// `offprof view TRACE`: a readable summary of a trace.
+/// Creates `offprof view TRACE`, which prints a readable summary of a trace.
 std::unique_ptr<Subcommand> make_view_command();
 
 }  // namespace offprof

@@ -21,20 +21,20 @@ std::string text_of(const Trace& trace, std::size_t width = 100) {
   return to_text(make_view_report(trace, "t.json", 10), {.width = width});
 }
 
-TEST(ViewCommand, TellsModelDevicePolicyAndLibTorch) {
+TEST(ViewCommand, ShowsModelDevicePolicyAndLibTorch) {
   EXPECT_THAT(text_of(sample_trace()),
               AllOf(HasSubstr("model.pt"), HasSubstr("host: CPU, 2 threads, LibTorch 2.11.0"),
                     HasSubstr("threshold 16 B"), HasSubstr("bitwise")));
 }
 
-TEST(ViewCommand, SaysWhetherItWasMeasuredOrSimulated) {
+TEST(ViewCommand, ShowsIfTheTraceWasMeasuredOrSimulated) {
   Trace trace = sample_trace();
   EXPECT_THAT(text_of(trace), AllOf(HasSubstr("t.json: measured"), Not(HasSubstr("predicted"))));
   trace.simulated = true;
   EXPECT_THAT(text_of(trace), AllOf(HasSubstr("t.json: simulated"), HasSubstr("predicted")));
 }
 
-TEST(ViewCommand, SaysThatTimesOfAVirtualGpuAreModelled) {
+TEST(ViewCommand, MarksTimesOfAVirtualGpuAsModelled) {
   Trace trace = virtual_sample_trace();
   EXPECT_THAT(
       text_of(trace),
@@ -50,7 +50,7 @@ TEST(ViewCommand, ShowsTheTracesNotes) {
   EXPECT_THAT(text_of(virtual_sample_trace()), HasSubstr("note       values are read back"));
 }
 
-TEST(ViewCommand, SumsUpWhatTheAllocatorHolds) {
+TEST(ViewCommand, SummarizesTheAllocatorsState) {
   Trace trace = virtual_sample_trace();
   EXPECT_THAT(
       text_of(trace, 200),
@@ -70,31 +70,32 @@ TEST(ViewCommand, ShowsTheLedgerWithItsSum) {
                     HasSubstr("all                                        3  8.00 KiB  100.0%")));
 }
 
-TEST(ViewCommand, SaysWhatWouldBeThePeakWithNothingOffloaded) {
+TEST(ViewCommand, ShowsThePeakWithNothingOffloaded) {
   Trace trace = sample_trace();
-  EXPECT_THAT(text_of(trace), HasSubstr("  peak 4.09 KiB\n"));  // the one tensor is there once, either way
+  // The peak with nothing offloaded is the same, since the one tensor is on the device once in either case.
+  EXPECT_THAT(text_of(trace), HasSubstr("  peak 4.09 KiB\n"));
 }
 
-TEST(ViewCommand, TellsHowToOpenTheTimeline) {
+TEST(ViewCommand, ExplainsHowToOpenTheTimeline) {
   EXPECT_THAT(text_of(sample_trace()),
               AllOf(HasSubstr("https://ui.perfetto.dev"), HasSubstr("chrome://tracing")));
 }
 
-TEST(ViewCommand, LeavesOutOverlapWhereNothingIsCopied) {
+TEST(ViewCommand, OmitsOverlapIfNothingIsCopied) {
   EXPECT_THAT(text_of(sample_trace()), Not(HasSubstr("hidden behind compute")));
   Trace trace = sample_trace();
   trace.metrics.d2h_bytes = 4096;
   EXPECT_THAT(text_of(trace), HasSubstr("25.0% of the copy time is hidden behind compute"));
 }
 
-TEST(ViewCommand, KeepsWithin80Columns) {
+TEST(ViewCommand, Fits80Columns) {
   std::istringstream lines(text_of(virtual_sample_trace(), 80));
   for (std::string line; std::getline(lines, line);) {
     EXPECT_LE(display_width(line), 80U) << line;
   }
 }
 
-TEST(ViewCommand, JsonHoldsTheFiguresUnderTheKeysOfEveryReport) {
+TEST(ViewCommand, JsonHasTheFiguresUnderTheKeysOfEveryReport) {
   const auto json = to_json(make_view_report(sample_trace(), "t.json", 10));
   EXPECT_EQ(json["measured"]["device_peak_bytes"], 4192);
   EXPECT_EQ(json["policy"]["threshold_bytes"], 16);
@@ -102,14 +103,14 @@ TEST(ViewCommand, JsonHoldsTheFiguresUnderTheKeysOfEveryReport) {
   EXPECT_EQ(json["replayed_memory"]["device_peak_bytes"], 4192);
 }
 
-TEST(ViewCommand, RefusesWhatIsNoTrace) {
+TEST(ViewCommand, RejectsAFileThatIsNoTrace) {
   const CliRun run = run_words({"view", "/nonexistent/t.json"});
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, HasSubstr("/nonexistent/t.json"));
   EXPECT_EQ(run.out, "");
 }
 
-TEST(ViewCommand, AnOutputThatCannotBeWrittenIsAnError) {
+TEST(ViewCommand, FailsIfTheOutputCannotBeWritten) {
   const TemporaryFolder folder("view_command");
   write_trace(folder / "t.json", sample_trace());
   EXPECT_EQ(run_words({"view", folder / "t.json", "-o", "/nonexistent/view.txt"}).status, 2);

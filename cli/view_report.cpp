@@ -16,7 +16,7 @@ namespace offprof {
 namespace {
 
 constexpr std::size_t kLabelColumn = 13;
-// A trace without a calibrated link is replayed over one that costs no visible time.
+// A trace without a calibrated link is replayed over a link so fast that copies take no visible time.
 constexpr double kFastLink = 1e15;
 
 Link usable_link(Link link) {

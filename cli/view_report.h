@@ -13,19 +13,19 @@
 
 namespace offprof {
 
-/// What `offprof view` shows of a trace.
+/// Output of `offprof view`.
 struct ViewReport {
   std::string source;
-  std::string tool_version;  ///< that wrote the trace
+  std::string tool_version;  ///< version of the tool that wrote the trace
   Figures figures;
   std::string gradients{};
   std::vector<std::string> notes{};
   Ledger ledger{};
   std::vector<std::pair<std::string, LedgerEntry>> saved_by_op{};  ///< most bytes first
-  std::size_t ops_shown = 10;                                      ///< in text; JSON has them all
+  std::size_t ops_shown = 10;                                      ///< rows shown in text; JSON has all
   MemoryOverStep memory{};
   Explanation explanation{};
-  std::optional<AllocatorState> allocator{};  ///< when the steps begin
+  std::optional<AllocatorState> allocator{};  ///< state when the steps begin
 };
 
 ViewReport make_view_report(const Trace& trace, const std::string& source, std::size_t ops_shown);

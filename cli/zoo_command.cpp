@@ -20,7 +20,7 @@
 namespace offprof {
 namespace {
 
-/// Weights, gradients and AdamW's two states: what lies on the device at the least.
+/// Parameters, gradients and AdamW's two states: the minimum that is on the device.
 constexpr std::int64_t kTensorsPerWeight = 4;
 
 std::int64_t count_parameters(const ModuleBlueprint& module) {
@@ -32,7 +32,7 @@ std::int64_t count_parameters(const ModuleBlueprint& module) {
   return count;
 }
 
-/// What `zoo make` made.
+/// Result of `zoo make`.
 struct ZooMakeReport {
   std::string model;
   std::map<std::string, std::int64_t> sizes;
@@ -64,7 +64,7 @@ std::string to_text(const ZooMakeReport& report, const Page& page) {
          fmt::format("\nNext: offprof run {}{} -o trace.json\n", shell_word(report.output), device);
 }
 
-/// `  --preset 7b: batch 1, ffn 11008, ...`.
+/// Returns `  --preset 7b: batch 1, ffn 11008, ...`.
 std::string preset_line(const ZooPreset& preset, const Page& page) {
   std::string sizes;
   for (const auto& [name, value] : preset.sizes)
@@ -109,14 +109,15 @@ class ZooCommand : public Subcommand {
     return text;
   }
 
-  /// The preset's sizes, and those that flags set in their place.
+  /// Returns the preset's sizes, overridden by the sizes from flags.
   std::map<std::string, std::int64_t> overrides() const {
     std::map<std::string, std::int64_t> sizes = sizes_;
     if (!preset_.empty()) sizes.merge(std::map(zoo_preset_sizes(find_zoo_model(name_), preset_)));
     return sizes;
   }
 
-  /// A flag for every size that some model has; which of them the chosen one has is checked when it is known.
+  /// Adds a flag for every size that any model has. Later checks reject flags that the chosen model does not
+  /// have.
   void add_size_options(CLI::App& app) {
     std::map<std::string, std::string> users;
     for (const ZooModel& model : zoo_models()) {

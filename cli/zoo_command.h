@@ -19,13 +19,14 @@ struct ZooListReport {
 nlohmann::ordered_json to_json(const ZooListReport& report);
 std::string to_text(const ZooListReport& report, const Page& page);
 
-/// The device flags of `run` for a model whose weights take no room. Where not even its weights, gradients
-/// and AdamW state fit into the memory of plain `--device virtual`, more memory is among them. `dtype` as in
+/// Returns the device flags of `run` for a model with meta parameters. If the parameters, gradients and AdamW
+/// state do not fit into the memory of plain `--device virtual`, the flags request more memory. `dtype` as in
 /// ZooWeights. Throws Error (input) as draw_zoo_model does.
 std::string virtual_device_flags(const std::string& model, const std::map<std::string, std::int64_t>& sizes,
                                  const std::string& dtype);
 
-/// `offprof zoo list` and `offprof zoo make NAME -o model.pt`: models to try things on, made with no Python.
+/// Creates `offprof zoo list` and `offprof zoo make NAME -o model.pt`, which provide example models without
+/// Python.
 std::unique_ptr<Subcommand> make_zoo_command();
 
 }  // namespace offprof

@@ -26,13 +26,13 @@ TEST(ZooCommand, ListsThemAsJson) {
   EXPECT_EQ(json["models"].size(), zoo_models().size());
 }
 
-TEST(ZooCommand, RefusesAnUnknownModel) {
+TEST(ZooCommand, RejectsAnUnknownModel) {
   const CliRun run = run_words({"zoo", "make", "mpl", "-o", "model.pt"});
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, HasSubstr("mpl"));
 }
 
-TEST(ZooCommand, RefusesASizeThatTheModelDoesNotHave) {
+TEST(ZooCommand, RejectsASizeThatTheModelDoesNotHave) {
   const CliRun run = run_words({"zoo", "make", "mlp", "-o", "model.pt", "--image", "32"});
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, AllOf(HasSubstr("mlp"), HasSubstr("image")));
@@ -42,14 +42,14 @@ TEST(ZooCommand, ListsPresets) {
   EXPECT_THAT(run_words({"zoo", "list"}).out, AllOf(HasSubstr("--preset 7b: "), HasSubstr("--preset 70b: ")));
 }
 
-TEST(ZooCommand, RefusesAnUnknownPreset) {
+TEST(ZooCommand, RejectsAnUnknownPreset) {
   EXPECT_THAT(run_words({"zoo", "make", "llama", "-o", "model.pt", "--preset", "7"}).err,
               AllOf(HasSubstr("'7'; there are 7b, 70b"), HasSubstr("Did you mean `7b`?")));
   EXPECT_THAT(run_words({"zoo", "make", "mlp", "-o", "model.pt", "--preset", "7b"}).err,
               HasSubstr("'mlp' has no presets"));
 }
 
-TEST(ZooCommand, RefusesAnUnknownDtype) {
+TEST(ZooCommand, RejectsAnUnknownDtype) {
   const CliRun run = run_words({"zoo", "make", "mlp", "-o", "model.pt", "--dtype", "bfloat32"});
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, HasSubstr("'bfloat32'; there are float32, bfloat16, float16"));
@@ -61,7 +61,7 @@ TEST(ZooCommand, ChecksThatTheFileCanBeWrittenBeforeAnythingElse) {
   EXPECT_THAT(run.err, HasSubstr("/nonexistent"));
 }
 
-TEST(ZooCommand, SuggestsMoreMemoryWhereAModelCannotTrainOnThePlainVirtualGpu) {
+TEST(ZooCommand, SuggestsMoreMemoryForAModelTooLargeForTheDefaultGpu) {
   const auto flags = [](const char* preset, const char* dtype) {
     return virtual_device_flags("llama", zoo_preset_sizes(find_zoo_model("llama"), preset), dtype);
   };
@@ -70,7 +70,7 @@ TEST(ZooCommand, SuggestsMoreMemoryWhereAModelCannotTrainOnThePlainVirtualGpu) {
   EXPECT_EQ(flags("70b", "float32"), "--device virtual --device-memory 2TiB");
 }
 
-TEST(ZooCommand, AModelNeedsAFile) {
+TEST(ZooCommand, RequiresAnOutputFile) {
   EXPECT_THAT(run_words({"zoo", "make", "mlp"}).err, HasSubstr("--output is required"));
   EXPECT_THAT(run_words({"zoo", "make", "mlp", "-o", "-"}).err, HasSubstr("standard output"));
 }

@@ -1,5 +1,5 @@
-# Blosc, fast compression of numbers: the target blosc::blosc. Optional: without it `run --compress` is refused.
-# Debian's package is libblosc-dev.
+# Blosc, a fast compressor for numerical data: the target blosc::blosc. Optional: without it `run --compress` is
+# rejected. The Debian package is libblosc-dev.
 find_path(blosc_INCLUDE_DIR blosc.h)
 find_library(blosc_LIBRARY blosc)
 include(FindPackageHandleStandardArgs)

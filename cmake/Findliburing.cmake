@@ -1,5 +1,5 @@
-# liburing, Linux's io_uring made usable: the target liburing::liburing. Optional: without it the disk tier uses threads.
-# Debian's package is liburing-dev.
+# liburing, a library for Linux's io_uring: the target liburing::liburing. Optional: without it the disk tier
+# uses threads. The Debian package is liburing-dev.
 find_path(liburing_INCLUDE_DIR liburing.h)
 find_library(liburing_LIBRARY uring)
 include(FindPackageHandleStandardArgs)

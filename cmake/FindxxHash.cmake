@@ -1,4 +1,4 @@
-# xxHash, a fast checksum that is all headers: the target xxHash::Headers. Debian's package is libxxhash-dev.
+# xxHash, a fast header-only checksum: the target xxHash::Headers. The Debian package is libxxhash-dev.
 find_path(xxHash_INCLUDE_DIR xxhash.h)
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(xxHash REQUIRED_VARS xxHash_INCLUDE_DIR

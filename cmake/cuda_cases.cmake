@@ -1,4 +1,5 @@
-# Read by CTest: registers the cases of `program` that `filter` names, which need a GPU. See offprof_cuda_cases.
+# Included by CTest. Registers the cases of `program` that match `filter` and need a GPU. See
+# offprof_cuda_cases.
 get_filename_component(name "${program}" NAME)
 set(cases "")
 if((EXISTS /dev/nvidiactl OR NOT "$ENV{OFFPROF_REQUIRE_CUDA}" STREQUAL "") AND EXISTS "${program}")
@@ -6,7 +7,7 @@ if((EXISTS /dev/nvidiactl OR NOT "$ENV{OFFPROF_REQUIRE_CUDA}" STREQUAL "") AND E
   if(NOT status EQUAL 0)
     message(FATAL_ERROR "${program} could not list its cases: ${status}")
   endif()
-  # `SUITE.` and, indented below it, its cases; a comment may follow.
+  # The listing contains `SUITE.`, followed by its indented cases; a comment may follow a name.
   string(REGEX REPLACE "[ \t]*#[^\n]*" "" listing "${listing}")
   string(REPLACE "\n" ";" lines "${listing}")
   foreach(line IN LISTS lines)

@@ -1,14 +1,14 @@
-# One interface target carries the language level, the warnings and the sanitizers of every target of ours.
+# An interface target with the language level, the warnings and the sanitizers for all our targets.
 add_library(offprof_compile_options INTERFACE)
 target_compile_features(offprof_compile_options INTERFACE cxx_std_20)
 target_include_directories(offprof_compile_options INTERFACE "${CMAKE_CURRENT_LIST_DIR}/..")
 target_compile_options(offprof_compile_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual)
-# g++ 12 sees overlapping memcpy in the inlined std::string concatenations of correct code (GCC bug 105651).
+# g++ 12 reports overlapping memcpy in inlined std::string concatenations of correct code (GCC bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(offprof_compile_options INTERFACE -Wno-restrict)
 endif()
-# A unity build has every file included, where g++ takes unnamed namespaces for those of a header.
+# A unity build includes all source files, so g++ treats their unnamed namespaces like those of a header.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_UNITY_BUILD)
   target_compile_options(offprof_compile_options INTERFACE -Wno-subobject-linkage)
 endif()
@@ -23,11 +23,11 @@ if(OFFPROF_SANITIZE)
     message(FATAL_ERROR "OFFPROF_SANITIZE is '${OFFPROF_SANITIZE}'; it can be address, thread, or empty")
   endif()
   target_compile_options(offprof_compile_options INTERFACE -fsanitize=${sanitizers} -fno-omit-frame-pointer)
-  # GCC sees values without a beginning where there are only a sanitizer's checks.
+  # GCC reports uninitialized values in the code of the sanitizer's checks.
   target_compile_options(offprof_compile_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   if(OFFPROF_SANITIZE STREQUAL "address")
-    # Undefined behaviour ends the program as well, so that no test passes with it. LibTorch and the stand-in libraries hide
-    # the types that `vptr` wants to know; that is said last, since `undefined` asks for it.
+    # Undefined behaviour ends the program as well, so that no test passes with it. LibTorch and the stand-in
+    # libraries hide the type information that `vptr` needs. It is disabled last, since `undefined` enables it.
     target_compile_options(offprof_compile_options INTERFACE -fno-sanitize-recover=undefined -fno-sanitize=vptr)
   endif()
   target_link_options(offprof_compile_options INTERFACE -fsanitize=${sanitizers})
@@ -37,14 +37,15 @@ if(OFFPROF_SANITIZE AND NOT OFFPROF_FUZZ)
     $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:${CMAKE_CURRENT_LIST_DIR}/sanitizer_defaults.cpp>)
 endif()
 if(OFFPROF_FUZZ)
-  # Whatever a sanitizer says ends the process, so that libFuzzer sees it. Casts of doubles out of range are not among
-  # what "undefined" stands for.
+  # Every report of a sanitizer ends the process, so that libFuzzer notices it. "undefined" does not include
+  # out-of-range casts of doubles.
   target_compile_options(offprof_compile_options INTERFACE
     -fsanitize=fuzzer-no-link,float-cast-overflow -fno-sanitize-recover=all)
 endif()
 if(OFFPROF_FUZZ AND NOT OFFPROF_SANITIZE)
-  # What is cheap enough for ten million executions: these kinds of undefined behaviour end them by an illegal instruction,
-  # the standard library checks indices, and libFuzzer is not told of every comparison.
+  # Checks that are cheap enough for ten million executions: these kinds of undefined behaviour end the process
+  # with an illegal instruction, the standard library checks indices, and libFuzzer does not trace every
+  # comparison.
   target_compile_options(offprof_compile_options INTERFACE
     -fsanitize=signed-integer-overflow,integer-divide-by-zero,shift,bounds,enum,bool,return,unreachable
     -fsanitize-trap=all -fno-sanitize-coverage=trace-cmp)

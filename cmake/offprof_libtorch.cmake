@@ -1,4 +1,4 @@
-# LibTorch as it lies in the PyPI wheel, as own imported targets: find_package(Torch) would need nvcc and a CUDA try-run.
+# Imported targets for LibTorch from the PyPI wheel. find_package(Torch) would need nvcc and a CUDA try-run.
 set(torch_dir "${OFFPROF_LIBTORCH_DIR}/torch")
 if(NOT EXISTS "${torch_dir}/lib/libtorch_cpu.so")
   message(FATAL_ERROR
@@ -14,7 +14,8 @@ if(NOT OFFPROF_TORCH_VERSION VERSION_EQUAL "2.11.0")
 endif()
 
 add_library(offprof_libtorch INTERFACE)
-# -idirafter: the wheel's include folder carries an fmt of its own, which must not win over the one we link.
+# -idirafter: the wheel's include folder contains its own fmt, which must not take precedence over the one we
+# link.
 foreach(dir include include/torch/csrc/api/include)
   target_compile_options(offprof_libtorch INTERFACE "SHELL:-idirafter ${torch_dir}/${dir}")
 endforeach()
@@ -22,24 +23,25 @@ target_compile_definitions(offprof_libtorch INTERFACE USE_DISTRIBUTED=0)
 foreach(lib c10 torch_cpu)
   target_link_libraries(offprof_libtorch INTERFACE "${torch_dir}/lib/lib${lib}.so")
 endforeach()
-# libtorch_cpu needs the CUDA runtime and CUPTI of the wheels beside it, which its own RPATH finds at run time only.
+# libtorch_cpu needs the CUDA runtime and CUPTI from the wheels beside it. Its own RPATH finds them only at run
+# time.
 target_link_options(offprof_libtorch INTERFACE
   "LINKER:-rpath,${torch_dir}/lib" "LINKER:-rpath-link,${torch_dir}/lib"
   "LINKER:-rpath-link,${OFFPROF_LIBTORCH_DIR}/nvidia/cu13/lib" "LINKER:--as-needed")
 
-# Libraries that must stay in the program though it names no symbol of theirs: they register operators when they are
-# loaded, or stand in for others.
+# Links libraries even if the program uses no symbol of theirs: they register operators when they are loaded, or
+# replace other libraries.
 set(CMAKE_CXX_LINK_LIBRARY_USING_offprof_needed_SUPPORTED TRUE)
 set(CMAKE_CXX_LINK_LIBRARY_USING_offprof_needed
   "LINKER:--push-state,--no-as-needed" "<LINK_ITEM>" "LINKER:--pop-state")
 
-# The CUDA headers of the runtime's wheel, and the one of the Toolkit that they include.
+# The CUDA headers of the runtime's wheel, and the header of the CUDA Toolkit that they include.
 add_library(offprof_cuda_headers INTERFACE)
 target_include_directories(offprof_cuda_headers SYSTEM INTERFACE
   "${CMAKE_CURRENT_LIST_DIR}/../simulator/virtual_gpu/runtime/cuda_crt" "${OFFPROF_LIBTORCH_DIR}/nvidia/cu13/include")
 
-# LibTorch with its CUDA part. What that needs of CUDA's own libraries is not looked for: they may lie elsewhere, or be
-# the virtual GPU's.
+# LibTorch with its CUDA part. The linker does not look for the CUDA libraries that it needs: they may be
+# elsewhere, or be the virtual GPU's.
 add_library(offprof_libtorch_cuda INTERFACE)
 target_link_libraries(offprof_libtorch_cuda INTERFACE offprof_libtorch offprof_cuda_headers)
 foreach(lib c10_cuda torch_cuda)

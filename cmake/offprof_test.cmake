@@ -1,8 +1,8 @@
-# How test programs are built and registered: one CTest entry a program, or some shards of it, because LibTorch takes a second to
-# start. Each entry writes the results of its cases to test_reports/ENTRY.xml in the build folder; scripts/test.sh reads them.
-# A single case runs as `build/tests/PROGRAM --gtest_filter=SUITE.CASE`.
+# Builds and registers test programs. Each is one CTest entry, or several shards, because LibTorch takes a second to
+# start. Each entry writes the results of its cases to test_reports/ENTRY.xml in the build folder; scripts/test.sh
+# reads them. To run a single case: `build/tests/PROGRAM --gtest_filter=SUITE.CASE`.
 
-# Property tests link rapidcheck_gtest; each run prints its seed, and RC_PARAMS="seed=..." repeats it.
+# Property tests link rapidcheck_gtest. Each run prints its seed; RC_PARAMS="seed=..." repeats it.
 find_package(rapidcheck REQUIRED)
 
 # offprof_add_test(NAME entry COMMAND ...): add_test, with a processor to itself. The threads of one `host` run wait for each
@@ -16,15 +16,16 @@ endfunction()
 set(OFFPROF_TEST_REPORTS "${CMAKE_BINARY_DIR}/test_reports")
 set(OFFPROF_CUDA_CASES_SCRIPT "${CMAKE_CURRENT_LIST_DIR}/cuda_cases.cmake")
 
-# Tests are optimized little: that takes a fifth less time, and what they call is optimized anyhow. The same options for all of
-# them, so that they can share a precompiled header.
+# Tests are compiled with little optimization: that takes a fifth less time, and the code under test is optimized
+# anyway. All tests have the same options, so that they can share a precompiled header.
 #
-# Optimizing so little, g++ 12 warns of copies beyond the end of strings, and of values without a beginning in empty
-# std::optional, where the code is correct (GCC bugs 105329 and 80635). What is compiled for users keeps these warnings.
+# With this little optimization, g++ 12 warns about copies beyond the end of strings, and about uninitialized values
+# in empty std::optional, in correct code (GCC bugs 105329 and 80635). The code for users is compiled with these
+# warnings.
 set(OFFPROF_TEST_OPTIONS -fPIC $<$<CONFIG:Release>:-O1>
   "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-maybe-uninitialized>")
 
-# offprof_precompiled(NAME LIBS lib... HEADERS header...): headers that test programs share, compiled once.
+# offprof_precompiled(NAME LIBS lib... HEADERS header...): compiles headers once for all test programs.
 function(offprof_precompiled name)
   cmake_parse_arguments(ARG "" "" "LIBS;HEADERS" ${ARGN})
   set(source "${CMAKE_BINARY_DIR}/tests/${name}.cpp")
@@ -42,16 +43,17 @@ if(OFFPROF_WITH_ENGINE)
     HEADERS "${CMAKE_CURRENT_LIST_DIR}/../engine/torch_precompiled.h" <gmock/gmock.h> <gtest/gtest.h>)
 endif()
 
-# `main` of the test programs, where they have none of their own.
+# `main` for test programs that do not have their own.
 add_library(offprof_test_main STATIC "${CMAKE_CURRENT_LIST_DIR}/../tests/support/run_tests.cpp"
   "${CMAKE_CURRENT_LIST_DIR}/../tests/support/main.cpp")
 target_link_libraries(offprof_test_main PUBLIC offprof_compile_options GTest::gmock)
-# Joined, `main` would come along with run_tests.
+# In a unity build, a program that uses run_tests would link this `main` as well.
 set_target_properties(offprof_test_main PROPERTIES UNITY_BUILD OFF)
 
-# offprof_compile_test(TARGET TORCH): compiles the target's sources as tests. TORCH: true where they include LibTorch.
+# offprof_compile_test(TARGET TORCH): compiles the target's sources as tests. TORCH: true if they include
+# LibTorch.
 function(offprof_compile_test target torch)
-  # Tests name their helpers alike, so their sources are never joined.
+  # Tests have helpers of the same name, so their sources cannot be joined.
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   target_compile_options(${target} PRIVATE ${OFFPROF_TEST_OPTIONS})
   if(torch)
@@ -61,11 +63,11 @@ function(offprof_compile_test target torch)
   endif()
 endfunction()
 
-# offprof_test(NAME file_test.cpp... LIBS lib... [TORCH] [FILTER cases] [SHARDS n] [COST seconds]): one test program, whose cases run
-# as one CTest entry, or as SHARDS entries of like size.
-#   TORCH   its sources include LibTorch
-#   FILTER  only these cases
-#   COST    how long an entry takes, about: CTest starts the longest first
+# offprof_test(NAME file_test.cpp... LIBS lib... [TORCH] [FILTER cases] [SHARDS n] [COST seconds]): adds a test
+# program, whose cases run as one CTest entry, or as SHARDS entries of about the same size.
+#   TORCH   the sources include LibTorch
+#   FILTER  runs only these cases
+#   COST    approximate duration of an entry: CTest starts the longest first
 function(offprof_test name)
   cmake_parse_arguments(ARG "TORCH" "FILTER;SHARDS;COST" "LIBS" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
@@ -95,17 +97,17 @@ function(offprof_test name)
   endforeach()
 endfunction()
 
-# offprof_device_test(...): as offprof_test with TORCH, of a program that makes devices.
+# offprof_device_test(...): adds a test program like offprof_test with TORCH, for programs that create devices.
 function(offprof_device_test name)
   offprof_test(${name} TORCH ${ARGN})
-  # Beside the CUDA library, which it opens.
+  # The program must be in the folder of the CUDA library that it opens.
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}")
   add_dependencies(${name} offprof_cuda)
 endfunction()
 
-# offprof_test_objects(NAME file.cpp... LIBS lib...): sources that include LibTorch and belong to several test programs, compiled
-# once: name $<TARGET_OBJECTS:NAME> among their sources.
+# offprof_test_objects(NAME file.cpp... LIBS lib...): compiles sources that include LibTorch once for several
+# test programs, which list $<TARGET_OBJECTS:NAME> among their sources.
 function(offprof_test_objects name)
   cmake_parse_arguments(ARG "" "" "LIBS" ${ARGN})
   add_library(${name} OBJECT ${ARG_UNPARSED_ARGUMENTS})
@@ -114,9 +116,9 @@ function(offprof_test_objects name)
   offprof_compile_test(${name} TRUE)
 endfunction()
 
-# offprof_cuda_cases(NAME FILTER): the cases of program NAME that need a GPU, labelled `gpu`. Where there is a driver, or where
-# OFFPROF_REQUIRE_CUDA is set, each case is an entry by itself, NAME.SUITE.CASE; elsewhere all of them are one entry, which is
-# skipped.
+# offprof_cuda_cases(NAME FILTER): registers the cases of program NAME that need a GPU, with the label `gpu`. If
+# there is a driver, or if OFFPROF_REQUIRE_CUDA is set, each case is an entry NAME.SUITE.CASE. Otherwise all of
+# them are one entry, which is skipped.
 function(offprof_cuda_cases program filter)
   set(script "${CMAKE_CURRENT_BINARY_DIR}/${program}_cuda_cases.cmake")
   file(GENERATE OUTPUT "${script}" CONTENT "set(program \"$<TARGET_FILE:${program}>\")

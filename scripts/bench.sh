@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the benchmarks and runs them; prints a table with the medians of five repetitions.
+# Installs missing packages, builds the benchmarks and runs them. Prints a table with the medians of five
+# repetitions.
 #
 #   scripts/bench.sh [BENCHMARK_OPTION...]
 #
-#   BENCHMARK_OPTION    goes to Google Benchmark, for example: scripts/bench.sh --benchmark_filter=replay
+#   BENCHMARK_OPTION    an option of Google Benchmark, for example: scripts/bench.sh --benchmark_filter=replay
 #
-# What is measured, and figures to compare with: docs/benchmarks.md
+# docs/benchmarks.md describes the benchmarks and gives figures to compare with.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
-# Unpacks the libraries that offprof is built with into .deps/carried, for a machine that has a compiler, cmake, ninja and
-# PyTorch, but no network: take the checkout there with that folder, and scripts/gpu_check.sh builds against it.
+# Unpacks the libraries that offprof is built with into .deps/carried. This is for a machine with a compiler,
+# cmake, ninja and PyTorch, but without network. Copy the checkout with this folder to that machine; there
+# scripts/gpu_check.sh builds with these libraries.
 #
 #   scripts/carry.sh
 #
-# Nothing is installed. Exit status: 0 all is there, 3 a package could not be downloaded.
+# Installs nothing. Exit status: 0 all libraries are unpacked, 3 a package could not be downloaded.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 case ${1:-} in -h | --help) print_help && exit ;; esac
 [ $# -eq 0 ] || die 2 "unknown argument: $1" "see scripts/carry.sh --help"
 
-# What scripts/setup.sh installs for the build, and the shared libraries and headers that it needs beside.
+# The packages that scripts/setup.sh installs for the build, and the shared libraries and headers that they
+# depend on.
 packages=(libcli11-dev libfmt-dev libfmt9 nlohmann-json3-dev rapidjson-dev zlib1g-dev zlib1g
     coinor-libclp-dev coinor-libcoinutils-dev liburing-dev liburing2 libxxhash-dev
     libgtest-dev googletest libgmock-dev librapidcheck-dev)
 
-# Links to files by their place in a system are made to lead to those in the folder.
+# Redirects absolute symbolic links to the unpacked files in the folder.
 link_within() {
     local link
     find "$1" -type l -lname '/*' -print0 | while IFS= read -r -d '' link; do
@@ -27,11 +29,11 @@ link_within() {
 beside=$carried_dir.tmp.$$
 trap 'rm -rf -- "$beside"' EXIT
 mkdir -p "$beside/archives"
-# As root apt-get downloads as another user, who may not write here; it then says so and goes on as root.
+# As root, apt-get downloads as another user who may not write here. It prints a warning and continues as root.
 (cd "$beside/archives" && apt-get -qq download "${packages[@]}" 2>"$beside/log") ||
     die 3 "apt-get could not download them: $(cat "$beside/log")" "Update the package lists (apt-get update), then run this again."
 for archive in "$beside"/archives/*.deb; do dpkg -x "$archive" "$beside/unpacked"; done
-# Of Clp and what it stands on, the build needs the headers alone.
+# The build needs only the headers of Clp and of its dependencies.
 rm -rf -- "$beside/unpacked/usr/share/doc" "$beside"/unpacked/usr/lib/*/lib{Clp,Coin,Osi}*
 link_within "$beside/unpacked"
 rm -rf -- "$carried_dir"

@@ -1,11 +1,12 @@
-# What the scripts share. Sourced, never run.
+# Functions shared by the scripts. Source this file; do not run it.
 # shellcheck shell=bash
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 say() { printf '==> %s\n' "$*"; }
 
-# die STATUS MESSAGE [HINT...]: 2 for bad usage, 3 for something that the machine lacks.
+# die STATUS MESSAGE [HINT...]: prints the message and ends the script. STATUS: 2 bad usage, 3 the machine lacks
+# something.
 die() {
     local status=$1
     shift
@@ -16,11 +17,11 @@ die() {
     exit "$status"
 }
 
-# Prints the comment that heads the running script, as its help.
+# Prints the comment at the top of the running script as its help.
 print_help() { sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"; }
 
-# What runs many things and tells in the end how each went: `part NAME COMMAND...` for each, then `summary`, whose
-# exit status is 1 where one failed.
+# Runs several parts and prints their results at the end: call `part NAME COMMAND...` for each, then `summary`,
+# whose exit status is 1 if a part failed.
 parts=()
 failed_parts=0
 
@@ -38,7 +39,8 @@ summary() {
     [ "$failed_parts" -eq 0 ]
 }
 
-# job_count [MIB]: one job a processor, or fewer where each takes so many MiB of memory and there is less.
+# job_count [MIB]: prints the number of parallel jobs: one per processor, or fewer if each job takes MIB of
+# memory and that is not available.
 job_count() {
     local jobs fitting
     jobs=$(nproc)
@@ -50,8 +52,8 @@ job_count() {
     echo "$jobs"
 }
 
-# source_files PATTERN...: the files of the repository that match, NUL-separated. New ones count unless git
-# ignores them.
+# source_files PATTERN...: prints the repository's files that match, NUL-separated. Includes new files unless
+# git ignores them.
 source_files() {
     git -C "$root" -c safe.directory="$root" \
         ls-files -z --cached --others --exclude-standard --deduplicate -- "$@" |
@@ -60,11 +62,11 @@ source_files() {
         done
 }
 
-# A file that includes LibTorch takes so much to compile.
+# memory that the compiler takes for a file that includes LibTorch
 mib_per_torch_job=2048
 
-# Where scripts/carry.sh puts libraries for a machine without network.
-# shellcheck disable=SC2034  # used by those who source this
+# The folder of scripts/carry.sh, with libraries for a machine without network.
+# shellcheck disable=SC2034  # used by the scripts that source this file
 carried_dir=$root/.deps/carried
 
 # configure PRESET [CMAKE_OPTION...]
@@ -72,7 +74,7 @@ configure() {
     local preset=$1
     shift
     if command -v ccache >/dev/null; then
-        # What uses a precompiled header is cached only where its defines and time may be overlooked.
+        # ccache caches files with a precompiled header only if it may ignore their defines and times.
         export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
         export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root}
         set -- -DCMAKE_CXX_COMPILER_LAUNCHER=ccache "$@"
@@ -81,7 +83,7 @@ configure() {
     (cd "$root" && cmake --preset "$preset" --log-level=WARNING "$@")
 }
 
-# build PRESET [CMAKE_BUILD_OPTION...]: configures first.
+# build PRESET [CMAKE_BUILD_OPTION...]: configures, then builds.
 build() {
     local preset=$1 jobs
     shift

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Measures which lines and branches the test programs execute, and prints a table by module and the ten least covered files.
+# Measures the lines and branches that the test programs execute. Prints a table by module and the ten least
+# covered files.
 #
 #   scripts/coverage.sh [--engine] [--no-run]
 #
-#   --engine    with LibTorch: all modules (slow); without it: what the small flavour builds
+#   --engine    measures all modules, with LibTorch (slow); default: the modules of the small flavour
 #   --no-run    prints the tables of the last run again
 #
-# Builds with gcov into build-coverage (or build-coverage-engine), without optimization, and runs the test programs whole. The
-# corpora of the fuzzers are left out, since they assert little. Test code does not count, nor do the branches that the
-# compiler adds for exceptions. Exit status: 0, 1 if a test program failed, 3 something is missing.
+# Builds with gcov and without optimization in build-coverage (or build-coverage-engine), and runs the test
+# programs completely. Omits the fuzzers' corpora, since they assert little. Does not count test code, nor the
+# branches that the compiler adds for exceptions. Exit status: 0 success, 1 a test program failed, 3 something
+# is missing.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -43,7 +45,7 @@ build_with_gcov() {
     cmake --build "$folder" --parallel "$jobs" --target "${programs[@]}"
 }
 
-# run_program PROGRAM: its output is shown only where it fails.
+# run_program PROGRAM: runs a test program and shows its output only if it fails.
 run_program() {
     local log=$1.log
     if (cd "$folder" && timeout 3600 "$1" --gtest_brief=1 >"$log" 2>&1); then
@@ -64,7 +66,7 @@ run_programs() {
     return "$status"
 }
 
-# Test code lies beside the code that it tests.
+# Test code is in the same folders as the code that it tests.
 test_code='.*_test\.cpp|.*_fixture\.h|.*/(sample|random|fake)_[a-z_]*\.(h|cpp)|.*_under_test\.h|.*/faulty_disk\.h'
 test_code+='|.*/disk_pattern\.h|.*/test_folder\.h|.*/cli_run\.h|.*/graph_cases\.h|.*/recording_executor\.h'
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds offprof, and shows the main job on a real model: train and trace it, tune the offloading, train
-# again with the tuned policy, guard the result against regressions, and do the same on a virtual GPU.
+# Installs missing packages, builds offprof, and shows the main workflow on a real model: train and trace it,
+# tune the offloading, train again with the tuned policy, guard the result against regressions, and do the
+# same on a virtual GPU.
 #
 #   scripts/demo.sh [MODEL.pt [RUN_OPTION...]]
 #
 #   MODEL.pt      your own TorchScript module instead of the zoo's transformer
-#   RUN_OPTION    goes to `offprof run`, for example: --input 'float32[8,3,96,96]'
+#   RUN_OPTION    an option of `offprof run`, for example: --input 'float32[8,3,96,96]'
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -17,7 +18,7 @@ model=${1:-}
 run_options=("${@:2}")
 if [ -n "$model" ] && [ ! -f "$model" ]; then die 2 "no such file: $model"; fi
 
-# What follows is shown as it can be typed in the folder that the demo was started from.
+# Shows paths relative to the current folder, so that the printed commands can be typed there.
 from_here() { realpath -m --relative-to=. -- "$1"; }
 offprof=$(from_here "$root/build/offprof")
 out=$(from_here "$root/out/demo")

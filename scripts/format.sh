@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Formats every C++ file as .clang-format says.
+# Formats all C++ files with the settings of .clang-format.
 #
 #   scripts/format.sh [--check]
 #
-#   --check    changes nothing; exit status 1 where a file is not formatted
+#   --check    changes nothing; exit status 1 if a file is not formatted
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# Another version of it would format otherwise.
+# The version is fixed, since other versions format differently.
 formatter=(clang-format-14 --style=file)
 case ${1:-} in
 '') mode=(-i) ;;

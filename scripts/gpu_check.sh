@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds, then checks what only a GPU can prove: memory, gradients, tracing, times and copies, each against its bound, and
-# prints a row for each. The whole takes longer than a borrowed GPU may be at hand in one go, so it comes in parts, each over
-# within nine minutes; their rows add up in one gpu_check.json.
+# Builds offprof and runs the checks that need a GPU: memory, gradients, tracing, times and copies. Compares
+# each result with its bound and prints a row for it. All checks together may take longer than a borrowed GPU
+# is available, so they are divided into parts, each of which takes less than nine minutes. The rows of all
+# parts are collected in one gpu_check.json.
 #
 #   scripts/gpu_check.sh --build-only
 #   scripts/gpu_check.sh --no-build --part N [--out FOLDER]
@@ -9,30 +10,31 @@
 #                        [--record FOLDER] [--no-build]
 #   scripts/gpu_check.sh --list
 #
-#   --device      cuda, cuda:N (cuda); virtual:PROFILE shows that the script works, and nothing of a GPU
-#   --build-only  builds what the checks need, and checks nothing
-#   --no-build    takes what was built as it is
-#   --part        1: the conformance suite and half of the hazards; 2: the other half, the disk; 3: a transformer; 4: a llama;
-#                 5: a resnet; 6: against TRL's rules, compute-sanitizer
-#   --only        a check by its name, or several by a pattern: 'memory-*'
-#   --list        prints the checks, with their part and the most seconds that each may take
-#   --out         where gpu_check.json, table.md, log.txt and small traces go (out/gpu_check): at most 8 files of at most
-#                 4 MiB. Rows that are there already stay, unless another device made them
-#   --scratch     where models, large traces and the disk tier's file go (build/gpu_check)
-#   --minutes     the checks are over after that many: what still runs is killed, and its row says so (8.5)
-#   --quick       small models and few settings: whether it works at all
-#   --record      also writes the rows there without user names, host names and paths, to be committed
+#   --device      cuda or cuda:N (default cuda); virtual:PROFILE tests only the script, not a GPU
+#   --build-only  builds the programs for the checks, and runs no check
+#   --no-build    uses the existing build
+#   --part        1: the conformance suite and half of the hazards; 2: the other half, the disk; 3: a transformer;
+#                 4: a llama; 5: a resnet; 6: comparison with TRL's rules, compute-sanitizer
+#   --only        the name of a check, or a pattern for several: 'memory-*'
+#   --list        prints the checks, with their part and their time limit in seconds
+#   --out         folder for gpu_check.json, table.md, log.txt and small traces (default out/gpu_check): at most
+#                 8 files of at most 4 MiB. Existing rows are kept, unless another device produced them
+#   --scratch     folder for models, large traces and the disk tier's file (default build/gpu_check)
+#   --minutes     time limit for all checks; a check that is still running is killed, and its row says so
+#                 (default 8.5)
+#   --quick       small models and few settings, for a quick test of the script
+#   --record      folder for a second copy of the rows without user names, host names and paths, to be committed
 #
-# It builds with the PyTorch of python3 where that is 2.11 with its CUDA libraries, and else with the LibTorch that
-# scripts/setup.sh installs. A machine without network takes other libraries from what scripts/carry.sh unpacked into the
-# checkout elsewhere.
+# Builds with the PyTorch of python3 if that is version 2.11 with its CUDA libraries, else with the LibTorch
+# that scripts/setup.sh installs. On a machine without network, uses the libraries that scripts/carry.sh
+# unpacked into the checkout on another machine.
 #
-# Exit status: 0 no bound is missed, 1 one is, or a check failed or did not come to its end, 2 bad usage, 3 the machine
-# lacks something. docs/validation.md says what the rows mean.
+# Exit status: 0 all bounds are met; 1 a bound is not met, or a check failed or did not finish; 2 bad usage; 3
+# the machine lacks something. docs/validation.md explains the rows.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# What the checks run, the virtual GPU among it.
+# the programs that the checks run, including the virtual GPU
 targets=(offprof offprof_engine offprof_cuda offprof_stand_ins device_conformance_test hazards_test)
 out=$root/out/gpu_check
 scratch=$root/build/gpu_check
@@ -56,7 +58,7 @@ while [ $# -gt 0 ]; do
 done
 $build || $check || die 2 "--build-only and --no-build leave nothing to do"
 
-# Prints the folder of python3's PyTorch, where it can be built with and runs on a GPU.
+# Prints the folder of python3's PyTorch if it contains all files for building and for running on a GPU.
 python_libtorch() {
     python3 - <<'PYTHON' 2>/dev/null
 import importlib.metadata, pathlib, sys
@@ -71,7 +73,8 @@ print(site)
 PYTHON
 }
 
-# With the PyTorch in that folder. Benchmarks need a library more, and warnings of another compiler are no errors.
+# build_with FOLDER: builds with the PyTorch in the folder. Omits benchmarks, which need another library, and does
+# not treat warnings as errors, since the compiler may be another one.
 build_with() {
     local options=(-DOFFPROF_LIBTORCH_DIR="$1" -DOFFPROF_BUILD_BENCHMARKS=OFF -DOFFPROF_WERROR=OFF)
     if [ -d "$carried_dir" ]; then

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Checks what a compiler does not: shellcheck over the scripts, codespell over all text, that each header
-# compiles alone, and clang-tidy over the small flavour without its tests (LibTorch's headers would take it
-# minutes a file; the tests, as long as all the rest).
+# Runs checks beyond the compiler's: shellcheck on the scripts, codespell on all text, compilation of each
+# header on its own, and clang-tidy on the small flavour without its tests. (With LibTorch's headers
+# clang-tidy takes minutes per file; the tests would take as long as all the rest.)
 #
 #   scripts/lint.sh [scripts|spelling|headers|tidy]...
 #
-# Without arguments: all of them. Exit status 1 where one of them has something to say.
+# Without arguments, runs all checks. Exit status 1 if any of them reports a problem.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -13,17 +13,19 @@ case ${1:-} in -h | --help) print_help && exit ;; esac
 checks=("$@")
 if [ $# -eq 0 ]; then checks=(scripts spelling headers tidy); fi
 
-# In the tests of how misspelt names are answered; `upto`, a name in the code; and Mattern, a person.
+# Intended misspellings in tests of suggestions; `upto`, an identifier; and Mattern, a person.
 misspelt_on_purpose=transfromer,veiw,nam,upto,mattern
 camel_case='\b[A-Z][a-z0-9]+[A-Z][A-Za-z0-9]*'
 
-# Headers in here must compile without LibTorch: the program that uses them has none.
+# Headers in these folders must compile without LibTorch, since the program that includes them is built
+# without it.
 torch_free='^(traces|simulator|cli|engine/schedule|engine/tensors/files)/|^engine/plugin\.h$|^engine/zoo/catalog\.h$'
 
 lint_tidy() {
-    # Sources joined as the build joins them: twelve take little longer than one, since most of it are headers.
+    # Uses the unity sources of the build: twelve joined files take hardly longer than one, since most of the time
+    # goes into headers.
     configure small -B build-lint -DOFFPROF_BUILD_TESTS=OFF
-    # Without what else the build itself writes.
+    # Excludes other files that the build generates.
     mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build-lint/compile_commands.json |
         grep -E "^$root/build-lint/.*/Unity/|^$root/(cli|engine|profiler|simulator|traces)/" | sort -u)
     export -f tidy
@@ -31,13 +33,13 @@ lint_tidy() {
     printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(job_count)" bash -c 'tidy "$1"' tidy
 }
 
-# The options in the build folder are those of g++; its warnings are its own affair.
+# The options in the build folder are those of g++, so warnings about unknown options are ignored.
 tidy() {
     clang-tidy-14 --quiet -p build-lint --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-error "$1" \
         2> >(grep -vE '^[0-9]+ (warnings?|errors?)( and [0-9]+ errors?)? generated\.$' >&2)
 }
 
-# The folders that LibTorch's and CUDA's headers are in; nothing where setup has not installed it.
+# Prints the options for the folders of LibTorch's and CUDA's headers; nothing if setup has not installed them.
 torch_options() {
     local dir
     for dir in torch/include torch/include/torch/csrc/api/include nvidia/cu13/include; do

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Plants known bugs, one at a time, into a copy of the sources, and shows that the tests catch each: those of
-# tests/mutations/planted.json. Prints the table that is in docs/validation.md.
+# Mutation testing: inserts the known bugs of tests/mutations/planted.json into a copy of the sources, one at
+# a time, and checks that the tests catch each of them. Prints the table that is in docs/validation.md.
 #
 #   scripts/mutation_check.sh [--only NAME]... [--fresh]
 #
-#   --only NAME   just the bug of that name
-#   --fresh       forgets the results of a run that broke off; without it this run goes on after them
+#   --only NAME   runs only the mutation of that name
+#   --fresh       discards the results of an interrupted run; by default the script continues that run
 #
-# The copy and its build stay in build-mutants. Says in the end how long it took, and which bugs took longest. Exit status: 0 each is
-# caught, 1 one is not, 2 a bug does not fit the sources.
+# The copy and its build stay in build-mutants. Prints at the end how long the run took, and which mutations
+# took longest. Exit status: 0 all mutations are caught, 1 one is not, 2 a mutation does not fit the sources.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What takes too long for every change: all tests three times beside a load and under the sanitizers, fuzzing of every reader,
-# random programs for hours, long runs, and whether the tests catch planted bugs. Runs every part, whatever the one before it
-# said.
+# Runs the checks that take too long for every change: all tests three times under load and with sanitizers,
+# fuzzing of every reader, random programs for hours, long runs, and mutation testing. A failed part does not
+# stop the others.
 #
 #   scripts/nightly.sh [--runs N] [--hours H]
 #
-#   --runs    executions of each fuzz target (10000000), and a tenth of them with all sanitizers
-#   --hours   of random programs (1)
+#   --runs    executions of each fuzz target (default 10000000), and a tenth of them with all sanitizers
+#   --hours   duration of the random programs (default 1)
 #
 # Exit status 1 if any part failed.
 set -uo pipefail
@@ -23,12 +23,13 @@ while [ $# -gt 0 ]; do
     esac
 done
 
-# On a busy machine threads start late, end late and are put aside anywhere: what a test takes for granted of them shows.
+# On a busy machine threads start late, end late and are preempted anywhere. This reveals wrong assumptions of
+# tests about their timing.
 load=8
 runs_beside_load=3
 seconds_per_test_beside_load=7200
 
-# tests_beside_load: all tests while so many processes compute.
+# tests_beside_load: runs all tests while $load processes compute.
 tests_beside_load() {
     local stress status=0
     stress-ng --cpu "$load" --quiet &

@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
-# What each placement costs and saves on the models of the zoo, and what a run takes against its simulation: every tensor that
-# the placement takes has it, the others stay. Prints a table as those in docs/placements.md.
+# Measures the cost and the savings of each placement on the zoo's models, and compares each run with its
+# simulation. Every tensor that supports the placement gets it; the others stay on the device. Prints tables
+# like those in docs/placements.md.
 #
 #   scripts/placements.sh [--device DEVICE] [--steps N] [--only ROW]... [MODEL...]
 #
-#   --device    host (default), or virtual:PROFILE, whose modelled times must be the simulation's to the nanosecond
-#   --steps N   measured steps of each run (5)
-#   --only ROW  of the table, as `recompute`: just these
-#   MODEL       of the zoo, or MODEL.pt, whose input specs may lie beside it in MODEL.inputs; without any: all of the zoo
+#   --device    host (default), or virtual:PROFILE, whose modelled times must equal the simulation's to the
+#               nanosecond
+#   --steps N   measured steps of each run (default 5)
+#   --only ROW  measures only this row of the table, for example `recompute`
+#   MODEL       a model of the zoo, or MODEL.pt, whose input specs may be in MODEL.inputs beside it; default: all
+#               models of the zoo
 #
-# About ten minutes on two cores. Leave the machine alone meanwhile: what else runs on it is measured too.
+# Takes about ten minutes on two cores. Leave the machine idle meanwhile, since other load affects the
+# measurements.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -1,26 +1,27 @@
 #!/usr/bin/env bash
-# Installs what offprof needs and the machine lacks: Debian packages, and LibTorch into .deps/libtorch.
+# Installs the requirements of offprof that the machine lacks: Debian packages, and LibTorch in .deps/libtorch.
 #
 #   scripts/setup.sh [--small] [--lint] [--fuzz] [--nightly] [--coverage] [--hta] [--libtorch-dir DIR]
 #
-#   --small               what the small flavour needs: no LibTorch
-#   --lint                also what scripts/format.sh and scripts/lint.sh need
-#   --fuzz                also what scripts/fuzz.sh needs
-#   --nightly             also what scripts/nightly.sh needs beyond that: a load to test beside
-#   --coverage            also what scripts/coverage.sh needs
-#   --hta                 also Holistic Trace Analysis into .deps/hta, for the test that it reads our traces
-#   --libtorch-dir DIR    where LibTorch goes, instead of .deps/libtorch
+#   --small               only the requirements of the small flavour: no LibTorch
+#   --lint                also the requirements of scripts/format.sh and scripts/lint.sh
+#   --fuzz                also the requirements of scripts/fuzz.sh
+#   --nightly             also the requirements of scripts/nightly.sh: a load generator
+#   --coverage            also the requirements of scripts/coverage.sh
+#   --hta                 also Holistic Trace Analysis in .deps/hta, for the test that it can read our traces
+#   --libtorch-dir DIR    folder for LibTorch (default .deps/libtorch)
 #
-# Asks nothing. What is there already is left alone, so that a second run does nothing, and needs neither the
-# network nor root. Packages are installed as root, or with sudo where it asks for no password. Exit status:
-# 0 all is there, 2 bad usage, 3 something is missing and cannot be installed.
+# Asks no questions. Skips what is already installed, so that a second run does nothing and needs neither the
+# network nor root. Installs packages as root, or with sudo if that asks for no password. Exit status: 0
+# everything is installed, 2 bad usage, 3 something is missing and cannot be installed.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# The wheel's own dependencies stay away: these three are enough to build everything and to run without a GPU.
+# Installed without the wheel's other dependencies: these three are enough to build everything and to run
+# without a GPU.
 libtorch_wheels=(torch==2.11.0 nvidia-cuda-cupti==13.0.85 nvidia-cuda-runtime==13.0.96)
-# The libraries are the same in the wheels of all Python versions: the one for Debian 12's is taken, whatever
-# python3 is here.
+# The libraries are the same in the wheels for all Python versions. We use the wheel for Debian 12's version,
+# whatever the version of python3.
 libtorch_python=3.11
 libtorch_stamp=offprof-stamp
 libtorch_mib_needed=3000
@@ -56,7 +57,8 @@ parse_arguments() {
 
 # --- Debian packages ---
 
-# PACKAGE COMMAND WHY. A package counts as there where its command is, whatever brought it; `-`: it has none.
+# Each line: PACKAGE COMMAND PURPOSE. A package counts as installed if its command exists, from whatever source.
+# `-`: the package has no command.
 required_packages() {
     cat <<'LIST'
 g++ g++ C++20 compiler
@@ -116,13 +118,13 @@ missing_packages() {
     done < <(required_packages)
 }
 
-# Prints what to put before apt-get: nothing for root, or else sudo. Fails where neither can be.
+# Prints the prefix for apt-get: nothing for root, else sudo. Fails if neither is possible.
 privilege() {
     if [ "$(id -u)" -eq 0 ]; then return 0; fi
     command -v sudo >/dev/null && sudo -n true 2>/dev/null && echo sudo -n
 }
 
-# Its hundreds of lines are shown only where it fails. dpkg needs sbin, which plain `su` leaves out.
+# Shows apt-get's long output only if it fails. Adds sbin to PATH, which dpkg needs and plain `su` leaves out.
 apt_get() {
     local output
     # shellcheck disable=SC2086  # two words, or none
@@ -159,7 +161,7 @@ has_stamp() {
     [ -f "$1/torch/lib/libtorch_cpu.so" ] && [ "$(cat "$1/$libtorch_stamp" 2>/dev/null)" = "$(stamp_text)" ]
 }
 
-# Whether the folder holds exactly our versions, and each file that their wheels list, in full size.
+# Succeeds if the folder contains exactly our versions, and each file that their wheels list in full size.
 is_complete() {
     local dir=$1 wheel name
     [ "$(find "$dir" -maxdepth 1 -name '*.dist-info' 2>/dev/null | wc -l)" -eq ${#libtorch_wheels[@]} ] ||
@@ -172,22 +174,22 @@ is_complete() {
 }
 
 missing_files() {
-    # RECORD is CSV: path, hash, size. Files made while installing have no size or lie above the folder.
+    # RECORD is CSV: path, hash, size. Files created during the installation have no size or are above the folder.
     LC_ALL=C comm -23 \
         <(tr -d '\r' <"$1"/torch-*.dist-info/RECORD | cat - "$1"/nvidia_*.dist-info/RECORD | tr -d '\r' |
             awk -F , 'NF == 3 && $3 != "" && $1 !~ /^\.\.|^"/ {print $3 " " $1}' | LC_ALL=C sort) \
         <(find "$1" -type f -printf '%s %P\n' | LC_ALL=C sort)
 }
 
-# A folder without our stamp that turns out complete gets it, so that the next look is fast.
+# Writes our stamp into a complete folder without one, so that the next check is fast.
 libtorch_is_there() {
     has_stamp "$libtorch_dir" && return 0
     is_complete "$libtorch_dir" || return 1
-    # An ordinary user may not be able to write there, and can do without.
+    # An ordinary user may lack the permission to write there; the stamp is optional.
     { stamp_text >"$libtorch_dir/$libtorch_stamp"; } 2>/dev/null || true
 }
 
-# The first Python that has pip: an active virtual environment may have none.
+# Prints the first Python that has pip; an active virtual environment may have none.
 python_with_pip() {
     local python
     for python in python3 /usr/bin/python3; do
@@ -198,7 +200,7 @@ python_with_pip() {
     done
 }
 
-# What an installation that was killed has left behind.
+# Removes the remains of an installation that was killed.
 remove_leftovers() {
     local leftover
     for leftover in "$libtorch_dir".tmp.*; do
@@ -220,7 +222,8 @@ check_libtorch_place() {
     fi
 }
 
-# Beside, then renamed: a download that breaks off never counts. pip unpacks in TMPDIR first: beside too.
+# Installs into a temporary folder beside the target, then renames it, so that an interrupted download never counts
+# as installed. pip unpacks in TMPDIR, so that is beside the target as well.
 install_libtorch() {
     local python progress=off
     check_libtorch_place
@@ -243,7 +246,7 @@ install_libtorch() {
 }
 
 put_in_place() {
-    # Another run of this script may have been faster.
+    # Another run of this script may have finished first.
     has_stamp "$libtorch_dir" && return 0
     if [ -e "$libtorch_dir" ]; then mv -T -- "$libtorch_dir" "$beside/old"; fi
     mv -T -- "$beside/libtorch" "$libtorch_dir"
@@ -253,10 +256,10 @@ put_in_place() {
 
 hta_dir=$root/.deps/hta
 
-# It is bound to the Python that it was installed for.
+# The installation is bound to the version of Python.
 hta_stamp() { python3 --version && cat "$root/tests/hta/requirements.txt"; }
 
-# Without it one test is skipped, so this may fail.
+# May fail, since without it only one test is skipped.
 install_hta() {
     local python beside=$hta_dir.tmp.$$
     [ "$(cat "$hta_dir/offprof-stamp" 2>/dev/null)" != "$(hta_stamp 2>/dev/null)" ] || return 0

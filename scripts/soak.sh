@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Runs random autograd programs under random policies, from seeds that nobody has chosen, on host and on the virtual GPU in
-# turns, until the time is up; between them steps by the thousand. Ends with 1 at the first thing that does not hold.
+# Runs random autograd programs under random policies with random seeds, alternately on the host and on the
+# virtual GPU, until the time is up. Before that, runs thousands of steps on each device. Stops with exit
+# status 1 at the first failure.
 #
 #   scripts/soak.sh [--hours H | --minutes M] [--programs N] [--steps N]
 #
-#   --hours, --minutes    how long (10 minutes)
-#   --programs            so many a seed; a line is printed after each (500)
-#   --steps               of a long run, one on each device, at the beginning (10000; 0: none)
+#   --hours, --minutes    duration (default 10 minutes)
+#   --programs            programs per seed; a line is printed after each seed (default 500)
+#   --steps               steps of the long run on each device at the beginning (default 10000; 0: no long run)
 #
-# What does not hold is kept in out/soak: the seed's output, and the case as a file, shrunk, which
-# build/property_test --replay FILE (or build/virtual_property_test) runs again.
+# Keeps failures in out/soak: the output of the seed, and the shrunk case as a file.
+# build/property_test --replay FILE (or build/virtual_property_test) runs the case again.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -35,14 +36,14 @@ started=$SECONDS
 seeds=0
 tried=0
 
-# run PROGRAM FILTER [OPTION...]: its output in out/soak/last.txt.
+# run PROGRAM FILTER [OPTION...]: runs tests with their output in out/soak/last.txt.
 run() {
     local program=$1 filter=$2
     shift 2
     "$root/build/$program" --gtest_filter="$filter" --keep "$folder" "$@" >"$folder/last.txt" 2>&1
 }
 
-# found WHAT: says what was found, and ends.
+# found WHAT: keeps and prints the output of a failure, and ends the script.
 found() {
     local kept
     kept=$folder/found.$(date -u +%Y%m%dT%H%M%SZ).txt

@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every test: of the small flavour its program and its command line,
-# the rest of which is the same code as in the release; then all those of the release, with the engine.
+# Installs missing packages, builds, and runs every test. First tests the program and the command line of the
+# small flavour, whose other code is the same as in the release. Then runs all tests of the release, with the
+# engine.
 #
 #   scripts/test.sh [--only PRESET] [--check-skipped] [CTEST_OPTION...]
 #
-#   --only PRESET      only that one of the presets small, release, debug, asan, tsan, and all of its tests
-#   --check-skipped    fails where the tests of `release` that are skipped are not those of tests/skipped_tests.txt
-#   CTEST_OPTION       goes to ctest, for example: scripts/test.sh --only small -R traces_test
+#   --only PRESET      all tests of only one preset: small, release, debug, asan or tsan
+#   --check-skipped    fails if the skipped tests of `release` are not those in tests/skipped_tests.txt
+#   CTEST_OPTION       an option of ctest, for example: scripts/test.sh --only small -R traces_test
 #
-# A CTest entry is a test program, or a part of one. One case of it: build/tests/traces_test --gtest_filter='Units.*'
+# A CTest entry is a test program or a part of one. To run a single case:
+# build/tests/traces_test --gtest_filter='Units.*'
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 presets=(small release)
 skipped_list=()
-# A test program that hangs ends after so long.
+# time limit for a test program that hangs
 seconds_per_test=1800
 
 while [ $# -gt 0 ]; do
@@ -33,9 +35,10 @@ while [ $# -gt 0 ]; do
     esac
 done
 ctest_options=("$@")
-# As many tests as processors run at a time: a thread that spins until LibTorch has work for it takes another test's.
+# Tests run on all processors in parallel. Threads that spin while they wait for LibTorch's work would take
+# processors from other tests.
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
-# A flavour that lost all its tests must not pass; a filter of the caller's may well leave one without any.
+# A flavour without any tests must not pass. With a filter of the caller, a flavour may have no matching test.
 if [ $# -eq 0 ]; then ctest_options=(--no-tests=error); fi
 
 run_tests() {  # BUILD [FOLDER_IN_BUILD [SUMMARY_OPTION...]]: the tests of that folder, `.` being all.

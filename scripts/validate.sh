@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# Trains models for real under a grid of policies and holds every run against its simulation: memory and copied bytes to
-# the byte, the scheduler's commands line by line, gradients bitwise. Prints a table; exit status 1 if anything differs.
+# Trains models under a grid of policies and compares every run with its simulation: memory and copied bytes
+# exactly, the scheduler's commands line by line, gradients bitwise. Prints a table. Exit status 1 if anything
+# differs.
 #
 #   scripts/validate.sh [--device DEVICE] [MODEL.pt...]
 #
-#   --device    host (default), or virtual:PROFILE: there are no gradients there, but what PyTorch's allocator takes
-#   MODEL.pt    models of your own, each with its input specs in MODEL.inputs or in the archive; without any: the models
-#               under tests/models, and every model of the zoo
+#   --device    host (default), or virtual:PROFILE, which compares the memory of PyTorch's allocator, but no gradients
+#   MODEL.pt    your own models, each with its input specs in MODEL.inputs or in the archive; default: the models in
+#               tests/models, and every model of the zoo
 #
-# The grid: 7 thresholds from 0 to above the largest saved tensor, stash 0 1 2 3 5 8 13, prefetch 0, 1 MiB and 64 MiB, and
-# the presets keep, offload and trl. It takes about ten minutes on two cores, one on a virtual device.
+# The grid: 7 thresholds from 0 to above the largest saved tensor, stash 0 1 2 3 5 8 13, prefetch 0, 1 MiB and
+# 64 MiB, and the presets keep, offload and trl. Takes about ten minutes on two cores, or one on a virtual
+# device.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# How well step times are predicted on the host device. For each model, at each cap of the link: records a trace and holds
-# `offprof validate` against it. Prints a table, a row each; docs/validation.md says how to read it.
+# Measures the accuracy of predicted step times on the host device. For each model and each cap of the link,
+# records a trace and runs `offprof validate` on it. Prints a table with one row for each; docs/validation.md
+# explains it.
 #
 #   scripts/validate_times.sh [--policies N] [--rounds N] [--tries N] [--links 'CAP ...'] [--reports FOLDER] [MODEL.pt...]
 #
-#   --policies  settings of each (30)
-#   --rounds    times that each is visited (7)
-#   --tries     times that a row is measured at most, trace and all, while noise hides whether predictions hold (3); where
-#               they do not hold, that is the row
-#   --links     caps of the link, `none` being no cap ('200MB/s 1GB/s none')
-#   --reports   where the rows' reports go, as MODEL.LINK.json.gz, with the table and the conditions under which it was measured:
-#               small enough to be committed (out/validate_times/reports)
-#   MODEL.pt    models of your own, each with its input specs in MODEL.inputs or in the archive; without any: the models
-#               under tests/models, and every model of the zoo
+#   --policies  settings per row (default 30)
+#   --rounds    visits of each setting (default 7)
+#   --tries     maximum number of measurements of a row, with a new trace each, while noise hides the result
+#               (default 3); a row whose predictions do not hold is not measured again
+#   --links     caps of the link; `none` is no cap (default '200MB/s 1GB/s none')
+#   --reports   folder for the rows' reports as MODEL.LINK.json.gz, with the table and the conditions of the
+#               measurement; they are small enough to be committed (default out/validate_times/reports)
+#   MODEL.pt    your own models, each with its input specs in MODEL.inputs or in the archive; default: the models in
+#               tests/models, and every model of the zoo
 #
-# About an hour on two cores. Leave the machine alone meanwhile: what else runs on it is measured too.
+# Takes about an hour on two cores. Leave the machine idle meanwhile, since other load affects the measurements.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -51,8 +52,9 @@ if [ $# -eq 0 ]; then
     done
 fi
 
-# Whether the trace was recorded while the cores that compute and copy shared a cache: those of a virtual machine do now and
-# then not, and how much slower it is then to read what was copied back is predicted less well (docs/time.md).
+# Succeeds if the cores that compute and copy shared a cache while the trace was recorded. On a virtual
+# machine this changes from time to time, and without it the time to read tensors that were copied back is
+# predicted less well (docs/time.md).
 near() { python3 "$root/tests/validation/shares_cache.py" "$1"; }
 
 row() { python3 "$root/tests/validation/times_row.py" "$@" | tee -a "$reports/table.md"; }
@@ -80,7 +82,7 @@ for model in "${models[@]}"; do
                 if near "$trace"; then break; fi
                 sleep 5
             done
-            # Exit status 1, predictions that do not hold, shows in the last column.
+            # Exit status 1 (predictions do not hold) is shown in the last column.
             "$program" validate "$model" --trace "$trace" --policies "$policies" --rounds "$rounds" --format json \
                 >"$report" || [ $? -eq 1 ]
             if ! grep -q '"outcome": "cannot tell"' "$report" || [ "$try" -eq "$tries" ]; then break; fi

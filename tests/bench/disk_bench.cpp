@@ -1,6 +1,6 @@
-// What the disk tier costs over the disk itself: the same bytes by a plain loop of pwrite and pread, with the
-// same direct I/O, and through the tier. Both in one run, by turns, since a disk is not as fast from one
-// minute to the next.
+// Measures the cost of the disk tier compared with the disk itself. The same bytes are copied by a plain loop
+// of pwrite and pread with the same direct I/O, and through the tier. Both alternate in one run, since a
+// disk's speed changes from one minute to the next.
 
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 namespace offprof {
 namespace {
 
-/// A step's worth, in tensors of a size that transformers save.
+/// The bytes of one step, in tensors of a size that transformers save.
 constexpr Bytes kTensorBytes = 8 * kMiB;
 constexpr int kTensors = 32;
 constexpr double kNanosecondsPerSecond = 1e9;
@@ -40,7 +40,7 @@ std::vector<AlignedBuffer> make_tensors() {
   return tensors;
 }
 
-/// How long `work` takes.
+/// Returns the duration of `work`.
 template <typename Work>
 Nanoseconds time_of(Work work) {
   const Nanoseconds begin = steady_now();
@@ -52,7 +52,7 @@ struct Times {
   Nanoseconds write_ns = 0, read_ns = 0;
 };
 
-/// One call a MiB, one after the other, as cp(1) and dd(1) copy.
+/// Copies with one call per MiB, one after the other, as cp(1) and dd(1) do.
 class PlainCopy {
  public:
   explicit PlainCopy(DirectIo direct_io) : file_(folder(), direct_io, std::make_shared<FileCalls>()) {
@@ -98,7 +98,7 @@ class TierCopy {
   std::vector<Extent> extents_;
 };
 
-/// Time is the tier's; `ratio` is its throughput over the plain copy's, writes and reads together.
+/// The time is the tier's. `ratio` is its throughput divided by the plain copy's, writes and reads together.
 void disk_tier(benchmark::State& state, DiskBackend backend, DirectIo direct_io, bool checksums) {
   std::string why_not;
   if (backend == DiskBackend::kIoUring && make_io_uring_queue(1, why_not) == nullptr)
@@ -110,7 +110,7 @@ void disk_tier(benchmark::State& state, DiskBackend backend, DirectIo direct_io,
   const auto tensors = make_tensors();
   const PlainCopy plain(direct_io);
   TierCopy tier(options);
-  plain.copy(tensors);  // a disk's first write of a place takes longer
+  plain.copy(tensors);  // a disk's first write to a location takes longer
   tier.copy(tensors);
   Times plain_sum, tier_sum;
   for (auto _ : state) {

@@ -1,5 +1,5 @@
-// What it costs to have autograd's saved tensors go through the engine where all of them are kept: the same
-// graph, with and without, in turns.
+// Measures the cost of passing autograd's saved tensors through the engine if all of them are kept. The same
+// graph runs alternately with and without the engine.
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
 
@@ -18,7 +18,8 @@ namespace {
 
 constexpr int kNodes = 64;
 
-/// A chain of small products: each node saves an activation and a leaf, and does hardly anything else.
+/// Builds a chain of small products. Each node saves an activation and a leaf, and does hardly any other
+/// work.
 at::Tensor chain(const at::Tensor& leaf) {
   at::Tensor h = leaf.exp();
   for (int i = 0; i < kNodes; ++i) h = h * leaf;
@@ -34,7 +35,7 @@ class Chain {
  public:
   explicit Chain(HostDevice& device) : device_(device) {}
 
-  /// Forward and backward of the chain; `policy` nullopt: plain autograd.
+  /// Runs forward and backward of the chain. With `policy` nullopt it is plain autograd.
   Nanoseconds run(const std::optional<Policy>& policy) {
     leaf_.mutable_grad() = at::Tensor();
     std::shared_ptr<OffloadStep> step;

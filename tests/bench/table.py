@@ -1,9 +1,9 @@
-"""Prints a table of what Google Benchmark's JSON on standard input says: the medians, a row each."""
+"""Reads Google Benchmark's JSON from standard input and prints a table of the medians."""
 
 import json
 import sys
 
-# Members of a result that are no counters of the benchmark's own.
+# Members of a result that Google Benchmark writes itself. All others are counters of the benchmark.
 OWN = {
     "name", "run_name", "run_type", "aggregate_name", "aggregate_unit", "family_index", "per_family_instance_index",
     "repetitions", "repetition_index", "threads", "iterations", "real_time", "cpu_time", "time_unit", "label",

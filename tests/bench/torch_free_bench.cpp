@@ -16,10 +16,10 @@
 namespace offprof {
 namespace {
 
-/// About 5000 events, as GPT-2 has them.
+/// about 5000 events, as many as GPT-2 has
 constexpr int kBlocks = 31;
-/// About 18000 events and 2000 saved tensors; of a transformer of 7 billion parameters, 32 blocks save some
-/// thirty tensors each.
+/// About 18000 events and 2000 saved tensors. For comparison: 32 blocks of a transformer with 7 billion
+/// parameters save about thirty tensors each.
 constexpr int kLargeBlocks = 112;
 const Link kPcie{{25e9, 10'000}, {25e9, 10'000}};
 
@@ -53,7 +53,7 @@ class NoExecutor final : public Executor {
   void execute(const Command& command) override { benchmark::DoNotOptimize(command); }
 };
 
-/// Tells the scheduler of all that the step does; how many calls that took.
+/// Passes all events of the step to the scheduler. Returns the number of calls.
 std::int64_t drive(Scheduler& scheduler, const Step& step) {
   std::int64_t calls = 0;
   for (const Event& event : step.events()) {
@@ -96,7 +96,7 @@ void replay_step(benchmark::State& state, const Policy& policy, const Program& o
   state.SetLabel("events");
 }
 
-/// A copy of a replay that stands before the first request of backward: what a fork costs.
+/// Measures the cost of a fork: copies a replay that has stopped before the first unpack of backward.
 void fork_replay(benchmark::State& state, const Policy& policy, const Program& of_step) {
   const Step step(of_step);
   std::size_t first_unpack = 0;
@@ -108,7 +108,7 @@ void fork_replay(benchmark::State& state, const Policy& policy, const Program& o
   state.SetItemsProcessed(state.iterations());
 }
 
-/// Blocks of all sizes come and go, four hundred of them live.
+/// Allocates and frees blocks of all sizes, with four hundred live at a time.
 void allocate_and_free(benchmark::State& state, const std::string& settings) {
   CachingAllocator allocator(parse_allocator_settings(settings));
   std::mt19937 random(1);

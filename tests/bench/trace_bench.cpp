@@ -1,4 +1,4 @@
-// How fast traces are written and read, and how much memory reading takes.
+// Measures the speed of writing and reading traces, and the memory that reading takes.
 #include <benchmark/benchmark.h>
 #include <malloc.h>
 #include <sys/resource.h>
@@ -20,7 +20,7 @@
 namespace offprof {
 namespace {
 
-/// What most of the file is.
+/// The part of a trace that takes up most of the file.
 enum class Shape { kTimeline, kProgram };
 
 constexpr double kFileBytes = 200e6;
@@ -37,10 +37,10 @@ Trace make_trace(Shape shape, int blocks) {
   return trace;
 }
 
-/// Calls `work` in a process made for it, and says the most memory that this took, in bytes; 0: it failed.
+/// Calls `work` in a child process and returns the child's peak memory in bytes; 0 if it failed.
 template <typename Work>
 double peak_bytes_of(const Work& work) {
-  ::malloc_trim(0);  // what this process holds counts for the new one as well
+  ::malloc_trim(0);  // memory of this process also counts for the child
   const pid_t child = ::fork();
   if (child == 0) {
     work();
@@ -52,7 +52,7 @@ double peak_bytes_of(const Work& work) {
   return child > 0 && status == 0 ? 1024.0 * static_cast<double>(usage.ru_maxrss) : 0;
 }
 
-/// Files of a shape, made when they are first asked for, and gone at the end.
+/// Trace files of each shape, created on first use and deleted at the end.
 class TraceFiles {
  public:
   TraceFiles()
@@ -66,7 +66,7 @@ class TraceFiles {
   TraceFiles(const TraceFiles&) = delete;
   TraceFiles& operator=(const TraceFiles&) = delete;
 
-  /// About kFileBytes long.
+  /// Returns the path of a file of about kFileBytes.
   const std::string& path(Shape shape) {
     std::string& path = paths_[shape];
     if (!path.empty()) return path;
@@ -93,7 +93,8 @@ void write_text(benchmark::State& state, Shape shape) {
 void load(benchmark::State& state, TraceFiles* files, Shape shape) {
   const std::string& path = files->path(shape);
   const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path));
-  static std::map<Shape, std::pair<double, double>> peaks;  // the function is called many times for a figure
+  // The benchmark function is called many times for one figure.
+  static std::map<Shape, std::pair<double, double>> peaks;
   auto& [peak, with_step] = peaks[shape];
   if (peak == 0) {
     peak = peak_bytes_of([&] { benchmark::DoNotOptimize(read_trace(path)); });

@@ -8,15 +8,15 @@
 
 namespace offprof {
 
-/// A step program of the shape that a transformer's recording has, of any size: a chain of blocks, in which
-/// each operator saves its input and a parameter, the inputs of some are shared, and backward asks for all in
-/// reverse.
+/// A step program like the recording of a transformer, of any size. It is a chain of blocks in which each
+/// operator saves its input and a parameter. Some operators share an input. Backward unpacks all saved
+/// tensors in reverse order.
 class TransformerProgram {
  public:
   static Program make(int blocks) { return TransformerProgram(blocks).program_; }
 
  private:
-  /// An operator of a block: how many times the residual stream's bytes it puts out, and how long it takes.
+  /// An operator of a block. `output` is the size of its output in units of the residual stream's bytes.
   struct Op {
     const char* name;
     Bytes output;
@@ -48,7 +48,7 @@ class TransformerProgram {
     add(EventKind::kPhase, name("optimizer"));
   }
 
-  /// What an autograd node holds.
+  /// The contents of an autograd node.
   struct Node {
     std::int32_t name;
     Nanoseconds duration;

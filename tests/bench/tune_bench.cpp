@@ -1,4 +1,4 @@
-// What the tuner's parts cost: replays of many settings, the whole search, and plans for thousands of
+// Measures the parts of the tuner: replays of many settings, the whole search, and plans for thousands of
 // tensors.
 #include <benchmark/benchmark.h>
 
@@ -14,8 +14,8 @@
 namespace offprof {
 namespace {
 
-/// Of 4 blocks as the zoo's transformer has them; of 31 about 5000 events, as GPT-2 has; of 167 about 2000
-/// storages that may move.
+/// 4 blocks are as many as the zoo's transformer has; 31 blocks give about 5000 events, as many as GPT-2 has;
+/// 167 blocks give about 2000 storages that may move.
 constexpr int kDemoBlocks = 4, kBlocks = 31, kManyBlocks = 167;
 const Link kPcie{{25e9, 10'000}, {25e9, 10'000}};
 
@@ -26,7 +26,8 @@ Trace made_trace(int blocks) {
   return trace;
 }
 
-/// How a search's replays are made: each forked off another where the two part, or each on its own.
+/// The replays of a search: each forked off another one where their settings first differ, or each on its
+/// own.
 enum class Replays { kShared, kApart };
 
 void count(benchmark::State& state, const ReplayEffort& effort) {
@@ -35,7 +36,7 @@ void count(benchmark::State& state, const ReplayEffort& effort) {
   state.counters["share"] = static_cast<double>(effort.events) / static_cast<double>(effort.whole_events);
 }
 
-/// Ten thousand settings: a hundred stashes with a hundred windows.
+/// Replays ten thousand settings: a hundred stash sizes times a hundred prefetch windows.
 void sweep_settings(benchmark::State& state, Replays replays) {
   constexpr std::size_t kSide = 100;
   const Trace trace = made_trace(kDemoBlocks);
@@ -57,7 +58,7 @@ void sweep_settings(benchmark::State& state, Replays replays) {
   state.SetLabel("settings");
 }
 
-/// The exact frontier of thresholds, stashes and windows.
+/// Measures the exact Pareto frontier over thresholds, stashes and windows.
 void tune_family(benchmark::State& state, int blocks, Replays replays) {
   const Trace trace = made_trace(blocks);
   const TraceSteps steps(trace);
@@ -71,7 +72,7 @@ void tune_family(benchmark::State& state, int blocks, Replays replays) {
   count(state, result.effort);
 }
 
-/// The whole search, plans and bound included, for a budget a little above the least that is reachable.
+/// Measures the whole search with plans and bound, for a budget slightly above the least reachable memory.
 void tune_plans(benchmark::State& state, int blocks, Replays replays) {
   const Trace trace = made_trace(blocks);
   const TraceSteps steps(trace);

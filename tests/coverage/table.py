@@ -1,4 +1,4 @@
-"""Prints what gcovr's JSON summary says, by module, and the ten least covered files.
+"""Prints tables from gcovr's JSON summary: coverage by module, and the ten least covered files.
 
     table.py SUMMARY.json
 """
@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 LEAST = 10
-FEWEST_LINES = 10  # a smaller file tells little
+FEWEST_LINES = 10  # the coverage of a smaller file means little
 
 
 class Count:
@@ -31,7 +31,7 @@ def percent(part, whole):
 
 
 def module_of(name):
-    """traces, cli, or a folder within engine, simulator and profiler."""
+    """Returns the module: `traces`, `cli`, or a folder in `engine`, `simulator` or `profiler`."""
     folders = pathlib.PurePath(name).parts[:-1]
     return "/".join(folders[:2])
 

@@ -1,13 +1,13 @@
-"""Finds the `offprof` command lines in a page of Markdown, and the exit status that the page says they end with.
+"""Finds the `offprof` command lines in a page of Markdown, with the exit status that the page states for them.
 
-A command stands in a code block (fenced, or indented by four blanks), on a line that begins with `offprof` or `$ offprof`; in
-a block with prompts only lines with a prompt are commands, the rest is output. A backslash at a line's end joins the next one.
-A command is expected to end with status 0, unless
+A command is in a code block (fenced, or indented by four blanks), on a line that begins with `offprof` or `$ offprof`.
+In a block with prompts only lines with a prompt are commands; the rest is output. A backslash at the end of a line joins
+it with the next one. The expected exit status is 0, unless
 
-- its comment says otherwise: `offprof gate ... # exit status 1`, or
-- it is the last of its block, and the paragraph before ends with `exit status 3:`.
+- the command's comment states another one: `offprof gate ... # exit status 1`, or
+- the command is the last one in its block, and the paragraph before ends with `exit status 3:`.
 
-Commands within prose, in backticks, are found too: `mentions`.
+`mentions` finds commands within prose, in backticks.
 """
 
 import re
@@ -27,8 +27,8 @@ class Command:
 
 @dataclass(frozen=True)
 class Block:
-    before: str  # the line of prose that it follows
-    lines: list  # of (number, text)
+    before: str  # the line of prose before the block
+    lines: list  # pairs of line number and text
 
 
 def blocks(text):
@@ -58,7 +58,7 @@ def blocks(text):
 
 
 def joined(lines):
-    """The lines of a block, each with those that a backslash joins to it."""
+    """Returns the lines of a block, each joined with the lines that continue it after a backslash."""
     result = []
     for number, line in lines:
         if result and result[-1][1].endswith("\\"):
@@ -69,7 +69,7 @@ def joined(lines):
 
 
 def cut_comment(line):
-    """The command and its comment. A `#` within quotes or a word begins none."""
+    """Returns the command and its comment. A `#` within quotes or within a word does not begin a comment."""
     quote = None
     for at, letter in enumerate(line):
         if quote:
@@ -100,12 +100,12 @@ def commands_of_block(page, block):
 
 
 def commands(page, text):
-    """Every command of a page's code blocks, in order."""
+    """Returns the commands in a page's code blocks, in order."""
     return [command for block in blocks(text) for command in commands_of_block(page, block)]
 
 
 def mentions(text):
-    """Commands within prose, each once, in order."""
+    """Returns the commands within prose, each once, in order."""
     in_blocks = {number for block in blocks(text) for number, _ in block.lines}
     prose = "\n".join(line for number, line in enumerate(text.splitlines(), 1) if number not in in_blocks)
     found = re.findall(r"`(offprof [a-z][^`]*)`", prose)

@@ -1,4 +1,4 @@
-"""Tests commands.py, and that run_commands.py fails where a page and the program do not agree."""
+"""Tests commands.py, and that run_commands.py fails if a page and the program disagree."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ def found():
 
 
 class Commands(unittest.TestCase):
-    def test_finds_commands_of_blocks_with_their_lines_and_status(self):
+    def test_finds_commands_in_blocks_with_their_lines_and_status(self):
         self.assertEqual(
             found(),
             [
@@ -55,7 +55,7 @@ class Commands(unittest.TestCase):
 
 
 class RunCommands(unittest.TestCase):
-    """Over a program that knows `ok`, which ends with status 0, and whose help has --known."""
+    """Tests with a program whose command `ok` ends with status 0, and whose help contains --known."""
 
     def run_on(self, page):
         with tempfile.TemporaryDirectory() as folder:
@@ -71,24 +71,24 @@ class RunCommands(unittest.TestCase):
                 [sys.executable, HERE / "run_commands.py", "--program", program, "--root", root],
                 stdout=subprocess.PIPE, text=True, check=False)
 
-    def test_passes_where_commands_end_as_the_page_says(self):
+    def test_passes_if_commands_end_as_the_page_states(self):
         done = self.run_on("```\noffprof ok\noffprof bad # exit status 1\n```\n`offprof ok --known`\n")
         self.assertEqual(done.returncode, 0, done.stdout)
 
-    def test_fails_where_a_command_does_not_work(self):
+    def test_fails_if_a_command_fails(self):
         done = self.run_on("```\noffprof ok\noffprof new\n```\n")
         self.assertEqual(done.returncode, 1)
         self.assertIn("README.md:3: offprof new", done.stdout)
 
-    def test_fails_where_the_status_is_not_the_one_that_the_page_says(self):
+    def test_fails_if_the_status_differs_from_the_page(self):
         self.assertEqual(self.run_on("```\noffprof ok # exit status 1\n```\n").returncode, 1)
 
-    def test_fails_where_prose_has_an_option_that_is_not_there(self):
+    def test_fails_if_prose_has_an_unknown_option(self):
         done = self.run_on("```\noffprof ok\n```\n`offprof ok --unknown`\n")
         self.assertEqual(done.returncode, 1)
         self.assertIn("has no --unknown", done.stdout)
 
-    def test_fails_where_there_is_nothing_to_run(self):
+    def test_fails_if_there_is_no_command(self):
         self.assertEqual(self.run_on("nothing\n").returncode, 1)
 
 

@@ -1,10 +1,11 @@
-"""Runs the `offprof` command lines of README.md and docs/ with a built program, and fails where one does not end as its page says.
+"""Runs the `offprof` command lines in README.md and docs/ with a built program. Fails if one ends with another status than
+its page states.
 
     run_commands.py --program BUILD/offprof --root SOURCES
 
-Each page has a temporary folder of its own, in which its commands run in the page's order, so that they find the files that
-earlier ones made; tests/ is there too, and a small model of the zoo as MODEL.pt. What commands.py says is a command is run, but for
-those in CANNOT_RUN. Of commands within prose only the options are looked up, in the help of the program.
+The commands of a page run in a temporary folder in the page's order, so that they find the files of earlier commands.
+The folder also contains tests/, and a small zoo model as MODEL.pt. All commands that commands.py finds are run, except
+those in CANNOT_RUN. For commands within prose, only the options are checked, with the program's help.
 """
 
 import argparse
@@ -19,10 +20,10 @@ from pathlib import Path
 
 import commands
 
-# Commands that do not run here, by their text, each with the reason. One that no page has any more is a failure.
+# Texts of commands that cannot run here, each with the reason. An entry that is on no page is a failure.
 CANNOT_RUN = {}
 
-SECONDS_PER_COMMAND = 800  # only against what never ends: a busy machine takes many times as long
+SECONDS_PER_COMMAND = 800  # only for commands that never end, since a busy machine takes many times as long
 SHOWN_LINES = 12
 
 
@@ -31,7 +32,7 @@ def pages(root):
 
 
 class Folder:
-    """Where the commands of a page run."""
+    """The folder in which the commands of a page run."""
 
     def __init__(self, path, root, program):
         self.path = path
@@ -39,21 +40,21 @@ class Folder:
         (path / "tests").symlink_to(root / "tests")
 
     def run(self, line):
-        """The exit status, and what was printed."""
+        """Returns the exit status (None after a timeout) and the output."""
         with subprocess.Popen(
             ["/bin/sh", "-c", line], cwd=self.path, env=self.environment, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True) as running:
             try:
                 output, _ = running.communicate(timeout=SECONDS_PER_COMMAND)
             except subprocess.TimeoutExpired:
-                os.killpg(running.pid, signal.SIGKILL)  # of the shell and what it runs
+                os.killpg(running.pid, signal.SIGKILL)  # kills the shell and its children
                 output, _ = running.communicate()
                 return None, output.decode(errors="replace")
         return running.returncode, output.decode(errors="replace")
 
 
 def run_page(page, found, root, program):
-    """What does not end as the page says, a message each."""
+    """Returns a message for each command that does not end as the page states."""
     failures = []
     with tempfile.TemporaryDirectory(prefix="offprof_docs_") as path:
         folder = Folder(Path(path), root, program)
@@ -76,7 +77,7 @@ def run_page(page, found, root, program):
 
 
 def unknown_options(page, text, program):
-    """Options of commands within prose that the program's help does not have, a message each."""
+    """Returns a message for each option in prose that the program's help does not contain."""
     failures = []
     for mention in commands.mentions(text):
         words = mention.split()

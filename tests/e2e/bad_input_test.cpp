@@ -1,5 +1,4 @@
-// What users get wrong: each gets its exit status, one clear message with the next step, and nothing is
-// written.
+// Mistakes of users: each gives its exit status and one clear message with the next step, and writes nothing.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +22,7 @@ constexpr const char* kQwenInput = "int64[4,96]<512";
 
 class BadInput : public testing::Test {
  protected:
-  /// The program ends with `status`, says `what`, and leaves no file.
+  /// Expects that the program ends with `status`, that its error contains `what`, and that it leaves no file.
   void expect(int status, const std::string& what, const std::vector<std::string>& arguments) {
     const Ended ended = run_program(arguments);
     EXPECT_EQ(ended.status, status) << ended.err;
@@ -43,7 +42,7 @@ class BadInput : public testing::Test {
   TestFolder folder_;
 };
 
-/// A file in a folder of its own, so that the test's stays empty.
+/// An input file in a folder of its own, so that the test's folder stays empty.
 class InputFile {
  public:
   InputFile(const std::string& name, const std::string& content) : path_(folder_ / name) {
@@ -76,7 +75,7 @@ TEST_F(BadInput, ATruncatedModel) {
   expect(2, "damaged or truncated", {"run", file.path()});
 }
 
-TEST_F(BadInput, APickleOfOld) {
+TEST_F(BadInput, APickleInTheOldFormat) {
   const InputFile file("model.pt", "\x80\x02}q");
   expect(2, "torch.jit.trace", {"run", file.path()});
 }
@@ -85,7 +84,7 @@ TEST_F(BadInput, NoInputs) {
   expect_of_run(2, "what are its inputs?", {});
 }
 
-TEST_F(BadInput, AModelWhoseInputsAreNoTensorsIsToldTheirType) {
+TEST_F(BadInput, AModelWithInputsThatAreNoTensors) {
   const TestFolder models;
   for (const std::string type : {"Dict[str, Tensor]", "Tuple[Tensor, Tensor]", "int"}) {
     const std::string model = write_model(
@@ -113,11 +112,11 @@ TEST_F(BadInput, AnInputOutOfRange) {
   expect_of_run(2, "index out of range", {"--input", "int64[4,96]<5120"});
 }
 
-TEST_F(BadInput, ASpecThatIsNone) {
+TEST_F(BadInput, AMalformedInputSpec) {
   expect_of_run(2, "float32[8,3,96,96]", {"--input", "float32(8)"});
 }
 
-TEST_F(BadInput, AByteSizeThatIsNone) {
+TEST_F(BadInput, AMalformedByteSize) {
   expect_of_run(2, "1.5XB", {"--input", kQwenInput, "--threshold", "1.5XB"});
 }
 
@@ -130,7 +129,7 @@ TEST_F(BadInput, AnUnknownPolicyKey) {
   expect_of_run(2, "treshold_bytes", {"--input", kQwenInput, "--policy", policy.path()});
 }
 
-TEST_F(BadInput, AFolderThatIsNotThere) {
+TEST_F(BadInput, AMissingFolder) {
   expect(2, "does not exist",
          {"run", model_path("qwen2.pt"), "--input", kQwenInput, "-o", folder_ / "nowhere/trace.json"});
 }
@@ -150,18 +149,18 @@ TEST_F(BadInput, AChromeTraceOfAnotherTool) {
   expect(2, "program", {"simulate", "--trace", trace.path()});
 }
 
-TEST_F(BadInput, AnUnknownCommandSuggestsTheNearest) {
+TEST_F(BadInput, SuggestsTheMostSimilarCommand) {
   expect(2, "Did you mean `run`?", {"rum"});
 }
 
-TEST_F(BadInput, MoreMemoryThanTheDeviceHasSaysHowMuchAndWhatNext) {
+TEST_F(BadInput, AStepThatNeedsMoreMemoryThanTheDeviceHas) {
   const std::vector<std::string> small = {"--input", kQwenInput,        "--policy",
                                           "keep",    "--device-memory", "5MB"};
   expect_of_run(3, "asked for", small);
   expect_of_run(3, "offprof tune", small);
 }
 
-TEST_F(BadInput, ADiskThatFillsUpLeavesTheOldFile) {
+TEST_F(BadInput, AFullDiskLeavesTheOldFile) {
   const InputFile trace("trace.json", "what was there");
   constexpr rlim_t kDisk = 64 << 10;
   const Ended ended = run_program(

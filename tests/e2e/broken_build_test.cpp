@@ -1,4 +1,4 @@
-// A build some of whose files are missing or broken.
+// A build with missing or broken files.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using testing::Not;
 
 constexpr const char* kPlugin = "liboffprof_cuda.so";
 
-/// A copy of the program, with links to the libraries of the built one.
+/// A copy of the program, with links to the built libraries.
 class BrokenBuild : public testing::Test {
  protected:
   BrokenBuild() {
@@ -42,7 +42,7 @@ class BrokenBuild : public testing::Test {
     remove(file);
     std::ofstream(folder_ / file).flush();
   }
-  /// What is said where a virtual GPU is asked for.
+  /// Returns the error of a run on a virtual GPU.
   std::string refusal() {
     const Ended ended = run_program_at(
         folder_ / "offprof",
@@ -55,7 +55,7 @@ class BrokenBuild : public testing::Test {
   TestFolder folder_;
 };
 
-TEST_F(BrokenBuild, WithoutTheCudaLibrarySaysThatAFileIsMissing) {
+TEST_F(BrokenBuild, ReportsAMissingCudaLibrary) {
   remove(kPlugin);
   EXPECT_THAT(refusal(),
               AllOf(HasSubstr(kPlugin), HasSubstr("is missing or broken"), Not(HasSubstr("needs neither"))));
@@ -63,12 +63,12 @@ TEST_F(BrokenBuild, WithoutTheCudaLibrarySaysThatAFileIsMissing) {
   EXPECT_THAT(refusal(), AllOf(HasSubstr("file too short"), HasSubstr("is missing or broken")));
 }
 
-TEST_F(BrokenBuild, WithoutAStandInSaysWhich) {
+TEST_F(BrokenBuild, NamesAMissingStandInLibrary) {
   remove("virtual_gpu/libcufft.so.12");
   EXPECT_THAT(refusal(), AllOf(HasSubstr("virtual_gpu/libcufft.so.12"), HasSubstr("is missing or broken")));
 }
 
-TEST_F(BrokenBuild, IsWhatTheDoctorFinds) {
+TEST_F(BrokenBuild, IsFoundByDoctor) {
   for (const char* file : {kPlugin, "virtual_gpu/libcufft.so.12", "virtual_gpu"}) {
     remove(file);
     const Ended ended = doctor();
@@ -77,15 +77,15 @@ TEST_F(BrokenBuild, IsWhatTheDoctorFinds) {
   }
 }
 
-TEST_F(BrokenBuild, IsNoneWhereAllFilesAreThere) {
+TEST_F(BrokenBuild, IsNotReportedIfAllFilesExist) {
   const Ended ended = doctor();
   EXPECT_EQ(ended.status, 0) << ended.out;
   EXPECT_THAT(ended.out, ContainsRegex("ok +virtual GPU"));
 }
 
-/// A library of the program's own that it is linked with has its symbols before LibTorch's: a BLAS among them
-/// would compute in its place, several times slower.
-TEST(BuiltProgram, BringsNoLinearAlgebraBesideLibTorchs) {
+/// Symbols of libraries that the program is linked with take precedence over LibTorch's. A BLAS among them
+/// would replace LibTorch's, and be several times slower.
+TEST(BuiltProgram, LinksNoLinearAlgebraLibrary) {
   FILE* listing = popen(("ldd " + program_path().string()).c_str(), "r");
   ASSERT_NE(listing, nullptr);
   std::string libraries;

@@ -1,4 +1,4 @@
-// Policies that place tensors on a disk, as a user writes them: measured, simulated, tuned, and refused.
+// Policies that place tensors on a disk, tested with command lines: measured, simulated, tuned, and rejected.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,12 +47,12 @@ class DiskRun : public testing::Test {
     return path;
   }
 
-  /// A small one of the zoo, with dropout.
+  /// Creates a small transformer from the zoo, with dropout.
   static std::string transformer() {
     return zoo_model("transformer", {"--batch", "2", "--layers", "2", "--seq", "32", "--width", "32"});
   }
 
-  /// Where the device's disk is.
+  /// Returns the flags that configure the disk of the device.
   std::vector<std::string> disk_of(const std::string& device) const {
     if (device == "host") return {"--disk", disk_.path()};
     return {"--disk-bandwidth", "1GB/s,2GB/s"};
@@ -76,7 +76,7 @@ class DiskRun : public testing::Test {
   TestFolder folder_, inputs_, disk_;
 };
 
-/// Bytes of what the ledger says of that placement, for that reason.
+/// Returns the bytes in the ledger with this placement and reason.
 std::int64_t placed(const json& report, const std::string& placement, const std::string& reason) {
   std::int64_t bytes = 0;
   for (const json& row : report["ledger"])
@@ -100,7 +100,7 @@ void expect_same_bytes(const json& measured, const json& simulated) {
   EXPECT_EQ(measured["ledger"], simulated["ledger"]);
 }
 
-TEST_F(DiskRun, LeavesGradientsAsTheyAreAndNothingBehind) {
+TEST_F(DiskRun, KeepsGradientsBitwiseAndLeavesNoFiles) {
   const std::string small_buffer = R"("disk_buffer_bytes": 65536, )";
   const json measured = run("host", policy(kToDisk, small_buffer), {"--disk-checksums"});
   EXPECT_EQ(measured["gradients"], "bitwise");
@@ -111,8 +111,8 @@ TEST_F(DiskRun, LeavesGradientsAsTheyAreAndNothingBehind) {
   EXPECT_GT(transfers_in(trace, "disk read"), 0);
 }
 
-/// As a disk, but for what is stored: that is measured, and nothing else knows it.
-TEST_F(DiskRun, CompressedMemoryTakesTheDisksPlace) {
+/// Behaves like a disk, except for the number of stored bytes, which is only measured.
+TEST_F(DiskRun, CompressedMemoryReplacesTheDisk) {
   const std::string rules = policy(kCompressed, R"("disk_buffer_bytes": 65536, )");
   if (!has_block_codec()) GTEST_SKIP() << "this build has no codec";
   const json measured = report_of({"run", transformer(), "--device", "host", "--policy", rules, "--steps",
@@ -127,13 +127,13 @@ TEST_F(DiskRun, CompressedMemoryTakesTheDisksPlace) {
 
 class DiskRunOn : public DiskRun, public testing::WithParamInterface<const char*> {};
 
-TEST_P(DiskRunOn, ASimulationHasTheBytesOfTheRun) {
+TEST_P(DiskRunOn, SimulatesTheBytesOfTheRun) {
   const json measured = run(GetParam(), policy(kPackedToDisk, R"("disk_buffer_bytes": 65536, )"));
   EXPECT_GT(measured["measured"]["disk_read_bytes"], 0);
   expect_same_bytes(measured, simulate());
 }
 
-TEST_P(DiskRunOn, WhatTheDiskMayNotTakeGoesToHostMemoryAndThenStays) {
+TEST_P(DiskRunOn, OverflowGoesToHostMemoryAndThenStaysOnTheDevice) {
   const std::string caps = R"("disk_memory_bytes": 100000, "host_memory_bytes": 100000, )";
   const json measured = run(GetParam(), policy(kToDisk, caps));
   expect_same_bytes(measured, simulate());
@@ -144,7 +144,7 @@ TEST_P(DiskRunOn, WhatTheDiskMayNotTakeGoesToHostMemoryAndThenStays) {
 INSTANTIATE_TEST_SUITE_P(, DiskRunOn, testing::Values("host", "virtual:h200"),
                          [](const auto& test) { return std::string(test.param).substr(0, 4); });
 
-TEST_F(DiskRun, OnTheVirtualGpuTimesAreThoseOfTheReplayToTheNanosecond) {
+TEST_F(DiskRun, VirtualGpuTimesEqualTheReplaysToTheNanosecond) {
   const json measured = run("virtual:h200", policy(kToDisk, R"("disk_buffer_bytes": 65536, )"));
   const json simulated = simulate();
   for (const char* key : {"step_time_ns", "compute_ns", "exposed_ns", "launch_gap_ns"})
@@ -160,8 +160,8 @@ TEST_F(DiskRun, ASlowerDiskMakesASlowerStep) {
   EXPECT_LT(step_time("200MB/s"), step_time("200MB/s,20MB/s"));
 }
 
-/// No file may grow, as on a full disk.
-TEST_F(DiskRun, AFullDiskIsToldAndCostsNothingButItsRoom) {
+/// The file size limit imitates a full disk.
+TEST_F(DiskRun, ReportsAFullDiskAndContinues) {
   const Ended ended = run_program({"run", transformer(), "--device", "host", "--policy", policy(kToDisk),
                                    "--steps", "1", "--disk", disk_.path(), "--format", "json"},
                                   rlim_t{64 * 1024});
@@ -172,8 +172,8 @@ TEST_F(DiskRun, AFullDiskIsToldAndCostsNothingButItsRoom) {
   EXPECT_GT(placed(measured, "host", "disk_full"), 0);
 }
 
-/// Both that the policy fills and that of the weights.
-TEST_F(DiskRun, KilledAtAnyMomentLeavesNothingAndTheNextRunIsClean) {
+/// Checks both the policy's file and the parameters' file.
+TEST_F(DiskRun, LeavesNoFilesWhenKilledAtAnyMoment) {
   const std::string trace = folder_ / "trace.json";
   const auto words = [&](const std::string& steps) {
     return std::vector<std::string>{
@@ -182,7 +182,7 @@ TEST_F(DiskRun, KilledAtAnyMomentLeavesNothingAndTheNextRunIsClean) {
         "-v",         "-o",          trace};
   };
   constexpr int kDeaths = 8;
-  constexpr int kLongest_us = 200'000;  // some steps
+  constexpr int kLongest_us = 200'000;  // several steps
   std::minstd_rand random(1);
   for (int death = 0; death < kDeaths; ++death) {
     Program program(words("100000"));
@@ -201,7 +201,7 @@ TEST_F(DiskRun, KilledAtAnyMomentLeavesNothingAndTheNextRunIsClean) {
   EXPECT_TRUE(json::parse(std::ifstream(trace)).contains("program"));
 }
 
-TEST_F(DiskRun, AFolderInMemoryIsUsedAndNamed) {
+TEST_F(DiskRun, UsesAFolderInMemoryWithANote) {
   const std::string memory = "/dev/shm";
   struct statfs facts {};
   if (::statfs(memory.c_str(), &facts) != 0 || facts.f_type != TMPFS_MAGIC) GTEST_SKIP() << "no tmpfs there";
@@ -215,7 +215,7 @@ TEST_F(DiskRun, AFolderInMemoryIsUsedAndNamed) {
               Contains(HasSubstr("is on tmpfs, which is memory")));
 }
 
-TEST_F(DiskRun, APlaceOnADiskNeedsADisk) {
+TEST_F(DiskRun, RejectsADiskPlacementWithoutADisk) {
   const Ended host = run_program({"run", transformer(), "--device", "host", "--policy", policy(kToDisk)});
   EXPECT_EQ(host.status, 2);
   EXPECT_THAT(unwrapped(host.err), AllOf(HasSubstr("none was given"), HasSubstr("--disk DIR")));
@@ -225,7 +225,7 @@ TEST_F(DiskRun, APlaceOnADiskNeedsADisk) {
   EXPECT_THAT(unwrapped(gpu.err), HasSubstr("--disk-bandwidth"));
 }
 
-TEST_F(DiskRun, AFolderThatCannotBeWrittenToIsRefused) {
+TEST_F(DiskRun, RejectsAFolderThatIsNotWritable) {
   for (const std::string& folder : {disk_ / "not_there", std::string("/proc")}) {
     const Ended ended = run_program({"run", transformer(), "--device", "host", "--policy", policy(kToDisk),
                                      "--disk", folder, "-o", folder_ / "trace.json"});
@@ -235,7 +235,7 @@ TEST_F(DiskRun, AFolderThatCannotBeWrittenToIsRefused) {
   }
 }
 
-TEST_F(DiskRun, FlagsThatDoNotGoTogetherAreRefused) {
+TEST_F(DiskRun, RejectsContradictoryFlags) {
   const char* rules = kToDisk;
   const auto expect_refused = [&](std::vector<std::string> more, const std::string& what) {
     more.insert(more.begin(), {"run", transformer(), "--policy", policy(rules)});
@@ -258,7 +258,7 @@ TEST_F(DiskRun, FlagsThatDoNotGoTogetherAreRefused) {
   EXPECT_THAT(folder_.files(), IsEmpty());
 }
 
-TEST_F(DiskRun, ASimulationNeedsToKnowHowFastTheDiskIs) {
+TEST_F(DiskRun, ASimulationNeedsTheSpeedOfTheDisk) {
   const std::string model = transformer();
   report_of(
       {"run", model, "--device", "host", "--policy", "keep", "--steps", "1", "-o", folder_ / "trace.json"});
@@ -270,7 +270,7 @@ TEST_F(DiskRun, ASimulationNeedsToKnowHowFastTheDiskIs) {
   EXPECT_GT(simulate({"--disk-bandwidth", "1GB/s"})["predicted"]["disk_peak_bytes"], 0);
 }
 
-TEST_F(DiskRun, ADiskIsNotAsFastAsACodec) {
+TEST_F(DiskRun, DoesNotUseTheSpeedOfACodecForADisk) {
   const std::string trace = folder_ / "trace.json";
   run("virtual:h200", policy(kCompressed));
   EXPECT_TRUE(json::parse(std::ifstream(trace))["environment"]["link"]["disk"]["compressed"]);
@@ -280,8 +280,8 @@ TEST_F(DiskRun, ADiskIsNotAsFastAsACodec) {
   EXPECT_THAT(unwrapped(ended.err), HasSubstr("the trace does not say how fast a disk is"));
 }
 
-/// Or compressed memory, where that was measured.
-TEST_F(DiskRun, TuneTakesTheDiskWhereHostMemoryIsShort) {
+/// Also chooses compressed memory, if its speed was measured.
+TEST_F(DiskRun, TuneUsesTheDiskIfHostMemoryIsShort) {
   const std::string model = inputs_ / "model.pt", trace = folder_ / "trace.json";
   ASSERT_EQ(run_program({"zoo", "make", "transformer", "-o", model, "--batch", "8", "--layers", "4", "--seq",
                          "128", "--width", "128"})

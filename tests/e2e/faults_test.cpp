@@ -1,5 +1,5 @@
-// What machines do to the program while it works: signals, and disks that are full. It ends with its status,
-// old files are as they were, and nothing else is left.
+// Faults of the machine while the program works: signals and full disks. The program ends with its exit
+// status, keeps old files, and leaves nothing else.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ constexpr const char* kOld = "what was there";
 
 class Faults : public testing::Test {
  protected:
-  /// The one file of the test's folder, which is there before the program.
+  /// Returns the only file in the test's folder, which exists before the program starts.
   std::string old_file() const {
     std::ofstream(path_) << kOld;
     return path_;
@@ -37,7 +37,7 @@ class Faults : public testing::Test {
     EXPECT_THAT(folder_.files(), ElementsAre("old"));
   }
 
-  /// A model, a recorded trace, and a baseline of it, made once.
+  /// A model, a recorded trace, and its baseline, created once.
   struct Inputs {
     TestFolder folder;
     std::string model = folder / "mlp.pt", trace = folder / "trace.json", baseline = folder / "baseline.json";
@@ -55,7 +55,7 @@ class Faults : public testing::Test {
     static const Inputs made;
     return made;
   }
-  /// Trains without end, and writes the old file then.
+  /// Returns the command line of a run that trains without end and would then write the old file.
   std::vector<std::string> long_run() const {
     return {"run", inputs().model, "--steps", "1000000", "-v", "-o", old_file()};
   }
@@ -69,7 +69,7 @@ class Faults : public testing::Test {
 
 class Signals : public Faults, public testing::WithParamInterface<int> {};
 
-TEST_P(Signals, EndARunWithTheirStatusAndLeaveTheOldFile) {
+TEST_P(Signals, EndARunWithTheirStatusAndKeepTheOldFile) {
   Program program(long_run());
   program.wait_for_error_text("training step 2 of");
   program.send(GetParam());
@@ -79,7 +79,7 @@ TEST_P(Signals, EndARunWithTheirStatusAndLeaveTheOldFile) {
 
 INSTANTIATE_TEST_SUITE_P(, Signals, testing::Values(SIGINT, SIGTERM, SIGHUP, SIGPIPE));
 
-TEST_F(Faults, ARunThatNobodyListensToEndsAndLeavesTheOldFile) {
+TEST_F(Faults, ARunEndsAtABrokenPipeAndKeepsTheOldFile) {
   Program program(long_run());
   program.wait_for_error_text("training step 2 of");
   program.stop_reading();
@@ -87,7 +87,7 @@ TEST_F(Faults, ARunThatNobodyListensToEndsAndLeavesTheOldFile) {
   expect_old_file();
 }
 
-TEST_F(Faults, AReportThatNobodyReadsEndsTheProgram) {
+TEST_F(Faults, AReportEndsTheProgramAtABrokenPipe) {
   Program program({"tune", "--trace", inputs().trace});
   program.stop_reading();
   EXPECT_EQ(program.finish().status, 128 + SIGPIPE);
@@ -95,7 +95,7 @@ TEST_F(Faults, AReportThatNobodyReadsEndsTheProgram) {
 
 // --- Full disks ---
 
-TEST_F(Faults, ReportsToAFullDeviceSaySo) {
+TEST_F(Faults, ReportsToAFullDeviceFail) {
   const std::string& trace = inputs().trace;
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"--help"},
@@ -114,7 +114,7 @@ TEST_F(Faults, ReportsToAFullDeviceSaySo) {
   }
 }
 
-TEST_F(Faults, FilesOnAFullDiskAreErrorsAndLeaveTheOldOne) {
+TEST_F(Faults, AFullDiskIsAnErrorAndKeepsTheOldFile) {
   const std::string &trace = inputs().trace, &model = inputs().model, file = old_file();
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
            {"run", model, "--steps", "1", "-o", file},
@@ -136,8 +136,8 @@ TEST_F(Faults, FilesOnAFullDiskAreErrorsAndLeaveTheOldOne) {
   }
 }
 
-/// Of files that are not there yet, or are replaced for what they say.
-TEST_F(Faults, OnAFullDiskNoHalfAFileIsLeft) {
+/// Files that do not exist yet, and files that are replaced because of their content.
+TEST_F(Faults, AFullDiskLeavesNoPartialFile) {
   const TestFolder folder;
   const std::string zipped = folder / "trace.json.gz", baseline = folder / "baseline.json";
   std::filesystem::copy_file(inputs().baseline, baseline);
@@ -153,7 +153,7 @@ TEST_F(Faults, OnAFullDiskNoHalfAFileIsLeft) {
   }
 }
 
-TEST_F(Faults, AFullDeviceThatIsNamedIsAnError) {
+TEST_F(Faults, AFullDeviceGivenByNameIsAnError) {
   const Ended ended = run_program({"tune", "--trace", inputs().trace, "-o", "/dev/full"});
   EXPECT_EQ(ended.status, 2);
   EXPECT_THAT(unwrapped(ended.err), AllOf(HasSubstr("cannot write '/dev/full': No space left on device"),

@@ -1,4 +1,4 @@
-// What the timeline of a run on a virtual GPU says of the GPU itself, as its tracer saw it.
+// The activity of the GPU itself in the timeline of a run on a virtual GPU, as recorded by its tracer.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-/// `run` shows two steps.
+/// number of steps in the timeline of `run`
 constexpr int kSteps = 2;
 
 long long in_ns(const json& microseconds) {
@@ -39,7 +39,7 @@ long long end_of(const json& event) {
 
 class GpuTrace : public testing::Test {
  protected:
-  /// One run for all tests.
+  /// All tests share one run.
   static void SetUpTestSuite() {
     const TestFolder folder;
     ASSERT_EQ(run_program({"zoo", "make", "transformer", "-o", folder / "model.pt"}).status, 0);
@@ -58,7 +58,7 @@ class GpuTrace : public testing::Test {
     return found;
   }
   static std::vector<json> of_category(const std::string& category) { return events("cat", category); }
-  /// Copies of saved tensors that way: `Memcpy DtoH`.
+  /// Returns the copies of saved tensors whose name begins with `way`: `Memcpy DtoH`.
   static std::vector<json> copies(const std::string& way) {
     std::vector<json> found = of_category("gpu_memcpy");
     std::erase_if(found, [&](const json& copy) {
@@ -71,7 +71,7 @@ class GpuTrace : public testing::Test {
     for (const json& copy : copies) bytes += copy["args"]["bytes"].get<long long>();
     return bytes;
   }
-  /// By stream, in the order of their beginnings.
+  /// Returns the GPU's work by stream, in order of start time.
   static std::map<int, std::vector<json>> work_by_stream() {
     std::map<int, std::vector<json>> work;
     for (const char* category : {"kernel", "gpu_memcpy", "gpu_memset"})
@@ -83,7 +83,7 @@ class GpuTrace : public testing::Test {
   static inline json report_, trace_;
 };
 
-TEST_F(GpuTrace, NothingIsMissing) {
+TEST_F(GpuTrace, LosesNoRecords) {
   for (const json& note : trace_.value("notes", json::array()))
     EXPECT_THAT(note.get<std::string>(), Not(HasSubstr("traced")));
   const json& tracing = trace_["tracing"];
@@ -93,7 +93,7 @@ TEST_F(GpuTrace, NothingIsMissing) {
   EXPECT_EQ(report_["tracing"]["host_bytes"], tracing["host_bytes"]);
 }
 
-TEST_F(GpuTrace, SaysWhatTheGpuDidInEachStepByItsOwnClock) {
+TEST_F(GpuTrace, RecordsEachStepOnTheGpusClock) {
   ASSERT_EQ(trace_["tracing"]["steps"].size(), kSteps);
   for (const json& step : trace_["tracing"]["steps"]) {
     const auto total = step["compute_ns"].get<long long>() + step["exposed_ns"].get<long long>() +
@@ -104,13 +104,13 @@ TEST_F(GpuTrace, SaysWhatTheGpuDidInEachStepByItsOwnClock) {
   }
 }
 
-TEST_F(GpuTrace, MeasuresNeitherCostNorMemoryOfAGpuThatIsNone) {
+TEST_F(GpuTrace, MeasuresNoCostOrMemoryOfAVirtualGpu) {
   EXPECT_FALSE(trace_["tracing"].contains("cost"));
   EXPECT_FALSE(trace_["tracing"].contains("device_bytes"));
   EXPECT_FALSE(trace_["environment"].contains("beside_allocator"));
 }
 
-TEST_F(GpuTrace, EachKernelWasLaunchedByACallForAnOperator) {
+TEST_F(GpuTrace, EachKernelHasItsLaunchAndOperator) {
   std::set<json> operators, calls;
   for (const json& op : of_category("cpu_op"))
     if (op.contains("args") && op["args"].contains("External id"))
@@ -136,14 +136,14 @@ TEST_F(GpuTrace, AKernelRunsWithinItsOperator) {
   }
 }
 
-TEST_F(GpuTrace, AnArrowLeadsFromEachLaunchToItsKernel) {
+TEST_F(GpuTrace, EachLaunchHasAnArrowToItsKernel) {
   std::map<json, std::vector<std::string>> arrows;
   for (const json& point : of_category("ac2g")) arrows[point["id"]].push_back(point["ph"]);
   for (const json& kernel : of_category("kernel"))
     EXPECT_THAT(arrows[kernel["args"]["correlation"]], ElementsAre("s", "f"));
 }
 
-TEST_F(GpuTrace, CopiesAreThoseThatTheSchedulerAskedFor) {
+TEST_F(GpuTrace, ContainsTheCopiesThatTheSchedulerRequested) {
   long long offloaded = 0;
   for (const json& row : trace_["ledger"])
     if (row["reason"] == "offloaded") offloaded += row["tensors"].get<long long>();
@@ -161,7 +161,7 @@ TEST_F(GpuTrace, WorkOfAStreamDoesNotOverlap) {
       EXPECT_GE(begin_of(work[i]), end_of(work[i - 1])) << work[i - 1] << work[i];
 }
 
-TEST_F(GpuTrace, TheComputeStreamIsBusyForAsLongAsTheClocksSay) {
+TEST_F(GpuTrace, TheComputeStreamIsBusyForTheMeasuredTime) {
   const int compute = of_category("kernel").front()["args"]["stream"];
   const auto work = work_by_stream()[compute];
   for (int number = 0; number < kSteps; ++number) {
@@ -173,7 +173,7 @@ TEST_F(GpuTrace, TheComputeStreamIsBusyForAsLongAsTheClocksSay) {
   }
 }
 
-TEST_F(GpuTrace, EachTensorThatCameBackHasItsArrows) {
+TEST_F(GpuTrace, EachReloadedTensorHasItsArrows) {
   std::map<json, std::vector<std::string>> chains;
   std::map<std::string, std::set<int>> rows;
   for (const json& point : of_category("offload")) {
@@ -189,7 +189,7 @@ TEST_F(GpuTrace, EachTensorThatCameBackHasItsArrows) {
   EXPECT_NE(rows["copy out"], rows["copy in"]);
 }
 
-TEST(Doctor, SaysWhetherAGpuCanBeTracedHereAndWhatHelps) {
+TEST(Doctor, ReportsIfAGpuCanBeTracedAndAFix) {
   const Ended ended = run_program({"doctor", "--format", "json"});
   const json report = json::parse(ended.out);
   const auto finding = std::ranges::find(report["findings"], "GPU tracer",

@@ -1,4 +1,4 @@
-// The main job as a user types it: run, tune, run with the tuned policy, gate.
+// The main workflow with the user's command lines: run, tune, run with the tuned policy, gate.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::string content(const std::string& path) {
 
 class MainJob : public testing::Test {
  protected:
-  /// Runs with `--format json` and hands out the report.
+  /// Runs offprof with `--format json` and returns the report.
   json report(std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), {"--format", "json"});
     const Ended ended = run_program(arguments);
@@ -45,7 +45,7 @@ class MainJob : public testing::Test {
   TestFolder folder_;
 };
 
-TEST_F(MainJob, TheTunedPolicyMeasuresWhatTunePredicted) {
+TEST_F(MainJob, TheTunedPolicyMeasuresTunesPrediction) {
   run({"-o", folder_ / "trace.json"});
   const json tuned = report({"tune", "--trace", folder_ / "trace.json", "-o", folder_ / "policy.json"});
   const json measured = run({"--policy", folder_ / "policy.json", "-o", folder_ / "tuned.json.gz"});
@@ -62,7 +62,7 @@ TEST_F(MainJob, TheTunedPolicyMeasuresWhatTunePredicted) {
       true);
 }
 
-TEST_F(MainJob, ASimulatedPolicyIsTheRealOneCommandByCommand) {
+TEST_F(MainJob, ASimulationIssuesTheSameCommandsAsTheRun) {
   for (const std::vector<std::string>& policy :
        {std::vector<std::string>{"--policy", "trl"},
         {"--threshold", "64KiB", "--stash", "2", "--prefetch", "1MiB"}}) {
@@ -79,7 +79,7 @@ TEST_F(MainJob, ASimulatedPolicyIsTheRealOneCommandByCommand) {
   }
 }
 
-TEST_F(MainJob, ASimulatedTraceIsATraceAndSaysThatItIsSimulated) {
+TEST_F(MainJob, ASimulatedTraceIsMarkedAsSimulated) {
   run({"-o", folder_ / "trace.json"});
   report(
       {"simulate", "--trace", folder_ / "trace.json", "--policy", "trl", "-o", folder_ / "simulated.json"});
@@ -88,7 +88,7 @@ TEST_F(MainJob, ASimulatedTraceIsATraceAndSaysThatItIsSimulated) {
   EXPECT_EQ(run_program({"diff", folder_ / "trace.json", folder_ / "simulated.json"}).status, 0);
 }
 
-TEST_F(MainJob, ABudgetThatNothingMeetsExits1AndWritesNothing) {
+TEST_F(MainJob, AnUnreachableBudgetExitsWith1AndWritesNothing) {
   run({"-o", folder_ / "trace.json"});
   const Ended ended = run_program(
       {"tune", "--trace", folder_ / "trace.json", "--memory-budget", "1KiB", "-o", folder_ / "policy.json"});
@@ -97,12 +97,12 @@ TEST_F(MainJob, ABudgetThatNothingMeetsExits1AndWritesNothing) {
   EXPECT_THAT(folder_.files(), ElementsAre("trace.json"));
 }
 
-TEST_F(MainJob, AZooModelKnowsItsInputs) {
+TEST_F(MainJob, AZooModelContainsItsInputSpecs) {
   report({"zoo", "make", "mlp", "-o", folder_ / "mlp.pt", "--batch", "4", "--width", "32"});
   EXPECT_EQ(report({"run", folder_ / "mlp.pt", "--steps", "1"})["gradients"], "bitwise");
 }
 
-TEST_F(MainJob, TheTraceOnStandardOutputIsAlone) {
+TEST_F(MainJob, StandardOutputContainsOnlyTheTrace) {
   const Ended ended =
       run_program({"run", model_path("qwen2.pt"), "--input", "int64[4,96]<512", "--steps", "1", "-o", "-"});
   EXPECT_EQ(json::parse(ended.out, nullptr, false)["schema"], "offprof.trace/1");

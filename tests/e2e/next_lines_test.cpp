@@ -1,4 +1,4 @@
-// What the program says to do next is a command: each is pasted into a shell as it is printed, and runs.
+// Suggested next commands: each is pasted into a shell as it was printed, and must run.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 
-/// Commands that stand behind one of these, at the beginning of a line.
+/// Labels at the beginning of a line that are followed by a command.
 constexpr const char* kLabels[] = {"Next: ", "See what changed:   ", "If it is meant:     "};
 
 std::vector<std::string> commands_in(const std::string& text) {
@@ -31,15 +31,15 @@ std::vector<std::string> commands_in(const std::string& text) {
 
 class NextLines : public testing::Test {
  protected:
-  /// Runs the line as a shell does, in the test's folder.
+  /// Runs the line in a shell, in the test's folder.
   Ended paste(const std::string& line) const {
     const std::string path = in_quotes(program_path().parent_path().string());
     const std::string script = "PATH=" + path + ":$PATH; cd " + in_quotes(folder_.path()) + " && " + line;
     return run_program_at("/bin/sh", {"-c", script});
   }
 
-  /// Runs the line, then what it says to do next, and so on until nothing new is said. Returns the commands,
-  /// in order.
+  /// Runs the line, then the commands that its output suggests, and so on until there is no new one. Returns
+  /// the commands in order.
   std::vector<std::string> follow(const std::string& line, int status = 0) {
     const Ended ended = paste(line);
     EXPECT_EQ(ended.status, status) << line << "\n" << ended.out << ended.err;
@@ -62,27 +62,27 @@ class NextLines : public testing::Test {
   std::set<std::string> followed_;
 };
 
-TEST_F(NextLines, OnTheHostTheyLeadFromARunToAGate) {
+TEST_F(NextLines, LeadFromARunToAGateOnTheHost) {
   EXPECT_THAT(follow(run_of_qwen() + " --device host"),
               AllOf(Contains("offprof tune trace.json -o policy.json"),
                     Contains(AllOf(HasSubstr("--device host"), HasSubstr("--policy policy.json"))),
                     Contains("offprof gate trace.json --update --baseline baseline.json")));
 }
 
-TEST_F(NextLines, OnAVirtualGpuTheyLeadFromARunToAGateOnTheSameGpu) {
+TEST_F(NextLines, LeadFromARunToAGateOnTheSameVirtualGpu) {
   EXPECT_THAT(follow(run_of_qwen() + " --device virtual:l4 -o - >/dev/null"),
               AllOf(Contains(AllOf(HasSubstr("--device virtual:l4"), HasSubstr("-o trace.json"))),
                     Contains(AllOf(HasSubstr("--device virtual:l4"), HasSubstr("--policy policy.json"))),
                     Contains("offprof gate trace.json --update --baseline baseline.json")));
 }
 
-TEST_F(NextLines, OfAModelOfTheZooNameItWhateverItIsCalled) {
+TEST_F(NextLines, QuoteTheNameOfAZooModel) {
   EXPECT_THAT(follow("offprof zoo make mlp --meta --batch 64 -o 'my model.pt'"),
               AllOf(Contains("offprof run 'my model.pt' --device virtual -o trace.json"),
                     Contains(AllOf(HasSubstr("'my model.pt'"), HasSubstr("--policy policy.json")))));
 }
 
-TEST_F(NextLines, OfWhatReadsATraceTakeThatTrace) {
+TEST_F(NextLines, RepeatTheTraceOfTheCommand) {
   ASSERT_EQ(paste(run_of_qwen() + " --device virtual -o 't 1.json'").status, 0);
   EXPECT_THAT(follow("offprof view 't 1.json'"), Contains("offprof tune 't 1.json'"));
   EXPECT_THAT(follow("offprof tune 't 1.json' -o - --max-slowdown 20% >/dev/null"),
@@ -91,7 +91,7 @@ TEST_F(NextLines, OfWhatReadsATraceTakeThatTrace) {
               Contains("offprof tune 't 1.json' --device-memory 75497472B --link 1000000000B/s,0ns"));
 }
 
-TEST_F(NextLines, OfAFailedGateCompareAndUpdate) {
+TEST_F(NextLines, SuggestDiffAndUpdateAfterAFailedGate) {
   ASSERT_EQ(paste(run_of_qwen() + " --device virtual -o before.json --policy offload").status, 0);
   ASSERT_EQ(paste(run_of_qwen() + " --device virtual -o after.json --policy keep").status, 0);
   ASSERT_EQ(paste("offprof gate before.json --update --baseline base.json").status, 0);
@@ -100,7 +100,7 @@ TEST_F(NextLines, OfAFailedGateCompareAndUpdate) {
                     Contains("offprof gate after.json --update --baseline base.json")));
 }
 
-TEST_F(NextLines, OfADiskThatIsAssumedTellTheRunOfOne) {
+TEST_F(NextLines, PassAnAssumedDiskToTheRun) {
   ASSERT_EQ(paste(run_of_qwen() + " --device virtual -o t.json --policy keep").status, 0);
   follow("offprof tune t.json --disk-bandwidth 2GB/s --host-memory 0 --max-slowdown 10000% -o policy.json");
 }

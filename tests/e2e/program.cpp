@@ -15,10 +15,10 @@ namespace {
 
 [[noreturn]] void become_program(const std::string& path, const std::vector<std::string>& arguments,
                                  std::optional<rlim_t> file_size_limit) {
-  // Whoever runs the tests may ignore some, as nohup does.
+  // The test runner may ignore some signals, as nohup does.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(signal, SIG_DFL);
   if (file_size_limit) {
-    std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead
+    std::signal(SIGXFSZ, SIG_IGN);  // makes the write fail instead
     const rlimit limit{*file_size_limit, *file_size_limit};
     setrlimit(RLIMIT_FSIZE, &limit);
   }
@@ -29,7 +29,7 @@ namespace {
   _exit(127);
 }
 
-/// False at the end of the stream, which is closed then.
+/// Returns false at the end of the stream, and closes it.
 bool read_some(int& stream, std::string& text) {
   std::array<char, 4096> piece{};
   const ssize_t count = read(stream, piece.data(), piece.size());
@@ -70,7 +70,7 @@ Program::~Program() {
 }
 
 bool Program::read_more() {
-  std::array<pollfd, 2> streams = {pollfd{out_, POLLIN, 0}, pollfd{err_, POLLIN, 0}};  // -1 is passed over
+  std::array<pollfd, 2> streams = {pollfd{out_, POLLIN, 0}, pollfd{err_, POLLIN, 0}};  // poll ignores -1
   if (out_ < 0 && err_ < 0) return false;
   poll(streams.data(), streams.size(), -1);
   if (streams[0].revents != 0) read_some(out_, ended_.out);

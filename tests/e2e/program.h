@@ -10,19 +10,19 @@
 
 namespace offprof {
 
-/// How the built program ended.
+/// Result of a process of the built program.
 struct Ended {
-  int status = -1;  ///< exit status; 128 + signal where a signal ended it
+  int status = -1;  ///< exit status; 128 + signal if a signal ended it
   std::string out;
   std::string err;
 };
 
-/// The built program, running.
+/// A running process of the built program.
 class Program {
  public:
-  /// `arguments` without the program's name. `file_size_limit`: no file may grow beyond it, as on a full
-  /// disk. `path`: of a copy; empty for the one that was built. `out_path`: where standard output goes;
-  /// empty: to Ended::out.
+  /// `arguments` does not include the program's name. `file_size_limit` is the maximum size of any file, to
+  /// imitate a full disk. `path` is the path of a copy of the program; if empty, the built one runs.
+  /// `out_path` is the file for standard output; if empty, Ended::out receives it.
   explicit Program(const std::vector<std::string>& arguments,
                    std::optional<rlim_t> file_size_limit = std::nullopt, const std::string& path = {},
                    const std::string& out_path = {});
@@ -30,10 +30,10 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  /// Returns when standard error holds `text`, or the program has ended.
+  /// Waits until standard error contains `text` or the program has ended.
   void wait_for_error_text(const std::string& text);
   void send(int signal);
-  /// Nobody reads what the program says from here on.
+  /// Closes the pipes, so that nobody reads the program's output from now on.
   void stop_reading();
   Ended finish();
 
@@ -53,17 +53,17 @@ Ended run_program(const std::vector<std::string>& arguments,
 /// Runs a copy of the program to its end.
 Ended run_program_at(const std::string& path, const std::vector<std::string>& arguments);
 
-/// The built program, and the folder in which its libraries are.
+/// Returns the path of the built program; its libraries are in the same folder.
 std::filesystem::path program_path();
 
-/// `text` with each line break, and the blanks behind it, as one blank: as it was before it was broken at the
-/// terminal's width.
+/// Replaces each line break and the blanks after it by one blank, which undoes the wrapping at the terminal's
+/// width.
 std::string unwrapped(const std::string& text);
 
-/// `word` as a shell reads it back. It has no quotes.
+/// Puts `word` into quotes for a shell. `word` must not contain quotes.
 std::string in_quotes(const std::string& word);
 
-/// A model of tests/models.
+/// Returns the path of a model in tests/models.
 std::string model_path(const std::string& name);
 
 }  // namespace offprof

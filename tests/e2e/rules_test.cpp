@@ -1,4 +1,4 @@
-// Policies with rules, as a user writes them: measured, simulated, and refused.
+// Policies with rules, tested with command lines: measured, simulated, and rejected.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-/// Every placement; what is left goes by the threshold.
+/// Every placement. The threshold decides for the remaining tensors.
 constexpr const char* kAllPlacements = R"([
   {"dtype": "bool", "placement": "bits"},
   {"op": "*gelu*", "placement": "quantize:uint8:128+host"},
@@ -41,7 +41,7 @@ class Rules : public testing::Test {
     return path;
   }
 
-  /// A small one of the zoo, with dropout.
+  /// Creates a small transformer from the zoo, with dropout.
   static std::string transformer() {
     return zoo_model("transformer", {"--batch", "2", "--layers", "2", "--seq", "32", "--width", "32"});
   }
@@ -54,7 +54,7 @@ class Rules : public testing::Test {
   TestFolder folder_, inputs_;
 };
 
-/// What of `report` has that placement.
+/// Returns the rows of the report's ledger with this placement.
 json placed(const json& report, const std::string& placement) {
   json rows = json::array();
   for (const json& row : report["ledger"])
@@ -62,14 +62,14 @@ json placed(const json& report, const std::string& placement) {
   return rows;
 }
 
-TEST_F(Rules, LosslessOnesLeaveGradientsAsTheyAre) {
+TEST_F(Rules, LosslessRulesKeepGradientsBitwise) {
   const json measured = run(kLossless, "host");
   EXPECT_EQ(measured["gradients"], "bitwise");
   EXPECT_THAT(measured["inexact"], IsEmpty());
   EXPECT_THAT(placed(measured, "bits+host"), Not(IsEmpty()));
 }
 
-TEST_F(Rules, WhereSomethingIsLostTheErrorIsToldByParameter) {
+TEST_F(Rules, LossyRulesReportTheErrorOfEachParameter) {
   const json measured = run(kAllPlacements, "host");
   EXPECT_THAT(measured["inexact"], IsEmpty());
   EXPECT_EQ(measured["gradients"], "lossy");
@@ -84,7 +84,7 @@ TEST_F(Rules, WhereSomethingIsLostTheErrorIsToldByParameter) {
 
 class RulesOn : public Rules, public testing::WithParamInterface<const char*> {};
 
-TEST_P(RulesOn, ASimulationHasTheBytesOfTheRun) {
+TEST_P(RulesOn, SimulatesTheBytesOfTheRun) {
   const json measured = run(kAllPlacements, GetParam());
   EXPECT_THAT(measured["inexact"], IsEmpty());
   const json simulated =
@@ -97,8 +97,8 @@ TEST_P(RulesOn, ASimulationHasTheBytesOfTheRun) {
 
 constexpr const char* kRecompute = R"([{"placement": "recompute"}])";
 
-/// What is made again is not there at the peak.
-TEST_P(RulesOn, WhatIsMadeAgainLeavesGradientsAsTheyAreAndTheSimulationHasItsBytes) {
+/// A recomputed tensor is not in memory at the peak.
+TEST_P(RulesOn, RecomputedTensorsKeepGradientsBitwiseAndAreSimulatedExactly) {
   const json measured = run(kRecompute, GetParam());
   EXPECT_THAT(measured["inexact"], IsEmpty());
   EXPECT_EQ(measured["gradients"], GetParam() == std::string("host") ? "bitwise" : "not applicable");
@@ -113,7 +113,7 @@ TEST_P(RulesOn, WhatIsMadeAgainLeavesGradientsAsTheyAreAndTheSimulationHasItsByt
   EXPECT_LT(simulated["predicted"]["device_peak_bytes"], kept["predicted"]["device_peak_bytes"]);
 }
 
-TEST_F(Rules, ASimulationNeedsATraceThatKnowsWhatCanBeMadeAgain) {
+TEST_F(Rules, ASimulationNeedsATraceWithTheRecomputableTensors) {
   run(kLossless, "host");
   const Ended ended =
       run_program({"simulate", "--trace", folder_ / "trace.json", "--policy", policy(kRecompute)});
@@ -124,8 +124,9 @@ TEST_F(Rules, ASimulationNeedsATraceThatKnowsWhatCanBeMadeAgain) {
 INSTANTIATE_TEST_SUITE_P(, RulesOn, testing::Values("host", "virtual:h200"),
                          [](const auto& test) { return std::string(test.param).substr(0, 4); });
 
-/// Within the budget, no slower than any placement by itself that is, and as a run measures it.
-TEST_F(Rules, TuneOverAllPlacementsKeepsTheBudgetAndBeatsEachByItself) {
+/// Checks that the tuned policy is within the budget, no slower than any single placement that is, and
+/// measured as predicted.
+TEST_F(Rules, TuneOverAllPlacementsMeetsTheBudgetAndBeatsEachAlone) {
   const std::string model = inputs_ / "model.pt", trace = folder_ / "trace.json";
   ASSERT_EQ(run_program({"zoo", "make", "transformer", "-o", model, "--batch", "8", "--layers", "4", "--seq",
                          "128", "--width", "128"})
@@ -158,7 +159,7 @@ TEST_F(Rules, TuneOverAllPlacementsKeepsTheBudgetAndBeatsEachByItself) {
   EXPECT_GT(within_budget, 0);
 }
 
-TEST_F(Rules, OneThatMatchesNothingIsNamed) {
+TEST_F(Rules, NamesARuleThatMatchesNothing) {
   const json measured = run(R"([{"op": "aten::nothing_of_the_kind", "placement": "host"}])", "host");
   EXPECT_THAT(measured["notes"].get<std::vector<std::string>>(),
               Contains(HasSubstr("rule 1 of the policy (host) matches no saved tensor")));
@@ -168,7 +169,7 @@ TEST_F(Rules, OneThatMatchesNothingIsNamed) {
               Contains(HasSubstr("rule 1 of the policy")));
 }
 
-TEST_F(Rules, WhatIsWrongWithThemIsRefusedBeforeAnythingIsWritten) {
+TEST_F(Rules, RejectsBadRulesBeforeAnythingIsWritten) {
   const auto expect_refused = [&](const std::string& rules, const std::string& what) {
     const Ended ended =
         run_program({"run", transformer(), "--policy", policy(rules), "-o", folder_ / "trace.json"});
@@ -185,7 +186,7 @@ TEST_F(Rules, WhatIsWrongWithThemIsRefusedBeforeAnythingIsWritten) {
   expect_refused(R"([{"op": "x"}])", "placement");
 }
 
-TEST_F(Rules, ASimulationNeedsATraceThatKnowsTheTransforms) {
+TEST_F(Rules, ASimulationNeedsATraceWithTheTransforms) {
   run(kLossless, "host");
   const Ended ended = run_program({"simulate", "--trace", folder_ / "trace.json", "--policy",
                                    policy(R"([{"dtype": "float32", "placement": "quantize:uint8"}])")});

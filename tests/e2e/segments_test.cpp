@@ -1,4 +1,5 @@
-// Submodules that save nothing and run again in backward, as a user asks for them.
+// Activation checkpointing (`--segments`), tested with command lines: submodules that save nothing and run
+// again in backward.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +30,7 @@ constexpr const char* kBytes[] = {"device_peak_bytes",
 
 class Segments : public testing::Test {
  protected:
-  /// Of the zoo: `transformer` has dropout, `resnet` batch norm.
+  /// Creates a model from the zoo: `transformer` has dropout, `resnet` has batch norm.
   static std::string model(const std::string& name) {
     std::vector<std::string> options = {"--batch", "4"};
     if (name == "transformer")
@@ -63,7 +64,7 @@ class SegmentsOf : public Segments, public testing::WithParamInterface<Case> {
   }
 };
 
-TEST_P(SegmentsOf, TakeLessMemoryForTheSameGradients) {
+TEST_P(SegmentsOf, ReduceMemoryAndKeepGradients) {
   const json without = run_here({"--policy", "keep"});
   const json with = run_here({"--policy", "keep", "--segments", "*.layer?"});
   EXPECT_EQ(with["gradients"], without["gradients"]);
@@ -71,7 +72,7 @@ TEST_P(SegmentsOf, TakeLessMemoryForTheSameGradients) {
   EXPECT_LT(with["measured"]["device_peak_bytes"], without["measured"]["device_peak_bytes"]);
 }
 
-TEST_P(SegmentsOf, AreSimulatedToTheByteUnderAnyPolicy) {
+TEST_P(SegmentsOf, AreSimulatedExactlyUnderAnyPolicy) {
   for (const std::vector<std::string>& policy :
        {std::vector<std::string>{"--policy", "trl"},
         {"--threshold", "0", "--stash", "1", "--prefetch", "64KiB"}}) {
@@ -97,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(, SegmentsOf,
                                   std::string(test.param.device).substr(0, 4);
                          });
 
-TEST_F(Segments, WhatIsSimulatedSaysThatItWasRecordedWithThem) {
+TEST_F(Segments, AreNamedInReportsOfSimulations) {
   run("transformer", {"--segments", "*.layer?,tokens"});
   const json patterns = {"*.layer?", "tokens"};
   EXPECT_EQ(report_of({"simulate", "--trace", trace_, "--policy", "trl"})["segments"], patterns);
@@ -105,7 +106,7 @@ TEST_F(Segments, WhatIsSimulatedSaysThatItWasRecordedWithThem) {
   EXPECT_THAT(run_program({"view", trace_}).out, HasSubstr("segments   *.layer?  tokens"));
 }
 
-TEST_F(Segments, RulesPlaceTheirInputsByTheirPaths) {
+TEST_F(Segments, RulesPlaceTheirInputsByModulePath) {
   const json measured = run(
       "transformer", {"--segments", "*.layer?", "--policy",
                       policy_file(R"([{"op": "offprof::segment", "module": "*.layer3", "placement": "host"},
@@ -116,10 +117,10 @@ TEST_F(Segments, RulesPlaceTheirInputsByTheirPaths) {
   for (const json& row : measured["ledger"])
     if (row["placement"] == "host") on_host += row["tensors"].get<std::int64_t>();
   EXPECT_GE(on_host, 1);
-  EXPECT_LE(on_host, 2);  // what the layer gets, and a mask
+  EXPECT_LE(on_host, 2);  // the layer's input and a mask
 }
 
-TEST_F(Segments, GoWithWeightsThatAreAway) {
+TEST_F(Segments, CombineWithParameterOffload) {
   for (const std::string device : {"host", "virtual:h200"}) {
     SCOPED_TRACE(device);
     const json measured = run("transformer", {"--device", device, "--segments", "*.layer?", "--weights",
@@ -129,14 +130,14 @@ TEST_F(Segments, GoWithWeightsThatAreAway) {
   }
 }
 
-TEST_F(Segments, OfAnExportedModelAreItsSubmodules) {
+TEST_F(Segments, SelectSubmodulesOfAnExportedModel) {
   const json measured = report_of({"run", model_path("qwen2.pt"), "--input", "@" + model_path("qwen2.inputs"),
                                    "--steps", "1", "--threshold", "0", "--segments", "*.layers.*"});
   EXPECT_EQ(measured["gradients"], "bitwise");
   EXPECT_THAT(measured["inexact"], IsEmpty());
 }
 
-TEST_F(Segments, APatternThatMatchesNothingIsRefusedBeforeAnythingIsWritten) {
+TEST_F(Segments, RejectAPatternThatMatchesNothing) {
   const Ended ended =
       run_program({"run", model("transformer"), "--segments", "*.layer?,encoder.*", "-o", trace_});
   EXPECT_EQ(ended.status, 2);
@@ -146,8 +147,8 @@ TEST_F(Segments, APatternThatMatchesNothingIsRefusedBeforeAnythingIsWritten) {
   EXPECT_THAT(folder_.files(), IsEmpty());
 }
 
-/// A budget that a step with its weights on the device cannot keep to, whatever the policy.
-TEST_F(Segments, AreWeighedAgainstOtherWaysToRunTheModel) {
+/// A budget that no policy meets if the parameters stay on the device.
+TEST_F(Segments, AreComparedWithOtherConfigurations) {
   const std::vector<std::string> on_gpu = {"--device", "virtual:h200", "--policy", "keep"};
   std::vector<std::string> tune = {"tune", "--memory-budget", "70MiB", "-o", folder_ / "policy.json"};
   for (const std::vector<std::string>& flags :

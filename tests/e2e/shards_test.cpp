@@ -1,4 +1,4 @@
-// Training in shards, as a user asks for it: measured, simulated, and refused.
+// Training in layer slices (`--shards`), tested with command lines: measured, simulated, and rejected.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class Shards : public testing::Test {
   json run(const std::string& model, const std::vector<std::string>& more) const {
     return report_of(joined({"run", model, "--steps", "1", "-o", trace_}, more));
   }
-  /// Bytes of the saved tensors that are not on the device.
+  /// Returns the bytes of the saved tensors that are not on the device.
   static std::int64_t bytes_moved_by_policy(const json& report) {
     std::int64_t bytes = 0;
     for (const json& row : report["ledger"])
@@ -38,8 +38,8 @@ class Shards : public testing::Test {
   std::string trace_ = folder_ / "trace.json";
 };
 
-/// Weights and activations are four times what the device has; there is no optimizer's state.
-TEST_F(Shards, AModelOfFourTimesTheDevicesMemoryTrains) {
+/// Parameters and activations take four times the device's memory; there is no optimizer state.
+TEST_F(Shards, TrainAModelFourTimesAsLargeAsDeviceMemory) {
   const std::vector<std::string> sgd = {"--optimizer", "sgd"};
   const std::string quarter = std::to_string(peak(run(transformer(), joined(sgd, {"--policy", "keep"}))) / 4);
   for (const std::vector<std::string>& where :
@@ -54,8 +54,9 @@ TEST_F(Shards, AModelOfFourTimesTheDevicesMemoryTrains) {
   }
 }
 
-/// Of one batch, and of micro-batches whose weights are on the device: where the weights are elsewhere, what
-/// goes between shards is with them, and nothing is left to a policy.
+/// Slices with one batch, and with micro-batches and parameters on the device. If the parameters are
+/// offloaded, the activations between slices are stored with them, and no tensor is left for a policy to
+/// place.
 class ShardedPolicies : public Shards, public testing::WithParamInterface<std::vector<std::string>> {};
 
 TEST_P(ShardedPolicies, HaveTheBytesOfTheirSimulation) {
@@ -79,13 +80,13 @@ INSTANTIATE_TEST_SUITE_P(, ShardedPolicies,
                                                                   "device"}),
                          [](const auto& test) { return test.param.empty() ? "OneBatch" : "Microbatches"; });
 
-TEST_F(Shards, OfABatchNormHaveItsGradients) {
+TEST_F(Shards, KeepTheGradientsOfABatchNorm) {
   const json report = run(zoo_model("resnet", {"--batch", "4"}), {"--shards", "auto", "--microbatches", "2"});
   EXPECT_EQ(report["gradients"], "bitwise");
   EXPECT_THAT(report["inexact"], IsEmpty());
 }
 
-TEST_F(Shards, OfExportedModelsHaveTheirGradients) {
+TEST_F(Shards, KeepTheGradientsOfExportedModels) {
   for (const std::string model : {"qwen2", "shufflenet"}) {
     SCOPED_TRACE(model);
     const json report = run(model_path(model + ".pt"), {"--input", "@" + model_path(model + ".inputs"),
@@ -95,7 +96,7 @@ TEST_F(Shards, OfExportedModelsHaveTheirGradients) {
   }
 }
 
-TEST_F(Shards, WhatIsSimulatedSaysThatItWasRecordedInThem) {
+TEST_F(Shards, AreNamedInReportsOfSimulations) {
   run(transformer(), {"--device", "virtual:h200", "--shards", "auto"});
   const json shards = report_of({"simulate", "--trace", trace_, "--policy", "trl"})["shards"];
   EXPECT_EQ(shards["microbatches"], 1);
@@ -110,7 +111,7 @@ struct Refusal {
 };
 class RefusedShards : public Shards, public testing::WithParamInterface<Refusal> {};
 
-TEST_P(RefusedShards, SayWhyBeforeAnythingIsWritten) {
+TEST_P(RefusedShards, ReportTheReasonBeforeAnythingIsWritten) {
   const Ended ended = run_program(joined({"run", transformer(), "-o", trace_}, GetParam().words));
   EXPECT_EQ(ended.status, 2);
   EXPECT_THAT(unwrapped(ended.err), HasSubstr(GetParam().message));

@@ -1,4 +1,4 @@
-// What only shows on a terminal.
+// Output that appears only on a terminal.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace offprof {
 namespace {
 
-/// A terminal that nobody looks at but the test.
+/// A pseudo terminal whose output is read by the test.
 class PseudoTerminal {
  public:
   PseudoTerminal() : shown_by_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
@@ -33,14 +33,14 @@ class PseudoTerminal {
 
   const std::string& path() const { return path_; }
 
-  /// Waits until the terminal was given `text`; false: nothing comes any more.
+  /// Waits until the terminal has received `text`. Returns false if the output ends before that.
   bool wait_for(const std::string& text) {
     constexpr int kForEver = 600'000;
     while (text_.find(text) == std::string::npos)
       if (!read_some(kForEver)) return false;
     return true;
   }
-  /// All that the terminal was given.
+  /// Returns everything that the terminal has received.
   std::string text() {
     while (read_some(0)) {
     }
@@ -76,7 +76,7 @@ TEST(OnATerminal, CtrlCEndsTheProgressLine) {
   EXPECT_TRUE(text.ends_with("\r\n")) << text;
   const std::size_t last_wipe = text.rfind("\r\033[K");
   ASSERT_NE(last_wipe, std::string::npos);
-  EXPECT_EQ(text.find('\n', last_wipe), text.size() - 1) << "ends the line once, and says no more";
+  EXPECT_EQ(text.find('\n', last_wipe), text.size() - 1) << "ends the line once, and prints nothing more";
 }
 
 }  // namespace

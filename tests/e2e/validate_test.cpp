@@ -1,4 +1,4 @@
-// `offprof validate`: predictions held against real runs, on the host and on a virtual GPU.
+// `offprof validate` compares predictions with real runs, on the host and on a virtual GPU.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using testing::IsEmpty;
 
 class ValidateTest : public testing::Test {
  protected:
-  /// A trace of tests/models' qwen2.
+  /// Records a trace of qwen2 from tests/models.
   std::string trace_of_qwen(const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {
         "run", model_path("qwen2.pt"), "--input", "@" + model_path("qwen2.inputs"), "--steps", "2", "-o",
@@ -52,7 +52,7 @@ class ValidateTest : public testing::Test {
   std::string trace_ = folder_ / "trace.json";
 };
 
-TEST_F(ValidateTest, OnAVirtualGpuEveryStepTimeIsExact) {
+TEST_F(ValidateTest, EveryStepTimeIsExactOnAVirtualGpu) {
   trace_of_qwen({"--device", "virtual:h200", "--link", "2GB/s"});
   const Ended ended = validate(model_path("qwen2.pt"), {"--format", "json"});
   ASSERT_EQ(ended.status, 0) << ended.err;
@@ -68,8 +68,8 @@ TEST_F(ValidateTest, OnAVirtualGpuEveryStepTimeIsExact) {
   EXPECT_EQ(report["settings"][0]["step_times_ns"].size(), 2u);
 }
 
-/// With a placement for each that the trace has measured, by itself and beside others.
-TEST_F(ValidateTest, RunsSettingsWithRulesWhereTheTraceKnowsWhatTheyTake) {
+/// The settings contain each placement that the trace has measured, alone and combined with others.
+TEST_F(ValidateTest, RunsSettingsWithRulesThatTheTraceHasMeasured) {
   trace_of_qwen({"--device", "virtual:h200", "--transforms", "all", "--disk-bandwidth", "1GB/s"});
   const Ended ended = validate(model_path("qwen2.pt"), {"--format", "json"});
   ASSERT_EQ(ended.status, 0) << ended.err;
@@ -101,7 +101,8 @@ TEST_P(ValidateTrained, EverySettingIsExact) {
   EXPECT_EQ(report["by_trace"]["max_error"], 0);
 }
 
-/// What goes between shards with micro-batches lies where the weights do: nothing is left to a policy.
+/// With micro-batches, the activations between slices are stored where the parameters are, so no tensor is
+/// left for a policy to place.
 const Training kTrainings[] = {
     {"Segments", {"--segments", "*.mlp"}},
     {"Shards", {"--shards", "3"}},
@@ -114,7 +115,7 @@ const Training kTrainings[] = {
 INSTANTIATE_TEST_SUITE_P(, ValidateTrained, testing::ValuesIn(kTrainings),
                          [](const auto& test) { return test.param.name; });
 
-TEST_F(ValidateTest, WithWeightsOnTheDiskMemoryIsExact) {
+TEST_F(ValidateTest, MemoryIsExactWithParametersOnTheDisk) {
   trace_of_qwen({"--device", "host", "--weights", "disk", "--weights-dir", folder_.path()});
   const Ended ended = validate(model_path("qwen2.pt"), {"--weights-dir", folder_.path(), "--format", "json"});
   const json report = json::parse(ended.out, nullptr, false);
@@ -123,7 +124,7 @@ TEST_F(ValidateTest, WithWeightsOnTheDiskMemoryIsExact) {
   EXPECT_EQ(report["gradients_are_right"], true);
 }
 
-TEST_F(ValidateTest, OnTheHostRulesHaveTheMemoryThatIsPredictedToo) {
+TEST_F(ValidateTest, MemoryIsExactWithRulesOnTheHost) {
   trace_of_qwen({"--device", "host", "--transforms", "recompute,cast:bfloat16", "--disk", folder_.path()});
   const Ended ended = validate(model_path("qwen2.pt"), {"--disk", folder_.path(), "--format", "json"});
   const json report = json::parse(ended.out, nullptr, false);
@@ -133,22 +134,22 @@ TEST_F(ValidateTest, OnTheHostRulesHaveTheMemoryThatIsPredictedToo) {
   EXPECT_EQ(report["settings"].size(), 6u + 2 * 5);  // disk, recompute; cast alone, to the host, to the disk
 }
 
-TEST_F(ValidateTest, RefusesADiskThatTheTraceDoesNotKnow) {
+TEST_F(ValidateTest, RejectsADiskThatTheTraceHasNotMeasured) {
   trace_of_qwen({"--device", "virtual:h200"});
   const Ended ended = validate(model_path("qwen2.pt"), {"--disk-bandwidth", "1GB/s"});
   EXPECT_EQ(ended.status, 2);
   EXPECT_THAT(unwrapped(ended.err), HasSubstr("does not say how fast a disk is"));
 }
 
-/// In more than one visit of ten the cores were not as far apart as when the trace was recorded: then an
-/// error beyond its bound says nothing.
+/// Returns true if in more than one visit of ten the cores were not as far apart as when the trace was
+/// recorded. Then an error beyond its bound means nothing.
 bool cores_were_apart(const json& report) {
   std::size_t visits = 0;
   for (const json& setting : report["settings"]) visits += setting["step_times_ns"].size();
   return 10 * report["displaced_visits"].get<std::size_t>() > visits;
 }
 
-/// What can be said of a run on the host whatever its times are.
+/// Checks the properties of a report of the host that do not depend on its times.
 void expect_consistent(const json& report, int status) {
   const json& outcome = report["outcome"];
   EXPECT_THAT(outcome, AnyOf("hold", "cannot tell", "do not hold"));
@@ -163,7 +164,7 @@ void expect_consistent(const json& report, int status) {
   }
 }
 
-/// Two rounds, each with three visits to the setting that sets the drift and one to any other.
+/// Expects two rounds, each with three visits to the setting that sets the drift and one to any other.
 void expect_visits(const json& setting) {
   const bool is_keep = setting["policy"]["name"] == "keep";
   EXPECT_EQ(setting["sets_drift"], is_keep);
@@ -174,7 +175,7 @@ void expect_visits(const json& setting) {
             std::midpoint(times[times.size() / 2 - 1], times[times.size() / 2]));
 }
 
-TEST_F(ValidateTest, OnTheHostItRunsForRealAndSaysWhatItFound) {
+TEST_F(ValidateTest, RunsOnTheHostAndReportsTheOutcome) {
   trace_of_qwen({"--link", "500MB/s"});
   const Ended ended = validate(model_path("qwen2.pt"), {"--format", "json"});
   ASSERT_THAT(ended.status, AnyOf(0, 1)) << ended.err;
@@ -190,7 +191,7 @@ TEST_F(ValidateTest, OnTheHostItRunsForRealAndSaysWhatItFound) {
   }
 }
 
-TEST_F(ValidateTest, TheLastLineSaysTheOutcome) {
+TEST_F(ValidateTest, TheLastLineStatesTheOutcome) {
   trace_of_qwen({"--device", "virtual:h200"});
   const Ended ended = validate(model_path("qwen2.pt"));
   EXPECT_EQ(ended.status, 0) << ended.err;
@@ -198,7 +199,7 @@ TEST_F(ValidateTest, TheLastLineSaysTheOutcome) {
   EXPECT_THAT(ended.out, EndsWith("The predictions hold.\n"));
 }
 
-TEST_F(ValidateTest, TakesATraceOfADeviceThatWasTooSmallForKeep) {
+TEST_F(ValidateTest, AcceptsATraceOfADeviceTooSmallForKeep) {
   constexpr Bytes kCapacity = 72 * kMiB;
   trace_of_qwen({"--device", "virtual:h200", "--device-memory", std::to_string(kCapacity)});
   const Ended ended = validate(model_path("qwen2.pt"), {"--format", "json"});
@@ -209,7 +210,7 @@ TEST_F(ValidateTest, TakesATraceOfADeviceThatWasTooSmallForKeep) {
   EXPECT_THAT(report["notes"][0].get<std::string>(), HasSubstr("without that cap"));
 }
 
-TEST_F(ValidateTest, LeavesOutWhatDoesNotFitIntoTheDevice) {
+TEST_F(ValidateTest, LeavesOutSettingsThatDoNotFitIntoTheDevice) {
   json profile = json::parse(std::ifstream(OFFPROF_PROFILES "/l4.json"));
   profile["name"] = "tiny";
   profile["memory"]["bytes"] = 30 * kMiB;
@@ -225,7 +226,7 @@ TEST_F(ValidateTest, LeavesOutWhatDoesNotFitIntoTheDevice) {
   EXPECT_EQ(report["memory_is_exact"], true);
 }
 
-TEST_F(ValidateTest, RefusesAnotherKindOfDevice) {
+TEST_F(ValidateTest, RejectsAnotherKindOfDevice) {
   trace_of_qwen({"--device", "virtual:h200"});
   for (const char* device : {"host", "virtual:l4"}) {
     const Ended ended = validate(model_path("qwen2.pt"), {"--device", device});
@@ -235,7 +236,7 @@ TEST_F(ValidateTest, RefusesAnotherKindOfDevice) {
   }
 }
 
-TEST_F(ValidateTest, RefusesATraceOfAnotherModel) {
+TEST_F(ValidateTest, RejectsATraceOfAnotherModel) {
   trace_of_qwen({"--device", "virtual:h200"});
   const Ended ended = validate(model_path("shufflenet.pt"));
   EXPECT_EQ(ended.status, 2);
@@ -243,7 +244,7 @@ TEST_F(ValidateTest, RefusesATraceOfAnotherModel) {
   EXPECT_THAT(ended.out, IsEmpty());
 }
 
-TEST_F(ValidateTest, RefusesASimulatedTrace) {
+TEST_F(ValidateTest, RejectsASimulatedTrace) {
   trace_of_qwen({"--device", "virtual:h200"});
   const std::string simulated = folder_ / "simulated.json";
   ASSERT_EQ(run_program({"simulate", "--trace", trace_, "-o", simulated}).status, 0);
@@ -253,14 +254,14 @@ TEST_F(ValidateTest, RefusesASimulatedTrace) {
   EXPECT_THAT(unwrapped(ended.err), HasSubstr("is simulated"));
 }
 
-TEST_F(ValidateTest, RefusesAFasterLinkThanTheTraces) {
+TEST_F(ValidateTest, RejectsAFasterLinkThanTheTraces) {
   trace_of_qwen({"--device", "virtual:h200", "--link", "2GB/s"});
   const Ended ended = validate(model_path("qwen2.pt"), {"--link", "3GB/s"});
   EXPECT_EQ(ended.status, 2);
   EXPECT_THAT(unwrapped(ended.err), HasSubstr("slowed down further"));
 }
 
-TEST_F(ValidateTest, RefusesFewerSettingsThanThePresets) {
+TEST_F(ValidateTest, RejectsFewerSettingsThanThePresets) {
   trace_of_qwen({"--device", "virtual:h200"});
   EXPECT_EQ(validate(model_path("qwen2.pt"), {"--policies", "2"}).status, 2);
 }

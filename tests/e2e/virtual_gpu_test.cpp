@@ -1,4 +1,4 @@
-// Whole command lines on a virtual GPU: exact memory, no numbers, modelled times.
+// Whole command lines on a virtual GPU: exact memory, no tensor values, modelled times.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ class VirtualGpuRun : public testing::Test {
   TestFolder folder_;
 };
 
-TEST_F(VirtualGpuRun, ItsTraceAndTheSimulatedOneAreComparedInTime) {
+TEST_F(VirtualGpuRun, DiffFindsNoDifferenceInTimeFromTheSimulation) {
   const std::string trace = folder_ / "t.json", simulated = folder_ / "s.json";
   report(run_of_qwen({"--threshold", "20000", "--stash", "3", "-o", trace}));
   report({"simulate", "--trace", trace, "--threshold", "20000", "--stash", "3", "-o", simulated});
@@ -66,7 +66,7 @@ TEST_F(VirtualGpuRun, ItsTraceAndTheSimulatedOneAreComparedInTime) {
   for (const json& copies : timeline["copies"]) EXPECT_EQ(copies["busy"]["difference_ns"], 0) << copies;
 }
 
-TEST_F(VirtualGpuRun, IsReplayedToTheByteWithItsStreamsInOrder) {
+TEST_F(VirtualGpuRun, IsReplayedExactlyWithoutStreamRaces) {
   const json run = report(run_of_qwen({"--check-streams"}));
   EXPECT_THAT(run["inexact"], IsEmpty());
   EXPECT_THAT(run["stream_hazards"], IsEmpty());
@@ -85,7 +85,7 @@ TEST_F(VirtualGpuRun, ATraceOfOnePolicySimulatesAnother) {
   for (const char* key : kTimeKeys) EXPECT_EQ(simulated[key], measured[key]) << key;
 }
 
-/// A model that holds so many bytes while it computes.
+/// Writes a model that holds this many bytes while it computes.
 std::string write_model_that_holds(int bytes, const std::string& path) {
   return write_model(
       "def forward(self, x):\n"
@@ -96,7 +96,7 @@ std::string write_model_that_holds(int bytes, const std::string& path) {
       path);
 }
 
-TEST_F(VirtualGpuRun, RefusesAModelWhoseShapesDependOnValuesByItsOperators) {
+TEST_F(VirtualGpuRun, RejectsAModelWhoseShapesDependOnValues) {
   const std::pair<std::string, std::string> models[] = {
       {"(self.w * x)[x > 0].exp().sum()", "aten::nonzero"},
       {"(self.w * x).masked_select(x > 0).exp().sum()", "aten::masked_select"},
@@ -108,7 +108,7 @@ TEST_F(VirtualGpuRun, RefusesAModelWhoseShapesDependOnValuesByItsOperators) {
   }
 }
 
-TEST_F(VirtualGpuRun, MarksMemoryWhereTheModelReadsValues) {
+TEST_F(VirtualGpuRun, MarksMemoryIfTheModelReadsValues) {
   const std::string model = write_model(
       "def forward(self, x):\n"
       "    y = self.w * x\n"
@@ -122,7 +122,7 @@ TEST_F(VirtualGpuRun, MarksMemoryWhereTheModelReadsValues) {
   EXPECT_THAT(unwrapped(ended.out), HasSubstr("predicted to the byte of a step that read zeros"));
 }
 
-TEST_F(VirtualGpuRun, AGateFailsOnAModelThatTakesOneMoreByteAtThePeak) {
+TEST_F(VirtualGpuRun, AGateFailsOnOneMoreByteAtThePeak) {
   const auto trace = [&](const std::string& model) {
     report(
         {"run", model, "--input", "float32[16]", "--device", "virtual:h200", "-o", folder_ / "trace.json"});
@@ -138,13 +138,13 @@ TEST_F(VirtualGpuRun, AGateFailsOnAModelThatTakesOneMoreByteAtThePeak) {
   EXPECT_THAT(ended.out, HasSubstr("+1 B"));
 }
 
-TEST_F(VirtualGpuRun, SaysWhichFileItsKernelTimesAreFrom) {
+TEST_F(VirtualGpuRun, NamesTheFileOfItsKernelTimes) {
   const std::string times = write("times.json", R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k",
       "ts": 5, "dur": 12.5, "args": {"correlation": 1, "grid": [8, 1, 1], "block": [128, 1, 1]}}]})");
   EXPECT_EQ(report(run_of_qwen({"--kernel-times", times}))["environment"]["kernel_times"], "times.json");
 }
 
-TEST_F(VirtualGpuRun, TrainsSevenBillionParametersWithoutTheRoomForThem) {
+TEST_F(VirtualGpuRun, TrainsAModelOfSevenBillionMetaParameters) {
   ASSERT_EQ(run_program({"zoo", "make", "llama", "--preset", "7b", "--dtype", "bfloat16", "--meta", "-o",
                          folder_ / "7b.pt"})
                 .status,
@@ -155,9 +155,9 @@ TEST_F(VirtualGpuRun, TrainsSevenBillionParametersWithoutTheRoomForThem) {
   EXPECT_GT(run["measured"]["device_resident_bytes"].get<long>(), 13'000'000'000);
 }
 
-// CUB's sorts look for code of the card's architecture, of which LibTorch has none for 8.9: a card runs that
-// for 8.6.
-TEST_F(VirtualGpuRun, SortsOnACardThatRunsCodeOfAnotherArchitecture) {
+// CUB's sorts require code for the card's architecture. LibTorch has none for 8.9; a card of that
+// architecture runs the code for 8.6.
+TEST_F(VirtualGpuRun, SortsOnACardThatRunsCodeForAnotherArchitecture) {
   ASSERT_EQ(run_program({"zoo", "make", "moe", "-o", folder_ / "moe.pt"}).status, 0);
   const json run =
       report({"run", folder_ / "moe.pt", "--device", "virtual:l4", "--steps", "1", "--check-streams"});
@@ -165,7 +165,7 @@ TEST_F(VirtualGpuRun, SortsOnACardThatRunsCodeOfAnotherArchitecture) {
   EXPECT_THAT(run["stream_hazards"], IsEmpty());
 }
 
-TEST_F(VirtualGpuRun, ACardThatLibTorchHasNoCodeForIsRefused) {
+TEST_F(VirtualGpuRun, RejectsACardForWhichLibTorchHasNoCode) {
   std::ifstream file(OFFPROF_PROFILES "/l4.json");
   json profile = json::parse(file);
   profile["multiprocessors"]["compute_capability_major"] = 7;
@@ -179,7 +179,7 @@ TEST_F(VirtualGpuRun, ACardThatLibTorchHasNoCodeForIsRefused) {
 
 class KernelTimesRun : public VirtualGpuRun {
  protected:
-  /// What is said of the kernel times with a recording of that one kernel.
+  /// Returns the output of a run whose kernel times come from a recording of one kernel.
   std::string said_of(const std::string& kernel) {
     const std::string times =
         write("times.json", R"([{"cat": "kernel", "name": ")" + kernel +
@@ -190,17 +190,17 @@ class KernelTimesRun : public VirtualGpuRun {
   }
 };
 
-TEST_F(KernelTimesRun, SaysHowManyLaunchesTheyFit) {
+TEST_F(KernelTimesRun, ReportsTheNumberOfMatchingLaunches) {
   EXPECT_THAT(
       said_of("cublasSgemm_v2"),
       testing::ContainsRegex("kernel times: ([1-9][0-9]*) of [0-9]+ launches as recorded \\(0 by operator"));
 }
 
-TEST_F(KernelTimesRun, SaysWhereTheyFitNone) {
+TEST_F(KernelTimesRun, ReportsThatNoLaunchMatches) {
   EXPECT_THAT(said_of("gelu"), HasSubstr("kernel times: none of the recording fits this run"));
 }
 
-TEST_F(VirtualGpuRun, BeyondTheCapacitySaysWhatLiesThereAndWhatFits) {
+TEST_F(VirtualGpuRun, AnOutOfMemoryErrorShowsTheContentsAndAPolicyThatFits) {
   const Ended ended = run_program(run_of_qwen({"--policy", "keep", "--device-memory", "74MiB"}));
   EXPECT_EQ(ended.status, 3) << ended.out;
   const std::string text = unwrapped(ended.err);
@@ -209,17 +209,17 @@ TEST_F(VirtualGpuRun, BeyondTheCapacitySaysWhatLiesThereAndWhatFits) {
   EXPECT_THAT(text, HasSubstr("offprof tune finds that this fits: --policy offload"));
 }
 
-TEST_F(VirtualGpuRun, AnUnknownProfileNamesThoseThatThereAre) {
+TEST_F(VirtualGpuRun, AnUnknownProfileListsTheKnownOnes) {
   expect_refused(2, "a100-40gb", {"run", "model.pt", "--device", "virtual:h2000"});
 }
 
-TEST_F(VirtualGpuRun, ABrokenProfileSaysWhichKeyOnWhichLine) {
+TEST_F(VirtualGpuRun, ABrokenProfileNamesTheKeyAndTheLine) {
   const std::string profile =
       write("gpu.json", "{\n  \"schema\": \"offprof.gpu_profile/1\",\n  \"nam\": 1\n}\n");
   expect_refused(2, "line 3", {"run", "model.pt", "--device", "virtual:" + profile});
 }
 
-TEST_F(VirtualGpuRun, FlagsOfAVirtualGpuAreRefusedElsewhere) {
+TEST_F(VirtualGpuRun, RejectsFlagsOfAVirtualGpuOnOtherDevices) {
   expect_refused(2, "Add --device virtual", {"run", "model.pt", "--device", "host", "--check-streams"});
 }
 

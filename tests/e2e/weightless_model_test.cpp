@@ -1,5 +1,5 @@
-// Models whose weights take no room: made in a moment whatever their size, and run where weights are not
-// read.
+// Models on the meta device: their parameters take no memory. They are created in a moment whatever their
+// size, and run on devices that do not read parameters.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(WeightlessModel, OfSeventyBillionParametersIsASmallFile) {
+TEST(WeightlessModel, SeventyBillionParametersGiveASmallFile) {
   constexpr std::uintmax_t kMost = 2 << 20;
   const TestFolder folder;
   const Ended made = run_program({"zoo", "make", "llama", "--preset", "70b", "--dtype", "bfloat16", "--meta",
@@ -24,7 +24,7 @@ TEST(WeightlessModel, OfSeventyBillionParametersIsASmallFile) {
   EXPECT_LT(std::filesystem::file_size(folder / "model.pt"), kMost);
 }
 
-TEST(WeightlessModel, IsRefusedOnTheHost) {
+TEST(WeightlessModel, IsRejectedOnTheHost) {
   const TestFolder folder;
   ASSERT_EQ(run_program({"zoo", "make", "mlp", "--meta", "-o", folder / "model.pt"}).status, 0);
   const Ended ended = run_program({"run", folder / "model.pt", "--device", "host"});

@@ -1,4 +1,4 @@
-// Training with weights off the device, as a user asks for it: measured, simulated, and refused.
+// Parameter offload (`--weights`), tested with command lines: measured, simulated, and rejected.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class Weights : public testing::Test {
   TestFolder folder_, disk_;
 };
 
-TEST_F(Weights, OnTheHostArePredictedToTheByte) {
+TEST_F(Weights, ArePredictedExactlyOnTheHost) {
   const json report = run({"--weights", "host"});
   EXPECT_EQ(report["gradients"], "bitwise");
   EXPECT_EQ(report["inexact"], json::array());
@@ -40,22 +40,22 @@ TEST_F(Weights, OnTheHostArePredictedToTheByte) {
   EXPECT_GT(report["measured"]["h2d_bytes"], again["measured"]["h2d_bytes"]);
 }
 
-TEST_F(Weights, OnTheDiskLeaveNoFileBehind) {
+TEST_F(Weights, LeaveNoFileOnTheDisk) {
   const json report = run({"--weights", "disk", "--weights-dir", disk_.path()});
   EXPECT_EQ(report["gradients"], "bitwise");
   EXPECT_EQ(report["inexact"], json::array());
   EXPECT_TRUE(std::filesystem::is_empty(disk_.path()));
 }
 
-TEST_F(Weights, OnTheVirtualGpuArePredictedToTheByteAndTheNanosecond) {
+TEST_F(Weights, ArePredictedToTheByteAndTheNanosecondOnAVirtualGpu) {
   const json report = run({"--weights", "host", "--device", "virtual:h200", "--check-streams"});
   EXPECT_EQ(report["inexact"], json::array());
   EXPECT_EQ(report["stream_hazards"], json::array());
   EXPECT_EQ(report["measured"]["step_time_ns"], report["replayed"]["step_time_ns"]);
 }
 
-/// Weights and activations are four times what the device has; there is no optimizer's state.
-TEST_F(Weights, AModelOfFourTimesTheDevicesMemoryTrains) {
+/// Parameters and activations take four times the device's memory; there is no optimizer state.
+TEST_F(Weights, TrainAModelFourTimesAsLargeAsDeviceMemory) {
   const std::vector<std::string> sgd = {"--optimizer", "sgd"};
   const std::string quarter = std::to_string(peak(run(joined(sgd, {"--policy", "keep"}))) / 4);
   for (const std::vector<std::string>& where : {std::vector<std::string>{"--weights", "host"},
@@ -68,7 +68,7 @@ TEST_F(Weights, AModelOfFourTimesTheDevicesMemoryTrains) {
   }
 }
 
-TEST_F(Weights, AWindowLetsMoreOfThemLieOnTheDevice) {
+TEST_F(Weights, ALargerWindowKeepsMoreOfThemOnTheDevice) {
   const json small = run({"--weights", "host", "--weights-window", "0"});
   const json large = run({"--weights", "host", "--weights-window", "64MiB"});
   EXPECT_LT(peak(small), peak(large));
@@ -77,7 +77,7 @@ TEST_F(Weights, AWindowLetsMoreOfThemLieOnTheDevice) {
   EXPECT_EQ(large["inexact"], json::array());
 }
 
-TEST_F(Weights, TheirTraceIsSimulatedUnderAnyPolicy) {
+TEST_F(Weights, TheirTraceCanBeSimulatedUnderAnyPolicy) {
   run({"--weights", "host"});
   for (const std::string policy : {"keep", "trl"}) {
     const Ended simulated =
@@ -90,8 +90,8 @@ TEST_F(Weights, TheirTraceIsSimulatedUnderAnyPolicy) {
   }
 }
 
-/// Of a virtual GPU, which is told how fast its disk is: to the byte, and to the nanosecond.
-TEST_F(Weights, OnAGpusDiskTheirTraceIsSimulatedUnderAnyPolicyToo) {
+/// On a virtual GPU, whose disk speed is given, bytes and times are exact, times to the nanosecond.
+TEST_F(Weights, TheirTraceCanBeSimulatedUnderAnyPolicyOnAGpusDisk) {
   const std::vector<std::string> on_disk = {"--device",  "virtual:h200", "--link",           "2GB/s",
                                             "--weights", "disk",         "--disk-bandwidth", "1GB/s"};
   const auto run_under = [&](const std::string& policy) {
@@ -122,7 +122,7 @@ struct Refusal {
 };
 class RefusedWeights : public Weights, public testing::WithParamInterface<Refusal> {};
 
-TEST_P(RefusedWeights, SayWhy) {
+TEST_P(RefusedWeights, ReportTheReason) {
   std::vector<std::string> arguments = {"run", transformer(), "-o", folder_ / "trace.json"};
   arguments.insert(arguments.end(), GetParam().arguments.begin(), GetParam().arguments.end());
   const Ended ended = run_program(arguments);

@@ -1,7 +1,7 @@
 // Writes a TorchScript module with one parameter `w` of 16 floats and the methods that standard input
 // defines:
 //   write_module OUT.pt <source
-// So a test can have a model, and the same model with a line changed.
+// A test can thus create a model, and the same model with one line changed.
 #include <torch/csrc/jit/api/module.h>
 
 #include <ATen/Functions.h>

@@ -2,7 +2,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-/// PYTORCH_CUDA_ALLOC_CONF, and the sizes that blocks and segments get by it.
+/// Fuzzes PYTORCH_CUDA_ALLOC_CONF, and the sizes of blocks and segments under its settings.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace offprof;
   return read_or_refuse([&] {

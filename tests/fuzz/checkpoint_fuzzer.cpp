@@ -1,7 +1,7 @@
 #include "engine/tensors/files/checkpoint_pickle.h"
 #include "tests/fuzz/fuzz.h"
 
-/// The pickle of a `.pt` file: what is taken has names of text.
+/// Fuzzes the pickle of a `.pt` file. Names in an accepted file must be printable text.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace offprof;
   return read_or_refuse([&] {

@@ -13,7 +13,7 @@ std::vector<std::string> lines_of(std::string_view text) {
   for (const char c : text) {
     if (c == '\n')
       lines.emplace_back();
-    else if (c != '\0')  // which ends a word that the system hands over
+    else if (c != '\0')  // a null byte ends an argument of a process
       lines.back() += c;
   }
   return lines;
@@ -22,12 +22,12 @@ std::vector<std::string> lines_of(std::string_view text) {
 }  // namespace
 }  // namespace offprof
 
-/// The words of a command line, a line each, of which the first is the command. They are read; the command
-/// does not run.
+/// Fuzzes the words of a command line, one per line; the first is the command. The words are parsed, but the
+/// command does not run.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace offprof;
   std::vector<std::string> words = lines_of(as_text(data, size));
-  std::ranges::reverse(words);  // as CLI11 takes them
+  std::ranges::reverse(words);  // CLI11 expects the words in reverse order
   const auto& commands = command_table();
   const auto entry = std::ranges::find(commands, std::string_view(words.back()), &CommandEntry::name);
   if (entry == commands.end()) return 0;

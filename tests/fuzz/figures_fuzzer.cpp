@@ -25,7 +25,8 @@ void show_difference(const Figures& base, const Figures& now) {
 }  // namespace
 }  // namespace offprof
 
-/// A trace, a report or a baseline on both sides of `gate` and of `diff`, and as what `gate --update` writes.
+/// Fuzzes a trace, a report or a baseline on both sides of `gate` and `diff`, and as the input of `gate
+/// --update`.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace offprof;
   static const Figures kOther = figures_of(sample_trace(), "other.json");

@@ -9,7 +9,7 @@
 #include "traces/error.h"
 #include "traces/printable.h"
 
-/// What libFuzzer, or the replay of the corpora, calls with each input.
+/// Entry point of libFuzzer; replay_corpus.cpp also calls it. Called with each input.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace offprof {
@@ -18,12 +18,13 @@ inline std::string_view as_text(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-/// Whether a reader has taken the input: set by read_or_refuse, for replay_corpus.cpp, which clears it before
-/// each input. libFuzzer's entry point has no other way to tell.
+/// True if a reader has accepted the input. read_or_refuse sets it; replay_corpus.cpp reads it and clears it
+/// before each input. A variable is needed because libFuzzer's entry point cannot return this result.
 inline bool input_is_accepted = false;
 
-/// Calls `read`, which may refuse its input by an Error that is the user's to mend (exit status 2). Any other
-/// exception is a finding, and so is all that a sanitizer or a check says. Always 0, as libFuzzer wants it.
+/// Calls `read`, which may reject its input with an Error that the user can fix (exit status 2). Any other
+/// exception is a finding, and so is every report of a sanitizer or a check. Always returns 0, as libFuzzer
+/// requires.
 template <typename Read>
 int read_or_refuse(const Read& read) {
   try {
@@ -36,7 +37,7 @@ int read_or_refuse(const Read& read) {
   return 0;
 }
 
-/// What a report shows of names in files must be text, each on its line.
+/// Checks that names from files appear in a report only as printable text, each within one line.
 inline void check_shown(const std::string& report) {
   OFFPROF_CHECK(printable(report, true) == report);
 }

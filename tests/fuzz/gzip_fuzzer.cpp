@@ -4,11 +4,11 @@
 
 #include "tests/fuzz/fuzz.h"
 
-/// So much of it is unpacked: more only takes longer, and what a bomb meets after 64 MiB has a test of its
-/// own.
+/// Largest number of unpacked bytes. More would only take longer; the limit of 64 MiB for a gzip bomb has a
+/// test of its own.
 constexpr std::size_t kMostUnpacked = std::size_t{1} << 18;
 
-/// A file that says that it is gzip's.
+/// Fuzzes a file that begins like a gzip file.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace offprof;
   return read_or_refuse([&] {

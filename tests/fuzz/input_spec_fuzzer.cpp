@@ -2,7 +2,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-/// A spec that is read and written says the same when it is read again.
+/// Fuzzes input specs. A spec that is parsed and written must be equal when it is parsed again.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace offprof;
   for (const std::string& line : split_input_specs(as_text(data, size)))

@@ -6,7 +6,7 @@
 
 namespace {
 
-/// The tree that a document stands for, without packed arrays.
+/// Returns the document's tree with its packed arrays expanded.
 nlohmann::json unpacked(const nlohmann::json& json, const offprof::JsonDocument& document) {
   if (json.is_binary()) {
     auto array = nlohmann::json::array();
@@ -22,7 +22,8 @@ nlohmann::json unpacked(const nlohmann::json& json, const offprof::JsonDocument&
 
 }  // namespace
 
-/// Arrays that are packed hold what they hold in a tree, and what is written is what was read.
+/// Fuzzes JSON documents. Packed arrays must have the same elements as in a tree, and a written document must
+/// equal the parsed one.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace offprof;
   return read_or_refuse([&] {

@@ -1,5 +1,5 @@
-// How libFuzzer changes inputs that are JSON: half the time a value is replaced, left out, repeated or copied
-// to another place, so that what comes is still JSON; else bytes are changed, as for other inputs.
+// Mutates JSON inputs for libFuzzer. Half of the time it replaces, removes, repeats or copies a value, so
+// that the result is still JSON. Otherwise it changes bytes, as for other inputs.
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
@@ -15,10 +15,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Writing follows values by recursion.
+/// Limit on the nesting, since the writer is recursive.
 constexpr int kMostDepth = 300;
 
-/// Values that readers trip over.
+/// Values that often break readers.
 const std::vector<Json>& hostile_values() {
   static const std::vector<Json> kValues = {nullptr,
                                             true,

@@ -2,7 +2,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-/// A trace of PyTorch's profiler.
+/// Fuzzes a trace of PyTorch's profiler.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace offprof;
   return read_or_refuse(

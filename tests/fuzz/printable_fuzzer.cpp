@@ -1,7 +1,7 @@
 #include "cli/terminal.h"
 #include "tests/fuzz/fuzz.h"
 
-/// Whatever bytes a name has, what is shown of it is harmless, and stays so however it is broken or cut.
+/// Fuzzes names. Printed bytes must be harmless, and stay harmless when they are wrapped or cut.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace offprof;
   const std::string_view text = as_text(data, size);
@@ -14,6 +14,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   OFFPROF_CHECK(display_width(cut_to_width(line, kWidth)) <= kWidth);
   check_shown(cut_to_width(line, kWidth));
   check_shown(wrap(line, kWidth, 4));
-  input_is_accepted = true;  // it refuses nothing
+  input_is_accepted = true;  // printable rejects nothing
   return 0;
 }

@@ -3,7 +3,7 @@
 #include "simulator/virtual_gpu/kernel_cost.h"
 #include "tests/fuzz/fuzz.h"
 
-/// A GPU's profile, and what kernels and copies take by its figures.
+/// Fuzzes GPU profiles, and the modelled times of kernels and copies.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace offprof;
   static const OpCall kProduct = {"aten::mm", {{"float32", {64, 64}, 16384}, {"float32", {64, 64}, 16384}}};

@@ -3,7 +3,7 @@
 #include "traces/gate.h"
 #include "traces/units.h"
 
-/// What stands on a command line for an amount: of bytes, of time, of a link, of a gate's limit.
+/// Fuzzes quantities on a command line: bytes, times, links, and the limits of a gate.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace offprof;
   const std::string text(as_text(data, size));

@@ -1,10 +1,10 @@
-// Calls a fuzz target with each file of a corpus, where there is no libFuzzer to do it, and holds the target
-// to which of them it accepts.
+// Calls a fuzz target with each file of a corpus without libFuzzer, and checks that the target accepts
+// exactly the listed files.
 //
 //   TARGET_fuzzer ACCEPTED FOLDER
 //
-//   ACCEPTED  a file of lines `FOLDER_NAME/FILE_NAME`: those that must be accepted; all others must be
-//   refused
+//   ACCEPTED  a file with lines `FOLDER_NAME/FILE_NAME`: these files must be accepted, all others must be
+//             rejected
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// As it lies on the disk, whether it is gzip or not.
+/// Returns the file's bytes as they are, without decompressing gzip.
 std::string bytes_of(const fs::path& path) {
   std::FILE* const file = std::fopen(path.c_str(), "rb");
   OFFPROF_CHECK(file != nullptr);
@@ -27,7 +27,7 @@ std::string bytes_of(const fs::path& path) {
   return bytes;
 }
 
-/// The names of the files of one corpus that must be accepted.
+/// Returns the names of the files in one corpus that must be accepted.
 std::set<std::string> accepted_names(const fs::path& list, const std::string& corpus) {
   std::ifstream lines(list);
   OFFPROF_CHECK(lines.is_open());
@@ -37,7 +37,7 @@ std::set<std::string> accepted_names(const fs::path& list, const std::string& co
   return names;
 }
 
-/// Whether the target accepts the file, or refuses it, as it must.
+/// Returns true if the target accepts or rejects the file as expected.
 bool goes_as_listed(const fs::path& path, bool must_be_accepted) {
   const std::string bytes = bytes_of(path);
   offprof::input_is_accepted = false;

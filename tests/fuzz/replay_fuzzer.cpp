@@ -8,7 +8,7 @@
 namespace offprof {
 namespace {
 
-/// What `simulate` does.
+/// Calls the functions of `simulate`.
 void simulate(Trace& trace, const TraceSteps& steps, const Policy& policy) {
   const Link& link = trace.environment.link;
   const Metrics metrics = steps.predict(policy, link);
@@ -24,12 +24,12 @@ void simulate(Trace& trace, const TraceSteps& steps, const Policy& policy) {
 }  // namespace
 }  // namespace offprof
 
-/// A trace goes through `view` and, under its own policy and the presets, through `simulate`.
+/// Fuzzes traces. Each goes through `view`, and through `simulate` under its own policy and the presets.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace offprof;
   return read_or_refuse([&] {
     Trace trace = parse_trace(std::string(as_text(data, size)), "t.json");
-    trace.settings.steps = std::min(trace.settings.steps, 4);  // more of them only take longer
+    trace.settings.steps = std::min(trace.settings.steps, 4);  // more steps would only take longer
     const ViewReport report = make_view_report(trace, "t.json", 10);
     check_shown(to_text(report, {}));
     check_shown(dump_json(to_json(report)));

@@ -1,7 +1,8 @@
 #include "engine/tensors/files/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 
-/// A file that is taken has names of text, and each byte after its header belongs to one tensor.
+/// Fuzzes safetensors files. In an accepted file, names must be printable text, and each byte after the
+/// header must belong to exactly one tensor.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace offprof;
   return read_or_refuse([&] {

@@ -4,7 +4,7 @@
 #include "traces/timeline_diff.h"
 #include "traces/timeline_reader.h"
 
-/// What a trace shows of its steps, compared with another's and with itself.
+/// Fuzzes the timeline of a trace, which is compared with another one and with itself.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace offprof;
   static const Timeline kOther = sample_trace().timeline;

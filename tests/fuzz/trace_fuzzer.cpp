@@ -1,7 +1,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "traces/trace_io.h"
 
-/// A trace that is read and written says the same when it is read again.
+/// Fuzzes traces. A trace that is parsed and written must be equal when it is parsed and written again.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace offprof;
   return read_or_refuse([&] {

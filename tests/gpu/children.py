@@ -1,4 +1,4 @@
-"""Child processes that cannot outlive their time: each runs in a process group of its own, which is killed as a whole."""
+"""Child processes with a time limit. Each runs in a process group of its own, which is killed as a whole."""
 
 import contextlib
 import os
@@ -6,21 +6,21 @@ import signal
 import subprocess
 import time
 
-SECONDS_TO_DIE = 10  # after SIGKILL; a process inside the GPU's driver may take longer, and is left
+SECONDS_TO_DIE = 10  # after SIGKILL; a process inside the GPU's driver may take longer, and is not waited for
 
 
 class TimedOut(Exception):
-    """A child process was killed because its time was over."""
+    """A child process was killed at its time limit."""
 
 
 class Children:
-    """Runs child processes, one at a time, each until a deadline at most."""
+    """Runs child processes, one at a time, each with a time limit."""
 
     def __init__(self):
         self._running = None
 
     def run(self, command, seconds, environment=None):
-        """Returns (exit status, stdout, stderr). Raises TimedOut after `seconds`, OSError where it cannot start."""
+        """Returns (exit status, stdout, stderr). Raises TimedOut after `seconds`, OSError if it cannot start."""
         if seconds <= 0:
             raise TimedOut(f"no time is left for {os.path.basename(command[0])}")
         child = subprocess.Popen(
@@ -42,7 +42,7 @@ class Children:
         return child.returncode, out, err
 
     def kill(self):
-        """Kills the running child, if there is one, and all that it started. May be called at any time."""
+        """Kills the running child, if there is one, and all processes that it started. May be called at any time."""
         child = self._running
         if child is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -50,7 +50,7 @@ class Children:
 
 
 def remaining_output(child):
-    """What a child that was killed had printed."""
+    """Returns the output that a killed child had printed."""
     try:
         return child.communicate(timeout=SECONDS_TO_DIE)
     except subprocess.TimeoutExpired:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Answers as offprof would, without training anything. FAKE_HANG: runs of a model whose file has that in its name tell
-the named pipe FAKE_PIPE so, hold it open, in a child process too, and never end. FAKE_TRACE_BYTES: size of traces."""
+"""Imitates the output of offprof without training anything. FAKE_HANG: a run of a model whose file name contains this
+text writes to the named pipe FAKE_PIPE, keeps it open (also in a child process), and never ends. FAKE_TRACE_BYTES: size
+of traces. FAKE_DEVICE: name of the device. FAKE_GRADIENTS: result of the comparison of gradients."""
 
 import json
 import os

@@ -1,23 +1,23 @@
-"""What only a GPU can prove: memory, gradients, tracing, times and copies, each held against its bound, a row for each.
+"""Runs the checks that need a GPU: memory, gradients, tracing, times and copies. Writes a row with the bound for each.
 
     gpu_check.py --program OFFPROF --device DEVICE --out FOLDER [--scratch FOLDER] [--build FOLDER] [--only CHECK]...
                  [--part N] [--minutes N] [--quick] [--record FOLDER] [--commit TEXT]
     gpu_check.py --list
 
-    --program  the program that is checked
-    --device   cuda, cuda:N, or virtual:PROFILE: then the job is the same, and nothing of it is said of a GPU
-    --out      where gpu_check.json, table.md, log.txt and small traces go, 8 files at most; rows of earlier parts stay
-    --scratch  where models, large traces and the disk tier's file go (a temporary folder, removed at the end)
-    --build    build folder whose tests labelled `gpu` are run too
-    --only     checks by name, or by pattern: 'memory-*'
-    --part     the checks of one part of PARTS, each of which ends within nine minutes
-    --minutes  all is over after that many (8.5): no check is begun, and what runs is killed
-    --quick    small models, few settings: whether the job itself works
-    --record   also writes JSON and table there, without user names, host names and paths
-    --commit   goes into the rows: what was checked
-    --list     prints the checks, with their part and the most seconds that each may take
+    --program  the offprof program to check
+    --device   cuda, cuda:N, or virtual:PROFILE, which runs the same job but measures no GPU
+    --out      folder for gpu_check.json, table.md, log.txt and small traces, at most 8 files; rows of earlier parts stay
+    --scratch  folder for models, large traces and the disk tier's file (default: a temporary folder, removed at the end)
+    --build    build folder; its tests with the label `gpu` run too
+    --only     the name of a check, or a pattern: 'memory-*'
+    --part     the checks of one part; each part ends within nine minutes
+    --minutes  time limit for all checks (default 8.5): afterwards no check starts, and a running one is killed
+    --quick    small models and few settings, for a quick test of the job itself
+    --record   folder for a second copy of JSON and table without user names, host names and paths
+    --commit   the commit that is checked; it is written into the rows
+    --list     prints the checks, with their part and their time limit in seconds
 
-Exit status: 0 no bound is missed, 1 one is, or a check failed or did not come to its end, 2 bad usage.
+Exit status: 0 all bounds are met; 1 a bound is not met, or a check failed or did not finish; 2 bad usage.
 """
 
 import argparse
@@ -37,7 +37,7 @@ import time
 from children import Children, TimedOut
 from results import Check, Results
 
-# The profile of a virtual GPU that is held against the real one, by what the device is called.
+# Patterns of device names, and the profile of the virtual GPU that is compared with that device.
 PROFILES = {
     r"H200": "h200",
     r"H100.*80GB": "h100-80gb",
@@ -45,21 +45,21 @@ PROFILES = {
     r"\bL4\b": "l4",
     r"RTX 4090\b": "rtx4090",
 }
-MOST_TRACE_BYTES = 4 << 20  # of one that is kept
-MOST_TRACES = 4  # beside gpu_check.json, table.md and log.txt: eight files are all that come back
+MOST_TRACE_BYTES = 4 << 20  # size limit of a trace that is kept
+MOST_TRACES = 4  # in addition to gpu_check.json, table.md and log.txt; at most eight files come back
 
-# Zoo models: sizes for a GPU, and small ones. The first is the one that single checks use.
+# Zoo models with sizes for a GPU and small sizes. Checks of a single model use the first one.
 MODELS = {
     "transformer": ("--batch 8 --seq 1024 --layers 8 --width 1024 --heads 16", "--batch 2 --layers 2"),
     "llama": ("--batch 4 --seq 1024 --layers 8 --width 1024 --heads 16 --kv-heads 4 --ffn 2752", "--batch 2 --layers 2"),
     "resnet": ("--batch 128 --image 64", "--batch 4"),
 }
-# One whose memory is nearly all activations: a stack of transformer blocks on a long batch, trained with SGD, which keeps
-# no state.
+# A model whose memory is nearly all activations: a stack of transformer blocks with a large batch, trained with SGD,
+# which has no state.
 BLOCK_STACK = (
     "llama", "--batch 64 --seq 1024 --layers 2 --width 1024 --heads 16 --kv-heads 4 --ffn 2752", "--batch 2 --layers 2",
 )  # fmt: skip
-# What a step sends to the disk is a tenth of a GiB, and a run has some fifty steps that do.
+# A step of this model writes a tenth of a GiB to the disk, and a run has about fifty such steps.
 DISK_MODEL = ("transformer", "--batch 2 --seq 256 --layers 4 --width 512 --heads 8", "--batch 2 --layers 2")
 MEMORY = (
     "device_peak_bytes", "device_allocated_peak_bytes", "device_reserved_peak_bytes", "host_peak_bytes",
@@ -71,7 +71,7 @@ SECONDS_PER_TEST = 120
 
 
 class Failed(Exception):
-    """A command that should have worked did not."""
+    """A command failed unexpectedly."""
 
 
 class Job:
@@ -82,7 +82,7 @@ class Job:
         self.scratch = pathlib.Path(scratch)
         self.children = Children()
         self.over = time.monotonic() + 60 * options.minutes
-        self.deadline = self.over  # of the check that runs
+        self.deadline = self.over  # of the running check
         self.reports = {}
         self.missed = 0
 
@@ -90,11 +90,11 @@ class Job:
         return self.deadline - time.monotonic()
 
     def child(self, command, environment=None):
-        """(exit status, stdout, stderr) of a command, killed at the check's deadline."""
+        """Returns (exit status, stdout, stderr) of a command, which is killed at the check's deadline."""
         return self.children.run([str(word) for word in command], self.seconds_left(), environment)
 
     def offprof(self, *arguments, statuses=(0,)):
-        """The report of a command."""
+        """Runs an offprof command and returns its JSON report."""
         status, out, err = self.child([self.options.program, *arguments, "--format", "json"])
         if status not in statuses:
             raise Failed(f"offprof {' '.join(map(str, arguments))}: exit status {status}: {err.strip()[-2000:]}")
@@ -110,7 +110,7 @@ class Job:
     def made(self, file, name, large, small):
         path = self.scratch / f"{file}.{'small' if self.options.quick else 'large'}.pt"
         if not path.exists():
-            beside = path.with_suffix(".part.pt")  # one that was killed half-way is never taken for a model
+            beside = path.with_suffix(".part.pt")  # so that the partial file of a killed command is never used as a model
             self.offprof("zoo", "make", name, "-o", beside, *(small if self.options.quick else large).split())
             beside.replace(path)
         return path
@@ -119,7 +119,7 @@ class Job:
         return self.scratch / f"{name}.json.gz"
 
     def run(self, model, *policy, device=None, trace=None):
-        """One run under `policy`, made once."""
+        """Returns the report of a run under `policy`. Each run is made only once."""
         key = (model, policy, device or self.options.device)
         if key not in self.reports:
             output = ["-o", trace] if trace else []
@@ -129,7 +129,7 @@ class Job:
         return self.reports[key]
 
     def keep(self, trace):
-        """A small trace is a result too, where there is room for it."""
+        """Copies a small trace to the results if the number of traces allows it."""
         there = [file.name for file in self.results.folder.glob("*.json.gz")]
         if trace.stat().st_size <= MOST_TRACE_BYTES and (trace.name in there or len(there) < MOST_TRACES):
             shutil.copyfile(trace, self.results.folder / trace.name)
@@ -140,7 +140,7 @@ class Job:
     # --- The checks ---
 
     def suite(self, check, program, share=None):
-        """The tests of a program that need a GPU, or every n-th of them: `share` is (first, n)."""
+        """Runs the tests of a program that need a GPU; with `share` = (first, n), only every n-th of them."""
         if not self.options.build:
             check.skipped = "no build folder was given"
             return
@@ -160,11 +160,11 @@ class Job:
         check.hold("skipped", out.count("***Skipped"), "0", "***Skipped" not in out)
 
     def memory(self, check, name):
-        """Simulated against measured, to the byte."""
+        """Checks that simulated and measured memory are equal."""
         self.hold_memory(check, self.recorded(name))
 
     def disk(self, check):
-        """Simulated against measured where a rule places all tensors on a disk."""
+        """Checks that simulated and measured memory are equal if a rule places all tensors on a disk."""
         policy = self.scratch / "disk.json"
         rules = [{"min_bytes": 1024, "placement": "disk"}]
         window = 64 << 10 if self.options.quick else 64 << 20
@@ -189,12 +189,13 @@ class Job:
                 check.hold(f"{key} simulated - measured", difference, "0", difference == 0)
         check.figures["device_peak_bytes"] = measured["device_peak_bytes"]
         gradients = report.get("gradients")
-        # Where plain passes differ from each other, nothing can be bitwise; the row says by how much they do.
+        # If passes without offloading differ from each other, gradients cannot be bitwise equal. The row then shows the
+        # difference.
         is_kept = gradients == "bitwise" or str(gradients).startswith("not reproducible")
         check.hold("gradients", gradients, "bitwise", is_kept or not self.is_gpu)
 
     def virtual_memory(self, check, name):
-        """A virtual GPU against this one, to the byte."""
+        """Checks that memory on a virtual GPU equals memory on this one."""
         if not self.is_gpu:
             check.skipped = "it is the virtual GPU that is checked"
             return
@@ -211,7 +212,7 @@ class Job:
                 check.hold(f"{key} virtual - real", difference, "0", difference == 0)
 
     def tracing(self, check, name):
-        """What the tracer lost, and what it costs."""
+        """Checks lost records and the cost of the tracer."""
         tracing = self.recorded(name).get("tracing")
         if tracing is None:
             check.hold("tracing", None, "there", False)
@@ -228,7 +229,7 @@ class Job:
             check.figures[key] = tracing.get(key)
 
     def copies(self, check, name):
-        """Large copies against the link as it was calibrated, and how much of all copies is hidden."""
+        """Compares the speed of large copies with the calibrated link. Reports the share of copy time that is hidden."""
         tracing = self.recorded(name).get("tracing")
         if tracing is None:
             check.hold("tracing", None, "there", False)
@@ -250,7 +251,7 @@ class Job:
         check.figures["overlap_ratio"] = round(min(hidden), 4) if hidden else None
 
     def times(self, check, name):
-        """Predicted against measured step times, over settings that span what a policy can be."""
+        """Compares predicted with measured step times, over settings that span the space of policies."""
         self.recorded(name)
         policies, rounds = ("6", "1") if self.options.quick else ("16", "3")
         report = self.offprof(
@@ -271,7 +272,7 @@ class Job:
             check.misses.append(f"kendall_tau is {tau}, not at least 0.95")
 
     def against_trl(self, check):
-        """Our engine against TRL's rules at the same threshold and stash."""
+        """Compares our engine with TRL's rules at the same threshold and stash."""
         model = self.made("block_stack", *BLOCK_STACK)
         common = ("run", model, "--device", self.options.device, "--optimizer", "sgd")
         trl = self.offprof(*common, "--policy", "trl")["measured"]
@@ -281,7 +282,7 @@ class Job:
             check.hold(f"{key}, ratio", round(ratio, 4), f"at most {bound}", ratio <= bound or self.options.quick)
 
     def sanitizer(self, check, name):
-        """compute-sanitizer over a short run."""
+        """Runs compute-sanitizer on a short run."""
         tool = shutil.which("compute-sanitizer")
         if not self.is_gpu or tool is None:
             check.skipped = "it needs a GPU" if not self.is_gpu else "there is no compute-sanitizer on the path"
@@ -298,7 +299,7 @@ class Job:
     # --- All of it ---
 
     def do(self, entry):
-        """One check: its row is there before it begins, and says so until it has come to its end."""
+        """Runs one check. Writes its row as `unfinished` before it starts, so that the row exists if the job is killed."""
         check = Check(entry.name)
         self.results.put(check)
         began = time.monotonic()
@@ -323,14 +324,14 @@ class Job:
 
 
 class Entry:
-    """A check that can be asked for: `work(job, check)` within so many seconds."""
+    """A check that can be selected. Calls `work(job, check)` with a time limit of `seconds`."""
 
     def __init__(self, name, part, seconds, work):
         self.name, self.part, self.seconds, self.work = name, part, seconds, work
 
 
 def entries():
-    """In the order of PARTS. What records a model leaves the recording to the checks after it in its part."""
+    """Returns all checks in the order of parts. The first check of a model records it; later ones in the part reuse that."""
     def of(method, *arguments):
         return lambda job, check: method(job, check, *arguments)
 
@@ -357,7 +358,7 @@ def entries():
 
 
 def chosen(options):
-    """The entries that were asked for; none: all. Raises ValueError for a name that is none."""
+    """Returns the selected entries; all if none is selected. Raises ValueError for an unknown name."""
     everything = entries()
     for pattern in options.only or []:
         if not any(fnmatch.fnmatchcase(entry.name, pattern) for entry in everything):

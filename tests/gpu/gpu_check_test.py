@@ -1,4 +1,4 @@
-"""What gpu_check.py promises whoever holds a GPU for a few minutes, shown with a program that answers as offprof would."""
+"""Tests the behaviour of gpu_check.py for users who have a GPU for a few minutes, with a program that imitates offprof."""
 
 import json
 import os
@@ -41,7 +41,7 @@ class GpuCheckTest(unittest.TestCase):
         return {row["check"]: row["verdict"] for row in result["checks"]}
 
     def hanging(self, *options):
-        """A check that has come to a run that never ends, and the pipe that the run holds open."""
+        """Starts a check whose run never ends. Returns its process and the pipe that the run keeps open."""
         environment = {**os.environ, "FAKE_HANG": "llama", "FAKE_PIPE": str(self.pipe)}
         job = subprocess.Popen(self.command(*options), env=environment, stdout=subprocess.DEVNULL)
         self.addCleanup(job.wait)
@@ -56,7 +56,7 @@ class GpuCheckTest(unittest.TestCase):
         job.wait()
         self.assertEqual(self.rows(), {"memory-transformer": "kept", "memory-llama": "unfinished"})
         self.assertIn("| memory-transformer | kept |", (self.out / "table.md").read_text(encoding="utf-8"))
-        # SIGKILL leaves the job no time to end its children: the test does.
+        # After SIGKILL the job cannot end its children, so the test does that.
         os.killpg(self.group_of_the_run(), signal.SIGKILL)
 
     def group_of_the_run(self):
@@ -68,10 +68,10 @@ class GpuCheckTest(unittest.TestCase):
                 continue
         self.fail("the run that hangs is gone")
 
-    def test_a_terminated_run_ends_all_that_it_started(self):
+    def test_a_terminated_run_ends_all_its_processes(self):
         job, pipe = self.hanging("--only", "memory-llama")
         job.terminate()
-        self.assertEqual(pipe.read(), "")  # at its end once nobody holds it open for writing
+        self.assertEqual(pipe.read(), "")  # reaches the end when no process has it open for writing
         self.assertEqual(job.wait(), 128 + signal.SIGTERM)
 
     def test_a_later_part_adds_to_the_rows_of_an_earlier_one(self):
@@ -84,7 +84,7 @@ class GpuCheckTest(unittest.TestCase):
         self.check("--only", "memory-llama", FAKE_DEVICE="Another GPU, 2 SMs")
         self.assertEqual(self.rows(), {"memory-llama": "kept"})
 
-    def test_rows_of_a_virtual_gpu_are_never_among_those_of_a_real_one(self):
+    def test_rows_of_a_virtual_gpu_and_a_real_one_are_not_mixed(self):
         self.check("--only", "memory-transformer", device="virtual:h200")
         self.check("--only", "memory-llama")
         self.assertEqual(self.rows(), {"memory-llama": "kept"})
@@ -94,18 +94,18 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertEqual(self.rows(), {"memory-llama": "missed"})
 
-    def test_gradients_that_no_two_plain_passes_agree_on_are_no_miss(self):
+    def test_gradients_that_differ_without_offloading_are_no_miss(self):
         done = self.check("--only", "memory-llama",
                           FAKE_GRADIENTS="not reproducible without offloading, by up to 1e-07")  # fmt: skip
         self.assertEqual(done.returncode, 0)
         self.assertIn("not reproducible", (self.out / "table.md").read_text(encoding="utf-8"))
 
-    def test_nothing_begins_when_the_minutes_are_over(self):
+    def test_no_check_starts_after_the_time_limit(self):
         done = self.check("--only", "memory-llama", "--minutes", "0")
         self.assertEqual(done.returncode, 1)
         self.assertEqual(self.rows(), {"memory-llama": "unfinished"})
 
-    def test_results_are_few_files_and_models_and_large_traces_lie_elsewhere(self):
+    def test_results_are_few_files_without_models_and_large_traces(self):
         self.check("--only", "memory-*")
         self.check("--only", "memory-llama", FAKE_TRACE_BYTES=str(gpu_check.MOST_TRACE_BYTES + 1))
         files = list(self.out.iterdir())
@@ -114,7 +114,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(sum(file.name.endswith(".pt") for file in files), 0)
         self.assertTrue((self.folder / "scratch" / "llama.json.gz").exists())
 
-    def test_what_is_recorded_names_neither_user_nor_host_nor_path(self):
+    def test_recorded_rows_contain_no_user_host_or_path(self):
         self.check("--only", "memory-llama", "--record", str(self.folder / "recorded"))
         self.assertEqual(sorted(file.name for file in (self.folder / "recorded").iterdir()),
                          ["gpu_check_fake_gpu.json", "gpu_check_fake_gpu.md"])  # fmt: skip
@@ -125,7 +125,7 @@ class GpuCheckTest(unittest.TestCase):
     def test_an_unknown_check_is_bad_usage(self):
         self.assertEqual(self.check("--only", "memry-*").returncode, 2)
 
-    def test_each_part_is_over_within_nine_minutes(self):
+    def test_each_part_ends_within_nine_minutes(self):
         seconds = {}
         for entry in gpu_check.entries():
             shares_a_recording = entry.name.startswith(("tracing-", "copies-"))
@@ -134,11 +134,11 @@ class GpuCheckTest(unittest.TestCase):
 
 
 class ChildrenTest(unittest.TestCase):
-    def test_a_child_is_killed_when_its_time_is_over(self):
+    def test_a_child_is_killed_at_its_time_limit(self):
         with self.assertRaisesRegex(TimedOut, "killed after .* s: sleep infinity"):
             Children().run(["sleep", "infinity"], 0.05)
 
-    def test_what_a_child_started_is_killed_with_it(self):
+    def test_processes_of_a_child_are_killed_with_it(self):
         with tempfile.TemporaryDirectory() as folder:
             pipe = pathlib.Path(folder) / "pipe"
             os.mkfifo(pipe)
@@ -153,7 +153,7 @@ class ChildrenTest(unittest.TestCase):
                 self.assertEqual(held.read(), "")
             runs.join()
 
-    def test_output_and_status_come_back(self):
+    def test_returns_output_and_status(self):
         self.assertEqual(Children().run(["sh", "-c", "echo a; echo b >&2; exit 3"], 60), (3, "a\n", "b\n"))
 
 

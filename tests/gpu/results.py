@@ -1,4 +1,4 @@
-"""Rows of gpu_check: kept in a JSON file and a table that are replaced as a whole after every row."""
+"""Rows of gpu_check, in a JSON file and a table. Both files are replaced atomically after every row."""
 
 import getpass
 import json
@@ -12,7 +12,7 @@ MOST_LOG_BYTES = 4 << 20
 
 
 class Check:
-    """One row: what was asked, what came out, and whether it keeps its bound."""
+    """One row: a check with its figures and the bounds that it missed."""
 
     def __init__(self, name):
         self.name = name
@@ -22,7 +22,7 @@ class Check:
         self.finished = False
 
     def hold(self, what, value, bound, is_kept):
-        """Notes a figure with its bound; None: it could not be measured."""
+        """Records a figure and compares it with its bound. `value` is None if it could not be measured."""
         self.figures[what] = value
         if value is None:
             self.misses.append(f"{what} was not measured")
@@ -46,7 +46,7 @@ class Check:
 
 
 class Results:
-    """gpu_check.json, table.md and log.txt of a folder. Rows of earlier parts stay, unless another device made them."""
+    """gpu_check.json, table.md and log.txt in a folder. Keeps rows of earlier parts, unless they are of another device."""
 
     def __init__(self, folder, simulated, commit=None):
         self.folder = pathlib.Path(folder)
@@ -59,7 +59,7 @@ class Results:
         self._read()
 
     def _read(self):
-        """Takes over what earlier parts wrote; a file that is none of ours is set aside, not lost."""
+        """Reads the rows of earlier parts. A file in another format is renamed, not lost."""
         path = self.folder / "gpu_check.json"
         if not path.exists():
             return
@@ -76,7 +76,7 @@ class Results:
         self.rows = rows
 
     def set_environment(self, environment):
-        """Of a run of this part. Rows of another device or another LibTorch are dropped."""
+        """Sets the environment of this part's runs. Drops rows of another device or another LibTorch."""
         device, version = environment.get("device_name"), environment.get("torch_version")
         if self.device not in (None, device) or self.torch_version not in (None, version):
             print(f"rows of {self.device}, LibTorch {self.torch_version} are dropped", flush=True)
@@ -84,12 +84,12 @@ class Results:
         self.device, self.torch_version = device, version
 
     def put(self, check):
-        """Notes a row, as far as it has come, and writes everything."""
+        """Records a row, which may be unfinished, and writes all files."""
         self.rows[check.name] = {**check.to_json(), "commit": self.commit, "is_new": True}
         self.write()
 
     def log(self, name, text):
-        """Appends what a child printed; the oldest goes where it gets too much."""
+        """Appends the output of a child. Removes the oldest text if the log grows too large."""
         path = self.folder / "log.txt"
         before = path.read_text(encoding="utf-8") if path.exists() else ""
         whole = f"{before}\n### {name}\n{text}".encode()[-MOST_LOG_BYTES:]
@@ -111,7 +111,7 @@ class Results:
         replace(self.folder / "table.md", table(result))
 
     def record(self, folder):
-        """Writes the JSON and the table for the repository: without user names, host names and paths."""
+        """Writes the JSON and the table for the repository, without user names, host names and paths."""
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         result = anonymous(self.to_json())
@@ -121,7 +121,7 @@ class Results:
 
 
 def replace(path, text):
-    """Writes a file so that whoever reads it, at any time, finds all of the old or all of the new text."""
+    """Writes a file atomically: a reader sees either the complete old text or the complete new text."""
     beside = path.with_name(path.name + ".tmp")
     with open(beside, "w", encoding="utf-8") as file:
         file.write(text)
@@ -148,7 +148,7 @@ PATH = re.compile(r"(?<![\w.\-/~])~?/[\w.+\-]+(?:/[\w.+\-]*)*")
 
 
 def names_of_this_machine():
-    """What nobody else need know: the user's name, the host's. Very short names would hit words."""
+    """Returns the names of the user and of the host. Omits very short names, which would match ordinary words."""
     names = {socket.gethostname(), socket.gethostname().split(".")[0]}
     try:
         names.add(getpass.getuser())
@@ -158,7 +158,7 @@ def names_of_this_machine():
 
 
 def anonymous(value, names=None):
-    """The same JSON with paths cut to the file's name, and names of user and host left out."""
+    """Returns the JSON with paths shortened to the file's name, and names of user and host replaced."""
     names = names_of_this_machine() if names is None else names
     if isinstance(value, dict):
         return {key: anonymous(item, names) for key, item in value.items()}

@@ -3,8 +3,8 @@
 
 Usage: check_trace_with_hta.py TRACE
 
-Needs HolisticTraceAnalysis 0.5.0 (PyPI). Exits with 0 if all checks hold, 1 if one does not, 2 if TRACE cannot be used,
-77 (CTest's SKIP_RETURN_CODE) if HTA is not there.
+Needs HolisticTraceAnalysis 0.5.0 (PyPI). Exit status: 0 all checks pass, 1 a check fails, 2 TRACE cannot be used,
+77 (CTest's SKIP_RETURN_CODE) HTA is not installed.
 """
 
 import gzip
@@ -49,14 +49,14 @@ def steps_of(document):
 
 
 def load(path, folder):
-    """HTA takes a folder with one file for each rank, and goes by the files' names."""
+    """Loads the trace. HTA needs a folder with one file for each rank, and reads the rank from the file's name."""
     suffix = ".json.gz" if path.read_bytes()[:2] == b"\x1f\x8b" else ".json"
     shutil.copy(path, folder / f"rank0{suffix}")
     return TraceAnalysis(trace_dir=str(folder))
 
 
 def begin(event):
-    """HTA rounds to whole microseconds: beginnings up, ends down."""
+    """Returns the start time in whole microseconds. HTA rounds start times up and end times down."""
     return math.ceil(event["ts"])
 
 
@@ -65,7 +65,7 @@ def end(event):
 
 
 def expected_within_steps(document, events):
-    """HTA leaves the last step out where there are several: it may be cut off."""
+    """Returns the events that HTA keeps. With several steps it drops the last one, which may be incomplete."""
     steps = steps_of(document)
     if len(steps) < 2:
         return events
@@ -104,7 +104,7 @@ def check_copies(checker, frame, document):
 
 
 def check_kernels(checker, frame, document):
-    """Of a GPU that was traced: each kernel is there, on its stream, and is correlated with a call."""
+    """Checks that each kernel of a traced GPU exists, is on its stream, and is correlated with a call."""
     kernels = expected_within_steps(document, complete_events(document, "kernel"))
     found = frame[frame["s_cat"] == "kernel"]
     checker.check("HTA has every kernel", len(kernels) == len(found), f"file {len(kernels)}, HTA {len(found)}")

@@ -11,10 +11,10 @@ namespace {
 
 using namespace offprof;
 
-/// No whole number of microseconds, since rounding is where viewers go wrong.
+/// Not a whole number of microseconds, since viewers often make rounding errors.
 constexpr Nanoseconds kStepPeriod = 12'345;
 
-/// The sample trace's step, three times.
+/// Returns a trace with the sample trace's step three times.
 Trace three_steps() {
   Trace trace = sample_trace();
   const Timeline one_step = trace.timeline;

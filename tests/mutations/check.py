@@ -1,22 +1,22 @@
-"""Plants the bugs of planted.json into a copy of the sources, one at a time, and shows that the tests catch each.
+"""Inserts the mutations of planted.json into a copy of the sources, one at a time, and checks that the tests catch each.
 
     check.py --root CHECKOUT --work FOLDER [--bugs FILE] [--small] [--only NAME]... [--jobs N] [--table FILE] [--fresh]
 
     --root   the checkout whose sources are copied
-    --work   where the copy and its build go; kept, so that the next run builds less
-    --bugs   the table of bugs (planted.json beside this file); `programs` are test programs below the build folder, each
-             with a filter of cases after a colon or without
-    --small  builds without LibTorch and without optimization: for bugs whose programs are torch-free
-    --only   these bugs alone
-    --jobs   of the build
-    --table  where the results go, as Markdown (standard output)
-    --fresh  forgets what an earlier run found out
+    --work   folder for the copy and its build; it is kept, so that the next run builds less
+    --bugs   the table of mutations (default: planted.json beside this file); `programs` are test programs in the build
+             folder, each optionally followed by a colon and a filter of cases
+    --small  builds without LibTorch and without optimization, for mutations whose programs do not use LibTorch
+    --only   runs only this mutation
+    --jobs   number of parallel build jobs
+    --table  file for the results as Markdown (default: standard output)
+    --fresh  discards the results of an earlier run
 
-Results are kept in FOLDER/results.jsonl as they come. A run that broke off goes on after the last of them, as long as no
-source has changed since.
+Each result is appended to FOLDER/results.jsonl at once. An interrupted run continues after the last result, as long as
+no source has changed.
 
-Exit status: 0 each is caught, 1 one is not, 2 the table of bugs is wrong: one does not fit the sources or does not compile,
-a program has no such cases, or they fail without a bug.
+Exit status: 0 all mutations are caught; 1 one is not; 2 the table is wrong: a mutation does not fit the sources or does
+not compile, a program has no such cases, or the cases fail without a mutation.
 """
 
 import argparse
@@ -33,9 +33,9 @@ import sys
 import time
 
 BUILD_SECONDS = 3 * 3600  # the first build, from an empty folder
-CLEAN_SECONDS = 1800  # a test program without a bug
-HANG_FACTOR, HANG_SECONDS = 10, 60  # with a bug: so many times what it took without one, and so much more
-MEMORY_BYTES = 8 << 30  # a bug may allocate for ever
+CLEAN_SECONDS = 1800  # a test program without a mutation
+HANG_FACTOR, HANG_SECONDS = 10, 60  # time limit with a mutation: factor on the time without one, plus seconds
+MEMORY_BYTES = 8 << 30  # a mutation may allocate without end
 
 
 class BadTable(Exception):
@@ -47,7 +47,7 @@ class DoesNotCompile(BadTable):
 
 
 def run(command, folder, seconds, **options):
-    """(exit status, output); status None: it did not end in time. Nothing that it started is left."""
+    """Returns (exit status, output); the status is None after a timeout. Kills all processes that the command started."""
     with subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, errors="replace", start_new_session=True, **options) as child:  # fmt: skip
         try:
@@ -75,7 +75,7 @@ def limit_memory():
 
 
 class Sources:
-    """The copy, and its build."""
+    """The copy of the sources and its build."""
 
     def __init__(self, options):
         self.folder = options.work / "source"
@@ -93,7 +93,7 @@ class Sources:
         self.must(command, BadTable)
 
     def copy(self, root):
-        """Files that are the same keep their time, so that they are not compiled again. Returns a hash of all."""
+        """Copies changed files only, so that the others are not compiled again. Returns a hash of all files."""
         listed = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                                 check=True, capture_output=True, text=True)  # fmt: skip
         digest = hashlib.sha256()
@@ -120,7 +120,7 @@ class Sources:
         self.must(command, DoesNotCompile)
 
     def failure(self, program, seconds):
-        """What first says that something is wrong; None: nothing does."""
+        """Returns the first failing case, or the way in which the program failed; None if it passed."""
         path, *filters = program.split(":", 1)
         command = [str(self.build / path), "--gtest_fail_fast", "--gtest_brief=1"]
         command += [f"--gtest_filter={filters[0]}"] if filters else []
@@ -135,7 +135,7 @@ class Sources:
         return None
 
     def try_clean(self, programs):
-        """All programs must pass without a bug. How long each takes bounds its runs with one."""
+        """Checks that all programs pass without a mutation. Their times limit the runs with mutations."""
         for program in programs:
             began = time.monotonic()
             if failure := self.failure(program, CLEAN_SECONDS):
@@ -143,7 +143,7 @@ class Sources:
             self.clean_seconds[program] = time.monotonic() - began
 
     def first_failure(self, programs):
-        """Quick programs first; the next one is built only where they pass."""
+        """Runs the fastest program first. Builds the next one only if it passes."""
         for program in sorted(programs, key=self.clean_seconds.__getitem__):
             self.make([program])
             if failure := self.failure(program, HANG_FACTOR * self.clean_seconds[program] + HANG_SECONDS):
@@ -152,14 +152,14 @@ class Sources:
 
 
 def planted(text, bug):
-    """The file's text with the bug in it."""
+    """Returns the file's text with the mutation."""
     if text.count(bug["is"]) != 1:
         raise BadTable(f"{bug['name']}: its text is {text.count(bug['is'])} times in {bug['file']}, not once")
     return text.replace(bug["is"], bug["becomes"])
 
 
 def catch(sources, bug):
-    """Who catches the bug; None: nobody."""
+    """Returns the first test that catches the mutation, or None."""
     file = sources.folder / bug["file"]
     clean = file.read_text(encoding="utf-8")
     try:
@@ -172,7 +172,7 @@ def catch(sources, bug):
 
 
 class Results:
-    """What is known of each bug, in a file that outlives a run that breaks off."""
+    """The results for each mutation, in a file that survives an interrupted run."""
 
     def __init__(self, file, sources_hash, fresh):
         self.file = file
@@ -184,7 +184,7 @@ class Results:
             try:
                 row = json.loads(line)
             except ValueError:
-                continue  # cut off in the middle
+                continue  # the line was cut off
             self.known[row["key"]] = row
 
     def key(self, bug):
@@ -222,12 +222,12 @@ def check(options):
         sources.try_clean(programs)
     rows = {bug["name"]: results.find(bug) for bug in bugs}
     problems = []
-    # Neighbours change the same file, so that the one bug goes with the build in which the next one comes.
+    # Mutations of one file are neighbours, so that one build removes a mutation and inserts the next one.
     for bug in sorted(left, key=lambda bug: bug["file"]):
         began = time.monotonic()
         try:
             by = catch(sources, bug)
-        except DoesNotCompile as error:  # the others are worth knowing all the same
+        except DoesNotCompile as error:  # the results of the others are still useful
             problems.append(str(error))
             print(f"{'WRONG':15}  {error}", file=sys.stderr, flush=True)
             continue

@@ -2,14 +2,15 @@
 
     draw.py --root CHECKOUT --build BUILD [--seed N] [--count MODULE=N]... > drawn.json
 
-    --root   the checkout whose sources are mutated; they are only read
+    --root   the checkout whose sources are mutated; the script only reads them
     --build  a configured build folder with compile_commands.json: a mutant counts only if its file compiles there
-    --seed   of the random numbers (21)
-    --count  how many mutants of that module must compile; without it the counts of MODULES
+    --seed   seed of the random numbers (default 21)
+    --count  number of mutants of the module that must compile; without it, all modules with the counts in MODULES
 
-A draw picks a line of the module's sources that the tool can change, each as likely as the next, then one of its mutants.
-The mutants are those of universalmutator (MIT licence; `pip install universalmutator==1.14.1`), without the rules that
-comment out or leave out what does not compile. How many were drawn and did not compile goes to standard error.
+A draw picks one of the lines of the module's sources that the tool can change, all with the same probability, and then
+one mutant of the line. The mutants come from universalmutator (MIT licence; `pip install universalmutator==1.14.1`),
+without its rules that comment out or remove lines that do not compile. The numbers of drawn mutants, and of those that
+did not compile, are printed to standard error.
 """
 
 import argparse
@@ -25,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 
-# Patterns of the sources of each module, how many mutants to draw, and the test programs that should catch them.
+# For each module: patterns of its sources, the number of mutants to draw, and the test programs that should catch them.
 MODULES = {
     "tuner": (["simulator/tuner/*.cpp", "simulator/tuner/*.h", "simulator/tune.cpp"], 14,
               ["tests/tuner_test", "tests/simulator_test", "tests/cli_test"]),
@@ -55,8 +56,8 @@ NOT_CODE = [r"^\s*(//|#)", r"^\s*(namespace|using|template|class|struct)\b", r"^
 
 
 def universal_mutants(lines):
-    """(line number from 1, the mutated line) for every mutant."""
-    from universalmutator import mutator  # imported here: --help works without it
+    """Returns (line number from 1, mutated line) for every mutant."""
+    from universalmutator import mutator  # imported here, so that --help works without it
 
     with contextlib.redirect_stdout(io.StringIO()):
         found = mutator.mutants_regexp(lines, RULES, ignorePatterns=NOT_CODE, ignoreStringOnly=True)
@@ -64,7 +65,7 @@ def universal_mutants(lines):
 
 
 def replacement(lines, number, mutated):
-    """The shortest run of whole lines around the mutated one that stands once in the file, and what it becomes."""
+    """Returns the shortest sequence of lines ending with the mutated one that is unique in the file, and its replacement."""
     text = "".join(lines)
     first = number - 1
     while text.count("".join(lines[first:number])) != 1:
@@ -81,7 +82,7 @@ class Compiler:
             self.commands.setdefault(name, entry)
 
     def compiles(self, file, text):
-        """A header as the whole of a source, compiled as any other."""
+        """Returns true if the file compiles with this text. A header is compiled as if it were a source file."""
         source = str((self.root / file).resolve())
         entry = self.commands[source if source in self.commands else min(self.commands)]
         command = [word for word in shlex.split(entry["command"]) if not word.endswith("ccache")]
@@ -106,7 +107,7 @@ def files_of(root, patterns):
 
 
 def candidates(root, patterns):
-    """(file, line number) -> what the line may become."""
+    """Returns a dictionary from (file, line number) to the mutants of the line."""
     found = {}
     for file in files_of(root, patterns):
         lines = (root / file).read_text(encoding="utf-8").splitlines(keepends=True)

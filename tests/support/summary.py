@@ -1,14 +1,16 @@
-"""Says how a run of CTest went, case by case: what failed, what was skipped, and the ten slowest cases.
+"""Summarizes a run of CTest by cases: failed cases, skipped cases, and the ten slowest cases.
 
     summary.py --build FOLDER [--check-skipped FILE]
 
-    --build          the build folder, whose test_reports/ holds ctest.xml (ctest --output-junit) and what the test programs wrote
-    --check-skipped  the cases that may be skipped, one a line (`PROGRAM SUITE.CASE`, or an entry of CTest); `#` begins a comment
+    --build          the build folder; its test_reports/ contains ctest.xml (ctest --output-junit) and the reports of the
+                     test programs
+    --check-skipped  a list of the cases that must be skipped, one per line (`PROGRAM SUITE.CASE`, or an entry of CTest);
+                     `#` begins a comment
 
-A test program is an entry of CTest, or several (PROGRAM.1_of_4); its cases are in test_reports/ENTRY.xml. An entry without such
-a file counts as one case. The last line is `N passed, N failed, N skipped`.
+A test program is one entry of CTest, or several (PROGRAM.1_of_4); its cases are in test_reports/ENTRY.xml. An entry
+without such a file counts as one case. The last line is `N passed, N failed, N skipped`.
 
-Exit status: 0 nothing failed; 1 a case failed, no case ran, or the skipped cases are not those of FILE; 2 there is no ctest.xml.
+Exit status: 0 success; 1 a case failed, no case ran, or the skipped cases are not those in FILE; 2 there is no ctest.xml.
 """
 
 import argparse
@@ -24,7 +26,7 @@ Case = collections.namedtuple("Case", "name seconds verdict reason")
 
 
 def of_entry(entry):
-    """What CTest says of an entry, as one case."""
+    """Returns an entry of CTest as one case."""
     skipped = entry.find("skipped")
     status = entry.get("status")
     if skipped is not None:
@@ -37,7 +39,7 @@ def of_entry(entry):
 
 
 def cases_of(report, program):
-    """The cases that a test program has written down."""
+    """Yields the cases in the report of a test program."""
     for case in xml.parse(report).getroot().iter("testcase"):
         if case.get("status") == "notrun":
             continue
@@ -52,7 +54,7 @@ def cases_of(report, program):
 
 
 def collect(reports):
-    """All cases of the run. A program that failed without a failing case (it crashed, or hung) is a case of its own."""
+    """Returns all cases of the run. A program that failed without a failing case (a crash or a hang) adds one case."""
     cases = []
     for entry in xml.parse(reports / "ctest.xml").getroot().iter("testcase"):
         whole = of_entry(entry)
@@ -73,7 +75,7 @@ def listed(file):
 
 
 def skips_as_listed(skipped, file):
-    """Whether the cases that were skipped are those of the list. Prints what differs."""
+    """Returns true if the skipped cases are those in the list. Prints the differences."""
     expected, actual = listed(file), {case.name for case in skipped}
     for name in sorted(actual - expected):
         print(f"skipped, and not in {file}: {name}")

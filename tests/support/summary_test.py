@@ -1,4 +1,4 @@
-"""What tests/support/summary.py makes of a run of CTest."""
+"""Tests tests/support/summary.py."""
 
 import pathlib
 import subprocess
@@ -28,7 +28,7 @@ class SummaryTest(unittest.TestCase):
         (self.build / "test_reports" / f"{name}.xml").write_text(text, encoding="utf-8")
 
     def run_summary(self, *skipped):
-        """Its exit status, and the lines of its output."""
+        """Runs summary.py. Returns its exit status and the lines of its output."""
         command = [sys.executable, SUMMARY, "--build", self.build]
         if skipped:
             file = self.build / "skipped.txt"
@@ -61,7 +61,7 @@ class SummaryTest(unittest.TestCase):
         self.write("a_test", PASSED.format("Adds", "Sum", 0))
         self.assertEqual(self.run_summary()[1][-1], "1 passed, 1 failed, 0 skipped")
 
-    def test_skipped_cases_are_held_against_the_list(self):
+    def test_skipped_cases_are_compared_with_the_list(self):
         self.write("ctest", entry("a_test"), entry("c_test.cuda", "notrun", '<skipped message="SKIP_RETURN_CODE=77"/>'))
         self.write("a_test", PASSED.format("Adds", "Sum", 0), SKIPPED.format("Rings", "Disk", "no io_uring"))
         self.assertEqual(self.run_summary()[0], 0)
@@ -73,7 +73,7 @@ class SummaryTest(unittest.TestCase):
         self.write("ctest")
         self.assertEqual(self.run_summary()[0], 1)
 
-    def test_a_run_that_wrote_nothing_is_refused(self):
+    def test_a_missing_report_is_an_error(self):
         self.assertEqual(self.run_summary()[0], 2)
 
 

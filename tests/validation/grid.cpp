@@ -10,7 +10,7 @@ constexpr std::size_t kThresholds = 7;
 constexpr std::int64_t kStashCounts[] = {0, 1, 2, 3, 5, 8, 13};
 constexpr Bytes kPrefetchWindows[] = {0, kMiB, 64 * kMiB};
 
-/// 0, sizes that the step saves from small to large, and one byte more than the largest.
+/// Returns 0, storage sizes that the step saves in ascending order, and one byte more than the largest.
 std::vector<Bytes> thresholds(const Step& step) {
   std::vector<Bytes> sizes;
   for (const PackRequest& request : step.requests())
@@ -23,8 +23,8 @@ std::vector<Bytes> thresholds(const Step& step) {
   return chosen;
 }
 
-/// In the cross-section one point in this many is taken; prime to the lengths of the axes, so that it meets
-/// every value.
+/// The cross-section takes every eleventh point of the grid. The stride is coprime to the lengths of the
+/// axes, so that every value occurs.
 constexpr std::size_t kCrossSectionStride = 11;
 
 }  // namespace

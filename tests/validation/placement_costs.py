@@ -1,7 +1,7 @@
-"""What each placement costs and saves, by model: runs the program, prints a table in Markdown.
+"""Runs offprof to measure the cost and the savings of each placement for each model. Prints a table in Markdown.
 
-Exit status 1 where a run failed, or its memory or gradients are not as predicted; of a virtual GPU, whose times are modelled,
-neither may its times be off.
+Exit status 1 if a run failed, or if its memory or gradients are not as predicted. On a virtual GPU, whose times are
+modelled, its times must be as predicted too.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 FLOATS = "float*"
-# The submodules that run as segments, by model: its blocks.
+# The blocks of each model, for activation checkpointing.
 SEGMENTS = {"mlp": "layer?", "unet": "layer?", "qwen2": "*.layers.*", "shufflenet": "stage?.*"}
 SEGMENTS_OF_OTHERS = "*.layer?"
 HOST_DISK = ["--disk", "{folder}"]
@@ -19,7 +19,7 @@ MODELLED_DISK = ["--disk-bandwidth", "2GB/s"]
 
 
 def ways_on(device, only):
-    """By the name in the table: rules for all tensors that the placement takes, and flags of the run."""
+    """Returns for each name in the table the rules for all tensors that support the placement, and the flags of the run."""
     is_virtual = device.startswith("virtual")
     disk = MODELLED_DISK if is_virtual else HOST_DISK
     weights_on_disk = MODELLED_DISK if is_virtual else ["--weights-dir", "{folder}"]
@@ -41,7 +41,7 @@ def ways_on(device, only):
         "weights on the disk": ([], ["--weights", "disk", *weights_on_disk]),
     }
     if is_virtual:
-        del ways["compressed"]  # there are no values to compress
+        del ways["compressed"]  # a virtual GPU has no values to compress
     return {name: way for name, way in ways.items() if not only or name in only}
 
 
@@ -75,7 +75,7 @@ def cell(report, keep, device):
 
 
 def training_of(model, options):
-    """The words that train it: an exported model, whose input specs may lie beside it, or one of the zoo."""
+    """Returns the words of a run of the model: an exported one, with optional input specs beside it, or a zoo model."""
     train = ["--steps", options.steps, "--device", options.device]
     if model.endswith(".pt"):
         inputs = pathlib.Path(model).with_suffix(".inputs")

@@ -1,4 +1,4 @@
-"""Exits with 1 where the cores that computed and copied when a trace was recorded shared no cache.
+"""Exits with 1 if the cores that computed and copied while a trace was recorded did not share a cache.
 
     shares_cache.py TRACE
 """

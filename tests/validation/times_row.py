@@ -1,5 +1,5 @@
-"""Prints one row of the table of scripts/validate_times.sh from a JSON report of `offprof validate`, plain or as .gz, or the
-table's head.
+"""Prints one row of the table of scripts/validate_times.sh from a JSON report of `offprof validate` (plain or .gz), or the
+head of the table.
 
     times_row.py REPORT MODEL LINK TRIES
     times_row.py --head
@@ -41,7 +41,7 @@ def percent(share):
 
 
 def less_noise(accuracy, key, form):
-    """The range in which the figure would lie without noise."""
+    """Returns the noise-corrected range of the figure as text."""
     ends = accuracy[key + "_less_noise"]
     return "" if ends is None else f" ({form(ends[0])} to {form(ends[1])})"
 
@@ -68,7 +68,7 @@ def gradients(report):
 
 
 def verdict(report):
-    """What the report ends with, and the bounds that are not, or perhaps not, kept."""
+    """Returns the report's outcome, with the bounds that are missed or hidden by noise."""
     open_or_missed = [
         f'{key.replace("_", " ")} {word}'
         for key, word in report["verdicts"].items()
@@ -78,7 +78,7 @@ def verdict(report):
 
 
 def cores(report):
-    """Visits made again, and those that count although the cores were elsewhere."""
+    """Returns the numbers of repeated visits, and of visits that count although the cores were displaced."""
     again, displaced = report["repeated_visits"], report["displaced_visits"]
     return f"{again} again, {displaced} displaced" if again or displaced else "in place"
 
@@ -96,8 +96,8 @@ def sign(number):
 
 
 def tau_of_all_pairs(report):
-    """Kendall's tau over every pair of judged settings whose measured times differ, by the trace's predictions. Settings
-    that are predicted alike are in neither order."""
+    """Returns Kendall's tau of the trace's predictions over every pair of judged settings whose measured times differ.
+    A pair with equal predictions counts as neither concordant nor discordant."""
     times = [(time_of(one["predicted"]), time_of(one["measured"])) for one in judged(report)]
     pairs = [(a, b) for i, a in enumerate(times) for b in times[i + 1 :] if a[1] != b[1]]
     if not pairs:
@@ -106,12 +106,13 @@ def tau_of_all_pairs(report):
 
 
 def p95(values):
-    """The least value that 95 % of them do not exceed, as simulator/accuracy.cpp has it."""
+    """Returns the smallest value that 95 % of the values do not exceed, as simulator/accuracy.cpp does."""
     return sorted(values)[(len(values) * 95 + 99) // 100 - 1]
 
 
 def errors_of_keep(report):
-    """The errors of predicting, for each judged setting, the time of `keep` as measured in the same run. Empty: no `keep`."""
+    """Returns the error for each judged setting if its prediction were the measured time of `keep` in the same run. Empty
+    without `keep`."""
     keep = [time_of(one["measured"]) for one in report["settings"] if one["sets_drift"]]
     if not keep:
         return []

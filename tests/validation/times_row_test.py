@@ -51,27 +51,27 @@ KEEP = setting(100, 100, sets_drift=True)
 
 
 class TimesRow(unittest.TestCase):
-    def test_tau_goes_over_all_pairs_but_those_of_keep(self):
+    def test_tau_includes_all_pairs_except_those_of_keep(self):
         settings = [KEEP, setting(110, 120), setting(130, 125), setting(120, 140)]
         self.assertAlmostEqual(times_row.tau_of_all_pairs(report(settings)), (2 - 1) / 3)
 
-    def test_settings_predicted_alike_are_in_no_order(self):
+    def test_equal_predictions_have_no_order(self):
         settings = [KEEP, setting(110, 120), setting(110, 125)]
         self.assertEqual(times_row.tau_of_all_pairs(report(settings)), 0)
 
-    def test_settings_measured_alike_have_no_order_to_predict(self):
+    def test_equal_measurements_are_not_counted(self):
         settings = [KEEP, setting(110, 120), setting(110, 120), setting(130, 140)]
         self.assertEqual(times_row.tau_of_all_pairs(report(settings)), 1)
 
-    def test_keep_for_all_predicts_each_setting_as_keep_was_measured(self):
+    def test_keep_for_all_predicts_the_measured_time_of_keep(self):
         errors = times_row.errors_of_keep(report([KEEP, setting(1, 125), setting(1, 200)]))
         self.assertEqual(errors, [0.2, 0.5])
 
-    def test_without_keep_there_is_no_such_prediction(self):
+    def test_there_is_no_keep_for_all_without_keep(self):
         self.assertEqual(times_row.errors_of_keep(report([setting(1, 125)])), [])
         self.assertIn("-", times_row.row(report([setting(1, 125)]), "m", "none", "1"))
 
-    def test_a_row_has_a_cell_for_each_column(self):
+    def test_a_row_has_one_cell_per_column(self):
         cells = times_row.row(report([KEEP, setting(110, 120), setting(130, 125)]), "mlp", "1GB/s", "2")
         named = dict(zip(times_row.COLUMNS, cells))
         self.assertEqual(len(cells), len(times_row.COLUMNS))
@@ -80,7 +80,7 @@ class TimesRow(unittest.TestCase):
         self.assertEqual(named["tau, all pairs"], "1.000")
         self.assertEqual(named["tries"], "2")
 
-    def test_the_head_has_a_rule_of_the_same_width(self):
+    def test_the_head_and_its_rule_have_the_same_width(self):
         head = subprocess.run([sys.executable, times_row.__file__, "--head"], stdout=subprocess.PIPE, text=True, check=True)
         names, rule = head.stdout.splitlines()
         self.assertEqual(names.count("|"), rule.count("|"))

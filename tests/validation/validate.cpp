@@ -1,8 +1,8 @@
-// Trains models for real under many policies and holds each against its simulation: device peak, what the
-// caching allocator takes where there is one, host peak, copied bytes and the command log must be equal, and
-// gradients bitwise those of plain autograd where there are any; on the virtual GPU's clocks, which go alike
-// every time, so must all times be, to the nanosecond. Prints a row per model; exit status 1 where anything
-// differs.
+// Trains models under many policies and compares each run with its simulation. The device peak, the memory of
+// the caching allocator (if there is one), the host peak, the copied bytes and the command log must be equal.
+// Gradients (if there are any) must be bitwise equal to those of plain autograd. The virtual GPU's clocks are
+// deterministic, so there all times must be equal to the nanosecond. Prints one row per model. The exit
+// status is 1 if anything differs.
 
 #include <fmt/format.h>
 
@@ -31,7 +31,7 @@ namespace {
 struct Tally {
   std::string model;
   std::size_t settings = 0;
-  /// Settings in which these hold.
+  /// Number of settings in which the figure is right.
   std::size_t peak = 0, cache = 0, host = 0, d2h = 0, h2d = 0, commands = 0, gradients = 0, times = 0;
   std::size_t times_known = 0;  ///< settings in which times must be equal
   bool has_cache = false, has_gradients = false;
@@ -42,7 +42,7 @@ struct Tally {
   }
 };
 
-/// A virtual GPU computes none.
+/// A virtual GPU computes no gradients.
 bool has_right_gradients(const PolicyRun& run) {
   return run.gradients == "bitwise" || run.gradients == "not applicable";
 }
@@ -58,7 +58,7 @@ bool has_equal_times(const PolicyRun& run, const Metrics& predicted) {
   });
 }
 
-/// Says nothing where nothing differs.
+/// Prints the figures that differ.
 void print_differences(const std::string& model, const PolicyRun& run, const Metrics& predicted,
                        bool times_known) {
   for (const MetricKey& key : metric_keys()) {
@@ -94,13 +94,14 @@ void count(Tally& tally, const Trace& trace, const TraceSteps& steps, const Poli
   print_differences(tally.model, run, predicted, times_known);
 }
 
-/// Records the model, makes a grid of what it saves, and compares every setting of it.
+/// Records the model, builds a grid of settings from its saved tensors, and compares each setting with its
+/// run.
 Tally validate(EnginePlugin& engine, const std::string& path, const std::string& device, GridSize size,
                int steps) {
   RunRequest request;
   request.model_path = path;
   request.device = device;
-  request.settings.steps = steps;  // so many the prediction of a caching allocator follows
+  request.settings.steps = steps;  // the prediction of a caching allocator depends on the number of steps
   const std::string inputs = path.substr(0, path.rfind('.')) + ".inputs";
   if (std::ifstream(inputs)) request.settings.inputs = split_input_specs(read_file(inputs));
   const auto silent = [](const std::string&) {};
@@ -131,7 +132,7 @@ std::vector<std::string> zoo_paths(EnginePlugin& engine, const std::string& fold
   return paths;
 }
 
-/// Opens the virtual GPU where `device` is one, its check of stream order on; nullptr: it is not.
+/// Opens the virtual GPU with its stream race checker if `device` is one; else returns nullptr.
 VirtualGpu* open_device(std::string& device) {
   if (!device.starts_with("virtual")) return nullptr;
   VirtualGpuOptions options;
