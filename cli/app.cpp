@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
+#include "cli/base/version.h"
+#include "cli/commands/command_table.h"
 #include "cli/help.h"
-#include "cli/options.h"
-#include "cli/printable_stream.h"
-#include "cli/usage_error.h"
-#include "cli/version.h"
-#include "traces/error.h"
-#include "traces/suggestion.h"
+#include "cli/options/options.h"
+#include "cli/options/usage_error.h"
+#include "cli/terminal/printable_stream.h"
+#include "traces/base/error.h"
+#include "traces/base/suggestion.h"
 
 namespace offprof {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <ostream>
 
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 
 namespace offprof {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/cli_run.h"
-#include "cli/command.h"
-#include "cli/version.h"
+#include "cli/base/version.h"
+#include "cli/commands/command_table.h"
+#include "tests/support/cli_run.h"
 
 namespace offprof {
 namespace {

@@ -1,8 +1,9 @@
 #include "cli/help.h"
+#include "cli/commands/command_table.h"
 
 #include <fmt/format.h>
 
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 
 namespace offprof {
 namespace {

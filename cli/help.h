@@ -3,7 +3,7 @@
 #include <CLI/Formatter.hpp>
 #include <string>
 
-#include "cli/command.h"
+#include "cli/base/command.h"
 
 namespace offprof {
 

@@ -1,7 +1,7 @@
 #include <iostream>
 
 #include "cli/app.h"
-#include "traces/temporary.h"
+#include "traces/base/temporary.h"
 
 int main(int argc, char** argv) {
   offprof::exit_cleanly_on_signals();

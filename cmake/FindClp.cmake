@@ -1,5 +1,5 @@
 # Clp, COIN-OR's linear programming solver: the target Clp::Headers. The library is loaded when it is needed and
-# never linked: see simulator/tuner/linear_program.cpp. The Debian package is coinor-libclp-dev.
+# never linked: see simulator/tuner/plans/linear_program.cpp. The Debian package is coinor-libclp-dev.
 find_path(Clp_INCLUDE_DIR coin/Clp_C_Interface.h)
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(Clp REQUIRED_VARS Clp_INCLUDE_DIR

@@ -38,7 +38,7 @@ set(CMAKE_CXX_LINK_LIBRARY_USING_offprof_needed
 # The CUDA headers of the runtime's wheel, and the header of the CUDA Toolkit that they include.
 add_library(offprof_cuda_headers INTERFACE)
 target_include_directories(offprof_cuda_headers SYSTEM INTERFACE
-  "${CMAKE_CURRENT_LIST_DIR}/../simulator/virtual_gpu/runtime/cuda_crt" "${OFFPROF_LIBTORCH_DIR}/nvidia/cu13/include")
+  "${CMAKE_CURRENT_LIST_DIR}/../engine/devices/virtual_gpu/runtime/cuda_crt" "${OFFPROF_LIBTORCH_DIR}/nvidia/cu13/include")
 
 # LibTorch with its CUDA part. The linker does not look for the CUDA libraries that it needs: they may be
 # elsewhere, or be the virtual GPU's.

@@ -40,7 +40,7 @@ offprof_precompiled(offprof_precompiled_test LIBS GTest::gmock
   HEADERS <gmock/gmock.h> <gtest/gtest.h> <algorithm> <filesystem> <functional> <map> <optional> <string> <vector>)
 if(OFFPROF_WITH_ENGINE)
   offprof_precompiled(offprof_precompiled_torch_test LIBS offprof_libtorch GTest::gmock
-    HEADERS "${CMAKE_CURRENT_LIST_DIR}/../engine/torch_precompiled.h" <gmock/gmock.h> <gtest/gtest.h>)
+    HEADERS "${CMAKE_CURRENT_LIST_DIR}/../engine/torch/torch_precompiled.h" <gmock/gmock.h> <gtest/gtest.h>)
 endif()
 
 # `main` for test programs that do not have their own.

@@ -19,7 +19,7 @@ camel_case='\b[A-Z][a-z0-9]+[A-Z][A-Za-z0-9]*'
 
 # Headers in these folders must compile without LibTorch, since the program that includes them is built
 # without it.
-torch_free='^(traces|simulator|cli|engine/schedule|engine/tensors/files)/|^engine/plugin\.h$|^engine/zoo/catalog\.h$'
+torch_free='^(traces|simulator|cli|engine/scheduler|engine/tensors/files)/|^engine/plugin\.h$|^engine/models/zoo/catalog\.h$'
 
 lint_tidy() {
     # Uses the unity sources of the build: twelve joined files take hardly longer than one, since most of the time

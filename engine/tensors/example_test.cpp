@@ -4,12 +4,12 @@
 
 #include <sstream>
 
-#include "engine/tensors/files/folder_test.h"
 #include "engine/tensors/files/safetensors_writer.h"
 #include "engine/tensors/offloaded_tensor.h"
 #include "engine/tensors/tensor_store.h"
-#include "engine/torch_test.h"
-#include "traces/file.h"
+#include "tests/support/folder_test.h"
+#include "tests/support/torch_test.h"
+#include "traces/io/file.h"
 
 namespace offprof {
 namespace {

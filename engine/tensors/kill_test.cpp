@@ -11,10 +11,10 @@
 #include <random>
 #include <thread>
 
-#include "engine/tensors/files/folder_test.h"
 #include "engine/tensors/offloaded_tensor.h"
-#include "engine/torch_test.h"
-#include "traces/temporary.h"
+#include "tests/support/folder_test.h"
+#include "tests/support/torch_test.h"
+#include "traces/base/temporary.h"
 
 namespace offprof {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <utility>
 
-#include "engine/dtype_name.h"
 #include "engine/tensors/files/safetensors.h"
-#include "traces/error.h"
-#include "traces/printable.h"
+#include "engine/torch/dtype_name.h"
+#include "traces/base/error.h"
+#include "traces/base/printable.h"
 
 namespace offprof {
 

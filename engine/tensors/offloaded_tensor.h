@@ -11,7 +11,7 @@
 
 #include "engine/tensors/files/offload_folder.h"
 #include "engine/tensors/value_file.h"
-#include "traces/units.h"
+#include "traces/base/units.h"
 
 namespace offprof {
 

@@ -5,14 +5,14 @@
 
 #include <fstream>
 
-#include "engine/tensors/files/folder_test.h"
 #include "engine/tensors/files/safetensors_writer.h"
-#include "engine/tensors/random_tensors.h"
-#include "engine/torch_test.h"
-#include "traces/error.h"
-#include "traces/file.h"
-#include "traces/file_size_limit.h"
-#include "traces/temporary.h"
+#include "tests/support/file_size_limit.h"
+#include "tests/support/folder_test.h"
+#include "tests/support/random_tensors.h"
+#include "tests/support/torch_test.h"
+#include "traces/base/error.h"
+#include "traces/base/temporary.h"
+#include "traces/io/file.h"
 
 namespace offprof {
 namespace {

@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 
 #include "engine/tensors/files/readable_file.h"
-#include "engine/tensors/random_tensors.h"
 #include "engine/tensors/tensor_archive.h"
 #include "engine/tensors/tensor_store.h"
-#include "engine/torch_test.h"
-#include "traces/error.h"
-#include "traces/file.h"
+#include "tests/support/random_tensors.h"
+#include "tests/support/torch_test.h"
+#include "traces/base/error.h"
+#include "traces/io/file.h"
 
 namespace offprof {
 namespace {

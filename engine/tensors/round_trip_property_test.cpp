@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "engine/tensors/files/folder_test.h"
 #include "engine/tensors/offloaded_tensor.h"
-#include "engine/tensors/random_tensors.h"
+#include "tests/support/folder_test.h"
+#include "tests/support/random_tensors.h"
 
 namespace offprof {
 namespace {

@@ -15,9 +15,9 @@
 #include "engine/tensors/files/checkpoint_pickle.h"
 #include "engine/tensors/files/safetensors.h"
 #include "engine/tensors/torch_dtype.h"
-#include "engine/torch_error.h"
-#include "traces/error.h"
-#include "traces/printable.h"
+#include "engine/torch/torch_error.h"
+#include "traces/base/error.h"
+#include "traces/base/printable.h"
 
 namespace offprof {
 namespace {

@@ -9,16 +9,16 @@
 #include <limits>
 #include <utility>
 
-#include "engine/dtype_name.h"
 #include "engine/tensors/files/safetensors.h"
 #include "engine/tensors/tensor_archive.h"
 #include "engine/tensors/torch_dtype.h"
-#include "traces/check.h"
-#include "traces/error.h"
-#include "traces/file.h"
-#include "traces/json_access.h"
-#include "traces/printable.h"
-#include "traces/suggestion.h"
+#include "engine/torch/dtype_name.h"
+#include "traces/base/check.h"
+#include "traces/base/error.h"
+#include "traces/base/printable.h"
+#include "traces/base/suggestion.h"
+#include "traces/io/file.h"
+#include "traces/io/json_access.h"
 
 namespace offprof {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/tensors/files/readable_file.h"
-#include "traces/units.h"
+#include "traces/base/units.h"
 
 namespace offprof {
 

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "engine/dtype_name.h"
+#include "engine/torch/dtype_name.h"
 
 namespace offprof {
 namespace {

@@ -7,12 +7,12 @@
 #include <optional>
 #include <utility>
 
-#include "engine/dtype_name.h"
 #include "engine/tensors/files/safetensors_writer.h"
 #include "engine/tensors/torch_dtype.h"
-#include "traces/check.h"
-#include "traces/error.h"
-#include "traces/json_access.h"
+#include "engine/torch/dtype_name.h"
+#include "traces/base/check.h"
+#include "traces/base/error.h"
+#include "traces/io/json_access.h"
 
 namespace offprof {
 namespace {

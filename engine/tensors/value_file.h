@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/tensors/files/safetensors.h"
-#include "traces/units.h"
+#include "traces/base/units.h"
 
 namespace offprof {
 

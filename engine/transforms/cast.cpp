@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/dtype_name.h"
+#include "engine/torch/dtype_name.h"
 
 namespace offprof {
 namespace {

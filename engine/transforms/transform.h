@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "traces/units.h"
+#include "traces/base/units.h"
 
 namespace offprof {
 

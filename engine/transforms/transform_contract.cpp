@@ -11,7 +11,7 @@
 #include <limits>
 #include <utility>
 
-#include "engine/dtype_name.h"
+#include "engine/torch/dtype_name.h"
 
 namespace offprof {
 namespace {

@@ -10,7 +10,7 @@
 #include "engine/transforms/bits.h"
 #include "engine/transforms/cast.h"
 #include "engine/transforms/quantize.h"
-#include "traces/error.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 namespace {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/torch_test.h"
 #include "engine/transforms/cast.h"
 #include "engine/transforms/quantize.h"
 #include "engine/transforms/transform_contract.h"
 #include "engine/transforms/transform_table.h"
-#include "traces/error.h"
+#include "tests/support/torch_test.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 namespace {

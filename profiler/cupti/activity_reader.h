@@ -5,8 +5,8 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "profiler/cupti/activity.h"
 #include "profiler/cupti/library.h"
+#include "profiler/recording/activity.h"
 
 namespace offprof {
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "profiler/cupti/fake_cupti.h"
+#include "tests/support/fake_cupti.h"
 
 namespace offprof {
 namespace {

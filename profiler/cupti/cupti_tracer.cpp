@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "profiler/cupti/refusal.h"
-#include "traces/check.h"
-#include "traces/steady_clock.h"
+#include "traces/base/check.h"
+#include "traces/base/steady_clock.h"
 
 namespace offprof {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "profiler/cupti/fake_cupti.h"
 #include "profiler/cupti/refusal.h"
-#include "traces/error.h"
+#include "tests/support/fake_cupti.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "traces/error.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "profiler/cupti/activity.h"
-#include "traces/units.h"
+#include "profiler/recording/activity.h"
+#include "traces/base/units.h"
 
 namespace offprof {
 

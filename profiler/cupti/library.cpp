@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/error.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "traces/error.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 

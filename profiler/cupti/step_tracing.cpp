@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "profiler/cupti/open_tracer.h"
-#include "traces/error.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 namespace {

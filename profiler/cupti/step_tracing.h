@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "profiler/cupti/gpu_tracer.h"
-#include "traces/tracing.h"
+#include "traces/model/tracing.h"
 
 namespace offprof {
 

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "traces/error.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 namespace {

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "simulator/tuner/parallel.h"
+#include "simulator/tuner/settings/parallel.h"
 
 namespace offprof {
 namespace {

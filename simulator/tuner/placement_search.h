@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "simulator/tuner/frontier.h"
-#include "traces/placement.h"
-#include "traces/policy.h"
-#include "traces/program.h"
-#include "traces/transform_cost.h"
+#include "simulator/tuner/settings/frontier.h"
+#include "traces/model/placement.h"
+#include "traces/model/policy.h"
+#include "traces/model/program.h"
+#include "traces/model/transform_cost.h"
 
 namespace offprof {
 

@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "simulator/replay.h"
-#include "simulator/sample_program.h"
+#include "simulator/replay/replay.h"
+#include "tests/support/sample_program.h"
 
 namespace offprof {
 namespace {

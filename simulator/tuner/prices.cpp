@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "simulator/replay.h"
+#include "simulator/replay/replay.h"
 
 namespace offprof {
 namespace {

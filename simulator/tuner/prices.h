@@ -3,10 +3,10 @@
 #include <optional>
 #include <vector>
 
-#include "simulator/step.h"
-#include "simulator/tune.h"
-#include "traces/link.h"
-#include "traces/policy.h"
+#include "simulator/replay/step.h"
+#include "simulator/tuner/tune.h"
+#include "traces/model/link.h"
+#include "traces/model/policy.h"
 
 namespace offprof {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "simulator/sample_program.h"
+#include "tests/support/sample_program.h"
 
 namespace offprof {
 namespace {

@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/disk/disk_queue.h"
-#include "engine/disk/disk_tier.h"
-#include "engine/disk/scratch_file.h"
-#include "engine/host/aligned_buffer.h"
-#include "traces/check.h"
-#include "traces/steady_clock.h"
+#include "engine/copies/aligned_buffer.h"
+#include "engine/storage/disk_queue.h"
+#include "engine/storage/disk_tier.h"
+#include "engine/storage/scratch_file.h"
+#include "traces/base/check.h"
+#include "traces/base/steady_clock.h"
 
 namespace offprof {
 namespace {

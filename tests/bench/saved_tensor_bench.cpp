@@ -8,10 +8,10 @@
 #include <optional>
 #include <vector>
 
-#include "engine/autograd_engine.h"
-#include "engine/host/host_device.h"
-#include "engine/offload_step.h"
-#include "traces/policy.h"
+#include "engine/autograd/autograd_engine.h"
+#include "engine/autograd/offload_step.h"
+#include "engine/devices/host/host_device.h"
+#include "traces/model/policy.h"
 
 namespace offprof {
 namespace {

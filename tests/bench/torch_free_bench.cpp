@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "engine/schedule/scheduler.h"
-#include "simulator/caching_allocator/caching_allocator.h"
-#include "simulator/replay.h"
-#include "simulator/step.h"
+#include "engine/scheduler/scheduler.h"
+#include "simulator/allocator/caching_allocator.h"
+#include "simulator/replay/replay.h"
+#include "simulator/replay/step.h"
 #include "tests/bench/transformer_program.h"
-#include "traces/trace.h"
+#include "traces/model/trace.h"
 
 namespace offprof {
 namespace {

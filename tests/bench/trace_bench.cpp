@@ -10,12 +10,12 @@
 #include <string>
 #include <utility>
 
-#include "simulator/replay.h"
-#include "simulator/step.h"
-#include "simulator/views.h"
+#include "simulator/replay/replay.h"
+#include "simulator/replay/step.h"
+#include "simulator/steps/views.h"
 #include "tests/bench/transformer_program.h"
-#include "traces/timeline_reader.h"
-#include "traces/trace_io.h"
+#include "traces/format/trace_io.h"
+#include "traces/timeline/timeline_reader.h"
 
 namespace offprof {
 namespace {

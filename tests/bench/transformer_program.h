@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/program.h"
+#include "traces/model/program.h"
 
 namespace offprof {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "simulator/trace_steps.h"
-#include "simulator/tune.h"
-#include "simulator/tuner/replay_tree.h"
-#include "simulator/tuner/setting_sweep.h"
+#include "simulator/steps/trace_steps.h"
+#include "simulator/tuner/settings/replay_tree.h"
+#include "simulator/tuner/settings/setting_sweep.h"
+#include "simulator/tuner/tune.h"
 #include "tests/bench/transformer_program.h"
 
 namespace offprof {

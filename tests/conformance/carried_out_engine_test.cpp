@@ -5,15 +5,15 @@
 #include <functional>
 #include <map>
 
-#include "engine/disk/block_codec.h"
-#include "simulator/virtual_gpu/stand_in.h"
+#include "engine/devices/virtual_gpu/stand_in.h"
+#include "engine/storage/block_codec.h"
 #include "tests/conformance/carried_out_gpu.h"
 #include "tests/conformance/device_wrapper.h"
 #include "tests/conformance/devices_under_test.h"
 #include "tests/conformance/disk_wrapper.h"
 #include "tests/conformance/pattern_step.h"
-#include "traces/error.h"
-#include "traces/test_folder.h"
+#include "tests/support/test_folder.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 namespace {

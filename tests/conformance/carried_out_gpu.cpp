@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "engine/device_factory.h"
-#include "simulator/virtual_gpu/stand_in.h"
+#include "engine/devices/factory/device_factory.h"
+#include "engine/devices/virtual_gpu/stand_in.h"
 #include "tests/conformance/devices_under_test.h"
 
 namespace offprof {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/device.h"
+#include "engine/devices/device.h"
 
 namespace offprof {
 

@@ -17,13 +17,13 @@
 #include <thread>
 #include <utility>
 
-#include "engine/calibration.h"
-#include "engine/device_factory.h"
-#include "engine/host_memory.h"
-#include "engine/offload_step.h"
-#include "simulator/virtual_gpu/stand_in.h"
-#include "traces/error.h"
-#include "traces/test_folder.h"
+#include "engine/autograd/offload_step.h"
+#include "engine/devices/calibration.h"
+#include "engine/devices/factory/device_factory.h"
+#include "engine/devices/host_memory.h"
+#include "engine/devices/virtual_gpu/stand_in.h"
+#include "tests/support/test_folder.h"
+#include "traces/base/error.h"
 
 namespace {
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/device.h"
-#include "engine/host_memory.h"
+#include "engine/devices/device.h"
+#include "engine/devices/host_memory.h"
 #include "tests/conformance/devices_under_test.h"
-#include "traces/error.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/device.h"
+#include "engine/devices/device.h"
 
 namespace offprof {
 

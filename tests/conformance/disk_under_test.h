@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "engine/device.h"
+#include "engine/devices/device.h"
 
 namespace offprof {
 

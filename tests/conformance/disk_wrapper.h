@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/device_disk.h"
+#include "engine/devices/disk/device_disk.h"
 
 namespace offprof {
 

@@ -1,4 +1,4 @@
-#include "engine/device_factory.h"
+#include "engine/devices/factory/device_factory.h"
 #include "tests/conformance/devices_under_test.h"
 
 namespace offprof {

@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "engine/step_guide.h"
+#include "engine/autograd/step_guide.h"
 #include "engine/transforms/transform.h"
-#include "traces/policy.h"
+#include "traces/model/policy.h"
 
 namespace offprof {
 

@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
-#include "engine/device.h"
-#include "engine/offload_step.h"
+#include "engine/autograd/offload_step.h"
+#include "engine/devices/device.h"
 
 namespace offprof {
 

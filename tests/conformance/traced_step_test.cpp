@@ -9,18 +9,18 @@
 #include <map>
 #include <optional>
 
-#include "engine/autograd_engine.h"
-#include "engine/device_factory.h"
-#include "engine/model.h"
-#include "engine/model_device.h"
-#include "engine/zoo/build.h"
+#include "engine/autograd/autograd_engine.h"
+#include "engine/devices/factory/device_factory.h"
+#include "engine/devices/virtual_gpu/stand_in.h"
+#include "engine/models/archives/build.h"
+#include "engine/models/model.h"
+#include "engine/models/model_device.h"
 #include "profiler/cupti/step_tracing.h"
-#include "profiler/gpu_figures.h"
-#include "profiler/tracing_cost.h"
-#include "profiler/trainer.h"
-#include "profiler/work_causes.h"
-#include "simulator/virtual_gpu/stand_in.h"
-#include "traces/test_folder.h"
+#include "profiler/recording/gpu_figures.h"
+#include "profiler/recording/tracing_cost.h"
+#include "profiler/recording/work_causes.h"
+#include "profiler/training/trainer.h"
+#include "tests/support/test_folder.h"
 
 namespace offprof {
 namespace {

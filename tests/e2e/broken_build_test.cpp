@@ -9,7 +9,7 @@
 #include <string>
 
 #include "e2e/program.h"
-#include "traces/test_folder.h"
+#include "tests/support/test_folder.h"
 
 namespace offprof {
 namespace {

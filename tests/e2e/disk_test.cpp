@@ -16,8 +16,8 @@
 
 #include "e2e/program.h"
 #include "e2e/reports.h"
-#include "engine/disk/block_codec.h"
-#include "traces/test_folder.h"
+#include "engine/storage/block_codec.h"
+#include "tests/support/test_folder.h"
 
 namespace offprof {
 namespace {

@@ -10,7 +10,7 @@
 #include <iterator>
 
 #include "e2e/program.h"
-#include "traces/test_folder.h"
+#include "tests/support/test_folder.h"
 
 namespace offprof {
 namespace {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "e2e/program.h"
-#include "traces/test_folder.h"
+#include "tests/support/test_folder.h"
 
 namespace offprof {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "e2e/program.h"
-#include "traces/test_folder.h"
+#include "tests/support/test_folder.h"
 
 namespace offprof {
 

@@ -7,7 +7,7 @@
 
 #include "e2e/program.h"
 #include "e2e/reports.h"
-#include "traces/test_folder.h"
+#include "tests/support/test_folder.h"
 
 namespace offprof {
 namespace {

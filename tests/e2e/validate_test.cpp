@@ -12,8 +12,8 @@
 
 #include "e2e/program.h"
 #include "e2e/reports.h"
-#include "traces/test_folder.h"
-#include "traces/units.h"
+#include "tests/support/test_folder.h"
+#include "traces/base/units.h"
 
 namespace offprof {
 namespace {

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "e2e/program.h"
-#include "traces/test_folder.h"
+#include "tests/support/test_folder.h"
 
 namespace offprof {
 namespace {

@@ -1,4 +1,4 @@
-#include "simulator/caching_allocator/allocator_settings.h"
+#include "simulator/allocator/allocator_settings.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
-#include "engine/archive_kind.h"
+#include "engine/models/inputs/archive_kind.h"
 
-#include "engine/input_spec.h"
+#include "engine/models/inputs/input_spec.h"
 #include "tests/fuzz/fuzz.h"
 
 /// Fuzzes the checks of a model file that run before LibTorch reads it: its first bytes and its record names.

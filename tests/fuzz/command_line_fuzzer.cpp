@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "cli/command.h"
-#include "cli/options.h"
-#include "cli/usage_error.h"
+#include "cli/base/command.h"
+#include "cli/options/options.h"
+#include "cli/options/usage_error.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace offprof {

@@ -1,9 +1,9 @@
-#include "cli/diff_command.h"
-#include "cli/gate_command.h"
+#include "cli/commands/diff_command.h"
+#include "cli/commands/gate_command.h"
 #include "tests/fuzz/fuzz.h"
-#include "traces/figures.h"
-#include "traces/json_access.h"
-#include "traces/sample_trace.h"
+#include "tests/support/sample_trace.h"
+#include "traces/analysis/figures.h"
+#include "traces/io/json_access.h"
 
 namespace offprof {
 namespace {

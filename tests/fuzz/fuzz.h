@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "traces/check.h"
-#include "traces/error.h"
-#include "traces/printable.h"
+#include "traces/base/check.h"
+#include "traces/base/error.h"
+#include "traces/base/printable.h"
 
 /// Entry point of libFuzzer; replay_corpus.cpp also calls it. Called with each input.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);

@@ -1,4 +1,4 @@
-#include "traces/gzip.h"
+#include "traces/io/gzip.h"
 
 #include <array>
 

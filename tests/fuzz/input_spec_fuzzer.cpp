@@ -1,4 +1,4 @@
-#include "engine/input_spec.h"
+#include "engine/models/inputs/input_spec.h"
 
 #include "tests/fuzz/fuzz.h"
 

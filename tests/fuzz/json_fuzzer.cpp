@@ -1,8 +1,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/fuzz/fuzz.h"
-#include "traces/json_access.h"
-#include "traces/json_document.h"
+#include "traces/io/json_access.h"
+#include "traces/io/json_document.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "simulator/virtual_gpu/kernel_times.h"
+#include "engine/devices/virtual_gpu/model/kernel_times.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 #include "tests/fuzz/fuzz.h"
-#include "traces/policy_io.h"
+#include "traces/format/policy_io.h"
 
 /// Fuzzes policy files. A policy that is parsed and written must be equal when it is parsed again.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

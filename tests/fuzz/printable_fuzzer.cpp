@@ -1,4 +1,4 @@
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 #include "tests/fuzz/fuzz.h"
 
 /// Fuzzes names. Printed bytes must be harmless, and stay harmless when they are wrapped or cut.

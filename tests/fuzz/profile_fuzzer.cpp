@@ -1,6 +1,6 @@
-#include "simulator/virtual_gpu/profile.h"
+#include "engine/devices/virtual_gpu/model/profile.h"
 
-#include "simulator/virtual_gpu/kernel_cost.h"
+#include "engine/devices/virtual_gpu/model/kernel_cost.h"
 #include "tests/fuzz/fuzz.h"
 
 /// Fuzzes GPU profiles, and the modelled times of kernels and copies.

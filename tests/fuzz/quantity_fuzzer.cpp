@@ -1,7 +1,7 @@
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "tests/fuzz/fuzz.h"
-#include "traces/gate.h"
-#include "traces/units.h"
+#include "traces/analysis/gate.h"
+#include "traces/base/units.h"
 
 /// Fuzzes quantities on a command line: bytes, times, links, and the limits of a gate.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

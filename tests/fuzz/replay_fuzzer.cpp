@@ -1,9 +1,9 @@
-#include "cli/view_report.h"
-#include "simulator/time_doubt.h"
-#include "simulator/views.h"
+#include "cli/reports/view_report.h"
+#include "simulator/steps/time_doubt.h"
+#include "simulator/steps/views.h"
 #include "tests/fuzz/fuzz.h"
-#include "traces/json_access.h"
-#include "traces/trace_io.h"
+#include "traces/format/trace_io.h"
+#include "traces/io/json_access.h"
 
 namespace offprof {
 namespace {

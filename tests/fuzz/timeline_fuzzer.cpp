@@ -1,8 +1,8 @@
-#include "cli/timeline_diff_text.h"
+#include "cli/tables/timeline_diff_text.h"
 #include "tests/fuzz/fuzz.h"
-#include "traces/sample_trace.h"
-#include "traces/timeline_diff.h"
-#include "traces/timeline_reader.h"
+#include "tests/support/sample_trace.h"
+#include "traces/analysis/timeline_diff.h"
+#include "traces/timeline/timeline_reader.h"
 
 /// Fuzzes the timeline of a trace, which is compared with another one and with itself.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

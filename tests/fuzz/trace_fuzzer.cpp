@@ -1,5 +1,5 @@
 #include "tests/fuzz/fuzz.h"
-#include "traces/trace_io.h"
+#include "traces/format/trace_io.h"
 
 /// Fuzzes traces. A trace that is parsed and written must be equal when it is parsed and written again.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

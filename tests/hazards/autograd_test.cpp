@@ -4,13 +4,13 @@
 
 #include <tuple>
 
-#include "engine/disk/block_codec.h"
-#include "engine/modules/segments.h"
+#include "engine/checkpointing/segments.h"
+#include "engine/storage/block_codec.h"
 #include "tests/conformance/disk_under_test.h"
 #include "tests/hazards/hazard_fixture.h"
 #include "tests/hazards/module_scenarios.h"
 #include "tests/hazards/scenarios.h"
-#include "traces/error.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 namespace {

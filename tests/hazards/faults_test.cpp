@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "profiler/pass_recorder.h"
+#include "profiler/recorder/pass_recorder.h"
 #include "tests/conformance/inverted.h"
 #include "tests/hazards/fault_fixture.h"
 #include "tests/hazards/scenarios.h"

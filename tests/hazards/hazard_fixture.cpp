@@ -4,7 +4,7 @@
 
 #include "tests/conformance/disk_under_test.h"
 #include "tests/conformance/inverted.h"
-#include "traces/error.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 namespace {

@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "engine/autograd_engine.h"
-#include "engine/graph_cases.h"
-#include "engine/offload_step.h"
+#include "engine/autograd/autograd_engine.h"
+#include "engine/autograd/offload_step.h"
 #include "tests/conformance/devices_under_test.h"
 #include "tests/hazards/counting_device.h"
 #include "tests/hazards/leftovers.h"
-#include "traces/policy.h"
+#include "tests/support/graph_cases.h"
+#include "traces/model/policy.h"
 
 namespace offprof {
 

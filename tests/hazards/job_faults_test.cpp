@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <tuple>
 
-#include "engine/zoo/build.h"
-#include "profiler/run_job.h"
+#include "engine/models/archives/build.h"
+#include "profiler/session/run_job.h"
 #include "tests/hazards/fault_fixture.h"
-#include "traces/test_folder.h"
+#include "tests/support/test_folder.h"
 
 namespace offprof {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
-#include "engine/autograd_engine.h"
-#include "engine/modules/segments.h"
+#include "engine/autograd/autograd_engine.h"
+#include "engine/checkpointing/segments.h"
 
 namespace offprof {
 namespace {

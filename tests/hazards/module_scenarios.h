@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "engine/shards/sharded_pass.h"
+#include "engine/slices/sharded_pass.h"
 #include "tests/hazards/scenarios.h"
 
 namespace offprof {

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "engine/schedule/recipe_rules.h"
-#include "profiler/recipe_recorder.h"
+#include "engine/scheduler/recipe_rules.h"
+#include "profiler/recorder/recipe_recorder.h"
 #include "tests/hazards/hazard_fixture.h"
 #include "tests/hazards/scenarios.h"
 

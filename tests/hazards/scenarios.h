@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/graph_cases.h"
+#include "tests/support/graph_cases.h"
 
 namespace offprof {
 

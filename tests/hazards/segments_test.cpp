@@ -3,7 +3,7 @@
 #include <ATen/Context.h>
 #include <gmock/gmock.h>
 
-#include "engine/modules/segments.h"
+#include "engine/checkpointing/segments.h"
 #include "tests/hazards/hazard_fixture.h"
 #include "tests/hazards/module_scenarios.h"
 
@@ -51,7 +51,7 @@ TEST_P(SegmentHazards, CountEachBatchOnce) {
   EXPECT_EQ(batches(), before + (has_values() ? 1 : 0));
 }
 
-/// The random numbers of the CPU are compared in engine/modules/segments_test.cpp.
+/// The random numbers of the CPU are compared in engine/checkpointing/segments_test.cpp.
 class SegmentHazardsOfGpus : public SegmentHazards {};
 
 TEST_P(SegmentHazardsOfGpus, LeaveTheDevicesGeneratorInTheStateOfPlainAutograd) {

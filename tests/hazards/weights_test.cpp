@@ -4,7 +4,7 @@
 
 #include <tuple>
 
-#include "engine/weights/weight_pager.h"
+#include "engine/parameters/weight_pager.h"
 #include "tests/hazards/fault_fixture.h"
 #include "tests/hazards/scenarios.h"
 

@@ -4,8 +4,8 @@
 #include <exception>
 #include <string>
 
-#include "traces/sample_trace.h"
-#include "traces/trace_io.h"
+#include "tests/support/sample_trace.h"
+#include "traces/format/trace_io.h"
 
 namespace {
 

@@ -12,22 +12,22 @@
 #include <unordered_map>
 #include <utility>
 
-#include "engine/disk/block_codec.h"
-#include "engine/schedule/placement_rules.h"
-#include "profiler/program_builder.h"
-#include "profiler/transform_profiles.h"
-#include "simulator/dense_reloads.h"
-#include "simulator/replay.h"
-#include "simulator/trace_steps.h"
-#include "simulator/views.h"
+#include "engine/scheduler/placement_rules.h"
+#include "engine/storage/block_codec.h"
+#include "profiler/calibration/transform_profiles.h"
+#include "profiler/recording/program_builder.h"
+#include "simulator/replay/replay.h"
+#include "simulator/steps/dense_reloads.h"
+#include "simulator/steps/trace_steps.h"
+#include "simulator/steps/views.h"
 #include "tests/conformance/devices_under_test.h"
 #include "tests/conformance/disk_under_test.h"
 #include "tests/conformance/inverted.h"
 #include "tests/properties/interpreter.h"
 #include "tests/properties/memory_over_events.h"
 #include "tests/properties/operations.h"
-#include "traces/error.h"
-#include "traces/program_io.h"
+#include "traces/base/error.h"
+#include "traces/format/program_io.h"
 
 namespace offprof {
 namespace {

@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "tests/properties/operations.h"
-#include "traces/file.h"
-#include "traces/json_access.h"
-#include "traces/policy_io.h"
+#include "traces/format/policy_io.h"
+#include "traces/io/file.h"
+#include "traces/io/json_access.h"
 
 namespace offprof {
 namespace {

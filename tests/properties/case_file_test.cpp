@@ -6,9 +6,9 @@
 #include "tests/properties/interpreter.h"
 #include "tests/properties/options.h"
 #include "tests/properties/random_case.h"
-#include "traces/error.h"
-#include "traces/file.h"
-#include "traces/test_folder.h"
+#include "tests/support/test_folder.h"
+#include "traces/base/error.h"
+#include "traces/io/file.h"
 
 namespace offprof {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "engine/autograd_engine.h"
+#include "engine/autograd/autograd_engine.h"
 #include "tests/conformance/devices_under_test.h"
 
 namespace offprof {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "engine/device.h"
+#include "engine/devices/device.h"
 
 namespace offprof {
 

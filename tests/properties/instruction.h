@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "traces/policy.h"
+#include "traces/model/policy.h"
 
 namespace offprof {
 

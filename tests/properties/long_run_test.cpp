@@ -12,22 +12,22 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/disk/block_codec.h"
-#include "engine/model.h"
-#include "engine/model_device.h"
-#include "engine/modules/segments.h"
-#include "engine/shards/microbatches.h"
-#include "engine/shards/shards.h"
-#include "engine/weights/weight_pager.h"
-#include "engine/zoo/build.h"
-#include "profiler/trainer.h"
+#include "engine/checkpointing/segments.h"
+#include "engine/models/archives/build.h"
+#include "engine/models/model.h"
+#include "engine/models/model_device.h"
+#include "engine/parameters/weight_pager.h"
+#include "engine/slices/microbatches.h"
+#include "engine/slices/shards.h"
+#include "engine/storage/block_codec.h"
+#include "profiler/training/trainer.h"
 #include "tests/conformance/devices_under_test.h"
 #include "tests/conformance/disk_under_test.h"
 #include "tests/conformance/inverted.h"
 #include "tests/hazards/leftovers.h"
 #include "tests/properties/device_under_test.h"
 #include "tests/properties/options.h"
-#include "traces/test_folder.h"
+#include "tests/support/test_folder.h"
 
 namespace offprof {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <unordered_set>
 
-#include "simulator/replay.h"
+#include "simulator/replay/replay.h"
 
 namespace offprof {
 namespace {

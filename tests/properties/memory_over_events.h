@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "profiler/recorded_pass.h"
-#include "simulator/step.h"
-#include "traces/policy.h"
+#include "profiler/recording/recorded_pass.h"
+#include "simulator/replay/step.h"
+#include "traces/model/policy.h"
 
 namespace offprof {
 

@@ -7,9 +7,9 @@
 
 #include <utility>
 
-#include "engine/autograd_engine.h"
-#include "engine/offload_step.h"
-#include "profiler/pass_recorder.h"
+#include "engine/autograd/autograd_engine.h"
+#include "engine/autograd/offload_step.h"
+#include "profiler/recorder/pass_recorder.h"
 #include "tests/hazards/leftovers.h"
 #include "tests/properties/interpreter.h"
 

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "engine/schedule/scheduler.h"
-#include "engine/step_guide.h"
-#include "profiler/recipe_recorder.h"
-#include "profiler/recorded_pass.h"
+#include "engine/autograd/step_guide.h"
+#include "engine/scheduler/scheduler.h"
+#include "profiler/recorder/recipe_recorder.h"
+#include "profiler/recording/recorded_pass.h"
 #include "tests/hazards/counting_device.h"
 #include "tests/properties/instruction.h"
 #include "tests/properties/pool.h"
-#include "traces/policy.h"
+#include "traces/model/policy.h"
 
 namespace offprof {
 

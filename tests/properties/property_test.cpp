@@ -22,7 +22,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "engine/disk/block_codec.h"
+#include "engine/storage/block_codec.h"
 #include "tests/conformance/devices_under_test.h"
 #include "tests/properties/case_check.h"
 #include "tests/properties/case_file.h"
@@ -30,7 +30,7 @@
 #include "tests/properties/options.h"
 #include "tests/properties/random_case.h"
 #include "tests/support/run_tests.h"
-#include "traces/error.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 namespace {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/schedule/random_policy.h"
 #include "tests/properties/instruction.h"
 #include "tests/properties/operations.h"
+#include "tests/support/random_policy.h"
 
 namespace offprof {
 

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "simulator/step.h"
-#include "traces/policy.h"
+#include "simulator/replay/step.h"
+#include "traces/model/policy.h"
 
 namespace offprof {
 

@@ -106,7 +106,7 @@ def tau_of_all_pairs(report):
 
 
 def p95(values):
-    """Returns the smallest value that 95 % of the values do not exceed, as simulator/accuracy.cpp does."""
+    """Returns the smallest value that 95 % of the values do not exceed, as simulator/steps/accuracy.cpp does."""
     return sorted(values)[(len(values) * 95 + 99) // 100 - 1]
 
 

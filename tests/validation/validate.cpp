@@ -14,15 +14,15 @@
 #include <string>
 #include <vector>
 
-#include "cli/engine_loader.h"
-#include "engine/input_spec.h"
-#include "engine/zoo/catalog.h"
-#include "simulator/replay.h"
-#include "simulator/trace_steps.h"
-#include "simulator/views.h"
-#include "simulator/virtual_gpu/open.h"
-#include "traces/error.h"
-#include "traces/file.h"
+#include "cli/plugin/engine_loader.h"
+#include "engine/devices/virtual_gpu/open.h"
+#include "engine/models/inputs/input_spec.h"
+#include "engine/models/zoo/catalog.h"
+#include "simulator/replay/replay.h"
+#include "simulator/steps/trace_steps.h"
+#include "simulator/steps/views.h"
+#include "traces/base/error.h"
+#include "traces/io/file.h"
 #include "validation/grid.h"
 
 namespace offprof {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/tensors/files/pickle_machine.h"
-#include "traces/printable.h"
+#include "traces/base/printable.h"
 
 namespace offprof {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/tensors/files/pickle_text.h"
-#include "traces/error.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 namespace {

@@ -12,9 +12,9 @@
 #include <system_error>
 #include <utility>
 
-#include "traces/error.h"
-#include "traces/printable.h"
-#include "traces/temporary.h"
+#include "traces/base/error.h"
+#include "traces/base/printable.h"
+#include "traces/base/temporary.h"
 
 namespace offprof {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/descriptor.h"
+#include "traces/base/descriptor.h"
 
 namespace offprof {
 

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "engine/tensors/files/folder_test.h"
-#include "traces/error.h"
-#include "traces/file.h"
+#include "tests/support/folder_test.h"
+#include "traces/base/error.h"
+#include "traces/io/file.h"
 
 namespace offprof {
 namespace {

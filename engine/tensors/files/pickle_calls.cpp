@@ -6,7 +6,7 @@
 
 #include "engine/tensors/files/pickle_machine.h"
 #include "engine/tensors/files/safetensors.h"
-#include "traces/printable.h"
+#include "traces/base/printable.h"
 
 namespace offprof {
 namespace {

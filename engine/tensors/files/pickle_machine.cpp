@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "traces/error.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 namespace {

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "traces/descriptor.h"
-#include "traces/error.h"
+#include "traces/base/descriptor.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 namespace {

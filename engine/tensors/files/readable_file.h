@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "traces/units.h"
+#include "traces/base/units.h"
 
 namespace offprof {
 

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <utility>
 
-#include "traces/check.h"
-#include "traces/error.h"
-#include "traces/json_access.h"
+#include "traces/base/check.h"
+#include "traces/base/error.h"
+#include "traces/io/json_access.h"
 
 namespace offprof {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "engine/tensors/files/readable_file.h"
 #include "engine/tensors/files/tensor_dtype.h"
-#include "traces/units.h"
+#include "traces/base/units.h"
 
 namespace offprof {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "traces/error.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 namespace {

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "engine/tensors/files/safetensors.h"
-#include "traces/check.h"
-#include "traces/error.h"
-#include "traces/json_access.h"
-#include "traces/printable.h"
+#include "traces/base/check.h"
+#include "traces/base/error.h"
+#include "traces/base/printable.h"
+#include "traces/io/json_access.h"
 
 namespace offprof {
 namespace {

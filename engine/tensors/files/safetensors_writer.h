@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/tensors/files/tensor_dtype.h"
-#include "traces/new_file.h"
+#include "traces/io/new_file.h"
 
 namespace offprof {
 

@@ -8,10 +8,10 @@
 #include <filesystem>
 
 #include "engine/tensors/files/safetensors.h"
-#include "traces/error.h"
-#include "traces/file.h"
-#include "traces/file_size_limit.h"
-#include "traces/test_folder.h"
+#include "tests/support/file_size_limit.h"
+#include "tests/support/test_folder.h"
+#include "traces/base/error.h"
+#include "traces/io/file.h"
 
 namespace offprof {
 namespace {

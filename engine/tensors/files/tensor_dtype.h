@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "traces/units.h"
+#include "traces/base/units.h"
 
 namespace offprof {
 

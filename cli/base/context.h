@@ -1,0 +1,96 @@
+#pragma once
+
+#include <concepts>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "cli/terminal/status_line.h"
+#include "cli/terminal/terminal.h"
+
+namespace offprof {
+
+/// Schema name of the output of `--format json`.
+inline constexpr std::string_view kReportSchema = "offprof.report/1";
+
+enum class ReportFormat { kText, kJson };
+
+/// The flags that every command accepts.
+struct CommonOptions {
+  ReportFormat format = ReportFormat::kText;
+  ColorWhen color = ColorWhen::kAuto;
+  bool quiet = false;
+  bool verbose = false;
+};
+
+/// The result of a command: one struct, filled once. Both output formats are printed from it, so that they
+/// cannot disagree. `to_json` returns the report's own keys; Context adds `schema`, `command` and
+/// `tool_version`.
+template <class T>
+concept Report = requires(const T& report, const Page& page) {
+  { to_json(report) } -> std::same_as<nlohmann::ordered_json>;
+  { to_text(report, page) } -> std::same_as<std::string>;
+};
+
+/// The streams of a command, and the user's settings for its output. Results go to standard output,
+/// everything else to standard error.
+class Context {
+ public:
+  /// `out` and `err` must outlive the Context. `argv` is the whole command line, program name first, as it is
+  /// recorded in a trace.
+  Context(std::string command, std::vector<std::string> argv, const Terminal& terminal, std::ostream& out,
+          std::ostream& err);
+
+  /// The common options; the parser writes them.
+  CommonOptions& options() { return options_; }
+  const CommonOptions& options() const { return options_; }
+  const std::vector<std::string>& argv() const { return argv_; }
+  std::ostream& out() { return out_; }
+  bool quiet() const { return options_.quiet; }
+
+  /// Print `note: ...` (useful to know) and `warning: ...` (probably a mistake of the user). `-q` suppresses
+  /// only notes.
+  void note(const std::string& text);
+  void warn(const std::string& text);
+  void warn(const std::vector<std::string>& texts);
+  /// Prints a message only with `-v`.
+  void detail(const std::string& text);
+  StatusLine status_line();
+
+  /// Prints a report in the requested format to `path`; `-` is standard output. Throws Error if it cannot be
+  /// written.
+  template <Report R>
+  void publish(const R& report, const std::string& path = "-") {
+    const Page page = page_of(path);
+    print(options_.format == ReportFormat::kJson ? in_envelope(to_json(report)) : to_text(report, page),
+          path);
+  }
+
+  /// Prints the report of a command that also writes a product (a trace, a policy) to `product_path`. If the
+  /// product goes to standard output, the report goes to standard error.
+  template <Report R>
+  void publish_beside(const R& report, const std::string& product_path) {
+    if (product_path != "-") return publish(report);
+    const Page page = error_page();
+    err_ << (options_.format == ReportFormat::kJson ? in_envelope(to_json(report)) : to_text(report, page));
+  }
+
+  /// Writes a document to a file, completely or not at all; `-` is standard output.
+  void print(const std::string& document, const std::string& path);
+
+ private:
+  Page page_of(const std::string& path) const;
+  Page error_page() const;
+  std::string in_envelope(const nlohmann::ordered_json& body) const;
+  void say(Tone tone, const std::string& kind, const std::string& text);
+
+  std::string command_;
+  std::vector<std::string> argv_;
+  Terminal terminal_;
+  std::ostream& out_;
+  std::ostream& err_;
+  CommonOptions options_;
+};
+
+}  // namespace offprof

@@ -1,0 +1,263 @@
+#include "cli/commands/doctor_checks.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+#include "cli/base/version.h"
+#include "cli/plugin/child_process.h"
+#include "cli/plugin/engine_loader.h"
+#include "cli/plugin/nvidia_driver.h"
+#include "engine/devices/virtual_gpu/open.h"
+#include "engine/storage/block_codec.h"
+#include "engine/storage/disk_tier.h"
+#include "traces/base/error.h"
+#include "traces/base/units.h"
+
+namespace offprof {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kGetEngine =
+    "scripts/setup.sh && cmake --preset release && cmake --build --preset release";
+// CUPTI of the CUDA version for which scripts/setup.sh's LibTorch is built.
+constexpr const char* kCuptiLibrary = "libcupti.so.13";
+
+/// Facts that a child process learned by opening the engine library.
+struct EngineFacts {
+  std::string torch_version;
+  std::string torch_folder;
+  std::string cupti;  ///< path of the file; empty if it was not loaded
+};
+
+/// Returns the file from which the library of that name was loaded; empty if it is not loaded.
+std::string loaded_file(const std::string& name) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const std::size_t path = line.find('/');
+    if (path != std::string::npos && fs::path(line.substr(path)).filename() == name) return line.substr(path);
+  }
+  return {};
+}
+
+std::string open_engine(const std::string& path) {
+  EnginePlugin& engine = load_engine({path});
+  const std::string torch = loaded_file("libtorch_cpu.so");
+  if (dlopen(kCuptiLibrary, RTLD_NOW | RTLD_LOCAL) == nullptr) dlerror();
+  return nlohmann::json{{"version", engine.torch_version()},
+                        {"folder", fs::path(torch).parent_path().string()},
+                        {"cupti", loaded_file(kCuptiLibrary)}}
+      .dump();
+}
+
+EngineFacts facts_from(const std::string& answer) {
+  const auto json = nlohmann::json::parse(answer);
+  return {json.at("version"), json.at("folder"), json.at("cupti")};
+}
+
+Finding engine_missing(const std::string& why, const std::string& mend) {
+  return {"engine", Health::kMissing, why, mend};
+}
+
+/// Opens the device with everything it needs in this process. Throws if that fails.
+std::string try_device(const std::string& engine_path, const std::string& device) {
+  const std::string problem = load_engine({engine_path}).problem_with(device);
+  if (!problem.empty()) throw std::runtime_error(problem);
+  return {};
+}
+
+std::string try_virtual_gpu(const std::string& engine_path) {
+  VirtualGpuOptions options;
+  options.profile = load_profile(profile_names().front());
+  const std::string device = "virtual:" + options.profile.name;
+  open_virtual_gpu(virtual_gpu_folder(), std::move(options));
+  if (const auto problem = load_engine({engine_path}).problem_with_tracing())
+    throw std::runtime_error(problem->what());
+  return try_device(engine_path, device);
+}
+
+Finding virtual_gpu_finding(const std::string& engine_path) {
+  const ChildResult tried = run_in_child([&] { return try_virtual_gpu(engine_path); });
+  if (tried.ok) return {"virtual GPU", Health::kWorks, virtual_gpu_folder(), ""};
+  return {"virtual GPU", Health::kMissing, "--device virtual cannot be opened: " + tried.answer, kGetEngine};
+}
+
+Finding cuda_finding(const std::string& engine_path) {
+  const ChildResult tried = run_in_child([&] { return try_device(engine_path, "cuda"); });
+  if (tried.ok) return {"CUDA device", Health::kWorks, "--device cuda can be opened", ""};
+  return {
+      "CUDA device", Health::kOptional, "--device cuda cannot be opened: " + tried.answer,
+      "an NVIDIA GPU, its driver, and beside LibTorch the NVIDIA packages that the torch wheel depends on, "
+      "which scripts/setup.sh leaves out"};
+}
+
+/// Asks the engine in this process if it can trace the GPU: the real one if its driver is present, else the
+/// virtual one. Returns the problem as JSON; `{}` if there is none.
+std::string try_tracing(const std::string& engine_path) {
+  const std::optional<Error> problem = load_engine({engine_path}).problem_with_tracing();
+  if (!problem) return "{}";
+  return nlohmann::json{{"why", problem->what()}, {"mend", problem->hint()}}.dump();
+}
+
+Finding tracer_finding(const std::string& engine_path) {
+  constexpr const char* kName = "GPU tracer";
+  const ChildResult tried = run_in_child([&] { return try_tracing(engine_path); });
+  if (!tried.ok) return {kName, Health::kOptional, tried.answer, kGetEngine};
+  const auto problem = nlohmann::json::parse(tried.answer);
+  if (problem.empty()) return {kName, Health::kWorks, "kernels and copies of --device cuda are traced", ""};
+  return {kName, Health::kOptional,
+          fmt::format("{}; without it, timelines of --device cuda have no kernels",
+                      problem.at("why").get<std::string>()),
+          problem.at("mend")};
+}
+
+Finding cupti_finding(const std::string& file) {
+  if (!file.empty()) return {"CUPTI", Health::kWorks, file, ""};
+  return {"CUPTI", Health::kOptional,
+          fmt::format("{} cannot be opened; tracing GPU kernels needs it", kCuptiLibrary),
+          "scripts/setup.sh"};
+}
+
+void add_engine(std::vector<Finding>& findings) {
+  const auto path = find_engine(engine_places(program_folder()));
+  if (!path) {
+    findings.push_back(
+        engine_missing("not built: this is the small flavour, without `run` and `zoo make`", kGetEngine));
+    return;
+  }
+  const ChildResult opened = run_in_child([&] { return open_engine(*path); });
+  if (!opened.ok) {
+    findings.push_back(engine_missing(opened.answer, kGetEngine));
+    return;
+  }
+  const EngineFacts facts = facts_from(opened.answer);
+  findings.push_back({"engine", Health::kWorks, *path, ""});
+  findings.push_back(
+      {"LibTorch", Health::kWorks, fmt::format("{} in {}", facts.torch_version, facts.torch_folder), ""});
+  findings.push_back(cupti_finding(facts.cupti));
+  findings.push_back(virtual_gpu_finding(*path));
+  findings.push_back(cuda_finding(*path));
+  findings.push_back(tracer_finding(*path));
+}
+
+/// Returns the number on the first line of a kernel file; nullopt if there is none (`max`, or no file).
+std::optional<std::int64_t> number_in(const std::string& path) {
+  std::ifstream file(path);
+  std::int64_t number = 0;
+  return file >> number ? std::optional(number) : std::nullopt;
+}
+
+Finding processor() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  const int here = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+  const long all = sysconf(_SC_NPROCESSORS_ONLN);
+  const std::string of_all = here < all ? fmt::format(" of {}", all) : "";
+  return {"processor", Health::kWorks, fmt::format("{}{} cores", here, of_all), ""};
+}
+
+Bytes meminfo(const std::string& key) {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    Bytes kib = 0;
+    if (words >> name >> kib && name == key + ":") return kib * kKiB;
+  }
+  return 0;
+}
+
+Finding memory() {
+  std::string text = fmt::format("{}, {} available", format_bytes(meminfo("MemTotal")),
+                                 format_bytes(meminfo("MemAvailable")));
+  // A container's limit (control groups version 2).
+  if (const auto limit = number_in("/sys/fs/cgroup/memory.max"))
+    text += fmt::format("; limit {}", format_bytes(*limit));
+  return {"memory", Health::kWorks, text, ""};
+}
+
+Finding nvidia_driver() {
+  const DriverAnswer answer = ask_nvidia_driver();
+  if (answer.gpus > 0)
+    return {"NVIDIA driver", Health::kWorks,
+            fmt::format("{} GPU{}", answer.gpus, answer.gpus == 1 ? "" : "s"), ""};
+  return {"NVIDIA driver", Health::kOptional, answer.problem + "; the host and virtual devices do without",
+          "on a machine with an NVIDIA GPU: apt-get install nvidia-driver"};
+}
+
+/// Tests the disk of the folder for temporary files, since the user's disk is not known here.
+Finding disk_tier() {
+  const ChildResult tried =
+      run_in_child([] { return describe(DiskTier(fs::temp_directory_path().string()).facts()); });
+  if (tried.ok) return {"disk tier", Health::kWorks, tried.answer, ""};
+  return {"disk tier", Health::kOptional, tried.answer, "set TMPDIR to a folder that can be written to"};
+}
+
+/// Checks the codec of `run --compress`.
+Finding compression() {
+  try {
+    return {"compression", Health::kWorks, block_codec(), ""};
+  } catch (const Error& error) {
+    return {"compression", Health::kOptional, error.what(), "apt-get install libblosc-dev, and build again"};
+  }
+}
+
+/// Returns the file that a shell would run for that name; empty if there is none.
+std::string find_program(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    std::string file = (fs::path(folder) / name).string();
+    if (access(file.c_str(), X_OK) == 0) return file;
+  }
+  return {};
+}
+
+/// Looks Holistic Trace Analysis up without importing it. Throws if it is not installed.
+std::string find_hta(const std::string& python) {
+  const std::string code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('hta') is None)";
+  if (std::system(fmt::format("'{}' -c \"{}\"", python, code).c_str()) != 0)
+    throw std::runtime_error("not installed");
+  return "installed";
+}
+
+Finding holistic_trace_analysis() {
+  const char* name = "HTA";
+  const std::string python = find_program("python3");
+  if (python.empty()) {
+    return {name, Health::kOptional, "no python3; offprof itself needs none", "apt-get install python3-pip"};
+  }
+  const ChildResult found = run_in_child([&] { return find_hta(python); });
+  if (found.ok) return {name, Health::kWorks, fmt::format("in {}", python), ""};
+  return {name, Health::kOptional, "Holistic Trace Analysis is not installed; only for its notebooks",
+          "python3 -m pip install HolisticTraceAnalysis"};
+}
+
+}  // namespace
+
+std::vector<Finding> examine_machine() {
+  std::vector<Finding> findings;
+  findings.push_back({"offprof", Health::kWorks, std::string(program_version()), ""});
+  add_engine(findings);
+  findings.push_back(processor());
+  findings.push_back(memory());
+  findings.push_back(disk_tier());
+  findings.push_back(compression());
+  findings.push_back(nvidia_driver());
+  findings.push_back(holistic_trace_analysis());
+  return findings;
+}
+
+}  // namespace offprof

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/base/command.h"
+#include "cli/commands/doctor_checks.h"
+
+namespace offprof {
+
+struct DoctorReport {
+  std::vector<Finding> findings;
+  bool run_works = false;  ///< true if nothing that `run` needs is missing
+};
+
+DoctorReport make_doctor_report(std::vector<Finding> findings);
+nlohmann::ordered_json to_json(const DoctorReport& report);
+std::string to_text(const DoctorReport& report, const Page& page);
+
+/// Creates `offprof doctor`, which lists what works, what is missing, and how to fix it.
+std::unique_ptr<Subcommand> make_doctor_command();
+
+}  // namespace offprof

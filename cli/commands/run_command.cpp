@@ -1,0 +1,256 @@
+#include "cli/commands/run_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/base/version.h"
+#include "cli/options/device_options.h"
+#include "cli/options/disk_options.h"
+#include "cli/options/options.h"
+#include "cli/plugin/engine_loader.h"
+#include "cli/reports/memory_refusal.h"
+#include "cli/reports/run_report.h"
+#include "engine/models/inputs/input_spec.h"
+#include "engine/scheduler/command_log.h"
+#include "profiler/plugin/plugin.h"
+#include "simulator/replay/replay.h"
+#include "simulator/steps/time_doubt.h"
+#include "simulator/steps/trace_steps.h"
+#include "simulator/steps/views.h"
+#include "traces/analysis/fingerprint.h"
+#include "traces/base/error.h"
+#include "traces/format/trace_io.h"
+#include "traces/io/file.h"
+
+namespace offprof {
+namespace {
+
+/// Returns the default number of threads: leaves one core for the copies, so that they run beside compute.
+int default_threads() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) - 1);
+}
+
+/// Replaces each `@FILE` by the input specs in the file, one per line.
+std::vector<std::string> expand_inputs(const std::vector<std::string>& given) {
+  std::vector<std::string> specs;
+  for (const std::string& text : given) {
+    if (!text.starts_with('@')) {
+      specs.push_back(text);
+      continue;
+    }
+    const std::vector<std::string> in_file = split_input_specs(read_file(text.substr(1)));
+    if (in_file.empty())
+      throw input_error(text.substr(1) + ": no input spec in it", "One a line: int64[4,128]<512");
+    specs.insert(specs.end(), in_file.begin(), in_file.end());
+  }
+  for (const std::string& spec : specs) parse_input_spec(spec);
+  return specs;
+}
+
+class RunCommand : public Subcommand {
+ public:
+  void add_options(CLI::App& app) override {
+    RunSettings& settings = request_.settings;
+    request_.threads = default_threads();
+    app.add_option("MODEL.pt", request_.model_path, "A TorchScript module")->required();
+    app.add_option("--input", inputs_,
+                   "An input, as float32[8,3,96,96], int64[4,128]<512 or bool[4,1]; once for each, or @FILE "
+                   "with one a "
+                   "line (default: those in the archive)")
+        ->type_name("SPEC");
+    add_choice_option<std::string>(app, "--loss", settings.loss,
+                                   {{"auto", "auto"}, {"mean", "mean"}, {"sum", "sum"}},
+                                   "auto: a scalar output is the loss; mean, sum: of the output's squares");
+    add_choice_option<std::string>(app, "--optimizer", settings.optimizer,
+                                   {{"none", "none"}, {"sgd", "sgd"}, {"adamw", "adamw"}},
+                                   "Its state counts (default adamw)");
+    app.add_option("--segments", settings.segments,
+                   "Submodules that save nothing in forward and run again in backward: patterns of their "
+                   "paths, as layers.*; of nested ones the outermost (default: none)")
+        ->delimiter(',')
+        ->type_name("PATTERNS");
+    add_shard_options(app);
+    add_count_option(app, "--steps", settings.steps, 1, kMostSteps, "Measured steps, at least 1 (default 5)");
+    add_count_option(app, "--warmup", settings.warmup, 1, kMostSteps,
+                     "Steps before them, at least 1: the first makes the optimizer's state (default 1)");
+    add_seed_option(app, settings.seed);
+    add_count_option(app, "--threads", request_.threads, 1, kMostThreads,
+                     "Intra-op threads (default: one less than cores, which the copies take)");
+    device_.add_to(app);
+    add_capacity_option(app, "--device-memory", settings.device_memory_bytes,
+                        "Capacity in the measured steps: beyond it they are really out of memory",
+                        kLeastDeviceMemory);
+    add_link_option(app, link_, "host, virtual: cap of each copy direction");
+    add_weight_options(app);
+    disk_.add_to(app);
+    policy_.add_to(app);
+    app.add_option(
+           "--transforms", request_.transforms,
+           "Measure too what packing with these takes, so that tune and simulate can choose them: all, or "
+           "names as quantize:uint8,bits,recompute (default: those of the policy's rules)")
+        ->delimiter(',')
+        ->type_name("NAMES");
+    add_output_option(app, output_, "The trace; .gz compresses (default: none)");
+    app.add_option("--commands", commands_path_,
+                   "The scheduler's command log of a step, one JSON object a line")
+        ->type_name("FILE");
+  }
+
+  ExitStatus run(Context& context) override {
+    const PolicyFile policy = policy_.resolve();
+    request_.settings.weights = weights();
+    request_.settings.shards = shards();
+    request_.policy = policy.policy;
+    request_.policy_made_for = policy.trace_fingerprint;
+    request_.settings.inputs = expand_inputs(inputs_);
+    request_.settings.link_cap = link_;
+    if (!output_.empty()) check_writable(output_);
+    if (!commands_path_.empty()) check_writable(commands_path_);
+
+    RunResult result = run_engine(context);
+    context.warn(result.trace.notes);
+    result.trace.tool_version = program_version();
+    result.trace.argv = context.argv();
+    result.trace.environment.kernel_times = device_.kernel_times();
+    if (result.refusal) throw memory_refusal_error(result);
+    if (!output_.empty()) write_trace(output_, result.trace);
+    if (!commands_path_.empty()) context.print(format_command_log(result.commands), commands_path_);
+    const RunReport report = make_report(context, result, policy);
+    context.publish_beside(report, output_ == "-" ? output_ : commands_path_);
+    return report.hazards.empty() ? ExitStatus::kOk : ExitStatus::kGateFailed;
+  }
+
+ private:
+  void add_shard_options(CLI::App& app) {
+    add_count_or_auto_option(
+        app, "--shards", [this](auto count) { shards_.emplace().count = count; }, 1, kMostShards,
+        "Cut the model into so many parts of like size, or as many as suit (auto), which run one after "
+        "another without saving, and again in backward; their weights are on the host until then (default: "
+        "none)");
+    add_count_option(app, "--microbatches", microbatches_, 1, kMostShards,
+                     "Of --shards: cut the inputs along their first dimension into so many, which each part "
+                     "runs in turn (default 1)");
+  }
+
+  std::optional<ShardSettings> shards() const {
+    if (!shards_ && microbatches_)
+      throw input_error("--microbatches is for --shards", "--shards 1 runs micro-batches of the whole model");
+    if (!shards_) return std::nullopt;
+    if (!request_.settings.segments.empty())
+      throw input_error("--shards and --segments both have parts of the model run again: give one of them");
+    return ShardSettings{shards_->count, microbatches_.value_or(1)};
+  }
+
+  void add_weight_options(CLI::App& app) {
+    add_choice_option<std::optional<std::string>>(
+        app, "--weights", weights_place_, {{"device", "device"}, {"host", "host"}, {"disk", "disk"}},
+        "Where weights, their gradients and the optimizer's state are while no operator uses them (default: "
+        "device; of --shards host)");
+    add_capacity_option(
+        app, "--weights-window", weights_window_,
+        "How much of them may be on the device at once, unless one operator needs more (default: twice what "
+        "one needs; of --shards those of two)",
+        0);
+    app.add_option("--weights-dir", request_.weights_folder,
+                   "Of --weights disk: the folder for their file; a GPU's share the disk of --disk")
+        ->type_name("DIR");
+  }
+
+  std::optional<WeightSettings> weights() const {
+    const std::string place = weights_place_.value_or(shards_ ? "host" : "device");
+    if (place != "disk" && !request_.weights_folder.empty())
+      throw input_error("--weights-dir is for --weights disk");
+    if (place == "device" && weights_window_)
+      throw input_error("--weights-window is for --weights host or disk");
+    if (place == "device") return std::nullopt;
+    return WeightSettings{place, weights_window_};
+  }
+
+  RunResult run_engine(Context& context) {
+    StatusLine status = context.status_line();
+    status.show("opening LibTorch");
+    request_.device = device_.open(context, link_);
+    choose_disk();
+    EnginePlugin& engine = load_engine();
+    fall_back_to_host(context, engine);
+    return engine.run(request_, [&](const std::string& what) {
+      status.show(what);
+      context.detail(what);
+    });
+  }
+
+  /// Switches to the host if the driver finds a GPU but LibTorch cannot use it.
+  void fall_back_to_host(Context& context, EnginePlugin& engine) {
+    if (!device_.is_auto() || request_.device == "host") return;
+    const std::string problem = engine.problem_with(request_.device);
+    if (problem.empty()) return;
+    context.warn("there is a GPU, but it cannot be used, so the host is: " + problem);
+    request_.device = "host";
+    choose_disk();
+  }
+
+  void choose_disk() {
+    request_.disk = disk_.request(request_.device, request_.policy);
+    share_disk_with_weights(request_);
+  }
+
+  RunReport make_report(Context& context, const RunResult& result, const PolicyFile& policy) const {
+    const Trace& trace = result.trace;
+    RunReport report;
+    report.run = figures_of(trace, output_);
+    report.gradients = trace.gradients;
+    report.gradient_errors = trace.gradient_errors;
+    report.notes = trace.notes;
+    report.ledger = trace.ledger;
+    report.trace_path = output_;
+    report.argv = context.argv();
+    report.checked_streams = device_.checks_streams();
+    report.hazards = device_.take_hazards();
+    const TraceSteps steps(trace);
+    const Step& step = steps.step(trace.policy);
+    report.warnings = doubt_times(trace, steps, trace.policy, trace.environment.link).warnings;
+    if (const std::string inexactness = steps.inexactness(trace.policy); !inexactness.empty())
+      report.warnings.push_back(inexactness);
+    context.warn(report.warnings);
+    report.predicted = steps.predict(trace.policy, trace.environment.link);
+    if (policy.predicted && policy.weights == trace.settings.weights &&
+        policy.trace_fingerprint == fingerprint_of_run(trace.model, trace.settings)) {
+      report.predicted = *policy.predicted;
+      report.predicted_by_tune = true;
+    } else if (policy.predicted) {
+      context.warn(
+          "the policy was tuned for another model, inputs, loss, optimizer, segments, shards or weights: "
+          "what tune predicted for that is not shown");
+    }
+    report.inexact = inexact_keys(trace.metrics, report.predicted);
+    if (result.steps_with_other_commands > 0 || replay_commands(step, trace.policy) != result.commands)
+      report.inexact.emplace_back("commands");
+    return report;
+  }
+
+  RunRequest request_;
+  std::vector<std::string> inputs_;
+  DeviceOptions device_;
+  DiskOptions disk_;
+  std::optional<Link> link_;
+  PolicyOptions policy_;
+  std::optional<ShardSettings> shards_;
+  std::optional<std::int64_t> microbatches_;
+  std::optional<std::string> weights_place_;
+  std::optional<Bytes> weights_window_;
+  std::string output_;
+  std::string commands_path_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_run_command() {
+  return std::make_unique<RunCommand>();
+}
+
+}  // namespace offprof

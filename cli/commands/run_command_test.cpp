@@ -1,0 +1,27 @@
+#include "cli/commands/run_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/cli_run.h"
+
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(RunCommand, RejectsADeviceWithoutMemory) {
+  const CliRun run = run_words({"run", "model.pt", "--device-memory", "0"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("--device-memory: '0' is less than 1 B"));
+}
+
+TEST(RunCommand, HelpStatesTheMinimumCountsAndTheReasonsForFailure) {
+  EXPECT_THAT(run_words({"run", "--help"}).out,
+              AllOf(HasSubstr("Measured steps, at least 1"), HasSubstr("Steps before them, at least 1"),
+                    HasSubstr("run --check-streams: something is not in order")));
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "cli/base/command.h"
+
+namespace offprof {
+
+/// Creates `offprof simulate --trace FILE`, which replays a recorded step under another policy or over
+/// another link.
+std::unique_ptr<Subcommand> make_simulate_command();
+
+}  // namespace offprof

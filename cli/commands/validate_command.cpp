@@ -1,0 +1,209 @@
+#include "cli/commands/validate_command.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands/validate_runs.h"
+#include "cli/options/device_options.h"
+#include "cli/options/disk_options.h"
+#include "cli/options/options.h"
+#include "cli/plugin/engine_loader.h"
+#include "cli/reports/lost_records.h"
+#include "cli/reports/next_command.h"
+#include "cli/reports/validate_report.h"
+#include "profiler/plugin/plugin.h"
+#include "simulator/steps/time_doubt.h"
+#include "simulator/steps/trace_steps.h"
+#include "traces/analysis/fingerprint.h"
+#include "traces/base/error.h"
+#include "traces/format/trace_io.h"
+
+namespace offprof {
+namespace {
+
+constexpr std::int64_t kLeastPolicies = 3, kMostPolicies = 10'000;
+constexpr std::int64_t kMostRounds = 10'000;
+
+/// Returns the kind of a device. Predictions for one device can hold for others of its kind: for GPUs of any
+/// number, and for virtual GPUs of the same profile.
+std::string kind_of(const std::string& device) {
+  return device.starts_with("virtual:") ? device : device.substr(0, device.find(':'));
+}
+
+class ValidateCommand : public Subcommand {
+ public:
+  void add_options(CLI::App& app) override {
+    app.add_option("MODEL.pt", request_.model_path, "The model that the trace is of")->required();
+    add_trace_option(app, trace_path_, "The trace to predict from; it says inputs, device and all else");
+    add_count_option(app, "--policies", policies_, kLeastPolicies, kMostPolicies,
+                     "Settings to run, spread over what a policy can be (default 30)");
+    add_count_option(app, "--rounds", rounds_, 1, kMostRounds,
+                     "Times that each setting is visited, the settings interleaved (default 7)");
+    add_share_option(
+        app, "--max-mean-error", bounds_.mean_error,
+        "Exit status 1 where the mean error of the step time is beyond that (default 3%); 0, and "
+        "the report says so, where noise hides whether it is");
+    add_share_option(app, "--max-p95-error", bounds_.p95_error,
+                     "Likewise of its 95th percentile (default 8%)");
+    add_share_option(app, "--min-tau", bounds_.kendall_tau,
+                     "Likewise below that Kendall's tau (default 0.95)");
+    device_.add_to(app);
+    add_link_option(app, link_,
+                    "host, virtual: run with that link instead of the trace's, and predict for it");
+    disk_.add_to(app);
+    app.add_option("--weights-dir", request_.weights_folder,
+                   "Of a trace with weights on the disk: the folder for their file")
+        ->type_name("DIR");
+    add_force_option(app, force_);
+    add_output_option(app, output_, "Where the report goes (default -)");
+  }
+
+  ExitStatus run(Context& context) override {
+    Trace trace = read_trace(trace_path_);
+    if (trace.simulated)
+      throw input_error(trace_path_ + " is simulated: there is nothing measured in it to predict from",
+                        "Record one with: " + recording());
+    lost_records_ = refuse_lost_records(trace, trace_path_, force_);
+    refuse_other_model(trace);
+    refuse_faster_link(trace);
+    context.warn(
+        doubt_times(trace, TraceSteps(trace), preset_policy("offload"), link_between(trace)).warnings);
+    trace = make_request(std::move(trace));
+    const ValidationReport report = compare(context, std::move(trace));
+    context.publish(report, output_);
+    return report.outcome() == Outcome::kDoNotHold ? ExitStatus::kGateFailed : ExitStatus::kOk;
+  }
+
+ private:
+  /// Rejects a link that is faster than the trace's cap: the trace does not know the speed without the cap.
+  void refuse_faster_link(const Trace& trace) const {
+    const auto& cap = trace.settings.link_cap;
+    if (!link_ || !cap || slower_of(*link_, *cap) == *link_) return;
+    throw input_error("--link: the trace was recorded over a link that was slowed down further",
+                      "Record it without --link: " + recording());
+  }
+
+  /// Adapts the trace to the runs: under a cap of the device's memory most settings could not run.
+  Trace make_request(Trace trace) {
+    if (const auto& cap = trace.settings.device_memory_bytes)
+      notes_.push_back(
+          fmt::format("The trace was recorded with --device-memory {}; the settings run without "
+                      "that cap.",
+                      *cap));
+    trace = as_visited(std::move(trace));
+    request_.settings = trace.settings;
+    request_.threads = trace.environment.threads;
+    if (link_) request_.settings.link_cap = link_;
+    return trace;
+  }
+
+  ValidationReport compare(Context& context, Trace trace) {
+    const Link link = link_between(trace);
+    choose_disk(trace);
+    const DiskLink& known = trace.environment.link.disk;
+    const auto disk = request_.disk && known.is_known() ? std::optional(known.place()) : std::nullopt;
+    const ValidationRuns runs = choose_runs(trace, link, static_cast<std::size_t>(policies_), rounds_, disk);
+    const ComparisonResult result = run_engine(context, trace, runs.comparison);
+    context.warn(result.trace.notes);
+    ValidationReport report = judge_runs(std::move(trace), link, result, rounds_);
+    report.trace = trace_path_;
+    report.bounds = bounds_;
+    report.warnings.insert(report.warnings.begin(), lost_records_.begin(), lost_records_.end());
+    report.left_out = runs.left_out;
+    report.notes = notes_;
+    if (runs.left_out > 0)
+      report.notes.push_back(fmt::format(
+          "{} more settings do not fit into the device's memory and are left out.", runs.left_out));
+    if (runs.inexact > 0)
+      report.notes.push_back(fmt::format(
+          "{} more settings of TRL's rules bring back only some of the tensors whose layout that changes, of "
+          "which the trace has no program, and are left out.",
+          runs.inexact));
+    return report;
+  }
+
+  /// Configures the disk. Settings with a disk run only if there is a disk and the trace contains its speed.
+  void choose_disk(const Trace& trace) {
+    if (device_.is_auto()) device_.choose(trace.environment.device);
+    request_.disk = disk_.request(trace.environment.device, {});
+    const DiskLink& known = trace.environment.link.disk;
+    if (request_.disk && !known.is_known())
+      throw input_error(trace_path_ + " does not say how fast a disk is, so no times with one are predicted",
+                        fmt::format("Record it with one: {} {} --transforms all", recording(),
+                                    disk_flag(request_.disk->compressed)));
+    if (trace.environment.times_are_modelled && known.is_known())
+      request_.disk = DiskRequest{{}, false, known, known.is_compressed};
+    if (request_.disk && request_.disk->compressed != known.is_compressed)
+      throw input_error(fmt::format("{} says how fast {} is", trace_path_, describe(known)),
+                        fmt::format("Give {}.", disk_flag(known.is_compressed)));
+    request_.device = trace.environment.device;
+    share_disk_with_weights(request_);
+    if (known.is_known() && !request_.disk)
+      notes_.push_back(fmt::format("The trace was recorded with {}; without {} no setting uses one.",
+                                   describe(known), disk_flag(known.is_compressed)));
+  }
+
+  ComparisonResult run_engine(Context& context, const Trace& trace, const Comparison& comparison) {
+    StatusLine status = context.status_line();
+    status.show("opening LibTorch");
+    request_.device = device_.open(context, request_.settings.link_cap);
+    refuse_other_device(trace);
+    ComparisonResult result = load_engine().compare(request_, comparison, [&](const std::string& what) {
+      status.show(what);
+      context.detail(what);
+    });
+    result.trace.environment.kernel_times = device_.kernel_times();
+    return result;
+  }
+
+  void refuse_other_device(const Trace& trace) const {
+    if (kind_of(request_.device) == kind_of(trace.environment.device)) return;
+    throw input_error(
+        fmt::format("--device {}: {} was recorded on {}, and its times are of no other device",
+                    request_.device, trace_path_, trace.environment.device),
+        "Leave --device out, or record a trace there: " + recording() + " --device " + request_.device);
+  }
+
+  void refuse_other_model(const Trace& trace) const {
+    if (fingerprint_of_file(request_.model_path) == trace.model.fingerprint) return;
+    throw input_error(fmt::format("{} is not the model that {} is of ({})", request_.model_path, trace_path_,
+                                  trace.model.name),
+                      "Record a trace of it: " + recording());
+  }
+
+  /// Returns the command that records a trace of the model.
+  std::string recording() const {
+    return "offprof run " + shell_word(request_.model_path) + " -o trace.json";
+  }
+
+  /// Returns the trace's link, slowed down to --link as in the runs.
+  Link link_between(const Trace& trace) const {
+    const Link measured = link_to_assume(std::nullopt, trace.environment.link);
+    return link_ ? slower_of(measured, *link_) : measured;
+  }
+
+  RunRequest request_;
+  std::string trace_path_;
+  std::int64_t policies_ = 30;
+  int rounds_ = 7;
+  ValidationBounds bounds_;
+  DeviceOptions device_;
+  DiskOptions disk_;
+  std::optional<Link> link_;
+  bool force_ = false;
+  std::vector<std::string> lost_records_;
+  std::vector<std::string> notes_;
+  std::string output_ = "-";
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_validate_command() {
+  return std::make_unique<ValidateCommand>();
+}
+
+}  // namespace offprof

@@ -1,0 +1,59 @@
+#include "cli/commands/view_command.h"
+
+#include "cli/options/options.h"
+#include "cli/reports/view_report.h"
+#include "cli/tables/saved_listing.h"
+#include "traces/format/trace_io.h"
+
+namespace offprof {
+namespace {
+
+class ViewCommand : public Subcommand {
+ public:
+  void add_options(CLI::App& app) override {
+    source_.add_to(app, "A trace of `offprof run` or `offprof simulate`");
+    CLI::Option* const saved =
+        app.add_flag("--saved", lists_saved_, "List what autograd saves in a step, tensor by tensor");
+    add_choice_option(app, "--by", by_,
+                      {{"op", SavedBy::kOp},
+                       {"module", SavedBy::kModule},
+                       {"dtype", SavedBy::kDtype},
+                       {"placement", SavedBy::kPlacement}},
+                      "With --saved: add up what has it in common")
+        ->needs(saved);
+    add_count_option(app, "--top", most_shown_, 0, kMostShown,
+                     "Operators shown (default 10); with --saved, those lines of most bytes (default all)");
+    add_output_option(app, output_, "Where the summary goes (default -)");
+  }
+
+  ExitStatus run(Context& context) override {
+    trace_ = source_.path();
+    context.detail("reading " + trace_ + ", and replaying its step");
+    const Trace trace = read_trace(trace_);
+    if (lists_saved_) {
+      context.publish(list_saved(trace, trace_, by_, most_shown_), output_);
+    } else {
+      context.publish(make_view_report(trace, trace_, most_shown_.value_or(kOpsShown)), output_);
+    }
+    return ExitStatus::kOk;
+  }
+
+ private:
+  static constexpr std::int64_t kMostShown = 1'000'000;
+  static constexpr std::size_t kOpsShown = 10;
+
+  TraceArgument source_;
+  std::string trace_;
+  bool lists_saved_ = false;
+  std::optional<SavedBy> by_;
+  std::optional<std::size_t> most_shown_;
+  std::string output_ = "-";
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_view_command() {
+  return std::make_unique<ViewCommand>();
+}
+
+}  // namespace offprof

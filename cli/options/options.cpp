@@ -1,0 +1,311 @@
+#include "cli/options/options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <system_error>
+
+#include "traces/base/error.h"
+#include "traces/base/suggestion.h"
+
+namespace offprof {
+namespace {
+
+/// Returns `--output` for `-o,--output`.
+std::string long_name(const std::string& names) {
+  const std::size_t comma = names.rfind(',');
+  return comma == std::string::npos ? names : names.substr(comma + 1);
+}
+
+template <class Number>
+Number parse_whole(const std::string& text, Number min, Number max, std::string_view is_what = "not") {
+  Number value = 0;
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  if (result.ec == std::errc() && result.ptr == end && value >= min && value <= max) return value;
+  const bool bounded = max != std::numeric_limits<Number>::max();
+  const std::string range =
+      bounded ? fmt::format("from {} to {}", min, max) : fmt::format("of at least {}", min);
+  throw input_error(fmt::format("'{}' is {} a whole number {}", text, is_what, range));
+}
+
+constexpr auto kDigits = "0123456789";
+
+/// Throws Error (input) if `text` consists of digits only and the number is so small that the unit was
+/// probably forgotten. `of` is the noun that the number counts; `example` is the same number with a unit.
+void refuse_missing_unit(const std::string& text, double value, const char* of, const std::string& example) {
+  const bool is_bare = !text.empty() && text.find_first_not_of(kDigits) == std::string::npos;
+  if (!is_bare || value == 0 || value >= static_cast<double>(kLeastBareAmount)) return;
+  throw input_error(fmt::format("'{}' means {} {}, which is hardly what is meant", text, text, of),
+                    fmt::format("Give it a unit, as in {}.", example));
+}
+
+CLI::Option* add_size_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
+                             const std::string& what, Bytes min, Bytes (*parse)(const std::string&)) {
+  const auto read = [&target, min, parse](const std::string& text) {
+    const Bytes bytes = parse(text);
+    if (bytes < min) throw input_error(fmt::format("'{}' is less than {}", text, format_bytes(min)));
+    target = bytes;
+  };
+  return add_parsed_option(app, names, "BYTES", read, what);
+}
+
+}  // namespace
+
+Bytes parse_capacity(const std::string& text) {
+  const Bytes bytes = parse_bytes(text);
+  refuse_missing_unit(text, static_cast<double>(bytes), "bytes", text + "GiB or " + text + "MiB");
+  return bytes;
+}
+
+double parse_bandwidth(const std::string& text) {
+  constexpr std::string_view kPerSecond = "/s";
+  const bool has_time = text.find('/') != std::string::npos;
+  const double rate = parse_rate(has_time ? text : text + std::string(kPerSecond));
+  const std::string amount = text.ends_with(kPerSecond) ? text.substr(0, text.size() - 2) : text;
+  refuse_missing_unit(amount, rate, "bytes a second", amount + "GB/s or " + amount + "MB/s");
+  return rate;
+}
+
+void read_for_option(const std::string& option, const std::function<void()>& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("{}: {}", option, error.what()), error.hint());
+  }
+}
+
+CLI::Option* add_parsed_option(CLI::App& app, const std::string& names, const std::string& type,
+                               std::function<void(const std::string&)> read, const std::string& what) {
+  const auto read_named = [name = long_name(names), read = std::move(read)](const std::string& text) {
+    read_for_option(name, [&] { read(text); });
+  };
+  return app.add_option_function<std::string>(names, read_named, what)->type_name(type);
+}
+
+CLI::Option* add_bytes_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
+                              const std::string& what, Bytes min) {
+  const auto parse = [](const std::string& text) { return parse_bytes(text); };
+  return add_size_option(app, names, target, what, min, parse);
+}
+
+CLI::Option* add_capacity_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
+                                 const std::string& what, Bytes min) {
+  return add_size_option(app, names, target, what, min, parse_capacity);
+}
+
+CLI::Option* add_count_option(CLI::App& app, const std::string& names, std::function<void(std::int64_t)> take,
+                              std::int64_t min, std::int64_t max, const std::string& what) {
+  const auto read = [take = std::move(take), min, max](const std::string& text) {
+    take(parse_whole(text, min, max));
+  };
+  return add_parsed_option(app, names, "N", read, what);
+}
+
+CLI::Option* add_seed_option(CLI::App& app, std::uint64_t& target) {
+  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
+  const auto read = [&target](const std::string& text) {
+    target = parse_whole<std::uint64_t>(text, 0, kMost);
+  };
+  return add_parsed_option(app, "--seed", "N", read, "Seed of the random numbers (default 0)");
+}
+
+CLI::Option* add_count_or_auto_option(CLI::App& app, const std::string& names,
+                                      std::function<void(std::optional<std::int64_t>)> take, std::int64_t min,
+                                      std::int64_t max, const std::string& what) {
+  const auto read = [take = std::move(take), min, max](const std::string& text) {
+    if (text == "auto") return take(std::nullopt);
+    take(parse_whole(text, min, max, "neither auto nor"));
+  };
+  return add_parsed_option(app, names, "N|auto", read, what);
+}
+
+void throw_not_among(const std::string& text, const std::vector<std::string>& accepted) {
+  throw input_error(fmt::format("'{}' is not one of: {}", text, fmt::join(accepted, ", ")),
+                    did_you_mean(text, accepted));
+}
+
+CLI::Option* add_trace_option(CLI::App& app, std::string& path, const std::string& what) {
+  return app.add_option("--trace", path, what)->type_name("FILE")->required();
+}
+
+void TraceArgument::add_to(CLI::App& app, const std::string& what) {
+  const auto take_into = [](std::vector<std::string>& paths) {
+    return [&paths](const std::string& path) { paths = {path}; };
+  };
+  app.add_option_function<std::string>("TRACE", take_into(arguments_), what);
+  app.add_option_function<std::string>("--trace", take_into(named_), "The same, by name")->type_name("FILE");
+}
+
+void TraceArgument::add_several_to(CLI::App& app, const std::string& what) {
+  app.add_option("TRACE", arguments_, what);
+  app.add_option("--trace", named_, "The same, by name; several, each after a --trace")
+      ->type_name("FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+const std::vector<std::string>& TraceArgument::paths() const {
+  if (arguments_.empty() && named_.empty())
+    throw input_error("no trace is given", "Name the file that `offprof run -o t.json` wrote: t.json");
+  if (!arguments_.empty() && !named_.empty() && arguments_ != named_)
+    throw input_error(fmt::format("the argument says {}, and --trace says {}", fmt::join(arguments_, " "),
+                                  fmt::join(named_, " ")),
+                      "Give all traces in one of the two ways.");
+  return arguments_.empty() ? named_ : arguments_;
+}
+
+CLI::Option* add_output_option(CLI::App& app, std::string& path, const std::string& what) {
+  return app.add_option("-o,--output", path, what)->type_name("FILE");
+}
+
+void add_common_options(CLI::App& app, CommonOptions& options) {
+  const std::string group = "Common options";
+  add_choice_option<ReportFormat>(app, "--format", options.format,
+                                  {{"text", ReportFormat::kText}, {"json", ReportFormat::kJson}},
+                                  "How to print the result (default text)")
+      ->group(group);
+  add_choice_option<ColorWhen>(
+      app, "--color", options.color,
+      {{"auto", ColorWhen::kAuto}, {"always", ColorWhen::kAlways}, {"never", ColorWhen::kNever}},
+      "Colours; auto: on a terminal, unless NO_COLOR is set")
+      ->group(group);
+  app.add_flag("-q,--quiet", options.quiet, "No notes and no progress line")->group(group);
+  app.add_flag("-v,--verbose", options.verbose, "Say more about what is done")->group(group);
+}
+
+Link parse_link(const std::string& text) {
+  const std::size_t comma = text.find(',');
+  LinkDirection direction{.bytes_per_second = parse_bandwidth(text.substr(0, comma))};
+  if (comma != std::string::npos) direction.latency_ns = parse_duration(text.substr(comma + 1));
+  return {direction, direction, 0};
+}
+
+Link parse_assumed_link(const std::string& text) {
+  constexpr std::string_view kShared = ",shared";
+  if (!text.ends_with(kShared)) return parse_link(text);
+  Link link = parse_link(text.substr(0, text.size() - kShared.size()));
+  link.is_shared = true;
+  return link;
+}
+
+double parse_share(const std::string& text, const std::string& what) {
+  double value = 0;
+  const bool percent = text.ends_with('%');
+  const char* end = text.data() + text.size() - (percent ? 1 : 0);
+  const auto [parsed, failure] = std::from_chars(text.data(), end, value);
+  if (failure != std::errc{} || parsed != end || !(value >= 0) || !std::isfinite(value))
+    throw input_error("'" + text + "' is no " + what, "Give a percentage, as in 5%");
+  return percent ? value / 100 : value;
+}
+
+double parse_percentage(const std::string& text, const std::string& what, double most) {
+  const double share = parse_share(text, what);
+  if (!text.ends_with('%'))
+    throw input_error(fmt::format("'{}' can be read as {}% and as {:g}%", text, text, 100 * share),
+                      "Write the sign too, as in 5%");
+  if (share > most) throw input_error(fmt::format("'{}' is a {} of more than {:g}%", text, what, 100 * most));
+  return share;
+}
+
+CLI::Option* add_share_option(CLI::App& app, const std::string& names, double& target,
+                              const std::string& what) {
+  return add_parsed_option(
+      app, names, "SHARE", [&target](const std::string& text) { target = parse_share(text, "share"); }, what);
+}
+
+Link link_to_assume(const std::optional<Link>& given, const Link& of_trace) {
+  if (given) {
+    Link link = {given->d2h, given->h2d, of_trace.launch_ns, given->is_shared};
+    link.d2h.start_ns = of_trace.d2h.start_ns;  // the start time belongs to the streams, not to the link
+    link.h2d.start_ns = of_trace.h2d.start_ns;
+    link.disk = of_trace.disk;
+    return link;
+  }
+  if (of_trace.d2h.bytes_per_second > 0 && of_trace.h2d.bytes_per_second > 0) return of_trace;
+  throw input_error("the trace does not say how fast its link was", "Give one: --link 25GB/s,10us");
+}
+
+CLI::Option* add_assumed_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what) {
+  return add_parsed_option(
+      app, "--link", "BYTES_PER_S[,LATENCY][,shared]",
+      [&link](const std::string& text) { link = parse_assumed_link(text); }, what);
+}
+
+CLI::Option* add_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what) {
+  return add_parsed_option(
+      app, "--link", "BYTES_PER_S[,LATENCY]", [&link](const std::string& text) { link = parse_link(text); },
+      what);
+}
+
+void PolicyOptions::add_to(CLI::App& app) {
+  const std::string group = "Policy";
+  app.add_option("--policy", base_,
+                 "keep, offload, trl, or a policy.json of `offprof tune` (default offload)")
+      ->type_name("NAME|FILE")
+      ->group(group);
+  add_bytes_option(app, "--threshold", threshold_,
+                   "Offload saved tensors of at least so many bytes; 0: all that may move")
+      ->group(group);
+  add_count_option(app, "--stash", stash_, 0, std::numeric_limits<std::int64_t>::max(),
+                   "So many offloaded tensors keep their device copy; 0: none")
+      ->group(group);
+  add_bytes_option(app, "--stash-bytes", stash_bytes_,
+                   "So many bytes of offloaded tensors keep their device copy")
+      ->group(group);
+  add_bytes_option(app, "--prefetch", prefetch_, "Reload ahead of need up to so many bytes; 0: on demand")
+      ->group(group);
+  add_count_option(app, "--copy-streams", copy_streams_, 1, 2,
+                   "2: one for each direction; 1: copies of both directions queue behind each other")
+      ->group(group);
+  add_capacity_option(app, "--host-memory", host_memory_,
+                      "Host memory that offloaded tensors may take; beyond it they stay")
+      ->group(group);
+  add_capacity_option(app, "--disk-memory", disk_memory_,
+                      "Disk that `disk` tensors may take; beyond it host memory takes them, or they stay")
+      ->group(group);
+  add_capacity_option(app, "--disk-buffer", disk_buffer_,
+                      "Host memory on their way to the disk and back (default 256 MiB)")
+      ->group(group);
+}
+
+bool PolicyOptions::overrides() const {
+  return threshold_ || stash_ || stash_bytes_ || prefetch_ || copy_streams_ || host_memory_ || disk_memory_ ||
+         disk_buffer_;
+}
+
+void PolicyOptions::refuse_contradictions(const Policy& base) const {
+  if (!base.threshold_bytes && base.rules.empty() && !threshold_ && overrides()) {
+    throw input_error(
+        fmt::format("policy '{}' offloads nothing, so the other policy flags say nothing", base.name),
+        "Leave them out, or use --policy offload.");
+  }
+  if (base.scheduler == SchedulerKind::kTrl &&
+      (stash_bytes_ || prefetch_ || copy_streams_ || host_memory_ || disk_memory_ || disk_buffer_)) {
+    throw input_error("TRL's rules know --threshold and --stash only",
+                      "Use --policy offload for the other flags.");
+  }
+}
+
+PolicyFile PolicyOptions::resolve() const {
+  PolicyFile file = load_policy(base_.empty() ? "offload" : base_);
+  refuse_contradictions(file.policy);
+  if (!overrides()) return file;
+  file.predicted.reset();
+  Policy& policy = file.policy;
+  if (!policy.threshold_bytes && policy.rules.empty()) policy.name = "offload";
+  if (threshold_) policy.threshold_bytes = threshold_;
+  if (stash_) policy.stash_count = stash_;
+  if (stash_bytes_) policy.stash_bytes = stash_bytes_;
+  if (prefetch_) policy.prefetch_bytes = *prefetch_;
+  if (copy_streams_) policy.copy_streams = *copy_streams_;
+  if (host_memory_) policy.host_memory_bytes = host_memory_;
+  if (disk_memory_) policy.disk_memory_bytes = disk_memory_;
+  if (disk_buffer_) policy.disk_buffer_bytes = *disk_buffer_;
+  return file;
+}
+
+}  // namespace offprof

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/base/units.h"
+#include "traces/model/link.h"
+#include "traces/model/trace.h"
+
+namespace offprof {
+
+/// Quotes `word` for a shell if necessary.
+std::string shell_word(std::string_view word);
+
+/// Returns `Next: offprof WORDS...`, a line that can be pasted into a shell. Words are quoted if necessary.
+std::string next_line(const std::vector<std::string>& words);
+
+/// Returns the words of a command line without the program name, with its output redirected to another file.
+/// `argv` begins with the program name.
+std::vector<std::string> with_output(const std::vector<std::string>& argv, const std::string& output);
+
+/// Returns the command line of a run like the trace's, but with the policy of a file: `run MODEL.pt ...
+/// --policy FILE`. It repeats the words of the trace's `run`, except its policy and its outputs. If another
+/// command wrote the trace, the words are derived from the trace's settings.
+std::vector<std::string> run_with_policy(const Trace& trace, const std::string& policy_file);
+
+/// Return bytes and links in the format of options, without rounding: `4194304B`, `1000000000B/s,2000ns`.
+std::string exact_bytes(Bytes bytes);
+std::string exact_link(const Link& link);
+std::string exact_disk(const DiskLink& disk);
+
+}  // namespace offprof

@@ -1,0 +1,180 @@
+#include "cli/reports/run_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/reports/next_command.h"
+#include "cli/tables/figure_text.h"
+#include "cli/tables/ledger_table.h"
+#include "cli/tables/metrics_table.h"
+#include "cli/tables/tracing_text.h"
+#include "cli/terminal/text_table.h"
+#include "traces/format/gradient_error_io.h"
+#include "traces/format/metrics_io.h"
+#include "traces/model/value_reads.h"
+
+namespace offprof {
+namespace {
+
+/// The results of offprof's checks of itself, one line each.
+class Verdicts {
+ public:
+  explicit Verdicts(const Page& page) : page_(page) {}
+  void add(const std::string& what, Tone tone, const std::string& verdict) {
+    text_ += fmt::format("{:<11}{}\n", what, page_.paint(tone, verdict));
+  }
+  void add(const LabelledLine& line) {
+    constexpr std::size_t kIndent = 11;
+    add(line.label, line.tone, wrap(line.text, page_.width, kIndent));
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  const Page& page_;
+  std::string text_;
+};
+
+/// Returns true if `a` is the smaller error. A value that is not finite counts as the largest.
+bool is_nearer(const GradientError& a, const GradientError& b) {
+  if (!std::isfinite(a.relative_norm)) return false;
+  return !std::isfinite(b.relative_norm) || a.relative_norm < b.relative_norm;
+}
+
+std::string lossy_text(const std::vector<GradientError>& errors) {
+  const auto worst = std::ranges::max_element(errors, is_nearer);
+  if (worst == errors.end()) return "no parameter has one";
+  return fmt::format("packed with loss: {} is off by {:.2g} of its norm (cosine {:.6f}), all others by less",
+                     worst->parameter, worst->relative_norm, worst->cosine);
+}
+
+/// Returns a table of the parameters with the largest gradient errors.
+std::string gradient_error_table(std::vector<GradientError> errors, const Page& page) {
+  constexpr std::size_t kMostShown = 10;
+  if (errors.empty()) return {};
+  std::ranges::stable_sort(errors, [](const auto& a, const auto& b) { return is_nearer(b, a); });
+  TextTable table({{"gradient of", Align::kLeft},
+                   {"largest error", Align::kRight},
+                   {"of its norm", Align::kRight},
+                   {"cosine", Align::kRight}});
+  for (std::size_t i = 0; i < std::min(kMostShown, errors.size()); ++i)
+    table.add_row({errors[i].parameter, fmt::format("{:.3g}", errors[i].max_abs),
+                   fmt::format("{:.3g}", errors[i].relative_norm), fmt::format("{:.6f}", errors[i].cosine)});
+  std::string text = table.render(page);
+  if (errors.size() > kMostShown)
+    text += fmt::format("  and {} more that are off by less\n", errors.size() - kMostShown);
+  return text + "\n";
+}
+
+void add_gradients(Verdicts& verdicts, const std::string& gradients,
+                   const std::vector<GradientError>& errors) {
+  if (gradients == "lossy")
+    verdicts.add({"gradients", lossy_text(errors), Tone::kPlain});
+  else if (gradients == "bitwise")
+    verdicts.add("gradients", Tone::kGood, "bitwise those of the run without offloading");
+  else if (gradients == "not applicable")
+    verdicts.add("gradients", Tone::kPlain, "not applicable: a virtual GPU computes no numbers");
+  else
+    verdicts.add("gradients", gradients_pass(gradients) ? Tone::kWarning : Tone::kBad, gradients);
+}
+
+void add_streams(Verdicts& verdicts, const std::vector<StreamHazard>& hazards) {
+  if (hazards.empty()) verdicts.add("streams", Tone::kGood, "in order");
+  for (const StreamHazard& hazard : hazards)
+    verdicts.add("streams", Tone::kBad,
+                 fmt::format("{}: {}, then {}", hazard.what, hazard.first, hazard.second));
+}
+
+LabelledLine memory_verdict(const RunReport& report) {
+  const char* label = "memory";
+  if (!report.inexact.empty())
+    return {label, fmt::format("NOT as predicted: {}", fmt::join(report.inexact, ", ")), Tone::kBad};
+  if (tells_of_value_reads(report.notes))
+    return {label,
+            "predicted to the byte of a step that read zeros as values, as the warning says: where a GPU's "
+            "values lead to other shapes or branches, its memory is another",
+            Tone::kWarning};
+  return {label, "predicted to the byte", Tone::kGood};
+}
+
+std::string verdict_text(const RunReport& report, const Page& page) {
+  Verdicts verdicts(page);
+  add_gradients(verdicts, report.gradients, report.gradient_errors);
+  verdicts.add(memory_verdict(report));
+  if (report.checked_streams) add_streams(verdicts, report.hazards);
+  std::string times = times_line(report.run.times_are_modelled, page);
+  if (report.run.settings) times += reruns_text(*report.run.settings, page);
+  if (!report.run.environment) return verdicts.text() + times;
+  Verdicts tracing(page);
+  for (const LabelledLine& line : tracing_lines(report.run.tracing, *report.run.environment))
+    tracing.add(line);
+  return verdicts.text() + times + tracing.text();
+}
+
+nlohmann::ordered_json hazards_to_json(const std::vector<StreamHazard>& hazards) {
+  auto json = nlohmann::ordered_json::array();
+  for (const StreamHazard& hazard : hazards)
+    json.push_back({{"what", hazard.what}, {"first", hazard.first}, {"second", hazard.second}});
+  return json;
+}
+
+std::string next_text(const RunReport& report) {
+  if (report.trace_path.empty() || report.trace_path == "-")
+    return "To keep the trace, which tune, simulate and view read:\n" +
+           next_line(with_output(report.argv, "trace.json"));
+  if (report.predicted_by_tune)
+    return next_line({"gate", report.trace_path, "--update", "--baseline", "baseline.json"});
+  if (report.run.tracing && report.run.tracing->lost_records()) return next_line({"view", report.trace_path});
+  return next_line({"tune", report.trace_path, "-o", "policy.json"});
+}
+
+/// Returns true if a replay computes the figure as well. A replay does not model the slabs of pinned memory
+/// that are reserved from step to step.
+bool is_predicted(const MetricKey& key) {
+  return key.name != "host_reserved_bytes";
+}
+
+}  // namespace
+
+std::vector<std::string> inexact_keys(const Metrics& measured, const Metrics& predicted) {
+  std::vector<std::string> keys;
+  for (const MetricKey& key : metric_keys())
+    if (key.unit == MetricUnit::kBytes && is_predicted(key) && key.get(measured) != key.get(predicted))
+      keys.emplace_back(key.name);
+  return keys;
+}
+
+nlohmann::ordered_json to_json(const RunReport& report) {
+  nlohmann::ordered_json json = run_description_to_json(report.run);
+  add_tracing_figures(json, report.run.tracing);
+  json["measured"] = metrics_to_json(report.run.metrics);
+  // A replay of the run's own trace is a check, not a prediction made beforehand.
+  json[report.predicted_by_tune ? "predicted" : "replayed"] = metrics_to_json(report.predicted);
+  json["inexact"] = report.inexact;
+  json["gradients"] = report.gradients;
+  if (!report.gradient_errors.empty())
+    json["gradient_errors"] = gradient_errors_to_json(report.gradient_errors);
+  if (!report.notes.empty()) json["notes"] = report.notes;
+  if (!report.warnings.empty()) json["warnings"] = report.warnings;
+  if (report.checked_streams) json["stream_hazards"] = hazards_to_json(report.hazards);
+  json["ledger"] = ledger_to_json(report.ledger);
+  if (!report.trace_path.empty()) json["trace"] = report.trace_path;
+  return json;
+}
+
+std::string to_text(const RunReport& report, const Page& page) {
+  const char* measured = report.run.times_are_modelled ? "virtual GPU" : "measured";
+  const char* heading = report.predicted_by_tune ? "tune predicted" : "replayed";
+  std::string headline = fmt::format("{}, policy {}: {}", report.run.model->name, report.run.policy->name,
+                                     describe(*report.run.policy));
+  if (const auto& settings = report.run.settings; settings && settings->weights)
+    headline += "; weights " + describe(settings->weights);
+  return wrap(headline, page.width, 0) + "\n\n" +
+         metrics_table({{measured, report.run.metrics}, {heading, report.predicted}}, page) + "\n" +
+         ledger_table(report.ledger, page) + "\n" + gradient_error_table(report.gradient_errors, page) +
+         verdict_text(report, page) + next_text(report);
+}
+
+}  // namespace offprof

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/terminal/terminal.h"
+#include "engine/devices/virtual_gpu/virtual_gpu.h"
+#include "traces/analysis/figures.h"
+#include "traces/model/gradient_error.h"
+#include "traces/model/ledger.h"
+#include "traces/model/metrics.h"
+
+namespace offprof {
+
+/// Result of `offprof run`.
+struct RunReport {
+  Figures run;  ///< the settings and measurements of the run
+  /// The prediction of `tune` if the policy comes from there; else the result of a replay of this run's own
+  /// step.
+  Metrics predicted;
+  bool predicted_by_tune = false;
+  /// Keys of exact figures (memory, copied bytes, the command log) in which the two differ. Empty unless
+  /// offprof is wrong, or a warning says that the prediction for this setting may be inexact.
+  std::vector<std::string> inexact;
+  std::string gradients;  ///< as in Trace, like gradient_errors
+  std::vector<GradientError> gradient_errors;
+  std::vector<std::string> notes;     ///< from the trace; printed as warnings in text
+  std::vector<std::string> warnings;  ///< about the prediction; printed before the report in text
+  Ledger ledger;
+  bool checked_streams = false;
+  std::vector<StreamHazard> hazards;
+  std::string trace_path;         ///< empty: no trace was written
+  std::vector<std::string> argv;  ///< the command line, program name first
+};
+
+nlohmann::ordered_json to_json(const RunReport& report);
+std::string to_text(const RunReport& report, const Page& page);
+
+/// Returns the keys of memory and copied bytes that differ, among those that a replay computes.
+std::vector<std::string> inexact_keys(const Metrics& measured, const Metrics& predicted);
+
+}  // namespace offprof

@@ -1,0 +1,87 @@
+#include "cli/reports/simulation_report.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "cli/tables/figure_text.h"
+#include "cli/terminal/text_table.h"
+#include "simulator/replay/replay.h"
+
+namespace offprof {
+namespace {
+
+/// Returns the number and the total time of stalls for each reason.
+std::map<StallReason, std::pair<std::size_t, Nanoseconds>> stalls_by_reason(
+    const std::vector<Stall>& stalls) {
+  std::map<StallReason, std::pair<std::size_t, Nanoseconds>> sums;
+  for (const Stall& stall : stalls) {
+    ++sums[stall.reason].first;
+    sums[stall.reason].second += stall.duration_ns;
+  }
+  return sums;
+}
+
+}  // namespace
+
+const std::vector<std::pair<const char*, Bytes DeviceContent::*>>& content_parts() {
+  static const std::vector<std::pair<const char*, Bytes DeviceContent::*>> kParts = {
+      {"weights, optimizer state, inputs", &DeviceContent::resident},
+      {"saved tensors that stay", &DeviceContent::kept},
+      {"saved tensors in the stash", &DeviceContent::stashed},
+      {"saved tensors, packed", &DeviceContent::packed},
+      {"saved tensors copied back", &DeviceContent::reloaded},
+      {"gradients, temporaries", &DeviceContent::working}};
+  return kParts;
+}
+
+Explanation explain(const TraceSteps& steps, const Policy& policy, const Link& link) {
+  const Step& step = steps.step(policy);
+  const Prediction prediction = replay(step, policy, link);
+  return {place_of_event(steps.program(policy), step, prediction.peak_event), content_at_peak(step, policy),
+          stalls(step, policy, link)};
+}
+
+nlohmann::ordered_json to_json(const Explanation& explanation) {
+  const DeviceContent& content = explanation.peak_content;
+  nlohmann::ordered_json json;
+  json["peak"] = {{"phase", explanation.peak_place.phase},
+                  {"op", explanation.peak_place.op},
+                  {"total_bytes", content.total},
+                  {"resident_bytes", content.resident},
+                  {"kept_bytes", content.kept},
+                  {"stashed_bytes", content.stashed},
+                  {"packed_bytes", content.packed},
+                  {"reloaded_bytes", content.reloaded},
+                  {"working_bytes", content.working}};
+  json["stalls"] = nlohmann::ordered_json::array();
+  for (const auto& [reason, sum] : stalls_by_reason(explanation.stalls))
+    json["stalls"].push_back(
+        {{"reason", to_string(reason)}, {"count", sum.first}, {"duration_ns", sum.second}});
+  return json;
+}
+
+std::string to_text(const Explanation& explanation, const Page& page, Nanoseconds times_unsure_by) {
+  const ProgramPlace& place = explanation.peak_place;
+  const DeviceContent& content = explanation.peak_content;
+  std::string text =
+      fmt::format("The device peak is in {}{}:\n", place.phase.empty() ? "the step" : place.phase,
+                  place.op.empty() ? "" : ", in " + place.op);
+  TextTable table({{"at the peak", Align::kLeft}, {"bytes", Align::kRight}, {"share", Align::kRight}});
+  for (const auto& [what, part] : content_parts())
+    if (content.*part != 0)
+      table.add_row({what, format_bytes(content.*part),
+                     fmt::format("{:.1f}%", 100.0 * static_cast<double>(content.*part) /
+                                                static_cast<double>(content.total))});
+  text += table.render(page);
+  if (explanation.stalls.empty()) return text + "Nothing waits.\n";
+  for (const auto& [reason, sum] : stalls_by_reason(explanation.stalls))
+    text += wrap(fmt::format("Compute stands {} in {} waits: {}.", duration_text(sum.second, times_unsure_by),
+                             sum.first, describe(reason)),
+                 page.width, 0) +
+            "\n";
+  return text;
+}
+
+}  // namespace offprof

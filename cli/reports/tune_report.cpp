@@ -1,0 +1,350 @@
+#include "cli/reports/tune_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/reports/next_command.h"
+#include "cli/tables/figure_text.h"
+#include "cli/tables/placement_text.h"
+#include "cli/terminal/text_table.h"
+#include "traces/base/whole_number.h"
+#include "traces/format/policy_io.h"
+
+namespace offprof {
+namespace {
+
+constexpr std::size_t kFrontierRows = 12;
+
+// --- The table ---
+
+std::string relative(double value, double base) {
+  return base > 0 ? fmt::format("{:+.1f}%", 100.0 * (value - base) / base) : "";
+}
+
+/// Returns the number of decimals: none from ten percent on, so that the table fits a terminal.
+int decimals_of(double percent) {
+  constexpr double kDecimalsBelow = 9.95;
+  return percent < kDecimalsBelow ? 1 : 0;
+}
+
+/// Returns the slowdown relative to `base`.
+std::string slowdown_text(Nanoseconds time, Nanoseconds base) {
+  if (base <= 0) return "";
+  const double percent = 100.0 * static_cast<double>(time - base) / static_cast<double>(base);
+  return fmt::format("{:+.{}f}%", percent, decimals_of(percent));
+}
+
+/// Returns `0.02%`, `4.1%`, `150%`.
+std::string share_text(double share) {
+  constexpr double kLeast = 0.1;
+  const double percent = 100 * share;
+  return percent < kLeast ? fmt::format("{:.1g}%", percent)
+                          : fmt::format("{:.{}f}%", percent, decimals_of(percent));
+}
+
+bool is_chosen(const TuneResult& result, std::size_t row) {
+  return result.chosen && result.frontier[row].policy == result.chosen->policy;
+}
+
+/// Returns the rows to show: the chosen one, the ends, and others spread evenly between.
+std::vector<std::size_t> rows_to_show(const TuneResult& result) {
+  std::vector<std::size_t> rows;
+  const std::size_t count = result.frontier.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t before = i * (kFrontierRows - 1) / std::max<std::size_t>(count, 1);
+    const std::size_t after = (i + 1) * (kFrontierRows - 1) / std::max<std::size_t>(count, 1);
+    if (count <= kFrontierRows || i == 0 || is_chosen(result, i) || before != after) rows.push_back(i);
+  }
+  return rows;
+}
+
+std::string moved_text(const Policy& policy) {
+  if (!policy.rules.empty()) return fmt::format("rules {}", policy.rules.size());
+  if (policy.tensors) return fmt::format("plan {}", policy.tensors->size());
+  return policy.threshold_bytes ? format_bytes(*policy.threshold_bytes) : "-";
+}
+
+std::string stash_text(const Policy& policy) {
+  if (!policy.threshold_bytes && policy.rules.empty()) return "-";
+  if (policy.stash_bytes) return format_bytes(*policy.stash_bytes);
+  const char* unit = policy.scheduler == SchedulerKind::kTrl ? " ids" : "";
+  return std::to_string(policy.stash_count.value_or(0)) + unit;
+}
+
+std::string prefetch_text(const Policy& policy) {
+  return policy.prefetch_bytes > 0 ? format_bytes(policy.prefetch_bytes) : "-";
+}
+
+/// Returns the memory that a caching allocator reserves for the peak; without such an allocator, the
+/// difference of the peak from keeping everything. Both columns together would not fit a terminal.
+std::string beside_peak_text(const Metrics& predicted, const Metrics& keep) {
+  if (predicted.device_reserved_peak_bytes) return format_bytes(*predicted.device_reserved_peak_bytes);
+  return relative(static_cast<double>(*predicted.device_peak_bytes),
+                  static_cast<double>(*keep.device_peak_bytes));
+}
+
+class FrontierTable {
+ public:
+  FrontierTable(const TuneResult& result, bool has_host)
+      : result_(result), has_host_(has_host), table_(columns()) {
+    for (const std::size_t row : rows_to_show(result))
+      add(is_chosen(result, row) ? ">" : "", result.frontier[row],
+          is_chosen(result, row) ? Tone::kGood : Tone::kPlain);
+    table_.add_rule();
+    add("keep", result.keep, Tone::kFaint);
+    add("trl", result.trl, Tone::kFaint);
+  }
+
+  std::string render(const Page& page) const { return table_.render(page); }
+
+ private:
+  std::vector<TextTable::Column> columns() const {
+    const bool is_reserved = result_.keep.predicted.device_reserved_peak_bytes.has_value();
+    std::vector<TextTable::Column> columns = {{"", Align::kLeft}, {"threshold"},
+                                              {"stash"},          {"prefetch"},
+                                              {"device"},         {is_reserved ? "reserved" : "peak"},
+                                              {"step"},           {""}};
+    if (has_host_) columns.push_back({"host"});
+    return columns;
+  }
+
+  void add(const std::string& mark, const Candidate& candidate, Tone tone) {
+    const Metrics& predicted = candidate.predicted;
+    const Metrics& keep = result_.keep.predicted;
+    std::vector<TextTable::Cell> cells = {{mark, tone},
+                                          {moved_text(candidate.policy), tone},
+                                          {stash_text(candidate.policy), tone},
+                                          {prefetch_text(candidate.policy), tone},
+                                          {format_bytes(*predicted.device_peak_bytes), tone},
+                                          {beside_peak_text(predicted, keep), tone},
+                                          {format_duration(*predicted.step_time_ns), tone},
+                                          {slowdown_text(*predicted.step_time_ns, *keep.step_time_ns), tone}};
+    if (has_host_) cells.emplace_back(format_bytes(*predicted.host_peak_bytes), tone);
+    table_.add_row(std::move(cells));
+  }
+
+  const TuneResult& result_;
+  bool has_host_;
+  TextTable table_;
+};
+
+/// Returns the width of the table's widest line in columns.
+std::size_t width_of(const std::string& table) {
+  std::size_t width = 0;
+  for (std::size_t begin = 0; begin < table.size();) {
+    const std::size_t end = std::min(table.find('\n', begin), table.size());
+    width = std::max(width, display_width(std::string_view(table).substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return width;
+}
+
+/// Omits the column of host memory if the terminal is too narrow for it.
+std::string frontier_text(const TuneResult& result, const Page& page) {
+  const bool fits = width_of(FrontierTable(result, true).render({page.width, false})) <= page.width;
+  return FrontierTable(result, fits).render(page);
+}
+
+// --- Sentences ---
+
+/// Returns `12 345`.
+std::string count_text(std::size_t count) {
+  std::string text = std::to_string(count);
+  for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, " ");
+  return text;
+}
+
+bool has_allocator(const TuneResult& result) {
+  return result.keep.predicted.device_reserved_peak_bytes.has_value();
+}
+
+/// Returns the limits of a search that is complete but not exact.
+std::string proviso_text(const TuneResult& result) {
+  std::string text = has_allocator(result) ? " by peak" : "";
+  if (result.slows_compute) return text + ", slow-down by copies aside";
+  if (result.family.slack_ns > 0) text += " by more than " + format_duration(result.family.slack_ns);
+  return text;
+}
+
+std::string family_text(const TuneResult& result) {
+  return result.family.is_whole ? "none better" + proviso_text(result) : "a sample";
+}
+
+std::string plans_text(const TuneResult& result) {
+  std::string text = fmt::format(", {} of plans for {} tensors", count_text(result.plans->replayed),
+                                 count_text(result.plans->versions));
+  if (!result.plans->is_whole || has_allocator(result)) return text;
+  return text + " (none better for this goal" + proviso_text(result) + ")";
+}
+
+std::string headline_text(const TuneReport& report) {
+  const TuneResult& result = report.result;
+  std::string text =
+      fmt::format("{}: {} policies simulated", report.trace, count_text(result.policies_tried));
+  if (result.family.settings > 0)
+    text += fmt::format(", {} of thresholds, stashes and windows ({} of the up to {:.2g} that can differ)",
+                        count_text(result.family.replayed), family_text(result), result.family.settings);
+  if (result.plans && result.plans->replayed > 0) text += plans_text(result);
+  return text + ". Of these no other has less memory at as little time:";
+}
+
+std::string goal_text(const TuneReport& report) {
+  const TuneGoal& goal = report.goal;
+  if (goal.memory_budget_bytes)
+    return fmt::format("the fastest within {}", format_bytes(*goal.memory_budget_bytes));
+  const bool is_over_another = report.ways.size() > 1 && report.ways.front().trace != report.trace;
+  return fmt::format("the least memory at no more than {:g}% slowdown{}", 100 * goal.max_slowdown,
+                     is_over_another ? " over " + report.ways.front().trace : "");
+}
+
+std::string place_text(const ProgramPlace& place) {
+  if (place.phase.empty()) return "";
+  return fmt::format(", in {}{}", place.phase, place.op.empty() ? "" : " at " + place.op);
+}
+
+std::string bounds_text(const TuneReport& report) {
+  const TuneResult& result = report.result;
+  std::string text = fmt::format(
+      "No policy of offprof's scheduler goes below {}, which the program itself holds{}, or {} a step.",
+      format_bytes(result.device_peak_bound_bytes), place_text(report.least_place),
+      format_duration(result.step_time_bound_ns));
+  if (!result.goal_bound) return text;
+  const GoalBound& bound = *result.goal_bound;
+  const std::string value = report.goal.memory_budget_bytes ? format_duration(to_whole(bound.value))
+                                                            : format_bytes(to_whole(bound.value));
+  constexpr double kNone = 5e-5;
+  if (bound.gap < kNone)
+    return text + fmt::format(" For this goal none goes below {}: there is no better.", value);
+  return text + fmt::format(" For this goal none goes below {}: this one is {} above.", value,
+                            share_text(bound.gap));
+}
+
+std::string words_of(Constraint constraint) {
+  switch (constraint) {
+    case Constraint::kD2hBandwidth:
+      return "the link's bandwidth to the host";
+    case Constraint::kH2dBandwidth:
+      return "the link's bandwidth to the device";
+    case Constraint::kLatency:
+      return "the link's latency";
+    case Constraint::kLaunch:
+      return "launching copies";
+  }
+  return "";
+}
+
+/// Names the limit of the goal that binds.
+std::string limit_text(const TuneReport& report) {
+  switch (report.result.binding) {
+    case GoalLimit::kDeviceMemory:
+      return fmt::format("the budget of {}", format_bytes(*report.goal.memory_budget_bytes));
+    case GoalLimit::kSlowdown:
+      return fmt::format("the slowdown of {:g}%", 100 * report.goal.max_slowdown);
+    case GoalLimit::kNone:
+      break;
+  }
+  return "";
+}
+
+/// Names the limits that bind the chosen policy, and the cost of its copies.
+std::string binding_text(const TuneReport& report) {
+  const TuneResult& result = report.result;
+  std::string limits = limit_text(report);
+  if (result.fills_host) limits += std::string(limits.empty() ? "" : " and ") + "the host memory's cap";
+  std::string costs;
+  for (const Relief& relief : result.reliefs)
+    costs += fmt::format("{}{} {}", costs.empty() ? "" : ", ", words_of(relief.constraint),
+                         format_duration(relief.gain_ns));
+  if (limits.empty() && costs.empty()) return "Nothing holds it back.";
+  if (limits.empty()) return "What holds it back: " + costs + ".";
+  return "What holds it back: " + limits + "." +
+         (costs.empty() ? " Its copies cost no time." : " What its copies cost: " + costs + ".");
+}
+
+/// Formats a price as a lower bound. It compares only policies found for this goal: a search for another goal
+/// may find better ones.
+std::string price_of(const std::string& gain) {
+  return gain.empty() ? "nothing, with the policies found" : "at least " + gain;
+}
+
+std::string link_price_text(const TuneReport& report) {
+  const Candidate &now = *report.result.chosen, &then = report.result.link_price->best;
+  const Bytes bytes = device_bytes_taken(now.predicted) - device_bytes_taken(then.predicted);
+  const Nanoseconds time = *now.predicted.step_time_ns - *then.predicted.step_time_ns;
+  std::string gain;
+  if (!report.goal.memory_budget_bytes && bytes > 0)
+    gain = format_bytes(bytes) + " less memory within the slowdown";
+  else if (time > 0)
+    gain = format_duration(time) + " less";
+  return fmt::format(" A link {:g} times as fast: {}.", report.result.link_price->factor, price_of(gain));
+}
+
+std::string prices_text(const TuneReport& report) {
+  const TuneResult& result = report.result;
+  std::string text = "What more would buy: ";
+  if (result.memory_price) {
+    const MemoryPrice& price = *result.memory_price;
+    const double share =
+        static_cast<double>(price.gain_ns) / static_cast<double>(*result.chosen->predicted.step_time_ns);
+    const std::string gain = fmt::format("{} a step ({})", format_duration(price.gain_ns), share_text(share));
+    text += fmt::format("another {} of device memory {}.", format_bytes(price.more_bytes), price_of(gain));
+  } else {
+    text += "device memory " + price_of("") + ".";
+  }
+  return result.link_price ? text + link_price_text(report) : text;
+}
+
+/// Returns the text for a goal without a policy. It is certain that no policy exists if the budget is below
+/// the lower bound of the peak.
+std::string no_policy_text(const TuneReport& report) {
+  const TuneResult& result = report.result;
+  const Candidate& least = least_memory(result);
+  const Bytes taken = device_bytes_taken(least.predicted);
+  const Bytes budget = report.goal.memory_budget_bytes.value_or(0);
+  const bool is_certain = budget < result.device_peak_bound_bytes;
+  const bool is_least =
+      (result.family.is_whole || taken == result.device_peak_bound_bytes) && !has_allocator(result);
+  return fmt::format("{} fits into {}. The least {} is {}{} ({} bytes): {}.",
+                     is_certain ? "No policy" : "No policy that was found", format_bytes(budget),
+                     is_least ? "reachable" : "found", format_bytes(taken),
+                     has_allocator(result) ? " reserved" : "", taken, describe(least.policy));
+}
+
+std::string wrapped(const std::string& text, const Page& page) {
+  return wrap(text, page.width, 0) + "\n";
+}
+
+std::string chosen_text(const TuneReport& report, const Page& page) {
+  if (!report.result.chosen)
+    return page.paint(Tone::kBad, wrap(no_policy_text(report), page.width, 0)) + "\n" +
+           wrapped(bounds_text(report), page);
+  std::string text =
+      wrapped(fmt::format("Chosen, {}: {}", goal_text(report), describe(report.result.chosen->policy)),
+              page) +
+      "\n" + to_text(*report.why, page);
+  return text + wrapped(bounds_text(report), page) + wrapped(binding_text(report), page) +
+         wrapped(prices_text(report), page) + next_line(report.next);
+}
+
+/// Names the assumptions behind the times.
+std::string caveats_text(const TuneReport& report, const Page& page) {
+  std::string text = times_line(report.times_are_modelled, page);
+  if (!report.profile.empty())
+    text += wrapped(fmt::format("Memory and link are those of {}; compute times stay those of the trace.",
+                                report.profile),
+                    page);
+  for (const std::string& warning : report.warnings)
+    text += page.paint(Tone::kWarning, wrap("warning: " + warning, page.width, 0)) + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const TuneReport& report, const Page& page) {
+  return ways_text(report.ways, page) + wrapped(headline_text(report), page) + "\n" +
+         frontier_text(report.result, page) + "\n" + placements_text(report.result, page) +
+         reruns_text(report.settings, page) + caveats_text(report, page) + chosen_text(report, page);
+}
+
+}  // namespace offprof

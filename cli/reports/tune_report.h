@@ -1,0 +1,37 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/reports/simulation_report.h"
+#include "cli/reports/tuned_way.h"
+#include "cli/terminal/terminal.h"
+#include "simulator/steps/views.h"
+#include "simulator/tuner/tune.h"
+
+namespace offprof {
+
+/// Result of `tune`, for both output formats.
+struct TuneReport {
+  std::string trace;
+  TuneGoal goal;
+  TuneResult result;
+  std::optional<Explanation> why;  ///< explanation of the chosen policy
+  /// The place at which the lower bound of the peak (TuneResult::device_peak_bound_bytes) is reached.
+  ProgramPlace least_place;
+  std::string profile;            ///< argument of --profile; empty: the flag is absent
+  std::vector<std::string> next;  ///< words of the next command, if a policy was chosen
+  bool times_are_modelled = false;
+  RunSettings settings{};  ///< the settings with which the step was recorded
+  /// All configurations that were tuned together, including this one.
+  std::vector<TunedWay> ways{};
+  /// Reasons why the predicted times are less certain than their digits suggest, one sentence each.
+  std::vector<std::string> warnings;
+};
+
+nlohmann::ordered_json to_json(const TuneReport& report);
+std::string to_text(const TuneReport& report, const Page& page);
+
+}  // namespace offprof

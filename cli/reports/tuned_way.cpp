@@ -1,0 +1,111 @@
+#include "cli/reports/tuned_way.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/reports/next_command.h"
+#include "cli/terminal/text_table.h"
+#include "traces/base/error.h"
+#include "traces/format/metrics_io.h"
+#include "traces/format/policy_io.h"
+
+namespace offprof {
+namespace {
+
+/// Returns the first difference, such as `another model`; empty if there is none.
+std::string difference_between(const Trace& base, const Trace& other) {
+  const RunSettings &a = base.settings, &b = other.settings;
+  if (base.model.fingerprint != other.model.fingerprint) return "another model";
+  if (a.inputs != b.inputs) return "other inputs";
+  if (a.loss != b.loss) return "another loss";
+  if (a.optimizer != b.optimizer) return "another optimizer";
+  const Environment &x = base.environment, &y = other.environment;
+  if (x.device != y.device || x.device_name != y.device_name) return "another device";
+  if (x.threads != y.threads) return "another number of threads";
+  if (x.kernel_times != y.kernel_times) return "other kernel times";
+  if (a.link_cap != b.link_cap) return "another --link";
+  return "";
+}
+
+std::string name_of(const RunSettings& settings) {
+  const std::string flags = flags_of(settings);
+  return flags.empty() ? "as it is" : flags;
+}
+
+}  // namespace
+
+std::vector<std::string> way_words(const RunSettings& settings) {
+  std::vector<std::string> words;
+  const auto add = [&](const std::string& flag, const std::string& value) {
+    words.insert(words.end(), {flag, value});
+  };
+  if (!settings.segments.empty()) add("--segments", fmt::format("{}", fmt::join(settings.segments, ",")));
+  if (const auto& shards = settings.shards) {
+    add("--shards", shards->count ? std::to_string(*shards->count) : "auto");
+    if (shards->microbatches != 1) add("--microbatches", std::to_string(shards->microbatches));
+  }
+  const std::string usual = settings.shards ? "host" : "device";
+  const std::string place = settings.weights ? settings.weights->place : "device";
+  if (place != usual) add("--weights", place);
+  if (settings.weights && settings.weights->window_bytes)
+    add("--weights-window", exact_bytes(*settings.weights->window_bytes));
+  return words;
+}
+
+std::string flags_of(const RunSettings& settings) {
+  std::vector<std::string> words = way_words(settings);
+  for (std::string& word : words) word = shell_word(word);
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+void refuse_other_step(const Trace& base, const std::string& base_path, const Trace& other,
+                       const std::string& other_path) {
+  const std::string difference = difference_between(base, other);
+  if (difference.empty()) return;
+  throw input_error(fmt::format("{} is of {} than {}: they cannot be weighed against each other", other_path,
+                                difference, base_path),
+                    "Record both with the same model, inputs, loss, optimizer and device, and with other "
+                    "--segments, --shards or --weights.");
+}
+
+std::string ways_text(const std::vector<TunedWay>& ways, const Page& page) {
+  if (ways.size() < 2) return {};
+  TextTable table({{"", Align::kLeft}, {"way", Align::kLeft}, {"keep"}, {""}, {"tuned"}, {""}});
+  for (const TunedWay& way : ways) {
+    const Tone tone = way.is_best ? Tone::kGood : Tone::kPlain;
+    const auto taken = [](const Candidate& candidate) {
+      return format_bytes(device_bytes_taken(candidate.predicted));
+    };
+    const auto time = [](const Candidate& candidate) {
+      return format_duration(*candidate.predicted.step_time_ns);
+    };
+    table.add_row({{way.is_best ? ">" : "", tone},
+                   {name_of(way.settings), tone},
+                   {taken(way.keep), tone},
+                   {time(way.keep), tone},
+                   {way.chosen ? taken(*way.chosen) : "-", tone},
+                   {way.chosen ? time(*way.chosen) : "-", tone}});
+  }
+  return wrap(
+             "The ways in which the traces ran the model, each tuned for the goal, of which a slowdown is "
+             "over the "
+             "first with nothing offloaded; device memory and step:",
+             page.width, 0) +
+         "\n\n" + table.render(page) + "\n";
+}
+
+nlohmann::ordered_json ways_to_json(const std::vector<TunedWay>& ways) {
+  auto json = nlohmann::ordered_json::array();
+  for (const TunedWay& way : ways) {
+    nlohmann::ordered_json& row = json.emplace_back();
+    row = {{"trace", way.trace}, {"flags", flags_of(way.settings)}, {"is_best", way.is_best}};
+    row["keep"] = metrics_to_json(way.keep.predicted);
+    row["chosen"] = nullptr;
+    if (way.chosen)
+      row["chosen"] = {{"policy", to_json(way.chosen->policy)},
+                       {"predicted", metrics_to_json(way.chosen->predicted)}};
+  }
+  return json;
+}
+
+}  // namespace offprof

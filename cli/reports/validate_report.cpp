@@ -1,0 +1,382 @@
+#include "cli/reports/validate_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "cli/tables/figure_text.h"
+#include "cli/terminal/text_table.h"
+#include "traces/base/units.h"
+#include "traces/format/metrics_io.h"
+#include "traces/format/policy_io.h"
+#include "traces/model/gradient_error.h"
+
+namespace offprof {
+namespace {
+
+constexpr std::size_t kSettingsShown = 10;
+
+/// `at_least` is the smallest possible error without noise.
+Verdict judge(double error, double bound, double at_least) {
+  if (error <= bound) return Verdict::kWithin;
+  return at_least <= bound ? Verdict::kHiddenByNoise : Verdict::kBeyond;
+}
+
+double low_end(const std::optional<Range>& range, double otherwise) {
+  return range ? range->low : otherwise;
+}
+
+double high_end(const std::optional<Range>& range, double otherwise) {
+  return range ? range->high : otherwise;
+}
+
+const char* to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kWithin:
+      return "within";
+    case Verdict::kHiddenByNoise:
+      return "hidden by noise";
+    case Verdict::kNothingToRank:
+      return "nothing to rank";
+    case Verdict::kBeyond:
+      break;
+  }
+  return "beyond";
+}
+
+Tone tone_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kWithin:
+      return Tone::kGood;
+    case Verdict::kHiddenByNoise:
+      return Tone::kWarning;
+    case Verdict::kNothingToRank:
+      return Tone::kPlain;
+    case Verdict::kBeyond:
+      break;
+  }
+  return Tone::kBad;
+}
+
+const char* to_string(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kHold:
+      return "hold";
+    case Outcome::kCannotTell:
+      return "cannot tell";
+    case Outcome::kDoNotHold:
+      break;
+  }
+  return "do not hold";
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.2f}%", 100 * share);
+}
+
+std::string signed_percent(double share) {
+  return fmt::format("{:+.2f}%", 100 * share);
+}
+
+nlohmann::ordered_json optional_json(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+nlohmann::ordered_json range_json(const std::optional<Range>& range) {
+  return range ? nlohmann::ordered_json{range->low, range->high} : nlohmann::ordered_json(nullptr);
+}
+
+nlohmann::ordered_json to_json(const Accuracy& accuracy) {
+  nlohmann::ordered_json json = {{"mean_error", accuracy.mean_error},
+                                 {"p95_error", accuracy.p95_error},
+                                 {"max_error", accuracy.max_error},
+                                 {"bias", accuracy.bias}};
+  json["mean_noise"] = optional_json(accuracy.mean_noise);
+  json["p95_noise"] = optional_json(accuracy.p95_noise);
+  json["kendall_tau"] = optional_json(accuracy.kendall_tau);
+  json["ranked_pairs"] = accuracy.ranked_pairs;
+  json["mean_error_less_noise"] = range_json(accuracy.mean_range);
+  json["p95_error_less_noise"] = range_json(accuracy.p95_range);
+  json["kendall_tau_less_noise"] = range_json(accuracy.tau_range);
+  return json;
+}
+
+nlohmann::ordered_json to_json(const ValidatedSetting& setting) {
+  nlohmann::ordered_json json = {{"policy", to_json(setting.policy)},
+                                 {"predicted", metrics_to_json(setting.predicted)},
+                                 {"measured", metrics_to_json(setting.measured)},
+                                 {"step_times_ns", setting.times.measured_ns},
+                                 {"error", relative_error(setting.times)},
+                                 {"adjusted_error", relative_error(setting.adjusted)},
+                                 {"sets_drift", setting.sets_drift}};
+  json["noise"] = optional_json(noise_of(setting.times));
+  json["gradients"] = setting.gradients;
+  json["inexact"] = setting.inexact;
+  return json;
+}
+
+/// Returns the judged settings with the largest errors, largest first.
+std::vector<const ValidatedSetting*> worst_settings(const ValidationReport& report) {
+  std::vector<const ValidatedSetting*> worst;
+  for (const ValidatedSetting& setting : report.settings)
+    if (!setting.sets_drift) worst.push_back(&setting);
+  std::ranges::stable_sort(worst, std::ranges::greater(), [](const ValidatedSetting* setting) {
+    return std::abs(relative_error(setting->adjusted));
+  });
+  worst.resize(std::min(worst.size(), kSettingsShown));
+  return worst;
+}
+
+std::string settings_text(const ValidationReport& report, const Page& page) {
+  TextTable table({{"furthest off", Align::kLeft},
+                   {"measured", Align::kRight},
+                   {"predicted", Align::kRight},
+                   {"error", Align::kRight},
+                   {"noise", Align::kRight}});
+  for (const ValidatedSetting* setting : worst_settings(report)) {
+    const auto noise = noise_of(setting->times);
+    table.add_row({describe(setting->policy), format_duration(median_of(setting->times.measured_ns)),
+                   format_duration(setting->adjusted.predicted_ns),
+                   signed_percent(relative_error(setting->adjusted)), noise ? percent(*noise) : "-"});
+  }
+  return table.render(page);
+}
+
+std::string range_text(const std::optional<Range>& range) {
+  return range ? fmt::format("{:.2f}-{:.2f}%", 100 * range->low, 100 * range->high) : "-";
+}
+
+std::string accuracy_text(const ValidationReport& report, const Page& page) {
+  const Accuracy &accuracy = report.accuracy, &adjusted = report.adjusted;
+  TextTable table({{"step time", Align::kLeft},
+                   {"by trace", Align::kRight},
+                   {"less drift", Align::kRight},
+                   {"less noise", Align::kRight},
+                   {"bound", Align::kRight},
+                   {"", Align::kLeft}});
+  const auto less_drift = [&](const std::string& figure) { return report.drift ? figure : "-"; };
+  const auto verdict_cell = [](Verdict verdict) {
+    return TextTable::Cell(to_string(verdict), tone_of(verdict));
+  };
+  const auto tau_text = [](const std::optional<double>& tau) {
+    return tau ? fmt::format("{:.3f}", *tau) : "-";
+  };
+  table.add_row({"mean error", percent(accuracy.mean_error), less_drift(percent(adjusted.mean_error)),
+                 range_text(adjusted.mean_range), percent(report.bounds.mean_error),
+                 verdict_cell(report.mean_verdict())});
+  table.add_row({"95th percentile", percent(accuracy.p95_error), less_drift(percent(adjusted.p95_error)),
+                 range_text(adjusted.p95_range), percent(report.bounds.p95_error),
+                 verdict_cell(report.p95_verdict())});
+  table.add_row(
+      {"largest", percent(accuracy.max_error), less_drift(percent(adjusted.max_error)), "", "", ""});
+  table.add_row({"Kendall's tau", tau_text(accuracy.kendall_tau), less_drift(tau_text(adjusted.kendall_tau)),
+                 adjusted.tau_range
+                     ? fmt::format("{:.3f}-{:.3f}", adjusted.tau_range->low, adjusted.tau_range->high)
+                     : "-",
+                 fmt::format("{:.3f}", report.bounds.kendall_tau), verdict_cell(report.ranking_verdict())});
+  return table.render(page);
+}
+
+/// Returns an empty string for an empty text.
+std::string paragraph(const std::string& text, const Page& page) {
+  return text.empty() ? text : wrap(text, page.width, 0) + "\n";
+}
+
+std::string noise_text(const ValidationReport& report, const Page& page) {
+  const Accuracy& adjusted = report.adjusted;
+  if (!adjusted.mean_noise) return "Noise: one round does not tell.\n";
+  return paragraph(
+      fmt::format("Noise: the two halves of a setting's measurements differ by {} on average, by {} "
+                  "at the 95th percentile.",
+                  percent(*adjusted.mean_noise), percent(*adjusted.p95_noise)),
+      page);
+}
+
+std::string ranking_text(const ValidationReport& report, const Page& page) {
+  const auto judged =
+      static_cast<std::size_t>(std::ranges::count(report.settings, false, &ValidatedSetting::sets_drift));
+  if (!report.adjusted.kendall_tau)
+    return paragraph("Ranking: no two settings differ by more than noise, so there is nothing to rank.",
+                     page);
+  return paragraph(fmt::format("Ranking: of {} of {} pairs, those whose order the noise leaves as it is.",
+                               report.adjusted.ranked_pairs, judged * (judged - 1) / 2),
+                   page);
+}
+
+std::string memory_text(const ValidationReport& report, const Page& page) {
+  std::string text;
+  for (const ValidatedSetting& setting : report.settings)
+    for (const std::string& key : setting.inexact)
+      text += page.paint(Tone::kBad,
+                         wrap(fmt::format("{}: {} differs", describe(setting.policy), key), page.width, 2)) +
+              "\n";
+  if (text.empty()) return "Memory, copied bytes and commands: no difference in any setting.\n";
+  return "Memory, copied bytes and commands differ:\n" + text;
+}
+
+std::string gradients_text(const ValidationReport& report, const Page& page) {
+  std::string text;
+  for (const ValidatedSetting& setting : report.settings)
+    if (!gradients_pass(setting.gradients))
+      text += page.paint(Tone::kBad, describe(setting.policy) + ": gradients: " + setting.gradients) + "\n";
+  const auto noisy = std::ranges::count_if(report.settings, [](const ValidatedSetting& setting) {
+    return setting.gradients.starts_with(kNotReproducible);
+  });
+  if (noisy > 0) text += fmt::format("Gradients of {} settings: {}.\n", noisy, kNotReproducible);
+  return text;
+}
+
+std::string refused_text(const ValidationReport& report, const Page& page) {
+  std::string text;
+  for (const RefusedSetting& setting : report.refused)
+    text += page.paint(Tone::kWarning,
+                       wrap(describe(setting.policy) + ": not run: " + setting.why, page.width, 2)) +
+            "\n";
+  return text;
+}
+
+std::string drift_sentence(const ValidationReport& report) {
+  if (report.times_are_modelled) return "Drift: none, since times are modelled. They are judged as they are.";
+  if (!report.drift)
+    return "Drift: not told, without a step with nothing offloaded beside others. Times are judged as they "
+           "are.";
+  const std::string anew = report.recalibrated_drift ? fmt::format(" (calibrated anew: {})",
+                                                                   signed_percent(*report.recalibrated_drift))
+                                                     : "";
+  return fmt::format(
+      "Drift: with nothing offloaded a step takes {} against the trace{}. That is taken for the machine's "
+      "doing, and not judged; less drift, all compute is predicted so much longer.",
+      signed_percent(*report.drift), anew);
+}
+
+/// Returns an empty string if the cores were as far apart as in the trace in all visits.
+std::string cores_sentence(const ValidationReport& report) {
+  if (report.repeated_visits == 0 && report.displaced_visits == 0) return {};
+  return fmt::format(
+      "Cores: {} visits were made again, since the cores that compute and copy moved meanwhile; {} count "
+      "although they were not as far apart as when the trace was recorded.",
+      report.repeated_visits, report.displaced_visits);
+}
+
+std::string remarks_text(const ValidationReport& report, const Page& page) {
+  std::string text;
+  for (const std::string& note : report.notes) text += paragraph(note, page);
+  for (const std::string& warning : report.warnings)
+    text += page.paint(Tone::kWarning, wrap("warning: " + warning, page.width, 0)) + "\n";
+  return text;
+}
+
+std::string closing_line(const ValidationReport& report, const Page& page) {
+  switch (report.outcome()) {
+    case Outcome::kHold:
+      return page.paint(Tone::kGood, report.adjusted.kendall_tau
+                                         ? "The predictions hold."
+                                         : "The predictions hold; there was nothing to rank.");
+    case Outcome::kCannotTell:
+      return page.paint(
+          Tone::kWarning,
+          wrap(report.machine_is_another()
+                   ? "Whether the predictions hold cannot be told: the cores that compute and copy were not "
+                     "as far apart as when the trace was recorded. Record it again."
+               : !report.refused.empty()
+                   ? "Whether all predictions hold cannot be told: the device had no memory for some "
+                     "settings that "
+                     "were predicted to fit. Other processes may have had it."
+                   : "Noise hides whether the predictions hold: more rounds, or a quieter machine, say more.",
+               page.width, 0));
+    case Outcome::kDoNotHold:
+      break;
+  }
+  return page.paint(Tone::kBad, "The predictions do NOT hold.");
+}
+
+}  // namespace
+
+bool ValidationReport::machine_is_another() const {
+  constexpr std::size_t kOneIn = 10;
+  std::size_t visits = 0;
+  for (const ValidatedSetting& setting : settings) visits += setting.times.measured_ns.size();
+  return kOneIn * static_cast<std::size_t>(displaced_visits) > visits;
+}
+
+Verdict ValidationReport::mean_verdict() const {
+  return judge(adjusted.mean_error, bounds.mean_error, low_end(adjusted.mean_range, adjusted.mean_error));
+}
+
+Verdict ValidationReport::p95_verdict() const {
+  return judge(adjusted.p95_error, bounds.p95_error, low_end(adjusted.p95_range, adjusted.p95_error));
+}
+
+Verdict ValidationReport::ranking_verdict() const {
+  if (!adjusted.kendall_tau) return Verdict::kNothingToRank;
+  const double tau = *adjusted.kendall_tau;
+  return judge(-tau, -bounds.kendall_tau, -high_end(adjusted.tau_range, tau));
+}
+
+bool ValidationReport::memory_is_exact() const {
+  return std::ranges::all_of(settings,
+                             [](const ValidatedSetting& setting) { return setting.inexact.empty(); });
+}
+
+bool ValidationReport::gradients_are_right() const {
+  return std::ranges::all_of(settings, gradients_pass, &ValidatedSetting::gradients);
+}
+
+Outcome ValidationReport::outcome() const {
+  const std::array verdicts = {mean_verdict(), p95_verdict(), ranking_verdict()};
+  const auto any_is = [&](Verdict verdict) { return std::ranges::find(verdicts, verdict) != verdicts.end(); };
+  if (!memory_is_exact() || !gradients_are_right()) return Outcome::kDoNotHold;
+  if (any_is(Verdict::kBeyond)) return machine_is_another() ? Outcome::kCannotTell : Outcome::kDoNotHold;
+  return any_is(Verdict::kHiddenByNoise) || !refused.empty() ? Outcome::kCannotTell : Outcome::kHold;
+}
+
+nlohmann::ordered_json to_json(const ValidationReport& report) {
+  nlohmann::ordered_json json = {{"model", report.model},
+                                 {"trace", report.trace},
+                                 {"device", report.device},
+                                 {"rounds", report.rounds},
+                                 {"by_trace", to_json(report.accuracy)},
+                                 {"less_drift", to_json(report.adjusted)}};
+  json["drift"] = optional_json(report.drift);
+  json["recalibrated_drift"] = optional_json(report.recalibrated_drift);
+  json["bounds"] = {{"mean_error", report.bounds.mean_error},
+                    {"p95_error", report.bounds.p95_error},
+                    {"kendall_tau", report.bounds.kendall_tau}};
+  json["verdicts"] = {{"mean_error", to_string(report.mean_verdict())},
+                      {"p95_error", to_string(report.p95_verdict())},
+                      {"kendall_tau", to_string(report.ranking_verdict())}};
+  json["memory_is_exact"] = report.memory_is_exact();
+  json["gradients_are_right"] = report.gradients_are_right();
+  json["outcome"] = to_string(report.outcome());
+  json["ok"] = report.outcome() == Outcome::kHold;
+  json["left_out"] = report.left_out;
+  if (!report.notes.empty()) json["notes"] = report.notes;
+  if (!report.warnings.empty()) json["warnings"] = report.warnings;
+  if (report.times_are_modelled) json["times_are_modelled"] = true;
+  json["repeated_visits"] = report.repeated_visits;
+  json["displaced_visits"] = report.displaced_visits;
+  json["settings"] = nlohmann::ordered_json::array();
+  for (const ValidatedSetting& setting : report.settings) json["settings"].push_back(to_json(setting));
+  if (!report.refused.empty()) json["refused"] = nlohmann::ordered_json::array();
+  for (const RefusedSetting& setting : report.refused)
+    json["refused"].push_back({{"policy", to_json(setting.policy)},
+                               {"predicted", metrics_to_json(setting.predicted)},
+                               {"out_of_memory", setting.why}});
+  return json;
+}
+
+std::string to_text(const ValidationReport& report, const Page& page) {
+  const std::string headline = fmt::format(
+      "{} on {}: {} settings, each run in {} round{} and predicted from {}", report.model, report.device,
+      report.settings.size(), report.rounds, report.rounds == 1 ? "" : "s", report.trace);
+  return wrap(headline, page.width, 0) + "\n\n" + accuracy_text(report, page) + "\n" +
+         settings_text(report, page) + "\n" + noise_text(report, page) + ranking_text(report, page) +
+         paragraph(drift_sentence(report), page) + paragraph(cores_sentence(report), page) +
+         times_line(report.times_are_modelled, page) + memory_text(report, page) +
+         gradients_text(report, page) + refused_text(report, page) + remarks_text(report, page) +
+         closing_line(report, page) + "\n";
+}
+
+}  // namespace offprof

@@ -1,0 +1,274 @@
+#include "cli/reports/view_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "cli/reports/next_command.h"
+#include "cli/tables/figure_text.h"
+#include "cli/tables/ledger_table.h"
+#include "cli/tables/tracing_text.h"
+#include "cli/terminal/text_table.h"
+#include "traces/format/metrics_io.h"
+
+namespace offprof {
+namespace {
+
+constexpr std::size_t kLabelColumn = 13;
+// A trace without a calibrated link is replayed over a link so fast that copies take no visible time.
+constexpr double kFastLink = 1e15;
+
+Link usable_link(Link link) {
+  for (LinkDirection* direction : {&link.d2h, &link.h2d}) {
+    if (direction->bytes_per_second <= 0) direction->bytes_per_second = kFastLink;
+  }
+  return link;
+}
+
+bool is_simulated(const ViewReport& report) {
+  return report.figures.simulated.value_or(false);
+}
+
+std::string share_text(Bytes part, Bytes whole) {
+  if (whole <= 0) return "-";
+  return fmt::format("{:.1f}%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string labelled(const std::string& label, const std::string& text, const Page& page,
+                     Tone tone = Tone::kPlain) {
+  if (text.empty()) return "";
+  const std::string padding(kLabelColumn - std::min(kLabelColumn, label.size() + 2), ' ');
+  return "  " + page.paint(Tone::kFaint, label) + padding +
+         page.paint(tone, wrap(text, page.width, kLabelColumn)) + "\n";
+}
+
+std::string heading(const std::string& text, const Page& page) {
+  return "\n" + page.paint(Tone::kStrong, text) + "\n";
+}
+
+std::string link_text(const Link& link) {
+  if (link.d2h.bytes_per_second <= 0 || link.h2d.bytes_per_second <= 0) return "";
+  return fmt::format("{} to host, {} back", format_rate(link.d2h.bytes_per_second),
+                     format_rate(link.h2d.bytes_per_second));
+}
+
+std::string times_text(const Environment& environment) {
+  if (!environment.kernel_times) return kTimesAreModelled;
+  return fmt::format("{}; kernel times from {}", kTimesAreModelled, *environment.kernel_times);
+}
+
+std::string origin_text(const Figures& figures) {
+  if (figures.simulated.value_or(false)) return "simulated";
+  return figures.times_are_modelled ? "recorded on a virtual GPU" : "measured";
+}
+
+std::string header_text(const ViewReport& report, const Page& page) {
+  const Figures& figures = report.figures;
+  const auto& [model, environment, settings] =
+      std::tie(*figures.model, *figures.environment, *figures.settings);
+  std::string text = page.paint(Tone::kStrong, report.source);
+  text += fmt::format(": {}, offprof {}\n", origin_text(figures), report.tool_version);
+  text += labelled("model",
+                   fmt::format("{}, {} parameters in {}", model.name, model.parameters,
+                               format_bytes(model.parameter_bytes)),
+                   page);
+  text += labelled("inputs", fmt::format("{}", fmt::join(settings.inputs, "  ")), page);
+  text += labelled("training",
+                   fmt::format("loss {}, optimizer {}, {} steps after {} of warm-up, seed {}", settings.loss,
+                               settings.optimizer, settings.steps, settings.warmup, settings.seed),
+                   page);
+  if (settings.weights) text += labelled("weights", describe(settings.weights), page);
+  if (!settings.segments.empty())
+    text += labelled("segments", fmt::format("{}", fmt::join(settings.segments, "  ")), page);
+  if (settings.shards) text += labelled("shards", describe(settings.shards), page);
+  text += labelled("device",
+                   fmt::format("{}: {}, LibTorch {}", environment.device, environment.device_name,
+                               environment.torch_version),
+                   page);
+  if (figures.times_are_modelled) text += labelled("times", times_text(environment), page);
+  text += labelled("link", link_text(environment.link), page);
+  for (const LabelledLine& line : tracing_lines(figures.tracing, environment))
+    text += labelled(line.label, line.text, page, line.tone);
+  text += labelled("policy", fmt::format("{}: {}", figures.policy->name, describe(*figures.policy)), page);
+  text += labelled("gradients", report.gradients, page);
+  for (const std::string& note : report.notes) text += labelled("note", note, page);
+  return text;
+}
+
+std::string spread_text(const Metrics& metrics, const MetricKey& key) {
+  const auto least = metrics.spread.find(std::string(key.name) + "_min");
+  const auto most = metrics.spread.find(std::string(key.name) + "_max");
+  if (least == metrics.spread.end() || most == metrics.spread.end()) return "";
+  return fmt::format("{} to {}", format_metric(key.unit, static_cast<double>(least->second)),
+                     format_metric(key.unit, static_cast<double>(most->second)));
+}
+
+std::string metrics_text(const ViewReport& report, const Page& page) {
+  const char* measured = report.figures.times_are_modelled ? "virtual GPU" : "measured";
+  TextTable table({{is_simulated(report) ? "predicted" : measured, Align::kLeft},
+                   {"a step", Align::kRight},
+                   {"from least to most", Align::kLeft}});
+  for (const MetricKey& key : metric_keys()) {
+    const auto value = key.get(report.figures.metrics);
+    if (value)
+      table.add_row(
+          {std::string(key.name), format_metric(key.unit, *value), spread_text(report.figures.metrics, key)});
+  }
+  return "\n" + table.render(page);
+}
+
+std::string ops_text(const ViewReport& report, const Page& page) {
+  Bytes all = 0;
+  for (const auto& [op, entry] : report.saved_by_op) all += entry.bytes;
+  TextTable table({{"saved by operator", Align::kLeft},
+                   {"tensors", Align::kRight},
+                   {"bytes", Align::kRight},
+                   {"share", Align::kRight}});
+  const std::size_t count = report.saved_by_op.size();
+  const std::size_t shown = std::min(count, report.ops_shown);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const auto& [op, entry] = report.saved_by_op[i];
+    table.add_row(
+        {op, std::to_string(entry.tensors), format_bytes(entry.bytes), share_text(entry.bytes, all)});
+  }
+  const std::string rest =
+      shown < count ? fmt::format("  ... and {} more: --top {}\n", count - shown, count) : "";
+  return "\n" + table.render(page) + rest;
+}
+
+std::string counted(std::size_t count, const char* thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
+std::string allocator_text(const ViewReport& report, const Page& page) {
+  const auto& reserved_peak = report.figures.metrics.device_reserved_peak_bytes;
+  if (!report.allocator || !reserved_peak) return "";
+  const AllocatorSum sum = sum_up(*report.allocator);
+  const std::string& settings = report.allocator->settings;
+  return labelled(
+      "allocator",
+      fmt::format("reserves up to {}; when the steps begin {} in {}, of that {} free in {}, the "
+                  "largest {}; settings: {}",
+                  format_bytes(*reserved_peak), format_bytes(sum.reserved), counted(sum.segments, "segment"),
+                  format_bytes(sum.free), counted(sum.free_blocks, "block"),
+                  format_bytes(sum.largest_free_block), settings.empty() ? "default" : settings),
+      page);
+}
+
+std::string memory_text(const ViewReport& report, const Page& page) {
+  const MemoryOverStep& memory = report.memory;
+  std::string text = heading("Device memory over the step, replayed from the trace", page);
+  text += draw_memory(memory, page);
+  text += fmt::format("  peak {}", format_bytes(memory.peak_bytes));
+  if (memory.keep_peak_bytes != memory.peak_bytes)
+    text += fmt::format("; with nothing offloaded {} ({})", format_bytes(memory.keep_peak_bytes),
+                        format_byte_difference(memory.keep_peak_bytes - memory.peak_bytes));
+  return text + "\n" + allocator_text(report, page);
+}
+
+std::string explanation_text(const ViewReport& report, const Page& page) {
+  return heading("Where the peak lies and what waits, replayed from the trace", page) +
+         to_text(report.explanation, page);
+}
+
+std::string overlap_text(const ViewReport& report, const Page& page) {
+  const Metrics& metrics = report.figures.metrics;
+  const bool copied = metrics.d2h_bytes.value_or(0) > 0 || metrics.h2d_bytes.value_or(0) > 0;
+  if (!copied || !metrics.step_time_ns) return "";
+  const Nanoseconds step = *metrics.step_time_ns;
+  TextTable table({{is_simulated(report) ? "where a step's time goes" : "where a step's time goes (medians)",
+                    Align::kLeft},
+                   {"time", Align::kRight},
+                   {"of the step", Align::kRight}});
+  const auto row = [&](const std::string& what, const std::optional<Nanoseconds>& time) {
+    if (time) table.add_row({what, format_duration(*time), share_text(*time, step)});
+  };
+  row("compute", metrics.compute_ns);
+  row("waiting for copies (exposed)", metrics.exposed_ns);
+  row("copying to host (beside)", metrics.d2h_busy_ns);
+  row("copying back (beside)", metrics.h2d_busy_ns);
+  std::string text = "\n" + table.render(page);
+  if (!metrics.overlap_ratio) return text;
+  return text +
+         fmt::format("  {:.1f}% of the copy time is hidden behind compute\n", 100.0 * *metrics.overlap_ratio);
+}
+
+std::string next_text(const ViewReport& report, const Page& page) {
+  const char* timeline =
+      "Open it as a timeline: drop the file on https://ui.perfetto.dev, or load it in chrome://tracing";
+  const auto& tracing = report.figures.tracing;
+  const bool has_times = !tracing || !tracing->lost_records();
+  std::vector<std::string> words = {"tune", report.source};
+  if (!has_times) words.emplace_back("--force");
+  return "\n" + wrap(timeline, page.width, 0) + "\n" + next_line(words);
+}
+
+nlohmann::ordered_json allocator_to_json(const AllocatorState& state) {
+  const AllocatorSum sum = sum_up(state);
+  return {{"segments", sum.segments},
+          {"reserved_bytes", sum.reserved},
+          {"free_bytes", sum.free},
+          {"free_blocks", sum.free_blocks},
+          {"largest_free_block_bytes", sum.largest_free_block}};
+}
+
+nlohmann::ordered_json memory_to_json(const MemoryOverStep& memory) {
+  auto points = nlohmann::ordered_json::array();
+  for (const ChartSample& sample : memory.device_bytes) points.push_back({sample.at, sample.value});
+  auto phases = nlohmann::ordered_json::array();
+  for (const ChartMark& phase : memory.phases) phases.push_back({{"name", phase.label}, {"at_ns", phase.at}});
+  return {{"device_peak_bytes", memory.peak_bytes},
+          {"keep_device_peak_bytes", memory.keep_peak_bytes},
+          {"end_ns", memory.end_ns},
+          {"phases", std::move(phases)},
+          {"device_bytes_at_ns", std::move(points)}};
+}
+
+}  // namespace
+
+ViewReport make_view_report(const Trace& trace, const std::string& source, std::size_t ops_shown) {
+  ViewReport report{
+      .source = source, .tool_version = trace.tool_version, .figures = figures_of(trace, source)};
+  report.gradients = trace.gradients;
+  report.notes = trace.notes;
+  report.ledger = trace.ledger;
+  const SavedByOp& saved = report.figures.saved_by_op;
+  report.saved_by_op.assign(saved.begin(), saved.end());
+  std::ranges::stable_sort(report.saved_by_op, std::greater<>(),
+                           [](const auto& row) { return row.second.bytes; });
+  report.ops_shown = ops_shown;
+  const TraceSteps steps(trace);
+  const Link link = usable_link(trace.environment.link);
+  report.memory = replay_memory(steps, trace.policy, link);
+  report.explanation = explain(steps, trace.policy, link);
+  report.allocator = trace.program.allocator;
+  return report;
+}
+
+nlohmann::ordered_json to_json(const ViewReport& report) {
+  nlohmann::ordered_json json = {{"trace", report.source}, {"trace_tool_version", report.tool_version}};
+  json.update(run_description_to_json(report.figures));
+  add_tracing_figures(json, report.figures.tracing);
+  json[is_simulated(report) ? "predicted" : "measured"] = metrics_to_json(report.figures.metrics);
+  if (!report.gradients.empty()) json["gradients"] = report.gradients;
+  if (!report.notes.empty()) json["notes"] = report.notes;
+  json["ledger"] = ledger_to_json(report.ledger);
+  auto ops = nlohmann::ordered_json::array();
+  for (const auto& [op, entry] : report.saved_by_op) {
+    ops.push_back({{"op", op}, {"tensors", entry.tensors}, {"bytes", entry.bytes}});
+  }
+  json["saved_by_op"] = std::move(ops);
+  json["replayed_memory"] = memory_to_json(report.memory);
+  json["replayed_memory"].update(to_json(report.explanation));
+  if (report.allocator) json["allocator_at_begin"] = allocator_to_json(*report.allocator);
+  return json;
+}
+
+std::string to_text(const ViewReport& report, const Page& page) {
+  return header_text(report, page) + metrics_text(report, page) + "\n" + ledger_table(report.ledger, page) +
+         ops_text(report, page) + memory_text(report, page) + explanation_text(report, page) +
+         overlap_text(report, page) + next_text(report, page);
+}
+
+}  // namespace offprof

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/terminal/terminal.h"
+#include "traces/analysis/diff.h"
+#include "traces/base/units.h"
+#include "traces/model/metrics.h"
+#include "traces/model/trace.h"
+
+namespace offprof {
+
+/// Printed beside times of a run on a virtual GPU, or of its simulation.
+inline constexpr const char* kTimesAreModelled = "modelled, not measured: there was no GPU";
+
+/// Returns the line with kTimesAreModelled that `run` prints below its table; empty if `modelled` is false.
+std::string times_line(bool modelled, const Page& page);
+
+/// Returns lines that name the parts of the step that save nothing in forward and run again in backward, and
+/// are simulated so: modules with activation checkpointing (`--segments`) and layer slices (`--shards`).
+/// Empty if there are none.
+std::string reruns_text(const RunSettings& settings, const Page& page);
+
+/// Formats a figure for humans; `-` if it is absent.
+std::string figure_text(MetricUnit unit, std::optional<double> value);
+
+/// Formats a duration with an uncertainty of `unsure_by`: rounds it to the largest power of ten that is not
+/// above `unsure_by`, and marks it with `~`. Example: 12.3 ms with an uncertainty of 3 ms becomes `~12 ms`.
+/// Prints all digits if `unsure_by` is 0 or the duration is 0.
+std::string duration_text(Nanoseconds duration, Nanoseconds unsure_by);
+
+/// Formats a difference: `+1.50 MiB`, `-3.10 ms`, `+0.020`, `0`.
+std::string difference_text(MetricUnit unit, double difference);
+
+/// Returns ` (+3.2%)`, or an empty string if both values are equal or the base is 0.
+std::string percent_suffix(double base, double now);
+
+/// Returns a figure as JSON: bytes and nanoseconds as integers, null if it is absent.
+nlohmann::ordered_json figure_to_json(MetricUnit unit, std::optional<double> value);
+
+nlohmann::ordered_json ops_to_json(const std::vector<OpDifference>& ops);
+
+}  // namespace offprof

@@ -1,0 +1,134 @@
+#include "engine/autograd/autograd_engine.h"
+
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/saved_variable_hooks.h>
+
+#include <thread>
+#include <utility>
+
+#include "engine/autograd/offload_step.h"
+#include "engine/recompute/random_draws.h"
+#include "traces/base/check.h"
+
+namespace offprof {
+namespace {
+
+/// Hooks of one saved tensor. Autograd destroys them when it no longer needs the tensor.
+class SavedTensorHooks final : public torch::autograd::SavedVariableHooks {
+ public:
+  explicit SavedTensorHooks(std::shared_ptr<OffloadStep> step) : step_(std::move(step)) {}
+  ~SavedTensorHooks() override {
+    if (tensor_ >= 0) step_->release(tensor_);
+  }
+  SavedTensorHooks(const SavedTensorHooks&) = delete;
+  SavedTensorHooks& operator=(const SavedTensorHooks&) = delete;
+
+  void call_pack_hook(const at::Tensor& tensor) override { tensor_ = step_->pack(tensor); }
+  at::Tensor call_unpack_hook() override { return step_->unpack(tensor_); }
+
+ private:
+  std::shared_ptr<OffloadStep> step_;
+  SavedId tensor_ = -1;  ///< -1: pack failed
+};
+
+/// This thread's innermost SavingElsewhere; null: there is none.
+thread_local const SavingElsewhere::MakeHooks* hooks_elsewhere = nullptr;
+
+/// Step of this thread's innermost CurrentStep, if it watches random draws. LibTorch calls plain functions,
+/// which find the step here. Backward's own threads have none.
+thread_local OffloadStep* drawing_step = nullptr;
+/// True if a CurrentStep of this thread has registered tell_of_draw with LibTorch.
+thread_local bool hears_draws = false;
+
+std::unique_ptr<at::ObserverContext> tell_of_draw(const at::RecordFunction& op) {
+  if (drawing_step == nullptr) return nullptr;
+  if (draws_random_numbers(op.name())) drawing_step->draw(op.name());
+  return nullptr;
+}
+
+class AutogradEngine final : public torch::autograd::Engine {
+ public:
+  /// Never destroyed: at exit, destruction of an engine races with other destructors.
+  static AutogradEngine& instance() {
+    static auto* engine = new AutogradEngine;
+    return *engine;
+  }
+  static torch::autograd::Engine& stub() { return instance(); }
+
+  std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+    if (hooks_elsewhere != nullptr) return (*hooks_elsewhere)();
+    if (!step_) return nullptr;
+    return std::make_unique<SavedTensorHooks>(step_);
+  }
+
+  std::shared_ptr<OffloadStep> exchange_step(std::shared_ptr<OffloadStep> step) {
+    return std::exchange(step_, std::move(step));
+  }
+
+  torch::autograd::variable_list execute(const torch::autograd::edge_list& roots,
+                                         const torch::autograd::variable_list& inputs, bool keep_graph,
+                                         bool create_graph, bool accumulate_grad,
+                                         const torch::autograd::edge_list& outputs) override {
+    try {
+      auto gradients = Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+      while (done_.use_count() > 1) std::this_thread::yield();
+      done_.reset();
+      return gradients;
+    } catch (...) {
+      done_.reset();
+      throw;
+    }
+  }
+
+  c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
+      const std::shared_ptr<torch::autograd::GraphTask>& graph_task,
+      std::shared_ptr<torch::autograd::Node> graph_root, torch::autograd::InputBuffer&& inputs) override {
+    auto future = Engine::execute_with_graph_task(graph_task, std::move(graph_root), std::move(inputs));
+    done_ = graph_task;
+    return future;
+  }
+
+ private:
+  /// The graph task of the `execute` that runs on this thread. A device's thread first reports that the task
+  /// is done, and then releases it and the requested gradients: possibly after `execute` would have returned.
+  /// So `execute` waits until it is the last holder.
+  static thread_local std::shared_ptr<torch::autograd::GraphTask> done_;
+  std::shared_ptr<OffloadStep> step_;
+};
+
+thread_local std::shared_ptr<torch::autograd::GraphTask> AutogradEngine::done_;
+
+}  // namespace
+
+void install_autograd_engine() {
+  torch::autograd::set_default_engine_stub(&AutogradEngine::stub);
+  OFFPROF_CHECK(&torch::autograd::Engine::get_default_engine() == &AutogradEngine::instance());
+}
+
+CurrentStep::CurrentStep(std::shared_ptr<OffloadStep> step) : drawing_before_(drawing_step) {
+  drawing_step = step && step->watches_draws() ? step.get() : nullptr;
+  if (drawing_step != nullptr && !std::exchange(hears_draws, true))
+    callback_ = at::addThreadLocalCallback(
+        at::RecordFunctionCallback(&tell_of_draw).scopes({at::RecordScope::FUNCTION}));
+  before_ = AutogradEngine::instance().exchange_step(std::move(step));
+}
+
+CurrentStep::~CurrentStep() {
+  AutogradEngine::instance().exchange_step(std::move(before_));
+  if (callback_) {
+    at::removeCallback(*callback_);
+    hears_draws = false;
+  }
+  drawing_step = drawing_before_;
+}
+
+SavingElsewhere::SavingElsewhere(MakeHooks make)
+    : make_(std::move(make)), before_(std::exchange(hooks_elsewhere, &make_)) {}
+
+SavingElsewhere::~SavingElsewhere() {
+  hooks_elsewhere = before_;
+}
+
+}  // namespace offprof

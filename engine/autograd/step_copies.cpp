@@ -1,0 +1,179 @@
+#include "engine/autograd/step_copies.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/torch/dtype_name.h"
+#include "traces/base/check.h"
+
+namespace offprof {
+namespace {
+
+/// Clears the lazy conjugation and negation bits, so that copy_ does not apply them: the restored tensor
+/// carries them.
+void strip_lazy_marks(c10::TensorImpl& impl) {
+  impl._set_conj(false);
+  impl._set_neg(false);
+}
+
+/// Returns the whole storage as a flat tensor of the tensor's type.
+at::Tensor flat_values(const at::Tensor& value) {
+  const auto values = shell_of(value);
+  strip_lazy_marks(*values);
+  const auto elements = static_cast<std::int64_t>(values->storage().nbytes() / values->itemsize());
+  values->set_storage_offset(0);
+  values->set_sizes_contiguous(elements);
+  return at::Tensor(values);
+}
+
+}  // namespace
+
+c10::intrusive_ptr<c10::TensorImpl> shell_of(const at::Tensor& value) {
+  c10::TensorImpl* impl = value.unsafeGetTensorImpl();
+  return impl->shallow_copy_and_detach(impl->version_counter(), /*allow_tensor_metadata_change=*/true);
+}
+
+StepCopies::StepCopies(Device& device, bool copies_tensors, CopyQueue reload_queue)
+    : device_(device),
+      copies_tensors_(copies_tensors),
+      reload_queue_(reload_queue),
+      no_storage_(device.allocate(0)),
+      disk_(device.disk()) {}
+
+StepCopies::~StepCopies() {
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    const Copy& copy = copies_[i];
+    if (copy.host == nullptr) continue;
+    wait_at_any_rate(copy);
+    disk_.settle(static_cast<CopyId>(i));
+    device_.free_host(copy.host, copy.bytes);
+  }
+}
+
+void StepCopies::wait_at_any_rate(const Copy& copy) noexcept {
+  try {
+    device_.wait(copy.queue, copy.event);
+  } catch (...) {
+    become_idle(device_);
+  }
+}
+
+void StepCopies::wait(const Command& command) {
+  const Copy& copy = copies_[command.copy];
+  device_.wait(copy.queue, copy.event);
+  if (command.kind == CommandKind::kWaitIn) disk_.check_read(command.copy);
+}
+
+std::byte* StepCopies::take_host(Bytes bytes) {
+  std::byte* const host = device_.allocate_host(bytes);
+  host_bytes_ += bytes;
+  host_peak_bytes_ = std::max(host_peak_bytes_, host_bytes_);
+  return host;
+}
+
+void StepCopies::write_disk(const Command& command) {
+  const Copy& copy = copies_[command.copy];
+  disk_.write(command, copy.host, copy.queue);
+}
+
+void StepCopies::read_disk(const Command& command) {
+  Copy& copy = copies_[command.copy];
+  copy.host = take_host(command.bytes);
+  disk_.read(command, copy.host);
+}
+
+void StepCopies::free_host(const Command& command) {
+  device_.free_host(std::exchange(copies_[command.copy].host, nullptr), command.bytes);
+  host_bytes_ -= command.bytes;
+}
+
+void StepCopies::take_memory_for(const Command& command) {
+  taken_memory_ =
+      command.kind == CommandKind::kDecode ? decoded(copies_[command.copy]) : device_.allocate(command.bytes);
+}
+
+void StepCopies::copy_out(const Command& command, const at::Tensor& value) {
+  std::byte* host = take_host(command.bytes);
+  // Add the copy first, so that a later exception leaks nothing. An encoded tensor has its copy already.
+  const bool is_packed = command.copy < static_cast<CopyId>(copies_.size());
+  Copy& copy = is_packed ? copies_[command.copy] : copies_.emplace_back();
+  copy.host = host;
+  copy.bytes = command.bytes;
+  if (!is_packed) copy.device_storage = value.storage();
+  copy.event = queue_copy_out(copy, value, command.copy);
+  d2h_bytes_ += command.bytes;
+}
+
+Device::Event StepCopies::queue_copy_out(const Copy& copy, const at::Tensor& value, CopyId id) {
+  if (copies_tensors_ && !is_dense(value)) {
+    const auto source = shell_of(value);
+    strip_lazy_marks(*source);
+    return device_.copy_out_densely(copy.queue, at::Tensor(source), copy.host, id);
+  }
+  const void* from = copies_tensors_ ? value.const_data_ptr() : copy.device_storage.data();
+  return device_.copy(copy.queue, {copy.host, from, copy.bytes, CopyDirection::kD2h, id});
+}
+
+void StepCopies::copy_in(const Command& command) {
+  Copy& copy = copies_[command.copy];
+  copy.device_storage =
+      taken_memory_ ? *std::exchange(taken_memory_, std::nullopt) : device_.allocate(command.bytes);
+  copy.reloaded = true;
+  disk_.hold_for_read(command.copy, reload_queue_);
+  copy.event = device_.copy(reload_queue_, {copy.device_storage.mutable_data(), copy.host, command.bytes,
+                                            CopyDirection::kH2d, command.copy});
+  copy.queue = reload_queue_;  // set together with the event: if the copy had failed, neither would be new
+  h2d_bytes_ += command.bytes;
+}
+
+void StepCopies::encode(const Command& command, const at::Tensor& value,
+                        std::shared_ptr<const Transform> transform) {
+  OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
+  const at::AutoDispatchBelowAutograd below_autograd;
+  const at::Tensor values = flat_values(value);
+  Packed packed = transform->pack(values);
+  TORCH_CHECK(static_cast<Bytes>(packed.bytes.storage().nbytes()) == command.bytes, "saved tensor ",
+              command.tensor, ": ", transform->name(), " made ", packed.bytes.storage().nbytes(),
+              " bytes of ", values.numel(), " elements of ", dtype_name(values.scalar_type()), " where ",
+              command.bytes, " were expected: the tensor is not the one that was recorded");
+  Copy& copy = copies_.emplace_back();
+  copy.bytes = command.bytes;
+  copy.device_storage = packed.bytes.storage();
+  copy.transform = std::move(transform);
+  copy.type = values.scalar_type();
+  copy.elements = values.numel();
+  copy.rest = std::move(packed.rest);
+}
+
+c10::Storage StepCopies::decoded(const Copy& copy) const {
+  const at::AutoDispatchBelowAutograd below_autograd;
+  const at::Tensor bytes = at::empty({0}, at::TensorOptions(device_.torch_device()).dtype(at::kByte));
+  bytes.unsafeGetTensorImpl()->set_storage_keep_dtype(copy.device_storage);
+  bytes.unsafeGetTensorImpl()->set_sizes_contiguous({copy.bytes});
+  return copy.transform->unpack({bytes, copy.rest}, copy.type, copy.elements).storage();
+}
+
+void StepCopies::decode(const Command& command) {
+  Copy& copy = copies_[command.copy];
+  copy.device_storage = taken_memory_ ? *std::exchange(taken_memory_, std::nullopt) : decoded(copy);
+  copy.reloaded = true;
+  copy.rest = {};
+}
+
+void StepCopies::discard(const Command& command) {
+  OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
+  Copy& copy = copies_.emplace_back();
+  copy.bytes = command.bytes;
+  copy.device_storage = no_storage_;
+}
+
+void StepCopies::remake(const Command& command, const std::function<c10::Storage()>& make) {
+  Copy& copy = copies_[command.copy];
+  copy.device_storage = taken_memory_ ? *std::exchange(taken_memory_, std::nullopt) : make();
+  copy.reloaded = true;
+}
+
+}  // namespace offprof

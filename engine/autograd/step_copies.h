@@ -1,0 +1,106 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <c10/core/Storage.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "engine/devices/device.h"
+#include "engine/devices/disk/disk_copies.h"
+#include "engine/scheduler/scheduler.h"
+#include "engine/transforms/transform.h"
+
+namespace offprof {
+
+/// The copies of a step's saved tensors: in host memory, on the device, on a disk, encoded. It executes the
+/// scheduler's commands on them.
+class StepCopies {
+ public:
+  struct Copy {
+    std::byte* host = nullptr;  ///< nullptr: none, or freed
+    Bytes bytes = 0;            ///< bytes to copy
+    c10::Storage device_storage;
+    bool reloaded = false;  ///< its device storage is not the one that was saved
+    CopyQueue queue = CopyQueue::kD2h;
+    Device::Event event = 0;
+    std::shared_ptr<const Transform> transform{};  ///< encoder of the copy; nullptr: not encoded
+    at::ScalarType type = at::kByte;               ///< type of the encoded numbers
+    std::int64_t elements = 0;
+    c10::IValue rest{};  ///< encoder output beside the bytes
+  };
+
+  /// `device` must outlive this object. `copies_tensors`: copies each tensor densely, else whole storages.
+  StepCopies(Device& device, bool copies_tensors, CopyQueue reload_queue);
+  /// Waits for the copies that nobody waited for, and frees their host memory.
+  ~StepCopies();
+  StepCopies(const StepCopies&) = delete;
+  StepCopies& operator=(const StepCopies&) = delete;
+
+  const Copy& operator[](CopyId copy) const { return copies_[copy]; }
+  /// Returns the storage of the shell of a tensor whose values are elsewhere.
+  const c10::Storage& no_storage() const { return no_storage_; }
+  bool is_on_device(CopyId copy) const {
+    return copies_[copy].device_storage.unsafeGetStorageImpl() != no_storage_.unsafeGetStorageImpl();
+  }
+
+  /// Executes kCopyOut of `value`, or of its encoded bytes.
+  void copy_out(const Command& command, const at::Tensor& value);
+  void copy_in(const Command& command);
+  /// Executes kEncode of the storage of `value`.
+  void encode(const Command& command, const at::Tensor& value, std::shared_ptr<const Transform> transform);
+  void decode(const Command& command);
+  void wait(const Command& command);
+  bool take_disk(const Command& command) { return disk_.take(command); }
+  void write_disk(const Command& command);
+  void read_disk(const Command& command);
+  void wait_for_disk(const Command& command) { disk_.wait(command.copy); }
+  void free_disk(const Command& command) { disk_.free(command); }
+  /// Throws if data that was read from the disk in the step differs from the data that was written.
+  void finish_disk_reads() { disk_.finish_reads(); }
+  void discard(const Command& command);
+  /// `make` returns the recomputed storage; it is not called if the memory has already been taken.
+  void remake(const Command& command, const std::function<c10::Storage()>& make);
+  void drop(CopyId copy) { copies_[copy].device_storage = no_storage_; }
+  void free_host(const Command& command);
+  /// Takes the memory for the kCopyIn or kDecode that is executed next. Throws c10::OutOfMemoryError.
+  void take_memory_for(const Command& command);
+  /// Takes `storage`, with its content, for the kRemake that is executed next.
+  void take_memory(c10::Storage storage) { taken_memory_ = std::move(storage); }
+
+  Bytes host_peak_bytes() const { return host_peak_bytes_; }
+  Bytes d2h_bytes() const { return d2h_bytes_; }
+  Bytes h2d_bytes() const { return h2d_bytes_; }
+  const DiskCopies& disk() const { return disk_; }
+
+ private:
+  std::byte* take_host(Bytes bytes);
+  Device::Event queue_copy_out(const Copy& copy, const at::Tensor& value, CopyId id);
+  c10::Storage decoded(const Copy& copy) const;
+  void wait_at_any_rate(const Copy& copy) noexcept;
+
+  Device& device_;
+  bool copies_tensors_;
+  CopyQueue reload_queue_;
+  c10::Storage no_storage_;
+  std::vector<Copy> copies_;
+  DiskCopies disk_;
+  std::optional<c10::Storage> taken_memory_;
+  Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
+  Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
+};
+
+/// Returns true if the tensor's elements fill consecutive memory without overlap.
+inline bool is_dense(const at::Tensor& value) {
+  return value.is_non_overlapping_and_dense();
+}
+
+/// Returns the tensor without its history, sharing storage and version counter: holding the history would be
+/// a reference cycle.
+c10::intrusive_ptr<c10::TensorImpl> shell_of(const at::Tensor& value);
+
+}  // namespace offprof

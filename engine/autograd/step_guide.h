@@ -1,0 +1,35 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/recompute/remake.h"
+#include "engine/scheduler/scheduler.h"
+#include "engine/scheduler/tensor_placement.h"
+#include "engine/transforms/transform.h"
+
+namespace offprof {
+
+/// Inputs of a step besides its policy: mostly results of a recording.
+struct StepGuide {
+  StepGuide() = default;
+  StepGuide(std::vector<SavedId> order)  // NOLINT(google-explicit-constructor): an order alone is a guide
+      : backward_order(std::move(order)) {}
+
+  /// Order of unpacks in backward: see make_scheduler.
+  std::vector<SavedId> backward_order{};
+  /// Placements by the policy's rules, per saved tensor: see choose_placements. Empty: there are no rules.
+  std::vector<RuledPlacement> placements{};
+  /// Returns the placement of a movable tensor that fills its storage densely, if nothing was recorded.
+  /// Empty: `placements` is used.
+  std::function<RuledPlacement(const at::Tensor& value)> place{};
+  /// Recompute steps of the recipes in `placements`, by Recipe::tensor.
+  std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes{};
+  /// Transforms, by TensorPlacement::transform.
+  std::vector<std::shared_ptr<const Transform>> transforms{};
+};
+
+}  // namespace offprof

@@ -1,0 +1,174 @@
+#include "engine/devices/cuda/allocation_books.h"
+
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace offprof {
+namespace {
+
+using c10::CachingDeviceAllocator::TraceEntry;
+
+const void* address_of(const TraceEntry& entry) {
+  return reinterpret_cast<const void*>(entry.addr_);
+}
+
+}  // namespace
+
+AllocationBooks& AllocationBooks::of_device(c10::DeviceIndex device, Bytes device_bytes) {
+  // The books and the list of them outlive every tensor, even static ones.
+  static auto& books = *new std::map<c10::DeviceIndex, AllocationBooks*>;
+  AllocationBooks*& found = books[device];
+  if (found == nullptr) found = new AllocationBooks(device, device_bytes);
+  return *found;
+}
+
+AllocationBooks::AllocationBooks(c10::DeviceIndex device, Bytes device_bytes) : ranges_(device_bytes) {
+  namespace allocator = c10::cuda::CUDACachingAllocator;
+  // The callback runs with the allocator's lock held, so nothing in it may call the allocator.
+  allocator::attachAllocatorTraceTracker([this, device](const TraceEntry& entry) {
+    if (entry.device_ != device) return;
+    const auto bytes = static_cast<Bytes>(entry.size_);
+    switch (entry.action_) {
+      case TraceEntry::ALLOC:
+        return on_alloc(address_of(entry), bytes, entry.stream_);
+      case TraceEntry::FREE_COMPLETED:
+        return on_free(address_of(entry));
+      case TraceEntry::SEGMENT_ALLOC:
+        return on_reserved(bytes);
+      case TraceEntry::SEGMENT_FREE:
+        return on_reserved(-bytes);
+      case TraceEntry::SEGMENT_MAP:
+        return on_mapped(entry.addr_, bytes);
+      case TraceEntry::SEGMENT_UNMAP:
+        return on_unmapped(entry.addr_, bytes);
+      default:
+        return;
+    }
+  });
+  allocator::attachOutOfMemoryObserver(
+      [this, device](std::int64_t refused_on, std::size_t asked, std::size_t, std::size_t) {
+        if (refused_on != device) return;
+        const std::lock_guard lock(mutex_);
+        out_of_memory_ = {static_cast<Bytes>(asked), live_bytes_, capacity_};
+      });
+}
+
+void AllocationBooks::on_alloc(const void* block, Bytes bytes, void* stream) {
+  const std::lock_guard lock(mutex_);
+  const AllocationId id = next_id_++;
+  live_[block] = {id, bytes};
+  live_bytes_ += bytes;
+  peak_bytes_ = std::max(peak_bytes_, live_bytes_);
+  if (std::ranges::find(expected_streams_, stream) == expected_streams_.end()) saw_other_stream_ = true;
+  if (watcher_ != nullptr) watcher_->on_block_allocated(block, bytes, stream);
+  if (listener_ != nullptr) listener_->on_alloc(id, bytes);
+}
+
+void AllocationBooks::on_free(const void* block) {
+  const std::lock_guard lock(mutex_);
+  const auto found = live_.find(block);
+  if (found == live_.end()) return;  // allocated before the books existed
+  const Live freed = found->second;
+  live_.erase(found);
+  live_bytes_ -= freed.bytes;
+  if (watcher_ != nullptr) watcher_->on_block_freed(block);
+  if (listener_ != nullptr) listener_->on_free(freed.id, freed.bytes);
+}
+
+void AllocationBooks::on_reserved(Bytes change) {
+  const std::lock_guard lock(mutex_);
+  reserved_bytes_ += change;
+  if (listener_ != nullptr) listener_->on_reserved(reserved_bytes_);
+}
+
+void AllocationBooks::on_mapped(std::uintptr_t piece, Bytes bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    ranges_.map(piece, bytes);
+  }
+  on_reserved(bytes);
+}
+
+void AllocationBooks::on_unmapped(std::uintptr_t piece, Bytes bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    ranges_.unmap(piece, bytes);
+  }
+  on_reserved(-bytes);
+}
+
+std::optional<std::uintptr_t> AllocationBooks::range_begin(std::uintptr_t piece) const {
+  const std::lock_guard lock(mutex_);
+  return ranges_.begin_of(piece);
+}
+
+std::optional<AllocationId> AllocationBooks::id_of(const c10::Storage& storage) const {
+  if (storage.nbytes() == 0 || storage.device_type() != c10::DeviceType::CUDA) return std::nullopt;
+  return id_at(storage.data_ptr().get_context());
+}
+
+std::optional<AllocationId> AllocationBooks::id_at(const void* address) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = live_.find(address);
+  return found == live_.end() ? std::nullopt : std::optional(found->second.id);
+}
+
+AllocationId AllocationBooks::next_id() const {
+  const std::lock_guard lock(mutex_);
+  return next_id_;
+}
+
+Bytes AllocationBooks::live_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return live_bytes_;
+}
+
+Bytes AllocationBooks::peak_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return peak_bytes_;
+}
+
+Bytes AllocationBooks::reserved_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return reserved_bytes_;
+}
+
+void AllocationBooks::reset_peak() {
+  const std::lock_guard lock(mutex_);
+  peak_bytes_ = live_bytes_;
+}
+
+std::optional<OutOfMemory> AllocationBooks::take_out_of_memory() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(out_of_memory_, std::nullopt);
+}
+
+void AllocationBooks::set_listener(AllocationListener* listener) {
+  const std::lock_guard lock(mutex_);
+  listener_ = listener;
+}
+
+void AllocationBooks::set_watcher(BlockWatcher* watcher) {
+  const std::lock_guard lock(mutex_);
+  watcher_ = watcher;
+}
+
+void AllocationBooks::set_capacity(std::optional<Bytes> bytes) {
+  const std::lock_guard lock(mutex_);
+  capacity_ = bytes;
+}
+
+void AllocationBooks::expect_streams(std::vector<void*> streams) {
+  const std::lock_guard lock(mutex_);
+  expected_streams_ = std::move(streams);
+  saw_other_stream_ = false;
+}
+
+bool AllocationBooks::saw_other_stream() const {
+  return saw_other_stream_;
+}
+
+}  // namespace offprof

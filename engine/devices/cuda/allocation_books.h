@@ -1,0 +1,81 @@
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/Storage.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/devices/cuda/expandable_ranges.h"
+#include "engine/devices/device.h"
+#include "traces/base/units.h"
+
+namespace offprof {
+
+/// Tracks PyTorch's CUDA caching allocator for one device by listening to it: live bytes, as requested, their
+/// peak, and the id of each allocation.
+class AllocationBooks {
+ public:
+  /// Observer of every block that is allocated or freed, beside the listener. It also gets the stream's
+  /// handle.
+  class BlockWatcher {
+   public:
+    virtual ~BlockWatcher() = default;
+    virtual void on_block_allocated(const void* block, Bytes bytes, void* stream) = 0;
+    virtual void on_block_freed(const void* block) = 0;
+  };
+
+  /// Returns the books of a device with `device_bytes` of memory. They exist from the first call to the end
+  /// of the process, since the allocator cannot remove a listener. Call before anything is allocated.
+  static AllocationBooks& of_device(c10::DeviceIndex device, Bytes device_bytes);
+
+  std::optional<AllocationId> id_of(const c10::Storage& storage) const;
+  std::optional<AllocationId> id_at(const void* address) const;
+  AllocationId next_id() const;
+  Bytes live_bytes() const;
+  Bytes peak_bytes() const;
+  Bytes reserved_bytes() const;
+  /// Returns the begin of the address range that contains the mapped `piece`; nullopt if it is older than the
+  /// books.
+  std::optional<std::uintptr_t> range_begin(std::uintptr_t piece) const;
+  void reset_peak();
+  std::optional<OutOfMemory> take_out_of_memory();
+  void set_listener(AllocationListener* listener);  ///< nullptr: none
+  void set_watcher(BlockWatcher* watcher);          ///< nullptr: none
+  void set_capacity(std::optional<Bytes> bytes);    ///< the capacity that OutOfMemory reports
+  /// Sets the expected streams. Allocations for any other stream are noted from now on.
+  void expect_streams(std::vector<void*> streams);
+  bool saw_other_stream() const;
+
+ private:
+  struct Live {
+    AllocationId id = 0;
+    Bytes bytes = 0;
+  };
+
+  AllocationBooks(c10::DeviceIndex device, Bytes device_bytes);
+  void on_alloc(const void* block, Bytes bytes, void* stream);
+  void on_free(const void* block);
+  void on_reserved(Bytes change);
+  void on_mapped(std::uintptr_t piece, Bytes bytes);
+  void on_unmapped(std::uintptr_t piece, Bytes bytes);
+
+  mutable std::mutex mutex_;
+  std::unordered_map<const void*, Live> live_;
+  AllocationId next_id_ = 1;
+  Bytes live_bytes_ = 0, peak_bytes_ = 0, reserved_bytes_ = 0;
+  ExpandableRanges ranges_;
+  std::optional<Bytes> capacity_;
+  std::optional<OutOfMemory> out_of_memory_;
+  AllocationListener* listener_ = nullptr;
+  BlockWatcher* watcher_ = nullptr;
+  std::vector<void*> expected_streams_;
+  std::atomic<bool> saw_other_stream_ = false;
+};
+
+}  // namespace offprof

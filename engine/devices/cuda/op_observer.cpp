@@ -1,0 +1,111 @@
+#include "engine/devices/cuda/op_observer.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "engine/torch/dtype_name.h"
+#include "traces/base/check.h"
+
+namespace offprof {
+namespace {
+
+/// Current observer. at::RecordFunction calls plain functions, which find the observer here.
+OpObserver* active_observer = nullptr;
+
+constexpr std::array<std::string_view, 2> kReadsValues = {"aten::_local_scalar_dense", "aten::equal"};
+
+/// Operators whose result shape depends on values. Indexing with a mask also calls `nonzero`.
+constexpr std::array<std::string_view, 6> kShapesByValues = {"aten::nonzero",    "aten::masked_select",
+                                                             "aten::_unique",    "aten::_unique2",
+                                                             "aten::unique_dim", "aten::unique_consecutive"};
+
+bool contains(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Call that the virtual GPU was told of, for an operator in progress.
+struct OpContext final : at::ObserverContext {
+  OpCall call;
+};
+
+void add_operand(OpCall& call, const at::Tensor& tensor) {
+  if (!tensor.defined()) return;
+  OperandShape& operand = call.operands.emplace_back();
+  operand.dtype = dtype_name(tensor.scalar_type());
+  operand.sizes = tensor.sizes().vec();
+  operand.bytes = static_cast<Bytes>(tensor.numel() * static_cast<std::int64_t>(tensor.element_size()));
+}
+
+void add_operands(OpCall& call, const c10::IValue& value) {
+  if (value.isTensor()) {
+    add_operand(call, value.toTensor());
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector()) add_operand(call, tensor);
+  }
+}
+
+bool is_tensor_on(c10::DeviceType type, const c10::IValue& value) {
+  return value.isTensor() && value.toTensor().defined() && value.toTensor().device().type() == type;
+}
+
+/// True if the host reads the operator's result or its shape from the device, or if the operator copies from
+/// the device. The engine's own copies are no operators.
+bool reads_back(const at::RecordFunction& op) {
+  const auto inputs = op.inputs();
+  if (inputs.size() >= 2 && std::string_view(op.name()) == "aten::copy_")
+    return is_tensor_on(at::kCPU, inputs[0]) && is_tensor_on(at::kCUDA, inputs[1]);
+  return !inputs.empty() && is_tensor_on(at::kCUDA, inputs[0]) &&
+         (contains(kReadsValues, op.name()) || contains(kShapesByValues, op.name()));
+}
+
+}  // namespace
+
+bool shapes_by_values(std::string_view op) {
+  return contains(kShapesByValues, op);
+}
+
+OpObserver::OpObserver(VirtualGpu& gpu) : gpu_(gpu), callback_(0) {
+  OFFPROF_CHECK(active_observer == nullptr);
+  active_observer = this;
+  callback_ = at::addThreadLocalCallback(at::RecordFunctionCallback(&OpObserver::begins, &OpObserver::ends)
+                                             .needsInputs(true)
+                                             .scopes({at::RecordScope::FUNCTION}));
+}
+
+OpObserver::~OpObserver() {
+  at::removeCallback(callback_);
+  active_observer = nullptr;
+}
+
+std::set<std::string> OpObserver::take_value_reads() {
+  const std::lock_guard turn(mutex_);
+  return std::exchange(value_reads_, {});
+}
+
+std::unique_ptr<at::ObserverContext> OpObserver::begins(const at::RecordFunction& op) {
+  if (active_observer == nullptr) return nullptr;
+  auto context = std::make_unique<OpContext>();
+  context->call.name = op.name();
+  for (const c10::IValue& input : op.inputs()) add_operands(context->call, input);
+  active_observer->note_value_read(op);
+  active_observer->gpu_.begin_op(context->call);
+  return context;
+}
+
+void OpObserver::ends(const at::RecordFunction&, at::ObserverContext* context) {
+  if (context != nullptr && active_observer != nullptr) active_observer->gpu_.end_op();
+}
+
+void OpObserver::note_value_read(const at::RecordFunction& op) {
+  if (!reads_back(op)) return;
+  const std::lock_guard turn(mutex_);
+  value_reads_.insert(op.name());
+}
+
+}  // namespace offprof

@@ -1,0 +1,115 @@
+#include "engine/devices/cuda/virtual_device.h"
+
+#include <limits>
+#include <memory>
+#include <set>
+
+#include "engine/devices/cuda/modelled_disk.h"
+#include "traces/base/error.h"
+#include "traces/model/value_reads.h"
+
+namespace offprof {
+namespace {
+
+std::string note_of(const LaunchTimes& launches) {
+  const std::int64_t recorded = launches.by_op + launches.by_kernel;
+  const std::string all = std::to_string(recorded + launches.estimated) + " launches";
+  if (recorded == 0)
+    return "kernel times: none of the recording fits this run; all " + all + " are estimated";
+  return "kernel times: " + std::to_string(recorded) + " of " + all + " as recorded (" +
+         std::to_string(launches.by_op) + " by operator, " + std::to_string(launches.by_kernel) +
+         " by kernel), the rest estimated";
+}
+
+void refuse_shapes_by_values(const std::set<std::string>& ops) {
+  std::string names;
+  for (const std::string& op : ops)
+    if (shapes_by_values(op)) names += (names.empty() ? "" : ", ") + op;
+  if (names.empty()) return;
+  throw input_error(
+      "the model's shapes depend on its data, of which a virtual GPU has none: what memory " + names +
+          " takes is not known",
+      "No device predicts such a model, since one step says nothing of the next. Where a mask or an index "
+      "chooses elements, torch.where or a product with the mask keeps the shape.");
+}
+
+}  // namespace
+
+VirtualDevice::VirtualDevice(VirtualGpu& gpu) : CudaDevice(0), gpu_(gpu), ops_(gpu) {
+  books().set_watcher(this);
+  VirtualDevice::set_capacity(std::nullopt);
+}
+
+VirtualDevice::~VirtualDevice() {
+  books().set_watcher(nullptr);
+}
+
+void VirtualDevice::set_capacity(std::optional<Bytes> bytes) {
+  set_books_capacity(bytes);
+  gpu_.set_memory_limit(bytes.value_or(std::numeric_limits<Bytes>::max()));
+}
+
+std::byte* VirtualDevice::allocate_host(Bytes bytes) {
+  std::byte* buffer = CudaDevice::allocate_host(bytes);
+  gpu_.host_block_allocated(buffer, bytes);
+  return buffer;
+}
+
+void VirtualDevice::free_host(std::byte* buffer, Bytes bytes) {
+  gpu_.host_block_freed(buffer);
+  CudaDevice::free_host(buffer, bytes);
+}
+
+Device::Event VirtualDevice::copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to,
+                                              std::int64_t tag) {
+  gpu_.take_side_work();
+  const Event event = CudaDevice::copy_out_densely(queue, from, to, tag);
+  // The staging is one kernel, or one copy within the device. After it the host has launched the copy over
+  // the link.
+  Work staging = gpu_.take_side_work();
+  staging.host_ns -= gpu_.link().launch_ns;
+  staging.path_ns = staging.host_ns + staging.stream_ns;
+  note_staging(queue, staging);
+  return event;
+}
+
+void VirtualDevice::open_disk(const DiskRequest& request) {
+  const bool is_real = !request.folder.empty() || (request.compressed && !request.speed.is_known());
+  if (is_real && gpu_.carries_out()) return CudaDevice::open_disk(request);
+  if (is_real)
+    throw input_error("a virtual GPU has no data to write",
+                      "Say how fast its disk is: --disk-bandwidth 2GB/s");
+  set_disk(std::make_unique<ModelledDisk>(
+      request.speed, gpu_, [this](CopyQueue queue) { return stream_of(queue); },
+      [this](Nanoseconds time) { return origin_ns() + time - gpu_.event_time(origin()); }));
+}
+
+std::vector<std::string> VirtualDevice::take_notes() {
+  std::vector<std::string> notes = CudaDevice::take_notes();
+  const std::set<std::string> readers = ops_.take_value_reads();
+  refuse_shapes_by_values(readers);
+  for (const std::string& op : readers)
+    notes.push_back(std::string(kValueReadsNote) + " (" + op +
+                    "): on a virtual GPU they are zeros, and so is what control flow and shapes saw");
+  std::string unknown;
+  for (const std::string& what : gpu_.take_unknown_sizes()) unknown += (unknown.empty() ? "" : ", ") + what;
+  if (!unknown.empty())
+    notes.push_back("known to NVIDIA's libraries alone, and 0 in these figures: " + unknown +
+                    "; a GPU takes more");
+  if (const auto launches = gpu_.take_launch_times()) notes.push_back(note_of(*launches));
+  return notes;
+}
+
+Nanoseconds VirtualDevice::elapsed(cudaEvent_t from, cudaEvent_t to) const {
+  return gpu_.event_time(to) - gpu_.event_time(from);
+}
+
+void VirtualDevice::on_block_allocated(const void* block, Bytes bytes, void* stream) {
+  gpu_.block_allocated(block, bytes, stream);
+}
+
+void VirtualDevice::on_block_freed(const void* block) {
+  gpu_.block_freed(block);
+}
+
+}  // namespace offprof

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/devices/cuda/cuda_device.h"
+#include "engine/devices/cuda/op_observer.h"
+#include "engine/devices/virtual_gpu/virtual_gpu.h"
+
+namespace offprof {
+
+/// CUDA device on the virtual GPU: the same code and the same allocator, with memory that can be larger than
+/// any GPU's and times on virtual clocks. It gives the virtual GPU information that CUDA calls lack:
+/// operators, for its cost model, and blocks, for its stream race checker.
+class VirtualDevice final : public CudaDevice, private AllocationBooks::BlockWatcher {
+ public:
+  /// Creates the device; `gpu` must outlive it.
+  explicit VirtualDevice(VirtualGpu& gpu);
+  ~VirtualDevice() override;
+
+  bool is_virtual() const override { return true; }
+  std::string description() const override { return "virtual " + CudaDevice::description(); }
+  /// Limits the memory; nullopt: no limit, regardless of the profile.
+  void set_capacity(std::optional<Bytes> bytes) override;
+
+  std::byte* allocate_host(Bytes bytes) override;
+  void free_host(std::byte* buffer, Bytes bytes) override;
+  /// Returns the link of the profile.
+  std::optional<Link> known_link() const override { return gpu_.link(); }
+  Event copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to, std::int64_t tag) override;
+  /// Opens a modelled disk. In functional mode it opens a real one too.
+  void open_disk(const DiskRequest& request) override;
+  std::optional<Work> take_work() override { return gpu_.take_work(); }
+  /// Returns notes on operators that read back values, which a virtual GPU does not have, and on sizes that
+  /// are not known. Throws Error (input) if values decide the shape of an operator's result, since no figure
+  /// would match a real GPU.
+  std::vector<std::string> take_notes() override;
+
+ private:
+  Nanoseconds elapsed(cudaEvent_t from, cudaEvent_t to) const override;
+  void on_block_allocated(const void* block, Bytes bytes, void* stream) override;
+  void on_block_freed(const void* block) override;
+
+  VirtualGpu& gpu_;
+  OpObserver ops_;
+};
+
+}  // namespace offprof

@@ -1,0 +1,123 @@
+#include "engine/devices/virtual_gpu/model/kernel_cost.h"
+
+#include <gtest/gtest.h>
+
+namespace offprof {
+namespace {
+
+const KernelLaunch kGemm{.name = "cublasGemmEx"};
+
+OperandShape square(std::string_view dtype, std::int64_t size, Bytes element_bytes) {
+  return {dtype, {size, size}, size * size * element_bytes};
+}
+
+OpCall product(std::string_view dtype, std::int64_t size, Bytes element_bytes) {
+  return {"aten::mm", {square(dtype, size, element_bytes), square(dtype, size, element_bytes)}};
+}
+
+DeviceProfile round_profile() {
+  DeviceProfile profile;
+  profile.flops_per_second = {
+      {"float64", 1e12}, {"float32", 1e12}, {"tf32", 4e12}, {"float16", 10e12}, {"bfloat16", 10e12}};
+  profile.memory_bytes_per_second = 1e12;
+  profile.kernel_ns = 1000;
+  return profile;
+}
+
+TEST(KernelCost, ALargeProductIsBoundByCompute) {
+  const KernelCost cost(load_profile("h200"), {});
+  const OpCall op = product("bfloat16", 4096, 2);
+  // 2 * 4096^3 operations at 0.7 * 989.4 TFLOP/s.
+  EXPECT_EQ(cost.time_of(kGemm, &op, 4096 * 4096 * 2, true).duration, 198445);
+}
+
+TEST(KernelCost, Float32ProductsRunWithoutTensorCores) {
+  const KernelCost cost(load_profile("h200"), {});
+  const OpCall op = product("float32", 4096, 4);
+  // At 0.7 * 66.9 TFLOP/s.
+  EXPECT_EQ(cost.time_of(kGemm, &op, 4096 * 4096 * 4, true).duration, 2934848);
+}
+
+TEST(KernelCost, AnElementwiseOperatorIsBoundByBandwidth) {
+  const KernelCost cost(load_profile("h200"), {});
+  const OpCall op{"aten::gelu", {{"bfloat16", {1 << 30}, Bytes{2} << 30}}};
+  // 4 GiB at 0.9 * 4.8 TB/s.
+  EXPECT_EQ(cost.time_of({}, &op, Bytes{2} << 30, true).duration, 994205);
+}
+
+TEST(KernelCost, NoKernelIsShorterThanTheShortest) {
+  const KernelCost cost(round_profile(), {});
+  const OpCall op{"aten::add", {{"float32", {4}, 16}}};
+  EXPECT_EQ(cost.time_of({}, &op, 16, true).duration, 1000);
+}
+
+TEST(KernelCost, AllWorkIsChargedToTheFirstKernel) {
+  const KernelCost cost(round_profile(), {});
+  const OpCall op{"aten::add", {{"float32", {1 << 20}, 4 << 20}}};
+  EXPECT_EQ(cost.time_of({}, &op, 4 << 20, true).duration, 8389);
+  EXPECT_EQ(cost.time_of({}, &op, 4 << 20, false).duration, 1000);
+}
+
+TEST(KernelCost, AKernelOutsideAnyOperatorTakesTheShortestTime) {
+  EXPECT_EQ(KernelCost(round_profile(), {}).time_of({}, nullptr, 0, true).duration, 1000);
+}
+
+TEST(KernelCost, Float32ConvolutionsRunAtTheTf32Rate) {
+  const KernelCost cost(round_profile(), {});
+  const OpCall op{"aten::cudnn_convolution",
+                  {{"float32", {1, 100, 10, 10}, 40000}, {"float32", {100, 100, 10, 10}, 4000000}}};
+  // 2 * 10^4 outputs * 10^4 elements of a filter, at 4 TFLOP/s.
+  EXPECT_EQ(cost.time_of({}, &op, 40000, true).duration, 50000);
+}
+
+TEST(KernelCost, DtypesMissingInTheProfileRunAtTheFloat32Rate) {
+  const KernelCost cost(round_profile(), {});
+  const OpCall op = product("complex64", 1000, 8);
+  EXPECT_EQ(cost.time_of(kGemm, &op, 8000000, true).duration, 2000000);
+}
+
+KernelTimes some_times() {
+  KernelTimes times;
+  times.add_op("aten::mm(float32[4,4],float32[4,4])", 7000);
+  times.add_op("aten::cat([4,4],[4,4])", 6000);
+  times.add_kernel("cublasGemmEx|1,1,1|1,1,1", 5000);
+  return times;
+}
+
+TEST(KernelCost, ARecordedOperatorChargesItsFirstKernel) {
+  const KernelCost cost(round_profile(), some_times());
+  const OpCall op = product("float32", 4, 4);
+  EXPECT_EQ(cost.time_of(kGemm, &op, 64, true).duration, 7000);
+  EXPECT_EQ(cost.time_of(kGemm, &op, 64, false).duration, 0);
+}
+
+TEST(KernelCost, AnOperatorOnListsIsFoundWithoutDtypes) {
+  const KernelCost cost(round_profile(), some_times());
+  const OpCall op{"aten::cat", {square("float32", 4, 4), square("float32", 4, 4)}};
+  EXPECT_EQ(cost.time_of({.name = "cat_kernel"}, &op, 128, true).duration, 6000);
+}
+
+TEST(KernelCost, UsesARecordedKernelIfTheOperatorWasNotRecorded) {
+  const KernelCost cost(round_profile(), some_times());
+  const OpCall op = product("float32", 8, 4);
+  EXPECT_EQ(cost.time_of(kGemm, &op, 256, true).duration, 5000);
+  EXPECT_EQ(cost.time_of(kGemm, nullptr, 0, true).duration, 5000);
+}
+
+TEST(KernelCost, ReportsTheSourceOfATime) {
+  const KernelCost cost(round_profile(), some_times());
+  const OpCall recorded = product("float32", 4, 4), other = product("float32", 8, 4);
+  EXPECT_EQ(cost.time_of(kGemm, &recorded, 64, true).source, TimeSource::kRecordedOp);
+  EXPECT_EQ(cost.time_of(kGemm, &recorded, 64, false).source, TimeSource::kRecordedOp);
+  EXPECT_EQ(cost.time_of(kGemm, &other, 256, true).source, TimeSource::kRecordedKernel);
+  EXPECT_EQ(cost.time_of({.name = "f"}, &other, 256, true).source, TimeSource::kEstimate);
+}
+
+TEST(KernelCost, UsesTheRooflineForUnrecordedKernels) {
+  const KernelCost cost(round_profile(), some_times());
+  const OpCall op{"aten::add", {{"float32", {1 << 20}, 4 << 20}}};
+  EXPECT_EQ(cost.time_of({.name = "add_kernel"}, &op, 4 << 20, true).duration, 8389);
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "engine/devices/virtual_gpu/model/kernel_cost.h"
+#include "traces/base/check.h"
+#include "traces/base/units.h"
+
+namespace offprof {
+
+/// The running operators, outermost first, and what each has done so far.
+class OpStack {
+ public:
+  struct Frame {
+    const OpCall* op = nullptr;
+    Bytes allocated = 0;
+    bool has_launched = false;  ///< has launched a kernel itself, not only in a nested operator
+  };
+
+  bool empty() const { return frames_.empty(); }
+  Frame& innermost() { return frames_.back(); }
+  std::string_view innermost_name() const {
+    return frames_.empty() ? std::string_view{} : frames_.back().op->name;
+  }
+
+  void begin(const OpCall& op) { frames_.push_back({.op = &op}); }
+  /// Ends the innermost operator. Its allocations also count for the operator around it: `aten::empty`
+  /// allocates for its caller.
+  void end() {
+    OFFPROF_CHECK(!frames_.empty());
+    const Bytes allocated = frames_.back().allocated;
+    frames_.pop_back();
+    add_allocated(allocated);
+  }
+  void add_allocated(Bytes bytes) {
+    if (!frames_.empty()) frames_.back().allocated += bytes;
+  }
+
+ private:
+  std::vector<Frame> frames_;
+};
+
+}  // namespace offprof

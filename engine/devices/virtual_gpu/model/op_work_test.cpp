@@ -1,0 +1,173 @@
+#include "engine/devices/virtual_gpu/model/op_work.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+namespace offprof {
+namespace {
+
+Bytes element_bytes(std::string_view dtype) {
+  return dtype == "int64" ? 8 : dtype == "float32" ? 4 : 2;
+}
+
+OperandShape tensor(std::string_view dtype, std::vector<std::int64_t> sizes) {
+  Bytes bytes = element_bytes(dtype);
+  for (const std::int64_t size : sizes) bytes *= size;
+  return {dtype, std::move(sizes), bytes};
+}
+
+TEST(OpWork, AProductTakesTwoOperationsPerMultiplyAdd) {
+  const OpCall mm{"aten::mm", {tensor("bfloat16", {3, 5}), tensor("bfloat16", {5, 7})}};
+  const OpWork work = work_of(mm, 3 * 7 * 2);
+  EXPECT_EQ(work.flops, 2 * 3 * 5 * 7);
+  EXPECT_EQ(work.bytes, 2 * (3 * 5 + 5 * 7 + 3 * 7));
+  EXPECT_EQ(work.dtype, "bfloat16");
+  EXPECT_TRUE(work.tensor_cores);
+}
+
+TEST(OpWork, AddmmMultipliesItsSecondAndThirdOperand) {
+  const OpCall op{"aten::addmm",
+                  {tensor("float32", {7}), tensor("float32", {3, 5}), tensor("float32", {5, 7})}};
+  EXPECT_EQ(work_of(op, 0).flops, 2 * 3 * 5 * 7);
+}
+
+TEST(OpWork, ABatchedProductCountsEachProduct) {
+  const OpCall bmm{"aten::bmm", {tensor("float32", {4, 3, 5}), tensor("float32", {4, 5, 7})}};
+  EXPECT_EQ(work_of(bmm, 0).flops, 4 * 2 * 3 * 5 * 7);
+  const OpCall baddbmm{
+      "aten::baddbmm",
+      {tensor("float32", {4, 3, 7}), tensor("float32", {4, 3, 5}), tensor("float32", {4, 5, 7})}};
+  EXPECT_EQ(work_of(baddbmm, 0).flops, 4 * 2 * 3 * 5 * 7);
+}
+
+TEST(OpWork, LinearTransposesItsWeight) {
+  const OpCall op{"aten::linear",
+                  {tensor("float16", {2, 3, 5}), tensor("float16", {7, 5}), tensor("float16", {7})}};
+  EXPECT_EQ(work_of(op, 0).flops, 2 * 2 * 3 * 5 * 7);
+}
+
+TEST(OpWork, Float32IsTf32OnlyInConvolutions) {
+  EXPECT_EQ(work_of({"aten::mm", {tensor("float32", {3, 5}), tensor("float32", {5, 7})}}, 0).dtype,
+            "float32");
+  EXPECT_EQ(
+      work_of({"aten::cudnn_convolution", {tensor("float32", {1, 2, 8, 8}), tensor("float32", {4, 2, 3, 3})}},
+              0)
+          .dtype,
+      "tf32");
+  EXPECT_EQ(
+      work_of({"aten::cudnn_convolution", {tensor("float16", {1, 2, 8, 8}), tensor("float16", {4, 2, 3, 3})}},
+              0)
+          .dtype,
+      "float16");
+}
+
+TEST(OpWork, AConvolutionUsesAFilterPerOutputElement) {
+  const OpCall op{"aten::cudnn_convolution",
+                  {tensor("float32", {2, 6, 16, 16}), tensor("float32", {8, 6, 3, 3})}};
+  const double outputs = 2 * 8 * 8 * 8;  // stride 2
+  EXPECT_EQ(work_of(op, static_cast<Bytes>(outputs) * 4).flops, 2 * outputs * 6 * 3 * 3);
+}
+
+TEST(OpWork, AConvolutionWithoutAllocationKeepsHeightAndWidth) {
+  const OpCall op{"aten::cudnn_convolution",
+                  {tensor("float32", {2, 6, 16, 16}), tensor("float32", {8, 6, 3, 3})}};
+  EXPECT_EQ(work_of(op, 0).flops, 2.0 * (2 * 8 * 16 * 16) * 6 * 3 * 3);
+}
+
+TEST(OpWork, ConvolutionGroupsReduceTheFilter) {
+  const OpCall op{"aten::cudnn_convolution",
+                  {tensor("float32", {2, 6, 16, 16}), tensor("float32", {6, 1, 3, 3})}};
+  EXPECT_EQ(work_of(op, 2 * 6 * 16 * 16 * 4).flops, 2.0 * (2 * 6 * 16 * 16) * 3 * 3);
+}
+
+TEST(OpWork, ATransposedConvolutionUsesAFilterPerInputElement) {
+  const OpCall op{"aten::cudnn_convolution_transpose",
+                  {tensor("float32", {2, 6, 8, 8}), tensor("float32", {6, 3, 2, 2})}};
+  EXPECT_EQ(work_of(op, 2 * 3 * 16 * 16 * 4).flops, 2.0 * (2 * 6 * 8 * 8) * 3 * 2 * 2);
+}
+
+TEST(OpWork, ConvolutionBackwardIsTwiceTheForward) {
+  const OpCall op{
+      "aten::convolution_backward",
+      {tensor("float32", {2, 8, 8, 8}), tensor("float32", {2, 6, 16, 16}), tensor("float32", {8, 6, 3, 3})}};
+  EXPECT_EQ(work_of(op, 0).flops, 2 * (2.0 * (2 * 8 * 8 * 8) * 6 * 3 * 3));
+}
+
+TEST(OpWork, ConvolutionBackwardDetectsATransposedConvolution) {
+  const OpCall op{
+      "aten::convolution_backward",
+      {tensor("float32", {2, 3, 16, 16}), tensor("float32", {2, 6, 8, 8}), tensor("float32", {6, 3, 2, 2})}};
+  EXPECT_EQ(work_of(op, 0).flops, 2 * (2.0 * (2 * 6 * 8 * 8) * 3 * 2 * 2));
+}
+
+TEST(OpWork, AttentionIsTwoProductsOverAllPositions) {
+  const OperandShape query = tensor("bfloat16", {2, 4, 10, 16});  // batch, heads, positions, width
+  const OperandShape key = tensor("bfloat16", {2, 4, 12, 16});
+  const OpCall op{"aten::_scaled_dot_product_efficient_attention", {query, key, key}};
+  EXPECT_EQ(work_of(op, 0).flops, 2 * (2.0 * 2 * 4 * 10 * 12 * 16));
+}
+
+TEST(OpWork, FlashAttentionHasPositionsBeforeHeads) {
+  const OperandShape query = tensor("bfloat16", {2, 10, 4, 16});
+  const OperandShape key = tensor("bfloat16", {2, 12, 4, 16});
+  EXPECT_EQ(work_of({"aten::_flash_attention_forward", {query, key, key}}, 0).flops,
+            2 * (2.0 * 2 * 4 * 10 * 12 * 16));
+}
+
+TEST(OpWork, AttentionBackwardIsFiveProducts) {
+  const OperandShape query = tensor("bfloat16", {2, 10, 4, 16});
+  const OperandShape key = tensor("bfloat16", {2, 12, 4, 16});
+  const OpCall op{"aten::_flash_attention_backward", {query, query, key, key, query}};
+  EXPECT_EQ(work_of(op, 0).flops, 5 * (2.0 * 2 * 4 * 10 * 12 * 16));
+}
+
+TEST(OpWork, FewerKeyHeadsDoNotReduceTheProducts) {
+  const OperandShape query = tensor("bfloat16", {2, 10, 8, 16});
+  const OperandShape key = tensor("bfloat16", {2, 10, 2, 16});
+  EXPECT_EQ(work_of({"aten::_flash_attention_forward", {query, key, key}}, 0).flops,
+            2 * (2.0 * 2 * 8 * 10 * 10 * 16));
+}
+
+TEST(OpWork, OtherOperatorsMoveTheirOperandsAndAllocations) {
+  const OpWork work = work_of({"aten::gelu", {tensor("float32", {10, 10})}}, 400);
+  EXPECT_EQ(work.bytes, 800);
+  EXPECT_EQ(work.flops, 0);
+  EXPECT_FALSE(work.tensor_cores);
+}
+
+TEST(OpWork, AnInPlaceOperatorWritesItsFirstOperand) {
+  EXPECT_EQ(work_of({"aten::add_", {tensor("float32", {10}), tensor("float32", {10})}}, 0).bytes, 3 * 40);
+}
+
+TEST(OpWork, AnOverwritingOperatorDoesNotRead) {
+  EXPECT_EQ(work_of({"aten::copy_", {tensor("float32", {10}), tensor("bfloat16", {10})}}, 0).bytes, 40 + 20);
+  EXPECT_EQ(work_of({"aten::zero_", {tensor("float32", {10})}}, 0).bytes, 40);
+}
+
+TEST(OpWork, AnEmbeddingReadsTheRowsItReturns) {
+  const OpCall op{"aten::embedding", {tensor("float32", {1000, 8}), tensor("int64", {5})}};
+  EXPECT_EQ(work_of(op, 5 * 8 * 4).bytes, 5 * 8 + 2 * (5 * 8 * 4));
+}
+
+TEST(OpWork, AnOperatorOnListsWritesTheFirstList) {
+  const OperandShape a = tensor("float32", {10}), b = tensor("float32", {20});
+  EXPECT_EQ(work_of({"aten::_foreach_add_", {a, b, a, b}}, 0).bytes, 240 + 120);
+  EXPECT_EQ(work_of({"aten::_foreach_addcdiv_", {a, b, a, b, a, b}}, 0).bytes, 360 + 120);
+  EXPECT_EQ(work_of({"aten::_foreach_sqrt_", {a, b}}, 0).bytes, 120 + 120);
+}
+
+TEST(OpWork, AFusedOptimizerWritesAllButTheGradients) {
+  const OperandShape a = tensor("float32", {10}), b = tensor("float32", {20}), steps = tensor("float32", {});
+  EXPECT_EQ(work_of({"aten::_fused_adamw_", {a, b, a, b, a, b, a, b, steps, steps}}, 0).bytes,
+            4 * 120 + 8 + 3 * 120);
+}
+
+TEST(OpWork, AnOperatorWithUnexpectedOperandsCountsOnlyTraffic) {
+  EXPECT_EQ(work_of({"aten::mm", {tensor("float32", {10})}}, 40).bytes, 80);
+  EXPECT_EQ(work_of({"aten::convolution_backward", {}}, 40).flops, 0);
+  EXPECT_EQ(work_of({"aten::_flash_attention_forward", {tensor("float32", {4, 4, 4})}}, 0).flops, 0);
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "engine/devices/virtual_gpu/races/stream_ids.h"
+#include "traces/base/units.h"
+#include "traces/model/copy_record.h"
+#include "traces/model/link.h"
+#include "traces/model/work.h"
+
+namespace offprof {
+
+/// Period in which something ran on the device.
+struct TimeSpan {
+  Nanoseconds begin = 0;
+  Nanoseconds end = 0;
+
+  bool operator==(const TimeSpan&) const = default;
+};
+
+/// Virtual clocks of the host, the streams and the copy engines.
+///
+/// Work of a stream begins when the stream has finished its earlier work, and not before the host gave it. A
+/// copy also waits for the copy engine of its direction. All streams share that engine, and it runs copies
+/// one at a time in the order in which they were given. Kernels of different streams do not slow each other
+/// down. An event marks the point that its stream had reached. Not thread-safe.
+class VirtualTime {
+ public:
+  /// Creates the clocks with one stream, the legacy default stream (nullptr).
+  explicit VirtualTime(const Link& link);
+
+  Nanoseconds host_time() const { return host_; }
+  void advance_host(Nanoseconds duration);
+  /// Returns the time at which work would begin if the stream were given it now.
+  Nanoseconds stream_time(StreamId stream) { return begin_on(stream_for_work(stream)); }
+  /// Makes the host, or all later work of the stream, wait until that time. No Work includes this wait.
+  void hold_host(Nanoseconds until) { host_reaches(until); }
+  void hold_stream(StreamId stream, Nanoseconds until);
+
+  /// Returns the work given since the last call to the legacy default stream, on which PyTorch computes, and
+  /// how the host waited for it. Copies over the link are not included.
+  Work take_work() { return std::exchange(work_, {}); }
+  /// Returns the same for all other streams together.
+  Work take_side_work() { return std::exchange(side_work_, {}); }
+
+  /// Sets all clocks back to zero. Streams and events stay, but no event counts as recorded.
+  void restart(const Link& link);
+
+  void create_stream(StreamId stream, StreamKind kind);
+  void destroy_stream(StreamId stream);
+  bool has_stream(StreamId stream) const { return streams_.contains(stream); }
+
+  /// Runs something of that duration on the stream: a kernel, a memset, or a copy within device memory.
+  TimeSpan run(StreamId id, Nanoseconds duration);
+  /// Copies over the link in the direction's only copy engine. Pageable memory counts as fast as pinned
+  /// memory.
+  TimeSpan copy(StreamId id, CopyDirection direction, Bytes bytes);
+
+  void create_event(EventId event) { events_.emplace(event, std::nullopt); }
+  void destroy_event(EventId event) { events_.erase(event); }
+  bool has_event(EventId event) const { return events_.contains(event); }
+  void record(EventId event, StreamId stream);
+  /// Makes later work of the stream begin after the event's last record so far; never recorded: no wait.
+  void wait(StreamId stream, EventId event);
+  /// Returns the time at which the event's last record is reached; nullopt: never recorded.
+  std::optional<Nanoseconds> event_time(EventId event) const;
+
+  /// Returns true if the host's clock has reached the event's last record, or the end of the stream's work.
+  bool is_reached(EventId event) const;
+  bool is_done(StreamId stream) const;
+
+  /// Makes the host wait.
+  void synchronise_event(EventId event);
+  void synchronise_stream(StreamId stream);
+  void synchronise_device();
+
+ private:
+  struct Stream {
+    StreamKind kind = StreamKind::kNonBlocking;
+    Nanoseconds ready = 0;
+  };
+
+  Stream& stream_for_work(StreamId id);
+  void note(const Work& work);
+  Nanoseconds begin_on(const Stream& stream) const;
+  void host_reaches(Nanoseconds time);
+
+  Link link_;
+  Work work_, side_work_;
+  Nanoseconds host_ = 0;
+  Nanoseconds d2h_ready_ = 0, h2d_ready_ = 0;
+  std::map<StreamId, Stream> streams_;
+  std::unordered_map<EventId, std::optional<Nanoseconds>> events_;
+  Nanoseconds destroyed_ready_ = 0;  ///< when the last destroyed stream finishes its work
+};
+
+}  // namespace offprof

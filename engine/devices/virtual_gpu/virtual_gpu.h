@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/devices/virtual_gpu/model/kernel_cost.h"
+#include "engine/devices/virtual_gpu/model/kernel_times.h"
+#include "engine/devices/virtual_gpu/model/profile.h"
+#include "traces/base/units.h"
+#include "traces/model/link.h"
+#include "traces/model/work.h"
+
+namespace offprof {
+
+struct VirtualGpuOptions {
+  DeviceProfile profile;
+  KernelTimes kernel_times;     ///< recorded on a GPU; may be empty
+  bool checks_streams = false;  ///< run the stream race checker
+  /// Functional mode: device memory is backed by real memory, and copies, memsets and host functions really
+  /// run, in an order drawn from `seed` among those that streams and events allow. Kernels still do nothing.
+  bool carries_out = false;
+  std::uint64_t seed = 0;
+  /// Called once for each CUDA function that was called but is not implemented, with its name. May be empty.
+  std::function<void(const std::string&)> log;
+};
+
+/// A race between streams, or another misuse of them, that goes wrong on a GPU only with unlucky timing.
+struct StreamHazard {
+  std::string what;    ///< `a copy reads a block that a stream may still write`
+  std::string first;   ///< the site that ran first: `kernel gelu in aten::gelu on stream 0`
+  std::string second;  ///< the site at which the hazard was found
+};
+
+/// Number of launches by the source of their time; see KernelCost.
+struct LaunchTimes {
+  std::int64_t by_op = 0;      ///< took the recorded time of the operator
+  std::int64_t by_kernel = 0;  ///< took the recorded time of the kernel
+  std::int64_t estimated = 0;
+
+  bool operator==(const LaunchTimes&) const = default;
+};
+
+/// Interface of the virtual GPU for offprof and the engine, in addition to the CUDA API. The implementation
+/// lives in the stand-in libraries. Called by one thread at a time, as autograd calls the CUDA API.
+class VirtualGpu {
+ public:
+  virtual ~VirtualGpu() = default;
+
+  /// Sets the options. Call it before the first CUDA call; tests may call it again when nothing of the device
+  /// is in use.
+  virtual void configure(VirtualGpuOptions options) = 0;
+
+  /// Returns VirtualGpuOptions::carries_out.
+  virtual bool carries_out() const = 0;
+  /// Sets how many bytes cudaMalloc may give out. The default is the profile's memory. The total that
+  /// cudaMemGetInfo reports stays the profile's.
+  virtual void set_memory_limit(Bytes bytes) = 0;
+  /// Returns the bytes that cudaMalloc has given out, rounded up to granules.
+  virtual Bytes used_bytes() const = 0;
+
+  /// Begins an operator: kernels launched until end_op belong to it. Operators nest. `op` must live until
+  /// end_op.
+  virtual void begin_op(const OpCall& op) = 0;
+  virtual void end_op() = 0;
+
+  /// Records that a caching allocator has handed out a block for use on `stream` (a cudaStream_t), or has got
+  /// it back.
+  virtual void block_allocated(const void* block, Bytes bytes, void* stream) = 0;
+  virtual void block_freed(const void* block) = 0;
+  /// Records the same for a piece of pinned host memory.
+  virtual void host_block_allocated(const void* block, Bytes bytes) = 0;
+  virtual void host_block_freed(const void* block) = 0;
+
+  /// Returns the exact time at which a timing event was reached; cudaEventElapsedTime rounds to a float. If
+  /// the event was never recorded: with the race checker on, reports a hazard and returns the current time,
+  /// so that the run goes on to report it; otherwise throws Error (environment).
+  virtual Nanoseconds event_time(void* event) = 0;
+  /// Returns the work given since the last call to the stream that PyTorch computes on, and its durations.
+  virtual Work take_work() = 0;
+  /// Returns the same for all other streams together, without copies over the link.
+  virtual Work take_side_work() = 0;
+  /// Returns the profile's figures for the link and for launching a copy.
+  virtual Link link() const = 0;
+  /// Returns the host's virtual clock. Launches and synchronisation advance it.
+  virtual Nanoseconds host_time() const = 0;
+  /// Returns the time at which work would begin if the stream (a cudaStream_t; nullptr: PyTorch's) were given
+  /// it now.
+  virtual Nanoseconds stream_time(void* stream) = 0;
+  /// Makes the host, or all later work of the stream, wait until that time for something outside the GPU.
+  virtual void hold_host(Nanoseconds until) = 0;
+  virtual void hold_stream(void* stream, Nanoseconds until) = 0;
+  /// Marks a point in the stream: `point`, an address of the caller's, stands for all work given to the
+  /// stream so far, until forget_point. host_saw_point records that the host has seen the end of something
+  /// that began after the point, so all of that work is done.
+  virtual void note_point(const void* point, void* stream) = 0;
+  virtual void host_saw_point(const void* point) = 0;
+  virtual void forget_point(const void* point) = 0;
+
+  /// Returns the hazards found since the last call; empty if streams are not checked.
+  virtual std::vector<StreamHazard> take_hazards() = 0;
+  virtual std::int64_t launches() const = 0;
+  /// Returns the number of launches by the name of the kernel, or of the library's function.
+  virtual std::map<std::string, std::int64_t> launches_by_kernel() const = 0;
+  /// Returns the counts for the launches since the last call; nullopt: no recorded times were given.
+  virtual std::optional<LaunchTimes> take_launch_times() = 0;
+  /// Returns why the loaded libraries have no code for a GPU of the profile's compute capability. Empty if
+  /// they have some, or if this cannot be determined.
+  virtual std::string code_problem() = 0;
+  /// Returns the names of the CUDA functions that were called but are not implemented.
+  virtual std::vector<std::string> unwritten_calls() const = 0;
+  /// Returns the sizes that were requested since the last call but that only the real library knows. They
+  /// count as 0. Example: `workspaces of cuDNN's convolutions`.
+  virtual std::vector<std::string> take_unknown_sizes() = 0;
+};
+
+/// The one symbol that the stand-in libraries export besides CUDA's: `VirtualGpu* offprof_virtual_gpu()`.
+inline constexpr const char* kVirtualGpuSymbol = "offprof_virtual_gpu";
+
+}  // namespace offprof

@@ -1,0 +1,297 @@
+#include "engine/parameters/weight_pager.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "engine/autograd/offload_step.h"
+#include "traces/base/check.h"
+
+namespace offprof {
+namespace {
+
+/// A key above autograd's that nobody else uses: LibTorch has it for modes in tests.
+constexpr c10::DispatchKey kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
+
+/// The dispatcher calls plain functions, which find the pager here.
+WeightPager* active_pager = nullptr;
+
+/// True for operators that return only views of their arguments: they read no values. Operators inside that
+/// do are dispatched by themselves.
+bool is_view(const c10::FunctionSchema& schema) {
+  const auto is_shared = [](const c10::Argument& value) {
+    return value.alias_info() != nullptr && !value.alias_info()->isWrite();
+  };
+  return !schema.returns().empty() && std::ranges::all_of(schema.returns(), is_shared);
+}
+
+TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&WeightPager::call>());
+}
+
+}  // namespace
+
+/// A running operator.
+class WeightPager::Use {
+ public:
+  Use(WeightPager& pager, std::vector<PageUse> uses) : pager_(pager), uses_(std::move(uses)) {
+    const std::lock_guard turn(pager_.mutex_);
+    pager_.scheduler_.begin_use(uses_);
+  }
+  ~Use() {
+    if (uses_.empty()) return;
+    const std::lock_guard turn(pager_.mutex_);
+    pager_.scheduler_.abandon_use(uses_);
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+  void end() {
+    const std::lock_guard turn(pager_.mutex_);
+    const std::vector<PageUse> uses = std::exchange(uses_, {});
+    pager_.scheduler_.end_use(uses);
+  }
+
+ private:
+  WeightPager& pager_;
+  std::vector<PageUse> uses_;
+};
+
+class WeightPager::GradientHook final : public torch::autograd::PostAccumulateGradHook {
+ public:
+  /// Observes the parameter that is added next.
+  explicit GradientHook(WeightPager& pager) : pager_(pager), parameter_(pager.parameters_.size()) {}
+  void operator()(const at::Tensor& parameter) override {
+    pager_.see_gradient(parameter, pager_.gradients_of_[parameter_]);
+  }
+
+ private:
+  WeightPager& pager_;  // it removes its hooks when it is destroyed
+  std::size_t parameter_;
+};
+
+WeightPager::Scope::Scope(WeightPager* pager) {
+  OFFPROF_CHECK(active_pager == nullptr);
+  active_pager = pager;
+  if (pager != nullptr) key_.emplace(kKey);
+}
+
+WeightPager::Scope::~Scope() {
+  active_pager = nullptr;
+}
+
+WeightPager* WeightPager::current() {
+  return active_pager;
+}
+
+WeightPager::WeightPager(Device& device, std::unique_ptr<WeightStore> store, Bytes window_bytes,
+                         Bytes least_bytes)
+    : device_(device), store_(std::move(store)), least_bytes_(least_bytes), scheduler_(window_bytes, *this) {}
+
+WeightPager::~WeightPager() {
+  store_.reset();  // completes all loads
+  for (const at::Tensor& parameter : parameters_)
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
+}
+
+void WeightPager::call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const c10::DispatchKeySet below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey);
+  if (active_pager == nullptr || is_view(op.schema())) return op.redispatchBoxed(below, stack);
+  const c10::impl::ExcludeDispatchKeyGuard not_within(kKey);
+  Use use(*active_pager, active_pager->uses_of(op, *stack));
+  op.redispatchBoxed(below, stack);
+  use.end();
+}
+
+std::vector<PageUse> WeightPager::uses_of(const c10::OperatorHandle& op,
+                                          const torch::jit::Stack& stack) const {
+  const std::vector<c10::Argument>& arguments = op.schema().arguments();
+  const auto values = torch::jit::last(stack, arguments.size());
+  std::vector<PageUse> uses;
+  const std::lock_guard turn(mutex_);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const c10::AliasInfo* alias = arguments[i].alias_info();
+    add_uses(values[i], alias != nullptr && alias->isWrite(), uses);
+  }
+  return uses;
+}
+
+void WeightPager::add_uses(const c10::IValue& argument, bool changes, std::vector<PageUse>& uses) const {
+  if (argument.isList())
+    for (const c10::IValue& element : argument.toListRef()) add_uses(element, changes, uses);
+  if (!argument.isTensor() || !argument.toTensor().defined() || !argument.toTensor().has_storage()) return;
+  const auto found = page_of_.find(argument.toTensor().storage().unsafeGetStorageImpl());
+  if (found != page_of_.end()) uses.push_back({found->second, changes});
+}
+
+void WeightPager::adopt(const at::Tensor& value) {
+  if (!value.defined() || !value.has_storage()) return;
+  const std::lock_guard turn(mutex_);
+  const c10::Storage& storage = value.storage();
+  if (static_cast<Bytes>(storage.nbytes()) < least_bytes_ || is_page(storage)) return;
+  const PageId page = add_page(storage);
+  scheduler_.appear(page);
+}
+
+void WeightPager::adopt_parameter(const at::Tensor& parameter) {
+  adopt(parameter);
+  if (!parameter.requires_grad() || !parameter.is_leaf()) return;
+  torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::make_unique<GradientHook>(*this));
+  parameters_.push_back(parameter);
+  gradients_of_.emplace_back();
+}
+
+PageId WeightPager::add_page(const c10::Storage& storage) {
+  const PageId page = scheduler_.add(static_cast<Bytes>(storage.nbytes()));
+  pages_.push_back({storage.getWeakStorageImpl()});
+  page_of_.emplace(storage.unsafeGetStorageImpl(), page);
+  return page;
+}
+
+void WeightPager::see_gradient(const at::Tensor& parameter, PagesOfStep& gradients) {
+  const at::Tensor& gradient = parameter.grad();
+  if (!gradient.defined() || !gradient.has_storage()) return;
+  const std::lock_guard turn(mutex_);
+  appear(gradient.storage(), gradients);
+}
+
+void WeightPager::adopt_for_step(const at::Tensor& value, AllocationId made_since) {
+  if (!value.defined() || !value.has_storage()) return;
+  const auto allocation = device_.allocation_of(value.storage());
+  if (!allocation || *allocation < made_since) return;
+  const std::lock_guard turn(mutex_);
+  appear(value.storage(), values_);
+}
+
+/// Reuses pages between steps: the n-th storage of a step gets the n-th page, if the size is the same. Within
+/// a step no page is reused: the forecast would prefetch the page for its earlier storage, which may be gone.
+void WeightPager::appear(const c10::Storage& storage, PagesOfStep& made) {
+  if (static_cast<Bytes>(storage.nbytes()) < least_bytes_ || is_page(storage)) return;
+  const std::size_t index = made.in_step++;
+  if (index == made.pages.size()) made.pages.push_back(-1);
+  PageId& page = made.pages[index];
+  if (page < 0 || scheduler_.bytes(page) != static_cast<Bytes>(storage.nbytes()))
+    page = add_page(storage);
+  else
+    set_storage(page, storage);
+  scheduler_.appear(page);
+}
+
+void WeightPager::set_storage(PageId page, const c10::Storage& storage) {
+  pages_[page].storage = storage.getWeakStorageImpl();
+  page_of_.emplace(storage.unsafeGetStorageImpl(), page);
+}
+
+void WeightPager::forget(PageId page) {
+  scheduler_.vanish(page);
+  page_of_.erase(pages_[page].storage._unsafe_get_target());
+  pages_[page].storage.reset();
+}
+
+void WeightPager::forget_gradients() {
+  const std::lock_guard turn(mutex_);
+  for (PagesOfStep& gradients : gradients_of_) {
+    for (const PageId page : gradients.pages)
+      if (scheduler_.exists(page)) forget(page);
+    gradients.in_step = 0;
+  }
+}
+
+void WeightPager::end_step() {
+  const std::lock_guard turn(mutex_);
+  try {
+    give_values_back();
+    scheduler_.end_step();
+  } catch (...) {
+    forget_failures();  // drop the failures of a step that has already failed
+    throw;
+  }
+  store_->end_step();
+}
+
+void WeightPager::give_values_back() {
+  for (const PageId page : values_.pages) {
+    if (!scheduler_.exists(page)) continue;
+    if (is_held(page)) {
+      const PageUse use = {page};
+      scheduler_.begin_use({&use, 1});
+      scheduler_.abandon_use({&use, 1});
+    }
+    forget(page);
+  }
+  values_.in_step = 0;
+}
+
+void WeightPager::forget_failures() noexcept {
+  try {
+    store_->end_step();
+  } catch (...) {
+  }
+}
+
+void WeightPager::learn() {
+  const std::lock_guard turn(mutex_);
+  scheduler_.learn();
+}
+
+void WeightPager::bring_all() {
+  const std::lock_guard turn(mutex_);
+  scheduler_.bring_all();
+}
+
+bool WeightPager::is_page(const c10::Storage& storage) const {
+  return page_of_.contains(storage.unsafeGetStorageImpl());
+}
+
+/// Copies between a store and a page's memory. The time of copies over the link does not count as the
+/// model's.
+template <typename Copy, typename Tell>
+void WeightPager::copy(const c10::Storage& storage, const Copy& copy, const Tell& tell) {
+  if (listener_ == nullptr || !store_->is_over_link()) return copy();
+  listener_->on_hook_begin();
+  copy();
+  if (const auto allocation = device_.allocation_of(storage)) (listener_->*tell)(*allocation);
+  listener_->on_hook_end();
+}
+
+void WeightPager::fetch(PageId page) {
+  const auto storage = pages_[page].storage.lock();
+  OFFPROF_CHECK(storage && pages_[page].slot);
+  c10::Storage memory = device_.allocate(scheduler_.bytes(page));
+  copy(
+      memory, [&] { store_->begin_load(*pages_[page].slot, memory.mutable_data()); },
+      &StepListener::on_fetch);
+  if (store_->is_over_link()) traffic_.h2d += scheduler_.bytes(page);
+  if (store_->is_over_disk()) traffic_.disk_read += scheduler_.bytes(page);
+  storage->set_data_ptr_noswap(std::move(memory.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks()));
+  pages_[page].coming = storage;
+}
+
+void WeightPager::wait(PageId page) {
+  const c10::Storage storage(std::move(pages_[page].coming));
+  copy(
+      storage, [&] { store_->wait_for_load(*pages_[page].slot); }, &StepListener::on_fetched);
+}
+
+void WeightPager::evict(PageId page, bool changed) {
+  const c10::Storage storage(pages_[page].storage.lock());
+  if (!storage) return;  // its tensors are gone, and its memory too
+  if (changed) save(page, storage);
+  storage.set_data_ptr_noswap(at::DataPtr(nullptr, storage.device()));
+}
+
+void WeightPager::save(PageId page, const c10::Storage& storage) {
+  std::optional<WeightStore::Slot>& slot = pages_[page].slot;
+  if (!slot) slot = store_->add(scheduler_.bytes(page));
+  copy(
+      storage, [&] { store_->save(*slot, storage.data()); }, &StepListener::on_save);
+  if (store_->is_over_link()) traffic_.d2h += scheduler_.bytes(page);
+  if (store_->is_over_disk()) traffic_.disk_write += scheduler_.bytes(page);
+}
+
+}  // namespace offprof

@@ -1,0 +1,339 @@
+#include "engine/scheduler/offload_scheduler.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "traces/base/check.h"
+
+namespace offprof {
+
+PackDecision OffloadScheduler::pack(SavedId tensor, const PackRequest& request, const RuledPlacement& rule) {
+  OFFPROF_CHECK(tensor == static_cast<SavedId>(copy_of_.size()));
+  copy_of_.push_back(kKept);
+  kept_bytes_.push_back(0);
+  kept_users_.push_back(0);
+  if (const auto reason = reason_to_keep(request, rule)) return keep(tensor, request, *reason);
+  const CopyId live = live_copies_.find({request.storage, request.version});
+  if (live != CopyIndex::kNone) return share(tensor, live);
+  if (!rule && !is_planned(tensor)) return keep(tensor, request, PlacementReason::kNotInPlan);
+  return place(tensor, request, rule.value_or(TensorPlacement{Place::kHost, PlacementReason::kOffloaded}));
+}
+
+std::optional<PlacementReason> OffloadScheduler::reason_to_keep(const PackRequest& request,
+                                                                const RuledPlacement& rule) const {
+  if (request.movability != Movability::kMovable) return reason_of(request.movability);
+  if (rule) {
+    const bool stays = rule->place == Place::kDevice && rule->packed_bytes == 0;
+    return stays ? std::optional(rule->reason) : std::nullopt;
+  }
+  if (!policy_.threshold_bytes) return PlacementReason::kNothingOffloaded;
+  if (request.storage_bytes < *policy_.threshold_bytes) return PlacementReason::kBelowThreshold;
+  return std::nullopt;
+}
+
+bool OffloadScheduler::host_has_room(Bytes bytes) const {
+  return bytes <= policy_.host_memory_bytes.value_or(std::numeric_limits<Bytes>::max()) - host_bytes_;
+}
+
+/// Requires that tensors come in ascending order, like the plan.
+bool OffloadScheduler::is_planned(SavedId tensor) {
+  if (!policy_.tensors) return true;
+  const std::vector<std::int32_t>& plan = *policy_.tensors;
+  while (next_planned_ < plan.size() && plan[next_planned_] < tensor) ++next_planned_;
+  return next_planned_ < plan.size() && plan[next_planned_] == tensor;
+}
+
+std::unique_ptr<Scheduler> OffloadScheduler::clone(const Policy& policy, Executor& executor) const {
+  OFFPROF_CHECK(policy.scheduler == SchedulerKind::kOffload);
+  auto copy = std::make_unique<OffloadScheduler>(*this);
+  copy->policy_ = policy;
+  copy->executor_ = &executor;
+  copy->next_planned_ = 0;
+  return copy;
+}
+
+PackDecision OffloadScheduler::keep(SavedId tensor, const PackRequest& request, PlacementReason reason) {
+  kept_bytes_[tensor] = request.tensor_bytes;
+  kept_users_[tensor] = 1;
+  executor_->execute({CommandKind::kKeep, tensor, -1, request.tensor_bytes});
+  return {Place::kDevice, reason};
+}
+
+PackDecision OffloadScheduler::share(SavedId tensor, CopyId copy) {
+  copy_of_[tensor] = copy;
+  ++copies_[copy].users;
+  return {copies_[copy].place, PlacementReason::kSharedCopy, copy};
+}
+
+/// Creates the copy of the first tensor of its content.
+PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
+                                     const TensorPlacement& asked) {
+  if (asked.place == Place::kRecompute) return discard(tensor, request, asked);
+  const bool is_packed = asked.packed_bytes > 0;
+  const Bytes bytes = is_packed ? asked.packed_bytes : request.storage_bytes;
+  const bool asks_disk = takes_disk(asked.place);
+  const auto next = static_cast<CopyId>(copies_.size());
+  const auto found = place_with_room(asked, {CommandKind::kTakeDisk, tensor, next, bytes});
+  if (!found)
+    return keep(tensor, request, asks_disk ? PlacementReason::kDiskFull : PlacementReason::kHostFull);
+  const TensorPlacement& placement = *found;
+  const bool goes_out = placement.place != Place::kDevice;
+  const bool stashable = goes_out && stash_could_hold(bytes);
+  while (stashable && !stash_has_room(bytes)) wait_and_drop(oldest_stashed());
+
+  const CopyId id = add_copy(
+      tensor, request, {tensor, bytes, bytes, is_packed ? request.storage_bytes : 0, placement.place, 1});
+  if (is_packed) command(CommandKind::kEncode, id);
+  if (goes_out)
+    send_out(id, stashable);
+  else
+    copies_[id].out_pending = false;
+  return {placement.place, placement.reason, id};
+}
+
+/// Returns nullopt if only the device has room. `copy`: the kTakeDisk command of the copy.
+std::optional<TensorPlacement> OffloadScheduler::place_with_room(TensorPlacement placement,
+                                                                 const Command& copy) {
+  if (takes_disk(placement.place) && !take_disk(copy)) {
+    placement.place = Place::kHost;
+    placement.reason = PlacementReason::kDiskFull;
+  }
+  if (placement.place == Place::kHost && !host_has_room(copy.bytes)) return std::nullopt;
+  return placement;
+}
+
+/// Returns false if the disk is full.
+bool OffloadScheduler::take_disk(const Command& copy) {
+  const Bytes most = policy_.disk_memory_bytes.value_or(std::numeric_limits<Bytes>::max());
+  if (copy.bytes > most - disk_bytes_ || !executor_->try_execute(copy)) return false;
+  disk_bytes_ += copy.bytes;
+  return true;
+}
+
+CopyId OffloadScheduler::add_copy(SavedId tensor, const PackRequest& request, const Copy& copy) {
+  const auto id = static_cast<CopyId>(copies_.size());
+  copies_.push_back(copy);
+  live_copies_.add({request.storage, request.version});
+  copy_of_[tensor] = id;
+  return id;
+}
+
+void OffloadScheduler::send_out(CopyId id, bool stashable) {
+  if (is_on_disk(id))
+    window_.make_room(copies_[id].bytes, *executor_);
+  else
+    host_bytes_ += copies_[id].bytes;
+  command(CommandKind::kCopyOut, id);
+  if (is_on_disk(id)) window_.write(command_of(CommandKind::kCopyOut, id), *executor_);
+  if (!stashable) return wait_and_drop(id);
+  copies_[id].stashed = true;
+  ++stash_count_;
+  stash_bytes_ += copies_[id].bytes;
+}
+
+bool OffloadScheduler::stash_could_hold(Bytes bytes) const {
+  if (!policy_.stash_count && !policy_.stash_bytes) return false;
+  return policy_.stash_count.value_or(1) > 0 && bytes <= policy_.stash_bytes.value_or(bytes);
+}
+
+bool OffloadScheduler::stash_has_room(Bytes bytes) const {
+  return (!policy_.stash_count || stash_count_ < *policy_.stash_count) &&
+         (!policy_.stash_bytes || stash_bytes_ + bytes <= *policy_.stash_bytes);
+}
+
+CopyId OffloadScheduler::oldest_stashed() {
+  while (!copies_[first_stashed_].stashed) ++first_stashed_;
+  return first_stashed_;
+}
+
+void OffloadScheduler::unstash(CopyId id) {
+  Copy& copy = copies_[id];
+  if (!copy.stashed) return;
+  copy.stashed = false;
+  --stash_count_;
+  stash_bytes_ -= copy.bytes;
+}
+
+void OffloadScheduler::wait_and_drop(CopyId id) {
+  unstash(id);
+  Copy& copy = copies_[id];
+  if (copy.out_pending) command(CommandKind::kWaitOut, id);
+  wait_in(id);
+  if (copy.ahead) ahead_bytes_ -= copy.bytes;
+  if (copy.on_device) executor_->execute({CommandKind::kDrop, copy.first_tensor, id, copy.held_bytes});
+  copy.out_pending = copy.ahead = copy.on_device = false;
+}
+
+void OffloadScheduler::wait_in(CopyId id) {
+  if (!std::exchange(copies_[id].in_pending, false)) return;
+  command(CommandKind::kWaitIn, id);
+  if (is_on_disk(id)) window_.came_in(id, *executor_);
+}
+
+void OffloadScheduler::unpack(SavedId tensor) {
+  const CopyId id = copy_of_[tensor];
+  if (id == kKept) return prefetch_after(tensor);
+  ask_for(id);
+  prefetch_after(tensor);
+  // Queue the copies that are needed next before the compute stream waits, so that the link stays busy.
+  make_ready(id);
+}
+
+/// Keeps the copy, or the sources of its recipe, on the device from now until their last release.
+void OffloadScheduler::ask_for(CopyId id) {
+  if (const Recipe* recipe = copies_[id].recipe) {
+    for (const SavedId source : recipe->sources)
+      if (copy_of_[source] != kKept) ask_for(copy_of_[source]);
+    return;
+  }
+  unstash(id);
+  if (!copies_[id].on_device)
+    copy_in(id);
+  else if (is_on_disk(id))
+    window_.set_unneeded(id);
+  if (copies_[id].ahead) {
+    copies_[id].ahead = false;
+    ahead_bytes_ -= copies_[id].bytes;
+  }
+}
+
+/// Makes the values of an unpacked copy available to the compute stream.
+void OffloadScheduler::make_ready(CopyId id) {
+  if (copies_[id].recipe != nullptr) return remake(id);
+  wait_in(id);
+  if (copies_[id].packed_from > 0) decode(id);
+}
+
+void OffloadScheduler::copy_in(CopyId id) {
+  if (is_on_disk(id)) window_.bring(command_of(CommandKind::kReadDisk, id), *executor_);
+  make_room_for(command_of(CommandKind::kCopyIn, id));
+  if (is_on_disk(id)) window_.hold(id);
+  copies_[id].on_device = copies_[id].in_pending = true;
+}
+
+/// Decodes a copy. The encoded storage is dropped, and a copy out may still read it, so wait for that first.
+void OffloadScheduler::decode(CopyId id) {
+  if (copies_[id].out_pending) command(CommandKind::kWaitOut, id);
+  copies_[id].out_pending = false;
+  make_room_for(decode_command(id));
+  copies_[id].held_bytes = std::exchange(copies_[id].packed_from, 0);
+}
+
+/// Carries out a command for an unpacked copy and drops prefetched and stashed copies if it needs their
+/// memory.
+void OffloadScheduler::make_room_for(const Command& command) {
+  if (executor_->try_execute(command)) return;
+  memory_is_short_ = true;
+  drop_all_that(&Copy::ahead);
+  drop_all_that(&Copy::stashed);
+  executor_->execute(command);
+}
+
+/// Returns false if the device has no memory for the copy.
+bool OffloadScheduler::copy_in_ahead(CopyId id) {
+  if (!executor_->try_execute(command_of(CommandKind::kCopyIn, id))) return false;
+  if (is_on_disk(id)) window_.hold(id);
+  Copy& copy = copies_[id];
+  copy.on_device = copy.in_pending = copy.ahead = true;
+  ahead_bytes_ += copy.bytes;
+  return true;
+}
+
+/// Drops copies that are on the device and that backward has not unpacked yet.
+void OffloadScheduler::drop_all_that(bool Copy::*are) {
+  for (CopyId id = 0; id < static_cast<CopyId>(copies_.size()); ++id)
+    if (copies_[id].*are) wait_and_drop(id);
+}
+
+void OffloadScheduler::begin_backward() {
+  if (backward_order_.empty()) {
+    reverse_order_.resize(copy_of_.size());
+    std::iota(reverse_order_.rbegin(), reverse_order_.rend(), 0);
+  }
+  order_position_.assign(copy_of_.size(), -1);
+  const std::span<const SavedId> tensors = order();
+  for (std::size_t i = tensors.size(); i-- > 0;)
+    if (tensors[i] < static_cast<SavedId>(order_position_.size()))
+      order_position_[tensors[i]] = static_cast<std::int32_t>(i);
+}
+
+std::span<const SavedId> OffloadScheduler::order() const {
+  return backward_order_.empty() ? std::span<const SavedId>(reverse_order_) : backward_order_;
+}
+
+void OffloadScheduler::prefetch_after(SavedId tensor) {
+  const bool copies_ahead = policy_.prefetch_bytes > 0 && !memory_is_short_;
+  if (!copies_ahead && disk_bytes_ == 0) return;
+  if (order_position_.empty()) begin_backward();
+  if (tensor < static_cast<SavedId>(order_position_.size()) && order_position_[tensor] >= 0) {
+    const auto next = static_cast<std::size_t>(order_position_[tensor]) + 1;
+    next_in_order_ = std::max(next_in_order_, next);
+    next_to_read_ = std::max(next_to_read_, next);
+  }
+  if (copies_ahead) copy_in_next();
+  if (disk_bytes_ > 0) read_next();
+}
+
+void OffloadScheduler::copy_in_next() {
+  const std::span<const SavedId> tensors = order();
+  while (next_in_order_ < tensors.size()) {
+    const CopyId id = reloadable_copy_of(tensors[next_in_order_]);
+    if (id == kKept) {
+      ++next_in_order_;
+      continue;
+    }
+    if (ahead_bytes_ + copies_[id].bytes > policy_.prefetch_bytes) return;
+    if (is_on_disk(id) && !window_.bring_ahead(command_of(CommandKind::kReadDisk, id), *executor_)) return;
+    if (copy_in_ahead(id)) continue;
+    memory_is_short_ = true;
+    return drop_all_that(&Copy::ahead);
+  }
+}
+
+void OffloadScheduler::read_next() {
+  const std::span<const SavedId> tensors = order();
+  for (; next_to_read_ < tensors.size(); ++next_to_read_) {
+    const CopyId id = reloadable_copy_of(tensors[next_to_read_]);
+    if (id == kKept || !is_on_disk(id)) continue;
+    if (!window_.bring_ahead(command_of(CommandKind::kReadDisk, id), *executor_)) return;
+  }
+}
+
+CopyId OffloadScheduler::reloadable_copy_of(SavedId tensor) const {
+  if (tensor >= static_cast<SavedId>(copy_of_.size())) return kKept;
+  const CopyId id = copy_of_[tensor];
+  return id == kKept || copies_[id].users == 0 ? kKept : reloadable_copy(id);
+}
+
+void OffloadScheduler::release(SavedId tensor) {
+  let_go(tensor);
+}
+
+/// Drops one hold on a saved tensor: autograd has released it, or a tensor recomputed from it exists.
+void OffloadScheduler::let_go(SavedId tensor) {
+  const CopyId id = copy_of_[tensor];
+  if (id != kKept) {
+    if (--copies_[id].users == 0) free(id);
+  } else if (--kept_users_[tensor] == 0) {
+    executor_->execute({CommandKind::kLetGo, tensor, -1, kept_bytes_[tensor]});
+  }
+}
+
+void OffloadScheduler::free(CopyId id) {
+  wait_and_drop(id);
+  if (copies_[id].place == Place::kHost) {
+    command(CommandKind::kFreeHost, id);
+    host_bytes_ -= copies_[id].bytes;
+  }
+  if (is_on_disk(id)) {
+    window_.free(id, *executor_);
+    command(CommandKind::kFreeDisk, id);
+    disk_bytes_ -= copies_[id].bytes;
+  }
+  live_copies_.remove(id);
+  let_go_of_sources(id);
+}
+
+}  // namespace offprof

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "engine/scheduler/copy_index.h"
+#include "engine/scheduler/disk_window.h"
+#include "engine/scheduler/scheduler.h"
+
+namespace offprof {
+
+/// Applies offprof's own offload rules.
+///
+/// A movable saved tensor is offloaded if its storage has at least `threshold_bytes` and the plan, if there
+/// is one, names the tensor. There is one copy of each storage version: the saved tensors that view it share
+/// it, named or not, and it lives until autograd has released the last of them.
+///
+/// Forward: a new copy out joins the stash, whose entries keep their device storage. If the stash would hold
+/// more than `stash_count` entries or `stash_bytes`, its oldest entries are waited for and dropped first. A
+/// copy that can fit no stash is waited for and dropped at once.
+///
+/// Backward: a copy whose device storage was dropped is copied in when it is first unpacked, and then stays
+/// until its last release. After each unpack, the copies that the backward order needs next are copied in
+/// too, as long as the copies that are not unpacked yet hold at most `prefetch_bytes`.
+///
+/// If the device has no memory for a copy in, memory is short for the rest of the step: prefetch ends, and
+/// the copies that were prefetched are waited for and dropped, because operators need memory as well. The
+/// refused copy in is made when its tensor is unpacked. If it is refused at an unpack, the stash is waited
+/// for and dropped too, and the copy in is tried once more; a second refusal is the error of the step.
+///
+/// `host_memory_bytes`: a tensor whose copy would exceed this limit is kept on the device.
+///
+/// Disk, and the compressed tier in its place: the copy goes out to host memory and from there to the disk,
+/// and comes back the same way, as DiskWindow decides. If `disk_memory_bytes` or the disk itself has no room
+/// for the copy, it stays in host memory; if host memory has no room either, the tensor stays on the device.
+///
+/// Rules: the placement that a rule gives a tensor replaces threshold and plan. If the rule encodes the
+/// tensor, the copy's storage is the encoded storage: it goes out, joins the stash and comes back, and is
+/// decoded when the tensor is first unpacked. An encoded tensor that stays on the device waits there in its
+/// encoded form. After decoding it is like any copy that has come back.
+///
+/// Recompute: a tensor that is to be recomputed is dropped. Each saved tensor that its recipe takes is held,
+/// as if by one more saved tensor, until the recomputation. At the first unpack these sources are brought
+/// back (or recomputed first, if that is their placement), and then the tensor is recomputed. Prefetch brings
+/// the sources back. If one of the sources is already gone when the tensor is saved, the tensor is kept.
+class OffloadScheduler final : public Scheduler {
+ public:
+  OffloadScheduler(Policy policy, std::span<const SavedId> backward_order, Executor& executor)
+      : policy_(std::move(policy)),
+        executor_(&executor),
+        backward_order_(backward_order),
+        window_(policy_.disk_buffer_bytes) {}
+
+  PackDecision pack(SavedId tensor, const PackRequest& request, const RuledPlacement& rule) override;
+  using Scheduler::pack;
+  void unpack(SavedId tensor) override;
+  void release(SavedId tensor) override;
+  void node_end(std::span<const SavedId>, std::span<const SavedId>) override {}
+  void backward_end() override {}
+  bool needs_node_ends() const override { return false; }
+  std::unique_ptr<Scheduler> clone(const Policy& policy, Executor& executor) const override;
+
+ private:
+  struct Copy {
+    SavedId first_tensor = -1;
+    Bytes bytes = 0;        ///< size of the copied storage: the encoded one, if it is encoded
+    Bytes held_bytes = 0;   ///< size of its device storage, while it has one
+    Bytes packed_from = 0;  ///< size of the storage that was encoded, while it is encoded; else 0
+    Place place = Place::kHost;
+    int users = 0;            ///< saved tensors not released yet
+    bool on_device = true;    ///< the executor holds a device storage for it
+    bool out_pending = true;  ///< nobody has waited for the copy out
+    bool in_pending = false;  ///< nobody has waited for the copy in
+    bool stashed = false;
+    bool ahead = false;              ///< copied in, but not unpacked yet
+    const Recipe* recipe = nullptr;  ///< recomputes the tensor at its first unpack; nullptr: the values exist
+  };
+
+  std::optional<PlacementReason> reason_to_keep(const PackRequest& request, const RuledPlacement& rule) const;
+  bool is_planned(SavedId tensor);
+  bool host_has_room(Bytes bytes) const;
+  std::optional<TensorPlacement> place_with_room(TensorPlacement placement, const Command& copy);
+  bool take_disk(const Command& copy);
+  PackDecision keep(SavedId tensor, const PackRequest& request, PlacementReason reason);
+  PackDecision share(SavedId tensor, CopyId copy);
+  PackDecision place(SavedId tensor, const PackRequest& request, const TensorPlacement& asked);
+  CopyId add_copy(SavedId tensor, const PackRequest& request, const Copy& copy);
+  void send_out(CopyId id, bool stashable);
+  bool stash_has_room(Bytes bytes) const;
+  bool stash_could_hold(Bytes bytes) const;
+  CopyId oldest_stashed();
+  void unstash(CopyId id);
+  void wait_and_drop(CopyId id);
+  void copy_in(CopyId id);
+  void wait_in(CopyId id);
+  void decode(CopyId id);
+  void make_room_for(const Command& command);
+  void ask_for(CopyId id);
+  void make_ready(CopyId id);
+  void let_go(SavedId tensor);
+
+  PackDecision discard(SavedId tensor, const PackRequest& request, const TensorPlacement& placement);
+  bool are_held(const Recipe& recipe) const;
+  void remake(CopyId id);
+  void let_go_of_sources(CopyId id);
+  bool copy_in_ahead(CopyId id);
+  void drop_all_that(bool Copy::*are);
+  void begin_backward();
+  std::span<const SavedId> order() const;
+  void prefetch_after(SavedId tensor);
+  void copy_in_next();
+  void read_next();
+  CopyId reloadable_copy_of(SavedId tensor) const;
+  CopyId reloadable_copy(CopyId id) const;
+  void free(CopyId id);
+  bool is_on_disk(CopyId id) const { return takes_disk(copies_[id].place); }
+  void command(CommandKind kind, CopyId id) { executor_->execute(command_of(kind, id)); }
+  Command command_of(CommandKind kind, CopyId id) const {
+    return {kind, copies_[id].first_tensor, id, copies_[id].bytes};
+  }
+  Command decode_command(CopyId id) const {
+    return {CommandKind::kDecode, copies_[id].first_tensor, id, copies_[id].packed_from};
+  }
+
+  static constexpr CopyId kKept = CopyIndex::kNone;
+
+  Policy policy_;
+  Executor* executor_;
+  std::span<const SavedId> backward_order_;
+  std::vector<SavedId> reverse_order_;  ///< used if no order was recorded
+  std::size_t next_planned_ = 0;  ///< index in the plan: the first entry not below the last tensor looked up
+  /// By saved tensor; -1: not in the order. Built at the first unpack.
+  std::vector<std::int32_t> order_position_;
+  std::size_t next_in_order_ = 0;
+  std::size_t next_to_read_ = 0;   ///< like next_in_order_, for copies on the disk
+  std::vector<CopyId> copy_of_;    ///< by saved tensor; kKept: kept on the device
+  std::vector<Bytes> kept_bytes_;  ///< by saved tensor; 0 if not kept
+  std::vector<int> kept_users_;    ///< by saved tensor: autograd, and the tensors to be recomputed from it
+  std::vector<Copy> copies_;
+  CopyIndex live_copies_;
+  /// No copy before it is in the stash. Copies join the stash in the order of their numbers.
+  CopyId first_stashed_ = 0;
+  std::int64_t stash_count_ = 0;
+  Bytes stash_bytes_ = 0;
+  Bytes ahead_bytes_ = 0;
+  bool memory_is_short_ = false;  ///< the device has refused a copy in
+  Bytes host_bytes_ = 0;
+  Bytes disk_bytes_ = 0;
+  DiskWindow window_;
+};
+
+}  // namespace offprof

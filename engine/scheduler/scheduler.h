@@ -1,0 +1,133 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/scheduler/tensor_placement.h"
+#include "traces/base/units.h"
+#include "traces/model/ledger.h"
+#include "traces/model/policy.h"
+#include "traces/model/program.h"
+
+namespace offprof {
+
+/// Number of a saved tensor of the step, counted from 0 in the order in which autograd saved them.
+using SavedId = std::int32_t;
+/// Number of a copy, counted from 0 in the order in which the step created them.
+using CopyId = std::int32_t;
+
+/// Facts about a tensor that autograd is saving.
+struct PackRequest {
+  std::int64_t storage = 0;   ///< identity of the storage, never an address; any number used only once
+  std::uint32_t version = 0;  ///< version of the storage's content; equal versions mean equal content
+  Bytes storage_bytes = 0;
+  Bytes tensor_bytes = 0;  ///< number of elements times the size of an element
+  Movability movability = Movability::kMovable;
+  bool is_parameter = false;  ///< the parameter itself, not a view of it
+};
+
+/// Commands from the scheduler to an executor. The executor carries out each command at that point of program
+/// order.
+enum class CommandKind : std::uint8_t {
+  kKeep,      ///< hold the saved tensor on the device
+  kLetGo,     ///< drop the hold of kKeep
+  kCopyOut,   ///< take host memory, start the copy device -> host; hold the device storage
+  kWaitOut,   ///< the compute stream waits for the copy out
+  kDrop,      ///< drop the hold on the copy's device storage
+  kCopyIn,    ///< take device memory, start the copy host -> device; hold the device storage
+  kWaitIn,    ///< the compute stream waits for the copy in
+  kFreeHost,  ///< free the host memory
+  /// Encode the tensor's storage with its transform. Hold the encoded storage, which becomes the copy's.
+  kEncode,
+  kDecode,     ///< decode into a new storage, which becomes the copy's storage; drop the encoded one
+  kDiscard,    ///< hold nothing: the copy has no storage until it is recomputed
+  kRemake,     ///< recompute the tensor into a new storage, which becomes the copy's storage
+  kTakeDisk,   ///< take the copy's space on the disk; comes before any other command of the copy
+  kWriteDisk,  ///< start writing the copy from its host memory to the disk, after its copy out
+  kWaitWrite,  ///< the host waits for the write; after that the host memory may be freed
+  kReadDisk,   ///< take host memory, start reading into it; a kCopyIn begins after the read
+  kWaitRead,   ///< the host waits for the read, if no kCopyIn did
+  kFreeDisk,   ///< free the space on the disk
+};
+
+struct Command {
+  CommandKind kind = CommandKind::kKeep;
+  SavedId tensor = -1;  ///< the saved tensor that the command is for; for a shared copy, the first
+  CopyId copy = -1;     ///< -1 for kKeep and kLetGo
+  Bytes bytes = 0;      ///< number of bytes that are held, copied or freed
+
+  bool operator==(const Command&) const = default;
+};
+
+/// Carries out commands: with LibTorch, or on virtual clocks and virtual memory.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  /// Carries out the command. Throws what the device throws; the step cannot go on then.
+  virtual void execute(const Command& command) = 0;
+  /// Carries out a kCopyIn, kDecode or kRemake that may be put off, or a kTakeDisk. Returns false and does
+  /// nothing if the device has no memory for it now, or if the disk is full. Virtual memory and virtual disks
+  /// are unlimited.
+  virtual bool try_execute(const Command& command) {
+    execute(command);
+    return true;
+  }
+};
+
+/// Placement of a saved tensor, the reason for it, and the copy that holds the tensor (-1: the tensor is kept
+/// on the device as it is).
+struct PackDecision {
+  Place place = Place::kDevice;
+  PlacementReason reason = PlacementReason::kNothingOffloaded;
+  CopyId copy = -1;
+
+  bool operator==(const PackDecision&) const = default;
+};
+
+/// Decides which saved tensors leave the device, when their device storage may be dropped, when to reload
+/// them, and when to wait for a copy. A scheduler knows program order only, no clock and no address. So
+/// memory use is the same on a fast and a slow link, and a simulation that makes the same calls in the same
+/// order gets the same commands. Commands depend on the device only if it refuses memory for a copy in
+/// (Executor::try_execute).
+///
+/// One scheduler serves one step. Call it in program order: pack, unpack, release and node_end as autograd
+/// does, then backward_end. Tensors are numbered in the order in which they are packed. A tensor may be
+/// unpacked more than once (retain_graph); each unpack makes its device storage available again.
+class Scheduler {
+ public:
+  virtual ~Scheduler() = default;
+
+  /// Decides where the tensor goes. `rule`: the placement from the policy's rules; nullopt if no rule matches
+  /// or there are no rules.
+  virtual PackDecision pack(SavedId tensor, const PackRequest& request, const RuledPlacement& rule) = 0;
+  PackDecision pack(SavedId tensor, const PackRequest& request) { return pack(tensor, request, {}); }
+  /// Makes the tensor's device storage available to the compute stream.
+  virtual void unpack(SavedId tensor) = 0;
+  /// Releases the tensor: autograd will not unpack it again.
+  virtual void release(SavedId tensor) = 0;
+  /// Reports that the autograd node that unpacked `tensors` has run. `escaped`: the tensors whose memory is
+  /// still in use after the node.
+  virtual void node_end(std::span<const SavedId> tensors, std::span<const SavedId> escaped) = 0;
+  virtual void backward_end() = 0;
+  /// True if the scheduler needs node_end and backward_end (otherwise an executor need not call them).
+  virtual bool needs_node_ends() const = 0;
+  /// Returns a scheduler at the same point of the step that continues under `policy` and sends its commands
+  /// to `executor`. The policy must be of the same kind and must agree with the current policy on every
+  /// decision made so far: the prefetch window may differ before the first unpack, a plan may differ in
+  /// tensors that are not packed yet, and a limit may differ as long as neither value has refused what the
+  /// other one admitted.
+  virtual std::unique_ptr<Scheduler> clone(const Policy& policy, Executor& executor) const = 0;
+};
+
+/// Returns the reason for keeping a tensor that may not move. `movability` must not be kMovable.
+PlacementReason reason_of(Movability movability);
+
+/// Creates the scheduler of a policy for one step. `backward_order`: the saved tensors in the order in which
+/// a recorded step unpacked them; empty if no order is recorded (then the scheduler uses the reverse of the
+/// pack order). `backward_order` and `executor` must outlive the scheduler.
+std::unique_ptr<Scheduler> make_scheduler(const Policy& policy, std::span<const SavedId> backward_order,
+                                          Executor& executor);
+
+}  // namespace offprof

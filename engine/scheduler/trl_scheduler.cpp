@@ -1,0 +1,142 @@
+#include "engine/scheduler/trl_scheduler.h"
+
+#include <algorithm>
+
+#include "traces/base/check.h"
+
+namespace offprof {
+
+TrlScheduler::TrlScheduler(const Policy& policy, Executor& executor) : executor_(&executor) {
+  take_limits(policy);
+}
+
+void TrlScheduler::take_limits(const Policy& policy) {
+  threshold_bytes_ = policy.threshold_bytes.value_or(0);
+  offloads_any_ = policy.threshold_bytes.has_value();
+  stash_count_ = policy.stash_count.value_or(0);
+}
+
+std::unique_ptr<Scheduler> TrlScheduler::clone(const Policy& policy, Executor& executor) const {
+  OFFPROF_CHECK(policy.scheduler == SchedulerKind::kTrl);
+  auto copy = std::make_unique<TrlScheduler>(*this);
+  copy->take_limits(policy);
+  copy->executor_ = &executor;
+  return copy;
+}
+
+PackDecision TrlScheduler::pack(SavedId tensor, const PackRequest& request, const RuledPlacement& /*rule*/) {
+  OFFPROF_CHECK(tensor == static_cast<SavedId>(entries_.size()));
+  Entry& entry = entries_.emplace_back();
+  entry.bytes = request.tensor_bytes;
+  if (!offloads(request)) {
+    command(CommandKind::kKeep, tensor);
+    return {Place::kDevice, reason_to_keep(request)};
+  }
+  while (!forward_stash_.empty() && forward_stash_.front() <= tensor - stash_count_)
+    drop_from_forward_stash();
+  entry.copy = next_copy_++;
+  entry.in_forward_stash = true;
+  forward_stash_.push_back(tensor);
+  command(CommandKind::kCopyOut, tensor);
+  return {Place::kHost, PlacementReason::kOffloaded, entry.copy};
+}
+
+bool TrlScheduler::offloads(const PackRequest& request) const {
+  return offloads_any_ && !request.is_parameter && request.tensor_bytes >= threshold_bytes_ &&
+         request.movability != Movability::kUnsupportedLayout && request.movability != Movability::kEmpty &&
+         request.movability != Movability::kPaged;
+}
+
+PlacementReason TrlScheduler::reason_to_keep(const PackRequest& request) const {
+  switch (request.movability) {
+    case Movability::kUnsupportedLayout:
+      return PlacementReason::kUnsupportedLayout;
+    case Movability::kEmpty:
+      return PlacementReason::kEmpty;
+    case Movability::kPaged:
+      return PlacementReason::kPaged;
+    default:
+      break;
+  }
+  if (request.is_parameter) return PlacementReason::kParameter;
+  return offloads_any_ ? PlacementReason::kBelowThreshold : PlacementReason::kNothingOffloaded;
+}
+
+void TrlScheduler::unpack(SavedId tensor) {
+  Entry& entry = entries_[tensor];
+  if (!entry.tracked)
+    return;  // second unpack: TRL raises an error; here the tensor that autograd still holds is used
+  if (entry.copy < 0) {
+    entry.tracked = false;
+    command(CommandKind::kLetGo, tensor);
+    return;
+  }
+  if (!node_open_) {
+    node_open_ = true;
+    previous_node_ = backward_stash_;
+  }
+  entry.tracked = false;
+  if (!entry.in_forward_stash) {
+    command(CommandKind::kCopyIn, tensor);
+    command(CommandKind::kWaitIn, tensor);
+    entry.in_backward_stash = true;
+    backward_stash_.push_back(tensor);
+    command(CommandKind::kFreeHost, tensor);
+  }
+}
+
+void TrlScheduler::node_end(std::span<const SavedId> tensors, std::span<const SavedId> escaped) {
+  if (!node_open_) return;
+  node_open_ = false;
+  for (SavedId tensor : tensors) {
+    const bool used_on = std::find(escaped.begin(), escaped.end(), tensor) != escaped.end();
+    if (used_on && entries_[tensor].in_backward_stash) drop_from_backward_stash(tensor);
+  }
+  while (!forward_stash_.empty()) drop_from_forward_stash();
+  for (SavedId tensor : previous_node_)
+    if (entries_[tensor].in_backward_stash) drop_from_backward_stash(tensor);
+  previous_node_.clear();
+}
+
+void TrlScheduler::backward_end() {
+  while (!backward_stash_.empty()) drop_from_backward_stash(backward_stash_.front());
+}
+
+void TrlScheduler::release(SavedId tensor) {
+  Entry& entry = entries_[tensor];
+  if (!entry.tracked) return;
+  entry.tracked = false;
+  if (entry.copy < 0) {
+    command(CommandKind::kLetGo, tensor);
+    return;
+  }
+  if (entry.in_forward_stash) {
+    command(CommandKind::kWaitOut, tensor);
+    command(CommandKind::kDrop, tensor);
+    entry.in_forward_stash = false;
+    std::erase(forward_stash_, tensor);
+  }
+  command(CommandKind::kFreeHost, tensor);
+}
+
+void TrlScheduler::drop_from_forward_stash() {
+  const SavedId tensor = forward_stash_.front();
+  forward_stash_.pop_front();
+  entries_[tensor].in_forward_stash = false;
+  command(CommandKind::kWaitOut, tensor);
+  command(CommandKind::kDrop, tensor);
+  // TRL freed its host tensor when backward unpacked it; only now has the copy into it been waited for.
+  if (!entries_[tensor].tracked) command(CommandKind::kFreeHost, tensor);
+}
+
+void TrlScheduler::drop_from_backward_stash(SavedId tensor) {
+  entries_[tensor].in_backward_stash = false;
+  std::erase(backward_stash_, tensor);
+  command(CommandKind::kDrop, tensor);
+}
+
+void TrlScheduler::command(CommandKind kind, SavedId tensor) {
+  executor_->execute({kind, tensor, entries_[tensor].copy, entries_[tensor].bytes});
+}
+
+}  // namespace offprof

@@ -1,0 +1,266 @@
+#include "profiler/recorder/pass_recorder.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "engine/checkpointing/module_path.h"
+#include "engine/torch/dtype_name.h"
+#include "traces/base/check.h"
+#include "traces/base/error.h"
+
+namespace offprof {
+namespace {
+
+/// Guards active_recorder and all that it holds. Device allocators call with their own lock held, so code
+/// that holds this lock must not allocate device memory.
+std::mutex recorder_mutex;
+using Turn = std::lock_guard<std::mutex>;
+
+/// at::RecordFunction calls plain functions, which find the recorder here.
+PassRecorder* active_recorder = nullptr;
+
+constexpr std::size_t kExpectedEvents = 1 << 16;
+constexpr std::string_view kForward = "forward";
+constexpr std::string_view kNodePrefix = "autograd::engine::evaluate_function: ";
+
+SavedTensor describe(const at::Tensor& value, const PackRequest& request) {
+  SavedTensor saved;
+  saved.version = request.version;
+  saved.movability = request.movability;
+  saved.is_parameter = request.is_parameter;
+  saved.bytes = request.tensor_bytes;
+  TensorLayout layout{std::string(dtype_name(value.scalar_type())), value.sizes().vec(), {}};
+  if (value.layout() == at::kStrided) {
+    layout.strides = value.strides().vec();
+    saved.storage_offset = value.storage_offset();
+  }
+  saved.layout = std::move(layout);
+  return saved;
+}
+
+StorageRole role_of(Movability movability) {
+  switch (movability) {
+    case Movability::kParameter:
+      return StorageRole::kParameter;
+    case Movability::kBuffer:
+      return StorageRole::kBuffer;
+    case Movability::kInput:
+      return StorageRole::kInput;
+    case Movability::kResident:
+    case Movability::kPaged:
+      return StorageRole::kResident;
+    case Movability::kMovable:
+    case Movability::kEmpty:
+    case Movability::kUnsupportedLayout:
+      break;
+  }
+  return StorageRole::kActivation;
+}
+
+Error runs_on_threads_at_once() {
+  return input_error(
+      "the model runs operators on several threads at once, as torch.jit.fork has it: such a step has no one "
+      "order, and what one step does says nothing of the next",
+      "export the model without torch.jit.fork");
+}
+
+}  // namespace
+
+PassRecorder::PassRecorder(Device& device, bool wants_node_ends, GpuTracer* tracer)
+    : device_(device), wants_node_ends_(wants_node_ends), tracer_(tracer), callback_(0) {
+  pass_.events.reserve(kExpectedEvents);
+  pass_.resident_bytes = device.live_bytes();
+  if (const auto use = device.cache_use()) pass_.reserved_bytes = use->reserved_peak_bytes;
+  {
+    const Turn turn(recorder_mutex);
+    OFFPROF_CHECK(active_recorder == nullptr);
+    active_recorder = this;
+  }
+  device_.set_listener(this);
+  callback_ = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(&PassRecorder::op_begins, &PassRecorder::op_ends)
+          .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+  pass_.has_work = device_.take_work().has_value();
+  pass_.begin_ns = device_.mark();
+}
+
+void PassRecorder::push(std::uint64_t cause) {
+  if (tracer_ == nullptr || !recording_) return;
+  tracer_->push(cause);
+  ++pushed_;
+}
+
+void PassRecorder::pop() {
+  if (pushed_ == 0) return;
+  tracer_->pop();
+  --pushed_;
+}
+
+Work PassRecorder::take_work() {
+  return pass_.has_work ? device_.take_work().value_or(Work{}) : Work{};
+}
+
+PassRecorder::~PassRecorder() {
+  stop();
+}
+
+void PassRecorder::stop() {
+  {
+    const Turn turn(recorder_mutex);
+    if (!std::exchange(recording_, false)) return;
+    while (pushed_ > 0) pop();  // after an exception
+    active_recorder = nullptr;
+  }
+  at::removeCallback(callback_);
+  // without recorder_mutex: an allocating thread holds the lock that this takes
+  device_.set_listener(nullptr);
+}
+
+void PassRecorder::end_step() {
+  begin_phase("end");
+  pass_.end_ns = device_.mark();
+}
+
+RecordedPass PassRecorder::finish() {
+  stop();
+  check_marks(device_);
+  device_.synchronize();
+  if (has_threads_at_once_) throw runs_on_threads_at_once();
+  resolve_times();
+  return std::move(pass_);
+}
+
+/// Converts the recorded marks to times.
+void PassRecorder::resolve_times() {
+  const auto resolve = [&](auto& span) {
+    span.begin_ns = device_.time_of(span.begin_ns);
+    span.end_ns = device_.time_of(span.end_ns);
+  };
+  resolve(pass_);
+  for (RawEvent& event : pass_.events) resolve(event);
+  for (RawCommand& command : pass_.commands) resolve(command);
+}
+
+void PassRecorder::begin_phase(std::string_view name) {
+  const Turn turn(recorder_mutex);
+  forward_thread_ = name == kForward ? std::optional(std::this_thread::get_id()) : std::nullopt;
+  note(RawKind::kPhase, intern(name));
+}
+
+void PassRecorder::take_note(RawKind kind, std::int64_t id, std::int64_t value) {
+  const Turn turn(recorder_mutex);
+  note(kind, id, value);
+}
+
+/// Checks the calling thread when an operator begins or ends on it.
+void PassRecorder::see_thread() {
+  const std::thread::id thread = std::this_thread::get_id();
+  if (forward_thread_.value_or(thread) != thread) has_threads_at_once_ = true;
+  if (open_ops_.empty())
+    ops_thread_ = thread;
+  else if (ops_thread_ != thread)
+    has_threads_at_once_ = true;
+}
+
+void PassRecorder::note(RawKind kind, std::int64_t id, std::int64_t value) {
+  if (!recording_) return;  // a graph may outlive its step and still call
+  see_program_frees();
+  add(kind, id, value);
+}
+
+/// Records storages that only the engine still holds. No callback reports this, but checking before each
+/// event is early enough.
+void PassRecorder::see_program_frees() {
+  for (Held& held : held_) {
+    if (!held.by_program) continue;
+    const auto by_engine = std::ranges::count(held_, held.allocation, &Held::allocation);
+    if (static_cast<std::ptrdiff_t>(held.storage.use_count()) > by_engine) continue;
+    held.by_program = false;
+    add(RawKind::kProgramFree, held.allocation, 0);
+  }
+}
+
+void PassRecorder::add(RawKind kind, std::int64_t id, std::int64_t value) {
+  const Device::TimeMark now = device_.mark();
+  pass_.events.push_back({kind, id, value, now, now, take_work()});
+}
+
+std::int32_t PassRecorder::intern(std::string_view name) {
+  if (name.starts_with(kNodePrefix)) name.remove_prefix(kNodePrefix.size());
+  const auto next = static_cast<std::int32_t>(pass_.names.size());
+  const auto [found, is_new] = name_index_.try_emplace(std::string(name), next);
+  if (is_new) pass_.names.emplace_back(name);
+  return found->second;
+}
+
+std::unique_ptr<at::ObserverContext> PassRecorder::op_begins(const at::RecordFunction& op) {
+  const Turn turn(recorder_mutex);
+  PassRecorder* recorder = active_recorder;
+  if (recorder == nullptr) return nullptr;
+  recorder->see_thread();
+  recorder->see_program_frees();
+  const Device::TimeMark begin = recorder->device_.mark();
+  const std::int32_t name = recorder->intern(op.name());
+  const auto depth = static_cast<std::int64_t>(recorder->open_ops_.size());
+  recorder->open_ops_.push_back(name);
+  recorder->pass_.events.push_back(
+      {RawKind::kOpBegin, name, depth, begin, recorder->device_.mark(), recorder->take_work()});
+  recorder->push(WorkCause::of_op(recorder->pass_.events.size() - 1));
+  return nullptr;
+}
+
+void PassRecorder::op_ends(const at::RecordFunction&, at::ObserverContext*) {
+  const Turn turn(recorder_mutex);
+  PassRecorder* recorder = active_recorder;
+  if (recorder == nullptr || recorder->open_ops_.empty()) return;  // it began before the recording
+  recorder->see_thread();
+  recorder->pop();
+  const std::int32_t name = recorder->open_ops_.back();
+  recorder->open_ops_.pop_back();
+  recorder->note(RawKind::kOpEnd, name, static_cast<std::int64_t>(recorder->open_ops_.size()));
+}
+
+void PassRecorder::on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
+                           const PackDecision& decision) {
+  const Turn turn(recorder_mutex);
+  if (!recording_) return;
+  note(RawKind::kPack, tensor);
+  RawSaved raw{describe(value, request), request.storage, request.storage_bytes, role_of(request.movability),
+               decision.copy};
+  raw.saved.op = open_ops_.empty() ? intern("(outside an operator)") : open_ops_.back();
+  raw.saved.module = intern(current_module_path());
+  pass_.saved.push_back(std::move(raw));
+  pass_.escaped.push_back(0);
+}
+
+void PassRecorder::on_node_end(std::span<const SavedId>, std::span<const SavedId> escaped) {
+  const Turn turn(recorder_mutex);
+  if (!recording_) return;
+  note(RawKind::kNodeEnd);
+  for (const SavedId tensor : escaped) pass_.escaped[tensor] = 1;
+}
+
+void PassRecorder::on_hold(CopyId copy, AllocationId allocation, const c10::Storage& storage) {
+  if (!wants_node_ends_) return;  // the pass is not used for a step program
+  const Turn turn(recorder_mutex);
+  held_.push_back({copy, allocation, storage.getWeakStorageImpl()});
+}
+
+void PassRecorder::on_command_begin(const Command& command) {
+  const Turn turn(recorder_mutex);
+  if (command.kind == CommandKind::kDrop)
+    std::erase_if(held_, [&](const Held& held) { return held.copy == command.copy; });
+  push(WorkCause::of_command(pass_.commands.size()));
+}
+
+void PassRecorder::on_command(const Command& command, Device::TimeMark begin, Device::TimeMark end) {
+  const Turn turn(recorder_mutex);
+  if (!recording_) return;
+  pop();
+  pass_.events.push_back({RawKind::kCommand, static_cast<std::int64_t>(pass_.commands.size()), 0, begin,
+                          device_.mark(), take_work()});
+  pass_.commands.push_back({command, begin, end});
+}
+
+}  // namespace offprof

@@ -1,0 +1,282 @@
+#include "profiler/recording/program_builder.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "profiler/recording/numbered_pass.h"
+#include "traces/base/check.h"
+#include "traces/base/error.h"
+#include "traces/model/calibration.h"
+
+namespace offprof {
+namespace {
+
+/// Returns true if every pass has such an event in the same place. The times at which memory is released
+/// differ.
+bool is_common(EventKind kind) {
+  return kind != EventKind::kFree && kind != EventKind::kLetGo;
+}
+
+std::vector<Event> common_events(const NumberedPass& pass) {
+  std::vector<Event> common;
+  for (const Event& event : pass.events())
+    if (is_common(event.kind)) common.push_back(event);
+  return common;
+}
+
+/// Work of the model between two common events.
+struct Between {
+  Nanoseconds compute_ns = 0;
+  Work work;
+};
+
+/// Returns the model's work before each common event since the one before, without the engine's part.
+std::vector<Between> work_between(const RecordedPass& pass, const NumberedPass& numbered) {
+  std::vector<Between> parts;
+  Between since_last;
+  Nanoseconds last_end = pass.begin_ns;
+  int hooks = 0;
+  for (const RawEvent& event : pass.events) {
+    if (hooks == 0) {
+      since_last.compute_ns += event.begin_ns - last_end;
+      since_last.work = then(since_last.work, event.work);
+    }
+    last_end = event.end_ns;
+    hooks += event.kind == RawKind::kHookBegin ? 1 : event.kind == RawKind::kHookEnd ? -1 : 0;
+    const std::optional<EventKind> kind = numbered.kind_of(event);
+    if (!kind || !is_common(*kind)) continue;
+    parts.push_back(std::exchange(since_last, {}));
+  }
+  return parts;
+}
+
+std::string describe(const RecordedPass& pass, const NumberedPass& numbered, const std::vector<Event>& events,
+                     std::size_t index) {
+  if (index >= events.size()) return "nothing more";
+  const Event& event = events[index];
+  const auto of_tensor = [&](const char* what) { return what + std::to_string(event.id); };
+  switch (event.kind) {
+    case EventKind::kPhase:
+      return "the phase " + pass.names[event.id];
+    case EventKind::kOpBegin:
+      return pass.names[event.id];
+    case EventKind::kOpEnd:
+      return "the end of " + pass.names[event.id];
+    case EventKind::kAlloc:
+      return "an allocation of " + std::to_string(numbered.storages()[event.id].bytes) + " bytes";
+    case EventKind::kPack:
+      return of_tensor("the saving of tensor ");
+    case EventKind::kUnpack:
+      return of_tensor("a request for saved tensor ");
+    case EventKind::kRelease:
+      return of_tensor("the release of saved tensor ");
+    case EventKind::kNodeEnd:
+      return "the end of an autograd node";
+    case EventKind::kBackwardEnd:
+      return "the end of backward";
+    case EventKind::kFetch:
+    case EventKind::kFetched:
+    case EventKind::kSave:
+      return "a copy of weights";
+    case EventKind::kFree:
+    case EventKind::kLetGo:
+      break;
+  }
+  OFFPROF_CHECK(false);  // no common events
+}
+
+bool same_event(const RecordedPass& a, const NumberedPass& numbered_a, const Event& event_a,
+                const RecordedPass& b, const NumberedPass& numbered_b, const Event& event_b) {
+  if (event_a.kind != event_b.kind) return false;
+  switch (event_a.kind) {
+    case EventKind::kPhase:
+    case EventKind::kOpBegin:
+    case EventKind::kOpEnd:
+      return a.names[event_a.id] == b.names[event_b.id];
+    case EventKind::kAlloc:
+    case EventKind::kFetch:
+    case EventKind::kFetched:
+    case EventKind::kSave:
+      return numbered_a.storages()[event_a.id].bytes == numbered_b.storages()[event_b.id].bytes;
+    case EventKind::kPack:
+      return event_a.id == event_b.id && a.saved[event_a.id].saved.layout == b.saved[event_b.id].saved.layout;
+    default:
+      return event_a.id == event_b.id;
+  }
+}
+
+/// Returns the last operator that began before an event, to locate a difference in the model.
+std::string operator_around(const RecordedPass& pass, const std::vector<Event>& events, std::size_t index) {
+  for (std::size_t i = std::min(index, events.size()); i-- > 0;)
+    if (events[i].kind == EventKind::kOpBegin) return pass.names[events[i].id];
+  return "the step's beginning";
+}
+
+/// Returns the index of the first common event in which the passes differ; nullopt: none.
+std::optional<std::size_t> first_difference(const RecordedPass& a, const NumberedPass& numbered_a,
+                                            const std::vector<Event>& events_a, const RecordedPass& b,
+                                            const NumberedPass& numbered_b,
+                                            const std::vector<Event>& events_b) {
+  const std::size_t shared = std::min(events_a.size(), events_b.size());
+  for (std::size_t i = 0; i < shared; ++i)
+    if (!same_event(a, numbered_a, events_a[i], b, numbered_b, events_b[i])) return i;
+  return events_a.size() == events_b.size() ? std::nullopt : std::optional(shared);
+}
+
+/// Returns the highest number of live bytes in the pass.
+Bytes peak_of(const RecordedPass& pass) {
+  Bytes live = pass.resident_bytes, peak = live;
+  for (const RawEvent& event : pass.events) {
+    if (event.kind == RawKind::kAlloc) live += event.value;
+    if (event.kind == RawKind::kFree) live -= event.value;
+    peak = std::max(peak, live);
+  }
+  return peak;
+}
+
+/// Describes the memory of steps that differ each time.
+std::string peaks_of(std::span<const RecordedPass> keep_passes) {
+  Bytes least = std::numeric_limits<Bytes>::max(), most = 0;
+  for (const RecordedPass& pass : keep_passes) {
+    least = std::min(least, peak_of(pass));
+    most = std::max(most, peak_of(pass));
+  }
+  return "all that can be said is what the recorded steps took of the device with nothing offloaded: " +
+         (least == most ? format_bytes(most) : format_bytes(least) + " to " + format_bytes(most));
+}
+
+void check_same_program(const RecordedPass& a, const NumberedPass& numbered_a, const RecordedPass& b,
+                        const NumberedPass& numbered_b, std::span<const RecordedPass> keep_passes) {
+  const std::vector<Event> events_a = common_events(numbered_a);
+  const std::vector<Event> events_b = common_events(numbered_b);
+  const auto index = first_difference(a, numbered_a, events_a, b, numbered_b, events_b);
+  if (!index) return;
+  throw input_error(
+      "the model's step changes from pass to pass, so what one step does says nothing of the next: near " +
+          operator_around(a, events_a, *index) + ", " + describe(a, numbered_a, events_a, *index) +
+          " in one pass, " + describe(b, numbered_b, events_b, *index) + " in another; " +
+          peaks_of(keep_passes),
+      "offprof needs shapes that do not depend on the data; pad to fixed sizes, or take out "
+      "data-dependent branches");
+}
+
+/// Returns the error for tensors saved in backward: their memory, and so the step program, would depend on
+/// the policy.
+Error saves_in_backward() {
+  return input_error(
+      "backward itself saves tensors that it was given back for the node it runs: the gradient of a gradient",
+      "offprof records steps with one backward; take the gradient penalty out to profile the rest");
+}
+
+/// Returns the compute times by common event, over passes with the same common events.
+std::vector<Measured> compute_between(std::span<const std::vector<Between>> passes) {
+  std::vector<Measured> times;
+  for (std::size_t i = 0; i < passes.front().size(); ++i) {
+    std::vector<Nanoseconds> of_event;
+    for (const std::vector<Between>& pass : passes) of_event.push_back(pass[i].compute_ns);
+    times.push_back(summarize_measured(std::move(of_event)));
+  }
+  return times;
+}
+
+/// Sets the median compute times and their spread; work is the same in each pass. Events that are not common
+/// take no time.
+void add_times(Program& program, const std::vector<std::vector<Between>>& passes, bool has_work) {
+  const std::vector<Measured> times = compute_between(passes);
+  OFFPROF_CHECK(static_cast<std::size_t>(std::ranges::count_if(program.events, is_common, &Event::kind)) ==
+                times.size());
+  const bool has_spread = !has_work && passes.size() > 1;
+  std::size_t common = 0;
+  for (Event& event : program.events) {
+    const bool is_timed = is_common(event.kind);
+    const Measured time = is_timed ? times[common] : Measured{};
+    event.compute_ns = time.median_ns;
+    if (has_spread) program.compute_spread_ns.push_back(time.high_ns - time.low_ns);
+    if (has_work) program.work.push_back(is_timed ? passes.front()[common].work : Work{});
+    common += is_timed ? 1 : 0;
+  }
+}
+
+}  // namespace
+
+bool same_program(const RecordedPass& a, const RecordedPass& b) {
+  const NumberedPass numbered_a(a);
+  const NumberedPass numbered_b(b);
+  return !first_difference(a, numbered_a, common_events(numbered_a), b, numbered_b,
+                           common_events(numbered_b));
+}
+
+bool serves_dense_steps(const RecordedPass& offload_pass, const RecordedPass& dense_pass) {
+  const auto has_escaped = [](const RecordedPass& pass) {
+    return std::ranges::any_of(pass.escaped, [](char escaped) { return escaped != 0; });
+  };
+  return !has_escaped(offload_pass) && !has_escaped(dense_pass) && same_program(offload_pass, dense_pass);
+}
+
+Program build_program(std::span<const RecordedPass> keep_passes, const RecordedPass& offload_pass) {
+  OFFPROF_CHECK(!keep_passes.empty());
+  const NumberedPass offloaded(offload_pass);
+  std::vector<std::vector<Between>> between;
+  for (const RecordedPass& keep_pass : keep_passes) {
+    const NumberedPass kept(keep_pass);
+    check_same_program(keep_pass, kept, offload_pass, offloaded, keep_passes);
+    between.push_back(work_between(keep_pass, kept));
+  }
+
+  Program program;
+  program.names = offload_pass.names;
+  program.storages = offloaded.storages();
+  program.events = offloaded.events();
+  program.resident_bytes = offload_pass.resident_bytes;
+  for (std::size_t tensor = 0; tensor < offload_pass.saved.size(); ++tensor) {
+    if (offloaded.is_reload(offload_pass.saved[tensor].storage)) throw saves_in_backward();
+    program.saved.push_back(offload_pass.saved[tensor].saved);
+    program.saved.back().storage = offloaded.index_of(offload_pass.saved[tensor].storage);
+    program.saved.back().escapes = offload_pass.escaped[tensor] != 0;
+  }
+  add_times(program, between, keep_passes.front().has_work);
+  return program;
+}
+
+std::unordered_map<std::int64_t, std::int32_t> storages_replaced_by(const Program& program,
+                                                                    const RecordedPass& last) {
+  std::multimap<Bytes, std::int32_t> freed;  // storages of the same size in the order of their frees
+  for (const Event& event : program.events) {
+    if (event.kind != EventKind::kFree) continue;
+    const ProgramStorage& storage = program.storages[event.id];
+    if (storage.role != StorageRole::kActivation) freed.emplace(storage.bytes, event.id);
+  }
+  std::unordered_set<std::int64_t> gone;
+  for (const RawEvent& event : last.events)
+    if (event.kind == RawKind::kFree) gone.insert(event.id);
+  std::unordered_map<std::int64_t, std::int32_t> replaced;
+  for (const RawEvent& event : last.events) {
+    if (event.kind != RawKind::kAlloc || gone.contains(event.id)) continue;
+    const auto old = freed.lower_bound(event.value);
+    if (old == freed.end() || old->first != event.value) continue;
+    replaced.emplace(event.id, old->second);
+    freed.erase(old);
+  }
+  return replaced;
+}
+
+std::vector<Staging> staging_of(const RecordedPass& pass, std::span<const CopyRecord> copies) {
+  std::unordered_map<CopyId, Work> gathered;
+  for (const CopyRecord& copy : copies)
+    if (copy.staging != Work{}) gathered[static_cast<CopyId>(copy.tag)] = copy.staging;
+  std::vector<Staging> staging;
+  for (std::size_t tensor = 0; tensor < pass.saved.size(); ++tensor) {
+    const auto found = gathered.find(pass.saved[tensor].copy);
+    if (found == gathered.end()) continue;
+    staging.push_back({static_cast<std::int32_t>(tensor), found->second.host_ns, found->second.stream_ns});
+  }
+  return staging;
+}
+
+}  // namespace offprof

@@ -1,0 +1,156 @@
+// Preparation of a job's model: loading, placement on the device, activation checkpointing and layer slices.
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/Generator.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/jit/python/update_graph_executor_opt.h>
+#include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
+#include <torch/version.h>
+
+#include <algorithm>
+
+#include "engine/checkpointing/segments.h"
+#include "engine/models/model_device.h"
+#include "engine/models/weightless.h"
+#include "engine/slices/microbatches.h"
+#include "profiler/session/job.h"
+#include "traces/analysis/fingerprint.h"
+#include "traces/base/check.h"
+#include "traces/base/error.h"
+#include "traces/format/policy_io.h"
+
+namespace offprof {
+namespace {
+
+/// Size of the parameter window in multiples of what an operator needs at once, or a layer slice, so that the
+/// next parameters can be loaded while one of them runs.
+constexpr Bytes kWindowInOperators = 2;
+
+/// Disables graph optimisation. Otherwise the graph executor fuses operators into subgraphs from the second
+/// step on, and those unpack all their saved tensors at once.
+void turn_graph_optimisation_off() {
+  torch::jit::setGraphExecutorOptimize(false);
+  torch::jit::getProfilingMode() = false;
+}
+
+}  // namespace
+
+void Job::load() {
+  progress_("loading the model");
+  const auto used_before = used_beside_allocator();
+  turn_graph_optimisation_off();
+  device_.prepare_cores(request_.threads);
+  at::set_num_threads(request_.threads);
+  trace_.settings = request_.settings;
+  model_ = load_model(request_.model_path);
+  std::vector<std::string>& inputs = trace_.settings.inputs;
+  if (inputs.empty()) inputs = input_specs_in_archive(request_.model_path);
+  if (inputs.empty())
+    throw input_error(
+        model_.info.name + ": what are its inputs? The archive does not say",
+        "give one --input for each, as in --input 'int64[4,128]<512' or --input 'float32[8,3,64,64]'");
+  at::manual_seed(trace_.settings.seed);
+  make_inputs(model_, inputs);
+  if (!device_.is_virtual()) refuse_weightless(model_);
+  place_model();
+  choose_segments();
+  cut_into_shards();
+  trace_.model = model_.info;
+  refuse_foreign_plan(request_.policy, request_.policy_made_for,
+                      fingerprint_of_run(trace_.model, trace_.settings));
+  trace_.environment = {request_.device,
+                        device_.description(),
+                        TORCH_VERSION,
+                        request_.threads,
+                        device_.known_link().value_or(Link{}),
+                        device_.memory_bytes(),
+                        device_.is_virtual()};
+  if (DeviceDisk* const disk = device_.disk(); disk != nullptr && !disk->warning().empty())
+    trace_.notes.push_back(disk->warning());
+  if (used_before) trace_.environment.beside_allocator = {*used_before, *used_before, *used_before};
+}
+
+/// Moves the model to the device, and offloaded parameters from there to their place.
+void Job::place_model() {
+  make_pager();
+  const auto adopt = [&](const at::Tensor& parameter) {
+    if (pager_) pager_->adopt_parameter(parameter);
+  };
+  if (!device_.torch_device().is_cpu()) return move_to_device(model_, device_.torch_device(), adopt);
+  for (const at::Tensor& parameter : model_.module.parameters()) adopt(parameter);
+}
+
+void Job::make_pager() {
+  const std::optional<WeightSettings>& weights = trace_.settings.weights;
+  if (!weights) return;
+  const bool on_disk = weights->place == "disk";
+  std::unique_ptr<WeightStore> store;
+  if (!on_disk) {
+    store = make_host_weight_store(device_);
+  } else if (device_.torch_device().is_cpu()) {
+    store = make_disk_weight_store(request_.weights_folder);
+  } else {
+    OFFPROF_CHECK(device_.disk() != nullptr);
+    store = make_device_disk_weight_store(device_);
+  }
+  if (const std::string warning = store->warning(); !warning.empty()) trace_.notes.push_back(warning);
+  pager_.emplace(device_, std::move(store), weights->window_bytes.value_or(0));
+}
+
+Bytes Job::shard_weight_bytes() const {
+  return model_.shards ? model_.shards->most_weight_bytes() : 0;
+}
+
+/// Learns the order in which a step uses the parameters, and chooses the window size.
+void Job::learn_uses() {
+  if (!pager_) return;
+  progress_("learning in which order weights are used");
+  trainer_->plain_step();  // creates the optimizer's state
+  trainer_->plain_step();
+  pager_->learn();
+  std::optional<Bytes>& window = trace_.settings.weights->window_bytes;
+  if (!window) window = kWindowInOperators * std::max(pager_->most_used_bytes(), shard_weight_bytes());
+  pager_->set_window_bytes(*window);
+}
+
+void Job::choose_segments() {
+  const std::vector<std::string>& patterns = trace_.settings.segments;
+  if (!patterns.empty())
+    model_.segments = std::make_shared<Segments>(model_.module, patterns, device_.torch_device());
+}
+
+/// Runs the model once to see what its parts take.
+void Job::cut_into_shards() {
+  std::optional<ShardSettings>& settings = trace_.settings.shards;
+  if (!settings) return;
+  progress_("cutting the model into shards");
+  model_.microbatches = settings->microbatches;
+  const auto microbatches = cut_into_microbatches(model_.inputs, model_.microbatches);
+  const WeightPager::Scope paged(pager_ ? &*pager_ : nullptr);
+  try {
+    model_.shards = std::make_shared<Shards>(model_.module, microbatches.front(), settings->count,
+                                             device_.torch_device());
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw forward_error(model_, microbatches.front(), error);
+  }
+  settings->count = static_cast<std::int64_t>(model_.shards->shards().size());
+}
+
+/// Reports checkpointed modules that the last step did not call: they save no memory.
+void Job::check_segments() {
+  if (!model_.segments) return;
+  const std::vector<std::string> uncalled = model_.segments->uncalled();
+  if (uncalled.empty()) return;
+  if (uncalled.size() == model_.segments->paths().size())
+    throw input_error(
+        fmt::format("segments: the model's forward calls none of {}", fmt::join(uncalled, ", ")),
+        "its code has been put in place of the calls: export it without torch.jit.freeze and without "
+        "inlining");
+  trace_.notes.push_back(fmt::format("segments that the step does not call: {}", fmt::join(uncalled, ", ")));
+}
+
+}  // namespace offprof

@@ -1,0 +1,262 @@
+#include "profiler/training/trainer.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+
+#include <utility>
+
+#include "engine/autograd/autograd_engine.h"
+#include "engine/models/training_pass.h"
+#include "profiler/recorder/marking_listener.h"
+#include "profiler/recorder/pass_recorder.h"
+#include "traces/base/error.h"
+
+namespace offprof {
+namespace {
+
+/// PyTorch's default for AdamW, and a cautious value for SGD: the steps only serve to be profiled.
+constexpr double kLearningRate = 1e-3;
+
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
+                                                        const std::vector<at::Tensor>& parameters) {
+  if (name == "none") return nullptr;
+  if (name == "sgd")
+    return std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(kLearningRate));
+  if (name == "adamw")
+    return std::make_unique<torch::optim::AdamW>(parameters, torch::optim::AdamWOptions(kLearningRate));
+  throw input_error("unknown optimizer '" + name + "'", "there are none, sgd and adamw");
+}
+
+/// Copies a gradient to the host. `apart` requests separate memory even if the gradient is on the host.
+at::Tensor on_host(const at::Tensor& gradient, bool apart) {
+  return gradient.to(at::kCPU, /*non_blocking=*/false, /*copy=*/apart);
+}
+
+/// Reports the loads and evictions of parameters to the step's listener.
+class PagerListenerScope {
+ public:
+  PagerListenerScope(WeightPager* pager, StepListener* listener) : pager_(pager) {
+    if (pager_ != nullptr) pager_->set_listener(listener);
+  }
+  ~PagerListenerScope() {
+    if (pager_ != nullptr) pager_->set_listener(nullptr);
+  }
+  PagerListenerScope(const PagerListenerScope&) = delete;
+  PagerListenerScope& operator=(const PagerListenerScope&) = delete;
+
+ private:
+  WeightPager* pager_;
+};
+
+/// Stops listening at the end, since a step's graph may outlive its listener.
+class ListenerScope {
+ public:
+  explicit ListenerScope(OffloadStep& step) : step_(step) {}
+  ~ListenerScope() { step_.stop_listening(); }
+  ListenerScope(const ListenerScope&) = delete;
+  ListenerScope& operator=(const ListenerScope&) = delete;
+
+ private:
+  OffloadStep& step_;
+};
+
+}  // namespace
+
+Trainer::Trainer(Model& model, Device& device, const RunSettings& settings, StepTracing* tracing,
+                 WeightPager* pager)
+    : model_(model),
+      device_(device),
+      loss_(settings.loss),
+      seed_(settings.seed),
+      tracing_(tracing),
+      pager_(pager),
+      optimizer_(make_optimizer(settings.optimizer, model.parameters)) {}
+
+/// Releases the gradients. After a failed step, one may still be on its way to the device: this waits for it
+/// while its memory exists.
+void Trainer::set_gradients_to_none() {
+  if (pager_ != nullptr) pager_->forget_gradients();
+  for (at::Tensor& parameter : model_.parameters) parameter.mutable_grad() = at::Tensor();
+}
+
+/// Ends the step of the pager: between steps no parameters are on the device, and gradients are not kept.
+void Trainer::end_pages() {
+  if (pager_ == nullptr) return;
+  set_gradients_to_none();
+  adopt_optimizer_state();
+  pager_->end_step();
+}
+
+/// Adopts the optimizer's state in the order of parameters, since the order of its own table depends on
+/// addresses and differs between runs.
+void Trainer::adopt_optimizer_state() {
+  if (!optimizer_) return;
+  const auto& states = optimizer_->state();
+  for (const at::Tensor& parameter : model_.module.parameters()) {
+    const auto state = states.find(parameter.unsafeGetTensorImpl());
+    if (state == states.end()) continue;
+    const auto* moments = dynamic_cast<const torch::optim::AdamWParamState*>(state->second.get());
+    if (moments == nullptr) continue;
+    for (const at::Tensor& moment : {moments->exp_avg(), moments->exp_avg_sq()}) pager_->adopt(moment);
+  }
+}
+
+std::shared_ptr<const Residents> Trainer::residents() const {
+  Residents residents = residents_of(model_, device_);
+  if (pager_ != nullptr)
+    residents.is_paged = [pager = pager_](const c10::Storage& storage) { return pager->is_page(storage); };
+  return std::make_shared<const Residents>(std::move(residents));
+}
+
+void Trainer::forward_and_backward() {
+  TrainingPass pass(model_, loss_);
+  pass.forward();
+  pass.backward();
+}
+
+void Trainer::plain_step() {
+  set_gradients_to_none();
+  {
+    const WeightPager::Scope paged(pager_);
+    forward_and_backward();
+    if (optimizer_) optimizer_->step();
+  }
+  end_pages();
+}
+
+StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recording recording,
+                             StepListener* listener, std::optional<TraceDetail> traced,
+                             MarkingListener* marks) {
+  set_gradients_to_none();
+  end_pages();  // after a step that failed
+  begin_measuring();
+  StepResult result;
+  result.device_resident_bytes = device_.live_bytes();
+  const auto residents_now = residents();
+
+  const bool is_traced = traced && tracing_ != nullptr;
+  GpuTracer* const tracer = is_traced ? tracing_->begin(*traced) : nullptr;
+  std::optional<PassRecorder> recorder;
+  if (recording != Recording::kNone) recorder.emplace(device_, recording == Recording::kProgram, tracer);
+  std::vector<std::pair<std::string_view, Device::TimeMark>> phases;
+  const auto begin_phase = [&](std::string_view name) {
+    if (recorder) recorder->begin_phase(name);
+    if (marks != nullptr) marks->begin_phase();
+    if (!recorder && !device_.is_virtual()) phases.emplace_back(name, device_.mark());
+  };
+  if (recording == Recording::kNone) device_.take_work();
+  const Device::TimeMark begin = device_.mark();
+  StepListener* const hears = recorder ? &*recorder : listener;
+  auto step = std::make_shared<OffloadStep>(device_, policy, guide, residents_now, hears);
+  const ListenerScope listens(*step);
+  const PagerListenerScope listens_to_pager(pager_, hears);
+  std::optional<WeightPager::Scope> paged(std::in_place, pager_);
+  {
+    const CurrentStep current(step);
+    TrainingPass pass(model_, loss_);
+    begin_phase("forward");
+    pass.forward();
+    begin_phase("backward");
+    pass.backward();
+    step->backward_end();
+  }
+  begin_phase("optimizer");
+  if (optimizer_) optimizer_->step();
+  paged.reset();
+  end_pages();
+  if (recorder) recorder->end_step();
+  if (marks != nullptr) marks->begin_phase();
+  const Device::TimeMark end = device_.mark();
+  if (const auto work = device_.take_work(); work && recording == Recording::kNone)
+    result.busy_ns = work->busy_ns;
+
+  result.device_peak_bytes = device_.peak_bytes();
+  result.cache_use = device_.cache_use();
+  set_gradients_to_none();
+  if (recorder) result.recording = recorder->finish();
+  check_marks(device_);
+  device_.synchronize();
+  if (is_traced) result.gpu = tracing_->end();
+  result.step_time_ns = device_.time_of(end) - device_.time_of(begin);
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const Device::TimeMark next = i + 1 < phases.size() ? phases[i + 1].second : end;
+    result.phases.emplace_back(phases[i].first, device_.time_of(next) - device_.time_of(phases[i].second));
+  }
+  result.copies = device_.take_copy_records();
+  for (const CopyRecord& copy : result.copies)
+    (copy.direction == CopyDirection::kD2h ? result.d2h_busy_ns : result.h2d_busy_ns) +=
+        copy.end_ns - copy.begin_ns;
+  if (DeviceDisk* const disk = device_.disk()) {
+    result.disk_transfers = disk->take_records();
+    result.disk_stored = disk->take_stored();
+  }
+  result.exposed_ns = device_.take_exposed_ns();
+  result.host_peak_bytes = step->host_peak_bytes();
+  result.host_reserved_bytes = device_.host_reserved_bytes();
+  const WeightTraffic weights = pager_ != nullptr ? pager_->take_traffic() : WeightTraffic{};
+  result.d2h_bytes = step->d2h_bytes() + weights.d2h;
+  result.h2d_bytes = step->h2d_bytes() + weights.h2d;
+  result.disk_peak_bytes = step->disk().peak_bytes();
+  result.disk_write_bytes = step->disk().write_bytes() + weights.disk_write;
+  result.disk_read_bytes = step->disk().read_bytes() + weights.disk_read;
+  result.disk_refusals = step->disk().refusals();
+  result.refused_reloads = step->refused_reloads();
+  result.ledger = step->ledger();
+  result.commands = step->commands();
+  return result;
+}
+
+StepMarks Trainer::marked_step() {
+  MarkingListener marks(device_);
+  run_step(preset_policy("keep"), {}, Recording::kNone, &marks, std::nullopt, &marks);
+  return marks.take();
+}
+
+void Trainer::begin_measuring() {
+  device_.synchronize();
+  device_.take_copy_records();
+  if (DeviceDisk* const disk = device_.disk()) {
+    disk->take_records();
+    disk->take_stored();
+  }
+  device_.take_exposed_ns();
+  device_.forget_marks();
+  device_.reset_peak();
+  if (pager_ != nullptr) pager_->take_traffic();
+}
+
+std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy, const StepGuide& guide) {
+  const at::NoGradGuard outer_no_grad;
+  const WeightPager::Scope paged(pager_);
+  std::vector<at::Tensor> buffers;
+  for (const at::Tensor& buffer : model_.module.buffers()) buffers.push_back(buffer.clone());
+  set_gradients_to_none();
+  if (pager_ != nullptr && !policy) pager_->bring_all();  // the exact gradients do not use the pager
+  at::manual_seed(seed_);
+  {
+    const at::AutoGradMode grad(true);
+    if (policy) {
+      auto step = std::make_shared<OffloadStep>(device_, *policy, guide, residents(), nullptr);
+      const CurrentStep current(step);
+      forward_and_backward();
+      step->backward_end();
+    } else {
+      accumulate_gradients_plainly(model_, loss_);
+    }
+  }
+  std::vector<at::Tensor> result;
+  // Keeps the gradients on the host, so that they do not count as device memory.
+  for (at::Tensor& parameter : model_.parameters)
+    result.push_back(parameter.grad().defined() ? on_host(parameter.grad(), pager_ != nullptr)
+                                                : at::Tensor());
+  set_gradients_to_none();
+  end_pages();
+  std::size_t i = 0;
+  for (at::Tensor buffer : model_.module.buffers()) buffer.copy_(buffers[i++]);
+  return result;
+}
+
+}  // namespace offprof

@@ -1,0 +1,280 @@
+#include "simulator/replay/replay.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "engine/scheduler/placement_rules.h"
+#include "simulator/replay/virtual_executor.h"
+#include "traces/base/check.h"
+#include "traces/base/error.h"
+
+namespace offprof {
+namespace {
+
+/// Upper bound on the time of all copies of a step, including the compute time added because of them. The
+/// step program's own times are bounded by check_program.
+double longest_offloading_ns(const Step& step, const Link& link) {
+  const EngineCosts& costs = step.costs();
+  const double bytes = step.most_copied_bytes();
+  Nanoseconds per_copy = 2 * (link.launch_ns + costs.event_ns);
+  if (!costs.standstills.empty()) per_copy += 2 * costs.standstills.back().lost_ns;
+  double longest = static_cast<double>(costs.hook_ns) * static_cast<double>(step.events().size()) +
+                   costs.reload_ns_per_byte * bytes;
+  for (const LinkDirection& direction : {link.d2h, link.h2d}) {
+    per_copy += direction.latency_ns + direction.start_ns;
+    if (direction.bytes_per_second > 0) longest += 1e9 * bytes / direction.bytes_per_second;
+  }
+  for (const LinkDirection& direction : {link.disk.write, link.disk.read}) {
+    per_copy += direction.latency_ns;
+    if (direction.bytes_per_second > 0) longest += 1e9 * bytes / direction.bytes_per_second;
+  }
+  return longest + static_cast<double>(per_copy) * static_cast<double>(step.requests().size());
+}
+
+/// Clocks and sums over them have 64 bits.
+void refuse_endless(const Step& step, const Link& link) {
+  constexpr double kLongest = 5e17;
+  if (longest_offloading_ns(step, link) <= kLongest) return;
+  throw input_error("over this link a step that offloads everything would take more than 15 years",
+                    "Give a faster one, as --link 25GB/s,10us");
+}
+
+}  // namespace
+
+/// Drives a scheduler through a step's events, in the way autograd drives it in a run.
+class Replayer {
+ public:
+  Replayer(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener)
+      : step_(step),
+        placements_(std::make_shared<const Placements>(step.place(policy))),
+        executor_(step, policy, link, placements_->by_tensor, listener),
+        scheduler_(make_scheduler(policy, step.backward_order(), executor_)),
+        listener_(listener),
+        unpacked_storage_(step.requests().size(), -1) {
+    refuse_endless(step, link);
+  }
+
+  /// Stands at the same point as `other`, and continues under `policy`.
+  Replayer(const Replayer& other, const Policy& policy, ReplayListener* listener)
+      : step_(other.step_),
+        placements_(other.placements_),
+        executor_(other.executor_),
+        scheduler_(other.scheduler_->clone(policy, executor_)),
+        listener_(listener),
+        unpacked_storage_(other.unpacked_storage_),
+        launch_gap_ns_(other.launch_gap_ns_),
+        node_tensors_(other.node_tensors_),
+        next_event_(other.next_event_),
+        peak_event_(other.peak_event_) {
+    executor_.set_listener(listener);
+  }
+
+  std::size_t next_event() const { return next_event_; }
+
+  void advance_to(std::size_t end) {
+    const std::span<const Event> events = step_.events();
+    for (std::size_t i = next_event_; i < end; ++i) {
+      const Bytes peak_before = executor_.memory().peak_bytes();
+      compute(i, events[i].compute_ns);
+      if (listener_ != nullptr) listener_->on_event_begin(i, executor_.clock().now());
+      replay(events[i]);
+      if (executor_.memory().peak_bytes() > peak_before) peak_event_ = i;
+      if (listener_ != nullptr) tell(i);
+    }
+    next_event_ = std::max(next_event_, end);
+  }
+
+  Prediction finish() {
+    advance_to(step_.events().size());
+    compute(step_.events().size(), step_.tail_compute_ns());
+    return {metrics(), peak_event_};
+  }
+
+ private:
+  /// Runs the compute work before event `index`.
+  void compute(std::size_t index, Nanoseconds compute_ns) {
+    if (step_.work().empty()) return executor_.clock().compute(compute_ns);
+    executor_.clock().run(step_.work()[index]);
+    if (listener_ != nullptr) tell_launch_gap();
+  }
+
+  /// Reports the launch gap since the last call to the listener.
+  void tell_launch_gap() {
+    VirtualClock& clock = executor_.clock();
+    const Nanoseconds gap = clock.launch_gap_ns() - launch_gap_ns_;
+    if (gap <= 0) return;
+    launch_gap_ns_ += gap;
+    listener_->on_stall({StallReason::kLaunch, -1, 0, clock.now() - gap, gap});
+  }
+
+  void replay(const Event& event) {
+    executor_.set_event(event.kind, event.id);
+    switch (event.kind) {
+      case EventKind::kAlloc:
+        return executor_.memory().hold(event.id);
+      case EventKind::kFree:
+        return executor_.memory().let_go(event.id);
+      case EventKind::kPack:
+        return pack(event.id);
+      case EventKind::kUnpack:
+        return unpack(event.id);
+      case EventKind::kRelease:
+        executor_.clock().hook();
+        return scheduler_->release(event.id);
+      case EventKind::kNodeEnd:
+        return node_end();
+      case EventKind::kLetGo:
+        return program_lets_go(event.id);
+      case EventKind::kBackwardEnd:
+        return scheduler_->backward_end();
+      case EventKind::kFetch:
+        return executor_.fetch_weights(event.id);
+      case EventKind::kFetched:
+        return executor_.wait_for_weights(event.id);
+      case EventKind::kSave:
+        return executor_.save_weights(event.id);
+      case EventKind::kPhase:
+      case EventKind::kOpBegin:
+      case EventKind::kOpEnd:
+        break;
+    }
+    OFFPROF_CHECK(false);  // Step has removed these events
+  }
+
+  void pack(SavedId tensor) {
+    executor_.clock().hook();
+    const PackDecision decision = scheduler_->pack(tensor, step_.requests()[tensor], executor_.rule(tensor));
+    executor_.set_copy(tensor, decision.copy);
+    if (listener_ != nullptr) listener_->on_placement(tensor, decision);
+  }
+
+  /// The node holds the unpacked tensor until its end.
+  void unpack(SavedId tensor) {
+    executor_.clock().hook();
+    scheduler_->unpack(tensor);
+    if (unpacked_storage_[tensor] >= 0) return;
+    unpacked_storage_[tensor] = executor_.device_storage(tensor);
+    executor_.memory().hold(unpacked_storage_[tensor]);
+    node_tensors_.push_back(tensor);
+  }
+
+  void node_end() {
+    node_escaped_.clear();
+    for (const SavedId tensor : node_tensors_) {
+      if (unpacked_storage_[tensor] < 0) continue;  // released before
+      if (step_.escapes(tensor))
+        node_escaped_.push_back(tensor);
+      else
+        program_lets_go(tensor);
+    }
+    scheduler_->node_end(node_tensors_, node_escaped_);
+    node_tensors_.clear();
+  }
+
+  void program_lets_go(SavedId tensor) {
+    OFFPROF_CHECK(unpacked_storage_[tensor] >= 0);
+    executor_.memory().let_go(unpacked_storage_[tensor]);
+    unpacked_storage_[tensor] = -1;
+  }
+
+  void tell(std::size_t index) {
+    listener_->on_memory(executor_.memory().live_bytes(), executor_.host_bytes(), executor_.clock().now());
+    listener_->on_event(index, executor_.clock().now());
+  }
+
+  Metrics metrics() {
+    const VirtualClock& clock = executor_.clock();
+    Metrics metrics;
+    metrics.device_peak_bytes = executor_.memory().peak_bytes();
+    metrics.device_resident_bytes = step_.resident_bytes();
+    metrics.host_peak_bytes = executor_.host_peak_bytes();
+    if (const VirtualDisk& disk = executor_.disk(); disk.is_used()) {
+      metrics.disk_peak_bytes = disk.peak_bytes();
+      metrics.disk_write_bytes = disk.write_bytes();
+      metrics.disk_read_bytes = disk.read_bytes();
+    }
+    metrics.step_time_ns = clock.now();
+    metrics.compute_ns = clock.now() - clock.exposed_ns() - clock.launch_gap_ns();
+    metrics.d2h_bytes = executor_.d2h_bytes();
+    metrics.h2d_bytes = executor_.h2d_bytes();
+    metrics.d2h_busy_ns = clock.d2h_busy_ns();
+    metrics.h2d_busy_ns = clock.h2d_busy_ns();
+    metrics.exposed_ns = clock.exposed_ns();
+    if (!step_.work().empty()) metrics.launch_gap_ns = clock.launch_gap_ns();
+    metrics.overlap_ratio = overlap_ratio(clock.exposed_ns(), clock.d2h_busy_ns(), clock.h2d_busy_ns());
+    return metrics;
+  }
+
+  const Step& step_;
+  std::shared_ptr<const Placements> placements_;  ///< shared by forks
+  VirtualExecutor executor_;
+  std::unique_ptr<Scheduler> scheduler_;
+  ReplayListener* listener_;
+  /// By saved tensor: the storage that the step program holds for it; -1: none.
+  std::vector<std::int32_t> unpacked_storage_;
+  Nanoseconds launch_gap_ns_ = 0;      ///< the part that the listener has heard of
+  std::vector<SavedId> node_tensors_;  ///< unpacked since the last node end
+  std::vector<SavedId> node_escaped_;  ///< of those; used only within a node's end
+  std::size_t next_event_ = 0;
+  std::size_t peak_event_ = 0;
+};
+
+namespace {
+
+constexpr std::array<std::string_view, 9> kReasonNames = {"stash_full", "stash_emptied", "no_stash",
+                                                          "released",   "reload_late",   "link",
+                                                          "weights",    "launch",        "disk"};
+constexpr std::array<std::string_view, 9> kReasons = {
+    "the stash is full, and the copy out of its oldest tensor is not done",
+    "backward begins, which empties the stash, and a copy out is not done",
+    "no stash holds the tensor, and its copy out is not done",
+    "autograd lets go of the tensor before its copy is done",
+    "backward needs the tensor, and its reload was asked for too late",
+    "the link has not come to the copy yet",
+    "an operator needs weights that are not there yet, or others must be saved before they go",
+    "the host has not launched the next kernel yet",
+    "the disk has not written it or read it yet"};
+static_assert(kReasons.size() == static_cast<std::size_t>(StallReason::kDisk) + 1);
+
+}  // namespace
+
+std::string_view to_string(StallReason reason) {
+  return kReasonNames.at(static_cast<std::size_t>(reason));
+}
+
+std::string_view describe(StallReason reason) {
+  return kReasons.at(static_cast<std::size_t>(reason));
+}
+
+Prediction replay(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener) {
+  return Replayer(step, policy, link, listener).finish();
+}
+
+PartialReplay::PartialReplay(const Step& step, const Policy& policy, const Link& link,
+                             ReplayListener* listener)
+    : PartialReplay(std::make_unique<Replayer>(step, policy, link, listener)) {}
+
+PartialReplay::PartialReplay(std::unique_ptr<Replayer> replayer) : replayer_(std::move(replayer)) {}
+PartialReplay::PartialReplay(PartialReplay&&) noexcept = default;
+PartialReplay& PartialReplay::operator=(PartialReplay&&) noexcept = default;
+PartialReplay::~PartialReplay() = default;
+
+std::size_t PartialReplay::next_event() const {
+  return replayer_->next_event();
+}
+
+void PartialReplay::advance_to(std::size_t event) {
+  replayer_->advance_to(event);
+}
+
+PartialReplay PartialReplay::fork(const Policy& policy, ReplayListener* listener) const {
+  return PartialReplay(std::make_unique<Replayer>(*replayer_, policy, listener));
+}
+
+Prediction PartialReplay::finish() {
+  return replayer_->finish();
+}
+
+}  // namespace offprof

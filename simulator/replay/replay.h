@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "engine/scheduler/scheduler.h"
+#include "simulator/clock/virtual_clock.h"
+#include "simulator/replay/step.h"
+#include "simulator/replay/virtual_memory.h"
+#include "traces/model/link.h"
+#include "traces/model/metrics.h"
+#include "traces/model/policy.h"
+#include "traces/model/timeline.h"
+
+namespace offprof {
+
+/// Link for replays whose times are not used; memory does not depend on the link.
+inline constexpr Link kAnyLink = {{1e9, 0}, {1e9, 0}};
+
+/// Reason why the compute stream is idle.
+enum class StallReason : std::uint8_t {
+  kStashFull,     ///< a tensor is about to join the stash, but the copy out of its oldest tensor is not done
+  kStashEmptied,  ///< backward begins, at which TRL's rules empty the stash, but a copy out is not done
+  kNoStash,       ///< no stash takes the tensor, so its device copy must go, but its copy out is not done
+  kReleased,      ///< autograd releases the tensor before its copy is done
+  kReloadLate,    ///< backward needs the tensor, but its reload was requested too late
+  kLink,          ///< the link has not started the copy: it is busy with others, or the stream is waking up
+  kWeights,       ///< an operator needs parameters that were loaded too late, or others must be saved first
+  kLaunch,        ///< the host has not launched the next kernel yet
+  kDisk,          ///< the disk has not yet written what must go, or not yet read what is needed
+};
+
+/// Returns the name used in reports and traces: `stash_full`, ...
+std::string_view to_string(StallReason reason);
+/// Returns a phrase that explains the reason to people.
+std::string_view describe(StallReason reason);
+
+/// An interval in which the compute stream was idle.
+struct Stall {
+  StallReason reason = StallReason::kLink;
+  SavedId tensor = -1;  ///< whose copy it waited for; -1: no tensor's, as for kLaunch
+  Bytes bytes = 0;      ///< size of that copy
+  Nanoseconds begin_ns = 0;
+  Nanoseconds duration_ns = 0;        ///< never 0
+  std::optional<Track> copy_track{};  ///< direction of that copy; nullopt for kLaunch
+};
+
+/// Listener of a replay. Calls come in the order of the events; times are on the compute stream's virtual
+/// clock.
+class ReplayListener : public StorageListener {
+ public:
+  /// Called before event number `index` of Step::events() is replayed, after the computation before it.
+  virtual void on_event_begin(std::size_t index, Nanoseconds now) { (void)index, (void)now; }
+  /// Called after the event has been replayed, including its waits.
+  virtual void on_event(std::size_t index, Nanoseconds now) { (void)index, (void)now; }
+  virtual void on_command(const Command& command, Nanoseconds now) { (void)command, (void)now; }
+  virtual void on_copy(const Command& command, const VirtualClock::Copy& copy) { (void)command, (void)copy; }
+  /// Called for the step program's own copies: those of parameters.
+  virtual void on_weight_copy(const VirtualClock::Copy& copy) { (void)copy; }
+  /// Called for kWriteDisk and kReadDisk, with the times at which the disk carries the transfer out.
+  virtual void on_disk_transfer(const Command& command, const VirtualClock::Copy& transfer) {
+    (void)command, (void)transfer;
+  }
+  /// Called for each stall. One wait for a copy may have up to three parts, each with its own reason. The
+  /// parts with reason kLaunch add up to the launch gaps, all others to the stall time of copies
+  /// (`exposed_ns`).
+  virtual void on_stall(const Stall& stall) { (void)stall; }
+  /// Called when live device bytes have changed, or may have.
+  virtual void on_memory(Bytes device_bytes, Bytes host_bytes, Nanoseconds now) {
+    (void)device_bytes, (void)host_bytes, (void)now;
+  }
+  /// Called when a copy out temporarily takes device memory: see Step::staging_bytes.
+  virtual void on_staging(Bytes bytes) { (void)bytes; }
+  virtual void on_placement(SavedId tensor, const PackDecision& decision) { (void)tensor, (void)decision; }
+};
+
+/// Result of the replay of one step under a policy.
+struct Prediction {
+  Metrics metrics;
+  std::size_t peak_event = 0;  ///< index in Step::events() of the event in which the device peak was reached
+};
+
+/// Replays the step under `policy` with the same scheduler that the engine runs. Memory and copied bytes are
+/// exact; times are those of virtual clocks over `link`. The figures of the caching allocator stay absent:
+/// predict_cache computes them. Throws Error (input) if the link is so slow, or the costs so high, that the
+/// clocks could overflow.
+Prediction replay(const Step& step, const Policy& policy, const Link& link,
+                  ReplayListener* listener = nullptr);
+
+class Replayer;
+
+/// A replay that can be stopped before any event and copied, so that policies with equal decisions up to that
+/// event share the replay of the events before it. Its result equals that of `replay` over the whole step, to
+/// the last bit.
+class PartialReplay {
+ public:
+  /// Begins at the start of the step. All arguments except the policy and the link must outlive the object.
+  PartialReplay(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener = nullptr);
+  PartialReplay(PartialReplay&&) noexcept;
+  PartialReplay& operator=(PartialReplay&&) noexcept;
+  ~PartialReplay();
+
+  /// Returns the index in Step::events() of the next event to replay.
+  std::size_t next_event() const;
+  /// Replays up to, but not including, `event`, which is at most the number of events. Does nothing if the
+  /// replay has already come that far.
+  void advance_to(std::size_t event);
+  /// Returns a replay that is paused at the same point and continues under `policy`, independent of this one.
+  /// `policy` must have the same scheduler, copy streams and cap of host memory, and must lead to the same
+  /// decisions in all events before this point: see Scheduler::clone, and Divergence for how far that holds.
+  /// `listener` hears only what is replayed from here on.
+  PartialReplay fork(const Policy& policy, ReplayListener* listener = nullptr) const;
+  /// Replays to the end of the step. May be called once.
+  Prediction finish();
+
+ private:
+  explicit PartialReplay(std::unique_ptr<Replayer> replayer);
+
+  std::unique_ptr<Replayer> replayer_;
+};
+
+}  // namespace offprof

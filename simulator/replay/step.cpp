@@ -1,0 +1,97 @@
+#include "simulator/replay/step.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace offprof {
+namespace {
+
+bool matters_to_memory(EventKind kind) {
+  return kind != EventKind::kPhase && kind != EventKind::kOpBegin && kind != EventKind::kOpEnd;
+}
+
+/// Returns a copy without the parts that only a replay needs.
+std::shared_ptr<const Program> rule_subjects_of(const Program& program) {
+  auto subjects = std::make_shared<Program>();
+  subjects->names = program.names;
+  subjects->storages = program.storages;
+  subjects->saved = program.saved;
+  subjects->recipes = program.recipes;
+  return subjects;
+}
+
+}  // namespace
+
+Step::Step(const Program& program, EngineCosts costs, std::span<const TransformProfile> profiles)
+    : costs_(std::move(costs)),
+      resident_bytes_(program.resident_bytes),
+      allocator_(program.allocator),
+      backward_order_(offprof::backward_order(program)),
+      rule_subjects_(rule_subjects_of(program)),
+      profiles_(profiles) {
+  add_events(program);
+  storage_bytes_.reserve(program.storages.size());
+  for (std::size_t i = 0; i < program.storages.size(); ++i) {
+    storage_bytes_.push_back(program.storages[i].bytes);
+    if (program.storages[i].role != StorageRole::kActivation)
+      residents_.push_back(static_cast<std::int32_t>(i));
+  }
+  add_requests(program);
+  for (const Event& event : events_)
+    if (event.kind == EventKind::kFetch || event.kind == EventKind::kSave)
+      most_copied_bytes_ += static_cast<double>(storage_bytes_[event.id]);
+}
+
+Placements Step::place(const Policy& policy) const {
+  return choose_placements(policy, *rule_subjects_, profiles_);
+}
+
+void Step::add_events(const Program& program) {
+  Nanoseconds since_last = 0;
+  Work work_since_last;
+  const bool has_work = !program.work.empty();
+  // Reserves the exact size: the spare capacity of a growing list would be larger than its contents.
+  const auto kept =
+      static_cast<std::size_t>(std::ranges::count_if(program.events, matters_to_memory, &Event::kind));
+  events_.reserve(kept);
+  program_index_.reserve(kept);
+  if (has_work) work_.reserve(kept + 1);
+  for (std::size_t i = 0; i < program.events.size(); ++i) {
+    const Event& event = program.events[i];
+    since_last += event.compute_ns;
+    compute_ns_ += event.compute_ns;
+    if (has_work) work_since_last = then(work_since_last, program.work[i]);
+    if (!matters_to_memory(event.kind)) continue;
+    events_.push_back({event.kind, event.id, std::exchange(since_last, 0)});
+    program_index_.push_back(static_cast<std::int32_t>(i));
+    if (has_work) work_.push_back(std::exchange(work_since_last, {}));
+  }
+  tail_compute_ns_ = since_last;
+  if (has_work) work_.push_back(work_since_last);
+}
+
+void Step::add_requests(const Program& program) {
+  requests_.reserve(program.saved.size());
+  escapes_.reserve(program.saved.size());
+  if (program.allocator) staging_bytes_.reserve(program.saved.size());
+  for (const SavedTensor& saved : program.saved) {
+    const std::int32_t storage = saved.storage < 0 ? add_storage_without_bytes() : saved.storage;
+    requests_.push_back(
+        {storage, saved.version, storage_bytes_[storage], saved.bytes, saved.movability, saved.is_parameter});
+    most_copied_bytes_ += static_cast<double>(std::max(storage_bytes_[storage], saved.bytes));
+    escapes_.push_back(saved.escapes ? 1 : 0);
+    if (program.allocator) staging_bytes_.push_back(is_dense(*saved.layout) ? 0 : saved.bytes);
+  }
+  if (!program.staging.empty()) staging_work_.resize(requests_.size());
+  for (const auto& [tensor, host_ns, stream_ns] : program.staging)
+    staging_work_[tensor] = {host_ns, stream_ns, host_ns + stream_ns};
+}
+
+/// A trace gives the index -1 to a tensor without a storage.
+std::int32_t Step::add_storage_without_bytes() {
+  storage_bytes_.push_back(0);
+  residents_.push_back(static_cast<std::int32_t>(storage_bytes_.size() - 1));
+  return residents_.back();
+}
+
+}  // namespace offprof

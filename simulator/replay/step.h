@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/scheduler/placement_rules.h"
+#include "engine/scheduler/scheduler.h"
+#include "traces/model/calibration.h"
+#include "traces/model/program.h"
+
+namespace offprof {
+
+/// A step program prepared for many replays. Operators are folded into the compute time between the events
+/// that matter to memory and scheduling. The scheduler's requests and the backward order are computed once.
+class Step {
+ public:
+  /// Prepares `program`, which must be consistent; read_trace and the recorder ensure that. `costs` are the
+  /// engine's costs that replays add. `profiles` hold the costs of the transforms in a policy's rules; they
+  /// must outlive the step.
+  explicit Step(const Program& program, EngineCosts costs = {},
+                std::span<const TransformProfile> profiles = {});
+
+  /// Returns Program::events without operators and phases. `compute_ns` includes their times; the time after
+  /// the last event is in tail_compute_ns.
+  std::span<const Event> events() const { return events_; }
+  Nanoseconds tail_compute_ns() const { return tail_compute_ns_; }
+  /// Returns Program::work in the same way, with one more part for the time after the last event; empty: not
+  /// known.
+  std::span<const Work> work() const { return work_; }
+  Nanoseconds compute_ns() const { return compute_ns_; }
+
+  const EngineCosts& costs() const { return costs_; }
+  void set_costs(EngineCosts costs) { costs_ = std::move(costs); }
+  /// Returns true if offloaded parameters are on the disk: loads read them from there, saves write them
+  /// there.
+  bool weights_are_on_disk() const { return weights_are_on_disk_; }
+  void set_weights_are_on_disk(bool on_disk) { weights_are_on_disk_ = on_disk; }
+  /// Upper bound on the bytes that any policy copies in one direction.
+  double most_copied_bytes() const { return most_copied_bytes_; }
+
+  /// The scheduler's request for each saved tensor.
+  std::span<const PackRequest> requests() const { return requests_; }
+  bool escapes(SavedId tensor) const { return escapes_[tensor]; }
+  /// Size of each storage, by storage index.
+  std::span<const Bytes> storage_bytes() const { return storage_bytes_; }
+  /// Storages that exist before the step begins; resident_bytes includes their sizes.
+  std::span<const std::int32_t> residents() const { return residents_; }
+  Bytes resident_bytes() const { return resident_bytes_; }
+  /// Returns the temporary device memory of a dense copy out of this tensor, on a CUDA device: the tensor's
+  /// bytes, or 0 if the tensor itself is dense. 0 on other devices.
+  Bytes staging_bytes(SavedId tensor) const { return staging_bytes_.empty() ? 0 : staging_bytes_[tensor]; }
+  /// Returns the work of that dense copy on the copy's stream, if it is known.
+  Work staging_work(SavedId tensor) const { return staging_work_.empty() ? Work{} : staging_work_[tensor]; }
+  /// State of the caching allocator, for CUDA devices only: see Program::allocator.
+  const std::optional<AllocatorState>& allocator() const { return allocator_; }
+  /// Returns the placements that the policy's rules choose for the saved tensors: see choose_placements.
+  Placements place(const Policy& policy) const;
+  /// Saved tensors in the order in which backward first unpacks them.
+  std::span<const SavedId> backward_order() const { return backward_order_; }
+  /// For each event of events(), its index in Program::events.
+  std::span<const std::int32_t> program_index() const { return program_index_; }
+
+ private:
+  void add_events(const Program& program);
+  void add_requests(const Program& program);
+  std::int32_t add_storage_without_bytes();
+
+  EngineCosts costs_;
+  bool weights_are_on_disk_ = false;
+  std::vector<Event> events_;
+  std::vector<std::int32_t> program_index_;
+  std::vector<Work> work_;
+  Nanoseconds tail_compute_ns_ = 0;
+  Nanoseconds compute_ns_ = 0;
+  std::vector<PackRequest> requests_;
+  std::vector<char> escapes_;
+  std::vector<Bytes> storage_bytes_;
+  std::vector<std::int32_t> residents_;
+  Bytes resident_bytes_ = 0;
+  double most_copied_bytes_ = 0;
+  std::vector<Bytes> staging_bytes_;  ///< empty if it is 0 for all tensors, as is the next member
+  std::vector<Work> staging_work_;
+  std::optional<AllocatorState> allocator_;
+  std::vector<SavedId> backward_order_;
+  std::shared_ptr<const Program> rule_subjects_;  ///< the part of the program that rules depend on
+  std::span<const TransformProfile> profiles_;
+};
+
+}  // namespace offprof

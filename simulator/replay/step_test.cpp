@@ -1,0 +1,97 @@
+#include "simulator/replay/step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "simulator/replay/replay.h"
+#include "tests/support/sample_program.h"
+
+namespace offprof {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Step, FoldsTheTimeOfOperatorsIntoTheNextEvent) {
+  ProgramSketch sketch;
+  sketch.compute(1);
+  sketch.phase("forward");
+  sketch.compute(20);
+  sketch.op_begin("aten::relu");
+  sketch.compute(300);
+  sketch.alloc(8);
+  sketch.compute(4000);
+  sketch.op_end("aten::relu");
+  const Step step(sketch.program());
+  EXPECT_THAT(step.events(), ElementsAre(Event{EventKind::kAlloc, 0, 321}));
+  EXPECT_EQ(step.tail_compute_ns(), 4000);
+  EXPECT_EQ(step.compute_ns(), 4321);
+}
+
+TEST(Step, FoldsTheWorkOfOperatorsIntoTheNextEvent) {
+  ProgramSketch sketch;
+  sketch.op_begin("aten::relu");
+  sketch.alloc(8);
+  sketch.op_end("aten::relu");
+  Program program = sketch.program();
+  program.work = {{5, 1, 6}, {5, 2, 7}, {5, 4, 9}};
+  const Step step(program);
+  EXPECT_THAT(step.work(), ElementsAre(then(program.work[0], program.work[1]), program.work[2]));
+}
+
+TEST(Step, MapsItsEventsToTheProgramsEvents) {
+  ProgramSketch sketch;
+  sketch.op_begin("aten::relu");
+  sketch.alloc(8);
+  sketch.op_end("aten::relu");
+  sketch.free(0);
+  const Step step(sketch.program());
+  EXPECT_THAT(step.program_index(), ElementsAre(1, 3));
+}
+
+TEST(Step, BuildsTheRequestsOfTheSavedTensors) {
+  ProgramSketch sketch;
+  const std::int32_t x = sketch.alloc(100);
+  sketch.save_part(x, 40);
+  const Step step(sketch.program());
+  ASSERT_EQ(step.requests().size(), 1U);
+  EXPECT_EQ(step.requests()[0].storage, x);
+  EXPECT_EQ(step.requests()[0].storage_bytes, 100);
+  EXPECT_EQ(step.requests()[0].tensor_bytes, 40);
+}
+
+TEST(Step, ListsStoragesOlderThanTheStep) {
+  ProgramSketch sketch(100);
+  sketch.alloc(8);
+  sketch.resident(60, StorageRole::kParameter);
+  EXPECT_THAT(Step(sketch.program()).residents(), ElementsAre(1));
+}
+
+TEST(Step, DerivesTheOrderOfTheFirstUnpacks) {
+  ProgramSketch sketch;
+  const std::int32_t x = sketch.alloc(8);
+  const SavedId a = sketch.save(x), b = sketch.save(x), c = sketch.save(x);
+  for (const SavedId tensor : {b, a, b}) sketch.unpack(tensor);
+  sketch.release(c);
+  EXPECT_THAT(Step(sketch.program()).backward_order(), ElementsAre(b, a));
+}
+
+TEST(Step, ALayoutBeyondAllMemoryIsNotDense) {
+  ProgramSketch sketch;
+  const SavedId tensor = sketch.save(sketch.alloc(8));
+  Program program = sketch.program();
+  constexpr std::int64_t kHuge = std::int64_t{1} << 40;
+  program.saved[tensor].layout = TensorLayout{"float32", {2, kHuge, kHuge}, {1, 2, 2 * kHuge}};
+  program.allocator.emplace();
+  EXPECT_EQ(Step(program).staging_bytes(tensor), program.saved[tensor].bytes);
+}
+
+TEST(Step, ATensorWithoutAStorageTakesNoMemory) {
+  ProgramSketch sketch(100);
+  const SavedId sparse = sketch.save(-1, 0, Movability::kUnsupportedLayout);
+  sketch.node(sparse);
+  const Step step(sketch.program());
+  EXPECT_EQ(replay(step, preset_policy("keep"), {{1e9, 0}, {1e9, 0}}).metrics.device_peak_bytes, 100);
+}
+
+}  // namespace
+}  // namespace offprof

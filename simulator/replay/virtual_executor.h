@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/scheduler/scheduler.h"
+#include "simulator/clock/virtual_clock.h"
+#include "simulator/replay/replay.h"
+#include "simulator/replay/step.h"
+#include "simulator/replay/virtual_disk.h"
+#include "simulator/replay/virtual_memory.h"
+
+namespace offprof {
+
+/// Executes the scheduler's commands on virtual memory and virtual clocks.
+class VirtualExecutor final : public Executor {
+ public:
+  VirtualExecutor(const Step& step, const Policy& policy, const Link& link,
+                  std::span<const RuledPlacement> placements, ReplayListener* listener)
+      : step_(step),
+        placements_(placements),
+        memory_(step.storage_bytes(), step.resident_bytes(), listener),
+        clock_(link, has_one_copy_stream(policy),
+               step.work().empty() ? VirtualClock::Computes::kOnHost : VirtualClock::Computes::kBesideHost,
+               step.costs()),
+        copies_tensors_(policy.scheduler == SchedulerKind::kTrl),
+        copy_of_(step.requests().size(), -1),
+        listener_(listener) {
+    for (const std::int32_t storage : step.residents()) memory_.hold_resident(storage);
+  }
+
+  /// Sets the listener of all further calls.
+  void set_listener(ReplayListener* listener) {
+    listener_ = listener;
+    memory_.set_listener(listener);
+  }
+
+  void execute(const Command& command) override;
+
+  /// Parameter offload, where parameters are on the device only around their uses. The step program begins a
+  /// copy into the storage, waits for that copy, or copies the storage out and waits for that, and for the
+  /// disk if parameters go there.
+  void fetch_weights(std::int32_t storage);
+  void wait_for_weights(std::int32_t storage) { wait(fetches_.at(storage), StallReason::kWeights, -1); }
+  void save_weights(std::int32_t storage);
+
+  /// Returns the storage with the tensor's values for the node that has just unpacked it.
+  std::int32_t device_storage(SavedId tensor) const {
+    const CopyId copy = copy_of_[tensor];
+    return copy < 0 ? own_storage(tensor) : copies_[copy].device_storage;
+  }
+  RuledPlacement rule(SavedId tensor) const {
+    return placements_.empty() ? RuledPlacement() : placements_[tensor];
+  }
+  void set_copy(SavedId tensor, CopyId copy) { copy_of_[tensor] = copy; }
+  /// Sets the current event of the step program, from which the reason of a stall is derived.
+  void set_event(EventKind kind, std::int32_t id) {
+    event_ = kind;
+    event_id_ = id;
+  }
+
+  VirtualMemory& memory() { return memory_; }
+  VirtualClock& clock() { return clock_; }
+  Bytes host_bytes() const { return host_bytes_; }
+  Bytes host_peak_bytes() const { return host_peak_bytes_; }
+  Bytes d2h_bytes() const { return d2h_bytes_; }
+  Bytes h2d_bytes() const { return h2d_bytes_; }
+  const VirtualDisk& disk() const { return disk_; }
+
+ private:
+  struct DeviceCopy {
+    SavedId tensor = -1;
+    std::int32_t device_storage = -1;
+    VirtualClock::Copy last_copy;
+  };
+
+  std::int32_t own_storage(SavedId tensor) const {
+    return static_cast<std::int32_t>(step_.requests()[tensor].storage);
+  }
+
+  void copy_out(const Command& command);
+  void stage(SavedId tensor);
+  void copy_in(const Command& command);
+  void encode(const Command& command);
+  void take_host(Bytes bytes);
+  void write_disk(const Command& command);
+  void read_disk(const Command& command);
+  void wait_for_disk(const Command& command);
+  void wait_for_disk(const VirtualClock::Copy& transfer, SavedId tensor);
+  void decode(const Command& command);
+  void discard(const Command& command);
+  void remake(const Command& command);
+  const TransformCost& cost_of(SavedId tensor) const;
+  std::int32_t use(const TransformUse& use);
+  void wait(const Command& command);
+  StallReason reason_to_wait(const Command& command) const;
+  void wait(const VirtualClock::Copy& copy, StallReason reason, SavedId tensor);
+
+  const Step& step_;
+  std::span<const RuledPlacement> placements_;
+  VirtualMemory memory_;
+  VirtualClock clock_;
+  bool copies_tensors_;          ///< `trl`: each tensor on its own, dense; otherwise whole storages
+  std::vector<CopyId> copy_of_;  ///< by saved tensor; -1: kept
+  std::vector<DeviceCopy> copies_;
+  std::unordered_map<std::int32_t, VirtualClock::Copy> fetches_;  ///< of parameters, by storage
+  Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
+  Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
+  VirtualDisk disk_;
+  EventKind event_ = EventKind::kPhase;
+  std::int32_t event_id_ = -1;
+  ReplayListener* listener_;
+};
+
+}  // namespace offprof

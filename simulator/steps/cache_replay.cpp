@@ -1,0 +1,115 @@
+#include "simulator/steps/cache_replay.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "simulator/allocator/caching_allocator.h"
+#include "simulator/replay/replay.h"
+
+namespace offprof {
+namespace {
+
+using Handle = CachingAllocator::Handle;
+constexpr Handle kNoBlock = -1;
+/// A copy that gathers a tensor first does so on its own stream, with memory from that stream's pool.
+constexpr CachingAllocator::Stream kComputeStream = 0, kCopyStream = 1;
+/// Passes the allocations of a replay on to the allocator, step after step.
+class CacheListener final : public ReplayListener {
+ public:
+  CacheListener(const Step& step, CachingAllocator& allocator)
+      : step_(step), allocator_(allocator), is_resident_(step.storage_bytes().size(), 0) {
+    for (const std::int32_t storage : step.residents()) is_resident_[storage] = 1;
+    for (const auto& [storage, block] : allocator.blocks_by_storage()) residents_[storage] = block;
+  }
+
+  void begin_step() {
+    blocks_.assign(step_.storage_bytes().size(), kNoBlock);
+    for (const auto& [storage, block] : residents_) blocks_[storage] = block;
+    allocator_.reset_peaks();
+  }
+
+  void on_allocate(std::int32_t storage, Bytes bytes) override {
+    if (static_cast<std::size_t>(storage) >= blocks_.size())
+      blocks_.resize(static_cast<std::size_t>(storage) + 1, kNoBlock);
+    if (bytes > 0) blocks_[storage] = allocator_.allocate(bytes, kComputeStream);
+  }
+
+  void on_free(std::int32_t storage) override {
+    Handle& block = blocks_[storage];
+    if (block == kNoBlock) return;  // a storage without bytes
+    allocator_.free(block);
+    block = kNoBlock;
+    if (is_resident(storage)) freed_residents_.push_back(storage);
+  }
+
+  void on_staging(Bytes bytes) override { allocator_.free(allocator_.allocate(bytes, kCopyStream)); }
+
+  /// A block that the step leaves allocated replaces the freed resident of the same size; the next step frees
+  /// that block.
+  void end_step() {
+    for (const std::int32_t resident : freed_residents_) residents_[resident] = take_left_over(resident);
+    freed_residents_.clear();
+  }
+
+ private:
+  bool is_resident(std::int32_t storage) const {
+    return static_cast<std::size_t>(storage) < is_resident_.size() && is_resident_[storage] != 0;
+  }
+
+  Handle take_left_over(std::int32_t resident) {
+    const auto sizes = step_.storage_bytes();
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      if (blocks_[i] != kNoBlock && is_resident_[i] == 0 && sizes[i] == sizes[resident])
+        return std::exchange(blocks_[i], kNoBlock);
+    return kNoBlock;
+  }
+
+  const Step& step_;
+  CachingAllocator& allocator_;
+  std::vector<char> is_resident_;             ///< by storage of the program
+  std::map<std::int32_t, Handle> residents_;  ///< blocks of the residents, by storage
+  std::vector<Handle> blocks_;                ///< by storage; kNoBlock: no block is allocated
+  std::vector<std::int32_t> freed_residents_;
+};
+
+/// Replays `steps` steps over one allocator. Throws AllocatorOutOfMemory.
+CacheUse follow_steps(const Step& step, const Policy& policy, int steps, const DeviceLimits& limits) {
+  CachingAllocator allocator(*step.allocator(), limits);
+  CacheListener listener(step, allocator);
+  CacheUse use;
+  AllocatorState before = allocator.state();
+  for (int i = 0; i < steps; ++i) {
+    listener.begin_step();
+    replay(step, policy, kAnyLink, &listener);
+    use.allocated_peak_bytes = std::max(use.allocated_peak_bytes, allocator.counters().allocated.peak);
+    use.reserved_peak_bytes = std::max(use.reserved_peak_bytes, allocator.counters().reserved.peak);
+    listener.end_step();
+    AllocatorState after = allocator.state();
+    if (after == before) break;  // all further steps would be equal
+    before = std::move(after);
+  }
+  return use;
+}
+
+}  // namespace
+
+std::optional<CachePrediction> predict_cache(const Step& step, const Policy& policy,
+                                             const CacheSetting& setting) {
+  if (!step.allocator()) return std::nullopt;
+  CachePrediction prediction;
+  // The memory held at the beginning is not requested again, so no request would notice that it does not fit.
+  prediction.fits =
+      sum_up(*step.allocator()).reserved <= setting.device_memory_bytes.value_or(kUnlimitedBytes);
+  try {
+    prediction.use =
+        follow_steps(step, policy, setting.steps, {setting.device_memory_bytes, setting.device_total_bytes});
+  } catch (const AllocatorOutOfMemory&) {
+    prediction.fits = false;
+    prediction.use = follow_steps(step, policy, setting.steps,
+                                  {std::nullopt, setting.device_total_bytes, kUnlimitedBytes});
+  }
+  return prediction;
+}
+
+}  // namespace offprof

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+
+#include "simulator/replay/step.h"
+#include "traces/base/units.h"
+#include "traces/model/allocator_state.h"
+#include "traces/model/policy.h"
+
+namespace offprof {
+
+/// Number of steps for which the caching allocator is followed, and its limit of device memory.
+struct CacheSetting {
+  int steps = 1;
+  std::optional<Bytes> device_memory_bytes{};  ///< nullopt: no limit
+  /// Total memory of the device; the allocator's settings name fractions of it. 0: not known; then it is
+  /// device_memory_bytes, or unlimited if that is nullopt.
+  Bytes device_total_bytes = 0;
+};
+
+/// Predicted memory use of the caching allocator.
+struct CachePrediction {
+  CacheUse use;      ///< maximum over the steps; if they do not fit, the use without any limit
+  bool fits = true;  ///< the steps run within the device's memory and the settings' fraction of it
+};
+
+/// Follows our model of PyTorch's CUDA caching allocator through steps under `policy`. It starts from the
+/// allocator state at the beginning of the measured steps of `run`. Returns nullopt if the step's device has
+/// no such allocator.
+std::optional<CachePrediction> predict_cache(const Step& step, const Policy& policy,
+                                             const CacheSetting& setting);
+
+}  // namespace offprof

@@ -1,0 +1,210 @@
+#include "simulator/steps/time_doubt.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "simulator/replay/replay.h"
+#include "traces/base/whole_number.h"
+#include "traces/model/calibration.h"
+
+namespace offprof {
+namespace {
+
+/// A range wider than this share of the step means that the machine was busy during the measurement.
+constexpr double kWidestRange = 0.25;
+/// A figure that contributes at least this share of the range is named in the warnings.
+constexpr double kNamedShare = 1.0 / 3;
+/// Nanoseconds; no step takes longer, and clocks can represent it.
+constexpr double kMostMoved = 1e18;
+
+using Quartile = Nanoseconds Measured::*;
+
+/// One calibrated figure.
+struct Figure {
+  std::string what;
+  Measured measured;  ///< its values as shown to the user
+  /// Replaces its values by one of its quartiles.
+  std::function<void(Calibration&, Quartile)> pin;
+};
+
+void pin(Measured& measured, Quartile quartile) {
+  const Nanoseconds value = measured.*quartile;
+  measured = {value, value, value};
+}
+
+Figure figure_of(const char* what, const Calibration& calibration, Measured Calibration::*member) {
+  return {what, calibration.*member,
+          [member](Calibration& varied, Quartile quartile) { pin(varied.*member, quartile); }};
+}
+
+Figure copies_of(const char* what, const Calibration& calibration,
+                 std::vector<CopyTiming> Calibration::*member) {
+  const std::vector<CopyTiming>& copies = calibration.*member;
+  return {what, copies.empty() ? Measured{} : copies.back().duration,
+          [member](Calibration& varied, Quartile quartile) {
+            for (CopyTiming& copy : varied.*member) pin(copy.duration, quartile);
+          }};
+}
+
+Figure standstills_of(const Calibration& calibration) {
+  const auto& standstills = calibration.standstills;
+  return {"what a standstill costs", standstills.empty() ? Measured{} : standstills.back().lost,
+          [](Calibration& varied, Quartile quartile) {
+            for (StandstillTiming& standstill : varied.standstills) pin(standstill.lost, quartile);
+          }};
+}
+
+/// Returns the figures that a replay uses.
+std::vector<Figure> figures_of_replay(const Calibration& calibration) {
+  return {copies_of("large copies out", calibration, &Calibration::d2h),
+          copies_of("large copies in", calibration, &Calibration::h2d),
+          figure_of("a step's copies out, for each MiB", calibration, &Calibration::copy_out_per_mib),
+          figure_of("a step's copies in, for each MiB", calibration, &Calibration::copy_in_per_mib),
+          figure_of("the start of a copy", calibration, &Calibration::start),
+          figure_of("asking for a copy", calibration, &Calibration::command),
+          figure_of("waiting for a copy that is done", calibration, &Calibration::event),
+          figure_of("a hook", calibration, &Calibration::hook),
+          standstills_of(calibration),
+          figure_of("the slow-down by copies, for each MiB", calibration, &Calibration::slowdown_per_mib),
+          figure_of("what a reload costs, for each MiB", calibration, &Calibration::reload_per_mib)};
+}
+
+/// Changes of the step time caused by a figure, down and up; neither is negative.
+struct Move {
+  std::string what;
+  Measured measured;
+  double down = 0, up = 0;
+  double width() const { return down + up; }
+};
+
+class Doubter {
+ public:
+  Doubter(const Calibration& calibration, const Program& program, Step step, const Policy& policy,
+          const Link& link)
+      : calibration_(calibration),
+        program_(program),
+        step_(std::move(step)),
+        policy_(policy),
+        link_(link),
+        predicted_(step_time(calibration)) {}
+
+  TimeDoubt doubt() {
+    for (const Figure& figure : figures_of_replay(calibration_)) add_replayed(figure);
+    add_step();
+    add_operators();
+    TimeDoubt doubt;
+    double down = 0, up = 0;
+    for (const Move& move : moves_) {
+      down = std::hypot(down, move.down);
+      up = std::hypot(up, move.up);
+    }
+    doubt.step = {predicted_ - to_whole(std::min(down, kMostMoved)),
+                  predicted_ + to_whole(std::min(up, kMostMoved))};
+    doubt.means_little = down + up > kWidestRange * static_cast<double>(predicted_);
+    if (doubt.means_little) name_widest(doubt.warnings, down + up);
+    return doubt;
+  }
+
+ private:
+  Nanoseconds step_time(const Calibration& calibration) {
+    step_.set_costs(costs_of(calibration));
+    return *replay(step_, policy_, link_with(calibration)).metrics.step_time_ns;
+  }
+
+  /// Returns the link with the figures of `calibration` in those parts in which it is the calibrated link.
+  Link link_with(const Calibration& calibration) const {
+    const Link measured = link_of(calibration_), varied = link_of(calibration);
+    Link link = link_;
+    vary(link.d2h, measured.d2h, varied.d2h);
+    vary(link.h2d, measured.h2d, varied.h2d);
+    if (link.launch_ns == measured.launch_ns) link.launch_ns = varied.launch_ns;
+    return link;
+  }
+
+  static void vary(LinkDirection& link, const LinkDirection& measured, const LinkDirection& varied) {
+    if (link.start_ns == measured.start_ns) link.start_ns = varied.start_ns;
+    if (link.bytes_per_second != measured.bytes_per_second || link.latency_ns != measured.latency_ns) return;
+    link.bytes_per_second = varied.bytes_per_second;
+    link.latency_ns = varied.latency_ns;
+  }
+
+  void add_replayed(const Figure& figure) {
+    if (figure.measured.low_ns == figure.measured.high_ns) return;
+    Move move{figure.what, figure.measured};
+    for (const Quartile quartile : {&Measured::low_ns, &Measured::high_ns}) {
+      Calibration varied = calibration_;
+      figure.pin(varied, quartile);
+      const auto moved = static_cast<double>(step_time(varied) - predicted_);
+      move.down = std::max(move.down, -moved);
+      move.up = std::max(move.up, moved);
+    }
+    moves_.push_back(std::move(move));
+  }
+
+  /// Compute times are scaled to the step's own time, so its spread scales them too.
+  void add_step() {
+    const Measured& step = calibration_.step;
+    if (step.median_ns <= 0) return;
+    const double scale = static_cast<double>(step_.compute_ns()) / static_cast<double>(step.median_ns);
+    moves_.push_back({"a step with nothing offloaded", step,
+                      scale * static_cast<double>(step.median_ns - step.low_ns),
+                      scale * static_cast<double>(step.high_ns - step.median_ns)});
+  }
+
+  /// The step's spread covers the case that all operators are slow at once. Independent spreads even out.
+  void add_operators() {
+    double squares = 0;
+    Nanoseconds widest = 0;
+    for (const Nanoseconds spread : program_.compute_spread_ns) {
+      squares += static_cast<double>(spread) * static_cast<double>(spread);
+      widest = std::max(widest, spread);
+    }
+    const double half = std::sqrt(squares) / 2;
+    moves_.push_back({"the operators' times", {widest, 0, widest}, half, half});
+  }
+
+  void name_widest(std::vector<std::string>& warnings, double width) {
+    std::ranges::stable_sort(moves_, std::greater<>(), &Move::width);
+    for (const Move& move : moves_) {
+      if (!warnings.empty() && move.width() < kNamedShare * width) break;
+      warnings.push_back(fmt::format(
+          "predicted times mean little: {} took {} to {} when the trace was recorded (half of the times), "
+          "which moves the predicted step by {:.0f}%; record it again on a quiet machine",
+          move.what, format_duration(move.measured.low_ns), format_duration(move.measured.high_ns),
+          100 * move.width() / static_cast<double>(std::max<Nanoseconds>(predicted_, 1))));
+    }
+  }
+
+  const Calibration& calibration_;
+  const Program& program_;
+  Step step_;
+  const Policy& policy_;
+  const Link& link_;
+  Nanoseconds predicted_;
+  std::vector<Move> moves_;
+};
+
+}  // namespace
+
+TimeDoubt doubt_times(const Trace& trace, const TraceSteps& steps, const Policy& policy, const Link& link) {
+  const Environment& environment = trace.environment;
+  if (environment.times_are_modelled) return {};
+  if (!environment.calibration)
+    return {
+        {},
+        false,
+        {"the trace has no calibration: an earlier version recorded it, and predicted times leave out what "
+         "offloading costs beside the copies; record it again"}};
+  const Program& program = steps.program(policy);
+  TimeDoubt doubt = Doubter(*environment.calibration, program, steps.step(policy), policy, link).doubt();
+  if (program.compute_spread_ns.empty())
+    doubt.warnings.emplace_back(
+        "the operators' times come from one recorded step: how far they spread is not known");
+  return doubt;
+}
+
+}  // namespace offprof

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "simulator/steps/trace_steps.h"
+#include "traces/model/link.h"
+#include "traces/model/policy.h"
+#include "traces/model/trace.h"
+
+namespace offprof {
+
+/// Range of a step time between two quartiles of the figures that it is predicted from.
+struct TimeRange {
+  Nanoseconds low_ns = 0, high_ns = 0;
+  bool operator==(const TimeRange&) const = default;
+};
+
+/// Uncertainty of a policy's predicted step time, given the quartiles of each calibrated figure.
+struct TimeDoubt {
+  /// nullopt: nothing was calibrated, or times are modelled. The figures' effects on the step are
+  /// independent, so they are added as squares.
+  std::optional<TimeRange> step;
+  /// True if predicted times mean little: the range is wider than a quarter of the step.
+  bool means_little = false;
+  /// One sentence each: the figures that make the range so wide, with their spread; or what is not known.
+  std::vector<std::string> warnings;
+};
+
+/// Predicts the step under `policy` over `link` once with each figure at either quartile, the others at their
+/// medians. The figures are those of `trace`'s calibration that a replay uses, the step's own time, and the
+/// operators' times. Figures of copies count only in the directions in which the link is the calibrated one.
+/// `steps` must be made from `trace`. For many policies at once, the preset `offload` can stand for all: it
+/// copies most.
+TimeDoubt doubt_times(const Trace& trace, const TraceSteps& steps, const Policy& policy, const Link& link);
+
+}  // namespace offprof

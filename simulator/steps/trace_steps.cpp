@@ -1,0 +1,101 @@
+#include "simulator/steps/trace_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "simulator/steps/dense_reloads.h"
+
+namespace offprof {
+namespace {
+
+EngineCosts costs_in(const Trace& trace) {
+  const auto& calibration = trace.environment.calibration;
+  return calibration ? costs_of(*calibration) : EngineCosts{};
+}
+
+CacheSetting cache_setting_of(const Trace& trace) {
+  const auto& asked = trace.settings.device_memory_bytes;
+  const auto usable = usable_memory(trace.environment);
+  const auto least = asked && usable ? std::min(*asked, *usable) : asked ? asked : usable;
+  return {trace.settings.steps, least, trace.environment.device_memory_bytes.value_or(0)};
+}
+
+}  // namespace
+
+DeviceMemory usable_of_device(const Trace& trace, Bytes usable) {
+  return {usable, std::max(usable, trace.environment.device_memory_bytes.value_or(0))};
+}
+
+TraceSteps::TraceSteps(const Trace& trace, const std::optional<DeviceMemory>& assumed)
+    : transforms_(trace.transforms),
+      program_(trace.program),
+      step_(trace.program, costs_in(trace), trace.transforms),
+      cache_setting_(cache_setting_of(trace)) {
+  if (assumed) {
+    cache_setting_.device_memory_bytes = assumed->usable_bytes;
+    cache_setting_.device_total_bytes = assumed->total_bytes;
+  }
+  const bool weights_are_on_disk = trace.settings.weights && trace.settings.weights->place == "disk";
+  step_.set_weights_are_on_disk(weights_are_on_disk);
+  if (!trace.dense_program) return;
+  dense_program_ = &*trace.dense_program;
+  dense_step_.emplace(*dense_program_, costs_in(trace), trace.transforms);
+  dense_step_->set_weights_are_on_disk(weights_are_on_disk);
+  changed_ = changed_by_dense_copies(*dense_program_, reloaded_tensors(*dense_step_, dense_offload_all()));
+}
+
+Metrics TraceSteps::predict(const Policy& policy, const Link& link) const {
+  const Step& replayed = step(policy);
+  return with_cache(replayed, policy, replay(replayed, policy, link).metrics);
+}
+
+Metrics TraceSteps::with_cache(const Policy& policy, Metrics replayed) const {
+  return with_cache(step(policy), policy, std::move(replayed));
+}
+
+Metrics TraceSteps::with_cache(const Step& step, const Policy& policy, Metrics replayed) const {
+  if (const auto cache = predict_cache(step, policy, cache_setting_)) {
+    replayed.device_allocated_peak_bytes = cache->use.allocated_peak_bytes;
+    replayed.device_reserved_peak_bytes = cache->use.reserved_peak_bytes;
+  }
+  return replayed;
+}
+
+bool TraceSteps::fits(const Policy& policy, Bytes device_memory) const {
+  const Step& replayed = step(policy);
+  const auto cache = predict_cache(replayed, policy,
+                                   {cache_setting_.steps, device_memory, cache_setting_.device_total_bytes});
+  if (cache) return cache->fits;
+  return *replay(replayed, policy, kAnyLink).metrics.device_peak_bytes <= device_memory;
+}
+
+std::string TraceSteps::inexactness(const Policy& policy) const {
+  if (recorded_of(policy) != Recorded::kNeither) return {};
+  const auto changed = changed_by_dense_copies(*dense_program_, reloaded_tensors(*dense_step_, policy));
+  return fmt::format(
+      "predictions of this setting of TRL's rules need not be exact: a tensor whose elements do not lie "
+      "densely "
+      "comes back in another layout, which changes what backward does; the trace has the step in which all "
+      "{} "
+      "such tensors come back so, and this setting brings back {}",
+      changed_.size(), changed.empty() ? "none of them" : fmt::to_string(changed.size()));
+}
+
+/// A recorded program applies if the tensors that the setting would bring back under it have the layouts with
+/// which it was recorded. A setting that brings nothing back executes the program as saved: a dense copy has
+/// memory of its own, and is released at other times than a kept tensor, which may share its storage.
+TraceSteps::Recorded TraceSteps::recorded_of(const Policy& policy) const {
+  if (policy.scheduler != SchedulerKind::kTrl || dense_program_ == nullptr) return Recorded::kAsSaved;
+  const std::vector<SavedId> reloaded = reloaded_tensors(step_, policy);
+  if (reloaded.empty()) return Recorded::kAsSaved;
+  if (changed_by_dense_copies(*dense_program_, reloaded_tensors(*dense_step_, policy)) == changed_)
+    return Recorded::kDense;
+  const bool any_escapes = std::ranges::any_of(
+      reloaded, [&](SavedId tensor) { return step_.escapes(tensor) || dense_step_->escapes(tensor); });
+  const bool as_saved = !any_escapes && changed_by_dense_copies(program_, reloaded).empty();
+  return as_saved ? Recorded::kAsSaved : Recorded::kNeither;
+}
+
+}  // namespace offprof

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "simulator/replay/replay.h"
+#include "simulator/replay/step.h"
+#include "simulator/steps/cache_replay.h"
+#include "traces/model/policy.h"
+#include "traces/model/trace.h"
+
+namespace offprof {
+
+/// Assumed device memory: the bytes that steps may take, and the total. The allocator's settings name
+/// fractions of the total.
+struct DeviceMemory {
+  Bytes usable_bytes = 0;
+  Bytes total_bytes = 0;
+};
+
+/// Returns the memory of the trace's device with `usable` bytes usable. The total is at least `usable`, even
+/// if the device has less.
+DeviceMemory usable_of_device(const Trace& trace, Bytes usable);
+
+/// The step, or steps, of a trace, prepared for replay. Under TRL's rules tensors come back dense; if that
+/// makes a difference, the trace has a separate step program for it. The trace must outlive the object.
+class TraceSteps {
+ public:
+  /// Prepares the steps of `trace`. `assumed`: the device's memory; nullopt: the memory that the trace's run
+  /// had.
+  explicit TraceSteps(const Trace& trace, const std::optional<DeviceMemory>& assumed = {});
+
+  /// Predicts a step under `policy`: replays it, and adds the caching allocator's figures.
+  Metrics predict(const Policy& policy, const Link& link) const;
+
+  /// Adds the caching allocator's figures to `replayed`, the result of a replay under `policy`, if the device
+  /// has such an allocator. They cover as many steps as the run measured. They are the memory taken within
+  /// the device's limit or, if that is not enough, the memory that would be taken without a limit.
+  Metrics with_cache(const Policy& policy, Metrics replayed) const;
+
+  /// Returns true if steps under `policy` run within `device_memory` bytes of the device.
+  bool fits(const Policy& policy, Bytes device_memory) const;
+
+  const Program& program(const Policy& policy) const { return is_dense(policy) ? *dense_program_ : program_; }
+  const Step& step(const Policy& policy) const { return is_dense(policy) ? *dense_step_ : step_; }
+
+  /// The transforms whose costs the trace has measured.
+  std::span<const TransformProfile> transforms() const { return transforms_; }
+
+  /// Returns an empty string if a replay under `policy` is exact, because the trace has the program of such a
+  /// step. Otherwise returns a sentence that says why it may be inexact: the setting brings back some tensors
+  /// in another layout and others not, so the step may be a third program.
+  std::string inexactness(const Policy& policy) const;
+
+ private:
+  /// The recorded program that a step executes.
+  enum class Recorded { kAsSaved, kDense, kNeither };
+
+  Recorded recorded_of(const Policy& policy) const;
+  bool is_dense(const Policy& policy) const { return recorded_of(policy) != Recorded::kAsSaved; }
+  Metrics with_cache(const Step& step, const Policy& policy, Metrics replayed) const;
+
+  std::span<const TransformProfile> transforms_;
+  const Program& program_;
+  const Program* dense_program_ = nullptr;
+  Step step_;
+  std::optional<Step> dense_step_;
+  std::vector<SavedId> changed_;  ///< the tensors whose layout had changed when dense_program_ was recorded
+  CacheSetting cache_setting_;
+};
+
+}  // namespace offprof

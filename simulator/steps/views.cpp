@@ -1,0 +1,219 @@
+#include "simulator/steps/views.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "simulator/replay/replay.h"
+#include "traces/base/check.h"
+
+namespace offprof {
+namespace {
+
+class LedgerListener final : public ReplayListener {
+ public:
+  LedgerListener(const Program& program, const Placements& placements)
+      : program_(program), placements_(placements) {}
+  void on_placement(SavedId tensor, const PackDecision& decision) override {
+    LedgerEntry& entry =
+        ledger_[{decision.place, decision.reason, transform_of(placements_, tensor, decision)}];
+    ++entry.tensors;
+    entry.bytes += program_.saved[tensor].bytes;
+  }
+  Ledger take() { return std::move(ledger_); }
+
+ private:
+  const Program& program_;
+  const Placements& placements_;
+  Ledger ledger_;
+};
+
+class CommandListener final : public ReplayListener {
+ public:
+  void on_command(const Command& command, Nanoseconds) override { commands_.push_back(command); }
+  std::vector<Command> take() { return std::move(commands_); }
+
+ private:
+  std::vector<Command> commands_;
+};
+
+class MemoryListener final : public ReplayListener {
+ public:
+  explicit MemoryListener(Bytes resident) { points_.push_back({0, resident, 0}); }
+  void on_memory(Bytes device_bytes, Bytes host_bytes, Nanoseconds now) override {
+    if (device_bytes == points_.back().device_bytes && host_bytes == points_.back().host_bytes) return;
+    points_.push_back({now, device_bytes, host_bytes});
+  }
+  std::vector<MemoryPoint> take() { return std::move(points_); }
+
+ private:
+  std::vector<MemoryPoint> points_;
+};
+
+/// Follows the storages that the engine holds, up to and including the event that reached the peak.
+class ContentListener final : public ReplayListener {
+ public:
+  ContentListener(const Step& step, std::size_t peak_event) : step_(step), peak_event_(peak_event) {}
+
+  void on_event(std::size_t index, Nanoseconds) override {
+    reached_ = index + 1;
+    const Event& event = step_.events()[index];
+    if (event.kind == EventKind::kFree && reached_ <= peak_event_) freed_.push_back(event.id);
+  }
+
+  void on_command(const Command& command, Nanoseconds) override {
+    if (reached_ > peak_event_) return;
+    switch (command.kind) {
+      case CommandKind::kKeep:
+        kept_.push_back(command.tensor);
+        return;
+      case CommandKind::kLetGo:
+        std::erase(kept_, command.tensor);
+        return;
+      case CommandKind::kCopyOut:
+        if (!packed_copies_.contains(command.copy)) stashed_.push_back(command);
+        return;
+      case CommandKind::kCopyIn:
+        if (!packed_copies_.contains(command.copy)) return add_reloaded(command);
+        packed_[command.copy] = command.bytes;
+        return;
+      case CommandKind::kEncode:
+        packed_copies_.insert(command.copy);
+        packed_[command.copy] = command.bytes;
+        return;
+      case CommandKind::kDecode:
+        packed_copies_.erase(command.copy);
+        packed_.erase(command.copy);
+        return add_reloaded(command);
+      case CommandKind::kRemake:
+        return add_reloaded(command);
+      case CommandKind::kDiscard:
+        return;
+      case CommandKind::kDrop:
+        return drop(command);
+      case CommandKind::kWaitOut:
+      case CommandKind::kWaitIn:
+      case CommandKind::kFreeHost:
+      case CommandKind::kTakeDisk:
+      case CommandKind::kWriteDisk:
+      case CommandKind::kWaitWrite:
+      case CommandKind::kReadDisk:
+      case CommandKind::kWaitRead:
+      case CommandKind::kFreeDisk:
+        return;
+    }
+  }
+
+  DeviceContent content(Bytes total) const {
+    DeviceContent content;
+    content.total = total;
+    content.resident = step_.resident_bytes();
+    std::vector<char> counted(step_.storage_bytes().size(), 0);
+    for (const std::int32_t storage : step_.residents()) counted[storage] = 1;
+    for (const std::int32_t storage : freed_)
+      if (std::exchange(counted[storage], 0) != 0) content.resident -= step_.storage_bytes()[storage];
+    for (const SavedId tensor : kept_) content.kept += count_once(counted, tensor);
+    for (const Command& copy : stashed_) content.stashed += count_once(counted, copy.tensor);
+    for (const auto& [copy, bytes] : packed_) content.packed += bytes;
+    content.reloaded = reloaded_bytes_;
+    content.working =
+        total - content.resident - content.kept - content.stashed - content.packed - content.reloaded;
+    return content;
+  }
+
+ private:
+  void add_reloaded(const Command& command) {
+    reloaded_bytes_ += command.bytes;
+    reloaded_.push_back(command.copy);
+  }
+
+  void drop(const Command& command) {
+    if (packed_.erase(command.copy) > 0) return;
+    const auto reloaded = std::find(reloaded_.begin(), reloaded_.end(), command.copy);
+    if (reloaded != reloaded_.end()) {
+      reloaded_.erase(reloaded);
+      reloaded_bytes_ -= command.bytes;
+    } else {
+      std::erase_if(stashed_, [&](const Command& copy) { return copy.copy == command.copy; });
+    }
+  }
+
+  Bytes count_once(std::vector<char>& counted, SavedId tensor) const {
+    const std::int64_t storage = step_.requests()[tensor].storage;
+    return std::exchange(counted[storage], 1) != 0 ? 0 : step_.storage_bytes()[storage];
+  }
+
+  const Step& step_;
+  std::size_t peak_event_;
+  std::size_t reached_ = 0;
+  std::vector<std::int32_t> freed_;  ///< storages freed by the step program
+  std::vector<SavedId> kept_;
+  std::vector<Command> stashed_;
+  std::set<CopyId> packed_copies_;  ///< not decoded yet
+  std::map<CopyId, Bytes> packed_;  ///< bytes on the device of those
+  std::vector<CopyId> reloaded_;
+  Bytes reloaded_bytes_ = 0;
+};
+
+class StallListener final : public ReplayListener {
+ public:
+  void on_stall(const Stall& stall) override { stalls_.push_back(stall); }
+  std::vector<Stall> take() {
+    std::stable_sort(stalls_.begin(), stalls_.end(),
+                     [](const Stall& a, const Stall& b) { return a.duration_ns > b.duration_ns; });
+    return std::move(stalls_);
+  }
+
+ private:
+  std::vector<Stall> stalls_;
+};
+
+}  // namespace
+
+Ledger replay_ledger(const Program& program, const Step& step, const Policy& policy) {
+  const Placements placements = step.place(policy);
+  LedgerListener listener(program, placements);
+  replay(step, policy, kAnyLink, &listener);
+  return listener.take();
+}
+
+std::vector<Command> replay_commands(const Step& step, const Policy& policy) {
+  CommandListener listener;
+  replay(step, policy, kAnyLink, &listener);
+  return listener.take();
+}
+
+std::vector<MemoryPoint> memory_over_step(const Step& step, const Policy& policy, const Link& link) {
+  MemoryListener listener(step.resident_bytes());
+  replay(step, policy, link, &listener);
+  return listener.take();
+}
+
+DeviceContent content_at_peak(const Step& step, const Policy& policy) {
+  const Prediction prediction = replay(step, policy, kAnyLink);
+  ContentListener listener(step, prediction.peak_event);
+  replay(step, policy, kAnyLink, &listener);
+  return listener.content(*prediction.metrics.device_peak_bytes);
+}
+
+ProgramPlace place_of_event(const Program& program, const Step& step, std::size_t index) {
+  ProgramPlace place;
+  if (index >= step.program_index().size()) return place;  // the peak of a step without events is in none
+  int open = 0;
+  for (std::int32_t i = 0; i <= step.program_index()[index]; ++i) {
+    const Event& event = program.events[i];
+    if (event.kind == EventKind::kPhase) place.phase = program.names[event.id];
+    if (event.kind == EventKind::kOpBegin && open++ == 0) place.op = program.names[event.id];
+    if (event.kind == EventKind::kOpEnd && --open == 0) place.op.clear();
+  }
+  return place;
+}
+
+std::vector<Stall> stalls(const Step& step, const Policy& policy, const Link& link) {
+  StallListener listener;
+  replay(step, policy, link, &listener);
+  return listener.take();
+}
+
+}  // namespace offprof

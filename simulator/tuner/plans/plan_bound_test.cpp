@@ -1,0 +1,126 @@
+#include "simulator/tuner/plans/plan_bound.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <vector>
+
+#include "simulator/replay/replay.h"
+#include "tests/support/random_policy.h"
+#include "tests/support/random_step.h"
+
+namespace offprof {
+namespace {
+
+/// Longer than any step in these tests.
+constexpr Nanoseconds kVeryLong = 1'000'000;
+constexpr Bytes kVeryMuch = 1'000'000;
+
+/// A relaxation with all its inputs.
+struct Relaxed {
+  Relaxed(const Program& program, const Link& link, std::optional<Bytes> host_memory = {},
+          const EngineCosts& costs = {})
+      : step(program, costs),
+        versions(movable_versions(step)),
+        least(least_memory_of(step, versions)),
+        relaxation(step, link, versions, least, host_memory) {}
+
+  Step step;
+  std::vector<MovableVersion> versions;
+  LeastMemory least;
+  PlanRelaxation relaxation;
+};
+
+/// Two tensors of 100 bytes, with 100 ns of compute after each save and before each unpack.
+Program two_layers() {
+  ProgramSketch sketch;
+  std::vector<SavedId> saved;
+  for (int i = 0; i < 2; ++i) {
+    const std::int32_t x = sketch.alloc(100);
+    saved.push_back(sketch.save(x));
+    sketch.free(x);
+    sketch.compute(100);
+  }
+  sketch.free(sketch.alloc(50));
+  for (int i = 2; i-- > 0;) {
+    sketch.compute(100);
+    sketch.node(saved[static_cast<std::size_t>(i)]);
+  }
+  return sketch.program();
+}
+
+TEST(PlanBound, IsTheTimeOfKeepIfThereIsRoomForAll) {
+  const Relaxed relaxed(two_layers(), {{1e9, 0}, {1e9, 0}});
+  EXPECT_NEAR(relaxed.relaxation.least_time(250, kVeryLong).value, 400, 1e-3);
+}
+
+TEST(PlanBound, CopiesHiddenBehindComputeCostNothing) {
+  const Relaxed relaxed(two_layers(), {{1e9, 0}, {1e9, 0}});
+  EXPECT_NEAR(relaxed.relaxation.least_time(150, kVeryLong).value, 400, 1e-3);
+}
+
+TEST(PlanBound, CountsThePartOfCopiesThatIsNotHidden) {
+  // A copy takes 1000 ns. One copy out must be done within the 100 ns from its tensor's save to the next
+  // save, at which the tensor is dropped at the latest. One copy in must be done within the 200 ns after the
+  // first unpack.
+  const Relaxed relaxed(two_layers(), {{1e8, 0}, {1e8, 0}});
+  const double bound = relaxed.relaxation.least_time(150, kVeryLong).value;
+  EXPECT_GE(bound, 400 + 900 + 800);
+}
+
+TEST(PlanBound, TheLeastPeakWithoutExtraTimeIsThatOfKeep) {
+  const Relaxed relaxed(two_layers(), {{1e6, 0}, {1e6, 0}});
+  EXPECT_NEAR(relaxed.relaxation.least_peak(400, kVeryMuch).value, 250, 1);
+}
+
+TEST(PlanBound, TheLeastPeakWithTimeToSpareIsThatOfMovingAll) {
+  const Relaxed relaxed(two_layers(), {{1e9, 0}, {1e9, 0}});
+  EXPECT_NEAR(relaxed.relaxation.least_peak(kVeryLong, kVeryMuch).value,
+              static_cast<double>(relaxed.least.peak), 1);
+}
+
+TEST(PlanBound, DoesNotExceedTheKnownValue) {
+  const Relaxed relaxed(two_layers(), {{1e8, 0}, {1e8, 0}});
+  EXPECT_LE(relaxed.relaxation.least_time(150, 1000).value, 1000);
+}
+
+TEST(PlanBound, AHostCapKeepsTensorsOnTheDevice) {
+  const Relaxed relaxed(two_layers(), {{1e9, 0}, {1e9, 0}}, 100);
+  EXPECT_GE(relaxed.relaxation.least_peak(kVeryLong, kVeryMuch).value, 149);
+}
+
+constexpr Bytes kMostBytes = 50;
+
+RC_GTEST_PROP(PlanBoundProperty, NoPolicyIsFasterWithinItsOwnPeak, ()) {
+  const Program program = random_chain(15, kMostBytes);
+  const Link link = random_link();
+  const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
+  const Relaxed relaxed(program, link, policy.host_memory_bytes, random_costs_with_slowdown(program));
+  const Metrics metrics = replay(relaxed.step, policy, link).metrics;
+  const double bound = relaxed.relaxation.least_time(*metrics.device_peak_bytes, kVeryLong).value;
+  RC_ASSERT(bound <= static_cast<double>(*metrics.step_time_ns) + 1e-3);
+}
+
+RC_GTEST_PROP(PlanBoundProperty, NoPolicyHasALowerPeakWithinItsOwnTime, ()) {
+  const Program program = random_chain(15, kMostBytes);
+  const Link link = random_link();
+  const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
+  const Relaxed relaxed(program, link, policy.host_memory_bytes, random_costs_with_slowdown(program));
+  const Metrics metrics = replay(relaxed.step, policy, link).metrics;
+  const double bound = relaxed.relaxation.least_peak(*metrics.step_time_ns, kVeryMuch).value;
+  RC_ASSERT(bound <= static_cast<double>(*metrics.device_peak_bytes) + 1e-3);
+}
+
+RC_GTEST_PROP(PlanBoundProperty, MoreMemoryNeverRaisesTheBound, ()) {
+  const Program program = random_chain(15, kMostBytes);
+  const Link link = random_link();
+  const Relaxed relaxed(program, link);
+  const Bytes some = relaxed.least.peak + *rc::gen::inRange<Bytes>(0, 200);
+  const Bytes more = some + *rc::gen::inRange<Bytes>(0, 200);
+  const double tight = relaxed.relaxation.least_time(some, kVeryLong).value;
+  const double loose = relaxed.relaxation.least_time(more, kVeryLong).value;
+  RC_ASSERT(loose <= tight * (1 + 1e-4) + 1e-2);
+}
+
+}  // namespace
+}  // namespace offprof

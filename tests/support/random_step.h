@@ -1,0 +1,90 @@
+#pragma once
+
+#include <rapidcheck.h>
+
+#include <cstddef>
+#include <set>
+#include <utility>
+
+#include "tests/support/random_program.h"
+#include "tests/support/sample_program.h"
+#include "traces/model/calibration.h"
+#include "traces/model/link.h"
+
+namespace offprof {
+
+/// Turns the computation of the step program into kernels that the host launches ahead of the device. After
+/// each event whose index is in `waits_after`, the host waits for the kernels launched so far. For tests.
+inline Program beside_host(Program program, const std::set<std::size_t>& waits_after = {}) {
+  for (const Event& event : program.events) {
+    const Nanoseconds launch = event.compute_ns / 3;
+    Work work = {launch, event.compute_ns, launch + event.compute_ns, Work::kNoWait, event.compute_ns};
+    if (waits_after.contains(program.work.size())) work = then(work, {0, 0, 0, 0});
+    program.work.push_back(work);
+  }
+  program.work.push_back({5, 20, 25, Work::kNoWait, 20});
+  return program;
+}
+
+/// Generates a chain of a few layers, on a device that computes on the host or beside it.
+inline Program random_chain(int most_layers, Bytes most_bytes) {
+  Program program = ChainSketch::program(*rc::gen::resize(most_layers, random_layers(most_bytes)));
+  if (*rc::gen::arbitrary<bool>()) return program;
+  std::set<std::size_t> waits;
+  if (*rc::gen::arbitrary<bool>())
+    for (std::size_t e = 0; e < program.events.size(); ++e)
+      if (*rc::gen::inRange(0, 12) == 0) waits.insert(e);
+  return beside_host(std::move(program), waits);
+}
+
+/// Generates a step program that runs on the host or on a device that computes beside it. Beside the host,
+/// kernels are launched one by one, and the host sometimes waits for the last one.
+inline Program random_program(Bytes most_bytes) {
+  Program program = ChainSketch::program(*random_layers(most_bytes));
+  if (*rc::gen::arbitrary<bool>()) return program;
+  for (Event& event : program.events) {
+    const Nanoseconds launch_ns = *rc::gen::inRange(0, 20), kernel_ns = *rc::gen::inRange(0, 60);
+    Work work = {launch_ns, kernel_ns, launch_ns + kernel_ns, Work::kNoWait, kernel_ns};
+    if (*rc::gen::inRange(0, 20) == 0) work = then(work, {0, 0, 0, 0});
+    program.work.push_back(work);
+    event.compute_ns = 0;
+  }
+  return program;
+}
+
+/// Generates the costs of offloading. On a device that computes beside the host, a stall has no extra cost.
+/// The slowdown of compute by copies is left out: with it, a larger stash or window may take longer.
+inline EngineCosts random_costs(const Program& program) {
+  EngineCosts costs{.hook_ns = *rc::gen::inRange(0, 5),
+                    .event_ns = *rc::gen::inRange(0, 5),
+                    .reload_ns_per_byte = *rc::gen::inRange(0, 3) / 10.0};
+  if (!program.work.empty()) return costs;
+  if (*rc::gen::arbitrary<bool>()) costs.standstills = {{20, *rc::gen::inRange(0, 10)}, {60, 10}};
+  return costs;
+}
+
+/// Generates costs in which a wait itself takes no time, so a larger stash never takes longer: see
+/// slack_of_waits.
+inline EngineCosts random_costs_but_waits(const Program& program) {
+  EngineCosts costs = random_costs(program);
+  costs.event_ns = 0;
+  return costs;
+}
+
+inline EngineCosts random_costs_with_slowdown(const Program& program) {
+  EngineCosts costs = random_costs(program);
+  costs.slowdown_ns_per_byte = *rc::gen::inRange(0, 10) / 10.0;
+  return costs;
+}
+
+/// Generates links from one that hides no copy to one that hides all copies, for tensors of some hundred
+/// bytes.
+inline Link random_link() {
+  const auto direction = [] {
+    return LinkDirection{static_cast<double>(*rc::gen::inRange(1, 2000)) * 1e7,
+                         *rc::gen::inRange<Nanoseconds>(0, 40)};
+  };
+  return {direction(), direction(), *rc::gen::inRange<Nanoseconds>(0, 15)};
+}
+
+}  // namespace offprof

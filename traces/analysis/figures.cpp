@@ -1,0 +1,354 @@
+#include "traces/analysis/figures.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "traces/base/error.h"
+#include "traces/format/allocator_state_io.h"
+#include "traces/format/metrics_io.h"
+#include "traces/format/policy_io.h"
+#include "traces/format/trace_io.h"
+#include "traces/format/tracing_io.h"
+#include "traces/io/file.h"
+#include "traces/io/json_access.h"
+#include "traces/io/json_document.h"
+
+namespace offprof {
+namespace {
+
+constexpr std::string_view kReportSchema = "offprof.report/1";
+
+/// Returns `offprof.report/` for `offprof.report/1`.
+std::string_view without_version(std::string_view schema) {
+  return schema.substr(0, schema.find('/') + 1);
+}
+
+/// Parses a document up to its own `schema` and stops there. Skips the `schema` of nested parts.
+class SchemaFinder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  const std::string& schema() const { return schema_; }
+
+  bool string(std::string& value) override {
+    if (!expected_) return true;
+    schema_ = value;
+    return false;
+  }
+  bool key(std::string& name) override {
+    expected_ = depth_ == 1 && name == "schema";
+    return true;
+  }
+  bool start_object(std::size_t) override { return enter(); }
+  bool end_object() override { return leave(); }
+  bool start_array(std::size_t) override { return enter(); }
+  bool end_array() override { return leave(); }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(std::int64_t) override { return true; }
+  bool number_unsigned(std::uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool binary(nlohmann::json::binary_t&) override { return true; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  bool enter() {
+    ++depth_;
+    expected_ = false;
+    return true;
+  }
+  bool leave() {
+    --depth_;
+    return true;
+  }
+
+  int depth_ = 0;
+  bool expected_ = false;
+  std::string schema_;
+};
+
+/// Returns the document's schema; empty if it has none, or if the text before it is not JSON.
+std::string schema_in_text(const std::string& text) {
+  SchemaFinder finder;
+  nlohmann::json::sax_parse(text, &finder);
+  return finder.schema();
+}
+
+std::string string_in(const JsonValue& object, std::string_view key) {
+  const auto value = object.find(key);
+  return value ? value->as_string() : "";
+}
+
+ModelInfo model_from_json(const JsonValue& json) {
+  ModelInfo model;
+  if (json.json().is_string()) {  // a report that only has the name
+    model.name = json.as_string();
+    return model;
+  }
+  model.name = string_in(json, "name");
+  model.fingerprint = string_in(json, "fingerprint");
+  return model;
+}
+
+Environment environment_from_json(const JsonValue& json) {
+  Environment environment;
+  environment.device = string_in(json, "device");
+  environment.device_name = string_in(json, "device_name");
+  environment.torch_version = string_in(json, "torch_version");
+  if (const auto modelled = json.find("times_are_modelled"))
+    environment.times_are_modelled = modelled->as_bool();
+  if (const auto file = json.find("kernel_times")) environment.kernel_times = file->as_string();
+  if (const auto memory = json.find("beside_allocator"))
+    environment.beside_allocator = memory_beside_allocator_from_json(*memory);
+  environment.threads = static_cast<int>(json.at("threads").as_integer(1, std::numeric_limits<int>::max()));
+  return environment;
+}
+
+RunSettings settings_from_json(const JsonValue& json) {
+  RunSettings settings;
+  settings.inputs = json.at("inputs").as_strings();
+  settings.loss = json.at("loss").as_string();
+  settings.optimizer = json.at("optimizer").as_string();
+  if (const auto weights = json.find("weights")) settings.weights = weight_settings_from_json(*weights);
+  if (const auto segments = json.find("segments")) settings.segments = segments->as_strings();
+  if (const auto shards = json.find("shards")) settings.shards = shard_settings_from_json(*shards);
+  return settings;
+}
+
+SavedByOp saved_by_op_from_json(const JsonValue& json) {
+  SavedByOp saved;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const JsonValue row = json.element(i);
+    saved[row.at("op").as_string()] = {row.at("tensors").as_integer(), row.at("bytes").as_integer()};
+  }
+  return saved;
+}
+
+void read_description(const JsonValue& document, Figures& figures) {
+  if (const auto json = document.find("simulated")) figures.simulated = json->as_bool();
+  if (const auto json = document.find("model")) figures.model = model_from_json(*json);
+  if (const auto json = document.find("environment")) figures.environment = environment_from_json(*json);
+  figures.times_are_modelled = figures.environment && figures.environment->times_are_modelled;
+  if (const auto json = document.find("times_are_modelled")) figures.times_are_modelled = json->as_bool();
+  if (const auto json = document.find("settings")) figures.settings = settings_from_json(*json);
+  if (const auto json = document.find("policy"))
+    figures.policy = policy_from_json(json->json(), json->where());
+  if (const auto json = document.find("allocator_settings")) figures.allocator_settings = json->as_string();
+  if (const auto json = document.find("tracing")) figures.tracing = tracing_from_json(*json);
+  if (const auto json = document.find("saved_by_op")) figures.saved_by_op = saved_by_op_from_json(*json);
+}
+
+/// Reads the figures and the policy of a report, or, for a report of `tune`, those of the chosen policy.
+void read_report_figures(const JsonValue& report, Figures& figures) {
+  if (const auto chosen = report.find("chosen")) return read_report_figures(*chosen, figures);
+  const auto measured = report.find("measured");
+  const auto predicted = report.find("predicted");
+  if (!measured && !predicted) {
+    report.fail("a report without figures (neither `measured` nor `predicted`)",
+                "Those of run, simulate, tune and view have them.");
+  }
+  const JsonValue& values = measured ? *measured : *predicted;
+  figures.metrics = metrics_from_json(values.json(), values.where());
+  figures.simulated = !measured;
+  if (const auto json = report.find("policy")) figures.policy = policy_from_json(json->json(), json->where());
+}
+
+Figures figures_from_document(const nlohmann::json& document, std::string_view schema,
+                              const std::string& name) {
+  check_schema(document, schema, name);
+  Figures figures{.source = name};
+  const JsonValue json(document, name);
+  read_description(json, figures);
+  if (schema == kReportSchema) {
+    read_report_figures(json, figures);
+  } else {
+    const JsonValue metrics = json.at("metrics");
+    figures.metrics = metrics_from_json(metrics.json(), metrics.where());
+  }
+  return figures;
+}
+
+Figures figures_from_source(ByteSource& source, const std::string& name) {
+  JsonDocument document = parse_trace_document(source, name);
+  const std::string schema = schema_of(document.root);
+  for (const std::string_view known : {kReportSchema, kBaselineSchema}) {
+    if (schema.starts_with(without_version(known))) return figures_from_document(document.root, known, name);
+  }
+  return figures_of(trace_from_document(document, name), name);
+}
+
+std::string describe(const Link& link) {
+  const auto direction = [](const LinkDirection& d) {
+    return fmt::format("{} after {}", format_rate(d.bytes_per_second), format_duration(d.latency_ns));
+  };
+  return fmt::format("{} out, {} in{}", direction(link.d2h), direction(link.h2d),
+                     link.is_shared ? ", shared" : "");
+}
+
+/// Collects the differences between values that are known on both sides.
+class DifferenceList {
+ public:
+  void add(const std::string& what, const std::string& base, const std::string& now) {
+    if (base != now && !base.empty() && !now.empty()) differences_.push_back({what, base, now});
+  }
+  std::vector<RunDifference> take() { return std::move(differences_); }
+
+ private:
+  std::vector<RunDifference> differences_;
+};
+
+/// Compares fingerprints, because the same file under another name is the same model.
+void compare(const ModelInfo& base, const ModelInfo& now, DifferenceList& list) {
+  const bool both_have_fingerprints = !base.fingerprint.empty() && !now.fingerprint.empty();
+  if (!both_have_fingerprints) return list.add("model", base.name, now.name);
+  if (base.fingerprint == now.fingerprint) return;
+  const auto name = [](const ModelInfo& model) {
+    return fmt::format("{} ({})", model.name, model.fingerprint);
+  };
+  list.add("model", name(base), name(now));
+}
+
+void compare(const Environment& base, const Environment& now, DifferenceList& list) {
+  list.add("device", base.device, now.device);
+  list.add("machine", base.device_name, now.device_name);
+  list.add("threads", std::to_string(base.threads), std::to_string(now.threads));
+  list.add("LibTorch", base.torch_version, now.torch_version);
+  if (base.times_are_modelled && now.times_are_modelled)
+    list.add("kernel times", base.kernel_times.value_or("none"), now.kernel_times.value_or("none"));
+  const bool both_links = base.link.d2h.bytes_per_second > 0 && now.link.d2h.bytes_per_second > 0;
+  if (both_links) list.add("link", describe(base.link), describe(now.link));
+}
+
+std::string describe_segments(const std::vector<std::string>& patterns) {
+  return patterns.empty() ? "none" : fmt::format("{}", fmt::join(patterns, " "));
+}
+
+void compare(const RunSettings& base, const RunSettings& now, DifferenceList& list) {
+  list.add("inputs", fmt::format("{}", fmt::join(base.inputs, " ")),
+           fmt::format("{}", fmt::join(now.inputs, " ")));
+  list.add("loss", base.loss, now.loss);
+  list.add("optimizer", base.optimizer, now.optimizer);
+  list.add("weights", describe(base.weights), describe(now.weights));
+  list.add("segments", describe_segments(base.segments), describe_segments(now.segments));
+  list.add("shards", describe(base.shards), describe(now.shards));
+}
+
+std::string source_of_figures(const Figures& figures) {
+  if (!figures.times_are_modelled) return *figures.simulated ? "simulated" : "measured";
+  return *figures.simulated ? "simulated, of a virtual GPU" : "virtual GPU";
+}
+
+std::optional<std::string> allocator_settings_of(const Program& program) {
+  return program.allocator ? std::optional(program.allocator->settings) : std::nullopt;
+}
+
+/// Returns the settings, or `default` if none are set.
+std::string describe_allocator_settings(const std::string& settings) {
+  return settings.empty() ? "default" : settings;
+}
+
+}  // namespace
+
+SavedByOp saved_by_op(const Program& program) {
+  SavedByOp saved;
+  for (const SavedTensor& tensor : program.saved) {
+    LedgerEntry& entry = saved[program.names.at(tensor.op)];
+    ++entry.tensors;
+    entry.bytes += tensor.bytes;
+  }
+  return saved;
+}
+
+Figures figures_of(const Trace& trace, const std::string& source) {
+  return {.source = source,
+          .metrics = trace.metrics,
+          .simulated = trace.simulated,
+          .model = trace.model,
+          .environment = trace.environment,
+          .settings = trace.settings,
+          .policy = trace.policy,
+          .allocator_settings = allocator_settings_of(trace.program),
+          .saved_by_op = saved_by_op(trace.program),
+          .tracing = trace.tracing,
+          .times_are_modelled = trace.environment.times_are_modelled};
+}
+
+Figures read_figures(const std::string& path) {
+  return figures_from_source(*open_file(path), path);
+}
+
+Figures parse_figures(const std::string& text, const std::string& name) {
+  TextSource source(text);
+  return figures_from_source(source, name);
+}
+
+nlohmann::ordered_json run_description_to_json(const Figures& figures) {
+  auto json = nlohmann::ordered_json::object();
+  if (figures.simulated) json["simulated"] = *figures.simulated;
+  if (const auto& model = figures.model)
+    json["model"] = {{"name", model->name}, {"fingerprint", model->fingerprint}};
+  if (const auto& environment = figures.environment) {
+    json["environment"] = {{"device", environment->device},
+                           {"device_name", environment->device_name},
+                           {"torch_version", environment->torch_version},
+                           {"threads", environment->threads}};
+    if (environment->times_are_modelled) json["environment"]["times_are_modelled"] = true;
+    if (environment->kernel_times) json["environment"]["kernel_times"] = *environment->kernel_times;
+    if (environment->beside_allocator)
+      json["environment"]["beside_allocator"] = to_json(*environment->beside_allocator);
+  }
+  if (const auto& settings = figures.settings) {
+    json["settings"] = {
+        {"inputs", settings->inputs}, {"loss", settings->loss}, {"optimizer", settings->optimizer}};
+    if (settings->weights) json["settings"]["weights"] = to_json(*settings->weights);
+    if (!settings->segments.empty()) json["settings"]["segments"] = settings->segments;
+    if (settings->shards) json["settings"]["shards"] = to_json(*settings->shards);
+  }
+  if (figures.policy) json["policy"] = to_json(*figures.policy);
+  if (figures.allocator_settings) json["allocator_settings"] = *figures.allocator_settings;
+  if (figures.tracing) json["tracing"] = to_json(*figures.tracing);
+  return json;
+}
+
+bool is_baseline(const std::string& text) {
+  return schema_in_text(text).starts_with(without_version(kBaselineSchema));
+}
+
+std::string format_baseline(const Figures& figures, std::string_view tool_version) {
+  nlohmann::ordered_json json = {{"schema", kBaselineSchema}, {"tool_version", tool_version}};
+  json["metrics"] = metrics_to_json(figures.metrics);
+  json.update(run_description_to_json(figures));
+  auto saved = nlohmann::ordered_json::array();
+  for (const auto& [op, entry] : figures.saved_by_op) {
+    saved.push_back({{"op", op}, {"tensors", entry.tensors}, {"bytes", entry.bytes}});
+  }
+  json["saved_by_op"] = std::move(saved);
+  return dump_json(json) + "\n";
+}
+
+std::vector<RunDifference> run_differences(const Figures& base, const Figures& now) {
+  DifferenceList list;
+  if (base.model && now.model) compare(*base.model, *now.model, list);
+  if (base.settings && now.settings) compare(*base.settings, *now.settings, list);
+  if (base.environment && now.environment) compare(*base.environment, *now.environment, list);
+  if (base.allocator_settings && now.allocator_settings)
+    list.add("allocator settings", describe_allocator_settings(*base.allocator_settings),
+             describe_allocator_settings(*now.allocator_settings));
+  if (base.policy && now.policy) list.add("policy", describe(*base.policy), describe(*now.policy));
+  if (base.simulated && now.simulated)
+    list.add("source of figures", source_of_figures(base), source_of_figures(now));
+  return list.take();
+}
+
+const RunDifference* time_difference(const std::vector<RunDifference>& differences) {
+  for (const char* what : {"machine", "threads", "kernel times", "source of figures"}) {
+    const auto found = std::ranges::find(differences, what, &RunDifference::what);
+    if (found != differences.end()) return &*found;
+  }
+  return nullptr;
+}
+
+}  // namespace offprof

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "traces/model/trace.h"
+
+namespace offprof {
+
+/// Returns a fingerprint of the bytes as 16 hexadecimal digits (64-bit FNV-1a). It shows whether two byte
+/// sequences are the same. It offers no protection against deliberate collisions.
+std::string fingerprint(std::string_view bytes);
+
+/// Returns the fingerprint of a file's bytes, which are read in pieces. Throws Error (input) if the file
+/// cannot be read.
+std::string fingerprint_of_file(const std::string& path);
+
+/// Returns a fingerprint of the model, inputs, loss, optimizer, checkpointed modules and layer slices of a
+/// run. Two runs with the same fingerprint have the same step program.
+std::string fingerprint_of_run(const ModelInfo& model, const RunSettings& settings);
+
+}  // namespace offprof

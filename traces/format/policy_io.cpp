@@ -1,0 +1,150 @@
+#include "traces/format/policy_io.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "traces/base/error.h"
+#include "traces/format/metrics_io.h"
+#include "traces/format/rules_io.h"
+#include "traces/io/file.h"
+#include "traces/io/json_access.h"
+
+namespace offprof {
+namespace {
+
+constexpr std::array<std::string_view, 2> kSchedulers = {"offload", "trl"};
+
+nlohmann::ordered_json limit_to_json(const std::optional<std::int64_t>& limit) {
+  return limit ? nlohmann::ordered_json(*limit) : nlohmann::ordered_json(nullptr);
+}
+
+std::optional<std::int64_t> limit_from_json(const JsonValue& object, std::string_view key) {
+  const auto value = object.find(key);
+  return value ? std::optional(value->as_integer()) : std::nullopt;
+}
+
+/// Reads a plan and sorts it. Rejects a tensor that is listed twice.
+std::vector<std::int32_t> plan_from_json(const JsonValue& json, const Policy& policy) {
+  if (policy.scheduler == SchedulerKind::kTrl) json.fail("TRL's rules know no plan");
+  const auto numbers = json.as_integers(0, std::numeric_limits<std::int32_t>::max());
+  std::vector<std::int32_t> tensors(numbers.begin(), numbers.end());
+  std::sort(tensors.begin(), tensors.end());
+  if (const auto twice = std::adjacent_find(tensors.begin(), tensors.end()); twice != tensors.end())
+    json.fail(fmt::format("names tensor {} twice", *twice));
+  return tensors;
+}
+
+int streams_from_json(const JsonValue& json, const Policy& policy) {
+  const auto streams = static_cast<int>(json.as_integer(1, 2));
+  if (policy.scheduler == SchedulerKind::kTrl && streams != 1) json.fail("TRL's rules have one copy stream");
+  return streams;
+}
+
+bool is_preset(const std::string& name) {
+  return name == "keep" || name == "offload" || name == "trl";
+}
+
+PolicyFile policy_file_from_json(const nlohmann::json& document, const std::string& path) {
+  check_schema(document, kPolicySchema, path);
+  const JsonValue object(document, path + ": ");
+  object.allow_only({"schema", "policy", "predicted", "trace_fingerprint", "weights"});
+  const JsonValue policy = object.at("policy");
+  PolicyFile file{policy_from_json(policy.json(), policy.where()), std::nullopt, {}};
+  if (const auto predicted = object.find("predicted")) {
+    file.predicted = metrics_from_json(predicted->json(), predicted->where());
+  }
+  if (const auto fingerprint = object.find("trace_fingerprint"))
+    file.trace_fingerprint = fingerprint->as_string();
+  if (const auto weights = object.find("weights")) file.weights = weight_settings_from_json(*weights);
+  return file;
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const Policy& policy) {
+  nlohmann::ordered_json json = {
+      {"name", policy.name},
+      {"scheduler", kSchedulers.at(static_cast<std::size_t>(policy.scheduler))},
+      {"threshold_bytes", limit_to_json(policy.threshold_bytes)},
+      {"tensors", policy.tensors ? nlohmann::ordered_json(*policy.tensors) : nlohmann::ordered_json(nullptr)},
+      {"stash_count", limit_to_json(policy.stash_count)},
+      {"stash_bytes", limit_to_json(policy.stash_bytes)},
+      {"prefetch_bytes", policy.prefetch_bytes},
+      {"copy_streams", policy.copy_streams},
+      {"host_memory_bytes", limit_to_json(policy.host_memory_bytes)}};
+  if (policy.disk_memory_bytes) json["disk_memory_bytes"] = *policy.disk_memory_bytes;
+  if (uses_disk(policy) || policy.disk_buffer_bytes != kDefaultDiskBuffer)
+    json["disk_buffer_bytes"] = policy.disk_buffer_bytes;
+  if (!policy.rules.empty()) json["rules"] = rules_to_json(policy.rules);
+  return json;
+}
+
+Policy policy_from_json(const nlohmann::json& json, const std::string& where) {
+  const JsonValue object(json, where);
+  object.allow_only({"name", "scheduler", "threshold_bytes", "tensors", "stash_count", "stash_bytes",
+                     "prefetch_bytes", "copy_streams", "host_memory_bytes", "disk_memory_bytes",
+                     "disk_buffer_bytes", "rules"});
+  Policy policy;
+  if (const auto name = object.find("name")) policy.name = name->as_string();
+  if (const auto kind = object.find("scheduler")) {
+    policy.scheduler = static_cast<SchedulerKind>(kind->as_one_of(kSchedulers));
+  }
+  // A missing threshold means the default of Policy; only null means that nothing is offloaded.
+  if (json.contains("threshold_bytes")) policy.threshold_bytes = limit_from_json(object, "threshold_bytes");
+  policy.stash_count = limit_from_json(object, "stash_count");
+  policy.stash_bytes = limit_from_json(object, "stash_bytes");
+  policy.prefetch_bytes = limit_from_json(object, "prefetch_bytes").value_or(0);
+  policy.host_memory_bytes = limit_from_json(object, "host_memory_bytes");
+  policy.disk_memory_bytes = limit_from_json(object, "disk_memory_bytes");
+  policy.disk_buffer_bytes = limit_from_json(object, "disk_buffer_bytes").value_or(kDefaultDiskBuffer);
+  if (const auto tensors = object.find("tensors")) policy.tensors = plan_from_json(*tensors, policy);
+  policy.copy_streams = policy.scheduler == SchedulerKind::kTrl ? 1 : 2;
+  if (const auto streams = object.find("copy_streams"))
+    policy.copy_streams = streams_from_json(*streams, policy);
+  if (const auto rules = object.find("rules")) {
+    if (policy.scheduler == SchedulerKind::kTrl) rules->fail("TRL's rules know no others");
+    policy.rules = rules_from_json(*rules);
+  }
+  return policy;
+}
+
+PolicyFile read_policy_file(const std::string& path) {
+  return policy_file_from_json(parse_document(*open_file(path), path), path);
+}
+
+PolicyFile parse_policy_file(const std::string& text, const std::string& name) {
+  return policy_file_from_json(parse_document(text, name), name);
+}
+
+std::string format_policy_file(const PolicyFile& file) {
+  nlohmann::ordered_json json = {{"schema", kPolicySchema}, {"policy", to_json(file.policy)}};
+  if (file.predicted) json["predicted"] = metrics_to_json(*file.predicted);
+  if (!file.trace_fingerprint.empty()) json["trace_fingerprint"] = file.trace_fingerprint;
+  if (file.weights) json["weights"] = to_json(*file.weights);
+  return dump_json(json) + "\n";
+}
+
+void refuse_foreign_plan(const Policy& policy, const std::string& made_for,
+                         const std::string& fingerprint_of_run) {
+  if (!policy.tensors || made_for == fingerprint_of_run) return;
+  throw input_error(
+      made_for.empty()
+          ? "the policy names tensors, but not the run that it was made for (trace_fingerprint)"
+          : "the policy names tensors of another model, inputs, loss, optimizer, segments or shards",
+      "Tune a trace of this run: offprof tune --trace trace.json --plan -o policy.json");
+}
+
+PolicyFile load_policy(const std::string& name_or_path) {
+  if (is_preset(name_or_path)) return {preset_policy(name_or_path), std::nullopt, {}};
+  std::error_code error;
+  if (!std::filesystem::exists(name_or_path, error)) {
+    throw input_error(fmt::format("'{}' is neither a preset nor a policy file that is there", name_or_path),
+                      "Presets: keep, offload, trl. `offprof tune` writes policy files.");
+  }
+  return read_policy_file(name_or_path);
+}
+
+}  // namespace offprof

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "traces/model/metrics.h"
+#include "traces/model/policy.h"
+#include "traces/model/weight_settings.h"
+
+namespace offprof {
+
+inline constexpr std::string_view kPolicySchema = "offprof.policy/1";
+
+/// Content of a `policy.json`: a policy, and, if `tune` wrote it, the predicted figures and the trace's
+/// fingerprint.
+struct PolicyFile {
+  Policy policy;
+  std::optional<Metrics> predicted;
+  std::string trace_fingerprint;            ///< fingerprint of the tuned model and inputs; empty if unknown
+  std::optional<WeightSettings> weights{};  ///< parameter offload of the tuned step
+};
+
+nlohmann::ordered_json to_json(const Policy& policy);
+/// Reads a policy. `where` is the place in the file that errors name. Throws Error (input) for unknown keys
+/// and values out of range.
+Policy policy_from_json(const nlohmann::json& json, const std::string& where);
+
+/// Reads a policy file. Throws Error (input) if it does not exist, is damaged, is not a policy file, or has
+/// unknown keys or values out of range.
+PolicyFile read_policy_file(const std::string& path);
+/// Reads a policy file from text; `name` is its name in errors.
+PolicyFile parse_policy_file(const std::string& text, const std::string& name);
+std::string format_policy_file(const PolicyFile& file);
+
+/// Throws Error (input) if `policy` has a plan that was made for another run than `fingerprint_of_run`, or
+/// for an unknown run. A plan numbers the tensors of one model and its inputs.
+void refuse_foreign_plan(const Policy& policy, const std::string& made_for,
+                         const std::string& fingerprint_of_run);
+
+/// Loads a policy by the name of a preset or else by the path of a policy file.
+PolicyFile load_policy(const std::string& name_or_path);
+
+}  // namespace offprof

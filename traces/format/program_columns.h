@@ -1,0 +1,45 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "traces/io/json_access.h"
+
+namespace offprof {
+
+inline constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max();
+inline constexpr std::int64_t kMaxInteger = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::int64_t kMaxVersion = std::numeric_limits<std::uint32_t>::max();
+
+inline std::string quoted(const std::string& text) {
+  return dump_json(text, -1);
+}
+
+template <typename... Args>
+void append(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
+  fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
+}
+
+/// Appends a list `[1,2,3]` of the values that `project` returns for the elements.
+template <typename Range, typename Project>
+void append_column(std::string& out, const Range& range, const Project& project) {
+  out += '[';
+  const char* separator = "";
+  for (const auto& element : range) {
+    append(out, "{}{}", separator, project(element));
+    separator = ",";
+  }
+  out += ']';
+}
+
+inline void require_length(const JsonValue& column, std::size_t length) {
+  if (column.size() == length) return;
+  column.fail(fmt::format("has {} elements where the columns beside it have {}", column.size(), length));
+}
+
+}  // namespace offprof

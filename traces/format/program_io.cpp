@@ -1,0 +1,217 @@
+#include "traces/format/program_io.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "traces/format/allocator_state_io.h"
+#include "traces/format/program_columns.h"
+#include "traces/format/saved_tensors_io.h"
+
+namespace offprof {
+namespace {
+
+/// Letters of StorageRole and EventKind, in the order of their values.
+constexpr std::string_view kRoleLetters = "APBIR";
+static_assert(kRoleLetters.size() == static_cast<std::size_t>(StorageRole::kResident) + 1);
+constexpr std::string_view kEventLetters = "H()AFPURNLBIWO";
+static_assert(kEventLetters.size() == static_cast<std::size_t>(EventKind::kSave) + 1);
+
+template <typename Range, typename Project>
+std::string letters(const Range& range, std::string_view alphabet, const Project& project) {
+  std::string text;
+  text.reserve(range.size());
+  for (const auto& element : range) text += alphabet.at(static_cast<std::size_t>(project(element)));
+  return text;
+}
+
+void append_storages(std::string& out, const std::vector<ProgramStorage>& storages) {
+  append(out, "\"storages\": {{\"roles\": \"{}\", \"bytes\": ",
+         letters(storages, kRoleLetters, [](const auto& storage) { return storage.role; }));
+  append_column(out, storages, [](const auto& storage) { return storage.bytes; });
+  out += '}';
+}
+
+void append_modules(std::string& out, const std::vector<SavedTensor>& saved) {
+  if (std::ranges::all_of(saved, [](const SavedTensor& tensor) { return tensor.module < 0; })) return;
+  out += "\"modules\": ";
+  append_column(out, saved, [](const SavedTensor& tensor) { return tensor.module; });
+  out += ",\n";
+}
+
+void append_events(std::string& out, const Program& program) {
+  const std::vector<Event>& events = program.events;
+  append(out, "\"events\": {{\"kinds\": \"{}\",\n\"ids\": ",
+         letters(events, kEventLetters, [](const Event& event) { return event.kind; }));
+  append_column(out, events, [](const Event& event) { return event.id; });
+  out += ",\n\"compute_ns\": ";
+  append_column(out, events, [](const Event& event) { return event.compute_ns; });
+  if (!program.compute_spread_ns.empty()) {
+    out += ",\n\"compute_spread_ns\": ";
+    append_column(out, program.compute_spread_ns, [](Nanoseconds spread) { return spread; });
+  }
+  out += '}';
+}
+
+void append_work(std::string& out, const std::vector<Work>& work) {
+  out += "\"work\": {\"host_ns\": ";
+  append_column(out, work, [](const Work& part) { return part.host_ns; });
+  out += ",\n\"stream_ns\": ";
+  append_column(out, work, [](const Work& part) { return part.stream_ns; });
+  out += ",\n\"path_ns\": ";
+  append_column(out, work, [](const Work& part) { return part.path_ns; });
+  out += ",\n\"busy_ns\": ";
+  append_column(out, work, [](const Work& part) { return part.busy_ns; });
+  if (std::ranges::any_of(work, &Work::waits)) {
+    out += ",\n\"wait_ns\": ";
+    append_column(out, work, [](const Work& part) { return part.waits() ? part.wait_ns : -1; });
+  }
+  out += '}';
+}
+
+void append_staging(std::string& out, const std::vector<Staging>& staging) {
+  out += "\"staging\": {\"tensors\": ";
+  append_column(out, staging, [](const Staging& one) { return one.tensor; });
+  out += ", \"host_ns\": ";
+  append_column(out, staging, [](const Staging& one) { return one.host_ns; });
+  out += ", \"stream_ns\": ";
+  append_column(out, staging, [](const Staging& one) { return one.stream_ns; });
+  out += '}';
+}
+
+/// Returns the values that the letters of a string stand for.
+template <typename Enum>
+std::vector<Enum> read_letters(const JsonValue& json, std::string_view alphabet) {
+  const std::string& text = json.as_string();
+  std::vector<Enum> values;
+  values.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto index = alphabet.find(text[i]);
+    if (index == std::string_view::npos) {
+      json.fail(fmt::format("letter {} is {}, none of {}", i, quoted(text.substr(i, 1)), alphabet));
+    }
+    values.push_back(static_cast<Enum>(index));
+  }
+  return values;
+}
+
+std::vector<ProgramStorage> read_storages(const JsonValue& json) {
+  const auto roles = read_letters<StorageRole>(json.at("roles"), kRoleLetters);
+  const JsonValue bytes = json.at("bytes");
+  require_length(bytes, roles.size());
+  std::vector<ProgramStorage> storages(roles.size());
+  bytes.each_integer(0, kMaxInteger, [&](std::size_t i, std::int64_t value) {
+    storages[i] = {value, roles[i]};
+  });
+  bytes.release();
+  return storages;
+}
+
+std::vector<Event> read_events(const JsonValue& json) {
+  const auto kinds = read_letters<EventKind>(json.at("kinds"), kEventLetters);
+  const JsonValue ids = json.at("ids");
+  const JsonValue times = json.at("compute_ns");
+  require_length(ids, kinds.size());
+  require_length(times, kinds.size());
+  std::vector<Event> events(kinds.size());
+  ids.each_integer(0, kMaxIndex, [&](std::size_t i, std::int64_t id) {
+    events[i] = {kinds[i], static_cast<std::int32_t>(id), 0};
+  });
+  ids.release();
+  times.each_integer(0, kMaxInteger, [&](std::size_t i, std::int64_t time) { events[i].compute_ns = time; });
+  times.release();
+  return events;
+}
+
+std::vector<Nanoseconds> read_spread(const JsonValue& json, std::size_t events) {
+  require_length(json, events);
+  std::vector<Nanoseconds> spread(events);
+  json.each_integer(0, kMaxInteger, [&](std::size_t i, std::int64_t time) { spread[i] = time; });
+  json.release();
+  return spread;
+}
+
+std::vector<Work> read_work(const JsonValue& json, std::size_t events) {
+  std::vector<Work> work(events);
+  const auto read = [&](const char* column, Nanoseconds Work::*field, Nanoseconds least) {
+    const JsonValue values = json.at(column);
+    require_length(values, events);
+    values.each_integer(least, kMaxInteger, [&](std::size_t i, std::int64_t time) {
+      work[i].*field = time < 0 ? Work::kNoWait : time;
+    });
+    values.release();
+  };
+  read("host_ns", &Work::host_ns, 0);
+  read("stream_ns", &Work::stream_ns, 0);
+  read("path_ns", &Work::path_ns, 0);
+  if (json.find("busy_ns")) read("busy_ns", &Work::busy_ns, 0);
+  if (json.find("wait_ns")) read("wait_ns", &Work::wait_ns, -1);
+  return work;
+}
+
+void read_modules(const JsonValue& json, std::vector<SavedTensor>& saved) {
+  require_length(json, saved.size());
+  json.each_integer(-1, kMaxIndex, [&](std::size_t i, std::int64_t name) {
+    saved[i].module = static_cast<std::int32_t>(name);
+  });
+  json.release();
+}
+
+std::vector<Staging> read_staging(const JsonValue& json) {
+  const auto tensors = json.at("tensors").as_integers(0, kMaxIndex);
+  const JsonValue host_column = json.at("host_ns"), stream_column = json.at("stream_ns");
+  require_length(host_column, tensors.size());
+  require_length(stream_column, tensors.size());
+  const auto host = host_column.as_integers(), stream = stream_column.as_integers();
+  std::vector<Staging> staging;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    staging.push_back({static_cast<std::int32_t>(tensors[i]), host[i], stream[i]});
+  return staging;
+}
+
+}  // namespace
+
+void append_program(std::string& out, const Program& program) {
+  append(out, "{{\"resident_bytes\": {},\n\"names\": ", program.resident_bytes);
+  append_column(out, program.names, quoted);
+  out += ",\n";
+  append_storages(out, program.storages);
+  out += ",\n";
+  append_saved_tensors(out, program.saved);
+  out += ",\n";
+  append_modules(out, program.saved);
+  append_events(out, program);
+  if (!program.work.empty()) {
+    out += ",\n";
+    append_work(out, program.work);
+  }
+  if (!program.staging.empty()) {
+    out += ",\n";
+    append_staging(out, program.staging);
+  }
+  if (program.allocator) {
+    out += ",\n\"allocator\": ";
+    append_allocator_state(out, *program.allocator);
+  }
+  out += '}';
+}
+
+Program program_from_json(const JsonValue& json) {
+  Program program;
+  program.resident_bytes = json.at("resident_bytes").as_integer();
+  program.names = json.at("names").as_strings();
+  program.storages = read_storages(json.at("storages"));
+  program.events = read_events(json.at("events"));  // the largest part first, while little else is in memory
+  if (const auto spread = json.at("events").find("compute_spread_ns"))
+    program.compute_spread_ns = read_spread(*spread, program.events.size());
+  program.saved = saved_tensors_from_json(json.at("saved"));
+  if (const auto modules = json.find("modules")) read_modules(*modules, program.saved);
+  if (const auto work = json.find("work")) program.work = read_work(*work, program.events.size());
+  if (const auto staging = json.find("staging")) program.staging = read_staging(*staging);
+  if (const auto allocator = json.find("allocator"))
+    program.allocator = allocator_state_from_json(*allocator);
+  check_program(program, json.where());
+  return program;
+}
+
+}  // namespace offprof

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "traces/io/json_access.h"
+#include "traces/model/program.h"
+
+namespace offprof {
+
+/// Appends the step program as the JSON object that docs/trace-format.md describes. It is stored in columns
+/// to keep it small.
+void append_program(std::string& out, const Program& program);
+
+/// Reads a step program and checks it with check_program. Throws Error (input) with the place of the fault.
+Program program_from_json(const JsonValue& json);
+
+/// Throws Error (input) if the step program contradicts itself: an index out of range, a free before the
+/// allocation, an unpack before the pack, a negative or overflowing size. `where` is the place that errors
+/// name.
+void check_program(const Program& program, const std::string& where);
+
+}  // namespace offprof

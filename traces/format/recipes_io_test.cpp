@@ -1,0 +1,96 @@
+#include "traces/format/recipes_io.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/sample_trace.h"
+#include "traces/base/error.h"
+#include "traces/format/trace_io.h"
+
+namespace offprof {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Returns a step that saves a tensor, a second one computed from it, and both again.
+Trace two_tensors() {
+  Trace trace = sample_trace();
+  Program& program = trace.program;
+  program.storages.push_back({1024, StorageRole::kActivation});
+  for (const std::int32_t storage : {3, 2, 3}) {
+    SavedTensor saved = program.saved[0];
+    saved.storage = storage;
+    saved.bytes = program.storages[storage].bytes;
+    program.saved.push_back(saved);
+  }
+  using enum EventKind;
+  program.events = {{kAlloc, 2, 0}, {kPack, 0, 0}, {kAlloc, 3, 0}, {kPack, 1, 0},
+                    {kPack, 2, 0},  {kPack, 3, 0}, {kFree, 2, 0},  {kFree, 3, 0}};
+  program.recipes = {{1, "aten::gelu", {0}, {{{16, -1}, {1024, -1}, {0, 0}}, 700, {10, 20, 30, 40, 20}}}};
+  return trace;
+}
+
+/// Returns the reader's error after `edit` changed the recompute steps.
+template <typename Edit>
+std::string error_after(const Edit& edit) {
+  const Trace trace = two_tensors();
+  nlohmann::json json = nlohmann::json::parse(recipes_to_json(*trace.program.recipes).dump());
+  edit(json);
+  try {
+    recipes_from_json(JsonValue(json, "t.json: recipes"), trace.program);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(RecipesJson, ReadsBackItsOwnTrace) {
+  const Trace trace = two_tensors();
+  EXPECT_EQ(parse_trace(format_trace(trace), "t.json").program.recipes, trace.program.recipes);
+}
+
+TEST(RecipesJson, DistinguishesNotExaminedFromNone) {
+  Trace trace = two_tensors();
+  trace.program.recipes.reset();
+  EXPECT_FALSE(parse_trace(format_trace(trace), "t.json").program.recipes);
+  trace.program.recipes.emplace();
+  EXPECT_EQ(parse_trace(format_trace(trace), "t.json").program.recipes, trace.program.recipes);
+}
+
+TEST(RecipesJson, RequiresEarlierTensorsOfOtherContentAsSources) {
+  EXPECT_EQ(error_after([](auto&) {}), "no error");
+  EXPECT_THAT(error_after([](auto& json) { json[0]["sources"] = {1}; }), HasSubstr("recipes[0].sources[0]"));
+  EXPECT_THAT(error_after([](auto& json) { json[0]["sources"] = {2}; }), HasSubstr("recipes[0].sources[0]"));
+  EXPECT_THAT(error_after([](auto& json) { json[0]["sources"] = {-1}; }), HasSubstr("recipes[0].sources[0]"));
+  EXPECT_THAT(error_after([](auto& json) { json[0]["sources"] = {0, 0}; }), HasSubstr("for the second time"));
+  EXPECT_THAT(error_after([](auto& json) { json[0]["tensor"] = 3, json[0]["sources"] = {1}; }),
+              HasSubstr("is of the content that is made"));
+  EXPECT_THAT(error_after([](auto& json) { json[0]["tensor"] = 4; }), HasSubstr("recipes[0].tensor"));
+}
+
+TEST(RecipesJson, AllowsOneRecipePerContentForItsFirstTensor) {
+  EXPECT_THAT(error_after([](auto& json) { json.push_back(json[0]); }),
+              HasSubstr("behind the recipe before"));
+  EXPECT_THAT(error_after([](auto& json) {
+                json.push_back(json[0]);
+                json[1]["tensor"] = 3;
+              }),
+              HasSubstr("not the first of its content"));
+}
+
+TEST(RecipesJson, RequiresTheSizeOfTheStorage) {
+  EXPECT_THAT(error_after([](auto& json) { json[0]["use"]["memory"] = {512}; }),
+              HasSubstr("makes 512 bytes of a storage of 1024"));
+  EXPECT_THAT(error_after([](auto& json) {
+                json[0]["use"]["memory"] = {1024, 1024};
+              }),
+              HasSubstr("leaves not one allocation"));
+}
+
+TEST(RecipesJson, RejectsATensorThatMayNotMove) {
+  Trace trace = two_tensors();
+  trace.program.saved[1].movability = Movability::kInput;
+  EXPECT_THROW(parse_trace(format_trace(trace), "t.json"), Error);
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,114 @@
+#include "traces/io/json_document.h"
+
+#include <fmt/format.h>
+
+#include "traces/base/error.h"
+#include "traces/io/document_builder.h"
+#include "traces/io/json_parser.h"
+
+namespace offprof {
+namespace {
+
+using Document = nlohmann::json;
+
+/// Returns `offprof.trace` for `offprof.trace/1`.
+std::string_view kind_of(std::string_view schema) {
+  return schema.substr(0, schema.find('/'));
+}
+
+std::string describe_kind(std::string_view kind) {
+  if (kind == "offprof.trace") return "an offprof trace";
+  if (kind == "offprof.policy") return "an offprof policy file";
+  if (kind == "offprof.report") return "an offprof report";
+  if (kind == "offprof.gpu_profile") return "a GPU profile of offprof";
+  return "";
+}
+
+std::string what_it_is(const Document& document, std::string_view schema) {
+  if (!document.is_object()) return "it holds no JSON object";
+  if (const std::string kind = describe_kind(kind_of(schema)); !kind.empty()) return "it is " + kind;
+  if (!schema.empty()) return fmt::format("its schema is '{}'", schema);
+  if (document.contains(kSkippedKey)) {
+    return "it is a Chrome trace of another tool, which lacks `program`, the step that offprof replays";
+  }
+  return "it has no `schema`";
+}
+
+std::string hint_for(std::string_view expected) {
+  return kind_of(expected) == "offprof.trace" ? "Record one with: offprof run MODEL.pt -o trace.json"
+         : kind_of(expected) == "offprof.policy"
+             ? "Make one with: offprof tune --trace trace.json -o policy.json"
+             : "";
+}
+
+/// Puts every value into a tree.
+class StrictBuilder final : public JsonHandler {
+ public:
+  explicit StrictBuilder(const std::string& name) : name_(name), tree_(name) {}
+  Document take() { return tree_.take(); }
+
+  void null() override { tree_.put(nullptr); }
+  void boolean(bool value) override { tree_.put(value); }
+  void negative(std::int64_t value) override { tree_.put(value); }
+  void natural(std::uint64_t value) override { tree_.put(value); }
+  void real(double value) override { tree_.put(value); }
+  void string(std::string_view text) override { tree_.put(text); }
+  void begin_object() override { tree_.open(Document::value_t::object); }
+  void key(std::string_view name) override {
+    if (tree_.has(name)) throw input_error(fmt::format("'{}' has '{}' twice in one object", name_, name));
+    tree_.key(name);
+  }
+  void end_object() override { tree_.close(); }
+  void begin_array() override { tree_.open(Document::value_t::array); }
+  void end_array() override { tree_.close(); }
+
+ private:
+  const std::string& name_;
+  TreeBuilder tree_;
+};
+
+}  // namespace
+
+JsonDocument parse_trace_document(ByteSource& source, const std::string& name) {
+  DocumentBuilder builder({"program", "dense_program"}, name);
+  parse_json(source, builder, name);
+  return builder.take();
+}
+
+Document parse_document(ByteSource& source, const std::string& name) {
+  DocumentBuilder builder({}, name);
+  parse_json(source, builder, name);
+  return builder.take().root;
+}
+
+Document parse_document(const std::string& text, const std::string& name) {
+  TextSource source(text);
+  return parse_document(source, name);
+}
+
+Document parse_strict_document(ByteSource& source, const std::string& name) {
+  StrictBuilder builder(name);
+  parse_json(source, builder, name);
+  return builder.take();
+}
+
+std::string schema_of(const Document& document) {
+  if (!document.is_object()) return "";
+  const auto found = document.find("schema");
+  return found != document.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+void check_schema(const Document& document, std::string_view expected, const std::string& name) {
+  const std::string schema = schema_of(document);
+  if (schema == expected) return;
+  const std::string_view kind = kind_of(expected);
+  if (kind_of(schema) == kind) {
+    throw input_error(fmt::format("'{}' has schema '{}'; this program reads '{}'", name, schema, expected),
+                      "Use the version of offprof that wrote it, or make it again.");
+  }
+  throw input_error(
+      fmt::format("'{}' is not {}: {}", name, describe_kind(kind), what_it_is(document, schema)),
+      hint_for(expected));
+}
+
+}  // namespace offprof

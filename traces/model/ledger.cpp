@@ -1,0 +1,36 @@
+#include "traces/model/ledger.h"
+
+#include <array>
+#include <cstddef>
+
+namespace offprof {
+namespace {
+
+constexpr std::array<std::string_view, 17> kReasons = {
+    "offloaded",
+    "shared_copy",
+    "parameter",
+    "buffer",
+    "input",
+    "resident",
+    "empty",
+    "unsupported_layout",
+    "below_threshold",
+    "nothing_offloaded",
+    "host_full",
+    "not_in_plan",
+    "rule",
+    "unfit_to_pack",
+    "paged",
+    "disk_full",
+    "unfit_to_recompute",
+};
+static_assert(kReasons.size() == static_cast<std::size_t>(PlacementReason::kUnfitToRecompute) + 1);
+
+}  // namespace
+
+std::string_view to_string(PlacementReason reason) {
+  return kReasons.at(static_cast<std::size_t>(reason));
+}
+
+}  // namespace offprof

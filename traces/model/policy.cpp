@@ -1,0 +1,113 @@
+#include "traces/model/policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "traces/base/error.h"
+
+namespace offprof {
+namespace {
+
+// TRL's OffloadActivations: min_offload_size=1024, max_fwd_stash_size=5
+// (trl/models/activation_offloading.py).
+constexpr Bytes kTrlThreshold = 1024;
+constexpr std::int64_t kTrlStash = 5;
+
+/// Returns `64 KiB` if that is exact, as for most settings; otherwise three digits.
+std::string format_setting(Bytes bytes) {
+  struct Step {
+    Bytes size;
+    const char* name;
+  };
+  constexpr std::array<Step, 4> kSteps = {{{kGiB, "GiB"}, {kMiB, "MiB"}, {kKiB, "KiB"}, {1, "B"}}};
+  constexpr Bytes kMostPrinted = 1024;
+  for (const auto& [size, name] : kSteps) {
+    if (bytes >= size && bytes % size == 0 && bytes / size < kMostPrinted) {
+      return fmt::format("{} {}", bytes / size, name);
+    }
+  }
+  return format_bytes(bytes);
+}
+
+std::string describe_rules(const std::vector<PolicyRule>& rules) {
+  return fmt::format("{} rule{}", rules.size(), rules.size() == 1 ? "" : "s");
+}
+
+/// Describes the choice of tensors that move.
+std::string describe_choice(const Policy& policy) {
+  if (!policy.threshold_bytes) return describe_rules(policy.rules);
+  std::string threshold = fmt::format("threshold {}", format_setting(*policy.threshold_bytes));
+  if (!policy.tensors) return threshold;
+  const std::string plan =
+      fmt::format("a plan of {} tensor{}", policy.tensors->size(), policy.tensors->size() == 1 ? "" : "s");
+  return *policy.threshold_bytes > 0 ? plan + ", " + threshold : plan;
+}
+
+std::string describe_rules_and_choice(const Policy& policy) {
+  std::string choice = describe_choice(policy);
+  if (policy.rules.empty() || !policy.threshold_bytes) return choice;
+  return describe_rules(policy.rules) + ", else " + choice;
+}
+
+std::string describe_stash(const Policy& policy) {
+  if (policy.stash_count && policy.stash_bytes) {
+    return fmt::format("stash {} within {}", *policy.stash_count, format_setting(*policy.stash_bytes));
+  }
+  if (policy.stash_bytes) return fmt::format("stash {}", format_setting(*policy.stash_bytes));
+  return policy.stash_count.value_or(0) > 0 ? fmt::format("stash {}", *policy.stash_count) : "no stash";
+}
+
+std::string describe_prefetch(const Policy& policy) {
+  const bool on_demand = policy.prefetch_bytes == 0 || policy.scheduler == SchedulerKind::kTrl;
+  return on_demand ? "reload on demand" : fmt::format("prefetch {}", format_setting(policy.prefetch_bytes));
+}
+
+}  // namespace
+
+Policy preset_policy(const std::string& name) {
+  Policy policy;
+  policy.name = name;
+  if (name == "offload") return policy;
+  if (name == "keep") {
+    policy.threshold_bytes = std::nullopt;
+    return policy;
+  }
+  if (name != "trl")
+    throw input_error(fmt::format("there is no policy '{}'", name), "Presets: keep, offload, trl.");
+  policy.scheduler = SchedulerKind::kTrl;
+  policy.threshold_bytes = kTrlThreshold;
+  policy.stash_count = kTrlStash;
+  policy.copy_streams = 1;
+  return policy;
+}
+
+bool uses_disk(const Policy& policy) {
+  return std::ranges::any_of(policy.rules,
+                             [](const PolicyRule& rule) { return takes_disk(rule.placement.place); });
+}
+
+bool compresses(const Policy& policy) {
+  return std::ranges::any_of(policy.rules,
+                             [](const PolicyRule& rule) { return rule.placement.place == Place::kCompress; });
+}
+
+bool has_one_copy_stream(const Policy& policy) {
+  return policy.scheduler == SchedulerKind::kTrl || policy.copy_streams == 1;
+}
+
+std::string describe(const Policy& policy) {
+  if (!policy.threshold_bytes && policy.rules.empty()) return "nothing is offloaded";
+  std::string text = policy.scheduler == SchedulerKind::kTrl ? "TRL's rules, " : "";
+  text += fmt::format("{}, {}, {}", describe_rules_and_choice(policy), describe_stash(policy),
+                      describe_prefetch(policy));
+  if (policy.scheduler != SchedulerKind::kTrl && policy.copy_streams == 1) text += ", one copy stream";
+  if (policy.host_memory_bytes)
+    text += fmt::format(", host memory {}", format_setting(*policy.host_memory_bytes));
+  if (policy.disk_memory_bytes) text += fmt::format(", disk {}", format_setting(*policy.disk_memory_bytes));
+  if (uses_disk(policy)) text += fmt::format(" by way of {}", format_setting(policy.disk_buffer_bytes));
+  return text;
+}
+
+}  // namespace offprof
