@@ -5,7 +5,7 @@ namespace offprof {
 /// Exit status of the program. If a signal ends it, the status is 128 + the signal's number.
 enum class ExitStatus : int {
   kOk = 0,
-  kGateFailed = 1,   ///< a check of `gate` failed, or `tune` found nothing within the budget
+  kCheckFailed = 1,  ///< a check of `gate` failed, or `tune` found nothing within the budget
   kBadInput = 2,     ///< bad usage, or a bad input or output file
   kEnvironment = 3,  ///< the machine lacks something
   kInternal = 70,    ///< a bug; EX_SOFTWARE of sysexits.h

@@ -149,15 +149,15 @@ class GateCommand : public Subcommand {
     }
     trace_ = source_.path();
     context.detail("reading " + trace_);
-    const Figures now = read_figures(trace_);
+    const StepSummary now = read_figures(trace_);
     if (update_) return update(now, context);
     if (!std::filesystem::exists(baseline_)) throw no_baseline();
     context.detail("reading " + baseline_);
-    const Figures base = read_figures(baseline_);
+    const StepSummary base = read_figures(baseline_);
     GateReport report{trace_, baseline_, check_gate(base, now, options), {}, now.times_are_modelled};
     if (!report.verdict.ok) report.ops = op_differences(base, now);
     context.publish(report, output_);
-    return report.verdict.ok ? ExitStatus::kOk : ExitStatus::kGateFailed;
+    return report.verdict.ok ? ExitStatus::kOk : ExitStatus::kCheckFailed;
   }
 
  private:
@@ -169,7 +169,7 @@ class GateCommand : public Subcommand {
     return text;
   }
 
-  ExitStatus update(const Figures& now, Context& context) {
+  ExitStatus update(const StepSummary& now, Context& context) {
     refuse_to_overwrite_others();
     write_file(baseline_, format_baseline(now, program_version()));
     context.publish(UpdateReport{trace_, baseline_, now.metrics, now.times_are_modelled}, output_);

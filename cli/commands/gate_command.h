@@ -14,7 +14,7 @@ namespace offprof {
 struct GateReport {
   std::string trace;
   std::string baseline;
-  Verdict verdict;
+  GateResult verdict;
   /// Differences between the tensors that operators saved, largest first. Filled only if the gate failed.
   std::vector<OpDifference> ops;
   bool times_are_modelled = false;  ///< true if the trace's times are modelled

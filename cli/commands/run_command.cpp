@@ -69,12 +69,12 @@ class RunCommand : public Subcommand {
     add_choice_option<std::string>(app, "--optimizer", settings.optimizer,
                                    {{"none", "none"}, {"sgd", "sgd"}, {"adamw", "adamw"}},
                                    "Its state counts (default adamw)");
-    app.add_option("--segments", settings.segments,
-                   "Submodules that save nothing in forward and run again in backward: patterns of their "
-                   "paths, as layers.*; of nested ones the outermost (default: none)")
+    app.add_option("--checkpoint", settings.checkpointed,
+                   "Activation checkpointing: patterns of module paths, as layers.*, whose forward is recomputed in "
+                   "backward; of nested modules the outermost (default: none)")
         ->delimiter(',')
         ->type_name("PATTERNS");
-    add_shard_options(app);
+    add_slice_options(app);
     add_count_option(app, "--steps", settings.steps, 1, kMostSteps, "Measured steps, at least 1 (default 5)");
     add_count_option(app, "--warmup", settings.warmup, 1, kMostSteps,
                      "Steps before them, at least 1: the first makes the optimizer's state (default 1)");
@@ -86,7 +86,7 @@ class RunCommand : public Subcommand {
                         "Capacity in the measured steps: beyond it they are really out of memory",
                         kLeastDeviceMemory);
     add_link_option(app, link_, "host, virtual: cap of each copy direction");
-    add_weight_options(app);
+    add_parameters_options(app);
     disk_.add_to(app);
     policy_.add_to(app);
     app.add_option(
@@ -103,8 +103,8 @@ class RunCommand : public Subcommand {
 
   ExitStatus run(Context& context) override {
     const PolicyFile policy = policy_.resolve();
-    request_.settings.weights = weights();
-    request_.settings.shards = shards();
+    request_.settings.parameters = parameters();
+    request_.settings.slices = slices();
     request_.policy = policy.policy;
     request_.policy_made_for = policy.trace_fingerprint;
     request_.settings.inputs = expand_inputs(inputs_);
@@ -122,53 +122,53 @@ class RunCommand : public Subcommand {
     if (!commands_path_.empty()) context.print(format_command_log(result.commands), commands_path_);
     const RunReport report = make_report(context, result, policy);
     context.publish_beside(report, output_ == "-" ? output_ : commands_path_);
-    return report.hazards.empty() ? ExitStatus::kOk : ExitStatus::kGateFailed;
+    return report.hazards.empty() ? ExitStatus::kOk : ExitStatus::kCheckFailed;
   }
 
  private:
-  void add_shard_options(CLI::App& app) {
+  void add_slice_options(CLI::App& app) {
     add_count_or_auto_option(
-        app, "--shards", [this](auto count) { shards_.emplace().count = count; }, 1, kMostShards,
-        "Cut the model into so many parts of like size, or as many as suit (auto), which run one after "
-        "another without saving, and again in backward; their weights are on the host until then (default: "
-        "none)");
-    add_count_option(app, "--microbatches", microbatches_, 1, kMostShards,
-                     "Of --shards: cut the inputs along their first dimension into so many, which each part "
-                     "runs in turn (default 1)");
+        app, "--slices", [this](auto count) { slices_.emplace().count = count; }, 1, kMostSlices,
+        "Run the model in N layer slices of similar size (auto: choose N), one after another; each is "
+        "recomputed in backward, and its parameters are on the host until it runs (default: none)");
+    add_count_option(app, "--microbatches", microbatches_, 1, kMostSlices,
+                     "With --slices: split the batch into N micro-batches, which each slice runs in turn "
+                     "(default 1)");
   }
 
-  std::optional<ShardSettings> shards() const {
-    if (!shards_ && microbatches_)
-      throw input_error("--microbatches is for --shards", "--shards 1 runs micro-batches of the whole model");
-    if (!shards_) return std::nullopt;
-    if (!request_.settings.segments.empty())
-      throw input_error("--shards and --segments both have parts of the model run again: give one of them");
-    return ShardSettings{shards_->count, microbatches_.value_or(1)};
+  std::optional<SliceSettings> slices() const {
+    if (!slices_ && microbatches_)
+      throw input_error("--microbatches is for --slices", "--slices 1 runs micro-batches of the whole model");
+    if (!slices_) return std::nullopt;
+    if (!request_.settings.checkpointed.empty())
+      throw input_error("--slices and --checkpoint both recompute parts of the model: give one of them");
+    return SliceSettings{slices_->count, microbatches_.value_or(1)};
   }
 
-  void add_weight_options(CLI::App& app) {
+  void add_parameters_options(CLI::App& app) {
     add_choice_option<std::optional<std::string>>(
-        app, "--weights", weights_place_, {{"device", "device"}, {"host", "host"}, {"disk", "disk"}},
-        "Where weights, their gradients and the optimizer's state are while no operator uses them (default: "
-        "device; of --shards host)");
+        app, "--offload-params", parameters_place_,
+        {{"none", "none"}, {"host", "host"}, {"disk", "disk"}},
+        "Keep parameters, their gradients and the optimizer state on the host or on the disk except while "
+        "they are used (default: none; with --slices host)");
     add_capacity_option(
-        app, "--weights-window", weights_window_,
-        "How much of them may be on the device at once, unless one operator needs more (default: twice what "
-        "one needs; of --shards those of two)",
+        app, "--offload-params-window", parameters_window_,
+        "Most bytes of them on the device at once, unless one operator needs more (default: twice what an "
+        "operator needs; with --slices two slices)",
         0);
-    app.add_option("--weights-dir", request_.weights_folder,
-                   "Of --weights disk: the folder for their file; a GPU's share the disk of --disk")
+    app.add_option("--offload-params-dir", request_.parameters_folder,
+                   "With --offload-params disk: the folder for their file; on a GPU they share the disk of --disk")
         ->type_name("DIR");
   }
 
-  std::optional<WeightSettings> weights() const {
-    const std::string place = weights_place_.value_or(shards_ ? "host" : "device");
-    if (place != "disk" && !request_.weights_folder.empty())
-      throw input_error("--weights-dir is for --weights disk");
-    if (place == "device" && weights_window_)
-      throw input_error("--weights-window is for --weights host or disk");
-    if (place == "device") return std::nullopt;
-    return WeightSettings{place, weights_window_};
+  std::optional<ParameterSettings> parameters() const {
+    const std::string place = parameters_place_.value_or(slices_ ? "host" : "none");
+    if (place != "disk" && !request_.parameters_folder.empty())
+      throw input_error("--offload-params-dir is for --offload-params disk");
+    if (place == "none" && parameters_window_)
+      throw input_error("--offload-params-window is for --offload-params host or disk");
+    if (place == "none") return std::nullopt;
+    return ParameterSettings{place, parameters_window_};
   }
 
   RunResult run_engine(Context& context) {
@@ -196,7 +196,7 @@ class RunCommand : public Subcommand {
 
   void choose_disk() {
     request_.disk = disk_.request(request_.device, request_.policy);
-    share_disk_with_weights(request_);
+    share_disk_with_parameters(request_);
   }
 
   RunReport make_report(Context& context, const RunResult& result, const PolicyFile& policy) const {
@@ -218,13 +218,14 @@ class RunCommand : public Subcommand {
       report.warnings.push_back(inexactness);
     context.warn(report.warnings);
     report.predicted = steps.predict(trace.policy, trace.environment.link);
-    if (policy.predicted && policy.weights == trace.settings.weights &&
+    if (policy.predicted && policy.parameters == trace.settings.parameters &&
         policy.trace_fingerprint == fingerprint_of_run(trace.model, trace.settings)) {
       report.predicted = *policy.predicted;
       report.predicted_by_tune = true;
     } else if (policy.predicted) {
       context.warn(
-          "the policy was tuned for another model, inputs, loss, optimizer, segments, shards or weights: "
+          "the policy was tuned for another model, inputs, loss, optimizer, checkpointed modules, slices or "
+          "weights: "
           "what tune predicted for that is not shown");
     }
     report.inexact = inexact_keys(trace.metrics, report.predicted);
@@ -239,10 +240,10 @@ class RunCommand : public Subcommand {
   DiskOptions disk_;
   std::optional<Link> link_;
   PolicyOptions policy_;
-  std::optional<ShardSettings> shards_;
+  std::optional<SliceSettings> slices_;
   std::optional<std::int64_t> microbatches_;
-  std::optional<std::string> weights_place_;
-  std::optional<Bytes> weights_window_;
+  std::optional<std::string> parameters_place_;
+  std::optional<Bytes> parameters_window_;
   std::string output_;
   std::string commands_path_;
 };

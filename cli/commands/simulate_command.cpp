@@ -61,8 +61,8 @@ nlohmann::ordered_json to_json(const SimulateReport& report) {
   if (report.doubt.step)
     json["step_time_range_ns"] = {{"low", report.doubt.step->low_ns}, {"high", report.doubt.step->high_ns}};
   if (!report.inexactness.empty()) json["may_be_inexact"] = true;
-  if (!report.settings.segments.empty()) json["segments"] = report.settings.segments;
-  if (report.settings.shards) json["shards"] = to_json(*report.settings.shards);
+  if (!report.settings.checkpointed.empty()) json["checkpoint"] = report.settings.checkpointed;
+  if (report.settings.slices) json["slices"] = to_json(*report.settings.slices);
   if (!report.doubt.warnings.empty()) json["warnings"] = report.doubt.warnings;
   json["ledger"] = ledger_to_json(report.ledger);
   json.update(to_json(report.explanation));
@@ -140,7 +140,7 @@ class SimulateCommand : public Subcommand {
     refuse_foreign_plan(policy, file.trace_fingerprint, fingerprint_of_run(trace.model, trace.settings));
     if (!output_.empty()) check_writable(output_);
     if (!commands_path_.empty()) check_writable(commands_path_);
-    std::optional<DeviceMemory> assumed;
+    std::optional<MemoryCapacity> assumed;
     if (device_memory_) assumed = usable_of_device(trace, *device_memory_);
     const TraceSteps steps(trace, assumed);
     Link link = link_to_assume(link_, trace.environment.link);
@@ -163,7 +163,7 @@ class SimulateCommand : public Subcommand {
       write_trace(output_, trace);
     }
     context.publish_beside(report, output_ == "-" ? output_ : commands_path_);
-    return report.fits ? ExitStatus::kOk : ExitStatus::kGateFailed;
+    return report.fits ? ExitStatus::kOk : ExitStatus::kCheckFailed;
   }
 
  private:

@@ -38,8 +38,8 @@ class TuneCommand : public Subcommand {
 
   void add_options(CLI::App& app) override {
     traces_.add_several_to(app,
-                           "The trace of a run; several where the model ran in other ways (--segments, "
-                           "--shards, --weights): each is tuned, and the best of them chosen");
+                           "The trace of a run; several where the model ran in other ways (--checkpoint, "
+                           "--slices, --offload-params): each is tuned, and the best of them chosen");
     add_goal_options(app);
     add_capacity_option(app, "--host-memory", goal_.host_memory_bytes,
                         "Cap of host memory for offloaded tensors");
@@ -80,7 +80,7 @@ class TuneCommand : public Subcommand {
     Tuned& best = choose(tuned);
     if (best.way.chosen && !output_.empty()) context.print(best.policy, output_);
     context.publish_beside(best.report, output_);
-    return best.way.chosen ? ExitStatus::kOk : ExitStatus::kGateFailed;
+    return best.way.chosen ? ExitStatus::kOk : ExitStatus::kCheckFailed;
   }
 
  private:
@@ -128,10 +128,10 @@ class TuneCommand : public Subcommand {
 
   /// Returns the memory of the assumed device; a budget is not one, since a step under a budget runs on the
   /// real device.
-  std::optional<DeviceMemory> assumed_memory(const Trace& trace) const {
+  std::optional<MemoryCapacity> assumed_memory(const Trace& trace) const {
     if (profile_memory_) {
       const Bytes usable = device_memory_.value_or(usable_of_profile(trace));
-      return DeviceMemory{usable, std::max(usable, *profile_memory_)};
+      return MemoryCapacity{usable, std::max(usable, *profile_memory_)};
     }
     if (device_memory_) return usable_of_device(trace, *device_memory_);
     return std::nullopt;
@@ -237,7 +237,7 @@ class TuneCommand : public Subcommand {
 
   static std::string policy_text(const Candidate& chosen, const Trace& trace) {
     return format_policy_file({chosen.policy, chosen.predicted,
-                               fingerprint_of_run(trace.model, trace.settings), trace.settings.weights});
+                               fingerprint_of_run(trace.model, trace.settings), trace.settings.parameters});
   }
 
   TraceArgument traces_;

@@ -79,9 +79,9 @@ Trace chain_trace(int sizes = 3) {
 const std::vector<std::string> kPlanWins = {"--link", "500MB/s", "--max-slowdown", "20%"};
 
 /// Returns `trace` with activation checkpointing: it saves half as many bytes and takes longer.
-Trace in_segments(Trace trace, int sizes) {
-  trace.argv = {"offprof", "run", "model.pt", "--segments", "layers.*,head"};
-  trace.settings.segments = {"layers.*", "head"};
+Trace in_checkpointed(Trace trace, int sizes) {
+  trace.argv = {"offprof", "run", "model.pt", "--checkpoint", "layers.*,head"};
+  trace.settings.checkpointed = {"layers.*", "head"};
   std::vector<LayerSketch> layers(10, {.forward_ns = 60'000, .backward_ns = 120'000});
   for (int i = 0; i < 10; ++i) layers[static_cast<std::size_t>(i)].bytes = (1 + i % sizes) * 50 * kKiB;
   trace.program = ChainSketch::program(layers);
@@ -90,7 +90,7 @@ Trace in_segments(Trace trace, int sizes) {
 
 TEST_F(TuneCommandTest, ChoosesAmongTheConfigurationsOfSeveralTraces) {
   const std::string other = folder_ / "segments.json";
-  write_trace(other, in_segments(chain_trace(), 3));
+  write_trace(other, in_checkpointed(chain_trace(), 3));
   const auto ways_for = [&](std::vector<std::string> words) {
     words.insert(words.end(), {"--trace", other, "--format", "json"});
     const auto report = nlohmann::json::parse(tune(chain_trace(), words).out);
@@ -100,7 +100,7 @@ TEST_F(TuneCommandTest, ChoosesAmongTheConfigurationsOfSeveralTraces) {
   const auto fast = ways_for({"--memory-budget", "100MiB"});
   EXPECT_TRUE(fast[0]["is_best"]);
   EXPECT_EQ(fast[0]["flags"], "");
-  EXPECT_EQ(fast[1]["flags"], "--segments 'layers.*,head'");
+  EXPECT_EQ(fast[1]["flags"], "--checkpoint 'layers.*,head'");
   // Over this link nothing can be copied in time.
   const auto small = ways_for({"--max-slowdown", "60%", "--link", "1MB/s"});
   EXPECT_TRUE(small[1]["is_best"]);
@@ -115,11 +115,12 @@ TEST_F(TuneCommandTest, ChoosesAmongTheConfigurationsOfSeveralTraces) {
 
 TEST_F(TuneCommandTest, ShowsTheFlagsOfTheBestConfiguration) {
   const std::string other = folder_ / "segments.json";
-  write_trace(other, in_segments(chain_trace(), 3));
+  write_trace(other, in_checkpointed(chain_trace(), 3));
   const std::string policy = folder_ / "policy.json";
   const CliRun run =
       tune(chain_trace(), {"--trace", other, "--max-slowdown", "60%", "--link", "1MB/s", "-o", policy});
-  EXPECT_THAT(run.out, HasSubstr("Next: offprof run model.pt --segments 'layers.*,head' --policy " + policy));
+  EXPECT_THAT(run.out,
+              HasSubstr("Next: offprof run model.pt --checkpoint 'layers.*,head' --policy " + policy));
 }
 
 TEST_F(TuneCommandTest, TheNextCommandWritesThePolicyIfNoFileWasGiven) {
@@ -130,7 +131,7 @@ TEST_F(TuneCommandTest, TheNextCommandWritesThePolicyIfNoFileWasGiven) {
 
 TEST_F(TuneCommandTest, AcceptsTracesAsArguments) {
   const std::string other = folder_ / "segments.json";
-  write_trace(other, in_segments(chain_trace(), 3));
+  write_trace(other, in_checkpointed(chain_trace(), 3));
   const CliRun named = tune(chain_trace(), {"--trace", other, "--format", "json"});
   EXPECT_EQ(run_words({"tune", trace_, other, "--format", "json"}).out, named.out);
 }
@@ -142,9 +143,9 @@ TEST_F(TuneCommandTest, ShowsProgressOnATerminalOnly) {
 }
 
 TEST_F(TuneCommandTest, ConfigurationsFit80Columns) {
-  Trace other = in_segments(chain_trace(), 3);
-  other.settings.segments.assign(10, "layers.some.longer.path.*");
-  other.settings.weights = {{"host", 1048576}};
+  Trace other = in_checkpointed(chain_trace(), 3);
+  other.settings.checkpointed.assign(10, "layers.some.longer.path.*");
+  other.settings.parameters = {{"host", 1048576}};
   write_trace(folder_ / "other.json", other);
   std::istringstream lines(tune(chain_trace(), {"--trace", folder_ / "other.json"}, {.width = 80}).out);
   for (std::string line; std::getline(lines, line) && line.find("simulated") == std::string::npos;)
@@ -153,7 +154,7 @@ TEST_F(TuneCommandTest, ConfigurationsFit80Columns) {
 
 /// Returns a step program with saved tensors that are not dense. The second is below TRL's threshold; those
 /// after it are more than TRL's stash holds. If tensors come back dense, nodes temporarily take `more_bytes`.
-Program program_of_scattered_tensors(Bytes more_bytes) {
+StepProgram program_of_scattered_tensors(Bytes more_bytes) {
   constexpr Bytes kAboveThreshold = 2048, kBelowThreshold = 96;
   ProgramSketch sketch;
   std::vector<SavedId> saved;
@@ -169,7 +170,7 @@ Program program_of_scattered_tensors(Bytes more_bytes) {
     sketch.node(*tensor);
   }
   sketch.backward_end();
-  Program program = sketch.program();
+  StepProgram program = sketch.program();
   program.saved[0].layout = TensorLayout{"float64", {16, 16}, {32, 1}};
   program.saved[1].layout = TensorLayout{"float64", {4, 3}, {6, 1}};
   return program;

@@ -55,8 +55,8 @@ class ValidateCommand : public Subcommand {
     add_link_option(app, link_,
                     "host, virtual: run with that link instead of the trace's, and predict for it");
     disk_.add_to(app);
-    app.add_option("--weights-dir", request_.weights_folder,
-                   "Of a trace with weights on the disk: the folder for their file")
+    app.add_option("--offload-params-dir", request_.parameters_folder,
+                   "For a trace with parameters on the disk: the folder for their file")
         ->type_name("DIR");
     add_force_option(app, force_);
     add_output_option(app, output_, "Where the report goes (default -)");
@@ -75,7 +75,7 @@ class ValidateCommand : public Subcommand {
     trace = make_request(std::move(trace));
     const ValidationReport report = compare(context, std::move(trace));
     context.publish(report, output_);
-    return report.outcome() == Outcome::kDoNotHold ? ExitStatus::kGateFailed : ExitStatus::kOk;
+    return report.outcome() == Outcome::kDoNotHold ? ExitStatus::kCheckFailed : ExitStatus::kOk;
   }
 
  private:
@@ -141,7 +141,7 @@ class ValidateCommand : public Subcommand {
       throw input_error(fmt::format("{} says how fast {} is", trace_path_, describe(known)),
                         fmt::format("Give {}.", disk_flag(known.is_compressed)));
     request_.device = trace.environment.device;
-    share_disk_with_weights(request_);
+    share_disk_with_parameters(request_);
     if (known.is_known() && !request_.disk)
       notes_.push_back(fmt::format("The trace was recorded with {}; without {} no setting uses one.",
                                    describe(known), disk_flag(known.is_compressed)));

@@ -42,24 +42,19 @@ struct ZooMakeReport {
 };
 
 nlohmann::ordered_json to_json(const ZooMakeReport& report) {
-  return {{"model", report.model},
-          {"sizes", report.sizes},
-          {"seed", report.seed},
-          {"dtype", report.weights.dtype},
-          {"weightless", report.weights.weightless},
-          {"output", report.output}};
+  return {{"model", report.model},         {"sizes", report.sizes},       {"seed", report.seed},
+          {"dtype", report.weights.dtype}, {"meta", report.weights.meta}, {"output", report.output}};
 }
 
 std::string to_text(const ZooMakeReport& report, const Page& page) {
   std::string sizes;
   for (const auto& [name, value] : report.sizes) sizes += fmt::format(", {} {}", name, value);
   const std::string weights =
-      report.weights.weightless ? "whose weights take no room" : fmt::format("seed {}", report.seed);
+      report.weights.meta ? "parameters without memory" : fmt::format("seed {}", report.seed);
   const std::string made =
       fmt::format("{}: {}{}, {}, {}", report.output, report.model, sizes, report.weights.dtype, weights);
   const std::string device =
-      report.weights.weightless ? " " + virtual_device_flags(report.model, report.sizes, report.weights.dtype)
-                                : "";
+      report.weights.meta ? " " + virtual_device_flags(report.model, report.sizes, report.weights.dtype) : "";
   return wrap(made, page.width, 0) +
          fmt::format("\nNext: offprof run {}{} -o trace.json\n", shell_word(report.output), device);
 }
@@ -85,9 +80,9 @@ class ZooCommand : public Subcommand {
     add_seed_option(*make_, seed_);
     make_->add_option("--preset", preset_, "Sizes by name, which other flags change: " + preset_names());
     make_->add_option("--dtype", weights_.dtype,
-                      "Of the weights: float32, bfloat16, float16 (default float32)");
-    make_->add_flag("--meta", weights_.weightless,
-                    "Weights that take no room, for models of any size: runs on --device virtual only");
+                      "Type of the parameters: float32, bfloat16, float16 (default float32)");
+    make_->add_flag("--meta", weights_.meta,
+                    "Parameters without memory (as on PyTorch's meta device), for models of any size: runs on --device virtual only");
     add_size_options(*make_);
   }
 

@@ -20,11 +20,11 @@ bool is_same_folder(const std::string& a, const std::string& b) {
 }
 
 /// A GPU's parameters use the same disk as its tensors, so they cannot be on a compressed one.
-void refuse_compressed_weights(const DiskRequest& disk) {
+void refuse_compressed_parameters(const DiskRequest& disk) {
   if (!disk.compressed) return;
   throw input_error(
-      "compressed tensors lie in host memory: that is no disk for weights",
-      "Place tensors on a disk instead, or weights in host memory as they are: --weights host.");
+      "compressed tensors are in host memory: that is no disk for parameters",
+      "Place tensors on a disk instead, or keep parameters in host memory: --offload-params host.");
 }
 
 }  // namespace
@@ -54,16 +54,16 @@ const char* disk_flag(bool is_compressed) {
 }
 
 DiskLink disk_to_assume(const std::optional<DiskLink>& given, const Trace& trace, const Policy& policy) {
-  const auto& weights = trace.settings.weights;
+  const auto& parameters = trace.settings.parameters;
   DiskLink wanted = given.value_or(DiskLink{});
   wanted.is_compressed = compresses(policy);
   const DiskLink& known = trace.environment.link.disk;
   // On the host device, the time of the parameters' disk is already part of the step program's own time.
-  const bool shares_disk = weights && weights->place == "disk" && trace.environment.device != "host";
-  if (shares_disk) refuse_compressed_weights({.folder = {}, .compressed = wanted.is_compressed});
+  const bool shares_disk = parameters && parameters->place == "disk" && trace.environment.device != "host";
+  if (shares_disk) refuse_compressed_parameters({.folder = {}, .compressed = wanted.is_compressed});
   if (given) return wanted;
   if (shares_disk && !known.is_known())
-    throw input_error("the weights are on a disk, and the trace does not say how fast that is",
+    throw input_error("the parameters are on a disk, and the trace does not say how fast it is",
                       "Give it: --disk-bandwidth 2GB/s");
   if (!uses_disk(policy) || (known.is_known() && known.is_compressed == wanted.is_compressed)) return known;
   const std::string what = wanted.is_compressed ? "has tensors compressed" : "places tensors on a disk";
@@ -81,39 +81,40 @@ void add_disk_words(std::vector<std::string>& words, const Trace& trace, const P
     };
     if (std::ranges::none_of(words, says_so)) words.insert(words.end(), {flag, value});
   };
-  const auto& weights = trace.settings.weights;
-  const bool has_weights = weights && weights->place == "disk", has_tensors = uses_disk(policy);
+  const auto& parameters = trace.settings.parameters;
+  const bool has_parameters = parameters && parameters->place == "disk", has_tensors = uses_disk(policy);
   if (trace.environment.times_are_modelled) {
-    if (has_weights || has_tensors) add("--disk-bandwidth", exact_disk(disk));
+    if (has_parameters || has_tensors) add("--disk-bandwidth", exact_disk(disk));
     return;
   }
   if (has_tensors && !compresses(policy)) add("--disk", ".");
-  if (has_weights && (trace.environment.device == "host" || !has_tensors)) add("--weights-dir", ".");
+  if (has_parameters && (trace.environment.device == "host" || !has_tensors))
+    add("--offload-params-dir", ".");
 }
 
-void share_disk_with_weights(RunRequest& request) {
-  const auto& weights = request.settings.weights;
-  if (!weights || weights->place != "disk") return;
-  const std::string& folder = request.weights_folder;
+void share_disk_with_parameters(RunRequest& request) {
+  const auto& parameters = request.settings.parameters;
+  if (!parameters || parameters->place != "disk") return;
+  const std::string& folder = request.parameters_folder;
   if (request.device.starts_with("virtual")) {
     if (!folder.empty())
-      throw input_error("on a virtual GPU the disk of the weights is modelled too: there is nothing to write",
-                        "Give --disk-bandwidth 2GB/s instead of --weights-dir.");
+      throw input_error("on a virtual GPU the disk of the parameters is modelled too: there is nothing to write",
+                        "Give --disk-bandwidth 2GB/s instead of --offload-params-dir.");
     if (!request.disk)
-      throw input_error("weights on the disk: how fast is it?", "Give --disk-bandwidth 2GB/s.");
-    return refuse_compressed_weights(*request.disk);
+      throw input_error("parameters on the disk: how fast is it?", "Give --disk-bandwidth 2GB/s.");
+    return refuse_compressed_parameters(*request.disk);
   }
   const bool is_host = request.device == "host";
   if (!is_host && request.disk) {
-    refuse_compressed_weights(*request.disk);
+    refuse_compressed_parameters(*request.disk);
     if (!folder.empty() && !is_same_folder(folder, request.disk->folder))
       throw input_error(
-          "a GPU's weights share the disk of its tensors, and --weights-dir is not that of --disk",
+          "parameters on a GPU share the disk of its tensors, and --offload-params-dir is not that of --disk",
           "Give one of them.");
     return;
   }
   if (folder.empty())
-    throw input_error("weights on the disk: where?", "Give a folder on that disk: --weights-dir DIR.");
+    throw input_error("parameters on the disk: where?", "Give a folder on that disk: --offload-params-dir DIR.");
   if (!is_host) request.disk = DiskRequest{folder};
 }
 

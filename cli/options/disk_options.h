@@ -55,9 +55,9 @@ class DiskOptions {
 };
 
 /// Prepares the disk for offloaded parameters. On a GPU, parameters use the same disk as the policy's
-/// tensors, so `--weights-dir` may name that disk's folder; on the host they have a file of their own.
+/// tensors, so `--offload-params-dir` may name that disk's folder; on the host they have a file of their own.
 /// `request.device` has the format of RunRequest. Throws Error (input) if no folder is given, or if two
 /// different folders are given.
-void share_disk_with_weights(RunRequest& request);
+void share_disk_with_parameters(RunRequest& request);
 
 }  // namespace offprof

@@ -160,7 +160,7 @@ TEST(Link, MayBeSharedIfItIsOnlyAssumed) {
   EXPECT_EQ(link.d2h, (LinkDirection{25e9, 10'000}));
   EXPECT_TRUE(parse_assumed_link("2GB/s,shared").is_shared);
   EXPECT_NE(error_of([] { parse_link("25GB/s,shared"); }), "no error");
-  EXPECT_NE(error_of([] { parse_assumed_link("25GB/s,shard"); }), "no error");
+  EXPECT_NE(error_of([] { parse_assumed_link("25GB/s,slice"); }), "no error");
 }
 
 TEST(Link, AnAssumedLinkMayBeSharedIfTheTracesIsNot) {

@@ -48,7 +48,7 @@ std::string advice(const TraceSteps& steps, const Trace& trace, Bytes capacity) 
 
 /// Returns ` to bring back saved tensor 12, float32[4, 128] of aten::relu`; empty if the memory was for
 /// something else.
-std::string purpose_text(const MemoryRefusal& refusal, const Program& program) {
+std::string purpose_text(const MemoryRefusal& refusal, const StepProgram& program) {
   if (!refusal.reloaded || static_cast<std::size_t>(*refusal.reloaded) >= program.saved.size()) return {};
   const SavedTensor& saved = program.saved[*refusal.reloaded];
   return fmt::format(" to bring back saved tensor {}, {}[{}] of {}", *refusal.reloaded, saved.layout->dtype,
@@ -56,7 +56,7 @@ std::string purpose_text(const MemoryRefusal& refusal, const Program& program) {
 }
 
 /// Describes the refusal: of a request in a step, or of the step as a whole.
-std::string refusal_text(const MemoryRefusal& refusal, const Program& program) {
+std::string refusal_text(const MemoryRefusal& refusal, const StepProgram& program) {
   const std::string live = format_bytes(refusal.live_bytes), capacity = format_bytes(refusal.capacity_bytes);
   if (refusal.asked_bytes > 0)
     return fmt::format("{} asked for{}, {} live of {}", format_bytes(refusal.asked_bytes),

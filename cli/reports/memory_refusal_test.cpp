@@ -19,7 +19,7 @@ std::string refusal_of(std::optional<SavedId> reloaded) {
 }
 
 TEST(MemoryRefusal, NamesTheSavedTensorThatCouldNotBeReloaded) {
-  const Program program = sample_trace().program;
+  const StepProgram program = sample_trace().program;
   EXPECT_THAT(refusal_of(0), HasSubstr("384 B asked for to bring back saved tensor 0, " +
                                        program.saved[0].layout->dtype + "["));
   EXPECT_THAT(refusal_of(0), HasSubstr("] of " + program.names[program.saved[0].op] + ", 1.00 KiB live of"));

@@ -53,12 +53,12 @@ TEST(NextCommand, UsesTheSettingsOfATraceFromAnotherCommand) {
   Trace trace = sample_trace();
   trace.simulated = true;
   trace.argv = {"offprof", "simulate", "t.json"};
-  trace.settings.segments = {"layers.*"};
+  trace.settings.checkpointed = {"layers.*"};
   const Words words = run_with_policy(trace, "p.json");
   ASSERT_GE(words.size(), 4U);
   EXPECT_EQ(Words(words.begin(), words.begin() + 4),
             (Words{"run", trace.model.name, "--device", trace.environment.device}));
-  EXPECT_EQ(Words(words.end() - 4, words.end()), (Words{"--segments", "layers.*", "--policy", "p.json"}));
+  EXPECT_EQ(Words(words.end() - 4, words.end()), (Words{"--checkpoint", "layers.*", "--policy", "p.json"}));
 }
 
 TEST(NextCommand, FormatsSizesAndLinksExactly) {

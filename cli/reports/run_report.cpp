@@ -46,7 +46,7 @@ bool is_nearer(const GradientError& a, const GradientError& b) {
 std::string lossy_text(const std::vector<GradientError>& errors) {
   const auto worst = std::ranges::max_element(errors, is_nearer);
   if (worst == errors.end()) return "no parameter has one";
-  return fmt::format("packed with loss: {} is off by {:.2g} of its norm (cosine {:.6f}), all others by less",
+  return fmt::format("encoded with loss: {} is off by {:.2g} of its norm (cosine {:.6f}), all others by less",
                      worst->parameter, worst->relative_norm, worst->cosine);
 }
 
@@ -169,8 +169,8 @@ std::string to_text(const RunReport& report, const Page& page) {
   const char* heading = report.predicted_by_tune ? "tune predicted" : "replayed";
   std::string headline = fmt::format("{}, policy {}: {}", report.run.model->name, report.run.policy->name,
                                      describe(*report.run.policy));
-  if (const auto& settings = report.run.settings; settings && settings->weights)
-    headline += "; weights " + describe(settings->weights);
+  if (const auto& settings = report.run.settings; settings && settings->parameters)
+    headline += "; parameters " + describe(settings->parameters);
   return wrap(headline, page.width, 0) + "\n\n" +
          metrics_table({{measured, report.run.metrics}, {heading, report.predicted}}, page) + "\n" +
          ledger_table(report.ledger, page) + "\n" + gradient_error_table(report.gradient_errors, page) +

@@ -15,7 +15,7 @@ namespace offprof {
 
 /// Result of `offprof run`.
 struct RunReport {
-  Figures run;  ///< the settings and measurements of the run
+  StepSummary run;  ///< the settings and measurements of the run
   /// The prediction of `tune` if the policy comes from there; else the result of a replay of this run's own
   /// step.
   Metrics predicted;

@@ -27,10 +27,10 @@ std::map<StallReason, std::pair<std::size_t, Nanoseconds>> stalls_by_reason(
 
 const std::vector<std::pair<const char*, Bytes DeviceContent::*>>& content_parts() {
   static const std::vector<std::pair<const char*, Bytes DeviceContent::*>> kParts = {
-      {"weights, optimizer state, inputs", &DeviceContent::resident},
+      {"parameters, optimizer state, inputs", &DeviceContent::resident},
       {"saved tensors that stay", &DeviceContent::kept},
       {"saved tensors in the stash", &DeviceContent::stashed},
-      {"saved tensors, packed", &DeviceContent::packed},
+      {"saved tensors, encoded", &DeviceContent::encoded},
       {"saved tensors copied back", &DeviceContent::reloaded},
       {"gradients, temporaries", &DeviceContent::working}};
   return kParts;
@@ -52,7 +52,7 @@ nlohmann::ordered_json to_json(const Explanation& explanation) {
                   {"resident_bytes", content.resident},
                   {"kept_bytes", content.kept},
                   {"stashed_bytes", content.stashed},
-                  {"packed_bytes", content.packed},
+                  {"encoded_bytes", content.encoded},
                   {"reloaded_bytes", content.reloaded},
                   {"working_bytes", content.working}};
   json["stalls"] = nlohmann::ordered_json::array();

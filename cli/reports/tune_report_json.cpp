@@ -102,8 +102,8 @@ nlohmann::ordered_json to_json(const TuneReport& report) {
   if (result.placements) json["placements"] = to_json(*result.placements);
   if (!report.profile.empty()) json["profile"] = report.profile;
   if (!report.warnings.empty()) json["warnings"] = report.warnings;
-  if (!report.settings.segments.empty()) json["segments"] = report.settings.segments;
-  if (report.settings.shards) json["shards"] = to_json(*report.settings.shards);
+  if (!report.settings.checkpointed.empty()) json["checkpoint"] = report.settings.checkpointed;
+  if (report.settings.slices) json["slices"] = to_json(*report.settings.slices);
   if (report.ways.size() > 1) json["ways"] = ways_to_json(report.ways);
   if (report.times_are_modelled) json["times_are_modelled"] = true;
   if (report.why) json["why"] = to_json(*report.why);

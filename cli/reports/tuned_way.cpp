@@ -39,16 +39,17 @@ std::vector<std::string> way_words(const RunSettings& settings) {
   const auto add = [&](const std::string& flag, const std::string& value) {
     words.insert(words.end(), {flag, value});
   };
-  if (!settings.segments.empty()) add("--segments", fmt::format("{}", fmt::join(settings.segments, ",")));
-  if (const auto& shards = settings.shards) {
-    add("--shards", shards->count ? std::to_string(*shards->count) : "auto");
-    if (shards->microbatches != 1) add("--microbatches", std::to_string(shards->microbatches));
+  if (!settings.checkpointed.empty())
+    add("--checkpoint", fmt::format("{}", fmt::join(settings.checkpointed, ",")));
+  if (const auto& slices = settings.slices) {
+    add("--slices", slices->count ? std::to_string(*slices->count) : "auto");
+    if (slices->microbatches != 1) add("--microbatches", std::to_string(slices->microbatches));
   }
-  const std::string usual = settings.shards ? "host" : "device";
-  const std::string place = settings.weights ? settings.weights->place : "device";
-  if (place != usual) add("--weights", place);
-  if (settings.weights && settings.weights->window_bytes)
-    add("--weights-window", exact_bytes(*settings.weights->window_bytes));
+  const std::string usual = settings.slices ? "host" : "none";
+  const std::string place = settings.parameters ? settings.parameters->place : "none";
+  if (place != usual) add("--offload-params", place);
+  if (settings.parameters && settings.parameters->window_bytes)
+    add("--offload-params-window", exact_bytes(*settings.parameters->window_bytes));
   return words;
 }
 
@@ -65,7 +66,7 @@ void refuse_other_step(const Trace& base, const std::string& base_path, const Tr
   throw input_error(fmt::format("{} is of {} than {}: they cannot be weighed against each other", other_path,
                                 difference, base_path),
                     "Record both with the same model, inputs, loss, optimizer and device, and with other "
-                    "--segments, --shards or --weights.");
+                    "--checkpoint, --slices or --offload-params.");
 }
 
 std::string ways_text(const std::vector<TunedWay>& ways, const Page& page) {

@@ -21,11 +21,11 @@ struct TunedWay {
   bool is_best = false;             ///< true if it reaches the goal best of those tuned together
 };
 
-/// Returns the words of `run` that select the configuration: `--segments`, `layers.*`, `--weights`, `host`.
-/// Empty if there are none.
+/// Returns the words of `run` that select the configuration: `--checkpoint`, `layers.*`, `--offload-params`,
+/// `host`. Empty if there are none.
 std::vector<std::string> way_words(const RunSettings& settings);
 
-/// Returns the same words quoted for a shell: `--segments 'layers.*' --weights host`.
+/// Returns the same words quoted for a shell: `--checkpoint 'layers.*' --offload-params host`.
 std::string flags_of(const RunSettings& settings);
 
 /// Throws Error (input) if the other trace has another model, inputs, loss, optimizer, device or link, so

@@ -19,9 +19,9 @@ namespace {
 constexpr std::size_t kSettingsShown = 10;
 
 /// `at_least` is the smallest possible error without noise.
-Verdict judge(double error, double bound, double at_least) {
-  if (error <= bound) return Verdict::kWithin;
-  return at_least <= bound ? Verdict::kHiddenByNoise : Verdict::kBeyond;
+BoundResult judge(double error, double bound, double at_least) {
+  if (error <= bound) return BoundResult::kWithin;
+  return at_least <= bound ? BoundResult::kHiddenByNoise : BoundResult::kBeyond;
 }
 
 double low_end(const std::optional<Range>& range, double otherwise) {
@@ -32,29 +32,29 @@ double high_end(const std::optional<Range>& range, double otherwise) {
   return range ? range->high : otherwise;
 }
 
-const char* to_string(Verdict verdict) {
+const char* to_string(BoundResult verdict) {
   switch (verdict) {
-    case Verdict::kWithin:
+    case BoundResult::kWithin:
       return "within";
-    case Verdict::kHiddenByNoise:
+    case BoundResult::kHiddenByNoise:
       return "hidden by noise";
-    case Verdict::kNothingToRank:
+    case BoundResult::kNothingToRank:
       return "nothing to rank";
-    case Verdict::kBeyond:
+    case BoundResult::kBeyond:
       break;
   }
   return "beyond";
 }
 
-Tone tone_of(Verdict verdict) {
+Tone tone_of(BoundResult verdict) {
   switch (verdict) {
-    case Verdict::kWithin:
+    case BoundResult::kWithin:
       return Tone::kGood;
-    case Verdict::kHiddenByNoise:
+    case BoundResult::kHiddenByNoise:
       return Tone::kWarning;
-    case Verdict::kNothingToRank:
+    case BoundResult::kNothingToRank:
       return Tone::kPlain;
-    case Verdict::kBeyond:
+    case BoundResult::kBeyond:
       break;
   }
   return Tone::kBad;
@@ -157,7 +157,7 @@ std::string accuracy_text(const ValidationReport& report, const Page& page) {
                    {"bound", Align::kRight},
                    {"", Align::kLeft}});
   const auto less_drift = [&](const std::string& figure) { return report.drift ? figure : "-"; };
-  const auto verdict_cell = [](Verdict verdict) {
+  const auto verdict_cell = [](BoundResult verdict) {
     return TextTable::Cell(to_string(verdict), tone_of(verdict));
   };
   const auto tau_text = [](const std::optional<double>& tau) {
@@ -301,16 +301,16 @@ bool ValidationReport::machine_is_another() const {
   return kOneIn * static_cast<std::size_t>(displaced_visits) > visits;
 }
 
-Verdict ValidationReport::mean_verdict() const {
+BoundResult ValidationReport::mean_verdict() const {
   return judge(adjusted.mean_error, bounds.mean_error, low_end(adjusted.mean_range, adjusted.mean_error));
 }
 
-Verdict ValidationReport::p95_verdict() const {
+BoundResult ValidationReport::p95_verdict() const {
   return judge(adjusted.p95_error, bounds.p95_error, low_end(adjusted.p95_range, adjusted.p95_error));
 }
 
-Verdict ValidationReport::ranking_verdict() const {
-  if (!adjusted.kendall_tau) return Verdict::kNothingToRank;
+BoundResult ValidationReport::ranking_verdict() const {
+  if (!adjusted.kendall_tau) return BoundResult::kNothingToRank;
   const double tau = *adjusted.kendall_tau;
   return judge(-tau, -bounds.kendall_tau, -high_end(adjusted.tau_range, tau));
 }
@@ -326,10 +326,12 @@ bool ValidationReport::gradients_are_right() const {
 
 Outcome ValidationReport::outcome() const {
   const std::array verdicts = {mean_verdict(), p95_verdict(), ranking_verdict()};
-  const auto any_is = [&](Verdict verdict) { return std::ranges::find(verdicts, verdict) != verdicts.end(); };
+  const auto any_is = [&](BoundResult verdict) {
+    return std::ranges::find(verdicts, verdict) != verdicts.end();
+  };
   if (!memory_is_exact() || !gradients_are_right()) return Outcome::kDoNotHold;
-  if (any_is(Verdict::kBeyond)) return machine_is_another() ? Outcome::kCannotTell : Outcome::kDoNotHold;
-  return any_is(Verdict::kHiddenByNoise) || !refused.empty() ? Outcome::kCannotTell : Outcome::kHold;
+  if (any_is(BoundResult::kBeyond)) return machine_is_another() ? Outcome::kCannotTell : Outcome::kDoNotHold;
+  return any_is(BoundResult::kHiddenByNoise) || !refused.empty() ? Outcome::kCannotTell : Outcome::kHold;
 }
 
 nlohmann::ordered_json to_json(const ValidationReport& report) {

@@ -39,7 +39,7 @@ struct RefusedSetting {
 
 /// Result of comparing a figure with its bound. kHiddenByNoise: the figure is beyond the bound, but without
 /// noise it might be within.
-enum class Verdict { kWithin, kHiddenByNoise, kBeyond, kNothingToRank };
+enum class BoundResult { kWithin, kHiddenByNoise, kBeyond, kNothingToRank };
 
 /// Overall result. kHold: memory is exact, gradients are right and every bound is met. kCannotTell: noise
 /// hides a bound, or the machine changed, or the device had no memory for a setting, and nothing else is
@@ -74,9 +74,9 @@ struct ValidationReport {
   /// Returns true if the cores were displaced in too many visits, so that the measurements do not match the
   /// conditions of the trace.
   bool machine_is_another() const;
-  Verdict mean_verdict() const;
-  Verdict p95_verdict() const;
-  Verdict ranking_verdict() const;
+  BoundResult mean_verdict() const;
+  BoundResult p95_verdict() const;
+  BoundResult ranking_verdict() const;
   bool memory_is_exact() const;
   bool gradients_are_right() const;
   Outcome outcome() const;

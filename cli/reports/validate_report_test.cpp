@@ -33,14 +33,14 @@ ValidationReport report_of(std::vector<ValidatedSetting> settings) {
 
 TEST(ValidationReport, HoldsIfErrorsAreWithinTheBounds) {
   const ValidationReport report = report_of({setting(101'000, {100'000}), setting(199'000, {200'000})});
-  EXPECT_EQ(report.mean_verdict(), Verdict::kWithin);
+  EXPECT_EQ(report.mean_verdict(), BoundResult::kWithin);
   EXPECT_EQ(report.outcome(), Outcome::kHold);
   EXPECT_THAT(to_text(report, {}), HasSubstr("The predictions hold."));
 }
 
 TEST(ValidationReport, DoesNotHoldIfErrorsAreBeyondTheBounds) {
   const ValidationReport report = report_of({setting(150'000, {100'000}), setting(200'000, {200'000})});
-  EXPECT_EQ(report.mean_verdict(), Verdict::kBeyond);
+  EXPECT_EQ(report.mean_verdict(), BoundResult::kBeyond);
   EXPECT_EQ(report.outcome(), Outcome::kDoNotHold);
   EXPECT_THAT(to_text(report, {}), HasSubstr("The predictions do NOT hold."));
 }
@@ -48,7 +48,7 @@ TEST(ValidationReport, DoesNotHoldIfErrorsAreBeyondTheBounds) {
 TEST(ValidationReport, CannotTellIfNoiseHidesTheResult) {
   const ValidationReport report =
       report_of({setting(99'000, {100'000, 110'000})});  // 5.7 % error, 9.5 % noise
-  EXPECT_EQ(report.mean_verdict(), Verdict::kHiddenByNoise);
+  EXPECT_EQ(report.mean_verdict(), BoundResult::kHiddenByNoise);
   EXPECT_EQ(report.outcome(), Outcome::kCannotTell);
   EXPECT_EQ(to_json(report)["outcome"], "cannot tell");
   EXPECT_EQ(to_json(report)["ok"], false);
@@ -86,13 +86,13 @@ TEST(ValidationReport, DoesNotMistakeABiasForNoise) {
   const ValidationReport report = report_of(std::move(settings));
   EXPECT_LT(report.adjusted.mean_error, 0.05);
   EXPECT_GT(*report.adjusted.mean_noise, 0.02);
-  EXPECT_EQ(report.mean_verdict(), Verdict::kBeyond);
+  EXPECT_EQ(report.mean_verdict(), BoundResult::kBeyond);
   EXPECT_EQ(report.outcome(), Outcome::kDoNotHold);
 }
 
 TEST(ValidationReport, ReportsThatThereIsNothingToRank) {
   const ValidationReport report = report_of({setting(101'000, {100'000}), setting(102'000, {100'000})});
-  EXPECT_EQ(report.ranking_verdict(), Verdict::kNothingToRank);
+  EXPECT_EQ(report.ranking_verdict(), BoundResult::kNothingToRank);
   EXPECT_EQ(report.outcome(), Outcome::kHold);
   EXPECT_EQ(to_json(report)["verdicts"]["kendall_tau"], "nothing to rank");
   EXPECT_THAT(to_text(report, {}), HasSubstr("The predictions hold; there was nothing to rank."));
@@ -119,7 +119,7 @@ TEST(ValidationReport, ExplainsAMissingDrift) {
 
 TEST(ValidationReport, DoesNotHoldIfTheRankingIsWrong) {
   ValidationReport report = report_of({setting(101'000, {100'000}), setting(100'500, {101'000})});
-  EXPECT_EQ(report.ranking_verdict(), Verdict::kBeyond);
+  EXPECT_EQ(report.ranking_verdict(), BoundResult::kBeyond);
   EXPECT_EQ(report.outcome(), Outcome::kDoNotHold);
 }
 

@@ -58,13 +58,13 @@ std::string times_text(const Environment& environment) {
   return fmt::format("{}; kernel times from {}", kTimesAreModelled, *environment.kernel_times);
 }
 
-std::string origin_text(const Figures& figures) {
+std::string origin_text(const StepSummary& figures) {
   if (figures.simulated.value_or(false)) return "simulated";
   return figures.times_are_modelled ? "recorded on a virtual GPU" : "measured";
 }
 
 std::string header_text(const ViewReport& report, const Page& page) {
-  const Figures& figures = report.figures;
+  const StepSummary& figures = report.figures;
   const auto& [model, environment, settings] =
       std::tie(*figures.model, *figures.environment, *figures.settings);
   std::string text = page.paint(Tone::kStrong, report.source);
@@ -78,10 +78,10 @@ std::string header_text(const ViewReport& report, const Page& page) {
                    fmt::format("loss {}, optimizer {}, {} steps after {} of warm-up, seed {}", settings.loss,
                                settings.optimizer, settings.steps, settings.warmup, settings.seed),
                    page);
-  if (settings.weights) text += labelled("weights", describe(settings.weights), page);
-  if (!settings.segments.empty())
-    text += labelled("segments", fmt::format("{}", fmt::join(settings.segments, "  ")), page);
-  if (settings.shards) text += labelled("shards", describe(settings.shards), page);
+  if (settings.parameters) text += labelled("parameters", describe(settings.parameters), page);
+  if (!settings.checkpointed.empty())
+    text += labelled("checkpoint", fmt::format("{}", fmt::join(settings.checkpointed, "  ")), page);
+  if (settings.slices) text += labelled("slices", describe(settings.slices), page);
   text += labelled("device",
                    fmt::format("{}: {}, LibTorch {}", environment.device, environment.device_name,
                                environment.torch_version),

@@ -17,7 +17,7 @@ namespace offprof {
 struct ViewReport {
   std::string source;
   std::string tool_version;  ///< version of the tool that wrote the trace
-  Figures figures;
+  StepSummary figures;
   std::string gradients{};
   std::vector<std::string> notes{};
   Ledger ledger{};

@@ -25,8 +25,9 @@ std::string reruns_text(const RunSettings& settings, const Page& page) {
         what + ": recorded so that they save nothing in forward and run again in backward";
     text += fmt::format("{:<{}}{}\n", label, kLabelWidth, wrap(line, page.width, kLabelWidth));
   };
-  if (!settings.segments.empty()) add("segments", fmt::format("{}", fmt::join(settings.segments, " ")));
-  if (settings.shards) add("shards", describe(settings.shards));
+  if (!settings.checkpointed.empty())
+    add("checkpoint", fmt::format("{}", fmt::join(settings.checkpointed, " ")));
+  if (settings.slices) add("slices", describe(settings.slices));
   return text;
 }
 

@@ -20,7 +20,7 @@ inline constexpr const char* kTimesAreModelled = "modelled, not measured: there 
 std::string times_line(bool modelled, const Page& page);
 
 /// Returns lines that name the parts of the step that save nothing in forward and run again in backward, and
-/// are simulated so: modules with activation checkpointing (`--segments`) and layer slices (`--shards`).
+/// are simulated so: modules with activation checkpointing (`--checkpoint`) and layer slices (`--slices`).
 /// Empty if there are none.
 std::string reruns_text(const RunSettings& settings, const Page& page);
 

@@ -11,7 +11,7 @@ constexpr std::size_t kChartHeight = 8;
 /// Records the changes of memory and the beginnings of phases.
 class MemoryRecorder : public ReplayListener {
  public:
-  MemoryRecorder(const Program& program, const Step& step, MemoryOverStep& memory)
+  MemoryRecorder(const StepProgram& program, const Step& step, MemoryOverStep& memory)
       : program_(program), step_(step), memory_(memory) {}
 
   /// A phase begins when the event before its first event is done.
@@ -30,7 +30,7 @@ class MemoryRecorder : public ReplayListener {
   }
 
  private:
-  const Program& program_;
+  const StepProgram& program_;
   const Step& step_;
   MemoryOverStep& memory_;
   std::size_t next_ = 0;
@@ -41,7 +41,7 @@ class MemoryRecorder : public ReplayListener {
 
 MemoryOverStep replay_memory(const TraceSteps& steps, const Policy& policy, const Link& link) {
   MemoryOverStep memory;
-  const Program& program = steps.program(policy);
+  const StepProgram& program = steps.program(policy);
   const Step& step = steps.step(policy);
   memory.device_bytes.push_back({0, step.resident_bytes()});
   MemoryRecorder recorder(program, step, memory);

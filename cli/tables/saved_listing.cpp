@@ -22,7 +22,7 @@ constexpr std::size_t kAllColumns = 100;
 /// Records the placement of each saved tensor during a replay.
 class PlacementNotes : public ReplayListener {
  public:
-  PlacementNotes(const Placements& placements, std::vector<SavedLine>& lines)
+  PlacementNotes(const StepPlacements& placements, std::vector<SavedLine>& lines)
       : placements_(placements), lines_(lines) {}
 
   void on_placement(SavedId tensor, const PackDecision& decision) override {
@@ -32,11 +32,11 @@ class PlacementNotes : public ReplayListener {
   }
 
  private:
-  const Placements& placements_;
+  const StepPlacements& placements_;
   std::vector<SavedLine>& lines_;
 };
 
-SavedLine line_of(const Program& program, std::size_t number) {
+SavedLine line_of(const StepProgram& program, std::size_t number) {
   const SavedTensor& saved = program.saved[number];
   SavedLine line{.number = static_cast<std::int32_t>(number),
                  .op = program.names[saved.op],
@@ -211,10 +211,10 @@ SavedListing list_saved(const Trace& trace, const std::string& source, std::opti
                         std::optional<std::size_t> most_shown) {
   SavedListing listing{.source = source, .policy = trace.policy.name, .by = by};
   const TraceSteps steps(trace);
-  const Program& program = steps.program(trace.policy);
+  const StepProgram& program = steps.program(trace.policy);
   for (std::size_t i = 0; i < program.saved.size(); ++i) listing.lines.push_back(line_of(program, i));
   const Step& step = steps.step(trace.policy);
-  const Placements placements = step.place(trace.policy);
+  const StepPlacements placements = step.place(trace.policy);
   PlacementNotes notes(placements, listing.lines);
   replay(step, trace.policy, kAnyLink, &notes);
   if (by) listing.groups = group(listing.lines, *by);

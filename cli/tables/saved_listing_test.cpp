@@ -22,7 +22,7 @@ using testing::Not;
 /// parameter.
 Trace trace_of_three() {
   Trace trace = sample_trace();
-  Program& program = trace.program;
+  StepProgram& program = trace.program;
   program.names.emplace_back("layers.0");
   program.saved[0].module = 4;
   SavedTensor half = program.saved[0];
@@ -82,8 +82,8 @@ TEST(SavedListing, NamesTheEncodingTransform) {
   TransformProfile profile;
   profile.name = "quantize:uint8";
   TransformCost cost{"float32", 1024, 1032, {}, {}};
-  cost.pack.memory = {{1032, -1}};
-  cost.unpack.memory = {{4096, -1}};
+  cost.encode.memory = {{1032, -1}};
+  cost.decode.memory = {{4096, -1}};
   profile.costs = {cost};
   trace.transforms = {profile};
   EXPECT_EQ(listing_of(trace).lines.at(0).placement, "quantize:uint8+host");

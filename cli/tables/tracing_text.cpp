@@ -24,7 +24,7 @@ std::string variation_text(const TracingCost& cost) {
 
 std::string cost_text(const std::string& tool, const std::optional<TracingCost>& cost) {
   if (!cost) return "cost not measured";
-  const auto share = [&](const Measured& traced) {
+  const auto share = [&](const MeasuredQuartiles& traced) {
     return signed_share(relative_cost(cost->untraced, traced));
   };
   return fmt::format("{} of a step ({} alone: {}, of kernels and copies only: {}; recorder alone: {}{})",

@@ -131,7 +131,7 @@ TEST(TracingFigures, AreInTheJsonOfBothReports) {
     EXPECT_EQ(json["tracing"]["relative_cost"]["recorder"], 0.005);
     EXPECT_DOUBLE_EQ(json["tracing"]["d2h_bytes_per_second"].get<double>(), 16.0 * kMiB / 300e-6);
     EXPECT_EQ(json["environment"]["beside_allocator"]["warm_bytes"], 500 * kMiB);
-    const Figures again = parse_figures(
+    const StepSummary again = parse_figures(
         [&] {
           auto whole = json;
           whole["schema"] = "offprof.report/1";

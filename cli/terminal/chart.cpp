@@ -6,7 +6,7 @@
 namespace offprof {
 namespace {
 
-constexpr std::size_t kIndent = 2;
+constexpr std::size_t kChartIndent = 2;
 constexpr std::int64_t kEighths = 8;
 constexpr std::array<const char*, kEighths + 1> kBlocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 constexpr std::size_t kNarrowestPlot = 10;
@@ -87,7 +87,7 @@ std::string draw_chart(const Chart& chart, std::size_t height, const Page& page)
   const std::vector<std::string> labels = axis_labels(chart, highest, height);
   std::size_t label_width = 0;
   for (const std::string& label : labels) label_width = std::max(label_width, display_width(label));
-  const std::size_t margin = kIndent + label_width + 2;
+  const std::size_t margin = kChartIndent + label_width + 2;
   const std::size_t width = page.width > margin + kNarrowestPlot ? page.width - margin : kNarrowestPlot;
 
   std::vector<std::int64_t> levels;
@@ -95,7 +95,7 @@ std::string draw_chart(const Chart& chart, std::size_t height, const Page& page)
   std::string text;
   for (std::size_t row = 0; row < height; ++row) {
     const auto floor = static_cast<std::int64_t>(height - 1 - row) * kEighths;
-    std::string line = std::string(kIndent, ' ') + pad_left(labels[row], label_width);
+    std::string line = std::string(kChartIndent, ' ') + pad_left(labels[row], label_width);
     line += labels[row].empty() ? " │" : " ┤";
     line += plot_line(levels, floor);
     text += line.erase(line.find_last_not_of(' ') + 1) + "\n";

@@ -9,18 +9,18 @@ namespace offprof {
 
 /// Records the contents that the recompute steps read: they must not change from here on.
 void OffloadStep::discard(const Command& command) {
-  OFFPROF_CHECK(rule_recipe_ != nullptr);
-  const auto found = guide_.recipes.find(rule_recipe_->tensor);
-  OFFPROF_CHECK(found != guide_.recipes.end());
-  Remake remake = {command.tensor, found->second, {}};
-  for (const RecipeStep& step : remake.recipe->steps)
-    for (const RecipeArgument& argument : step.arguments)
-      if (auto source = watched(argument)) remake.sources.push_back(std::move(*source));
+  OFFPROF_CHECK(rule_recomputation_ != nullptr);
+  const auto found = guide_.recomputations.find(rule_recomputation_->tensor);
+  OFFPROF_CHECK(found != guide_.recomputations.end());
+  Recompute recompute = {command.tensor, found->second, {}};
+  for (const RecomputeStep& step : recompute.recomputation->steps)
+    for (const RecomputeArgument& argument : step.arguments)
+      if (auto source = watched(argument)) recompute.sources.push_back(std::move(*source));
   copies_.discard(command);
-  remakes_.emplace(command.copy, std::move(remake));
+  recomputes_.emplace(command.copy, std::move(recompute));
 }
 
-std::optional<WatchedContent> OffloadStep::watched(const RecipeArgument& argument) const {
+std::optional<WatchedContent> OffloadStep::watched(const RecomputeArgument& argument) const {
   if (argument.source >= 0) {
     const Saved& source = saved_[argument.source];
     return WatchedContent{source.counter, source.version};
@@ -34,10 +34,10 @@ std::optional<WatchedContent> OffloadStep::watched(const RecipeArgument& argumen
 std::optional<RandomDraws> OffloadStep::draws_for(const StepGuide& guide, c10::Device device) {
   std::set<std::size_t> kept;
   for (const RuledPlacement& placement : guide.placements) {
-    if (!placement || placement->recipe == nullptr) continue;
-    const auto found = guide.recipes.find(placement->recipe->tensor);
-    if (found == guide.recipes.end()) continue;
-    for (const RecipeStep& step : found->second->steps)
+    if (!placement || placement->recomputation == nullptr) continue;
+    const auto found = guide.recomputations.find(placement->recomputation->tensor);
+    if (found == guide.recomputations.end()) continue;
+    for (const RecomputeStep& step : found->second->steps)
       if (step.draw) kept.insert(*step.draw);
   }
   if (kept.empty()) return std::nullopt;
@@ -49,25 +49,26 @@ void OffloadStep::draw(const std::string& op) {
   if (draws_ && !is_backward_) draws_->add({op, static_cast<SavedId>(saved_.size())});
 }
 
-c10::Storage OffloadStep::remade(const Command& command) const {
-  const Remake& remake = remakes_.at(command.copy);
-  for (const WatchedContent& source : remake.sources)
-    TORCH_CHECK(source.is_unchanged(), "saved tensor ", remake.tensor, " cannot be made again by ",
-                remake.recipe->name(),
+c10::Storage OffloadStep::recomputed(const Command& command) const {
+  const Recompute& recompute = recomputes_.at(command.copy);
+  for (const WatchedContent& source : recompute.sources)
+    TORCH_CHECK(source.is_unchanged(), "saved tensor ", recompute.tensor, " cannot be recomputed by ",
+                recompute.recomputation->name(),
                 ": what it is made of has been modified by an inplace operation since (version ",
                 source.counter.current_version(), "; expected version ", source.version,
                 "). Give it another placement than recompute.");
-  TORCH_CHECK(remake.recipe->draws == nullptr || (draws_ && draws_->list() == *remake.recipe->draws),
-              "saved tensor ", remake.tensor, " cannot be made again by ", remake.recipe->name(),
+  TORCH_CHECK(recompute.recomputation->draws == nullptr ||
+                  (draws_ && draws_->list() == *recompute.recomputation->draws),
+              "saved tensor ", recompute.tensor, " cannot be recomputed by ", recompute.recomputation->name(),
               ": the step drew other random numbers than the recorded one. Give it another placement than "
               "recompute.");
   const c10::Storage storage =
-      offprof::remake(*remake.recipe,
-                      {[&](SavedId tensor) { return storage_of(tensor); },
-                       [&](std::size_t draw) -> const RngState& { return draws_->state_before(draw); }})
+      offprof::recompute(*recompute.recomputation,
+                         {[&](SavedId tensor) { return storage_of(tensor); },
+                          [&](std::size_t draw) -> const RngState& { return draws_->state_before(draw); }})
           .storage();
-  TORCH_CHECK(static_cast<Bytes>(storage.nbytes()) == command.bytes, "saved tensor ", remake.tensor, ": ",
-              remake.recipe->name(), " made ", storage.nbytes(), " bytes where ", command.bytes,
+  TORCH_CHECK(static_cast<Bytes>(storage.nbytes()) == command.bytes, "saved tensor ", recompute.tensor, ": ",
+              recompute.recomputation->name(), " made ", storage.nbytes(), " bytes where ", command.bytes,
               " were expected: the step is not the one that was recorded");
   return storage;
 }

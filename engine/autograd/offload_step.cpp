@@ -94,7 +94,7 @@ SavedId OffloadStep::pack(const at::Tensor& value) {
   saved_.push_back({shell_of(value), version_of(value), -1, value.unsafeGetTensorImpl()->version_counter()});
   const RuledPlacement rule = rule_for(tensor, value, request);
   rule_transform_ = rule ? rule->transform : -1;
-  rule_recipe_ = rule ? rule->recipe : nullptr;
+  rule_recomputation_ = rule ? rule->recomputation : nullptr;
   // A copy encoded from one type cannot serve a tensor of another type. A recording proves beforehand that
   // there are no such two tensors.
   if (guide_.place && rule_transform_ >= 0)
@@ -140,9 +140,9 @@ PackRequest OffloadStep::describe(const at::Tensor& value) {
 RuledPlacement OffloadStep::rule_for(SavedId tensor, const at::Tensor& value,
                                      const PackRequest& request) const {
   if (static_cast<std::size_t>(tensor) < guide_.placements.size()) return guide_.placements[tensor];
-  const bool may_be_packed = guide_.place && request.movability == Movability::kMovable &&
-                             request.tensor_bytes == request.storage_bytes && is_dense(value);
-  return may_be_packed ? guide_.place(value) : std::nullopt;
+  const bool may_be_encoded = guide_.place && request.movability == Movability::kMovable &&
+                              request.tensor_bytes == request.storage_bytes && is_dense(value);
+  return may_be_encoded ? guide_.place(value) : std::nullopt;
 }
 
 LedgerKey OffloadStep::ledger_key(const PackDecision& decision) const {
@@ -162,16 +162,16 @@ void OffloadStep::check_shared_type(const Saved& saved) const {
 }
 
 std::uint32_t OffloadStep::content_of(const at::Tensor& value, AllocationId allocation,
-                                      at::ScalarType packed_as) {
+                                      at::ScalarType encoded_as) {
   const c10::VariableVersion& counter = value.unsafeGetTensorImpl()->version_counter();
   const std::uint32_t version = version_of(value);
   std::vector<Content>& contents = contents_[allocation];
   const auto found = std::find_if(contents.rbegin(), contents.rend(), [&](const Content& content) {
-    return content.version == version && content.packed_as == packed_as &&
+    return content.version == version && content.encoded_as == encoded_as &&
            is_same_counter(content.counter, counter);
   });
   if (found != contents.rend()) return static_cast<std::uint32_t>(contents.rend() - found - 1);
-  contents.push_back({counter, version, packed_as});
+  contents.push_back({counter, version, encoded_as});
   return static_cast<std::uint32_t>(contents.size() - 1);
 }
 
@@ -299,14 +299,14 @@ void OffloadStep::release(SavedId tensor) noexcept {
     listener_->on_release(tensor);
     const CopyId copy = saved_[tensor].copy;
     const bool is_held = copy >= 0 && copies_[copy].reloaded && copies_[copy].device_storage.use_count() > 0;
-    if (is_held && !is_used_elsewhere(copy)) listener_->on_let_go(tensor);
+    if (is_held && !is_used_elsewhere(copy)) listener_->on_unpacked_freed(tensor);
   }
   try {
     if (!failure_) scheduled([&] { scheduler_->release(tensor); });
   } catch (...) {
     // `failure_` keeps the exception. Autograd releases tensors in destructors.
   }
-  // A kept tensor may still be needed to recompute others: kLetGo releases it.
+  // A kept tensor may still be needed to recompute others: kReleaseKept releases it.
   if (failure_ || saved_[tensor].copy >= 0) saved_[tensor].shell.reset();
 }
 
@@ -323,8 +323,8 @@ void OffloadStep::execute(const Command& command) {
 bool OffloadStep::try_execute(const Command& command) {
   if (command.kind == CommandKind::kTakeDisk) return take_disk(command);
   try {
-    if (command.kind == CommandKind::kRemake)
-      copies_.take_memory(remade(command));
+    if (command.kind == CommandKind::kRecompute)
+      copies_.take_memory(recomputed(command));
     else
       copies_.take_memory_for(command);
   } catch (const c10::OutOfMemoryError&) {
@@ -346,7 +346,7 @@ void OffloadStep::run(const Command& command) {
   switch (command.kind) {
     case CommandKind::kKeep:
       return;  // the shell holds the tensor
-    case CommandKind::kLetGo:
+    case CommandKind::kReleaseKept:
       saved_[command.tensor].shell.reset();
       return;
     case CommandKind::kCopyOut:
@@ -379,11 +379,11 @@ void OffloadStep::run(const Command& command) {
       return copies_.wait_for_disk(command);
     case CommandKind::kFreeDisk:
       return copies_.free_disk(command);
-    case CommandKind::kDiscard:
+    case CommandKind::kDropForRecompute:
       return discard(command);
-    case CommandKind::kRemake:
-      copies_.remake(command, [&] { return remade(command); });
-      remakes_.erase(command.copy);
+    case CommandKind::kRecompute:
+      copies_.recompute(command, [&] { return recomputed(command); });
+      recomputes_.erase(command.copy);
       return tell_reload(command.copy);
   }
 }

@@ -23,7 +23,7 @@
 #include "engine/scheduler/scheduler.h"
 #include "traces/model/ledger.h"
 #include "traces/model/policy.h"
-#include "traces/model/program.h"
+#include "traces/model/step_program.h"
 
 namespace torch::autograd {
 struct Node;
@@ -36,7 +36,8 @@ namespace offprof {
 struct Residents {
   std::unordered_map<AllocationId, StorageRole> roles;    ///< of parameters, buffers, inputs
   std::unordered_set<const c10::TensorImpl*> parameters;  ///< the parameters themselves
-  /// Returns true for a storage that is on the device only around its uses (see WeightPager); empty: none is.
+  /// Returns true for a storage that is on the device only around its uses (see ParameterOffloader); empty:
+  /// none is.
   std::function<bool(const c10::Storage&)> is_paged{};
 };
 
@@ -52,7 +53,7 @@ class StepListener {
   virtual void on_unpack(SavedId /*tensor*/) {}
   virtual void on_release(SavedId /*tensor*/) {}
   /// Follows on_release if only the engine holds the memory that the tensor was reloaded to.
-  virtual void on_let_go(SavedId /*tensor*/) {}
+  virtual void on_unpacked_freed(SavedId /*tensor*/) {}
   virtual void on_node_end(std::span<const SavedId> /*tensors*/, std::span<const SavedId> /*escaped*/) {}
   virtual void on_backward_end() {}
   /// `command` is about to be executed.
@@ -65,7 +66,7 @@ class StepListener {
   /// The engine has allocated device memory for a copy in that has bytes.
   virtual void on_reload(CopyId /*copy*/, AllocationId /*allocation*/) {}
   /// A copy of parameters into the allocation has started (on_fetch) or has been waited for (on_fetched);
-  /// parameters have been copied out of it (on_save): see WeightPager.
+  /// parameters have been copied out of it (on_save): see ParameterOffloader.
   virtual void on_fetch(AllocationId /*allocation*/) {}
   virtual void on_fetched(AllocationId /*allocation*/) {}
   virtual void on_save(AllocationId /*allocation*/) {}
@@ -131,7 +132,7 @@ class OffloadStep final : public Executor {
   Bytes host_peak_bytes() const { return copies_.host_peak_bytes(); }
   Bytes d2h_bytes() const { return copies_.d2h_bytes(); }
   Bytes h2d_bytes() const { return copies_.h2d_bytes(); }
-  const DiskCopies& disk() const { return copies_.disk(); }
+  const StepDiskCopies& disk() const { return copies_.disk(); }
   const Ledger& ledger() const { return ledger_; }
   const std::vector<Command>& commands() const { return commands_; }
 
@@ -150,7 +151,7 @@ class OffloadStep final : public Executor {
   struct Content {
     c10::VariableVersion counter;  ///< held so that its address stays its identity
     std::uint32_t version = 0;
-    at::ScalarType packed_as = at::ScalarType::Undefined;  ///< if encoded, the type of the numbers
+    at::ScalarType encoded_as = at::ScalarType::Undefined;  ///< if encoded, the type of the numbers
   };
   class HookScope;
   class NodeEndHook;
@@ -161,7 +162,7 @@ class OffloadStep final : public Executor {
   PackRequest describe(const at::Tensor& value);
   RuledPlacement rule_for(SavedId tensor, const at::Tensor& value, const PackRequest& request) const;
   LedgerKey ledger_key(const PackDecision& decision) const;
-  std::uint32_t content_of(const at::Tensor& value, AllocationId allocation, at::ScalarType packed_as);
+  std::uint32_t content_of(const at::Tensor& value, AllocationId allocation, at::ScalarType encoded_as);
   Movability movability_of(const at::Tensor& value, std::optional<AllocationId> allocation,
                            StorageRole role) const;
   StorageRole role_of(AllocationId allocation) const;
@@ -175,15 +176,15 @@ class OffloadStep final : public Executor {
   void tell_reload(CopyId copy);
   void check_shared_type(const Saved& saved) const;
   /// A tensor to recompute: its recompute steps, and the contents that they read.
-  struct Remake {
+  struct Recompute {
     SavedId tensor = -1;
-    std::shared_ptr<const ExecutableRecipe> recipe;
+    std::shared_ptr<const ExecutableRecomputation> recomputation;
     std::vector<WatchedContent> sources;
   };
   void discard(const Command& command);
-  std::optional<WatchedContent> watched(const RecipeArgument& argument) const;
+  std::optional<WatchedContent> watched(const RecomputeArgument& argument) const;
   static std::optional<RandomDraws> draws_for(const StepGuide& guide, c10::Device device);
-  c10::Storage remade(const Command& command) const;
+  c10::Storage recomputed(const Command& command) const;
   c10::Storage storage_of(SavedId tensor) const;
 
   std::exception_ptr failure_;  ///< the scheduler's first failure
@@ -201,11 +202,11 @@ class OffloadStep final : public Executor {
   std::unordered_map<AllocationId, std::vector<Content>>
       contents_;  ///< of movable storages, in the order of saving
   std::vector<Saved> saved_;
-  std::int32_t rule_transform_ = -1;            ///< of the tensor being packed: see TensorPlacement
-  const Recipe* rule_recipe_ = nullptr;         ///< of the tensor being packed
-  std::unordered_map<CopyId, Remake> remakes_;  ///< of copies that do not exist
-  std::optional<RandomDraws> draws_;            ///< set if some are drawn again
-  bool is_backward_ = false;                    ///< a saved tensor was unpacked
+  std::int32_t rule_transform_ = -1;                   ///< of the tensor being packed: see ResolvedPlacement
+  const Recomputation* rule_recomputation_ = nullptr;  ///< of the tensor being packed
+  std::unordered_map<CopyId, Recompute> recomputes_;   ///< of copies that do not exist
+  std::optional<RandomDraws> draws_;                   ///< set if some are drawn again
+  bool is_backward_ = false;                           ///< a saved tensor was unpacked
   int refused_reloads_ = 0;
   const torch::autograd::Node* watched_node_ = nullptr;
   std::vector<SavedId> node_tensors_;  ///< unpacked by it

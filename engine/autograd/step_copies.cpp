@@ -134,18 +134,18 @@ void StepCopies::encode(const Command& command, const at::Tensor& value,
   OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
   const at::AutoDispatchBelowAutograd below_autograd;
   const at::Tensor values = flat_values(value);
-  Packed packed = transform->pack(values);
-  TORCH_CHECK(static_cast<Bytes>(packed.bytes.storage().nbytes()) == command.bytes, "saved tensor ",
-              command.tensor, ": ", transform->name(), " made ", packed.bytes.storage().nbytes(),
+  Encoded encoded = transform->encode(values);
+  TORCH_CHECK(static_cast<Bytes>(encoded.bytes.storage().nbytes()) == command.bytes, "saved tensor ",
+              command.tensor, ": ", transform->name(), " made ", encoded.bytes.storage().nbytes(),
               " bytes of ", values.numel(), " elements of ", dtype_name(values.scalar_type()), " where ",
               command.bytes, " were expected: the tensor is not the one that was recorded");
   Copy& copy = copies_.emplace_back();
   copy.bytes = command.bytes;
-  copy.device_storage = packed.bytes.storage();
+  copy.device_storage = encoded.bytes.storage();
   copy.transform = std::move(transform);
   copy.type = values.scalar_type();
   copy.elements = values.numel();
-  copy.rest = std::move(packed.rest);
+  copy.rest = std::move(encoded.rest);
 }
 
 c10::Storage StepCopies::decoded(const Copy& copy) const {
@@ -153,7 +153,7 @@ c10::Storage StepCopies::decoded(const Copy& copy) const {
   const at::Tensor bytes = at::empty({0}, at::TensorOptions(device_.torch_device()).dtype(at::kByte));
   bytes.unsafeGetTensorImpl()->set_storage_keep_dtype(copy.device_storage);
   bytes.unsafeGetTensorImpl()->set_sizes_contiguous({copy.bytes});
-  return copy.transform->unpack({bytes, copy.rest}, copy.type, copy.elements).storage();
+  return copy.transform->decode({bytes, copy.rest}, copy.type, copy.elements).storage();
 }
 
 void StepCopies::decode(const Command& command) {
@@ -170,7 +170,7 @@ void StepCopies::discard(const Command& command) {
   copy.device_storage = no_storage_;
 }
 
-void StepCopies::remake(const Command& command, const std::function<c10::Storage()>& make) {
+void StepCopies::recompute(const Command& command, const std::function<c10::Storage()>& make) {
   Copy& copy = copies_[command.copy];
   copy.device_storage = taken_memory_ ? *std::exchange(taken_memory_, std::nullopt) : make();
   copy.reloaded = true;

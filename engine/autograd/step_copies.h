@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/devices/device.h"
-#include "engine/devices/disk/disk_copies.h"
+#include "engine/devices/disk/step_disk_copies.h"
 #include "engine/scheduler/scheduler.h"
 #include "engine/transforms/transform.h"
 
@@ -64,18 +64,18 @@ class StepCopies {
   void finish_disk_reads() { disk_.finish_reads(); }
   void discard(const Command& command);
   /// `make` returns the recomputed storage; it is not called if the memory has already been taken.
-  void remake(const Command& command, const std::function<c10::Storage()>& make);
+  void recompute(const Command& command, const std::function<c10::Storage()>& make);
   void drop(CopyId copy) { copies_[copy].device_storage = no_storage_; }
   void free_host(const Command& command);
   /// Takes the memory for the kCopyIn or kDecode that is executed next. Throws c10::OutOfMemoryError.
   void take_memory_for(const Command& command);
-  /// Takes `storage`, with its content, for the kRemake that is executed next.
+  /// Takes `storage`, with its content, for the kRecompute that is executed next.
   void take_memory(c10::Storage storage) { taken_memory_ = std::move(storage); }
 
   Bytes host_peak_bytes() const { return host_peak_bytes_; }
   Bytes d2h_bytes() const { return d2h_bytes_; }
   Bytes h2d_bytes() const { return h2d_bytes_; }
-  const DiskCopies& disk() const { return disk_; }
+  const StepDiskCopies& disk() const { return disk_; }
 
  private:
   std::byte* take_host(Bytes bytes);
@@ -88,7 +88,7 @@ class StepCopies {
   CopyQueue reload_queue_;
   c10::Storage no_storage_;
   std::vector<Copy> copies_;
-  DiskCopies disk_;
+  StepDiskCopies disk_;
   std::optional<c10::Storage> taken_memory_;
   Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
   Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;

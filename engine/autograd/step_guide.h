@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/recompute/remake.h"
+#include "engine/recompute/recompute.h"
+#include "engine/scheduler/resolved_placement.h"
 #include "engine/scheduler/scheduler.h"
-#include "engine/scheduler/tensor_placement.h"
 #include "engine/transforms/transform.h"
 
 namespace offprof {
@@ -27,8 +27,8 @@ struct StepGuide {
   /// Empty: `placements` is used.
   std::function<RuledPlacement(const at::Tensor& value)> place{};
   /// Recompute steps of the recipes in `placements`, by Recipe::tensor.
-  std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes{};
-  /// Transforms, by TensorPlacement::transform.
+  std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecomputation>> recomputations{};
+  /// Transforms, by ResolvedPlacement::transform.
   std::vector<std::shared_ptr<const Transform>> transforms{};
 };
 

@@ -182,8 +182,8 @@ c10::IValue run_forward(Model& model, const std::vector<c10::IValue>& inputs) {
   try {
     return model.module.forward(inputs);
   } catch (const std::exception& error) {
-    if (model.segments)
-      if (const auto refusal = model.segments->take_refusal()) throw Error(*refusal);
+    if (model.checkpointed)
+      if (const auto refusal = model.checkpointed->take_refusal()) throw Error(*refusal);
     throw forward_error(model, inputs, error);
   }
 }

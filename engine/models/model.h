@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "engine/autograd/offload_step.h"
-#include "engine/checkpointing/segments.h"
+#include "engine/checkpointing/checkpointed_modules.h"
 #include "engine/devices/device.h"
-#include "engine/slices/shards.h"
+#include "engine/slices/layer_slices.h"
 #include "traces/base/error.h"
 #include "traces/model/trace.h"
 
@@ -26,9 +26,9 @@ struct Model {
   std::vector<std::string> parameter_names;  ///< of `parameters`
   std::vector<c10::IValue> inputs;
   ModelInfo info;
-  std::shared_ptr<Segments> segments{};  ///< for activation checkpointing; null: none
-  std::shared_ptr<Shards> shards{};      ///< layer slices; null: none
-  std::int64_t microbatches = 1;         ///< per step, if there are layer slices
+  std::shared_ptr<CheckpointedModules> checkpointed{};  ///< for activation checkpointing; null: none
+  std::shared_ptr<LayerSlices> slices{};                ///< layer slices; null: none
+  std::int64_t microbatches = 1;                        ///< per step, if there are layer slices
 
   /// Returns the device of the parameters.
   c10::Device device() const { return parameters.at(0).device(); }

@@ -7,7 +7,7 @@
 
 #include <unordered_set>
 
-#include "engine/models/weightless.h"
+#include "engine/models/meta_parameters.h"
 
 namespace offprof {
 namespace {
@@ -60,7 +60,7 @@ class GraphMover {
 };
 
 at::Tensor moved(const at::Tensor& value, c10::Device device) {
-  if (!is_weightless(value)) return value.to(device);
+  if (!has_meta_parameters(value)) return value.to(device);
   const at::Tensor fresh = at::empty(value.sizes(), value.options().device(device));
   return fresh.is_floating_point() ? fresh.normal_(0, kFreshWeightDeviation) : fresh.zero_();
 }

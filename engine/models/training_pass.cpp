@@ -20,20 +20,19 @@ at::Tensor share_of(const at::Tensor& loss, const Model& model) {
 TrainingPass::TrainingPass(Model& model, std::string loss)
     : model_(model),
       loss_(std::move(loss)),
-      sharded_(model.shards ? std::make_unique<ShardedPass>(*model.shards, microbatches_of(model))
-                            : nullptr) {}
+      sliced_(model.slices ? std::make_unique<SlicedPass>(*model.slices, microbatches_of(model)) : nullptr) {}
 
 void TrainingPass::forward() {
-  if (!sharded_) {
+  if (!sliced_) {
     losses_.push_back(loss_of(run_forward(model_, model_.inputs), loss_));
     return;
   }
-  for (const c10::IValue& result : run_shards()) losses_.push_back(share_of(loss_of(result, loss_), model_));
+  for (const c10::IValue& result : run_slices()) losses_.push_back(share_of(loss_of(result, loss_), model_));
 }
 
-std::vector<c10::IValue> TrainingPass::run_shards() {
+std::vector<c10::IValue> TrainingPass::run_slices() {
   try {
-    return sharded_->forward();
+    return sliced_->forward();
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
@@ -43,15 +42,15 @@ std::vector<c10::IValue> TrainingPass::run_shards() {
 
 void TrainingPass::backward() {
   const std::vector<at::Tensor> losses = std::exchange(losses_, {});
-  if (sharded_)
-    sharded_->backward(losses);
+  if (sliced_)
+    sliced_->backward(losses);
   else
     losses.at(0).backward();
 }
 
 void accumulate_gradients_plainly(Model& model, const std::string& loss) {
-  std::optional<Segments::Off> off;
-  if (model.segments) off.emplace(*model.segments);
+  std::optional<CheckpointedModules::Off> off;
+  if (model.checkpointed) off.emplace(*model.checkpointed);
   MicrobatchRandom random(model.microbatches, model.device());
   const auto microbatches = microbatches_of(model);
   for (std::size_t i = 0; i < microbatches.size(); ++i) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/models/model.h"
-#include "engine/slices/sharded_pass.h"
+#include "engine/slices/sliced_pass.h"
 
 namespace offprof {
 
@@ -23,12 +23,12 @@ class TrainingPass {
   void backward();
 
  private:
-  std::vector<c10::IValue> run_shards();
+  std::vector<c10::IValue> run_slices();
 
   Model& model_;
   std::string loss_;
-  std::unique_ptr<ShardedPass> sharded_;  ///< null: the model has no layer slices
-  std::vector<at::Tensor> losses_;        ///< by micro-batch
+  std::unique_ptr<SlicedPass> sliced_;  ///< null: the model has no layer slices
+  std::vector<at::Tensor> losses_;      ///< by micro-batch
 };
 
 /// Computes the gradients that a TrainingPass must give, by autograd alone: without activation checkpointing,

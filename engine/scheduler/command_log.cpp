@@ -6,9 +6,9 @@ namespace offprof {
 
 std::string_view to_string(CommandKind kind) {
   static constexpr std::array<std::string_view, 18> kNames = {
-      "keep",      "let_go",     "copy_out",   "wait_out",  "drop",      "copy_in",
-      "wait_in",   "free_host",  "encode",     "decode",    "discard",   "remake",
-      "take_disk", "write_disk", "wait_write", "read_disk", "wait_read", "free_disk"};
+      "keep",       "release_kept", "copy_out",  "wait_out",           "drop",      "copy_in",   "wait_in",
+      "free_host",  "encode",       "decode",    "drop_for_recompute", "recompute", "take_disk", "write_disk",
+      "wait_write", "read_disk",    "wait_read", "free_disk"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -12,7 +12,8 @@ namespace offprof {
 std::string_view to_string(CommandKind kind);
 
 /// Formats the commands as one JSON object per line, in program order and without times:
-/// `{"command":"copy_out","tensor":12,"copy":3,"bytes":65536}`. `copy` is absent for `keep` and `let_go`.
+/// `{"command":"copy_out","tensor":12,"copy":3,"bytes":65536}`. `copy` is absent for `keep` and
+/// `release_kept`.
 std::string format_command_log(std::span<const Command> commands);
 
 }  // namespace offprof

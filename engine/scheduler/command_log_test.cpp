@@ -38,8 +38,8 @@ TEST(CommandLog, HasANameForEveryCommand) {
   std::set<std::string_view> names;
   for (int kind = 0; kind <= static_cast<int>(CommandKind::kFreeHost); ++kind)
     names.insert(to_string(static_cast<CommandKind>(kind)));
-  EXPECT_EQ(names, (std::set<std::string_view>{"keep", "let_go", "copy_out", "wait_out", "drop", "copy_in",
-                                               "wait_in", "free_host"}));
+  EXPECT_EQ(names, (std::set<std::string_view>{"keep", "release_kept", "copy_out", "wait_out", "drop",
+                                               "copy_in", "wait_in", "free_host"}));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ void DiskWindow::make_room(Bytes bytes, Executor& executor) {
     auto victim = first_unneeded();
     if (victim == buffers_.end()) victim = needed_latest();
     if (victim == buffers_.end()) return;
-    let_go(victim, executor);
+    evict(victim, executor);
   }
 }
 
@@ -73,7 +73,7 @@ bool DiskWindow::bring_ahead(const Command& copy, Executor& executor) {
   if (is_on_host(copy.copy)) return held_bytes_ <= most_bytes_;
   for (auto victim = first_unneeded(); !has_room(copy.bytes); victim = first_unneeded()) {
     if (victim == buffers_.end()) return false;
-    let_go(victim, executor);
+    evict(victim, executor);
   }
   read(copy, executor);
   return true;
@@ -101,10 +101,10 @@ void DiskWindow::set_unneeded(CopyId copy) {
 
 void DiskWindow::free(CopyId copy, Executor& executor) {
   const auto found = std::ranges::find(buffers_, copy, [](const Buffer& buffer) { return buffer.copy.copy; });
-  if (found != buffers_.end()) let_go(found, executor);
+  if (found != buffers_.end()) evict(found, executor);
 }
 
-void DiskWindow::let_go(Iterator buffer, Executor& executor) {
+void DiskWindow::evict(Iterator buffer, Executor& executor) {
   OFFPROF_CHECK(!buffer->is_held);
   const Buffer gone = *buffer;
   buffers_.erase(buffer);

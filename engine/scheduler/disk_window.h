@@ -60,7 +60,7 @@ class DiskWindow {
   Iterator needed_latest();
   void add(const Command& copy, Transfer pending);
   void read(const Command& copy, Executor& executor);
-  void let_go(Iterator buffer, Executor& executor);
+  void evict(Iterator buffer, Executor& executor);
 
   Bytes most_bytes_;  ///< exceeded only if one copy needs more now
   Bytes held_bytes_ = 0;

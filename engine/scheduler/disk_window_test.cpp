@@ -5,7 +5,7 @@
 namespace offprof {
 namespace {
 
-constexpr TensorPlacement kToDisk = {Place::kDisk};
+constexpr ResolvedPlacement kToDisk = {Place::kDisk};
 
 Policy with_disk_buffer(Bytes bytes) {
   Policy policy;
@@ -134,8 +134,8 @@ TEST(DiskScheduling, LastReleaseFreesTheSpaceOnTheDisk) {
 
 TEST(DiskScheduling, EncodesBeforeTheDisk) {
   SchedulerUnderTest scheduler(with_disk_buffer(1000));
-  const TensorPlacement packed = {Place::kDisk, PlacementReason::kRule, 0, 25};
-  EXPECT_EQ(scheduler.pack(whole_storage(1, 100), packed),
+  const ResolvedPlacement encoded = {Place::kDisk, PlacementReason::kRule, 0, 25};
+  EXPECT_EQ(scheduler.pack(whole_storage(1, 100), encoded),
             "take_disk 0, encode 0, copy_out 0, write_disk 0, wait_out 0, drop 0");
   EXPECT_EQ(scheduler.unpack(0), "copy_in 0, wait_in 0, decode 0");
 }

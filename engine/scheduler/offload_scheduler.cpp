@@ -18,14 +18,14 @@ PackDecision OffloadScheduler::pack(SavedId tensor, const PackRequest& request, 
   const CopyId live = live_copies_.find({request.storage, request.version});
   if (live != CopyIndex::kNone) return share(tensor, live);
   if (!rule && !is_planned(tensor)) return keep(tensor, request, PlacementReason::kNotInPlan);
-  return place(tensor, request, rule.value_or(TensorPlacement{Place::kHost, PlacementReason::kOffloaded}));
+  return place(tensor, request, rule.value_or(ResolvedPlacement{Place::kHost, PlacementReason::kOffloaded}));
 }
 
 std::optional<PlacementReason> OffloadScheduler::reason_to_keep(const PackRequest& request,
                                                                 const RuledPlacement& rule) const {
   if (request.movability != Movability::kMovable) return reason_of(request.movability);
   if (rule) {
-    const bool stays = rule->place == Place::kDevice && rule->packed_bytes == 0;
+    const bool stays = rule->place == Place::kDevice && rule->encoded_bytes == 0;
     return stays ? std::optional(rule->reason) : std::nullopt;
   }
   if (!policy_.threshold_bytes) return PlacementReason::kNothingOffloaded;
@@ -69,23 +69,23 @@ PackDecision OffloadScheduler::share(SavedId tensor, CopyId copy) {
 
 /// Creates the copy of the first tensor of its content.
 PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
-                                     const TensorPlacement& asked) {
+                                     const ResolvedPlacement& asked) {
   if (asked.place == Place::kRecompute) return discard(tensor, request, asked);
-  const bool is_packed = asked.packed_bytes > 0;
-  const Bytes bytes = is_packed ? asked.packed_bytes : request.storage_bytes;
+  const bool is_encoded = asked.encoded_bytes > 0;
+  const Bytes bytes = is_encoded ? asked.encoded_bytes : request.storage_bytes;
   const bool asks_disk = takes_disk(asked.place);
   const auto next = static_cast<CopyId>(copies_.size());
   const auto found = place_with_room(asked, {CommandKind::kTakeDisk, tensor, next, bytes});
   if (!found)
     return keep(tensor, request, asks_disk ? PlacementReason::kDiskFull : PlacementReason::kHostFull);
-  const TensorPlacement& placement = *found;
+  const ResolvedPlacement& placement = *found;
   const bool goes_out = placement.place != Place::kDevice;
   const bool stashable = goes_out && stash_could_hold(bytes);
   while (stashable && !stash_has_room(bytes)) wait_and_drop(oldest_stashed());
 
   const CopyId id = add_copy(
-      tensor, request, {tensor, bytes, bytes, is_packed ? request.storage_bytes : 0, placement.place, 1});
-  if (is_packed) command(CommandKind::kEncode, id);
+      tensor, request, {tensor, bytes, bytes, is_encoded ? request.storage_bytes : 0, placement.place, 1});
+  if (is_encoded) command(CommandKind::kEncode, id);
   if (goes_out)
     send_out(id, stashable);
   else
@@ -94,8 +94,8 @@ PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
 }
 
 /// Returns nullopt if only the device has room. `copy`: the kTakeDisk command of the copy.
-std::optional<TensorPlacement> OffloadScheduler::place_with_room(TensorPlacement placement,
-                                                                 const Command& copy) {
+std::optional<ResolvedPlacement> OffloadScheduler::place_with_room(ResolvedPlacement placement,
+                                                                   const Command& copy) {
   if (takes_disk(placement.place) && !take_disk(copy)) {
     placement.place = Place::kHost;
     placement.reason = PlacementReason::kDiskFull;
@@ -183,8 +183,8 @@ void OffloadScheduler::unpack(SavedId tensor) {
 
 /// Keeps the copy, or the sources of its recipe, on the device from now until their last release.
 void OffloadScheduler::ask_for(CopyId id) {
-  if (const Recipe* recipe = copies_[id].recipe) {
-    for (const SavedId source : recipe->sources)
+  if (const Recomputation* recomputation = copies_[id].recomputation) {
+    for (const SavedId source : recomputation->sources)
       if (copy_of_[source] != kKept) ask_for(copy_of_[source]);
     return;
   }
@@ -201,9 +201,9 @@ void OffloadScheduler::ask_for(CopyId id) {
 
 /// Makes the values of an unpacked copy available to the compute stream.
 void OffloadScheduler::make_ready(CopyId id) {
-  if (copies_[id].recipe != nullptr) return remake(id);
+  if (copies_[id].recomputation != nullptr) return recompute(id);
   wait_in(id);
-  if (copies_[id].packed_from > 0) decode(id);
+  if (copies_[id].encoded_from > 0) decode(id);
 }
 
 void OffloadScheduler::copy_in(CopyId id) {
@@ -218,7 +218,7 @@ void OffloadScheduler::decode(CopyId id) {
   if (copies_[id].out_pending) command(CommandKind::kWaitOut, id);
   copies_[id].out_pending = false;
   make_room_for(decode_command(id));
-  copies_[id].held_bytes = std::exchange(copies_[id].packed_from, 0);
+  copies_[id].held_bytes = std::exchange(copies_[id].encoded_from, 0);
 }
 
 /// Carries out a command for an unpacked copy and drops prefetched and stashed copies if it needs their
@@ -308,16 +308,16 @@ CopyId OffloadScheduler::reloadable_copy_of(SavedId tensor) const {
 }
 
 void OffloadScheduler::release(SavedId tensor) {
-  let_go(tensor);
+  release_kept(tensor);
 }
 
 /// Drops one hold on a saved tensor: autograd has released it, or a tensor recomputed from it exists.
-void OffloadScheduler::let_go(SavedId tensor) {
+void OffloadScheduler::release_kept(SavedId tensor) {
   const CopyId id = copy_of_[tensor];
   if (id != kKept) {
     if (--copies_[id].users == 0) free(id);
   } else if (--kept_users_[tensor] == 0) {
-    executor_->execute({CommandKind::kLetGo, tensor, -1, kept_bytes_[tensor]});
+    executor_->execute({CommandKind::kReleaseKept, tensor, -1, kept_bytes_[tensor]});
   }
 }
 
@@ -333,7 +333,7 @@ void OffloadScheduler::free(CopyId id) {
     disk_bytes_ -= copies_[id].bytes;
   }
   live_copies_.remove(id);
-  let_go_of_sources(id);
+  release_sources(id);
 }
 
 }  // namespace offprof

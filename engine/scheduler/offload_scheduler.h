@@ -67,27 +67,28 @@ class OffloadScheduler final : public Scheduler {
  private:
   struct Copy {
     SavedId first_tensor = -1;
-    Bytes bytes = 0;        ///< size of the copied storage: the encoded one, if it is encoded
-    Bytes held_bytes = 0;   ///< size of its device storage, while it has one
-    Bytes packed_from = 0;  ///< size of the storage that was encoded, while it is encoded; else 0
+    Bytes bytes = 0;         ///< size of the copied storage: the encoded one, if it is encoded
+    Bytes held_bytes = 0;    ///< size of its device storage, while it has one
+    Bytes encoded_from = 0;  ///< size of the storage that was encoded, while it is encoded; else 0
     Place place = Place::kHost;
     int users = 0;            ///< saved tensors not released yet
     bool on_device = true;    ///< the executor holds a device storage for it
     bool out_pending = true;  ///< nobody has waited for the copy out
     bool in_pending = false;  ///< nobody has waited for the copy in
     bool stashed = false;
-    bool ahead = false;              ///< copied in, but not unpacked yet
-    const Recipe* recipe = nullptr;  ///< recomputes the tensor at its first unpack; nullptr: the values exist
+    bool ahead = false;  ///< copied in, but not unpacked yet
+    const Recomputation* recomputation =
+        nullptr;  ///< recomputes the tensor at its first unpack; nullptr: the values exist
   };
 
   std::optional<PlacementReason> reason_to_keep(const PackRequest& request, const RuledPlacement& rule) const;
   bool is_planned(SavedId tensor);
   bool host_has_room(Bytes bytes) const;
-  std::optional<TensorPlacement> place_with_room(TensorPlacement placement, const Command& copy);
+  std::optional<ResolvedPlacement> place_with_room(ResolvedPlacement placement, const Command& copy);
   bool take_disk(const Command& copy);
   PackDecision keep(SavedId tensor, const PackRequest& request, PlacementReason reason);
   PackDecision share(SavedId tensor, CopyId copy);
-  PackDecision place(SavedId tensor, const PackRequest& request, const TensorPlacement& asked);
+  PackDecision place(SavedId tensor, const PackRequest& request, const ResolvedPlacement& asked);
   CopyId add_copy(SavedId tensor, const PackRequest& request, const Copy& copy);
   void send_out(CopyId id, bool stashable);
   bool stash_has_room(Bytes bytes) const;
@@ -101,12 +102,12 @@ class OffloadScheduler final : public Scheduler {
   void make_room_for(const Command& command);
   void ask_for(CopyId id);
   void make_ready(CopyId id);
-  void let_go(SavedId tensor);
+  void release_kept(SavedId tensor);
 
-  PackDecision discard(SavedId tensor, const PackRequest& request, const TensorPlacement& placement);
-  bool are_held(const Recipe& recipe) const;
-  void remake(CopyId id);
-  void let_go_of_sources(CopyId id);
+  PackDecision discard(SavedId tensor, const PackRequest& request, const ResolvedPlacement& placement);
+  bool are_held(const Recomputation& recomputation) const;
+  void recompute(CopyId id);
+  void release_sources(CopyId id);
   bool copy_in_ahead(CopyId id);
   void drop_all_that(bool Copy::*are);
   void begin_backward();
@@ -123,7 +124,7 @@ class OffloadScheduler final : public Scheduler {
     return {kind, copies_[id].first_tensor, id, copies_[id].bytes};
   }
   Command decode_command(CopyId id) const {
-    return {CommandKind::kDecode, copies_[id].first_tensor, id, copies_[id].packed_from};
+    return {CommandKind::kDecode, copies_[id].first_tensor, id, copies_[id].encoded_from};
   }
 
   static constexpr CopyId kKept = CopyIndex::kNone;

@@ -13,11 +13,11 @@ Policy rules_alone(std::int64_t stash = 0, Bytes prefetch = 0) {
   return policy;
 }
 
-constexpr TensorPlacement kToHost = {Place::kHost};
-constexpr TensorPlacement kOnDevice = {Place::kDevice};
+constexpr ResolvedPlacement kToHost = {Place::kHost};
+constexpr ResolvedPlacement kOnDevice = {Place::kDevice};
 
-TensorPlacement packed(Place place, Bytes packed_bytes) {
-  return {place, PlacementReason::kRule, 0, packed_bytes};
+ResolvedPlacement encoded(Place place, Bytes encoded_bytes) {
+  return {place, PlacementReason::kRule, 0, encoded_bytes};
 }
 
 TEST(OffloadSchedulerRules, ARulePlacesATensorRegardlessOfTheThreshold) {
@@ -45,7 +45,7 @@ TEST(OffloadSchedulerRules, KeepsTensorsThatMayNotMoveDespiteARule) {
 
 TEST(OffloadSchedulerRules, AnEncodedTensorStaysOnTheDevice) {
   SchedulerUnderTest scheduler(rules_alone());
-  EXPECT_EQ(scheduler.pack(whole_storage(1, 100), packed(Place::kDevice, 25)), "encode 0");
+  EXPECT_EQ(scheduler.pack(whole_storage(1, 100), encoded(Place::kDevice, 25)), "encode 0");
   EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kDevice, PlacementReason::kRule, 0}));
   EXPECT_EQ(scheduler.unpack(0), "decode 0");
   EXPECT_EQ(scheduler.unpack(0), "");
@@ -54,7 +54,7 @@ TEST(OffloadSchedulerRules, AnEncodedTensorStaysOnTheDevice) {
 
 TEST(OffloadSchedulerRules, EncodedBytesGoOutAndComeBack) {
   SchedulerUnderTest scheduler(rules_alone());
-  EXPECT_EQ(scheduler.pack(whole_storage(1, 100), packed(Place::kHost, 25)),
+  EXPECT_EQ(scheduler.pack(whole_storage(1, 100), encoded(Place::kHost, 25)),
             "encode 0, copy_out 0, wait_out 0, drop 0");
   EXPECT_EQ(scheduler.unpack(0), "copy_in 0, wait_in 0, decode 0");
   EXPECT_EQ(scheduler.release(0), "drop 0, free_host 0");
@@ -66,8 +66,8 @@ TEST(OffloadSchedulerRules, EncodedBytesGoOutAndComeBack) {
 
 TEST(OffloadSchedulerRules, TheStashHoldsEncodedTensors) {
   SchedulerUnderTest scheduler(rules_alone(1));
-  EXPECT_EQ(scheduler.pack(whole_storage(1, 100), packed(Place::kHost, 25)), "encode 0, copy_out 0");
-  EXPECT_EQ(scheduler.pack(whole_storage(2, 100), packed(Place::kHost, 25)),
+  EXPECT_EQ(scheduler.pack(whole_storage(1, 100), encoded(Place::kHost, 25)), "encode 0, copy_out 0");
+  EXPECT_EQ(scheduler.pack(whole_storage(2, 100), encoded(Place::kHost, 25)),
             "wait_out 0, drop 0, encode 1, copy_out 1");
   EXPECT_EQ(scheduler.unpack(1), "wait_out 1, decode 1");
   EXPECT_EQ(scheduler.release(1), "drop 1, free_host 1");
@@ -75,15 +75,15 @@ TEST(OffloadSchedulerRules, TheStashHoldsEncodedTensors) {
 
 TEST(OffloadSchedulerRules, PrefetchReloadsEncodedBytesAndDecodesOnDemand) {
   SchedulerUnderTest scheduler(rules_alone(0, 25));
-  for (int i = 1; i <= 3; ++i) scheduler.pack(whole_storage(i, 100), packed(Place::kHost, 25));
+  for (int i = 1; i <= 3; ++i) scheduler.pack(whole_storage(i, 100), encoded(Place::kHost, 25));
   EXPECT_EQ(scheduler.unpack(2), "copy_in 2, copy_in 1, wait_in 2, decode 2");
   EXPECT_EQ(scheduler.unpack(1), "copy_in 0, wait_in 1, decode 1");
 }
 
 TEST(OffloadSchedulerRules, TensorsOfOneContentShareAnEncodedCopy) {
   SchedulerUnderTest scheduler(rules_alone());
-  scheduler.pack(whole_storage(1, 100), packed(Place::kDevice, 25));
-  EXPECT_EQ(scheduler.pack(whole_storage(1, 100), packed(Place::kDevice, 25)), "");
+  scheduler.pack(whole_storage(1, 100), encoded(Place::kDevice, 25));
+  EXPECT_EQ(scheduler.pack(whole_storage(1, 100), encoded(Place::kDevice, 25)), "");
   EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kDevice, PlacementReason::kSharedCopy, 0}));
   EXPECT_EQ(scheduler.unpack(1), "decode 0");
   EXPECT_EQ(scheduler.release(1), "");
@@ -95,24 +95,24 @@ TEST(OffloadSchedulerRules, TheHostMemoryLimitCountsEncodedBytes) {
   Policy policy = rules_alone();
   policy.host_memory_bytes = 30;
   SchedulerUnderTest scheduler(policy);
-  EXPECT_EQ(scheduler.pack(whole_storage(1, 100), packed(Place::kHost, 25)),
+  EXPECT_EQ(scheduler.pack(whole_storage(1, 100), encoded(Place::kHost, 25)),
             "encode 0, copy_out 0, wait_out 0, drop 0");
-  EXPECT_EQ(scheduler.pack(whole_storage(2, 100), packed(Place::kHost, 25)), "keep 1");
+  EXPECT_EQ(scheduler.pack(whole_storage(2, 100), encoded(Place::kHost, 25)), "keep 1");
   EXPECT_EQ(scheduler.decision().reason, PlacementReason::kHostFull);
-  EXPECT_EQ(scheduler.pack(whole_storage(3, 100), packed(Place::kDevice, 25)), "encode 1");
+  EXPECT_EQ(scheduler.pack(whole_storage(3, 100), encoded(Place::kDevice, 25)), "encode 1");
 }
 
 TEST(OffloadSchedulerRules, DropsATensorThatIsNeverUnpackedInEncodedForm) {
   SchedulerUnderTest scheduler(rules_alone());
-  scheduler.pack(whole_storage(1, 100), packed(Place::kDevice, 25));
+  scheduler.pack(whole_storage(1, 100), encoded(Place::kDevice, 25));
   EXPECT_EQ(scheduler.release(0), "drop 0");
   EXPECT_EQ(scheduler.commands().back().bytes, 25);
 }
 
 TEST(OffloadSchedulerRules, DropsTheStashIfTheDeviceHasNoMemoryToDecode) {
   SchedulerUnderTest scheduler(rules_alone(2));
-  scheduler.pack(whole_storage(1, 100), packed(Place::kHost, 25));
-  scheduler.pack(whole_storage(2, 100), packed(Place::kDevice, 25));
+  scheduler.pack(whole_storage(1, 100), encoded(Place::kHost, 25));
+  scheduler.pack(whole_storage(2, 100), encoded(Place::kDevice, 25));
   scheduler.refuse_next(1);
   EXPECT_EQ(scheduler.unpack(1), "wait_out 0, drop 0, decode 1");
 }

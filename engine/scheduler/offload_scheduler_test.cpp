@@ -83,7 +83,7 @@ TEST(OffloadScheduler, ReleasesTheHoldOnAKeptTensor) {
   SchedulerUnderTest scheduler(with_threshold(100));
   scheduler.pack(99);
   EXPECT_EQ(scheduler.unpack(0), "");
-  EXPECT_EQ(scheduler.release(0), "let_go 0");
+  EXPECT_EQ(scheduler.release(0), "release_kept 0");
   EXPECT_EQ(scheduler.commands().back().bytes, 99);
 }
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "engine/scheduler/recipe_rules.h"
+#include "engine/scheduler/recompute_rules.h"
 #include "traces/base/error.h"
 
 namespace offprof {
@@ -24,7 +24,7 @@ bool is_within(const std::optional<Number>& low, const std::optional<Number>& hi
 }
 
 /// Returns a name for messages, such as `saved tensor 7, int64[4, 128] of aten::embedding`.
-std::string name_of(const Program& program, std::size_t tensor) {
+std::string name_of(const StepProgram& program, std::size_t tensor) {
   const SavedTensor& saved = program.saved[tensor];
   return fmt::format("saved tensor {}, {}[{}] of {}", tensor, saved.layout->dtype,
                      fmt::join(saved.layout->sizes, ", "), program.names[saved.op]);
@@ -33,17 +33,17 @@ std::string name_of(const Program& program, std::size_t tensor) {
 /// Applies the rules of one policy to one step program.
 class RuleBook {
  public:
-  RuleBook(const Policy& policy, const Program& program, std::span<const TransformProfile> profiles)
+  RuleBook(const Policy& policy, const StepProgram& program, std::span<const TransformProfile> profiles)
       : policy_(policy), rules_(policy.rules), program_(program), profiles_(profiles) {
     result_.transforms = transforms_in(rules_);
   }
 
-  Placements choose() {
+  StepPlacements choose() {
     result_.by_tensor.resize(program_.saved.size());
     rule_of_.assign(program_.saved.size(), -1);
     for (std::size_t i = 0; i < program_.saved.size(); ++i) match(i);
     drop_unfit_transforms();
-    give_recipes();
+    give_recomputations();
     for (std::size_t i = 0; i < program_.saved.size(); ++i) look_up_cost(i);
     warn();
     return std::move(result_);
@@ -131,12 +131,12 @@ class RuleBook {
   void drop_transform(std::size_t tensor) {
     if (transform_of(tensor) < 0) return;
     result_.by_tensor[tensor]->transform = -1;
-    result_.by_tensor[tensor]->reason = PlacementReason::kUnfitToPack;
+    result_.by_tensor[tensor]->reason = PlacementReason::kUnfitToEncode;
   }
 
-  void give_recipes() {
+  void give_recomputations() {
     if (!recomputes(policy_) || policy_.scheduler == SchedulerKind::kTrl) return;
-    if (!program_.recipes)
+    if (!program_.recomputations)
       throw input_error("the trace does not say what can be made again in backward",
                         "Record one that does: offprof run MODEL.pt --policy FILE, with this policy");
     std::vector<char> is_lossy;
@@ -145,10 +145,11 @@ class RuleBook {
     const bool asked = std::ranges::any_of(result_.by_tensor, [](const RuledPlacement& placement) {
       return placement && placement->place == Place::kRecompute;
     });
-    if (settle_recipes(program_, is_lossy, result_.by_tensor) == 0 && asked)
+    if (settle_recomputations(program_, is_lossy, result_.by_tensor) == 0 && asked)
       result_.warnings.emplace_back("no tensor that a rule would have made again (recompute) can be");
     for (const RuledPlacement& placement : result_.by_tensor)
-      if (placement && placement->recipe != nullptr) add_up(placement->recipe->use, placement->recipe->op);
+      if (placement && placement->recomputation != nullptr)
+        add_up(placement->recomputation->use, placement->recomputation->op);
   }
 
   void look_up_cost(std::size_t tensor) {
@@ -163,9 +164,9 @@ class RuleBook {
       throw input_error(fmt::format("rule {} packs {} with {}, which does not take {}", rule_of_[tensor] + 1,
                                     name_of(program_, tensor), name, saved.layout->dtype),
                         R"(Give the rule a "dtype", as "float32", or another placement.)");
-    result_.by_tensor[tensor]->packed_bytes = found->packed_bytes;
+    result_.by_tensor[tensor]->encoded_bytes = found->encoded_bytes;
     result_.by_tensor[tensor]->cost = &*found;
-    for (const TransformUse* use : {&found->pack, &found->unpack}) add_up(*use, name);
+    for (const TransformUse* use : {&found->encode, &found->decode}) add_up(*use, name);
   }
 
   /// Checks that sums over the trace stay below 64 bits, in which clocks and memory are counted.
@@ -198,9 +199,9 @@ class RuleBook {
 
   const Policy& policy_;
   const std::vector<PolicyRule>& rules_;
-  const Program& program_;
+  const StepProgram& program_;
   std::span<const TransformProfile> profiles_;
-  Placements result_;
+  StepPlacements result_;
   std::vector<std::int32_t> rule_of_;  ///< rule number by saved tensor; -1: none
   std::vector<Use> uses_;              ///< by rule
   double bytes_ = 0, ns_ = 0;          ///< bytes and time of all encodes, decodes and recomputations
@@ -208,13 +209,13 @@ class RuleBook {
 
 }  // namespace
 
-Placements choose_placements(const Policy& policy, const Program& program,
-                             std::span<const TransformProfile> profiles) {
+StepPlacements choose_placements(const Policy& policy, const StepProgram& program,
+                                 std::span<const TransformProfile> profiles) {
   if (policy.rules.empty()) return {};
   return RuleBook(policy, program, profiles).choose();
 }
 
-std::string transform_of(const Placements& placements, SavedId tensor, const PackDecision& decision) {
+std::string transform_of(const StepPlacements& placements, SavedId tensor, const PackDecision& decision) {
   if (decision.copy < 0 || placements.by_tensor.empty()) return {};
   const RuledPlacement& rule = placements.by_tensor[tensor];
   return rule && rule->transform >= 0 ? placements.transforms[rule->transform] : std::string();

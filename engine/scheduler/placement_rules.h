@@ -6,13 +6,13 @@
 
 #include "engine/scheduler/scheduler.h"
 #include "traces/model/policy.h"
-#include "traces/model/program.h"
+#include "traces/model/step_program.h"
 #include "traces/model/transform_cost.h"
 
 namespace offprof {
 
 /// Result of a policy's rules for the saved tensors of a step.
-struct Placements {
+struct StepPlacements {
   std::vector<RuledPlacement> by_tensor;  ///< empty if the policy has no rules
   std::vector<std::string> transforms;    ///< the transforms that the rules name, each once
   std::vector<std::string> warnings;      ///< one sentence for each rule that matches nothing
@@ -23,17 +23,17 @@ struct Placements {
 ///
 /// A tensor is encoded only if one saved tensor fills the storage densely, and all saved tensors of the same
 /// content have the same transform and one dtype, because they share the copy. Otherwise only the rule's
-/// place applies (PlacementReason::kUnfitToPack). A tensor that is to be recomputed must have a recipe: see
-/// settle_recipes.
+/// place applies (PlacementReason::kUnfitToEncode). A tensor that is to be recomputed must have a recipe: see
+/// settle_recomputations.
 ///
 /// `program` and `profiles` must outlive the result. Throws Error (input) if `profiles` lack a transform, if
 /// a transform does not accept the dtype of a tensor that its rule matches, or if a rule asks for kRecompute
 /// and the trace has no record of recipes.
-Placements choose_placements(const Policy& policy, const Program& program,
-                             std::span<const TransformProfile> profiles);
+StepPlacements choose_placements(const Policy& policy, const StepProgram& program,
+                                 std::span<const TransformProfile> profiles);
 
 /// Returns the name of the transform that encodes the tensor, given the scheduler's decision; empty: none.
-std::string transform_of(const Placements& placements, SavedId tensor, const PackDecision& decision);
+std::string transform_of(const StepPlacements& placements, SavedId tensor, const PackDecision& decision);
 
 /// True if a rule of the policy recomputes tensors.
 bool recomputes(const Policy& policy);

@@ -37,12 +37,12 @@ class RulesTest : public ::testing::Test {
     return policy_.rules.back();
   }
 
-  Placements choose() const { return choose_placements(policy_, program_, profiles_); }
+  StepPlacements choose() const { return choose_placements(policy_, program_, profiles_); }
 
   /// Returns the placement of each saved tensor; `-` if no rule matches.
   std::vector<std::string> names() const {
     std::vector<std::string> result;
-    const Placements placements = choose();
+    const StepPlacements placements = choose();
     for (const RuledPlacement& placement : placements.by_tensor)
       result.push_back(placement ? name(placements, *placement) : "-");
     return result;
@@ -58,14 +58,15 @@ class RulesTest : public ::testing::Test {
   }
 
   static constexpr std::int32_t kGelu = 0, kLinear = 1;
-  Program program_;
+  StepProgram program_;
   Policy policy_;
   std::vector<TransformProfile> profiles_ = {{"pack", false, {{"float32", 32, 40, {}, {}}}}};
 
  private:
-  static std::string name(const Placements& placements, const TensorPlacement& placement) {
-    const bool is_packed = placement.transform >= 0;
-    return to_string(Placement{is_packed ? placements.transforms[placement.transform] : "", placement.place});
+  static std::string name(const StepPlacements& placements, const ResolvedPlacement& placement) {
+    const bool is_encoded = placement.transform >= 0;
+    return to_string(
+        Placement{is_encoded ? placements.transforms[placement.transform] : "", placement.place});
   }
 };
 
@@ -125,8 +126,8 @@ TEST_F(RulesTest, WarnsAboutARuleThatMatchesNothing) {
 TEST_F(RulesTest, LooksUpTheCostOfAnEncodedTensor) {
   save_floats();
   add_rule("pack+host");
-  const Placements placements = choose();
-  EXPECT_EQ(placements.by_tensor[0]->packed_bytes, 40);
+  const StepPlacements placements = choose();
+  EXPECT_EQ(placements.by_tensor[0]->encoded_bytes, 40);
   EXPECT_EQ(placements.by_tensor[0]->cost, &profiles_[0].costs[0]);
   EXPECT_THAT(placements.transforms, ElementsAre("pack"));
 }
@@ -136,7 +137,7 @@ TEST_F(RulesTest, DoesNotEncodeATensorThatDoesNotFillItsStorage) {
   program_.storages[0].bytes = 256;
   add_rule("pack+host");
   EXPECT_THAT(names(), ElementsAre("host"));
-  EXPECT_EQ(choose().by_tensor[0]->reason, PlacementReason::kUnfitToPack);
+  EXPECT_EQ(choose().by_tensor[0]->reason, PlacementReason::kUnfitToEncode);
 }
 
 TEST_F(RulesTest, EncodesAViewWithTheTensorThatFillsTheStorage) {
@@ -149,7 +150,7 @@ TEST_F(RulesTest, ASliceSharesTheEncodedCopyOfTheWholeStorage) {
   save_view(save_floats().storage, {"float32", {8}, {1}}, 32);
   add_rule("pack");
   EXPECT_THAT(names(), ElementsAre("pack", "pack"));
-  EXPECT_EQ(choose().by_tensor[1]->packed_bytes, 40);
+  EXPECT_EQ(choose().by_tensor[1]->encoded_bytes, 40);
 }
 
 TEST_F(RulesTest, DoesNotEncodeATensorWithoutElements) {
@@ -185,7 +186,7 @@ TEST_F(RulesTest, RejectsATransformThatIsMissingFromTheTrace) {
 
 TEST_F(RulesTest, RejectsImpossiblyLargeCosts) {
   constexpr Bytes kHuge = Bytes{1} << 45;
-  profiles_[0].costs[0].pack.memory.assign(1 << 15, {kHuge, -1});
+  profiles_[0].costs[0].encode.memory.assign(1 << 15, {kHuge, -1});
   save_floats();
   add_rule("pack");
   EXPECT_THAT(error(), HasSubstr("more than any machine has"));

@@ -50,7 +50,7 @@ class CheckingExecutor final : public Executor {
     bool reloaded = false;
     bool in_waited = true;
     bool host_freed = false;
-    bool is_discarded = false;
+    bool is_dropped_for_recompute = false;
     bool on_disk = false;  ///< has space on the disk
     bool writing = false, written = false, reading = false;
   };
@@ -61,7 +61,7 @@ class CheckingExecutor final : public Executor {
       case CommandKind::kKeep:
         RC_ASSERT(kept_.insert(command.tensor).second);
         return;
-      case CommandKind::kLetGo:
+      case CommandKind::kReleaseKept:
         RC_ASSERT(kept_.erase(command.tensor) == 1U);
         return;
       case CommandKind::kTakeDisk:
@@ -71,7 +71,7 @@ class CheckingExecutor final : public Executor {
         return;
       case CommandKind::kCopyOut:
         return copy_out(command);
-      case CommandKind::kDiscard:
+      case CommandKind::kDropForRecompute:
         return discard(command);
       default:
         return on_copy(command, copy_of(command));
@@ -82,15 +82,15 @@ class CheckingExecutor final : public Executor {
   explicit CheckingExecutor(std::vector<bool> refusals = {}) : refusals_(std::move(refusals)) {}
 
   bool try_execute(const Command& command) override {
-    RC_ASSERT(command.kind == CommandKind::kCopyIn || command.kind == CommandKind::kRemake ||
+    RC_ASSERT(command.kind == CommandKind::kCopyIn || command.kind == CommandKind::kRecompute ||
               command.kind == CommandKind::kTakeDisk);
     if (tried_ < refusals_.size() && refusals_[tried_++]) return false;
     execute(command);
     return true;
   }
 
-  /// Sets a check that runs before each kRemake.
-  void set_remake_check(std::function<void(SavedId)> check) { check_remake_ = std::move(check); }
+  /// Sets a check that runs before each kRecompute.
+  void set_recompute_check(std::function<void(SavedId)> check) { check_recompute_ = std::move(check); }
 
   const std::vector<Command>& commands() const { return commands_; }
   const std::vector<Copy>& copies() const { return copies_; }
@@ -143,9 +143,9 @@ class CheckingExecutor final : public Executor {
         copy.on_device = copy.reloaded = true;
         copy.in_waited = false;
         return;
-      case CommandKind::kRemake:
-        RC_ASSERT(copy.is_discarded && !copy.reloaded);
-        check_remake_(command.tensor);
+      case CommandKind::kRecompute:
+        RC_ASSERT(copy.is_dropped_for_recompute && !copy.reloaded);
+        check_recompute_(command.tensor);
         copy.on_device = copy.reloaded = true;
         return;
       case CommandKind::kWaitIn:
@@ -189,7 +189,7 @@ class CheckingExecutor final : public Executor {
     }
   }
 
-  std::function<void(SavedId)> check_remake_;
+  std::function<void(SavedId)> check_recompute_;
   std::vector<bool> refusals_;
   std::size_t tried_ = 0;
   std::vector<Command> commands_;
@@ -205,8 +205,8 @@ class Play {
   Play(const Policy& policy, const std::vector<SavedId>& backward_order,
        const std::vector<bool>& refusals = {})
       : policy_(policy), executor_(refusals), scheduler_(make_scheduler(policy, backward_order, executor_)) {
-    executor_.set_remake_check([this](SavedId tensor) {
-      for (const SavedId source : recipes_.at(tensor).sources) RC_ASSERT(is_ready(source));
+    executor_.set_recompute_check([this](SavedId tensor) {
+      for (const SavedId source : recomputations_.at(tensor).sources) RC_ASSERT(is_ready(source));
     });
   }
 
@@ -266,23 +266,23 @@ class Play {
   /// which may be gone or recomputed too. If the policy has rules, most other tensors go to the disk.
   RuledPlacement rule_for(SavedId tensor, const Action& action) {
     if (tensor == 0 || action.pick % 4 != 1) return tier_for(action);
-    Recipe recipe = {tensor, "op", {action.pick % tensor}};
-    if (const SavedId other = action.size % tensor; other != recipe.sources[0])
-      recipe.sources.push_back(other);
-    TensorPlacement placement{Place::kRecompute};
-    placement.recipe = &recipes_.emplace(tensor, recipe).first->second;
+    Recomputation recomputation = {tensor, "op", {action.pick % tensor}};
+    if (const SavedId other = action.size % tensor; other != recomputation.sources[0])
+      recomputation.sources.push_back(other);
+    ResolvedPlacement placement{Place::kRecompute};
+    placement.recomputation = &recomputations_.emplace(tensor, recomputation).first->second;
     if (operators_to_make(tensor) <= kMostOperators) return placement;
     return {};
   }
 
   RuledPlacement tier_for(const Action& action) const {
     if (policy_.rules.empty() || action.pick % 5 == 0) return {};
-    return TensorPlacement{action.pick % 4 == 0 ? Place::kHost : Place::kDisk};
+    return ResolvedPlacement{action.pick % 4 == 0 ? Place::kHost : Place::kDisk};
   }
 
   int operators_to_make(SavedId tensor) const {
     int operators = 1;
-    for (const SavedId source : recipes_.at(tensor).sources) operators += operators_[source];
+    for (const SavedId source : recomputations_.at(tensor).sources) operators += operators_[source];
     return operators;
   }
 
@@ -298,8 +298,8 @@ class Play {
     if (copy < 0) return;
     asked_copies_.insert(copy);
     const CheckingExecutor::Copy& asked = executor_.copies()[copy];
-    if (!asked.is_discarded || asked.on_device) return;
-    for (const SavedId source : recipes_.at(asked.out.tensor).sources) ask_for(source);
+    if (!asked.is_dropped_for_recompute || asked.on_device) return;
+    for (const SavedId source : recomputations_.at(asked.out.tensor).sources) ask_for(source);
   }
 
   void unpack(SavedId tensor) {
@@ -369,7 +369,7 @@ class Play {
   std::unique_ptr<Scheduler> scheduler_;
   static constexpr int kMostOperators = 16;
 
-  std::map<SavedId, Recipe> recipes_;
+  std::map<SavedId, Recomputation> recomputations_;
   /// Operators that run to recompute each tensor, by tensor; 0 if it is not recomputed.
   std::vector<int> operators_;
   std::vector<PackRequest> storages_;  ///< in their present version

@@ -68,7 +68,7 @@ void TrlScheduler::unpack(SavedId tensor) {
     return;  // second unpack: TRL raises an error; here the tensor that autograd still holds is used
   if (entry.copy < 0) {
     entry.tracked = false;
-    command(CommandKind::kLetGo, tensor);
+    command(CommandKind::kReleaseKept, tensor);
     return;
   }
   if (!node_open_) {
@@ -107,7 +107,7 @@ void TrlScheduler::release(SavedId tensor) {
   if (!entry.tracked) return;
   entry.tracked = false;
   if (entry.copy < 0) {
-    command(CommandKind::kLetGo, tensor);
+    command(CommandKind::kReleaseKept, tensor);
     return;
   }
   if (entry.in_forward_stash) {

@@ -165,7 +165,7 @@ TEST(TrlScheduler, ANodeThatUnpacksOnlyKeptTensorsLeavesTheStash) {
   SchedulerUnderTest scheduler(trl());
   scheduler.pack(kLarge);
   scheduler.pack(kSmall);
-  EXPECT_EQ(scheduler.unpack(1), "let_go 1");
+  EXPECT_EQ(scheduler.unpack(1), "release_kept 1");
   EXPECT_EQ(scheduler.node_end({1}), "");
 }
 
@@ -254,7 +254,7 @@ TEST(TrlScheduler, ReleaseFreesATensorThatIsNeverUnpacked) {
   scheduler.pack(kSmall);
   EXPECT_EQ(scheduler.release(0), "free_host 0");
   EXPECT_EQ(scheduler.release(1), "wait_out 1, drop 1, free_host 1");
-  EXPECT_EQ(scheduler.release(2), "let_go 2");
+  EXPECT_EQ(scheduler.release(2), "release_kept 2");
   EXPECT_EQ(scheduler.backward_end(), "");
 }
 

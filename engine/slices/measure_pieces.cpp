@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "engine/autograd/autograd_engine.h"
-#include "engine/recompute/remake.h"
-#include "engine/slices/shards.h"
+#include "engine/recompute/recompute.h"
+#include "engine/slices/layer_slices.h"
 #include "engine/torch/ivalue_tensors.h"
 #include "traces/base/check.h"
 
@@ -82,8 +82,8 @@ class PieceRun {
     PieceCosts::Piece cost{.boundary_bytes = crossing_bytes(piece)};
     const ForwardGraph::Part part = forward_.part(piece, piece + 1);
     note_versions(piece);
-    for (const at::Tensor& weight : weights_in(part.attributes))
-      cost.weights.push_back({id_of(weight), static_cast<Bytes>(weight.nbytes())});
+    for (const at::Tensor& weight : parameters_in(part.attributes))
+      cost.parameters.push_back({id_of(weight), static_cast<Bytes>(weight.nbytes())});
     cost.saved_bytes = run(part);
     forget_before(piece + 1);
     return cost;
@@ -94,7 +94,7 @@ class PieceRun {
   void refuse_edited(PieceCosts& costs) const {
     for (const Crossing& crossing : crossings_)
       if (crossing.counter.enabled() && crossing.counter.current_version() != crossing.version)
-        costs.pieces[crossing.piece].can_begin_a_shard = false;
+        costs.pieces[crossing.piece].can_begin_a_slice = false;
   }
 
  private:
@@ -152,18 +152,18 @@ class PieceRun {
 
 }  // namespace
 
-std::vector<at::Tensor> weights_in(const std::vector<c10::IValue>& attributes) {
-  std::vector<at::Tensor> weights;
+std::vector<at::Tensor> parameters_in(const std::vector<c10::IValue>& attributes) {
+  std::vector<at::Tensor> parameters;
   std::set<const c10::TensorImpl*> seen;
   const auto add = [&](const at::Tensor& tensor) {
-    if (tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second) weights.push_back(tensor);
+    if (tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second) parameters.push_back(tensor);
   };
   for (const c10::IValue& attribute : attributes) {
     if (attribute.isTensor()) add(attribute.toTensor());
     if (!attribute.isModule()) continue;
     for (const at::Tensor& parameter : attribute.toModule().parameters()) add(parameter);
   }
-  return weights;
+  return parameters;
 }
 
 PieceCosts measure_pieces(const ForwardGraph& forward, const torch::jit::Module& model,

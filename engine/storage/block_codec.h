@@ -21,10 +21,10 @@ inline constexpr Bytes kMostCodecOverhead = 64;
 /// Compresses `block`, whose elements are `width` bytes each; `width` affects only the compression ratio.
 /// `packed` must have room for the size of `block` and kMostCodecOverhead more. Returns the number of bytes
 /// written to `packed`. Throws Error (environment) if there is no memory for it.
-Bytes compress_block(std::span<const std::byte> block, int width, std::span<std::byte> packed);
+Bytes compress_block(std::span<const std::byte> block, int width, std::span<std::byte> encoded);
 
 /// Restores the block bit for bit. Throws Error (environment) if there is no memory for it, or if `packed` is
 /// not the result of compress_block for a block of this size.
-void decompress_block(std::span<const std::byte> packed, std::span<std::byte> block);
+void decompress_block(std::span<const std::byte> encoded, std::span<std::byte> block);
 
 }  // namespace offprof

@@ -23,14 +23,14 @@ constexpr Bytes kSampleBytes = 16 * kKiB;
 constexpr std::array<int, 4> kWidths = {4, 2, 1, 8};
 
 /// Some bytes of a tensor, compressed.
-struct PackedPiece {
+struct CompactPiece {
   std::unique_ptr<std::byte[]> data;
   Bytes bytes = 0;
 };
 
 /// Contents of one extent. Transfers of an extent run one after the other, so they need no lock.
-struct PackedTensor {
-  std::vector<PackedPiece> pieces;
+struct EncodedTensor {
+  std::vector<CompactPiece> pieces;
   Bytes whole_bytes = 0;   ///< size of the tensor; 0: nothing was written, or the write failed
   Bytes stored_bytes = 0;  ///< size of the compressed pieces
   CompressedTier::Ticket last_write = 0, last_read = 0;
@@ -78,12 +78,12 @@ class CompressedTier::Impl {
     const std::lock_guard lock(mutex_);
     const Extent extent{next_offset_, bytes};
     next_offset_ += bytes;
-    tensors_.emplace(extent.offset, std::make_shared<PackedTensor>());
+    tensors_.emplace(extent.offset, std::make_shared<EncodedTensor>());
     return extent;
   }
 
   void release(const Extent& extent) {
-    const std::shared_ptr<PackedTensor> tensor = at(extent);
+    const std::shared_ptr<EncodedTensor> tensor = at(extent);
     end(tensor->last_write);
     end(tensor->last_read);
     forget(*tensor);
@@ -93,7 +93,7 @@ class CompressedTier::Impl {
 
   Ticket write(const Extent& extent, const std::byte* from, Bytes bytes, std::int64_t tag) {
     OFFPROF_CHECK(bytes <= extent.bytes);
-    const std::shared_ptr<PackedTensor> tensor = at(extent);
+    const std::shared_ptr<EncodedTensor> tensor = at(extent);
     const std::lock_guard lock(mutex_);
     const auto work = [this, tensor, before = tensor->last_read, from, bytes] {
       end(before);
@@ -103,7 +103,7 @@ class CompressedTier::Impl {
   }
 
   Ticket read(const Extent& extent, std::byte* to, Bytes bytes, std::int64_t tag) {
-    const std::shared_ptr<PackedTensor> tensor = at(extent);
+    const std::shared_ptr<EncodedTensor> tensor = at(extent);
     const std::lock_guard lock(mutex_);
     const auto work = [this, tensor, before = tensor->last_write, to, bytes] {
       wait(before);
@@ -135,7 +135,7 @@ class CompressedTier::Impl {
  private:
   const CopyStream& stream_of(Ticket ticket) const { return ticket % 2 == 0 ? writes_ : reads_; }
 
-  std::shared_ptr<PackedTensor> at(const Extent& extent) {
+  std::shared_ptr<EncodedTensor> at(const Extent& extent) {
     const std::lock_guard lock(mutex_);
     return tensors_.at(extent.offset);
   }
@@ -149,14 +149,14 @@ class CompressedTier::Impl {
     }
   }
 
-  void forget(PackedTensor& tensor) {
+  void forget(EncodedTensor& tensor) {
     tensor.pieces.clear();
     tensor.whole_bytes = 0;
     const std::lock_guard lock(mutex_);
     live_bytes_ -= std::exchange(tensor.stored_bytes, 0);
   }
 
-  void store(PackedTensor& tensor, const std::byte* from, Bytes bytes) {
+  void store(EncodedTensor& tensor, const std::byte* from, Bytes bytes) {
     forget(tensor);
     try {
       if (scratch_.empty()) scratch_.resize(kPieceBytes + kMostCodecOverhead);
@@ -176,9 +176,9 @@ class CompressedTier::Impl {
     stored_.stored += tensor.stored_bytes;
   }
 
-  void add_piece(PackedTensor& tensor, std::span<const std::byte> block, int width) {
+  void add_piece(EncodedTensor& tensor, std::span<const std::byte> block, int width) {
     const Bytes bytes = compress_block(block, width, scratch_);
-    PackedPiece& piece = tensor.pieces.emplace_back();
+    CompactPiece& piece = tensor.pieces.emplace_back();
     piece.data = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes));
     piece.bytes = bytes;
     std::copy_n(scratch_.begin(), bytes, piece.data.get());
@@ -188,11 +188,11 @@ class CompressedTier::Impl {
     stored_.peak = std::max(stored_.peak, live_bytes_);
   }
 
-  static void restore(const PackedTensor& tensor, std::byte* to, Bytes bytes) {
+  static void restore(const EncodedTensor& tensor, std::byte* to, Bytes bytes) {
     if (tensor.whole_bytes == 0) throw environment_error("what is read back could not be compressed");
     OFFPROF_CHECK(bytes == tensor.whole_bytes);
     Bytes begin = 0;
-    for (const PackedPiece& piece : tensor.pieces) {
+    for (const CompactPiece& piece : tensor.pieces) {
       const Bytes end = std::min(begin + kPieceBytes, bytes);
       decompress_block(part_of(piece.data.get(), 0, piece.bytes),
                        {to + begin, static_cast<std::size_t>(end - begin)});
@@ -201,8 +201,8 @@ class CompressedTier::Impl {
   }
 
   CompressedTierFacts facts_;
-  mutable std::mutex mutex_;                                ///< protects the next four
-  std::map<Bytes, std::shared_ptr<PackedTensor>> tensors_;  ///< by the offset of the extent
+  mutable std::mutex mutex_;                                 ///< protects the next four
+  std::map<Bytes, std::shared_ptr<EncodedTensor>> tensors_;  ///< by the offset of the extent
   Bytes next_offset_ = 0, live_bytes_ = 0;
   StoredBytes stored_;
   std::vector<std::byte> scratch_;  ///< used by the writing thread

@@ -23,7 +23,7 @@ std::string readable_reason(const std::exception& error) {
     reason.erase(frames);
   while (!reason.empty() && (reason.back() == '\n' || reason.back() == ' ')) reason.pop_back();
   std::replace(reason.begin(), reason.end(), '\n', ' ');
-  if (reason.size() > kLongestReason) reason = reason.substr(0, kLongestReason) + "...";
+  if (reason.size() > kLongestReason) reason.replace(kLongestReason, std::string::npos, "...");
   return reason;
 }
 

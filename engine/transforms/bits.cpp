@@ -20,13 +20,13 @@ at::Tensor lane(const at::Tensor& values, std::int64_t bit) {
 
 }  // namespace
 
-Bytes Bits::packed_bytes(at::ScalarType /*type*/, std::int64_t elements) const {
+Bytes Bits::encoded_bytes(at::ScalarType /*type*/, std::int64_t elements) const {
   return (elements + kBitsPerByte - 1) / kBitsPerByte;
 }
 
-Packed Bits::pack(const at::Tensor& values) const {
+Encoded Bits::encode(const at::Tensor& values) const {
   const at::Tensor ones = values.view(at::kByte);
-  at::Tensor bytes = at::zeros({packed_bytes(at::kBool, values.numel())}, values.options().dtype(at::kByte));
+  at::Tensor bytes = at::zeros({encoded_bytes(at::kBool, values.numel())}, values.options().dtype(at::kByte));
   for (std::int64_t bit = 0; bit < kBitsPerByte; ++bit) {
     const at::Tensor those = lane(ones, bit);
     bytes.narrow(0, 0, those.numel()).bitwise_or_(at::bitwise_left_shift(those, bit));
@@ -34,12 +34,12 @@ Packed Bits::pack(const at::Tensor& values) const {
   return {bytes};
 }
 
-at::Tensor Bits::unpack(const Packed& packed, at::ScalarType type, std::int64_t elements) const {
-  at::Tensor values = at::empty({elements}, packed.bytes.options().dtype(type));
+at::Tensor Bits::decode(const Encoded& encoded, at::ScalarType type, std::int64_t elements) const {
+  at::Tensor values = at::empty({elements}, encoded.bytes.options().dtype(type));
   const at::Tensor ones = values.view(at::kByte);
   for (std::int64_t bit = 0; bit < kBitsPerByte; ++bit) {
     const at::Tensor those = lane(ones, bit);
-    those.copy_(at::bitwise_right_shift(packed.bytes.narrow(0, 0, those.numel()), bit).bitwise_and_(1));
+    those.copy_(at::bitwise_right_shift(encoded.bytes.narrow(0, 0, those.numel()), bit).bitwise_and_(1));
   }
   return values;
 }

@@ -10,9 +10,9 @@ class Bits final : public Transform {
   std::string name() const override { return "bits"; }
   bool is_lossless() const override { return true; }
   bool takes(at::ScalarType type) const override { return type == at::kBool; }
-  Bytes packed_bytes(at::ScalarType type, std::int64_t elements) const override;
-  Packed pack(const at::Tensor& values) const override;
-  at::Tensor unpack(const Packed& packed, at::ScalarType type, std::int64_t elements) const override;
+  Bytes encoded_bytes(at::ScalarType type, std::int64_t elements) const override;
+  Encoded encode(const at::Tensor& values) const override;
+  at::Tensor decode(const Encoded& encoded, at::ScalarType type, std::int64_t elements) const override;
   at::Tensor error_bound(const at::Tensor& values) const override;
 };
 

@@ -31,20 +31,20 @@ std::string Cast::name() const {
   return "cast:" + std::string(dtype_name(to_));
 }
 
-Bytes Cast::packed_bytes(at::ScalarType /*type*/, std::int64_t elements) const {
+Bytes Cast::encoded_bytes(at::ScalarType /*type*/, std::int64_t elements) const {
   return elements * static_cast<Bytes>(c10::elementSize(to_));
 }
 
-Packed Cast::pack(const at::Tensor& values) const {
+Encoded Cast::encode(const at::Tensor& values) const {
   at::Tensor bytes =
-      at::empty({packed_bytes(values.scalar_type(), values.numel())}, values.options().dtype(at::kByte));
+      at::empty({encoded_bytes(values.scalar_type(), values.numel())}, values.options().dtype(at::kByte));
   bytes.view(to_).copy_(values);
   return {bytes};
 }
 
-at::Tensor Cast::unpack(const Packed& packed, at::ScalarType type, std::int64_t elements) const {
-  at::Tensor values = at::empty({elements}, packed.bytes.options().dtype(type));
-  values.copy_(packed.bytes.view(to_));
+at::Tensor Cast::decode(const Encoded& encoded, at::ScalarType type, std::int64_t elements) const {
+  at::Tensor values = at::empty({elements}, encoded.bytes.options().dtype(type));
+  values.copy_(encoded.bytes.view(to_));
   return values;
 }
 

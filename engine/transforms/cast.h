@@ -15,9 +15,9 @@ class Cast final : public Transform {
   std::string name() const override;
   bool is_lossless() const override { return false; }
   bool takes(at::ScalarType type) const override { return type == at::kFloat || type == at::kDouble; }
-  Bytes packed_bytes(at::ScalarType type, std::int64_t elements) const override;
-  Packed pack(const at::Tensor& values) const override;
-  at::Tensor unpack(const Packed& packed, at::ScalarType type, std::int64_t elements) const override;
+  Bytes encoded_bytes(at::ScalarType type, std::int64_t elements) const override;
+  Encoded encode(const at::Tensor& values) const override;
+  at::Tensor decode(const Encoded& encoded, at::ScalarType type, std::int64_t elements) const override;
   at::Tensor error_bound(const at::Tensor& values) const override;
 
  private:

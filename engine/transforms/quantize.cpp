@@ -141,11 +141,11 @@ bool Quantize::takes(at::ScalarType type) const {
   return type == at::kFloat || type == at::kDouble || type == at::kHalf || type == at::kBFloat16;
 }
 
-Bytes Quantize::packed_bytes(at::ScalarType type, std::int64_t elements) const {
+Bytes Quantize::encoded_bytes(at::ScalarType type, std::int64_t elements) const {
   return Layout(type, elements, block_).bytes();
 }
 
-Packed Quantize::pack(const at::Tensor& values) const {
+Encoded Quantize::encode(const at::Tensor& values) const {
   const Layout layout(values.scalar_type(), values.numel(), block_);
   const at::ScalarType work = work_type(values.scalar_type());
   at::Tensor bytes = at::empty({layout.bytes()}, values.options().dtype(at::kByte));
@@ -168,11 +168,11 @@ Packed Quantize::pack(const at::Tensor& values) const {
   return {bytes};
 }
 
-at::Tensor Quantize::unpack(const Packed& packed, at::ScalarType type, std::int64_t elements) const {
+at::Tensor Quantize::decode(const Encoded& encoded, at::ScalarType type, std::int64_t elements) const {
   const Layout layout(type, elements, block_);
-  at::Tensor values = at::empty({elements}, packed.bytes.options().dtype(type));
-  const at::Tensor codes = layout.codes(packed.bytes), half_scales = layout.half_scales(packed.bytes);
-  const at::Tensor low_halves = layout.lows(packed.bytes).mul(0.5);
+  at::Tensor values = at::empty({elements}, encoded.bytes.options().dtype(type));
+  const at::Tensor codes = layout.codes(encoded.bytes), half_scales = layout.half_scales(encoded.bytes);
+  const at::Tensor low_halves = layout.lows(encoded.bytes).mul(0.5);
   const at::Tensor special = half_scales.signbit(), scales = half_scales.abs();
   layout.each_piece([&](const Piece& piece) {
     const at::Tensor code = piece.of(codes), special_here = piece.rows_of(special);
@@ -190,8 +190,8 @@ at::Tensor Quantize::unpack(const Packed& packed, at::ScalarType type, std::int6
 at::Tensor Quantize::error_bound(const at::Tensor& values) const {
   const at::ScalarType type = values.scalar_type();
   const Layout layout(type, values.numel(), block_);
-  const Packed packed = pack(values);
-  const at::Tensor half_scales = layout.half_scales(packed.bytes).to(at::kDouble).abs();
+  const Encoded encoded = encode(values);
+  const at::Tensor half_scales = layout.half_scales(encoded.bytes).to(at::kDouble).abs();
   // Units in the last place, of the arithmetic's type and of the values' own type.
   constexpr double kRounding = 4;
   const double unit =

@@ -11,7 +11,7 @@
 namespace offprof {
 
 /// A tensor encoded by a transform.
-struct Packed {
+struct Encoded {
   /// uint8, dense, with a separate allocation on the device of the values. These bytes stay there or are
   /// copied out.
   at::Tensor bytes;
@@ -24,7 +24,8 @@ struct Packed {
 ///
 /// - unpack(pack(x)) differs from x by at most error_bound(x), and is bitwise x if the transform is lossless.
 /// - The same values give the same bytes.
-/// - For one dtype and number of elements, `bytes` has packed_bytes() bytes, and pack and unpack allocate the
+/// - For one dtype and number of elements, `bytes` has encoded_bytes() bytes, and pack and unpack allocate
+/// the
 ///   same memory in the same order, whatever the values. So memory can be predicted.
 /// - Both compute on the device of the values, and neither waits for the device.
 ///
@@ -38,12 +39,12 @@ class Transform {
   virtual std::string name() const = 0;
   virtual bool is_lossless() const = 0;
   virtual bool takes(at::ScalarType type) const = 0;
-  virtual Bytes packed_bytes(at::ScalarType type, std::int64_t elements) const = 0;
+  virtual Bytes encoded_bytes(at::ScalarType type, std::int64_t elements) const = 0;
 
   /// `values`: dense, 1-dimensional, of a type that the transform takes, with at least one element.
-  virtual Packed pack(const at::Tensor& values) const = 0;
+  virtual Encoded encode(const at::Tensor& values) const = 0;
   /// Returns `elements` values of `type`, dense, on the device of the bytes.
-  virtual at::Tensor unpack(const Packed& packed, at::ScalarType type, std::int64_t elements) const = 0;
+  virtual at::Tensor decode(const Encoded& encoded, at::ScalarType type, std::int64_t elements) const = 0;
 
   /// Returns the maximum error of each element after pack and unpack; infinity: no bound. If the bound is
   /// finite, NaN and infinities are preserved. For tests and reports.

@@ -93,16 +93,16 @@ class ContractCheck {
     const at::ScalarType type = tried.values.scalar_type();
     const std::int64_t elements = tried.values.numel();
     const at::Tensor before = tried.values.clone();
-    const Packed packed = transform_.pack(tried.values);
+    const Encoded encoded = transform_.encode(tried.values);
     if (!is_same_bytes(before, tried.values)) return find(tried, "pack changes the values");
-    if (packed.bytes.scalar_type() != at::kByte || !packed.bytes.is_contiguous())
+    if (encoded.bytes.scalar_type() != at::kByte || !encoded.bytes.is_contiguous())
       return find(tried, "pack makes no dense bytes");
-    if (packed.bytes.numel() != transform_.packed_bytes(type, elements) ||
-        static_cast<std::int64_t>(packed.bytes.storage().nbytes()) != packed.bytes.numel())
-      find(tried, "the packed bytes are not as many as packed_bytes() says, in a storage of their own");
-    if (!is_same_bytes(packed.bytes, transform_.pack(tried.values).bytes))
+    if (encoded.bytes.numel() != transform_.encoded_bytes(type, elements) ||
+        static_cast<std::int64_t>(encoded.bytes.storage().nbytes()) != encoded.bytes.numel())
+      find(tried, "the packed bytes are not as many as encoded_bytes() says, in a storage of their own");
+    if (!is_same_bytes(encoded.bytes, transform_.encode(tried.values).bytes))
       find(tried, "the same values give other bytes");
-    check_unpacked(tried, transform_.unpack(packed, type, elements));
+    check_unpacked(tried, transform_.decode(encoded, type, elements));
   }
 
   std::vector<std::string> take_findings() { return std::move(findings_); }

@@ -34,7 +34,7 @@ TEST_P(TransformTest, ReturnsTheRequestedName) {
 TEST_P(TransformTest, AllocatesTheSameWhateverTheValues) {
   const auto sizes_for = [&](const at::Tensor& values) {
     const MemoryLog log(device_);
-    transform_->unpack(transform_->pack(values), values.scalar_type(), values.numel());
+    transform_->decode(transform_->encode(values), values.scalar_type(), values.numel());
     return log.changes;
   };
   for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kHalf, at::kBool}) {
@@ -61,16 +61,16 @@ class Broken final : public Transform {
   std::string name() const override { return "broken"; }
   bool is_lossless() const override { return claims_lossless; }
   bool takes(at::ScalarType type) const override { return type == at::kFloat; }
-  Bytes packed_bytes(at::ScalarType, std::int64_t elements) const override {
+  Bytes encoded_bytes(at::ScalarType, std::int64_t elements) const override {
     return elements * 4 + extra_bytes;
   }
-  Packed pack(const at::Tensor& values) const override {
+  Encoded encode(const at::Tensor& values) const override {
     if (writes_to_values) values.fill_(0);
     const at::Tensor made = values.add(is_random ? at::rand({}).item<double>() : offset);
     return {made.view(at::kByte)};
   }
-  at::Tensor unpack(const Packed& packed, at::ScalarType type, std::int64_t) const override {
-    return packed.bytes.view(type).clone();
+  at::Tensor decode(const Encoded& encoded, at::ScalarType type, std::int64_t) const override {
+    return encoded.bytes.view(type).clone();
   }
   at::Tensor error_bound(const at::Tensor& values) const override {
     return at::zeros_like(values, values.options().dtype(at::kDouble));
@@ -107,7 +107,7 @@ TEST(QuantizeTest, IsOffByHalfTheScaleAtMost) {
   at::manual_seed(3);
   const at::Tensor values = at::randn({1 << 21}, at::kDouble);  // more than one piece
   const Quantize quantize;
-  const at::Tensor found = quantize.unpack(quantize.pack(values), at::kDouble, values.numel());
+  const at::Tensor found = quantize.decode(quantize.encode(values), at::kDouble, values.numel());
   const double scale = (values.max() - values.min()).item<double>() / 255;
   EXPECT_LE((found - values).abs().max().item<double>(), scale / 2 * (1 + 1e-12));
   EXPECT_GE((found - values).abs().max().item<double>(), scale / 2 * 0.999);
@@ -116,14 +116,14 @@ TEST(QuantizeTest, IsOffByHalfTheScaleAtMost) {
 TEST(QuantizeTest, EachBlockHasItsOwnScale) {
   const at::Tensor values = at::cat({at::rand({128}), at::rand({128}).mul(1000)});
   const Quantize blocks(128);
-  const at::Tensor found = blocks.unpack(blocks.pack(values), at::kFloat, 256);
+  const at::Tensor found = blocks.decode(blocks.encode(values), at::kFloat, 256);
   EXPECT_LE((found - values).narrow(0, 0, 128).abs().max().item<double>(), 1.0 / 255 / 2 * 1.001);
 }
 
 TEST(QuantizeTest, TakesOneBytePerElementAndTwoNumbersPerBlock) {
-  EXPECT_EQ(Quantize().packed_bytes(at::kFloat, 1000), 1000 + 8);
-  EXPECT_EQ(Quantize().packed_bytes(at::kDouble, 1001), 1008 + 16);
-  EXPECT_EQ(Quantize(100).packed_bytes(at::kFloat, 1001), 1008 + 11 * 8);
+  EXPECT_EQ(Quantize().encoded_bytes(at::kFloat, 1000), 1000 + 8);
+  EXPECT_EQ(Quantize().encoded_bytes(at::kDouble, 1001), 1008 + 16);
+  EXPECT_EQ(Quantize(100).encoded_bytes(at::kFloat, 1001), 1008 + 11 * 8);
 }
 
 TEST(QuantizeTest, WorksInPiecesOfBoundedMemory) {
@@ -132,8 +132,8 @@ TEST(QuantizeTest, WorksInPiecesOfBoundedMemory) {
   const Quantize quantize;
   counted.reset_peak();
   const Bytes before = counted.live_bytes();
-  const Packed packed = quantize.pack(values);
-  EXPECT_LE(counted.peak_bytes() - before, packed.bytes.numel() + 32 * kMiB);
+  const Encoded encoded = quantize.encode(values);
+  EXPECT_LE(counted.peak_bytes() - before, encoded.bytes.numel() + 32 * kMiB);
 }
 
 TEST(TransformTable, NamesTheAvailableTransformsAndParameters) {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "engine/models/archives/build.h"
-#include "profiler/calibration/calibration.h"
+#include "profiler/calibration/cost_calibration.h"
 #include "profiler/recording/program_builder.h"
 #include "profiler/recording/program_times.h"
 #include "profiler/training/trainer.h"
@@ -84,7 +84,7 @@ class KnownCostsTest : public TorchTest {
   std::optional<ClockworkDevice> clockwork_;
   std::optional<Model> model_;
   std::optional<Trainer> trainer_;
-  Program program_;
+  StepProgram program_;
   std::vector<SavedId> order_;
   Calibration calibration_;
 };
@@ -94,7 +94,7 @@ TEST_F(KnownCostsTest, CalibrationFindsTheKnownCosts) {
   open(costs);
   record();
   calibrate_and_fit();
-  const auto exactly = [](Nanoseconds time) { return Measured{time, time, time}; };
+  const auto exactly = [](Nanoseconds time) { return MeasuredQuartiles{time, time, time}; };
   constexpr Nanoseconds kLinesOfAMib = kMiB / KnownCosts::kLine;
   EXPECT_EQ(calibration_.command, exactly(costs.launch_ns));
   EXPECT_EQ(calibration_.event, exactly(costs.event_ns));

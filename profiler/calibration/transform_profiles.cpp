@@ -23,7 +23,7 @@ struct Shape {
 };
 
 /// Returns the dtypes and element counts of tensors that may be encoded.
-std::set<Shape> shapes_in(const Program& program) {
+std::set<Shape> shapes_in(const StepProgram& program) {
   std::set<Shape> shapes;
   for (const SavedTensor& saved : program.saved)
     if (saved.movability == Movability::kMovable && is_dense(*saved.layout) &&
@@ -64,17 +64,17 @@ class CostMeasurement {
     TransformCost cost;
     cost.dtype = dtype_name(type_);
     cost.elements = elements_;
-    cost.packed_bytes = transform_.packed_bytes(type_, elements_);
-    cost.pack = use_of(
-        device_, [&] { packed_ = transform_.pack(values_); }, [&] { packed_ = {}; });
-    check("pack", cost.pack, cost.packed_bytes);
-    packed_ = transform_.pack(values_);
-    at::Tensor unpacked;
-    cost.unpack = use_of(
-        device_, [&] { unpacked = transform_.unpack(packed_, type_, elements_); },
-        [&] { unpacked = at::Tensor(); });
+    cost.encoded_bytes = transform_.encoded_bytes(type_, elements_);
+    cost.encode = use_of(
+        device_, [&] { encoded_ = transform_.encode(values_); }, [&] { encoded_ = {}; });
+    check("pack", cost.encode, cost.encoded_bytes);
+    encoded_ = transform_.encode(values_);
+    at::Tensor decoded;
+    cost.decode = use_of(
+        device_, [&] { decoded = transform_.decode(encoded_, type_, elements_); },
+        [&] { decoded = at::Tensor(); });
     device_.forget_marks();
-    check("unpack", cost.unpack, static_cast<Bytes>(values_.nbytes()));
+    check("unpack", cost.decode, static_cast<Bytes>(values_.nbytes()));
     return cost;
   }
 
@@ -102,14 +102,14 @@ class CostMeasurement {
   at::ScalarType type_;
   std::int64_t elements_;
   at::Tensor values_;
-  Packed packed_;
+  Encoded encoded_;
 };
 
 }  // namespace
 
 std::vector<TransformProfile> profile_transforms(Device& device,
                                                  std::span<const std::shared_ptr<const Transform>> transforms,
-                                                 const Program& program) {
+                                                 const StepProgram& program) {
   const at::AutoDispatchBelowAutograd below_autograd;
   std::vector<TransformProfile> profiles;
   const std::set<Shape> shapes = shapes_in(program);

@@ -7,7 +7,7 @@
 
 #include "engine/devices/device.h"
 #include "engine/transforms/transform.h"
-#include "traces/model/program.h"
+#include "traces/model/step_program.h"
 #include "traces/model/transform_cost.h"
 
 namespace offprof {
@@ -17,6 +17,6 @@ namespace offprof {
 /// idle. Throws Error if one of them breaks its contract (transform.h).
 std::vector<TransformProfile> profile_transforms(Device& device,
                                                  std::span<const std::shared_ptr<const Transform>> transforms,
-                                                 const Program& program);
+                                                 const StepProgram& program);
 
 }  // namespace offprof

@@ -30,7 +30,7 @@ struct RunRequest {
   /// Fingerprint of the run that a plan in `policy` was made for; empty: unknown.
   std::string policy_made_for{};
   /// Folder of the parameters' file if `settings.weights` is on disk.
-  std::string weights_folder{};
+  std::string parameters_folder{};
   std::optional<DiskRequest> disk{};  ///< disk for tensors that the policy places on one; nullopt: none
 };
 
@@ -117,7 +117,7 @@ class EnginePlugin {
   /// Writes a zoo model with its input specs inside. `sizes` overrides defaults of
   /// engine/models/zoo/catalog.h, which describes `weights` too.
   virtual void make_zoo_model(const std::string& name, const std::map<std::string, std::int64_t>& sizes,
-                              std::uint64_t seed, const std::string& path, const ZooWeights& weights) = 0;
+                              std::uint64_t seed, const std::string& path, const ZooWeights& parameters) = 0;
 };
 
 /// Name of the one symbol that the engine library exports: `EnginePlugin* offprof_engine_plugin()`. The

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "engine/autograd/step_copies.h"
-#include "profiler/recorder/remakeable_ops.h"
+#include "profiler/recorder/recomputable_ops.h"
 #include "traces/base/check.h"
 
 namespace offprof {
@@ -76,8 +76,8 @@ bool changes_its_first(const c10::FunctionSchema& schema) {
 
 bool can_run_again(const c10::FunctionSchema& schema) {
   const std::string_view name = schema.name();
-  if (changes_its_first(schema)) return is_remakeable(name.substr(0, name.size() - 1)) || overwrites(name);
-  return !changes_or_returns_arguments(schema) && (is_remakeable(name) || draws_random_numbers(name));
+  if (changes_its_first(schema)) return is_recomputable(name.substr(0, name.size() - 1)) || overwrites(name);
+  return !changes_or_returns_arguments(schema) && (is_recomputable(name) || draws_random_numbers(name));
 }
 
 /// Returns a call that allocates memory as large as `view` needs, and makes `view` begin at its start.

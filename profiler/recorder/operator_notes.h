@@ -13,7 +13,7 @@
 #include "engine/autograd/offload_step.h"
 #include "engine/devices/device.h"
 #include "engine/recompute/random_draws.h"
-#include "engine/recompute/remake.h"
+#include "engine/recompute/recompute.h"
 
 namespace offprof {
 
@@ -52,9 +52,9 @@ struct NotedCall {
 };
 
 /// Observes the operators that a step runs until its backward. For those that can run again
-/// (remakeable_ops.h, random_draws.h) it records their arguments and where they left their results. Contents
-/// that other operators return or change have no producer. Nothing is recomputed from memory that nobody has
-/// written to: a proof that it is correct would be chance.
+/// (recomputable_ops.h, random_draws.h) it records their arguments and where they left their results.
+/// Contents that other operators return or change have no producer. Nothing is recomputed from memory that
+/// nobody has written to: a proof that it is correct would be chance.
 ///
 /// Listens on the thread that created it, from its construction until `stop`. One at a time in the process.
 class OperatorNotes {

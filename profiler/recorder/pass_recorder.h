@@ -44,7 +44,7 @@ class PassRecorder final : public StepListener, private AllocationListener {
                const PackDecision& decision) override;
   void on_unpack(SavedId tensor) override { take_note(RawKind::kUnpack, tensor); }
   void on_release(SavedId tensor) override { take_note(RawKind::kRelease, tensor); }
-  void on_let_go(SavedId tensor) override { take_note(RawKind::kLetGo, tensor); }
+  void on_unpacked_freed(SavedId tensor) override { take_note(RawKind::kFreeUnpacked, tensor); }
   void on_node_end(std::span<const SavedId> tensors, std::span<const SavedId> escaped) override;
   void on_backward_end() override { take_note(RawKind::kBackwardEnd); }
   void on_command_begin(const Command& command) override;

@@ -60,7 +60,7 @@ class PassSketch {
   }
   PassSketch& unpack(SavedId tensor) { return note(RawKind::kUnpack, tensor); }
   PassSketch& release(SavedId tensor) { return note(RawKind::kRelease, tensor); }
-  PassSketch& let_go(SavedId tensor) { return note(RawKind::kLetGo, tensor); }
+  PassSketch& free_unpacked(SavedId tensor) { return note(RawKind::kFreeUnpacked, tensor); }
   PassSketch& node_end(const std::vector<SavedId>& escaped = {}) {
     for (const SavedId tensor : escaped) pass_.escaped[static_cast<std::size_t>(tensor)] = 1;
     return note(RawKind::kNodeEnd);

@@ -10,7 +10,7 @@
 
 #include "profiler/recording/recorded_pass.h"
 #include "traces/base/check.h"
-#include "traces/model/program.h"
+#include "traces/model/step_program.h"
 
 namespace offprof {
 
@@ -44,7 +44,7 @@ inline std::optional<EventKind> event_kind(const RawEvent& event) {
     case RawKind::kSave:
       return EventKind::kSave;
     case RawKind::kProgramFree:
-    case RawKind::kLetGo:
+    case RawKind::kFreeUnpacked:
     case RawKind::kReserved:
     case RawKind::kReload:
     case RawKind::kHookBegin:
@@ -129,7 +129,7 @@ class NumberedPass {
   void add(const RawEvent& event) {
     follow_node(event);
     const std::optional<EventKind> kind = kind_of(event);
-    if (event.kind == RawKind::kLetGo) let_go(static_cast<std::size_t>(event.id));
+    if (event.kind == RawKind::kFreeUnpacked) free_unpacked(static_cast<std::size_t>(event.id));
     if (event.kind == RawKind::kProgramFree && freed_by_engine_.contains(event.id)) add_free(event.id);
     if (!kind || (kind == EventKind::kFree && is_engines_free(event.id))) return;
     if (kind == EventKind::kAlloc) {
@@ -171,10 +171,10 @@ class NumberedPass {
         events_.begin() + static_cast<std::ptrdiff_t>(node_part_end_.value_or(events_.size()));
     if (std::any_of(part_end, events_.end(),
                     [](const Event& event) { return event.kind == EventKind::kAlloc; })) {
-      std::vector<Event> let_go;
+      std::vector<Event> free_unpacked;
       for (const std::int32_t tensor : node_tensors_)
-        if (!pass_.escaped[tensor]) let_go.push_back({EventKind::kLetGo, tensor, 0});
-      events_.insert(part_end, let_go.begin(), let_go.end());
+        if (!pass_.escaped[tensor]) free_unpacked.push_back({EventKind::kFreeUnpacked, tensor, 0});
+      events_.insert(part_end, free_unpacked.begin(), free_unpacked.end());
     }
     node_tensors_.clear();
     node_part_end_.reset();
@@ -192,12 +192,12 @@ class NumberedPass {
   /// tensors that share a copy may show that they were released earlier.
   void add_let_go(CopyId copy) {
     for (std::size_t tensor = 0; tensor < pass_.saved.size(); ++tensor)
-      if (pass_.saved[tensor].copy == copy) let_go(tensor);
+      if (pass_.saved[tensor].copy == copy) free_unpacked(tensor);
   }
 
-  void let_go(std::size_t tensor) {
+  void free_unpacked(std::size_t tensor) {
     if (!pass_.escaped[tensor] || !let_go_.insert(tensor).second) return;
-    events_.push_back({EventKind::kLetGo, static_cast<std::int32_t>(tensor), 0});
+    events_.push_back({EventKind::kFreeUnpacked, static_cast<std::int32_t>(tensor), 0});
   }
 
   void add_storage(std::int64_t id, ProgramStorage storage) {

@@ -20,7 +20,7 @@ namespace {
 /// Returns true if every pass has such an event in the same place. The times at which memory is released
 /// differ.
 bool is_common(EventKind kind) {
-  return kind != EventKind::kFree && kind != EventKind::kLetGo;
+  return kind != EventKind::kFree && kind != EventKind::kFreeUnpacked;
 }
 
 std::vector<Event> common_events(const NumberedPass& pass) {
@@ -83,9 +83,9 @@ std::string describe(const RecordedPass& pass, const NumberedPass& numbered, con
     case EventKind::kFetch:
     case EventKind::kFetched:
     case EventKind::kSave:
-      return "a copy of weights";
+      return "a copy of parameters";
     case EventKind::kFree:
-    case EventKind::kLetGo:
+    case EventKind::kFreeUnpacked:
       break;
   }
   OFFPROF_CHECK(false);  // no common events
@@ -175,8 +175,8 @@ Error saves_in_backward() {
 }
 
 /// Returns the compute times by common event, over passes with the same common events.
-std::vector<Measured> compute_between(std::span<const std::vector<Between>> passes) {
-  std::vector<Measured> times;
+std::vector<MeasuredQuartiles> compute_between(std::span<const std::vector<Between>> passes) {
+  std::vector<MeasuredQuartiles> times;
   for (std::size_t i = 0; i < passes.front().size(); ++i) {
     std::vector<Nanoseconds> of_event;
     for (const std::vector<Between>& pass : passes) of_event.push_back(pass[i].compute_ns);
@@ -187,15 +187,15 @@ std::vector<Measured> compute_between(std::span<const std::vector<Between>> pass
 
 /// Sets the median compute times and their spread; work is the same in each pass. Events that are not common
 /// take no time.
-void add_times(Program& program, const std::vector<std::vector<Between>>& passes, bool has_work) {
-  const std::vector<Measured> times = compute_between(passes);
+void add_times(StepProgram& program, const std::vector<std::vector<Between>>& passes, bool has_work) {
+  const std::vector<MeasuredQuartiles> times = compute_between(passes);
   OFFPROF_CHECK(static_cast<std::size_t>(std::ranges::count_if(program.events, is_common, &Event::kind)) ==
                 times.size());
   const bool has_spread = !has_work && passes.size() > 1;
   std::size_t common = 0;
   for (Event& event : program.events) {
     const bool is_timed = is_common(event.kind);
-    const Measured time = is_timed ? times[common] : Measured{};
+    const MeasuredQuartiles time = is_timed ? times[common] : MeasuredQuartiles{};
     event.compute_ns = time.median_ns;
     if (has_spread) program.compute_spread_ns.push_back(time.high_ns - time.low_ns);
     if (has_work) program.work.push_back(is_timed ? passes.front()[common].work : Work{});
@@ -219,7 +219,7 @@ bool serves_dense_steps(const RecordedPass& offload_pass, const RecordedPass& de
   return !has_escaped(offload_pass) && !has_escaped(dense_pass) && same_program(offload_pass, dense_pass);
 }
 
-Program build_program(std::span<const RecordedPass> keep_passes, const RecordedPass& offload_pass) {
+StepProgram build_program(std::span<const RecordedPass> keep_passes, const RecordedPass& offload_pass) {
   OFFPROF_CHECK(!keep_passes.empty());
   const NumberedPass offloaded(offload_pass);
   std::vector<std::vector<Between>> between;
@@ -229,7 +229,7 @@ Program build_program(std::span<const RecordedPass> keep_passes, const RecordedP
     between.push_back(work_between(keep_pass, kept));
   }
 
-  Program program;
+  StepProgram program;
   program.names = offload_pass.names;
   program.storages = offloaded.storages();
   program.events = offloaded.events();
@@ -244,7 +244,7 @@ Program build_program(std::span<const RecordedPass> keep_passes, const RecordedP
   return program;
 }
 
-std::unordered_map<std::int64_t, std::int32_t> storages_replaced_by(const Program& program,
+std::unordered_map<std::int64_t, std::int32_t> storages_replaced_by(const StepProgram& program,
                                                                     const RecordedPass& last) {
   std::multimap<Bytes, std::int32_t> freed;  // storages of the same size in the order of their frees
   for (const Event& event : program.events) {

@@ -7,7 +7,7 @@
 
 #include "profiler/recording/recorded_pass.h"
 #include "traces/model/copy_record.h"
-#include "traces/model/program.h"
+#include "traces/model/step_program.h"
 
 namespace offprof {
 
@@ -18,7 +18,7 @@ namespace offprof {
 ///
 /// Throws Error (input) if the passes differ in anything but frees and reloads: the model then changes from
 /// step to step, so a recording of one step does not hold for the next. The error names the first difference.
-Program build_program(std::span<const RecordedPass> keep_passes, const RecordedPass& offload_pass);
+StepProgram build_program(std::span<const RecordedPass> keep_passes, const RecordedPass& offload_pass);
 
 /// Returns true if the passes differ in nothing but times, frees and reloads.
 bool same_program(const RecordedPass& a, const RecordedPass& b);
@@ -32,7 +32,7 @@ bool serves_dense_steps(const RecordedPass& offload_pass, const RecordedPass& de
 /// Returns the storages older than the step that the program frees, by the allocation of `last` that took
 /// their place. A step that frees an old storage leaves a new one of its size, which the next step frees
 /// instead.
-std::unordered_map<std::int64_t, std::int32_t> storages_replaced_by(const Program& program,
+std::unordered_map<std::int64_t, std::int32_t> storages_replaced_by(const StepProgram& program,
                                                                     const RecordedPass& last);
 
 /// Returns the staging memory that gathering tensors took in a pass that copied every tensor densely.

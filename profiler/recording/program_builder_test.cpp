@@ -18,9 +18,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 /// Builds a program from one pass, which also serves as keep pass.
-Program program_of(PassSketch& sketch) {
+StepProgram program_of(PassSketch& sketch) {
   const RecordedPass pass = sketch.finish();
-  Program program = build_program({&pass, 1}, pass);
+  StepProgram program = build_program({&pass, 1}, pass);
   check_program(program, "program");
   return program;
 }
@@ -30,7 +30,7 @@ std::vector<Event> without_times(std::vector<Event> events) {
   return events;
 }
 
-std::vector<Nanoseconds> times_of(const Program& program) {
+std::vector<Nanoseconds> times_of(const StepProgram& program) {
   std::vector<Nanoseconds> times;
   for (const Event& event : program.events) times.push_back(event.compute_ns);
   return times;
@@ -51,13 +51,13 @@ PassSketch one_tensor(bool offload) {
 TEST(BuildProgram, AnEscapedTensorOfASharedCopyIsReleasedWhenOnlyTheEngineHoldsIt) {
   PassSketch offload;
   offload.op_begin("aten::mul").alloc(1, 100).pack(1, 0).pack(1, 0).op_end().free(1);
-  offload.unpack(1).reload(7, 100, 0).node_end({1}).release(1).let_go(1);
-  offload.unpack(0).node_end().release(0).let_go(0).free(7);
+  offload.unpack(1).reload(7, 100, 0).node_end({1}).release(1).free_unpacked(1);
+  offload.unpack(0).node_end().release(0).free_unpacked(0).free(7);
   const std::vector<Event> events = without_times(program_of(offload).events);
-  EXPECT_EQ(std::ranges::count(events, kLetGo, &Event::kind), 1);
-  const auto let_go = std::ranges::find(events, Event{kLetGo, 1});
-  ASSERT_NE(let_go, events.end());
-  EXPECT_EQ(*std::prev(let_go), (Event{EventKind::kRelease, 1}));
+  EXPECT_EQ(std::ranges::count(events, kFreeUnpacked, &Event::kind), 1);
+  const auto free_unpacked = std::ranges::find(events, Event{kFreeUnpacked, 1});
+  ASSERT_NE(free_unpacked, events.end());
+  EXPECT_EQ(*std::prev(free_unpacked), (Event{EventKind::kRelease, 1}));
 }
 
 TEST(BuildProgram, RejectsAStepWhoseBackwardSavesAnUnpackedTensor) {
@@ -73,7 +73,7 @@ TEST(BuildProgram, RejectsAStepWhoseBackwardSavesAnUnpackedTensor) {
 TEST(BuildProgram, NumbersStoragesInTheOrderOfTheirAllocation) {
   PassSketch sketch;
   sketch.alloc(70, 100).alloc(30, 200).free(70).free(30);
-  const Program program = program_of(sketch);
+  const StepProgram program = program_of(sketch);
   EXPECT_THAT(program.storages, ElementsAre(ProgramStorage{100, StorageRole::kActivation},
                                             ProgramStorage{200, StorageRole::kActivation}));
   EXPECT_THAT(without_times(program.events),
@@ -83,7 +83,7 @@ TEST(BuildProgram, NumbersStoragesInTheOrderOfTheirAllocation) {
 TEST(BuildProgram, LeavesOutNestedOperators) {
   PassSketch sketch;
   sketch.op_begin("aten::linear").op_begin("aten::addmm").op_end().op_end();
-  const Program program = program_of(sketch);
+  const StepProgram program = program_of(sketch);
   ASSERT_THAT(without_times(program.events), ElementsAre(Event{kOpBegin, 0}, Event{kOpEnd, 0}));
   EXPECT_EQ(program.names[0], "aten::linear");
 }
@@ -100,7 +100,7 @@ TEST(BuildProgram, TakesMediansOfTimesAndTheirSpread) {
     sketch.compute(time).alloc(1, 100);
     keep.push_back(sketch.finish());
   }
-  const Program program = build_program(keep, keep.front());
+  const StepProgram program = build_program(keep, keep.front());
   EXPECT_THAT(times_of(program), ElementsAre(30));
   EXPECT_THAT(program.compute_spread_ns, ElementsAre(20));
 }
@@ -108,7 +108,7 @@ TEST(BuildProgram, TakesMediansOfTimesAndTheirSpread) {
 TEST(BuildProgram, SeparatesReloads) {
   const RecordedPass keep = one_tensor(false).finish();
   const RecordedPass offload = one_tensor(true).finish();
-  const Program program = build_program({&keep, 1}, offload);
+  const StepProgram program = build_program({&keep, 1}, offload);
   EXPECT_THAT(program.storages, ElementsAre(ProgramStorage{100, StorageRole::kActivation}));
   EXPECT_THAT(without_times(program.events),
               ElementsAre(Event{kPhase, 0}, Event{kOpBegin, 1}, Event{kAlloc, 0}, Event{kPack, 0},
@@ -129,7 +129,7 @@ TEST(BuildProgram, TakesFreesFromTheOffloadPass) {
 TEST(BuildProgram, FindsResidentsThatTheStepFrees) {
   PassSketch sketch(500);
   sketch.alloc(9, 10).free_older(3, 300);
-  const Program program = program_of(sketch);
+  const StepProgram program = program_of(sketch);
   EXPECT_THAT(program.storages, ElementsAre(ProgramStorage{300, StorageRole::kResident},
                                             ProgramStorage{10, StorageRole::kActivation}));
   EXPECT_EQ(program.events.back().kind, kFree);
@@ -145,7 +145,7 @@ TEST(BuildProgram, FindsTheRolesOfSavedResidents) {
   weight.saved.op = 0;
   PassSketch sketch(64);
   sketch.op_begin("aten::linear").pack(weight).op_end();
-  const Program program = program_of(sketch);
+  const StepProgram program = program_of(sketch);
   EXPECT_THAT(program.storages, ElementsAre(ProgramStorage{64, StorageRole::kParameter}));
   EXPECT_EQ(program.saved[0].storage, 0);
 }
@@ -161,7 +161,7 @@ TEST(BuildProgram, MemoryOutsideTheDeviceIsAStorageWithoutBytes) {
 TEST(BuildProgram, SavedTensorsThatShareAnAllocationShareAStorage) {
   PassSketch sketch;
   sketch.op_begin("aten::mul").alloc(8, 100).pack(8).pack(8).op_end();
-  const Program program = program_of(sketch);
+  const StepProgram program = program_of(sketch);
   EXPECT_EQ(program.saved[0].storage, program.saved[1].storage);
 }
 
@@ -193,10 +193,10 @@ TEST(BuildProgram, AnEscapedTensorIsReleasedWhenItsReloadIsFreed) {
   offload.op_begin("aten::view").alloc(1, 100).pack(1, 0).op_end().free(1);
   offload.unpack(0).reload(7, 100, 0).node_end({0}).release(0).alloc(2, 10).free(7);
   const RecordedPass keep_pass = keep.finish();
-  const Program program = build_program({&keep_pass, 1}, offload.finish());
+  const StepProgram program = build_program({&keep_pass, 1}, offload.finish());
   check_program(program, "program");
   EXPECT_TRUE(program.saved[0].escapes);
-  EXPECT_EQ(program.events.back().kind, kLetGo);
+  EXPECT_EQ(program.events.back().kind, kFreeUnpacked);
   EXPECT_EQ(program.events.back().id, 0);
 }
 
@@ -204,10 +204,10 @@ TEST(BuildProgram, ReleasesOnlyTheEscapingUserOfACopy) {
   PassSketch offload;
   offload.op_begin("aten::mul").alloc(1, 100).pack(1, 0).pack(1, 0).op_end().free(1);
   offload.unpack(1).reload(7, 100, 0).node_end({1}).unpack(0).node_end().release(0).release(1).free(7);
-  const Program program = program_of(offload);
+  const StepProgram program = program_of(offload);
   EXPECT_FALSE(program.saved[0].escapes);
   EXPECT_TRUE(program.saved[1].escapes);
-  EXPECT_EQ(without_times(program.events).back(), (Event{kLetGo, 1}));
+  EXPECT_EQ(without_times(program.events).back(), (Event{kFreeUnpacked, 1}));
 }
 
 /// Saves a parameter, which moves only if every tensor is copied densely.
@@ -242,20 +242,20 @@ PassSketch node_with_fitting(bool fits_gradients) {
 
 TEST(BuildProgram, ANodesTensorIsReleasedBeforeGradientsAreShaped) {
   PassSketch sketch = node_with_fitting(true);
-  const Program program = program_of(sketch);
+  const StepProgram program = program_of(sketch);
   check_program(program, "program");
   const std::vector<Event> events = without_times(program.events);
-  const auto let_go = std::ranges::find(events, kLetGo, &Event::kind);
-  ASSERT_NE(let_go, events.end());
-  EXPECT_EQ(let_go->id, 0);
-  EXPECT_EQ(*std::prev(let_go), (Event{kAlloc, 1}));
-  EXPECT_EQ(*std::next(let_go), (Event{kAlloc, 2}));
+  const auto free_unpacked = std::ranges::find(events, kFreeUnpacked, &Event::kind);
+  ASSERT_NE(free_unpacked, events.end());
+  EXPECT_EQ(free_unpacked->id, 0);
+  EXPECT_EQ(*std::prev(free_unpacked), (Event{kAlloc, 1}));
+  EXPECT_EQ(*std::next(free_unpacked), (Event{kAlloc, 2}));
 }
 
 TEST(BuildProgram, ANodesTensorIsReleasedWithItIfNothingIsAllocatedAfterItsOwnPart) {
   PassSketch sketch = node_with_fitting(false);
-  const Program program = program_of(sketch);
-  EXPECT_EQ(std::ranges::count(program.events, kLetGo, &Event::kind), 0);
+  const StepProgram program = program_of(sketch);
+  EXPECT_EQ(std::ranges::count(program.events, kFreeUnpacked, &Event::kind), 0);
 }
 
 // --- Times ---
@@ -284,7 +284,7 @@ TEST(BuildProgram, UsesTheTimesOfAPassThatReloads) {
   sketch.phase("forward").alloc(11, 100).pack(11, 0).free(11);
   sketch.compute(5).unpack(0).hook_begin().alloc(20, 100).reload(12, 100, 0).free(20).hook_end();
   sketch.compute(30).node_end().compute(7).release(0).free(12).compute(3).backward_end();
-  const Program program = program_of(sketch);
+  const StepProgram program = program_of(sketch);
   ASSERT_THAT(without_times(program.events),
               ElementsAre(Event{kPhase, 0}, Event{kAlloc, 0}, Event{kPack, 0}, Event{kFree, 0},
                           Event{kUnpack, 0}, Event{kNodeEnd, 0}, Event{kRelease, 0}, Event{kBackwardEnd, 0}));

@@ -23,34 +23,34 @@ bool is_marked(EventKind kind) {
 }
 
 /// Returns the indices of the events at which a marked step has marks.
-std::vector<std::size_t> marked_events(const Program& program) {
+std::vector<std::size_t> marked_events(const StepProgram& program) {
   std::vector<std::size_t> marked;
   for (std::size_t i = 0; i < program.events.size(); ++i)
     if (is_marked(program.events[i].kind)) marked.push_back(i);
   return marked;
 }
 
-bool are_of(const Program& program, const std::vector<std::size_t>& events, const StepMarks& marks) {
+bool are_of(const StepProgram& program, const std::vector<std::size_t>& events, const StepMarks& marks) {
   return std::ranges::equal(events, marks, [&](std::size_t index, const StepMark& mark) {
     const Event& event = program.events[index];
     return event.kind == mark.kind && (event.kind == EventKind::kPhase || event.id == mark.tensor);
   });
 }
 
-Nanoseconds hooks_in(const Program& program, std::size_t begin, std::size_t end) {
+Nanoseconds hooks_in(const StepProgram& program, std::size_t begin, std::size_t end) {
   const auto first = program.events.begin();
   return std::count_if(first + static_cast<std::ptrdiff_t>(begin), first + static_cast<std::ptrdiff_t>(end),
                        [](const Event& event) { return is_hook(event.kind); });
 }
 
-Nanoseconds compute_in(const Program& program, std::size_t begin, std::size_t end) {
+Nanoseconds compute_in(const StepProgram& program, std::size_t begin, std::size_t end) {
   Nanoseconds sum = 0;
   for (std::size_t i = begin; i < end; ++i) sum += program.events[i].compute_ns;
   return sum;
 }
 
 /// Returns the time between mark `k` and the one before, over all passes.
-Measured between(const std::vector<StepMarks>& passes, std::size_t k, Nanoseconds StepMark::*clock) {
+MeasuredQuartiles between(const std::vector<StepMarks>& passes, std::size_t k, Nanoseconds StepMark::*clock) {
   std::vector<Nanoseconds> times;
   for (const StepMarks& marks : passes)
     times.push_back(std::max<Nanoseconds>(marks[k].*clock - marks[k - 1].*clock, 0));
@@ -76,7 +76,7 @@ Work difference(const Work& a, const Work& b) {
 
 /// Distributes a stretch over its events in the recorded proportions. If nothing was recorded, the last event
 /// gets all.
-void set_stretch(Program& program, std::size_t begin, std::size_t end, const Stretch& stretch) {
+void set_stretch(StepProgram& program, std::size_t begin, std::size_t end, const Stretch& stretch) {
   const auto recorded = static_cast<double>(compute_in(program, begin, end));
   double so_far = 0;
   Work given{0, 0, 0, Work::kNoWait, 0};
@@ -92,13 +92,13 @@ void set_stretch(Program& program, std::size_t begin, std::size_t end, const Str
 }
 
 /// Returns the step time under the policy without stalls.
-Nanoseconds unexposed_time(const Program& program, const Calibration& calibration, const Policy& policy) {
+Nanoseconds unexposed_time(const StepProgram& program, const Calibration& calibration, const Policy& policy) {
   const Metrics metrics = replay(Step(program, costs_of(calibration)), policy, link_of(calibration)).metrics;
   return *metrics.step_time_ns - *metrics.exposed_ns;
 }
 
-std::optional<double> fit_beside_host(Program& program, const Calibration& calibration, const Policy& policy,
-                                      Nanoseconds compute_ns) {
+std::optional<double> fit_beside_host(StepProgram& program, const Calibration& calibration,
+                                      const Policy& policy, Nanoseconds compute_ns) {
   double product = 1;
   for (int i = 0; i < kFits; ++i) {
     const Nanoseconds time = unexposed_time(program, calibration, policy);
@@ -112,13 +112,13 @@ std::optional<double> fit_beside_host(Program& program, const Calibration& calib
 
 }  // namespace
 
-void assume_host_ahead(Program& program) {
+void assume_host_ahead(StepProgram& program) {
   program.work.clear();
   for (const Event& event : program.events)
     program.work.push_back({0, event.compute_ns, event.compute_ns, Work::kNoWait, event.compute_ns});
 }
 
-bool set_marked_times(Program& program, const std::vector<StepMarks>& passes, Nanoseconds hook_ns,
+bool set_marked_times(StepProgram& program, const std::vector<StepMarks>& passes, Nanoseconds hook_ns,
                       ComputesOn computes) {
   const std::vector<std::size_t> events = marked_events(program);
   const auto is_of_program = [&](const StepMarks& marks) { return are_of(program, events, marks); };
@@ -127,7 +127,7 @@ bool set_marked_times(Program& program, const std::vector<StepMarks>& passes, Na
   for (std::size_t k = 1; k < events.size(); ++k) {
     const std::size_t begin = events[k - 1] + 1, end = events[k] + 1;
     const Nanoseconds hooks = hook_ns * hooks_in(program, begin, end);
-    const Measured stream = between(passes, k, &StepMark::stream_ns);
+    const MeasuredQuartiles stream = between(passes, k, &StepMark::stream_ns);
     const Nanoseconds host = between(passes, k, &StepMark::host_ns).median_ns;
     Stretch stretch{std::max<Nanoseconds>(host - hooks, 0), stream.median_ns};
     if (computes == ComputesOn::kHost) stretch.stream_ns = std::max<Nanoseconds>(stream.median_ns - hooks, 0);
@@ -140,7 +140,7 @@ bool set_marked_times(Program& program, const std::vector<StepMarks>& passes, Na
   return true;
 }
 
-std::optional<double> fit_to_phases(Program& program, const Calibration& calibration) {
+std::optional<double> fit_to_phases(StepProgram& program, const Calibration& calibration) {
   std::optional<double> furthest;
   std::vector<std::size_t> begins;
   for (std::size_t i = 0; i < program.events.size(); ++i)
@@ -165,7 +165,7 @@ std::optional<double> fit_to_phases(Program& program, const Calibration& calibra
   return furthest;
 }
 
-void assume_work(Program& program, const Program& marked) {
+void assume_work(StepProgram& program, const StepProgram& marked) {
   double host = 0, stream = 0;
   for (const Work& work : marked.work) {
     host += static_cast<double>(work.host_ns);
@@ -179,8 +179,8 @@ void assume_work(Program& program, const Program& marked) {
   }
 }
 
-std::optional<double> fit_to_compute(Program& program, const Calibration& calibration, const Policy& policy,
-                                     Nanoseconds compute_ns) {
+std::optional<double> fit_to_compute(StepProgram& program, const Calibration& calibration,
+                                     const Policy& policy, Nanoseconds compute_ns) {
   if (!program.work.empty()) return fit_beside_host(program, calibration, policy, compute_ns);
   const Step step(program, costs_of(calibration));
   const Nanoseconds recorded = step.compute_ns();
@@ -192,8 +192,8 @@ std::optional<double> fit_to_compute(Program& program, const Calibration& calibr
   return factor;
 }
 
-Measured reload_cost(const Program& program, const Calibration& calibration,
-                     const std::vector<Nanoseconds>& offloaded_extra_ns) {
+MeasuredQuartiles reload_cost(const StepProgram& program, const Calibration& calibration,
+                              const std::vector<Nanoseconds>& offloaded_extra_ns) {
   const Step step(program, costs_of(calibration));
   const Metrics replayed = replay(step, preset_policy("offload"), link_of(calibration)).metrics;
   const Nanoseconds unexposed = *replayed.step_time_ns - *replayed.exposed_ns;

@@ -12,9 +12,9 @@ namespace offprof {
 namespace {
 
 /// Adds a saved tensor's pack, unpack and release, with that much compute before each.
-Program program_of(const std::vector<Nanoseconds>& compute_ns) {
+StepProgram program_of(const std::vector<Nanoseconds>& compute_ns) {
   constexpr EventKind kKinds[] = {EventKind::kPack, EventKind::kUnpack, EventKind::kRelease};
-  Program program;
+  StepProgram program;
   program.storages = {{100, StorageRole::kActivation}};
   program.saved.resize(1);
   program.events.push_back({EventKind::kAlloc, 0, 0});
@@ -23,7 +23,7 @@ Program program_of(const std::vector<Nanoseconds>& compute_ns) {
   return program;
 }
 
-Nanoseconds sum_of(const Program& program) {
+Nanoseconds sum_of(const StepProgram& program) {
   return std::accumulate(program.events.begin(), program.events.end(), Nanoseconds{0},
                          [](Nanoseconds sum, const Event& event) { return sum + event.compute_ns; });
 }
@@ -35,12 +35,12 @@ Calibration measured(Nanoseconds step_ns, Nanoseconds hook_ns) {
   return calibration;
 }
 
-std::optional<double> fit_to_step(Program& program, const Calibration& calibration) {
+std::optional<double> fit_to_step(StepProgram& program, const Calibration& calibration) {
   return fit_to_compute(program, calibration, preset_policy("keep"), calibration.step.median_ns);
 }
 
 TEST(FitToCompute, MatchesTheStepWithoutItsHooks) {
-  Program program = program_of({100, 200, 300});
+  StepProgram program = program_of({100, 200, 300});
   EXPECT_DOUBLE_EQ(*fit_to_step(program, measured(570, 10)), 0.9);
   EXPECT_EQ(sum_of(program), 540);
   EXPECT_EQ(program.events[2].compute_ns, 180);
@@ -51,7 +51,7 @@ TEST(FitToCompute, SubtractsTheCostsOfThePolicy) {
   const SavedId tensor = sketch.save(sketch.alloc(2 * kMiB));
   sketch.compute(1000);
   sketch.node(tensor);
-  Program program = sketch.program();
+  StepProgram program = sketch.program();
   Calibration calibration = measured(0, 0);
   calibration.d2h = calibration.h2d = {{0, {10, 10, 10}}, {kMiB, {20, 20, 20}}};
   calibration.command.median_ns = 30;  // one copy out, one in
@@ -60,20 +60,20 @@ TEST(FitToCompute, SubtractsTheCostsOfThePolicy) {
 }
 
 TEST(FitToCompute, DoesNotChangeAProgramWithoutTimes) {
-  Program program = program_of({0, 0, 0});
+  StepProgram program = program_of({0, 0, 0});
   EXPECT_EQ(fit_to_step(program, measured(500, 1)), std::nullopt);
   EXPECT_EQ(sum_of(program), 0);
 }
 
 TEST(FitToCompute, DoesNotChangeTimesIfTheCostsExceedTheStep) {
-  Program program = program_of({100, 200, 300});
+  StepProgram program = program_of({100, 200, 300});
   EXPECT_EQ(fit_to_step(program, measured(570, 1000)), std::nullopt);
   EXPECT_EQ(sum_of(program), 600);
 }
 
 /// A step with its phases: 0 forward, 2 pack, 4 backward, 5 unpack, 7 end.
-Program program_with_phases() {
-  Program program;
+StepProgram program_with_phases() {
+  StepProgram program;
   program.names = {"forward", "backward", "end", "op"};
   program.storages = {{100, StorageRole::kActivation}};
   program.saved.resize(1);
@@ -98,7 +98,7 @@ StepMarks marks_of(const std::vector<Nanoseconds>& stream, const std::vector<Nan
   return marks;
 }
 
-std::vector<Nanoseconds> compute_of(const Program& program) {
+std::vector<Nanoseconds> compute_of(const StepProgram& program) {
   std::vector<Nanoseconds> times;
   for (const Event& event : program.events) times.push_back(event.compute_ns);
   return times;
@@ -107,7 +107,7 @@ std::vector<Nanoseconds> compute_of(const Program& program) {
 using testing::ElementsAre;
 
 TEST(SetMarkedTimes, DistributesTheMedianOfEachStretchWithoutItsHooks) {
-  Program program = program_with_phases();
+  StepProgram program = program_with_phases();
   std::vector<StepMarks> passes;
   for (const Nanoseconds forward : {52, 50, 99})
     passes.push_back(marks_of({forward, 8, 3, 14}, {forward, 8, 3, 14}));
@@ -119,7 +119,7 @@ TEST(SetMarkedTimes, DistributesTheMedianOfEachStretchWithoutItsHooks) {
 }
 
 TEST(SetMarkedTimes, SetsTheWorkOfHostAndStreamOnADevice) {
-  Program program = program_with_phases();
+  StepProgram program = program_with_phases();
   ASSERT_TRUE(set_marked_times(program, {marks_of({50, 8, 3, 14}, {22, 10, 5, 14})}, /*hook_ns=*/2,
                                ComputesOn::kDevice));
   EXPECT_THAT(compute_of(program), ElementsAre(5, 15, 35, 4, 4, 3, 3, 11));
@@ -132,7 +132,7 @@ TEST(SetMarkedTimes, SetsTheWorkOfHostAndStreamOnADevice) {
 }
 
 TEST(SetMarkedTimes, AReplayMatchesTheMarkedStep) {
-  Program program = program_with_phases();
+  StepProgram program = program_with_phases();
   const std::vector<Nanoseconds> stream = {50, 8, 3, 14}, host = {22, 10, 5, 14};
   ASSERT_TRUE(set_marked_times(program, {marks_of(stream, host)}, 0, ComputesOn::kDevice));
   const Metrics metrics = replay(Step(program), preset_policy("keep"), {}).metrics;
@@ -140,7 +140,7 @@ TEST(SetMarkedTimes, AReplayMatchesTheMarkedStep) {
 }
 
 TEST(SetMarkedTimes, ChangesNothingIfTheMarksBelongToAnotherStep) {
-  Program program = program_with_phases();
+  StepProgram program = program_with_phases();
   StepMarks marks = marks_of({50, 8, 3, 14}, {50, 8, 3, 14});
   marks[3].tensor = 1;
   EXPECT_FALSE(set_marked_times(program, {marks}, 0, ComputesOn::kDevice));
@@ -151,7 +151,7 @@ TEST(SetMarkedTimes, ChangesNothingIfTheMarksBelongToAnotherStep) {
 }
 
 TEST(FitToPhases, EachPhaseTakesItsMeasuredTime) {
-  Program program = program_with_phases();
+  StepProgram program = program_with_phases();
   Calibration calibration = measured(250, 10);
   calibration.phases = {{"forward", {70, 70, 70}}, {"backward", {180, 180, 180}}};
   // Forward: 120 recorded, 60 without its hook. Backward: 20 recorded, 160 without its two.
@@ -161,7 +161,7 @@ TEST(FitToPhases, EachPhaseTakesItsMeasuredTime) {
 }
 
 TEST(FitToPhases, DoesNotChangeAProgramWithOtherPhases) {
-  Program program = program_with_phases();
+  StepProgram program = program_with_phases();
   Calibration calibration = measured(250, 10);
   EXPECT_EQ(fit_to_phases(program, calibration), std::nullopt);
   calibration.phases = {{"backward", {180, 180, 180}}};
@@ -172,7 +172,7 @@ TEST(FitToPhases, DoesNotChangeAProgramWithOtherPhases) {
 TEST(FitToCompute, MatchesTheStepOnADeviceWhetherHostOrStreamIsBehind) {
   for (const std::vector<Nanoseconds>& host :
        {std::vector<Nanoseconds>{2200, 1000, 500, 1400}, std::vector<Nanoseconds>{9000, 9000, 9000, 9000}}) {
-    Program program = program_with_phases();
+    StepProgram program = program_with_phases();
     std::vector<Nanoseconds> stream = {5000, 800, 300, 1400};
     if (host[0] == 9000) stream = host;  // the stream waits for the host
     ASSERT_TRUE(set_marked_times(program, {marks_of(stream, host)}, 100, ComputesOn::kDevice));
@@ -184,7 +184,7 @@ TEST(FitToCompute, MatchesTheStepOnADeviceWhetherHostOrStreamIsBehind) {
 }
 
 TEST(AssumeWork, UsesTheHostTimeRatioOfTheMarkedProgram) {
-  Program marked = program_with_phases(), other = program_with_phases();
+  StepProgram marked = program_with_phases(), other = program_with_phases();
   marked.work.assign(8, {30, 60, 60, Work::kNoWait, 60});
   assume_work(other, marked);
   EXPECT_EQ(other.work[2], (Work{35, 70, 70, Work::kNoWait, 70}));
@@ -199,9 +199,9 @@ TEST(ReloadCost, IsTheTimeThatTheReplayDoesNotExplain) {
   sketch.node(tensor);
   Calibration calibration = measured(1000, 0);
   calibration.d2h = calibration.h2d = {{0, {10, 10, 10}}, {kMiB, {20, 20, 20}}};
-  EXPECT_EQ(reload_cost(sketch.program(), calibration, {500, 400, 900}), (Measured{250, 200, 450}));
-  EXPECT_EQ(reload_cost(sketch.program(), calibration, {-100}), Measured{});
-  EXPECT_EQ(reload_cost(Program{}, calibration, {500}), Measured{});
+  EXPECT_EQ(reload_cost(sketch.program(), calibration, {500, 400, 900}), (MeasuredQuartiles{250, 200, 450}));
+  EXPECT_EQ(reload_cost(sketch.program(), calibration, {-100}), MeasuredQuartiles{});
+  EXPECT_EQ(reload_cost(StepProgram{}, calibration, {500}), MeasuredQuartiles{});
 }
 
 }  // namespace

@@ -7,23 +7,23 @@
 
 #include "engine/scheduler/scheduler.h"
 #include "traces/base/units.h"
-#include "traces/model/program.h"
+#include "traces/model/step_program.h"
 
 namespace offprof {
 
 /// Kinds of recorded events, in program order.
 enum class RawKind : std::uint8_t {
-  kPhase,        ///< id: name
-  kOpBegin,      ///< id: name; value: depth, 0 for an outermost operator
-  kOpEnd,        ///< id: name; value: depth, 0 for an outermost operator
-  kAlloc,        ///< id: allocation; value: bytes
-  kFree,         ///< id: allocation; value: bytes
-  kProgramFree,  ///< id: allocation; the model drops its last reference while the engine holds it
-  kPack,         ///< id: saved tensor
-  kUnpack,       ///< id: saved tensor
-  kRelease,      ///< id: saved tensor
-  kLetGo,        ///< id: saved tensor, reloaded and now released, whose memory only the engine holds
-  kNodeEnd,      ///< end of a node that unpacked something
+  kPhase,         ///< id: name
+  kOpBegin,       ///< id: name; value: depth, 0 for an outermost operator
+  kOpEnd,         ///< id: name; value: depth, 0 for an outermost operator
+  kAlloc,         ///< id: allocation; value: bytes
+  kFree,          ///< id: allocation; value: bytes
+  kProgramFree,   ///< id: allocation; the model drops its last reference while the engine holds it
+  kPack,          ///< id: saved tensor
+  kUnpack,        ///< id: saved tensor
+  kRelease,       ///< id: saved tensor
+  kFreeUnpacked,  ///< id: saved tensor, reloaded and now released, whose memory only the engine holds
+  kNodeEnd,       ///< end of a node that unpacked something
   kBackwardEnd,
   kFetch,      ///< id: allocation, into which a copy of parameters begins
   kFetched,    ///< id: allocation, for whose copy the model waits

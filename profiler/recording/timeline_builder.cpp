@@ -224,14 +224,14 @@ class StepTimeline {
                                    at(seen->begin_ns), out ? "copy out" : "copy in", seen->stream});
         continue;
       }
-      const bool is_of_weights = copy.tag < 0;
-      Span& span =
-          add_span(SpanKind::kCopy,
-                   is_of_weights ? (out ? "weights out" : "weights in") : (out ? "copy out" : "copy in"),
-                   copy.begin_ns, copy.end_ns);
+      const bool is_of_parameters = copy.tag < 0;
+      Span& span = add_span(
+          SpanKind::kCopy,
+          is_of_parameters ? (out ? "parameters out" : "parameters in") : (out ? "copy out" : "copy in"),
+          copy.begin_ns, copy.end_ns);
       span.track = track_of(copy.direction);
       span.bytes = copy.bytes;
-      if (is_of_weights) continue;
+      if (is_of_parameters) continue;
       span.tensor = tensor_of[static_cast<std::size_t>(copy.tag)];
       timeline_.flows.push_back({flow(static_cast<CopyId>(copy.tag)), span.track, span.begin_ns, span.name});
     }

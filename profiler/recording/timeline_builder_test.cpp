@@ -222,7 +222,7 @@ class Recorder final : public ReplayListener {
 };
 
 TEST(BuildTimeline, HasTheStallsOfASimulationOfTheSameStep) {
-  const Program program = ChainSketch::program(
+  const StepProgram program = ChainSketch::program(
       {{.bytes = 300}, {.bytes = 50, .saves_input = true}, {.bytes = 200}, {.bytes = 80}});
   const Link link{{1e9, 5, 20}, {0.5e9, 9, 3}};
   for (const char* preset : {"offload", "trl"}) {

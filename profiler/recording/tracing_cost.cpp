@@ -21,7 +21,7 @@ TracingCost measure_tracing_cost(const StepsToTrace& steps) {
   for (int round = 0; round <= kRounds; ++round)
     for (std::size_t i = 0; i < kinds.size(); ++i)
       if (const Nanoseconds time = (*kinds[i])(); round > 0) times[i].push_back(time);
-  std::array<Measured, kinds.size()> measured;
+  std::array<MeasuredQuartiles, kinds.size()> measured;
   std::ranges::transform(times, measured.begin(), summarize_measured);
   return {measured[0], measured[1], measured[2], measured[3], measured[4]};
 }

@@ -18,11 +18,11 @@ TEST(TracingCost, InterleavesTheStepsAndSkipsTheFirstRound) {
   const TracingCost cost =
       measure_tracing_cost({steps_of('u', 900, 100), steps_of('s', 900, 102), steps_of('t', 9'000, 104),
                             steps_of('r', 900, 107), steps_of('e', 9'000, 110)});
-  EXPECT_EQ(cost.untraced, (Measured{100, 100, 100}));
-  EXPECT_EQ(cost.streams, (Measured{102, 102, 102}));
-  EXPECT_EQ(cost.tracer, (Measured{104, 104, 104}));
-  EXPECT_EQ(cost.recorder, (Measured{107, 107, 107}));
-  EXPECT_EQ(cost.everything, (Measured{110, 110, 110}));
+  EXPECT_EQ(cost.untraced, (MeasuredQuartiles{100, 100, 100}));
+  EXPECT_EQ(cost.streams, (MeasuredQuartiles{102, 102, 102}));
+  EXPECT_EQ(cost.tracer, (MeasuredQuartiles{104, 104, 104}));
+  EXPECT_EQ(cost.recorder, (MeasuredQuartiles{107, 107, 107}));
+  EXPECT_EQ(cost.everything, (MeasuredQuartiles{110, 110, 110}));
   EXPECT_EQ(order.substr(0, 15), "ustreustreustre");
   EXPECT_DOUBLE_EQ(relative_cost(cost.untraced, cost.everything), 0.1);
 }

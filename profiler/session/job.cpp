@@ -10,7 +10,7 @@
 #include "engine/transforms/transform_table.h"
 #include "profiler/calibration/disk_calibration.h"
 #include "profiler/calibration/transform_profiles.h"
-#include "profiler/recorder/recipe_recorder.h"
+#include "profiler/recorder/recompute_recorder.h"
 #include "profiler/recording/program_builder.h"
 #include "profiler/recording/program_times.h"
 #include "profiler/recording/tracing_cost.h"
@@ -36,7 +36,7 @@ constexpr double kLeastFactor = 0.5;
 
 /// Returns the entries of `gathered`, perhaps from another program, for tensors that `program` saves as that
 /// pass did.
-std::vector<Staging> staging_in(const Program& program, const RecordedPass& pass,
+std::vector<Staging> staging_in(const StepProgram& program, const RecordedPass& pass,
                                 std::vector<Staging> gathered) {
   std::erase_if(gathered, [&](const Staging& staging) {
     const auto tensor = static_cast<std::size_t>(staging.tensor);
@@ -46,7 +46,7 @@ std::vector<Staging> staging_in(const Program& program, const RecordedPass& pass
 }
 
 /// Returns true if the request needs recompute steps.
-bool asks_for_recipes(const RunRequest& request) {
+bool asks_for_recomputations(const RunRequest& request) {
   return recomputes(request.policy) || std::ranges::any_of(request.transforms, [](const std::string& asked) {
            return asked == kAllTransforms || asked == kRecompute;
          });
@@ -69,7 +69,7 @@ Job::Job(const RunRequest& request, Device& device, const Progress& progress, St
     : request_(request), device_(device), progress_(progress), idle_at_end_(device) {
   make_transforms();
   load();
-  trainer_.emplace(model_, device_, trace_.settings, tracing, pager_ ? &*pager_ : nullptr);
+  trainer_.emplace(model_, device_, trace_.settings, tracing, offloader_ ? &*offloader_ : nullptr);
   reference_.emplace(model_.parameter_names, [this] { return trainer_->gradients(std::nullopt, {}); });
   record();
 }
@@ -83,9 +83,9 @@ GradientCheck Job::check_gradients(const Policy& policy) {
 StepGuide Job::guide_for(const Policy& policy) const {
   StepGuide guide(order_);
   if (policy.rules.empty()) return guide;
-  Placements placements = choose_placements(policy, trace_.program, trace_.transforms);
+  StepPlacements placements = choose_placements(policy, trace_.program, trace_.transforms);
   guide.placements = std::move(placements.by_tensor);
-  guide.recipes = recipes_;
+  guide.recomputations = recomputations_;
   for (const std::string& name : placements.transforms) {
     const auto found = std::ranges::find(transforms_, name, &Transform::name);
     guide.transforms.push_back(found != transforms_.end() ? *found : make_transform(name));
@@ -105,23 +105,24 @@ void Job::make_transforms() {
 }
 
 /// Searches in two steps, since a step need not repeat what another did.
-void Job::find_recipes() {
-  if (!asks_for_recipes(request_)) return;
-  std::vector<std::vector<FoundRecipe>> found;
+void Job::find_recomputations() {
+  if (!asks_for_recomputations(request_)) return;
+  std::vector<std::vector<FoundRecomputation>> found;
   const auto residents = trainer_->residents();
   bool is_same = true;
   for (int i = 0; i < 2; ++i) {
     progress_("looking for what can be made again");
-    RecipeRecorder recorder(device_, *residents);
+    RecomputeRecorder recorder(device_, *residents);
     trainer_->step(preset_policy("keep"), order_, Recording::kNone, &recorder);
     is_same = is_same && recorder.saw(trace_.program);
     found.push_back(recorder.take());
   }
-  trace_.program.recipes.emplace();
+  trace_.program.recomputations.emplace();
   if (!is_same) return;
-  for (FoundRecipe& one : agreed(std::move(found.back()), found.front())) {
-    recipes_.emplace(one.recipe.tensor, std::make_shared<const ExecutableRecipe>(std::move(one.executable)));
-    trace_.program.recipes->push_back(std::move(one.recipe));
+  for (FoundRecomputation& one : agreed(std::move(found.back()), found.front())) {
+    recomputations_.emplace(one.recomputation.tensor,
+                            std::make_shared<const ExecutableRecomputation>(std::move(one.executable)));
+    trace_.program.recomputations->push_back(std::move(one.recomputation));
   }
 }
 
@@ -131,7 +132,7 @@ void Job::profile_transforms() {
     progress_("measuring what packing costs");
     trace_.transforms = offprof::profile_transforms(device_, transforms_, trace_.program);
   }
-  const Placements placements = choose_placements(request_.policy, trace_.program, trace_.transforms);
+  const StepPlacements placements = choose_placements(request_.policy, trace_.program, trace_.transforms);
   trace_.notes.insert(trace_.notes.end(), placements.warnings.begin(), placements.warnings.end());
 }
 
@@ -148,11 +149,11 @@ void Job::set_limits(const Policy& policy) {
 /// as a buffer, plus one tensor. Parameters in host memory do not count for the policy.
 std::optional<Bytes> Job::host_capacity(const Policy& policy) const {
   if (!policy.host_memory_bytes) return std::nullopt;
-  const Bytes weights = pager_ ? pager_->host_bytes() : 0;
-  if (!uses_disk(policy)) return *policy.host_memory_bytes + weights;
+  const Bytes parameters = offloader_ ? offloader_->host_bytes() : 0;
+  if (!uses_disk(policy)) return *policy.host_memory_bytes + parameters;
   Bytes largest = 0;
   for (const ProgramStorage& storage : trace_.program.storages) largest = std::max(largest, storage.bytes);
-  return *policy.host_memory_bytes + weights + policy.disk_buffer_bytes + largest;
+  return *policy.host_memory_bytes + parameters + policy.disk_buffer_bytes + largest;
 }
 
 std::vector<StepResult> Job::train(const Policy& policy, int steps, Recording recording) {
@@ -238,7 +239,7 @@ void Job::calibrate_times() {
 /// parameters cannot be separated.
 void Job::set_marked_times(const Calibration& calibration) {
   const bool beside_host = !device_.torch_device().is_cpu();
-  if (pager_) {
+  if (offloader_) {
     if (beside_host) assume_host_ahead(trace_.program);
     if (beside_host && trace_.dense_program) assume_host_ahead(*trace_.dense_program);
     return;
@@ -264,7 +265,7 @@ StepCalibration Job::measure_costs() {
   return measured;
 }
 
-void Job::fit(Program& program, const Calibration& calibration, const Policy& policy,
+void Job::fit(StepProgram& program, const Calibration& calibration, const Policy& policy,
               Nanoseconds compute_ns) {
   note_factor(fit_to_compute(program, calibration, policy, compute_ns));
 }
@@ -282,7 +283,7 @@ void Job::record() {
   learn_uses();
   progress_("warming up");
   for (int i = 0; i < trace_.settings.warmup; ++i) trainer_->plain_step();
-  check_segments();
+  check_checkpointed();
   if (auto& memory = trace_.environment.beside_allocator) memory->warm_bytes = *used_beside_allocator();
   std::vector<RecordedPass> keep_passes;
   for (int i = 0; i < kKeepPasses; ++i) {
@@ -293,7 +294,7 @@ void Job::record() {
   const RecordedPass offload_pass = record_pass(preset_policy("offload"));
   trace_.program = build_program(keep_passes, offload_pass);
   order_ = backward_order(trace_.program);
-  find_recipes();
+  find_recomputations();
   const RecordedPass last = record_dense(offload_pass);
   calibrate_times();
   profile_transforms();
@@ -330,7 +331,7 @@ Nanoseconds Job::dense_compute_ns() {
 }
 
 /// Stores the allocator state in which measured steps begin; `last` is the last recorded pass.
-void Job::note_allocator_state(Program& program, const RecordedPass& last) {
+void Job::note_allocator_state(StepProgram& program, const RecordedPass& last) {
   device_.release_cache();
   const auto storage_of = storages_replaced_by(program, last);
   program.allocator = device_.allocator_state([&](AllocationId allocation) {

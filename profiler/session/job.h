@@ -10,8 +10,8 @@
 #include "engine/devices/device.h"
 #include "engine/devices/host_memory.h"
 #include "engine/models/model.h"
-#include "engine/parameters/weight_pager.h"
-#include "profiler/calibration/calibration.h"
+#include "engine/parameters/parameter_offloader.h"
+#include "profiler/calibration/cost_calibration.h"
 #include "profiler/cupti/step_tracing.h"
 #include "profiler/plugin/plugin.h"
 #include "profiler/session/gradient_check.h"
@@ -54,12 +54,12 @@ class Job {
  private:
   void load();
   void place_model();
-  void make_pager();
+  void make_offloader();
   void learn_uses();
-  void choose_segments();
-  void cut_into_shards();
-  Bytes shard_weight_bytes() const;
-  void check_segments();
+  void choose_checkpointed();
+  void cut_into_slices();
+  Bytes slice_weight_bytes() const;
+  void check_checkpointed();
   void record();
   RecordedPass record_dense(const RecordedPass& offload_pass);
   RecordedPass record_pass(const Policy& policy);
@@ -68,14 +68,15 @@ class Job {
   StepCalibration measure_costs();
   void set_marked_times(const Calibration& calibration);
   void note_factor(std::optional<double> factor);
-  void fit(Program& program, const Calibration& calibration, const Policy& policy, Nanoseconds compute_ns);
+  void fit(StepProgram& program, const Calibration& calibration, const Policy& policy,
+           Nanoseconds compute_ns);
   Nanoseconds dense_compute_ns();
-  void note_allocator_state(Program& program, const RecordedPass& last);
+  void note_allocator_state(StepProgram& program, const RecordedPass& last);
   void set_limits(const Policy& policy);
   std::optional<Bytes> host_capacity(const Policy& policy) const;
   void make_transforms();
   void profile_transforms();
-  void find_recipes();
+  void find_recomputations();
   StepGuide guide_for(const Policy& policy) const;
 
   const RunRequest& request_;
@@ -83,11 +84,12 @@ class Job {
   const Progress& progress_;
   Model model_;
   Trace trace_;
-  std::optional<WeightPager> pager_;
+  std::optional<ParameterOffloader> offloader_;
   std::optional<Trainer> trainer_;
   std::vector<SavedId> order_;
   std::vector<std::shared_ptr<const Transform>> transforms_;  ///< named by the request's rules
-  std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes_;  ///< by Recipe::tensor
+  std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecomputation>>
+      recomputations_;                          ///< by Recipe::tensor
   std::optional<Policy> last_policy_;           ///< the policy of the current limits
   std::optional<GradientReference> reference_;  ///< gradients of plain autograd
   /// Waits at the end, since parameters may still be copied to memory that is freed with the model.

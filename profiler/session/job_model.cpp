@@ -11,9 +11,9 @@
 
 #include <algorithm>
 
-#include "engine/checkpointing/segments.h"
+#include "engine/checkpointing/checkpointed_modules.h"
+#include "engine/models/meta_parameters.h"
 #include "engine/models/model_device.h"
-#include "engine/models/weightless.h"
 #include "engine/slices/microbatches.h"
 #include "profiler/session/job.h"
 #include "traces/analysis/fingerprint.h"
@@ -53,10 +53,10 @@ void Job::load() {
         "give one --input for each, as in --input 'int64[4,128]<512' or --input 'float32[8,3,64,64]'");
   at::manual_seed(trace_.settings.seed);
   make_inputs(model_, inputs);
-  if (!device_.is_virtual()) refuse_weightless(model_);
+  if (!device_.is_virtual()) refuse_meta_parameters(model_);
   place_model();
-  choose_segments();
-  cut_into_shards();
+  choose_checkpointed();
+  cut_into_slices();
   trace_.model = model_.info;
   refuse_foreign_plan(request_.policy, request_.policy_made_for,
                       fingerprint_of_run(trace_.model, trace_.settings));
@@ -74,83 +74,85 @@ void Job::load() {
 
 /// Moves the model to the device, and offloaded parameters from there to their place.
 void Job::place_model() {
-  make_pager();
+  make_offloader();
   const auto adopt = [&](const at::Tensor& parameter) {
-    if (pager_) pager_->adopt_parameter(parameter);
+    if (offloader_) offloader_->adopt_parameter(parameter);
   };
   if (!device_.torch_device().is_cpu()) return move_to_device(model_, device_.torch_device(), adopt);
   for (const at::Tensor& parameter : model_.module.parameters()) adopt(parameter);
 }
 
-void Job::make_pager() {
-  const std::optional<WeightSettings>& weights = trace_.settings.weights;
-  if (!weights) return;
-  const bool on_disk = weights->place == "disk";
-  std::unique_ptr<WeightStore> store;
+void Job::make_offloader() {
+  const std::optional<ParameterSettings>& parameters = trace_.settings.parameters;
+  if (!parameters) return;
+  const bool on_disk = parameters->place == "disk";
+  std::unique_ptr<ParameterStore> store;
   if (!on_disk) {
-    store = make_host_weight_store(device_);
+    store = make_host_parameter_store(device_);
   } else if (device_.torch_device().is_cpu()) {
-    store = make_disk_weight_store(request_.weights_folder);
+    store = make_disk_parameter_store(request_.parameters_folder);
   } else {
     OFFPROF_CHECK(device_.disk() != nullptr);
-    store = make_device_disk_weight_store(device_);
+    store = make_device_disk_parameter_store(device_);
   }
   if (const std::string warning = store->warning(); !warning.empty()) trace_.notes.push_back(warning);
-  pager_.emplace(device_, std::move(store), weights->window_bytes.value_or(0));
+  offloader_.emplace(device_, std::move(store), parameters->window_bytes.value_or(0));
 }
 
-Bytes Job::shard_weight_bytes() const {
-  return model_.shards ? model_.shards->most_weight_bytes() : 0;
+Bytes Job::slice_weight_bytes() const {
+  return model_.slices ? model_.slices->most_weight_bytes() : 0;
 }
 
 /// Learns the order in which a step uses the parameters, and chooses the window size.
 void Job::learn_uses() {
-  if (!pager_) return;
-  progress_("learning in which order weights are used");
+  if (!offloader_) return;
+  progress_("recording the order in which parameters are used");
   trainer_->plain_step();  // creates the optimizer's state
   trainer_->plain_step();
-  pager_->learn();
-  std::optional<Bytes>& window = trace_.settings.weights->window_bytes;
-  if (!window) window = kWindowInOperators * std::max(pager_->most_used_bytes(), shard_weight_bytes());
-  pager_->set_window_bytes(*window);
+  offloader_->learn();
+  std::optional<Bytes>& window = trace_.settings.parameters->window_bytes;
+  if (!window) window = kWindowInOperators * std::max(offloader_->most_used_bytes(), slice_weight_bytes());
+  offloader_->set_window_bytes(*window);
 }
 
-void Job::choose_segments() {
-  const std::vector<std::string>& patterns = trace_.settings.segments;
+void Job::choose_checkpointed() {
+  const std::vector<std::string>& patterns = trace_.settings.checkpointed;
   if (!patterns.empty())
-    model_.segments = std::make_shared<Segments>(model_.module, patterns, device_.torch_device());
+    model_.checkpointed =
+        std::make_shared<CheckpointedModules>(model_.module, patterns, device_.torch_device());
 }
 
 /// Runs the model once to see what its parts take.
-void Job::cut_into_shards() {
-  std::optional<ShardSettings>& settings = trace_.settings.shards;
+void Job::cut_into_slices() {
+  std::optional<SliceSettings>& settings = trace_.settings.slices;
   if (!settings) return;
-  progress_("cutting the model into shards");
+  progress_("cutting the model into slices");
   model_.microbatches = settings->microbatches;
   const auto microbatches = cut_into_microbatches(model_.inputs, model_.microbatches);
-  const WeightPager::Scope paged(pager_ ? &*pager_ : nullptr);
+  const ParameterOffloader::Scope paged(offloader_ ? &*offloader_ : nullptr);
   try {
-    model_.shards = std::make_shared<Shards>(model_.module, microbatches.front(), settings->count,
-                                             device_.torch_device());
+    model_.slices = std::make_shared<LayerSlices>(model_.module, microbatches.front(), settings->count,
+                                                  device_.torch_device());
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
     throw forward_error(model_, microbatches.front(), error);
   }
-  settings->count = static_cast<std::int64_t>(model_.shards->shards().size());
+  settings->count = static_cast<std::int64_t>(model_.slices->slices().size());
 }
 
 /// Reports checkpointed modules that the last step did not call: they save no memory.
-void Job::check_segments() {
-  if (!model_.segments) return;
-  const std::vector<std::string> uncalled = model_.segments->uncalled();
+void Job::check_checkpointed() {
+  if (!model_.checkpointed) return;
+  const std::vector<std::string> uncalled = model_.checkpointed->uncalled();
   if (uncalled.empty()) return;
-  if (uncalled.size() == model_.segments->paths().size())
+  if (uncalled.size() == model_.checkpointed->paths().size())
     throw input_error(
-        fmt::format("segments: the model's forward calls none of {}", fmt::join(uncalled, ", ")),
+        fmt::format("checkpoint: the model's forward calls none of {}", fmt::join(uncalled, ", ")),
         "its code has been put in place of the calls: export it without torch.jit.freeze and without "
         "inlining");
-  trace_.notes.push_back(fmt::format("segments that the step does not call: {}", fmt::join(uncalled, ", ")));
+  trace_.notes.push_back(
+      fmt::format("checkpointed modules that the step does not call: {}", fmt::join(uncalled, ", ")));
 }
 
 }  // namespace offprof

@@ -59,8 +59,8 @@ class Plugin final : public EnginePlugin {
   }
 
   void make_zoo_model(const std::string& name, const std::map<std::string, std::int64_t>& sizes,
-                      std::uint64_t seed, const std::string& path, const ZooWeights& weights) override {
-    save_zoo_model(name, sizes, seed, path, weights);
+                      std::uint64_t seed, const std::string& path, const ZooWeights& parameters) override {
+    save_zoo_model(name, sizes, seed, path, parameters);
   }
 };
 

@@ -36,19 +36,19 @@ at::Tensor on_host(const at::Tensor& gradient, bool apart) {
 }
 
 /// Reports the loads and evictions of parameters to the step's listener.
-class PagerListenerScope {
+class OffloaderListenerScope {
  public:
-  PagerListenerScope(WeightPager* pager, StepListener* listener) : pager_(pager) {
-    if (pager_ != nullptr) pager_->set_listener(listener);
+  OffloaderListenerScope(ParameterOffloader* offloader, StepListener* listener) : offloader_(offloader) {
+    if (offloader_ != nullptr) offloader_->set_listener(listener);
   }
-  ~PagerListenerScope() {
-    if (pager_ != nullptr) pager_->set_listener(nullptr);
+  ~OffloaderListenerScope() {
+    if (offloader_ != nullptr) offloader_->set_listener(nullptr);
   }
-  PagerListenerScope(const PagerListenerScope&) = delete;
-  PagerListenerScope& operator=(const PagerListenerScope&) = delete;
+  OffloaderListenerScope(const OffloaderListenerScope&) = delete;
+  OffloaderListenerScope& operator=(const OffloaderListenerScope&) = delete;
 
  private:
-  WeightPager* pager_;
+  ParameterOffloader* offloader_;
 };
 
 /// Stops listening at the end, since a step's graph may outlive its listener.
@@ -66,28 +66,28 @@ class ListenerScope {
 }  // namespace
 
 Trainer::Trainer(Model& model, Device& device, const RunSettings& settings, StepTracing* tracing,
-                 WeightPager* pager)
+                 ParameterOffloader* offloader)
     : model_(model),
       device_(device),
       loss_(settings.loss),
       seed_(settings.seed),
       tracing_(tracing),
-      pager_(pager),
+      offloader_(offloader),
       optimizer_(make_optimizer(settings.optimizer, model.parameters)) {}
 
 /// Releases the gradients. After a failed step, one may still be on its way to the device: this waits for it
 /// while its memory exists.
 void Trainer::set_gradients_to_none() {
-  if (pager_ != nullptr) pager_->forget_gradients();
+  if (offloader_ != nullptr) offloader_->forget_gradients();
   for (at::Tensor& parameter : model_.parameters) parameter.mutable_grad() = at::Tensor();
 }
 
 /// Ends the step of the pager: between steps no parameters are on the device, and gradients are not kept.
 void Trainer::end_pages() {
-  if (pager_ == nullptr) return;
+  if (offloader_ == nullptr) return;
   set_gradients_to_none();
   adopt_optimizer_state();
-  pager_->end_step();
+  offloader_->end_step();
 }
 
 /// Adopts the optimizer's state in the order of parameters, since the order of its own table depends on
@@ -100,14 +100,16 @@ void Trainer::adopt_optimizer_state() {
     if (state == states.end()) continue;
     const auto* moments = dynamic_cast<const torch::optim::AdamWParamState*>(state->second.get());
     if (moments == nullptr) continue;
-    for (const at::Tensor& moment : {moments->exp_avg(), moments->exp_avg_sq()}) pager_->adopt(moment);
+    for (const at::Tensor& moment : {moments->exp_avg(), moments->exp_avg_sq()}) offloader_->adopt(moment);
   }
 }
 
 std::shared_ptr<const Residents> Trainer::residents() const {
   Residents residents = residents_of(model_, device_);
-  if (pager_ != nullptr)
-    residents.is_paged = [pager = pager_](const c10::Storage& storage) { return pager->is_page(storage); };
+  if (offloader_ != nullptr)
+    residents.is_paged = [offloader = offloader_](const c10::Storage& storage) {
+      return offloader->is_page(storage);
+    };
   return std::make_shared<const Residents>(std::move(residents));
 }
 
@@ -120,7 +122,7 @@ void Trainer::forward_and_backward() {
 void Trainer::plain_step() {
   set_gradients_to_none();
   {
-    const WeightPager::Scope paged(pager_);
+    const ParameterOffloader::Scope paged(offloader_);
     forward_and_backward();
     if (optimizer_) optimizer_->step();
   }
@@ -152,8 +154,8 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
   StepListener* const hears = recorder ? &*recorder : listener;
   auto step = std::make_shared<OffloadStep>(device_, policy, guide, residents_now, hears);
   const ListenerScope listens(*step);
-  const PagerListenerScope listens_to_pager(pager_, hears);
-  std::optional<WeightPager::Scope> paged(std::in_place, pager_);
+  const OffloaderListenerScope listens_to_offloader(offloader_, hears);
+  std::optional<ParameterOffloader::Scope> paged(std::in_place, offloader_);
   {
     const CurrentStep current(step);
     TrainingPass pass(model_, loss_);
@@ -196,12 +198,12 @@ StepResult Trainer::run_step(const Policy& policy, const StepGuide& guide, Recor
   result.exposed_ns = device_.take_exposed_ns();
   result.host_peak_bytes = step->host_peak_bytes();
   result.host_reserved_bytes = device_.host_reserved_bytes();
-  const WeightTraffic weights = pager_ != nullptr ? pager_->take_traffic() : WeightTraffic{};
-  result.d2h_bytes = step->d2h_bytes() + weights.d2h;
-  result.h2d_bytes = step->h2d_bytes() + weights.h2d;
+  const ParameterTraffic parameters = offloader_ != nullptr ? offloader_->take_traffic() : ParameterTraffic{};
+  result.d2h_bytes = step->d2h_bytes() + parameters.d2h;
+  result.h2d_bytes = step->h2d_bytes() + parameters.h2d;
   result.disk_peak_bytes = step->disk().peak_bytes();
-  result.disk_write_bytes = step->disk().write_bytes() + weights.disk_write;
-  result.disk_read_bytes = step->disk().read_bytes() + weights.disk_read;
+  result.disk_write_bytes = step->disk().write_bytes() + parameters.disk_write;
+  result.disk_read_bytes = step->disk().read_bytes() + parameters.disk_read;
   result.disk_refusals = step->disk().refusals();
   result.refused_reloads = step->refused_reloads();
   result.ledger = step->ledger();
@@ -225,16 +227,16 @@ void Trainer::begin_measuring() {
   device_.take_exposed_ns();
   device_.forget_marks();
   device_.reset_peak();
-  if (pager_ != nullptr) pager_->take_traffic();
+  if (offloader_ != nullptr) offloader_->take_traffic();
 }
 
 std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy, const StepGuide& guide) {
   const at::NoGradGuard outer_no_grad;
-  const WeightPager::Scope paged(pager_);
+  const ParameterOffloader::Scope paged(offloader_);
   std::vector<at::Tensor> buffers;
   for (const at::Tensor& buffer : model_.module.buffers()) buffers.push_back(buffer.clone());
   set_gradients_to_none();
-  if (pager_ != nullptr && !policy) pager_->bring_all();  // the exact gradients do not use the pager
+  if (offloader_ != nullptr && !policy) offloader_->bring_all();  // the exact gradients do not use the pager
   at::manual_seed(seed_);
   {
     const at::AutoGradMode grad(true);
@@ -250,7 +252,7 @@ std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy, 
   std::vector<at::Tensor> result;
   // Keeps the gradients on the host, so that they do not count as device memory.
   for (at::Tensor& parameter : model_.parameters)
-    result.push_back(parameter.grad().defined() ? on_host(parameter.grad(), pager_ != nullptr)
+    result.push_back(parameter.grad().defined() ? on_host(parameter.grad(), offloader_ != nullptr)
                                                 : at::Tensor());
   set_gradients_to_none();
   end_pages();

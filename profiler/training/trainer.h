@@ -10,7 +10,7 @@
 #include "engine/autograd/offload_step.h"
 #include "engine/devices/device.h"
 #include "engine/models/model.h"
-#include "engine/parameters/weight_pager.h"
+#include "engine/parameters/parameter_offloader.h"
 #include "profiler/cupti/step_tracing.h"
 #include "profiler/recording/step_mark.h"
 #include "profiler/recording/step_result.h"
@@ -37,7 +37,7 @@ class Trainer {
   /// adamw. `tracing` is for the device's GPU and steps recorded for a timeline; nullptr: none. `pager`
   /// offloads the model's parameters; nullptr: they stay on the device.
   Trainer(Model& model, Device& device, const RunSettings& settings, StepTracing* tracing = nullptr,
-          WeightPager* pager = nullptr);
+          ParameterOffloader* offloader = nullptr);
 
   /// Runs a step as plain autograd does it, with parameter offload, activation checkpointing and layer
   /// slices, but no other part of the engine.
@@ -84,7 +84,7 @@ class Trainer {
   std::string loss_;
   std::uint64_t seed_;
   StepTracing* tracing_;
-  WeightPager* pager_;
+  ParameterOffloader* offloader_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;  ///< null if the optimiser is none
 };
 

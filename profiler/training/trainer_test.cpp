@@ -10,7 +10,7 @@
 #include <map>
 
 #include "engine/models/archives/build.h"
-#include "profiler/calibration/calibration.h"
+#include "profiler/calibration/cost_calibration.h"
 #include "profiler/session/gradient_check.h"
 #include "profiler/session/run_job.h"
 #include "tests/support/test_folder.h"

@@ -48,7 +48,7 @@ class Replayer {
  public:
   Replayer(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener)
       : step_(step),
-        placements_(std::make_shared<const Placements>(step.place(policy))),
+        placements_(std::make_shared<const StepPlacements>(step.place(policy))),
         executor_(step, policy, link, placements_->by_tensor, listener),
         scheduler_(make_scheduler(policy, step.backward_order(), executor_)),
         listener_(listener),
@@ -115,7 +115,7 @@ class Replayer {
       case EventKind::kAlloc:
         return executor_.memory().hold(event.id);
       case EventKind::kFree:
-        return executor_.memory().let_go(event.id);
+        return executor_.memory().free_unpacked(event.id);
       case EventKind::kPack:
         return pack(event.id);
       case EventKind::kUnpack:
@@ -125,16 +125,16 @@ class Replayer {
         return scheduler_->release(event.id);
       case EventKind::kNodeEnd:
         return node_end();
-      case EventKind::kLetGo:
+      case EventKind::kFreeUnpacked:
         return program_lets_go(event.id);
       case EventKind::kBackwardEnd:
         return scheduler_->backward_end();
       case EventKind::kFetch:
-        return executor_.fetch_weights(event.id);
+        return executor_.fetch_parameters(event.id);
       case EventKind::kFetched:
-        return executor_.wait_for_weights(event.id);
+        return executor_.wait_for_parameters(event.id);
       case EventKind::kSave:
-        return executor_.save_weights(event.id);
+        return executor_.save_parameters(event.id);
       case EventKind::kPhase:
       case EventKind::kOpBegin:
       case EventKind::kOpEnd:
@@ -175,7 +175,7 @@ class Replayer {
 
   void program_lets_go(SavedId tensor) {
     OFFPROF_CHECK(unpacked_storage_[tensor] >= 0);
-    executor_.memory().let_go(unpacked_storage_[tensor]);
+    executor_.memory().free_unpacked(unpacked_storage_[tensor]);
     unpacked_storage_[tensor] = -1;
   }
 
@@ -190,7 +190,7 @@ class Replayer {
     metrics.device_peak_bytes = executor_.memory().peak_bytes();
     metrics.device_resident_bytes = step_.resident_bytes();
     metrics.host_peak_bytes = executor_.host_peak_bytes();
-    if (const VirtualDisk& disk = executor_.disk(); disk.is_used()) {
+    if (const ReplayedDisk& disk = executor_.disk(); disk.is_used()) {
       metrics.disk_peak_bytes = disk.peak_bytes();
       metrics.disk_write_bytes = disk.write_bytes();
       metrics.disk_read_bytes = disk.read_bytes();
@@ -208,7 +208,7 @@ class Replayer {
   }
 
   const Step& step_;
-  std::shared_ptr<const Placements> placements_;  ///< shared by forks
+  std::shared_ptr<const StepPlacements> placements_;  ///< shared by forks
   VirtualExecutor executor_;
   std::unique_ptr<Scheduler> scheduler_;
   ReplayListener* listener_;
@@ -225,7 +225,7 @@ namespace {
 
 constexpr std::array<std::string_view, 9> kReasonNames = {"stash_full", "stash_emptied", "no_stash",
                                                           "released",   "reload_late",   "link",
-                                                          "weights",    "launch",        "disk"};
+                                                          "parameters", "launch",        "disk"};
 constexpr std::array<std::string_view, 9> kReasons = {
     "the stash is full, and the copy out of its oldest tensor is not done",
     "backward begins, which empties the stash, and a copy out is not done",
@@ -233,7 +233,7 @@ constexpr std::array<std::string_view, 9> kReasons = {
     "autograd lets go of the tensor before its copy is done",
     "backward needs the tensor, and its reload was asked for too late",
     "the link has not come to the copy yet",
-    "an operator needs weights that are not there yet, or others must be saved before they go",
+    "an operator needs parameters that are still being copied",
     "the host has not launched the next kernel yet",
     "the disk has not written it or read it yet"};
 static_assert(kReasons.size() == static_cast<std::size_t>(StallReason::kDisk) + 1);

@@ -28,7 +28,7 @@ enum class StallReason : std::uint8_t {
   kReleased,      ///< autograd releases the tensor before its copy is done
   kReloadLate,    ///< backward needs the tensor, but its reload was requested too late
   kLink,          ///< the link has not started the copy: it is busy with others, or the stream is waking up
-  kWeights,       ///< an operator needs parameters that were loaded too late, or others must be saved first
+  kParameters,    ///< an operator needs parameters that were loaded too late, or others must be saved first
   kLaunch,        ///< the host has not launched the next kernel yet
   kDisk,          ///< the disk has not yet written what must go, or not yet read what is needed
 };
@@ -59,7 +59,7 @@ class ReplayListener : public StorageListener {
   virtual void on_command(const Command& command, Nanoseconds now) { (void)command, (void)now; }
   virtual void on_copy(const Command& command, const VirtualClock::Copy& copy) { (void)command, (void)copy; }
   /// Called for the step program's own copies: those of parameters.
-  virtual void on_weight_copy(const VirtualClock::Copy& copy) { (void)copy; }
+  virtual void on_parameter_copy(const VirtualClock::Copy& copy) { (void)copy; }
   /// Called for kWriteDisk and kReadDisk, with the times at which the disk carries the transfer out.
   virtual void on_disk_transfer(const Command& command, const VirtualClock::Copy& transfer) {
     (void)command, (void)transfer;

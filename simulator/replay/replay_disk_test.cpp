@@ -19,7 +19,7 @@ using testing::ElementsAre;
 constexpr Link kLink{{1e9, 0}, {1e9, 0}, 0, false, {{0.5e9, 0}, {1e9 / 3, 0}}};
 
 /// Saves `count` tensors of 100 bytes and frees them. Backward unpacks them 1000 ns later.
-Program layers(int count) {
+StepProgram layers(int count) {
   ProgramSketch sketch;
   std::vector<SavedId> saved;
   for (int i = 0; i < count; ++i) {
@@ -57,7 +57,7 @@ class DiskListener final : public ReplayListener {
   std::vector<std::string> transfers, stalls;
 };
 
-DiskListener heard(const Program& program, const Policy& policy) {
+DiskListener heard(const StepProgram& program, const Policy& policy) {
   DiskListener listener;
   replay(Step(program), policy, kLink, &listener);
   return listener;
@@ -91,7 +91,7 @@ TEST(ReplayDisk, BackwardWaitsForAReadThatHasNotEnded) {
 }
 
 TEST(ReplayDisk, StallsAddUpToTheStallTime) {
-  const Program program = layers(4);
+  const StepProgram program = layers(4);
   const Metrics metrics = replay(Step(program), to_disk(100), kLink).metrics;
   Nanoseconds sum = 0;
   for (const Stall& stall : stalls(Step(program), to_disk(100), kLink)) sum += stall.duration_ns;
@@ -109,7 +109,7 @@ TEST(ReplayDisk, AnUnknownDiskTakesNoTime) {
 }
 
 TEST(ReplayDisk, TheTimelineHasARowForEachDirection) {
-  const Program program = layers(3);
+  const StepProgram program = layers(3);
   const Timeline timeline = replay_timeline(program, Step(program), to_disk(100), kLink);
   int writes = 0, reads = 0;
   for (const Span& span : timeline.spans) {

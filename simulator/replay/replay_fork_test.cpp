@@ -68,7 +68,7 @@ bool are_equal(const Replayed& a, const Replayed& b) {
 }
 
 Step any_step() {
-  const Program program = random_program(kMostBytes);
+  const StepProgram program = random_program(kMostBytes);
   return Step(program, random_costs_with_slowdown(program));
 }
 

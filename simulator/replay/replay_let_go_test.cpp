@@ -13,7 +13,7 @@ ProgramSketch early_let_go() {
   const SavedId a = sketch.save(x);
   sketch.free(x);
   sketch.unpack(a);
-  sketch.let_go(a);
+  sketch.free_unpacked(a);
   sketch.free(sketch.alloc(70));
   sketch.node_end();
   sketch.release(a);

@@ -103,7 +103,7 @@ RC_GTEST_PROP(ReplayProperty, TimeIsComputePlusWaits, ()) {
 }
 
 RC_GTEST_PROP(ReplayProperty, StallsAddUpToTheStallTime, ()) {
-  const Program program = random_program(kMostBytes);
+  const StepProgram program = random_program(kMostBytes);
   const Step step(program, random_costs_with_slowdown(program));
   const Policy policy = any_policy();
   const Link link = any_link();
@@ -117,7 +117,7 @@ RC_GTEST_PROP(ReplayProperty, StallsAddUpToTheStallTime, ()) {
 }
 
 RC_GTEST_PROP(ReplayProperty, AStreamBesideTheHostHasTheSameComputeTimeUnderEveryPolicy, ()) {
-  Program program = random_program(kMostBytes);
+  StepProgram program = random_program(kMostBytes);
   if (program.work.empty()) program.work.resize(program.events.size());
   const Step step(program);
   Nanoseconds busy = 0;
@@ -126,7 +126,7 @@ RC_GTEST_PROP(ReplayProperty, AStreamBesideTheHostHasTheSameComputeTimeUnderEver
 }
 
 RC_GTEST_PROP(ReplayProperty, AnEndlessThresholdWithoutAStashIsKeep, ()) {
-  const Program program = random_program(kMostBytes);
+  const StepProgram program = random_program(kMostBytes);
   const Step step(program, random_costs_with_slowdown(program));
   const Link link = any_link();
   Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
@@ -136,7 +136,7 @@ RC_GTEST_PROP(ReplayProperty, AnEndlessThresholdWithoutAStashIsKeep, ()) {
 }
 
 RC_GTEST_PROP(ReplayProperty, NoPolicyIsFasterThanKeep, ()) {
-  const Program program = random_program(kMostBytes);
+  const StepProgram program = random_program(kMostBytes);
   const Step step(program, random_costs_with_slowdown(program));
   const Link link = any_link();
   RC_ASSERT(*replay(step, any_policy(), link).metrics.step_time_ns >=
@@ -144,7 +144,7 @@ RC_GTEST_PROP(ReplayProperty, NoPolicyIsFasterThanKeep, ()) {
 }
 
 RC_GTEST_PROP(ReplayProperty, ASharedLinkIsNeverFasterThanOneForEachDirection, ()) {
-  const Program program = random_program(kMostBytes);
+  const StepProgram program = random_program(kMostBytes);
   const Step step(program, random_costs(program));
   const Policy policy = any_policy();
   Link link = any_link(), shared = link;
@@ -155,7 +155,7 @@ RC_GTEST_PROP(ReplayProperty, ASharedLinkIsNeverFasterThanOneForEachDirection, (
 }
 
 RC_GTEST_PROP(ReplayProperty, ASharedLinkIsAsFastIfOnlyOneDirectionIsBusy, ()) {
-  Program program = random_program(kMostBytes);
+  StepProgram program = random_program(kMostBytes);
   const auto comes_back = [](const Event& event) { return event.kind == EventKind::kUnpack; };
   const auto first = std::ranges::find_if(program.events, comes_back);
   program.work.resize(std::min<std::size_t>(program.work.size(), first - program.events.begin()));
@@ -169,7 +169,7 @@ RC_GTEST_PROP(ReplayProperty, ASharedLinkIsAsFastIfOnlyOneDirectionIsBusy, ()) {
 }
 
 RC_GTEST_PROP(ReplayProperty, AFasterLinkIsNeverSlower, ()) {
-  const Program program = random_program(kMostBytes);
+  const StepProgram program = random_program(kMostBytes);
   const Step step(program, random_costs(program));
   const Policy policy = any_policy();
   const Link link = any_link();

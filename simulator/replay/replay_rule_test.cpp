@@ -14,23 +14,23 @@ const std::vector<TransformProfile>& profiles() {
     TransformCost cost;
     cost.dtype = "float32";
     cost.elements = 100;
-    cost.packed_bytes = 120;
-    cost.pack = {{{50, -1}, {120, -1}, {0, 0}}, 7};
-    cost.unpack = {{{400, -1}, {30, -1}, {0, 1}}, 11};
+    cost.encoded_bytes = 120;
+    cost.encode = {{{50, -1}, {120, -1}, {0, 0}}, 7};
+    cost.decode = {{{400, -1}, {30, -1}, {0, 1}}, 11};
     return std::vector<TransformProfile>{{"pack", false, {cost}}};
   }();
   return kProfiles;
 }
 
 /// Saves 400 bytes and frees them; backward unpacks them.
-Program one_layer() {
+StepProgram one_layer() {
   ProgramSketch sketch(1000);
   const std::int32_t x = sketch.alloc(400);
   const SavedId a = sketch.save(x);
   sketch.free(x);
   sketch.node(a);
   sketch.backward_end();
-  Program program = sketch.program();
+  StepProgram program = sketch.program();
   program.saved[0].layout = TensorLayout{"float32", {10, 10}, {10, 1}};
   return program;
 }
@@ -42,7 +42,7 @@ Policy ruled(const char* placement) {
 }
 
 TEST(ReplayRules, EncodingTakesTheMeasuredMemoryAndTime) {
-  const Program program = one_layer();
+  const StepProgram program = one_layer();
   const Step step(program, {}, profiles());
   const Prediction prediction = replay(step, ruled("pack"), kAnyLink);
   // Encoding: 1000 + 400 + 50 + 120; decoding: 1000 + 120 + 400 + 30.
@@ -53,7 +53,7 @@ TEST(ReplayRules, EncodingTakesTheMeasuredMemoryAndTime) {
 }
 
 TEST(ReplayRules, CopiesTheEncodedBytes) {
-  const Program program = one_layer();
+  const StepProgram program = one_layer();
   const Step step(program, {}, profiles());
   const Metrics metrics = replay(step, ruled("pack+host"), kAnyLink).metrics;
   EXPECT_EQ(metrics.d2h_bytes, 120);
@@ -63,7 +63,7 @@ TEST(ReplayRules, CopiesTheEncodedBytes) {
 }
 
 TEST(ReplayRules, TheLedgerNamesTheTransform) {
-  const Program program = one_layer();
+  const StepProgram program = one_layer();
   const Step step(program, {}, profiles());
   EXPECT_EQ(replay_ledger(program, step, ruled("pack+host")),
             (Ledger{{{Place::kHost, PlacementReason::kRule, "pack"}, {1, 400}}}));
@@ -79,11 +79,11 @@ TEST(ReplayRules, EncodedBytesAtThePeakAreCountedSeparately) {
   const std::int32_t large = sketch.alloc(5000);
   sketch.free(large);
   sketch.node(a);
-  Program program = sketch.program();
+  StepProgram program = sketch.program();
   program.saved[0].layout = TensorLayout{"float32", {100}, {1}};
   const DeviceContent content = content_at_peak(Step(program, {}, profiles()), ruled("pack"));
   EXPECT_EQ(content.total, 6120);
-  EXPECT_EQ(content.packed, 120);
+  EXPECT_EQ(content.encoded, 120);
   EXPECT_EQ(content.kept + content.stashed + content.reloaded, 0);
   EXPECT_EQ(content.working, 5000);
 }
@@ -101,12 +101,12 @@ TEST(ReplayRules, PrefetchedEncodedBytesAtThePeakAreCountedSeparately) {
   sketch.node_end();
   sketch.release(saved[1]);
   sketch.node(saved[0]);
-  Program program = sketch.program();
+  StepProgram program = sketch.program();
   for (SavedTensor& tensor : program.saved) tensor.layout = TensorLayout{"float32", {100}, {1}};
   Policy policy = ruled("pack+host");
   policy.prefetch_bytes = 10'000;
   const DeviceContent content = content_at_peak(Step(program, {}, profiles()), policy);
-  EXPECT_EQ(content.packed, 120) << "the encoded bytes of the other tensor";
+  EXPECT_EQ(content.encoded, 120) << "the encoded bytes of the other tensor";
   EXPECT_EQ(content.reloaded, 400);
   EXPECT_EQ(content.working, 5000);
   EXPECT_EQ(content.total, 1000 + 120 + 400 + 5000);
@@ -114,7 +114,7 @@ TEST(ReplayRules, PrefetchedEncodedBytesAtThePeakAreCountedSeparately) {
 
 /// Recomputes 400 bytes from the 300 saved before them, with 50 temporary bytes. The step program frees its
 /// own.
-Program remade_layer() {
+StepProgram recomputed_layer() {
   ProgramSketch sketch(1000);
   const std::int32_t x = sketch.alloc(300);
   const SavedId a = sketch.save(x);
@@ -127,14 +127,14 @@ Program remade_layer() {
   sketch.node(b);
   sketch.node(a);
   sketch.backward_end();
-  Program program = sketch.program();
+  StepProgram program = sketch.program();
   for (SavedTensor& saved : program.saved) saved.layout = TensorLayout{"float32", {10, 10}, {10, 1}};
-  program.recipes = {{b, "aten::gelu", {a}, {{{400, -1}, {50, -1}, {0, 1}}, 13}}};
+  program.recomputations = {{b, "aten::gelu", {a}, {{{400, -1}, {50, -1}, {0, 1}}, 13}}};
   return program;
 }
 
 TEST(ReplayRules, ARecomputedTensorTakesNoMemoryUntilItIsRecomputed) {
-  const Program program = remade_layer();
+  const StepProgram program = recomputed_layer();
   const Step step(program);
   const Prediction prediction = replay(step, ruled("recompute"), kAnyLink);
   EXPECT_EQ(prediction.metrics.device_peak_bytes, 1000 + 300 + 5000);
@@ -145,7 +145,7 @@ TEST(ReplayRules, ARecomputedTensorTakesNoMemoryUntilItIsRecomputed) {
 }
 
 TEST(ReplayRules, RecomputingTakesTheMeasuredMemory) {
-  Program program = remade_layer();
+  StepProgram program = recomputed_layer();
   std::erase_if(program.events, [](const Event& event) { return event.id == 2; });
   program.storages[2].bytes = 0;
   const Step step(program);
@@ -153,14 +153,14 @@ TEST(ReplayRules, RecomputingTakesTheMeasuredMemory) {
 }
 
 TEST(ReplayRules, TheLedgerNamesRecomputedTensorsAndThoseThatCannotBe) {
-  const Program program = remade_layer();
+  const StepProgram program = recomputed_layer();
   EXPECT_EQ(replay_ledger(program, Step(program), ruled("recompute")),
             (Ledger{{{Place::kDevice, PlacementReason::kUnfitToRecompute}, {1, 300}},
                     {{Place::kRecompute, PlacementReason::kRule}, {1, 400}}}));
 }
 
 TEST(ReplayRules, ARecomputedTensorCountsAsReloadedAtThePeak) {
-  Program program = remade_layer();
+  StepProgram program = recomputed_layer();
   std::erase_if(program.events, [](const Event& event) { return event.id == 2; });
   const DeviceContent content = content_at_peak(Step(program), ruled("recompute"));
   EXPECT_EQ(content.kept, 300);

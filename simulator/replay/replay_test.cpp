@@ -154,7 +154,7 @@ TEST(Replay, ATensorThatEscapesItsNodeLivesUntilItsRelease) {
     sketch.free(x);
     sketch.node(a);
     sketch.free(sketch.alloc(70));
-    if (escapes) sketch.let_go(a);
+    if (escapes) sketch.free_unpacked(a);
     sketch.free(sketch.alloc(80));
     return sketch;
   };

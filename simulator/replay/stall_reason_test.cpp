@@ -110,7 +110,7 @@ TEST(StallReason, IsLinkUntilTheTransferBegins) {
 
 TEST(StallReason, IsLaunchIfTheHostIsBehind) {
   ProgramSketch sketch = saved(1);
-  Program program = sketch.program();
+  StepProgram program = sketch.program();
   program.work.resize(program.events.size());
   program.work.back() = {50, 10, 60, Work::kNoWait, 10};
   StallListener listener;
@@ -136,7 +136,7 @@ TEST(StallReason, IsWeightsIfAnOperatorWaitsForThem) {
   sketch.fetch(weight);
   sketch.compute(30);
   sketch.fetched(weight);
-  sketch.save_weights(weight);
+  sketch.save_parameters(weight);
   EXPECT_THAT(stalls_of(sketch, preset_policy("keep")),
               ElementsAre("weights -1: 30+70", "weights -1: 100+100"));
 }
@@ -145,7 +145,7 @@ TEST(StallReason, IsLinkIfParametersWaitBehindASavedTensor) {
   ProgramSketch sketch;
   sketch.save(sketch.alloc(100));
   const std::int32_t weight = sketch.alloc(50);
-  sketch.save_weights(weight);
+  sketch.save_parameters(weight);
   EXPECT_THAT(stalls_of(sketch, with_stash(1)), ElementsAre("link -1: 0+100", "weights -1: 100+50"));
 }
 

@@ -11,18 +11,18 @@ bool matters_to_memory(EventKind kind) {
 }
 
 /// Returns a copy without the parts that only a replay needs.
-std::shared_ptr<const Program> rule_subjects_of(const Program& program) {
-  auto subjects = std::make_shared<Program>();
+std::shared_ptr<const StepProgram> rule_subjects_of(const StepProgram& program) {
+  auto subjects = std::make_shared<StepProgram>();
   subjects->names = program.names;
   subjects->storages = program.storages;
   subjects->saved = program.saved;
-  subjects->recipes = program.recipes;
+  subjects->recomputations = program.recomputations;
   return subjects;
 }
 
 }  // namespace
 
-Step::Step(const Program& program, EngineCosts costs, std::span<const TransformProfile> profiles)
+Step::Step(const StepProgram& program, EngineCosts costs, std::span<const TransformProfile> profiles)
     : costs_(std::move(costs)),
       resident_bytes_(program.resident_bytes),
       allocator_(program.allocator),
@@ -42,11 +42,11 @@ Step::Step(const Program& program, EngineCosts costs, std::span<const TransformP
       most_copied_bytes_ += static_cast<double>(storage_bytes_[event.id]);
 }
 
-Placements Step::place(const Policy& policy) const {
+StepPlacements Step::place(const Policy& policy) const {
   return choose_placements(policy, *rule_subjects_, profiles_);
 }
 
-void Step::add_events(const Program& program) {
+void Step::add_events(const StepProgram& program) {
   Nanoseconds since_last = 0;
   Work work_since_last;
   const bool has_work = !program.work.empty();
@@ -70,7 +70,7 @@ void Step::add_events(const Program& program) {
   if (has_work) work_.push_back(work_since_last);
 }
 
-void Step::add_requests(const Program& program) {
+void Step::add_requests(const StepProgram& program) {
   requests_.reserve(program.saved.size());
   escapes_.reserve(program.saved.size());
   if (program.allocator) staging_bytes_.reserve(program.saved.size());

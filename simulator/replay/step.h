@@ -10,7 +10,7 @@
 #include "engine/scheduler/placement_rules.h"
 #include "engine/scheduler/scheduler.h"
 #include "traces/model/calibration.h"
-#include "traces/model/program.h"
+#include "traces/model/step_program.h"
 
 namespace offprof {
 
@@ -21,7 +21,7 @@ class Step {
   /// Prepares `program`, which must be consistent; read_trace and the recorder ensure that. `costs` are the
   /// engine's costs that replays add. `profiles` hold the costs of the transforms in a policy's rules; they
   /// must outlive the step.
-  explicit Step(const Program& program, EngineCosts costs = {},
+  explicit Step(const StepProgram& program, EngineCosts costs = {},
                 std::span<const TransformProfile> profiles = {});
 
   /// Returns Program::events without operators and phases. `compute_ns` includes their times; the time after
@@ -37,8 +37,8 @@ class Step {
   void set_costs(EngineCosts costs) { costs_ = std::move(costs); }
   /// Returns true if offloaded parameters are on the disk: loads read them from there, saves write them
   /// there.
-  bool weights_are_on_disk() const { return weights_are_on_disk_; }
-  void set_weights_are_on_disk(bool on_disk) { weights_are_on_disk_ = on_disk; }
+  bool parameters_are_on_disk() const { return parameters_are_on_disk_; }
+  void set_parameters_are_on_disk(bool on_disk) { parameters_are_on_disk_ = on_disk; }
   /// Upper bound on the bytes that any policy copies in one direction.
   double most_copied_bytes() const { return most_copied_bytes_; }
 
@@ -58,19 +58,19 @@ class Step {
   /// State of the caching allocator, for CUDA devices only: see Program::allocator.
   const std::optional<AllocatorState>& allocator() const { return allocator_; }
   /// Returns the placements that the policy's rules choose for the saved tensors: see choose_placements.
-  Placements place(const Policy& policy) const;
+  StepPlacements place(const Policy& policy) const;
   /// Saved tensors in the order in which backward first unpacks them.
   std::span<const SavedId> backward_order() const { return backward_order_; }
   /// For each event of events(), its index in Program::events.
   std::span<const std::int32_t> program_index() const { return program_index_; }
 
  private:
-  void add_events(const Program& program);
-  void add_requests(const Program& program);
+  void add_events(const StepProgram& program);
+  void add_requests(const StepProgram& program);
   std::int32_t add_storage_without_bytes();
 
   EngineCosts costs_;
-  bool weights_are_on_disk_ = false;
+  bool parameters_are_on_disk_ = false;
   std::vector<Event> events_;
   std::vector<std::int32_t> program_index_;
   std::vector<Work> work_;
@@ -86,7 +86,7 @@ class Step {
   std::vector<Work> staging_work_;
   std::optional<AllocatorState> allocator_;
   std::vector<SavedId> backward_order_;
-  std::shared_ptr<const Program> rule_subjects_;  ///< the part of the program that rules depend on
+  std::shared_ptr<const StepProgram> rule_subjects_;  ///< the part of the program that rules depend on
   std::span<const TransformProfile> profiles_;
 };
 

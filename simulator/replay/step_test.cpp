@@ -32,7 +32,7 @@ TEST(Step, FoldsTheWorkOfOperatorsIntoTheNextEvent) {
   sketch.op_begin("aten::relu");
   sketch.alloc(8);
   sketch.op_end("aten::relu");
-  Program program = sketch.program();
+  StepProgram program = sketch.program();
   program.work = {{5, 1, 6}, {5, 2, 7}, {5, 4, 9}};
   const Step step(program);
   EXPECT_THAT(step.work(), ElementsAre(then(program.work[0], program.work[1]), program.work[2]));
@@ -78,7 +78,7 @@ TEST(Step, DerivesTheOrderOfTheFirstUnpacks) {
 TEST(Step, ALayoutBeyondAllMemoryIsNotDense) {
   ProgramSketch sketch;
   const SavedId tensor = sketch.save(sketch.alloc(8));
-  Program program = sketch.program();
+  StepProgram program = sketch.program();
   constexpr std::int64_t kHuge = std::int64_t{1} << 40;
   program.saved[tensor].layout = TensorLayout{"float32", {2, kHuge, kHuge}, {1, 2, 2 * kHuge}};
   program.allocator.emplace();

@@ -12,8 +12,8 @@ void VirtualExecutor::execute(const Command& command) {
   switch (command.kind) {
     case CommandKind::kKeep:
       return memory_.hold(own_storage(command.tensor));
-    case CommandKind::kLetGo:
-      return memory_.let_go(own_storage(command.tensor));
+    case CommandKind::kReleaseKept:
+      return memory_.free_unpacked(own_storage(command.tensor));
     case CommandKind::kCopyOut:
       return copy_out(command);
     case CommandKind::kCopyIn:
@@ -22,7 +22,7 @@ void VirtualExecutor::execute(const Command& command) {
     case CommandKind::kWaitIn:
       return wait(command);
     case CommandKind::kDrop:
-      return memory_.let_go(copies_[command.copy].device_storage);
+      return memory_.free_unpacked(copies_[command.copy].device_storage);
     case CommandKind::kFreeHost:
       host_bytes_ -= command.bytes;
       return;
@@ -41,10 +41,10 @@ void VirtualExecutor::execute(const Command& command) {
       return wait_for_disk(command);
     case CommandKind::kFreeDisk:
       return disk_.free(command);
-    case CommandKind::kDiscard:
+    case CommandKind::kDropForRecompute:
       return discard(command);
-    case CommandKind::kRemake:
-      return remake(command);
+    case CommandKind::kRecompute:
+      return recompute(command);
   }
 }
 
@@ -106,13 +106,13 @@ void VirtualExecutor::copy_in(const Command& command) {
 
 void VirtualExecutor::encode(const Command& command) {
   OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
-  copies_.push_back({command.tensor, use(cost_of(command.tensor).pack), {}});
+  copies_.push_back({command.tensor, use(cost_of(command.tensor).encode), {}});
 }
 
 void VirtualExecutor::decode(const Command& command) {
   DeviceCopy& copy = copies_[command.copy];
-  const std::int32_t packed = std::exchange(copy.device_storage, use(cost_of(copy.tensor).unpack));
-  memory_.let_go(packed);
+  const std::int32_t encoded = std::exchange(copy.device_storage, use(cost_of(copy.tensor).decode));
+  memory_.free_unpacked(encoded);
 }
 
 void VirtualExecutor::discard(const Command& command) {
@@ -120,10 +120,10 @@ void VirtualExecutor::discard(const Command& command) {
   copies_.push_back({command.tensor, -1, {}});
 }
 
-void VirtualExecutor::remake(const Command& command) {
+void VirtualExecutor::recompute(const Command& command) {
   const RuledPlacement placement = rule(command.tensor);
-  OFFPROF_CHECK(placement && placement->recipe != nullptr);
-  copies_[command.copy].device_storage = use(placement->recipe->use);
+  OFFPROF_CHECK(placement && placement->recomputation != nullptr);
+  copies_[command.copy].device_storage = use(placement->recomputation->use);
 }
 
 const TransformCost& VirtualExecutor::cost_of(SavedId tensor) const {
@@ -139,7 +139,7 @@ std::int32_t VirtualExecutor::use(const TransformUse& use) {
     if (step.bytes > 0) {
       allocated.push_back(memory_.allocate(step.bytes));
     } else {
-      memory_.let_go(std::exchange(allocated[step.freed], -1));
+      memory_.free_unpacked(std::exchange(allocated[step.freed], -1));
     }
   }
   if (step_.work().empty())
@@ -168,28 +168,28 @@ void VirtualExecutor::wait(const VirtualClock::Copy& copy, StallReason reason, S
   tell(reason, read + stood.for_link, stood.for_transfer);
 }
 
-void VirtualExecutor::fetch_weights(std::int32_t storage) {
+void VirtualExecutor::fetch_parameters(std::int32_t storage) {
   const Bytes bytes = step_.storage_bytes()[storage];
   Nanoseconds ready = 0;
-  if (step_.weights_are_on_disk()) {
+  if (step_.parameters_are_on_disk()) {
     const VirtualClock::Copy read = disk_.read_weights(bytes, clock_);
-    if (listener_ != nullptr) listener_->on_weight_copy(read);
+    if (listener_ != nullptr) listener_->on_parameter_copy(read);
     ready = read.end;
   }
   const VirtualClock::Copy copy = fetches_[storage] = clock_.fetch(bytes, ready);
   h2d_bytes_ += bytes;
-  if (listener_ != nullptr) listener_->on_weight_copy(copy);
+  if (listener_ != nullptr) listener_->on_parameter_copy(copy);
 }
 
-void VirtualExecutor::save_weights(std::int32_t storage) {
+void VirtualExecutor::save_parameters(std::int32_t storage) {
   const Bytes bytes = step_.storage_bytes()[storage];
   const VirtualClock::Copy copy = clock_.copy_out(bytes);
   d2h_bytes_ += bytes;
-  if (listener_ != nullptr) listener_->on_weight_copy(copy);
-  wait(copy, StallReason::kWeights, -1);
-  if (!step_.weights_are_on_disk()) return;
+  if (listener_ != nullptr) listener_->on_parameter_copy(copy);
+  wait(copy, StallReason::kParameters, -1);
+  if (!step_.parameters_are_on_disk()) return;
   const VirtualClock::Copy written = disk_.write_weights(bytes, copy.end, clock_);
-  if (listener_ != nullptr) listener_->on_weight_copy(written);
+  if (listener_ != nullptr) listener_->on_parameter_copy(written);
   wait_for_disk(written, -1);
 }
 

@@ -8,8 +8,8 @@
 #include "engine/scheduler/scheduler.h"
 #include "simulator/clock/virtual_clock.h"
 #include "simulator/replay/replay.h"
+#include "simulator/replay/replayed_disk.h"
 #include "simulator/replay/step.h"
-#include "simulator/replay/virtual_disk.h"
 #include "simulator/replay/virtual_memory.h"
 
 namespace offprof {
@@ -42,9 +42,9 @@ class VirtualExecutor final : public Executor {
   /// Parameter offload, where parameters are on the device only around their uses. The step program begins a
   /// copy into the storage, waits for that copy, or copies the storage out and waits for that, and for the
   /// disk if parameters go there.
-  void fetch_weights(std::int32_t storage);
-  void wait_for_weights(std::int32_t storage) { wait(fetches_.at(storage), StallReason::kWeights, -1); }
-  void save_weights(std::int32_t storage);
+  void fetch_parameters(std::int32_t storage);
+  void wait_for_parameters(std::int32_t storage) { wait(fetches_.at(storage), StallReason::kParameters, -1); }
+  void save_parameters(std::int32_t storage);
 
   /// Returns the storage with the tensor's values for the node that has just unpacked it.
   std::int32_t device_storage(SavedId tensor) const {
@@ -67,7 +67,7 @@ class VirtualExecutor final : public Executor {
   Bytes host_peak_bytes() const { return host_peak_bytes_; }
   Bytes d2h_bytes() const { return d2h_bytes_; }
   Bytes h2d_bytes() const { return h2d_bytes_; }
-  const VirtualDisk& disk() const { return disk_; }
+  const ReplayedDisk& disk() const { return disk_; }
 
  private:
   struct DeviceCopy {
@@ -91,7 +91,7 @@ class VirtualExecutor final : public Executor {
   void wait_for_disk(const VirtualClock::Copy& transfer, SavedId tensor);
   void decode(const Command& command);
   void discard(const Command& command);
-  void remake(const Command& command);
+  void recompute(const Command& command);
   const TransformCost& cost_of(SavedId tensor) const;
   std::int32_t use(const TransformUse& use);
   void wait(const Command& command);
@@ -108,7 +108,7 @@ class VirtualExecutor final : public Executor {
   std::unordered_map<std::int32_t, VirtualClock::Copy> fetches_;  ///< of parameters, by storage
   Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
   Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
-  VirtualDisk disk_;
+  ReplayedDisk disk_;
   EventKind event_ = EventKind::kPhase;
   std::int32_t event_id_ = -1;
   ReplayListener* listener_;

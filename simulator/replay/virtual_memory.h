@@ -60,7 +60,7 @@ class VirtualMemory {
   /// Adds a holder of a storage that the resident bytes already include.
   void hold_resident(Storage storage) { ++holders_[storage]; }
 
-  void let_go(Storage storage) {
+  void free_unpacked(Storage storage) {
     OFFPROF_CHECK(holders_[storage] > 0);
     if (--holders_[storage] > 0) return;
     live_bytes_ -= bytes_[storage];

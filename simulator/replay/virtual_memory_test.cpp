@@ -21,16 +21,16 @@ TEST(VirtualMemory, AStorageLivesFromItsFirstToItsLastHolder) {
   memory.hold(0);
   memory.hold(0);
   EXPECT_EQ(memory.live_bytes(), 100);
-  memory.let_go(0);
+  memory.free_unpacked(0);
   EXPECT_EQ(memory.live_bytes(), 100);
-  memory.let_go(0);
+  memory.free_unpacked(0);
   EXPECT_EQ(memory.live_bytes(), 0);
 }
 
 TEST(VirtualMemory, RemembersThePeak) {
   VirtualMemory memory(kStorages, 0);
   memory.hold(0);
-  memory.let_go(0);
+  memory.free_unpacked(0);
   memory.hold(1);
   EXPECT_EQ(memory.peak_bytes(), 100);
 }
@@ -39,7 +39,7 @@ TEST(VirtualMemory, AResidentIsNotCountedTwice) {
   VirtualMemory memory(kStorages, 500);
   memory.hold_resident(0);
   EXPECT_EQ(memory.live_bytes(), 500);
-  memory.let_go(0);
+  memory.free_unpacked(0);
   EXPECT_EQ(memory.live_bytes(), 400);
 }
 
@@ -49,13 +49,13 @@ TEST(VirtualMemory, AllocatesStoragesUnknownToTheProgram) {
   EXPECT_EQ(storage, 2);
   EXPECT_EQ(memory.bytes(storage), 7);
   EXPECT_EQ(memory.live_bytes(), 7);
-  memory.let_go(storage);
+  memory.free_unpacked(storage);
   EXPECT_FALSE(memory.is_live(storage));
 }
 
 TEST(VirtualMemoryDeathTest, ReleasingAStorageWithoutHoldersIsABug) {
   VirtualMemory memory(kStorages, 0);
-  EXPECT_DEATH(memory.let_go(0), "check failed");
+  EXPECT_DEATH(memory.free_unpacked(0), "check failed");
 }
 
 }  // namespace

@@ -8,17 +8,18 @@
 namespace offprof {
 namespace {
 
-constexpr Bytes kWeights = 3 * kMiB;
+constexpr Bytes kParameters = 3 * kMiB;
 
 /// Returns a step program whose allocator holds one resident block in a segment of 20 MiB.
-Program on_gpu(Program program) {
+StepProgram on_gpu(StepProgram program) {
   AllocatorState& allocator = program.allocator.emplace();
   allocator.segments.push_back(
-      {0, true, false, {{kWeights, kWeights, true, -1}, {20 * kMiB - kWeights, 0, false, -1}}});
+      {0, true, false, {{kParameters, kParameters, true, -1}, {20 * kMiB - kParameters, 0, false, -1}}});
   return program;
 }
 
-CachePrediction predict(const Program& program, const std::string& policy, const CacheSetting& setting = {}) {
+CachePrediction predict(const StepProgram& program, const std::string& policy,
+                        const CacheSetting& setting = {}) {
   return *predict_cache(Step(program), preset_policy(policy), setting);
 }
 
@@ -32,7 +33,7 @@ TEST(PredictCache, CountsWholeBlocksAndWholeSegments) {
   sketch.free(large);
   sketch.free(small);
   const CachePrediction prediction = predict(on_gpu(sketch.program()), "keep");
-  EXPECT_EQ(prediction.use.allocated_peak_bytes, kWeights + 1024 + 2 * kMiB + 512);
+  EXPECT_EQ(prediction.use.allocated_peak_bytes, kParameters + 1024 + 2 * kMiB + 512);
   EXPECT_EQ(prediction.use.reserved_peak_bytes, 20 * kMiB + 2 * kMiB);
   EXPECT_TRUE(prediction.fits);
 }
@@ -40,19 +41,19 @@ TEST(PredictCache, CountsWholeBlocksAndWholeSegments) {
 TEST(PredictCache, ReloadsWithoutBytesTakeNoBlock) {
   Policy policy = preset_policy("offload");
   policy.threshold_bytes = 0;
-  const Program program = on_gpu(ChainSketch::program(8, 0));
-  EXPECT_EQ(predict_cache(Step(program), policy, {})->use.allocated_peak_bytes, kWeights);
+  const StepProgram program = on_gpu(ChainSketch::program(8, 0));
+  EXPECT_EQ(predict_cache(Step(program), policy, {})->use.allocated_peak_bytes, kParameters);
 }
 
 TEST(PredictCache, OffloadingLowersReservedMemory) {
-  const Program program = on_gpu(ChainSketch::program(8, 30 * kMiB));
+  const StepProgram program = on_gpu(ChainSketch::program(8, 30 * kMiB));
   EXPECT_LT(predict(program, "offload").use.reserved_peak_bytes,
             predict(program, "keep").use.reserved_peak_bytes);
 }
 
 TEST(PredictCache, FollowsTheCacheFromStepToStep) {
   // The first step requests the small block first, which splits a block; the second step finds both cached.
-  const Program program = on_gpu(ChainSketch::program(5, 12 * kMiB));
+  const StepProgram program = on_gpu(ChainSketch::program(5, 12 * kMiB));
   const Bytes first = predict(program, "offload", {.steps = 1}).use.reserved_peak_bytes;
   const Bytes many = predict(program, "offload", {.steps = 1000000}).use.reserved_peak_bytes;
   EXPECT_GE(many, first);
@@ -61,14 +62,14 @@ TEST(PredictCache, FollowsTheCacheFromStepToStep) {
 TEST(PredictCache, MemoryHeldAtTheBeginningMustFitToo) {
   ProgramSketch sketch;
   sketch.free(sketch.alloc(kMiB * 5));
-  const Program program = on_gpu(sketch.program());
+  const StepProgram program = on_gpu(sketch.program());
   EXPECT_TRUE(predict(program, "keep", {1, 20 * kMiB}).fits);
   EXPECT_FALSE(predict(program, "keep", {1, 20 * kMiB - 1}).fits);
   EXPECT_EQ(predict(program, "keep", {1, 20 * kMiB - 1}).use.reserved_peak_bytes, 20 * kMiB);
 }
 
 TEST(PredictCache, ReportsAMisfitAndTheMemoryNeeded) {
-  const Program program = on_gpu(ChainSketch::program(4, 30 * kMiB));
+  const StepProgram program = on_gpu(ChainSketch::program(4, 30 * kMiB));
   const CachePrediction all = predict(program, "keep");
   const Bytes needed = all.use.reserved_peak_bytes;
   EXPECT_TRUE(predict(program, "keep", {1, needed}).fits);
@@ -78,7 +79,7 @@ TEST(PredictCache, ReportsAMisfitAndTheMemoryNeeded) {
 }
 
 TEST(PredictCache, SettingsFractionsReferToTheTotalDeviceMemory) {
-  Program program = on_gpu(ChainSketch::program(4, 30 * kMiB));
+  StepProgram program = on_gpu(ChainSketch::program(4, 30 * kMiB));
   const Bytes needed = predict(program, "keep").use.reserved_peak_bytes;
   program.allocator->settings = "per_process_memory_fraction:0.5";
   EXPECT_TRUE(predict(program, "keep", {1, needed, 2 * needed}).fits);
@@ -92,7 +93,7 @@ TEST(PredictCache, GarbageCollectionRefersToTheTotalDeviceMemory) {
   // Cached blocks of 30 MiB do not serve the larger one that follows.
   ProgramSketch sketch;
   for (const Bytes bytes : {30 * kMiB, 40 * kMiB, 50 * kMiB}) sketch.free(sketch.alloc(bytes));
-  Program program = on_gpu(sketch.program());
+  StepProgram program = on_gpu(sketch.program());
   program.allocator->settings = "per_process_memory_fraction:0.5,garbage_collection_threshold:0.5";
   EXPECT_EQ(predict(program, "keep", {1, kGiB, 8 * kGiB}).use.reserved_peak_bytes, 140 * kMiB);
   EXPECT_EQ(predict(program, "keep", {1, kGiB, 300 * kMiB}).use.reserved_peak_bytes, 110 * kMiB);
@@ -100,13 +101,13 @@ TEST(PredictCache, GarbageCollectionRefersToTheTotalDeviceMemory) {
 
 TEST(PredictCache, ABlockThatAStepLeavesReplacesTheFreedResident) {
   ProgramSketch sketch;
-  const auto old = sketch.resident(kWeights);
-  sketch.alloc(kWeights);
+  const auto old = sketch.resident(kParameters);
+  sketch.alloc(kParameters);
   sketch.free(old);
-  Program program = on_gpu(sketch.program());
+  StepProgram program = on_gpu(sketch.program());
   program.allocator->segments[0].blocks[0].storage = old;
   const CachePrediction prediction = predict(program, "keep", {.steps = 100});
-  EXPECT_EQ(prediction.use.allocated_peak_bytes, 2 * kWeights);
+  EXPECT_EQ(prediction.use.allocated_peak_bytes, 2 * kParameters);
   EXPECT_EQ(prediction.use.reserved_peak_bytes, 20 * kMiB);
 }
 
@@ -116,13 +117,13 @@ TEST(PredictCache, ADenseCopyOfAScatteredTensorTakesTemporaryMemory) {
   const SavedId half = sketch.save_part(storage, 32 * kMiB);
   sketch.free(storage);
   sketch.node(half);
-  Program program = on_gpu(sketch.program());
+  StepProgram program = on_gpu(sketch.program());
   program.saved[0].layout = TensorLayout{"float32", {1024, 8192}, {16384, 1}};
   Policy trl = preset_policy("trl");
   trl.stash_count = 0;
   const Step step(program);
   EXPECT_EQ(step.staging_bytes(half), 32 * kMiB);
-  EXPECT_EQ(predict_cache(step, trl, {})->use.allocated_peak_bytes, kWeights + 64 * kMiB + 32 * kMiB);
+  EXPECT_EQ(predict_cache(step, trl, {})->use.allocated_peak_bytes, kParameters + 64 * kMiB + 32 * kMiB);
   EXPECT_EQ(replay(step, trl, kAnyLink).metrics.device_peak_bytes, 64 * kMiB + 32 * kMiB);
 }
 

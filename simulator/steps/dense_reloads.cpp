@@ -22,7 +22,7 @@ std::vector<SavedId> reloaded_tensors(const Step& step, const Policy& policy) {
   return tensors;
 }
 
-std::vector<SavedId> changed_by_dense_copies(const Program& program, std::vector<SavedId> tensors) {
+std::vector<SavedId> changed_by_dense_copies(const StepProgram& program, std::vector<SavedId> tensors) {
   std::erase_if(tensors, [&](SavedId tensor) {
     return is_dense(*program.saved[static_cast<std::size_t>(tensor)].layout);
   });

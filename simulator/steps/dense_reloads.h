@@ -5,7 +5,7 @@
 #include "engine/scheduler/scheduler.h"
 #include "simulator/replay/step.h"
 #include "traces/model/policy.h"
-#include "traces/model/program.h"
+#include "traces/model/step_program.h"
 
 namespace offprof {
 
@@ -19,6 +19,6 @@ std::vector<SavedId> reloaded_tensors(const Step& step, const Policy& policy);
 
 /// Returns those of `tensors` whose layout is changed by a dense copy, because their elements are not dense.
 /// `program` is the step program that saved them.
-std::vector<SavedId> changed_by_dense_copies(const Program& program, std::vector<SavedId> tensors);
+std::vector<SavedId> changed_by_dense_copies(const StepProgram& program, std::vector<SavedId> tensors);
 
 }  // namespace offprof

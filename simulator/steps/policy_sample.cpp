@@ -157,14 +157,15 @@ struct PlacementOf {
   const TransformProfile* profile = nullptr;
 };
 
-std::vector<PlacementOf> placements_for(const Program& program, std::span<const TransformProfile> profiles,
+std::vector<PlacementOf> placements_for(const StepProgram& program,
+                                        std::span<const TransformProfile> profiles,
                                         std::optional<Place> disk) {
   std::vector<PlacementOf> placements;
   const auto add = [&](const TransformProfile* profile, Place place) {
     placements.push_back({{profile == nullptr ? "" : profile->name, place}, profile});
   };
   if (disk) add(nullptr, *disk);
-  if (program.recipes && !program.recipes->empty()) add(nullptr, Place::kRecompute);
+  if (program.recomputations && !program.recomputations->empty()) add(nullptr, Place::kRecompute);
   for (const TransformProfile& profile : profiles) {
     add(&profile, Place::kDevice);
     add(&profile, Place::kHost);
@@ -175,7 +176,7 @@ std::vector<PlacementOf> placements_for(const Program& program, std::span<const 
 
 }  // namespace
 
-std::vector<Policy> ruled_policies(const Program& program, std::span<const TransformProfile> profiles,
+std::vector<Policy> ruled_policies(const StepProgram& program, std::span<const TransformProfile> profiles,
                                    std::optional<Place> disk) {
   constexpr std::int64_t kStash = 2;
   constexpr Bytes kWindowInTensors = 2;

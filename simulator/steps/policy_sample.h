@@ -6,7 +6,7 @@
 
 #include "simulator/replay/step.h"
 #include "traces/model/policy.h"
-#include "traces/model/program.h"
+#include "traces/model/step_program.h"
 #include "traces/model/transform_cost.h"
 
 namespace offprof {
@@ -24,7 +24,7 @@ std::vector<Policy> spanning_policies(const Step& step, std::size_t count);
 /// Settings with and without a stash and a window alternate. The transforms are those of `profiles`. Tensors
 /// are recomputed if the program has recompute steps, and go to `disk` (kDisk or kCompress) if it is given.
 /// The result is deterministic; it is empty if there are no transforms, no recompute steps and no disk.
-std::vector<Policy> ruled_policies(const Program& program, std::span<const TransformProfile> profiles,
+std::vector<Policy> ruled_policies(const StepProgram& program, std::span<const TransformProfile> profiles,
                                    std::optional<Place> disk);
 
 }  // namespace offprof

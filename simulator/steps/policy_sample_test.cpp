@@ -141,7 +141,7 @@ TEST(SpanningPolicies, AreOnlyKeepIfNothingMayMove) {
   EXPECT_EQ(spanning_policies(Step(ProgramSketch().program()), 30), (std::vector{preset_policy("keep")}));
 }
 
-Program program_of(int tensors) {
+StepProgram program_of(int tensors) {
   ProgramSketch sketch;
   std::vector<SavedId> saved;
   for (int i = 0; i < tensors; ++i) saved.push_back(sketch.save(sketch.alloc(1024)));
@@ -166,8 +166,8 @@ std::set<std::string> placements_in(const std::vector<Policy>& policies) {
 }
 
 TEST(RuledPolicies, HaveEveryPlacementThatTheTraceHasMeasured) {
-  Program program = program_of(4);
-  program.recipes.emplace().emplace_back();
+  StepProgram program = program_of(4);
+  program.recomputations.emplace().emplace_back();
   const std::vector<TransformProfile> profiles = {profile_of("half", {"float32"})};
   const std::set<std::string> expected = {"disk", "recompute", "half", "half+host", "half+disk", "host"};
   EXPECT_EQ(placements_in(ruled_policies(program, profiles, Place::kDisk)), expected);

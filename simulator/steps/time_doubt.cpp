@@ -21,22 +21,22 @@ constexpr double kNamedShare = 1.0 / 3;
 /// Nanoseconds; no step takes longer, and clocks can represent it.
 constexpr double kMostMoved = 1e18;
 
-using Quartile = Nanoseconds Measured::*;
+using Quartile = Nanoseconds MeasuredQuartiles::*;
 
 /// One calibrated figure.
 struct Figure {
   std::string what;
-  Measured measured;  ///< its values as shown to the user
+  MeasuredQuartiles measured;  ///< its values as shown to the user
   /// Replaces its values by one of its quartiles.
   std::function<void(Calibration&, Quartile)> pin;
 };
 
-void pin(Measured& measured, Quartile quartile) {
+void pin(MeasuredQuartiles& measured, Quartile quartile) {
   const Nanoseconds value = measured.*quartile;
   measured = {value, value, value};
 }
 
-Figure figure_of(const char* what, const Calibration& calibration, Measured Calibration::*member) {
+Figure figure_of(const char* what, const Calibration& calibration, MeasuredQuartiles Calibration::*member) {
   return {what, calibration.*member,
           [member](Calibration& varied, Quartile quartile) { pin(varied.*member, quartile); }};
 }
@@ -44,7 +44,7 @@ Figure figure_of(const char* what, const Calibration& calibration, Measured Cali
 Figure copies_of(const char* what, const Calibration& calibration,
                  std::vector<CopyTiming> Calibration::*member) {
   const std::vector<CopyTiming>& copies = calibration.*member;
-  return {what, copies.empty() ? Measured{} : copies.back().duration,
+  return {what, copies.empty() ? MeasuredQuartiles{} : copies.back().duration,
           [member](Calibration& varied, Quartile quartile) {
             for (CopyTiming& copy : varied.*member) pin(copy.duration, quartile);
           }};
@@ -52,7 +52,7 @@ Figure copies_of(const char* what, const Calibration& calibration,
 
 Figure standstills_of(const Calibration& calibration) {
   const auto& standstills = calibration.standstills;
-  return {"what a standstill costs", standstills.empty() ? Measured{} : standstills.back().lost,
+  return {"what a standstill costs", standstills.empty() ? MeasuredQuartiles{} : standstills.back().lost,
           [](Calibration& varied, Quartile quartile) {
             for (StandstillTiming& standstill : varied.standstills) pin(standstill.lost, quartile);
           }};
@@ -76,14 +76,14 @@ std::vector<Figure> figures_of_replay(const Calibration& calibration) {
 /// Changes of the step time caused by a figure, down and up; neither is negative.
 struct Move {
   std::string what;
-  Measured measured;
+  MeasuredQuartiles measured;
   double down = 0, up = 0;
   double width() const { return down + up; }
 };
 
 class Doubter {
  public:
-  Doubter(const Calibration& calibration, const Program& program, Step step, const Policy& policy,
+  Doubter(const Calibration& calibration, const StepProgram& program, Step step, const Policy& policy,
           const Link& link)
       : calibration_(calibration),
         program_(program),
@@ -135,7 +135,7 @@ class Doubter {
   void add_replayed(const Figure& figure) {
     if (figure.measured.low_ns == figure.measured.high_ns) return;
     Move move{figure.what, figure.measured};
-    for (const Quartile quartile : {&Measured::low_ns, &Measured::high_ns}) {
+    for (const Quartile quartile : {&MeasuredQuartiles::low_ns, &MeasuredQuartiles::high_ns}) {
       Calibration varied = calibration_;
       figure.pin(varied, quartile);
       const auto moved = static_cast<double>(step_time(varied) - predicted_);
@@ -147,7 +147,7 @@ class Doubter {
 
   /// Compute times are scaled to the step's own time, so its spread scales them too.
   void add_step() {
-    const Measured& step = calibration_.step;
+    const MeasuredQuartiles& step = calibration_.step;
     if (step.median_ns <= 0) return;
     const double scale = static_cast<double>(step_.compute_ns()) / static_cast<double>(step.median_ns);
     moves_.push_back({"a step with nothing offloaded", step,
@@ -180,7 +180,7 @@ class Doubter {
   }
 
   const Calibration& calibration_;
-  const Program& program_;
+  const StepProgram& program_;
   Step step_;
   const Policy& policy_;
   const Link& link_;
@@ -199,7 +199,7 @@ TimeDoubt doubt_times(const Trace& trace, const TraceSteps& steps, const Policy&
         false,
         {"the trace has no calibration: an earlier version recorded it, and predicted times leave out what "
          "offloading costs beside the copies; record it again"}};
-  const Program& program = steps.program(policy);
+  const StepProgram& program = steps.program(policy);
   TimeDoubt doubt = Doubter(*environment.calibration, program, steps.step(policy), policy, link).doubt();
   if (program.compute_spread_ns.empty())
     doubt.warnings.emplace_back(

@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Measured exactly(Nanoseconds value) {
+MeasuredQuartiles exactly(Nanoseconds value) {
   return {value, value, value};
 }
 

@@ -17,7 +17,7 @@ const char* stall_name(const Stall& stall) {
 /// over the step program's own events between the replayed ones.
 class TimelineListener final : public ReplayListener {
  public:
-  TimelineListener(const Program& program, const Step& step) : program_(program), step_(step) {
+  TimelineListener(const StepProgram& program, const Step& step) : program_(program), step_(step) {
     count_memory(step.resident_bytes(), 0, 0);
   }
 
@@ -46,11 +46,11 @@ class TimelineListener final : public ReplayListener {
     timeline_.flows.push_back({command.copy, copy.track, copy.begin, span.name});
   }
 
-  void on_weight_copy(const VirtualClock::Copy& copy) override {
+  void on_parameter_copy(const VirtualClock::Copy& copy) override {
     const bool is_on_disk = copy.track == Track::kDiskWrite || copy.track == Track::kDiskRead;
     const std::string name = is_on_disk                  ? disk_transfer_name(copy.track)
-                             : copy.track == Track::kD2h ? "weights out"
-                                                         : "weights in";
+                             : copy.track == Track::kD2h ? "parameters out"
+                                                         : "parameters in";
     Span& span = add_span(SpanKind::kCopy, name, copy.begin, copy.end);
     span.track = copy.track;
     span.bytes = copy.bytes;
@@ -159,7 +159,7 @@ class TimelineListener final : public ReplayListener {
     timeline_.counters.push_back({name, now, bytes});
   }
 
-  const Program& program_;
+  const StepProgram& program_;
   const Step& step_;
   Timeline timeline_;
   std::size_t walked_ = 0;
@@ -174,7 +174,8 @@ class TimelineListener final : public ReplayListener {
 
 }  // namespace
 
-Timeline replay_timeline(const Program& program, const Step& step, const Policy& policy, const Link& link) {
+Timeline replay_timeline(const StepProgram& program, const Step& step, const Policy& policy,
+                         const Link& link) {
   TimelineListener listener(program, step);
   const Prediction prediction = replay(step, policy, link, &listener);
   return listener.finish(*prediction.metrics.step_time_ns);

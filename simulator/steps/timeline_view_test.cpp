@@ -22,7 +22,7 @@ constexpr Bytes kMostBytes = 100;
 /// A byte takes one nanosecond in either direction.
 constexpr Link kLink{{1e9, 0}, {1e9, 0}};
 
-Timeline timeline_of(const Program& program, const Policy& policy) {
+Timeline timeline_of(const StepProgram& program, const Policy& policy) {
   return replay_timeline(program, Step(program), policy, kLink);
 }
 
@@ -42,7 +42,7 @@ std::vector<std::string> texts_of(const Timeline& timeline, SpanKind kind) {
 }
 
 /// relu saves 100 bytes and takes 30 ns; its backward takes 20 ns; the optimizer takes 5 ns.
-Program relu_step() {
+StepProgram relu_step() {
   ProgramSketch sketch(1000);
   sketch.phase("forward");
   sketch.op_begin("aten::relu");
@@ -124,7 +124,7 @@ TEST(ReplayTimeline, CountsDeviceAndHostBytes) {
 // --- Properties ---
 
 struct RandomReplay {
-  Program program = ChainSketch::program(*random_layers(kMostBytes));
+  StepProgram program = ChainSketch::program(*random_layers(kMostBytes));
   Policy policy = *random_policy(*rc::gen::element(SchedulerKind::kOffload, SchedulerKind::kTrl), kMostBytes);
   Metrics metrics = replay(Step(program), policy, kLink).metrics;
   Timeline timeline = timeline_of(program, policy);
@@ -154,7 +154,7 @@ RC_GTEST_PROP(ReplayTimelineProperty, CopiesOfATrackNeverOverlap, ()) {
 }
 
 RC_GTEST_PROP(ReplayTimelineProperty, UnderTrlNoTwoCopiesOverlap, ()) {
-  const Program program = ChainSketch::program(*random_layers(kMostBytes));
+  const StepProgram program = ChainSketch::program(*random_layers(kMostBytes));
   Nanoseconds last_end = 0;
   for (const Span& copy :
        spans_of(timeline_of(program, *random_policy(SchedulerKind::kTrl, kMostBytes)), SpanKind::kCopy)) {
@@ -207,7 +207,7 @@ TEST(ReplayTimeline, OperatorsBesideTheHostAreWithinTheReplaysTime) {
   const SavedId tensor = sketch.save(sketch.alloc(100));
   sketch.op_end("aten::relu");
   sketch.node(tensor);
-  Program program = sketch.program();
+  StepProgram program = sketch.program();
   for (Event& event : program.events) {
     event.compute_ns = 1000;  // measured by marks on the stream, so they overlap with the host's work
     program.work.push_back({10, 20, 30, Work::kNoWait, 20});

@@ -24,11 +24,11 @@ CacheSetting cache_setting_of(const Trace& trace) {
 
 }  // namespace
 
-DeviceMemory usable_of_device(const Trace& trace, Bytes usable) {
+MemoryCapacity usable_of_device(const Trace& trace, Bytes usable) {
   return {usable, std::max(usable, trace.environment.device_memory_bytes.value_or(0))};
 }
 
-TraceSteps::TraceSteps(const Trace& trace, const std::optional<DeviceMemory>& assumed)
+TraceSteps::TraceSteps(const Trace& trace, const std::optional<MemoryCapacity>& assumed)
     : transforms_(trace.transforms),
       program_(trace.program),
       step_(trace.program, costs_in(trace), trace.transforms),
@@ -37,12 +37,12 @@ TraceSteps::TraceSteps(const Trace& trace, const std::optional<DeviceMemory>& as
     cache_setting_.device_memory_bytes = assumed->usable_bytes;
     cache_setting_.device_total_bytes = assumed->total_bytes;
   }
-  const bool weights_are_on_disk = trace.settings.weights && trace.settings.weights->place == "disk";
-  step_.set_weights_are_on_disk(weights_are_on_disk);
+  const bool parameters_are_on_disk = trace.settings.parameters && trace.settings.parameters->place == "disk";
+  step_.set_parameters_are_on_disk(parameters_are_on_disk);
   if (!trace.dense_program) return;
   dense_program_ = &*trace.dense_program;
   dense_step_.emplace(*dense_program_, costs_in(trace), trace.transforms);
-  dense_step_->set_weights_are_on_disk(weights_are_on_disk);
+  dense_step_->set_parameters_are_on_disk(parameters_are_on_disk);
   changed_ = changed_by_dense_copies(*dense_program_, reloaded_tensors(*dense_step_, dense_offload_all()));
 }
 

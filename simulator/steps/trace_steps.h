@@ -14,14 +14,14 @@ namespace offprof {
 
 /// Assumed device memory: the bytes that steps may take, and the total. The allocator's settings name
 /// fractions of the total.
-struct DeviceMemory {
+struct MemoryCapacity {
   Bytes usable_bytes = 0;
   Bytes total_bytes = 0;
 };
 
 /// Returns the memory of the trace's device with `usable` bytes usable. The total is at least `usable`, even
 /// if the device has less.
-DeviceMemory usable_of_device(const Trace& trace, Bytes usable);
+MemoryCapacity usable_of_device(const Trace& trace, Bytes usable);
 
 /// The step, or steps, of a trace, prepared for replay. Under TRL's rules tensors come back dense; if that
 /// makes a difference, the trace has a separate step program for it. The trace must outlive the object.
@@ -29,7 +29,7 @@ class TraceSteps {
  public:
   /// Prepares the steps of `trace`. `assumed`: the device's memory; nullopt: the memory that the trace's run
   /// had.
-  explicit TraceSteps(const Trace& trace, const std::optional<DeviceMemory>& assumed = {});
+  explicit TraceSteps(const Trace& trace, const std::optional<MemoryCapacity>& assumed = {});
 
   /// Predicts a step under `policy`: replays it, and adds the caching allocator's figures.
   Metrics predict(const Policy& policy, const Link& link) const;
@@ -42,7 +42,9 @@ class TraceSteps {
   /// Returns true if steps under `policy` run within `device_memory` bytes of the device.
   bool fits(const Policy& policy, Bytes device_memory) const;
 
-  const Program& program(const Policy& policy) const { return is_dense(policy) ? *dense_program_ : program_; }
+  const StepProgram& program(const Policy& policy) const {
+    return is_dense(policy) ? *dense_program_ : program_;
+  }
   const Step& step(const Policy& policy) const { return is_dense(policy) ? *dense_step_ : step_; }
 
   /// The transforms whose costs the trace has measured.
@@ -62,8 +64,8 @@ class TraceSteps {
   Metrics with_cache(const Step& step, const Policy& policy, Metrics replayed) const;
 
   std::span<const TransformProfile> transforms_;
-  const Program& program_;
-  const Program* dense_program_ = nullptr;
+  const StepProgram& program_;
+  const StepProgram* dense_program_ = nullptr;
   Step step_;
   std::optional<Step> dense_step_;
   std::vector<SavedId> changed_;  ///< the tensors whose layout had changed when dense_program_ was recorded

@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Trace trace_with(Program as_saved, Program dense) {
+Trace trace_with(StepProgram as_saved, StepProgram dense) {
   Trace trace;
   trace.program = std::move(as_saved);
   trace.dense_program = std::move(dense);
@@ -59,8 +59,8 @@ TEST(TraceSteps, ReportsInexactnessIfAReloadedTensorIsUsedAfterItsNode) {
 }
 
 TEST(TraceSteps, UsesTheProgramAsSavedIfNothingComesBackEvenIfNoLayoutChanges) {
-  Program as_saved = program_of_layouts(0), dense = program_of_layouts(50);
-  for (Program* const program : {&as_saved, &dense})
+  StepProgram as_saved = program_of_layouts(0), dense = program_of_layouts(50);
+  for (StepProgram* const program : {&as_saved, &dense})
     program->saved[1].layout = program->saved[2].layout = program->saved[0].layout;  // nothing changes
   const Trace trace = trace_with(std::move(as_saved), std::move(dense));
   EXPECT_TRUE(is_of_dense_program(trace, trl(kSmall)));

@@ -13,7 +13,7 @@ namespace {
 
 class LedgerListener final : public ReplayListener {
  public:
-  LedgerListener(const Program& program, const Placements& placements)
+  LedgerListener(const StepProgram& program, const StepPlacements& placements)
       : program_(program), placements_(placements) {}
   void on_placement(SavedId tensor, const PackDecision& decision) override {
     LedgerEntry& entry =
@@ -24,8 +24,8 @@ class LedgerListener final : public ReplayListener {
   Ledger take() { return std::move(ledger_); }
 
  private:
-  const Program& program_;
-  const Placements& placements_;
+  const StepProgram& program_;
+  const StepPlacements& placements_;
   Ledger ledger_;
 };
 
@@ -68,27 +68,27 @@ class ContentListener final : public ReplayListener {
       case CommandKind::kKeep:
         kept_.push_back(command.tensor);
         return;
-      case CommandKind::kLetGo:
+      case CommandKind::kReleaseKept:
         std::erase(kept_, command.tensor);
         return;
       case CommandKind::kCopyOut:
-        if (!packed_copies_.contains(command.copy)) stashed_.push_back(command);
+        if (!encoded_copies_.contains(command.copy)) stashed_.push_back(command);
         return;
       case CommandKind::kCopyIn:
-        if (!packed_copies_.contains(command.copy)) return add_reloaded(command);
-        packed_[command.copy] = command.bytes;
+        if (!encoded_copies_.contains(command.copy)) return add_reloaded(command);
+        encoded_[command.copy] = command.bytes;
         return;
       case CommandKind::kEncode:
-        packed_copies_.insert(command.copy);
-        packed_[command.copy] = command.bytes;
+        encoded_copies_.insert(command.copy);
+        encoded_[command.copy] = command.bytes;
         return;
       case CommandKind::kDecode:
-        packed_copies_.erase(command.copy);
-        packed_.erase(command.copy);
+        encoded_copies_.erase(command.copy);
+        encoded_.erase(command.copy);
         return add_reloaded(command);
-      case CommandKind::kRemake:
+      case CommandKind::kRecompute:
         return add_reloaded(command);
-      case CommandKind::kDiscard:
+      case CommandKind::kDropForRecompute:
         return;
       case CommandKind::kDrop:
         return drop(command);
@@ -115,10 +115,10 @@ class ContentListener final : public ReplayListener {
       if (std::exchange(counted[storage], 0) != 0) content.resident -= step_.storage_bytes()[storage];
     for (const SavedId tensor : kept_) content.kept += count_once(counted, tensor);
     for (const Command& copy : stashed_) content.stashed += count_once(counted, copy.tensor);
-    for (const auto& [copy, bytes] : packed_) content.packed += bytes;
+    for (const auto& [copy, bytes] : encoded_) content.encoded += bytes;
     content.reloaded = reloaded_bytes_;
     content.working =
-        total - content.resident - content.kept - content.stashed - content.packed - content.reloaded;
+        total - content.resident - content.kept - content.stashed - content.encoded - content.reloaded;
     return content;
   }
 
@@ -129,7 +129,7 @@ class ContentListener final : public ReplayListener {
   }
 
   void drop(const Command& command) {
-    if (packed_.erase(command.copy) > 0) return;
+    if (encoded_.erase(command.copy) > 0) return;
     const auto reloaded = std::find(reloaded_.begin(), reloaded_.end(), command.copy);
     if (reloaded != reloaded_.end()) {
       reloaded_.erase(reloaded);
@@ -150,8 +150,8 @@ class ContentListener final : public ReplayListener {
   std::vector<std::int32_t> freed_;  ///< storages freed by the step program
   std::vector<SavedId> kept_;
   std::vector<Command> stashed_;
-  std::set<CopyId> packed_copies_;  ///< not decoded yet
-  std::map<CopyId, Bytes> packed_;  ///< bytes on the device of those
+  std::set<CopyId> encoded_copies_;  ///< not decoded yet
+  std::map<CopyId, Bytes> encoded_;  ///< bytes on the device of those
   std::vector<CopyId> reloaded_;
   Bytes reloaded_bytes_ = 0;
 };
@@ -171,8 +171,8 @@ class StallListener final : public ReplayListener {
 
 }  // namespace
 
-Ledger replay_ledger(const Program& program, const Step& step, const Policy& policy) {
-  const Placements placements = step.place(policy);
+Ledger replay_ledger(const StepProgram& program, const Step& step, const Policy& policy) {
+  const StepPlacements placements = step.place(policy);
   LedgerListener listener(program, placements);
   replay(step, policy, kAnyLink, &listener);
   return listener.take();
@@ -197,7 +197,7 @@ DeviceContent content_at_peak(const Step& step, const Policy& policy) {
   return listener.content(*prediction.metrics.device_peak_bytes);
 }
 
-ProgramPlace place_of_event(const Program& program, const Step& step, std::size_t index) {
+ProgramPlace place_of_event(const StepProgram& program, const Step& step, std::size_t index) {
   ProgramPlace place;
   if (index >= step.program_index().size()) return place;  // the peak of a step without events is in none
   int open = 0;

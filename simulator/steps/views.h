@@ -9,14 +9,14 @@
 #include "traces/model/ledger.h"
 #include "traces/model/link.h"
 #include "traces/model/policy.h"
-#include "traces/model/program.h"
+#include "traces/model/step_program.h"
 #include "traces/model/timeline.h"
 
 namespace offprof {
 
 /// Returns the bytes that autograd saved, by place under the policy and by reason. `step` must be made from
 /// `program`.
-Ledger replay_ledger(const Program& program, const Step& step, const Policy& policy);
+Ledger replay_ledger(const StepProgram& program, const Step& step, const Policy& policy);
 
 /// Returns the scheduler's commands in order.
 std::vector<Command> replay_commands(const Step& step, const Policy& policy);
@@ -36,7 +36,7 @@ struct DeviceContent {
   Bytes resident = 0;  ///< parameters, optimizer state, inputs
   Bytes kept = 0;      ///< storages of saved tensors that stay on the device
   Bytes stashed = 0;   ///< offloaded tensors whose device copy the engine still holds
-  Bytes packed = 0;    ///< encoded storages of saved tensors: waiting here, being copied out, or back
+  Bytes encoded = 0;   ///< encoded storages of saved tensors: waiting here, being copied out, or back
   Bytes reloaded = 0;  ///< copied back in, decoded or recomputed
   Bytes working = 0;   ///< everything else: gradients, temporaries, activations that nobody saved
 };
@@ -50,11 +50,12 @@ struct ProgramPlace {
   std::string phase;
   std::string op;
 };
-ProgramPlace place_of_event(const Program& program, const Step& step, std::size_t index);
+ProgramPlace place_of_event(const StepProgram& program, const Step& step, std::size_t index);
 
 /// Returns the timeline of a replay for a trace file: operators, copies, waits with their reasons, counters,
 /// arrows.
-Timeline replay_timeline(const Program& program, const Step& step, const Policy& policy, const Link& link);
+Timeline replay_timeline(const StepProgram& program, const Step& step, const Policy& policy,
+                         const Link& link);
 
 /// Returns all stalls of the compute stream, longest first.
 std::vector<Stall> stalls(const Step& step, const Policy& policy, const Link& link);

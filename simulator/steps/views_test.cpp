@@ -56,7 +56,7 @@ TEST(ReplayLedger, ReportsPlaceAndReasonOfTheBytes) {
 }
 
 RC_GTEST_PROP(ReplayLedgerProperty, SumsToAllSavedTensors, ()) {
-  const Program program = ChainSketch::program(*random_layers(kMostBytes));
+  const StepProgram program = ChainSketch::program(*random_layers(kMostBytes));
   LedgerEntry total;
   for (const auto& [place, entry] : replay_ledger(program, Step(program), any_policy())) {
     total.tensors += entry.tensors;
@@ -253,7 +253,7 @@ TEST(Stalls, AreLongestFirstWithTheirReasons) {
 }
 
 TEST(Stalls, AreEmptyWithoutCopies) {
-  const Program program = ChainSketch::program(3, 100);
+  const StepProgram program = ChainSketch::program(3, 100);
   EXPECT_THAT(stalls(Step(program), preset_policy("keep"), kLink), IsEmpty());
 }
 

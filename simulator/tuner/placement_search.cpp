@@ -20,7 +20,7 @@ struct Group {
   std::vector<Placement> choices;  ///< the first one keeps the tensors on the device
 };
 
-Bytes storage_bytes(const Program& program, const SavedTensor& saved) {
+Bytes storage_bytes(const StepProgram& program, const SavedTensor& saved) {
   return saved.storage < 0 ? 0 : program.storages[saved.storage].bytes;
 }
 
@@ -48,10 +48,11 @@ std::vector<Placement> choices_for(std::span<const TransformProfile> profiles, s
 using StorageContent = std::pair<std::int32_t, std::uint32_t>;
 
 /// Returns the contents that can be recomputed.
-std::set<StorageContent> remakeable_contents(const Program& program) {
+std::set<StorageContent> recomputable_contents(const StepProgram& program) {
   std::set<StorageContent> contents;
-  for (const Recipe& recipe : program.recipes.value_or(std::vector<Recipe>()))
-    contents.insert({program.saved[recipe.tensor].storage, program.saved[recipe.tensor].version});
+  for (const Recomputation& recomputation : program.recomputations.value_or(std::vector<Recomputation>()))
+    contents.insert(
+        {program.saved[recomputation.tensor].storage, program.saved[recomputation.tensor].version});
   return contents;
 }
 
@@ -60,10 +61,10 @@ constexpr auto kRecomputes = [](const Group& group) {
 };
 
 /// Returns the groups, those with most bytes first.
-std::vector<Group> groups_of(const Program& program, std::span<const TransformProfile> profiles,
+std::vector<Group> groups_of(const StepProgram& program, std::span<const TransformProfile> profiles,
                              std::span<const Place> places) {
   std::map<std::tuple<std::int32_t, std::string, std::int64_t, Bytes>, Group> groups;
-  const std::set<StorageContent> remakeable = remakeable_contents(program);
+  const std::set<StorageContent> recomputable = recomputable_contents(program);
   for (const SavedTensor& saved : program.saved) {
     const Bytes storage = storage_bytes(program, saved);
     const std::int64_t elements = elements_of(*saved.layout);
@@ -78,7 +79,7 @@ std::vector<Group> groups_of(const Program& program, std::span<const TransformPr
       group.choices = choices_for(profiles, places, saved.layout->dtype, storage / (saved.bytes / elements));
     }
     group.bytes += saved.bytes;
-    if (remakeable.contains({saved.storage, saved.version}) && !kRecomputes(group))
+    if (recomputable.contains({saved.storage, saved.version}) && !kRecomputes(group))
       group.choices.push_back({"", Place::kRecompute});
   }
   std::vector<Group> sorted;
@@ -92,8 +93,9 @@ using Assignment = std::vector<std::size_t>;
 
 class Search {
  public:
-  Search(const Program& program, std::span<const TransformProfile> profiles, std::span<const Place> places,
-         Policy base, const PlacementJudge& judge, std::size_t most_replays, unsigned threads)
+  Search(const StepProgram& program, std::span<const TransformProfile> profiles,
+         std::span<const Place> places, Policy base, const PlacementJudge& judge, std::size_t most_replays,
+         unsigned threads)
       : groups_(groups_of(program, profiles, places)),
         profiles_(profiles),
         places_(places),
@@ -242,7 +244,8 @@ class Search {
 
 }  // namespace
 
-PlacementSearchResult search_placements(const Program& program, std::span<const TransformProfile> profiles,
+PlacementSearchResult search_placements(const StepProgram& program,
+                                        std::span<const TransformProfile> profiles,
                                         std::span<const Place> places, const Policy& base,
                                         const PlacementJudge& judge, std::size_t most_replays,
                                         unsigned threads) {

@@ -9,7 +9,7 @@
 #include "simulator/tuner/settings/frontier.h"
 #include "traces/model/placement.h"
 #include "traces/model/policy.h"
-#include "traces/model/program.h"
+#include "traces/model/step_program.h"
 #include "traces/model/transform_cost.h"
 
 namespace offprof {
@@ -46,7 +46,8 @@ struct PlacementJudge {
 /// `base` gives the initial stash and window, and the host cap; its rules, plan and threshold are ignored.
 /// `profiles` are the transforms that may be used. `places` are the places where tensors may wait, encoded or
 /// not, kDevice first. Groups for which the step program has recompute steps may be recomputed.
-PlacementSearchResult search_placements(const Program& program, std::span<const TransformProfile> profiles,
+PlacementSearchResult search_placements(const StepProgram& program,
+                                        std::span<const TransformProfile> profiles,
                                         std::span<const Place> places, const Policy& base,
                                         const PlacementJudge& judge, std::size_t most_replays,
                                         unsigned threads);

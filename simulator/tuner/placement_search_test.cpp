@@ -18,14 +18,14 @@ TransformProfile profile(const std::string& name, bool is_lossless, Nanoseconds 
   TransformCost cost;
   cost.dtype = "float32";
   cost.elements = 100;
-  cost.packed_bytes = 100;
-  cost.pack = {{{100, -1}}, compute_ns};
-  cost.unpack = {{{400, -1}}, compute_ns};
+  cost.encoded_bytes = 100;
+  cost.encode = {{{100, -1}}, compute_ns};
+  cost.decode = {{{400, -1}}, compute_ns};
   return {name, is_lossless, {cost}};
 }
 
 /// Three layers, each of which saves 100 floats under its own operator and computes for a microsecond.
-Program three_layers() {
+StepProgram three_layers() {
   ProgramSketch sketch(1000);
   std::vector<SavedId> saved;
   for (int i = 0; i < 3; ++i) {
@@ -36,7 +36,7 @@ Program three_layers() {
   }
   for (std::size_t i = saved.size(); i-- > 0;) sketch.node(saved[i]);
   sketch.backward_end();
-  Program program = sketch.program();
+  StepProgram program = sketch.program();
   for (std::size_t i = 0; i < program.saved.size(); ++i) {
     program.saved[i].layout = TensorLayout{"float32", {100}, {1}};
     program.names.push_back("op" + std::to_string(i));
@@ -46,7 +46,7 @@ Program three_layers() {
 }
 
 /// Searches for the least peak within a step time.
-PlacementSearchResult search(const Program& program, const std::vector<TransformProfile>& profiles,
+PlacementSearchResult search(const StepProgram& program, const std::vector<TransformProfile>& profiles,
                              Nanoseconds most_time, std::size_t most_replays = 1000) {
   const Step step(program, {}, profiles);
   const auto key = [&](const Candidate& candidate) {
@@ -102,9 +102,9 @@ TEST(PlacementSearch, StopsAtTheLimitOfReplays) {
 
 TEST(PlacementSearch, RulesNameTheirGroups) {
   const PlacementSearchResult result = search(three_layers(), {profile("pack", false, 0)}, 3000);
-  const Policy& packed = result.alone.at(2).candidate.policy;
-  ASSERT_EQ(packed.rules.size(), 3U);
-  const PolicyRule& rule = packed.rules.front();
+  const Policy& encoded = result.alone.at(2).candidate.policy;
+  ASSERT_EQ(encoded.rules.size(), 3U);
+  const PolicyRule& rule = encoded.rules.front();
   EXPECT_TRUE(rule.op->starts_with("op"));
   EXPECT_EQ(rule.dtype, "float32");
   EXPECT_EQ(rule.min_bytes, 400);
@@ -112,8 +112,8 @@ TEST(PlacementSearch, RulesNameTheirGroups) {
 }
 
 TEST(PlacementSearch, RecomputesTensorsWithRecomputeSteps) {
-  Program program = three_layers();
-  program.recipes = {{1, "aten::relu", {0}, {{{400, -1}}, 70}}};
+  StepProgram program = three_layers();
+  program.recomputations = {{1, "aten::relu", {0}, {{{400, -1}}, 70}}};
   const PlacementSearchResult result = search(program, {}, 3100);
   ASSERT_EQ(result.alone.size(), 3U);
   EXPECT_EQ(to_string(result.alone[2].placement), "recompute");

@@ -277,8 +277,8 @@ class Tuning {
       if (profile.is_lossless || goal_.allows_loss) profiles.push_back(profile);
     std::vector<Place> places = {Place::kDevice, Place::kHost};
     if (link_.disk.is_known()) places.push_back(link_.disk.place());
-    const auto& recipes = steps_.program(base_).recipes;
-    if (profiles.empty() && !link_.disk.is_known() && (!recipes || recipes->empty())) return;
+    const auto& recomputations = steps_.program(base_).recomputations;
+    if (profiles.empty() && !link_.disk.is_known() && (!recomputations || recomputations->empty())) return;
     const PlacementJudge judge = {[&](const Policy& policy) {
                                     return Candidate{policy, steps_.predict(policy, link_)};
                                   },

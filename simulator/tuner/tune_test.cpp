@@ -17,7 +17,7 @@ namespace {
 
 constexpr Link kLink{{1e9, 10}, {1e9, 10}};
 
-Trace trace_of(Program program) {
+Trace trace_of(StepProgram program) {
   Trace trace;
   trace.program = std::move(program);
   return trace;
@@ -361,12 +361,12 @@ TEST(Tune, AcceptsAnySlowdown) {
 
 // --- With a caching allocator ---
 
-constexpr Bytes kWeights = 3 * kMiB;
+constexpr Bytes kParameters = 3 * kMiB;
 
 /// Runs the step on a GPU whose allocator holds the parameters in a segment of 20 MiB.
-Trace on_gpu(Program program) {
+Trace on_gpu(StepProgram program) {
   program.allocator.emplace().segments.push_back(
-      {0, true, false, {{kWeights, kWeights, true, -1}, {20 * kMiB - kWeights, 0, false, -1}}});
+      {0, true, false, {{kParameters, kParameters, true, -1}, {20 * kMiB - kParameters, 0, false, -1}}});
   return trace_of(std::move(program));
 }
 
@@ -449,7 +449,7 @@ TEST(TraceSteps, AnAllocatorTakesMoreIfMoreMemoryIsAssumed) {
   trace.environment.device_memory_bytes = 80 * kMiB;
   const Policy keep = preset_policy("keep");
   EXPECT_LE(device_bytes_taken(TraceSteps(trace).predict(keep, kLink)), 80 * kMiB);
-  const TraceSteps larger(trace, DeviceMemory{kGiB, kGiB});
+  const TraceSteps larger(trace, MemoryCapacity{kGiB, kGiB});
   EXPECT_EQ(device_bytes_taken(larger.predict(keep, kLink)), 140 * kMiB);
 }
 

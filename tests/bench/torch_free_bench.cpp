@@ -38,13 +38,13 @@ const std::vector<std::pair<std::string, Policy>>& policies() {
   return *policies;
 }
 
-const Program& large_program() {
-  static const auto* program = new Program(TransformerProgram::make(kLargeBlocks));
+const StepProgram& large_program() {
+  static const auto* program = new StepProgram(TransformerProgram::make(kLargeBlocks));
   return *program;
 }
 
-const Program& program() {
-  static const auto* program = new Program(TransformerProgram::make(kBlocks));
+const StepProgram& program() {
+  static const auto* program = new StepProgram(TransformerProgram::make(kBlocks));
   return *program;
 }
 
@@ -88,7 +88,7 @@ void schedule(benchmark::State& state, const Policy& policy) {
   state.SetLabel("calls");
 }
 
-void replay_step(benchmark::State& state, const Policy& policy, const Program& of_step) {
+void replay_step(benchmark::State& state, const Policy& policy, const StepProgram& of_step) {
   const Step step(of_step);
   for (auto _ : state) benchmark::DoNotOptimize(replay(step, policy, kPcie));
   const auto events = static_cast<std::int64_t>(step.events().size());
@@ -97,7 +97,7 @@ void replay_step(benchmark::State& state, const Policy& policy, const Program& o
 }
 
 /// Measures the cost of a fork: copies a replay that has stopped before the first unpack of backward.
-void fork_replay(benchmark::State& state, const Policy& policy, const Program& of_step) {
+void fork_replay(benchmark::State& state, const Policy& policy, const StepProgram& of_step) {
   const Step step(of_step);
   std::size_t first_unpack = 0;
   while (step.events()[first_unpack].kind != EventKind::kUnpack) ++first_unpack;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/model/program.h"
+#include "traces/model/step_program.h"
 
 namespace offprof {
 
@@ -13,7 +13,7 @@ namespace offprof {
 /// tensors in reverse order.
 class TransformerProgram {
  public:
-  static Program make(int blocks) { return TransformerProgram(blocks).program_; }
+  static StepProgram make(int blocks) { return TransformerProgram(blocks).program_; }
 
  private:
   /// An operator of a block. `output` is the size of its output in units of the residual stream's bytes.
@@ -115,7 +115,7 @@ class TransformerProgram {
     program_.events.push_back({kind, id, compute});
   }
 
-  Program program_;
+  StepProgram program_;
   std::int32_t stream_ = 0;
   std::int32_t gradient_ = 0;
   std::vector<Node> nodes_;

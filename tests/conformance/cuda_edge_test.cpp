@@ -18,9 +18,9 @@
 #include <utility>
 
 #include "engine/autograd/offload_step.h"
-#include "engine/devices/calibration.h"
 #include "engine/devices/factory/device_factory.h"
 #include "engine/devices/host_memory.h"
+#include "engine/devices/link_calibration.h"
 #include "engine/devices/virtual_gpu/stand_in.h"
 #include "tests/support/test_folder.h"
 #include "traces/base/error.h"

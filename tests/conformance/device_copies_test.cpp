@@ -1,5 +1,5 @@
 // Conformance suite of the devices, part one: copies, time and descriptions, through the interface only.
-#include "engine/devices/calibration.h"
+#include "engine/devices/link_calibration.h"
 #include "tests/conformance/device_fixture.h"
 
 namespace offprof {

@@ -20,15 +20,15 @@ class Inverted final : public Transform {
   std::string name() const override { return "inverted"; }
   bool is_lossless() const override { return true; }
   bool takes(at::ScalarType /*type*/) const override { return true; }
-  Bytes packed_bytes(at::ScalarType type, std::int64_t elements) const override {
+  Bytes encoded_bytes(at::ScalarType type, std::int64_t elements) const override {
     return elements * static_cast<Bytes>(c10::elementSize(type));
   }
-  Packed pack(const at::Tensor& values) const override {
+  Encoded encode(const at::Tensor& values) const override {
     return {values.view(at::kByte).bitwise_not(), c10::IValue("whatever")};
   }
-  at::Tensor unpack(const Packed& packed, at::ScalarType type, std::int64_t /*elements*/) const override {
-    TORCH_CHECK(packed.rest.toStringRef() == "whatever");
-    return packed.bytes.bitwise_not().view(type);
+  at::Tensor decode(const Encoded& encoded, at::ScalarType type, std::int64_t /*elements*/) const override {
+    TORCH_CHECK(encoded.rest.toStringRef() == "whatever");
+    return encoded.bytes.bitwise_not().view(type);
   }
   at::Tensor error_bound(const at::Tensor& values) const override {
     return at::zeros_like(values, values.options().dtype(at::kDouble));
@@ -44,12 +44,12 @@ inline StepGuide unrecorded_guide(const Policy& policy) {
   if (placement.place == Place::kRecompute) return guide;  // there is no recipe without a recording
   if (placement.transform.empty()) {
     constexpr std::size_t kMostTensors = 1 << 13;
-    guide.placements.assign(kMostTensors, TensorPlacement{placement.place});
+    guide.placements.assign(kMostTensors, ResolvedPlacement{placement.place});
     return guide;
   }
   guide.transforms = {std::make_shared<const Inverted>()};
   guide.place = [placement](const at::Tensor& value) -> RuledPlacement {
-    return TensorPlacement{placement.place, PlacementReason::kRule, 0, static_cast<Bytes>(value.nbytes())};
+    return ResolvedPlacement{placement.place, PlacementReason::kRule, 0, static_cast<Bytes>(value.nbytes())};
   };
   return guide;
 }

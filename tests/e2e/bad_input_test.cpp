@@ -171,8 +171,8 @@ TEST_F(BadInput, AFullDiskLeavesTheOldFile) {
 }
 
 TEST_F(BadInput, CtrlCEndsARunWithStatus130AndNoFile) {
-  Program program({"run", model_path("qwen2.pt"), "--input", kQwenInput, "--steps", "1000000", "-v", "-o",
-                   folder_ / "trace.json"});
+  OffprofProcess program({"run", model_path("qwen2.pt"), "--input", kQwenInput, "--steps", "1000000", "-v",
+                          "-o", folder_ / "trace.json"});
   program.wait_for_error_text("training step 2 of");
   program.send(SIGINT);
   EXPECT_EQ(program.finish().status, 130);

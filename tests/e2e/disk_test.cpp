@@ -30,7 +30,7 @@ using testing::IsEmpty;
 using testing::Not;
 
 constexpr const char* kToDisk = R"([{"min_bytes": 1024, "placement": "disk"}])";
-constexpr const char* kPackedToDisk =
+constexpr const char* kEncodedToDisk =
     R"([{"dtype": "bool", "placement": "bits+disk"}, {"rank": 3, "placement": "host"},
         {"min_bytes": 1024, "placement": "disk"}])";
 constexpr const char* kCompressed =
@@ -128,7 +128,7 @@ TEST_F(DiskRun, CompressedMemoryReplacesTheDisk) {
 class DiskRunOn : public DiskRun, public testing::WithParamInterface<const char*> {};
 
 TEST_P(DiskRunOn, SimulatesTheBytesOfTheRun) {
-  const json measured = run(GetParam(), policy(kPackedToDisk, R"("disk_buffer_bytes": 65536, )"));
+  const json measured = run(GetParam(), policy(kEncodedToDisk, R"("disk_buffer_bytes": 65536, )"));
   EXPECT_GT(measured["measured"]["disk_read_bytes"], 0);
   expect_same_bytes(measured, simulate());
 }
@@ -176,16 +176,29 @@ TEST_F(DiskRun, ReportsAFullDiskAndContinues) {
 TEST_F(DiskRun, LeavesNoFilesWhenKilledAtAnyMoment) {
   const std::string trace = folder_ / "trace.json";
   const auto words = [&](const std::string& steps) {
-    return std::vector<std::string>{
-        "run",        transformer(), "--device", "host",          "--policy",   policy(kToDisk), "--disk",
-        disk_.path(), "--weights",   "disk",     "--weights-dir", disk_.path(), "--steps",       steps,
-        "-v",         "-o",          trace};
+    return std::vector<std::string>{"run",
+                                    transformer(),
+                                    "--device",
+                                    "host",
+                                    "--policy",
+                                    policy(kToDisk),
+                                    "--disk",
+                                    disk_.path(),
+                                    "--offload-params",
+                                    "disk",
+                                    "--offload-params-dir",
+                                    disk_.path(),
+                                    "--steps",
+                                    steps,
+                                    "-v",
+                                    "-o",
+                                    trace};
   };
   constexpr int kDeaths = 8;
   constexpr int kLongest_us = 200'000;  // several steps
   std::minstd_rand random(1);
   for (int death = 0; death < kDeaths; ++death) {
-    Program program(words("100000"));
+    OffprofProcess program(words("100000"));
     program.wait_for_error_text(death % 2 == 0 ? "training step" : "recording");
     std::this_thread::sleep_for(std::chrono::microseconds(random() % kLongest_us));
     constexpr int kSignals[] = {SIGKILL, SIGTERM, SIGKILL, SIGINT};
@@ -211,7 +224,7 @@ TEST_F(DiskRun, UsesAFolderInMemoryWithANote) {
   };
   EXPECT_THAT(notes({"--policy", policy(kToDisk), "--disk", memory}),
               Contains(HasSubstr("is on tmpfs, which is memory")));
-  EXPECT_THAT(notes({"--weights", "disk", "--weights-dir", memory}),
+  EXPECT_THAT(notes({"--offload-params", "disk", "--offload-params-dir", memory}),
               Contains(HasSubstr("is on tmpfs, which is memory")));
 }
 

@@ -70,7 +70,7 @@ class Faults : public testing::Test {
 class Signals : public Faults, public testing::WithParamInterface<int> {};
 
 TEST_P(Signals, EndARunWithTheirStatusAndKeepTheOldFile) {
-  Program program(long_run());
+  OffprofProcess program(long_run());
   program.wait_for_error_text("training step 2 of");
   program.send(GetParam());
   EXPECT_EQ(program.finish().status, 128 + GetParam());
@@ -80,7 +80,7 @@ TEST_P(Signals, EndARunWithTheirStatusAndKeepTheOldFile) {
 INSTANTIATE_TEST_SUITE_P(, Signals, testing::Values(SIGINT, SIGTERM, SIGHUP, SIGPIPE));
 
 TEST_F(Faults, ARunEndsAtABrokenPipeAndKeepsTheOldFile) {
-  Program program(long_run());
+  OffprofProcess program(long_run());
   program.wait_for_error_text("training step 2 of");
   program.stop_reading();
   EXPECT_EQ(program.finish().status, 128 + SIGPIPE);
@@ -88,7 +88,7 @@ TEST_F(Faults, ARunEndsAtABrokenPipeAndKeepsTheOldFile) {
 }
 
 TEST_F(Faults, AReportEndsTheProgramAtABrokenPipe) {
-  Program program({"tune", "--trace", inputs().trace});
+  OffprofProcess program({"tune", "--trace", inputs().trace});
   program.stop_reading();
   EXPECT_EQ(program.finish().status, 128 + SIGPIPE);
 }
@@ -107,7 +107,7 @@ TEST_F(Faults, ReportsToAFullDeviceFail) {
                                              {"run", inputs().model, "--steps", "1", "-o", "-"},
                                              {"zoo", "list"}}) {
     SCOPED_TRACE(arguments.front());
-    const Ended ended = Program(arguments, std::nullopt, {}, "/dev/full").finish();
+    const Ended ended = OffprofProcess(arguments, std::nullopt, {}, "/dev/full").finish();
     EXPECT_EQ(ended.status, 2);
     EXPECT_THAT(ended.err,
                 AllOf(HasSubstr("error: cannot write"), HasSubstr("standard output"), HasSubstr("hint: ")));

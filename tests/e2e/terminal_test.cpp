@@ -68,7 +68,7 @@ TEST(OnATerminal, CtrlCEndsTheProgressLine) {
   const std::string line =
       "exec " + in_quotes(program_path().string()) + " run " + in_quotes(model_path("qwen2.pt")) +
       " --input " + in_quotes("@" + model_path("qwen2.inputs")) + " --steps 1000000 2>" + terminal.path();
-  Program program({"-c", line}, std::nullopt, "/bin/sh");
+  OffprofProcess program({"-c", line}, std::nullopt, "/bin/sh");
   ASSERT_TRUE(terminal.wait_for("recording with nothing offloaded")) << terminal.text();
   program.send(SIGINT);
   EXPECT_EQ(program.finish().status, 130);

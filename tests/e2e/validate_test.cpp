@@ -104,20 +104,21 @@ TEST_P(ValidateTrained, EverySettingIsExact) {
 /// With micro-batches, the activations between slices are stored where the parameters are, so no tensor is
 /// left for a policy to place.
 const Training kTrainings[] = {
-    {"Segments", {"--segments", "*.mlp"}},
-    {"Shards", {"--shards", "3"}},
-    {"Microbatches", {"--shards", "3", "--microbatches", "2"}, 1},
-    {"MicrobatchesOnTheDevice", {"--shards", "3", "--microbatches", "2", "--weights", "device"}},
-    {"Weights", {"--weights", "host"}},
-    {"WeightsOnTheDisk", {"--weights", "disk", "--disk-bandwidth", "1GB/s"}, 8},
+    {"Segments", {"--checkpoint", "*.mlp"}},
+    {"Slices", {"--slices", "3"}},
+    {"Microbatches", {"--slices", "3", "--microbatches", "2"}, 1},
+    {"MicrobatchesOnTheDevice", {"--slices", "3", "--microbatches", "2", "--offload-params", "none"}},
+    {"Weights", {"--offload-params", "host"}},
+    {"WeightsOnTheDisk", {"--offload-params", "disk", "--disk-bandwidth", "1GB/s"}, 8},
 };
 
 INSTANTIATE_TEST_SUITE_P(, ValidateTrained, testing::ValuesIn(kTrainings),
                          [](const auto& test) { return test.param.name; });
 
 TEST_F(ValidateTest, MemoryIsExactWithParametersOnTheDisk) {
-  trace_of_qwen({"--device", "host", "--weights", "disk", "--weights-dir", folder_.path()});
-  const Ended ended = validate(model_path("qwen2.pt"), {"--weights-dir", folder_.path(), "--format", "json"});
+  trace_of_qwen({"--device", "host", "--offload-params", "disk", "--offload-params-dir", folder_.path()});
+  const Ended ended =
+      validate(model_path("qwen2.pt"), {"--offload-params-dir", folder_.path(), "--format", "json"});
   const json report = json::parse(ended.out, nullptr, false);
   ASSERT_TRUE(report.is_object()) << ended.err;
   EXPECT_EQ(report["memory_is_exact"], true);

@@ -8,14 +8,14 @@
 namespace offprof {
 namespace {
 
-void judge(const Figures& base, const Figures& now) {
+void judge(const StepSummary& base, const StepSummary& now) {
   const GateOptions options{.limits = {}, .allow_different = true};
   const GateReport report{base.source, now.source, check_gate(base, now, options), op_differences(base, now)};
   check_shown(to_text(report, {}));
   check_shown(dump_json(to_json(report)));
 }
 
-void show_difference(const Figures& base, const Figures& now) {
+void show_difference(const StepSummary& base, const StepSummary& now) {
   DiffReport report;
   report.diff = compare(base, now);
   check_shown(to_text(report, {}));
@@ -29,11 +29,11 @@ void show_difference(const Figures& base, const Figures& now) {
 /// --update`.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace offprof;
-  static const Figures kOther = figures_of(sample_trace(), "other.json");
+  static const StepSummary kOther = figures_of(sample_trace(), "other.json");
   const std::string text(as_text(data, size));
   is_baseline(text);
   return read_or_refuse([&] {
-    const Figures figures = parse_figures(text, "t.json");
+    const StepSummary figures = parse_figures(text, "t.json");
     show_difference(kOther, figures);
     show_difference(figures, kOther);
     const std::string baseline = format_baseline(figures, "0.1.0");

@@ -10,8 +10,8 @@ namespace {
 nlohmann::json unpacked(const nlohmann::json& json, const offprof::JsonDocument& document) {
   if (json.is_binary()) {
     auto array = nlohmann::json::array();
-    const offprof::PackedArray& packed = document.packed.at(json.get_binary().subtype());
-    for (std::size_t i = 0; i < packed.size(); ++i) array.push_back(packed.element(i));
+    const offprof::CompactArray& compact = document.compact.at(json.get_binary().subtype());
+    for (std::size_t i = 0; i < compact.size(); ++i) array.push_back(compact.element(i));
     return array;
   }
   nlohmann::json copy = json;

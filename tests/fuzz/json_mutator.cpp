@@ -116,7 +116,7 @@ bool is_shallow(int depth, Json::parse_event_t, Json&) {
 std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed) {
   if (seed % 2 == 0) return LLVMFuzzerMutate(data, size, most);
   Json json = Json::parse(data, data + size, is_shallow, false);
-  if (json.is_discarded()) return LLVMFuzzerMutate(data, size, most);
+  if (json.is_dropped_for_recompute()) return LLVMFuzzerMutate(data, size, most);
   JsonMutator mutator(json, seed);
   mutator.mutate();
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);

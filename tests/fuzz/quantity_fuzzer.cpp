@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_or_refuse([&] { OFFPROF_CHECK(parse_percentage(text, "share", 0.5) <= 0.5); });
   return read_or_refuse([&] {
     const Limit limit = parse_limit(text);
-    Figures figures{.source = "t.json"};
+    StepSummary figures{.source = "t.json"};
     figures.metrics.device_peak_bytes = 1 << 20;
     figures.metrics.step_time_ns = 9300;
     check_gate(figures, figures, {.limits = {limit}});

@@ -4,7 +4,7 @@
 
 #include <tuple>
 
-#include "engine/checkpointing/segments.h"
+#include "engine/checkpointing/checkpointed_modules.h"
 #include "engine/storage/block_codec.h"
 #include "tests/conformance/disk_under_test.h"
 #include "tests/hazards/hazard_fixture.h"
@@ -221,8 +221,8 @@ TEST_P(ErrorTest, ReportsAnExceptionInANestedBackward) {
 /// tensors.
 TEST_P(ErrorTest, ReportsAnExceptionInTheBackwardOfACheckpointedModule) {
   const Run run = [](Graph& g) {
-    torch::jit::Module model = model_for_segments(g.x.device());
-    const Segments segments(model, {"*"}, g.x.device());
+    torch::jit::Module model = model_for_checkpointing(g.x.device());
+    const CheckpointedModules checkpointed(model, {"*"}, g.x.device());
     const Tensor x = g.x * 1;
     x.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("no more"); });
     model.forward({x, g.w}).toTensor().backward();
@@ -232,8 +232,8 @@ TEST_P(ErrorTest, ReportsAnExceptionInTheBackwardOfACheckpointedModule) {
 
 TEST_P(ErrorTest, AnInPlaceEditOfACheckpointedModulesInputIsRefused) {
   const Run run = [](Graph& g) {
-    torch::jit::Module model = model_for_segments(g.x.device());
-    const Segments segments(model, {"*"}, g.x.device());
+    torch::jit::Module model = model_for_checkpointing(g.x.device());
+    const CheckpointedModules checkpointed(model, {"*"}, g.x.device());
     const Tensor w = g.w * 1;
     const Tensor loss = model.forward({g.x, w}).toTensor();
     w.mul_(2);
@@ -246,12 +246,12 @@ TEST_P(ErrorTest, AnInPlaceEditOfACheckpointedModulesInputIsRefused) {
 TEST_P(ErrorTest, AnInPlaceEditOfALayerSlicesInputIsRefused) {
   for (const int microbatches : {1, 2}) {
     const Run run = [microbatches](Graph& g) {
-      const torch::jit::Module model = model_for_shards(g.x.device());
-      const Shards shards = cut_for(model, g, microbatches);
+      const torch::jit::Module model = model_for_slices(g.x.device());
+      const LayerSlices slices = cut_for(model, g, microbatches);
       const Tensor x = g.x * 1;
       auto inputs = microbatches_of(g, microbatches);
       inputs.back().front() = x;
-      ShardedPass pass(shards, inputs);
+      SlicedPass pass(slices, inputs);
       const std::vector<Tensor> losses = run_forward(pass);
       x.mul_(2);
       pass.backward(losses);

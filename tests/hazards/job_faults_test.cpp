@@ -33,19 +33,19 @@ constexpr JobCase kJobs[] = {
     {"Disk", [](RunRequest& request) { place_all(request, "disk"); }},
     {"PackedToHost", [](RunRequest& request) { place_all(request, "identity+host"); }},
     {"Recompute", [](RunRequest& request) { place_all(request, "recompute"); }},
-    {"Segments", [](RunRequest& request) { request.settings.segments = {"*"}; }},
-    {"Shards",
+    {"Segments", [](RunRequest& request) { request.settings.checkpointed = {"*"}; }},
+    {"Slices",
      [](RunRequest& request) {
-       request.settings.shards = ShardSettings{2, 2};
+       request.settings.slices = SliceSettings{2, 2};
      }},
     {"WeightsOnHost",
      [](RunRequest& request) {
-       request.settings.weights = WeightSettings{"host", 8 * kKiB};
+       request.settings.parameters = ParameterSettings{"host", 8 * kKiB};
      }},
     {"WeightsOnDisk",
      [](RunRequest& request) {
-       request.settings.weights = WeightSettings{"disk", 8 * kKiB};
-       request.weights_folder = std::filesystem::temp_directory_path().string();
+       request.settings.parameters = ParameterSettings{"disk", 8 * kKiB};
+       request.parameters_folder = std::filesystem::temp_directory_path().string();
      }},
 };
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "engine/autograd/autograd_engine.h"
-#include "engine/checkpointing/segments.h"
+#include "engine/checkpointing/checkpointed_modules.h"
 
 namespace offprof {
 namespace {
@@ -64,12 +64,12 @@ Module model_of(const Module& first, const Module& last, const char* forward) {
 
 // --- Activation checkpointing ---
 
-Scenario over_segments(const LossScenario& scenario) {
-  const auto runner = [run = scenario.run](bool has_segments) {
-    return [run, has_segments](Graph& g) {
-      Module model = model_for_segments(g.x.device());
-      std::optional<Segments> segments;
-      if (has_segments) segments.emplace(model, std::vector<std::string>{"*"}, g.x.device());
+Scenario over_checkpointed(const LossScenario& scenario) {
+  const auto runner = [run = scenario.run](bool has_checkpointed) {
+    return [run, has_checkpointed](Graph& g) {
+      Module model = model_for_checkpointing(g.x.device());
+      std::optional<CheckpointedModules> checkpointed;
+      if (has_checkpointed) checkpointed.emplace(model, std::vector<std::string>{"*"}, g.x.device());
       run(g, [&](Graph& of, double scale) { return model.forward({of.x * scale, of.w}).toTensor(); });
     };
   };
@@ -90,15 +90,15 @@ class Pass {
 };
 using MakePass = std::function<std::unique_ptr<Pass>()>;
 
-class PassInShards final : public Pass {
+class PassInSlices final : public Pass {
  public:
-  PassInShards(const Shards& shards, std::vector<std::vector<c10::IValue>> inputs)
-      : pass_(shards, std::move(inputs)) {}
+  PassInSlices(const LayerSlices& slices, std::vector<std::vector<c10::IValue>> inputs)
+      : pass_(slices, std::move(inputs)) {}
   std::vector<Tensor> forward() override { return run_forward(pass_); }
   void backward(const std::vector<Tensor>& losses) override { pass_.backward(losses); }
 
  private:
-  ShardedPass pass_;
+  SlicedPass pass_;
 };
 
 class PlainPass final : public Pass {
@@ -169,29 +169,29 @@ void a_backward_from_another_thread(const MakePass& make) {
   std::thread([&] { pass->backward(losses); }).join();
 }
 
-struct ShardScenario {
+struct SliceScenario {
   const char* name;
   void (*run)(const MakePass& make);
   bool starts_threads = false;
 };
 
-Scenario over_shards(const ShardScenario& scenario, int microbatches) {
-  const auto in_shards = [run = scenario.run, microbatches](Graph& g) {
-    const Module model = model_for_shards(g.x.device());
-    const Shards shards = cut_for(model, g, microbatches);
-    run([&] { return std::make_unique<PassInShards>(shards, microbatches_of(g, microbatches)); });
+Scenario over_slices(const SliceScenario& scenario, int microbatches) {
+  const auto in_slices = [run = scenario.run, microbatches](Graph& g) {
+    const Module model = model_for_slices(g.x.device());
+    const LayerSlices slices = cut_for(model, g, microbatches);
+    run([&] { return std::make_unique<PassInSlices>(slices, microbatches_of(g, microbatches)); });
   };
   const auto plain = [run = scenario.run, microbatches](Graph& g) {
-    const Module model = model_for_shards(g.x.device());
+    const Module model = model_for_slices(g.x.device());
     run([&] { return std::make_unique<PlainPass>(model, microbatches_of(g, microbatches), g.x.device()); });
   };
   return {.name = std::string(scenario.name) + "OfShards" + (microbatches > 1 ? "AndMicrobatches" : ""),
-          .run = in_shards,
+          .run = in_slices,
           .plain = plain,
           .starts_threads = scenario.starts_threads};
 }
 
-constexpr ShardScenario kShardScenarios[] = {
+constexpr SliceScenario kSliceScenarios[] = {
     {"APass", one_pass},
     {"TwoPasses", two_passes},
     {"APassWithinAnother", a_pass_within_another},
@@ -203,7 +203,7 @@ constexpr ShardScenario kShardScenarios[] = {
 
 }  // namespace
 
-Module model_for_segments(c10::Device device) {
+Module model_for_checkpointing(c10::Device device) {
   return model_of(noisy_layer(device), noisy_layer(device), R"(
 def forward(self, x, w):
     y, z, mask = self.first.forward(x * 2, w)
@@ -212,7 +212,7 @@ def forward(self, x, w):
 )");
 }
 
-Module model_for_shards(c10::Device device) {
+Module model_for_slices(c10::Device device) {
   return model_of(square_layer(device), square_layer(device), R"(
 def forward(self, x, w):
     y = self.first.forward(x * 2, w)
@@ -228,12 +228,12 @@ std::vector<std::vector<c10::IValue>> microbatches_of(const Graph& g, int count)
   return inputs;
 }
 
-Shards cut_for(const Module& model, const Graph& g, int microbatches) {
+LayerSlices cut_for(const Module& model, const Graph& g, int microbatches) {
   const CurrentStep nobodys(nullptr);
   return {model, microbatches_of(g, microbatches).front(), 4, g.x.device()};
 }
 
-std::vector<Tensor> run_forward(ShardedPass& pass) {
+std::vector<Tensor> run_forward(SlicedPass& pass) {
   std::vector<Tensor> losses;
   for (const c10::IValue& result : pass.forward()) losses.push_back(result.toTensor());
   return losses;
@@ -241,9 +241,9 @@ std::vector<Tensor> run_forward(ShardedPass& pass) {
 
 std::vector<Scenario> module_scenarios() {
   std::vector<Scenario> scenarios;
-  for (const LossScenario& each : loss_scenarios()) scenarios.push_back(over_segments(each));
-  for (const ShardScenario& each : kShardScenarios)
-    for (const int microbatches : {1, 2}) scenarios.push_back(over_shards(each, microbatches));
+  for (const LossScenario& each : loss_scenarios()) scenarios.push_back(over_checkpointed(each));
+  for (const SliceScenario& each : kSliceScenarios)
+    for (const int microbatches : {1, 2}) scenarios.push_back(over_slices(each, microbatches));
   return scenarios;
 }
 

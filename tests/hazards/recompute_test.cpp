@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "engine/scheduler/recipe_rules.h"
-#include "profiler/recorder/recipe_recorder.h"
+#include "engine/scheduler/recompute_rules.h"
+#include "profiler/recorder/recompute_recorder.h"
 #include "tests/hazards/hazard_fixture.h"
 #include "tests/hazards/scenarios.h"
 
@@ -34,12 +34,12 @@ class NotedStep final : public StepListener {
   }
   void on_unpack(SavedId tensor) override { recorder_.on_unpack(tensor); }
 
-  RecipeRecorder& recorder() { return recorder_; }
-  const Program& program() const { return program_; }
+  RecomputeRecorder& recorder() { return recorder_; }
+  const StepProgram& program() const { return program_; }
 
  private:
-  RecipeRecorder recorder_;
-  Program program_;
+  RecomputeRecorder recorder_;
+  StepProgram program_;
   std::map<std::int64_t, std::int32_t> storages_;
 };
 
@@ -56,7 +56,7 @@ class RecomputeTest : public HazardTest {
     }
   }
   void TearDown() override {
-    recipes_.clear();
+    recomputations_.clear();
     program_ = {};
     graph_.reset();
     HazardTest::TearDown();
@@ -72,8 +72,8 @@ class RecomputeTest : public HazardTest {
   std::vector<at::Tensor> gradients_now() const { return {graph_->x.grad(), graph_->w.grad()}; }
 
   /// Finds the recipes as a run does.
-  void find_recipes(const Run& run) {
-    std::vector<std::vector<FoundRecipe>> found;
+  void find_recomputations(const Run& run) {
+    std::vector<std::vector<FoundRecomputation>> found;
     for (int i = 0; i < 2; ++i) {
       NotedStep noted(device(), *residents_);
       auto step =
@@ -87,24 +87,25 @@ class RecomputeTest : public HazardTest {
       found.push_back(noted.recorder().take());
       program_ = noted.program();
     }
-    program_.recipes.emplace();
-    for (FoundRecipe& one : agreed(std::move(found[0]), found[1])) {
-      recipes_.emplace(one.recipe.tensor, std::make_shared<const ExecutableRecipe>(one.executable));
-      program_.recipes->push_back(one.recipe);
+    program_.recomputations.emplace();
+    for (FoundRecomputation& one : agreed(std::move(found[0]), found[1])) {
+      recomputations_.emplace(one.recomputation.tensor,
+                              std::make_shared<const ExecutableRecomputation>(one.executable));
+      program_.recomputations->push_back(one.recomputation);
     }
   }
 
   /// Runs a step that recomputes all tensors that have a recipe; `others` is the place of the rest.
-  std::shared_ptr<OffloadStep> step_with_recipes(const Run& run, Place others, Bytes prefetch) {
+  std::shared_ptr<OffloadStep> step_with_recomputations(const Run& run, Place others, Bytes prefetch) {
     StepGuide guide;
     for (const SavedTensor& saved : program_.saved)
       guide.placements.push_back(saved.movability == Movability::kMovable
-                                     ? RuledPlacement(TensorPlacement{Place::kRecompute})
+                                     ? RuledPlacement(ResolvedPlacement{Place::kRecompute})
                                      : std::nullopt);
-    settle_recipes(program_, {}, guide.placements);
+    settle_recomputations(program_, {}, guide.placements);
     for (RuledPlacement& placement : guide.placements)
-      if (placement && placement->place != Place::kRecompute) placement = TensorPlacement{others};
-    guide.recipes = recipes_;
+      if (placement && placement->place != Place::kRecompute) placement = ResolvedPlacement{others};
+    guide.recomputations = recomputations_;
     Policy policy = preset_policy("keep");
     policy.prefetch_bytes = prefetch;
     auto step = std::make_shared<OffloadStep>(device(), policy, guide, residents_, nullptr);
@@ -114,13 +115,13 @@ class RecomputeTest : public HazardTest {
     return step;
   }
 
-  static std::ptrdiff_t remade_in(const OffloadStep& step) {
-    return std::ranges::count(step.commands(), CommandKind::kRemake, &Command::kind);
+  static std::ptrdiff_t recomputed_in(const OffloadStep& step) {
+    return std::ranges::count(step.commands(), CommandKind::kRecompute, &Command::kind);
   }
 
   std::vector<std::string> operators() const {
     std::vector<std::string> names;
-    for (const Recipe& recipe : *program_.recipes) names.push_back(recipe.op);
+    for (const Recomputation& recomputation : *program_.recomputations) names.push_back(recomputation.op);
     return names;
   }
   at::TensorOptions options() { return at::TensorOptions(device().torch_device()); }
@@ -133,8 +134,8 @@ class RecomputeTest : public HazardTest {
 
   std::optional<Graph> graph_;
   std::shared_ptr<Residents> residents_;
-  Program program_;
-  std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes_;
+  StepProgram program_;
+  std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecomputation>> recomputations_;
 };
 
 /// True if the scenario has a recipe for a tensor that it unpacks. There is none in passes of layer slices,
@@ -156,13 +157,13 @@ TEST_P(RecomputeScenarioTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
   begin();
   run_graph(scenario.plainly());
   const std::vector<at::Tensor> expected = gradients_now();
-  find_recipes(scenario.run);
+  find_recomputations(scenario.run);
   for (const Place others : {Place::kDevice, Place::kHost, Place::kDisk})
     for (const Bytes prefetch : {0, 1000})
       expect_nothing_left([&] {
-        const auto step = step_with_recipes(scenario.run, others, prefetch);
-        EXPECT_EQ(remade_in(*step) > 0, can_make_again(scenario))
-            << remade_in(*step) << " tensors were made again";
+        const auto step = step_with_recomputations(scenario.run, others, prefetch);
+        EXPECT_EQ(recomputed_in(*step) > 0, can_make_again(scenario))
+            << recomputed_in(*step) << " tensors were made again";
         expect_equal(gradients_now(), expected);
       });
 }
@@ -182,35 +183,35 @@ INSTANTIATE_TEST_SUITE_P(, RecomputeScenarioTest,
                            return std::get<1>(test.param).name + "_" + std::get<0>(test.param);
                          });
 
-class RemakeTest : public RecomputeTest, public testing::WithParamInterface<std::string> {
+class RecomputeTest : public RecomputeTest, public testing::WithParamInterface<std::string> {
  protected:
   void SetUp() override { open(GetParam()); }
 };
 
-TEST_P(RemakeTest, RecomputesAChainFromItsBeginning) {
+TEST_P(RecomputeTest, RecomputesAChainFromItsBeginning) {
   begin();
   const Run run = [](Graph& g) { at::gelu(at::silu(at::gelu(g.x.mm(g.w)))).pow(3).sum().backward(); };
   run_graph(run);
   const std::vector<at::Tensor> expected = gradients_now();
-  find_recipes(run);
-  const auto step = step_with_recipes(run, Place::kHost, 0);
-  EXPECT_EQ(program_.recipes->size(), 3U);
-  EXPECT_EQ(remade_in(*step), 3);
+  find_recomputations(run);
+  const auto step = step_with_recomputations(run, Place::kHost, 0);
+  EXPECT_EQ(program_.recomputations->size(), 3U);
+  EXPECT_EQ(recomputed_in(*step), 3);
   EXPECT_EQ(std::ranges::count(step->commands(), CommandKind::kCopyIn, &Command::kind), 1);
   expect_equal(gradients_now(), expected);
 }
 
-TEST_P(RemakeTest, RecomputesAResultOfAnOperatorWithSeveralResults) {
+TEST_P(RecomputeTest, RecomputesAResultOfAnOperatorWithSeveralResults) {
   begin();
   const Run run = [](Graph& g) { at::layer_norm(g.x.exp(), {8}).mm(g.w).sum().backward(); };
   run_graph(run);
   const std::vector<at::Tensor> expected = gradients_now();
-  find_recipes(run);
-  EXPECT_GT(remade_in(*step_with_recipes(run, Place::kDevice, 0)), 0);
+  find_recomputations(run);
+  EXPECT_GT(recomputed_in(*step_with_recomputations(run, Place::kDevice, 0)), 0);
   expect_equal(gradients_now(), expected);
 }
 
-TEST_P(RemakeTest, ATensorChangedInPlaceLaterIsNoSource) {
+TEST_P(RecomputeTest, ATensorChangedInPlaceLaterIsNoSource) {
   begin();
   const Run run = [](Graph& g) {
     Tensor h = g.x.mm(g.w);
@@ -219,12 +220,13 @@ TEST_P(RemakeTest, ATensorChangedInPlaceLaterIsNoSource) {
     h.sigmoid_();
     (y.sum() + h.sum()).backward();
   };
-  find_recipes(run);
-  for (const Recipe& recipe : *program_.recipes) EXPECT_NE(recipe.op, "aten::silu");
+  find_recomputations(run);
+  for (const Recomputation& recomputation : *program_.recomputations)
+    EXPECT_NE(recomputation.op, "aten::silu");
 }
 
 /// The intermediate results of these operators are not saved.
-TEST_P(RemakeTest, RecomputesThroughSeveralOperators) {
+TEST_P(RecomputeTest, RecomputesThroughSeveralOperators) {
   begin();
   const Run run = [](Graph& g) {
     const Tensor h = g.x.exp();
@@ -232,17 +234,17 @@ TEST_P(RemakeTest, RecomputesThroughSeveralOperators) {
   };
   run_graph(run);
   const std::vector<at::Tensor> expected = gradients_now();
-  find_recipes(run);
+  find_recomputations(run);
   EXPECT_THAT(operators(), testing::Contains("aten::pow, aten::mean, aten::add, aten::rsqrt"));
   for (const Place others : {Place::kDevice, Place::kHost}) {
-    EXPECT_GT(remade_in(*step_with_recipes(run, others, 0)), 0);
+    EXPECT_GT(recomputed_in(*step_with_recomputations(run, others, 0)), 0);
     expect_equal(gradients_now(), expected);
   }
 }
 
 /// The mask is recomputed from the generator's old state. The generator then continues as if nothing had been
 /// drawn again.
-TEST_P(RemakeTest, RecomputesDropoutFromTheSameRandomNumbers) {
+TEST_P(RecomputeTest, RecomputesDropoutFromTheSameRandomNumbers) {
   begin();
   const Run run = [](Graph& g) {
     const Tensor h = at::dropout(g.x.exp(), 0.3, true).mm(g.w);
@@ -252,7 +254,7 @@ TEST_P(RemakeTest, RecomputesDropoutFromTheSameRandomNumbers) {
   const std::vector<at::Tensor> expected = gradients_now();
   const std::uint64_t offset = generator_offset();
   const at::Tensor next = at::rand({4}, options());
-  find_recipes(run);
+  find_recomputations(run);
   EXPECT_GE(std::ranges::count_if(operators(),
                                   [](const std::string& name) {
                                     return name.find("aten::bernoulli_") != std::string::npos ||
@@ -262,31 +264,31 @@ TEST_P(RemakeTest, RecomputesDropoutFromTheSameRandomNumbers) {
       << testing::PrintToString(operators());
   for (const Place others : {Place::kDevice, Place::kHost})
     expect_nothing_left([&] {
-      EXPECT_GE(remade_in(*step_with_recipes(run, others, 0)), 3);
+      EXPECT_GE(recomputed_in(*step_with_recomputations(run, others, 0)), 3);
       expect_equal(gradients_now(), expected);
       EXPECT_EQ(generator_offset(), offset);
       expect_equal({at::rand({4}, options())}, {next});
     });
 }
 
-TEST_P(RemakeTest, AStepThatDrawsOtherNumbersThanTheRecordedOneIsAnError) {
+TEST_P(RecomputeTest, AStepThatDrawsOtherNumbersThanTheRecordedOneIsAnError) {
   begin();
   bool draws_more = false;
   const Run run = [&](Graph& g) {
     if (draws_more) at::rand({4}, options());
     at::dropout(g.x.exp(), 0.3, true).mm(g.w).sum().backward();
   };
-  find_recipes(run);
-  ASSERT_GT(remade_in(*step_with_recipes(run, Place::kDevice, 0)), 0);
+  find_recomputations(run);
+  ASSERT_GT(recomputed_in(*step_with_recomputations(run, Place::kDevice, 0)), 0);
   draws_more = true;
   expect_nothing_left([&] {
-    EXPECT_THAT(message_of([&] { step_with_recipes(run, Place::kDevice, 0); }),
+    EXPECT_THAT(message_of([&] { step_with_recomputations(run, Place::kDevice, 0); }),
                 HasSubstr("the step drew other random numbers than the recorded one"));
   });
 }
 
 /// Batch norm changes its running statistics without telling autograd.
-TEST_P(RemakeTest, ATensorChangedWithoutAutogradIsNoSource) {
+TEST_P(RecomputeTest, ATensorChangedWithoutAutogradIsNoSource) {
   begin();
   const Run run = [](Graph& g) {
     const Tensor mean = at::zeros({8}, g.x.options().requires_grad(false)), variance = at::ones_like(mean);
@@ -295,25 +297,25 @@ TEST_P(RemakeTest, ATensorChangedWithoutAutogradIsNoSource) {
   };
   run_graph(run);
   const std::vector<at::Tensor> expected = gradients_now();
-  find_recipes(run);
-  step_with_recipes(run, Place::kHost, 0);
+  find_recomputations(run);
+  step_with_recomputations(run, Place::kHost, 0);
   expect_equal(gradients_now(), expected);
 }
 
 /// One operator allocates memory and a kernel of another writes to it: the first did not compute those
 /// values. Also, old memory may contain the expected values by chance.
-TEST_P(RemakeTest, DoesNotRecomputeFromUninitialisedMemory) {
+TEST_P(RecomputeTest, DoesNotRecomputeFromUninitialisedMemory) {
   begin();
   const Run run = [](Graph& g) {
     const Tensor h = at::batch_norm(g.x.exp(), {}, {}, {}, {}, /*training=*/true, 0.1, 1e-5, false);
     (g.w.exp() * h.sum() + at::empty_like(g.w).add(1).mul(0)).sum().backward();
   };
-  find_recipes(run);
+  find_recomputations(run);
   for (const std::string& name : operators()) EXPECT_THAT(name, testing::Not(HasSubstr("empty")));
 }
 
 /// `max_unpool2d` sets its result to zero with an operator, then writes to it in its own kernel.
-TEST_P(RemakeTest, DoesNotRecomputeAKernelsOutputWithTheOperatorThatAllocatedIt) {
+TEST_P(RecomputeTest, DoesNotRecomputeAKernelsOutputWithTheOperatorThatAllocatedIt) {
   begin();
   const Run run = [](Graph& g) {
     const at::TensorOptions plain = g.x.options().requires_grad(false);
@@ -321,36 +323,36 @@ TEST_P(RemakeTest, DoesNotRecomputeAKernelsOutputWithTheOperatorThatAllocatedIt)
                  places = at::zeros({1, 1, 2, 2}, plain.dtype(at::kLong));
     (g.x.exp().sum() * at::max_unpool2d(pooled, places, {4, 4})).sum().backward();
   };
-  find_recipes(run);
+  find_recomputations(run);
   for (const std::string& name : operators()) EXPECT_THAT(name, testing::Not(HasSubstr("zero_")));
 }
 
 /// Two operators take one tensor, and one of them changes it. Whichever ran first, the other one would not
 /// find its input. (On a device with values, the check of values would fail as well.)
-TEST_P(RemakeTest, DoesNotRecomputeFromATensorThatIsChangedLater) {
+TEST_P(RecomputeTest, DoesNotRecomputeFromATensorThatIsChangedLater) {
   begin();
   const Run run = [](Graph& g) {
     const Tensor h = g.x.detach() + 1;
     const Tensor sum = h.sum();
     (g.x.exp() * (h.mul_(3) * sum)).sum().backward();
   };
-  find_recipes(run);
+  find_recomputations(run);
   for (const std::string& name : operators()) EXPECT_THAT(name, testing::Not(HasSubstr("mul_")));
 }
 
 /// LibTorch notifies each of its listeners, so a nested step must not be notified twice.
-TEST_P(RemakeTest, ANestedStepCountsItsDrawsOnce) {
+TEST_P(RecomputeTest, ANestedStepCountsItsDrawsOnce) {
   begin();
   const Run run = [](Graph& g) { at::dropout(g.x.exp(), 0.3, true).mm(g.w).sum().backward(); };
   run_graph(run);
   const std::vector<at::Tensor> expected = gradients_now();
-  find_recipes(run);
+  find_recomputations(run);
   bool is_within = false;
-  step_with_recipes(
+  step_with_recomputations(
       [&](Graph& g) {
         if (!is_within) {
           is_within = true;
-          EXPECT_GT(remade_in(*step_with_recipes(run, Place::kDevice, 0)), 0);
+          EXPECT_GT(recomputed_in(*step_with_recomputations(run, Place::kDevice, 0)), 0);
           expect_equal(gradients_now(), expected);
         }
         g.alive.clear();
@@ -360,19 +362,19 @@ TEST_P(RemakeTest, ANestedStepCountsItsDrawsOnce) {
 }
 
 /// The model has its own generator, whose state nobody records.
-TEST_P(RemakeTest, DoesNotRecomputeDrawsOfAnotherGenerator) {
+TEST_P(RecomputeTest, DoesNotRecomputeDrawsOfAnotherGenerator) {
   begin();
   at::Generator generator = at::globalContext().defaultGenerator(device().torch_device()).clone();
   const Run run = [&](Graph& g) {
     const Tensor noise = at::empty_like(g.x).bernoulli_(0.5, generator);
     (g.x.exp() * noise).sum().backward();
   };
-  find_recipes(run);
+  find_recomputations(run);
   for (const std::string& name : operators()) EXPECT_THAT(name, testing::Not(HasSubstr("bernoulli")));
 }
 
 /// A recomputation must change only its own memory: the mask before the change is saved too.
-TEST_P(RemakeTest, DoesNotRepeatAnInPlaceChangeOnASavedTensor) {
+TEST_P(RecomputeTest, DoesNotRepeatAnInPlaceChangeOnASavedTensor) {
   begin();
   const Run run = [](Graph& g) {
     const Tensor noise = at::empty_like(g.x).bernoulli_(0.5);
@@ -382,16 +384,16 @@ TEST_P(RemakeTest, DoesNotRepeatAnInPlaceChangeOnASavedTensor) {
   };
   run_graph(run);
   const std::vector<at::Tensor> expected = gradients_now();
-  find_recipes(run);
+  find_recomputations(run);
   EXPECT_THAT(operators(), testing::Contains("aten::clone, aten::mul_"));
   for (const Place others : {Place::kDevice, Place::kHost}) {
-    step_with_recipes(run, others, 0);
+    step_with_recomputations(run, others, 0);
     expect_equal(gradients_now(), expected);
   }
 }
 
 /// Plain autograd would not report this, because the source is not unpacked.
-TEST_P(RemakeTest, ASourceChangedInPlaceIsAnError) {
+TEST_P(RecomputeTest, ASourceChangedInPlaceIsAnError) {
   begin();
   bool edits = false;
   const Run run = [&](Graph& g) {
@@ -401,17 +403,17 @@ TEST_P(RemakeTest, ASourceChangedInPlaceIsAnError) {
     if (edits) h.detach().add_(1);
     loss.backward();
   };
-  find_recipes(run);
-  ASSERT_GT(remade_in(*step_with_recipes(run, Place::kDevice, 0)), 0);
+  find_recomputations(run);
+  ASSERT_GT(recomputed_in(*step_with_recomputations(run, Place::kDevice, 0)), 0);
   edits = true;
   expect_nothing_left([&] {
-    EXPECT_THAT(message_of([&] { step_with_recipes(run, Place::kDevice, 0); }),
-                HasSubstr("cannot be made again by aten::"));
+    EXPECT_THAT(message_of([&] { step_with_recomputations(run, Place::kDevice, 0); }),
+                HasSubstr("cannot be recomputed by aten::"));
     graph_->alive.clear();
   });
 }
 
-TEST_P(RemakeTest, AParameterChangedInPlaceIsAnError) {
+TEST_P(RecomputeTest, AParameterChangedInPlaceIsAnError) {
   begin();
   bool edits = false;
   const Run run = [&](Graph& g) {
@@ -422,14 +424,14 @@ TEST_P(RemakeTest, AParameterChangedInPlaceIsAnError) {
     }
     loss.backward();
   };
-  find_recipes(run);
-  ASSERT_GT(remade_in(*step_with_recipes(run, Place::kDevice, 0)), 0);
+  find_recomputations(run);
+  ASSERT_GT(recomputed_in(*step_with_recomputations(run, Place::kDevice, 0)), 0);
   edits = true;
-  EXPECT_THAT(message_of([&] { step_with_recipes(run, Place::kDevice, 0); }),
-              HasSubstr("cannot be made again by aten::silu"));
+  EXPECT_THAT(message_of([&] { step_with_recomputations(run, Place::kDevice, 0); }),
+              HasSubstr("cannot be recomputed by aten::silu"));
 }
 
-INSTANTIATE_TEST_SUITE_P(, RemakeTest, testing::ValuesIn(devices_under_test()),
+INSTANTIATE_TEST_SUITE_P(, RecomputeTest, testing::ValuesIn(devices_under_test()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

@@ -24,7 +24,7 @@ struct Scenario {
   /// It then takes one thread's kernel for one that may write the source of another thread's copy.
   bool has_threads = false;
   /// True if it runs operators on threads that it starts itself, for which nobody has opened a
-  /// WeightPager::Scope.
+  /// ParameterOffloader::Scope.
   bool starts_threads = false;
 
   const std::function<void(Graph&)>& plainly() const { return plain ? plain : run; }

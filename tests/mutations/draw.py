@@ -28,13 +28,13 @@ import tempfile
 
 # For each module: patterns of its sources, the number of mutants to draw, and the test programs that should catch them.
 MODULES = {
-    "tuner": (["simulator/tuner/*.cpp", "simulator/tuner/*.h", "simulator/tuner/tune.cpp"], 14,
+    "tuner": (["simulator/tuner/*.cpp", "simulator/tuner/*.h"], 14,
               ["tests/tuner_test", "tests/simulator_test", "tests/cli_test"]),
     "replay": (["simulator/steps/cache_replay.cpp", "simulator/steps/dense_reloads.cpp", "simulator/replay/replay.cpp", "simulator/replay/step.cpp",
                 "simulator/steps/timeline_view.cpp", "simulator/steps/trace_steps.cpp", "simulator/steps/views.cpp",
                 "simulator/replay/virtual_executor.cpp", "simulator/replay/virtual_memory.h"], 14,
                ["tests/simulator_test", "tests/tuner_test", "tests/cli_test"]),
-    "clocks": (["profiler/recording/clock_offset.cpp", "simulator/clock/virtual_clock.h", "simulator/replay/virtual_disk.h",
+    "clocks": (["profiler/recording/clock_offset.cpp", "simulator/clock/virtual_clock.h", "simulator/replay/replayed_disk.h",
                 "engine/devices/virtual_gpu/races/stream_clocks.cpp", "engine/devices/virtual_gpu/races/stream_clocks.h",
                 "engine/devices/virtual_gpu/state/virtual_time.cpp"], 10,
                ["tests/simulator_test", "tests/recording_test", "tests/virtual_gpu_test", "tests/tuner_test"]),

@@ -117,13 +117,13 @@ Policy all_made_again() {
 struct CaseCheck::Recording {
   Trace trace;  ///< as `run` would write it for the programs
   std::vector<SavedId> backward_order;
-  std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecipe>> recipes;
+  std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecomputation>> recomputations;
   bool has_trl = false;  ///< true if it can run under TRL's rules
 
   StepGuide guide(const Policy& policy) const {
     StepGuide guide(backward_order);
     guide.placements = choose_placements(policy, trace.program, trace.transforms).by_tensor;
-    guide.recipes = recipes;
+    guide.recomputations = recomputations;
     guide.transforms = inverted();
     return guide;
   }
@@ -143,7 +143,8 @@ std::vector<std::string> CaseCheck::findings_of(const RandomCase& random_case) {
   if (plain.refusals.empty()) recording = record(random_case.program);
   for (const Policy& policy : random_case.policies)
     if (gives_disk_for(policy)) check_policy(random_case, policy, plain, recording);
-  if (recording && !recording->recipes.empty()) check_policy(random_case, all_made_again(), plain, recording);
+  if (recording && !recording->recomputations.empty())
+    check_policy(random_case, all_made_again(), plain, recording);
   return findings_;
 }
 
@@ -177,7 +178,7 @@ std::optional<CaseCheck::Recording> CaseCheck::record(const Instructions& progra
     Trace& trace = recording.trace;
     trace.program = build_program(keep, last);
     recording.backward_order = backward_order(trace.program);
-    find_recipes(program, recording);
+    find_recomputations(program, recording);
     recording.has_trl = !may_ask_again(program);
     if (recording.has_trl) {
       RecordedPass dense = runner_.recorded(program, dense_offload_all());
@@ -185,7 +186,7 @@ std::optional<CaseCheck::Recording> CaseCheck::record(const Instructions& progra
       last = std::move(dense);
     }
     trace.transforms = profile_transforms(device_, inverted(), trace.program);
-    for (Program* const made : {&trace.program, trace.dense_program ? &*trace.dense_program : nullptr}) {
+    for (StepProgram* const made : {&trace.program, trace.dense_program ? &*trace.dense_program : nullptr}) {
       if (made == nullptr) continue;
       check_program(*made, "program");
       made->allocator = device_.allocator_state([](AllocationId) { return -1; });
@@ -199,16 +200,17 @@ std::optional<CaseCheck::Recording> CaseCheck::record(const Instructions& progra
 }
 
 /// Finds recipes in two steps, as a run does.
-void CaseCheck::find_recipes(const Instructions& program, Recording& recording) {
-  const auto first = runner_.recipes(program, recording.trace.program);
-  auto second = runner_.recipes(program, recording.trace.program);
-  recording.trace.program.recipes.emplace();
+void CaseCheck::find_recomputations(const Instructions& program, Recording& recording) {
+  const auto first = runner_.recomputations(program, recording.trace.program);
+  auto second = runner_.recomputations(program, recording.trace.program);
+  recording.trace.program.recomputations.emplace();
   if (!first || !second) return;
-  for (FoundRecipe& found : agreed(std::move(*second), *first)) {
-    recording.recipes.emplace(found.recipe.tensor,
-                              std::make_shared<const ExecutableRecipe>(std::move(found.executable)));
-    recording.trace.program.recipes->push_back(std::move(found.recipe));
-    ++coverage_.recipes;
+  for (FoundRecomputation& found : agreed(std::move(*second), *first)) {
+    recording.recomputations.emplace(
+        found.recomputation.tensor,
+        std::make_shared<const ExecutableRecomputation>(std::move(found.executable)));
+    recording.trace.program.recomputations->push_back(std::move(found.recomputation));
+    ++coverage_.recomputations;
   }
 }
 
@@ -229,7 +231,7 @@ void CaseCheck::check_policy(const RandomCase& random_case, const Policy& policy
     return check_refused(policy, measured.outcome, plain, kLetGo, may_ask_again(random_case.program));
   }
   if (recomputes(policy) && refuses_to_make_again(measured.outcome.refusals)) {
-    ++coverage_.not_remade;
+    ++coverage_.not_recomputed;
     return check_refused(policy, measured.outcome, plain, kCannotBeMadeAgain,
                          changes_in_place(random_case.program));
   }
@@ -283,8 +285,8 @@ void CaseCheck::check_memory(const Recording& recording, const RandomCase& rando
   hold("bytes copied in", measured.h2d, predicted.h2d_bytes.value());
   if (measured.commands != replay_commands(step, policy))
     find(policy, "the commands are not the simulation's");
-  coverage_.remade +=
-      static_cast<std::size_t>(std::ranges::count(measured.commands, CommandKind::kRemake, &Command::kind));
+  coverage_.recomputed += static_cast<std::size_t>(
+      std::ranges::count(measured.commands, CommandKind::kRecompute, &Command::kind));
   const RecordedPass pass = runner_.recorded(random_case.program, policy, recording.guide(policy));
   if (const auto difference =
           first_difference(memory_at_allocations(pass), memory_at_allocations(step, policy)))

@@ -24,10 +24,10 @@ struct Coverage {
   std::size_t compressed = 0;   ///< runs with compressed memory in place of a disk
   /// Runs for which the trace has no exact step program: see TraceSteps::inexactness.
   std::size_t half_dense = 0;
-  std::size_t recipes = 0;      ///< tensors with known recompute steps
-  std::size_t remade = 0;       ///< recomputed tensors in the runs that were compared with the simulation
-  std::size_t recomputing = 0;  ///< runs under a policy that recomputes tensors
-  std::size_t not_remade = 0;   ///< runs that ended because a source of a tensor had been changed in place
+  std::size_t recomputations = 0;  ///< tensors with known recompute steps
+  std::size_t recomputed = 0;      ///< recomputed tensors in the runs that were compared with the simulation
+  std::size_t recomputing = 0;     ///< runs under a policy that recomputes tensors
+  std::size_t not_recomputed = 0;  ///< runs that ended because a source of a tensor had been changed in place
   /// Runs in which backward unpacked a tensor again that TRL's rules had dropped.
   std::size_t asked_again = 0;
   std::set<std::string> operations;
@@ -49,7 +49,7 @@ class CaseCheck {
   struct Recording;
 
   void count(const Instructions& program, const Outcome& plain);
-  void find_recipes(const Instructions& program, Recording& recording);
+  void find_recomputations(const Instructions& program, Recording& recording);
   std::optional<Recording> record(const Instructions& program);
   void check_policy(const RandomCase& random_case, const Policy& policy, const Outcome& plain,
                     const std::optional<Recording>& recording);

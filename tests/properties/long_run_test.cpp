@@ -12,13 +12,13 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/checkpointing/segments.h"
+#include "engine/checkpointing/checkpointed_modules.h"
 #include "engine/models/archives/build.h"
 #include "engine/models/model.h"
 #include "engine/models/model_device.h"
-#include "engine/parameters/weight_pager.h"
+#include "engine/parameters/parameter_offloader.h"
+#include "engine/slices/layer_slices.h"
 #include "engine/slices/microbatches.h"
-#include "engine/slices/shards.h"
 #include "engine/storage/block_codec.h"
 #include "profiler/training/trainer.h"
 #include "tests/conformance/devices_under_test.h"
@@ -107,34 +107,35 @@ class LongRunTest : public testing::TestWithParam<LongRun> {
     Model model = load_model(path);
     make_inputs(model, input_specs_in_archive(path));
     const c10::Device torch_device = device_.torch_device();
-    if (GetParam().has("weights")) {
-      auto store = GetParam().has("weights_on_disk") ? make_device_disk_weight_store(device_)
-                                                     : make_host_weight_store(device_);
-      pager_.emplace(device_, std::move(store), kWeightsWindow, /*least_bytes=*/1);
+    if (GetParam().has("parameters")) {
+      auto store = GetParam().has("weights_on_disk") ? make_device_disk_parameter_store(device_)
+                                                     : make_host_parameter_store(device_);
+      offloader_.emplace(device_, std::move(store), kParametersWindow, /*least_bytes=*/1);
     }
     const auto adopt = [&](const at::Tensor& parameter) {
-      if (pager_) pager_->adopt_parameter(parameter);
+      if (offloader_) offloader_->adopt_parameter(parameter);
     };
     if (!torch_device.is_cpu()) move_to_device(model, torch_device, adopt);
     if (torch_device.is_cpu())
       for (const at::Tensor& parameter : model.module.parameters()) adopt(parameter);
-    if (GetParam().has("segments"))
-      model.segments = std::make_shared<Segments>(model.module, std::vector<std::string>{"*"}, torch_device);
-    if (GetParam().has("shards")) {
-      const WeightPager::Scope paged(pager_ ? &*pager_ : nullptr);
+    if (GetParam().has("checkpoint"))
+      model.checkpointed =
+          std::make_shared<CheckpointedModules>(model.module, std::vector<std::string>{"*"}, torch_device);
+    if (GetParam().has("slices")) {
+      const ParameterOffloader::Scope paged(offloader_ ? &*offloader_ : nullptr);
       model.microbatches = 2;
       const auto microbatches = cut_into_microbatches(model.inputs, model.microbatches);
-      model.shards = std::make_shared<Shards>(model.module, microbatches.front(), 2, torch_device);
+      model.slices = std::make_shared<LayerSlices>(model.module, microbatches.front(), 2, torch_device);
     }
     return model;
   }
 
   Trainer trainer_of(Model& model, const RunSettings& settings) {
-    return {model, device_, settings, nullptr, pager_ ? &*pager_ : nullptr};
+    return {model, device_, settings, nullptr, offloader_ ? &*offloader_ : nullptr};
   }
   /// Learns the order in which a step uses the parameters.
   void learn() {
-    if (pager_) pager_->learn();
+    if (offloader_) offloader_->learn();
   }
 
   /// Returns a policy with copies in both directions, a stash, a window, and sometimes a full host memory.
@@ -161,10 +162,10 @@ class LongRunTest : public testing::TestWithParam<LongRun> {
     return {result.device_peak_bytes, result.host_peak_bytes, reserved, result.commands.size()};
   }
 
-  static constexpr Bytes kWeightsWindow = 4 * kKiB;
+  static constexpr Bytes kParametersWindow = 4 * kKiB;
 
   CountingDevice device_{device_under_test()};
-  std::optional<WeightPager> pager_;
+  std::optional<ParameterOffloader> offloader_;
 };
 
 TEST_P(LongRunTest, EveryStepLeavesTheProcessUnchanged) {
@@ -222,8 +223,8 @@ std::vector<LongRun> long_runs() {
                                {"disk"},
                                {"inverted+host"},
                                {"inverted+disk"},
-                               {"offload", "segments"},
-                               {"offload", "shards"},
+                               {"offload", "checkpoint"},
+                               {"offload", "slices"},
                                {"offload", "weights_on_host"},
                                {"disk", "weights_on_disk"},
                                {"offload", "shards_and_weights_on_host"},

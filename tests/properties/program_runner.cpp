@@ -137,11 +137,11 @@ RecordedPass ProgramRunner::recorded(const Instructions& program, const Policy& 
   return pass;
 }
 
-std::optional<std::vector<FoundRecipe>> ProgramRunner::recipes(const Instructions& program,
-                                                               const Program& recorded) {
+std::optional<std::vector<FoundRecomputation>> ProgramRunner::recomputations(const Instructions& program,
+                                                                             const StepProgram& recorded) {
   Leaves& leaves = leaves_as_new();
   const auto residents = residents_of(leaves, device_);
-  RecipeRecorder recorder(device_, *residents);
+  RecomputeRecorder recorder(device_, *residents);
   const auto step =
       std::make_shared<OffloadStep>(device_, preset_policy("keep"), StepGuide(), residents, &recorder);
   run_step(program, leaves, step);

@@ -9,7 +9,7 @@
 
 #include "engine/autograd/step_guide.h"
 #include "engine/scheduler/scheduler.h"
-#include "profiler/recorder/recipe_recorder.h"
+#include "profiler/recorder/recompute_recorder.h"
 #include "profiler/recording/recorded_pass.h"
 #include "tests/hazards/counting_device.h"
 #include "tests/properties/instruction.h"
@@ -53,7 +53,8 @@ class ProgramRunner {
   RecordedPass recorded(const Instructions& program, const Policy& policy, const StepGuide& guide = {});
   /// Returns the recipes that a step finds for the saved tensors of `recorded`; nullopt if the step saved
   /// other tensors.
-  std::optional<std::vector<FoundRecipe>> recipes(const Instructions& program, const Program& recorded);
+  std::optional<std::vector<FoundRecomputation>> recomputations(const Instructions& program,
+                                                                const StepProgram& recorded);
 
  private:
   Leaves& leaves_as_new();

@@ -60,9 +60,9 @@ void print(const Coverage& coverage) {
             << " runs under a policy, of which " << coverage.predictions
             << " were held against their simulation and " << coverage.asked_again
             << " refused by TRL's rules, " << coverage.half_dense << " half dense and " << coverage.compressed
-            << " over compressed memory; of " << coverage.recipes << " recipes " << coverage.remade
-            << " times one was made, " << coverage.not_remade << " of " << coverage.recomputing
-            << " runs refused to\n";
+            << " over compressed memory; of " << coverage.recomputations << " recomputations "
+            << coverage.recomputed << " times one was made, " << coverage.not_recomputed << " of "
+            << coverage.recomputing << " runs refused to\n";
   for (const auto& [why, programs] : coverage.not_recorded)
     std::cout << programs << " not recorded: " << why << "\n";
 }
@@ -83,8 +83,9 @@ TEST(PropertyTest, RandomProgramsHaveTheGradientsOfPlainAutogradAndTheSimulatedM
   std::filesystem::remove(file_of("running"));
   const Coverage& coverage = check.coverage();
   EXPECT_TRUE(!holds || 2 * coverage.recorded >= coverage.programs) << "too few programs could be recorded";
-  EXPECT_GT(coverage.remade, 0U);
-  EXPECT_LE(10 * coverage.not_remade, coverage.recomputing) << "too many steps refused to recompute tensors";
+  EXPECT_GT(coverage.recomputed, 0U);
+  EXPECT_LE(10 * coverage.not_recomputed, coverage.recomputing)
+      << "too many steps refused to recompute tensors";
   EXPECT_EQ(coverage.compressed > 0, has_block_codec());
 }
 

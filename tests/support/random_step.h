@@ -15,7 +15,7 @@ namespace offprof {
 
 /// Turns the computation of the step program into kernels that the host launches ahead of the device. After
 /// each event whose index is in `waits_after`, the host waits for the kernels launched so far. For tests.
-inline Program beside_host(Program program, const std::set<std::size_t>& waits_after = {}) {
+inline StepProgram beside_host(StepProgram program, const std::set<std::size_t>& waits_after = {}) {
   for (const Event& event : program.events) {
     const Nanoseconds launch = event.compute_ns / 3;
     Work work = {launch, event.compute_ns, launch + event.compute_ns, Work::kNoWait, event.compute_ns};
@@ -27,8 +27,8 @@ inline Program beside_host(Program program, const std::set<std::size_t>& waits_a
 }
 
 /// Generates a chain of a few layers, on a device that computes on the host or beside it.
-inline Program random_chain(int most_layers, Bytes most_bytes) {
-  Program program = ChainSketch::program(*rc::gen::resize(most_layers, random_layers(most_bytes)));
+inline StepProgram random_chain(int most_layers, Bytes most_bytes) {
+  StepProgram program = ChainSketch::program(*rc::gen::resize(most_layers, random_layers(most_bytes)));
   if (*rc::gen::arbitrary<bool>()) return program;
   std::set<std::size_t> waits;
   if (*rc::gen::arbitrary<bool>())
@@ -39,8 +39,8 @@ inline Program random_chain(int most_layers, Bytes most_bytes) {
 
 /// Generates a step program that runs on the host or on a device that computes beside it. Beside the host,
 /// kernels are launched one by one, and the host sometimes waits for the last one.
-inline Program random_program(Bytes most_bytes) {
-  Program program = ChainSketch::program(*random_layers(most_bytes));
+inline StepProgram random_program(Bytes most_bytes) {
+  StepProgram program = ChainSketch::program(*random_layers(most_bytes));
   if (*rc::gen::arbitrary<bool>()) return program;
   for (Event& event : program.events) {
     const Nanoseconds launch_ns = *rc::gen::inRange(0, 20), kernel_ns = *rc::gen::inRange(0, 60);
@@ -54,7 +54,7 @@ inline Program random_program(Bytes most_bytes) {
 
 /// Generates the costs of offloading. On a device that computes beside the host, a stall has no extra cost.
 /// The slowdown of compute by copies is left out: with it, a larger stash or window may take longer.
-inline EngineCosts random_costs(const Program& program) {
+inline EngineCosts random_costs(const StepProgram& program) {
   EngineCosts costs{.hook_ns = *rc::gen::inRange(0, 5),
                     .event_ns = *rc::gen::inRange(0, 5),
                     .reload_ns_per_byte = *rc::gen::inRange(0, 3) / 10.0};
@@ -65,13 +65,13 @@ inline EngineCosts random_costs(const Program& program) {
 
 /// Generates costs in which a wait itself takes no time, so a larger stash never takes longer: see
 /// slack_of_waits.
-inline EngineCosts random_costs_but_waits(const Program& program) {
+inline EngineCosts random_costs_but_waits(const StepProgram& program) {
   EngineCosts costs = random_costs(program);
   costs.event_ns = 0;
   return costs;
 }
 
-inline EngineCosts random_costs_with_slowdown(const Program& program) {
+inline EngineCosts random_costs_with_slowdown(const StepProgram& program) {
   EngineCosts costs = random_costs(program);
   costs.slowdown_ns_per_byte = *rc::gen::inRange(0, 10) / 10.0;
   return costs;

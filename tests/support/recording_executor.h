@@ -29,7 +29,7 @@ class RecordingExecutor final : public Executor {
   void refuse_next(int count) { refusals_ = count; }
 
   /// Returns the commands since the last call, such as `keep 0, copy_out 0, wait_out 0`. Each command comes
-  /// with the number of its copy; `keep` and `let_go` come with the number of their tensor.
+  /// with the number of its copy; `keep` and `free_unpacked` come with the number of their tensor.
   std::string take_short_log() { return std::exchange(short_log_, {}); }
 
   const std::vector<Command>& commands() const { return commands_; }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/scheduler/scheduler.h"
-#include "traces/model/program.h"
+#include "traces/model/step_program.h"
 
 namespace offprof {
 
@@ -50,15 +50,15 @@ class ProgramSketch {
   void unpack(SavedId tensor) { add(EventKind::kUnpack, tensor); }
   void node_end() { add(EventKind::kNodeEnd, 0); }
   void release(SavedId tensor) { add(EventKind::kRelease, tensor); }
-  /// Marks the tensor that the unpack returns as in use after its node, until let_go.
+  /// Marks the tensor that the unpack returns as in use after its node, until free_unpacked.
   void escapes(SavedId tensor) { program_.saved[static_cast<std::size_t>(tensor)].escapes = true; }
-  void let_go(SavedId tensor) { add(EventKind::kLetGo, tensor); }
+  void free_unpacked(SavedId tensor) { add(EventKind::kFreeUnpacked, tensor); }
   void backward_end() { add(EventKind::kBackwardEnd, 0); }
   /// Parameter offload: begins a copy into the storage, waits for it, or copies the storage out and waits for
   /// that.
   void fetch(std::int32_t storage) { add(EventKind::kFetch, storage); }
   void fetched(std::int32_t storage) { add(EventKind::kFetched, storage); }
-  void save_weights(std::int32_t storage) { add(EventKind::kSave, storage); }
+  void save_parameters(std::int32_t storage) { add(EventKind::kSave, storage); }
   /// Adds a node that uses one tensor.
   void node(SavedId tensor) {
     unpack(tensor);
@@ -73,7 +73,7 @@ class ProgramSketch {
   /// Adds time that passes before the next event.
   void compute(Nanoseconds duration) { compute_ns_ += duration; }
 
-  const Program& program() const { return program_; }
+  const StepProgram& program() const { return program_; }
 
  private:
   std::int32_t last_storage() const { return static_cast<std::int32_t>(program_.storages.size() - 1); }
@@ -87,7 +87,7 @@ class ProgramSketch {
     return static_cast<std::int32_t>(program_.names.size() - 1);
   }
 
-  Program program_;
+  StepProgram program_;
   Nanoseconds compute_ns_ = 0;
 };
 
@@ -111,7 +111,7 @@ class ChainSketch {
  public:
   static constexpr Bytes kResidentBytes = 1000;
 
-  static Program program(const std::vector<LayerSketch>& layers) {
+  static StepProgram program(const std::vector<LayerSketch>& layers) {
     ChainSketch chain;
     chain.forward(layers);
     chain.backward(layers);
@@ -120,7 +120,7 @@ class ChainSketch {
     chain.sketch_.phase("end");
     return chain.sketch_.program();
   }
-  static Program program(int layers, Bytes bytes) {
+  static StepProgram program(int layers, Bytes bytes) {
     return program(std::vector<LayerSketch>(static_cast<std::size_t>(layers), LayerSketch{.bytes = bytes}));
   }
 
@@ -182,7 +182,7 @@ class ChainSketch {
   }
 
   void let_go_of_escaped() {
-    for (const std::int32_t tensor : std::exchange(escaped_, {})) sketch_.let_go(tensor);
+    for (const std::int32_t tensor : std::exchange(escaped_, {})) sketch_.free_unpacked(tensor);
   }
 
   ProgramSketch sketch_{kResidentBytes};

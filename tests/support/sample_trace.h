@@ -19,7 +19,7 @@ inline Trace sample_trace() {
   trace.settings.inputs = {"float32[4,3]"};
   trace.policy.threshold_bytes = 16;
 
-  Program& program = trace.program;
+  StepProgram& program = trace.program;
   program.resident_bytes = 96;
   program.names = {"forward", "backward", "aten::relu", "ReluBackward0"};
   program.storages = {
@@ -71,10 +71,10 @@ inline Trace virtual_sample_trace() {
   trace.environment.device_name = "virtual NVIDIA H200";
   trace.environment.times_are_modelled = true;
   AllocatorState& allocator = trace.program.allocator.emplace();
-  const AllocatorBlock weights{512, 48, true, -1}, input{512, 48, true, -1};
+  const AllocatorBlock parameters{512, 48, true, -1}, input{512, 48, true, -1};
   const AllocatorBlock gap{1024, 0, false, -1}, workspace{1024, 1000, true, -1};
   allocator.segments.push_back(
-      {0, false, false, {weights, input, gap, workspace, {2 * kMiB - 3072, 0, false, -1}}});
+      {0, false, false, {parameters, input, gap, workspace, {2 * kMiB - 3072, 0, false, -1}}});
   trace.metrics.device_allocated_peak_bytes = 2048 + 4096;
   trace.metrics.device_reserved_peak_bytes = 2 * kMiB;
   trace.gradients = "not applicable";
@@ -106,7 +106,7 @@ class RandomProgram {
  public:
   explicit RandomProgram(std::uint64_t seed) : random_(seed) {}
 
-  Program make() {
+  StepProgram make() {
     program_ = {};
     packed_ = 0;
     program_.resident_bytes = below(1 << 20);
@@ -204,7 +204,7 @@ class RandomProgram {
   }
 
   std::mt19937_64 random_;
-  Program program_;
+  StepProgram program_;
   std::int32_t packed_ = 0;
 };
 

@@ -22,7 +22,7 @@ def ways_on(device, only):
     """Returns for each name in the table the rules for all tensors that support the placement, and the flags of the run."""
     is_virtual = device.startswith("virtual")
     disk = MODELLED_DISK if is_virtual else HOST_DISK
-    weights_on_disk = MODELLED_DISK if is_virtual else ["--weights-dir", "{folder}"]
+    weights_on_disk = MODELLED_DISK if is_virtual else ["--offload-params-dir", "{folder}"]
     ways = {
         "host": ([{"placement": "host"}], []),
         "disk": ([{"placement": "disk"}], disk),
@@ -34,11 +34,11 @@ def ways_on(device, only):
         "quantize:uint8": ([{"dtype": FLOATS, "placement": "quantize:uint8"}], []),
         "quantize:uint8:128": ([{"dtype": FLOATS, "placement": "quantize:uint8:128"}], []),
         "quantize:uint8:128+host": ([{"dtype": FLOATS, "placement": "quantize:uint8:128+host"}], []),
-        "segments": ([], ["--segments", "{segments}"]),
-        "shards": ([], ["--shards", "auto"]),
-        "shards, 2 micro-batches": ([], ["--shards", "auto", "--microbatches", "2"]),
-        "weights on the host": ([], ["--weights", "host"]),
-        "weights on the disk": ([], ["--weights", "disk", *weights_on_disk]),
+        "segments": ([], ["--checkpoint", "{segments}"]),
+        "shards": ([], ["--slices", "auto"]),
+        "shards, 2 micro-batches": ([], ["--slices", "auto", "--microbatches", "2"]),
+        "weights on the host": ([], ["--offload-params", "host"]),
+        "weights on the disk": ([], ["--offload-params", "disk", *weights_on_disk]),
     }
     if is_virtual:
         del ways["compressed"]  # a virtual GPU has no values to compress

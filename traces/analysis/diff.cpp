@@ -18,7 +18,7 @@ std::optional<double> MetricDifference::percent() const {
   return 100.0 * *change / *base;
 }
 
-std::vector<OpDifference> op_differences(const Figures& base, const Figures& now) {
+std::vector<OpDifference> op_differences(const StepSummary& base, const StepSummary& now) {
   if (base.saved_by_op.empty() || now.saved_by_op.empty()) return {};
   std::map<std::string, OpDifference> by_op;
   for (const auto& [op, entry] : base.saved_by_op) by_op[op].base = entry;
@@ -36,7 +36,7 @@ std::vector<OpDifference> op_differences(const Figures& base, const Figures& now
   return differences;
 }
 
-Diff compare(const Figures& base, const Figures& now) {
+Diff compare(const StepSummary& base, const StepSummary& now) {
   Diff diff{.base_source = base.source,
             .now_source = now.source,
             .base_times_are_modelled = base.times_are_modelled,

@@ -41,10 +41,10 @@ struct Diff {
   std::vector<OpDifference> ops{};  ///< operators that differ, the largest difference first
 };
 
-Diff compare(const Figures& base, const Figures& now);
+Diff compare(const StepSummary& base, const StepSummary& now);
 
 /// Returns the operators that saved different bytes, the largest difference first. Empty if a side does not
 /// list its operators.
-std::vector<OpDifference> op_differences(const Figures& base, const Figures& now);
+std::vector<OpDifference> op_differences(const StepSummary& base, const StepSummary& now);
 
 }  // namespace offprof

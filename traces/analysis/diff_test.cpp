@@ -9,8 +9,8 @@ namespace {
 using testing::IsEmpty;
 using testing::SizeIs;
 
-Figures figures_with(Bytes device_peak) {
-  Figures figures;
+StepSummary figures_with(Bytes device_peak) {
+  StepSummary figures;
   figures.metrics.device_peak_bytes = device_peak;
   return figures;
 }
@@ -29,14 +29,14 @@ TEST(Diff, HasNoPercentageForABaseOfZero) {
 }
 
 TEST(Diff, KeepsAFigureThatOnlyOneSideHas) {
-  const Diff diff = compare(figures_with(1), Figures{});
+  const Diff diff = compare(figures_with(1), StepSummary{});
   ASSERT_THAT(diff.metrics, SizeIs(1));
   EXPECT_EQ(diff.metrics[0].now, std::nullopt);
   EXPECT_EQ(diff.metrics[0].difference(), std::nullopt);
 }
 
 TEST(Diff, ListsOperatorsByTheSizeOfTheirDifference) {
-  Figures base, now;
+  StepSummary base, now;
   base.saved_by_op = {{"same", {1, 10}}, {"grows", {1, 10}}, {"goes", {2, 90}}};
   now.saved_by_op = {{"same", {1, 10}}, {"grows", {3, 40}}, {"comes", {1, 50}}};
   const auto ops = op_differences(base, now);
@@ -48,9 +48,9 @@ TEST(Diff, ListsOperatorsByTheSizeOfTheirDifference) {
 }
 
 TEST(Diff, ListsNoOperatorsIfASideHasNone) {
-  Figures base;
+  StepSummary base;
   base.saved_by_op = {{"op", {1, 10}}};
-  EXPECT_THAT(op_differences(base, Figures{}), IsEmpty());
+  EXPECT_THAT(op_differences(base, StepSummary{}), IsEmpty());
 }
 
 }  // namespace

@@ -112,9 +112,10 @@ RunSettings settings_from_json(const JsonValue& json) {
   settings.inputs = json.at("inputs").as_strings();
   settings.loss = json.at("loss").as_string();
   settings.optimizer = json.at("optimizer").as_string();
-  if (const auto weights = json.find("weights")) settings.weights = weight_settings_from_json(*weights);
-  if (const auto segments = json.find("segments")) settings.segments = segments->as_strings();
-  if (const auto shards = json.find("shards")) settings.shards = shard_settings_from_json(*shards);
+  if (const auto parameters = json.find("parameters"))
+    settings.parameters = parameter_settings_from_json(*parameters);
+  if (const auto checkpointed = json.find("checkpoint")) settings.checkpointed = checkpointed->as_strings();
+  if (const auto slices = json.find("slices")) settings.slices = slice_settings_from_json(*slices);
   return settings;
 }
 
@@ -127,7 +128,7 @@ SavedByOp saved_by_op_from_json(const JsonValue& json) {
   return saved;
 }
 
-void read_description(const JsonValue& document, Figures& figures) {
+void read_description(const JsonValue& document, StepSummary& figures) {
   if (const auto json = document.find("simulated")) figures.simulated = json->as_bool();
   if (const auto json = document.find("model")) figures.model = model_from_json(*json);
   if (const auto json = document.find("environment")) figures.environment = environment_from_json(*json);
@@ -142,7 +143,7 @@ void read_description(const JsonValue& document, Figures& figures) {
 }
 
 /// Reads the figures and the policy of a report, or, for a report of `tune`, those of the chosen policy.
-void read_report_figures(const JsonValue& report, Figures& figures) {
+void read_report_figures(const JsonValue& report, StepSummary& figures) {
   if (const auto chosen = report.find("chosen")) return read_report_figures(*chosen, figures);
   const auto measured = report.find("measured");
   const auto predicted = report.find("predicted");
@@ -156,10 +157,10 @@ void read_report_figures(const JsonValue& report, Figures& figures) {
   if (const auto json = report.find("policy")) figures.policy = policy_from_json(json->json(), json->where());
 }
 
-Figures figures_from_document(const nlohmann::json& document, std::string_view schema,
-                              const std::string& name) {
+StepSummary figures_from_document(const nlohmann::json& document, std::string_view schema,
+                                  const std::string& name) {
   check_schema(document, schema, name);
-  Figures figures{.source = name};
+  StepSummary figures{.source = name};
   const JsonValue json(document, name);
   read_description(json, figures);
   if (schema == kReportSchema) {
@@ -171,7 +172,7 @@ Figures figures_from_document(const nlohmann::json& document, std::string_view s
   return figures;
 }
 
-Figures figures_from_source(ByteSource& source, const std::string& name) {
+StepSummary figures_from_source(ByteSource& source, const std::string& name) {
   JsonDocument document = parse_trace_document(source, name);
   const std::string schema = schema_of(document.root);
   for (const std::string_view known : {kReportSchema, kBaselineSchema}) {
@@ -222,7 +223,7 @@ void compare(const Environment& base, const Environment& now, DifferenceList& li
   if (both_links) list.add("link", describe(base.link), describe(now.link));
 }
 
-std::string describe_segments(const std::vector<std::string>& patterns) {
+std::string describe_checkpointed(const std::vector<std::string>& patterns) {
   return patterns.empty() ? "none" : fmt::format("{}", fmt::join(patterns, " "));
 }
 
@@ -231,17 +232,17 @@ void compare(const RunSettings& base, const RunSettings& now, DifferenceList& li
            fmt::format("{}", fmt::join(now.inputs, " ")));
   list.add("loss", base.loss, now.loss);
   list.add("optimizer", base.optimizer, now.optimizer);
-  list.add("weights", describe(base.weights), describe(now.weights));
-  list.add("segments", describe_segments(base.segments), describe_segments(now.segments));
-  list.add("shards", describe(base.shards), describe(now.shards));
+  list.add("parameters", describe(base.parameters), describe(now.parameters));
+  list.add("checkpoint", describe_checkpointed(base.checkpointed), describe_checkpointed(now.checkpointed));
+  list.add("slices", describe(base.slices), describe(now.slices));
 }
 
-std::string source_of_figures(const Figures& figures) {
+std::string source_of_figures(const StepSummary& figures) {
   if (!figures.times_are_modelled) return *figures.simulated ? "simulated" : "measured";
   return *figures.simulated ? "simulated, of a virtual GPU" : "virtual GPU";
 }
 
-std::optional<std::string> allocator_settings_of(const Program& program) {
+std::optional<std::string> allocator_settings_of(const StepProgram& program) {
   return program.allocator ? std::optional(program.allocator->settings) : std::nullopt;
 }
 
@@ -252,7 +253,7 @@ std::string describe_allocator_settings(const std::string& settings) {
 
 }  // namespace
 
-SavedByOp saved_by_op(const Program& program) {
+SavedByOp saved_by_op(const StepProgram& program) {
   SavedByOp saved;
   for (const SavedTensor& tensor : program.saved) {
     LedgerEntry& entry = saved[program.names.at(tensor.op)];
@@ -262,7 +263,7 @@ SavedByOp saved_by_op(const Program& program) {
   return saved;
 }
 
-Figures figures_of(const Trace& trace, const std::string& source) {
+StepSummary figures_of(const Trace& trace, const std::string& source) {
   return {.source = source,
           .metrics = trace.metrics,
           .simulated = trace.simulated,
@@ -276,16 +277,16 @@ Figures figures_of(const Trace& trace, const std::string& source) {
           .times_are_modelled = trace.environment.times_are_modelled};
 }
 
-Figures read_figures(const std::string& path) {
+StepSummary read_figures(const std::string& path) {
   return figures_from_source(*open_file(path), path);
 }
 
-Figures parse_figures(const std::string& text, const std::string& name) {
+StepSummary parse_figures(const std::string& text, const std::string& name) {
   TextSource source(text);
   return figures_from_source(source, name);
 }
 
-nlohmann::ordered_json run_description_to_json(const Figures& figures) {
+nlohmann::ordered_json run_description_to_json(const StepSummary& figures) {
   auto json = nlohmann::ordered_json::object();
   if (figures.simulated) json["simulated"] = *figures.simulated;
   if (const auto& model = figures.model)
@@ -303,9 +304,9 @@ nlohmann::ordered_json run_description_to_json(const Figures& figures) {
   if (const auto& settings = figures.settings) {
     json["settings"] = {
         {"inputs", settings->inputs}, {"loss", settings->loss}, {"optimizer", settings->optimizer}};
-    if (settings->weights) json["settings"]["weights"] = to_json(*settings->weights);
-    if (!settings->segments.empty()) json["settings"]["segments"] = settings->segments;
-    if (settings->shards) json["settings"]["shards"] = to_json(*settings->shards);
+    if (settings->parameters) json["settings"]["parameters"] = to_json(*settings->parameters);
+    if (!settings->checkpointed.empty()) json["settings"]["checkpoint"] = settings->checkpointed;
+    if (settings->slices) json["settings"]["slices"] = to_json(*settings->slices);
   }
   if (figures.policy) json["policy"] = to_json(*figures.policy);
   if (figures.allocator_settings) json["allocator_settings"] = *figures.allocator_settings;
@@ -317,7 +318,7 @@ bool is_baseline(const std::string& text) {
   return schema_in_text(text).starts_with(without_version(kBaselineSchema));
 }
 
-std::string format_baseline(const Figures& figures, std::string_view tool_version) {
+std::string format_baseline(const StepSummary& figures, std::string_view tool_version) {
   nlohmann::ordered_json json = {{"schema", kBaselineSchema}, {"tool_version", tool_version}};
   json["metrics"] = metrics_to_json(figures.metrics);
   json.update(run_description_to_json(figures));
@@ -329,7 +330,7 @@ std::string format_baseline(const Figures& figures, std::string_view tool_versio
   return dump_json(json) + "\n";
 }
 
-std::vector<RunDifference> run_differences(const Figures& base, const Figures& now) {
+std::vector<RunDifference> run_differences(const StepSummary& base, const StepSummary& now) {
   DifferenceList list;
   if (base.model && now.model) compare(*base.model, *now.model, list);
   if (base.settings && now.settings) compare(*base.settings, *now.settings, list);

@@ -20,7 +20,7 @@ using SavedByOp = std::map<std::string, LedgerEntry>;
 
 /// Figures of a step, and the model and settings that they belong to. `diff` and `gate` compare two of them.
 /// A trace has all members, a report or a baseline only some; the rest is unknown.
-struct Figures {
+struct StepSummary {
   std::string source;  ///< name of the file, as it was given
   Metrics metrics{};
   std::optional<bool> simulated{};
@@ -34,26 +34,26 @@ struct Figures {
   bool times_are_modelled = false;  ///< times of the run, or of the run that was simulated
 };
 
-SavedByOp saved_by_op(const Program& program);
+SavedByOp saved_by_op(const StepProgram& program);
 
-Figures figures_of(const Trace& trace, const std::string& source);
+StepSummary figures_of(const Trace& trace, const std::string& source);
 
 /// Reads the figures from a trace, a report of `run`, `simulate`, `tune` or `view`, or a baseline. Throws
 /// Error (input) if the file does not exist, is damaged, is none of these, or is a report without figures.
-Figures read_figures(const std::string& path);
+StepSummary read_figures(const std::string& path);
 
 /// Reads the figures from text; `name` is the name of the text in errors.
-Figures parse_figures(const std::string& text, const std::string& name);
+StepSummary parse_figures(const std::string& text, const std::string& name);
 
 /// Describes the run as reports and baselines do: `simulated`, `model`, `environment`, `settings`, `policy`,
 /// `allocator_settings`, `tracing`. Unknown members are left out.
-nlohmann::ordered_json run_description_to_json(const Figures& figures);
+nlohmann::ordered_json run_description_to_json(const StepSummary& figures);
 
 /// Returns true if `text` is a baseline file of any version.
 bool is_baseline(const std::string& text);
 
 /// Formats the text of a baseline file.
-std::string format_baseline(const Figures& figures, std::string_view tool_version);
+std::string format_baseline(const StepSummary& figures, std::string_view tool_version);
 
 /// A property that differs between two runs, in words for a person.
 struct RunDifference {
@@ -67,7 +67,7 @@ struct RunDifference {
 
 /// Returns all differences in the model, the machine and the settings of two runs. A property that is unknown
 /// on either side is no difference.
-std::vector<RunDifference> run_differences(const Figures& base, const Figures& now);
+std::vector<RunDifference> run_differences(const StepSummary& base, const StepSummary& now);
 
 /// Returns the first difference that makes times of the two runs incomparable (`machine`, `threads`, `kernel
 /// times`, `source of figures`), or nullptr.

@@ -14,11 +14,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Figures sample_figures() {
+StepSummary sample_figures() {
   return figures_of(sample_trace(), "t.json");
 }
 
-std::vector<std::string> what_differs(const Figures& base, const Figures& now) {
+std::vector<std::string> what_differs(const StepSummary& base, const StepSummary& now) {
   std::vector<std::string> names;
   for (const RunDifference& difference : run_differences(base, now)) names.push_back(difference.what);
   return names;
@@ -33,34 +33,34 @@ std::string error_of(const std::string& text) {
   return "no error";
 }
 
-TEST(Figures, AreReadFromATrace) {
-  const Figures figures = parse_figures(format_trace(sample_trace()), "t.json");
+TEST(StepSummary, AreReadFromATrace) {
+  const StepSummary figures = parse_figures(format_trace(sample_trace()), "t.json");
   EXPECT_EQ(figures.metrics, sample_trace().metrics);
   EXPECT_EQ(figures.policy, sample_trace().policy);
   EXPECT_EQ(figures.saved_by_op, (SavedByOp{{"aten::relu", {1, 4096}}}));
 }
 
-TEST(Figures, AreUnchangedByABaselineFile) {
-  const Figures base = sample_figures();
-  const Figures figures = parse_figures(format_baseline(base, "0.1.0"), "b.json");
+TEST(StepSummary, AreUnchangedByABaselineFile) {
+  const StepSummary base = sample_figures();
+  const StepSummary figures = parse_figures(format_baseline(base, "0.1.0"), "b.json");
   EXPECT_EQ(figures.metrics, base.metrics);
   EXPECT_EQ(figures.saved_by_op, base.saved_by_op);
   EXPECT_THAT(run_differences(base, figures), IsEmpty());
 }
 
-TEST(Figures, KeepVirtualGpuMarksInABaselineFile) {
+TEST(StepSummary, KeepVirtualGpuMarksInABaselineFile) {
   Trace trace = virtual_sample_trace();
   trace.environment.kernel_times = "h200.json";
   trace.program.allocator->settings = "max_split_size_mb:64";
-  const Figures base = figures_of(trace, "t.json");
-  const Figures figures = parse_figures(format_baseline(base, "0.1.0"), "b.json");
+  const StepSummary base = figures_of(trace, "t.json");
+  const StepSummary figures = parse_figures(format_baseline(base, "0.1.0"), "b.json");
   EXPECT_TRUE(figures.times_are_modelled);
   EXPECT_EQ(figures.environment->kernel_times, "h200.json");
   EXPECT_EQ(figures.allocator_settings, "max_split_size_mb:64");
   EXPECT_THAT(run_differences(base, figures), IsEmpty());
 }
 
-TEST(Figures, HaveTheMarkForModelledTimesOfASimulationReport) {
+TEST(StepSummary, HaveTheMarkForModelledTimesOfASimulationReport) {
   const auto modelled = [](const std::string& more) {
     return parse_figures(R"({"schema": "offprof.report/1", "predicted": {})" + more + "}", "r.json")
         .times_are_modelled;
@@ -69,54 +69,54 @@ TEST(Figures, HaveTheMarkForModelledTimesOfASimulationReport) {
   EXPECT_TRUE(modelled(R"(, "times_are_modelled": true)"));
 }
 
-TEST(Figures, AreEitherMeasuredOrPredictedInAReport) {
-  const Figures run =
+TEST(StepSummary, AreEitherMeasuredOrPredictedInAReport) {
+  const StepSummary run =
       parse_figures(R"({"schema": "offprof.report/1", "measured": {"d2h_bytes": 5}})", "r.json");
   EXPECT_EQ(run.metrics.d2h_bytes, 5);
   EXPECT_EQ(run.simulated, false);
-  const Figures simulation =
+  const StepSummary simulation =
       parse_figures(R"({"schema": "offprof.report/1", "predicted": {"d2h_bytes": 6}})", "r.json");
   EXPECT_EQ(simulation.metrics.d2h_bytes, 6);
   EXPECT_EQ(simulation.simulated, true);
 }
 
-TEST(Figures, AreThoseOfTheChosenPolicyInATuneReport) {
-  const Figures figures = parse_figures(
+TEST(StepSummary, AreThoseOfTheChosenPolicyInATuneReport) {
+  const StepSummary figures = parse_figures(
       R"({"schema": "offprof.report/1", "chosen": {"policy": {"name": "tuned"}, "predicted": {"d2h_bytes": 7}}})",
       "r.json");
   EXPECT_EQ(figures.metrics.d2h_bytes, 7);
   EXPECT_EQ(figures.policy->name, "tuned");
 }
 
-TEST(Figures, AcceptTheSchemaAnywhereInTheFile) {
-  const Figures figures =
+TEST(StepSummary, AcceptTheSchemaAnywhereInTheFile) {
+  const StepSummary figures =
       parse_figures(R"({"measured": {"d2h_bytes": 5}, "schema": "offprof.report/1"})", "r.json");
   EXPECT_EQ(figures.metrics.d2h_bytes, 5);
 }
 
-TEST(Figures, RejectAReportWithoutFigures) {
+TEST(StepSummary, RejectAReportWithoutFigures) {
   EXPECT_THAT(error_of(R"({"schema": "offprof.report/1", "command": "doctor"})"),
               HasSubstr("without figures"));
 }
 
-TEST(Figures, RejectAnotherVersion) {
+TEST(StepSummary, RejectAnotherVersion) {
   EXPECT_THAT(error_of(R"({"schema": "offprof.baseline/2", "metrics": {}})"),
               HasSubstr("offprof.baseline/2"));
 }
 
-TEST(Figures, RejectTextThatIsNotJson) {
+TEST(StepSummary, RejectTextThatIsNotJson) {
   EXPECT_NE(error_of("no json"), "no error");
   EXPECT_NE(error_of(""), "no error");
 }
 
-TEST(Figures, RecognizeABaseline) {
+TEST(StepSummary, RecognizeABaseline) {
   EXPECT_TRUE(is_baseline(format_baseline(sample_figures(), "0.1.0")));
   EXPECT_FALSE(is_baseline(format_trace(sample_trace())));
   EXPECT_FALSE(is_baseline("no json"));
 }
 
 TEST(RunDifferences, ListEveryDifference) {
-  Figures now = sample_figures();
+  StepSummary now = sample_figures();
   now.settings->inputs = {"float32[8,3]"};
   now.environment->threads = 4;
   now.policy = preset_policy("keep");
@@ -127,14 +127,14 @@ TEST(RunDifferences, ListEveryDifference) {
 
 TEST(RunDifferences, IncludeCheckpointedModules) {
   Trace trace = sample_trace();
-  trace.settings.segments = {"layers.*", "head"};
-  const Figures now = parse_figures(format_baseline(figures_of(trace, "t.json"), "0.1.0"), "b.json");
+  trace.settings.checkpointed = {"layers.*", "head"};
+  const StepSummary now = parse_figures(format_baseline(figures_of(trace, "t.json"), "0.1.0"), "b.json");
   EXPECT_EQ(run_differences(sample_figures(), now),
-            (std::vector<RunDifference>{{"segments", "none", "layers.* head"}}));
+            (std::vector<RunDifference>{{"checkpoint", "none", "layers.* head"}}));
 }
 
 TEST(RunDifferences, DistinguishAVirtualGpuFromAMeasurement) {
-  Figures base = sample_figures(), now = sample_figures();
+  StepSummary base = sample_figures(), now = sample_figures();
   now.times_are_modelled = true;
   EXPECT_EQ(run_differences(base, now),
             (std::vector<RunDifference>{{"source of figures", "measured", "virtual GPU"}}));
@@ -147,16 +147,16 @@ TEST(RunDifferences, DistinguishAVirtualGpuFromAMeasurement) {
 
 TEST(RunDifferences, IncludeKernelTimesIfTimesAreModelled) {
   Trace trace = virtual_sample_trace();
-  const Figures base = figures_of(trace, "t.json");
+  const StepSummary base = figures_of(trace, "t.json");
   trace.environment.kernel_times = "h200.json";
-  const Figures now = figures_of(trace, "t.json");
+  const StepSummary now = figures_of(trace, "t.json");
   EXPECT_EQ(run_differences(base, now), (std::vector<RunDifference>{{"kernel times", "none", "h200.json"}}));
   EXPECT_THAT(what_differs(sample_figures(), now), ElementsAre("device", "machine", "source of figures"));
 }
 
 TEST(RunDifferences, IncludeAllocatorSettingsIfBothSidesHaveThem) {
   Trace trace = virtual_sample_trace();
-  const Figures base = figures_of(trace, "t.json");
+  const StepSummary base = figures_of(trace, "t.json");
   trace.program.allocator->settings = "expandable_segments:True";
   EXPECT_EQ(run_differences(base, figures_of(trace, "t.json")),
             (std::vector<RunDifference>{{"allocator settings", "default", "expandable_segments:True"}}));
@@ -172,13 +172,13 @@ TEST(TimeDifference, ReturnsADifferenceThatMakesTimesIncomparable) {
 }
 
 TEST(RunDifferences, TreatTheSameFileUnderAnotherNameAsTheSameModel) {
-  Figures now = sample_figures();
+  StepSummary now = sample_figures();
   now.model->name = "copy.pt";
   EXPECT_THAT(what_differs(sample_figures(), now), IsEmpty());
 }
 
 TEST(RunDifferences, CompareModelsByNameIfASideHasNoFingerprint) {
-  Figures now =
+  StepSummary now =
       parse_figures(R"({"schema": "offprof.report/1", "measured": {}, "model": "model.pt"})", "r.json");
   EXPECT_THAT(what_differs(sample_figures(), now), IsEmpty());
   now.model->name = "other.pt";
@@ -186,7 +186,7 @@ TEST(RunDifferences, CompareModelsByNameIfASideHasNoFingerprint) {
 }
 
 TEST(RunDifferences, IgnorePropertiesThatASideLacks) {
-  EXPECT_THAT(run_differences(sample_figures(), Figures{}), IsEmpty());
+  EXPECT_THAT(run_differences(sample_figures(), StepSummary{}), IsEmpty());
 }
 
 }  // namespace

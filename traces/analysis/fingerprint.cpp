@@ -46,8 +46,8 @@ std::string fingerprint_of_file(const std::string& path) {
 std::string fingerprint_of_run(const ModelInfo& model, const RunSettings& settings) {
   std::string text = model.fingerprint + '\n' + settings.loss + '\n' + settings.optimizer + '\n';
   for (const std::string& input : settings.inputs) text += input + '\n';
-  for (const std::string& pattern : settings.segments) text += "segments " + pattern + '\n';
-  if (settings.shards) text += describe(settings.shards) + '\n';
+  for (const std::string& pattern : settings.checkpointed) text += "checkpoint " + pattern + '\n';
+  if (settings.slices) text += describe(settings.slices) + '\n';
   return fingerprint(text);
 }
 

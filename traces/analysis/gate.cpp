@@ -89,7 +89,7 @@ bool depends_on_time(MetricUnit unit) {
 
 /// Returns true for a time of a run on a GPU whose tracer lost records, except the step time, which the host
 /// measures. For a simulation of such a run the step time counts as incomplete, too.
-bool is_incomplete(const Figures& figures, const std::string& key) {
+bool is_incomplete(const StepSummary& figures, const std::string& key) {
   if (!figures.tracing || !figures.tracing->lost_records()) return false;
   if (!depends_on_time(find_figure(key).value().unit)) return false;
   return figures.simulated.value_or(false) || !key.starts_with("step_time_ns");
@@ -103,10 +103,10 @@ std::string without_blanks(std::string text) {
 /// Compares figures and collects the rows of the verdict.
 class Gate {
  public:
-  Gate(const Figures& base, const Figures& now, const GateOptions& options)
+  Gate(const StepSummary& base, const StepSummary& now, const GateOptions& options)
       : base_(base), now_(now), options_(options), differences_(run_differences(base, now)) {}
 
-  Verdict judge() {
+  GateResult judge() {
     for (const RunDifference& difference : differences_) judge_difference(difference);
     const bool by_default = options_.limits.empty();
     for (const Limit& limit : by_default ? default_limits() : options_.limits) judge_limit(limit, by_default);
@@ -173,7 +173,7 @@ class Gate {
   /// Returns true if the records behind a figure are complete, or if the user accepts the loss. With lost
   /// records a limit could pass by mistake.
   bool records_suffice(const Limit& limit, bool by_default) {
-    for (const Figures* figures : {&base_, &now_}) {
+    for (const StepSummary* figures : {&base_, &now_}) {
       const bool counts = figures == &now_ || limit.needs_baseline();
       if (!counts || !is_incomplete(*figures, limit.key)) continue;
       if (!by_default && !options_.allow_lost_records) throw lost_records(limit, *figures);
@@ -201,7 +201,7 @@ class Gate {
         "Compare like with like, or check bytes only: those are exact in both.");
   }
 
-  static Error lost_records(const Limit& limit, const Figures& figures) {
+  static Error lost_records(const Limit& limit, const StepSummary& figures) {
     return input_error(
         fmt::format("limit '{}{}' is on a figure that may be wrong: the tracer of {} lost some of "
                     "what the GPU did ({})",
@@ -216,11 +216,11 @@ class Gate {
         "Set limits with --limit, or write a new baseline with --update.");
   }
 
-  const Figures& base_;
-  const Figures& now_;
+  const StepSummary& base_;
+  const StepSummary& now_;
   const GateOptions& options_;
   std::vector<RunDifference> differences_;
-  Verdict verdict_;
+  GateResult verdict_;
   bool checked_a_figure_ = false;
 };
 
@@ -265,7 +265,7 @@ std::vector<Limit> default_limits() {
   return limits;
 }
 
-Verdict check_gate(const Figures& base, const Figures& now, const GateOptions& options) {
+GateResult check_gate(const StepSummary& base, const StepSummary& now, const GateOptions& options) {
   return Gate(base, now, options).judge();
 }
 

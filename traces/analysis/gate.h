@@ -50,7 +50,7 @@ struct Check {
   std::string why{};  ///< reason why a figure could not be checked; `ok` is then false
 };
 
-struct Verdict {
+struct GateResult {
   std::vector<Check> checks;
   std::vector<std::string> notes;  ///< skipped checks, and differences that do no harm
   bool ok = false;                 ///< true if every check is ok
@@ -74,6 +74,6 @@ struct GateOptions {
 ///
 /// Throws Error (input) if nothing is left to check, if a limit compares times of different sources, or if a
 /// limit is on a figure from GPU records of which the tracer lost some.
-Verdict check_gate(const Figures& base, const Figures& now, const GateOptions& options);
+GateResult check_gate(const StepSummary& base, const StepSummary& now, const GateOptions& options);
 
 }  // namespace offprof

@@ -14,21 +14,21 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Figures sample_figures() {
+StepSummary sample_figures() {
   return figures_of(sample_trace(), "t.json");
 }
 
-Figures with_peak(Bytes bytes) {
-  Figures figures = sample_figures();
+StepSummary with_peak(Bytes bytes) {
+  StepSummary figures = sample_figures();
   figures.metrics.device_peak_bytes = bytes;
   return figures;
 }
 
-bool passes(const Figures& base, const Figures& now, const std::string& limit) {
+bool passes(const StepSummary& base, const StepSummary& now, const std::string& limit) {
   return check_gate(base, now, {.limits = {parse_limit(limit)}}).ok;
 }
 
-std::vector<std::string> keys_of(const Verdict& verdict) {
+std::vector<std::string> keys_of(const GateResult& verdict) {
   std::vector<std::string> keys;
   for (const Check& check : verdict.checks) keys.push_back(check.key);
   return keys;
@@ -95,13 +95,13 @@ TEST(Gate, ChecksALowerBound) {
 }
 
 TEST(Gate, ChecksTheFiguresOfBothSidesByDefault) {
-  const Verdict verdict = check_gate(sample_figures(), sample_figures(), {});
+  const GateResult verdict = check_gate(sample_figures(), sample_figures(), {});
   EXPECT_TRUE(verdict.ok);
   EXPECT_THAT(keys_of(verdict), ElementsAre("device_peak_bytes", "step_time_ns"));
 }
 
 TEST(Gate, AllowsNoMoreMemoryAndAQuarterMoreTimeByDefault) {
-  Figures now = with_peak(4193);
+  StepSummary now = with_peak(4193);
   EXPECT_FALSE(check_gate(sample_figures(), now, {}).ok);
   now = sample_figures();
   now.metrics.step_time_ns = 9300 * 5 / 4;
@@ -111,11 +111,11 @@ TEST(Gate, AllowsNoMoreMemoryAndAQuarterMoreTimeByDefault) {
 }
 
 TEST(Gate, AllowsNoMoreAllocatorMemoryByDefault) {
-  const Figures base = figures_of(virtual_sample_trace(), "t.json");
+  const StepSummary base = figures_of(virtual_sample_trace(), "t.json");
   EXPECT_THAT(keys_of(check_gate(base, base, {})),
               ElementsAre("device_peak_bytes", "device_allocated_peak_bytes", "device_reserved_peak_bytes",
                           "step_time_ns"));
-  Figures now = base;
+  StepSummary now = base;
   ++*now.metrics.device_reserved_peak_bytes;
   EXPECT_FALSE(check_gate(base, now, {}).ok);
   now = base;
@@ -125,37 +125,37 @@ TEST(Gate, AllowsNoMoreAllocatorMemoryByDefault) {
 
 TEST(Gate, NotesOtherAllocatorSettingsAndChecksThem) {
   Trace trace = virtual_sample_trace();
-  const Figures base = figures_of(trace, "t.json");
+  const StepSummary base = figures_of(trace, "t.json");
   trace.program.allocator->settings = "expandable_segments:True";
-  const Verdict verdict = check_gate(base, figures_of(trace, "t.json"), {});
+  const GateResult verdict = check_gate(base, figures_of(trace, "t.json"), {});
   EXPECT_TRUE(verdict.ok);
   EXPECT_THAT(verdict.notes, ElementsAre("not the same allocator settings: baseline default; now "
                                          "expandable_segments:True"));
 }
 
 TEST(Gate, ReportsWhichDefaultCheckLacksAFigure) {
-  Figures base = sample_figures();
+  StepSummary base = sample_figures();
   base.metrics.d2h_bytes = 5;
   EXPECT_THAT(check_gate(base, sample_figures(), {}).notes, Contains(HasSubstr("d2h_bytes is not checked")));
 }
 
 TEST(Gate, FailsAGivenLimitOnAMissingFigure) {
-  const Verdict verdict =
+  const GateResult verdict =
       check_gate(sample_figures(), sample_figures(), {.limits = {parse_limit("d2h_bytes<=1")}});
   EXPECT_FALSE(verdict.ok);
   EXPECT_THAT(verdict.checks[0].why, HasSubstr("not in the trace"));
 }
 
 TEST(Gate, NeedsNoBaselineForAnAbsoluteLimit) {
-  Figures base = sample_figures();
+  StepSummary base = sample_figures();
   base.metrics.device_peak_bytes.reset();
   EXPECT_TRUE(passes(base, sample_figures(), "device_peak_bytes<=8GiB"));
 }
 
 TEST(Gate, FailsForOtherInputs) {
-  Figures now = sample_figures();
+  StepSummary now = sample_figures();
   now.settings->inputs = {"float32[2,3]"};
-  const Verdict verdict = check_gate(sample_figures(), now, {});
+  const GateResult verdict = check_gate(sample_figures(), now, {});
   EXPECT_FALSE(verdict.ok);
   EXPECT_EQ(verdict.checks[0].key, "inputs");
   EXPECT_EQ(verdict.checks[0].limit, "same");
@@ -163,32 +163,32 @@ TEST(Gate, FailsForOtherInputs) {
 }
 
 TEST(Gate, ChecksAModelThatChangedUnderItsName) {
-  Figures now = sample_figures();
+  StepSummary now = sample_figures();
   now.model->fingerprint = "sha256:1f";
-  const Verdict verdict = check_gate(sample_figures(), now, {});
+  const GateResult verdict = check_gate(sample_figures(), now, {});
   EXPECT_TRUE(verdict.ok);
   EXPECT_THAT(verdict.notes, Contains(HasSubstr("not the same model")));
 }
 
 TEST(Gate, NotesAnotherPolicyAndChecksIt) {
-  Figures now = sample_figures();
+  StepSummary now = sample_figures();
   now.policy = preset_policy("keep");
-  const Verdict verdict = check_gate(sample_figures(), now, {});
+  const GateResult verdict = check_gate(sample_figures(), now, {});
   EXPECT_TRUE(verdict.ok);
   EXPECT_THAT(verdict.notes, Contains(HasSubstr("policy")));
 }
 
 TEST(Gate, IgnoresTheLinkThatEachRunMeasuresAnew) {
-  Figures now = sample_figures();
+  StepSummary now = sample_figures();
   now.environment->link.d2h.bytes_per_second = 4.1e9;
   EXPECT_THAT(check_gate(sample_figures(), now, {}).notes, IsEmpty());
 }
 
 TEST(Gate, SkipsTimesOfAnotherMachineByDefault) {
-  Figures now = sample_figures();
+  StepSummary now = sample_figures();
   now.environment->device_name = "CPU of another kind";
   now.metrics.step_time_ns = 1'000'000;
-  const Verdict verdict = check_gate(sample_figures(), now, {});
+  const GateResult verdict = check_gate(sample_figures(), now, {});
   EXPECT_TRUE(verdict.ok);
   EXPECT_THAT(verdict.notes, Contains("step_time_ns is not checked: not the same machine"));
   EXPECT_FALSE(passes(sample_figures(), now, "step_time_ns<=+25%"));
@@ -196,17 +196,17 @@ TEST(Gate, SkipsTimesOfAnotherMachineByDefault) {
 
 TEST(Gate, SkipsTimesFromOtherKernelTimesByDefault) {
   Trace trace = virtual_sample_trace();
-  const Figures base = figures_of(trace, "t.json");
+  const StepSummary base = figures_of(trace, "t.json");
   trace.environment.kernel_times = "h200.json";
   trace.metrics.step_time_ns = 1'000'000;
-  const Verdict verdict = check_gate(base, figures_of(trace, "t.json"), {});
+  const GateResult verdict = check_gate(base, figures_of(trace, "t.json"), {});
   EXPECT_TRUE(verdict.ok);
   EXPECT_THAT(verdict.notes, ElementsAre("not the same kernel times: baseline none; now h200.json",
                                          "step_time_ns is not checked: not the same kernel times"));
 }
 
 TEST(Gate, DoesNotCompareTheTimeOfASimulationWithAMeasurement) {
-  Figures now = sample_figures();
+  StepSummary now = sample_figures();
   now.simulated = true;
   now.metrics.step_time_ns = 1'000'000;
   EXPECT_TRUE(check_gate(sample_figures(), now, {}).ok);
@@ -215,8 +215,8 @@ TEST(Gate, DoesNotCompareTheTimeOfASimulationWithAMeasurement) {
   EXPECT_TRUE(passes(sample_figures(), now, "step_time_ns<=2ms"));
 }
 
-Figures with_lost_records(bool simulated = false) {
-  Figures figures = sample_figures();
+StepSummary with_lost_records(bool simulated = false) {
+  StepSummary figures = sample_figures();
   figures.tracing = sample_tracing();
   figures.tracing->dropped_records = 12;
   figures.simulated = simulated;
@@ -236,7 +236,7 @@ TEST(Gate, RejectsALimitOnATimeFromIncompleteRecords) {
 
 TEST(Gate, ChecksATimeFromIncompleteRecordsIfAllowed) {
   const GateOptions options{.limits = {parse_limit("overlap_ratio>=-0.1")}, .allow_lost_records = true};
-  const Verdict verdict = check_gate(with_lost_records(), sample_figures(), options);
+  const GateResult verdict = check_gate(with_lost_records(), sample_figures(), options);
   EXPECT_TRUE(verdict.ok);
   EXPECT_THAT(verdict.notes, Contains(HasSubstr("overlap_ratio may be wrong: the tracer of t.json lost")));
 }
@@ -246,13 +246,14 @@ TEST(Gate, ChecksBytesAndHostTimeDespiteIncompleteRecords) {
 }
 
 TEST(Gate, SkipsASimulatedTimeFromIncompleteRecordsByDefault) {
-  const Verdict verdict = check_gate(with_lost_records(true), with_lost_records(true), {});
+  const GateResult verdict = check_gate(with_lost_records(true), with_lost_records(true), {});
   EXPECT_THAT(keys_of(verdict), ElementsAre("device_peak_bytes"));
   EXPECT_THAT(verdict.notes, Contains(HasSubstr("step_time_ns is not checked: the tracer of t.json lost")));
 }
 
 TEST(Gate, RejectsComparisonsWithNothingToCheck) {
-  EXPECT_THAT(error_of([] { check_gate(Figures{}, Figures{}, {}); }), HasSubstr("no figures in common"));
+  EXPECT_THAT(error_of([] { check_gate(StepSummary{}, StepSummary{}, {}); }),
+              HasSubstr("no figures in common"));
 }
 
 }  // namespace

@@ -65,11 +65,11 @@ std::vector<PhaseTiming> phases_from_json(const JsonValue& json) {
 
 }  // namespace
 
-Json to_json(const Measured& measured) {
+Json to_json(const MeasuredQuartiles& measured) {
   return {{"median_ns", measured.median_ns}, {"low_ns", measured.low_ns}, {"high_ns", measured.high_ns}};
 }
 
-Measured measured_from_json(const JsonValue& json) {
+MeasuredQuartiles measured_from_json(const JsonValue& json) {
   const Nanoseconds low = json.at("low_ns").as_integer(0, kLongestMeasured);
   const Nanoseconds median = json.at("median_ns").as_integer(low, kLongestMeasured);
   return {median, low, json.at("high_ns").as_integer(median, kLongestMeasured)};

@@ -8,10 +8,10 @@
 namespace offprof {
 
 /// Writes the three figures of a measurement: `median_ns`, `low_ns`, `high_ns`.
-nlohmann::ordered_json to_json(const Measured& measured);
+nlohmann::ordered_json to_json(const MeasuredQuartiles& measured);
 /// Reads a measurement. Throws Error (input) if a time is out of range or the quartiles do not enclose the
 /// median.
-Measured measured_from_json(const JsonValue& json);
+MeasuredQuartiles measured_from_json(const JsonValue& json);
 
 nlohmann::ordered_json to_json(const Calibration& calibration);
 /// Reads a calibration. Throws Error (input) if a value is out of range.

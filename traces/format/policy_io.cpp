@@ -50,7 +50,7 @@ bool is_preset(const std::string& name) {
 PolicyFile policy_file_from_json(const nlohmann::json& document, const std::string& path) {
   check_schema(document, kPolicySchema, path);
   const JsonValue object(document, path + ": ");
-  object.allow_only({"schema", "policy", "predicted", "trace_fingerprint", "weights"});
+  object.allow_only({"schema", "policy", "predicted", "trace_fingerprint", "parameters"});
   const JsonValue policy = object.at("policy");
   PolicyFile file{policy_from_json(policy.json(), policy.where()), std::nullopt, {}};
   if (const auto predicted = object.find("predicted")) {
@@ -58,7 +58,8 @@ PolicyFile policy_file_from_json(const nlohmann::json& document, const std::stri
   }
   if (const auto fingerprint = object.find("trace_fingerprint"))
     file.trace_fingerprint = fingerprint->as_string();
-  if (const auto weights = object.find("weights")) file.weights = weight_settings_from_json(*weights);
+  if (const auto parameters = object.find("parameters"))
+    file.parameters = parameter_settings_from_json(*parameters);
   return file;
 }
 
@@ -123,18 +124,18 @@ std::string format_policy_file(const PolicyFile& file) {
   nlohmann::ordered_json json = {{"schema", kPolicySchema}, {"policy", to_json(file.policy)}};
   if (file.predicted) json["predicted"] = metrics_to_json(*file.predicted);
   if (!file.trace_fingerprint.empty()) json["trace_fingerprint"] = file.trace_fingerprint;
-  if (file.weights) json["weights"] = to_json(*file.weights);
+  if (file.parameters) json["parameters"] = to_json(*file.parameters);
   return dump_json(json) + "\n";
 }
 
 void refuse_foreign_plan(const Policy& policy, const std::string& made_for,
                          const std::string& fingerprint_of_run) {
   if (!policy.tensors || made_for == fingerprint_of_run) return;
-  throw input_error(
-      made_for.empty()
-          ? "the policy names tensors, but not the run that it was made for (trace_fingerprint)"
-          : "the policy names tensors of another model, inputs, loss, optimizer, segments or shards",
-      "Tune a trace of this run: offprof tune --trace trace.json --plan -o policy.json");
+  throw input_error(made_for.empty()
+                        ? "the policy names tensors, but not the run that it was made for (trace_fingerprint)"
+                        : "the policy names tensors of another model, inputs, loss, optimizer, checkpointed "
+                          "modules or slices",
+                    "Tune a trace of this run: offprof tune --trace trace.json --plan -o policy.json");
 }
 
 PolicyFile load_policy(const std::string& name_or_path) {

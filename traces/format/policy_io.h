@@ -5,8 +5,8 @@
 #include <string>
 
 #include "traces/model/metrics.h"
+#include "traces/model/parameter_settings.h"
 #include "traces/model/policy.h"
-#include "traces/model/weight_settings.h"
 
 namespace offprof {
 
@@ -17,8 +17,8 @@ inline constexpr std::string_view kPolicySchema = "offprof.policy/1";
 struct PolicyFile {
   Policy policy;
   std::optional<Metrics> predicted;
-  std::string trace_fingerprint;            ///< fingerprint of the tuned model and inputs; empty if unknown
-  std::optional<WeightSettings> weights{};  ///< parameter offload of the tuned step
+  std::string trace_fingerprint;  ///< fingerprint of the tuned model and inputs; empty if unknown
+  std::optional<ParameterSettings> parameters{};  ///< parameter offload of the tuned step
 };
 
 nlohmann::ordered_json to_json(const Policy& policy);

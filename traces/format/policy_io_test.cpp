@@ -199,9 +199,9 @@ TEST(LoadPolicy, ReportsAMissingPresetOrFile) {
 
 TEST(PolicyIo, KeepsTheParameterOffloadOfTheTunedStep) {
   PolicyFile file{preset_policy("offload"), std::nullopt, "1"};
-  EXPECT_EQ(parse_policy_file(format_policy_file(file), "p.json").weights, std::nullopt);
-  file.weights = {{"host", 4096}};
-  EXPECT_EQ(parse_policy_file(format_policy_file(file), "p.json").weights, file.weights);
+  EXPECT_EQ(parse_policy_file(format_policy_file(file), "p.json").parameters, std::nullopt);
+  file.parameters = {{"host", 4096}};
+  EXPECT_EQ(parse_policy_file(format_policy_file(file), "p.json").parameters, file.parameters);
 }
 
 }  // namespace

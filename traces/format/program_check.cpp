@@ -14,7 +14,7 @@ namespace {
 /// Follows a step program event by event and rejects impossible ones.
 class ProgramCheck {
  public:
-  ProgramCheck(const Program& program, const std::string& where)
+  ProgramCheck(const StepProgram& program, const std::string& where)
       : program_(program), where_(where), storages_(program.storages.size()), saved_(program.saved.size()) {}
 
   void run() {
@@ -189,8 +189,8 @@ class ProgramCheck {
         return unpack(event.id);
       case EventKind::kRelease:
         return release(event.id);
-      case EventKind::kLetGo:
-        return let_go(event.id);
+      case EventKind::kFreeUnpacked:
+        return free_unpacked(event.id);
       case EventKind::kFetch:
         copy_weights(event.id);
         fetched_.insert(event.id);
@@ -237,7 +237,7 @@ class ProgramCheck {
 
   void copy_weights(std::int32_t id) {
     require_index(id, storages_.size(), "storage");
-    require(storages_[id] == StorageState::kLive, "copies weights of a storage that is not there");
+    require(storages_[id] == StorageState::kLive, "copies parameters of a storage that is not there");
   }
 
   void fetched(std::int32_t id) {
@@ -277,7 +277,7 @@ class ProgramCheck {
     saved_[id].state = SavedState::kReleased;
   }
 
-  void let_go(std::int32_t id) {
+  void free_unpacked(std::int32_t id) {
     require_index(id, saved_.size(), "saved tensor");
     if (!program_.saved[id].escapes)
       require(saved_[id].held,
@@ -295,7 +295,7 @@ class ProgramCheck {
     throw message(fmt::format("{} of {} saved tensors are packed", packed_, saved_.size()));
   }
 
-  const Program& program_;
+  const StepProgram& program_;
   const std::string& where_;
   std::string_view part_;
   std::size_t index_ = 0;
@@ -309,7 +309,7 @@ class ProgramCheck {
 
 }  // namespace
 
-void check_program(const Program& program, const std::string& where) {
+void check_program(const StepProgram& program, const std::string& where) {
   ProgramCheck(program, where).run();
 }
 

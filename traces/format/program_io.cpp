@@ -39,7 +39,7 @@ void append_modules(std::string& out, const std::vector<SavedTensor>& saved) {
   out += ",\n";
 }
 
-void append_events(std::string& out, const Program& program) {
+void append_events(std::string& out, const StepProgram& program) {
   const std::vector<Event>& events = program.events;
   append(out, "\"events\": {{\"kinds\": \"{}\",\n\"ids\": ",
          letters(events, kEventLetters, [](const Event& event) { return event.kind; }));
@@ -171,7 +171,7 @@ std::vector<Staging> read_staging(const JsonValue& json) {
 
 }  // namespace
 
-void append_program(std::string& out, const Program& program) {
+void append_program(std::string& out, const StepProgram& program) {
   append(out, "{{\"resident_bytes\": {},\n\"names\": ", program.resident_bytes);
   append_column(out, program.names, quoted);
   out += ",\n";
@@ -196,8 +196,8 @@ void append_program(std::string& out, const Program& program) {
   out += '}';
 }
 
-Program program_from_json(const JsonValue& json) {
-  Program program;
+StepProgram program_from_json(const JsonValue& json) {
+  StepProgram program;
   program.resident_bytes = json.at("resident_bytes").as_integer();
   program.names = json.at("names").as_strings();
   program.storages = read_storages(json.at("storages"));

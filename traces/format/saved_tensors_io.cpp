@@ -66,7 +66,7 @@ SavedTensor read_saved_row(const JsonValue& row, const ColumnPlaces& places) {
 /// Reads rows from packed columns, without building a tree for them.
 class SavedTable {
  public:
-  SavedTable(const PackedTable& table, const ColumnPlaces& places) : table_(table), places_(places) {
+  SavedTable(const CompactTable& table, const ColumnPlaces& places) : table_(table), places_(places) {
     for (const nlohmann::json& value : table.distinct()) distinct_.push_back(read_distinct(value));
   }
 
@@ -148,7 +148,7 @@ class SavedTable {
     return true;
   }
 
-  const PackedTable& table_;
+  const CompactTable& table_;
   const ColumnPlaces& places_;
   std::vector<Distinct> distinct_;
   std::map<std::array<std::int64_t, 3>, SharedLayout> layouts_;  ///< layouts by the cells that describe them
@@ -171,7 +171,7 @@ std::vector<SavedTensor> saved_tensors_from_json(const JsonValue& json) {
   const ColumnPlaces places = read_columns(json.at("columns"));
   const JsonValue rows = json.at("rows");
   std::optional<SavedTable> table;
-  if (const PackedTable* packed = rows.packed_table()) table.emplace(*packed, places);
+  if (const CompactTable* packed = rows.compact_table()) table.emplace(*packed, places);
   if (table && !table->has_all_columns()) table.reset();
   std::vector<SavedTensor> saved(rows.size());
   // For a faulty row, read_saved_row reports the error.

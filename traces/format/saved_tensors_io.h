@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "traces/io/json_access.h"
-#include "traces/model/program.h"
+#include "traces/model/step_program.h"
 
 namespace offprof {
 

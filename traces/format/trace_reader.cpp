@@ -6,7 +6,7 @@
 #include "traces/format/metrics_io.h"
 #include "traces/format/policy_io.h"
 #include "traces/format/program_io.h"
-#include "traces/format/recipes_io.h"
+#include "traces/format/recomputations_io.h"
 #include "traces/format/trace_io.h"
 #include "traces/format/tracing_io.h"
 #include "traces/format/transforms_io.h"
@@ -84,9 +84,10 @@ RunSettings read_settings(const JsonValue& json) {
     settings.device_memory_bytes = memory->as_integer();
   if (const auto cap = json.find("link_cap"))
     settings.link_cap = {read_direction(cap->at("d2h")), read_direction(cap->at("h2d"))};
-  if (const auto weights = json.find("weights")) settings.weights = weight_settings_from_json(*weights);
-  if (const auto segments = json.find("segments")) settings.segments = segments->as_strings();
-  if (const auto shards = json.find("shards")) settings.shards = shard_settings_from_json(*shards);
+  if (const auto parameters = json.find("parameters"))
+    settings.parameters = parameter_settings_from_json(*parameters);
+  if (const auto checkpointed = json.find("checkpoint")) settings.checkpointed = checkpointed->as_strings();
+  if (const auto slices = json.find("slices")) settings.slices = slice_settings_from_json(*slices);
   return settings;
 }
 
@@ -116,8 +117,8 @@ Trace trace_from_json(const JsonValue& root) {
   trace.settings = read_settings(root.at("settings"));
   read_results(trace, root);
   trace.program = program_from_json(root.at("program"));
-  if (const auto recipes = root.find("recipes"))
-    trace.program.recipes = recipes_from_json(*recipes, trace.program);
+  if (const auto recomputations = root.find("recomputations"))
+    trace.program.recomputations = recomputations_from_json(*recomputations, trace.program);
   if (const auto dense = root.find("dense_program")) trace.dense_program = program_from_json(*dense);
   return trace;
 }

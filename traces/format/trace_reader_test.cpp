@@ -41,7 +41,7 @@ std::string error_without(const std::string& key) {
   return error_of(document.dump());
 }
 
-std::string error_of_program(const Program& program) {
+std::string error_of_program(const StepProgram& program) {
   Trace trace = sample_trace();
   trace.program = program;
   return error_of(format_trace(trace));
@@ -49,7 +49,7 @@ std::string error_of_program(const Program& program) {
 
 /// Returns the error for the sample trace with one event of its step program replaced.
 std::string error_with_event(std::size_t index, Event event) {
-  Program program = sample_trace().program;
+  StepProgram program = sample_trace().program;
   program.events.at(index) = event;
   return error_of_program(program);
 }
@@ -115,7 +115,7 @@ TEST(ParseTrace, ReadsBackCalibrationAndLink) {
 
 TEST(ParseTrace, ReadsBackCheckpointedModules) {
   Trace trace = sample_trace();
-  trace.settings.segments = {"layers.*", "head"};
+  trace.settings.checkpointed = {"layers.*", "head"};
   expect_same(read_back(trace), trace);
 }
 
@@ -151,7 +151,7 @@ TEST(ParseTrace, ReadsBackATensorWithoutStorage) {
 TEST(ParseTrace, ReadsBackEveryKindOfEvent) {
   Trace trace = sample_trace();
   trace.program.saved[0].escapes = true;
-  trace.program.events.push_back({EventKind::kLetGo, 0, 3});
+  trace.program.events.push_back({EventKind::kFreeUnpacked, 0, 3});
   expect_same(read_back(trace), trace);
 }
 
@@ -345,7 +345,7 @@ TEST(CorruptProgram, RejectsASecondPack) {
 }
 
 TEST(CorruptProgram, RejectsAMissingPack) {
-  Program program = sample_trace().program;
+  StepProgram program = sample_trace().program;
   program.events.resize(3);
   program.events.push_back({EventKind::kOpEnd, 2, 0});
   EXPECT_THAT(error_of_program(program), HasSubstr("program.events: 0 of 1 saved tensors are packed"));
@@ -370,30 +370,31 @@ TEST(CorruptProgram, RejectsASecondRelease) {
               HasSubstr("releases a tensor for the second time"));
 }
 
-/// Returns the error for the sample program with an escaping first tensor, its kLetGo and one more event at
-/// the end.
+/// Returns the error for the sample program with an escaping first tensor, its kFreeUnpacked and one more
+/// event at the end.
 std::string error_of_escaping_program(Event last) {
   Trace trace = sample_trace();
   trace.program.saved[0].escapes = true;
-  trace.program.events.push_back({EventKind::kLetGo, 0, 0});
+  trace.program.events.push_back({EventKind::kFreeUnpacked, 0, 0});
   trace.program.events.push_back(last);
   return error_of(format_trace(trace));
 }
 
 TEST(CorruptProgram, RejectsDroppingATensorThatDoesNotEscapeAfterItsNode) {
-  EXPECT_THAT(error_with_event(11, {EventKind::kLetGo, 0, 0}),
+  EXPECT_THAT(error_with_event(11, {EventKind::kFreeUnpacked, 0, 0}),
               HasSubstr("does not escape, but not between its unpack and its node's end"));
 }
 
 TEST(CorruptProgram, RejectsDroppingATensorBeforeItsUnpack) {
-  Program program = sample_trace().program;
+  StepProgram program = sample_trace().program;
   program.saved[0].escapes = true;
-  program.events.at(6) = {EventKind::kLetGo, 0, 0};
+  program.events.at(6) = {EventKind::kFreeUnpacked, 0, 0};
   EXPECT_THAT(error_of_program(program), HasSubstr("lets go of a tensor before its unpack"));
 }
 
 TEST(CorruptProgram, RejectsDroppingATensorTwice) {
-  EXPECT_THAT(error_of_escaping_program({EventKind::kLetGo, 0, 0}), HasSubstr("or for the second time"));
+  EXPECT_THAT(error_of_escaping_program({EventKind::kFreeUnpacked, 0, 0}),
+              HasSubstr("or for the second time"));
 }
 
 TEST(CorruptProgram, RejectsAnOperatorThatDoesNotEnd) {

@@ -6,7 +6,7 @@
 #include "traces/format/metrics_io.h"
 #include "traces/format/policy_io.h"
 #include "traces/format/program_io.h"
-#include "traces/format/recipes_io.h"
+#include "traces/format/recomputations_io.h"
 #include "traces/format/trace_io.h"
 #include "traces/format/tracing_io.h"
 #include "traces/format/transforms_io.h"
@@ -58,9 +58,9 @@ Json to_json(const RunSettings& settings) {
   if (settings.device_memory_bytes) json["device_memory_bytes"] = *settings.device_memory_bytes;
   if (const auto& cap = settings.link_cap)
     json["link_cap"] = {{"d2h", to_json(cap->d2h)}, {"h2d", to_json(cap->h2d)}};
-  if (settings.weights) json["weights"] = to_json(*settings.weights);
-  if (!settings.segments.empty()) json["segments"] = settings.segments;
-  if (settings.shards) json["shards"] = to_json(*settings.shards);
+  if (settings.parameters) json["parameters"] = to_json(*settings.parameters);
+  if (!settings.checkpointed.empty()) json["checkpoint"] = settings.checkpointed;
+  if (settings.slices) json["slices"] = to_json(*settings.slices);
   return json;
 }
 
@@ -97,7 +97,7 @@ void append_run_members(std::string& out, const Trace& trace) {
   if (!trace.transforms.empty()) append_member(out, "transforms", transforms_to_json(trace.transforms));
 }
 
-void append_program_member(std::string& out, const char* key, const Program& program) {
+void append_program_member(std::string& out, const char* key, const StepProgram& program) {
   out += fmt::format("\"{}\": ", key);
   append_program(out, program);
   out += ",\n";
@@ -111,7 +111,8 @@ std::string format_trace(const Trace& trace) {
   append_chrome_members(out, trace);
   append_run_members(out, trace);
   append_program_member(out, "program", trace.program);
-  if (trace.program.recipes) append_member(out, "recipes", recipes_to_json(*trace.program.recipes));
+  if (trace.program.recomputations)
+    append_member(out, "recomputations", recomputations_to_json(*trace.program.recomputations));
   if (trace.dense_program) append_program_member(out, "dense_program", *trace.dense_program);
   out += "\"traceEvents\": [";
   append_trace_events(out, trace);

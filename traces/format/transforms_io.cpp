@@ -81,14 +81,14 @@ namespace {
 nlohmann::ordered_json cost_to_json(const TransformCost& cost) {
   return {{"dtype", cost.dtype},
           {"elements", cost.elements},
-          {"packed_bytes", cost.packed_bytes},
-          {"pack", use_to_json(cost.pack)},
-          {"unpack", use_to_json(cost.unpack)}};
+          {"encoded_bytes", cost.encoded_bytes},
+          {"pack", use_to_json(cost.encode)},
+          {"unpack", use_to_json(cost.decode)}};
 }
 
 TransformCost cost_from_json(const JsonValue& json) {
   return {json.at("dtype").as_string(), json.at("elements").as_integer(1),
-          json.at("packed_bytes").as_integer(1, kMostBytes), use_from_json(json.at("pack")),
+          json.at("encoded_bytes").as_integer(1, kMostBytes), use_from_json(json.at("pack")),
           use_from_json(json.at("unpack"))};
 }
 

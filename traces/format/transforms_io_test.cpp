@@ -15,9 +15,9 @@ TransformProfile sample_profile() {
   TransformCost cost;
   cost.dtype = "float32";
   cost.elements = 1024;
-  cost.packed_bytes = 1032;
-  cost.pack = {{{1032, -1}, {4096, -1}, {0, 1}}, 700, {10, 20, 30, 40, 20}};
-  cost.unpack = {{{4096, -1}}, 300};
+  cost.encoded_bytes = 1032;
+  cost.encode = {{{1032, -1}, {4096, -1}, {0, 1}}, 700, {10, 20, 30, 40, 20}};
+  cost.decode = {{{4096, -1}}, 300};
   return {"quantize:uint8", false, {cost}};
 }
 
@@ -58,8 +58,8 @@ TEST(TransformsJson, RequiresMemoryToLeaveOneResult) {
 }
 
 TEST(TransformsJson, RejectsImpossibleFigures) {
-  EXPECT_THAT(error_after([](auto& json) { json[0]["costs"][0]["packed_bytes"] = std::int64_t{1} << 60; }),
-              HasSubstr("packed_bytes"));
+  EXPECT_THAT(error_after([](auto& json) { json[0]["costs"][0]["encoded_bytes"] = std::int64_t{1} << 60; }),
+              HasSubstr("encoded_bytes"));
   EXPECT_THAT(error_after([](auto& json) { json[0]["costs"][0]["unpack"]["compute_ns"] = -1; }),
               HasSubstr("compute_ns"));
 }

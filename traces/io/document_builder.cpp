@@ -85,7 +85,7 @@ void DocumentBuilder::key(std::string_view name) {
   if (skipped_ > 0) return;
   tree_.key(name);
   if (tree_.depth() > 1) return;
-  packs_ = std::ranges::find(packed_members_, name) != packed_members_.end();
+  packs_ = std::ranges::find(compact_members_, name) != compact_members_.end();
   skip_next_ = name == kSkippedKey;
   if (!skip_next_) return;
   tree_.put(nlohmann::json::array());
@@ -144,8 +144,8 @@ void DocumentBuilder::end_row() {
 void DocumentBuilder::put_packed() {
   array_.is_table = state_ == State::kTable;
   array_.table.close();
-  tree_.put(nlohmann::json::binary({}, packed_.size()));
-  packed_.push_back(std::exchange(array_, {}));
+  tree_.put(nlohmann::json::binary({}, compact_.size()));
+  compact_.push_back(std::exchange(array_, {}));
   state_ = State::kTree;
 }
 
@@ -153,7 +153,7 @@ void DocumentBuilder::put_packed() {
 void DocumentBuilder::unpack() {
   const State state = std::exchange(state_, State::kTree);
   if (state == State::kTree) return;
-  const PackedArray array = std::exchange(array_, {});
+  const CompactArray array = std::exchange(array_, {});
   tree_.open(nlohmann::json::value_t::array);
   for (std::size_t i = 0; i < array.integers.size(); ++i) tree_.put(integer_json(array.integers[i]));
   for (std::size_t i = 0; i < array.table.rows(); ++i) tree_.put(array.table.row(i));
@@ -161,7 +161,7 @@ void DocumentBuilder::unpack() {
 }
 
 /// Moves the current row into the tree, with the lists that are open in it.
-void DocumentBuilder::unpack_row(const PackedTable& table) {
+void DocumentBuilder::unpack_row(const CompactTable& table) {
   tree_.open(nlohmann::json::value_t::array);
   for (const RowToken& token : row_) {
     if (token.kind == Kind::kBeginList) {

@@ -51,10 +51,10 @@ class TreeBuilder {
 class DocumentBuilder : public JsonHandler {
  public:
   /// `name` is the document's name in errors.
-  DocumentBuilder(std::vector<std::string_view> packed_members, std::string name)
-      : tree_(std::move(name)), packed_members_(std::move(packed_members)) {}
+  DocumentBuilder(std::vector<std::string_view> compact_members, std::string name)
+      : tree_(std::move(name)), compact_members_(std::move(compact_members)) {}
 
-  JsonDocument take() { return {tree_.take(), std::move(packed_)}; }
+  JsonDocument take() { return {tree_.take(), std::move(compact_)}; }
 
   void null() override;
   void boolean(bool value) override;
@@ -91,15 +91,15 @@ class DocumentBuilder : public JsonHandler {
   void end_row();
   void put_packed();
   void unpack();
-  void unpack_row(const PackedTable& table);
+  void unpack_row(const CompactTable& table);
   /// Returns true if the value that begins here is the skipped value or lies in it.
   bool skip_value() { return skipped_ > 0 || std::exchange(skip_next_, false); }
 
   TreeBuilder tree_;
-  std::vector<std::string_view> packed_members_;
-  std::vector<PackedArray> packed_;
+  std::vector<std::string_view> compact_members_;
+  std::vector<CompactArray> compact_;
   State state_ = State::kTree;
-  PackedArray array_;          ///< current array
+  CompactArray array_;         ///< current array
   std::vector<RowToken> row_;  ///< current row
   int row_depth_ = 0;
   bool packs_ = false;      ///< inside a member whose arrays are packed

@@ -77,7 +77,7 @@ class PlainSource final : public ByteSource {
 
 std::unique_ptr<ByteSource> open_file(const std::string& path) {
   auto file = std::make_unique<PlainSource>(path);
-  if (is_gzip(file->head())) return unpack_gzip(std::move(file), path);
+  if (is_gzip(file->head())) return decompress_gzip(std::move(file), path);
   return file;
 }
 

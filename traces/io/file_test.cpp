@@ -81,16 +81,16 @@ TEST_F(FileTest, DecompressesGzipUnderAnyName) {
 }
 
 TEST_F(FileTest, AcceptsGzipMembersThatEndAnywhere) {
-  std::string text, packed;
+  std::string text, compact;
   for (int i = 0; i < 700; ++i) {  // so that some members cross the end of a chunk
     std::string part;
     for (int j = 0; j < 100; ++j) part += std::to_string(i * 104'729 + j * 7919);
     write_file(path("part.gz"), part);
-    packed += raw("part.gz");
+    compact += raw("part.gz");
     text += part;
   }
-  EXPECT_EQ(read_file(put("all.gz", packed)), text);
-  EXPECT_THAT(message_of([&] { read_file(put("short.gz", packed.substr(0, packed.size() - 5))); }),
+  EXPECT_EQ(read_file(put("all.gz", compact)), text);
+  EXPECT_THAT(message_of([&] { read_file(put("short.gz", compact.substr(0, compact.size() - 5))); }),
               HasSubstr("ends early"));
 }
 

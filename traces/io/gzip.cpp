@@ -74,15 +74,15 @@ class GzipSource final : public ByteSource {
   /// Appends to the unread part of the input.
   void refill() {
     const std::size_t left = stream_.avail_in;
-    if (left > 0) std::memmove(packed_.get(), stream_.next_in, left);
-    const std::size_t got = file_->read(std::span(packed_.get(), kGzipChunk).subspan(left));
-    stream_.next_in = reinterpret_cast<Bytef*>(packed_.get());
+    if (left > 0) std::memmove(compact_.get(), stream_.next_in, left);
+    const std::size_t got = file_->read(std::span(compact_.get(), kGzipChunk).subspan(left));
+    stream_.next_in = reinterpret_cast<Bytef*>(compact_.get());
     stream_.avail_in = static_cast<uInt>(left + got);
-    packed_bytes_ += got;
+    encoded_bytes_ += got;
   }
 
   void refuse_a_bomb() const {
-    if (unpacked_bytes_ <= kNeverTooMuch || unpacked_bytes_ / kMostUnpacked <= packed_bytes_) return;
+    if (unpacked_bytes_ <= kNeverTooMuch || unpacked_bytes_ / kMostUnpacked <= encoded_bytes_) return;
     throw input_error(
         fmt::format("cannot unpack '{}': it unpacks to more than {} times its size, which no "
                     "file of offprof's does",
@@ -91,9 +91,9 @@ class GzipSource final : public ByteSource {
 
   std::unique_ptr<ByteSource> file_;
   std::string name_;
-  std::unique_ptr<char[]> packed_ = std::make_unique_for_overwrite<char[]>(kGzipChunk);
+  std::unique_ptr<char[]> compact_ = std::make_unique_for_overwrite<char[]>(kGzipChunk);
   z_stream stream_{};
-  std::size_t packed_bytes_ = 0, unpacked_bytes_ = 0;
+  std::size_t encoded_bytes_ = 0, unpacked_bytes_ = 0;
   bool at_end_ = false;
 };
 
@@ -103,16 +103,16 @@ bool is_gzip(std::string_view head) {
   return head.starts_with(kGzipMagic);
 }
 
-std::unique_ptr<ByteSource> unpack_gzip(std::unique_ptr<ByteSource> packed, std::string name) {
-  return std::make_unique<GzipSource>(std::move(packed), std::move(name));
+std::unique_ptr<ByteSource> decompress_gzip(std::unique_ptr<ByteSource> compact, std::string name) {
+  return std::make_unique<GzipSource>(std::move(compact), std::move(name));
 }
 
-std::string pack_gzip(std::string_view content) {
+std::string compress_gzip(std::string_view content) {
   z_stream stream{};
   const int started = deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, MAX_MEM_LEVEL,
                                    Z_DEFAULT_STRATEGY);
   if (started != Z_OK) throw std::bad_alloc();  // zlib.h: with these parameters only memory can be short
-  std::string packed;
+  std::string compact;
   std::size_t taken = 0;
   std::string chunk(kGzipChunk, '\0');
   int code = Z_OK;
@@ -124,10 +124,10 @@ std::string pack_gzip(std::string_view content) {
     stream.avail_out = static_cast<uInt>(chunk.size());
     code = deflate(&stream, taken + portion == content.size() ? Z_FINISH : Z_NO_FLUSH);
     taken += portion - stream.avail_in;
-    packed.append(chunk, 0, chunk.size() - stream.avail_out);
+    compact.append(chunk, 0, chunk.size() - stream.avail_out);
   }
   deflateEnd(&stream);
-  return packed;
+  return compact;
 }
 
 }  // namespace offprof

@@ -14,9 +14,9 @@ bool is_gzip(std::string_view head);
 /// Returns the decompressed content of all members of a gzip file, one after the other. Bytes after the last
 /// member are ignored. `name` is the name of the file in errors. Reading throws Error (input) if the data is
 /// damaged or ends early, or if it expands so much that it can only be a decompression bomb.
-std::unique_ptr<ByteSource> unpack_gzip(std::unique_ptr<ByteSource> packed, std::string name);
+std::unique_ptr<ByteSource> decompress_gzip(std::unique_ptr<ByteSource> compact, std::string name);
 
 /// Compresses `content` into a gzip file of one member.
-std::string pack_gzip(std::string_view content);
+std::string compress_gzip(std::string_view content);
 
 }  // namespace offprof

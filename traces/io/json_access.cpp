@@ -40,18 +40,18 @@ JsonValue JsonValue::child(const nlohmann::json& json, std::string where) const 
   return value;
 }
 
-PackedArray* JsonValue::packed() const {
+CompactArray* JsonValue::compact() const {
   if (document_ == nullptr || !json_->is_binary()) return nullptr;
-  return &document_->packed.at(json_->get_binary().subtype());
+  return &document_->compact.at(json_->get_binary().subtype());
 }
 
-const PackedTable* JsonValue::packed_table() const {
-  const PackedArray* const array = packed();
+const CompactTable* JsonValue::compact_table() const {
+  const CompactArray* const array = compact();
   return array != nullptr && array->is_table ? &array->table : nullptr;
 }
 
 void JsonValue::release() const {
-  if (PackedArray* const array = packed()) *array = {};
+  if (CompactArray* const array = compact()) *array = {};
 }
 
 std::string JsonValue::type_name() const {
@@ -80,14 +80,14 @@ JsonValue JsonValue::at(std::string_view key) const {
 
 std::size_t JsonValue::size() const {
   if (!is_array()) fail(fmt::format("{} stands where an array is expected", type_name()));
-  return packed() != nullptr ? packed()->size() : json_->size();
+  return compact() != nullptr ? compact()->size() : json_->size();
 }
 
 JsonValue JsonValue::element(std::size_t index) const {
   if (index >= size()) fail(fmt::format("has {} elements, {} are expected", size(), index + 1));
   const std::string where = fmt::format("{}[{}]", where_, index);
-  if (packed() == nullptr) return child((*json_)[index], where);
-  const auto unpacked = std::make_shared<const nlohmann::json>(packed()->element(index));
+  if (compact() == nullptr) return child((*json_)[index], where);
+  const auto unpacked = std::make_shared<const nlohmann::json>(compact()->element(index));
   JsonValue value(*unpacked, where);
   value.unpacked_ = unpacked;
   return value;
@@ -129,7 +129,7 @@ std::vector<std::int64_t> JsonValue::as_integers(std::int64_t low, std::int64_t 
 
 std::int64_t JsonValue::integer_at(std::size_t index, std::int64_t low, std::int64_t high) const {
   const auto fail = [&](const std::string& what) { element(index).fail(what); };
-  if (const PackedArray* const array = packed()) return to_integer(array->element(index), low, high, fail);
+  if (const CompactArray* const array = compact()) return to_integer(array->element(index), low, high, fail);
   return to_integer((*json_)[index], low, high, fail);
 }
 

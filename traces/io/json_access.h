@@ -52,7 +52,7 @@ class JsonValue {
   /// Calls `take` with the index and the value of each element of such an array.
   template <typename Take>
   void each_integer(std::int64_t low, std::int64_t high, const Take& take) const {
-    const PackedArray* const array = packed();
+    const CompactArray* const array = compact();
     if (array == nullptr || array->is_table) {
       for (std::size_t i = 0; i < size(); ++i) take(i, integer_at(i, low, high));
       return;
@@ -66,7 +66,7 @@ class JsonValue {
   std::size_t as_one_of(std::span<const std::string_view> names) const;
 
   /// Returns the rows of a packed array of rows; nullptr for other values.
-  const PackedTable* packed_table() const;
+  const CompactTable* compact_table() const;
   /// Frees the memory of a packed array, which must not be read again. Does nothing for other values.
   void release() const;
 
@@ -78,9 +78,9 @@ class JsonValue {
 
  private:
   JsonValue child(const nlohmann::json& json, std::string where) const;
-  bool is_array() const { return json_->is_array() || packed() != nullptr; }
+  bool is_array() const { return json_->is_array() || compact() != nullptr; }
   /// Returns nullptr if the value is not packed.
-  PackedArray* packed() const;
+  CompactArray* compact() const;
   std::string type_name() const;
   std::int64_t integer_at(std::size_t index, std::int64_t low, std::int64_t high) const;
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "traces/io/byte_source.h"
-#include "traces/io/packed_array.h"
+#include "traces/io/compact_array.h"
 
 namespace offprof {
 
@@ -16,7 +16,7 @@ namespace offprof {
 /// packed arrays like other arrays.
 struct JsonDocument {
   nlohmann::json root;
-  std::vector<PackedArray> packed;
+  std::vector<CompactArray> compact;
 };
 
 /// Parses a whole document, with little more memory than the JsonDocument needs. `name` is the name of the

@@ -147,8 +147,8 @@ void check_writable(const std::string& path) {
 void write_file(const std::string& path, std::string_view content) {
   if (path == "-") return write_stdout(content);
   const Destination to = find_destination(path);
-  std::string packed;
-  if (path.ends_with(".gz")) content = packed = pack_gzip(content);
+  std::string compact;
+  if (path.ends_with(".gz")) content = compact = compress_gzip(content);
   if (to.direct) return write_direct(path, to, content);
   NewFile file(path, to);
   file.write(content);

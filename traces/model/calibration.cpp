@@ -10,7 +10,7 @@ namespace {
 
 /// Returns the latency of the smallest copies and the bandwidth in a step. Without the latter, computes the
 /// bandwidth from the difference between the largest and the smallest copies.
-LinkDirection direction_of(const std::vector<CopyTiming>& copies, const Measured& per_mib,
+LinkDirection direction_of(const std::vector<CopyTiming>& copies, const MeasuredQuartiles& per_mib,
                            Nanoseconds start_ns) {
   if (copies.empty()) return {};
   const CopyTiming &small = copies.front(), &large = copies.back();
@@ -21,18 +21,18 @@ LinkDirection direction_of(const std::vector<CopyTiming>& copies, const Measured
 }
 
 /// Returns the noise-corrected cost per byte: see costs_of.
-double per_byte(const Measured& per_mib) {
+double per_byte(const MeasuredQuartiles& per_mib) {
   const double noise = per_mib.relative_spread() / 2;
   return std::max(0.0, 1 - noise * noise) * static_cast<double>(per_mib.median_ns) / kMiB;
 }
 
 }  // namespace
 
-double Measured::relative_spread() const {
+double MeasuredQuartiles::relative_spread() const {
   return median_ns == 0 ? 0 : static_cast<double>(high_ns - low_ns) / static_cast<double>(median_ns);
 }
 
-Measured summarize_measured(std::vector<Nanoseconds> values) {
+MeasuredQuartiles summarize_measured(std::vector<Nanoseconds> values) {
   OFFPROF_CHECK(!values.empty());
   std::sort(values.begin(), values.end());
   const std::size_t last = values.size() - 1;

@@ -15,17 +15,17 @@ inline constexpr Nanoseconds kLongestMeasured = Nanoseconds{1} << 50;
 
 /// Median and quartiles of a repeated measurement. The median of an even number of values is the mean of the
 /// two middle values.
-struct Measured {
+struct MeasuredQuartiles {
   Nanoseconds median_ns = 0;
   Nanoseconds low_ns = 0, high_ns = 0;
 
   /// Distance between the quartiles divided by the median: 0.1 means ten percent. 0 if the median is 0.
   double relative_spread() const;
-  bool operator==(const Measured&) const = default;
+  bool operator==(const MeasuredQuartiles&) const = default;
 };
 
 /// Computes the median and the quartiles of `values`, which must not be empty.
-Measured summarize_measured(std::vector<Nanoseconds> values);
+MeasuredQuartiles summarize_measured(std::vector<Nanoseconds> values);
 
 /// Returns only the median of `values`, which must not be empty.
 inline Nanoseconds median_of(std::vector<Nanoseconds> values) {
@@ -35,7 +35,7 @@ inline Nanoseconds median_of(std::vector<Nanoseconds> values) {
 /// Measured duration of copies of one size.
 struct CopyTiming {
   Bytes bytes = 0;
-  Measured duration;
+  MeasuredQuartiles duration;
   bool operator==(const CopyTiming&) const = default;
 };
 
@@ -43,14 +43,14 @@ struct CopyTiming {
 /// there.
 struct StandstillTiming {
   Nanoseconds stood_ns = 0;
-  Measured lost;
+  MeasuredQuartiles lost;
   bool operator==(const StandstillTiming&) const = default;
 };
 
 /// Duration of one phase of a step that offloads nothing, from its start to the start of the next phase.
 struct PhaseTiming {
   std::string phase;  ///< `forward`, `backward`, `optimizer`
-  Measured duration;
+  MeasuredQuartiles duration;
   bool operator==(const PhaseTiming&) const = default;
 };
 
@@ -61,20 +61,21 @@ struct Calibration {
   std::vector<CopyTiming> disk_write, disk_read;  ///< the same for the disk, if there is one
   /// Time per MiB, beyond the latency, in a step that offloads everything: caches and memory pages are in the
   /// state in which steps leave them. Median 0: not measured.
-  Measured copy_out_per_mib, copy_in_per_mib;
-  Measured start;  ///< from the request of a copy on an idle stream to the start of the copy
+  MeasuredQuartiles copy_out_per_mib, copy_in_per_mib;
+  MeasuredQuartiles start;  ///< from the request of a copy on an idle stream to the start of the copy
   // Host time of the following operations. On the `host` device it is also the model's compute time.
-  Measured command;  ///< requests a copy
-  Measured event;    ///< waits for a copy that has finished
-  Measured hook;     ///< pack, unpack or release of a saved tensor that stays, each
+  MeasuredQuartiles command;  ///< requests a copy
+  MeasuredQuartiles event;    ///< waits for a copy that has finished
+  MeasuredQuartiles hook;     ///< pack, unpack or release of a saved tensor that stays, each
   std::vector<StandstillTiming> standstills;
-  Measured slowdown_per_mib;  ///< extra compute time per MiB that is copied at the same time
-  Measured reload_per_mib;    ///< extra compute time per MiB that was copied in, because it is in no cache
-  Measured step;              ///< a step that offloads and records nothing
+  MeasuredQuartiles slowdown_per_mib;  ///< extra compute time per MiB that is copied at the same time
+  MeasuredQuartiles
+      reload_per_mib;      ///< extra compute time per MiB that was copied in, because it is in no cache
+  MeasuredQuartiles step;  ///< a step that offloads and records nothing
   std::vector<PhaseTiming> phases{};  ///< phases of such a step in their order; empty: not known
   /// Time in which a cache line moves from the core that computes to the core that copies and back, if each
   /// has its own core. Median 0: not known.
-  Measured core_to_core;
+  MeasuredQuartiles core_to_core;
 
   bool operator==(const Calibration&) const = default;
 };

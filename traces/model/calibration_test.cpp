@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-Measured exactly(Nanoseconds value) {
+MeasuredQuartiles exactly(Nanoseconds value) {
   return {value, value, value};
 }
 
@@ -33,18 +33,18 @@ Calibration sample() {
 }
 
 TEST(SummarizeMeasured, ReturnsMedianAndQuartiles) {
-  EXPECT_EQ(summarize_measured({50, 10, 30, 20, 40}), (Measured{30, 20, 40}));
-  EXPECT_EQ(summarize_measured({7}), (Measured{7, 7, 7}));
+  EXPECT_EQ(summarize_measured({50, 10, 30, 20, 40}), (MeasuredQuartiles{30, 20, 40}));
+  EXPECT_EQ(summarize_measured({7}), (MeasuredQuartiles{7, 7, 7}));
 }
 
-TEST(Measured, AveragesTheTwoMiddleValuesOfAnEvenNumber) {
+TEST(MeasuredQuartiles, AveragesTheTwoMiddleValuesOfAnEvenNumber) {
   EXPECT_EQ(summarize_measured({10, 40, 20, 30}).median_ns, 25);
   EXPECT_EQ(summarize_measured({7, 3}).median_ns, 5);
 }
 
-TEST(Measured, ComputesTheSpreadFromTheQuartiles) {
-  EXPECT_DOUBLE_EQ((Measured{100, 90, 120}).relative_spread(), 0.3);
-  EXPECT_DOUBLE_EQ(Measured{}.relative_spread(), 0);
+TEST(MeasuredQuartiles, ComputesTheSpreadFromTheQuartiles) {
+  EXPECT_DOUBLE_EQ((MeasuredQuartiles{100, 90, 120}).relative_spread(), 0.3);
+  EXPECT_DOUBLE_EQ(MeasuredQuartiles{}.relative_spread(), 0);
 }
 
 TEST(LinkOf, TakesLatencyFromSmallAndBandwidthFromLargeCopies) {

@@ -10,13 +10,13 @@
 #include "traces/model/ledger.h"
 #include "traces/model/link.h"
 #include "traces/model/metrics.h"
+#include "traces/model/parameter_settings.h"
 #include "traces/model/policy.h"
-#include "traces/model/program.h"
-#include "traces/model/shard_settings.h"
+#include "traces/model/slice_settings.h"
+#include "traces/model/step_program.h"
 #include "traces/model/timeline.h"
 #include "traces/model/tracing.h"
 #include "traces/model/transform_cost.h"
-#include "traces/model/weight_settings.h"
 
 namespace offprof {
 
@@ -71,10 +71,11 @@ struct RunSettings {
   std::uint64_t seed = 0;
   std::optional<Bytes> device_memory_bytes;
   std::optional<Link> link_cap{};  ///< `--link`: the copies were slowed down to this link
-  std::optional<WeightSettings> weights{};
-  /// `--segments`: patterns of the checkpointed modules, which run without saving and run again in backward.
-  std::vector<std::string> segments{};
-  std::optional<ShardSettings> shards{};
+  std::optional<ParameterSettings> parameters{};
+  /// `--checkpoint`: patterns of the checkpointed modules, which run without saving and run again in
+  /// backward.
+  std::vector<std::string> checkpointed{};
+  std::optional<SliceSettings> slices{};
   bool operator==(const RunSettings&) const = default;
 };
 
@@ -87,11 +88,11 @@ struct Trace {
   ModelInfo model;
   RunSettings settings;
   Policy policy;
-  Program program;
+  StepProgram program;
   /// Step program with tensors that come back densely packed, as under the `trl` preset. Only set if it
   /// differs from `program`: a saved slice or broadcast that comes back with other strides makes other
   /// operators allocate.
-  std::optional<Program> dense_program;
+  std::optional<StepProgram> dense_program;
   /// Cost of the transforms that the policy names, for the tensors of the step program; empty: it names none.
   std::vector<TransformProfile> transforms{};
   Metrics metrics;  ///< measured, or predicted where `simulated`

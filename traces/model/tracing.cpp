@@ -10,7 +10,7 @@ std::optional<double> GpuFigures::overlap_ratio() const {
   return offprof::overlap_ratio(exposed_ns, d2h.busy_ns, h2d.busy_ns);
 }
 
-double relative_cost(const Measured& untraced, const Measured& traced) {
+double relative_cost(const MeasuredQuartiles& untraced, const MeasuredQuartiles& traced) {
   if (untraced.median_ns == 0) return 0;
   return static_cast<double>(traced.median_ns - untraced.median_ns) / static_cast<double>(untraced.median_ns);
 }

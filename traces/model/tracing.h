@@ -48,18 +48,18 @@ struct GpuFigures {
 /// Duration of the same steps untraced and traced: by the GPU's tracer, by the recorder of operators,
 /// allocations and commands, and by both.
 struct TracingCost {
-  Measured untraced;
-  Measured streams;     ///< the tracer records kernels, copies and memsets
-  Measured tracer;      ///< the tracer records everything that it can; the recorder is off
-  Measured recorder;    ///< only the recorder, whose marks are events on the compute stream
-  Measured everything;  ///< both, as for a trace
+  MeasuredQuartiles untraced;
+  MeasuredQuartiles streams;     ///< the tracer records kernels, copies and memsets
+  MeasuredQuartiles tracer;      ///< the tracer records everything that it can; the recorder is off
+  MeasuredQuartiles recorder;    ///< only the recorder, whose marks are events on the compute stream
+  MeasuredQuartiles everything;  ///< both, as for a trace
 
   bool operator==(const TracingCost&) const = default;
 };
 
 /// Returns the share of the untraced step that tracing adds: 0.012 is 1.2 %. Noise can make it negative. 0 if
 /// nothing was measured.
-double relative_cost(const Measured& untraced, const Measured& traced);
+double relative_cost(const MeasuredQuartiles& untraced, const MeasuredQuartiles& traced);
 
 /// Recording of a GPU's activity: the tool, its cost, its losses and the resulting figures.
 struct Tracing {

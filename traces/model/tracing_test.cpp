@@ -74,7 +74,7 @@ TEST(TracingJson, IsPartOfATrace) {
 TEST(TracingJson, IsPartOfReportsAndBaselines) {
   Trace trace = sample_trace();
   trace.tracing = sample_tracing();
-  const Figures figures = parse_figures(format_baseline(figures_of(trace, "t.json"), "0"), "b.json");
+  const StepSummary figures = parse_figures(format_baseline(figures_of(trace, "t.json"), "0"), "b.json");
   EXPECT_EQ(figures.tracing, trace.tracing);
 }
 

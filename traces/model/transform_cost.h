@@ -30,8 +30,8 @@ struct TransformUse {
 struct TransformCost {
   std::string dtype;
   std::int64_t elements = 0;
-  Bytes packed_bytes = 0;
-  TransformUse pack, unpack;
+  Bytes encoded_bytes = 0;
+  TransformUse encode, decode;
 
   bool operator==(const TransformCost&) const = default;
 };

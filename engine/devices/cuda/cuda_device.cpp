@@ -260,7 +260,7 @@ std::vector<CopyRecord> CudaDevice::take_copy_records() {
 
 void CudaDevice::open_disk(const DiskRequest& request) {
   synchronize();
-  set_disk(open_tier_disk(request, disk_queues_));
+  set_disk(open_tiered_device_disk(request, disk_queues_));
 }
 
 // --- Time ---

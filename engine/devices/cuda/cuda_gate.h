@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/devices/disk/tier_disk.h"
+#include "engine/devices/disk/tiered_device_disk.h"
 
 namespace offprof {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "engine/devices/disk/tier_disk.h"
+#include "engine/devices/disk/tiered_device_disk.h"
 #include "traces/base/units.h"
 
 namespace offprof {

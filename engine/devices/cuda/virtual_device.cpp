@@ -4,7 +4,7 @@
 #include <memory>
 #include <set>
 
-#include "engine/devices/cuda/modelled_disk.h"
+#include "engine/devices/cuda/modelled_device_disk.h"
 #include "traces/base/error.h"
 #include "traces/model/value_reads.h"
 
@@ -79,7 +79,7 @@ void VirtualDevice::open_disk(const DiskRequest& request) {
   if (is_real)
     throw input_error("a virtual GPU has no data to write",
                       "Say how fast its disk is: --disk-bandwidth 2GB/s");
-  set_disk(std::make_unique<ModelledDisk>(
+  set_disk(std::make_unique<ModelledDeviceDisk>(
       request.speed, gpu_, [this](CopyQueue queue) { return stream_of(queue); },
       [this](Nanoseconds time) { return origin_ns() + time - gpu_.event_time(origin()); }));
 }

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/devices/disk/tier_disk.h"
+#include "engine/devices/disk/tiered_device_disk.h"
 #include "traces/base/error.h"
 
 namespace offprof {
@@ -61,7 +61,7 @@ void HostDevice::set_host_capacity(std::optional<Bytes> bytes) {
 }
 
 void HostDevice::open_disk(const DiskRequest& request) {
-  disk_ = open_tier_disk(request, queues_);
+  disk_ = open_tiered_device_disk(request, queues_);
 }
 
 /// Waits for the copy threads. The compute stream is the calling thread itself.

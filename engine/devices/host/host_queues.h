@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/copies/copy_stream.h"
-#include "engine/devices/disk/tier_disk.h"
+#include "engine/devices/disk/tiered_device_disk.h"
 
 namespace offprof {
 

@@ -27,13 +27,13 @@ at::ScalarType scalar_type(const std::string& dtype) {
 
 // Makes tensors from one stream of random bits. Does not use std::uniform_real_distribution or LibTorch's
 // generator, whose numbers differ between libraries and instruction sets.
-class WeightSource {
+class ParameterSource {
  public:
-  WeightSource(std::uint64_t seed, const ZooWeights& weights)
-      : bits_(seed), dtype_(scalar_type(weights.dtype)), weightless_(weights.weightless) {}
+  ParameterSource(std::uint64_t seed, const ZooWeights& weights)
+      : bits_(seed), dtype_(scalar_type(weights.dtype)), meta(weights.meta) {}
 
   at::Tensor make(const TensorBlueprint& blueprint) {
-    if (weightless_) return at::full({1}, blueprint.mean, dtype_).expand(blueprint.shape);
+    if (meta) return at::full({1}, blueprint.mean, dtype_).expand(blueprint.shape);
     return filled(blueprint).to(dtype_);
   }
 
@@ -57,7 +57,7 @@ class WeightSource {
 
   std::mt19937_64 bits_;
   at::ScalarType dtype_;
-  bool weightless_;
+  bool meta;
 };
 
 // Builds modules from blueprints. Their classes share one compilation unit.
@@ -91,7 +91,7 @@ class ModuleMaker {
   }
 
   std::shared_ptr<torch::jit::CompilationUnit> unit_;
-  WeightSource weights_;
+  ParameterSource weights_;
 };
 
 Bytes weight_bytes(const ModuleBlueprint& blueprint, Bytes element_bytes) {
@@ -142,7 +142,7 @@ void save_zoo_model(const std::string& name, const std::map<std::string, std::in
   require_plain_name(path);
   check_writable(path);
   const auto element_bytes = static_cast<Bytes>(c10::elementSize(scalar_type(weights.dtype)));
-  if (!weights.weightless) require_memory(name, weight_bytes(model.root, element_bytes));
+  if (!weights.meta) require_memory(name, weight_bytes(model.root, element_bytes));
   try {
     write_file(path, archive(model, seed, weights));
   } catch (const c10::Error& error) {

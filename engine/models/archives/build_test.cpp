@@ -284,7 +284,7 @@ TEST_P(ZooModelTest, MetaParametersKeepTheirSizes) {
   const TestFolder folder;
   const std::string with = folder / "with.pt", without = folder / "without.pt";
   save_zoo_model(GetParam().name, GetParam().sizes, 0, with);
-  save_zoo_model(GetParam().name, GetParam().sizes, 0, without, {.weightless = true});
+  save_zoo_model(GetParam().name, GetParam().sizes, 0, without, {.meta = true});
   const torch::jit::Module expected = torch::jit::load(with), module = torch::jit::load(without);
   const auto parameters = module.named_parameters();
   auto parameter = parameters.begin();
@@ -353,7 +353,7 @@ TEST(SaveZooModel, A70BModelWithMetaParametersIsASmallFile) {
   constexpr std::uintmax_t kMost = 2 << 20;
   const TestFolder folder;
   save_zoo_model("llama", zoo_preset_sizes(find_zoo_model("llama"), "70b"), 0, folder / "model.pt",
-                 {.dtype = "bfloat16", .weightless = true});
+                 {.dtype = "bfloat16", .meta = true});
   EXPECT_LT(std::filesystem::file_size(folder / "model.pt"), kMost);
 }
 

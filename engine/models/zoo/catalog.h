@@ -37,7 +37,7 @@ struct ZooWeights {
   /// Makes meta parameters: each stores one element, seen at all places with strides of 0. The archive and
   /// the loaded model take almost no space. All elements are equal, so results are useful for memory, not for
   /// numbers.
-  bool weightless = false;
+  bool meta = false;
 };
 
 /// Returns the supported dtypes of parameters, the default first.

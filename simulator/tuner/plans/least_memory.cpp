@@ -52,7 +52,7 @@ class Follower {
       case EventKind::kAlloc:
         return hold(event.id);
       case EventKind::kFree:
-        return let_go(event.id);
+        return free_unpacked(event.id);
       case EventKind::kPack:
         return pack(event.id);
       case EventKind::kRelease:
@@ -63,7 +63,7 @@ class Follower {
         for (const SavedId tensor : std::exchange(node_tensors_, {}))
           if (!step_.escapes(tensor) && unpacked_[tensor] != 0) program_lets_go(tensor);
         return;
-      case EventKind::kLetGo:
+      case EventKind::kFreeUnpacked:
         return program_lets_go(event.id);
       default:
         return;
@@ -77,10 +77,10 @@ class Follower {
   }
 
   void release(SavedId tensor) {
-    if (!is_movable(tensor)) return let_go(storage_of(tensor));
+    if (!is_movable(tensor)) return free_unpacked(storage_of(tensor));
     std::erase(waiting_[storage_of(tensor)], tensor);
     touched_.push_back(storage_of(tensor));
-    if (std::exchange(asked_[tensor], 0) != 0) let_go(storage_of(tensor));
+    if (std::exchange(asked_[tensor], 0) != 0) free_unpacked(storage_of(tensor));
   }
 
   /// A tensor that was unpacked before and is still in use is not held twice. An unpacked tensor stays until
@@ -95,15 +95,15 @@ class Follower {
   void program_lets_go(SavedId tensor) {
     OFFPROF_CHECK(unpacked_[tensor] != 0);
     unpacked_[tensor] = 0;
-    let_go(storage_of(tensor));
+    free_unpacked(storage_of(tensor));
   }
 
   void hold(std::int32_t storage) {
     memory_.hold(storage);
     touched_.push_back(storage);
   }
-  void let_go(std::int32_t storage) {
-    memory_.let_go(storage);
+  void free_unpacked(std::int32_t storage) {
+    memory_.free_unpacked(storage);
     touched_.push_back(storage);
   }
 

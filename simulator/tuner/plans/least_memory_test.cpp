@@ -39,7 +39,7 @@ TEST(LeastMemory, CountsATensorUnpackedTwiceOnce) {
   sketch.unpack(a);
   sketch.node_end();
   sketch.release(a);
-  sketch.let_go(a);
+  sketch.free_unpacked(a);
   sketch.free(sketch.alloc(50));
   EXPECT_EQ(least_of(Step(sketch.program())).peak, 1100);
 }

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "simulator/replay/replay.h"
-#include "simulator/tuner/plans/plan_program.h"
+#include "simulator/tuner/plans/plan_linear_program.h"
 #include "simulator/tuner/settings/setting_sweep.h"
 
 namespace offprof {
@@ -101,11 +101,11 @@ std::size_t PlanRelaxation::point_at_or_after(std::size_t instant) const {
 }
 
 PlanBound PlanRelaxation::least_time(Bytes peak, Nanoseconds known) const {
-  return PlanProgram(*this, {peak, std::nullopt, static_cast<double>(known)}).solve();
+  return PlanLinearProgram(*this, {peak, std::nullopt, static_cast<double>(known)}).solve();
 }
 
 PlanBound PlanRelaxation::least_peak(Nanoseconds time, Bytes known) const {
-  return PlanProgram(*this, {std::nullopt, time, static_cast<double>(known)}).solve();
+  return PlanLinearProgram(*this, {std::nullopt, time, static_cast<double>(known)}).solve();
 }
 
 }  // namespace offprof

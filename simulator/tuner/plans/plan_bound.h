@@ -34,7 +34,7 @@ class PlanRelaxation {
   PlanBound least_peak(Nanoseconds time, Bytes known) const;
 
  private:
-  friend class PlanProgram;
+  friend class PlanLinearProgram;
 
   void mark_points();
   void note_times();

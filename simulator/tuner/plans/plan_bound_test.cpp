@@ -18,7 +18,7 @@ constexpr Bytes kVeryMuch = 1'000'000;
 
 /// A relaxation with all its inputs.
 struct Relaxed {
-  Relaxed(const Program& program, const Link& link, std::optional<Bytes> host_memory = {},
+  Relaxed(const StepProgram& program, const Link& link, std::optional<Bytes> host_memory = {},
           const EngineCosts& costs = {})
       : step(program, costs),
         versions(movable_versions(step)),
@@ -32,7 +32,7 @@ struct Relaxed {
 };
 
 /// Two tensors of 100 bytes, with 100 ns of compute after each save and before each unpack.
-Program two_layers() {
+StepProgram two_layers() {
   ProgramSketch sketch;
   std::vector<SavedId> saved;
   for (int i = 0; i < 2; ++i) {
@@ -92,7 +92,7 @@ TEST(PlanBound, AHostCapKeepsTensorsOnTheDevice) {
 constexpr Bytes kMostBytes = 50;
 
 RC_GTEST_PROP(PlanBoundProperty, NoPolicyIsFasterWithinItsOwnPeak, ()) {
-  const Program program = random_chain(15, kMostBytes);
+  const StepProgram program = random_chain(15, kMostBytes);
   const Link link = random_link();
   const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
   const Relaxed relaxed(program, link, policy.host_memory_bytes, random_costs_with_slowdown(program));
@@ -102,7 +102,7 @@ RC_GTEST_PROP(PlanBoundProperty, NoPolicyIsFasterWithinItsOwnPeak, ()) {
 }
 
 RC_GTEST_PROP(PlanBoundProperty, NoPolicyHasALowerPeakWithinItsOwnTime, ()) {
-  const Program program = random_chain(15, kMostBytes);
+  const StepProgram program = random_chain(15, kMostBytes);
   const Link link = random_link();
   const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
   const Relaxed relaxed(program, link, policy.host_memory_bytes, random_costs_with_slowdown(program));
@@ -112,7 +112,7 @@ RC_GTEST_PROP(PlanBoundProperty, NoPolicyHasALowerPeakWithinItsOwnTime, ()) {
 }
 
 RC_GTEST_PROP(PlanBoundProperty, MoreMemoryNeverRaisesTheBound, ()) {
-  const Program program = random_chain(15, kMostBytes);
+  const StepProgram program = random_chain(15, kMostBytes);
   const Link link = random_link();
   const Relaxed relaxed(program, link);
   const Bytes some = relaxed.least.peak + *rc::gen::inRange<Bytes>(0, 200);

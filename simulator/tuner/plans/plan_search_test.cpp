@@ -21,7 +21,7 @@ constexpr Nanoseconds kVeryLong = 1'000'000;
 
 /// A step to search, and the initial frontier of a search over it.
 struct Searched {
-  Searched(const Program& program, const Link& over, const EngineCosts& costs = {})
+  Searched(const StepProgram& program, const Link& over, const EngineCosts& costs = {})
       : step(program, costs), link(over), versions(movable_versions(step)) {
     for (const char* preset : {"keep", "offload"}) {
       const Policy policy = preset_policy(preset);
@@ -49,7 +49,7 @@ struct Searched {
 
 /// Returns a step program with a large tensor that is saved last and unpacked first, and small ones before
 /// it. A threshold moves the large one first, although there is no time to reload it.
-Program large_last() {
+StepProgram large_last() {
   std::vector<LayerSketch> layers(6, {.bytes = 100, .forward_ns = 100, .backward_ns = 200});
   layers.back().bytes = 150;
   return ChainSketch::program(layers);
@@ -87,7 +87,7 @@ TEST(PlanSearch, DoesNotDependOnTheNumberOfThreads) {
 }
 
 /// Returns a step program with twelve tensors of twelve sizes.
-Program twelve_sizes() {
+StepProgram twelve_sizes() {
   std::vector<LayerSketch> layers;
   for (int i = 0; i < 12; ++i)
     layers.push_back({.bytes = 100 + 17 * ((5 * i) % 12), .forward_ns = 60, .backward_ns = 120});
@@ -158,7 +158,7 @@ std::int64_t value_of(const Candidate& candidate, const Aim& aim) {
 }
 
 RC_GTEST_PROP(PlanSearchProperty, ExhaustiveSearchFindsTheBest, ()) {
-  const Program program = random_chain(4, 6);
+  const StepProgram program = random_chain(4, 6);
   Searched searched(program, random_link(), random_costs_but_waits(program));
   RC_PRE(searched.versions.size() <= 5);
   const Aim aim = random_aim(searched);
@@ -169,7 +169,7 @@ RC_GTEST_PROP(PlanSearchProperty, ExhaustiveSearchFindsTheBest, ()) {
 
 /// A copy that is made earlier may slow down compute that it would not have met otherwise.
 RC_GTEST_PROP(PlanSearchProperty, ExhaustiveSearchIsWithinOnePercentIfCopiesSlowComputeDown, ()) {
-  const Program program = random_chain(4, 6);
+  const StepProgram program = random_chain(4, 6);
   EngineCosts costs = random_costs_with_slowdown(program);
   costs.event_ns = 0;
   Searched searched(program, random_link(), costs);
@@ -182,7 +182,7 @@ RC_GTEST_PROP(PlanSearchProperty, ExhaustiveSearchIsWithinOnePercentIfCopiesSlow
 }
 
 /// Returns layers with different saved tensors; the result is the same for the same seed.
-Program made_program(unsigned seed) {
+StepProgram made_program(unsigned seed) {
   std::mt19937 random(seed);
   const auto below = [&](unsigned end) { return static_cast<std::int64_t>(random() % end); };
   std::vector<LayerSketch> layers(static_cast<std::size_t>(4 + below(5)));
@@ -200,7 +200,7 @@ TEST(PlanSearch, LocalSearchIsMostlyWithinOnePercentOfExhaustiveSearch) {
   constexpr unsigned kPrograms = 60, kMostBeyond = 3;
   unsigned beyond = 0;
   for (unsigned seed = 0; seed < kPrograms; ++seed) {
-    const Program program = made_program(seed);
+    const StepProgram program = made_program(seed);
     const Link link{{2e8 + 1e8 * (seed % 9), 5}, {2e8 + 1e8 * (seed % 7), 5}};
     Searched all(program, link), some(program, link);
     const auto& ends = all.frontier.candidates();

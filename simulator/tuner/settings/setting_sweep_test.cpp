@@ -118,7 +118,7 @@ TEST(LeastTime, DoesNotExceedTheSettingsOwnTimeIfTheHostWaits) {
   const SavedId saved = sketch.save(x);
   sketch.free(x);
   sketch.node(saved);
-  Program program = sketch.program();
+  StepProgram program = sketch.program();
   const auto kernel = [](Nanoseconds run) { return Work{kLaunch, run, kLaunch + run, Work::kNoWait, run}; };
   program.work.assign(program.events.size() + 1, {});
   program.work[1] = kernel(1'000'000);       // before the save
@@ -144,7 +144,7 @@ Outcome outcome(const Step& step, const Policy& policy, const Link& link) {
 constexpr Bytes kMostBytes = 50;
 
 RC_GTEST_PROP(SettingSweepProperty, ALargerStashOrWindowTakesNoLessMemoryAndNoMoreTime, ()) {
-  const Program program = random_chain(15, kMostBytes);
+  const StepProgram program = random_chain(15, kMostBytes);
   const Step step(program, random_costs(program));
   const Link link = random_link();
   const std::vector<Bytes> sizes = sizes_of(step);
@@ -187,7 +187,7 @@ TEST(SlackOfWaits, CoversTheGainOfASmallerStash) {
 
 /// This property allows a sweep to rule out the stashes of bytes together with those of counts.
 RC_GTEST_PROP(SettingSweepProperty, NoStashOfBytesGoesBelowTheEndsOfTheCounts, ()) {
-  const Program program = random_chain(15, kMostBytes);
+  const StepProgram program = random_chain(15, kMostBytes);
   const Step step(program, random_costs(program));
   const Link link = random_link();
   const std::vector<Bytes> sizes = sizes_of(step);
@@ -203,7 +203,7 @@ RC_GTEST_PROP(SettingSweepProperty, NoStashOfBytesGoesBelowTheEndsOfTheCounts, (
 }
 
 RC_GTEST_PROP(SettingSweepProperty, WithAnAimFindsTheBestOfTheWholeFrontier, ()) {
-  const Program program = random_chain(8, 20);
+  const StepProgram program = random_chain(8, 20);
   const Step step(program, random_costs_but_waits(program));
   const Link link = random_link();
   const std::vector<Bytes> sizes = sizes_of(step);
@@ -228,7 +228,7 @@ RC_GTEST_PROP(SettingSweepProperty, WithAnAimFindsTheBestOfTheWholeFrontier, ())
 }
 
 RC_GTEST_PROP(SettingSweepProperty, NoSettingIsBetterThanTheFrontier, ()) {
-  const Program program = random_chain(6, 8);
+  const StepProgram program = random_chain(6, 8);
   const Step step(program, random_costs(program));
   const Link link = random_link();
   const Frontier frontier = swept(step, link);

@@ -103,7 +103,7 @@ class VirtualCupti : public testing::Test {
       enabled_.insert(kind);
     }
   }
-  void* device_memory(std::size_t bytes) {
+  void* address_space(std::size_t bytes) {
     void* memory = nullptr;
     EXPECT_EQ(cudaMalloc(&memory, bytes), cudaSuccess);
     memory_.push_back(memory);
@@ -149,7 +149,7 @@ TEST_F(VirtualCupti, ServesOneSubscriberAndReportsItsName) {
 TEST_F(VirtualCupti, RecordsOnlyEnabledKinds) {
   launch("before");
   enable({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
-  cudaMemset(device_memory(64), 0, 64);
+  cudaMemset(address_space(64), 0, 64);
   launch("kernel");
   cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   launch("after");
@@ -180,7 +180,7 @@ TEST_F(VirtualCupti, AKernelRunsAfterItsLaunchOnTheVirtualClocks) {
 }
 
 TEST_F(VirtualCupti, ACopyRecordHasItsPlacesAndItsCall) {
-  void* const device = device_memory(1024);
+  void* const device = address_space(1024);
   void* pinned = nullptr;
   cudaMallocHost(&pinned, 1024);
   std::array<char, 1024> pageable{};
@@ -218,7 +218,7 @@ TEST_F(VirtualCupti, NumbersEachStream) {
 }
 
 TEST_F(VirtualCupti, ExternalIdsPrecedeTheirCall) {
-  void* const memory = device_memory(64);
+  void* const memory = address_space(64);
   enable({CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION});
   cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, 5);
   cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, 6);

@@ -143,7 +143,7 @@ CUresult cuCtxSetCurrent(CUcontext) {
 
 CUresult cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllocationProp*,
                                        CUmemAllocationGranularity_flags) {
-  *granularity = static_cast<std::size_t>(DeviceMemory::kGranule);
+  *granularity = static_cast<std::size_t>(AddressSpace::kGranule);
   return CUDA_SUCCESS;
 }
 
@@ -162,7 +162,7 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, std::size_t bytes) {
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
                      const CUmemAllocationProp* properties, unsigned long long) {
   if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-  DeviceMemory::Handle created = 0;
+  AddressSpace::Handle created = 0;
   const GpuStatus status = gpu().create_memory(&created, bytes_of(bytes));
   if (status == GpuStatus::kOk) *handle = created;
   return result_of(status);
@@ -173,7 +173,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
-  DeviceMemory::Handle retained = 0;
+  AddressSpace::Handle retained = 0;
   const GpuStatus status = gpu().retain_memory(&retained, address);
   if (status == GpuStatus::kOk) *handle = retained;
   return result_of(status);

@@ -15,7 +15,7 @@ constexpr int kMinor = 9999;
 
 constexpr char kCode[] = "no code";
 
-struct Program {
+struct StepProgram {
   std::map<std::string, std::string> names;  // addresses returned for lowered names must stay valid
 };
 
@@ -43,48 +43,48 @@ const char* nvrtcGetErrorString(int result) {
   return result == 0 ? "NVRTC_SUCCESS" : "NVRTC_ERROR";
 }
 
-int nvrtcCreateProgram(Program** program, const char*, const char*, int, const char* const*,
+int nvrtcCreateProgram(StepProgram** program, const char*, const char*, int, const char* const*,
                        const char* const*) {
-  *program = new Program;
+  *program = new StepProgram;
   return 0;
 }
 
-int nvrtcDestroyProgram(Program** program) {
+int nvrtcDestroyProgram(StepProgram** program) {
   delete *program;
   *program = nullptr;
   return 0;
 }
 
-int nvrtcAddNameExpression(Program* program, const char* name) {
+int nvrtcAddNameExpression(StepProgram* program, const char* name) {
   program->names.emplace(name, name);
   return 0;
 }
 
-int nvrtcCompileProgram(Program*, int, const char* const*) {
+int nvrtcCompileProgram(StepProgram*, int, const char* const*) {
   return 0;
 }
 
-int nvrtcGetLoweredName(Program* program, const char* name, const char** lowered) {
+int nvrtcGetLoweredName(StepProgram* program, const char* name, const char** lowered) {
   *lowered = program->names.emplace(name, name).first->second.c_str();
   return 0;
 }
 
-int nvrtcGetPTXSize(Program*, std::size_t* bytes) {
+int nvrtcGetPTXSize(StepProgram*, std::size_t* bytes) {
   return give_size(bytes, sizeof kCode);
 }
-int nvrtcGetPTX(Program*, char* code) {
+int nvrtcGetPTX(StepProgram*, char* code) {
   return give_text(code, kCode);
 }
-int nvrtcGetCUBINSize(Program*, std::size_t* bytes) {
+int nvrtcGetCUBINSize(StepProgram*, std::size_t* bytes) {
   return give_size(bytes, sizeof kCode);
 }
-int nvrtcGetCUBIN(Program*, char* code) {
+int nvrtcGetCUBIN(StepProgram*, char* code) {
   return give_text(code, kCode);
 }
-int nvrtcGetProgramLogSize(Program*, std::size_t* bytes) {
+int nvrtcGetProgramLogSize(StepProgram*, std::size_t* bytes) {
   return give_size(bytes, 1);
 }
-int nvrtcGetProgramLog(Program*, char* log) {
+int nvrtcGetProgramLog(StepProgram*, char* log) {
   return give_text(log, "");
 }
 

@@ -1,4 +1,4 @@
-#include "engine/devices/virtual_gpu/state/device_memory.h"
+#include "engine/devices/virtual_gpu/state/address_space.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@
 namespace offprof {
 namespace {
 
-constexpr Bytes kGranule = DeviceMemory::kGranule;
+constexpr Bytes kGranule = AddressSpace::kGranule;
 
-struct DeviceMemoryTest : testing::Test {
-  DeviceMemoryTest() { memory.set_limit(16 * kGranule); }
+struct AddressSpaceTest : testing::Test {
+  AddressSpaceTest() { memory.set_limit(16 * kGranule); }
 
   // Reserves address space and maps memory into its first granules, one mapping each.
   char* mapped(int granules) {
@@ -25,29 +25,29 @@ struct DeviceMemoryTest : testing::Test {
     return begin;
   }
 
-  DeviceMemory memory;
+  AddressSpace memory;
 };
 
-TEST_F(DeviceMemoryTest, CountsWholeGranules) {
+TEST_F(AddressSpaceTest, CountsWholeGranules) {
   EXPECT_NE(memory.allocate(1), nullptr);
   EXPECT_EQ(memory.used_bytes(), kGranule);
   EXPECT_NE(memory.allocate(kGranule + 1), nullptr);
   EXPECT_EQ(memory.used_bytes(), 3 * kGranule);
 }
 
-TEST_F(DeviceMemoryTest, RefusesAllocationsBeyondTheLimit) {
+TEST_F(AddressSpaceTest, RefusesAllocationsBeyondTheLimit) {
   EXPECT_NE(memory.allocate(16 * kGranule), nullptr);
   EXPECT_EQ(memory.allocate(1), nullptr);
   EXPECT_EQ(memory.used_bytes(), 16 * kGranule);
 }
 
-TEST_F(DeviceMemoryTest, RefusesAllocationsWhenTheLimitIsBelowTheUse) {
+TEST_F(AddressSpaceTest, RefusesAllocationsWhenTheLimitIsBelowTheUse) {
   EXPECT_NE(memory.allocate(4 * kGranule), nullptr);
   memory.set_limit(kGranule);
   EXPECT_EQ(memory.allocate(1), nullptr);
 }
 
-TEST_F(DeviceMemoryTest, GivesFreedMemoryANewAddress) {
+TEST_F(AddressSpaceTest, GivesFreedMemoryANewAddress) {
   void* const first = memory.allocate(16 * kGranule);
   EXPECT_EQ(memory.free(first), (AddressRange{static_cast<char*>(first), 16 * kGranule}));
   void* const second = memory.allocate(16 * kGranule);
@@ -55,7 +55,7 @@ TEST_F(DeviceMemoryTest, GivesFreedMemoryANewAddress) {
   EXPECT_FALSE(memory.find(first).has_value());
 }
 
-TEST_F(DeviceMemoryTest, AddressesGrowWithEachAllocation) {
+TEST_F(AddressSpaceTest, AddressesGrowWithEachAllocation) {
   const void* last = nullptr;
   for (const Bytes bytes : {kGranule, Bytes{1}, 3 * kGranule, kGranule}) {
     const void* const next = memory.allocate(bytes);
@@ -64,14 +64,14 @@ TEST_F(DeviceMemoryTest, AddressesGrowWithEachAllocation) {
   }
 }
 
-TEST_F(DeviceMemoryTest, RejectsFreeingAnUnknownAddress) {
+TEST_F(AddressSpaceTest, RejectsFreeingAnUnknownAddress) {
   auto* const begin = static_cast<char*>(memory.allocate(kGranule));
   EXPECT_FALSE(memory.free(begin + 1).has_value());
   EXPECT_TRUE(memory.free(begin).has_value());
   EXPECT_FALSE(memory.free(begin).has_value());
 }
 
-TEST_F(DeviceMemoryTest, FindsTheAllocationAroundAnAddress) {
+TEST_F(AddressSpaceTest, FindsTheAllocationAroundAnAddress) {
   auto* const begin = static_cast<char*>(memory.allocate(2 * kGranule));
   const AddressRange whole{begin, 2 * kGranule};
   EXPECT_EQ(memory.find(begin), whole);
@@ -80,13 +80,13 @@ TEST_F(DeviceMemoryTest, FindsTheAllocationAroundAnAddress) {
   EXPECT_FALSE(memory.find(begin - 1).has_value());
 }
 
-TEST_F(DeviceMemoryTest, DoesNotCountVariables) {
+TEST_F(AddressSpaceTest, DoesNotCountVariables) {
   const void* const variable = memory.place_variable(100);
   EXPECT_EQ(memory.used_bytes(), 0);
   EXPECT_EQ(memory.find(variable)->bytes, 100);
 }
 
-TEST_F(DeviceMemoryTest, CountsCreatedMemoryButNotAddressSpace) {
+TEST_F(AddressSpaceTest, CountsCreatedMemoryButNotAddressSpace) {
   EXPECT_NE(memory.reserve(1000 * kGranule), nullptr);
   EXPECT_EQ(memory.used_bytes(), 0);
   EXPECT_TRUE(memory.create(15 * kGranule).has_value());
@@ -94,12 +94,12 @@ TEST_F(DeviceMemoryTest, CountsCreatedMemoryButNotAddressSpace) {
   EXPECT_FALSE(memory.create(2 * kGranule).has_value());
 }
 
-TEST_F(DeviceMemoryTest, RejectsPartialGranulesInVirtualMemory) {
+TEST_F(AddressSpaceTest, RejectsPartialGranulesInVirtualMemory) {
   EXPECT_EQ(memory.reserve(kGranule + 1), nullptr);
   EXPECT_FALSE(memory.create(kGranule / 2).has_value());
 }
 
-TEST_F(DeviceMemoryTest, KeepsReleasedMemoryWhileItIsMapped) {
+TEST_F(AddressSpaceTest, KeepsReleasedMemoryWhileItIsMapped) {
   char* const begin = mapped(1);
   EXPECT_EQ(memory.used_bytes(), kGranule);
   EXPECT_EQ(memory.find(begin), (AddressRange{begin, kGranule}));
@@ -108,7 +108,7 @@ TEST_F(DeviceMemoryTest, KeepsReleasedMemoryWhileItIsMapped) {
   EXPECT_FALSE(memory.find(begin).has_value());
 }
 
-TEST_F(DeviceMemoryTest, KeepsRetainedMemoryAfterItIsUnmapped) {
+TEST_F(AddressSpaceTest, KeepsRetainedMemoryAfterItIsUnmapped) {
   char* const begin = mapped(1);
   const auto handle = memory.retain(begin + 5);
   ASSERT_TRUE(handle.has_value());
@@ -118,7 +118,7 @@ TEST_F(DeviceMemoryTest, KeepsRetainedMemoryAfterItIsUnmapped) {
   EXPECT_EQ(memory.used_bytes(), 0);
 }
 
-TEST_F(DeviceMemoryTest, MapsOnlyIntoFreeReservedAddresses) {
+TEST_F(AddressSpaceTest, MapsOnlyIntoFreeReservedAddresses) {
   char* const begin = mapped(1);
   const auto handle = memory.create(kGranule);
   EXPECT_FALSE(memory.map(begin, kGranule, *handle));
@@ -128,7 +128,7 @@ TEST_F(DeviceMemoryTest, MapsOnlyIntoFreeReservedAddresses) {
   EXPECT_TRUE(memory.map(begin + kGranule, kGranule, *handle));
 }
 
-TEST_F(DeviceMemoryTest, UnmapsWholeMappingsOnly) {
+TEST_F(AddressSpaceTest, UnmapsWholeMappingsOnly) {
   char* const begin = mapped(3);
   EXPECT_TRUE(memory.is_mapped(begin, 3 * kGranule));
   EXPECT_FALSE(memory.is_mapped(begin, 4 * kGranule));
@@ -138,7 +138,7 @@ TEST_F(DeviceMemoryTest, UnmapsWholeMappingsOnly) {
   EXPECT_EQ(memory.used_bytes(), kGranule);
 }
 
-TEST_F(DeviceMemoryTest, ReleasesOnlyAReservationWithoutMappings) {
+TEST_F(AddressSpaceTest, ReleasesOnlyAReservationWithoutMappings) {
   char* const begin = mapped(1);
   EXPECT_FALSE(memory.release_reservation(begin, 8 * kGranule));
   EXPECT_TRUE(memory.unmap(begin, kGranule));
@@ -146,7 +146,7 @@ TEST_F(DeviceMemoryTest, ReleasesOnlyAReservationWithoutMappings) {
   EXPECT_TRUE(memory.release_reservation(begin, 8 * kGranule));
 }
 
-TEST_F(DeviceMemoryTest, BacksAllocationsWhenItIsReal) {
+TEST_F(AddressSpaceTest, BacksAllocationsWhenItIsReal) {
   void* const before = memory.allocate(kGranule);
   memory.set_real(true);
   std::memset(before, 1, kGranule);

@@ -5,7 +5,7 @@
 
 #include "engine/devices/virtual_gpu/model/kernel_cost.h"
 #include "engine/devices/virtual_gpu/races/stream_ids.h"
-#include "engine/devices/virtual_gpu/races/stream_order.h"
+#include "engine/devices/virtual_gpu/races/stream_races.h"
 #include "engine/devices/virtual_gpu/state/virtual_time.h"
 #include "traces/base/units.h"
 

@@ -37,12 +37,12 @@ void SimulatedGpu::restart(VirtualGpuOptions options) {
   launch_times_ = {};
   kernel_streams_.clear();
   order_.reset();
-  carried_out_.reset();
+  functional_mode_.reset();
   if (options_.checks_streams) order_.emplace();
-  if (options_.carries_out) carried_out_.emplace(options_.seed);
+  if (options_.carries_out) functional_mode_.emplace(options_.seed);
   for (const auto& [stream, kind] : streams_) {
     if (order_) order_->stream_created(stream, kind);
-    if (carried_out_) carried_out_->stream_created(stream, kind);
+    if (functional_mode_) functional_mode_->stream_created(stream, kind);
   }
   is_configured_ = true;
 }

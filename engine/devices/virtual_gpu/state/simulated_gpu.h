@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "engine/devices/virtual_gpu/model/op_stack.h"
-#include "engine/devices/virtual_gpu/races/stream_order.h"
-#include "engine/devices/virtual_gpu/state/carried_out.h"
-#include "engine/devices/virtual_gpu/state/device_memory.h"
+#include "engine/devices/virtual_gpu/races/stream_races.h"
+#include "engine/devices/virtual_gpu/state/address_space.h"
+#include "engine/devices/virtual_gpu/state/functional_mode.h"
 #include "engine/devices/virtual_gpu/state/gpu_observer.h"
 #include "engine/devices/virtual_gpu/state/kernel_table.h"
 #include "engine/devices/virtual_gpu/state/pinned_memory.h"
@@ -85,7 +85,7 @@ class SimulatedGpu final : public VirtualGpu {
   void forget_point(const void* point) override;
   Work take_work() override;
   Work take_side_work() override;
-  bool carries_out() const override { return carried_out_.has_value(); }
+  bool carries_out() const override { return functional_mode_.has_value(); }
   Link link() const override;
   std::vector<StreamHazard> take_hazards() override;
   std::int64_t launches() const override;
@@ -111,13 +111,13 @@ class SimulatedGpu final : public VirtualGpu {
   /// Waits for the device, as cudaFree does.
   GpuStatus free(void* address);
   AddressInfo describe(const void* address) const;
-  /// The driver's virtual memory; see DeviceMemory.
+  /// The driver's virtual memory; see AddressSpace.
   GpuStatus reserve_addresses(void** address, Bytes bytes);
   GpuStatus release_addresses(void* address, Bytes bytes);
-  GpuStatus create_memory(DeviceMemory::Handle* handle, Bytes bytes);
-  GpuStatus release_memory(DeviceMemory::Handle handle);
-  GpuStatus retain_memory(DeviceMemory::Handle* handle, const void* address);
-  GpuStatus map_memory(void* address, Bytes bytes, DeviceMemory::Handle handle);
+  GpuStatus create_memory(AddressSpace::Handle* handle, Bytes bytes);
+  GpuStatus release_memory(AddressSpace::Handle handle);
+  GpuStatus retain_memory(AddressSpace::Handle* handle, const void* address);
+  GpuStatus map_memory(void* address, Bytes bytes, AddressSpace::Handle handle);
   GpuStatus unmap_memory(void* address, Bytes bytes);
   GpuStatus set_access(const void* address, Bytes bytes) const;
 
@@ -205,13 +205,13 @@ class SimulatedGpu final : public VirtualGpu {
   std::atomic<GpuObserver*> observer_ = nullptr;
   VirtualGpuOptions options_;
   bool is_configured_ = false;
-  DeviceMemory memory_;
+  AddressSpace memory_;
   PinnedMemory pinned_;
   VirtualTime time_;
   std::optional<KernelCost> cost_;
-  std::optional<StreamOrder> order_;           ///< empty if streams are not checked
-  std::optional<CarriedOutWork> carried_out_;  ///< empty outside functional mode
-  std::map<std::thread::id, OpStack> ops_;     ///< operators may run on several threads at once
+  std::optional<StreamRace> order_;                    ///< empty if streams are not checked
+  std::optional<FunctionalModeWork> functional_mode_;  ///< empty outside functional mode
+  std::map<std::thread::id, OpStack> ops_;             ///< operators may run on several threads at once
   KernelTable kernels_;
   LaunchTimes launch_times_;
   std::unordered_map<const void*, Variable> variables_;

@@ -75,28 +75,28 @@ GpuStatus SimulatedGpu::release_addresses(void* address, Bytes bytes) {
   return valid_or_not(memory_.release_reservation(address, bytes));
 }
 
-GpuStatus SimulatedGpu::create_memory(DeviceMemory::Handle* handle, Bytes bytes) {
+GpuStatus SimulatedGpu::create_memory(AddressSpace::Handle* handle, Bytes bytes) {
   const Lock lock(mutex_);
-  if (bytes <= 0 || bytes % DeviceMemory::kGranule != 0) return GpuStatus::kInvalidValue;
+  if (bytes <= 0 || bytes % AddressSpace::kGranule != 0) return GpuStatus::kInvalidValue;
   const auto created = memory_.create(bytes);
   if (!created) return GpuStatus::kOutOfMemory;
   *handle = *created;
   return GpuStatus::kOk;
 }
 
-GpuStatus SimulatedGpu::release_memory(DeviceMemory::Handle handle) {
+GpuStatus SimulatedGpu::release_memory(AddressSpace::Handle handle) {
   const Lock lock(mutex_);
   return valid_or_not(memory_.release(handle));
 }
 
-GpuStatus SimulatedGpu::retain_memory(DeviceMemory::Handle* handle, const void* address) {
+GpuStatus SimulatedGpu::retain_memory(AddressSpace::Handle* handle, const void* address) {
   const Lock lock(mutex_);
   const auto retained = memory_.retain(address);
   if (retained) *handle = *retained;
   return valid_or_not(retained.has_value());
 }
 
-GpuStatus SimulatedGpu::map_memory(void* address, Bytes bytes, DeviceMemory::Handle handle) {
+GpuStatus SimulatedGpu::map_memory(void* address, Bytes bytes, AddressSpace::Handle handle) {
   const Lock lock(mutex_);
   return valid_or_not(memory_.map(address, bytes, handle));
 }
@@ -107,7 +107,7 @@ GpuStatus SimulatedGpu::unmap_memory(void* address, Bytes bytes) {
   if (order_) order_->segment_unmapped(address, bytes);
   // Queued copies still need the real memory, so run them first. The checker has already reported this
   // hazard.
-  if (carried_out_) carried_out_->synchronise_device();
+  if (functional_mode_) functional_mode_->synchronise_device();
   return valid_or_not(memory_.unmap(address, bytes));
 }
 

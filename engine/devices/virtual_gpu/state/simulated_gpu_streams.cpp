@@ -16,7 +16,7 @@ StreamId SimulatedGpu::create_stream(StreamKind kind) {
   streams_.emplace(stream, kind);
   time_.create_stream(stream, kind);
   if (order_) order_->stream_created(stream, kind);
-  if (carried_out_) carried_out_->stream_created(stream, kind);
+  if (functional_mode_) functional_mode_->stream_created(stream, kind);
   return stream;
 }
 
@@ -26,7 +26,7 @@ GpuStatus SimulatedGpu::destroy_stream(StreamId stream) {
   kernel_streams_.erase(stream);
   time_.destroy_stream(stream);
   if (order_) order_->stream_destroyed(stream);
-  if (carried_out_) carried_out_->stream_destroyed(stream);
+  if (functional_mode_) functional_mode_->stream_destroyed(stream);
   return GpuStatus::kOk;
 }
 
@@ -38,7 +38,7 @@ bool SimulatedGpu::has_stream(StreamId stream) const {
 GpuStatus SimulatedGpu::query_stream(StreamId stream) {
   const Lock lock(mutex_);
   if (!time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
-  const bool is_done = carried_out_ ? carried_out_->query_stream(stream) : time_.is_done(stream);
+  const bool is_done = functional_mode_ ? functional_mode_->query_stream(stream) : time_.is_done(stream);
   const Nanoseconds since = time_.host_time();
   if (is_done) wait_for_stream(stream);
   if (!is_done) time_.advance_host(kQueryNs);
@@ -65,13 +65,13 @@ void SimulatedGpu::synchronise_device() {
 void SimulatedGpu::wait_for_stream(StreamId stream) {
   time_.synchronise_stream(stream);
   if (order_) order_->stream_synchronised(stream);
-  if (carried_out_) carried_out_->synchronise_stream(stream);
+  if (functional_mode_) functional_mode_->synchronise_stream(stream);
 }
 
 void SimulatedGpu::wait_for_device() {
   time_.synchronise_device();
   if (order_) order_->device_synchronised();
-  if (carried_out_) carried_out_->synchronise_device();
+  if (functional_mode_) functional_mode_->synchronise_device();
 }
 
 void SimulatedGpu::tell_waited(WaitedFor what, const void* id, Nanoseconds since, bool is_done) const {
@@ -93,7 +93,7 @@ GpuStatus SimulatedGpu::destroy_event(EventId event) {
   time_.destroy_event(event);
   timeless_events_.erase(event);
   if (order_) order_->event_destroyed(event);
-  if (carried_out_) carried_out_->event_destroyed(event);
+  if (functional_mode_) functional_mode_->event_destroyed(event);
   return GpuStatus::kOk;
 }
 
@@ -103,7 +103,7 @@ GpuStatus SimulatedGpu::record_event(EventId event, StreamId stream) {
   time_.record(event, stream);
   if (GpuObserver* told = observer()) told->on_event_recorded(stream, event);
   if (order_) order_->event_recorded(event, stream);
-  if (carried_out_) carried_out_->record(event, stream);
+  if (functional_mode_) functional_mode_->record(event, stream);
   return GpuStatus::kOk;
 }
 
@@ -113,7 +113,7 @@ GpuStatus SimulatedGpu::wait_event(StreamId stream, EventId event) {
   time_.wait(stream, event);
   if (GpuObserver* told = observer()) told->on_stream_waits(stream, event, time_.host_time());
   if (order_) order_->stream_waits(stream, event);
-  if (carried_out_) carried_out_->wait(stream, event);
+  if (functional_mode_) functional_mode_->wait(stream, event);
   return GpuStatus::kOk;
 }
 
@@ -121,8 +121,8 @@ GpuStatus SimulatedGpu::wait_value(StreamId stream, const std::uint32_t* word, s
   const Lock lock(mutex_);
   if (!time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
   if (place_of(word) != MemoryPlace::kPinned) return GpuStatus::kInvalidValue;
-  if (!carried_out_) return GpuStatus::kOk;
-  carried_out_->wait_until(stream, [word = const_cast<std::uint32_t*>(word), value] {
+  if (!functional_mode_) return GpuStatus::kOk;
+  functional_mode_->wait_until(stream, [word = const_cast<std::uint32_t*>(word), value] {
     return static_cast<std::int32_t>(std::atomic_ref(*word).load(std::memory_order_acquire) - value) >= 0;
   });
   return GpuStatus::kOk;
@@ -131,7 +131,7 @@ GpuStatus SimulatedGpu::wait_value(StreamId stream, const std::uint32_t* word, s
 GpuStatus SimulatedGpu::query_event(EventId event) {
   const Lock lock(mutex_);
   if (!time_.has_event(event)) return GpuStatus::kInvalidHandle;
-  const bool is_reached = carried_out_ ? carried_out_->query_event(event) : time_.is_reached(event);
+  const bool is_reached = functional_mode_ ? functional_mode_->query_event(event) : time_.is_reached(event);
   const Nanoseconds since = time_.host_time();
   if (!is_reached) {
     time_.advance_host(kQueryNs);
@@ -151,7 +151,7 @@ GpuStatus SimulatedGpu::synchronise_event(EventId event) {
   time_.synchronise_event(event);
   tell_waited(WaitedFor::kEvent, event, since);
   if (order_) order_->event_synchronised(event);
-  if (carried_out_) carried_out_->synchronise_event(event);
+  if (functional_mode_) functional_mode_->synchronise_event(event);
   return GpuStatus::kOk;
 }
 
@@ -160,19 +160,19 @@ void SimulatedGpu::note_point(const void* point, void* stream) {
   const Lock lock(mutex_);
   if (order_) order_->event_created(point);
   if (order_) order_->event_recorded(point, stream);
-  if (carried_out_) carried_out_->record(point, stream);
+  if (functional_mode_) functional_mode_->record(point, stream);
 }
 
 void SimulatedGpu::host_saw_point(const void* point) {
   const Lock lock(mutex_);
   if (order_) order_->event_synchronised(point);
-  if (carried_out_) carried_out_->synchronise_event(point);
+  if (functional_mode_) functional_mode_->synchronise_event(point);
 }
 
 void SimulatedGpu::forget_point(const void* point) {
   const Lock lock(mutex_);
   if (order_) order_->event_destroyed(point);
-  if (carried_out_) carried_out_->event_destroyed(point);
+  if (functional_mode_) functional_mode_->event_destroyed(point);
 }
 
 GpuStatus SimulatedGpu::elapsed_time(Nanoseconds* elapsed, EventId from, EventId to) {

@@ -34,7 +34,7 @@ CopyRows row(void* to, const void* from, Bytes bytes) {
 struct SimulatedGpuTest : testing::Test {
   SimulatedGpuTest() { gpu.configure(small_gpu()); }
 
-  void* device_memory(Bytes bytes) {
+  void* address_space(Bytes bytes) {
     void* address = nullptr;
     EXPECT_EQ(gpu.allocate(&address, bytes), GpuStatus::kOk);
     return address;
@@ -74,7 +74,7 @@ TEST_F(SimulatedGpuTest, ALaunchAdvancesTheHostClock) {
 }
 
 TEST_F(SimulatedGpuTest, WaitsForPageableCopiesButNotForPinnedOnes) {
-  void* const device = device_memory(kMiB);
+  void* const device = address_space(kMiB);
   gpu.copy(stream, row(pinned_memory(kMiB), device, kMiB), HostWaits::kNever);
   EXPECT_EQ(gpu.host_time(), kLaunch);
   std::vector<char> pageable(kMiB);
@@ -84,20 +84,20 @@ TEST_F(SimulatedGpuTest, WaitsForPageableCopiesButNotForPinnedOnes) {
 
 TEST_F(SimulatedGpuTest, StagesSmallPageableCopies) {
   std::vector<char> pageable(64 * kKiB);
-  gpu.copy(stream, row(device_memory(kMiB), pageable.data(), 64 * kKiB), HostWaits::kNever);
+  gpu.copy(stream, row(address_space(kMiB), pageable.data(), 64 * kKiB), HostWaits::kNever);
   EXPECT_EQ(gpu.host_time(), kLaunch);
 }
 
 TEST_F(SimulatedGpuTest, SmallReadsReturnZeros) {
   std::vector<char> pageable(1000, 'x');
-  gpu.copy(stream, row(pageable.data(), device_memory(kMiB), 1000), HostWaits::kNever);
+  gpu.copy(stream, row(pageable.data(), address_space(kMiB), 1000), HostWaits::kNever);
   EXPECT_THAT(pageable, testing::Each('\0'));
 }
 
 TEST_F(SimulatedGpuTest, CopiesAndSetsBytesInFunctionalMode) {
   carry_out();
   auto* const host = static_cast<char*>(pinned_memory(8));
-  void* const device = device_memory(kMiB);
+  void* const device = address_space(kMiB);
   host[0] = 7;
   gpu.copy(stream, row(device, host, 4), HostWaits::kNever);
   gpu.set(stream, static_cast<char*>(device) + 1, 9, 1, HostWaits::kNever);
@@ -110,7 +110,7 @@ TEST_F(SimulatedGpuTest, CopiesAndSetsBytesInFunctionalMode) {
 TEST_F(SimulatedGpuTest, ANumberThatAKernelShouldWriteReadsAsZero) {
   carry_out();
   auto* const host = static_cast<char*>(pinned_memory(16));
-  void* const device = device_memory(kMiB);
+  void* const device = address_space(kMiB);
   gpu.set(stream, device, 9, 16, HostWaits::kNever);
   const auto read = [&](StreamId from, Bytes bytes) {
     std::memset(host, 'x', 16);
@@ -135,7 +135,7 @@ TEST_F(SimulatedGpuTest, CopiesRowsOfAPitchedCopy) {
 
 TEST_F(SimulatedGpuTest, ALoopOfEventQueriesEnds) {
   const EventId event = gpu.create_event(/*keeps_time=*/false);
-  gpu.copy(stream, row(pinned_memory(kMiB), device_memory(kMiB), kMiB), HostWaits::kNever);
+  gpu.copy(stream, row(pinned_memory(kMiB), address_space(kMiB), kMiB), HostWaits::kNever);
   gpu.record_event(event, stream);
   EXPECT_EQ(gpu.query_event(event), GpuStatus::kNotReady);
   while (gpu.query_event(event) == GpuStatus::kNotReady) {
@@ -297,7 +297,7 @@ TEST_F(SimulatedGpuTest, ReportsHazardsIfStreamsAreChecked) {
   VirtualGpuOptions options = small_gpu();
   options.checks_streams = true;
   gpu.configure(options);
-  void* const block = device_memory(kMiB);
+  void* const block = address_space(kMiB);
   gpu.block_allocated(block, kMiB, const_cast<void*>(stream));
   launch();
   gpu.copy(gpu.create_stream(StreamKind::kNonBlocking), row(pinned_memory(kMiB), block, kMiB),
@@ -307,7 +307,7 @@ TEST_F(SimulatedGpuTest, ReportsHazardsIfStreamsAreChecked) {
 }
 
 TEST_F(SimulatedGpuTest, KeepsStreamsAndMemoryWhenConfiguredAgain) {
-  device_memory(kMiB);
+  address_space(kMiB);
   launch();
   gpu.configure(small_gpu());
   EXPECT_EQ(gpu.used_bytes(), 2 * kMiB);
@@ -331,7 +331,7 @@ TEST_F(SimulatedGpuTest, ServesSeveralThreads) {
   auto work = [&] {
     for (int i = 0; i < kRounds; ++i) {
       launch();
-      EXPECT_EQ(gpu.free(device_memory(kMiB)), GpuStatus::kOk);
+      EXPECT_EQ(gpu.free(address_space(kMiB)), GpuStatus::kOk);
     }
   };
   std::thread other(work);

@@ -49,7 +49,7 @@ void SimulatedGpu::run_kernel(StreamId stream, const KernelLaunch& launch, std::
   if (GpuObserver* told = observer()) told->on_kernel(stream, launch, symbol, span);
   count_launch_time(time.source);
   frame.has_launched = true;
-  if (carried_out_) kernel_streams_.insert(stream);
+  if (functional_mode_) kernel_streams_.insert(stream);
   kernels_.count_launch(launch.name);
   if (order_) order_->kernel(stream, launch.name);
 }
@@ -128,16 +128,17 @@ void SimulatedGpu::carry_out_row(StreamId stream, CopyEnd to, CopyEnd from, Byte
   if (order_) order_->copy(stream, to, from, bytes);
   auto* const target = static_cast<char*>(const_cast<void*>(to.address));
   const auto* const source = static_cast<const char*>(from.address);
-  if (!carried_out_) {
+  if (!functional_mode_) {
     if (to.place != MemoryPlace::kDevice && bytes <= kZeroedBytes) std::memset(target, 0, bytes);
   } else if (reads_back_a_value(stream, to, from, bytes)) {
-    carried_out_->call(stream, [target, bytes] { std::memset(target, 0, static_cast<std::size_t>(bytes)); });
+    functional_mode_->call(stream,
+                           [target, bytes] { std::memset(target, 0, static_cast<std::size_t>(bytes)); });
   } else if (is_staged) {
-    carried_out_->call(stream, [target, staged = std::vector<char>(source, source + bytes)] {
+    functional_mode_->call(stream, [target, staged = std::vector<char>(source, source + bytes)] {
       std::memcpy(target, staged.data(), staged.size());
     });
   } else {
-    carried_out_->copy(stream, target, source, bytes);
+    functional_mode_->copy(stream, target, source, bytes);
   }
 }
 
@@ -150,7 +151,7 @@ GpuStatus SimulatedGpu::set(StreamId stream, void* to, int value, Bytes bytes, H
   const TimeSpan span = time_.run(stream, memory_duration(bytes));
   if (GpuObserver* told = observer()) told->on_set(stream, value, bytes, span);
   if (order_) order_->set(stream, to, bytes);
-  if (carried_out_) carried_out_->set(stream, to, value, bytes);
+  if (functional_mode_) functional_mode_->set(stream, to, value, bytes);
   if (host_waits == HostWaits::kUntilDone) wait_for_stream(stream);
   return GpuStatus::kOk;
 }
@@ -159,8 +160,8 @@ GpuStatus SimulatedGpu::call_host(StreamId stream, std::function<void()> functio
   {
     const Lock lock(mutex_);
     if (!time_.has_stream(stream)) return GpuStatus::kInvalidHandle;
-    if (carried_out_) {
-      carried_out_->call(stream, std::move(function));
+    if (functional_mode_) {
+      functional_mode_->call(stream, std::move(function));
       return GpuStatus::kOk;
     }
   }

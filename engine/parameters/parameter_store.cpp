@@ -1,0 +1,215 @@
+#include "engine/parameters/parameter_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "engine/devices/disk/late_reads.h"
+#include "engine/devices/host_memory.h"
+#include "engine/storage/disk_tier.h"
+#include "traces/base/check.h"
+#include "traces/base/error.h"
+
+namespace offprof {
+namespace {
+
+/// Returns the tag of a page's copies. Copies of saved tensors have non-negative tags.
+std::int64_t tag_of(ParameterStore::Slot slot) {
+  return -1 - slot;
+}
+
+/// Waits for a copy. On failure the device becomes idle before this throws, because the caller then frees the
+/// memory of the copy.
+void wait_or_become_idle(Device& device, CopyQueue queue, Device::Event event) {
+  try {
+    device.wait(queue, event);
+  } catch (...) {
+    become_idle(device);
+    throw;
+  }
+}
+
+Error no_room(const std::string& where, Bytes bytes, const std::string& why_not, const std::string& hint) {
+  return environment_error(
+      fmt::format("{}: no room for {} more of parameters: {}", where, format_bytes(bytes), why_not), hint);
+}
+
+class HostParameterStore final : public ParameterStore {
+ public:
+  explicit HostParameterStore(Device& device) : device_(device) {}
+  ~HostParameterStore() override { become_idle(device_); }
+  HostParameterStore(const HostParameterStore&) = delete;
+  HostParameterStore& operator=(const HostParameterStore&) = delete;
+
+  Slot add(Bytes bytes) override {
+    pages_.push_back({HostMemory(device_, bytes)});
+    bytes_ += bytes;
+    return static_cast<Slot>(pages_.size() - 1);
+  }
+  void begin_load(Slot slot, void* to) override {
+    Page& page = pages_[slot];
+    page.load = device_.copy(CopyQueue::kH2d,
+                             {to, page.host.get(), page.host.bytes(), CopyDirection::kH2d, tag_of(slot)});
+  }
+  void wait_for_load(Slot slot) override { wait_or_become_idle(device_, CopyQueue::kH2d, pages_[slot].load); }
+  void save(Slot slot, const void* from) override {
+    const Page& page = pages_[slot];
+    const Device::Event copied = device_.copy(
+        CopyQueue::kD2h, {page.host.get(), from, page.host.bytes(), CopyDirection::kD2h, tag_of(slot)});
+    wait_or_become_idle(device_, CopyQueue::kD2h, copied);
+  }
+  Bytes host_bytes(Bytes /*loading_bytes*/) const override { return bytes_; }
+  bool is_over_link() const override { return true; }
+
+ private:
+  struct Page {
+    HostMemory host;
+    Device::Event load = 0;
+  };
+
+  Device& device_;
+  std::vector<Page> pages_;
+  Bytes bytes_ = 0;
+};
+
+/// A store on the device's disk. A save blocks until the disk has the bytes. So a page is always complete on
+/// the disk, and saves take host memory for only one page at a time, in addition to the pages being loaded.
+class DeviceDiskParameterStore final : public ParameterStore {
+ public:
+  explicit DeviceDiskParameterStore(Device& device) : device_(device), disk_(*device.disk()) {}
+  ~DeviceDiskParameterStore() override {
+    become_idle(device_);
+    late_reads_.settle();
+    for (Page& page : pages_) {
+      if (page.load) settle(disk_, page.load->read);
+      page.load.reset();
+      disk_.release(page.extent);
+    }
+  }
+  DeviceDiskParameterStore(const DeviceDiskParameterStore&) = delete;
+  DeviceDiskParameterStore& operator=(const DeviceDiskParameterStore&) = delete;
+
+  Slot add(Bytes bytes) override {
+    std::string why_not;
+    const std::optional<Extent> extent = disk_.reserve(bytes, &why_not);
+    if (!extent)
+      throw no_room(disk_.description(), bytes, why_not, "make room there, or give a folder elsewhere");
+    pages_.push_back({*extent, {}});
+    largest_bytes_ = std::max(largest_bytes_, bytes);
+    return static_cast<Slot>(pages_.size() - 1);
+  }
+
+  void begin_load(Slot slot, void* to) override {
+    Page& page = pages_[slot];
+    HostMemory staging(device_, page.extent.bytes);
+    const DeviceDisk::Transfer read = disk_.read(page.extent, staging.get(), page.extent.bytes, tag_of(slot));
+    try {
+      disk_.hold(CopyQueue::kH2d, read);
+      const Device::Event copied = device_.copy(
+          CopyQueue::kH2d, {to, staging.get(), page.extent.bytes, CopyDirection::kH2d, tag_of(slot)});
+      page.load.emplace(Load{std::move(staging), read, copied});
+    } catch (...) {
+      settle(disk_, read);
+      throw;
+    }
+  }
+
+  void wait_for_load(Slot slot) override {
+    const Load load = *std::exchange(pages_[slot].load, std::nullopt);
+    try {
+      wait_or_become_idle(device_, CopyQueue::kH2d, load.copied);
+    } catch (...) {
+      settle(disk_, load.read);
+      throw;
+    }
+    late_reads_.check(load.read);
+  }
+
+  void save(Slot slot, const void* from) override {
+    const Page& page = pages_[slot];
+    const HostMemory staging(device_, page.extent.bytes);
+    const Device::Event copied = device_.copy(
+        CopyQueue::kD2h, {staging.get(), from, page.extent.bytes, CopyDirection::kD2h, tag_of(slot)});
+    wait_or_become_idle(device_, CopyQueue::kD2h, copied);
+    disk_.wait(disk_.write(page.extent, staging.get(), page.extent.bytes, CopyQueue::kD2h, tag_of(slot)));
+  }
+
+  void end_step() override { late_reads_.finish(); }
+
+  Bytes host_bytes(Bytes loading_bytes) const override { return loading_bytes + largest_bytes_; }
+  bool is_over_link() const override { return true; }
+  bool is_over_disk() const override { return true; }
+
+ private:
+  struct Load {
+    HostMemory staging;
+    DeviceDisk::Transfer read;
+    Device::Event copied = 0;
+  };
+  struct Page {
+    Extent extent;
+    std::optional<Load> load;
+  };
+
+  Device& device_;
+  DeviceDisk& disk_;
+  std::vector<Page> pages_;
+  LateReads late_reads_{&disk_};
+  Bytes largest_bytes_ = 0;
+};
+
+/// A store in a file, read and written straight from device memory, which is the host's.
+class DiskParameterStore final : public ParameterStore {
+ public:
+  explicit DiskParameterStore(const std::string& folder) : tier_(folder) {}
+
+  Slot add(Bytes bytes) override {
+    std::string why_not;
+    const std::optional<Extent> extent = tier_.reserve(bytes, &why_not);
+    if (!extent)
+      throw no_room(tier_.facts().folder, bytes, why_not,
+                    "make room there, or give another folder by --offload-params-dir");
+    pages_.push_back({*extent});
+    return static_cast<Slot>(pages_.size() - 1);
+  }
+  void begin_load(Slot slot, void* to) override {
+    Page& page = pages_[slot];
+    page.load = tier_.read(page.extent, static_cast<std::byte*>(to), page.extent.bytes);
+  }
+  void wait_for_load(Slot slot) override { tier_.wait(pages_[slot].load); }
+  void save(Slot slot, const void* from) override {
+    const Extent& extent = pages_[slot].extent;
+    tier_.wait(tier_.write(extent, static_cast<const std::byte*>(from), extent.bytes));
+  }
+  Bytes host_bytes(Bytes /*loading_bytes*/) const override { return 0; }
+  std::string warning() const override { return tier_.facts().warning; }
+  bool is_over_link() const override { return false; }
+
+ private:
+  struct Page {
+    Extent extent;
+    DiskTier::Ticket load = 0;
+  };
+
+  DiskTier tier_;
+  std::vector<Page> pages_;
+};
+
+}  // namespace
+
+std::unique_ptr<ParameterStore> make_host_parameter_store(Device& device) {
+  return std::make_unique<HostParameterStore>(device);
+}
+
+std::unique_ptr<ParameterStore> make_device_disk_parameter_store(Device& device) {
+  return std::make_unique<DeviceDiskParameterStore>(device);
+}
+
+std::unique_ptr<ParameterStore> make_disk_parameter_store(const std::string& folder) {
+  return std::make_unique<DiskParameterStore>(folder);
+}
+
+}  // namespace offprof

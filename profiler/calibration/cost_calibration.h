@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "engine/devices/device.h"
+#include "engine/devices/link_calibration.h"
+#include "profiler/training/trainer.h"
+#include "traces/model/calibration.h"
+
+namespace offprof {
+
+struct StepCalibration {
+  Calibration costs;  ///< all costs except reload_per_mib
+  /// Extra compute time with everything offloaded, compared with the plain step of the same round.
+  std::vector<Nanoseconds> offloaded_extra_ns;
+  /// The distance between the computing and the copying core changed, so the figures mix two machine states.
+  bool cores_moved = false;
+};
+
+/// Measures on a real device what offloading costs besides the copies. Hooks, commands and events are
+/// measured on synthetic tensors. The rest is measured in steps with nothing offloaded, of which some pause
+/// now and then and some have concurrent copies; the rounds of these steps are interleaved. `copies` is of
+/// the same device, `hooks` is the number of pack and unpack hooks in a step, and `backward_order` is as
+/// Trainer::step takes it.
+StepCalibration calibrate(Device& device, Trainer& trainer, const CopyCalibration& copies, std::size_t hooks,
+                          const std::vector<SavedId>& backward_order);
+
+}  // namespace offprof

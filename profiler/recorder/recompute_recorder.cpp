@@ -1,0 +1,267 @@
+#include "profiler/recorder/recompute_recorder.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/record_function.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "engine/autograd/step_copies.h"
+#include "profiler/recorder/measured_use.h"
+
+namespace offprof {
+namespace {
+
+/// Returns the bytes of the tensor's storage on the host.
+at::Tensor bytes_of(const at::Tensor& value) {
+  const auto bytes = static_cast<std::int64_t>(value.storage().nbytes());
+  return view_storage(value.storage(), {at::kByte, {bytes}, {1}}).cpu();
+}
+
+std::string text_of(const StorageView& view) {
+  std::ostringstream text;
+  text << c10::toString(view.type) << at::IntArrayRef(view.sizes) << at::IntArrayRef(view.strides)
+       << view.offset << ';';
+  return text.str();
+}
+
+std::string text_of(const RecomputeArgument& argument) {
+  std::ostringstream text;
+  text << argument.source << ':' << argument.step << ':';
+  if (argument.source >= 0 || argument.step >= 0)
+    text << text_of(argument.view);
+  else if (argument.value.isTensor())
+    text << static_cast<const void*>(argument.value.toTensor().storage().unsafeGetStorageImpl())
+         << text_of(view_of(argument.value.toTensor()));
+  else
+    text << argument.value;
+  return text.str();
+}
+
+/// Returns a text of the recompute steps, without their times.
+std::string text_of(const FoundRecomputation& found) {
+  std::ostringstream text;
+  text << found.recomputation.tensor << ' ';
+  for (const RecomputeStep& step : found.executable.steps) {
+    text << step.op.operator_name() << step.output << text_of(step.view);
+    for (const RecomputeArgument& argument : step.arguments) text << text_of(argument);
+    if (step.draw) text << "draw " << *step.draw;
+  }
+  if (found.executable.draws)
+    for (const Draw& draw : *found.executable.draws) text << draw.op << draw.packed;
+  for (const TransformMemory& step : found.recomputation.use.memory)
+    text << step.bytes << ',' << step.freed << ' ';
+  return text.str();
+}
+
+/// Builds the steps that recompute a content from data that is available in backward.
+class RecomputeBuilder {
+ public:
+  /// Returns the available saved tensor with the argument's content; -1: there is none.
+  using SourceOf = std::function<SavedId(const NotedArgument&)>;
+
+  RecomputeBuilder(SavedId tensor, SourceOf source_of) : source_of_(std::move(source_of)) {
+    found_.recomputation.tensor = tensor;
+  }
+
+  std::optional<FoundRecomputation> build(const NotedResult& result) {
+    if (step_of(result) < 0 || !changes_only_its_own()) return std::nullopt;
+    found_.recomputation.op = found_.executable.name();
+    return std::move(found_);
+  }
+
+ private:
+  /// Returns the number of the step that computes the result; -1: it cannot be recomputed.
+  std::int32_t step_of(const NotedResult& result) {
+    if (const auto known = steps_.find(&result); known != steps_.end()) return known->second;
+    if (++begun_ > kMostRecomputeSteps) return -1;
+    RecomputeStep step = {result.call->op, {}, result.output, result.view, result.call->draw};
+    for (const NotedArgument& argument : result.call->arguments) {
+      auto taken = argument_for(argument);
+      if (!taken) return -1;
+      step.arguments.push_back(std::move(*taken));
+    }
+    if (result.call->changes_first) changed_.push_back(step.arguments.front().step);
+    found_.executable.steps.push_back(std::move(step));
+    return steps_[&result] = static_cast<std::int32_t>(found_.executable.steps.size()) - 1;
+  }
+
+  std::optional<RecomputeArgument> argument_for(const NotedArgument& argument) {
+    RecomputeArgument taken = {argument.value, -1, -1, argument.view};
+    if (argument.allocation == 0) return taken;
+    if (argument.is_resident && !argument.is_own)
+      return argument.content.is_unchanged() ? std::optional(taken) : std::nullopt;
+    taken.value = c10::IValue();
+    if (!argument.is_own) taken.source = source_of_(argument);
+    if (taken.source >= 0) {
+      auto& sources = found_.recomputation.sources;
+      if (std::ranges::find(sources, taken.source) == sources.end()) sources.push_back(taken.source);
+      return taken;
+    }
+    if (argument.made_by != nullptr) taken.step = step_of(*argument.made_by);
+    return taken.step >= 0 ? std::optional(taken) : std::nullopt;
+  }
+
+  /// Returns true if each result that a later step changes is used by that step alone.
+  bool changes_only_its_own() const {
+    return std::ranges::all_of(changed_, [&](std::int32_t changed) {
+      std::ptrdiff_t users = 0;
+      for (const RecomputeStep& step : found_.executable.steps)
+        users += std::ranges::count(step.arguments, changed, &RecomputeArgument::step);
+      return users == 1;
+    });
+  }
+
+  SourceOf source_of_;
+  FoundRecomputation found_;
+  std::size_t begun_ = 0;
+  std::map<const NotedResult*, std::int32_t> steps_;
+  std::vector<std::int32_t> changed_;  ///< steps whose result a later one changes
+};
+
+}  // namespace
+
+void RecomputeRecorder::on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
+                                const PackDecision&) {
+  Saved& saved = saved_.emplace_back();
+  saved.request = request;
+  notes_.set_packed(static_cast<SavedId>(saved_.size()));
+  if (!is_forward_ || request.movability != Movability::kMovable) return;
+  saved.content = content_of(value);
+  saved.value = at::Tensor(shell_of(value));
+  if (first_of_content(request.storage, saved.content) < 0) saved.digest = digest_of(saved.value);
+  saved_of_[request.storage].push_back(tensor);
+}
+
+/// At the first unpack forward is done, and everything that it saved is available.
+void RecomputeRecorder::on_unpack(SavedId) {
+  if (!std::exchange(is_forward_, false)) return;
+  notes_.stop();
+  find();
+  for (Saved& saved : saved_) saved.value = at::Tensor();
+}
+
+bool RecomputeRecorder::saw(const StepProgram& program) const {
+  return std::ranges::equal(saved_, program.saved, [](const Saved& saved, const SavedTensor& expected) {
+    return saved.request.movability == expected.movability && saved.request.version == expected.version &&
+           saved.request.tensor_bytes == expected.bytes;
+  });
+}
+
+void RecomputeRecorder::find() {
+  const at::AutoDispatchBelowAutograd below_autograd;
+  const auto draws = std::make_shared<const std::vector<Draw>>(notes_.draws().list());
+  for (SavedId tensor = 0; tensor < static_cast<SavedId>(saved_.size()); ++tensor)
+    if (saved_[tensor].value.defined() && is_first_of_content(tensor)) try_recomputation(tensor, draws);
+}
+
+bool RecomputeRecorder::is_first_of_content(SavedId tensor) const {
+  const PackRequest& request = saved_[tensor].request;
+  return std::ranges::none_of(saved_of_.at(request.storage), [&](SavedId other) {
+    return other < tensor && saved_[other].request.version == request.version;
+  });
+}
+
+void RecomputeRecorder::try_recomputation(SavedId tensor,
+                                          const std::shared_ptr<const std::vector<Draw>>& draws) {
+  const Saved& saved = saved_[tensor];
+  const NotedResult* const made = notes_.maker_of(saved.request.storage, saved.content);
+  if (made == nullptr || !saved.content.is_unchanged()) return;
+  RecomputeBuilder builder(tensor,
+                           [&](const NotedArgument& argument) { return source_of(argument, tensor); });
+  auto found = builder.build(*made);
+  if (!found) return;
+  const auto& steps = found->executable.steps;
+  if (std::ranges::any_of(steps, [](const RecomputeStep& step) { return step.draw.has_value(); }))
+    found->executable.draws = draws;
+  if (proves(*found)) found_.push_back(std::move(*found));
+}
+
+/// Autograd does not report all changes, for example those of batch norm's running statistics. A digest
+/// detects them.
+std::size_t RecomputeRecorder::digest_of(const at::Tensor& value) const {
+  if (device_.is_virtual()) return 0;  // a virtual device has no values
+  const at::AutoDispatchBelowAutograd below_autograd;
+  const at::DisableRecordFunctionGuard unheard;
+  const at::Tensor bytes = bytes_of(value);
+  return std::hash<std::string_view>()(
+      {static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(bytes.numel())});
+}
+
+/// Returns the first saved tensor with that content; -1: none was saved.
+SavedId RecomputeRecorder::first_of_content(AllocationId allocation, const WatchedContent& content) const {
+  const auto saved = saved_of_.find(allocation);
+  if (saved == saved_of_.end()) return -1;
+  const auto found = std::ranges::find_if(
+      saved->second, [&](SavedId tensor) { return is_same_content(saved_[tensor].content, content); });
+  return found == saved->second.end() ? -1 : *found;
+}
+
+/// Returns true if the bytes are unchanged in backward. `tensor` is the first one with its content.
+bool RecomputeRecorder::is_as_saved(SavedId tensor) {
+  Saved& saved = saved_[tensor];
+  if (!saved.is_as_saved) saved.is_as_saved = digest_of(saved.value) == saved.digest;
+  return *saved.is_as_saved;
+}
+
+/// Returns the first saved tensor with the argument's content; -1: there is none before, or it was changed.
+SavedId RecomputeRecorder::source_of(const NotedArgument& argument, SavedId before) {
+  if (!argument.content.is_unchanged()) return -1;
+  const SavedId found = first_of_content(argument.allocation, argument.content);
+  return found >= 0 && found < before && is_as_saved(found) ? found : -1;
+}
+
+/// Recomputes the content, checks it, and records the cost.
+bool RecomputeRecorder::proves(FoundRecomputation& found) const {
+  const SavedId tensor = found.recomputation.tensor;
+  const RecomputeInputs inputs = {
+      [&](SavedId source) { return saved_[source].value.storage(); },
+      [&](std::size_t draw) -> const RngState& { return notes_.draws().state_before(draw); }};
+  at::Tensor made;
+  bool is_exact = true;
+  try {
+    found.recomputation.use = use_of(
+        device_, [&] { made = recompute(found.executable, inputs); },
+        [&] {
+          is_exact = is_exact && has_content_of(made, tensor);
+          made = at::Tensor();
+        });
+  } catch (const std::exception&) {
+    device_.take_out_of_memory();
+    return false;
+  }
+  Bytes left = 0;
+  std::set<std::int32_t> live;
+  std::int32_t number = 0;
+  for (const TransformMemory& step : found.recomputation.use.memory) {
+    if (step.bytes > 0)
+      live.insert(number++), left = step.bytes;
+    else
+      live.erase(step.freed);
+  }
+  return is_exact && live.size() == 1 && left > 0;
+}
+
+bool RecomputeRecorder::has_content_of(const at::Tensor& made, SavedId tensor) const {
+  const Saved& saved = saved_[tensor];
+  if (static_cast<Bytes>(made.storage().nbytes()) != saved.request.storage_bytes) return false;
+  if (device_.is_virtual()) return true;
+  const at::Tensor expected = bytes_of(saved.value), actual = bytes_of(made);
+  return expected.nbytes() == actual.nbytes() &&
+         std::memcmp(expected.const_data_ptr(), actual.const_data_ptr(), expected.nbytes()) == 0;
+}
+
+std::vector<FoundRecomputation> agreed(std::vector<FoundRecomputation> first,
+                                       const std::vector<FoundRecomputation>& second) {
+  std::set<std::string> others;
+  for (const FoundRecomputation& found : second) others.insert(text_of(found));
+  std::erase_if(first, [&](const FoundRecomputation& found) { return !others.contains(text_of(found)); });
+  return first;
+}
+
+}  // namespace offprof

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/autograd/offload_step.h"
+#include "engine/devices/device.h"
+#include "engine/recompute/random_draws.h"
+#include "engine/recompute/recompute.h"
+#include "profiler/recorder/operator_notes.h"
+#include "traces/model/recomputation.h"
+#include "traces/model/step_program.h"
+
+namespace offprof {
+
+/// Longest sequence of operators that is worth recomputing.
+inline constexpr std::size_t kMostRecomputeSteps = 8;
+
+/// Recompute steps that were found in a step, and tried.
+struct FoundRecomputation {
+  Recomputation recomputation;
+  ExecutableRecomputation executable;
+};
+
+/// Finds in a step with nothing offloaded how its saved contents can be recomputed. It records the arguments
+/// and results of operators. When backward unpacks the first saved tensor, it runs the operators that
+/// produced a saved content once more on the contents as they were saved. The result must equal the content
+/// bit by bit (on a device without values: it must have the same size and layout).
+///
+/// A content has no recompute steps if one of its operators is neither deterministic nor draws its random
+/// numbers from a default generator (recomputable_ops.h, random_draws.h), or if it takes more than
+/// kMostRecomputeSteps operators. Each argument must be recomputed the same way or held anyway: a saved
+/// content that was saved before, or a parameter, buffer or input of the step, none of them changed in place
+/// by then.
+///
+/// Listens from its construction, on the thread that created it. One at a time in the process.
+class RecomputeRecorder final : public StepListener {
+ public:
+  /// `residents` are those of the step. Both must outlive the recorder.
+  RecomputeRecorder(Device& device, const Residents& residents)
+      : device_(device), notes_(device, residents) {}
+
+  void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
+               const PackDecision& decision) override;
+  void on_unpack(SavedId tensor) override;
+
+  /// Returns the recipes in the order of their tensors; call it once, after the step.
+  std::vector<FoundRecomputation> take() { return std::move(found_); }
+  /// Returns true if the step saved what the program saves.
+  bool saw(const StepProgram& program) const;
+
+ private:
+  struct Saved {
+    PackRequest request;
+    WatchedContent content{};
+    at::Tensor value;  ///< held until backward begins
+    /// of the bytes as they were saved; only for the first tensor of a content
+    std::size_t digest = 0;
+    std::optional<bool> is_as_saved{};  ///< if the bytes are unchanged in backward; empty until checked
+  };
+
+  void find();
+  void try_recomputation(SavedId tensor, const std::shared_ptr<const std::vector<Draw>>& draws);
+  bool is_first_of_content(SavedId tensor) const;
+  std::size_t digest_of(const at::Tensor& value) const;
+  SavedId first_of_content(AllocationId allocation, const WatchedContent& content) const;
+  bool is_as_saved(SavedId tensor);
+  SavedId source_of(const NotedArgument& argument, SavedId before);
+  bool proves(FoundRecomputation& found) const;
+  bool has_content_of(const at::Tensor& made, SavedId tensor) const;
+
+  Device& device_;
+  bool is_forward_ = true;
+  OperatorNotes notes_;
+  std::vector<Saved> saved_;
+  std::map<AllocationId, std::vector<SavedId>> saved_of_;
+  std::vector<FoundRecomputation> found_;
+};
+
+/// Returns the recipes that two steps of the program agree on, except for times. One that they disagree on
+/// could fail in a third step.
+std::vector<FoundRecomputation> agreed(std::vector<FoundRecomputation> first,
+                                       const std::vector<FoundRecomputation>& second);
+
+}  // namespace offprof
