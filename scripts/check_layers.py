@@ -7,6 +7,7 @@ This program reports
   - an include from a folder that is not declared, and a declared folder that nothing is included from;
   - folders that depend on each other in a circle, or on a module above them;
   - a folder without TORCH that includes LibTorch or depends on a folder with TORCH;
+  - a folder that depends on a SHARED one, which is opened at run time;
   - a folder with more than 40 C++ files.
 
 Tests (*_test.cpp) may include anything that their program links.
@@ -34,12 +35,13 @@ KEYWORDS = {"SOURCES", "DEPENDS", "LIBS", "SHARED", "TORCH"}
 
 
 class Layer:
-    """A folder with its declaration: the folders in DEPENDS, and whether it is declared TORCH."""
+    """A folder with its declaration: the folders in DEPENDS, and whether it is declared TORCH and SHARED."""
 
     def __init__(self, folder, declaration):
         self.folder = folder
         words = re.sub(r"#.*", "", declaration).split()
         self.torch = "TORCH" in words
+        self.shared = "SHARED" in words
         self.depends = set()
         if "DEPENDS" in words:
             for word in words[words.index("DEPENDS") + 1 :]:
@@ -113,6 +115,8 @@ def check_layer(layer, files, layers):
             yield f"{layer.folder}/CMakeLists.txt: {folder} is above {module}"
         if module == "simulator" and folder.startswith("engine/") and folder not in SIMULATOR_MAY_USE:
             yield f"{layer.folder}/CMakeLists.txt: the simulator may use only {', '.join(SIMULATOR_MAY_USE)} of the engine"
+        if layers[folder].shared:
+            yield f"{layer.folder}/CMakeLists.txt: {folder} is opened at run time, so that nothing may depend on it"
         if layers[folder].torch and not layer.torch:
             yield f"{layer.folder}/CMakeLists.txt: depends on {folder}, which needs LibTorch, but is not declared TORCH"
 

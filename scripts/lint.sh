@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Runs checks beyond the compiler's: shellcheck on the scripts, codespell on all text, compilation of each
-# header on its own, and clang-tidy on the small flavour without its tests. (With LibTorch's headers
-# clang-tidy takes minutes per file; the tests would take as long as all the rest.)
+# Runs checks beyond the compiler's: shellcheck on the scripts, codespell on all text, how comments begin, the
+# dependencies of folders against their includes, compilation of each header on its own, and clang-tidy on the
+# small flavour without its tests. (With LibTorch's headers clang-tidy takes minutes per file; the tests would
+# take as long as all the rest.)
 #
-#   scripts/lint.sh [scripts|spelling|headers|tidy]...
+#   scripts/lint.sh [scripts|spelling|comments|layers|headers|tidy]...
 #
 # Without arguments, runs all checks. Exit status 1 if any of them reports a problem.
 set -euo pipefail
@@ -11,15 +12,11 @@ set -euo pipefail
 
 case ${1:-} in -h | --help) print_help && exit ;; esac
 checks=("$@")
-if [ $# -eq 0 ]; then checks=(scripts spelling headers tidy); fi
+if [ $# -eq 0 ]; then checks=(scripts spelling comments layers headers tidy); fi
 
 # Intended misspellings in tests of suggestions; `upto`, an identifier; and Mattern, a person.
 misspelt_on_purpose=transfromer,veiw,nam,upto,mattern
 camel_case='\b[A-Z][a-z0-9]+[A-Z][A-Za-z0-9]*'
-
-# Headers in these folders must compile without LibTorch, since the program that includes them is built
-# without it.
-torch_free='^(traces|simulator|cli|engine/scheduler|engine/tensors/files)/|^engine/plugin\.h$|^engine/models/zoo/catalog\.h$'
 
 lint_tidy() {
     # Uses the unity sources of the build: twelve joined files take hardly longer than one, since most of the time
@@ -49,7 +46,7 @@ torch_options() {
 
 compile_header() {
     local options=()
-    if ! [[ $1 =~ $torch_free ]]; then
+    if ! grep -qxF "$1" <<<"$torch_free"; then
         read -r -a options <<<"$(torch_options)"
         if [ ${#options[@]} -eq 0 ]; then
             echo "skipped, there is no LibTorch here: $1"
@@ -65,9 +62,18 @@ compile_header() {
 
 lint_headers() {
     export -f compile_header torch_options
+    torch_free=$(scripts/check_layers.py --torch-free)
     export torch_free
     # shellcheck disable=SC2016  # the inner shell expands it
     source_files '*.h' | xargs -0 -r -n 1 -P "$(job_count)" bash -c 'compile_header "$1"' compile_header
+}
+
+lint_layers() {
+    scripts/check_layers.py
+}
+
+lint_comments() {
+    scripts/check_comments.py
 }
 
 lint_scripts() {
@@ -84,8 +90,8 @@ cd "$root"
 failed=()
 for check in "${checks[@]}"; do
     case $check in
-    tidy | headers | scripts | spelling) ;;
-    *) die 2 "no such check: $check" "There are tidy, headers, scripts and spelling." ;;
+    tidy | headers | layers | comments | scripts | spelling) ;;
+    *) die 2 "no such check: $check" "There are scripts, spelling, comments, layers, headers and tidy." ;;
     esac
     say "lint: $check"
     "lint_$check" || failed+=("$check")

@@ -1,6 +1,7 @@
 #include "cli/base/context.h"
 
 #include "cli/base/version.h"
+#include "traces/analysis/figures.h"
 #include "traces/io/file.h"
 #include "traces/io/json_access.h"
 

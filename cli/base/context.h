@@ -11,9 +11,6 @@
 
 namespace offprof {
 
-/// Schema name of the output of `--format json`.
-inline constexpr std::string_view kReportSchema = "offprof.report/1";
-
 enum class ReportFormat { kText, kJson };
 
 /// The flags that every command accepts.

@@ -25,7 +25,7 @@
 #include "traces/format/allocator_state_io.h"
 
 extern "C" offprof::Device* offprof_make_cuda_device(int index,
-                                                     bool is_virtual);  // engine/devices/cuda/cuda_plugin.h
+                                                     bool is_virtual);  // engine/devices/cuda_plugin.h
 
 namespace offprof {
 namespace {

@@ -10,6 +10,7 @@
 #include "traces/format/allocator_state_io.h"
 #include "traces/format/metrics_io.h"
 #include "traces/format/policy_io.h"
+#include "traces/format/run_info_io.h"
 #include "traces/format/trace_io.h"
 #include "traces/format/tracing_io.h"
 #include "traces/io/file.h"
@@ -18,8 +19,6 @@
 
 namespace offprof {
 namespace {
-
-constexpr std::string_view kReportSchema = "offprof.report/1";
 
 /// Returns `offprof.report/` for `offprof.report/1`.
 std::string_view without_version(std::string_view schema) {
@@ -77,46 +76,12 @@ std::string schema_in_text(const std::string& text) {
   return finder.schema();
 }
 
-std::string string_in(const JsonValue& object, std::string_view key) {
-  const auto value = object.find(key);
-  return value ? value->as_string() : "";
-}
-
-ModelInfo model_from_json(const JsonValue& json) {
+/// Reads the model's description; a report of `tune` has its name alone.
+ModelInfo model_of_report(const JsonValue& json) {
+  if (!json.json().is_string()) return model_from_json(json, RunDetail::kIdentity);
   ModelInfo model;
-  if (json.json().is_string()) {  // a report that only has the name
-    model.name = json.as_string();
-    return model;
-  }
-  model.name = string_in(json, "name");
-  model.fingerprint = string_in(json, "fingerprint");
+  model.name = json.as_string();
   return model;
-}
-
-Environment environment_from_json(const JsonValue& json) {
-  Environment environment;
-  environment.device = string_in(json, "device");
-  environment.device_name = string_in(json, "device_name");
-  environment.torch_version = string_in(json, "torch_version");
-  if (const auto modelled = json.find("times_are_modelled"))
-    environment.times_are_modelled = modelled->as_bool();
-  if (const auto file = json.find("kernel_times")) environment.kernel_times = file->as_string();
-  if (const auto memory = json.find("beside_allocator"))
-    environment.beside_allocator = memory_beside_allocator_from_json(*memory);
-  environment.threads = static_cast<int>(json.at("threads").as_integer(1, std::numeric_limits<int>::max()));
-  return environment;
-}
-
-RunSettings settings_from_json(const JsonValue& json) {
-  RunSettings settings;
-  settings.inputs = json.at("inputs").as_strings();
-  settings.loss = json.at("loss").as_string();
-  settings.optimizer = json.at("optimizer").as_string();
-  if (const auto parameters = json.find("parameters"))
-    settings.parameters = parameter_settings_from_json(*parameters);
-  if (const auto checkpointed = json.find("checkpoint")) settings.checkpointed = checkpointed->as_strings();
-  if (const auto slices = json.find("slices")) settings.slices = slice_settings_from_json(*slices);
-  return settings;
 }
 
 SavedByOp saved_by_op_from_json(const JsonValue& json) {
@@ -130,11 +95,13 @@ SavedByOp saved_by_op_from_json(const JsonValue& json) {
 
 void read_description(const JsonValue& document, StepSummary& figures) {
   if (const auto json = document.find("simulated")) figures.simulated = json->as_bool();
-  if (const auto json = document.find("model")) figures.model = model_from_json(*json);
-  if (const auto json = document.find("environment")) figures.environment = environment_from_json(*json);
+  if (const auto json = document.find("model")) figures.model = model_of_report(*json);
+  if (const auto json = document.find("environment")) 
+    figures.environment = environment_from_json(*json, RunDetail::kIdentity);
   figures.times_are_modelled = figures.environment && figures.environment->times_are_modelled;
   if (const auto json = document.find("times_are_modelled")) figures.times_are_modelled = json->as_bool();
-  if (const auto json = document.find("settings")) figures.settings = settings_from_json(*json);
+  if (const auto json = document.find("settings")) 
+    figures.settings = settings_from_json(*json, RunDetail::kIdentity);
   if (const auto json = document.find("policy"))
     figures.policy = policy_from_json(json->json(), json->where());
   if (const auto json = document.find("allocator_settings")) figures.allocator_settings = json->as_string();
@@ -289,25 +256,9 @@ StepSummary parse_figures(const std::string& text, const std::string& name) {
 nlohmann::ordered_json run_description_to_json(const StepSummary& figures) {
   auto json = nlohmann::ordered_json::object();
   if (figures.simulated) json["simulated"] = *figures.simulated;
-  if (const auto& model = figures.model)
-    json["model"] = {{"name", model->name}, {"fingerprint", model->fingerprint}};
-  if (const auto& environment = figures.environment) {
-    json["environment"] = {{"device", environment->device},
-                           {"device_name", environment->device_name},
-                           {"torch_version", environment->torch_version},
-                           {"threads", environment->threads}};
-    if (environment->times_are_modelled) json["environment"]["times_are_modelled"] = true;
-    if (environment->kernel_times) json["environment"]["kernel_times"] = *environment->kernel_times;
-    if (environment->beside_allocator)
-      json["environment"]["beside_allocator"] = to_json(*environment->beside_allocator);
-  }
-  if (const auto& settings = figures.settings) {
-    json["settings"] = {
-        {"inputs", settings->inputs}, {"loss", settings->loss}, {"optimizer", settings->optimizer}};
-    if (settings->parameters) json["settings"]["parameters"] = to_json(*settings->parameters);
-    if (!settings->checkpointed.empty()) json["settings"]["checkpoint"] = settings->checkpointed;
-    if (settings->slices) json["settings"]["slices"] = to_json(*settings->slices);
-  }
+  if (figures.model) json["model"] = to_json(*figures.model, RunDetail::kIdentity);
+  if (figures.environment) json["environment"] = to_json(*figures.environment, RunDetail::kIdentity);
+  if (figures.settings) json["settings"] = to_json(*figures.settings, RunDetail::kIdentity);
   if (figures.policy) json["policy"] = to_json(*figures.policy);
   if (figures.allocator_settings) json["allocator_settings"] = *figures.allocator_settings;
   if (figures.tracing) json["tracing"] = to_json(*figures.tracing);

@@ -12,6 +12,9 @@
 
 namespace offprof {
 
+/// Schema of the output of `--format json`.
+inline constexpr std::string_view kReportSchema = "offprof.report/1";
+
 /// Schema of the file that `gate --update` writes.
 inline constexpr std::string_view kBaselineSchema = "offprof.baseline/1";
 

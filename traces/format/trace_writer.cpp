@@ -1,12 +1,11 @@
 #include <fmt/format.h>
 
-#include "traces/format/allocator_state_io.h"
-#include "traces/format/calibration_io.h"
 #include "traces/format/gradient_error_io.h"
 #include "traces/format/metrics_io.h"
 #include "traces/format/policy_io.h"
 #include "traces/format/program_io.h"
 #include "traces/format/recomputations_io.h"
+#include "traces/format/run_info_io.h"
 #include "traces/format/trace_io.h"
 #include "traces/format/tracing_io.h"
 #include "traces/format/transforms_io.h"
@@ -18,51 +17,6 @@ namespace offprof {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json to_json(const LinkDirection& direction) {
-  Json json = {{"bytes_per_second", direction.bytes_per_second}, {"latency_ns", direction.latency_ns}};
-  if (direction.start_ns > 0) json["start_ns"] = direction.start_ns;
-  return json;
-}
-
-Json to_json(const Environment& environment) {
-  Json json = {{"device", environment.device},
-               {"device_name", environment.device_name},
-               {"torch_version", environment.torch_version},
-               {"threads", environment.threads},
-               {"link", {{"d2h", to_json(environment.link.d2h)}, {"h2d", to_json(environment.link.h2d)}}}};
-  if (environment.link.launch_ns > 0) json["link"]["launch_ns"] = environment.link.launch_ns;
-  if (environment.link.is_shared) json["link"]["shared"] = true;
-  if (const DiskLink& disk = environment.link.disk; disk.is_known()) {
-    json["link"]["disk"] = {{"write", to_json(disk.write)}, {"read", to_json(disk.read)}};
-    if (disk.is_compressed) json["link"]["disk"]["compressed"] = true;
-  }
-  if (environment.calibration) json["calibration"] = to_json(*environment.calibration);
-  if (environment.device_memory_bytes) json["device_memory_bytes"] = *environment.device_memory_bytes;
-  if (environment.times_are_modelled) json["times_are_modelled"] = true;
-  if (environment.kernel_times) json["kernel_times"] = *environment.kernel_times;
-  if (environment.beside_allocator) json["beside_allocator"] = to_json(*environment.beside_allocator);
-  return json;
-}
-
-Json to_json(const ModelInfo& model) {
-  return {{"name", model.name},
-          {"fingerprint", model.fingerprint},
-          {"parameters", model.parameters},
-          {"parameter_bytes", model.parameter_bytes}};
-}
-
-Json to_json(const RunSettings& settings) {
-  Json json = {{"inputs", settings.inputs}, {"loss", settings.loss},     {"optimizer", settings.optimizer},
-               {"steps", settings.steps},   {"warmup", settings.warmup}, {"seed", settings.seed}};
-  if (settings.device_memory_bytes) json["device_memory_bytes"] = *settings.device_memory_bytes;
-  if (const auto& cap = settings.link_cap)
-    json["link_cap"] = {{"d2h", to_json(cap->d2h)}, {"h2d", to_json(cap->h2d)}};
-  if (settings.parameters) json["parameters"] = to_json(*settings.parameters);
-  if (!settings.checkpointed.empty()) json["checkpoint"] = settings.checkpointed;
-  if (settings.slices) json["slices"] = to_json(*settings.slices);
-  return json;
-}
 
 /// Appends a top-level member on its own line.
 void append_member(std::string& out, std::string_view key, const Json& value) {
@@ -83,9 +37,9 @@ void append_run_members(std::string& out, const Trace& trace) {
   append_member(out, "tool",
                 Json{{"name", "offprof"}, {"version", trace.tool_version}, {"argv", trace.argv}});
   append_member(out, "simulated", Json(trace.simulated));
-  append_member(out, "environment", to_json(trace.environment));
-  append_member(out, "model", to_json(trace.model));
-  append_member(out, "settings", to_json(trace.settings));
+  append_member(out, "environment", to_json(trace.environment, RunDetail::kFull));
+  append_member(out, "model", to_json(trace.model, RunDetail::kFull));
+  append_member(out, "settings", to_json(trace.settings, RunDetail::kFull));
   append_member(out, "policy", to_json(trace.policy));
   append_member(out, trace.simulated ? "predicted" : "measured", metrics_to_json(trace.metrics));
   append_member(out, "ledger", ledger_to_json(trace.ledger));

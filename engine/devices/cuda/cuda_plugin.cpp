@@ -1,4 +1,4 @@
-#include "engine/devices/cuda/cuda_plugin.h"
+#include "engine/devices/cuda_plugin.h"
 
 #include <ATen/Context.h>
 #include <c10/cuda/CUDACachingAllocator.h>

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "engine/devices/cuda/cuda_plugin.h"
+#include "engine/devices/cuda_plugin.h"
 #include "engine/devices/host/counted_allocator.h"
 #include "engine/devices/host/host_device.h"
 #include "engine/devices/virtual_gpu/open.h"
