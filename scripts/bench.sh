@@ -6,7 +6,7 @@
 #
 #   BENCHMARK_OPTION    an option of Google Benchmark, for example: scripts/bench.sh --benchmark_filter=replay
 #
-# docs/benchmarks.md describes the benchmarks and gives figures to compare with.
+# docs/results/benchmarks.md describes the benchmarks and gives figures to compare with.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -30,7 +30,7 @@
 # unpacked into the checkout on another machine.
 #
 # Exit status: 0 all bounds are met; 1 a bound is not met, or a check failed or did not finish; 2 bad usage; 3
-# the machine lacks something. docs/validation.md explains the rows.
+# the machine lacks something. docs/results/validation.md explains the rows.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Mutation testing: inserts the known bugs of tests/mutations/planted.json into a copy of the sources, one at
-# a time, and checks that the tests catch each of them. Prints the table that is in docs/validation.md.
+# a time, and checks that the tests catch each of them. Prints the table that is in docs/results/validation.md.
 #
 #   scripts/mutation_check.sh [--only NAME]... [--fresh]
 #

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures the cost and the savings of each placement on the zoo's models, and compares each run with its
 # simulation. Every tensor that supports the placement gets it; the others stay on the device. Prints tables
-# like those in docs/placements.md.
+# like those in docs/results/benchmarks.md.
 #
 #   scripts/placements.sh [--device DEVICE] [--steps N] [--only ROW]... [MODEL...]
 #

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures the accuracy of predicted step times on the host device. For each model and each cap of the link,
-# records a trace and runs `offprof validate` on it. Prints a table with one row for each; docs/validation.md
+# records a trace and runs `offprof validate` on it. Prints a table with one row for each; docs/results/validation.md
 # explains it.
 #
 #   scripts/validate_times.sh [--policies N] [--rounds N] [--tries N] [--links 'CAP ...'] [--reports FOLDER] [MODEL.pt...]
@@ -54,7 +54,7 @@ fi
 
 # Succeeds if the cores that compute and copy shared a cache while the trace was recorded. On a virtual
 # machine this changes from time to time, and without it the time to read tensors that were copied back is
-# predicted less well (docs/time.md).
+# predicted less well (docs/internals/time-model.md).
 near() { python3 "$root/tests/validation/shares_cache.py" "$1"; }
 
 row() { python3 "$root/tests/validation/times_row.py" "$@" | tee -a "$reports/table.md"; }

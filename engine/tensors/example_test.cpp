@@ -1,4 +1,4 @@
-// Runs the example of docs/offloaded-tensors.md, and checks that the page shows it unchanged.
+// Runs the example of docs/internals/offloaded-tensors.md, and checks that the page shows it unchanged.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
@@ -49,7 +49,7 @@ TEST_F(ExampleTest, IsUnchangedInTheDocumentation) {
     if (is_within) example += line + "\n";
     if (line == "// example: begin") is_within = true;
   }
-  EXPECT_THAT(read_file(OFFPROF_DOCS_DIR "/offloaded-tensors.md"),
+  EXPECT_THAT(read_file(OFFPROF_DOCS_DIR "/internals/offloaded-tensors.md"),
               ::testing::HasSubstr("```cpp\n" + example + "```\n"));
 }
 

@@ -125,7 +125,7 @@ struct TuneResult {
 };
 
 /// Searches thresholds, stashes and windows and, if requested, per-tensor plans, and chooses by the goal.
-/// docs/tuning.md describes the method. Every candidate's figures come from a replay. `progress` is called
+/// docs/internals/tuner.md describes the method. Every candidate's figures come from a replay. `progress` is called
 /// with a phrase for each stage of the search.
 TuneResult tune(
     const TraceSteps& steps, const Link& link, const TuneGoal& goal,

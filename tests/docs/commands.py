@@ -1,13 +1,15 @@
-"""Finds the `offprof` command lines in a page of Markdown, with the exit status that the page states for them.
+"""Finds the `offprof` command lines in a page of Markdown, and the exit status that the page says they end with.
 
-A command is in a code block (fenced, or indented by four blanks), on a line that begins with `offprof` or `$ offprof`.
-In a block with prompts only lines with a prompt are commands; the rest is output. A backslash at the end of a line joins
-it with the next one. The expected exit status is 0, unless
+A command stands in a code block (fenced, or indented by four blanks), on a line that begins with `offprof` or `$ offprof`; in
+a block with prompts only lines with a prompt are commands, the rest is output. A backslash at a line's end joins the next one.
+A command is expected to end with status 0, unless
 
-- the command's comment states another one: `offprof gate ... # exit status 1`, or
-- the command is the last one in its block, and the paragraph before ends with `exit status 3:`.
+- its comment says otherwise: `offprof gate ... # exit status 1`, or
+- it is the last of its block, and the paragraph before ends with `exit status 3:`.
 
-`mentions` finds commands within prose, in backticks.
+A comment `# needs a GPU` marks a command that most machines cannot run.
+
+Commands within prose, in backticks, are found too: `mentions`.
 """
 
 import re
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 
 COMMAND = re.compile(r"offprof [a-z]+(\s|$)")
 STATUS = re.compile(r"exit status (\d+)")
+NEEDS_GPU = "needs a GPU"
 
 
 @dataclass(frozen=True)
@@ -23,12 +26,13 @@ class Command:
     line: int  # in the page, from 1
     text: str
     status: int
+    needs_gpu: bool = False
 
 
 @dataclass(frozen=True)
 class Block:
-    before: str  # the line of prose before the block
-    lines: list  # pairs of line number and text
+    before: str  # the line of prose that it follows
+    lines: list  # of (number, text)
 
 
 def blocks(text):
@@ -58,7 +62,7 @@ def blocks(text):
 
 
 def joined(lines):
-    """Returns the lines of a block, each joined with the lines that continue it after a backslash."""
+    """The lines of a block, each with those that a backslash joins to it."""
     result = []
     for number, line in lines:
         if result and result[-1][1].endswith("\\"):
@@ -69,7 +73,7 @@ def joined(lines):
 
 
 def cut_comment(line):
-    """Returns the command and its comment. A `#` within quotes or within a word does not begin a comment."""
+    """The command and its comment. A `#` within quotes or a word begins none."""
     quote = None
     for at, letter in enumerate(line):
         if quote:
@@ -91,21 +95,21 @@ def commands_of_block(page, block):
             continue
         text, comment = cut_comment(line)
         said = STATUS.search(comment)
-        found.append(Command(page, number, text, int(said.group(1)) if said else 0))
+        found.append(Command(page, number, text, int(said.group(1)) if said else 0, NEEDS_GPU in comment))
     said = re.search(r"exit status (\d+):$", block.before)
     if found and said:
         last = found[-1]
-        found[-1] = Command(page, last.line, last.text, int(said.group(1)))
+        found[-1] = Command(page, last.line, last.text, int(said.group(1)), last.needs_gpu)
     return found
 
 
 def commands(page, text):
-    """Returns the commands in a page's code blocks, in order."""
+    """Every command of a page's code blocks, in order."""
     return [command for block in blocks(text) for command in commands_of_block(page, block)]
 
 
 def mentions(text):
-    """Returns the commands within prose, each once, in order."""
+    """Commands within prose, each once, in order."""
     in_blocks = {number for block in blocks(text) for number, _ in block.lines}
     prose = "\n".join(line for number, line in enumerate(text.splitlines(), 1) if number not in in_blocks)
     found = re.findall(r"`(offprof [a-z][^`]*)`", prose)

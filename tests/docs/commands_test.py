@@ -1,4 +1,4 @@
-"""Tests commands.py, and that run_commands.py fails if a page and the program disagree."""
+"""Tests commands.py, and that run_commands.py fails where a page and the program do not agree."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ def found():
 
 
 class Commands(unittest.TestCase):
-    def test_finds_commands_in_blocks_with_their_lines_and_status(self):
+    def test_finds_commands_of_blocks_with_their_lines_and_status(self):
         self.assertEqual(
             found(),
             [
@@ -55,15 +55,18 @@ class Commands(unittest.TestCase):
 
 
 class RunCommands(unittest.TestCase):
-    """Tests with a program whose command `ok` ends with status 0, and whose help contains --known."""
+    """Over a program that knows `ok`, which ends with status 0, and whose help has --known."""
 
-    def run_on(self, page):
+    def run_on(self, page, subpage=None):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             (root / "docs").mkdir()
             (root / "tests").mkdir()
             (root / "build").mkdir()
             (root / "README.md").write_text(page)
+            if subpage is not None:
+                (root / "docs" / "how-to").mkdir()
+                (root / "docs" / "how-to" / "page.md").write_text(subpage)
             program = root / "build" / "offprof"
             program.write_text('#!/bin/sh\necho "--known"\n[ "$1" = ok ]\n')
             program.chmod(0o755)
@@ -71,24 +74,34 @@ class RunCommands(unittest.TestCase):
                 [sys.executable, HERE / "run_commands.py", "--program", program, "--root", root],
                 stdout=subprocess.PIPE, text=True, check=False)
 
-    def test_passes_if_commands_end_as_the_page_states(self):
+    def test_passes_where_commands_end_as_the_page_says(self):
         done = self.run_on("```\noffprof ok\noffprof bad # exit status 1\n```\n`offprof ok --known`\n")
         self.assertEqual(done.returncode, 0, done.stdout)
 
-    def test_fails_if_a_command_fails(self):
+    def test_fails_where_a_command_does_not_work(self):
         done = self.run_on("```\noffprof ok\noffprof new\n```\n")
         self.assertEqual(done.returncode, 1)
         self.assertIn("README.md:3: offprof new", done.stdout)
 
-    def test_fails_if_the_status_differs_from_the_page(self):
+    def test_fails_where_the_status_is_not_the_one_that_the_page_says(self):
         self.assertEqual(self.run_on("```\noffprof ok # exit status 1\n```\n").returncode, 1)
 
-    def test_fails_if_prose_has_an_unknown_option(self):
+    def test_fails_where_prose_has_an_option_that_is_not_there(self):
         done = self.run_on("```\noffprof ok\n```\n`offprof ok --unknown`\n")
         self.assertEqual(done.returncode, 1)
         self.assertIn("has no --unknown", done.stdout)
 
-    def test_fails_if_there_is_no_command(self):
+    def test_runs_the_pages_of_subfolders(self):
+        done = self.run_on("```\noffprof ok\n```\n", subpage="```\noffprof new\n```\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("docs/how-to/page.md:2: offprof new", done.stdout)
+
+    def test_does_not_run_a_command_that_needs_a_gpu(self):
+        done = self.run_on("```\noffprof ok\noffprof new # needs a GPU\n```\n")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("2 commands, 1 of them not run", done.stdout)
+
+    def test_fails_where_there_is_nothing_to_run(self):
         self.assertEqual(self.run_on("nothing\n").returncode, 1)
 
 

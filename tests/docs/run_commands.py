@@ -1,11 +1,10 @@
-"""Runs the `offprof` command lines in README.md and docs/ with a built program. Fails if one ends with another status than
-its page states.
+"""Runs the `offprof` command lines of README.md and docs/ with a built program, and fails where one does not end as its page says.
 
     run_commands.py --program BUILD/offprof --root SOURCES
 
-The commands of a page run in a temporary folder in the page's order, so that they find the files of earlier commands.
-The folder also contains tests/, and a small zoo model as MODEL.pt. All commands that commands.py finds are run, except
-those in CANNOT_RUN. For commands within prose, only the options are checked, with the program's help.
+Each page has a temporary folder of its own, in which its commands run in the page's order, so that they find the files that
+earlier ones made; tests/ is there too, and a small model of the zoo as MODEL.pt. The commands that commands.py finds are run, except
+those that need a GPU and those in CANNOT_RUN. Commands within prose are not run: their options are looked up in the help of the program.
 """
 
 import argparse
@@ -20,19 +19,20 @@ from pathlib import Path
 
 import commands
 
-# Texts of commands that cannot run here, each with the reason. An entry that is on no page is a failure.
+# Commands that do not run here, by their text, each with the reason. One that no page has any more is a failure.
 CANNOT_RUN = {}
 
-SECONDS_PER_COMMAND = 800  # only for commands that never end, since a busy machine takes many times as long
+SECONDS_PER_COMMAND = 800  # only against what never ends: a busy machine takes many times as long
 SHOWN_LINES = 12
 
 
 def pages(root):
+    """The README and every page of docs/, its subfolders included."""
     return [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
 
 
 class Folder:
-    """The folder in which the commands of a page run."""
+    """Where the commands of a page run."""
 
     def __init__(self, path, root, program):
         self.path = path
@@ -40,21 +40,21 @@ class Folder:
         (path / "tests").symlink_to(root / "tests")
 
     def run(self, line):
-        """Returns the exit status (None after a timeout) and the output."""
+        """The exit status, and what was printed."""
         with subprocess.Popen(
             ["/bin/sh", "-c", line], cwd=self.path, env=self.environment, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True) as running:
             try:
                 output, _ = running.communicate(timeout=SECONDS_PER_COMMAND)
             except subprocess.TimeoutExpired:
-                os.killpg(running.pid, signal.SIGKILL)  # kills the shell and its children
+                os.killpg(running.pid, signal.SIGKILL)  # of the shell and what it runs
                 output, _ = running.communicate()
                 return None, output.decode(errors="replace")
         return running.returncode, output.decode(errors="replace")
 
 
 def run_page(page, found, root, program):
-    """Returns a message for each command that does not end as the page states."""
+    """What does not end as the page says, a message each."""
     failures = []
     with tempfile.TemporaryDirectory(prefix="offprof_docs_") as path:
         folder = Folder(Path(path), root, program)
@@ -63,7 +63,7 @@ def run_page(page, found, root, program):
             if status != 0:
                 return [f"{page}: no model for MODEL.pt: {output}"]
         for command in found:
-            if command.text in CANNOT_RUN:
+            if command.needs_gpu or command.text in CANNOT_RUN:
                 continue
             begin = time.monotonic()
             status, output = folder.run(command.text)
@@ -77,7 +77,7 @@ def run_page(page, found, root, program):
 
 
 def unknown_options(page, text, program):
-    """Returns a message for each option in prose that the program's help does not contain."""
+    """Options of commands within prose that the program's help does not have, a message each."""
     failures = []
     for mention in commands.mentions(text):
         words = mention.split()
@@ -99,18 +99,20 @@ def main():
     parser.add_argument("--root", type=Path, required=True)
     options = parser.parse_args()
     root, program = options.root.resolve(), options.program.resolve()
-    failures, seen = [], set()
+    failures, seen, need_gpu = [], set(), set()
     for path in pages(root):
         page, text = str(path.relative_to(root)), path.read_text(encoding="utf-8")
         found = commands.commands(page, text)
         seen.update(command.text for command in found)
+        need_gpu.update(command.text for command in found if command.needs_gpu)
         failures += run_page(page, found, root, program) + unknown_options(page, text, program)
     failures += [f"CANNOT_RUN has a command that no page has: {text}" for text in CANNOT_RUN if text not in seen]
-    if not any(text not in CANNOT_RUN for text in seen):
+    not_run = need_gpu | (seen & set(CANNOT_RUN))
+    if seen <= not_run:
         failures.append("no page has a command to run")
     for failure in failures:
         print(f"FAILED: {failure}")
-    print(f"{len(seen)} commands, {len(CANNOT_RUN)} of them not run, {len(failures)} failures")
+    print(f"{len(seen)} commands, {len(not_run)} of them not run, {len(failures)} failures")
     return 1 if failures else 0
 
 

@@ -108,7 +108,7 @@ class LongRunTest : public testing::TestWithParam<LongRun> {
     make_inputs(model, input_specs_in_archive(path));
     const c10::Device torch_device = device_.torch_device();
     if (GetParam().has("parameters")) {
-      auto store = GetParam().has("weights_on_disk") ? make_device_disk_parameter_store(device_)
+      auto store = GetParam().has("parameters_on_disk") ? make_device_disk_parameter_store(device_)
                                                      : make_host_parameter_store(device_);
       offloader_.emplace(device_, std::move(store), kParametersWindow, /*least_bytes=*/1);
     }
@@ -189,14 +189,14 @@ TEST_P(LongRunTest, EveryStepLeavesTheProcessUnchanged) {
   std::cout << steps << " steps, of which the first " << warmup << " warm up; after each: " << first
             << "\nsince then the heap grew by " << grown.heap << " bytes, the process by " << grown.resident
             << " of " << before.resident << "\n";
-  if (!GetParam().has("weights_on_host")) {
+  if (!GetParam().has("parameters_on_host")) {
     EXPECT_EQ(left.host_bytes, 0);
   }
   // Values between slices with micro-batches go where the parameters are; the policy does not place them.
-  EXPECT_EQ(first.host_peak > 0, !GetParam().has("shards_and_weights"));
+  EXPECT_EQ(first.host_peak > 0, !GetParam().has("slices_and_parameters"));
   EXPECT_THAT(hazards_seen(), testing::IsEmpty());
   if (kHasOwnHeap) return;
-  const bool has_disk = uses_disk(policy()) || GetParam().has("weights_on_disk");
+  const bool has_disk = uses_disk(policy()) || GetParam().has("parameters_on_disk");
   const Bytes buffers = has_disk ? kBounceBuffers : 0;
   EXPECT_LE(grown.heap, kHeapAllowance + buffers);
   EXPECT_LE(grown.resident, kResidentAllowance + buffers);
@@ -225,10 +225,10 @@ std::vector<LongRun> long_runs() {
                                {"inverted+disk"},
                                {"offload", "checkpoint"},
                                {"offload", "slices"},
-                               {"offload", "weights_on_host"},
-                               {"disk", "weights_on_disk"},
-                               {"offload", "shards_and_weights_on_host"},
-                               {"offload", "shards_and_weights_on_disk"}};
+                               {"offload", "parameters_on_host"},
+                               {"disk", "parameters_on_disk"},
+                               {"offload", "slices_and_parameters_on_host"},
+                               {"offload", "slices_and_parameters_on_disk"}};
   if (has_block_codec()) runs.push_back({"compress"});
   return runs;
 }

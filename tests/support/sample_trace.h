@@ -9,7 +9,7 @@
 namespace offprof {
 
 /// Returns the trace of a very small step: one operator saves one tensor, which is offloaded to the host and
-/// reloaded. For tests; docs/trace-format.md shows it as a file.
+/// reloaded. For tests; docs/reference/trace-format.md shows it as a file.
 inline Trace sample_trace() {
   Trace trace;
   trace.tool_version = "0.1.0";

@@ -12,8 +12,8 @@ import sys
 
 FLOATS = "float*"
 # The blocks of each model, for activation checkpointing.
-SEGMENTS = {"mlp": "layer?", "unet": "layer?", "qwen2": "*.layers.*", "shufflenet": "stage?.*"}
-SEGMENTS_OF_OTHERS = "*.layer?"
+CHECKPOINT = {"mlp": "layer?", "unet": "layer?", "qwen2": "*.layers.*", "shufflenet": "stage?.*"}
+CHECKPOINT_OF_OTHERS = "*.layer?"
 HOST_DISK = ["--disk", "{folder}"]
 MODELLED_DISK = ["--disk-bandwidth", "2GB/s"]
 
@@ -22,7 +22,7 @@ def ways_on(device, only):
     """Returns for each name in the table the rules for all tensors that support the placement, and the flags of the run."""
     is_virtual = device.startswith("virtual")
     disk = MODELLED_DISK if is_virtual else HOST_DISK
-    weights_on_disk = MODELLED_DISK if is_virtual else ["--offload-params-dir", "{folder}"]
+    parameters_on_disk = MODELLED_DISK if is_virtual else ["--offload-params-dir", "{folder}"]
     ways = {
         "host": ([{"placement": "host"}], []),
         "disk": ([{"placement": "disk"}], disk),
@@ -34,11 +34,11 @@ def ways_on(device, only):
         "quantize:uint8": ([{"dtype": FLOATS, "placement": "quantize:uint8"}], []),
         "quantize:uint8:128": ([{"dtype": FLOATS, "placement": "quantize:uint8:128"}], []),
         "quantize:uint8:128+host": ([{"dtype": FLOATS, "placement": "quantize:uint8:128+host"}], []),
-        "segments": ([], ["--checkpoint", "{segments}"]),
-        "shards": ([], ["--slices", "auto"]),
-        "shards, 2 micro-batches": ([], ["--slices", "auto", "--microbatches", "2"]),
-        "weights on the host": ([], ["--offload-params", "host"]),
-        "weights on the disk": ([], ["--offload-params", "disk", *weights_on_disk]),
+        "activation checkpointing": ([], ["--checkpoint", "{checkpoint}"]),
+        "layer slices": ([], ["--slices", "auto"]),
+        "layer slices, 2 micro-batches": ([], ["--slices", "auto", "--microbatches", "2"]),
+        "parameters on the host": ([], ["--offload-params", "host"]),
+        "parameters on the disk": ([], ["--offload-params", "disk", *parameters_on_disk]),
     }
     if is_virtual:
         del ways["compressed"]  # a virtual GPU has no values to compress
@@ -94,8 +94,8 @@ def costs_of(model, options):
     figures = keep["measured"]
     cells = [f"{figures['device_peak_bytes'] / 2**20:.1f} MiB, {figures['step_time_ns'] / 1e6:.3g} ms"]
     for name, (rules, flags) in ways_on(options.device, options.only).items():
-        segments = SEGMENTS.get(pathlib.Path(model).stem, SEGMENTS_OF_OTHERS)
-        flags = [flag.format(folder=options.work, segments=segments) for flag in flags]
+        checkpoint = CHECKPOINT.get(pathlib.Path(model).stem, CHECKPOINT_OF_OTHERS)
+        flags = [flag.format(folder=options.work, checkpoint=checkpoint) for flag in flags]
         words = [*train, "--policy", policy_file(options.work, name, rules), *flags]
         report, why = run(options.program, words)
         cells.append(cell(report, keep, options.device) if report else f"FAILED: {why}")

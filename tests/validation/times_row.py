@@ -4,7 +4,7 @@ head of the table.
     times_row.py REPORT MODEL LINK TRIES
     times_row.py --head
 
-docs/validation.md ("What the table of step times has") defines the columns.
+docs/results/validation.md ("What the table of step times has") defines the columns.
 """
 
 import gzip

@@ -7,7 +7,7 @@
 
 namespace offprof {
 
-/// Appends the step program as the JSON object that docs/trace-format.md describes. It is stored in columns
+/// Appends the step program as the JSON object that docs/reference/trace-format.md describes. It is stored in columns
 /// to keep it small.
 void append_program(std::string& out, const StepProgram& program);
 

@@ -184,7 +184,7 @@ TEST(ParseTrace, SkipsTheEventsAnywhereInTheFile) {
 }
 
 TEST(ParseTrace, ReadsTheSampleTraceOfTheDocument) {
-  const std::string document = read_file(OFFPROF_DOCS_DIR "/trace-format.md");
+  const std::string document = read_file(OFFPROF_DOCS_DIR "/reference/trace-format.md");
   EXPECT_THAT(document, HasSubstr("```json\n" + format_trace(sample_trace()) + "```"));
 }
 

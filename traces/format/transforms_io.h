@@ -9,7 +9,7 @@
 namespace offprof {
 
 /// Writes `[{"name": "quantize:uint8", "lossless": false, "costs": [{"dtype": "float32", "elements": 1024,
-/// ...}]}, ...]`: see docs/trace-format.md.
+/// ...}]}, ...]`: see docs/reference/trace-format.md.
 nlohmann::ordered_json transforms_to_json(const std::vector<TransformProfile>& profiles);
 /// Reads the same form. Throws Error (input) for a missing member, a value out of range, a duplicate, or a
 /// free without an allocation.

@@ -79,7 +79,7 @@ struct RunSettings {
   bool operator==(const RunSettings&) const = default;
 };
 
-/// Content of a trace file. docs/trace-format.md describes the file.
+/// Content of a trace file. docs/reference/trace-format.md describes the file.
 struct Trace {
   std::string tool_version;
   std::vector<std::string> argv;

@@ -35,7 +35,7 @@ Policy with_setting(Policy base, const Setting& setting);
 /// All stashes from `first` to `last` in one unit, and all windows from 0 to the sum of all moved bytes, for
 /// one set of moved tensors. Within a range, a larger stash or window never has a lower
 /// SpanListener::least_peak or a longer step (LeastTime). That allows a sweep to leave settings out;
-/// docs/tuning.md explains why it holds.
+/// docs/internals/tuner.md explains why it holds.
 struct SettingRange {
   Policy base;
   StashUnit unit = StashUnit::kCopies;

@@ -201,7 +201,7 @@ class Reader {
     const auto found = within.json().find(last_of(path));
     if (found == within.json().end()) {
       throw input_error(fmt::format("{}: '{}' is missing", place(parent), path),
-                        "docs/virtual-gpu.md describes every key");
+                        "docs/reference/gpu-profiles.md describes every key");
     }
     return {*found, fmt::format("{}: {}", place(path), path)};
   }
