@@ -69,9 +69,10 @@ class RunCommand : public Subcommand {
     add_choice_option<std::string>(app, "--optimizer", settings.optimizer,
                                    {{"none", "none"}, {"sgd", "sgd"}, {"adamw", "adamw"}},
                                    "Its state counts (default adamw)");
-    app.add_option("--checkpoint", settings.checkpointed,
-                   "Activation checkpointing: patterns of module paths, as layers.*, whose forward is recomputed in "
-                   "backward; of nested modules the outermost (default: none)")
+    app.add_option(
+           "--checkpoint", settings.checkpointed,
+           "Activation checkpointing: patterns of module paths, as layers.*, whose forward is recomputed in "
+           "backward; of nested modules the outermost (default: none)")
         ->delimiter(',')
         ->type_name("PATTERNS");
     add_slice_options(app);
@@ -147,8 +148,7 @@ class RunCommand : public Subcommand {
 
   void add_parameters_options(CLI::App& app) {
     add_choice_option<std::optional<std::string>>(
-        app, "--offload-params", parameters_place_,
-        {{"none", "none"}, {"host", "host"}, {"disk", "disk"}},
+        app, "--offload-params", parameters_place_, {{"none", "none"}, {"host", "host"}, {"disk", "disk"}},
         "Keep parameters, their gradients and the optimizer state on the host or on the disk except while "
         "they are used (default: none; with --slices host)");
     add_capacity_option(
@@ -156,8 +156,9 @@ class RunCommand : public Subcommand {
         "Most bytes of them on the device at once, unless one operator needs more (default: twice what an "
         "operator needs; with --slices two slices)",
         0);
-    app.add_option("--offload-params-dir", request_.parameters_folder,
-                   "With --offload-params disk: the folder for their file; on a GPU they share the disk of --disk")
+    app.add_option(
+           "--offload-params-dir", request_.parameters_folder,
+           "With --offload-params disk: the folder for their file; on a GPU they share the disk of --disk")
         ->type_name("DIR");
   }
 

@@ -82,7 +82,8 @@ class ZooCommand : public Subcommand {
     make_->add_option("--dtype", weights_.dtype,
                       "Type of the parameters: float32, bfloat16, float16 (default float32)");
     make_->add_flag("--meta", weights_.meta,
-                    "Parameters without memory (as on PyTorch's meta device), for models of any size: runs on --device virtual only");
+                    "Parameters without memory (as on PyTorch's meta device), for models of any size: runs "
+                    "on --device virtual only");
     add_size_options(*make_);
   }
 

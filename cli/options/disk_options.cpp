@@ -98,8 +98,9 @@ void share_disk_with_parameters(RunRequest& request) {
   const std::string& folder = request.parameters_folder;
   if (request.device.starts_with("virtual")) {
     if (!folder.empty())
-      throw input_error("on a virtual GPU the disk of the parameters is modelled too: there is nothing to write",
-                        "Give --disk-bandwidth 2GB/s instead of --offload-params-dir.");
+      throw input_error(
+          "on a virtual GPU the disk of the parameters is modelled too: there is nothing to write",
+          "Give --disk-bandwidth 2GB/s instead of --offload-params-dir.");
     if (!request.disk)
       throw input_error("parameters on the disk: how fast is it?", "Give --disk-bandwidth 2GB/s.");
     return refuse_compressed_parameters(*request.disk);
@@ -114,7 +115,8 @@ void share_disk_with_parameters(RunRequest& request) {
     return;
   }
   if (folder.empty())
-    throw input_error("parameters on the disk: where?", "Give a folder on that disk: --offload-params-dir DIR.");
+    throw input_error("parameters on the disk: where?",
+                      "Give a folder on that disk: --offload-params-dir DIR.");
   if (!is_host) request.disk = DiskRequest{folder};
 }
 

@@ -160,6 +160,13 @@ class CheckingExecutor final : public Executor {
         host_bytes_ -= command.bytes;
         if (copy.on_disk) buffer_bytes_ -= command.bytes;
         return;
+      default:
+        return on_disk(command, copy);
+    }
+  }
+
+  void on_disk(const Command& command, Copy& copy) {
+    switch (command.kind) {
       case CommandKind::kWriteDisk:
         RC_ASSERT(copy.on_disk && !copy.host_freed && !copy.written);
         copy.writing = copy.written = true;

@@ -149,8 +149,8 @@ std::vector<double> noises_of(std::span<const TimedSetting> settings) {
 /// For a normal distribution, 95 % of the magnitudes are within 2.9 times their median.
 constexpr double kNoisesApart = 3;
 
-/// Applies the rule of docs/results/validation.md, "Ranked pairs". The rule is frozen: another rule, or another value
-/// of kNoisesApart, kTail or kResamples, invalidates the tables there.
+/// Applies the rule of docs/results/validation.md, "Ranked pairs". The rule is frozen: another rule, or
+/// another value of kNoisesApart, kTail or kResamples, invalidates the tables there.
 bool is_ranked(const Pair& pair, const Sample& real, const std::vector<Sample>& resampled,
                const std::vector<double>& noises) {
   const auto [shorter, longer] = std::minmax(real.measured[pair.first], real.measured[pair.second]);

@@ -42,8 +42,8 @@ struct Accuracy {
   std::optional<double> mean_noise, p95_noise;          ///< noise_of over the settings; nullopt: one round
   /// Kendall's tau of the ranking: over the ranked pairs of settings, the share whose predicted order equals
   /// the measured order, minus the share whose predicted order is the opposite (M. G. Kendall, "A new measure
-  /// of rank correlation", Biometrika 30, 1938). docs/results/validation.md, "Ranked pairs", defines which pairs are
-  /// ranked. nullopt: there is no such pair.
+  /// of rank correlation", Biometrika 30, 1938). docs/results/validation.md, "Ranked pairs", defines which
+  /// pairs are ranked. nullopt: there is no such pair.
   std::optional<double> kendall_tau;
   std::size_t ranked_pairs = 0;
   std::optional<Range> mean_range, p95_range, tau_range;

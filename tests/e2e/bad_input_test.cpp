@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "e2e/program.h"
+#include "e2e/offprof_process.h"
 #include "e2e/reports.h"
 #include "tests/support/test_folder.h"
 

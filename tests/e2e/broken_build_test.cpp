@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "e2e/program.h"
+#include "e2e/offprof_process.h"
 #include "tests/support/test_folder.h"
 
 namespace offprof {

@@ -14,7 +14,7 @@
 #include <random>
 #include <thread>
 
-#include "e2e/program.h"
+#include "e2e/offprof_process.h"
 #include "e2e/reports.h"
 #include "engine/storage/block_codec.h"
 #include "tests/support/test_folder.h"

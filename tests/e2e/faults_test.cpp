@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "e2e/program.h"
+#include "e2e/offprof_process.h"
 #include "tests/support/test_folder.h"
 
 namespace offprof {

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "e2e/program.h"
+#include "e2e/offprof_process.h"
 #include "tests/support/test_folder.h"
 
 namespace offprof {

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "e2e/program.h"
+#include "e2e/offprof_process.h"
 #include "tests/support/test_folder.h"
 
 namespace offprof {

@@ -1,4 +1,4 @@
-#include "e2e/program.h"
+#include "e2e/offprof_process.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "e2e/program.h"
+#include "e2e/offprof_process.h"
 #include "e2e/reports.h"
 #include "tests/support/test_folder.h"
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <map>
 
-#include "e2e/program.h"
+#include "e2e/offprof_process.h"
 #include "tests/support/test_folder.h"
 
 namespace offprof {

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "e2e/program.h"
+#include "e2e/offprof_process.h"
 
 namespace offprof {
 namespace {

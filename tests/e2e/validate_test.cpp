@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-#include "e2e/program.h"
+#include "e2e/offprof_process.h"
 #include "e2e/reports.h"
 #include "tests/support/test_folder.h"
 #include "traces/base/units.h"
@@ -104,12 +104,12 @@ TEST_P(ValidateTrained, EverySettingIsExact) {
 /// With micro-batches, the activations between slices are stored where the parameters are, so no tensor is
 /// left for a policy to place.
 const Training kTrainings[] = {
-    {"Segments", {"--checkpoint", "*.mlp"}},
+    {"Checkpointing", {"--checkpoint", "*.mlp"}},
     {"Slices", {"--slices", "3"}},
     {"Microbatches", {"--slices", "3", "--microbatches", "2"}, 1},
     {"MicrobatchesOnTheDevice", {"--slices", "3", "--microbatches", "2", "--offload-params", "none"}},
-    {"Weights", {"--offload-params", "host"}},
-    {"WeightsOnTheDisk", {"--offload-params", "disk", "--disk-bandwidth", "1GB/s"}, 8},
+    {"ParameterOffload", {"--offload-params", "host"}},
+    {"ParametersOnTheDisk", {"--offload-params", "disk", "--disk-bandwidth", "1GB/s"}, 8},
 };
 
 INSTANTIATE_TEST_SUITE_P(, ValidateTrained, testing::ValuesIn(kTrainings),

@@ -31,18 +31,18 @@ constexpr JobCase kJobs[] = {
     {"Offload", [](RunRequest&) {}},
     {"Trl", [](RunRequest& request) { request.policy = preset_policy("trl"); }},
     {"Disk", [](RunRequest& request) { place_all(request, "disk"); }},
-    {"PackedToHost", [](RunRequest& request) { place_all(request, "identity+host"); }},
+    {"EncodedToHost", [](RunRequest& request) { place_all(request, "identity+host"); }},
     {"Recompute", [](RunRequest& request) { place_all(request, "recompute"); }},
-    {"Segments", [](RunRequest& request) { request.settings.checkpointed = {"*"}; }},
+    {"Checkpointing", [](RunRequest& request) { request.settings.checkpointed = {"*"}; }},
     {"Slices",
      [](RunRequest& request) {
        request.settings.slices = SliceSettings{2, 2};
      }},
-    {"WeightsOnHost",
+    {"ParametersOnHost",
      [](RunRequest& request) {
        request.settings.parameters = ParameterSettings{"host", 8 * kKiB};
      }},
-    {"WeightsOnDisk",
+    {"ParametersOnDisk",
      [](RunRequest& request) {
        request.settings.parameters = ParameterSettings{"disk", 8 * kKiB};
        request.parameters_folder = std::filesystem::temp_directory_path().string();
@@ -97,7 +97,7 @@ class JobFaultTest : public FaultFixture,
 };
 
 TEST_P(JobFaultTest, EndsWithItsErrorOrACorrectResultAndLeavesNothing) {
-  constexpr int kRuns = 24;
+  constexpr int kRuns = 12;
   prepare<FailingDevice>();
   if (IsSkipped()) return;
   EXPECT_GT(errors_of_failing_runs(kRuns), kRuns / 2);

@@ -73,7 +73,7 @@ Scenario over_checkpointed(const LossScenario& scenario) {
       run(g, [&](Graph& of, double scale) { return model.forward({of.x * scale, of.w}).toTensor(); });
     };
   };
-  return {.name = std::string("Segments") + scenario.name,
+  return {.name = std::string("Checkpointed") + scenario.name,
           .run = runner(true),
           .plain = runner(false),
           .asks_again = scenario.asks_again,

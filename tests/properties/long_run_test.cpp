@@ -109,7 +109,7 @@ class LongRunTest : public testing::TestWithParam<LongRun> {
     const c10::Device torch_device = device_.torch_device();
     if (GetParam().has("parameters")) {
       auto store = GetParam().has("parameters_on_disk") ? make_device_disk_parameter_store(device_)
-                                                     : make_host_parameter_store(device_);
+                                                        : make_host_parameter_store(device_);
       offloader_.emplace(device_, std::move(store), kParametersWindow, /*least_bytes=*/1);
     }
     const auto adopt = [&](const at::Tensor& parameter) {

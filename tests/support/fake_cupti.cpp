@@ -23,6 +23,12 @@ void FakeCupti::flush() {
 
 CuptiFunctions FakeCupti::functions() {
   CuptiFunctions cupti;
+  set_session_functions(cupti);
+  set_record_functions(cupti);
+  return cupti;
+}
+
+void FakeCupti::set_session_functions(CuptiFunctions& cupti) {
   cupti.get_version = [](std::uint32_t* version) {
     *version = 130'102;
     return CUPTI_SUCCESS;
@@ -54,6 +60,9 @@ CuptiFunctions FakeCupti::functions() {
     get().buffer_.set_callbacks(requested, completed);
     return get().called("ActivityRegisterCallbacks");
   };
+}
+
+void FakeCupti::set_record_functions(CuptiFunctions& cupti) {
   cupti.enable = [](CUpti_ActivityKind kind) {
     get().enabled.insert(kind);
     return get().called("ActivityEnable");
@@ -93,7 +102,6 @@ CuptiFunctions FakeCupti::functions() {
     get().external_ids.pop_back();
     return CUPTI_SUCCESS;
   };
-  return cupti;
 }
 
 }  // namespace offprof

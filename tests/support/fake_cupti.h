@@ -49,6 +49,9 @@ class FakeCupti {
   std::vector<std::uint64_t> external_ids;  ///< the stack
 
  private:
+  static void set_session_functions(CuptiFunctions& cupti);
+  static void set_record_functions(CuptiFunctions& cupti);
+
   static FakeCupti& get() { return *active_; }
   CUptiResult called(const char* name);
   void flush();

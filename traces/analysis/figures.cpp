@@ -96,11 +96,11 @@ SavedByOp saved_by_op_from_json(const JsonValue& json) {
 void read_description(const JsonValue& document, StepSummary& figures) {
   if (const auto json = document.find("simulated")) figures.simulated = json->as_bool();
   if (const auto json = document.find("model")) figures.model = model_of_report(*json);
-  if (const auto json = document.find("environment")) 
+  if (const auto json = document.find("environment"))
     figures.environment = environment_from_json(*json, RunDetail::kIdentity);
   figures.times_are_modelled = figures.environment && figures.environment->times_are_modelled;
   if (const auto json = document.find("times_are_modelled")) figures.times_are_modelled = json->as_bool();
-  if (const auto json = document.find("settings")) 
+  if (const auto json = document.find("settings"))
     figures.settings = settings_from_json(*json, RunDetail::kIdentity);
   if (const auto json = document.find("policy"))
     figures.policy = policy_from_json(json->json(), json->where());

@@ -7,8 +7,8 @@
 
 namespace offprof {
 
-/// Appends the step program as the JSON object that docs/reference/trace-format.md describes. It is stored in columns
-/// to keep it small.
+/// Appends the step program as the JSON object that docs/reference/trace-format.md describes. It is stored in
+/// columns to keep it small.
 void append_program(std::string& out, const StepProgram& program);
 
 /// Reads a step program and checks it with check_program. Throws Error (input) with the place of the fault.

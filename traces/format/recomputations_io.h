@@ -9,7 +9,8 @@
 
 namespace offprof {
 
-/// Writes `[{"tensor": 5, "op": "aten::gelu", "sources": [3], "use": {...}}, ...]`: see docs/reference/trace-format.md.
+/// Writes `[{"tensor": 5, "op": "aten::gelu", "sources": [3], "use": {...}}, ...]`: see
+/// docs/reference/trace-format.md.
 nlohmann::ordered_json recomputations_to_json(const std::vector<Recomputation>& recomputations);
 /// Reads the recompute steps for the saved tensors of `program`. Throws Error (input) for a missing member, a
 /// value out of range, a tensor that may not move or is not the first with its content, a duplicate or

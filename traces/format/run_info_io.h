@@ -11,7 +11,8 @@ namespace offprof {
 /// Selects the members of a description of a run.
 enum class RunDetail : std::uint8_t {
   kFull,      ///< all members: traces
-  kIdentity,  ///< the members by which `diff` and `gate` tell whether two runs are comparable: reports and baselines
+  kIdentity,  ///< the members by which `diff` and `gate` tell whether two runs are comparable: reports and
+              ///< baselines
 };
 
 nlohmann::ordered_json to_json(const Environment& environment, RunDetail detail);

@@ -12,7 +12,8 @@
 namespace offprof {
 
 /// Lower bound for all policies of the offload scheduler, whichever tensors they move, with any stash, any
-/// window and one or two copy streams. It comes from a linear relaxation; docs/internals/tuner.md has the proof.
+/// window and one or two copy streams. It comes from a linear relaxation; docs/internals/tuner.md has the
+/// proof.
 struct PlanBound {
   double value = 0;           ///< nanoseconds, or bytes
   std::vector<double> moved;  ///< by version: the share of it that the relaxation moves

@@ -10,7 +10,8 @@
 namespace offprof {
 
 /// Figures of a GPU: the properties that the virtual GPU reports and the parameters of its cost model.
-/// docs/reference/gpu-profiles.md describes the file format; the file itself names the sources of its figures.
+/// docs/reference/gpu-profiles.md describes the file format; the file itself names the sources of its
+/// figures.
 struct DeviceProfile {
   std::string name;         ///< `h200`: the NAME of --device virtual:NAME
   std::string device_name;  ///< `NVIDIA H200`

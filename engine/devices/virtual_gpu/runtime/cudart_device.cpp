@@ -66,7 +66,25 @@ cudaDeviceProp properties_of(const DeviceProfile& profile) {
   return properties;
 }
 
-// Attributes that are not listed are 0: the device lacks these features.
+// Features that are not listed are missing.
+bool has_feature(cudaDeviceAttr attribute) {
+  switch (attribute) {
+    case cudaDevAttrGpuOverlap:
+    case cudaDevAttrConcurrentKernels:
+    case cudaDevAttrUnifiedAddressing:
+    case cudaDevAttrCanMapHostMemory:
+    case cudaDevAttrStreamPrioritiesSupported:
+    case cudaDevAttrGlobalL1CacheSupported:
+    case cudaDevAttrLocalL1CacheSupported:
+    case cudaDevAttrCooperativeLaunch:
+    case cudaDevAttrCanUseHostPointerForRegisteredMem:
+    case cudaDevAttrHostRegisterSupported:
+      return true;
+    default:
+      return false;
+  }
+}
+
 int attribute_of(const cudaDeviceProp& p, cudaDeviceAttr attribute) {
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock:
@@ -93,17 +111,6 @@ int attribute_of(const cudaDeviceProp& p, cudaDeviceAttr attribute) {
       return p.regsPerBlock;
     case cudaDevAttrTextureAlignment:
       return static_cast<int>(p.textureAlignment);
-    case cudaDevAttrGpuOverlap:
-    case cudaDevAttrConcurrentKernels:
-    case cudaDevAttrUnifiedAddressing:
-    case cudaDevAttrCanMapHostMemory:
-    case cudaDevAttrStreamPrioritiesSupported:
-    case cudaDevAttrGlobalL1CacheSupported:
-    case cudaDevAttrLocalL1CacheSupported:
-    case cudaDevAttrCooperativeLaunch:
-    case cudaDevAttrCanUseHostPointerForRegisteredMem:
-    case cudaDevAttrHostRegisterSupported:
-      return 1;
     case cudaDevAttrMultiProcessorCount:
       return p.multiProcessorCount;
     case cudaDevAttrGlobalMemoryBusWidth:
@@ -131,7 +138,7 @@ int attribute_of(const cudaDeviceProp& p, cudaDeviceAttr attribute) {
     case cudaDevAttrClusterLaunch:
       return p.clusterLaunch;
     default:
-      return 0;
+      return has_feature(attribute) ? 1 : 0;
   }
 }
 
