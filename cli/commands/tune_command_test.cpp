@@ -190,8 +190,8 @@ TEST_F(TuneCommandTest, MarksAPredictionOfTrlThatMayBeInexact) {
 TEST_F(TuneCommandTest, HelpNamesTheAssumedDisk) {
   EXPECT_THAT(
       unwrapped(run_words({"tune", "--help"}).out),
-      HasSubstr("The disk to assume, so that placements on it are searched (default: as the run measured "
-                "it, if it did)"));
+      HasSubstr("Disk to assume, so that placements on it are searched (default: the disk that the run "
+                "measured, if any)"));
 }
 
 TEST_F(TuneCommandTest, RejectsTracesOfDifferentSteps) {
