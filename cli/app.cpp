@@ -128,7 +128,8 @@ ExitStatus run_and_translate_errors(Invocation& invocation) {
   try {
     const ExitStatus status = dispatch(invocation);
     invocation.out.flush();
-    if (!invocation.out) throw input_error("cannot write to standard output", "Check that the disk has free space.");
+    if (!invocation.out)
+      throw input_error("cannot write to standard output", "Check that the disk has free space.");
     return status;
   } catch (const Error& error) {
     print_error(invocation, error.what(), error.hint());

@@ -27,7 +27,8 @@ TextTable metric_table(const std::vector<MetricDifference>& metrics) {
                    {"", Align::kRight}});
   for (const MetricDifference& metric : metrics) {
     const auto difference = metric.difference();
-    table.add_row({metric_text(metric.key), figure_text(metric.unit, metric.base), figure_text(metric.unit, metric.now),
+    table.add_row({metric_text(metric.key), figure_text(metric.unit, metric.base),
+                   figure_text(metric.unit, metric.now),
                    difference ? difference_text(metric.unit, *difference) : "-", percent_text(metric)});
   }
   return table;
@@ -57,9 +58,8 @@ std::string run_text(const std::vector<RunDifference>& run, const Page& page) {
 /// timeline.
 std::string no_timeline_text(const std::vector<std::string>& without_steps, const Page& page) {
   if (without_steps.size() != 1) return "";
-  const std::string text =
-      fmt::format("Timelines cannot be compared: '{}' contains no steps. Only traces contain steps.",
-                  without_steps[0]);
+  const std::string text = fmt::format(
+      "Timelines cannot be compared: '{}' contains no steps. Only traces contain steps.", without_steps[0]);
   return "\n  " + wrap(text, page.width, 2) + "\n";
 }
 
@@ -87,7 +87,8 @@ class DiffCommand : public Subcommand {
   void add_options(CLI::App& app) override {
     app.add_option("BASE", base_, "Trace, JSON report or baseline")->required();
     app.add_option("NEW", now_, "Trace, JSON report or baseline to compare with BASE")->required();
-    add_count_option(app, "--top", report_.ops_shown, 0, kMostShown, "Rows to show of each list (default 10)");
+    add_count_option(app, "--top", report_.ops_shown, 0, kMostShown,
+                     "Rows to show of each list (default 10)");
     add_output_option(app, output_, "File for the report (default -: standard output)");
   }
 

@@ -133,8 +133,7 @@ Finding cupti_finding(const std::string& file) {
 void add_engine(std::vector<Finding>& findings) {
   const auto path = find_engine(engine_places(program_folder()));
   if (!path) {
-    findings.push_back(
-        engine_missing("not built: without it `run` and `zoo make` do not work", kGetEngine));
+    findings.push_back(engine_missing("not built: without it `run` and `zoo make` do not work", kGetEngine));
     return;
   }
   const ChildResult opened = run_in_child([&] { return open_engine(*path); });
@@ -193,7 +192,8 @@ Finding nvidia_driver() {
   if (answer.gpus > 0)
     return {"NVIDIA driver", Health::kWorks,
             fmt::format("{} GPU{}", answer.gpus, answer.gpus == 1 ? "" : "s"), ""};
-  return {"NVIDIA driver", Health::kOptional, answer.problem + "; the host and virtual devices do not need it",
+  return {"NVIDIA driver", Health::kOptional,
+          answer.problem + "; the host and virtual devices do not need it",
           "on a machine with an NVIDIA GPU: apt-get install nvidia-driver"};
 }
 
@@ -210,7 +210,8 @@ Finding compression() {
   try {
     return {"compression", Health::kWorks, block_codec(), ""};
   } catch (const Error& error) {
-    return {"compression", Health::kOptional, error.what(), "apt-get install libblosc-dev, and build offprof again"};
+    return {"compression", Health::kOptional, error.what(),
+            "apt-get install libblosc-dev, and build offprof again"};
   }
 }
 
@@ -237,7 +238,8 @@ Finding holistic_trace_analysis() {
   const char* name = "HTA";
   const std::string python = find_program("python3");
   if (python.empty()) {
-    return {name, Health::kOptional, "no python3; offprof itself does not need it", "apt-get install python3-pip"};
+    return {name, Health::kOptional, "no python3; offprof itself does not need it",
+            "apt-get install python3-pip"};
   }
   const ChildResult found = run_in_child([&] { return find_hta(python); });
   if (found.ok) return {name, Health::kWorks, fmt::format("in {}", python), ""};

@@ -86,8 +86,9 @@ const char* verdict_of(const DoctorReport& report) {
   const bool engine_works = std::ranges::any_of(report.findings, [](const Finding& finding) {
     return finding.name == "engine" && finding.health == Health::kWorks;
   });
-  return engine_works ? "`offprof run` works on this machine, except on the devices that are missing above."
-                      : "`offprof run` does not work on this machine; tune, simulate, gate, diff and view do.";
+  return engine_works
+             ? "`offprof run` works on this machine, except on the devices that are missing above."
+             : "`offprof run` does not work on this machine; tune, simulate, gate, diff and view do.";
 }
 
 }  // namespace

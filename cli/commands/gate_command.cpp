@@ -180,8 +180,9 @@ class GateCommand : public Subcommand {
   /// would overwrite.
   void refuse_to_overwrite_others() const {
     if (!std::filesystem::is_regular_file(baseline_) || is_baseline(read_file(baseline_))) return;
-    throw input_error(fmt::format("{} exists and is not a baseline: --update does not overwrite it", baseline_),
-                      "Name another file, or remove this one first.");
+    throw input_error(
+        fmt::format("{} exists and is not a baseline: --update does not overwrite it", baseline_),
+        "Name another file, or remove this one first.");
   }
 
   Error no_baseline() const {

@@ -60,17 +60,19 @@ class RunCommand : public Subcommand {
     request_.threads = default_threads();
     app.add_option("MODEL.pt", request_.model_path, "TorchScript module to train")->required();
     app.add_option("--input", inputs_,
-                   "Input, such as float32[8,3,96,96], int64[4,128]<512 or bool[4,1]; repeat it for each input, or give "
+                   "Input, such as float32[8,3,96,96], int64[4,128]<512 or bool[4,1]; repeat it for each "
+                   "input, or give "
                    "@FILE with one input per line (default: the inputs in the archive)")
         ->type_name("SPEC");
-    add_choice_option<std::string>(app, "--loss", settings.loss,
-                                   {{"auto", "auto"}, {"mean", "mean"}, {"sum", "sum"}},
-                                   "Loss: auto takes a scalar output as the loss; mean and sum are those of the output's squares");
+    add_choice_option<std::string>(
+        app, "--loss", settings.loss, {{"auto", "auto"}, {"mean", "mean"}, {"sum", "sum"}},
+        "Loss: auto takes a scalar output as the loss; mean and sum are those of the output's squares");
     add_choice_option<std::string>(app, "--optimizer", settings.optimizer,
                                    {{"none", "none"}, {"sgd", "sgd"}, {"adamw", "adamw"}},
                                    "Optimizer, whose state takes memory too (default adamw)");
     app.add_option("--checkpoint", settings.checkpointed,
-                   "Modules for activation checkpointing: patterns of module paths, such as layers.*. Their forward is "
+                   "Modules for activation checkpointing: patterns of module paths, such as layers.*. Their "
+                   "forward is "
                    "recomputed in backward; of nested modules the outermost counts (default: none)")
         ->delimiter(',')
         ->type_name("PATTERNS");
@@ -138,7 +140,8 @@ class RunCommand : public Subcommand {
 
   std::optional<SliceSettings> slices() const {
     if (!slices_ && microbatches_)
-      throw input_error("--microbatches needs --slices", "Add --slices 1 to run micro-batches of the whole model.");
+      throw input_error("--microbatches needs --slices",
+                        "Add --slices 1 to run micro-batches of the whole model.");
     if (!slices_) return std::nullopt;
     if (!request_.settings.checkpointed.empty())
       throw input_error("--slices and --checkpoint both recompute parts of the model: give only one of them");
@@ -147,8 +150,7 @@ class RunCommand : public Subcommand {
 
   void add_parameters_options(CLI::App& app) {
     add_choice_option<std::optional<std::string>>(
-        app, "--offload-params", parameters_place_,
-        {{"none", "none"}, {"host", "host"}, {"disk", "disk"}},
+        app, "--offload-params", parameters_place_, {{"none", "none"}, {"host", "host"}, {"disk", "disk"}},
         "Keep parameters, their gradients and the optimizer state on the host or on the disk except while "
         "they are used (default: none; with --slices host)");
     add_capacity_option(
@@ -157,7 +159,8 @@ class RunCommand : public Subcommand {
         "twice what an operator needs; with --slices two slices)",
         0);
     app.add_option("--offload-params-dir", request_.parameters_folder,
-                   "With --offload-params disk: folder for the file of parameters; on a GPU they share the disk of --disk")
+                   "With --offload-params disk: folder for the file of parameters; on a GPU they share the "
+                   "disk of --disk")
         ->type_name("DIR");
   }
 

@@ -96,7 +96,8 @@ std::string doubt_text(const TimeDoubt& doubt, const Page& page) {
   if (!doubt.means_little) return "";
   const Nanoseconds unsure = unsure_by(doubt);
   const std::string text = fmt::format(
-      "By the quartiles of the calibration, the step takes {} to {}: times are rounded to the digits that are "
+      "By the quartiles of the calibration, the step takes {} to {}: times are rounded to the digits that "
+      "are "
       "certain.",
       duration_text(doubt.step->low_ns, unsure / 10), duration_text(doubt.step->high_ns, unsure / 10));
   return page.paint(Tone::kWarning, wrap(text, page.width, 0)) + "\n";
@@ -119,15 +120,19 @@ class SimulateCommand : public Subcommand {
   void add_options(CLI::App& app) override {
     source_.add_to(app, "Trace of a run");
     policy_.add_to(app);
-    add_assumed_link_option(app, link_,
-                            "Link to assume in each direction; shared: both directions share its bandwidth (default: the link "
-                            "that the run measured)");
+    add_assumed_link_option(
+        app, link_,
+        "Link to assume in each direction; shared: both directions share its bandwidth (default: the link "
+        "that the run measured)");
     add_disk_bandwidth_option(app, disk_, "Disk to assume (default: the disk that the run measured)");
     add_capacity_option(app, "--device-memory", device_memory_,
-                        "Report if the step fits into this much memory; exit status 1 if not", kLeastDeviceMemory);
+                        "Report if the step fits into this much memory; exit status 1 if not",
+                        kLeastDeviceMemory);
     add_force_option(app, force_);
-    add_output_option(app, output_, "File for a trace of the simulated step; .gz compresses it (default: none)");
-    app.add_option("--commands", commands_path_, "File for the scheduler's command log, one JSON object per line")
+    add_output_option(app, output_,
+                      "File for a trace of the simulated step; .gz compresses it (default: none)");
+    app.add_option("--commands", commands_path_,
+                   "File for the scheduler's command log, one JSON object per line")
         ->type_name("FILE");
   }
 

@@ -37,9 +37,10 @@ class TuneCommand : public Subcommand {
   TuneCommand() { goal_.searches_plans = true; }
 
   void add_options(CLI::App& app) override {
-    traces_.add_several_to(app,
-                           "Trace of a run; several traces if the model ran in several configurations (--checkpoint, "
-                           "--slices, --offload-params): each is tuned, and the best is chosen");
+    traces_.add_several_to(
+        app,
+        "Trace of a run; several traces if the model ran in several configurations (--checkpoint, "
+        "--slices, --offload-params): each is tuned, and the best is chosen");
     add_goal_options(app);
     add_capacity_option(app, "--host-memory", goal_.host_memory_bytes,
                         "Most bytes of host memory for offloaded tensors");
@@ -55,9 +56,10 @@ class TuneCommand : public Subcommand {
         "(sets of tensors)");
     app.add_flag("--lossy", goal_.allows_loss,
                  "Allow lossy placements: gradients are then close to the exact ones");
-    add_assumed_link_option(app, link_,
-                            "Link to assume in each direction; shared: both directions share its bandwidth (default: the link "
-                            "that the run measured)");
+    add_assumed_link_option(
+        app, link_,
+        "Link to assume in each direction; shared: both directions share its bandwidth (default: the link "
+        "that the run measured)");
     app.add_option("--profile", profile_,
                    fmt::format("Assume the memory and link of another GPU, with the trace's compute times: "
                                "{}, or a JSON file",
@@ -160,7 +162,8 @@ class TuneCommand : public Subcommand {
                    std::optional<Nanoseconds> base) const {
     const std::vector<std::string> lost_records = refuse_lost_records(trace, path, force_);
     if (trace.simulated)
-      context.note(path + " is simulated: its compute times are those of the run from which it was simulated");
+      context.note(path +
+                   " is simulated: its compute times are those of the run from which it was simulated");
     const TraceSteps steps(trace, assumed_memory(trace));
     Link link = link_to_assume(link_, trace.environment.link);
     link.disk = disk_to_assume(disk_, trace, {});

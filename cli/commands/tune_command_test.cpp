@@ -54,8 +54,9 @@ TEST_F(TuneCommandTest, ShowsTheMemoryReservedByAnAllocator) {
 TEST_F(TuneCommandTest, ReportsTheLeastDeviceMemoryIfNothingFits) {
   const CliRun run = tune(virtual_sample_trace(), {"--memory-budget", "1MiB"});
   EXPECT_EQ(run.status, 1);
-  EXPECT_THAT(run.out, HasSubstr("No policy that was found fits into 1.00 MiB. The least memory found is 2.00 MiB "
-                                 "reserved (2097152 bytes)"));
+  EXPECT_THAT(run.out,
+              HasSubstr("No policy that was found fits into 1.00 MiB. The least memory found is 2.00 MiB "
+                        "reserved (2097152 bytes)"));
   EXPECT_THAT(tune(sample_trace(), {"--memory-budget", "1KiB"}).out,
               HasSubstr("No policy fits into 1.00 KiB. The least memory reachable is 4.09 KiB (4192 bytes)"));
 }
@@ -219,7 +220,7 @@ TEST_F(TuneCommandTest, SearchesPlansByDefault) {
 
 TEST_F(TuneCommandTest, ReportsBoundGapBindingAndPricesInTextAndJson) {
   const std::vector<std::string> goal = {"--memory-budget", "850KiB"};
-  const std::string text = tune(chain_trace(), goal).out;
+  const std::string text = unwrapped(tune(chain_trace(), goal).out);
   EXPECT_THAT(text, AllOf(HasSubstr("Lower bound for this goal: "), HasSubstr("Limited by "),
                           HasSubstr("More resources: another"), HasSubstr("of device memory saves at least"),
                           HasSubstr("as fast saves at least")));

@@ -38,15 +38,16 @@ class ValidateCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
     app.add_option("MODEL.pt", request_.model_path, "Model of the trace")->required();
-    add_trace_option(app, trace_path_, "Trace to predict from; inputs, device and all other settings are those of the trace");
+    add_trace_option(app, trace_path_,
+                     "Trace to predict from; inputs, device and all other settings are those of the trace");
     add_count_option(app, "--policies", policies_, kLeastPolicies, kMostPolicies,
                      "Number of settings to run, spread over the range of policies (default 30)");
     add_count_option(app, "--rounds", rounds_, 1, kMostRounds,
                      "Runs of each setting, interleaved with the other settings (default 7)");
-    add_share_option(
-        app, "--max-mean-error", bounds_.mean_error,
-        "Upper bound on the mean error of the step time (default 3%): exit status 1 beyond it. If noise hides "
-        "whether the bound holds, the report says so and the exit status is 0");
+    add_share_option(app, "--max-mean-error", bounds_.mean_error,
+                     "Upper bound on the mean error of the step time (default 3%): exit status 1 beyond it. "
+                     "If noise hides "
+                     "whether the bound holds, the report says so and the exit status is 0");
     add_share_option(app, "--max-p95-error", bounds_.p95_error,
                      "Upper bound on the 95th percentile of the same error (default 8%)");
     add_share_option(app, "--min-tau", bounds_.kendall_tau,
@@ -116,13 +117,14 @@ class ValidateCommand : public Subcommand {
     report.left_out = runs.left_out;
     report.notes = notes_;
     if (runs.left_out > 0)
-      report.notes.push_back(fmt::format(
-          "{} more settings do not fit into device memory and are left out.", runs.left_out));
+      report.notes.push_back(
+          fmt::format("{} more settings do not fit into device memory and are left out.", runs.left_out));
     if (runs.inexact > 0)
-      report.notes.push_back(fmt::format(
-          "{} more settings of TRL's rules reload only some of the tensors whose layout a reload changes. The "
-          "trace has no step program for them, so they are left out.",
-          runs.inexact));
+      report.notes.push_back(
+          fmt::format("{} more settings of TRL's rules reload only some of the tensors whose layout a reload "
+                      "changes. The "
+                      "trace has no step program for them, so they are left out.",
+                      runs.inexact));
     return report;
   }
 
@@ -132,9 +134,10 @@ class ValidateCommand : public Subcommand {
     request_.disk = disk_.request(trace.environment.device, {});
     const DiskLink& known = trace.environment.link.disk;
     if (request_.disk && !known.is_known())
-      throw input_error(trace_path_ + " does not contain the speed of a disk, so times with a disk cannot be predicted",
-                        fmt::format("Record it with: {} {} --transforms all", recording(),
-                                    disk_flag(request_.disk->compressed)));
+      throw input_error(
+          trace_path_ + " does not contain the speed of a disk, so times with a disk cannot be predicted",
+          fmt::format("Record it with: {} {} --transforms all", recording(),
+                      disk_flag(request_.disk->compressed)));
     if (trace.environment.times_are_modelled && known.is_known())
       request_.disk = DiskRequest{{}, false, known, known.is_compressed};
     if (request_.disk && request_.disk->compressed != known.is_compressed)
@@ -170,9 +173,9 @@ class ValidateCommand : public Subcommand {
 
   void refuse_other_model(const Trace& trace) const {
     if (fingerprint_of_file(request_.model_path) == trace.model.fingerprint) return;
-    throw input_error(fmt::format("{} is not the model of {} ({})", request_.model_path, trace_path_,
-                                  trace.model.name),
-                      "Record a trace of it: " + recording());
+    throw input_error(
+        fmt::format("{} is not the model of {} ({})", request_.model_path, trace_path_, trace.model.name),
+        "Record a trace of it: " + recording());
   }
 
   /// Returns the command that records a trace of the model.

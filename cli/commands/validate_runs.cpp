@@ -111,9 +111,10 @@ std::optional<double> recalibrated_drift(const Trace& trace, const Trace& now) {
 
 void refuse_to_judge_nothing(const ValidationReport& report) {
   if (!report.settings.empty() || report.refused.empty()) return;
-  throw environment_error(fmt::format("the device had no memory for any of the {} settings; the first error: {}",
-                                      report.refused.size(), report.refused.front().why),
-                          "End other processes on the device, or use a smaller batch.");
+  throw environment_error(
+      fmt::format("the device had no memory for any of the {} settings; the first error: {}",
+                  report.refused.size(), report.refused.front().why),
+      "End other processes on the device, or use a smaller batch.");
 }
 
 /// Returns warnings about causes of wrong predictions other than the model.
@@ -123,17 +124,18 @@ std::vector<std::string> warnings_of(const ValidationReport& report, const Trace
   std::vector<std::string> warnings;
   for (const RunDifference& difference : run_differences(figures_of(trace, {}), figures_of(now, {})))
     if (std::ranges::find(kCircumstances, difference.what) != kCircumstances.end())
-      warnings.push_back(fmt::format(
-          "the trace was recorded with another {} ({}) than the settings ran with ({}): its "
-          "predictions may not apply here",
-          difference.what, difference.base, difference.now));
+      warnings.push_back(
+          fmt::format("the trace was recorded with another {} ({}) than the settings ran with ({}): its "
+                      "predictions may not apply here",
+                      difference.what, difference.base, difference.now));
   if (!report.drift) return warnings;
   if (std::abs(*report.drift) > kLargeDrift)
     warnings.push_back(
         fmt::format("a drift of {:+.0f}% is large: record the trace again", 100 * *report.drift));
   if (report.recalibrated_drift && std::abs(*report.drift - *report.recalibrated_drift) > kLargeDisagreement)
     warnings.emplace_back(
-        "the drift differs from that of a new calibration: the machine's load has changed since then, or part "
+        "the drift differs from that of a new calibration: the machine's load has changed since then, or "
+        "part "
         "of the drift is a prediction error that is not counted as one");
   return warnings;
 }

@@ -21,9 +21,10 @@ class ViewCommand : public Subcommand {
                        {"placement", SavedBy::kPlacement}},
                       "With --saved: add up the tensors that have this in common")
         ->needs(saved);
-    add_count_option(app, "--top", most_shown_, 0, kMostShown,
-                     "Operators to show (default 10); with --saved, show this many lines, those with the most bytes "
-                     "(default all)");
+    add_count_option(
+        app, "--top", most_shown_, 0, kMostShown,
+        "Operators to show (default 10); with --saved, show this many lines, those with the most bytes "
+        "(default all)");
     add_output_option(app, output_, "File for the summary (default -: standard output)");
   }
 

@@ -49,8 +49,7 @@ nlohmann::ordered_json to_json(const ZooMakeReport& report) {
 std::string to_text(const ZooMakeReport& report, const Page& page) {
   std::string sizes;
   for (const auto& [name, value] : report.sizes) sizes += fmt::format(", {} {}", name, value);
-  const std::string weights =
-      report.weights.meta ? "meta parameters" : fmt::format("seed {}", report.seed);
+  const std::string weights = report.weights.meta ? "meta parameters" : fmt::format("seed {}", report.seed);
   const std::string made =
       fmt::format("{}: {}{}, {}, {}", report.output, report.model, sizes, report.weights.dtype, weights);
   const std::string device =
@@ -78,12 +77,14 @@ class ZooCommand : public Subcommand {
     make_->add_option("NAME", name_, "Name of a model in `offprof zoo list`")->required();
     add_output_option(*make_, model_path_, "File for the model")->required();
     add_seed_option(*make_, seed_);
-    make_->add_option("--preset", preset_, "Named set of sizes, which other flags override: " + preset_names());
+    make_->add_option("--preset", preset_,
+                      "Named set of sizes, which other flags override: " + preset_names());
     make_->add_option("--dtype", weights_.dtype,
                       "Type of the parameters: float32, bfloat16, float16 (default float32)");
-    make_->add_flag("--meta", weights_.meta,
-                    "Use meta parameters, which have no memory (as on PyTorch's meta device), for models of any size; "
-                    "such a model runs on --device virtual only");
+    make_->add_flag(
+        "--meta", weights_.meta,
+        "Use meta parameters, which have no memory (as on PyTorch's meta device), for models of any size; "
+        "such a model runs on --device virtual only");
     add_size_options(*make_);
   }
 

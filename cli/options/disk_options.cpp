@@ -101,7 +101,8 @@ void share_disk_with_parameters(RunRequest& request) {
       throw input_error("on a virtual GPU the disk of the parameters is modelled too: no file is written",
                         "Give --disk-bandwidth 2GB/s instead of --offload-params-dir.");
     if (!request.disk)
-      throw input_error("parameters are on the disk, but its speed is unknown", "Give --disk-bandwidth 2GB/s.");
+      throw input_error("parameters are on the disk, but its speed is unknown",
+                        "Give --disk-bandwidth 2GB/s.");
     return refuse_compressed_parameters(*request.disk);
   }
   const bool is_host = request.device == "host";
@@ -126,14 +127,14 @@ void DiskOptions::add_to(CLI::App& app) {
                  "run")
       ->type_name("DIR")
       ->group(group);
-  app.add_flag("--disk-checksums", checksums_, "Verify checksums of the data that is read from the disk")->group(group);
-  app.add_flag("--compress", compressed_,
-               "Use compressed host memory (lossless) instead of a disk, so that tune can use its measured cost. "
-               "Implied by a policy with `compress`")
+  app.add_flag("--disk-checksums", checksums_, "Verify checksums of the data that is read from the disk")
       ->group(group);
-  add_disk_bandwidth_option(app, speed_,
-                            "virtual: speed of the modelled disk or compression")
+  app.add_flag(
+         "--compress", compressed_,
+         "Use compressed host memory (lossless) instead of a disk, so that tune can use its measured cost. "
+         "Implied by a policy with `compress`")
       ->group(group);
+  add_disk_bandwidth_option(app, speed_, "virtual: speed of the modelled disk or compression")->group(group);
 }
 
 std::optional<DiskRequest> DiskOptions::request(const std::string& device, const Policy& policy) const {
@@ -160,8 +161,9 @@ void DiskOptions::refuse_on_virtual(bool compressed) const {
 
 void DiskOptions::refuse_with_compression(const Policy& policy) const {
   if (uses_disk(policy) && !compresses(policy))
-    throw input_error("--compress replaces the disk by host memory, but the policy places tensors on a disk",
-                      "Write `compress` instead of `disk` in its rules, or give --disk DIR instead of --compress.");
+    throw input_error(
+        "--compress replaces the disk by host memory, but the policy places tensors on a disk",
+        "Write `compress` instead of `disk` in its rules, or give --disk DIR instead of --compress.");
   if (!folder_.empty())
     throw input_error("compressed tensors are in host memory, but --disk is a folder",
                       compresses(policy) ? "The policy compresses tensors: omit --disk."

@@ -66,7 +66,7 @@ double parse_bandwidth(const std::string& text) {
   const bool has_time = text.find('/') != std::string::npos;
   const double rate = parse_rate(has_time ? text : text + std::string(kPerSecond));
   const std::string amount = text.ends_with(kPerSecond) ? text.substr(0, text.size() - 2) : text;
-  refuse_missing_unit(amount, rate, "bytes a second", amount + "GB/s or " + amount + "MB/s");
+  refuse_missing_unit(amount, rate, "bytes per second", amount + "GB/s or " + amount + "MB/s");
   return rate;
 }
 
@@ -137,7 +137,8 @@ void TraceArgument::add_to(CLI::App& app, const std::string& what) {
     return [&paths](const std::string& path) { paths = {path}; };
   };
   app.add_option_function<std::string>("TRACE", take_into(arguments_), what);
-  app.add_option_function<std::string>("--trace", take_into(named_), "Same as TRACE, given by name")->type_name("FILE");
+  app.add_option_function<std::string>("--trace", take_into(named_), "Same as TRACE, given by name")
+      ->type_name("FILE");
 }
 
 void TraceArgument::add_several_to(CLI::App& app, const std::string& what) {
@@ -256,7 +257,8 @@ void PolicyOptions::add_to(CLI::App& app) {
   add_bytes_option(app, "--stash-bytes", stash_bytes_,
                    "Bytes of offloaded tensors that keep their device copy")
       ->group(group);
-  add_bytes_option(app, "--prefetch", prefetch_, "Prefetch window: reload up to this many bytes ahead of use; 0: on demand")
+  add_bytes_option(app, "--prefetch", prefetch_,
+                   "Prefetch window: reload up to this many bytes ahead of use; 0: on demand")
       ->group(group);
   add_count_option(app, "--copy-streams", copy_streams_, 1, 2,
                    "Number of copy streams; 2: one per direction; 1: copies of both directions share one")
@@ -264,9 +266,10 @@ void PolicyOptions::add_to(CLI::App& app) {
   add_capacity_option(app, "--host-memory", host_memory_,
                       "Most bytes of host memory for offloaded tensors; tensors beyond it stay on the device")
       ->group(group);
-  add_capacity_option(app, "--disk-memory", disk_memory_,
-                      "Most bytes of disk for `disk` tensors; tensors beyond it go to host memory or stay on the "
-                      "device")
+  add_capacity_option(
+      app, "--disk-memory", disk_memory_,
+      "Most bytes of disk for `disk` tensors; tensors beyond it go to host memory or stay on the "
+      "device")
       ->group(group);
   add_capacity_option(app, "--disk-buffer", disk_buffer_,
                       "Host memory that buffers tensors on their way to and from the disk (default 256 MiB)")

@@ -14,8 +14,8 @@ using EngineFunction = EnginePlugin* (*)();
 
 Error no_engine(const std::vector<std::string>& places) {
   return environment_error(
-      fmt::format("this build of offprof has no engine: the library {} is not in {}",
-                  kEnginePluginLibrary, std::filesystem::path(places.front()).parent_path().string()),
+      fmt::format("this build of offprof has no engine: the library {} is not in {}", kEnginePluginLibrary,
+                  std::filesystem::path(places.front()).parent_path().string()),
       "The engine trains models with LibTorch. To build it, run in offprof's source folder: "
       "scripts/setup.sh && cmake --preset release && cmake --build --preset release");
 }

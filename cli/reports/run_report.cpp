@@ -46,8 +46,9 @@ bool is_nearer(const GradientError& a, const GradientError& b) {
 std::string lossy_text(const std::vector<GradientError>& errors) {
   const auto worst = std::ranges::max_element(errors, is_nearer);
   if (worst == errors.end()) return "no parameter has a gradient";
-  return fmt::format("lossy encoding: the error of {} is {:.2g} of its norm (cosine {:.6f}), all others are smaller",
-                     worst->parameter, worst->relative_norm, worst->cosine);
+  return fmt::format(
+      "lossy encoding: the error of {} is {:.2g} of its norm (cosine {:.6f}), all others are smaller",
+      worst->parameter, worst->relative_norm, worst->cosine);
 }
 
 /// Returns a table of the parameters with the largest gradient errors.

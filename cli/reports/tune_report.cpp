@@ -183,8 +183,9 @@ std::string headline_text(const TuneReport& report) {
   std::string text =
       fmt::format("{}: {} policies simulated", report.trace, count_text(result.policies_tried));
   if (result.family.settings > 0)
-    text += fmt::format(", {} settings of threshold, stash and prefetch window ({}; up to {:.2g} distinct ones)",
-                        count_text(result.family.replayed), family_text(result), result.family.settings);
+    text +=
+        fmt::format(", {} settings of threshold, stash and prefetch window ({}; up to {:.2g} distinct ones)",
+                    count_text(result.family.replayed), family_text(result), result.family.settings);
   if (result.plans && result.plans->replayed > 0) text += plans_text(result);
   return text + ". Pareto-optimal settings (no other has both less memory and less time):";
 }
@@ -278,7 +279,8 @@ std::string link_price_text(const TuneReport& report) {
     gain = format_bytes(bytes) + " of memory within the slowdown";
   else if (time > 0)
     gain = format_duration(time) + " per step";
-  return fmt::format(" A link {:g} times as fast saves {}.", report.result.link_price->factor, price_of(gain));
+  return fmt::format(" A link {:g} times as fast saves {}.", report.result.link_price->factor,
+                     price_of(gain));
 }
 
 std::string prices_text(const TuneReport& report) {
@@ -288,8 +290,10 @@ std::string prices_text(const TuneReport& report) {
     const MemoryPrice& price = *result.memory_price;
     const double share =
         static_cast<double>(price.gain_ns) / static_cast<double>(*result.chosen->predicted.step_time_ns);
-    const std::string gain = fmt::format("{} per step ({})", format_duration(price.gain_ns), share_text(share));
-    text += fmt::format("another {} of device memory saves {}.", format_bytes(price.more_bytes), price_of(gain));
+    const std::string gain =
+        fmt::format("{} per step ({})", format_duration(price.gain_ns), share_text(share));
+    text +=
+        fmt::format("another {} of device memory saves {}.", format_bytes(price.more_bytes), price_of(gain));
   } else {
     text += "more device memory saves " + price_of("") + ".";
   }

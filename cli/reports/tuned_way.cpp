@@ -88,7 +88,8 @@ std::string ways_text(const std::vector<TunedWay>& ways, const Page& page) {
                    {way.chosen ? time(*way.chosen) : "-", tone}});
   }
   return wrap(
-             "Configurations of the traces, each tuned for the goal (a slowdown is relative to the first one with "
+             "Configurations of the traces, each tuned for the goal (a slowdown is relative to the first one "
+             "with "
              "nothing offloaded); device memory and step time:",
              page.width, 0) +
          "\n\n" + table.render(page) + "\n";

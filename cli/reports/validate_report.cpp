@@ -246,7 +246,8 @@ std::string drift_sentence(const ValidationReport& report) {
                                                                    signed_percent(*report.recalibrated_drift))
                                                      : "";
   return fmt::format(
-      "Drift: with nothing offloaded a step takes {} compared with the trace{}. The drift is attributed to the "
+      "Drift: with nothing offloaded a step takes {} compared with the trace{}. The drift is attributed to "
+      "the "
       "machine and not judged; drift-corrected predictions scale all compute by it.",
       signed_percent(*report.drift), anew);
 }
@@ -281,7 +282,8 @@ std::string closing_line(const ValidationReport& report, const Page& page) {
                    ? "Cannot tell whether the predictions hold: the cores that compute and copy were not "
                      "as far apart as when the trace was recorded. Record it again."
                : !report.refused.empty()
-                   ? "Cannot tell whether all predictions hold: the device had no memory for some settings that "
+                   ? "Cannot tell whether all predictions hold: the device had no memory for some settings "
+                     "that "
                      "were predicted to fit. Other processes may have used it."
                    : "Noise hides whether the predictions hold: use more rounds or an idle machine.",
                page.width, 0));

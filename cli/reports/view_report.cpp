@@ -168,8 +168,7 @@ std::string memory_text(const ViewReport& report, const Page& page) {
 }
 
 std::string explanation_text(const ViewReport& report, const Page& page) {
-  return heading("Peak and stalls, replayed from the trace", page) +
-         to_text(report.explanation, page);
+  return heading("Peak and stalls, replayed from the trace", page) + to_text(report.explanation, page);
 }
 
 std::string overlap_text(const ViewReport& report, const Page& page) {
@@ -177,8 +176,7 @@ std::string overlap_text(const ViewReport& report, const Page& page) {
   const bool copied = metrics.d2h_bytes.value_or(0) > 0 || metrics.h2d_bytes.value_or(0) > 0;
   if (!copied || !metrics.step_time_ns) return "";
   const Nanoseconds step = *metrics.step_time_ns;
-  TextTable table({{is_simulated(report) ? "time of a step" : "time of a step (medians)",
-                    Align::kLeft},
+  TextTable table({{is_simulated(report) ? "time of a step" : "time of a step (medians)", Align::kLeft},
                    {"time", Align::kRight},
                    {"share", Align::kRight}});
   const auto row = [&](const std::string& what, const std::optional<Nanoseconds>& time) {

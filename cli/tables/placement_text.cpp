@@ -42,8 +42,8 @@ std::string placements_text(const TuneResult& result, const Page& page) {
   for (const PlacementCost& cost : result.placements->alone) add_row(table, cost, result.keep.predicted);
   return wrap("Each placement alone, applied to all tensors that it supports:", page.width, 0) + "\n\n" +
          table.render(page) +
-         wrap(fmt::format("Placements were chosen for {} groups of tensors with {} simulations.", result.placements->groups,
-                          result.placements->replayed),
+         wrap(fmt::format("Placements were chosen for {} groups of tensors with {} simulations.",
+                          result.placements->groups, result.placements->replayed),
               page.width, 0) +
          "\n\n";
 }

@@ -136,8 +136,11 @@ bool has_room_for_all(const Page& page) {
 
 /// Omits the columns for content and module on a narrow page, so that operators and shapes stay readable.
 std::string lines_text(const SavedListing& listing, const Page& page) {
-  std::vector<TextTable::Column> columns = {
-      {"number"}, {"saved by", Align::kLeft}, {"tensor", Align::kLeft}, {"bytes"}, {"placement", Align::kLeft}};
+  std::vector<TextTable::Column> columns = {{"number"},
+                                            {"saved by", Align::kLeft},
+                                            {"tensor", Align::kLeft},
+                                            {"bytes"},
+                                            {"placement", Align::kLeft}};
   if (has_room_for_all(page)) columns.insert(columns.end(), {{"content"}, {"module", Align::kLeft}});
   TextTable table(columns);
   for (const SavedLine* line : shown_of(listing)) {

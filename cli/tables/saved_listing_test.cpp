@@ -69,9 +69,10 @@ TEST(SavedListing, OmitsModuleAndContentOnANarrowPageWithANote) {
 }
 
 TEST(SavedListing, CountsEachContentOnceForAllItsViews) {
-  EXPECT_THAT(text_of(listing_of(trace_of_three()), 200),
-              HasSubstr("3 saved tensors of 6.05 KiB in total, views of 2 contents (storage.version) that take "
-                        "4.05 KiB."));
+  EXPECT_THAT(
+      text_of(listing_of(trace_of_three()), 200),
+      HasSubstr("3 saved tensors of 6.05 KiB in total, views of 2 contents (storage.version) that take "
+                "4.05 KiB."));
 }
 
 TEST(SavedListing, NamesTheEncodingTransform) {

@@ -227,8 +227,7 @@ std::string at_text(const PlaceDifference& place) {
 
 std::string places_text(const TimelineDiff& diff, std::size_t shown, const Page& page) {
   if (diff.places.empty()) return "";
-  TextTable table =
-      table_of_times("places, with stalls", {{"phase", Align::kLeft}, {"at", Align::kRight}});
+  TextTable table = table_of_times("places, with stalls", {{"phase", Align::kLeft}, {"at", Align::kRight}});
   for (std::size_t i = 0; i < std::min(shown, diff.places.size()); ++i) {
     const PlaceDifference& place = diff.places[i];
     const char* missing = !place.base_at ? " (new only)" : !place.now_at ? " (base only)" : "";

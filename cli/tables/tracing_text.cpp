@@ -61,8 +61,8 @@ std::string large_copies_text(const Tracing& tracing, const Link& link) {
 
 std::string beside_allocator_text(const MemoryBesideAllocator& memory) {
   return fmt::format(
-      "{} of device memory before the first allocation, {} after warm-up, {} at the end, outside PyTorch's "
-      "allocator",
+      "{} of device memory outside PyTorch's allocator before the first allocation, {} after warm-up, {} at "
+      "the end",
       format_bytes(memory.before_bytes), format_bytes(memory.warm_bytes), format_bytes(memory.end_bytes));
 }
 

@@ -84,9 +84,9 @@ TEST(TracingLines, HighlightLostRecords) {
 
 TEST(TracingLines, CompareCopySpeedWithTheCalibratedLink) {
   Trace trace = traced_sample();
-  EXPECT_EQ(
-      line(trace, "copies"),
-      "of 16.0 MiB and more: 55.9 GB/s to host (98% of calibrated), 55.9 GB/s to device (100% of calibrated)");
+  EXPECT_EQ(line(trace, "copies"),
+            "of 16.0 MiB and more: 55.9 GB/s to host (98% of calibrated), 55.9 GB/s to device (100% of "
+            "calibrated)");
   trace.environment.link = {};
   for (GpuFigures& step : trace.tracing->steps) step.d2h = {};
   EXPECT_EQ(line(trace, "copies"), "of 16.0 MiB and more: 55.9 GB/s to device");
@@ -95,10 +95,9 @@ TEST(TracingLines, CompareCopySpeedWithTheCalibratedLink) {
 }
 
 TEST(TracingLines, ReportMemoryOutsideTheAllocator) {
-  EXPECT_EQ(
-      line(traced_sample(), "CUDA"),
-      "400 MiB of device memory before the first allocation, 500 MiB after warm-up, 501 MiB at the end, "
-      "outside PyTorch's allocator");
+  EXPECT_EQ(line(traced_sample(), "CUDA"),
+            "400 MiB of device memory outside PyTorch's allocator before the first allocation, 500 MiB after "
+            "warm-up, 501 MiB at the end");
 }
 
 TEST(TracingLines, Fit80And120ColumnsInReports) {
