@@ -228,7 +228,7 @@ class RunCommand : public Subcommand {
     } else if (policy.predicted) {
       context.warn(
           "the policy was tuned for another model, inputs, loss, optimizer, checkpointed modules, slices or "
-          "parameter offload: its prediction by tune is not shown");
+          "parameter offload, so tune's prediction is not shown");
     }
     report.inexact = inexact_keys(trace.metrics, report.predicted);
     if (result.steps_with_other_commands > 0 || replay_commands(step, trace.policy) != result.commands)

@@ -126,7 +126,7 @@ class SimulateCommand : public Subcommand {
         "that the run measured)");
     add_disk_bandwidth_option(app, disk_, "Disk to assume (default: the disk that the run measured)");
     add_capacity_option(app, "--device-memory", device_memory_,
-                        "Report if the step fits into this much memory; exit status 1 if not",
+                        "Check that the step fits into this much memory; exit status 1 if not",
                         kLeastDeviceMemory);
     add_force_option(app, force_);
     add_output_option(app, output_,

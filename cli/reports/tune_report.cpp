@@ -207,7 +207,7 @@ std::string place_text(const ProgramPlace& place) {
 std::string bounds_text(const TuneReport& report) {
   const TuneResult& result = report.result;
   std::string text = fmt::format(
-      "Lower bounds of all policies of offprof's scheduler: {} of device memory, which the step itself "
+      "Lower bounds for all policies of offprof's scheduler: {} of device memory, which the step itself "
       "needs{}, and {} per step.",
       format_bytes(result.device_peak_bound_bytes), place_text(report.least_place),
       format_duration(result.step_time_bound_ns));
