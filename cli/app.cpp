@@ -46,7 +46,7 @@ const CommandEntry& find_command(const std::string& name) {
     names.emplace_back(entry.name);
   }
   if (is_flag(name)) {
-    throw input_error(fmt::format("'{}' stands before the command", name),
+    throw input_error(fmt::format("option '{}' is before the command", name),
                       "Write the command first: offprof COMMAND [OPTIONS].");
   }
   const std::string suggestion = did_you_mean(name, names);
@@ -128,7 +128,8 @@ ExitStatus run_and_translate_errors(Invocation& invocation) {
   try {
     const ExitStatus status = dispatch(invocation);
     invocation.out.flush();
-    if (!invocation.out) throw input_error("cannot write to standard output", "Is the disk full?");
+    if (!invocation.out)
+      throw input_error("cannot write to standard output", "Check that the disk has free space.");
     return status;
   } catch (const Error& error) {
     print_error(invocation, error.what(), error.hint());

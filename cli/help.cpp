@@ -12,7 +12,7 @@ constexpr std::size_t kNameColumn = 28;
 constexpr std::size_t kCommandColumn = 12;
 
 constexpr const char* kIntroduction =
-    R"(offprof: what activation offloading would save and cost, measured and replayed
+    R"(offprof: measure and predict what activation offloading saves and costs
 
 Usage: offprof COMMAND [OPTIONS]
 
@@ -21,22 +21,22 @@ Commands:
 
 constexpr const char* kExamples = R"(
 Examples:
-  offprof zoo make transformer -o model.pt       a model to try things on
-  offprof run model.pt -o t.json                 train some steps with offloading, and trace them
+  offprof zoo make transformer -o model.pt       create an example model
+  offprof run model.pt -o t.json                 train a few steps with offloading and record a trace
   offprof tune t.json -o policy.json             find the policy with the least memory
-  offprof run model.pt --policy policy.json      check it: predicted beside measured
-  offprof gate t.json --baseline b.json          fail where memory or time got worse
+  offprof run model.pt --policy policy.json      run with that policy: predicted next to measured
+  offprof gate t.json --baseline b.json          fail if memory or time got worse
 
-`offprof COMMAND --help` tells the rest. `offprof --version` prints the version.
+`offprof COMMAND --help` describes a command. `offprof --version` prints the version.
 )";
 
 constexpr const char* kExitCodes = R"(Exit codes:
-  0    done
-  1    gate: a check failed; tune: no policy keeps within the budget;
+  0    success
+  1    gate: a check failed; tune: no policy fits into the budget;
        simulate --device-memory: the step does not fit;
-       validate: a bound does not hold; run --check-streams: something is not in order
-  2    bad usage, or a bad input or output file
-  3    the machine lacks something (memory, a library): see `offprof doctor`
+       validate: a bound does not hold; run --check-streams: streams race
+  2    invalid usage, or an invalid input or output file
+  3    something is missing on this machine (memory, a library): see `offprof doctor`
   70   a bug in offprof
   130  interrupted
 )";

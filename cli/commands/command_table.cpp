@@ -13,43 +13,43 @@ namespace offprof {
 
 const std::vector<CommandEntry>& command_table() {
   static const std::vector<CommandEntry> table = {
-      {"run", "Train some steps for real under an offload policy, and trace them",
+      {"run", "Train a few real steps under an offload policy and record a trace",
        "  offprof run model.pt -o t.json\n"
        "  offprof run model.pt --input 'int64[4,128]<512' --threshold 64KiB --stash 2\n"
        "  offprof run model.pt --policy policy.json -o tuned.json.gz\n",
        make_run_command},
-      {"tune", "Replay a trace under many policies, print the frontier, choose one",
+      {"tune", "Simulate many policies on a trace, print the Pareto frontier and choose one",
        "  offprof tune t.json -o policy.json\n"
        "  offprof tune t.json --memory-budget 2GiB\n"
        "  offprof tune t.json --max-slowdown 2% --link 25GB/s,10us\n",
        make_tune_command},
-      {"simulate", "Replay a trace under one policy: what if",
+      {"simulate", "Predict memory and step time of one policy by replaying a trace",
        "  offprof simulate t.json --policy trl\n"
        "  offprof simulate t.json --threshold 1MiB --stash 3 --link 12GB/s -o simulated.json\n",
        make_simulate_command},
-      {"validate", "Hold predictions against real runs, setting by setting",
+      {"validate", "Compare predictions with real runs of many settings",
        "  offprof validate model.pt --trace t.json\n"
        "  offprof validate model.pt --trace t.json --policies 50 --rounds 11 --link 1GB/s\n",
        make_validate_command},
-      {"gate", "Fail, with exit status 1, where memory or time got worse than a baseline allows",
+      {"gate", "Compare a trace with a baseline; exit status 1 if memory or time got worse than allowed",
        "  offprof gate t.json --update --baseline baseline.json\n"
        "  offprof gate t.json --baseline baseline.json\n"
        "  offprof gate t.json --baseline baseline.json --limit 'device_peak_bytes<=+0%'\n"
        "  offprof gate t.json --baseline baseline.json --limit 'step_time_ns_min<=+10%'\n",
        make_gate_command},
-      {"diff", "What changed from one run to another: figures, policy, saved tensors, where time parts",
+      {"diff", "Compare two runs: metrics, policy, saved tensors, timelines",
        "  offprof diff before.json after.json\n"
        "  offprof diff measured.json simulated.json --format json\n",
        make_diff_command},
-      {"view", "Summarize a trace: figures, saved tensors, memory over the step, overlap",
+      {"view", "Summarize a trace: metrics, saved tensors, memory over the step, overlap",
        "  offprof view t.json\n"
        "  offprof view t.json.gz --top 30\n",
        make_view_command},
-      {"zoo", "Make a model to try things on, with no Python",
+      {"zoo", "Create an example model, without Python",
        "  offprof zoo list\n"
        "  offprof zoo make transformer -o model.pt --batch 4 --layers 6\n",
        make_zoo_command},
-      {"doctor", "What works on this machine, what is missing, and what would mend it",
+      {"doctor", "Check this machine: what works, what is missing and how to fix it",
        "  offprof doctor\n"
        "  offprof doctor --format json\n",
        make_doctor_command},

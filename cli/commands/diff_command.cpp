@@ -20,14 +20,15 @@ std::string percent_text(const MetricDifference& metric) {
 }
 
 TextTable metric_table(const std::vector<MetricDifference>& metrics) {
-  TextTable table({{"figure", Align::kLeft},
+  TextTable table({{"metric", Align::kLeft},
                    {"base", Align::kRight},
                    {"new", Align::kRight},
                    {"difference", Align::kRight},
                    {"", Align::kRight}});
   for (const MetricDifference& metric : metrics) {
     const auto difference = metric.difference();
-    table.add_row({metric.key, figure_text(metric.unit, metric.base), figure_text(metric.unit, metric.now),
+    table.add_row({metric_text(metric.key), figure_text(metric.unit, metric.base),
+                   figure_text(metric.unit, metric.now),
                    difference ? difference_text(metric.unit, *difference) : "-", percent_text(metric)});
   }
   return table;
@@ -47,7 +48,7 @@ std::string times_note(const std::vector<RunDifference>& run) {
 
 std::string run_text(const std::vector<RunDifference>& run, const Page& page) {
   if (run.empty()) return "";
-  TextTable table({{"what ran", Align::kLeft}, {"base", Align::kLeft}, {"new", Align::kLeft}});
+  TextTable table({{"run property", Align::kLeft}, {"base", Align::kLeft}, {"new", Align::kLeft}});
   for (const RunDifference& difference : run)
     table.add_row({difference.what, difference.base, difference.now});
   return "\n" + table.render(page) + times_note(run);
@@ -57,16 +58,15 @@ std::string run_text(const std::vector<RunDifference>& run, const Page& page) {
 /// timeline.
 std::string no_timeline_text(const std::vector<std::string>& without_steps, const Page& page) {
   if (without_steps.size() != 1) return "";
-  const std::string text =
-      fmt::format("Where the steps part in time cannot be told: '{}' shows no steps, which only traces do.",
-                  without_steps[0]);
+  const std::string text = fmt::format(
+      "Timelines cannot be compared: '{}' contains no steps. Only traces contain steps.", without_steps[0]);
   return "\n  " + wrap(text, page.width, 2) + "\n";
 }
 
 std::string ops_text(const DiffReport& report, const Page& page) {
   const auto& ops = report.diff.ops;
   if (ops.empty()) return "";
-  TextTable table({{"saved for backward by", Align::kLeft},
+  TextTable table({{"saved by operator", Align::kLeft},
                    {"base", Align::kRight},
                    {"new", Align::kRight},
                    {"difference", Align::kRight},
@@ -85,10 +85,11 @@ std::string ops_text(const DiffReport& report, const Page& page) {
 class DiffCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
-    app.add_option("BASE", base_, "A trace, a JSON report, or a baseline")->required();
-    app.add_option("NEW", now_, "Another")->required();
-    add_count_option(app, "--top", report_.ops_shown, 0, kMostShown, "Rows shown of each list (default 10)");
-    add_output_option(app, output_, "Where the report goes (default -)");
+    app.add_option("BASE", base_, "Trace, JSON report or baseline")->required();
+    app.add_option("NEW", now_, "Trace, JSON report or baseline to compare with BASE")->required();
+    add_count_option(app, "--top", report_.ops_shown, 0, kMostShown,
+                     "Rows to show of each list (default 10)");
+    add_output_option(app, output_, "File for the report (default -: standard output)");
   }
 
   ExitStatus run(Context& context) override {

@@ -99,8 +99,8 @@ Finding cuda_finding(const std::string& engine_path) {
   if (tried.ok) return {"CUDA device", Health::kWorks, "--device cuda can be opened", ""};
   return {
       "CUDA device", Health::kOptional, "--device cuda cannot be opened: " + tried.answer,
-      "an NVIDIA GPU, its driver, and beside LibTorch the NVIDIA packages that the torch wheel depends on, "
-      "which scripts/setup.sh leaves out"};
+      "an NVIDIA GPU, its driver, and next to LibTorch the NVIDIA packages that the torch wheel depends on; "
+      "scripts/setup.sh does not install them"};
 }
 
 /// Asks the engine in this process if it can trace the GPU: the real one if its driver is present, else the
@@ -126,15 +126,14 @@ Finding tracer_finding(const std::string& engine_path) {
 Finding cupti_finding(const std::string& file) {
   if (!file.empty()) return {"CUPTI", Health::kWorks, file, ""};
   return {"CUPTI", Health::kOptional,
-          fmt::format("{} cannot be opened; tracing GPU kernels needs it", kCuptiLibrary),
+          fmt::format("{} cannot be opened; it is needed to trace GPU kernels", kCuptiLibrary),
           "scripts/setup.sh"};
 }
 
 void add_engine(std::vector<Finding>& findings) {
   const auto path = find_engine(engine_places(program_folder()));
   if (!path) {
-    findings.push_back(
-        engine_missing("not built: this is the small flavour, without `run` and `zoo make`", kGetEngine));
+    findings.push_back(engine_missing("not built: without it `run` and `zoo make` do not work", kGetEngine));
     return;
   }
   const ChildResult opened = run_in_child([&] { return open_engine(*path); });
@@ -193,7 +192,8 @@ Finding nvidia_driver() {
   if (answer.gpus > 0)
     return {"NVIDIA driver", Health::kWorks,
             fmt::format("{} GPU{}", answer.gpus, answer.gpus == 1 ? "" : "s"), ""};
-  return {"NVIDIA driver", Health::kOptional, answer.problem + "; the host and virtual devices do without",
+  return {"NVIDIA driver", Health::kOptional,
+          answer.problem + "; the host and virtual devices do not need it",
           "on a machine with an NVIDIA GPU: apt-get install nvidia-driver"};
 }
 
@@ -202,7 +202,7 @@ Finding disk_tier() {
   const ChildResult tried =
       run_in_child([] { return describe(DiskTier(fs::temp_directory_path().string()).facts()); });
   if (tried.ok) return {"disk tier", Health::kWorks, tried.answer, ""};
-  return {"disk tier", Health::kOptional, tried.answer, "set TMPDIR to a folder that can be written to"};
+  return {"disk tier", Health::kOptional, tried.answer, "set TMPDIR to a writable folder"};
 }
 
 /// Checks the codec of `run --compress`.
@@ -210,7 +210,8 @@ Finding compression() {
   try {
     return {"compression", Health::kWorks, block_codec(), ""};
   } catch (const Error& error) {
-    return {"compression", Health::kOptional, error.what(), "apt-get install libblosc-dev, and build again"};
+    return {"compression", Health::kOptional, error.what(),
+            "apt-get install libblosc-dev, and build offprof again"};
   }
 }
 
@@ -237,11 +238,12 @@ Finding holistic_trace_analysis() {
   const char* name = "HTA";
   const std::string python = find_program("python3");
   if (python.empty()) {
-    return {name, Health::kOptional, "no python3; offprof itself needs none", "apt-get install python3-pip"};
+    return {name, Health::kOptional, "no python3; offprof itself does not need it",
+            "apt-get install python3-pip"};
   }
   const ChildResult found = run_in_child([&] { return find_hta(python); });
   if (found.ok) return {name, Health::kWorks, fmt::format("in {}", python), ""};
-  return {name, Health::kOptional, "Holistic Trace Analysis is not installed; only for its notebooks",
+  return {name, Health::kOptional, "Holistic Trace Analysis is not installed; only its notebooks need it",
           "python3 -m pip install HolisticTraceAnalysis"};
 }
 

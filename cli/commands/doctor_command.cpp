@@ -35,7 +35,7 @@ Tone tone_of(Health health) {
 class DoctorCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
-    add_output_option(app, output_, "Where the report goes (default -)");
+    add_output_option(app, output_, "File for the report (default -: standard output)");
   }
 
   ExitStatus run(Context& context) override {
@@ -82,12 +82,13 @@ std::string hint_text(std::string hint, const Page& page, std::size_t column) {
 }
 
 const char* verdict_of(const DoctorReport& report) {
-  if (report.run_works) return "Everything that `offprof run` needs works here.";
+  if (report.run_works) return "Everything that `offprof run` needs works on this machine.";
   const bool engine_works = std::ranges::any_of(report.findings, [](const Finding& finding) {
     return finding.name == "engine" && finding.health == Health::kWorks;
   });
-  return engine_works ? "`offprof run` works here on other devices than what is missing above."
-                      : "`offprof run` does not work here; tune, simulate, gate, diff and view do.";
+  return engine_works
+             ? "`offprof run` works on this machine, except on the devices that are missing above."
+             : "`offprof run` does not work on this machine; tune, simulate, gate, diff and view do.";
 }
 
 }  // namespace
@@ -96,7 +97,7 @@ std::string to_text(const DoctorReport& report, const Page& page) {
   std::string text;
   constexpr std::size_t kStatusWidth = 10;
   constexpr std::size_t kDetailColumn = 27;
-  constexpr std::string_view kMend = "mend: ";
+  constexpr std::string_view kMend = "fix: ";
   for (const Finding& finding : report.findings) {
     const std::string status = name_of(finding.health);
     text += page.paint(tone_of(finding.health), status) + std::string(kStatusWidth - status.size(), ' ');

@@ -23,15 +23,15 @@ TEST(Doctor, RunWorksIfItsRequirementsAreMet) {
 
 TEST(Doctor, ShowsAFixForEachMissingComponent) {
   EXPECT_THAT(to_text(report_with(Health::kMissing), {}),
-              AllOf(HasSubstr("missing   engine"), HasSubstr("mend: scripts/setup.sh"),
-                    HasSubstr("does not work here")));
+              AllOf(HasSubstr("missing   engine"), HasSubstr("fix: scripts/setup.sh"),
+                    HasSubstr("does not work on this machine")));
 }
 
 TEST(Doctor, AMissingDeviceIsNotAMissingEngine) {
   const DoctorReport report = make_doctor_report(
       {{"engine", Health::kWorks, "a path", ""}, {"virtual GPU", Health::kMissing, "broken", "build it"}});
   EXPECT_FALSE(report.run_works);
-  EXPECT_THAT(to_text(report, {}), HasSubstr("works here on other devices"));
+  EXPECT_THAT(to_text(report, {}), HasSubstr("except on the devices that are missing"));
 }
 
 /// Removes the line breaks of `wrap`, which are followed by `column` blanks.
@@ -43,11 +43,11 @@ std::string joined_lines(std::string text, std::size_t column) {
 }
 
 TEST(Doctor, HintsFitThePage) {
-  constexpr std::size_t kHintColumn = 33;
+  constexpr std::size_t kHintColumn = 32;
   const std::string commands = "scripts/setup.sh && cmake --preset release && cmake --build --preset release";
   const std::string prose =
-      "an NVIDIA GPU, its driver, and beside LibTorch the NVIDIA packages that the torch wheel depends on, "
-      "which scripts/setup.sh leaves out";
+      "an NVIDIA GPU, its driver, and next to LibTorch the NVIDIA packages that the torch wheel depends on; "
+      "scripts/setup.sh does not install them";
   const DoctorReport report = make_doctor_report({{"engine", Health::kMissing, "not built", commands},
                                                   {"CUDA device", Health::kOptional, "none", prose}});
   for (const std::size_t width : {80U, 120U}) {
@@ -61,7 +61,7 @@ TEST(Doctor, HintsFitThePage) {
 TEST(Doctor, BreaksHintsOnlyBetweenCommands) {
   const DoctorReport report = make_doctor_report(
       {{"engine", Health::kMissing, "not built", "scripts/setup.sh && cmake --build --preset release -j 2"}});
-  EXPECT_THAT(to_text(report, {.width = 80}), HasSubstr("mend: scripts/setup.sh &&\n" + std::string(33, ' ') +
+  EXPECT_THAT(to_text(report, {.width = 80}), HasSubstr("fix: scripts/setup.sh &&\n" + std::string(32, ' ') +
                                                         "cmake --build --preset release"));
 }
 

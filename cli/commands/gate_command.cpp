@@ -37,13 +37,13 @@ nlohmann::ordered_json to_json(const UpdateReport& report) {
 }
 
 std::string to_text(const UpdateReport& report, const Page& page) {
-  TextTable table({{"figure", Align::kLeft}, {"baseline", Align::kRight}});
+  TextTable table({{"metric", Align::kLeft}, {"baseline", Align::kRight}});
   for (const MetricKey& key : metric_keys()) {
     if (const auto value = key.get(report.metrics)) {
       table.add_row({std::string(key.name), format_metric(key.unit, *value)});
     }
   }
-  return fmt::format("{} holds the figures of {} now:\n\n{}{}{}", report.baseline, report.trace,
+  return fmt::format("{} now contains the metrics of {}:\n\n{}{}{}", report.baseline, report.trace,
                      table.render(page), report.times_are_modelled ? "\n" : "",
                      times_line(report.times_are_modelled, page));
 }
@@ -76,7 +76,7 @@ std::string change_text(const Check& check) {
 }
 
 TextTable check_table(const std::vector<Check>& checks) {
-  TextTable table({{"figure", Align::kLeft},
+  TextTable table({{"metric", Align::kLeft},
                    {"baseline", Align::kRight},
                    {"now", Align::kRight},
                    {"change", Align::kRight},
@@ -103,7 +103,7 @@ std::string differences_text(const std::vector<Check>& checks, const Page& page)
     text += "    baseline: " + wrap(check.baseline_text, page.width, 14) + "\n";
     text += "    now:      " + wrap(check.value_text, page.width, 14) + "\n";
   }
-  return text.empty() ? text : text + "  To compare them all the same: --allow-different\n\n";
+  return text.empty() ? text : text + "  To compare anyway: --allow-different\n\n";
 }
 
 std::string ops_text(const std::vector<OpDifference>& ops) {
@@ -122,24 +122,24 @@ std::string failure_text(const GateReport& report, const Page& page) {
   if (!report.ops.empty()) text += "Saved for backward: " + wrap(ops_text(report.ops), page.width, 20) + "\n";
   const std::string baseline = shell_word(report.baseline), trace = shell_word(report.trace);
   text += fmt::format("See what changed:   offprof diff {} {}\n", baseline, trace);
-  text += fmt::format("If it is meant:     offprof gate {} --update --baseline {}\n", trace, baseline);
+  text += fmt::format("If intended:        offprof gate {} --update --baseline {}\n", trace, baseline);
   return text;
 }
 
 class GateCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
-    source_.add_to(app, "What to judge: a trace, or a JSON report of run or simulate");
+    source_.add_to(app, "Trace to check, or a JSON report of run or simulate");
     app.add_option("--baseline", baseline_,
-                   "What to hold it against: a file of --update, a trace, or a JSON report")
+                   "Baseline to compare with: a file written by --update, a trace or a JSON report")
         ->type_name("FILE")
         ->required();
     app.add_option("--limit", limits_, limit_help())->type_name("EXPR")->allow_extra_args(false);
-    app.add_flag("--update", update_, "Write the baseline from the trace, and check nothing");
+    app.add_flag("--update", update_, "Write the metrics of the trace to the baseline; check nothing");
     app.add_flag("--allow-different", allow_different_,
-                 "Compare even if the model, inputs, loss, optimizer or device are not the same");
-    app.add_flag("--force", force_, "Check times even of a trace whose tracer lost some of what the GPU did");
-    add_output_option(app, output_, "Where the report goes (default -)");
+                 "Compare even if the model, inputs, loss, optimizer or device differ");
+    app.add_flag("--force", force_, "Check times even if the tracer lost GPU activity");
+    add_output_option(app, output_, "File for the report (default -: standard output)");
   }
 
   ExitStatus run(Context& context) override {
@@ -163,8 +163,8 @@ class GateCommand : public Subcommand {
  private:
   static std::string limit_help() {
     std::string text =
-        "KEY<=BOUND or KEY>=BOUND, repeatable: +10% or +64MiB over the baseline, or an absolute 8GiB, 20ms. "
-        "Instead of the defaults:";
+        "Limit KEY<=BOUND or KEY>=BOUND, repeatable. BOUND is relative to the baseline (+10%, +64MiB) or "
+        "absolute (8GiB, 20ms). Replaces the default limits:";
     for (const Limit& limit : default_limits()) text += fmt::format(" {}{}", limit.key, limit.text);
     return text;
   }
@@ -180,13 +180,14 @@ class GateCommand : public Subcommand {
   /// would overwrite.
   void refuse_to_overwrite_others() const {
     if (!std::filesystem::is_regular_file(baseline_) || is_baseline(read_file(baseline_))) return;
-    throw input_error(fmt::format("{} is there, and is no baseline: --update leaves it alone", baseline_),
-                      "Name another file, or remove it first.");
+    throw input_error(
+        fmt::format("{} exists and is not a baseline: --update does not overwrite it", baseline_),
+        "Name another file, or remove this one first.");
   }
 
   Error no_baseline() const {
     return input_error(fmt::format("there is no baseline {}", baseline_),
-                       fmt::format("Write it: offprof gate {} --update --baseline {}", shell_word(trace_),
+                       fmt::format("Create it: offprof gate {} --update --baseline {}", shell_word(trace_),
                                    shell_word(baseline_)));
   }
 
@@ -216,7 +217,7 @@ nlohmann::ordered_json to_json(const GateReport& report) {
 }
 
 std::string to_text(const GateReport& report, const Page& page) {
-  std::string text = fmt::format("{} against {}\n\n", report.trace, report.baseline);
+  std::string text = fmt::format("{} compared with {}\n\n", report.trace, report.baseline);
   text += differences_text(report.verdict.checks, page);
   text += check_table(report.verdict.checks).render(page);
   for (const std::string& note : report.verdict.notes) text += "  note: " + wrap(note, page.width, 8) + "\n";

@@ -45,7 +45,8 @@ std::vector<std::string> expand_inputs(const std::vector<std::string>& given) {
     }
     const std::vector<std::string> in_file = split_input_specs(read_file(text.substr(1)));
     if (in_file.empty())
-      throw input_error(text.substr(1) + ": no input spec in it", "One a line: int64[4,128]<512");
+      throw input_error(text.substr(1) + ": the file contains no input spec",
+                        "Write one input spec per line: int64[4,128]<512");
     specs.insert(specs.end(), in_file.begin(), in_file.end());
   }
   for (const std::string& spec : specs) parse_input_spec(spec);
@@ -57,48 +58,48 @@ class RunCommand : public Subcommand {
   void add_options(CLI::App& app) override {
     RunSettings& settings = request_.settings;
     request_.threads = default_threads();
-    app.add_option("MODEL.pt", request_.model_path, "A TorchScript module")->required();
+    app.add_option("MODEL.pt", request_.model_path, "TorchScript module to train")->required();
     app.add_option("--input", inputs_,
-                   "An input, as float32[8,3,96,96], int64[4,128]<512 or bool[4,1]; once for each, or @FILE "
-                   "with one a "
-                   "line (default: those in the archive)")
+                   "Input, such as float32[8,3,96,96], int64[4,128]<512 or bool[4,1]; repeat it for each "
+                   "input, or give "
+                   "@FILE with one input per line (default: the inputs in the archive)")
         ->type_name("SPEC");
-    add_choice_option<std::string>(app, "--loss", settings.loss,
-                                   {{"auto", "auto"}, {"mean", "mean"}, {"sum", "sum"}},
-                                   "auto: a scalar output is the loss; mean, sum: of the output's squares");
+    add_choice_option<std::string>(
+        app, "--loss", settings.loss, {{"auto", "auto"}, {"mean", "mean"}, {"sum", "sum"}},
+        "Loss: auto takes a scalar output as the loss; mean and sum are those of the output's squares");
     add_choice_option<std::string>(app, "--optimizer", settings.optimizer,
                                    {{"none", "none"}, {"sgd", "sgd"}, {"adamw", "adamw"}},
-                                   "Its state counts (default adamw)");
-    app.add_option(
-           "--checkpoint", settings.checkpointed,
-           "Activation checkpointing: patterns of module paths, as layers.*, whose forward is recomputed in "
-           "backward; of nested modules the outermost (default: none)")
+                                   "Optimizer, whose state takes memory too (default adamw)");
+    app.add_option("--checkpoint", settings.checkpointed,
+                   "Modules for activation checkpointing: patterns of module paths, such as layers.*. Their "
+                   "forward is "
+                   "recomputed in backward; of nested modules the outermost counts (default: none)")
         ->delimiter(',')
         ->type_name("PATTERNS");
     add_slice_options(app);
     add_count_option(app, "--steps", settings.steps, 1, kMostSteps, "Measured steps, at least 1 (default 5)");
     add_count_option(app, "--warmup", settings.warmup, 1, kMostSteps,
-                     "Steps before them, at least 1: the first makes the optimizer's state (default 1)");
+                     "Warm-up steps, at least 1: the first one creates the optimizer's state (default 1)");
     add_seed_option(app, settings.seed);
     add_count_option(app, "--threads", request_.threads, 1, kMostThreads,
-                     "Intra-op threads (default: one less than cores, which the copies take)");
+                     "Intra-op threads (default: all cores but one, which is left for the copies)");
     device_.add_to(app);
     add_capacity_option(app, "--device-memory", settings.device_memory_bytes,
-                        "Capacity in the measured steps: beyond it they are really out of memory",
+                        "Device memory for the measured steps; a request beyond it fails with out of memory",
                         kLeastDeviceMemory);
-    add_link_option(app, link_, "host, virtual: cap of each copy direction");
+    add_link_option(app, link_, "host, virtual: slow each copy direction down to this bandwidth and latency");
     add_parameters_options(app);
     disk_.add_to(app);
     policy_.add_to(app);
     app.add_option(
            "--transforms", request_.transforms,
-           "Measure too what packing with these takes, so that tune and simulate can choose them: all, or "
-           "names as quantize:uint8,bits,recompute (default: those of the policy's rules)")
+           "Also measure the cost of these transforms, so that tune and simulate can use them: all, or names "
+           "such as quantize:uint8,bits,recompute (default: those of the policy's rules)")
         ->delimiter(',')
         ->type_name("NAMES");
-    add_output_option(app, output_, "The trace; .gz compresses (default: none)");
+    add_output_option(app, output_, "File for the trace; .gz compresses it (default: none)");
     app.add_option("--commands", commands_path_,
-                   "The scheduler's command log of a step, one JSON object a line")
+                   "File for the scheduler's command log of one step, one JSON object per line")
         ->type_name("FILE");
   }
 
@@ -139,10 +140,11 @@ class RunCommand : public Subcommand {
 
   std::optional<SliceSettings> slices() const {
     if (!slices_ && microbatches_)
-      throw input_error("--microbatches is for --slices", "--slices 1 runs micro-batches of the whole model");
+      throw input_error("--microbatches needs --slices",
+                        "Add --slices 1 to run micro-batches of the whole model.");
     if (!slices_) return std::nullopt;
     if (!request_.settings.checkpointed.empty())
-      throw input_error("--slices and --checkpoint both recompute parts of the model: give one of them");
+      throw input_error("--slices and --checkpoint both recompute parts of the model: give only one of them");
     return SliceSettings{slices_->count, microbatches_.value_or(1)};
   }
 
@@ -153,28 +155,28 @@ class RunCommand : public Subcommand {
         "they are used (default: none; with --slices host)");
     add_capacity_option(
         app, "--offload-params-window", parameters_window_,
-        "Most bytes of them on the device at once, unless one operator needs more (default: twice what an "
-        "operator needs; with --slices two slices)",
+        "Most bytes of offloaded parameters on the device at once, unless one operator needs more (default: "
+        "twice what an operator needs; with --slices two slices)",
         0);
-    app.add_option(
-           "--offload-params-dir", request_.parameters_folder,
-           "With --offload-params disk: the folder for their file; on a GPU they share the disk of --disk")
+    app.add_option("--offload-params-dir", request_.parameters_folder,
+                   "With --offload-params disk: folder for the file of parameters; on a GPU they share the "
+                   "disk of --disk")
         ->type_name("DIR");
   }
 
   std::optional<ParameterSettings> parameters() const {
     const std::string place = parameters_place_.value_or(slices_ ? "host" : "none");
     if (place != "disk" && !request_.parameters_folder.empty())
-      throw input_error("--offload-params-dir is for --offload-params disk");
+      throw input_error("--offload-params-dir needs --offload-params disk");
     if (place == "none" && parameters_window_)
-      throw input_error("--offload-params-window is for --offload-params host or disk");
+      throw input_error("--offload-params-window needs --offload-params host or disk");
     if (place == "none") return std::nullopt;
     return ParameterSettings{place, parameters_window_};
   }
 
   RunResult run_engine(Context& context) {
     StatusLine status = context.status_line();
-    status.show("opening LibTorch");
+    status.show("loading LibTorch");
     request_.device = device_.open(context, link_);
     choose_disk();
     EnginePlugin& engine = load_engine();
@@ -190,7 +192,7 @@ class RunCommand : public Subcommand {
     if (!device_.is_auto() || request_.device == "host") return;
     const std::string problem = engine.problem_with(request_.device);
     if (problem.empty()) return;
-    context.warn("there is a GPU, but it cannot be used, so the host is: " + problem);
+    context.warn("the GPU cannot be used, so the run uses the host: " + problem);
     request_.device = "host";
     choose_disk();
   }
@@ -226,8 +228,7 @@ class RunCommand : public Subcommand {
     } else if (policy.predicted) {
       context.warn(
           "the policy was tuned for another model, inputs, loss, optimizer, checkpointed modules, slices or "
-          "weights: "
-          "what tune predicted for that is not shown");
+          "parameter offload, so tune's prediction is not shown");
     }
     report.inexact = inexact_keys(trace.metrics, report.predicted);
     if (result.steps_with_other_commands > 0 || replay_commands(step, trace.policy) != result.commands)

@@ -19,8 +19,8 @@ TEST(RunCommand, RejectsADeviceWithoutMemory) {
 
 TEST(RunCommand, HelpStatesTheMinimumCountsAndTheReasonsForFailure) {
   EXPECT_THAT(run_words({"run", "--help"}).out,
-              AllOf(HasSubstr("Measured steps, at least 1"), HasSubstr("Steps before them, at least 1"),
-                    HasSubstr("run --check-streams: something is not in order")));
+              AllOf(HasSubstr("Measured steps, at least 1"), HasSubstr("Warm-up steps, at least 1"),
+                    HasSubstr("run --check-streams: streams race")));
 }
 
 }  // namespace

@@ -96,15 +96,16 @@ std::string doubt_text(const TimeDoubt& doubt, const Page& page) {
   if (!doubt.means_little) return "";
   const Nanoseconds unsure = unsure_by(doubt);
   const std::string text = fmt::format(
-      "By the quartiles of what was calibrated, the step takes {} to {}: times are rounded to what that "
-      "leaves of them.",
+      "By the quartiles of the calibration, the step takes {} to {}: times are rounded to the digits that "
+      "are "
+      "certain.",
       duration_text(doubt.step->low_ns, unsure / 10), duration_text(doubt.step->high_ns, unsure / 10));
   return page.paint(Tone::kWarning, wrap(text, page.width, 0)) + "\n";
 }
 
 std::string to_text(const SimulateReport& report, const Page& page) {
   const std::string headline =
-      fmt::format("{}, simulated under policy {}: {}; link {} to host, {} back{}", report.trace,
+      fmt::format("{}, simulated under policy {}: {}; link {} to host, {} to device{}", report.trace,
                   report.policy.name, describe(report.policy), format_rate(report.link.d2h.bytes_per_second),
                   format_rate(report.link.h2d.bytes_per_second), report.link.is_shared ? ", shared" : "");
   return wrap(headline, page.width, 0) + "\n\n" +
@@ -117,17 +118,21 @@ std::string to_text(const SimulateReport& report, const Page& page) {
 class SimulateCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
-    source_.add_to(app, "The trace of a run");
+    source_.add_to(app, "Trace of a run");
     policy_.add_to(app);
-    add_assumed_link_option(app, link_,
-                            "The link to assume, in each direction, or for both together where they share "
-                            "it (default: as the run measured it)");
-    add_disk_bandwidth_option(app, disk_, "The disk to assume (default: as the run measured it)");
+    add_assumed_link_option(
+        app, link_,
+        "Link to assume in each direction; shared: both directions share its bandwidth (default: the link "
+        "that the run measured)");
+    add_disk_bandwidth_option(app, disk_, "Disk to assume (default: the disk that the run measured)");
     add_capacity_option(app, "--device-memory", device_memory_,
-                        "Say whether the step fits into that; exit status 1 if not", kLeastDeviceMemory);
+                        "Check that the step fits into this much memory; exit status 1 if not",
+                        kLeastDeviceMemory);
     add_force_option(app, force_);
-    add_output_option(app, output_, "A trace of the simulated step; .gz compresses (default: none)");
-    app.add_option("--commands", commands_path_, "The scheduler's command log, one JSON object a line")
+    add_output_option(app, output_,
+                      "File for a trace of the simulated step; .gz compresses it (default: none)");
+    app.add_option("--commands", commands_path_,
+                   "File for the scheduler's command log, one JSON object per line")
         ->type_name("FILE");
   }
 

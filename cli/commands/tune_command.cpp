@@ -37,33 +37,36 @@ class TuneCommand : public Subcommand {
   TuneCommand() { goal_.searches_plans = true; }
 
   void add_options(CLI::App& app) override {
-    traces_.add_several_to(app,
-                           "The trace of a run; several where the model ran in other ways (--checkpoint, "
-                           "--slices, --offload-params): each is tuned, and the best of them chosen");
+    traces_.add_several_to(
+        app,
+        "Trace of a run; several traces if the model ran in several configurations (--checkpoint, "
+        "--slices, --offload-params): each is tuned, and the best is chosen");
     add_goal_options(app);
     add_capacity_option(app, "--host-memory", goal_.host_memory_bytes,
-                        "Cap of host memory for offloaded tensors");
+                        "Most bytes of host memory for offloaded tensors");
     add_disk_bandwidth_option(
         app, disk_,
-        "The disk to assume, so that placements on it are searched (default: as the run "
-        "measured it, if it did)");
+        "Disk to assume, so that placements on it are searched (default: the disk that the run "
+        "measured, if any)");
     add_capacity_option(app, "--disk-memory", goal_.disk_memory_bytes,
-                        "Cap of the disk for offloaded tensors");
+                        "Most bytes of disk for offloaded tensors");
     app.add_flag_callback(
         "--no-plan", [this] { goal_.searches_plans = false; },
-        "Thresholds, stashes and windows only, which other engines have too; no sets of tensors");
+        "Search only thresholds, stashes and prefetch windows, which other engines have too, and no plans "
+        "(sets of tensors)");
     app.add_flag("--lossy", goal_.allows_loss,
-                 "Let placements lose something of what they pack: gradients are near the exact ones then");
-    add_assumed_link_option(app, link_,
-                            "The link to assume, in each direction, or for both together where they share "
-                            "it (default: as the run measured it)");
+                 "Allow lossy placements: gradients are then close to the exact ones");
+    add_assumed_link_option(
+        app, link_,
+        "Link to assume in each direction; shared: both directions share its bandwidth (default: the link "
+        "that the run measured)");
     app.add_option("--profile", profile_,
-                   fmt::format("What if: the memory and link of another GPU, with the trace's compute times: "
+                   fmt::format("Assume the memory and link of another GPU, with the trace's compute times: "
                                "{}, or a JSON file",
                                fmt::join(profile_names(), ", ")))
         ->type_name("PROFILE");
     add_force_option(app, force_);
-    add_output_option(app, output_, "The chosen policy (default: none)");
+    add_output_option(app, output_, "File for the chosen policy (default: none)");
   }
 
   ExitStatus run(Context& context) override {
@@ -86,12 +89,12 @@ class TuneCommand : public Subcommand {
  private:
   void add_goal_options(CLI::App& app) {
     CLI::Option* budget = add_capacity_option(app, "--memory-budget", goal_.memory_budget_bytes,
-                                              "Find the fastest policy that takes no more of the device: its "
-                                              "peak, or with a caching allocator what that reserves");
+                                              "Find the fastest policy within this much device memory: peak "
+                                              "allocated, or with a caching allocator peak reserved");
     CLI::Option* memory = add_capacity_option(
         app, "--device-memory", device_memory_,
-        "What if steps could take that much of the device: a budget, within which a caching "
-        "allocator gives back what it does not need",
+        "Assume that steps can take this much device memory: a budget, within which a caching "
+        "allocator frees memory that it does not need",
         kLeastDeviceMemory);
     memory->excludes(budget);
     add_parsed_option(
@@ -99,7 +102,7 @@ class TuneCommand : public Subcommand {
         [this](const std::string& text) {
           max_slowdown_ = parse_percentage(text, "slowdown", kMostSlowdown);
         },
-        "Find the least memory within that slowdown over keeping everything (default 5%)")
+        "Find the least memory within this slowdown, relative to offloading nothing (default 5%)")
         ->excludes(budget)
         ->excludes(memory);
   }
@@ -159,7 +162,8 @@ class TuneCommand : public Subcommand {
                    std::optional<Nanoseconds> base) const {
     const std::vector<std::string> lost_records = refuse_lost_records(trace, path, force_);
     if (trace.simulated)
-      context.note(path + " is simulated: its compute times are those of the run that it was simulated from");
+      context.note(path +
+                   " is simulated: its compute times are those of the run from which it was simulated");
     const TraceSteps steps(trace, assumed_memory(trace));
     Link link = link_to_assume(link_, trace.environment.link);
     link.disk = disk_to_assume(disk_, trace, {});

@@ -54,10 +54,11 @@ TEST_F(TuneCommandTest, ShowsTheMemoryReservedByAnAllocator) {
 TEST_F(TuneCommandTest, ReportsTheLeastDeviceMemoryIfNothingFits) {
   const CliRun run = tune(virtual_sample_trace(), {"--memory-budget", "1MiB"});
   EXPECT_EQ(run.status, 1);
-  EXPECT_THAT(run.out, HasSubstr("No policy that was found fits into 1.00 MiB. The least found is 2.00 MiB "
-                                 "reserved (2097152 bytes)"));
+  EXPECT_THAT(run.out,
+              HasSubstr("No policy that was found fits into 1.00 MiB. The least memory found is 2.00 MiB "
+                        "reserved (2097152 bytes)"));
   EXPECT_THAT(tune(sample_trace(), {"--memory-budget", "1KiB"}).out,
-              HasSubstr("No policy fits into 1.00 KiB. The least reachable is 4.09 KiB (4192 bytes)"));
+              HasSubstr("No policy fits into 1.00 KiB. The least memory reachable is 4.09 KiB (4192 bytes)"));
 }
 
 TEST_F(TuneCommandTest, Fits80Columns) {
@@ -190,8 +191,8 @@ TEST_F(TuneCommandTest, MarksAPredictionOfTrlThatMayBeInexact) {
 TEST_F(TuneCommandTest, HelpNamesTheAssumedDisk) {
   EXPECT_THAT(
       unwrapped(run_words({"tune", "--help"}).out),
-      HasSubstr("The disk to assume, so that placements on it are searched (default: as the run measured "
-                "it, if it did)"));
+      HasSubstr("Disk to assume, so that placements on it are searched (default: the disk that the run "
+                "measured, if any)"));
 }
 
 TEST_F(TuneCommandTest, RejectsTracesOfDifferentSteps) {
@@ -219,10 +220,10 @@ TEST_F(TuneCommandTest, SearchesPlansByDefault) {
 
 TEST_F(TuneCommandTest, ReportsBoundGapBindingAndPricesInTextAndJson) {
   const std::vector<std::string> goal = {"--memory-budget", "850KiB"};
-  const std::string text = tune(chain_trace(), goal).out;
-  EXPECT_THAT(text, AllOf(HasSubstr("For this goal none goes below"), HasSubstr("What holds it back: "),
-                          HasSubstr("What more would buy: another"), HasSubstr("of device memory at least"),
-                          HasSubstr("as fast: at least")));
+  const std::string text = unwrapped(tune(chain_trace(), goal).out);
+  EXPECT_THAT(text, AllOf(HasSubstr("Lower bound for this goal: "), HasSubstr("Limited by "),
+                          HasSubstr("More resources: another"), HasSubstr("of device memory saves at least"),
+                          HasSubstr("as fast saves at least")));
   const auto json =
       nlohmann::json::parse(tune(chain_trace(), {"--memory-budget", "850KiB", "--format", "json"}).out);
   EXPECT_TRUE(json["search"]["family"]["frontier_is_exact"]);
@@ -242,8 +243,8 @@ TEST_F(TuneCommandTest, TheFrontierOfThresholdsAloneIsExact) {
 
 TEST_F(TuneCommandTest, NamesTheBindingLimitOfTheGoal) {
   const std::vector<std::string> limits[] = {{"--memory-budget", "850KiB"}, {"--max-slowdown", "10%"}};
-  EXPECT_THAT(tune(chain_trace(), limits[0]).out, HasSubstr("What holds it back: the budget of 850 KiB."));
-  EXPECT_THAT(tune(chain_trace(), limits[1]).out, HasSubstr("What holds it back: the slowdown of 10%."));
+  EXPECT_THAT(tune(chain_trace(), limits[0]).out, HasSubstr("Limited by the budget of 850 KiB."));
+  EXPECT_THAT(tune(chain_trace(), limits[1]).out, HasSubstr("Limited by the slowdown of 10%."));
   const auto json =
       nlohmann::json::parse(tune(chain_trace(), {"--max-slowdown", "10%", "--format", "json"}).out);
   EXPECT_EQ(json["binding"][0]["constraint"], "max_slowdown");
@@ -262,9 +263,9 @@ TEST_F(TuneCommandTest, FormatsAGapAsAPercentageWithoutExponent) {
     report.result.goal_bound = GoalBound{1000, gap, 1};
     return to_text(report, {200, false});
   };
-  EXPECT_THAT(text_of_gap(1.5), HasSubstr("this one is 150% above"));
-  EXPECT_THAT(text_of_gap(0.041), HasSubstr("this one is 4.1% above"));
-  EXPECT_THAT(text_of_gap(0.0002), HasSubstr("this one is 0.02% above"));
+  EXPECT_THAT(text_of_gap(1.5), HasSubstr("the chosen policy is 150% above"));
+  EXPECT_THAT(text_of_gap(0.041), HasSubstr("the chosen policy is 4.1% above"));
+  EXPECT_THAT(text_of_gap(0.0002), HasSubstr("the chosen policy is 0.02% above"));
 }
 
 TEST_F(TuneCommandTest, ASlowdownNeedsItsSignAndHasAMaximum) {

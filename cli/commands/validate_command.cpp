@@ -37,35 +37,36 @@ std::string kind_of(const std::string& device) {
 class ValidateCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
-    app.add_option("MODEL.pt", request_.model_path, "The model that the trace is of")->required();
-    add_trace_option(app, trace_path_, "The trace to predict from; it says inputs, device and all else");
+    app.add_option("MODEL.pt", request_.model_path, "Model of the trace")->required();
+    add_trace_option(app, trace_path_,
+                     "Trace to predict from; inputs, device and all other settings are those of the trace");
     add_count_option(app, "--policies", policies_, kLeastPolicies, kMostPolicies,
-                     "Settings to run, spread over what a policy can be (default 30)");
+                     "Number of settings to run, spread over the range of policies (default 30)");
     add_count_option(app, "--rounds", rounds_, 1, kMostRounds,
-                     "Times that each setting is visited, the settings interleaved (default 7)");
-    add_share_option(
-        app, "--max-mean-error", bounds_.mean_error,
-        "Exit status 1 where the mean error of the step time is beyond that (default 3%); 0, and "
-        "the report says so, where noise hides whether it is");
+                     "Runs of each setting, interleaved with the other settings (default 7)");
+    add_share_option(app, "--max-mean-error", bounds_.mean_error,
+                     "Upper bound on the mean error of the step time (default 3%): exit status 1 beyond it. "
+                     "If noise hides "
+                     "whether the bound holds, the report says so and the exit status is 0");
     add_share_option(app, "--max-p95-error", bounds_.p95_error,
-                     "Likewise of its 95th percentile (default 8%)");
+                     "Upper bound on the 95th percentile of the same error (default 8%)");
     add_share_option(app, "--min-tau", bounds_.kendall_tau,
-                     "Likewise below that Kendall's tau (default 0.95)");
+                     "Lower bound on Kendall's tau between predicted and measured step times (default 0.95)");
     device_.add_to(app);
     add_link_option(app, link_,
-                    "host, virtual: run with that link instead of the trace's, and predict for it");
+                    "host, virtual: run with this link instead of the trace's, and predict for it");
     disk_.add_to(app);
     app.add_option("--offload-params-dir", request_.parameters_folder,
-                   "For a trace with parameters on the disk: the folder for their file")
+                   "For a trace with parameters on the disk: folder for the file of parameters")
         ->type_name("DIR");
     add_force_option(app, force_);
-    add_output_option(app, output_, "Where the report goes (default -)");
+    add_output_option(app, output_, "File for the report (default -: standard output)");
   }
 
   ExitStatus run(Context& context) override {
     Trace trace = read_trace(trace_path_);
     if (trace.simulated)
-      throw input_error(trace_path_ + " is simulated: there is nothing measured in it to predict from",
+      throw input_error(trace_path_ + " is simulated: it contains no measurements to predict from",
                         "Record one with: " + recording());
     lost_records_ = refuse_lost_records(trace, trace_path_, force_);
     refuse_other_model(trace);
@@ -83,7 +84,7 @@ class ValidateCommand : public Subcommand {
   void refuse_faster_link(const Trace& trace) const {
     const auto& cap = trace.settings.link_cap;
     if (!link_ || !cap || slower_of(*link_, *cap) == *link_) return;
-    throw input_error("--link: the trace was recorded over a link that was slowed down further",
+    throw input_error("--link: the trace was recorded with a slower --link",
                       "Record it without --link: " + recording());
   }
 
@@ -116,13 +117,14 @@ class ValidateCommand : public Subcommand {
     report.left_out = runs.left_out;
     report.notes = notes_;
     if (runs.left_out > 0)
-      report.notes.push_back(fmt::format(
-          "{} more settings do not fit into the device's memory and are left out.", runs.left_out));
+      report.notes.push_back(
+          fmt::format("{} more settings do not fit into device memory and are left out.", runs.left_out));
     if (runs.inexact > 0)
-      report.notes.push_back(fmt::format(
-          "{} more settings of TRL's rules bring back only some of the tensors whose layout that changes, of "
-          "which the trace has no program, and are left out.",
-          runs.inexact));
+      report.notes.push_back(
+          fmt::format("{} more settings of TRL's rules reload only some of the tensors whose layout a reload "
+                      "changes. The "
+                      "trace has no step program for them, so they are left out.",
+                      runs.inexact));
     return report;
   }
 
@@ -132,24 +134,25 @@ class ValidateCommand : public Subcommand {
     request_.disk = disk_.request(trace.environment.device, {});
     const DiskLink& known = trace.environment.link.disk;
     if (request_.disk && !known.is_known())
-      throw input_error(trace_path_ + " does not say how fast a disk is, so no times with one are predicted",
-                        fmt::format("Record it with one: {} {} --transforms all", recording(),
-                                    disk_flag(request_.disk->compressed)));
+      throw input_error(
+          trace_path_ + " does not contain the speed of a disk, so times with a disk cannot be predicted",
+          fmt::format("Record it with: {} {} --transforms all", recording(),
+                      disk_flag(request_.disk->compressed)));
     if (trace.environment.times_are_modelled && known.is_known())
       request_.disk = DiskRequest{{}, false, known, known.is_compressed};
     if (request_.disk && request_.disk->compressed != known.is_compressed)
-      throw input_error(fmt::format("{} says how fast {} is", trace_path_, describe(known)),
-                        fmt::format("Give {}.", disk_flag(known.is_compressed)));
+      throw input_error(fmt::format("{} contains the speed of {} only", trace_path_, describe(known)),
+                        fmt::format("Use {}.", disk_flag(known.is_compressed)));
     request_.device = trace.environment.device;
     share_disk_with_parameters(request_);
     if (known.is_known() && !request_.disk)
-      notes_.push_back(fmt::format("The trace was recorded with {}; without {} no setting uses one.",
+      notes_.push_back(fmt::format("The trace was recorded with {}; without {} no setting uses it.",
                                    describe(known), disk_flag(known.is_compressed)));
   }
 
   ComparisonResult run_engine(Context& context, const Trace& trace, const Comparison& comparison) {
     StatusLine status = context.status_line();
-    status.show("opening LibTorch");
+    status.show("loading LibTorch");
     request_.device = device_.open(context, request_.settings.link_cap);
     refuse_other_device(trace);
     ComparisonResult result = load_engine().compare(request_, comparison, [&](const std::string& what) {
@@ -163,16 +166,16 @@ class ValidateCommand : public Subcommand {
   void refuse_other_device(const Trace& trace) const {
     if (kind_of(request_.device) == kind_of(trace.environment.device)) return;
     throw input_error(
-        fmt::format("--device {}: {} was recorded on {}, and its times are of no other device",
+        fmt::format("--device {}: {} was recorded on {}, and its times do not apply to another device",
                     request_.device, trace_path_, trace.environment.device),
-        "Leave --device out, or record a trace there: " + recording() + " --device " + request_.device);
+        "Omit --device, or record a trace on that device: " + recording() + " --device " + request_.device);
   }
 
   void refuse_other_model(const Trace& trace) const {
     if (fingerprint_of_file(request_.model_path) == trace.model.fingerprint) return;
-    throw input_error(fmt::format("{} is not the model that {} is of ({})", request_.model_path, trace_path_,
-                                  trace.model.name),
-                      "Record a trace of it: " + recording());
+    throw input_error(
+        fmt::format("{} is not the model of {} ({})", request_.model_path, trace_path_, trace.model.name),
+        "Record a trace of it: " + recording());
   }
 
   /// Returns the command that records a trace of the model.

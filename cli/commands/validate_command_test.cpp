@@ -46,7 +46,7 @@ TEST_F(ValidateCommandTest, AcceptsTheDeviceOfTheTrace) {
 }
 
 TEST_F(ValidateCommandTest, HelpExplainsTheExitStatusUnderNoise) {
-  EXPECT_THAT(run_words({"validate", "--help"}).out, HasSubstr("where noise hides"));
+  EXPECT_THAT(unwrapped(run_words({"validate", "--help"}).out), HasSubstr("If noise hides whether"));
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ std::size_t leave_out_unfit(const Trace& trace, const TraceSteps& steps, std::ve
     throw environment_error(
         fmt::format("none of the {} settings fits into the memory that the device has for tensors ({})",
                     left_out, format_bytes(*memory)),
-        "`offprof tune` says what least memory a policy can reach; a smaller batch takes less");
+        "Run `offprof tune` to find the least memory that a policy can reach, or use a smaller batch.");
   return left_out;
 }
 
@@ -111,9 +111,10 @@ std::optional<double> recalibrated_drift(const Trace& trace, const Trace& now) {
 
 void refuse_to_judge_nothing(const ValidationReport& report) {
   if (!report.settings.empty() || report.refused.empty()) return;
-  throw environment_error(fmt::format("the device had no memory for any of the {} settings; the first: {}",
-                                      report.refused.size(), report.refused.front().why),
-                          "end other processes on the device, or take a smaller batch");
+  throw environment_error(
+      fmt::format("the device had no memory for any of the {} settings; the first error: {}",
+                  report.refused.size(), report.refused.front().why),
+      "End other processes on the device, or use a smaller batch.");
 }
 
 /// Returns warnings about causes of wrong predictions other than the model.
@@ -123,18 +124,19 @@ std::vector<std::string> warnings_of(const ValidationReport& report, const Trace
   std::vector<std::string> warnings;
   for (const RunDifference& difference : run_differences(figures_of(trace, {}), figures_of(now, {})))
     if (std::ranges::find(kCircumstances, difference.what) != kCircumstances.end())
-      warnings.push_back(fmt::format(
-          "the trace was recorded with another {} ({}) than the settings were run with ({}): what "
-          "it predicts need not hold here",
-          difference.what, difference.base, difference.now));
+      warnings.push_back(
+          fmt::format("the trace was recorded with another {} ({}) than the settings ran with ({}): its "
+                      "predictions may not apply here",
+                      difference.what, difference.base, difference.now));
   if (!report.drift) return warnings;
   if (std::abs(*report.drift) > kLargeDrift)
     warnings.push_back(
         fmt::format("a drift of {:+.0f}% is large: record the trace again", 100 * *report.drift));
   if (report.recalibrated_drift && std::abs(*report.drift - *report.recalibrated_drift) > kLargeDisagreement)
     warnings.emplace_back(
-        "the drift is not what a new calibration says: the machine's load changed meanwhile, or part of it "
-        "is an error of the prediction, which is not counted as one");
+        "the drift differs from that of a new calibration: the machine's load has changed since then, or "
+        "part "
+        "of the drift is a prediction error that is not counted as one");
   return warnings;
 }
 

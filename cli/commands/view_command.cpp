@@ -11,24 +11,26 @@ namespace {
 class ViewCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
-    source_.add_to(app, "A trace of `offprof run` or `offprof simulate`");
+    source_.add_to(app, "Trace of `offprof run` or `offprof simulate`");
     CLI::Option* const saved =
-        app.add_flag("--saved", lists_saved_, "List what autograd saves in a step, tensor by tensor");
+        app.add_flag("--saved", lists_saved_, "List the tensors that autograd saves in a step");
     add_choice_option(app, "--by", by_,
                       {{"op", SavedBy::kOp},
                        {"module", SavedBy::kModule},
                        {"dtype", SavedBy::kDtype},
                        {"placement", SavedBy::kPlacement}},
-                      "With --saved: add up what has it in common")
+                      "With --saved: add up the tensors that have this in common")
         ->needs(saved);
-    add_count_option(app, "--top", most_shown_, 0, kMostShown,
-                     "Operators shown (default 10); with --saved, those lines of most bytes (default all)");
-    add_output_option(app, output_, "Where the summary goes (default -)");
+    add_count_option(
+        app, "--top", most_shown_, 0, kMostShown,
+        "Operators to show (default 10); with --saved, show this many lines, those with the most bytes "
+        "(default all)");
+    add_output_option(app, output_, "File for the summary (default -: standard output)");
   }
 
   ExitStatus run(Context& context) override {
     trace_ = source_.path();
-    context.detail("reading " + trace_ + ", and replaying its step");
+    context.detail("reading " + trace_ + " and replaying its step");
     const Trace trace = read_trace(trace_);
     if (lists_saved_) {
       context.publish(list_saved(trace, trace_, by_, most_shown_), output_);

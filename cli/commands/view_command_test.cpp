@@ -54,8 +54,8 @@ TEST(ViewCommand, SummarizesTheAllocatorsState) {
   Trace trace = virtual_sample_trace();
   EXPECT_THAT(
       text_of(trace, 200),
-      HasSubstr("allocator  reserves up to 2.00 MiB; when the steps begin 2.00 MiB in 1 segment, of that "
-                "2.00 MiB free in 2 blocks, the largest 2.00 MiB; settings: default"));
+      HasSubstr("allocator  reserves up to 2.00 MiB; at the start of a step 2.00 MiB in 1 segment, of which "
+                "2.00 MiB are free in 2 blocks, the largest 2.00 MiB; settings: default"));
   EXPECT_THAT(text_of(sample_trace()), Not(HasSubstr("allocator")));
   const auto json = to_json(make_view_report(trace, "t.json", 10))["allocator_at_begin"];
   EXPECT_EQ(json.dump(), R"({"segments":1,"reserved_bytes":2097152,"free_bytes":2095104,"free_blocks":2,)"

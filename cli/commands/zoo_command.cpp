@@ -49,8 +49,7 @@ nlohmann::ordered_json to_json(const ZooMakeReport& report) {
 std::string to_text(const ZooMakeReport& report, const Page& page) {
   std::string sizes;
   for (const auto& [name, value] : report.sizes) sizes += fmt::format(", {} {}", name, value);
-  const std::string weights =
-      report.weights.meta ? "parameters without memory" : fmt::format("seed {}", report.seed);
+  const std::string weights = report.weights.meta ? "meta parameters" : fmt::format("seed {}", report.seed);
   const std::string made =
       fmt::format("{}: {}{}, {}, {}", report.output, report.model, sizes, report.weights.dtype, weights);
   const std::string device =
@@ -72,18 +71,20 @@ class ZooCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
     app.require_subcommand(1);
-    list_ = app.add_subcommand("list", "What models there are, and their sizes");
-    add_output_option(*list_, list_output_, "Where the list goes (default -)");
-    make_ = app.add_subcommand("make", "Write a model as a TorchScript file, its input specs inside");
-    make_->add_option("NAME", name_, "One of `offprof zoo list`")->required();
-    add_output_option(*make_, model_path_, "Where the model goes")->required();
+    list_ = app.add_subcommand("list", "List the models and their sizes");
+    add_output_option(*list_, list_output_, "File for the list (default -: standard output)");
+    make_ = app.add_subcommand("make", "Write a model and its input specs to a TorchScript file");
+    make_->add_option("NAME", name_, "Name of a model in `offprof zoo list`")->required();
+    add_output_option(*make_, model_path_, "File for the model")->required();
     add_seed_option(*make_, seed_);
-    make_->add_option("--preset", preset_, "Sizes by name, which other flags change: " + preset_names());
+    make_->add_option("--preset", preset_,
+                      "Named set of sizes, which other flags override: " + preset_names());
     make_->add_option("--dtype", weights_.dtype,
                       "Type of the parameters: float32, bfloat16, float16 (default float32)");
-    make_->add_flag("--meta", weights_.meta,
-                    "Parameters without memory (as on PyTorch's meta device), for models of any size: runs "
-                    "on --device virtual only");
+    make_->add_flag(
+        "--meta", weights_.meta,
+        "Use meta parameters, which have no memory (as on PyTorch's meta device), for models of any size; "
+        "such a model runs on --device virtual only");
     add_size_options(*make_);
   }
 
@@ -141,10 +142,10 @@ class ZooCommand : public Subcommand {
     check_writable(model_path_);
     {
       StatusLine status = context.status_line();
-      context.detail("opening the engine library, which brings LibTorch");
-      status.show("opening LibTorch");
+      context.detail("loading the engine library and LibTorch");
+      status.show("loading LibTorch");
       EnginePlugin& engine = load_engine();
-      status.show("making " + name_);
+      status.show("creating " + name_);
       engine.make_zoo_model(name_, chosen, seed_, model_path_, weights_);
     }
     context.publish(ZooMakeReport{name_, sizes, seed_, weights_, model_path_});
@@ -197,7 +198,7 @@ std::string to_text(const ZooListReport& report, const Page& page) {
     for (const ZooPreset& preset : model.presets) text += preset_line(preset, page);
     text += "\n";
   }
-  return text + "Make one: offprof zoo make transformer -o model.pt --batch 4\n";
+  return text + "Create one: offprof zoo make transformer -o model.pt --batch 4\n";
 }
 
 std::string virtual_device_flags(const std::string& model, const std::map<std::string, std::int64_t>& sizes,

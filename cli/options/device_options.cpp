@@ -39,16 +39,16 @@ void DeviceOptions::add_to(CLI::App& app) {
       app, "--device", "auto|host|cuda[:N]|virtual[:PROFILE]",
       [this](const std::string& text) { device_ = parse_device(text); },
       fmt::format(
-          "Where to train; auto: a GPU where one works, else host. virtual: exact CUDA memory and modelled "
-          "time with no GPU; PROFILE: {}, or a JSON file (default {})",
+          "Device to train on; auto: a GPU if one works, else host; virtual: exact CUDA memory and modelled "
+          "times without a GPU; PROFILE: {}, or a JSON file (default {})",
           fmt::join(profile_names(), ", "), kDefaultProfile))
       ->group(group);
   app.add_option("--kernel-times", kernel_times_path_,
-                 "virtual: how long kernels take, from a trace recorded on a GPU")
+                 "virtual: kernel times from a trace that was recorded on a GPU")
       ->type_name("FILE")
       ->group(group);
   app.add_flag("--check-streams", checks_streams_,
-               "virtual: report what is not ordered between streams; exit status 1 if anything is")
+               "virtual: report races between streams; exit status 1 if there are any")
       ->group(group);
 }
 
@@ -64,12 +64,12 @@ void DeviceOptions::choose(const std::string& device) {
 std::string DeviceOptions::open(Context& context, const std::optional<Link>& link_cap) {
   if (is_kind(device_, kVirtual)) return open_virtual(context, link_cap);
   if (checks_streams_ || !kernel_times_path_.empty())
-    throw input_error("--check-streams and --kernel-times are for a virtual GPU", "Add --device virtual.");
+    throw input_error("--check-streams and --kernel-times need a virtual GPU", "Add --device virtual.");
   std::string device = device_;
   if (device == "auto") device = ask_nvidia_driver().gpus > 0 ? "cuda" : "host";
   if (link_cap && device != "host")
-    throw input_error("--link cannot slow the link of a real GPU down",
-                      "Leave it out, or add --device host or --device virtual.");
+    throw input_error("--link cannot slow down the link of a real GPU",
+                      "Omit it, or add --device host or --device virtual.");
   return device;
 }
 
@@ -80,7 +80,7 @@ std::string DeviceOptions::open_virtual(Context& context, const std::optional<Li
   if (!kernel_times_path_.empty()) options.kernel_times = read_kernel_times(kernel_times_path_);
   options.checks_streams = checks_streams_;
   options.log = [&context](const std::string& function) {
-    context.detail("nobody has written " + function + " for the virtual GPU: it does nothing");
+    context.detail("the virtual GPU does not implement " + function + ": the call does nothing");
   };
   std::string name = fmt::format("{}:{}", kVirtual, options.profile.name);
   gpu_ = &open_virtual_gpu(virtual_gpu_folder(), std::move(options));

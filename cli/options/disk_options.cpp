@@ -23,7 +23,7 @@ bool is_same_folder(const std::string& a, const std::string& b) {
 void refuse_compressed_parameters(const DiskRequest& disk) {
   if (!disk.compressed) return;
   throw input_error(
-      "compressed tensors are in host memory: that is no disk for parameters",
+      "compressed tensors are in host memory, which is not a disk for parameters",
       "Place tensors on a disk instead, or keep parameters in host memory: --offload-params host.");
 }
 
@@ -63,13 +63,13 @@ DiskLink disk_to_assume(const std::optional<DiskLink>& given, const Trace& trace
   if (shares_disk) refuse_compressed_parameters({.folder = {}, .compressed = wanted.is_compressed});
   if (given) return wanted;
   if (shares_disk && !known.is_known())
-    throw input_error("the parameters are on a disk, and the trace does not say how fast it is",
+    throw input_error("the parameters are on a disk, but the trace does not contain its speed",
                       "Give it: --disk-bandwidth 2GB/s");
   if (!uses_disk(policy) || (known.is_known() && known.is_compressed == wanted.is_compressed)) return known;
-  const std::string what = wanted.is_compressed ? "has tensors compressed" : "places tensors on a disk";
+  const std::string what = wanted.is_compressed ? "compresses tensors" : "places tensors on a disk";
   throw input_error(
-      fmt::format("the policy {}, and the trace does not say how fast {} is", what, describe(wanted)),
-      fmt::format("Give it: --disk-bandwidth 2GB/s, or record a trace with run {}",
+      fmt::format("the policy {}, but the trace does not contain the speed of {}", what, describe(wanted)),
+      fmt::format("Give it: --disk-bandwidth 2GB/s, or record a trace with `offprof run {}`",
                   disk_flag(wanted.is_compressed)));
 }
 
@@ -98,11 +98,11 @@ void share_disk_with_parameters(RunRequest& request) {
   const std::string& folder = request.parameters_folder;
   if (request.device.starts_with("virtual")) {
     if (!folder.empty())
-      throw input_error(
-          "on a virtual GPU the disk of the parameters is modelled too: there is nothing to write",
-          "Give --disk-bandwidth 2GB/s instead of --offload-params-dir.");
+      throw input_error("on a virtual GPU the disk of the parameters is modelled too: no file is written",
+                        "Give --disk-bandwidth 2GB/s instead of --offload-params-dir.");
     if (!request.disk)
-      throw input_error("parameters on the disk: how fast is it?", "Give --disk-bandwidth 2GB/s.");
+      throw input_error("parameters are on the disk, but its speed is unknown",
+                        "Give --disk-bandwidth 2GB/s.");
     return refuse_compressed_parameters(*request.disk);
   }
   const bool is_host = request.device == "host";
@@ -110,12 +110,12 @@ void share_disk_with_parameters(RunRequest& request) {
     refuse_compressed_parameters(*request.disk);
     if (!folder.empty() && !is_same_folder(folder, request.disk->folder))
       throw input_error(
-          "parameters on a GPU share the disk of its tensors, and --offload-params-dir is not that of --disk",
-          "Give one of them.");
+          "on a GPU, parameters and tensors share one disk, but --offload-params-dir and --disk differ",
+          "Give only one of them.");
     return;
   }
   if (folder.empty())
-    throw input_error("parameters on the disk: where?",
+    throw input_error("parameters are on the disk, but no folder is given",
                       "Give a folder on that disk: --offload-params-dir DIR.");
   if (!is_host) request.disk = DiskRequest{folder};
 }
@@ -123,18 +123,18 @@ void share_disk_with_parameters(RunRequest& request) {
 void DiskOptions::add_to(CLI::App& app) {
   const std::string group = "Disk";
   app.add_option("--disk", folder_,
-                 "host, cuda: the folder on whose disk the policy's `disk` tensors go; nothing of them is "
-                 "left behind")
+                 "host, cuda: folder on the disk for the policy's `disk` tensors; no files remain after the "
+                 "run")
       ->type_name("DIR")
       ->group(group);
-  app.add_flag("--disk-checksums", checksums_, "Check what comes back from the disk")->group(group);
-  app.add_flag("--compress", compressed_,
-               "Instead of a disk, host memory in which tensors lie compressed, without loss: of a policy "
-               "that says `compress` by itself; here, to measure it for tune")
+  app.add_flag("--disk-checksums", checksums_, "Verify checksums of the data that is read from the disk")
       ->group(group);
-  add_disk_bandwidth_option(app, speed_,
-                            "virtual: how fast the disk, or what compresses, is that is modelled")
+  app.add_flag(
+         "--compress", compressed_,
+         "Use compressed host memory (lossless) instead of a disk, so that tune can use its measured cost. "
+         "Implied by a policy with `compress`")
       ->group(group);
+  add_disk_bandwidth_option(app, speed_, "virtual: speed of the modelled disk or compression")->group(group);
 }
 
 std::optional<DiskRequest> DiskOptions::request(const std::string& device, const Policy& policy) const {
@@ -142,34 +142,35 @@ std::optional<DiskRequest> DiskOptions::request(const std::string& device, const
   if (is_virtual) refuse_on_virtual(compressed);
   if (compressed) refuse_with_compression(policy);
   if (!is_virtual && speed_)
-    throw input_error("--disk-bandwidth is for a virtual GPU: here the disk is real",
-                      "Leave it out; `offprof simulate --disk-bandwidth` asks what if.");
+    throw input_error("--disk-bandwidth needs a virtual GPU: on this device the disk is real",
+                      "Omit it; `offprof simulate --disk-bandwidth` predicts times for another disk.");
   if (checksums_ && folder_.empty())
-    throw input_error("--disk-checksums says nothing without --disk", "Give a folder: --disk DIR");
+    throw input_error("--disk-checksums has no effect without --disk", "Give a folder: --disk DIR");
   if (folder_.empty() && !speed_ && !compressed) return std::nullopt;
   return DiskRequest{folder_, checksums_, speed_.value_or(DiskLink{}), compressed};
 }
 
 void DiskOptions::refuse_on_virtual(bool compressed) const {
   if (!folder_.empty() || checksums_)
-    throw input_error("on a virtual GPU the disk is modelled too: there is nothing to write",
+    throw input_error("on a virtual GPU the disk is modelled too: no file is written",
                       "Give --disk-bandwidth 2GB/s instead of --disk.");
   if (compressed && !speed_)
     throw input_error("a virtual GPU has no values to compress",
-                      "Give --disk-bandwidth 1GB/s, as fast as a codec is on your machine.");
+                      "Give the speed of the codec on your machine, such as --disk-bandwidth 1GB/s.");
 }
 
 void DiskOptions::refuse_with_compression(const Policy& policy) const {
   if (uses_disk(policy) && !compresses(policy))
-    throw input_error("--compress has host memory in the place of a disk, on which the policy places tensors",
-                      "Write `compress` for `disk` in its rules, or give --disk DIR.");
+    throw input_error(
+        "--compress replaces the disk by host memory, but the policy places tensors on a disk",
+        "Write `compress` instead of `disk` in its rules, or give --disk DIR instead of --compress.");
   if (!folder_.empty())
-    throw input_error("compressed tensors lie in host memory, and --disk is a folder",
-                      compresses(policy) ? "The policy has tensors compressed: leave --disk out."
-                                         : "Give one of --compress and --disk.");
+    throw input_error("compressed tensors are in host memory, but --disk is a folder",
+                      compresses(policy) ? "The policy compresses tensors: omit --disk."
+                                         : "Give only one of --compress and --disk.");
   if (checksums_)
-    throw input_error("--disk-checksums are of a folder's file: compressed memory has none",
-                      "Leave them out.");
+    throw input_error("--disk-checksums check a file on a disk, but compressed memory has no file",
+                      "Omit --disk-checksums.");
 }
 
 }  // namespace offprof

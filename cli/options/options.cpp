@@ -39,7 +39,7 @@ constexpr auto kDigits = "0123456789";
 void refuse_missing_unit(const std::string& text, double value, const char* of, const std::string& example) {
   const bool is_bare = !text.empty() && text.find_first_not_of(kDigits) == std::string::npos;
   if (!is_bare || value == 0 || value >= static_cast<double>(kLeastBareAmount)) return;
-  throw input_error(fmt::format("'{}' means {} {}, which is hardly what is meant", text, text, of),
+  throw input_error(fmt::format("'{}' means {} {}, which is probably a mistake", text, text, of),
                     fmt::format("Give it a unit, as in {}.", example));
 }
 
@@ -66,7 +66,7 @@ double parse_bandwidth(const std::string& text) {
   const bool has_time = text.find('/') != std::string::npos;
   const double rate = parse_rate(has_time ? text : text + std::string(kPerSecond));
   const std::string amount = text.ends_with(kPerSecond) ? text.substr(0, text.size() - 2) : text;
-  refuse_missing_unit(amount, rate, "bytes a second", amount + "GB/s or " + amount + "MB/s");
+  refuse_missing_unit(amount, rate, "bytes per second", amount + "GB/s or " + amount + "MB/s");
   return rate;
 }
 
@@ -137,12 +137,13 @@ void TraceArgument::add_to(CLI::App& app, const std::string& what) {
     return [&paths](const std::string& path) { paths = {path}; };
   };
   app.add_option_function<std::string>("TRACE", take_into(arguments_), what);
-  app.add_option_function<std::string>("--trace", take_into(named_), "The same, by name")->type_name("FILE");
+  app.add_option_function<std::string>("--trace", take_into(named_), "Same as TRACE, given by name")
+      ->type_name("FILE");
 }
 
 void TraceArgument::add_several_to(CLI::App& app, const std::string& what) {
   app.add_option("TRACE", arguments_, what);
-  app.add_option("--trace", named_, "The same, by name; several, each after a --trace")
+  app.add_option("--trace", named_, "Same as TRACE, given by name; repeat --trace for several traces")
       ->type_name("FILE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -152,9 +153,9 @@ const std::vector<std::string>& TraceArgument::paths() const {
   if (arguments_.empty() && named_.empty())
     throw input_error("no trace is given", "Name the file that `offprof run -o t.json` wrote: t.json");
   if (!arguments_.empty() && !named_.empty() && arguments_ != named_)
-    throw input_error(fmt::format("the argument says {}, and --trace says {}", fmt::join(arguments_, " "),
+    throw input_error(fmt::format("the argument is {}, but --trace is {}", fmt::join(arguments_, " "),
                                   fmt::join(named_, " ")),
-                      "Give all traces in one of the two ways.");
+                      "Give all traces either as arguments or with --trace.");
   return arguments_.empty() ? named_ : arguments_;
 }
 
@@ -166,15 +167,15 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
   const std::string group = "Common options";
   add_choice_option<ReportFormat>(app, "--format", options.format,
                                   {{"text", ReportFormat::kText}, {"json", ReportFormat::kJson}},
-                                  "How to print the result (default text)")
+                                  "Format of the printed result (default text)")
       ->group(group);
   add_choice_option<ColorWhen>(
       app, "--color", options.color,
       {{"auto", ColorWhen::kAuto}, {"always", ColorWhen::kAlways}, {"never", ColorWhen::kNever}},
-      "Colours; auto: on a terminal, unless NO_COLOR is set")
+      "Use of colours; auto: on a terminal, unless NO_COLOR is set")
       ->group(group);
-  app.add_flag("-q,--quiet", options.quiet, "No notes and no progress line")->group(group);
-  app.add_flag("-v,--verbose", options.verbose, "Say more about what is done")->group(group);
+  app.add_flag("-q,--quiet", options.quiet, "Print no notes and no progress line")->group(group);
+  app.add_flag("-v,--verbose", options.verbose, "Print more details")->group(group);
 }
 
 Link parse_link(const std::string& text) {
@@ -198,7 +199,7 @@ double parse_share(const std::string& text, const std::string& what) {
   const char* end = text.data() + text.size() - (percent ? 1 : 0);
   const auto [parsed, failure] = std::from_chars(text.data(), end, value);
   if (failure != std::errc{} || parsed != end || !(value >= 0) || !std::isfinite(value))
-    throw input_error("'" + text + "' is no " + what, "Give a percentage, as in 5%");
+    throw input_error("'" + text + "' is not a valid " + what, "Give a percentage, as in 5%");
   return percent ? value / 100 : value;
 }
 
@@ -206,7 +207,7 @@ double parse_percentage(const std::string& text, const std::string& what, double
   const double share = parse_share(text, what);
   if (!text.ends_with('%'))
     throw input_error(fmt::format("'{}' can be read as {}% and as {:g}%", text, text, 100 * share),
-                      "Write the sign too, as in 5%");
+                      "Write the percent sign, as in 5%");
   if (share > most) throw input_error(fmt::format("'{}' is a {} of more than {:g}%", text, what, 100 * most));
   return share;
 }
@@ -226,7 +227,7 @@ Link link_to_assume(const std::optional<Link>& given, const Link& of_trace) {
     return link;
   }
   if (of_trace.d2h.bytes_per_second > 0 && of_trace.h2d.bytes_per_second > 0) return of_trace;
-  throw input_error("the trace does not say how fast its link was", "Give one: --link 25GB/s,10us");
+  throw input_error("the trace does not contain the speed of its link", "Give it: --link 25GB/s,10us");
 }
 
 CLI::Option* add_assumed_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what) {
@@ -244,31 +245,34 @@ CLI::Option* add_link_option(CLI::App& app, std::optional<Link>& link, const std
 void PolicyOptions::add_to(CLI::App& app) {
   const std::string group = "Policy";
   app.add_option("--policy", base_,
-                 "keep, offload, trl, or a policy.json of `offprof tune` (default offload)")
+                 "Policy: keep, offload, trl, or a policy.json of `offprof tune` (default offload)")
       ->type_name("NAME|FILE")
       ->group(group);
   add_bytes_option(app, "--threshold", threshold_,
-                   "Offload saved tensors of at least so many bytes; 0: all that may move")
+                   "Offload saved tensors of at least this size; 0: all that can be offloaded")
       ->group(group);
   add_count_option(app, "--stash", stash_, 0, std::numeric_limits<std::int64_t>::max(),
-                   "So many offloaded tensors keep their device copy; 0: none")
+                   "Number of offloaded tensors that keep their device copy; 0: none")
       ->group(group);
   add_bytes_option(app, "--stash-bytes", stash_bytes_,
-                   "So many bytes of offloaded tensors keep their device copy")
+                   "Bytes of offloaded tensors that keep their device copy")
       ->group(group);
-  add_bytes_option(app, "--prefetch", prefetch_, "Reload ahead of need up to so many bytes; 0: on demand")
+  add_bytes_option(app, "--prefetch", prefetch_,
+                   "Prefetch window: reload up to this many bytes ahead of use; 0: on demand")
       ->group(group);
   add_count_option(app, "--copy-streams", copy_streams_, 1, 2,
-                   "2: one for each direction; 1: copies of both directions queue behind each other")
+                   "Number of copy streams; 2: one per direction; 1: copies of both directions share one")
       ->group(group);
   add_capacity_option(app, "--host-memory", host_memory_,
-                      "Host memory that offloaded tensors may take; beyond it they stay")
+                      "Most bytes of host memory for offloaded tensors; tensors beyond it stay on the device")
       ->group(group);
-  add_capacity_option(app, "--disk-memory", disk_memory_,
-                      "Disk that `disk` tensors may take; beyond it host memory takes them, or they stay")
+  add_capacity_option(
+      app, "--disk-memory", disk_memory_,
+      "Most bytes of disk for `disk` tensors; tensors beyond it go to host memory or stay on the "
+      "device")
       ->group(group);
   add_capacity_option(app, "--disk-buffer", disk_buffer_,
-                      "Host memory on their way to the disk and back (default 256 MiB)")
+                      "Host memory that buffers tensors on their way to and from the disk (default 256 MiB)")
       ->group(group);
 }
 
@@ -280,12 +284,12 @@ bool PolicyOptions::overrides() const {
 void PolicyOptions::refuse_contradictions(const Policy& base) const {
   if (!base.threshold_bytes && base.rules.empty() && !threshold_ && overrides()) {
     throw input_error(
-        fmt::format("policy '{}' offloads nothing, so the other policy flags say nothing", base.name),
-        "Leave them out, or use --policy offload.");
+        fmt::format("policy '{}' offloads nothing, so the other policy flags have no effect", base.name),
+        "Omit them, or use --policy offload.");
   }
   if (base.scheduler == SchedulerKind::kTrl &&
       (stash_bytes_ || prefetch_ || copy_streams_ || host_memory_ || disk_memory_ || disk_buffer_)) {
-    throw input_error("TRL's rules know --threshold and --stash only",
+    throw input_error("TRL's rules support only --threshold and --stash",
                       "Use --policy offload for the other flags.");
   }
 }

@@ -59,9 +59,9 @@ TEST(Options, RejectsACapacityOrARateWithoutAUnit) {
                 AllOf(HasSubstr(std::string(flag) + ": '80' means 80 bytes"), HasSubstr("80GiB")));
   }
   EXPECT_THAT(error_of([] { parse_link("12"); }),
-              AllOf(HasSubstr("'12' means 12 bytes a second"), HasSubstr("12GB/s")));
-  EXPECT_THAT(error_of([] { parse_link("12/s,1us"); }), HasSubstr("12 bytes a second"));
-  EXPECT_THAT(error_of([] { parse_disk_speed("2GB/s,3"); }), HasSubstr("3 bytes a second"));
+              AllOf(HasSubstr("'12' means 12 bytes per second"), HasSubstr("12GB/s")));
+  EXPECT_THAT(error_of([] { parse_link("12/s,1us"); }), HasSubstr("12 bytes per second"));
+  EXPECT_THAT(error_of([] { parse_disk_speed("2GB/s,3"); }), HasSubstr("3 bytes per second"));
 }
 
 TEST(Options, AcceptsSmallCapacitiesAndRatesWithAUnit) {
@@ -98,7 +98,7 @@ TEST(Options, RejectsMissingAndContradictoryTraces) {
   EXPECT_THAT(error_of([] {
                 traces_of({"a.json", "--trace", "b.json"});
               }),
-              HasSubstr("the argument says a.json, and --trace says b.json"));
+              HasSubstr("the argument is a.json, but --trace is b.json"));
 }
 
 TEST(Options, RejectsAPercentageWithoutItsSign) {
@@ -107,7 +107,8 @@ TEST(Options, RejectsAPercentageWithoutItsSign) {
               HasSubstr("'5' can be read as 5% and as 500%"));
   EXPECT_THAT(error_of([] { parse_percentage("1e300%", "slowdown", 100); }), HasSubstr("more than 10000%"));
   for (const char* text : {"", "%", "-1%", "nan%", "inf%", "x%", "5%%"})
-    EXPECT_THAT(error_of([&] { parse_percentage(text, "slowdown", 1); }), HasSubstr("is no slowdown"))
+    EXPECT_THAT(error_of([&] { parse_percentage(text, "slowdown", 1); }),
+                HasSubstr("is not a valid slowdown"))
         << text;
 }
 

@@ -62,8 +62,8 @@ void go_with(pid_t parent) {
 }
 
 std::string death(int status) {
-  if (!WIFSIGNALED(status)) return "it ended without an answer";
-  if (WTERMSIG(status) == SIGALRM) return "it hangs";
+  if (!WIFSIGNALED(status)) return "it exited without an answer";
+  if (WTERMSIG(status) == SIGALRM) return "it timed out";
   return std::string("it crashed: ") + strsignal(WTERMSIG(status));
 }
 

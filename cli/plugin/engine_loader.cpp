@@ -14,16 +14,15 @@ using EngineFunction = EnginePlugin* (*)();
 
 Error no_engine(const std::vector<std::string>& places) {
   return environment_error(
-      fmt::format("this is the small flavour of offprof: the engine library {} is not in {}",
-                  kEnginePluginLibrary, std::filesystem::path(places.front()).parent_path().string()),
-      "The engine trains models, over LibTorch. To build it, in offprof's source folder: scripts/setup.sh && "
-      "cmake "
-      "--preset release && cmake --build --preset release");
+      fmt::format("this build of offprof has no engine: the library {} is not in {}", kEnginePluginLibrary,
+                  std::filesystem::path(places.front()).parent_path().string()),
+      "The engine trains models with LibTorch. To build it, run in offprof's source folder: "
+      "scripts/setup.sh && cmake --preset release && cmake --build --preset release");
 }
 
 Error broken_engine(const std::string& path, const std::string& reason) {
   return environment_error(fmt::format("cannot open the engine library {}: {}", path, reason),
-                           "`offprof doctor` says what is missing, and how to get it.");
+                           "Run `offprof doctor` to see what is missing and how to fix it.");
 }
 
 }  // namespace
@@ -62,7 +61,7 @@ EnginePlugin& load_engine(const std::vector<std::string>& places) {
   if (function == nullptr)
     throw broken_engine(*path, fmt::format("it has no symbol {}", kEnginePluginSymbol));
   EnginePlugin* engine = function();
-  if (engine == nullptr) throw broken_engine(*path, "it has no engine to offer");
+  if (engine == nullptr) throw broken_engine(*path, "it provides no engine");
   return *engine;
 }
 

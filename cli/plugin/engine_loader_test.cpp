@@ -33,7 +33,7 @@ TEST(EngineLoader, LooksBesideTheProgramAndInTheInstallation) {
 TEST(EngineLoader, ReportsTheSmallFlavourWithoutTheLibrary) {
   EXPECT_THAT(
       error_of({"/nonexistent/liboffprof_engine.so"}),
-      AllOf(HasSubstr("small flavour"), HasSubstr("scripts/setup.sh"), HasSubstr("--preset release")));
+      AllOf(HasSubstr("has no engine"), HasSubstr("scripts/setup.sh"), HasSubstr("--preset release")));
 }
 
 TEST(EngineLoader, ReportsWhyALibraryCannotBeOpened) {

@@ -17,12 +17,13 @@ std::string count_gpus() {
   const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
   const auto count_devices = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
   int count = 0;
-  if (init == nullptr || count_devices == nullptr) throw std::runtime_error("libcuda.so.1 is no CUDA driver");
+  if (init == nullptr || count_devices == nullptr)
+    throw std::runtime_error("libcuda.so.1 is not a CUDA driver");
   if (const int code = init(0); code != 0)
-    throw std::runtime_error(fmt::format("the driver says error {}", code));
+    throw std::runtime_error(fmt::format("the driver returned error {}", code));
   if (const int code = count_devices(&count); code != 0)
-    throw std::runtime_error(fmt::format("the driver says error {}", code));
-  if (count == 0) throw std::runtime_error("the driver counts no GPU");
+    throw std::runtime_error(fmt::format("the driver returned error {}", code));
+  if (count == 0) throw std::runtime_error("the driver finds no GPU");
   return std::to_string(count);
 }
 

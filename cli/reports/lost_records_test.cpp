@@ -55,7 +55,7 @@ TEST_F(LostRecordsTest, CommandsThatPredictTimesRejectTheTrace) {
     EXPECT_EQ(run.out, "") << words[0];
     EXPECT_FALSE(std::filesystem::exists(out_)) << words[0];
     EXPECT_THAT(one_line(run.err),
-                AllOf(HasSubstr("trace.json: CUPTI 13.0 lost some of what the GPU did (12 records dropped)"),
+                AllOf(HasSubstr("trace.json: CUPTI 13.0 lost GPU activity (12 records dropped)"),
                       HasSubstr("so its times may be too short"), HasSubstr("fewer --steps")))
         << words[0];
   }

@@ -38,11 +38,11 @@ std::string advice(const TraceSteps& steps, const Trace& trace, Bytes capacity) 
   const TuneResult result = tune(steps, trace.environment.link, goal);
   if (!result.chosen) {
     const Candidate& least = least_memory(result);
-    return fmt::format("no policy fits: the least that any tried one takes is {}, with {}",
+    return fmt::format("no policy fits: the least memory of all tried policies is {}, with {}",
                        format_bytes(device_bytes_taken(least.predicted)), flags_of(least.policy));
   }
-  if (!result.chosen->policy.threshold_bytes) return "nothing need be offloaded: --policy keep fits";
-  return fmt::format("offprof tune finds that this fits: --policy offload {}",
+  if (!result.chosen->policy.threshold_bytes) return "no offloading is needed: --policy keep fits";
+  return fmt::format("offprof tune found a policy that fits: --policy offload {}",
                      flags_of(result.chosen->policy));
 }
 
@@ -51,7 +51,7 @@ std::string advice(const TraceSteps& steps, const Trace& trace, Bytes capacity) 
 std::string purpose_text(const MemoryRefusal& refusal, const StepProgram& program) {
   if (!refusal.reloaded || static_cast<std::size_t>(*refusal.reloaded) >= program.saved.size()) return {};
   const SavedTensor& saved = program.saved[*refusal.reloaded];
-  return fmt::format(" to bring back saved tensor {}, {}[{}] of {}", *refusal.reloaded, saved.layout->dtype,
+  return fmt::format(" to reload saved tensor {}, {}[{}] of {}", *refusal.reloaded, saved.layout->dtype,
                      fmt::join(saved.layout->sizes, ", "), program.names[saved.op]);
 }
 
@@ -59,10 +59,10 @@ std::string purpose_text(const MemoryRefusal& refusal, const StepProgram& progra
 std::string refusal_text(const MemoryRefusal& refusal, const StepProgram& program) {
   const std::string live = format_bytes(refusal.live_bytes), capacity = format_bytes(refusal.capacity_bytes);
   if (refusal.asked_bytes > 0)
-    return fmt::format("{} asked for{}, {} live of {}", format_bytes(refusal.asked_bytes),
+    return fmt::format("{} requested{}, with {} live of {}", format_bytes(refusal.asked_bytes),
                        purpose_text(refusal, program), live, capacity);
   if (!program.allocator) return fmt::format("before a step begins, {} live of {}", live, capacity);
-  return fmt::format("before a step begins, PyTorch's allocator holds {} for {} live, more than {}",
+  return fmt::format("before a step begins, PyTorch's allocator reserves {} for {} live, more than {}",
                      format_bytes(sum_up(*program.allocator).reserved), live, capacity);
 }
 
@@ -73,7 +73,7 @@ std::string need_text(const TraceSteps& steps, const Trace& trace) {
   const Metrics metrics = steps.predict(trace.policy, trace.environment.link);
   std::string text = format_bytes(*metrics.device_peak_bytes);
   if (metrics.device_reserved_peak_bytes)
-    text += fmt::format(", for which PyTorch's allocator takes {} of the device",
+    text += fmt::format(", for which PyTorch's allocator reserves {} of device memory",
                         format_bytes(*metrics.device_reserved_peak_bytes));
   return text + fmt::format(". Its peak is in {}{}: {}", place.phase, place.op.empty() ? "" : ", " + place.op,
                             content_text(explanation.peak_content));
@@ -81,7 +81,7 @@ std::string need_text(const TraceSteps& steps, const Trace& trace) {
 
 std::string how_to_trace(const Trace& trace, Bytes capacity) {
   return fmt::format(
-      "; to see all that could be done: run it {} -o t.json, then "
+      "; to see all policies that fit: run it {} -o t.json, then "
       "offprof tune t.json --memory-budget {}",
       trace.environment.times_are_modelled ? "with --device-memory 2TiB" : "without --device-memory",
       exact_bytes(capacity));

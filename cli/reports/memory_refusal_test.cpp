@@ -20,13 +20,14 @@ std::string refusal_of(std::optional<SavedId> reloaded) {
 
 TEST(MemoryRefusal, NamesTheSavedTensorThatCouldNotBeReloaded) {
   const StepProgram program = sample_trace().program;
-  EXPECT_THAT(refusal_of(0), HasSubstr("384 B asked for to bring back saved tensor 0, " +
-                                       program.saved[0].layout->dtype + "["));
-  EXPECT_THAT(refusal_of(0), HasSubstr("] of " + program.names[program.saved[0].op] + ", 1.00 KiB live of"));
+  EXPECT_THAT(refusal_of(0),
+              HasSubstr("384 B requested to reload saved tensor 0, " + program.saved[0].layout->dtype + "["));
+  EXPECT_THAT(refusal_of(0),
+              HasSubstr("] of " + program.names[program.saved[0].op] + ", with 1.00 KiB live of"));
 }
 
 TEST(MemoryRefusal, NamesNoTensorIfTheStepItselfAllocated) {
-  EXPECT_THAT(refusal_of(std::nullopt), HasSubstr("384 B asked for, 1.00 KiB live of 1.17 KiB."));
+  EXPECT_THAT(refusal_of(std::nullopt), HasSubstr("384 B requested, with 1.00 KiB live of 1.17 KiB."));
 }
 
 TEST(MemoryRefusal, NamesNoTensorOutsideTheRecording) {

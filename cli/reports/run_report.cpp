@@ -45,9 +45,10 @@ bool is_nearer(const GradientError& a, const GradientError& b) {
 
 std::string lossy_text(const std::vector<GradientError>& errors) {
   const auto worst = std::ranges::max_element(errors, is_nearer);
-  if (worst == errors.end()) return "no parameter has one";
-  return fmt::format("encoded with loss: {} is off by {:.2g} of its norm (cosine {:.6f}), all others by less",
-                     worst->parameter, worst->relative_norm, worst->cosine);
+  if (worst == errors.end()) return "no parameter has a gradient";
+  return fmt::format(
+      "lossy encoding: the error of {} is {:.2g} of its norm (cosine {:.6f}), all others are smaller",
+      worst->parameter, worst->relative_norm, worst->cosine);
 }
 
 /// Returns a table of the parameters with the largest gradient errors.
@@ -57,14 +58,14 @@ std::string gradient_error_table(std::vector<GradientError> errors, const Page& 
   std::ranges::stable_sort(errors, [](const auto& a, const auto& b) { return is_nearer(b, a); });
   TextTable table({{"gradient of", Align::kLeft},
                    {"largest error", Align::kRight},
-                   {"of its norm", Align::kRight},
+                   {"error/norm", Align::kRight},
                    {"cosine", Align::kRight}});
   for (std::size_t i = 0; i < std::min(kMostShown, errors.size()); ++i)
     table.add_row({errors[i].parameter, fmt::format("{:.3g}", errors[i].max_abs),
                    fmt::format("{:.3g}", errors[i].relative_norm), fmt::format("{:.6f}", errors[i].cosine)});
   std::string text = table.render(page);
   if (errors.size() > kMostShown)
-    text += fmt::format("  and {} more that are off by less\n", errors.size() - kMostShown);
+    text += fmt::format("  ... and {} more with smaller errors\n", errors.size() - kMostShown);
   return text + "\n";
 }
 
@@ -73,7 +74,7 @@ void add_gradients(Verdicts& verdicts, const std::string& gradients,
   if (gradients == "lossy")
     verdicts.add({"gradients", lossy_text(errors), Tone::kPlain});
   else if (gradients == "bitwise")
-    verdicts.add("gradients", Tone::kGood, "bitwise those of the run without offloading");
+    verdicts.add("gradients", Tone::kGood, "bitwise equal to those of a run without offloading");
   else if (gradients == "not applicable")
     verdicts.add("gradients", Tone::kPlain, "not applicable: a virtual GPU computes no numbers");
   else
@@ -81,7 +82,7 @@ void add_gradients(Verdicts& verdicts, const std::string& gradients,
 }
 
 void add_streams(Verdicts& verdicts, const std::vector<StreamHazard>& hazards) {
-  if (hazards.empty()) verdicts.add("streams", Tone::kGood, "in order");
+  if (hazards.empty()) verdicts.add("streams", Tone::kGood, "no races");
   for (const StreamHazard& hazard : hazards)
     verdicts.add("streams", Tone::kBad,
                  fmt::format("{}: {}, then {}", hazard.what, hazard.first, hazard.second));
@@ -93,10 +94,10 @@ LabelledLine memory_verdict(const RunReport& report) {
     return {label, fmt::format("NOT as predicted: {}", fmt::join(report.inexact, ", ")), Tone::kBad};
   if (tells_of_value_reads(report.notes))
     return {label,
-            "predicted to the byte of a step that read zeros as values, as the warning says: where a GPU's "
-            "values lead to other shapes or branches, its memory is another",
+            "prediction exact to the byte for a step that read zeros as values (see the warning): if a GPU's "
+            "values lead to other shapes or branches, its memory differs",
             Tone::kWarning};
-  return {label, "predicted to the byte", Tone::kGood};
+  return {label, "prediction exact to the byte", Tone::kGood};
 }
 
 std::string verdict_text(const RunReport& report, const Page& page) {
@@ -122,7 +123,7 @@ nlohmann::ordered_json hazards_to_json(const std::vector<StreamHazard>& hazards)
 
 std::string next_text(const RunReport& report) {
   if (report.trace_path.empty() || report.trace_path == "-")
-    return "To keep the trace, which tune, simulate and view read:\n" +
+    return "To keep the trace for tune, simulate and view:\n" +
            next_line(with_output(report.argv, "trace.json"));
   if (report.predicted_by_tune)
     return next_line({"gate", report.trace_path, "--update", "--baseline", "baseline.json"});

@@ -44,10 +44,10 @@ TEST(RunReport, MarksMemoryPredictionsOfAStepThatReadsValues) {
   RunReport report;
   const Trace trace = sample_trace();
   report.run = figures_of(trace, "");
-  EXPECT_THAT(to_text(report, {}), testing::HasSubstr("memory     predicted to the byte\n"));
+  EXPECT_THAT(to_text(report, {}), testing::HasSubstr("memory     prediction exact to the byte\n"));
   report.notes = {std::string(kValueReadsNote) + " (aten::_local_scalar_dense): they are zeros"};
   EXPECT_THAT(to_text(report, {}),
-              testing::HasSubstr("memory     predicted to the byte of a step that read"));
+              testing::HasSubstr("memory     prediction exact to the byte for a step that read"));
 }
 
 }  // namespace

@@ -28,10 +28,10 @@ std::map<StallReason, std::pair<std::size_t, Nanoseconds>> stalls_by_reason(
 const std::vector<std::pair<const char*, Bytes DeviceContent::*>>& content_parts() {
   static const std::vector<std::pair<const char*, Bytes DeviceContent::*>> kParts = {
       {"parameters, optimizer state, inputs", &DeviceContent::resident},
-      {"saved tensors that stay", &DeviceContent::kept},
+      {"saved tensors kept on the device", &DeviceContent::kept},
       {"saved tensors in the stash", &DeviceContent::stashed},
-      {"saved tensors, encoded", &DeviceContent::encoded},
-      {"saved tensors copied back", &DeviceContent::reloaded},
+      {"encoded saved tensors", &DeviceContent::encoded},
+      {"reloaded saved tensors", &DeviceContent::reloaded},
       {"gradients, temporaries", &DeviceContent::working}};
   return kParts;
 }
@@ -66,7 +66,7 @@ std::string to_text(const Explanation& explanation, const Page& page, Nanosecond
   const ProgramPlace& place = explanation.peak_place;
   const DeviceContent& content = explanation.peak_content;
   std::string text =
-      fmt::format("The device peak is in {}{}:\n", place.phase.empty() ? "the step" : place.phase,
+      fmt::format("Device memory peaks in {}{}:\n", place.phase.empty() ? "the step" : place.phase,
                   place.op.empty() ? "" : ", in " + place.op);
   TextTable table({{"at the peak", Align::kLeft}, {"bytes", Align::kRight}, {"share", Align::kRight}});
   for (const auto& [what, part] : content_parts())
@@ -75,9 +75,9 @@ std::string to_text(const Explanation& explanation, const Page& page, Nanosecond
                      fmt::format("{:.1f}%", 100.0 * static_cast<double>(content.*part) /
                                                 static_cast<double>(content.total))});
   text += table.render(page);
-  if (explanation.stalls.empty()) return text + "Nothing waits.\n";
+  if (explanation.stalls.empty()) return text + "No stalls.\n";
   for (const auto& [reason, sum] : stalls_by_reason(explanation.stalls))
-    text += wrap(fmt::format("Compute stands {} in {} waits: {}.", duration_text(sum.second, times_unsure_by),
+    text += wrap(fmt::format("Compute idle {} ({} stalls): {}.", duration_text(sum.second, times_unsure_by),
                              sum.first, describe(reason)),
                  page.width, 0) +
             "\n";

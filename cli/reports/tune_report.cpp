@@ -161,21 +161,21 @@ bool has_allocator(const TuneResult& result) {
 
 /// Returns the limits of a search that is complete but not exact.
 std::string proviso_text(const TuneResult& result) {
-  std::string text = has_allocator(result) ? " by peak" : "";
-  if (result.slows_compute) return text + ", slow-down by copies aside";
+  std::string text = has_allocator(result) ? " by peak memory" : "";
+  if (result.slows_compute) return text + ", if copies do not slow compute down";
   if (result.family.slack_ns > 0) text += " by more than " + format_duration(result.family.slack_ns);
   return text;
 }
 
 std::string family_text(const TuneResult& result) {
-  return result.family.is_whole ? "none better" + proviso_text(result) : "a sample";
+  return result.family.is_whole ? "no better one exists" + proviso_text(result) : "a sample";
 }
 
 std::string plans_text(const TuneResult& result) {
-  std::string text = fmt::format(", {} of plans for {} tensors", count_text(result.plans->replayed),
+  std::string text = fmt::format(", {} plans for {} tensors", count_text(result.plans->replayed),
                                  count_text(result.plans->versions));
   if (!result.plans->is_whole || has_allocator(result)) return text;
-  return text + " (none better for this goal" + proviso_text(result) + ")";
+  return text + " (no better plan exists for this goal" + proviso_text(result) + ")";
 }
 
 std::string headline_text(const TuneReport& report) {
@@ -183,10 +183,11 @@ std::string headline_text(const TuneReport& report) {
   std::string text =
       fmt::format("{}: {} policies simulated", report.trace, count_text(result.policies_tried));
   if (result.family.settings > 0)
-    text += fmt::format(", {} of thresholds, stashes and windows ({} of the up to {:.2g} that can differ)",
-                        count_text(result.family.replayed), family_text(result), result.family.settings);
+    text +=
+        fmt::format(", {} settings of threshold, stash and prefetch window ({}; up to {:.2g} distinct ones)",
+                    count_text(result.family.replayed), family_text(result), result.family.settings);
   if (result.plans && result.plans->replayed > 0) text += plans_text(result);
-  return text + ". Of these no other has less memory at as little time:";
+  return text + ". Pareto-optimal settings (no other has both less memory and less time):";
 }
 
 std::string goal_text(const TuneReport& report) {
@@ -195,7 +196,7 @@ std::string goal_text(const TuneReport& report) {
     return fmt::format("the fastest within {}", format_bytes(*goal.memory_budget_bytes));
   const bool is_over_another = report.ways.size() > 1 && report.ways.front().trace != report.trace;
   return fmt::format("the least memory at no more than {:g}% slowdown{}", 100 * goal.max_slowdown,
-                     is_over_another ? " over " + report.ways.front().trace : "");
+                     is_over_another ? " relative to " + report.ways.front().trace : "");
 }
 
 std::string place_text(const ProgramPlace& place) {
@@ -206,7 +207,8 @@ std::string place_text(const ProgramPlace& place) {
 std::string bounds_text(const TuneReport& report) {
   const TuneResult& result = report.result;
   std::string text = fmt::format(
-      "No policy of offprof's scheduler goes below {}, which the program itself holds{}, or {} a step.",
+      "Lower bounds for all policies of offprof's scheduler: {} of device memory, which the step itself "
+      "needs{}, and {} per step.",
       format_bytes(result.device_peak_bound_bytes), place_text(report.least_place),
       format_duration(result.step_time_bound_ns));
   if (!result.goal_bound) return text;
@@ -215,8 +217,8 @@ std::string bounds_text(const TuneReport& report) {
                                                             : format_bytes(to_whole(bound.value));
   constexpr double kNone = 5e-5;
   if (bound.gap < kNone)
-    return text + fmt::format(" For this goal none goes below {}: there is no better.", value);
-  return text + fmt::format(" For this goal none goes below {}: this one is {} above.", value,
+    return text + fmt::format(" Lower bound for this goal: {}, so no policy is better.", value);
+  return text + fmt::format(" Lower bound for this goal: {}; the chosen policy is {} above it.", value,
                             share_text(bound.gap));
 }
 
@@ -251,15 +253,15 @@ std::string limit_text(const TuneReport& report) {
 std::string binding_text(const TuneReport& report) {
   const TuneResult& result = report.result;
   std::string limits = limit_text(report);
-  if (result.fills_host) limits += std::string(limits.empty() ? "" : " and ") + "the host memory's cap";
+  if (result.fills_host) limits += std::string(limits.empty() ? "" : " and ") + "the limit of host memory";
   std::string costs;
   for (const Relief& relief : result.reliefs)
     costs += fmt::format("{}{} {}", costs.empty() ? "" : ", ", words_of(relief.constraint),
                          format_duration(relief.gain_ns));
-  if (limits.empty() && costs.empty()) return "Nothing holds it back.";
-  if (limits.empty()) return "What holds it back: " + costs + ".";
-  return "What holds it back: " + limits + "." +
-         (costs.empty() ? " Its copies cost no time." : " What its copies cost: " + costs + ".");
+  if (limits.empty() && costs.empty()) return "Nothing limits this policy.";
+  if (limits.empty()) return "Cost of its copies: " + costs + ".";
+  return "Limited by " + limits + "." +
+         (costs.empty() ? " Its copies cost no time." : " Cost of its copies: " + costs + ".");
 }
 
 /// Formats a price as a lower bound. It compares only policies found for this goal: a search for another goal
@@ -274,23 +276,26 @@ std::string link_price_text(const TuneReport& report) {
   const Nanoseconds time = *now.predicted.step_time_ns - *then.predicted.step_time_ns;
   std::string gain;
   if (!report.goal.memory_budget_bytes && bytes > 0)
-    gain = format_bytes(bytes) + " less memory within the slowdown";
+    gain = format_bytes(bytes) + " of memory within the slowdown";
   else if (time > 0)
-    gain = format_duration(time) + " less";
-  return fmt::format(" A link {:g} times as fast: {}.", report.result.link_price->factor, price_of(gain));
+    gain = format_duration(time) + " per step";
+  return fmt::format(" A link {:g} times as fast saves {}.", report.result.link_price->factor,
+                     price_of(gain));
 }
 
 std::string prices_text(const TuneReport& report) {
   const TuneResult& result = report.result;
-  std::string text = "What more would buy: ";
+  std::string text = "More resources: ";
   if (result.memory_price) {
     const MemoryPrice& price = *result.memory_price;
     const double share =
         static_cast<double>(price.gain_ns) / static_cast<double>(*result.chosen->predicted.step_time_ns);
-    const std::string gain = fmt::format("{} a step ({})", format_duration(price.gain_ns), share_text(share));
-    text += fmt::format("another {} of device memory {}.", format_bytes(price.more_bytes), price_of(gain));
+    const std::string gain =
+        fmt::format("{} per step ({})", format_duration(price.gain_ns), share_text(share));
+    text +=
+        fmt::format("another {} of device memory saves {}.", format_bytes(price.more_bytes), price_of(gain));
   } else {
-    text += "device memory " + price_of("") + ".";
+    text += "more device memory saves " + price_of("") + ".";
   }
   return result.link_price ? text + link_price_text(report) : text;
 }
@@ -305,7 +310,7 @@ std::string no_policy_text(const TuneReport& report) {
   const bool is_certain = budget < result.device_peak_bound_bytes;
   const bool is_least =
       (result.family.is_whole || taken == result.device_peak_bound_bytes) && !has_allocator(result);
-  return fmt::format("{} fits into {}. The least {} is {}{} ({} bytes): {}.",
+  return fmt::format("{} fits into {}. The least memory {} is {}{} ({} bytes): {}.",
                      is_certain ? "No policy" : "No policy that was found", format_bytes(budget),
                      is_least ? "reachable" : "found", format_bytes(taken),
                      has_allocator(result) ? " reserved" : "", taken, describe(least.policy));

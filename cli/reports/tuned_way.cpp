@@ -29,7 +29,7 @@ std::string difference_between(const Trace& base, const Trace& other) {
 
 std::string name_of(const RunSettings& settings) {
   const std::string flags = flags_of(settings);
-  return flags.empty() ? "as it is" : flags;
+  return flags.empty() ? "default" : flags;
 }
 
 }  // namespace
@@ -63,15 +63,15 @@ void refuse_other_step(const Trace& base, const std::string& base_path, const Tr
                        const std::string& other_path) {
   const std::string difference = difference_between(base, other);
   if (difference.empty()) return;
-  throw input_error(fmt::format("{} is of {} than {}: they cannot be weighed against each other", other_path,
+  throw input_error(fmt::format("{} was recorded with {} than {}: they cannot be compared", other_path,
                                 difference, base_path),
-                    "Record both with the same model, inputs, loss, optimizer and device, and with other "
+                    "Record both with the same model, inputs, loss, optimizer and device, and with different "
                     "--checkpoint, --slices or --offload-params.");
 }
 
 std::string ways_text(const std::vector<TunedWay>& ways, const Page& page) {
   if (ways.size() < 2) return {};
-  TextTable table({{"", Align::kLeft}, {"way", Align::kLeft}, {"keep"}, {""}, {"tuned"}, {""}});
+  TextTable table({{"", Align::kLeft}, {"configuration", Align::kLeft}, {"keep"}, {""}, {"tuned"}, {""}});
   for (const TunedWay& way : ways) {
     const Tone tone = way.is_best ? Tone::kGood : Tone::kPlain;
     const auto taken = [](const Candidate& candidate) {
@@ -88,9 +88,9 @@ std::string ways_text(const std::vector<TunedWay>& ways, const Page& page) {
                    {way.chosen ? time(*way.chosen) : "-", tone}});
   }
   return wrap(
-             "The ways in which the traces ran the model, each tuned for the goal, of which a slowdown is "
-             "over the "
-             "first with nothing offloaded; device memory and step:",
+             "Configurations of the traces, each tuned for the goal (a slowdown is relative to the first one "
+             "with "
+             "nothing offloaded); device memory and step time:",
              page.width, 0) +
          "\n\n" + table.render(page) + "\n";
 }

@@ -130,7 +130,7 @@ std::vector<const ValidatedSetting*> worst_settings(const ValidationReport& repo
 }
 
 std::string settings_text(const ValidationReport& report, const Page& page) {
-  TextTable table({{"furthest off", Align::kLeft},
+  TextTable table({{"largest errors", Align::kLeft},
                    {"measured", Align::kRight},
                    {"predicted", Align::kRight},
                    {"error", Align::kRight},
@@ -151,9 +151,9 @@ std::string range_text(const std::optional<Range>& range) {
 std::string accuracy_text(const ValidationReport& report, const Page& page) {
   const Accuracy &accuracy = report.accuracy, &adjusted = report.adjusted;
   TextTable table({{"step time", Align::kLeft},
-                   {"by trace", Align::kRight},
-                   {"less drift", Align::kRight},
-                   {"less noise", Align::kRight},
+                   {"raw", Align::kRight},
+                   {"drift-corrected", Align::kRight},
+                   {"noise-corrected", Align::kRight},
                    {"bound", Align::kRight},
                    {"", Align::kLeft}});
   const auto less_drift = [&](const std::string& figure) { return report.drift ? figure : "-"; };
@@ -166,11 +166,11 @@ std::string accuracy_text(const ValidationReport& report, const Page& page) {
   table.add_row({"mean error", percent(accuracy.mean_error), less_drift(percent(adjusted.mean_error)),
                  range_text(adjusted.mean_range), percent(report.bounds.mean_error),
                  verdict_cell(report.mean_verdict())});
-  table.add_row({"95th percentile", percent(accuracy.p95_error), less_drift(percent(adjusted.p95_error)),
+  table.add_row({"p95 error", percent(accuracy.p95_error), less_drift(percent(adjusted.p95_error)),
                  range_text(adjusted.p95_range), percent(report.bounds.p95_error),
                  verdict_cell(report.p95_verdict())});
   table.add_row(
-      {"largest", percent(accuracy.max_error), less_drift(percent(adjusted.max_error)), "", "", ""});
+      {"max error", percent(accuracy.max_error), less_drift(percent(adjusted.max_error)), "", "", ""});
   table.add_row({"Kendall's tau", tau_text(accuracy.kendall_tau), less_drift(tau_text(adjusted.kendall_tau)),
                  adjusted.tau_range
                      ? fmt::format("{:.3f}-{:.3f}", adjusted.tau_range->low, adjusted.tau_range->high)
@@ -186,7 +186,7 @@ std::string paragraph(const std::string& text, const Page& page) {
 
 std::string noise_text(const ValidationReport& report, const Page& page) {
   const Accuracy& adjusted = report.adjusted;
-  if (!adjusted.mean_noise) return "Noise: one round does not tell.\n";
+  if (!adjusted.mean_noise) return "Noise: unknown after only one round.\n";
   return paragraph(
       fmt::format("Noise: the two halves of a setting's measurements differ by {} on average, by {} "
                   "at the 95th percentile.",
@@ -200,7 +200,7 @@ std::string ranking_text(const ValidationReport& report, const Page& page) {
   if (!report.adjusted.kendall_tau)
     return paragraph("Ranking: no two settings differ by more than noise, so there is nothing to rank.",
                      page);
-  return paragraph(fmt::format("Ranking: of {} of {} pairs, those whose order the noise leaves as it is.",
+  return paragraph(fmt::format("Ranking: {} of {} pairs, those whose order noise cannot change.",
                                report.adjusted.ranked_pairs, judged * (judged - 1) / 2),
                    page);
 }
@@ -238,16 +238,17 @@ std::string refused_text(const ValidationReport& report, const Page& page) {
 }
 
 std::string drift_sentence(const ValidationReport& report) {
-  if (report.times_are_modelled) return "Drift: none, since times are modelled. They are judged as they are.";
+  if (report.times_are_modelled) return "Drift: none, since times are modelled. They are judged uncorrected.";
   if (!report.drift)
-    return "Drift: not told, without a step with nothing offloaded beside others. Times are judged as they "
-           "are.";
-  const std::string anew = report.recalibrated_drift ? fmt::format(" (calibrated anew: {})",
+    return "Drift: unknown, since it takes one setting that offloads nothing and others. Times are judged "
+           "uncorrected.";
+  const std::string anew = report.recalibrated_drift ? fmt::format(" (by a new calibration: {})",
                                                                    signed_percent(*report.recalibrated_drift))
                                                      : "";
   return fmt::format(
-      "Drift: with nothing offloaded a step takes {} against the trace{}. That is taken for the machine's "
-      "doing, and not judged; less drift, all compute is predicted so much longer.",
+      "Drift: with nothing offloaded a step takes {} compared with the trace{}. The drift is attributed to "
+      "the "
+      "machine and not judged; drift-corrected predictions scale all compute by it.",
       signed_percent(*report.drift), anew);
 }
 
@@ -255,8 +256,8 @@ std::string drift_sentence(const ValidationReport& report) {
 std::string cores_sentence(const ValidationReport& report) {
   if (report.repeated_visits == 0 && report.displaced_visits == 0) return {};
   return fmt::format(
-      "Cores: {} visits were made again, since the cores that compute and copy moved meanwhile; {} count "
-      "although they were not as far apart as when the trace was recorded.",
+      "Cores: {} runs were repeated, since the cores that compute and copy moved meanwhile; {} runs count "
+      "although the cores were not as far apart as when the trace was recorded.",
       report.repeated_visits, report.displaced_visits);
 }
 
@@ -278,13 +279,13 @@ std::string closing_line(const ValidationReport& report, const Page& page) {
       return page.paint(
           Tone::kWarning,
           wrap(report.machine_is_another()
-                   ? "Whether the predictions hold cannot be told: the cores that compute and copy were not "
+                   ? "Cannot tell whether the predictions hold: the cores that compute and copy were not "
                      "as far apart as when the trace was recorded. Record it again."
                : !report.refused.empty()
-                   ? "Whether all predictions hold cannot be told: the device had no memory for some "
-                     "settings that "
-                     "were predicted to fit. Other processes may have had it."
-                   : "Noise hides whether the predictions hold: more rounds, or a quieter machine, say more.",
+                   ? "Cannot tell whether all predictions hold: the device had no memory for some settings "
+                     "that "
+                     "were predicted to fit. Other processes may have used it."
+                   : "Noise hides whether the predictions hold: use more rounds or an idle machine.",
                page.width, 0));
     case Outcome::kDoNotHold:
       break;

@@ -66,7 +66,7 @@ TEST(ValidationReport, CannotTellIfCoresWereDisplaced) {
   report.displaced_visits = 1;
   EXPECT_EQ(report.outcome(), Outcome::kCannotTell);
   EXPECT_EQ(to_json(report)["displaced_visits"], 1);
-  EXPECT_THAT(to_text(report, {}), HasSubstr("Cores: 3 visits were made again"));
+  EXPECT_THAT(to_text(report, {}), HasSubstr("Cores: 3 runs were repeated"));
   EXPECT_THAT(to_text(report, {}), HasSubstr("Record it again."));
   report.settings[0].inexact = {"device_peak_bytes"};
   EXPECT_EQ(report.outcome(), Outcome::kDoNotHold) << "memory does not depend on the cores' places";
@@ -105,13 +105,13 @@ TEST(ValidationReport, OmitsTheSettingThatSetsTheDrift) {
   report.settings[0].sets_drift = true;
   report.adjusted.ranked_pairs = 1;
   const std::string text = to_text(report, {});
-  EXPECT_THAT(text, HasSubstr("of 1 of 1 pairs"));
+  EXPECT_THAT(text, HasSubstr("Ranking: 1 of 1 pairs"));
   EXPECT_THAT(text, Not(HasSubstr(describe(preset_policy("keep")))));
 }
 
 TEST(ValidationReport, ExplainsAMissingDrift) {
   ValidationReport report = report_of({setting(100'000, {100'000})});
-  EXPECT_THAT(to_text(report, {}), HasSubstr("Drift: not told"));
+  EXPECT_THAT(to_text(report, {}), HasSubstr("Drift: unknown"));
   report.times_are_modelled = true;
   EXPECT_THAT(to_text(report, {}), HasSubstr("Drift: none, since times are modelled"));
   EXPECT_TRUE(to_json(report)["drift"].is_null());

@@ -49,7 +49,7 @@ std::string heading(const std::string& text, const Page& page) {
 
 std::string link_text(const Link& link) {
   if (link.d2h.bytes_per_second <= 0 || link.h2d.bytes_per_second <= 0) return "";
-  return fmt::format("{} to host, {} back", format_rate(link.d2h.bytes_per_second),
+  return fmt::format("{} to host, {} to device", format_rate(link.d2h.bytes_per_second),
                      format_rate(link.h2d.bytes_per_second));
 }
 
@@ -107,13 +107,13 @@ std::string spread_text(const Metrics& metrics, const MetricKey& key) {
 std::string metrics_text(const ViewReport& report, const Page& page) {
   const char* measured = report.figures.times_are_modelled ? "virtual GPU" : "measured";
   TextTable table({{is_simulated(report) ? "predicted" : measured, Align::kLeft},
-                   {"a step", Align::kRight},
-                   {"from least to most", Align::kLeft}});
+                   {"per step", Align::kRight},
+                   {"min to max", Align::kLeft}});
   for (const MetricKey& key : metric_keys()) {
     const auto value = key.get(report.figures.metrics);
     if (value)
       table.add_row(
-          {std::string(key.name), format_metric(key.unit, *value), spread_text(report.figures.metrics, key)});
+          {metric_text(key.name), format_metric(key.unit, *value), spread_text(report.figures.metrics, key)});
   }
   return "\n" + table.render(page);
 }
@@ -148,7 +148,7 @@ std::string allocator_text(const ViewReport& report, const Page& page) {
   const std::string& settings = report.allocator->settings;
   return labelled(
       "allocator",
-      fmt::format("reserves up to {}; when the steps begin {} in {}, of that {} free in {}, the "
+      fmt::format("reserves up to {}; at the start of a step {} in {}, of which {} are free in {}, the "
                   "largest {}; settings: {}",
                   format_bytes(*reserved_peak), format_bytes(sum.reserved), counted(sum.segments, "segment"),
                   format_bytes(sum.free), counted(sum.free_blocks, "block"),
@@ -168,8 +168,7 @@ std::string memory_text(const ViewReport& report, const Page& page) {
 }
 
 std::string explanation_text(const ViewReport& report, const Page& page) {
-  return heading("Where the peak lies and what waits, replayed from the trace", page) +
-         to_text(report.explanation, page);
+  return heading("Peak and stalls, replayed from the trace", page) + to_text(report.explanation, page);
 }
 
 std::string overlap_text(const ViewReport& report, const Page& page) {
@@ -177,17 +176,16 @@ std::string overlap_text(const ViewReport& report, const Page& page) {
   const bool copied = metrics.d2h_bytes.value_or(0) > 0 || metrics.h2d_bytes.value_or(0) > 0;
   if (!copied || !metrics.step_time_ns) return "";
   const Nanoseconds step = *metrics.step_time_ns;
-  TextTable table({{is_simulated(report) ? "where a step's time goes" : "where a step's time goes (medians)",
-                    Align::kLeft},
+  TextTable table({{is_simulated(report) ? "time of a step" : "time of a step (medians)", Align::kLeft},
                    {"time", Align::kRight},
-                   {"of the step", Align::kRight}});
+                   {"share", Align::kRight}});
   const auto row = [&](const std::string& what, const std::optional<Nanoseconds>& time) {
     if (time) table.add_row({what, format_duration(*time), share_text(*time, step)});
   };
   row("compute", metrics.compute_ns);
-  row("waiting for copies (exposed)", metrics.exposed_ns);
-  row("copying to host (beside)", metrics.d2h_busy_ns);
-  row("copying back (beside)", metrics.h2d_busy_ns);
+  row("stall time", metrics.exposed_ns);
+  row("copies to host (in parallel)", metrics.d2h_busy_ns);
+  row("copies to device (in parallel)", metrics.h2d_busy_ns);
   std::string text = "\n" + table.render(page);
   if (!metrics.overlap_ratio) return text;
   return text +
@@ -196,7 +194,7 @@ std::string overlap_text(const ViewReport& report, const Page& page) {
 
 std::string next_text(const ViewReport& report, const Page& page) {
   const char* timeline =
-      "Open it as a timeline: drop the file on https://ui.perfetto.dev, or load it in chrome://tracing";
+      "Open the timeline: drop the file on https://ui.perfetto.dev, or load it in chrome://tracing";
   const auto& tracing = report.figures.tracing;
   const bool has_times = !tracing || !tracing->lost_records();
   std::vector<std::string> words = {"tune", report.source};

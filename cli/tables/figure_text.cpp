@@ -22,13 +22,17 @@ std::string reruns_text(const RunSettings& settings, const Page& page) {
   std::string text;
   const auto add = [&](const char* label, const std::string& what) {
     const std::string line =
-        what + ": recorded so that they save nothing in forward and run again in backward";
+        what + ": recorded without saved tensors; their forward is recomputed in backward";
     text += fmt::format("{:<{}}{}\n", label, kLabelWidth, wrap(line, page.width, kLabelWidth));
   };
   if (!settings.checkpointed.empty())
     add("checkpoint", fmt::format("{}", fmt::join(settings.checkpointed, " ")));
   if (settings.slices) add("slices", describe(settings.slices));
   return text;
+}
+
+std::string metric_text(std::string_view key) {
+  return key == "exposed_ns" ? "stall time" : std::string(key);
 }
 
 std::string figure_text(MetricUnit unit, std::optional<double> value) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/terminal/terminal.h"
@@ -23,6 +24,9 @@ std::string times_line(bool modelled, const Page& page);
 /// are simulated so: modules with activation checkpointing (`--checkpoint`) and layer slices (`--slices`).
 /// Empty if there are none.
 std::string reruns_text(const RunSettings& settings, const Page& page);
+
+/// Returns the name of a metric for text reports: `stall time` for `exposed_ns`, the JSON key for all others.
+std::string metric_text(std::string_view key);
 
 /// Formats a figure for humans; `-` if it is absent.
 std::string figure_text(MetricUnit unit, std::optional<double> value);

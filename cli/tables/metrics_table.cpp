@@ -30,12 +30,12 @@ TextTable::Cell agreement(const MetricKey& key, std::optional<double> first, std
 }  // namespace
 
 std::string metrics_table(const std::vector<MetricsColumn>& columns, const Page& page) {
-  std::vector<TextTable::Column> headings = {{"a step", Align::kLeft}};
+  std::vector<TextTable::Column> headings = {{"per step", Align::kLeft}};
   for (const MetricsColumn& column : columns) headings.push_back({column.heading, Align::kRight});
   if (columns.size() == 2) headings.push_back({"", Align::kLeft});
   TextTable table(headings);
   for (const MetricKey& key : metric_keys()) {
-    std::vector<TextTable::Cell> cells = {std::string(key.name)};
+    std::vector<TextTable::Cell> cells = {metric_text(key.name)};
     bool any = false;
     for (const MetricsColumn& column : columns) {
       any |= key.get(column.metrics).has_value();

@@ -13,7 +13,7 @@ std::string difference_text(double value, double base) {
 }
 
 std::string loss_text(const PlacementCost& cost) {
-  return cost.is_lossless ? "nothing" : "some";
+  return cost.is_lossless ? "no" : "yes";
 }
 
 void add_row(TextTable& table, const PlacementCost& cost, const Metrics& keep) {
@@ -38,12 +38,12 @@ std::string placements_text(const TuneResult& result, const Page& page) {
                    {""},
                    {"step"},
                    {""},
-                   {"loses", Align::kLeft}});
+                   {"lossy", Align::kLeft}});
   for (const PlacementCost& cost : result.placements->alone) add_row(table, cost, result.keep.predicted);
-  return wrap("Each placement by itself, for all tensors that it takes:", page.width, 0) + "\n\n" +
+  return wrap("Each placement alone, applied to all tensors that it supports:", page.width, 0) + "\n\n" +
          table.render(page) +
-         wrap(fmt::format("Dealt out to {} groups of tensors in {} simulations.", result.placements->groups,
-                          result.placements->replayed),
+         wrap(fmt::format("Placements were chosen for {} groups of tensors with {} simulations.",
+                          result.placements->groups, result.placements->replayed),
               page.width, 0) +
          "\n\n";
 }

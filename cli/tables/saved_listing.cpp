@@ -136,8 +136,11 @@ bool has_room_for_all(const Page& page) {
 
 /// Omits the columns for content and module on a narrow page, so that operators and shapes stay readable.
 std::string lines_text(const SavedListing& listing, const Page& page) {
-  std::vector<TextTable::Column> columns = {
-      {"number"}, {"saved by", Align::kLeft}, {"tensor", Align::kLeft}, {"bytes"}, {"waits", Align::kLeft}};
+  std::vector<TextTable::Column> columns = {{"number"},
+                                            {"saved by", Align::kLeft},
+                                            {"tensor", Align::kLeft},
+                                            {"bytes"},
+                                            {"placement", Align::kLeft}};
   if (has_room_for_all(page)) columns.insert(columns.end(), {{"content"}, {"module", Align::kLeft}});
   TextTable table(columns);
   for (const SavedLine* line : shown_of(listing)) {
@@ -180,11 +183,11 @@ std::string sum_text(const SavedListing& listing, const Page& page) {
   const LedgerEntry saved = sum_of(listing), contents = contents_of(listing);
   const bool is_cut = !listing.by && !has_room_for_all(page);
   return wrap(fmt::format(
-                  "{} saved tensors of {} in all, views of {} contents (storage.version) that take {}. "
-                  "They wait as under the policy {}.{}",
+                  "{} saved tensors of {} in total, views of {} contents (storage.version) that take {}. "
+                  "Their placements are those of policy {}.{}",
                   saved.tensors, format_bytes(saved.bytes), contents.tensors, format_bytes(contents.bytes),
                   listing.policy,
-                  is_cut ? " A wider page, or --format json, tells each one's content and module." : ""),
+                  is_cut ? " A wider terminal or --format json also shows content and module." : ""),
               page.width, 0) +
          "\n";
 }

@@ -65,13 +65,14 @@ TEST(SavedListing, ListsLayoutOperatorAndPlacementOfEachTensor) {
 TEST(SavedListing, OmitsModuleAndContentOnANarrowPageWithANote) {
   EXPECT_THAT(text_of(listing_of(trace_of_three()), 80),
               AllOf(HasSubstr("0  aten::relu     float32[32,32]  4.00 KiB  host\n"),
-                    Not(HasSubstr("layers.0")), HasSubstr("A wider page")));
+                    Not(HasSubstr("layers.0")), HasSubstr("A wider terminal")));
 }
 
 TEST(SavedListing, CountsEachContentOnceForAllItsViews) {
-  EXPECT_THAT(text_of(listing_of(trace_of_three()), 200),
-              HasSubstr("3 saved tensors of 6.05 KiB in all, views of 2 contents (storage.version) that take "
-                        "4.05 KiB."));
+  EXPECT_THAT(
+      text_of(listing_of(trace_of_three()), 200),
+      HasSubstr("3 saved tensors of 6.05 KiB in total, views of 2 contents (storage.version) that take "
+                "4.05 KiB."));
 }
 
 TEST(SavedListing, NamesTheEncodingTransform) {

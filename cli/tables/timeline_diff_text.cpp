@@ -145,12 +145,12 @@ void add_others(TextTable& table, const std::vector<Element>& elements, std::siz
 }
 
 std::string summary_text(const TimelineDiff& diff, const Page& page) {
-  TextTable table = table_of_times("the last step shown");
+  TextTable table = table_of_times("last step");
   for (const PhaseDifference& phase : diff.phases)
     add_times_row(table, {phase.name.empty() ? "outside of phases" : phase.name}, phase.time);
   table.add_rule();
   add_times_row(table, {"operators"}, diff.operators);
-  add_times_row(table, {"waits for copies"}, diff.waits);
+  add_times_row(table, {"stalls"}, diff.waits);
   add_times_row(table, {"rest, between operators"}, diff.rest);
   table.add_rule();
   add_times_row(table, {"step"}, diff.step);
@@ -159,7 +159,7 @@ std::string summary_text(const TimelineDiff& diff, const Page& page) {
 
 std::string ops_text(const TimelineDiff& diff, std::size_t shown, const Page& page) {
   if (diff.ops.empty()) return "";
-  TextTable table = table_of_times("operators without waits", {{"count", Align::kRight}});
+  TextTable table = table_of_times("operators without stalls", {{"count", Align::kRight}});
   for (std::size_t i = 0; i < std::min(shown, diff.ops.size()); ++i)
     add_times_row(table, {diff.ops[i].op, count_text(diff.ops[i].count)}, diff.ops[i].time);
   add_others(table, diff.ops, shown, 2);
@@ -174,7 +174,7 @@ std::string reason_text(const WaitDifference& wait) {
 std::string waits_text(const TimelineDiff& diff, std::size_t shown, const Page& page) {
   const auto& waits = diff.wait_differences;
   if (waits.empty()) return "";
-  TextTable table = table_of_times("waits", {{"tensor", Align::kRight}, {"because", Align::kLeft}});
+  TextTable table = table_of_times("stalls", {{"tensor", Align::kRight}, {"reason", Align::kLeft}});
   for (std::size_t i = 0; i < std::min(shown, waits.size()); ++i) {
     const std::string tensor = waits[i].tensor < 0 ? "-" : std::to_string(waits[i].tensor);
     add_times_row(table, {waits[i].name, tensor, reason_text(waits[i])}, waits[i].time);
@@ -190,8 +190,8 @@ std::string launch_text(const TimelineDiff& diff, const Page& page) {
     add_times_row(table, {waits.phase.empty() ? "outside of phases" : waits.phase, count_text(waits.count)},
                   waits.time);
   const std::string note =
-      "They are part of the operators and the rest above. Only simulations show them, and their place is "
-      "approximate: those of a whole stretch of kernels are taken together, at its end.";
+      "These waits are part of the operators and the rest above. Only simulations show them, and their "
+      "position is approximate: the waits of a sequence of kernels are added up at its end.";
   return "\n" + table.render(page) + "  " + wrap(note, page.width, 2) + "\n";
 }
 
@@ -227,8 +227,7 @@ std::string at_text(const PlaceDifference& place) {
 
 std::string places_text(const TimelineDiff& diff, std::size_t shown, const Page& page) {
   if (diff.places.empty()) return "";
-  TextTable table =
-      table_of_times("places, waits included", {{"phase", Align::kLeft}, {"at", Align::kRight}});
+  TextTable table = table_of_times("places, with stalls", {{"phase", Align::kLeft}, {"at", Align::kRight}});
   for (std::size_t i = 0; i < std::min(shown, diff.places.size()); ++i) {
     const PlaceDifference& place = diff.places[i];
     const char* missing = !place.base_at ? " (new only)" : !place.now_at ? " (base only)" : "";

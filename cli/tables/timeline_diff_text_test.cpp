@@ -35,22 +35,22 @@ TimelineDiff sample_diff() {
 
 TEST(TimelineDiffText, ShowsTheDifferencesInTime) {
   EXPECT_EQ("\n" + to_text(sample_diff(), 10, {80, false}), R"(
-  the last step shown         base      new  difference
+  last step                   base      new  difference
   ───────────────────────  ───────  ───────  ──────────
   forward                  3.00 ms  3.00 ms           0
   backward                 12.0 ms  9.50 ms    -2.50 ms
   ───────────────────────  ───────  ───────  ──────────
   operators                7.00 ms  6.00 ms    -1.00 ms
-  waits for copies         3.00 ms  1.50 ms    -1.50 ms
+  stalls                   3.00 ms  1.50 ms    -1.50 ms
   rest, between operators  5.00 ms  5.00 ms           0
   ───────────────────────  ───────  ───────  ──────────
   step                     15.0 ms  12.5 ms    -2.50 ms
 
-  operators without waits  count     base      new  difference
-  ───────────────────────  ─────  ───────  ───────  ──────────
-  AddmmBackward0               1  5.00 ms  4.00 ms    -1.00 ms
+  operators without stalls  count     base      new  difference
+  ────────────────────────  ─────  ───────  ───────  ──────────
+  AddmmBackward0                1  5.00 ms  4.00 ms    -1.00 ms
 
-  waits             tensor  because                    base      new  difference
+  stalls            tensor  reason                     base      new  difference
   ────────────────  ──────  ──────────────────────  ───────  ───────  ──────────
   wait for copy in       1  the reload was asked …  3.00 ms  1.50 ms    -1.50 ms
 
@@ -59,9 +59,9 @@ TEST(TimelineDiffText, ShowsTheDifferencesInTime) {
   to the device, base      1  3.81 MiB  2.00 ms  2.00 GB/s
   to the device, new       1  3.81 MiB  1.00 ms  4.00 GB/s
 
-  places, waits included  phase          at     base      new  difference
-  ──────────────────────  ────────  ───────  ───────  ───────  ──────────
-  AddmmBackward0 #1       backward  3.00 ms  8.00 ms  5.50 ms    -2.50 ms
+  places, with stalls  phase          at     base      new  difference
+  ───────────────────  ────────  ───────  ───────  ───────  ──────────
+  AddmmBackward0 #1    backward  3.00 ms  8.00 ms  5.50 ms    -2.50 ms
 )");
 }
 

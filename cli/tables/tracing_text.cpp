@@ -36,8 +36,8 @@ std::string tracing_text(const Tracing& tracing) {
   std::string text = fmt::format("{} {}: {}, {}, {} of host memory", tracing.tool, tracing.version,
                                  cost_text(tracing.tool, tracing.cost), losses_text(tracing),
                                  format_bytes(tracing.host_bytes));
-  if (tracing.device_bytes) text += fmt::format(", {} of the device's", format_bytes(*tracing.device_bytes));
-  if (tracing.lost_records()) text += "; what the GPU did is shown only in part";
+  if (tracing.device_bytes) text += fmt::format(", {} of device memory", format_bytes(*tracing.device_bytes));
+  if (tracing.lost_records()) text += "; GPU activity is incomplete";
   return text;
 }
 
@@ -53,7 +53,7 @@ std::string achieved_text(const std::optional<double>& achieved, const LinkDirec
 
 std::string large_copies_text(const Tracing& tracing, const Link& link) {
   const std::string out = achieved_text(achieved_rate(tracing, &GpuFigures::d2h), link.d2h, "to host");
-  const std::string in = achieved_text(achieved_rate(tracing, &GpuFigures::h2d), link.h2d, "back");
+  const std::string in = achieved_text(achieved_rate(tracing, &GpuFigures::h2d), link.h2d, "to device");
   if (out.empty() && in.empty()) return "";
   return fmt::format("of {} and more: {}{}{}", format_bytes(kLargeCopy), out,
                      out.empty() || in.empty() ? "" : ", ", in);
@@ -61,8 +61,8 @@ std::string large_copies_text(const Tracing& tracing, const Link& link) {
 
 std::string beside_allocator_text(const MemoryBesideAllocator& memory) {
   return fmt::format(
-      "{} of the device before the first allocation, {} after warm-up, {} at the end, beside what PyTorch's "
-      "allocator reserved",
+      "{} of device memory outside PyTorch's allocator before the first allocation, {} after warm-up, {} at "
+      "the end",
       format_bytes(memory.before_bytes), format_bytes(memory.warm_bytes), format_bytes(memory.end_bytes));
 }
 

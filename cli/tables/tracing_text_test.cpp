@@ -58,7 +58,7 @@ TEST(TracingLines, ReportToolCostLossesAndMemory) {
   EXPECT_EQ(
       line(trace, "tracing"),
       "CUPTI 13.0: +1.2% of a step (CUPTI alone: +0.8%, of kernels and copies only: +0.4%; recorder alone: "
-      "+0.5%), 0 records dropped, 128 MiB of host memory, 3.00 MiB of the device's");
+      "+0.5%), 0 records dropped, 128 MiB of host memory, 3.00 MiB of device memory");
 }
 
 TEST(TracingLines, ReportVariationAboveTheCostOfTracing) {
@@ -79,33 +79,32 @@ TEST(TracingLines, HighlightLostRecords) {
   trace.tracing->dropped_records = 12;
   const LabelledLine first = tracing_lines(trace.tracing, trace.environment)[0];
   EXPECT_EQ(first.tone, Tone::kBad);
-  EXPECT_THAT(first.text, AllOf(HasSubstr("12 records dropped"), EndsWith("is shown only in part")));
+  EXPECT_THAT(first.text, AllOf(HasSubstr("12 records dropped"), EndsWith("GPU activity is incomplete")));
 }
 
 TEST(TracingLines, CompareCopySpeedWithTheCalibratedLink) {
   Trace trace = traced_sample();
-  EXPECT_EQ(
-      line(trace, "copies"),
-      "of 16.0 MiB and more: 55.9 GB/s to host (98% of calibrated), 55.9 GB/s back (100% of calibrated)");
+  EXPECT_EQ(line(trace, "copies"),
+            "of 16.0 MiB and more: 55.9 GB/s to host (98% of calibrated), 55.9 GB/s to device (100% of "
+            "calibrated)");
   trace.environment.link = {};
   for (GpuFigures& step : trace.tracing->steps) step.d2h = {};
-  EXPECT_EQ(line(trace, "copies"), "of 16.0 MiB and more: 55.9 GB/s back");
+  EXPECT_EQ(line(trace, "copies"), "of 16.0 MiB and more: 55.9 GB/s to device");
   trace.tracing->steps.clear();
   EXPECT_EQ(line(trace, "copies"), "");
 }
 
 TEST(TracingLines, ReportMemoryOutsideTheAllocator) {
-  EXPECT_EQ(
-      line(traced_sample(), "CUDA"),
-      "400 MiB of the device before the first allocation, 500 MiB after warm-up, 501 MiB at the end, beside "
-      "what PyTorch's allocator reserved");
+  EXPECT_EQ(line(traced_sample(), "CUDA"),
+            "400 MiB of device memory outside PyTorch's allocator before the first allocation, 500 MiB after "
+            "warm-up, 501 MiB at the end");
 }
 
 TEST(TracingLines, Fit80And120ColumnsInReports) {
   const Trace trace = traced_sample();
   for (const std::size_t width : {80U, 120U}) {
     for (const std::string& text : {run_text(trace, width), view_text(trace, width)}) {
-      EXPECT_THAT(text, AllOf(HasSubstr("CUPTI 13.0: +1.2%"), HasSubstr("400 MiB of the device")));
+      EXPECT_THAT(text, AllOf(HasSubstr("CUPTI 13.0: +1.2%"), HasSubstr("400 MiB of device memory")));
       std::istringstream lines(text);
       for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), width) << line;
     }
@@ -115,7 +114,7 @@ TEST(TracingLines, Fit80And120ColumnsInReports) {
 TEST(TracingLines, AreBelowTheVerdictsOfARun) {
   EXPECT_THAT(run_text(traced_sample(), 120),
               AllOf(HasSubstr("\ntracing    CUPTI 13.0: "), HasSubstr("\ncopies     of 16.0 MiB and more: "),
-                    HasSubstr("\nCUDA       400 MiB of the device")));
+                    HasSubstr("\nCUDA       400 MiB of device memory")));
 }
 
 TEST(TracingFigures, AreInTheJsonOfBothReports) {

@@ -156,7 +156,7 @@ TEST_F(BadInput, SuggestsTheMostSimilarCommand) {
 TEST_F(BadInput, AStepThatNeedsMoreMemoryThanTheDeviceHas) {
   const std::vector<std::string> small = {"--input", kQwenInput,        "--policy",
                                           "keep",    "--device-memory", "5MB"};
-  expect_of_run(3, "asked for", small);
+  expect_of_run(3, "requested", small);
   expect_of_run(3, "offprof tune", small);
 }
 

@@ -256,15 +256,15 @@ TEST_F(DiskRun, RejectsContradictoryFlags) {
     EXPECT_EQ(ended.status, 2) << ended.err;
     EXPECT_THAT(unwrapped(ended.err), HasSubstr(what));
   };
-  expect_refused({"--device", "host", "--disk-checksums"}, "says nothing without --disk");
-  expect_refused({"--device", "host", "--disk-bandwidth", "1GB/s"}, "here the disk is real");
+  expect_refused({"--device", "host", "--disk-checksums"}, "has no effect without --disk");
+  expect_refused({"--device", "host", "--disk-bandwidth", "1GB/s"}, "on this device the disk is real");
   expect_refused({"--device", "virtual:h200", "--disk", disk_.path()}, "the disk is modelled too");
   expect_refused({"--device", "virtual:h200", "--disk-bandwidth", "fast"}, "fast");
-  expect_refused({"--device", "host", "--compress"}, "Write `compress` for `disk` in its rules");
+  expect_refused({"--device", "host", "--compress"}, "Write `compress` instead of `disk` in its rules");
   rules = kCompressed;
   expect_refused({"--device", "virtual:h200"}, "no values to compress");
-  expect_refused({"--device", "host", "--disk", disk_.path()}, "leave --disk out");
-  expect_refused({"--device", "host", "--disk-checksums"}, "compressed memory has none");
+  expect_refused({"--device", "host", "--disk", disk_.path()}, "omit --disk");
+  expect_refused({"--device", "host", "--disk-checksums"}, "compressed memory has no file");
   rules = R"([{"op": "aten::gelu", "placement": "compress"}, {"placement": "disk"}])";
   expect_refused({"--device", "host"},
                  "policy.rules[1]: places tensors on 'disk', and a rule before it on 'compress'");
@@ -290,7 +290,7 @@ TEST_F(DiskRun, DoesNotUseTheSpeedOfACodecForADisk) {
   policy(kToDisk);
   const Ended ended = run_program({"simulate", "--trace", trace, "--policy", inputs_ / "policy.json"});
   EXPECT_EQ(ended.status, 2);
-  EXPECT_THAT(unwrapped(ended.err), HasSubstr("the trace does not say how fast a disk is"));
+  EXPECT_THAT(unwrapped(ended.err), HasSubstr("the trace does not contain the speed of a disk"));
 }
 
 /// Also chooses compressed memory, if its speed was measured.

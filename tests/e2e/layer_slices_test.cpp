@@ -124,8 +124,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{{"--slices", "0"}, "--slices: '0' is neither auto nor a whole number from 1 to 100000"},
         Refusal{{"--slices", "5000"}, "--slices 5000: the model can be cut into"},
         Refusal{{"--slices", "2", "--microbatches", "3"}, "3 micro-batches do not divide a batch of 4"},
-        Refusal{{"--microbatches", "2"}, "--microbatches is for --slices"},
-        Refusal{{"--slices", "2", "--checkpoint", "*"}, "give one of them"}));
+        Refusal{{"--microbatches", "2"}, "--microbatches needs --slices"},
+        Refusal{{"--slices", "2", "--checkpoint", "*"}, "give only one of them"}));
 
 }  // namespace
 }  // namespace offprof

@@ -18,7 +18,7 @@ using testing::Contains;
 using testing::HasSubstr;
 
 /// Labels at the beginning of a line that are followed by a command.
-constexpr const char* kLabels[] = {"Next: ", "See what changed:   ", "If it is meant:     "};
+constexpr const char* kLabels[] = {"Next: ", "See what changed:   ", "If intended:        "};
 
 std::vector<std::string> commands_in(const std::string& text) {
   std::vector<std::string> commands;

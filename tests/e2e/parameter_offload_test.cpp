@@ -136,14 +136,14 @@ INSTANTIATE_TEST_SUITE_P(
     All, RefusedWeights,
     testing::Values(
         Refusal{{"--offload-params", "disk"}, "--offload-params-dir"},
-        Refusal{{"--offload-params", "host", "--offload-params-dir", "/tmp"}, "--offload-params-dir is for"},
-        Refusal{{"--offload-params-window", "1MiB"}, "--offload-params-window is for"},
+        Refusal{{"--offload-params", "host", "--offload-params-dir", "/tmp"}, "--offload-params-dir needs"},
+        Refusal{{"--offload-params-window", "1MiB"}, "--offload-params-window needs"},
         Refusal{{"--offload-params", "cloud"}, "cloud"},
         Refusal{{"--offload-params", "disk", "--offload-params-dir", "/nonexistent"}, "/nonexistent"},
         Refusal{{"--offload-params", "disk", "--offload-params-dir", "/proc"}, "/proc"},
         Refusal{{"--offload-params", "disk", "--offload-params-dir", "/tmp", "--device", "virtual:h200"},
                 "Give --disk-bandwidth 2GB/s instead of --offload-params-dir"},
-        Refusal{{"--offload-params", "disk", "--device", "virtual:h200"}, "how fast is it?"}));
+        Refusal{{"--offload-params", "disk", "--device", "virtual:h200"}, "its speed is unknown"}));
 
 }  // namespace
 }  // namespace offprof

@@ -139,7 +139,7 @@ TEST_F(ValidateTest, RejectsADiskThatTheTraceHasNotMeasured) {
   trace_of_qwen({"--device", "virtual:h200"});
   const Ended ended = validate(model_path("qwen2.pt"), {"--disk-bandwidth", "1GB/s"});
   EXPECT_EQ(ended.status, 2);
-  EXPECT_THAT(unwrapped(ended.err), HasSubstr("does not say how fast a disk is"));
+  EXPECT_THAT(unwrapped(ended.err), HasSubstr("does not contain the speed of a disk"));
 }
 
 /// Returns true if in more than one visit of ten the cores were not as far apart as when the trace was
@@ -241,7 +241,7 @@ TEST_F(ValidateTest, RejectsATraceOfAnotherModel) {
   trace_of_qwen({"--device", "virtual:h200"});
   const Ended ended = validate(model_path("shufflenet.pt"));
   EXPECT_EQ(ended.status, 2);
-  EXPECT_THAT(unwrapped(ended.err), HasSubstr("is not the model that"));
+  EXPECT_THAT(unwrapped(ended.err), HasSubstr("is not the model of"));
   EXPECT_THAT(ended.out, IsEmpty());
 }
 
@@ -259,7 +259,7 @@ TEST_F(ValidateTest, RejectsAFasterLinkThanTheTraces) {
   trace_of_qwen({"--device", "virtual:h200", "--link", "2GB/s"});
   const Ended ended = validate(model_path("qwen2.pt"), {"--link", "3GB/s"});
   EXPECT_EQ(ended.status, 2);
-  EXPECT_THAT(unwrapped(ended.err), HasSubstr("slowed down further"));
+  EXPECT_THAT(unwrapped(ended.err), HasSubstr("recorded with a slower --link"));
 }
 
 TEST_F(ValidateTest, RejectsFewerSettingsThanThePresets) {

@@ -119,7 +119,7 @@ TEST_F(VirtualGpuRun, MarksMemoryIfTheModelReadsValues) {
   const Ended ended = run_program({"run", model, "--input", "float32[16]", "--device", "virtual"});
   EXPECT_EQ(ended.status, 0) << ended.err;
   EXPECT_THAT(ended.err, HasSubstr("aten::_local_scalar_dense"));
-  EXPECT_THAT(unwrapped(ended.out), HasSubstr("predicted to the byte of a step that read zeros"));
+  EXPECT_THAT(unwrapped(ended.out), HasSubstr("prediction exact to the byte for a step that read zeros"));
 }
 
 TEST_F(VirtualGpuRun, AGateFailsOnOneMoreByteAtThePeak) {
@@ -205,8 +205,8 @@ TEST_F(VirtualGpuRun, AnOutOfMemoryErrorShowsTheContentsAndAPolicyThatFits) {
   EXPECT_EQ(ended.status, 3) << ended.out;
   const std::string text = unwrapped(ended.err);
   EXPECT_THAT(text, HasSubstr("out of device memory"));
-  EXPECT_THAT(text, HasSubstr("saved tensors that stay"));
-  EXPECT_THAT(text, HasSubstr("offprof tune finds that this fits: --policy offload"));
+  EXPECT_THAT(text, HasSubstr("saved tensors kept on the device"));
+  EXPECT_THAT(text, HasSubstr("offprof tune found a policy that fits: --policy offload"));
 }
 
 TEST_F(VirtualGpuRun, AnUnknownProfileListsTheKnownOnes) {
