@@ -28,7 +28,7 @@ c10::Storage run_step(const RecomputeStep& step, const RecomputeInputs& inputs,
   }
   const at::Tensor result = stack.at(step.output).toTensor();
   TORCH_CHECK(result.has_storage() && view_of(result) == step.view, step.op.schema().name(),
-              " made another tensor in backward than in forward: the step is not the one that was recorded");
+              " produced a different tensor in backward than in forward: this step differs from the recorded step");
   return result.storage();
 }
 

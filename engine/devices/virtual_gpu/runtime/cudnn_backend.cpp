@@ -68,7 +68,7 @@ int cudnnBackendGetAttribute(const Descriptor*, int name, int type, std::int64_t
   } else {
     give_value(type, values);
     if (name == kPlanWorkspaceBytes)
-      unknown_size("workspaces of cuDNN's plans for convolutions and attention");
+      unknown_size("cuDNN workspaces of plans for convolution and attention");
   }
   return 0;
 }
