@@ -60,7 +60,8 @@ c10::Storage OffloadStep::recomputed(const Command& command) const {
   TORCH_CHECK(recompute.recomputation->draws == nullptr ||
                   (draws_ && draws_->list() == *recompute.recomputation->draws),
               "saved tensor ", recompute.tensor, " cannot be recomputed by ", recompute.recomputation->name(),
-              ": this step drew different random numbers than the recorded step. Give the tensor a placement other than "
+              ": this step drew different random numbers than the recorded step. Give the tensor a placement "
+              "other than "
               "recompute.");
   const c10::Storage storage =
       offprof::recompute(*recompute.recomputation,
@@ -68,8 +69,8 @@ c10::Storage OffloadStep::recomputed(const Command& command) const {
                           [&](std::size_t draw) -> const RngState& { return draws_->state_before(draw); }})
           .storage();
   TORCH_CHECK(static_cast<Bytes>(storage.nbytes()) == command.bytes, "saved tensor ", recompute.tensor, ": ",
-              recompute.recomputation->name(), " produced ", storage.nbytes(), " bytes instead of ", command.bytes,
-              ": this step differs from the recorded step");
+              recompute.recomputation->name(), " produced ", storage.nbytes(), " bytes instead of ",
+              command.bytes, ": this step differs from the recorded step");
   return storage;
 }
 

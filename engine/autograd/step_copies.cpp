@@ -137,8 +137,8 @@ void StepCopies::encode(const Command& command, const at::Tensor& value,
   Encoded encoded = transform->encode(values);
   TORCH_CHECK(static_cast<Bytes>(encoded.bytes.storage().nbytes()) == command.bytes, "saved tensor ",
               command.tensor, ": ", transform->name(), " produced ", encoded.bytes.storage().nbytes(),
-              " bytes for ", values.numel(), " elements of ", dtype_name(values.scalar_type()), " instead of ",
-              command.bytes, ": the tensor differs from the recorded tensor");
+              " bytes for ", values.numel(), " elements of ", dtype_name(values.scalar_type()),
+              " instead of ", command.bytes, ": the tensor differs from the recorded tensor");
   Copy& copy = copies_.emplace_back();
   copy.bytes = command.bytes;
   copy.device_storage = encoded.bytes.storage();

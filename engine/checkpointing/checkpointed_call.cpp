@@ -190,9 +190,9 @@ void CheckpointedCall::check_version(const Slot& slot) const {
   TORCH_CHECK(
       is_at(slot.counter, slot.version),
       "one of the variables needed for gradient computation has been modified by an inplace operation: [",
-      c10::toString(slot.type), " ", c10::IntArrayRef(slot.sizes), "], which the checkpointed module ", module_->name,
-      " created, is at version ", slot.counter.current_version(), "; expected version ", slot.version,
-      " instead.");
+      c10::toString(slot.type), " ", c10::IntArrayRef(slot.sizes), "], which the checkpointed module ",
+      module_->name, " created, is at version ", slot.counter.current_version(), "; expected version ",
+      slot.version, " instead.");
 }
 
 void CheckpointedCall::second_run() {
@@ -200,7 +200,8 @@ void CheckpointedCall::second_run() {
   try {
     run_forward_again();
     if (captured_ != slots_.size())
-      refuse(fmt::format("saves {} tensors in the recomputed forward, but {} in the first forward", captured_, slots_.size()));
+      refuse(fmt::format("saves {} tensors in the recomputed forward, but {} in the first forward", captured_,
+                         slots_.size()));
     has_values_ = true;
   } catch (...) {
     failure_ = refusal_ ? std::make_exception_ptr(Error(*refusal_)) : std::current_exception();
@@ -220,7 +221,8 @@ void CheckpointedCall::run_forward_again() {
 }
 
 void CheckpointedCall::capture(const at::Tensor& value) {
-  if (captured_ == slots_.size()) refuse("saves more tensors in the recomputed forward than in the first forward");
+  if (captured_ == slots_.size())
+    refuse("saves more tensors in the recomputed forward than in the first forward");
   Slot& slot = slots_[captured_++];
   if (value.scalar_type() != slot.type || value.sizes() != c10::IntArrayRef(slot.sizes))
     refuse(fmt::format("saves a different tensor in the recomputed forward, {}{} instead of {}{}",
@@ -248,8 +250,9 @@ at::Tensor CheckpointedCall::input_again(const Input& input) const {
       is_at(input.counter, input.version),
       "one of the variables needed for gradient computation has been modified by an inplace operation: an "
       "input of the checkpointed module ",
-      module_->name, ", whose forward is recomputed in backward, is at version ", input.counter.current_version(),
-      "; expected version ", input.version, " instead. If the edit is intended, ", module_->advice, ".");
+      module_->name, ", whose forward is recomputed in backward, is at version ",
+      input.counter.current_version(), "; expected version ", input.version,
+      " instead. If the edit is intended, ", module_->advice, ".");
   at::Tensor value = input.saved.unpack().tensor_data();
   value.set_requires_grad(input.requires_grad);
   return value;

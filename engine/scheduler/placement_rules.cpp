@@ -161,9 +161,10 @@ class RuleBook {
       return cost.dtype == saved.layout->dtype && cost.elements == elements_in_storage(saved);
     });
     if (found == profile.costs.end())
-      throw input_error(fmt::format("rule {} encodes {} with {}, which does not support {}", rule_of_[tensor] + 1,
-                                    name_of(program_, tensor), name, saved.layout->dtype),
-                        R"(Give the rule a "dtype", such as "float32", or another placement.)");
+      throw input_error(
+          fmt::format("rule {} encodes {} with {}, which does not support {}", rule_of_[tensor] + 1,
+                      name_of(program_, tensor), name, saved.layout->dtype),
+          R"(Give the rule a "dtype", such as "float32", or another placement.)");
     result_.by_tensor[tensor]->encoded_bytes = found->encoded_bytes;
     result_.by_tensor[tensor]->cost = &*found;
     for (const TransformUse* use : {&found->encode, &found->decode}) add_up(*use, name);

@@ -70,8 +70,9 @@ std::string describe(const CompressedTierFacts& facts) {
 class CompressedTier::Impl {
  public:
   Impl() : facts_{block_codec(), {}} {
-    facts_.warning = "the disk is replaced by " + describe(facts_) +
-                     ": its size depends on the tensors' values, is not part of host_peak_bytes and is not predicted";
+    facts_.warning =
+        "the disk is replaced by " + describe(facts_) +
+        ": its size depends on the tensors' values, is not part of host_peak_bytes and is not predicted";
   }
 
   Extent reserve(Bytes bytes) {
@@ -189,7 +190,8 @@ class CompressedTier::Impl {
   }
 
   static void restore(const EncodedTensor& tensor, std::byte* to, Bytes bytes) {
-    if (tensor.whole_bytes == 0) throw environment_error("cannot read back a tensor whose compression failed");
+    if (tensor.whole_bytes == 0)
+      throw environment_error("cannot read back a tensor whose compression failed");
     OFFPROF_CHECK(bytes == tensor.whole_bytes);
     Bytes begin = 0;
     for (const CompactPiece& piece : tensor.pieces) {

@@ -198,7 +198,8 @@ void DiskDriver::finish(Piece& piece) {
   const Transfer& transfer = *piece.transfer;
   if (transfer.direction == DiskDirection::kWrite) return;
   if (options_.checksums && checksum_of(piece.memory, piece.summed_bytes) != checksum_at(piece)) {
-    fail(piece, failure_of(piece, "its checksum differs from the checksum of the data that was written there", kDiskHint));
+    fail(piece, failure_of(piece, "its checksum differs from the checksum of the data that was written there",
+                           kDiskHint));
   } else if (piece.bounce != nullptr) {
     std::memcpy(transfer.memory + piece.begin, piece.memory, static_cast<std::size_t>(piece.bytes));
   }

@@ -100,9 +100,8 @@ void ScratchFile::look_around() {
   // write fails.
   if (system.name == "btrfs") calls_->forbid_copy_on_write(fd_);
   if (system.is_memory) {
-    facts_.warning =
-        fmt::format("'{}' is on {}, which is memory: the disk tier uses host memory there",
-                    facts_.folder, system.name);
+    facts_.warning = fmt::format("'{}' is on {}, which is memory: the disk tier uses host memory there",
+                                 facts_.folder, system.name);
     facts_.why_buffered = system.name + " has no disk below it";
   }
 }
@@ -150,7 +149,8 @@ std::string ScratchFile::grow(Bytes bytes) {
   const std::string where =
       fmt::format("the disk tier's folder '{}' ({})", facts_.folder, facts_.file_system);
   if (result == -ENOSPC || result == -EDQUOT || result == -EFBIG)
-    return fmt::format("no room for another {} in {}: {}", format_bytes(bytes), where, std::strerror(-result));
+    return fmt::format("no room for another {} in {}: {}", format_bytes(bytes), where,
+                       std::strerror(-result));
   throw environment_error(
       fmt::format("cannot allocate {} of disk space in {}: {}", format_bytes(bytes), where,
                   std::strerror(-result)),

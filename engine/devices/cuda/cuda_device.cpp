@@ -192,7 +192,8 @@ void CudaDevice::check_compute_stream() {
 
 void CudaDevice::follow_compute(Queue& queue) {
   check_cuda(cudaEventRecord(compute_event_, compute_), "record an event");
-  check_cuda(cudaStreamWaitEvent(queue.stream.stream(), compute_event_, 0), "make a stream wait for an event");
+  check_cuda(cudaStreamWaitEvent(queue.stream.stream(), compute_event_, 0),
+             "make a stream wait for an event");
 }
 
 Device::Event CudaDevice::copy(CopyQueue which, const CopyRequest& request) {

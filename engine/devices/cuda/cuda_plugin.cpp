@@ -37,9 +37,8 @@ void check_index(int index) {
 void check_allocator() {
   for (const char* variable : {"PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_NO_HIP_MEMORY_CACHING"})
     if (std::getenv(variable) != nullptr)
-      throw input_error(
-          std::string(variable) + " turns off PyTorch's caching allocator, which offprof needs",
-          std::string("unset ") + variable);
+      throw input_error(std::string(variable) + " turns off PyTorch's caching allocator, which offprof needs",
+                        std::string("unset ") + variable);
   const std::string backend = c10::cuda::CUDACachingAllocator::get()->name();
   if (backend == "native") return;
   throw input_error("PyTorch's allocator is set to '" + backend + "', which offprof does not support",

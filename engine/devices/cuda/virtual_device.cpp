@@ -14,8 +14,7 @@ namespace {
 std::string note_of(const LaunchTimes& launches) {
   const std::int64_t recorded = launches.by_op + launches.by_kernel;
   const std::string all = std::to_string(recorded + launches.estimated) + " launches";
-  if (recorded == 0)
-    return "kernel times: no recorded time matches this run; all " + all + " are estimated";
+  if (recorded == 0) return "kernel times: no recorded time matches this run; all " + all + " are estimated";
   return "kernel times: " + std::to_string(recorded) + " of " + all + " recorded (" +
          std::to_string(launches.by_op) + " by operator, " + std::to_string(launches.by_kernel) +
          " by kernel), the rest estimated";
@@ -26,11 +25,10 @@ void refuse_shapes_by_values(const std::set<std::string>& ops) {
   for (const std::string& op : ops)
     if (shapes_by_values(op)) names += (names.empty() ? "" : ", ") + op;
   if (names.empty()) return;
-  throw input_error(
-      "the model's shapes depend on its data, but a virtual GPU has no data: the memory of " + names +
-          " is unknown",
-      "No device can predict such a model, since its steps differ. Where a mask or an index "
-      "selects elements, use torch.where or multiply by the mask to keep the shape.");
+  throw input_error("the model's shapes depend on its data, but a virtual GPU has no data: the memory of " +
+                        names + " is unknown",
+                    "No device can predict such a model, since its steps differ. Where a mask or an index "
+                    "selects elements, use torch.where or multiply by the mask to keep the shape.");
 }
 
 }  // namespace
@@ -89,8 +87,9 @@ std::vector<std::string> VirtualDevice::take_notes() {
   const std::set<std::string> readers = ops_.take_value_reads();
   refuse_shapes_by_values(readers);
   for (const std::string& op : readers)
-    notes.push_back(std::string(kValueReadsNote) + " (" + op +
-                    "): on a virtual GPU they are zeros, and control flow and shapes are computed from these zeros");
+    notes.push_back(
+        std::string(kValueReadsNote) + " (" + op +
+        "): on a virtual GPU they are zeros, and control flow and shapes are computed from these zeros");
   std::string unknown;
   for (const std::string& what : gpu_.take_unknown_sizes()) unknown += (unknown.empty() ? "" : ", ") + what;
   if (!unknown.empty())

@@ -54,7 +54,9 @@ void check_profile_has_code() {
   const auto the_gpu = reinterpret_cast<VirtualGpu* (*)()>(dlsym(RTLD_DEFAULT, kVirtualGpuSymbol));
   const std::string problem = the_gpu == nullptr ? "" : the_gpu()->code_problem();
   if (!problem.empty())
-    throw input_error(problem, "choose a profile with one of these, or with the same major version and a higher minor version");
+    throw input_error(
+        problem,
+        "choose a profile with one of these, or with the same major version and a higher minor version");
 }
 
 /// Returns the GPU's index: 0 for `cuda`, 1 for `cuda:1`.

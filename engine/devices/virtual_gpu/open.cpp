@@ -62,8 +62,9 @@ void open_stand_in(const std::string& folder, const char* name) {
                             kRebuildHint);
   }
   if (dlopen(name, RTLD_NOW | RTLD_NOLOAD) == stand_in) return;
-  throw environment_error(fmt::format("another {} was loaded into the process before the virtual GPU's", name),
-                          "unset LD_PRELOAD, or use --device cuda");
+  throw environment_error(
+      fmt::format("another {} was loaded into the process before the virtual GPU's", name),
+      "unset LD_PRELOAD, or use --device cuda");
 }
 
 }  // namespace
@@ -76,8 +77,8 @@ VirtualGpu& open_virtual_gpu(const std::string& folder, VirtualGpuOptions option
   setenv("USE_PYTORCH_KERNEL_CACHE", "0", /*overwrite=*/1);
   const auto the_gpu = reinterpret_cast<VirtualGpu* (*)()>(dlsym(state, kVirtualGpuSymbol));
   if (the_gpu == nullptr) {
-    throw environment_error(fmt::format("{}/{} is not a library of offprof: {}", folder, kStateLibrary, dlerror()),
-                            kRebuildHint);
+    throw environment_error(
+        fmt::format("{}/{} is not a library of offprof: {}", folder, kStateLibrary, dlerror()), kRebuildHint);
   }
   VirtualGpu& gpu = *the_gpu();
   gpu.configure(std::move(options));

@@ -129,7 +129,8 @@ std::string archive(const ModelBlueprint& model, std::uint64_t seed, const ZooWe
 
 void require_plain_name(const std::string& path) {
   if (!path.ends_with(".gz")) return;
-  throw input_error("cannot write the model to '" + path + "': a model is a zip archive, which cannot be compressed again as .gz",
+  throw input_error("cannot write the model to '" + path +
+                        "': a model is a zip archive, which cannot be compressed again as .gz",
                     "give a name that ends in .pt");
 }
 

@@ -84,7 +84,8 @@ InputSpec parse_input_spec(std::string_view text) {
   result.sizes = parse_sizes(text, spec.substr(open + 1, close - open - 1));
   const std::string_view rest = trim(spec.substr(close + 1));
   if (rest.empty()) return result;
-  if (rest.front() != '<') refuse(text, "'" + std::string(rest) + "' follows the sizes, where a bound (<) or nothing is expected");
+  if (rest.front() != '<')
+    refuse(text, "'" + std::string(rest) + "' follows the sizes, where a bound (<) or nothing is expected");
   if (!is_integer(result.dtype)) refuse(text, "a bound (<) is only for integers");
   result.below = parse_count(text, rest.substr(1), "bound");
   if (*result.below - 1 > largest(result.dtype))
