@@ -44,7 +44,7 @@ TEST(ZooCommand, ListsPresets) {
 
 TEST(ZooCommand, RejectsAnUnknownPreset) {
   EXPECT_THAT(run_words({"zoo", "make", "llama", "-o", "model.pt", "--preset", "7"}).err,
-              AllOf(HasSubstr("'7'; there are 7b, 70b"), HasSubstr("Did you mean `7b`?")));
+              AllOf(HasSubstr("'7'; choose from 7b, 70b"), HasSubstr("Did you mean `7b`?")));
   EXPECT_THAT(run_words({"zoo", "make", "mlp", "-o", "model.pt", "--preset", "7b"}).err,
               HasSubstr("'mlp' has no presets"));
 }

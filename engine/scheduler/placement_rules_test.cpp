@@ -175,7 +175,7 @@ TEST_F(RulesTest, DoesNotEncodeOneContentWithTwoDtypes) {
 TEST_F(RulesTest, RejectsADtypeThatTheTransformDoesNotAccept) {
   save(kLinear, {"int64", {4}, {1}}, 32);
   add_rule("pack");
-  EXPECT_THAT(error(), HasSubstr("rule 1 packs saved tensor 0, int64[4] of aten::linear with pack"));
+  EXPECT_THAT(error(), HasSubstr("rule 1 encodes saved tensor 0, int64[4] of aten::linear with pack"));
 }
 
 TEST_F(RulesTest, RejectsATransformThatIsMissingFromTheTrace) {

@@ -283,7 +283,7 @@ TEST_P(RecomputeTest, AStepThatDrawsOtherNumbersThanTheRecordedOneIsAnError) {
   draws_more = true;
   expect_nothing_left([&] {
     EXPECT_THAT(message_of([&] { step_with_recomputations(run, Place::kDevice, 0); }),
-                HasSubstr("the step drew other random numbers than the recorded one"));
+                HasSubstr("this step drew different random numbers than the recorded step"));
   });
 }
 

@@ -69,7 +69,7 @@ bool changes_in_place(const Instructions& program) {
                              [](const Instruction& i) { return operation_of(i).name.ends_with('_'); });
 }
 
-constexpr std::string_view kLetGo = "that the policy's rules let go of";
+constexpr std::string_view kLetGo = "that the policy's rules had released";
 
 /// True if TRL's rules refused an unpack: they drop a tensor after its first unpack.
 bool asked_again(const Policy& policy, const Outcome& outcome) {

@@ -252,8 +252,7 @@ TEST(Gate, SkipsASimulatedTimeFromIncompleteRecordsByDefault) {
 }
 
 TEST(Gate, RejectsComparisonsWithNothingToCheck) {
-  EXPECT_THAT(error_of([] { check_gate(StepSummary{}, StepSummary{}, {}); }),
-              HasSubstr("no figures in common"));
+  EXPECT_THAT(error_of([] { check_gate(StepSummary{}, StepSummary{}, {}); }), HasSubstr("no common figure"));
 }
 
 }  // namespace

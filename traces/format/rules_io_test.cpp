@@ -62,7 +62,7 @@ TEST(RulesJson, IsPartOfAPolicy) {
   policy.rules = read(R"([{"dtype": "bool", "placement": "bits"}])");
   const nlohmann::json json = nlohmann::json::parse(to_json(policy).dump());
   EXPECT_EQ(policy_from_json(json, "here"), policy);
-  EXPECT_THAT(describe(policy), HasSubstr("1 rule, else threshold 0"));
+  EXPECT_THAT(describe(policy), HasSubstr("1 rule, otherwise threshold 0"));
 }
 
 TEST(RulesJson, RejectsRulesInATrlPolicy) {

@@ -55,8 +55,7 @@ class StrictBuilder final : public JsonHandler {
   void string(std::string_view text) override { tree_.put(text); }
   void begin_object() override { tree_.open(Document::value_t::object); }
   void key(std::string_view name) override {
-    if (tree_.has(name))
-      throw input_error(fmt::format("'{}' has the key '{}' twice in one object", name_, name));
+    if (tree_.has(name)) throw input_error(fmt::format("'{}' has '{}' twice in one object", name_, name));
     tree_.key(name);
   }
   void end_object() override { tree_.close(); }
