@@ -52,7 +52,7 @@ compile_header() {
     if ! [[ $1 =~ $torch_free ]]; then
         read -r -a options <<<"$(torch_options)"
         if [ ${#options[@]} -eq 0 ]; then
-            echo "skipped, there is no LibTorch here: $1"
+            echo "skipped, since LibTorch is not installed: $1"
             return
         fi
     fi
@@ -85,7 +85,7 @@ failed=()
 for check in "${checks[@]}"; do
     case $check in
     tidy | headers | scripts | spelling) ;;
-    *) die 2 "no such check: $check" "There are tidy, headers, scripts and spelling." ;;
+    *) die 2 "no such check: $check" "The checks are tidy, headers, scripts and spelling." ;;
     esac
     say "lint: $check"
     "lint_$check" || failed+=("$check")

@@ -34,11 +34,11 @@ def ways_on(device, only):
         "quantize:uint8": ([{"dtype": FLOATS, "placement": "quantize:uint8"}], []),
         "quantize:uint8:128": ([{"dtype": FLOATS, "placement": "quantize:uint8:128"}], []),
         "quantize:uint8:128+host": ([{"dtype": FLOATS, "placement": "quantize:uint8:128+host"}], []),
-        "segments": ([], ["--checkpoint", "{segments}"]),
-        "shards": ([], ["--slices", "auto"]),
-        "shards, 2 micro-batches": ([], ["--slices", "auto", "--microbatches", "2"]),
-        "weights on the host": ([], ["--offload-params", "host"]),
-        "weights on the disk": ([], ["--offload-params", "disk", *weights_on_disk]),
+        "activation checkpointing": ([], ["--checkpoint", "{segments}"]),
+        "layer slices": ([], ["--slices", "auto"]),
+        "layer slices, 2 micro-batches": ([], ["--slices", "auto", "--microbatches", "2"]),
+        "parameters on the host": ([], ["--offload-params", "host"]),
+        "parameters on the disk": ([], ["--offload-params", "disk", *weights_on_disk]),
     }
     if is_virtual:
         del ways["compressed"]  # a virtual GPU has no values to compress
