@@ -113,7 +113,7 @@ TEST_F(RulesTest, LeavesTensorsThatMayNotMove) {
   EXPECT_THAT(names(), ElementsAre("-"));
   EXPECT_THAT(choose().warnings,
               ElementsAre(HasSubstr("rule 1 of the policy (host) matches no saved tensor that "
-                                    "may move")));
+                                    "can be offloaded")));
 }
 
 TEST_F(RulesTest, WarnsAboutARuleThatMatchesNothing) {
@@ -181,7 +181,7 @@ TEST_F(RulesTest, RejectsADtypeThatTheTransformDoesNotAccept) {
 TEST_F(RulesTest, RejectsATransformThatIsMissingFromTheTrace) {
   save_floats();
   add_rule("squeeze");
-  EXPECT_THAT(error(), HasSubstr("what packing with squeeze takes"));
+  EXPECT_THAT(error(), HasSubstr("the costs of encoding with squeeze"));
 }
 
 TEST_F(RulesTest, RejectsImpossiblyLargeCosts) {

@@ -183,7 +183,7 @@ TEST_F(Rules, RejectsBadRulesBeforeAnythingIsWritten) {
   expect_refused(R"([{"placement": "to the moon"}])",
                  "policy.rules[0].placement: 'to the moon' is not a placement");
   expect_refused(R"([{"opp": "x", "placement": "host"}])", "policy.rules[0]");
-  expect_refused(R"([{"dtype": "bool", "placement": "quantize:uint8"}])", "rule 1 packs saved tensor");
+  expect_refused(R"([{"dtype": "bool", "placement": "quantize:uint8"}])", "rule 1 encodes saved tensor");
   expect_refused(R"([{"op": "x"}])", "placement");
 }
 
