@@ -52,7 +52,7 @@ TEST(ZooCommand, RejectsAnUnknownPreset) {
 TEST(ZooCommand, RejectsAnUnknownDtype) {
   const CliRun run = run_words({"zoo", "make", "mlp", "-o", "model.pt", "--dtype", "bfloat32"});
   EXPECT_EQ(run.status, 2);
-  EXPECT_THAT(run.err, HasSubstr("'bfloat32'; there are float32, bfloat16, float16"));
+  EXPECT_THAT(run.err, HasSubstr("'bfloat32'; choose from float32, bfloat16, float16"));
 }
 
 TEST(ZooCommand, ChecksThatTheFileCanBeWrittenBeforeAnythingElse) {

@@ -30,7 +30,7 @@ const Named* find_named(const std::vector<Named>& all, const std::string& name) 
   return found == all.end() ? nullptr : &*found;
 }
 
-// Returns the error for an unknown name. With `what` = `model`: "unknown model 'mpl'; there are mlp, ..."
+// Returns the error for an unknown name. With `what` = `model`: "unknown model 'mpl'; choose from mlp, ..."
 // with the hint "Did you mean `mlp`?".
 Error unknown_name(const std::string& what, const std::string& typed, const std::vector<std::string>& names) {
   return input_error("unknown " + what + " '" + typed + "'; choose from " + joined(names),
