@@ -26,5 +26,5 @@ run_benchmark() {
 
 "$root/scripts/setup.sh"
 build release --target "${benchmarks[@]}"
-say "on $(nproc) cores"
+say "running on $(nproc) cores"
 for benchmark in "${benchmarks[@]}"; do run_benchmark "$benchmark" "$@"; done

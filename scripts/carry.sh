@@ -31,7 +31,7 @@ trap 'rm -rf -- "$beside"' EXIT
 mkdir -p "$beside/archives"
 # As root, apt-get downloads as another user who may not write here. It prints a warning and continues as root.
 (cd "$beside/archives" && apt-get -qq download "${packages[@]}" 2>"$beside/log") ||
-    die 3 "apt-get could not download them: $(cat "$beside/log")" "Update the package lists (apt-get update), then run this again."
+    die 3 "apt-get could not download the packages: $(cat "$beside/log")" "Update the package lists (apt-get update), then run this script again."
 for archive in "$beside"/archives/*.deb; do dpkg -x "$archive" "$beside/unpacked"; done
 # The build needs only the headers of Clp and of its dependencies.
 rm -rf -- "$beside/unpacked/usr/share/doc" "$beside"/unpacked/usr/lib/*/lib{Clp,Coin,Osi}*

@@ -109,7 +109,7 @@ def check_layer(layer, files, layers):
     module = layer.folder.split("/")[0]
     for folder in sorted(layer.depends):
         if folder not in layers:
-            yield f"{layer.folder}/CMakeLists.txt: {folder} is no layer"
+            yield f"{layer.folder}/CMakeLists.txt: {folder} is not a layer"
             continue
         if MODULES.index(folder.split("/")[0]) > MODULES.index(module):
             yield f"{layer.folder}/CMakeLists.txt: {folder} is above {module}"
@@ -128,13 +128,13 @@ def check():
         if folder in layers:
             yield from check_layer(layers[folder], files, layers)
     for circle in circles(layers):
-        yield "folders depend on each other in a circle: " + " -> ".join(circle)
+        yield "folders depend on each other in a cycle: " + " -> ".join(circle)
     counts = {}
     for path in tracked("*.h", "*.cpp"):
         counts[str(path.parent)] = counts.get(str(path.parent), 0) + 1
     for folder, count in sorted(counts.items()):
         if count > MOST_FILES:
-            yield f"{folder}: {count} C++ files, which are more than {MOST_FILES}"
+            yield f"{folder}: {count} C++ files exceed the limit of {MOST_FILES}"
 
 
 def torch_free_headers():

@@ -74,7 +74,7 @@ status=0
 if $run; then
     build_with_gcov
     run_programs || status=1
-    say "reading what gcov counted"
+    say "reading the counts of gcov"
     gcovr --root "$root" --object-directory "$folder" --filter "$root/(traces|engine|simulator|profiler|cli)/" \
         --exclude "$test_code" --exclude-throw-branches --exclude-unreachable-branches -j "$jobs" \
         --json-summary "$folder/coverage.json" "$folder" >/dev/null

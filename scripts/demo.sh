@@ -30,11 +30,11 @@ step() {
     local status=0
     printf '$ %s\n' "${*@Q}" | sed "s/'\([[:alnum:]_.,:=/+-]*\)'/\1/g"
     "$@" || status=$?
-    [ "$status" -eq 0 ] || die "$status" "the command above ended with status $status"
+    [ "$status" -eq 0 ] || die "$status" "the command above failed with status $status"
 }
 
 "$root/scripts/setup.sh"
-say "the first build takes about five minutes on two cores; a later one, seconds"
+say "the first build takes about five minutes on two cores; later builds take seconds"
 build release --target offprof offprof_engine offprof_cuda offprof_stand_ins
 mkdir -p "$out"
 
@@ -42,29 +42,29 @@ headline "What works on this machine"
 step "$offprof" doctor
 
 if [ -z "$model" ]; then
-    headline "A model: any TorchScript module will do; the zoo makes some without Python"
+    headline "Create a model: any TorchScript module works; the zoo creates some without Python"
     model=$out/transformer.pt
     step "$offprof" zoo make transformer -o "$model"
 fi
 
-headline "Train it for some steps as it is, and record a trace"
+headline "Train the model for some steps without offloading, and record a trace"
 step "$offprof" run "$model" "${run_options[@]}" --policy keep -o "$out/trace.json.gz"
 step "$offprof" view "$out/trace.json.gz"
 
 headline "Replay the trace under thousands of policies and choose one"
 step "$offprof" tune --trace "$out/trace.json.gz" -o "$out/policy.json"
 
-headline "Train again with the tuned policy: predicted beside measured"
+headline "Train again with the tuned policy, and compare predicted with measured figures"
 step "$offprof" run "$model" "${run_options[@]}" --policy "$out/policy.json" -o "$out/tuned.json.gz"
 
-headline "Guard it: record the result as a baseline, then check a trace against it, as CI would"
+headline "Guard against regressions: record a baseline, then check a trace against it, as CI would"
 step "$offprof" gate --update --trace "$out/tuned.json.gz" --baseline "$out/baseline.json"
 step "$offprof" gate --trace "$out/tuned.json.gz" --baseline "$out/baseline.json"
 
-headline "What the policy changed"
+headline "Show what the policy changed"
 step "$offprof" diff "$out/trace.json.gz" "$out/tuned.json.gz"
 
-headline "The same model on a virtual GPU: LibTorch's CUDA memory, without a GPU"
+headline "Run the same model on a virtual GPU: LibTorch's CUDA memory, without a GPU"
 step "$offprof" run "$model" "${run_options[@]}" --device virtual:h200 --policy keep -o "$out/h200.json.gz"
 step "$offprof" tune --trace "$out/h200.json.gz" -o "$out/h200_policy.json"
 

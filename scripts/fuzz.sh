@@ -43,7 +43,7 @@ mapfile -t all < <(cd "$root/tests/fuzz" && basename -s _fuzzer.cpp -- *_fuzzer.
 targets=("$@")
 if [ $# -eq 0 ]; then targets=("${all[@]}"); fi
 for target in "${targets[@]}"; do
-    [ -e "$root/tests/fuzz/${target}_fuzzer.cpp" ] || die 2 "no such target: $target" "There are ${all[*]}."
+    [ -e "$root/tests/fuzz/${target}_fuzzer.cpp" ] || die 2 "no such target: $target" "The targets are ${all[*]}."
 done
 "$root/scripts/setup.sh" --small --fuzz
 
@@ -103,7 +103,7 @@ row() {
 programs=("${targets[@]/%/_fuzzer}")
 build "$preset" --target "${programs[@]}"
 failed=()
-printf '| target | build | executions | a second | edges covered | inputs kept | findings |\n|---|---|---|---|---|---|---|\n'
+printf '| target | build | executions | per second | edges covered | inputs kept | findings |\n|---|---|---|---|---|---|---|\n'
 for target in "${targets[@]}"; do
     findings=0
     before=0
@@ -118,4 +118,4 @@ for target in "${targets[@]}"; do
     fi
     row "$target" $((before + now)) "$findings"
 done
-[ ${#failed[@]} -eq 0 ] || die 1 "found something: ${failed[*]}" "out/fuzz/TARGET/log says what, and which input."
+[ ${#failed[@]} -eq 0 ] || die 1 "bugs found in: ${failed[*]}" "See the bug and its input in out/fuzz/TARGET/log."

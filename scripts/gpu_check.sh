@@ -56,7 +56,7 @@ while [ $# -gt 0 ]; do
     *) die 2 "no such option: $1" "see scripts/gpu_check.sh --help" ;;
     esac
 done
-$build || $check || die 2 "--build-only and --no-build leave nothing to do"
+$build || $check || die 2 "--build-only and --no-build together leave nothing to do"
 
 # Prints the folder of python3's PyTorch if it contains all files for building and for running on a GPU.
 python_libtorch() {
@@ -93,7 +93,7 @@ elif $build; then
     "$root/scripts/setup.sh"
     build release --target "${targets[@]}"
     if [[ $device == cuda* ]] && [ ! -e "$root/.deps/libtorch/nvidia/cu13/lib/libcublas.so.13" ]; then
-        say "LibTorch in .deps/libtorch comes without CUDA's libraries; where the checks do not find them, run this again" \
+        say "LibTorch in .deps/libtorch has no CUDA libraries; if the checks do not find them, run this script again" \
             "after: python3 -m pip install torch==2.11.0"
     fi
 fi

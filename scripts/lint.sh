@@ -49,7 +49,7 @@ compile_header() {
     if ! grep -qxF "$1" <<<"$torch_free"; then
         read -r -a options <<<"$(torch_options)"
         if [ ${#options[@]} -eq 0 ]; then
-            echo "skipped, there is no LibTorch here: $1"
+            echo "skipped, since LibTorch is not installed: $1"
             return
         fi
     fi
@@ -91,7 +91,7 @@ failed=()
 for check in "${checks[@]}"; do
     case $check in
     tidy | headers | layers | comments | scripts | spelling) ;;
-    *) die 2 "no such check: $check" "There are scripts, spelling, comments, layers, headers and tidy." ;;
+    *) die 2 "no such check: $check" "The checks are scripts, spelling, comments, layers, headers and tidy." ;;
     esac
     say "lint: $check"
     "lint_$check" || failed+=("$check")

@@ -36,7 +36,7 @@ tests_beside_load() {
     stress=$!
     "$root/scripts/test.sh" --no-tests=error --timeout "$seconds_per_test_beside_load" || status=$?
     if ! kill "$stress" 2>/dev/null; then
-        say "stress-ng ended before the tests did: there was no load"
+        say "stress-ng ended before the tests, so they ran without load"
         status=1
     fi
     wait "$stress" || true
@@ -46,12 +46,12 @@ tests_beside_load() {
 "$root/scripts/setup.sh" --nightly || exit
 part "tests" "$root/scripts/test.sh"
 for ((run = 1; run <= runs_beside_load; run++)); do
-    part "tests beside a load of $load, run $run of $runs_beside_load" tests_beside_load
+    part "tests under a load of $load, run $run of $runs_beside_load" tests_beside_load
 done
 part "address and undefined-behaviour sanitizers" "$root/scripts/test.sh" --only asan
 part "thread sanitizer" "$root/scripts/test.sh" --only tsan
 part "fuzzing" "$root/scripts/fuzz.sh" --fast --runs "$runs"
 part "fuzzing with sanitizers" "$root/scripts/fuzz.sh" --runs $((runs / 10))
 part "random programs" "$root/scripts/soak.sh" --hours "$hours"
-part "planted bugs" "$root/scripts/mutation_check.sh"
+part "mutation testing" "$root/scripts/mutation_check.sh"
 summary

@@ -142,15 +142,15 @@ install_packages() {
     mapfile -t packages < <(cut -d ' ' -f 1 <<<"$missing")
     by_hand="apt-get update && apt-get install --no-install-recommends ${packages[*]}"
     if ! command -v apt-get >/dev/null; then
-        die 3 "there is no apt-get here; install by other means what these packages hold: ${packages[*]}"
+        die 3 "this machine has no apt-get" "Install the contents of these packages by other means: ${packages[*]}"
     fi
     if ! apt_privilege=$(privilege); then
-        die 3 "missing: ${packages[*]}" "Only root can install them. As root run:" "  $by_hand"
+        die 3 "missing: ${packages[*]}" "Only root can install packages. Run as root:" "  $by_hand"
     fi
     while read -r package why; do say "installing $package ($why)"; done <<<"$missing"
-    apt_get update || say "the package lists could not be updated; going on with those that are there"
+    apt_get update || say "the package lists could not be updated; continuing with the existing lists"
     apt_get install -y --no-install-recommends "${packages[@]}" ||
-        die 3 "apt-get could not install them; the reason is above" "Mend it, or try by hand: $by_hand"
+        die 3 "apt-get could not install the packages; the reason is above" "Fix the cause, or install them by hand: $by_hand"
 }
 
 # --- LibTorch ---
@@ -212,13 +212,13 @@ check_libtorch_place() {
     local parent free_mib
     parent=$(dirname "$libtorch_dir")
     mkdir -p "$parent" 2>/dev/null || true
-    [ -w "$parent" ] || die 3 "cannot write to $parent, where LibTorch would go"
+    [ -w "$parent" ] || die 3 "cannot write to $parent, in which LibTorch would be installed"
     if [ -e "$libtorch_dir" ] && [ ! -d "$libtorch_dir/torch" ] && [ -n "$(ls -A "$libtorch_dir")" ]; then
-        die 2 "$libtorch_dir holds something that is not LibTorch" "Name a folder that does not exist yet."
+        die 2 "$libtorch_dir holds something other than LibTorch" "Give a folder that does not exist yet."
     fi
     free_mib=$(df -Pm "$parent" | awk 'NR == 2 {print $4}')
     if [ "$free_mib" -lt "$libtorch_mib_needed" ]; then
-        die 3 "$parent has $free_mib MiB free; installing LibTorch takes $libtorch_mib_needed MiB"
+        die 3 "$parent has $free_mib MiB free, but installing LibTorch takes $libtorch_mib_needed MiB"
     fi
 }
 
@@ -229,7 +229,7 @@ install_libtorch() {
     check_libtorch_place
     remove_leftovers
     python=$(python_with_pip)
-    [ -n "$python" ] || die 3 "no Python with pip, which downloads LibTorch" "apt-get install python3-pip"
+    [ -n "$python" ] || die 3 "LibTorch is downloaded with pip, but no Python here has it" "Install it: apt-get install python3-pip"
     say "installing LibTorch (0.6 GB to download, 1.2 GB in $libtorch_dir): ${libtorch_wheels[*]}"
     if [ -t 2 ]; then progress=on; fi
     beside=$libtorch_dir.tmp.$$
@@ -239,8 +239,8 @@ install_libtorch() {
         --python-version "$libtorch_python" --no-compile --no-cache-dir --no-input \
         --disable-pip-version-check --root-user-action ignore --progress-bar "$progress" \
         "${libtorch_wheels[@]}" </dev/null >&2 ||
-        die 3 "pip could not install LibTorch; the reason is above" "Check the network, then run this again."
-    is_complete "$beside/libtorch" || die 3 "what pip installed is incomplete" "Run this again."
+        die 3 "pip could not install LibTorch; the reason is above" "Check the network, then run this script again."
+    is_complete "$beside/libtorch" || die 3 "pip installed LibTorch incompletely" "Run this script again."
     stamp_text >"$beside/libtorch/$libtorch_stamp"
     put_in_place
 }
@@ -265,10 +265,10 @@ install_hta() {
     [ "$(cat "$hta_dir/offprof-stamp" 2>/dev/null)" != "$(hta_stamp 2>/dev/null)" ] || return 0
     python=$(python_with_pip)
     if [ "$python" != python3 ]; then
-        say "no pip for python3: the test with Holistic Trace Analysis will be skipped"
+        say "python3 has no pip, so the test with Holistic Trace Analysis will be skipped"
         return 0
     fi
-    say "installing Holistic Trace Analysis into $hta_dir (0.5 GB; a test loads our traces with it)"
+    say "installing Holistic Trace Analysis into $hta_dir (0.5 GB; a test loads traces with it)"
     rm -rf -- "$hta_dir" "$hta_dir".tmp.*
     if "$python" -m pip install -q --target "$beside" --no-cache-dir --no-input --no-warn-conflicts \
         --disable-pip-version-check --root-user-action ignore -r "$root/tests/hta/requirements.txt" </dev/null >&2; then
@@ -276,7 +276,7 @@ install_hta() {
         mv -T -- "$beside" "$hta_dir"
     else
         rm -rf -- "$beside"
-        say "it could not be installed; the reason is above, and its test will be skipped"
+        say "Holistic Trace Analysis could not be installed; the reason is above. Its test will be skipped"
     fi
 }
 

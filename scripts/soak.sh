@@ -70,4 +70,4 @@ while [ $((SECONDS - started)) -lt $((minutes * 60)) ]; do
             "$(grep -m1 -E '^[0-9]+ programs' "$folder/last.txt")"
     done
 done
-say "everything held: $tried programs from $seeds seeds in $((SECONDS - started)) s"
+say "all passed: $tried programs from $seeds seeds in $((SECONDS - started)) s"

@@ -25,7 +25,7 @@ while [ $# -gt 0 ]; do
         [ $# -ge 2 ] || die 2 "--only needs a preset: small, release, debug, asan or tsan"
         case $2 in
         small | release | debug | asan | tsan) presets=("$2") ;;
-        *) die 2 "no such preset: $2" "There are small, release, debug, asan and tsan." ;;
+        *) die 2 "no such preset: $2" "The presets are small, release, debug, asan and tsan." ;;
         esac
         shift 2
         ;;

@@ -97,7 +97,7 @@ Trace doubtful_trace() {
 
 TEST_F(SimulateCommandTest, OmitsDigitsThatTheCalibrationLeavesUncertain) {
   const CliRun run = simulate(doubtful_trace(), {"--policy", "keep"});
-  EXPECT_THAT(run.err, HasSubstr("a hook took 0 ns to 20.0 us"));
+  EXPECT_THAT(run.err, HasSubstr("a saved-tensor hook took 0 ns to 20.0 us"));
   EXPECT_THAT(run.out, HasSubstr("the step takes ~3 us to ~63 us"));
   EXPECT_THAT(run.out, HasSubstr("~10 us"));
   EXPECT_THAT(run.out, Not(HasSubstr("6.30 us")));
@@ -106,7 +106,7 @@ TEST_F(SimulateCommandTest, OmitsDigitsThatTheCalibrationLeavesUncertain) {
 
 TEST_F(SimulateCommandTest, JsonHasTheWarningsAndTheRange) {
   const nlohmann::json json = simulate_json(doubtful_trace(), {"--policy", "keep"});
-  EXPECT_THAT(json["warnings"][0].get<std::string>(), HasSubstr("a hook took 0 ns to 20.0 us"));
+  EXPECT_THAT(json["warnings"][0].get<std::string>(), HasSubstr("a saved-tensor hook took 0 ns to 20.0 us"));
   EXPECT_EQ(json["step_time_range_ns"]["low"], 3300);
   EXPECT_EQ(json["step_time_range_ns"]["high"], 63'300);
   EXPECT_FALSE(simulate_json(virtual_sample_trace()).contains("warnings"));
@@ -145,7 +145,7 @@ TEST_F(SimulateCommandTest, MarksAPredictionThatMayBeInexact) {
   const std::vector<std::string> some = {"--policy", "trl", "--threshold", std::to_string(kLarge),
                                          "--stash",  "0"};
   EXPECT_THAT(simulate(trace_with_dense_program(), some).err,
-              HasSubstr("predictions of this setting of TRL's rules need not be exact"));
+              HasSubstr("predictions of this setting of TRL's rules may be inexact"));
   EXPECT_EQ(simulate_json(trace_with_dense_program(), some)["may_be_inexact"], true);
 }
 

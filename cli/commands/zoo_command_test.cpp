@@ -44,7 +44,7 @@ TEST(ZooCommand, ListsPresets) {
 
 TEST(ZooCommand, RejectsAnUnknownPreset) {
   EXPECT_THAT(run_words({"zoo", "make", "llama", "-o", "model.pt", "--preset", "7"}).err,
-              AllOf(HasSubstr("'7'; there are 7b, 70b"), HasSubstr("Did you mean `7b`?")));
+              AllOf(HasSubstr("'7'; choose from 7b, 70b"), HasSubstr("Did you mean `7b`?")));
   EXPECT_THAT(run_words({"zoo", "make", "mlp", "-o", "model.pt", "--preset", "7b"}).err,
               HasSubstr("'mlp' has no presets"));
 }
@@ -52,7 +52,7 @@ TEST(ZooCommand, RejectsAnUnknownPreset) {
 TEST(ZooCommand, RejectsAnUnknownDtype) {
   const CliRun run = run_words({"zoo", "make", "mlp", "-o", "model.pt", "--dtype", "bfloat32"});
   EXPECT_EQ(run.status, 2);
-  EXPECT_THAT(run.err, HasSubstr("'bfloat32'; there are float32, bfloat16, float16"));
+  EXPECT_THAT(run.err, HasSubstr("'bfloat32'; choose from float32, bfloat16, float16"));
 }
 
 TEST(ZooCommand, ChecksThatTheFileCanBeWrittenBeforeAnythingElse) {

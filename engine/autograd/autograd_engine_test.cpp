@@ -158,7 +158,7 @@ TEST_F(AutogradEngineTest, RejectsASecondRunOfARetainedGraphUnderTrl) {
       loss.backward();
     };
     EXPECT_THAT(message_of<c10::Error>([&] { run_step(policy, work); }),
-                HasSubstr("backward asked again for a saved tensor that the policy's rules let go of"));
+                HasSubstr("backward unpacked a saved tensor that the policy's rules had released"));
   });
 }
 

@@ -54,13 +54,14 @@ c10::Storage OffloadStep::recomputed(const Command& command) const {
   for (const WatchedContent& source : recompute.sources)
     TORCH_CHECK(source.is_unchanged(), "saved tensor ", recompute.tensor, " cannot be recomputed by ",
                 recompute.recomputation->name(),
-                ": what it is made of has been modified by an inplace operation since (version ",
+                ": its source has been modified by an inplace operation since it was saved (version ",
                 source.counter.current_version(), "; expected version ", source.version,
-                "). Give it another placement than recompute.");
+                "). Give the tensor a placement other than recompute.");
   TORCH_CHECK(recompute.recomputation->draws == nullptr ||
                   (draws_ && draws_->list() == *recompute.recomputation->draws),
               "saved tensor ", recompute.tensor, " cannot be recomputed by ", recompute.recomputation->name(),
-              ": the step drew other random numbers than the recorded one. Give it another placement than "
+              ": this step drew different random numbers than the recorded step. Give the tensor a placement "
+              "other than "
               "recompute.");
   const c10::Storage storage =
       offprof::recompute(*recompute.recomputation,
@@ -68,8 +69,8 @@ c10::Storage OffloadStep::recomputed(const Command& command) const {
                           [&](std::size_t draw) -> const RngState& { return draws_->state_before(draw); }})
           .storage();
   TORCH_CHECK(static_cast<Bytes>(storage.nbytes()) == command.bytes, "saved tensor ", recompute.tensor, ": ",
-              recompute.recomputation->name(), " made ", storage.nbytes(), " bytes where ", command.bytes,
-              " were expected: the step is not the one that was recorded");
+              recompute.recomputation->name(), " produced ", storage.nbytes(), " bytes instead of ",
+              command.bytes, ": this step differs from the recorded step");
   return storage;
 }
 

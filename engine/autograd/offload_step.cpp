@@ -16,7 +16,7 @@ namespace offprof {
 namespace {
 
 constexpr const char* kAskedAgain =
-    "backward asked again for a saved tensor that the policy's rules let go of after one backward: tensor ";
+    "backward unpacked a saved tensor that the policy's rules had released after the first backward: tensor ";
 
 bool has_plain_storage(const at::Tensor& value) {
   return value.defined() && value.layout() == at::kStrided && !value.is_quantized() && value.has_storage() &&
@@ -157,8 +157,8 @@ void OffloadStep::check_shared_type(const Saved& saved) const {
   const StepCopies::Copy& copy = copies_[saved.copy];
   const at::ScalarType type = c10::typeMetaToScalarType(saved.shell->dtype());
   TORCH_CHECK(!copy.transform || copy.type == type, "a saved tensor of type ", dtype_name(type),
-              " shares the storage of one that was packed as ", dtype_name(copy.type),
-              ": the recording that the policy's rules go by had no such tensor");
+              " shares the storage of a tensor that was encoded as ", dtype_name(copy.type),
+              ": the recorded step, to which the policy's rules were applied, has no such tensor");
 }
 
 std::uint32_t OffloadStep::content_of(const at::Tensor& value, AllocationId allocation,
@@ -224,10 +224,10 @@ void OffloadStep::ask_scheduler_for(SavedId tensor, const Shell& shell) {
     throw ReloadOutOfMemory(
         tensor,
         c10::str("saved tensor ", tensor, ", ", dtype_name(c10::typeMetaToScalarType(shell->dtype())),
-                 shell->sizes(), ", cannot be brought back for backward: there is no device memory for its ",
+                 shell->sizes(), ", cannot be reloaded for backward: there is no device memory for its ",
                  copies_[saved_[tensor].copy].bytes,
-                 " bytes, and nothing is left to let go of (a smaller prefetch window or batch, or more "
-                 "tensors offloaded, leave more room): ",
+                 " bytes, and nothing is left to free (use a smaller prefetch window or batch, or offload "
+                 "more tensors): ",
                  error.what_without_backtrace()));
   }
 }

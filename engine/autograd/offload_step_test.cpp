@@ -322,7 +322,7 @@ TEST_F(OffloadStepTest, ReloadBeyondTheCapacityIsOutOfMemory) {
       step->release(step->pack(activation()));  // evicts it from TRL's stash
       device_.set_capacity(live_bytes() + kBytes - 1);
       EXPECT_THAT(message_of<c10::OutOfMemoryError>([&] { step->unpack(tensor); }),
-                  HasSubstr("out of memory: 384 bytes asked for"));
+                  HasSubstr("out of memory: 384 bytes requested"));
       device_.set_capacity(std::nullopt);
       step->release(tensor);
     }

@@ -136,9 +136,9 @@ void StepCopies::encode(const Command& command, const at::Tensor& value,
   const at::Tensor values = flat_values(value);
   Encoded encoded = transform->encode(values);
   TORCH_CHECK(static_cast<Bytes>(encoded.bytes.storage().nbytes()) == command.bytes, "saved tensor ",
-              command.tensor, ": ", transform->name(), " made ", encoded.bytes.storage().nbytes(),
-              " bytes of ", values.numel(), " elements of ", dtype_name(values.scalar_type()), " where ",
-              command.bytes, " were expected: the tensor is not the one that was recorded");
+              command.tensor, ": ", transform->name(), " produced ", encoded.bytes.storage().nbytes(),
+              " bytes for ", values.numel(), " elements of ", dtype_name(values.scalar_type()),
+              " instead of ", command.bytes, ": the tensor differs from the recorded tensor");
   Copy& copy = copies_.emplace_back();
   copy.bytes = command.bytes;
   copy.device_storage = encoded.bytes.storage();

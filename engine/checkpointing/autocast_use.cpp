@@ -26,8 +26,8 @@ bool uses_autocast(const Module& module) {
 void refuse_autocast(const Module& model, const std::string& parts) {
   if (!uses_autocast(model)) return;
   throw input_error(
-      fmt::format("{0}: a method of the model switches autocast on, which its {0} would not see", parts),
-      fmt::format("leave --{} out, or export the model by torch.jit.trace under autocast", parts));
+      fmt::format("{0}: a method of the model enables autocast, which would not apply to its {0}", parts),
+      fmt::format("remove --{}, or export the model with torch.jit.trace under autocast", parts));
 }
 
 }  // namespace offprof

@@ -190,9 +190,9 @@ void CheckpointedCall::check_version(const Slot& slot) const {
   TORCH_CHECK(
       is_at(slot.counter, slot.version),
       "one of the variables needed for gradient computation has been modified by an inplace operation: [",
-      c10::toString(slot.type), " ", c10::IntArrayRef(slot.sizes), "], which the segment ", module_->name,
-      " made, is at version ", slot.counter.current_version(), "; expected version ", slot.version,
-      " instead.");
+      c10::toString(slot.type), " ", c10::IntArrayRef(slot.sizes), "], which the checkpointed module ",
+      module_->name, " created, is at version ", slot.counter.current_version(), "; expected version ",
+      slot.version, " instead.");
 }
 
 void CheckpointedCall::second_run() {
@@ -200,7 +200,8 @@ void CheckpointedCall::second_run() {
   try {
     run_forward_again();
     if (captured_ != slots_.size())
-      refuse(fmt::format("saves {} tensors when it runs again, and {} before", captured_, slots_.size()));
+      refuse(fmt::format("saves {} tensors in the recomputed forward, but {} in the first forward", captured_,
+                         slots_.size()));
     has_values_ = true;
   } catch (...) {
     failure_ = refusal_ ? std::make_exception_ptr(Error(*refusal_)) : std::current_exception();
@@ -220,10 +221,11 @@ void CheckpointedCall::run_forward_again() {
 }
 
 void CheckpointedCall::capture(const at::Tensor& value) {
-  if (captured_ == slots_.size()) refuse("saves more tensors when it runs again than before");
+  if (captured_ == slots_.size())
+    refuse("saves more tensors in the recomputed forward than in the first forward");
   Slot& slot = slots_[captured_++];
   if (value.scalar_type() != slot.type || value.sizes() != c10::IntArrayRef(slot.sizes))
-    refuse(fmt::format("saves another tensor when it runs again, {}{} for {}{}",
+    refuse(fmt::format("saves a different tensor in the recomputed forward, {}{} instead of {}{}",
                        dtype_name(value.scalar_type()), c10::str(value.sizes()), dtype_name(slot.type),
                        c10::str(c10::IntArrayRef(slot.sizes))));
   if (slot.is_wanted) slot.value = value.tensor_data();
@@ -247,9 +249,10 @@ at::Tensor CheckpointedCall::input_again(const Input& input) const {
   TORCH_CHECK(
       is_at(input.counter, input.version),
       "one of the variables needed for gradient computation has been modified by an inplace operation: an "
-      "input of the segment ",
-      module_->name, ", which runs again in backward, is at version ", input.counter.current_version(),
-      "; expected version ", input.version, " instead. Where the edit is meant, ", module_->advice, ".");
+      "input of the checkpointed module ",
+      module_->name, ", whose forward is recomputed in backward, is at version ",
+      input.counter.current_version(), "; expected version ", input.version,
+      " instead. If the edit is intended, ", module_->advice, ".");
   at::Tensor value = input.saved.unpack().tensor_data();
   value.set_requires_grad(input.requires_grad);
   return value;
@@ -257,7 +260,7 @@ at::Tensor CheckpointedCall::input_again(const Input& input) const {
 
 void CheckpointedCall::refuse(const std::string& why) {
   refusal_ =
-      input_error(fmt::format("{} {}, so it cannot be a segment", module_->name, why), module_->advice);
+      input_error(fmt::format("{} {}, so it cannot be checkpointed", module_->name, why), module_->advice);
   throw Error(*refusal_);
 }
 

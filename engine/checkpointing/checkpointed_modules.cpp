@@ -26,7 +26,7 @@ using torch::jit::Stack;
 
 constexpr const char* kForward = "forward";
 constexpr const char* kTakeAnother =
-    "leave it out of --checkpoint, or choose a submodule that contains it, or one inside it";
+    "remove it from --checkpoint, or choose a submodule that contains it, or a submodule inside it";
 /// Number of paths that an error names.
 constexpr std::size_t kPathsNamed = 12;
 constexpr const char* kKeepModules =
@@ -70,7 +70,7 @@ Error matches_nothing(const std::string& pattern, const std::vector<Submodule>& 
     paths += (paths.empty() ? "" : ", ") + submodule.path;
   }
   if (named == 0)
-    return input_error("checkpoint: the model has no submodule that is called, so there is none to choose",
+    return input_error("checkpoint: the model calls no submodules, so no module can be checkpointed",
                        kKeepModules);
   return input_error(fmt::format("checkpoint: '{}' matches no submodule of the model", pattern),
                      fmt::format("its submodules are {}{}", paths, named > kPathsNamed ? ", ..." : ""));

@@ -48,7 +48,7 @@ def forward(self, x):
   EXPECT_ANY_THROW(model.forward({leaf({3, 4})}));
   const std::optional<Error> refusal = checkpointed.take_refusal();
   ASSERT_TRUE(refusal);
-  EXPECT_STREQ(refusal->what(), "first edits its input in place, so it cannot be a segment");
+  EXPECT_STREQ(refusal->what(), "first edits its input in place, so it cannot be checkpointed");
 }
 
 TEST_F(CheckpointingRefusals, RejectsAModuleThatChangesInItsSecondRun) {
@@ -63,7 +63,7 @@ def forward(self, x):
   const Tensor loss = model.forward({leaf({3, 4})}).toTensor();
   model.attr("first").toModule().setattr("flag", true);
   EXPECT_THAT(message_of<Error>([&] { loss.backward(); }),
-              HasSubstr("first saves more tensors when it runs again than before"));
+              HasSubstr("first saves more tensors in the recomputed forward than in the first forward"));
 }
 
 TEST_F(CheckpointingRefusals, RejectsAModuleThatDifferentiatesItself) {
@@ -79,7 +79,7 @@ def forward(self, x):
   EXPECT_ANY_THROW(model.forward({leaf({3, 4})}));
   const std::optional<Error> refusal = checkpointed.take_refusal();
   ASSERT_TRUE(refusal);
-  EXPECT_STREQ(refusal->what(), "first differentiates itself, so it cannot be a segment");
+  EXPECT_STREQ(refusal->what(), "first differentiates itself, so it cannot be checkpointed");
 }
 
 TEST_F(CheckpointingRefusals, AnErrorInTheSecondRunChangesNothingElse) {
@@ -156,7 +156,7 @@ TEST_F(CheckpointingRefusals, RejectsAPatternThatMatchesNothingAndNamesThePaths)
 
 TEST_F(CheckpointingRefusals, RejectsAModelWithoutSubmodules) {
   EXPECT_THAT(message_of<Error>([] { checkpointed_paths(layer(kLinear), {"*"}); }),
-              HasSubstr("no submodule that is called"));
+              HasSubstr("the model calls no submodules"));
 }
 
 }  // namespace

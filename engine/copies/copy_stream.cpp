@@ -26,8 +26,8 @@ std::thread start(std::function<void()> work) {
     return std::thread(std::move(work));
   } catch (const std::system_error& error) {
     throw environment_error(
-        std::string("cannot start a thread for copies: ") + error.what(),
-        "end other programs, or raise the limits on processes and memory (`ulimit -u`, `-v`)");
+        std::string("cannot start a copy thread: ") + error.what(),
+        "stop other processes, or raise the limits on processes and memory (`ulimit -u`, `-v`)");
   }
 }
 

@@ -21,8 +21,8 @@ std::byte* HostPool::allocate(Bytes bytes) {
     }
     if (!buffer)
       throw environment_error("host memory for offloaded tensors is exhausted: " + format_bytes(bytes) +
-                                  " asked for, " + format_bytes(used_bytes_) + " in use",
-                              "raise --host-memory, or a larger --threshold offloads less");
+                                  " requested, " + format_bytes(used_bytes_) + " in use",
+                              "raise --host-memory, or offload less with a larger --threshold");
   }
   used_bytes_ += bytes;
   peak_bytes_ = std::max(peak_bytes_, used_bytes_);

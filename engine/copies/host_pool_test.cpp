@@ -70,7 +70,7 @@ TEST(HostPool, RefusesBeyondItsCapAndReportsTheUse) {
     ADD_FAILURE() << "41 bytes and 60 bytes exceed the cap of 100";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kEnvironment);
-    EXPECT_THAT(error.what(), HasSubstr("41 B asked for, 60 B in use"));
+    EXPECT_THAT(error.what(), HasSubstr("41 B requested, 60 B in use"));
     EXPECT_THAT(error.hint(), HasSubstr("--host-memory"));
   }
   pool.free(buffer, 60);

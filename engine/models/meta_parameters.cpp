@@ -21,8 +21,9 @@ bool has_meta_parameters(const Model& model) {
 void refuse_meta_parameters(const Model& model) {
   if (!has_meta_parameters(model)) return;
   throw input_error(
-      model.info.name + ": its parameters have no memory (zoo make --meta): it runs on --device virtual only",
-      "give --device virtual:h200 or another profile, or make the model without --meta");
+      model.info.name +
+          ": the model has meta parameters (zoo make --meta), so it runs only on --device virtual",
+      "use --device virtual:h200 or another profile, or make the model without --meta");
 }
 
 }  // namespace offprof

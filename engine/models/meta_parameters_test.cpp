@@ -40,7 +40,7 @@ TEST(MetaParameters, AModelIsWeightlessIfAnyOfItsParametersOrBuffersIs) {
 TEST(MetaParameters, RejectionNamesTheDeviceThatRunsTheModel) {
   const Model model = model_with(at::zeros({1}).expand({4, 8}), /*is_buffer=*/false);
   EXPECT_EQ(message_of<Error>([&] { refuse_meta_parameters(model); }),
-            "m.pt: its parameters have no memory (zoo make --meta): it runs on --device virtual only");
+            "m.pt: the model has meta parameters (zoo make --meta), so it runs only on --device virtual");
 }
 
 TEST(MetaParameters, AcceptsAModelWithParameters) {

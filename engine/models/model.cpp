@@ -34,7 +34,7 @@ void check_is_zip(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code failure;
   if (!fs::exists(path, failure)) throw input_error(path + ": no such file");
-  if (fs::is_directory(path, failure)) throw input_error(path + ": is a folder; a model.pt is a file");
+  if (fs::is_directory(path, failure)) throw input_error(path + ": is a folder, but a model is a file");
   check_zip_head(first_bytes(path), path);
 }
 
@@ -93,11 +93,11 @@ void refuse_other_than_tensor(const Model& model, const c10::Argument& argument)
   const bool holds_tensors = type.find("Tensor") != std::string::npos;
   throw input_error(
       model.info.name + ": forward takes '" + argument.name() + "' of type " + type +
-          ", and inputs can only be tensors",
+          ", but inputs can only be tensors",
       holds_tensors
-          ? "export a module whose forward takes each tensor by itself, and makes the " + type +
-                " of them for this one"
-          : "export a module whose forward takes tensors alone; the others may have default values");
+          ? "export a module whose forward takes each tensor as its own argument, and builds the " + type +
+                " from them"
+          : "export a module whose forward takes only tensors; other arguments may have default values");
 }
 
 const std::vector<c10::Argument>& forward_arguments(const Model& model) {
@@ -153,8 +153,8 @@ void make_inputs(Model& model, const std::vector<std::string>& specs) {
     throw input_error(
         model.info.name + ": forward takes " +
             (least == most ? std::to_string(most) : std::to_string(least) + " to " + std::to_string(most)) +
-            " inputs (" + names + "), " + std::to_string(specs.size()) + " are given",
-        "give one --input for each, as in --input 'int64[4,128]<512'");
+            " inputs (" + names + "), but " + std::to_string(specs.size()) + " were given",
+        "give one --input for each, such as --input 'int64[4,128]<512'");
   }
   for (std::size_t i = 0; i < specs.size(); ++i) {
     refuse_other_than_tensor(model, schema.arguments()[i + 1]);
@@ -195,7 +195,7 @@ Error forward_error(const Model& model, const std::vector<c10::IValue>& inputs, 
     specs += std::string(c10::toString(input.toTensor().scalar_type())) + c10::str(input.toTensor().sizes());
   }
   return input_error(
-      model.info.name + ": forward does not take these inputs (" + specs + "): " + readable_reason(error),
+      model.info.name + ": forward does not accept these inputs (" + specs + "): " + readable_reason(error),
       "give the shapes and dtypes that the model was exported for: --input 'int64[4,128]<512'");
 }
 

@@ -141,7 +141,8 @@ TEST_F(ModelTest, RejectsAFileThatIsNotAZip) {
 }
 
 TEST_F(ModelTest, RejectsAnOldTorchSavePickle) {
-  EXPECT_THAT(refusal(write("a.pt", "\x80\x02}q\x01.")), HasSubstr("it has the weights, but no code to run"));
+  EXPECT_THAT(refusal(write("a.pt", "\x80\x02}q\x01.")),
+              HasSubstr("it has the parameters, but no code to run"));
 }
 
 TEST_F(ModelTest, RejectsAZipOfTorchSave) {
@@ -215,16 +216,16 @@ TEST_F(ModelTest, RejectsAWrongNumberOfInputs) {
   EXPECT_THAT(message_of<Error>([&] {
                 load(kProduct, {"float32[4,8]", "float32[4,8]"});
               }),
-              HasSubstr("forward takes 1 inputs (x), 2 are given"));
+              HasSubstr("forward takes 1 inputs (x), but 2 were given"));
   EXPECT_THAT(message_of<Error>(
                   [&] { load("def forward(self, x, y, z: int = 1):\n    return x\n", {"float32[1]"}); }),
-              HasSubstr("forward takes 2 to 3 inputs (x, y, z), 1 are given"));
+              HasSubstr("forward takes 2 to 3 inputs (x, y, z), but 1 were given"));
 }
 
 TEST_F(ModelTest, ReportsAWrongShapeInLibTorchsWordsWithoutABacktrace) {
   Model model = load(kProduct, {"float32[4,7]"});
   const std::string message = message_of<Error>([&] { run_forward(model, model.inputs); });
-  EXPECT_THAT(message, AllOf(HasSubstr("model.pt: forward does not take these inputs (Float[4, 7])"),
+  EXPECT_THAT(message, AllOf(HasSubstr("model.pt: forward does not accept these inputs (Float[4, 7])"),
                              HasSubstr("mat1 and mat2 shapes cannot be multiplied (4x7 and 8x6)"),
                              Not(HasSubstr("TorchScript interpreter")), Not(HasSubstr("frame #"))));
 }

@@ -34,7 +34,7 @@ void wait_or_become_idle(Device& device, CopyQueue queue, Device::Event event) {
 
 Error no_room(const std::string& where, Bytes bytes, const std::string& why_not, const std::string& hint) {
   return environment_error(
-      fmt::format("{}: no room for {} more of parameters: {}", where, format_bytes(bytes), why_not), hint);
+      fmt::format("{}: no room for another {} of parameters: {}", where, format_bytes(bytes), why_not), hint);
 }
 
 class HostParameterStore final : public ParameterStore {
@@ -96,7 +96,7 @@ class DeviceDiskParameterStore final : public ParameterStore {
     std::string why_not;
     const std::optional<Extent> extent = disk_.reserve(bytes, &why_not);
     if (!extent)
-      throw no_room(disk_.description(), bytes, why_not, "make room there, or give a folder elsewhere");
+      throw no_room(disk_.description(), bytes, why_not, "free space there, or give another folder");
     pages_.push_back({*extent, {}});
     largest_bytes_ = std::max(largest_bytes_, bytes);
     return static_cast<Slot>(pages_.size() - 1);
@@ -171,7 +171,7 @@ class DiskParameterStore final : public ParameterStore {
     const std::optional<Extent> extent = tier_.reserve(bytes, &why_not);
     if (!extent)
       throw no_room(tier_.facts().folder, bytes, why_not,
-                    "make room there, or give another folder by --offload-params-dir");
+                    "free space there, or give another folder with --offload-params-dir");
     pages_.push_back({*extent});
     return static_cast<Slot>(pages_.size() - 1);
   }

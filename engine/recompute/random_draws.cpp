@@ -30,7 +30,8 @@ void RandomDraws::add(Draw draw) {
 
 const RngState& RandomDraws::state_before(std::size_t draw) const {
   const auto found = states_.find(draw);
-  TORCH_CHECK(found != states_.end(), "the step has not drawn the random numbers that the recorded one drew");
+  TORCH_CHECK(found != states_.end(),
+              "this step has not drawn the random numbers that the recorded step drew");
   return found->second;
 }
 

@@ -27,8 +27,9 @@ c10::Storage run_step(const RecomputeStep& step, const RecomputeInputs& inputs,
     step.op.callBoxed(stack);
   }
   const at::Tensor result = stack.at(step.output).toTensor();
-  TORCH_CHECK(result.has_storage() && view_of(result) == step.view, step.op.schema().name(),
-              " made another tensor in backward than in forward: the step is not the one that was recorded");
+  TORCH_CHECK(
+      result.has_storage() && view_of(result) == step.view, step.op.schema().name(),
+      " produced a different tensor in backward than in forward: this step differs from the recorded step");
   return result.storage();
 }
 

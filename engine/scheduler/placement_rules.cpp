@@ -137,8 +137,8 @@ class RuleBook {
   void give_recomputations() {
     if (!recomputes(policy_) || policy_.scheduler == SchedulerKind::kTrl) return;
     if (!program_.recomputations)
-      throw input_error("the trace does not say what can be made again in backward",
-                        "Record one that does: offprof run MODEL.pt --policy FILE, with this policy");
+      throw input_error("the trace does not record which tensors can be recomputed in backward",
+                        "Record a trace with this policy: offprof run MODEL.pt --policy FILE");
     std::vector<char> is_lossy;
     for (const std::string& name : result_.transforms)
       is_lossy.push_back(profile_of(name).is_lossless ? 0 : 1);
@@ -146,7 +146,7 @@ class RuleBook {
       return placement && placement->place == Place::kRecompute;
     });
     if (settle_recomputations(program_, is_lossy, result_.by_tensor) == 0 && asked)
-      result_.warnings.emplace_back("no tensor that a rule would have made again (recompute) can be");
+      result_.warnings.emplace_back("no tensor that a rule places on recompute can be recomputed");
     for (const RuledPlacement& placement : result_.by_tensor)
       if (placement && placement->recomputation != nullptr)
         add_up(placement->recomputation->use, placement->recomputation->op);
@@ -161,9 +161,10 @@ class RuleBook {
       return cost.dtype == saved.layout->dtype && cost.elements == elements_in_storage(saved);
     });
     if (found == profile.costs.end())
-      throw input_error(fmt::format("rule {} packs {} with {}, which does not take {}", rule_of_[tensor] + 1,
-                                    name_of(program_, tensor), name, saved.layout->dtype),
-                        R"(Give the rule a "dtype", as "float32", or another placement.)");
+      throw input_error(
+          fmt::format("rule {} encodes {} with {}, which does not support {}", rule_of_[tensor] + 1,
+                      name_of(program_, tensor), name, saved.layout->dtype),
+          R"(Give the rule a "dtype", such as "float32", or another placement.)");
     result_.by_tensor[tensor]->encoded_bytes = found->encoded_bytes;
     result_.by_tensor[tensor]->cost = &*found;
     for (const TransformUse* use : {&found->encode, &found->decode}) add_up(*use, name);
@@ -177,14 +178,14 @@ class RuleBook {
            static_cast<double>(use.work.stream_ns) + static_cast<double>(use.work.path_ns) +
            static_cast<double>(use.work.waits() ? use.work.wait_ns : 0);
     if (bytes_ > kMostBytes || ns_ > kMostNs)
-      throw input_error(fmt::format("what the trace says of {} adds up to more than any machine has", name));
+      throw input_error(fmt::format("the recorded costs of {} add up to more than any machine has", name));
   }
 
   const TransformProfile& profile_of(const std::string& name) const {
     const auto found = std::ranges::find(profiles_, name, &TransformProfile::name);
     if (found != profiles_.end()) return *found;
-    throw input_error(fmt::format("the trace does not say what packing with {} takes", name),
-                      "Record one that does: offprof run MODEL.pt --policy FILE, with this policy");
+    throw input_error(fmt::format("the trace does not record the costs of encoding with {}", name),
+                      "Record a trace with this policy: offprof run MODEL.pt --policy FILE");
   }
 
   void warn() {
@@ -193,7 +194,7 @@ class RuleBook {
       if (uses_[i].matches_movable) continue;
       result_.warnings.push_back(fmt::format(
           "rule {} of the policy ({}) matches no saved tensor{}", i + 1, to_string(rules_[i].placement),
-          uses_[i].matches_any ? " that may move" : " that no rule before it does"));
+          uses_[i].matches_any ? " that can be offloaded" : " that no earlier rule matches"));
     }
   }
 

@@ -113,7 +113,7 @@ TEST_F(RulesTest, LeavesTensorsThatMayNotMove) {
   EXPECT_THAT(names(), ElementsAre("-"));
   EXPECT_THAT(choose().warnings,
               ElementsAre(HasSubstr("rule 1 of the policy (host) matches no saved tensor that "
-                                    "may move")));
+                                    "can be offloaded")));
 }
 
 TEST_F(RulesTest, WarnsAboutARuleThatMatchesNothing) {
@@ -175,13 +175,13 @@ TEST_F(RulesTest, DoesNotEncodeOneContentWithTwoDtypes) {
 TEST_F(RulesTest, RejectsADtypeThatTheTransformDoesNotAccept) {
   save(kLinear, {"int64", {4}, {1}}, 32);
   add_rule("pack");
-  EXPECT_THAT(error(), HasSubstr("rule 1 packs saved tensor 0, int64[4] of aten::linear with pack"));
+  EXPECT_THAT(error(), HasSubstr("rule 1 encodes saved tensor 0, int64[4] of aten::linear with pack"));
 }
 
 TEST_F(RulesTest, RejectsATransformThatIsMissingFromTheTrace) {
   save_floats();
   add_rule("squeeze");
-  EXPECT_THAT(error(), HasSubstr("what packing with squeeze takes"));
+  EXPECT_THAT(error(), HasSubstr("the costs of encoding with squeeze"));
 }
 
 TEST_F(RulesTest, RejectsImpossiblyLargeCosts) {

@@ -92,7 +92,7 @@ TEST_F(RecomputeRules, RejectsRecomputeRulesIfTheTraceHasNoRecomputations) {
     places();
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("does not say what can be made again"));
+    EXPECT_THAT(error.what(), HasSubstr("does not record which tensors can be recomputed"));
   }
 }
 
@@ -100,7 +100,7 @@ TEST_F(RecomputeRules, WarnsIfNoTensorCanBeRecomputed) {
   add_rule("recompute");
   program_.recomputations->clear();
   EXPECT_THAT(places(), ElementsAre("unfit", "unfit", "unfit", "unfit"));
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("no tensor that a rule would have made again")));
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("no tensor that a rule places on recompute")));
 }
 
 class LongChain : public RecomputeRules {

@@ -196,7 +196,7 @@ void ForwardGraph::find_uses() {
   const Value* const result = graph_->outputs().at(0);
   const auto found = value_id_.find(result);
   if (found == value_id_.end())
-    throw input_error("slices: the model's forward returns nothing that it computes",
+    throw input_error("slices: the model's forward does not return a value that it computes",
                       "return the loss, or the logits, from forward");
   result_ = found->second;
 }

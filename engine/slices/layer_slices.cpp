@@ -16,9 +16,8 @@ namespace offprof {
 namespace {
 
 constexpr const char* kAdvice =
-    "give another number of --slices, so that the model is cut elsewhere, or --checkpoint with submodules "
-    "that "
-    "can be";
+    "give --slices another number, so that the model is cut elsewhere, or give --checkpoint submodules that "
+    "can be checkpointed";
 
 /// Names at most three of the branches.
 std::string branches_text(const std::vector<std::string>& branches) {
@@ -27,22 +26,22 @@ std::string branches_text(const std::vector<std::string>& branches) {
   const std::span named(branches.data(), std::min(branches.size(), kMost));
   const std::string more =
       branches.size() > kMost ? fmt::format(" and {} more", branches.size() - kMost) : "";
-  return fmt::format("what these hold stays together: {}{}; ", fmt::join(named, ", "), more);
+  return fmt::format("the code inside these is not cut: {}{}; ", fmt::join(named, ", "), more);
 }
 
 Error too_many(std::int64_t count, std::size_t most, const std::vector<std::string>& branches) {
   const std::string held = branches_text(branches);
   if (most == 1)
     return input_error(
-        fmt::format("--slices {}: the model's forward has no place at which it could be cut", count),
+        fmt::format("--slices {}: the model's forward cannot be cut anywhere", count),
         held +
-            "export the model by torch.jit.trace, with its submodules in a row, none of which edits its "
+            "export the model with torch.jit.trace, with its submodules in sequence, none of which edits its "
             "inputs in place");
   return input_error(
-      fmt::format("--slices {}: the model can be cut into {} at most", count, most),
+      fmt::format("--slices {}: the model can be cut into at most {} slices", count, most),
       fmt::format(
-          "{}give --slices {} or fewer, or auto; a model is cut before submodules that call none "
-          "themselves and edit nothing in place that comes from before, not inside branches and loops",
+          "{}give --slices {} or fewer, or auto; a model is cut before submodules that call no submodules "
+          "and do not edit earlier values in place, but not inside branches and loops",
           held, most));
 }
 

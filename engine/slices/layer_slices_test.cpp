@@ -314,7 +314,7 @@ def forward(self, x):
   EXPECT_THAT(message_of<Error>([&] {
                 LayerSlices(model, {leaf({3, 4})}, 2, at::kCPU);
               }),
-              HasSubstr("no place at which it could be cut"));
+              HasSubstr("cannot be cut anywhere"));
   EXPECT_THAT(advice_for(model, {leaf({3, 4})}, 2), HasSubstr("the loop at <string>:3"));
 }
 
@@ -380,9 +380,9 @@ TEST(Microbatches, AreRejectedIfTheyDoNotDivideTheBatch) {
   EXPECT_THAT(message_of<Error>([&] {
                 cut_into_microbatches({at::ones({4, 2})}, 3);
               }),
-              HasSubstr("3 micro-batches do not divide a batch of 4"));
+              HasSubstr("3 micro-batches do not evenly divide the batch of 4"));
   EXPECT_THAT(message_of<Error>([&] { cut_into_microbatches({at::ones({})}, 3); }),
-              HasSubstr("no input with a dimension"));
+              HasSubstr("no input has a dimension"));
 }
 
 }  // namespace

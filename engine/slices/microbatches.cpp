@@ -39,12 +39,12 @@ std::vector<std::vector<c10::IValue>> cut_into_microbatches(const std::vector<c1
   const std::optional<std::int64_t> batch = batch_of(inputs);
   if (!batch || *batch % count != 0 || *batch == 0)
     throw input_error(
-        batch ? fmt::format("{} micro-batches do not divide a batch of {}, the first dimension of the first "
-                            "input",
-                            count, *batch)
-              : fmt::format("there is no input with a dimension that could be cut into {} micro-batches",
-                            count),
-        "give --microbatches a divisor of it, or other inputs with --input");
+        batch ? fmt::format(
+                    "{} micro-batches do not evenly divide the batch of {}, the first dimension of the first "
+                    "input",
+                    count, *batch)
+              : fmt::format("no input has a dimension that could be cut into {} micro-batches", count),
+        "give --microbatches a divisor of the batch size, or other inputs with --input");
   const std::int64_t length = *batch / count;
   std::vector<std::vector<c10::IValue>> microbatches(count);
   for (std::int64_t i = 0; i < count; ++i)

@@ -38,7 +38,7 @@ void decompress_block(std::span<const std::byte> encoded, std::span<std::byte> b
   const bool is_whole = blosc_cbuffer_validate(encoded.data(), encoded.size(), &bytes) == 0;
   if (!is_whole || bytes != block.size() ||
       blosc_decompress_ctx(encoded.data(), block.data(), block.size(), kThreads) != static_cast<int>(bytes))
-    throw environment_error("a compressed tensor does not come back: it is not what was compressed");
+    throw environment_error("a compressed tensor cannot be decompressed: its data is damaged");
 }
 
 }  // namespace offprof

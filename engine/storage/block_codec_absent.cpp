@@ -6,8 +6,8 @@ namespace offprof {
 namespace {
 
 [[noreturn]] void refuse() {
-  throw environment_error("this build cannot compress: it was made without blosc",
-                          "Install it (Debian: libblosc-dev) and build again, or give a folder: --disk DIR");
+  throw environment_error("this build cannot compress: it was built without blosc",
+                          "Install blosc (Debian: libblosc-dev) and rebuild, or give a folder: --disk DIR");
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ int best_width(std::span<const std::byte> sample, std::span<std::byte> scratch) 
 
 Error no_memory(Bytes bytes) {
   return environment_error("no host memory left for a compressed tensor of " + format_bytes(bytes),
-                           "Place fewer tensors there, or give a folder instead: --disk DIR.");
+                           "Place fewer tensors there, or give a disk folder instead: --disk DIR.");
 }
 
 }  // namespace
@@ -70,8 +70,9 @@ std::string describe(const CompressedTierFacts& facts) {
 class CompressedTier::Impl {
  public:
   Impl() : facts_{block_codec(), {}} {
-    facts_.warning = "in the place of a disk there is " + describe(facts_) +
-                     ": what lies there depends on values, and is not in host_peak_bytes nor predicted";
+    facts_.warning =
+        "the disk is replaced by " + describe(facts_) +
+        ": its size depends on the tensors' values, is not part of host_peak_bytes and is not predicted";
   }
 
   Extent reserve(Bytes bytes) {
@@ -189,7 +190,8 @@ class CompressedTier::Impl {
   }
 
   static void restore(const EncodedTensor& tensor, std::byte* to, Bytes bytes) {
-    if (tensor.whole_bytes == 0) throw environment_error("what is read back could not be compressed");
+    if (tensor.whole_bytes == 0)
+      throw environment_error("cannot read back a tensor whose compression failed");
     OFFPROF_CHECK(bytes == tensor.whole_bytes);
     Bytes begin = 0;
     for (const CompactPiece& piece : tensor.pieces) {

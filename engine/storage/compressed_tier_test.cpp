@@ -116,7 +116,7 @@ TEST_F(CompressedTierTest, RecordsContainDirectionBytesAndTag) {
 
 TEST_F(CompressedTierTest, NamesTheCodecAndWarnsThatItIsMemory) {
   EXPECT_EQ(describe(tier_.facts()), "host memory, compressed by " + block_codec());
-  EXPECT_THAT(tier_.facts().warning, HasSubstr("not in host_peak_bytes"));
+  EXPECT_THAT(tier_.facts().warning, HasSubstr("not part of host_peak_bytes"));
 }
 
 /// Compares many tensors at once, in a random order, with copies in memory.

@@ -19,7 +19,7 @@ namespace {
 constexpr int kMostFruitless = 100;
 
 constexpr const char* kDiskHint =
-    "the disk may be failing: see the kernel's log (dmesg), or name a folder on another disk";
+    "the disk may be failing: check the kernel's log (dmesg), or give a folder on another disk";
 
 bool is_transient(std::int64_t result) {
   return result == -EINTR || result == -EAGAIN || result == 0;
@@ -31,7 +31,7 @@ std::thread start_driver(std::function<void()> work) {
   } catch (const std::system_error& error) {
     throw environment_error(
         std::string("cannot start a thread for the disk tier: ") + error.what(),
-        "end other programs, or raise the limits on processes and memory (`ulimit -u`, `-v`)");
+        "stop other processes, or raise the limits on processes and memory (`ulimit -u`, `-v`)");
   }
 }
 
@@ -112,7 +112,7 @@ void DiskDriver::start_piece(Lane& lane) {
     submit(id);
   } else {
     fail(piece, failure_of(piece, "no memory for a bounce buffer",
-                           "leave the host more memory, or use buffers of make_aligned_buffer"));
+                           "free host memory, or use buffers from make_aligned_buffer"));
     retire(id);
   }
 }
@@ -198,7 +198,8 @@ void DiskDriver::finish(Piece& piece) {
   const Transfer& transfer = *piece.transfer;
   if (transfer.direction == DiskDirection::kWrite) return;
   if (options_.checksums && checksum_of(piece.memory, piece.summed_bytes) != checksum_at(piece)) {
-    fail(piece, failure_of(piece, "its checksum is not that of what was written there", kDiskHint));
+    fail(piece, failure_of(piece, "its checksum differs from the checksum of the data that was written there",
+                           kDiskHint));
   } else if (piece.bounce != nullptr) {
     std::memcpy(transfer.memory + piece.begin, piece.memory, static_cast<std::size_t>(piece.bytes));
   }

@@ -232,7 +232,7 @@ TEST(DiskSpaceFaults, AFullDiskRefusesWithAReason) {
     DiskTier tier(folder.path(), {}, with(std::make_shared<FailingAllocation>(error)));
     std::string why_not;
     EXPECT_EQ(tier.reserve(5000, &why_not), std::nullopt);
-    EXPECT_THAT(why_not, AllOf(HasSubstr("no room for 8.00 KiB"), HasSubstr(folder.path()),
+    EXPECT_THAT(why_not, AllOf(HasSubstr("no room for another 8.00 KiB"), HasSubstr(folder.path()),
                                HasSubstr(std::strerror(error))));
     EXPECT_EQ(tier.used_bytes(), 0);
     EXPECT_EQ(tier.file_bytes(), 0);

@@ -27,7 +27,7 @@ std::unique_ptr<DiskQueue> make_queue(const DiskTierOptions& options, DiskTierFa
     if (queue != nullptr) return queue;
     if (options.backend == DiskBackend::kIoUring)
       throw environment_error("the disk tier cannot use io_uring: " + facts.why_threads,
-                              "let it choose, or take threads");
+                              "let the disk tier choose the backend, or use threads");
   }
   facts.backend = DiskBackend::kThreads;
   return make_thread_queue(2 * options.queue_depth);
@@ -98,7 +98,7 @@ std::string DiskTier::Impl::make_room(Bytes bytes) {
   const Bytes more = bytes - free_.free_before(end);
   if (capacity_bytes_ && more > *capacity_bytes_ - end)
     return fmt::format(
-        "the disk tier's capacity of {} has no {} in one place: {} are free, at most {} of them together",
+        "the disk tier's capacity of {} has no contiguous {}: {} are free, at most {} of them contiguous",
         format_bytes(*capacity_bytes_), format_bytes(bytes),
         format_bytes(free_.free_bytes() + std::max<Bytes>(*capacity_bytes_ - end, 0)),
         format_bytes(std::max(free_.largest_bytes(),

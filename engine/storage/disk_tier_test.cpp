@@ -236,7 +236,7 @@ TEST(DiskTier, RefusesToExceedItsCapacity) {
   const auto half = tier.reserve(32 * kKiB, &why_not);
   EXPECT_THAT(why_not, IsEmpty());
   EXPECT_FALSE(tier.reserve(33 * kKiB, &why_not));
-  EXPECT_THAT(why_not, HasSubstr("capacity of 64.0 KiB has no 36.0 KiB in one place: 32.0 KiB are free"));
+  EXPECT_THAT(why_not, HasSubstr("capacity of 64.0 KiB has no contiguous 36.0 KiB: 32.0 KiB are free"));
   EXPECT_TRUE(tier.reserve(32 * kKiB));
   EXPECT_FALSE(tier.reserve(1));
   tier.release(*half);
@@ -279,10 +279,10 @@ TEST(DiskTier, DescribesItsFacts) {
   facts.backend = DiskBackend::kThreads;
   facts.why_threads = "the kernel has no io_uring";
   facts.direct_io = false;
-  facts.why_buffered = "ext4 refuses O_DIRECT";
+  facts.why_buffered = "ext4 rejects O_DIRECT";
   EXPECT_EQ(
       describe(facts),
-      "threads (the kernel has no io_uring), buffered I/O (ext4 refuses O_DIRECT), ext4 in /scratch with "
+      "threads (the kernel has no io_uring), buffered I/O (ext4 rejects O_DIRECT), ext4 in /scratch with "
       "1.00 GiB free");
 }
 

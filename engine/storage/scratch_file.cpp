@@ -31,27 +31,27 @@ Bytes longest_file_bytes() {
 std::string hint_for(int error) {
   switch (error) {
     case ENOENT:
-      return "make the folder, or name another";
+      return "create the folder, or give another";
     case ENOTDIR:
-      return "name a folder";
+      return "give a folder";
     case EACCES:
     case EPERM:
     case EROFS:
-      return "name a folder that you may write to";
+      return "give a folder that you may write to";
     case ENOSPC:
     case EDQUOT:
-      return "delete something there, or name a folder on another disk";
+      return "free space there, or give a folder on another disk";
     case EMFILE:
       return "raise the limit on open files (`ulimit -n`)";
     default:
-      return "name another folder";
+      return "give another folder";
   }
 }
 
 Error cannot_open(const std::string& folder, int error) {
   const bool used_up = error == EMFILE || error == ENFILE || error == ENOMEM;
   return {used_up ? ErrorKind::kEnvironment : ErrorKind::kInput,
-          fmt::format("cannot make the disk tier's scratch file in '{}': {}", folder, std::strerror(error)),
+          fmt::format("cannot create the disk tier's scratch file in '{}': {}", folder, std::strerror(error)),
           hint_for(error)};
 }
 
@@ -100,15 +100,14 @@ void ScratchFile::look_around() {
   // write fails.
   if (system.name == "btrfs") calls_->forbid_copy_on_write(fd_);
   if (system.is_memory) {
-    facts_.warning =
-        fmt::format("'{}' is on {}, which is memory: what the disk tier takes there is taken from the host",
-                    facts_.folder, system.name);
+    facts_.warning = fmt::format("'{}' is on {}, which is memory: the disk tier uses host memory there",
+                                 facts_.folder, system.name);
     facts_.why_buffered = system.name + " has no disk below it";
   }
 }
 
 void ScratchFile::choose_direct_io(DirectIo wanted) {
-  if (wanted == DirectIo::kOff) facts_.why_buffered = "it was switched off";
+  if (wanted == DirectIo::kOff) facts_.why_buffered = "direct I/O was switched off";
   if (facts_.why_buffered.empty()) facts_.why_buffered = try_direct_io();
   facts_.direct_io = facts_.why_buffered.empty();
   if (!facts_.direct_io) facts_.memory_alignment = facts_.offset_alignment = 1;
@@ -121,12 +120,12 @@ std::string ScratchFile::try_direct_io() {
     calls_->set_flags(fd_, kFlags);
     return fmt::format("{} {}", facts_.file_system, what);
   };
-  if (calls_->set_flags(fd_, kFlags | O_DIRECT) < 0) return refused("refuses O_DIRECT");
+  if (calls_->set_flags(fd_, kFlags | O_DIRECT) < 0) return refused("rejects O_DIRECT");
   const DirectAlignment alignment = direct_alignment_of(fd_);
   if (alignment.memory == 0 || alignment.offset == 0) return refused("has no direct I/O for this file");
   constexpr Bytes kMost = kDiskAlignment;
   if (alignment.memory > kMost || alignment.offset > kMost)
-    return refused("wants more than pages for direct I/O");
+    return refused("requires an alignment larger than a page for direct I/O");
   facts_.memory_alignment = alignment.memory;
   facts_.offset_alignment = alignment.offset;
   const AlignedBuffer page = make_aligned_buffer(kMost);
@@ -134,7 +133,7 @@ std::string ScratchFile::try_direct_io() {
   std::memset(page.get(), 0, kDiskAlignment);
   const ssize_t written = calls_->write(fd_, page.get(), kMost, 0);
   calls_->truncate(fd_, 0);
-  return written == -EINVAL ? refused("refuses a direct write") : "";
+  return written == -EINVAL ? refused("rejects a direct write") : "";
 }
 
 std::string ScratchFile::grow(Bytes bytes) {
@@ -150,11 +149,12 @@ std::string ScratchFile::grow(Bytes bytes) {
   const std::string where =
       fmt::format("the disk tier's folder '{}' ({})", facts_.folder, facts_.file_system);
   if (result == -ENOSPC || result == -EDQUOT || result == -EFBIG)
-    return fmt::format("no room for {} more in {}: {}", format_bytes(bytes), where, std::strerror(-result));
+    return fmt::format("no room for another {} in {}: {}", format_bytes(bytes), where,
+                       std::strerror(-result));
   throw environment_error(
-      fmt::format("cannot get {} of disk space in {}: {}", format_bytes(bytes), where,
+      fmt::format("cannot allocate {} of disk space in {}: {}", format_bytes(bytes), where,
                   std::strerror(-result)),
-      "the disk may be failing: see the kernel's log (dmesg), or name a folder on another disk");
+      "the disk may be failing: check the kernel's log (dmesg), or give a folder on another disk");
 }
 
 int ScratchFile::allocate(Bytes bytes) {

@@ -46,7 +46,7 @@ TEST(ScratchFile, ReportsAMissingFolder) {
   const Error error = error_of("/nowhere/at/all");
   EXPECT_EQ(error.kind(), ErrorKind::kInput);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("'/nowhere/at/all'"), HasSubstr("No such file or directory")));
-  EXPECT_THAT(error.hint(), HasSubstr("make the folder"));
+  EXPECT_THAT(error.hint(), HasSubstr("create the folder"));
 }
 
 TEST(ScratchFile, ReportsThatTheFolderIsAFile) {

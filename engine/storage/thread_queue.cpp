@@ -53,7 +53,7 @@ ThreadQueue::ThreadQueue(int threads) {
     stop();
     throw environment_error(
         std::string("cannot start a thread for the disk tier: ") + error.what(),
-        "end other programs, or raise the limits on processes and memory (`ulimit -u`, `-v`)");
+        "stop other processes, or raise the limits on processes and memory (`ulimit -u`, `-v`)");
   }
 }
 

@@ -38,7 +38,8 @@ at::Tensor OffloadedTensor::load() const {
 OffloadedTensor& OffloadedTensor::to(at::Device target) {
   if (target.is_meta())
     throw input_error(
-        fmt::format("offloaded tensor '{}': no number can be brought to the meta device", printable(name())));
+        fmt::format("offloaded tensor '{}' cannot be loaded to the meta device, which holds no values",
+                    printable(name())));
   target_ = target;
   return *this;
 }
@@ -53,14 +54,14 @@ void OffloadedTensor::write(const at::Tensor& tensor) {
 void OffloadedTensor::update_values(const at::Tensor& values, bool strict_shape, bool strict_dtype) {
   const auto refuse = [&](const std::string& what, const char* flag) {
     throw input_error(fmt::format("offloaded tensor '{}' {}", printable(name()), what),
-                      fmt::format("To replace it all the same, pass {} = false.", flag));
+                      fmt::format("To replace it anyway, pass {} = false.", flag));
   };
   if (strict_shape && values.defined() && values.sizes() != sizes())
-    refuse(
-        fmt::format("has shape {}, the new values have {}", shape_text(sizes()), shape_text(values.sizes())),
-        "strict_shape");
+    refuse(fmt::format("has shape {}, but the new values have {}", shape_text(sizes()),
+                       shape_text(values.sizes())),
+           "strict_shape");
   if (strict_dtype && values.defined() && values.scalar_type() != dtype())
-    refuse(fmt::format("is of dtype {}, the new values are of {}", dtype_name(dtype()),
+    refuse(fmt::format("has dtype {}, but the new values have {}", dtype_name(dtype()),
                        dtype_name(values.scalar_type())),
            "strict_dtype");
   write(values);

@@ -209,14 +209,14 @@ TEST_F(OffloadedTensorTest, RejectsFilesWithoutAValue) {
   EXPECT_EQ(refusal("value", u8, {{"dtype", "uint8"}}), "");
   EXPECT_EQ(refusal("value", u8, {{"dtype", "uint8"}, {"strides", "[1, 2]"}}), "");
   EXPECT_THAT(refusal("weight", u8, {{"dtype", "uint8"}}), HasSubstr("there is no tensor 'value'"));
-  EXPECT_THAT(refusal("value", u8, {}), HasSubstr("no dtype"));
-  EXPECT_THAT(refusal("value", u8, {{"dtype", "float"}}), HasSubstr("no dtype"));
-  EXPECT_THAT(refusal("value", u8, {{"dtype", "float32"}}), HasSubstr("float32 is kept as U8"));
-  EXPECT_THAT(refusal("value", u8, {{"dtype", "complex128"}}), HasSubstr("complex128 is kept as U8"));
+  EXPECT_THAT(refusal("value", u8, {}), HasSubstr("do not name a dtype"));
+  EXPECT_THAT(refusal("value", u8, {{"dtype", "float"}}), HasSubstr("do not name a dtype"));
+  EXPECT_THAT(refusal("value", u8, {{"dtype", "float32"}}), HasSubstr("float32 is stored as U8"));
+  EXPECT_THAT(refusal("value", u8, {{"dtype", "complex128"}}), HasSubstr("complex128 is stored as U8"));
   for (const char* strides :
        {"[1]", "[1, 1]", "[2, 1]", "[0, 1]", "[8, 1]", "[1, 9223372036854775807]", "[1, 3]"})
     EXPECT_THAT(refusal("value", u8, {{"dtype", "uint8"}, {"strides", strides}}),
-                HasSubstr("are none of shape"));
+                HasSubstr("do not match shape"));
   EXPECT_THAT(refusal("value", u8, {{"dtype", "uint8"}, {"strides", "[1, -2]"}}), HasSubstr("is negative"));
   EXPECT_THAT(refusal("value", u8, {{"dtype", "uint8"}, {"strides", "["}}), HasSubstr("truncated"));
   EXPECT_THAT(refusal("value", u8, {{"dtype", "quint8"}}), HasSubstr("there is no tensor 'scale'"));

@@ -58,10 +58,10 @@ class Records {
 
   std::string pickle() {
     if (reader_->hasRecord("constants.pkl"))
-      refuse("is a TorchScript module, which is more than a dictionary of tensors",
-             "Save its weights alone: torch.save(dict(module.state_dict()), 'weights.pt').");
+      refuse("is a TorchScript module, not a dictionary of tensors",
+             "Save only its parameters: torch.save(dict(module.state_dict()), 'weights.pt').");
     const std::size_t bytes = reader_->getRecordSize("data.pkl");
-    if (bytes > kMostPickleBytes) refuse("its pickle is too long for a checkpoint's", kDamagedArchive);
+    if (bytes > kMostPickleBytes) refuse("its pickle is too long for a checkpoint", kDamagedArchive);
     std::string pickle(bytes, '\0');
     reader_->getRecord("data.pkl", pickle.data(), bytes);
     return pickle;
@@ -71,7 +71,7 @@ class Records {
     if (!reader_->hasRecord("byteorder")) return;
     std::string order(reader_->getRecordSize("byteorder") == 6 ? 6 : 0, '\0');
     if (!order.empty()) reader_->getRecord("byteorder", order.data(), order.size());
-    if (order != "little") refuse("its numbers are not little-endian", "Save it on a machine like this one.");
+    if (order != "little") refuse("its numbers are not little-endian", "Save it on a little-endian machine.");
   }
 
   const Record& storage(const std::string& key) {
@@ -93,7 +93,7 @@ class Records {
   Record find_storage(const std::string& key) {
     const std::string name = "data/" + key;
     if (!reader_->hasRecord(name))
-      refuse(fmt::format("there is no storage '{}', which its tensors refer to", printable(key)),
+      refuse(fmt::format("its tensors refer to a storage '{}' that does not exist", printable(key)),
              kDamagedArchive);
     constexpr std::size_t kMethodAt = 8, kNameLengthAt = 26,
                           kLocalHeaderBytes = 30;  // zip's local file header
@@ -106,14 +106,14 @@ class Records {
       return Bytes{value};
     };
     if (field(kMethodAt) != 0)
-      refuse(fmt::format("its storage '{}' is compressed, so that no part of it can be read alone",
+      refuse(fmt::format("its storage '{}' is compressed, so its tensors cannot be read one by one",
                          printable(key)),
-             "Save it again by torch.save, and do not zip it.");
+             "Save it again with torch.save, and do not compress it.");
     const Record record{at + Bytes{kLocalHeaderBytes} + field(kNameLengthAt) + field(kNameLengthAt + 2),
                         static_cast<Bytes>(reader_->getRecordSize(name))};
     if (record.bytes < 0 || record.offset > file_->size() || record.bytes > file_->size() - record.offset)
       refuse(fmt::format(
-                 "is truncated: its storage '{}' should have {} bytes from byte {} on, and the file has {}",
+                 "is truncated: its storage '{}' should have {} bytes from byte {} on, but the file has {}",
                  printable(key), record.bytes, record.offset, file_->size()),
              kDamagedArchive);
     return record;
@@ -147,16 +147,16 @@ TensorArchive::Entry entry_of(Records& records, const std::string& name, const P
   };
   const auto dtype = scalar_type_named(tensor.dtype);
   if (!dtype || at::isQIntType(*dtype))
-    refuse(fmt::format("'{}' is no dtype that this program knows", printable(tensor.dtype)));
+    refuse(fmt::format("'{}' is not a dtype that offprof supports", printable(tensor.dtype)));
   const Record& storage = records.storage(tensor.storage);
   const auto width = static_cast<Bytes>(at::elementSize(*dtype));
   const auto span = span_of(tensor);
   const Bytes numbers = storage.bytes / width;
   const bool is_real = bytes_of(TensorDtype::kU64, tensor.sizes) && span.has_value() && tensor.offset >= 0;
   if (!is_real || *span > numbers || tensor.offset > numbers - *span)
-    refuse(fmt::format(
-        "shape {}, strides {} from number {} on are not within its storage of {} numbers ({} bytes)",
-        shape_text(tensor.sizes), shape_text(tensor.strides), tensor.offset, numbers, storage.bytes));
+    refuse(fmt::format("shape {}, strides {} and offset {} exceed its storage of {} elements ({} bytes)",
+                       shape_text(tensor.sizes), shape_text(tensor.strides), tensor.offset, numbers,
+                       storage.bytes));
   return {*dtype, tensor.sizes, tensor.strides, storage.offset + tensor.offset * width, *span * width};
 }
 

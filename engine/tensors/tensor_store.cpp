@@ -29,8 +29,8 @@ constexpr std::string_view kFileEnd = ".safetensors";
 constexpr std::string_view kIndexEnd = ".index.json";
 constexpr const char* kIndexName = "model.safetensors.index.json";
 constexpr const char* kWhatIsRead =
-    "A .safetensors file, a folder of them, a model.safetensors.index.json or a .pt of torch.save is "
-    "expected.";
+    "Give a .safetensors file, a folder of them, a model.safetensors.index.json, or a .pt from "
+    "torch.save.";
 
 class SafetensorsTensors final : public TensorFile {
  public:
@@ -99,16 +99,16 @@ std::shared_ptr<const TensorFile> open_tensor_file(const std::string& path, cons
   const std::string_view beginning(first.data(), first.size());
   if (beginning == "PK") return std::make_shared<ArchiveTensors>(std::move(file));
   if (beginning[0] == '\x80')
-    throw input_error(path + ": a pickle, as torch.save wrote it long ago, which has to be read as a whole",
-                      "Load it and save it again with a PyTorch from 1.6 on, or as safetensors.");
-  throw input_error(path + ": no file of tensors that this program knows", kWhatIsRead);
+    throw input_error(path + ": a pickle in the old format of torch.save, which can only be read as a whole",
+                      "Load it, and save it again with PyTorch 1.6 or later, or as safetensors.");
+  throw input_error(path + ": not a tensor file that offprof supports", kWhatIsRead);
 }
 
 /// Returns the path of a file of an index, which must be in the index's folder.
 fs::path beside(const JsonValue& file, const fs::path& index) {
   const fs::path name = file.as_string();
   if (name.has_parent_path() || !name.has_filename() || name == "." || name == "..")
-    file.fail(fmt::format("'{}' is not the name of a file beside it", name.string()));
+    file.fail(fmt::format("'{}' is not the name of a file in the same folder", name.string()));
   return index.parent_path() / name;
 }
 
@@ -140,15 +140,15 @@ void TensorStore::add_folder(const std::string& path, const Open& open) {
 void TensorStore::add_index(const std::string& path, const Open& open) {
   const nlohmann::json json = parse_strict_document(*open_file(path), path);
   const JsonValue map = JsonValue(json, path + ": ").at("weight_map");
-  if (!map.json().is_object()) map.fail("is no object");
+  if (!map.json().is_object()) map.fail("is not an object");
   std::map<fs::path, std::shared_ptr<const TensorFile>> opened;
   for (const auto& [name, unused] : map.json().items()) {
     const JsonValue entry = map.at(name);
     auto& file = opened[beside(entry, path)];
     if (file == nullptr) file = open_tensor_file(beside(entry, path).string(), open);
     if (!file->tensors().contains(name))
-      entry.fail(fmt::format("the file '{}' has no such tensor", entry.as_string()),
-                 "The index and the files are not of one checkpoint.");
+      entry.fail(fmt::format("the file '{}' does not have this tensor", entry.as_string()),
+                 "The index and the files belong to different checkpoints.");
     add(name, file);
   }
 }
@@ -160,9 +160,9 @@ void TensorStore::add_file(std::shared_ptr<const TensorFile> file) {
 void TensorStore::add(const std::string& name, const std::shared_ptr<const TensorFile>& file) {
   const TensorInfo& info = file->tensors().find(name)->second;
   if (!files_.emplace(name, file).second)
-    throw input_error(fmt::format("{}: tensor '{}' lies in '{}', and in '{}' as well", path_, name,
+    throw input_error(fmt::format("{}: tensor '{}' is in '{}' and also in '{}'", path_, name,
                                   tensors_.at(name).file, info.file),
-                      "A model.safetensors.index.json says which one counts.");
+                      "A model.safetensors.index.json would select one of them.");
   tensors_[name] = info;
 }
 
@@ -178,9 +178,9 @@ at::Tensor TensorStore::get(std::string_view name, at::Device device) const {
   if (found != files_.end()) return found->second->read(name).to(device);
   std::vector<std::string> names;
   for (const auto& [known, unused] : files_) names.push_back(known);
-  throw input_error(
-      fmt::format("{}: no tensor is named '{}'; there are {}", path_, printable(name), names.size()),
-      did_you_mean(name, names));
+  throw input_error(fmt::format("{}: no tensor is named '{}'; the file has {} tensors", path_,
+                                printable(name), names.size()),
+                    did_you_mean(name, names));
 }
 
 }  // namespace offprof

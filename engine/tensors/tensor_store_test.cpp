@@ -179,7 +179,7 @@ TEST_F(TensorStoreTest, ReadsAFolderWithoutAnIndexIfNamesDiffer) {
   EXPECT_EQ(TensorStore(path_.string()).tensors().size(), 2U);
   write_safetensors("3.safetensors", {{"a", at::zeros({2})}});
   EXPECT_THAT(refusal(path_.string()),
-              AllOf(HasSubstr("tensor 'a' lies in"), HasSubstr("1.safetensors"), HasSubstr("3.safetensors")));
+              AllOf(HasSubstr("tensor 'a' is in"), HasSubstr("1.safetensors"), HasSubstr("3.safetensors")));
 }
 
 TEST_F(TensorStoreTest, RejectsIndicesWithInvalidFiles) {
@@ -190,10 +190,10 @@ TEST_F(TensorStoreTest, RejectsIndicesWithInvalidFiles) {
   };
   for (const char* file : {"../1.safetensors", "/etc/passwd", "", "..", "a/b.safetensors"})
     EXPECT_THAT(index_refusal(R"({"a":")" + std::string(file) + R"("})"), HasSubstr("weight_map.a: '"));
-  EXPECT_THAT(index_refusal(R"({"b":"1.safetensors"})"), HasSubstr("has no such tensor"));
+  EXPECT_THAT(index_refusal(R"({"b":"1.safetensors"})"), HasSubstr("does not have this tensor"));
   EXPECT_THAT(index_refusal(R"({"a":"2.safetensors"})"), HasSubstr("cannot read"));
   EXPECT_THAT(index_refusal(R"({"a":"1.safetensors","a":"1.safetensors"})"), HasSubstr("'a' twice"));
-  EXPECT_THAT(index_refusal("7"), HasSubstr("is no object"));
+  EXPECT_THAT(index_refusal("7"), HasSubstr("is not an object"));
 }
 
 TEST_F(TensorStoreTest, SuggestsTheNearestName) {
@@ -202,7 +202,7 @@ TEST_F(TensorStoreTest, SuggestsTheNearestName) {
     store.get("layer.weights");
     FAIL() << "a tensor that is not there";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("no tensor is named 'layer.weights'; there are 1"));
+    EXPECT_THAT(error.what(), HasSubstr("no tensor is named 'layer.weights'; the file has 1"));
     EXPECT_THAT(error.hint(), HasSubstr("`layer.weight`"));
   }
 }
@@ -211,11 +211,11 @@ TEST_F(TensorStoreTest, RejectsFilesThatAreNotCheckpoints) {
   EXPECT_THAT(refusal(in_folder("none.safetensors")), HasSubstr("No such file"));
   EXPECT_THAT(refusal(path_.string()), HasSubstr("a folder without safetensors"));
   write_file(in_folder("f"), "hello");
-  EXPECT_THAT(refusal(in_folder("f")), HasSubstr("no file of tensors"));
+  EXPECT_THAT(refusal(in_folder("f")), HasSubstr("not a tensor file"));
   write_file(in_folder("f"), "");
-  EXPECT_THAT(refusal(in_folder("f")), HasSubstr("no file of tensors"));
+  EXPECT_THAT(refusal(in_folder("f")), HasSubstr("not a tensor file"));
   write_file(in_folder("f"), "\x80\x02l.");
-  EXPECT_THAT(refusal(in_folder("f")), HasSubstr("long ago"));
+  EXPECT_THAT(refusal(in_folder("f")), HasSubstr("in the old format"));
   write_file(in_folder("f"), "PK\x03\x04 and nothing else");
   EXPECT_THAT(refusal(in_folder("f")), HasSubstr("damaged or truncated archive"));
 }
@@ -243,10 +243,9 @@ TEST_F(TensorStoreTest, ReadsAStateDictInPythonsFormat) {
 
 TEST_F(TensorStoreTest, RejectsTensorsThatAreNotInTheArchive) {
   const std::string good = pickle(dict(text("a") + tensor_v2(storage("FloatStorage", "0"))));
-  EXPECT_THAT(refusal(write_archive(good, {})), HasSubstr("there is no storage '0'"));
-  EXPECT_THAT(
-      refusal(write_archive(good, {at::zeros({6})})),
-      HasSubstr("tensor 'a': shape [2, 3], strides [3, 1] from number 1 on are not within its storage of 6"));
+  EXPECT_THAT(refusal(write_archive(good, {})), HasSubstr("a storage '0' that does not exist"));
+  EXPECT_THAT(refusal(write_archive(good, {at::zeros({6})})),
+              HasSubstr("tensor 'a': shape [2, 3], strides [3, 1] and offset 1 exceed its storage of 6"));
   EXPECT_THAT(refusal(write_archive(good, {at::zeros({700})}, true)), HasSubstr("storage '0' is compressed"));
   EXPECT_THAT(refusal(write_archive(good, {at::zeros({7})}, false, "big")), HasSubstr("not little-endian"));
   const std::string odd = with_byte('\x8a', 8).append(7, '\xff').append(1, '\x7f');
@@ -255,12 +254,11 @@ TEST_F(TensorStoreTest, RejectsTensorsThatAreNotInTheArchive) {
                        tuple(storage("FloatStorage", "0") + integer(0) + tuple(sizes) + tuple(strides)) +
                        "R"));
   };
-  EXPECT_THAT(refusal(write_archive(of_sizes(odd, odd), {at::zeros({7})})),
-              HasSubstr("are not within its storage"));
+  EXPECT_THAT(refusal(write_archive(of_sizes(odd, odd), {at::zeros({7})})), HasSubstr("exceed its storage"));
   EXPECT_THAT(refusal(write_archive(of_sizes(odd, integer(0)), {at::zeros({7})})),
-              HasSubstr("are not within"));
+              HasSubstr("exceed its storage"));
   EXPECT_THAT(refusal(write_archive(of_sizes(integer(2), "\x8a\x01\xff"), {at::zeros({7})})),
-              HasSubstr("are not within"));
+              HasSubstr("exceed its storage"));
 }
 
 TEST_F(TensorStoreTest, RejectsModulesAndOtherArchives) {

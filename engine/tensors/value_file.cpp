@@ -29,7 +29,7 @@ using Parts = std::map<std::string, at::Tensor, std::less<>>;
 using Metadata = std::map<std::string, std::string, std::less<>>;
 
 [[noreturn]] void refuse(const SafetensorsFile& file, const std::string& what) {
-  throw input_error(fmt::format("{}: holds no value of an offloaded tensor: {}", file.name(), what),
+  throw input_error(fmt::format("{}: is not the value of an offloaded tensor: {}", file.name(), what),
                     "Offload the tensor again.");
 }
 
@@ -92,7 +92,7 @@ std::optional<nlohmann::json> metadata_json(const SafetensorsFile& file, const c
 at::ScalarType dtype_in(const SafetensorsFile& file) {
   const auto found = file.metadata().find(kDtype);
   const auto dtype = found == file.metadata().end() ? std::nullopt : scalar_type_named(found->second);
-  if (!dtype) refuse(file, "its metadata name no dtype of LibTorch's");
+  if (!dtype) refuse(file, "its metadata do not name a dtype of LibTorch");
   return *dtype;
 }
 
@@ -115,7 +115,7 @@ void check_strides(const SafetensorsFile& file, const ValueInfo& info) {
   }
   if (!fits)
     refuse(file,
-           fmt::format("strides {} are none of shape {}", shape_text(info.strides), shape_text(info.sizes)));
+           fmt::format("strides {} do not match shape {}", shape_text(info.strides), shape_text(info.sizes)));
 }
 
 at::Tensor read_part(const SafetensorsFile& file, const StoredTensor& part, at::ScalarType dtype,
@@ -129,14 +129,14 @@ at::Tensor read_part(const SafetensorsFile& file, const StoredTensor& part, at::
 at::Tensor read_quantized(const SafetensorsFile& file, const ValueInfo& info, const at::Tensor& numbers) {
   const auto scale = stored(file, kScale), zero_point = stored(file, kZeroPoint);
   if (scale.dtype != TensorDtype::kF64 || zero_point.dtype != TensorDtype::kI64)
-    refuse(file, "its scales are of another dtype");
+    refuse(file, "its scales have a different dtype");
   const at::Tensor scales = read_part(file, scale, at::kDouble, scale.sizes);
   const at::Tensor zero_points = read_part(file, zero_point, at::kLong, zero_point.sizes);
   const auto axis_json = metadata_json(file, kAxis);
   if (!axis_json && scales.numel() == 1 && zero_points.numel() == 1)
     return at::_make_per_tensor_quantized_tensor(numbers, scales.item<double>(),
                                                  zero_points.item<std::int64_t>());
-  if (!axis_json || info.sizes.empty()) refuse(file, "it has several scales, and no axis for them");
+  if (!axis_json || info.sizes.empty()) refuse(file, "it has several scales, but no axis for them");
   const auto axis = JsonValue(*axis_json, file.name() + ": axis")
                         .as_integer(0, static_cast<std::int64_t>(info.sizes.size()) - 1);
   const std::vector<std::int64_t> channels = {info.sizes[static_cast<std::size_t>(axis)]};
@@ -150,8 +150,8 @@ at::Tensor read_quantized(const SafetensorsFile& file, const ValueInfo& info, co
 const char* why_not_offloaded(const at::Tensor& tensor) {
   if (!tensor.defined()) return "it is undefined";
   if (tensor.layout() != at::kStrided)
-    return "it is sparse: offload its indices and values, or to_dense() it";
-  if (tensor.is_meta()) return "it is on the meta device and has no numbers";
+    return "it is sparse: offload its indices and values, or call to_dense()";
+  if (tensor.is_meta()) return "it is on the meta device and has no values";
   if (tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::NestedTensor))
     return "it is a nested tensor: offload its parts";
   if (!tensor.is_quantized()) return nullptr;
@@ -160,7 +160,7 @@ const char* why_not_offloaded(const at::Tensor& tensor) {
   const bool is_whole = tensor.scalar_type() == at::kQInt8 || tensor.scalar_type() == at::kQUInt8 ||
                         tensor.scalar_type() == at::kQInt32;
   return is_affine && is_whole ? nullptr
-                               : "it is quantised, but not affinely to 8 or 32 bits: dequantize() it";
+                               : "it is quantised, but not affinely to 8 or 32 bits: call dequantize()";
 }
 
 ValueInfo info_of(const at::Tensor& tensor) {
@@ -182,7 +182,7 @@ ValueInfo info_of(const SafetensorsFile& file) {
     if (fits) info.sizes.pop_back();
   }
   if (!fits)
-    refuse(file, fmt::format("{} is kept as {} of shape {}", dtype_name(info.dtype), name_of(value.dtype),
+    refuse(file, fmt::format("{} is stored as {} of shape {}", dtype_name(info.dtype), name_of(value.dtype),
                              shape_text(value.sizes)));
   if (const auto strides = metadata_json(file, kStrides)) {
     info.strides = JsonValue(*strides, file.name() + ": strides").as_integers();

@@ -47,8 +47,8 @@ std::vector<Case> floating_cases(std::int64_t elements, const at::TensorOptions&
           {"zeros", at::full({elements}, 0.0, options)},
           {"tiny numbers", normal().mul_(1e-40)},
           {"numbers of the largest range", with(normal(), {largest, -largest})},
-          {"numbers beside NaN", with(normal(), {kNan})},
-          {"numbers beside infinities", with(normal(), {kBeyondAll, -kBeyondAll, kNan})},
+          {"numbers with NaN", with(normal(), {kNan})},
+          {"numbers with infinities", with(normal(), {kBeyondAll, -kBeyondAll, kNan})},
           {"NaN", at::full({elements}, kNan, options)},
           {"infinities", at::full({elements}, -kBeyondAll, options)}};
 }
@@ -58,8 +58,8 @@ std::vector<Case> cases_of(at::ScalarType type, std::int64_t elements, c10::Devi
   if (at::isFloatingType(type)) return floating_cases(elements, options);
   if (type == at::kBool)
     return {{"booleans", at::randint(2, {elements}, options)},
-            {"times true", at::full({elements}, true, options)},
-            {"times false", at::full({elements}, false, options)}};
+            {"all true", at::full({elements}, true, options)},
+            {"all false", at::full({elements}, false, options)}};
   return {{"integers", at::randint(0, 100, {elements}, options)}};
 }
 
@@ -81,7 +81,7 @@ std::string beyond_bound(const at::Tensor& values, const at::Tensor& found, cons
       error.le(bound).logical_or_(is_same_or_nan(expected, actual)).logical_or_(bound.isinf());
   if (keeps.all().item<bool>()) return {};
   const auto worst = keeps.to(at::kByte).argmin().item<std::int64_t>();
-  return fmt::format("element {} is {} where {} within {} was promised", worst, actual[worst].item<double>(),
+  return fmt::format("element {} is {}, but {} within {} is required", worst, actual[worst].item<double>(),
                      expected[worst].item<double>(), bound[worst].item<double>());
 }
 
@@ -94,14 +94,14 @@ class ContractCheck {
     const std::int64_t elements = tried.values.numel();
     const at::Tensor before = tried.values.clone();
     const Encoded encoded = transform_.encode(tried.values);
-    if (!is_same_bytes(before, tried.values)) return find(tried, "pack changes the values");
+    if (!is_same_bytes(before, tried.values)) return find(tried, "encode changes the values");
     if (encoded.bytes.scalar_type() != at::kByte || !encoded.bytes.is_contiguous())
-      return find(tried, "pack makes no dense bytes");
+      return find(tried, "encode does not return dense bytes");
     if (encoded.bytes.numel() != transform_.encoded_bytes(type, elements) ||
         static_cast<std::int64_t>(encoded.bytes.storage().nbytes()) != encoded.bytes.numel())
-      find(tried, "the packed bytes are not as many as encoded_bytes() says, in a storage of their own");
+      find(tried, "the encoded tensor does not have encoded_bytes() bytes, or shares its storage");
     if (!is_same_bytes(encoded.bytes, transform_.encode(tried.values).bytes))
-      find(tried, "the same values give other bytes");
+      find(tried, "the same values are encoded to different bytes");
     check_unpacked(tried, transform_.decode(encoded, type, elements));
   }
 
@@ -111,9 +111,10 @@ class ContractCheck {
   void check_unpacked(const Case& tried, const at::Tensor& found) {
     if (found.scalar_type() != tried.values.scalar_type() || found.sizes() != tried.values.sizes() ||
         found.storage().nbytes() != tried.values.nbytes())
-      return find(tried, "unpack gives another type or size");
+      return find(tried, "decode returns a different type or size");
     if (transform_.is_lossless()) {
-      if (!is_same_bytes(found, tried.values)) find(tried, "it is lossless, and other bits come back");
+      if (!is_same_bytes(found, tried.values))
+        find(tried, "the transform is lossless, but decode returns different bits");
       return;
     }
     const std::string worst = beyond_bound(tried.values, found, transform_.error_bound(tried.values));

@@ -41,7 +41,7 @@ Made make_quantize(std::string_view parameter) {
 }
 
 constexpr std::array<Entry, 4> kTable = {{
-    {"quantize:uint8", "1 to 65536 elements a block", "128", make_quantize},
+    {"quantize:uint8", "1 to 65536 elements per block", "128", make_quantize},
     {"cast:bfloat16", "", "", make_plain<Cast, at::kBFloat16>},
     {"cast:float16", "", "", make_plain<Cast, at::kHalf>},
     {"bits", "", "", make_plain<Bits>},
@@ -65,10 +65,11 @@ std::shared_ptr<const Transform> make_transform(const std::string& name) {
     throw input_error(fmt::format("'{}': {} takes {}", name, entry.name,
                                   entry.parameter.empty() ? "no parameter" : entry.parameter));
   }
-  throw input_error(fmt::format("there is no transform '{}'", name),
-                    fmt::format("Transforms: {}; a placement without one is device, host, disk, compress or "
-                                "recompute",
-                                fmt::join(transform_names(), ", ")));
+  throw input_error(
+      fmt::format("unknown transform '{}'", name),
+      fmt::format("Transforms: {}; placements without a transform: device, host, disk, compress or "
+                  "recompute",
+                  fmt::join(transform_names(), ", ")));
 }
 
 std::vector<std::string> transform_names() {

@@ -93,12 +93,14 @@ TEST(TransformContract, FindsEveryBreach) {
     const std::vector<std::string> found = breaches_of_contract(broken, at::kCPU);
     return found.empty() ? std::string() : found.front();
   };
-  EXPECT_THAT(breaches([](Broken& b) { b.offset = 0.5; }), HasSubstr("was promised"));
+  EXPECT_THAT(breaches([](Broken& b) { b.offset = 0.5; }), HasSubstr("is required"));
   EXPECT_THAT(breaches([](Broken& b) { b.offset = 0.5, b.claims_lossless = true; }),
-              HasSubstr("other bits come back"));
+              HasSubstr("decode returns different bits"));
   EXPECT_THAT(breaches([](Broken& b) { b.writes_to_values = true; }), HasSubstr("changes the values"));
-  EXPECT_THAT(breaches([](Broken& b) { b.is_random = true; }), HasSubstr("the same values give other bytes"));
-  EXPECT_THAT(breaches([](Broken& b) { b.extra_bytes = 4; }), HasSubstr("not as many"));
+  EXPECT_THAT(breaches([](Broken& b) { b.is_random = true; }),
+              HasSubstr("the same values are encoded to different bytes"));
+  EXPECT_THAT(breaches([](Broken& b) { b.extra_bytes = 4; }),
+              HasSubstr("does not have encoded_bytes() bytes"));
 }
 
 // --- Single transforms ---
@@ -146,9 +148,9 @@ TEST(TransformTable, NamesTheAvailableTransformsAndParameters) {
     return std::string("no error");
   };
   EXPECT_THAT(message("quantise:uint8"),
-              HasSubstr("there is no transform 'quantise:uint8' Transforms: quantize:uint8"));
+              HasSubstr("unknown transform 'quantise:uint8' Transforms: quantize:uint8"));
   EXPECT_THAT(message("bits:3"), HasSubstr("bits takes no parameter"));
-  EXPECT_THAT(message("quantize:uint8:0"), HasSubstr("takes 1 to 65536 elements a block"));
+  EXPECT_THAT(message("quantize:uint8:0"), HasSubstr("takes 1 to 65536 elements per block"));
   EXPECT_THAT(message("quantize:uint8:many"), HasSubstr("takes 1 to 65536"));
   for (const std::string& name : transform_names()) EXPECT_EQ(message(name), "no error");
 }

@@ -91,8 +91,8 @@ class CostMeasurement {
     std::ranges::copy_if(allocated, std::back_inserter(left), [](Bytes bytes) { return bytes > 0; });
     if (left.size() == 1 && left.front() == result_bytes) return;
     throw environment_error(
-        fmt::format("the transform {} breaks its contract: {} of {} elements of {} leaves {} allocations{}, "
-                    "not one of {} bytes",
+        fmt::format("the transform {} violates its contract: {} of {} elements of {} leaves {} allocations{} "
+                    "instead of one of {} bytes",
                     transform_.name(), what, elements_, dtype_name(type_), left.size(),
                     left.empty() ? "" : fmt::format(" (the first of {} bytes)", left.front()), result_bytes));
   }

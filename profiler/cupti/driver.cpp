@@ -23,9 +23,10 @@ DriverFunctions open_driver() {
 }
 
 Error no_gpu() {
-  return environment_error("the NVIDIA driver finds no GPU",
-                           "see whether nvidia-smi shows one, and whether CUDA_VISIBLE_DEVICES hides it; a "
-                           "container needs --gpus all");
+  return environment_error(
+      "the NVIDIA driver finds no GPU",
+      "check whether nvidia-smi shows a GPU, and whether CUDA_VISIBLE_DEVICES hides it; a "
+      "container needs --gpus all");
 }
 
 }  // namespace
@@ -40,15 +41,14 @@ std::optional<Error> driver_refusal(const DriverFunctions& driver) {
                              "install the driver of the GPU; a container needs --gpus all");
   int version = 0;
   if (driver.version != nullptr && driver.version(&version) == 0 && version < kNeededVersion)
-    return environment_error(
-        fmt::format("the NVIDIA driver is for CUDA {}.{}, older than CUPTI, which is for CUDA 13",
-                    version / 1000, version % 1000 / 10),
-        "update the driver to 580 or later; nvidia-smi shows which it is");
+    return environment_error(fmt::format("the NVIDIA driver supports CUDA {}.{}, but CUPTI needs CUDA 13",
+                                         version / 1000, version % 1000 / 10),
+                             "update the driver to 580 or later; nvidia-smi shows the installed version");
   const int started = driver.start == nullptr ? 0 : driver.start(0);
   if (started == kNoDevice) return no_gpu();
   if (started != 0)
     return environment_error(fmt::format("the NVIDIA driver does not start (cuInit: error {})", started),
-                             "see what nvidia-smi says, and dmesg");
+                             "check the output of nvidia-smi and dmesg");
   int count = 0;
   if (driver.count_devices != nullptr && driver.count_devices(&count) == 0 && count == 0) return no_gpu();
   return std::nullopt;

@@ -50,7 +50,7 @@ TEST(DriverRefusal, ReportsAMissingDriver) {
 TEST(DriverRefusal, ReportsADriverOlderThanCupti) {
   DriverFunctions driver = kWorking;
   driver.version = say_12_8;
-  EXPECT_THAT(refusal_of(driver), HasSubstr("is for CUDA 12.8, older than CUPTI"));
+  EXPECT_THAT(refusal_of(driver), HasSubstr("supports CUDA 12.8, but CUPTI needs CUDA 13"));
   EXPECT_THAT(refusal_of(driver), HasSubstr("580 or later"));
 }
 

@@ -35,11 +35,11 @@ void* open_library() {
   if (library == nullptr) library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
     throw environment_error(std::string("CUPTI cannot be opened: ") + dlerror(),
-                            "install NVIDIA's CUPTI of CUDA 13, or put its folder into LD_LIBRARY_PATH");
+                            "install NVIDIA's CUPTI for CUDA 13, or add its folder to LD_LIBRARY_PATH");
   const auto copies = loaded_copies();
   if (copies.size() > 1)
     throw environment_error("two copies of CUPTI are loaded: " + copies[0] + " and " + copies[1],
-                            "take one of their folders out of LD_LIBRARY_PATH and LD_PRELOAD");
+                            "remove one of their folders from LD_LIBRARY_PATH and LD_PRELOAD");
   return library;
 }
 
@@ -52,7 +52,7 @@ class Finder {
     function = reinterpret_cast<Function>(dlsym(library_, name));
     if (function == nullptr)
       throw environment_error(std::string("CUPTI lacks ") + name,
-                              "offprof needs CUPTI of CUDA 13.0 or later");
+                              "offprof needs CUPTI for CUDA 13.0 or later");
   }
 
  private:

@@ -28,7 +28,7 @@ StepTracing StepTracing::of_device(const std::string& device) {
 void StepTracing::give_up(const std::string& why) {
   tracer_.reset();
   notes_.push_back(
-      "the GPU was not traced, so the timeline has no kernels and no calls, and its copies are "
+      "the GPU was not traced, so the timeline has no kernels and no CUDA calls, and its copies are "
       "timed by events: " +
       why);
 }

@@ -60,8 +60,8 @@ StorageRole role_of(Movability movability) {
 
 Error runs_on_threads_at_once() {
   return input_error(
-      "the model runs operators on several threads at once, as torch.jit.fork has it: such a step has no one "
-      "order, and what one step does says nothing of the next",
+      "the model runs operators on several threads at once (torch.jit.fork): such a step has no fixed "
+      "order, so one step does not predict the next",
       "export the model without torch.jit.fork");
 }
 

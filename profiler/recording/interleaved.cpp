@@ -106,7 +106,7 @@ class Measurement {
 
   void wait_for_cores() {
     while (patience_.count() > 0 && !cores_are_in_place()) {
-      job_.progress("waiting for cores to be as far apart as when the trace was recorded");
+      job_.progress("waiting until the cores are as far apart as during recording");
       std::this_thread::sleep_for(kBetweenLooks);
       patience_ -= kBetweenLooks;
     }

@@ -107,7 +107,7 @@ TEST(Interleaved, WaitingForTheCoresIsReportedAndLimited) {
   Comparison hurried = comparison();
   hurried.patience_ns = 1;
   const ComparisonResult result = job.measure(hurried);
-  EXPECT_THAT(job.progress, ElementsAre(HasSubstr("waiting for cores")));
+  EXPECT_THAT(job.progress, ElementsAre(HasSubstr("waiting until the cores")));
   EXPECT_EQ(result.displaced_visits, 12);
 }
 

@@ -73,7 +73,7 @@ std::string describe(const RecordedPass& pass, const NumberedPass& numbered, con
     case EventKind::kPack:
       return of_tensor("the saving of tensor ");
     case EventKind::kUnpack:
-      return of_tensor("a request for saved tensor ");
+      return of_tensor("the unpack of saved tensor ");
     case EventKind::kRelease:
       return of_tensor("the release of saved tensor ");
     case EventKind::kNodeEnd:
@@ -115,7 +115,7 @@ bool same_event(const RecordedPass& a, const NumberedPass& numbered_a, const Eve
 std::string operator_around(const RecordedPass& pass, const std::vector<Event>& events, std::size_t index) {
   for (std::size_t i = std::min(index, events.size()); i-- > 0;)
     if (events[i].kind == EventKind::kOpBegin) return pass.names[events[i].id];
-  return "the step's beginning";
+  return "the beginning of the step";
 }
 
 /// Returns the index of the first common event in which the passes differ; nullopt: none.
@@ -147,7 +147,7 @@ std::string peaks_of(std::span<const RecordedPass> keep_passes) {
     least = std::min(least, peak_of(pass));
     most = std::max(most, peak_of(pass));
   }
-  return "all that can be said is what the recorded steps took of the device with nothing offloaded: " +
+  return "peak device memory of the recorded steps with nothing offloaded: " +
          (least == most ? format_bytes(most) : format_bytes(least) + " to " + format_bytes(most));
 }
 
@@ -158,11 +158,11 @@ void check_same_program(const RecordedPass& a, const NumberedPass& numbered_a, c
   const auto index = first_difference(a, numbered_a, events_a, b, numbered_b, events_b);
   if (!index) return;
   throw input_error(
-      "the model's step changes from pass to pass, so what one step does says nothing of the next: near " +
+      "the model's step differs from pass to pass, so one step does not predict the next: near " +
           operator_around(a, events_a, *index) + ", " + describe(a, numbered_a, events_a, *index) +
           " in one pass, " + describe(b, numbered_b, events_b, *index) + " in another; " +
           peaks_of(keep_passes),
-      "offprof needs shapes that do not depend on the data; pad to fixed sizes, or take out "
+      "offprof needs shapes that do not depend on the data; pad to fixed sizes, or remove "
       "data-dependent branches");
 }
 
@@ -170,8 +170,8 @@ void check_same_program(const RecordedPass& a, const NumberedPass& numbered_a, c
 /// the policy.
 Error saves_in_backward() {
   return input_error(
-      "backward itself saves tensors that it was given back for the node it runs: the gradient of a gradient",
-      "offprof records steps with one backward; take the gradient penalty out to profile the rest");
+      "backward saves tensors that it has just unpacked, to compute the gradient of a gradient",
+      "offprof records steps with a single backward; remove the gradient penalty to profile the rest");
 }
 
 /// Returns the compute times by common event, over passes with the same common events.

@@ -368,14 +368,14 @@ TEST(BuildProgram, NamesTheEventOfATensorThatDiffers) {
   offload.op_begin("aten::relu").alloc(1, 8).pack(1).op_end().release(0);
   EXPECT_THAT(
       difference(keep, offload),
-      HasSubstr("a request for saved tensor 0 in one pass, the release of saved tensor 0 in another"));
+      HasSubstr("the unpack of saved tensor 0 in one pass, the release of saved tensor 0 in another"));
 }
 
 TEST(BuildProgram, ADifferenceBeforeTheFirstOperatorIsAtTheBeginning) {
   PassSketch keep, offload;
   keep.alloc(1, 8);
   offload.alloc(1, 9);
-  EXPECT_THAT(difference(keep, offload), HasSubstr("near the step's beginning"));
+  EXPECT_THAT(difference(keep, offload), HasSubstr("near the beginning of the step"));
 }
 
 TEST(BuildProgram, RejectsTensorsOfOtherShapes) {

@@ -192,12 +192,12 @@ class StepTimeline {
         return count_disk(-raw.command.bytes, raw.begin_ns);
       case CommandKind::kWaitWrite:
         return add_wait(raw, Track::kDiskWrite,
-                        "host memory must be given back, and the disk has not written it");
+                        "the host buffer must be freed, but its write to the disk is not done");
       case CommandKind::kWaitRead:
         return add_wait(raw, Track::kDiskRead,
-                        "host memory must be given back, and the disk still reads into it");
+                        "the host buffer must be freed, but a disk read into it is not done");
       case CommandKind::kWaitOut:
-        return add_wait(raw, Track::kD2h, "the device copy must go before the program goes on");
+        return add_wait(raw, Track::kD2h, "the device copy must be freed before the step continues");
       case CommandKind::kWaitIn:
         return add_wait(raw, Track::kH2d, "backward needs the tensor");
       default:

@@ -31,8 +31,8 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
 }
 
 std::string difference(const at::Tensor& expected, const at::Tensor& actual) {
-  if (!expected.defined() || !actual.defined()) return "one of the two has none";
-  if (expected.sizes() != actual.sizes()) return "other sizes";
+  if (!expected.defined() || !actual.defined()) return "one of the two steps has none";
+  if (expected.sizes() != actual.sizes()) return "the sizes differ";
   return fmt::format("by up to {:.3g}", (expected - actual).abs().max().item<double>());
 }
 

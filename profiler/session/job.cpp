@@ -111,7 +111,7 @@ void Job::find_recomputations() {
   const auto residents = trainer_->residents();
   bool is_same = true;
   for (int i = 0; i < 2; ++i) {
-    progress_("looking for what can be made again");
+    progress_("searching for tensors that can be recomputed");
     RecomputeRecorder recorder(device_, *residents);
     trainer_->step(preset_policy("keep"), order_, Recording::kNone, &recorder);
     is_same = is_same && recorder.saw(trace_.program);
@@ -129,7 +129,7 @@ void Job::find_recomputations() {
 /// Measures the costs of encoding, and checks that the rules fit the program.
 void Job::profile_transforms() {
   if (!transforms_.empty()) {
-    progress_("measuring what packing costs");
+    progress_("measuring the costs of encoding");
     trace_.transforms = offprof::profile_transforms(device_, transforms_, trace_.program);
   }
   const StepPlacements placements = choose_placements(request_.policy, trace_.program, trace_.transforms);
@@ -170,7 +170,7 @@ std::vector<StepResult> Job::train(const Policy& policy, int steps, Recording re
 }
 
 TracingCost Job::tracing_cost(const Policy& policy) {
-  progress_("measuring what tracing costs");
+  progress_("measuring the cost of tracing");
   set_limits(policy);
   const StepGuide guide = guide_for(policy);
   const TracingCost cost = measure_tracing_cost(
@@ -218,12 +218,12 @@ void Job::calibrate_times() {
   set_marked_times(calibration);
   if (measured.cores_moved)
     trace_.notes.emplace_back(
-        "the cores that compute and copy moved apart or together while it was measured what copies cost: "
-        "predicted times mean little; record again on a quiet machine");
+        "the distance between the compute core and the copy core changed during calibration: "
+        "predicted times are unreliable; record again on an idle machine");
   else if (calibration.core_to_core.median_ns > kFurthestOverACache)
     trace_.notes.push_back(fmt::format(
-        "the cores that compute and copy share no cache (a line takes {} ns there and back): what "
-        "is brought back is slow to read, and how slow is predicted less well",
+        "the compute core and the copy core share no cache (a cache line takes {} ns for a round trip): "
+        "reloaded tensors are slow to read, and predicted times are less accurate",
         calibration.core_to_core.median_ns));
   note_factor(fit_to_phases(trace_.program, calibration).value_or(1));
   fit(trace_.program, calibration, preset_policy("keep"), calibration.step.median_ns);
@@ -252,14 +252,14 @@ void Job::set_marked_times(const Calibration& calibration) {
   if (!is_set && beside_host) assume_host_ahead(trace_.program);
   if (!is_set)
     trace_.notes.emplace_back(
-        "steps with few marks were not those that were recorded, so times are those of fully recorded steps");
+        "steps with few marks differ from the recorded steps, so times come from fully recorded steps");
   if (beside_host && trace_.dense_program) assume_work(*trace_.dense_program, trace_.program);
 }
 
 StepCalibration Job::measure_costs() {
-  progress_("measuring what copies cost");
+  progress_("measuring the costs of copies");
   const CopyCalibration copies = calibrate_copies(device_);
-  progress_("measuring what offloading costs");
+  progress_("measuring the costs of offloading");
   StepCalibration measured = calibrate(device_, *trainer_, copies, 2 * trace_.program.saved.size(), order_);
   calibrate_disk(device_, measured.costs);
   return measured;
@@ -274,9 +274,9 @@ void Job::fit(StepProgram& program, const Calibration& calibration, const Policy
 void Job::note_factor(std::optional<double> factor) {
   if (factor && *factor > kLeastFactor && *factor < 1 / kLeastFactor) return;
   trace_.notes.push_back(
-      "steps that were recorded took " +
-      (factor ? fmt::format("{:.2g} times as long as others", 1 / *factor) : "hardly any time") +
-      ": predicted times mean little; record a larger batch, or on a quiet machine");
+      "recorded steps took " +
+      (factor ? fmt::format("{:.2g} times as long as other steps", 1 / *factor) : "almost no time") +
+      ": predicted times are unreliable; record a larger batch, or record on an idle machine");
 }
 
 void Job::record() {
@@ -304,7 +304,7 @@ void Job::record() {
 
 /// Records the dense copies, and the dense program if it differs. Returns the last pass.
 RecordedPass Job::record_dense(const RecordedPass& offload_pass) {
-  progress_("recording with everything offloaded densely");
+  progress_("recording with everything offloaded as dense copies");
   StepResult step = trainer_->step(dense_offload_all(), {}, Recording::kProgram);
   const std::vector<Staging> staging = staging_of(step.recording, step.copies);
   trace_.program.staging = staging_in(trace_.program, step.recording, staging);

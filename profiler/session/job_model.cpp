@@ -49,8 +49,8 @@ void Job::load() {
   if (inputs.empty()) inputs = input_specs_in_archive(request_.model_path);
   if (inputs.empty())
     throw input_error(
-        model_.info.name + ": what are its inputs? The archive does not say",
-        "give one --input for each, as in --input 'int64[4,128]<512' or --input 'float32[8,3,64,64]'");
+        model_.info.name + ": the archive does not describe the model's inputs",
+        "give one --input for each, such as --input 'int64[4,128]<512' or --input 'float32[8,3,64,64]'");
   at::manual_seed(trace_.settings.seed);
   make_inputs(model_, inputs);
   if (!device_.is_virtual()) refuse_meta_parameters(model_);
@@ -106,7 +106,7 @@ Bytes Job::slice_weight_bytes() const {
 /// Learns the order in which a step uses the parameters, and chooses the window size.
 void Job::learn_uses() {
   if (!offloader_) return;
-  progress_("recording the order in which parameters are used");
+  progress_("recording the order of parameter uses");
   trainer_->plain_step();  // creates the optimizer's state
   trainer_->plain_step();
   offloader_->learn();
@@ -149,7 +149,7 @@ void Job::check_checkpointed() {
   if (uncalled.size() == model_.checkpointed->paths().size())
     throw input_error(
         fmt::format("checkpoint: the model's forward calls none of {}", fmt::join(uncalled, ", ")),
-        "its code has been put in place of the calls: export it without torch.jit.freeze and without "
+        "the export inlined their code: export the model without torch.jit.freeze and without "
         "inlining");
   trace_.notes.push_back(
       fmt::format("checkpointed modules that the step does not call: {}", fmt::join(uncalled, ", ")));

@@ -56,9 +56,9 @@ void note_refused_reloads(const std::vector<StepResult>& steps, Trace& trace) {
   for (const StepResult& step : steps) refused += step.refused_reloads;
   if (refused == 0) return;
   trace.notes.push_back(
-      "the device refused memory for reloads of the measured steps " + std::to_string(refused) +
-      " times: they were put off, or the stash was dropped for them. The policy needs more memory "
-      "than there was; what was measured is not what it comes to with it");
+      "in the measured steps, reloads ran out of device memory " + std::to_string(refused) +
+      " times: the reloads were delayed, or the stash was dropped. The policy needs more memory "
+      "than was available; with enough memory its figures would differ");
 }
 
 /// Notes the same for a step that found the disk full.
@@ -66,9 +66,9 @@ void note_full_disk(const std::vector<StepResult>& steps, Trace& trace) {
   const int refusals = steps.front().disk_refusals;
   if (refusals == 0) return;
   trace.notes.push_back(
-      "the disk is full: it had no room for " + std::to_string(refusals) +
-      " tensors of a step, which went to host memory or stayed on the device (disk_full in the "
-      "ledger). A prediction knows of --disk-memory alone");
+      "the disk was full: it had no room for " + std::to_string(refusals) +
+      " tensors of a step, which were copied to host memory or stayed on the device (disk_full in the "
+      "ledger). A prediction considers only --disk-memory");
 }
 
 /// Notes the measured compression. It depends on values and is never predicted.
@@ -83,15 +83,15 @@ void note_compression(const std::vector<StepResult>& steps, Trace& trace) {
   if (sum.given == 0) return;
   const auto count = static_cast<Bytes>(steps.size());
   trace.notes.push_back(fmt::format(
-      "compressed: of {} that a step sends there {} were stored ({:.1f}%), at most {} at once, "
-      "beside host_peak_bytes",
+      "compressed: of {} per step, {} were stored ({:.1f}%), at most {} at once, "
+      "in addition to host_peak_bytes",
       format_bytes(sum.given / count), format_bytes(sum.stored / count),
       100.0 * static_cast<double>(sum.stored) / static_cast<double>(sum.given), format_bytes(sum.peak)));
 }
 
 void measure(Job& job, const RunRequest& request, const Progress& progress, const StepTracing* tracing,
              RunResult& result) {
-  progress("checking the gradients");
+  progress("checking gradients");
   GradientCheck gradients = job.check_gradients(request.policy);
   result.trace.gradients = std::move(gradients.verdict);
   result.trace.gradient_errors = std::move(gradients.errors);
@@ -111,7 +111,7 @@ void measure(Job& job, const RunRequest& request, const Progress& progress, cons
 
 std::string describe(const OutOfMemory& refusal) {
   const std::string asked =
-      refusal.asked_bytes > 0 ? format_bytes(refusal.asked_bytes) + " asked for, " : "before a step begins, ";
+      refusal.asked_bytes > 0 ? format_bytes(refusal.asked_bytes) + " requested, " : "before a step begins, ";
   const std::string of =
       refusal.capacity_bytes ? " of " + format_bytes(*refusal.capacity_bytes) : std::string();
   return "out of device memory: " + asked + format_bytes(refusal.live_bytes) + " live" + of;
@@ -122,22 +122,22 @@ Error out_of_memory(const OutOfMemory& refusal) {
   if (!refusal.capacity_bytes)
     return environment_error(
         message,
-        "the recorded passes have all of the device: a smaller batch, or --device virtual, "
-        "which has no end there; per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF "
-        "lessens what they have");
+        "the recorded passes may use the whole device: use a smaller batch, or --device virtual, "
+        "whose memory is unlimited in these passes; per_process_memory_fraction in "
+        "PYTORCH_CUDA_ALLOC_CONF reduces the memory that they may use");
   return environment_error(message,
-                           "record a trace without --device-memory, then let `offprof tune FILE "
+                           "record a trace without --device-memory, then use `offprof tune FILE "
                            "--memory-budget " +
-                               std::to_string(*refusal.capacity_bytes) + "B` find a policy that fits");
+                               std::to_string(*refusal.capacity_bytes) + "B` to find a policy that fits");
 }
 
 void require_disk(const Policy& policy, Device& device) {
   if (!uses_disk(policy) || device.disk() != nullptr) return;
-  throw input_error("the policy places tensors on a disk, and none was given",
+  throw input_error("the policy places tensors on a disk, but no disk was given",
                     device.is_virtual()
-                        ? "Say how fast the disk to model is: --disk-bandwidth 2GB/s"
+                        ? "Give the speed of the modelled disk: --disk-bandwidth 2GB/s"
                         : "Give a folder for them: --disk DIR, or write `compress` for `disk` "
-                          "in its rules, which keeps them compressed in host memory");
+                          "in its rules to keep them compressed in host memory");
 }
 
 RunResult run(const RunRequest& request, Device& device, const Progress& progress, StepTracing* tracing) {

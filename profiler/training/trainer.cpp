@@ -27,7 +27,7 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
     return std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(kLearningRate));
   if (name == "adamw")
     return std::make_unique<torch::optim::AdamW>(parameters, torch::optim::AdamWOptions(kLearningRate));
-  throw input_error("unknown optimizer '" + name + "'", "there are none, sgd and adamw");
+  throw input_error("unknown optimizer '" + name + "'", "the optimizers are none, sgd and adamw");
 }
 
 /// Copies a gradient to the host. `apart` requests separate memory even if the gradient is on the host.

@@ -256,7 +256,7 @@ TEST_F(TrainerTest, ComparisonReportsTheFirstDifferentGradient) {
   EXPECT_EQ(compare_gradients({"a", "b"}, {one, one}, {one, one}), "bitwise");
   EXPECT_EQ(compare_gradients({"a", "b"}, {one, one}, {one, other}),
             "1 of 2 parameters differ; b differs by up to 0.25");
-  EXPECT_THAT(compare_gradients({"a"}, {one}, {Tensor()}), HasSubstr("one of the two has none"));
+  EXPECT_THAT(compare_gradients({"a"}, {one}, {Tensor()}), HasSubstr("one of the two steps has none"));
 }
 
 TEST_F(TrainerTest, AMarkedStepHasAMarkAtEachPhasePackAndUnpack) {
@@ -364,14 +364,14 @@ TEST_F(TrainerTest, RunDelaysReloadsWithoutDeviceMemoryAndReportsIt) {
   const Bytes least = *run_job(request, device_, kQuietly).trace.metrics.device_peak_bytes;
   request.policy = test_policy("offload", 0, std::nullopt, kGiB);
   const RunResult unlimited = run_job(request, device_, kQuietly);
-  EXPECT_THAT(unlimited.trace.notes, Not(Contains(HasSubstr("refused memory"))));
+  EXPECT_THAT(unlimited.trace.notes, Not(Contains(HasSubstr("ran out of device memory"))));
   ASSERT_GT(unlimited.trace.metrics.device_peak_bytes, least);
   request.settings.device_memory_bytes = least + (*unlimited.trace.metrics.device_peak_bytes - least) / 2;
   const RunResult limited = run_job(request, device_, kQuietly);
   EXPECT_FALSE(limited.refusal.has_value());
   EXPECT_EQ(limited.trace.gradients, "bitwise");
   EXPECT_LE(limited.trace.metrics.device_peak_bytes, request.settings.device_memory_bytes);
-  EXPECT_THAT(limited.trace.notes, Contains(HasSubstr("for reloads of the measured steps 2 times")));
+  EXPECT_THAT(limited.trace.notes, Contains(HasSubstr("reloads ran out of device memory 2 times")));
 }
 
 TEST_F(TrainerTest, RunKeepsTensorsOnTheDeviceIfTheHostIsFull) {
@@ -409,7 +409,7 @@ TEST_F(TrainerTest, RunWithWrongInputShapesIsAnInputError) {
 TEST_F(TrainerTest, RunWithoutInputSpecsAsksForThem) {
   RunRequest request = request_for(module_of("    return x.mm(self.weight)\n", ""), kKeep);
   EXPECT_THAT(message_of<Error>([&] { run_job(request, device_, kQuietly); }),
-              HasSubstr("what are its inputs?"));
+              HasSubstr("the archive does not describe the model's inputs"));
 }
 
 const char* const kForks =
@@ -442,7 +442,7 @@ TEST_F(TrainerTest, RunRejectsAModelThatChangesFromStepToStep) {
                 "float32[4,8]"),
       kKeep);
   EXPECT_THAT(message_of<Error>([&] { run_job(request, device_, kQuietly); }),
-              HasSubstr("the model's step changes from pass to pass"));
+              HasSubstr("the model's step differs from pass to pass"));
 }
 
 }  // namespace

@@ -69,13 +69,13 @@ class SettingsReader {
   bool at(std::string_view token) const { return !at_end() && tokens_[next_] == token; }
 
   std::string take() {
-    if (at_end()) fail("it ends where something is expected");
+    if (at_end()) fail("it ends too early");
     return tokens_[next_++];
   }
 
   void expect(std::string_view token) {
     if (!at(token)) {
-      fail(fmt::format("'{}' is expected {}", token,
+      fail(fmt::format("expected '{}' {}", token,
                        at_end() ? "at the end" : fmt::format("before '{}'", tokens_[next_])));
     }
     ++next_;
@@ -95,7 +95,7 @@ class SettingsReader {
   bool boolean(const std::string& key) {
     const std::string token = take();
     if (token != "True" && token != "False") {
-      fail(fmt::format("{} is True or False, not '{}'", key, token));
+      fail(fmt::format("{} must be True or False, not '{}'", key, token));
     }
     return token == "True";
   }
@@ -121,7 +121,7 @@ class SettingsReader {
 
 Bytes read_mebibytes(SettingsReader& reader, const std::string& key, Bytes least) {
   const Bytes mebibytes = reader.number<Bytes>(key);
-  if (mebibytes < least / kMiB) reader.fail(fmt::format("{} is at least {}", key, least / kMiB));
+  if (mebibytes < least / kMiB) reader.fail(fmt::format("{} must be at least {}", key, least / kMiB));
   return std::min(mebibytes, kUnlimitedBytes / kMiB) * kMiB;
 }
 
@@ -178,18 +178,18 @@ void read_roundup_divisions(SettingsReader& reader, const std::string& key, Allo
 double read_fraction(SettingsReader& reader, const std::string& key, bool with_bounds) {
   const auto value = reader.number<double>(key);
   const bool is_inside = with_bounds ? value <= 1 : value > 0 && value < 1;
-  if (!is_inside) reader.fail(fmt::format("{} lies between 0 and 1, {} does not", key, value));
+  if (!is_inside) reader.fail(fmt::format("{} must be between 0 and 1, not {}", key, value));
   return value;
 }
 
 void read_backend(SettingsReader& reader, const std::string& key) {
   const std::string backend = reader.take();
   if (backend == "cudaMallocAsync") {
-    reader.fail("the memory of backend cudaMallocAsync is CUDA's own and is not modelled",
-                "use the native allocator: leave 'backend' out");
+    reader.fail("the memory of backend cudaMallocAsync is managed by CUDA and is not modelled",
+                "use the native allocator: remove 'backend'");
   }
   if (backend != "native")
-    reader.fail(fmt::format("{} is native or cudaMallocAsync, not '{}'", key, backend));
+    reader.fail(fmt::format("{} must be native or cudaMallocAsync, not '{}'", key, backend));
 }
 
 // These settings, of pinned memory, locks and graphs, do not affect device memory outside CUDA graphs.
@@ -222,7 +222,7 @@ void read_value(SettingsReader& reader, const std::string& key, AllocatorSetting
   } else if (is_without_effect(key)) {
     reader.skip();
   } else {
-    reader.fail(fmt::format("'{}' is no setting that PyTorch 2.11 knows", key));
+    reader.fail(fmt::format("'{}' is not a setting of PyTorch 2.11", key));
   }
 }
 

@@ -29,7 +29,7 @@ std::vector<Bytes> range_ends(const AllocatorState& state) {
 
 void check_granules(const AllocatorSegment& segment, Bytes granule) {
   if (segment.range_offset % granule == 0 && bytes_of(segment) % granule == 0) return;
-  throw input_error(fmt::format("an allocator's state maps {} B at {} of an address range, in which memory "
+  throw input_error(fmt::format("an allocator state maps {} B at {} of an address range, in which memory "
                                 "is mapped {} B at a time",
                                 bytes_of(segment), segment.range_offset, granule),
                     "Record the trace again.");

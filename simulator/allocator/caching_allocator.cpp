@@ -11,9 +11,9 @@ namespace offprof {
 
 AllocatorOutOfMemory::AllocatorOutOfMemory(Bytes requested, Bytes allocated, Bytes reserved)
     : Error(ErrorKind::kEnvironment,
-            fmt::format("device memory: no room for {} beside {} allocated and {} reserved",
+            fmt::format("device memory: no room for {} in addition to {} allocated and {} reserved",
                         format_bytes(requested), format_bytes(allocated), format_bytes(reserved - allocated)),
-            "offload more, or let 'offprof tune' find what to offload"),
+            "offload more, or use 'offprof tune' to find a policy"),
       requested_bytes(requested),
       allocated_bytes(allocated),
       reserved_bytes(reserved) {}

@@ -37,8 +37,8 @@ double longest_offloading_ns(const Step& step, const Link& link) {
 void refuse_endless(const Step& step, const Link& link) {
   constexpr double kLongest = 5e17;
   if (longest_offloading_ns(step, link) <= kLongest) return;
-  throw input_error("over this link a step that offloads everything would take more than 15 years",
-                    "Give a faster one, as --link 25GB/s,10us");
+  throw input_error("with this link, a step that offloads everything would take more than 15 years",
+                    "Give a faster link, such as --link 25GB/s,10us");
 }
 
 }  // namespace
@@ -227,15 +227,15 @@ constexpr std::array<std::string_view, 9> kReasonNames = {"stash_full", "stash_e
                                                           "released",   "reload_late",   "link",
                                                           "parameters", "launch",        "disk"};
 constexpr std::array<std::string_view, 9> kReasons = {
-    "the stash is full, and the copy out of its oldest tensor is not done",
-    "backward begins, which empties the stash, and a copy out is not done",
-    "no stash holds the tensor, and its copy out is not done",
-    "autograd lets go of the tensor before its copy is done",
-    "backward needs the tensor, and its reload was asked for too late",
-    "the link has not come to the copy yet",
+    "the stash is full, and the D2H copy of its oldest tensor is not done",
+    "backward begins and empties the stash, but a D2H copy is not done",
+    "no stash holds the tensor, and its D2H copy is not done",
+    "autograd releases the tensor before its D2H copy is done",
+    "backward needs the tensor, but its reload began too late",
+    "the link is busy with earlier copies",
     "an operator needs parameters that are still being copied",
     "the host has not launched the next kernel yet",
-    "the disk has not written it or read it yet"};
+    "the disk write or read of the tensor is not done"};
 static_assert(kReasons.size() == static_cast<std::size_t>(StallReason::kDisk) + 1);
 
 }  // namespace

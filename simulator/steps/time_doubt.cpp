@@ -52,7 +52,7 @@ Figure copies_of(const char* what, const Calibration& calibration,
 
 Figure standstills_of(const Calibration& calibration) {
   const auto& standstills = calibration.standstills;
-  return {"what a standstill costs", standstills.empty() ? MeasuredQuartiles{} : standstills.back().lost,
+  return {"the cost of a stall", standstills.empty() ? MeasuredQuartiles{} : standstills.back().lost,
           [](Calibration& varied, Quartile quartile) {
             for (StandstillTiming& standstill : varied.standstills) pin(standstill.lost, quartile);
           }};
@@ -60,17 +60,17 @@ Figure standstills_of(const Calibration& calibration) {
 
 /// Returns the figures that a replay uses.
 std::vector<Figure> figures_of_replay(const Calibration& calibration) {
-  return {copies_of("large copies out", calibration, &Calibration::d2h),
-          copies_of("large copies in", calibration, &Calibration::h2d),
-          figure_of("a step's copies out, for each MiB", calibration, &Calibration::copy_out_per_mib),
-          figure_of("a step's copies in, for each MiB", calibration, &Calibration::copy_in_per_mib),
+  return {copies_of("large D2H copies", calibration, &Calibration::d2h),
+          copies_of("large H2D copies", calibration, &Calibration::h2d),
+          figure_of("D2H copies of a step, per MiB", calibration, &Calibration::copy_out_per_mib),
+          figure_of("H2D copies of a step, per MiB", calibration, &Calibration::copy_in_per_mib),
           figure_of("the start of a copy", calibration, &Calibration::start),
-          figure_of("asking for a copy", calibration, &Calibration::command),
-          figure_of("waiting for a copy that is done", calibration, &Calibration::event),
-          figure_of("a hook", calibration, &Calibration::hook),
+          figure_of("issuing a copy", calibration, &Calibration::command),
+          figure_of("waiting for a finished copy", calibration, &Calibration::event),
+          figure_of("a saved-tensor hook", calibration, &Calibration::hook),
           standstills_of(calibration),
-          figure_of("the slow-down by copies, for each MiB", calibration, &Calibration::slowdown_per_mib),
-          figure_of("what a reload costs, for each MiB", calibration, &Calibration::reload_per_mib)};
+          figure_of("the slowdown by copies, per MiB", calibration, &Calibration::slowdown_per_mib),
+          figure_of("the cost of a reload, per MiB", calibration, &Calibration::reload_per_mib)};
 }
 
 /// Changes of the step time caused by a figure, down and up; neither is negative.
@@ -164,7 +164,7 @@ class Doubter {
       widest = std::max(widest, spread);
     }
     const double half = std::sqrt(squares) / 2;
-    moves_.push_back({"the operators' times", {widest, 0, widest}, half, half});
+    moves_.push_back({"the times of the operators", {widest, 0, widest}, half, half});
   }
 
   void name_widest(std::vector<std::string>& warnings, double width) {
@@ -172,8 +172,8 @@ class Doubter {
     for (const Move& move : moves_) {
       if (!warnings.empty() && move.width() < kNamedShare * width) break;
       warnings.push_back(fmt::format(
-          "predicted times mean little: {} took {} to {} when the trace was recorded (half of the times), "
-          "which moves the predicted step by {:.0f}%; record it again on a quiet machine",
+          "predicted times are unreliable: {} took {} to {} when the trace was recorded (middle half), "
+          "which changes the predicted step time by {:.0f}%; record it again on an idle machine",
           move.what, format_duration(move.measured.low_ns), format_duration(move.measured.high_ns),
           100 * move.width() / static_cast<double>(std::max<Nanoseconds>(predicted_, 1))));
     }
@@ -194,16 +194,15 @@ TimeDoubt doubt_times(const Trace& trace, const TraceSteps& steps, const Policy&
   const Environment& environment = trace.environment;
   if (environment.times_are_modelled) return {};
   if (!environment.calibration)
-    return {
-        {},
-        false,
-        {"the trace has no calibration: an earlier version recorded it, and predicted times leave out what "
-         "offloading costs beside the copies; record it again"}};
+    return {{},
+            false,
+            {"the trace has no calibration (an earlier version recorded it), so predicted times omit the "
+             "overhead of offloading other than copies; record it again"}};
   const StepProgram& program = steps.program(policy);
   TimeDoubt doubt = Doubter(*environment.calibration, program, steps.step(policy), policy, link).doubt();
   if (program.compute_spread_ns.empty())
     doubt.warnings.emplace_back(
-        "the operators' times come from one recorded step: how far they spread is not known");
+        "the times of the operators come from one recorded step, so their spread is unknown");
   return doubt;
 }
 

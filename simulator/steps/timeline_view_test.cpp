@@ -85,8 +85,8 @@ TEST(ReplayTimeline, WaitsNameTheirReason) {
   ASSERT_EQ(waits.size(), 2U);
   EXPECT_EQ(waits[0].tensor, 0);
   EXPECT_EQ(waits[0].bytes, 100);
-  EXPECT_EQ(waits[0].reason, "no stash holds the tensor, and its copy out is not done");
-  EXPECT_EQ(waits[1].reason, "backward needs the tensor, and its reload was asked for too late");
+  EXPECT_EQ(waits[0].reason, "no stash holds the tensor, and its D2H copy is not done");
+  EXPECT_EQ(waits[1].reason, "backward needs the tensor, but its reload began too late");
 }
 
 TEST(ReplayTimeline, ShowsCopiesOnTheirTracks) {

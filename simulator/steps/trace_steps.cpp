@@ -75,11 +75,9 @@ std::string TraceSteps::inexactness(const Policy& policy) const {
   if (recorded_of(policy) != Recorded::kNeither) return {};
   const auto changed = changed_by_dense_copies(*dense_program_, reloaded_tensors(*dense_step_, policy));
   return fmt::format(
-      "predictions of this setting of TRL's rules need not be exact: a tensor whose elements do not lie "
-      "densely "
-      "comes back in another layout, which changes what backward does; the trace has the step in which all "
-      "{} "
-      "such tensors come back so, and this setting brings back {}",
+      "predictions of this setting of TRL's rules may be inexact: a tensor that is not dense "
+      "is reloaded in another layout, which changes backward; the trace has the step in which all {} "
+      "such tensors are reloaded in that layout, but this setting reloads {}",
       changed_.size(), changed.empty() ? "none of them" : fmt::to_string(changed.size()));
 }
 

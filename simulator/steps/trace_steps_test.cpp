@@ -44,7 +44,7 @@ TEST(TraceSteps, UsesTheProgramAsSavedIfNoChangedTensorComesBack) {
 TEST(TraceSteps, ReportsInexactnessIfOnlySomeChangedTensorsComeBack) {
   const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50));
   EXPECT_THAT(TraceSteps(trace).inexactness(trl(kLarge)),
-              HasSubstr("all 2 such tensors come back so, and this setting brings back 1"));
+              HasSubstr("all 2 such tensors are reloaded in that layout, but this setting reloads 1"));
 }
 
 TEST(TraceSteps, UsesTheProgramAsSavedIfTheReloadedTensorsDoNotChange) {
@@ -55,7 +55,7 @@ TEST(TraceSteps, UsesTheProgramAsSavedIfTheReloadedTensorsDoNotChange) {
 
 TEST(TraceSteps, ReportsInexactnessIfAReloadedTensorIsUsedAfterItsNode) {
   const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50, /*escapes=*/true));
-  EXPECT_THAT(TraceSteps(trace).inexactness(trl(kLargest)), HasSubstr("brings back none of them"));
+  EXPECT_THAT(TraceSteps(trace).inexactness(trl(kLargest)), HasSubstr("reloads none of them"));
 }
 
 TEST(TraceSteps, UsesTheProgramAsSavedIfNothingComesBackEvenIfNoLayoutChanges) {

@@ -87,7 +87,7 @@ class Tuning {
   TuneResult run() {
     tell("replaying presets");
     replay_presets();
-    tell("trying thresholds, stashes and windows");
+    tell("trying thresholds, stash sizes and prefetch windows");
     search_family();
     take_frontier();
     result_.chosen = choose();
@@ -95,9 +95,9 @@ class Tuning {
       tell("searching plans");
       search_plans();
     }
-    tell("dealing out placements");
+    tell("searching placements");
     search_placements();
-    tell("explaining what was chosen");
+    tell("explaining the chosen policy");
     explain();
     return std::move(result_);
   }

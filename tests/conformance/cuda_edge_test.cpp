@@ -363,7 +363,7 @@ TEST_F(CudaEdge, RefusesComputeOnAnotherStream) {
   const c10::StreamGuard on_another(other_stream());
   EXPECT_THAT(message_of([&] { offloaded->pack(saved); }),
               AllOf(HasSubstr("a CUDA stream of its own"), HasSubstr("default stream of cuda:1"),
-                    HasSubstr("| run it on the default stream")));
+                    HasSubstr("| run the model on the default stream")));
   EXPECT_TRUE(device().take_stream_refusal().has_value());
 }
 

@@ -146,7 +146,7 @@ TEST_P(DeviceMemory, HostMemoryHasACap) {
   EXPECT_THROW(device_->allocate_host(600 * kKiB), Error);
   const auto refusal = device_->take_host_refusal();
   ASSERT_TRUE(refusal.has_value());
-  EXPECT_THAT(refusal->what(), testing::HasSubstr("600 KiB asked for, 600 KiB in use"));
+  EXPECT_THAT(refusal->what(), testing::HasSubstr("600 KiB requested, 600 KiB in use"));
   EXPECT_FALSE(device_->take_host_refusal().has_value());
   const HostBuffer fits_too(*device_, 400 * kKiB);
   device_->set_host_capacity(std::nullopt);

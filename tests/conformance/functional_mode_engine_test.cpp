@@ -153,7 +153,7 @@ TEST(FunctionalModeEngine, DetectsAMissingWaitForACopyOut) {
   });
   EXPECT_GT(outcome.different, 0);
   EXPECT_GE(outcome.hazardous, outcome.different);
-  EXPECT_THAT(outcome.hazards, Contains(HasSubstr("a block is given back while a copy may still touch it")));
+  EXPECT_THAT(outcome.hazards, Contains(HasSubstr("a block is freed while a copy may still access it")));
 }
 
 TEST(FunctionalModeEngine, DetectsAMissingWaitForACopyIn) {

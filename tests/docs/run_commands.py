@@ -67,12 +67,12 @@ def run_page(page, found, root, program):
                 continue
             begin = time.monotonic()
             status, output = folder.run(command.text)
-            ended = f"status {status}" if status is not None else f"no end within {SECONDS_PER_COMMAND} s"
+            ended = f"status {status}" if status is not None else f"no exit within {SECONDS_PER_COMMAND} s"
             where = f"{page}:{command.line}: {command.text}"
             print(f"{time.monotonic() - begin:6.1f} s  {ended}  {where}", flush=True)
             if status != command.status:
                 tail = "\n    ".join(output.splitlines()[-SHOWN_LINES:])
-                failures.append(f"{where}\n  {ended}, and the page says status {command.status}\n    {tail}")
+                failures.append(f"{where}\n  {ended}, but the page states status {command.status}\n    {tail}")
     return failures
 
 
@@ -86,7 +86,7 @@ def unknown_options(page, text, program):
         if words[1] == "zoo" and len(words) > 2:
             known = subprocess.run([program, "zoo", words[2], "--help"], stdout=subprocess.PIPE, text=True, check=False).stdout
         if shown.returncode != 0:
-            failures.append(f"{page}: `{mention}`: there is no such command")
+            failures.append(f"{page}: `{mention}`: unknown command")
         for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", mention):
             if not re.search(rf"(?<![\w-]){option}(?![\w-])", known):
                 failures.append(f"{page}: `{mention}`: offprof {words[1]} has no {option}")
@@ -106,7 +106,7 @@ def main():
         seen.update(command.text for command in found)
         need_gpu.update(command.text for command in found if command.needs_gpu)
         failures += run_page(page, found, root, program) + unknown_options(page, text, program)
-    failures += [f"CANNOT_RUN has a command that no page has: {text}" for text in CANNOT_RUN if text not in seen]
+    failures += [f"CANNOT_RUN lists a command that is on no page: {text}" for text in CANNOT_RUN if text not in seen]
     not_run = need_gpu | (seen & set(CANNOT_RUN))
     if seen <= not_run:
         failures.append("no page has a command to run")

@@ -81,7 +81,7 @@ TEST_F(BadInput, APickleInTheOldFormat) {
 }
 
 TEST_F(BadInput, NoInputs) {
-  expect_of_run(2, "what are its inputs?", {});
+  expect_of_run(2, "the archive does not describe the model's inputs", {});
 }
 
 TEST_F(BadInput, AModelWithInputsThatAreNoTensors) {
@@ -89,7 +89,7 @@ TEST_F(BadInput, AModelWithInputsThatAreNoTensors) {
   for (const std::string type : {"Dict[str, Tensor]", "Tuple[Tensor, Tensor]", "int"}) {
     const std::string model = write_model(
         "def forward(self, batch: " + type + "):\n    return (self.w * 2).sum()\n", models / "model.pt");
-    const std::string what = "forward takes 'batch' of type " + type + ", and inputs can only be tensors";
+    const std::string what = "forward takes 'batch' of type " + type + ", but inputs can only be tensors";
     expect(2, what, {"run", model});
     expect(2, what, {"run", model, "--input", "float32[4,8]"});
   }
@@ -100,7 +100,7 @@ TEST_F(BadInput, TooManyInputs) {
 }
 
 TEST_F(BadInput, AnInputOfAnotherDtype) {
-  expect_of_run(2, "forward does not take these inputs", {"--input", "float32[4,96]"});
+  expect_of_run(2, "forward does not accept these inputs", {"--input", "float32[4,96]"});
 }
 
 TEST_F(BadInput, AnInputOfAnotherShape) {

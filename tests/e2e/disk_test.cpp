@@ -119,9 +119,10 @@ TEST_F(DiskRun, CompressedMemoryReplacesTheDisk) {
                                    "2", "-o", folder_ / "trace.json"});
   EXPECT_EQ(measured["gradients"], "bitwise");
   EXPECT_GT(measured["measured"]["disk_read_bytes"], 0);
-  EXPECT_THAT(measured["notes"].get<std::vector<std::string>>(),
-              AllOf(Contains(HasSubstr("host memory, compressed by blosc")),
-                    Contains(AllOf(HasSubstr("compressed: of"), HasSubstr("beside host_peak_bytes")))));
+  EXPECT_THAT(
+      measured["notes"].get<std::vector<std::string>>(),
+      AllOf(Contains(HasSubstr("host memory, compressed by blosc")),
+            Contains(AllOf(HasSubstr("compressed: of"), HasSubstr("in addition to host_peak_bytes")))));
   expect_same_bytes(measured, simulate());
 }
 
@@ -168,7 +169,7 @@ TEST_F(DiskRun, ReportsAFullDiskAndContinues) {
   ASSERT_THAT(ended.status, 0) << ended.err;
   const json measured = json::parse(ended.out);
   EXPECT_EQ(measured["gradients"], "bitwise");
-  EXPECT_THAT(measured["notes"].get<std::vector<std::string>>(), Contains(HasSubstr("the disk is full")));
+  EXPECT_THAT(measured["notes"].get<std::vector<std::string>>(), Contains(HasSubstr("the disk was full")));
   EXPECT_GT(placed(measured, "host", "disk_full"), 0);
 }
 
@@ -231,7 +232,7 @@ TEST_F(DiskRun, UsesAFolderInMemoryWithANote) {
 TEST_F(DiskRun, RejectsADiskPlacementWithoutADisk) {
   const Ended host = run_program({"run", transformer(), "--device", "host", "--policy", policy(kToDisk)});
   EXPECT_EQ(host.status, 2);
-  EXPECT_THAT(unwrapped(host.err), AllOf(HasSubstr("none was given"), HasSubstr("--disk DIR")));
+  EXPECT_THAT(unwrapped(host.err), AllOf(HasSubstr("no disk was given"), HasSubstr("--disk DIR")));
   const Ended gpu =
       run_program({"run", transformer(), "--device", "virtual:h200", "--policy", policy(kToDisk)});
   EXPECT_EQ(gpu.status, 2);
@@ -267,7 +268,7 @@ TEST_F(DiskRun, RejectsContradictoryFlags) {
   expect_refused({"--device", "host", "--disk-checksums"}, "compressed memory has no file");
   rules = R"([{"op": "aten::gelu", "placement": "compress"}, {"placement": "disk"}])";
   expect_refused({"--device", "host"},
-                 "policy.rules[1]: places tensors on 'disk', and a rule before it on 'compress'");
+                 "policy.rules[1]: places tensors on 'disk', but an earlier rule on 'compress'");
   EXPECT_THAT(folder_.files(), IsEmpty());
 }
 

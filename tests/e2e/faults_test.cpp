@@ -131,7 +131,7 @@ TEST_F(Faults, AFullDiskIsAnErrorAndKeepsTheOldFile) {
     const Ended ended = run_program(arguments, kRoom);
     EXPECT_EQ(ended.status, 2) << ended.out;
     EXPECT_THAT(unwrapped(ended.err), AllOf(HasSubstr("error: cannot write '" + file + "': File too large"),
-                                            HasSubstr("the old file is untouched"), HasSubstr("hint: ")));
+                                            HasSubstr("the old file is unchanged"), HasSubstr("hint: ")));
     expect_old_file();
   }
 }
@@ -157,7 +157,7 @@ TEST_F(Faults, AFullDeviceGivenByNameIsAnError) {
   const Ended ended = run_program({"tune", "--trace", inputs().trace, "-o", "/dev/full"});
   EXPECT_EQ(ended.status, 2);
   EXPECT_THAT(unwrapped(ended.err), AllOf(HasSubstr("cannot write '/dev/full': No space left on device"),
-                                          HasSubstr("hint: Make room on the disk")));
+                                          HasSubstr("hint: Free space on the disk")));
 }
 
 }  // namespace

@@ -120,12 +120,13 @@ TEST_P(RefusedSlices, ReportTheReasonBeforeAnythingIsWritten) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, RefusedSlices,
-    testing::Values(
-        Refusal{{"--slices", "0"}, "--slices: '0' is neither auto nor a whole number from 1 to 100000"},
-        Refusal{{"--slices", "5000"}, "--slices 5000: the model can be cut into"},
-        Refusal{{"--slices", "2", "--microbatches", "3"}, "3 micro-batches do not divide a batch of 4"},
-        Refusal{{"--microbatches", "2"}, "--microbatches needs --slices"},
-        Refusal{{"--slices", "2", "--checkpoint", "*"}, "give only one of them"}));
+    testing::Values(Refusal{{"--slices", "0"},
+                            "--slices: '0' is neither auto nor a whole number from 1 to 100000"},
+                    Refusal{{"--slices", "5000"}, "--slices 5000: the model can be cut into"},
+                    Refusal{{"--slices", "2", "--microbatches", "3"},
+                            "3 micro-batches do not evenly divide the batch of 4"},
+                    Refusal{{"--microbatches", "2"}, "--microbatches needs --slices"},
+                    Refusal{{"--slices", "2", "--checkpoint", "*"}, "give only one of them"}));
 
 }  // namespace
 }  // namespace offprof

@@ -29,7 +29,7 @@ TEST(MetaParametersModel, IsRejectedOnTheHost) {
   ASSERT_EQ(run_program({"zoo", "make", "mlp", "--meta", "-o", folder / "model.pt"}).status, 0);
   const Ended ended = run_program({"run", folder / "model.pt", "--device", "host"});
   EXPECT_EQ(ended.status, 2);
-  EXPECT_THAT(unwrapped(ended.err), HasSubstr("model.pt: its parameters have no memory (zoo make --meta)"));
+  EXPECT_THAT(unwrapped(ended.err), HasSubstr("model.pt: the model has meta parameters (zoo make --meta)"));
 }
 
 }  // namespace

@@ -118,7 +118,8 @@ TEST_F(Rules, ASimulationNeedsATraceWithTheRecomputableTensors) {
   const Ended ended =
       run_program({"simulate", "--trace", folder_ / "trace.json", "--policy", policy(kRecompute)});
   EXPECT_EQ(ended.status, 2);
-  EXPECT_THAT(unwrapped(ended.err), HasSubstr("the trace does not say what can be made again in backward"));
+  EXPECT_THAT(unwrapped(ended.err),
+              HasSubstr("the trace does not record which tensors can be recomputed in backward"));
 }
 
 INSTANTIATE_TEST_SUITE_P(, RulesOn, testing::Values("host", "virtual:h200"),
@@ -177,12 +178,12 @@ TEST_F(Rules, RejectsBadRulesBeforeAnythingIsWritten) {
     EXPECT_THAT(unwrapped(ended.err), AllOf(HasSubstr("error: "), HasSubstr(what)));
     EXPECT_THAT(folder_.files(), IsEmpty());
   };
-  expect_refused(R"([{"placement": "squeeze"}])", "there is no transform 'squeeze'");
-  expect_refused(R"([{"placement": "quantize:uint8:0"}])", "takes 1 to 65536 elements a block");
+  expect_refused(R"([{"placement": "squeeze"}])", "unknown transform 'squeeze'");
+  expect_refused(R"([{"placement": "quantize:uint8:0"}])", "takes 1 to 65536 elements per block");
   expect_refused(R"([{"placement": "to the moon"}])",
-                 "policy.rules[0].placement: 'to the moon' is no placement");
+                 "policy.rules[0].placement: 'to the moon' is not a placement");
   expect_refused(R"([{"opp": "x", "placement": "host"}])", "policy.rules[0]");
-  expect_refused(R"([{"dtype": "bool", "placement": "quantize:uint8"}])", "rule 1 packs saved tensor");
+  expect_refused(R"([{"dtype": "bool", "placement": "quantize:uint8"}])", "rule 1 encodes saved tensor");
   expect_refused(R"([{"op": "x"}])", "placement");
 }
 
@@ -192,7 +193,7 @@ TEST_F(Rules, ASimulationNeedsATraceWithTheTransforms) {
                                    policy(R"([{"dtype": "float32", "placement": "quantize:uint8"}])")});
   EXPECT_EQ(ended.status, 2);
   EXPECT_THAT(unwrapped(ended.err),
-              HasSubstr("the trace does not say what packing with quantize:uint8 takes"));
+              HasSubstr("the trace does not record the costs of encoding with quantize:uint8"));
 }
 
 }  // namespace

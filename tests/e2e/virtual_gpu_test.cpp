@@ -171,8 +171,7 @@ TEST_F(VirtualGpuRun, RejectsACardForWhichLibTorchHasNoCode) {
   profile["multiprocessors"]["compute_capability_major"] = 7;
   profile["multiprocessors"]["compute_capability_minor"] = 0;
   const std::string path = write("volta.json", profile.dump());
-  expect_refused(2,
-                 "has compute capability 7.0, which this LibTorch has no code for: it has code for 7.5, 8.0",
+  expect_refused(2, "has compute capability 7.0, but this LibTorch has code only for 7.5, 8.0",
                  {"run", model_path("qwen2.pt"), "--input", "@" + model_path("qwen2.inputs"), "--device",
                   "virtual:" + path});
 }
@@ -197,7 +196,7 @@ TEST_F(KernelTimesRun, ReportsTheNumberOfMatchingLaunches) {
 }
 
 TEST_F(KernelTimesRun, ReportsThatNoLaunchMatches) {
-  EXPECT_THAT(said_of("gelu"), HasSubstr("kernel times: none of the recording fits this run"));
+  EXPECT_THAT(said_of("gelu"), HasSubstr("kernel times: no recorded time matches this run"));
 }
 
 TEST_F(VirtualGpuRun, AnOutOfMemoryErrorShowsTheContentsAndAPolicyThatFits) {

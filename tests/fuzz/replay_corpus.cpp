@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
     wrong += goes_as_listed(entry.path(), must_be_accepted) ? 0 : 1;
     ++count;
   }
-  for (const std::string& name : accepted) std::printf("%s is listed, and not there\n", name.c_str());
+  for (const std::string& name : accepted) std::printf("%s is listed, but does not exist\n", name.c_str());
   std::printf("%d inputs, of which %d went otherwise than listed\n", count, wrong);
   return count > 0 && wrong == 0 && accepted.empty() ? 0 : 1;
 }

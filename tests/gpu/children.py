@@ -22,7 +22,7 @@ class Children:
     def run(self, command, seconds, environment=None):
         """Returns (exit status, stdout, stderr). Raises TimedOut after `seconds`, OSError if it cannot start."""
         if seconds <= 0:
-            raise TimedOut(f"no time is left for {os.path.basename(command[0])}")
+            raise TimedOut(f"no time left to run {os.path.basename(command[0])}")
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             errors="replace", env={**os.environ, **(environment or {})}, start_new_session=True,

@@ -145,7 +145,7 @@ class Job:
             check.skipped = "no build folder was given"
             return
         if not self.is_gpu:
-            check.skipped = "they need a GPU"
+            check.skipped = "the tests need a GPU"
             return
         command = ["ctest", "--test-dir", self.options.build, "-L", "gpu", "-R", program, "--output-on-failure",
                    "--no-tests=error", "--parallel", min(8, max(1, (os.cpu_count() or 1) // 2)),
@@ -197,7 +197,7 @@ class Job:
     def virtual_memory(self, check, name):
         """Checks that memory on a virtual GPU equals memory on this one."""
         if not self.is_gpu:
-            check.skipped = "it is the virtual GPU that is checked"
+            check.skipped = "the checked device is itself a virtual GPU"
             return
         real = self.recorded(name)
         device = real["environment"]["device_name"]
@@ -262,7 +262,7 @@ class Job:
         check.hold("memory_is_exact", report["memory_is_exact"], "true", report["memory_is_exact"])
         check.figures["outcome"] = report["outcome"]
         refused = len(report.get("refused", []))
-        check.hold("settings out of memory", refused, "0", refused == 0)
+        check.hold("settings that ran out of memory", refused, "0", refused == 0)
         check.figures["mean_noise"] = figures["mean_noise"]
         check.hold("mean_error", round(figures["mean_error"], 5), "at most 0.03", figures["mean_error"] <= 0.03)
         check.hold("max_error", round(figures["max_error"], 5), "at most 0.08", figures["max_error"] <= 0.08)
@@ -285,7 +285,7 @@ class Job:
         """Runs compute-sanitizer on a short run."""
         tool = shutil.which("compute-sanitizer")
         if not self.is_gpu or tool is None:
-            check.skipped = "it needs a GPU" if not self.is_gpu else "there is no compute-sanitizer on the path"
+            check.skipped = "it needs a GPU" if not self.is_gpu else "compute-sanitizer is not on the PATH"
             return
         small = self.scratch / f"{name}.sanitized.pt"
         self.offprof("zoo", "make", name, "-o", small, *MODELS[name][1].split())
@@ -306,7 +306,7 @@ class Job:
         self.deadline = min(self.over, began + entry.seconds)
         try:
             if began >= self.over:
-                raise TimedOut(f"{self.options.minutes:g} minutes were over")
+                raise TimedOut(f"the time limit of {self.options.minutes:g} minutes has passed")
             entry.work(self, check)
             check.finished = True
         except TimedOut as error:

@@ -79,7 +79,7 @@ class Results:
         """Sets the environment of this part's runs. Drops rows of another device or another LibTorch."""
         device, version = environment.get("device_name"), environment.get("torch_version")
         if self.device not in (None, device) or self.torch_version not in (None, version):
-            print(f"rows of {self.device}, LibTorch {self.torch_version} are dropped", flush=True)
+            print(f"dropping the rows of {self.device}, LibTorch {self.torch_version}", flush=True)
             self.rows = {name: row for name, row in self.rows.items() if row.get("is_new")}
         self.device, self.torch_version = device, version
 
@@ -140,7 +140,7 @@ def table(result):
     if result["device"]:
         rows.append(f"\n{result['device']}, LibTorch {result['torch_version']}.")
     if result["simulated"]:
-        rows.append("\nOver a virtual GPU: none of this was measured on one.")
+        rows.append("\nRun on a virtual GPU: nothing here was measured on a real GPU.")
     return "\n".join(rows) + "\n"
 
 

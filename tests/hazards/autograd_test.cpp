@@ -34,7 +34,7 @@ class ScenarioTest : public HazardTest,
       expect_nothing_left([&] {
         if (is_refused(policy))
           EXPECT_THAT(message_of([&] { gradients(scenario().run, policy); }),
-                      HasSubstr("that the policy's rules let go of"));
+                      HasSubstr("that the policy's rules had released"));
         else
           expect_equal(gradients(scenario().run, policy), expected);
       });
@@ -175,7 +175,7 @@ TEST_P(ErrorTest, AnInPlaceEditBetweenTwoBackwardsIsRefused) {
     expect_nothing_left([&] {
       EXPECT_THAT(message_of([&] { gradients(run, policy); }),
                   testing::AnyOf(HasSubstr("modified by an inplace operation"),
-                                 HasSubstr("that the policy's rules let go of")));
+                                 HasSubstr("that the policy's rules had released")));
     });
   }
 }

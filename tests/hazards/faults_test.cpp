@@ -163,7 +163,7 @@ TEST_P(FaultTest, AReloadRefusedOnceIsRepeatedUnlessTrlsRulesApply) {
     for_every_call(policy, /*and_all_after_it=*/false, [&](const std::string& message) {
       const bool has_second_time = policy.scheduler != SchedulerKind::kTrl;
       EXPECT_THAT(message, has_second_time ? testing::Matcher<std::string>(IsEmpty())
-                                           : HasSubstr("cannot be brought back for backward"));
+                                           : HasSubstr("cannot be reloaded for backward"));
       if (has_second_time) {
         EXPECT_FALSE(device().take_out_of_memory().has_value());
       }
@@ -179,7 +179,7 @@ TEST_P(FaultTest, ReloadsRefusedForeverEndInAnErrorOrAreNotNeeded) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for_every_call(policy, /*and_all_after_it=*/true, [&](const std::string& message) {
       if (!message.empty()) {
-        EXPECT_THAT(message, HasSubstr("cannot be brought back for backward"));
+        EXPECT_THAT(message, HasSubstr("cannot be reloaded for backward"));
       }
     });
   }

@@ -68,7 +68,7 @@ TEST_P(OutOfMemoryTest, NamesTheTensorThatCannotBeReloaded) {
     const auto step = full_step(filler);
     const at::Tensor first = step->unpack(0), second = step->unpack(1);
     EXPECT_THAT(message_of([&] { step->unpack(2); }),
-                AllOf(HasSubstr("saved tensor 2, float64[1572864], cannot be brought back for backward"),
+                AllOf(HasSubstr("saved tensor 2, float64[1572864], cannot be reloaded for backward"),
                       HasSubstr("no device memory for its 12582912 bytes"), HasSubstr("out of memory")));
     EXPECT_TRUE(device().take_out_of_memory().has_value());
     for (const SavedId saved : {0, 1, 2}) step->release(saved);

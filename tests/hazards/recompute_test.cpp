@@ -163,7 +163,7 @@ TEST_P(RecomputeScenarioTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
       expect_nothing_left([&] {
         const auto step = step_with_recomputations(scenario.run, others, prefetch);
         EXPECT_EQ(recomputed_in(*step) > 0, can_make_again(scenario))
-            << recomputed_in(*step) << " tensors were made again";
+            << recomputed_in(*step) << " tensors were recomputed";
         expect_equal(gradients_now(), expected);
       });
 }
@@ -283,7 +283,7 @@ TEST_P(RecomputeTest, AStepThatDrawsOtherNumbersThanTheRecordedOneIsAnError) {
   draws_more = true;
   expect_nothing_left([&] {
     EXPECT_THAT(message_of([&] { step_with_recomputations(run, Place::kDevice, 0); }),
-                HasSubstr("the step drew other random numbers than the recorded one"));
+                HasSubstr("this step drew different random numbers than the recorded step"));
   });
 }
 

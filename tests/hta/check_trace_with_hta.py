@@ -159,7 +159,7 @@ def main():
     logging.disable(logging.WARNING)
     path = pathlib.Path(sys.argv[1])
     if not path.is_file():
-        print(f"'{path}' is no file", file=sys.stderr)
+        print(f"'{path}' is not a file", file=sys.stderr)
         return 2
     return 1 if check(path) else 0
 

@@ -126,12 +126,12 @@ class Sources:
         command += [f"--gtest_filter={filters[0]}"] if filters else []
         status, output = run(command, self.build, seconds, preexec_fn=limit_memory)
         if status is None:
-            return f"`{path}` hangs"
+            return f"`{path}` timed out"
         if status != 0:
             failed = re.search(r"\[  FAILED  \] (\S+?),? ", output)
-            return f"`{failed[1]}`" if failed else f"`{path}` dies of status {status}"
+            return f"`{failed[1]}`" if failed else f"`{path}` exits with status {status}"
         if re.search(r"\] 0 tests from", output):
-            raise BadTable(f"{program} has no such cases")
+            raise BadTable(f"{program} does not have the selected cases")
         return None
 
     def try_clean(self, programs):
@@ -139,7 +139,7 @@ class Sources:
         for program in programs:
             began = time.monotonic()
             if failure := self.failure(program, CLEAN_SECONDS):
-                raise BadTable(f"without any planted bug {failure} fails")
+                raise BadTable(f"{failure} fails without any mutation")
             self.clean_seconds[program] = time.monotonic() - began
 
     def first_failure(self, programs):
@@ -154,7 +154,7 @@ class Sources:
 def planted(text, bug):
     """Returns the file's text with the mutation."""
     if text.count(bug["is"]) != 1:
-        raise BadTable(f"{bug['name']}: its text is {text.count(bug['is'])} times in {bug['file']}, not once")
+        raise BadTable(f"{bug['name']}: its text occurs {text.count(bug['is'])} times in {bug['file']} instead of once")
     return text.replace(bug["is"], bug["becomes"])
 
 
@@ -204,7 +204,7 @@ def bugs_of(options):
     table = json.loads(options.bugs.read_text(encoding="utf-8"))
     bugs = [bug for bug in table if not options.only or bug["name"] in options.only]
     for name in set(options.only) - {bug["name"] for bug in bugs}:
-        raise BadTable(f"no bug is called {name}")
+        raise BadTable(f"there is no mutation named '{name}'")
     return bugs
 
 
@@ -232,23 +232,23 @@ def check(options):
             print(f"{'WRONG':15}  {error}", file=sys.stderr, flush=True)
             continue
         row = rows[bug["name"]] = results.add(bug, by, time.monotonic() - began)
-        print(f"{'caught' if by else 'MISSED':7}{row['seconds']:6.0f} s  {bug['name']}: {by or 'nobody'}", file=sys.stderr, flush=True)
+        print(f"{'caught' if by else 'MISSED':7}{row['seconds']:6.0f} s  {bug['name']}: {by or 'no test'}", file=sys.stderr, flush=True)
     if problems:
-        raise BadTable(f"{len(problems)} of {len(bugs)} bugs do not compile:\n" + "\n".join(problems))
+        raise BadTable(f"{len(problems)} of {len(bugs)} mutations do not compile:\n" + "\n".join(problems))
     return [(bug, rows[bug["name"]]) for bug in bugs]
 
 
 def write(rows, out):
-    print("| planted bug | in | first to catch it |\n| --- | --- | --- |", file=out)
+    print("| mutation | file | first test to catch it |\n| --- | --- | --- |", file=out)
     for bug, row in rows:
-        print(f"| {bug['name']} | `{bug['file']}` | {row['by'] or '**nobody**'} |", file=out)
+        print(f"| {bug['name']} | `{bug['file']}` | {row['by'] or '**none**'} |", file=out)
 
 
 def say_times(rows, seconds):
     caught = sum(1 for _, row in rows if row["by"])
     slowest = sorted(rows, key=lambda pair: -pair[1]["seconds"])[:5]
-    print(f"{caught} of {len(rows)} caught. This run took {seconds / 60:.0f} minutes; the bugs alone, those of earlier runs "
-          f"included, {sum(row['seconds'] for _, row in rows) / 60:.0f} minutes. The slowest:", file=sys.stderr)  # fmt: skip
+    print(f"{caught} of {len(rows)} caught. This run took {seconds / 60:.0f} minutes; all mutations, including those "
+          f"of earlier runs, took {sum(row['seconds'] for _, row in rows) / 60:.0f} minutes. The slowest mutations:", file=sys.stderr)  # fmt: skip
     for bug, row in slowest:
         print(f"{row['seconds']:6.0f} s  {bug['name']}", file=sys.stderr)
 

@@ -134,7 +134,7 @@ def draw(module, found, options, compiler):
                           "programs": programs})  # fmt: skip
         else:
             broken += 1
-    print(f"{module}: {len(places)} lines, {len(drawn) + broken} drawn, {broken} do not compile, {len(drawn)} left",
+    print(f"{module}: {len(places)} lines, {len(drawn) + broken} drawn, {broken} do not compile, {len(drawn)} remain",
           file=sys.stderr, flush=True)  # fmt: skip
     return drawn
 

@@ -69,7 +69,7 @@ bool changes_in_place(const Instructions& program) {
                              [](const Instruction& i) { return operation_of(i).name.ends_with('_'); });
 }
 
-constexpr std::string_view kLetGo = "that the policy's rules let go of";
+constexpr std::string_view kLetGo = "that the policy's rules had released";
 
 /// True if TRL's rules refused an unpack: they drop a tensor after its first unpack.
 bool asked_again(const Policy& policy, const Outcome& outcome) {
@@ -259,7 +259,7 @@ void CaseCheck::check_outcome(const Policy& policy, const PolicyOutcome& measure
     const bool is_equal = measured.has_other_layouts ? is_close(actual, plain.gradients[leaf])
                                                      : is_bitwise_equal(actual, plain.gradients[leaf]);
     if (!is_equal || outcome.has_gradient[leaf] != plain.has_gradient[leaf])
-      find(policy, fmt::format("the gradient of leaf {} is not plain autograd's", leaf));
+      find(policy, fmt::format("the gradient of leaf {} differs from plain autograd's", leaf));
   }
 }
 
@@ -281,10 +281,10 @@ void CaseCheck::check_memory(const Recording& recording, const RandomCase& rando
   hold("disk peak", measured.disk_peak, predicted.disk_peak_bytes.value_or(0));
   hold("bytes written", measured.disk_written, predicted.disk_write_bytes.value_or(0));
   hold("bytes read", measured.disk_read, predicted.disk_read_bytes.value_or(0));
-  hold("bytes copied out", measured.d2h, predicted.d2h_bytes.value());
-  hold("bytes copied in", measured.h2d, predicted.h2d_bytes.value());
+  hold("D2H bytes", measured.d2h, predicted.d2h_bytes.value());
+  hold("H2D bytes", measured.h2d, predicted.h2d_bytes.value());
   if (measured.commands != replay_commands(step, policy))
-    find(policy, "the commands are not the simulation's");
+    find(policy, "the commands differ from the simulation's");
   coverage_.recomputed += static_cast<std::size_t>(
       std::ranges::count(measured.commands, CommandKind::kRecompute, &Command::kind));
   const RecordedPass pass = runner_.recorded(random_case.program, policy, recording.guide(policy));

@@ -16,7 +16,7 @@ constexpr std::string_view kCaseSchema = "offprof.random_case/1";
 std::uint8_t op_from_json(const JsonValue& json) {
   const auto all = operations();
   const auto found = std::ranges::find(all, json.as_string(), &Operation::name);
-  if (found == all.end()) json.fail("there is no operation " + json.as_string());
+  if (found == all.end()) json.fail("unknown operation " + json.as_string());
   return static_cast<std::uint8_t>(found - all.begin());
 }
 

@@ -33,7 +33,7 @@ TEST(CaseFileTest, RejectsAnUnknownOperationWithItsPosition) {
     read_case(path);
     FAIL() << "the file was accepted";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("there is no operation sun"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("unknown operation sun"));
   }
 }
 

@@ -18,7 +18,7 @@ std::vector<std::string> interpret(const Instructions& program, Leaves& leaves);
 std::string describe(const Instruction& instruction, std::size_t index);
 
 /// Message of the engine if a source of a tensor was changed in place, which plain autograd would not notice.
-inline constexpr std::string_view kCannotBeMadeAgain = "cannot be made again";
+inline constexpr std::string_view kCannotBeMadeAgain = "cannot be recomputed";
 
 /// True if one of the refusals has that message.
 bool refuses_to_make_again(const std::vector<std::string>& refusals);

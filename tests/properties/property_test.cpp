@@ -54,15 +54,15 @@ std::string joined(const std::vector<std::string>& lines) {
 }
 
 void print(const Coverage& coverage) {
-  std::cout << coverage.programs << " programs, of which LibTorch refused something in " << coverage.refused
-            << " and " << coverage.recorded << " were recorded; " << coverage.operations.size() << " of "
-            << operations().size() << " operations; " << coverage.policies
-            << " runs under a policy, of which " << coverage.predictions
-            << " were held against their simulation and " << coverage.asked_again
+  std::cout << coverage.programs << " programs, of which LibTorch refused an operation in "
+            << coverage.refused << " and " << coverage.recorded << " were recorded; "
+            << coverage.operations.size() << " of " << operations().size() << " operations; "
+            << coverage.policies << " runs under a policy, of which " << coverage.predictions
+            << " were compared with their simulation and " << coverage.asked_again
             << " refused by TRL's rules, " << coverage.half_dense << " half dense and " << coverage.compressed
-            << " over compressed memory; of " << coverage.recomputations << " recomputations "
-            << coverage.recomputed << " times one was made, " << coverage.not_recomputed << " of "
-            << coverage.recomputing << " runs refused to\n";
+            << " over compressed memory; " << coverage.recomputations << " recomputations, executed "
+            << coverage.recomputed << " times, " << coverage.not_recomputed << " of " << coverage.recomputing
+            << " runs refused to recompute\n";
   for (const auto& [why, programs] : coverage.not_recorded)
     std::cout << programs << " not recorded: " << why << "\n";
 }
@@ -133,7 +133,7 @@ int replay(const std::string& path) {
   CaseCheck check(device);
   const std::vector<std::string> findings = check.findings_of(read_case(path));
   print(check.coverage());
-  std::cout << (findings.empty() ? "Everything holds." : "It does not hold:") << joined(findings) << "\n";
+  std::cout << (findings.empty() ? "All checks passed." : "Checks failed:") << joined(findings) << "\n";
   return findings.empty() ? 0 : 1;
 }
 

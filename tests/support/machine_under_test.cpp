@@ -61,11 +61,11 @@ std::string why_no_direct_io(const std::string& folder) {
   if (is_tmpfs(folder)) return folder + " is on tmpfs, which has no disk below it";
   const int file = ::open(folder.c_str(), O_RDWR | O_CLOEXEC | O_TMPFILE | O_DIRECT, 0600);
   if (file < 0)
-    return errno == EINVAL ? fmt::format("the file system of {} refuses O_DIRECT", folder) : std::string();
+    return errno == EINVAL ? fmt::format("the file system of {} rejects O_DIRECT", folder) : std::string();
   alignas(kPage) static const std::array<std::byte, kPage> page{};
   const bool is_refused = ::pwrite(file, page.data(), page.size(), 0) < 0 && errno == EINVAL;
   ::close(file);
-  return is_refused ? fmt::format("the file system of {} refuses a direct write", folder) : std::string();
+  return is_refused ? fmt::format("the file system of {} rejects a direct write", folder) : std::string();
 }
 
 std::string why_no_tmpfs(const std::string& folder) {

@@ -78,9 +78,9 @@ def skips_as_listed(skipped, file):
     """Returns true if the skipped cases are those in the list. Prints the differences."""
     expected, actual = listed(file), {case.name for case in skipped}
     for name in sorted(actual - expected):
-        print(f"skipped, and not in {file}: {name}")
+        print(f"skipped, but not listed in {file}: {name}")
     for name in sorted(expected - actual):
-        print(f"in {file}, and not skipped: {name}")
+        print(f"listed in {file}, but not skipped: {name}")
     return expected == actual
 
 

@@ -15,19 +15,19 @@ COLUMNS = [
     "model",
     "link",
     "settings",
-    "by the trace alone: mean error",
+    "from the trace alone: mean error",
     "95 %",
-    "less drift: mean error",
+    "drift-corrected: mean error",
     "95 %",
     "largest",
-    "keep for all: mean error",
+    "keep's time for all settings: mean error",
     "95 %",
     "tau, ranked pairs",
     "tau, all pairs",
-    "noise, mean",
+    "noise: mean",
     "95 %",
     "drift",
-    "calibrated anew",
+    "recalibrated",
     "memory",
     "gradients",
     "cores",
@@ -52,7 +52,7 @@ def error(accuracy, key):
 
 def ranking(accuracy):
     if accuracy["kendall_tau"] is None:
-        return "nothing to rank"
+        return "no pairs to rank"
     ends = less_noise(accuracy, "kendall_tau", lambda tau: f"{tau:.3f}")
     return f'{accuracy["kendall_tau"]:.3f}{ends} of {accuracy["ranked_pairs"]} pairs'
 
@@ -80,7 +80,7 @@ def verdict(report):
 def cores(report):
     """Returns the numbers of repeated visits, and of visits that count although the cores were displaced."""
     again, displaced = report["repeated_visits"], report["displaced_visits"]
-    return f"{again} again, {displaced} displaced" if again or displaced else "in place"
+    return f"{again} repeated, {displaced} displaced" if again or displaced else "in place"
 
 
 def time_of(metrics):

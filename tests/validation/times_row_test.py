@@ -75,8 +75,8 @@ class TimesRow(unittest.TestCase):
         cells = times_row.row(report([KEEP, setting(110, 120), setting(130, 125)]), "mlp", "1GB/s", "2")
         named = dict(zip(times_row.COLUMNS, cells))
         self.assertEqual(len(cells), len(times_row.COLUMNS))
-        self.assertEqual(named["by the trace alone: mean error"], "4.00 %")
-        self.assertEqual(named["less drift: mean error"], "2.00 % (1.00 to 2.50)")
+        self.assertEqual(named["from the trace alone: mean error"], "4.00 %")
+        self.assertEqual(named["drift-corrected: mean error"], "2.00 % (1.00 to 2.50)")
         self.assertEqual(named["tau, all pairs"], "1.000")
         self.assertEqual(named["tries"], "2")
 

@@ -88,7 +88,8 @@ void count(Tally& tally, const Trace& trace, const TraceSteps& steps, const Poli
   tally.h2d += predicted.h2d_bytes == run.measured.h2d_bytes;
   tally.commands += same_commands;
   tally.gradients += has_right_gradients(run);
-  if (!same_commands) std::cout << fmt::format("{}: {}: other commands\n", tally.model, describe(run.policy));
+  if (!same_commands)
+    std::cout << fmt::format("{}: {}: the commands differ\n", tally.model, describe(run.policy));
   tally.times_known += times_known;
   tally.times += times_known && has_equal_times(run, predicted);
   print_differences(tally.model, run, predicted, times_known);
@@ -146,7 +147,7 @@ bool streams_in_order(VirtualGpu* gpu) {
   if (gpu == nullptr) return true;
   const std::vector<StreamHazard> hazards = gpu->take_hazards();
   for (const StreamHazard& hazard : hazards)
-    std::cout << fmt::format("not ordered: {}: {}, then {}\n", hazard.what, hazard.first, hazard.second);
+    std::cout << fmt::format("race: {}: {}, then {}\n", hazard.what, hazard.first, hazard.second);
   return hazards.empty();
 }
 
@@ -159,10 +160,10 @@ int run(std::vector<std::string> models, const std::string& zoo_folder, std::str
     models.insert(models.end(), zoo.begin(), zoo.end());
   }
   std::cout
-      << "Settings whose simulation equals the run (peaks and copied bytes to the byte, commands line "
+      << "Settings whose simulation equals the run (peaks and copied bytes exact to the byte, commands line "
          "by line):\n\n"
          "| model | settings | device peak | allocated and reserved | host peak | D2H bytes | H2D bytes | "
-         "commands | gradients bitwise | times to the ns | highest peak | lowest peak |\n"
+         "commands | gradients bitwise | times exact to the ns | highest peak | lowest peak |\n"
          "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   bool all_exact = true;
   for (const std::string& path : models) {
@@ -185,17 +186,18 @@ int run(std::vector<std::string> models, const std::string& zoo_folder, std::str
 }  // namespace offprof
 
 int main(int argc, char** argv) {
-  CLI::App app("Holds real runs against their simulation, over a grid of policies");
+  CLI::App app("Compares real runs with their simulation, over a grid of policies");
   std::vector<std::string> models;
   std::string zoo_folder;
   bool full = false;
   int steps = 2;
   std::string device = "host";
-  app.add_option("MODEL.pt", models, "Models; MODEL.inputs beside one has its input specs");
-  app.add_option("--zoo", zoo_folder, "Make every model of the zoo in that folder, and take them too");
-  app.add_option("--device", device, "host, or virtual:PROFILE with its check of stream order");
+  app.add_option("MODEL.pt", models,
+                 "Models; the input specs of MODEL.pt may be in MODEL.inputs in the same folder");
+  app.add_option("--zoo", zoo_folder, "Create every model of the zoo in this folder, and validate them too");
+  app.add_option("--device", device, "host, or virtual:PROFILE with its stream race checker");
   app.add_flag("--full", full, "The full grid instead of a cross-section");
-  app.add_option("--steps", steps, "Steps a setting, one after the other; the first is not timed")
+  app.add_option("--steps", steps, "Steps per setting, in sequence; the first is not timed")
       ->check(CLI::Range(2, 100));
   CLI11_PARSE(app, argc, argv);
   try {

@@ -115,8 +115,8 @@ void read_report_figures(const JsonValue& report, StepSummary& figures) {
   const auto measured = report.find("measured");
   const auto predicted = report.find("predicted");
   if (!measured && !predicted) {
-    report.fail("a report without figures (neither `measured` nor `predicted`)",
-                "Those of run, simulate, tune and view have them.");
+    report.fail("the report has no figures (neither `measured` nor `predicted`)",
+                "Give a report of run, simulate, tune or view.");
   }
   const JsonValue& values = measured ? *measured : *predicted;
   figures.metrics = metrics_from_json(values.json(), values.where());
@@ -206,7 +206,7 @@ void compare(const RunSettings& base, const RunSettings& now, DifferenceList& li
 
 std::string source_of_figures(const StepSummary& figures) {
   if (!figures.times_are_modelled) return *figures.simulated ? "simulated" : "measured";
-  return *figures.simulated ? "simulated, of a virtual GPU" : "virtual GPU";
+  return *figures.simulated ? "simulated on a virtual GPU" : "virtual GPU";
 }
 
 std::optional<std::string> allocator_settings_of(const StepProgram& program) {

@@ -96,7 +96,7 @@ TEST(StepSummary, AcceptTheSchemaAnywhereInTheFile) {
 
 TEST(StepSummary, RejectAReportWithoutFigures) {
   EXPECT_THAT(error_of(R"({"schema": "offprof.report/1", "command": "doctor"})"),
-              HasSubstr("without figures"));
+              HasSubstr("has no figures"));
 }
 
 TEST(StepSummary, RejectAnotherVersion) {
@@ -140,9 +140,8 @@ TEST(RunDifferences, DistinguishAVirtualGpuFromAMeasurement) {
             (std::vector<RunDifference>{{"source of figures", "measured", "virtual GPU"}}));
   base = now;
   now.simulated = true;
-  EXPECT_EQ(
-      run_differences(base, now),
-      (std::vector<RunDifference>{{"source of figures", "virtual GPU", "simulated, of a virtual GPU"}}));
+  EXPECT_EQ(run_differences(base, now),
+            (std::vector<RunDifference>{{"source of figures", "virtual GPU", "simulated on a virtual GPU"}}));
 }
 
 TEST(RunDifferences, IncludeKernelTimesIfTimesAreModelled) {

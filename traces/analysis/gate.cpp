@@ -13,7 +13,7 @@ namespace offprof {
 namespace {
 
 constexpr const char* kLimitHint =
-    "Write KEY<=+10%, KEY<=+64MiB (relative to the baseline) or KEY<=8GiB (absolute); >= for a least value.";
+    "Write KEY<=+10%, KEY<=+64MiB (relative to the baseline) or KEY<=8GiB (absolute); use >= for a minimum.";
 
 /// Figure of Metrics or of its spread.
 struct Figure {
@@ -44,7 +44,7 @@ Error unknown_key(const std::string& key) {
   std::string names;
   for (const MetricKey& metric : metric_keys())
     names += (names.empty() ? "" : ", ") + std::string(metric.name);
-  return input_error(fmt::format("there is no figure '{}'", key), "Figures: " + names + ".");
+  return input_error(fmt::format("unknown figure '{}'", key), "Figures: " + names + ".");
 }
 
 double parse_number(const std::string& text) {
@@ -73,8 +73,7 @@ void parse_bound(std::string text, MetricUnit unit, Limit& limit) {
   const bool is_percent = text.ends_with('%');
   if (is_percent) text.pop_back();
   if (is_percent && !is_relative) {
-    throw input_error(fmt::format("'{}%' has no sign", text),
-                      "Write +10% for ten percent above the baseline.");
+    throw input_error(fmt::format("'{}%' has no sign", text), "Write +10% for 10% above the baseline.");
   }
   limit.form = is_percent    ? Limit::Form::kPercent
                : is_relative ? Limit::Form::kAmount
@@ -177,7 +176,7 @@ class Gate {
       const bool counts = figures == &now_ || limit.needs_baseline();
       if (!counts || !is_incomplete(*figures, limit.key)) continue;
       if (!by_default && !options_.allow_lost_records) throw lost_records(limit, *figures);
-      note(fmt::format("{}{}: the tracer of {} lost some of what the GPU did ({})", limit.key,
+      note(fmt::format("{}{}: the tracer of {} lost some GPU records ({})", limit.key,
                        options_.allow_lost_records ? " may be wrong" : " is not checked", figures->source,
                        losses_text(*figures->tracing)));
       if (!options_.allow_lost_records) return false;
@@ -195,25 +194,23 @@ class Gate {
 
   Error other_source(const Limit& limit, const RunDifference& difference) const {
     return input_error(
-        fmt::format(
-            "limit '{}{}' would hold times of different sources against each other: baseline {}; now {}",
-            limit.key, limit.text, difference.base, difference.now),
-        "Compare like with like, or check bytes only: those are exact in both.");
+        fmt::format("limit '{}{}' would compare times of different sources: baseline {}; now {}", limit.key,
+                    limit.text, difference.base, difference.now),
+        "Compare figures of the same source, or check only bytes, which are exact in both.");
   }
 
   static Error lost_records(const Limit& limit, const StepSummary& figures) {
     return input_error(
-        fmt::format("limit '{}{}' is on a figure that may be wrong: the tracer of {} lost some of "
-                    "what the GPU did ({})",
+        fmt::format("limit '{}{}' applies to a figure that may be wrong: the tracer of {} lost some "
+                    "GPU records ({})",
                     limit.key, limit.text, figures.source, losses_text(*figures.tracing)),
-        "Record it again, or check bytes only: those are exact all the same. With --force it is "
-        "checked as it is.");
+        "Record it again, or check only bytes, which are exact anyway. With --force the limit is "
+        "checked anyway.");
   }
 
   Error nothing_to_check() const {
-    return input_error(
-        fmt::format("{} and {} have no figures in common that a limit is on", base_.source, now_.source),
-        "Set limits with --limit, or write a new baseline with --update.");
+    return input_error(fmt::format("{} and {} have no common figure with a limit", base_.source, now_.source),
+                       "Set limits with --limit, or write a new baseline with --update.");
   }
 
   const StepSummary& base_;

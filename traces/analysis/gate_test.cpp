@@ -227,10 +227,10 @@ TEST(Gate, RejectsALimitOnATimeFromIncompleteRecords) {
   const GateOptions options{.limits = {parse_limit("overlap_ratio>=0.2")}};
   EXPECT_EQ(
       error_of([&] { check_gate(sample_figures(), with_lost_records(), options); }),
-      "limit 'overlap_ratio>=0.2' is on a figure that may be wrong: the tracer of t.json lost some of what "
-      "the GPU did (12 records dropped)\n"
-      "Record it again, or check bytes only: those are exact all the same. With --force it is checked as it "
-      "is.");
+      "limit 'overlap_ratio>=0.2' applies to a figure that may be wrong: the tracer of t.json lost some "
+      "GPU records (12 records dropped)\n"
+      "Record it again, or check only bytes, which are exact anyway. With --force the limit is checked "
+      "anyway.");
   EXPECT_TRUE(check_gate(with_lost_records(), sample_figures(), options).ok);  // an absolute limit
 }
 
@@ -252,8 +252,7 @@ TEST(Gate, SkipsASimulatedTimeFromIncompleteRecordsByDefault) {
 }
 
 TEST(Gate, RejectsComparisonsWithNothingToCheck) {
-  EXPECT_THAT(error_of([] { check_gate(StepSummary{}, StepSummary{}, {}); }),
-              HasSubstr("no figures in common"));
+  EXPECT_THAT(error_of([] { check_gate(StepSummary{}, StepSummary{}, {}); }), HasSubstr("no common figure"));
 }
 
 }  // namespace

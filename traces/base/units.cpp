@@ -54,9 +54,10 @@ constexpr auto kTimeUnits = std::to_array<Unit>({
 
 constexpr auto kByteHint =
     "Write a count (4096) or a number with a unit: K M G T and KiB MiB GiB TiB are powers of 1024, "
-    "kB MB GB TB are powers of 1000, as in 64KiB, 1.5GiB, 25GB.";
-constexpr auto kRateHint = "Write a size and /s, as in 25GB/s or 900MiB/s.";
-constexpr auto kDurationHint = "Write a number with its unit: ns, us, ms or s, as in 250ns, 10us, 1.5ms, 2s.";
+    "kB MB GB TB are powers of 1000; for example 64KiB, 1.5GiB, 25GB.";
+constexpr auto kRateHint = "Write a size and /s, such as 25GB/s or 900MiB/s.";
+constexpr auto kDurationHint =
+    "Write a number with its unit: ns, us, ms or s, such as 250ns, 10us, 1.5ms, 2s.";
 
 /// Number split into its whole part, its fraction in [0, 1) and the text after it.
 struct Number {
@@ -136,9 +137,9 @@ std::int64_t parse_quantity(std::string_view text, std::span<const Unit> units, 
   if (!number) throw refuse("it does not begin with a number");
   const std::string_view suffix = trim(number->rest);
   const Unit* unit = find_unit(units, suffix);
-  if (unit == nullptr && means_bits(suffix)) throw refuse("a small b means bits; B means bytes");
+  if (unit == nullptr && means_bits(suffix)) throw refuse("a lower-case b means bits; B means bytes");
   if (unit == nullptr)
-    throw refuse(suffix.empty() ? "it has no unit" : fmt::format("'{}' is no unit", suffix));
+    throw refuse(suffix.empty() ? "it has no unit" : fmt::format("'{}' is not a unit", suffix));
   if (unit->factor == 1 && number->has_fraction) throw refuse("it has a fraction of the smallest unit");
   const auto value = scale(*number, unit->factor);
   if (!value) throw refuse("it is too large");

@@ -75,9 +75,9 @@ TEST(ParseBytes, RejectsTextThatIsNotASize) {
   EXPECT_THAT(bytes_error(""), HasSubstr("empty"));
   EXPECT_THAT(bytes_error("many"), HasSubstr("does not begin with a number"));
   EXPECT_THAT(bytes_error("nan"), HasSubstr("does not begin with a number"));
-  EXPECT_THAT(bytes_error("3X"), HasSubstr("'X' is no unit"));
-  EXPECT_THAT(bytes_error("1e9"), HasSubstr("'e9' is no unit"));
-  EXPECT_THAT(bytes_error("0x10"), HasSubstr("'x10' is no unit"));
+  EXPECT_THAT(bytes_error("3X"), HasSubstr("'X' is not a unit"));
+  EXPECT_THAT(bytes_error("1e9"), HasSubstr("'e9' is not a unit"));
+  EXPECT_THAT(bytes_error("0x10"), HasSubstr("'x10' is not a unit"));
   EXPECT_THAT(bytes_error("1.5"), HasSubstr("fraction"));
 }
 
@@ -101,7 +101,7 @@ TEST(ParseDuration, ReadsEveryUnit) {
 
 TEST(ParseDuration, RequiresAUnit) {
   EXPECT_THAT(message_of([] { parse_duration("5"); }), HasSubstr("no unit"));
-  EXPECT_THAT(message_of([] { parse_duration("5min"); }), HasSubstr("'min' is no unit"));
+  EXPECT_THAT(message_of([] { parse_duration("5min"); }), HasSubstr("'min' is not a unit"));
 }
 
 TEST(FormatBytes, PrintsThreeDigits) {

@@ -69,25 +69,25 @@ TEST(CorruptAllocatorState, RejectsAFreeBlockThatNamesAStorage) {
 
 TEST(CorruptAllocatorState, RejectsStreamsThatAreNotNumberedAsTheyAppear) {
   EXPECT_THAT(error_with({{2, true, false, {{512, 0, false, -1}}}}),
-              HasSubstr("program.allocator.segments[0]: streams are counted as they appear"));
+              HasSubstr("program.allocator.segments[0]: streams must be numbered in order of appearance"));
 }
 
 TEST(CorruptAllocatorState, RejectsTouchingOrOverlappingPiecesOfAnAddressRange) {
   for (const Bytes offset : {Bytes{0}, kPiece, kPiece * 2})
     EXPECT_THAT(error_with({piece(0, kPiece), piece(0, offset)}),
-                HasSubstr("segments[1]: it does not lie behind the piece before it"));
+                HasSubstr("segments[1]: it does not follow the previous piece"));
 }
 
 TEST(CorruptAllocatorState, RejectsAnAddressRangeOfTwoStreams) {
   EXPECT_THAT(error_with({piece(0, 0, 0), piece(0, 2 * kPiece, 1)}),
-              HasSubstr("segments[1]: its address range is another stream's or pool's"));
+              HasSubstr("segments[1]: its address range belongs to another stream or pool"));
 }
 
 TEST(CorruptAllocatorState, RejectsAnAddressRangeInsideAnother) {
   EXPECT_THAT(error_with({piece(0, 0), piece(1, 0), piece(0, 2 * kPiece)}),
-              HasSubstr("segments[2]: address ranges are counted as they appear"));
+              HasSubstr("segments[2]: address ranges must be numbered in order of appearance"));
   EXPECT_THAT(error_with({piece(0, 0), {0, false, false, {{kPiece, 0, false, -1}}}, piece(0, 2 * kPiece)}),
-              HasSubstr("segments[2]: the pieces of its address range do not follow each other"));
+              HasSubstr("segments[2]: the pieces of its address range are not consecutive"));
 }
 
 TEST(CorruptAllocatorState, RejectsAnAddressRangeBeyondAllAddresses) {

@@ -13,7 +13,7 @@ nlohmann::ordered_json figure_to_json(double figure) {
 double figure_from_json(const JsonValue& object, std::string_view key, double least) {
   const auto value = object.find(key);
   if (!value) return std::numeric_limits<double>::quiet_NaN();
-  if (!value->json().is_number()) value->fail("is no number");
+  if (!value->json().is_number()) value->fail("is not a number");
   const auto figure = value->json().get<double>();
   if (figure < least) value->fail("is too small");
   return figure;

@@ -28,7 +28,7 @@ std::optional<std::int64_t> limit_from_json(const JsonValue& object, std::string
 
 /// Reads a plan and sorts it. Rejects a tensor that is listed twice.
 std::vector<std::int32_t> plan_from_json(const JsonValue& json, const Policy& policy) {
-  if (policy.scheduler == SchedulerKind::kTrl) json.fail("TRL's rules know no plan");
+  if (policy.scheduler == SchedulerKind::kTrl) json.fail("TRL's rules do not support plans");
   const auto numbers = json.as_integers(0, std::numeric_limits<std::int32_t>::max());
   std::vector<std::int32_t> tensors(numbers.begin(), numbers.end());
   std::sort(tensors.begin(), tensors.end());
@@ -39,7 +39,7 @@ std::vector<std::int32_t> plan_from_json(const JsonValue& json, const Policy& po
 
 int streams_from_json(const JsonValue& json, const Policy& policy) {
   const auto streams = static_cast<int>(json.as_integer(1, 2));
-  if (policy.scheduler == SchedulerKind::kTrl && streams != 1) json.fail("TRL's rules have one copy stream");
+  if (policy.scheduler == SchedulerKind::kTrl && streams != 1) json.fail("TRL's rules use one copy stream");
   return streams;
 }
 
@@ -106,7 +106,7 @@ Policy policy_from_json(const nlohmann::json& json, const std::string& where) {
   if (const auto streams = object.find("copy_streams"))
     policy.copy_streams = streams_from_json(*streams, policy);
   if (const auto rules = object.find("rules")) {
-    if (policy.scheduler == SchedulerKind::kTrl) rules->fail("TRL's rules know no others");
+    if (policy.scheduler == SchedulerKind::kTrl) rules->fail("TRL's rules do not support other rules");
     policy.rules = rules_from_json(*rules);
   }
   return policy;
@@ -131,18 +131,19 @@ std::string format_policy_file(const PolicyFile& file) {
 void refuse_foreign_plan(const Policy& policy, const std::string& made_for,
                          const std::string& fingerprint_of_run) {
   if (!policy.tensors || made_for == fingerprint_of_run) return;
-  throw input_error(made_for.empty()
-                        ? "the policy names tensors, but not the run that it was made for (trace_fingerprint)"
-                        : "the policy names tensors of another model, inputs, loss, optimizer, checkpointed "
-                          "modules or slices",
-                    "Tune a trace of this run: offprof tune --trace trace.json --plan -o policy.json");
+  throw input_error(
+      made_for.empty()
+          ? "the policy names tensors, but not the run that it was written for (trace_fingerprint)"
+          : "the policy names tensors of a run with other model, inputs, loss, optimizer, checkpointed "
+            "modules or slices",
+      "Tune a trace of this run: offprof tune --trace trace.json --plan -o policy.json");
 }
 
 PolicyFile load_policy(const std::string& name_or_path) {
   if (is_preset(name_or_path)) return {preset_policy(name_or_path), std::nullopt, {}};
   std::error_code error;
   if (!std::filesystem::exists(name_or_path, error)) {
-    throw input_error(fmt::format("'{}' is neither a preset nor a policy file that is there", name_or_path),
+    throw input_error(fmt::format("'{}' is neither a preset nor an existing policy file", name_or_path),
                       "Presets: keep, offload, trl. `offprof tune` writes policy files.");
   }
   return read_policy_file(name_or_path);

@@ -81,7 +81,7 @@ TEST(DescribePolicy, ContainsEachSetting) {
   EXPECT_EQ(describe(policy), "threshold 64 KiB, stash 3, prefetch 1 MiB");
   policy.stash_bytes = 2 * kGiB;
   policy.host_memory_bytes = 1000;
-  EXPECT_EQ(describe(policy), "threshold 64 KiB, stash 3 within 2 GiB, prefetch 1 MiB, host memory 1000 B");
+  EXPECT_EQ(describe(policy), "threshold 64 KiB, stash 3 up to 2 GiB, prefetch 1 MiB, host memory 1000 B");
 }
 
 TEST(DescribePolicy, ContainsPlanAndCopyStream) {
@@ -119,8 +119,9 @@ TEST(PolicyJson, SortsThePlanAndRejectsDuplicates) {
 }
 
 TEST(PolicyJson, RejectsSettingsThatTrlLacks) {
-  EXPECT_THAT(error_of(R"({"scheduler": "trl", "tensors": [1]})"), HasSubstr("TRL's rules know no plan"));
-  EXPECT_THAT(error_of(R"({"scheduler": "trl", "copy_streams": 2})"), HasSubstr("have one copy stream"));
+  EXPECT_THAT(error_of(R"({"scheduler": "trl", "tensors": [1]})"),
+              HasSubstr("TRL's rules do not support plans"));
+  EXPECT_THAT(error_of(R"({"scheduler": "trl", "copy_streams": 2})"), HasSubstr("use one copy stream"));
 }
 
 TEST(PolicyJson, RejectsOtherNumbersOfCopyStreams) {
@@ -133,7 +134,7 @@ TEST(ForeignPlan, IsRejected) {
   policy.tensors = {1};
   refuse_foreign_plan(policy, "this", "this");
   EXPECT_THAT(message_of([&] { refuse_foreign_plan(policy, "other", "this"); }),
-              HasSubstr("of another model"));
+              HasSubstr("of a run with other model"));
   EXPECT_THAT(message_of([&] { refuse_foreign_plan(policy, "", "this"); }), HasSubstr("trace_fingerprint"));
 }
 
@@ -142,7 +143,7 @@ TEST(PolicyJson, UsesDefaultsForMissingSettings) {
 }
 
 TEST(PolicyJson, RejectsUnknownKeys) {
-  EXPECT_THAT(error_of(R"({"treshold_bytes": 1})"), "p.json: policy: there is no 'treshold_bytes' here");
+  EXPECT_THAT(error_of(R"({"treshold_bytes": 1})"), "p.json: policy: unknown key 'treshold_bytes'");
 }
 
 TEST(PolicyJson, RejectsNegativeSizes) {
@@ -156,7 +157,7 @@ TEST(PolicyJson, RejectsNumbersThatAreNotWhole) {
 }
 
 TEST(PolicyJson, RejectsUnknownSchedulers) {
-  EXPECT_THAT(error_of(R"({"scheduler": "lru"})"), HasSubstr("'lru' is none of offload, trl"));
+  EXPECT_THAT(error_of(R"({"scheduler": "lru"})"), HasSubstr("'lru' is not one of offload, trl"));
 }
 
 TEST_F(PolicyFileTest, ReadsBackWhatItWrote) {
@@ -175,12 +176,13 @@ TEST_F(PolicyFileTest, NamesFileAndPlaceInErrors) {
 
 TEST_F(PolicyFileTest, RejectsUnknownKeysBesideThePolicy) {
   write(R"({"schema": "offprof.policy/1", "policy": {}, "stash": 3})");
-  EXPECT_THAT(message_of([&] { load_policy(path_); }), StartsWith(path_ + ": there is no 'stash' here"));
+  EXPECT_THAT(message_of([&] { load_policy(path_); }), StartsWith(path_ + ": unknown key 'stash'"));
 }
 
 TEST_F(PolicyFileTest, RejectsOtherVersions) {
   write(R"({"schema": "offprof.policy/2", "policy": {}})");
-  EXPECT_THAT(message_of([&] { load_policy(path_); }), HasSubstr("this program reads 'offprof.policy/1'"));
+  EXPECT_THAT(message_of([&] { load_policy(path_); }),
+              HasSubstr("this version of offprof reads 'offprof.policy/1'"));
 }
 
 TEST_F(PolicyFileTest, ReportsATraceInsteadOfAPolicy) {
@@ -194,7 +196,7 @@ TEST(LoadPolicy, AcceptsPresetNames) {
 
 TEST(LoadPolicy, ReportsAMissingPresetOrFile) {
   EXPECT_THAT(message_of([] { load_policy("fast"); }),
-              HasSubstr("'fast' is neither a preset nor a policy file"));
+              HasSubstr("'fast' is neither a preset nor an existing policy file"));
 }
 
 TEST(PolicyIo, KeepsTheParameterOffloadOfTheTunedStep) {

@@ -115,7 +115,7 @@ class ProgramCheck {
     std::int32_t last_stream = 0;
     for (index_ = 0; index_ < allocator.segments.size(); ++index_) {
       const AllocatorSegment& segment = allocator.segments[index_];
-      require(segment.stream <= last_stream + 1, "streams are counted as they appear");
+      require(segment.stream <= last_stream + 1, "streams must be numbered in order of appearance");
       last_stream = std::max(last_stream, segment.stream);
       for (const AllocatorBlock& block : segment.blocks) {
         add(bytes, block.bytes, "bytes");
@@ -142,13 +142,12 @@ class ProgramCheck {
       if (!segment.is_expandable) continue;
       if (segment.range == last_range) {
         const AllocatorSegment& before = segments[index_ - 1];
-        require(before.range == segment.range, "the pieces of its address range do not follow each other");
+        require(before.range == segment.range, "the pieces of its address range are not consecutive");
         require(before.stream == segment.stream && before.is_large == segment.is_large,
-                "its address range is another stream's or pool's");
-        require(segment.range_offset > end,
-                "it does not lie behind the piece before it in its address range");
+                "its address range belongs to another stream or pool");
+        require(segment.range_offset > end, "it does not follow the previous piece of its address range");
       } else {
-        require(segment.range == last_range + 1, "address ranges are counted as they appear");
+        require(segment.range == last_range + 1, "address ranges must be numbered in order of appearance");
         add(addresses, end, "addresses");
       }
       last_range = segment.range;
@@ -237,7 +236,7 @@ class ProgramCheck {
 
   void copy_weights(std::int32_t id) {
     require_index(id, storages_.size(), "storage");
-    require(storages_[id] == StorageState::kLive, "copies parameters of a storage that is not there");
+    require(storages_[id] == StorageState::kLive, "copies parameters of a storage that does not exist");
   }
 
   void fetched(std::int32_t id) {
@@ -247,7 +246,7 @@ class ProgramCheck {
 
   void pack(std::int32_t id) {
     require_index(id, saved_.size(), "saved tensor");
-    if (id != packed_) fail(fmt::format("packs saved tensor {} where {} is next", id, packed_));
+    if (id != packed_) fail(fmt::format("packs saved tensor {}, but {} is next", id, packed_));
     ++packed_;
     const std::int32_t storage = program_.saved[id].storage;
     const bool is_there =
@@ -281,8 +280,8 @@ class ProgramCheck {
     require_index(id, saved_.size(), "saved tensor");
     if (!program_.saved[id].escapes)
       require(saved_[id].held,
-              "lets go of a tensor that does not escape, but not between its unpack and its node's end");
-    require(saved_[id].held, "lets go of a tensor before its unpack, or for the second time");
+              "drops a tensor that does not escape, but not between its unpack and the end of its node");
+    require(saved_[id].held, "drops a tensor before its unpack, or for the second time");
     saved_[id].held = false;
   }
 

@@ -39,7 +39,7 @@ void append_column(std::string& out, const Range& range, const Project& project)
 
 inline void require_length(const JsonValue& column, std::size_t length) {
   if (column.size() == length) return;
-  column.fail(fmt::format("has {} elements where the columns beside it have {}", column.size(), length));
+  column.fail(fmt::format("has {} elements, but the other columns have {}", column.size(), length));
 }
 
 }  // namespace offprof

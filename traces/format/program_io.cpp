@@ -88,7 +88,7 @@ std::vector<Enum> read_letters(const JsonValue& json, std::string_view alphabet)
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto index = alphabet.find(text[i]);
     if (index == std::string_view::npos) {
-      json.fail(fmt::format("letter {} is {}, none of {}", i, quoted(text.substr(i, 1)), alphabet));
+      json.fail(fmt::format("letter {} is {}, not one of {}", i, quoted(text.substr(i, 1)), alphabet));
     }
     values.push_back(static_cast<Enum>(index));
   }

@@ -35,9 +35,9 @@ class RecomputeReader {
       const JsonValue element = json.element(i);
       Recomputation recomputation = recomputation_from_json(element);
       if (!recomputations.empty() && recomputation.tensor <= recomputations.back().tensor)
-        element.fail("is not behind the recomputation before it");
+        element.fail("is not sorted after the previous recomputation");
       if (first_of_.at(content_of(recomputation.tensor)) != recomputation.tensor)
-        element.fail(fmt::format("makes saved tensor {}, which is not the first of its content",
+        element.fail(fmt::format("recomputes saved tensor {}, which is not the first with its content",
                                  recomputation.tensor));
       recomputations.push_back(std::move(recomputation));
     }
@@ -52,25 +52,26 @@ class RecomputeReader {
   Recomputation recomputation_from_json(const JsonValue& json) const {
     Recomputation recomputation;
     const auto last = static_cast<std::int64_t>(program_.saved.size()) - 1;
-    if (last < 0) json.fail("is of a program that saves no tensor");
+    if (last < 0) json.fail("belongs to a step program that saves no tensor");
     recomputation.tensor = static_cast<std::int32_t>(json.at("tensor").as_integer(0, last));
     const SavedTensor& saved = program_.saved[recomputation.tensor];
     if (saved.movability != Movability::kMovable || saved.storage < 0)
-      json.fail(fmt::format("makes saved tensor {}, which may not move", recomputation.tensor));
+      json.fail(fmt::format("recomputes saved tensor {}, which cannot be offloaded", recomputation.tensor));
     recomputation.op = json.at("op").as_string();
     const JsonValue sources = json.at("sources");
     for (std::size_t i = 0; i < sources.size(); ++i)
       recomputation.sources.push_back(source_from_json(sources.element(i), recomputation));
     recomputation.use = use_from_json(json.at("use"));
     if (result_bytes(recomputation.use) != program_.storages[saved.storage].bytes)
-      json.fail(fmt::format("makes {} bytes of a storage of {}", result_bytes(recomputation.use),
+      json.fail(fmt::format("produces {} bytes for a storage of {}", result_bytes(recomputation.use),
                             program_.storages[saved.storage].bytes));
     return recomputation;
   }
 
   std::int32_t source_from_json(const JsonValue& json, const Recomputation& recomputation) const {
     const auto source = static_cast<std::int32_t>(json.as_integer(0, recomputation.tensor - 1));
-    if (content_of(source) == content_of(recomputation.tensor)) json.fail("is of the content that is made");
+    if (content_of(source) == content_of(recomputation.tensor))
+      json.fail("has the content that is recomputed");
     if (std::ranges::find(recomputation.sources, source) != recomputation.sources.end())
       json.fail("names a source for the second time");
     return source;

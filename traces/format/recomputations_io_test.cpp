@@ -67,27 +67,27 @@ TEST(RecomputationsJson, RequiresEarlierTensorsOfOtherContentAsSources) {
               HasSubstr("recomputations[0].sources[0]"));
   EXPECT_THAT(error_after([](auto& json) { json[0]["sources"] = {0, 0}; }), HasSubstr("for the second time"));
   EXPECT_THAT(error_after([](auto& json) { json[0]["tensor"] = 3, json[0]["sources"] = {1}; }),
-              HasSubstr("is of the content that is made"));
+              HasSubstr("has the content that is recomputed"));
   EXPECT_THAT(error_after([](auto& json) { json[0]["tensor"] = 4; }), HasSubstr("recomputations[0].tensor"));
 }
 
 TEST(RecomputationsJson, AllowsOneRecomputationPerContentForItsFirstTensor) {
   EXPECT_THAT(error_after([](auto& json) { json.push_back(json[0]); }),
-              HasSubstr("behind the recomputation before"));
+              HasSubstr("sorted after the previous recomputation"));
   EXPECT_THAT(error_after([](auto& json) {
                 json.push_back(json[0]);
                 json[1]["tensor"] = 3;
               }),
-              HasSubstr("not the first of its content"));
+              HasSubstr("not the first with its content"));
 }
 
 TEST(RecomputationsJson, RequiresTheSizeOfTheStorage) {
   EXPECT_THAT(error_after([](auto& json) { json[0]["use"]["memory"] = {512}; }),
-              HasSubstr("makes 512 bytes of a storage of 1024"));
+              HasSubstr("produces 512 bytes for a storage of 1024"));
   EXPECT_THAT(error_after([](auto& json) {
                 json[0]["use"]["memory"] = {1024, 1024};
               }),
-              HasSubstr("leaves not one allocation"));
+              HasSubstr("must leave exactly one allocation"));
 }
 
 TEST(RecomputationsJson, RejectsATensorThatMayNotMove) {

@@ -20,7 +20,7 @@ void add(nlohmann::ordered_json& json, const char* key, const std::optional<Valu
 std::optional<std::string> text_from_json(const JsonValue& rule, std::string_view key) {
   const auto value = rule.find(key);
   if (!value) return std::nullopt;
-  if (value->as_string().empty()) value->fail("is empty, and so matches nothing");
+  if (value->as_string().empty()) value->fail("is empty, so it matches nothing");
   return value->as_string();
 }
 
@@ -36,7 +36,7 @@ template <typename Number>
 void refuse_empty_range(const JsonValue& rule, const char* low_key, const std::optional<Number>& low,
                         const char* high_key, const std::optional<Number>& high) {
   if (low && high && *low > *high)
-    rule.fail(fmt::format("matches nothing: {} {} is above {} {}", low_key, *low, high_key, *high));
+    rule.fail(fmt::format("matches nothing: {} {} is greater than {} {}", low_key, *low, high_key, *high));
 }
 
 PolicyRule rule_from_json(const JsonValue& json) {
@@ -83,7 +83,7 @@ std::vector<PolicyRule> rules_from_json(const JsonValue& json) {
     if (!takes_disk(place)) continue;
     if (place != disk.value_or(place))
       json.element(i).fail(
-          fmt::format("places tensors on '{}', and a rule before it on '{}': a run has one of them",
+          fmt::format("places tensors on '{}', but an earlier rule on '{}': a run supports only one of them",
                       to_string(place), to_string(*disk)));
     disk = place;
   }

@@ -52,9 +52,9 @@ TEST(RulesJson, NamesTheRuleAndTheFaultyKey) {
 
 TEST(RulesJson, RejectsEmptyRanges) {
   EXPECT_THAT(error_of(R"([{"min_bytes": 5, "max_bytes": 4, "placement": "host"}])"),
-              HasSubstr("min_bytes 5 is above max_bytes 4"));
+              HasSubstr("min_bytes 5 is greater than max_bytes 4"));
   EXPECT_THAT(error_of(R"([{"first": 5, "last": 4, "placement": "host"}])"),
-              HasSubstr("first 5 is above last 4"));
+              HasSubstr("first 5 is greater than last 4"));
 }
 
 TEST(RulesJson, IsPartOfAPolicy) {
@@ -62,7 +62,7 @@ TEST(RulesJson, IsPartOfAPolicy) {
   policy.rules = read(R"([{"dtype": "bool", "placement": "bits"}])");
   const nlohmann::json json = nlohmann::json::parse(to_json(policy).dump());
   EXPECT_EQ(policy_from_json(json, "here"), policy);
-  EXPECT_THAT(describe(policy), HasSubstr("1 rule, else threshold 0"));
+  EXPECT_THAT(describe(policy), HasSubstr("1 rule, otherwise threshold 0"));
 }
 
 TEST(RulesJson, RejectsRulesInATrlPolicy) {

@@ -224,17 +224,17 @@ TEST(CorruptTrace, RejectsEndlessNesting) {
 }
 
 TEST(CorruptTrace, RejectsAValueThatIsNotAnObject) {
-  EXPECT_THAT(error_of("[1]"), HasSubstr("it holds no JSON object"));
+  EXPECT_THAT(error_of("[1]"), HasSubstr("it is not a JSON object"));
 }
 
 TEST(CorruptTrace, RejectsAnotherMajorVersion) {
   EXPECT_THAT(error_with("/schema", "offprof.trace/2"),
-              HasSubstr("has schema 'offprof.trace/2'; this program reads 'offprof.trace/1'"));
+              HasSubstr("has schema 'offprof.trace/2'; this version of offprof reads 'offprof.trace/1'"));
 }
 
 TEST(CorruptTrace, RejectsAChromeTraceOfAnotherTool) {
   const std::string error = error_of(R"({"schemaVersion": 1, "traceEvents": [{"ph": "X"}]})");
-  EXPECT_THAT(error, HasSubstr("a Chrome trace of another tool"));
+  EXPECT_THAT(error, HasSubstr("a Chrome trace from another tool"));
   EXPECT_THAT(error, HasSubstr("`program`"));
   EXPECT_THAT(error, HasSubstr("offprof run"));
 }
@@ -279,14 +279,14 @@ TEST(CorruptTrace, RejectsANumberThatDoesNotFit) {
 }
 
 TEST(CorruptTrace, RejectsAnUnknownName) {
-  EXPECT_THAT(error_with("/policy/scheduler", "lru"), HasSubstr("policy.scheduler: 'lru' is none of"));
-  EXPECT_THAT(error_with("/ledger/0/reason", "whim"), HasSubstr("ledger[0].reason: 'whim' is none of"));
-  EXPECT_THAT(error_with("/program/saved/rows/0/2", "fixed"), HasSubstr("'fixed' is none of movable"));
+  EXPECT_THAT(error_with("/policy/scheduler", "lru"), HasSubstr("policy.scheduler: 'lru' is not one of"));
+  EXPECT_THAT(error_with("/ledger/0/reason", "whim"), HasSubstr("ledger[0].reason: 'whim' is not one of"));
+  EXPECT_THAT(error_with("/program/saved/rows/0/2", "fixed"), HasSubstr("'fixed' is not one of movable"));
   EXPECT_THAT(error_with("/program/storages/roles", "PIX"), HasSubstr("letter 2 is \"X\""));
 }
 
 TEST(CorruptTrace, RejectsAnUnknownPolicySetting) {
-  EXPECT_THAT(error_with("/policy/tier", "disk"), HasSubstr("t.json: policy: there is no 'tier' here"));
+  EXPECT_THAT(error_with("/policy/tier", "disk"), HasSubstr("t.json: policy: unknown key 'tier'"));
 }
 
 TEST(CorruptTrace, RejectsColumnsOfUnequalLength) {
@@ -341,7 +341,7 @@ TEST(CorruptProgram, RejectsAPackBeforeTheAllocationOfItsStorage) {
 
 TEST(CorruptProgram, RejectsASecondPack) {
   EXPECT_THAT(error_with_event(5, {EventKind::kPack, 0, 0}),
-              HasSubstr("packs saved tensor 0 where 1 is next"));
+              HasSubstr("packs saved tensor 0, but 1 is next"));
 }
 
 TEST(CorruptProgram, RejectsAMissingPack) {
@@ -382,14 +382,14 @@ std::string error_of_escaping_program(Event last) {
 
 TEST(CorruptProgram, RejectsDroppingATensorThatDoesNotEscapeAfterItsNode) {
   EXPECT_THAT(error_with_event(11, {EventKind::kFreeUnpacked, 0, 0}),
-              HasSubstr("does not escape, but not between its unpack and its node's end"));
+              HasSubstr("does not escape, but not between its unpack and the end of its node"));
 }
 
 TEST(CorruptProgram, RejectsDroppingATensorBeforeItsUnpack) {
   StepProgram program = sample_trace().program;
   program.saved[0].escapes = true;
   program.events.at(6) = {EventKind::kFreeUnpacked, 0, 0};
-  EXPECT_THAT(error_of_program(program), HasSubstr("lets go of a tensor before its unpack"));
+  EXPECT_THAT(error_of_program(program), HasSubstr("drops a tensor before its unpack"));
 }
 
 TEST(CorruptProgram, RejectsDroppingATensorTwice) {

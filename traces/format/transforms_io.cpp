@@ -25,9 +25,9 @@ TransformMemory memory_step_from_json(const JsonValue& json, std::vector<char>& 
     is_live.push_back(1);
     return {value, -1};
   }
-  if (value == 0) json.fail("an allocation of 0 bytes");
+  if (value == 0) json.fail("is an allocation of 0 bytes");
   const auto freed = static_cast<std::int32_t>(-1 - value);
-  if (is_live[freed] == 0) json.fail("frees what is freed already");
+  if (is_live[freed] == 0) json.fail("frees an allocation that is already freed");
   is_live[freed] = 0;
   return {0, freed};
 }
@@ -38,7 +38,7 @@ std::vector<TransformMemory> memory_from_json(const JsonValue& json) {
   std::vector<char> is_live;
   for (std::size_t i = 0; i < json.size(); ++i)
     memory.push_back(memory_step_from_json(json.element(i), is_live));
-  if (std::ranges::count(is_live, 1) != 1) json.fail("leaves not one allocation, which is the result");
+  if (std::ranges::count(is_live, 1) != 1) json.fail("must leave exactly one allocation, the result");
   return memory;
 }
 
@@ -100,7 +100,7 @@ TransformProfile profile_from_json(const JsonValue& json) {
     const bool is_known = std::ranges::any_of(profile.costs, [&](const TransformCost& other) {
       return other.dtype == cost.dtype && other.elements == cost.elements;
     });
-    if (is_known) costs.element(i).fail("says again what an element before it says");
+    if (is_known) costs.element(i).fail("repeats an earlier element");
     profile.costs.push_back(cost);
   }
   return profile;
@@ -123,7 +123,7 @@ std::vector<TransformProfile> transforms_from_json(const JsonValue& json) {
   for (std::size_t i = 0; i < json.size(); ++i) {
     TransformProfile profile = profile_from_json(json.element(i));
     if (std::ranges::find(profiles, profile.name, &TransformProfile::name) != profiles.end())
-      json.element(i).fail(fmt::format("names {} a second time", profile.name));
+      json.element(i).fail(fmt::format("names {} for the second time", profile.name));
     profiles.push_back(std::move(profile));
   }
   return profiles;

@@ -41,7 +41,7 @@ TEST(TransformsJson, ReadsBackItsOwnTrace) {
 }
 
 TEST(TransformsJson, RejectsDuplicates) {
-  EXPECT_THAT(error_after([](auto& json) { json.push_back(json[0]); }), HasSubstr("a second time"));
+  EXPECT_THAT(error_after([](auto& json) { json.push_back(json[0]); }), HasSubstr("for the second time"));
   EXPECT_THAT(error_after([](auto& json) { json[0]["costs"].push_back(json[0]["costs"][0]); }),
               HasSubstr("costs[1]"));
 }
@@ -50,9 +50,9 @@ TEST(TransformsJson, RequiresMemoryToLeaveOneResult) {
   const auto error_with = [](const nlohmann::json& memory) {
     return error_after([&](auto& json) { json[0]["costs"][0]["pack"]["memory"] = memory; });
   };
-  EXPECT_THAT(error_with({10, 20}), HasSubstr("leaves not one allocation"));
-  EXPECT_THAT(error_with({10, -1}), HasSubstr("leaves not one allocation"));
-  EXPECT_THAT(error_with({10, -1, -1}), HasSubstr("freed already"));
+  EXPECT_THAT(error_with({10, 20}), HasSubstr("must leave exactly one allocation"));
+  EXPECT_THAT(error_with({10, -1}), HasSubstr("must leave exactly one allocation"));
+  EXPECT_THAT(error_with({10, -1, -1}), HasSubstr("already freed"));
   EXPECT_THAT(error_with({-1, 10}), HasSubstr("memory[0]"));
   EXPECT_THAT(error_with({0, 10}), HasSubstr("0 bytes"));
 }

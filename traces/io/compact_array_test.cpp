@@ -131,11 +131,10 @@ TEST(CompactArray, IsCalledAnArrayInErrors) {
     }
     return "no error";
   };
-  EXPECT_EQ(error_of([&] { ids.as_string(); }),
-            "t.json: program.ids: an array stands where a string is expected");
+  EXPECT_EQ(error_of([&] { ids.as_string(); }), "t.json: program.ids: expected a string, found an array");
   EXPECT_EQ(error_of([&] { ids.as_integer(); }), "t.json: program.ids: an array is not a whole number");
   EXPECT_EQ(error_of([&] { ids.as_integers(); }), "t.json: program.ids[2]: -3 is negative");
-  EXPECT_EQ(error_of([&] { ids.element(3); }), "t.json: program.ids: has 3 elements, 4 are expected");
+  EXPECT_EQ(error_of([&] { ids.element(3); }), "t.json: program.ids: has 3 elements, expected at least 4");
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ void TreeBuilder::open(nlohmann::json::value_t type) {
 /// Returns the place of the next value.
 nlohmann::json* TreeBuilder::place() {
   if (++values_ > kMostValues)
-    throw input_error(fmt::format("'{}' has more values than a file of offprof's can have", name_));
+    throw input_error(fmt::format("'{}' has more values than an offprof file can have", name_));
   if (open_.empty()) return &root_;
   nlohmann::json& parent = *open_.back();
   if (parent.is_object()) return member_;

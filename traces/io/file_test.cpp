@@ -169,7 +169,7 @@ TEST_F(FileTest, KeepsTheOldFileWhenTheDiskIsFull) {
     const FileSizeLimit limit(1000);
     message = message_of([&] { write_file(path("f"), std::string(5000, 'x')); });
   }
-  EXPECT_THAT(message, HasSubstr("the old file is untouched"));
+  EXPECT_THAT(message, HasSubstr("the old file is unchanged"));
   EXPECT_EQ(raw("f"), "old");
   EXPECT_EQ(count_files(), 1);
 }
@@ -235,7 +235,7 @@ TEST_F(FileTest, CheckWritableFindsAMissingFolder) {
 
 TEST_F(FileTest, ReportsAFolderThatAcceptsNoFiles) {
   EXPECT_THAT(message_of([] { check_writable("/proc/x.json"); }),
-              HasSubstr("cannot make a file in '/proc': No such file or directory"));
+              HasSubstr("cannot create a file in '/proc': No such file or directory"));
 }
 
 TEST_F(FileTest, CheckWritableRejectsFolders) {

@@ -27,7 +27,7 @@ constexpr std::size_t kNeverTooMuch = std::size_t{64} << 20;
 [[noreturn]] void throw_broken(const std::string& name, int code) {
   const bool short_file = code == Z_BUF_ERROR || code == Z_OK;
   throw input_error(
-      fmt::format("cannot unpack '{}': {}", name,
+      fmt::format("cannot decompress '{}': {}", name,
                   short_file ? "the gzip data ends early (truncated?)" : "the gzip data is damaged"),
       "Copy or record the file again.");
 }
@@ -84,8 +84,8 @@ class GzipSource final : public ByteSource {
   void refuse_a_bomb() const {
     if (unpacked_bytes_ <= kNeverTooMuch || unpacked_bytes_ / kMostUnpacked <= encoded_bytes_) return;
     throw input_error(
-        fmt::format("cannot unpack '{}': it unpacks to more than {} times its size, which no "
-                    "file of offprof's does",
+        fmt::format("cannot decompress '{}': it decompresses to more than {} times its size, which no "
+                    "offprof file does",
                     name_, kMostUnpacked));
   }
 

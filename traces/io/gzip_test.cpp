@@ -39,14 +39,14 @@ TEST(Gzip, IgnoresBytesAfterTheLastMember) {
 TEST(Gzip, RejectsDamagedData) {
   std::string compact = compress_gzip("a text");
   compact[compact.size() - 6] ^= 1;  // a byte of the checksum
-  EXPECT_THAT(error_of(compact), HasSubstr("cannot unpack 't.json.gz': the gzip data is damaged"));
+  EXPECT_THAT(error_of(compact), HasSubstr("cannot decompress 't.json.gz': the gzip data is damaged"));
 }
 
 TEST(Gzip, RejectsABombBeforeItIsFullyDecompressed) {
   const std::string bomb = compress_gzip(std::string(std::size_t{70} << 20, ' '));
   EXPECT_LT(bomb.size(), 100'000U);
-  EXPECT_THAT(error_of(bomb), HasSubstr("it unpacks to more than 250 times its size"));
-  EXPECT_THAT(error_of(bomb + bomb), HasSubstr("it unpacks to more than 250 times its size"));
+  EXPECT_THAT(error_of(bomb), HasSubstr("it decompresses to more than 250 times its size"));
+  EXPECT_THAT(error_of(bomb + bomb), HasSubstr("it decompresses to more than 250 times its size"));
 }
 
 TEST(Gzip, DecompressesSmallFilesOfRepeatedBytes) {

@@ -66,7 +66,7 @@ void JsonValue::fail(const std::string& what, const std::string& hint) const {
 }
 
 std::optional<JsonValue> JsonValue::find(std::string_view key) const {
-  if (!json_->is_object()) fail(fmt::format("{} stands where an object is expected", type_name()));
+  if (!json_->is_object()) fail(fmt::format("expected an object, found {}", type_name()));
   const auto found = json_->find(key);
   if (found == json_->end() || found->is_null()) return std::nullopt;
   return child(*found, fmt::format("{}{}{}", where_, where_.ends_with(": ") ? "" : ".", key));
@@ -79,12 +79,12 @@ JsonValue JsonValue::at(std::string_view key) const {
 }
 
 std::size_t JsonValue::size() const {
-  if (!is_array()) fail(fmt::format("{} stands where an array is expected", type_name()));
+  if (!is_array()) fail(fmt::format("expected an array, found {}", type_name()));
   return compact() != nullptr ? compact()->size() : json_->size();
 }
 
 JsonValue JsonValue::element(std::size_t index) const {
-  if (index >= size()) fail(fmt::format("has {} elements, {} are expected", size(), index + 1));
+  if (index >= size()) fail(fmt::format("has {} elements, expected at least {}", size(), index + 1));
   const std::string where = fmt::format("{}[{}]", where_, index);
   if (compact() == nullptr) return child((*json_)[index], where);
   const auto unpacked = std::make_shared<const nlohmann::json>(compact()->element(index));
@@ -94,25 +94,25 @@ JsonValue JsonValue::element(std::size_t index) const {
 }
 
 const std::string& JsonValue::as_string() const {
-  if (!json_->is_string()) fail(fmt::format("{} stands where a string is expected", type_name()));
+  if (!json_->is_string()) fail(fmt::format("expected a string, found {}", type_name()));
   return json_->get_ref<const std::string&>();
 }
 
 bool JsonValue::as_bool() const {
-  if (!json_->is_boolean()) fail(fmt::format("{} stands where true or false is expected", type_name()));
+  if (!json_->is_boolean()) fail(fmt::format("expected true or false, found {}", type_name()));
   return json_->get<bool>();
 }
 
 double JsonValue::as_amount() const {
-  if (!json_->is_number()) fail(fmt::format("{} stands where a number is expected", type_name()));
+  if (!json_->is_number()) fail(fmt::format("expected a number, found {}", type_name()));
   const auto value = json_->get<double>();
   if (!(value >= 0) || !std::isfinite(value))
-    fail(fmt::format("{} is not a finite number from 0 on", shown(*json_)));
+    fail(fmt::format("{} is not a finite non-negative number", shown(*json_)));
   return value;
 }
 
 std::uint64_t JsonValue::as_unsigned() const {
-  if (!json_->is_number_unsigned()) fail(fmt::format("{} is not a whole number from 0 on", shown(*json_)));
+  if (!json_->is_number_unsigned()) fail(fmt::format("{} is not a non-negative whole number", shown(*json_)));
   return json_->get<std::uint64_t>();
 }
 
@@ -142,15 +142,15 @@ std::vector<std::string> JsonValue::as_strings() const {
 
 std::size_t JsonValue::as_one_of(std::span<const std::string_view> names) const {
   const auto found = std::ranges::find(names, std::string_view(as_string()));
-  if (found == names.end()) fail(fmt::format("'{}' is none of {}", as_string(), fmt::join(names, ", ")));
+  if (found == names.end()) fail(fmt::format("'{}' is not one of {}", as_string(), fmt::join(names, ", ")));
   return static_cast<std::size_t>(found - names.begin());
 }
 
 void JsonValue::allow_only(std::initializer_list<std::string_view> keys) const {
-  if (!json_->is_object()) fail(fmt::format("{} stands where an object is expected", type_name()));
+  if (!json_->is_object()) fail(fmt::format("expected an object, found {}", type_name()));
   for (const auto& [key, value] : json_->items()) {
     if (std::ranges::find(keys, std::string_view(key)) != keys.end()) continue;
-    fail(fmt::format("there is no '{}' here", key), fmt::format("Known: {}.", fmt::join(keys, ", ")));
+    fail(fmt::format("unknown key '{}'", key), fmt::format("Known: {}.", fmt::join(keys, ", ")));
   }
 }
 

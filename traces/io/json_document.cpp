@@ -20,16 +20,16 @@ std::string describe_kind(std::string_view kind) {
   if (kind == "offprof.trace") return "an offprof trace";
   if (kind == "offprof.policy") return "an offprof policy file";
   if (kind == "offprof.report") return "an offprof report";
-  if (kind == "offprof.gpu_profile") return "a GPU profile of offprof";
+  if (kind == "offprof.gpu_profile") return "an offprof GPU profile";
   return "";
 }
 
 std::string what_it_is(const Document& document, std::string_view schema) {
-  if (!document.is_object()) return "it holds no JSON object";
+  if (!document.is_object()) return "it is not a JSON object";
   if (const std::string kind = describe_kind(kind_of(schema)); !kind.empty()) return "it is " + kind;
   if (!schema.empty()) return fmt::format("its schema is '{}'", schema);
   if (document.contains(kSkippedKey)) {
-    return "it is a Chrome trace of another tool, which lacks `program`, the step that offprof replays";
+    return "it is a Chrome trace from another tool, without `program`, the step that offprof replays";
   }
   return "it has no `schema`";
 }
@@ -37,7 +37,7 @@ std::string what_it_is(const Document& document, std::string_view schema) {
 std::string hint_for(std::string_view expected) {
   return kind_of(expected) == "offprof.trace" ? "Record one with: offprof run MODEL.pt -o trace.json"
          : kind_of(expected) == "offprof.policy"
-             ? "Make one with: offprof tune --trace trace.json -o policy.json"
+             ? "Write one with: offprof tune --trace trace.json -o policy.json"
              : "";
 }
 
@@ -103,8 +103,9 @@ void check_schema(const Document& document, std::string_view expected, const std
   if (schema == expected) return;
   const std::string_view kind = kind_of(expected);
   if (kind_of(schema) == kind) {
-    throw input_error(fmt::format("'{}' has schema '{}'; this program reads '{}'", name, schema, expected),
-                      "Use the version of offprof that wrote it, or make it again.");
+    throw input_error(
+        fmt::format("'{}' has schema '{}'; this version of offprof reads '{}'", name, schema, expected),
+        "Use the version of offprof that wrote the file, or create the file again.");
   }
   throw input_error(
       fmt::format("'{}' is not {}: {}", name, describe_kind(kind), what_it_is(document, schema)),

@@ -42,7 +42,7 @@ class Piece {
       line_begin_ = offset_ + newline + 1;
     offset_ += size_;
     if (offset_ > kMostTextBytes)
-      throw input_error(fmt::format("'{}' is too long for a file of offprof's", name_));
+      throw input_error(fmt::format("'{}' is too long for an offprof file", name_));
     size_ = source_.read({bytes_.get(), kPiece});
     bytes_[size_] = '\0';
   }
@@ -125,7 +125,7 @@ class Adapter {
   bool Int64(std::int64_t value) { return handler_.negative(value), true; }
   bool Uint64(std::uint64_t value) { return handler_.natural(value), true; }
   bool Double(double value) {
-    if (!std::isfinite(value)) throw input_error(fmt::format("'{}' has a number that is too big", name_));
+    if (!std::isfinite(value)) throw input_error(fmt::format("'{}' has a number that is too large", name_));
     return handler_.real(value), true;
   }
   bool RawNumber(const char*, rapidjson::SizeType, bool) { return false; }  // not requested
@@ -163,9 +163,8 @@ class Adapter {
   if (result.Code() == rapidjson::kParseErrorDocumentEmpty && stream.at_end())
     throw input_error(fmt::format("'{}' is empty", name));
   if (stream.at_end()) {
-    throw input_error(
-        fmt::format("'{}' ends in the middle, after {} bytes: it is truncated", name, stream.Tell()),
-        "Copy or record it again.");
+    throw input_error(fmt::format("'{}' is truncated: it ends after {} bytes", name, stream.Tell()),
+                      "Copy or record it again.");
   }
   throw input_error(fmt::format("'{}' is not JSON: {}: {}", name, piece.line_and_column(result.Offset()),
                                 rapidjson::GetParseError_En(result.Code())));

@@ -118,7 +118,7 @@ TEST(ParseJson, RejectsSyntaxThatJsonLacks) {
 TEST(ParseJson, DistinguishesTruncatedTextFromInvalidText) {
   const std::string text = R"({"a": [1.5e3, true, "x\u00e4\ud83d\ude00"], "b": null})";
   for (std::size_t size = 1; size < text.size(); ++size)
-    EXPECT_THAT(error_of(text.substr(0, size)), HasSubstr("it is truncated")) << text.substr(0, size);
+    EXPECT_THAT(error_of(text.substr(0, size)), HasSubstr("is truncated")) << text.substr(0, size);
 }
 
 TEST(ParseJson, ReadsNumbersWithAnyNumberOfZeros) {
@@ -136,7 +136,8 @@ TEST(ParseJson, ReadsNumbersWithAnyNumberOfZeros) {
 
 TEST(ParseJson, RejectsNumbersAboveTheRangeOfDoubles) {
   const std::vector<std::string> texts = {"12345678901234567890e300", "1" + std::string(400, '0'), "1e999"};
-  for (const std::string& text : texts) EXPECT_THAT(error_of("[" + text + "]"), HasSubstr("too big")) << text;
+  for (const std::string& text : texts)
+    EXPECT_THAT(error_of("[" + text + "]"), HasSubstr("too large")) << text;
 }
 
 TEST(ParseJson, PassesTextsAndNamesInPrintableForm) {

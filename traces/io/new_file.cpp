@@ -43,7 +43,7 @@ Error cannot_write(const std::string& path, const std::string& why, std::string 
 
 /// Returns a hint for a failed write; empty if the error explains itself.
 std::string remedy(int error) {
-  if (error == ENOSPC || error == EDQUOT) return "Make room on the disk, or write elsewhere.";
+  if (error == ENOSPC || error == EDQUOT) return "Free space on the disk, or write elsewhere.";
   return error == EFBIG ? "Raise the limit on the size of files (`ulimit -f`), or write elsewhere." : "";
 }
 
@@ -65,8 +65,9 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   const std::string folder = folder_of(to.path).string();
   std::error_code unknown;  // if the check fails, `error` has the better reason
   if (error == ENOENT && !std::filesystem::exists(folder, unknown))
-    throw cannot_write(path, fmt::format("the folder '{}' does not exist", folder), "Make the folder first.");
-  throw cannot_write(path, fmt::format("cannot make a file in '{}': {}", folder, reason(error)),
+    throw cannot_write(path, fmt::format("the folder '{}' does not exist", folder),
+                       "Create the folder first.");
+  throw cannot_write(path, fmt::format("cannot create a file in '{}': {}", folder, reason(error)),
                      remedy(error));
 }
 
@@ -113,12 +114,12 @@ NewFile::NewFile(std::string path, Destination to)
       to_(std::move(to)),
       temporary_(folder_of(to_.path)),
       file_(temporary_.take_fd()) {
-  if (to_.direct) throw cannot_write(path_, "it is no file that another can replace");
+  if (to_.direct) throw cannot_write(path_, "it is not a regular file, so it cannot be replaced");
   if (temporary_.error() != 0) throw_no_temporary(path_, to_, temporary_.error());
 }
 
 void NewFile::refuse(int error) const {
-  const std::string old_file = to_.exists ? " (the old file is untouched)" : "";
+  const std::string old_file = to_.exists ? " (the old file is unchanged)" : "";
   throw cannot_write(path_, reason(error) + old_file, remedy(error));
 }
 
@@ -132,7 +133,7 @@ void NewFile::commit() {
   if (!file_.close()) refuse(errno);
   if (!temporary_.rename_to(to_.path.string())) refuse(errno);
   if (const int error = sync_folder(folder_of(to_.path)); error != 0)
-    throw cannot_write(path_, "it is written, but its folder cannot be synced: " + reason(error));
+    throw cannot_write(path_, "the file is written, but its folder cannot be synced: " + reason(error));
 }
 
 void check_writable(const std::string& path) {

@@ -8,7 +8,7 @@ std::string describe(const std::optional<ParameterSettings>& parameters) {
   if (!parameters) return "on the device";
   std::string text = "on the " + parameters->place;
   if (parameters->window_bytes)
-    text += fmt::format(", at most {} of them on the device", format_bytes(*parameters->window_bytes));
+    text += fmt::format(", at most {} on the device", format_bytes(*parameters->window_bytes));
   return text;
 }
 
@@ -21,7 +21,7 @@ nlohmann::ordered_json to_json(const ParameterSettings& parameters) {
 ParameterSettings parameter_settings_from_json(const JsonValue& json) {
   ParameterSettings parameters{json.at("place").as_string()};
   if (parameters.place != "host" && parameters.place != "disk")
-    json.at("place").fail("parameters are on the host or on the disk, not on '" + parameters.place + "'");
+    json.at("place").fail("parameters can be on the host or on the disk, not on '" + parameters.place + "'");
   if (const auto window = json.find("window_bytes")) parameters.window_bytes = window->as_integer();
   return parameters;
 }

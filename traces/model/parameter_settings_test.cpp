@@ -42,12 +42,12 @@ TEST(WeightsInTraces, ReadsBackSettingsAndCopies) {
 TEST(WeightsInTraces, RejectsAnUnknownPlace) {
   Trace trace = sample_trace();
   trace.settings.parameters = {"cloud"};
-  EXPECT_THAT(error_of(trace), HasSubstr("parameters are on the host or on the disk, not on 'cloud'"));
+  EXPECT_THAT(error_of(trace), HasSubstr("parameters can be on the host or on the disk, not on 'cloud'"));
 }
 
 TEST(WeightsInTraces, RejectsAStorageThatIsNotAllocated) {
   EXPECT_THAT(error_of(with({{EventKind::kFetch, 0, 0}})),
-              HasSubstr("weights of a storage that is not there"));
+              HasSubstr("parameters of a storage that does not exist"));
   EXPECT_THAT(error_of(with({{EventKind::kSave, 99, 0}})), HasSubstr("storage"));
 }
 
@@ -64,7 +64,7 @@ TEST(WeightsInFigures, ListsThemInRunDifferences) {
   const auto differences = run_differences(base, figures_of(trace, "b.json"));
   ASSERT_EQ(differences.size(), 1U);
   EXPECT_EQ(differences[0].what, "parameters");
-  EXPECT_EQ(differences[0].now, "on the host, at most 32.0 KiB of them on the device");
+  EXPECT_EQ(differences[0].now, "on the host, at most 32.0 KiB on the device");
 }
 
 }  // namespace

@@ -40,8 +40,8 @@ Placement parse_placement(std::string_view text) {
       plus == std::string_view::npos ? std::optional(Place::kDevice) : find_place(text.substr(plus + 1));
   if (!place || place == Place::kRecompute || find_place(transform) || !is_transform_name(transform))
     throw input_error(
-        fmt::format("'{}' is no placement", text),
-        "Placements: device, host, disk, compress, recompute, or a transform and where it waits, as "
+        fmt::format("'{}' is not a placement", text),
+        "Placements: device, host, disk, compress, recompute, or a transform and a place, such as "
         "quantize:uint8+host");
   return {transform == kIdentity ? std::string() : std::string(transform), *place};
 }

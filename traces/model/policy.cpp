@@ -48,12 +48,12 @@ std::string describe_choice(const Policy& policy) {
 std::string describe_rules_and_choice(const Policy& policy) {
   std::string choice = describe_choice(policy);
   if (policy.rules.empty() || !policy.threshold_bytes) return choice;
-  return describe_rules(policy.rules) + ", else " + choice;
+  return describe_rules(policy.rules) + ", otherwise " + choice;
 }
 
 std::string describe_stash(const Policy& policy) {
   if (policy.stash_count && policy.stash_bytes) {
-    return fmt::format("stash {} within {}", *policy.stash_count, format_setting(*policy.stash_bytes));
+    return fmt::format("stash {} up to {}", *policy.stash_count, format_setting(*policy.stash_bytes));
   }
   if (policy.stash_bytes) return fmt::format("stash {}", format_setting(*policy.stash_bytes));
   return policy.stash_count.value_or(0) > 0 ? fmt::format("stash {}", *policy.stash_count) : "no stash";
@@ -75,7 +75,7 @@ Policy preset_policy(const std::string& name) {
     return policy;
   }
   if (name != "trl")
-    throw input_error(fmt::format("there is no policy '{}'", name), "Presets: keep, offload, trl.");
+    throw input_error(fmt::format("unknown policy '{}'", name), "Presets: keep, offload, trl.");
   policy.scheduler = SchedulerKind::kTrl;
   policy.threshold_bytes = kTrlThreshold;
   policy.stash_count = kTrlStash;
@@ -106,7 +106,7 @@ std::string describe(const Policy& policy) {
   if (policy.host_memory_bytes)
     text += fmt::format(", host memory {}", format_setting(*policy.host_memory_bytes));
   if (policy.disk_memory_bytes) text += fmt::format(", disk {}", format_setting(*policy.disk_memory_bytes));
-  if (uses_disk(policy)) text += fmt::format(" by way of {}", format_setting(policy.disk_buffer_bytes));
+  if (uses_disk(policy)) text += fmt::format(", disk buffer {}", format_setting(policy.disk_buffer_bytes));
   return text;
 }
 

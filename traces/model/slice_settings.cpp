@@ -13,7 +13,8 @@ std::string plural(std::int64_t count, const char* what, const char* ending) {
 
 std::string describe(const std::optional<SliceSettings>& slices) {
   if (!slices) return "none";
-  const std::string count = slices->count ? plural(*slices->count, "slice", "s") : "as many slices as suit";
+  const std::string count =
+      slices->count ? plural(*slices->count, "slice", "s") : "automatic number of slices";
   return count + ", " + plural(slices->microbatches, "micro-batch", "es");
 }
 

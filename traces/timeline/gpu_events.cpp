@@ -83,7 +83,7 @@ void write_gpu_rows(EventLines& lines, const Timeline& timeline) {
     lines.metadata("thread_name", row_of_stream(stream), "name", fmt::format("\"stream {}\"", stream));
   for (const std::uint32_t thread : threads)
     lines.metadata("thread_name", {kHostProcess, kFirstCallThread + static_cast<int>(thread)}, "name",
-                   fmt::format("\"calls of CUDA, thread {}\"", thread + 1));
+                   fmt::format("\"CUDA calls, thread {}\"", thread + 1));
 }
 
 void write_gpu_events(EventLines& lines, const Timeline& timeline) {

@@ -125,7 +125,7 @@ TEST(GpuEvents, NameTheRowsOfStreams) {
   std::vector<std::string> names;
   for (const json& event : events_of(traced(), "name", "thread_name")) names.push_back(event["args"]["name"]);
   EXPECT_THAT(names, testing::ElementsAre("compute", "allocator", "stream 7", "stream 9",
-                                          "calls of CUDA, thread 1", "calls of CUDA, thread 2"));
+                                          "CUDA calls, thread 1", "CUDA calls, thread 2"));
 }
 
 TEST(GpuEvents, PutUntracedCopiesOnTheirOwnRow) {

@@ -78,7 +78,7 @@ class TimelineBuilder final : public JsonHandler {
     sum += value;
   }
   void add_time(Nanoseconds duration) {
-    add_up(total_ns_, duration, "the events take longer together than can be counted");
+    add_up(total_ns_, duration, "the total time of the events is too large");
   }
   std::optional<Track> copy_track_of(const std::string& wait) const;
   Nanoseconds to_ns(const std::optional<double>& us, const char* key) const;
@@ -156,8 +156,7 @@ void TimelineBuilder::add(SpanKind kind, Track track, std::string name) {
   if (!(event_.tensor >= -1 && event_.tensor <= kMost)) fail("its tensor is out of range");
   const auto copy_track = kind == SpanKind::kWait ? copy_track_of(name) : std::nullopt;
   add_time(to_ns(event_.duration_us, "dur"));
-  add_up(total_bytes_, static_cast<Bytes>(event_.bytes),
-         "the events have more bytes together than can be counted");
+  add_up(total_bytes_, static_cast<Bytes>(event_.bytes), "the total bytes of the events are too large");
   timeline_.spans.push_back({track, kind, std::move(name), to_ns(event_.begin_us, "ts"),
                              to_ns(event_.duration_us, "dur"), static_cast<Bytes>(event_.bytes),
                              static_cast<std::int64_t>(event_.tensor), std::move(event_.reason), copy_track,
@@ -188,7 +187,7 @@ std::optional<Track> TimelineBuilder::copy_track_of(const std::string& wait) con
 /// Converts microseconds to nanoseconds. Three decimals are exact up to a hundred days.
 Nanoseconds TimelineBuilder::to_ns(const std::optional<double>& us, const char* key) const {
   constexpr double kMost = 9e12;
-  if (!us) fail(fmt::format("'{}' is missing, or no number", key));
+  if (!us) fail(fmt::format("'{}' is missing or not a number", key));
   if (!(*us >= 0 && *us <= kMost)) fail(fmt::format("{}: {} is not between 0 and {}", key, *us, kMost));
   return std::llround(*us * 1000);
 }

@@ -11,7 +11,7 @@ void check_cuda(cudaError_t status, const char* what) {
   cudaGetLastError();
   throw environment_error(std::string("CUDA cannot ") + what + ": " + cudaGetErrorString(status) + " (" +
                               cudaGetErrorName(status) + ")",
-                          "`offprof doctor` says what the GPU's driver answers");
+                          "run `offprof doctor` to see what the GPU's driver reports");
 }
 
 }  // namespace offprof

@@ -26,13 +26,13 @@ constexpr std::size_t kAggregate = 0;
 
 /// Makes the device current, so that streams and events created next belong to it.
 c10::DeviceIndex select(c10::DeviceIndex index) {
-  check_cuda(cudaSetDevice(index), "use the GPU");
+  check_cuda(cudaSetDevice(index), "select the GPU");
   return index;
 }
 
 Bytes memory_of(c10::DeviceIndex index) {
   cudaDeviceProp properties{};
-  check_cuda(cudaGetDeviceProperties(&properties, index), "describe the GPU");
+  check_cuda(cudaGetDeviceProperties(&properties, index), "read the GPU's properties");
   return static_cast<Bytes>(properties.totalGlobalMem);
 }
 
@@ -45,7 +45,7 @@ Nanoseconds exposed_in(Nanoseconds copy_end, Nanoseconds after) {
 
 cudaEvent_t make_untimed_event() {
   cudaEvent_t event = nullptr;
-  check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event");
+  check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "create an event");
   return event;
 }
 
@@ -76,7 +76,7 @@ CudaDevice::~CudaDevice() {
 
 std::string CudaDevice::description() const {
   cudaDeviceProp properties{};
-  check_cuda(cudaGetDeviceProperties(&properties, index_), "describe the GPU");
+  check_cuda(cudaGetDeviceProperties(&properties, index_), "read the GPU's properties");
   return std::string(properties.name) + ", " + std::to_string(properties.multiProcessorCount) + " SMs, " +
          format_bytes(total_bytes_);
 }
@@ -113,7 +113,7 @@ void CudaDevice::release_cache() {
 std::optional<Bytes> CudaDevice::used_beside_allocator() const {
   const OnDevice here(index_);
   std::size_t free = 0, total = 0;
-  check_cuda(cudaMemGetInfo(&free, &total), "ask how much memory is free");
+  check_cuda(cudaMemGetInfo(&free, &total), "query the free memory");
   return static_cast<Bytes>(total - free) -
          allocator::getDeviceStats(index_).reserved_bytes[kAggregate].current;
 }
@@ -171,7 +171,7 @@ Bytes CudaDevice::trim_host() {
 
 std::vector<std::string> CudaDevice::take_notes() {
   if (!pool_.fell_back() || std::exchange(fallback_noted_, true)) return {};
-  return {"CUDA pins no more host memory: copies go over pageable memory, which is slow and blocks"};
+  return {"CUDA cannot pin more host memory: copies use pageable memory, which is slow and blocks the host"};
 }
 
 // --- Compute on other streams ---
@@ -182,9 +182,9 @@ void CudaDevice::check_compute_stream() {
   const cudaStream_t current = c10::cuda::getCurrentCUDAStream(index_).stream();
   if (current == compute_ && !books_.saw_other_stream()) return;
   stream_refusal_ = input_error(
-      "the model computes on a CUDA stream of its own, and offprof follows the default stream of cuda:" +
-          std::to_string(index_) + " alone",
-      "run it on the default stream: without torch.cuda.stream or StreamContext");
+      "the model computes on a CUDA stream of its own, but offprof tracks only the default stream of cuda:" +
+          std::to_string(index_),
+      "run the model on the default stream: remove torch.cuda.stream or StreamContext");
   throw Error(*stream_refusal_);
 }
 
@@ -192,7 +192,8 @@ void CudaDevice::check_compute_stream() {
 
 void CudaDevice::follow_compute(Queue& queue) {
   check_cuda(cudaEventRecord(compute_event_, compute_), "record an event");
-  check_cuda(cudaStreamWaitEvent(queue.stream.stream(), compute_event_, 0), "wait for an event");
+  check_cuda(cudaStreamWaitEvent(queue.stream.stream(), compute_event_, 0),
+             "make a stream wait for an event");
 }
 
 Device::Event CudaDevice::copy(CopyQueue which, const CopyRequest& request) {
@@ -208,7 +209,7 @@ Device::Event CudaDevice::add_copy(Queue& queue, const CopyRequest& request) {
   Copy copy{request.direction, request.bytes, request.tag};
   // A copy from pageable memory may read its source at once, before a disk has filled it.
   if (request.direction == CopyDirection::kH2d && pool_.fell_back())
-    check_cuda(cudaStreamSynchronize(stream), "wait for a stream");
+    check_cuda(cudaStreamSynchronize(stream), "synchronize a stream");
   copy.begin = events_.record(stream);
   check_cuda(cudaMemcpyAsync(request.to, request.from, static_cast<std::size_t>(request.bytes), kind, stream),
              "copy");
@@ -239,7 +240,7 @@ void CudaDevice::wait(CopyQueue which, Event event) {
   Wait wait;
   wait.copy_end = copies.copies[event - copies.taken - 1].end;
   wait.before = events_.record(compute_);
-  check_cuda(cudaStreamWaitEvent(compute_, wait.copy_end, 0), "wait for an event");
+  check_cuda(cudaStreamWaitEvent(compute_, wait.copy_end, 0), "make a stream wait for an event");
   wait.after = events_.record(compute_);
   waits_.push_back(wait);
   copies.waited = event;
@@ -284,12 +285,12 @@ std::exception_ptr CudaDevice::take_mark_failure() {
 
 void CudaDevice::synchronize() {
   const OnDevice here(index_);
-  check_cuda(cudaDeviceSynchronize(), "finish its work");
+  check_cuda(cudaDeviceSynchronize(), "synchronize the device");
 }
 
 Nanoseconds CudaDevice::elapsed(cudaEvent_t from, cudaEvent_t to) const {
   float milliseconds = 0;
-  check_cuda(cudaEventElapsedTime(&milliseconds, from, to), "tell the time between two events");
+  check_cuda(cudaEventElapsedTime(&milliseconds, from, to), "measure the time between two events");
   return static_cast<Nanoseconds>(std::llround(static_cast<double>(milliseconds) * 1e6));
 }
 
@@ -302,7 +303,7 @@ void CudaDevice::forget_marks() {
   const OnDevice here(index_);
   synchronize();
   cudaEvent_t origin = nullptr;
-  check_cuda(cudaEventCreateWithFlags(&origin, cudaEventDefault), "make an event");
+  check_cuda(cudaEventCreateWithFlags(&origin, cudaEventDefault), "create an event");
   check_cuda(cudaEventRecord(origin, compute_), "record an event");
   synchronize();
   origin_steady_ns_ = steady_now();

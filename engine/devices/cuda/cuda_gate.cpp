@@ -59,9 +59,9 @@ void CudaGate::open(std::uint32_t count) {
 void CudaGate::hold(CopyQueue queue, std::uint32_t count) {
   const CUresult result = wait_for(copies_[static_cast<std::size_t>(queue)], count);
   if (result == CUDA_SUCCESS) return;
-  throw environment_error("CUDA cannot have a stream wait for the disk: error " + std::to_string(result) +
-                              " of cuStreamWaitValue32",
-                          "`offprof doctor` says what the GPU's driver answers");
+  throw environment_error("CUDA cannot make a stream wait for the disk: error " + std::to_string(result) +
+                              " from cuStreamWaitValue32",
+                          "run `offprof doctor` to see what the GPU's driver reports");
 }
 
 CUresult CudaGate::wait_for(cudaStream_t stream, std::uint32_t count) {

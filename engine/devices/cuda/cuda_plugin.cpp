@@ -37,13 +37,12 @@ void check_index(int index) {
 void check_allocator() {
   for (const char* variable : {"PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_NO_HIP_MEMORY_CACHING"})
     if (std::getenv(variable) != nullptr)
-      throw input_error(
-          std::string(variable) + " turns PyTorch's caching allocator off, which offprof follows",
-          std::string("unset ") + variable);
+      throw input_error(std::string(variable) + " turns off PyTorch's caching allocator, which offprof needs",
+                        std::string("unset ") + variable);
   const std::string backend = c10::cuda::CUDACachingAllocator::get()->name();
   if (backend == "native") return;
-  throw input_error("PyTorch's allocator is set to '" + backend + "', which offprof cannot follow",
-                    "take backend: out of PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF");
+  throw input_error("PyTorch's allocator is set to '" + backend + "', which offprof does not support",
+                    "remove backend: from PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF");
 }
 
 /// Throws if CUDA_LAUNCH_BLOCKING is set. Then every launch waits for its end, so nothing overlaps and times
@@ -52,7 +51,7 @@ void check_launches_are_asynchronous() {
   const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
   if (blocking == nullptr || *blocking == '\0' || std::string_view(blocking) == "0") return;
   throw input_error("CUDA_LAUNCH_BLOCKING=" + std::string(blocking) +
-                        " has the host wait for every kernel and copy: nothing would overlap",
+                        " makes the host wait for every kernel and copy: nothing would overlap",
                     "unset CUDA_LAUNCH_BLOCKING");
 }
 
@@ -62,10 +61,10 @@ Error cannot_start(const std::exception& error) {
   for (const char* variable : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"})
     if (const char* settings = std::getenv(variable))
       return input_error(
-          std::string("PyTorch refuses ") + variable + "=" + settings + ": " + readable_reason(error),
-          "see \"Optimizing memory usage\" in PyTorch's CUDA notes for what it takes");
-  return environment_error("CUDA does not start here: " + readable_reason(error),
-                           "`offprof doctor` says more");
+          std::string("PyTorch rejects ") + variable + "=" + settings + ": " + readable_reason(error),
+          "see \"Optimizing memory usage\" in PyTorch's CUDA notes for the valid settings");
+  return environment_error("CUDA does not start on this machine: " + readable_reason(error),
+                           "run `offprof doctor` for details");
 }
 
 Device* make_device(int index, bool is_virtual) {
@@ -73,8 +72,8 @@ Device* make_device(int index, bool is_virtual) {
   try {
     check_index(index);
   } catch (const c10::Error& error) {
-    throw environment_error("CUDA does not work here: " + readable_reason(error),
-                            "`offprof doctor` says more; --device virtual:h200 needs no GPU");
+    throw environment_error("CUDA does not work on this machine: " + readable_reason(error),
+                            "run `offprof doctor` for details; --device virtual:h200 needs no GPU");
   }
   try {
     at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);

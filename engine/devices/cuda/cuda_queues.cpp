@@ -20,7 +20,7 @@ class CudaQueues::Point final : public QueuePoint {
   explicit Point(const CudaQueues& queues) : queues_(queues) {
     // A thread that waits for a disk leaves its core to other threads.
     check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync),
-               "make an event");
+               "create an event");
   }
   ~Point() override { cudaEventDestroy(event_); }
   Point(const Point&) = delete;
@@ -28,10 +28,10 @@ class CudaQueues::Point final : public QueuePoint {
 
   /// Sets the point to the current end of the stream.
   void set(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "record an event"); }
-  void wait() override { check_cuda(cudaEventSynchronize(event_), "finish what goes to the disk"); }
+  void wait() override { check_cuda(cudaEventSynchronize(event_), "finish the copies to the disk"); }
   void hold(CopyQueue queue) override {
     const OnDevice here(static_cast<c10::DeviceIndex>(queues_.device_));
-    check_cuda(cudaStreamWaitEvent(queues_.stream_of(queue), event_, 0), "wait for an event");
+    check_cuda(cudaStreamWaitEvent(queues_.stream_of(queue), event_, 0), "make a stream wait for an event");
   }
 
  private:
@@ -46,7 +46,7 @@ CudaQueues::CudaQueues(cudaStream_t compute, const std::array<cudaStream_t, 2>& 
       beside_(beside),
       device_(device),
       on_device_clock_(std::move(on_device_clock)) {
-  check_cuda(cudaEventCreateWithFlags(&compute_event_, cudaEventDisableTiming), "make an event");
+  check_cuda(cudaEventCreateWithFlags(&compute_event_, cudaEventDisableTiming), "create an event");
 }
 
 CudaQueues::~CudaQueues() {
@@ -57,7 +57,7 @@ std::unique_ptr<QueuePoint> CudaQueues::call_on(cudaStream_t stream, HostWork wo
   const OnDevice here(static_cast<c10::DeviceIndex>(device_));
   auto point = std::make_unique<Point>(*this);
   auto owned = std::make_unique<HostWork>(std::move(work));
-  check_cuda(cudaLaunchHostFunc(stream, call_once, owned.get()), "queue work of the host");
+  check_cuda(cudaLaunchHostFunc(stream, call_once, owned.get()), "queue a host function");
   owned.release();  // CUDA owns it now
   try {
     point->set(stream);
@@ -71,7 +71,7 @@ std::unique_ptr<QueuePoint> CudaQueues::call_on(cudaStream_t stream, HostWork wo
 std::unique_ptr<QueuePoint> CudaQueues::call_beside_compute(HostWork work) {
   const OnDevice here(static_cast<c10::DeviceIndex>(device_));
   check_cuda(cudaEventRecord(compute_event_, compute_), "record an event");
-  check_cuda(cudaStreamWaitEvent(beside_, compute_event_, 0), "wait for an event");
+  check_cuda(cudaStreamWaitEvent(beside_, compute_event_, 0), "make a stream wait for an event");
   return call_on(beside_, std::move(work));
 }
 
@@ -82,7 +82,7 @@ std::unique_ptr<QueueGate> CudaQueues::make_gate() {
 
 void CudaQueues::finish_calls() {
   for (const cudaStream_t stream : {copies_[0], copies_[1], beside_})
-    check_cuda(cudaStreamSynchronize(stream), "finish what goes to the disk");
+    check_cuda(cudaStreamSynchronize(stream), "finish the copies to the disk");
 }
 
 }  // namespace offprof

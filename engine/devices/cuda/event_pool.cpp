@@ -12,7 +12,7 @@ cudaEvent_t EventPool::record(cudaStream_t stream) {
   const std::lock_guard turn(mutex_);
   if (used_ == events_.size()) {
     cudaEvent_t event = nullptr;
-    check_cuda(cudaEventCreateWithFlags(&event, cudaEventDefault), "make an event");
+    check_cuda(cudaEventCreateWithFlags(&event, cudaEventDefault), "create an event");
     events_.push_back(event);
   }
   cudaEvent_t event = events_[used_++];

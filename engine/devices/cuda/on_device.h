@@ -17,12 +17,12 @@ class OnDevice {
  public:
   explicit OnDevice(c10::DeviceIndex index) {
     int current = -1;
-    check_cuda(cudaGetDevice(&current), "tell which GPU is current");
+    check_cuda(cudaGetDevice(&current), "read the current GPU");
     if (current == index) return;
     try {
       guard_.emplace(index);
     } catch (const c10::Error& error) {
-      throw environment_error(std::string("CUDA cannot use the GPU: ") + error.what_without_backtrace());
+      throw environment_error(std::string("CUDA cannot select the GPU: ") + error.what_without_backtrace());
     }
   }
 

@@ -28,8 +28,8 @@ Bytes piece_bytes(Bytes bytes) {
 
 Error exhausted(Bytes asked, Bytes used, const std::string& why) {
   return environment_error("host memory for offloaded tensors is exhausted: " + format_bytes(asked) +
-                               " asked for, " + format_bytes(used) + " in use, " + why,
-                           "give --host-memory more, or offload less: a higher --threshold");
+                               " requested, " + format_bytes(used) + " in use, " + why,
+                           "raise --host-memory, or offload less with a larger --threshold");
 }
 
 }  // namespace
@@ -114,7 +114,7 @@ void PinnedPool::add_slab(Bytes least_bytes) {
     fell_back_ = true;
     memory =
         std::aligned_alloc(static_cast<std::size_t>(kPieceGranule), static_cast<std::size_t>(slab.bytes));
-    if (memory == nullptr) throw exhausted(least_bytes, used_bytes_, "the machine has no more");
+    if (memory == nullptr) throw exhausted(least_bytes, used_bytes_, "the machine has no more memory");
   }
   slab.memory = static_cast<std::byte*>(memory);
   slabs_.push_back(slab);

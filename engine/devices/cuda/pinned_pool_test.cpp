@@ -124,7 +124,7 @@ TEST_F(PinnedPoolTest, ReportsThatTheMachineHasNoMemoryLeft) {
   constexpr Bytes kMoreThanAddresses = Bytes{1} << 60U;
   EXPECT_THAT(message_of([&] { pool().allocate(kMoreThanAddresses); }),
               AllOf(HasSubstr("host memory for offloaded tensors is exhausted"),
-                    HasSubstr("the machine has no more"), HasSubstr("| give --host-memory more")));
+                    HasSubstr("the machine has no more"), HasSubstr("| raise --host-memory")));
   EXPECT_EQ(pool().used_bytes(), 0);
   std::byte* const piece = pool().allocate(1000);  // the pool still works
   pool().free(piece, 1000);
@@ -134,7 +134,7 @@ TEST_F(PinnedPoolTest, ReportsThatTheCapIsReached) {
   pool().set_cap(1500);
   std::byte* const piece = pool().allocate(1000);
   EXPECT_THAT(message_of([&] { pool().allocate(501); }),
-              AllOf(HasSubstr("501 B asked for, 1000 B in use"), HasSubstr("the cap is 1.46 KiB")));
+              AllOf(HasSubstr("501 B requested, 1000 B in use"), HasSubstr("the cap is 1.46 KiB")));
   std::byte* const rest = pool().allocate(500);
   pool().free(piece, 1000);
   pool().free(rest, 500);
@@ -193,7 +193,7 @@ TEST_F(PinnedPoolTest, SlabsWithGapsExceedTheCapByALimitedAmount) {
   std::byte* const large =
       pool().allocate(kLarge);  // it fits no gap, and slabs may exceed the cap by this much
   EXPECT_THAT(message_of([&] { pool().allocate(kLarge); }),
-              AllOf(HasSubstr("48.0 MiB asked for, 176 MiB in use"), HasSubstr("304 MiB reserved"),
+              AllOf(HasSubstr("48.0 MiB requested, 176 MiB in use"), HasSubstr("304 MiB reserved"),
                     HasSubstr("the cap is 256 MiB")));
   for (std::byte* const piece : kept) pool().free(piece, kSmall);
   EXPECT_EQ(pool().trim(), kCap);

@@ -14,9 +14,8 @@ namespace {
 std::string note_of(const LaunchTimes& launches) {
   const std::int64_t recorded = launches.by_op + launches.by_kernel;
   const std::string all = std::to_string(recorded + launches.estimated) + " launches";
-  if (recorded == 0)
-    return "kernel times: none of the recording fits this run; all " + all + " are estimated";
-  return "kernel times: " + std::to_string(recorded) + " of " + all + " as recorded (" +
+  if (recorded == 0) return "kernel times: no recorded time matches this run; all " + all + " are estimated";
+  return "kernel times: " + std::to_string(recorded) + " of " + all + " recorded (" +
          std::to_string(launches.by_op) + " by operator, " + std::to_string(launches.by_kernel) +
          " by kernel), the rest estimated";
 }
@@ -26,11 +25,10 @@ void refuse_shapes_by_values(const std::set<std::string>& ops) {
   for (const std::string& op : ops)
     if (shapes_by_values(op)) names += (names.empty() ? "" : ", ") + op;
   if (names.empty()) return;
-  throw input_error(
-      "the model's shapes depend on its data, of which a virtual GPU has none: what memory " + names +
-          " takes is not known",
-      "No device predicts such a model, since one step says nothing of the next. Where a mask or an index "
-      "chooses elements, torch.where or a product with the mask keeps the shape.");
+  throw input_error("the model's shapes depend on its data, but a virtual GPU has no data: the memory of " +
+                        names + " is unknown",
+                    "No device can predict such a model, since its steps differ. Where a mask or an index "
+                    "selects elements, use torch.where or multiply by the mask to keep the shape.");
 }
 
 }  // namespace
@@ -77,8 +75,8 @@ void VirtualDevice::open_disk(const DiskRequest& request) {
   const bool is_real = !request.folder.empty() || (request.compressed && !request.speed.is_known());
   if (is_real && gpu_.carries_out()) return CudaDevice::open_disk(request);
   if (is_real)
-    throw input_error("a virtual GPU has no data to write",
-                      "Say how fast its disk is: --disk-bandwidth 2GB/s");
+    throw input_error("a virtual GPU has no data to write to a disk",
+                      "Give the speed of its disk: --disk-bandwidth 2GB/s");
   set_disk(std::make_unique<ModelledDeviceDisk>(
       request.speed, gpu_, [this](CopyQueue queue) { return stream_of(queue); },
       [this](Nanoseconds time) { return origin_ns() + time - gpu_.event_time(origin()); }));
@@ -89,13 +87,14 @@ std::vector<std::string> VirtualDevice::take_notes() {
   const std::set<std::string> readers = ops_.take_value_reads();
   refuse_shapes_by_values(readers);
   for (const std::string& op : readers)
-    notes.push_back(std::string(kValueReadsNote) + " (" + op +
-                    "): on a virtual GPU they are zeros, and so is what control flow and shapes saw");
+    notes.push_back(
+        std::string(kValueReadsNote) + " (" + op +
+        "): on a virtual GPU they are zeros, and control flow and shapes are computed from these zeros");
   std::string unknown;
   for (const std::string& what : gpu_.take_unknown_sizes()) unknown += (unknown.empty() ? "" : ", ") + what;
   if (!unknown.empty())
-    notes.push_back("known to NVIDIA's libraries alone, and 0 in these figures: " + unknown +
-                    "; a GPU takes more");
+    notes.push_back("sizes that only NVIDIA's libraries know are counted as 0: " + unknown +
+                    "; a real GPU uses more memory");
   if (const auto launches = gpu_.take_launch_times()) notes.push_back(note_of(*launches));
   return notes;
 }

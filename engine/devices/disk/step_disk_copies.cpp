@@ -15,7 +15,8 @@ StepDiskCopies::~StepDiskCopies() {
 
 bool StepDiskCopies::take(const Command& command) {
   if (disk_ == nullptr)
-    throw input_error("the policy places tensors on a disk, and none was given", "Give a folder: --disk DIR");
+    throw input_error("the policy places tensors on a disk, but no disk was given",
+                      "Give a folder: --disk DIR");
   const auto extent = disk_->reserve(command.bytes, nullptr);
   if (!extent) {
     ++refusals_;

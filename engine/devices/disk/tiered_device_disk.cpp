@@ -248,7 +248,8 @@ class TieredDeviceDisk final : public DeviceDisk {
 std::unique_ptr<DeviceDisk> open_tiered_device_disk(const DiskRequest& request, DeviceQueues& queues) {
   if (request.compressed) return std::make_unique<TieredDeviceDisk<CompressedTier>>(queues);
   if (request.folder.empty())
-    throw input_error("only a modelled disk needs no folder, and this one is real", "Give one: --disk DIR");
+    throw input_error("no folder was given for the disk; only a modelled disk needs none",
+                      "Give a folder: --disk DIR");
   DiskTierOptions options;
   options.checksums = request.checksums;
   return std::make_unique<TieredDeviceDisk<DiskTier>>(queues, request.folder, options);

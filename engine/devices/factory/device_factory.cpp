@@ -25,10 +25,10 @@ std::string cuda_library() {
 /// Returns a hint. A virtual GPU needs files of the build, and nothing of NVIDIA's.
 const char* remedy(bool is_virtual) {
   return is_virtual
-             ? "a file of the build or of LibTorch is missing or broken: scripts/setup.sh && cmake "
+             ? "a file of the build or of LibTorch is missing or broken; run scripts/setup.sh && cmake "
                "--preset release && cmake --build --preset release"
-             : "a GPU needs its driver and the NVIDIA packages that the torch wheel depends on, beside "
-               "LibTorch, which scripts/setup.sh leaves out; --device virtual:h200 needs neither";
+             : "a GPU needs its driver and the NVIDIA packages that the torch wheel depends on, "
+               "which scripts/setup.sh does not install; --device virtual:h200 needs neither";
 }
 
 Error cannot_open(const std::string& why, bool is_virtual) {
@@ -54,7 +54,9 @@ void check_profile_has_code() {
   const auto the_gpu = reinterpret_cast<VirtualGpu* (*)()>(dlsym(RTLD_DEFAULT, kVirtualGpuSymbol));
   const std::string problem = the_gpu == nullptr ? "" : the_gpu()->code_problem();
   if (!problem.empty())
-    throw input_error(problem, "take a profile of one of these, or of the same major version and above");
+    throw input_error(
+        problem,
+        "choose a profile with one of these, or with the same major version and a higher minor version");
 }
 
 /// Returns the GPU's index: 0 for `cuda`, 1 for `cuda:1`.
@@ -65,7 +67,7 @@ int gpu_index(std::string_view name) {
   const char* end = name.data() + name.size();
   const auto [stop, failure] = std::from_chars(name.data() + colon + 1, end, index);
   if (failure != std::errc() || stop != end || index < 0)
-    throw input_error("no such device: " + std::string(name), "cuda:N, N counted from 0");
+    throw input_error("no such device: " + std::string(name), "write cuda:N, where N counts from 0");
   return index;
 }
 
@@ -75,7 +77,7 @@ std::unique_ptr<Device> make_device(const std::string& name, const Link& link_ca
   if (name == "host") return std::make_unique<HostDevice>(CountedAllocator::install(), link_cap);
   const bool is_virtual = name.starts_with("virtual");
   if (!is_virtual && !name.starts_with("cuda"))
-    throw input_error("no such device: " + name, "there are host, cuda, cuda:N and virtual:PROFILE");
+    throw input_error("no such device: " + name, "the devices are host, cuda, cuda:N and virtual:PROFILE");
   const int index = is_virtual ? 0 : gpu_index(name);
   const MakeCudaDevice make_cuda_device = open_cuda_library(is_virtual);
   if (is_virtual) check_profile_has_code();

@@ -57,7 +57,7 @@ c10::DataPtr CountedAllocator::allocate(std::size_t bytes) {
 
 void CountedAllocator::refuse(Bytes bytes) {
   out_of_memory_ = {bytes, live_bytes_, capacity_};
-  TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: ", bytes, " bytes asked for, ", live_bytes_,
+  TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: ", bytes, " bytes requested, ", live_bytes_,
                    " live");
   std::abort();  // not reached: the check throws
 }

@@ -21,9 +21,9 @@ constexpr const char* kStandIns[] = {
     "libcusparse.so.12", "libcusparseLt.so.0", "libnccl.so.2",    "libnvrtc.so.13",    "libnvshmem_host.so.3",
 };
 
-constexpr const char* kRebuildHint = "build offprof again against this LibTorch: cmake --build build";
+constexpr const char* kRebuildHint = "rebuild offprof against this LibTorch: cmake --build build";
 constexpr const char* kMissingHint =
-    "a file of the build is missing or broken: cmake --preset release && cmake --build --preset release";
+    "a file of the build is missing or broken; run cmake --preset release && cmake --build --preset release";
 
 void* open_library(const std::string& folder, const char* name) {
   const std::string path = folder + "/" + name;
@@ -57,13 +57,14 @@ std::string soname_of(void* library) {
 void open_stand_in(const std::string& folder, const char* name) {
   void* stand_in = open_library(folder, name);
   if (const std::string soname = soname_of(stand_in); soname != name) {
-    throw environment_error(fmt::format("{}/{} is not what its name says: it is {}", folder, name,
-                                        soname.empty() ? "no library of CUDA's" : soname),
+    throw environment_error(fmt::format("{}/{} does not match its name: it is {}", folder, name,
+                                        soname.empty() ? "not a CUDA library" : soname),
                             kRebuildHint);
   }
   if (dlopen(name, RTLD_NOW | RTLD_NOLOAD) == stand_in) return;
-  throw environment_error(fmt::format("another {} is in the process before the virtual GPU's", name),
-                          "clear LD_PRELOAD, or run on --device cuda");
+  throw environment_error(
+      fmt::format("another {} was loaded into the process before the virtual GPU's", name),
+      "unset LD_PRELOAD, or use --device cuda");
 }
 
 }  // namespace
@@ -76,8 +77,8 @@ VirtualGpu& open_virtual_gpu(const std::string& folder, VirtualGpuOptions option
   setenv("USE_PYTORCH_KERNEL_CACHE", "0", /*overwrite=*/1);
   const auto the_gpu = reinterpret_cast<VirtualGpu* (*)()>(dlsym(state, kVirtualGpuSymbol));
   if (the_gpu == nullptr) {
-    throw environment_error(fmt::format("{}/{} is not offprof's: {}", folder, kStateLibrary, dlerror()),
-                            kRebuildHint);
+    throw environment_error(
+        fmt::format("{}/{} is not a library of offprof: {}", folder, kStateLibrary, dlerror()), kRebuildHint);
   }
   VirtualGpu& gpu = *the_gpu();
   gpu.configure(std::move(options));
@@ -93,7 +94,7 @@ void check_coverage(const std::string& dlopen_message) {
   const std::string symbol = found[1].matched ? found[1] : found[2].matched ? found[2] : found[3];
   throw environment_error(fmt::format("the virtual GPU lacks {}, which this LibTorch calls: its libraries "
                                       "were built for another LibTorch, "
-                                      "and a figure would not be safe ({})",
+                                      "and its figures would be unreliable ({})",
                                       symbol, dlopen_message),
                           kRebuildHint);
 }

@@ -94,7 +94,7 @@ TEST(OpenVirtualGpuDeathTest, RejectsALibraryUnderAWrongName) {
       const TestFolder folder;  // destroyed before the process ends
       mix_stand_ins(folder.path());
       status =
-          status_of_opening(folder.path(), "libcufft.so.12 is not what its name says: it is libcurand.so.10");
+          status_of_opening(folder.path(), "libcufft.so.12 does not match its name: it is libcurand.so.10");
     }
     std::_Exit(status);
   };

@@ -109,8 +109,8 @@ void require_memory(const std::string& name, Bytes weights) {
   const Bytes memory = static_cast<Bytes>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   if (weights <= memory / kCopies) return;
   throw environment_error("the zoo model '" + name + "' would have " + format_bytes(weights) +
-                              " of weights, and this machine has " + format_bytes(memory) + " of memory",
-                          "give smaller sizes, or make it without weights: --meta");
+                              " of parameters, but this machine has " + format_bytes(memory) + " of memory",
+                          "give smaller sizes, or make the model with meta parameters: --meta");
 }
 
 // Replaces the dtype of a floating-point spec by that of the parameters.
@@ -129,7 +129,8 @@ std::string archive(const ModelBlueprint& model, std::uint64_t seed, const ZooWe
 
 void require_plain_name(const std::string& path) {
   if (!path.ends_with(".gz")) return;
-  throw input_error("cannot write the model to '" + path + "': a model is a zip archive already, not a .gz",
+  throw input_error("cannot write the model to '" + path +
+                        "': a model is a zip archive, which cannot be compressed again as .gz",
                     "give a name that ends in .pt");
 }
 

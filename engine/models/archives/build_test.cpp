@@ -393,7 +393,7 @@ TEST(SaveZooModel, RejectsParametersBeyondTheMachinesMemory) {
     FAIL() << "no Error was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kEnvironment);
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("of weights, and this machine has"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("of parameters, but this machine has"));
   }
 }
 

@@ -10,9 +10,9 @@ void check_zip_head(std::string_view head, const std::string& path) {
   if (head.starts_with("PK")) return;
   if (head.starts_with("\x80"))
     throw input_error(
-        path + ": a pickle, as torch.save wrote it long ago: it has the weights, but no code to run",
+        path + ": a pickle in the old format of torch.save: it has the parameters, but no code to run",
         kHowToExport);
-  throw input_error(path + ": not a TorchScript archive (a zip file is expected)", kHowToExport);
+  throw input_error(path + ": not a TorchScript archive (expected a zip file)", kHowToExport);
 }
 
 std::string what_archive_is(const std::vector<std::string>& records) {
@@ -21,10 +21,10 @@ std::string what_archive_is(const std::vector<std::string>& records) {
         records, [&](const std::string& record) { return record.find(part) != std::string::npos; });
   };
   if (has("model.json") || has("serialized_exported_program") || has("archive_format"))
-    return "a .pt2 archive of torch.export, which LibTorch cannot train";
+    return "a .pt2 archive from torch.export, which LibTorch cannot train";
   if (has("data.pkl"))
-    return "an eager checkpoint or state dict of torch.save: it has the weights, but no code to run";
-  return "a zip file, but nothing that PyTorch wrote";
+    return "an eager checkpoint or state dict from torch.save: it has the parameters, but no code to run";
+  return "a zip file that PyTorch did not write";
 }
 
 }  // namespace offprof

@@ -36,8 +36,8 @@ TEST(ArchiveKind, RejectsPicklesAndOtherFiles) {
 TEST(ArchiveKind, IdentifiesZipsByTheNamesOfTheirRecords) {
   EXPECT_THAT(what_archive_is({"archive_format", "data.pkl"}), HasSubstr("torch.export"));
   EXPECT_THAT(what_archive_is({"data.pkl", "data/0"}), HasSubstr("state dict"));
-  EXPECT_THAT(what_archive_is({"word/document.xml"}), HasSubstr("nothing that PyTorch wrote"));
-  EXPECT_THAT(what_archive_is({}), HasSubstr("nothing that PyTorch wrote"));
+  EXPECT_THAT(what_archive_is({"word/document.xml"}), HasSubstr("a zip file that PyTorch did not write"));
+  EXPECT_THAT(what_archive_is({}), HasSubstr("a zip file that PyTorch did not write"));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
 
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
   throw input_error("input spec '" + std::string(text) + "': " + why,
-                    "write dtype[sizes], as in float32[8,3,96,96], int64[4,128]<512 or bool[4,1]");
+                    "write dtype[sizes], such as float32[8,3,96,96], int64[4,128]<512 or bool[4,1]");
 }
 
 std::string_view trim(std::string_view text) {
@@ -27,7 +27,7 @@ std::int64_t parse_count(std::string_view spec, std::string_view digits, const s
   digits = trim(digits);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc{} || end != digits.data() + digits.size() || value < 1)
-    refuse(spec, "'" + std::string(digits) + "' is no " + what + " (a whole number from 1 up)");
+    refuse(spec, "'" + std::string(digits) + "' is not a valid " + what + " (a whole number of at least 1)");
   return value;
 }
 
@@ -37,7 +37,7 @@ std::vector<std::int64_t> parse_sizes(std::string_view spec, std::string_view li
   while (!trim(list).empty()) {
     const std::size_t comma = list.find(',');
     sizes.push_back(parse_count(spec, list.substr(0, comma), "size"));
-    if (sizes.back() > kMaxElements / elements) refuse(spec, "more elements than any machine holds");
+    if (sizes.back() > kMaxElements / elements) refuse(spec, "more elements than any machine can hold");
     elements *= sizes.back();
     if (comma == std::string_view::npos) break;
     list.remove_prefix(comma + 1);
@@ -79,13 +79,14 @@ InputSpec parse_input_spec(std::string_view text) {
   if (std::find(dtypes.begin(), dtypes.end(), result.dtype) == dtypes.end()) {
     std::string known;
     for (const std::string& dtype : dtypes) known += (known.empty() ? "" : ", ") + dtype;
-    refuse(text, "unknown dtype '" + result.dtype + "'; there are " + known);
+    refuse(text, "unknown dtype '" + result.dtype + "'; the dtypes are " + known);
   }
   result.sizes = parse_sizes(text, spec.substr(open + 1, close - open - 1));
   const std::string_view rest = trim(spec.substr(close + 1));
   if (rest.empty()) return result;
-  if (rest.front() != '<') refuse(text, "'" + std::string(rest) + "' after the sizes");
-  if (!is_integer(result.dtype)) refuse(text, "a bound (<) is for integers");
+  if (rest.front() != '<')
+    refuse(text, "'" + std::string(rest) + "' follows the sizes, where a bound (<) or nothing is expected");
+  if (!is_integer(result.dtype)) refuse(text, "a bound (<) is only for integers");
   result.below = parse_count(text, rest.substr(1), "bound");
   if (*result.below - 1 > largest(result.dtype))
     refuse(text, "values below " + std::to_string(*result.below) + " do not fit into " + result.dtype);

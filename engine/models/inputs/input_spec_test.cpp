@@ -73,12 +73,12 @@ TEST(InputSpec, RejectsABoundBeyondTheRangeOfTheDtype) {
 }
 
 TEST(InputSpec, QuotesBadSizes) {
-  EXPECT_THAT(message_of("float32[8,x]"), HasSubstr("'x' is no size"));
-  EXPECT_THAT(message_of("float32[0]"), HasSubstr("'0' is no size"));
-  EXPECT_THAT(message_of("float32[-1]"), HasSubstr("'-1' is no size"));
-  EXPECT_THAT(message_of("float32[1.5]"), HasSubstr("'1.5' is no size"));
-  EXPECT_THAT(message_of("float32[8,,3]"), HasSubstr("'' is no size"));
-  EXPECT_THAT(message_of("float32[99999999999999999999]"), HasSubstr("is no size"));
+  EXPECT_THAT(message_of("float32[8,x]"), HasSubstr("'x' is not a valid size"));
+  EXPECT_THAT(message_of("float32[0]"), HasSubstr("'0' is not a valid size"));
+  EXPECT_THAT(message_of("float32[-1]"), HasSubstr("'-1' is not a valid size"));
+  EXPECT_THAT(message_of("float32[1.5]"), HasSubstr("'1.5' is not a valid size"));
+  EXPECT_THAT(message_of("float32[8,,3]"), HasSubstr("'' is not a valid size"));
+  EXPECT_THAT(message_of("float32[99999999999999999999]"), HasSubstr("is not a valid size"));
 }
 
 TEST(InputSpec, RejectsATrailingComma) {
@@ -96,12 +96,12 @@ TEST(InputSpec, AcceptsABoundForIntegersOnly) {
 }
 
 TEST(InputSpec, QuotesABadBound) {
-  EXPECT_THAT(message_of("int64[8]<0"), HasSubstr("'0' is no bound"));
-  EXPECT_THAT(message_of("int64[8]<"), HasSubstr("'' is no bound"));
+  EXPECT_THAT(message_of("int64[8]<0"), HasSubstr("'0' is not a valid bound"));
+  EXPECT_THAT(message_of("int64[8]<"), HasSubstr("'' is not a valid bound"));
 }
 
 TEST(InputSpec, QuotesTextAfterTheSizes) {
-  EXPECT_THAT(message_of("int64[8]x"), HasSubstr("'x' after the sizes"));
+  EXPECT_THAT(message_of("int64[8]x"), HasSubstr("'x' follows the sizes"));
 }
 
 RC_GTEST_PROP(InputSpecProperty, ReadsBackWhatItWrites, ()) {

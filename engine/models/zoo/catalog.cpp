@@ -30,10 +30,10 @@ const Named* find_named(const std::vector<Named>& all, const std::string& name) 
   return found == all.end() ? nullptr : &*found;
 }
 
-// Returns the error for an unknown name. With `what` = `model`: "unknown model 'mpl'; there are mlp, ..."
+// Returns the error for an unknown name. With `what` = `model`: "unknown model 'mpl'; choose from mlp, ..."
 // with the hint "Did you mean `mlp`?".
 Error unknown_name(const std::string& what, const std::string& typed, const std::vector<std::string>& names) {
-  return input_error("unknown " + what + " '" + typed + "'; there are " + joined(names),
+  return input_error("unknown " + what + " '" + typed + "'; choose from " + joined(names),
                      did_you_mean(typed, names));
 }
 
@@ -72,7 +72,7 @@ const std::map<std::string, std::int64_t>& zoo_preset_sizes(const ZooModel& mode
                                                             const std::string& preset) {
   if (model.presets.empty()) {
     throw input_error("the zoo model '" + model.name + "' has no presets",
-                      "set its sizes one by one: `offprof zoo list`");
+                      "set its sizes one by one; `offprof zoo list` shows them");
   }
   const ZooPreset* found = find_named(model.presets, preset);
   if (found == nullptr)

@@ -59,7 +59,7 @@ TEST(ZooCatalog, AnUnknownModelIsReportedWithTheNamesAndTheNearest) {
   const Error error = error_of([] { find_zoo_model("transfromer"); });
   EXPECT_EQ(error.kind(), ErrorKind::kInput);
   EXPECT_THAT(error.what(),
-              HasSubstr("'transfromer'; there are transformer, llama, moe, lstm, mlp, resnet, unet"));
+              HasSubstr("'transfromer'; choose from transformer, llama, moe, lstm, mlp, resnet, unet"));
   EXPECT_EQ(error.hint(), "Did you mean `transformer`?");
 }
 
@@ -93,7 +93,7 @@ TEST(ZooCatalog, LlamaPresetsHaveThePublishedParameterCounts) {
 
 TEST(ZooCatalog, AnUnknownPresetIsReportedWithTheKnownOnes) {
   const Error error = error_of([] { zoo_preset_sizes(find_zoo_model("llama"), "13b"); });
-  EXPECT_THAT(error.what(), HasSubstr("'13b'; there are 7b, 70b"));
+  EXPECT_THAT(error.what(), HasSubstr("'13b'; choose from 7b, 70b"));
 }
 
 TEST(ZooCatalog, AnUnknownDtypeIsReportedWithTheNearest) {
@@ -128,7 +128,7 @@ TEST(DrawZooModel, AcceptsTheDefaultsOfEveryModel) {
 
 TEST(DrawZooModel, RefusesAnUnknownSize) {
   const Error error = error_of([] { draw_zoo_model("mlp", {{"bach", 4}}); });
-  EXPECT_THAT(error.what(), HasSubstr("'bach'; there are batch, inputs, layers, width, classes"));
+  EXPECT_THAT(error.what(), HasSubstr("'bach'; choose from batch, inputs, layers, width, classes"));
   EXPECT_EQ(error.hint(), "Did you mean `batch`?");
 }
 
@@ -158,7 +158,7 @@ TEST(DrawZooModel, RefusesExpertsThatWouldGetNoToken) {
   EXPECT_THAT(error_of([] {
                 draw_zoo_model("moe", {{"batch", 1}, {"seq", 2}, {"experts", 8}});
               }).what(),
-              HasSubstr("an expert would take no token"));
+              HasSubstr("an expert would choose no token"));
 }
 
 TEST(DrawZooModel, RefusesAnImageThatCannotBeHalvedOften) {

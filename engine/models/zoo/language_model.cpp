@@ -95,16 +95,16 @@ ModelBlueprint draw_decoder(const ZooSizes& sizes, FeedForward feed_forward) {
 }
 
 std::vector<ZooSize> decoder_sizes(std::int64_t layers) {
-  return {{"batch", 8, 1, 1 << 20, "sequences of a batch"},
-          {"seq", 128, 2, 1 << 20, "tokens of a sequence"},
+  return {{"batch", 8, 1, 1 << 20, "sequences per batch"},
+          {"seq", 128, 2, 1 << 20, "tokens per sequence"},
           {"layers", layers, 1, 1024, "blocks"},
           {"width", 128, 1, 1 << 16, "width of the residual stream; a multiple of heads"},
           {"heads", 4, 1, 1024, "attention heads"},
-          {"expansion", 4, 1, 64, "width of the feed-forward layer's inside, in widths"},
-          {"vocab", 512, 2, 1 << 20, "different tokens"},
-          {"dropout", 10, 0, 90, "dropped share, in percent"},
-          {"tied", 1, 0, 1, "1: the head shares the token embedding's weights"},
-          {"fused", 0, 0, 1, "1: fused attention, which saves no scores and drops none"}};
+          {"expansion", 4, 1, 64, "inner width of the feed-forward layer, as a multiple of width"},
+          {"vocab", 512, 2, 1 << 20, "vocabulary size"},
+          {"dropout", 10, 0, 90, "dropout probability in percent"},
+          {"tied", 1, 0, 1, "1: the head shares the parameters of the token embedding"},
+          {"fused", 0, 0, 1, "1: fused attention, which saves no scores and has no dropout"}};
 }
 
 double residual_deviation(const ZooSizes& sizes, std::int64_t inputs) {

@@ -88,8 +88,8 @@ void require_fitting_heads(const ZooSizes& sizes) {
   require_multiple(sizes, "heads", "kv-heads");
   const std::int64_t head_width = sizes.at("width") / sizes.at("heads");
   if (head_width % 2 == 0) return;
-  throw input_error("a head's width, 'width' over 'heads', is " + std::to_string(head_width) +
-                        "; rotary position embedding needs an even one",
+  throw input_error("the width of a head ('width' / 'heads') is " + std::to_string(head_width) +
+                        "; rotary position embedding needs an even width",
                     "for example: width " + std::to_string((head_width + 1) * sizes.at("heads")));
 }
 
@@ -135,17 +135,17 @@ std::vector<ZooPreset> presets() {
 
 ZooEntry llama_entry() {
   return {{"llama",
-           "LLaMA: causal decoder with rotary positions, RMS norm, SwiGLU, grouped and fused attention; "
+           "LLaMA: causal decoder with rotary embeddings, RMS norm, SwiGLU, grouped and fused attention; "
            "returns its "
            "loss",
-           {{"batch", 4, 1, 1 << 20, "sequences of a batch"},
-            {"seq", 128, 2, 1 << 20, "tokens of a sequence"},
+           {{"batch", 4, 1, 1 << 20, "sequences per batch"},
+            {"seq", 128, 2, 1 << 20, "tokens per sequence"},
             {"layers", 4, 1, 1024, "blocks"},
             {"width", 128, 1, 1 << 16, "width of the residual stream; a multiple of twice the heads"},
             {"heads", 4, 1, 1024, "attention heads; a multiple of kv-heads"},
-            {"kv-heads", 2, 1, 1024, "heads of keys and values, shared by groups of attention heads"},
-            {"ffn", 344, 1, 1 << 18, "width of the feed-forward layer's inside"},
-            {"vocab", 512, 2, 1 << 20, "different tokens"}},
+            {"kv-heads", 2, 1, 1024, "key and value heads, each shared by a group of attention heads"},
+            {"ffn", 344, 1, 1 << 18, "inner width of the feed-forward layer"},
+            {"vocab", 512, 2, 1 << 20, "vocabulary size"}},
            presets()},
           draw_llama};
 }

@@ -54,13 +54,13 @@ ModelBlueprint draw_lstm(const ZooSizes& sizes) {
 
 ZooEntry lstm_entry() {
   return {{"lstm",
-           "recurrent language model of LSTM cells, step by step; returns its loss",
-           {{"batch", 32, 1, 1 << 20, "sequences of a batch"},
-            {"seq", 64, 2, 1 << 16, "tokens of a sequence"},
+           "recurrent language model of LSTM cells, unrolled over time; returns its loss",
+           {{"batch", 32, 1, 1 << 20, "sequences per batch"},
+            {"seq", 64, 2, 1 << 16, "tokens per sequence"},
             {"layers", 2, 1, 256, "LSTM layers"},
-            {"width", 128, 1, 1 << 16, "units of a layer"},
-            {"vocab", 512, 2, 1 << 20, "different tokens"},
-            {"dropout", 10, 0, 90, "dropped share, in percent"}}},
+            {"width", 128, 1, 1 << 16, "units per layer"},
+            {"vocab", 512, 2, 1 << 20, "vocabulary size"},
+            {"dropout", 10, 0, 90, "dropout probability in percent"}}},
           draw_lstm};
 }
 

@@ -31,11 +31,11 @@ ModelBlueprint draw_mlp(const ZooSizes& sizes) {
 ZooEntry mlp_entry() {
   return {{"mlp",
            "multilayer perceptron with GELU; returns logits",
-           {{"batch", 2048, 1, 1 << 24, "rows of a batch"},
-            {"inputs", 256, 1, 1 << 20, "features of a row"},
+           {{"batch", 2048, 1, 1 << 24, "rows per batch"},
+            {"inputs", 256, 1, 1 << 20, "features per row"},
             {"layers", 8, 1, 1024, "hidden layers"},
-            {"width", 256, 1, 1 << 17, "units of a hidden layer"},
-            {"classes", 16, 1, 1 << 20, "logits of a row"}}},
+            {"width", 256, 1, 1 << 17, "units per hidden layer"},
+            {"classes", 16, 1, 1 << 20, "logits per row"}}},
           draw_mlp};
 }
 

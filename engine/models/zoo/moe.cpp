@@ -51,14 +51,14 @@ void require_fitting_choices(const ZooSizes& sizes) {
   const std::int64_t choices = sizes.at("choices");
   if (choices > experts) {
     throw input_error("size 'choices' (" + std::to_string(choices) + ") is more than 'experts' (" +
-                          std::to_string(experts) + "): an expert would take more tokens than there are",
+                          std::to_string(experts) + "): an expert would choose more tokens than there are",
                       "for example: choices " + std::to_string(experts));
   }
   const std::int64_t tokens = sizes.at("batch") * sizes.at("seq");
   if (tokens * choices < experts) {
     throw input_error("batch * seq * choices (" + std::to_string(tokens * choices) +
                           ") is less than 'experts' (" + std::to_string(experts) +
-                          "): an expert would take no token",
+                          "): an expert would choose no token",
                       "give fewer experts, or a larger batch or seq");
   }
 }
@@ -72,8 +72,8 @@ ModelBlueprint draw_moe(const ZooSizes& sizes) {
 
 ZooEntry moe_entry() {
   std::vector<ZooSize> sizes = decoder_sizes(3);
-  sizes.push_back({"experts", 8, 1, 1024, "experts of a block"});
-  sizes.push_back({"choices", 2, 1, 1024, "experts that a token gets on average; at most experts"});
+  sizes.push_back({"experts", 8, 1, 1024, "experts per block"});
+  sizes.push_back({"choices", 2, 1, 1024, "experts per token, on average; at most experts"});
   return {{"moe",
            "causal decoder with mixture-of-experts blocks, in which experts choose tokens; returns its loss",
            std::move(sizes)},

@@ -40,9 +40,9 @@ ModuleBlueprint residual_block(std::int64_t inputs, std::int64_t outputs, std::i
 void require_enough_values(const ZooSizes& sizes) {
   const std::int64_t halvings = sizes.at("stages") - 1;
   if (sizes.at("batch") > 1 || sizes.at("image") > (std::int64_t{1} << halvings)) return;
-  throw input_error("an image of " + std::to_string(sizes.at("image")) + " is down to one pixel after " +
+  throw input_error("an image of size " + std::to_string(sizes.at("image")) + " shrinks to one pixel after " +
                         std::to_string(halvings) +
-                        " halvings, and batch norm cannot train on one value a channel",
+                        " halvings, and batch norm cannot train on one value per channel",
                     "give a batch of 2 or more, a larger image, or fewer stages");
 }
 
@@ -67,13 +67,13 @@ ModelBlueprint draw_resnet(const ZooSizes& sizes) {
 
 ZooEntry resnet_entry() {
   return {{"resnet",
-           "residual network of convolutions with batch norm and rectifiers in place; returns logits",
-           {{"batch", 32, 1, 1 << 20, "images of a batch"},
+           "residual convolutional network with batch norm and in-place ReLU; returns logits",
+           {{"batch", 32, 1, 1 << 20, "images per batch"},
             {"image", 32, 1, 1 << 13, "height and width of an image"},
-            {"stages", 3, 1, 8, "stages; each but the first halves the image and doubles the channels"},
-            {"layers", 2, 1, 256, "residual blocks of a stage"},
+            {"stages", 3, 1, 8, "stages; each one after the first halves the image and doubles the channels"},
+            {"layers", 2, 1, 256, "residual blocks per stage"},
             {"width", 16, 1, 1 << 12, "channels of the first stage"},
-            {"classes", 10, 1, 1 << 20, "logits of an image"}}},
+            {"classes", 10, 1, 1 << 20, "logits per image"}}},
           draw_resnet};
 }
 

@@ -55,8 +55,8 @@ void require_fitting_image(const ZooSizes& sizes) {
   }
   if (image == step && sizes.at("batch") == 1) {
     throw input_error(
-        "an image of " + std::to_string(image) +
-            " is down to one pixel at the lowest level, and batch norm cannot train on one value a channel",
+        "an image of size " + std::to_string(image) +
+            " shrinks to one pixel at the lowest level, and batch norm cannot train on one value per channel",
         "give a batch of 2 or more, a larger image, or fewer levels");
   }
 }
@@ -73,12 +73,12 @@ ModelBlueprint draw_unet(const ZooSizes& sizes) {
 
 ZooEntry unet_entry() {
   return {{"unet",
-           "U-Net with long skip connections, for segmentation; returns logits of every pixel",
-           {{"batch", 4, 1, 1 << 20, "images of a batch"},
+           "U-Net with long skip connections, for segmentation; returns logits for every pixel",
+           {{"batch", 4, 1, 1 << 20, "images per batch"},
             {"image", 64, 2, 1 << 13, "height and width of an image; a multiple of 2 to the power of levels"},
-            {"levels", 3, 1, 8, "times that the image is halved"},
+            {"levels", 3, 1, 8, "number of times that the image is halved"},
             {"width", 16, 1, 1 << 12, "channels at full resolution; doubled at each level"},
-            {"classes", 4, 1, 1 << 12, "logits of a pixel"}}},
+            {"classes", 4, 1, 1 << 12, "logits per pixel"}}},
           draw_unet};
 }
 

@@ -24,7 +24,7 @@ class Names {
   void collect(PickleValue::Id id, const std::string& name, int level) {
     name_bytes_ += name.size();
     if (level > kMostLevels || ++named_ > kMostNamed || name_bytes_ > kMostNameBytes)
-      machine_.refuse("its dictionaries are nested without end");
+      machine_.refuse("its dictionaries are nested too deeply");
     const PickleValue& value = machine_.value(id);
     if (value.kind == PickleValue::Kind::kTensor) return add(value, name);
     if (value.kind == PickleValue::Kind::kDict) return collect_members(value, name, level);
@@ -51,7 +51,7 @@ class Names {
   }
 
   void add(const PickleValue& value, const std::string& name) {
-    if (tensors_.size() == kMostTensors) machine_.refuse("has more tensors than any model");
+    if (tensors_.size() == kMostTensors) machine_.refuse("has too many tensors for a checkpoint");
     const auto& tensor = machine_.tensors()[static_cast<std::size_t>(value.integer)];
     if (!tensors_.emplace(name, tensor).second)
       machine_.refuse(fmt::format("two tensors are named '{}'", name), "Rename one of them.");
@@ -67,11 +67,11 @@ class Names {
 
 PickledTensors read_checkpoint_pickle(std::string_view pickle, const std::string& name) {
   PickleMachine machine(pickle, name);
-  if (pickle.size() > kMostPickleBytes) machine.refuse("its pickle is too long for a checkpoint's");
+  if (pickle.size() > kMostPickleBytes) machine.refuse("its pickle is too long for a checkpoint");
   const PickleValue::Id root = machine.run();
   if (machine.value(root).kind != PickleValue::Kind::kDict)
-    machine.refuse("holds something else than a dictionary of tensors",
-                   "torch.save(model.state_dict(), 'model.pt') makes one.");
+    machine.refuse("holds something other than a dictionary of tensors",
+                   "Write one with torch.save(model.state_dict(), 'model.pt').");
   Names names(machine);
   names.collect(root, "", 0);
   return names.take();

@@ -77,18 +77,18 @@ TEST(CheckpointPickle, StoresAndFindsMemoValues) {
   const std::string tensor = tensor_v2(storage("FloatStorage", "0"));
   EXPECT_EQ(read("}(" + text("a") + tensor + "q\x05" + text("b") + "h\x05u").size(), 2U);
   EXPECT_EQ(read("}(" + text("a") + tensor + "\x94" + text("b") + "j\0\0\0\0u"s).size(), 2U);
-  EXPECT_THAT(refusal("h\x07"), HasSubstr("asks for what it has not kept"));
+  EXPECT_THAT(refusal("h\x07"), HasSubstr("reads a memo entry that does not exist"));
 }
 
 TEST(CheckpointPickle, RunsNoCode) {
   EXPECT_THAT(refusal(global("os", "system") + tuple(text("rm -rf /")) + "R"),
-              HasSubstr("has a 'os.system', which only code could make"));
+              HasSubstr("has a 'os.system', which only code could create"));
   EXPECT_THAT(refusal(text("builtins") + text("eval") + "\x93" + tuple(text("1")) + "R"),
               HasSubstr("builtins.eval"));
   EXPECT_THAT(refusal(global("__main__", "Net") + ")\x81"), HasSubstr("__main__.Net"));
   EXPECT_THAT(refusal(global("os", "\x1b[2J") + ")R"), HasSubstr("\\u001b"));
   EXPECT_THAT(refusal("i"), HasSubstr("opcode 0x69"));
-  EXPECT_THAT(refusal(text("a") + "}b"), HasSubstr("gives a state to what is no dictionary"));
+  EXPECT_THAT(refusal(text("a") + "}b"), HasSubstr("sets the state of an object that is not a dictionary"));
 }
 
 TEST(CheckpointPickle, RejectsTensorsThatAreNotPlain) {
@@ -103,9 +103,9 @@ TEST(CheckpointPickle, RejectsTensorsThatAreNotPlain) {
 }
 
 TEST(CheckpointPickle, RejectsAnythingButADictionary) {
-  EXPECT_THAT(refusal("N"), HasSubstr("something else than a dictionary of tensors"));
+  EXPECT_THAT(refusal("N"), HasSubstr("something other than a dictionary of tensors"));
   EXPECT_THAT(refusal(tensor_v2(storage("FloatStorage", "0"))),
-              HasSubstr("something else than a dictionary"));
+              HasSubstr("something other than a dictionary"));
 }
 
 TEST(CheckpointPickle, RejectsDuplicateNames) {
@@ -122,13 +122,13 @@ TEST(CheckpointPickle, RejectsEveryTruncation) {
 }
 
 TEST(CheckpointPickle, RejectsCyclesAndExponentialNesting) {
-  EXPECT_THAT(refusal("}q\1" + text("a") + "h\1s"), HasSubstr("nested without end"));
+  EXPECT_THAT(refusal("}q\1" + text("a") + "h\1s"), HasSubstr("nested too deeply"));
   std::string pile = "}" + with_byte('q', 0);
   for (std::size_t level = 1; level < 60; ++level) {
     const std::string below = with_byte('h', level - 1);
     pile += dict(text("a") + below + text("b") + below) + with_byte('q', level);
   }
-  EXPECT_THAT(refusal(pile), HasSubstr("nested without end"));
+  EXPECT_THAT(refusal(pile), HasSubstr("nested too deeply"));
 }
 
 TEST(CheckpointPickle, RejectsStackUnderflow) {
@@ -141,14 +141,16 @@ TEST(CheckpointPickle, RejectsTensorsWithWrongArguments) {
     return dict(text("a") + global("torch._utils", "_rebuild_tensor_v2") + tuple(arguments) + "R");
   };
   const std::string one = storage("FloatStorage", "0");
-  EXPECT_THAT(refusal(rebuilt(one + integer(0) + sizes(1, 2))), HasSubstr("otherwise than torch.save does"));
+  EXPECT_THAT(refusal(rebuilt(one + integer(0) + sizes(1, 2))),
+              HasSubstr("in a way that torch.save does not"));
   EXPECT_THAT(refusal(rebuilt(one + integer(0) + sizes(1, 2) + tuple(integer(1)))),
               HasSubstr("2 sizes and 1 strides"));
   std::string many;
   for (int i = 0; i < 65; ++i) many += integer(1);
-  EXPECT_THAT(refusal(rebuilt(one + integer(0) + tuple(many) + tuple(many))), HasSubstr("more dimensions"));
+  EXPECT_THAT(refusal(rebuilt(one + integer(0) + tuple(many) + tuple(many))),
+              HasSubstr("too many dimensions"));
   EXPECT_THAT(refusal(rebuilt(one + "\x8a\x09"s + std::string(9, '\1') + sizes(1, 1) + sizes(1, 1))),
-              HasSubstr("beyond 64 bits"));
+              HasSubstr("more than 64 bits"));
 }
 
 }  // namespace

@@ -61,8 +61,8 @@ void make_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error)
-    throw input_error(fmt::format("cannot make the folder '{}': {}", path.string(), error.message()));
-  if (!fs::is_directory(path, error)) throw input_error(fmt::format("'{}' is no folder", path.string()));
+    throw input_error(fmt::format("cannot create the folder '{}': {}", path.string(), error.message()));
+  if (!fs::is_directory(path, error)) throw input_error(fmt::format("'{}' is not a folder", path.string()));
 }
 
 Descriptor lock_folder(const fs::path& path) {
@@ -72,8 +72,8 @@ Descriptor lock_folder(const fs::path& path) {
         fmt::format("cannot write into the folder '{}': {}", path.string(), std::strerror(errno)));
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
   if (errno == EWOULDBLOCK)
-    throw environment_error(fmt::format("the folder '{}' is in use", path.string()),
-                            "Give each process, and each OffloadFolder, a folder of its own.");
+    throw environment_error(fmt::format("the folder '{}' is already in use", path.string()),
+                            "Give each process and each OffloadFolder its own folder.");
   throw environment_error(
       fmt::format("cannot lock the folder '{}': {}", path.string(), std::strerror(errno)));
 }
@@ -100,8 +100,8 @@ OffloadFolder::OffloadFolder(const fs::path& path) : path_(path), lock_(lock_fol
 fs::path OffloadFolder::file_of(std::string_view name) const {
   const std::string file = file_name(name);
   if (!name.empty() && file.size() <= kLongestFileName) return path_ / file;
-  throw input_error(fmt::format("no offloaded tensor can be named '{}': {}", printable(name),
-                                name.empty() ? "the name is empty" : "the name is too long for a file's"));
+  throw input_error(fmt::format("an offloaded tensor cannot be named '{}': {}", printable(name),
+                                name.empty() ? "the name is empty" : "the name is too long for a file name"));
 }
 
 std::vector<std::string> OffloadFolder::names() const {
@@ -119,7 +119,7 @@ OffloadFolder::Claim::Claim(std::shared_ptr<OffloadFolder> folder, std::string n
   if (!folder_->claimed_.insert(name_).second)
     throw input_error(fmt::format("another offloaded tensor in '{}' is named '{}'", folder_->path_.string(),
                                   printable(name_)),
-                      "Give each a name of its own, or a folder.");
+                      "Give each tensor its own name or its own folder.");
 }
 
 OffloadFolder::Claim::~Claim() {

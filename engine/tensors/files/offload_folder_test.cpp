@@ -68,7 +68,7 @@ TEST_F(OffloadFolderTest, ListsTheNamesOfItsValues) {
 
 TEST_F(OffloadFolderTest, ServesOneUserAtATime) {
   auto folder = OffloadFolder::open(path_);
-  EXPECT_THAT(refusal([&] { OffloadFolder::open(path_); }), HasSubstr("is in use"));
+  EXPECT_THAT(refusal([&] { OffloadFolder::open(path_); }), HasSubstr("is already in use"));
   folder.reset();
   OffloadFolder::open(path_);
 }

@@ -34,7 +34,7 @@ constexpr std::array<StorageClass, 12> kStorageClasses = {{{"torch.FloatStorage"
 
 const PickleValue& PickleMachine::argument(const Items& arguments, std::size_t index, Kind kind) const {
   if (index >= arguments.size() || values_[arguments[index]].kind != kind)
-    refuse("its pickle describes a tensor or a storage otherwise than torch.save does");
+    refuse("its pickle describes a tensor or a storage in a way that torch.save does not");
   return values_[arguments[index]];
 }
 
@@ -42,17 +42,18 @@ const PickleValue& PickleMachine::argument(const Items& arguments, std::size_t i
 void PickleMachine::build() {
   pop();
   if (stack_.empty() || values_[stack_.back()].kind != Kind::kDict)
-    refuse("its pickle gives a state to what is no dictionary", kSaveHint);
+    refuse("its pickle sets the state of an object that is not a dictionary", kSaveHint);
 }
 
 /// Builds a storage from ('storage', its class, its key, its device, its length).
 void PickleMachine::persistent_id() {
   const Items tuple = {pop()};
   const Items items = argument(tuple, 0, Kind::kTuple).items;
-  if (argument(items, 0, Kind::kText).text != "storage") refuse("its pickle refers to what is no storage");
+  if (argument(items, 0, Kind::kText).text != "storage")
+    refuse("its pickle refers to an object that is not a storage");
   argument(items, 1, Kind::kGlobal);
   const std::string& key = argument(items, 2, Kind::kText).text;
-  if (key.size() > kLongestName) refuse("its pickle names a storage without end");
+  if (key.size() > kLongestName) refuse("its pickle has a storage name that is too long");
   make({.kind = Kind::kStorage, .text = key, .items = {items[1]}});
 }
 
@@ -68,8 +69,9 @@ void PickleMachine::refuse_call(const std::string& callee) const {
   if (callee == "torch._utils._rebuild_qtensor")
     refuse("has a quantised tensor", "Save its int_repr() and its scale, or dequantise it.");
   if (callee.starts_with("torch._utils._rebuild_sparse"))
-    refuse("has a sparse tensor", "Save its indices and values, or to_dense() it.");
-  refuse(fmt::format("has a '{}', which only code could make, and none is run", printable(callee)),
+    refuse("has a sparse tensor", "Save its indices and values, or call to_dense() before saving.");
+  refuse(fmt::format("has a '{}', which only code could create, and offprof runs no code of a checkpoint",
+                     printable(callee)),
          kSaveHint);
 }
 
@@ -94,7 +96,7 @@ std::string PickleMachine::dtype_of(const PickleValue& storage) const {
   const std::string& name = values_[storage.items[0]].text;
   for (const StorageClass& known : kStorageClasses)
     if (known.name == name) return std::string(known.dtype);
-  refuse(fmt::format("has a storage of class '{}', which this program does not know", printable(name)),
+  refuse(fmt::format("has a storage of class '{}', which offprof does not support", printable(name)),
          kSaveHint);
 }
 
@@ -118,15 +120,15 @@ void PickleMachine::rebuild_tensor(const Items& arguments, bool has_dtype) {
   }
   const std::size_t metadata = has_dtype ? 7 : 6;
   if (arguments.size() > metadata && !values_[arguments[metadata]].items.empty())
-    refuse("has a tensor that is a conjugate or negative view",
-           "resolve_conj() and resolve_neg() it, then save it.");
+    refuse("has a tensor that is a conjugate view or a negative view",
+           "Call resolve_conj() and resolve_neg() on the tensor, then save it.");
   tensors_.push_back(std::move(tensor));
   make({.kind = Kind::kTensor, .integer = static_cast<std::int64_t>(tensors_.size() - 1)});
 }
 
 std::vector<std::int64_t> PickleMachine::integers(Id id) const {
   std::vector<std::int64_t> numbers;
-  if (values_[id].items.size() > kMostDimensions) refuse("has a tensor of more dimensions than any");
+  if (values_[id].items.size() > kMostDimensions) refuse("has a tensor with too many dimensions");
   for (std::size_t i = 0; i < values_[id].items.size(); ++i)
     numbers.push_back(argument(values_[id].items, i, Kind::kInteger).integer);
   return numbers;

@@ -74,7 +74,7 @@ PickleMachine::Id PickleMachine::run() {
 }
 
 std::string_view PickleMachine::take(std::size_t bytes) {
-  if (bytes > rest_.size()) refuse("its pickle ends in the middle");
+  if (bytes > rest_.size()) refuse("its pickle is truncated");
   const std::string_view taken = rest_.substr(0, bytes);
   rest_.remove_prefix(bytes);
   return taken;
@@ -94,13 +94,13 @@ std::string_view PickleMachine::line() {
 }
 
 void PickleMachine::make(PickleValue value) {
-  if (values_.size() == kMostPickleValues) refuse("its pickle has too many values for a checkpoint's");
+  if (values_.size() == kMostPickleValues) refuse("its pickle has too many values for a checkpoint");
   values_.push_back(std::move(value));
   push(static_cast<Id>(values_.size() - 1));
 }
 
 PickleMachine::Id PickleMachine::pop() {
-  if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) refuse("its pickle takes what it has not made");
+  if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) refuse("its pickle pops from an empty stack");
   const Id id = stack_.back();
   stack_.pop_back();
   return id;
@@ -113,7 +113,7 @@ PickleMachine::Items PickleMachine::pop_items(std::size_t count) {
 }
 
 PickleMachine::Items PickleMachine::pop_to_mark() {
-  if (marks_.empty()) refuse("its pickle has no mark where it needs one");
+  if (marks_.empty()) refuse("its pickle lacks a mark where an opcode needs one");
   const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
   Items items(begin, stack_.end());
   stack_.erase(begin, stack_.end());
@@ -124,13 +124,14 @@ PickleMachine::Items PickleMachine::pop_to_mark() {
 PickleValue& PickleMachine::top(Kind kind) {
   const Id id = pop();
   push(id);
-  if (values_[id].kind != kind) refuse("its pickle puts things into what is no list or dictionary");
+  if (values_[id].kind != kind)
+    refuse("its pickle adds items to an object that is not a list or a dictionary");
   return values_[id];
 }
 
 /// Decodes a little-endian two's complement integer.
 std::int64_t PickleMachine::long_integer(std::string_view bytes) const {
-  if (bytes.size() > sizeof(std::int64_t)) refuse("its pickle has a whole number beyond 64 bits");
+  if (bytes.size() > sizeof(std::int64_t)) refuse("its pickle has a whole number of more than 64 bits");
   if (bytes.empty()) return 0;
   std::int64_t value = (bytes.back() & 0x80) != 0 ? -1 : 0;
   std::memcpy(&value, bytes.data(), bytes.size());
@@ -178,7 +179,7 @@ bool PickleMachine::text(unsigned char opcode) {
 }
 
 void PickleMachine::make_global(std::string_view module, std::string_view name) {
-  if (module.size() + name.size() > kLongestName) refuse("its pickle names a class without end");
+  if (module.size() + name.size() > kLongestName) refuse("its pickle has a class name that is too long");
   make({.kind = Kind::kGlobal, .text = fmt::format("{}.{}", module, name)});
 }
 
@@ -225,7 +226,7 @@ bool PickleMachine::memo(unsigned char opcode) {
   };
   const auto get = [&](std::uint32_t key) {
     const auto found = memo_.find(key);
-    if (found == memo_.end()) refuse("its pickle asks for what it has not kept");
+    if (found == memo_.end()) refuse("its pickle reads a memo entry that does not exist");
     push(found->second);
   };
   switch (opcode) {

@@ -46,7 +46,7 @@ class DiskFile final : public ReadableFile {
     struct stat status {};
     if (!file_.valid() || ::fstat(file_.get(), &status) != 0) refuse(std::strerror(errno));
     if (S_ISDIR(status.st_mode)) refuse("it is a folder");
-    if (!S_ISREG(status.st_mode)) refuse("it is no file on a disk, which can be read from anywhere on");
+    if (!S_ISREG(status.st_mode)) refuse("it is not a regular file, which can be read at any offset");
     return status.st_size;
   }
 
@@ -64,9 +64,9 @@ std::shared_ptr<const ReadableFile> open_readable(const std::string& path) {
 void read_all(const ReadableFile& file, Bytes offset, std::span<char> room) {
   const std::size_t got = file.read(offset, room);
   if (got == room.size()) return;
-  throw input_error(fmt::format("'{}' ends at byte {}; {} bytes should stand from byte {} on", file.name(),
-                                offset + static_cast<Bytes>(got), room.size(), offset),
-                    "It was cut while it was read, or before: copy or write it again.");
+  throw input_error(fmt::format("'{}' ends at byte {}, but {} bytes are expected from byte {} on",
+                                file.name(), offset + static_cast<Bytes>(got), room.size(), offset),
+                    "The file was truncated, perhaps while it was read: copy or write it again.");
 }
 
 }  // namespace offprof

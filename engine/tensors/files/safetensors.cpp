@@ -31,18 +31,19 @@ constexpr const char* kDamaged =
 Bytes header_bytes(const ReadableFile& file) {
   if (file.size() < kLengthBytes)
     refuse(file,
-           fmt::format("has {} bytes; a safetensors file begins with {} that say how long its header is",
-                       file.size(), kLengthBytes));
+           fmt::format(
+               "has {} bytes; a safetensors file begins with {} bytes that hold the length of its header",
+               file.size(), kLengthBytes));
   std::uint64_t length = 0;
   read_all(file, 0, {reinterpret_cast<char*>(&length), sizeof length});
   if (length > std::uint64_t{kMostHeaderBytes})
     refuse(file,
-           fmt::format("says that its header has {} bytes, which is beyond the format's limit of {}", length,
+           fmt::format("has a header of {} bytes, which is more than the format's limit of {}", length,
                        kMostHeaderBytes),
-           "It is no safetensors file, or a damaged one.");
+           "The file is damaged, or is not a safetensors file.");
   const auto bytes = static_cast<Bytes>(length);
   if (bytes > file.size() - kLengthBytes)
-    refuse(file, fmt::format("is truncated: its header should have {} bytes, and the file has {}", bytes,
+    refuse(file, fmt::format("is truncated: its header should have {} bytes, but the file has {}", bytes,
                              file.size()));
   return bytes;
 }
@@ -50,7 +51,7 @@ Bytes header_bytes(const ReadableFile& file) {
 nlohmann::json read_header(const ReadableFile& file, Bytes bytes, const std::string& name) {
   std::string text(static_cast<std::size_t>(bytes), '\0');
   read_all(file, kLengthBytes, text);
-  if (!text.starts_with('{')) refuse(file, "its header does not begin with '{', as the format demands");
+  if (!text.starts_with('{')) refuse(file, "its header does not begin with '{', which the format requires");
   TextSource source(text);
   return parse_strict_document(source, name);
 }
@@ -58,7 +59,7 @@ nlohmann::json read_header(const ReadableFile& file, Bytes bytes, const std::str
 TensorDtype dtype_from_json(const JsonValue& json) {
   const std::string& name = json.as_string();
   const auto dtype = dtype_named(name);
-  if (!dtype) json.fail(fmt::format("'{}' is no dtype that this program knows", name), kDamaged);
+  if (!dtype) json.fail(fmt::format("'{}' is not a dtype that offprof supports", name), kDamaged);
   return *dtype;
 }
 
@@ -67,20 +68,19 @@ StoredTensor tensor_from_json(const ReadableFile& file, std::string_view name, c
   json.allow_only({"dtype", "shape", "data_offsets"});
   StoredTensor tensor{.dtype = dtype_from_json(json.at("dtype")), .sizes = json.at("shape").as_integers()};
   if (tensor.sizes.size() > kMostDimensions)
-    refuse_tensor(
-        file, name,
-        fmt::format("has {} dimensions; no tensor has more than {}", tensor.sizes.size(), kMostDimensions));
+    refuse_tensor(file, name,
+                  fmt::format("has {} dimensions; the maximum is {}", tensor.sizes.size(), kMostDimensions));
   const auto offsets = json.at("data_offsets").as_integers();
   if (offsets.size() != 2)
-    refuse_tensor(file, name, fmt::format("has {} data_offsets, where two are expected", offsets.size()));
+    refuse_tensor(file, name, fmt::format("has {} data_offsets instead of two", offsets.size()));
   if (offsets[1] < offsets[0])
     refuse_tensor(file, name, fmt::format("ends at {}, before its begin at {}", offsets[1], offsets[0]));
   const auto bytes = bytes_of(tensor.dtype, tensor.sizes);
   const std::string type = fmt::format("{} of shape {}", name_of(tensor.dtype), shape_text(tensor.sizes));
-  if (!bytes) refuse_tensor(file, name, fmt::format("{} is no number of bytes that a file can have", type));
+  if (!bytes) refuse_tensor(file, name, fmt::format("{} has more bytes than a file can have", type));
   if (*bytes != offsets[1] - offsets[0])
     refuse_tensor(file, name,
-                  fmt::format("{} takes {} bytes, its data_offsets {} have {}", type, *bytes,
+                  fmt::format("{} takes {} bytes, but its data_offsets {} span {}", type, *bytes,
                               shape_text(offsets), offsets[1] - offsets[0]));
   tensor.offset = offsets[0];
   tensor.bytes = *bytes;
@@ -102,24 +102,23 @@ void check_no_holes(const ReadableFile& file, const std::map<std::string, Stored
   for (const Entry* entry : order) {
     const auto& [name, tensor] = *entry;
     if (tensor.offset < end)
-      refuse_tensor(
-          file, name,
-          fmt::format("begins at {}, where {} goes on to {}: they overlap", tensor.offset, before, end));
+      refuse_tensor(file, name,
+                    fmt::format("begins at {}, but {} ends at {}: they overlap", tensor.offset, before, end));
     if (tensor.offset > end)
       refuse_tensor(
           file, name,
-          fmt::format("begins at {}, and {} ended at {}: there is a hole", tensor.offset, before, end));
+          fmt::format("begins at {}, but {} ends at {}: there is a gap", tensor.offset, before, end));
     end += tensor.bytes;
     before = fmt::format("tensor '{}'", name);
     if (end > data_bytes)
       refuse_tensor(file, name,
-                    fmt::format("ends at {}, and the file has only {} bytes of tensors: it is "
+                    fmt::format("ends at {}, but the file has only {} bytes of tensors: it is "
                                 "truncated",
                                 end, data_bytes));
   }
   if (end < data_bytes)
-    refuse(file, fmt::format("its tensors have {} bytes, and {} follow the header: {} belong to none", end,
-                             data_bytes, data_bytes - end));
+    refuse(file, fmt::format("its tensors have {} bytes, but {} follow the header: {} belong to no tensor",
+                             end, data_bytes, data_bytes - end));
 }
 
 }  // namespace
@@ -135,7 +134,7 @@ SafetensorsFile::SafetensorsFile(std::shared_ptr<const ReadableFile> file) : fil
       continue;
     }
     const JsonValue metadata = object.at(name);
-    if (!metadata.json().is_object()) metadata.fail("is no object", kDamaged);
+    if (!metadata.json().is_object()) metadata.fail("is not an object", kDamaged);
     for (const auto& [key, text] : metadata.json().items()) metadata_[key] = metadata.at(key).as_string();
   }
   const Bytes data_begin = kLengthBytes + bytes;

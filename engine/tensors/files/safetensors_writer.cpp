@@ -19,17 +19,17 @@ constexpr std::size_t kAlignment = 8;  ///< width of the widest numbers
 
 void check_name(const std::string& name, std::set<std::string_view>& names) {
   const auto refuse = [&](const std::string& why) {
-    throw input_error(fmt::format("no tensor can be named '{}': {}", printable(name), why));
+    throw input_error(fmt::format("a tensor cannot be named '{}': {}", printable(name), why));
   };
   if (!is_printable(name)) refuse("the name has characters that are not printable");
-  if (name == kMetadataName) refuse("safetensors files have metadata of that name");
-  if (!names.insert(name).second) refuse("another has that name already");
+  if (name == kMetadataName) refuse("safetensors files use that name for metadata");
+  if (!names.insert(name).second) refuse("another tensor already has that name");
 }
 
 Bytes size_in_file(const NewTensor& tensor) {
   const auto bytes = bytes_of(tensor.dtype, tensor.sizes);
   if (bytes && tensor.sizes.size() <= kMostDimensions) return *bytes;
-  throw input_error(fmt::format("tensor '{}': {} of shape {} is no number of bytes that a file can have",
+  throw input_error(fmt::format("tensor '{}': {} of shape {} has more bytes than a file can have",
                                 tensor.name, name_of(tensor.dtype), shape_text(tensor.sizes)));
 }
 
@@ -44,7 +44,7 @@ std::string padded(std::string text) {
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
   if (text.size() > static_cast<std::size_t>(kMostHeaderBytes))
     throw input_error(
-        fmt::format("the tensors' names and sizes take {} bytes; a safetensors file has no room "
+        fmt::format("the names and sizes of the tensors take {} bytes; a safetensors file has no room "
                     "for more than {}",
                     text.size(), kMostHeaderBytes),
         "Write several files.");
@@ -68,7 +68,8 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<NewTen
     check_name(tensor.name, names);
     const Bytes begin = left_;
     if (__builtin_add_overflow(left_, size_in_file(tensor), &left_))
-      throw input_error(fmt::format("tensor '{}' is one too many: no file has so many bytes", tensor.name));
+      throw input_error(
+          fmt::format("with tensor '{}' the file would have more bytes than a file can have", tensor.name));
     add(tensor.name,
         {{"dtype", name_of(tensor.dtype)}, {"shape", tensor.sizes}, {"data_offsets", {begin, left_}}});
   }

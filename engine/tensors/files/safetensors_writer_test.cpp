@@ -67,19 +67,19 @@ TEST_F(SafetensorsWriterTest, AlignsEachTensor) {
 
 TEST_F(SafetensorsWriterTest, RejectsNamesThatNoTensorCanHave) {
   EXPECT_THAT(refusal({{"a\n", TensorDtype::kU8, {1}}}), HasSubstr("not printable"));
-  EXPECT_THAT(refusal({{"__metadata__", TensorDtype::kU8, {1}}}), HasSubstr("metadata of that name"));
+  EXPECT_THAT(refusal({{"__metadata__", TensorDtype::kU8, {1}}}), HasSubstr("that name for metadata"));
   EXPECT_THAT(refusal({{"a", TensorDtype::kU8, {1}}, {"a", TensorDtype::kF32, {1}}}),
-              HasSubstr("another has that name"));
+              HasSubstr("another tensor already has that name"));
 }
 
 TEST_F(SafetensorsWriterTest, RejectsSizesBeyondAllFiles) {
   EXPECT_THAT(refusal({{"a", TensorDtype::kF64, {std::int64_t{1} << 62}}}),
-              HasSubstr("is no number of bytes"));
-  EXPECT_THAT(refusal({{"a", TensorDtype::kU8, {-1}}}), HasSubstr("is no number of bytes"));
+              HasSubstr("has more bytes than a file can have"));
+  EXPECT_THAT(refusal({{"a", TensorDtype::kU8, {-1}}}), HasSubstr("has more bytes than a file can have"));
   std::vector<NewTensor> tensors;
   for (int i = 0; i < 16; ++i)
     tensors.push_back({std::to_string(i), TensorDtype::kU8, {std::int64_t{1} << 59}});
-  EXPECT_THAT(refusal(tensors), HasSubstr("one too many"));
+  EXPECT_THAT(refusal(tensors), HasSubstr("the file would have more bytes"));
 }
 
 TEST_F(SafetensorsWriterTest, KeepsTheOldFileUntilTheNewOneIsComplete) {
@@ -104,7 +104,7 @@ TEST_F(SafetensorsWriterTest, KeepsTheOldFileWhenTheDiskIsFullAndGivesAHint) {
     message = error.what();
     hint = error.hint();
   }
-  EXPECT_THAT(message, AllOf(HasSubstr("cannot write"), HasSubstr("the old file is untouched")));
+  EXPECT_THAT(message, AllOf(HasSubstr("cannot write"), HasSubstr("the old file is unchanged")));
   EXPECT_THAT(hint, HasSubstr("ulimit -f"));
   EXPECT_EQ(read_file(path()), "old");
   EXPECT_EQ(count_files(), 1);

@@ -39,8 +39,8 @@ struct Clp {
 
  private:
   static Error unusable() {
-    return environment_error(std::string("the solver of linear programs cannot be used: ") + dlerror(),
-                             "Install it (Debian: coinor-libclp1), or leave plans out with --no-plan.");
+    return environment_error(std::string("the linear program solver cannot be loaded: ") + dlerror(),
+                             "Install it (Debian: coinor-libclp1), or skip plans with --no-plan.");
   }
   static void* open() {
     void* library = dlopen(kClpLibrary, RTLD_NOW | RTLD_LOCAL);

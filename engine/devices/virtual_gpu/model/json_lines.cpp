@@ -81,8 +81,8 @@ class KeyLines {
     if (arrays_ > 0) return true;
     path_ = prefixes_.back() + name;
     if (lines_.emplace(path_, line_).second) return true;
-    throw input_error(fmt::format("'{}': line {}: '{}' is there twice, before on line {}", name_, line_,
-                                  path_, lines_[path_]));
+    throw input_error(fmt::format("'{}': line {}: '{}' occurs twice, first on line {}", name_, line_, path_,
+                                  lines_[path_]));
   }
 
   bool parse_error(std::size_t, const std::string&, const Json::exception& error) {

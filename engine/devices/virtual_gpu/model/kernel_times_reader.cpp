@@ -46,7 +46,7 @@ std::optional<Nanoseconds> duration_of(const Json& event) {
   const double duration = found->is_number() ? found->get<double>() : -1;
   if (duration < 0 || duration > kMostMicroseconds)
     throw input_error(
-        fmt::format("its `dur` is {}, which is no kernel's duration in microseconds", found->dump()));
+        fmt::format("its `dur` is {}, which is not a valid kernel duration in microseconds", found->dump()));
   return std::llround(duration * kNanosecondsPerMicrosecond);
 }
 
@@ -153,7 +153,7 @@ class Gatherer {
     if (!duration) return;
     ++kernels_;
     total_ += *duration;
-    if (total_ > kLongest) throw input_error("the kernels take more than 30 years together");
+    if (total_ > kLongest) throw input_error("the kernels take more than 30 years in total");
     add_launch_sizes(text_at(event, "name"), args, *duration);
     if (const auto id = external_id(args)) {
       op_durations_[*id] += *duration;
@@ -203,7 +203,7 @@ class Gatherer {
 constexpr int kMostDepth = 200;
 
 Error no_trace(const std::string& path, const std::string& why) {
-  return input_error(fmt::format("'{}' is no trace: {}", path, why), kHowToRecord);
+  return input_error(fmt::format("'{}' is not a trace: {}", path, why), kHowToRecord);
 }
 
 /// Parses the trace and passes each event on before it reads the next, so that a long trace takes little
@@ -243,7 +243,7 @@ void check_has_events(const Json& document, const std::string& path) {
   if (document.is_array()) return;
   if (!document.is_object() || !document.contains("traceEvents"))
     throw no_trace(path, "it has no `traceEvents`");
-  if (!document["traceEvents"].is_array()) throw no_trace(path, "its `traceEvents` is no list of events");
+  if (!document["traceEvents"].is_array()) throw no_trace(path, "its `traceEvents` is not a list of events");
 }
 
 }  // namespace
@@ -261,7 +261,7 @@ KernelTimes parse_kernel_times(const std::string& text, const std::string& name)
     throw input_error(fmt::format("the kernel times in '{}' were simulated, not measured", name),
                       kHowToRecord);
   if (!gatherer.has_kernels())
-    throw input_error(fmt::format("'{}' has no kernels: nothing ran on a GPU while it was recorded", name),
+    throw input_error(fmt::format("'{}' has no kernels: nothing ran on a GPU during its recording", name),
                       kHowToRecord);
   return gatherer.finish();
 }

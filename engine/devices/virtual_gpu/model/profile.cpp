@@ -38,8 +38,8 @@ DeviceProfile load_profile(const std::string& name_or_path) {
   const std::vector<std::string> names = profile_names();
   const std::string guess = guess_for(name_or_path, names);
   throw input_error(
-      fmt::format("no GPU profile is called '{}'; there are {}", name_or_path, fmt::join(names, ", ")),
-      guess.empty() ? "Give one of these, or a profile's file: virtual:./my-gpu.json" : guess);
+      fmt::format("no GPU profile is named '{}'; the profiles are {}", name_or_path, fmt::join(names, ", ")),
+      guess.empty() ? "Give one of these, or a profile file: virtual:./my-gpu.json" : guess);
 }
 
 }  // namespace offprof

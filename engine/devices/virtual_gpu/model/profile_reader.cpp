@@ -44,7 +44,7 @@ double rate(const JsonValue& value) {
 
 double share(const JsonValue& value) {
   const double amount = positive(value);
-  if (amount > 1) value.fail(fmt::format("{} is more than 1: it is a share of the peak", amount));
+  if (amount > 1) value.fail(fmt::format("{} is more than 1, but it is a share of the peak", amount));
   if (amount < kLeastShare) value.fail(fmt::format("{} is less than {}", amount, kLeastShare));
   return amount;
 }
@@ -88,7 +88,7 @@ Field name(std::string path, std::string DeviceProfile::*member) {
 /// Checks the source of a group's figures. It is for people who read the file and is not stored.
 Field source(const std::string& group) {
   return {"sources." + group, [](const JsonValue& value, DeviceProfile&) {
-            if (value.as_string().empty()) value.fail("it is empty: say where the figures are from");
+            if (value.as_string().empty()) value.fail("it is empty; name the source of the figures");
           }};
 }
 
@@ -197,7 +197,7 @@ class Reader {
   JsonValue value_at(const std::string& path) const {
     const std::string parent = parent_of(path);
     const JsonValue within = parent.empty() ? JsonValue(document_, place("")) : value_at(parent);
-    if (!within.json().is_object()) within.fail("an object of figures is expected");
+    if (!within.json().is_object()) within.fail("expected an object of figures");
     const auto found = within.json().find(last_of(path));
     if (found == within.json().end()) {
       throw input_error(fmt::format("{}: '{}' is missing", place(parent), path),

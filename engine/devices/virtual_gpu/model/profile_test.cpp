@@ -103,7 +103,7 @@ TEST(Profile, AnUnknownNameListsTheNamesAndSuggestsOne) {
     FAIL() << "no Error was thrown";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "no GPU profile is called 'h20'; there are h200, h100-80gb, a100-40gb, l4, rtx4090");
+                 "no GPU profile is named 'h20'; the profiles are h200, h100-80gb, a100-40gb, l4, rtx4090");
     EXPECT_EQ(error.hint(), "Did you mean `h200`?");
   }
 }
@@ -157,7 +157,7 @@ TEST(ProfileErrors, NamesAValueOfTheWrongTypeAndItsLine) {
   EXPECT_STREQ(error_of(changed("6144", "\"wide\"")).what(),
                "'my.json': line 7: memory.bus_bits: \"wide\" is not a whole number");
   EXPECT_STREQ(error_of(changed("4800000000000", "null")).what(),
-               "'my.json': line 8: memory.bytes_per_second: null stands where a number is expected");
+               "'my.json': line 8: memory.bytes_per_second: expected a number, found null");
   EXPECT_THAT(error_of(changed("\"h200\"", "200")).what(), HasSubstr("line 3: name: "));
 }
 
@@ -186,7 +186,7 @@ TEST(ProfileErrors, RejectsAnEfficiencyAboveOne) {
 
 TEST(ProfileErrors, NamesBothLinesOfADuplicateKey) {
   EXPECT_STREQ(error_of(changed("\"bus_bits\": 6144,", "\"bus_bits\": 6144,\n\"bus_bits\": 1,")).what(),
-               "'my.json': line 8: 'memory.bus_bits' is there twice, before on line 7");
+               "'my.json': line 8: 'memory.bus_bits' occurs twice, first on line 7");
 }
 
 TEST(ProfileErrors, NamesTheLineOfInvalidJson) {
@@ -195,7 +195,7 @@ TEST(ProfileErrors, NamesTheLineOfInvalidJson) {
 
 TEST(ProfileErrors, RejectsAnotherFileFormatOfOffprof) {
   EXPECT_THAT(error_of(R"({"schema": "offprof.policy/1"})").what(),
-              HasSubstr("not a GPU profile of offprof: it is an offprof policy file"));
+              HasSubstr("not an offprof GPU profile: it is an offprof policy file"));
 }
 
 TEST(ProfileErrors, RejectsAnotherVersion) {

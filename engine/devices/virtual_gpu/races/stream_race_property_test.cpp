@@ -142,8 +142,8 @@ class Reference {
     if (late.is_copy() && early.is_copy()) two_copies(first, second, found);
     const bool is_hand = late.kind == CallKind::kAllocate || late.kind == CallKind::kFree;
     if (is_hand && early.is_copy() && early.block == late.block && reported_.insert(first).second) {
-      found.insert({late.kind == CallKind::kFree ? "a block is given back while a copy may still touch it"
-                                                 : "a block is handed out while a copy may still touch it",
+      found.insert({late.kind == CallKind::kFree ? "a block is freed while a copy may still access it"
+                                                 : "a block is allocated while a copy may still access it",
                     first, second});
     }
   }

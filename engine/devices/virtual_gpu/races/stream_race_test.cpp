@@ -162,10 +162,9 @@ TEST_F(StreamRaceTest, ReportsABlockFreedUnderACopy) {
   start_copy_out(0, 0);
   order_.set_op("aten::mul");
   give_back(0);
-  EXPECT_THAT(hazards(),
-              ElementsAre(FieldsAre("a block is given back while a copy may still touch it",
-                                    "D2H copy of 1024 bytes on stream 1",
-                                    "giving back a block of 1024 bytes in aten::mul on stream 0")));
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("a block is freed while a copy may still access it",
+                                               "D2H copy of 1024 bytes on stream 1",
+                                               "block free of 1024 bytes in aten::mul on stream 0")));
 }
 
 TEST_F(StreamRaceTest, ReportsAFreedBlockOnceIfItIsHandedOutAgain) {
@@ -180,7 +179,7 @@ TEST_F(StreamRaceTest, ReportsAReloadedBlockFreedBeforeComputeWaited) {
   copy_in(0, 0);
   order_.kernel(kCompute, "gelu_backward");
   give_back(0);
-  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("a block is given back while a copy may still touch it",
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("a block is freed while a copy may still access it",
                                                "H2D copy of 1024 bytes on stream 1", testing::_)));
 }
 
@@ -189,9 +188,9 @@ TEST_F(StreamRaceTest, ReportsABlockHandedOutToAnotherStreamUnderACopy) {
   follow(kCompute, kOut);
   give_back(0);
   hand_out(0, kOther);
-  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("a block is handed out while a copy may still touch it",
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("a block is allocated while a copy may still access it",
                                                "D2H copy of 1024 bytes on stream 1",
-                                               "handing out a block of 1024 bytes on stream 2")));
+                                               "block allocation of 1024 bytes on stream 2")));
 }
 
 TEST_F(StreamRaceTest, ReportsAHandedOutBlockThatPartlyOverlapsACopy) {
@@ -218,7 +217,7 @@ TEST_F(StreamRaceTest, CudaFreeWaitsForTheDevice) {
 TEST_F(StreamRaceTest, ReportsMemoryUnmappedUnderACopy) {
   start_copy_out(0, 0);
   order_.segment_unmapped(device_.data(), 16 * kBlock);
-  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("device memory is unmapped under a copy",
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("device memory is unmapped during a copy",
                                                "D2H copy of 1024 bytes on stream 1",
                                                "unmapping device memory of 16384 bytes")));
 }
@@ -283,7 +282,7 @@ TEST_F(StreamRaceTest, ReportsAPieceReusedUnderACopy) {
   order_.host_block_allocated(piece(0), kBlock);
   hand_out(1);
   copy_out(0, 1, kOther);
-  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("pinned memory is used again under a copy",
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("pinned memory is reused during a copy",
                                                "D2H copy of 1024 bytes on stream 1",
                                                "D2H copy of 1024 bytes on stream 2")));
 }
@@ -296,7 +295,7 @@ TEST_F(StreamRaceTest, ReportsAPieceOverwrittenDuringItsReload) {
   order_.host_block_allocated(piece(0), kBlock);
   hand_out(1);
   copy_out(0, 1);
-  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("pinned memory is used again under a copy",
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("pinned memory is reused during a copy",
                                                "H2D copy of 1024 bytes on stream 1",
                                                "D2H copy of 1024 bytes on stream 2")));
 }
@@ -305,7 +304,7 @@ TEST_F(StreamRaceTest, ReportsPinnedMemoryFreedUnderACopy) {
   start_copy_out(0, 0);
   follow(kCompute, kOut);  // orders compute, not the host
   order_.pinned_freed(host_.data(), 16 * kBlock);
-  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("pinned memory is freed under a copy",
+  EXPECT_THAT(hazards(), ElementsAre(FieldsAre("pinned memory is freed during a copy",
                                                "D2H copy of 1024 bytes on stream 1",
                                                "freeing pinned memory of 16384 bytes")));
 }

@@ -30,9 +30,9 @@ std::string_view text_of(SiteKind kind) {
     case SiteKind::kEventTimeAsked:
       return "event time query";
     case SiteKind::kBlockAllocated:
-      return "handing out a block";
+      return "block allocation";
     case SiteKind::kBlockFreed:
-      return "giving back a block";
+      return "block free";
     case SiteKind::kUnmapped:
       return "unmapping device memory";
     case SiteKind::kPinnedFreed:
@@ -48,17 +48,17 @@ std::string text_of(HazardKind kind) {
     case HazardKind::kWritesWhatMayBeUsed:
       return "a copy writes a block whose memory a stream may still use";
     case HazardKind::kGivenBackUnderCopy:
-      return "a block is given back while a copy may still touch it";
+      return "a block is freed while a copy may still access it";
     case HazardKind::kHandedOutUnderCopy:
-      return "a block is handed out while a copy may still touch it";
+      return "a block is allocated while a copy may still access it";
     case HazardKind::kCopiesOverlap:
       return "two copies of the same memory are not ordered";
     case HazardKind::kPinnedReusedUnderCopy:
-      return "pinned memory is used again under a copy";
+      return "pinned memory is reused during a copy";
     case HazardKind::kPinnedFreedUnderCopy:
-      return "pinned memory is freed under a copy";
+      return "pinned memory is freed during a copy";
     case HazardKind::kUnmappedUnderCopy:
-      return "device memory is unmapped under a copy";
+      return "device memory is unmapped during a copy";
     case HazardKind::kNeverRecorded:
       return "an event is used before it was recorded";
     case HazardKind::kNeedlessWait:

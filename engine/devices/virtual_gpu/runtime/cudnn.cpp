@@ -17,9 +17,9 @@ int no_bytes(std::size_t* bytes, const char* what) {
   return unknown_size(what);
 }
 
-constexpr const char* kConvolutions = "workspaces of cuDNN's convolutions";
-constexpr const char* kBatchNorms = "what cuDNN's batch norms keep for backward";
-constexpr const char* kCtc = "workspaces of cuDNN's CTC loss";
+constexpr const char* kConvolutions = "cuDNN workspaces of convolutions";
+constexpr const char* kBatchNorms = "tensors that cuDNN batch norms keep for backward";
+constexpr const char* kCtc = "cuDNN workspaces of the CTC loss";
 
 // cudnnConvolution*AlgoPerf_t: an algorithm and its requirements. The three types have the same layout.
 struct AlgorithmPerformance {

@@ -67,8 +67,7 @@ int cudnnBackendGetAttribute(const Descriptor*, int name, int type, std::int64_t
     *static_cast<char*>(values) = '\0';
   } else {
     give_value(type, values);
-    if (name == kPlanWorkspaceBytes)
-      unknown_size("workspaces of cuDNN's plans for convolutions and attention");
+    if (name == kPlanWorkspaceBytes) unknown_size("cuDNN workspaces of plans for convolution and attention");
   }
   return 0;
 }

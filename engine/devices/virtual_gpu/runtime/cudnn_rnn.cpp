@@ -170,7 +170,7 @@ int cudnnRestoreDropoutDescriptor(void*, void*, float, void*, std::size_t, unsig
 }
 int cudnnDropoutGetStatesSize(void*, std::size_t* bytes) {
   *bytes = 0;
-  return unknown_size("states of cuDNN's dropout");
+  return unknown_size("cuDNN dropout states");
 }
 
 int cudnnCreateRNNDataDescriptor(void** descriptor) {
@@ -228,7 +228,7 @@ int cudnnGetRNNTempSpaceSizes(void*, void*, int, void*, std::size_t* workspace_b
                               std::size_t* reserve_bytes) {
   if (workspace_bytes != nullptr) *workspace_bytes = 0;
   if (reserve_bytes != nullptr) *reserve_bytes = 0;
-  return unknown_size("what cuDNN's recurrent layers keep for backward, and their workspaces");
+  return unknown_size("tensors that cuDNN recurrent layers keep for backward, and their workspaces");
 }
 
 OFFPROF_LIBRARY_CALL(cudnnRNNForward)

@@ -72,7 +72,7 @@ int cufftSetWorkArea(int, void*) {
 int cufftXtMakePlanMany(int, int, long long*, long long*, long long, long long, int, long long*, long long,
                         long long, int, long long, std::size_t* work_bytes, int) {
   *work_bytes = 0;
-  return unknown_size("work areas of cuFFT");
+  return unknown_size("cuFFT work areas");
 }
 
 int cufftXtExec(int plan, void*, void*, int) {

@@ -16,7 +16,7 @@ template <typename Size>
 int no_bytes(int before, int sizes, std::va_list arguments) {
   for (int i = 0; i < before; ++i) va_arg(arguments, void*);
   for (int i = 0; i < sizes; ++i) *va_arg(arguments, Size*) = 0;
-  return unknown_size("work areas of cuSOLVER");
+  return unknown_size("cuSOLVER work areas");
 }
 
 }  // namespace

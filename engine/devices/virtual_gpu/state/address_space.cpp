@@ -49,7 +49,7 @@ AddressSpace::AddressSpace() {
   if (arena == MAP_FAILED) {
     throw environment_error(
         std::string("cannot reserve address space for the virtual GPU's memory: ") + std::strerror(errno),
-        "lift the limit on virtual memory: ulimit -v unlimited");
+        "remove the limit on virtual memory: ulimit -v unlimited");
   }
   arena_ = static_cast<char*>(arena);
   const auto misaligned = static_cast<Bytes>(reinterpret_cast<std::uintptr_t>(arena_) % kGranule);

@@ -90,8 +90,8 @@ Nanoseconds SimulatedGpu::event_time(void* event) {
   const auto time = time_.has_event(event) ? time_.event_time(event) : std::nullopt;
   if (time) return *time;
   if (!order_)
-    throw environment_error("an event was asked for its time, and was never recorded",
-                            "--check-streams shows which; this is a bug in offprof");
+    throw environment_error("the time of an event was queried, but the event was never recorded",
+                            "run with --check-streams to see which event; this is a bug in offprof");
   order_->event_time_asked(event);
   return time_.host_time();
 }
@@ -160,7 +160,7 @@ std::string SimulatedGpu::code_problem() {
   const auto text = [](int capability) { return fmt::format("{}.{}", capability / 10, capability % 10); };
   std::vector<std::string> held;
   for (const int held_one : kernels_.capabilities()) held.push_back(text(held_one));
-  return fmt::format("{} has compute capability {}, which this LibTorch has no code for: it has code for {}",
+  return fmt::format("{} has compute capability {}, but this LibTorch has code only for {}",
                      options_.profile.device_name, text(capability()), fmt::join(held, ", "));
 }
 

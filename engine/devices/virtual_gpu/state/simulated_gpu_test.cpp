@@ -163,7 +163,7 @@ TEST_F(SimulatedGpuTest, TheTimeOfAnUnrecordedEventIsAnError) {
     gpu.event_time(event);
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "an event was asked for its time, and was never recorded");
+    EXPECT_STREQ(error.what(), "the time of an event was queried, but the event was never recorded");
   }
 }
 
@@ -231,7 +231,7 @@ TEST_F(SimulatedGpuTest, RejectsAKernelWithoutCodeForTheGpu) {
   gpu.register_module(&wrapper);
   gpu.register_kernel(&kernel, "_Z4geluPf", &wrapper);
   EXPECT_EQ(gpu.launch(stream, &kernel, {}), GpuStatus::kNoCode);
-  EXPECT_THAT(gpu.code_problem(), testing::HasSubstr("has no code for: it has code for 7.5"));
+  EXPECT_THAT(gpu.code_problem(), testing::HasSubstr("but this LibTorch has code only for 7.5"));
   VirtualGpuOptions options = small_gpu();
   options.profile.compute_capability_major = 7;
   options.profile.compute_capability_minor = 5;
