@@ -44,7 +44,7 @@ class NotedStep final : public StepListener {
 };
 
 /// Runs steps on one graph, whose leaves are the parameters.
-class RecomputeTest : public HazardTest {
+class RecomputeFixture : public HazardTest {
  protected:
   void begin() {
     at::manual_seed(kSeed);
@@ -146,7 +146,7 @@ bool can_make_again(const Scenario& scenario) {
   return scenario.name.find("OfShards") == std::string::npos && !kNothing.contains(scenario.name);
 }
 
-class RecomputeScenarioTest : public RecomputeTest,
+class RecomputeScenarioTest : public RecomputeFixture,
                               public testing::WithParamInterface<std::tuple<std::string, Scenario>> {
  protected:
   void SetUp() override { open(std::get<0>(GetParam())); }
@@ -183,7 +183,7 @@ INSTANTIATE_TEST_SUITE_P(, RecomputeScenarioTest,
                            return std::get<1>(test.param).name + "_" + std::get<0>(test.param);
                          });
 
-class RecomputeTest : public RecomputeTest, public testing::WithParamInterface<std::string> {
+class RecomputeTest : public RecomputeFixture, public testing::WithParamInterface<std::string> {
  protected:
   void SetUp() override { open(GetParam()); }
 };
