@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "cli/base/command.h"
+#include "cli/commands/command_table.h"
 #include "cli/options/options.h"
 #include "cli/options/usage_error.h"
 #include "tests/fuzz/fuzz.h"
