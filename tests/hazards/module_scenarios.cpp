@@ -77,7 +77,8 @@ Scenario over_checkpointed(const LossScenario& scenario) {
           .run = runner(true),
           .plain = runner(false),
           .asks_again = scenario.asks_again,
-          .starts_threads = scenario.starts_threads};
+          .starts_threads = scenario.starts_threads,
+          .can_recompute = scenario.can_recompute};
 }
 
 // --- Layer slices ---
@@ -185,10 +186,11 @@ Scenario over_slices(const SliceScenario& scenario, int microbatches) {
     const Module model = model_for_slices(g.x.device());
     run([&] { return std::make_unique<PlainPass>(model, microbatches_of(g, microbatches), g.x.device()); });
   };
-  return {.name = std::string(scenario.name) + "OfShards" + (microbatches > 1 ? "AndMicrobatches" : ""),
+  return {.name = std::string(scenario.name) + "InLayerSlices" + (microbatches > 1 ? "AndMicrobatches" : ""),
           .run = in_slices,
           .plain = plain,
-          .starts_threads = scenario.starts_threads};
+          .starts_threads = scenario.starts_threads,
+          .can_recompute = false};
 }
 
 constexpr SliceScenario kSliceScenarios[] = {

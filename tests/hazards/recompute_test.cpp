@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -138,14 +137,6 @@ class RecomputeFixture : public HazardTest {
   std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecomputation>> recomputations_;
 };
 
-/// True if the scenario has a recipe for a tensor that it unpacks. There is none in passes of layer slices,
-/// if only a forward runs, or if operators run on another thread.
-bool can_make_again(const Scenario& scenario) {
-  static const std::set<std::string> kNothing = {"ForwardAlone", "SegmentsForwardAlone",
-                                                 "ForwardFromAnotherThread"};
-  return scenario.name.find("OfShards") == std::string::npos && !kNothing.contains(scenario.name);
-}
-
 class RecomputeScenarioTest : public RecomputeFixture,
                               public testing::WithParamInterface<std::tuple<std::string, Scenario>> {
  protected:
@@ -162,7 +153,7 @@ TEST_P(RecomputeScenarioTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
     for (const Bytes prefetch : {0, 1000})
       expect_nothing_left([&] {
         const auto step = step_with_recomputations(scenario.run, others, prefetch);
-        EXPECT_EQ(recomputed_in(*step) > 0, can_make_again(scenario))
+        EXPECT_EQ(recomputed_in(*step) > 0, scenario.can_recompute)
             << recomputed_in(*step) << " tensors were recomputed";
         expect_equal(gradients_now(), expected);
       });

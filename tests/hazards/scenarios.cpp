@@ -107,7 +107,7 @@ constexpr LossScenario kLossScenarios[] = {
     {"UnusedBranch", unused_branch},
     {"DroppedGraphBetween", dropped_graph_between},
     {"ForwardWithoutGradientsBetween", forward_without_gradients_between},
-    {"ForwardAlone", forward_alone},
+    {"ForwardAlone", forward_alone, false, false, false},
     {"GradientOfOneLeaf", gradient_of_one_leaf},
     {"BackwardFromAnotherThread", backward_from_another_thread, false, true},
 };
@@ -249,7 +249,7 @@ void reentrant_backward(Graph& g) {
 const Scenario kScenarios[] = {
     {.name = "SharedSubgraphTwice", .run = shared_subgraph_twice, .asks_again = true},
     {.name = "BackwardWithHooks", .run = backward_with_hooks},
-    {.name = "ForwardFromAnotherThread", .run = forward_from_another_thread, .starts_threads = true},
+    {.name = "ForwardFromAnotherThread", .run = forward_from_another_thread, .starts_threads = true, .can_recompute = false},
     {.name = "ForwardOnSeveralThreadsAtOnce",
      .run = forward_on_several_threads_at_once,
      .has_threads = true,
@@ -280,7 +280,8 @@ std::vector<Scenario> all_scenarios() {
     scenarios.push_back({.name = each.name,
                          .run = [run = each.run](Graph& g) { run(g, branch); },
                          .asks_again = each.asks_again,
-                         .starts_threads = each.starts_threads});
+                         .starts_threads = each.starts_threads,
+                         .can_recompute = each.can_recompute});
   add(kScenarios);
   add(module_scenarios());
   for (const GraphCase& graph : kGraphCases)

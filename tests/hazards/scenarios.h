@@ -26,6 +26,9 @@ struct Scenario {
   /// True if it runs operators on threads that it starts itself, for which nobody has opened a
   /// ParameterOffloader::Scope.
   bool starts_threads = false;
+  /// False if no tensor that it unpacks can be recomputed: only a forward runs, operators run on another
+  /// thread, or the pass runs in layer slices.
+  bool can_recompute = true;
 
   const std::function<void(Graph&)>& plainly() const { return plain ? plain : run; }
 
@@ -48,6 +51,7 @@ struct LossScenario {
   void (*run)(Graph&, const Loss& loss) = nullptr;
   bool asks_again = false;
   bool starts_threads = false;
+  bool can_recompute = true;
 };
 std::span<const LossScenario> loss_scenarios();
 
