@@ -67,8 +67,8 @@ EngineFacts facts_from(const std::string& answer) {
   return {json.at("version"), json.at("folder"), json.at("cupti")};
 }
 
-Finding engine_missing(const std::string& why, const std::string& mend) {
-  return {"engine", Health::kMissing, why, mend};
+Finding engine_missing(const std::string& why, const std::string& fix) {
+  return {"engine", Health::kMissing, why, fix};
 }
 
 /// Opens the device with everything it needs in this process. Throws if that fails.
@@ -108,7 +108,7 @@ Finding cuda_finding(const std::string& engine_path) {
 std::string try_tracing(const std::string& engine_path) {
   const std::optional<Error> problem = load_engine({engine_path}).problem_with_tracing();
   if (!problem) return "{}";
-  return nlohmann::json{{"why", problem->what()}, {"mend", problem->hint()}}.dump();
+  return nlohmann::json{{"why", problem->what()}, {"fix", problem->hint()}}.dump();
 }
 
 Finding tracer_finding(const std::string& engine_path) {
@@ -120,7 +120,7 @@ Finding tracer_finding(const std::string& engine_path) {
   return {kName, Health::kOptional,
           fmt::format("{}; without it, timelines of --device cuda have no kernels",
                       problem.at("why").get<std::string>()),
-          problem.at("mend")};
+          problem.at("fix")};
 }
 
 Finding cupti_finding(const std::string& file) {

@@ -61,7 +61,7 @@ nlohmann::ordered_json to_json(const DoctorReport& report) {
   for (const Finding& finding : report.findings) {
     nlohmann::ordered_json json = {
         {"name", finding.name}, {"status", name_of(finding.health)}, {"detail", finding.detail}};
-    if (!finding.mend.empty()) json["mend"] = finding.mend;
+    if (!finding.fix.empty()) json["fix"] = finding.fix;
     findings.push_back(std::move(json));
   }
   return {{"run_works", report.run_works}, {"findings", std::move(findings)}};
@@ -97,17 +97,17 @@ std::string to_text(const DoctorReport& report, const Page& page) {
   std::string text;
   constexpr std::size_t kStatusWidth = 10;
   constexpr std::size_t kDetailColumn = 27;
-  constexpr std::string_view kMend = "fix: ";
+  constexpr std::string_view kFix = "fix: ";
   for (const Finding& finding : report.findings) {
     const std::string status = name_of(finding.health);
     text += page.paint(tone_of(finding.health), status) + std::string(kStatusWidth - status.size(), ' ');
     text += finding.name + std::string(kDetailColumn - kStatusWidth - display_width(finding.name), ' ');
     text += wrap(finding.detail, page.width, kDetailColumn) + "\n";
-    if (finding.mend.empty()) continue;
-    text += std::string(kDetailColumn, ' ') + std::string(kMend);
-    text += hint_text(finding.mend, page, kDetailColumn + kMend.size()) + "\n";
+    if (finding.fix.empty()) continue;
+    text += std::string(kDetailColumn, ' ') + std::string(kFix);
+    text += hint_text(finding.fix, page, kDetailColumn + kFix.size()) + "\n";
   }
-  return text + "\n" + verdict_of(report) + "\n";
+  return text + "\n" + wrap(verdict_of(report), page.width, 0) + "\n";
 }
 
 std::unique_ptr<Subcommand> make_doctor_command() {

@@ -69,14 +69,14 @@ TEST(Doctor, TextAndJsonAgree) {
   const auto json = to_json(report_with(Health::kMissing));
   EXPECT_EQ(json["run_works"], false);
   EXPECT_EQ(json["findings"].at(0)["status"], "missing");
-  EXPECT_EQ(json["findings"].at(1)["mend"], "pip install it");
+  EXPECT_EQ(json["findings"].at(1)["fix"], "pip install it");
 }
 
 TEST(Doctor, ChecksEveryComponent) {
   std::vector<std::string> names;
   for (const Finding& finding : examine_machine()) {
     names.push_back(finding.name);
-    EXPECT_EQ(finding.mend.empty(), finding.health == Health::kWorks) << finding.name;
+    EXPECT_EQ(finding.fix.empty(), finding.health == Health::kWorks) << finding.name;
   }
   EXPECT_THAT(names, testing::IsSupersetOf({"offprof", "engine", "processor", "memory", "disk tier",
                                             "compression", "NVIDIA driver", "HTA"}));

@@ -54,7 +54,7 @@ TEST_F(TuneCommandTest, ShowsTheMemoryReservedByAnAllocator) {
 TEST_F(TuneCommandTest, ReportsTheLeastDeviceMemoryIfNothingFits) {
   const CliRun run = tune(virtual_sample_trace(), {"--memory-budget", "1MiB"});
   EXPECT_EQ(run.status, 1);
-  EXPECT_THAT(run.out,
+  EXPECT_THAT(unwrapped(run.out),
               HasSubstr("No policy that was found fits into 1.00 MiB. The least memory found is 2.00 MiB "
                         "reserved (2097152 bytes)"));
   EXPECT_THAT(tune(sample_trace(), {"--memory-budget", "1KiB"}).out,

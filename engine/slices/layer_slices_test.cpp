@@ -264,7 +264,7 @@ def forward(self, x):
   EXPECT_THAT(message_of<Error>([&] {
                 LayerSlices(model, {leaf({3, 4})}, 3, at::kCPU);
               }),
-              HasSubstr("--slices 3: the model can be cut into 2 at most"));
+              HasSubstr("--slices 3: the model can be cut into at most 2 slices"));
 }
 
 TEST_F(SlicesTest, AreCutInsideAMethodThatForwardCalls) {

@@ -149,7 +149,7 @@ TEST_F(OffloadedTensorTest, StrictUpdatesRejectAnotherShapeOrDtype) {
   EXPECT_THAT(message_of<Error>([&] {
                 kept.update_values(at::ones({2, 3}, at::kBFloat16));
               }),
-              AllOf(HasSubstr("dtype float32"), HasSubstr("of bfloat16")));
+              AllOf(HasSubstr("dtype float32"), HasSubstr("the new values have bfloat16")));
   EXPECT_THAT(message_of<Error>([&] { kept.update_values({}); }), HasSubstr("undefined"));
   EXPECT_TRUE(kept.load().equal(at::zeros({2, 3})));
 }

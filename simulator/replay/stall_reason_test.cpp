@@ -130,7 +130,7 @@ TEST(Stall, ReportsTheDirectionOfItsCopyForEachPart) {
   EXPECT_THAT(listener.tracks, ElementsAre(Track::kD2h, Track::kD2h, Track::kH2d, Track::kH2d));
 }
 
-TEST(StallReason, IsWeightsIfAnOperatorWaitsForThem) {
+TEST(StallReason, IsParametersIfAnOperatorWaitsForThem) {
   ProgramSketch sketch;
   const std::int32_t weight = sketch.alloc(100);
   sketch.fetch(weight);
@@ -138,7 +138,7 @@ TEST(StallReason, IsWeightsIfAnOperatorWaitsForThem) {
   sketch.fetched(weight);
   sketch.save_parameters(weight);
   EXPECT_THAT(stalls_of(sketch, preset_policy("keep")),
-              ElementsAre("weights -1: 30+70", "weights -1: 100+100"));
+              ElementsAre("parameters -1: 30+70", "parameters -1: 100+100"));
 }
 
 TEST(StallReason, IsLinkIfParametersWaitBehindASavedTensor) {
@@ -146,7 +146,7 @@ TEST(StallReason, IsLinkIfParametersWaitBehindASavedTensor) {
   sketch.save(sketch.alloc(100));
   const std::int32_t weight = sketch.alloc(50);
   sketch.save_parameters(weight);
-  EXPECT_THAT(stalls_of(sketch, with_stash(1)), ElementsAre("link -1: 0+100", "weights -1: 100+50"));
+  EXPECT_THAT(stalls_of(sketch, with_stash(1)), ElementsAre("link -1: 0+100", "parameters -1: 100+50"));
 }
 
 }  // namespace

@@ -196,7 +196,7 @@ TEST(Doctor, ReportsIfAGpuCanBeTracedAndAFix) {
                                          [](const json& one) { return one["name"].get<std::string>(); });
   ASSERT_NE(finding, report["findings"].end());
   EXPECT_THAT((*finding)["detail"].get<std::string>(), Not(IsEmpty()));
-  EXPECT_EQ((*finding)["status"] == "ok", !finding->contains("mend"));
+  EXPECT_EQ((*finding)["status"] == "ok", !finding->contains("fix"));
 }
 
 }  // namespace

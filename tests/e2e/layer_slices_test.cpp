@@ -77,7 +77,7 @@ TEST_P(SlicedPolicies, HaveTheBytesOfTheirSimulation) {
 INSTANTIATE_TEST_SUITE_P(, SlicedPolicies,
                          testing::Values(std::vector<std::string>{},
                                          std::vector<std::string>{"--microbatches", "2", "--offload-params",
-                                                                  "device"}),
+                                                                  "none"}),
                          [](const auto& test) { return test.param.empty() ? "OneBatch" : "Microbatches"; });
 
 TEST_F(LayerSlices, KeepTheGradientsOfABatchNorm) {
