@@ -16,7 +16,7 @@ struct Finding {
   std::string name;
   Health health = Health::kWorks;
   std::string detail;  ///< version, location, or a description of the problem
-  std::string fix;    ///< the command or action that fixes the problem; empty if there is none
+  std::string fix;     ///< the command or action that fixes the problem; empty if there is none
 };
 
 /// Checks all components. Opens libraries in child processes, so that a broken library becomes a finding

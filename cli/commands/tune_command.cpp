@@ -16,7 +16,7 @@
 #include "cli/reports/next_command.h"
 #include "cli/reports/simulation_report.h"
 #include "cli/reports/tune_report.h"
-#include "cli/reports/tuned_way.h"
+#include "cli/reports/tuned_configuration.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
 #include "simulator/steps/time_doubt.h"
 #include "simulator/tuner/tune.h"
@@ -81,9 +81,9 @@ class TuneCommand : public Subcommand {
       if (!base) base = time_of(tuned.front().report.result.keep);
     }
     Tuned& best = choose(tuned);
-    if (best.way.chosen && !output_.empty()) context.print(best.policy, output_);
+    if (best.configuration.chosen && !output_.empty()) context.print(best.policy, output_);
     context.publish_beside(best.report, output_);
-    return best.way.chosen ? ExitStatus::kOk : ExitStatus::kCheckFailed;
+    return best.configuration.chosen ? ExitStatus::kOk : ExitStatus::kCheckFailed;
   }
 
  private:
@@ -151,7 +151,7 @@ class TuneCommand : public Subcommand {
   struct Tuned {
     TuneReport report;
     std::string policy;  ///< text of the policy file; empty: no policy reaches the goal
-    TunedWay way;
+    TunedConfiguration configuration;
   };
 
   static Nanoseconds time_of(const Candidate& candidate) { return *candidate.predicted.step_time_ns; }
@@ -177,10 +177,10 @@ class TuneCommand : public Subcommand {
     }
     Tuned tuned = {search(context, path, trace, steps, link, goal), {}, {path, trace.settings, {}, {}}};
     tuned.report.warnings.insert(tuned.report.warnings.begin(), lost_records.begin(), lost_records.end());
-    tuned.way.keep = tuned.report.result.keep;
+    tuned.configuration.keep = tuned.report.result.keep;
     const auto& chosen = tuned.report.result.chosen;
     if (!chosen || (longest && static_cast<double>(time_of(*chosen)) > *longest)) return tuned;
-    tuned.way.chosen = chosen;
+    tuned.configuration.chosen = chosen;
     tuned.policy = policy_text(*chosen, trace);
     tuned.report.next = next_command(context, trace, chosen->policy, link.disk);
     return tuned;
@@ -200,16 +200,17 @@ class TuneCommand : public Subcommand {
   /// configurations of all traces to its report.
   Tuned& choose(std::vector<Tuned>& tuned) const {
     Tuned& best = *std::ranges::min_element(tuned, {}, [&](const Tuned& one) { return rank_of(one); });
-    best.way.is_best = best.way.chosen.has_value();
-    for (const Tuned& one : tuned) best.report.ways.push_back(one.way);
+    best.configuration.is_best = best.configuration.chosen.has_value();
+    for (const Tuned& one : tuned) best.report.configurations.push_back(one.configuration);
     return best;
   }
 
   /// Returns a rank; the smallest is the best.
   std::tuple<bool, std::int64_t, std::int64_t> rank_of(const Tuned& tuned) const {
-    if (!tuned.way.chosen) return {true, device_bytes_taken(least_memory(tuned.report.result).predicted), 0};
-    const Bytes taken = device_bytes_taken(tuned.way.chosen->predicted);
-    const Nanoseconds time = time_of(*tuned.way.chosen);
+    if (!tuned.configuration.chosen)
+      return {true, device_bytes_taken(least_memory(tuned.report.result).predicted), 0};
+    const Bytes taken = device_bytes_taken(tuned.configuration.chosen->predicted);
+    const Nanoseconds time = time_of(*tuned.configuration.chosen);
     return goal_.memory_budget_bytes ? std::tuple(false, time, taken) : std::tuple(false, taken, time);
   }
 

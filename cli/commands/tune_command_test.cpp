@@ -92,24 +92,25 @@ Trace in_checkpointed(Trace trace, int sizes) {
 TEST_F(TuneCommandTest, ChoosesAmongTheConfigurationsOfSeveralTraces) {
   const std::string other = folder_ / "segments.json";
   write_trace(other, in_checkpointed(chain_trace(), 3));
-  const auto ways_for = [&](std::vector<std::string> words) {
+  const auto configurations_for = [&](std::vector<std::string> words) {
     words.insert(words.end(), {"--trace", other, "--format", "json"});
     const auto report = nlohmann::json::parse(tune(chain_trace(), words).out);
-    EXPECT_EQ(report["trace"], report["ways"][report["ways"][0]["is_best"] ? 0 : 1]["trace"]);
-    return report["ways"];
+    EXPECT_EQ(report["trace"],
+              report["configurations"][report["configurations"][0]["is_best"] ? 0 : 1]["trace"]);
+    return report["configurations"];
   };
-  const auto fast = ways_for({"--memory-budget", "100MiB"});
+  const auto fast = configurations_for({"--memory-budget", "100MiB"});
   EXPECT_TRUE(fast[0]["is_best"]);
   EXPECT_EQ(fast[0]["flags"], "");
   EXPECT_EQ(fast[1]["flags"], "--checkpoint 'layers.*,head'");
   // Over this link nothing can be copied in time.
-  const auto small = ways_for({"--max-slowdown", "60%", "--link", "1MB/s"});
+  const auto small = configurations_for({"--max-slowdown", "60%", "--link", "1MB/s"});
   EXPECT_TRUE(small[1]["is_best"]);
   EXPECT_LT(small[1]["chosen"]["predicted"]["device_peak_bytes"],
             small[0]["chosen"]["predicted"]["device_peak_bytes"]);
   // With nothing offloaded, the second trace's step takes 50 % longer than the first's. The slowdown limit
   // refers to the first's time, not to its own.
-  const auto slow = ways_for({"--max-slowdown", "10%", "--link", "1MB/s"});
+  const auto slow = configurations_for({"--max-slowdown", "10%", "--link", "1MB/s"});
   EXPECT_TRUE(slow[0]["is_best"]);
   EXPECT_TRUE(slow[1]["chosen"].is_null());
 }

@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "cli/reports/tuned_way.h"
+#include "cli/reports/tuned_configuration.h"
 
 namespace offprof {
 namespace {
@@ -60,7 +60,7 @@ std::vector<std::string> run_of_settings(const Trace& trace) {
   std::vector<std::string> words = {"run", trace.model.name, "--device", trace.environment.device};
   for (const std::string& input : settings.inputs) words.insert(words.end(), {"--input", input});
   words.insert(words.end(), {"--loss", settings.loss, "--optimizer", settings.optimizer});
-  std::ranges::copy(way_words(settings), std::back_inserter(words));
+  std::ranges::copy(configuration_words(settings), std::back_inserter(words));
   return words;
 }
 

@@ -194,9 +194,10 @@ std::string goal_text(const TuneReport& report) {
   const TuneGoal& goal = report.goal;
   if (goal.memory_budget_bytes)
     return fmt::format("the fastest within {}", format_bytes(*goal.memory_budget_bytes));
-  const bool is_over_another = report.ways.size() > 1 && report.ways.front().trace != report.trace;
+  const bool is_over_another =
+      report.configurations.size() > 1 && report.configurations.front().trace != report.trace;
   return fmt::format("the least memory at no more than {:g}% slowdown{}", 100 * goal.max_slowdown,
-                     is_over_another ? " relative to " + report.ways.front().trace : "");
+                     is_over_another ? " relative to " + report.configurations.front().trace : "");
 }
 
 std::string place_text(const ProgramPlace& place) {
@@ -347,7 +348,7 @@ std::string caveats_text(const TuneReport& report, const Page& page) {
 }  // namespace
 
 std::string to_text(const TuneReport& report, const Page& page) {
-  return ways_text(report.ways, page) + wrapped(headline_text(report), page) + "\n" +
+  return configurations_text(report.configurations, page) + wrapped(headline_text(report), page) + "\n" +
          frontier_text(report.result, page) + "\n" + placements_text(report.result, page) +
          reruns_text(report.settings, page) + caveats_text(report, page) + chosen_text(report, page);
 }

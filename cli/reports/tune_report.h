@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/reports/simulation_report.h"
-#include "cli/reports/tuned_way.h"
+#include "cli/reports/tuned_configuration.h"
 #include "cli/terminal/terminal.h"
 #include "simulator/steps/views.h"
 #include "simulator/tuner/tune.h"
@@ -26,7 +26,7 @@ struct TuneReport {
   bool times_are_modelled = false;
   RunSettings settings{};  ///< the settings with which the step was recorded
   /// All configurations that were tuned together, including this one.
-  std::vector<TunedWay> ways{};
+  std::vector<TunedConfiguration> configurations{};
   /// Reasons why the predicted times are less certain than their digits suggest, one sentence each.
   std::vector<std::string> warnings;
 };

@@ -104,7 +104,8 @@ nlohmann::ordered_json to_json(const TuneReport& report) {
   if (!report.warnings.empty()) json["warnings"] = report.warnings;
   if (!report.settings.checkpointed.empty()) json["checkpoint"] = report.settings.checkpointed;
   if (report.settings.slices) json["slices"] = to_json(*report.settings.slices);
-  if (report.ways.size() > 1) json["ways"] = ways_to_json(report.ways);
+  if (report.configurations.size() > 1)
+    json["configurations"] = configurations_to_json(report.configurations);
   if (report.times_are_modelled) json["times_are_modelled"] = true;
   if (report.why) json["why"] = to_json(*report.why);
   return json;

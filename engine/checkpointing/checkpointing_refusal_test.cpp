@@ -24,8 +24,9 @@ def forward(self, x):
 )");
   const CheckpointedModules checkpointed(model, {"first"}, at::kCPU);
   const Tensor loss = model.forward({leaf({3, 4})}).toTensor();
-  EXPECT_THAT(message_of<std::exception>([&] { loss.backward(); }),
-              AllOf(HasSubstr("modified by an inplace operation"), HasSubstr("the checkpointed module first")));
+  EXPECT_THAT(
+      message_of<std::exception>([&] { loss.backward(); }),
+      AllOf(HasSubstr("modified by an inplace operation"), HasSubstr("the checkpointed module first")));
 }
 
 TEST_F(CheckpointingRefusals, ReportsAnEditedOutputLikePlainAutograd) {

@@ -159,8 +159,8 @@ TEST_F(CheckpointedModules, AreComparedWithOtherConfigurations) {
     tune.insert(tune.end(), {"--trace", trace});
   }
   const json tuned = report_of(tune);
-  const json& best =
-      *std::ranges::find_if(tuned["ways"], [](const json& way) { return way["is_best"].get<bool>(); });
+  const json& best = *std::ranges::find_if(tuned["configurations"],
+                                           [](const json& tried) { return tried["is_best"].get<bool>(); });
   EXPECT_THAT(best["flags"].get<std::string>(), HasSubstr("--offload-params host"));
   std::vector<std::string> flags;
   std::istringstream words(best["flags"].get<std::string>());

@@ -249,7 +249,10 @@ void reentrant_backward(Graph& g) {
 const Scenario kScenarios[] = {
     {.name = "SharedSubgraphTwice", .run = shared_subgraph_twice, .asks_again = true},
     {.name = "BackwardWithHooks", .run = backward_with_hooks},
-    {.name = "ForwardFromAnotherThread", .run = forward_from_another_thread, .starts_threads = true, .can_recompute = false},
+    {.name = "ForwardFromAnotherThread",
+     .run = forward_from_another_thread,
+     .starts_threads = true,
+     .can_recompute = false},
     {.name = "ForwardOnSeveralThreadsAtOnce",
      .run = forward_on_several_threads_at_once,
      .has_threads = true,

@@ -82,14 +82,14 @@ nlohmann::ordered_json cost_to_json(const TransformCost& cost) {
   return {{"dtype", cost.dtype},
           {"elements", cost.elements},
           {"encoded_bytes", cost.encoded_bytes},
-          {"pack", use_to_json(cost.encode)},
-          {"unpack", use_to_json(cost.decode)}};
+          {"encode", use_to_json(cost.encode)},
+          {"decode", use_to_json(cost.decode)}};
 }
 
 TransformCost cost_from_json(const JsonValue& json) {
   return {json.at("dtype").as_string(), json.at("elements").as_integer(1),
-          json.at("encoded_bytes").as_integer(1, kMostBytes), use_from_json(json.at("pack")),
-          use_from_json(json.at("unpack"))};
+          json.at("encoded_bytes").as_integer(1, kMostBytes), use_from_json(json.at("encode")),
+          use_from_json(json.at("decode"))};
 }
 
 TransformProfile profile_from_json(const JsonValue& json) {

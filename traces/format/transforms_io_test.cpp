@@ -48,7 +48,7 @@ TEST(TransformsJson, RejectsDuplicates) {
 
 TEST(TransformsJson, RequiresMemoryToLeaveOneResult) {
   const auto error_with = [](const nlohmann::json& memory) {
-    return error_after([&](auto& json) { json[0]["costs"][0]["pack"]["memory"] = memory; });
+    return error_after([&](auto& json) { json[0]["costs"][0]["encode"]["memory"] = memory; });
   };
   EXPECT_THAT(error_with({10, 20}), HasSubstr("must leave exactly one allocation"));
   EXPECT_THAT(error_with({10, -1}), HasSubstr("must leave exactly one allocation"));
@@ -60,7 +60,7 @@ TEST(TransformsJson, RequiresMemoryToLeaveOneResult) {
 TEST(TransformsJson, RejectsImpossibleFigures) {
   EXPECT_THAT(error_after([](auto& json) { json[0]["costs"][0]["encoded_bytes"] = std::int64_t{1} << 60; }),
               HasSubstr("encoded_bytes"));
-  EXPECT_THAT(error_after([](auto& json) { json[0]["costs"][0]["unpack"]["compute_ns"] = -1; }),
+  EXPECT_THAT(error_after([](auto& json) { json[0]["costs"][0]["decode"]["compute_ns"] = -1; }),
               HasSubstr("compute_ns"));
 }
 

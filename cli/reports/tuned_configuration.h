@@ -13,7 +13,7 @@ namespace offprof {
 
 /// A configuration of the model (with activation checkpointing, layer slices, parameter offload, or none of
 /// these) that has a trace, and the result of tuning it.
-struct TunedWay {
+struct TunedConfiguration {
   std::string trace;  ///< path of the trace
   RunSettings settings{};
   Candidate keep;                   ///< result with nothing offloaded
@@ -23,7 +23,7 @@ struct TunedWay {
 
 /// Returns the words of `run` that select the configuration: `--checkpoint`, `layers.*`, `--offload-params`,
 /// `host`. Empty if there are none.
-std::vector<std::string> way_words(const RunSettings& settings);
+std::vector<std::string> configuration_words(const RunSettings& settings);
 
 /// Returns the same words quoted for a shell: `--checkpoint 'layers.*' --offload-params host`.
 std::string flags_of(const RunSettings& settings);
@@ -34,7 +34,7 @@ void refuse_other_step(const Trace& base, const std::string& base_path, const Tr
                        const std::string& other_path);
 
 /// Returns a table of the configurations; empty if there is only one.
-std::string ways_text(const std::vector<TunedWay>& ways, const Page& page);
-nlohmann::ordered_json ways_to_json(const std::vector<TunedWay>& ways);
+std::string configurations_text(const std::vector<TunedConfiguration>& configurations, const Page& page);
+nlohmann::ordered_json configurations_to_json(const std::vector<TunedConfiguration>& configurations);
 
 }  // namespace offprof

@@ -1,4 +1,4 @@
-#include "cli/reports/tuned_way.h"
+#include "cli/reports/tuned_configuration.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -34,7 +34,7 @@ std::string name_of(const RunSettings& settings) {
 
 }  // namespace
 
-std::vector<std::string> way_words(const RunSettings& settings) {
+std::vector<std::string> configuration_words(const RunSettings& settings) {
   std::vector<std::string> words;
   const auto add = [&](const std::string& flag, const std::string& value) {
     words.insert(words.end(), {flag, value});
@@ -54,7 +54,7 @@ std::vector<std::string> way_words(const RunSettings& settings) {
 }
 
 std::string flags_of(const RunSettings& settings) {
-  std::vector<std::string> words = way_words(settings);
+  std::vector<std::string> words = configuration_words(settings);
   for (std::string& word : words) word = shell_word(word);
   return fmt::format("{}", fmt::join(words, " "));
 }
@@ -69,23 +69,23 @@ void refuse_other_step(const Trace& base, const std::string& base_path, const Tr
                     "--checkpoint, --slices or --offload-params.");
 }
 
-std::string ways_text(const std::vector<TunedWay>& ways, const Page& page) {
-  if (ways.size() < 2) return {};
+std::string configurations_text(const std::vector<TunedConfiguration>& configurations, const Page& page) {
+  if (configurations.size() < 2) return {};
   TextTable table({{"", Align::kLeft}, {"configuration", Align::kLeft}, {"keep"}, {""}, {"tuned"}, {""}});
-  for (const TunedWay& way : ways) {
-    const Tone tone = way.is_best ? Tone::kGood : Tone::kPlain;
+  for (const TunedConfiguration& configuration : configurations) {
+    const Tone tone = configuration.is_best ? Tone::kGood : Tone::kPlain;
     const auto taken = [](const Candidate& candidate) {
       return format_bytes(device_bytes_taken(candidate.predicted));
     };
     const auto time = [](const Candidate& candidate) {
       return format_duration(*candidate.predicted.step_time_ns);
     };
-    table.add_row({{way.is_best ? ">" : "", tone},
-                   {name_of(way.settings), tone},
-                   {taken(way.keep), tone},
-                   {time(way.keep), tone},
-                   {way.chosen ? taken(*way.chosen) : "-", tone},
-                   {way.chosen ? time(*way.chosen) : "-", tone}});
+    table.add_row({{configuration.is_best ? ">" : "", tone},
+                   {name_of(configuration.settings), tone},
+                   {taken(configuration.keep), tone},
+                   {time(configuration.keep), tone},
+                   {configuration.chosen ? taken(*configuration.chosen) : "-", tone},
+                   {configuration.chosen ? time(*configuration.chosen) : "-", tone}});
   }
   return wrap(
              "Configurations of the traces, each tuned for the goal (a slowdown is relative to the first one "
@@ -95,16 +95,18 @@ std::string ways_text(const std::vector<TunedWay>& ways, const Page& page) {
          "\n\n" + table.render(page) + "\n";
 }
 
-nlohmann::ordered_json ways_to_json(const std::vector<TunedWay>& ways) {
+nlohmann::ordered_json configurations_to_json(const std::vector<TunedConfiguration>& configurations) {
   auto json = nlohmann::ordered_json::array();
-  for (const TunedWay& way : ways) {
+  for (const TunedConfiguration& configuration : configurations) {
     nlohmann::ordered_json& row = json.emplace_back();
-    row = {{"trace", way.trace}, {"flags", flags_of(way.settings)}, {"is_best", way.is_best}};
-    row["keep"] = metrics_to_json(way.keep.predicted);
+    row = {{"trace", configuration.trace},
+           {"flags", flags_of(configuration.settings)},
+           {"is_best", configuration.is_best}};
+    row["keep"] = metrics_to_json(configuration.keep.predicted);
     row["chosen"] = nullptr;
-    if (way.chosen)
-      row["chosen"] = {{"policy", to_json(way.chosen->policy)},
-                       {"predicted", metrics_to_json(way.chosen->predicted)}};
+    if (configuration.chosen)
+      row["chosen"] = {{"policy", to_json(configuration.chosen->policy)},
+                       {"predicted", metrics_to_json(configuration.chosen->predicted)}};
   }
   return json;
 }
