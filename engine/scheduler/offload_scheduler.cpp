@@ -8,29 +8,48 @@
 #include "traces/base/check.h"
 
 namespace offprof {
+namespace {
+
+/// Returns why the policy keeps the tensor on the device whatever its plan says; nullopt if it does not.
+std::optional<PlacementReason> reason_to_keep(const Policy& policy, const PackRequest& request,
+                                              const RuledPlacement& rule) {
+  if (request.movability != Movability::kMovable) return reason_of(request.movability);
+  if (rule) {
+    const bool stays = rule->place == Place::kDevice && rule->encoded_bytes == 0;
+    return stays ? std::optional(rule->reason) : std::nullopt;
+  }
+  if (!policy.threshold_bytes) return PlacementReason::kNothingOffloaded;
+  if (request.storage_bytes < *policy.threshold_bytes) return PlacementReason::kBelowThreshold;
+  return std::nullopt;
+}
+
+/// True if an empty stash has room for a copy of this size.
+bool stash_could_hold(const Policy& policy, Bytes bytes) {
+  if (!policy.stash_count && !policy.stash_bytes) return false;
+  return policy.stash_count.value_or(1) > 0 && bytes <= policy.stash_bytes.value_or(bytes);
+}
+
+bool plan_names(const Policy& policy, SavedId tensor) {
+  return !policy.tensors || std::ranges::binary_search(*policy.tensors, tensor);
+}
+
+/// Size of the copy of a tensor: that of its storage, or of the encoded storage.
+Bytes bytes_of_copy(const PackRequest& request, const RuledPlacement& rule) {
+  return rule && rule->encoded_bytes > 0 ? rule->encoded_bytes : request.storage_bytes;
+}
+
+}  // namespace
 
 PackDecision OffloadScheduler::pack(SavedId tensor, const PackRequest& request, const RuledPlacement& rule) {
   OFFPROF_CHECK(tensor == static_cast<SavedId>(copy_of_.size()));
   copy_of_.push_back(kKept);
   kept_bytes_.push_back(0);
   kept_users_.push_back(0);
-  if (const auto reason = reason_to_keep(request, rule)) return keep(tensor, request, *reason);
+  if (const auto reason = reason_to_keep(policy_, request, rule)) return keep(tensor, request, *reason);
   const CopyId live = live_copies_.find({request.storage, request.version});
   if (live != CopyIndex::kNone) return share(tensor, live);
   if (!rule && !is_planned(tensor)) return keep(tensor, request, PlacementReason::kNotInPlan);
   return place(tensor, request, rule.value_or(ResolvedPlacement{Place::kHost, PlacementReason::kOffloaded}));
-}
-
-std::optional<PlacementReason> OffloadScheduler::reason_to_keep(const PackRequest& request,
-                                                                const RuledPlacement& rule) const {
-  if (request.movability != Movability::kMovable) return reason_of(request.movability);
-  if (rule) {
-    const bool stays = rule->place == Place::kDevice && rule->encoded_bytes == 0;
-    return stays ? std::optional(rule->reason) : std::nullopt;
-  }
-  if (!policy_.threshold_bytes) return PlacementReason::kNothingOffloaded;
-  if (request.storage_bytes < *policy_.threshold_bytes) return PlacementReason::kBelowThreshold;
-  return std::nullopt;
 }
 
 bool OffloadScheduler::host_has_room(Bytes bytes) const {
@@ -54,6 +73,28 @@ std::unique_ptr<Scheduler> OffloadScheduler::clone(const Policy& policy, Executo
   return copy;
 }
 
+bool OffloadScheduler::starts_alike(const Policy& other) const {
+  return other.scheduler == policy_.scheduler && other.copy_streams == policy_.copy_streams &&
+         other.host_memory_bytes == policy_.host_memory_bytes &&
+         other.disk_memory_bytes == policy_.disk_memory_bytes &&
+         other.disk_buffer_bytes == policy_.disk_buffer_bytes && other.rules == policy_.rules;
+}
+
+/// Different stashes do the same as long as both have room.
+bool OffloadScheduler::packs_alike(SavedId tensor, const PackRequest& request, const RuledPlacement& rule,
+                                   const Policy& other) const {
+  const auto reason = reason_to_keep(policy_, request, rule);
+  if (reason != reason_to_keep(other, request, rule)) return false;
+  if (reason || live_copies_.find({request.storage, request.version}) != CopyIndex::kNone) return true;
+  const bool moves = rule || plan_names(policy_, tensor);
+  if (moves != (rule || plan_names(other, tensor))) return false;
+  if (!moves) return true;
+  if (other.stash_count == policy_.stash_count && other.stash_bytes == policy_.stash_bytes) return true;
+  const Bytes bytes = bytes_of_copy(request, rule);
+  return stash_could_hold(policy_, bytes) && stash_has_room(policy_, bytes) &&
+         stash_could_hold(other, bytes) && stash_has_room(other, bytes);
+}
+
 PackDecision OffloadScheduler::keep(SavedId tensor, const PackRequest& request, PlacementReason reason) {
   kept_bytes_[tensor] = request.tensor_bytes;
   kept_users_[tensor] = 1;
@@ -72,7 +113,7 @@ PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
                                      const ResolvedPlacement& asked) {
   if (asked.place == Place::kRecompute) return discard(tensor, request, asked);
   const bool is_encoded = asked.encoded_bytes > 0;
-  const Bytes bytes = is_encoded ? asked.encoded_bytes : request.storage_bytes;
+  const Bytes bytes = bytes_of_copy(request, asked);
   const bool asks_disk = takes_disk(asked.place);
   const auto next = static_cast<CopyId>(copies_.size());
   const auto found = place_with_room(asked, {CommandKind::kTakeDisk, tensor, next, bytes});
@@ -80,8 +121,7 @@ PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
     return keep(tensor, request, asks_disk ? PlacementReason::kDiskFull : PlacementReason::kHostFull);
   const ResolvedPlacement& placement = *found;
   const bool goes_out = placement.place != Place::kDevice;
-  const bool stashable = goes_out && stash_could_hold(bytes);
-  while (stashable && !stash_has_room(bytes)) wait_and_drop(oldest_stashed());
+  const bool stashable = goes_out && make_stash_room(bytes);
 
   const CopyId id = add_copy(
       tensor, request, {tensor, bytes, bytes, is_encoded ? request.storage_bytes : 0, placement.place, 1});
@@ -133,14 +173,28 @@ void OffloadScheduler::send_out(CopyId id, bool stashable) {
   stash_bytes_ += copies_[id].bytes;
 }
 
-bool OffloadScheduler::stash_could_hold(Bytes bytes) const {
-  if (!policy_.stash_count && !policy_.stash_bytes) return false;
-  return policy_.stash_count.value_or(1) > 0 && bytes <= policy_.stash_bytes.value_or(bytes);
+/// Drops the oldest copies in the stash until it has room. Returns false if even an empty stash has none.
+bool OffloadScheduler::make_stash_room(Bytes bytes) {
+  if (!stash_could_hold(policy_, bytes)) return note_refusal(1, bytes), false;
+  while (!stash_has_room(policy_, bytes)) {
+    note_refusal(stash_count_ + 1, stash_bytes_ + bytes);
+    wait_and_drop(oldest_stashed());
+  }
+  limit_ranges_.stash_count.allow(stash_count_ + 1);
+  limit_ranges_.stash_bytes.allow(stash_bytes_ + bytes);
+  return true;
 }
 
-bool OffloadScheduler::stash_has_room(Bytes bytes) const {
-  return (!policy_.stash_count || stash_count_ < *policy_.stash_count) &&
-         (!policy_.stash_bytes || stash_bytes_ + bytes <= *policy_.stash_bytes);
+/// Notes which limits of the stash refuse to hold so much. A missing stash is one of no copies.
+void OffloadScheduler::note_refusal(std::int64_t count, Bytes bytes) {
+  const bool has_stash = policy_.stash_count || policy_.stash_bytes;
+  if (!has_stash || count > policy_.stash_count.value_or(count)) limit_ranges_.stash_count.refuse(count);
+  if (bytes > policy_.stash_bytes.value_or(bytes)) limit_ranges_.stash_bytes.refuse(bytes);
+}
+
+bool OffloadScheduler::stash_has_room(const Policy& policy, Bytes bytes) const {
+  return stash_count_ < policy.stash_count.value_or(LimitRange::kNoEnd) &&
+         stash_bytes_ + bytes <= policy.stash_bytes.value_or(LimitRange::kNoEnd);
 }
 
 CopyId OffloadScheduler::oldest_stashed() {
@@ -264,15 +318,14 @@ std::span<const SavedId> OffloadScheduler::order() const {
 }
 
 void OffloadScheduler::prefetch_after(SavedId tensor) {
-  const bool copies_ahead = policy_.prefetch_bytes > 0 && !memory_is_short_;
-  if (!copies_ahead && disk_bytes_ == 0) return;
+  if (memory_is_short_ && disk_bytes_ == 0) return;
   if (order_position_.empty()) begin_backward();
   if (tensor < static_cast<SavedId>(order_position_.size()) && order_position_[tensor] >= 0) {
     const auto next = static_cast<std::size_t>(order_position_[tensor]) + 1;
     next_in_order_ = std::max(next_in_order_, next);
     next_to_read_ = std::max(next_to_read_, next);
   }
-  if (copies_ahead) copy_in_next();
+  if (!memory_is_short_) copy_in_next();
   if (disk_bytes_ > 0) read_next();
 }
 
@@ -284,7 +337,9 @@ void OffloadScheduler::copy_in_next() {
       ++next_in_order_;
       continue;
     }
-    if (ahead_bytes_ + copies_[id].bytes > policy_.prefetch_bytes) return;
+    const Bytes sum = std::max<Bytes>(ahead_bytes_ + copies_[id].bytes, 1);  // 0 stands for no prefetch
+    if (sum > policy_.prefetch_bytes) return limit_ranges_.prefetch_bytes.refuse(sum);
+    limit_ranges_.prefetch_bytes.allow(sum);
     if (is_on_disk(id) && !window_.bring_ahead(command_of(CommandKind::kReadDisk, id), *executor_)) return;
     if (copy_in_ahead(id)) continue;
     memory_is_short_ = true;

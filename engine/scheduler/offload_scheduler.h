@@ -63,6 +63,13 @@ class OffloadScheduler final : public Scheduler {
   void backward_end() override {}
   bool needs_node_ends() const override { return false; }
   std::unique_ptr<Scheduler> clone(const Policy& policy, Executor& executor) const override;
+  bool starts_alike(const Policy& other) const override;
+  bool packs_alike(SavedId tensor, const PackRequest& request, const RuledPlacement& rule,
+                   const Policy& other) const override;
+  bool unpacks_alike(const Policy& other) const override {
+    return other.prefetch_bytes == policy_.prefetch_bytes;
+  }
+  std::optional<LimitRanges> limit_ranges() const override { return limit_ranges_; }
 
  private:
   struct Copy {
@@ -81,7 +88,6 @@ class OffloadScheduler final : public Scheduler {
         nullptr;  ///< recomputes the tensor at its first unpack; nullptr: the values exist
   };
 
-  std::optional<PlacementReason> reason_to_keep(const PackRequest& request, const RuledPlacement& rule) const;
   bool is_planned(SavedId tensor);
   bool host_has_room(Bytes bytes) const;
   std::optional<ResolvedPlacement> place_with_room(ResolvedPlacement placement, const Command& copy);
@@ -91,8 +97,9 @@ class OffloadScheduler final : public Scheduler {
   PackDecision place(SavedId tensor, const PackRequest& request, const ResolvedPlacement& asked);
   CopyId add_copy(SavedId tensor, const PackRequest& request, const Copy& copy);
   void send_out(CopyId id, bool stashable);
-  bool stash_has_room(Bytes bytes) const;
-  bool stash_could_hold(Bytes bytes) const;
+  bool make_stash_room(Bytes bytes);
+  bool stash_has_room(const Policy& policy, Bytes bytes) const;
+  void note_refusal(std::int64_t count, Bytes bytes);
   CopyId oldest_stashed();
   void unstash(CopyId id);
   void wait_and_drop(CopyId id);
@@ -152,6 +159,7 @@ class OffloadScheduler final : public Scheduler {
   Bytes host_bytes_ = 0;
   Bytes disk_bytes_ = 0;
   DiskWindow window_;
+  LimitRanges limit_ranges_;
 };
 
 }  // namespace offprof

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "engine/scheduler/limit_ranges.h"
 #include "engine/scheduler/resolved_placement.h"
 #include "traces/base/units.h"
 #include "traces/model/ledger.h"
@@ -119,6 +121,22 @@ class Scheduler {
   /// tensors that are not packed yet, and a limit may differ as long as neither value has refused what the
   /// other one admitted.
   virtual std::unique_ptr<Scheduler> clone(const Policy& policy, Executor& executor) const = 0;
+
+  /// The three functions below tell how far clone() may be used: a scheduler whose policy is `other` does the
+  /// same up to the first event for which they return false. They may return false for events that would not
+  /// differ. Before the first event: true if `other` differs only in its threshold, plan, stash or window.
+  virtual bool starts_alike(const Policy& other) const { return (void)other, false; }
+  /// True if `pack` with these arguments would do the same under `other`.
+  virtual bool packs_alike(SavedId tensor, const PackRequest& request, const RuledPlacement& rule,
+                           const Policy& other) const {
+    return (void)tensor, (void)request, (void)rule, (void)other, false;
+  }
+  /// True if `unpack` would do the same under `other`.
+  virtual bool unpacks_alike(const Policy& other) const { return (void)other, false; }
+
+  /// Returns the ranges of the policy's limits that lead to the decisions made so far; nullopt if the
+  /// scheduler does not record them.
+  virtual std::optional<LimitRanges> limit_ranges() const { return std::nullopt; }
 };
 
 /// Returns the reason for keeping a tensor that may not move. `movability` must not be kMovable.

@@ -86,6 +86,17 @@ class Replayer {
     next_event_ = std::max(next_event_, end);
   }
 
+  bool agrees(const Policy& other) const {
+    if (next_event_ == 0 && !scheduler_->starts_alike(other)) return false;
+    if (next_event_ == step_.events().size()) return true;
+    const Event& next = step_.events()[next_event_];
+    if (next.kind == EventKind::kUnpack) return scheduler_->unpacks_alike(other);
+    if (next.kind != EventKind::kPack) return true;
+    return scheduler_->packs_alike(next.id, step_.requests()[next.id], executor_.rule(next.id), other);
+  }
+
+  std::optional<LimitRanges> limit_ranges() const { return scheduler_->limit_ranges(); }
+
   Prediction finish() {
     advance_to(step_.events().size());
     compute(step_.events().size(), step_.tail_compute_ns());
@@ -271,6 +282,14 @@ void PartialReplay::advance_to(std::size_t event) {
 
 PartialReplay PartialReplay::fork(const Policy& policy, ReplayListener* listener) const {
   return PartialReplay(std::make_unique<Replayer>(*replayer_, policy, listener));
+}
+
+bool PartialReplay::agrees(const Policy& policy) const {
+  return replayer_->agrees(policy);
+}
+
+std::optional<LimitRanges> PartialReplay::limit_ranges() const {
+  return replayer_->limit_ranges();
 }
 
 Prediction PartialReplay::finish() {

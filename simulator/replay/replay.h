@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "engine/scheduler/limit_ranges.h"
 #include "engine/scheduler/scheduler.h"
 #include "simulator/clock/virtual_clock.h"
 #include "simulator/replay/step.h"
@@ -109,10 +110,16 @@ class PartialReplay {
   /// replay has already come that far.
   void advance_to(std::size_t event);
   /// Returns a replay that is paused at the same point and continues under `policy`, independent of this one.
-  /// `policy` must have the same scheduler, copy streams and cap of host memory, and must lead to the same
-  /// decisions in all events before this point: see Scheduler::clone, and Divergence for how far that holds.
-  /// `listener` hears only what is replayed from here on.
+  /// `policy` must be this replay's own, or one that has agreed with it on every event up to this point (see
+  /// agrees). `listener` hears only what is replayed from here on.
   PartialReplay fork(const Policy& policy, ReplayListener* listener = nullptr) const;
+  /// True if the next event would have the same effects under `policy`, which must have agreed on all events
+  /// before it. May be false where the effects would be the same. Only the first event, packs and unpacks can
+  /// make a difference.
+  bool agrees(const Policy& policy) const;
+  /// Returns the limits with which everything replayed so far would have been the same; nullopt under TRL's
+  /// rules.
+  std::optional<LimitRanges> limit_ranges() const;
   /// Replays to the end of the step. May be called once.
   Prediction finish();
 

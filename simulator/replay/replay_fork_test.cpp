@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "simulator/replay/replay.h"
-#include "simulator/tuner/settings/divergence.h"
 #include "tests/support/random_policy.h"
 #include "tests/support/random_step.h"
 
@@ -102,12 +101,21 @@ RC_GTEST_PROP(PartialReplayProperty, AForkUnderTheSamePolicyEqualsTheWholeReplay
   RC_ASSERT(are_equal(forked(step, policy, policy, link, event), whole(step, policy, link)));
 }
 
-RC_GTEST_PROP(PartialReplayProperty, AForkBeforePoliciesDivergeEqualsTheOthersWholeReplay, ()) {
+/// Returns the index of the first event on which the policies do not agree; the number of events if there is
+/// none.
+std::size_t agreed_events(const Step& step, const Policy& first, const Policy& other) {
+  PartialReplay replay(step, first, kLink);
+  while (replay.next_event() < step.events().size() && replay.agrees(other))
+    replay.advance_to(replay.next_event() + 1);
+  return replay.next_event();
+}
+
+RC_GTEST_PROP(PartialReplayProperty, AForkWherePoliciesStillAgreeEqualsTheOthersWholeReplay, ()) {
   const Step step = any_step();
   const Policy first = *random_policy(SchedulerKind::kOffload, kMostBytes);
   const Policy then = neighbour_of(first);
   const Link link = any_link();
-  const std::size_t event = *rc::gen::inRange<std::size_t>(0, Divergence(step)(first, then) + 1);
+  const std::size_t event = *rc::gen::inRange<std::size_t>(0, agreed_events(step, first, then) + 1);
   RC_ASSERT(are_equal(forked(step, first, then, link, event), whole(step, then, link)));
 }
 
@@ -120,6 +128,81 @@ RC_GTEST_PROP(PartialReplayProperty, AFinishedPartialReplayEqualsTheWholeReplay,
     replay.advance_to(*rc::gen::inRange<std::size_t>(0, step.events().size() + 1));
   const Prediction prediction = replay.finish();
   RC_ASSERT(are_equal({prediction, log.lines}, whole(step, policy, kLink)));
+}
+
+/// Six layers, each of which saves a tensor of 100 bytes.
+class AgreedEventsTest : public testing::Test {
+ protected:
+  std::size_t agreed(const Policy& a, const Policy& b) const { return agreed_events(step_, a, b); }
+  std::size_t first(EventKind kind, SavedId tensor) const {
+    std::size_t i = 0;
+    while (step_.events()[i].kind != kind || step_.events()[i].id != tensor) ++i;
+    return i;
+  }
+  std::size_t all() const { return step_.events().size(); }
+
+  Step step_{ChainSketch::program(6, 100)};
+};
+
+Policy with_stash(std::int64_t count) {
+  Policy policy;
+  policy.stash_count = count;
+  return policy;
+}
+
+TEST_F(AgreedEventsTest, EqualPoliciesAgreeOnAll) {
+  EXPECT_EQ(agreed(with_stash(2), with_stash(2)), all());
+}
+
+TEST_F(AgreedEventsTest, WindowsAgreeUpToTheFirstUnpack) {
+  Policy ahead = with_stash(2);
+  ahead.prefetch_bytes = 200;
+  EXPECT_EQ(agreed(with_stash(2), ahead), first(EventKind::kUnpack, 5));
+}
+
+TEST_F(AgreedEventsTest, StashesAgreeUntilTheSmallerIsFull) {
+  EXPECT_EQ(agreed(with_stash(2), with_stash(4)), first(EventKind::kPack, 2));
+  EXPECT_EQ(agreed(with_stash(4), with_stash(2)), first(EventKind::kPack, 2));
+  EXPECT_EQ(agreed(with_stash(0), with_stash(4)), first(EventKind::kPack, 0));
+}
+
+TEST_F(AgreedEventsTest, StashesThatNeverFillAgreeOnAll) {
+  EXPECT_EQ(agreed(with_stash(6), with_stash(60)), all());
+}
+
+TEST_F(AgreedEventsTest, AStashOfBytesAgreesWithOneOfCopiesUntilEitherIsFull) {
+  Policy bytes;
+  bytes.stash_bytes = 350;
+  EXPECT_EQ(agreed(bytes, with_stash(6)), first(EventKind::kPack, 3));
+  EXPECT_EQ(agreed(bytes, with_stash(1)), first(EventKind::kPack, 1));
+}
+
+TEST_F(AgreedEventsTest, PlansAgreeUpToTheFirstTensorThatOneLacks) {
+  Policy a, b;
+  a.tensors = {0, 2, 3};
+  b.tensors = {0, 2, 4};
+  EXPECT_EQ(agreed(a, b), first(EventKind::kPack, 3));
+  b.tensors = {0, 2};
+  EXPECT_EQ(agreed(a, b), first(EventKind::kPack, 3));
+  EXPECT_EQ(agreed(a, {}), first(EventKind::kPack, 1));
+}
+
+TEST_F(AgreedEventsTest, ThresholdsAgreeUpToTheFirstTensorBetweenThem) {
+  Policy high, higher, low;
+  low.threshold_bytes = 50;
+  high.threshold_bytes = 101;
+  higher.threshold_bytes = 200;
+  EXPECT_EQ(agreed(low, high), first(EventKind::kPack, 0));
+  EXPECT_EQ(agreed(high, higher), all());
+}
+
+TEST_F(AgreedEventsTest, PoliciesThatDifferInOtherFieldsAgreeOnNothing) {
+  Policy capped, ruled;
+  capped.host_memory_bytes = 1000;
+  ruled.rules.resize(1);
+  EXPECT_EQ(agreed({}, capped), 0U);
+  EXPECT_EQ(agreed({}, ruled), 0U);
+  EXPECT_EQ(agreed({}, preset_policy("trl")), 0U);
 }
 
 TEST(PartialReplay, StopsBeforeTheGivenEventAndNeverGoesBack) {

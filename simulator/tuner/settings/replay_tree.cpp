@@ -1,6 +1,7 @@
 #include "simulator/tuner/settings/replay_tree.h"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <numeric>
 #include <thread>
@@ -18,13 +19,13 @@ namespace {
 /// is the same on every machine.
 constexpr std::size_t kPieces = 16, kLeastPiece = 4, kMostPiece = 64;
 
-/// Most replays that a thread has in progress at a time; it seldom has more than kUsuallyStanding.
-constexpr Bytes kMostStanding = kMostPiece, kUsuallyStanding = 4;
+/// Most replays that a thread has in progress at a time: each fork has at most half of the policies.
+constexpr Bytes kMostStanding = std::bit_width(kMostPiece);
 /// Number of threads that memory is divided among, whatever the number of cores, so that the effort is the
 /// same on every machine.
 constexpr Bytes kThreadsFed = 4;
 
-/// Sizes of the flat arrays of a replay (replay.cpp, offload_scheduler.h, setting_span.h) for each storage,
+/// Sizes of the flat arrays of a replay (replay.cpp, offload_scheduler.h, sweep_listener.h) for each storage,
 /// saved tensor and copy, if they have grown to twice their contents.
 constexpr Bytes kLeastBytes = kKiB, kBytesPerStorage = 28, kBytesPerTensor = 44, kBytesPerCopy = 240;
 
@@ -35,7 +36,7 @@ Bytes bytes_of_standing(const Step& step) {
          kBytesPerTensor * count(step.requests()) + kBytesPerCopy * copies;
 }
 
-/// Returns an order in which policies that diverge late are neighbours. Jobs with a start come last.
+/// Returns an order in which policies that agree for long are neighbours. Jobs with a start come last.
 std::vector<std::size_t> in_order_of_likeness(std::span<const ReplayTree::Job> jobs) {
   std::vector<std::size_t> order(jobs.size());
   std::iota(order.begin(), order.end(), 0);
@@ -81,92 +82,91 @@ class ReplayTree::Branch {
 
  private:
   struct Shoot {
+    std::size_t member;  ///< the job whose policy it replays
     Standing standing;
     std::shared_ptr<const Standing> forward{};  ///< set once the replay has passed it, if it is wanted
   };
-  /// Event at which a policy leaves the trunk.
-  struct Fork {
-    std::size_t event;
-    std::size_t member;
-  };
+  using Members = std::vector<std::size_t>;  ///< indices of jobs
 
   const Policy& policy(std::size_t member) const { return jobs_[member].policy; }
 
   void replay_as_tree(std::span<const std::size_t> members) {
-    const std::size_t main = trunk(members);
-    const Job& job = jobs_[main];
-    grow({job.start ? fork(*job.start, job.policy) : begin(job.policy), job.start}, main, members, 1);
+    const Job& job = jobs_[members.front()];
+    grow({members.front(), job.start ? fork(*job.start, job.policy) : begin(job.policy), job.start},
+         {members.begin(), members.end()}, 1);
   }
 
   Standing begin(const Policy& policy) const {
-    auto listener = options_.notes_spans ? std::make_unique<SpanListener>(tree_.step_, policy) : nullptr;
+    auto listener = options_.listens ? std::make_unique<SweepListener>(tree_.step_) : nullptr;
     PartialReplay replay(tree_.step_, policy, tree_.link_, listener.get());
     return {std::move(listener), std::move(replay)};
   }
 
   Standing fork(const Standing& from, const Policy& policy) const {
     if (from.replay.next_event() == 0) return begin(policy);
-    auto listener = options_.notes_spans ? std::make_unique<SpanListener>(*from.listener) : nullptr;
+    auto listener = options_.listens ? std::make_unique<SweepListener>(*from.listener) : nullptr;
     PartialReplay replay = from.replay.fork(policy, listener.get());
     return {std::move(listener), std::move(replay)};
   }
 
-  /// Neighbours are similar. Of the two policies at the ends, the trunk is the one that diverges later from
-  /// its neighbour, so that few forks are open at a time.
-  std::size_t trunk(std::span<const std::size_t> members) const {
-    if (members.size() < 3) return members.front();
-    const std::size_t at_front = apart(members.front(), members[1]);
-    return at_front >= apart(members.back(), members[members.size() - 2]) ? members.front() : members.back();
+  Shoot fork(const Shoot& from, std::size_t member) const {
+    return {member, fork(from.standing, policy(member)), from.forward};
   }
 
-  /// A listener that counts the stash in copies cannot continue to count it in bytes.
-  std::size_t apart(std::size_t a, std::size_t b) const {
-    const bool alike = policy(a).stash_bytes.has_value() == policy(b).stash_bytes.has_value();
-    if (options_.notes_spans && !alike) return 0;
-    return tree_.divergence_(policy(a), policy(b));
-  }
-
-  /// Follows the trunk, which is in progress. At each event it first replays the policies that leave there.
-  /// `standing`: number of replays in progress, including this one.
-  void grow(Shoot shoot, std::size_t main, std::span<const std::size_t> members, std::size_t standing) {
+  /// Continues a replay in progress for all members to the end of the step. Where some of them no longer agree
+  /// with the others, the smaller part is replayed first, on a fork, so at most kMostStanding replays are in
+  /// progress. `standing`: their number, including this one.
+  void grow(Shoot shoot, Members members, std::size_t standing) {
     standing_ = std::max(standing_, standing);
-    const std::vector<Fork> forks = forks_of(main, members);
-    for (auto first = forks.begin(); first != forks.end();) {
-      const auto last =
-          std::find_if(first, forks.end(), [&](const Fork& other) { return other.event != first->event; });
-      std::vector<std::size_t> leaving;
-      for (; first != last; ++first) leaving.push_back(first->member);
-      advance(shoot, std::prev(last)->event, main);
-      grow_all(shoot, leaving, standing + 1);
+    while (members.size() > 1) {
+      const std::size_t next = next_decision(shoot);
+      advance(shoot, next);
+      if (next == tree_.step_.events().size()) break;
+      Members leaving = take_those_that_leave(shoot, members);
+      if (leaving.size() > members.size()) {
+        std::swap(members, leaving);
+        grow_fork(shoot, leaving, standing + 1);
+        shoot = fork(shoot, members.front());
+      } else if (!leaving.empty()) {
+        grow_fork(shoot, leaving, standing + 1);
+      } else {
+        advance(shoot, next + 1);
+      }
     }
-    finish(std::move(shoot), main);
+    finish(std::move(shoot), members);
   }
 
-  /// Replays the policies that leave a trunk at its current point. They share a replay, unless no more may be
-  /// in progress.
-  void grow_all(const Shoot& from, std::span<const std::size_t> leaving, std::size_t standing) {
-    const std::size_t group = standing < most_standing_ ? leaving.size() : 1;
-    for (std::size_t i = 0; i < leaving.size(); i += group) {
-      const auto members = leaving.subspan(i, group);
-      const std::size_t main = trunk(members);
-      grow({fork(from.standing, policy(main)), from.forward}, main, members, standing);
-    }
+  /// The members share the fork, unless no more replays may be in progress.
+  void grow_fork(const Shoot& from, const Members& members, std::size_t standing) {
+    if (standing < most_standing_) return grow(fork(from, members.front()), members, standing);
+    for (const std::size_t member : members) grow(fork(from, member), {member}, standing);
   }
 
-  std::vector<Fork> forks_of(std::size_t main, std::span<const std::size_t> members) const {
-    std::vector<Fork> forks;
-    for (const std::size_t member : members)
-      if (member != main) forks.push_back({apart(main, member), member});
-    std::stable_sort(forks.begin(), forks.end(),
-                     [](const Fork& a, const Fork& b) { return a.event < b.event; });
-    return forks;
+  /// Returns the index of the next event on which members may disagree; the number of events if there is none.
+  std::size_t next_decision(const Shoot& shoot) const {
+    const auto events = tree_.step_.events();
+    std::size_t next = shoot.standing.replay.next_event();
+    const auto decides = [&](const Event& event) {
+      return event.kind == EventKind::kPack || event.kind == EventKind::kUnpack;
+    };
+    while (next > 0 && next < events.size() && !decides(events[next])) ++next;
+    return next;
   }
 
-  void advance(Shoot& shoot, std::size_t event, std::size_t main) {
-    const std::size_t forward = tree_.divergence_.first_unpack();
-    if (options_.keeps_forward && !shoot.forward && event >= forward) {
-      go_on(shoot.standing, forward);
-      shoot.forward = std::make_shared<const Standing>(fork(shoot.standing, policy(main)));
+  /// Takes out the members that do not agree with the replay on its next event.
+  Members take_those_that_leave(const Shoot& shoot, Members& members) const {
+    const auto leaving = std::stable_partition(members.begin(), members.end(), [&](std::size_t member) {
+      return member == shoot.member || shoot.standing.replay.agrees(policy(member));
+    });
+    Members taken(leaving, members.end());
+    members.erase(leaving, members.end());
+    return taken;
+  }
+
+  void advance(Shoot& shoot, std::size_t event) {
+    if (options_.keeps_forward && !shoot.forward && event >= tree_.first_unpack_) {
+      go_on(shoot.standing, tree_.first_unpack_);
+      shoot.forward = std::make_shared<const Standing>(fork(shoot.standing, policy(shoot.member)));
     }
     go_on(shoot.standing, event);
   }
@@ -177,10 +177,13 @@ class ReplayTree::Branch {
     standing.replay.advance_to(event);
   }
 
-  void finish(Shoot shoot, std::size_t main) {
-    advance(shoot, tree_.step_.events().size(), main);
+  /// Replays to the end. Members that have agreed until then have the same result.
+  void finish(Shoot shoot, const Members& members) {
+    advance(shoot, tree_.step_.events().size());
     const Metrics metrics = shoot.standing.replay.finish().metrics;
-    done_(main, {metrics, shoot.standing.listener.get(), shoot.forward});
+    for (const std::size_t member : members)
+      done_(member, {metrics, shoot.standing.replay.limit_ranges(), shoot.standing.listener.get(),
+                     shoot.forward});
   }
 
   const ReplayTree& tree_;
@@ -192,7 +195,11 @@ class ReplayTree::Branch {
 };
 
 ReplayTree::ReplayTree(const Step& step, const Link& link)
-    : step_(step), link_(link), divergence_(step), standing_bytes_(bytes_of_standing(step)) {}
+    : step_(step),
+      link_(link),
+      first_unpack_(static_cast<std::size_t>(
+          std::ranges::find(step.events(), EventKind::kUnpack, &Event::kind) - step.events().begin())),
+      standing_bytes_(bytes_of_standing(step)) {}
 
 /// Returns the limit for one thread. It does not depend on the number of threads.
 std::size_t ReplayTree::most_standing(const Options& options) const {
@@ -200,9 +207,9 @@ std::size_t ReplayTree::most_standing(const Options& options) const {
   return static_cast<std::size_t>(std::clamp<Bytes>(fit, 1, kMostStanding));
 }
 
-/// Returns the number of threads for which the usual number of replays in progress fits the memory.
+/// Returns the number of threads whose replays in progress fit the memory.
 unsigned ReplayTree::threads(const Options& options) const {
-  const Bytes each = std::min(static_cast<Bytes>(most_standing(options)), kUsuallyStanding) * standing_bytes_;
+  const Bytes each = static_cast<Bytes>(most_standing(options)) * standing_bytes_;
   const unsigned wanted = options.threads > 0 ? options.threads : std::thread::hardware_concurrency();
   return static_cast<unsigned>(std::clamp<Bytes>(options.most_bytes / each, 1, std::max(wanted, 1U)));
 }

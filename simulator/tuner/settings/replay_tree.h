@@ -4,13 +4,13 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "simulator/replay/replay.h"
 #include "simulator/replay/step.h"
-#include "simulator/tuner/settings/divergence.h"
-#include "simulator/tuner/settings/setting_span.h"
+#include "simulator/tuner/settings/sweep_listener.h"
 #include "traces/base/units.h"
 #include "traces/model/link.h"
 #include "traces/model/metrics.h"
@@ -33,12 +33,13 @@ struct ReplayEffort {
 };
 
 /// Replays many policies of one step. Events that several policies share at the beginning of the step are
-/// replayed once: the replay is forked at the event where the policies diverge, so the replays form a tree.
-/// Every policy's result equals that of a separate replay.
+/// replayed once: the replay is forked before the event on which the policies no longer agree
+/// (PartialReplay::agrees), so the replays form a tree. Every policy's result equals that of a separate
+/// replay.
 class ReplayTree {
  public:
   struct Options {
-    bool notes_spans = false;    ///< true: a SpanListener hears each replay
+    bool listens = false;        ///< true: a SweepListener hears each replay
     bool shares = true;          ///< false: every policy is replayed separately, for comparison
     bool keeps_forward = false;  ///< true: Replayed::forward is wanted
     unsigned threads = 0;        ///< 0: one per core; neither results nor effort depend on it
@@ -46,22 +47,23 @@ class ReplayTree {
     /// There is always at least one thread, and one replay per thread.
     Bytes most_bytes = 512 * kMiB;
   };
-  /// A replay in progress and its listener, which is nullptr unless spans are noted.
+  /// A replay in progress and its listener, which is nullptr unless Options::listens.
   struct Standing {
-    std::unique_ptr<SpanListener> listener;
+    std::unique_ptr<SweepListener> listener;
     PartialReplay replay;
   };
   /// Result of one policy.
   struct Replayed {
     const Metrics& metrics;
-    const SpanListener* listener;  ///< nullptr unless spans are noted
+    std::optional<LimitRanges> limit_ranges;  ///< see PartialReplay::limit_ranges
+    const SweepListener* listener;            ///< nullptr unless Options::listens
     /// The replay before backward's first unpack, from which replays with other windows can continue.
     std::shared_ptr<const Standing> forward{};
   };
   struct Job {
     Policy policy;
     /// nullptr, or where to begin: a replay with the same decisions as this policy up to there. It has a
-    /// listener if spans are noted.
+    /// listener if Options::listens.
     std::shared_ptr<const Standing> start{};
   };
   /// Receives the result of job number `index`. Called once for each job, from several threads.
@@ -89,7 +91,7 @@ class ReplayTree {
 
   const Step& step_;
   Link link_;
-  Divergence divergence_;
+  std::size_t first_unpack_;  ///< index of the event; the number of events if there is none
   Bytes standing_bytes_;
 };
 

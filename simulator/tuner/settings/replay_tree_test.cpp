@@ -18,15 +18,15 @@ constexpr Bytes kMostBytes = 50;
 
 struct Outcome {
   Metrics metrics;
-  std::optional<SettingSpans> spans;
+  std::optional<LimitRanges> ranges;
   Bytes least_peak = 0;
 
   bool operator==(const Outcome&) const = default;
 };
 
 Outcome outcome(const ReplayTree::Replayed& replayed) {
-  if (replayed.listener == nullptr) return {replayed.metrics, {}, 0};
-  return {replayed.metrics, replayed.listener->spans(), replayed.listener->least_peak()};
+  if (replayed.listener == nullptr) return {replayed.metrics, replayed.limit_ranges, 0};
+  return {replayed.metrics, replayed.limit_ranges, replayed.listener->least_peak()};
 }
 
 struct Outcomes {
@@ -80,12 +80,12 @@ RC_GTEST_PROP(ReplayTreeProperty, SharedReplaysEqualSeparateReplays, ()) {
     RC_ASSERT(made[i].metrics == replay(step, policies[i], link).metrics);
 }
 
-RC_GTEST_PROP(ReplayTreeProperty, SpansEqualThoseOfWholeReplays, ()) {
+RC_GTEST_PROP(ReplayTreeProperty, LimitRangesEqualThoseOfWholeReplays, ()) {
   const Step step(random_chain(15, kMostBytes));
   const ReplayTree tree(step, random_link());
   const std::vector<Policy> policies = any_policies(true);
-  const Outcomes shared = replayed(tree, policies, {.notes_spans = true});
-  const Outcomes apart = replayed(tree, policies, {.notes_spans = true, .shares = false});
+  const Outcomes shared = replayed(tree, policies, {.listens = true});
+  const Outcomes apart = replayed(tree, policies, {.listens = true, .shares = false});
   RC_ASSERT(shared.outcomes == apart.outcomes);
   RC_ASSERT(shared.effort.whole_events == apart.effort.events);
   RC_ASSERT(shared.effort.events <= apart.effort.events);
@@ -107,15 +107,15 @@ RC_GTEST_PROP(ReplayTreeProperty, AReplayKeptBeforeBackwardServesOtherWindows, (
   std::vector<ReplayTree::Job> jobs(1);
   jobs[0].policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
   std::shared_ptr<const ReplayTree::Standing> forward;
-  tree.replay(jobs, {.notes_spans = true, .keeps_forward = true},
+  tree.replay(jobs, {.listens = true, .keeps_forward = true},
               [&](std::size_t, const ReplayTree::Replayed& replayed) { forward = replayed.forward; });
   jobs[0].policy.prefetch_bytes = *rc::gen::inRange<Bytes>(0, 4 * kMostBytes);
   jobs[0].start = forward;
   Outcome made;
   const ReplayEffort effort =
-      tree.replay(jobs, {.notes_spans = true},
+      tree.replay(jobs, {.listens = true},
                   [&](std::size_t, const ReplayTree::Replayed& replayed) { made = outcome(replayed); });
-  RC_ASSERT(made == replayed(tree, {jobs[0].policy}, {.notes_spans = true}).outcomes[0]);
+  RC_ASSERT(made == replayed(tree, {jobs[0].policy}, {.listens = true}).outcomes[0]);
   RC_ASSERT(effort.events == step.events().size() - forward->replay.next_event());
 }
 
@@ -132,13 +132,13 @@ TEST(ReplayTree, EffortAndResultsDoNotDependOnTheNumberOfThreads) {
 TEST(ReplayTree, LittleMemoryAllowsFewerReplaysWithTheSameResults) {
   const Step step(ChainSketch::program(20, 100));
   const ReplayTree tree(step, {{1e9, 10}, {7e8, 10}});
-  const std::vector<Policy> policies = stashes_and_windows(15, 15);
-  const Outcomes plenty = replayed(tree, policies, {.notes_spans = true});
+  const std::vector<Policy> policies = stashes_and_windows(18, 10);
+  const Outcomes plenty = replayed(tree, policies, {.listens = true});
   EXPECT_GT(plenty.effort.standing, 2U);
   std::size_t fewer_events = plenty.effort.events;
   for (const std::size_t standing : {2U, 1U}) {
     const Bytes bytes = static_cast<Bytes>(4 * standing) * tree.standing_bytes();
-    const Outcomes made = replayed(tree, policies, {.notes_spans = true, .most_bytes = bytes});
+    const Outcomes made = replayed(tree, policies, {.listens = true, .most_bytes = bytes});
     EXPECT_EQ(made.outcomes, plenty.outcomes);
     EXPECT_EQ(made.effort.standing, standing);
     EXPECT_GE(made.effort.events, fewer_events);

@@ -102,7 +102,7 @@ LeastTime::LeastTime(const Step& step, const Link& link)
       launch_ns_(link.launch_ns),
       host_path_ns_(is_beside_host_ ? host_path(step) : 0) {}
 
-Nanoseconds LeastTime::operator()(Nanoseconds time, const SpanListener& replayed) const {
+Nanoseconds LeastTime::operator()(Nanoseconds time, const SweepListener& replayed) const {
   if (!is_beside_host_) return time;
   const std::int64_t launches = replayed.copies_out() + replayed.asked_copies_in();
   return std::max(time - replayed.copies_in() * launch_ns_, host_path_ns_ + launches * launch_ns_);
@@ -196,11 +196,14 @@ void SettingSweep::replay_corners(std::vector<Box>& round) {
     forwards[i] = replayed.forward;
     corners[i]->least_peak = replayed.listener->least_peak();
     corners[i]->least_time = least_time_(*replayed.metrics.step_time_ns, *replayed.listener);
-    corners[i]->spans = replayed.listener->spans();
+    const LimitRanges& ranges = *replayed.limit_ranges;
+    corners[i]->stashes =
+        corners[i]->setting.unit == StashUnit::kCopies ? ranges.stash_count : ranges.stash_bytes;
+    corners[i]->windows = ranges.prefetch_bytes;
     corners[i]->forward = replayed.forward;
   };
   effort_ += tree_.replay(jobs,
-                          {.notes_spans = true,
+                          {.listens = true,
                            .shares = limits_.shares,
                            .keeps_forward = most_kept_ > 0,
                            .threads = limits_.threads},
@@ -248,7 +251,7 @@ void SettingSweep::split(const Box& box) {
 
 /// Only the window of one stash is left, and one replay serves both halves.
 void SettingSweep::split_line(const Box& box) {
-  const std::int64_t from = box.low.spans.window.end, to = box.high.spans.window.begin;
+  const std::int64_t from = box.low.windows.end, to = box.high.windows.begin;
   if (from >= to) return;  // everything between them equals one of the corners
   Corner middle = box.high;
   middle.setting.window = geometric_middle(from, to);
@@ -258,7 +261,7 @@ void SettingSweep::split_line(const Box& box) {
 }
 
 void SettingSweep::split_stash(const Box& box) {
-  const std::int64_t from = box.low.spans.stash.end, to = box.high.spans.stash.begin;
+  const std::int64_t from = box.low.stashes.end, to = box.high.stashes.begin;
   const std::int64_t middle = geometric_middle(from, std::max(from, to));
   Corner below = box.high, above = box.low;
   below.setting.stash = middle - 1;

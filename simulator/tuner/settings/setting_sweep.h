@@ -11,7 +11,7 @@
 #include "simulator/tuner/settings/frontier.h"
 #include "simulator/tuner/settings/movable_version.h"
 #include "simulator/tuner/settings/replay_tree.h"
-#include "simulator/tuner/settings/setting_span.h"
+#include "simulator/tuner/settings/sweep_listener.h"
 #include "traces/model/link.h"
 #include "traces/model/policy.h"
 
@@ -34,7 +34,7 @@ Policy with_setting(Policy base, const Setting& setting);
 
 /// All stashes from `first` to `last` in one unit, and all windows from 0 to the sum of all moved bytes, for
 /// one set of moved tensors. Within a range, a larger stash or window never has a lower
-/// SpanListener::least_peak or a longer step (LeastTime). That allows a sweep to leave settings out;
+/// SweepListener::least_peak or a longer step (LeastTime). That allows a sweep to leave settings out;
 /// docs/internals/tuner.md explains why it holds.
 struct SettingRange {
   Policy base;
@@ -58,7 +58,7 @@ Nanoseconds host_path(const Step& step);
 class LeastTime {
  public:
   LeastTime(const Step& step, const Link& link);
-  Nanoseconds operator()(Nanoseconds time, const SpanListener& replayed) const;
+  Nanoseconds operator()(Nanoseconds time, const SweepListener& replayed) const;
 
  private:
   bool is_beside_host_;
@@ -128,9 +128,10 @@ class SettingSweep {
   };
   struct Corner {
     Setting setting;
-    Bytes least_peak = 0;        ///< SpanListener::least_peak; it is no lower for larger settings
+    Bytes least_peak = 0;        ///< SweepListener::least_peak; it is no lower for larger settings
     Nanoseconds least_time = 0;  ///< no shorter for smaller settings
-    SettingSpans spans;
+    /// The stashes and windows with the same effects, each with the other limit as it is.
+    LimitRange stashes, windows;
     /// A replay with the same stash, paused before backward, while it is kept: for other windows.
     std::weak_ptr<const ReplayTree::Standing> forward{};
   };
@@ -143,7 +144,7 @@ class SettingSweep {
   };
 
   /// Returns true if the stashes of the box are equivalent, so that only windows differ.
-  static bool is_line(const Box& box) { return box.low.spans.stash.end > box.high.setting.stash; }
+  static bool is_line(const Box& box) { return box.low.stashes.end > box.high.setting.stash; }
   bool can_matter(const Box& box) const;
   bool can_serve(const Aim& aim, const Box& box) const;
   void add(Range range);

@@ -127,14 +127,14 @@ TEST(LeastTime, DoesNotExceedTheSettingsOwnTimeIfTheHostWaits) {
   const Step step(program);
   const Link link{{1e12, 0}, {1e12, 0}, kLaunch};
   const Policy all = with_setting({}, {StashUnit::kCopies, 1, 0});
-  SpanListener listener(step, all);
+  SweepListener listener(step);
   const Nanoseconds time = *replay(step, all, link, &listener).metrics.step_time_ns;
   EXPECT_EQ(listener.copies_out(), 1);
   EXPECT_LE(LeastTime(step, link)(time, listener), time);
 }
 
 Outcome outcome(const Step& step, const Policy& policy, const Link& link) {
-  SpanListener listener(step, policy);
+  SweepListener listener(step);
   const Metrics metrics = replay(step, policy, link, &listener).metrics;
   return {listener.least_peak(), *metrics.device_peak_bytes,
           LeastTime(step, link)(*metrics.step_time_ns, listener), *metrics.step_time_ns,

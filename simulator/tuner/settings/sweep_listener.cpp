@@ -1,0 +1,52 @@
+#include "simulator/tuner/settings/sweep_listener.h"
+
+#include <algorithm>
+
+namespace offprof {
+
+SweepListener::SweepListener(const Step& step)
+    : step_(step),
+      held_(step.storage_bytes().size(), 0),
+      live_bytes_(step.resident_bytes()),
+      least_peak_(step.resident_bytes()),
+      copy_of_(step.requests().size(), -1) {
+  for (const std::int32_t storage : step.residents()) ++held_[storage];
+}
+
+std::int32_t SweepListener::own_storage(std::int32_t storage) const {
+  const auto programs = static_cast<std::int32_t>(held_.size());
+  return storage < programs ? storage : copied_in_[storage - programs];
+}
+
+void SweepListener::on_allocate(std::int32_t storage, Bytes bytes) {
+  if (held_[own_storage(storage)]++ > 0) return;
+  live_bytes_ += bytes;
+  least_peak_ = std::max(least_peak_, live_bytes_);
+}
+
+void SweepListener::on_free(std::int32_t storage) {
+  if (--held_[own_storage(storage)] == 0) live_bytes_ -= step_.storage_bytes()[own_storage(storage)];
+}
+
+void SweepListener::on_event(std::size_t index, Nanoseconds) {
+  const Event& event = step_.events()[index];
+  if (event.kind != EventKind::kUnpack) return;
+  const CopyId copy = copy_of_[event.id];
+  if (copy < 0 || !is_unasked_[copy]) return;
+  is_unasked_[copy] = false;
+  ++asked_copies_in_;
+}
+
+void SweepListener::on_command(const Command& command, Nanoseconds) {
+  if (command.kind == CommandKind::kCopyOut) ++copies_out_;
+  if (command.kind != CommandKind::kCopyIn) return;
+  copied_in_.push_back(static_cast<std::int32_t>(step_.requests()[command.tensor].storage));
+  is_unasked_[command.copy] = true;
+}
+
+void SweepListener::on_placement(SavedId tensor, const PackDecision& decision) {
+  copy_of_[tensor] = decision.copy;
+  is_unasked_.resize(std::max(is_unasked_.size(), static_cast<std::size_t>(decision.copy + 1)), false);
+}
+
+}  // namespace offprof
