@@ -113,9 +113,9 @@ class ReplayTree::Branch {
     return {member, fork(from.standing, policy(member)), from.forward};
   }
 
-  /// Continues a replay in progress for all members to the end of the step. Where some of them no longer agree
-  /// with the others, the smaller part is replayed first, on a fork, so at most kMostStanding replays are in
-  /// progress. `standing`: their number, including this one.
+  /// Continues a replay in progress for all members to the end of the step. Where some of them no longer
+  /// agree with the others, the smaller part is replayed first, on a fork, so at most kMostStanding replays
+  /// are in progress. `standing`: their number, including this one.
   void grow(Shoot shoot, Members members, std::size_t standing) {
     standing_ = std::max(standing_, standing);
     while (members.size() > 1) {
@@ -142,7 +142,8 @@ class ReplayTree::Branch {
     for (const std::size_t member : members) grow(fork(from, member), {member}, standing);
   }
 
-  /// Returns the index of the next event on which members may disagree; the number of events if there is none.
+  /// Returns the index of the next event on which members may disagree; the number of events if there is
+  /// none.
   std::size_t next_decision(const Shoot& shoot) const {
     const auto events = tree_.step_.events();
     std::size_t next = shoot.standing.replay.next_event();
@@ -182,8 +183,8 @@ class ReplayTree::Branch {
     advance(shoot, tree_.step_.events().size());
     const Metrics metrics = shoot.standing.replay.finish().metrics;
     for (const std::size_t member : members)
-      done_(member, {metrics, shoot.standing.replay.limit_ranges(), shoot.standing.listener.get(),
-                     shoot.forward});
+      done_(member,
+            {metrics, shoot.standing.replay.limit_ranges(), shoot.standing.listener.get(), shoot.forward});
   }
 
   const ReplayTree& tree_;
