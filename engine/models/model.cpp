@@ -162,11 +162,11 @@ void make_inputs(Model& model, const std::vector<std::string>& specs) {
   }
 }
 
-Residents residents_of(const Model& model, const Device& device) {
+Residents residents_of(const Model& model, const DeviceAllocator& allocator) {
   Residents residents;
   const auto add = [&](const at::Tensor& tensor, StorageRole role) {
     if (!tensor.has_storage()) return;
-    if (const auto allocation = device.allocation_of(tensor.storage()))
+    if (const auto allocation = allocator.allocation_of(tensor.storage()))
       residents.roles.emplace(*allocation, role);
   };
   for (const at::Tensor& parameter : model.module.parameters()) {

@@ -51,7 +51,7 @@ std::vector<std::string> input_specs_in_archive(const std::string& path);
 void make_inputs(Model& model, const std::vector<std::string>& specs);
 
 /// Returns the tensors that are never moved: the model's parameters, buffers and inputs.
-Residents residents_of(const Model& model, const Device& device);
+Residents residents_of(const Model& model, const DeviceAllocator& allocator);
 
 /// Runs forward. Throws Error (input) with LibTorch's reason in one line if it fails. The reason can be a
 /// lack of device memory, which Device::take_out_of_memory reports.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "engine/autograd/offload_step.h"
-#include "engine/devices/device.h"
+#include "engine/devices/compute_stream.h"
 #include "profiler/recording/step_mark.h"
 #include "traces/base/steady_clock.h"
 
@@ -11,8 +11,8 @@ namespace offprof {
 /// a GPU each mark is an event, so marks at every operator would change the step.
 class MarkingListener final : public StepListener {
  public:
-  /// `device` must outlive it.
-  explicit MarkingListener(Device& device) : device_(device) {}
+  /// `stream` must outlive it.
+  explicit MarkingListener(ComputeStream& stream) : stream_(stream) {}
 
   void begin_phase() { mark(EventKind::kPhase, -1); }
   void on_pack(SavedId tensor, const at::Tensor&, const PackRequest&, const PackDecision&) override {
@@ -23,16 +23,16 @@ class MarkingListener final : public StepListener {
   /// Returns the marks with stream times. The device must have been idle since the step, and must still have
   /// its marks.
   StepMarks take() {
-    for (StepMark& mark : marks_) mark.stream_ns = device_.time_of(mark.stream_ns);
+    for (StepMark& mark : marks_) mark.stream_ns = stream_.time_of(mark.stream_ns);
     return std::move(marks_);
   }
 
  private:
   void mark(EventKind kind, SavedId tensor) {
-    marks_.push_back({kind, static_cast<std::int32_t>(tensor), steady_now(), device_.mark()});
+    marks_.push_back({kind, static_cast<std::int32_t>(tensor), steady_now(), stream_.mark()});
   }
 
-  Device& device_;
+  ComputeStream& stream_;
   StepMarks marks_;  ///< stream_ns holds the device's mark until take
 };
 

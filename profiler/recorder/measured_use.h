@@ -16,8 +16,8 @@ namespace offprof {
 /// Records allocations and frees. Frees of older allocations are ignored.
 class MemoryNotes final : public AllocationListener {
  public:
-  explicit MemoryNotes(Device& device) : device_(device) { device_.set_listener(this); }
-  ~MemoryNotes() override { device_.set_listener(nullptr); }
+  explicit MemoryNotes(DeviceAllocator& allocator) : allocator_(allocator) { allocator_.set_listener(this); }
+  ~MemoryNotes() override { allocator_.set_listener(nullptr); }
   MemoryNotes(const MemoryNotes&) = delete;
   MemoryNotes& operator=(const MemoryNotes&) = delete;
 
@@ -34,7 +34,7 @@ class MemoryNotes final : public AllocationListener {
   std::vector<TransformMemory> take() { return std::move(memory_); }
 
  private:
-  Device& device_;
+  DeviceAllocator& allocator_;
   std::map<AllocationId, std::int32_t> number_of_;
   std::vector<TransformMemory> memory_;
 };

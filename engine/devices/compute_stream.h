@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+
+#include "traces/base/error.h"
+#include "traces/base/units.h"
+#include "traces/model/work.h"
+
+namespace offprof {
+
+/// The stream that the model computes on, and its clock.
+class ComputeStream {
+ public:
+  /// A point in the compute stream. Its time is known once the device is idle.
+  using TimeMark = std::int64_t;
+  /// A mark that could not be made. It has no time.
+  static constexpr TimeMark kFailedMark = -1;
+
+  virtual ~ComputeStream() = default;
+
+  /// Throws Error (input) if the model computes on another stream than the one that copies are ordered with:
+  /// if the calling thread does so now, or if memory was allocated for another stream before.
+  virtual void check_compute_stream() {}
+  /// Returns the Error that check_compute_stream threw last since the last call, if any. See
+  /// take_host_refusal.
+  virtual std::optional<Error> take_stream_refusal() { return std::nullopt; }
+
+  /// Marks the compute stream. May be called on any thread, at any time. It is called in destructors and
+  /// deleters, so it throws nothing: on failure it returns kFailedMark, and the device keeps the first
+  /// failure for take_mark_failure.
+  virtual TimeMark mark() noexcept = 0;
+  /// Returns the first failure of `mark` since the last call or the last forget_marks; nullptr: none.
+  virtual std::exception_ptr take_mark_failure() { return nullptr; }
+  /// Waits until the device is idle.
+  virtual void synchronize() = 0;
+  /// Returns the time of `mark` on the device's clock. The device must have been idle since the mark was
+  /// made. Throws Error (environment) for kFailedMark.
+  virtual Nanoseconds time_of(TimeMark mark) const = 0;
+  /// Drops all marks made so far: their times are not needed any more.
+  virtual void forget_marks() {}
+  /// Returns the work given to the compute stream since the last call, with its duration; nullopt: the device
+  /// cannot measure it.
+  virtual std::optional<Work> take_work() { return std::nullopt; }
+  /// Returns the time that the compute stream stalled on copies since the last call. The device must be idle.
+  virtual Nanoseconds take_exposed_ns() = 0;
+};
+
+/// Throws the first failure of `mark`, if any. Call it before asking for the times of marks.
+inline void check_marks(ComputeStream& stream) {
+  if (const std::exception_ptr failure = stream.take_mark_failure()) std::rethrow_exception(failure);
+}
+
+/// Waits, after a failure, until the device has no work in progress. A device that cannot become idle makes
+/// no more copies.
+inline void become_idle(ComputeStream& stream) noexcept {
+  try {
+    stream.synchronize();
+  } catch (...) {
+  }
+}
+
+}  // namespace offprof
