@@ -58,34 +58,37 @@ void stand_still(Device& device, Nanoseconds duration) {
   }
 }
 
-/// Runs steps of several kinds, some with an action at their hooks.
+/// Asks for steps of several kinds, some with an action at their hooks.
 class StepTimer {
  public:
-  StepTimer(Device& device, Trainer& trainer, std::size_t hooks, const std::vector<SavedId>& backward_order)
+  StepTimer(Device& device, std::size_t hooks, std::vector<SavedId> backward_order)
       : device_(device),
-        trainer_(trainer),
         hooks_(std::max<std::size_t>(hooks, 1)),
-        backward_order_(backward_order) {}
+        backward_order_(std::move(backward_order)) {}
 
   /// Returns the time of a step with nothing offloaded, without its stalls for parameters.
-  Nanoseconds plain() {
-    StepResult step = trainer_.step(preset_policy("keep"), {}, Recording::kNone);
+  StepScript<Nanoseconds> plain() {
+    const StepOrder order{preset_policy("keep")};
+    StepResult step = co_await order;
     phases_ = std::move(step.phases);
     if (step.exposed_ns > 0) phases_.clear();  // the phase of the stall is not known
-    return step.step_time_ns - step.exposed_ns;
+    co_return step.step_time_ns - step.exposed_ns;
   }
   /// Returns the phases of the last plain step; empty: not known.
   const std::vector<std::pair<std::string_view, Nanoseconds>>& phases() const { return phases_; }
   /// Returns the time of a step with nothing offloaded and a listener.
-  Nanoseconds with(HookAction& action) {
-    return trainer_.step(preset_policy("keep"), {}, Recording::kNone, &action).step_time_ns;
+  StepScript<Nanoseconds> with(HookAction& action) {
+    const StepOrder order{.policy = preset_policy("keep"), .listener = &action};
+    const StepResult step = co_await order;
+    co_return step.step_time_ns;
   }
-  StepResult offloaded() {
-    return trainer_.step(preset_policy("offload"), backward_order_, Recording::kNone);
+  StepScript<StepResult> offloaded() {
+    const StepOrder order{preset_policy("offload"), backward_order_};
+    co_return co_await order;
   }
 
   /// Returns the loss per pause of that length, compared with a step that only has a listener.
-  Nanoseconds lost_by_standing(Nanoseconds stood, Nanoseconds listened) {
+  StepScript<Nanoseconds> lost_by_standing(Nanoseconds stood, Nanoseconds listened) {
     const auto wanted = static_cast<std::size_t>(std::max(listened, kLeastStanding) / stood) + 1;
     const std::size_t every = std::max<std::size_t>(hooks_ / wanted, 1);
     std::size_t hook = 0;
@@ -97,17 +100,16 @@ class StepTimer {
       standing += now_on(device_) - begin;
       ++count;
     });
-    const Nanoseconds time = with(action);
-    return count == 0 ? 0 : (time - standing - listened) / count;
+    const Nanoseconds time = co_await with(action);
+    co_return count == 0 ? 0 : (time - standing - listened) / count;
   }
 
   std::size_t hooks() const { return hooks_; }
 
  private:
   Device& device_;
-  Trainer& trainer_;
   std::size_t hooks_;
-  const std::vector<SavedId>& backward_order_;
+  std::vector<SavedId> backward_order_;
   std::vector<std::pair<std::string_view, Nanoseconds>> phases_;
 };
 
@@ -168,13 +170,14 @@ Bytes bytes_beside(const Link& link, Nanoseconds plain, std::size_t hooks) {
 
 /// Returns what a step loses per MiB that is copied concurrently, compared with a step that only has a
 /// listener.
-Nanoseconds lost_by_copies(Device& device, StepTimer& timer, Bytes bytes, Nanoseconds listened) {
+StepScript<Nanoseconds> lost_by_copies(Device& device, StepTimer& timer, Bytes bytes, Nanoseconds listened) {
   CopiesBeside copies(device, bytes);
   HookAction action([&] { copies.copy(); });
-  const Nanoseconds lost = timer.with(action) - copies.asking_ns() - listened;
+  const Nanoseconds time = co_await timer.with(action);
+  const Nanoseconds lost = time - copies.asking_ns() - listened;
   device.take_copy_records();
   const double mib = static_cast<double>(copies.copied()) / kMiB;
-  return mib == 0 ? 0 : static_cast<Nanoseconds>(static_cast<double>(lost) / mib);
+  co_return mib == 0 ? 0 : static_cast<Nanoseconds>(static_cast<double>(lost) / mib);
 }
 
 /// Returns the time per MiB beyond the latency of the copies; nullopt: none was copied.
@@ -211,11 +214,11 @@ class StepRounds {
       : device_(device), timer_(timer), calibration_(calibration), on_host_(device.torch_device().is_cpu()) {}
 
   /// Returns by round the extra compute time with everything offloaded, compared with the plain step.
-  std::vector<Nanoseconds> run() {
-    timer_.plain();
-    const Nanoseconds first = timer_.plain();
+  StepScript<std::vector<Nanoseconds>> run() {
+    co_await timer_.plain();
+    const Nanoseconds first = co_await timer_.plain();
     bytes_each_ = bytes_beside(link_of(calibration_), first, timer_.hooks());
-    for (int round = 0; round < rounds_for(first); ++round) run_round();
+    for (int round = 0; round < rounds_for(first); ++round) co_await run_round();
     if (!core_to_core_.empty()) calibration_.core_to_core = summarize_measured(core_to_core_);
     calibration_.step = summarize_measured(plain_);
     note_phases();
@@ -224,21 +227,22 @@ class StepRounds {
       calibration_.standstills.push_back({kStandstills[i], summarize_losses(standing_[i])});
     if (!out_.empty()) calibration_.copy_out_per_mib = summarize_measured(out_);
     if (!in_.empty()) calibration_.copy_in_per_mib = summarize_measured(in_);
-    return offloaded_extra_;
+    co_return std::move(offloaded_extra_);
   }
 
  private:
-  void run_round() {
+  StepScript<void> run_round() {
     HookAction nothing([] {});
-    timer_.plain();
-    plain_.push_back(timer_.plain());
+    co_await timer_.plain();
+    plain_.push_back(co_await timer_.plain());
     phases_.push_back(timer_.phases());
-    const Nanoseconds listened = timer_.with(nothing);
-    beside_.push_back(lost_by_copies(device_, timer_, bytes_each_, listened));
+    const Nanoseconds listened = co_await timer_.with(nothing);
+    beside_.push_back(co_await lost_by_copies(device_, timer_, bytes_each_, listened));
     for (std::size_t i = 0; on_host_ && i < standing_.size(); ++i)
-      standing_[i].push_back(timer_.lost_by_standing(kStandstills[i], listened));
-    timer_.offloaded();
-    add_offloaded(timer_.offloaded());
+      standing_[i].push_back(co_await timer_.lost_by_standing(kStandstills[i], listened));
+    co_await timer_.offloaded();
+    const StepResult offloaded = co_await timer_.offloaded();
+    add_offloaded(offloaded);
     if (const auto apart = device_.core_to_core_ns()) core_to_core_.push_back(*apart);
   }
 
@@ -368,18 +372,19 @@ void calibrate_calls(Device& device, Calibration& calibration) {
 
 }  // namespace
 
-StepCalibration calibrate(Device& device, Trainer& trainer, const CopyCalibration& copies, std::size_t hooks,
-                          const std::vector<SavedId>& backward_order) {
+StepScript<StepCalibration> calibrate(Device& device, CopyCalibration copies, std::size_t hooks,
+                                      std::vector<SavedId> backward_order) {
   StepCalibration measured;
   Calibration& calibration = measured.costs;
   calibration.d2h = copies.d2h;
   calibration.h2d = copies.h2d;
   calibration.start = copies.start;
   calibrate_calls(device, calibration);
-  StepTimer timer(device, trainer, hooks, backward_order);
-  measured.offloaded_extra_ns = StepRounds(device, timer, calibration).run();
+  StepTimer timer(device, hooks, std::move(backward_order));
+  StepRounds rounds(device, timer, calibration);
+  measured.offloaded_extra_ns = co_await rounds.run();
   measured.cores_moved = did_cores_move(calibration.core_to_core, copies.core_to_core_ns);
-  return measured;
+  co_return measured;
 }
 
 }  // namespace offprof

@@ -5,7 +5,7 @@
 
 #include "engine/devices/device.h"
 #include "engine/devices/link_calibration.h"
-#include "profiler/training/trainer.h"
+#include "profiler/steps/step_script.h"
 #include "traces/model/calibration.h"
 
 namespace offprof {
@@ -21,9 +21,9 @@ struct StepCalibration {
 /// Measures on a real device what offloading costs besides the copies. Hooks, commands and events are
 /// measured on synthetic tensors. The rest is measured in steps with nothing offloaded, of which some pause
 /// now and then and some have concurrent copies; the rounds of these steps are interleaved. `copies` is of
-/// the same device, `hooks` is the number of pack and unpack hooks in a step, and `backward_order` is as
-/// Trainer::step takes it.
-StepCalibration calibrate(Device& device, Trainer& trainer, const CopyCalibration& copies, std::size_t hooks,
-                          const std::vector<SavedId>& backward_order);
+/// the same device, `hooks` is the number of pack and unpack hooks in a step, and `backward_order` is that of
+/// a StepGuide. `device` must outlive the script.
+StepScript<StepCalibration> calibrate(Device& device, CopyCalibration copies, std::size_t hooks,
+                                      std::vector<SavedId> backward_order);
 
 }  // namespace offprof

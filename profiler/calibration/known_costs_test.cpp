@@ -69,7 +69,9 @@ class KnownCostsTest : public TorchTest {
   /// Calibrates and fits as a run does.
   void calibrate_and_fit() {
     const CopyCalibration copies = calibrate_copies(*clockwork_);
-    StepCalibration measured = calibrate(*clockwork_, *trainer_, copies, 2 * program_.saved.size(), order_);
+    const StepCalibration measured =
+        carry_out(calibrate(*clockwork_, copies, 2 * program_.saved.size(), order_),
+                  [&](const StepOrder& order) { return trainer_->run(order); });
     calibration_ = measured.costs;
     fit_to_compute(program_, calibration_, preset_policy("keep"), calibration_.step.median_ns);
     calibration_.reload_per_mib = reload_cost(program_, calibration_, measured.offloaded_extra_ns);

@@ -10,6 +10,7 @@
 #include "engine/storage/disk_tier.h"
 #include "profiler/recording/activity.h"
 #include "profiler/recording/recorded_pass.h"
+#include "profiler/recording/step_mark.h"
 #include "traces/base/units.h"
 #include "traces/model/allocator_state.h"
 #include "traces/model/copy_record.h"
@@ -43,6 +44,7 @@ struct StepResult {
   std::vector<CopyRecord> copies;
   std::vector<DiskRecord> disk_transfers;
   RecordedPass recording;
+  StepMarks marks;  ///< of a step with Recording::kMarks
   /// Duration of each phase by name, for a step that is not recorded. Empty on a virtual GPU, where a mark
   /// also takes host time.
   std::vector<std::pair<std::string_view, Nanoseconds>> phases;

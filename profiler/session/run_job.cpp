@@ -32,11 +32,12 @@ void add_notes(Trace& trace, Device& device) {
 /// Records two steps for the trace's timeline, with the GPU's tracer if there is one, and stores the results.
 /// The step before them is not shown: it allocates device memory anew, since the cache was released, and
 /// CUPTI instruments kernels at their first launch.
-void record_timeline(Job& job, const Policy& policy, const StepTracing* tracing, Trace& trace) {
-  const auto used_before = job.used_beside_allocator();
+void record_timeline(Job& job, const Policy& policy, const Device& device, const StepTracing* tracing,
+                     Trace& trace) {
+  const auto used_before = used_beside_allocator(device);
   std::vector<StepResult> steps = job.train(policy, 1 + kStepsShown, Recording::kTimeline);
   steps.erase(steps.begin());
-  const auto used_after = job.used_beside_allocator();
+  const auto used_after = used_beside_allocator(device);
   trace.timeline = build_timeline(steps);
   if (tracing == nullptr || !tracing->is_on()) return;
   std::optional<TracingCost> cost;
@@ -89,8 +90,8 @@ void note_compression(const std::vector<StepResult>& steps, Trace& trace) {
       100.0 * static_cast<double>(sum.stored) / static_cast<double>(sum.given), format_bytes(sum.peak)));
 }
 
-void measure(Job& job, const RunRequest& request, const Progress& progress, const StepTracing* tracing,
-             RunResult& result) {
+void measure(Job& job, const RunRequest& request, const Device& device, const Progress& progress,
+             const StepTracing* tracing, RunResult& result) {
   progress("checking gradients");
   GradientCheck gradients = job.check_gradients(request.policy);
   result.trace.gradients = std::move(gradients.verdict);
@@ -106,7 +107,7 @@ void measure(Job& job, const RunRequest& request, const Progress& progress, cons
   note_refused_reloads(measured, result.trace);
   note_full_disk(measured, result.trace);
   note_compression(measured, result.trace);
-  record_timeline(job, request.policy, tracing, result.trace);
+  record_timeline(job, request.policy, device, tracing, result.trace);
 }
 
 std::string describe(const OutOfMemory& refusal) {
@@ -142,7 +143,8 @@ void require_disk(const Policy& policy, Device& device) {
 
 RunResult run(const RunRequest& request, Device& device, const Progress& progress, StepTracing* tracing) {
   require_disk(request.policy, device);
-  Job job(request, device, progress, tracing);
+  const auto prepared = prepare_job(request, device, progress, tracing);
+  Job& job = *prepared;
   RunResult result;
   result.trace = job.trace();
   result.trace.policy = request.policy;
@@ -150,7 +152,7 @@ RunResult run(const RunRequest& request, Device& device, const Progress& progres
   auto refusal = job.refusal_beforehand();
   std::optional<SavedId> reloaded;
   try {
-    if (!refusal) measure(job, request, progress, tracing, result);
+    if (!refusal) measure(job, request, device, progress, tracing, result);
   } catch (const std::exception& error) {
     lift_limits(device);
     refusal = device.take_out_of_memory();
@@ -161,7 +163,7 @@ RunResult run(const RunRequest& request, Device& device, const Progress& progres
   if (refusal)
     result.refusal = {refusal->asked_bytes, refusal->live_bytes, *refusal->capacity_bytes, reloaded};
   if (auto& memory = result.trace.environment.beside_allocator)
-    memory->end_bytes = *job.used_beside_allocator();
+    memory->end_bytes = *used_beside_allocator(device);
   add_notes(result.trace, device);
   if (tracing != nullptr)
     for (std::string& note : tracing->take_notes()) result.trace.notes.push_back(std::move(note));
@@ -192,7 +194,8 @@ ComparisonResult compare(const RunRequest& request, const Comparison& comparison
     std::ranges::copy(transforms_in(compared.policy.rules), std::back_inserter(all.transforms));
     if (recomputes(compared.policy)) all.transforms.emplace_back("recompute");
   }
-  Job job(all, device, progress);
+  const auto prepared = prepare_job(all, device, progress);
+  Job& job = *prepared;
   ComparisonResult result;
   result.trace = job.trace();
   if (const auto refusal = job.refusal_beforehand()) throw out_of_memory(*refusal);

@@ -206,7 +206,8 @@ TEST_F(TrainerTest, CalibratesWithinTheCapOfTheLink) {
   trainer.plain_step();
   const StepResult step = trainer.step(kOffload, {}, Recording::kProgram);
   const StepCalibration measured =
-      calibrate(device, trainer, calibrate_copies(device), 2 * step.recording.saved.size(), {});
+      carry_out(calibrate(device, calibrate_copies(device), 2 * step.recording.saved.size(), {}),
+                [&](const StepOrder& order) { return trainer.run(order); });
   const Calibration& calibration = measured.costs;
   EXPECT_GE(measured.offloaded_extra_ns.size(), 5U);
   // An overestimated latency makes the bandwidth too high. For a copy of the step's mean size, both together
@@ -263,7 +264,7 @@ TEST_F(TrainerTest, AMarkedStepHasAMarkAtEachPhasePackAndUnpack) {
   Model model = load_zoo_model("transformer");
   Trainer trainer(model, device_, settings_of("adamw"));
   const RecordedPass recorded = trainer.step(kKeep, {}, Recording::kProgram).recording;
-  const StepMarks marks = trainer.marked_step();
+  const StepMarks marks = trainer.step(preset_policy("keep"), {}, Recording::kMarks).marks;
   std::size_t next = 0;
   for (const RawEvent& event : recorded.events) {
     if (event.kind != RawKind::kPhase && event.kind != RawKind::kPack && event.kind != RawKind::kUnpack)

@@ -120,9 +120,9 @@ TEST_P(TracedStep, TracingCostsNoVirtualTime) {
   for (int i = 0; i < 2; ++i) trainer.step(policy, {}, Recording::kNone);
   const TracingCost cost = measure_tracing_cost(
       {[&] { return trainer.step(policy, {}, Recording::kNone).step_time_ns; },
-       [&] { return trainer.traced_step(policy, {}, TraceDetail::kStreams).step_time_ns; },
-       [&] { return trainer.traced_step(policy, {}, TraceDetail::kAll).step_time_ns; },
-       [&] { return trainer.recorded_step(policy, {}).step_time_ns; },
+       [&] { return trainer.run({.policy = policy, .traced = TraceDetail::kStreams}).step_time_ns; },
+       [&] { return trainer.run({.policy = policy, .traced = TraceDetail::kAll}).step_time_ns; },
+       [&] { return trainer.run({.policy = policy, .recording = Recording::kTimeline}).step_time_ns; },
        [&] { return trainer.step(policy, {}, Recording::kTimeline).step_time_ns; }});
   EXPECT_EQ(cost.streams, cost.untraced);
   EXPECT_EQ(cost.tracer, cost.untraced);
