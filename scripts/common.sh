@@ -74,10 +74,10 @@ configure() {
     local preset=$1
     shift
     if command -v ccache >/dev/null; then
-        # ccache caches files with a precompiled header only if it may ignore their defines and times.
-        export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
-        export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root}
-        set -- -DCMAKE_CXX_COMPILER_LAUNCHER=ccache "$@"
+        # ccache caches files with a precompiled header only if it may ignore their defines and times. Its settings
+        # are part of the launcher, so that a later call of ninja has them too.
+        set -- "-DCMAKE_CXX_COMPILER_LAUNCHER=env;CCACHE_SLOPPINESS=pch_defines,time_macros;CCACHE_BASEDIR=$root;ccache" \
+            "$@"
     fi
     say "configuring $preset"
     (cd "$root" && cmake --preset "$preset" --log-level=WARNING "$@")
