@@ -76,8 +76,8 @@ configure() {
     if command -v ccache >/dev/null; then
         # ccache caches files with a precompiled header only if it may ignore their defines and times. Its settings
         # are part of the launcher, so that a later call of ninja has them too.
-        set -- "-DCMAKE_CXX_COMPILER_LAUNCHER=env;CCACHE_SLOPPINESS=pch_defines,time_macros;CCACHE_BASEDIR=$root;ccache" \
-            "$@"
+        local sloppiness=${CCACHE_SLOPPINESS:-pch_defines,time_macros} base_dir=${CCACHE_BASEDIR:-$root}
+        set -- "-DCMAKE_CXX_COMPILER_LAUNCHER=env;CCACHE_SLOPPINESS=$sloppiness;CCACHE_BASEDIR=$base_dir;ccache" "$@"
     fi
     say "configuring $preset"
     (cd "$root" && cmake --preset "$preset" --log-level=WARNING "$@")
