@@ -23,10 +23,10 @@ std::optional<PlacementReason> reason_to_keep(const Policy& policy, const PackRe
   return std::nullopt;
 }
 
-/// True if an empty stash has room for a copy of this size.
-bool stash_could_hold(const Policy& policy, Bytes bytes) {
-  if (!policy.stash_count && !policy.stash_bytes) return false;
-  return policy.stash_count.value_or(1) > 0 && bytes <= policy.stash_bytes.value_or(bytes);
+/// True if the policy has a stash that may hold so many copies with so many bytes in total.
+bool stash_allows(const Policy& policy, std::int64_t count, Bytes bytes) {
+  return (policy.stash_count || policy.stash_bytes) && count <= policy.stash_count.value_or(count) &&
+         bytes <= policy.stash_bytes.value_or(bytes);
 }
 
 bool plan_names(const Policy& policy, SavedId tensor) {
@@ -48,7 +48,7 @@ PackDecision OffloadScheduler::pack(SavedId tensor, const PackRequest& request, 
   if (const auto reason = reason_to_keep(policy_, request, rule)) return keep(tensor, request, *reason);
   const CopyId live = live_copies_.find({request.storage, request.version});
   if (live != CopyIndex::kNone) return share(tensor, live);
-  if (!rule && !is_planned(tensor)) return keep(tensor, request, PlacementReason::kNotInPlan);
+  if (!rule && !plan_names(policy_, tensor)) return keep(tensor, request, PlacementReason::kNotInPlan);
   return place(tensor, request, rule.value_or(ResolvedPlacement{Place::kHost, PlacementReason::kOffloaded}));
 }
 
@@ -56,20 +56,11 @@ bool OffloadScheduler::host_has_room(Bytes bytes) const {
   return bytes <= policy_.host_memory_bytes.value_or(std::numeric_limits<Bytes>::max()) - host_bytes_;
 }
 
-/// Requires that tensors come in ascending order, like the plan.
-bool OffloadScheduler::is_planned(SavedId tensor) {
-  if (!policy_.tensors) return true;
-  const std::vector<std::int32_t>& plan = *policy_.tensors;
-  while (next_planned_ < plan.size() && plan[next_planned_] < tensor) ++next_planned_;
-  return next_planned_ < plan.size() && plan[next_planned_] == tensor;
-}
-
 std::unique_ptr<Scheduler> OffloadScheduler::clone(const Policy& policy, Executor& executor) const {
   OFFPROF_CHECK(policy.scheduler == SchedulerKind::kOffload);
   auto copy = std::make_unique<OffloadScheduler>(*this);
   copy->policy_ = policy;
   copy->executor_ = &executor;
-  copy->next_planned_ = 0;
   return copy;
 }
 
@@ -90,9 +81,9 @@ bool OffloadScheduler::packs_alike(SavedId tensor, const PackRequest& request, c
   if (moves != (rule || plan_names(other, tensor))) return false;
   if (!moves) return true;
   if (other.stash_count == policy_.stash_count && other.stash_bytes == policy_.stash_bytes) return true;
-  const Bytes bytes = bytes_of_copy(request, rule);
-  return stash_could_hold(policy_, bytes) && stash_has_room(policy_, bytes) &&
-         stash_could_hold(other, bytes) && stash_has_room(other, bytes);
+  const std::int64_t count = stash_count_ + 1;
+  const Bytes bytes = stash_bytes_ + bytes_of_copy(request, rule);
+  return stash_allows(policy_, count, bytes) && stash_allows(other, count, bytes);
 }
 
 PackDecision OffloadScheduler::keep(SavedId tensor, const PackRequest& request, PlacementReason reason) {
@@ -175,8 +166,11 @@ void OffloadScheduler::send_out(CopyId id, bool stashable) {
 
 /// Drops the oldest copies in the stash until it has room. Returns false if even an empty stash has none.
 bool OffloadScheduler::make_stash_room(Bytes bytes) {
-  if (!stash_could_hold(policy_, bytes)) return note_refusal(1, bytes), false;
-  while (!stash_has_room(policy_, bytes)) {
+  if (!stash_allows(policy_, 1, bytes)) {
+    note_refusal(1, bytes);
+    return false;
+  }
+  while (!stash_allows(policy_, stash_count_ + 1, stash_bytes_ + bytes)) {
     note_refusal(stash_count_ + 1, stash_bytes_ + bytes);
     wait_and_drop(oldest_stashed());
   }
@@ -190,11 +184,6 @@ void OffloadScheduler::note_refusal(std::int64_t count, Bytes bytes) {
   const bool has_stash = policy_.stash_count || policy_.stash_bytes;
   if (!has_stash || count > policy_.stash_count.value_or(count)) limit_ranges_.stash_count.refuse(count);
   if (bytes > policy_.stash_bytes.value_or(bytes)) limit_ranges_.stash_bytes.refuse(bytes);
-}
-
-bool OffloadScheduler::stash_has_room(const Policy& policy, Bytes bytes) const {
-  return stash_count_ < policy.stash_count.value_or(LimitRange::kNoEnd) &&
-         stash_bytes_ + bytes <= policy.stash_bytes.value_or(LimitRange::kNoEnd);
 }
 
 CopyId OffloadScheduler::oldest_stashed() {

@@ -88,7 +88,6 @@ class OffloadScheduler final : public Scheduler {
         nullptr;  ///< recomputes the tensor at its first unpack; nullptr: the values exist
   };
 
-  bool is_planned(SavedId tensor);
   bool host_has_room(Bytes bytes) const;
   std::optional<ResolvedPlacement> place_with_room(ResolvedPlacement placement, const Command& copy);
   bool take_disk(const Command& copy);
@@ -98,7 +97,6 @@ class OffloadScheduler final : public Scheduler {
   CopyId add_copy(SavedId tensor, const PackRequest& request, const Copy& copy);
   void send_out(CopyId id, bool stashable);
   bool make_stash_room(Bytes bytes);
-  bool stash_has_room(const Policy& policy, Bytes bytes) const;
   void note_refusal(std::int64_t count, Bytes bytes);
   CopyId oldest_stashed();
   void unstash(CopyId id);
@@ -140,7 +138,6 @@ class OffloadScheduler final : public Scheduler {
   Executor* executor_;
   std::span<const SavedId> backward_order_;
   std::vector<SavedId> reverse_order_;  ///< used if no order was recorded
-  std::size_t next_planned_ = 0;  ///< index in the plan: the first entry not below the last tensor looked up
   /// By saved tensor; -1: not in the order. Built at the first unpack.
   std::vector<std::int32_t> order_position_;
   std::size_t next_in_order_ = 0;

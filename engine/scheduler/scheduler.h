@@ -125,14 +125,14 @@ class Scheduler {
   /// The three functions below tell how far clone() may be used: a scheduler whose policy is `other` does the
   /// same up to the first event for which they return false. They may return false for events that would not
   /// differ. Before the first event: true if `other` differs only in its threshold, plan, stash or window.
-  virtual bool starts_alike(const Policy& other) const { return (void)other, false; }
+  virtual bool starts_alike(const Policy& /*other*/) const { return false; }
   /// True if `pack` with these arguments would do the same under `other`.
-  virtual bool packs_alike(SavedId tensor, const PackRequest& request, const RuledPlacement& rule,
-                           const Policy& other) const {
-    return (void)tensor, (void)request, (void)rule, (void)other, false;
+  virtual bool packs_alike(SavedId /*tensor*/, const PackRequest& /*request*/, const RuledPlacement& /*rule*/,
+                           const Policy& /*other*/) const {
+    return false;
   }
   /// True if `unpack` would do the same under `other`.
-  virtual bool unpacks_alike(const Policy& other) const { return (void)other, false; }
+  virtual bool unpacks_alike(const Policy& /*other*/) const { return false; }
 
   /// Returns the ranges of the policy's limits that lead to the decisions made so far; nullopt if the
   /// scheduler does not record them.
