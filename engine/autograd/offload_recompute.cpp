@@ -8,15 +8,14 @@
 namespace offprof {
 
 /// Records the contents that the recompute steps read: they must not change from here on.
-void OffloadStep::discard(const Command& command) {
-  OFFPROF_CHECK(rule_recomputation_ != nullptr);
-  const auto found = guide_.recomputations.find(rule_recomputation_->tensor);
+void OffloadStep::run(const DropForRecompute& command) {
+  const auto found = guide_.recomputations.find(command.recomputation);
   OFFPROF_CHECK(found != guide_.recomputations.end());
-  Recompute recompute = {command.tensor, found->second, {}};
+  PendingRecompute recompute = {command.tensor, found->second, {}};
   for (const RecomputeStep& step : recompute.recomputation->steps)
     for (const RecomputeArgument& argument : step.arguments)
       if (auto source = watched(argument)) recompute.sources.push_back(std::move(*source));
-  copies_.discard(command);
+  copies_.run(command);
   recomputes_.emplace(command.copy, std::move(recompute));
 }
 
@@ -49,8 +48,8 @@ void OffloadStep::draw(const std::string& op) {
   if (draws_ && !is_backward_) draws_->add({op, static_cast<SavedId>(saved_.size())});
 }
 
-c10::Storage OffloadStep::recomputed(const Command& command) const {
-  const Recompute& recompute = recomputes_.at(command.copy);
+c10::Storage OffloadStep::recomputed(const Recompute& command) const {
+  const PendingRecompute& recompute = recomputes_.at(command.copy);
   for (const WatchedContent& source : recompute.sources)
     TORCH_CHECK(source.is_unchanged(), "saved tensor ", recompute.tensor, " cannot be recomputed by ",
                 recompute.recomputation->name(),

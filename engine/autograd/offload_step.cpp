@@ -93,11 +93,9 @@ SavedId OffloadStep::pack(const at::Tensor& value) {
   PackRequest request = describe(value);
   saved_.push_back({shell_of(value), version_of(value), -1, value.unsafeGetTensorImpl()->version_counter()});
   const RuledPlacement rule = rule_for(tensor, value, request);
-  rule_transform_ = rule ? rule->transform : -1;
-  rule_recomputation_ = rule ? rule->recomputation : nullptr;
   // A copy encoded from one type cannot serve a tensor of another type. A recording proves beforehand that
   // there are no such two tensors.
-  if (guide_.place && rule_transform_ >= 0)
+  if (guide_.place && rule && rule->transform >= 0)
     request.version = content_of(value, request.storage, value.scalar_type());
   const PackDecision decision = scheduled([&] { return scheduler_->pack(tensor, request, rule); });
   Saved& saved = saved_[tensor];
@@ -306,86 +304,60 @@ void OffloadStep::release(SavedId tensor) noexcept {
   } catch (...) {
     // `failure_` keeps the exception. Autograd releases tensors in destructors.
   }
-  // A kept tensor may still be needed to recompute others: kReleaseKept releases it.
+  // A kept tensor may still be needed to recompute others: ReleaseKept releases it.
   if (failure_ || saved_[tensor].copy >= 0) saved_[tensor].shell.reset();
 }
 
 void OffloadStep::execute(const Command& command) {
+  const auto run_it = [&] { std::visit([this](const auto& each) { run(each); }, command); };
   commands_.push_back(command);
-  if (listener_ == nullptr) return run(command);
+  if (listener_ == nullptr) return run_it();
   listener_->on_command_begin(command);
   const Device::TimeMark begin = device_.mark();
-  run(command);
+  run_it();
   listener_->on_command(command, begin, device_.mark());
 }
 
-/// Tries only the memory allocation: once it succeeds, the copy in is like any other.
-bool OffloadStep::try_execute(const Command& command) {
-  if (command.kind == CommandKind::kTakeDisk) return take_disk(command);
+/// Tries only the allocation: once it succeeds, the command is like any other.
+bool OffloadStep::try_execute(const RefusableCommand& command) {
+  if (!std::visit([this](const auto& each) { return take(each); }, command)) return false;
+  execute(as_command(command));
+  return true;
+}
+
+bool OffloadStep::take(const TakeDisk& command) {
+  return copies_.take_disk(command);
+}
+
+bool OffloadStep::take(const OneOf<CopyIn, Decode, Recompute> auto& command) {
   try {
-    if (command.kind == CommandKind::kRecompute)
-      copies_.take_memory(recomputed(command));
-    else
-      copies_.take_memory_for(command);
+    take_memory_for(command);
+    return true;
   } catch (const c10::OutOfMemoryError&) {
     device_.take_out_of_memory();  // the step continues, so no later caller may find this refusal
     ++refused_reloads_;
     return false;
   }
-  execute(command);
-  return true;
 }
 
-bool OffloadStep::take_disk(const Command& command) {
-  if (!copies_.take_disk(command)) return false;
-  execute(command);
-  return true;
+void OffloadStep::run(const CopyOut& command) {
+  copies_.run(command, packed(command.tensor));
+  tell_hold(command.copy);
 }
 
-void OffloadStep::run(const Command& command) {
-  switch (command.kind) {
-    case CommandKind::kKeep:
-      return;  // the shell holds the tensor
-    case CommandKind::kReleaseKept:
-      saved_[command.tensor].shell.reset();
-      return;
-    case CommandKind::kCopyOut:
-      copies_.copy_out(command, at::Tensor(saved_[command.tensor].shell));
-      return tell_hold(command.copy);
-    case CommandKind::kCopyIn:
-      copies_.copy_in(command);
-      return tell_reload(command.copy);
-    case CommandKind::kWaitOut:
-    case CommandKind::kWaitIn:
-      return copies_.wait(command);
-    case CommandKind::kDrop:
-      return copies_.drop(command.copy);
-    case CommandKind::kFreeHost:
-      return copies_.free_host(command);
-    case CommandKind::kEncode:
-      return copies_.encode(command, at::Tensor(saved_[command.tensor].shell),
-                            guide_.transforms[rule_transform_]);
-    case CommandKind::kDecode:
-      copies_.decode(command);
-      return tell_reload(command.copy);
-    case CommandKind::kTakeDisk:
-      return;  // taken in try_execute
-    case CommandKind::kWriteDisk:
-      return copies_.write_disk(command);
-    case CommandKind::kReadDisk:
-      return copies_.read_disk(command);
-    case CommandKind::kWaitWrite:
-    case CommandKind::kWaitRead:
-      return copies_.wait_for_disk(command);
-    case CommandKind::kFreeDisk:
-      return copies_.free_disk(command);
-    case CommandKind::kDropForRecompute:
-      return discard(command);
-    case CommandKind::kRecompute:
-      copies_.recompute(command, [&] { return recomputed(command); });
-      recomputes_.erase(command.copy);
-      return tell_reload(command.copy);
-  }
+void OffloadStep::run(const Encode& command) {
+  copies_.run(command, packed(command.tensor), guide_.transforms[command.transform]);
+}
+
+void OffloadStep::run(const OneOf<CopyIn, Decode> auto& command) {
+  copies_.run(command);
+  tell_reload(command.copy);
+}
+
+void OffloadStep::run(const Recompute& command) {
+  copies_.run(command, [&] { return recomputed(command); });
+  recomputes_.erase(command.copy);
+  tell_reload(command.copy);
 }
 
 void OffloadStep::tell_hold(CopyId copy) {

@@ -61,7 +61,7 @@ class StepListener {
   /// `command` was executed between the two marks.
   virtual void on_command(const Command& /*command*/, Device::TimeMark /*begin*/, Device::TimeMark /*end*/) {}
   /// The engine holds `storage`, a storage of the model, for a copy out that it is about to start. It holds
-  /// it until that copy's kDrop.
+  /// it until that copy's Drop.
   virtual void on_hold(CopyId /*copy*/, AllocationId /*allocation*/, const c10::Storage& /*storage*/) {}
   /// The engine has allocated device memory for a copy in that has bytes.
   virtual void on_reload(CopyId /*copy*/, AllocationId /*allocation*/) {}
@@ -124,7 +124,7 @@ class OffloadStep final : public Executor {
   void stop_listening() { listener_ = nullptr; }
 
   void execute(const Command& command) override;
-  bool try_execute(const Command& command) override;
+  bool try_execute(const RefusableCommand& command) override;
 
   /// Returns the number of reloads that the device had no memory for, and that were delayed or that other
   /// memory was freed for.
@@ -169,22 +169,36 @@ class OffloadStep final : public Executor {
   void check_version(const Saved& saved) const;
   at::Tensor restore(const Shell& shell, const StepCopies::Copy& copy) const;
   void watch_node_end();
-  bool take_disk(const Command& command);
-  void run(const Command& command);
+  bool take(const TakeDisk& command);
+  bool take(const OneOf<CopyIn, Decode, Recompute> auto& command);
+  void take_memory_for(const Recompute& command) { copies_.take_memory(recomputed(command)); }
+  void take_memory_for(const OneOf<CopyIn, Decode> auto& command) { copies_.take_memory_for(command); }
+  void run(const Keep& /*command*/) {}  // the shell holds the tensor
+  void run(const ReleaseKept& command) { saved_[command.tensor].shell.reset(); }
+  void run(const CopyOut& command);
+  void run(const Encode& command);
+  void run(const OneOf<CopyIn, Decode> auto& command);
+  void run(const DropForRecompute& command);
+  void run(const Recompute& command);
+  void run(const TakeDisk& /*command*/) {}  // taken in try_execute
+  void run(const OneOf<WaitOut, Drop, WaitIn, FreeHost, WriteDisk, WaitWrite, ReadDisk, WaitRead,
+                       FreeDisk> auto& command) {
+    copies_.run(command);
+  }
+  at::Tensor packed(SavedId tensor) const { return at::Tensor(saved_[tensor].shell); }
   bool is_used_elsewhere(CopyId copy) const;
   void tell_hold(CopyId copy);
   void tell_reload(CopyId copy);
   void check_shared_type(const Saved& saved) const;
   /// A tensor to recompute: its recompute steps, and the contents that they read.
-  struct Recompute {
+  struct PendingRecompute {
     SavedId tensor = -1;
     std::shared_ptr<const ExecutableRecomputation> recomputation;
     std::vector<WatchedContent> sources;
   };
-  void discard(const Command& command);
   std::optional<WatchedContent> watched(const RecomputeArgument& argument) const;
   static std::optional<RandomDraws> draws_for(const StepGuide& guide, c10::Device device);
-  c10::Storage recomputed(const Command& command) const;
+  c10::Storage recomputed(const Recompute& command) const;
   c10::Storage storage_of(SavedId tensor) const;
 
   std::exception_ptr failure_;  ///< the scheduler's first failure
@@ -202,11 +216,9 @@ class OffloadStep final : public Executor {
   std::unordered_map<AllocationId, std::vector<Content>>
       contents_;  ///< of movable storages, in the order of saving
   std::vector<Saved> saved_;
-  std::int32_t rule_transform_ = -1;                   ///< of the tensor being packed: see ResolvedPlacement
-  const Recomputation* rule_recomputation_ = nullptr;  ///< of the tensor being packed
-  std::unordered_map<CopyId, Recompute> recomputes_;   ///< of copies that do not exist
-  std::optional<RandomDraws> draws_;                   ///< set if some are drawn again
-  bool is_backward_ = false;                           ///< a saved tensor was unpacked
+  std::unordered_map<CopyId, PendingRecompute> recomputes_;  ///< of copies that do not exist
+  std::optional<RandomDraws> draws_;                         ///< set if some are drawn again
+  bool is_backward_ = false;                                 ///< a saved tensor was unpacked
   int refused_reloads_ = 0;
   const torch::autograd::Node* watched_node_ = nullptr;
   std::vector<SavedId> node_tensors_;  ///< unpacked by it

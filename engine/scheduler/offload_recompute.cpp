@@ -18,7 +18,7 @@ PackDecision OffloadScheduler::discard(SavedId tensor, const PackRequest& reques
   copy.on_device = copy.out_pending = false;
   copy.recomputation = &recomputation;
   const CopyId id = add_copy(tensor, request, copy);
-  command(CommandKind::kDropForRecompute, id);
+  executor_->execute(DropForRecompute{fields_of(id), recomputation.tensor});
   return {placement.place, placement.reason, id};
 }
 
@@ -33,7 +33,7 @@ bool OffloadScheduler::are_held(const Recomputation& recomputation) const {
 void OffloadScheduler::recompute(CopyId id) {
   for (const SavedId source : copies_[id].recomputation->sources)
     if (copy_of_[source] != kKept) make_ready(copy_of_[source]);
-  make_room_for(command_of(CommandKind::kRecompute, id));
+  make_room_for(Recompute{fields_of(id)});
   copies_[id].on_device = true;
   release_sources(id);
 }

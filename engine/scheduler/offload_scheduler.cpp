@@ -89,7 +89,7 @@ bool OffloadScheduler::packs_alike(SavedId tensor, const PackRequest& request, c
 PackDecision OffloadScheduler::keep(SavedId tensor, const PackRequest& request, PlacementReason reason) {
   kept_bytes_[tensor] = request.tensor_bytes;
   kept_users_[tensor] = 1;
-  executor_->execute({CommandKind::kKeep, tensor, -1, request.tensor_bytes});
+  executor_->execute(Keep{{tensor, request.tensor_bytes}});
   return {Place::kDevice, reason};
 }
 
@@ -107,7 +107,7 @@ PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
   const Bytes bytes = bytes_of_copy(request, asked);
   const bool asks_disk = takes_disk(asked.place);
   const auto next = static_cast<CopyId>(copies_.size());
-  const auto found = place_with_room(asked, {CommandKind::kTakeDisk, tensor, next, bytes});
+  const auto found = place_with_room(asked, {tensor, next, bytes});
   if (!found)
     return keep(tensor, request, asks_disk ? PlacementReason::kDiskFull : PlacementReason::kHostFull);
   const ResolvedPlacement& placement = *found;
@@ -116,7 +116,7 @@ PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
 
   const CopyId id = add_copy(
       tensor, request, {tensor, bytes, bytes, is_encoded ? request.storage_bytes : 0, placement.place, 1});
-  if (is_encoded) command(CommandKind::kEncode, id);
+  if (is_encoded) executor_->execute(Encode{fields_of(id), asked.transform});
   if (goes_out)
     send_out(id, stashable);
   else
@@ -124,9 +124,9 @@ PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
   return {placement.place, placement.reason, id};
 }
 
-/// Returns nullopt if only the device has room. `copy`: the kTakeDisk command of the copy.
+/// Returns nullopt if only the device has room for the copy.
 std::optional<ResolvedPlacement> OffloadScheduler::place_with_room(ResolvedPlacement placement,
-                                                                   const Command& copy) {
+                                                                   const CopyCommand& copy) {
   if (takes_disk(placement.place) && !take_disk(copy)) {
     placement.place = Place::kHost;
     placement.reason = PlacementReason::kDiskFull;
@@ -136,9 +136,9 @@ std::optional<ResolvedPlacement> OffloadScheduler::place_with_room(ResolvedPlace
 }
 
 /// Returns false if the disk is full.
-bool OffloadScheduler::take_disk(const Command& copy) {
+bool OffloadScheduler::take_disk(const CopyCommand& copy) {
   const Bytes most = policy_.disk_memory_bytes.value_or(std::numeric_limits<Bytes>::max());
-  if (copy.bytes > most - disk_bytes_ || !executor_->try_execute(copy)) return false;
+  if (copy.bytes > most - disk_bytes_ || !executor_->try_execute(TakeDisk{copy})) return false;
   disk_bytes_ += copy.bytes;
   return true;
 }
@@ -156,8 +156,8 @@ void OffloadScheduler::send_out(CopyId id, bool stashable) {
     window_.make_room(copies_[id].bytes, *executor_);
   else
     host_bytes_ += copies_[id].bytes;
-  command(CommandKind::kCopyOut, id);
-  if (is_on_disk(id)) window_.write(command_of(CommandKind::kCopyOut, id), *executor_);
+  issue<CopyOut>(id);
+  if (is_on_disk(id)) window_.write(fields_of(id), *executor_);
   if (!stashable) return wait_and_drop(id);
   copies_[id].stashed = true;
   ++stash_count_;
@@ -202,16 +202,16 @@ void OffloadScheduler::unstash(CopyId id) {
 void OffloadScheduler::wait_and_drop(CopyId id) {
   unstash(id);
   Copy& copy = copies_[id];
-  if (copy.out_pending) command(CommandKind::kWaitOut, id);
+  if (copy.out_pending) issue<WaitOut>(id);
   wait_in(id);
   if (copy.ahead) ahead_bytes_ -= copy.bytes;
-  if (copy.on_device) executor_->execute({CommandKind::kDrop, copy.first_tensor, id, copy.held_bytes});
+  if (copy.on_device) executor_->execute(Drop{{copy.first_tensor, id, copy.held_bytes}});
   copy.out_pending = copy.ahead = copy.on_device = false;
 }
 
 void OffloadScheduler::wait_in(CopyId id) {
   if (!std::exchange(copies_[id].in_pending, false)) return;
-  command(CommandKind::kWaitIn, id);
+  issue<WaitIn>(id);
   if (is_on_disk(id)) window_.came_in(id, *executor_);
 }
 
@@ -250,33 +250,33 @@ void OffloadScheduler::make_ready(CopyId id) {
 }
 
 void OffloadScheduler::copy_in(CopyId id) {
-  if (is_on_disk(id)) window_.bring(command_of(CommandKind::kReadDisk, id), *executor_);
-  make_room_for(command_of(CommandKind::kCopyIn, id));
+  if (is_on_disk(id)) window_.bring(fields_of(id), *executor_);
+  make_room_for(CopyIn{fields_of(id)});
   if (is_on_disk(id)) window_.hold(id);
   copies_[id].on_device = copies_[id].in_pending = true;
 }
 
 /// Decodes a copy. The encoded storage is dropped, and a copy out may still read it, so wait for that first.
 void OffloadScheduler::decode(CopyId id) {
-  if (copies_[id].out_pending) command(CommandKind::kWaitOut, id);
+  if (copies_[id].out_pending) issue<WaitOut>(id);
   copies_[id].out_pending = false;
-  make_room_for(decode_command(id));
+  make_room_for(Decode{{copies_[id].first_tensor, id, copies_[id].encoded_from}});
   copies_[id].held_bytes = std::exchange(copies_[id].encoded_from, 0);
 }
 
 /// Carries out a command for an unpacked copy and drops prefetched and stashed copies if it needs their
 /// memory.
-void OffloadScheduler::make_room_for(const Command& command) {
+void OffloadScheduler::make_room_for(const RefusableCommand& command) {
   if (executor_->try_execute(command)) return;
   memory_is_short_ = true;
   drop_all_that(&Copy::ahead);
   drop_all_that(&Copy::stashed);
-  executor_->execute(command);
+  executor_->execute(as_command(command));
 }
 
 /// Returns false if the device has no memory for the copy.
 bool OffloadScheduler::copy_in_ahead(CopyId id) {
-  if (!executor_->try_execute(command_of(CommandKind::kCopyIn, id))) return false;
+  if (!executor_->try_execute(CopyIn{fields_of(id)})) return false;
   if (is_on_disk(id)) window_.hold(id);
   Copy& copy = copies_[id];
   copy.on_device = copy.in_pending = copy.ahead = true;
@@ -329,7 +329,7 @@ void OffloadScheduler::copy_in_next() {
     const Bytes sum = std::max<Bytes>(ahead_bytes_ + copies_[id].bytes, 1);  // 0 stands for no prefetch
     if (sum > policy_.prefetch_bytes) return limit_ranges_.prefetch_bytes.refuse(sum);
     limit_ranges_.prefetch_bytes.allow(sum);
-    if (is_on_disk(id) && !window_.bring_ahead(command_of(CommandKind::kReadDisk, id), *executor_)) return;
+    if (is_on_disk(id) && !window_.bring_ahead(fields_of(id), *executor_)) return;
     if (copy_in_ahead(id)) continue;
     memory_is_short_ = true;
     return drop_all_that(&Copy::ahead);
@@ -341,7 +341,7 @@ void OffloadScheduler::read_next() {
   for (; next_to_read_ < tensors.size(); ++next_to_read_) {
     const CopyId id = reloadable_copy_of(tensors[next_to_read_]);
     if (id == kKept || !is_on_disk(id)) continue;
-    if (!window_.bring_ahead(command_of(CommandKind::kReadDisk, id), *executor_)) return;
+    if (!window_.bring_ahead(fields_of(id), *executor_)) return;
   }
 }
 
@@ -361,19 +361,19 @@ void OffloadScheduler::release_kept(SavedId tensor) {
   if (id != kKept) {
     if (--copies_[id].users == 0) free(id);
   } else if (--kept_users_[tensor] == 0) {
-    executor_->execute({CommandKind::kReleaseKept, tensor, -1, kept_bytes_[tensor]});
+    executor_->execute(ReleaseKept{{tensor, kept_bytes_[tensor]}});
   }
 }
 
 void OffloadScheduler::free(CopyId id) {
   wait_and_drop(id);
   if (copies_[id].place == Place::kHost) {
-    command(CommandKind::kFreeHost, id);
+    issue<FreeHost>(id);
     host_bytes_ -= copies_[id].bytes;
   }
   if (is_on_disk(id)) {
     window_.free(id, *executor_);
-    command(CommandKind::kFreeDisk, id);
+    issue<FreeDisk>(id);
     disk_bytes_ -= copies_[id].bytes;
   }
   live_copies_.remove(id);

@@ -89,8 +89,8 @@ class OffloadScheduler final : public Scheduler {
   };
 
   bool host_has_room(Bytes bytes) const;
-  std::optional<ResolvedPlacement> place_with_room(ResolvedPlacement placement, const Command& copy);
-  bool take_disk(const Command& copy);
+  std::optional<ResolvedPlacement> place_with_room(ResolvedPlacement placement, const CopyCommand& copy);
+  bool take_disk(const CopyCommand& copy);
   PackDecision keep(SavedId tensor, const PackRequest& request, PlacementReason reason);
   PackDecision share(SavedId tensor, CopyId copy);
   PackDecision place(SavedId tensor, const PackRequest& request, const ResolvedPlacement& asked);
@@ -104,7 +104,7 @@ class OffloadScheduler final : public Scheduler {
   void copy_in(CopyId id);
   void wait_in(CopyId id);
   void decode(CopyId id);
-  void make_room_for(const Command& command);
+  void make_room_for(const RefusableCommand& command);
   void ask_for(CopyId id);
   void make_ready(CopyId id);
   void release_kept(SavedId tensor);
@@ -124,13 +124,11 @@ class OffloadScheduler final : public Scheduler {
   CopyId reloadable_copy(CopyId id) const;
   void free(CopyId id);
   bool is_on_disk(CopyId id) const { return takes_disk(copies_[id].place); }
-  void command(CommandKind kind, CopyId id) { executor_->execute(command_of(kind, id)); }
-  Command command_of(CommandKind kind, CopyId id) const {
-    return {kind, copies_[id].first_tensor, id, copies_[id].bytes};
+  template <typename EachCommand>
+  void issue(CopyId id) {
+    executor_->execute(EachCommand{fields_of(id)});
   }
-  Command decode_command(CopyId id) const {
-    return {CommandKind::kDecode, copies_[id].first_tensor, id, copies_[id].encoded_from};
-  }
+  CopyCommand fields_of(CopyId id) const { return {copies_[id].first_tensor, id, copies_[id].bytes}; }
 
   static constexpr CopyId kKept = CopyIndex::kNone;
 
