@@ -114,13 +114,15 @@ PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
   const bool goes_out = placement.place != Place::kDevice;
   const bool stashable = goes_out && make_stash_room(bytes);
 
-  const CopyId id = add_copy(
-      tensor, request, {tensor, bytes, bytes, is_encoded ? request.storage_bytes : 0, placement.place, 1});
+  const CopyId id = add_copy(tensor, request,
+                             {.first_tensor = tensor,
+                              .users = 1,
+                              .bytes = bytes,
+                              .decoded_bytes = is_encoded ? request.storage_bytes : 0,
+                              .place = placement.place,
+                              .state = goes_out ? State::kGoingOut : State::kOnDevice});
   if (is_encoded) executor_->execute(Encode{fields_of(id), asked.transform});
-  if (goes_out)
-    send_out(id, stashable);
-  else
-    copies_[id].out_pending = false;
+  if (goes_out) send_out(id, stashable);
   return {placement.place, placement.reason, id};
 }
 
@@ -159,7 +161,7 @@ void OffloadScheduler::send_out(CopyId id, bool stashable) {
   issue<CopyOut>(id);
   if (is_on_disk(id)) window_.write(fields_of(id), *executor_);
   if (!stashable) return wait_and_drop(id);
-  copies_[id].stashed = true;
+  copies_[id].state = State::kStashed;
   ++stash_count_;
   stash_bytes_ += copies_[id].bytes;
 }
@@ -187,31 +189,45 @@ void OffloadScheduler::note_refusal(std::int64_t count, Bytes bytes) {
 }
 
 CopyId OffloadScheduler::oldest_stashed() {
-  while (!copies_[first_stashed_].stashed) ++first_stashed_;
+  while (copies_[first_stashed_].state != State::kStashed) ++first_stashed_;
   return first_stashed_;
 }
 
-void OffloadScheduler::unstash(CopyId id) {
+/// Takes the copy out of the stash, or of the copies that are ahead: it no longer counts against their
+/// limits.
+void OffloadScheduler::claim(CopyId id) {
   Copy& copy = copies_[id];
-  if (!copy.stashed) return;
-  copy.stashed = false;
-  --stash_count_;
-  stash_bytes_ -= copy.bytes;
+  if (copy.state == State::kStashed) {
+    copy.state = State::kGoingOut;
+    --stash_count_;
+    stash_bytes_ -= copy.bytes;
+  } else if (copy.state == State::kAhead) {
+    copy.state = State::kComingIn;
+    ahead_bytes_ -= copy.bytes;
+  }
 }
 
+/// Drops the copy's device storage, if it has one.
 void OffloadScheduler::wait_and_drop(CopyId id) {
-  unstash(id);
-  Copy& copy = copies_[id];
-  if (copy.out_pending) issue<WaitOut>(id);
+  claim(id);
+  wait_out(id);
   wait_in(id);
-  if (copy.ahead) ahead_bytes_ -= copy.bytes;
-  if (copy.on_device) executor_->execute(Drop{{copy.first_tensor, id, copy.held_bytes}});
-  copy.out_pending = copy.ahead = copy.on_device = false;
+  Copy& copy = copies_[id];
+  if (!copy.is_on_device()) return;
+  executor_->execute(Drop{{copy.first_tensor, id, copy.device_bytes()}});
+  copy.state = State::kAway;
+}
+
+void OffloadScheduler::wait_out(CopyId id) {
+  if (copies_[id].state != State::kGoingOut) return;
+  issue<WaitOut>(id);
+  copies_[id].state = State::kOnDevice;
 }
 
 void OffloadScheduler::wait_in(CopyId id) {
-  if (!std::exchange(copies_[id].in_pending, false)) return;
+  if (copies_[id].state != State::kComingIn) return;
   issue<WaitIn>(id);
+  copies_[id].state = State::kOnDevice;
   if (is_on_disk(id)) window_.came_in(id, *executor_);
 }
 
@@ -224,44 +240,40 @@ void OffloadScheduler::unpack(SavedId tensor) {
   make_ready(id);
 }
 
-/// Keeps the copy, or the sources of its recipe, on the device from now until their last release.
+/// Keeps the copy, or the sources of its recomputation, on the device from now until their last release.
 void OffloadScheduler::ask_for(CopyId id) {
-  if (const Recomputation* recomputation = copies_[id].recomputation) {
-    for (const SavedId source : recomputation->sources)
+  const Copy& copy = copies_[id];
+  if (copy.state == State::kToRecompute) {
+    for (const SavedId source : copy.recomputation->sources)
       if (copy_of_[source] != kKept) ask_for(copy_of_[source]);
     return;
   }
-  unstash(id);
-  if (!copies_[id].on_device)
+  claim(id);
+  if (copy.state == State::kAway)
     copy_in(id);
   else if (is_on_disk(id))
     window_.set_unneeded(id);
-  if (copies_[id].ahead) {
-    copies_[id].ahead = false;
-    ahead_bytes_ -= copies_[id].bytes;
-  }
 }
 
 /// Makes the values of an unpacked copy available to the compute stream.
 void OffloadScheduler::make_ready(CopyId id) {
-  if (copies_[id].recomputation != nullptr) return recompute(id);
+  if (copies_[id].state == State::kToRecompute) return recompute(id);
   wait_in(id);
-  if (copies_[id].encoded_from > 0) decode(id);
+  if (copies_[id].is_encoded()) decode(id);
 }
 
 void OffloadScheduler::copy_in(CopyId id) {
   if (is_on_disk(id)) window_.bring(fields_of(id), *executor_);
   make_room_for(CopyIn{fields_of(id)});
   if (is_on_disk(id)) window_.hold(id);
-  copies_[id].on_device = copies_[id].in_pending = true;
+  copies_[id].state = State::kComingIn;
 }
 
 /// Decodes a copy. The encoded storage is dropped, and a copy out may still read it, so wait for that first.
 void OffloadScheduler::decode(CopyId id) {
-  if (copies_[id].out_pending) issue<WaitOut>(id);
-  copies_[id].out_pending = false;
-  make_room_for(Decode{{copies_[id].first_tensor, id, copies_[id].encoded_from}});
-  copies_[id].held_bytes = std::exchange(copies_[id].encoded_from, 0);
+  wait_out(id);
+  make_room_for(Decode{{copies_[id].first_tensor, id, copies_[id].decoded_bytes}});
+  copies_[id].state = State::kDecoded;
 }
 
 /// Carries out a command for an unpacked copy and drops prefetched and stashed copies if it needs their
@@ -269,8 +281,8 @@ void OffloadScheduler::decode(CopyId id) {
 void OffloadScheduler::make_room_for(const RefusableCommand& command) {
   if (executor_->try_execute(command)) return;
   memory_is_short_ = true;
-  drop_all_that(&Copy::ahead);
-  drop_all_that(&Copy::stashed);
+  drop_all(State::kAhead);
+  drop_all(State::kStashed);
   executor_->execute(as_command(command));
 }
 
@@ -278,16 +290,14 @@ void OffloadScheduler::make_room_for(const RefusableCommand& command) {
 bool OffloadScheduler::copy_in_ahead(CopyId id) {
   if (!executor_->try_execute(CopyIn{fields_of(id)})) return false;
   if (is_on_disk(id)) window_.hold(id);
-  Copy& copy = copies_[id];
-  copy.on_device = copy.in_pending = copy.ahead = true;
-  ahead_bytes_ += copy.bytes;
+  copies_[id].state = State::kAhead;
+  ahead_bytes_ += copies_[id].bytes;
   return true;
 }
 
-/// Drops copies that are on the device and that backward has not unpacked yet.
-void OffloadScheduler::drop_all_that(bool Copy::*are) {
+void OffloadScheduler::drop_all(State state) {
   for (CopyId id = 0; id < static_cast<CopyId>(copies_.size()); ++id)
-    if (copies_[id].*are) wait_and_drop(id);
+    if (copies_[id].state == state) wait_and_drop(id);
 }
 
 void OffloadScheduler::begin_backward() {
@@ -332,7 +342,7 @@ void OffloadScheduler::copy_in_next() {
     if (is_on_disk(id) && !window_.bring_ahead(fields_of(id), *executor_)) return;
     if (copy_in_ahead(id)) continue;
     memory_is_short_ = true;
-    return drop_all_that(&Copy::ahead);
+    return drop_all(State::kAhead);
   }
 }
 
@@ -348,7 +358,7 @@ void OffloadScheduler::read_next() {
 CopyId OffloadScheduler::reloadable_copy_of(SavedId tensor) const {
   if (tensor >= static_cast<SavedId>(copy_of_.size())) return kKept;
   const CopyId id = copy_of_[tensor];
-  return id == kKept || copies_[id].users == 0 ? kKept : reloadable_copy(id);
+  return id == kKept ? kKept : reloadable_copy(id);
 }
 
 void OffloadScheduler::release(SavedId tensor) {
@@ -377,7 +387,8 @@ void OffloadScheduler::free(CopyId id) {
     disk_bytes_ -= copies_[id].bytes;
   }
   live_copies_.remove(id);
-  release_sources(id);
+  const State before = std::exchange(copies_[id].state, State::kFreed);
+  if (before == State::kToRecompute) release_sources(*copies_[id].recomputation);
 }
 
 }  // namespace offprof
