@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/autograd/held_tensor.h"
 #include "engine/torch/dtype_name.h"
 #include "traces/base/check.h"
 
@@ -30,11 +31,6 @@ at::Tensor flat_values(const at::Tensor& value) {
 }
 
 }  // namespace
-
-c10::intrusive_ptr<c10::TensorImpl> shell_of(const at::Tensor& value) {
-  c10::TensorImpl* impl = value.unsafeGetTensorImpl();
-  return impl->shallow_copy_and_detach(impl->version_counter(), /*allow_tensor_metadata_change=*/true);
-}
 
 StepCopies::StepCopies(Device& device, bool copies_tensors, CopyQueue reload_queue)
     : device_(device),

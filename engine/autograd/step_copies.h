@@ -12,7 +12,7 @@
 
 #include "engine/devices/device.h"
 #include "engine/devices/disk/step_disk_copies.h"
-#include "engine/scheduler/scheduler.h"
+#include "engine/scheduler/command.h"
 #include "engine/transforms/transform.h"
 
 namespace offprof {
@@ -96,14 +96,5 @@ class StepCopies {
   Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
   Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
 };
-
-/// Returns true if the tensor's elements fill consecutive memory without overlap.
-inline bool is_dense(const at::Tensor& value) {
-  return value.is_non_overlapping_and_dense();
-}
-
-/// Returns the tensor without its history, sharing storage and version counter: holding the history would be
-/// a reference cycle.
-c10::intrusive_ptr<c10::TensorImpl> shell_of(const at::Tensor& value);
 
 }  // namespace offprof
