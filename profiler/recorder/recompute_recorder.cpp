@@ -147,7 +147,7 @@ void RecomputeRecorder::on_unpack(SavedId) {
 }
 
 bool RecomputeRecorder::saw(const StepProgram& program) const {
-  return std::ranges::equal(saved_, program.saved, [](const Saved& saved, const HeldTensor& expected) {
+  return std::ranges::equal(saved_, program.saved, [](const Saved& saved, const SavedTensor& expected) {
     return saved.request.movability == expected.movability && saved.request.version == expected.version &&
            saved.request.tensor_bytes == expected.bytes;
   });

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "engine/autograd/residents.h"
 #include "engine/devices/device.h"
 #include "profiler/plugin/plugin.h"
 #include "profiler/recording/recorded_pass.h"
