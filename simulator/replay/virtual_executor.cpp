@@ -12,6 +12,13 @@ void VirtualExecutor::execute(const Command& command) {
   std::visit([this](const auto& each) { run(each); }, command);
 }
 
+/// Runs the command as it is if nobody listens, as in most replays: only a listener needs a Command.
+bool VirtualExecutor::try_execute(const RefusableCommand& command) {
+  if (listener_ != nullptr) return Executor::try_execute(command);
+  std::visit([this](const auto& each) { run(each); }, command);
+  return true;
+}
+
 void VirtualExecutor::take_host(Bytes bytes) {
   host_bytes_ += bytes;
   host_peak_bytes_ = std::max(host_peak_bytes_, host_bytes_);

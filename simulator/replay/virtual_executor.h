@@ -38,6 +38,7 @@ class VirtualExecutor final : public Executor {
   }
 
   void execute(const Command& command) override;
+  bool try_execute(const RefusableCommand& command) override;
 
   /// Parameter offload, where parameters are on the device only around their uses. The step program begins a
   /// copy into the storage, waits for that copy, or copies the storage out and waits for that, and for the
