@@ -1,4 +1,5 @@
-"""Runs the `offprof` command lines of README.md and docs/ with a built program, and fails where one does not end as its page says.
+"""Runs the `offprof` command lines of README.md and docs/ with a built program. Fails where one does not end as its page says, or
+prints other words than the page quotes (see quotes.py).
 
     run_commands.py --program BUILD/offprof --root SOURCES
 
@@ -18,6 +19,7 @@ import time
 from pathlib import Path
 
 import commands
+import quotes
 
 # Commands that do not run here, by their text, each with the reason. One that no page has any more is a failure.
 CANNOT_RUN = {}
@@ -73,6 +75,9 @@ def run_page(page, found, root, program):
             if status != command.status:
                 tail = "\n    ".join(output.splitlines()[-SHOWN_LINES:])
                 failures.append(f"{where}\n  {ended}, but the page states status {command.status}\n    {tail}")
+                continue
+            for number, line in quotes.stale_lines(command.quoted, output):
+                failures.append(f"{page}:{number}: {command.text} does not print: {line}")
     return failures
 
 
