@@ -63,6 +63,12 @@ function(offprof_compile_test target torch)
   endif()
 endfunction()
 
+# offprof_test_paths(SOURCE NAME="path"...): defines macros with paths of this tree for one source file. The other files of
+# its program keep the same options in every tree, so that ccache can reuse their objects.
+function(offprof_test_paths source)
+  set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS ${ARGN})
+endfunction()
+
 # offprof_test(NAME file_test.cpp... LIBS lib... [TORCH] [FILTER cases] [SHARDS n] [COST seconds]): adds a test
 # program, whose cases run as one CTest entry, or as SHARDS entries of about the same size.
 #   TORCH   the sources include LibTorch
