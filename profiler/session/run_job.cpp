@@ -232,10 +232,12 @@ auto translating_errors(const RunRequest& request, Device& device, Work work) {
     device.take_out_of_memory();
     device.take_host_refusal();
     device.take_stream_refusal();
+    device.take_model_refusal();
     return work();
   } catch (const std::exception& error) {
     lift_limits(device);
     if (const auto refusal = device.take_stream_refusal()) throw Error(*refusal);
+    if (const auto refusal = device.take_model_refusal()) throw Error(*refusal);
     if (const auto refusal = device.take_host_refusal()) throw Error(*refusal);
     if (DeviceDisk* const disk = device.disk())
       if (const auto failure = disk->take_failure()) throw Error(*failure);

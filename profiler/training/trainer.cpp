@@ -101,6 +101,7 @@ void Trainer::plain_step() {
     if (optimizer_) optimizer_->step();
   }
   end_pages();
+  refuse_unpredictable_model();
 }
 
 StepResult Trainer::run(const StepOrder& order) {
@@ -122,7 +123,12 @@ StepResult Trainer::run(const StepOrder& order) {
   recording.finish(result);
   if (is_traced) result.gpu = tracing_->end();
   take_counters(device_, offloader_, *step, result);
+  refuse_unpredictable_model();
   return result;
+}
+
+void Trainer::refuse_unpredictable_model() {
+  if (const auto refusal = device_.take_model_refusal()) throw Error(*refusal);
 }
 
 /// Makes the device as it is between steps, also after a step that failed, and begins to count.

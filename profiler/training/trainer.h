@@ -23,7 +23,7 @@ class StepRecording;
 
 /// Trains a model step by step. A step sets the gradients to none and runs forward, loss, backward and the
 /// optimiser. A measured or recorded step sets the gradients to none again at its end, as the next step
-/// would.
+/// would. The end of a step throws Error (input) if the device cannot predict the model (take_model_refusal).
 class Trainer {
  public:
   /// `model`, `device`, `tracing` and `offloader` must outlive the trainer. `settings.optimizer` is none, sgd
@@ -58,6 +58,7 @@ class Trainer {
   void accumulate_gradients(const std::optional<Policy>& policy, const StepGuide& guide);
   std::vector<at::Tensor> gradients_on_host() const;
   void set_gradients_to_none();
+  void refuse_unpredictable_model();
   void end_pages();
 
   Model& model_;
