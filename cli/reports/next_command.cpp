@@ -78,10 +78,14 @@ std::string shell_word(std::string_view word) {
   return quoted + "'";
 }
 
-std::string next_line(const std::vector<std::string>& words) {
-  std::string line = "Next: offprof";
+std::string command_line(const std::vector<std::string>& words) {
+  std::string line = "offprof";
   for (const std::string& word : words) line += " " + shell_word(word);
-  return line + "\n";
+  return line;
+}
+
+std::string next_line(const std::vector<std::string>& words) {
+  return "Next: " + command_line(words) + "\n";
 }
 
 std::vector<std::string> with_output(const std::vector<std::string>& argv, const std::string& output) {

@@ -131,18 +131,12 @@ std::string next_text(const RunReport& report) {
   return next_line({"tune", report.trace_path, "-o", "policy.json"});
 }
 
-/// Returns true if a replay computes the figure as well. A replay does not model the slabs of pinned memory
-/// that are reserved from step to step.
-bool is_predicted(const MetricKey& key) {
-  return key.name != "host_reserved_bytes";
-}
-
 }  // namespace
 
 std::vector<std::string> inexact_keys(const Metrics& measured, const Metrics& predicted) {
   std::vector<std::string> keys;
   for (const MetricKey& key : metric_keys())
-    if (key.unit == MetricUnit::kBytes && is_predicted(key) && key.get(measured) != key.get(predicted))
+    if (key.unit == MetricUnit::kBytes && key.is_predicted && key.get(measured) != key.get(predicted))
       keys.emplace_back(key.name);
   return keys;
 }

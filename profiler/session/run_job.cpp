@@ -127,9 +127,9 @@ Error out_of_memory(const OutOfMemory& refusal) {
         "whose memory is unlimited in these passes; per_process_memory_fraction in "
         "PYTORCH_CUDA_ALLOC_CONF reduces the memory that they may use");
   return environment_error(message,
-                           "record a trace without --device-memory, then use `offprof tune FILE "
-                           "--memory-budget " +
-                               std::to_string(*refusal.capacity_bytes) + "B` to find a policy that fits");
+                           "find a policy that fits: record a trace without --device-memory, with -o t.json, "
+                           "then: offprof tune t.json --memory-budget " +
+                               std::to_string(*refusal.capacity_bytes) + "B");
 }
 
 void require_disk(const Policy& policy, Device& device) {
@@ -232,10 +232,12 @@ auto translating_errors(const RunRequest& request, Device& device, Work work) {
     device.take_out_of_memory();
     device.take_host_refusal();
     device.take_stream_refusal();
+    device.take_model_refusal();
     return work();
   } catch (const std::exception& error) {
     lift_limits(device);
     if (const auto refusal = device.take_stream_refusal()) throw Error(*refusal);
+    if (const auto refusal = device.take_model_refusal()) throw Error(*refusal);
     if (const auto refusal = device.take_host_refusal()) throw Error(*refusal);
     if (DeviceDisk* const disk = device.disk())
       if (const auto failure = disk->take_failure()) throw Error(*failure);

@@ -23,12 +23,12 @@ class StepRecording;
 
 /// Trains a model step by step. A step sets the gradients to none and runs forward, loss, backward and the
 /// optimiser. A measured or recorded step sets the gradients to none again at its end, as the next step
-/// would.
+/// would. The end of a step throws Error (input) if the device cannot predict the model (take_model_refusal).
 class Trainer {
  public:
-  /// `model`, `device`, `tracing` and `pager` must outlive the trainer. `settings.optimizer` is none, sgd or
-  /// adamw. `tracing` is for the device's GPU and steps recorded for a timeline; nullptr: none. `pager`
-  /// offloads the model's parameters; nullptr: they stay on the device.
+  /// `model`, `device`, `tracing` and `offloader` must outlive the trainer. `settings.optimizer` is none, sgd
+  /// or adamw. `tracing` is for the device's GPU and steps recorded for a timeline; nullptr: none.
+  /// `offloader` offloads the model's parameters; nullptr: they stay on the device.
   Trainer(Model& model, Device& device, const RunSettings& settings, StepTracing* tracing = nullptr,
           ParameterOffloader* offloader = nullptr);
 
@@ -52,13 +52,14 @@ class Trainer {
   std::shared_ptr<const Residents> residents() const;
 
  private:
+  void prepare(StepResult& result);
   void train(const std::shared_ptr<OffloadStep>& step, StepRecording& recording);
-  void take_figures(const OffloadStep& step, StepResult& result);
   void forward_and_backward();
+  void accumulate_gradients(const std::optional<Policy>& policy, const StepGuide& guide);
+  std::vector<at::Tensor> gradients_on_host() const;
   void set_gradients_to_none();
+  void refuse_unpredictable_model();
   void end_pages();
-  void adopt_optimizer_state();
-  void begin_measuring();
 
   Model& model_;
   Device& device_;

@@ -35,10 +35,9 @@ std::string what_it_is(const Document& document, std::string_view schema) {
 }
 
 std::string hint_for(std::string_view expected) {
-  return kind_of(expected) == "offprof.trace" ? "Record one with: offprof run MODEL.pt -o trace.json"
-         : kind_of(expected) == "offprof.policy"
-             ? "Write one with: offprof tune --trace trace.json -o policy.json"
-             : "";
+  if (kind_of(expected) == "offprof.trace") return "Record one: offprof run model.pt -o trace.json";
+  if (kind_of(expected) == "offprof.policy") return "Write one: offprof tune trace.json -o policy.json";
+  return "";
 }
 
 /// Puts every value into a tree.

@@ -200,7 +200,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 
 cudaError_t cudaDeviceSynchronize() {
   OFFPROF_TRACED_CALL(cudaDeviceSynchronize_v3020);
-  gpu().synchronise_device();
+  gpu().streams().synchronise_device();
   return cudaSuccess;
 }
 
@@ -219,7 +219,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   OFFPROF_TRACED_CALL(cudaMemGetInfo_v3020);
   SimulatedGpu& device = gpu();
   *total = static_cast<std::size_t>(device.profile().memory_bytes);
-  *free = static_cast<std::size_t>(std::max<Bytes>(0, device.memory_limit() - device.used_bytes()));
+  *free = static_cast<std::size_t>(std::max<Bytes>(0, device.memory().limit_bytes() - device.used_bytes()));
   return cudaSuccess;
 }
 

@@ -150,31 +150,31 @@ CUresult cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllo
 CUresult cuMemAddressReserve(CUdeviceptr* pointer, std::size_t bytes, std::size_t, CUdeviceptr,
                              unsigned long long) {
   void* address = nullptr;
-  const GpuStatus status = gpu().reserve_addresses(&address, bytes_of(bytes));
+  const GpuStatus status = gpu().memory().reserve_addresses(&address, bytes_of(bytes));
   if (status == GpuStatus::kOk) *pointer = reinterpret_cast<CUdeviceptr>(address);
   return result_of(status);
 }
 
 CUresult cuMemAddressFree(CUdeviceptr pointer, std::size_t bytes) {
-  return result_of(gpu().release_addresses(address_of(pointer), bytes_of(bytes)));
+  return result_of(gpu().memory().release_addresses(address_of(pointer), bytes_of(bytes)));
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
                      const CUmemAllocationProp* properties, unsigned long long) {
   if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
   AddressSpace::Handle created = 0;
-  const GpuStatus status = gpu().create_memory(&created, bytes_of(bytes));
+  const GpuStatus status = gpu().memory().create(&created, bytes_of(bytes));
   if (status == GpuStatus::kOk) *handle = created;
   return result_of(status);
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  return result_of(gpu().release_memory(handle));
+  return result_of(gpu().memory().release(handle));
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
   AddressSpace::Handle retained = 0;
-  const GpuStatus status = gpu().retain_memory(&retained, address);
+  const GpuStatus status = gpu().memory().retain(&retained, address);
   if (status == GpuStatus::kOk) *handle = retained;
   return result_of(status);
 }
@@ -182,19 +182,19 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
 CUresult cuMemMap(CUdeviceptr pointer, std::size_t bytes, std::size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long) {
   if (offset != 0) return CUDA_ERROR_NOT_SUPPORTED;
-  return result_of(gpu().map_memory(address_of(pointer), bytes_of(bytes), handle));
+  return result_of(gpu().memory().map(address_of(pointer), bytes_of(bytes), handle));
 }
 
 CUresult cuMemUnmap(CUdeviceptr pointer, std::size_t bytes) {
-  return result_of(gpu().unmap_memory(address_of(pointer), bytes_of(bytes)));
+  return result_of(gpu().memory().unmap(address_of(pointer), bytes_of(bytes)));
 }
 
 CUresult cuMemSetAccess(CUdeviceptr pointer, std::size_t bytes, const CUmemAccessDesc*, std::size_t) {
-  return result_of(gpu().set_access(address_of(pointer), bytes_of(bytes)));
+  return result_of(gpu().memory().set_access(address_of(pointer), bytes_of(bytes)));
 }
 
 CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr pointer) {
-  const AddressInfo info = gpu().describe(address_of(pointer));
+  const AddressInfo info = gpu().memory().describe(address_of(pointer));
   if (info.place == MemoryPlace::kPageable) return CUDA_ERROR_INVALID_VALUE;
   const CUdeviceptr begin = reinterpret_cast<CUdeviceptr>(info.range.begin);
   switch (attribute) {
@@ -216,13 +216,14 @@ CUresult cuMemsetD32Async(CUdeviceptr pointer, unsigned value, std::size_t count
   const int byte = static_cast<int>(value & 0xffU);
   if (value != 0x01010101U * static_cast<unsigned>(byte)) return CUDA_ERROR_NOT_SUPPORTED;
   const Bytes bytes = bytes_of(count * sizeof value);
-  return result_of(gpu().set(stream, address_of(pointer), byte, bytes, HostWaits::kNever));
+  return result_of(gpu().copies().set(stream, address_of(pointer), byte, bytes, HostWaits::kNever));
 }
 
 // Only the comparison "greater or equal" is supported.
 CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr word, cuuint32_t value, unsigned flags) {
   if (flags != CU_STREAM_WAIT_VALUE_GEQ) return CUDA_ERROR_NOT_SUPPORTED;
-  return result_of(gpu().wait_value(stream, static_cast<const std::uint32_t*>(address_of(word)), value));
+  return result_of(
+      gpu().streams().wait_value(stream, static_cast<const std::uint32_t*>(address_of(word)), value));
 }
 CUresult cuStreamWriteValue32(CUstream, CUdeviceptr, cuuint32_t, unsigned) {
   return CUDA_ERROR_NOT_SUPPORTED;

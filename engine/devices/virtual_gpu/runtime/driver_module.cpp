@@ -76,7 +76,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
   const KernelLaunch launch{.name = reinterpret_cast<const char*>(function),
                             .grid = {grid_x, grid_y, grid_z},
                             .block = {block_x, block_y, block_z}};
-  return gpu().launch(stream, launch) == GpuStatus::kOk ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  return gpu().kernels().launch(stream, launch) == GpuStatus::kOk ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
