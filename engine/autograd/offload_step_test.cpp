@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/support/command_lists.h"
 #include "tests/support/torch_test.h"
 #include "traces/base/error.h"
 
@@ -38,12 +39,6 @@ class OffloadStepTest : public TorchTest {
     for (const auto& [place, entry] : step.ledger())
       if (!before.contains(place) || before.at(place) != entry) return place.reason;
     throw std::logic_error("not in the ledger");
-  }
-
-  std::vector<CommandKind> kinds(const OffloadStep& step) const {
-    std::vector<CommandKind> result;
-    for (const Command& command : step.commands()) result.push_back(command.kind);
-    return result;
   }
 };
 
@@ -308,7 +303,7 @@ TEST_F(OffloadStepTest, PrefetchFollowsTheRecordedOrder) {
   step->unpack(0);
   std::vector<SavedId> reloaded;
   for (const Command& command : step->commands())
-    if (command.kind == CommandKind::kCopyIn) reloaded.push_back(command.tensor);
+    if (const auto* const copy = std::get_if<CopyIn>(&command)) reloaded.push_back(copy->tensor);
   EXPECT_THAT(reloaded, ElementsAre(0, 2));
   for (const SavedId tensor : saved) step->release(tensor);
 }
@@ -351,8 +346,8 @@ TEST_F(OffloadStepTest, ExecutesTheCommandsOfTheScheduler) {
   const SavedId tensor = step->pack(activation());
   step->unpack(tensor);
   step->release(tensor);
-  using enum CommandKind;
-  EXPECT_THAT(kinds(*step), ElementsAre(kCopyOut, kWaitOut, kDrop, kCopyIn, kWaitIn, kDrop, kFreeHost));
+  EXPECT_THAT(names_of(step->commands()),
+              ElementsAre("copy_out", "wait_out", "drop", "copy_in", "wait_in", "drop", "free_host"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/autograd/held_tensor.h"
 #include "engine/torch/dtype_name.h"
 #include "traces/base/check.h"
 
@@ -31,11 +32,6 @@ at::Tensor flat_values(const at::Tensor& value) {
 
 }  // namespace
 
-c10::intrusive_ptr<c10::TensorImpl> shell_of(const at::Tensor& value) {
-  c10::TensorImpl* impl = value.unsafeGetTensorImpl();
-  return impl->shallow_copy_and_detach(impl->version_counter(), /*allow_tensor_metadata_change=*/true);
-}
-
 StepCopies::StepCopies(Device& device, bool copies_tensors, CopyQueue reload_queue)
     : device_(device),
       copies_tensors_(copies_tensors),
@@ -55,16 +51,19 @@ StepCopies::~StepCopies() {
 
 void StepCopies::wait_at_any_rate(const Copy& copy) noexcept {
   try {
-    device_.wait(copy.queue, copy.event);
+    wait(copy);
   } catch (...) {
     become_idle(device_);
   }
 }
 
-void StepCopies::wait(const Command& command) {
-  const Copy& copy = copies_[command.copy];
-  device_.wait(copy.queue, copy.event);
-  if (command.kind == CommandKind::kWaitIn) disk_.check_read(command.copy);
+void StepCopies::run(const WaitOut& command) {
+  wait(copies_[command.copy]);
+}
+
+void StepCopies::run(const WaitIn& command) {
+  wait(copies_[command.copy]);
+  disk_.check_read(command.copy);
 }
 
 std::byte* StepCopies::take_host(Bytes bytes) {
@@ -74,28 +73,23 @@ std::byte* StepCopies::take_host(Bytes bytes) {
   return host;
 }
 
-void StepCopies::write_disk(const Command& command) {
+void StepCopies::run(const WriteDisk& command) {
   const Copy& copy = copies_[command.copy];
   disk_.write(command, copy.host, copy.queue);
 }
 
-void StepCopies::read_disk(const Command& command) {
+void StepCopies::run(const ReadDisk& command) {
   Copy& copy = copies_[command.copy];
   copy.host = take_host(command.bytes);
   disk_.read(command, copy.host);
 }
 
-void StepCopies::free_host(const Command& command) {
+void StepCopies::run(const FreeHost& command) {
   device_.free_host(std::exchange(copies_[command.copy].host, nullptr), command.bytes);
   host_bytes_ -= command.bytes;
 }
 
-void StepCopies::take_memory_for(const Command& command) {
-  taken_memory_ =
-      command.kind == CommandKind::kDecode ? decoded(copies_[command.copy]) : device_.allocate(command.bytes);
-}
-
-void StepCopies::copy_out(const Command& command, const at::Tensor& value) {
+void StepCopies::run(const CopyOut& command, const at::Tensor& value) {
   std::byte* host = take_host(command.bytes);
   // Add the copy first, so that a later exception leaks nothing. An encoded tensor has its copy already.
   const bool is_packed = command.copy < static_cast<CopyId>(copies_.size());
@@ -117,7 +111,7 @@ Device::Event StepCopies::queue_copy_out(const Copy& copy, const at::Tensor& val
   return device_.copy(copy.queue, {copy.host, from, copy.bytes, CopyDirection::kD2h, id});
 }
 
-void StepCopies::copy_in(const Command& command) {
+void StepCopies::run(const CopyIn& command) {
   Copy& copy = copies_[command.copy];
   copy.device_storage =
       taken_memory_ ? *std::exchange(taken_memory_, std::nullopt) : device_.allocate(command.bytes);
@@ -129,8 +123,8 @@ void StepCopies::copy_in(const Command& command) {
   h2d_bytes_ += command.bytes;
 }
 
-void StepCopies::encode(const Command& command, const at::Tensor& value,
-                        std::shared_ptr<const Transform> transform) {
+void StepCopies::run(const Encode& command, const at::Tensor& value,
+                     std::shared_ptr<const Transform> transform) {
   OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
   const at::AutoDispatchBelowAutograd below_autograd;
   const at::Tensor values = flat_values(value);
@@ -156,21 +150,21 @@ c10::Storage StepCopies::decoded(const Copy& copy) const {
   return copy.transform->decode({bytes, copy.rest}, copy.type, copy.elements).storage();
 }
 
-void StepCopies::decode(const Command& command) {
+void StepCopies::run(const Decode& command) {
   Copy& copy = copies_[command.copy];
   copy.device_storage = taken_memory_ ? *std::exchange(taken_memory_, std::nullopt) : decoded(copy);
   copy.reloaded = true;
   copy.rest = {};
 }
 
-void StepCopies::discard(const Command& command) {
+void StepCopies::run(const DropForRecompute& command) {
   OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
   Copy& copy = copies_.emplace_back();
   copy.bytes = command.bytes;
   copy.device_storage = no_storage_;
 }
 
-void StepCopies::recompute(const Command& command, const std::function<c10::Storage()>& make) {
+void StepCopies::run(const Recompute& command, const std::function<c10::Storage()>& make) {
   Copy& copy = copies_[command.copy];
   copy.device_storage = taken_memory_ ? *std::exchange(taken_memory_, std::nullopt) : make();
   copy.reloaded = true;

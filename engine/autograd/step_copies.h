@@ -12,7 +12,7 @@
 
 #include "engine/devices/device.h"
 #include "engine/devices/disk/step_disk_copies.h"
-#include "engine/scheduler/scheduler.h"
+#include "engine/scheduler/command.h"
 #include "engine/transforms/transform.h"
 
 namespace offprof {
@@ -48,28 +48,30 @@ class StepCopies {
     return copies_[copy].device_storage.unsafeGetStorageImpl() != no_storage_.unsafeGetStorageImpl();
   }
 
-  /// Executes kCopyOut of `value`, or of its encoded bytes.
-  void copy_out(const Command& command, const at::Tensor& value);
-  void copy_in(const Command& command);
-  /// Executes kEncode of the storage of `value`.
-  void encode(const Command& command, const at::Tensor& value, std::shared_ptr<const Transform> transform);
-  void decode(const Command& command);
-  void wait(const Command& command);
-  bool take_disk(const Command& command) { return disk_.take(command); }
-  void write_disk(const Command& command);
-  void read_disk(const Command& command);
-  void wait_for_disk(const Command& command) { disk_.wait(command.copy); }
-  void free_disk(const Command& command) { disk_.free(command); }
+  /// Executes the command, of a copy of `value` or of its encoded bytes.
+  void run(const CopyOut& command, const at::Tensor& value);
+  void run(const CopyIn& command);
+  /// Encodes the storage of `value`.
+  void run(const Encode& command, const at::Tensor& value, std::shared_ptr<const Transform> transform);
+  void run(const Decode& command);
+  void run(const WaitOut& command);
+  void run(const WaitIn& command);
+  bool take_disk(const TakeDisk& command) { return disk_.take(command); }
+  void run(const WriteDisk& command);
+  void run(const ReadDisk& command);
+  void run(const OneOf<WaitWrite, WaitRead> auto& command) { disk_.wait(command.copy); }
+  void run(const FreeDisk& command) { disk_.free(command); }
   /// Throws if data that was read from the disk in the step differs from the data that was written.
   void finish_disk_reads() { disk_.finish_reads(); }
-  void discard(const Command& command);
+  void run(const DropForRecompute& command);
   /// `make` returns the recomputed storage; it is not called if the memory has already been taken.
-  void recompute(const Command& command, const std::function<c10::Storage()>& make);
-  void drop(CopyId copy) { copies_[copy].device_storage = no_storage_; }
-  void free_host(const Command& command);
-  /// Takes the memory for the kCopyIn or kDecode that is executed next. Throws c10::OutOfMemoryError.
-  void take_memory_for(const Command& command);
-  /// Takes `storage`, with its content, for the kRecompute that is executed next.
+  void run(const Recompute& command, const std::function<c10::Storage()>& make);
+  void run(const Drop& command) { copies_[command.copy].device_storage = no_storage_; }
+  void run(const FreeHost& command);
+  /// Takes the memory for the command, which is executed next. Throws c10::OutOfMemoryError.
+  void take_memory_for(const CopyIn& command) { taken_memory_ = device_.allocate(command.bytes); }
+  void take_memory_for(const Decode& command) { taken_memory_ = decoded(copies_[command.copy]); }
+  /// Takes `storage`, with its content, for the Recompute that is executed next.
   void take_memory(c10::Storage storage) { taken_memory_ = std::move(storage); }
 
   Bytes host_peak_bytes() const { return host_peak_bytes_; }
@@ -81,6 +83,7 @@ class StepCopies {
   std::byte* take_host(Bytes bytes);
   Device::Event queue_copy_out(const Copy& copy, const at::Tensor& value, CopyId id);
   c10::Storage decoded(const Copy& copy) const;
+  void wait(const Copy& copy) { device_.wait(copy.queue, copy.event); }
   void wait_at_any_rate(const Copy& copy) noexcept;
 
   Device& device_;
@@ -93,14 +96,5 @@ class StepCopies {
   Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
   Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
 };
-
-/// Returns true if the tensor's elements fill consecutive memory without overlap.
-inline bool is_dense(const at::Tensor& value) {
-  return value.is_non_overlapping_and_dense();
-}
-
-/// Returns the tensor without its history, sharing storage and version counter: holding the history would be
-/// a reference cycle.
-c10::intrusive_ptr<c10::TensorImpl> shell_of(const at::Tensor& value);
 
 }  // namespace offprof

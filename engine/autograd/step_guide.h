@@ -26,7 +26,7 @@ struct StepGuide {
   /// Returns the placement of a movable tensor that fills its storage densely, if nothing was recorded.
   /// Empty: `placements` is used.
   std::function<RuledPlacement(const at::Tensor& value)> place{};
-  /// Recompute steps of the recipes in `placements`, by Recipe::tensor.
+  /// Recompute steps of the recomputations in `placements`, by Recomputation::tensor.
   std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecomputation>> recomputations{};
   /// Transforms, by ResolvedPlacement::transform.
   std::vector<std::shared_ptr<const Transform>> transforms{};

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/autograd/offload_step.h"
+#include "engine/autograd/residents.h"
 #include "engine/checkpointing/checkpointed_modules.h"
 #include "engine/devices/device.h"
 #include "engine/slices/layer_slices.h"

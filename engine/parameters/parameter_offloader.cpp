@@ -9,7 +9,7 @@
 #include <limits>
 #include <utility>
 
-#include "engine/autograd/offload_step.h"
+#include "engine/autograd/step_listener.h"
 #include "traces/base/check.h"
 
 namespace offprof {

@@ -6,14 +6,6 @@
 #include "traces/base/check.h"
 
 namespace offprof {
-namespace {
-
-Command as(CommandKind kind, Command copy) {
-  copy.kind = kind;
-  return copy;
-}
-
-}  // namespace
 
 const DiskWindow::Buffer* DiskWindow::find(CopyId copy) const {
   const auto found = std::ranges::find(buffers_, copy, [](const Buffer& buffer) { return buffer.copy.copy; });
@@ -48,28 +40,28 @@ void DiskWindow::make_room(Bytes bytes, Executor& executor) {
   }
 }
 
-void DiskWindow::add(const Command& copy, Transfer pending) {
+void DiskWindow::add(const CopyCommand& copy, Transfer pending) {
   held_bytes_ += copy.bytes;
   buffers_.push_back({copy, pending, pending == Transfer::kRead});
 }
 
-void DiskWindow::write(const Command& copy_out, Executor& executor) {
-  executor.execute(as(CommandKind::kWriteDisk, copy_out));
-  add(copy_out, Transfer::kWrite);
+void DiskWindow::write(const CopyCommand& copy, Executor& executor) {
+  executor.execute(WriteDisk{copy});
+  add(copy, Transfer::kWrite);
 }
 
-void DiskWindow::read(const Command& copy, Executor& executor) {
-  executor.execute(as(CommandKind::kReadDisk, copy));
+void DiskWindow::read(const CopyCommand& copy, Executor& executor) {
+  executor.execute(ReadDisk{copy});
   add(copy, Transfer::kRead);
 }
 
-void DiskWindow::bring(const Command& copy, Executor& executor) {
+void DiskWindow::bring(const CopyCommand& copy, Executor& executor) {
   if (is_on_host(copy.copy)) return;
   make_room(copy.bytes, executor);
   read(copy, executor);
 }
 
-bool DiskWindow::bring_ahead(const Command& copy, Executor& executor) {
+bool DiskWindow::bring_ahead(const CopyCommand& copy, Executor& executor) {
   if (is_on_host(copy.copy)) return held_bytes_ <= most_bytes_;
   for (auto victim = first_unneeded(); !has_room(copy.bytes); victim = first_unneeded()) {
     if (victim == buffers_.end()) return false;
@@ -109,9 +101,9 @@ void DiskWindow::evict(Iterator buffer, Executor& executor) {
   const Buffer gone = *buffer;
   buffers_.erase(buffer);
   held_bytes_ -= gone.copy.bytes;
-  if (gone.pending == Transfer::kWrite) executor.execute(as(CommandKind::kWaitWrite, gone.copy));
-  if (gone.pending == Transfer::kRead) executor.execute(as(CommandKind::kWaitRead, gone.copy));
-  executor.execute(as(CommandKind::kFreeHost, gone.copy));
+  if (gone.pending == Transfer::kWrite) executor.execute(WaitWrite{gone.copy});
+  if (gone.pending == Transfer::kRead) executor.execute(WaitRead{gone.copy});
+  executor.execute(FreeHost{gone.copy});
 }
 
 }  // namespace offprof

@@ -24,13 +24,13 @@ class DiskWindow {
 
   /// Frees buffers until `bytes` fit, or until no buffer can be freed.
   void make_room(Bytes bytes, Executor& executor);
-  /// Starts the write of a new copy. `copy_out` has taken the copy's buffer.
-  void write(const Command& copy_out, Executor& executor);
-  /// Reads the copy unless it is in host memory. `copy` gives its tensor, number and bytes.
-  void bring(const Command& copy, Executor& executor);
+  /// Starts the write of a new copy. The copy out has taken the copy's buffer.
+  void write(const CopyCommand& copy, Executor& executor);
+  /// Reads the copy unless it is in host memory.
+  void bring(const CopyCommand& copy, Executor& executor);
   /// Like bring, but returns false and does not read if a copy that is still needed would have to go, or if
   /// the window holds more than its limit.
-  bool bring_ahead(const Command& copy, Executor& executor);
+  bool bring_ahead(const CopyCommand& copy, Executor& executor);
 
   bool is_on_host(CopyId copy) const { return find(copy) != nullptr; }
   /// Keeps the buffer: a copy in from it has begun.
@@ -45,7 +45,7 @@ class DiskWindow {
  private:
   enum class Transfer : std::uint8_t { kNone, kWrite, kRead };
   struct Buffer {
-    Command copy;  ///< gives the tensor, number and bytes
+    CopyCommand copy;
     Transfer pending = Transfer::kNone;
     bool was_read = false;
     bool is_held = false;  ///< a copy in reads from it
@@ -58,8 +58,8 @@ class DiskWindow {
   bool has_room(Bytes bytes) const { return bytes <= most_bytes_ - held_bytes_; }
   Iterator first_unneeded();
   Iterator needed_latest();
-  void add(const Command& copy, Transfer pending);
-  void read(const Command& copy, Executor& executor);
+  void add(const CopyCommand& copy, Transfer pending);
+  void read(const CopyCommand& copy, Executor& executor);
   void evict(Iterator buffer, Executor& executor);
 
   Bytes most_bytes_;  ///< exceeded only if one copy needs more now

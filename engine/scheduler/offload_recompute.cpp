@@ -14,11 +14,14 @@ PackDecision OffloadScheduler::discard(SavedId tensor, const PackRequest& reques
   if (!are_held(recomputation)) return keep(tensor, request, PlacementReason::kUnfitToRecompute);
   for (const SavedId source : recomputation.sources)
     ++(copy_of_[source] == kKept ? kept_users_[source] : copies_[copy_of_[source]].users);
-  Copy copy = {tensor, request.storage_bytes, request.storage_bytes, 0, placement.place, 1};
-  copy.on_device = copy.out_pending = false;
-  copy.recomputation = &recomputation;
-  const CopyId id = add_copy(tensor, request, copy);
-  command(CommandKind::kDropForRecompute, id);
+  const CopyId id = add_copy(tensor, request,
+                             {.first_tensor = tensor,
+                              .users = 1,
+                              .bytes = request.storage_bytes,
+                              .place = placement.place,
+                              .state = State::kToRecompute,
+                              .recomputation = &recomputation});
+  executor_->execute(DropForRecompute{fields_of(id), recomputation.tensor});
   return {placement.place, placement.reason, id};
 }
 
@@ -31,25 +34,24 @@ bool OffloadScheduler::are_held(const Recomputation& recomputation) const {
 }
 
 void OffloadScheduler::recompute(CopyId id) {
-  for (const SavedId source : copies_[id].recomputation->sources)
+  const Recomputation& recomputation = *copies_[id].recomputation;
+  for (const SavedId source : recomputation.sources)
     if (copy_of_[source] != kKept) make_ready(copy_of_[source]);
-  make_room_for(command_of(CommandKind::kRecompute, id));
-  copies_[id].on_device = true;
-  release_sources(id);
+  make_room_for(Recompute{fields_of(id)});
+  copies_[id].state = State::kOnDevice;
+  release_sources(recomputation);
 }
 
-/// Releases the sources of a copy. The copy has been recomputed, or nobody will unpack it.
-void OffloadScheduler::release_sources(CopyId id) {
-  const Recomputation* recomputation = std::exchange(copies_[id].recomputation, nullptr);
-  if (recomputation == nullptr) return;
-  for (const SavedId source : recomputation->sources) release_kept(source);
+/// Releases the sources of a copy that has been recomputed, or that nobody will unpack.
+void OffloadScheduler::release_sources(const Recomputation& recomputation) {
+  for (const SavedId source : recomputation.sources) release_kept(source);
 }
 
-/// Returns the copy itself, or for a copy with a recipe the first source that is not on the device; kKept if
+/// Returns the copy itself, or for a copy to recompute the first source that is not on the device; kKept if
 /// nothing is to be copied in for it.
 CopyId OffloadScheduler::reloadable_copy(CopyId id) const {
   const Copy& copy = copies_[id];
-  if (copy.recomputation == nullptr) return copy.on_device ? kKept : id;
+  if (copy.state != State::kToRecompute) return copy.state == State::kAway ? id : kKept;
   for (const SavedId source : copy.recomputation->sources) {
     if (copy_of_[source] == kKept) continue;
     const CopyId needed = reloadable_copy(copy_of_[source]);

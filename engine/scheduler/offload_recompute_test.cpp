@@ -32,7 +32,7 @@ TEST(OffloadSchedulerRecompute, DropsATensorAndRecomputesItAtItsUnpack) {
   EXPECT_EQ(scheduler.pack(whole_storage(2, 20), recomputed(kFromFirst)), "drop_for_recompute 0");
   EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kRecompute, PlacementReason::kRule, 0}));
   EXPECT_EQ(scheduler.unpack(1), "recompute 0");
-  EXPECT_EQ(scheduler.commands().back(), (Command{CommandKind::kRecompute, 1, 0, 20}));
+  EXPECT_EQ(scheduler.commands().back(), (Command{Recompute{{1, 0, 20}}}));
   EXPECT_EQ(scheduler.unpack(1), "");
   EXPECT_EQ(scheduler.release(1), "drop 0");
   EXPECT_EQ(scheduler.release(0), "release_kept 0");

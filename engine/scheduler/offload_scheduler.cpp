@@ -89,7 +89,7 @@ bool OffloadScheduler::packs_alike(SavedId tensor, const PackRequest& request, c
 PackDecision OffloadScheduler::keep(SavedId tensor, const PackRequest& request, PlacementReason reason) {
   kept_bytes_[tensor] = request.tensor_bytes;
   kept_users_[tensor] = 1;
-  executor_->execute({CommandKind::kKeep, tensor, -1, request.tensor_bytes});
+  executor_->execute(Keep{{tensor, request.tensor_bytes}});
   return {Place::kDevice, reason};
 }
 
@@ -107,26 +107,28 @@ PackDecision OffloadScheduler::place(SavedId tensor, const PackRequest& request,
   const Bytes bytes = bytes_of_copy(request, asked);
   const bool asks_disk = takes_disk(asked.place);
   const auto next = static_cast<CopyId>(copies_.size());
-  const auto found = place_with_room(asked, {CommandKind::kTakeDisk, tensor, next, bytes});
+  const auto found = place_with_room(asked, {tensor, next, bytes});
   if (!found)
     return keep(tensor, request, asks_disk ? PlacementReason::kDiskFull : PlacementReason::kHostFull);
   const ResolvedPlacement& placement = *found;
   const bool goes_out = placement.place != Place::kDevice;
   const bool stashable = goes_out && make_stash_room(bytes);
 
-  const CopyId id = add_copy(
-      tensor, request, {tensor, bytes, bytes, is_encoded ? request.storage_bytes : 0, placement.place, 1});
-  if (is_encoded) command(CommandKind::kEncode, id);
-  if (goes_out)
-    send_out(id, stashable);
-  else
-    copies_[id].out_pending = false;
+  const CopyId id = add_copy(tensor, request,
+                             {.first_tensor = tensor,
+                              .users = 1,
+                              .bytes = bytes,
+                              .decoded_bytes = is_encoded ? request.storage_bytes : 0,
+                              .place = placement.place,
+                              .state = goes_out ? State::kGoingOut : State::kOnDevice});
+  if (is_encoded) executor_->execute(Encode{fields_of(id), asked.transform});
+  if (goes_out) send_out(id, stashable);
   return {placement.place, placement.reason, id};
 }
 
-/// Returns nullopt if only the device has room. `copy`: the kTakeDisk command of the copy.
+/// Returns nullopt if only the device has room for the copy.
 std::optional<ResolvedPlacement> OffloadScheduler::place_with_room(ResolvedPlacement placement,
-                                                                   const Command& copy) {
+                                                                   const CopyCommand& copy) {
   if (takes_disk(placement.place) && !take_disk(copy)) {
     placement.place = Place::kHost;
     placement.reason = PlacementReason::kDiskFull;
@@ -136,9 +138,9 @@ std::optional<ResolvedPlacement> OffloadScheduler::place_with_room(ResolvedPlace
 }
 
 /// Returns false if the disk is full.
-bool OffloadScheduler::take_disk(const Command& copy) {
+bool OffloadScheduler::take_disk(const CopyCommand& copy) {
   const Bytes most = policy_.disk_memory_bytes.value_or(std::numeric_limits<Bytes>::max());
-  if (copy.bytes > most - disk_bytes_ || !executor_->try_execute(copy)) return false;
+  if (copy.bytes > most - disk_bytes_ || !executor_->try_execute(TakeDisk{copy})) return false;
   disk_bytes_ += copy.bytes;
   return true;
 }
@@ -156,10 +158,10 @@ void OffloadScheduler::send_out(CopyId id, bool stashable) {
     window_.make_room(copies_[id].bytes, *executor_);
   else
     host_bytes_ += copies_[id].bytes;
-  command(CommandKind::kCopyOut, id);
-  if (is_on_disk(id)) window_.write(command_of(CommandKind::kCopyOut, id), *executor_);
+  issue<CopyOut>(id);
+  if (is_on_disk(id)) window_.write(fields_of(id), *executor_);
   if (!stashable) return wait_and_drop(id);
-  copies_[id].stashed = true;
+  copies_[id].state = State::kStashed;
   ++stash_count_;
   stash_bytes_ += copies_[id].bytes;
 }
@@ -187,31 +189,45 @@ void OffloadScheduler::note_refusal(std::int64_t count, Bytes bytes) {
 }
 
 CopyId OffloadScheduler::oldest_stashed() {
-  while (!copies_[first_stashed_].stashed) ++first_stashed_;
+  while (copies_[first_stashed_].state != State::kStashed) ++first_stashed_;
   return first_stashed_;
 }
 
-void OffloadScheduler::unstash(CopyId id) {
+/// Takes the copy out of the stash, or of the copies that are ahead: it no longer counts against their
+/// limits.
+void OffloadScheduler::claim(CopyId id) {
   Copy& copy = copies_[id];
-  if (!copy.stashed) return;
-  copy.stashed = false;
-  --stash_count_;
-  stash_bytes_ -= copy.bytes;
+  if (copy.state == State::kStashed) {
+    copy.state = State::kGoingOut;
+    --stash_count_;
+    stash_bytes_ -= copy.bytes;
+  } else if (copy.state == State::kAhead) {
+    copy.state = State::kComingIn;
+    ahead_bytes_ -= copy.bytes;
+  }
 }
 
+/// Drops the copy's device storage, if it has one.
 void OffloadScheduler::wait_and_drop(CopyId id) {
-  unstash(id);
-  Copy& copy = copies_[id];
-  if (copy.out_pending) command(CommandKind::kWaitOut, id);
+  claim(id);
+  wait_out(id);
   wait_in(id);
-  if (copy.ahead) ahead_bytes_ -= copy.bytes;
-  if (copy.on_device) executor_->execute({CommandKind::kDrop, copy.first_tensor, id, copy.held_bytes});
-  copy.out_pending = copy.ahead = copy.on_device = false;
+  Copy& copy = copies_[id];
+  if (!copy.is_on_device()) return;
+  executor_->execute(Drop{{copy.first_tensor, id, copy.device_bytes()}});
+  copy.state = State::kAway;
+}
+
+void OffloadScheduler::wait_out(CopyId id) {
+  if (copies_[id].state != State::kGoingOut) return;
+  issue<WaitOut>(id);
+  copies_[id].state = State::kOnDevice;
 }
 
 void OffloadScheduler::wait_in(CopyId id) {
-  if (!std::exchange(copies_[id].in_pending, false)) return;
-  command(CommandKind::kWaitIn, id);
+  if (copies_[id].state != State::kComingIn) return;
+  issue<WaitIn>(id);
+  copies_[id].state = State::kOnDevice;
   if (is_on_disk(id)) window_.came_in(id, *executor_);
 }
 
@@ -224,70 +240,64 @@ void OffloadScheduler::unpack(SavedId tensor) {
   make_ready(id);
 }
 
-/// Keeps the copy, or the sources of its recipe, on the device from now until their last release.
+/// Keeps the copy, or the sources of its recomputation, on the device from now until their last release.
 void OffloadScheduler::ask_for(CopyId id) {
-  if (const Recomputation* recomputation = copies_[id].recomputation) {
-    for (const SavedId source : recomputation->sources)
+  const Copy& copy = copies_[id];
+  if (copy.state == State::kToRecompute) {
+    for (const SavedId source : copy.recomputation->sources)
       if (copy_of_[source] != kKept) ask_for(copy_of_[source]);
     return;
   }
-  unstash(id);
-  if (!copies_[id].on_device)
+  claim(id);
+  if (copy.state == State::kAway)
     copy_in(id);
   else if (is_on_disk(id))
     window_.set_unneeded(id);
-  if (copies_[id].ahead) {
-    copies_[id].ahead = false;
-    ahead_bytes_ -= copies_[id].bytes;
-  }
 }
 
 /// Makes the values of an unpacked copy available to the compute stream.
 void OffloadScheduler::make_ready(CopyId id) {
-  if (copies_[id].recomputation != nullptr) return recompute(id);
+  if (copies_[id].state == State::kToRecompute) return recompute(id);
   wait_in(id);
-  if (copies_[id].encoded_from > 0) decode(id);
+  if (copies_[id].is_encoded()) decode(id);
 }
 
 void OffloadScheduler::copy_in(CopyId id) {
-  if (is_on_disk(id)) window_.bring(command_of(CommandKind::kReadDisk, id), *executor_);
-  make_room_for(command_of(CommandKind::kCopyIn, id));
+  if (is_on_disk(id)) window_.bring(fields_of(id), *executor_);
+  make_room_for(CopyIn{fields_of(id)});
   if (is_on_disk(id)) window_.hold(id);
-  copies_[id].on_device = copies_[id].in_pending = true;
+  copies_[id].state = State::kComingIn;
 }
 
 /// Decodes a copy. The encoded storage is dropped, and a copy out may still read it, so wait for that first.
 void OffloadScheduler::decode(CopyId id) {
-  if (copies_[id].out_pending) command(CommandKind::kWaitOut, id);
-  copies_[id].out_pending = false;
-  make_room_for(decode_command(id));
-  copies_[id].held_bytes = std::exchange(copies_[id].encoded_from, 0);
+  wait_out(id);
+  make_room_for(Decode{{copies_[id].first_tensor, id, copies_[id].decoded_bytes}});
+  copies_[id].state = State::kDecoded;
 }
 
 /// Carries out a command for an unpacked copy and drops prefetched and stashed copies if it needs their
 /// memory.
-void OffloadScheduler::make_room_for(const Command& command) {
+void OffloadScheduler::make_room_for(const RefusableCommand& command) {
   if (executor_->try_execute(command)) return;
   memory_is_short_ = true;
-  drop_all_that(&Copy::ahead);
-  drop_all_that(&Copy::stashed);
-  executor_->execute(command);
+  drop_all(State::kAhead);
+  drop_all(State::kStashed);
+  executor_->execute(as_command(command));
 }
 
 /// Returns false if the device has no memory for the copy.
 bool OffloadScheduler::copy_in_ahead(CopyId id) {
-  if (!executor_->try_execute(command_of(CommandKind::kCopyIn, id))) return false;
+  if (!executor_->try_execute(CopyIn{fields_of(id)})) return false;
   if (is_on_disk(id)) window_.hold(id);
-  Copy& copy = copies_[id];
-  copy.on_device = copy.in_pending = copy.ahead = true;
-  ahead_bytes_ += copy.bytes;
+  copies_[id].state = State::kAhead;
+  ahead_bytes_ += copies_[id].bytes;
   return true;
 }
 
-/// Drops copies that are on the device and that backward has not unpacked yet.
-void OffloadScheduler::drop_all_that(bool Copy::*are) {
+void OffloadScheduler::drop_all(State state) {
   for (CopyId id = 0; id < static_cast<CopyId>(copies_.size()); ++id)
-    if (copies_[id].*are) wait_and_drop(id);
+    if (copies_[id].state == state) wait_and_drop(id);
 }
 
 void OffloadScheduler::begin_backward() {
@@ -329,10 +339,10 @@ void OffloadScheduler::copy_in_next() {
     const Bytes sum = std::max<Bytes>(ahead_bytes_ + copies_[id].bytes, 1);  // 0 stands for no prefetch
     if (sum > policy_.prefetch_bytes) return limit_ranges_.prefetch_bytes.refuse(sum);
     limit_ranges_.prefetch_bytes.allow(sum);
-    if (is_on_disk(id) && !window_.bring_ahead(command_of(CommandKind::kReadDisk, id), *executor_)) return;
+    if (is_on_disk(id) && !window_.bring_ahead(fields_of(id), *executor_)) return;
     if (copy_in_ahead(id)) continue;
     memory_is_short_ = true;
-    return drop_all_that(&Copy::ahead);
+    return drop_all(State::kAhead);
   }
 }
 
@@ -341,14 +351,14 @@ void OffloadScheduler::read_next() {
   for (; next_to_read_ < tensors.size(); ++next_to_read_) {
     const CopyId id = reloadable_copy_of(tensors[next_to_read_]);
     if (id == kKept || !is_on_disk(id)) continue;
-    if (!window_.bring_ahead(command_of(CommandKind::kReadDisk, id), *executor_)) return;
+    if (!window_.bring_ahead(fields_of(id), *executor_)) return;
   }
 }
 
 CopyId OffloadScheduler::reloadable_copy_of(SavedId tensor) const {
   if (tensor >= static_cast<SavedId>(copy_of_.size())) return kKept;
   const CopyId id = copy_of_[tensor];
-  return id == kKept || copies_[id].users == 0 ? kKept : reloadable_copy(id);
+  return id == kKept ? kKept : reloadable_copy(id);
 }
 
 void OffloadScheduler::release(SavedId tensor) {
@@ -361,23 +371,24 @@ void OffloadScheduler::release_kept(SavedId tensor) {
   if (id != kKept) {
     if (--copies_[id].users == 0) free(id);
   } else if (--kept_users_[tensor] == 0) {
-    executor_->execute({CommandKind::kReleaseKept, tensor, -1, kept_bytes_[tensor]});
+    executor_->execute(ReleaseKept{{tensor, kept_bytes_[tensor]}});
   }
 }
 
 void OffloadScheduler::free(CopyId id) {
   wait_and_drop(id);
   if (copies_[id].place == Place::kHost) {
-    command(CommandKind::kFreeHost, id);
+    issue<FreeHost>(id);
     host_bytes_ -= copies_[id].bytes;
   }
   if (is_on_disk(id)) {
     window_.free(id, *executor_);
-    command(CommandKind::kFreeDisk, id);
+    issue<FreeDisk>(id);
     disk_bytes_ -= copies_[id].bytes;
   }
   live_copies_.remove(id);
-  release_sources(id);
+  const State before = std::exchange(copies_[id].state, State::kFreed);
+  if (before == State::kToRecompute) release_sources(*copies_[id].recomputation);
 }
 
 }  // namespace offprof

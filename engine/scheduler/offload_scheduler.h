@@ -72,25 +72,38 @@ class OffloadScheduler final : public Scheduler {
   std::optional<LimitRanges> limit_ranges() const override { return limit_ranges_; }
 
  private:
+  /// State of a copy. Forward ends in kStashed or kAway, backward leads from there to kOnDevice or kDecoded.
+  enum class State : std::uint8_t {
+    kGoingOut,     ///< on the device; nobody has waited for its copy out
+    kStashed,      ///< like kGoingOut; dropped when the stash or the device needs its memory
+    kAway,         ///< not on the device
+    kAhead,        ///< like kComingIn, but not unpacked yet: dropped when the device needs its memory
+    kComingIn,     ///< on the device; nobody has waited for its copy in
+    kOnDevice,     ///< on the device; no copy of it is in progress
+    kDecoded,      ///< like kOnDevice, and decoded
+    kToRecompute,  ///< dropped: it has no values until it is recomputed
+    kFreed,        ///< its last tensor has been released
+  };
+
   struct Copy {
     SavedId first_tensor = -1;
-    Bytes bytes = 0;         ///< size of the copied storage: the encoded one, if it is encoded
-    Bytes held_bytes = 0;    ///< size of its device storage, while it has one
-    Bytes encoded_from = 0;  ///< size of the storage that was encoded, while it is encoded; else 0
-    Place place = Place::kHost;
     int users = 0;            ///< saved tensors not released yet
-    bool on_device = true;    ///< the executor holds a device storage for it
-    bool out_pending = true;  ///< nobody has waited for the copy out
-    bool in_pending = false;  ///< nobody has waited for the copy in
-    bool stashed = false;
-    bool ahead = false;  ///< copied in, but not unpacked yet
-    const Recomputation* recomputation =
-        nullptr;  ///< recomputes the tensor at its first unpack; nullptr: the values exist
+    Bytes bytes = 0;          ///< size of the copied storage: the encoded one, if a transform encodes it
+    Bytes decoded_bytes = 0;  ///< size of the storage that a transform encodes; 0: none does
+    Place place = Place::kHost;
+    State state = State::kGoingOut;
+    const Recomputation* recomputation = nullptr;  ///< leads from kToRecompute to kOnDevice
+
+    bool is_on_device() const {
+      return state != State::kAway && state != State::kToRecompute && state != State::kFreed;
+    }
+    bool is_encoded() const { return decoded_bytes > 0 && state != State::kDecoded; }
+    Bytes device_bytes() const { return state == State::kDecoded ? decoded_bytes : bytes; }
   };
 
   bool host_has_room(Bytes bytes) const;
-  std::optional<ResolvedPlacement> place_with_room(ResolvedPlacement placement, const Command& copy);
-  bool take_disk(const Command& copy);
+  std::optional<ResolvedPlacement> place_with_room(ResolvedPlacement placement, const CopyCommand& copy);
+  bool take_disk(const CopyCommand& copy);
   PackDecision keep(SavedId tensor, const PackRequest& request, PlacementReason reason);
   PackDecision share(SavedId tensor, CopyId copy);
   PackDecision place(SavedId tensor, const PackRequest& request, const ResolvedPlacement& asked);
@@ -99,12 +112,13 @@ class OffloadScheduler final : public Scheduler {
   bool make_stash_room(Bytes bytes);
   void note_refusal(std::int64_t count, Bytes bytes);
   CopyId oldest_stashed();
-  void unstash(CopyId id);
+  void claim(CopyId id);
   void wait_and_drop(CopyId id);
   void copy_in(CopyId id);
+  void wait_out(CopyId id);
   void wait_in(CopyId id);
   void decode(CopyId id);
-  void make_room_for(const Command& command);
+  void make_room_for(const RefusableCommand& command);
   void ask_for(CopyId id);
   void make_ready(CopyId id);
   void release_kept(SavedId tensor);
@@ -112,9 +126,9 @@ class OffloadScheduler final : public Scheduler {
   PackDecision discard(SavedId tensor, const PackRequest& request, const ResolvedPlacement& placement);
   bool are_held(const Recomputation& recomputation) const;
   void recompute(CopyId id);
-  void release_sources(CopyId id);
+  void release_sources(const Recomputation& recomputation);
   bool copy_in_ahead(CopyId id);
-  void drop_all_that(bool Copy::*are);
+  void drop_all(State state);
   void begin_backward();
   std::span<const SavedId> order() const;
   void prefetch_after(SavedId tensor);
@@ -124,13 +138,11 @@ class OffloadScheduler final : public Scheduler {
   CopyId reloadable_copy(CopyId id) const;
   void free(CopyId id);
   bool is_on_disk(CopyId id) const { return takes_disk(copies_[id].place); }
-  void command(CommandKind kind, CopyId id) { executor_->execute(command_of(kind, id)); }
-  Command command_of(CommandKind kind, CopyId id) const {
-    return {kind, copies_[id].first_tensor, id, copies_[id].bytes};
+  template <typename EachCommand>
+  void issue(CopyId id) {
+    executor_->execute(EachCommand{fields_of(id)});
   }
-  Command decode_command(CopyId id) const {
-    return {CommandKind::kDecode, copies_[id].first_tensor, id, copies_[id].encoded_from};
-  }
+  CopyCommand fields_of(CopyId id) const { return {copies_[id].first_tensor, id, copies_[id].bytes}; }
 
   static constexpr CopyId kKept = CopyIndex::kNone;
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "tests/support/command_lists.h"
 #include "tests/support/scheduler_under_test.h"
 
 namespace offprof {
@@ -60,7 +61,7 @@ TEST(OffloadSchedulerRules, EncodedBytesGoOutAndComeBack) {
   EXPECT_EQ(scheduler.release(0), "drop 0, free_host 0");
   const std::vector<Bytes> expected = {25, 25, 25, 25, 25, 25, 100, 100, 25};
   std::vector<Bytes> bytes;
-  for (const Command& command : scheduler.commands()) bytes.push_back(command.bytes);
+  for (const Command& command : scheduler.commands()) bytes.push_back(bytes_of(command));
   EXPECT_EQ(bytes, expected);
 }
 
@@ -106,7 +107,7 @@ TEST(OffloadSchedulerRules, DropsATensorThatIsNeverUnpackedInEncodedForm) {
   SchedulerUnderTest scheduler(rules_alone());
   scheduler.pack(whole_storage(1, 100), encoded(Place::kDevice, 25));
   EXPECT_EQ(scheduler.release(0), "drop 0");
-  EXPECT_EQ(scheduler.commands().back().bytes, 25);
+  EXPECT_EQ(bytes_of(scheduler.commands().back()), 25);
 }
 
 TEST(OffloadSchedulerRules, DropsTheStashIfTheDeviceHasNoMemoryToDecode) {

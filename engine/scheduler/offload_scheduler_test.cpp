@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "tests/support/command_lists.h"
 #include "tests/support/limit_policies.h"
 #include "tests/support/scheduler_under_test.h"
 
@@ -51,7 +52,7 @@ TEST(OffloadScheduler, ComparesTheStorageWithTheThreshold) {
   small_view.tensor_bytes = 4;
   scheduler.pack(small_view);
   EXPECT_EQ(scheduler.decision().place, Place::kHost);
-  EXPECT_EQ(scheduler.commands().front().bytes, 100);  // the whole storage moves
+  EXPECT_EQ(bytes_of(scheduler.commands().front()), 100);  // the whole storage moves
 }
 
 TEST(OffloadScheduler, KeepsEverythingWithoutAThreshold) {
@@ -84,7 +85,7 @@ TEST(OffloadScheduler, ReleasesTheHoldOnAKeptTensor) {
   scheduler.pack(99);
   EXPECT_EQ(scheduler.unpack(0), "");
   EXPECT_EQ(scheduler.release(0), "release_kept 0");
-  EXPECT_EQ(scheduler.commands().back().bytes, 99);
+  EXPECT_EQ(bytes_of(scheduler.commands().back()), 99);
 }
 
 TEST(OffloadScheduler, NeedsNoNodeEnds) {
@@ -113,7 +114,7 @@ TEST(OffloadScheduler, CommandsOfASharedCopyNameItsFirstTensor) {
   scheduler.pack(whole_storage(7, 100));
   scheduler.pack(whole_storage(7, 100));
   scheduler.unpack(1);
-  EXPECT_EQ(scheduler.commands().back(), (Command{CommandKind::kWaitIn, 0, 0, 100}));
+  EXPECT_EQ(scheduler.commands().back(), (Command{WaitIn{{0, 0, 100}}}));
 }
 
 TEST(OffloadScheduler, ASharedCopyLivesUntilTheLastRelease) {

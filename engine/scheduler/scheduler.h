@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/scheduler/command.h"
 #include "engine/scheduler/limit_ranges.h"
 #include "engine/scheduler/resolved_placement.h"
 #include "traces/base/units.h"
@@ -14,11 +15,6 @@
 #include "traces/model/step_program.h"
 
 namespace offprof {
-
-/// Number of a saved tensor of the step, counted from 0 in the order in which autograd saved them.
-using SavedId = std::int32_t;
-/// Number of a copy, counted from 0 in the order in which the step created them.
-using CopyId = std::int32_t;
 
 /// Facts about a tensor that autograd is saving.
 struct PackRequest {
@@ -30,50 +26,16 @@ struct PackRequest {
   bool is_parameter = false;  ///< the parameter itself, not a view of it
 };
 
-/// Commands from the scheduler to an executor. The executor carries out each command at that point of program
-/// order.
-enum class CommandKind : std::uint8_t {
-  kKeep,         ///< hold the saved tensor on the device
-  kReleaseKept,  ///< drop the hold of kKeep
-  kCopyOut,      ///< take host memory, start the copy device -> host; hold the device storage
-  kWaitOut,      ///< the compute stream waits for the copy out
-  kDrop,         ///< drop the hold on the copy's device storage
-  kCopyIn,       ///< take device memory, start the copy host -> device; hold the device storage
-  kWaitIn,       ///< the compute stream waits for the copy in
-  kFreeHost,     ///< free the host memory
-  /// Encode the tensor's storage with its transform. Hold the encoded storage, which becomes the copy's.
-  kEncode,
-  kDecode,            ///< decode into a new storage, which becomes the copy's storage; drop the encoded one
-  kDropForRecompute,  ///< hold nothing: the copy has no storage until it is recomputed
-  kRecompute,         ///< recompute the tensor into a new storage, which becomes the copy's storage
-  kTakeDisk,          ///< take the copy's space on the disk; comes before any other command of the copy
-  kWriteDisk,         ///< start writing the copy from its host memory to the disk, after its copy out
-  kWaitWrite,         ///< the host waits for the write; after that the host memory may be freed
-  kReadDisk,          ///< take host memory, start reading into it; a kCopyIn begins after the read
-  kWaitRead,          ///< the host waits for the read, if no kCopyIn did
-  kFreeDisk,          ///< free the space on the disk
-};
-
-struct Command {
-  CommandKind kind = CommandKind::kKeep;
-  SavedId tensor = -1;  ///< the saved tensor that the command is for; for a shared copy, the first
-  CopyId copy = -1;     ///< -1 for kKeep and kReleaseKept
-  Bytes bytes = 0;      ///< number of bytes that are held, copied or freed
-
-  bool operator==(const Command&) const = default;
-};
-
 /// Carries out commands: with LibTorch, or on virtual clocks and virtual memory.
 class Executor {
  public:
   virtual ~Executor() = default;
   /// Carries out the command. Throws what the device throws; the step cannot go on then.
   virtual void execute(const Command& command) = 0;
-  /// Carries out a kCopyIn, kDecode or kRecompute that may be put off, or a kTakeDisk. Returns false and does
-  /// nothing if the device has no memory for it now, or if the disk is full. Virtual memory and virtual disks
-  /// are unlimited.
-  virtual bool try_execute(const Command& command) {
-    execute(command);
+  /// Carries out a command that may be put off. Returns false and does nothing if the device has no memory
+  /// for it now, or if the disk is full. Virtual memory and virtual disks are unlimited.
+  virtual bool try_execute(const RefusableCommand& command) {
+    execute(as_command(command));
     return true;
   }
 };

@@ -44,7 +44,7 @@ rc::Gen<std::vector<Action>> actions() {
 class CheckingExecutor final : public Executor {
  public:
   struct Copy {
-    Command out;
+    CopyCommand out;  ///< the command that created it
     bool on_device = true;
     bool out_waited = false;
     bool reloaded = false;
@@ -57,39 +57,18 @@ class CheckingExecutor final : public Executor {
 
   void execute(const Command& command) override {
     commands_.push_back(command);
-    switch (command.kind) {
-      case CommandKind::kKeep:
-        RC_ASSERT(kept_.insert(command.tensor).second);
-        return;
-      case CommandKind::kReleaseKept:
-        RC_ASSERT(kept_.erase(command.tensor) == 1U);
-        return;
-      case CommandKind::kTakeDisk:
-        RC_ASSERT(!taken_disk_);
-        taken_disk_ = command;
-        disk_bytes_ += command.bytes;
-        return;
-      case CommandKind::kCopyOut:
-        return copy_out(command);
-      case CommandKind::kDropForRecompute:
-        return discard(command);
-      default:
-        return on_copy(command, copy_of(command));
-    }
+    std::visit([this](const auto& each) { check(each); }, command);
   }
 
   /// Refuses tried commands as `refusals` says: one entry per try, in order.
   explicit CheckingExecutor(std::vector<bool> refusals = {}) : refusals_(std::move(refusals)) {}
 
-  bool try_execute(const Command& command) override {
-    RC_ASSERT(command.kind == CommandKind::kCopyIn || command.kind == CommandKind::kRecompute ||
-              command.kind == CommandKind::kTakeDisk);
+  bool try_execute(const RefusableCommand& command) override {
     if (tried_ < refusals_.size() && refusals_[tried_++]) return false;
-    execute(command);
-    return true;
+    return Executor::try_execute(command);
   }
 
-  /// Sets a check that runs before each kRecompute.
+  /// Sets a check that runs before each Recompute.
   void set_recompute_check(std::function<void(SavedId)> check) { check_recompute_ = std::move(check); }
 
   const std::vector<Command>& commands() const { return commands_; }
@@ -101,7 +80,14 @@ class CheckingExecutor final : public Executor {
   Bytes buffer_bytes() const { return buffer_bytes_; }
 
  private:
-  void copy_out(const Command& command) {
+  void check(const Keep& command) { RC_ASSERT(kept_.insert(command.tensor).second); }
+  void check(const ReleaseKept& command) { RC_ASSERT(kept_.erase(command.tensor) == 1U); }
+  void check(const TakeDisk& command) {
+    RC_ASSERT(!taken_disk_);
+    taken_disk_ = command;
+    disk_bytes_ += command.bytes;
+  }
+  void check(const CopyOut& command) {
     RC_ASSERT(command.copy == static_cast<CopyId>(copies_.size()));
     copies_.push_back({command});
     host_bytes_ += command.bytes;
@@ -111,89 +97,75 @@ class CheckingExecutor final : public Executor {
     copies_.back().on_disk = true;
     buffer_bytes_ += command.bytes;
   }
-
   /// Adds a copy that has no storage and never has host memory.
-  void discard(const Command& command) {
+  void check(const DropForRecompute& command) {
     RC_ASSERT(command.copy == static_cast<CopyId>(copies_.size()));
     copies_.push_back({command, false, true, false, true, true, true});
   }
+  void check(const WaitOut& command) { copy_of(command).out_waited = true; }
+  void check(const Drop& command) {
+    Copy& copy = copy_of(command);
+    RC_ASSERT(copy.on_device);
+    RC_ASSERT(copy.out_waited && copy.in_waited);
+    copy.on_device = false;
+  }
+  void check(const CopyIn& command) {
+    Copy& copy = copy_of(command);
+    RC_ASSERT(!copy.on_device && !copy.host_freed);
+    RC_ASSERT(copy.out_waited);
+    copy.reading = false;  // the copy in begins after the read
+    copy.on_device = copy.reloaded = true;
+    copy.in_waited = false;
+  }
+  void check(const WaitIn& command) {
+    Copy& copy = copy_of(command);
+    RC_ASSERT(copy.reloaded);
+    copy.in_waited = true;
+  }
+  void check(const Recompute& command) {
+    Copy& copy = copy_of(command);
+    RC_ASSERT(copy.is_dropped_for_recompute && !copy.reloaded);
+    check_recompute_(command.tensor);
+    copy.on_device = copy.reloaded = true;
+  }
+  void check(const FreeHost& command) {
+    Copy& copy = copy_of(command);
+    RC_ASSERT(!copy.host_freed);
+    RC_ASSERT((copy.out_waited || copy.written) && copy.in_waited);
+    RC_ASSERT(!copy.writing && !copy.reading);
+    copy.host_freed = true;
+    host_bytes_ -= command.bytes;
+    if (copy.on_disk) buffer_bytes_ -= command.bytes;
+  }
+  void check(const WriteDisk& command) {
+    Copy& copy = copy_of(command);
+    RC_ASSERT(copy.on_disk && !copy.host_freed && !copy.written);
+    copy.writing = copy.written = true;
+  }
+  void check(const WaitWrite& command) { RC_ASSERT(std::exchange(copy_of(command).writing, false)); }
+  void check(const ReadDisk& command) {
+    Copy& copy = copy_of(command);
+    RC_ASSERT(copy.on_disk && copy.host_freed && copy.written);
+    copy.host_freed = false;
+    copy.reading = true;
+    host_bytes_ += command.bytes;
+    buffer_bytes_ += command.bytes;
+  }
+  void check(const WaitRead& command) { RC_ASSERT(std::exchange(copy_of(command).reading, false)); }
+  void check(const FreeDisk& command) {
+    Copy& copy = copy_of(command);
+    RC_ASSERT(copy.on_disk && copy.host_freed);
+    copy.on_disk = false;
+    disk_bytes_ -= command.bytes;
+  }
+  void check(const OneOf<Encode, Decode> auto& /*command*/) { RC_FAIL("no rule encodes a tensor"); }
 
-  Copy& copy_of(const Command& command) {
+  Copy& copy_of(const CopyCommand& command) {
     RC_ASSERT(command.copy >= 0 && command.copy < static_cast<CopyId>(copies_.size()));
     Copy& copy = copies_[command.copy];
     RC_ASSERT(command.bytes == copy.out.bytes);
     RC_ASSERT(command.tensor == copy.out.tensor);
     return copy;
-  }
-
-  void on_copy(const Command& command, Copy& copy) {
-    switch (command.kind) {
-      case CommandKind::kWaitOut:
-        copy.out_waited = true;
-        return;
-      case CommandKind::kDrop:
-        RC_ASSERT(copy.on_device);
-        RC_ASSERT(copy.out_waited && copy.in_waited);
-        copy.on_device = false;
-        return;
-      case CommandKind::kCopyIn:
-        RC_ASSERT(!copy.on_device && !copy.host_freed);
-        RC_ASSERT(copy.out_waited);
-        copy.reading = false;  // the copy in begins after the read
-        copy.on_device = copy.reloaded = true;
-        copy.in_waited = false;
-        return;
-      case CommandKind::kRecompute:
-        RC_ASSERT(copy.is_dropped_for_recompute && !copy.reloaded);
-        check_recompute_(command.tensor);
-        copy.on_device = copy.reloaded = true;
-        return;
-      case CommandKind::kWaitIn:
-        RC_ASSERT(copy.reloaded);
-        copy.in_waited = true;
-        return;
-      case CommandKind::kFreeHost:
-        RC_ASSERT(!copy.host_freed);
-        RC_ASSERT((copy.out_waited || copy.written) && copy.in_waited);
-        RC_ASSERT(!copy.writing && !copy.reading);
-        copy.host_freed = true;
-        host_bytes_ -= command.bytes;
-        if (copy.on_disk) buffer_bytes_ -= command.bytes;
-        return;
-      default:
-        return on_disk(command, copy);
-    }
-  }
-
-  void on_disk(const Command& command, Copy& copy) {
-    switch (command.kind) {
-      case CommandKind::kWriteDisk:
-        RC_ASSERT(copy.on_disk && !copy.host_freed && !copy.written);
-        copy.writing = copy.written = true;
-        return;
-      case CommandKind::kWaitWrite:
-        RC_ASSERT(copy.writing);
-        copy.writing = false;
-        return;
-      case CommandKind::kReadDisk:
-        RC_ASSERT(copy.on_disk && copy.host_freed && copy.written);
-        copy.host_freed = false;
-        copy.reading = true;
-        host_bytes_ += command.bytes;
-        buffer_bytes_ += command.bytes;
-        return;
-      case CommandKind::kWaitRead:
-        RC_ASSERT(copy.reading);
-        copy.reading = false;
-        return;
-      case CommandKind::kFreeDisk:
-        RC_ASSERT(copy.on_disk && copy.host_freed);
-        copy.on_disk = false;
-        disk_bytes_ -= command.bytes;
-        return;
-      default:
-        RC_FAIL("a command without a copy");
-    }
   }
 
   std::function<void(SavedId)> check_recompute_;
@@ -202,7 +174,7 @@ class CheckingExecutor final : public Executor {
   std::vector<Command> commands_;
   std::vector<Copy> copies_;
   std::set<SavedId> kept_;
-  std::optional<Command> taken_disk_;  ///< taken by a copy that has not gone out yet
+  std::optional<TakeDisk> taken_disk_;  ///< taken by a copy that has not gone out yet
   Bytes host_bytes_ = 0, disk_bytes_ = 0, buffer_bytes_ = 0;
 };
 

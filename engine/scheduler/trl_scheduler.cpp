@@ -16,6 +16,12 @@ void TrlScheduler::take_limits(const Policy& policy) {
   stash_count_ = policy.stash_count.value_or(0);
 }
 
+/// Issues a command on the tensor's copy.
+template <typename EachCommand>
+void TrlScheduler::issue(SavedId tensor) {
+  executor_->execute(EachCommand{{tensor, entries_[tensor].copy, entries_[tensor].bytes}});
+}
+
 std::unique_ptr<Scheduler> TrlScheduler::clone(const Policy& policy, Executor& executor) const {
   OFFPROF_CHECK(policy.scheduler == SchedulerKind::kTrl);
   auto copy = std::make_unique<TrlScheduler>(*this);
@@ -29,7 +35,7 @@ PackDecision TrlScheduler::pack(SavedId tensor, const PackRequest& request, cons
   Entry& entry = entries_.emplace_back();
   entry.bytes = request.tensor_bytes;
   if (!offloads(request)) {
-    command(CommandKind::kKeep, tensor);
+    executor_->execute(Keep{{tensor, entry.bytes}});
     return {Place::kDevice, reason_to_keep(request)};
   }
   while (!forward_stash_.empty() && forward_stash_.front() <= tensor - stash_count_)
@@ -37,7 +43,7 @@ PackDecision TrlScheduler::pack(SavedId tensor, const PackRequest& request, cons
   entry.copy = next_copy_++;
   entry.in_forward_stash = true;
   forward_stash_.push_back(tensor);
-  command(CommandKind::kCopyOut, tensor);
+  issue<CopyOut>(tensor);
   return {Place::kHost, PlacementReason::kOffloaded, entry.copy};
 }
 
@@ -68,7 +74,7 @@ void TrlScheduler::unpack(SavedId tensor) {
     return;  // second unpack: TRL raises an error; here the tensor that autograd still holds is used
   if (entry.copy < 0) {
     entry.tracked = false;
-    command(CommandKind::kReleaseKept, tensor);
+    executor_->execute(ReleaseKept{{tensor, entry.bytes}});
     return;
   }
   if (!node_open_) {
@@ -77,11 +83,11 @@ void TrlScheduler::unpack(SavedId tensor) {
   }
   entry.tracked = false;
   if (!entry.in_forward_stash) {
-    command(CommandKind::kCopyIn, tensor);
-    command(CommandKind::kWaitIn, tensor);
+    issue<CopyIn>(tensor);
+    issue<WaitIn>(tensor);
     entry.in_backward_stash = true;
     backward_stash_.push_back(tensor);
-    command(CommandKind::kFreeHost, tensor);
+    issue<FreeHost>(tensor);
   }
 }
 
@@ -107,36 +113,32 @@ void TrlScheduler::release(SavedId tensor) {
   if (!entry.tracked) return;
   entry.tracked = false;
   if (entry.copy < 0) {
-    command(CommandKind::kReleaseKept, tensor);
+    executor_->execute(ReleaseKept{{tensor, entry.bytes}});
     return;
   }
   if (entry.in_forward_stash) {
-    command(CommandKind::kWaitOut, tensor);
-    command(CommandKind::kDrop, tensor);
+    issue<WaitOut>(tensor);
+    issue<Drop>(tensor);
     entry.in_forward_stash = false;
     std::erase(forward_stash_, tensor);
   }
-  command(CommandKind::kFreeHost, tensor);
+  issue<FreeHost>(tensor);
 }
 
 void TrlScheduler::drop_from_forward_stash() {
   const SavedId tensor = forward_stash_.front();
   forward_stash_.pop_front();
   entries_[tensor].in_forward_stash = false;
-  command(CommandKind::kWaitOut, tensor);
-  command(CommandKind::kDrop, tensor);
+  issue<WaitOut>(tensor);
+  issue<Drop>(tensor);
   // TRL freed its host tensor when backward unpacked it; only now has the copy into it been waited for.
-  if (!entries_[tensor].tracked) command(CommandKind::kFreeHost, tensor);
+  if (!entries_[tensor].tracked) issue<FreeHost>(tensor);
 }
 
 void TrlScheduler::drop_from_backward_stash(SavedId tensor) {
   entries_[tensor].in_backward_stash = false;
   std::erase(backward_stash_, tensor);
-  command(CommandKind::kDrop, tensor);
-}
-
-void TrlScheduler::command(CommandKind kind, SavedId tensor) {
-  executor_->execute({kind, tensor, entries_[tensor].copy, entries_[tensor].bytes});
+  issue<Drop>(tensor);
 }
 
 }  // namespace offprof

@@ -56,7 +56,8 @@ class TrlScheduler final : public Scheduler {
   PlacementReason reason_to_keep(const PackRequest& request) const;
   void drop_from_forward_stash();
   void drop_from_backward_stash(SavedId tensor);
-  void command(CommandKind kind, SavedId tensor);
+  template <typename EachCommand>
+  void issue(SavedId tensor);
 
   Bytes threshold_bytes_ = 0;
   bool offloads_any_ = false;

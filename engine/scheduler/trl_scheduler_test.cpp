@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "tests/support/command_lists.h"
 #include "tests/support/scheduler_under_test.h"
 
 namespace offprof {
@@ -60,7 +61,7 @@ TEST(TrlScheduler, CopiesTheTensorInsteadOfItsStorage) {
   PackRequest view = whole_storage(1, 10 * kLarge);
   view.tensor_bytes = kLarge;
   scheduler.pack(view);
-  EXPECT_EQ(scheduler.commands().back().bytes, kLarge);
+  EXPECT_EQ(bytes_of(scheduler.commands().back()), kLarge);
 }
 
 TEST(TrlScheduler, KeepsAParameterItself) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/autograd/offload_step.h"
+#include "engine/autograd/step_listener.h"
 #include "engine/devices/compute_stream.h"
 #include "profiler/recording/step_mark.h"
 #include "traces/base/steady_clock.h"

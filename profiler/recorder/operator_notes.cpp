@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/autograd/step_copies.h"
+#include "engine/autograd/held_tensor.h"
 #include "profiler/recorder/recomputable_ops.h"
 #include "traces/base/check.h"
 

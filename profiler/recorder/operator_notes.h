@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/autograd/offload_step.h"
+#include "engine/autograd/residents.h"
 #include "engine/devices/device.h"
 #include "engine/recompute/random_draws.h"
 #include "engine/recompute/recompute.h"

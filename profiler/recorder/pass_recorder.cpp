@@ -249,8 +249,8 @@ void PassRecorder::on_hold(CopyId copy, AllocationId allocation, const c10::Stor
 
 void PassRecorder::on_command_begin(const Command& command) {
   const Turn turn(recorder_mutex);
-  if (command.kind == CommandKind::kDrop)
-    std::erase_if(held_, [&](const Held& held) { return held.copy == command.copy; });
+  if (const auto* const drop = std::get_if<Drop>(&command))
+    std::erase_if(held_, [&](const Held& held) { return held.copy == drop->copy; });
   push(WorkCause::of_command(pass_.commands.size()));
 }
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/autograd/offload_step.h"
+#include "engine/autograd/step_listener.h"
 #include "engine/devices/device.h"
 #include "profiler/cupti/gpu_tracer.h"
 #include "profiler/recording/recorded_pass.h"

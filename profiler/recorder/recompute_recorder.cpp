@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/autograd/step_copies.h"
+#include "engine/autograd/held_tensor.h"
 #include "profiler/recorder/measured_use.h"
 
 namespace offprof {
@@ -147,7 +147,7 @@ void RecomputeRecorder::on_unpack(SavedId) {
 }
 
 bool RecomputeRecorder::saw(const StepProgram& program) const {
-  return std::ranges::equal(saved_, program.saved, [](const Saved& saved, const SavedTensor& expected) {
+  return std::ranges::equal(saved_, program.saved, [](const Saved& saved, const HeldTensor& expected) {
     return saved.request.movability == expected.movability && saved.request.version == expected.version &&
            saved.request.tensor_bytes == expected.bytes;
   });

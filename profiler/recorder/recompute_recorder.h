@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/autograd/offload_step.h"
+#include "engine/autograd/residents.h"
+#include "engine/autograd/step_listener.h"
 #include "engine/devices/device.h"
 #include "engine/recompute/random_draws.h"
 #include "engine/recompute/recompute.h"

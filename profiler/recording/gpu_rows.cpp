@@ -92,30 +92,30 @@ GpuRows::GpuRows(const StepResult& step, std::int64_t first_id)
   for (const CudaCall& call : activity_.calls)
     threads_.try_emplace(call.thread, static_cast<std::uint32_t>(threads_.size()));
   for (const RawCommand& raw : step.recording.commands)
-    if (raw.command.kind == CommandKind::kCopyOut) tensors_[raw.command.copy] = raw.command.tensor;
+    if (const auto* const out = std::get_if<CopyOut>(&raw.command)) tensors_[out->copy] = out->tensor;
   find_copies();
 }
 
 void GpuRows::find_copies() {
   for (std::size_t i = 0; i < activity_.work.size(); ++i) {
     const StreamWork& work = activity_.work[i];
-    const Command* const command = copy_command(work);
+    const CopyCommand* const command = copy_command(work);
     if (command == nullptr) continue;
-    const bool out = command->kind == CommandKind::kCopyOut;
+    const bool out = work.from == GpuMemoryKind::kDevice;
     copies_[{out ? CopyDirection::kD2h : CopyDirection::kH2d, command->copy}].push_back(
         {i, work.stream, moment(work.begin_ns)});
   }
 }
 
 /// Returns the command of a copy between device and host; nullptr if the work is not such a copy.
-const Command* GpuRows::copy_command(const StreamWork& work) const {
+const CopyCommand* GpuRows::copy_command(const StreamWork& work) const {
   const auto index = causes_.command_of(work.correlation);
   if (!index || work.kind != StreamWorkKind::kCopy) return nullptr;
   const Command& command = step_.recording.commands[*index].command;
   const bool from_device = work.from == GpuMemoryKind::kDevice, to_device = work.to == GpuMemoryKind::kDevice;
-  const bool is_out = command.kind == CommandKind::kCopyOut && from_device && !to_device;
-  const bool is_in = command.kind == CommandKind::kCopyIn && to_device && !from_device;
-  return is_out || is_in ? &command : nullptr;
+  if (from_device && !to_device) return std::get_if<CopyOut>(&command);
+  if (to_device && !from_device) return std::get_if<CopyIn>(&command);
+  return nullptr;
 }
 
 std::int64_t GpuRows::external_id(std::size_t event) const {
@@ -150,7 +150,7 @@ GpuSpan GpuRows::span_of(std::size_t index) const {
   span.block = work.block;
   if (work.kind == StreamWorkKind::kCopy) span.name = copy_name(work);
   if (work.kind == StreamWorkKind::kSet) span.name = std::string("Memset (") + text_of(work.to) + ")";
-  if (const Command* command = copy_command(work)) span.tensor = tensors_.at(command->copy);
+  if (const CopyCommand* command = copy_command(work)) span.tensor = tensors_.at(command->copy);
   if (const auto lead = leads_.find(index); lead != leads_.end()) span.lead_ns = lead->second;
   return span;
 }

@@ -39,7 +39,7 @@ class GpuRows {
 
  private:
   Nanoseconds moment(Nanoseconds tracer_time) const { return tracer_time + *offset_; }
-  const Command* copy_command(const StreamWork& work) const;
+  const CopyCommand* copy_command(const StreamWork& work) const;
   std::int64_t cause_id(std::uint32_t correlation) const;
   GpuSpan span_of(std::size_t index) const;
   GpuSpan span_of(const CudaCall& call) const;

@@ -69,8 +69,8 @@ class ActivitySketch {
 StepResult step_with(GpuActivity activity) {
   PassSketch sketch(0, 1000);
   sketch.compute(10).op_begin("aten::relu").compute(40).op_end();
-  sketch.alloc(1, 64).pack(1, 0).command({CommandKind::kCopyOut, 0, 0, 64});
-  sketch.compute(30).unpack(0).command({CommandKind::kCopyIn, 0, 0, 64});
+  sketch.alloc(1, 64).pack(1, 0).command(CopyOut{{0, 0, 64}});
+  sketch.compute(30).unpack(0).command(CopyIn{{0, 0, 64}});
   sketch.compute(20);
   StepResult step;
   step.recording = sketch.finish();

@@ -50,7 +50,7 @@ class FakeJob {
     step.step_time_ns = (policy.threshold_bytes ? 20 : 10) * (apart == kFar ? 10 : 1);
     step.device_peak_bytes = visits.size() == 1 ? 200 : 100;
     const std::size_t visit = visits.size() - 1;
-    if (visit != other_commands_in_visit) step.commands = {{CommandKind::kCopyOut, 0, 0, 8}};
+    if (visit != other_commands_in_visit) step.commands = {CopyOut{{0, 0, 8}}};
     std::vector<StepResult> results(static_cast<std::size_t>(steps), step);
     results.back().has_other_commands = visit == last_step_differs_in_visit;
     return {results};

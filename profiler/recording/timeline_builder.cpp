@@ -178,45 +178,51 @@ class StepTimeline {
   }
 
   void add_command(const RawCommand& raw) {
-    switch (raw.command.kind) {
-      case CommandKind::kCopyOut:
-        timeline_.flows.push_back({flow(raw.command.copy), Track::kCompute, at(raw.begin_ns), "pack"});
-        return count_host(raw.command.bytes, raw.begin_ns);
-      case CommandKind::kReadDisk:
-        return count_host(raw.command.bytes, raw.begin_ns);
-      case CommandKind::kFreeHost:
-        return count_host(-raw.command.bytes, raw.begin_ns);
-      case CommandKind::kTakeDisk:
-        return count_disk(raw.command.bytes, raw.begin_ns);
-      case CommandKind::kFreeDisk:
-        return count_disk(-raw.command.bytes, raw.begin_ns);
-      case CommandKind::kWaitWrite:
-        return add_wait(raw, Track::kDiskWrite,
-                        "the host buffer must be freed, but its write to the disk is not done");
-      case CommandKind::kWaitRead:
-        return add_wait(raw, Track::kDiskRead,
-                        "the host buffer must be freed, but a disk read into it is not done");
-      case CommandKind::kWaitOut:
-        return add_wait(raw, Track::kD2h, "the device copy must be freed before the step continues");
-      case CommandKind::kWaitIn:
-        return add_wait(raw, Track::kH2d, "backward needs the tensor");
-      default:
-        return;
-    }
+    std::visit([&](const auto& each) { add(each, raw); }, raw.command);
   }
 
-  void add_wait(const RawCommand& raw, Track copy_track, const std::string& reason) {
+  void add(const CopyOut& command, const RawCommand& raw) {
+    timeline_.flows.push_back({flow(command.copy), Track::kCompute, at(raw.begin_ns), "pack"});
+    count_host(command.bytes, raw.begin_ns);
+  }
+  void add(const ReadDisk& command, const RawCommand& raw) { count_host(command.bytes, raw.begin_ns); }
+  void add(const FreeHost& command, const RawCommand& raw) { count_host(-command.bytes, raw.begin_ns); }
+  void add(const TakeDisk& command, const RawCommand& raw) { count_disk(command.bytes, raw.begin_ns); }
+  void add(const FreeDisk& command, const RawCommand& raw) { count_disk(-command.bytes, raw.begin_ns); }
+  void add(const WaitWrite& command, const RawCommand& raw) {
+    add_wait(command, raw, Track::kDiskWrite,
+             "the host buffer must be freed, but its write to the disk is not done");
+  }
+  void add(const WaitRead& command, const RawCommand& raw) {
+    add_wait(command, raw, Track::kDiskRead,
+             "the host buffer must be freed, but a disk read into it is not done");
+  }
+  void add(const WaitOut& command, const RawCommand& raw) {
+    add_wait(command, raw, Track::kD2h, "the device copy must be freed before the step continues");
+  }
+  void add(const WaitIn& command, const RawCommand& raw) {
+    add_wait(command, raw, Track::kH2d, "backward needs the tensor");
+  }
+  void add(const OneOf<Keep, ReleaseKept, Drop, CopyIn, Encode, Decode, DropForRecompute, Recompute,
+                       WriteDisk> auto& /*command*/,
+           const RawCommand& /*raw*/) {}
+
+  void add_wait(const CopyCommand& command, const RawCommand& raw, Track copy_track,
+                const std::string& reason) {
     Span& span = add_span(SpanKind::kWait, wait_name(copy_track), raw.begin_ns, raw.end_ns);
     span.copy_track = copy_track;
-    span.tensor = raw.command.tensor;
-    span.bytes = raw.command.bytes;
+    span.tensor = command.tensor;
+    span.bytes = command.bytes;
     span.reason = reason;
   }
 
   void add_copies() {
     std::vector<SavedId> tensor_of;
-    for (const RawCommand& raw : pass_.commands)
-      if (raw.command.copy == static_cast<CopyId>(tensor_of.size())) tensor_of.push_back(raw.command.tensor);
+    for (const RawCommand& raw : pass_.commands) {
+      const CopyCommand* const command = copy_fields(raw.command);
+      if (command != nullptr && command->copy == static_cast<CopyId>(tensor_of.size()))
+        tensor_of.push_back(command->tensor);
+    }
     for (const CopyRecord& copy : step_.copies) {
       const bool out = copy.direction == CopyDirection::kD2h;
       if (const auto seen = gpu_.match(copy)) {
@@ -249,9 +255,11 @@ class StepTimeline {
   }
 
   SavedId tensor_of(CopyId copy) const {
-    const auto found =
-        std::ranges::find(pass_.commands, copy, [](const RawCommand& raw) { return raw.command.copy; });
-    return found == pass_.commands.end() ? -1 : found->command.tensor;
+    for (const RawCommand& raw : pass_.commands)
+      if (const CopyCommand* const command = copy_fields(raw.command);
+          command != nullptr && command->copy == copy)
+        return command->tensor;
+    return -1;
   }
 
   const StepResult& step_;

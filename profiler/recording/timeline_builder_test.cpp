@@ -58,11 +58,11 @@ std::vector<std::string> counters_of(const Timeline& timeline, const std::string
 StepResult offloading_step(Nanoseconds begin = 0) {
   PassSketch sketch(100, begin);
   sketch.alloc(1, 64).pack(1, 0);
-  sketch.compute(10).command({CommandKind::kCopyOut, 0, 0, 64});
-  sketch.compute(10).command({CommandKind::kWaitOut, 0, 0, 64}, 5);
-  sketch.compute(20).unpack(0).command({CommandKind::kCopyIn, 0, 0, 64});
-  sketch.command({CommandKind::kWaitIn, 0, 0, 64}, 7);
-  sketch.compute(8).command({CommandKind::kFreeHost, 0, 0, 64});
+  sketch.compute(10).command(CopyOut{{0, 0, 64}});
+  sketch.compute(10).command(WaitOut{{0, 0, 64}}, 5);
+  sketch.compute(20).unpack(0).command(CopyIn{{0, 0, 64}});
+  sketch.command(WaitIn{{0, 0, 64}}, 7);
+  sketch.compute(8).command(FreeHost{{0, 0, 64}});
   StepResult step = step_of(sketch);
   step.copies = {{CopyDirection::kD2h, begin + 12, begin + 25, 64, 0},
                  {CopyDirection::kH2d, begin + 46, begin + 52, 64, 0}};
@@ -255,7 +255,7 @@ TEST(BuildTimeline, ShowsCopiesOnTheirTracks) {
 
 TEST(BuildTimeline, ACopyBelongsToTheTensorThatBeganIt) {
   PassSketch sketch;
-  sketch.alloc(1, 64).pack(1).alloc(2, 64).pack(2, 0).command({CommandKind::kCopyOut, 1, 0, 64});
+  sketch.alloc(1, 64).pack(1).alloc(2, 64).pack(2, 0).command(CopyOut{{1, 0, 64}});
   StepResult step = step_of(sketch);
   step.copies = {{CopyDirection::kD2h, 0, 1, 64, 0}};
   EXPECT_EQ(spans_of(timeline_of(step), SpanKind::kCopy).front().tensor, 1);
@@ -273,7 +273,7 @@ TEST(BuildTimeline, ChainsPackCopiesAndUnpack) {
 
 TEST(BuildTimeline, KeptTensorsHaveNoChain) {
   PassSketch sketch;
-  sketch.alloc(1, 64).pack(1).command({CommandKind::kKeep, 0, -1, 64}).unpack(0);
+  sketch.alloc(1, 64).pack(1).command(Keep{{0, 64}}).unpack(0);
   EXPECT_THAT(timeline_of(sketch).flows, IsEmpty());
 }
 

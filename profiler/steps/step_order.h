@@ -2,7 +2,8 @@
 
 #include <optional>
 
-#include "engine/autograd/offload_step.h"
+#include "engine/autograd/step_guide.h"
+#include "engine/autograd/step_listener.h"
 #include "profiler/cupti/gpu_tracer.h"
 #include "traces/model/policy.h"
 

@@ -58,11 +58,14 @@ class ReplayListener : public StorageListener {
   /// Called after the event has been replayed, including its waits.
   virtual void on_event(std::size_t index, Nanoseconds now) { (void)index, (void)now; }
   virtual void on_command(const Command& command, Nanoseconds now) { (void)command, (void)now; }
-  virtual void on_copy(const Command& command, const VirtualClock::Copy& copy) { (void)command, (void)copy; }
+  /// Called for CopyOut and CopyIn; the copy's track tells which.
+  virtual void on_copy(const CopyCommand& command, const VirtualClock::Copy& copy) {
+    (void)command, (void)copy;
+  }
   /// Called for the step program's own copies: those of parameters.
   virtual void on_parameter_copy(const VirtualClock::Copy& copy) { (void)copy; }
-  /// Called for kWriteDisk and kReadDisk, with the times at which the disk carries the transfer out.
-  virtual void on_disk_transfer(const Command& command, const VirtualClock::Copy& transfer) {
+  /// Called for WriteDisk and ReadDisk, with the times at which the disk carries the transfer out.
+  virtual void on_disk_transfer(const CopyCommand& command, const VirtualClock::Copy& transfer) {
     (void)command, (void)transfer;
   }
   /// Called for each stall. One wait for a copy may have up to three parts, each with its own reason. The

@@ -45,7 +45,7 @@ Policy to_disk(Bytes buffer) {
 
 class DiskListener final : public ReplayListener {
  public:
-  void on_disk_transfer(const Command& command, const VirtualClock::Copy& transfer) override {
+  void on_disk_transfer(const CopyCommand& command, const VirtualClock::Copy& transfer) override {
     transfers.push_back(std::string(transfer.track == Track::kDiskWrite ? "write " : "read ") +
                         std::to_string(command.copy) + ": " + std::to_string(transfer.begin) + "-" +
                         std::to_string(transfer.end));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "simulator/replay/replay.h"
+#include "tests/support/command_lists.h"
 #include "tests/support/random_policy.h"
 #include "tests/support/random_step.h"
 
@@ -27,10 +28,10 @@ class Log final : public ReplayListener {
 
   void on_command(const Command& command, Nanoseconds now) override { lines.push_back({command, now}); }
   void on_event(std::size_t index, Nanoseconds now) override {
-    lines.push_back({{CommandKind::kKeep, -1, -1, static_cast<Bytes>(index)}, now});
+    lines.push_back({Keep{{-1, static_cast<Bytes>(index)}}, now});
   }
   void on_stall(const Stall& stall) override {
-    lines.push_back({{CommandKind::kWaitIn, stall.tensor, -1, stall.begin_ns}, stall.duration_ns});
+    lines.push_back({WaitIn{{stall.tensor, -1, stall.begin_ns}}, stall.duration_ns});
   }
 
   std::vector<Line> lines;
@@ -223,7 +224,7 @@ TEST(PartialReplay, AForkReportsTheRemainingEventsToItsOwnListener) {
   Log log;
   replay.fork(preset_policy("offload"), &log).finish();
   ASSERT_FALSE(log.lines.empty());
-  EXPECT_EQ(log.lines.back().command.bytes, static_cast<Bytes>(step.events().size() - 1));
+  EXPECT_EQ(bytes_of(log.lines.back().command), static_cast<Bytes>(step.events().size() - 1));
 }
 
 }  // namespace

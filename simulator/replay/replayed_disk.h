@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/scheduler/scheduler.h"
+#include "engine/scheduler/command.h"
 #include "simulator/clock/virtual_clock.h"
 #include "traces/base/units.h"
 
@@ -13,18 +13,18 @@ namespace offprof {
 /// parameters only the written and read bytes are counted.
 class ReplayedDisk {
  public:
-  void take(const Command& command) {
+  void take(const TakeDisk& command) {
     used_bytes_ += command.bytes;
     peak_bytes_ = std::max(peak_bytes_, used_bytes_);
   }
-  void free(const Command& command) { used_bytes_ -= command.bytes; }
+  void free(const FreeDisk& command) { used_bytes_ -= command.bytes; }
 
   /// Writes after the copy out, which ends at `copied_out`.
-  const VirtualClock::Copy& write(const Command& command, Nanoseconds copied_out, VirtualClock& clock) {
+  const VirtualClock::Copy& write(const WriteDisk& command, Nanoseconds copied_out, VirtualClock& clock) {
     write_bytes_ += command.bytes;
     return note(command, clock.write_disk(command.bytes, copied_out));
   }
-  const VirtualClock::Copy& read(const Command& command, VirtualClock& clock) {
+  const VirtualClock::Copy& read(const ReadDisk& command, VirtualClock& clock) {
     read_bytes_ += command.bytes;
     return note(command, clock.read_disk(command.bytes));
   }
@@ -55,7 +55,7 @@ class ReplayedDisk {
   const VirtualClock::Copy* find(CopyId copy) const {
     return static_cast<std::size_t>(copy) < transfers_.size() ? &transfers_[copy] : nullptr;
   }
-  const VirtualClock::Copy& note(const Command& command, const VirtualClock::Copy& transfer) {
+  const VirtualClock::Copy& note(const CopyCommand& command, const VirtualClock::Copy& transfer) {
     const std::size_t needed = static_cast<std::size_t>(command.copy) + 1;
     if (transfers_.size() < needed) transfers_.resize(needed);
     return transfers_[command.copy] = transfer;

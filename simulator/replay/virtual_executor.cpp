@@ -9,43 +9,7 @@ namespace offprof {
 
 void VirtualExecutor::execute(const Command& command) {
   if (listener_ != nullptr) listener_->on_command(command, clock_.now());
-  switch (command.kind) {
-    case CommandKind::kKeep:
-      return memory_.hold(own_storage(command.tensor));
-    case CommandKind::kReleaseKept:
-      return memory_.free_unpacked(own_storage(command.tensor));
-    case CommandKind::kCopyOut:
-      return copy_out(command);
-    case CommandKind::kCopyIn:
-      return copy_in(command);
-    case CommandKind::kWaitOut:
-    case CommandKind::kWaitIn:
-      return wait(command);
-    case CommandKind::kDrop:
-      return memory_.free_unpacked(copies_[command.copy].device_storage);
-    case CommandKind::kFreeHost:
-      host_bytes_ -= command.bytes;
-      return;
-    case CommandKind::kEncode:
-      return encode(command);
-    case CommandKind::kDecode:
-      return decode(command);
-    case CommandKind::kTakeDisk:
-      return disk_.take(command);
-    case CommandKind::kWriteDisk:
-      return write_disk(command);
-    case CommandKind::kReadDisk:
-      return read_disk(command);
-    case CommandKind::kWaitWrite:
-    case CommandKind::kWaitRead:
-      return wait_for_disk(command);
-    case CommandKind::kFreeDisk:
-      return disk_.free(command);
-    case CommandKind::kDropForRecompute:
-      return discard(command);
-    case CommandKind::kRecompute:
-      return recompute(command);
-  }
+  std::visit([this](const auto& each) { run(each); }, command);
 }
 
 void VirtualExecutor::take_host(Bytes bytes) {
@@ -53,19 +17,15 @@ void VirtualExecutor::take_host(Bytes bytes) {
   host_peak_bytes_ = std::max(host_peak_bytes_, host_bytes_);
 }
 
-void VirtualExecutor::write_disk(const Command& command) {
+void VirtualExecutor::run(const WriteDisk& command) {
   const VirtualClock::Copy& written = disk_.write(command, copies_[command.copy].last_copy.end, clock_);
   if (listener_ != nullptr) listener_->on_disk_transfer(command, written);
 }
 
-void VirtualExecutor::read_disk(const Command& command) {
+void VirtualExecutor::run(const ReadDisk& command) {
   take_host(command.bytes);
   const VirtualClock::Copy& read = disk_.read(command, clock_);
   if (listener_ != nullptr) listener_->on_disk_transfer(command, read);
-}
-
-void VirtualExecutor::wait_for_disk(const Command& command) {
-  wait_for_disk(disk_.last(command.copy), command.tensor);
 }
 
 void VirtualExecutor::wait_for_disk(const VirtualClock::Copy& transfer, SavedId tensor) {
@@ -75,7 +35,7 @@ void VirtualExecutor::wait_for_disk(const VirtualClock::Copy& transfer, SavedId 
   listener_->on_stall({StallReason::kDisk, tensor, transfer.bytes, before, stood, transfer.track});
 }
 
-void VirtualExecutor::copy_out(const Command& command) {
+void VirtualExecutor::run(const CopyOut& command) {
   if (copies_tensors_) stage(command.tensor);
   const VirtualClock::Copy copy = clock_.copy_out(command.bytes);
   if (command.copy == static_cast<CopyId>(copies_.size())) {  // it was not encoded before
@@ -96,7 +56,7 @@ void VirtualExecutor::stage(SavedId tensor) {
   if (listener_ != nullptr) listener_->on_staging(bytes);
 }
 
-void VirtualExecutor::copy_in(const Command& command) {
+void VirtualExecutor::run(const CopyIn& command) {
   DeviceCopy& copy = copies_[command.copy];
   copy.device_storage = memory_.allocate(command.bytes);
   copy.last_copy = clock_.copy_in(command.bytes, disk_.ready(command.copy));
@@ -104,23 +64,23 @@ void VirtualExecutor::copy_in(const Command& command) {
   if (listener_ != nullptr) listener_->on_copy(command, copy.last_copy);
 }
 
-void VirtualExecutor::encode(const Command& command) {
+void VirtualExecutor::run(const Encode& command) {
   OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
   copies_.push_back({command.tensor, use(cost_of(command.tensor).encode), {}});
 }
 
-void VirtualExecutor::decode(const Command& command) {
+void VirtualExecutor::run(const Decode& command) {
   DeviceCopy& copy = copies_[command.copy];
   const std::int32_t encoded = std::exchange(copy.device_storage, use(cost_of(copy.tensor).decode));
   memory_.free_unpacked(encoded);
 }
 
-void VirtualExecutor::discard(const Command& command) {
+void VirtualExecutor::run(const DropForRecompute& command) {
   OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
   copies_.push_back({command.tensor, -1, {}});
 }
 
-void VirtualExecutor::recompute(const Command& command) {
+void VirtualExecutor::run(const Recompute& command) {
   const RuledPlacement placement = rule(command.tensor);
   OFFPROF_CHECK(placement && placement->recomputation != nullptr);
   copies_[command.copy].device_storage = use(placement->recomputation->use);
@@ -151,8 +111,14 @@ std::int32_t VirtualExecutor::use(const TransformUse& use) {
   return *result;
 }
 
-void VirtualExecutor::wait(const Command& command) {
-  wait(copies_[command.copy].last_copy, reason_to_wait(command), command.tensor);
+void VirtualExecutor::run(const WaitOut& command) {
+  wait(copies_[command.copy].last_copy, reason_to_wait_out(command.tensor), command.tensor);
+}
+
+void VirtualExecutor::run(const WaitIn& command) {
+  const bool is_released = event_ == EventKind::kRelease;
+  wait(copies_[command.copy].last_copy, is_released ? StallReason::kReleased : StallReason::kReloadLate,
+       command.tensor);
 }
 
 void VirtualExecutor::wait(const VirtualClock::Copy& copy, StallReason reason, SavedId tensor) {
@@ -193,11 +159,10 @@ void VirtualExecutor::save_parameters(std::int32_t storage) {
   wait_for_disk(written, -1);
 }
 
-StallReason VirtualExecutor::reason_to_wait(const Command& command) const {
+StallReason VirtualExecutor::reason_to_wait_out(SavedId tensor) const {
   if (event_ == EventKind::kRelease) return StallReason::kReleased;
-  if (command.kind == CommandKind::kWaitIn) return StallReason::kReloadLate;
   if (event_ != EventKind::kPack) return StallReason::kStashEmptied;
-  return command.tensor == event_id_ ? StallReason::kNoStash : StallReason::kStashFull;
+  return tensor == event_id_ ? StallReason::kNoStash : StallReason::kStashFull;
 }
 
 }  // namespace offprof

@@ -80,22 +80,31 @@ class VirtualExecutor final : public Executor {
     return static_cast<std::int32_t>(step_.requests()[tensor].storage);
   }
 
-  void copy_out(const Command& command);
+  void run(const Keep& command) { memory_.hold(own_storage(command.tensor)); }
+  void run(const ReleaseKept& command) { memory_.free_unpacked(own_storage(command.tensor)); }
+  void run(const CopyOut& command);
+  void run(const WaitOut& command);
+  void run(const Drop& command) { memory_.free_unpacked(copies_[command.copy].device_storage); }
+  void run(const CopyIn& command);
+  void run(const WaitIn& command);
+  void run(const FreeHost& command) { host_bytes_ -= command.bytes; }
+  void run(const Encode& command);
+  void run(const Decode& command);
+  void run(const DropForRecompute& command);
+  void run(const Recompute& command);
+  void run(const TakeDisk& command) { disk_.take(command); }
+  void run(const WriteDisk& command);
+  void run(const WaitWrite& command) { wait_for_disk(disk_.last(command.copy), command.tensor); }
+  void run(const ReadDisk& command);
+  void run(const WaitRead& command) { wait_for_disk(disk_.last(command.copy), command.tensor); }
+  void run(const FreeDisk& command) { disk_.free(command); }
+
   void stage(SavedId tensor);
-  void copy_in(const Command& command);
-  void encode(const Command& command);
   void take_host(Bytes bytes);
-  void write_disk(const Command& command);
-  void read_disk(const Command& command);
-  void wait_for_disk(const Command& command);
   void wait_for_disk(const VirtualClock::Copy& transfer, SavedId tensor);
-  void decode(const Command& command);
-  void discard(const Command& command);
-  void recompute(const Command& command);
   const TransformCost& cost_of(SavedId tensor) const;
   std::int32_t use(const TransformUse& use);
-  void wait(const Command& command);
-  StallReason reason_to_wait(const Command& command) const;
+  StallReason reason_to_wait_out(SavedId tensor) const;
   void wait(const VirtualClock::Copy& copy, StallReason reason, SavedId tensor);
 
   const Step& step_;

@@ -17,7 +17,7 @@ Policy dense_offload_all() {
 std::vector<SavedId> reloaded_tensors(const Step& step, const Policy& policy) {
   std::vector<SavedId> tensors;
   for (const Command& command : replay_commands(step, policy))
-    if (command.kind == CommandKind::kCopyIn) tensors.push_back(command.tensor);
+    if (const auto* const copy = std::get_if<CopyIn>(&command)) tensors.push_back(copy->tensor);
   std::ranges::sort(tensors);
   return tensors;
 }

@@ -37,8 +37,8 @@ class TimelineListener final : public ReplayListener {
     copy_of_[tensor] = decision.copy;
   }
 
-  void on_copy(const Command& command, const VirtualClock::Copy& copy) override {
-    const bool out = command.kind == CommandKind::kCopyOut;
+  void on_copy(const CopyCommand& command, const VirtualClock::Copy& copy) override {
+    const bool out = copy.track == Track::kD2h;
     Span& span = add_span(SpanKind::kCopy, out ? "copy out" : "copy in", copy.begin, copy.end);
     span.track = copy.track;
     span.bytes = command.bytes;
@@ -56,7 +56,7 @@ class TimelineListener final : public ReplayListener {
     span.bytes = copy.bytes;
   }
 
-  void on_disk_transfer(const Command& command, const VirtualClock::Copy& transfer) override {
+  void on_disk_transfer(const CopyCommand& command, const VirtualClock::Copy& transfer) override {
     Span& span = add_span(SpanKind::kCopy, disk_transfer_name(transfer.track), transfer.begin, transfer.end);
     span.track = transfer.track;
     span.bytes = command.bytes;
@@ -64,10 +64,10 @@ class TimelineListener final : public ReplayListener {
   }
 
   void on_command(const Command& command, Nanoseconds now) override {
-    if (command.kind == CommandKind::kCopyOut)
-      timeline_.flows.push_back({command.copy, Track::kCompute, now, "pack"});
-    if (command.kind == CommandKind::kTakeDisk) count_disk(command.bytes, now);
-    if (command.kind == CommandKind::kFreeDisk) count_disk(-command.bytes, now);
+    if (const auto* const out = std::get_if<CopyOut>(&command))
+      timeline_.flows.push_back({out->copy, Track::kCompute, now, "pack"});
+    if (const auto* const taken = std::get_if<TakeDisk>(&command)) count_disk(taken->bytes, now);
+    if (const auto* const freed = std::get_if<FreeDisk>(&command)) count_disk(-freed->bytes, now);
   }
 
   void on_stall(const Stall& stall) override {

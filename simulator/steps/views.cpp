@@ -64,45 +64,7 @@ class ContentListener final : public ReplayListener {
 
   void on_command(const Command& command, Nanoseconds) override {
     if (reached_ > peak_event_) return;
-    switch (command.kind) {
-      case CommandKind::kKeep:
-        kept_.push_back(command.tensor);
-        return;
-      case CommandKind::kReleaseKept:
-        std::erase(kept_, command.tensor);
-        return;
-      case CommandKind::kCopyOut:
-        if (!encoded_copies_.contains(command.copy)) stashed_.push_back(command);
-        return;
-      case CommandKind::kCopyIn:
-        if (!encoded_copies_.contains(command.copy)) return add_reloaded(command);
-        encoded_[command.copy] = command.bytes;
-        return;
-      case CommandKind::kEncode:
-        encoded_copies_.insert(command.copy);
-        encoded_[command.copy] = command.bytes;
-        return;
-      case CommandKind::kDecode:
-        encoded_copies_.erase(command.copy);
-        encoded_.erase(command.copy);
-        return add_reloaded(command);
-      case CommandKind::kRecompute:
-        return add_reloaded(command);
-      case CommandKind::kDropForRecompute:
-        return;
-      case CommandKind::kDrop:
-        return drop(command);
-      case CommandKind::kWaitOut:
-      case CommandKind::kWaitIn:
-      case CommandKind::kFreeHost:
-      case CommandKind::kTakeDisk:
-      case CommandKind::kWriteDisk:
-      case CommandKind::kWaitWrite:
-      case CommandKind::kReadDisk:
-      case CommandKind::kWaitRead:
-      case CommandKind::kFreeDisk:
-        return;
-    }
+    std::visit([this](const auto& each) { follow(each); }, command);
   }
 
   DeviceContent content(Bytes total) const {
@@ -114,7 +76,7 @@ class ContentListener final : public ReplayListener {
     for (const std::int32_t storage : freed_)
       if (std::exchange(counted[storage], 0) != 0) content.resident -= step_.storage_bytes()[storage];
     for (const SavedId tensor : kept_) content.kept += count_once(counted, tensor);
-    for (const Command& copy : stashed_) content.stashed += count_once(counted, copy.tensor);
+    for (const CopyOut& copy : stashed_) content.stashed += count_once(counted, copy.tensor);
     for (const auto& [copy, bytes] : encoded_) content.encoded += bytes;
     content.reloaded = reloaded_bytes_;
     content.working =
@@ -123,20 +85,42 @@ class ContentListener final : public ReplayListener {
   }
 
  private:
-  void add_reloaded(const Command& command) {
-    reloaded_bytes_ += command.bytes;
-    reloaded_.push_back(command.copy);
+  void follow(const Keep& command) { kept_.push_back(command.tensor); }
+  void follow(const ReleaseKept& command) { std::erase(kept_, command.tensor); }
+  void follow(const CopyOut& command) {
+    if (!encoded_copies_.contains(command.copy)) stashed_.push_back(command);
   }
-
-  void drop(const Command& command) {
+  void follow(const CopyIn& command) {
+    if (!encoded_copies_.contains(command.copy)) return add_reloaded(command);
+    encoded_[command.copy] = command.bytes;
+  }
+  void follow(const Encode& command) {
+    encoded_copies_.insert(command.copy);
+    encoded_[command.copy] = command.bytes;
+  }
+  void follow(const Decode& command) {
+    encoded_copies_.erase(command.copy);
+    encoded_.erase(command.copy);
+    add_reloaded(command);
+  }
+  void follow(const Recompute& command) { add_reloaded(command); }
+  void follow(const Drop& command) {
     if (encoded_.erase(command.copy) > 0) return;
     const auto reloaded = std::find(reloaded_.begin(), reloaded_.end(), command.copy);
     if (reloaded != reloaded_.end()) {
       reloaded_.erase(reloaded);
       reloaded_bytes_ -= command.bytes;
     } else {
-      std::erase_if(stashed_, [&](const Command& copy) { return copy.copy == command.copy; });
+      std::erase_if(stashed_, [&](const CopyOut& copy) { return copy.copy == command.copy; });
     }
+  }
+  /// The engine holds the same storages after these.
+  void follow(const OneOf<DropForRecompute, WaitOut, WaitIn, FreeHost, TakeDisk, WriteDisk, WaitWrite,
+                          ReadDisk, WaitRead, FreeDisk> auto& /*command*/) {}
+
+  void add_reloaded(const CopyCommand& command) {
+    reloaded_bytes_ += command.bytes;
+    reloaded_.push_back(command.copy);
   }
 
   Bytes count_once(std::vector<char>& counted, SavedId tensor) const {
@@ -149,7 +133,7 @@ class ContentListener final : public ReplayListener {
   std::size_t reached_ = 0;
   std::vector<std::int32_t> freed_;  ///< storages freed by the step program
   std::vector<SavedId> kept_;
-  std::vector<Command> stashed_;
+  std::vector<CopyOut> stashed_;
   std::set<CopyId> encoded_copies_;  ///< not decoded yet
   std::map<CopyId, Bytes> encoded_;  ///< bytes on the device of those
   std::vector<CopyId> reloaded_;

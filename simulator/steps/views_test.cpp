@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "simulator/replay/replay.h"
+#include "tests/support/command_lists.h"
 #include "tests/support/random_policy.h"
 #include "tests/support/random_program.h"
 
@@ -76,10 +77,8 @@ TEST(ReplayCommands, AreThoseOfTheScheduler) {
   ProgramSketch sketch;
   sketch.node(sketch.save(sketch.alloc(100)));
   const std::vector<Command> commands = replay_commands(Step(sketch.program()), preset_policy("offload"));
-  std::vector<CommandKind> kinds;
-  for (const Command& command : commands) kinds.push_back(command.kind);
-  using enum CommandKind;
-  EXPECT_THAT(kinds, ElementsAre(kCopyOut, kWaitOut, kDrop, kCopyIn, kWaitIn, kDrop, kFreeHost));
+  EXPECT_THAT(names_of(commands),
+              ElementsAre("copy_out", "wait_out", "drop", "copy_in", "wait_in", "drop", "free_host"));
 }
 
 // --- Memory over the step ---

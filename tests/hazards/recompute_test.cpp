@@ -10,6 +10,7 @@
 #include "profiler/recorder/recompute_recorder.h"
 #include "tests/hazards/hazard_fixture.h"
 #include "tests/hazards/scenarios.h"
+#include "tests/support/command_lists.h"
 
 namespace offprof {
 namespace {
@@ -115,7 +116,7 @@ class RecomputeFixture : public HazardTest {
   }
 
   static std::ptrdiff_t recomputed_in(const OffloadStep& step) {
-    return std::ranges::count(step.commands(), CommandKind::kRecompute, &Command::kind);
+    return count_of<Recompute>(step.commands());
   }
 
   std::vector<std::string> operators() const {
@@ -188,7 +189,7 @@ TEST_P(RecomputeTest, RecomputesAChainFromItsBeginning) {
   const auto step = step_with_recomputations(run, Place::kHost, 0);
   EXPECT_EQ(program_.recomputations->size(), 3U);
   EXPECT_EQ(recomputed_in(*step), 3);
-  EXPECT_EQ(std::ranges::count(step->commands(), CommandKind::kCopyIn, &Command::kind), 1);
+  EXPECT_EQ(count_of<CopyIn>(step->commands()), 1);
   expect_equal(gradients_now(), expected);
 }
 

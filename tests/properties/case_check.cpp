@@ -26,6 +26,7 @@
 #include "tests/properties/interpreter.h"
 #include "tests/properties/memory_over_events.h"
 #include "tests/properties/operations.h"
+#include "tests/support/command_lists.h"
 #include "traces/base/error.h"
 #include "traces/format/program_io.h"
 
@@ -285,8 +286,7 @@ void CaseCheck::check_memory(const Recording& recording, const RandomCase& rando
   hold("H2D bytes", measured.h2d, predicted.h2d_bytes.value());
   if (measured.commands != replay_commands(step, policy))
     find(policy, "the commands differ from the simulation's");
-  coverage_.recomputed += static_cast<std::size_t>(
-      std::ranges::count(measured.commands, CommandKind::kRecompute, &Command::kind));
+  coverage_.recomputed += static_cast<std::size_t>(count_of<Recompute>(measured.commands));
   const RecordedPass pass = runner_.recorded(random_case.program, policy, recording.guide(policy));
   if (const auto difference =
           first_difference(memory_at_allocations(pass), memory_at_allocations(step, policy)))

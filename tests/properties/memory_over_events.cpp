@@ -35,9 +35,9 @@ class PassMemory {
     if (!is_engines) points_.push_back(live_);
   }
   void add(const Command& command) {
-    if (command.kind == CommandKind::kCopyOut || command.kind == CommandKind::kReadDisk)
-      live_.host += command.bytes;
-    if (command.kind == CommandKind::kFreeHost) live_.host -= command.bytes;
+    if (const auto* const out = std::get_if<CopyOut>(&command)) live_.host += out->bytes;
+    if (const auto* const read = std::get_if<ReadDisk>(&command)) live_.host += read->bytes;
+    if (const auto* const freed = std::get_if<FreeHost>(&command)) live_.host -= freed->bytes;
   }
 
   const RecordedPass& pass_;

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/scheduler/command_log.h"
 #include "engine/scheduler/scheduler.h"
 
 namespace offprof {
@@ -14,13 +13,12 @@ class RecordingExecutor final : public Executor {
  public:
   void execute(const Command& command) override {
     if (!short_log_.empty()) short_log_ += ", ";
-    short_log_ += to_string(command.kind);
-    short_log_ += " " + std::to_string(command.copy < 0 ? command.tensor : command.copy);
+    std::visit([this](const auto& each) { add_to_short_log(each); }, command);
     commands_.push_back(command);
   }
 
   /// Does not record refused commands.
-  bool try_execute(const Command& command) override {
+  bool try_execute(const RefusableCommand& command) override {
     if (refusals_ == 0) return Executor::try_execute(command);
     --refusals_;
     return false;
@@ -29,12 +27,21 @@ class RecordingExecutor final : public Executor {
   void refuse_next(int count) { refusals_ = count; }
 
   /// Returns the commands since the last call, such as `keep 0, copy_out 0, wait_out 0`. Each command comes
-  /// with the number of its copy; `keep` and `free_unpacked` come with the number of their tensor.
+  /// with the number of its copy; `keep` and `release_kept` come with the number of their tensor.
   std::string take_short_log() { return std::exchange(short_log_, {}); }
 
   const std::vector<Command>& commands() const { return commands_; }
 
  private:
+  template <typename EachCommand>
+  void add_to_short_log(const EachCommand& command) {
+    short_log_ += command.kName;
+    if constexpr (requires { command.copy; })
+      short_log_ += " " + std::to_string(command.copy);
+    else
+      short_log_ += " " + std::to_string(command.tensor);
+  }
+
   int refusals_ = 0;
   std::string short_log_;
   std::vector<Command> commands_;

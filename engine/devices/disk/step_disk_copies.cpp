@@ -13,7 +13,7 @@ StepDiskCopies::~StepDiskCopies() {
     if (copy.extent) disk_->release(*copy.extent);
 }
 
-bool StepDiskCopies::take(const Command& command) {
+bool StepDiskCopies::take(const TakeDisk& command) {
   if (disk_ == nullptr)
     throw input_error("the policy places tensors on a disk, but no disk was given",
                       "Give a folder: --disk DIR");
@@ -29,13 +29,13 @@ bool StepDiskCopies::take(const Command& command) {
   return true;
 }
 
-void StepDiskCopies::write(const Command& command, const std::byte* from, CopyQueue queue) {
+void StepDiskCopies::write(const WriteDisk& command, const std::byte* from, CopyQueue queue) {
   Copy& copy = at(command.copy);
   copy.transfer = disk_->write(*copy.extent, from, command.bytes, queue, command.copy);
   write_bytes_ += command.bytes;
 }
 
-void StepDiskCopies::read(const Command& command, std::byte* to) {
+void StepDiskCopies::read(const ReadDisk& command, std::byte* to) {
   Copy& copy = at(command.copy);
   copy.transfer = disk_->read(*copy.extent, to, command.bytes, command.copy);
   copy.was_read = true;
@@ -57,7 +57,7 @@ void StepDiskCopies::finish_reads() {
   late_reads_.finish();
 }
 
-void StepDiskCopies::free(const Command& command) {
+void StepDiskCopies::free(const FreeDisk& command) {
   Copy& copy = at(command.copy);
   disk_->release(*std::exchange(copy.extent, std::nullopt));
   copy.transfer = nullptr;

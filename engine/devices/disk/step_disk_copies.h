@@ -6,7 +6,7 @@
 
 #include "engine/devices/disk/device_disk.h"
 #include "engine/devices/disk/late_reads.h"
-#include "engine/scheduler/scheduler.h"
+#include "engine/scheduler/command.h"
 #include "traces/base/units.h"
 
 namespace offprof {
@@ -21,27 +21,27 @@ class StepDiskCopies {
   StepDiskCopies(const StepDiskCopies&) = delete;
   StepDiskCopies& operator=(const StepDiskCopies&) = delete;
 
-  /// Executes kTakeDisk. Returns false if the disk is full. Throws Error (input) if there is no disk.
-  bool take(const Command& command);
-  /// Executes kWriteDisk, after all that the queue was given so far.
-  void write(const Command& command, const std::byte* from, CopyQueue queue);
-  /// Executes kReadDisk.
-  void read(const Command& command, std::byte* to);
-  /// Executes kWaitWrite and kWaitRead.
+  /// Takes the space. Returns false if the disk is full. Throws Error (input) if there is no disk.
+  bool take(const TakeDisk& command);
+  /// Starts the write, after all that the queue was given so far.
+  void write(const WriteDisk& command, const std::byte* from, CopyQueue queue);
+  /// Starts the read.
+  void read(const ReadDisk& command, std::byte* to);
+  /// Lets the host wait for the copy's latest transfer.
   void wait(CopyId copy) { disk_->wait(at(copy).transfer); }
-  /// Makes the kCopyIn that is queued next start after the read, if there was one.
+  /// Makes the CopyIn that is queued next start after the read, if there was one.
   void hold_for_read(CopyId copy, CopyQueue queue);
-  /// Throws if the read failed. Call after compute waits for that kCopyIn. If the read is not complete yet,
+  /// Throws if the read failed. Call after compute waits for that CopyIn. If the read is not complete yet,
   /// `finish_reads` reports its failure; after `finish_reads`, this call waits for the read.
   void check_read(CopyId copy);
   /// Waits for the reads that `check_read` found incomplete. Throws if one failed.
   void finish_reads();
-  /// Executes kFreeDisk.
-  void free(const Command& command);
+  /// Frees the space.
+  void free(const FreeDisk& command);
   /// Waits until no transfer of the copy is in progress, ignoring failures.
   void settle(CopyId copy) noexcept;
 
-  int refusals() const { return refusals_; }  ///< kTakeDisk commands that the disk refused
+  int refusals() const { return refusals_; }  ///< TakeDisk commands that the disk refused
   Bytes peak_bytes() const { return peak_bytes_; }
   Bytes write_bytes() const { return write_bytes_; }
   Bytes read_bytes() const { return read_bytes_; }

@@ -334,19 +334,20 @@ class FakeDisk final : public DeviceDisk {
   }
 };
 
-Command of_copy(CommandKind kind, CopyId copy) {
-  return {kind, copy, copy, kBytes};
+template <typename EachCommand>
+EachCommand of_copy(CopyId copy) {
+  return {{copy, copy, kBytes}};
 }
 
 TEST(StepDiskCopies, CountsUsedAndTransferredBytes) {
   FakeDisk disk;
   StepDiskCopies copies(&disk);
-  EXPECT_TRUE(copies.take(of_copy(CommandKind::kTakeDisk, 3)));
-  copies.write(of_copy(CommandKind::kWriteDisk, 3), nullptr, CopyQueue::kD2h);
+  EXPECT_TRUE(copies.take(of_copy<TakeDisk>(3)));
+  copies.write(of_copy<WriteDisk>(3), nullptr, CopyQueue::kD2h);
   copies.wait(3);
-  copies.read(of_copy(CommandKind::kReadDisk, 3), nullptr);
+  copies.read(of_copy<ReadDisk>(3), nullptr);
   copies.hold_for_read(3, CopyQueue::kH2d);
-  copies.free(of_copy(CommandKind::kFreeDisk, 3));
+  copies.free(of_copy<FreeDisk>(3));
   EXPECT_EQ(disk.holds, 1);
   EXPECT_EQ(copies.peak_bytes(), kBytes);
   EXPECT_EQ(copies.write_bytes(), kBytes);
@@ -358,20 +359,20 @@ TEST(StepDiskCopies, CountsRefusalsOfAFullDisk) {
   FakeDisk disk;
   disk.is_taken = true;
   StepDiskCopies copies(&disk);
-  EXPECT_FALSE(copies.take(of_copy(CommandKind::kTakeDisk, 0)));
+  EXPECT_FALSE(copies.take(of_copy<TakeDisk>(0)));
   EXPECT_EQ(copies.refusals(), 1);
 }
 
 TEST(StepDiskCopies, RejectsTakeWithoutADisk) {
   StepDiskCopies copies(nullptr);
-  EXPECT_THROW(copies.take(of_copy(CommandKind::kTakeDisk, 0)), Error);
+  EXPECT_THROW(copies.take(of_copy<TakeDisk>(0)), Error);
 }
 
 TEST(StepDiskCopies, HoldsNoQueueForACopyThatStayedInHostMemory) {
   FakeDisk disk;
   StepDiskCopies copies(&disk);
-  copies.take(of_copy(CommandKind::kTakeDisk, 0));
-  copies.write(of_copy(CommandKind::kWriteDisk, 0), nullptr, CopyQueue::kD2h);
+  copies.take(of_copy<TakeDisk>(0));
+  copies.write(of_copy<WriteDisk>(0), nullptr, CopyQueue::kD2h);
   copies.hold_for_read(0, CopyQueue::kH2d);
   copies.hold_for_read(1, CopyQueue::kH2d);  // copy 1 is not on the disk
   EXPECT_EQ(disk.holds, 0);
@@ -380,8 +381,8 @@ TEST(StepDiskCopies, HoldsNoQueueForACopyThatStayedInHostMemory) {
 TEST(StepDiskCopies, ReportsAFailedReadWhenTheCopyInIsWaitedFor) {
   FakeDisk disk;
   StepDiskCopies copies(&disk);
-  copies.take(of_copy(CommandKind::kTakeDisk, 0));
-  copies.read(of_copy(CommandKind::kReadDisk, 0), nullptr);
+  copies.take(of_copy<TakeDisk>(0));
+  copies.read(of_copy<ReadDisk>(0), nullptr);
   disk.fails = true;
   EXPECT_THROW(copies.check_read(0), Error);
 }
@@ -393,8 +394,8 @@ TEST(StepDiskCopies, ReportsAnIncompleteFailedReadWhenReadsAreFinished) {
   StepDiskCopies copies(&disk);
   for (const CopyId copy : {0, 1}) {
     disk.is_taken = false;
-    copies.take(of_copy(CommandKind::kTakeDisk, copy));
-    copies.read(of_copy(CommandKind::kReadDisk, copy), nullptr);
+    copies.take(of_copy<TakeDisk>(copy));
+    copies.read(of_copy<ReadDisk>(copy), nullptr);
   }
   copies.check_read(0);
   EXPECT_THROW(copies.finish_reads(), Error);
@@ -406,10 +407,10 @@ TEST(StepDiskCopies, WaitsForIncompleteReadsWhenTheStepIsLost) {
   disk.is_over = false;
   {
     StepDiskCopies copies(&disk);
-    copies.take(of_copy(CommandKind::kTakeDisk, 0));
-    copies.read(of_copy(CommandKind::kReadDisk, 0), nullptr);
+    copies.take(of_copy<TakeDisk>(0));
+    copies.read(of_copy<ReadDisk>(0), nullptr);
     copies.check_read(0);
-    copies.free(of_copy(CommandKind::kFreeDisk, 0));
+    copies.free(of_copy<FreeDisk>(0));
     EXPECT_EQ(disk.under_way, 1);
   }
   EXPECT_EQ(disk.under_way, 0);
@@ -419,8 +420,8 @@ TEST(StepDiskCopies, FreesItsSpaceAndTransfersWhenTheStepIsLost) {
   FakeDisk disk;
   {
     StepDiskCopies copies(&disk);
-    copies.take(of_copy(CommandKind::kTakeDisk, 0));
-    copies.write(of_copy(CommandKind::kWriteDisk, 0), nullptr, CopyQueue::kD2h);
+    copies.take(of_copy<TakeDisk>(0));
+    copies.write(of_copy<WriteDisk>(0), nullptr, CopyQueue::kD2h);
     disk.fails = true;
     copies.settle(0);
     copies.settle(1);

@@ -38,10 +38,11 @@ void SweepListener::on_event(std::size_t index, Nanoseconds) {
 }
 
 void SweepListener::on_command(const Command& command, Nanoseconds) {
-  if (command.kind == CommandKind::kCopyOut) ++copies_out_;
-  if (command.kind != CommandKind::kCopyIn) return;
-  copied_in_.push_back(static_cast<std::int32_t>(step_.requests()[command.tensor].storage));
-  is_unasked_[command.copy] = true;
+  if (std::holds_alternative<CopyOut>(command)) ++copies_out_;
+  const auto* const copy = std::get_if<CopyIn>(&command);
+  if (copy == nullptr) return;
+  copied_in_.push_back(static_cast<std::int32_t>(step_.requests()[copy->tensor].storage));
+  is_unasked_[copy->copy] = true;
 }
 
 void SweepListener::on_placement(SavedId tensor, const PackDecision& decision) {

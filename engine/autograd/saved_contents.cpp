@@ -1,0 +1,94 @@
+#include "engine/autograd/saved_contents.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/recompute/recompute.h"
+#include "traces/base/check.h"
+
+namespace offprof {
+namespace {
+
+bool has_plain_storage(const at::Tensor& value) {
+  return value.defined() && value.layout() == at::kStrided && !value.is_quantized() && value.has_storage() &&
+         !value.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+}
+
+Bytes bytes_of(const at::Tensor& value) {
+  return static_cast<Bytes>(value.numel() * static_cast<std::int64_t>(value.element_size()));
+}
+
+Movability movability_of(const at::Tensor& value, std::optional<AllocationId> allocation, StorageRole role) {
+  if (value.storage().nbytes() == 0) return Movability::kEmpty;
+  if (!allocation) return Movability::kUnsupportedLayout;
+  switch (role) {
+    case StorageRole::kActivation:
+      return Movability::kMovable;
+    case StorageRole::kParameter:
+      return Movability::kParameter;
+    case StorageRole::kBuffer:
+      return Movability::kBuffer;
+    case StorageRole::kInput:
+      return Movability::kInput;
+    case StorageRole::kResident:
+      return Movability::kResident;
+  }
+  OFFPROF_CHECK(false);
+}
+
+}  // namespace
+
+SavedContents::SavedContents(const DeviceAllocator& allocator, std::shared_ptr<const Residents> residents)
+    : allocator_(allocator),
+      residents_(std::move(residents)),
+      first_allocation_(allocator.next_allocation()) {}
+
+PackRequest SavedContents::describe(const at::Tensor& value) {
+  PackRequest request;
+  if (!has_plain_storage(value)) {
+    request.movability = Movability::kUnsupportedLayout;
+    return request;
+  }
+  if (residents_->is_paged && residents_->is_paged(value.storage())) {
+    request.movability = Movability::kPaged;
+    request.tensor_bytes = bytes_of(value);
+    return request;
+  }
+  const std::optional<AllocationId> allocation = allocator_.allocation_of(value.storage());
+  const StorageRole role = role_of(allocation.value_or(0));
+  request.storage = allocation.value_or(0);
+  request.storage_bytes = static_cast<Bytes>(value.storage().nbytes());
+  request.tensor_bytes = bytes_of(value);
+  request.movability = movability_of(value, allocation, role);
+  if (request.movability == Movability::kMovable)
+    request.version = version(value, request.storage, at::ScalarType::Undefined);
+  request.is_parameter =
+      role == StorageRole::kParameter && residents_->parameters.contains(value.unsafeGetTensorImpl());
+  return request;
+}
+
+std::uint32_t SavedContents::encoded_version(const at::Tensor& value, AllocationId allocation) {
+  return version(value, allocation, value.scalar_type());
+}
+
+std::uint32_t SavedContents::version(const at::Tensor& value, AllocationId allocation,
+                                     at::ScalarType encoded_as) {
+  const c10::VariableVersion& counter = value.unsafeGetTensorImpl()->version_counter();
+  const std::uint32_t value_version = version_of(value);
+  std::vector<Content>& contents = contents_[allocation];
+  const auto found = std::find_if(contents.rbegin(), contents.rend(), [&](const Content& content) {
+    return content.version == value_version && content.encoded_as == encoded_as &&
+           is_same_counter(content.counter, counter);
+  });
+  if (found != contents.rend()) return static_cast<std::uint32_t>(contents.rend() - found - 1);
+  contents.push_back({counter, value_version, encoded_as});
+  return static_cast<std::uint32_t>(contents.size() - 1);
+}
+
+StorageRole SavedContents::role_of(AllocationId allocation) const {
+  if (allocation >= first_allocation_) return StorageRole::kActivation;
+  const auto found = residents_->roles.find(allocation);
+  return found == residents_->roles.end() ? StorageRole::kResident : found->second;
+}
+
+}  // namespace offprof
