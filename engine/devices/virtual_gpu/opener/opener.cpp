@@ -100,6 +100,10 @@ OFFPROF_EXPORT const char* offprof_virtual_gpu_hint() {
   return offprof::last_failure().hint.c_str();
 }
 
+OFFPROF_EXPORT const char* offprof_virtual_gpu_torch_version() {
+  return OFFPROF_TORCH_VERSION;
+}
+
 OFFPROF_EXPORT const char* offprof_virtual_gpu_state() {
   thread_local std::string text;
   const offprof::OpenGpu& opened = offprof::the_gpu();

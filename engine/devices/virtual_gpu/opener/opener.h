@@ -20,6 +20,9 @@ const char* offprof_virtual_gpu_error();
 /// Says what to do about that failure; may be empty.
 const char* offprof_virtual_gpu_hint();
 
+/// Returns the version of the LibTorch that the stand-in libraries were made for, such as `2.11.0`.
+const char* offprof_virtual_gpu_torch_version();
+
 /// Returns the state of the virtual GPU as a JSON object, or nullptr if it is not open:
 ///   profile           name of the profile
 ///   host_time_ns      virtual clock of the host, in nanoseconds: see VirtualGpu::host_time
