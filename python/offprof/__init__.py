@@ -1,5 +1,9 @@
-"""offprof: profiles and simulates activation offloading of PyTorch training programs."""
+"""offprof for Python programs.
 
-from .errors import InputError, UnavailableError, OffprofError
+This module imports neither torch nor any module that does: the virtual GPU has to be opened before
+torch is imported (`offprof.virtual_gpu`).
+"""
 
-__all__ = ["InputError", "UnavailableError", "OffprofError"]
+from .errors import InputError, OffprofError, UnavailableError
+
+__all__ = ["InputError", "OffprofError", "UnavailableError"]

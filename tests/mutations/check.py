@@ -20,6 +20,7 @@ not compile, a program has no such cases, or the cases fail without a mutation.
 """
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -63,10 +64,8 @@ def run(command, folder, seconds, **options):
 
 
 def kill_group(child):
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def limit_memory():
@@ -232,7 +231,11 @@ def check(options):
             print(f"{'WRONG':15}  {error}", file=sys.stderr, flush=True)
             continue
         row = rows[bug["name"]] = results.add(bug, by, time.monotonic() - began)
-        print(f"{'caught' if by else 'MISSED':7}{row['seconds']:6.0f} s  {bug['name']}: {by or 'no test'}", file=sys.stderr, flush=True)
+        print(
+            f"{'caught' if by else 'MISSED':7}{row['seconds']:6.0f} s  {bug['name']}: {by or 'no test'}",
+            file=sys.stderr,
+            flush=True,
+        )
     if problems:
         raise BadTable(f"{len(problems)} of {len(bugs)} mutations do not compile:\n" + "\n".join(problems))
     return [(bug, rows[bug["name"]]) for bug in bugs]

@@ -1,6 +1,6 @@
 """Prints tables from gcovr's JSON summary: coverage by module, and the ten least covered files.
 
-    table.py SUMMARY.json
+table.py SUMMARY.json
 """
 
 import json
@@ -38,7 +38,8 @@ def module_of(name):
 
 def main():
     files = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))["files"]
-    modules, total = {}, Count()
+    modules: dict[str, Count] = {}
+    total = Count()
     for file in files:
         modules.setdefault(module_of(file["filename"]), Count()).add(file)
         total.add(file)
@@ -50,7 +51,9 @@ def main():
     def share(file):
         return file["line_covered"] / file["line_total"]
 
-    print(f"\n| least covered file of {FEWEST_LINES} lines or more | lines | executed | branches | taken |\n| --- | --- | --- | --- | --- |")
+    print(
+        f"\n| least covered file of {FEWEST_LINES} lines or more | lines | executed | branches | taken |\n| --- | --- | --- | --- | --- |"
+    )
     for file in sorted((file for file in files if file["line_total"] >= FEWEST_LINES), key=share)[:LEAST]:
         count = Count()
         count.add(file)
