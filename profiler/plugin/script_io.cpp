@@ -116,6 +116,10 @@ Error error_from_json(const JsonValue& json) {
 
 }  // namespace
 
+std::string refused_trace_path(const ScriptRequest& request) {
+  return request.outcome_path + ".refused";
+}
+
 std::string format_script_request(const ScriptRequest& request) {
   Json json = {{"schema", kScriptRequestSchema},
                {"run", to_json(request.run)},
@@ -133,6 +137,8 @@ std::string format_script_request(const ScriptRequest& request) {
                {"trace_path", request.trace_path},
                {"commands_path", request.commands_path},
                {"outcome_path", request.outcome_path}};
+  if (const auto& gpu = request.virtual_gpu)
+    json["virtual_gpu"] = {{"profile", gpu->profile}, {"libraries", gpu->libraries}};
   if (request.kernel_times) json["kernel_times"] = *request.kernel_times;
   return dump_json(json) + "\n";
 }
@@ -159,6 +165,8 @@ ScriptRequest parse_script_request(const std::string& text, const std::string& n
   request.trace_path = json.at("trace_path").as_string();
   request.commands_path = json.at("commands_path").as_string();
   request.outcome_path = json.at("outcome_path").as_string();
+  if (const auto gpu = json.find("virtual_gpu"))
+    request.virtual_gpu = {gpu->at("profile").as_string(), gpu->at("libraries").as_string()};
   if (const auto kernel_times = json.find("kernel_times")) request.kernel_times = kernel_times->as_string();
   return request;
 }
@@ -175,6 +183,7 @@ std::string format_script_outcome(const ScriptOutcome& outcome) {
   json["saved_by_user_hooks"] = outcome.saved_by_user_hooks;
   json["groups"] = Json::array();
   for (const StepGroup& group : outcome.groups) json["groups"].push_back(to_json(group));
+  json["skipped_steps"] = outcome.skipped_steps;
   json["compared"] = Json::array();
   for (const ComparedMeasurement& compared : outcome.compared)
     json["compared"].push_back(
@@ -195,6 +204,7 @@ ScriptOutcome parse_script_outcome(const std::string& text, const std::string& n
   outcome.has_replayed_commands = json.at("has_replayed_commands").as_bool();
   outcome.steps_with_other_commands = static_cast<int>(json.at("steps_with_other_commands").as_integer());
   outcome.saved_by_user_hooks = json.at("saved_by_user_hooks").as_integer();
+  outcome.skipped_steps = json.at("skipped_steps").as_integer();
   const JsonValue groups = json.at("groups");
   for (std::size_t i = 0; i < groups.size(); ++i)
     outcome.groups.push_back(group_from_json(groups.element(i)));

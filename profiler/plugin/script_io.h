@@ -15,6 +15,12 @@ namespace offprof {
 inline constexpr std::string_view kScriptRequestSchema = "offprof.script_request/1";
 inline constexpr std::string_view kScriptOutcomeSchema = "offprof.script_outcome/1";
 
+/// A virtual GPU for a program: the launcher opens it before torch is imported.
+struct ScriptGpu {
+  std::string profile;    ///< name of a profile, or path of a profile file
+  std::string libraries;  ///< folder of the stand-in libraries
+};
+
 /// A request to record a Python program. `offprof run` writes it as JSON for the launcher in `python/offprof`,
 /// which reads the members that the launcher needs and gives the rest to its extension.
 struct ScriptRequest {
@@ -22,12 +28,13 @@ struct ScriptRequest {
   bool is_module = false;              ///< as with `python -m`
   std::vector<std::string> arguments;  ///< of the program, without its name
   std::string fingerprint;             ///< of the program and its arguments
+  std::optional<ScriptGpu> virtual_gpu{};
   std::string step_function;           ///< `module:name` of a function whose calls are steps; empty: none
   std::vector<Policy> compared;        ///< measured after the policy of `run`
   bool continues = false;              ///< the program trains on under the policy after the recording
-  int patience_steps = 0;              ///< most steps until enough of them are alike
-  double patience_seconds = 0;         ///< longest time until the first step
-  std::string shape;                   ///< choice among groups of steps: see StepGroups
+  int patience_steps = 100;            ///< most steps until enough of them are alike
+  double patience_seconds = 600;       ///< longest time until the first step
+  std::string shape = "most-frequent"; ///< see ShapeChoice
   std::string tool_version;            ///< for the trace, like `argv` and `kernel_times`
   std::vector<std::string> argv;
   std::optional<std::string> kernel_times{};
@@ -35,6 +42,9 @@ struct ScriptRequest {
   std::string commands_path;  ///< and the command log there, if it is not empty
   std::string outcome_path;   ///< and the outcome there
 };
+
+/// Returns the path of the trace of a program that was refused device memory. It serves the error message alone.
+std::string refused_trace_path(const ScriptRequest& request);
 
 /// A group of steps that have the same step program.
 struct StepGroup {
@@ -58,6 +68,7 @@ struct ScriptOutcome {
   int steps_with_other_commands = 0;        ///< see RunResult
   std::int64_t saved_by_user_hooks = 0;     ///< tensors that the program's own saved-tensor hooks took
   std::vector<StepGroup> groups{};          ///< observed steps, the most frequent group first
+  std::int64_t skipped_steps = 0;           ///< steps after the observed ones that were unlike those to record
   std::vector<ComparedMeasurement> compared{};
 };
 

@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 
-#include <filesystem>
 #include <utility>
 
 #include "engine/devices/factory/device_factory.h"
@@ -26,11 +25,7 @@ ScriptRecording::ScriptRecording(const std::string& request, Progress progress)
 }
 
 void ScriptRecording::start() {
-  const std::string name = request_.is_module
-                               ? request_.run.model_path
-                               : std::filesystem::path(request_.run.model_path).filename().string();
-  session_ = std::make_unique<ScriptSession>(request_.run, ModelInfo{name, request_.fingerprint},
-                                             request_.compared, *device_, progress_, &tracing_);
+  session_ = std::make_unique<ScriptSession>(request_, *device_, progress_, &tracing_);
 }
 
 void ScriptRecording::restart() {
@@ -57,6 +52,8 @@ void ScriptRecording::write() {
   outcome.refusal = result.refusal;
   outcome.steps_with_other_commands = result.steps_with_other_commands;
   outcome.saved_by_user_hooks = tensors_saved_by_other_hooks();
+  outcome.groups = session_->groups();
+  outcome.skipped_steps = session_->skipped_steps();
   outcome.compared = session_->compared();
   if (!result.refusal) {
     const TraceSteps steps(trace);
@@ -64,7 +61,7 @@ void ScriptRecording::write() {
     if (!request_.commands_path.empty())
       write_file(request_.commands_path, format_command_log(result.commands));
   }
-  write_trace(request_.trace_path, trace);
+  write_trace(result.refusal ? refused_trace_path(request_) : request_.trace_path, trace);
   write_file(request_.outcome_path, format_script_outcome(outcome));
 }
 

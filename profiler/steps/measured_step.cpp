@@ -7,6 +7,7 @@ MeasuredStep::MeasuredStep(Device& device, const StepOrder& order, std::shared_p
     : device_(device), tracing_(order.traced ? tracing : nullptr), listener_(order.listener) {
   begin_counting();
   result_.device_resident_bytes = device_.live_bytes();
+  result_.allocations = -device_.next_allocation();
   listen(order);
   begin_ = device_.mark();
   step_ = std::make_shared<OffloadStep>(device_, order.policy, order.guide, std::move(residents), listener_);
@@ -49,6 +50,7 @@ void MeasuredStep::end() {
   if (marks_) marks_->begin_phase();
   end_ = device_.mark();
   if (const auto work = device_.take_work(); work && !recorder_) result_.busy_ns = work->busy_ns;
+  result_.allocations += device_.next_allocation();
   result_.device_peak_bytes = device_.peak_bytes();
   result_.cache_use = device_.cache_use();
 }

@@ -11,14 +11,14 @@ import runpy
 import sys
 import traceback
 from types import TracebackType
-from typing import Any, Dict, Optional
+from typing import Any
 
 OLDEST_PYTHON = (3, 9)
 # Status of a program that could not be recorded. The outcome file says why.
 NOT_RECORDED = 1
 
 
-def _write_error(request: Dict[str, Any], kind: str, message: str, hint: str) -> int:
+def _write_error(request: dict[str, Any], kind: str, message: str, hint: str) -> int:
     """Writes an outcome that says why nothing was recorded; see profiler/plugin/script_io.h."""
     outcome = {
         "schema": "offprof.script_outcome/1",
@@ -29,22 +29,22 @@ def _write_error(request: Dict[str, Any], kind: str, message: str, hint: str) ->
     return NOT_RECORDED
 
 
-def _program_name(request: Dict[str, Any]) -> str:
+def _program_name(request: dict[str, Any]) -> str:
     return str(request["run"]["program"])
 
 
-def _own_frames_skipped(trace: Optional[TracebackType]) -> Optional[TracebackType]:
+def _own_frames_skipped(trace: TracebackType | None) -> TracebackType | None:
     """Returns the part of a traceback that a program would show if Python ran it directly."""
     while trace is not None and trace.tb_frame.f_code.co_filename in _launcher_files():
         trace = trace.tb_next
     return trace
 
 
-def _launcher_files() -> "set[str]":
+def _launcher_files() -> set[str]:
     return {__file__, runpy.__file__, "<frozen runpy>"}
 
 
-def _run_program(request: Dict[str, Any]) -> None:
+def _run_program(request: dict[str, Any]) -> None:
     """Runs the program as Python would: its arguments, its folder on the path, its name ``__main__``."""
     program = _program_name(request)
     sys.argv = [program, *request["arguments"]]
@@ -62,12 +62,15 @@ class _Launch:
     def __init__(self, request_text: str) -> None:
         from offprof import native, script_driver
 
-        self.request: Dict[str, Any] = json.loads(request_text)
+        self.request: dict[str, Any] = json.loads(request_text)
+        gpu = self.request.get("virtual_gpu")
+        if gpu is not None:
+            from offprof.virtual_gpu import open_virtual_gpu
+
+            open_virtual_gpu(gpu["profile"], libraries=gpu["libraries"])
         extension = native.load_extension()
         self.recording = extension.Recording(request_text, self._report_progress)
-        self.driver = script_driver.ScriptDriver(
-            self.recording, extension.Phase, self.request["patience_seconds"]
-        )
+        self.driver = script_driver.ScriptDriver(self.recording, extension.Phase, self.request["patience_seconds"])
 
     def run(self) -> int:
         """Runs the program until it is recorded or ends. Returns the exit status of the launcher."""
@@ -139,8 +142,10 @@ def main() -> int:
     if sys.version_info < OLDEST_PYTHON:
         wanted = ".".join(map(str, OLDEST_PYTHON))
         return _write_error(
-            request, "environment", f"{sys.executable} is Python {sys.version.split()[0]}; offprof needs {wanted} "
-            "or later", "Choose another Python: --python PATH",
+            request,
+            "environment",
+            f"{sys.executable} is Python {sys.version.split()[0]}; offprof needs {wanted} or later",
+            "Choose another Python: --python PATH",
         )
     if sys.path[0] == os.path.dirname(os.path.realpath(__file__)):
         del sys.path[0]  # the modules beside this file are not for the program

@@ -36,7 +36,7 @@ def _built_for() -> str:
 
 def check_torch(torch: types.ModuleType) -> None:
     """Raises UnavailableError if torch is not the build that the extension needs."""
-    version, _, variant = torch.__version__.partition("+")
+    version = torch.__version__.partition("+")[0]
     built_for = _built_for()
     advice = f"Install it: {sys.executable} -m pip install torch=={built_for}"
     if version.rsplit(".", 1)[0] != built_for.rsplit(".", 1)[0]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Dict, List, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch.nn.modules import module as _modules
@@ -13,13 +13,17 @@ from torch.optim import optimizer as _optimizers
 class ProgramListener(Protocol):
     """Receives the events of a program, on the threads on which they happen."""
 
-    def on_backward_begin(self) -> None: ...
+    def on_backward_begin(self) -> None:
+        """The outermost backward pass begins."""
 
-    def on_backward_end(self) -> None: ...
+    def on_backward_end(self) -> None:
+        """The outermost backward pass has ended without an exception."""
 
-    def on_optimizer_begin(self) -> None: ...
+    def on_optimizer_begin(self) -> None:
+        """An optimizer begins its step."""
 
-    def on_optimizer_end(self, optimizer: int) -> None: ...
+    def on_optimizer_end(self, optimizer: int) -> None:
+        """An optimizer has made its step. Optimizers are numbered in the order of their first steps."""
 
 
 class _BackwardWatch:
@@ -54,19 +58,20 @@ class ProgramWatch:
     """
 
     def __init__(self, listener: ProgramListener) -> None:
+        """Creates a watch that reports to `listener`, without installing it."""
         self._listener = listener
-        self._roots: "weakref.WeakSet[torch.nn.Module]" = weakref.WeakSet()
-        self._optimizers: Dict[int, "weakref.ref[torch.optim.Optimizer]"] = {}
+        self._roots: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
+        self._optimizers: dict[int, weakref.ref[torch.optim.Optimizer]] = {}
         self._depth = 0
-        self._call_hooks: List[Any] = []
-        self._hooks: List[Any] = []
+        self._call_hooks: list[Any] = []
+        self._hooks: list[Any] = []
         self._engine: Any = None
 
     def install(self) -> None:
         """Installs all hooks."""
         variable = torch.autograd.variable.Variable
         self._engine = variable._execution_engine
-        variable._execution_engine = _BackwardWatch(self._engine, self._listener)  # type: ignore[assignment]
+        variable._execution_engine = _BackwardWatch(self._engine, self._listener)
         self._hooks = [
             _optimizers.register_optimizer_step_pre_hook(self._optimizer_begins),
             _optimizers.register_optimizer_step_post_hook(self._optimizer_ends),
@@ -89,12 +94,12 @@ class ProgramWatch:
             hook.remove()
         self._hooks.clear()
         if self._engine is not None:
-            torch.autograd.variable.Variable._execution_engine = self._engine  # type: ignore[assignment]
+            torch.autograd.variable.Variable._execution_engine = self._engine
             self._engine = None
 
-    def parameters(self) -> List[torch.Tensor]:
+    def parameters(self) -> list[torch.Tensor]:
         """Returns the parameters of the optimizers and of the root modules, frozen ones too, each once."""
-        found: Dict[int, torch.Tensor] = {}
+        found: dict[int, torch.Tensor] = {}
         for root in list(self._roots):
             for parameter in root.parameters():
                 found.setdefault(id(parameter), parameter)
@@ -105,9 +110,9 @@ class ProgramWatch:
                     found.setdefault(id(parameter), parameter)
         return [tensor for tensor in found.values() if _is_known(tensor)]
 
-    def buffers(self) -> List[torch.Tensor]:
+    def buffers(self) -> list[torch.Tensor]:
         """Returns the buffers of the root modules, each once."""
-        found: Dict[int, torch.Tensor] = {}
+        found: dict[int, torch.Tensor] = {}
         for root in list(self._roots):
             for buffer in root.buffers():
                 found.setdefault(id(buffer), buffer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from typing import Any, Optional
+from typing import Any
 
 from .errors import InputError
 from .program_watch import ProgramWatch
@@ -22,11 +22,17 @@ class ScriptDriver:
     """Ends and begins the recorded steps where the program's optimizers step.
 
     A step of the program runs from the end of an optimizer step to the end of the next one, so the data of a
-    step are loaded in it, and gradients are freed in it, as the program does. ``recording`` is the extension's
-    Recording; ``phases`` is its Phase.
+    step are loaded in it, and gradients are freed in it, as the program does.
     """
 
     def __init__(self, recording: Any, phases: Any, patience_seconds: float = float("inf")) -> None:
+        """Creates a driver whose watch is not installed yet.
+
+        Args:
+            recording: the extension's Recording.
+            phases: the extension's Phase.
+            patience_seconds: longest time until the first step.
+        """
         self.watch = ProgramWatch(self)
         self.detector = StepDetector()
         self.is_done = False
@@ -57,17 +63,21 @@ class ScriptDriver:
         self.tick()
 
     def on_backward_begin(self) -> None:
+        """See ProgramListener; also raises InputError if the program's patience has ended."""
         self.backward_passes += 1
         self._check_patience()
         self._recording.begin_phase(self._phases.BACKWARD)
 
     def on_backward_end(self) -> None:
+        """See ProgramListener."""
         self._recording.end_backward()
 
     def on_optimizer_begin(self) -> None:
+        """See ProgramListener."""
         self._recording.begin_phase(self._phases.OPTIMIZER)
 
     def on_optimizer_end(self, optimizer: int) -> None:
+        """See ProgramListener; ends a step if the optimizer is the last of a step."""
         if not self._takes_optimizers:
             return
         tick = self.detector.feed(optimizer)
@@ -103,7 +113,7 @@ class ScriptDriver:
             return
         raise InputError(*self.no_step_message(f"no step was found in {self._patience_seconds:g} seconds"))
 
-    def no_step_message(self, what: str, program: Optional[str] = None) -> "tuple[str, str]":
+    def no_step_message(self, what: str, program: str | None = None) -> tuple[str, str]:
         """Returns the message and the hint for a program without steps. ``what`` says what is missing."""
         message = what if program is None else f"{program}: {what}"
         if self.backward_passes == 0:

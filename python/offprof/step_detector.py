@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import List, Optional
 
 
 class Tick(Enum):
@@ -22,16 +21,17 @@ class StepDetector:
     """
 
     def __init__(self) -> None:
-        self._seen: List[int] = []
-        self._period: Optional[int] = None
+        """Creates a detector that has seen nothing."""
+        self._seen: list[int] = []
+        self._period: int | None = None
 
     @property
-    def period(self) -> Optional[int]:
+    def period(self) -> int | None:
         """Number of optimizer steps in a step of the program; None: not known yet."""
         return self._period
 
     @property
-    def seen(self) -> List[int]:
+    def seen(self) -> list[int]:
         """Optimizers, by number, in the order of their steps since the period is searched for."""
         return self._seen
 
@@ -46,7 +46,7 @@ class StepDetector:
         self._period = self._find_period()
         return Tick.NONE if self._period is None else Tick.STEP_END
 
-    def _find_period(self) -> Optional[int]:
+    def _find_period(self) -> int | None:
         """Returns the shortest period that all steps follow and that was seen twice."""
         count = len(self._seen)
         for period in range(1, count // 2 + 1):
