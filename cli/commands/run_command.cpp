@@ -13,7 +13,7 @@
 #include "cli/options/disk_options.h"
 #include "cli/options/options.h"
 #include "cli/plugin/engine_loader.h"
-#include "cli/plugin/python_process.h"
+#include "cli/plugin/python_package.h"
 #include "cli/plugin/script_runner.h"
 #include "cli/reports/memory_refusal.h"
 #include "cli/reports/run_report.h"
@@ -192,12 +192,7 @@ class RunCommand : public Subcommand {
     script_.kernel_times = device_.kernel_times();
     script_.trace_path = output_;
     script_.commands_path = commands_path_;
-    StatusLine status = context.status_line();
-    ScriptRun run = record_script(script_, choose_python(python_), [&](const std::string& what) {
-      status.show(what);
-      context.detail(what);
-    });
-    status.wipe();
+    ScriptRun run = record_script(script_, choose_python(python_), context.options().verbose);
     context.warn(run.trace.notes);
     if (run.outcome.refusal) throw memory_refusal_error({run.trace, run.outcome.refusal, {}, 0});
     script_outcome_ = std::move(run.outcome);

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
+#include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
-#include "cli/plugin/python_process.h"
+#include "cli/plugin/foreground_command.h"
+#include "cli/plugin/python_package.h"
 #include "traces/analysis/fingerprint.h"
 #include "traces/format/trace_io.h"
 #include "traces/io/file.h"
@@ -16,16 +18,43 @@ namespace offprof {
 namespace {
 
 constexpr std::size_t kMostOutcomeBytes = std::size_t{64} << 20U;
+/// Statuses above this are 128 + the signal that ended the process.
+constexpr int kSignalBase = 128;
+constexpr int kKilled = 9;
 
-Error no_outcome(const std::string& python, const std::string& program, const ProcessEnd& end) {
-  if (end.signal != 0)
+/// Folder for temporary files, which is removed with them on destruction.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::error_code error;
+    path_ = (std::filesystem::temp_directory_path(error) / "offprof-XXXXXX").string();
+    if (error || mkdtemp(path_.data()) == nullptr)
+      throw environment_error(fmt::format("cannot create a temporary folder: {}", std::strerror(errno)),
+                              "Set TMPDIR to a folder that can be written to.");
+  }
+  ~TemporaryFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+Error no_outcome(const std::string& python, const std::string& program, int status) {
+  if (status > kSignalBase)
     return environment_error(
-        fmt::format("{} was ended by a signal: {}", program, strsignal(end.signal)),
-        end.signal == SIGKILL ? "The machine may have run out of memory: use a smaller batch, or --device virtual"
-                              : "");
+        fmt::format("{} was ended by a signal: {}", program, strsignal(status - kSignalBase)),
+        status == kSignalBase + kKilled
+            ? "The machine may have run out of memory: use a smaller batch, or --device virtual"
+            : "");
   return environment_error(
-      fmt::format("{} ended with status {} before anything was recorded", python, end.status),
-      "Its messages are above. Check that this Python runs: " + python + " -c 'import torch'");
+      fmt::format("{} ended with status {} before anything was recorded", python, status),
+      fmt::format("Its messages are above. Check that this Python runs: {} -c 'import torch'", python));
 }
 
 }  // namespace
@@ -36,8 +65,8 @@ void identify_program(ScriptRequest& request) {
   request.fingerprint = fingerprint(identity);
 }
 
-ScriptRun record_script(ScriptRequest request, const std::string& python, const Progress& progress) {
-  const std::string launcher = python_launcher();
+ScriptRun record_script(ScriptRequest request, const std::string& python, bool is_verbose) {
+  const std::string launcher = python_package_folder() + "/launcher.py";
   const TemporaryFolder folder;
   if (request.trace_path.empty()) request.trace_path = folder.file("trace.json");
   request.trace_path = std::filesystem::absolute(request.trace_path).string();
@@ -46,8 +75,9 @@ ScriptRun record_script(ScriptRequest request, const std::string& python, const 
   request.outcome_path = folder.file("outcome.json");
   const std::string request_path = folder.file("request.json");
   write_file(request_path, format_script_request(request));
-  const ProcessEnd end = run_process({python, launcher, request_path}, progress);
-  if (!std::filesystem::exists(request.outcome_path)) throw no_outcome(python, request.run.model_path, end);
+  const int status =
+      run_in_foreground({python, launcher, request_path}, {{kVerboseVariable, is_verbose ? "1" : ""}});
+  if (!std::filesystem::exists(request.outcome_path)) throw no_outcome(python, request.run.model_path, status);
   ScriptRun run;
   run.outcome = parse_script_outcome(read_file(request.outcome_path, kMostOutcomeBytes), request.outcome_path);
   if (run.outcome.error) throw Error(*run.outcome.error);

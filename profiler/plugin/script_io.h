@@ -15,6 +15,9 @@ namespace offprof {
 inline constexpr std::string_view kScriptRequestSchema = "offprof.script_request/1";
 inline constexpr std::string_view kScriptOutcomeSchema = "offprof.script_outcome/1";
 
+/// Environment variable for the launcher: not empty if it prints its activities to standard error.
+inline constexpr const char* kVerboseVariable = "OFFPROF_VERBOSE";
+
 /// A virtual GPU for a program: the launcher opens it before torch is imported.
 struct ScriptGpu {
   std::string profile;    ///< name of a profile, or path of a profile file

@@ -11,6 +11,10 @@
 
 namespace offprof {
 
+/// Returns the process's device of that name; opens it in the first call, with `link_cap`: see make_device. It is
+/// never destroyed, since saved tensors of a program may outlive every recording.
+Device& device_of_process(const std::string& name, const Link& link_cap);
+
 /// A request to record a program, from its JSON to the files with the results. Create it before the program makes
 /// a tensor, since its device counts all memory from then on.
 class ScriptRecording {
@@ -20,7 +24,7 @@ class ScriptRecording {
 
   ScriptSession& session() { return *session_; }
   const ScriptRequest& request() const { return request_; }
-  Device& device() { return *device_; }
+  Device& device() { return device_; }
 
   /// Forgets all recorded steps, for example because the program begins its steps elsewhere than it seemed.
   void restart();
@@ -28,7 +32,9 @@ class ScriptRecording {
   /// the request allows, so that `write` reports that refusal.
   bool fail();
 
-  /// Writes the trace, the command log and the outcome. Throws Error.
+  /// Returns the outcome so far.
+  ScriptOutcome outcome();
+  /// Writes the trace, the command log and the outcome, each if its path is not empty. Throws Error.
   void write();
   /// Writes an outcome that says why there is no trace.
   void write_error(const Error& error) const;
@@ -39,7 +45,7 @@ class ScriptRecording {
   ScriptRequest request_;
   Progress progress_;
   StepTracing tracing_;
-  std::unique_ptr<Device> device_;
+  Device& device_;
   std::unique_ptr<ScriptSession> session_;
 };
 

@@ -152,7 +152,14 @@ void ScriptSession::skip_step() {
       "Let the program make the same step again and again, or allow more steps: --patience N");
 }
 
+/// Notes the size of the model. Throws Error (input) if none of its parameters is on the device.
 void ScriptSession::note_program(const ProgramTensors& tensors) {
+  if (!tensors.parameters.empty() && residents_->roles.empty())
+    throw input_error(
+        fmt::format("the program's parameters are not in the memory of the device {}: they are on {}",
+                    request_.run.device, tensors.parameters.front().device().str()),
+        "Name the device that the program trains on: --device host or virtual:PROFILE; in a program that records "
+        "itself, create the model after the recording has begun");
   ModelInfo& model = result_.trace.model;
   for (const at::Tensor& parameter : tensors.parameters) {
     model.parameters += parameter.numel();

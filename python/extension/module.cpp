@@ -15,7 +15,9 @@
 #include "profiler/stages/gradient_check.h"
 #include "profiler/stages/step_error.h"
 #include "traces/analysis/fingerprint.h"
+#include "traces/format/metrics_io.h"
 #include "traces/format/policy_io.h"
+#include "traces/io/json_access.h"
 
 namespace py = pybind11;
 
@@ -88,6 +90,7 @@ std::string make_request(const std::string& program, const std::string& device,
   request.run.settings.warmup = warmup;
   request.run.settings.loss = request.run.settings.optimizer = "script";
   request.fingerprint = fingerprint(program);
+  request.argv = {"offprof.record", program};
   request.trace_path = trace_path;
   request.outcome_path = outcome_path;
   for (const std::string& name : policies) {
@@ -149,6 +152,8 @@ class ProgramRecording {
     recording_.write_error({is_input ? ErrorKind::kInput : ErrorKind::kEnvironment, message, hint});
   }
   bool is_recorded() { return recording_.session().is_recorded(); }
+  std::string outcome() { return format_script_outcome(recording_.outcome()); }
+  std::string measured() { return dump_json(metrics_to_json(recording_.session().result().trace.metrics)); }
   std::string gradients() { return recording_.session().result().trace.gradients; }
   void set_gradients(const std::string& verdict) { recording_.session().result().trace.gradients = verdict; }
   std::int64_t steps() { return recording_.session().steps(); }
@@ -178,6 +183,7 @@ PYBIND11_MODULE(_extension, module) {
   });
   module.def("make_request", &offprof::make_request, py::arg("program"), py::arg("device"), py::arg("policies"),
              py::arg("steps"), py::arg("warmup"), py::arg("threads"), py::arg("trace_path"), py::arg("outcome_path"));
+  module.def("open_device", [](const std::string& name) { offprof::device_of_process(name, {}); }, py::arg("name"));
   module.def("interpose_autograd_engine", &offprof::interpose_autograd_engine);
   module.def("tensors_saved_by_other_hooks", &offprof::tensors_saved_by_other_hooks);
   py::enum_<ScriptPhase>(module, "Phase")
@@ -202,6 +208,8 @@ PYBIND11_MODULE(_extension, module) {
       .def("write", &ProgramRecording::write)
       .def("write_error", &ProgramRecording::write_error, py::arg("is_input"), py::arg("message"), py::arg("hint"))
       .def_property_readonly("is_recorded", &ProgramRecording::is_recorded)
+      .def_property_readonly("outcome", &ProgramRecording::outcome)
+      .def_property_readonly("measured", &ProgramRecording::measured)
       .def_property("gradients", &ProgramRecording::gradients, &ProgramRecording::set_gradients)
       .def_property_readonly("steps", &ProgramRecording::steps);
 }

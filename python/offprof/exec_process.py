@@ -13,7 +13,7 @@ from .errors import OffprofError
 from .process_report import ProcessReport, report_problem
 from .virtual_gpu import open_virtual_gpu, opened_virtual_gpu
 
-# Set by `offprof exec` (cli/commands/exec_environment.h): a JSON object.
+# Set by `offprof exec` (cli/commands/exec_command.cpp): a JSON object.
 SETTINGS_VARIABLE = "OFFPROF_EXEC"
 
 

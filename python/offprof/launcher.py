@@ -1,6 +1,7 @@
 """Runs a training program unchanged and records it: the Python side of ``offprof run SCRIPT.py``.
 
-``python launcher.py REQUEST.json``; offprof writes the request, and reads the files that it names.
+``python launcher.py REQUEST.json``; offprof writes the request, and reads the files that it names
+(profiler/plugin/script_io.h).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ NOT_RECORDED = 1
 
 
 def _write_error(request: dict[str, Any], kind: str, message: str, hint: str) -> int:
-    """Writes an outcome that says why nothing was recorded; see profiler/plugin/script_io.h."""
+    """Writes an outcome that says why nothing was recorded."""
     outcome = {
         "schema": "offprof.script_outcome/1",
         "error": {"kind": kind, "message": message, "hint": hint},
@@ -29,31 +30,15 @@ def _write_error(request: dict[str, Any], kind: str, message: str, hint: str) ->
     return NOT_RECORDED
 
 
-def _program_name(request: dict[str, Any]) -> str:
-    return str(request["run"]["program"])
-
-
 def _own_frames_skipped(trace: TracebackType | None) -> TracebackType | None:
     """Returns the part of a traceback that a program would show if Python ran it directly."""
-    while trace is not None and trace.tb_frame.f_code.co_filename in _launcher_files():
+    folder = os.path.dirname(os.path.abspath(__file__))
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if os.path.dirname(file) != folder and file not in (runpy.__file__, "<frozen runpy>"):
+            break
         trace = trace.tb_next
     return trace
-
-
-def _launcher_files() -> set[str]:
-    return {__file__, runpy.__file__, "<frozen runpy>"}
-
-
-def _run_program(request: dict[str, Any]) -> None:
-    """Runs the program as Python would: its arguments, its folder on the path, its name ``__main__``."""
-    program = _program_name(request)
-    sys.argv = [program, *request["arguments"]]
-    if request["is_module"]:
-        sys.path.insert(0, os.getcwd())
-        runpy.run_module(program, run_name="__main__", alter_sys=True)
-    else:
-        sys.path.insert(0, os.path.dirname(os.path.realpath(program)))
-        runpy.run_path(program, run_name="__main__")
 
 
 class _Launch:
@@ -63,6 +48,7 @@ class _Launch:
         from offprof import native, script_driver
 
         self.request: dict[str, Any] = json.loads(request_text)
+        self.program: str = self.request["run"]["program"]
         gpu = self.request.get("virtual_gpu")
         if gpu is not None:
             from offprof.virtual_gpu import open_virtual_gpu
@@ -70,52 +56,83 @@ class _Launch:
             open_virtual_gpu(gpu["profile"], libraries=gpu["libraries"])
         extension = native.load_extension()
         self.recording = extension.Recording(request_text, self._report_progress)
-        self.driver = script_driver.ScriptDriver(self.recording, extension.Phase, self.request["patience_seconds"])
+        self.driver = script_driver.ScriptDriver(
+            self.recording, extension.Phase, self._finish, self.request["patience_seconds"]
+        )
 
     def run(self) -> int:
         """Runs the program until it is recorded or ends. Returns the exit status of the launcher."""
         from offprof.errors import InputError, OffprofError
         from offprof.script_driver import ProgramStopped
 
-        self.driver.watch.install()
         try:
-            _run_program(self.request)
+            self._run_program()
         except ProgramStopped:
-            pass
+            return 0
         except OffprofError as error:
-            return self._refuse(isinstance(error, InputError), error.message, error.hint)
+            return self._refuse(isinstance(error, InputError), f"{self.program}: {error.message}", error.hint)
         except SystemExit as end:
-            return self._ended(f"the program ended ({_describe_exit(end)})")
+            return self._ended(f"ended with status {end.code or 0}")
         except BaseException as error:  # the program's own failure, KeyboardInterrupt too
             return self._failed(error)
-        if not self.driver.is_done:
-            return self._ended("the program ended")
+        return self._ended("ended")
+
+    def _run_program(self) -> None:
+        from offprof import program_runner
+
+        module, _, name = self.request["step_function"].partition(":")
+        in_main = name if module == "__main__" else ""
+        if name and not in_main:
+            program_runner.watch_steps_in_module(module, name, self.driver.tick_by_hand)
+        self.driver.watch.install()
+        request = self.request
+        program_runner.run_program(
+            self.program, request["arguments"], request["is_module"], in_main, self.driver.tick_by_hand
+        )
+
+    def _finish(self) -> Any:
+        """Writes the results. Returns what the program does now."""
+        from offprof.script_driver import Afterwards
+
         self.recording.write()
-        return 0
+        steps = self.recording.steps
+        sys.stdout.flush()
+        if self.request["continues"]:
+            print(f"offprof: {steps} steps are recorded; the program trains on under the policy", file=sys.stderr)
+            return Afterwards.TRAIN_ON
+        print(f"offprof: {steps} steps are recorded; the program is stopped", file=sys.stderr)
+        return Afterwards.STOP
 
     def _ended(self, how: str) -> int:
+        """Reports the program's own end."""
         if self.driver.is_done:
-            self.recording.write()
+            self.driver.close()
             return 0
-        program = _program_name(self.request)
-        if self.recording.steps == 0:
-            return self._refuse(True, *self.driver.no_step_message(f"{how} before a step was seen", program))
+        steps = self.recording.steps
+        if steps == 0:
+            message, hint = self.driver.no_step_message(f"{self.program} {how} before a step was seen")
+            return self._refuse(True, message, hint)
         return self._refuse(
             True,
-            f"{program}: {how} after {self.recording.steps} steps, before everything was recorded",
+            f"{self.program} {how} after {steps} steps, before everything was recorded",
             "Let it train for more steps.",
         )
 
     def _failed(self, error: BaseException) -> int:
+        """Reports the program's failure, whose traceback is printed as Python would."""
         traceback.print_exception(type(error), error, _own_frames_skipped(error.__traceback__))
+        if self.driver.is_done:
+            return 0
         steps = self.recording.steps
         if self.recording.fail():
             self.recording.write()
             return 0
-        recorded = "everything was recorded but not measured" if self.recording.is_recorded else "nothing was recorded"
+        recorded = (
+            "everything was recorded but not measured" if self.recording.is_recorded else "not everything was recorded"
+        )
         return self._refuse(
             True,
-            f"{_program_name(self.request)} raised {type(error).__name__} in step {steps}; until then {recorded}",
+            f"{self.program} raised {type(error).__name__} in step {steps}; until then {recorded}",
             "Its traceback is above.",
         )
 
@@ -125,13 +142,8 @@ class _Launch:
 
     @staticmethod
     def _report_progress(what: str) -> None:
-        descriptor = int(os.environ.get("OFFPROF_PROGRESS_FD", "-1"))
-        if descriptor >= 0:
-            os.write(descriptor, f"{what}\n".encode())
-
-
-def _describe_exit(end: SystemExit) -> str:
-    return "with status 0" if end.code in (None, 0) else f"with status {end.code}"
+        if os.environ.get("OFFPROF_VERBOSE"):
+            print(f"detail: {what}", file=sys.stderr)
 
 
 def main() -> int:
@@ -150,8 +162,7 @@ def main() -> int:
     if sys.path[0] == os.path.dirname(os.path.realpath(__file__)):
         del sys.path[0]  # the modules beside this file are not for the program
     # The package's folder, for programs that import offprof; at the end, so that it hides nothing of theirs.
-    package_parent = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    sys.path.append(package_parent)
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     from offprof.errors import InputError, OffprofError
 
     try:

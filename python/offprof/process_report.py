@@ -29,7 +29,7 @@ class ProcessReport:
     """Writes the figures of this process to a file: first when torch initialises CUDA, without peaks,
     so that a process that is killed is not forgotten; and when the process ends.
 
-    The file is `PID-TIME.json` in `folder`. offprof reads it (cli/commands/exec_reports.h). A process
+    The file is `TIME-PID.json` in `folder`. offprof reads it (cli/reports/exec_report.h). A process
     that never uses the GPU writes nothing.
     """
 
@@ -122,7 +122,7 @@ def report_problem(folder: Path, problem: str) -> None:
 def _write_report(folder: Path, started_ns: int, figures: dict[str, Any]) -> None:
     """Writes a report beside its place, then renames it, so that no reader sees half of it."""
     report = {"pid": os.getpid(), "command": sys.orig_argv, "started_ns": started_ns, **figures}
-    path = folder / f"{os.getpid()}-{started_ns}.json"
+    path = folder / f"{started_ns}-{os.getpid()}.json"
     new = path.with_suffix(".new")
     new.write_text(json.dumps(report))
     new.replace(path)

@@ -97,15 +97,19 @@ class ProgramWatch:
             torch.autograd.variable.Variable._execution_engine = self._engine
             self._engine = None
 
+    def optimizers(self) -> list[torch.optim.Optimizer]:
+        """Returns the optimizers that have made a step."""
+        found = [reference() for reference in self._optimizers.values()]
+        return [optimizer for optimizer in found if optimizer is not None]
+
     def parameters(self) -> list[torch.Tensor]:
         """Returns the parameters of the optimizers and of the root modules, frozen ones too, each once."""
         found: dict[int, torch.Tensor] = {}
         for root in list(self._roots):
             for parameter in root.parameters():
                 found.setdefault(id(parameter), parameter)
-        for reference in list(self._optimizers.values()):
-            optimizer = reference()
-            for group in optimizer.param_groups if optimizer is not None else []:
+        for optimizer in self.optimizers():
+            for group in optimizer.param_groups:
                 for parameter in group["params"]:
                     found.setdefault(id(parameter), parameter)
         return [tensor for tensor in found.values() if _is_known(tensor)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 from .errors import InputError
@@ -18,6 +20,14 @@ class ProgramStopped(BaseException):
     """
 
 
+class Afterwards(Enum):
+    """What a program does once everything is recorded."""
+
+    STOP = 0  # it is stopped
+    TRAIN_ON = 1  # it trains on under the policy
+    LEAVE = 2  # it trains on as it would without offprof
+
+
 class ScriptDriver:
     """Ends and begins the recorded steps where the program's optimizers step.
 
@@ -25,12 +35,19 @@ class ScriptDriver:
     step are loaded in it, and gradients are freed in it, as the program does.
     """
 
-    def __init__(self, recording: Any, phases: Any, patience_seconds: float = float("inf")) -> None:
+    def __init__(
+        self,
+        recording: Any,
+        phases: Any,
+        on_recorded: Callable[[], Afterwards],
+        patience_seconds: float = float("inf"),
+    ) -> None:
         """Creates a driver whose watch is not installed yet.
 
         Args:
             recording: the extension's Recording.
             phases: the extension's Phase.
+            on_recorded: called once everything is recorded; says what the program does then.
             patience_seconds: longest time until the first step.
         """
         self.watch = ProgramWatch(self)
@@ -39,24 +56,30 @@ class ScriptDriver:
         self.backward_passes = 0
         self._recording = recording
         self._phases = phases
+        self._on_recorded = on_recorded
+        self._afterwards = Afterwards.STOP
         self._patience_seconds = patience_seconds
         self._began = time.monotonic()
         self._has_frozen = False
         self._takes_optimizers = True
 
     def tick(self) -> None:
-        """Ends the current step and begins the next. Raises ProgramStopped once everything is recorded."""
+        """Ends the current step and begins the next.
+
+        Raises ProgramStopped once everything is recorded, if the program does not train on. Raises OffprofError
+        if the steps cannot be recorded.
+        """
         if self.is_done:
-            raise ProgramStopped
+            return self._tick_afterwards()
         self._recording.end_step()
         self.watch.forget_calls()
         self._collect_garbage()
-        if self._recording.begin_step(self.watch.parameters(), self.watch.buffers()):
-            return
-        self._finish()
+        if not self._recording.begin_step(self.watch.parameters(), self.watch.buffers()):
+            self._finish()
+        return None
 
     def tick_by_hand(self) -> None:
-        """Ends a step where the program says so. Optimizers do not end steps any more."""
+        """Ends a step where the program says so; see tick. Optimizers do not end steps any more."""
         if self._takes_optimizers:
             self._takes_optimizers = False
             self._recording.restart()
@@ -81,16 +104,30 @@ class ScriptDriver:
         if not self._takes_optimizers:
             return
         tick = self.detector.feed(optimizer)
-        if tick is Tick.RESTART:
+        if tick is Tick.RESTART and not self.is_done:
             self._recording.restart()
         elif tick is Tick.STEP_END:
             self.tick()
 
-    def release_garbage(self) -> None:
-        """Gives back to the collector what it was told to leave alone."""
-        if self._has_frozen:
-            gc.unfreeze()
-            self._has_frozen = False
+    def close(self) -> None:
+        """Removes all hooks from the program, and ends the current step."""
+        self._recording.end_step()
+        self.watch.remove()
+        self._release_garbage()
+
+    def _tick_afterwards(self) -> None:
+        if self._afterwards is Afterwards.STOP:
+            raise ProgramStopped
+        if self._afterwards is Afterwards.TRAIN_ON:
+            self._recording.begin_unrecorded_step(self.watch.parameters(), self.watch.buffers())
+
+    def _finish(self) -> None:
+        self.is_done = True
+        self._release_garbage()
+        self._afterwards = self._on_recorded()
+        if self._afterwards is not Afterwards.TRAIN_ON:
+            self.watch.remove()
+        self._tick_afterwards()
 
     def _collect_garbage(self) -> None:
         """Frees tensors that only reference cycles hold: otherwise each step would begin with others.
@@ -102,33 +139,31 @@ class ScriptDriver:
             gc.freeze()
             self._has_frozen = True
 
-    def _finish(self) -> None:
-        self.is_done = True
-        self.watch.remove()
-        self.release_garbage()
-        raise ProgramStopped
+    def _release_garbage(self) -> None:
+        if self._has_frozen:
+            gc.unfreeze()
+            self._has_frozen = False
 
     def _check_patience(self) -> None:
         if self._recording.steps > 0 or time.monotonic() - self._began < self._patience_seconds:
             return
         raise InputError(*self.no_step_message(f"no step was found in {self._patience_seconds:g} seconds"))
 
-    def no_step_message(self, what: str, program: str | None = None) -> tuple[str, str]:
+    def no_step_message(self, what: str) -> tuple[str, str]:
         """Returns the message and the hint for a program without steps. ``what`` says what is missing."""
-        message = what if program is None else f"{program}: {what}"
         if self.backward_passes == 0:
             return (
-                f"{message}: the program ran no backward pass, so autograd saved nothing that could be offloaded",
+                f"{what}: it ran no backward pass, so autograd saved nothing that could be offloaded",
                 "Record a program that trains: one that calls loss.backward().",
             )
-        seen = self.detector.seen
-        if not seen:
+        optimizer_steps = len(self.detector.seen)
+        if optimizer_steps == 0:
             return (
-                f"{message}: it ran {self.backward_passes} backward passes, but no optimizer of torch.optim",
-                "Name the function that makes one step: --step-function module:name; or call p.step() of "
+                f"{what}: it ran {self.backward_passes} backward passes, but no optimizer of torch.optim",
+                "Name the function that makes one step: --step-function MODULE:NAME; or call p.step() of "
                 "offprof.profile after each step.",
             )
         return (
-            f"{message}: it ran {self.backward_passes} backward passes and {len(seen)} optimizer steps",
+            f"{what}: it ran {self.backward_passes} backward passes and {optimizer_steps} optimizer steps",
             "Let it train for more steps.",
         )
