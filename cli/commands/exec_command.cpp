@@ -40,7 +40,8 @@ std::string parse_virtual_device(const std::string& text) {
 }
 
 /// Returns the words of the command line after `--`. The parser's own list, `parsed`, is not used, since the
-/// parser takes an argument such as [1,2] apart. Throws Error (input) if a part of the command is before `--`.
+/// parser takes an argument such as [1,2] apart. Throws Error (input) if a part of the command is before
+/// `--`.
 std::vector<std::string> words_after_mark(const std::vector<std::string>& argv,
                                           const std::vector<std::string>& parsed) {
   const auto mark = std::ranges::find(argv, "--");
