@@ -76,8 +76,8 @@ def is_exact(offprof: Offprof, program: programs.Program, device: str, policies:
     """Checks a program and prints its row."""
     missing = program.missing()
     if missing:
-        print(f"{program.name:24} skipped: no {missing[0]}; scripts/setup.sh --programs installs it", flush=True)
-        return True
+        print(f"{program.name:24} not run: no {missing[0]}; scripts/setup.sh --programs installs it", flush=True)
+        return False
     try:
         results = check(offprof, program, device, policies)
     except CommandFailed as error:
