@@ -13,13 +13,12 @@
 #include "engine/parameters/parameter_offloader.h"
 #include "profiler/cupti/step_tracing.h"
 #include "profiler/recording/step_result.h"
+#include "profiler/steps/measured_step.h"
 #include "profiler/steps/step_order.h"
 #include "traces/model/policy.h"
 #include "traces/model/trace.h"
 
 namespace offprof {
-
-class StepRecording;
 
 /// Trains a model step by step. A step sets the gradients to none and runs forward, loss, backward and the
 /// optimiser. A measured or recorded step sets the gradients to none again at its end, as the next step
@@ -52,13 +51,12 @@ class Trainer {
   std::shared_ptr<const Residents> residents() const;
 
  private:
-  void train(const std::shared_ptr<OffloadStep>& step, StepRecording& recording);
-  void take_figures(const OffloadStep& step, StepResult& result);
+  void train(MeasuredStep& measured);
+  void add_parameter_traffic(StepResult& result);
   void forward_and_backward();
   void set_gradients_to_none();
   void end_pages();
   void adopt_optimizer_state();
-  void begin_measuring();
 
   Model& model_;
   Device& device_;

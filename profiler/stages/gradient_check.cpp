@@ -1,4 +1,4 @@
-#include "profiler/session/gradient_check.h"
+#include "profiler/stages/gradient_check.h"
 
 #include <ATen/ops/abs.h>
 #include <ATen/ops/dot.h>

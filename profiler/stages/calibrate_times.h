@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "profiler/session/record_program.h"
+#include "profiler/stages/record_program.h"
 #include "profiler/steps/step_script.h"
 #include "traces/model/calibration.h"
 #include "traces/model/link.h"

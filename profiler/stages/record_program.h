@@ -18,6 +18,8 @@ struct StepSource {
   const Progress& progress;
   /// Returns the tensors that the next step will treat as older than itself.
   std::function<std::shared_ptr<const Residents>()> residents;
+  /// Returns the host memory of offloaded parameters; empty: none are offloaded.
+  std::function<Bytes()> parameter_host_bytes{};
 };
 
 /// The step program of a model, and the guide for steps under any policy.

@@ -1,4 +1,4 @@
-#include "profiler/session/gradient_check.h"
+#include "profiler/stages/gradient_check.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

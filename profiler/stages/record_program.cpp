@@ -1,4 +1,4 @@
-#include "profiler/session/record_program.h"
+#include "profiler/stages/record_program.h"
 
 #include <utility>
 

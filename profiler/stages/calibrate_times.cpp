@@ -1,4 +1,4 @@
-#include "profiler/session/calibrate_times.h"
+#include "profiler/stages/calibrate_times.h"
 
 #include <fmt/format.h>
 
