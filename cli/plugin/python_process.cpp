@@ -139,7 +139,7 @@ ProcessEnd run_process(const std::vector<std::string>& command,
   return wait_for(child);
 }
 
-TemporaryFolder::TemporaryFolder() {
+ScratchFolder::ScratchFolder() {
   std::error_code error;
   path_ = (std::filesystem::temp_directory_path(error) / "offprof-XXXXXX").string();
   if (error || mkdtemp(path_.data()) == nullptr)
@@ -147,7 +147,7 @@ TemporaryFolder::TemporaryFolder() {
                             "Set TMPDIR to a folder that can be written to.");
 }
 
-TemporaryFolder::~TemporaryFolder() {
+ScratchFolder::~ScratchFolder() {
   std::error_code error;
   std::filesystem::remove_all(path_, error);
 }

@@ -31,13 +31,13 @@ ProcessEnd run_process(const std::vector<std::string>& command,
                        const std::function<void(const std::string& line)>& progress);
 
 /// Folder for temporary files, which is removed with them on destruction.
-class TemporaryFolder {
+class ScratchFolder {
  public:
   /// Throws Error (environment) if the system's folder for temporary files cannot be written to.
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ScratchFolder();
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
 
   /// Returns the path of a file of that name in the folder.
   std::string file(const std::string& name) const { return path_ + "/" + name; }

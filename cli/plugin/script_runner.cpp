@@ -38,7 +38,7 @@ void identify_program(ScriptRequest& request) {
 
 ScriptRun record_script(ScriptRequest request, const std::string& python, const Progress& progress) {
   const std::string launcher = python_launcher();
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   if (request.trace_path.empty()) request.trace_path = folder.file("trace.json");
   request.trace_path = std::filesystem::absolute(request.trace_path).string();
   if (!request.commands_path.empty())
