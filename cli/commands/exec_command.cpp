@@ -4,9 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -17,6 +15,7 @@
 #include "cli/plugin/engine_loader.h"
 #include "cli/plugin/foreground_command.h"
 #include "cli/plugin/python_package.h"
+#include "cli/plugin/scratch_folder.h"
 #include "cli/reports/exec_report.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
 #include "traces/base/error.h"
@@ -40,57 +39,35 @@ std::string parse_virtual_device(const std::string& text) {
 }
 
 /// Returns the words of the command line after `--`. The parser's own list, `parsed`, is not used, since the
-/// parser takes an argument such as [1,2] apart. Throws Error (input) if a part of the command is before `--`.
+/// parser takes an argument such as [1,2] apart. Throws Error (input) if a part of the command is before
+/// `--`.
 std::vector<std::string> words_after_mark(const std::vector<std::string>& argv,
                                           const std::vector<std::string>& parsed) {
   const auto mark = std::ranges::find(argv, "--");
-  if (mark == argv.end() || parsed.front() != *(mark + 1)) {
+  if (argv.end() - mark < 2 || parsed.front() != *(mark + 1)) {
     throw input_error(fmt::format("'{}' is before --, but the command has to follow it", parsed.front()),
                       "offprof exec [OPTIONS] -- COMMAND [ARGUMENTS]");
   }
   return {mark + 1, argv.end()};
 }
 
-/// Folder in which processes leave their reports; the destructor removes it.
-class ReportFolder {
- public:
-  ReportFolder() {
-    std::string pattern = (fs::temp_directory_path() / "offprof_exec_XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) {
-      throw environment_error(fmt::format("cannot create the folder {}: {}", pattern, std::strerror(errno)),
-                              "Set TMPDIR to a writable folder.");
+/// Reads the reports that processes left in the folder, in the order of their names, which begin with the
+/// time. Warns of unreadable ones.
+std::vector<GpuProcess> read_reports(const std::string& folder, Context& context) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  std::ranges::sort(files);
+  std::vector<GpuProcess> processes;
+  for (const fs::path& file : files) {
+    try {
+      processes.push_back(parse_process_report(read_file(file.string()), file.string()));
+    } catch (const Error& error) {
+      context.warn(error.what());
     }
-    path_ = pattern;
   }
-  ~ReportFolder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  ReportFolder(const ReportFolder&) = delete;
-  ReportFolder& operator=(const ReportFolder&) = delete;
-
-  const fs::path& path() const { return path_; }
-
-  /// Returns the reports in the order of their names, which begin with the time. Warns of unreadable ones.
-  std::vector<GpuProcess> read(Context& context) const {
-    std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(path_))
-      if (entry.path().extension() == ".json") files.push_back(entry.path());
-    std::ranges::sort(files);
-    std::vector<GpuProcess> processes;
-    for (const fs::path& file : files) {
-      try {
-        processes.push_back(parse_process_report(read_file(file.string()), file.string()));
-      } catch (const Error& error) {
-        context.warn(error.what());
-      }
-    }
-    return processes;
-  }
-
- private:
-  fs::path path_;
-};
+  return processes;
+}
 
 class ExecCommand : public Subcommand {
  public:
@@ -111,29 +88,30 @@ class ExecCommand : public Subcommand {
     command_ = words_after_mark(context.argv(), command_);
     const DeviceProfile profile = load_profile(profile_);
     if (!output_.empty()) check_writable(output_);
-    const ReportFolder reports;
-    const int status = run_in_foreground(command_, environment(reports.path()));
+    const ScratchFolder scratch;
+    const std::string reports = scratch.file("");
+    const int status = run_in_foreground(command_, environment(reports));
     publish(context,
             {.profile = profile.name,
              .device_name = profile.device_name,
              .memory_bytes = std::min(memory_limit_.value_or(profile.memory_bytes), profile.memory_bytes),
              .command = command_,
              .exit_status = status,
-             .processes = reports.read(context)});
+             .processes = read_reports(reports, context)});
     return static_cast<ExitStatus>(status);
   }
 
  private:
   /// Returns the variables that put the start-up hook into Python processes. Throws Error (environment) if a
   /// part of the build is missing.
-  std::map<std::string, std::string> environment(const fs::path& reports) const {
+  std::map<std::string, std::string> environment(const std::string& reports) const {
     const std::string startup = python_package_folder() + "/startup";
     const char* const python_path = std::getenv("PYTHONPATH");
     const bool has_path = python_path != nullptr && *python_path != '\0';
     nlohmann::ordered_json settings = {{"profile", absolute_profile()},
                                        {"memory_limit_bytes", nullptr},
                                        {"libraries", existing_libraries()},
-                                       {"reports", reports.string()}};
+                                       {"reports", reports}};
     if (memory_limit_) settings["memory_limit_bytes"] = *memory_limit_;
     return {{"PYTHONPATH", has_path ? startup + ":" + python_path : startup},
             {kSettingsVariable, settings.dump()}};

@@ -6,7 +6,8 @@
 
 namespace offprof {
 
-/// Returns the command `exec`: runs any command, whose Python processes use the virtual GPU, without recording.
+/// Returns the command `exec`: runs any command, whose Python processes use the virtual GPU, without
+/// recording.
 std::unique_ptr<Subcommand> make_exec_command();
 
 }  // namespace offprof

@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "cli/plugin/foreground_command.h"
 #include "cli/plugin/python_package.h"
+#include "cli/plugin/scratch_folder.h"
 #include "traces/analysis/fingerprint.h"
 #include "traces/format/trace_io.h"
 #include "traces/io/file.h"
@@ -21,29 +20,6 @@ constexpr std::size_t kMostOutcomeBytes = std::size_t{64} << 20U;
 /// Statuses above this are 128 + the signal that ended the process.
 constexpr int kSignalBase = 128;
 constexpr int kKilled = 9;
-
-/// Folder for temporary files, which is removed with them on destruction.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::error_code error;
-    path_ = (std::filesystem::temp_directory_path(error) / "offprof-XXXXXX").string();
-    if (error || mkdtemp(path_.data()) == nullptr)
-      throw environment_error(fmt::format("cannot create a temporary folder: {}", std::strerror(errno)),
-                              "Set TMPDIR to a folder that can be written to.");
-  }
-  ~TemporaryFolder() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 Error no_outcome(const std::string& python, const std::string& program, int status) {
   if (status > kSignalBase)
@@ -67,7 +43,7 @@ void identify_program(ScriptRequest& request) {
 
 ScriptRun record_script(ScriptRequest request, const std::string& python, bool is_verbose) {
   const std::string launcher = python_package_folder() + "/launcher.py";
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   if (request.trace_path.empty()) request.trace_path = folder.file("trace.json");
   request.trace_path = std::filesystem::absolute(request.trace_path).string();
   if (!request.commands_path.empty())

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
+
 #include "cli/reports/next_command.h"
 #include "cli/tables/figure_text.h"
 #include "cli/terminal/text_table.h"
@@ -16,9 +18,11 @@ std::vector<std::string> strings_of(const JsonValue& report, std::string_view ke
   return value ? value->as_strings() : std::vector<std::string>{};
 }
 
+/// Returns the command line with the program's name in place of its path, which is mostly that of Python.
 std::string command_text(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + shell_word(word);
+  if (words.empty()) return {};
+  std::string text = shell_word(std::filesystem::path(words.front()).filename().string());
+  for (auto word = words.begin() + 1; word != words.end(); ++word) text += " " + shell_word(*word);
   return text;
 }
 
@@ -49,7 +53,8 @@ std::vector<TextTable::Cell> row_of(const GpuProcess& process) {
   const ProcessPeaks& peaks = process.peaks;
   for (const Bytes bytes : {peaks.allocated, peaks.reserved, peaks.requested})
     row.emplace_back(format_bytes(bytes));
-  row.push_back(process.out_of_memory_errors > 0 ? TextTable::Cell("yes", Tone::kBad) : TextTable::Cell("no"));
+  row.push_back(process.out_of_memory_errors > 0 ? TextTable::Cell("yes", Tone::kBad)
+                                                 : TextTable::Cell("no"));
   row.emplace_back(format_duration(process.modelled_time_ns));
   return row;
 }
@@ -86,9 +91,10 @@ std::string remarks_on(const GpuProcess& process, const Page& page) {
                                   fmt::join(process.unwritten_calls, ", ")));
   }
   if (!process.unknown_sizes.empty()) {
-    remarks.push_back(fmt::format("sizes that only NVIDIA's libraries know count as 0: {}; a real GPU uses "
-                                  "more memory",
-                                  fmt::join(process.unknown_sizes, ", ")));
+    remarks.push_back(
+        fmt::format("sizes that only NVIDIA's libraries know count as 0: {}; a real GPU uses "
+                    "more memory",
+                    fmt::join(process.unknown_sizes, ", ")));
   }
   std::string text;
   for (const std::string& remark : remarks)
@@ -118,9 +124,10 @@ std::string to_text(const ExecReport& report, const Page& page) {
   for (const GpuProcess& process : report.processes) text += remarks_on(process, page);
   if (!report.processes.empty()) return text;
   return text +
-         wrap("No process used the GPU: no Python process initialised torch.cuda. Pythons that ignore "
-              "PYTHONPATH (python -I, -E or -S, or a cleared environment) stay outside.",
-              page.width, 0) +
+         wrap(
+             "No process used the GPU: no Python process initialised torch.cuda. Pythons that ignore "
+             "PYTHONPATH (python -I, -E or -S, or a cleared environment) stay outside.",
+             page.width, 0) +
          "\n";
 }
 

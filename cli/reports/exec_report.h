@@ -42,8 +42,8 @@ struct ExecReport {
 nlohmann::ordered_json to_json(const ExecReport& report);
 std::string to_text(const ExecReport& report, const Page& page);
 
-/// Reads the report of one process, which python/offprof/process_report.py writes. `where` names it in errors.
-/// Throws Error (input) if it is not such a report.
+/// Reads the report of one process, which python/offprof/process_report.py writes. `where` names it in
+/// errors. Throws Error (input) if it is not such a report.
 GpuProcess parse_process_report(const std::string& text, const std::string& where);
 
 }  // namespace offprof

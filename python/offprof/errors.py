@@ -12,6 +12,7 @@ class OffprofError(Exception):
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
+        """Keeps both texts; `str` shows both."""
         super().__init__(f"{message}\n  hint: {hint}" if hint else message)
         self.message = message
         self.hint = hint

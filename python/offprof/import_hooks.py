@@ -34,13 +34,13 @@ class _Finder:
             return spec
         execute = spec.loader.exec_module
         # The loader stays what it is, for whoever asks it for resources or source code.
-        setattr(spec.loader, "exec_module", functools.partial(_execute, execute, functions))
+        spec.loader.exec_module = functools.partial(  # type: ignore[method-assign]
+            _execute, execute, functions
+        )
         return spec
 
 
-def _execute(
-    execute: Callable[[ModuleType], None], functions: list[AfterImport], module: ModuleType
-) -> None:
+def _execute(execute: Callable[[ModuleType], None], functions: list[AfterImport], module: ModuleType) -> None:
     execute(module)
     for function in functions:
         function(module)

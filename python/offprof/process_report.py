@@ -34,6 +34,7 @@ class ProcessReport:
     """
 
     def __init__(self, gpu: VirtualGpu, folder: Path) -> None:
+        """Reports on this process and the virtual GPU in it. Writes nothing yet."""
         self._gpu = gpu
         self._folder = folder
         self._pid = 0  # the process that uses the GPU; 0: none yet

@@ -54,9 +54,9 @@ class GpuState:
 class VirtualGpu:
     """The virtual GPU of this process. `open_virtual_gpu` creates it."""
 
-    def __init__(self, library: ctypes.CDLL, libraries: Path) -> None:
+    def __init__(self, library: ctypes.CDLL) -> None:
+        """Wraps the library that has opened the GPU."""
         self._library = library
-        self.libraries = libraries
 
     def state(self) -> GpuState:
         """Returns the current state. Does not wait for work in progress."""
@@ -71,33 +71,29 @@ class VirtualGpu:
         )
 
 
-_opened: VirtualGpu | None = None
+class _Process:
+    """State of this process."""
+
+    gpu: VirtualGpu | None = None
 
 
 def opened_virtual_gpu() -> VirtualGpu | None:
     """Returns the virtual GPU of this process, or None if it is not open."""
-    return _opened
+    return _Process.gpu
 
 
 def find_libraries() -> Path:
     """Returns the folder of the virtual GPU's libraries.
 
-    Looks in the installation that this package belongs to, then in the build folder of its source
-    tree. Raises UnavailableError if there are none.
+    They are beside this package's modules, in a build folder as in an installation. Raises
+    UnavailableError if they are missing.
     """
-    package = Path(__file__).resolve().parent
-    places = [
-        package.parent.parent / "virtual_gpu",  # PREFIX/lib/offprof/python/offprof
-        package.parent.parent / "build" / "virtual_gpu",
-    ]
-    for place in places:
-        if (place / _OPENER).is_file():
-            return place
-    listing = ", ".join(str(place) for place in places)
+    place = Path(__file__).parent / "virtual_gpu"
+    if (place / _OPENER).is_file():
+        return place
     raise UnavailableError(
-        f"the virtual GPU's libraries are not built: there is no {_OPENER} in {listing}",
-        "Run in offprof's source folder: scripts/setup.sh && cmake --preset release && "
-        "cmake --build --preset release",
+        f"the virtual GPU's libraries are not built: there is no {place / _OPENER}",
+        "Run in offprof's source folder: scripts/setup.sh && cmake --preset release && cmake --build --preset release",
     )
 
 
@@ -122,26 +118,21 @@ def open_virtual_gpu(
         UnavailableError: the libraries are missing, torch is missing or of another version or is
             imported already, or a real CUDA library is loaded already.
     """
-    global _opened
     if memory_limit_bytes is not None and memory_limit_bytes <= 0:
         raise InputError(f"the memory limit is not positive: {memory_limit_bytes}")
     folder = find_libraries() if libraries is None else Path(libraries)
     library = _load_opener(folder)
     _check_torch(library.offprof_virtual_gpu_torch_version().decode())
-    status = library.offprof_virtual_gpu_open(
-        os.fsencode(folder), os.fsencode(profile), memory_limit_bytes or 0
-    )
+    status = library.offprof_virtual_gpu_open(os.fsencode(folder), os.fsencode(profile), memory_limit_bytes or 0)
     if status != 0:
         problem = InputError if status == _BAD_INPUT else UnavailableError
-        raise problem(
-            library.offprof_virtual_gpu_error().decode(), library.offprof_virtual_gpu_hint().decode()
-        )
-    _opened = VirtualGpu(library, folder)
-    separate_caches(_opened.state().profile)
+        raise problem(library.offprof_virtual_gpu_error().decode(), library.offprof_virtual_gpu_hint().decode())
+    gpu = _Process.gpu = VirtualGpu(library)
+    separate_caches(gpu.state().profile)
     os.environ["TRITON_LIBCUDA_PATH"] = str(folder)  # Triton links its launchers with libcuda.so.1
     # One device, also where NVIDIA's management library counts real ones.
     os.environ["CUDA_VISIBLE_DEVICES"] = "0"
-    return _opened
+    return gpu
 
 
 def separate_caches(profile: str) -> None:
@@ -192,8 +183,7 @@ def _check_torch(wanted: str) -> None:
         raise UnavailableError(f"torch {found} in {spec.origin} was built {kind}", install)
     if _minor_version(found) != _minor_version(wanted):
         raise UnavailableError(
-            f"torch {found} in {spec.origin} is another version than {wanted}, for which this "
-            "virtual GPU was built",
+            f"torch {found} in {spec.origin} is another version than {wanted}, for which this virtual GPU was built",
             f"{install}; or build offprof against torch {found}",
         )
 

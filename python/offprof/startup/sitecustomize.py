@@ -54,7 +54,7 @@ class _Finder:
             import_torch(execute, module)
 
         # Opens nothing yet: many programs only ask whether torch is installed.
-        spec.loader.exec_module = open_gpu_and_execute
+        spec.loader.exec_module = open_gpu_and_execute  # type: ignore[method-assign]
         return spec
 
 
@@ -63,7 +63,7 @@ def _run_users_sitecustomize() -> None:
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _FOLDER]
     ours = sys.modules.pop(__name__)
     try:
-        import sitecustomize  # noqa: F401
+        import sitecustomize  # type: ignore[import-not-found] # noqa: F401
     except ModuleNotFoundError as error:
         if error.name != "sitecustomize":
             raise
