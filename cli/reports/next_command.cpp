@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -31,12 +32,17 @@ std::optional<std::string_view> flags_before_output(std::string_view word) {
   return word.substr(0, end);
 }
 
-/// Returns `words` without the options `names`, which have one value each, and without `-o`.
+/// Returns `words` without the options `names`, which have one value each, and without `-o`. Keeps the
+/// arguments of a script, after `--`.
 std::vector<std::string> without(const std::vector<std::string>& words,
                                  std::span<const std::string_view> names) {
   std::vector<std::string> kept;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string_view word = words[i];
+    if (word == "--") {
+      kept.insert(kept.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
+      break;
+    }
     const std::size_t value = word.find('=');
     if (std::ranges::find(names, word.substr(0, value)) != names.end()) {
       if (value == std::string_view::npos) ++i;
@@ -48,6 +54,11 @@ std::vector<std::string> without(const std::vector<std::string>& words,
     }
   }
   return kept;
+}
+
+/// Adds options to a command line, before the `--` that separates the arguments of a script.
+void add_options(std::vector<std::string>& words, std::initializer_list<std::string> options) {
+  words.insert(std::ranges::find(words, "--"), options);
 }
 
 std::vector<std::string> words_after_program(const std::vector<std::string>& argv) {
@@ -90,7 +101,7 @@ std::string next_line(const std::vector<std::string>& words) {
 
 std::vector<std::string> with_output(const std::vector<std::string>& argv, const std::string& output) {
   std::vector<std::string> words = without(words_after_program(argv), kOutput);
-  words.insert(words.end(), {"-o", output});
+  add_options(words, {"-o", output});
   return words;
 }
 
@@ -98,7 +109,7 @@ std::vector<std::string> run_with_policy(const Trace& trace, const std::string& 
   const bool is_of_run = !trace.simulated && trace.argv.size() > 2 && trace.argv[1] == "run";
   std::vector<std::string> words =
       is_of_run ? without(words_after_program(trace.argv), kOfOnePolicy) : run_of_settings(trace);
-  words.insert(words.end(), {"--policy", policy_file});
+  add_options(words, {"--policy", policy_file});
   return words;
 }
 

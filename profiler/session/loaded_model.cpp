@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 #include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
-#include <torch/version.h>
 
 #include <algorithm>
 
@@ -15,6 +14,8 @@
 #include "engine/models/meta_parameters.h"
 #include "engine/models/model_device.h"
 #include "engine/slices/microbatches.h"
+#include "profiler/stages/measure_policy.h"
+#include "profiler/stages/record_run.h"
 #include "traces/analysis/fingerprint.h"
 #include "traces/base/check.h"
 #include "traces/base/error.h"
@@ -77,13 +78,7 @@ class Loader {
   }
 
   void note_environment() {
-    trace_.environment = {request_.device,
-                          device_.description(),
-                          TORCH_VERSION,
-                          request_.threads,
-                          device_.known_link().value_or(Link{}),
-                          device_.memory_bytes(),
-                          device_.is_virtual()};
+    trace_.environment = environment_of(request_, device_);
     if (DeviceDisk* const disk = device_.disk(); disk != nullptr && !disk->warning().empty())
       trace_.notes.push_back(disk->warning());
   }
@@ -192,10 +187,6 @@ void warm_up(LoadedModel& loaded, Trainer& trainer, Device& device, const Progre
   check_checkpointed(loaded);
   if (auto& memory = loaded.trace.environment.beside_allocator)
     memory->warm_bytes = *used_beside_allocator(device);
-}
-
-std::optional<Bytes> used_beside_allocator(const Device& device) {
-  return device.is_virtual() ? std::nullopt : device.used_beside_allocator();
 }
 
 }  // namespace offprof

@@ -9,8 +9,7 @@
 #include "engine/autograd/autograd_engine.h"
 #include "engine/models/training_pass.h"
 #include "profiler/training/optimizer.h"
-#include "profiler/training/step_counters.h"
-#include "profiler/training/step_recording.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 namespace {
@@ -34,18 +33,6 @@ class OffloaderListenerScope {
 
  private:
   ParameterOffloader* offloader_;
-};
-
-/// Stops listening at the end, since a step's graph may outlive its listener.
-class ListenerScope {
- public:
-  explicit ListenerScope(OffloadStep& step) : step_(step) {}
-  ~ListenerScope() { step_.stop_listening(); }
-  ListenerScope(const ListenerScope&) = delete;
-  ListenerScope& operator=(const ListenerScope&) = delete;
-
- private:
-  OffloadStep& step_;
 };
 
 }  // namespace
@@ -105,24 +92,16 @@ void Trainer::plain_step() {
 }
 
 StepResult Trainer::run(const StepOrder& order) {
-  StepResult result;
-  prepare(result);
-  const auto residents_now = residents();
-  const bool is_traced = order.traced && tracing_ != nullptr;
-  StepRecording recording(device_, order, is_traced ? tracing_->begin(*order.traced) : nullptr);
-  const auto step =
-      std::make_shared<OffloadStep>(device_, order.policy, order.guide, residents_now, recording.listener());
-  const ListenerScope listens(*step);
-  const OffloaderListenerScope listens_to_offloader(offloader_, recording.listener());
-
-  train(step, recording);
-  recording.end_step(result);
-  result.device_peak_bytes = device_.peak_bytes();
-  result.cache_use = device_.cache_use();
   set_gradients_to_none();
-  recording.finish(result);
-  if (is_traced) result.gpu = tracing_->end();
-  take_counters(device_, offloader_, *step, result);
+  end_pages();  // after a step that failed
+  if (offloader_ != nullptr) offloader_->take_traffic();
+  MeasuredStep measured(device_, order, residents(), tracing_);
+  const OffloaderListenerScope listens_to_offloader(offloader_, measured.listener());
+  train(measured);
+  measured.end();
+  set_gradients_to_none();
+  StepResult result = measured.finish();
+  if (offloader_ != nullptr) add_parameter_traffic(result);
   refuse_unpredictable_model();
   return result;
 }
@@ -131,31 +110,30 @@ void Trainer::refuse_unpredictable_model() {
   if (const auto refusal = device_.take_model_refusal()) throw Error(*refusal);
 }
 
-/// Makes the device as it is between steps, also after a step that failed, and begins to count.
-void Trainer::prepare(StepResult& result) {
-  set_gradients_to_none();
-  end_pages();
-  reset_counters(device_, offloader_);
-  result.device_resident_bytes = device_.live_bytes();
-}
-
-/// Runs forward, backward and the optimizer.
-void Trainer::train(const std::shared_ptr<OffloadStep>& step, StepRecording& recording) {
+void Trainer::train(MeasuredStep& measured) {
   {
     const ParameterOffloader::Scope paged(offloader_);
     {
-      const CurrentStep current(step);
+      const CurrentStep current(measured.step());
       TrainingPass pass(model_, loss_);
-      recording.begin_phase("forward");
+      measured.begin_phase("forward");
       pass.forward();
-      recording.begin_phase("backward");
+      measured.begin_phase("backward");
       pass.backward();
-      step->backward_end();
+      measured.step()->backward_end();
     }
-    recording.begin_phase("optimizer");
+    measured.begin_phase("optimizer");
     if (optimizer_) optimizer_->step();
   }
   end_pages();
+}
+
+void Trainer::add_parameter_traffic(StepResult& result) {
+  const ParameterTraffic parameters = offloader_->take_traffic();
+  result.d2h_bytes += parameters.d2h;
+  result.h2d_bytes += parameters.h2d;
+  result.disk_write_bytes += parameters.disk_write;
+  result.disk_read_bytes += parameters.disk_read;
 }
 
 std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy, const StepGuide& guide) {

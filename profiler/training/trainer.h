@@ -13,13 +13,12 @@
 #include "engine/parameters/parameter_offloader.h"
 #include "profiler/cupti/step_tracing.h"
 #include "profiler/recording/step_result.h"
+#include "profiler/steps/measured_step.h"
 #include "profiler/steps/step_order.h"
 #include "traces/model/policy.h"
 #include "traces/model/trace.h"
 
 namespace offprof {
-
-class StepRecording;
 
 /// Trains a model step by step. A step sets the gradients to none and runs forward, loss, backward and the
 /// optimiser. A measured or recorded step sets the gradients to none again at its end, as the next step
@@ -52,8 +51,8 @@ class Trainer {
   std::shared_ptr<const Residents> residents() const;
 
  private:
-  void prepare(StepResult& result);
-  void train(const std::shared_ptr<OffloadStep>& step, StepRecording& recording);
+  void train(MeasuredStep& measured);
+  void add_parameter_traffic(StepResult& result);
   void forward_and_backward();
   void accumulate_gradients(const std::optional<Policy>& policy, const StepGuide& guide);
   std::vector<at::Tensor> gradients_on_host() const;

@@ -11,7 +11,7 @@
 
 #include "engine/models/archives/build.h"
 #include "profiler/calibration/cost_calibration.h"
-#include "profiler/session/gradient_check.h"
+#include "profiler/stages/gradient_check.h"
 #include "profiler/session/run_job.h"
 #include "tests/conformance/device_wrapper.h"
 #include "tests/support/test_folder.h"

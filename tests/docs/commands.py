@@ -39,8 +39,9 @@ class Block:
 
 def blocks(text):
     """Yields the code blocks of a page."""
-    before, block, fence, after_blank = "", [], None, True
-    for number, line in enumerate(text.splitlines() + [""], 1):
+    block: list[tuple[int, str]] = []
+    before, fence, after_blank = "", None, True
+    for number, line in enumerate([*text.splitlines(), ""], 1):
         if fence is not None:
             if line.strip().startswith(fence):
                 yield Block(before, block)
@@ -65,7 +66,7 @@ def blocks(text):
 
 def joined(lines):
     """The lines of a block, each with those that a backslash joins to it."""
-    result = []
+    result: list[tuple[int, str]] = []
     for number, line in lines:
         if result and result[-1][1].endswith("\\"):
             result[-1] = (result[-1][0], result[-1][1][:-1].rstrip() + " " + line.strip())

@@ -97,7 +97,10 @@ class RunCommands(unittest.TestCase):
             program.chmod(0o755)
             return subprocess.run(
                 [sys.executable, HERE / "run_commands.py", "--program", program, "--root", root],
-                stdout=subprocess.PIPE, text=True, check=False)
+                stdout=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
 
     def test_passes_where_commands_end_as_the_page_says(self):
         done = self.run_on("```\noffprof ok\noffprof bad # exit status 1\n```\n`offprof ok --known`\n")

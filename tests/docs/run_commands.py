@@ -22,7 +22,7 @@ import commands
 import quotes
 
 # Commands that do not run here, by their text, each with the reason. One that no page has any more is a failure.
-CANNOT_RUN = {}
+CANNOT_RUN: dict[str, str] = {}
 
 SECONDS_PER_COMMAND = 800  # only against what never ends: a busy machine takes many times as long
 SHOWN_LINES = 12
@@ -44,8 +44,14 @@ class Folder:
     def run(self, line):
         """The exit status, and what was printed."""
         with subprocess.Popen(
-            ["/bin/sh", "-c", line], cwd=self.path, env=self.environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True) as running:
+            ["/bin/sh", "-c", line],
+            cwd=self.path,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as running:
             try:
                 output, _ = running.communicate(timeout=SECONDS_PER_COMMAND)
             except subprocess.TimeoutExpired:
@@ -86,10 +92,14 @@ def unknown_options(page, text, program):
     failures = []
     for mention in commands.mentions(text):
         words = mention.split()
-        shown = subprocess.run([program, words[1], "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        shown = subprocess.run(
+            [program, words[1], "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
         known = shown.stdout
         if words[1] == "zoo" and len(words) > 2:
-            known = subprocess.run([program, "zoo", words[2], "--help"], stdout=subprocess.PIPE, text=True, check=False).stdout
+            known = subprocess.run(
+                [program, "zoo", words[2], "--help"], stdout=subprocess.PIPE, text=True, check=False
+            ).stdout
         if shown.returncode != 0:
             failures.append(f"{page}: `{mention}`: unknown command")
         for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", mention):
@@ -104,7 +114,9 @@ def main():
     parser.add_argument("--root", type=Path, required=True)
     options = parser.parse_args()
     root, program = options.root.resolve(), options.program.resolve()
-    failures, seen, need_gpu = [], set(), set()
+    seen: set[str] = set()
+    need_gpu: set[str] = set()
+    failures = []
     for path in pages(root):
         page, text = str(path.relative_to(root)), path.read_text(encoding="utf-8")
         found = commands.commands(page, text)

@@ -26,6 +26,7 @@ sources or does not compile, a program has no such cases, or the cases fail with
 """
 
 import argparse
+import contextlib
 import fnmatch
 import hashlib
 import json
@@ -70,10 +71,8 @@ def run(command, folder, seconds, **options):
 
 
 def kill_group(child):
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def limit_memory():

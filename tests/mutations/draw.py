@@ -52,7 +52,12 @@ MODULES = {
 }  # fmt: skip
 NOT_DRAWN = ["*_test.cpp", "*/fake_*", "*_fixture.h", "*_absent.cpp", "*/calibration*_test.cpp"]
 RULES = ["universal.rules", "c_like.rules", "c.rules", "cpp.rules"]
-NOT_CODE = [r"^\s*(//|#)", r"^\s*(namespace|using|template|class|struct)\b", r"^\s*[})\];]*\s*(//.*)?$", "static_assert"]
+NOT_CODE = [
+    r"^\s*(//|#)",
+    r"^\s*(namespace|using|template|class|struct)\b",
+    r"^\s*[})\];]*\s*(//.*)?$",
+    "static_assert",
+]
 
 
 def universal_mutants(lines):
@@ -76,7 +81,7 @@ def replacement(lines, number, mutated):
 class Compiler:
     def __init__(self, root, build):
         self.root = root
-        self.commands = {}
+        self.commands: dict[str, dict[str, str]] = {}
         for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
             name = str(pathlib.Path(entry["file"]).resolve())
             self.commands.setdefault(name, entry)
@@ -108,7 +113,7 @@ def files_of(root, patterns):
 
 def candidates(root, patterns):
     """Returns a dictionary from (file, line number) to the mutants of the line."""
-    found = {}
+    found: dict[tuple[str, int], list[str]] = {}
     for file in files_of(root, patterns):
         lines = (root / file).read_text(encoding="utf-8").splitlines(keepends=True)
         for number, mutated in universal_mutants(lines):
@@ -122,7 +127,8 @@ def draw(module, found, options, compiler):
     numbers = random.Random(f"{options.seed} {module}")
     places = sorted(found)
     numbers.shuffle(places)
-    drawn, broken = [], 0
+    drawn: list[dict[str, object]] = []
+    broken = 0
     for file, line in places:
         if len(drawn) == count:
             break

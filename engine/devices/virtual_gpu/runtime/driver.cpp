@@ -1,9 +1,11 @@
 #include <cuda.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "engine/devices/virtual_gpu/runtime/device_properties.h"
 #include "engine/devices/virtual_gpu/runtime/traced_call.h"
 
 // The driver, above all the virtual memory behind PyTorch's expandable segments. LibTorch gets these
@@ -50,6 +52,22 @@ CUcontext the_context() {
   return reinterpret_cast<CUcontext>(&context);
 }
 
+/// Returns a limit of the context; nullptr if it has no such limit. The initial values are the defaults that
+/// cudaDeviceGetLimit documents, and for the printf buffer the one that drivers report.
+std::atomic<std::size_t>* context_limit(CUlimit limit) {
+  static std::atomic<std::size_t> stack = 1024, printf_buffer = 1U << 20U, malloc_heap = 8U << 20U;
+  switch (limit) {
+    case CU_LIMIT_STACK_SIZE:
+      return &stack;
+    case CU_LIMIT_PRINTF_FIFO_SIZE:
+      return &printf_buffer;
+    case CU_LIMIT_MALLOC_HEAP_SIZE:
+      return &malloc_heap;
+    default:
+      return nullptr;
+  }
+}
+
 const char* error_text(CUresult error) {
   switch (error) {
     case CUDA_SUCCESS:
@@ -64,6 +82,10 @@ const char* error_text(CUresult error) {
       return "device not ready";
     case CUDA_ERROR_NOT_SUPPORTED:
       return "operation not supported";
+    case CUDA_ERROR_UNSUPPORTED_LIMIT:
+      return "limit is not supported on this architecture";
+    case CUDA_ERROR_FILE_NOT_FOUND:
+      return "file not found";
     default:
       return "unknown error";
   }
@@ -98,26 +120,12 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   return CUDA_SUCCESS;
 }
 
-// Callers ask the runtime for most attributes. Virtual memory is supported; sharing it between processes or
-// devices is not.
+// The runtime has the same attributes except those of virtual memory, which is supported; sharing it between
+// processes or devices is not.
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
-  const DeviceProfile profile = gpu().profile();
-  switch (attribute) {
-    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
-      *value = 1;
-      break;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-      *value = profile.compute_capability_major;
-      break;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-      *value = profile.compute_capability_minor;
-      break;
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-      *value = profile.multiprocessors;
-      break;
-    default:
-      *value = 0;
-  }
+  *value = attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+               ? 1
+               : device_attribute(gpu().profile(), static_cast<cudaDeviceAttr>(attribute));
   return CUDA_SUCCESS;
 }
 
@@ -138,6 +146,21 @@ CUresult cuCtxGetCurrent(CUcontext* context) {
 }
 
 CUresult cuCtxSetCurrent(CUcontext) {
+  return CUDA_SUCCESS;
+}
+
+// Kernels do not run, so nothing uses the memory that the limits are about.
+CUresult cuCtxGetLimit(std::size_t* value, CUlimit limit) {
+  std::atomic<std::size_t>* const stored = context_limit(limit);
+  if (stored == nullptr) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  *value = *stored;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
+  std::atomic<std::size_t>* const stored = context_limit(limit);
+  if (stored == nullptr) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  *stored = value;
   return CUDA_SUCCESS;
 }
 
@@ -203,6 +226,9 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
       break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
       std::memcpy(value, &info.range.bytes, sizeof info.range.bytes);
+      break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:  // addresses are unified: also that of pinned memory
+      std::memcpy(value, &pointer, sizeof pointer);
       break;
     default:
       return CUDA_ERROR_NOT_SUPPORTED;
