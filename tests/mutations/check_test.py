@@ -13,6 +13,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import check  # noqa: E402
+import draw  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -60,6 +61,15 @@ class FitsTest(unittest.TestCase):
         table = json.loads((ROOT / "tests/mutations/planted.json").read_text(encoding="utf-8"))
         self.assertGreaterEqual(len(table), 150)
         self.assertEqual(check.misfits(table, ROOT), [])
+
+
+class DrawTest(unittest.TestCase):
+    def test_each_module_has_sources_and_test_programs(self):
+        tests = check.Tests(ROOT)
+        for module, (patterns, _, programs) in draw.MODULES.items():
+            for pattern in patterns:
+                self.assertTrue(list(draw.files_of(ROOT, [pattern])), f"{module}: {pattern}")
+            self.assertEqual([tests.problem(program) for program in programs], [""] * len(programs))
 
 
 class FakeSources:
