@@ -117,6 +117,14 @@ void PassRecorder::stop() {
   device_.set_listener(nullptr);
 }
 
+/// The child has one thread, so nobody else can hold the lock for long; but a thread that does not exist in the child
+/// may have held it when the process forked. So the lock is not taken.
+void PassRecorder::forget_in_child() {
+  recording_ = false;
+  active_recorder = nullptr;
+  device_.set_listener(nullptr);
+}
+
 void PassRecorder::end_step() {
   begin_phase("end");
   pass_.end_ns = device_.mark();

@@ -38,6 +38,9 @@ class PassRecorder final : public StepListener, private AllocationListener {
   /// the device's marks, and Error (input) if the step's operators ran on several threads at once.
   RecordedPass finish();
 
+  /// Stops the recording in a forked child process. The recorder must not be used there any more.
+  void forget_in_child();
+
   void on_hook_begin() override { take_note(RawKind::kHookBegin); }
   void on_hook_end() override { take_note(RawKind::kHookEnd); }
   void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,

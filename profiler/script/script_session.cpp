@@ -214,6 +214,11 @@ void ScriptSession::abandon_step() {
   lift_limits(device_);
 }
 
+void ScriptSession::forget_in_child() {
+  current_.reset();
+  if (step_) step_->forget_in_child();
+}
+
 RunResult& ScriptSession::result() {
   add_notes(result_.trace, device_);
   if (tracing_ != nullptr)

@@ -65,6 +65,10 @@ class ScriptSession {
   /// Abandons the current step, for example because the program failed in it.
   void abandon_step();
 
+  /// Leaves the program alone in a forked child process, such as a worker that loads data. The session must not be
+  /// used there any more, nor destroyed: its copy threads do not exist in the child.
+  void forget_in_child();
+
   /// Begins a step under `policy` that is neither recorded nor measured, once everything is recorded. It ends with
   /// end_step.
   void begin_unrecorded_step(const Policy& policy, const ProgramTensors& tensors);

@@ -17,6 +17,11 @@ MeasuredStep::~MeasuredStep() {
   step_->stop_listening();
 }
 
+void MeasuredStep::forget_in_child() {
+  step_->stop_listening();
+  if (recorder_) recorder_->forget_in_child();
+}
+
 void MeasuredStep::begin_counting() {
   device_.synchronize();
   device_.take_copy_records();

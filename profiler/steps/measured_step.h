@@ -34,6 +34,10 @@ class MeasuredStep {
   /// Returns the listener of the step; nullptr: none.
   StepListener* listener() const { return listener_; }
 
+  /// Stops all recording in a forked child process. Only the destructor may be called there afterwards, and need not
+  /// be.
+  void forget_in_child();
+
   /// Begins a phase of the step: `forward`, `backward`, `optimizer`.
   void begin_phase(std::string_view name);
   /// Ends the step. Memory that is freed from here on belongs to the time between steps.

@@ -139,6 +139,7 @@ class ProgramRecording {
   void end_step() {
     guarded([&] { recording_.session().end_step(); });
   }
+  void forget_in_child() { recording_.session().forget_in_child(); }
   void restart() {
     guarded([&] { recording_.restart(); });
   }
@@ -203,6 +204,7 @@ PYBIND11_MODULE(_extension, module) {
       .def("begin_phase", &ProgramRecording::begin_phase, py::arg("phase"))
       .def("end_backward", &ProgramRecording::end_backward)
       .def("end_step", &ProgramRecording::end_step)
+      .def("forget_in_child", &ProgramRecording::forget_in_child)
       .def("restart", &ProgramRecording::restart)
       .def("fail", &ProgramRecording::fail)
       .def("write", &ProgramRecording::write)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 import types
 
 from .errors import UnavailableError
+
+# Processors of the process before a recording keeps some apart for the copies.
+PROCESSORS = os.sched_getaffinity(0)
 
 
 def import_torch() -> types.ModuleType:

@@ -67,6 +67,11 @@ class ProgramWatch:
         self._hooks: list[Any] = []
         self._engine: Any = None
 
+    @property
+    def is_installed(self) -> bool:
+        """Whether the hooks are installed."""
+        return self._engine is not None
+
     def install(self) -> None:
         """Installs all hooks."""
         variable = torch.autograd.variable.Variable

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
 from .errors import InputError
+from .native import PROCESSORS
 from .program_watch import ProgramWatch
 from .step_detector import StepDetector, Tick
 
@@ -62,6 +64,7 @@ class ScriptDriver:
         self._began = time.monotonic()
         self._has_frozen = False
         self._takes_optimizers = True
+        os.register_at_fork(after_in_child=self._leave_child)
 
     def tick(self) -> None:
         """Ends the current step and begins the next.
@@ -114,6 +117,13 @@ class ScriptDriver:
         self._recording.end_step()
         self.watch.remove()
         self._release_garbage()
+
+    def _leave_child(self) -> None:
+        """Leaves a forked child process alone, and gives it the processors that the recording keeps apart."""
+        if self.watch.is_installed:
+            self.watch.remove()
+            self._recording.forget_in_child()
+            os.sched_setaffinity(0, PROCESSORS)
 
     def _tick_afterwards(self) -> None:
         if self._afterwards is Afterwards.STOP:
