@@ -117,8 +117,8 @@ void PassRecorder::stop() {
   device_.set_listener(nullptr);
 }
 
-/// The child has one thread, so nobody else can hold the lock for long; but a thread that does not exist in the child
-/// may have held it when the process forked. So the lock is not taken.
+/// The child has one thread, so nobody else can hold the lock for long; but a thread that does not exist in
+/// the child may have held it when the process forked. So the lock is not taken.
 void PassRecorder::forget_in_child() {
   recording_ = false;
   active_recorder = nullptr;

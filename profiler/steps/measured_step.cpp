@@ -75,8 +75,7 @@ StepResult MeasuredStep::finish() {
 void MeasuredStep::take_phases() {
   for (std::size_t i = 0; i < phases_.size(); ++i) {
     const Device::TimeMark next = i + 1 < phases_.size() ? phases_[i + 1].second : end_;
-    result_.phases.emplace_back(phases_[i].first,
-                                device_.time_of(next) - device_.time_of(phases_[i].second));
+    result_.phases.emplace_back(phases_[i].first, device_.time_of(next) - device_.time_of(phases_[i].second));
   }
 }
 

@@ -34,8 +34,8 @@ class MeasuredStep {
   /// Returns the listener of the step; nullptr: none.
   StepListener* listener() const { return listener_; }
 
-  /// Stops all recording in a forked child process. Only the destructor may be called there afterwards, and need not
-  /// be.
+  /// Stops all recording in a forked child process. Only the destructor may be called there afterwards, and
+  /// need not be.
   void forget_in_child();
 
   /// Begins a phase of the step: `forward`, `backward`, `optimizer`.

@@ -77,8 +77,8 @@ Progress with_lock(std::function<void(const std::string&)> progress) {
   };
 }
 
-/// Returns the text of a ScriptRequest for a program that records itself. `policies` are names of presets or paths of
-/// policy files; the first is measured, the others are compared.
+/// Returns the text of a ScriptRequest for a program that records itself. `policies` are names of presets or
+/// paths of policy files; the first is measured, the others are compared.
 std::string make_request(const std::string& program, const std::string& device,
                          const std::vector<std::string>& policies, int steps, int warmup, int threads,
                          const std::string& trace_path, const std::string& outcome_path) {
@@ -182,9 +182,11 @@ PYBIND11_MODULE(_extension, module) {
       offprof::raise(error);
     }
   });
-  module.def("make_request", &offprof::make_request, py::arg("program"), py::arg("device"), py::arg("policies"),
-             py::arg("steps"), py::arg("warmup"), py::arg("threads"), py::arg("trace_path"), py::arg("outcome_path"));
-  module.def("open_device", [](const std::string& name) { offprof::device_of_process(name, {}); }, py::arg("name"));
+  module.def("make_request", &offprof::make_request, py::arg("program"), py::arg("device"),
+             py::arg("policies"), py::arg("steps"), py::arg("warmup"), py::arg("threads"),
+             py::arg("trace_path"), py::arg("outcome_path"));
+  module.def(
+      "open_device", [](const std::string& name) { offprof::device_of_process(name, {}); }, py::arg("name"));
   module.def("interpose_autograd_engine", &offprof::interpose_autograd_engine);
   module.def("tensors_saved_by_other_hooks", &offprof::tensors_saved_by_other_hooks);
   py::enum_<ScriptPhase>(module, "Phase")
@@ -208,7 +210,8 @@ PYBIND11_MODULE(_extension, module) {
       .def("restart", &ProgramRecording::restart)
       .def("fail", &ProgramRecording::fail)
       .def("write", &ProgramRecording::write)
-      .def("write_error", &ProgramRecording::write_error, py::arg("is_input"), py::arg("message"), py::arg("hint"))
+      .def("write_error", &ProgramRecording::write_error, py::arg("is_input"), py::arg("message"),
+           py::arg("hint"))
       .def_property_readonly("is_recorded", &ProgramRecording::is_recorded)
       .def_property_readonly("outcome", &ProgramRecording::outcome)
       .def_property_readonly("measured", &ProgramRecording::measured)

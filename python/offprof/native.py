@@ -71,7 +71,13 @@ def load_extension() -> types.ModuleType:
             "cmake --preset release -DPython3_EXECUTABLE=PATH && cmake --build --preset release",
         )
     check_torch(torch)
-    extension = importlib.import_module("offprof._extension")
+    try:
+        extension = importlib.import_module("offprof._extension")
+    except ImportError as error:
+        raise UnavailableError(
+            f"offprof's extension cannot be loaded: {error}",
+            "Build offprof again: cmake --preset release && cmake --build --preset release",
+        ) from None
     if not getattr(extension, "is_interposed", False):
         extension.interpose_autograd_engine()
         extension.is_interposed = True  # type: ignore[attr-defined]

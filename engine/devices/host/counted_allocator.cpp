@@ -39,8 +39,9 @@ CountedAllocator& CountedAllocator::install() {
 
 /// Holds the lock while the process forks, so that it is free in the child whatever other threads do.
 void CountedAllocator::survive_forks() {
-  static const int kRegistered = pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
-                                                [] { instance().mutex_.unlock(); });
+  static const int kRegistered =
+      pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                     [] { instance().mutex_.unlock(); });
   (void)kRegistered;
 }
 
