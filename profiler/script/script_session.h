@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/autograd/autograd_engine.h"
@@ -52,7 +54,10 @@ class ScriptSession {
   /// Records the program of `request`, whose `run.settings.warmup` is the number of steps that are not
   /// recorded. `device` and `tracing` must outlive the session. `tracing` is for the device's GPU; nullptr:
   /// none.
-  ScriptSession(ScriptRequest request, Device& device, Progress progress, StepTracing* tracing = nullptr);
+  /// `module_path`: see PassRecorder.
+  ScriptSession(
+      ScriptRequest request, Device& device, Progress progress, StepTracing* tracing = nullptr,
+      std::function<std::string()> module_path = [] { return std::string(); });
   ScriptSession(const ScriptSession&) = delete;
   ScriptSession& operator=(const ScriptSession&) = delete;
 
@@ -102,6 +107,7 @@ class ScriptSession {
   Device& device_;
   Progress progress_;
   StepTracing* tracing_;
+  std::function<std::string()> module_path_;
   std::shared_ptr<const Residents> residents_ = std::make_shared<const Residents>();
   StepSource source_;
   RunResult result_;

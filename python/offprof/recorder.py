@@ -76,10 +76,12 @@ class _Session:
             trace_path=str(settings.output or ""),
             outcome_path="",
         )
-        self.native = self.extension.Recording(request, lambda what: None)
-        from .script_driver import Afterwards, ScriptDriver  # imports torch
+        from .module_paths import ModulePaths  # these import torch
+        from .script_driver import Afterwards, ScriptDriver
 
-        self.driver: ScriptDriver = ScriptDriver(self.native, self.extension.Phase, lambda: Afterwards.LEAVE)
+        paths = ModulePaths()
+        self.native = self.extension.Recording(request, lambda what: None, paths.current)
+        self.driver: ScriptDriver = ScriptDriver(self.native, self.extension.Phase, paths, lambda: Afterwards.LEAVE)
         self.driver.watch.install()
 
     def result(self) -> Recording:
