@@ -1,6 +1,6 @@
 #pragma once
 
-#include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,8 +19,8 @@ Device& device_of_process(const std::string& name, const Link& link_cap);
 /// makes a tensor, since its device counts all memory from then on.
 class ScriptRecording {
  public:
-  /// `request` is the text of a ScriptRequest. Throws Error.
-  ScriptRecording(const std::string& request, Progress progress);
+  /// `request` is the text of a ScriptRequest. `module_path`: see PassRecorder. Throws Error.
+  ScriptRecording(const std::string& request, Progress progress, std::function<std::string()> module_path);
 
   ScriptSession& session() { return *session_; }
   const ScriptRequest& request() const { return request_; }
@@ -44,6 +44,7 @@ class ScriptRecording {
 
   ScriptRequest request_;
   Progress progress_;
+  std::function<std::string()> module_path_;
   StepTracing tracing_;
   Device& device_;
   std::unique_ptr<ScriptSession> session_;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -56,11 +58,13 @@ Error too_many_groups(const StepGroups& groups) {
 
 }  // namespace
 
-ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress progress, StepTracing* tracing)
+ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress progress, StepTracing* tracing,
+                             std::function<std::string()> module_path)
     : request_(std::move(request)),
       device_(device),
       progress_(std::move(progress)),
       tracing_(tracing),
+      module_path_(std::move(module_path)),
       source_{device_, progress_, [this] { return residents_; }, {}},
       groups_(parse_shape(request_.shape), kKeepPasses),
       script_(profile()),
@@ -92,6 +96,7 @@ StepScript<void> ScriptSession::profile() {
     co_return;
   }
   co_await measure_policy(steps, run, device_, tracing_, {}, result_);
+  note_growth();
   for (const Policy& policy : request_.compared) {
     const std::vector<StepResult> measured =
         co_await steps.train(policy, run.settings.steps, Recording::kNone);
@@ -110,7 +115,7 @@ bool ScriptSession::begin_step(const ProgramTensors& tensors) {
   go_on();
   if (order_ == nullptr) return false;
   if (result_.trace.model.parameters == 0) note_program(tensors);
-  step_.emplace(device_, *order_, residents_, tracing_);
+  step_.emplace(device_, *order_, residents_, tracing_, module_path_);
   current_.emplace(step_->step());
   begin_phase(ScriptPhase::kForward);
   return true;
@@ -206,6 +211,7 @@ void ScriptSession::end_step() {
   phase_.reset();
   step_->end();
   finished_ = step_->finish();
+  resident_bytes_.push_back(finished_->device_resident_bytes);
   step_.reset();
 }
 
@@ -215,6 +221,25 @@ void ScriptSession::abandon_step() {
   phase_.reset();
   step_.reset();
   lift_limits(device_);
+}
+
+void ScriptSession::forget_in_child() {
+  current_.reset();
+  if (step_) step_->forget_in_child();
+}
+
+/// Notes memory that the program keeps from each step: later steps then begin with more than the recorded
+/// one.
+void ScriptSession::note_growth() {
+  std::map<Bytes, std::size_t> growths;
+  for (std::size_t i = 1; i < resident_bytes_.size(); ++i)
+    ++growths[resident_bytes_[i] - resident_bytes_[i - 1]];
+  const auto usual = std::ranges::max_element(growths, {}, [](const auto& growth) { return growth.second; });
+  if (usual == growths.end() || usual->first <= 0) return;
+  result_.trace.notes.push_back(
+      fmt::format("the program keeps {} more with most steps, such as a loss that is stored with its graph "
+                  "(losses.append(loss) instead of loss.item()): predictions assume that this does not grow",
+                  format_bytes(usual->first)));
 }
 
 RunResult& ScriptSession::result() {

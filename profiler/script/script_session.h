@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/autograd/autograd_engine.h"
@@ -52,7 +54,10 @@ class ScriptSession {
   /// Records the program of `request`, whose `run.settings.warmup` is the number of steps that are not
   /// recorded. `device` and `tracing` must outlive the session. `tracing` is for the device's GPU; nullptr:
   /// none.
-  ScriptSession(ScriptRequest request, Device& device, Progress progress, StepTracing* tracing = nullptr);
+  /// `module_path`: see PassRecorder.
+  ScriptSession(
+      ScriptRequest request, Device& device, Progress progress, StepTracing* tracing = nullptr,
+      std::function<std::string()> module_path = [] { return std::string(); });
   ScriptSession(const ScriptSession&) = delete;
   ScriptSession& operator=(const ScriptSession&) = delete;
 
@@ -65,6 +70,10 @@ class ScriptSession {
   void end_step();
   /// Abandons the current step, for example because the program failed in it.
   void abandon_step();
+
+  /// Leaves the program alone in a forked child process, such as a worker that loads data. The session must
+  /// not be used there any more, nor destroyed: its copy threads do not exist in the child.
+  void forget_in_child();
 
   /// Begins a step under `policy` that is neither recorded nor measured, once everything is recorded. It ends
   /// with end_step.
@@ -92,11 +101,13 @@ class ScriptSession {
   void go_on();
   void observe();
   void skip_step();
+  void note_growth();
 
   ScriptRequest request_;
   Device& device_;
   Progress progress_;
   StepTracing* tracing_;
+  std::function<std::string()> module_path_;
   std::shared_ptr<const Residents> residents_ = std::make_shared<const Residents>();
   StepSource source_;
   RunResult result_;
@@ -115,6 +126,7 @@ class ScriptSession {
   std::shared_ptr<OffloadStep> unrecorded_;  ///< the current step, if it is not recorded
   std::optional<Policy> limited_by_;         ///< the policy whose memory limits hold for unrecorded steps
   std::optional<StepResult> finished_;       ///< of the last step, which the script has not seen yet
+  std::vector<Bytes> resident_bytes_;        ///< at the beginning of each step that was run as ordered
   std::optional<MeasuredStep> step_;
   std::optional<CurrentStep> current_;
   std::optional<ScriptPhase> phase_;

@@ -70,10 +70,11 @@ class GradientsOfProgram {
 };
 
 /// Calls the function with the interpreter's lock.
-Progress with_lock(std::function<void(const std::string&)> progress) {
-  return [progress = std::move(progress)](const std::string& what) {
+template <typename Result, typename... Arguments>
+std::function<Result(Arguments...)> with_lock(std::function<Result(Arguments...)> function) {
+  return [function = std::move(function)](Arguments... arguments) {
     const py::gil_scoped_acquire lock;
-    progress(what);
+    return function(arguments...);
   };
 }
 
@@ -108,8 +109,9 @@ std::string make_request(const std::string& program, const std::string& device,
 /// The recording of the process, as Python sees it. Work of the device runs without the interpreter's lock.
 class ProgramRecording {
  public:
-  ProgramRecording(const std::string& request, std::function<void(const std::string&)> progress)
-      : recording_(request, with_lock(std::move(progress))) {}
+  ProgramRecording(const std::string& request, std::function<void(const std::string&)> progress,
+                   std::function<std::string()> module_path)
+      : recording_(request, with_lock(std::move(progress)), with_lock(std::move(module_path))) {}
 
   /// Calls `work` without the interpreter's lock. Converts exceptions of LibTorch to Error.
   template <typename Work>
@@ -139,6 +141,7 @@ class ProgramRecording {
   void end_step() {
     guarded([&] { recording_.session().end_step(); });
   }
+  void forget_in_child() { recording_.session().forget_in_child(); }
   void restart() {
     guarded([&] { recording_.restart(); });
   }
@@ -196,8 +199,9 @@ PYBIND11_MODULE(_extension, module) {
       .def(py::init<std::vector<std::string>, const py::function&>(), py::arg("names"), py::arg("plain"))
       .def("check", &offprof::GradientsOfProgram::check, py::arg("gradients"), py::arg("may_lose"));
   py::class_<ProgramRecording>(module, "Recording")
-      .def(py::init<const std::string&, std::function<void(const std::string&)>>(), py::arg("request"),
-           py::arg("progress"))
+      .def(py::init<const std::string&, std::function<void(const std::string&)>,
+                    std::function<std::string()>>(),
+           py::arg("request"), py::arg("progress"), py::arg("module_path"))
       .def("begin_step", &ProgramRecording::begin_step, py::arg("parameters"), py::arg("buffers"))
       .def("begin_unrecorded_step", &ProgramRecording::begin_unrecorded_step, py::arg("parameters"),
            py::arg("buffers"), py::arg("compared") = -1)
@@ -205,6 +209,7 @@ PYBIND11_MODULE(_extension, module) {
       .def("begin_phase", &ProgramRecording::begin_phase, py::arg("phase"))
       .def("end_backward", &ProgramRecording::end_backward)
       .def("end_step", &ProgramRecording::end_step)
+      .def("forget_in_child", &ProgramRecording::forget_in_child)
       .def("restart", &ProgramRecording::restart)
       .def("fail", &ProgramRecording::fail)
       .def("write", &ProgramRecording::write)
