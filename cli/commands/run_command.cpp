@@ -19,8 +19,8 @@
 #include "cli/reports/run_report.h"
 #include "engine/models/inputs/input_spec.h"
 #include "engine/scheduler/command_log.h"
-#include "profiler/recording/step_groups.h"
 #include "profiler/plugin/plugin.h"
+#include "profiler/recording/step_groups.h"
 #include "simulator/replay/replay.h"
 #include "simulator/steps/time_doubt.h"
 #include "simulator/steps/trace_steps.h"
@@ -131,8 +131,9 @@ class RunCommand : public Subcommand {
     app.add_option("-m,--module", module_, "Run a Python module, as `python -m` does, instead of a script")
         ->type_name("NAME")
         ->group(group);
-    app.add_option("--python", python_,
-                   "Python that runs the script (default: that of the active virtual environment, else python3)")
+    app.add_option(
+           "--python", python_,
+           "Python that runs the script (default: that of the active virtual environment, else python3)")
         ->type_name("PATH")
         ->group(group);
     add_count_option(app, "--patience", script_.patience_steps, 1, kMostSteps,
@@ -147,7 +148,8 @@ class RunCommand : public Subcommand {
                    "Function whose calls are the steps, for scripts without an optimizer of torch.optim")
         ->type_name("MODULE:NAME")
         ->group(group);
-    app.add_flag("--continue", script_.continues, "Let the script train on under the policy after the recording")
+    app.add_flag("--continue", script_.continues,
+                 "Let the script train on under the policy after the recording")
         ->group(group);
   }
 
@@ -157,7 +159,8 @@ class RunCommand : public Subcommand {
     if (script_.is_module && !program_.empty()) script_.arguments.insert(script_.arguments.begin(), program_);
     if (script_.is_module) program_ = module_;
     if (program_.empty())
-      throw input_error("no program is given", "Name a script or a model: offprof run train.py, offprof run model.pt");
+      throw input_error("no program is given",
+                        "Name a script or a model: offprof run train.py, offprof run model.pt");
     if (!is_script() && !script_.arguments.empty())
       throw input_error("a TorchScript module takes no arguments: " + script_.arguments.front());
     request_.model_path = program_;
@@ -172,9 +175,9 @@ class RunCommand : public Subcommand {
     if (result.refusal) throw memory_refusal_error(result);
     if (!output_.empty()) write_trace(output_, result.trace);
     if (!commands_path_.empty()) context.print(format_command_log(result.commands), commands_path_);
-    const bool has_replayed_commands =
-        result.steps_with_other_commands == 0 &&
-        replay_commands(TraceSteps(result.trace).step(result.trace.policy), result.trace.policy) == result.commands;
+    const bool has_replayed_commands = result.steps_with_other_commands == 0 &&
+                                       replay_commands(TraceSteps(result.trace).step(result.trace.policy),
+                                                       result.trace.policy) == result.commands;
     return report(context, result.trace, policy, has_replayed_commands);
   }
 
@@ -209,12 +212,14 @@ class RunCommand : public Subcommand {
     if (!inputs_.empty() || settings.loss != defaults.loss || settings.optimizer != defaults.optimizer ||
         !settings.checkpointed.empty() || settings.slices || settings.parameters)
       throw input_error(
-          "--input, --loss, --optimizer, --checkpoint, --slices and --offload-params are for TorchScript modules: a "
+          "--input, --loss, --optimizer, --checkpoint, --slices and --offload-params are for TorchScript "
+          "modules: a "
           "script has its own",
           "Give the script's own arguments after --: offprof run train.py -- ARGS");
   }
 
-  ExitStatus report(Context& context, const Trace& trace, const PolicyFile& policy, bool has_replayed_commands) {
+  ExitStatus report(Context& context, const Trace& trace, const PolicyFile& policy,
+                    bool has_replayed_commands) {
     const RunReport report = make_report(context, trace, policy, has_replayed_commands);
     context.publish_beside(report, output_ == "-" ? output_ : commands_path_);
     return report.hazards.empty() ? ExitStatus::kOk : ExitStatus::kCheckFailed;

@@ -81,8 +81,9 @@ std::string DeviceOptions::open_in_script(const std::optional<Link>& link_cap,
                                           std::optional<ScriptGpu>& gpu) const {
   if (!is_kind(device_, kVirtual)) return resolved(link_cap);
   if (checks_streams_ || !kernel_times_path_.empty() || link_cap)
-    throw input_error("--check-streams, --kernel-times and --link are not available for training scripts on a virtual GPU",
-                      "Omit them.");
+    throw input_error(
+        "--check-streams, --kernel-times and --link are not available for training scripts on a virtual GPU",
+        "Omit them.");
   gpu = {profile_of(device_), virtual_gpu_folder()};
   return fmt::format("{}:{}", kVirtual, load_profile(gpu->profile).name);
 }

@@ -24,8 +24,8 @@ class DeviceOptions {
   /// if there is no such device or profile (input), or if libraries are missing (environment).
   std::string open(Context& context, const std::optional<Link>& link_cap);
 
-  /// Returns the same, and opens nothing: a Python process will open the device. Sets `gpu` if it is a virtual GPU.
-  /// Throws the same errors.
+  /// Returns the same, and opens nothing: a Python process will open the device. Sets `gpu` if it is a
+  /// virtual GPU. Throws the same errors.
   std::string open_in_script(const std::optional<Link>& link_cap, std::optional<ScriptGpu>& gpu) const;
 
   /// Selects a device as `--device NAME` does.

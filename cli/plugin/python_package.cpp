@@ -35,10 +35,9 @@ std::string python_package_folder() {
   std::error_code error;
   for (const std::filesystem::path& place : places)
     if (std::filesystem::is_regular_file(place / "__init__.py", error)) return place.string();
-  throw environment_error(
-      fmt::format("the Python package of offprof is neither in {} nor in {}", places[0].string(),
-                  places[1].string()),
-      "Build offprof again: cmake --preset release && cmake --build --preset release");
+  throw environment_error(fmt::format("the Python package of offprof is neither in {} nor in {}",
+                                      places[0].string(), places[1].string()),
+                          "Build offprof again: cmake --preset release && cmake --build --preset release");
 }
 
 std::string choose_python(const std::string& given) {

@@ -9,8 +9,9 @@ namespace offprof {
 /// missing.
 std::string python_package_folder();
 
-/// Returns the Python that runs programs: `given`, or that of the active virtual environment (VIRTUAL_ENV), or
-/// `python3`: a path, or a name to be looked up in PATH. Throws Error (environment) if there is no such program.
+/// Returns the Python that runs programs: `given`, or that of the active virtual environment (VIRTUAL_ENV),
+/// or `python3`: a path, or a name to be looked up in PATH. Throws Error (environment) if there is no such
+/// program.
 std::string choose_python(const std::string& given);
 
 }  // namespace offprof

@@ -36,7 +36,8 @@ Error no_outcome(const std::string& python, const std::string& program, int stat
 }  // namespace
 
 void identify_program(ScriptRequest& request) {
-  std::string identity = request.is_module ? request.run.model_path : fingerprint_of_file(request.run.model_path);
+  std::string identity =
+      request.is_module ? request.run.model_path : fingerprint_of_file(request.run.model_path);
   for (const std::string& argument : request.arguments) identity += '\0' + argument;
   request.fingerprint = fingerprint(identity);
 }
@@ -53,9 +54,11 @@ ScriptRun record_script(ScriptRequest request, const std::string& python, bool i
   write_file(request_path, format_script_request(request));
   const int status =
       run_in_foreground({python, launcher, request_path}, {{kVerboseVariable, is_verbose ? "1" : ""}});
-  if (!std::filesystem::exists(request.outcome_path)) throw no_outcome(python, request.run.model_path, status);
+  if (!std::filesystem::exists(request.outcome_path))
+    throw no_outcome(python, request.run.model_path, status);
   ScriptRun run;
-  run.outcome = parse_script_outcome(read_file(request.outcome_path, kMostOutcomeBytes), request.outcome_path);
+  run.outcome =
+      parse_script_outcome(read_file(request.outcome_path, kMostOutcomeBytes), request.outcome_path);
   if (run.outcome.error) throw Error(*run.outcome.error);
   run.trace = read_trace(run.outcome.refusal ? refused_trace_path(request) : request.trace_path);
   return run;

@@ -16,8 +16,8 @@ struct ScriptRun {
 void identify_program(ScriptRequest& request);
 
 /// Runs the program of `request` in `python` and records it: see ScriptRequest. The trace is written to
-/// `request.trace_path`; empty: to no file. `is_verbose`: the launcher prints its activities to standard error. Throws
-/// Error if the program cannot be recorded, and writes nothing then.
+/// `request.trace_path`; empty: to no file. `is_verbose`: the launcher prints its activities to standard
+/// error. Throws Error if the program cannot be recorded, and writes nothing then.
 ScriptRun record_script(ScriptRequest request, const std::string& python, bool is_verbose);
 
 }  // namespace offprof

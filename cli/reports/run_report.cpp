@@ -105,11 +105,13 @@ void add_script(Verdicts& verdicts, const ScriptOutcome& script) {
       verdicts.add("steps", group.is_recorded ? Tone::kGood : Tone::kPlain, group_text(group, all));
   if (script.skipped_steps > 0)
     verdicts.add("steps", Tone::kPlain,
-                 fmt::format("{} further steps differed from the recorded ones and were skipped", script.skipped_steps));
+                 fmt::format("{} further steps differed from the recorded ones and were skipped",
+                             script.skipped_steps));
   if (script.saved_by_user_hooks > 0)
-    verdicts.add("hooks", Tone::kPlain,
-                 fmt::format("{} tensors went through saved-tensor hooks of the script, which take precedence",
-                             script.saved_by_user_hooks));
+    verdicts.add(
+        "hooks", Tone::kPlain,
+        fmt::format("{} tensors went through saved-tensor hooks of the script, which take precedence",
+                    script.saved_by_user_hooks));
 }
 
 nlohmann::ordered_json to_json(const ScriptOutcome& script) {

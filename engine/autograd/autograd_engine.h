@@ -19,11 +19,11 @@ class OffloadStep;
 /// the engine that executes first gets device threads.
 void install_autograd_engine();
 
-/// Lets the saved tensors of an engine that runs backward go through the current step, and leaves everything else
-/// to it: the engine of Python, which cannot be replaced. Saved-tensor hooks of that engine (those of the user,
-/// and of non-reentrant checkpointing) take precedence. Permanent; call once, after the other engine was
-/// installed. Memory that a device's thread releases after a backward may be freed a little later than the
-/// backward returns.
+/// Lets the saved tensors of an engine that runs backward go through the current step, and leaves everything
+/// else to it: the engine of Python, which cannot be replaced. Saved-tensor hooks of that engine (those of
+/// the user, and of non-reentrant checkpointing) take precedence. Permanent; call once, after the other
+/// engine was installed. Memory that a device's thread releases after a backward may be freed a little later
+/// than the backward returns.
 void interpose_autograd_engine();
 
 /// Returns the number of tensors that went through saved-tensor hooks of the engine behind ours since the

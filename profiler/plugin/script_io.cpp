@@ -90,8 +90,10 @@ Json to_json(const MemoryRefusal& refusal) {
 }
 
 MemoryRefusal refusal_from_json(const JsonValue& json) {
-  MemoryRefusal refusal{json.at("asked_bytes").as_integer(), json.at("live_bytes").as_integer(),
-                        json.at("capacity_bytes").as_integer(), {}};
+  MemoryRefusal refusal{json.at("asked_bytes").as_integer(),
+                        json.at("live_bytes").as_integer(),
+                        json.at("capacity_bytes").as_integer(),
+                        {}};
   if (const auto reloaded = json.find("reloaded"))
     refusal.reloaded = static_cast<SavedId>(reloaded->as_integer());
   return refusal;

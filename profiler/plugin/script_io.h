@@ -24,21 +24,21 @@ struct ScriptGpu {
   std::string libraries;  ///< folder of the stand-in libraries
 };
 
-/// A request to record a Python program. `offprof run` writes it as JSON for the launcher in `python/offprof`,
-/// which reads the members that the launcher needs and gives the rest to its extension.
+/// A request to record a Python program. `offprof run` writes it as JSON for the launcher in
+/// `python/offprof`, which reads the members that the launcher needs and gives the rest to its extension.
 struct ScriptRequest {
   RunRequest run;                      ///< `model_path`: the script, or the name of the module
   bool is_module = false;              ///< as with `python -m`
   std::vector<std::string> arguments;  ///< of the program, without its name
   std::string fingerprint;             ///< of the program and its arguments
   std::optional<ScriptGpu> virtual_gpu{};
-  std::string step_function;           ///< `module:name` of a function whose calls are steps; empty: none
-  std::vector<Policy> compared;        ///< measured after the policy of `run`
-  bool continues = false;              ///< the program trains on under the policy after the recording
-  int patience_steps = 100;            ///< most steps until enough of them are alike
-  double patience_seconds = 600;       ///< longest time until the first step
-  std::string shape = "most-frequent"; ///< see ShapeChoice
-  std::string tool_version;            ///< for the trace, like `argv` and `kernel_times`
+  std::string step_function;            ///< `module:name` of a function whose calls are steps; empty: none
+  std::vector<Policy> compared;         ///< measured after the policy of `run`
+  bool continues = false;               ///< the program trains on under the policy after the recording
+  int patience_steps = 100;             ///< most steps until enough of them are alike
+  double patience_seconds = 600;        ///< longest time until the first step
+  std::string shape = "most-frequent";  ///< see ShapeChoice
+  std::string tool_version;             ///< for the trace, like `argv` and `kernel_times`
   std::vector<std::string> argv;
   std::optional<std::string> kernel_times{};
   std::string trace_path;     ///< the launcher writes the trace there
@@ -46,7 +46,8 @@ struct ScriptRequest {
   std::string outcome_path;   ///< and the outcome there
 };
 
-/// Returns the path of the trace of a program that was refused device memory. It serves the error message alone.
+/// Returns the path of the trace of a program that was refused device memory. It serves the error message
+/// alone.
 std::string refused_trace_path(const ScriptRequest& request);
 
 /// A group of steps that have the same step program.
@@ -65,18 +66,18 @@ struct ComparedMeasurement {
 
 /// Outcome of a recording, beside the trace.
 struct ScriptOutcome {
-  std::optional<Error> error{};             ///< nothing was recorded, and no trace is written
-  std::optional<MemoryRefusal> refusal{};   ///< see RunResult
-  bool has_replayed_commands = true;        ///< the first measured step issued the commands that a replay issues
-  int steps_with_other_commands = 0;        ///< see RunResult
-  std::int64_t saved_by_user_hooks = 0;     ///< tensors that the program's own saved-tensor hooks took
-  std::vector<StepGroup> groups{};          ///< observed steps, the most frequent group first
-  std::int64_t skipped_steps = 0;           ///< steps after the observed ones that were unlike those to record
+  std::optional<Error> error{};            ///< nothing was recorded, and no trace is written
+  std::optional<MemoryRefusal> refusal{};  ///< see RunResult
+  bool has_replayed_commands = true;     ///< the first measured step issued the commands that a replay issues
+  int steps_with_other_commands = 0;     ///< see RunResult
+  std::int64_t saved_by_user_hooks = 0;  ///< tensors that the program's own saved-tensor hooks took
+  std::vector<StepGroup> groups{};       ///< observed steps, the most frequent group first
+  std::int64_t skipped_steps = 0;        ///< steps after the observed ones that were unlike those to record
   std::vector<ComparedMeasurement> compared{};
 };
 
-/// Codecs of both. Readers throw Error (input) for members that are missing, of another type, or out of range;
-/// `name` is the name of the text in errors.
+/// Codecs of both. Readers throw Error (input) for members that are missing, of another type, or out of
+/// range; `name` is the name of the text in errors.
 std::string format_script_request(const ScriptRequest& request);
 ScriptRequest parse_script_request(const std::string& text, const std::string& name);
 std::string format_script_outcome(const ScriptOutcome& outcome);

@@ -215,8 +215,7 @@ bool same_until_backward(const RecordedPass& a, const RecordedPass& b) {
   const NumberedPass numbered_a(a);
   const NumberedPass numbered_b(b);
   const std::vector<Event> events_a = common_events(numbered_a);
-  const auto difference =
-      first_difference(a, numbered_a, events_a, b, numbered_b, common_events(numbered_b));
+  const auto difference = first_difference(a, numbered_a, events_a, b, numbered_b, common_events(numbered_b));
   if (!difference) return true;
   const auto is_backward = [&](const Event& event) {
     return event.kind == EventKind::kPhase && a.names[event.id] == "backward";

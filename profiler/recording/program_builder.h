@@ -23,7 +23,8 @@ StepProgram build_program(std::span<const RecordedPass> keep_passes, const Recor
 /// Returns true if the passes differ in nothing but times, frees and reloads.
 bool same_program(const RecordedPass& a, const RecordedPass& b);
 
-/// Returns true if the passes differ in nothing but times, frees and reloads until their first backward begins.
+/// Returns true if the passes differ in nothing but times, frees and reloads until their first backward
+/// begins.
 bool same_until_backward(const RecordedPass& a, const RecordedPass& b);
 
 /// Returns the highest number of live bytes in the pass.

@@ -34,7 +34,9 @@ ShapeChoice parse_shape(const std::string& text) {
 
 void StepGroups::add(StepResult step) {
   ++steps_;
-  const auto is_of = [&](const Group& group) { return is_alike(group.steps.front().recording, step.recording); };
+  const auto is_of = [&](const Group& group) {
+    return is_alike(group.steps.front().recording, step.recording);
+  };
   auto group = std::ranges::find_if(groups_, is_of);
   if (group == groups_.end()) {
     groups_.emplace_back();
@@ -49,7 +51,8 @@ void StepGroups::add(StepResult step) {
 std::vector<std::size_t> StepGroups::by_frequency() const {
   std::vector<std::size_t> order(groups_.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t i) { return groups_[i].about.steps; });
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [&](std::size_t i) { return groups_[i].about.steps; });
   return order;
 }
 

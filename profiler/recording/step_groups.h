@@ -27,8 +27,8 @@ class StepGroups {
   StepGroups(ShapeChoice choice, int wanted) : choice_(choice), wanted_(wanted) {}
 
   void add(StepResult step);
-  /// Chooses the group and returns its first `wanted` steps, once they are there. The most frequent group is the
-  /// first that has them. Other choices are made after kObservedSteps.
+  /// Chooses the group and returns its first `wanted` steps, once they are there. The most frequent group is
+  /// the first that has them. Other choices are made after kObservedSteps.
   std::optional<std::vector<StepResult>> choose();
 
   std::int64_t steps() const { return steps_; }

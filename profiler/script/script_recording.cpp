@@ -21,9 +21,11 @@ Device& device_of_process(const std::string& name, const Link& link_cap) {
   return *device;
 }
 
-ScriptRecording::ScriptRecording(const std::string& request, Progress progress)
+ScriptRecording::ScriptRecording(const std::string& request, Progress progress,
+                                 std::function<std::string()> module_path)
     : request_(parse_script_request(request, "request")),
       progress_(std::move(progress)),
+      module_path_(std::move(module_path)),
       tracing_(StepTracing::of_device(request_.run.device)),
       device_(device_of_process(request_.run.device, request_.run.settings.link_cap.value_or(Link{}))) {
   if (request_.run.disk) device_.open_disk(*request_.run.disk);
@@ -33,7 +35,7 @@ ScriptRecording::ScriptRecording(const std::string& request, Progress progress)
 }
 
 void ScriptRecording::start() {
-  session_ = std::make_unique<ScriptSession>(request_, device_, progress_, &tracing_);
+  session_ = std::make_unique<ScriptSession>(request_, device_, progress_, &tracing_, module_path_);
 }
 
 void ScriptRecording::restart() {

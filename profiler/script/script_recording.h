@@ -1,6 +1,6 @@
 #pragma once
 
-#include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -11,16 +11,16 @@
 
 namespace offprof {
 
-/// Returns the process's device of that name; opens it in the first call, with `link_cap`: see make_device. It is
-/// never destroyed, since saved tensors of a program may outlive every recording.
+/// Returns the process's device of that name; opens it in the first call, with `link_cap`: see make_device.
+/// It is never destroyed, since saved tensors of a program may outlive every recording.
 Device& device_of_process(const std::string& name, const Link& link_cap);
 
-/// A request to record a program, from its JSON to the files with the results. Create it before the program makes
-/// a tensor, since its device counts all memory from then on.
+/// A request to record a program, from its JSON to the files with the results. Create it before the program
+/// makes a tensor, since its device counts all memory from then on.
 class ScriptRecording {
  public:
-  /// `request` is the text of a ScriptRequest. Throws Error.
-  ScriptRecording(const std::string& request, Progress progress);
+  /// `request` is the text of a ScriptRequest. `module_path`: see PassRecorder. Throws Error.
+  ScriptRecording(const std::string& request, Progress progress, std::function<std::string()> module_path);
 
   ScriptSession& session() { return *session_; }
   const ScriptRequest& request() const { return request_; }
@@ -28,8 +28,8 @@ class ScriptRecording {
 
   /// Forgets all recorded steps, for example because the program begins its steps elsewhere than it seemed.
   void restart();
-  /// Ends the recording because the program failed. Returns true if it failed for lack of the device memory that
-  /// the request allows, so that `write` reports that refusal.
+  /// Ends the recording because the program failed. Returns true if it failed for lack of the device memory
+  /// that the request allows, so that `write` reports that refusal.
   bool fail();
 
   /// Returns the outcome so far.
@@ -44,6 +44,7 @@ class ScriptRecording {
 
   ScriptRequest request_;
   Progress progress_;
+  std::function<std::string()> module_path_;
   StepTracing tracing_;
   Device& device_;
   std::unique_ptr<ScriptSession> session_;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -48,19 +50,21 @@ Residents residents_of(const ProgramTensors& tensors, const DeviceAllocator& all
 /// Returns the error for a program whose steps are too seldom alike.
 Error too_many_groups(const StepGroups& groups) {
   const std::vector<StepGroup> kinds = groups.summary();
-  return input_error(
-      fmt::format("the program's steps differ: of {} steps, at most {} are alike ({} kinds)", groups.steps(),
-                  kinds.front().steps, kinds.size()),
-      "offprof needs several steps with the same shapes: pad to fixed sizes, or allow more steps: --patience N");
+  return input_error(fmt::format("the program's steps differ: of {} steps, at most {} are alike ({} kinds)",
+                                 groups.steps(), kinds.front().steps, kinds.size()),
+                     "offprof needs several steps with the same shapes: pad to fixed sizes, or allow more "
+                     "steps: --patience N");
 }
 
 }  // namespace
 
-ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress progress, StepTracing* tracing)
+ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress progress, StepTracing* tracing,
+                             std::function<std::string()> module_path)
     : request_(std::move(request)),
       device_(device),
       progress_(std::move(progress)),
       tracing_(tracing),
+      module_path_(std::move(module_path)),
       source_{device_, progress_, [this] { return residents_; }, {}},
       groups_(parse_shape(request_.shape), kKeepPasses),
       script_(profile()),
@@ -73,7 +77,8 @@ ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress pro
   trace.policy = request_.run.policy;
   trace.environment = environment_of(request_.run, device_);
   trace.gradients = "not applicable";
-  refuse_foreign_plan(trace.policy, request_.run.policy_made_for, fingerprint_of_run(trace.model, trace.settings));
+  refuse_foreign_plan(trace.policy, request_.run.policy_made_for,
+                      fingerprint_of_run(trace.model, trace.settings));
   require_disk(trace.policy, device_);
   forget_refusals(device_);
 }
@@ -91,6 +96,7 @@ StepScript<void> ScriptSession::profile() {
     co_return;
   }
   co_await measure_policy(steps, run, device_, tracing_, {}, result_);
+  note_growth();
   for (const Policy& policy : request_.compared) {
     const std::vector<StepResult> measured =
         co_await steps.train(policy, run.settings.steps, Recording::kNone);
@@ -109,14 +115,14 @@ bool ScriptSession::begin_step(const ProgramTensors& tensors) {
   go_on();
   if (order_ == nullptr) return false;
   if (result_.trace.model.parameters == 0) note_program(tensors);
-  step_.emplace(device_, *order_, residents_, tracing_);
+  step_.emplace(device_, *order_, residents_, tracing_, module_path_);
   current_.emplace(step_->step());
   begin_phase(ScriptPhase::kForward);
   return true;
 }
 
-/// Gives the result of the last step to the script, unless that step was unlike those to record: then its order
-/// is carried out again. Sets the next order; nullptr: the script has ended.
+/// Gives the result of the last step to the script, unless that step was unlike those to record: then its
+/// order is carried out again. Sets the next order; nullptr: the script has ended.
 void ScriptSession::go_on() {
   if (order_ == nullptr && !has_ended_) {
     order_ = script_.begin();
@@ -132,8 +138,8 @@ void ScriptSession::go_on() {
   has_ended_ = order_ == nullptr;
 }
 
-/// Groups the last step. Once the group to record has enough steps, they are the results of the script's first
-/// orders.
+/// Groups the last step. Once the group to record has enough steps, they are the results of the script's
+/// first orders.
 void ScriptSession::observe() {
   groups_.add(std::move(*finished_));
   if (auto chosen = groups_.choose()) {
@@ -158,7 +164,8 @@ void ScriptSession::note_program(const ProgramTensors& tensors) {
     throw input_error(
         fmt::format("the program's parameters are not in the memory of the device {}: they are on {}",
                     request_.run.device, tensors.parameters.front().device().str()),
-        "Name the device that the program trains on: --device host or virtual:PROFILE; in a program that records "
+        "Name the device that the program trains on: --device host or virtual:PROFILE; in a program that "
+        "records "
         "itself, create the model after the recording has begun");
   ModelInfo& model = result_.trace.model;
   for (const at::Tensor& parameter : tensors.parameters) {
@@ -184,7 +191,8 @@ void ScriptSession::begin_unrecorded_step(const Policy& policy, const ProgramTen
   if (limited_by_ != policy) policy_steps_->set_limits(policy);
   limited_by_ = policy;
   residents_ = std::make_shared<const Residents>(residents_of(tensors, device_));
-  unrecorded_ = std::make_shared<OffloadStep>(device_, policy, policy_steps_->guide_for(policy), residents_, nullptr);
+  unrecorded_ =
+      std::make_shared<OffloadStep>(device_, policy, policy_steps_->guide_for(policy), residents_, nullptr);
   current_.emplace(unrecorded_);
 }
 
@@ -203,6 +211,7 @@ void ScriptSession::end_step() {
   phase_.reset();
   step_->end();
   finished_ = step_->finish();
+  resident_bytes_.push_back(finished_->device_resident_bytes);
   step_.reset();
 }
 
@@ -212,6 +221,25 @@ void ScriptSession::abandon_step() {
   phase_.reset();
   step_.reset();
   lift_limits(device_);
+}
+
+void ScriptSession::forget_in_child() {
+  current_.reset();
+  if (step_) step_->forget_in_child();
+}
+
+/// Notes memory that the program keeps from each step: later steps then begin with more than the recorded
+/// one.
+void ScriptSession::note_growth() {
+  std::map<Bytes, std::size_t> growths;
+  for (std::size_t i = 1; i < resident_bytes_.size(); ++i)
+    ++growths[resident_bytes_[i] - resident_bytes_[i - 1]];
+  const auto usual = std::ranges::max_element(growths, {}, [](const auto& growth) { return growth.second; });
+  if (usual == growths.end() || usual->first <= 0) return;
+  result_.trace.notes.push_back(
+      fmt::format("the program keeps {} more with most steps, such as a loss that is stored with its graph "
+                  "(losses.append(loss) instead of loss.item()): predictions assume that this does not grow",
+                  format_bytes(usual->first)));
 }
 
 RunResult& ScriptSession::result() {

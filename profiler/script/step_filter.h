@@ -16,9 +16,9 @@ class StepFilter {
   /// `kept` is a step of that program, recorded with nothing offloaded.
   explicit StepFilter(RecordedPass kept);
 
-  /// Returns true if the step that ran under `order` was one of the program. A recorded step is compared with the
-  /// program (until its backward if the order brings tensors back densely, which may change backward). Of other
-  /// steps, the saved tensors and the number of allocations are compared.
+  /// Returns true if the step that ran under `order` was one of the program. A recorded step is compared with
+  /// the program (until its backward if the order brings tensors back densely, which may change backward). Of
+  /// other steps, the saved tensors and the number of allocations are compared.
   bool accepts(const StepOrder& order, const StepResult& step);
 
  private:

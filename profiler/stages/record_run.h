@@ -20,10 +20,10 @@ Environment environment_of(const RunRequest& request, const Device& device);
 /// Throws Error (input) if `policy` places tensors on a disk and the device has none.
 void require_disk(const Policy& policy, Device& device);
 
-/// Records and calibrates the steps of `source`, whose warm-up is over, and stores the step program, the link,
-/// the calibration and the costs of `transforms` in `trace`. Returns the guide of the program. All arguments
-/// must outlive the script. `offloads_parameters`: steps load parameters from elsewhere. Throws Error (input)
-/// if the steps are not alike, or if the rules of the request's policy do not fit them.
+/// Records and calibrates the steps of `source`, whose warm-up is over, and stores the step program, the
+/// link, the calibration and the costs of `transforms` in `trace`. Returns the guide of the program. All
+/// arguments must outlive the script. `offloads_parameters`: steps load parameters from elsewhere. Throws
+/// Error (input) if the steps are not alike, or if the rules of the request's policy do not fit them.
 StepScript<StepGuide> record_run(const StepSource& source, const RunRequest& request,
                                  const std::vector<std::shared_ptr<const Transform>>& transforms,
                                  bool offloads_parameters, Trace& trace);

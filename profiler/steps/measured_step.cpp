@@ -3,18 +3,23 @@
 namespace offprof {
 
 MeasuredStep::MeasuredStep(Device& device, const StepOrder& order, std::shared_ptr<const Residents> residents,
-                           StepTracing* tracing)
+                           StepTracing* tracing, const std::function<std::string()>& module_path)
     : device_(device), tracing_(order.traced ? tracing : nullptr), listener_(order.listener) {
   begin_counting();
   result_.device_resident_bytes = device_.live_bytes();
   result_.allocations = -device_.next_allocation();
-  listen(order);
+  listen(order, module_path);
   begin_ = device_.mark();
   step_ = std::make_shared<OffloadStep>(device_, order.policy, order.guide, std::move(residents), listener_);
 }
 
 MeasuredStep::~MeasuredStep() {
   step_->stop_listening();
+}
+
+void MeasuredStep::forget_in_child() {
+  step_->stop_listening();
+  if (recorder_) recorder_->forget_in_child();
 }
 
 void MeasuredStep::begin_counting() {
@@ -29,11 +34,11 @@ void MeasuredStep::begin_counting() {
   device_.reset_peak();
 }
 
-void MeasuredStep::listen(const StepOrder& order) {
+void MeasuredStep::listen(const StepOrder& order, const std::function<std::string()>& module_path) {
   GpuTracer* const tracer = tracing_ != nullptr ? tracing_->begin(*order.traced) : nullptr;
   if (order.recording == Recording::kMarks) listener_ = &marks_.emplace(device_);
   if (order.recording == Recording::kTimeline || order.recording == Recording::kProgram)
-    listener_ = &recorder_.emplace(device_, order.recording == Recording::kProgram, tracer);
+    listener_ = &recorder_.emplace(device_, order.recording == Recording::kProgram, tracer, module_path);
   if (!recorder_) device_.take_work();
 }
 
@@ -70,8 +75,7 @@ StepResult MeasuredStep::finish() {
 void MeasuredStep::take_phases() {
   for (std::size_t i = 0; i < phases_.size(); ++i) {
     const Device::TimeMark next = i + 1 < phases_.size() ? phases_[i + 1].second : end_;
-    result_.phases.emplace_back(phases_[i].first,
-                                device_.time_of(next) - device_.time_of(phases_[i].second));
+    result_.phases.emplace_back(phases_[i].first, device_.time_of(next) - device_.time_of(phases_[i].second));
   }
 }
 

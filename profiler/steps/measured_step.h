@@ -1,12 +1,15 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "engine/autograd/offload_step.h"
+#include "engine/checkpointing/module_path.h"
 #include "engine/devices/device.h"
 #include "profiler/cupti/step_tracing.h"
 #include "profiler/recorder/marking_listener.h"
@@ -22,9 +25,10 @@ class MeasuredStep {
  public:
   /// Waits until the device is idle, resets its counters and begins the step. `device`, `tracing` and
   /// `order.listener` must outlive this object. `tracing` is for the device's GPU and orders that are traced;
-  /// nullptr: none.
+  /// nullptr: none. `module_path`: see PassRecorder.
   MeasuredStep(Device& device, const StepOrder& order, std::shared_ptr<const Residents> residents,
-               StepTracing* tracing = nullptr);
+               StepTracing* tracing = nullptr,
+               const std::function<std::string()>& module_path = current_module_path);
   /// Stops listening, since the step's graph may outlive this object.
   ~MeasuredStep();
   MeasuredStep(const MeasuredStep&) = delete;
@@ -33,6 +37,10 @@ class MeasuredStep {
   const std::shared_ptr<OffloadStep>& step() const { return step_; }
   /// Returns the listener of the step; nullptr: none.
   StepListener* listener() const { return listener_; }
+
+  /// Stops all recording in a forked child process. Only the destructor may be called there afterwards, and
+  /// need not be.
+  void forget_in_child();
 
   /// Begins a phase of the step: `forward`, `backward`, `optimizer`.
   void begin_phase(std::string_view name);
@@ -44,7 +52,7 @@ class MeasuredStep {
 
  private:
   void begin_counting();
-  void listen(const StepOrder& order);
+  void listen(const StepOrder& order, const std::function<std::string()>& module_path);
   void take_phases();
   void take_figures();
 

@@ -11,8 +11,8 @@
 
 #include "engine/models/archives/build.h"
 #include "profiler/calibration/cost_calibration.h"
-#include "profiler/stages/gradient_check.h"
 #include "profiler/session/run_job.h"
+#include "profiler/stages/gradient_check.h"
 #include "tests/conformance/device_wrapper.h"
 #include "tests/support/test_folder.h"
 #include "tests/support/torch_test.h"

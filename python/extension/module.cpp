@@ -70,15 +70,16 @@ class GradientsOfProgram {
 };
 
 /// Calls the function with the interpreter's lock.
-Progress with_lock(std::function<void(const std::string&)> progress) {
-  return [progress = std::move(progress)](const std::string& what) {
+template <typename Result, typename... Arguments>
+std::function<Result(Arguments...)> with_lock(std::function<Result(Arguments...)> function) {
+  return [function = std::move(function)](Arguments... arguments) {
     const py::gil_scoped_acquire lock;
-    progress(what);
+    return function(arguments...);
   };
 }
 
-/// Returns the text of a ScriptRequest for a program that records itself. `policies` are names of presets or paths of
-/// policy files; the first is measured, the others are compared.
+/// Returns the text of a ScriptRequest for a program that records itself. `policies` are names of presets or
+/// paths of policy files; the first is measured, the others are compared.
 std::string make_request(const std::string& program, const std::string& device,
                          const std::vector<std::string>& policies, int steps, int warmup, int threads,
                          const std::string& trace_path, const std::string& outcome_path) {
@@ -108,8 +109,9 @@ std::string make_request(const std::string& program, const std::string& device,
 /// The recording of the process, as Python sees it. Work of the device runs without the interpreter's lock.
 class ProgramRecording {
  public:
-  ProgramRecording(const std::string& request, std::function<void(const std::string&)> progress)
-      : recording_(request, with_lock(std::move(progress))) {}
+  ProgramRecording(const std::string& request, std::function<void(const std::string&)> progress,
+                   std::function<std::string()> module_path)
+      : recording_(request, with_lock(std::move(progress)), with_lock(std::move(module_path))) {}
 
   /// Calls `work` without the interpreter's lock. Converts exceptions of LibTorch to Error.
   template <typename Work>
@@ -139,6 +141,7 @@ class ProgramRecording {
   void end_step() {
     guarded([&] { recording_.session().end_step(); });
   }
+  void forget_in_child() { recording_.session().forget_in_child(); }
   void restart() {
     guarded([&] { recording_.restart(); });
   }
@@ -181,9 +184,11 @@ PYBIND11_MODULE(_extension, module) {
       offprof::raise(error);
     }
   });
-  module.def("make_request", &offprof::make_request, py::arg("program"), py::arg("device"), py::arg("policies"),
-             py::arg("steps"), py::arg("warmup"), py::arg("threads"), py::arg("trace_path"), py::arg("outcome_path"));
-  module.def("open_device", [](const std::string& name) { offprof::device_of_process(name, {}); }, py::arg("name"));
+  module.def("make_request", &offprof::make_request, py::arg("program"), py::arg("device"),
+             py::arg("policies"), py::arg("steps"), py::arg("warmup"), py::arg("threads"),
+             py::arg("trace_path"), py::arg("outcome_path"));
+  module.def(
+      "open_device", [](const std::string& name) { offprof::device_of_process(name, {}); }, py::arg("name"));
   module.def("interpose_autograd_engine", &offprof::interpose_autograd_engine);
   module.def("tensors_saved_by_other_hooks", &offprof::tensors_saved_by_other_hooks);
   py::enum_<ScriptPhase>(module, "Phase")
@@ -194,8 +199,9 @@ PYBIND11_MODULE(_extension, module) {
       .def(py::init<std::vector<std::string>, const py::function&>(), py::arg("names"), py::arg("plain"))
       .def("check", &offprof::GradientsOfProgram::check, py::arg("gradients"), py::arg("may_lose"));
   py::class_<ProgramRecording>(module, "Recording")
-      .def(py::init<const std::string&, std::function<void(const std::string&)>>(), py::arg("request"),
-           py::arg("progress"))
+      .def(py::init<const std::string&, std::function<void(const std::string&)>,
+                    std::function<std::string()>>(),
+           py::arg("request"), py::arg("progress"), py::arg("module_path"))
       .def("begin_step", &ProgramRecording::begin_step, py::arg("parameters"), py::arg("buffers"))
       .def("begin_unrecorded_step", &ProgramRecording::begin_unrecorded_step, py::arg("parameters"),
            py::arg("buffers"), py::arg("compared") = -1)
@@ -203,10 +209,12 @@ PYBIND11_MODULE(_extension, module) {
       .def("begin_phase", &ProgramRecording::begin_phase, py::arg("phase"))
       .def("end_backward", &ProgramRecording::end_backward)
       .def("end_step", &ProgramRecording::end_step)
+      .def("forget_in_child", &ProgramRecording::forget_in_child)
       .def("restart", &ProgramRecording::restart)
       .def("fail", &ProgramRecording::fail)
       .def("write", &ProgramRecording::write)
-      .def("write_error", &ProgramRecording::write_error, py::arg("is_input"), py::arg("message"), py::arg("hint"))
+      .def("write_error", &ProgramRecording::write_error, py::arg("is_input"), py::arg("message"),
+           py::arg("hint"))
       .def_property_readonly("is_recorded", &ProgramRecording::is_recorded)
       .def_property_readonly("outcome", &ProgramRecording::outcome)
       .def_property_readonly("measured", &ProgramRecording::measured)

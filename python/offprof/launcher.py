@@ -45,7 +45,7 @@ class _Launch:
     """One recording of a program."""
 
     def __init__(self, request_text: str) -> None:
-        from offprof import native, script_driver
+        from offprof import native
 
         self.request: dict[str, Any] = json.loads(request_text)
         self.program: str = self.request["run"]["program"]
@@ -55,10 +55,13 @@ class _Launch:
 
             open_virtual_gpu(gpu["profile"], libraries=gpu["libraries"])
         extension = native.load_extension()
-        self.recording = extension.Recording(request_text, self._report_progress)
-        self.driver = script_driver.ScriptDriver(
-            self.recording, extension.Phase, self._finish, self.request["patience_seconds"]
-        )
+        from offprof.module_paths import ModulePaths  # these import torch
+        from offprof.script_driver import ScriptDriver
+
+        paths = ModulePaths()
+        self.recording = extension.Recording(request_text, self._report_progress, paths.current)
+        patience = self.request["patience_seconds"]
+        self.driver = ScriptDriver(self.recording, extension.Phase, paths, self._finish, patience)
 
     def run(self) -> int:
         """Runs the program until it is recorded or ends. Returns the exit status of the launcher."""

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 import types
 
 from .errors import UnavailableError
+
+# Processors of the process before a recording keeps some apart for the copies.
+PROCESSORS = os.sched_getaffinity(0)
 
 
 def import_torch() -> types.ModuleType:
@@ -67,7 +71,13 @@ def load_extension() -> types.ModuleType:
             "cmake --preset release -DPython3_EXECUTABLE=PATH && cmake --build --preset release",
         )
     check_torch(torch)
-    extension = importlib.import_module("offprof._extension")
+    try:
+        extension = importlib.import_module("offprof._extension")
+    except ImportError as error:
+        raise UnavailableError(
+            f"offprof's extension cannot be loaded: {error}",
+            "Build offprof again: cmake --preset release && cmake --build --preset release",
+        ) from None
     if not getattr(extension, "is_interposed", False):
         extension.interpose_autograd_engine()
         extension.is_interposed = True  # type: ignore[attr-defined]

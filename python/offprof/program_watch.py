@@ -67,6 +67,11 @@ class ProgramWatch:
         self._hooks: list[Any] = []
         self._engine: Any = None
 
+    @property
+    def is_installed(self) -> bool:
+        """Whether the hooks are installed."""
+        return self._engine is not None
+
     def install(self) -> None:
         """Installs all hooks."""
         variable = torch.autograd.variable.Variable
@@ -97,6 +102,10 @@ class ProgramWatch:
             torch.autograd.variable.Variable._execution_engine = self._engine
             self._engine = None
 
+    def roots(self) -> list[torch.nn.Module]:
+        """Returns the root modules."""
+        return list(self._roots)
+
     def optimizers(self) -> list[torch.optim.Optimizer]:
         """Returns the optimizers that have made a step."""
         found = [reference() for reference in self._optimizers.values()]
@@ -105,7 +114,7 @@ class ProgramWatch:
     def parameters(self) -> list[torch.Tensor]:
         """Returns the parameters of the optimizers and of the root modules, frozen ones too, each once."""
         found: dict[int, torch.Tensor] = {}
-        for root in list(self._roots):
+        for root in self.roots():
             for parameter in root.parameters():
                 found.setdefault(id(parameter), parameter)
         for optimizer in self.optimizers():
@@ -117,7 +126,7 @@ class ProgramWatch:
     def buffers(self) -> list[torch.Tensor]:
         """Returns the buffers of the root modules, each once."""
         found: dict[int, torch.Tensor] = {}
-        for root in list(self._roots):
+        for root in self.roots():
             for buffer in root.buffers():
                 found.setdefault(id(buffer), buffer)
         return [tensor for tensor in found.values() if _is_known(tensor)]

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import InputError
 from .native import load_extension
-from .script_driver import Afterwards, ScriptDriver
+
+if TYPE_CHECKING:
+    from .script_driver import ScriptDriver
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,12 @@ class _Session:
             trace_path=str(settings.output or ""),
             outcome_path="",
         )
-        self.native = self.extension.Recording(request, lambda what: None)
-        self.driver = ScriptDriver(self.native, self.extension.Phase, lambda: Afterwards.LEAVE)
+        from .module_paths import ModulePaths  # these import torch
+        from .script_driver import Afterwards, ScriptDriver
+
+        paths = ModulePaths()
+        self.native = self.extension.Recording(request, lambda what: None, paths.current)
+        self.driver: ScriptDriver = ScriptDriver(self.native, self.extension.Phase, paths, lambda: Afterwards.LEAVE)
         self.driver.watch.install()
 
     def result(self) -> Recording:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
 from .errors import InputError
+from .module_paths import ModulePaths
+from .native import PROCESSORS
 from .program_watch import ProgramWatch
 from .step_detector import StepDetector, Tick
 
@@ -39,6 +42,7 @@ class ScriptDriver:
         self,
         recording: Any,
         phases: Any,
+        paths: ModulePaths,
         on_recorded: Callable[[], Afterwards],
         patience_seconds: float = float("inf"),
     ) -> None:
@@ -47,6 +51,7 @@ class ScriptDriver:
         Args:
             recording: the extension's Recording.
             phases: the extension's Phase.
+            paths: learns the paths of the program's modules.
             on_recorded: called once everything is recorded; says what the program does then.
             patience_seconds: longest time until the first step.
         """
@@ -56,12 +61,14 @@ class ScriptDriver:
         self.backward_passes = 0
         self._recording = recording
         self._phases = phases
+        self._paths = paths
         self._on_recorded = on_recorded
         self._afterwards = Afterwards.STOP
         self._patience_seconds = patience_seconds
         self._began = time.monotonic()
         self._has_frozen = False
         self._takes_optimizers = True
+        os.register_at_fork(after_in_child=self._leave_child)
 
     def tick(self) -> None:
         """Ends the current step and begins the next.
@@ -74,6 +81,7 @@ class ScriptDriver:
         self._recording.end_step()
         self.watch.forget_calls()
         self._collect_garbage()
+        self._paths.learn(self.watch.roots())
         if not self._recording.begin_step(self.watch.parameters(), self.watch.buffers()):
             self._finish()
         return None
@@ -114,6 +122,13 @@ class ScriptDriver:
         self._recording.end_step()
         self.watch.remove()
         self._release_garbage()
+
+    def _leave_child(self) -> None:
+        """Leaves a forked child process alone, and gives it the processors that the recording keeps apart."""
+        if self.watch.is_installed:
+            self.watch.remove()
+            self._recording.forget_in_child()
+            os.sched_setaffinity(0, PROCESSORS)
 
     def _tick_afterwards(self) -> None:
         if self._afterwards is Afterwards.STOP:

@@ -48,3 +48,21 @@ def report_of(offprof: Run) -> Callable[..., dict[str, Any]]:
         return report
 
     return run
+
+
+def write_policy(path: Path, name: str, **settings: Any) -> str:
+    """Writes a policy file and returns its path. Without settings, the policy offloads nothing."""
+    policy = {
+        "name": name,
+        "scheduler": "offload",
+        "threshold_bytes": None,
+        "tensors": None,
+        "stash_count": None,
+        "stash_bytes": None,
+        "prefetch_bytes": 0,
+        "copy_streams": 1 if settings.get("scheduler") == "trl" else 2,
+        "host_memory_bytes": None,
+        **settings,
+    }
+    path.write_text(json.dumps({"schema": "offprof.policy/1", "policy": policy}))
+    return str(path)

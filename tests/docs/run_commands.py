@@ -4,7 +4,7 @@ prints other words than the page quotes (see quotes.py).
     run_commands.py --program BUILD/offprof --root SOURCES
 
 Each page has a temporary folder of its own, in which its commands run in the page's order, so that they find the files that
-earlier ones made; tests/ is there too, and a small model of the zoo as MODEL.pt. The commands that commands.py finds are run, except
+earlier ones made; tests/ is there too, a small model of the zoo as MODEL.pt, and a training script as train.py. The commands that commands.py finds are run, except
 those that need a GPU and those in CANNOT_RUN. Commands within prose are not run: their options are looked up in the help of the program.
 """
 
@@ -40,6 +40,11 @@ class Folder:
         self.path = path
         self.environment = dict(os.environ, PATH=f"{program.parent}:{os.environ['PATH']}")
         (path / "tests").symlink_to(root / "tests")
+        python = root / ".deps" / "python"
+        self.has_python = python.is_dir()
+        if self.has_python:
+            self.environment["VIRTUAL_ENV"] = str(python)
+            (path / "train.py").symlink_to(root / "python" / "tests" / "programs" / "mlp.py")
 
     def run(self, line):
         """The exit status, and what was printed."""
@@ -72,6 +77,9 @@ def run_page(page, found, root, program):
                 return [f"{page}: no model for MODEL.pt: {output}"]
         for command in found:
             if command.needs_gpu or command.text in CANNOT_RUN:
+                continue
+            if "train.py" in command.text and not folder.has_python:
+                print(f"not run: {command.text}; scripts/setup.sh --python installs its Python", flush=True)
                 continue
             begin = time.monotonic()
             status, output = folder.run(command.text)

@@ -10,6 +10,9 @@ from typing import Any
 
 import programs
 
+# More steps than a recording takes: offprof stops a program once it is recorded.
+STEPS = 400
+
 
 class CommandFailed(Exception):
     """A command of offprof ended with an exit status other than 0. The message is its first error."""
@@ -55,6 +58,8 @@ class Offprof:
             "--",
             "--device",
             torch_device,
+            "--steps",
+            str(STEPS),
             *program.arguments,
         )
 
