@@ -68,6 +68,8 @@ class ProcessReport:
             modelled_time_ns=state.host_time_ns,
             unwritten_calls=state.unwritten_calls,
             unknown_sizes=state.unknown_sizes,
+            value_reads=self._gpu.value_reads(),
+            notes=self._gpu.notes(),
         )
 
     def _begin(self) -> None:
@@ -76,6 +78,7 @@ class ProcessReport:
         self._started_ns = time.time_ns()
         self._peaks = {}
         self._write()
+        self._gpu.observe_operators()
         self._handle_sigterm()
 
     def _before(self, function: Callable[..., Any], first: Callable[[], None]) -> Callable[..., Any]:
