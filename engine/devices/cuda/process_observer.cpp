@@ -44,12 +44,12 @@ class ProcessObserver final : public AllocationBooks::BlockWatcher {
 /// calls plain functions, which find it here.
 ProcessObserver* the_observer = nullptr;
 
-struct OpContext final : at::ObserverContext {
+struct ProcessOpContext final : at::ObserverContext {
   OpCall call;
 };
 
 std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& op) {
-  auto context = std::make_unique<OpContext>();
+  auto context = std::make_unique<ProcessOpContext>();
   context->call = describe_call(op);
   if (reads_back(op)) the_observer->note_value_read(op.name());
   the_observer->gpu().begin_op(context->call);
