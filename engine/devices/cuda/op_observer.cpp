@@ -54,8 +54,15 @@ bool is_tensor_on(c10::DeviceType type, const c10::IValue& value) {
   return value.isTensor() && value.toTensor().defined() && value.toTensor().device().type() == type;
 }
 
-/// True if the host reads the operator's result from the device, or if the operator copies from the device.
-/// The engine's own copies are no operators.
+}  // namespace
+
+OpCall describe_call(const at::RecordFunction& op) {
+  OpCall call;
+  call.name = op.name();
+  for (const c10::IValue& input : op.inputs()) add_operands(call, input);
+  return call;
+}
+
 bool reads_back(const at::RecordFunction& op) {
   const auto inputs = op.inputs();
   if (inputs.size() >= 2 && std::string_view(op.name()) == "aten::copy_")
@@ -63,13 +70,10 @@ bool reads_back(const at::RecordFunction& op) {
   return !inputs.empty() && is_tensor_on(at::kCUDA, inputs[0]) && contains(kReadsValues, op.name());
 }
 
-/// True if values on the device decide the shape of the operator's result.
 bool has_shape_by_values(const at::RecordFunction& op) {
   const auto inputs = op.inputs();
   return !inputs.empty() && is_tensor_on(at::kCUDA, inputs[0]) && contains(kShapesByValues, op.name());
 }
-
-}  // namespace
 
 OpObserver::OpObserver(VirtualGpu& gpu) : gpu_(gpu), callback_(0) {
   OFFPROF_CHECK(active_observer == nullptr);
@@ -97,8 +101,7 @@ std::set<std::string> OpObserver::take_shapes_by_values() {
 std::unique_ptr<at::ObserverContext> OpObserver::begins(const at::RecordFunction& op) {
   if (active_observer == nullptr) return nullptr;
   auto context = std::make_unique<OpContext>();
-  context->call.name = op.name();
-  for (const c10::IValue& input : op.inputs()) add_operands(context->call, input);
+  context->call = describe_call(op);
   active_observer->note_values(op);
   active_observer->gpu_.begin_op(context->call);
   return context;

@@ -11,6 +11,16 @@
 
 namespace offprof {
 
+/// Returns the operator with the shapes of its inputs.
+OpCall describe_call(const at::RecordFunction& op);
+
+/// Returns true if the host reads the operator's result from the device, or if the operator copies from the
+/// device. The engine's own copies are no operators.
+bool reads_back(const at::RecordFunction& op);
+
+/// Returns true if values on the device decide the shape of the operator's result, as for `aten::nonzero`.
+bool has_shape_by_values(const at::RecordFunction& op);
+
 /// Reports the current operator and the shapes of its inputs to the virtual GPU, which assigns kernels to it,
 /// and records the operators that depend on values of the device. Observes, during its lifetime, the thread
 /// that created it and the threads on which autograd runs its backward. Only one may exist in the process.
