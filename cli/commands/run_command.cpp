@@ -59,6 +59,12 @@ class RunCommand : public Subcommand {
     RunSettings& settings = request_.settings;
     request_.threads = default_threads();
     app.add_option("MODEL.pt", request_.model_path, "TorchScript module to train")->required();
+    app.add_option(
+           "--load", settings.loaded_from,
+           "Checkpoint with the values of the model's parameters and buffers, by name: .safetensors, an "
+           "index or a folder of them, or a .pt of torch.save; on the host, --offload-params disk reads "
+           "parameters from it in place (default: the values in the model)")
+        ->type_name("FILE");
     app.add_option("--input", inputs_,
                    "Input, such as float32[8,3,96,96], int64[4,128]<512 or bool[4,1]; repeat it for each "
                    "input, or give "

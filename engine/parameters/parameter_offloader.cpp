@@ -137,13 +137,36 @@ void ParameterOffloader::adopt(const at::Tensor& value) {
   if (!value.defined() || !value.has_storage()) return;
   const std::lock_guard turn(mutex_);
   const c10::Storage& storage = value.storage();
-  if (static_cast<Bytes>(storage.nbytes()) < least_bytes_ || is_page(storage)) return;
-  const PageId page = add_page(storage);
-  scheduler_.appear(page);
+  if (is_adoptable(storage)) scheduler_.appear(add_page(storage));
+}
+
+bool ParameterOffloader::is_adoptable(const c10::Storage& storage) const {
+  return static_cast<Bytes>(storage.nbytes()) >= least_bytes_ && !is_page(storage);
 }
 
 void ParameterOffloader::adopt_parameter(const at::Tensor& parameter) {
   adopt(parameter);
+  watch_gradient(parameter);
+}
+
+bool ParameterOffloader::adopt_parameter_in_file(const at::Tensor& parameter, const FileRange& range) {
+  const c10::Storage& storage = parameter.storage();
+  OFFPROF_CHECK(static_cast<Bytes>(storage.nbytes()) == range.bytes);
+  {
+    const std::lock_guard turn(mutex_);
+    if (!is_adoptable(storage)) return false;
+    const auto slot = store_->add_file(range);
+    if (!slot) return false;
+    const PageId page = add_page(storage);
+    pages_[page].slot = slot;
+    scheduler_.appear_saved(page);
+    storage.set_data_ptr_noswap(at::DataPtr(nullptr, storage.device()));
+  }
+  watch_gradient(parameter);
+  return true;
+}
+
+void ParameterOffloader::watch_gradient(const at::Tensor& parameter) {
   if (!parameter.requires_grad() || !parameter.is_leaf()) return;
   torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::make_unique<GradientHook>(*this));
   parameters_.push_back(parameter);
@@ -175,7 +198,7 @@ void ParameterOffloader::adopt_for_step(const at::Tensor& value, AllocationId ma
 /// Reuses pages between steps: the n-th storage of a step gets the n-th page, if the size is the same. Within
 /// a step no page is reused: the forecast would prefetch the page for its earlier storage, which may be gone.
 void ParameterOffloader::appear(const c10::Storage& storage, PagesOfStep& made) {
-  if (static_cast<Bytes>(storage.nbytes()) < least_bytes_ || is_page(storage)) return;
+  if (!is_adoptable(storage)) return;
   const std::size_t index = made.in_step++;
   if (index == made.pages.size()) made.pages.push_back(-1);
   PageId& page = made.pages[index];

@@ -79,6 +79,10 @@ class ParameterOffloader final : private PageExecutor {
   void adopt(const at::Tensor& value);
   /// Adopts a parameter, and from now on each gradient that backward computes for it.
   void adopt_parameter(const at::Tensor& parameter);
+  /// Adopts a parameter whose value is in a file: its memory is freed now, and each load reads the file until
+  /// the parameter changes. `range` has the bytes of the whole storage. Returns false, and changes nothing,
+  /// if the store reads no other files, or if adopt would ignore the storage.
+  bool adopt_parameter_in_file(const at::Tensor& parameter, const FileRange& range);
   /// Adopts a value that the step has computed and uses later. Ignores values older than the allocation
   /// `made_since`: their owners keep them beyond the step.
   void adopt_for_step(const at::Tensor& value, AllocationId made_since);
@@ -137,6 +141,8 @@ class ParameterOffloader final : private PageExecutor {
 
   template <typename Copy, typename Tell>
   void copy(const c10::Storage& storage, const Copy& copy, const Tell& tell);
+  bool is_adoptable(const c10::Storage& storage) const;
+  void watch_gradient(const at::Tensor& parameter);
   PageId add_page(const c10::Storage& storage);
   void set_storage(PageId page, const c10::Storage& storage);
   void forget(PageId page);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -161,28 +162,42 @@ class DeviceDiskParameterStore final : public ParameterStore {
   Bytes largest_bytes_ = 0;
 };
 
-/// A store in a file, read and written straight from device memory, which is the host's.
+/// A store in a file, read and written straight from device memory, which is the host's. A slot of another
+/// file gets room in the store's own file when it is saved for the first time.
 class DiskParameterStore final : public ParameterStore {
  public:
   explicit DiskParameterStore(const std::string& folder) : tier_(folder) {}
 
   Slot add(Bytes bytes) override {
-    std::string why_not;
-    const std::optional<Extent> extent = tier_.reserve(bytes, &why_not);
-    if (!extent)
-      throw no_room(tier_.facts().folder, bytes, why_not,
-                    "free space there, or give another folder with --offload-params-dir");
-    pages_.push_back({*extent});
+    pages_.push_back({.extent = reserve(bytes)});
+    return static_cast<Slot>(pages_.size() - 1);
+  }
+  std::optional<Slot> add_file(const FileRange& range) override {
+    pages_.push_back({.source = range});
     return static_cast<Slot>(pages_.size() - 1);
   }
   void begin_load(Slot slot, void* to) override {
     Page& page = pages_[slot];
-    page.load = tier_.read(page.extent, static_cast<std::byte*>(to), page.extent.bytes);
+    if (page.extent) {
+      page.load = tier_.read(*page.extent, static_cast<std::byte*>(to), page.extent->bytes);
+      return;
+    }
+    page.source_load = std::async(std::launch::async, [to, source = page.source] {
+      read_all(*source.file, source.offset, {static_cast<char*>(to), static_cast<std::size_t>(source.bytes)});
+    });
   }
-  void wait_for_load(Slot slot) override { tier_.wait(pages_[slot].load); }
+  void wait_for_load(Slot slot) override {
+    Page& page = pages_[slot];
+    if (page.source_load.valid()) return page.source_load.get();
+    tier_.wait(page.load);
+  }
   void save(Slot slot, const void* from) override {
-    const Extent& extent = pages_[slot].extent;
-    tier_.wait(tier_.write(extent, static_cast<const std::byte*>(from), extent.bytes));
+    Page& page = pages_[slot];
+    if (!page.extent) {
+      page.extent = reserve(page.source.bytes);
+      page.source = {};
+    }
+    tier_.wait(tier_.write(*page.extent, static_cast<const std::byte*>(from), page.extent->bytes));
   }
   Bytes host_bytes(Bytes /*loading_bytes*/) const override { return 0; }
   std::string warning() const override { return tier_.facts().warning; }
@@ -190,9 +205,20 @@ class DiskParameterStore final : public ParameterStore {
 
  private:
   struct Page {
-    Extent extent;
+    std::optional<Extent> extent{};  ///< nullopt: its bytes are those of `source`
+    FileRange source{};
     DiskTier::Ticket load = 0;
+    std::future<void> source_load{};  ///< valid while bytes of `source` are being loaded
   };
+
+  Extent reserve(Bytes bytes) {
+    std::string why_not;
+    const std::optional<Extent> extent = tier_.reserve(bytes, &why_not);
+    if (!extent)
+      throw no_room(tier_.facts().folder, bytes, why_not,
+                    "free space there, or give another folder with --offload-params-dir");
+    return *extent;
+  }
 
   DiskTier tier_;
   std::vector<Page> pages_;

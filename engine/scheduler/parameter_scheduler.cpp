@@ -26,6 +26,11 @@ void ParameterScheduler::appear(PageId page) {
   trim();
 }
 
+void ParameterScheduler::appear_saved(PageId page) {
+  OFFPROF_CHECK(!exists(page));
+  pages_[page].state = State::kAway;
+}
+
 void ParameterScheduler::vanish(PageId page) {
   Page& gone = pages_[page];
   OFFPROF_CHECK(gone.uses == 0);

@@ -56,6 +56,8 @@ class ParameterScheduler {
   PageId add(Bytes bytes);
   /// Makes the page exist: on the device, where it was computed.
   void appear(PageId page);
+  /// Makes the page exist off the device, where the executor has its bytes.
+  void appear_saved(PageId page);
   /// Ends the page's existence; the executor need not free anything.
   void vanish(PageId page);
 

@@ -13,6 +13,7 @@
 
 #include "engine/checkpointing/checkpointed_modules.h"
 #include "engine/models/meta_parameters.h"
+#include "engine/models/model_checkpoint.h"
 #include "engine/models/model_device.h"
 #include "engine/slices/microbatches.h"
 #include "traces/analysis/fingerprint.h"
@@ -52,8 +53,10 @@ class Loader {
     at::set_num_threads(request_.threads);
     trace_.settings = request_.settings;
     model_ = load_model(request_.model_path);
+    if (const std::string& path = trace_.settings.loaded_from; !path.empty())
+      checkpoint_.emplace(path, model_);
     make_inputs_as_asked();
-    if (!device_.is_virtual()) refuse_meta_parameters(model_);
+    if (!device_.is_virtual() && !checkpoint_) refuse_meta_parameters(model_);
     place_model();
     choose_checkpointed();
     cut_into_slices();
@@ -94,8 +97,26 @@ class Loader {
     const auto adopt = [&](const at::Tensor& parameter) {
       if (offloader_) offloader_->adopt_parameter(parameter);
     };
-    if (!device_.torch_device().is_cpu()) return move_to_device(model_, device_.torch_device(), adopt);
-    for (const at::Tensor& parameter : model_.module.parameters()) adopt(parameter);
+    const auto value_of = [&](const at::Tensor& own) {
+      return checkpoint_ ? checkpoint_->value_of(own) : own;
+    };
+    if (!device_.torch_device().is_cpu())
+      return move_to_device(model_, device_.torch_device(), adopt, value_of);
+    for (const at::Tensor& parameter : model_.module.parameters())
+      if (!stays_in_file(parameter)) {
+        if (checkpoint_) checkpoint_->read_into(parameter);
+        adopt(parameter);
+      }
+    if (!checkpoint_) return;
+    for (const at::Tensor& buffer : model_.module.buffers()) checkpoint_->read_into(buffer);
+  }
+
+  /// Offloads the parameter without reading its value, if its place can load it from the checkpoint later.
+  bool stays_in_file(const at::Tensor& parameter) {
+    if (!checkpoint_ || !offloader_) return false;
+    checkpoint_->make_room(parameter);
+    const auto range = checkpoint_->range_of(parameter);
+    return range && offloader_->adopt_parameter_in_file(parameter, *range);
   }
 
   void make_offloader() {
@@ -142,6 +163,7 @@ class Loader {
   }
 
   const RunRequest& request_;
+  std::optional<ModelCheckpoint> checkpoint_{};
   Device& device_;
   const Progress& progress_;
   Model& model_;
