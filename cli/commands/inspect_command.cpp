@@ -40,15 +40,13 @@ InspectReport inspect_archive(std::shared_ptr<const ReadableFile> file, const st
 
 /// Describes a JSON file by its schema.
 InspectReport inspect_json(const std::string& path) {
-  const auto is_of = [](const std::string& schema, std::string_view known) {
-    return schema.starts_with(known.substr(0, known.find('/') + 1));
-  };
   JsonDocument document = parse_trace_document(*open_file(path), path);
   const std::string schema = schema_of(document.root);
-  if (is_of(schema, kPolicySchema)) return inspect_policy(read_policy_file(path), path);
+  const std::string_view file_kind = schema_kind(schema);
+  if (file_kind == schema_kind(kPolicySchema)) return inspect_policy(read_policy_file(path), path);
   for (const auto& [known, kind] : {std::pair{kBaselineSchema, InspectedKind::kBaseline},
                                     std::pair{kReportSchema, InspectedKind::kReport}})
-    if (is_of(schema, known)) return {.file = path, .kind = kind, .summary = read_figures(path)};
+    if (file_kind == schema_kind(known)) return {.file = path, .kind = kind, .summary = read_figures(path)};
   return inspect_trace(trace_from_document(document, path), path);
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "cli/tables/figure_text.h"
 #include "cli/tables/metrics_table.h"
 #include "cli/terminal/text_table.h"
 #include "traces/format/metrics_io.h"
@@ -37,9 +38,7 @@ Bytes bytes_of(const std::vector<ListedTensor>& tensors) {
 }
 
 std::string count_text(const InspectReport& report) {
-  const std::size_t count = report.tensors->size();
-  return fmt::format("{} {}tensor{}", count, report.kind == InspectedKind::kTrace ? "saved " : "",
-                     count == 1 ? "" : "s");
+  return counted(report.tensors->size(), report.kind == InspectedKind::kTrace ? "saved tensor" : "tensor");
 }
 
 std::string shape_text(const ListedTensor& tensor) {

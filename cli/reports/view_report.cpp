@@ -128,10 +128,6 @@ std::string ops_text(const ViewReport& report, const Page& page) {
   return "\n" + table.render(page) + rest;
 }
 
-std::string counted(std::size_t count, const char* thing) {
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
-}
-
 std::string allocator_text(const ViewReport& report, const Page& page) {
   const auto& reserved_peak = report.figures.metrics.device_reserved_peak_bytes;
   if (!report.allocator || !reserved_peak) return "";
