@@ -38,7 +38,7 @@ struct Residents {
   std::unordered_set<const c10::TensorImpl*> parameters;  ///< the parameters themselves
   /// Returns true for a storage that is on the device only around its uses (see ParameterOffloader); empty:
   /// none is.
-  std::function<bool(const c10::Storage&)> is_paged{};
+  std::function<bool(const c10::Storage&)> is_parameter_group{};
 };
 
 /// Listens to a step. Every call is made on the thread that runs the step, in program order. on_hook_begin

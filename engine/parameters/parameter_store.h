@@ -12,7 +12,7 @@
 
 namespace offprof {
 
-/// Storage of pages while they are not on the device. Slots are counted from 0.
+/// Storage of parameter groups while they are not on the device. Slots are counted from 0.
 class ParameterStore {
  public:
   using Slot = std::int32_t;

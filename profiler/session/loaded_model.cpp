@@ -150,7 +150,7 @@ class Loader {
     progress_("cutting the model into slices");
     model_.microbatches = settings->microbatches;
     const auto microbatches = cut_into_microbatches(model_.inputs, model_.microbatches);
-    const ParameterOffloader::Scope paged(offloader_ ? &*offloader_ : nullptr);
+    const ParameterOffloader::Scope offloading(offloader_ ? &*offloader_ : nullptr);
     try {
       model_.slices = std::make_shared<LayerSlices>(model_.module, microbatches.front(), settings->count,
                                                     device_.torch_device());

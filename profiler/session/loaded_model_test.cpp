@@ -151,8 +151,8 @@ TEST_F(LoadedModelTest, LoadsAStateDictOfPyTorch) {
   const auto loaded =
       load_for(request(folder_ / "net.pt", OFFPROF_TEST_CHECKPOINTS "/state_dict.pt"), device_, kQuietly);
   const torch::jit::Module& module = loaded->model.module;
-  EXPECT_TRUE(module.attr("0").toModule().attr("weight").toTensor().equal(
-      at::arange(12, at::kFloat).view({4, 3})));
+  EXPECT_TRUE(
+      module.attr("0").toModule().attr("weight").toTensor().equal(at::arange(12, at::kFloat).view({4, 3})));
   EXPECT_EQ(module.attr("1").toModule().attr("num_batches_tracked").toTensor().item<std::int64_t>(), 1);
 }
 

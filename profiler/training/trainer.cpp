@@ -135,8 +135,8 @@ void Trainer::set_gradients_to_none() {
   for (at::Tensor& parameter : model_.parameters) parameter.mutable_grad() = at::Tensor();
 }
 
-/// Ends the step of the pager: between steps no parameters are on the device, and gradients are not kept.
-void Trainer::end_pages() {
+/// Ends the step of the offloader: between steps no parameters are on the device, and gradients are not kept.
+void Trainer::end_offloaded_step() {
   if (offloader_ == nullptr) return;
   set_gradients_to_none();
   adopt_optimizer_state();
@@ -160,8 +160,8 @@ void Trainer::adopt_optimizer_state() {
 std::shared_ptr<const Residents> Trainer::residents() const {
   Residents residents = residents_of(model_, device_);
   if (offloader_ != nullptr)
-    residents.is_paged = [offloader = offloader_](const c10::Storage& storage) {
-      return offloader->is_page(storage);
+    residents.is_parameter_group = [offloader = offloader_](const c10::Storage& storage) {
+      return offloader->is_parameter_group(storage);
     };
   return std::make_shared<const Residents>(std::move(residents));
 }
@@ -175,16 +175,16 @@ void Trainer::forward_and_backward() {
 void Trainer::plain_step() {
   set_gradients_to_none();
   {
-    const ParameterOffloader::Scope paged(offloader_);
+    const ParameterOffloader::Scope offloading(offloader_);
     forward_and_backward();
     if (optimizer_) optimizer_->step();
   }
-  end_pages();
+  end_offloaded_step();
 }
 
 StepResult Trainer::run(const StepOrder& order) {
   set_gradients_to_none();
-  end_pages();  // after a step that failed
+  end_offloaded_step();  // after a step that failed
   begin_measuring();
   StepResult result;
   result.device_resident_bytes = device_.live_bytes();
@@ -210,7 +210,7 @@ StepResult Trainer::run(const StepOrder& order) {
 
 void Trainer::train(const std::shared_ptr<OffloadStep>& step, StepRecording& recording) {
   {
-    const ParameterOffloader::Scope paged(offloader_);
+    const ParameterOffloader::Scope offloading(offloader_);
     {
       const CurrentStep current(step);
       TrainingPass pass(model_, loss_);
@@ -223,7 +223,7 @@ void Trainer::train(const std::shared_ptr<OffloadStep>& step, StepRecording& rec
     recording.begin_phase("optimizer");
     if (optimizer_) optimizer_->step();
   }
-  end_pages();
+  end_offloaded_step();
 }
 
 /// Stores what the device, the offloader and the step counted.
@@ -266,11 +266,12 @@ void Trainer::begin_measuring() {
 
 std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy, const StepGuide& guide) {
   const at::NoGradGuard outer_no_grad;
-  const ParameterOffloader::Scope paged(offloader_);
+  const ParameterOffloader::Scope offloading(offloader_);
   std::vector<at::Tensor> buffers;
   for (const at::Tensor& buffer : model_.module.buffers()) buffers.push_back(buffer.clone());
   set_gradients_to_none();
-  if (offloader_ != nullptr && !policy) offloader_->bring_all();  // the exact gradients do not use the pager
+  if (offloader_ != nullptr && !policy)
+    offloader_->bring_all();  // the exact gradients do not use the offloader
   at::manual_seed(seed_);
   {
     const at::AutoGradMode grad(true);
@@ -289,7 +290,7 @@ std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy, 
     result.push_back(parameter.grad().defined() ? on_host(parameter.grad(), offloader_ != nullptr)
                                                 : at::Tensor());
   set_gradients_to_none();
-  end_pages();
+  end_offloaded_step();
   std::size_t i = 0;
   for (at::Tensor buffer : model_.module.buffers()) buffer.copy_(buffers[i++]);
   return result;

@@ -26,9 +26,9 @@ class StepRecording;
 /// would.
 class Trainer {
  public:
-  /// `model`, `device`, `tracing` and `pager` must outlive the trainer. `settings.optimizer` is none, sgd or
-  /// adamw. `tracing` is for the device's GPU and steps recorded for a timeline; nullptr: none. `pager`
-  /// offloads the model's parameters; nullptr: they stay on the device.
+  /// `model`, `device`, `tracing` and `offloader` must outlive the trainer. `settings.optimizer` is none, sgd
+  /// or adamw. `tracing` is for the device's GPU and steps recorded for a timeline; nullptr: none.
+  /// `offloader` offloads the model's parameters; nullptr: they stay on the device.
   Trainer(Model& model, Device& device, const RunSettings& settings, StepTracing* tracing = nullptr,
           ParameterOffloader* offloader = nullptr);
 
@@ -56,7 +56,7 @@ class Trainer {
   void take_figures(const OffloadStep& step, StepResult& result);
   void forward_and_backward();
   void set_gradients_to_none();
-  void end_pages();
+  void end_offloaded_step();
   void adopt_optimizer_state();
   void begin_measuring();
 
