@@ -135,6 +135,16 @@ TEST_F(ParameterSchedulerTest, KeepsTheGroupsOfAnOuterOperator) {
   scheduler_.end_use(std::vector<ParameterGroupUse>{{0}});
 }
 
+TEST_F(ParameterSchedulerTest, LoadsAGroupThatAppearsSavedAndDoesNotSaveItAgain) {
+  const ParameterGroupId group = scheduler_.add(10);
+  scheduler_.appear_saved(group);
+  EXPECT_TRUE(scheduler_.exists(group));
+  EXPECT_EQ(scheduler_.device_bytes(), 0);
+  use(group);
+  scheduler_.end_step();
+  EXPECT_EQ(log_.take(), (Lines{"fetch 0", "wait 0", "evict 0"}));
+}
+
 TEST_F(ParameterSchedulerTest, KeepsAGradientGroupUntilItVanishes) {
   make(1, 10);
   const ParameterGroupId gradient = scheduler_.add(10);
