@@ -102,21 +102,26 @@ class Loader {
     };
     if (!device_.torch_device().is_cpu())
       return move_to_device(model_, device_.torch_device(), adopt, value_of);
+    std::vector<at::Tensor> in_memory;
     for (const at::Tensor& parameter : model_.module.parameters())
-      if (!stays_in_file(parameter)) {
-        if (checkpoint_) checkpoint_->read_into(parameter);
-        adopt(parameter);
-      }
-    if (!checkpoint_) return;
-    for (const at::Tensor& buffer : model_.module.buffers()) checkpoint_->read_into(buffer);
+      if (!stays_in_file(parameter)) in_memory.push_back(parameter);
+    // Reads all values first: some may share a storage, whose memory may be freed once it is adopted.
+    if (checkpoint_) {
+      for (const at::Tensor& parameter : in_memory) checkpoint_->read_into(parameter);
+      for (const at::Tensor& buffer : model_.module.buffers()) checkpoint_->read_into(buffer);
+    }
+    for (const at::Tensor& parameter : in_memory) adopt(parameter);
   }
 
-  /// Offloads the parameter without reading its value, if its place can load it from the checkpoint later.
+  /// Offloads the parameter without reading its value, if its place can load it from the checkpoint later and
+  /// no other tensor shares its storage.
   bool stays_in_file(const at::Tensor& parameter) {
     if (!checkpoint_ || !offloader_) return false;
-    checkpoint_->make_room(parameter);
+    ModelCheckpoint::make_room(parameter);
+    if (offloader_->is_parameter_group(parameter.storage())) return true;  // the module has it twice
     const auto range = checkpoint_->range_of(parameter);
-    return range && offloader_->adopt_parameter_in_file(parameter, *range);
+    return range && parameter.storage().use_count() == 1 &&
+           offloader_->adopt_parameter_in_file(parameter, *range);
   }
 
   void make_offloader() {

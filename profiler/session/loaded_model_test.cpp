@@ -58,6 +58,18 @@ class LoadedModelTest : public TorchTest {
                    seed, path, weights);
     return path;
   }
+  /// Writes a module whose parameters `a` and `b` share their memory.
+  std::string tied(int seed) const {
+    const std::string path = folder_ / ("tied" + std::to_string(seed) + ".pt");
+    at::manual_seed(static_cast<std::uint64_t>(seed));
+    const at::Tensor shared = at::randn({64, 64}).set_requires_grad(true);
+    torch::jit::Module module("Tied");
+    module.register_parameter("a", shared, false);
+    module.register_parameter("b", shared, false);
+    module.define("def forward(self, x):\n    return torch.matmul(torch.matmul(x, self.a), self.b)\n");
+    module.save(path, {{kInputsExtraFile, "float32[5,64]"}});
+    return path;
+  }
   /// Returns copies of the values in an archive, without any code that is under test.
   static Values values_in(const std::string& model) {
     const torch::jit::Module module = torch::jit::load(model);
@@ -134,6 +146,31 @@ TEST_F(LoadedModelTest, LeavesOffloadedParametersInTheCheckpoint) {
   for (const at::Tensor& parameter : loaded->model.module.parameters())
     if (parameter.storage().data() != nullptr) resident += static_cast<Bytes>(parameter.nbytes());
   EXPECT_LT(resident, loaded->model.info.parameter_bytes / 4);
+}
+
+TEST_F(LoadedModelTest, LoadsParametersThatShareMemoryByOneNameOrBoth) {
+  const std::string model = tied(1), other = tied(2), checkpoint = folder_ / "tied.safetensors";
+  const Values values = values_in(other);
+  for (const Values& written : {values, Values{{"a", values.at("a")}}, Values{{"b", values.at("b")}}}) {
+    write_safetensors(checkpoint, written);
+    for (const std::string place : {"", "host", "disk"}) {
+      SCOPED_TRACE(std::to_string(written.size()) + " " + place);
+      expect_gradients_of_archive(other, request(model, checkpoint, place));
+    }
+  }
+}
+
+TEST_F(LoadedModelTest, RejectsTwoValuesOfParametersThatShareMemory) {
+  const std::string model = tied(1);
+  Values values = values_in(model);
+  values["b"] = values["b"] + 1;
+  write_safetensors(folder_ / "tied.safetensors", values);
+  try {
+    load_for(request(model, folder_ / "tied.safetensors"), device_, kQuietly);
+    FAIL() << "two values";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("'a' and 'b' have different values, but they share memory"));
+  }
 }
 
 TEST_F(LoadedModelTest, LoadsAStateDictOfPyTorch) {
