@@ -3,6 +3,7 @@
 #include "cli/commands/doctor_command.h"
 #include "cli/commands/exec_command.h"
 #include "cli/commands/gate_command.h"
+#include "cli/commands/inspect_command.h"
 #include "cli/commands/run_command.h"
 #include "cli/commands/simulate_command.h"
 #include "cli/commands/tune_command.h"
@@ -46,6 +47,11 @@ const std::vector<CommandEntry>& command_table() {
        "  offprof view t.json\n"
        "  offprof view t.json.gz --top 30\n",
        make_view_command},
+      {"inspect", "List the tensors of a model, a checkpoint or a trace; describe a policy or a baseline",
+       "  offprof inspect model.safetensors\n"
+       "  offprof inspect model.pt --format json\n"
+       "  offprof inspect policy.json\n",
+       make_inspect_command},
       {"zoo", "Create an example model, without Python",
        "  offprof zoo list\n"
        "  offprof zoo make transformer -o model.pt --batch 4 --layers 6\n",

@@ -65,6 +65,12 @@ class RunCommand : public Subcommand {
     app.add_option("PROGRAM", program_, "Training script (train.py) or TorchScript module (model.pt)");
     app.add_option("ARGS", script_.arguments, "Arguments of the script, after --");
     add_script_options(app);
+    app.add_option(
+           "--load", settings.loaded_from,
+           "Checkpoint with the values of the model's parameters and buffers, by name: .safetensors, an "
+           "index or a folder of them, or a .pt of torch.save; on the host, --offload-params disk reads "
+           "parameters from it in place (default: the values in the model)")
+        ->type_name("FILE");
     app.add_option("--input", inputs_,
                    "Input, such as float32[8,3,96,96], int64[4,128]<512 or bool[4,1]; repeat it for each "
                    "input, or give "

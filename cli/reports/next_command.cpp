@@ -72,6 +72,7 @@ std::vector<std::string> run_of_settings(const Trace& trace) {
   for (const std::string& input : settings.inputs) words.insert(words.end(), {"--input", input});
   words.insert(words.end(), {"--loss", settings.loss, "--optimizer", settings.optimizer});
   std::ranges::copy(configuration_words(settings), std::back_inserter(words));
+  if (!settings.loaded_from.empty()) words.insert(words.end(), {"--load", settings.loaded_from});
   return words;
 }
 

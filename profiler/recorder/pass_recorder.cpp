@@ -47,7 +47,7 @@ StorageRole role_of(Movability movability) {
     case Movability::kInput:
       return StorageRole::kInput;
     case Movability::kResident:
-    case Movability::kPaged:
+    case Movability::kParameterGroup:
       return StorageRole::kResident;
     case Movability::kMovable:
     case Movability::kEmpty:

@@ -54,8 +54,8 @@ void Trainer::set_gradients_to_none() {
   for (at::Tensor& parameter : model_.parameters) parameter.mutable_grad() = at::Tensor();
 }
 
-/// Ends the step of the pager: between steps no parameters are on the device, and gradients are not kept.
-void Trainer::end_pages() {
+/// Ends the step of the offloader: between steps no parameters are on the device, and gradients are not kept.
+void Trainer::end_offloaded_step() {
   if (offloader_ == nullptr) return;
   set_gradients_to_none();
   if (optimizer_) {
@@ -68,8 +68,8 @@ void Trainer::end_pages() {
 std::shared_ptr<const Residents> Trainer::residents() const {
   Residents residents = residents_of(model_, device_);
   if (offloader_ != nullptr)
-    residents.is_paged = [offloader = offloader_](const c10::Storage& storage) {
-      return offloader->is_page(storage);
+    residents.is_parameter_group = [offloader = offloader_](const c10::Storage& storage) {
+      return offloader->is_parameter_group(storage);
     };
   return std::make_shared<const Residents>(std::move(residents));
 }
@@ -83,17 +83,17 @@ void Trainer::forward_and_backward() {
 void Trainer::plain_step() {
   set_gradients_to_none();
   {
-    const ParameterOffloader::Scope paged(offloader_);
+    const ParameterOffloader::Scope offloading(offloader_);
     forward_and_backward();
     if (optimizer_) optimizer_->step();
   }
-  end_pages();
+  end_offloaded_step();
   refuse_unpredictable_model();
 }
 
 StepResult Trainer::run(const StepOrder& order) {
   set_gradients_to_none();
-  end_pages();  // after a step that failed
+  end_offloaded_step();  // after a step that failed
   if (offloader_ != nullptr) offloader_->take_traffic();
   MeasuredStep measured(device_, order, residents(), tracing_);
   const OffloaderListenerScope listens_to_offloader(offloader_, measured.listener());
@@ -112,7 +112,7 @@ void Trainer::refuse_unpredictable_model() {
 
 void Trainer::train(MeasuredStep& measured) {
   {
-    const ParameterOffloader::Scope paged(offloader_);
+    const ParameterOffloader::Scope offloading(offloader_);
     {
       const CurrentStep current(measured.step());
       TrainingPass pass(model_, loss_);
@@ -125,7 +125,7 @@ void Trainer::train(MeasuredStep& measured) {
     measured.begin_phase("optimizer");
     if (optimizer_) optimizer_->step();
   }
-  end_pages();
+  end_offloaded_step();
 }
 
 void Trainer::add_parameter_traffic(StepResult& result) {
@@ -138,16 +138,17 @@ void Trainer::add_parameter_traffic(StepResult& result) {
 
 std::vector<at::Tensor> Trainer::gradients(const std::optional<Policy>& policy, const StepGuide& guide) {
   const at::NoGradGuard outer_no_grad;
-  const ParameterOffloader::Scope paged(offloader_);
+  const ParameterOffloader::Scope offloading(offloader_);
   std::vector<at::Tensor> buffers;
   for (const at::Tensor& buffer : model_.module.buffers()) buffers.push_back(buffer.clone());
   set_gradients_to_none();
-  if (offloader_ != nullptr && !policy) offloader_->bring_all();  // the exact gradients do not use the pager
+  if (offloader_ != nullptr && !policy)
+    offloader_->bring_all();  // the exact gradients do not use the offloader
   at::manual_seed(seed_);
   accumulate_gradients(policy, guide);
   std::vector<at::Tensor> result = gradients_on_host();
   set_gradients_to_none();
-  end_pages();
+  end_offloaded_step();
   std::size_t i = 0;
   for (at::Tensor buffer : model_.module.buffers()) buffer.copy_(buffers[i++]);
   return result;

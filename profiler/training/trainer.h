@@ -58,7 +58,7 @@ class Trainer {
   std::vector<at::Tensor> gradients_on_host() const;
   void set_gradients_to_none();
   void refuse_unpredictable_model();
-  void end_pages();
+  void end_offloaded_step();
 
   Model& model_;
   Device& device_;
