@@ -29,6 +29,21 @@ target_link_options(offprof_libtorch INTERFACE
   "LINKER:-rpath,${torch_dir}/lib" "LINKER:-rpath-link,${torch_dir}/lib"
   "LINKER:-rpath-link,${OFFPROF_LIBTORCH_DIR}/nvidia/cu13/lib" "LINKER:--as-needed")
 
+# LibTorch's Python part, for extensions. Missing if there are no headers of the Python that the wheel is for.
+file(GLOB torch_module "${torch_dir}/_C.cpython-*.so")
+if(torch_module MATCHES "_C\\.cpython-3([0-9]+)-")
+  find_package(Python3 3.${CMAKE_MATCH_1} EXACT COMPONENTS Interpreter Development.Module)
+endif()
+if(Python3_Development.Module_FOUND AND EXISTS "${torch_dir}/lib/libtorch_python.so")
+  add_library(offprof_libtorch_python INTERFACE)
+  target_include_directories(offprof_libtorch_python SYSTEM INTERFACE "${Python3_INCLUDE_DIRS}")
+  target_link_libraries(offprof_libtorch_python INTERFACE offprof_libtorch "${torch_dir}/lib/libtorch_python.so")
+  # It needs CUDA libraries that a machine without a GPU lacks.
+  target_link_options(offprof_libtorch_python INTERFACE "LINKER:--allow-shlib-undefined")
+else()
+  message(STATUS "No Python headers or no libtorch_python: the Python package is not built")
+endif()
+
 # Links libraries even if the program uses no symbol of theirs: they register operators when they are loaded, or
 # replace other libraries.
 set(CMAKE_CXX_LINK_LIBRARY_USING_offprof_needed_SUPPORTED TRUE)

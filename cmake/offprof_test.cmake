@@ -63,6 +63,12 @@ function(offprof_compile_test target torch)
   endif()
 endfunction()
 
+# offprof_test_paths(SOURCE NAME="path"...): defines macros with paths of this tree for one source file. The other files of
+# its program keep the same options in every tree, so that ccache can reuse their objects.
+function(offprof_test_paths source)
+  set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS ${ARGN})
+endfunction()
+
 # offprof_test(NAME file_test.cpp... LIBS lib... [TORCH] [FILTER cases] [SHARDS n] [COST seconds]): adds a test
 # program, whose cases run as one CTest entry, or as SHARDS entries of about the same size.
 #   TORCH   the sources include LibTorch
@@ -127,4 +133,27 @@ set(reports \"${OFFPROF_TEST_REPORTS}\")
 include(\"${OFFPROF_CUDA_CASES_SCRIPT}\")
 ")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${script}")
+endfunction()
+
+# The Python environment of scripts/setup.sh --python.
+set(OFFPROF_TEST_PYTHON "${CMAKE_SOURCE_DIR}/.deps/python/bin/python" CACHE FILEPATH "Python that runs the Python tests")
+
+# offprof_python_test(NAME file_test.py... [PATH folder...] [COST seconds]): adds files of tests for pytest as one CTest
+# entry. PATH: folders for the tests to import from. Without the Python environment there are no such entries.
+function(offprof_python_test name)
+  cmake_parse_arguments(ARG "" "COST" "PATH" ${ARGN})
+  if(NOT EXISTS "${OFFPROF_TEST_PYTHON}")
+    message(STATUS "${name} is left out: scripts/setup.sh --python installs its Python")
+    return()
+  endif()
+  list(TRANSFORM ARG_UNPARSED_ARGUMENTS PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+  list(JOIN ARG_PATH ":" path)
+  offprof_add_test(NAME ${name}
+    COMMAND "${OFFPROF_TEST_PYTHON}" -m pytest -q -p no:cacheprovider
+      "--junitxml=${OFFPROF_TEST_REPORTS}/${name}.xml" ${ARG_UNPARSED_ARGUMENTS})
+  set_tests_properties(${name} PROPERTIES
+    ENVIRONMENT "OFFPROF_BUILD=${CMAKE_BINARY_DIR};PYTHONPATH=${path};PYTHONDONTWRITEBYTECODE=1")
+  if(ARG_COST)
+    set_tests_properties(${name} PROPERTIES COST ${ARG_COST})
+  endif()
 endfunction()

@@ -8,6 +8,7 @@ step"). Checked are the first line of each comment in C++ sources, and comments 
 
 Exit status 1 if there is anything to report.
 """
+
 import re
 import subprocess
 import sys
@@ -31,11 +32,31 @@ def openings(text):
 
 
 def main():
+    """Prints each opening that is not allowed. Returns the exit status."""
     listing = subprocess.run(
-        ["git", "-c", f"safe.directory={ROOT}", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate", "*.h",
-         "*.cpp"], cwd=ROOT, check=True, capture_output=True, text=True)
-    found = [f"{path}:{number}: {text}" for path in listing.stdout.splitlines() if (ROOT / path).is_file()
-             for number, text in openings((ROOT / path).read_text())]
+        [
+            "git",
+            "-c",
+            f"safe.directory={ROOT}",
+            "ls-files",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            "--deduplicate",
+            "*.h",
+            "*.cpp",
+        ],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    found = [
+        f"{path}:{number}: {text}"
+        for path in listing.stdout.splitlines()
+        if (ROOT / path).is_file()
+        for number, text in openings((ROOT / path).read_text())
+    ]
     print(*found, sep="\n", end="\n" if found else "")
     return 1 if found else 0
 

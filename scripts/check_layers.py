@@ -18,6 +18,7 @@ Tests (*_test.cpp) may include anything that their program links.
 
 Exit status 1 if there is anything to report.
 """
+
 import re
 import subprocess
 import sys
@@ -38,6 +39,7 @@ class Layer:
     """A folder with its declaration: the folders in DEPENDS, and whether it is declared TORCH and SHARED."""
 
     def __init__(self, folder, declaration):
+        """Reads a declaration: the arguments of offprof_layer."""
         self.folder = folder
         words = re.sub(r"#.*", "", declaration).split()
         self.torch = "TORCH" in words
@@ -51,14 +53,30 @@ class Layer:
 
 
 def tracked(*patterns):
+    """Returns the files of the repository that match, new ones included."""
     listing = subprocess.run(
-        ["git", "-c", f"safe.directory={ROOT}", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate",
-         "--", *patterns],
-        cwd=ROOT, check=True, capture_output=True, text=True)
+        [
+            "git",
+            "-c",
+            f"safe.directory={ROOT}",
+            "ls-files",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            "--deduplicate",
+            "--",
+            *patterns,
+        ],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     return [Path(line) for line in listing.stdout.splitlines() if (ROOT / line).is_file()]
 
 
 def read_layers():
+    """Returns the layers by folder."""
     layers = {}
     for path in tracked("*CMakeLists.txt"):
         for declaration in LAYER.findall((ROOT / path).read_text()):
@@ -68,7 +86,7 @@ def read_layers():
 
 def sources():
     """The C++ files of the modules without their tests, by folder."""
-    folders = {}
+    folders: dict[str, list[Path]] = {}
     for path in tracked("*.h", "*.cpp"):
         if path.parts[0] in MODULES and not path.name.endswith("_test.cpp"):
             folders.setdefault(str(path.parent), []).append(path)
@@ -81,12 +99,12 @@ def circles(layers):
 
     def visit(folder, way):
         if folder in way:
-            yield way[way.index(folder) :] + [folder]
+            yield [*way[way.index(folder) :], folder]
             return
         if folder in done:
             return
         for other in sorted(layers[folder].depends & layers.keys()):
-            yield from visit(other, way + [folder])
+            yield from visit(other, [*way, folder])
         done.add(folder)
 
     for folder in sorted(layers):
@@ -94,7 +112,8 @@ def circles(layers):
 
 
 def check_layer(layer, files, layers):
-    used = {}
+    """Yields a sentence for each rule that the layer breaks."""
+    used: dict[str, Path] = {}
     for path in files:
         text = (ROOT / path).read_text()
         if not layer.torch and TORCH_INCLUDE.search(text):
@@ -122,6 +141,7 @@ def check_layer(layer, files, layers):
 
 
 def check():
+    """Yields a sentence for each rule that a folder breaks."""
     layers = read_layers()
     folders = sources()
     for folder, files in sorted(folders.items()):
@@ -129,7 +149,7 @@ def check():
             yield from check_layer(layers[folder], files, layers)
     for circle in circles(layers):
         yield "folders depend on each other in a cycle: " + " -> ".join(circle)
-    counts = {}
+    counts: dict[str, int] = {}
     for path in tracked("*.h", "*.cpp"):
         counts[str(path.parent)] = counts.get(str(path.parent), 0) + 1
     for folder, count in sorted(counts.items()):
@@ -138,12 +158,18 @@ def check():
 
 
 def torch_free_headers():
+    """Returns the headers of layers without LibTorch."""
     layers = read_layers()
-    return [path for folder, files in sources().items() for path in files
-            if path.suffix == ".h" and folder in layers and not layers[folder].torch]
+    return [
+        path
+        for folder, files in sources().items()
+        for path in files
+        if path.suffix == ".h" and folder in layers and not layers[folder].torch
+    ]
 
 
 def main():
+    """Runs the command. Returns the exit status."""
     if sys.argv[1:] == ["--torch-free"]:
         print(*torch_free_headers(), sep="\n")
         return 0

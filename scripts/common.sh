@@ -65,6 +65,10 @@ source_files() {
 # memory that the compiler takes for a file that includes LibTorch
 mib_per_torch_job=2048
 
+# The commands of the Python environment, which scripts/setup.sh --python installs.
+# shellcheck disable=SC2034  # used by the scripts that source this file
+python_tools=$root/.deps/python/bin
+
 # The folder of scripts/carry.sh, with libraries for a machine without network.
 # shellcheck disable=SC2034  # used by the scripts that source this file
 carried_dir=$root/.deps/carried

@@ -79,5 +79,5 @@ if $run; then
         --exclude "$test_code" --exclude-throw-branches --exclude-unreachable-branches -j "$jobs" \
         --json-summary "$folder/coverage.json" "$folder" >/dev/null
 fi
-python3 "$root/tests/coverage/table.py" "$folder/coverage.json"
+python3 "$root/tests/coverage/coverage_table.py" "$folder/coverage.json"
 exit "$status"

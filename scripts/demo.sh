@@ -52,31 +52,31 @@ step "$offprof" run "$model" "${run_options[@]}" --policy keep -o "$out/trace.js
 step "$offprof" view "$out/trace.json.gz"
 
 headline "Replay the trace under thousands of policies and choose one"
-step "$offprof" tune --trace "$out/trace.json.gz" -o "$out/policy.json"
+step "$offprof" tune "$out/trace.json.gz" -o "$out/policy.json"
 
 headline "Train again with the tuned policy, and compare predicted with measured figures"
 step "$offprof" run "$model" "${run_options[@]}" --policy "$out/policy.json" -o "$out/tuned.json.gz"
 
 headline "Guard against regressions: record a baseline, then check a trace against it, as CI would"
-step "$offprof" gate --update --trace "$out/tuned.json.gz" --baseline "$out/baseline.json"
-step "$offprof" gate --trace "$out/tuned.json.gz" --baseline "$out/baseline.json"
+step "$offprof" gate "$out/tuned.json.gz" --update --baseline "$out/baseline.json"
+step "$offprof" gate "$out/tuned.json.gz" --baseline "$out/baseline.json"
 
 headline "Show what the policy changed"
 step "$offprof" diff "$out/trace.json.gz" "$out/tuned.json.gz"
 
 headline "Run the same model on a virtual GPU: LibTorch's CUDA memory, without a GPU"
 step "$offprof" run "$model" "${run_options[@]}" --device virtual:h200 --policy keep -o "$out/h200.json.gz"
-step "$offprof" tune --trace "$out/h200.json.gz" -o "$out/h200_policy.json"
+step "$offprof" tune "$out/h200.json.gz" -o "$out/h200_policy.json"
 
 cat <<NEXT
 
 ==> All of it worked. Try next:
   open $out/tuned.json.gz in chrome://tracing or Perfetto
-  $offprof tune --trace $out/trace.json.gz --max-slowdown 20%
+  $offprof tune $out/trace.json.gz --max-slowdown 20%
       a lower peak, if steps may take longer
-  $offprof simulate --trace $out/trace.json.gz --link 2GB/s
+  $offprof simulate $out/trace.json.gz --link 2GB/s
       the same training over a slow link
-  $offprof gate --trace $out/tuned.json.gz --baseline $out/baseline.json --limit 'device_peak_bytes<=1MiB'
+  $offprof gate $out/tuned.json.gz --baseline $out/baseline.json --limit 'device_peak_bytes<=1MiB'
       a limit that the model does not keep: exit status 1
   $(from_here "$root/scripts/demo.sh") MODEL.pt --input 'float32[8,3,96,96]'
       all this with a model of yours

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formats all C++ files with the settings of .clang-format.
+# Formats all C++ files with the settings of .clang-format, and all Python files with those of pyproject.toml.
 #
 #   scripts/format.sh [--check]
 #
@@ -10,16 +10,16 @@ set -euo pipefail
 # The version is fixed, since other versions format differently.
 formatter=(clang-format-14 --style=file)
 case ${1:-} in
-'') mode=(-i) ;;
---check) mode=(--dry-run -Werror) ;;
+'') mode=(-i) python_mode=() ;;
+--check) mode=(--dry-run -Werror) python_mode=(--check) ;;
 -h | --help) print_help && exit ;;
 *) die 2 "unknown argument: $1" "see scripts/format.sh --help" ;;
 esac
 
 "$root/scripts/setup.sh" --small --lint
 cd "$root"
-if source_files '*.h' '*.cpp' | xargs -0 -r "${formatter[@]}" "${mode[@]}"; then
-    say "format: done"
-else
-    die 1 "some files are not formatted" "Run scripts/format.sh"
-fi
+formatted=true
+source_files '*.h' '*.cpp' | xargs -0 -r "${formatter[@]}" "${mode[@]}" || formatted=false
+source_files '*.py' | xargs -0 -r "$python_tools/ruff" format --quiet "${python_mode[@]}" -- || formatted=false
+$formatted || die 1 "some files are not formatted" "Run scripts/format.sh"
+say "format: done"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs checks beyond the compiler's: shellcheck on the scripts, codespell on all text, how comments begin, the
-# dependencies of folders against their includes, compilation of each header on its own, and clang-tidy on the
-# small flavour without its tests. (With LibTorch's headers clang-tidy takes minutes per file; the tests would
-# take as long as all the rest.)
+# Runs checks beyond the compiler's: shellcheck on the scripts, ruff and mypy on the Python files, codespell on all
+# text, how comments begin, the dependencies of folders against their includes, compilation of each header on its
+# own, and clang-tidy on the small flavour without its tests. (With LibTorch's headers clang-tidy takes minutes per
+# file; the tests would take as long as all the rest.)
 #
-#   scripts/lint.sh [scripts|spelling|comments|layers|headers|tidy]...
+#   scripts/lint.sh [scripts|python|spelling|comments|layers|headers|tidy]...
 #
 # Without arguments, runs all checks. Exit status 1 if any of them reports a problem.
 set -euo pipefail
@@ -12,7 +12,7 @@ set -euo pipefail
 
 case ${1:-} in -h | --help) print_help && exit ;; esac
 checks=("$@")
-if [ $# -eq 0 ]; then checks=(scripts spelling comments layers headers tidy); fi
+if [ $# -eq 0 ]; then checks=(scripts python spelling comments layers headers tidy); fi
 
 # Intended misspellings in tests of suggestions; `upto`, an identifier; and Mattern, a person.
 misspelt_on_purpose=transfromer,veiw,nam,upto,mattern
@@ -80,8 +80,18 @@ lint_scripts() {
     source_files '*.sh' .ci/run | xargs -0 -r shellcheck --external-sources --source-path=SCRIPTDIR
 }
 
+# pyproject.toml has the settings. mypy takes the two groups of files one after the other, since both have modules of
+# the same name.
+lint_python() {
+    local status=0
+    source_files '*.py' | xargs -0 "$python_tools/ruff" check --quiet -- || status=1
+    source_files 'python/*.py' | xargs -0 -r "$python_tools/mypy" --no-error-summary -- || status=1
+    source_files '*.py' ':!python' | xargs -0 "$python_tools/mypy" --no-error-summary -- || status=1
+    return "$status"
+}
+
 lint_spelling() {
-    source_files '*.h' '*.cpp' '*.md' '*.sh' '*.cmake' '*CMakeLists.txt' '*.json' .ci/run |
+    source_files '*.h' '*.cpp' '*.md' '*.sh' '*.py' '*.cmake' '*CMakeLists.txt' '*.json' .ci/run |
         xargs -0 -r codespell --ignore-words-list "$misspelt_on_purpose" --ignore-regex "$camel_case"
 }
 
@@ -90,8 +100,8 @@ cd "$root"
 failed=()
 for check in "${checks[@]}"; do
     case $check in
-    tidy | headers | layers | comments | scripts | spelling) ;;
-    *) die 2 "no such check: $check" "The checks are scripts, spelling, comments, layers, headers and tidy." ;;
+    tidy | headers | layers | comments | python | scripts | spelling) ;;
+    *) die 2 "no such check: $check" "The checks are scripts, python, spelling, comments, layers, headers and tidy." ;;
     esac
     say "lint: $check"
     "lint_$check" || failed+=("$check")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the checks that take too long for every change: all tests three times under load and with sanitizers,
-# fuzzing of every reader, random programs for hours, long runs, and mutation testing. A failed part does not
-# stop the others.
+# training programs of many kinds under many policies, fuzzing of every reader, random programs for hours, long
+# runs, and mutation testing. A failed part does not stop the others.
 #
 #   scripts/nightly.sh [--runs N] [--hours H]
 #
@@ -43,8 +43,16 @@ tests_beside_load() {
     return "$status"
 }
 
-"$root/scripts/setup.sh" --nightly || exit
+# predictions_of_programs SCRIPT [OPTION...]: runs a script of tests/programs with the release build.
+predictions_of_programs() {
+    "$python_tools/python" "$root/tests/programs/$1" --offprof "$root/build/offprof" "${@:2}"
+}
+
+"$root/scripts/setup.sh" --nightly --programs || exit
 part "tests" "$root/scripts/test.sh"
+part "training programs on host, predicted and run" predictions_of_programs exactness.py
+part "training programs on a virtual GPU, predicted and run" predictions_of_programs exactness.py --device virtual:h200
+part "TRL's own offloading against its simulation" predictions_of_programs trl_witness.py
 for ((run = 1; run <= runs_beside_load; run++)); do
     part "tests under a load of $load, run $run of $runs_beside_load" tests_beside_load
 done

@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
-# Installs the requirements of offprof that the machine lacks: Debian packages, and LibTorch in .deps/libtorch.
+# Installs the requirements of offprof that the machine lacks: Debian packages, LibTorch in .deps/libtorch, and a
+# Python environment in .deps/python.
 #
-#   scripts/setup.sh [--small] [--lint] [--fuzz] [--nightly] [--coverage] [--hta] [--libtorch-dir DIR]
+#   scripts/setup.sh [--small] [--lint] [--python] [--programs] [--fuzz] [--nightly] [--coverage] [--hta]
+#                    [--libtorch-dir DIR]
 #
 #   --small               only the requirements of the small flavour: no LibTorch
-#   --lint                also the requirements of scripts/format.sh and scripts/lint.sh
+#   --lint                also the requirements of scripts/format.sh and scripts/lint.sh, with ruff and mypy in
+#                         the Python environment
+#   --python              also the Python environment, with the torch of .deps/libtorch and what the Python
+#                         tests require; with --small without torch
+#   --programs            also the libraries of all programs in tests/programs, in the Python environment
 #   --fuzz                also the requirements of scripts/fuzz.sh
 #   --nightly             also the requirements of scripts/nightly.sh: a load generator
 #   --coverage            also the requirements of scripts/coverage.sh
@@ -26,19 +32,28 @@ libtorch_python=3.11
 libtorch_stamp=offprof-stamp
 libtorch_mib_needed=3000
 
+# The wheel of torch, the packages of Debian 12 and the compiled packages are for this Python.
+python=/usr/bin/python$libtorch_python
+
 small=false
 lint=false
+python_environment=false
+programs=false
 fuzz=false
 nightly=false
 coverage=false
 hta=false
 libtorch_dir=$root/.deps/libtorch
+# Scripts in the environment contain its path, which must hold for all who share a linked .deps.
+python_dir=$(realpath -m -- "$root/.deps/python")
 
 parse_arguments() {
     while [ $# -gt 0 ]; do
         case $1 in
         --small) small=true ;;
-        --lint) lint=true ;;
+        --lint) lint=true && python_environment=true ;;
+        --python) python_environment=true ;;
+        --programs) programs=true && python_environment=true ;;
         --fuzz) fuzz=true ;;
         --nightly) nightly=true ;;
         --coverage) coverage=true ;;
@@ -53,6 +68,7 @@ parse_arguments() {
         esac
         shift
     done
+    if $small && $programs; then die 2 "--programs needs LibTorch, which --small leaves out"; fi
 }
 
 # --- Debian packages ---
@@ -84,6 +100,13 @@ LIST
         if ! libtorch_is_there && [ -z "$(python_with_pip)" ]; then
             echo "python3-pip - downloads LibTorch"
         fi
+    fi
+    if $python_environment; then
+        cat <<'LIST'
+python3.11 /usr/bin/python3.11 runs the Python tests
+python3.11-venv - creates the Python environment
+libpython3.11-dev - headers of Python, for the extension
+LIST
     fi
     if $lint; then
         cat <<'LIST'
@@ -200,10 +223,10 @@ python_with_pip() {
     done
 }
 
-# Removes the remains of an installation that was killed.
-remove_leftovers() {
+# Removes the remains of installations of FOLDER that were killed.
+remove_leftovers() {  # FOLDER
     local leftover
-    for leftover in "$libtorch_dir".tmp.*; do
+    for leftover in "$1".tmp.*; do
         if [ -d "$leftover" ] && [ ! -d "/proc/${leftover##*.}" ]; then rm -rf -- "$leftover"; fi
     done
 }
@@ -227,7 +250,7 @@ check_libtorch_place() {
 install_libtorch() {
     local python progress=off
     check_libtorch_place
-    remove_leftovers
+    remove_leftovers "$libtorch_dir"
     python=$(python_with_pip)
     [ -n "$python" ] || die 3 "LibTorch is downloaded with pip, but no Python here has it" "Install it: apt-get install python3-pip"
     say "installing LibTorch (0.6 GB to download, 1.2 GB in $libtorch_dir): ${libtorch_wheels[*]}"
@@ -280,7 +303,70 @@ install_hta() {
     fi
 }
 
+# --- Python environment ---
+
+# The environment consists of layers: packages, torch, packages of the programs. Each has a stamp, which is written
+# when the layer is complete and holds all that the layer was made from.
+python_layer_stamp() {  # LAYER
+    case $1 in
+    packages) "$python" --version && cat "$root/python/requirements-test.txt" ;;
+    torch) realpath -- "$libtorch_dir" && stamp_text && cat "$root/scripts/cuda_placeholders.sh" ;;
+    programs) cat "$root/python/requirements-programs.txt" ;;
+    esac
+}
+
+has_python_layer() { [ "$(cat "$python_dir/offprof-stamp-$1" 2>/dev/null)" = "$(python_layer_stamp "$1")" ]; }
+
+finish_python_layer() {  # LAYER FOLDER
+    python_layer_stamp "$1" >"$2/offprof-stamp-$1"
+}
+
+# The lists are complete and pinned, so pip need not resolve them. Left to itself, it would add NVIDIA's packages.
+pip_install() {  # PYTHON REQUIREMENTS
+    TMPDIR=$(dirname "$python_dir") "$1" -m pip install -q --no-deps --only-binary :all: --no-cache-dir --no-input \
+        --disable-pip-version-check --root-user-action ignore -r "$2" </dev/null >&2 ||
+        die 3 "pip could not install ${2#"$root/"}; the reason is above" "Check the network, then run this script again."
+}
+
+# Creates the environment beside its place, then renames it. Scripts in bin/ contain its path, so that is corrected.
+install_python() {
+    local beside=$python_dir.tmp.$$
+    mkdir -p "$(dirname "$python_dir")"
+    remove_leftovers "$python_dir"
+    say "installing the Python environment into $python_dir (0.06 GB to download)"
+    "$python" -m venv "$beside" >&2 || die 3 "$python cannot create a virtual environment" "apt-get install python3.11-venv"
+    pip_install "$beside/bin/python" "$root/python/requirements-test.txt"
+    grep -rlIZF "$beside" "$beside/bin" "$beside/pyvenv.cfg" | xargs -0 sed -i "s|$beside|$python_dir|g"
+    finish_python_layer packages "$beside"
+    rm -rf -- "$python_dir"
+    mv -T -- "$beside" "$python_dir"
+}
+
+# Links the files of LibTorch's wheels instead of a copy (1.2 GB). The folders are real: LibTorch looks for CUDA's
+# libraries relative to its own folder, and finds our placeholders there.
+link_torch() {
+    local site_packages=$python_dir/lib/python$libtorch_python/site-packages wheel_dir name
+    wheel_dir=$(realpath -- "$libtorch_dir")
+    say "linking torch into $python_dir"
+    for name in torch "torch-${libtorch_wheels[0]##*==}.dist-info" torchgen functorch nvidia; do
+        rm -rf -- "${site_packages:?}/$name"
+        cp -as -- "$wheel_dir/$name" "$site_packages/$name"
+    done
+    "$root/scripts/cuda_placeholders.sh" "$site_packages/torch/lib" "$site_packages/nvidia/cu13/lib"
+    "$python_dir/bin/python" -c 'import torch' || die 3 "the Python environment cannot import torch; the reason is above"
+    finish_python_layer torch "$python_dir"
+}
+
+install_programs() {
+    say "installing the libraries of the programs in tests/programs into $python_dir (0.3 GB to download)"
+    pip_install "$python_dir/bin/python" "$root/python/requirements-programs.txt"
+    finish_python_layer programs "$python_dir"
+}
+
 parse_arguments "$@"
 install_packages
 if ! $small && ! libtorch_is_there; then install_libtorch; fi
+if $python_environment && ! has_python_layer packages; then install_python; fi
+if $python_environment && ! $small && ! has_python_layer torch; then link_torch; fi
+if $programs && ! has_python_layer programs; then install_programs; fi
 if $hta; then install_hta; fi

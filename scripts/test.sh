@@ -55,7 +55,7 @@ run_tests() {  # BUILD [FOLDER_IN_BUILD [SUMMARY_OPTION...]]: the tests of that 
 if [[ ${presets[*]} =~ ^(small|tsan)$ ]]; then
     "$root/scripts/setup.sh" --small
 else
-    "$root/scripts/setup.sh" --hta
+    "$root/scripts/setup.sh" --hta --python
 fi
 for preset in "${presets[@]}"; do
     case $preset in

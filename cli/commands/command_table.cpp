@@ -1,7 +1,9 @@
 #include "cli/commands/command_table.h"
 #include "cli/commands/diff_command.h"
 #include "cli/commands/doctor_command.h"
+#include "cli/commands/exec_command.h"
 #include "cli/commands/gate_command.h"
+#include "cli/commands/inspect_command.h"
 #include "cli/commands/run_command.h"
 #include "cli/commands/simulate_command.h"
 #include "cli/commands/tune_command.h"
@@ -45,10 +47,20 @@ const std::vector<CommandEntry>& command_table() {
        "  offprof view t.json\n"
        "  offprof view t.json.gz --top 30\n",
        make_view_command},
+      {"inspect", "List the tensors of a model, a checkpoint or a trace; describe a policy or a baseline",
+       "  offprof inspect model.safetensors\n"
+       "  offprof inspect model.pt --format json\n"
+       "  offprof inspect policy.json\n",
+       make_inspect_command},
       {"zoo", "Create an example model, without Python",
        "  offprof zoo list\n"
        "  offprof zoo make transformer -o model.pt --batch 4 --layers 6\n",
        make_zoo_command},
+      {"exec", "Run any command; its Python processes use a virtual GPU",
+       "  offprof exec -- python train.py --batch 32\n"
+       "  offprof exec --device virtual:l4 --device-memory 16GiB -- pytest tests\n"
+       "  offprof exec --format json -o memory.json -- torchrun --nproc-per-node 1 train.py\n",
+       make_exec_command},
       {"doctor", "Check this machine: what works, what is missing and how to fix it",
        "  offprof doctor\n"
        "  offprof doctor --format json\n",

@@ -19,6 +19,7 @@
 #include "cli/plugin/child_process.h"
 #include "cli/plugin/engine_loader.h"
 #include "cli/plugin/nvidia_driver.h"
+#include "cli/tables/figure_text.h"
 #include "engine/devices/virtual_gpu/open.h"
 #include "engine/storage/block_codec.h"
 #include "engine/storage/disk_tier.h"
@@ -189,9 +190,7 @@ Finding memory() {
 
 Finding nvidia_driver() {
   const DriverAnswer answer = ask_nvidia_driver();
-  if (answer.gpus > 0)
-    return {"NVIDIA driver", Health::kWorks,
-            fmt::format("{} GPU{}", answer.gpus, answer.gpus == 1 ? "" : "s"), ""};
+  if (answer.gpus > 0) return {"NVIDIA driver", Health::kWorks, counted(answer.gpus, "GPU"), ""};
   return {"NVIDIA driver", Health::kOptional,
           answer.problem + "; the host and virtual devices do not need it",
           "on a machine with an NVIDIA GPU: apt-get install nvidia-driver"};

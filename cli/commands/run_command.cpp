@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <string>
 #include <thread>
@@ -13,11 +14,14 @@
 #include "cli/options/disk_options.h"
 #include "cli/options/options.h"
 #include "cli/plugin/engine_loader.h"
+#include "cli/plugin/python_package.h"
+#include "cli/plugin/script_runner.h"
 #include "cli/reports/memory_refusal.h"
 #include "cli/reports/run_report.h"
 #include "engine/models/inputs/input_spec.h"
 #include "engine/scheduler/command_log.h"
 #include "profiler/plugin/plugin.h"
+#include "profiler/recording/step_groups.h"
 #include "simulator/replay/replay.h"
 #include "simulator/steps/time_doubt.h"
 #include "simulator/steps/trace_steps.h"
@@ -58,7 +62,15 @@ class RunCommand : public Subcommand {
   void add_options(CLI::App& app) override {
     RunSettings& settings = request_.settings;
     request_.threads = default_threads();
-    app.add_option("MODEL.pt", request_.model_path, "TorchScript module to train")->required();
+    app.add_option("PROGRAM", program_, "Training script (train.py) or TorchScript module (model.pt)");
+    app.add_option("ARGS", script_.arguments, "Arguments of the script, after --");
+    add_script_options(app);
+    app.add_option(
+           "--load", settings.loaded_from,
+           "Checkpoint with the values of the model's parameters and buffers, by name: .safetensors, an "
+           "index or a folder of them, or a .pt of torch.save; on the host, --offload-params disk reads "
+           "parameters from it in place (default: the values in the model)")
+        ->type_name("FILE");
     app.add_option("--input", inputs_,
                    "Input, such as float32[8,3,96,96], int64[4,128]<512 or bool[4,1]; repeat it for each "
                    "input, or give "
@@ -104,6 +116,7 @@ class RunCommand : public Subcommand {
   }
 
   ExitStatus run(Context& context) override {
+    choose_program();
     const PolicyFile policy = policy_.resolve();
     request_.settings.parameters = parameters();
     request_.settings.slices = slices();
@@ -114,6 +127,68 @@ class RunCommand : public Subcommand {
     if (!output_.empty()) check_writable(output_);
     if (!commands_path_.empty()) check_writable(commands_path_);
 
+    return is_script() ? run_script(context, policy) : run_model(context, policy);
+  }
+
+ private:
+  bool is_script() const { return script_.is_module || program_.ends_with(".py"); }
+
+  void add_script_options(CLI::App& app) {
+    const std::string group = "Training scripts";
+    app.add_option("-m,--module", module_, "Run a Python module, as `python -m` does, instead of a script")
+        ->type_name("NAME")
+        ->group(group);
+    app.add_option(
+           "--python", python_,
+           "Python that runs the script (default: that of the active virtual environment, else python3)")
+        ->type_name("PATH")
+        ->group(group);
+    add_parsed_option(
+        app, "--patience", "N|TIME", [this](const std::string& text) { read_patience(text); },
+        "Most steps until enough of them are alike (default 100), or longest time until the first step, such "
+        "as "
+        "30s (default 600s)")
+        ->group(group);
+    app.add_option("--shape", script_.shape,
+                   "Steps to record if they differ: most-frequent, largest, or N for the N-th most frequent "
+                   "(default most-frequent)")
+        ->type_name("CHOICE")
+        ->group(group);
+    app.add_option("--step-function", script_.step_function,
+                   "Function whose calls are the steps, for scripts without an optimizer of torch.optim")
+        ->type_name("MODULE:NAME")
+        ->group(group);
+    app.add_flag("--continue", script_.continues,
+                 "Let the script train on under the policy after the recording")
+        ->group(group);
+  }
+
+  /// Reads a number of steps or a time.
+  void read_patience(const std::string& text) {
+    if (text.find_first_not_of("0123456789") != std::string::npos) {
+      script_.patience_seconds = static_cast<double>(parse_duration(text)) / 1e9;
+      return;
+    }
+    const auto [end, failure] =
+        std::from_chars(text.data(), text.data() + text.size(), script_.patience_steps);
+    if (failure != std::errc() || script_.patience_steps < 1 || script_.patience_steps > kMostSteps)
+      throw input_error(fmt::format("'{}' is not a number of steps from 1 to {}", text, kMostSteps));
+  }
+
+  /// Tells scripts and models apart. CLI11 cannot know that a module has no path.
+  void choose_program() {
+    script_.is_module = !module_.empty();
+    if (script_.is_module && !program_.empty()) script_.arguments.insert(script_.arguments.begin(), program_);
+    if (script_.is_module) program_ = module_;
+    if (program_.empty())
+      throw input_error("no program is given",
+                        "Name a script or a model: offprof run train.py, offprof run model.pt");
+    if (!is_script() && !script_.arguments.empty())
+      throw input_error("a TorchScript module takes no arguments: " + script_.arguments.front());
+    request_.model_path = program_;
+  }
+
+  ExitStatus run_model(Context& context, const PolicyFile& policy) {
     RunResult result = run_engine(context);
     context.warn(result.trace.notes);
     result.trace.tool_version = program_version();
@@ -122,12 +197,56 @@ class RunCommand : public Subcommand {
     if (result.refusal) throw memory_refusal_error(result);
     if (!output_.empty()) write_trace(output_, result.trace);
     if (!commands_path_.empty()) context.print(format_command_log(result.commands), commands_path_);
-    const RunReport report = make_report(context, result, policy);
+    const bool has_replayed_commands = result.steps_with_other_commands == 0 &&
+                                       replay_commands(TraceSteps(result.trace).step(result.trace.policy),
+                                                       result.trace.policy) == result.commands;
+    return report(context, result.trace, policy, has_replayed_commands);
+  }
+
+  ExitStatus run_script(Context& context, const PolicyFile& policy) {
+    refuse_model_options();
+    parse_shape(script_.shape);
+    script_.run = request_;
+    identify_program(script_);
+    script_.run.device = device_.open_in_script(link_, script_.virtual_gpu);
+    script_.run.disk = disk_.request(script_.run.device, request_.policy);
+    script_.run.settings.inputs = script_.arguments;
+    script_.run.settings.loss = script_.run.settings.optimizer = "script";
+    script_.tool_version = program_version();
+    script_.argv = context.argv();
+    script_.kernel_times = device_.kernel_times();
+    script_.trace_path = output_;
+    script_.commands_path = commands_path_;
+    ScriptRun run = record_script(script_, choose_python(python_), context.options().verbose);
+    context.warn(run.trace.notes);
+    if (run.outcome.refusal) throw memory_refusal_error({run.trace, run.outcome.refusal, {}, 0});
+    script_outcome_ = std::move(run.outcome);
+    return report(context, run.trace, policy,
+                  script_outcome_->has_replayed_commands && script_outcome_->steps_with_other_commands == 0);
+  }
+
+  /// Throws Error (input) for options that only models have.
+  void refuse_model_options() const {
+    const RunSettings& settings = request_.settings;
+    const RunSettings defaults;
+    if (output_ == "-" || commands_path_ == "-")
+      throw input_error("the script writes to standard output itself", "Give a file: -o trace.json.gz");
+    if (!inputs_.empty() || settings.loss != defaults.loss || settings.optimizer != defaults.optimizer ||
+        !settings.checkpointed.empty() || settings.slices || settings.parameters)
+      throw input_error(
+          "--input, --loss, --optimizer, --checkpoint, --slices and --offload-params are for TorchScript "
+          "modules: a "
+          "script has its own",
+          "Give the script's own arguments after --: offprof run train.py -- ARGS");
+  }
+
+  ExitStatus report(Context& context, const Trace& trace, const PolicyFile& policy,
+                    bool has_replayed_commands) {
+    const RunReport report = make_report(context, trace, policy, has_replayed_commands);
     context.publish_beside(report, output_ == "-" ? output_ : commands_path_);
     return report.hazards.empty() ? ExitStatus::kOk : ExitStatus::kCheckFailed;
   }
 
- private:
   void add_slice_options(CLI::App& app) {
     add_count_or_auto_option(
         app, "--slices", [this](auto count) { slices_.emplace().count = count; }, 1, kMostSlices,
@@ -202,9 +321,10 @@ class RunCommand : public Subcommand {
     share_disk_with_parameters(request_);
   }
 
-  RunReport make_report(Context& context, const RunResult& result, const PolicyFile& policy) const {
-    const Trace& trace = result.trace;
+  RunReport make_report(Context& context, const Trace& trace, const PolicyFile& policy,
+                        bool has_replayed_commands) const {
     RunReport report;
+    report.script = script_outcome_;
     report.run = figures_of(trace, output_);
     report.gradients = trace.gradients;
     report.gradient_errors = trace.gradient_errors;
@@ -215,7 +335,6 @@ class RunCommand : public Subcommand {
     report.checked_streams = device_.checks_streams();
     report.hazards = device_.take_hazards();
     const TraceSteps steps(trace);
-    const Step& step = steps.step(trace.policy);
     report.warnings = doubt_times(trace, steps, trace.policy, trace.environment.link).warnings;
     if (const std::string inexactness = steps.inexactness(trace.policy); !inexactness.empty())
       report.warnings.push_back(inexactness);
@@ -231,12 +350,14 @@ class RunCommand : public Subcommand {
           "parameter offload, so tune's prediction is not shown");
     }
     report.inexact = inexact_keys(trace.metrics, report.predicted);
-    if (result.steps_with_other_commands > 0 || replay_commands(step, trace.policy) != result.commands)
-      report.inexact.emplace_back("commands");
+    if (!has_replayed_commands) report.inexact.emplace_back("commands");
     return report;
   }
 
   RunRequest request_;
+  ScriptRequest script_;
+  std::optional<ScriptOutcome> script_outcome_;
+  std::string program_, module_, python_;
   std::vector<std::string> inputs_;
   DeviceOptions device_;
   DiskOptions disk_;

@@ -18,6 +18,7 @@
 #include "cli/tables/ledger_table.h"
 #include "cli/tables/metrics_table.h"
 #include "engine/scheduler/command_log.h"
+#include "engine/scheduler/placement_rules.h"
 #include "simulator/replay/replay.h"
 #include "simulator/steps/time_doubt.h"
 #include "traces/analysis/fingerprint.h"
@@ -142,12 +143,14 @@ class SimulateCommand : public Subcommand {
     trace_path_ = source_.path();
     Trace trace = read_trace(trace_path_);
     const std::vector<std::string> lost_records = refuse_lost_records(trace, trace_path_, force_);
-    refuse_foreign_plan(policy, file.trace_fingerprint, fingerprint_of_run(trace.model, trace.settings));
+    refuse_foreign_plan(policy, file.trace_fingerprint, fingerprint_of_run(trace.model, trace.settings),
+                        shell_word(trace_path_));
     if (!output_.empty()) check_writable(output_);
     if (!commands_path_.empty()) check_writable(commands_path_);
     std::optional<MemoryCapacity> assumed;
     if (device_memory_) assumed = usable_of_device(trace, *device_memory_);
     const TraceSteps steps(trace, assumed);
+    require_costs(trace, steps, policy);
     Link link = link_to_assume(link_, trace.environment.link);
     link.disk = disk_to_assume(disk_, trace, policy);
     SimulateReport report = simulate(steps, policy, link);
@@ -172,6 +175,18 @@ class SimulateCommand : public Subcommand {
   }
 
  private:
+  /// Throws Error (input) if the trace lacks costs that the policy's rules need. Its hint is the run that
+  /// measures them.
+  void require_costs(const Trace& trace, const TraceSteps& steps, const Policy& policy) const {
+    try {
+      steps.step(policy).place(policy);
+    } catch (const NotRecorded& error) {
+      std::vector<std::string> words = run_with_policy(trace, policy_.name());
+      words.insert(words.end(), {"-o", "trace.json"});
+      throw input_error(error.what(), "Record it: " + command_line(words));
+    }
+  }
+
   SimulateReport simulate(const TraceSteps& steps, const Policy& policy, const Link& link) const {
     SimulateReport report;
     report.trace = trace_path_;

@@ -6,7 +6,7 @@
 
 namespace offprof {
 
-/// Creates `offprof simulate --trace FILE`, which replays a recorded step under another policy or over
+/// Creates `offprof simulate TRACE`, which replays a recorded step under another policy or over
 /// another link.
 std::unique_ptr<Subcommand> make_simulate_command();
 

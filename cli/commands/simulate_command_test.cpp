@@ -6,7 +6,9 @@
 #include "tests/support/cli_run.h"
 #include "tests/support/sample_layouts.h"
 #include "tests/support/sample_trace.h"
+#include "traces/format/policy_io.h"
 #include "traces/format/trace_io.h"
+#include "traces/io/file.h"
 
 namespace offprof {
 namespace {
@@ -54,6 +56,30 @@ TEST_F(SimulateCommandTest, TheNextCommandAssumesTheSameLink) {
   const std::string next =
       "Next: offprof tune " + trace_ + " --device-memory 3072B --link 2000000000B/s,3000ns,shared\n";
   EXPECT_THAT(run.out, HasSubstr(next));
+}
+
+TEST_F(SimulateCommandTest, TheHintNamesTheRunThatMeasuresWhatThePolicyNeeds) {
+  const auto hint = [&](const std::string& placement) {
+    PolicyFile file{preset_policy("offload"), std::nullopt, {}};
+    file.policy.rules = {{.placement = parse_placement(placement)}};
+    const std::string policy = folder_ / "my policy.json";
+    write_file(policy, format_policy_file(file));
+    return unwrapped(simulate(sample_trace(), {"--policy", policy}).err);
+  };
+  const std::string command =
+      "hint: Record it: offprof run model.pt --policy '" + (folder_ / "my policy.json") + "' -o trace.json";
+  EXPECT_THAT(hint("recompute"), HasSubstr(command));
+  EXPECT_THAT(hint("bits"), HasSubstr(command));
+}
+
+TEST_F(SimulateCommandTest, TheHintNamesTheTraceToTuneIfThePlanIsOfAnother) {
+  PolicyFile file{preset_policy("offload"), std::nullopt, {}};
+  file.policy.tensors = {0};
+  file.trace_fingerprint = "sha256:0";
+  const std::string policy = folder_ / "policy.json";
+  write_file(policy, format_policy_file(file));
+  EXPECT_THAT(unwrapped(simulate(sample_trace(), {"--policy", policy}).err),
+              HasSubstr("hint: Tune the trace: offprof tune " + trace_ + " --plan -o policy.json"));
 }
 
 TEST_F(SimulateCommandTest, AcceptsTheTraceAsAnArgument) {

@@ -6,7 +6,7 @@
 
 namespace offprof {
 
-/// Creates `offprof tune --trace FILE`, which replays a recorded step under many policies and chooses one.
+/// Creates `offprof tune TRACE`, which replays a recorded step under many policies and chooses one.
 std::unique_ptr<Subcommand> make_tune_command();
 
 }  // namespace offprof

@@ -63,6 +63,10 @@ void DeviceOptions::choose(const std::string& device) {
 
 std::string DeviceOptions::open(Context& context, const std::optional<Link>& link_cap) {
   if (is_kind(device_, kVirtual)) return open_virtual(context, link_cap);
+  return resolved(link_cap);
+}
+
+std::string DeviceOptions::resolved(const std::optional<Link>& link_cap) const {
   if (checks_streams_ || !kernel_times_path_.empty())
     throw input_error("--check-streams and --kernel-times need a virtual GPU", "Add --device virtual.");
   std::string device = device_;
@@ -71,6 +75,17 @@ std::string DeviceOptions::open(Context& context, const std::optional<Link>& lin
     throw input_error("--link cannot slow down the link of a real GPU",
                       "Omit it, or add --device host or --device virtual.");
   return device;
+}
+
+std::string DeviceOptions::open_in_script(const std::optional<Link>& link_cap,
+                                          std::optional<ScriptGpu>& gpu) const {
+  if (!is_kind(device_, kVirtual)) return resolved(link_cap);
+  if (checks_streams_ || !kernel_times_path_.empty() || link_cap)
+    throw input_error(
+        "--check-streams, --kernel-times and --link are not available for training scripts on a virtual GPU",
+        "Omit them.");
+  gpu = {profile_of(device_), virtual_gpu_folder()};
+  return fmt::format("{}:{}", kVirtual, load_profile(gpu->profile).name);
 }
 
 std::string DeviceOptions::open_virtual(Context& context, const std::optional<Link>& link_cap) {

@@ -7,6 +7,7 @@
 
 #include "cli/base/context.h"
 #include "engine/devices/virtual_gpu/virtual_gpu.h"
+#include "profiler/plugin/script_io.h"
 #include "traces/model/link.h"
 
 namespace offprof {
@@ -23,6 +24,10 @@ class DeviceOptions {
   /// if there is no such device or profile (input), or if libraries are missing (environment).
   std::string open(Context& context, const std::optional<Link>& link_cap);
 
+  /// Returns the same, and opens nothing: a Python process will open the device. Sets `gpu` if it is a
+  /// virtual GPU. Throws the same errors.
+  std::string open_in_script(const std::optional<Link>& link_cap, std::optional<ScriptGpu>& gpu) const;
+
   /// Selects a device as `--device NAME` does.
   void choose(const std::string& device);
 
@@ -34,6 +39,7 @@ class DeviceOptions {
   std::vector<StreamHazard> take_hazards() const;
 
  private:
+  std::string resolved(const std::optional<Link>& link_cap) const;
   std::string open_virtual(Context& context, const std::optional<Link>& link_cap);
 
   std::string device_ = "auto";

@@ -69,7 +69,7 @@ DiskLink disk_to_assume(const std::optional<DiskLink>& given, const Trace& trace
   const std::string what = wanted.is_compressed ? "compresses tensors" : "places tensors on a disk";
   throw input_error(
       fmt::format("the policy {}, but the trace does not contain the speed of {}", what, describe(wanted)),
-      fmt::format("Give it: --disk-bandwidth 2GB/s, or record a trace with `offprof run {}`",
+      fmt::format("Give it: --disk-bandwidth 2GB/s, or record a trace of a run with {}",
                   disk_flag(wanted.is_compressed)));
 }
 

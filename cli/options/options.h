@@ -139,6 +139,9 @@ class PolicyOptions {
   /// or file, or if flags contradict the policy.
   PolicyFile resolve() const;
 
+  /// Returns the value of `--policy`; empty if it is absent.
+  const std::string& name() const { return base_; }
+
   /// Returns true if any of the flags is given.
   bool given() const { return !base_.empty() || overrides(); }
 

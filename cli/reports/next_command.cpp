@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -31,12 +32,17 @@ std::optional<std::string_view> flags_before_output(std::string_view word) {
   return word.substr(0, end);
 }
 
-/// Returns `words` without the options `names`, which have one value each, and without `-o`.
+/// Returns `words` without the options `names`, which have one value each, and without `-o`. Keeps the
+/// arguments of a script, after `--`.
 std::vector<std::string> without(const std::vector<std::string>& words,
                                  std::span<const std::string_view> names) {
   std::vector<std::string> kept;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string_view word = words[i];
+    if (word == "--") {
+      kept.insert(kept.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
+      break;
+    }
     const std::size_t value = word.find('=');
     if (std::ranges::find(names, word.substr(0, value)) != names.end()) {
       if (value == std::string_view::npos) ++i;
@@ -50,6 +56,11 @@ std::vector<std::string> without(const std::vector<std::string>& words,
   return kept;
 }
 
+/// Adds options to a command line, before the `--` that separates the arguments of a script.
+void add_options(std::vector<std::string>& words, std::initializer_list<std::string> options) {
+  words.insert(std::ranges::find(words, "--"), options);
+}
+
 std::vector<std::string> words_after_program(const std::vector<std::string>& argv) {
   return argv.empty() ? argv : std::vector<std::string>(argv.begin() + 1, argv.end());
 }
@@ -61,6 +72,7 @@ std::vector<std::string> run_of_settings(const Trace& trace) {
   for (const std::string& input : settings.inputs) words.insert(words.end(), {"--input", input});
   words.insert(words.end(), {"--loss", settings.loss, "--optimizer", settings.optimizer});
   std::ranges::copy(configuration_words(settings), std::back_inserter(words));
+  if (!settings.loaded_from.empty()) words.insert(words.end(), {"--load", settings.loaded_from});
   return words;
 }
 
@@ -78,15 +90,19 @@ std::string shell_word(std::string_view word) {
   return quoted + "'";
 }
 
-std::string next_line(const std::vector<std::string>& words) {
-  std::string line = "Next: offprof";
+std::string command_line(const std::vector<std::string>& words) {
+  std::string line = "offprof";
   for (const std::string& word : words) line += " " + shell_word(word);
-  return line + "\n";
+  return line;
+}
+
+std::string next_line(const std::vector<std::string>& words) {
+  return "Next: " + command_line(words) + "\n";
 }
 
 std::vector<std::string> with_output(const std::vector<std::string>& argv, const std::string& output) {
   std::vector<std::string> words = without(words_after_program(argv), kOutput);
-  words.insert(words.end(), {"-o", output});
+  add_options(words, {"-o", output});
   return words;
 }
 
@@ -94,7 +110,7 @@ std::vector<std::string> run_with_policy(const Trace& trace, const std::string& 
   const bool is_of_run = !trace.simulated && trace.argv.size() > 2 && trace.argv[1] == "run";
   std::vector<std::string> words =
       is_of_run ? without(words_after_program(trace.argv), kOfOnePolicy) : run_of_settings(trace);
-  words.insert(words.end(), {"--policy", policy_file});
+  add_options(words, {"--policy", policy_file});
   return words;
 }
 

@@ -13,7 +13,10 @@ namespace offprof {
 /// Quotes `word` for a shell if necessary.
 std::string shell_word(std::string_view word);
 
-/// Returns `Next: offprof WORDS...`, a line that can be pasted into a shell. Words are quoted if necessary.
+/// Returns `offprof WORDS...`, which can be pasted into a shell. Words are quoted if necessary.
+std::string command_line(const std::vector<std::string>& words);
+
+/// Returns the line `Next: offprof WORDS...`.
 std::string next_line(const std::vector<std::string>& words);
 
 /// Returns the words of a command line without the program name, with its output redirected to another file.

@@ -15,6 +15,7 @@ TEST(NextCommand, QuotesShellCharacters) {
   EXPECT_EQ(shell_word("layers.*,head"), "'layers.*,head'");
   EXPECT_EQ(shell_word("it's here"), "'it'\\''s here'");
   EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(command_line({"tune", "my trace.json"}), "offprof tune 'my trace.json'");
   EXPECT_EQ(next_line({"tune", "my trace.json"}), "Next: offprof tune 'my trace.json'\n");
 }
 

@@ -69,12 +69,15 @@ std::string gradient_error_table(std::vector<GradientError> errors, const Page& 
   return text + "\n";
 }
 
-void add_gradients(Verdicts& verdicts, const std::string& gradients,
-                   const std::vector<GradientError>& errors) {
+void add_gradients(Verdicts& verdicts, const RunReport& report) {
+  const std::string& gradients = report.gradients;
+  const std::vector<GradientError>& errors = report.gradient_errors;
   if (gradients == "lossy")
     verdicts.add({"gradients", lossy_text(errors), Tone::kPlain});
   else if (gradients == "bitwise")
     verdicts.add("gradients", Tone::kGood, "bitwise equal to those of a run without offloading");
+  else if (gradients == "not applicable" && !report.run.times_are_modelled)
+    verdicts.add("gradients", Tone::kPlain, "not compared: a script cannot repeat a step");
   else if (gradients == "not applicable")
     verdicts.add("gradients", Tone::kPlain, "not applicable: a virtual GPU computes no numbers");
   else
@@ -86,6 +89,41 @@ void add_streams(Verdicts& verdicts, const std::vector<StreamHazard>& hazards) {
   for (const StreamHazard& hazard : hazards)
     verdicts.add("streams", Tone::kBad,
                  fmt::format("{}: {}, then {}", hazard.what, hazard.first, hazard.second));
+}
+
+/// Returns `24 of 30 steps: 310 saved tensors, peak 1.2 GiB`.
+std::string group_text(const StepGroup& group, std::int64_t all) {
+  return fmt::format("{} of {} steps: {} saved tensors, peak {}{}", group.steps, all, group.saved_tensors,
+                     format_bytes(group.peak_bytes), group.is_recorded ? " (recorded)" : "");
+}
+
+void add_script(Verdicts& verdicts, const ScriptOutcome& script) {
+  std::int64_t all = 0;
+  for (const StepGroup& group : script.groups) all += group.steps;
+  if (script.groups.size() > 1)
+    for (const StepGroup& group : script.groups)
+      verdicts.add("steps", group.is_recorded ? Tone::kGood : Tone::kPlain, group_text(group, all));
+  if (script.skipped_steps > 0)
+    verdicts.add("steps", Tone::kPlain,
+                 fmt::format("{} further steps differed from the recorded ones and were skipped",
+                             script.skipped_steps));
+  if (script.saved_by_user_hooks > 0)
+    verdicts.add(
+        "hooks", Tone::kPlain,
+        fmt::format("{} tensors went through saved-tensor hooks of the script, which take precedence",
+                    script.saved_by_user_hooks));
+}
+
+nlohmann::ordered_json to_json(const ScriptOutcome& script) {
+  auto groups = nlohmann::ordered_json::array();
+  for (const StepGroup& group : script.groups)
+    groups.push_back({{"steps", group.steps},
+                      {"saved_tensors", group.saved_tensors},
+                      {"peak_bytes", group.peak_bytes},
+                      {"is_recorded", group.is_recorded}});
+  return {{"step_groups", std::move(groups)},
+          {"skipped_steps", script.skipped_steps},
+          {"saved_by_user_hooks", script.saved_by_user_hooks}};
 }
 
 LabelledLine memory_verdict(const RunReport& report) {
@@ -102,9 +140,10 @@ LabelledLine memory_verdict(const RunReport& report) {
 
 std::string verdict_text(const RunReport& report, const Page& page) {
   Verdicts verdicts(page);
-  add_gradients(verdicts, report.gradients, report.gradient_errors);
+  add_gradients(verdicts, report);
   verdicts.add(memory_verdict(report));
   if (report.checked_streams) add_streams(verdicts, report.hazards);
+  if (report.script) add_script(verdicts, *report.script);
   std::string times = times_line(report.run.times_are_modelled, page);
   if (report.run.settings) times += reruns_text(*report.run.settings, page);
   if (!report.run.environment) return verdicts.text() + times;
@@ -131,18 +170,12 @@ std::string next_text(const RunReport& report) {
   return next_line({"tune", report.trace_path, "-o", "policy.json"});
 }
 
-/// Returns true if a replay computes the figure as well. A replay does not model the slabs of pinned memory
-/// that are reserved from step to step.
-bool is_predicted(const MetricKey& key) {
-  return key.name != "host_reserved_bytes";
-}
-
 }  // namespace
 
 std::vector<std::string> inexact_keys(const Metrics& measured, const Metrics& predicted) {
   std::vector<std::string> keys;
   for (const MetricKey& key : metric_keys())
-    if (key.unit == MetricUnit::kBytes && is_predicted(key) && key.get(measured) != key.get(predicted))
+    if (key.unit == MetricUnit::kBytes && key.is_predicted && key.get(measured) != key.get(predicted))
       keys.emplace_back(key.name);
   return keys;
 }
@@ -160,6 +193,7 @@ nlohmann::ordered_json to_json(const RunReport& report) {
   if (!report.notes.empty()) json["notes"] = report.notes;
   if (!report.warnings.empty()) json["warnings"] = report.warnings;
   if (report.checked_streams) json["stream_hazards"] = hazards_to_json(report.hazards);
+  if (report.script) json["script"] = to_json(*report.script);
   json["ledger"] = ledger_to_json(report.ledger);
   if (!report.trace_path.empty()) json["trace"] = report.trace_path;
   return json;

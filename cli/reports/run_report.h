@@ -1,11 +1,13 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/terminal/terminal.h"
 #include "engine/devices/virtual_gpu/virtual_gpu.h"
+#include "profiler/plugin/script_io.h"
 #include "traces/analysis/figures.h"
 #include "traces/model/gradient_error.h"
 #include "traces/model/ledger.h"
@@ -30,8 +32,9 @@ struct RunReport {
   Ledger ledger;
   bool checked_streams = false;
   std::vector<StreamHazard> hazards;
-  std::string trace_path;         ///< empty: no trace was written
-  std::vector<std::string> argv;  ///< the command line, program name first
+  std::string trace_path;                 ///< empty: no trace was written
+  std::optional<ScriptOutcome> script{};  ///< of a training script; nullopt: a TorchScript module
+  std::vector<std::string> argv;          ///< the command line, program name first
 };
 
 nlohmann::ordered_json to_json(const RunReport& report);

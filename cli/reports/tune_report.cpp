@@ -239,7 +239,7 @@ std::string words_of(Constraint constraint) {
 
 /// Names the limit of the goal that binds.
 std::string limit_text(const TuneReport& report) {
-  switch (report.result.binding) {
+  switch (report.result.explanation.binding) {
     case GoalLimit::kDeviceMemory:
       return fmt::format("the budget of {}", format_bytes(*report.goal.memory_budget_bytes));
     case GoalLimit::kSlowdown:
@@ -254,9 +254,10 @@ std::string limit_text(const TuneReport& report) {
 std::string binding_text(const TuneReport& report) {
   const TuneResult& result = report.result;
   std::string limits = limit_text(report);
-  if (result.fills_host) limits += std::string(limits.empty() ? "" : " and ") + "the limit of host memory";
+  if (result.explanation.fills_host)
+    limits += std::string(limits.empty() ? "" : " and ") + "the limit of host memory";
   std::string costs;
-  for (const Relief& relief : result.reliefs)
+  for (const Relief& relief : result.explanation.reliefs)
     costs += fmt::format("{}{} {}", costs.empty() ? "" : ", ", words_of(relief.constraint),
                          format_duration(relief.gain_ns));
   if (limits.empty() && costs.empty()) return "Nothing limits this policy.";
@@ -272,7 +273,7 @@ std::string price_of(const std::string& gain) {
 }
 
 std::string link_price_text(const TuneReport& report) {
-  const Candidate &now = *report.result.chosen, &then = report.result.link_price->best;
+  const Candidate &now = *report.result.chosen, &then = report.result.explanation.link_price->best;
   const Bytes bytes = device_bytes_taken(now.predicted) - device_bytes_taken(then.predicted);
   const Nanoseconds time = *now.predicted.step_time_ns - *then.predicted.step_time_ns;
   std::string gain;
@@ -280,15 +281,15 @@ std::string link_price_text(const TuneReport& report) {
     gain = format_bytes(bytes) + " of memory within the slowdown";
   else if (time > 0)
     gain = format_duration(time) + " per step";
-  return fmt::format(" A link {:g} times as fast saves {}.", report.result.link_price->factor,
+  return fmt::format(" A link {:g} times as fast saves {}.", report.result.explanation.link_price->factor,
                      price_of(gain));
 }
 
 std::string prices_text(const TuneReport& report) {
   const TuneResult& result = report.result;
   std::string text = "More resources: ";
-  if (result.memory_price) {
-    const MemoryPrice& price = *result.memory_price;
+  if (result.explanation.memory_price) {
+    const MemoryPrice& price = *result.explanation.memory_price;
     const double share =
         static_cast<double>(price.gain_ns) / static_cast<double>(*result.chosen->predicted.step_time_ns);
     const std::string gain =
@@ -298,7 +299,7 @@ std::string prices_text(const TuneReport& report) {
   } else {
     text += "more device memory saves " + price_of("") + ".";
   }
-  return result.link_price ? text + link_price_text(report) : text;
+  return result.explanation.link_price ? text + link_price_text(report) : text;
 }
 
 /// Returns the text for a goal without a policy. It is certain that no policy exists if the budget is below

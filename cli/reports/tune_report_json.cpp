@@ -27,22 +27,23 @@ const char* name_of(Constraint constraint) {
 /// Lists the goal's limit first, if one binds.
 nlohmann::ordered_json binding_to_json(const TuneResult& result) {
   nlohmann::ordered_json binding = nlohmann::ordered_json::array();
-  if (result.binding == GoalLimit::kDeviceMemory) binding.push_back({{"constraint", "device_memory"}});
-  if (result.binding == GoalLimit::kSlowdown) binding.push_back({{"constraint", "max_slowdown"}});
-  if (result.fills_host) binding.push_back({{"constraint", "host_memory"}});
-  for (const Relief& relief : result.reliefs)
+  if (result.explanation.binding == GoalLimit::kDeviceMemory)
+    binding.push_back({{"constraint", "device_memory"}});
+  if (result.explanation.binding == GoalLimit::kSlowdown) binding.push_back({{"constraint", "max_slowdown"}});
+  if (result.explanation.fills_host) binding.push_back({{"constraint", "host_memory"}});
+  for (const Relief& relief : result.explanation.reliefs)
     binding.push_back({{"constraint", name_of(relief.constraint)}, {"gain_ns", relief.gain_ns}});
   return binding;
 }
 
 nlohmann::ordered_json prices_to_json(const TuneResult& result) {
   nlohmann::ordered_json prices = nlohmann::ordered_json::object();
-  if (result.memory_price)
-    prices["device_memory"] = {{"more_bytes", result.memory_price->more_bytes},
-                               {"gain_ns", result.memory_price->gain_ns}};
-  if (result.link_price) {
-    prices["link"] = {{"factor", result.link_price->factor}};
-    prices["link"].update(to_json(result.link_price->best));
+  if (result.explanation.memory_price)
+    prices["device_memory"] = {{"more_bytes", result.explanation.memory_price->more_bytes},
+                               {"gain_ns", result.explanation.memory_price->gain_ns}};
+  if (result.explanation.link_price) {
+    prices["link"] = {{"factor", result.explanation.link_price->factor}};
+    prices["link"].update(to_json(result.explanation.link_price->best));
   }
   return prices;
 }

@@ -371,9 +371,9 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
 }
 
 std::string to_text(const ValidationReport& report, const Page& page) {
-  const std::string headline = fmt::format(
-      "{} on {}: {} settings, each run in {} round{} and predicted from {}", report.model, report.device,
-      report.settings.size(), report.rounds, report.rounds == 1 ? "" : "s", report.trace);
+  const std::string headline =
+      fmt::format("{} on {}: {} settings, each run in {} and predicted from {}", report.model, report.device,
+                  report.settings.size(), counted(report.rounds, "round"), report.trace);
   return wrap(headline, page.width, 0) + "\n\n" + accuracy_text(report, page) + "\n" +
          settings_text(report, page) + "\n" + noise_text(report, page) + ranking_text(report, page) +
          paragraph(drift_sentence(report), page) + paragraph(cores_sentence(report), page) +

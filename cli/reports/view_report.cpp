@@ -15,7 +15,6 @@
 namespace offprof {
 namespace {
 
-constexpr std::size_t kLabelColumn = 13;
 // A trace without a calibrated link is replayed over a link so fast that copies take no visible time.
 constexpr double kFastLink = 1e15;
 
@@ -33,14 +32,6 @@ bool is_simulated(const ViewReport& report) {
 std::string share_text(Bytes part, Bytes whole) {
   if (whole <= 0) return "-";
   return fmt::format("{:.1f}%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
-std::string labelled(const std::string& label, const std::string& text, const Page& page,
-                     Tone tone = Tone::kPlain) {
-  if (text.empty()) return "";
-  const std::string padding(kLabelColumn - std::min(kLabelColumn, label.size() + 2), ' ');
-  return "  " + page.paint(Tone::kFaint, label) + padding +
-         page.paint(tone, wrap(text, page.width, kLabelColumn)) + "\n";
 }
 
 std::string heading(const std::string& text, const Page& page) {
@@ -135,10 +126,6 @@ std::string ops_text(const ViewReport& report, const Page& page) {
   const std::string rest =
       shown < count ? fmt::format("  ... and {} more: --top {}\n", count - shown, count) : "";
   return "\n" + table.render(page) + rest;
-}
-
-std::string counted(std::size_t count, const char* thing) {
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
 
 std::string allocator_text(const ViewReport& report, const Page& page) {

@@ -86,4 +86,8 @@ nlohmann::ordered_json ops_to_json(const std::vector<OpDifference>& ops) {
   return json;
 }
 
+std::string counted(std::int64_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
 }  // namespace offprof

@@ -47,4 +47,7 @@ nlohmann::ordered_json figure_to_json(MetricUnit unit, std::optional<double> val
 
 nlohmann::ordered_json ops_to_json(const std::vector<OpDifference>& ops);
 
+/// Returns `1 tensor` or `2 tensors`.
+std::string counted(std::int64_t count, std::string_view thing);
+
 }  // namespace offprof

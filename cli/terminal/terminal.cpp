@@ -13,6 +13,7 @@
 namespace offprof {
 namespace {
 
+constexpr std::size_t kLabelColumn = 13;
 constexpr std::size_t kNarrowest = 40;
 constexpr std::size_t kWidest = 200;
 
@@ -140,6 +141,13 @@ std::string wrap(std::string_view text, std::size_t width, std::size_t indent) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return result;
+}
+
+std::string labelled(std::string_view label, std::string_view text, const Page& page, Tone tone) {
+  if (text.empty()) return "";
+  const std::string padding(kLabelColumn - std::min(kLabelColumn, label.size() + 2), ' ');
+  return "  " + page.paint(Tone::kFaint, label) + padding +
+         page.paint(tone, wrap(text, page.width, kLabelColumn)) + "\n";
 }
 
 }  // namespace offprof

@@ -53,4 +53,9 @@ std::string cut_to_width(std::string_view text, std::size_t width);
 /// `width`. Later lines are indented by `indent` blanks. Line breaks in `text` are kept.
 std::string wrap(std::string_view text, std::size_t width, std::size_t indent);
 
+/// Returns an indented line with a faint label and `text` beside it, wrapped to the page's width. Returns an
+/// empty string for an empty text.
+std::string labelled(std::string_view label, std::string_view text, const Page& page,
+                     Tone tone = Tone::kPlain);
+
 }  // namespace offprof

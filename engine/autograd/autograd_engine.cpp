@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
+#include <atomic>
 #include <thread>
 #include <utility>
 
@@ -48,6 +49,19 @@ std::unique_ptr<at::ObserverContext> tell_of_draw(const at::RecordFunction& op) 
   return nullptr;
 }
 
+/// The step of the innermost CurrentStep.
+std::shared_ptr<OffloadStep>& current_step() {
+  static auto* step = new std::shared_ptr<OffloadStep>;  // never destroyed, like the engines
+  return *step;
+}
+
+/// Returns the hooks of a tensor that is about to be saved; nullptr: no step is current.
+std::unique_ptr<torch::autograd::SavedVariableHooks> hooks_of_saved_tensor() {
+  if (hooks_elsewhere != nullptr) return (*hooks_elsewhere)();
+  if (!current_step()) return nullptr;
+  return std::make_unique<SavedTensorHooks>(current_step());
+}
+
 class AutogradEngine final : public torch::autograd::Engine {
  public:
   /// Never destroyed: at exit, destruction of an engine races with other destructors.
@@ -58,13 +72,7 @@ class AutogradEngine final : public torch::autograd::Engine {
   static torch::autograd::Engine& stub() { return instance(); }
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
-    if (hooks_elsewhere != nullptr) return (*hooks_elsewhere)();
-    if (!step_) return nullptr;
-    return std::make_unique<SavedTensorHooks>(step_);
-  }
-
-  std::shared_ptr<OffloadStep> exchange_step(std::shared_ptr<OffloadStep> step) {
-    return std::exchange(step_, std::move(step));
+    return hooks_of_saved_tensor();
   }
 
   torch::autograd::variable_list execute(const torch::autograd::edge_list& roots,
@@ -95,10 +103,52 @@ class AutogradEngine final : public torch::autograd::Engine {
   /// is done, and then releases it and the requested gradients: possibly after `execute` would have returned.
   /// So `execute` waits until it is the last holder.
   static thread_local std::shared_ptr<torch::autograd::GraphTask> done_;
-  std::shared_ptr<OffloadStep> step_;
 };
 
 thread_local std::shared_ptr<torch::autograd::GraphTask> AutogradEngine::done_;
+
+/// Stands before the engine that runs backward.
+class InterposedEngine final : public torch::autograd::Engine {
+ public:
+  /// Takes the present default engine as the one behind. Never destroyed: see AutogradEngine.
+  static InterposedEngine& instance() {
+    static auto* engine = new InterposedEngine(Engine::get_default_engine());
+    return *engine;
+  }
+  static torch::autograd::Engine& stub() { return instance(); }
+
+  std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+    if (auto hooks = behind_.get_default_saved_variable_hooks()) {
+      saved_by_other_hooks.fetch_add(1, std::memory_order_relaxed);
+      return hooks;
+    }
+    return hooks_of_saved_tensor();
+  }
+
+  torch::autograd::variable_list execute(const torch::autograd::edge_list& roots,
+                                         const torch::autograd::variable_list& inputs, bool keep_graph,
+                                         bool create_graph, bool accumulate_grad,
+                                         const torch::autograd::edge_list& outputs) override {
+    return behind_.execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+  }
+
+  c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
+      const std::shared_ptr<torch::autograd::GraphTask>& graph_task,
+      std::shared_ptr<torch::autograd::Node> graph_root, torch::autograd::InputBuffer&& inputs) override {
+    return behind_.execute_with_graph_task(graph_task, std::move(graph_root), std::move(inputs));
+  }
+
+  std::unique_ptr<torch::autograd::AnomalyMetadata> make_anomaly_metadata() override {
+    return behind_.make_anomaly_metadata();
+  }
+
+  std::atomic<std::int64_t> saved_by_other_hooks = 0;
+
+ private:
+  explicit InterposedEngine(Engine& behind) : behind_(behind) {}
+
+  Engine& behind_;
+};
 
 }  // namespace
 
@@ -107,16 +157,25 @@ void install_autograd_engine() {
   OFFPROF_CHECK(&torch::autograd::Engine::get_default_engine() == &AutogradEngine::instance());
 }
 
+void interpose_autograd_engine() {
+  InterposedEngine::instance();  // finds the engine behind it
+  torch::autograd::set_default_engine_stub(&InterposedEngine::stub);
+}
+
+std::int64_t tensors_saved_by_other_hooks() {
+  return InterposedEngine::instance().saved_by_other_hooks.load(std::memory_order_relaxed);
+}
+
 CurrentStep::CurrentStep(std::shared_ptr<OffloadStep> step) : drawing_before_(drawing_step) {
   drawing_step = step && step->watches_draws() ? step.get() : nullptr;
   if (drawing_step != nullptr && !std::exchange(hears_draws, true))
     callback_ = at::addThreadLocalCallback(
         at::RecordFunctionCallback(&tell_of_draw).scopes({at::RecordScope::FUNCTION}));
-  before_ = AutogradEngine::instance().exchange_step(std::move(step));
+  before_ = std::exchange(current_step(), std::move(step));
 }
 
 CurrentStep::~CurrentStep() {
-  AutogradEngine::instance().exchange_step(std::move(before_));
+  current_step() = std::move(before_);
   if (callback_) {
     at::removeCallback(*callback_);
     hears_draws = false;

@@ -19,6 +19,17 @@ class OffloadStep;
 /// the engine that executes first gets device threads.
 void install_autograd_engine();
 
+/// Lets the saved tensors of an engine that runs backward go through the current step, and leaves everything
+/// else to it: the engine of Python, which cannot be replaced. Saved-tensor hooks of that engine (those of
+/// the user, and of non-reentrant checkpointing) take precedence. Permanent; call once, after the other
+/// engine was installed. Memory that a device's thread releases after a backward may be freed a little later
+/// than the backward returns.
+void interpose_autograd_engine();
+
+/// Returns the number of tensors that went through saved-tensor hooks of the engine behind ours since the
+/// process began: see interpose_autograd_engine.
+std::int64_t tensors_saved_by_other_hooks();
+
 /// Makes `step` current while this object lives: tensors that autograd saves on any thread go through `step`.
 /// If the step watches random draws, it is notified of those of this thread. Scopes nest: the innermost
 /// counts.

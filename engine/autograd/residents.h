@@ -19,7 +19,7 @@ struct Residents {
   std::unordered_set<const c10::TensorImpl*> parameters;  ///< the parameters themselves
   /// Returns true for a storage that is on the device only around its uses (see ParameterOffloader); empty:
   /// none is.
-  std::function<bool(const c10::Storage&)> is_paged{};
+  std::function<bool(const c10::Storage&)> is_parameter_group{};
 };
 
 }  // namespace offprof

@@ -49,8 +49,8 @@ PackRequest SavedContents::describe(const at::Tensor& value) {
     request.movability = Movability::kUnsupportedLayout;
     return request;
   }
-  if (residents_->is_paged && residents_->is_paged(value.storage())) {
-    request.movability = Movability::kPaged;
+  if (residents_->is_parameter_group && residents_->is_parameter_group(value.storage())) {
+    request.movability = Movability::kParameterGroup;
     request.tensor_bytes = bytes_of(value);
     return request;
   }

@@ -26,6 +26,9 @@ class Device : public DeviceAllocator, public HostAllocator, public CopyEngine, 
   virtual std::string description() const = 0;
   /// Returns true if nothing is computed: tensors have no values and times are modelled.
   virtual bool is_virtual() const { return false; }
+  /// Returns why no step of this model can be predicted on the device, if the steps so far have shown it,
+  /// once.
+  virtual std::optional<Error> take_model_refusal() { return std::nullopt; }
   /// Returns notes for the user that were not returned before, a sentence each.
   virtual std::vector<std::string> take_notes() { return {}; }
 

@@ -1,5 +1,6 @@
 #include "engine/devices/link_calibration.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/devices/host_memory.h"
@@ -26,20 +27,27 @@ class CopyBuffers {
     write_device_memory(kMemory);
   }
 
-  /// Copies and waits. Writes the device memory before, because a step copies out activations that it has
-  /// just computed, and reloads into the memory of others.
-  void copy(CopyDirection direction, Bytes bytes) {
+  /// Copies and waits.
+  void copy(CopyDirection direction, Bytes bytes) { wait(direction, request(direction, bytes)); }
+
+  /// Requests a copy. Writes the device memory before, because a step copies out activations that it has just
+  /// computed, and reloads into the memory of others.
+  Device::Event request(CopyDirection direction, Bytes bytes) {
     if (offset_ + bytes > kMemory) offset_ = 0;
     const bool out = direction == CopyDirection::kD2h;
     write_device_memory(bytes);
     std::byte *on_device = device_memory(), *on_host = host_.get() + offset_;
-    const CopyQueue queue = out ? CopyQueue::kD2h : CopyQueue::kH2d;
-    const CopyRequest request{out ? on_host : on_device, out ? on_device : on_host, bytes, direction, 0};
-    device_.wait(queue, device_.copy(queue, request));
     offset_ += bytes;
+    return device_.copy(queue_of(direction),
+                        {out ? on_host : on_device, out ? on_device : on_host, bytes, direction, 0});
   }
 
+  void wait(CopyDirection direction, Device::Event event) { device_.wait(queue_of(direction), event); }
+
  private:
+  static CopyQueue queue_of(CopyDirection direction) {
+    return direction == CopyDirection::kD2h ? CopyQueue::kD2h : CopyQueue::kH2d;
+  }
   std::byte* device_memory() { return static_cast<std::byte*>(storage_.mutable_data()) + offset_; }
   void write_device_memory(Bytes bytes) {
     if (device_.torch_device().is_cpu()) std::memset(device_memory(), 1, static_cast<std::size_t>(bytes));
@@ -68,7 +76,9 @@ std::vector<CopyTiming> time_copies(Device& device, CopyDirection direction) {
   return timings;
 }
 
-/// Measures the time until a copy stream starts a copy. For the host device only, whose marks are times.
+/// Measures the time from the end of a request to the start of the copy: the request's own time is part of
+/// Calibration::command. 0 if the copy starts before the request returns. For the host device only, whose
+/// marks are times.
 MeasuredQuartiles time_starts(Device& device) {
   CopyBuffers buffers(device);
   std::vector<Nanoseconds> asked, starts;
@@ -76,13 +86,14 @@ MeasuredQuartiles time_starts(Device& device) {
     const Nanoseconds until = device.mark() + kBetweenCopies;
     while (device.mark() < until) {
     }
+    const Device::Event copy = buffers.request(CopyDirection::kH2d, kSizes[0]);
     asked.push_back(device.mark());
-    buffers.copy(CopyDirection::kH2d, kSizes[0]);
+    buffers.wait(CopyDirection::kH2d, copy);
   }
   const std::vector<CopyRecord> records = device.take_copy_records();
   check_marks(device);
   for (std::size_t i = 0; i < records.size(); ++i)
-    starts.push_back(records[i].begin_ns - device.time_of(asked[i]));
+    starts.push_back(std::max<Nanoseconds>(records[i].begin_ns - device.time_of(asked[i]), 0));
   return summarize_measured(std::move(starts));
 }
 

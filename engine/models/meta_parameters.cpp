@@ -23,7 +23,8 @@ void refuse_meta_parameters(const Model& model) {
   throw input_error(
       model.info.name +
           ": the model has meta parameters (zoo make --meta), so it runs only on --device virtual",
-      "use --device virtual:h200 or another profile, or make the model without --meta");
+      "use --device virtual:h200 or another profile, give values with --load, or make the model without "
+      "--meta");
 }
 
 }  // namespace offprof

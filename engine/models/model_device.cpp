@@ -67,13 +67,14 @@ at::Tensor moved(const at::Tensor& value, c10::Device device) {
 
 }  // namespace
 
-void move_to_device(Model& model, c10::Device device, const std::function<void(const at::Tensor&)>& then) {
+void move_to_device(Model& model, c10::Device device, const std::function<void(const at::Tensor&)>& then,
+                    const std::function<at::Tensor(const at::Tensor&)>& value_of) {
   const at::NoGradGuard no_grad;
   for (at::Tensor parameter : model.module.parameters()) {
-    parameter.set_data(moved(parameter, device));
+    parameter.set_data(moved(value_of(parameter), device));
     then(parameter);
   }
-  for (at::Tensor buffer : model.module.buffers()) buffer.set_data(moved(buffer, device));
+  for (at::Tensor buffer : model.module.buffers()) buffer.set_data(moved(value_of(buffer), device));
   for (c10::IValue& input : model.inputs) input = input.toTensor().to(device);
   GraphMover(device).move(model.module);
 }

@@ -18,7 +18,7 @@ namespace {
 /// A key above autograd's that nobody else uses: LibTorch has it for modes in tests.
 constexpr c10::DispatchKey kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
-/// The dispatcher calls plain functions, which find the pager here.
+/// The dispatcher calls plain functions, which find the offloader here.
 ParameterOffloader* active_offloader = nullptr;
 
 /// True for operators that return only views of their arguments: they read no values. Operators inside that
@@ -39,7 +39,7 @@ TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
 /// A running operator.
 class ParameterOffloader::Use {
  public:
-  Use(ParameterOffloader& offloader, std::vector<PageUse> uses)
+  Use(ParameterOffloader& offloader, std::vector<ParameterGroupUse> uses)
       : offloader_(offloader), uses_(std::move(uses)) {
     const std::lock_guard turn(offloader_.mutex_);
     offloader_.scheduler_.begin_use(uses_);
@@ -54,13 +54,13 @@ class ParameterOffloader::Use {
 
   void end() {
     const std::lock_guard turn(offloader_.mutex_);
-    const std::vector<PageUse> uses = std::exchange(uses_, {});
+    const std::vector<ParameterGroupUse> uses = std::exchange(uses_, {});
     offloader_.scheduler_.end_use(uses);
   }
 
  private:
   ParameterOffloader& offloader_;
-  std::vector<PageUse> uses_;
+  std::vector<ParameterGroupUse> uses_;
 };
 
 class ParameterOffloader::GradientHook final : public torch::autograd::PostAccumulateGradHook {
@@ -111,11 +111,11 @@ void ParameterOffloader::call(const c10::OperatorHandle& op, c10::DispatchKeySet
   use.end();
 }
 
-std::vector<PageUse> ParameterOffloader::uses_of(const c10::OperatorHandle& op,
-                                                 const torch::jit::Stack& stack) const {
+std::vector<ParameterGroupUse> ParameterOffloader::uses_of(const c10::OperatorHandle& op,
+                                                           const torch::jit::Stack& stack) const {
   const std::vector<c10::Argument>& arguments = op.schema().arguments();
   const auto values = torch::jit::last(stack, arguments.size());
-  std::vector<PageUse> uses;
+  std::vector<ParameterGroupUse> uses;
   const std::lock_guard turn(mutex_);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const c10::AliasInfo* alias = arguments[i].alias_info();
@@ -125,39 +125,62 @@ std::vector<PageUse> ParameterOffloader::uses_of(const c10::OperatorHandle& op,
 }
 
 void ParameterOffloader::add_uses(const c10::IValue& argument, bool changes,
-                                  std::vector<PageUse>& uses) const {
+                                  std::vector<ParameterGroupUse>& uses) const {
   if (argument.isList())
     for (const c10::IValue& element : argument.toListRef()) add_uses(element, changes, uses);
   if (!argument.isTensor() || !argument.toTensor().defined() || !argument.toTensor().has_storage()) return;
-  const auto found = page_of_.find(argument.toTensor().storage().unsafeGetStorageImpl());
-  if (found != page_of_.end()) uses.push_back({found->second, changes});
+  const auto found = group_of_.find(argument.toTensor().storage().unsafeGetStorageImpl());
+  if (found != group_of_.end()) uses.push_back({found->second, changes});
 }
 
 void ParameterOffloader::adopt(const at::Tensor& value) {
   if (!value.defined() || !value.has_storage()) return;
   const std::lock_guard turn(mutex_);
   const c10::Storage& storage = value.storage();
-  if (static_cast<Bytes>(storage.nbytes()) < least_bytes_ || is_page(storage)) return;
-  const PageId page = add_page(storage);
-  scheduler_.appear(page);
+  if (is_adoptable(storage)) scheduler_.appear(add_group(storage));
+}
+
+bool ParameterOffloader::is_adoptable(const c10::Storage& storage) const {
+  return static_cast<Bytes>(storage.nbytes()) >= least_bytes_ && !is_parameter_group(storage);
 }
 
 void ParameterOffloader::adopt_parameter(const at::Tensor& parameter) {
   adopt(parameter);
+  watch_gradient(parameter);
+}
+
+bool ParameterOffloader::adopt_parameter_in_file(const at::Tensor& parameter, const FileRange& range) {
+  const c10::Storage& storage = parameter.storage();
+  OFFPROF_CHECK(static_cast<Bytes>(storage.nbytes()) == range.bytes);
+  {
+    const std::lock_guard turn(mutex_);
+    if (!is_adoptable(storage)) return false;
+    const auto slot = store_->add_file(range);
+    if (!slot) return false;
+    const ParameterGroupId group = add_group(storage);
+    groups_[group].slot = slot;
+    scheduler_.appear_saved(group);
+    storage.set_data_ptr_noswap(at::DataPtr(nullptr, storage.device()));
+  }
+  watch_gradient(parameter);
+  return true;
+}
+
+void ParameterOffloader::watch_gradient(const at::Tensor& parameter) {
   if (!parameter.requires_grad() || !parameter.is_leaf()) return;
   torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::make_unique<GradientHook>(*this));
   parameters_.push_back(parameter);
   gradients_of_.emplace_back();
 }
 
-PageId ParameterOffloader::add_page(const c10::Storage& storage) {
-  const PageId page = scheduler_.add(static_cast<Bytes>(storage.nbytes()));
-  pages_.push_back({storage.getWeakStorageImpl()});
-  page_of_.emplace(storage.unsafeGetStorageImpl(), page);
-  return page;
+ParameterGroupId ParameterOffloader::add_group(const c10::Storage& storage) {
+  const ParameterGroupId group = scheduler_.add(static_cast<Bytes>(storage.nbytes()));
+  groups_.push_back({storage.getWeakStorageImpl()});
+  group_of_.emplace(storage.unsafeGetStorageImpl(), group);
+  return group;
 }
 
-void ParameterOffloader::see_gradient(const at::Tensor& parameter, PagesOfStep& gradients) {
+void ParameterOffloader::see_gradient(const at::Tensor& parameter, GroupsOfStep& gradients) {
   const at::Tensor& gradient = parameter.grad();
   if (!gradient.defined() || !gradient.has_storage()) return;
   const std::lock_guard turn(mutex_);
@@ -172,36 +195,37 @@ void ParameterOffloader::adopt_for_step(const at::Tensor& value, AllocationId ma
   appear(value.storage(), values_);
 }
 
-/// Reuses pages between steps: the n-th storage of a step gets the n-th page, if the size is the same. Within
-/// a step no page is reused: the forecast would prefetch the page for its earlier storage, which may be gone.
-void ParameterOffloader::appear(const c10::Storage& storage, PagesOfStep& made) {
-  if (static_cast<Bytes>(storage.nbytes()) < least_bytes_ || is_page(storage)) return;
+/// Reuses groups between steps: the n-th storage of a step gets the n-th group, if the size is the same.
+/// Within a step no group is reused: the forecast would prefetch the group for its earlier storage, which may
+/// be gone.
+void ParameterOffloader::appear(const c10::Storage& storage, GroupsOfStep& made) {
+  if (!is_adoptable(storage)) return;
   const std::size_t index = made.in_step++;
-  if (index == made.pages.size()) made.pages.push_back(-1);
-  PageId& page = made.pages[index];
-  if (page < 0 || scheduler_.bytes(page) != static_cast<Bytes>(storage.nbytes()))
-    page = add_page(storage);
+  if (index == made.groups.size()) made.groups.push_back(-1);
+  ParameterGroupId& group = made.groups[index];
+  if (group < 0 || scheduler_.bytes(group) != static_cast<Bytes>(storage.nbytes()))
+    group = add_group(storage);
   else
-    set_storage(page, storage);
-  scheduler_.appear(page);
+    set_storage(group, storage);
+  scheduler_.appear(group);
 }
 
-void ParameterOffloader::set_storage(PageId page, const c10::Storage& storage) {
-  pages_[page].storage = storage.getWeakStorageImpl();
-  page_of_.emplace(storage.unsafeGetStorageImpl(), page);
+void ParameterOffloader::set_storage(ParameterGroupId group, const c10::Storage& storage) {
+  groups_[group].storage = storage.getWeakStorageImpl();
+  group_of_.emplace(storage.unsafeGetStorageImpl(), group);
 }
 
-void ParameterOffloader::forget(PageId page) {
-  scheduler_.vanish(page);
-  page_of_.erase(pages_[page].storage._unsafe_get_target());
-  pages_[page].storage.reset();
+void ParameterOffloader::forget(ParameterGroupId group) {
+  scheduler_.vanish(group);
+  group_of_.erase(groups_[group].storage._unsafe_get_target());
+  groups_[group].storage.reset();
 }
 
 void ParameterOffloader::forget_gradients() {
   const std::lock_guard turn(mutex_);
-  for (PagesOfStep& gradients : gradients_of_) {
-    for (const PageId page : gradients.pages)
-      if (scheduler_.exists(page)) forget(page);
+  for (GroupsOfStep& gradients : gradients_of_) {
+    for (const ParameterGroupId group : gradients.groups)
+      if (scheduler_.exists(group)) forget(group);
     gradients.in_step = 0;
   }
 }
@@ -219,14 +243,14 @@ void ParameterOffloader::end_step() {
 }
 
 void ParameterOffloader::give_values_back() {
-  for (const PageId page : values_.pages) {
-    if (!scheduler_.exists(page)) continue;
-    if (is_held(page)) {
-      const PageUse use = {page};
+  for (const ParameterGroupId group : values_.groups) {
+    if (!scheduler_.exists(group)) continue;
+    if (is_held(group)) {
+      const ParameterGroupUse use = {group};
       scheduler_.begin_use({&use, 1});
       scheduler_.abandon_use({&use, 1});
     }
-    forget(page);
+    forget(group);
   }
   values_.in_step = 0;
 }
@@ -248,11 +272,11 @@ void ParameterOffloader::bring_all() {
   scheduler_.bring_all();
 }
 
-bool ParameterOffloader::is_page(const c10::Storage& storage) const {
-  return page_of_.contains(storage.unsafeGetStorageImpl());
+bool ParameterOffloader::is_parameter_group(const c10::Storage& storage) const {
+  return group_of_.contains(storage.unsafeGetStorageImpl());
 }
 
-/// Copies between a store and a page's memory. The time of copies over the link does not count as the
+/// Copies between a store and a group's memory. The time of copies over the link does not count as the
 /// model's.
 template <typename Copy, typename Tell>
 void ParameterOffloader::copy(const c10::Storage& storage, const Copy& copy, const Tell& tell) {
@@ -263,39 +287,39 @@ void ParameterOffloader::copy(const c10::Storage& storage, const Copy& copy, con
   listener_->on_hook_end();
 }
 
-void ParameterOffloader::fetch(PageId page) {
-  const auto storage = pages_[page].storage.lock();
-  OFFPROF_CHECK(storage && pages_[page].slot);
-  c10::Storage memory = device_.allocate(scheduler_.bytes(page));
+void ParameterOffloader::fetch(ParameterGroupId group) {
+  const auto storage = groups_[group].storage.lock();
+  OFFPROF_CHECK(storage && groups_[group].slot);
+  c10::Storage memory = device_.allocate(scheduler_.bytes(group));
   copy(
-      memory, [&] { store_->begin_load(*pages_[page].slot, memory.mutable_data()); },
+      memory, [&] { store_->begin_load(*groups_[group].slot, memory.mutable_data()); },
       &StepListener::on_fetch);
-  if (store_->is_over_link()) traffic_.h2d += scheduler_.bytes(page);
-  if (store_->is_over_disk()) traffic_.disk_read += scheduler_.bytes(page);
+  if (store_->is_over_link()) traffic_.h2d += scheduler_.bytes(group);
+  if (store_->is_over_disk()) traffic_.disk_read += scheduler_.bytes(group);
   storage->set_data_ptr_noswap(std::move(memory.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks()));
-  pages_[page].coming = storage;
+  groups_[group].coming = storage;
 }
 
-void ParameterOffloader::wait(PageId page) {
-  const c10::Storage storage(std::move(pages_[page].coming));
+void ParameterOffloader::wait(ParameterGroupId group) {
+  const c10::Storage storage(std::move(groups_[group].coming));
   copy(
-      storage, [&] { store_->wait_for_load(*pages_[page].slot); }, &StepListener::on_fetched);
+      storage, [&] { store_->wait_for_load(*groups_[group].slot); }, &StepListener::on_fetched);
 }
 
-void ParameterOffloader::evict(PageId page, bool changed) {
-  const c10::Storage storage(pages_[page].storage.lock());
+void ParameterOffloader::evict(ParameterGroupId group, bool changed) {
+  const c10::Storage storage(groups_[group].storage.lock());
   if (!storage) return;  // its tensors are gone, and its memory too
-  if (changed) save(page, storage);
+  if (changed) save(group, storage);
   storage.set_data_ptr_noswap(at::DataPtr(nullptr, storage.device()));
 }
 
-void ParameterOffloader::save(PageId page, const c10::Storage& storage) {
-  std::optional<ParameterStore::Slot>& slot = pages_[page].slot;
-  if (!slot) slot = store_->add(scheduler_.bytes(page));
+void ParameterOffloader::save(ParameterGroupId group, const c10::Storage& storage) {
+  std::optional<ParameterStore::Slot>& slot = groups_[group].slot;
+  if (!slot) slot = store_->add(scheduler_.bytes(group));
   copy(
       storage, [&] { store_->save(*slot, storage.data()); }, &StepListener::on_save);
-  if (store_->is_over_link()) traffic_.d2h += scheduler_.bytes(page);
-  if (store_->is_over_disk()) traffic_.disk_write += scheduler_.bytes(page);
+  if (store_->is_over_link()) traffic_.d2h += scheduler_.bytes(group);
+  if (store_->is_over_disk()) traffic_.disk_write += scheduler_.bytes(group);
 }
 
 }  // namespace offprof

@@ -39,13 +39,13 @@ struct ParameterTraffic {
 ///
 /// It works on storages. An evicted storage has no memory, but its tensors, all views and autograd's saved
 /// tensors of it stay valid, and get the memory back when an operator needs it. While a Scope lives,
-/// LibTorch's dispatcher calls the pager before each operator with such a tensor. Operators do not notice, so
-/// gradients are bitwise the same as without a pager. Tensors that a module keeps outside its parameters and
-/// buffers are unknown to the pager and stay.
+/// LibTorch's dispatcher calls the offloader before each operator with such a tensor. Operators do not
+/// notice, so gradients are bitwise the same as without parameter offload. Tensors that a module keeps
+/// outside its parameters and buffers are unknown to the offloader and stay.
 ///
 /// If the device has no memory for the storages that an operator needs, the operator throws
 /// c10::OutOfMemoryError.
-class ParameterOffloader final : private PageExecutor {
+class ParameterOffloader final : private ParameterExecutor {
  public:
   /// Smaller storages stay on the device: copying them costs more than their memory is worth.
   static constexpr Bytes kLeastBytes = 4 * kKiB;
@@ -58,7 +58,7 @@ class ParameterOffloader final : private PageExecutor {
   ParameterOffloader(const ParameterOffloader&) = delete;
   ParameterOffloader& operator=(const ParameterOffloader&) = delete;
 
-  /// Activates the pager, while this object lives, for operators of this thread and of backwards that it
+  /// Activates the offloader, while this object lives, for operators of this thread and of backwards that it
   /// starts.
   class Scope {
    public:
@@ -71,7 +71,7 @@ class ParameterOffloader final : private PageExecutor {
     std::optional<c10::impl::IncludeDispatchKeyGuard> key_;
   };
 
-  /// Returns the pager of the living Scope; nullptr: there is none.
+  /// Returns the offloader of the living Scope; nullptr: there is none.
   static ParameterOffloader* current();
 
   /// Offloads the tensor's storage: it is on the device only while it is used. Ignores storages that are
@@ -79,6 +79,10 @@ class ParameterOffloader final : private PageExecutor {
   void adopt(const at::Tensor& value);
   /// Adopts a parameter, and from now on each gradient that backward computes for it.
   void adopt_parameter(const at::Tensor& parameter);
+  /// Adopts a parameter whose value is in a file: its memory is freed now, and each load reads the file until
+  /// the parameter changes. `range` has the bytes of the whole storage. Returns false, and changes nothing,
+  /// if the store reads no other files, or if adopt would ignore the storage.
+  bool adopt_parameter_in_file(const at::Tensor& parameter, const FileRange& range);
   /// Adopts a value that the step has computed and uses later. Ignores values older than the allocation
   /// `made_since`: their owners keep them beyond the step.
   void adopt_for_step(const at::Tensor& value, AllocationId made_since);
@@ -93,7 +97,7 @@ class ParameterOffloader final : private PageExecutor {
   void end_step();
   /// Makes the step that ended last the forecast for later ones.
   void learn();
-  /// Keeps everything on the device until the next end_step, as without a pager.
+  /// Keeps everything on the device until the next end_step, as without parameter offload.
   void bring_all();
 
   /// Sets the listener of copies over the link, each between on_hook_begin and on_hook_end; nullptr: none.
@@ -101,11 +105,11 @@ class ParameterOffloader final : private PageExecutor {
   /// Returns the traffic since the last call.
   ParameterTraffic take_traffic() { return std::exchange(traffic_, {}); }
 
-  bool is_page(const c10::Storage& storage) const;
+  bool is_parameter_group(const c10::Storage& storage) const;
   Bytes window_bytes() const { return scheduler_.window_bytes(); }
   void set_window_bytes(Bytes bytes) { scheduler_.set_window_bytes(bytes); }
   Bytes most_used_bytes() const { return scheduler_.most_used_bytes(); }
-  /// Returns the maximum of the device's host memory that the pager uses.
+  /// Returns the maximum of the device's host memory that the offloader uses.
   Bytes host_bytes() const {
     return store_->host_bytes(std::max(scheduler_.window_bytes(), scheduler_.most_used_bytes()));
   }
@@ -114,37 +118,39 @@ class ParameterOffloader final : private PageExecutor {
   static void call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
  private:
-  struct Page {
+  struct Group {
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;
     std::optional<ParameterStore::Slot> slot{};  ///< none: it was never evicted
     /// Held while its bytes are being loaded.
     c10::intrusive_ptr<c10::StorageImpl> coming{};
   };
-  /// Pages of storages that each step makes anew: the gradients of one parameter, or values.
-  struct PagesOfStep {
-    std::vector<PageId> pages;  ///< in the order in which a step makes them
-    std::size_t in_step = 0;    ///< number made so far in this step
+  /// Groups of storages that each step makes anew: the gradients of one parameter, or values.
+  struct GroupsOfStep {
+    std::vector<ParameterGroupId> groups;  ///< in the order in which a step makes them
+    std::size_t in_step = 0;               ///< number made so far in this step
   };
   class GradientHook;
   class Use;
 
-  void fetch(PageId page) override;
-  void wait(PageId page) override;
-  void evict(PageId page, bool changed) override;
-  bool is_held(PageId page) const override { return pages_[page].storage.use_count() > 0; }
-  void save(PageId page, const c10::Storage& storage);
+  void fetch(ParameterGroupId group) override;
+  void wait(ParameterGroupId group) override;
+  void evict(ParameterGroupId group, bool changed) override;
+  bool is_held(ParameterGroupId group) const override { return groups_[group].storage.use_count() > 0; }
+  void save(ParameterGroupId group, const c10::Storage& storage);
   void forget_failures() noexcept;
 
   template <typename Copy, typename Tell>
   void copy(const c10::Storage& storage, const Copy& copy, const Tell& tell);
-  PageId add_page(const c10::Storage& storage);
-  void set_storage(PageId page, const c10::Storage& storage);
-  void forget(PageId page);
-  void appear(const c10::Storage& storage, PagesOfStep& made);
-  void see_gradient(const at::Tensor& parameter, PagesOfStep& gradients);
+  bool is_adoptable(const c10::Storage& storage) const;
+  void watch_gradient(const at::Tensor& parameter);
+  ParameterGroupId add_group(const c10::Storage& storage);
+  void set_storage(ParameterGroupId group, const c10::Storage& storage);
+  void forget(ParameterGroupId group);
+  void appear(const c10::Storage& storage, GroupsOfStep& made);
+  void see_gradient(const at::Tensor& parameter, GroupsOfStep& gradients);
   void give_values_back();
-  void add_uses(const c10::IValue& argument, bool changes, std::vector<PageUse>& uses) const;
-  std::vector<PageUse> uses_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const;
+  void add_uses(const c10::IValue& argument, bool changes, std::vector<ParameterGroupUse>& uses) const;
+  std::vector<ParameterGroupUse> uses_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const;
 
   Device& device_;
   std::unique_ptr<ParameterStore> store_;
@@ -152,12 +158,12 @@ class ParameterOffloader final : private PageExecutor {
   ParameterScheduler scheduler_;
   /// Threads of a backward take turns; those of a module that forks do not.
   mutable std::mutex mutex_;
-  std::vector<Page> pages_;
-  std::unordered_map<const c10::StorageImpl*, PageId> page_of_;
+  std::vector<Group> groups_;
+  std::unordered_map<const c10::StorageImpl*, ParameterGroupId> group_of_;
   std::vector<at::Tensor> parameters_;  ///< parameters with a gradient hook
   /// Gradients, by index in parameters_. A vector, because each step must forget them in the same order.
-  std::vector<PagesOfStep> gradients_of_;
-  PagesOfStep values_;  ///< adopted for the step
+  std::vector<GroupsOfStep> gradients_of_;
+  GroupsOfStep values_;  ///< adopted for the step
   StepListener* listener_ = nullptr;
   ParameterTraffic traffic_;
 };

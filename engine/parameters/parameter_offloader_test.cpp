@@ -54,15 +54,15 @@ class ParameterOffloaderTest : public TorchTest, public testing::WithParamInterf
 };
 
 TEST_P(ParameterOffloaderTest, TrainsToTheSameBitsAndLeavesNothingOnTheDevice) {
-  std::vector<Tensor> plain = {weight(), weight(), weight()}, paged;
-  for (const Tensor& w : plain) paged.push_back(w.detach().clone().set_requires_grad(true));
+  std::vector<Tensor> plain = {weight(), weight(), weight()}, offloaded;
+  for (const Tensor& w : plain) offloaded.push_back(w.detach().clone().set_requires_grad(true));
   const Tensor x = input();
-  for (const Tensor& w : paged) offloader_.adopt_parameter(w);
+  for (const Tensor& w : offloaded) offloader_.adopt_parameter(w);
   const Bytes before = live_bytes();
   for (int i = 0; i < 3; ++i) {
     {
       const ParameterOffloader::Scope scope(&offloader_);
-      train(paged, x);
+      train(offloaded, x);
     }
     offloader_.forget_gradients();
     offloader_.end_step();
@@ -70,7 +70,7 @@ TEST_P(ParameterOffloaderTest, TrainsToTheSameBitsAndLeavesNothingOnTheDevice) {
     EXPECT_EQ(live_bytes(), before);
     train(plain, x);
   }
-  const std::vector<Tensor> values = values_of(paged);
+  const std::vector<Tensor> values = values_of(offloaded);
   for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(bitwise_equal(values[i], plain[i].detach()));
 }
 
@@ -180,19 +180,21 @@ TEST_P(ParameterOffloaderTest, KeepsSmallTensorsOnTheDevice) {
   const Tensor w = leaf({3});
   offloader_.adopt_parameter(w);
   EXPECT_FALSE(is_away(w));
-  EXPECT_FALSE(offloader_.is_page(w.storage()));
+  EXPECT_FALSE(offloader_.is_parameter_group(w.storage()));
 }
 
-TEST_P(ParameterOffloaderTest, LeavesASavedParameterToThePager) {
+TEST_P(ParameterOffloaderTest, LeavesASavedParameterToTheOffloader) {
   const Tensor w = weight(), x = input().set_requires_grad(true);
   offloader_.adopt_parameter(w);
   auto residents = std::make_shared<Residents>();
-  residents->is_paged = [&](const c10::Storage& storage) { return offloader_.is_page(storage); };
+  residents->is_parameter_group = [&](const c10::Storage& storage) {
+    return offloader_.is_parameter_group(storage);
+  };
   residents_ = residents;
   const ParameterOffloader::Scope scope(&offloader_);
   const auto step =
       run_step(test_policy("offload", 0, std::nullopt), [&] { at::tanh(at::linear(x, w)).sum().backward(); });
-  EXPECT_EQ(step->ledger().count({Place::kDevice, PlacementReason::kPaged}), 1U);
+  EXPECT_EQ(step->ledger().count({Place::kDevice, PlacementReason::kParameterGroup}), 1U);
   w.mutable_grad() = Tensor();
   offloader_.forget_gradients();
 }
@@ -220,7 +222,7 @@ TEST_P(ParameterOffloaderTest, IgnoresValuesOlderThanTheStep) {
   const Tensor x = weight();
   offloader_.adopt_for_step(x, offloader_.next_allocation());
   EXPECT_FALSE(is_away(x));
-  EXPECT_FALSE(offloader_.is_page(x.storage()));
+  EXPECT_FALSE(offloader_.is_parameter_group(x.storage()));
 }
 
 TEST_P(ParameterOffloaderTest, ReturnsAHeldValueToTheDeviceAfterTheStep) {
@@ -231,13 +233,13 @@ TEST_P(ParameterOffloaderTest, ReturnsAHeldValueToTheDeviceAfterTheStep) {
   offloader_.adopt_for_step(y, since);
   EXPECT_TRUE(is_away(y));
   offloader_.end_step();
-  EXPECT_FALSE(offloader_.is_page(y.storage()));
+  EXPECT_FALSE(offloader_.is_parameter_group(y.storage()));
   ASSERT_FALSE(is_away(y));
   EXPECT_TRUE(bitwise_equal(y, expected));
 }
 
 /// The memory may be reused only when the copy into it is complete.
-TEST_P(ParameterOffloaderTest, KeepsTheMemoryOfAReleasedPageUntilItsLoadIsComplete) {
+TEST_P(ParameterOffloaderTest, KeepsTheMemoryOfAReleasedGroupUntilItsLoadIsComplete) {
   const at::NoGradGuard no_grad;
   const Tensor w = weight();
   offloader_.adopt(w);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,7 +17,7 @@
 namespace offprof {
 namespace {
 
-/// Returns the tag of a page's copies. Copies of saved tensors have non-negative tags.
+/// Returns the tag of a group's copies. Copies of saved tensors have non-negative tags.
 std::int64_t tag_of(ParameterStore::Slot slot) {
   return -1 - slot;
 }
@@ -45,48 +46,50 @@ class HostParameterStore final : public ParameterStore {
   HostParameterStore& operator=(const HostParameterStore&) = delete;
 
   Slot add(Bytes bytes) override {
-    pages_.push_back({HostMemory(device_, bytes)});
+    groups_.push_back({HostMemory(device_, bytes)});
     bytes_ += bytes;
-    return static_cast<Slot>(pages_.size() - 1);
+    return static_cast<Slot>(groups_.size() - 1);
   }
   void begin_load(Slot slot, void* to) override {
-    Page& page = pages_[slot];
-    page.load = device_.copy(CopyQueue::kH2d,
-                             {to, page.host.get(), page.host.bytes(), CopyDirection::kH2d, tag_of(slot)});
+    Group& group = groups_[slot];
+    group.load = device_.copy(CopyQueue::kH2d,
+                              {to, group.host.get(), group.host.bytes(), CopyDirection::kH2d, tag_of(slot)});
   }
-  void wait_for_load(Slot slot) override { wait_or_become_idle(device_, CopyQueue::kH2d, pages_[slot].load); }
+  void wait_for_load(Slot slot) override {
+    wait_or_become_idle(device_, CopyQueue::kH2d, groups_[slot].load);
+  }
   void save(Slot slot, const void* from) override {
-    const Page& page = pages_[slot];
+    const Group& group = groups_[slot];
     const Device::Event copied = device_.copy(
-        CopyQueue::kD2h, {page.host.get(), from, page.host.bytes(), CopyDirection::kD2h, tag_of(slot)});
+        CopyQueue::kD2h, {group.host.get(), from, group.host.bytes(), CopyDirection::kD2h, tag_of(slot)});
     wait_or_become_idle(device_, CopyQueue::kD2h, copied);
   }
   Bytes host_bytes(Bytes /*loading_bytes*/) const override { return bytes_; }
   bool is_over_link() const override { return true; }
 
  private:
-  struct Page {
+  struct Group {
     HostMemory host;
     Device::Event load = 0;
   };
 
   Device& device_;
-  std::vector<Page> pages_;
+  std::vector<Group> groups_;
   Bytes bytes_ = 0;
 };
 
-/// A store on the device's disk. A save blocks until the disk has the bytes. So a page is always complete on
-/// the disk, and saves take host memory for only one page at a time, in addition to the pages being loaded.
+/// A store on the device's disk. A save blocks until the disk has the bytes. So a group is always complete on
+/// the disk, and saves take host memory for only one group at a time, in addition to the groups being loaded.
 class DeviceDiskParameterStore final : public ParameterStore {
  public:
   explicit DeviceDiskParameterStore(Device& device) : device_(device), disk_(*device.disk()) {}
   ~DeviceDiskParameterStore() override {
     become_idle(device_);
     late_reads_.settle();
-    for (Page& page : pages_) {
-      if (page.load) settle(disk_, page.load->read);
-      page.load.reset();
-      disk_.release(page.extent);
+    for (Group& group : groups_) {
+      if (group.load) settle(disk_, group.load->read);
+      group.load.reset();
+      disk_.release(group.extent);
     }
   }
   DeviceDiskParameterStore(const DeviceDiskParameterStore&) = delete;
@@ -97,20 +100,21 @@ class DeviceDiskParameterStore final : public ParameterStore {
     const std::optional<Extent> extent = disk_.reserve(bytes, &why_not);
     if (!extent)
       throw no_room(disk_.description(), bytes, why_not, "free space there, or give another folder");
-    pages_.push_back({*extent, {}});
+    groups_.push_back({*extent, {}});
     largest_bytes_ = std::max(largest_bytes_, bytes);
-    return static_cast<Slot>(pages_.size() - 1);
+    return static_cast<Slot>(groups_.size() - 1);
   }
 
   void begin_load(Slot slot, void* to) override {
-    Page& page = pages_[slot];
-    HostMemory staging(device_, page.extent.bytes);
-    const DeviceDisk::Transfer read = disk_.read(page.extent, staging.get(), page.extent.bytes, tag_of(slot));
+    Group& group = groups_[slot];
+    HostMemory staging(device_, group.extent.bytes);
+    const DeviceDisk::Transfer read =
+        disk_.read(group.extent, staging.get(), group.extent.bytes, tag_of(slot));
     try {
       disk_.hold(CopyQueue::kH2d, read);
       const Device::Event copied = device_.copy(
-          CopyQueue::kH2d, {to, staging.get(), page.extent.bytes, CopyDirection::kH2d, tag_of(slot)});
-      page.load.emplace(Load{std::move(staging), read, copied});
+          CopyQueue::kH2d, {to, staging.get(), group.extent.bytes, CopyDirection::kH2d, tag_of(slot)});
+      group.load.emplace(Load{std::move(staging), read, copied});
     } catch (...) {
       settle(disk_, read);
       throw;
@@ -118,7 +122,7 @@ class DeviceDiskParameterStore final : public ParameterStore {
   }
 
   void wait_for_load(Slot slot) override {
-    const Load load = *std::exchange(pages_[slot].load, std::nullopt);
+    const Load load = *std::exchange(groups_[slot].load, std::nullopt);
     try {
       wait_or_become_idle(device_, CopyQueue::kH2d, load.copied);
     } catch (...) {
@@ -129,12 +133,12 @@ class DeviceDiskParameterStore final : public ParameterStore {
   }
 
   void save(Slot slot, const void* from) override {
-    const Page& page = pages_[slot];
-    const HostMemory staging(device_, page.extent.bytes);
+    const Group& group = groups_[slot];
+    const HostMemory staging(device_, group.extent.bytes);
     const Device::Event copied = device_.copy(
-        CopyQueue::kD2h, {staging.get(), from, page.extent.bytes, CopyDirection::kD2h, tag_of(slot)});
+        CopyQueue::kD2h, {staging.get(), from, group.extent.bytes, CopyDirection::kD2h, tag_of(slot)});
     wait_or_become_idle(device_, CopyQueue::kD2h, copied);
-    disk_.wait(disk_.write(page.extent, staging.get(), page.extent.bytes, CopyQueue::kD2h, tag_of(slot)));
+    disk_.wait(disk_.write(group.extent, staging.get(), group.extent.bytes, CopyQueue::kD2h, tag_of(slot)));
   }
 
   void end_step() override { late_reads_.finish(); }
@@ -149,53 +153,78 @@ class DeviceDiskParameterStore final : public ParameterStore {
     DeviceDisk::Transfer read;
     Device::Event copied = 0;
   };
-  struct Page {
+  struct Group {
     Extent extent;
     std::optional<Load> load;
   };
 
   Device& device_;
   DeviceDisk& disk_;
-  std::vector<Page> pages_;
+  std::vector<Group> groups_;
   LateReads late_reads_{&disk_};
   Bytes largest_bytes_ = 0;
 };
 
-/// A store in a file, read and written straight from device memory, which is the host's.
+/// A store in a file, read and written straight from device memory, which is the host's. A slot of another
+/// file gets room in the store's own file when it is saved for the first time.
 class DiskParameterStore final : public ParameterStore {
  public:
   explicit DiskParameterStore(const std::string& folder) : tier_(folder) {}
 
   Slot add(Bytes bytes) override {
-    std::string why_not;
-    const std::optional<Extent> extent = tier_.reserve(bytes, &why_not);
-    if (!extent)
-      throw no_room(tier_.facts().folder, bytes, why_not,
-                    "free space there, or give another folder with --offload-params-dir");
-    pages_.push_back({*extent});
-    return static_cast<Slot>(pages_.size() - 1);
+    groups_.push_back({.extent = reserve(bytes)});
+    return static_cast<Slot>(groups_.size() - 1);
+  }
+  std::optional<Slot> add_file(const FileRange& range) override {
+    groups_.push_back({.source = range});
+    return static_cast<Slot>(groups_.size() - 1);
   }
   void begin_load(Slot slot, void* to) override {
-    Page& page = pages_[slot];
-    page.load = tier_.read(page.extent, static_cast<std::byte*>(to), page.extent.bytes);
+    Group& group = groups_[slot];
+    if (group.extent) {
+      group.load = tier_.read(*group.extent, static_cast<std::byte*>(to), group.extent->bytes);
+      return;
+    }
+    group.source_load = std::async(std::launch::async, [to, source = group.source] {
+      read_all(*source.file, source.offset, {static_cast<char*>(to), static_cast<std::size_t>(source.bytes)});
+    });
   }
-  void wait_for_load(Slot slot) override { tier_.wait(pages_[slot].load); }
+  void wait_for_load(Slot slot) override {
+    Group& group = groups_[slot];
+    if (group.source_load.valid()) return group.source_load.get();
+    tier_.wait(group.load);
+  }
   void save(Slot slot, const void* from) override {
-    const Extent& extent = pages_[slot].extent;
-    tier_.wait(tier_.write(extent, static_cast<const std::byte*>(from), extent.bytes));
+    Group& group = groups_[slot];
+    if (!group.extent) {
+      group.extent = reserve(group.source.bytes);
+      group.source = {};
+    }
+    tier_.wait(tier_.write(*group.extent, static_cast<const std::byte*>(from), group.extent->bytes));
   }
   Bytes host_bytes(Bytes /*loading_bytes*/) const override { return 0; }
   std::string warning() const override { return tier_.facts().warning; }
   bool is_over_link() const override { return false; }
 
  private:
-  struct Page {
-    Extent extent;
+  struct Group {
+    std::optional<Extent> extent{};  ///< nullopt: its bytes are those of `source`
+    FileRange source{};
     DiskTier::Ticket load = 0;
+    std::future<void> source_load{};  ///< valid while bytes of `source` are being loaded
   };
 
+  Extent reserve(Bytes bytes) {
+    std::string why_not;
+    const std::optional<Extent> extent = tier_.reserve(bytes, &why_not);
+    if (!extent)
+      throw no_room(tier_.facts().folder, bytes, why_not,
+                    "free space there, or give another folder with --offload-params-dir");
+    return *extent;
+  }
+
   DiskTier tier_;
-  std::vector<Page> pages_;
+  std::vector<Group> groups_;
 };
 
 }  // namespace

@@ -3,14 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/devices/device.h"
+#include "engine/tensors/files/readable_file.h"
 #include "traces/base/units.h"
 
 namespace offprof {
 
-/// Storage of pages while they are not on the device. Slots are counted from 0.
+/// Storage of parameter groups while they are not on the device. Slots are counted from 0.
 class ParameterStore {
  public:
   using Slot = std::int32_t;
@@ -18,6 +20,9 @@ class ParameterStore {
   virtual ~ParameterStore() = default;
   /// Reserves space for `bytes` for the lifetime of the store. Throws Error (environment).
   virtual Slot add(Bytes bytes) = 0;
+  /// Adds a slot whose bytes are read from a file until the first save. The file must stay as it is for the
+  /// lifetime of the store. Returns nullopt, and adds nothing, if the store reads no other files.
+  virtual std::optional<Slot> add_file(const FileRange& /*range*/) { return std::nullopt; }
   /// Starts to load a slot to device memory, after all that the compute stream was given so far.
   virtual void begin_load(Slot slot, void* to) = 0;
   /// Makes the compute stream wait for the load. If it throws, the load is no longer in progress.

@@ -13,29 +13,34 @@ constexpr std::size_t kNeverAgain = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
-PageId ParameterScheduler::add(Bytes bytes) {
-  pages_.push_back({bytes});
-  return static_cast<PageId>(pages_.size() - 1);
+ParameterGroupId ParameterScheduler::add(Bytes bytes) {
+  groups_.push_back({bytes});
+  return static_cast<ParameterGroupId>(groups_.size() - 1);
 }
 
-void ParameterScheduler::appear(PageId page) {
-  OFFPROF_CHECK(!exists(page));
-  pages_[page].state = State::kHere;
-  pages_[page].changed = true;
-  device_bytes_ += pages_[page].bytes;
+void ParameterScheduler::appear(ParameterGroupId group) {
+  OFFPROF_CHECK(!exists(group));
+  groups_[group].state = State::kHere;
+  groups_[group].changed = true;
+  device_bytes_ += groups_[group].bytes;
   trim();
 }
 
-void ParameterScheduler::vanish(PageId page) {
-  Page& gone = pages_[page];
+void ParameterScheduler::appear_saved(ParameterGroupId group) {
+  OFFPROF_CHECK(!exists(group));
+  groups_[group].state = State::kAway;
+}
+
+void ParameterScheduler::vanish(ParameterGroupId group) {
+  Group& gone = groups_[group];
   OFFPROF_CHECK(gone.uses == 0);
-  wait(page);
-  if (is_on_device(page)) device_bytes_ -= gone.bytes;
+  wait(group);
+  if (is_on_device(group)) device_bytes_ -= gone.bytes;
   gone.state = State::kGone;
 }
 
-void ParameterScheduler::begin_use(std::span<const PageUse> uses) {
-  for (const PageUse& each : uses) use(each);
+void ParameterScheduler::begin_use(std::span<const ParameterGroupUse> uses) {
+  for (const ParameterGroupUse& each : uses) use(each);
   try {
     bring(uses);
   } catch (...) {
@@ -44,90 +49,90 @@ void ParameterScheduler::begin_use(std::span<const PageUse> uses) {
   }
 }
 
-void ParameterScheduler::bring(std::span<const PageUse> uses) {
-  ++wanted_;  // pages wanted by the forecast may have to make room for pages in use
-  for (const PageUse& each : uses)
-    if (!is_on_device(each.page)) fetch(each.page);
+void ParameterScheduler::bring(std::span<const ParameterGroupUse> uses) {
+  ++wanted_;  // groups wanted by the forecast may have to make room for groups in use
+  for (const ParameterGroupUse& each : uses)
+    if (!is_on_device(each.group)) fetch(each.group);
   // Queue the next prefetches before the compute stream waits, so that the link does not idle.
   fetch_ahead();
-  for (const PageUse& each : uses) wait(each.page);
+  for (const ParameterGroupUse& each : uses) wait(each.group);
 }
 
-/// Waits for a page's load. On failure evicts the page without a save: the operator has not changed it.
-void ParameterScheduler::wait(PageId page) {
-  Page& coming = pages_[page];
+/// Waits for a group's load. On failure evicts the group without a save: the operator has not changed it.
+void ParameterScheduler::wait(ParameterGroupId group) {
+  Group& coming = groups_[group];
   if (coming.state != State::kComing) return;
   try {
-    executor_.wait(page);
+    executor_.wait(group);
   } catch (...) {
     coming.changed = false;
-    evict_here(page);
+    evict_here(group);
     throw;
   }
   coming.state = State::kHere;
 }
 
-void ParameterScheduler::use(const PageUse& use) {
-  Page& page = pages_[use.page];
-  OFFPROF_CHECK(page.state != State::kGone);
-  page.changed = page.changed || use.changes;
-  if (page.uses++ > 0) return;
-  used_bytes_ += page.bytes;
+void ParameterScheduler::use(const ParameterGroupUse& use) {
+  Group& group = groups_[use.group];
+  OFFPROF_CHECK(group.state != State::kGone);
+  group.changed = group.changed || use.changes;
+  if (group.uses++ > 0) return;
+  used_bytes_ += group.bytes;
   most_used_bytes_ = std::max(most_used_bytes_, used_bytes_);
-  used_.push_back(use.page);
-  const std::size_t at = next_use(page);
+  used_.push_back(use.group);
+  const std::size_t at = next_use(group);
   if (at != kNeverAgain) next_ = at + 1;
 }
 
-void ParameterScheduler::end_use(std::span<const PageUse> uses) {
+void ParameterScheduler::end_use(std::span<const ParameterGroupUse> uses) {
   abandon_use(uses);
   trim();
 }
 
-void ParameterScheduler::abandon_use(std::span<const PageUse> uses) noexcept {
-  for (const PageUse& each : uses)
-    if (--pages_[each.page].uses == 0) used_bytes_ -= pages_[each.page].bytes;
+void ParameterScheduler::abandon_use(std::span<const ParameterGroupUse> uses) noexcept {
+  for (const ParameterGroupUse& each : uses)
+    if (--groups_[each.group].uses == 0) used_bytes_ -= groups_[each.group].bytes;
 }
 
-void ParameterScheduler::fetch(PageId page) {
-  make_room(pages_[page].bytes);
-  executor_.fetch(page);
-  pages_[page].state = State::kComing;
-  device_bytes_ += pages_[page].bytes;
+void ParameterScheduler::fetch(ParameterGroupId group) {
+  make_room(groups_[group].bytes);
+  executor_.fetch(group);
+  groups_[group].state = State::kComing;
+  device_bytes_ += groups_[group].bytes;
 }
 
-/// Prefetches pages in the order of the forecast, within the window.
+/// Prefetches groups in the order of the forecast, within the window.
 void ParameterScheduler::fetch_ahead() {
   ++wanted_;
   Bytes wanted_bytes = used_bytes_;
   for (std::size_t i = next_; i < forecast_.size(); ++i) {
-    Page& page = pages_[forecast_[i]];
-    if (page.wanted == wanted_ || page.uses > 0 || page.state == State::kGone) continue;
-    wanted_bytes += page.bytes;
+    Group& group = groups_[forecast_[i]];
+    if (group.wanted == wanted_ || group.uses > 0 || group.state == State::kGone) continue;
+    wanted_bytes += group.bytes;
     if (wanted_bytes > limit()) return;
-    page.wanted = wanted_;
-    if (page.state == State::kAway && executor_.is_held(forecast_[i])) fetch(forecast_[i]);
+    group.wanted = wanted_;
+    if (group.state == State::kAway && executor_.is_held(forecast_[i])) fetch(forecast_[i]);
   }
 }
 
-/// Evicts until the bytes fit, or until only pages in use or wanted are left.
+/// Evicts until the bytes fit, or until only groups in use or wanted are left.
 void ParameterScheduler::make_room(Bytes bytes) {
   while (device_bytes_ + bytes > limit()) {
-    const PageId page = last_used();
-    if (page < 0) return;
-    evict(page);
+    const ParameterGroupId group = last_used();
+    if (group < 0) return;
+    evict(group);
   }
 }
 
-/// Returns the page with the farthest next use, among those on the device that are neither in use nor wanted;
-/// -1: none.
-PageId ParameterScheduler::last_used() const {
-  PageId last = -1;
+/// Returns the group with the farthest next use, among those on the device that are neither in use nor
+/// wanted; -1: none.
+ParameterGroupId ParameterScheduler::last_used() const {
+  ParameterGroupId last = -1;
   std::size_t last_use = 0;
-  for (PageId id = 0; id < static_cast<PageId>(pages_.size()); ++id) {
-    const Page& page = pages_[id];
-    if (!is_on_device(id) || page.uses > 0 || page.wanted == wanted_) continue;
-    const std::size_t use = next_use(page);
+  for (ParameterGroupId id = 0; id < static_cast<ParameterGroupId>(groups_.size()); ++id) {
+    const Group& group = groups_[id];
+    if (!is_on_device(id) || group.uses > 0 || group.wanted == wanted_) continue;
+    const std::size_t use = next_use(group);
     if (last >= 0 && use <= last_use) continue;
     last = id;
     last_use = use;
@@ -135,27 +140,27 @@ PageId ParameterScheduler::last_used() const {
   return last;
 }
 
-std::size_t ParameterScheduler::next_use(const Page& page) const {
-  const auto at = std::ranges::lower_bound(page.forecast, next_);
-  return at == page.forecast.end() ? kNeverAgain : *at;
+std::size_t ParameterScheduler::next_use(const Group& group) const {
+  const auto at = std::ranges::lower_bound(group.forecast, next_);
+  return at == group.forecast.end() ? kNeverAgain : *at;
 }
 
-void ParameterScheduler::evict(PageId page) {
-  wait(page);
-  evict_here(page);
+void ParameterScheduler::evict(ParameterGroupId group) {
+  wait(group);
+  evict_here(group);
 }
 
-void ParameterScheduler::evict_here(PageId page) {
-  Page& evicted = pages_[page];
-  executor_.evict(page, evicted.changed);
+void ParameterScheduler::evict_here(ParameterGroupId group) {
+  Group& evicted = groups_[group];
+  executor_.evict(group, evicted.changed);
   evicted.changed = false;
   evicted.state = State::kAway;
   device_bytes_ -= evicted.bytes;
 }
 
-/// Evicts pages beyond the window after an operator has used or made some.
+/// Evicts groups beyond the window after an operator has used or made some.
 void ParameterScheduler::trim() {
-  ++wanted_;  // pages wanted by the forecast may be evicted here
+  ++wanted_;  // groups wanted by the forecast may be evicted here
   make_room(0);
 }
 
@@ -165,23 +170,23 @@ Bytes ParameterScheduler::limit() const {
 
 void ParameterScheduler::bring_all() {
   has_all_ = true;
-  for (PageId page = 0; page < static_cast<PageId>(pages_.size()); ++page)
-    if (pages_[page].state == State::kAway) fetch(page);
+  for (ParameterGroupId group = 0; group < static_cast<ParameterGroupId>(groups_.size()); ++group)
+    if (groups_[group].state == State::kAway) fetch(group);
 }
 
 void ParameterScheduler::end_step() {
   OFFPROF_CHECK(used_bytes_ == 0);
-  for (PageId page = 0; page < static_cast<PageId>(pages_.size()); ++page)
-    if (is_on_device(page)) evict(page);
+  for (ParameterGroupId group = 0; group < static_cast<ParameterGroupId>(groups_.size()); ++group)
+    if (is_on_device(group)) evict(group);
   used_before_ = std::exchange(used_, {});
   next_ = 0;
   has_all_ = false;
 }
 
 void ParameterScheduler::learn() {
-  for (Page& page : pages_) page.forecast.clear();
+  for (Group& group : groups_) group.forecast.clear();
   forecast_ = used_before_;
-  for (std::size_t i = 0; i < forecast_.size(); ++i) pages_[forecast_[i]].forecast.push_back(i);
+  for (std::size_t i = 0; i < forecast_.size(); ++i) groups_[forecast_[i]].forecast.push_back(i);
 }
 
 }  // namespace offprof

@@ -137,8 +137,7 @@ class RuleBook {
   void give_recomputations() {
     if (!recomputes(policy_) || policy_.scheduler == SchedulerKind::kTrl) return;
     if (!program_.recomputations)
-      throw input_error("the trace does not record which tensors can be recomputed in backward",
-                        "Record a trace with this policy: offprof run MODEL.pt --policy FILE");
+      throw NotRecorded("the trace does not record which tensors can be recomputed in backward");
     std::vector<char> is_lossy;
     for (const std::string& name : result_.transforms)
       is_lossy.push_back(profile_of(name).is_lossless ? 0 : 1);
@@ -184,8 +183,7 @@ class RuleBook {
   const TransformProfile& profile_of(const std::string& name) const {
     const auto found = std::ranges::find(profiles_, name, &TransformProfile::name);
     if (found != profiles_.end()) return *found;
-    throw input_error(fmt::format("the trace does not record the costs of encoding with {}", name),
-                      "Record a trace with this policy: offprof run MODEL.pt --policy FILE");
+    throw NotRecorded(fmt::format("the trace does not record the costs of encoding with {}", name));
   }
 
   void warn() {

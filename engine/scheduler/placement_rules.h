@@ -5,11 +5,20 @@
 #include <vector>
 
 #include "engine/scheduler/scheduler.h"
+#include "traces/base/error.h"
 #include "traces/model/policy.h"
 #include "traces/model/step_program.h"
 #include "traces/model/transform_cost.h"
 
 namespace offprof {
+
+/// Error (input) of rules that need costs which the trace's run did not measure. A run under this policy
+/// measures them; who knows the names of model and policy gives the command as the hint.
+class NotRecorded : public Error {
+ public:
+  explicit NotRecorded(const std::string& message)
+      : Error(ErrorKind::kInput, message, "Record a trace of a run under this policy.") {}
+};
 
 /// Result of a policy's rules for the saved tensors of a step.
 struct StepPlacements {
@@ -23,12 +32,12 @@ struct StepPlacements {
 ///
 /// A tensor is encoded only if one saved tensor fills the storage densely, and all saved tensors of the same
 /// content have the same transform and one dtype, because they share the copy. Otherwise only the rule's
-/// place applies (PlacementReason::kUnfitToEncode). A tensor that is to be recomputed must have a recipe: see
-/// settle_recomputations.
+/// place applies (PlacementReason::kUnfitToEncode). A tensor that is to be recomputed must have recompute
+/// steps: see settle_recomputations.
 ///
-/// `program` and `profiles` must outlive the result. Throws Error (input) if `profiles` lack a transform, if
-/// a transform does not accept the dtype of a tensor that its rule matches, or if a rule asks for kRecompute
-/// and the trace has no record of recipes.
+/// `program` and `profiles` must outlive the result. Throws NotRecorded if `profiles` lack a transform, or if
+/// a rule asks for kRecompute and the trace has no record of recompute steps. Throws Error (input) if a
+/// transform does not accept the dtype of a tensor that its rule matches.
 StepPlacements choose_placements(const Policy& policy, const StepProgram& program,
                                  std::span<const TransformProfile> profiles);
 

@@ -33,8 +33,8 @@ PlacementReason reason_of(Movability movability) {
       return PlacementReason::kEmpty;
     case Movability::kUnsupportedLayout:
       return PlacementReason::kUnsupportedLayout;
-    case Movability::kPaged:
-      return PlacementReason::kPaged;
+    case Movability::kParameterGroup:
+      return PlacementReason::kParameterGroup;
   }
   OFFPROF_CHECK(false);
 }

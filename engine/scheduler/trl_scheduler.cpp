@@ -50,7 +50,7 @@ PackDecision TrlScheduler::pack(SavedId tensor, const PackRequest& request, cons
 bool TrlScheduler::offloads(const PackRequest& request) const {
   return offloads_any_ && !request.is_parameter && request.tensor_bytes >= threshold_bytes_ &&
          request.movability != Movability::kUnsupportedLayout && request.movability != Movability::kEmpty &&
-         request.movability != Movability::kPaged;
+         request.movability != Movability::kParameterGroup;
 }
 
 PlacementReason TrlScheduler::reason_to_keep(const PackRequest& request) const {
@@ -59,8 +59,8 @@ PlacementReason TrlScheduler::reason_to_keep(const PackRequest& request) const {
       return PlacementReason::kUnsupportedLayout;
     case Movability::kEmpty:
       return PlacementReason::kEmpty;
-    case Movability::kPaged:
-      return PlacementReason::kPaged;
+    case Movability::kParameterGroup:
+      return PlacementReason::kParameterGroup;
     default:
       break;
   }

@@ -97,7 +97,9 @@ TEST_F(SlicesTest, FreeWaitingValuesAtTheSameTimeUnderEveryPolicy) {
     ParameterOffloader offloader(device_, make_host_parameter_store(device_), /*window_bytes=*/kMiB,
                                  /*least_bytes=*/1);
     auto residents = std::make_shared<Residents>();
-    residents->is_paged = [&](const c10::Storage& storage) { return offloader.is_page(storage); };
+    residents->is_parameter_group = [&](const c10::Storage& storage) {
+      return offloader.is_parameter_group(storage);
+    };
     residents_ = residents;
     const ParameterOffloader::Scope scope(&offloader);
     const MemoryLog log(device_);

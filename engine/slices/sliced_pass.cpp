@@ -116,7 +116,7 @@ c10::IValue SlicedPass::enter(ValueId id, Microbatch& microbatch, Call& call) co
   std::size_t next = 0;
   return with_tensors_replaced(microbatch.values[id].value, [&](const at::Tensor& tensor) {
     const std::size_t index = next++;
-    if (is_waiting(tensor)) call.pages.push_back(tensor.storage());
+    if (is_waiting(tensor)) call.groups.push_back(tensor.storage());
     if (!tensor.defined() || !tensor.requires_grad()) return tensor;
     call.entered.push_back({id, index});
     return call.boundary->enter(tensor);
@@ -213,7 +213,7 @@ void SlicedPass::let_wait(const at::Tensor& value) const {
 
 bool SlicedPass::is_waiting(const at::Tensor& value) const {
   return offloader_ != nullptr && value.defined() && value.has_storage() &&
-         offloader_->is_page(value.storage());
+         offloader_->is_parameter_group(value.storage());
 }
 
 }  // namespace offprof

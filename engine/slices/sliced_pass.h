@@ -54,9 +54,9 @@ class SlicedPass {
   struct Call {
     std::shared_ptr<Boundary> boundary;
     std::vector<Entry> entered;  ///< by input of the boundary
-    /// The inputs' storages that the pager manages. Some policies release them before autograd does; holding
-    /// them here makes their lifetime independent of the policy.
-    std::vector<c10::Storage> pages{};
+    /// The inputs' storages that the offloader manages. Some policies release them before autograd does;
+    /// holding them here makes their lifetime independent of the policy.
+    std::vector<c10::Storage> groups{};
   };
   struct Microbatch {
     std::vector<Value> values;

@@ -2,8 +2,8 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
+#include "engine/tensors/files/checkpoint.h"
 #include "engine/tensors/files/readable_file.h"
-#include "engine/tensors/tensor_archive.h"
 #include "engine/tensors/tensor_store.h"
 #include "tests/support/random_tensors.h"
 #include "tests/support/torch_test.h"
@@ -69,8 +69,10 @@ TEST(PythonCheckpoint, AnyDamagedByteIsAnErrorOrHarmless) {
       std::string damaged = whole;
       damaged[at] = static_cast<char>(damaged[at] ^ change);
       refused += static_cast<int>(!message_of<Error>([&] {
-                                     const TensorArchive archive(std::make_shared<TextFile>(damaged, "m.pt"));
-                                     for (const auto& [name, entry] : archive.tensors()) archive.read(entry);
+                                     const TensorStore store("m.pt", [&](const std::string& path) {
+                                       return std::make_shared<TextFile>(damaged, path);
+                                     });
+                                     for (const auto& [name, info] : store.tensors()) store.get(name);
                                    }).empty());
     }
   }

@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 struct CountedReads {
   std::atomic<Bytes> bytes = 0;
 
-  TensorStore::Open open() {
+  Checkpoint::Open open() {
     class Counted final : public ReadableFile {
      public:
       Counted(std::shared_ptr<const ReadableFile> file, std::atomic<Bytes>& bytes)
@@ -126,11 +126,11 @@ TEST_F(TensorStoreTest, ReadsSafetensors) {
   const TensorStore store(write_safetensors("m.safetensors", {{"weight", weight}, {"bias", bias}}));
   EXPECT_TRUE(same_bits(store.get("weight"), weight));
   EXPECT_TRUE(same_bits(store.get("bias"), bias));
-  const TensorInfo& info = store.tensors().at("bias");
+  const CheckpointTensor& info = store.tensors().at("bias");
   EXPECT_EQ(info.dtype, "bfloat16");
   EXPECT_THAT(info.sizes, ElementsAre(4));
   EXPECT_EQ(info.bytes, 8);
-  EXPECT_EQ(info.file, in_folder("m.safetensors"));
+  EXPECT_EQ(info.file->name(), in_folder("m.safetensors"));
   EXPECT_EQ(store.bytes(), 56);
 }
 
@@ -246,7 +246,8 @@ TEST_F(TensorStoreTest, RejectsTensorsThatAreNotInTheArchive) {
   EXPECT_THAT(refusal(write_archive(good, {})), HasSubstr("a storage '0' that does not exist"));
   EXPECT_THAT(refusal(write_archive(good, {at::zeros({6})})),
               HasSubstr("tensor 'a': shape [2, 3], strides [3, 1] and offset 1 exceed its storage of 6"));
-  EXPECT_THAT(refusal(write_archive(good, {at::zeros({700})}, true)), HasSubstr("storage '0' is compressed"));
+  EXPECT_THAT(refusal(write_archive(good, {at::zeros({700})}, true)),
+              HasSubstr("record 'm/data/0' is compressed"));
   EXPECT_THAT(refusal(write_archive(good, {at::zeros({7})}, false, "big")), HasSubstr("not little-endian"));
   const std::string odd = with_byte('\x8a', 8).append(7, '\xff').append(1, '\x7f');
   const auto of_sizes = [&](const std::string& sizes, const std::string& strides) {

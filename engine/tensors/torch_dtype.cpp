@@ -1,37 +1,9 @@
 #include "engine/tensors/torch_dtype.h"
 
-#include <array>
-
 #include "engine/torch/dtype_name.h"
 
 namespace offprof {
 namespace {
-
-struct DtypePair {
-  at::ScalarType torch;
-  TensorDtype file;
-};
-
-constexpr std::array<DtypePair, 20> kPairs = {{{at::kBool, TensorDtype::kBool},
-                                               {at::kFloat4_e2m1fn_x2, TensorDtype::kF4},
-                                               {at::kByte, TensorDtype::kU8},
-                                               {at::kChar, TensorDtype::kI8},
-                                               {at::kFloat8_e5m2, TensorDtype::kF8E5M2},
-                                               {at::kFloat8_e4m3fn, TensorDtype::kF8E4M3},
-                                               {at::kFloat8_e8m0fnu, TensorDtype::kF8E8M0},
-                                               {at::kFloat8_e4m3fnuz, TensorDtype::kF8E4M3Fnuz},
-                                               {at::kFloat8_e5m2fnuz, TensorDtype::kF8E5M2Fnuz},
-                                               {at::kShort, TensorDtype::kI16},
-                                               {at::kUInt16, TensorDtype::kU16},
-                                               {at::kHalf, TensorDtype::kF16},
-                                               {at::kBFloat16, TensorDtype::kBF16},
-                                               {at::kInt, TensorDtype::kI32},
-                                               {at::kUInt32, TensorDtype::kU32},
-                                               {at::kFloat, TensorDtype::kF32},
-                                               {at::kComplexFloat, TensorDtype::kC64},
-                                               {at::kDouble, TensorDtype::kF64},
-                                               {at::kLong, TensorDtype::kI64},
-                                               {at::kUInt64, TensorDtype::kU64}}};
 
 at::ScalarType bits_of_width(std::size_t bytes) {
   switch (bytes) {
@@ -58,14 +30,8 @@ std::optional<at::ScalarType> scalar_type_named(std::string_view name) {
 
 std::optional<TensorDtype> file_dtype(at::ScalarType type) {
   if (type == at::kFloat4_e2m1fn_x2) return std::nullopt;  // the shapes differ: LibTorch counts pairs
-  for (const DtypePair& pair : kPairs)
-    if (pair.torch == type) return pair.file;
-  return std::nullopt;
-}
-
-std::optional<at::ScalarType> scalar_type_of(TensorDtype dtype) {
-  for (const DtypePair& pair : kPairs)
-    if (pair.file == dtype) return pair.torch;
+  for (int i = 0; i <= static_cast<int>(TensorDtype::kU64); ++i)
+    if (torch_name(static_cast<TensorDtype>(i)) == dtype_name(type)) return static_cast<TensorDtype>(i);
   return std::nullopt;
 }
 

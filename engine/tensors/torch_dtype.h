@@ -16,10 +16,6 @@ std::optional<at::ScalarType> scalar_type_named(std::string_view name);
 /// Returns the dtype in safetensors files; nullopt: the format lacks it (complex128).
 std::optional<TensorDtype> file_dtype(at::ScalarType type);
 
-/// Returns LibTorch's dtype of the same numbers; nullopt: there is none (6-bit numbers). One number of
-/// LibTorch's dtype holds two numbers of `F4`.
-std::optional<at::ScalarType> scalar_type_of(TensorDtype dtype);
-
 /// Returns the same memory as integers of the same width, which LibTorch can copy for every dtype. `tensor`
 /// must not be a conjugate or negative view.
 at::Tensor as_bits(const at::Tensor& tensor);

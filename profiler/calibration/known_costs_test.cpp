@@ -23,6 +23,7 @@ KnownCosts known_costs() {
   KnownCosts costs;
   costs.op_ns_per_letter = 700;
   costs.launch_ns = 2'300;
+  costs.enqueue_ns = 870;
   costs.event_ns = 450;
   costs.start_ns = 5'100;
   costs.out = {9'000, 100};
@@ -98,7 +99,7 @@ TEST_F(KnownCostsTest, CalibrationFindsTheKnownCosts) {
   calibrate_and_fit();
   const auto exactly = [](Nanoseconds time) { return MeasuredQuartiles{time, time, time}; };
   constexpr Nanoseconds kLinesOfAMib = kMiB / KnownCosts::kLine;
-  EXPECT_EQ(calibration_.command, exactly(costs.launch_ns));
+  EXPECT_EQ(calibration_.command, exactly(costs.launch_ns + costs.enqueue_ns));
   EXPECT_EQ(calibration_.event, exactly(costs.event_ns));
   EXPECT_EQ(calibration_.start, exactly(costs.start_ns));
   EXPECT_EQ(calibration_.hook, exactly(0));

@@ -194,7 +194,7 @@ std::optional<NotedArgument> OperatorNotes::noted(const c10::IValue& value) cons
 std::optional<NotedArgument> OperatorNotes::noted_tensor(const at::Tensor& value) const {
   if (!value.defined()) return NotedArgument{};
   if (!is_plain(value) || value.unsafeGetTensorImpl()->is_wrapped_number()) return std::nullopt;
-  if (residents_.is_paged && residents_.is_paged(value.storage())) return std::nullopt;
+  if (residents_.is_parameter_group && residents_.is_parameter_group(value.storage())) return std::nullopt;
   const auto allocation = device_.allocation_of(value.storage());
   if (!allocation) return std::nullopt;
   NotedArgument argument = {

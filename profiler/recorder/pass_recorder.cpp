@@ -4,7 +4,6 @@
 #include <mutex>
 #include <utility>
 
-#include "engine/checkpointing/module_path.h"
 #include "engine/torch/dtype_name.h"
 #include "traces/base/check.h"
 #include "traces/base/error.h"
@@ -48,7 +47,7 @@ StorageRole role_of(Movability movability) {
     case Movability::kInput:
       return StorageRole::kInput;
     case Movability::kResident:
-    case Movability::kPaged:
+    case Movability::kParameterGroup:
       return StorageRole::kResident;
     case Movability::kMovable:
     case Movability::kEmpty:
@@ -67,8 +66,13 @@ Error runs_on_threads_at_once() {
 
 }  // namespace
 
-PassRecorder::PassRecorder(Device& device, bool wants_node_ends, GpuTracer* tracer)
-    : device_(device), wants_node_ends_(wants_node_ends), tracer_(tracer), callback_(0) {
+PassRecorder::PassRecorder(Device& device, bool wants_node_ends, GpuTracer* tracer,
+                           std::function<std::string()> module_path)
+    : device_(device),
+      wants_node_ends_(wants_node_ends),
+      tracer_(tracer),
+      module_path_(std::move(module_path)),
+      callback_(0) {
   pass_.events.reserve(kExpectedEvents);
   pass_.resident_bytes = device.live_bytes();
   if (const auto use = device.cache_use()) pass_.reserved_bytes = use->reserved_peak_bytes;
@@ -114,6 +118,14 @@ void PassRecorder::stop() {
   }
   at::removeCallback(callback_);
   // without recorder_mutex: an allocating thread holds the lock that this takes
+  device_.set_listener(nullptr);
+}
+
+/// The child has one thread, so nobody else can hold the lock for long; but a thread that does not exist in
+/// the child may have held it when the process forked. So the lock is not taken.
+void PassRecorder::forget_in_child() {
+  recording_ = false;
+  active_recorder = nullptr;
   device_.set_listener(nullptr);
 }
 
@@ -223,13 +235,15 @@ void PassRecorder::op_ends(const at::RecordFunction&, at::ObserverContext*) {
 
 void PassRecorder::on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
                            const PackDecision& decision) {
+  const std::string module_path =
+      module_path_();  // without recorder_mutex, since it may wait for Python's lock
   const Turn turn(recorder_mutex);
   if (!recording_) return;
   note(RawKind::kPack, tensor);
   RawSaved raw{describe(value, request), request.storage, request.storage_bytes, role_of(request.movability),
                decision.copy};
   raw.saved.op = open_ops_.empty() ? intern("(outside an operator)") : open_ops_.back();
-  raw.saved.module = intern(current_module_path());
+  raw.saved.module = intern(module_path);
   pass_.saved.push_back(std::move(raw));
   pass_.escaped.push_back(0);
 }

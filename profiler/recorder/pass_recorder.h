@@ -2,6 +2,7 @@
 
 #include <ATen/record_function.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "engine/autograd/step_listener.h"
+#include "engine/checkpointing/module_path.h"
 #include "engine/devices/device.h"
 #include "profiler/cupti/gpu_tracer.h"
 #include "profiler/recording/recorded_pass.h"
@@ -25,7 +27,10 @@ namespace offprof {
 class PassRecorder final : public StepListener, private AllocationListener {
  public:
   /// `tracer` is that of the device's GPU and is given the cause of work (WorkCause); nullptr: none.
-  PassRecorder(Device& device, bool wants_node_ends, GpuTracer* tracer = nullptr);
+  /// `module_path` returns the path of the module that runs on the calling thread; empty: of the model
+  /// itself, or unknown.
+  PassRecorder(Device& device, bool wants_node_ends, GpuTracer* tracer = nullptr,
+               std::function<std::string()> module_path = current_module_path);
   ~PassRecorder() override;
   PassRecorder(const PassRecorder&) = delete;
   PassRecorder& operator=(const PassRecorder&) = delete;
@@ -37,6 +42,9 @@ class PassRecorder final : public StepListener, private AllocationListener {
   /// Ends the recording, waits until the device is idle, and returns the pass. Throws the first failure of
   /// the device's marks, and Error (input) if the step's operators ran on several threads at once.
   RecordedPass finish();
+
+  /// Stops the recording in a forked child process. The recorder must not be used there any more.
+  void forget_in_child();
 
   void on_hook_begin() override { take_note(RawKind::kHookBegin); }
   void on_hook_end() override { take_note(RawKind::kHookEnd); }
@@ -89,6 +97,7 @@ class PassRecorder final : public StepListener, private AllocationListener {
   Device& device_;
   bool wants_node_ends_;
   GpuTracer* tracer_;
+  std::function<std::string()> module_path_;
   int pushed_ = 0;
   bool recording_ = true;
   at::CallbackHandle callback_;

@@ -129,17 +129,6 @@ std::optional<std::size_t> first_difference(const RecordedPass& a, const Numbere
   return events_a.size() == events_b.size() ? std::nullopt : std::optional(shared);
 }
 
-/// Returns the highest number of live bytes in the pass.
-Bytes peak_of(const RecordedPass& pass) {
-  Bytes live = pass.resident_bytes, peak = live;
-  for (const RawEvent& event : pass.events) {
-    if (event.kind == RawKind::kAlloc) live += event.value;
-    if (event.kind == RawKind::kFree) live -= event.value;
-    peak = std::max(peak, live);
-  }
-  return peak;
-}
-
 /// Describes the memory of steps that differ each time.
 std::string peaks_of(std::span<const RecordedPass> keep_passes) {
   Bytes least = std::numeric_limits<Bytes>::max(), most = 0;
@@ -205,11 +194,34 @@ void add_times(StepProgram& program, const std::vector<std::vector<Between>>& pa
 
 }  // namespace
 
+Bytes peak_of(const RecordedPass& pass) {
+  Bytes live = pass.resident_bytes, peak = live;
+  for (const RawEvent& event : pass.events) {
+    if (event.kind == RawKind::kAlloc) live += event.value;
+    if (event.kind == RawKind::kFree) live -= event.value;
+    peak = std::max(peak, live);
+  }
+  return peak;
+}
+
 bool same_program(const RecordedPass& a, const RecordedPass& b) {
   const NumberedPass numbered_a(a);
   const NumberedPass numbered_b(b);
   return !first_difference(a, numbered_a, common_events(numbered_a), b, numbered_b,
                            common_events(numbered_b));
+}
+
+bool same_until_backward(const RecordedPass& a, const RecordedPass& b) {
+  const NumberedPass numbered_a(a);
+  const NumberedPass numbered_b(b);
+  const std::vector<Event> events_a = common_events(numbered_a);
+  const auto difference = first_difference(a, numbered_a, events_a, b, numbered_b, common_events(numbered_b));
+  if (!difference) return true;
+  const auto is_backward = [&](const Event& event) {
+    return event.kind == EventKind::kPhase && a.names[event.id] == "backward";
+  };
+  const auto backward = std::ranges::find_if(events_a, is_backward);
+  return backward != events_a.end() && static_cast<std::size_t>(backward - events_a.begin()) < *difference;
 }
 
 bool serves_dense_steps(const RecordedPass& offload_pass, const RecordedPass& dense_pass) {

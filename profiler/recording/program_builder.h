@@ -23,6 +23,13 @@ StepProgram build_program(std::span<const RecordedPass> keep_passes, const Recor
 /// Returns true if the passes differ in nothing but times, frees and reloads.
 bool same_program(const RecordedPass& a, const RecordedPass& b);
 
+/// Returns true if the passes differ in nothing but times, frees and reloads until their first backward
+/// begins.
+bool same_until_backward(const RecordedPass& a, const RecordedPass& b);
+
+/// Returns the highest number of live bytes in the pass.
+Bytes peak_of(const RecordedPass& pass);
+
 /// Returns true if the program built from `offload_pass` also holds for steps that copy every tensor back
 /// densely, of which `dense_pass` is one: they do the same, and no tensor that unpack returned is in use
 /// beyond its node. The offload pass cannot show the lifetime of tensors that share a copy with others, or of

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,7 @@ struct StepResult {
   Bytes device_peak_bytes = 0;
   Bytes device_resident_bytes = 0;
   std::optional<CacheUse> cache_use;
+  std::int64_t allocations = 0;  ///< of device memory, by the model and by the engine
   Bytes host_peak_bytes = 0;
   std::optional<Bytes> host_reserved_bytes;  ///< pinned; nullopt: no host memory is pinned
   Bytes d2h_bytes = 0;

@@ -9,8 +9,9 @@
 #include "engine/transforms/transform.h"
 #include "profiler/cupti/step_tracing.h"
 #include "profiler/plugin/plugin.h"
-#include "profiler/session/gradient_check.h"
 #include "profiler/session/loaded_model.h"
+#include "profiler/stages/gradient_check.h"
+#include "profiler/stages/policy_steps.h"
 #include "profiler/training/trainer.h"
 #include "traces/model/trace.h"
 
@@ -19,11 +20,11 @@ namespace offprof {
 /// A model that is loaded, recorded and calibrated: its steps can be measured under any policy.
 class Job {
  public:
-  /// `trainer` is that of `loaded`, whose trace is complete. `recorded` is the guide of its step program.
-  /// `transforms` are those whose costs are in the trace. `device` and `progress` must outlive the job.
-  Job(Device& device, const Progress& progress, std::unique_ptr<LoadedModel> loaded,
-      std::unique_ptr<Trainer> trainer, StepGuide recorded,
-      std::vector<std::shared_ptr<const Transform>> transforms);
+  /// `trainer` is that of `loaded`, whose trace is complete, and the steps of `source` are the trainer's.
+  /// `recorded` is the guide of the step program. `transforms` are those whose costs are in the trace. The
+  /// references in `source` must outlive the job.
+  Job(StepSource source, std::unique_ptr<LoadedModel> loaded, std::unique_ptr<Trainer> trainer,
+      StepGuide recorded, std::vector<std::shared_ptr<const Transform>> transforms);
 
   /// Returns the model, its environment and its step program, without measured steps.
   const Trace& trace() const { return loaded_->trace; }
@@ -36,28 +37,20 @@ class Job {
 
   /// Trains steps under `policy` within the device's capacity and the policy's host memory.
   std::vector<StepResult> train(const Policy& policy, int steps, Recording recording);
-  /// Measures the cost of tracing such steps.
-  TracingCost tracing_cost(const Policy& policy);
+  /// Measures steps under the request's policy: see measure_policy.
+  void measure(const RunRequest& request, StepTracing* tracing, RunResult& result);
 
-  /// Returns the device capacity of the measured steps; nullopt: that of the machine.
-  std::optional<Bytes> capacity() const;
-  /// Returns an error if the data on the device before a step already exceed its capacity. A caching
-  /// allocator would not notice, since it does not ask the device again for memory that it holds.
-  std::optional<OutOfMemory> refusal_beforehand();
+  /// See PolicySteps::refusal_beforehand.
+  std::optional<OutOfMemory> refusal_beforehand() { return steps_.refusal_beforehand(); }
 
  private:
-  void set_limits(const Policy& policy);
-  std::optional<Bytes> host_capacity(const Policy& policy) const;
-  StepGuide guide_for(const Policy& policy) const;
+  TracingCost tracing_cost(const Policy& policy);
 
-  Device& device_;
-  const Progress& progress_;
+  StepSource source_;
   std::unique_ptr<LoadedModel> loaded_;
   std::unique_ptr<Trainer> trainer_;
-  StepGuide recorded_;
-  std::vector<std::shared_ptr<const Transform>> transforms_;
-  GradientReference reference_;        ///< gradients of plain autograd
-  std::optional<Policy> last_policy_;  ///< the policy of the current limits
+  PolicySteps steps_;
+  GradientReference reference_;  ///< gradients of plain autograd
   /// Waits at the end, since copies may still use memory that is freed with the trainer.
   IdleAtEnd idle_at_end_;
 };
@@ -67,8 +60,5 @@ class Job {
 /// request cannot be recorded.
 std::unique_ptr<Job> prepare_job(const RunRequest& request, Device& device, const Progress& progress,
                                  StepTracing* tracing = nullptr);
-
-/// Removes the limits of a job's steps for work outside of them.
-void lift_limits(Device& device);
 
 }  // namespace offprof

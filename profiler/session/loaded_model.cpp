@@ -7,14 +7,16 @@
 #include <fmt/ranges.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 #include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
-#include <torch/version.h>
 
 #include <algorithm>
 
 #include "engine/checkpointing/checkpointed_modules.h"
 #include "engine/models/meta_parameters.h"
+#include "engine/models/model_checkpoint.h"
 #include "engine/models/model_device.h"
 #include "engine/slices/microbatches.h"
+#include "profiler/stages/measure_policy.h"
+#include "profiler/stages/record_run.h"
 #include "traces/analysis/fingerprint.h"
 #include "traces/base/check.h"
 #include "traces/base/error.h"
@@ -52,14 +54,16 @@ class Loader {
     at::set_num_threads(request_.threads);
     trace_.settings = request_.settings;
     model_ = load_model(request_.model_path);
+    if (const std::string& path = trace_.settings.loaded_from; !path.empty())
+      checkpoint_.emplace(path, model_);
     make_inputs_as_asked();
-    if (!device_.is_virtual()) refuse_meta_parameters(model_);
+    if (!device_.is_virtual() && !checkpoint_) refuse_meta_parameters(model_);
     place_model();
     choose_checkpointed();
     cut_into_slices();
     trace_.model = model_.info;
     refuse_foreign_plan(request_.policy, request_.policy_made_for,
-                        fingerprint_of_run(trace_.model, trace_.settings));
+                        fingerprint_of_run(trace_.model, trace_.settings), /*trace_of_run=*/"");
     note_environment();
     if (used_before) trace_.environment.beside_allocator = {*used_before, *used_before, *used_before};
   }
@@ -77,13 +81,7 @@ class Loader {
   }
 
   void note_environment() {
-    trace_.environment = {request_.device,
-                          device_.description(),
-                          TORCH_VERSION,
-                          request_.threads,
-                          device_.known_link().value_or(Link{}),
-                          device_.memory_bytes(),
-                          device_.is_virtual()};
+    trace_.environment = environment_of(request_, device_);
     if (DeviceDisk* const disk = device_.disk(); disk != nullptr && !disk->warning().empty())
       trace_.notes.push_back(disk->warning());
   }
@@ -94,8 +92,31 @@ class Loader {
     const auto adopt = [&](const at::Tensor& parameter) {
       if (offloader_) offloader_->adopt_parameter(parameter);
     };
-    if (!device_.torch_device().is_cpu()) return move_to_device(model_, device_.torch_device(), adopt);
-    for (const at::Tensor& parameter : model_.module.parameters()) adopt(parameter);
+    const auto value_of = [&](const at::Tensor& own) {
+      return checkpoint_ ? checkpoint_->value_of(own) : own;
+    };
+    if (!device_.torch_device().is_cpu())
+      return move_to_device(model_, device_.torch_device(), adopt, value_of);
+    std::vector<at::Tensor> in_memory;
+    for (const at::Tensor& parameter : model_.module.parameters())
+      if (!stays_in_file(parameter)) in_memory.push_back(parameter);
+    // Reads all values first: some may share a storage, whose memory may be freed once it is adopted.
+    if (checkpoint_) {
+      for (const at::Tensor& parameter : in_memory) checkpoint_->read_into(parameter);
+      for (const at::Tensor& buffer : model_.module.buffers()) checkpoint_->read_into(buffer);
+    }
+    for (const at::Tensor& parameter : in_memory) adopt(parameter);
+  }
+
+  /// Offloads the parameter without reading its value, if its place can load it from the checkpoint later and
+  /// no other tensor shares its storage.
+  bool stays_in_file(const at::Tensor& parameter) {
+    if (!checkpoint_ || !offloader_) return false;
+    ModelCheckpoint::make_room(parameter);
+    if (offloader_->is_parameter_group(parameter.storage())) return true;  // the module has it twice
+    const auto range = checkpoint_->range_of(parameter);
+    return range && parameter.storage().use_count() == 1 &&
+           offloader_->adopt_parameter_in_file(parameter, *range);
   }
 
   void make_offloader() {
@@ -129,7 +150,7 @@ class Loader {
     progress_("cutting the model into slices");
     model_.microbatches = settings->microbatches;
     const auto microbatches = cut_into_microbatches(model_.inputs, model_.microbatches);
-    const ParameterOffloader::Scope paged(offloader_ ? &*offloader_ : nullptr);
+    const ParameterOffloader::Scope offloading(offloader_ ? &*offloader_ : nullptr);
     try {
       model_.slices = std::make_shared<LayerSlices>(model_.module, microbatches.front(), settings->count,
                                                     device_.torch_device());
@@ -142,6 +163,7 @@ class Loader {
   }
 
   const RunRequest& request_;
+  std::optional<ModelCheckpoint> checkpoint_{};
   Device& device_;
   const Progress& progress_;
   Model& model_;
@@ -192,10 +214,6 @@ void warm_up(LoadedModel& loaded, Trainer& trainer, Device& device, const Progre
   check_checkpointed(loaded);
   if (auto& memory = loaded.trace.environment.beside_allocator)
     memory->warm_bytes = *used_beside_allocator(device);
-}
-
-std::optional<Bytes> used_beside_allocator(const Device& device) {
-  return device.is_virtual() ? std::nullopt : device.used_beside_allocator();
 }
 
 }  // namespace offprof

@@ -33,8 +33,4 @@ std::unique_ptr<LoadedModel> load_for(const RunRequest& request, Device& device,
 /// the steps call none of the checkpointed modules.
 void warm_up(LoadedModel& loaded, Trainer& trainer, Device& device, const Progress& progress);
 
-/// Returns the GPU memory in use outside the allocator now; nullopt: there is no GPU, or it is virtual and
-/// has nothing else.
-std::optional<Bytes> used_beside_allocator(const Device& device);
-
 }  // namespace offprof

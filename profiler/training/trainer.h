@@ -13,22 +13,21 @@
 #include "engine/parameters/parameter_offloader.h"
 #include "profiler/cupti/step_tracing.h"
 #include "profiler/recording/step_result.h"
+#include "profiler/steps/measured_step.h"
 #include "profiler/steps/step_order.h"
 #include "traces/model/policy.h"
 #include "traces/model/trace.h"
 
 namespace offprof {
 
-class StepRecording;
-
 /// Trains a model step by step. A step sets the gradients to none and runs forward, loss, backward and the
 /// optimiser. A measured or recorded step sets the gradients to none again at its end, as the next step
-/// would.
+/// would. The end of a step throws Error (input) if the device cannot predict the model (take_model_refusal).
 class Trainer {
  public:
-  /// `model`, `device`, `tracing` and `pager` must outlive the trainer. `settings.optimizer` is none, sgd or
-  /// adamw. `tracing` is for the device's GPU and steps recorded for a timeline; nullptr: none. `pager`
-  /// offloads the model's parameters; nullptr: they stay on the device.
+  /// `model`, `device`, `tracing` and `offloader` must outlive the trainer. `settings.optimizer` is none, sgd
+  /// or adamw. `tracing` is for the device's GPU and steps recorded for a timeline; nullptr: none.
+  /// `offloader` offloads the model's parameters; nullptr: they stay on the device.
   Trainer(Model& model, Device& device, const RunSettings& settings, StepTracing* tracing = nullptr,
           ParameterOffloader* offloader = nullptr);
 
@@ -52,13 +51,14 @@ class Trainer {
   std::shared_ptr<const Residents> residents() const;
 
  private:
-  void train(const std::shared_ptr<OffloadStep>& step, StepRecording& recording);
-  void take_figures(const OffloadStep& step, StepResult& result);
+  void train(MeasuredStep& measured);
+  void add_parameter_traffic(StepResult& result);
   void forward_and_backward();
+  void accumulate_gradients(const std::optional<Policy>& policy, const StepGuide& guide);
+  std::vector<at::Tensor> gradients_on_host() const;
   void set_gradients_to_none();
-  void end_pages();
-  void adopt_optimizer_state();
-  void begin_measuring();
+  void refuse_unpredictable_model();
+  void end_offloaded_step();
 
   Model& model_;
   Device& device_;

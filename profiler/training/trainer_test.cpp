@@ -11,8 +11,9 @@
 
 #include "engine/models/archives/build.h"
 #include "profiler/calibration/cost_calibration.h"
-#include "profiler/session/gradient_check.h"
 #include "profiler/session/run_job.h"
+#include "profiler/stages/gradient_check.h"
+#include "tests/conformance/device_wrapper.h"
 #include "tests/support/test_folder.h"
 #include "tests/support/torch_test.h"
 #include "traces/base/error.h"
@@ -434,6 +435,21 @@ TEST_F(TrainerTest, StepsOfAModelThatForksHaveTheGradientsOfPlainAutograd) {
           << describe(policy);
       EXPECT_THROW(trainer.step(policy, {}, Recording::kProgram), Error);
     }
+}
+
+/// Refuses every model after its first step.
+class RefusingDevice final : public DeviceWrapper {
+ public:
+  using DeviceWrapper::DeviceWrapper;
+  std::optional<Error> take_model_refusal() override { return input_error("unpredictable"); }
+};
+
+TEST_F(TrainerTest, TheFirstStepOfAModelThatTheDeviceCannotPredictIsAnError) {
+  RefusingDevice device(device_);
+  Model model = load_zoo_model("mlp");
+  Trainer trainer(model, device, settings_of("none"));
+  EXPECT_EQ(message_of<Error>([&] { trainer.plain_step(); }), "unpredictable");
+  EXPECT_EQ(message_of<Error>([&] { trainer.step(kKeep, {}, Recording::kNone); }), "unpredictable");
 }
 
 TEST_F(TrainerTest, RunRejectsAModelThatChangesFromStepToStep) {

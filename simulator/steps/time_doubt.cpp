@@ -41,13 +41,23 @@ Figure figure_of(const char* what, const Calibration& calibration, MeasuredQuart
           [member](Calibration& varied, Quartile quartile) { pin(varied.*member, quartile); }};
 }
 
-Figure copies_of(const char* what, const Calibration& calibration,
-                 std::vector<CopyTiming> Calibration::*member) {
+using CopyTimings = std::vector<CopyTiming> Calibration::*;
+
+/// Returns the time of the smallest copies, which is the latency of a link.
+Figure small_copies_of(const char* what, const Calibration& calibration, CopyTimings member) {
   const std::vector<CopyTiming>& copies = calibration.*member;
-  return {what, copies.empty() ? MeasuredQuartiles{} : copies.back().duration,
-          [member](Calibration& varied, Quartile quartile) {
-            for (CopyTiming& copy : varied.*member) pin(copy.duration, quartile);
-          }};
+  return {
+      what, copies.empty() ? MeasuredQuartiles{} : copies.front().duration,
+      [member](Calibration& varied, Quartile quartile) { pin((varied.*member).front().duration, quartile); }};
+}
+
+/// Returns the time of the largest copies, which together with the latency is the bandwidth, unless that was
+/// measured in a step.
+Figure large_copies_of(const char* what, const Calibration& calibration, CopyTimings member) {
+  const std::vector<CopyTiming>& copies = calibration.*member;
+  return {
+      what, copies.size() < 2 ? MeasuredQuartiles{} : copies.back().duration,
+      [member](Calibration& varied, Quartile quartile) { pin((varied.*member).back().duration, quartile); }};
 }
 
 Figure standstills_of(const Calibration& calibration) {
@@ -60,8 +70,10 @@ Figure standstills_of(const Calibration& calibration) {
 
 /// Returns the figures that a replay uses.
 std::vector<Figure> figures_of_replay(const Calibration& calibration) {
-  return {copies_of("large D2H copies", calibration, &Calibration::d2h),
-          copies_of("large H2D copies", calibration, &Calibration::h2d),
+  return {small_copies_of("small D2H copies", calibration, &Calibration::d2h),
+          small_copies_of("small H2D copies", calibration, &Calibration::h2d),
+          large_copies_of("large D2H copies", calibration, &Calibration::d2h),
+          large_copies_of("large H2D copies", calibration, &Calibration::h2d),
           figure_of("D2H copies of a step, per MiB", calibration, &Calibration::copy_out_per_mib),
           figure_of("H2D copies of a step, per MiB", calibration, &Calibration::copy_in_per_mib),
           figure_of("the start of a copy", calibration, &Calibration::start),

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "simulator/replay/step.h"
-#include "simulator/tuner/tune.h"
+#include "simulator/tuner/tune_result.h"
 #include "traces/model/link.h"
 #include "traces/model/policy.h"
 

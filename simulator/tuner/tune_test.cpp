@@ -323,33 +323,34 @@ TEST(Tune, SharingReplaysChangesOnlyTheEffort) {
 TEST(Tune, ReportsThePricesOfMemoryAndLink) {
   const Trace trace = sample();
   const TuneResult result = tuned(trace, budget(peak_of(tuned(trace).frontier.front())));
-  ASSERT_TRUE(result.memory_price);
-  EXPECT_GT(result.memory_price->more_bytes, 0);
-  EXPECT_GT(result.memory_price->gain_ns, 0);
-  EXPECT_FALSE(result.reliefs.empty());
-  EXPECT_LT(time_of(result.link_price->best), time_of(*result.chosen));
-  EXPECT_LE(peak_of(result.link_price->best), peak_of(*result.chosen));
+  ASSERT_TRUE(result.explanation.memory_price);
+  EXPECT_GT(result.explanation.memory_price->more_bytes, 0);
+  EXPECT_GT(result.explanation.memory_price->gain_ns, 0);
+  EXPECT_FALSE(result.explanation.reliefs.empty());
+  EXPECT_LT(time_of(result.explanation.link_price->best), time_of(*result.chosen));
+  EXPECT_LE(peak_of(result.explanation.link_price->best), peak_of(*result.chosen));
 }
 
 TEST(Tune, NothingBindsIfNothingWaits) {
   const Trace trace = sample();
   const TuneResult result = tuned(trace, budget(1'000'000));
-  EXPECT_TRUE(result.reliefs.empty());
-  EXPECT_FALSE(result.memory_price);
-  EXPECT_FALSE(result.fills_host);
+  EXPECT_TRUE(result.explanation.reliefs.empty());
+  EXPECT_FALSE(result.explanation.memory_price);
+  EXPECT_FALSE(result.explanation.fills_host);
 }
 
 TEST(Tune, TheBudgetBindsUnlessNothingIsFaster) {
   const Trace trace = sample();
   const TuneResult all = tuned(trace);
-  EXPECT_EQ(tuned(trace, budget(peak_of(all.frontier.front()))).binding, GoalLimit::kDeviceMemory);
-  EXPECT_EQ(tuned(trace, budget(peak_of(all.keep))).binding, GoalLimit::kNone);
+  EXPECT_EQ(tuned(trace, budget(peak_of(all.frontier.front()))).explanation.binding,
+            GoalLimit::kDeviceMemory);
+  EXPECT_EQ(tuned(trace, budget(peak_of(all.keep))).explanation.binding, GoalLimit::kNone);
 }
 
 TEST(Tune, TheSlowdownBindsUnlessNothingTakesLess) {
   const Trace trace = sample();
-  EXPECT_EQ(tuned(trace, slowdown(0)).binding, GoalLimit::kSlowdown);
-  EXPECT_EQ(tuned(trace, slowdown(50)).binding, GoalLimit::kNone);
+  EXPECT_EQ(tuned(trace, slowdown(0)).explanation.binding, GoalLimit::kSlowdown);
+  EXPECT_EQ(tuned(trace, slowdown(50)).explanation.binding, GoalLimit::kNone);
 }
 
 TEST(Tune, AcceptsAnySlowdown) {

@@ -70,6 +70,7 @@ Device::Event ClockworkDevice::copy(CopyQueue queue, const CopyRequest& request)
   const KnownCosts::Direction& costs = is_out ? costs_.out : costs_.in;
   Nanoseconds& queue_free = queue_free_ns_[index_of(queue)];
   Nanoseconds& direction_free = direction_free_ns_[index_of(request.direction)];
+  pass(costs_.enqueue_ns);
   const Nanoseconds begin = std::max({now_ns_ + costs_.start_ns, queue_free, direction_free});
   const Nanoseconds end = begin + costs.latency_ns + request.bytes / KnownCosts::kLine * costs.ns_per_line;
   queue_free = direction_free = end;

@@ -15,7 +15,8 @@ struct KnownCosts {
   Nanoseconds hook_ns = 0;           ///< compute time to look up a saved tensor when it is packed
   Nanoseconds launch_ns = 0;         ///< compute time for the memory of a copy out or in
   Nanoseconds event_ns = 0;          ///< compute time to wait for a copy, finished or not
-  Nanoseconds start_ns = 0;          ///< from the request of a copy on an idle queue to its begin
+  Nanoseconds enqueue_ns = 0;        ///< compute time of the request of a copy
+  Nanoseconds start_ns = 0;          ///< from the end of that request to the copy's begin, on an idle queue
   struct Direction {
     Nanoseconds latency_ns = 0;
     Nanoseconds ns_per_line = 0;  ///< for each whole line

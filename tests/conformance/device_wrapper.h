@@ -13,6 +13,7 @@ class DeviceWrapper : public Device {
   std::string description() const override { return inner_.description(); }
   bool is_virtual() const override { return inner_.is_virtual(); }
   std::optional<Bytes> memory_bytes() const override { return inner_.memory_bytes(); }
+  std::optional<Error> take_model_refusal() override { return inner_.take_model_refusal(); }
   std::vector<std::string> take_notes() override { return inner_.take_notes(); }
 
   std::optional<AllocationId> allocation_of(const c10::Storage& storage) const override {

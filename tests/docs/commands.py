@@ -1,7 +1,8 @@
 """Finds the `offprof` command lines in a page of Markdown, and the exit status that the page says they end with.
 
 A command stands in a code block (fenced, or indented by four blanks), on a line that begins with `offprof` or `$ offprof`; in
-a block with prompts only lines with a prompt are commands, the rest is output. A backslash at a line's end joins the next one.
+a block with prompts only lines with a prompt are commands, and the lines below each are output that the page quotes. A backslash
+at a line's end joins the next one.
 A command is expected to end with status 0, unless
 
 - its comment says otherwise: `offprof gate ... # exit status 1`, or
@@ -13,7 +14,7 @@ Commands within prose, in backticks, are found too: `mentions`.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 COMMAND = re.compile(r"offprof [a-z]+(\s|$)")
 STATUS = re.compile(r"exit status (\d+)")
@@ -27,6 +28,7 @@ class Command:
     text: str
     status: int
     needs_gpu: bool = False
+    quoted: tuple = ()  # lines of its output, (number, text) each
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,9 @@ class Block:
 
 def blocks(text):
     """Yields the code blocks of a page."""
-    before, block, fence, after_blank = "", [], None, True
-    for number, line in enumerate(text.splitlines() + [""], 1):
+    block: list[tuple[int, str]] = []
+    before, fence, after_blank = "", None, True
+    for number, line in enumerate([*text.splitlines(), ""], 1):
         if fence is not None:
             if line.strip().startswith(fence):
                 yield Block(before, block)
@@ -63,7 +66,7 @@ def blocks(text):
 
 def joined(lines):
     """The lines of a block, each with those that a backslash joins to it."""
-    result = []
+    result: list[tuple[int, str]] = []
     for number, line in lines:
         if result and result[-1][1].endswith("\\"):
             result[-1] = (result[-1][0], result[-1][1][:-1].rstrip() + " " + line.strip())
@@ -87,19 +90,22 @@ def cut_comment(line):
 
 def commands_of_block(page, block):
     lines = joined(block.lines)
-    if any(line.startswith("$ ") for _, line in lines):
-        lines = [(number, line[2:]) for number, line in lines if line.startswith("$ ")]
+    has_prompts = any(line.startswith("$ ") for _, line in lines)
     found = []
     for number, line in lines:
-        if not COMMAND.match(line):
-            continue
-        text, comment = cut_comment(line)
-        said = STATUS.search(comment)
-        found.append(Command(page, number, text, int(said.group(1)) if said else 0, NEEDS_GPU in comment))
+        typed = line.removeprefix("$ ")
+        is_command = COMMAND.match(typed) and (typed != line or not has_prompts)
+        if is_command:
+            text, comment = cut_comment(typed)
+            said = STATUS.search(comment)
+            found.append(Command(page, number, text, int(said.group(1)) if said else 0, NEEDS_GPU in comment))
+        elif has_prompts and found:
+            if typed != line:  # a command that is not of offprof; its output is not compared
+                break
+            found[-1] = replace(found[-1], quoted=(*found[-1].quoted, (number, line)))
     said = re.search(r"exit status (\d+):$", block.before)
     if found and said:
-        last = found[-1]
-        found[-1] = Command(page, last.line, last.text, int(said.group(1)), last.needs_gpu)
+        found[-1] = replace(found[-1], status=int(said.group(1)))
     return found
 
 

@@ -7,6 +7,7 @@ import unittest
 from pathlib import Path
 
 import commands
+import quotes
 
 HERE = Path(__file__).parent
 
@@ -50,8 +51,32 @@ class Commands(unittest.TestCase):
             ],
         )
 
+    def test_finds_the_output_that_a_page_quotes(self):
+        text = "```\n$ offprof ok\n  a table\n...\n$ ls\nfile\n```\n"
+        (command,) = commands.commands("p.md", text)
+        self.assertEqual(command.quoted, ((3, "a table"), (4, "...")))
+
     def test_finds_mentions_in_prose(self):
         self.assertEqual(commands.mentions(PAGE), ["offprof tune t.json --no-plan"])
+
+
+class Quotes(unittest.TestCase):
+    OUTPUT = "  per step        measured\n  step_time_ns      12.5 ms\n\nmemory     prediction exact to the\nbyte\n"
+
+    def stale(self, *lines):
+        return [text for _, text in quotes.stale_lines(enumerate(lines), self.OUTPUT)]
+
+    def test_accepts_other_figures_and_other_line_breaks(self):
+        self.assertEqual(self.stale("step_time_ns  7 us (3 %)", "...", "memory  prediction exact to the byte", "────"), [])
+
+    def test_reports_words_that_are_not_printed(self):
+        self.assertEqual(self.stale("a step   measured", "memory  predicted"), ["a step   measured", "memory  predicted"])
+
+    def test_reports_words_in_another_order(self):
+        self.assertEqual(self.stale("measured step_time_ns per step"), ["measured step_time_ns per step"])
+
+    def test_leaves_out_what_the_machine_chose(self):
+        self.assertEqual(self.stale("Chosen, the least memory at no more than 5% slowdown: a plan"), [])
 
 
 class RunCommands(unittest.TestCase):
@@ -72,7 +97,10 @@ class RunCommands(unittest.TestCase):
             program.chmod(0o755)
             return subprocess.run(
                 [sys.executable, HERE / "run_commands.py", "--program", program, "--root", root],
-                stdout=subprocess.PIPE, text=True, check=False)
+                stdout=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
 
     def test_passes_where_commands_end_as_the_page_says(self):
         done = self.run_on("```\noffprof ok\noffprof bad # exit status 1\n```\n`offprof ok --known`\n")
@@ -82,6 +110,12 @@ class RunCommands(unittest.TestCase):
         done = self.run_on("```\noffprof ok\noffprof new\n```\n")
         self.assertEqual(done.returncode, 1)
         self.assertIn("README.md:3: offprof new", done.stdout)
+
+    def test_fails_where_a_page_quotes_what_is_not_printed(self):
+        done = self.run_on("```\n$ offprof ok\n--known\n$ offprof ok\n--other\n```\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("README.md:5: offprof ok does not print: --other", done.stdout)
+        self.assertNotIn("--known", done.stdout)
 
     def test_fails_where_the_status_is_not_the_one_that_the_page_says(self):
         self.assertEqual(self.run_on("```\noffprof ok # exit status 1\n```\n").returncode, 1)

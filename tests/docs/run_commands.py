@@ -1,9 +1,11 @@
-"""Runs the `offprof` command lines of README.md and docs/ with a built program, and fails where one does not end as its page says.
+"""Runs the `offprof` command lines of README.md and docs/ with a built program. Fails where one does not end as its page says, or
+prints other words than the page quotes (see quotes.py).
 
     run_commands.py --program BUILD/offprof --root SOURCES
 
 Each page has a temporary folder of its own, in which its commands run in the page's order, so that they find the files that
-earlier ones made; tests/ is there too, and a small model of the zoo as MODEL.pt. The commands that commands.py finds are run, except
+earlier ones made; tests/ is there too, a small model of the zoo as MODEL.pt, and a training script as train.py. `python` is that of
+scripts/setup.sh --python, if it is installed. The commands that commands.py finds are run, except
 those that need a GPU and those in CANNOT_RUN. Commands within prose are not run: their options are looked up in the help of the program.
 """
 
@@ -18,9 +20,10 @@ import time
 from pathlib import Path
 
 import commands
+import quotes
 
 # Commands that do not run here, by their text, each with the reason. One that no page has any more is a failure.
-CANNOT_RUN = {}
+CANNOT_RUN: dict[str, str] = {}
 
 SECONDS_PER_COMMAND = 800  # only against what never ends: a busy machine takes many times as long
 SHOWN_LINES = 12
@@ -36,14 +39,23 @@ class Folder:
 
     def __init__(self, path, root, program):
         self.path = path
-        self.environment = dict(os.environ, PATH=f"{program.parent}:{os.environ['PATH']}")
+        python = root / ".deps" / "python" / "bin"
+        self.environment = dict(os.environ, PATH=f"{program.parent}:{python}:{os.environ['PATH']}")
         (path / "tests").symlink_to(root / "tests")
+        self.has_python = python.is_dir()
+        (path / "train.py").symlink_to(root / "python" / "tests" / "programs" / "mlp.py")
 
     def run(self, line):
         """The exit status, and what was printed."""
         with subprocess.Popen(
-            ["/bin/sh", "-c", line], cwd=self.path, env=self.environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True) as running:
+            ["/bin/sh", "-c", line],
+            cwd=self.path,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as running:
             try:
                 output, _ = running.communicate(timeout=SECONDS_PER_COMMAND)
             except subprocess.TimeoutExpired:
@@ -65,6 +77,9 @@ def run_page(page, found, root, program):
         for command in found:
             if command.needs_gpu or command.text in CANNOT_RUN:
                 continue
+            if "train.py" in command.text and not folder.has_python:
+                print(f"not run: {command.text}; scripts/setup.sh --python installs its Python", flush=True)
+                continue
             begin = time.monotonic()
             status, output = folder.run(command.text)
             ended = f"status {status}" if status is not None else f"no exit within {SECONDS_PER_COMMAND} s"
@@ -73,6 +88,9 @@ def run_page(page, found, root, program):
             if status != command.status:
                 tail = "\n    ".join(output.splitlines()[-SHOWN_LINES:])
                 failures.append(f"{where}\n  {ended}, but the page states status {command.status}\n    {tail}")
+                continue
+            for number, line in quotes.stale_lines(command.quoted, output):
+                failures.append(f"{page}:{number}: {command.text} does not print: {line}")
     return failures
 
 
@@ -81,10 +99,14 @@ def unknown_options(page, text, program):
     failures = []
     for mention in commands.mentions(text):
         words = mention.split()
-        shown = subprocess.run([program, words[1], "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        shown = subprocess.run(
+            [program, words[1], "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
         known = shown.stdout
         if words[1] == "zoo" and len(words) > 2:
-            known = subprocess.run([program, "zoo", words[2], "--help"], stdout=subprocess.PIPE, text=True, check=False).stdout
+            known = subprocess.run(
+                [program, "zoo", words[2], "--help"], stdout=subprocess.PIPE, text=True, check=False
+            ).stdout
         if shown.returncode != 0:
             failures.append(f"{page}: `{mention}`: unknown command")
         for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", mention):
@@ -99,7 +121,9 @@ def main():
     parser.add_argument("--root", type=Path, required=True)
     options = parser.parse_args()
     root, program = options.root.resolve(), options.program.resolve()
-    failures, seen, need_gpu = [], set(), set()
+    seen: set[str] = set()
+    need_gpu: set[str] = set()
+    failures = []
     for path in pages(root):
         page, text = str(path.relative_to(root)), path.read_text(encoding="utf-8")
         found = commands.commands(page, text)

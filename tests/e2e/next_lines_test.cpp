@@ -1,4 +1,5 @@
-// Suggested next commands: each is pasted into a shell as it was printed, and must run.
+// Suggested next commands, after a report or in the hint of an error: each is pasted into a shell as it was
+// printed, and must run.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,8 +21,18 @@ using testing::HasSubstr;
 /// Labels at the beginning of a line that are followed by a command.
 constexpr const char* kLabels[] = {"Next: ", "See what changed:   ", "If intended:        "};
 
+/// Returns the command at the end of an error's hint, whose lines are wrapped; empty if there is none.
+std::string command_in_hint(const std::string& text) {
+  const std::size_t begin = text.find("\nhint: ");
+  if (begin == std::string::npos) return "";
+  const std::string hint = unwrapped(text.substr(begin));
+  const std::size_t command = hint.find(": offprof ");
+  return command == std::string::npos ? "" : hint.substr(command + 2);
+}
+
 std::vector<std::string> commands_in(const std::string& text) {
   std::vector<std::string> commands;
+  if (const std::string command = command_in_hint(text); !command.empty()) commands.push_back(command);
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)
     for (const std::string label : kLabels)
@@ -98,6 +109,17 @@ TEST_F(NextLines, SuggestDiffAndUpdateAfterAFailedGate) {
   EXPECT_THAT(follow("offprof gate after.json --baseline base.json --allow-different", 1),
               AllOf(Contains("offprof diff base.json after.json"),
                     Contains("offprof gate after.json --update --baseline base.json")));
+}
+
+TEST_F(NextLines, OfAnErrorRecordWhatThePolicyNeeds) {
+  ASSERT_EQ(paste(run_of_qwen() + " --device virtual -o t.json --policy keep").status, 0);
+  ASSERT_EQ(paste(R"(echo '{"schema": "offprof.policy/1", "policy": {"name": "mine", "rules": )"
+                  R"([{"placement": "recompute"}]}}' > 'my policy.json')")
+                .status,
+            0);
+  EXPECT_THAT(follow("offprof simulate t.json --policy 'my policy.json'", 2),
+              Contains(AllOf(HasSubstr("qwen2.pt --input"),
+                             HasSubstr("--device virtual --policy 'my policy.json' -o trace.json"))));
 }
 
 TEST_F(NextLines, PassAnAssumedDiskToTheRun) {

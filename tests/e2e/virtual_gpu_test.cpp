@@ -15,8 +15,10 @@ namespace offprof {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 constexpr const char* kMemoryKeys[] = {"device_peak_bytes", "device_allocated_peak_bytes",
                                        "device_reserved_peak_bytes", "host_peak_bytes"};
@@ -106,6 +108,14 @@ TEST_F(VirtualGpuRun, RejectsAModelWhoseShapesDependOnValues) {
         write_model("def forward(self, x):\n    return " + loss + "\n", folder_ / "model.pt");
     expect_refused(2, op, {"run", model, "--input", "float32[16]", "--device", "virtual"});
   }
+}
+
+TEST_F(VirtualGpuRun, RejectsAModelWhoseShapesDependOnValuesAfterTheFirstStep) {
+  const std::string model = write_model("def forward(self, x):\n    return (self.w * x)[x > 0].exp().sum()\n",
+                                        folder_ / "model.pt");
+  const Ended ended = run_program({"run", model, "--input", "float32[16]", "--device", "virtual", "-v"});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("warming up"), Not(HasSubstr("recording"))));
 }
 
 TEST_F(VirtualGpuRun, MarksMemoryIfTheModelReadsValues) {

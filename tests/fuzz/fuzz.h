@@ -21,6 +21,8 @@ inline std::string_view as_text(const std::uint8_t* data, std::size_t size) {
 /// True if a reader has accepted the input. read_or_refuse sets it; replay_corpus.cpp reads it and clears it
 /// before each input. A variable is needed because libFuzzer's entry point cannot return this result.
 inline bool input_is_accepted = false;
+/// Why the last input that was refused was refused.
+inline std::string last_refusal;
 
 /// Calls `read`, which may reject its input with an Error that the user can fix (exit status 2). Any other
 /// exception is a finding, and so is every report of a sanitizer or a check. Always returns 0, as libFuzzer
@@ -33,6 +35,7 @@ int read_or_refuse(const Read& read) {
   } catch (const Error& error) {
     OFFPROF_CHECK(error.kind() == ErrorKind::kInput);
     OFFPROF_CHECK(std::string_view(error.what()).size() > 0);
+    last_refusal = error.what();
   }
   return 0;
 }

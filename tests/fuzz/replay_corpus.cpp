@@ -43,8 +43,9 @@ bool goes_as_listed(const fs::path& path, bool must_be_accepted) {
   offprof::input_is_accepted = false;
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   if (offprof::input_is_accepted == must_be_accepted) return true;
-  std::printf("%s: %s\n", path.c_str(),
-              must_be_accepted ? "refused, and listed as accepted" : "accepted, and not listed as such");
+  const std::string what = must_be_accepted ? "refused, and listed as accepted: " + offprof::last_refusal
+                                            : "accepted, and not listed as such";
+  std::printf("%s: %s\n", path.c_str(), what.c_str());
   return false;
 }
 

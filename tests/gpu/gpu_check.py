@@ -51,7 +51,10 @@ MOST_TRACES = 4  # in addition to gpu_check.json, table.md and log.txt; at most 
 # Zoo models with sizes for a GPU and small sizes. Checks of a single model use the first one.
 MODELS = {
     "transformer": ("--batch 8 --seq 1024 --layers 8 --width 1024 --heads 16", "--batch 2 --layers 2"),
-    "llama": ("--batch 4 --seq 1024 --layers 8 --width 1024 --heads 16 --kv-heads 4 --ffn 2752", "--batch 2 --layers 2"),
+    "llama": (
+        "--batch 4 --seq 1024 --layers 8 --width 1024 --heads 16 --kv-heads 4 --ffn 2752",
+        "--batch 2 --layers 2",
+    ),
     "resnet": ("--batch 128 --image 64", "--batch 4"),
 }
 # A model whose memory is nearly all activations: a stack of transformer blocks with a large batch, trained with SGD,
@@ -110,7 +113,9 @@ class Job:
     def made(self, file, name, large, small):
         path = self.scratch / f"{file}.{'small' if self.options.quick else 'large'}.pt"
         if not path.exists():
-            beside = path.with_suffix(".part.pt")  # so that the partial file of a killed command is never used as a model
+            beside = path.with_suffix(
+                ".part.pt"
+            )  # so that the partial file of a killed command is never used as a model
             self.offprof("zoo", "make", name, "-o", beside, *(small if self.options.quick else large).split())
             beside.replace(path)
         return path
@@ -332,6 +337,7 @@ class Entry:
 
 def entries():
     """Returns all checks in the order of parts. The first check of a model records it; later ones in the part reuse that."""
+
     def of(method, *arguments):
         return lambda job, check: method(job, check, *arguments)
 

@@ -66,7 +66,7 @@ class GpuCheckTest(unittest.TestCase):
                     return os.getpgid(int(entry.name))
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue
-        self.fail("the run that hangs is gone")
+        return self.fail("the run that hangs is gone")
 
     def test_a_terminated_run_ends_all_its_processes(self):
         job, pipe = self.hanging("--only", "memory-llama")
@@ -126,7 +126,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(self.check("--only", "memry-*").returncode, 2)
 
     def test_each_part_ends_within_nine_minutes(self):
-        seconds = {}
+        seconds: dict[int, int] = {}
         for entry in gpu_check.entries():
             shares_a_recording = entry.name.startswith(("tracing-", "copies-"))
             seconds[entry.part] = seconds.get(entry.part, 0) + (0 if shares_a_recording else entry.seconds)

@@ -1,5 +1,6 @@
 """Rows of gpu_check, in a JSON file and a table. Both files are replaced atomically after every row."""
 
+import contextlib
 import getpass
 import json
 import os
@@ -115,7 +116,9 @@ class Results:
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         result = anonymous(self.to_json())
-        name = "gpu_check_" + re.sub(r"[^a-z0-9]+", "_", (result["device"] or "no_device").split(",")[0].lower()).strip("_")
+        name = "gpu_check_" + re.sub(r"[^a-z0-9]+", "_", (result["device"] or "no_device").split(",")[0].lower()).strip(
+            "_"
+        )
         replace(folder / f"{name}.json", json.dumps(result, indent=2) + "\n")
         replace(folder / f"{name}.md", table(result))
 
@@ -150,10 +153,8 @@ PATH = re.compile(r"(?<![\w.\-/~])~?/[\w.+\-]+(?:/[\w.+\-]*)*")
 def names_of_this_machine():
     """Returns the names of the user and of the host. Omits very short names, which would match ordinary words."""
     names = {socket.gethostname(), socket.gethostname().split(".")[0]}
-    try:
+    with contextlib.suppress(KeyError, OSError):
         names.add(getpass.getuser())
-    except (KeyError, OSError):
-        pass
     return {name for name in names if len(name) > 3 and name not in ("root", "localhost")}
 
 

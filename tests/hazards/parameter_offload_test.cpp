@@ -11,30 +11,32 @@
 namespace offprof {
 namespace {
 
-struct Paging {
+struct Offload {
   const char* name;
   std::unique_ptr<ParameterStore> (*make_store)(Device&);
   Bytes window_bytes = 0;
 };
-constexpr Paging kPagings[] = {{"HostMemoryOneByOne", make_host_parameter_store, 0},
-                               {"HostMemory", make_host_parameter_store, 800},
-                               {"Disk", make_device_disk_parameter_store, 800}};
+constexpr Offload kOffloads[] = {{"HostMemoryOneByOne", make_host_parameter_store, 0},
+                                 {"HostMemory", make_host_parameter_store, 800},
+                                 {"Disk", make_device_disk_parameter_store, 800}};
 
 /// Graph whose leaves and their gradients are offloaded.
-class PagedGraph {
+class OffloadedGraph {
  public:
-  PagedGraph(Device& device, const Paging& paging)
+  OffloadedGraph(Device& device, const Offload& offload)
       : device_(device),
-        offloader_(device, paging.make_store(device), paging.window_bytes, /*least_bytes=*/1) {
+        offloader_(device, offload.make_store(device), offload.window_bytes, /*least_bytes=*/1) {
     draw(graph_);
     drawn_version_ = graph_->x._version();
     for (const at::Tensor& leaf : leaves()) offloader_.adopt_parameter(leaf);
-    residents_.is_paged = [this](const c10::Storage& storage) { return offloader_.is_page(storage); };
+    residents_.is_parameter_group = [this](const c10::Storage& storage) {
+      return offloader_.is_parameter_group(storage);
+    };
     offloader_.end_step();
   }
-  ~PagedGraph() { graph_->alive.clear(); }
-  PagedGraph(const PagedGraph&) = delete;
-  PagedGraph& operator=(const PagedGraph&) = delete;
+  ~OffloadedGraph() { graph_->alive.clear(); }
+  OffloadedGraph(const OffloadedGraph&) = delete;
+  OffloadedGraph& operator=(const OffloadedGraph&) = delete;
 
   const Residents& residents() const { return residents_; }
   void learn() { offloader_.learn(); }
@@ -48,7 +50,7 @@ class PagedGraph {
     draw(drawn);  // so that later draws are the same as without parameter offload
     std::vector<at::Tensor> gradients;
     {
-      const ParameterOffloader::Scope paged(&offloader_);
+      const ParameterOffloader::Scope offloading(&offloader_);
       for (const at::Tensor& leaf : leaves()) set_negative(leaf, false);
       run(*graph_);
       const at::NoGradGuard no_grad;
@@ -65,7 +67,7 @@ class PagedGraph {
   std::pair<std::vector<at::Tensor>, std::vector<at::Tensor>> values() {
     std::optional<Graph> drawn;
     draw(drawn);
-    const ParameterOffloader::Scope paged(&offloader_);
+    const ParameterOffloader::Scope offloading(&offloader_);
     for (const at::Tensor& leaf : leaves()) set_negative(leaf, false);
     const at::NoGradGuard no_grad;
     return {{graph_->x.clone(), graph_->w.clone()}, {drawn->x.detach(), drawn->w.detach()}};
@@ -96,30 +98,30 @@ class PagedGraph {
   Residents residents_;
 };
 
-class PagedScenarioTest : public HazardTest,
-                          public testing::WithParamInterface<std::tuple<std::string, Scenario>> {
+class OffloadedParametersTest : public HazardTest,
+                                public testing::WithParamInterface<std::tuple<std::string, Scenario>> {
  protected:
   void SetUp() override { open(std::get<0>(GetParam())); }
 };
 
-TEST_P(PagedScenarioTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
+TEST_P(OffloadedParametersTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
   const Scenario& scenario = std::get<1>(GetParam());
   const std::vector<at::Tensor> expected = gradients(scenario.plainly(), std::nullopt);
   for (const Policy& policy : hazard_policies()) {
     if (policy.scheduler == SchedulerKind::kTrl && scenario.asks_again) continue;
-    for (const Paging& paging : kPagings) {
-      SCOPED_TRACE(policy.name + ": " + describe(policy) + ", " + paging.name);
+    for (const Offload& offload : kOffloads) {
+      SCOPED_TRACE(policy.name + ": " + describe(policy) + ", " + offload.name);
       expect_nothing_left([&] {
-        PagedGraph paged(device(), paging);
+        OffloadedGraph offloaded(device(), offload);
         for (int step = 0; step < 3; ++step) {
-          expect_equal(paged.step([&](Graph& g) {
+          expect_equal(offloaded.step([&](Graph& g) {
             run_step(
-                policy, [&] { scenario.run(g); }, paged.residents());
+                policy, [&] { scenario.run(g); }, offloaded.residents());
           }),
                        expected);
-          if (step == 0) paged.learn();
+          if (step == 0) offloaded.learn();
         }
-        const auto [now, before] = paged.values();
+        const auto [now, before] = offloaded.values();
         expect_equal(now, before);
       });
     }
@@ -136,31 +138,31 @@ std::vector<Scenario> parameter_offload_scenarios() {
   return scenarios;
 }
 
-INSTANTIATE_TEST_SUITE_P(, PagedScenarioTest,
+INSTANTIATE_TEST_SUITE_P(, OffloadedParametersTest,
                          testing::Combine(testing::ValuesIn(devices_under_test()),
                                           testing::ValuesIn(parameter_offload_scenarios())),
                          [](const auto& test) {
                            return std::get<1>(test.param).name + "_" + std::get<0>(test.param);
                          });
 
-class PagedFaultTest : public FaultFixture,
-                       public testing::WithParamInterface<std::tuple<std::string, Paging>> {
+class OffloadedParametersFaultTest : public FaultFixture,
+                                     public testing::WithParamInterface<std::tuple<std::string, Offload>> {
  protected:
   static void run(Graph& g) { graphs::shared_subgraph(g).backward(); }
 
   /// Runs a step whose parameters have already left the device. Then, whatever the outcome, runs another step
   /// on them.
-  std::vector<at::Tensor> paged_step(const Policy& policy, const std::vector<at::Tensor>& expected) {
+  std::vector<at::Tensor> offloaded_step(const Policy& policy, const std::vector<at::Tensor>& expected) {
     std::optional<FaultyDevice::Pause> pause(std::in_place, faulty());
-    PagedGraph paged(device(), std::get<1>(GetParam()));
+    OffloadedGraph offloaded(device(), std::get<1>(GetParam()));
     const auto step = [&] {
-      return paged.step([&](Graph& g) {
+      return offloaded.step([&](Graph& g) {
         run_step(
-            policy, [&] { run(g); }, paged.residents());
+            policy, [&] { run(g); }, offloaded.residents());
       });
     };
     expect_equal(step(), expected);
-    paged.learn();
+    offloaded.learn();
     pause.reset();
     std::vector<at::Tensor> actual;
     std::exception_ptr failure;
@@ -171,7 +173,7 @@ class PagedFaultTest : public FaultFixture,
     }
     pause.emplace(faulty());
     expect_equal(step(), expected);
-    const auto [now, before] = paged.values();
+    const auto [now, before] = offloaded.values();
     expect_equal(now, before);
     if (failure) std::rethrow_exception(failure);
     return actual;
@@ -183,24 +185,24 @@ class PagedFaultTest : public FaultFixture,
     const std::vector<at::Tensor> expected = gradients(run, std::nullopt);
     for (const Policy& policy : hazard_policies()) {
       SCOPED_TRACE(policy.name + ": " + describe(policy));
-      for_every_call([&] { return paged_step(policy, expected); }, expected, and_all_after_it,
+      for_every_call([&] { return offloaded_step(policy, expected); }, expected, and_all_after_it,
                      expect_planted_failure);
     }
     EXPECT_GT(failed(), 50);
   }
 };
 
-TEST_P(PagedFaultTest, AFailedCallEndsWithItsErrorAndTheNextStepWorks) {
+TEST_P(OffloadedParametersFaultTest, AFailedCallEndsWithItsErrorAndTheNextStepWorks) {
   expect_errors_or_gradients(/*and_all_after_it=*/false);
 }
 
-TEST_P(PagedFaultTest, ATemporarilyLostDeviceLosesNoParameters) {
+TEST_P(OffloadedParametersFaultTest, ATemporarilyLostDeviceLosesNoParameters) {
   expect_errors_or_gradients(/*and_all_after_it=*/true);
 }
 
-INSTANTIATE_TEST_SUITE_P(, PagedFaultTest,
+INSTANTIATE_TEST_SUITE_P(, OffloadedParametersFaultTest,
                          testing::Combine(testing::ValuesIn(devices_under_test()),
-                                          testing::ValuesIn(kPagings)),
+                                          testing::ValuesIn(kOffloads)),
                          [](const auto& test) {
                            return std::string(std::get<1>(test.param).name) + "_" + std::get<0>(test.param);
                          });

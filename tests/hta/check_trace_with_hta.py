@@ -86,7 +86,9 @@ def check_steps(checker, analysis, document):
 def check_operators(checker, frame, document):
     expected = {e["name"] for e in expected_within_steps(document, complete_events(document, "cpu_op"))}
     missing = expected - set(frame[frame["stream"] == -1]["s_name"])
-    checker.check("HTA has every operator", expected and not missing, f"{len(expected)} names, missing {sorted(missing)[:3]}")
+    checker.check(
+        "HTA has every operator", expected and not missing, f"{len(expected)} names, missing {sorted(missing)[:3]}"
+    )
 
 
 def check_copies(checker, frame, document):
@@ -116,7 +118,9 @@ def check_kernels(checker, frame, document):
 def check_kernel_breakdown(checker, analysis):
     kinds, _ = analysis.get_gpu_kernel_breakdown(visualize=False)
     found = set(kinds["kernel_type"])
-    checker.check("get_gpu_kernel_breakdown sees computation", any("COMPUTATION" in kind for kind in found), f"{sorted(found)}")
+    checker.check(
+        "get_gpu_kernel_breakdown sees computation", any("COMPUTATION" in kind for kind in found), f"{sorted(found)}"
+    )
 
 
 def check_breakdown(checker, analysis):

@@ -1,25 +1,33 @@
 """Inserts the mutations of planted.json into a copy of the sources, one at a time, and checks that the tests catch each.
 
-    check.py --root CHECKOUT --work FOLDER [--bugs FILE] [--small] [--only NAME]... [--jobs N] [--table FILE] [--fresh]
+    check.py --root CHECKOUT --work FOLDER [--bugs FILE] [--small] [--only NAME]... [--part I/N] [--jobs N]
+             [--results FILE] [--table FILE] [--fresh]
+    check.py --root CHECKOUT --fits [--bugs FILE]
 
-    --root   the checkout whose sources are copied
-    --work   folder for the copy and its build; it is kept, so that the next run builds less
-    --bugs   the table of mutations (default: planted.json beside this file); `programs` are test programs in the build
-             folder, each optionally followed by a colon and a filter of cases
-    --small  builds without LibTorch and without optimization, for mutations whose programs do not use LibTorch
-    --only   runs only this mutation
-    --jobs   number of parallel build jobs
-    --table  file for the results as Markdown (default: standard output)
-    --fresh  discards the results of an earlier run
+    --root     the checkout whose sources are copied
+    --work     folder for the copy and its build; it is kept, so that the next run builds less
+    --bugs     the table of mutations (default: planted.json beside this file); `programs` are test programs in the build
+               folder, each optionally followed by a colon and a filter of cases
+    --small    builds without LibTorch and without optimization, for mutations whose programs do not use LibTorch
+    --only     runs only this mutation
+    --part     runs only part I of N parts of about the same size; mutations of one file stay together where possible
+    --jobs     number of parallel build jobs
+    --results  file of the results (default: FOLDER/results.jsonl)
+    --table    file for the table of results as Markdown (default: standard output)
+    --fresh    discards the results of earlier runs
+    --fits     only compares the table with the sources, in a second: each text occurs once, and each program and each
+               filter of cases exists. Builds and runs nothing
 
-Each result is appended to FOLDER/results.jsonl at once. An interrupted run continues after the last result, as long as
-no source has changed.
+Each result is appended to the results at once. A later run continues after the last result, whatever part it runs, as
+long as no source has changed. So the parts can run one by one; the table after each has the results of all.
 
-Exit status: 0 all mutations are caught; 1 one is not; 2 the table is wrong: a mutation does not fit the sources or does
-not compile, a program has no such cases, or the cases fail without a mutation.
+Exit status: 0 all mutations that were to run are caught; 1 one is not; 2 the table is wrong: a mutation does not fit the
+sources or does not compile, a program has no such cases, or the cases fail without a mutation.
 """
 
 import argparse
+import contextlib
+import fnmatch
 import hashlib
 import json
 import os
@@ -63,10 +71,8 @@ def run(command, folder, seconds, **options):
 
 
 def kill_group(child):
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def limit_memory():
@@ -94,13 +100,9 @@ class Sources:
 
     def copy(self, root):
         """Copies changed files only, so that the others are not compiled again. Returns a hash of all files."""
-        listed = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                                check=True, capture_output=True, text=True)  # fmt: skip
         digest = hashlib.sha256()
-        for name in sorted(filter(None, listed.stdout.split("\0"))):
+        for name in tracked(root):
             source, copy = root / name, self.folder / name
-            if not source.is_file():
-                continue
             content = source.read_bytes()
             if not (name.startswith(("docs/", "tests/mutations/")) or name.endswith(".md")):
                 digest.update(name.encode() + b"\0" + content)
@@ -151,11 +153,64 @@ class Sources:
         return None
 
 
+def tracked(root, *patterns):
+    """Returns the names of the checkout's files, relative to it, including new files unless git ignores them."""
+    command = ["git", "-C", root, "-c", f"safe.directory={root}", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [name for name in sorted(set(filter(None, listed.split("\0")))) if (root / name).is_file()]
+
+
 def planted(text, bug):
     """Returns the file's text with the mutation."""
+    if bug["is"] == bug["becomes"]:
+        raise BadTable(f"{bug['name']}: it changes nothing in {bug['file']}")
     if text.count(bug["is"]) != 1:
         raise BadTable(f"{bug['name']}: its text occurs {text.count(bug['is'])} times in {bug['file']} instead of once")
     return text.replace(bug["is"], bug["becomes"])
+
+
+class Tests:
+    """The test programs that the CMake lists of a checkout declare, and the cases in its sources."""
+
+    DECLARED = re.compile(r"\b(?:offprof_\w*test|add_executable)\(\s*(\w+)")
+    CASE = re.compile(r"^\s*(?:TYPED_)?(?:TEST|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)(?:_F|_P)?\(\s*(\w+),\s*(\w+)", re.MULTILINE)
+
+    def __init__(self, root):
+        def texts(*patterns):
+            for name in tracked(root, *patterns):
+                yield (root / name).read_text(encoding="utf-8")
+
+        self.programs = {name for text in texts("*CMakeLists.txt", "*.cmake") for name in self.DECLARED.findall(text)}
+        self.cases = {f"{suite}.{case}" for text in texts("*.cpp", "*.h") for suite, case in self.CASE.findall(text)}
+
+    def problem(self, program):
+        """Returns why the program or its filter cannot be right; an empty string if it can."""
+        path, *filters = program.split(":", 1)
+        if pathlib.Path(path).name not in self.programs:
+            return f"no CMakeLists.txt declares the test program {path}"
+        for pattern in (filters[0].split("-")[0].split(":") if filters else []):
+            # The names of parameterized cases have more parts than the sources show.
+            if "/" not in pattern and not any(fnmatch.fnmatchcase(case, pattern) for case in self.cases):
+                return f"no test case fits the filter {pattern} of {path}"
+        return ""
+
+
+def misfits(bugs, root):
+    """Returns a sentence for each entry that does not fit the sources or the tests of the checkout."""
+    problems = []
+    tests = Tests(root)
+    for bug in bugs:
+        try:
+            planted((root / bug["file"]).read_text(encoding="utf-8"), bug)
+        except (BadTable, OSError) as error:
+            problems.append(str(error))
+        found = (f"{bug['name']}: {problem}" for problem in map(tests.problem, bug["programs"]) if problem)
+        problems += found
+        if not bug["programs"]:
+            problems.append(f"{bug['name']}: no test program is named")
+    names = [bug["name"] for bug in bugs]
+    problems += [f"{name}: the name occurs twice" for name in sorted({name for name in names if names.count(name) > 1})]
+    return problems
 
 
 def catch(sources, bug):
@@ -194,36 +249,36 @@ class Results:
         return self.known.get(self.key(bug))
 
     def add(self, bug, by, seconds):
-        row = {"key": self.key(bug), "name": bug["name"], "by": by, "seconds": round(seconds, 1)}
+        row = self.known[self.key(bug)] = {"key": self.key(bug), "name": bug["name"], "by": by, "seconds": round(seconds, 1)}
         with self.file.open("a", encoding="utf-8") as out:
             out.write(json.dumps(row) + "\n")
         return row
 
 
-def bugs_of(options):
-    table = json.loads(options.bugs.read_text(encoding="utf-8"))
-    bugs = [bug for bug in table if not options.only or bug["name"] in options.only]
+def part_of(bugs, part):
+    """Returns part I of N, of mutations in the order of their files."""
+    number, parts = part
+    ordered = sorted(bugs, key=lambda bug: bug["file"])
+    return ordered[len(ordered) * (number - 1) // parts : len(ordered) * number // parts]
+
+
+def select(bugs, options):
+    """Returns the mutations that are to run."""
     for name in set(options.only) - {bug["name"] for bug in bugs}:
         raise BadTable(f"there is no mutation named '{name}'")
-    return bugs
+    return part_of([bug for bug in bugs if not options.only or bug["name"] in options.only], options.part)
 
 
-def check(options):
-    bugs = bugs_of(options)
-    sources = Sources(options)
-    for bug in bugs:
-        planted((sources.folder / bug["file"]).read_text(encoding="utf-8"), bug)
-    results = Results(options.work / "results.jsonl", sources.hash, options.fresh)
-
-    left = [bug for bug in bugs if not results.find(bug)]
+def run_mutations(bugs, sources, results):
+    """Runs the mutations that have no result."""
+    # Mutations of one file are neighbours, so that one build removes a mutation and inserts the next one.
+    left = sorted((bug for bug in bugs if not results.find(bug)), key=lambda bug: bug["file"])
     if left:
         programs = sorted({program for bug in left for program in bug["programs"]})
         sources.make(programs)
         sources.try_clean(programs)
-    rows = {bug["name"]: results.find(bug) for bug in bugs}
     problems = []
-    # Mutations of one file are neighbours, so that one build removes a mutation and inserts the next one.
-    for bug in sorted(left, key=lambda bug: bug["file"]):
+    for number, bug in enumerate(left, 1):
         began = time.monotonic()
         try:
             by = catch(sources, bug)
@@ -231,49 +286,81 @@ def check(options):
             problems.append(str(error))
             print(f"{'WRONG':15}  {error}", file=sys.stderr, flush=True)
             continue
-        row = rows[bug["name"]] = results.add(bug, by, time.monotonic() - began)
-        print(f"{'caught' if by else 'MISSED':7}{row['seconds']:6.0f} s  {bug['name']}: {by or 'no test'}", file=sys.stderr, flush=True)
+        row = results.add(bug, by, time.monotonic() - began)
+        print(f"{number}/{len(left)} {'caught' if by else 'SURVIVED':8}{row['seconds']:6.0f} s  {bug['name']}: {by or 'no test'}",
+              file=sys.stderr, flush=True)  # fmt: skip
     if problems:
-        raise BadTable(f"{len(problems)} of {len(bugs)} mutations do not compile:\n" + "\n".join(problems))
-    return [(bug, rows[bug["name"]]) for bug in bugs]
+        raise BadTable(f"{len(problems)} of {len(left)} mutations do not compile:\n" + "\n".join(problems))
 
 
-def write(rows, out):
-    print("| mutation | file | first test to catch it |\n| --- | --- | --- |", file=out)
-    for bug, row in rows:
-        print(f"| {bug['name']} | `{bug['file']}` | {row['by'] or '**none**'} |", file=out)
+def write_table(bugs, results, out):
+    print("| mutation | file | result | first test to catch it |\n| --- | --- | --- | --- |", file=out)
+    for bug in bugs:
+        row = results.find(bug)
+        result = "not run" if row is None else "caught" if row["by"] else "**survived**"
+        print(f"| {bug['name']} | `{bug['file']}` | {result} | {row['by'] or '' if row else ''} |", file=out)
 
 
-def say_times(rows, seconds):
-    caught = sum(1 for _, row in rows if row["by"])
-    slowest = sorted(rows, key=lambda pair: -pair[1]["seconds"])[:5]
-    print(f"{caught} of {len(rows)} caught. This run took {seconds / 60:.0f} minutes; all mutations, including those "
-          f"of earlier runs, took {sum(row['seconds'] for _, row in rows) / 60:.0f} minutes. The slowest mutations:", file=sys.stderr)  # fmt: skip
-    for bug, row in slowest:
-        print(f"{row['seconds']:6.0f} s  {bug['name']}", file=sys.stderr)
+def print_summary(bugs, results, seconds):
+    rows = [row for row in map(results.find, bugs) if row]
+    caught = sum(1 for row in rows if row["by"])
+    print(f"{caught} caught, {len(rows) - caught} survived, {len(bugs) - len(rows)} not run, of {len(bugs)}. This run took "
+          f"{seconds / 60:.0f} minutes; all mutations with a result, including those of earlier runs, took "
+          f"{sum(row['seconds'] for row in rows) / 60:.0f} minutes. The slowest:", file=sys.stderr)  # fmt: skip
+    for row in sorted(rows, key=lambda row: -row["seconds"])[:5]:
+        print(f"{row['seconds']:6.0f} s  {row['name']}", file=sys.stderr)
+
+
+def check(options):
+    """Returns the exit status."""
+    began = time.monotonic()
+    bugs = json.loads(options.bugs.read_text(encoding="utf-8"))
+    selected = select(bugs, options)
+    if problems := misfits(bugs, options.root):
+        raise BadTable("\n".join(problems))
+    if options.fits:
+        print(f"{len(bugs)} mutations fit the sources")
+        return 0
+    sources = Sources(options)
+    results = Results(options.results or options.work / "results.jsonl", sources.hash, options.fresh)
+    run_mutations(selected, sources, results)
+    shown = [bug for bug in bugs if bug in selected] if options.only else bugs
+    write_table(shown, results, options.table)
+    print_summary(shown, results, time.monotonic() - began)
+    return 0 if all(results.find(bug)["by"] for bug in selected) else 1
+
+
+def parse_part(text):
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise argparse.ArgumentTypeError(f"'{text}' is not I/N with 1 <= I <= N, such as 2/8")
+    return int(match[1]), int(match[2])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", type=pathlib.Path, required=True)
-    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path)
     parser.add_argument("--bugs", type=pathlib.Path, default=pathlib.Path(__file__).parent / "planted.json")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--part", type=parse_part, default=(1, 1))
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("--table", type=argparse.FileType("w", encoding="utf-8"), default=sys.stdout)
     parser.add_argument("--fresh", action="store_true")
+    parser.add_argument("--fits", action="store_true")
     options = parser.parse_args()
-    options.root, options.work = options.root.resolve(), options.work.resolve()
-    began = time.monotonic()
+    if not options.work and not options.fits:
+        parser.error("--work is required, except with --fits")
+    options.root = options.root.resolve()
+    options.work = options.work.resolve() if options.work else None
     try:
-        rows = check(options)
+        return check(options)
     except BadTable as error:
         print(f"check.py: {error}", file=sys.stderr)
         return 2
-    write(rows, options.table)
-    say_times(rows, time.monotonic() - began)
-    return 0 if all(row["by"] for _, row in rows) else 1
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -28,7 +28,7 @@ import tempfile
 
 # For each module: patterns of its sources, the number of mutants to draw, and the test programs that should catch them.
 MODULES = {
-    "tuner": (["simulator/tuner/*.cpp", "simulator/tuner/*.h"], 14,
+    "tuner": (["simulator/tuner/*.cpp", "simulator/tuner/*.h", "simulator/tuner/*/*.cpp", "simulator/tuner/*/*.h"], 14,
               ["tests/tuner_test", "tests/simulator_test", "tests/cli_test"]),
     "replay": (["simulator/steps/cache_replay.cpp", "simulator/steps/dense_reloads.cpp", "simulator/replay/replay.cpp", "simulator/replay/step.cpp",
                 "simulator/steps/timeline_view.cpp", "simulator/steps/trace_steps.cpp", "simulator/steps/views.cpp",
@@ -44,15 +44,20 @@ MODULES = {
     "calibration": (["profiler/recording/program_times.cpp", "profiler/recording/tracing_cost.cpp", "traces/model/calibration.cpp",
                      "traces/format/calibration_io.cpp"], 8,
                     ["tests/traces_test", "tests/recording_test", "tests/simulator_test"]),
-    "virtual GPU": (["engine/devices/virtual_gpu/*.cpp", "engine/devices/virtual_gpu/*.h"], 14,
+    "virtual GPU": ([f"engine/devices/virtual_gpu/{folder}/*.{end}" for folder in ("model", "races", "state") for end in ("cpp", "h")], 14,
                     ["tests/gpu_model_test", "tests/virtual_gpu_test", "tests/virtual_streams_test"]),
     "runtime": (["engine/devices/virtual_gpu/runtime/*.cpp"], 8, ["tests/cudart_test", "tests/virtual_torch_test"]),
-    "traces": (["traces/*.cpp"], 16, ["tests/traces_test", "tests/simulator_test", "tests/cli_test"]),
-    "command line": (["cli/*.cpp"], 16, ["tests/cli_test"]),
+    "traces": (["traces/*/*.cpp"], 16, ["tests/traces_test", "tests/simulator_test", "tests/cli_test"]),
+    "command line": (["cli/*.cpp", "cli/*/*.cpp"], 16, ["tests/cli_test"]),
 }  # fmt: skip
 NOT_DRAWN = ["*_test.cpp", "*/fake_*", "*_fixture.h", "*_absent.cpp", "*/calibration*_test.cpp"]
 RULES = ["universal.rules", "c_like.rules", "c.rules", "cpp.rules"]
-NOT_CODE = [r"^\s*(//|#)", r"^\s*(namespace|using|template|class|struct)\b", r"^\s*[})\];]*\s*(//.*)?$", "static_assert"]
+NOT_CODE = [
+    r"^\s*(//|#)",
+    r"^\s*(namespace|using|template|class|struct)\b",
+    r"^\s*[})\];]*\s*(//.*)?$",
+    "static_assert",
+]
 
 
 def universal_mutants(lines):
@@ -76,7 +81,7 @@ def replacement(lines, number, mutated):
 class Compiler:
     def __init__(self, root, build):
         self.root = root
-        self.commands = {}
+        self.commands: dict[str, dict[str, str]] = {}
         for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
             name = str(pathlib.Path(entry["file"]).resolve())
             self.commands.setdefault(name, entry)
@@ -108,7 +113,7 @@ def files_of(root, patterns):
 
 def candidates(root, patterns):
     """Returns a dictionary from (file, line number) to the mutants of the line."""
-    found = {}
+    found: dict[tuple[str, int], list[str]] = {}
     for file in files_of(root, patterns):
         lines = (root / file).read_text(encoding="utf-8").splitlines(keepends=True)
         for number, mutated in universal_mutants(lines):
@@ -122,7 +127,8 @@ def draw(module, found, options, compiler):
     numbers = random.Random(f"{options.seed} {module}")
     places = sorted(found)
     numbers.shuffle(places)
-    drawn, broken = [], 0
+    drawn: list[dict[str, object]] = []
+    broken = 0
     for file, line in places:
         if len(drawn) == count:
             break
@@ -157,4 +163,5 @@ def main():
     print()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -122,7 +122,7 @@ class LongRunTest : public testing::TestWithParam<LongRun> {
       model.checkpointed =
           std::make_shared<CheckpointedModules>(model.module, std::vector<std::string>{"*"}, torch_device);
     if (GetParam().has("slices")) {
-      const ParameterOffloader::Scope paged(offloader_ ? &*offloader_ : nullptr);
+      const ParameterOffloader::Scope offloading(offloader_ ? &*offloader_ : nullptr);
       model.microbatches = 2;
       const auto microbatches = cut_into_microbatches(model.inputs, model.microbatches);
       model.slices = std::make_shared<LayerSlices>(model.module, microbatches.front(), 2, torch_device);

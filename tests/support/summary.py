@@ -18,7 +18,7 @@ import collections
 import pathlib
 import re
 import sys
-import xml.etree.ElementTree as xml
+from xml.etree import ElementTree
 
 SLOWEST = 10
 
@@ -40,23 +40,24 @@ def of_entry(entry):
 
 def cases_of(report, program):
     """Yields the cases in the report of a test program."""
-    for case in xml.parse(report).getroot().iter("testcase"):
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
         if case.get("status") == "notrun":
             continue
         skipped = case.find("skipped")
-        if case.find("failure") is not None:
-            verdict, reason = "failed", case.find("failure").get("message", "").split("\n")[0]
+        failure = case.find("failure")
+        if failure is not None:
+            verdict, reason = "failed", failure.get("message", "").split("\n")[0]
         elif skipped is not None:
             verdict, reason = "skipped", skipped.get("message", "").split("\n")[-1]
         else:
             verdict, reason = "passed", ""
-        yield Case(f"{program} {case.get('classname')}.{case.get('name')}", float(case.get("time")), verdict, reason)
+        yield Case(f"{program} {case.get('classname')}.{case.get('name')}", float(case.get("time", 0)), verdict, reason)
 
 
 def collect(reports):
     """Returns all cases of the run. A program that failed without a failing case (a crash or a hang) adds one case."""
     cases = []
-    for entry in xml.parse(reports / "ctest.xml").getroot().iter("testcase"):
+    for entry in ElementTree.parse(reports / "ctest.xml").getroot().iter("testcase"):
         whole = of_entry(entry)
         report = reports / f"{whole.name.replace('/', '_')}.xml"
         if whole.verdict == "skipped" or not report.exists():

@@ -9,7 +9,9 @@ import unittest
 SUMMARY = pathlib.Path(__file__).parent / "summary.py"
 PASSED = '<testcase name="{}" classname="{}" status="run" result="completed" time="{}"/>'
 SKIPPED = '<testcase name="{}" classname="{}" status="run" result="skipped" time="0"><skipped message="a.cpp:1&#x0A;{}"/></testcase>'
-FAILED = '<testcase name="{}" classname="{}" status="run" result="completed" time="0"><failure message="{}"/></testcase>'
+FAILED = (
+    '<testcase name="{}" classname="{}" status="run" result="completed" time="0"><failure message="{}"/></testcase>'
+)
 
 
 def entry(name, status="run", inside=""):
@@ -29,7 +31,7 @@ class SummaryTest(unittest.TestCase):
 
     def run_summary(self, *skipped):
         """Runs summary.py. Returns its exit status and the lines of its output."""
-        command = [sys.executable, SUMMARY, "--build", self.build]
+        command: list[str | pathlib.Path] = [sys.executable, SUMMARY, "--build", self.build]
         if skipped:
             file = self.build / "skipped.txt"
             file.write_text("\n".join(skipped), encoding="utf-8")

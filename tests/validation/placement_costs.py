@@ -46,7 +46,7 @@ def ways_on(device, only):
 
 
 def run(program, words):
-    ended = subprocess.run([program, *words, "--format", "json"], capture_output=True, text=True)
+    ended = subprocess.run([program, *words, "--format", "json"], capture_output=True, text=True, check=False)
     if ended.returncode != 0:
         errors = [line for line in ended.stderr.splitlines() if line.startswith("error")]
         return None, errors[0] if errors else f"status {ended.returncode}"
@@ -95,8 +95,8 @@ def costs_of(model, options):
     cells = [f"{figures['device_peak_bytes'] / 2**20:.1f} MiB, {figures['step_time_ns'] / 1e6:.3g} ms"]
     for name, (rules, flags) in ways_on(options.device, options.only).items():
         checkpoint = CHECKPOINT.get(pathlib.Path(model).stem, CHECKPOINT_OF_OTHERS)
-        flags = [flag.format(folder=options.work, checkpoint=checkpoint) for flag in flags]
-        words = [*train, "--policy", policy_file(options.work, name, rules), *flags]
+        filled = [flag.format(folder=options.work, checkpoint=checkpoint) for flag in flags]
+        words = [*train, "--policy", policy_file(options.work, name, rules), *filled]
         report, why = run(options.program, words)
         cells.append(cell(report, keep, options.device) if report else f"FAILED: {why}")
     return cells
@@ -123,7 +123,9 @@ def main():
         print(f"{model}: {'; '.join(columns[-1])}", file=sys.stderr, flush=True)
     print("| |", " | ".join(pathlib.Path(model).stem for model in models), "|")
     print("| --- " * (1 + len(models)) + "|")
-    for name, cells in zip(["nothing offloaded", *ways_on(options.device, options.only)], zip(*columns)):
+    for name, cells in zip(
+        ["nothing offloaded", *ways_on(options.device, options.only)], zip(*columns, strict=True), strict=True
+    ):
         print(f"| {name} |", " | ".join(cells), "|")
     wrong = [cell for cells in columns for cell in cells if "NOT AS PREDICTED" in cell or "FAILED" in cell]
     sys.exit(1 if wrong else 0)

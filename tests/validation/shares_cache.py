@@ -1,6 +1,6 @@
 """Exits with 1 if the cores that computed and copied while a trace was recorded did not share a cache.
 
-    shares_cache.py TRACE
+shares_cache.py TRACE
 """
 
 import json

@@ -54,7 +54,7 @@ def ranking(accuracy):
     if accuracy["kendall_tau"] is None:
         return "no pairs to rank"
     ends = less_noise(accuracy, "kendall_tau", lambda tau: f"{tau:.3f}")
-    return f'{accuracy["kendall_tau"]:.3f}{ends} of {accuracy["ranked_pairs"]} pairs'
+    return f"{accuracy['kendall_tau']:.3f}{ends} of {accuracy['ranked_pairs']} pairs"
 
 
 def drift(share):
@@ -70,7 +70,7 @@ def gradients(report):
 def verdict(report):
     """Returns the report's outcome, with the bounds that are missed or hidden by noise."""
     open_or_missed = [
-        f'{key.replace("_", " ")} {word}'
+        f"{key.replace('_', ' ')} {word}"
         for key, word in report["verdicts"].items()
         if word in ("beyond", "hidden by noise")
     ]

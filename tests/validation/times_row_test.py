@@ -73,7 +73,7 @@ class TimesRow(unittest.TestCase):
 
     def test_a_row_has_one_cell_per_column(self):
         cells = times_row.row(report([KEEP, setting(110, 120), setting(130, 125)]), "mlp", "1GB/s", "2")
-        named = dict(zip(times_row.COLUMNS, cells))
+        named = dict(zip(times_row.COLUMNS, cells, strict=True))
         self.assertEqual(len(cells), len(times_row.COLUMNS))
         self.assertEqual(named["from the trace alone: mean error"], "4.00 %")
         self.assertEqual(named["drift-corrected: mean error"], "2.00 % (1.00 to 2.50)")
@@ -81,7 +81,9 @@ class TimesRow(unittest.TestCase):
         self.assertEqual(named["tries"], "2")
 
     def test_the_head_and_its_rule_have_the_same_width(self):
-        head = subprocess.run([sys.executable, times_row.__file__, "--head"], stdout=subprocess.PIPE, text=True, check=True)
+        head = subprocess.run(
+            [sys.executable, times_row.__file__, "--head"], stdout=subprocess.PIPE, text=True, check=True
+        )
         names, rule = head.stdout.splitlines()
         self.assertEqual(names.count("|"), rule.count("|"))
 

@@ -20,11 +20,6 @@
 namespace offprof {
 namespace {
 
-/// Returns `offprof.report/` for `offprof.report/1`.
-std::string_view without_version(std::string_view schema) {
-  return schema.substr(0, schema.find('/') + 1);
-}
-
 /// Parses a document up to its own `schema` and stops there. Skips the `schema` of nested parts.
 class SchemaFinder : public nlohmann::json_sax<nlohmann::json> {
  public:
@@ -143,7 +138,7 @@ StepSummary figures_from_source(ByteSource& source, const std::string& name) {
   JsonDocument document = parse_trace_document(source, name);
   const std::string schema = schema_of(document.root);
   for (const std::string_view known : {kReportSchema, kBaselineSchema}) {
-    if (schema.starts_with(without_version(known))) return figures_from_document(document.root, known, name);
+    if (schema_kind(schema) == schema_kind(known)) return figures_from_document(document.root, known, name);
   }
   return figures_of(trace_from_document(document, name), name);
 }
@@ -266,7 +261,7 @@ nlohmann::ordered_json run_description_to_json(const StepSummary& figures) {
 }
 
 bool is_baseline(const std::string& text) {
-  return schema_in_text(text).starts_with(without_version(kBaselineSchema));
+  return schema_kind(schema_in_text(text)) == schema_kind(kBaselineSchema);
 }
 
 std::string format_baseline(const StepSummary& figures, std::string_view tool_version) {

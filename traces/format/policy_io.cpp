@@ -129,14 +129,16 @@ std::string format_policy_file(const PolicyFile& file) {
 }
 
 void refuse_foreign_plan(const Policy& policy, const std::string& made_for,
-                         const std::string& fingerprint_of_run) {
+                         const std::string& fingerprint_of_run, const std::string& trace_of_run) {
   if (!policy.tensors || made_for == fingerprint_of_run) return;
   throw input_error(
       made_for.empty()
           ? "the policy names tensors, but not the run that it was written for (trace_fingerprint)"
           : "the policy names tensors of a run with other model, inputs, loss, optimizer, checkpointed "
             "modules or slices",
-      "Tune a trace of this run: offprof tune --trace trace.json --plan -o policy.json");
+      (trace_of_run.empty() ? "Record a trace of this run with `--policy keep -o trace.json`, and tune it: "
+                              "offprof tune trace.json --plan -o policy.json"
+                            : "Tune the trace: offprof tune " + trace_of_run + " --plan -o policy.json"));
 }
 
 PolicyFile load_policy(const std::string& name_or_path) {

@@ -34,9 +34,10 @@ PolicyFile parse_policy_file(const std::string& text, const std::string& name);
 std::string format_policy_file(const PolicyFile& file);
 
 /// Throws Error (input) if `policy` has a plan that was made for another run than `fingerprint_of_run`, or
-/// for an unknown run. A plan numbers the tensors of one model and its inputs.
+/// for an unknown run. A plan numbers the tensors of one model and its inputs. `trace_of_run` is the path of
+/// the run's trace, quoted for a shell if necessary; empty: there is none yet.
 void refuse_foreign_plan(const Policy& policy, const std::string& made_for,
-                         const std::string& fingerprint_of_run);
+                         const std::string& fingerprint_of_run, const std::string& trace_of_run);
 
 /// Loads a policy by the name of a preset or else by the path of a policy file.
 PolicyFile load_policy(const std::string& name_or_path);

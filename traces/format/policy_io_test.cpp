@@ -130,12 +130,28 @@ TEST(PolicyJson, RejectsOtherNumbersOfCopyStreams) {
 
 TEST(ForeignPlan, IsRejected) {
   Policy policy;
-  refuse_foreign_plan(policy, "", "this");
+  refuse_foreign_plan(policy, "", "this", "t.json");
   policy.tensors = {1};
-  refuse_foreign_plan(policy, "this", "this");
-  EXPECT_THAT(message_of([&] { refuse_foreign_plan(policy, "other", "this"); }),
+  refuse_foreign_plan(policy, "this", "this", "t.json");
+  EXPECT_THAT(message_of([&] { refuse_foreign_plan(policy, "other", "this", "t.json"); }),
               HasSubstr("of a run with other model"));
-  EXPECT_THAT(message_of([&] { refuse_foreign_plan(policy, "", "this"); }), HasSubstr("trace_fingerprint"));
+  EXPECT_THAT(message_of([&] { refuse_foreign_plan(policy, "", "this", "t.json"); }),
+              HasSubstr("trace_fingerprint"));
+}
+
+TEST(ForeignPlan, TheHintNamesTheTrace) {
+  Policy policy;
+  policy.tensors = {1};
+  const auto hint = [&](const std::string& trace) {
+    try {
+      refuse_foreign_plan(policy, "other", "this", trace);
+    } catch (const Error& error) {
+      return error.hint();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(hint("t.json"), "Tune the trace: offprof tune t.json --plan -o policy.json");
+  EXPECT_THAT(hint(""), HasSubstr("--policy keep -o trace.json"));
 }
 
 TEST(PolicyJson, UsesDefaultsForMissingSettings) {

@@ -102,6 +102,7 @@ Json to_json(const RunSettings& settings, RunDetail detail) {
   if (settings.parameters) json["parameters"] = to_json(*settings.parameters);
   if (!settings.checkpointed.empty()) json["checkpoint"] = settings.checkpointed;
   if (settings.slices) json["slices"] = to_json(*settings.slices);
+  if (!settings.loaded_from.empty()) json["loaded_from"] = settings.loaded_from;
   return json;
 }
 
@@ -155,6 +156,7 @@ RunSettings settings_from_json(const JsonValue& json, RunDetail detail) {
     settings.parameters = parameter_settings_from_json(*parameters);
   if (const auto checkpointed = json.find("checkpoint")) settings.checkpointed = checkpointed->as_strings();
   if (const auto slices = json.find("slices")) settings.slices = slice_settings_from_json(*slices);
+  if (const auto file = json.find("loaded_from")) settings.loaded_from = file->as_string();
   return settings;
 }
 

@@ -15,8 +15,8 @@ namespace offprof {
 namespace {
 
 constexpr std::array<std::string_view, 8> kMovabilities = {
-    "movable", "parameter", "buffer", "input", "resident", "empty", "unsupported_layout", "paged"};
-static_assert(kMovabilities.size() == static_cast<std::size_t>(Movability::kPaged) + 1);
+    "movable", "parameter", "buffer", "input", "resident", "empty", "unsupported_layout", "parameter_group"};
+static_assert(kMovabilities.size() == static_cast<std::size_t>(Movability::kParameterGroup) + 1);
 
 constexpr std::array<std::string_view, 11> kColumns = {
     "storage", "version", "movability", "is_parameter",   "escapes", "op",

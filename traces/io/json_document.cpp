@@ -11,11 +11,6 @@ namespace {
 
 using Document = nlohmann::json;
 
-/// Returns `offprof.trace` for `offprof.trace/1`.
-std::string_view kind_of(std::string_view schema) {
-  return schema.substr(0, schema.find('/'));
-}
-
 std::string describe_kind(std::string_view kind) {
   if (kind == "offprof.trace") return "an offprof trace";
   if (kind == "offprof.policy") return "an offprof policy file";
@@ -26,7 +21,7 @@ std::string describe_kind(std::string_view kind) {
 
 std::string what_it_is(const Document& document, std::string_view schema) {
   if (!document.is_object()) return "it is not a JSON object";
-  if (const std::string kind = describe_kind(kind_of(schema)); !kind.empty()) return "it is " + kind;
+  if (const std::string kind = describe_kind(schema_kind(schema)); !kind.empty()) return "it is " + kind;
   if (!schema.empty()) return fmt::format("its schema is '{}'", schema);
   if (document.contains(kSkippedKey)) {
     return "it is a Chrome trace from another tool, without `program`, the step that offprof replays";
@@ -35,10 +30,9 @@ std::string what_it_is(const Document& document, std::string_view schema) {
 }
 
 std::string hint_for(std::string_view expected) {
-  return kind_of(expected) == "offprof.trace" ? "Record one with: offprof run MODEL.pt -o trace.json"
-         : kind_of(expected) == "offprof.policy"
-             ? "Write one with: offprof tune --trace trace.json -o policy.json"
-             : "";
+  if (schema_kind(expected) == "offprof.trace") return "Record one: offprof run model.pt -o trace.json";
+  if (schema_kind(expected) == "offprof.policy") return "Write one: offprof tune trace.json -o policy.json";
+  return "";
 }
 
 /// Puts every value into a tree.
@@ -98,11 +92,15 @@ std::string schema_of(const Document& document) {
   return found != document.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+std::string_view schema_kind(std::string_view schema) {
+  return schema.substr(0, schema.find('/'));
+}
+
 void check_schema(const Document& document, std::string_view expected, const std::string& name) {
   const std::string schema = schema_of(document);
   if (schema == expected) return;
-  const std::string_view kind = kind_of(expected);
-  if (kind_of(schema) == kind) {
+  const std::string_view kind = schema_kind(expected);
+  if (schema_kind(schema) == kind) {
     throw input_error(
         fmt::format("'{}' has schema '{}'; this version of offprof reads '{}'", name, schema, expected),
         "Use the version of offprof that wrote the file, or create the file again.");

@@ -36,6 +36,9 @@ nlohmann::json parse_strict_document(ByteSource& source, const std::string& name
 /// is.
 void check_schema(const nlohmann::json& document, std::string_view expected, const std::string& name);
 
+/// Returns the name of a schema without its version: `offprof.trace` for `offprof.trace/1`.
+std::string_view schema_kind(std::string_view schema);
+
 /// Returns the document's `schema`; empty if it has none or is not an object.
 std::string schema_of(const nlohmann::json& document);
 

@@ -62,7 +62,8 @@ struct Calibration {
   /// Time per MiB, beyond the latency, in a step that offloads everything: caches and memory pages are in the
   /// state in which steps leave them. Median 0: not measured.
   MeasuredQuartiles copy_out_per_mib, copy_in_per_mib;
-  MeasuredQuartiles start;  ///< from the request of a copy on an idle stream to the start of the copy
+  /// From the end of the request of a copy on an idle stream to the start of the copy.
+  MeasuredQuartiles start;
   // Host time of the following operations. On the `host` device it is also the model's compute time.
   MeasuredQuartiles command;  ///< requests a copy
   MeasuredQuartiles event;    ///< waits for a copy that has finished

@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 17> kReasons = {
     "not_in_plan",
     "rule",
     "unfit_to_pack",
-    "paged",
+    "parameter_group",
     "disk_full",
     "unfit_to_recompute",
 };

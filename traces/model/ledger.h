@@ -29,8 +29,8 @@ enum class PlacementReason : std::uint8_t {
   /// Any place: a rule requests encoding, but the tensor does not fill its storage densely, or shares the
   /// storage with tensors that are to be encoded differently.
   kUnfitToEncode,
-  kPaged,     ///< device: see Movability
-  kDiskFull,  ///< host, or device if host memory is full too: the disk has no room
+  kParameterGroup,  ///< device: see Movability
+  kDiskFull,        ///< host, or device if host memory is full too: the disk has no room
   /// Device: a rule requests recomputation, but the tensor has no recompute steps, or their sources would not
   /// be available or not be exact.
   kUnfitToRecompute,

@@ -12,7 +12,7 @@ namespace offprof {
 struct LinkDirection {
   double bytes_per_second = 0;
   Nanoseconds latency_ns = 0;
-  Nanoseconds start_ns = 0;  ///< from the request of a copy to its start, if no other copy is ahead of it
+  Nanoseconds start_ns = 0;  ///< from the end of a copy's request to its start, if no other is ahead
 
   /// Longest latency and longest transfer that clocks can count. A replay rejects links that need more.
   static constexpr Nanoseconds kLongest = Nanoseconds{1} << 60;

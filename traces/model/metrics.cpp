@@ -26,8 +26,8 @@ void set(Metrics& metrics, double value) {
 }
 
 template <auto Member>
-MetricKey key(std::string_view name, MetricUnit unit) {
-  return {name, unit, &get<Member>, &set<Member>};
+MetricKey key(std::string_view name, MetricUnit unit, bool is_predicted = true) {
+  return {name, unit, is_predicted, &get<Member>, &set<Member>};
 }
 
 }  // namespace
@@ -40,7 +40,8 @@ const std::vector<MetricKey>& metric_keys() {
       key<&Metrics::device_allocated_peak_bytes>("device_allocated_peak_bytes", kBytes),
       key<&Metrics::device_reserved_peak_bytes>("device_reserved_peak_bytes", kBytes),
       key<&Metrics::host_peak_bytes>("host_peak_bytes", kBytes),
-      key<&Metrics::host_reserved_bytes>("host_reserved_bytes", kBytes),
+      // A replay does not model the slabs of pinned memory that are reserved from step to step.
+      key<&Metrics::host_reserved_bytes>("host_reserved_bytes", kBytes, /*is_predicted=*/false),
       key<&Metrics::disk_peak_bytes>("disk_peak_bytes", kBytes),
       key<&Metrics::step_time_ns>("step_time_ns", kNanoseconds),
       key<&Metrics::compute_ns>("compute_ns", kNanoseconds),

@@ -55,6 +55,7 @@ enum class MetricUnit { kBytes, kNanoseconds, kRatio };
 struct MetricKey {
   std::string_view name;
   MetricUnit unit;
+  bool is_predicted;  ///< a replay computes it too; the others are only measured
   std::optional<double> (*get)(const Metrics&);
   void (*set)(Metrics&, double);
 };

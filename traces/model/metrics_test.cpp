@@ -35,6 +35,10 @@ TEST(MetricKeys, BeginWithThePeak) {
   EXPECT_EQ(metric_keys().front().name, "device_peak_bytes");
 }
 
+TEST(MetricKeys, OnlyReservedHostMemoryIsNotPredicted) {
+  for (const MetricKey& key : metric_keys()) EXPECT_EQ(key.is_predicted, key.name != "host_reserved_bytes");
+}
+
 TEST(FindMetric, FindsByName) {
   ASSERT_NE(find_metric("exposed_ns"), nullptr);
   EXPECT_EQ(find_metric("exposed_ns")->unit, MetricUnit::kNanoseconds);

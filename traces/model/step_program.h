@@ -33,7 +33,7 @@ enum class Movability : std::uint8_t {
   kUnsupportedLayout,  ///< sparse, quantized, or without a storage on the device
   /// A parameter under parameter offload, or a value between layer slices. It is on the device only around
   /// its uses anyway.
-  kPaged,
+  kParameterGroup,
 };
 
 /// Device allocation that the model made, or that existed at the start of the step. It is identified by its

@@ -76,6 +76,7 @@ struct RunSettings {
   /// backward.
   std::vector<std::string> checkpointed{};
   std::optional<SliceSettings> slices{};
+  std::string loaded_from{};  ///< `--load`: checkpoint of the parameters and buffers; empty: the model's own
   bool operator==(const RunSettings&) const = default;
 };
 

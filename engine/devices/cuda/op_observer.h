@@ -6,17 +6,23 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "engine/devices/virtual_gpu/virtual_gpu.h"
 
 namespace offprof {
 
-/// True if values decide the shape of the operator's result, as for `aten::nonzero`.
-bool shapes_by_values(std::string_view op);
+/// Returns the operator with the shapes of its inputs.
+OpCall describe_call(const at::RecordFunction& op);
+
+/// Returns true if the host reads the operator's result from the device, or if the operator copies from the
+/// device. The engine's own copies are no operators.
+bool reads_back(const at::RecordFunction& op);
+
+/// Returns true if values on the device decide the shape of the operator's result, as for `aten::nonzero`.
+bool has_shape_by_values(const at::RecordFunction& op);
 
 /// Reports the current operator and the shapes of its inputs to the virtual GPU, which assigns kernels to it,
-/// and records the operators that read values back from the device. Observes, during its lifetime, the thread
+/// and records the operators that depend on values of the device. Observes, during its lifetime, the thread
 /// that created it and the threads on which autograd runs its backward. Only one may exist in the process.
 class OpObserver {
  public:
@@ -25,18 +31,20 @@ class OpObserver {
   OpObserver(const OpObserver&) = delete;
   OpObserver& operator=(const OpObserver&) = delete;
 
-  /// Returns the names of these operators since the last call.
+  /// Returns the names of the operators that read values back, since the last call.
   std::set<std::string> take_value_reads();
+  /// Returns the names of the operators whose result shape depends on values, since the last call.
+  std::set<std::string> take_shapes_by_values();
 
  private:
   static std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& op);
   static void ends(const at::RecordFunction& op, at::ObserverContext* context);
-  void note_value_read(const at::RecordFunction& op);
+  void note_values(const at::RecordFunction& op);
 
   VirtualGpu& gpu_;
   at::CallbackHandle callback_;
   std::mutex mutex_;  ///< operators may run on several threads at once
-  std::set<std::string> value_reads_;
+  std::set<std::string> value_reads_, shapes_by_values_;
 };
 
 }  // namespace offprof

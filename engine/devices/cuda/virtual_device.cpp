@@ -20,17 +20,6 @@ std::string note_of(const LaunchTimes& launches) {
          " by kernel), the rest estimated";
 }
 
-void refuse_shapes_by_values(const std::set<std::string>& ops) {
-  std::string names;
-  for (const std::string& op : ops)
-    if (shapes_by_values(op)) names += (names.empty() ? "" : ", ") + op;
-  if (names.empty()) return;
-  throw input_error("the model's shapes depend on its data, but a virtual GPU has no data: the memory of " +
-                        names + " is unknown",
-                    "No device can predict such a model, since its steps differ. Where a mask or an index "
-                    "selects elements, use torch.where or multiply by the mask to keep the shape.");
-}
-
 }  // namespace
 
 VirtualDevice::VirtualDevice(VirtualGpu& gpu) : CudaDevice(0), gpu_(gpu), ops_(gpu) {
@@ -82,11 +71,20 @@ void VirtualDevice::open_disk(const DiskRequest& request) {
       [this](Nanoseconds time) { return origin_ns() + time - gpu_.event_time(origin()); }));
 }
 
+std::optional<Error> VirtualDevice::take_model_refusal() {
+  std::string names;
+  for (const std::string& op : ops_.take_shapes_by_values()) names += (names.empty() ? "" : ", ") + op;
+  if (names.empty()) return std::nullopt;
+  return input_error("the model's shapes depend on its data, but a virtual GPU has no data: the memory of " +
+                         names + " is unknown",
+                     "No device can predict such a model, since its steps differ. Where a mask or an index "
+                     "selects elements, "
+                     "use torch.where or multiply by the mask to keep the shape.");
+}
+
 std::vector<std::string> VirtualDevice::take_notes() {
   std::vector<std::string> notes = CudaDevice::take_notes();
-  const std::set<std::string> readers = ops_.take_value_reads();
-  refuse_shapes_by_values(readers);
-  for (const std::string& op : readers)
+  for (const std::string& op : ops_.take_value_reads())
     notes.push_back(
         std::string(kValueReadsNote) + " (" + op +
         "): on a virtual GPU they are zeros, and control flow and shapes are computed from these zeros");

@@ -31,9 +31,11 @@ class VirtualDevice final : public CudaDevice, private AllocationBooks::BlockWat
   /// Opens a modelled disk. In functional mode it opens a real one too.
   void open_disk(const DiskRequest& request) override;
   std::optional<Work> take_work() override { return gpu_.take_work(); }
+  /// Refuses a model if values decide the shape of an operator's result, since no figure would match a real
+  /// GPU.
+  std::optional<Error> take_model_refusal() override;
   /// Returns notes on operators that read back values, which a virtual GPU does not have, and on sizes that
-  /// are not known. Throws Error (input) if values decide the shape of an operator's result, since no figure
-  /// would match a real GPU.
+  /// are not known.
   std::vector<std::string> take_notes() override;
 
  private:

@@ -3,6 +3,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 #include <malloc.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -30,9 +31,18 @@ CountedAllocator& CountedAllocator::instance() {
 
 CountedAllocator& CountedAllocator::install() {
   keep_large_blocks_in_the_heap();
+  survive_forks();
   constexpr std::uint8_t kAboveTheDefault = 1;
   c10::SetCPUAllocator(&instance(), kAboveTheDefault);
   return instance();
+}
+
+/// Holds the lock while the process forks, so that it is free in the child whatever other threads do.
+void CountedAllocator::survive_forks() {
+  static const int kRegistered =
+      pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                     [] { instance().mutex_.unlock(); });
+  (void)kRegistered;
 }
 
 CountedAllocator::Header* CountedAllocator::header_of(void* data) {

@@ -52,6 +52,7 @@ class CountedAllocator final : public c10::Allocator {
 
   CountedAllocator() = default;
   static CountedAllocator& instance();
+  static void survive_forks();
   static Header* header_of(void* data);
   static void free(void* data);
   [[noreturn]] void refuse(Bytes bytes);

@@ -5,7 +5,9 @@
 #include <link.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <regex>
+#include <system_error>
 #include <utility>
 
 #include "traces/base/error.h"
@@ -38,6 +40,12 @@ ElfW(Addr) address_in(const link_map& library, const ElfW(Dyn) & entry) {
   return address < library.l_addr ? library.l_addr + address : address;
 }
 
+/// Returns the path from which a library was loaded; empty if it cannot be determined.
+std::string path_of(void* library) {
+  const link_map* loaded = nullptr;
+  return dlinfo(library, RTLD_DI_LINKMAP, &loaded) == 0 ? loaded->l_name : "";
+}
+
 /// Returns the soname of a library, independent of its file name; empty: it has none.
 std::string soname_of(void* library) {
   const link_map* loaded = nullptr;
@@ -52,8 +60,7 @@ std::string soname_of(void* library) {
   return strings == nullptr || soname == nullptr ? "" : strings + soname->d_un.d_val;
 }
 
-// Checks the soname, since LibTorch finds libraries by it, and a real library that was already loaded would
-// win.
+// Checks the soname, since LibTorch finds libraries by it.
 void open_stand_in(const std::string& folder, const char* name) {
   void* stand_in = open_library(folder, name);
   if (const std::string soname = soname_of(stand_in); soname != name) {
@@ -61,15 +68,26 @@ void open_stand_in(const std::string& folder, const char* name) {
                                         soname.empty() ? "not a CUDA library" : soname),
                             kRebuildHint);
   }
-  if (dlopen(name, RTLD_NOW | RTLD_NOLOAD) == stand_in) return;
+}
+
+/// Throws if a library of that name is loaded from elsewhere. LibTorch would use it in place of the stand-in,
+/// since the loader keeps the first library of a name.
+void refuse_other_library(const std::string& folder, const char* name) {
+  void* const loaded = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+  if (loaded == nullptr) return;
+  const std::string path = path_of(loaded);
+  dlclose(loaded);
+  std::error_code error;
+  if (std::filesystem::equivalent(path, std::filesystem::path(folder) / name, error)) return;
   throw environment_error(
-      fmt::format("another {} was loaded into the process before the virtual GPU's", name),
-      "unset LD_PRELOAD, or use --device cuda");
+      fmt::format("another {} was loaded into the process before the virtual GPU's: {}", name, path),
+      "unset LD_PRELOAD, open the virtual GPU before any library that uses CUDA, or use --device cuda");
 }
 
 }  // namespace
 
 VirtualGpu& open_virtual_gpu(const std::string& folder, VirtualGpuOptions options) {
+  for (const char* name : kStandIns) refuse_other_library(folder, name);
   void* state = open_library(folder, kStateLibrary);
   for (const char* name : kStandIns) open_stand_in(folder, name);
   // PyTorch caches kernels that it compiles on disk. The kernels of the virtual GPU are empty and must not

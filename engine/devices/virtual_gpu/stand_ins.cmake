@@ -14,7 +14,7 @@ add_custom_command(OUTPUT "${undefined}"
   COMMAND sh -c "nm -D --undefined-only \"$@\" | awk 'NF >= 2 { print $NF }' | sort -u > '${undefined}'" sh ${torch_libs}
   DEPENDS ${torch_libs} VERBATIM)
 
-add_library(offprof_virtual_gpu SHARED runtime/access.cpp)
+add_library(offprof_virtual_gpu SHARED runtime/access.cpp runtime/device_properties.cpp)
 target_link_libraries(offprof_virtual_gpu PRIVATE offprof_engine_devices_virtual_gpu_state offprof_cuda_headers)
 target_link_options(offprof_virtual_gpu PRIVATE
   "LINKER:--version-script,${CMAKE_CURRENT_SOURCE_DIR}/virtual_gpu.map" "LINKER:-z,defs")
@@ -77,7 +77,8 @@ target_link_libraries(offprof_virtual_cuda INTERFACE offprof_compile_options off
   $<LINK_LIBRARY:offprof_needed,offprof_virtual_gpu>)
 
 if(OFFPROF_BUILD_TESTS)
-  offprof_test(cudart_test runtime/cudart_test.cpp runtime/cupti_test.cpp LIBS offprof_virtual_cuda offprof_cuda_headers)
+  offprof_test(cudart_test runtime/cudart_test.cpp runtime/cupti_test.cpp runtime/driver_test.cpp
+    LIBS offprof_virtual_cuda offprof_cuda_headers)
   offprof_test(virtual_torch_test TORCH virtual_torch_test.cpp LIBS offprof_virtual_cuda offprof_libtorch_cuda)
   offprof_test(open_virtual_gpu_test open_test.cpp LIBS offprof_engine_devices_virtual_gpu)
   target_compile_definitions(open_virtual_gpu_test PRIVATE

@@ -28,6 +28,10 @@ class Names {
     const PickleValue& value = machine_.value(id);
     if (value.kind == PickleValue::Kind::kTensor) return add(value, name);
     if (value.kind == PickleValue::Kind::kDict) return collect_members(value, name, level);
+    if (value.kind == PickleValue::Kind::kObject) {
+      for (const PickleValue::Id state : value.items) collect(state, name, level + 1);
+      return;
+    }
     if (value.kind != PickleValue::Kind::kList && value.kind != PickleValue::Kind::kTuple) return;
     for (std::size_t i = 0; i < value.items.size(); ++i)
       collect(value.items[i], joined(name, std::to_string(i)), level + 1);
@@ -63,18 +67,28 @@ class Names {
   std::size_t name_bytes_ = 0;
 };
 
-}  // namespace
-
-PickledTensors read_checkpoint_pickle(std::string_view pickle, const std::string& name) {
-  PickleMachine machine(pickle, name);
+PickledTensors read_pickle(std::string_view pickle, PickleContent content, const std::string& name) {
+  PickleMachine machine(pickle, content, name);
   if (pickle.size() > kMostPickleBytes) machine.refuse("its pickle is too long for a checkpoint");
   const PickleValue::Id root = machine.run();
-  if (machine.value(root).kind != PickleValue::Kind::kDict)
-    machine.refuse("holds something other than a dictionary of tensors",
-                   "Write one with torch.save(model.state_dict(), 'model.pt').");
+  const bool is_module = content == PickleContent::kModule;
+  if (machine.value(root).kind != (is_module ? PickleValue::Kind::kObject : PickleValue::Kind::kDict))
+    machine.refuse(is_module ? "holds something other than a module"
+                             : "holds something other than a dictionary of tensors",
+                   is_module ? "" : "Write one with torch.save(model.state_dict(), 'model.pt').");
   Names names(machine);
   names.collect(root, "", 0);
   return names.take();
+}
+
+}  // namespace
+
+PickledTensors read_checkpoint_pickle(std::string_view pickle, const std::string& name) {
+  return read_pickle(pickle, PickleContent::kDictionary, name);
+}
+
+PickledTensors read_module_pickle(std::string_view pickle, const std::string& name) {
+  return read_pickle(pickle, PickleContent::kModule, name);
 }
 
 }  // namespace offprof

@@ -34,4 +34,9 @@ using PickledTensors = std::map<std::string, PickledTensor, std::less<>>;
 /// quantised or a conjugate view.
 PickledTensors read_checkpoint_pickle(std::string_view pickle, const std::string& name);
 
+/// Reads `data.pkl` of a TorchScript module, by the same rules. Objects of the module's own classes
+/// (`__torch__.*`) are accepted as dictionaries of their attributes. Throws Error (input) like
+/// read_checkpoint_pickle.
+PickledTensors read_module_pickle(std::string_view pickle, const std::string& name);
+
 }  // namespace offprof

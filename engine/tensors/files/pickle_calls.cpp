@@ -38,9 +38,26 @@ const PickleValue& PickleMachine::argument(const Items& arguments, std::size_t i
   return values_[arguments[index]];
 }
 
-/// Skips the state of an OrderedDict: the versions of modules.
+bool PickleMachine::is_module_class(std::string_view name) const {
+  return content_ == PickleContent::kModule && name.starts_with("__torch__.");
+}
+
+/// Makes an object of a TorchScript class from (class, arguments), which are empty.
+void PickleMachine::new_object() {
+  const Items items = pop_items(2);
+  const std::string& name = argument(items, 0, Kind::kGlobal).text;
+  if (!is_module_class(name)) refuse_call(name);
+  make({.kind = Kind::kObject});
+}
+
+/// Sets the state of a TorchScript object: its attributes. Skips the state of an OrderedDict: the versions of
+/// modules.
 void PickleMachine::build() {
-  pop();
+  const Id state = pop();
+  if (!stack_.empty() && values_[stack_.back()].kind == Kind::kObject) {
+    values_[stack_.back()].items = {state};
+    return;
+  }
   if (stack_.empty() || values_[stack_.back()].kind != Kind::kDict)
     refuse("its pickle sets the state of an object that is not a dictionary", kSaveHint);
 }
@@ -89,6 +106,8 @@ bool PickleMachine::rebuild(const std::string& callee, const Items& arguments) {
   if ((callee.starts_with("torch.jit._pickle.") || callee == "torch.Size") && !arguments.empty())
     return push(arguments[0]), true;
   if (callee == "torch.device") return make({}), true;
+  if (is_module_class(callee)) return make({}), true;  // a member of an enumeration
+  if (content_ == PickleContent::kModule && callee == "builtins.complex") return make({}), true;
   return false;
 }
 

@@ -265,7 +265,7 @@ void PickleMachine::call(unsigned char opcode) {
       return make_global(argument(names, 0, Kind::kText).text, argument(names, 1, Kind::kText).text);
     }
     case kNewObj:
-      refuse_call(argument(pop_items(2), 0, Kind::kGlobal).text);
+      return new_object();
     case kReduce:
       return reduce();
     case kBinPersId:

@@ -24,6 +24,7 @@ struct PickleValue {
     kGlobal,  ///< name of a class, a function or a dtype: `module.name`
     kStorage,
     kTensor,
+    kObject,  ///< an object of a TorchScript class; `items` is its state, once it is set
   };
 
   Kind kind = Kind::kOther;
@@ -32,13 +33,18 @@ struct PickleValue {
   std::vector<Id> items{};   ///< of a storage: its class, a kGlobal
 };
 
+/// Kind of pickle: a dictionary of torch.save, or a TorchScript module, whose pickle may also make objects of
+/// the module's own classes.
+enum class PickleContent { kDictionary, kModule };
+
 /// Python's pickle machine without its dangerous parts: see read_checkpoint_pickle.
 class PickleMachine {
  public:
   using Id = PickleValue::Id;
   using Kind = PickleValue::Kind;
 
-  PickleMachine(std::string_view pickle, const std::string& name) : rest_(pickle), name_(name) {}
+  PickleMachine(std::string_view pickle, PickleContent content, const std::string& name)
+      : rest_(pickle), content_(content), name_(name) {}
 
   /// Returns the value that the pickle builds.
   Id run();
@@ -84,7 +90,9 @@ class PickleMachine {
   // Allowed calls.
   void reduce();
   void persistent_id();
+  void new_object();
   void build();
+  bool is_module_class(std::string_view name) const;
   [[noreturn]] void refuse_call(const std::string& callee) const;
   bool rebuild(const std::string& callee, const Items& arguments);
   void rebuild_tensor(const Items& arguments, bool has_dtype);
@@ -93,6 +101,7 @@ class PickleMachine {
   std::string dtype_of(const PickleValue& storage) const;
 
   std::string_view rest_;
+  PickleContent content_;
   const std::string& name_;
   std::deque<PickleValue> values_;
   std::vector<Id> stack_;

@@ -25,6 +25,13 @@ class ReadableFile {
   virtual std::size_t read(Bytes offset, std::span<char> room) const = 0;
 };
 
+/// Consecutive bytes of a file.
+struct FileRange {
+  std::shared_ptr<const ReadableFile> file{};
+  Bytes offset = 0;
+  Bytes bytes = 0;
+};
+
 /// Opens a file on the disk. Throws Error (input) if it is missing, a folder, or unreadable.
 std::shared_ptr<const ReadableFile> open_readable(const std::string& path);
 

@@ -43,6 +43,14 @@ std::string_view name_of(TensorDtype dtype);
 /// Returns the type with that name; nullopt: there is none.
 std::optional<TensorDtype> dtype_named(std::string_view name);
 
+/// Returns PyTorch's name of the same numbers, without `torch.`: `bfloat16`; empty: it has none (6-bit
+/// numbers). An element of PyTorch's `float4_e2m1fn_x2` has two numbers of `F4`.
+std::string_view torch_name(TensorDtype dtype);
+
+/// Returns the bytes of an element of PyTorch's dtype with that name, quantised ones excluded; nullopt: there
+/// is none.
+std::optional<Bytes> torch_element_bytes(std::string_view name);
+
 /// Returns the bits of one number.
 int bits_of(TensorDtype dtype);
 

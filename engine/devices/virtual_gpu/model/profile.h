@@ -20,10 +20,12 @@ struct DeviceProfile {
   int multiprocessors = 0;
   int max_threads_per_multiprocessor = 0, max_blocks_per_multiprocessor = 0;
   int registers_per_multiprocessor = 0;
+  int clock_khz = 0;  ///< highest clock of the multiprocessors
   Bytes shared_memory_per_block_bytes = 0, shared_memory_per_block_optin_bytes = 0;
   Bytes shared_memory_per_multiprocessor_bytes = 0;
   Bytes l2_cache_bytes = 0;
   int memory_bus_bits = 0;
+  int memory_clock_khz = 0;  ///< highest clock of the memory; two transfers a cycle
   double memory_bytes_per_second = 0;
   /// Dense peak rate by dtype, named as in traces (`float32`, `bfloat16`, ...), and `tf32`.
   std::map<std::string, double> flops_per_second;

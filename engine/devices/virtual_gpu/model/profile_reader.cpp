@@ -106,6 +106,7 @@ std::vector<Field> memory_fields() {
   return {
       bytes("memory.bytes", &DeviceProfile::memory_bytes),
       count("memory.bus_bits", &DeviceProfile::memory_bus_bits),
+      count("memory.clock_khz", &DeviceProfile::memory_clock_khz),
       {"memory.bytes_per_second",
        [](const JsonValue& value, DeviceProfile& profile) { profile.memory_bytes_per_second = rate(value); }},
       bytes("memory.l2_cache_bytes", &DeviceProfile::l2_cache_bytes)};
@@ -119,6 +120,7 @@ std::vector<Field> multiprocessor_fields() {
           count(group + "max_threads", &DeviceProfile::max_threads_per_multiprocessor),
           count(group + "max_blocks", &DeviceProfile::max_blocks_per_multiprocessor),
           count(group + "registers", &DeviceProfile::registers_per_multiprocessor),
+          count(group + "clock_khz", &DeviceProfile::clock_khz),
           bytes(group + "shared_memory_bytes", &DeviceProfile::shared_memory_per_multiprocessor_bytes),
           bytes(group + "shared_memory_per_block_bytes", &DeviceProfile::shared_memory_per_block_bytes),
           bytes(group + "shared_memory_per_block_optin_bytes",

@@ -55,6 +55,15 @@ TEST(Profile, EveryBuiltInProfileLoadsByItsName) {
   for (const std::string& name : profile_names()) EXPECT_EQ(load_profile(name).name, name);
 }
 
+// Two transfers a cycle. Data sheets round, or are below the highest clock.
+TEST(Profile, ClocksOfMemoryAgreeWithItsBandwidth) {
+  for (const std::string& name : profile_names()) {
+    const DeviceProfile profile = load_profile(name);
+    const double by_clock = 2e3 * profile.memory_clock_khz * profile.memory_bus_bits / 8;
+    EXPECT_NEAR(by_clock / profile.memory_bytes_per_second, 1, 0.03) << name;
+  }
+}
+
 TEST(Profile, TheH200HasTheFiguresOfItsDataSheet) {
   const DeviceProfile h200 = load_profile("h200");
   EXPECT_EQ(h200.device_name, "NVIDIA H200");

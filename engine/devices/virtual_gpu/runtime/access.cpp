@@ -41,11 +41,11 @@ CallScope::~CallScope() {
 // Libraries launch their kernels through the driver.
 void launch_library_call(StreamId stream, const char* function) {
   OFFPROF_TRACED_DRIVER_CALL(cuLaunchKernel);
-  gpu().launch(stream, {.name = function});
+  gpu().kernels().launch(stream, {.name = function});
 }
 
 int unknown_size(const char* what) {
-  gpu().note_unknown_size(what);
+  gpu().unsupported_calls().note_unknown_size(what);
   return 0;
 }
 
@@ -64,7 +64,7 @@ offprof::VirtualGpu* offprof_virtual_gpu() {
 }
 
 long offprof_unwritten(const char* function) {
-  offprof::runtime::unconfigured_gpu().note_unwritten(function);
+  offprof::runtime::unconfigured_gpu().unsupported_calls().note_unwritten(function);
   return 0;
 }
 

@@ -26,7 +26,7 @@ KernelLaunch launch_of(dim3 grid, dim3 block) {
 }
 
 cudaError_t launch(const void* host_stub, dim3 grid, dim3 block, cudaStream_t stream) {
-  return noted(gpu().launch(stream_of(stream), host_stub, launch_of(grid, block)));
+  return noted(gpu().kernels().launch(stream_of(stream), host_stub, launch_of(grid, block)));
 }
 
 // The driver's headers map names to versioned functions, such as cuMemHostRegister_v2.
@@ -43,7 +43,7 @@ extern "C" {
 
 // A module's handle is its fat binary.
 void** __cudaRegisterFatBinary(void* fat_binary) {
-  unconfigured_gpu().register_module(fat_binary);
+  unconfigured_gpu().kernels().register_module(fat_binary);
   return static_cast<void**>(fat_binary);
 }
 
@@ -55,11 +55,11 @@ char __cudaInitModule(void**) {
 
 void __cudaRegisterFunction(void** module, const char* host_stub, char*, const char* device_name, int, void*,
                             void*, void*, void*, int*) {
-  unconfigured_gpu().register_kernel(host_stub, device_name, module);
+  unconfigured_gpu().kernels().register_kernel(host_stub, device_name, module);
 }
 
 void __cudaRegisterVar(void**, char* host_shadow, char*, const char*, int, std::size_t bytes, int, int) {
-  unconfigured_gpu().register_variable(host_shadow, static_cast<Bytes>(bytes));
+  unconfigured_gpu().memory().register_variable(host_shadow, static_cast<Bytes>(bytes));
 }
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream) {
@@ -109,7 +109,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* ho
   OFFPROF_TRACED_CALL(cudaFuncGetAttributes_v3020);
   constexpr int kTypicalRegisters = 32;
   const DeviceProfile profile = gpu().profile();
-  const std::optional<GpuCode> code = gpu().code_of(host_stub);
+  const std::optional<GpuCode> code = gpu().kernels().code_of(host_stub);
   if (!code) return noted(cudaErrorNoKernelImageForDevice);
   std::memset(attributes, 0, sizeof *attributes);
   attributes->maxThreadsPerBlock = 1024;

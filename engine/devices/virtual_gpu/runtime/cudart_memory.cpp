@@ -30,17 +30,17 @@ extern "C" {
 
 cudaError_t cudaMalloc(void** address, std::size_t bytes) {
   OFFPROF_TRACED_CALL(cudaMalloc_v3020);
-  return noted(gpu().allocate(address, static_cast<Bytes>(bytes)));
+  return noted(gpu().memory().allocate(address, static_cast<Bytes>(bytes)));
 }
 
 cudaError_t cudaFree(void* address) {
   OFFPROF_TRACED_CALL(cudaFree_v3020);
-  return noted(gpu().free(address));
+  return noted(gpu().memory().free(address));
 }
 
 cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned) {
   OFFPROF_TRACED_CALL(cudaHostAlloc_v3020);
-  return noted(gpu().allocate_pinned(address, static_cast<Bytes>(bytes)));
+  return noted(gpu().memory().allocate_pinned(address, static_cast<Bytes>(bytes)));
 }
 
 cudaError_t cudaMallocHost(void** address, std::size_t bytes) {
@@ -50,28 +50,28 @@ cudaError_t cudaMallocHost(void** address, std::size_t bytes) {
 
 cudaError_t cudaFreeHost(void* address) {
   OFFPROF_TRACED_CALL(cudaFreeHost_v3020);
-  return noted(gpu().free_pinned(address));
+  return noted(gpu().memory().free_pinned(address));
 }
 
 cudaError_t cudaHostRegister(void* address, std::size_t bytes, unsigned) {
   OFFPROF_TRACED_CALL(cudaHostRegister_v4000);
-  return noted(gpu().pin(address, static_cast<Bytes>(bytes)));
+  return noted(gpu().memory().pin(address, static_cast<Bytes>(bytes)));
 }
 
 cudaError_t cudaHostUnregister(void* address) {
   OFFPROF_TRACED_CALL(cudaHostUnregister_v4000);
-  return noted(gpu().unpin(address));
+  return noted(gpu().memory().unpin(address));
 }
 
 cudaError_t cudaHostGetDevicePointer(void** device_address, void* address, unsigned) {
-  if (gpu().describe(address).place != MemoryPlace::kPinned) return noted(cudaErrorInvalidValue);
+  if (gpu().memory().describe(address).place != MemoryPlace::kPinned) return noted(cudaErrorInvalidValue);
   *device_address = address;
   return cudaSuccess;
 }
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
   OFFPROF_TRACED_CALL(cudaPointerGetAttributes_v4000);
-  const MemoryPlace place = gpu().describe(address).place;
+  const MemoryPlace place = gpu().memory().describe(address).place;
   std::memset(attributes, 0, sizeof *attributes);
   attributes->type = memory_type(place);
   attributes->device = place == MemoryPlace::kPageable ? cudaInvalidDeviceId : 0;
@@ -82,19 +82,19 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
   OFFPROF_TRACED_CALL(cudaMemcpy_v3020);
-  return noted(gpu().copy(nullptr, one_row(to, from, bytes), HostWaits::kUntilDone));
+  return noted(gpu().copies().copy(nullptr, one_row(to, from, bytes), HostWaits::kUntilDone));
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
   OFFPROF_TRACED_CALL(cudaMemcpyAsync_v3020);
-  return noted(gpu().copy(stream_of(stream), one_row(to, from, bytes), HostWaits::kNever));
+  return noted(gpu().copies().copy(stream_of(stream), one_row(to, from, bytes), HostWaits::kNever));
 }
 
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
                                 cudaStream_t stream) {
   OFFPROF_TRACED_CALL(cudaMemcpyPeerAsync_v4000);
-  return noted(gpu().copy(stream_of(stream), one_row(to, from, bytes), HostWaits::kNever));
+  return noted(gpu().copies().copy(stream_of(stream), one_row(to, from, bytes), HostWaits::kNever));
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
@@ -107,22 +107,23 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, 
                       .rows = static_cast<Bytes>(height),
                       .to_pitch = static_cast<Bytes>(to_pitch),
                       .from_pitch = static_cast<Bytes>(from_pitch)};
-  return noted(gpu().copy(stream_of(stream), rows, HostWaits::kNever));
+  return noted(gpu().copies().copy(stream_of(stream), rows, HostWaits::kNever));
 }
 
 cudaError_t cudaMemset(void* address, int value, std::size_t bytes) {
   OFFPROF_TRACED_CALL(cudaMemset_v3020);
-  return noted(gpu().set(nullptr, address, value, static_cast<Bytes>(bytes), HostWaits::kNever));
+  return noted(gpu().copies().set(nullptr, address, value, static_cast<Bytes>(bytes), HostWaits::kNever));
 }
 
 cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStream_t stream) {
   OFFPROF_TRACED_CALL(cudaMemsetAsync_v3020);
-  return noted(gpu().set(stream_of(stream), address, value, static_cast<Bytes>(bytes), HostWaits::kNever));
+  return noted(
+      gpu().copies().set(stream_of(stream), address, value, static_cast<Bytes>(bytes), HostWaits::kNever));
 }
 
 cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {
   OFFPROF_TRACED_CALL(cudaGetSymbolAddress_v3020);
-  void* found = gpu().variable_address(symbol);
+  void* found = gpu().memory().variable_address(symbol);
   if (found == nullptr) return noted(cudaErrorInvalidSymbol);
   *address = found;
   return cudaSuccess;

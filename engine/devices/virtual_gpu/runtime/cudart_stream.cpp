@@ -13,7 +13,7 @@ namespace offprof::runtime {
 StreamId stream_of(cudaStream_t stream) {
   if (stream == cudaStreamLegacy) return nullptr;
   if (stream == cudaStreamPerThread) {
-    thread_local const StreamId of_this_thread = gpu().create_stream(StreamKind::kBlocking);
+    thread_local const StreamId of_this_thread = gpu().streams().create_stream(StreamKind::kBlocking);
     return of_this_thread;
   }
   return stream;
@@ -68,7 +68,8 @@ extern "C" {
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   OFFPROF_TRACED_CALL(cudaStreamCreateWithPriority_v5050);
   const bool is_free = (flags & cudaStreamNonBlocking) != 0;
-  *stream = handle_of(gpu().create_stream(is_free ? StreamKind::kNonBlocking : StreamKind::kBlocking));
+  *stream =
+      handle_of(gpu().streams().create_stream(is_free ? StreamKind::kNonBlocking : StreamKind::kBlocking));
   priorities().set(*stream, std::clamp(priority, kGreatestPriority, 0));
   return cudaSuccess;
 }
@@ -84,7 +85,8 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
 }
 
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
-  if (!is_default_stream(stream) && !gpu().has_stream(stream)) return noted(cudaErrorInvalidResourceHandle);
+  if (!is_default_stream(stream) && !gpu().streams().has_stream(stream))
+    return noted(cudaErrorInvalidResourceHandle);
   *priority = priorities().of(stream);
   return cudaSuccess;
 }
@@ -93,39 +95,40 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   OFFPROF_TRACED_CALL(cudaStreamDestroy_v5050);
   if (is_default_stream(stream)) return noted(cudaErrorInvalidResourceHandle);
   priorities().forget(stream);
-  return noted(gpu().destroy_stream(stream));
+  return noted(gpu().streams().destroy_stream(stream));
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   OFFPROF_TRACED_CALL(cudaStreamQuery_v3020);
-  return noted(gpu().query_stream(stream_of(stream)));
+  return noted(gpu().streams().query_stream(stream_of(stream)));
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   OFFPROF_TRACED_CALL(cudaStreamSynchronize_v3020);
-  return noted(gpu().synchronise_stream(stream_of(stream)));
+  return noted(gpu().streams().synchronise_stream(stream_of(stream)));
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   OFFPROF_TRACED_CALL(cudaStreamWaitEvent_v3020);
-  return noted(gpu().wait_event(stream_of(stream), event));
+  return noted(gpu().streams().wait_event(stream_of(stream), event));
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* user_data) {
   OFFPROF_TRACED_CALL(cudaLaunchHostFunc_v10000);
-  return noted(gpu().call_host(stream_of(stream), [=] { function(user_data); }));
+  return noted(gpu().streams().call_host(stream_of(stream), [=] { function(user_data); }));
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* user_data,
                                   unsigned) {
   OFFPROF_TRACED_CALL(cudaStreamAddCallback_v5000);
-  return noted(gpu().call_host(stream_of(stream), [=] { callback(stream, cudaSuccess, user_data); }));
+  return noted(
+      gpu().streams().call_host(stream_of(stream), [=] { callback(stream, cudaSuccess, user_data); }));
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   OFFPROF_TRACED_CALL(cudaEventCreateWithFlags_v3020);
-  *event =
-      static_cast<cudaEvent_t>(const_cast<void*>(gpu().create_event((flags & cudaEventDisableTiming) == 0)));
+  *event = static_cast<cudaEvent_t>(
+      const_cast<void*>(gpu().streams().create_event((flags & cudaEventDisableTiming) == 0)));
   return cudaSuccess;
 }
 
@@ -136,12 +139,12 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   OFFPROF_TRACED_CALL(cudaEventDestroy_v3020);
-  return noted(gpu().destroy_event(event));
+  return noted(gpu().streams().destroy_event(event));
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   OFFPROF_TRACED_CALL(cudaEventRecord_v3020);
-  return noted(gpu().record_event(event, stream_of(stream)));
+  return noted(gpu().streams().record_event(event, stream_of(stream)));
 }
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
@@ -151,18 +154,18 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   OFFPROF_TRACED_CALL(cudaEventQuery_v3020);
-  return noted(gpu().query_event(event));
+  return noted(gpu().streams().query_event(event));
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   OFFPROF_TRACED_CALL(cudaEventSynchronize_v3020);
-  return noted(gpu().synchronise_event(event));
+  return noted(gpu().streams().synchronise_event(event));
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
   OFFPROF_TRACED_CALL(cudaEventElapsedTime_v12080);
   Nanoseconds elapsed = 0;
-  const cudaError_t error = noted(gpu().elapsed_time(&elapsed, from, to));
+  const cudaError_t error = noted(gpu().streams().elapsed_time(&elapsed, from, to));
   if (error == cudaSuccess) *milliseconds = static_cast<float>(static_cast<double>(elapsed) / 1e6);
   return error;
 }

@@ -1,9 +1,11 @@
 #include <cuda.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "engine/devices/virtual_gpu/runtime/device_properties.h"
 #include "engine/devices/virtual_gpu/runtime/traced_call.h"
 
 // The driver, above all the virtual memory behind PyTorch's expandable segments. LibTorch gets these
@@ -50,6 +52,22 @@ CUcontext the_context() {
   return reinterpret_cast<CUcontext>(&context);
 }
 
+/// Returns a limit of the context; nullptr if it has no such limit. The initial values are the defaults that
+/// cudaDeviceGetLimit documents, and for the printf buffer the one that drivers report.
+std::atomic<std::size_t>* context_limit(CUlimit limit) {
+  static std::atomic<std::size_t> stack = 1024, printf_buffer = 1U << 20U, malloc_heap = 8U << 20U;
+  switch (limit) {
+    case CU_LIMIT_STACK_SIZE:
+      return &stack;
+    case CU_LIMIT_PRINTF_FIFO_SIZE:
+      return &printf_buffer;
+    case CU_LIMIT_MALLOC_HEAP_SIZE:
+      return &malloc_heap;
+    default:
+      return nullptr;
+  }
+}
+
 const char* error_text(CUresult error) {
   switch (error) {
     case CUDA_SUCCESS:
@@ -64,6 +82,10 @@ const char* error_text(CUresult error) {
       return "device not ready";
     case CUDA_ERROR_NOT_SUPPORTED:
       return "operation not supported";
+    case CUDA_ERROR_UNSUPPORTED_LIMIT:
+      return "limit is not supported on this architecture";
+    case CUDA_ERROR_FILE_NOT_FOUND:
+      return "file not found";
     default:
       return "unknown error";
   }
@@ -98,26 +120,12 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   return CUDA_SUCCESS;
 }
 
-// Callers ask the runtime for most attributes. Virtual memory is supported; sharing it between processes or
-// devices is not.
+// The runtime has the same attributes except those of virtual memory, which is supported; sharing it between
+// processes or devices is not.
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
-  const DeviceProfile profile = gpu().profile();
-  switch (attribute) {
-    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
-      *value = 1;
-      break;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-      *value = profile.compute_capability_major;
-      break;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-      *value = profile.compute_capability_minor;
-      break;
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-      *value = profile.multiprocessors;
-      break;
-    default:
-      *value = 0;
-  }
+  *value = attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+               ? 1
+               : device_attribute(gpu().profile(), static_cast<cudaDeviceAttr>(attribute));
   return CUDA_SUCCESS;
 }
 
@@ -141,6 +149,21 @@ CUresult cuCtxSetCurrent(CUcontext) {
   return CUDA_SUCCESS;
 }
 
+// Kernels do not run, so nothing uses the memory that the limits are about.
+CUresult cuCtxGetLimit(std::size_t* value, CUlimit limit) {
+  std::atomic<std::size_t>* const stored = context_limit(limit);
+  if (stored == nullptr) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  *value = *stored;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
+  std::atomic<std::size_t>* const stored = context_limit(limit);
+  if (stored == nullptr) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  *stored = value;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllocationProp*,
                                        CUmemAllocationGranularity_flags) {
   *granularity = static_cast<std::size_t>(AddressSpace::kGranule);
@@ -150,31 +173,31 @@ CUresult cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllo
 CUresult cuMemAddressReserve(CUdeviceptr* pointer, std::size_t bytes, std::size_t, CUdeviceptr,
                              unsigned long long) {
   void* address = nullptr;
-  const GpuStatus status = gpu().reserve_addresses(&address, bytes_of(bytes));
+  const GpuStatus status = gpu().memory().reserve_addresses(&address, bytes_of(bytes));
   if (status == GpuStatus::kOk) *pointer = reinterpret_cast<CUdeviceptr>(address);
   return result_of(status);
 }
 
 CUresult cuMemAddressFree(CUdeviceptr pointer, std::size_t bytes) {
-  return result_of(gpu().release_addresses(address_of(pointer), bytes_of(bytes)));
+  return result_of(gpu().memory().release_addresses(address_of(pointer), bytes_of(bytes)));
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
                      const CUmemAllocationProp* properties, unsigned long long) {
   if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
   AddressSpace::Handle created = 0;
-  const GpuStatus status = gpu().create_memory(&created, bytes_of(bytes));
+  const GpuStatus status = gpu().memory().create(&created, bytes_of(bytes));
   if (status == GpuStatus::kOk) *handle = created;
   return result_of(status);
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  return result_of(gpu().release_memory(handle));
+  return result_of(gpu().memory().release(handle));
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
   AddressSpace::Handle retained = 0;
-  const GpuStatus status = gpu().retain_memory(&retained, address);
+  const GpuStatus status = gpu().memory().retain(&retained, address);
   if (status == GpuStatus::kOk) *handle = retained;
   return result_of(status);
 }
@@ -182,19 +205,19 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
 CUresult cuMemMap(CUdeviceptr pointer, std::size_t bytes, std::size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long) {
   if (offset != 0) return CUDA_ERROR_NOT_SUPPORTED;
-  return result_of(gpu().map_memory(address_of(pointer), bytes_of(bytes), handle));
+  return result_of(gpu().memory().map(address_of(pointer), bytes_of(bytes), handle));
 }
 
 CUresult cuMemUnmap(CUdeviceptr pointer, std::size_t bytes) {
-  return result_of(gpu().unmap_memory(address_of(pointer), bytes_of(bytes)));
+  return result_of(gpu().memory().unmap(address_of(pointer), bytes_of(bytes)));
 }
 
 CUresult cuMemSetAccess(CUdeviceptr pointer, std::size_t bytes, const CUmemAccessDesc*, std::size_t) {
-  return result_of(gpu().set_access(address_of(pointer), bytes_of(bytes)));
+  return result_of(gpu().memory().set_access(address_of(pointer), bytes_of(bytes)));
 }
 
 CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr pointer) {
-  const AddressInfo info = gpu().describe(address_of(pointer));
+  const AddressInfo info = gpu().memory().describe(address_of(pointer));
   if (info.place == MemoryPlace::kPageable) return CUDA_ERROR_INVALID_VALUE;
   const CUdeviceptr begin = reinterpret_cast<CUdeviceptr>(info.range.begin);
   switch (attribute) {
@@ -203,6 +226,9 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
       break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
       std::memcpy(value, &info.range.bytes, sizeof info.range.bytes);
+      break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:  // addresses are unified: also that of pinned memory
+      std::memcpy(value, &pointer, sizeof pointer);
       break;
     default:
       return CUDA_ERROR_NOT_SUPPORTED;
@@ -216,13 +242,14 @@ CUresult cuMemsetD32Async(CUdeviceptr pointer, unsigned value, std::size_t count
   const int byte = static_cast<int>(value & 0xffU);
   if (value != 0x01010101U * static_cast<unsigned>(byte)) return CUDA_ERROR_NOT_SUPPORTED;
   const Bytes bytes = bytes_of(count * sizeof value);
-  return result_of(gpu().set(stream, address_of(pointer), byte, bytes, HostWaits::kNever));
+  return result_of(gpu().copies().set(stream, address_of(pointer), byte, bytes, HostWaits::kNever));
 }
 
 // Only the comparison "greater or equal" is supported.
 CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr word, cuuint32_t value, unsigned flags) {
   if (flags != CU_STREAM_WAIT_VALUE_GEQ) return CUDA_ERROR_NOT_SUPPORTED;
-  return result_of(gpu().wait_value(stream, static_cast<const std::uint32_t*>(address_of(word)), value));
+  return result_of(
+      gpu().streams().wait_value(stream, static_cast<const std::uint32_t*>(address_of(word)), value));
 }
 CUresult cuStreamWriteValue32(CUstream, CUdeviceptr, cuuint32_t, unsigned) {
   return CUDA_ERROR_NOT_SUPPORTED;

@@ -36,12 +36,12 @@ struct SimulatedGpuTest : testing::Test {
 
   void* address_space(Bytes bytes) {
     void* address = nullptr;
-    EXPECT_EQ(gpu.allocate(&address, bytes), GpuStatus::kOk);
+    EXPECT_EQ(gpu.memory().allocate(&address, bytes), GpuStatus::kOk);
     return address;
   }
   void* pinned_memory(Bytes bytes) {
     void* address = nullptr;
-    EXPECT_EQ(gpu.allocate_pinned(&address, bytes), GpuStatus::kOk);
+    EXPECT_EQ(gpu.memory().allocate_pinned(&address, bytes), GpuStatus::kOk);
     return address;
   }
   void carry_out() {
@@ -49,19 +49,19 @@ struct SimulatedGpuTest : testing::Test {
     options.carries_out = true;
     gpu.configure(options);
   }
-  void launch() { EXPECT_EQ(gpu.launch(stream, {.name = "kernel"}), GpuStatus::kOk); }
+  void launch() { EXPECT_EQ(gpu.kernels().launch(stream, {.name = "kernel"}), GpuStatus::kOk); }
 
   SimulatedGpu gpu;
-  StreamId stream = gpu.create_stream(StreamKind::kNonBlocking);
+  StreamId stream = gpu.streams().create_stream(StreamKind::kNonBlocking);
 };
 
 TEST_F(SimulatedGpuTest, LimitsMemoryToTheProfileAndTheLimit) {
   void* address = nullptr;
-  EXPECT_EQ(gpu.allocate(&address, 65 * kMiB), GpuStatus::kOutOfMemory);
+  EXPECT_EQ(gpu.memory().allocate(&address, 65 * kMiB), GpuStatus::kOutOfMemory);
   EXPECT_EQ(address, nullptr);
   gpu.set_memory_limit(4 * kMiB);
-  EXPECT_EQ(gpu.allocate(&address, 6 * kMiB), GpuStatus::kOutOfMemory);
-  EXPECT_EQ(gpu.allocate(&address, 4 * kMiB), GpuStatus::kOk);
+  EXPECT_EQ(gpu.memory().allocate(&address, 6 * kMiB), GpuStatus::kOutOfMemory);
+  EXPECT_EQ(gpu.memory().allocate(&address, 4 * kMiB), GpuStatus::kOk);
   EXPECT_EQ(gpu.used_bytes(), 4 * kMiB);
 }
 
@@ -69,28 +69,28 @@ TEST_F(SimulatedGpuTest, ALaunchAdvancesTheHostClock) {
   launch();
   launch();
   EXPECT_EQ(gpu.host_time(), 2 * kLaunch);
-  gpu.synchronise_stream(stream);
+  gpu.streams().synchronise_stream(stream);
   EXPECT_EQ(gpu.host_time(), kLaunch + 2 * kKernel);
 }
 
 TEST_F(SimulatedGpuTest, WaitsForPageableCopiesButNotForPinnedOnes) {
   void* const device = address_space(kMiB);
-  gpu.copy(stream, row(pinned_memory(kMiB), device, kMiB), HostWaits::kNever);
+  gpu.copies().copy(stream, row(pinned_memory(kMiB), device, kMiB), HostWaits::kNever);
   EXPECT_EQ(gpu.host_time(), kLaunch);
   std::vector<char> pageable(kMiB);
-  gpu.copy(stream, row(pageable.data(), device, kMiB), HostWaits::kNever);
+  gpu.copies().copy(stream, row(pageable.data(), device, kMiB), HostWaits::kNever);
   EXPECT_EQ(gpu.host_time(), kLaunch + 2 * kMiB);
 }
 
 TEST_F(SimulatedGpuTest, StagesSmallPageableCopies) {
   std::vector<char> pageable(64 * kKiB);
-  gpu.copy(stream, row(address_space(kMiB), pageable.data(), 64 * kKiB), HostWaits::kNever);
+  gpu.copies().copy(stream, row(address_space(kMiB), pageable.data(), 64 * kKiB), HostWaits::kNever);
   EXPECT_EQ(gpu.host_time(), kLaunch);
 }
 
 TEST_F(SimulatedGpuTest, SmallReadsReturnZeros) {
   std::vector<char> pageable(1000, 'x');
-  gpu.copy(stream, row(pageable.data(), address_space(kMiB), 1000), HostWaits::kNever);
+  gpu.copies().copy(stream, row(pageable.data(), address_space(kMiB), 1000), HostWaits::kNever);
   EXPECT_THAT(pageable, testing::Each('\0'));
 }
 
@@ -99,9 +99,9 @@ TEST_F(SimulatedGpuTest, CopiesAndSetsBytesInFunctionalMode) {
   auto* const host = static_cast<char*>(pinned_memory(8));
   void* const device = address_space(kMiB);
   host[0] = 7;
-  gpu.copy(stream, row(device, host, 4), HostWaits::kNever);
-  gpu.set(stream, static_cast<char*>(device) + 1, 9, 1, HostWaits::kNever);
-  gpu.copy(stream, row(host + 4, device, 4), HostWaits::kUntilDone);
+  gpu.copies().copy(stream, row(device, host, 4), HostWaits::kNever);
+  gpu.copies().set(stream, static_cast<char*>(device) + 1, 9, 1, HostWaits::kNever);
+  gpu.copies().copy(stream, row(host + 4, device, 4), HostWaits::kUntilDone);
   EXPECT_EQ(host[4], 7);
   EXPECT_EQ(host[5], 9);
 }
@@ -111,54 +111,54 @@ TEST_F(SimulatedGpuTest, ANumberThatAKernelShouldWriteReadsAsZero) {
   carry_out();
   auto* const host = static_cast<char*>(pinned_memory(16));
   void* const device = address_space(kMiB);
-  gpu.set(stream, device, 9, 16, HostWaits::kNever);
+  gpu.copies().set(stream, device, 9, 16, HostWaits::kNever);
   const auto read = [&](StreamId from, Bytes bytes) {
     std::memset(host, 'x', 16);
-    gpu.copy(from, row(host, device, bytes), HostWaits::kUntilDone);
+    gpu.copies().copy(from, row(host, device, bytes), HostWaits::kUntilDone);
     return host[0];
   };
   EXPECT_EQ(read(stream, 8), 9);
   launch();
   EXPECT_EQ(read(stream, 8), 0);
   EXPECT_EQ(read(stream, 16), 9);
-  EXPECT_EQ(read(gpu.create_stream(StreamKind::kNonBlocking), 8), 9);
+  EXPECT_EQ(read(gpu.streams().create_stream(StreamKind::kNonBlocking), 8), 9);
 }
 
 TEST_F(SimulatedGpuTest, CopiesRowsOfAPitchedCopy) {
   const std::vector<char> from = {1, 2, 0, 3, 4, 0};
   std::vector<char> to(4);
-  gpu.copy(stream,
-           {.to = to.data(), .from = from.data(), .bytes = 2, .rows = 2, .to_pitch = 2, .from_pitch = 3},
-           HostWaits::kNever);
+  gpu.copies().copy(
+      stream, {.to = to.data(), .from = from.data(), .bytes = 2, .rows = 2, .to_pitch = 2, .from_pitch = 3},
+      HostWaits::kNever);
   EXPECT_THAT(to, testing::ElementsAre(1, 2, 3, 4));
 }
 
 TEST_F(SimulatedGpuTest, ALoopOfEventQueriesEnds) {
-  const EventId event = gpu.create_event(/*keeps_time=*/false);
-  gpu.copy(stream, row(pinned_memory(kMiB), address_space(kMiB), kMiB), HostWaits::kNever);
-  gpu.record_event(event, stream);
-  EXPECT_EQ(gpu.query_event(event), GpuStatus::kNotReady);
-  while (gpu.query_event(event) == GpuStatus::kNotReady) {
+  const EventId event = gpu.streams().create_event(/*keeps_time=*/false);
+  gpu.copies().copy(stream, row(pinned_memory(kMiB), address_space(kMiB), kMiB), HostWaits::kNever);
+  gpu.streams().record_event(event, stream);
+  EXPECT_EQ(gpu.streams().query_event(event), GpuStatus::kNotReady);
+  while (gpu.streams().query_event(event) == GpuStatus::kNotReady) {
   }
   EXPECT_GE(gpu.host_time(), kMiB);
 }
 
 TEST_F(SimulatedGpuTest, MeasuresTheTimeBetweenEvents) {
-  const EventId begin = gpu.create_event(true), end = gpu.create_event(true);
+  const EventId begin = gpu.streams().create_event(true), end = gpu.streams().create_event(true);
   Nanoseconds elapsed = 0;
-  gpu.record_event(begin, stream);
-  EXPECT_EQ(gpu.elapsed_time(&elapsed, begin, end), GpuStatus::kInvalidHandle);
+  gpu.streams().record_event(begin, stream);
+  EXPECT_EQ(gpu.streams().elapsed_time(&elapsed, begin, end), GpuStatus::kInvalidHandle);
   launch();
-  gpu.record_event(end, stream);
-  EXPECT_EQ(gpu.elapsed_time(&elapsed, begin, end), GpuStatus::kNotReady);
-  gpu.synchronise_event(end);
-  EXPECT_EQ(gpu.elapsed_time(&elapsed, begin, end), GpuStatus::kOk);
+  gpu.streams().record_event(end, stream);
+  EXPECT_EQ(gpu.streams().elapsed_time(&elapsed, begin, end), GpuStatus::kNotReady);
+  gpu.streams().synchronise_event(end);
+  EXPECT_EQ(gpu.streams().elapsed_time(&elapsed, begin, end), GpuStatus::kOk);
   EXPECT_EQ(elapsed, kLaunch + kKernel);
   EXPECT_EQ(gpu.event_time(const_cast<void*>(end)), kLaunch + kKernel);
 }
 
 TEST_F(SimulatedGpuTest, TheTimeOfAnUnrecordedEventIsAnError) {
-  void* const event = const_cast<void*>(gpu.create_event(/*keeps_time=*/true));
+  void* const event = const_cast<void*>(gpu.streams().create_event(/*keeps_time=*/true));
   try {
     gpu.event_time(event);
     FAIL() << "nothing was thrown";
@@ -172,7 +172,7 @@ TEST_F(SimulatedGpuTest, TheTimeOfAnUnrecordedEventIsAHazardIfStreamsAreChecked)
   options.checks_streams = true;
   gpu.configure(options);
   launch();
-  EXPECT_EQ(gpu.event_time(const_cast<void*>(gpu.create_event(/*keeps_time=*/true))), kLaunch);
+  EXPECT_EQ(gpu.event_time(const_cast<void*>(gpu.streams().create_event(/*keeps_time=*/true))), kLaunch);
   const auto hazards = gpu.take_hazards();
   ASSERT_EQ(hazards.size(), 1U);
   EXPECT_EQ(hazards[0].what, "an event is used before it was recorded");
@@ -191,7 +191,7 @@ TEST_F(SimulatedGpuTest, CountsLaunchesByTheSourceOfTheirTime) {
   launch();
   gpu.end_op();
   launch();
-  gpu.launch(stream, {.name = "other"});
+  gpu.kernels().launch(stream, {.name = "other"});
   EXPECT_EQ(gpu.take_launch_times(), (LaunchTimes{.by_op = 2, .by_kernel = 1, .estimated = 1}));
   EXPECT_EQ(gpu.take_launch_times(), LaunchTimes{});
 }
@@ -228,40 +228,40 @@ TEST_F(SimulatedGpuTest, RejectsAKernelWithoutCodeForTheGpu) {
     const void *data, *linked_with;
   } wrapper{0x466243B1, 1, blob, nullptr};
   static const char kernel = 0;
-  gpu.register_module(&wrapper);
-  gpu.register_kernel(&kernel, "_Z4geluPf", &wrapper);
-  EXPECT_EQ(gpu.launch(stream, &kernel, {}), GpuStatus::kNoCode);
+  gpu.kernels().register_module(&wrapper);
+  gpu.kernels().register_kernel(&kernel, "_Z4geluPf", &wrapper);
+  EXPECT_EQ(gpu.kernels().launch(stream, &kernel, {}), GpuStatus::kNoCode);
   EXPECT_THAT(gpu.code_problem(), testing::HasSubstr("but this LibTorch has code only for 7.5"));
   VirtualGpuOptions options = small_gpu();
   options.profile.compute_capability_major = 7;
   options.profile.compute_capability_minor = 5;
   gpu.configure(options);
-  EXPECT_EQ(gpu.launch(stream, &kernel, {}), GpuStatus::kOk);
+  EXPECT_EQ(gpu.kernels().launch(stream, &kernel, {}), GpuStatus::kOk);
   EXPECT_EQ(gpu.code_problem(), "");
 }
 
 TEST_F(SimulatedGpuTest, AnEventCreatedWithoutTimingHasNoTime) {
-  const EventId event = gpu.create_event(/*keeps_time=*/false);
-  gpu.record_event(event, stream);
+  const EventId event = gpu.streams().create_event(/*keeps_time=*/false);
+  gpu.streams().record_event(event, stream);
   Nanoseconds elapsed = 0;
-  EXPECT_EQ(gpu.elapsed_time(&elapsed, event, event), GpuStatus::kInvalidHandle);
+  EXPECT_EQ(gpu.streams().elapsed_time(&elapsed, event, event), GpuStatus::kInvalidHandle);
 }
 
 TEST_F(SimulatedGpuTest, RejectsDestroyedHandles) {
-  const EventId event = gpu.create_event(true);
-  EXPECT_EQ(gpu.destroy_event(event), GpuStatus::kOk);
-  EXPECT_EQ(gpu.record_event(event, stream), GpuStatus::kInvalidHandle);
-  EXPECT_EQ(gpu.destroy_stream(stream), GpuStatus::kOk);
-  EXPECT_EQ(gpu.launch(stream, {.name = "kernel"}), GpuStatus::kInvalidHandle);
+  const EventId event = gpu.streams().create_event(true);
+  EXPECT_EQ(gpu.streams().destroy_event(event), GpuStatus::kOk);
+  EXPECT_EQ(gpu.streams().record_event(event, stream), GpuStatus::kInvalidHandle);
+  EXPECT_EQ(gpu.streams().destroy_stream(stream), GpuStatus::kOk);
+  EXPECT_EQ(gpu.kernels().launch(stream, {.name = "kernel"}), GpuStatus::kInvalidHandle);
 }
 
 TEST_F(SimulatedGpuTest, CountsLaunchesByDemangledName) {
   static const char kernel = 0, library = 0;
-  gpu.register_kernel(&kernel, "_Z4geluPf", nullptr);
-  gpu.launch(stream, &kernel, {});
-  gpu.launch(stream, &kernel, {});
-  gpu.launch(stream, {.name = "cublasGemmEx"});
-  gpu.launch(stream, &library, {});
+  gpu.kernels().register_kernel(&kernel, "_Z4geluPf", nullptr);
+  gpu.kernels().launch(stream, &kernel, {});
+  gpu.kernels().launch(stream, &kernel, {});
+  gpu.kernels().launch(stream, {.name = "cublasGemmEx"});
+  gpu.kernels().launch(stream, &library, {});
   EXPECT_EQ(gpu.launches(), 4);
   EXPECT_THAT(gpu.launches_by_kernel(), testing::UnorderedElementsAre(testing::Pair("gelu(float*)", 2),
                                                                       testing::Pair("cublasGemmEx", 1),
@@ -273,11 +273,11 @@ TEST_F(SimulatedGpuTest, ChargesAnOperatorsWorkToItsFirstKernel) {
                    .operands = {{.dtype = "float32", .sizes = {256, 1024, 1024}, .bytes = kGiB}}};
   gpu.begin_op(add);
   launch();
-  gpu.synchronise_stream(stream);
+  gpu.streams().synchronise_stream(stream);
   const Nanoseconds first = gpu.host_time();
   EXPECT_GT(first, 1'000'000);  // 1 GiB takes longer than a millisecond at 300 GB/s
   launch();
-  gpu.synchronise_stream(stream);
+  gpu.streams().synchronise_stream(stream);
   gpu.end_op();
   EXPECT_EQ(gpu.host_time() - first, kLaunch + kKernel);
 }
@@ -287,8 +287,8 @@ TEST_F(SimulatedGpuTest, RecordsAnUnimplementedFunctionOnce) {
   VirtualGpuOptions options = small_gpu();
   options.log = [&](const std::string& function) { told.push_back(function); };
   gpu.configure(options);
-  gpu.note_unwritten("cudaFoo");
-  gpu.note_unwritten("cudaFoo");
+  gpu.unsupported_calls().note_unwritten("cudaFoo");
+  gpu.unsupported_calls().note_unwritten("cudaFoo");
   EXPECT_THAT(told, testing::ElementsAre("cudaFoo"));
   EXPECT_THAT(gpu.unwritten_calls(), testing::ElementsAre("cudaFoo"));
 }
@@ -300,8 +300,8 @@ TEST_F(SimulatedGpuTest, ReportsHazardsIfStreamsAreChecked) {
   void* const block = address_space(kMiB);
   gpu.block_allocated(block, kMiB, const_cast<void*>(stream));
   launch();
-  gpu.copy(gpu.create_stream(StreamKind::kNonBlocking), row(pinned_memory(kMiB), block, kMiB),
-           HostWaits::kNever);
+  gpu.copies().copy(gpu.streams().create_stream(StreamKind::kNonBlocking),
+                    row(pinned_memory(kMiB), block, kMiB), HostWaits::kNever);
   EXPECT_EQ(gpu.take_hazards().size(), 1U);
   EXPECT_TRUE(gpu.take_hazards().empty());
 }
@@ -319,11 +319,11 @@ TEST_F(SimulatedGpuTest, KeepsStreamsAndMemoryWhenConfiguredAgain) {
 
 TEST_F(SimulatedGpuTest, GivesAModuleVariableOneAddress) {
   static const char shadow = 0, other = 0;
-  gpu.register_variable(&shadow, 128);
-  void* const address = gpu.variable_address(&shadow);
-  EXPECT_EQ(gpu.describe(address).place, MemoryPlace::kDevice);
-  EXPECT_EQ(gpu.variable_address(&shadow), address);
-  EXPECT_EQ(gpu.variable_address(&other), nullptr);
+  gpu.memory().register_variable(&shadow, 128);
+  void* const address = gpu.memory().variable_address(&shadow);
+  EXPECT_EQ(gpu.memory().describe(address).place, MemoryPlace::kDevice);
+  EXPECT_EQ(gpu.memory().variable_address(&shadow), address);
+  EXPECT_EQ(gpu.memory().variable_address(&other), nullptr);
 }
 
 TEST_F(SimulatedGpuTest, ServesSeveralThreads) {
@@ -331,7 +331,7 @@ TEST_F(SimulatedGpuTest, ServesSeveralThreads) {
   auto work = [&] {
     for (int i = 0; i < kRounds; ++i) {
       launch();
-      EXPECT_EQ(gpu.free(address_space(kMiB)), GpuStatus::kOk);
+      EXPECT_EQ(gpu.memory().free(address_space(kMiB)), GpuStatus::kOk);
     }
   };
   std::thread other(work);

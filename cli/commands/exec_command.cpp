@@ -1,0 +1,155 @@
+#include "cli/commands/exec_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options/options.h"
+#include "cli/plugin/engine_loader.h"
+#include "cli/plugin/foreground_command.h"
+#include "cli/plugin/python_package.h"
+#include "cli/plugin/scratch_folder.h"
+#include "cli/reports/exec_report.h"
+#include "engine/devices/virtual_gpu/model/profile.h"
+#include "traces/base/error.h"
+#include "traces/io/file.h"
+
+namespace offprof {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kVirtual = "virtual";
+/// Environment variable with what python/offprof/exec_process.py needs to know, as a JSON object.
+constexpr const char* kSettingsVariable = "OFFPROF_EXEC";
+
+/// Returns PROFILE of `virtual[:PROFILE]`. Throws Error (input) for other devices.
+std::string parse_virtual_device(const std::string& text) {
+  if (text == kVirtual) return kDefaultProfile;
+  if (text.starts_with(std::string(kVirtual) + ":")) return text.substr(kVirtual.size() + 1);
+  throw input_error(fmt::format("'{}' is not a virtual GPU", text),
+                    "Give virtual or virtual:PROFILE; without offprof, the command uses the real devices.");
+}
+
+/// Returns the words of the command line after `--`. The parser's own list, `parsed`, is not used, since the
+/// parser takes an argument such as [1,2] apart. Throws Error (input) if a part of the command is before
+/// `--`.
+std::vector<std::string> words_after_mark(const std::vector<std::string>& argv,
+                                          const std::vector<std::string>& parsed) {
+  const auto mark = std::ranges::find(argv, "--");
+  if (argv.end() - mark < 2 || parsed.front() != *(mark + 1)) {
+    throw input_error(fmt::format("'{}' is before --, but the command has to follow it", parsed.front()),
+                      "offprof exec [OPTIONS] -- COMMAND [ARGUMENTS]");
+  }
+  return {mark + 1, argv.end()};
+}
+
+/// Reads the reports that processes left in the folder, in the order of their names, which begin with the
+/// time. Warns of unreadable ones.
+std::vector<GpuProcess> read_reports(const std::string& folder, Context& context) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  std::ranges::sort(files);
+  std::vector<GpuProcess> processes;
+  for (const fs::path& file : files) {
+    try {
+      processes.push_back(parse_process_report(read_file(file.string()), file.string()));
+    } catch (const Error& error) {
+      context.warn(error.what());
+    }
+  }
+  return processes;
+}
+
+class ExecCommand : public Subcommand {
+ public:
+  void add_options(CLI::App& app) override {
+    app.add_option("COMMAND", command_, "Command and its arguments, after --")->required();
+    add_parsed_option(
+        app, "--device", "virtual[:PROFILE]",
+        [this](const std::string& text) { profile_ = parse_virtual_device(text); },
+        fmt::format("Virtual GPU; PROFILE: {}, or a JSON file (default {})", fmt::join(profile_names(), ", "),
+                    kDefaultProfile));
+    add_capacity_option(app, "--device-memory", memory_limit_,
+                        "Memory of the device (default: that of the profile)", kLeastDeviceMemory);
+    add_output_option(app, output_,
+                      "File for the report (default: standard error, after the command's own output)");
+  }
+
+  ExitStatus run(Context& context) override {
+    command_ = words_after_mark(context.argv(), command_);
+    const DeviceProfile profile = load_profile(profile_);
+    if (!output_.empty()) check_writable(output_);
+    const ScratchFolder scratch;
+    const std::string reports = scratch.file("");
+    const int status = run_in_foreground(command_, environment(reports));
+    publish(context,
+            {.profile = profile.name,
+             .device_name = profile.device_name,
+             .memory_bytes = std::min(memory_limit_.value_or(profile.memory_bytes), profile.memory_bytes),
+             .command = command_,
+             .exit_status = status,
+             .processes = read_reports(reports, context)});
+    return static_cast<ExitStatus>(status);
+  }
+
+ private:
+  /// Returns the variables that put the start-up hook into Python processes. Throws Error (environment) if a
+  /// part of the build is missing.
+  std::map<std::string, std::string> environment(const std::string& reports) const {
+    const std::string startup = python_package_folder() + "/startup";
+    const char* const python_path = std::getenv("PYTHONPATH");
+    const bool has_path = python_path != nullptr && *python_path != '\0';
+    nlohmann::ordered_json settings = {{"profile", absolute_profile()},
+                                       {"memory_limit_bytes", nullptr},
+                                       {"libraries", existing_libraries()},
+                                       {"reports", reports}};
+    if (memory_limit_) settings["memory_limit_bytes"] = *memory_limit_;
+    return {{"PYTHONPATH", has_path ? startup + ":" + python_path : startup},
+            {kSettingsVariable, settings.dump()}};
+  }
+
+  /// Returns the profile's name or absolute path: the command may change its working directory.
+  std::string absolute_profile() const {
+    const auto names = profile_names();
+    return std::ranges::find(names, profile_) != names.end() ? profile_ : fs::absolute(profile_).string();
+  }
+
+  static std::string existing_libraries() {
+    const std::string folder = virtual_gpu_folder();
+    if (fs::is_directory(folder)) return folder;
+    throw environment_error("this build of offprof has no virtual GPU: there is no folder " + folder,
+                            "Run in offprof's source folder: scripts/setup.sh && cmake --preset release && "
+                            "cmake --build --preset release");
+  }
+
+  /// Standard output belongs to the command.
+  void publish(Context& context, const ExecReport& report) const {
+    if (output_.empty()) {
+      context.publish_beside(report, "-");
+    } else {
+      context.publish(report, output_);
+    }
+  }
+
+  std::vector<std::string> command_;
+  std::string profile_ = kDefaultProfile;
+  std::optional<Bytes> memory_limit_;
+  std::string output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_exec_command() {
+  return std::make_unique<ExecCommand>();
+}
+
+}  // namespace offprof

@@ -1,0 +1,58 @@
+#include "cli/commands/exec_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/support/cli_run.h"
+
+// python/tests/test_exec.py runs commands; these are the command lines that run none.
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(ExecCommand, RequiresACommand) {
+  const CliRun run = run_words({"exec"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("COMMAND is required"));
+}
+
+TEST(ExecCommand, RequiresTheMarkBeforeTheCommand) {
+  const CliRun run = run_words({"exec", "true"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(unwrapped(run.err),
+              AllOf(HasSubstr("'true' is before --"), HasSubstr("exec [OPTIONS] -- COMMAND")));
+  EXPECT_THAT(run_words({"exec", "false", "--", "true"}).err, HasSubstr("'false' is before --"));
+}
+
+TEST(ExecCommand, AcceptsOnlyAVirtualGpu) {
+  const CliRun run = run_words({"exec", "--device", "cuda", "--", "true"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("--device"), HasSubstr("'cuda' is not a virtual GPU")));
+}
+
+TEST(ExecCommand, RejectsAnUnknownProfile) {
+  const CliRun run = run_words({"exec", "--device", "virtual:h2000", "--", "true"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("h2000"));
+}
+
+TEST(ExecCommand, RejectsADeviceWithoutMemory) {
+  const CliRun run = run_words({"exec", "--device-memory", "0", "--", "true"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("--device-memory"));
+}
+
+TEST(ExecCommand, ChecksTheReportFileBeforeTheCommandRuns) {
+  const TemporaryFolder folder("exec_command");
+  const CliRun run = run_words({"exec", "-o", "/nonexistent/report.json", "--", "touch", folder / "ran"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("/nonexistent"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "ran"));
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,116 @@
+#include "cli/plugin/foreground_command.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "traces/base/error.h"
+
+namespace offprof {
+namespace {
+
+constexpr int kPassedOn[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+/// Signals that main handles or ignores (exit_cleanly_on_signals). The command must not inherit that.
+constexpr int kRestored[] = {SIGPIPE, SIGXFSZ};
+
+/// Signals that wait_for takes one by one; blocks them in this process during its lifetime.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigemptyset(&held_);
+    sigaddset(&held_, SIGCHLD);
+    for (const int signal : kPassedOn) sigaddset(&held_, signal);
+    sigprocmask(SIG_BLOCK, &held_, &before_);
+  }
+  ~HeldSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+  /// Waits for the next signal.
+  siginfo_t next() const {
+    siginfo_t info{};
+    while (sigwaitinfo(&held_, &info) < 0) {
+    }
+    return info;
+  }
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t held_{}, before_{};
+};
+
+/// Environment of this process with some variables set, as posix_spawn expects it.
+class Environment {
+ public:
+  explicit Environment(const std::map<std::string, std::string>& variables) {
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      const std::string text = *entry;
+      if (!variables.contains(text.substr(0, text.find('=')))) entries_.push_back(text);
+    }
+    for (const auto& [name, value] : variables) entries_.push_back(name + "=" + value);
+    for (std::string& entry : entries_) pointers_.push_back(entry.data());
+    pointers_.push_back(nullptr);
+  }
+  char* const* data() { return pointers_.data(); }
+
+ private:
+  std::vector<std::string> entries_;
+  std::vector<char*> pointers_;
+};
+
+pid_t spawn(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables,
+            const sigset_t& mask) {
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setsigmask(&attributes, &mask);
+  sigset_t restored;
+  sigemptyset(&restored);
+  for (const int signal : kRestored) sigaddset(&restored, signal);
+  posix_spawnattr_setsigdefault(&attributes, &restored);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  pid_t child = 0;
+  const int error =
+      posix_spawnp(&child, argv[0], nullptr, &attributes, argv.data(), Environment(variables).data());
+  posix_spawnattr_destroy(&attributes);
+  if (error == 0) return child;
+  throw input_error(fmt::format("cannot run '{}': {}", words.front(), std::strerror(error)),
+                    error == ENOENT ? "Check the command's name and PATH." : "");
+}
+
+/// Returns true if another process sent the signal to this process. The others come from the terminal, which
+/// sends them to the command too.
+bool was_sent_here(const siginfo_t& info) {
+  return info.si_code <= 0;
+}
+
+int wait_for(pid_t child, const HeldSignals& signals) {
+  for (;;) {
+    const siginfo_t info = signals.next();
+    if (info.si_signo != SIGCHLD) {
+      if (was_sent_here(info)) ::kill(child, info.si_signo);
+      continue;
+    }
+    int status = 0;
+    if (waitpid(child, &status, WNOHANG) != child) continue;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  }
+}
+
+}  // namespace
+
+int run_in_foreground(const std::vector<std::string>& words,
+                      const std::map<std::string, std::string>& variables) {
+  ::signal(SIGCHLD, SIG_DFL);  // a parent that ignores it would take the exit status away
+  const HeldSignals signals;
+  return wait_for(spawn(words, variables, signals.before()), signals);
+}
+
+}  // namespace offprof

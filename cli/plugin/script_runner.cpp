@@ -1,0 +1,67 @@
+#include "cli/plugin/script_runner.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "cli/plugin/foreground_command.h"
+#include "cli/plugin/python_package.h"
+#include "cli/plugin/scratch_folder.h"
+#include "traces/analysis/fingerprint.h"
+#include "traces/format/trace_io.h"
+#include "traces/io/file.h"
+
+namespace offprof {
+namespace {
+
+constexpr std::size_t kMostOutcomeBytes = std::size_t{64} << 20U;
+/// Statuses above this are 128 + the signal that ended the process.
+constexpr int kSignalBase = 128;
+constexpr int kKilled = 9;
+
+Error no_outcome(const std::string& python, const std::string& program, int status) {
+  if (status > kSignalBase)
+    return environment_error(
+        fmt::format("{} was ended by a signal: {}", program, strsignal(status - kSignalBase)),
+        status == kSignalBase + kKilled
+            ? "The machine may have run out of memory: use a smaller batch, or --device virtual"
+            : "");
+  return environment_error(
+      fmt::format("{} ended with status {} before anything was recorded", python, status),
+      fmt::format("Its messages are above. Check that this Python runs: {} -c 'import torch'", python));
+}
+
+}  // namespace
+
+void identify_program(ScriptRequest& request) {
+  std::string identity =
+      request.is_module ? request.run.model_path : fingerprint_of_file(request.run.model_path);
+  for (const std::string& argument : request.arguments) identity += '\0' + argument;
+  request.fingerprint = fingerprint(identity);
+}
+
+ScriptRun record_script(ScriptRequest request, const std::string& python, bool is_verbose) {
+  const std::string launcher = python_package_folder() + "/launcher.py";
+  const ScratchFolder folder;
+  if (request.trace_path.empty()) request.trace_path = folder.file("trace.json");
+  request.trace_path = std::filesystem::absolute(request.trace_path).string();
+  if (!request.commands_path.empty())
+    request.commands_path = std::filesystem::absolute(request.commands_path).string();
+  request.outcome_path = folder.file("outcome.json");
+  const std::string request_path = folder.file("request.json");
+  write_file(request_path, format_script_request(request));
+  const int status =
+      run_in_foreground({python, launcher, request_path}, {{kVerboseVariable, is_verbose ? "1" : ""}});
+  if (!std::filesystem::exists(request.outcome_path))
+    throw no_outcome(python, request.run.model_path, status);
+  ScriptRun run;
+  run.outcome =
+      parse_script_outcome(read_file(request.outcome_path, kMostOutcomeBytes), request.outcome_path);
+  if (run.outcome.error) throw Error(*run.outcome.error);
+  run.trace = read_trace(run.outcome.refusal ? refused_trace_path(request) : request.trace_path);
+  return run;
+}
+
+}  // namespace offprof

@@ -1,0 +1,165 @@
+#include "cli/reports/exec_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+
+#include "cli/reports/next_command.h"
+#include "cli/tables/figure_text.h"
+#include "cli/terminal/text_table.h"
+#include "traces/io/json_access.h"
+
+namespace offprof {
+namespace {
+
+std::vector<std::string> strings_of(const JsonValue& report, std::string_view key) {
+  const auto value = report.find(key);
+  return value ? value->as_strings() : std::vector<std::string>{};
+}
+
+/// Returns the command line with the program's name in place of its path, which is mostly that of Python.
+std::string command_text(const std::vector<std::string>& words) {
+  if (words.empty()) return {};
+  std::string text = shell_word(std::filesystem::path(words.front()).filename().string());
+  for (auto word = words.begin() + 1; word != words.end(); ++word) text += " " + shell_word(*word);
+  return text;
+}
+
+nlohmann::ordered_json to_json(const GpuProcess& process) {
+  nlohmann::ordered_json json = {{"pid", process.pid}, {"command", process.command}};
+  if (!process.problem.empty()) {
+    json["problem"] = process.problem;
+    return json;
+  }
+  json["ended"] = process.ended;
+  if (!process.ended) return json;
+  json["peak_allocated_bytes"] = process.peaks.allocated;
+  json["peak_reserved_bytes"] = process.peaks.reserved;
+  json["peak_requested_bytes"] = process.peaks.requested;
+  json["out_of_memory_errors"] = process.out_of_memory_errors;
+  json["modelled_time_ns"] = process.modelled_time_ns;
+  json["unwritten_calls"] = process.unwritten_calls;
+  json["unknown_sizes"] = process.unknown_sizes;
+  json["value_reads"] = process.value_reads;
+  json["notes"] = process.notes;
+  return json;
+}
+
+std::vector<TextTable::Cell> row_of(const GpuProcess& process) {
+  std::vector<TextTable::Cell> row = {std::to_string(process.pid), command_text(process.command)};
+  if (!process.ended) {
+    row.insert(row.end(), {"-", "-", "-", "-", "-"});
+    return row;
+  }
+  const ProcessPeaks& peaks = process.peaks;
+  for (const Bytes bytes : {peaks.allocated, peaks.reserved, peaks.requested})
+    row.emplace_back(format_bytes(bytes));
+  row.push_back(process.out_of_memory_errors > 0 ? TextTable::Cell("yes", Tone::kBad)
+                                                 : TextTable::Cell("no"));
+  row.emplace_back(format_duration(process.modelled_time_ns));
+  return row;
+}
+
+std::string table_of(const ExecReport& report, const Page& page) {
+  TextTable table({{"pid"},
+                   {"command", Align::kLeft},
+                   {"allocated"},
+                   {"reserved"},
+                   {"requested"},
+                   {"out of memory", Align::kLeft},
+                   {"modelled time"}});
+  for (const GpuProcess& process : report.processes)
+    if (process.problem.empty()) table.add_row(row_of(process));
+  if (table.empty()) return {};
+  return table.render(page) + "\n" +
+         wrap(fmt::format("allocated, reserved, requested: peaks, by torch.cuda.memory_stats of the process. "
+                          "Times are {}.",
+                          kTimesAreModelled),
+              page.width, 0) +
+         "\n";
+}
+
+/// Returns remarks on a process, one per line.
+std::string remarks_on(const GpuProcess& process, const Page& page) {
+  std::vector<std::string> remarks;
+  if (!process.problem.empty()) {
+    remarks.push_back(" could not open the virtual GPU: " + process.problem);
+  } else if (!process.ended) {
+    remarks.emplace_back(" has no figures: it was killed, crashed, replaced itself, or is still running");
+  }
+  if (!process.unwritten_calls.empty()) {
+    remarks.push_back(fmt::format(" called CUDA functions that the virtual GPU does not implement: {}",
+                                  fmt::join(process.unwritten_calls, ", ")));
+  }
+  if (!process.unknown_sizes.empty()) {
+    remarks.push_back(
+        fmt::format(": sizes that only NVIDIA's libraries know count as 0: {}; a real GPU uses "
+                    "more memory",
+                    fmt::join(process.unknown_sizes, ", ")));
+  }
+  if (!process.value_reads.empty()) {
+    remarks.push_back(
+        fmt::format(" read values from the GPU ({}), which are zeros there: shapes and control flow "
+                    "that depend on them differ on a real GPU",
+                    fmt::join(process.value_reads, ", ")));
+  }
+  for (const std::string& note : process.notes) remarks.push_back(": " + note);
+  std::string text;
+  for (const std::string& remark : remarks)
+    text += page.paint(Tone::kWarning, "warning:") + " " +
+            wrap(fmt::format("process {}{}", process.pid, remark), page.width, 9) + "\n";
+  return text;
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const ExecReport& report) {
+  auto processes = nlohmann::ordered_json::array();
+  for (const GpuProcess& process : report.processes) processes.push_back(to_json(process));
+  return {{"device", "virtual:" + report.profile},
+          {"device_name", report.device_name},
+          {"device_memory_bytes", report.memory_bytes},
+          {"times_are_modelled", true},
+          {"executed", report.command},
+          {"exit_status", report.exit_status},
+          {"processes", std::move(processes)}};
+}
+
+std::string to_text(const ExecReport& report, const Page& page) {
+  std::string text = page.paint(Tone::kStrong, fmt::format("Virtual GPU {}", report.profile)) +
+                     fmt::format(": {}, {}\n", report.device_name, format_bytes(report.memory_bytes));
+  text += table_of(report, page);
+  for (const GpuProcess& process : report.processes) text += remarks_on(process, page);
+  if (!report.processes.empty()) return text;
+  return text +
+         wrap(
+             "No process used the GPU: no Python process initialised torch.cuda. Pythons that ignore "
+             "PYTHONPATH (python -I, -E or -S, or a cleared environment) stay outside.",
+             page.width, 0) +
+         "\n";
+}
+
+GpuProcess parse_process_report(const std::string& text, const std::string& where) {
+  const nlohmann::json document = parse_document(text, where);
+  const JsonValue report(document, where);
+  GpuProcess process;
+  process.pid = report.at("pid").as_integer(1);
+  process.command = report.at("command").as_strings();
+  if (const auto problem = report.find("problem")) process.problem = problem->as_string();
+  const auto time = report.find("modelled_time_ns");
+  if (!time) return process;
+  process.ended = true;
+  process.modelled_time_ns = time->as_integer();
+  process.peaks = {.allocated = report.at("peak_allocated_bytes").as_integer(),
+                   .reserved = report.at("peak_reserved_bytes").as_integer(),
+                   .requested = report.at("peak_requested_bytes").as_integer()};
+  process.out_of_memory_errors = report.at("out_of_memory_errors").as_integer();
+  process.unwritten_calls = strings_of(report, "unwritten_calls");
+  process.unknown_sizes = strings_of(report, "unknown_sizes");
+  process.value_reads = strings_of(report, "value_reads");
+  process.notes = strings_of(report, "notes");
+  return process;
+}
+
+}  // namespace offprof

@@ -1,0 +1,88 @@
+#include "cli/reports/exec_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/cli_run.h"
+#include "traces/base/error.h"
+
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kEnded = R"({"pid": 7, "command": ["/usr/bin/python3", "train.py"], "started_ns": 1,
+  "peak_allocated_bytes": 1536, "peak_reserved_bytes": 2097152, "peak_requested_bytes": 1500,
+  "out_of_memory_errors": 1, "modelled_time_ns": 2000, "unwritten_calls": ["cudaFoo"],
+  "unknown_sizes": ["workspaces of cuFoo"], "value_reads": ["aten::nonzero"], "notes": ["padded by chance"]})";
+
+ExecReport report_of(std::vector<GpuProcess> processes) {
+  ExecReport report;
+  report.profile = "l4";
+  report.device_name = "NVIDIA L4";
+  report.memory_bytes = kGiB;
+  report.processes = std::move(processes);
+  return report;
+}
+
+TEST(ExecReport, ReadsTheFiguresOfAProcess) {
+  const GpuProcess process = parse_process_report(kEnded, "7.json");
+  EXPECT_EQ(process.pid, 7);
+  EXPECT_THAT(process.command, ElementsAre("/usr/bin/python3", "train.py"));
+  EXPECT_TRUE(process.ended);
+  EXPECT_EQ(process.peaks.allocated, 1536);
+  EXPECT_EQ(process.peaks.reserved, 2097152);
+  EXPECT_EQ(process.peaks.requested, 1500);
+  EXPECT_EQ(process.out_of_memory_errors, 1);
+  EXPECT_EQ(process.modelled_time_ns, 2000);
+}
+
+TEST(ExecReport, RejectsAReportWithAnImpossibleFigure) {
+  EXPECT_THROW(parse_process_report(R"({"pid": 0, "command": []})", "0.json"), Error);
+  EXPECT_THROW(parse_process_report(R"({"pid": 7, "command": [], "modelled_time_ns": 1})", "7.json"), Error);
+  EXPECT_THROW(parse_process_report("{", "7.json"), Error);
+}
+
+TEST(ExecReport, ShowsAProcessInTheTable) {
+  const std::string text = to_text(report_of({parse_process_report(kEnded, "7.json")}), Page{});
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("Virtual GPU l4: NVIDIA L4, 1.00 GiB"), HasSubstr("python3 train.py"),
+                    HasSubstr("1.50 KiB"), HasSubstr("2.00 MiB"), HasSubstr("yes"), HasSubstr("2.00 us")));
+  EXPECT_THAT(text, HasSubstr("modelled, not measured"));
+}
+
+TEST(ExecReport, WarnsOfMissingFunctionsAndUnknownSizes) {
+  const std::string text = to_text(report_of({parse_process_report(kEnded, "7.json")}), Page{});
+  EXPECT_THAT(text, AllOf(HasSubstr("does not implement: cudaFoo"), HasSubstr("workspaces of cuFoo")));
+}
+
+TEST(ExecReport, WarnsOfValueReadsAndShowsNotes) {
+  const std::string text = unwrapped(to_text(report_of({parse_process_report(kEnded, "7.json")}), Page{}));
+  EXPECT_THAT(text, AllOf(HasSubstr("process 7 read values from the GPU (aten::nonzero)"),
+                          HasSubstr("process 7: padded by chance")));
+}
+
+TEST(ExecReport, AProcessThatWasKilledHasNoFigures) {
+  const GpuProcess killed = parse_process_report(R"({"pid": 7, "command": ["python3"]})", "7.json");
+  EXPECT_FALSE(killed.ended);
+  EXPECT_THAT(to_text(report_of({killed}), Page{}), HasSubstr("process 7 has no figures"));
+  EXPECT_EQ(to_json(report_of({killed}))["processes"][0].count("peak_allocated_bytes"), 0U);
+}
+
+TEST(ExecReport, SaysWhyAProcessCouldNotOpenTheGpu) {
+  const GpuProcess failed =
+      parse_process_report(R"({"pid": 7, "command": ["python3"], "problem": "no torch"})", "7.json");
+  EXPECT_THAT(to_text(report_of({failed}), Page{}), HasSubstr("could not open the virtual GPU: no torch"));
+  EXPECT_EQ(to_json(report_of({failed}))["processes"][0]["problem"], "no torch");
+}
+
+TEST(ExecReport, SaysThatNoProcessUsedTheGpu) {
+  EXPECT_THAT(to_text(report_of({}), Page{}),
+              AllOf(HasSubstr("No process used the GPU"), Not(HasSubstr("allocated"))));
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,120 @@
+#include "engine/devices/virtual_gpu/opener/opener.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "engine/devices/virtual_gpu/open.h"
+#include "traces/base/error.h"
+
+namespace offprof {
+namespace {
+
+/// Library that every LibTorch loads first.
+constexpr const char* kFirstTorchLibrary = "libc10.so";
+
+struct OpenGpu {
+  VirtualGpu* gpu = nullptr;
+  std::string profile;
+};
+
+/// The virtual GPU of this process; `gpu` is nullptr until it is open.
+OpenGpu& the_gpu() {
+  static OpenGpu gpu;
+  return gpu;
+}
+
+/// The last failure of a thread.
+struct Failure {
+  std::string what, hint;
+};
+
+Failure& last_failure() {
+  thread_local Failure failure;
+  return failure;
+}
+
+void refuse_loaded_torch() {
+  void* const torch = dlopen(kFirstTorchLibrary, RTLD_LAZY | RTLD_NOLOAD);
+  if (torch == nullptr) return;
+  dlclose(torch);
+  throw environment_error(
+      fmt::format("LibTorch ({}) is already loaded in this process: it has chosen its CUDA libraries",
+                  kFirstTorchLibrary),
+      "Open the virtual GPU before the first `import torch`.");
+}
+
+void open(const std::string& folder, const std::string& profile, Bytes memory_limit) {
+  OpenGpu& opened = the_gpu();
+  if (opened.gpu != nullptr) {
+    throw input_error(fmt::format("the virtual GPU is already open in this process, as {}", opened.profile),
+                      "Open it once per process.");
+  }
+  if (memory_limit < 0) throw input_error(fmt::format("the memory limit is negative: {}", memory_limit));
+  VirtualGpuOptions options;
+  options.profile = load_profile(profile);
+  refuse_loaded_torch();
+  const std::string name = options.profile.name;
+  VirtualGpu& gpu = open_virtual_gpu(folder, std::move(options));
+  if (memory_limit > 0) gpu.set_memory_limit(memory_limit);
+  opened = {&gpu, name};
+}
+
+int fail(int status, std::string what, std::string hint) {
+  last_failure() = {std::move(what), std::move(hint)};
+  return status;
+}
+
+}  // namespace
+}  // namespace offprof
+
+#define OFFPROF_EXPORT __attribute__((visibility("default")))
+
+extern "C" {
+
+// Exceptions must not leave a C function.
+OFFPROF_EXPORT int offprof_virtual_gpu_open(const char* folder, const char* profile,
+                                            std::int64_t memory_limit_bytes) {
+  constexpr int kBadInput = 2, kEnvironment = 3;
+  offprof::last_failure() = {};
+  try {
+    offprof::open(folder, profile, memory_limit_bytes);
+    return 0;
+  } catch (const offprof::Error& error) {
+    return offprof::fail(error.kind() == offprof::ErrorKind::kInput ? kBadInput : kEnvironment, error.what(),
+                         error.hint());
+  } catch (const std::exception& error) {
+    return offprof::fail(kEnvironment, error.what(), "");
+  }
+}
+
+OFFPROF_EXPORT const char* offprof_virtual_gpu_error() {
+  return offprof::last_failure().what.c_str();
+}
+
+OFFPROF_EXPORT const char* offprof_virtual_gpu_hint() {
+  return offprof::last_failure().hint.c_str();
+}
+
+OFFPROF_EXPORT const char* offprof_virtual_gpu_torch_version() {
+  return OFFPROF_TORCH_VERSION;
+}
+
+OFFPROF_EXPORT const char* offprof_virtual_gpu_state() {
+  thread_local std::string text;
+  const offprof::OpenGpu& opened = offprof::the_gpu();
+  if (opened.gpu == nullptr) return nullptr;
+  text = nlohmann::json{{"profile", opened.profile},
+                        {"host_time_ns", opened.gpu->host_time()},
+                        {"launches", opened.gpu->launches()},
+                        {"unwritten_calls", opened.gpu->unwritten_calls()},
+                        {"unknown_sizes", opened.gpu->take_unknown_sizes()}}
+             .dump();
+  return text.c_str();
+}
+
+}  // extern "C"

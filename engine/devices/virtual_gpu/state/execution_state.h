@@ -1,0 +1,45 @@
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+#include "engine/devices/virtual_gpu/races/stream_ids.h"
+#include "engine/devices/virtual_gpu/races/stream_races.h"
+#include "engine/devices/virtual_gpu/state/functional_mode.h"
+#include "engine/devices/virtual_gpu/state/gpu_observer.h"
+#include "engine/devices/virtual_gpu/state/virtual_time.h"
+#include "engine/devices/virtual_gpu/virtual_gpu.h"
+
+namespace offprof {
+
+using GpuLock = std::lock_guard<std::mutex>;
+
+/// State that the parts of the virtual GPU share: the options, and everything that hears of each operation.
+///
+/// The mutex guards all parts of the GPU, since autograd calls CUDA from its own thread. Every public
+/// function of a part locks it, except those whose comment says that the caller holds it. So does this
+/// struct's caller.
+struct ExecutionState {
+  ExecutionState();
+  ~ExecutionState();
+  ExecutionState(const ExecutionState&) = delete;
+  ExecutionState& operator=(const ExecutionState&) = delete;
+
+  /// Sets the options, the clocks back to zero, and creates the race checker and functional mode anew if they
+  /// are requested. Neither knows of a stream yet.
+  void restart(VirtualGpuOptions new_options);
+
+  /// Makes the host wait until the stream, or the device, has done its work.
+  void wait_for_stream(StreamId stream);
+  void wait_for_device();
+
+  mutable std::mutex mutex;
+  VirtualGpuOptions options;
+  VirtualTime time;
+  std::optional<StreamRace> races;                    ///< empty if streams are not checked
+  std::optional<FunctionalModeWork> functional_mode;  ///< empty outside functional mode
+  std::atomic<GpuObserver*> observer = nullptr;       ///< set without the lock; nullptr: none
+};
+
+}  // namespace offprof

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <unordered_map>
+
+#include "engine/devices/virtual_gpu/state/address_space.h"
+#include "engine/devices/virtual_gpu/state/execution_state.h"
+#include "engine/devices/virtual_gpu/state/gpu_status.h"
+#include "engine/devices/virtual_gpu/state/pinned_memory.h"
+#include "traces/base/units.h"
+
+namespace offprof {
+
+/// CUDA's view of an address.
+struct AddressInfo {
+  MemoryPlace place = MemoryPlace::kPageable;
+  AddressRange range;  ///< the allocation around the address; empty if it is pageable
+};
+
+/// Memory of the virtual GPU: device memory, pinned host memory, and the variables of modules. Results are
+/// written only if the status is kOk.
+class GpuMemory {
+ public:
+  /// `execution` must outlive it.
+  explicit GpuMemory(ExecutionState& execution) : state_(execution) {}
+
+  /// Sets how many bytes of device memory may be in use.
+  void set_limit(Bytes bytes);
+  Bytes limit_bytes() const;
+  Bytes used_bytes() const;
+  AddressInfo describe(const void* address) const;
+
+  /// cudaMalloc. 0 bytes give nullptr.
+  GpuStatus allocate(void** address, Bytes bytes);
+  /// cudaFree, which waits for the device.
+  GpuStatus free(void* address);
+
+  /// The driver's virtual memory; see AddressSpace.
+  GpuStatus reserve_addresses(void** address, Bytes bytes);
+  GpuStatus release_addresses(void* address, Bytes bytes);
+  GpuStatus create(AddressSpace::Handle* handle, Bytes bytes);
+  GpuStatus release(AddressSpace::Handle handle);
+  GpuStatus retain(AddressSpace::Handle* handle, const void* address);
+  GpuStatus map(void* address, Bytes bytes, AddressSpace::Handle handle);
+  GpuStatus unmap(void* address, Bytes bytes);
+  GpuStatus set_access(const void* address, Bytes bytes) const;
+
+  GpuStatus allocate_pinned(void** address, Bytes bytes);
+  /// cudaFreeHost, which waits for the device.
+  GpuStatus free_pinned(void* address);
+  /// cudaHostRegister and cudaHostUnregister of the caller's memory.
+  GpuStatus pin(void* address, Bytes bytes);
+  GpuStatus unpin(void* address);
+
+  /// Registers a variable of a module by the address of its host shadow.
+  void register_variable(const void* host_shadow, Bytes bytes);
+  /// Returns the variable's device address; nullptr if there is no such variable.
+  void* variable_address(const void* host_shadow);
+
+  /// Takes the profile's memory as the limit, and backs new memory as the mode requires. The caller holds the
+  /// lock.
+  void restart();
+  /// Returns the kind of memory at the address. The caller holds the lock.
+  MemoryPlace place_of(const void* address) const;
+
+ private:
+  struct Variable {
+    Bytes bytes = 0;
+    void* address = nullptr;
+  };
+
+  void report(MemoryPlace place, const void* address, Bytes bytes) const;
+
+  ExecutionState& state_;
+  AddressSpace device_;
+  PinnedMemory pinned_;
+  std::unordered_map<const void*, Variable> variables_;
+};
+
+}  // namespace offprof

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profiler/plugin/script_io.h"
+#include "profiler/recording/step_result.h"
+
+namespace offprof {
+
+/// Choice of the steps to record, if the steps of a program differ.
+struct ShapeChoice {
+  bool is_largest = false;  ///< the steps with the highest peak
+  std::int64_t rank = 1;    ///< else those of the rank-th most frequent kind
+};
+
+/// Parses `most-frequent`, `largest` or a rank. Throws Error (input).
+ShapeChoice parse_shape(const std::string& text);
+
+/// Groups steps by their step programs, and chooses the group to record. All steps are recorded with nothing
+/// offloaded.
+class StepGroups {
+ public:
+  /// The chosen group needs `wanted` steps.
+  StepGroups(ShapeChoice choice, int wanted) : choice_(choice), wanted_(wanted) {}
+
+  void add(StepResult step);
+  /// Chooses the group and returns its first `wanted` steps, once they are there. The most frequent group is
+  /// the first that has them. Other choices are made after kObservedSteps.
+  std::optional<std::vector<StepResult>> choose();
+
+  std::int64_t steps() const { return steps_; }
+  /// Describes the groups, the most frequent first.
+  std::vector<StepGroup> summary() const;
+
+ private:
+  struct Group {
+    StepGroup about;
+    std::vector<StepResult> steps;  ///< the first ones
+  };
+
+  std::optional<std::size_t> candidate() const;
+  std::vector<std::size_t> by_frequency() const;
+
+  ShapeChoice choice_;
+  int wanted_;
+  std::vector<Group> groups_;
+  std::int64_t steps_ = 0;
+};
+
+/// Number of steps that are observed before the largest, or one of a rank, is chosen.
+inline constexpr std::int64_t kObservedSteps = 20;
+
+}  // namespace offprof

@@ -1,0 +1,83 @@
+#include "profiler/recording/step_groups.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "profiler/recorder/pass_sketch.h"
+#include "traces/base/error.h"
+
+namespace offprof {
+namespace {
+
+using testing::ElementsAre;
+using testing::Field;
+using testing::SizeIs;
+
+constexpr int kWanted = 2;
+
+/// A step that saves one tensor of that size.
+StepResult step_of(Bytes bytes) {
+  PassSketch sketch;
+  sketch.phase("forward").op_begin("aten::relu").alloc(1, bytes).pack(1, -1).op_end();
+  sketch.phase("backward").unpack(0).node_end().release(0).free(1).backward_end();
+  StepResult step;
+  step.recording = sketch.finish();
+  return step;
+}
+
+/// Adds steps of these sizes.
+StepGroups groups_of(const ShapeChoice& choice, std::initializer_list<Bytes> sizes) {
+  StepGroups groups(choice, kWanted);
+  for (const Bytes bytes : sizes) groups.add(step_of(bytes));
+  return groups;
+}
+
+testing::Matcher<StepGroup> group(std::int64_t steps, Bytes peak) {
+  return AllOf(Field(&StepGroup::steps, steps), Field(&StepGroup::peak_bytes, peak));
+}
+
+TEST(StepGroups, ChoosesTheFirstKindOfStepThatWasSeenOftenEnough) {
+  StepGroups groups = groups_of({}, {96, 64, 128});
+  EXPECT_FALSE(groups.choose());
+  groups.add(step_of(64));
+  const auto chosen = groups.choose();
+  ASSERT_TRUE(chosen);
+  ASSERT_THAT(*chosen, SizeIs(kWanted));
+  EXPECT_EQ(chosen->front().recording.events[2].value, 64);
+}
+
+TEST(StepGroups, DescribesTheMostFrequentKindFirst) {
+  const StepGroups groups = groups_of({}, {96, 64, 96, 128, 96, 64});
+  EXPECT_THAT(groups.summary(), ElementsAre(group(3, 96), group(2, 64), group(1, 128)));
+}
+
+TEST(StepGroups, ChoosesTheLargestAfterTheObservedSteps) {
+  StepGroups groups({.is_largest = true}, kWanted);
+  while (groups.steps() < kObservedSteps - 2) groups.add(step_of(64));
+  EXPECT_FALSE(groups.choose());
+  groups.add(step_of(128));
+  EXPECT_FALSE(groups.choose());
+  groups.add(step_of(128));
+  const auto chosen = groups.choose();
+  ASSERT_TRUE(chosen);
+  EXPECT_EQ(chosen->front().recording.events[2].value, 128);
+  EXPECT_TRUE(groups.summary()[1].is_recorded);
+}
+
+TEST(StepGroups, ChoosesByRank) {
+  StepGroups groups({.rank = 2}, kWanted);
+  while (groups.steps() < kObservedSteps) groups.add(step_of(groups.steps() % 3 == 0 ? 128 : 64));
+  const auto chosen = groups.choose();
+  ASSERT_TRUE(chosen);
+  EXPECT_EQ(chosen->front().recording.events[2].value, 128);
+}
+
+TEST(ParseShape, AcceptsTheChoicesAndNothingElse) {
+  EXPECT_TRUE(parse_shape("largest").is_largest);
+  EXPECT_EQ(parse_shape("3").rank, 3);
+  EXPECT_EQ(parse_shape("most-frequent").rank, 1);
+  for (const char* text : {"", "0", "-1", "2x", "smallest"}) EXPECT_THROW(parse_shape(text), Error) << text;
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,252 @@
+#include "profiler/script/script_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "profiler/recording/measured.h"
+#include "profiler/stages/measure_policy.h"
+#include "profiler/stages/record_run.h"
+#include "profiler/stages/step_error.h"
+#include "traces/analysis/fingerprint.h"
+#include "traces/base/check.h"
+#include "traces/base/error.h"
+#include "traces/format/policy_io.h"
+
+namespace offprof {
+namespace {
+
+std::string_view name_of(ScriptPhase phase) {
+  switch (phase) {
+    case ScriptPhase::kForward:
+      return "forward";
+    case ScriptPhase::kBackward:
+      return "backward";
+    case ScriptPhase::kOptimizer:
+      return "optimizer";
+  }
+  return {};
+}
+
+Residents residents_of(const ProgramTensors& tensors, const DeviceAllocator& allocator) {
+  Residents residents;
+  const auto add = [&](const at::Tensor& tensor, StorageRole role) {
+    if (!tensor.has_storage()) return;
+    if (const auto allocation = allocator.allocation_of(tensor.storage()))
+      residents.roles.emplace(*allocation, role);
+  };
+  for (const at::Tensor& parameter : tensors.parameters) {
+    add(parameter, StorageRole::kParameter);
+    residents.parameters.insert(parameter.unsafeGetTensorImpl());
+  }
+  for (const at::Tensor& buffer : tensors.buffers) add(buffer, StorageRole::kBuffer);
+  return residents;
+}
+
+/// Returns the error for a program whose steps are too seldom alike.
+Error too_many_groups(const StepGroups& groups) {
+  const std::vector<StepGroup> kinds = groups.summary();
+  return input_error(fmt::format("the program's steps differ: of {} steps, at most {} are alike ({} kinds)",
+                                 groups.steps(), kinds.front().steps, kinds.size()),
+                     "offprof needs several steps with the same shapes: pad to fixed sizes, or allow more "
+                     "steps: --patience N");
+}
+
+}  // namespace
+
+ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress progress, StepTracing* tracing,
+                             std::function<std::string()> module_path)
+    : request_(std::move(request)),
+      device_(device),
+      progress_(std::move(progress)),
+      tracing_(tracing),
+      module_path_(std::move(module_path)),
+      source_{device_, progress_, [this] { return residents_; }, {}},
+      groups_(parse_shape(request_.shape), kKeepPasses),
+      script_(profile()),
+      idle_at_end_(device) {
+  Trace& trace = result_.trace;
+  trace.settings = request_.run.settings;
+  trace.model.name = request_.is_module ? request_.run.model_path
+                                        : std::filesystem::path(request_.run.model_path).filename().string();
+  trace.model.fingerprint = request_.fingerprint;
+  trace.policy = request_.run.policy;
+  trace.environment = environment_of(request_.run, device_);
+  trace.gradients = "not applicable";
+  refuse_foreign_plan(trace.policy, request_.run.policy_made_for,
+                      fingerprint_of_run(trace.model, trace.settings));
+  require_disk(trace.policy, device_);
+  forget_refusals(device_);
+}
+
+StepScript<void> ScriptSession::profile() {
+  const RunRequest& run = request_.run;
+  const auto transforms = transforms_of(run);
+  StepGuide guide =
+      co_await record_run(source_, run, transforms, /*offloads_parameters=*/false, result_.trace);
+  PolicySteps& steps = policy_steps_.emplace(source_, result_.trace, std::move(guide), transforms);
+  is_recorded_ = true;
+  device_.take_out_of_memory();
+  if (const auto refusal = steps.refusal_beforehand()) {
+    result_.refusal = {refusal->asked_bytes, refusal->live_bytes, *refusal->capacity_bytes, {}};
+    co_return;
+  }
+  co_await measure_policy(steps, run, device_, tracing_, {}, result_);
+  note_growth();
+  for (const Policy& policy : request_.compared) {
+    const std::vector<StepResult> measured =
+        co_await steps.train(policy, run.settings.steps, Recording::kNone);
+    compared_.push_back({policy, summarize(measured)});
+  }
+}
+
+bool ScriptSession::begin_step(const ProgramTensors& tensors) {
+  end_step();
+  ++steps_;
+  if (order_ == nullptr && steps_ <= request_.run.settings.warmup) {
+    progress_("warming up");
+    return true;
+  }
+  residents_ = std::make_shared<const Residents>(residents_of(tensors, device_));
+  go_on();
+  if (order_ == nullptr) return false;
+  if (result_.trace.model.parameters == 0) note_program(tensors);
+  step_.emplace(device_, *order_, residents_, tracing_, module_path_);
+  current_.emplace(step_->step());
+  begin_phase(ScriptPhase::kForward);
+  return true;
+}
+
+/// Gives the result of the last step to the script, unless that step was unlike those to record: then its
+/// order is carried out again. Sets the next order; nullptr: the script has ended.
+void ScriptSession::go_on() {
+  if (order_ == nullptr && !has_ended_) {
+    order_ = script_.begin();
+  } else if (finished_ && !filter_) {
+    observe();
+  } else if (finished_ && !filter_->accepts(*order_, *finished_)) {
+    skip_step();
+  } else if (finished_) {
+    skipped_in_a_row_ = 0;
+    order_ = script_.go_on(std::move(*finished_));
+  }
+  finished_.reset();
+  has_ended_ = order_ == nullptr;
+}
+
+/// Groups the last step. Once the group to record has enough steps, they are the results of the script's
+/// first orders.
+void ScriptSession::observe() {
+  groups_.add(std::move(*finished_));
+  if (auto chosen = groups_.choose()) {
+    filter_.emplace(chosen->front().recording);
+    for (StepResult& step : *chosen) order_ = script_.go_on(std::move(step));
+    return;
+  }
+  if (groups_.steps() >= request_.patience_steps) throw too_many_groups(groups_);
+}
+
+void ScriptSession::skip_step() {
+  ++skipped_;
+  if (++skipped_in_a_row_ < request_.patience_steps) return;
+  throw input_error(
+      fmt::format("none of the last {} steps was like those that were recorded", skipped_in_a_row_),
+      "Let the program make the same step again and again, or allow more steps: --patience N");
+}
+
+/// Notes the size of the model. Throws Error (input) if none of its parameters is on the device.
+void ScriptSession::note_program(const ProgramTensors& tensors) {
+  if (!tensors.parameters.empty() && residents_->roles.empty())
+    throw input_error(
+        fmt::format("the program's parameters are not in the memory of the device {}: they are on {}",
+                    request_.run.device, tensors.parameters.front().device().str()),
+        "Name the device that the program trains on: --device host or virtual:PROFILE; in a program that "
+        "records "
+        "itself, create the model after the recording has begun");
+  ModelInfo& model = result_.trace.model;
+  for (const at::Tensor& parameter : tensors.parameters) {
+    model.parameters += parameter.numel();
+    model.parameter_bytes += static_cast<Bytes>(parameter.nbytes());
+  }
+}
+
+void ScriptSession::begin_phase(ScriptPhase phase) {
+  if (!step_ || phase_ == phase) return;
+  phase_ = phase;
+  step_->begin_phase(name_of(phase));
+}
+
+void ScriptSession::end_backward() {
+  if (step_) step_->step()->backward_end();
+  if (unrecorded_) unrecorded_->backward_end();
+}
+
+void ScriptSession::begin_unrecorded_step(const Policy& policy, const ProgramTensors& tensors) {
+  OFFPROF_CHECK(policy_steps_ && order_ == nullptr);
+  end_step();
+  if (limited_by_ != policy) policy_steps_->set_limits(policy);
+  limited_by_ = policy;
+  residents_ = std::make_shared<const Residents>(residents_of(tensors, device_));
+  unrecorded_ =
+      std::make_shared<OffloadStep>(device_, policy, policy_steps_->guide_for(policy), residents_, nullptr);
+  current_.emplace(unrecorded_);
+}
+
+bool ScriptSession::may_lose(const Policy& policy) const {
+  OFFPROF_CHECK(policy_steps_.has_value());
+  return PolicySteps::loses_something(policy_steps_->guide_for(policy));
+}
+
+void ScriptSession::end_step() {
+  if (unrecorded_) {
+    current_.reset();
+    unrecorded_.reset();
+  }
+  if (!step_) return;
+  current_.reset();
+  phase_.reset();
+  step_->end();
+  finished_ = step_->finish();
+  resident_bytes_.push_back(finished_->device_resident_bytes);
+  step_.reset();
+}
+
+void ScriptSession::abandon_step() {
+  current_.reset();
+  unrecorded_.reset();
+  phase_.reset();
+  step_.reset();
+  lift_limits(device_);
+}
+
+void ScriptSession::forget_in_child() {
+  current_.reset();
+  if (step_) step_->forget_in_child();
+}
+
+/// Notes memory that the program keeps from each step: later steps then begin with more than the recorded
+/// one.
+void ScriptSession::note_growth() {
+  std::map<Bytes, std::size_t> growths;
+  for (std::size_t i = 1; i < resident_bytes_.size(); ++i)
+    ++growths[resident_bytes_[i] - resident_bytes_[i - 1]];
+  const auto usual = std::ranges::max_element(growths, {}, [](const auto& growth) { return growth.second; });
+  if (usual == growths.end() || usual->first <= 0) return;
+  result_.trace.notes.push_back(
+      fmt::format("the program keeps {} more with most steps, such as a loss that is stored with its graph "
+                  "(losses.append(loss) instead of loss.item()): predictions assume that this does not grow",
+                  format_bytes(usual->first)));
+}
+
+RunResult& ScriptSession::result() {
+  add_notes(result_.trace, device_);
+  if (tracing_ != nullptr)
+    for (std::string& note : tracing_->take_notes()) result_.trace.notes.push_back(std::move(note));
+  return result_;
+}
+
+}  // namespace offprof

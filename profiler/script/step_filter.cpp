@@ -1,0 +1,94 @@
+#include "profiler/script/step_filter.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "profiler/recording/program_builder.h"
+
+namespace offprof {
+namespace {
+
+/// Returns the number of allocations of the model: those of the engine are made in its hooks.
+std::int64_t model_allocations(const RecordedPass& pass) {
+  std::int64_t allocations = 0;
+  int hooks = 0;
+  for (const RawEvent& event : pass.events) {
+    hooks += event.kind == RawKind::kHookBegin ? 1 : event.kind == RawKind::kHookEnd ? -1 : 0;
+    if (event.kind == RawKind::kAlloc && hooks == 0) ++allocations;
+  }
+  return allocations;
+}
+
+/// Bounds on the number of allocations of the engine.
+struct EngineAllocations {
+  std::int64_t least = 0, most = 0;
+};
+
+EngineAllocations engine_allocations(const std::vector<Command>& commands) {
+  EngineAllocations allocations;
+  for (const Command& command : commands) {
+    switch (command.kind) {
+      case CommandKind::kCopyIn:
+        ++allocations.most;  // none for a copy without bytes
+        break;
+      case CommandKind::kCopyOut:
+        ++allocations.most;  // staging memory of a tensor that is not dense
+        break;
+      case CommandKind::kEncode:
+      case CommandKind::kDecode:
+      case CommandKind::kRecompute:
+        return {0, INT64_MAX / 2};  // they run operators
+      default:
+        break;
+    }
+  }
+  return allocations;
+}
+
+bool is_dense(const Policy& policy) {
+  return policy.scheduler == SchedulerKind::kTrl;
+}
+
+}  // namespace
+
+StepFilter::StepFilter(RecordedPass kept) : kept_(std::move(kept)), allocations_(model_allocations(kept_)) {
+  for (const RawSaved& saved : kept_.saved) saved_bytes_ += saved.saved.bytes;
+}
+
+bool StepFilter::accepts(const StepOrder& order, const StepResult& step) {
+  if (!has_same_tensors(step)) return false;
+  switch (order.recording) {
+    case Recording::kProgram:
+      if (!is_dense(order.policy)) return same_program(kept_, step.recording);
+      if (!same_until_backward(kept_, step.recording)) return false;
+      dense_allocations_ = model_allocations(step.recording);
+      return true;
+    case Recording::kTimeline:
+      return same_until_backward(kept_, step.recording);
+    case Recording::kNone:
+    case Recording::kMarks:
+      return has_same_allocations(order, step);
+  }
+  return false;
+}
+
+bool StepFilter::has_same_tensors(const StepResult& step) const {
+  std::int64_t tensors = 0;
+  Bytes bytes = 0;
+  for (const auto& [key, entry] : step.ledger) {
+    tensors += entry.tensors;
+    bytes += entry.bytes;
+  }
+  return tensors == std::ssize(kept_.saved) && bytes == saved_bytes_;
+}
+
+bool StepFilter::has_same_allocations(const StepOrder& order, const StepResult& step) const {
+  const auto [least, most] = engine_allocations(step.commands);
+  const auto fits = [&, least = least, most = most](std::int64_t of_model) {
+    return step.allocations >= of_model + least && step.allocations <= of_model + most;
+  };
+  return fits(allocations_) || (is_dense(order.policy) && dense_allocations_ && fits(*dense_allocations_));
+}
+
+}  // namespace offprof

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "engine/devices/device.h"
+#include "profiler/cupti/step_tracing.h"
+#include "profiler/plugin/plugin.h"
+#include "profiler/stages/policy_steps.h"
+#include "profiler/steps/step_script.h"
+#include "traces/model/tracing.h"
+
+namespace offprof {
+
+/// Measures steps under the request's policy, records the steps of the timeline, and stores the results in
+/// `result`, whose trace has the step program. All arguments must outlive the script. `tracing` is for the
+/// device's GPU; nullptr: none. `tracing_cost` measures the cost of tracing; empty: it is not known.
+StepScript<void> measure_policy(PolicySteps& steps, const RunRequest& request, Device& device,
+                                const StepTracing* tracing, const std::function<TracingCost()>& tracing_cost,
+                                RunResult& result);
+
+/// Adds the device's notes to the trace.
+void add_notes(Trace& trace, Device& device);
+
+/// Returns the GPU memory in use outside the allocator now; nullopt: there is no GPU, or it is virtual and
+/// has nothing else.
+std::optional<Bytes> used_beside_allocator(const Device& device);
+
+}  // namespace offprof

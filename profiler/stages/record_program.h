@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "engine/autograd/residents.h"
+#include "engine/devices/device.h"
+#include "profiler/plugin/plugin.h"
+#include "profiler/recording/recorded_pass.h"
+#include "profiler/steps/step_script.h"
+#include "traces/model/step_program.h"
+
+namespace offprof {
+
+/// The training steps that are recorded, as recording and calibration see them. Somebody else runs them.
+struct StepSource {
+  Device& device;
+  const Progress& progress;
+  /// Returns the tensors that the next step will treat as older than itself.
+  std::function<std::shared_ptr<const Residents>()> residents;
+  /// Returns the host memory of offloaded parameters; empty: none are offloaded.
+  std::function<Bytes()> parameter_host_bytes{};
+};
+
+/// The step program of a model, and the guide for steps under any policy.
+struct RecordedProgram {
+  StepProgram program;
+  std::optional<StepProgram> dense_program;  ///< see Trace::dense_program
+  StepGuide guide;                           ///< for policies without rules, and with what all rules need
+  RecordedPass last_pass;
+};
+
+/// Number of passes with nothing offloaded: enough for a median that one disturbance does not change.
+inline constexpr int kKeepPasses = 5;
+
+/// Records the steps of `source`, which must outlive the script. The warm-up steps are over. Throws Error
+/// (input) if the steps are not alike.
+StepScript<RecordedProgram> record_program(const StepSource& source, bool finds_recomputations);
+
+/// Stores in the programs the allocator state in which measured steps begin.
+void note_allocator_state(DeviceAllocator& allocator, RecordedProgram& recorded);
+
+}  // namespace offprof

@@ -1,0 +1,95 @@
+#include "profiler/stages/record_run.h"
+
+#include <torch/version.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "engine/scheduler/placement_rules.h"
+#include "engine/transforms/transform_table.h"
+#include "profiler/calibration/transform_profiles.h"
+#include "profiler/stages/calibrate_times.h"
+
+namespace offprof {
+namespace {
+
+constexpr std::string_view kAllTransforms = "all";
+constexpr std::string_view kRecompute = "recompute";
+
+/// Returns true if the request needs recompute steps.
+bool asks_for_recomputations(const RunRequest& request) {
+  return recomputes(request.policy) || std::ranges::any_of(request.transforms, [](const std::string& asked) {
+           return asked == kAllTransforms || asked == kRecompute;
+         });
+}
+
+void take_times(CalibratedTimes times, const RunRequest& request, Trace& trace) {
+  std::ranges::move(times.notes, std::back_inserter(trace.notes));
+  trace.environment.link = times.link;
+  if (!times.calibration) trace.environment.link.disk = request.disk ? request.disk->speed : DiskLink{};
+  DiskLink& disk = trace.environment.link.disk;
+  disk.is_compressed = disk.is_known() && request.disk && request.disk->compressed;
+  trace.environment.calibration = std::move(times.calibration);
+}
+
+/// Checks that the rules fit the program.
+void check_rules(const Policy& policy, Trace& trace) {
+  const StepPlacements placements = choose_placements(policy, trace.program, trace.transforms);
+  trace.notes.insert(trace.notes.end(), placements.warnings.begin(), placements.warnings.end());
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<const Transform>> transforms_of(const RunRequest& request) {
+  std::vector<std::string> names = transforms_in(request.policy.rules);
+  for (const std::string& asked : request.transforms)
+    std::ranges::copy(asked == kAllTransforms ? transform_names() : std::vector{asked},
+                      std::back_inserter(names));
+  std::erase(names, kRecompute);
+  std::vector<std::shared_ptr<const Transform>> transforms;
+  for (const std::string& name : names)
+    if (std::ranges::find(transforms, name, &Transform::name) == transforms.end())
+      transforms.push_back(make_transform(name));
+  return transforms;
+}
+
+Environment environment_of(const RunRequest& request, const Device& device) {
+  return {request.device,
+          device.description(),
+          TORCH_VERSION,
+          request.threads,
+          device.known_link().value_or(Link{}),
+          device.memory_bytes(),
+          device.is_virtual()};
+}
+
+void require_disk(const Policy& policy, Device& device) {
+  if (!uses_disk(policy) || device.disk() != nullptr) return;
+  throw input_error("the policy places tensors on a disk, but no disk was given",
+                    device.is_virtual()
+                        ? "Give the speed of the modelled disk: --disk-bandwidth 2GB/s"
+                        : "Give a folder for them: --disk DIR, or write `compress` for `disk` "
+                          "in its rules to keep them compressed in host memory");
+}
+
+StepScript<StepGuide> record_run(const StepSource& source, const RunRequest& request,
+                                 const std::vector<std::shared_ptr<const Transform>>& transforms,
+                                 bool offloads_parameters, Trace& trace) {
+  RecordedProgram recorded = co_await record_program(source, asks_for_recomputations(request));
+  CalibratedTimes times = co_await calibrate_times(source, recorded, offloads_parameters);
+  take_times(std::move(times), request, trace);
+  if (!transforms.empty()) {
+    source.progress("measuring the costs of encoding");
+    trace.transforms = profile_transforms(source.device, transforms, recorded.program);
+  }
+  note_allocator_state(source.device, recorded);
+  trace.program = std::move(recorded.program);
+  trace.dense_program = std::move(recorded.dense_program);
+  check_rules(request.policy, trace);
+  co_return std::move(recorded.guide);
+}
+
+}  // namespace offprof

@@ -1,0 +1,223 @@
+// The module offprof._extension: offprof's engine inside a Python process. Import torch before it.
+#include <pybind11/functional.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/version.h>
+
+#include <exception>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "profiler/script/script_recording.h"
+#include "profiler/stages/gradient_check.h"
+#include "profiler/stages/step_error.h"
+#include "traces/analysis/fingerprint.h"
+#include "traces/format/metrics_io.h"
+#include "traces/format/policy_io.h"
+#include "traces/io/json_access.h"
+
+namespace py = pybind11;
+
+namespace offprof {
+namespace {
+
+/// Raises the exception of the package `offprof` for an Error.
+void raise(const Error& error) {
+  const char* name = error.kind() == ErrorKind::kInput ? "InputError" : "UnavailableError";
+  const py::object type = py::module_::import("offprof.errors").attr(name);
+  PyErr_SetObject(type.ptr(), type(error.what(), error.hint()).ptr());
+}
+
+at::Tensor tensor_of(py::handle object) {
+  if (!THPVariable_Check(object.ptr())) throw py::type_error("a torch.Tensor is expected");
+  return THPVariable_Unpack(object.ptr());
+}
+
+std::vector<at::Tensor> tensors_of(const py::sequence& objects) {
+  std::vector<at::Tensor> tensors;
+  for (const py::handle object : objects) tensors.push_back(tensor_of(object));
+  return tensors;
+}
+
+/// Returns the tensor, which may be None, as an undefined tensor then.
+at::Tensor tensor_or_none(py::handle object) {
+  return object.is_none() ? at::Tensor() : tensor_of(object);
+}
+
+std::vector<at::Tensor> gradients_of(const py::sequence& objects) {
+  std::vector<at::Tensor> gradients;
+  for (const py::handle object : objects) gradients.push_back(tensor_or_none(object));
+  return gradients;
+}
+
+/// Compares gradients with those of plain passes: see GradientReference.
+class GradientsOfProgram {
+ public:
+  /// `plain` makes a plain pass and returns the gradients by parameter, a tensor or None each.
+  GradientsOfProgram(std::vector<std::string> names, const py::function& plain)
+      : reference_(std::move(names), [plain] { return gradients_of(plain()); }) {}
+
+  /// Returns the verdict: see the result of GradientReference::check.
+  std::string check(const py::sequence& gradients, bool may_lose) {
+    return reference_.check(gradients_of(gradients), may_lose).verdict;
+  }
+
+ private:
+  GradientReference reference_;
+};
+
+/// Calls the function with the interpreter's lock.
+template <typename Result, typename... Arguments>
+std::function<Result(Arguments...)> with_lock(std::function<Result(Arguments...)> function) {
+  return [function = std::move(function)](Arguments... arguments) {
+    const py::gil_scoped_acquire lock;
+    return function(arguments...);
+  };
+}
+
+/// Returns the text of a ScriptRequest for a program that records itself. `policies` are names of presets or
+/// paths of policy files; the first is measured, the others are compared.
+std::string make_request(const std::string& program, const std::string& device,
+                         const std::vector<std::string>& policies, int steps, int warmup, int threads,
+                         const std::string& trace_path, const std::string& outcome_path) {
+  ScriptRequest request;
+  request.run.model_path = program;
+  request.run.device = device;
+  request.run.threads = threads;
+  request.run.settings.steps = steps;
+  request.run.settings.warmup = warmup;
+  request.run.settings.loss = request.run.settings.optimizer = "script";
+  request.fingerprint = fingerprint(program);
+  request.argv = {"offprof.record", program};
+  request.trace_path = trace_path;
+  request.outcome_path = outcome_path;
+  for (const std::string& name : policies) {
+    const PolicyFile file = load_policy(name);
+    if (&name == &policies.front()) {
+      request.run.policy = file.policy;
+      request.run.policy_made_for = file.trace_fingerprint;
+    } else {
+      request.compared.push_back(file.policy);
+    }
+  }
+  return format_script_request(request);
+}
+
+/// The recording of the process, as Python sees it. Work of the device runs without the interpreter's lock.
+class ProgramRecording {
+ public:
+  ProgramRecording(const std::string& request, std::function<void(const std::string&)> progress,
+                   std::function<std::string()> module_path)
+      : recording_(request, with_lock(std::move(progress)), with_lock(std::move(module_path))) {}
+
+  /// Calls `work` without the interpreter's lock. Converts exceptions of LibTorch to Error.
+  template <typename Work>
+  auto guarded(const Work& work) {
+    const py::gil_scoped_release unlocked;
+    try {
+      return work();
+    } catch (const std::exception& error) {
+      throw step_error(error, recording_.device(), recording_.request().run.model_path);
+    }
+  }
+
+  bool begin_step(const py::sequence& parameters, const py::sequence& buffers) {
+    const ProgramTensors tensors{tensors_of(parameters), tensors_of(buffers)};
+    return guarded([&] { return recording_.session().begin_step(tensors); });
+  }
+  /// Begins a step under the request's policy, or under the policy of that index among those to compare.
+  void begin_unrecorded_step(const py::sequence& parameters, const py::sequence& buffers, int compared) {
+    const ProgramTensors tensors{tensors_of(parameters), tensors_of(buffers)};
+    guarded([&] { recording_.session().begin_unrecorded_step(policy(compared), tensors); });
+  }
+  bool may_lose(int compared) { return recording_.session().may_lose(policy(compared)); }
+  void begin_phase(ScriptPhase phase) { recording_.session().begin_phase(phase); }
+  void end_backward() {
+    guarded([&] { recording_.session().end_backward(); });
+  }
+  void end_step() {
+    guarded([&] { recording_.session().end_step(); });
+  }
+  void forget_in_child() { recording_.session().forget_in_child(); }
+  void restart() {
+    guarded([&] { recording_.restart(); });
+  }
+  bool fail() {
+    return guarded([&] { return recording_.fail(); });
+  }
+  void write() {
+    guarded([&] { recording_.write(); });
+  }
+  void write_error(bool is_input, const std::string& message, const std::string& hint) const {
+    recording_.write_error({is_input ? ErrorKind::kInput : ErrorKind::kEnvironment, message, hint});
+  }
+  bool is_recorded() { return recording_.session().is_recorded(); }
+  std::string outcome() { return format_script_outcome(recording_.outcome()); }
+  std::string measured() { return dump_json(metrics_to_json(recording_.session().result().trace.metrics)); }
+  std::string gradients() { return recording_.session().result().trace.gradients; }
+  void set_gradients(const std::string& verdict) { recording_.session().result().trace.gradients = verdict; }
+  std::int64_t steps() { return recording_.session().steps(); }
+
+ private:
+  const Policy& policy(int compared) const {
+    const ScriptRequest& request = recording_.request();
+    return compared < 0 ? request.run.policy : request.compared.at(static_cast<std::size_t>(compared));
+  }
+
+  ScriptRecording recording_;
+};
+
+}  // namespace
+}  // namespace offprof
+
+PYBIND11_MODULE(_extension, module) {
+  using offprof::ProgramRecording;
+  using offprof::ScriptPhase;
+  module.attr("torch_version") = TORCH_VERSION;
+  py::register_local_exception_translator([](std::exception_ptr failure) {
+    try {
+      if (failure) std::rethrow_exception(failure);
+    } catch (const offprof::Error& error) {
+      offprof::raise(error);
+    }
+  });
+  module.def("make_request", &offprof::make_request, py::arg("program"), py::arg("device"),
+             py::arg("policies"), py::arg("steps"), py::arg("warmup"), py::arg("threads"),
+             py::arg("trace_path"), py::arg("outcome_path"));
+  module.def(
+      "open_device", [](const std::string& name) { offprof::device_of_process(name, {}); }, py::arg("name"));
+  module.def("interpose_autograd_engine", &offprof::interpose_autograd_engine);
+  module.def("tensors_saved_by_other_hooks", &offprof::tensors_saved_by_other_hooks);
+  py::enum_<ScriptPhase>(module, "Phase")
+      .value("FORWARD", ScriptPhase::kForward)
+      .value("BACKWARD", ScriptPhase::kBackward)
+      .value("OPTIMIZER", ScriptPhase::kOptimizer);
+  py::class_<offprof::GradientsOfProgram>(module, "GradientCheck")
+      .def(py::init<std::vector<std::string>, const py::function&>(), py::arg("names"), py::arg("plain"))
+      .def("check", &offprof::GradientsOfProgram::check, py::arg("gradients"), py::arg("may_lose"));
+  py::class_<ProgramRecording>(module, "Recording")
+      .def(py::init<const std::string&, std::function<void(const std::string&)>,
+                    std::function<std::string()>>(),
+           py::arg("request"), py::arg("progress"), py::arg("module_path"))
+      .def("begin_step", &ProgramRecording::begin_step, py::arg("parameters"), py::arg("buffers"))
+      .def("begin_unrecorded_step", &ProgramRecording::begin_unrecorded_step, py::arg("parameters"),
+           py::arg("buffers"), py::arg("compared") = -1)
+      .def("may_lose", &ProgramRecording::may_lose, py::arg("compared") = -1)
+      .def("begin_phase", &ProgramRecording::begin_phase, py::arg("phase"))
+      .def("end_backward", &ProgramRecording::end_backward)
+      .def("end_step", &ProgramRecording::end_step)
+      .def("forget_in_child", &ProgramRecording::forget_in_child)
+      .def("restart", &ProgramRecording::restart)
+      .def("fail", &ProgramRecording::fail)
+      .def("write", &ProgramRecording::write)
+      .def("write_error", &ProgramRecording::write_error, py::arg("is_input"), py::arg("message"),
+           py::arg("hint"))
+      .def_property_readonly("is_recorded", &ProgramRecording::is_recorded)
+      .def_property_readonly("outcome", &ProgramRecording::outcome)
+      .def_property_readonly("measured", &ProgramRecording::measured)
+      .def_property("gradients", &ProgramRecording::gradients, &ProgramRecording::set_gradients)
+      .def_property_readonly("steps", &ProgramRecording::steps);
+}

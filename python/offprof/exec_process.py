@@ -1,0 +1,37 @@
+"""A Python process of `offprof exec`, from its first `import torch` on."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .errors import OffprofError
+from .process_report import ProcessReport, report_problem
+from .virtual_gpu import open_virtual_gpu, opened_virtual_gpu
+
+# Set by `offprof exec` (cli/commands/exec_command.cpp): a JSON object.
+SETTINGS_VARIABLE = "OFFPROF_EXEC"
+
+
+def import_torch(execute: Callable[[ModuleType], None], torch: ModuleType) -> None:
+    """Opens the virtual GPU as `offprof exec` asks, and executes the module torch.
+
+    Raises OffprofError, after reporting it to `offprof exec`, if the virtual GPU cannot be opened.
+    """
+    settings: dict[str, Any] = json.loads(os.environ[SETTINGS_VARIABLE])
+    report_folder = Path(settings["reports"])
+    try:
+        gpu = opened_virtual_gpu() or open_virtual_gpu(
+            settings["profile"],
+            memory_limit_bytes=settings["memory_limit_bytes"],
+            libraries=settings["libraries"],
+        )
+    except OffprofError as error:
+        report_problem(report_folder, str(error))
+        raise
+    execute(torch)
+    ProcessReport(gpu, report_folder).watch(torch)

@@ -1,0 +1,180 @@
+"""Runs a training program unchanged and records it: the Python side of ``offprof run SCRIPT.py``.
+
+``python launcher.py REQUEST.json``; offprof writes the request, and reads the files that it names
+(profiler/plugin/script_io.h).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import sys
+import traceback
+from types import TracebackType
+from typing import Any
+
+OLDEST_PYTHON = (3, 9)
+# Status of a program that could not be recorded. The outcome file says why.
+NOT_RECORDED = 1
+
+
+def _write_error(request: dict[str, Any], kind: str, message: str, hint: str) -> int:
+    """Writes an outcome that says why nothing was recorded."""
+    outcome = {
+        "schema": "offprof.script_outcome/1",
+        "error": {"kind": kind, "message": message, "hint": hint},
+    }
+    with open(request["outcome_path"], "w", encoding="utf-8") as file:
+        json.dump(outcome, file)
+    return NOT_RECORDED
+
+
+def _own_frames_skipped(trace: TracebackType | None) -> TracebackType | None:
+    """Returns the part of a traceback that a program would show if Python ran it directly."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if os.path.dirname(file) != folder and file not in (runpy.__file__, "<frozen runpy>"):
+            break
+        trace = trace.tb_next
+    return trace
+
+
+class _Launch:
+    """One recording of a program."""
+
+    def __init__(self, request_text: str) -> None:
+        from offprof import native
+
+        self.request: dict[str, Any] = json.loads(request_text)
+        self.program: str = self.request["run"]["program"]
+        gpu = self.request.get("virtual_gpu")
+        if gpu is not None:
+            from offprof.virtual_gpu import open_virtual_gpu
+
+            open_virtual_gpu(gpu["profile"], libraries=gpu["libraries"])
+        extension = native.load_extension()
+        from offprof.module_paths import ModulePaths  # these import torch
+        from offprof.script_driver import ScriptDriver
+
+        paths = ModulePaths()
+        self.recording = extension.Recording(request_text, self._report_progress, paths.current)
+        patience = self.request["patience_seconds"]
+        self.driver = ScriptDriver(self.recording, extension.Phase, paths, self._finish, patience)
+
+    def run(self) -> int:
+        """Runs the program until it is recorded or ends. Returns the exit status of the launcher."""
+        from offprof.errors import InputError, OffprofError
+        from offprof.script_driver import ProgramStopped
+
+        try:
+            self._run_program()
+        except ProgramStopped:
+            return 0
+        except OffprofError as error:
+            return self._refuse(isinstance(error, InputError), f"{self.program}: {error.message}", error.hint)
+        except SystemExit as end:
+            return self._ended(f"ended with status {end.code or 0}")
+        except BaseException as error:  # the program's own failure, KeyboardInterrupt too
+            return self._failed(error)
+        return self._ended("ended")
+
+    def _run_program(self) -> None:
+        from offprof import program_runner
+
+        module, _, name = self.request["step_function"].partition(":")
+        in_main = name if module == "__main__" else ""
+        if name and not in_main:
+            program_runner.watch_steps_in_module(module, name, self.driver.tick_by_hand)
+        self.driver.watch.install()
+        request = self.request
+        program_runner.run_program(
+            self.program, request["arguments"], request["is_module"], in_main, self.driver.tick_by_hand
+        )
+
+    def _finish(self) -> Any:
+        """Writes the results. Returns what the program does now."""
+        from offprof.script_driver import Afterwards
+
+        self.recording.write()
+        steps = self.recording.steps
+        sys.stdout.flush()
+        if self.request["continues"]:
+            print(f"offprof: {steps} steps are recorded; the program trains on under the policy", file=sys.stderr)
+            return Afterwards.TRAIN_ON
+        print(f"offprof: {steps} steps are recorded; the program is stopped", file=sys.stderr)
+        return Afterwards.STOP
+
+    def _ended(self, how: str) -> int:
+        """Reports the program's own end."""
+        if self.driver.is_done:
+            self.driver.close()
+            return 0
+        steps = self.recording.steps
+        if steps == 0:
+            message, hint = self.driver.no_step_message(f"{self.program} {how} before a step was seen")
+            return self._refuse(True, message, hint)
+        return self._refuse(
+            True,
+            f"{self.program} {how} after {steps} steps, before everything was recorded",
+            "Let it train for more steps.",
+        )
+
+    def _failed(self, error: BaseException) -> int:
+        """Reports the program's failure, whose traceback is printed as Python would."""
+        traceback.print_exception(type(error), error, _own_frames_skipped(error.__traceback__))
+        if self.driver.is_done:
+            return 0
+        steps = self.recording.steps
+        if self.recording.fail():
+            self.recording.write()
+            return 0
+        recorded = (
+            "everything was recorded but not measured" if self.recording.is_recorded else "not everything was recorded"
+        )
+        return self._refuse(
+            True,
+            f"{self.program} raised {type(error).__name__} in step {steps}; until then {recorded}",
+            "Its traceback is above.",
+        )
+
+    def _refuse(self, is_input: bool, message: str, hint: str) -> int:
+        self.recording.write_error(is_input, message, hint)
+        return NOT_RECORDED
+
+    @staticmethod
+    def _report_progress(what: str) -> None:
+        if os.environ.get("OFFPROF_VERBOSE"):
+            print(f"detail: {what}", file=sys.stderr)
+
+
+def main() -> int:
+    """Runs the request in the file that the first argument names. Returns the exit status."""
+    with open(sys.argv[1], encoding="utf-8") as file:
+        text = file.read()
+    request = json.loads(text)
+    if sys.version_info < OLDEST_PYTHON:
+        wanted = ".".join(map(str, OLDEST_PYTHON))
+        return _write_error(
+            request,
+            "environment",
+            f"{sys.executable} is Python {sys.version.split()[0]}; offprof needs {wanted} or later",
+            "Choose another Python: --python PATH",
+        )
+    if sys.path[0] == os.path.dirname(os.path.realpath(__file__)):
+        del sys.path[0]  # the modules beside this file are not for the program
+    # The package's folder, for programs that import offprof; at the end, so that it hides nothing of theirs.
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    from offprof.errors import InputError, OffprofError
+
+    try:
+        launch = _Launch(text)
+    except OffprofError as error:
+        kind = "input" if isinstance(error, InputError) else "environment"
+        return _write_error(request, kind, error.message, error.hint)
+    return launch.run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

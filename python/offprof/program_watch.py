@@ -1,0 +1,159 @@
+"""Watches a training program: its optimizers, its backward passes, and its root modules."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Protocol
+
+import torch
+from torch.nn.modules import module as _modules
+from torch.optim import optimizer as _optimizers
+
+
+class ProgramListener(Protocol):
+    """Receives the events of a program, on the threads on which they happen."""
+
+    def on_backward_begin(self) -> None:
+        """The outermost backward pass begins."""
+
+    def on_backward_end(self) -> None:
+        """The outermost backward pass has ended without an exception."""
+
+    def on_optimizer_begin(self) -> None:
+        """An optimizer begins its step."""
+
+    def on_optimizer_end(self, optimizer: int) -> None:
+        """An optimizer has made its step. Optimizers are numbered in the order of their first steps."""
+
+
+class _BackwardWatch:
+    """Stands in for autograd's engine in ``torch.autograd`` and reports the outermost backward passes."""
+
+    def __init__(self, engine: Any, listener: ProgramListener) -> None:
+        self._engine = engine
+        self._listener = listener
+        self._depth = 0
+
+    def run_backward(self, *args: Any, **options: Any) -> Any:
+        if self._depth == 0:
+            self._listener.on_backward_begin()
+        self._depth += 1
+        try:
+            result = self._engine.run_backward(*args, **options)
+        finally:
+            self._depth -= 1
+        if self._depth == 0:
+            self._listener.on_backward_end()
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+class ProgramWatch:
+    """Installs the hooks that report a program's events, and knows its parameters and buffers.
+
+    A root module is one that is called outside of every other module's call. Root modules are collected until
+    ``forget_calls``, since the hooks slow each call of a module.
+    """
+
+    def __init__(self, listener: ProgramListener) -> None:
+        """Creates a watch that reports to `listener`, without installing it."""
+        self._listener = listener
+        self._roots: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
+        self._optimizers: dict[int, weakref.ref[torch.optim.Optimizer]] = {}
+        self._depth = 0
+        self._call_hooks: list[Any] = []
+        self._hooks: list[Any] = []
+        self._engine: Any = None
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the hooks are installed."""
+        return self._engine is not None
+
+    def install(self) -> None:
+        """Installs all hooks."""
+        variable = torch.autograd.variable.Variable
+        self._engine = variable._execution_engine
+        variable._execution_engine = _BackwardWatch(self._engine, self._listener)
+        self._hooks = [
+            _optimizers.register_optimizer_step_pre_hook(self._optimizer_begins),
+            _optimizers.register_optimizer_step_post_hook(self._optimizer_ends),
+        ]
+        self._call_hooks = [
+            _modules.register_module_forward_pre_hook(self._call_begins),
+            _modules.register_module_forward_hook(self._call_ends, always_call=True),
+        ]
+
+    def forget_calls(self) -> None:
+        """Removes the hooks of module calls."""
+        for hook in self._call_hooks:
+            hook.remove()
+        self._call_hooks.clear()
+
+    def remove(self) -> None:
+        """Removes all hooks."""
+        self.forget_calls()
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks.clear()
+        if self._engine is not None:
+            torch.autograd.variable.Variable._execution_engine = self._engine
+            self._engine = None
+
+    def roots(self) -> list[torch.nn.Module]:
+        """Returns the root modules."""
+        return list(self._roots)
+
+    def optimizers(self) -> list[torch.optim.Optimizer]:
+        """Returns the optimizers that have made a step."""
+        found = [reference() for reference in self._optimizers.values()]
+        return [optimizer for optimizer in found if optimizer is not None]
+
+    def parameters(self) -> list[torch.Tensor]:
+        """Returns the parameters of the optimizers and of the root modules, frozen ones too, each once."""
+        found: dict[int, torch.Tensor] = {}
+        for root in self.roots():
+            for parameter in root.parameters():
+                found.setdefault(id(parameter), parameter)
+        for optimizer in self.optimizers():
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    found.setdefault(id(parameter), parameter)
+        return [tensor for tensor in found.values() if _is_known(tensor)]
+
+    def buffers(self) -> list[torch.Tensor]:
+        """Returns the buffers of the root modules, each once."""
+        found: dict[int, torch.Tensor] = {}
+        for root in self.roots():
+            for buffer in root.buffers():
+                found.setdefault(id(buffer), buffer)
+        return [tensor for tensor in found.values() if _is_known(tensor)]
+
+    def _optimizer_begins(self, *_: Any) -> None:
+        self._listener.on_optimizer_begin()
+
+    def _optimizer_ends(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        self._listener.on_optimizer_end(self._number_of(optimizer))
+
+    def _number_of(self, optimizer: torch.optim.Optimizer) -> int:
+        for number, reference in self._optimizers.items():
+            if reference() is optimizer:
+                return number
+        number = len(self._optimizers)
+        self._optimizers[number] = weakref.ref(optimizer)
+        return number
+
+    def _call_begins(self, module: torch.nn.Module, _: Any) -> None:
+        if self._depth == 0:
+            self._roots.add(module)
+        self._depth += 1
+
+    def _call_ends(self, *_: Any) -> None:
+        self._depth -= 1
+
+
+def _is_known(tensor: torch.Tensor) -> bool:
+    """Returns True for tensors with a storage: lazy parameters have none yet."""
+    return not isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin)

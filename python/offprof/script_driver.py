@@ -1,0 +1,184 @@
+"""Drives the recording of a program by the program's own steps."""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from .errors import InputError
+from .module_paths import ModulePaths
+from .native import PROCESSORS
+from .program_watch import ProgramWatch
+from .step_detector import StepDetector, Tick
+
+
+class ProgramStopped(BaseException):
+    """Stops a training program once everything is recorded.
+
+    Not an ``Exception``, so that a program's own error handling does not catch it by accident.
+    """
+
+
+class Afterwards(Enum):
+    """What a program does once everything is recorded."""
+
+    STOP = 0  # it is stopped
+    TRAIN_ON = 1  # it trains on under the policy
+    LEAVE = 2  # it trains on as it would without offprof
+
+
+class ScriptDriver:
+    """Ends and begins the recorded steps where the program's optimizers step.
+
+    A step of the program runs from the end of an optimizer step to the end of the next one, so the data of a
+    step are loaded in it, and gradients are freed in it, as the program does.
+    """
+
+    def __init__(
+        self,
+        recording: Any,
+        phases: Any,
+        paths: ModulePaths,
+        on_recorded: Callable[[], Afterwards],
+        patience_seconds: float = float("inf"),
+    ) -> None:
+        """Creates a driver whose watch is not installed yet.
+
+        Args:
+            recording: the extension's Recording.
+            phases: the extension's Phase.
+            paths: learns the paths of the program's modules.
+            on_recorded: called once everything is recorded; says what the program does then.
+            patience_seconds: longest time until the first step.
+        """
+        self.watch = ProgramWatch(self)
+        self.detector = StepDetector()
+        self.is_done = False
+        self.backward_passes = 0
+        self._recording = recording
+        self._phases = phases
+        self._paths = paths
+        self._on_recorded = on_recorded
+        self._afterwards = Afterwards.STOP
+        self._patience_seconds = patience_seconds
+        self._began = time.monotonic()
+        self._has_frozen = False
+        self._takes_optimizers = True
+        os.register_at_fork(after_in_child=self._leave_child)
+
+    def tick(self) -> None:
+        """Ends the current step and begins the next.
+
+        Raises ProgramStopped once everything is recorded, if the program does not train on. Raises OffprofError
+        if the steps cannot be recorded.
+        """
+        if self.is_done:
+            return self._tick_afterwards()
+        self._recording.end_step()
+        self.watch.forget_calls()
+        self._collect_garbage()
+        self._paths.learn(self.watch.roots())
+        if not self._recording.begin_step(self.watch.parameters(), self.watch.buffers()):
+            self._finish()
+        return None
+
+    def tick_by_hand(self) -> None:
+        """Ends a step where the program says so; see tick. Optimizers do not end steps any more."""
+        if self._takes_optimizers:
+            self._takes_optimizers = False
+            self._recording.restart()
+        self.tick()
+
+    def on_backward_begin(self) -> None:
+        """See ProgramListener; also raises InputError if the program's patience has ended."""
+        self.backward_passes += 1
+        self._check_patience()
+        self._recording.begin_phase(self._phases.BACKWARD)
+
+    def on_backward_end(self) -> None:
+        """See ProgramListener."""
+        self._recording.end_backward()
+
+    def on_optimizer_begin(self) -> None:
+        """See ProgramListener."""
+        self._recording.begin_phase(self._phases.OPTIMIZER)
+
+    def on_optimizer_end(self, optimizer: int) -> None:
+        """See ProgramListener; ends a step if the optimizer is the last of a step."""
+        if not self._takes_optimizers:
+            return
+        tick = self.detector.feed(optimizer)
+        if tick is Tick.RESTART and not self.is_done:
+            self._recording.restart()
+        elif tick is Tick.STEP_END:
+            self.tick()
+
+    def close(self) -> None:
+        """Removes all hooks from the program, and ends the current step."""
+        self._recording.end_step()
+        self.watch.remove()
+        self._release_garbage()
+
+    def _leave_child(self) -> None:
+        """Leaves a forked child process alone, and gives it the processors that the recording keeps apart."""
+        if self.watch.is_installed:
+            self.watch.remove()
+            self._recording.forget_in_child()
+            os.sched_setaffinity(0, PROCESSORS)
+
+    def _tick_afterwards(self) -> None:
+        if self._afterwards is Afterwards.STOP:
+            raise ProgramStopped
+        if self._afterwards is Afterwards.TRAIN_ON:
+            self._recording.begin_unrecorded_step(self.watch.parameters(), self.watch.buffers())
+
+    def _finish(self) -> None:
+        self.is_done = True
+        self._release_garbage()
+        self._afterwards = self._on_recorded()
+        if self._afterwards is not Afterwards.TRAIN_ON:
+            self.watch.remove()
+        self._tick_afterwards()
+
+    def _collect_garbage(self) -> None:
+        """Frees tensors that only reference cycles hold: otherwise each step would begin with others.
+
+        Objects that are older than the first recorded step are not looked at again, so that this takes no time.
+        """
+        gc.collect()
+        if not self._has_frozen:
+            gc.freeze()
+            self._has_frozen = True
+
+    def _release_garbage(self) -> None:
+        if self._has_frozen:
+            gc.unfreeze()
+            self._has_frozen = False
+
+    def _check_patience(self) -> None:
+        if self._recording.steps > 0 or time.monotonic() - self._began < self._patience_seconds:
+            return
+        raise InputError(*self.no_step_message(f"no step was found in {self._patience_seconds:g} seconds"))
+
+    def no_step_message(self, what: str) -> tuple[str, str]:
+        """Returns the message and the hint for a program without steps. ``what`` says what is missing."""
+        if self.backward_passes == 0:
+            return (
+                f"{what}: it ran no backward pass, so autograd saved nothing that could be offloaded",
+                "Record a program that trains: one that calls loss.backward().",
+            )
+        optimizer_steps = len(self.detector.seen)
+        if optimizer_steps == 0:
+            return (
+                f"{what}: it ran {self.backward_passes} backward passes, but no optimizer of torch.optim",
+                "Name the function that makes one step: --step-function MODULE:NAME; or call p.step() of "
+                "offprof.profile after each step.",
+            )
+        return (
+            f"{what}: it ran {self.backward_passes} backward passes and {optimizer_steps} optimizer steps",
+            "Let it train for more steps.",
+        )

@@ -1,0 +1,231 @@
+"""The virtual GPU: CUDA without a GPU, for this process.
+
+PyTorch's own CUDA code runs, its caching allocator included, over libraries that keep the books and
+do no work. So the memory figures of `torch.cuda` are those of a GPU, and the values of tensors on the
+GPU do not exist: reading one gives 0.
+
+    from offprof.virtual_gpu import open_virtual_gpu
+
+    gpu = open_virtual_gpu("h200")
+    import torch  # after open_virtual_gpu
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import os
+import runpy
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import InputError, UnavailableError
+from .torch_compile import adapt_torch_compile
+
+DEFAULT_PROFILE = "h200"
+
+_OPENER = "liboffprof_virtual_gpu_opener.so"
+_OBSERVER = "liboffprof_cuda.so"  # links torch, so it is opened after torch
+_BUILD_AGAIN = "Build offprof again: cmake --preset release && cmake --build --preset release"
+_BAD_INPUT = 2  # status of offprof_virtual_gpu_open: an argument is wrong
+
+
+@dataclass(frozen=True)
+class GpuState:
+    """State of the virtual GPU at one time.
+
+    Attributes:
+        profile: name of the GPU profile.
+        host_time_ns: virtual clock of the host, in nanoseconds. Launches and synchronisation advance
+            it. Simulated, never measured.
+        launches: number of kernels launched.
+        unwritten_calls: CUDA functions that were called but are not implemented: they did nothing.
+        unknown_sizes: sizes, since the last state, that only NVIDIA's libraries know. They count as
+            0, so a real GPU uses more memory.
+    """
+
+    profile: str
+    host_time_ns: int
+    launches: int
+    unwritten_calls: tuple[str, ...]
+    unknown_sizes: tuple[str, ...]
+
+
+class VirtualGpu:
+    """The virtual GPU of this process. `open_virtual_gpu` creates it."""
+
+    def __init__(self, library: ctypes.CDLL, libraries: Path) -> None:
+        """Wraps the library that has opened the GPU; `libraries` is its folder."""
+        self._library = library
+        self._libraries = libraries
+        self._observer: ctypes.CDLL | None = None
+        self._notes: list[str] = []
+
+    def state(self) -> GpuState:
+        """Returns the current state. Does not wait for work in progress."""
+        text: bytes = self._library.offprof_virtual_gpu_state()
+        state: dict[str, Any] = json.loads(text)
+        return GpuState(
+            profile=state["profile"],
+            host_time_ns=state["host_time_ns"],
+            launches=state["launches"],
+            unwritten_calls=tuple(state["unwritten_calls"]),
+            unknown_sizes=tuple(state["unknown_sizes"]),
+        )
+
+    def observe_operators(self) -> None:
+        """Tells the virtual GPU from now on which operators launch its kernels.
+
+        Without it, each kernel takes the shortest time of a kernel. Call it when torch has initialised
+        CUDA and nothing is allocated on the device; later calls do nothing.
+
+        Raises UnavailableError if the library is missing or was built for another torch.
+        """
+        path = self._libraries.parent / _OBSERVER
+        try:
+            observer = ctypes.CDLL(str(path))
+        except OSError as error:
+            raise UnavailableError(f"cannot open {path}: {error}", _BUILD_AGAIN) from error
+        observer.offprof_value_reads_of_process.restype = ctypes.c_char_p
+        if observer.offprof_observe_process() != 0:
+            raise UnavailableError("the virtual GPU was not opened in this process")
+        self._observer = observer
+
+    def value_reads(self) -> tuple[str, ...]:
+        """Returns the operators, since observe_operators, that read values back from the device: zeros."""
+        if self._observer is None:
+            return ()
+        names: bytes = self._observer.offprof_value_reads_of_process()
+        return tuple(names.decode().split())
+
+    def note(self, text: str) -> None:
+        """Adds a note about the figures of this process; each text once."""
+        if text not in self._notes:
+            self._notes.append(text)
+
+    def notes(self) -> tuple[str, ...]:
+        """Returns the notes so far, in order."""
+        return tuple(self._notes)
+
+
+class _Process:
+    """State of this process."""
+
+    gpu: VirtualGpu | None = None
+
+
+def opened_virtual_gpu() -> VirtualGpu | None:
+    """Returns the virtual GPU of this process, or None if it is not open."""
+    return _Process.gpu
+
+
+def find_libraries() -> Path:
+    """Returns the folder of the virtual GPU's libraries.
+
+    They are beside this package's modules, in a build folder as in an installation. Raises
+    UnavailableError if they are missing.
+    """
+    place = Path(__file__).parent / "virtual_gpu"
+    if (place / _OPENER).is_file():
+        return place
+    raise UnavailableError(
+        f"the virtual GPU's libraries are not built: there is no {place / _OPENER}",
+        "Run in offprof's source folder: scripts/setup.sh && cmake --preset release && cmake --build --preset release",
+    )
+
+
+def open_virtual_gpu(
+    profile: str | os.PathLike[str] = DEFAULT_PROFILE,
+    *,
+    memory_limit_bytes: int | None = None,
+    libraries: str | os.PathLike[str] | None = None,
+) -> VirtualGpu:
+    """Opens the virtual GPU in this process, before the first `import torch`.
+
+    Also adapts torch.compile (see `torch_compile`), and sets environment variables of this process:
+    caches of compiled kernels are kept apart from the user's (see `separate_caches`), and
+    `CUDA_VISIBLE_DEVICES` names the one device.
+
+    Args:
+        profile: name of a built-in GPU profile, or path of a profile file.
+        memory_limit_bytes: bytes that the device gives out; None: the profile's memory.
+        libraries: folder of the virtual GPU's libraries; None: `find_libraries()`.
+
+    Raises:
+        InputError: there is no such profile, the limit is not positive, or a virtual GPU is open.
+        UnavailableError: the libraries are missing, torch is missing or of another version or is
+            imported already, or a real CUDA library is loaded already.
+    """
+    if memory_limit_bytes is not None and memory_limit_bytes <= 0:
+        raise InputError(f"the memory limit is not positive: {memory_limit_bytes}")
+    folder = find_libraries() if libraries is None else Path(libraries)
+    library = _load_opener(folder)
+    _check_torch(library.offprof_virtual_gpu_torch_version().decode())
+    status = library.offprof_virtual_gpu_open(os.fsencode(folder), os.fsencode(profile), memory_limit_bytes or 0)
+    if status != 0:
+        problem = InputError if status == _BAD_INPUT else UnavailableError
+        raise problem(library.offprof_virtual_gpu_error().decode(), library.offprof_virtual_gpu_hint().decode())
+    gpu = _Process.gpu = VirtualGpu(library, folder)
+    separate_caches(gpu.state().profile)
+    adapt_torch_compile(gpu.note)
+    os.environ["TRITON_LIBCUDA_PATH"] = str(folder)  # Triton links its launchers with libcuda.so.1
+    # One device, also where NVIDIA's management library counts real ones.
+    os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+    return gpu
+
+
+def separate_caches(profile: str) -> None:
+    """Gives compiled kernels of a virtual GPU folders of their own, through environment variables.
+
+    The virtual GPU has the name of the real one, and inductor's and Triton's caches tell devices
+    apart by name only: a real GPU could otherwise load what was tuned without one.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "offprof" / profile
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(cache / "inductor")
+    os.environ["TRITON_CACHE_DIR"] = str(cache / "triton")
+
+
+def _load_opener(folder: Path) -> ctypes.CDLL:
+    """Loads the library that opens the virtual GPU. Raises UnavailableError."""
+    path = folder / _OPENER
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise UnavailableError(f"cannot open {path}: {error}", _BUILD_AGAIN) from error
+    library.offprof_virtual_gpu_open.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int64]
+    library.offprof_virtual_gpu_open.restype = ctypes.c_int
+    for function in ("error", "hint", "state", "torch_version"):
+        getattr(library, f"offprof_virtual_gpu_{function}").restype = ctypes.c_char_p
+    return library
+
+
+def _check_torch(wanted: str) -> None:
+    """Raises UnavailableError unless this Python's torch is the one the libraries were made for.
+
+    Args:
+        wanted: version of torch without a local part, such as `2.11.0`.
+    """
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        raise UnavailableError(
+            f"this Python has no torch: {sys.executable}",
+            f"Install it: {sys.executable} -m pip install torch=={wanted}",
+        )
+    version = runpy.run_path(str(Path(spec.origin).with_name("version.py")))
+    found = str(version["__version__"])
+    install = f"Install torch {wanted} for CUDA: {sys.executable} -m pip install torch=={wanted}"
+    if version.get("cuda") is None:
+        kind = "for ROCm" if version.get("hip") else "without CUDA"
+        raise UnavailableError(f"torch {found} in {spec.origin} was built {kind}", install)
+    if _minor_version(found) != _minor_version(wanted):
+        raise UnavailableError(
+            f"torch {found} in {spec.origin} is another version than {wanted}, for which this virtual GPU was built",
+            f"{install}; or build offprof against torch {found}",
+        )
+
+
+def _minor_version(version: str) -> list[str]:
+    return version.split("+")[0].split(".")[:2]

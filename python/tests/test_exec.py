@@ -1,0 +1,333 @@
+"""Tests of `offprof exec`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def program() -> str:
+    """Path of the program offprof. CTest sets the build folder; otherwise it is that of the release build."""
+    build = os.environ.get("OFFPROF_BUILD", Path(__file__).resolve().parents[2] / "build")
+    return str(Path(build) / "offprof")
+
+
+@dataclass
+class Executed:
+    """Result of a command line `offprof exec`."""
+
+    status: int
+    out: str
+    err: str
+    report: dict[str, Any]
+
+    @property
+    def processes(self) -> list[dict[str, Any]]:
+        processes: list[dict[str, Any]] = self.report["processes"]
+        return processes
+
+    @property
+    def process(self) -> dict[str, Any]:
+        """The only process that used the GPU."""
+        assert len(self.processes) == 1, self.err
+        return self.processes[0]
+
+
+Exec = Callable[..., Executed]
+
+
+@pytest.fixture
+def execute(program: str, tmp_path: Path) -> Exec:
+    """A function that runs a command, or a Python script, under `offprof exec`."""
+
+    def run(
+        *words: str, script: str = "", options: tuple[str, ...] = (), variables: dict[str, str] | None = None
+    ) -> Executed:
+        command = list(words)
+        if script:
+            path = tmp_path / "script.py"
+            path.write_text(textwrap.dedent(script))
+            command = [sys.executable, str(path), *words]
+        output = tmp_path / "report.json"
+        line = [program, "exec", "--format", "json", "-o", str(output), *options, "--", *command]
+        done = subprocess.run(
+            line, capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, **(variables or {})}
+        )
+        report = json.loads(output.read_text()) if output.exists() else {}
+        return Executed(done.returncode, done.stdout, done.stderr, report)
+
+    return run
+
+
+TRAINING = """
+    import torch
+
+    model = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.GELU(), torch.nn.Linear(1024, 256)).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(2):
+        model(torch.randn(64, 256, device="cuda")).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+# The script's own view of its memory.
+WITNESS = (
+    TRAINING
+    + """
+    import json
+    stats = torch.cuda.memory_stats()
+    print(json.dumps([torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved(),
+                      stats["requested_bytes.all.peak"]]))
+"""
+)
+
+
+def test_figures_are_those_that_the_script_sees(execute: Exec) -> None:
+    done = execute(script=WITNESS)
+    assert done.status == 0
+    process = done.process
+    assert json.loads(done.out) == [
+        process["peak_allocated_bytes"],
+        process["peak_reserved_bytes"],
+        process["peak_requested_bytes"],
+    ]
+    assert process["out_of_memory_errors"] == 0
+    assert process["unwritten_calls"] == []
+
+
+def test_reports_the_command_and_the_device(execute: Exec) -> None:
+    done = execute("--size", "[1,2]", script=TRAINING, options=("--device", "virtual:l4"))
+    assert done.report["device"] == "virtual:l4"
+    assert done.report["device_name"] == "NVIDIA L4"
+    assert done.report["executed"][2:] == ["--size", "[1,2]"]
+    assert done.process["command"][2:] == ["--size", "[1,2]"]
+    assert done.report["times_are_modelled"] is True
+    assert done.process["modelled_time_ns"] > 0
+
+
+def test_standard_output_belongs_to_the_command(program: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import torch\nprint(torch.zeros(1, device='cuda').shape)\n")
+    done = subprocess.run(
+        [program, "exec", "--", sys.executable, str(script)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "torch.Size([1])\n"
+    assert "peaks, by torch.cuda.memory_stats" in done.stderr
+    assert "modelled, not measured" in done.stderr
+
+
+def test_peaks_survive_a_reset(execute: Exec) -> None:
+    done = execute(
+        script="""
+        import torch
+
+        big = torch.zeros(1 << 24, dtype=torch.uint8, device="cuda")
+        del big
+        torch.cuda.reset_peak_memory_stats()
+        small = torch.zeros(1 << 20, dtype=torch.uint8, device="cuda")
+        print(torch.cuda.max_memory_allocated())
+        """
+    )
+    assert int(done.out) == 1 << 20
+    assert done.process["peak_requested_bytes"] == 1 << 24
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        ("sys.exit(5)", 5),
+        ("raise ValueError", 1),
+        ("os._exit(6)", 6),
+        ("os.kill(os.getpid(), signal.SIGINT); signal.pause()", 128 + signal.SIGINT),
+        ("os.kill(os.getpid(), signal.SIGTERM); signal.pause()", 128 + signal.SIGTERM),
+    ],
+)
+def test_every_end_has_its_status_and_figures(execute: Exec, end: str, status: int) -> None:
+    done = execute(script=f"import os, signal, sys, torch\ntorch.zeros(3, device='cuda')\n{end}\n")
+    assert done.status == done.report["exit_status"] == status
+    assert done.process["peak_requested_bytes"] == 12
+
+
+def test_a_killed_process_is_reported_without_figures(execute: Exec) -> None:
+    done = execute(
+        script="import os, signal, torch\ntorch.zeros(3, device='cuda')\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert done.status == 128 + signal.SIGKILL
+    assert done.process["ended"] is False
+    assert "peak_allocated_bytes" not in done.process
+
+
+def test_a_script_that_handles_sigterm_keeps_its_handler(execute: Exec) -> None:
+    done = execute(
+        script="""
+        import os, signal, sys, torch
+
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
+        torch.zeros(3, device="cuda")
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pause()
+        """
+    )
+    assert done.status == 9
+    assert done.process["ended"] is True
+
+
+def test_reports_running_out_of_memory(execute: Exec) -> None:
+    done = execute(
+        script="""
+        import torch
+
+        try:
+            torch.zeros(1 << 31, dtype=torch.uint8, device="cuda")
+        except torch.OutOfMemoryError:
+            print("caught")
+        """,
+        options=("--device-memory", "1GiB"),
+    )
+    assert done.out == "caught\n"
+    assert done.report["device_memory_bytes"] == 1 << 30
+    assert done.process["out_of_memory_errors"] == 1
+
+
+def test_reports_forked_and_spawned_processes(execute: Exec) -> None:
+    done = execute(
+        script="""
+        import multiprocessing
+        import os
+
+
+        def use(elements):
+            import torch
+
+            torch.zeros(elements, dtype=torch.uint8, device="cuda")
+
+
+        if __name__ == "__main__":
+            import torch
+
+            for method, elements in (("fork", 1000), ("spawn", 2000)):
+                process = multiprocessing.get_context(method).Process(target=use, args=(elements,))
+                process.start()
+                process.join()
+                assert process.exitcode == 0
+            if (child := os.fork()) == 0:
+                use(3000)
+                os._exit(0)
+            os.waitpid(child, 0)
+            use(4000)
+            if (child := os.fork()) == 0:  # after CUDA is initialised, a fork cannot use it
+                os._exit(0)
+            os.waitpid(child, 0)
+        """
+    )
+    assert done.status == 0
+    assert [process["peak_requested_bytes"] for process in done.processes] == [1000, 2000, 3000, 4000]
+    assert len({process["pid"] for process in done.processes}) == 4
+
+
+def test_modules_pytest_and_torchrun_use_the_gpu(execute: Exec, tmp_path: Path) -> None:
+    (tmp_path / "use_gpu.py").write_text("import torch\nprint(torch.zeros(5, device='cuda').device)\n")
+    (tmp_path / "test_gpu.py").write_text("def test_gpu():\n    import use_gpu\n")
+    for command in (
+        ("-m", "use_gpu"),
+        ("-m", "pytest", "-q", "test_gpu.py"),
+        ("-m", "torch.distributed.run", "--nproc-per-node", "1", "use_gpu.py"),
+    ):
+        done = execute(sys.executable, *command)
+        assert done.status == 0, done.err
+        assert done.process["peak_requested_bytes"] == 20
+
+
+def test_a_shell_script_passes_the_gpu_on(execute: Exec) -> None:
+    done = execute("sh", "-c", f"{sys.executable} -c 'import torch; torch.zeros(1).cuda()' && exit 4")
+    assert done.status == 4
+    assert done.process["peak_requested_bytes"] == 4
+
+
+def test_processes_without_torch_are_not_changed(execute: Exec) -> None:
+    code = "import sys; print(sorted(sys.modules)); print(sys.path[1:])"
+    alone = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = execute(sys.executable, "-c", code)
+    assert done.processes == []
+    modules = [line.splitlines()[0].replace("'sitecustomize', ", "") for line in (alone.stdout, done.out)]
+    assert modules[0] == modules[1]
+    assert alone.stdout.splitlines()[1] == done.out.splitlines()[1]
+
+
+def test_asking_whether_torch_is_installed_opens_nothing(execute: Exec) -> None:
+    done = execute(
+        script="""
+        import importlib.util, sys
+
+        print(importlib.util.find_spec("torch") is not None, "offprof.virtual_gpu" in sys.modules)
+        """
+    )
+    assert done.out == "True False\n"
+    assert done.processes == []
+
+
+def test_runs_the_users_sitecustomize(execute: Exec, tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text("import builtins\nbuiltins.was_run = True\n")
+    done = execute(
+        script="import sitecustomize, torch\nprint(was_run, sitecustomize.__file__)\ntorch.zeros(1).cuda()\n",
+        variables={"PYTHONPATH": str(tmp_path / "site")},
+    )
+    assert done.out == f"True {tmp_path}/site/sitecustomize.py\n"
+    assert done.process["peak_requested_bytes"] == 4
+
+
+def test_reports_why_the_gpu_could_not_be_opened(execute: Exec, tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("")
+    (tmp_path / "torch" / "version.py").write_text("__version__ = '2.11.0+cpu'\ncuda = None\nhip = None\n")
+    done = execute(script="import torch\n", variables={"PYTHONPATH": str(tmp_path)})
+    assert done.status == 1
+    assert "was built without CUDA" in done.process["problem"]
+    assert "UnavailableError" in done.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_passes_signals_on_to_the_command(program: str, tmp_path: Path, number: int) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import signal, torch\ntorch.zeros(3, device='cuda')\nprint('ready', flush=True)\nsignal.pause()\n"
+    )
+    report = tmp_path / "report.json"
+    line = [program, "exec", "--format", "json", "-o", str(report), "--", sys.executable, str(script)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        os.kill(running.pid, number)
+        assert running.wait() == 128 + number
+    assert json.loads(report.read_text())["processes"][0]["peak_requested_bytes"] == 12
+
+
+def test_times_follow_the_operators(execute: Exec) -> None:
+    """The time of a large product is that of its operations at the profile's rate and efficiency."""
+    done = execute(
+        script="""
+        import torch
+
+        a = torch.zeros(8192, 8192, device="cuda", dtype=torch.bfloat16)
+        a @ a
+        """
+    )
+    at_the_limit_ns = 2 * 8192**3 / (989.4e12 * 0.7) * 1e9
+    assert at_the_limit_ns < done.process["modelled_time_ns"] < 1.2 * at_the_limit_ns
+
+
+def test_reports_values_that_were_read_back(execute: Exec) -> None:
+    done = execute(script="import torch\ntorch.zeros(3, device='cuda').nonzero()\n")
+    assert done.process["value_reads"] == ["aten::nonzero"]

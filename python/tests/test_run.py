@@ -1,0 +1,150 @@
+"""`offprof run SCRIPT.py`: what users can do wrong, and programs that behave unusually."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PROGRAMS, Run
+
+Report = Callable[..., dict[str, Any]]
+
+TRAINING = """
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def train_step():
+    model(torch.randn(8, 64)).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[[str], Path]:
+    """A function that writes a script."""
+
+    def write(text: str) -> Path:
+        path = tmp_path / "train.py"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "message"),
+    [
+        ("print('nothing')", 2, "it ran no backward pass"),
+        ("import torch\ntorch.ones(2, requires_grad=True).sum().backward()", 2, "but no optimizer of torch.optim"),
+        (TRAINING + "train_step()", 2, "ended before a step was seen"),
+        (TRAINING + "for _ in range(6): train_step()", 2, "before everything was recorded"),
+        (TRAINING + "for i in range(9):\n    train_step()\n    if i == 7: raise ValueError('broken')", 2, "ValueError"),
+        ("import sys\nsys.exit(4)", 2, "ended with status 4"),
+        ("def broken(:", 2, "SyntaxError"),
+    ],
+)
+def test_a_program_that_cannot_be_recorded_is_refused_and_nothing_is_written(
+    text: str, status: int, message: str, script: Callable[[str], Path], offprof: Run, tmp_path: Path
+) -> None:
+    end = offprof("run", script(text), "--device", "host", "-o", "trace.json")
+    assert (end.returncode, message in " ".join(end.stderr.split())) == (status, True), end.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["train.py"]
+
+
+def test_the_traceback_of_a_script_shows_the_script_alone(script: Callable[[str], Path], offprof: Run) -> None:
+    end = offprof("run", script("def f():\n    raise ValueError('broken')\nf()"), "--device", "host")
+    assert "ValueError: broken" in end.stderr
+    assert "launcher.py" not in end.stderr
+    assert "runpy" not in end.stderr
+
+
+def test_a_missing_script_is_refused(offprof: Run) -> None:
+    end = offprof("run", "missing.py", "--device", "host")
+    assert (end.returncode, "missing.py" in end.stderr) == (2, True)
+
+
+def test_a_python_without_torch_is_refused(script: Callable[[str], Path], offprof: Run) -> None:
+    end = offprof("run", script(TRAINING), "--device", "host", "--python", "/usr/bin/python3")
+    assert end.returncode == 3
+    assert "-m pip install torch" in " ".join(end.stderr.split())
+
+
+def test_a_missing_python_is_refused(script: Callable[[str], Path], offprof: Run) -> None:
+    end = offprof("run", script(TRAINING), "--device", "host", "--python", "/nowhere/python")
+    assert (end.returncode, "there is no Python at /nowhere/python" in end.stderr) == (3, True)
+
+
+def test_arguments_after_the_mark_are_the_script_s(script: Callable[[str], Path], offprof: Run) -> None:
+    end = offprof("run", script("import sys\nprint(sys.argv[1:])"), "--device", "host", "--", "--lr", "3", "-o")
+    assert "['--lr', '3', '-o']" in end.stdout
+
+
+def test_a_module_runs_as_main(tmp_path: Path, offprof: Run) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "train.py").write_text("import sys\nprint(__name__, sys.argv[1:])")
+    end = offprof("run", "--device", "host", "-m", "package.train", "--", "--lr", "3")
+    assert "__main__ ['--lr', '3']" in end.stdout
+
+
+def test_a_step_function_of_the_script_needs_no_optimizer(script: Callable[[str], Path], report_of: Report) -> None:
+    text = """
+import torch
+weight = torch.nn.Parameter(torch.randn(64, 64))
+def train_step():
+    (torch.randn(16, 64) @ weight).sigmoid().mean().backward()
+    weight.grad = None
+while True:
+    train_step()
+"""
+    report = report_of("run", script(text), "--device", "host", "--step-function", "__main__:train_step")
+    assert report["inexact"] == []
+    assert report["measured"]["d2h_bytes"] > 0
+
+
+def test_a_script_may_train_on_under_the_policy(script: Callable[[str], Path], offprof: Run) -> None:
+    text = TRAINING + "for step in range(400):\n    train_step()\nprint('trained')"
+    end = offprof("run", script(text), "--device", "host", "--continue")
+    assert end.returncode == 0, end.stderr
+    assert "trained\n" in end.stdout
+
+
+def test_steps_that_differ_are_grouped(script: Callable[[str], Path], report_of: Report) -> None:
+    text = TRAINING.replace("8, 64", "next(sizes), 64")
+    text += "import itertools\nsizes = itertools.cycle([8, 8, 16])\nwhile True: train_step()"
+    for shape, share in (("most-frequent", 8), ("largest", 16)):
+        report = report_of("run", script(text), "--device", "host", "--shape", shape, "--policy", "keep")
+        groups = report["script"]["step_groups"]
+        recorded = [group for group in groups if group["is_recorded"]]
+        assert len(groups) == 2
+        assert recorded[0]["peak_bytes"] == (min if share == 8 else max)(group["peak_bytes"] for group in groups)
+        assert report["inexact"] == []
+
+
+def test_a_program_whose_steps_all_differ_is_refused(script: Callable[[str], Path], offprof: Run) -> None:
+    text = TRAINING.replace("8, 64", "next(sizes), 64")
+    text += "import itertools\nsizes = itertools.count(8)\nwhile True: train_step()"
+    end = offprof("run", script(text), "--device", "host", "--patience", "12")
+    assert end.returncode == 2
+    assert "of 12 steps, at most 1 are alike" in " ".join(end.stderr.split())
+
+
+def test_saved_tensor_hooks_of_the_script_take_precedence(script: Callable[[str], Path], report_of: Report) -> None:
+    text = TRAINING.replace(
+        "    model(torch.randn(8, 64)).mean().backward()",
+        "    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):\n"
+        "        hidden = model[:2](torch.randn(8, 64))\n"
+        "    model[2](hidden).mean().backward()",
+    )
+    report = report_of("run", script(text + "while True: train_step()"), "--device", "host")
+    assert report["script"]["saved_by_user_hooks"] > 0
+    assert report["inexact"] == []
+
+
+def test_forked_workers_load_the_data(report_of: Report) -> None:
+    report = report_of("run", PROGRAMS / "workers.py", "--device", "host", "--policy", "offload")
+    assert report["inexact"] == []
