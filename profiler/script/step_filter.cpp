@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "profiler/recording/program_builder.h"
 
@@ -27,22 +29,14 @@ struct EngineAllocations {
 
 EngineAllocations engine_allocations(const std::vector<Command>& commands) {
   EngineAllocations allocations;
-  for (const Command& command : commands) {
-    switch (command.kind) {
-      case CommandKind::kCopyIn:
-        ++allocations.most;  // none for a copy without bytes
-        break;
-      case CommandKind::kCopyOut:
-        ++allocations.most;  // staging memory of a tensor that is not dense
-        break;
-      case CommandKind::kEncode:
-      case CommandKind::kDecode:
-      case CommandKind::kRecompute:
-        return {0, INT64_MAX / 2};  // they run operators
-      default:
-        break;
-    }
-  }
+  const auto add = [&](const auto& command) {
+    using Each = std::decay_t<decltype(command)>;
+    // A copy in allocates nothing if it has no bytes. A copy out stages a tensor that is not dense.
+    if constexpr (OneOf<Each, CopyIn, CopyOut>) ++allocations.most;
+    return !OneOf<Each, Encode, Decode, Recompute>;  // they run operators
+  };
+  for (const Command& command : commands)
+    if (!std::visit(add, command)) return {0, INT64_MAX / 2};
   return allocations;
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "tests/support/sample_program.h"
 
 namespace offprof {
@@ -31,17 +33,15 @@ TEST(VirtualExecutor, WaitsForAReadThatNoCopyUses) {
   const Step step(program_with_one_tensor());
   StallListener listener;
   VirtualExecutor executor(step, preset_policy("keep"), kLink, {}, &listener);
-  const auto execute = [&](CommandKind kind) {
-    executor.execute({.kind = kind, .tensor = 0, .copy = 0, .bytes = kBytes});
-  };
-  for (const CommandKind kind : {CommandKind::kTakeDisk, CommandKind::kCopyOut, CommandKind::kWaitOut,
-                                 CommandKind::kWriteDisk, CommandKind::kWaitWrite, CommandKind::kFreeHost})
-    execute(kind);
+  const CopyCommand copy = {.tensor = 0, .copy = 0, .bytes = kBytes};
+  const std::vector<Command> writes = {TakeDisk{copy},  CopyOut{copy},   WaitOut{copy},
+                                       WriteDisk{copy}, WaitWrite{copy}, FreeHost{copy}};
+  for (const Command& command : writes) executor.execute(command);
   ASSERT_EQ(executor.clock().now(), 100 + 200);
-  execute(CommandKind::kReadDisk);
+  executor.execute(ReadDisk{copy});
   ASSERT_EQ(executor.clock().now(), 100 + 200) << "the read runs beside the host";
   listener.stalls.clear();
-  execute(CommandKind::kWaitRead);
+  executor.execute(WaitRead{copy});
   EXPECT_EQ(executor.clock().now(), 100 + 200 + 300);
   ASSERT_EQ(listener.stalls.size(), 1U);
   EXPECT_EQ(listener.stalls[0].reason, StallReason::kDisk);
