@@ -76,7 +76,10 @@ std::vector<Group> groups_of(const StepProgram& program, std::span<const Transfo
       group.rule.dtype = saved.layout->dtype;
       group.rule.rank = rank;
       group.rule.min_bytes = group.rule.max_bytes = storage;
-      group.choices = choices_for(profiles, places, saved.layout->dtype, storage / (saved.bytes / elements));
+      // No transform takes tensors of less than a byte per element. A trace may come from anyone.
+      const Bytes element_bytes = saved.bytes / elements;
+      group.choices =
+          choices_for(profiles, places, saved.layout->dtype, element_bytes > 0 ? storage / element_bytes : 0);
     }
     group.bytes += saved.bytes;
     if (recomputable.contains({saved.storage, saved.version}) && !kRecomputes(group))

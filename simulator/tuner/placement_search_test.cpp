@@ -75,6 +75,12 @@ TEST(PlacementSearch, ReportsTheCostOfEachPlacementAlone) {
   EXPECT_EQ(result.groups, 3U);
 }
 
+TEST(PlacementSearch, AcceptsTensorsOfLessThanAByteForEachElement) {
+  StepProgram program = three_layers();
+  for (SavedTensor& saved : program.saved) saved.layout->sizes = {1000};
+  EXPECT_EQ(search(program, {profile("pack", false, 50)}, 1'000'000).groups, 3U);
+}
+
 TEST(PlacementSearch, IsNeverWorseThanAPlacementAlone) {
   for (const Nanoseconds most_time : {0, 3000, 3150, 3500, 5000, 100'000}) {
     const PlacementSearchResult result =
