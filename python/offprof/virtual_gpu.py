@@ -13,16 +13,14 @@ GPU do not exist: reading one gives 0.
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import json
 import os
-import runpy
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .errors import InputError, UnavailableError
+from .torch_check import check_torch
 from .torch_compile import adapt_torch_compile
 
 DEFAULT_PROFILE = "h200"
@@ -163,7 +161,7 @@ def open_virtual_gpu(
         raise InputError(f"the memory limit is not positive: {memory_limit_bytes}")
     folder = find_libraries() if libraries is None else Path(libraries)
     library = _load_opener(folder)
-    _check_torch(library.offprof_virtual_gpu_torch_version().decode())
+    check_torch(library.offprof_virtual_gpu_torch_version().decode())
     status = library.offprof_virtual_gpu_open(os.fsencode(folder), os.fsencode(profile), memory_limit_bytes or 0)
     if status != 0:
         problem = InputError if status == _BAD_INPUT else UnavailableError
@@ -200,32 +198,3 @@ def _load_opener(folder: Path) -> ctypes.CDLL:
     for function in ("error", "hint", "state", "torch_version"):
         getattr(library, f"offprof_virtual_gpu_{function}").restype = ctypes.c_char_p
     return library
-
-
-def _check_torch(wanted: str) -> None:
-    """Raises UnavailableError unless this Python's torch is the one the libraries were made for.
-
-    Args:
-        wanted: version of torch without a local part, such as `2.11.0`.
-    """
-    spec = importlib.util.find_spec("torch")
-    if spec is None or spec.origin is None:
-        raise UnavailableError(
-            f"this Python has no torch: {sys.executable}",
-            f"Install it: {sys.executable} -m pip install torch=={wanted}",
-        )
-    version = runpy.run_path(str(Path(spec.origin).with_name("version.py")))
-    found = str(version["__version__"])
-    install = f"Install torch {wanted} for CUDA: {sys.executable} -m pip install torch=={wanted}"
-    if version.get("cuda") is None:
-        kind = "for ROCm" if version.get("hip") else "without CUDA"
-        raise UnavailableError(f"torch {found} in {spec.origin} was built {kind}", install)
-    if _minor_version(found) != _minor_version(wanted):
-        raise UnavailableError(
-            f"torch {found} in {spec.origin} is another version than {wanted}, for which this virtual GPU was built",
-            f"{install}; or build offprof against torch {found}",
-        )
-
-
-def _minor_version(version: str) -> list[str]:
-    return version.split("+")[0].split(".")[:2]
