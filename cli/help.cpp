@@ -39,6 +39,7 @@ constexpr const char* kExitCodes = R"(Exit codes:
   3    something is missing on this machine (memory, a library): see `offprof doctor`
   70   a bug in offprof
   130  interrupted
+exec ends with the status of its command, or with 128 + the signal that ended it.
 )";
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <string>
 #include <thread>
@@ -136,8 +137,11 @@ class RunCommand : public Subcommand {
            "Python that runs the script (default: that of the active virtual environment, else python3)")
         ->type_name("PATH")
         ->group(group);
-    add_count_option(app, "--patience", script_.patience_steps, 1, kMostSteps,
-                     "Most steps until enough of them are alike (default 100)")
+    add_parsed_option(
+        app, "--patience", "N|TIME", [this](const std::string& text) { read_patience(text); },
+        "Most steps until enough of them are alike (default 100), or longest time until the first step, such "
+        "as "
+        "30s (default 600s)")
         ->group(group);
     app.add_option("--shape", script_.shape,
                    "Steps to record if they differ: most-frequent, largest, or N for the N-th most frequent "
@@ -151,6 +155,18 @@ class RunCommand : public Subcommand {
     app.add_flag("--continue", script_.continues,
                  "Let the script train on under the policy after the recording")
         ->group(group);
+  }
+
+  /// Reads a number of steps or a time.
+  void read_patience(const std::string& text) {
+    if (text.find_first_not_of("0123456789") != std::string::npos) {
+      script_.patience_seconds = static_cast<double>(parse_duration(text)) / 1e9;
+      return;
+    }
+    const auto [end, failure] =
+        std::from_chars(text.data(), text.data() + text.size(), script_.patience_steps);
+    if (failure != std::errc() || script_.patience_steps < 1 || script_.patience_steps > kMostSteps)
+      throw input_error(fmt::format("'{}' is not a number of steps from 1 to {}", text, kMostSteps));
   }
 
   /// Tells scripts and models apart. CLI11 cannot know that a module has no path.

@@ -41,6 +41,8 @@ nlohmann::ordered_json to_json(const GpuProcess& process) {
   json["modelled_time_ns"] = process.modelled_time_ns;
   json["unwritten_calls"] = process.unwritten_calls;
   json["unknown_sizes"] = process.unknown_sizes;
+  json["value_reads"] = process.value_reads;
+  json["notes"] = process.notes;
   return json;
 }
 
@@ -82,24 +84,31 @@ std::string table_of(const ExecReport& report, const Page& page) {
 std::string remarks_on(const GpuProcess& process, const Page& page) {
   std::vector<std::string> remarks;
   if (!process.problem.empty()) {
-    remarks.push_back("could not open the virtual GPU: " + process.problem);
+    remarks.push_back(" could not open the virtual GPU: " + process.problem);
   } else if (!process.ended) {
-    remarks.emplace_back("has no figures: it was killed, crashed, replaced itself, or is still running");
+    remarks.emplace_back(" has no figures: it was killed, crashed, replaced itself, or is still running");
   }
   if (!process.unwritten_calls.empty()) {
-    remarks.push_back(fmt::format("called CUDA functions that the virtual GPU does not implement: {}",
+    remarks.push_back(fmt::format(" called CUDA functions that the virtual GPU does not implement: {}",
                                   fmt::join(process.unwritten_calls, ", ")));
   }
   if (!process.unknown_sizes.empty()) {
     remarks.push_back(
-        fmt::format("sizes that only NVIDIA's libraries know count as 0: {}; a real GPU uses "
+        fmt::format(": sizes that only NVIDIA's libraries know count as 0: {}; a real GPU uses "
                     "more memory",
                     fmt::join(process.unknown_sizes, ", ")));
   }
+  if (!process.value_reads.empty()) {
+    remarks.push_back(
+        fmt::format(" read values from the GPU ({}), which are zeros there: shapes and control flow "
+                    "that depend on them differ on a real GPU",
+                    fmt::join(process.value_reads, ", ")));
+  }
+  for (const std::string& note : process.notes) remarks.push_back(": " + note);
   std::string text;
   for (const std::string& remark : remarks)
     text += page.paint(Tone::kWarning, "warning:") + " " +
-            wrap(fmt::format("process {} {}", process.pid, remark), page.width, 9) + "\n";
+            wrap(fmt::format("process {}{}", process.pid, remark), page.width, 9) + "\n";
   return text;
 }
 
@@ -148,6 +157,8 @@ GpuProcess parse_process_report(const std::string& text, const std::string& wher
   process.out_of_memory_errors = report.at("out_of_memory_errors").as_integer();
   process.unwritten_calls = strings_of(report, "unwritten_calls");
   process.unknown_sizes = strings_of(report, "unknown_sizes");
+  process.value_reads = strings_of(report, "value_reads");
+  process.notes = strings_of(report, "notes");
   return process;
 }
 

@@ -26,6 +26,9 @@ struct GpuProcess {
   std::int64_t out_of_memory_errors = 0;
   Nanoseconds modelled_time_ns = 0;  ///< on the virtual clock
   std::vector<std::string> unwritten_calls, unknown_sizes;
+  std::vector<std::string>
+      value_reads;  ///< operators that read values back from the device, where they are zeros
+  std::vector<std::string> notes;
   std::string problem;  ///< why the virtual GPU could not be opened; empty: it was
 };
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/cli_run.h"
 #include "traces/base/error.h"
 
 namespace offprof {
@@ -16,7 +17,7 @@ using testing::Not;
 constexpr const char* kEnded = R"({"pid": 7, "command": ["/usr/bin/python3", "train.py"], "started_ns": 1,
   "peak_allocated_bytes": 1536, "peak_reserved_bytes": 2097152, "peak_requested_bytes": 1500,
   "out_of_memory_errors": 1, "modelled_time_ns": 2000, "unwritten_calls": ["cudaFoo"],
-  "unknown_sizes": ["workspaces of cuFoo"]})";
+  "unknown_sizes": ["workspaces of cuFoo"], "value_reads": ["aten::nonzero"], "notes": ["padded by chance"]})";
 
 ExecReport report_of(std::vector<GpuProcess> processes) {
   ExecReport report;
@@ -56,6 +57,12 @@ TEST(ExecReport, ShowsAProcessInTheTable) {
 TEST(ExecReport, WarnsOfMissingFunctionsAndUnknownSizes) {
   const std::string text = to_text(report_of({parse_process_report(kEnded, "7.json")}), Page{});
   EXPECT_THAT(text, AllOf(HasSubstr("does not implement: cudaFoo"), HasSubstr("workspaces of cuFoo")));
+}
+
+TEST(ExecReport, WarnsOfValueReadsAndShowsNotes) {
+  const std::string text = unwrapped(to_text(report_of({parse_process_report(kEnded, "7.json")}), Page{}));
+  EXPECT_THAT(text, AllOf(HasSubstr("process 7 read values from the GPU (aten::nonzero)"),
+                          HasSubstr("process 7: padded by chance")));
 }
 
 TEST(ExecReport, AProcessThatWasKilledHasNoFigures) {

@@ -68,6 +68,8 @@ class ProcessReport:
             modelled_time_ns=state.host_time_ns,
             unwritten_calls=state.unwritten_calls,
             unknown_sizes=state.unknown_sizes,
+            value_reads=self._gpu.value_reads(),
+            notes=self._gpu.notes(),
         )
 
     def _begin(self) -> None:
@@ -76,6 +78,7 @@ class ProcessReport:
         self._started_ns = time.time_ns()
         self._peaks = {}
         self._write()
+        self._gpu.observe_operators()
         self._handle_sigterm()
 
     def _before(self, function: Callable[..., Any], first: Callable[[], None]) -> Callable[..., Any]:
@@ -122,8 +125,12 @@ def report_problem(folder: Path, problem: str) -> None:
 
 def _write_report(folder: Path, started_ns: int, figures: dict[str, Any]) -> None:
     """Writes a report beside its place, then renames it, so that no reader sees half of it."""
-    report = {"pid": os.getpid(), "command": sys.orig_argv, "started_ns": started_ns, **figures}
+    command = [word.encode(errors="surrogateescape").decode(errors="replace") for word in sys.orig_argv]
+    report = {"pid": os.getpid(), "command": command, "started_ns": started_ns, **figures}
     path = folder / f"{started_ns}-{os.getpid()}.json"
     new = path.with_suffix(".new")
-    new.write_text(json.dumps(report))
-    new.replace(path)
+    try:
+        new.write_text(json.dumps(report))
+        new.replace(path)
+    except OSError as error:  # the process must go on, even when `offprof exec` has ended before it
+        print(f"offprof: no figures of process {os.getpid()}: {error}", file=sys.stderr)

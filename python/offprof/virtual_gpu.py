@@ -13,20 +13,21 @@ GPU do not exist: reading one gives 0.
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import json
 import os
-import runpy
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .errors import InputError, UnavailableError
+from .torch_check import check_torch
+from .torch_compile import adapt_torch_compile
 
 DEFAULT_PROFILE = "h200"
 
 _OPENER = "liboffprof_virtual_gpu_opener.so"
+_OBSERVER = "liboffprof_cuda.so"  # links torch, so it is opened after torch
+_BUILD_AGAIN = "Build offprof again: cmake --preset release && cmake --build --preset release"
 _BAD_INPUT = 2  # status of offprof_virtual_gpu_open: an argument is wrong
 
 
@@ -54,9 +55,12 @@ class GpuState:
 class VirtualGpu:
     """The virtual GPU of this process. `open_virtual_gpu` creates it."""
 
-    def __init__(self, library: ctypes.CDLL) -> None:
-        """Wraps the library that has opened the GPU."""
+    def __init__(self, library: ctypes.CDLL, libraries: Path) -> None:
+        """Wraps the library that has opened the GPU; `libraries` is its folder."""
         self._library = library
+        self._libraries = libraries
+        self._observer: ctypes.CDLL | None = None
+        self._notes: list[str] = []
 
     def state(self) -> GpuState:
         """Returns the current state. Does not wait for work in progress."""
@@ -69,6 +73,40 @@ class VirtualGpu:
             unwritten_calls=tuple(state["unwritten_calls"]),
             unknown_sizes=tuple(state["unknown_sizes"]),
         )
+
+    def observe_operators(self) -> None:
+        """Tells the virtual GPU from now on which operators launch its kernels.
+
+        Without it, each kernel takes the shortest time of a kernel. Call it when torch has initialised
+        CUDA and nothing is allocated on the device; later calls do nothing.
+
+        Raises UnavailableError if the library is missing or was built for another torch.
+        """
+        path = self._libraries.parent / _OBSERVER
+        try:
+            observer = ctypes.CDLL(str(path))
+        except OSError as error:
+            raise UnavailableError(f"cannot open {path}: {error}", _BUILD_AGAIN) from error
+        observer.offprof_value_reads_of_process.restype = ctypes.c_char_p
+        if observer.offprof_observe_process() != 0:
+            raise UnavailableError("the virtual GPU was not opened in this process")
+        self._observer = observer
+
+    def value_reads(self) -> tuple[str, ...]:
+        """Returns the operators, since observe_operators, that read values back from the device: zeros."""
+        if self._observer is None:
+            return ()
+        names: bytes = self._observer.offprof_value_reads_of_process()
+        return tuple(names.decode().split())
+
+    def note(self, text: str) -> None:
+        """Adds a note about the figures of this process; each text once."""
+        if text not in self._notes:
+            self._notes.append(text)
+
+    def notes(self) -> tuple[str, ...]:
+        """Returns the notes so far, in order."""
+        return tuple(self._notes)
 
 
 class _Process:
@@ -105,8 +143,9 @@ def open_virtual_gpu(
 ) -> VirtualGpu:
     """Opens the virtual GPU in this process, before the first `import torch`.
 
-    Also sets environment variables of this process: caches of compiled kernels are kept apart from
-    the user's (see `separate_caches`), and `CUDA_VISIBLE_DEVICES` names the one device.
+    Also adapts torch.compile (see `torch_compile`), and sets environment variables of this process:
+    caches of compiled kernels are kept apart from the user's (see `separate_caches`), and
+    `CUDA_VISIBLE_DEVICES` names the one device.
 
     Args:
         profile: name of a built-in GPU profile, or path of a profile file.
@@ -122,13 +161,14 @@ def open_virtual_gpu(
         raise InputError(f"the memory limit is not positive: {memory_limit_bytes}")
     folder = find_libraries() if libraries is None else Path(libraries)
     library = _load_opener(folder)
-    _check_torch(library.offprof_virtual_gpu_torch_version().decode())
+    check_torch(library.offprof_virtual_gpu_torch_version().decode())
     status = library.offprof_virtual_gpu_open(os.fsencode(folder), os.fsencode(profile), memory_limit_bytes or 0)
     if status != 0:
         problem = InputError if status == _BAD_INPUT else UnavailableError
         raise problem(library.offprof_virtual_gpu_error().decode(), library.offprof_virtual_gpu_hint().decode())
-    gpu = _Process.gpu = VirtualGpu(library)
+    gpu = _Process.gpu = VirtualGpu(library, folder)
     separate_caches(gpu.state().profile)
+    adapt_torch_compile(gpu.note)
     os.environ["TRITON_LIBCUDA_PATH"] = str(folder)  # Triton links its launchers with libcuda.so.1
     # One device, also where NVIDIA's management library counts real ones.
     os.environ["CUDA_VISIBLE_DEVICES"] = "0"
@@ -152,41 +192,9 @@ def _load_opener(folder: Path) -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
-        raise UnavailableError(
-            f"cannot open {path}: {error}",
-            "Build offprof again: cmake --preset release && cmake --build --preset release",
-        ) from error
+        raise UnavailableError(f"cannot open {path}: {error}", _BUILD_AGAIN) from error
     library.offprof_virtual_gpu_open.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int64]
     library.offprof_virtual_gpu_open.restype = ctypes.c_int
     for function in ("error", "hint", "state", "torch_version"):
         getattr(library, f"offprof_virtual_gpu_{function}").restype = ctypes.c_char_p
     return library
-
-
-def _check_torch(wanted: str) -> None:
-    """Raises UnavailableError unless this Python's torch is the one the libraries were made for.
-
-    Args:
-        wanted: version of torch without a local part, such as `2.11.0`.
-    """
-    spec = importlib.util.find_spec("torch")
-    if spec is None or spec.origin is None:
-        raise UnavailableError(
-            f"this Python has no torch: {sys.executable}",
-            f"Install it: {sys.executable} -m pip install torch=={wanted}",
-        )
-    version = runpy.run_path(str(Path(spec.origin).with_name("version.py")))
-    found = str(version["__version__"])
-    install = f"Install torch {wanted} for CUDA: {sys.executable} -m pip install torch=={wanted}"
-    if version.get("cuda") is None:
-        kind = "for ROCm" if version.get("hip") else "without CUDA"
-        raise UnavailableError(f"torch {found} in {spec.origin} was built {kind}", install)
-    if _minor_version(found) != _minor_version(wanted):
-        raise UnavailableError(
-            f"torch {found} in {spec.origin} is another version than {wanted}, for which this virtual GPU was built",
-            f"{install}; or build offprof against torch {found}",
-        )
-
-
-def _minor_version(version: str) -> list[str]:
-    return version.split("+")[0].split(".")[:2]

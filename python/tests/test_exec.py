@@ -312,3 +312,22 @@ def test_passes_signals_on_to_the_command(program: str, tmp_path: Path, number: 
         os.kill(running.pid, number)
         assert running.wait() == 128 + number
     assert json.loads(report.read_text())["processes"][0]["peak_requested_bytes"] == 12
+
+
+def test_times_follow_the_operators(execute: Exec) -> None:
+    """The time of a large product is that of its operations at the profile's rate and efficiency."""
+    done = execute(
+        script="""
+        import torch
+
+        a = torch.zeros(8192, 8192, device="cuda", dtype=torch.bfloat16)
+        a @ a
+        """
+    )
+    at_the_limit_ns = 2 * 8192**3 / (989.4e12 * 0.7) * 1e9
+    assert at_the_limit_ns < done.process["modelled_time_ns"] < 1.2 * at_the_limit_ns
+
+
+def test_reports_values_that_were_read_back(execute: Exec) -> None:
+    done = execute(script="import torch\ntorch.zeros(3, device='cuda').nonzero()\n")
+    assert done.process["value_reads"] == ["aten::nonzero"]

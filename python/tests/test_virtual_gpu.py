@@ -113,7 +113,7 @@ def test_refuses_a_second_time() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("open_virtual_gpu('h2000')", "InputError: there is no GPU profile 'h2000'"),
+        ("open_virtual_gpu('h2000')", "InputError: no GPU profile is named 'h2000'"),
         ("open_virtual_gpu('/nonexistent.json')", "InputError: cannot"),
         ("open_virtual_gpu(memory_limit_bytes=0)", "InputError: the memory limit is not positive: 0"),
         ("open_virtual_gpu(libraries='/nonexistent')", "UnavailableError: cannot open /nonexistent/"),

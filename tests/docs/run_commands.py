@@ -3,7 +3,8 @@
     run_commands.py --program BUILD/offprof --root SOURCES
 
 Each page has a temporary folder of its own, in which its commands run in the page's order, so that they find the files that
-earlier ones made; tests/ is there too, a small model of the zoo as MODEL.pt, and a training script as train.py. The commands that commands.py finds are run, except
+earlier ones made; tests/ is there too, a small model of the zoo as MODEL.pt, and a training program as train.py. `python` is that of
+scripts/setup.sh --python, if it is installed. The commands that commands.py finds are run, except
 those that need a GPU and those in CANNOT_RUN. Commands within prose are not run: their options are looked up in the help of the program.
 """
 
@@ -36,13 +37,11 @@ class Folder:
 
     def __init__(self, path, root, program):
         self.path = path
-        self.environment = dict(os.environ, PATH=f"{program.parent}:{os.environ['PATH']}")
+        python = root / ".deps" / "python" / "bin"
+        self.environment = dict(os.environ, PATH=f"{program.parent}:{python}:{os.environ['PATH']}")
         (path / "tests").symlink_to(root / "tests")
-        python = root / ".deps" / "python"
+        (path / "train.py").symlink_to(root / "python" / "tests" / "programs" / "mlp.py")
         self.has_python = python.is_dir()
-        if self.has_python:
-            self.environment["VIRTUAL_ENV"] = str(python)
-            (path / "train.py").symlink_to(root / "python" / "tests" / "programs" / "mlp.py")
 
     def run(self, line):
         """The exit status, and what was printed."""

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "engine/devices/cuda/cuda_device.h"
+#include "engine/devices/cuda/process_observer.h"
 #include "engine/devices/cuda/virtual_device.h"
 #include "engine/devices/virtual_gpu/virtual_gpu.h"
 #include "engine/torch/torch_error.h"
@@ -89,7 +90,31 @@ Device* make_device(int index, bool is_virtual) {
 }  // namespace
 }  // namespace offprof
 
-extern "C" __attribute__((visibility("default"))) offprof::Device* offprof_make_cuda_device(int index,
-                                                                                            bool is_virtual) {
+#define OFFPROF_EXPORT __attribute__((visibility("default")))
+
+extern "C" {
+
+OFFPROF_EXPORT offprof::Device* offprof_make_cuda_device(int index, bool is_virtual) {
   return offprof::make_device(index, is_virtual);
 }
+
+// Called by python/offprof/virtual_gpu.py. Exceptions must not leave it. Returns 0, or 1 if there is no
+// virtual GPU.
+OFFPROF_EXPORT int offprof_observe_process() {
+  try {
+    offprof::observe_process(offprof::find_virtual_gpu());
+    return 0;
+  } catch (const std::exception&) {
+    return 1;
+  }
+}
+
+// Returns the names, one per line. The text is valid until the next call of the thread.
+OFFPROF_EXPORT const char* offprof_value_reads_of_process() {
+  thread_local std::string text;
+  text.clear();
+  for (const std::string& op : offprof::value_reads_of_process()) text += op + "\n";
+  return text.c_str();
+}
+
+}  // extern "C"

@@ -54,20 +54,25 @@ bool is_tensor_on(c10::DeviceType type, const c10::IValue& value) {
   return value.isTensor() && value.toTensor().defined() && value.toTensor().device().type() == type;
 }
 
-/// True if the host reads the operator's result or its shape from the device, or if the operator copies from
-/// the device. The engine's own copies are no operators.
+}  // namespace
+
+bool shapes_by_values(std::string_view op) {
+  return contains(kShapesByValues, op);
+}
+
+OpCall describe_call(const at::RecordFunction& op) {
+  OpCall call;
+  call.name = op.name();
+  for (const c10::IValue& input : op.inputs()) add_operands(call, input);
+  return call;
+}
+
 bool reads_back(const at::RecordFunction& op) {
   const auto inputs = op.inputs();
   if (inputs.size() >= 2 && std::string_view(op.name()) == "aten::copy_")
     return is_tensor_on(at::kCPU, inputs[0]) && is_tensor_on(at::kCUDA, inputs[1]);
   return !inputs.empty() && is_tensor_on(at::kCUDA, inputs[0]) &&
          (contains(kReadsValues, op.name()) || contains(kShapesByValues, op.name()));
-}
-
-}  // namespace
-
-bool shapes_by_values(std::string_view op) {
-  return contains(kShapesByValues, op);
 }
 
 OpObserver::OpObserver(VirtualGpu& gpu) : gpu_(gpu), callback_(0) {
@@ -91,8 +96,7 @@ std::set<std::string> OpObserver::take_value_reads() {
 std::unique_ptr<at::ObserverContext> OpObserver::begins(const at::RecordFunction& op) {
   if (active_observer == nullptr) return nullptr;
   auto context = std::make_unique<OpContext>();
-  context->call.name = op.name();
-  for (const c10::IValue& input : op.inputs()) add_operands(context->call, input);
+  context->call = describe_call(op);
   active_observer->note_value_read(op);
   active_observer->gpu_.begin_op(context->call);
   return context;

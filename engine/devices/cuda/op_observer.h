@@ -15,6 +15,13 @@ namespace offprof {
 /// True if values decide the shape of the operator's result, as for `aten::nonzero`.
 bool shapes_by_values(std::string_view op);
 
+/// Returns the operator with the shapes of its inputs.
+OpCall describe_call(const at::RecordFunction& op);
+
+/// True if the host reads the operator's result or its shape from the device, or if the operator copies from
+/// the device. The engine's own copies are no operators.
+bool reads_back(const at::RecordFunction& op);
+
 /// Reports the current operator and the shapes of its inputs to the virtual GPU, which assigns kernels to it,
 /// and records the operators that read values back from the device. Observes, during its lifetime, the thread
 /// that created it and the threads on which autograd runs its backward. Only one may exist in the process.

@@ -1,0 +1,79 @@
+#include "engine/devices/cuda/process_observer.h"
+
+#include <ATen/record_function.h>
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+
+#include "engine/devices/cuda/allocation_books.h"
+#include "engine/devices/cuda/cuda_call.h"
+#include "engine/devices/cuda/op_observer.h"
+
+namespace offprof {
+namespace {
+
+class ProcessObserver final : public AllocationBooks::BlockWatcher {
+ public:
+  explicit ProcessObserver(VirtualGpu& gpu) : gpu_(gpu) {}
+
+  VirtualGpu& gpu() { return gpu_; }
+
+  void note_value_read(const char* op) {
+    const std::lock_guard turn(mutex_);
+    value_reads_.insert(op);
+  }
+  std::set<std::string> value_reads() {
+    const std::lock_guard turn(mutex_);
+    return value_reads_;
+  }
+
+  void on_block_allocated(const void* block, Bytes bytes, void* stream) override {
+    gpu_.block_allocated(block, bytes, stream);
+  }
+  void on_block_freed(const void* block) override { gpu_.block_freed(block); }
+
+ private:
+  VirtualGpu& gpu_;
+  std::mutex mutex_;
+  std::set<std::string> value_reads_;
+};
+
+/// Observer of this process, which is never destroyed; nullptr before observe_process. at::RecordFunction
+/// calls plain functions, which find it here.
+ProcessObserver* the_observer = nullptr;
+
+struct ProcessOpContext final : at::ObserverContext {
+  OpCall call;
+};
+
+std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& op) {
+  auto context = std::make_unique<ProcessOpContext>();
+  context->call = describe_call(op);
+  if (reads_back(op)) the_observer->note_value_read(op.name());
+  the_observer->gpu().begin_op(context->call);
+  return context;
+}
+
+void ends(const at::RecordFunction&, at::ObserverContext*) {
+  the_observer->gpu().end_op();
+}
+
+}  // namespace
+
+void observe_process(VirtualGpu& gpu) {
+  if (the_observer != nullptr) return;
+  the_observer = new ProcessObserver(gpu);
+  std::size_t free = 0, total = 0;
+  check_cuda(cudaMemGetInfo(&free, &total), "read the size of the device memory");
+  AllocationBooks::of_device(0, static_cast<Bytes>(total)).set_watcher(the_observer);
+  at::addGlobalCallback(
+      at::RecordFunctionCallback(&begins, &ends).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+}
+
+std::set<std::string> value_reads_of_process() {
+  return the_observer == nullptr ? std::set<std::string>{} : the_observer->value_reads();
+}
+
+}  // namespace offprof
