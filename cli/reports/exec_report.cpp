@@ -18,11 +18,14 @@ std::vector<std::string> strings_of(const JsonValue& report, std::string_view ke
   return value ? value->as_strings() : std::vector<std::string>{};
 }
 
-/// Returns the command line with the program's name in place of its path, which is mostly that of Python.
+/// Returns the command line, for a narrow column: of Python and of its scripts only the file names.
 std::string command_text(const std::vector<std::string>& words) {
-  if (words.empty()) return {};
-  std::string text = shell_word(std::filesystem::path(words.front()).filename().string());
-  for (auto word = words.begin() + 1; word != words.end(); ++word) text += " " + shell_word(*word);
+  std::string text;
+  for (const std::string& word : words) {
+    const bool is_program = &word == &words.front() || word.ends_with(".py");
+    const std::string shown = is_program ? std::filesystem::path(word).filename().string() : word;
+    text += (text.empty() ? "" : " ") + shell_word(shown);
+  }
   return text;
 }
 
@@ -101,7 +104,7 @@ std::string remarks_on(const GpuProcess& process, const Page& page) {
   if (!process.value_reads.empty()) {
     remarks.push_back(
         fmt::format(" read values from the GPU ({}), which are zeros there: shapes and control flow "
-                    "that depend on them differ on a real GPU",
+                    "that depend on them may differ on a real GPU",
                     fmt::join(process.value_reads, ", ")));
   }
   for (const std::string& note : process.notes) remarks.push_back(": " + note);
@@ -134,7 +137,8 @@ std::string to_text(const ExecReport& report, const Page& page) {
   if (!report.processes.empty()) return text;
   return text +
          wrap(
-             "No process used the GPU: no Python process initialised torch.cuda. Pythons that ignore "
+             "No process used the GPU: no Python process initialised torch.cuda. The program may "
+             "have chosen the CPU. Pythons that ignore "
              "PYTHONPATH (python -I, -E or -S, or a cleared environment) stay outside.",
              page.width, 0) +
          "\n";
