@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/autograd/offload_step.h"
+#include "engine/scheduler/placement_rules.h"
 #include "profiler/recording/interleaved.h"
 #include "profiler/session/job.h"
 #include "profiler/stages/measure_policy.h"
