@@ -166,7 +166,7 @@ TEST(ProfileErrors, NamesAValueOfTheWrongTypeAndItsLine) {
   EXPECT_STREQ(error_of(changed("6144", "\"wide\"")).what(),
                "'my.json': line 7: memory.bus_bits: \"wide\" is not a whole number");
   EXPECT_STREQ(error_of(changed("4800000000000", "null")).what(),
-               "'my.json': line 8: memory.bytes_per_second: expected a number, found null");
+               "'my.json': line 9: memory.bytes_per_second: expected a number, found null");
   EXPECT_THAT(error_of(changed("\"h200\"", "200")).what(), HasSubstr("line 3: name: "));
 }
 
@@ -174,7 +174,7 @@ TEST(ProfileErrors, RejectsAFigureThatIsNotPositive) {
   EXPECT_STREQ(error_of(changed("6144", "0")).what(),
                "'my.json': line 7: memory.bus_bits: 0 is not between 1 and 2147483647");
   EXPECT_THAT(error_of(changed("4800000000000", "0")).what(), HasSubstr("0 is not a positive number"));
-  EXPECT_THAT(error_of(changed("4800000000000", "-1")).what(), HasSubstr("line 8"));
+  EXPECT_THAT(error_of(changed("4800000000000", "-1")).what(), HasSubstr("line 9"));
 }
 
 TEST(ProfileErrors, RejectsAFigureBeyondAnyGpu) {
