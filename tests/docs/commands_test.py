@@ -67,10 +67,14 @@ class Quotes(unittest.TestCase):
         return [text for _, text in quotes.stale_lines(enumerate(lines), self.OUTPUT)]
 
     def test_accepts_other_figures_and_other_line_breaks(self):
-        self.assertEqual(self.stale("step_time_ns  7 us (3 %)", "...", "memory  prediction exact to the byte", "────"), [])
+        self.assertEqual(
+            self.stale("step_time_ns  7 us (3 %)", "...", "memory  prediction exact to the byte", "────"), []
+        )
 
     def test_reports_words_that_are_not_printed(self):
-        self.assertEqual(self.stale("a step   measured", "memory  predicted"), ["a step   measured", "memory  predicted"])
+        self.assertEqual(
+            self.stale("a step   measured", "memory  predicted"), ["a step   measured", "memory  predicted"]
+        )
 
     def test_reports_words_in_another_order(self):
         self.assertEqual(self.stale("measured step_time_ns per step"), ["measured step_time_ns per step"])

@@ -33,5 +33,7 @@ def stale_lines(quoted, output):
     """Returns those of the quoted lines, (number, text) each, whose words are not in the output."""
     printed = words(output)
     return [
-        (number, text) for number, text in quoted if not VARIES.search(text.strip()) and not contains(printed, words(text))
+        (number, text)
+        for number, text in quoted
+        if not VARIES.search(text.strip()) and not contains(printed, words(text))
     ]

@@ -155,7 +155,20 @@ class Sources:
 
 def tracked(root, *patterns):
     """Returns the names of the checkout's files, relative to it, including new files unless git ignores them."""
-    command = ["git", "-C", root, "-c", f"safe.directory={root}", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    command = [
+        "git",
+        "-C",
+        root,
+        "-c",
+        f"safe.directory={root}",
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        "--",
+        *patterns,
+    ]
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return [name for name in sorted(set(filter(None, listed.split("\0")))) if (root / name).is_file()]
 
@@ -173,7 +186,9 @@ class Tests:
     """The test programs that the CMake lists of a checkout declare, and the cases in its sources."""
 
     DECLARED = re.compile(r"\b(?:offprof_\w*test|add_executable)\(\s*(\w+)")
-    CASE = re.compile(r"^\s*(?:TYPED_)?(?:TEST|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)(?:_F|_P)?\(\s*(\w+),\s*(\w+)", re.MULTILINE)
+    CASE = re.compile(
+        r"^\s*(?:TYPED_)?(?:TEST|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)(?:_F|_P)?\(\s*(\w+),\s*(\w+)", re.MULTILINE
+    )
 
     def __init__(self, root):
         def texts(*patterns):
@@ -188,7 +203,7 @@ class Tests:
         path, *filters = program.split(":", 1)
         if pathlib.Path(path).name not in self.programs:
             return f"no CMakeLists.txt declares the test program {path}"
-        for pattern in (filters[0].split("-")[0].split(":") if filters else []):
+        for pattern in filters[0].split("-")[0].split(":") if filters else []:
             # The names of parameterized cases have more parts than the sources show.
             if "/" not in pattern and not any(fnmatch.fnmatchcase(case, pattern) for case in self.cases):
                 return f"no test case fits the filter {pattern} of {path}"
@@ -249,7 +264,12 @@ class Results:
         return self.known.get(self.key(bug))
 
     def add(self, bug, by, seconds):
-        row = self.known[self.key(bug)] = {"key": self.key(bug), "name": bug["name"], "by": by, "seconds": round(seconds, 1)}
+        row = self.known[self.key(bug)] = {
+            "key": self.key(bug),
+            "name": bug["name"],
+            "by": by,
+            "seconds": round(seconds, 1),
+        }
         with self.file.open("a", encoding="utf-8") as out:
             out.write(json.dumps(row) + "\n")
         return row

@@ -49,7 +49,9 @@ class FitsTest(unittest.TestCase):
         self.assertIn("changes nothing", self.misfits(bug(becomes="a + b"))[0])
 
     def test_reports_an_unknown_program(self):
-        self.assertIn("declares the test program tests/product_test", self.misfits(bug(programs=["tests/product_test"]))[0])
+        self.assertIn(
+            "declares the test program tests/product_test", self.misfits(bug(programs=["tests/product_test"]))[0]
+        )
 
     def test_reports_a_filter_without_cases(self):
         self.assertIn("no test case fits the filter Product.*", self.misfits(bug(programs=["sum_test:Product.*"]))[0])
