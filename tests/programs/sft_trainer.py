@@ -16,7 +16,7 @@ def main() -> None:
     parser = settings.parser(__doc__)
     parser.add_argument("--activation-offloading", action="store_true", help="offload saved tensors as TRL does")
     arguments = settings.start(parser)
-    texts = Dataset.from_dict({"text": [tiny_language.sentence(62) for _ in range(64)]})
+    texts = Dataset.from_dict({"text": [tiny_language.sentence(63) for _ in range(64)]})
     with tempfile.TemporaryDirectory() as folder:
         trainer = SFTTrainer(
             model=tiny_language.llama(),

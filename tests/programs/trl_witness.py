@@ -45,7 +45,7 @@ def peaks_of_trl(offprof: Offprof, program: programs.Program, profile: str) -> d
     environment = offline_environment(offprof.folder)
     environment["PYTHONPATH"] = str(offprof.executable.parent / "python")
     ended = subprocess.run(
-        [sys.executable, "-c", TRAIN_ON_VIRTUAL_GPU, "", profile, str(program.path), *program.arguments, *flags],
+        [sys.executable, "-c", TRAIN_ON_VIRTUAL_GPU, profile, str(program.path), *program.arguments, *flags],
         cwd=offprof.folder,
         env=environment,
         capture_output=True,
