@@ -78,7 +78,7 @@ ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress pro
   trace.environment = environment_of(request_.run, device_);
   trace.gradients = "not applicable";
   refuse_foreign_plan(trace.policy, request_.run.policy_made_for,
-                      fingerprint_of_run(trace.model, trace.settings));
+                      fingerprint_of_run(trace.model, trace.settings), /*trace_of_run=*/"");
   require_disk(trace.policy, device_);
   forget_refusals(device_);
 }

@@ -77,7 +77,7 @@ TEST(PlacementSearch, ReportsTheCostOfEachPlacementAlone) {
 
 TEST(PlacementSearch, AcceptsTensorsOfLessThanAByteForEachElement) {
   StepProgram program = three_layers();
-  for (SavedTensor& saved : program.saved) saved.layout->sizes = {1000};
+  for (SavedTensor& saved : program.saved) saved.layout = TensorLayout{"float32", {1000}, {1}};
   EXPECT_EQ(search(program, {profile("pack", false, 50)}, 1'000'000).groups, 3U);
 }
 
