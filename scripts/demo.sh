@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs missing packages, builds offprof, and shows the main workflow on a real model: train and trace it,
 # tune the offloading, train again with the tuned policy, guard the result against regressions, and do the
-# same on a virtual GPU.
+# same on a virtual GPU, with the model and with a training script in Python.
 #
 #   scripts/demo.sh [MODEL.pt [RUN_OPTION...]]
 #
@@ -33,9 +33,9 @@ step() {
     [ "$status" -eq 0 ] || die "$status" "the command above failed with status $status"
 }
 
-"$root/scripts/setup.sh"
+"$root/scripts/setup.sh" --python
 say "the first build takes about five minutes on two cores; later builds take seconds"
-build release --target offprof offprof_engine offprof_cuda offprof_stand_ins
+build release --target offprof offprof_engine offprof_cuda offprof_stand_ins offprof_python
 mkdir -p "$out"
 
 headline "What works on this machine"
@@ -68,6 +68,13 @@ headline "Run the same model on a virtual GPU: LibTorch's CUDA memory, without a
 step "$offprof" run "$model" "${run_options[@]}" --device virtual:h200 --policy keep -o "$out/h200.json.gz"
 step "$offprof" tune "$out/h200.json.gz" -o "$out/h200_policy.json"
 
+headline "Record a training script in Python, unchanged, and tune it"
+python=$(from_here "$root/.deps/python/bin/python")
+script=$(from_here "$root/docs/examples/train.py")
+step "$offprof" run "$script" --python "$python" --device virtual:rtx4090 --policy keep -o "$out/script.json.gz"
+step "$offprof" tune "$out/script.json.gz" --max-slowdown 20% -o "$out/script_policy.json"
+step "$offprof" run "$script" --python "$python" --device virtual:rtx4090 --policy "$out/script_policy.json"
+
 cat <<NEXT
 
 ==> All of it worked. Try next:
@@ -80,4 +87,6 @@ cat <<NEXT
       a limit that the model does not keep: exit status 1
   $(from_here "$root/scripts/demo.sh") MODEL.pt --input 'float32[8,3,96,96]'
       all this with a model of yours
+  $offprof run train.py --device virtual:h200 --policy keep -o train.json.gz
+      the same with a training script of yours, in a Python with torch 2.11 (--python PATH)
 NEXT

@@ -129,8 +129,7 @@ class profile:  # noqa: N801
         print(p.result.measured)
 
     A step ends at each `p.step()`; if there are none, where the optimizers step. Create the model within, so that
-    its memory is counted. After the recording the program trains on as it would without offprof. `result` is the
-    Recording, once everything is recorded.
+    its memory is counted. After the recording the program trains on as it would without offprof.
     """
 
     def __init__(
@@ -155,7 +154,7 @@ class profile:  # noqa: N801
             warmup: steps that are not recorded, after the first that were seen.
             threads: intra-op threads; None: all cores but one, which is left for the copies.
         """
-        self.result: Recording | None = None
+        self._result: Recording | None = None
         self._settings = _settings(policy, compare, device, output, steps, warmup, threads)
         self._session: _Session | None = None
 
@@ -163,6 +162,13 @@ class profile:  # noqa: N801
     def is_done(self) -> bool:
         """Whether everything is recorded."""
         return self._session is not None and self._session.driver.is_done
+
+    @property
+    def result(self) -> Recording:
+        """The recording. Raises InputError before the end of the `with` statement."""
+        if self._result is None:
+            raise InputError("offprof.profile has no result yet", "Read it after the `with` statement.")
+        return self._result
 
     def __enter__(self) -> profile:
         """Begins the recording. Raises OffprofError if the device or a policy cannot be opened."""
@@ -191,7 +197,7 @@ class profile:  # noqa: N801
                 f"offprof.profile ended after {session.native.steps} steps, before everything was recorded",
                 "Train for more steps within it.",
             )
-        self.result = session.result()
+        self._result = session.result()
 
 
 def record(

@@ -7,9 +7,9 @@ out. Lines that name what this machine chose or measured (VARIES) are not compar
 
 import re
 
-UNITS = frozenset("B KiB MiB GiB TiB ns us ms s min % GB/s MB/s B/s x".split())
+UNITS = frozenset(["B", "KiB", "MiB", "GiB", "TiB", "ns", "us", "ms", "s", "min", "%", "GB/s", "MB/s", "B/s", "x"])
 # Marks of the tables of `tune`: which row is chosen, and whether it is a plan, depends on the times that the machine measured.
-MARKS = frozenset("> plan ids - equal".split())
+MARKS = frozenset([">", "plan", "ids", "-", "equal"])
 DIGIT = re.compile(r"\d")
 LETTER = re.compile(r"[A-Za-z]")
 VARIES = re.compile(

@@ -4,7 +4,7 @@ prints other words than the page quotes (see quotes.py).
     run_commands.py --program BUILD/offprof --root SOURCES
 
 Each page has a temporary folder of its own, in which its commands run in the page's order, so that they find the files that
-earlier ones made; tests/ is there too, a small model of the zoo as MODEL.pt, and a training program as train.py. `python` is that of
+earlier ones made; docs/ and tests/ are there too, a small model of the zoo as MODEL.pt, and a training program as train.py. `python` is that of
 scripts/setup.sh --python, if it is installed. The commands that commands.py finds are run, except
 those that need a GPU and those in CANNOT_RUN. Commands within prose are not run: their options are looked up in the help of the program.
 """
@@ -41,7 +41,8 @@ class Folder:
         self.path = path
         python = root / ".deps" / "python" / "bin"
         self.environment = dict(os.environ, PATH=f"{program.parent}:{python}:{os.environ['PATH']}")
-        (path / "tests").symlink_to(root / "tests")
+        for shared in ("docs", "tests"):
+            (path / shared).symlink_to(root / shared)
         (path / "train.py").symlink_to(root / "python" / "tests" / "programs" / "mlp.py")
         self.has_python = python.is_dir()
 

@@ -12,8 +12,8 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import check  # noqa: E402
-import draw  # noqa: E402
+import check
+import draw
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
