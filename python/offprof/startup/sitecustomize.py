@@ -5,8 +5,6 @@ just before torch is imported for the first time. A process that never imports t
 so this module imports nothing that Python has not loaded already.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 
