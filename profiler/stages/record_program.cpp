@@ -1,5 +1,7 @@
 #include "profiler/stages/record_program.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "profiler/recorder/recompute_recorder.h"
@@ -51,9 +53,27 @@ StepScript<void> find_recomputations(const StepSource& source, RecordedProgram& 
   }
 }
 
+/// Returns true if a dense copy would stop the program: efficient attention saves its bias with padded rows,
+/// and refuses one whose rows are not aligned (PyTorch: "attn_bias is not correctly aligned").
+bool needs_its_layouts(const StepProgram& program) {
+  return std::ranges::any_of(program.saved, [&](const SavedTensor& saved) {
+    return program.names[saved.op].find("efficient_attention") != std::string::npos &&
+           !is_dense(*saved.layout);
+  });
+}
+
 /// Records the dense copies, and the dense program if it differs.
 StepScript<void> record_dense(const StepSource& source, const RecordedPass& offload_pass,
                               RecordedProgram& recorded) {
+  if (needs_its_layouts(recorded.program)) {
+    recorded.notes.emplace_back(
+        "steps under TRL's rules are not recorded: TRL would return a padded attention bias without its "
+        "padding, "
+        "which efficient attention refuses; predictions for the policies trl and trl-trainer assume that it "
+        "does not");
+    recorded.last_pass = co_await record_pass(preset_policy("keep"));
+    co_return;
+  }
   source.progress("recording with everything offloaded as dense copies");
   const StepOrder dense{.policy = dense_offload_all(), .recording = Recording::kProgram};
   StepResult step = co_await dense;

@@ -3,6 +3,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "engine/autograd/residents.h"
 #include "engine/devices/device.h"
@@ -29,6 +31,7 @@ struct RecordedProgram {
   std::optional<StepProgram> dense_program;  ///< see Trace::dense_program
   StepGuide guide;                           ///< for policies without rules, and with what all rules need
   RecordedPass last_pass;
+  std::vector<std::string> notes{};  ///< facts that the predictions depend on
 };
 
 /// Number of passes with nothing offloaded: enough for a median that one disturbance does not change.

@@ -85,6 +85,7 @@ StepScript<StepGuide> record_run(const StepSource& source, const RunRequest& req
     source.progress("measuring the costs of encoding");
     trace.transforms = profile_transforms(source.device, transforms, recorded.program);
   }
+  trace.notes.insert(trace.notes.end(), recorded.notes.begin(), recorded.notes.end());
   note_allocator_state(source.device, recorded);
   trace.program = std::move(recorded.program);
   trace.dense_program = std::move(recorded.dense_program);
