@@ -244,8 +244,9 @@ CLI::Option* add_link_option(CLI::App& app, std::optional<Link>& link, const std
 
 void PolicyOptions::add_to(CLI::App& app) {
   const std::string group = "Policy";
-  app.add_option("--policy", base_,
-                 "Policy: keep, offload, trl, or a policy.json of `offprof tune` (default offload)")
+  app.add_option(
+         "--policy", base_,
+         "Policy: keep, offload, trl, trl-trainer, or a policy.json of `offprof tune` (default offload)")
       ->type_name("NAME|FILE")
       ->group(group);
   add_bytes_option(app, "--threshold", threshold_,

@@ -82,7 +82,9 @@ class RuleBook {
   }
 
   void match(std::size_t tensor) {
-    const bool is_movable = program_.saved[tensor].movability == Movability::kMovable;
+    // TRL moves views of parameters and buffers too, so a rule that keeps tensors has to cover them.
+    const bool is_movable =
+        policy_.scheduler == SchedulerKind::kTrl || program_.saved[tensor].movability == Movability::kMovable;
     uses_.resize(rules_.size());
     for (std::size_t i = 0; i < rules_.size(); ++i) {
       if (!matches_tensor(rules_[i], tensor)) continue;

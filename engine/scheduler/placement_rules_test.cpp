@@ -192,5 +192,13 @@ TEST_F(RulesTest, RejectsImpossiblyLargeCosts) {
   EXPECT_THAT(error(), HasSubstr("more than any machine has"));
 }
 
+TEST_F(RulesTest, RulesOfTrlMatchTensorsThatCannotMoveToo) {
+  save_floats().movability = Movability::kParameter;
+  add_rule("device");
+  EXPECT_EQ(names(), (std::vector<std::string>{"-"}));
+  policy_.scheduler = SchedulerKind::kTrl;
+  EXPECT_EQ(names(), (std::vector<std::string>{"device"}));
+}
+
 }  // namespace
 }  // namespace offprof

@@ -30,15 +30,20 @@ std::unique_ptr<Scheduler> TrlScheduler::clone(const Policy& policy, Executor& e
   return copy;
 }
 
-PackDecision TrlScheduler::pack(SavedId tensor, const PackRequest& request, const RuledPlacement& /*rule*/) {
+PackDecision TrlScheduler::pack(SavedId tensor, const PackRequest& request, const RuledPlacement& rule) {
   OFFPROF_CHECK(tensor == static_cast<SavedId>(entries_.size()));
   Entry& entry = entries_.emplace_back();
   entry.bytes = request.tensor_bytes;
+  if (rule && rule->place == Place::kDevice) {
+    executor_->execute(Keep{{tensor, entry.bytes}});
+    return {Place::kDevice, rule->reason};
+  }
+  entry.id = next_id_++;
   if (!offloads(request)) {
     executor_->execute(Keep{{tensor, entry.bytes}});
     return {Place::kDevice, reason_to_keep(request)};
   }
-  while (!forward_stash_.empty() && forward_stash_.front() <= tensor - stash_count_)
+  while (!forward_stash_.empty() && entries_[forward_stash_.front()].id <= entry.id - stash_count_)
     drop_from_forward_stash();
   entry.copy = next_copy_++;
   entry.in_forward_stash = true;

@@ -13,10 +13,14 @@ namespace offprof {
 /// Follows the rules of TRL's `OffloadActivations(use_pin_memory=True, use_streams=True)`, so that its
 /// behaviour can be measured and predicted:
 ///
-/// - Every saved tensor gets an id. A tensor of at least `threshold_bytes` that is not itself a parameter is
+/// - A tensor that a rule places on the device is none of TRL's: it gets no id and stays. TRL's trainers do
+/// so
+///   with the tensors of the output head. Rules with other placements are ignored.
+/// - Every other saved tensor gets an id. A tensor of at least `threshold_bytes` that is not itself a
+/// parameter is
 ///   offloaded, each one on its own (this includes views of one storage, transposed parameters and buffers).
 /// - Forward stash: before an offload, entries whose id is at most `id - stash_count` are waited for and
-///   dropped, oldest first. Ids count all saved tensors, so the stash holds fewer than `stash_count` entries
+///   dropped, oldest first. Ids count small tensors too, so the stash holds fewer than `stash_count` entries
 ///   if small tensors lie between.
 /// - One side stream carries both directions. Tensors are reloaded on demand.
 /// - A tensor that is still stashed when backward unpacks it comes from the stash. The first node that has
@@ -44,7 +48,8 @@ class TrlScheduler final : public Scheduler {
  private:
   /// State of a saved tensor in TRL's tracker and its two stashes.
   struct Entry {
-    CopyId copy = -1;  ///< -1: kept
+    std::int64_t id = -1;  ///< TRL's; -1: a rule keeps the tensor
+    CopyId copy = -1;      ///< -1: kept
     Bytes bytes = 0;
     bool tracked = true;  ///< not unpacked yet
     bool in_forward_stash = false;
@@ -64,6 +69,7 @@ class TrlScheduler final : public Scheduler {
   std::int64_t stash_count_ = 0;
   Executor* executor_;
   std::vector<Entry> entries_;  ///< by saved tensor
+  std::int64_t next_id_ = 0;
   CopyId next_copy_ = 0;
   std::deque<SavedId> forward_stash_;    ///< oldest first
   std::vector<SavedId> backward_stash_;  ///< in the order in which they were reloaded

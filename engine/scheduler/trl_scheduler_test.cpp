@@ -49,6 +49,15 @@ TEST(TrlScheduler, KeepsATensorBelowTheThreshold) {
   EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kDevice, PlacementReason::kBelowThreshold, -1}));
 }
 
+TEST(TrlScheduler, KeepsATensorThatARuleKeepsAndGivesItNoId) {
+  SchedulerUnderTest scheduler(trl_with_stash(2));
+  const RuledPlacement kept = ResolvedPlacement{};
+  EXPECT_EQ(scheduler.pack(kLarge), "copy_out 0");
+  EXPECT_EQ(scheduler.pack(whole_storage(1, kLarge), kept), "keep 1");
+  EXPECT_EQ(scheduler.decision(), (PackDecision{Place::kDevice, PlacementReason::kRule, -1}));
+  EXPECT_EQ(scheduler.pack(kLarge), "copy_out 1");  // its id is 1, so the stash of 2 still has room
+}
+
 TEST(TrlScheduler, ComparesTheTensorWithTheThreshold) {
   SchedulerUnderTest scheduler(trl());
   PackRequest small_view = whole_storage(1, kLarge);

@@ -1,8 +1,8 @@
-"""Compares `offprof simulate --policy trl` with TRL's own activation offloading, over the virtual GPU.
+"""Compares `offprof simulate --policy trl-trainer` with TRL's own activation offloading, over the virtual GPU.
 
     trl_witness.py --offprof build/offprof [--profile h200]
 
-Records SFTTrainer without offloading and simulates the preset `trl`. Then trains SFTTrainer with its own
+Records SFTTrainer without offloading and simulates the preset `trl-trainer`. Then trains SFTTrainer with its own
 `activation_offloading=True` and reads `torch.cuda.memory_stats`. Requested, allocated and reserved peak have to be
 equal. Exit status: 0 equal, 1 not equal.
 """
@@ -59,10 +59,10 @@ def peaks_of_trl(offprof: Offprof, program: programs.Program, profile: str) -> d
 
 
 def predicted_peaks(offprof: Offprof, program: programs.Program, profile: str) -> dict[str, int]:
-    """Returns the peaks, in bytes, that the preset `trl` has on a recording without offloading."""
+    """Returns the peaks, in bytes, that the preset `trl-trainer` has on a recording without offloading."""
     trace = offprof.folder / "sft.json.gz"
     offprof.run(program, f"virtual:{profile}", "--policy", "keep", "-o", str(trace))
-    predicted = offprof.simulate(trace, "--policy", "trl")["predicted"]
+    predicted = offprof.simulate(trace, "--policy", "trl-trainer")["predicted"]
     return {name: predicted[key] for name, (_, key) in PEAKS.items()}
 
 

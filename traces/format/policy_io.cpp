@@ -44,7 +44,15 @@ int streams_from_json(const JsonValue& json, const Policy& policy) {
 }
 
 bool is_preset(const std::string& name) {
-  return name == "keep" || name == "offload" || name == "trl";
+  return name == "keep" || name == "offload" || name == "trl" || name == "trl-trainer";
+}
+
+std::vector<PolicyRule> policy_rules_from_json(const JsonValue& json, const Policy& policy) {
+  std::vector<PolicyRule> rules = rules_from_json(json);
+  const auto moves = [](const PolicyRule& rule) { return rule.placement != Placement{}; };
+  if (policy.scheduler == SchedulerKind::kTrl && std::ranges::any_of(rules, moves))
+    json.fail("with TRL's rules, other rules can only have the placement device");
+  return rules;
 }
 
 PolicyFile policy_file_from_json(const nlohmann::json& document, const std::string& path) {
@@ -105,10 +113,7 @@ Policy policy_from_json(const nlohmann::json& json, const std::string& where) {
   policy.copy_streams = policy.scheduler == SchedulerKind::kTrl ? 1 : 2;
   if (const auto streams = object.find("copy_streams"))
     policy.copy_streams = streams_from_json(*streams, policy);
-  if (const auto rules = object.find("rules")) {
-    if (policy.scheduler == SchedulerKind::kTrl) rules->fail("TRL's rules do not support other rules");
-    policy.rules = rules_from_json(*rules);
-  }
+  if (const auto rules = object.find("rules")) policy.rules = policy_rules_from_json(*rules, policy);
   return policy;
 }
 
@@ -146,7 +151,7 @@ PolicyFile load_policy(const std::string& name_or_path) {
   std::error_code error;
   if (!std::filesystem::exists(name_or_path, error)) {
     throw input_error(fmt::format("'{}' is neither a preset nor an existing policy file", name_or_path),
-                      "Presets: keep, offload, trl. `offprof tune` writes policy files.");
+                      "Presets: keep, offload, trl, trl-trainer. `offprof tune` writes policy files.");
   }
   return read_policy_file(name_or_path);
 }

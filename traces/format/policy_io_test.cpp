@@ -69,6 +69,13 @@ TEST(PresetPolicy, TrlHasTheDefaultsOfTrl) {
   EXPECT_EQ(policy.stash_count, 5);
 }
 
+TEST(PresetPolicy, TrlTrainerKeepsTheOutputHead) {
+  const Policy policy = preset_policy("trl-trainer");
+  ASSERT_EQ(policy.rules.size(), 1U);
+  EXPECT_EQ(policy.rules[0].module, "*lm_head");
+  EXPECT_EQ(to_string(policy.rules[0].placement), "device");
+}
+
 TEST(PresetPolicy, RejectsOtherNames) {
   EXPECT_THAT(message_of([] { preset_policy("best"); }), HasSubstr("'best'"));
 }
@@ -101,7 +108,7 @@ TEST(DescribePolicy, DescribesThePresets) {
 }
 
 TEST(PolicyJson, ReadsBackEveryPreset) {
-  for (const char* name : {"keep", "offload", "trl"}) {
+  for (const char* name : {"keep", "offload", "trl", "trl-trainer"}) {
     const Policy policy = preset_policy(name);
     EXPECT_EQ(policy_from_json(to_json(policy), "here"), policy) << name;
   }
@@ -122,6 +129,8 @@ TEST(PolicyJson, RejectsSettingsThatTrlLacks) {
   EXPECT_THAT(error_of(R"({"scheduler": "trl", "tensors": [1]})"),
               HasSubstr("TRL's rules do not support plans"));
   EXPECT_THAT(error_of(R"({"scheduler": "trl", "copy_streams": 2})"), HasSubstr("use one copy stream"));
+  EXPECT_THAT(error_of(R"({"scheduler": "trl", "rules": [{"placement": "host"}]})"),
+              HasSubstr("can only have the placement device"));
 }
 
 TEST(PolicyJson, RejectsOtherNumbersOfCopyStreams) {

@@ -10,10 +10,12 @@
 namespace offprof {
 namespace {
 
-// TRL's OffloadActivations: min_offload_size=1024, max_fwd_stash_size=5
-// (trl/models/activation_offloading.py).
+// TRL 0.24, trl/models/activation_offloading.py. OffloadActivations: min_offload_size=1024,
+// max_fwd_stash_size=5. get_act_offloading_ctx_manager, which the trainers use, keeps what the output head of
+// a causal language model saves.
 constexpr Bytes kTrlThreshold = 1024;
 constexpr std::int64_t kTrlStash = 5;
+constexpr const char* kTrlOutputHead = "*lm_head";
 
 /// Returns `64 KiB` if that is exact, as for most settings; otherwise three digits.
 std::string format_setting(Bytes bytes) {
@@ -74,12 +76,13 @@ Policy preset_policy(const std::string& name) {
     policy.threshold_bytes = std::nullopt;
     return policy;
   }
-  if (name != "trl")
-    throw input_error(fmt::format("unknown policy '{}'", name), "Presets: keep, offload, trl.");
+  if (name != "trl" && name != "trl-trainer")
+    throw input_error(fmt::format("unknown policy '{}'", name), "Presets: keep, offload, trl, trl-trainer.");
   policy.scheduler = SchedulerKind::kTrl;
   policy.threshold_bytes = kTrlThreshold;
   policy.stash_count = kTrlStash;
   policy.copy_streams = 1;
+  if (name == "trl-trainer") policy.rules.push_back({.module = kTrlOutputHead, .placement = {}});
   return policy;
 }
 

@@ -47,15 +47,16 @@ struct Policy {
   /// transferred alone.
   Bytes disk_buffer_bytes = kDefaultDiskBuffer;
   /// The first rule that matches a movable saved tensor decides its placement. If no rule matches, the
-  /// threshold and the plan decide. kOffload only.
+  /// threshold and the plan decide. kTrl: rules match every saved tensor, and can only place it on the
+  /// device.
   std::vector<PolicyRule> rules{};
 
   bool operator==(const Policy&) const = default;
 };
 
-/// Returns a preset: `keep` (offloads nothing), `offload` (offloads every movable tensor when it is saved and
-/// reloads it on demand) or `trl` (TRL's OffloadActivations at its defaults: 1024 bytes, forward stash of 5
-/// ids). Throws Error (input) for another name.
+/// Returns a preset: `keep` (offloads nothing), `offload` (offloads all movable tensors, reloads on demand),
+/// `trl` (TRL's OffloadActivations with its defaults) or `trl-trainer` (TRL's trainers: `trl`, but what the
+/// module `lm_head` saves stays on the device). Throws Error (input) for another name.
 Policy preset_policy(const std::string& name);
 
 /// Returns true if a rule places tensors on a disk or compresses them instead.
