@@ -124,7 +124,7 @@ class ExecCommand : public Subcommand {
   }
 
   static std::string existing_libraries() {
-    const std::string folder = virtual_gpu_folder();
+    std::string folder = virtual_gpu_folder();
     if (fs::is_directory(folder)) return folder;
     throw environment_error("this build of offprof has no virtual GPU: there is no folder " + folder,
                             "Run in offprof's source folder: scripts/setup.sh && cmake --preset release && "

@@ -57,7 +57,7 @@ InspectReport inspect_file(const std::string& path) {
   const std::string_view head(first.data(), file->read(0, first));
   if (head.starts_with("PK")) return inspect_archive(std::move(file), path);
   if (head.starts_with('\x80')) return inspect_checkpoint(path);
-  if (is_gzip(head) || head.find_first_of("{") != std::string_view::npos) return inspect_json(path);
+  if (is_gzip(head) || head.find('{') != std::string_view::npos) return inspect_json(path);
   throw input_error(path + ": not a file that offprof can describe",
                     "Give a model (.pt), a checkpoint (.pt, .safetensors, or a folder of them), a trace, a "
                     "policy, a baseline or a report.");

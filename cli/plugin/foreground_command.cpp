@@ -52,7 +52,7 @@ class Environment {
       const std::string text = *entry;
       if (!variables.contains(text.substr(0, text.find('=')))) entries_.push_back(text);
     }
-    for (const auto& [name, value] : variables) entries_.push_back(name + "=" + value);
+    for (const auto& [name, value] : variables) entries_.push_back(fmt::format("{}={}", name, value));
     for (std::string& entry : entries_) pointers_.push_back(entry.data());
     pointers_.push_back(nullptr);
   }

@@ -53,12 +53,23 @@ StepScript<void> find_recomputations(const StepSource& source, RecordedProgram& 
   }
 }
 
-/// Returns true if a dense copy would stop the program: efficient attention saves its bias with padded rows,
-/// and refuses one whose rows are not aligned (PyTorch: "attn_bias is not correctly aligned").
+/// Bytes to which efficient attention aligns the rows of its bias (PyTorch pads the bias, and refuses another
+/// one: "attn_bias is not correctly aligned").
+constexpr std::int64_t kBiasAlignment = 16;
+
+/// Returns true if the rows of the tensor are aligned by padding, which a dense copy leaves out.
+bool has_padded_rows(const SavedTensor& saved) {
+  const auto &sizes = saved.layout->sizes, &strides = saved.layout->strides;
+  const std::int64_t elements = elements_of(*saved.layout);
+  if (sizes.size() < 2 || elements == 0 || strides.back() != 1) return false;
+  const std::int64_t row = sizes.back(), element_bytes = saved.bytes / elements;
+  return strides[strides.size() - 2] > row && row * element_bytes % kBiasAlignment != 0;
+}
+
+/// Returns true if a dense copy of a tensor would stop the program.
 bool needs_its_layouts(const StepProgram& program) {
   return std::ranges::any_of(program.saved, [&](const SavedTensor& saved) {
-    return program.names[saved.op].find("efficient_attention") != std::string::npos &&
-           !is_dense(*saved.layout);
+    return program.names[saved.op].find("efficient_attention") != std::string::npos && has_padded_rows(saved);
   });
 }
 

@@ -122,7 +122,7 @@ void Checkpoint::add_index(const std::string& path, const Open& open) {
     if (tensor == known->second.end())
       entry.fail(fmt::format("the file '{}' does not have this tensor", entry.as_string()),
                  "The index and the files belong to different checkpoints.");
-    add(name, tensor->second);
+    add(name, CheckpointTensor(tensor->second));
   }
 }
 
@@ -130,7 +130,7 @@ void Checkpoint::add_file(const std::string& path, const Open& open) {
   for (auto& [name, tensor] : read_tensor_file(path, open)) add(name, std::move(tensor));
 }
 
-void Checkpoint::add(const std::string& name, CheckpointTensor tensor) {
+void Checkpoint::add(const std::string& name, CheckpointTensor&& tensor) {
   const std::string file = tensor.file->name();
   const auto [known, is_new] = tensors_.try_emplace(name, std::move(tensor));
   if (!is_new)

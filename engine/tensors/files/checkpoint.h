@@ -52,7 +52,7 @@ class Checkpoint {
   void add_folder(const Open& open);
   void add_index(const std::string& path, const Open& open);
   void add_file(const std::string& path, const Open& open);
-  void add(const std::string& name, CheckpointTensor tensor);
+  void add(const std::string& name, CheckpointTensor&& tensor);
 
   std::string path_;
   Tensors tensors_;
