@@ -38,7 +38,8 @@ Bytes bytes_of(const std::vector<ListedTensor>& tensors) {
 }
 
 std::string count_text(const InspectReport& report) {
-  return counted(static_cast<std::int64_t>(report.tensors->size()), report.kind == InspectedKind::kTrace ? "saved tensor" : "tensor");
+  return counted(static_cast<std::int64_t>(report.tensors->size()),
+                 report.kind == InspectedKind::kTrace ? "saved tensor" : "tensor");
 }
 
 std::string shape_text(const ListedTensor& tensor) {

@@ -137,8 +137,9 @@ std::string allocator_text(const ViewReport& report, const Page& page) {
       "allocator",
       fmt::format("reserves up to {}; at the start of a step {} in {}, of which {} are free in {}, the "
                   "largest {}; settings: {}",
-                  format_bytes(*reserved_peak), format_bytes(sum.reserved), counted(static_cast<std::int64_t>(sum.segments), "segment"),
-                  format_bytes(sum.free), counted(static_cast<std::int64_t>(sum.free_blocks), "block"),
+                  format_bytes(*reserved_peak), format_bytes(sum.reserved),
+                  counted(static_cast<std::int64_t>(sum.segments), "segment"), format_bytes(sum.free),
+                  counted(static_cast<std::int64_t>(sum.free_blocks), "block"),
                   format_bytes(sum.largest_free_block), settings.empty() ? "default" : settings),
       page);
 }
