@@ -69,7 +69,8 @@ step "$offprof" run "$model" "${run_options[@]}" --device virtual:h200 --policy 
 step "$offprof" tune "$out/h200.json.gz" -o "$out/h200_policy.json"
 
 headline "Record a training script in Python, unchanged, and tune it"
-python=$(from_here "$root/.deps/python/bin/python")
+# Not from_here: a virtual environment is found by the path of its link.
+python=$(realpath --no-symlinks --relative-to=. -- "$root/.deps/python/bin/python")
 script=$(from_here "$root/docs/examples/train.py")
 step "$offprof" run "$script" --python "$python" --device virtual:rtx4090 --policy keep -o "$out/script.json.gz"
 step "$offprof" tune "$out/script.json.gz" --max-slowdown 20% -o "$out/script_policy.json"
