@@ -88,6 +88,7 @@ auto OffloadStep::scheduled(Call call) {
 }
 
 SavedId OffloadStep::pack(const at::Tensor& value) {
+  if (StepListener* const listener = listener_) listener->on_pack_begin();
   const HookScope scope(*this);
   device_.check_compute_stream();
   PackRequest request = contents_.describe(value);
@@ -102,7 +103,7 @@ SavedId OffloadStep::pack(const at::Tensor& value) {
     executor_.hand_over(tensor, decision.copy);
   }
   add_to_ledger(decision, request.tensor_bytes);
-  if (listener_ != nullptr) listener_->on_pack(tensor, value, request, decision);
+  if (StepListener* const listener = listener_) listener->on_pack(tensor, value, request, decision);
   return tensor;
 }
 
@@ -136,7 +137,7 @@ at::Tensor OffloadStep::unpack(SavedId tensor) {
   check_unmodified(executor_.held(tensor));
   executor_.recompute().end_forward();
   if (wants_node_ends_) watch_node_end();
-  if (listener_ != nullptr) listener_->on_unpack(tensor);
+  if (StepListener* const listener = listener_) listener->on_unpack(tensor);
   scheduled([&] { ask_scheduler_for(tensor, shell); });
   if (wants_node_ends_) node_tensors_.push_back(tensor);
   const CopyId copy = executor_.held(tensor).copy;
@@ -176,14 +177,14 @@ void OffloadStep::node_end() {
   node_escaped_.clear();
   for (const SavedId tensor : node_tensors_)
     if (executor_.is_reload_used_elsewhere(tensor)) node_escaped_.push_back(tensor);
-  if (listener_ != nullptr) listener_->on_node_end(node_tensors_, node_escaped_);
+  if (StepListener* const listener = listener_) listener->on_node_end(node_tensors_, node_escaped_);
   scheduled([&] { scheduler_->node_end(node_tensors_, node_escaped_); });
   node_tensors_.clear();
 }
 
 void OffloadStep::backward_end() {
   const HookScope scope(*this);
-  if (listener_ != nullptr) listener_->on_backward_end();
+  if (StepListener* const listener = listener_) listener->on_backward_end();
   scheduled([&] {
     scheduler_->backward_end();
     executor_.finish_disk_reads();
@@ -192,9 +193,9 @@ void OffloadStep::backward_end() {
 
 void OffloadStep::release(SavedId tensor) noexcept {
   const HookScope scope(*this);
-  if (listener_ != nullptr) {
-    listener_->on_release(tensor);
-    if (executor_.is_reload_unused(tensor)) listener_->on_unpacked_freed(tensor);
+  if (StepListener* const listener = listener_) {
+    listener->on_release(tensor);
+    if (executor_.is_reload_unused(tensor)) listener->on_unpacked_freed(tensor);
   }
   try {
     if (!failure_) scheduled([&] { scheduler_->release(tensor); });

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
 
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -104,7 +105,7 @@ class OffloadStep final {
   const StepGuide guide_;
   StepExecutor executor_;
   SavedContents contents_;
-  StepListener* listener_;
+  std::atomic<StepListener*> listener_;
   std::unique_ptr<Scheduler> scheduler_;
   bool wants_node_ends_;
   const torch::autograd::Node* watched_node_ = nullptr;

@@ -19,6 +19,9 @@ using Turn = std::lock_guard<std::mutex>;
 /// at::RecordFunction calls plain functions, which find the recorder here.
 PassRecorder* active_recorder = nullptr;
 
+/// Path of the module that saves a tensor on this thread, between on_pack_begin and on_pack.
+thread_local std::string packing_module;
+
 constexpr std::size_t kExpectedEvents = 1 << 16;
 constexpr std::string_view kForward = "forward";
 constexpr std::string_view kNodePrefix = "autograd::engine::evaluate_function: ";
@@ -233,17 +236,19 @@ void PassRecorder::op_ends(const at::RecordFunction&, at::ObserverContext*) {
   recorder->note(RawKind::kOpEnd, name, static_cast<std::int64_t>(recorder->open_ops_.size()));
 }
 
+void PassRecorder::on_pack_begin() {
+  packing_module = module_path_();
+}
+
 void PassRecorder::on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
                            const PackDecision& decision) {
-  const std::string module_path =
-      module_path_();  // without recorder_mutex, since it may wait for Python's lock
   const Turn turn(recorder_mutex);
   if (!recording_) return;
   note(RawKind::kPack, tensor);
   RawSaved raw{describe(value, request), request.storage, request.storage_bytes, role_of(request.movability),
                decision.copy};
   raw.saved.op = open_ops_.empty() ? intern("(outside an operator)") : open_ops_.back();
-  raw.saved.module = intern(module_path);
+  raw.saved.module = intern(packing_module);
   pass_.saved.push_back(std::move(raw));
   pass_.escaped.push_back(0);
 }

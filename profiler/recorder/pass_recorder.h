@@ -48,6 +48,7 @@ class PassRecorder final : public StepListener, private AllocationListener {
 
   void on_hook_begin() override { take_note(RawKind::kHookBegin); }
   void on_hook_end() override { take_note(RawKind::kHookEnd); }
+  void on_pack_begin() override;
   void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
                const PackDecision& decision) override;
   void on_unpack(SavedId tensor) override { take_note(RawKind::kUnpack, tensor); }
