@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <thread>
@@ -30,6 +31,7 @@
 #include "traces/base/error.h"
 #include "traces/format/trace_io.h"
 #include "traces/io/file.h"
+#include "traces/io/output_lock.h"
 
 namespace offprof {
 namespace {
@@ -89,7 +91,9 @@ class RunCommand : public Subcommand {
         ->delimiter(',')
         ->type_name("PATTERNS");
     add_slice_options(app);
-    add_count_option(app, "--steps", settings.steps, 1, kMostSteps, "Measured steps, at least 1 (default 5)");
+    steps_ = add_count_option(app, "--steps", settings.steps, 1, kMostSteps,
+                              "Measured steps, at least 1 (default 5; of a script, as many as its 15 steps "
+                              "allow: 1 to 3)");
     add_count_option(app, "--warmup", settings.warmup, 1, kMostSteps,
                      "Warm-up steps, at least 1: the first one creates the optimizer's state (default 1)");
     add_seed_option(app, settings.seed);
@@ -125,6 +129,7 @@ class RunCommand : public Subcommand {
     request_.settings.inputs = expand_inputs(inputs_);
     request_.settings.link_cap = link_;
     if (!output_.empty()) check_writable(output_);
+    if (!output_.empty() && output_ != "-") output_lock_.emplace(output_);
     if (!commands_path_.empty()) check_writable(commands_path_);
 
     return is_script() ? run_script(context, policy) : run_model(context, policy);
@@ -217,12 +222,29 @@ class RunCommand : public Subcommand {
     script_.kernel_times = device_.kernel_times();
     script_.trace_path = output_;
     script_.commands_path = commands_path_;
-    ScriptRun run = record_script(script_, choose_python(python_), context.options().verbose);
+    script_.has_default_steps = steps_->count() == 0;
+    script_.progress = progress_for(context);
+    ScriptRun run = record_script(script_, choose_python(python_));
+    if (!run.is_recorded) {
+      context.warn(
+          fmt::format("{} was ended by a signal ({}) before everything was recorded: no trace is written",
+                      program_, strsignal(run.signal)));
+      return status_of_signal(run.signal);
+    }
     context.warn(run.trace.notes);
     if (run.outcome.refusal) throw memory_refusal_error({run.trace, run.outcome.refusal, {}, 0});
     script_outcome_ = std::move(run.outcome);
-    return report(context, run.trace, policy,
-                  script_outcome_->has_replayed_commands && script_outcome_->steps_with_other_commands == 0);
+    const ExitStatus status =
+        report(context, run.trace, policy,
+               script_outcome_->has_replayed_commands && script_outcome_->steps_with_other_commands == 0);
+    return run.signal != 0 ? status_of_signal(run.signal) : status;
+  }
+
+  static ExitStatus status_of_signal(int signal) { return static_cast<ExitStatus>(128 + signal); }
+
+  static ShownProgress progress_for(const Context& context) {
+    if (context.options().verbose) return ShownProgress::kSteps;
+    return context.shows_progress() ? ShownProgress::kStages : ShownProgress::kNothing;
   }
 
   /// Throws Error (input) for options that only models have.
@@ -356,6 +378,7 @@ class RunCommand : public Subcommand {
 
   RunRequest request_;
   ScriptRequest script_;
+  const CLI::Option* steps_ = nullptr;
   std::optional<ScriptOutcome> script_outcome_;
   std::string program_, module_, python_;
   std::vector<std::string> inputs_;
@@ -368,6 +391,7 @@ class RunCommand : public Subcommand {
   std::optional<std::string> parameters_place_;
   std::optional<Bytes> parameters_window_;
   std::string output_;
+  std::optional<OutputLock> output_lock_;
   std::string commands_path_;
 };
 

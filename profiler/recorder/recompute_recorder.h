@@ -37,13 +37,15 @@ struct FoundRecomputation {
 /// content that was saved before, or a parameter, buffer or input of the step, none of them changed in place
 /// by then.
 ///
-/// Listens from its construction, on the thread that created it. One at a time in the process.
+/// Listens from the beginning of the step, on the thread that begins it. One at a time in the process.
 class RecomputeRecorder final : public StepListener {
  public:
   /// `residents` are those of the step. Both must outlive the recorder.
-  RecomputeRecorder(Device& device, const Residents& residents)
-      : device_(device), notes_(device, residents) {}
+  RecomputeRecorder(Device& device, const Residents& residents) : device_(device), residents_(residents) {
+    on_step_begin();
+  }
 
+  void on_step_begin() override;
   void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
                const PackDecision& decision) override;
   void on_unpack(SavedId tensor) override;
@@ -74,8 +76,9 @@ class RecomputeRecorder final : public StepListener {
   bool has_content_of(const at::Tensor& made, SavedId tensor) const;
 
   Device& device_;
+  const Residents& residents_;
   bool is_forward_ = true;
-  OperatorNotes notes_;
+  std::optional<OperatorNotes> notes_;
   std::vector<Saved> saved_;
   std::map<AllocationId, std::vector<SavedId>> saved_of_;
   std::vector<FoundRecomputation> found_;

@@ -1,6 +1,8 @@
 #include "profiler/script/script_recording.h"
 
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include <map>
 #include <utility>
@@ -23,7 +25,8 @@ Device& device_of_process(const std::string& name, const Link& link_cap) {
 
 ScriptRecording::ScriptRecording(const std::string& request, Progress progress,
                                  std::function<std::string()> module_path)
-    : request_(parse_script_request(request, "request")),
+    : process_(::getpid()),
+      request_(parse_script_request(request, "request")),
       progress_(std::move(progress)),
       module_path_(std::move(module_path)),
       tracing_(StepTracing::of_device(request_.run.device)),
@@ -32,6 +35,10 @@ ScriptRecording::ScriptRecording(const std::string& request, Progress progress,
   device_.prepare_cores(request_.run.threads);
   at::set_num_threads(request_.run.threads);
   start();
+}
+
+ScriptRecording::~ScriptRecording() {
+  if (::getpid() != process_) static_cast<void>(session_.release());  // see ScriptSession::forget_in_child
 }
 
 void ScriptRecording::start() {
@@ -70,6 +77,11 @@ ScriptOutcome ScriptRecording::outcome() {
 }
 
 void ScriptRecording::write() {
+  if (::getpid() != process_)
+    throw input_error(
+        fmt::format("process {} is a fork of process {}, which records: it must not write the recording too",
+                    ::getpid(), process_),
+        "End the forked process before the recording ends, or fork before the recording begins");
   RunResult& result = session_->result();
   result.trace.tool_version = request_.tool_version;
   result.trace.argv = request_.argv;

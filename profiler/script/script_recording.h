@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,6 +23,9 @@ class ScriptRecording {
  public:
   /// `request` is the text of a ScriptRequest. `module_path`: see PassRecorder. Throws Error.
   ScriptRecording(const std::string& request, Progress progress, std::function<std::string()> module_path);
+  ~ScriptRecording();
+  ScriptRecording(const ScriptRecording&) = delete;
+  ScriptRecording& operator=(const ScriptRecording&) = delete;
 
   ScriptSession& session() { return *session_; }
   const ScriptRequest& request() const { return request_; }
@@ -34,7 +39,8 @@ class ScriptRecording {
 
   /// Returns the outcome so far.
   ScriptOutcome outcome();
-  /// Writes the trace, the command log and the outcome, each if its path is not empty. Throws Error.
+  /// Writes the trace, the command log and the outcome, each if its path is not empty. Throws Error, also
+  /// (input) in a fork of the process that records: only one process may write them.
   void write();
   /// Writes an outcome that says why there is no trace.
   void write_error(const Error& error) const;
@@ -42,6 +48,7 @@ class ScriptRecording {
  private:
   void start();
 
+  pid_t process_;  ///< that records
   ScriptRequest request_;
   Progress progress_;
   std::function<std::string()> module_path_;

@@ -62,15 +62,26 @@ ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress pro
                              std::function<std::string()> module_path)
     : request_(std::move(request)),
       device_(device),
-      progress_(std::move(progress)),
+      progress_([this, report = std::move(progress)](const std::string& what) {
+        report(fmt::format("{}: at most {} steps left", what, steps_left()));
+      }),
       tracing_(tracing),
       module_path_(std::move(module_path)),
-      source_{device_, progress_, [this] { return residents_; }, {}},
-      groups_(parse_shape(request_.shape), kKeepPasses),
+      budget_(budget_of_script({.calibrates = !device.known_link(),
+                                .traces = tracing != nullptr && tracing->is_on(),
+                                .searches = asks_for_recomputations(request_.run)})),
+      source_{device_, progress_, [this] { return residents_; }, {}, budget_},
+      groups_(parse_shape(request_.shape), budget_.keep),
       script_(profile()),
       idle_at_end_(device) {
+  RunSettings& settings = request_.run.settings;
+  if (request_.has_default_steps) settings.steps = budget_.measured;
+  budget_.warmup = settings.warmup;
+  budget_.measured = settings.steps * static_cast<int>(1 + request_.compared.size());
+  most_steps_ = budget_.sum();
+  taken_ = 1;  // the one before the first begin_step
   Trace& trace = result_.trace;
-  trace.settings = request_.run.settings;
+  trace.settings = settings;
   trace.model.name = request_.is_module ? request_.run.model_path
                                         : std::filesystem::path(request_.run.model_path).filename().string();
   trace.model.fingerprint = request_.fingerprint;
@@ -107,8 +118,9 @@ StepScript<void> ScriptSession::profile() {
 bool ScriptSession::begin_step(const ProgramTensors& tensors) {
   end_step();
   ++steps_;
-  if (order_ == nullptr && steps_ <= request_.run.settings.warmup) {
+  if (order_ == nullptr && steps_ < request_.run.settings.warmup) {
     progress_("warming up");
+    ++taken_;
     return true;
   }
   residents_ = std::make_shared<const Residents>(residents_of(tensors, device_));
@@ -132,7 +144,7 @@ void ScriptSession::go_on() {
     skip_step();
   } else if (finished_) {
     skipped_in_a_row_ = 0;
-    order_ = script_.go_on(std::move(*finished_));
+    take(std::move(*finished_));
   }
   finished_.reset();
   has_ended_ = order_ == nullptr;
@@ -144,10 +156,17 @@ void ScriptSession::observe() {
   groups_.add(std::move(*finished_));
   if (auto chosen = groups_.choose()) {
     filter_.emplace(chosen->front().recording);
-    for (StepResult& step : *chosen) order_ = script_.go_on(std::move(step));
+    for (StepResult& step : *chosen) take(std::move(step));
     return;
   }
   if (groups_.steps() >= request_.patience_steps) throw too_many_groups(groups_);
+}
+
+/// Gives the script the result of the step that it asked for.
+void ScriptSession::take(StepResult step) {
+  ++taken_;
+  if (order_->recording == Recording::kProgram) leaks_.add(step.recording);
+  order_ = script_.go_on(std::move(step));
 }
 
 void ScriptSession::skip_step() {
@@ -236,10 +255,11 @@ void ScriptSession::note_growth() {
     ++growths[resident_bytes_[i] - resident_bytes_[i - 1]];
   const auto usual = std::ranges::max_element(growths, {}, [](const auto& growth) { return growth.second; });
   if (usual == growths.end() || usual->first <= 0) return;
+  const auto cause = leaks_.cause_of(usual->first);
   result_.trace.notes.push_back(
-      fmt::format("the program keeps {} more with most steps, such as a loss that is stored with its graph "
+      fmt::format("the program keeps {} more with most steps{}, as when a loss is stored with its graph "
                   "(losses.append(loss) instead of loss.item()): predictions assume that this does not grow",
-                  format_bytes(usual->first)));
+                  format_bytes(usual->first), cause ? fmt::format(" ({})", *cause) : ""));
 }
 
 RunResult& ScriptSession::result() {

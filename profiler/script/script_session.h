@@ -14,10 +14,12 @@
 #include "profiler/plugin/plugin.h"
 #include "profiler/plugin/script_io.h"
 #include "profiler/recording/step_groups.h"
+#include "profiler/script/leaks.h"
 #include "profiler/script/step_filter.h"
 #include "profiler/stages/policy_steps.h"
 #include "profiler/stages/record_program.h"
 #include "profiler/steps/measured_step.h"
+#include "profiler/steps/step_budget.h"
 #include "profiler/steps/step_script.h"
 
 namespace offprof {
@@ -52,9 +54,8 @@ struct ProgramTensors {
 class ScriptSession {
  public:
   /// Records the program of `request`, whose `run.settings.warmup` is the number of steps that are not
-  /// recorded. `device` and `tracing` must outlive the session. `tracing` is for the device's GPU; nullptr:
-  /// none.
-  /// `module_path`: see PassRecorder.
+  /// recorded. The step before the first begin_step is one of them. `device` and `tracing` must outlive the
+  /// session. `tracing` is for the device's GPU; nullptr: none. `module_path`: see PassRecorder.
   ScriptSession(
       ScriptRequest request, Device& device, Progress progress, StepTracing* tracing = nullptr,
       std::function<std::string()> module_path = [] { return std::string(); });
@@ -92,8 +93,11 @@ class ScriptSession {
   std::vector<StepGroup> groups() const { return groups_.summary(); }
   /// Returns the number of steps that were skipped because they were unlike those to record.
   std::int64_t skipped_steps() const { return skipped_; }
-  /// Returns the number of steps that began.
+  /// Returns the number of steps of the program that have ended, if it ends each before it begins the next.
+  /// The one before the first begin_step counts.
   std::int64_t steps() const { return steps_; }
+  /// Returns how many more steps the recording takes at most. Steps that are skipped do not count.
+  std::int64_t steps_left() const { return most_steps_ - taken_; }
 
  private:
   StepScript<void> profile();
@@ -101,6 +105,7 @@ class ScriptSession {
   void go_on();
   void observe();
   void skip_step();
+  void take(StepResult step);
   void note_growth();
 
   ScriptRequest request_;
@@ -108,6 +113,9 @@ class ScriptSession {
   Progress progress_;
   StepTracing* tracing_;
   std::function<std::string()> module_path_;
+  StepBudget budget_;
+  std::int64_t most_steps_ = 0;  ///< of the program, without those that are skipped
+  std::int64_t taken_ = 0;       ///< of them, those that have ended
   std::shared_ptr<const Residents> residents_ = std::make_shared<const Residents>();
   StepSource source_;
   RunResult result_;
@@ -127,6 +135,7 @@ class ScriptSession {
   std::optional<Policy> limited_by_;         ///< the policy whose memory limits hold for unrecorded steps
   std::optional<StepResult> finished_;       ///< of the last step, which the script has not seen yet
   std::vector<Bytes> resident_bytes_;        ///< at the beginning of each step that was run as ordered
+  LeakFinder leaks_;
   std::optional<MeasuredStep> step_;
   std::optional<CurrentStep> current_;
   std::optional<ScriptPhase> phase_;

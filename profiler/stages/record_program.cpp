@@ -11,9 +11,6 @@
 namespace offprof {
 namespace {
 
-/// Passes for the separate program of dense copies; see kKeepPasses.
-constexpr int kDensePasses = 3;
-
 /// Returns the entries of `gathered`, perhaps from another program, for tensors that `program` saves as that
 /// pass did.
 std::vector<Staging> staging_in(const StepProgram& program, const RecordedPass& pass,
@@ -31,12 +28,12 @@ StepScript<RecordedPass> record_pass(Policy policy) {
   co_return std::move(step.recording);
 }
 
-/// Searches in two steps, since a step need not repeat what another did.
+/// Searches in several steps, since a step need not repeat what another did.
 StepScript<void> find_recomputations(const StepSource& source, RecordedProgram& recorded) {
   std::vector<std::vector<FoundRecomputation>> found;
   const auto residents = source.residents();
   bool is_same = true;
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < source.budget.search; ++i) {
     source.progress("searching for tensors that can be recomputed");
     RecomputeRecorder recorder(source.device, *residents);
     const StepOrder order{.policy = preset_policy("keep"), .guide = recorded.guide, .listener = &recorder};
@@ -96,12 +93,16 @@ StepScript<void> record_dense(const StepSource& source, const RecordedPass& offl
   }
   std::vector<RecordedPass> passes;
   passes.push_back(std::move(step.recording));
-  while (passes.size() < kDensePasses) passes.push_back(co_await record_pass(dense_offload_all()));
+  while (std::ssize(passes) < source.budget.dense)
+    passes.push_back(co_await record_pass(dense_offload_all()));
   recorded.dense_program = build_program(passes, passes.front());
   recorded.dense_program->staging = staging;
+  recorded.last_pass = std::move(passes.back());
   // Checks that steps without dense copies are unchanged, so that the copies cause the difference.
-  recorded.last_pass = co_await record_pass(preset_policy("keep"));
-  build_program({&recorded.last_pass, 1}, offload_pass);
+  for (int i = 0; i < source.budget.keep_after_dense; ++i) {
+    recorded.last_pass = co_await record_pass(preset_policy("keep"));
+    build_program({&recorded.last_pass, 1}, offload_pass);
+  }
 }
 
 void note_allocator_state(DeviceAllocator& allocator, StepProgram& program, const RecordedPass& last) {
@@ -117,7 +118,7 @@ void note_allocator_state(DeviceAllocator& allocator, StepProgram& program, cons
 
 StepScript<RecordedProgram> record_program(const StepSource& source, bool finds_recomputations) {
   std::vector<RecordedPass> keep_passes;
-  for (int i = 0; i < kKeepPasses; ++i) {
+  for (int i = 0; i < source.budget.keep; ++i) {
     source.progress("recording with nothing offloaded");
     keep_passes.push_back(co_await record_pass(preset_policy("keep")));
   }

@@ -10,6 +10,7 @@
 #include "engine/devices/device.h"
 #include "profiler/plugin/plugin.h"
 #include "profiler/recording/recorded_pass.h"
+#include "profiler/steps/step_budget.h"
 #include "profiler/steps/step_script.h"
 #include "traces/model/step_program.h"
 
@@ -23,6 +24,7 @@ struct StepSource {
   std::function<std::shared_ptr<const Residents>()> residents;
   /// Returns the host memory of offloaded parameters; empty: none are offloaded.
   std::function<Bytes()> parameter_host_bytes{};
+  StepBudget budget{};
 };
 
 /// The step program of a model, and the guide for steps under any policy.
@@ -33,9 +35,6 @@ struct RecordedProgram {
   RecordedPass last_pass;
   std::vector<std::string> notes{};  ///< facts that the predictions depend on
 };
-
-/// Number of passes with nothing offloaded: enough for a median that one disturbance does not change.
-inline constexpr int kKeepPasses = 5;
 
 /// Records the steps of `source`, which must outlive the script. The warm-up steps are over. Throws Error
 /// (input) if the steps are not alike.

@@ -39,6 +39,7 @@ void MeasuredStep::listen(const StepOrder& order, const std::function<std::strin
   if (order.recording == Recording::kMarks) listener_ = &marks_.emplace(device_);
   if (order.recording == Recording::kTimeline || order.recording == Recording::kProgram)
     listener_ = &recorder_.emplace(device_, order.recording == Recording::kProgram, tracer, module_path);
+  if (order.listener != nullptr) order.listener->on_step_begin();
   if (!recorder_) device_.take_work();
 }
 

@@ -7,6 +7,7 @@
 
 #include <exception>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "traces/format/metrics_io.h"
 #include "traces/format/policy_io.h"
 #include "traces/io/json_access.h"
+#include "traces/io/output_lock.h"
 
 namespace py = pybind11;
 
@@ -79,15 +81,17 @@ std::function<Result(Arguments...)> with_lock(std::function<Result(Arguments...)
 }
 
 /// Returns the text of a ScriptRequest for a program that records itself. `policies` are names of presets or
-/// paths of policy files; the first is measured, the others are compared.
+/// paths of policy files; the first is measured, the others are compared. `steps` are measured under each;
+/// nullopt: see ScriptRequest::has_default_steps.
 std::string make_request(const std::string& program, const std::string& device,
-                         const std::vector<std::string>& policies, int steps, int warmup, int threads,
-                         const std::string& trace_path, const std::string& outcome_path) {
+                         const std::vector<std::string>& policies, std::optional<int> steps, int warmup,
+                         int threads, const std::string& trace_path, const std::string& outcome_path) {
   ScriptRequest request;
   request.run.model_path = program;
   request.run.device = device;
   request.run.threads = threads;
-  request.run.settings.steps = steps;
+  request.has_default_steps = !steps;
+  if (steps) request.run.settings.steps = *steps;
   request.run.settings.warmup = warmup;
   request.run.settings.loss = request.run.settings.optimizer = "script";
   request.fingerprint = fingerprint(program);
@@ -160,6 +164,7 @@ class ProgramRecording {
   std::string gradients() { return recording_.session().result().trace.gradients; }
   void set_gradients(const std::string& verdict) { recording_.session().result().trace.gradients = verdict; }
   std::int64_t steps() { return recording_.session().steps(); }
+  std::int64_t steps_left() { return recording_.session().steps_left(); }
 
  private:
   const Policy& policy(int compared) const {
@@ -189,6 +194,7 @@ PYBIND11_MODULE(_extension, module) {
              py::arg("trace_path"), py::arg("outcome_path"));
   module.def(
       "open_device", [](const std::string& name) { offprof::device_of_process(name, {}); }, py::arg("name"));
+  py::class_<offprof::OutputLock>(module, "OutputLock").def(py::init<const std::string&>(), py::arg("path"));
   module.def("interpose_autograd_engine", &offprof::interpose_autograd_engine);
   module.def("tensors_saved_by_other_hooks", &offprof::tensors_saved_by_other_hooks);
   py::enum_<ScriptPhase>(module, "Phase")
@@ -219,5 +225,6 @@ PYBIND11_MODULE(_extension, module) {
       .def_property_readonly("outcome", &ProgramRecording::outcome)
       .def_property_readonly("measured", &ProgramRecording::measured)
       .def_property("gradients", &ProgramRecording::gradients, &ProgramRecording::set_gradients)
-      .def_property_readonly("steps", &ProgramRecording::steps);
+      .def_property_readonly("steps", &ProgramRecording::steps)
+      .def_property_readonly("steps_left", &ProgramRecording::steps_left);
 }

@@ -81,6 +81,13 @@ class ProgramWatch:
             _optimizers.register_optimizer_step_pre_hook(self._optimizer_begins),
             _optimizers.register_optimizer_step_post_hook(self._optimizer_ends),
         ]
+        self.watch_calls()
+
+    def watch_calls(self) -> None:
+        """Installs the hooks of module calls, if they are not installed."""
+        if self._call_hooks:
+            return
+        self._depth = 0
         self._call_hooks = [
             _modules.register_module_forward_pre_hook(self._call_begins),
             _modules.register_module_forward_hook(self._call_ends, always_call=True),

@@ -68,6 +68,7 @@ class ScriptDriver:
         self._began = time.monotonic()
         self._has_frozen = False
         self._takes_optimizers = True
+        self.is_fork = False  # in a forked child process of the one that records
         os.register_at_fork(after_in_child=self._leave_child)
 
     def tick(self) -> None:
@@ -76,6 +77,8 @@ class ScriptDriver:
         Raises ProgramStopped once everything is recorded, if the program does not train on. Raises OffprofError
         if the steps cannot be recorded.
         """
+        if self.is_fork:
+            return None
         if self.is_done:
             return self._tick_afterwards()
         self._recording.end_step()
@@ -88,7 +91,7 @@ class ScriptDriver:
 
     def tick_by_hand(self) -> None:
         """Ends a step where the program says so; see tick. Optimizers do not end steps any more."""
-        if self._takes_optimizers:
+        if self._takes_optimizers and not self.is_fork:
             self._takes_optimizers = False
             self._recording.restart()
         self.tick()
@@ -114,17 +117,21 @@ class ScriptDriver:
         tick = self.detector.feed(optimizer)
         if tick is Tick.RESTART and not self.is_done:
             self._recording.restart()
+            self.watch.watch_calls()  # the steps of the program have other roots than it seemed
         elif tick is Tick.STEP_END:
             self.tick()
 
     def close(self) -> None:
         """Removes all hooks from the program, and ends the current step."""
+        if self.is_fork:
+            return
         self._recording.end_step()
         self.watch.remove()
         self._release_garbage()
 
     def _leave_child(self) -> None:
         """Leaves a forked child process alone, and gives it the processors that the recording keeps apart."""
+        self.is_fork = True
         if self.watch.is_installed:
             self.watch.remove()
             self._recording.forget_in_child()

@@ -39,7 +39,7 @@ def script(tmp_path: Path) -> Callable[[str], Path]:
     [
         ("print('nothing')", 2, "it ran no backward pass"),
         ("import torch\ntorch.ones(2, requires_grad=True).sum().backward()", 2, "but no optimizer of torch.optim"),
-        (TRAINING + "train_step()", 2, "ended before a step was seen"),
+        (TRAINING + "train_step()", 2, "ended after 1 step, before everything was recorded"),
         (TRAINING + "for _ in range(6): train_step()", 2, "before everything was recorded"),
         (TRAINING + "for i in range(9):\n    train_step()\n    if i == 7: raise ValueError('broken')", 2, "ValueError"),
         ("import sys\nsys.exit(4)", 2, "ended with status 4"),
