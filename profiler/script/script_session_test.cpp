@@ -101,6 +101,16 @@ TEST_F(ScriptSessionTest, SkipsStepsThatAreUnlikeTheRecordedOnes) {
             TraceSteps(trace).predict(trace.policy, trace.environment.link).device_peak_bytes);
 }
 
+TEST_F(ScriptSessionTest, FindsRecomputeStepsOfAProgram) {
+  ScriptRequest asked = request("keep");
+  asked.run.transforms = {"recompute"};
+  ScriptSession session(asked, device_, kQuietly);
+  record(session, [](int) { return 16; });
+  EXPECT_EQ(session.skipped_steps(), 0);
+  ASSERT_TRUE(session.result().trace.program.recomputations.has_value());
+  EXPECT_FALSE(session.result().trace.program.recomputations->empty());
+}
+
 TEST_F(ScriptSessionTest, RefusesAProgramWhoseStepsAllDiffer) {
   ScriptRequest asked = request("keep");
   asked.patience_steps = 6;

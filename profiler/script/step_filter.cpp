@@ -22,6 +22,9 @@ std::int64_t model_allocations(const RecordedPass& pass) {
   return allocations;
 }
 
+/// More allocations than a step makes.
+constexpr std::int64_t kUnlimited = INT64_MAX / 2;
+
 /// Bounds on the number of allocations of the engine.
 struct EngineAllocations {
   std::int64_t least = 0, most = 0;
@@ -36,7 +39,7 @@ EngineAllocations engine_allocations(const std::vector<Command>& commands) {
     return !OneOf<Each, Encode, Decode, Recompute>;  // they run operators
   };
   for (const Command& command : commands)
-    if (!std::visit(add, command)) return {0, INT64_MAX / 2};
+    if (!std::visit(add, command)) return {0, kUnlimited};
   return allocations;
 }
 
@@ -78,7 +81,9 @@ bool StepFilter::has_same_tensors(const StepResult& step) const {
 }
 
 bool StepFilter::has_same_allocations(const StepOrder& order, const StepResult& step) const {
-  const auto [least, most] = engine_allocations(step.commands);
+  auto [least, most] = engine_allocations(step.commands);
+  if (order.listener != nullptr)
+    most = kUnlimited;  // it may run operators, as a search for recompute steps does
   const auto fits = [&, least = least, most = most](std::int64_t of_model) {
     return step.allocations >= of_model + least && step.allocations <= of_model + most;
   };

@@ -16,7 +16,7 @@ from conftest import Run, build_folder
 
 CTRL_C = b"\x03"
 LOOP = """
-import os, signal, torch
+import os, time, torch
 model = torch.nn.Linear(64, 64)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 def train_step():
@@ -24,7 +24,14 @@ def train_step():
     optimizer.step()
     optimizer.zero_grad()
 """
-WAITS = "for _ in range(3): train_step()\nprint('waiting', flush=True)\nsignal.pause()\n"
+# Trains for three steps, and idles until a signal comes.
+IDLES = """
+def idle():
+    print('waiting', flush=True)
+    while True: time.sleep(0.05)
+for _ in range(3): train_step()
+"""
+WAITS = IDLES + "idle()\n"
 
 
 class Terminal:
@@ -127,8 +134,8 @@ def test_sigterm_ends_a_command_with_143(
 def test_a_script_that_ends_after_ctrl_c_in_its_own_way_is_interrupted_too(
     terminal: Callable[..., Terminal], tmp_path: Path
 ) -> None:
-    handles = "try:\n    signal.pause()\nexcept KeyboardInterrupt:\n    print('saved my work')\n"
-    program = terminal(WAITS.replace("signal.pause()\n", handles), *RUN)
+    handles = "try:\n    idle()\nexcept KeyboardInterrupt:\n    print('saved my work')\n"
+    program = terminal(IDLES + handles, *RUN)
     program.wait_for("waiting")
     program.press(CTRL_C)
     assert program.status() == 128 + signal.SIGINT
@@ -139,8 +146,8 @@ def test_a_script_that_ends_after_ctrl_c_in_its_own_way_is_interrupted_too(
 
 
 def test_a_script_that_trains_on_after_ctrl_c_is_recorded(terminal: Callable[..., Terminal], tmp_path: Path) -> None:
-    trains_on = "try:\n    signal.pause()\nexcept KeyboardInterrupt:\n    pass\nwhile True: train_step()\n"
-    program = terminal(WAITS.replace("signal.pause()\n", trains_on), *RUN)
+    trains_on = "try:\n    idle()\nexcept KeyboardInterrupt:\n    pass\nwhile True: train_step()\n"
+    program = terminal(IDLES + trains_on, *RUN)
     program.wait_for("waiting")
     program.press(CTRL_C)
     assert program.status() == 0, program.output
@@ -148,9 +155,7 @@ def test_a_script_that_trains_on_after_ctrl_c_is_recorded(terminal: Callable[...
 
 
 def test_ctrl_c_after_the_recording_leaves_the_trace(terminal: Callable[..., Terminal], tmp_path: Path) -> None:
-    program = terminal(
-        "for _ in range(40): train_step()\nprint('waiting', flush=True)\nsignal.pause()\n", *RUN, "--continue"
-    )
+    program = terminal(IDLES + "for _ in range(40): train_step()\nidle()\n", *RUN, "--continue")
     program.wait_for("waiting")
     program.press(CTRL_C)
     assert program.status() == 128 + signal.SIGINT
