@@ -17,6 +17,7 @@ class ViewCommand : public Subcommand {
     add_choice_option(app, "--by", by_,
                       {{"op", SavedBy::kOp},
                        {"module", SavedBy::kModule},
+                       {"line", SavedBy::kLine},
                        {"dtype", SavedBy::kDtype},
                        {"placement", SavedBy::kPlacement}},
                       "With --saved: add up the tensors that have this in common")

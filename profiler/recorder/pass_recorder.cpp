@@ -66,12 +66,11 @@ Error runs_on_threads_at_once() {
 
 }  // namespace
 
-PassRecorder::PassRecorder(Device& device, bool wants_node_ends, GpuTracer* tracer,
-                           std::function<std::string()> module_path)
+PassRecorder::PassRecorder(Device& device, bool wants_node_ends, GpuTracer* tracer, CodeLocator locate)
     : device_(device),
       wants_node_ends_(wants_node_ends),
       tracer_(tracer),
-      module_path_(std::move(module_path)),
+      locate_(std::move(locate)),
       callback_(0) {
   pass_.events.reserve(kExpectedEvents);
   pass_.resident_bytes = device.live_bytes();
@@ -235,15 +234,15 @@ void PassRecorder::op_ends(const at::RecordFunction&, at::ObserverContext*) {
 
 void PassRecorder::on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
                            const PackDecision& decision) {
-  const std::string module_path =
-      module_path_();  // without recorder_mutex, since it may wait for Python's lock
+  const CodeLocation location = locate_();  // without recorder_mutex, since it may wait for Python's lock
   const Turn turn(recorder_mutex);
   if (!recording_) return;
   note(RawKind::kPack, tensor);
   RawSaved raw{describe(value, request), request.storage, request.storage_bytes, role_of(request.movability),
                decision.copy};
   raw.saved.op = open_ops_.empty() ? intern("(outside an operator)") : open_ops_.back();
-  raw.saved.module = intern(module_path);
+  raw.saved.module = intern(location.module);
+  if (!location.line.empty()) raw.saved.line = intern(location.line);
   pass_.saved.push_back(std::move(raw));
   pass_.escaped.push_back(0);
 }

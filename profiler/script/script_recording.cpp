@@ -21,11 +21,10 @@ Device& device_of_process(const std::string& name, const Link& link_cap) {
   return *device;
 }
 
-ScriptRecording::ScriptRecording(const std::string& request, Progress progress,
-                                 std::function<std::string()> module_path)
+ScriptRecording::ScriptRecording(const std::string& request, Progress progress, CodeLocator locate)
     : request_(parse_script_request(request, "request")),
       progress_(std::move(progress)),
-      module_path_(std::move(module_path)),
+      locate_(std::move(locate)),
       tracing_(StepTracing::of_device(request_.run.device)),
       device_(device_of_process(request_.run.device, request_.run.settings.link_cap.value_or(Link{}))) {
   if (request_.run.disk) device_.open_disk(*request_.run.disk);
@@ -35,7 +34,7 @@ ScriptRecording::ScriptRecording(const std::string& request, Progress progress,
 }
 
 void ScriptRecording::start() {
-  session_ = std::make_unique<ScriptSession>(request_, device_, progress_, &tracing_, module_path_);
+  session_ = std::make_unique<ScriptSession>(request_, device_, progress_, &tracing_, locate_);
 }
 
 void ScriptRecording::restart() {

@@ -6,6 +6,7 @@
 
 #include "profiler/cupti/step_tracing.h"
 #include "profiler/plugin/script_io.h"
+#include "profiler/recorder/code_location.h"
 #include "profiler/script/script_session.h"
 #include "traces/base/error.h"
 
@@ -19,8 +20,8 @@ Device& device_of_process(const std::string& name, const Link& link_cap);
 /// makes a tensor, since its device counts all memory from then on.
 class ScriptRecording {
  public:
-  /// `request` is the text of a ScriptRequest. `module_path`: see PassRecorder. Throws Error.
-  ScriptRecording(const std::string& request, Progress progress, std::function<std::string()> module_path);
+  /// `request` is the text of a ScriptRequest. Throws Error.
+  ScriptRecording(const std::string& request, Progress progress, CodeLocator locate);
 
   ScriptSession& session() { return *session_; }
   const ScriptRequest& request() const { return request_; }
@@ -44,7 +45,7 @@ class ScriptRecording {
 
   ScriptRequest request_;
   Progress progress_;
-  std::function<std::string()> module_path_;
+  CodeLocator locate_;
   StepTracing tracing_;
   Device& device_;
   std::unique_ptr<ScriptSession> session_;

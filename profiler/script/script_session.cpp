@@ -59,12 +59,12 @@ Error too_many_groups(const StepGroups& groups) {
 }  // namespace
 
 ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress progress, StepTracing* tracing,
-                             std::function<std::string()> module_path)
+                             CodeLocator locate)
     : request_(std::move(request)),
       device_(device),
       progress_(std::move(progress)),
       tracing_(tracing),
-      module_path_(std::move(module_path)),
+      locate_(std::move(locate)),
       source_{device_, progress_, [this] { return residents_; }, {}},
       groups_(parse_shape(request_.shape), kKeepPasses),
       script_(profile()),
@@ -115,7 +115,7 @@ bool ScriptSession::begin_step(const ProgramTensors& tensors) {
   go_on();
   if (order_ == nullptr) return false;
   if (result_.trace.model.parameters == 0) note_program(tensors);
-  step_.emplace(device_, *order_, residents_, tracing_, module_path_);
+  step_.emplace(device_, *order_, residents_, tracing_, locate_);
   current_.emplace(step_->step());
   begin_phase(ScriptPhase::kForward);
   return true;

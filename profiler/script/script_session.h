@@ -13,6 +13,7 @@
 #include "profiler/cupti/step_tracing.h"
 #include "profiler/plugin/plugin.h"
 #include "profiler/plugin/script_io.h"
+#include "profiler/recorder/code_location.h"
 #include "profiler/recording/step_groups.h"
 #include "profiler/script/step_filter.h"
 #include "profiler/stages/policy_steps.h"
@@ -54,10 +55,9 @@ class ScriptSession {
   /// Records the program of `request`, whose `run.settings.warmup` is the number of steps that are not
   /// recorded. `device` and `tracing` must outlive the session. `tracing` is for the device's GPU; nullptr:
   /// none.
-  /// `module_path`: see PassRecorder.
   ScriptSession(
       ScriptRequest request, Device& device, Progress progress, StepTracing* tracing = nullptr,
-      std::function<std::string()> module_path = [] { return std::string(); });
+      CodeLocator locate = [] { return CodeLocation{}; });
   ScriptSession(const ScriptSession&) = delete;
   ScriptSession& operator=(const ScriptSession&) = delete;
 
@@ -107,7 +107,7 @@ class ScriptSession {
   Device& device_;
   Progress progress_;
   StepTracing* tracing_;
-  std::function<std::string()> module_path_;
+  CodeLocator locate_;
   std::shared_ptr<const Residents> residents_ = std::make_shared<const Residents>();
   StepSource source_;
   RunResult result_;

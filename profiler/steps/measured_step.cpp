@@ -3,12 +3,12 @@
 namespace offprof {
 
 MeasuredStep::MeasuredStep(Device& device, const StepOrder& order, std::shared_ptr<const Residents> residents,
-                           StepTracing* tracing, const std::function<std::string()>& module_path)
+                           StepTracing* tracing, const CodeLocator& locate)
     : device_(device), tracing_(order.traced ? tracing : nullptr), listener_(order.listener) {
   begin_counting();
   result_.device_resident_bytes = device_.live_bytes();
   result_.allocations = -device_.next_allocation();
-  listen(order, module_path);
+  listen(order, locate);
   begin_ = device_.mark();
   step_ = std::make_shared<OffloadStep>(device_, order.policy, order.guide, std::move(residents), listener_);
 }
@@ -34,11 +34,11 @@ void MeasuredStep::begin_counting() {
   device_.reset_peak();
 }
 
-void MeasuredStep::listen(const StepOrder& order, const std::function<std::string()>& module_path) {
+void MeasuredStep::listen(const StepOrder& order, const CodeLocator& locate) {
   GpuTracer* const tracer = tracing_ != nullptr ? tracing_->begin(*order.traced) : nullptr;
   if (order.recording == Recording::kMarks) listener_ = &marks_.emplace(device_);
   if (order.recording == Recording::kTimeline || order.recording == Recording::kProgram)
-    listener_ = &recorder_.emplace(device_, order.recording == Recording::kProgram, tracer, module_path);
+    listener_ = &recorder_.emplace(device_, order.recording == Recording::kProgram, tracer, locate);
   if (!recorder_) device_.take_work();
 }
 

@@ -78,6 +78,16 @@ std::function<Result(Arguments...)> with_lock(std::function<Result(Arguments...)
   };
 }
 
+/// A CodeLocator in Python: returns the module and the line.
+using PythonLocator = std::function<std::pair<std::string, std::string>()>;
+
+CodeLocator locator_of(PythonLocator locate) {
+  return [locate = with_lock(std::move(locate))] {
+    auto [module, line] = locate();
+    return CodeLocation{std::move(module), std::move(line)};
+  };
+}
+
 /// Returns the text of a ScriptRequest for a program that records itself. `policies` are names of presets or
 /// paths of policy files; the first is measured, the others are compared.
 std::string make_request(const std::string& program, const std::string& device,
@@ -89,7 +99,7 @@ std::string make_request(const std::string& program, const std::string& device,
   request.run.threads = threads;
   request.run.settings.steps = steps;
   request.run.settings.warmup = warmup;
-  request.run.settings.loss = request.run.settings.optimizer = "script";
+  request.run.settings.loss = request.run.settings.optimizer = kOfScript;
   request.fingerprint = fingerprint(program);
   request.argv = {"offprof.record", program};
   request.trace_path = trace_path;
@@ -110,8 +120,8 @@ std::string make_request(const std::string& program, const std::string& device,
 class ProgramRecording {
  public:
   ProgramRecording(const std::string& request, std::function<void(const std::string&)> progress,
-                   std::function<std::string()> module_path)
-      : recording_(request, with_lock(std::move(progress)), with_lock(std::move(module_path))) {}
+                   PythonLocator locate)
+      : recording_(request, with_lock(std::move(progress)), locator_of(std::move(locate))) {}
 
   /// Calls `work` without the interpreter's lock. Converts exceptions of LibTorch to Error.
   template <typename Work>
@@ -199,9 +209,8 @@ PYBIND11_MODULE(_extension, module) {
       .def(py::init<std::vector<std::string>, const py::function&>(), py::arg("names"), py::arg("plain"))
       .def("check", &offprof::GradientsOfProgram::check, py::arg("gradients"), py::arg("may_lose"));
   py::class_<ProgramRecording>(module, "Recording")
-      .def(py::init<const std::string&, std::function<void(const std::string&)>,
-                    std::function<std::string()>>(),
-           py::arg("request"), py::arg("progress"), py::arg("module_path"))
+      .def(py::init<const std::string&, std::function<void(const std::string&)>, offprof::PythonLocator>(),
+           py::arg("request"), py::arg("progress"), py::arg("locate"))
       .def("begin_step", &ProgramRecording::begin_step, py::arg("parameters"), py::arg("buffers"))
       .def("begin_unrecorded_step", &ProgramRecording::begin_unrecorded_step, py::arg("parameters"),
            py::arg("buffers"), py::arg("compared") = -1)

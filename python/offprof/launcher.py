@@ -55,13 +55,13 @@ class _Launch:
 
             open_virtual_gpu(gpu["profile"], libraries=gpu["libraries"])
         extension = native.load_extension()
-        from offprof.module_paths import ModulePaths  # these import torch
+        from offprof.code_locator import CodeLocator  # these import torch
         from offprof.script_driver import ScriptDriver
 
-        paths = ModulePaths()
-        self.recording = extension.Recording(request_text, self._report_progress, paths.current)
+        locator = CodeLocator()
+        self.recording = extension.Recording(request_text, self._report_progress, locator.locate)
         patience = self.request["patience_seconds"]
-        self.driver = ScriptDriver(self.recording, extension.Phase, paths, self._finish, patience)
+        self.driver = ScriptDriver(self.recording, extension.Phase, locator, self._finish, patience)
 
     def run(self) -> int:
         """Runs the program until it is recorded or ends. Returns the exit status of the launcher."""

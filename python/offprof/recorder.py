@@ -76,12 +76,12 @@ class _Session:
             trace_path=str(settings.output or ""),
             outcome_path="",
         )
-        from .module_paths import ModulePaths  # these import torch
+        from .code_locator import CodeLocator  # these import torch
         from .script_driver import Afterwards, ScriptDriver
 
-        paths = ModulePaths()
-        self.native = self.extension.Recording(request, lambda what: None, paths.current)
-        self.driver: ScriptDriver = ScriptDriver(self.native, self.extension.Phase, paths, lambda: Afterwards.LEAVE)
+        locator = CodeLocator()
+        self.native = self.extension.Recording(request, lambda what: None, locator.locate)
+        self.driver: ScriptDriver = ScriptDriver(self.native, self.extension.Phase, locator, lambda: Afterwards.LEAVE)
         self.driver.watch.install()
 
     def result(self) -> Recording:

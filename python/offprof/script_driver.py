@@ -9,8 +9,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from .code_locator import CodeLocator
 from .errors import InputError
-from .module_paths import ModulePaths
 from .native import PROCESSORS
 from .program_watch import ProgramWatch
 from .step_detector import StepDetector, Tick
@@ -42,7 +42,7 @@ class ScriptDriver:
         self,
         recording: Any,
         phases: Any,
-        paths: ModulePaths,
+        locator: CodeLocator,
         on_recorded: Callable[[], Afterwards],
         patience_seconds: float = float("inf"),
     ) -> None:
@@ -51,7 +51,7 @@ class ScriptDriver:
         Args:
             recording: the extension's Recording.
             phases: the extension's Phase.
-            paths: learns the paths of the program's modules.
+            locator: learns the paths of the program's modules.
             on_recorded: called once everything is recorded; says what the program does then.
             patience_seconds: longest time until the first step.
         """
@@ -61,7 +61,7 @@ class ScriptDriver:
         self.backward_passes = 0
         self._recording = recording
         self._phases = phases
-        self._paths = paths
+        self._locator = locator
         self._on_recorded = on_recorded
         self._afterwards = Afterwards.STOP
         self._patience_seconds = patience_seconds
@@ -81,7 +81,7 @@ class ScriptDriver:
         self._recording.end_step()
         self.watch.forget_calls()
         self._collect_garbage()
-        self._paths.learn(self.watch.roots())
+        self._locator.learn(self.watch.roots())
         if not self._recording.begin_step(self.watch.parameters(), self.watch.buffers()):
             self._finish()
         return None

@@ -148,3 +148,38 @@ def test_saved_tensor_hooks_of_the_script_take_precedence(script: Callable[[str]
 def test_forked_workers_load_the_data(report_of: Report) -> None:
     report = report_of("run", PROGRAMS / "workers.py", "--device", "host", "--policy", "offload")
     assert report["inexact"] == []
+
+
+def test_saved_tensors_have_the_line_and_the_module_that_saved_them(
+    script: Callable[[str], Path], offprof: Run, report_of: Report, tmp_path: Path
+) -> None:
+    (tmp_path / "blocks").mkdir()
+    (tmp_path / "blocks" / "block.py").write_text(
+        "import torch\n"
+        "class Block(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.linear = torch.nn.Linear(64, 64)\n"
+        "    def forward(self, value):\n"
+        "        return self.linear(value).sigmoid()\n"
+    )
+    text = """
+import torch
+from blocks.block import Block
+model = torch.nn.Sequential(Block(), Block())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+while True:
+    hidden = model(torch.randn(8, 64))
+    hidden.tanh().sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+    end = offprof("run", script(text), "--device", "host", "--policy", "keep", "-o", "trace.json")
+    assert end.returncode == 0, end.stderr
+    saved = report_of("view", "trace.json", "--saved")["saved"]
+    places = {(tensor["op"], tensor["module"], tensor["line"]) for tensor in saved}
+    assert ("aten::addmm", "0.linear", "blocks/block.py:7") in places
+    assert ("aten::sigmoid", "1", "blocks/block.py:7") in places
+    assert ("aten::tanh", None, "train.py:8") in places
+    by_line = report_of("view", "trace.json", "--saved", "--by", "line")["saved_by_line"]
+    assert [group["line"] for group in by_line] == ["blocks/block.py:7", "train.py:8"]

@@ -155,6 +155,19 @@ TEST(ParseTrace, ReadsBackEveryKindOfEvent) {
   expect_same(read_back(trace), trace);
 }
 
+TEST(ParseTrace, ReadsBackModulesAndSourceLines) {
+  Trace trace = sample_trace();
+  trace.program.names.insert(trace.program.names.end(), {"layers.0", "train.py:12"});
+  trace.program.saved[0].module = 4;
+  expect_same(read_back(trace), trace);
+  trace.program.saved[0].line = 5;
+  expect_same(read_back(trace), trace);
+}
+
+TEST(ParseTrace, WritesNoColumnForSourceLinesThatAreUnknown) {
+  EXPECT_FALSE(json::parse(format_trace(sample_trace())).at("program").contains("lines"));
+}
+
 TEST(ParseTrace, ReadsBackRandomStepPrograms) {
   constexpr std::uint64_t kSeed = 20'260'105;
   for (std::uint64_t seed = kSeed; seed < kSeed + 300; ++seed) {
@@ -313,6 +326,12 @@ TEST(CorruptProgram, RejectsAnIndexOutOfRange) {
   EXPECT_THAT(error_with("/program/saved/rows/0/0", -1),
               HasSubstr("program.saved[0]: storage index -1 of 3"));
   EXPECT_THAT(error_with("/program/saved/rows/0/5", 4), HasSubstr("program.saved[0]: op: name index 4 of 4"));
+}
+
+TEST(CorruptTrace, RejectsSourceLinesThatHaveNoName) {
+  EXPECT_THAT(error_with("/program/lines", {4}), HasSubstr("program.saved[0]: line: name index 4 of 4"));
+  EXPECT_THAT(error_with("/program/lines", {0, 0}), HasSubstr("program.lines: has 2 elements"));
+  EXPECT_THAT(error_with("/program/lines", {"train.py:12"}), HasSubstr("program.lines[0]"));
 }
 
 TEST(CorruptProgram, RejectsSizesAndStridesOfUnequalLength) {

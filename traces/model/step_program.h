@@ -56,6 +56,7 @@ struct SavedTensor {
   bool escapes = false;       ///< backward made a tensor that shares the memory which unpack returned
   std::int32_t op = 0;        ///< index in Program::names: the operator that saved it
   std::int32_t module = -1;   ///< index in Program::names: path of the submodule that saved it; -1: not known
+  std::int32_t line = -1;  ///< index in Program::names: source line that saved it, `FILE:LINE`; -1: not known
   SharedLayout layout;
   std::int64_t storage_offset = 0;  ///< in elements
   Bytes bytes = 0;                  ///< number of elements times their size
