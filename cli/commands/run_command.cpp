@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string>
 #include <thread>
@@ -13,15 +12,14 @@
 #include "cli/options/device_options.h"
 #include "cli/options/disk_options.h"
 #include "cli/options/options.h"
+#include "cli/options/script_options.h"
 #include "cli/plugin/engine_loader.h"
-#include "cli/plugin/python_package.h"
 #include "cli/plugin/script_runner.h"
 #include "cli/reports/memory_refusal.h"
 #include "cli/reports/run_report.h"
 #include "engine/models/inputs/input_spec.h"
 #include "engine/scheduler/command_log.h"
 #include "profiler/plugin/plugin.h"
-#include "profiler/recording/step_groups.h"
 #include "simulator/replay/replay.h"
 #include "simulator/steps/time_doubt.h"
 #include "simulator/steps/trace_steps.h"
@@ -62,9 +60,9 @@ class RunCommand : public Subcommand {
   void add_options(CLI::App& app) override {
     RunSettings& settings = request_.settings;
     request_.threads = default_threads();
-    app.add_option("PROGRAM", program_, "Training script (train.py) or TorchScript module (model.pt)");
-    app.add_option("ARGS", script_.arguments, "Arguments of the script, after --");
-    add_script_options(app);
+    program_.add_to(app, "Training script (train.py) or TorchScript module (model.pt)");
+    app.add_flag("--continue", continues_, "Let the script train on under the policy after the recording")
+        ->group(kScriptGroup);
     app.add_option(
            "--load", settings.loaded_from,
            "Checkpoint with the values of the model's parameters and buffers, by name: .safetensors, an "
@@ -116,7 +114,8 @@ class RunCommand : public Subcommand {
   }
 
   ExitStatus run(Context& context) override {
-    choose_program();
+    program_.choose_program();
+    request_.model_path = program_.program();
     const PolicyFile policy = policy_.resolve();
     request_.settings.parameters = parameters();
     request_.settings.slices = slices();
@@ -127,67 +126,10 @@ class RunCommand : public Subcommand {
     if (!output_.empty()) check_writable(output_);
     if (!commands_path_.empty()) check_writable(commands_path_);
 
-    return is_script() ? run_script(context, policy) : run_model(context, policy);
+    return program_.is_script() ? run_script(context, policy) : run_model(context, policy);
   }
 
  private:
-  bool is_script() const { return script_.is_module || program_.ends_with(".py"); }
-
-  void add_script_options(CLI::App& app) {
-    const std::string group = "Training scripts";
-    app.add_option("-m,--module", module_, "Run a Python module, as `python -m` does, instead of a script")
-        ->type_name("NAME")
-        ->group(group);
-    app.add_option(
-           "--python", python_,
-           "Python that runs the script (default: that of the active virtual environment, else python3)")
-        ->type_name("PATH")
-        ->group(group);
-    add_parsed_option(
-        app, "--patience", "N|TIME", [this](const std::string& text) { read_patience(text); },
-        "Most steps until enough of them are alike (default 100), or longest time until the first step, such "
-        "as "
-        "30s (default 600s)")
-        ->group(group);
-    app.add_option("--shape", script_.shape,
-                   "Steps to record if they differ: most-frequent, largest, or N for the N-th most frequent "
-                   "(default most-frequent)")
-        ->type_name("CHOICE")
-        ->group(group);
-    app.add_option("--step-function", script_.step_function,
-                   "Function whose calls are the steps, for scripts without an optimizer of torch.optim")
-        ->type_name("MODULE:NAME")
-        ->group(group);
-    app.add_flag("--continue", script_.continues,
-                 "Let the script train on under the policy after the recording")
-        ->group(group);
-  }
-
-  /// Reads a number of steps or a time.
-  void read_patience(const std::string& text) {
-    if (text.find_first_not_of("0123456789") != std::string::npos) {
-      script_.patience_seconds = static_cast<double>(parse_duration(text)) / 1e9;
-      return;
-    }
-    const auto [end, failure] =
-        std::from_chars(text.data(), text.data() + text.size(), script_.patience_steps);
-    if (failure != std::errc() || script_.patience_steps < 1 || script_.patience_steps > kMostSteps)
-      throw input_error(fmt::format("'{}' is not a number of steps from 1 to {}", text, kMostSteps));
-  }
-
-  /// Tells scripts and models apart. CLI11 cannot know that a module has no path.
-  void choose_program() {
-    script_.is_module = !module_.empty();
-    if (script_.is_module && !program_.empty()) script_.arguments.insert(script_.arguments.begin(), program_);
-    if (script_.is_module) program_ = module_;
-    if (program_.empty())
-      throw input_error("no program is given",
-                        "Name a script or a model: offprof run train.py, offprof run model.pt");
-    if (!is_script() && !script_.arguments.empty())
-      throw input_error("a TorchScript module takes no arguments: " + script_.arguments.front());
-    request_.model_path = program_;
-  }
-
   ExitStatus run_model(Context& context, const PolicyFile& policy) {
     RunResult result = run_engine(context);
     context.warn(result.trace.notes);
@@ -205,19 +147,20 @@ class RunCommand : public Subcommand {
 
   ExitStatus run_script(Context& context, const PolicyFile& policy) {
     refuse_model_options();
-    parse_shape(script_.shape);
-    script_.run = request_;
-    identify_program(script_);
-    script_.run.device = device_.open_in_script(link_, script_.virtual_gpu);
-    script_.run.disk = disk_.request(script_.run.device, request_.policy);
-    script_.run.settings.inputs = script_.arguments;
-    script_.run.settings.loss = script_.run.settings.optimizer = "script";
-    script_.tool_version = program_version();
-    script_.argv = context.argv();
-    script_.kernel_times = device_.kernel_times();
-    script_.trace_path = output_;
-    script_.commands_path = commands_path_;
-    ScriptRun run = record_script(script_, choose_python(python_), context.options().verbose);
+    ScriptRequest script = program_.request();
+    script.run = request_;
+    identify_program(script);
+    script.run.device = device_.open_in_script(link_, script.virtual_gpu);
+    script.run.disk = disk_.request(script.run.device, request_.policy);
+    script.run.settings.inputs = script.arguments;
+    script.run.settings.loss = script.run.settings.optimizer = kOfScript;
+    script.continues = continues_;
+    script.tool_version = program_version();
+    script.argv = context.argv();
+    script.kernel_times = device_.kernel_times();
+    script.trace_path = output_;
+    script.commands_path = commands_path_;
+    ScriptRun run = record_script(script, program_.python(), context.options().verbose);
     context.warn(run.trace.notes);
     if (run.outcome.refusal) throw memory_refusal_error({run.trace, run.outcome.refusal, {}, 0});
     script_outcome_ = std::move(run.outcome);
@@ -355,9 +298,9 @@ class RunCommand : public Subcommand {
   }
 
   RunRequest request_;
-  ScriptRequest script_;
+  ScriptOptions program_;
+  bool continues_ = false;
   std::optional<ScriptOutcome> script_outcome_;
-  std::string program_, module_, python_;
   std::vector<std::string> inputs_;
   DeviceOptions device_;
   DiskOptions disk_;

@@ -1,5 +1,6 @@
 #include "cli/plugin/foreground_command.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -64,7 +65,7 @@ class Environment {
 };
 
 pid_t spawn(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables,
-            const sigset_t& mask) {
+            const sigset_t& mask, CommandOutput output) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -76,9 +77,14 @@ pid_t spawn(const std::vector<std::string>& words, const std::map<std::string, s
   for (const int signal : kRestored) sigaddset(&restored, signal);
   posix_spawnattr_setsigdefault(&attributes, &restored);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  if (output == CommandOutput::kDiscarded)
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
   const int error =
-      posix_spawnp(&child, argv[0], nullptr, &attributes, argv.data(), Environment(variables).data());
+      posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), Environment(variables).data());
+  posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error == 0) return child;
   throw input_error(fmt::format("cannot run '{}': {}", words.front(), std::strerror(error)),
@@ -107,10 +113,10 @@ int wait_for(pid_t child, const HeldSignals& signals) {
 }  // namespace
 
 int run_in_foreground(const std::vector<std::string>& words,
-                      const std::map<std::string, std::string>& variables) {
+                      const std::map<std::string, std::string>& variables, CommandOutput output) {
   ::signal(SIGCHLD, SIG_DFL);  // a parent that ignores it would take the exit status away
   const HeldSignals signals;
-  return wait_for(spawn(words, variables, signals.before()), signals);
+  return wait_for(spawn(words, variables, signals.before(), output), signals);
 }
 
 }  // namespace offprof

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "cli/plugin/foreground_command.h"
 #include "cli/plugin/python_package.h"
 #include "cli/plugin/scratch_folder.h"
 #include "traces/analysis/fingerprint.h"
@@ -42,7 +41,8 @@ void identify_program(ScriptRequest& request) {
   request.fingerprint = fingerprint(identity);
 }
 
-ScriptRun record_script(ScriptRequest request, const std::string& python, bool is_verbose) {
+ScriptRun record_script(ScriptRequest request, const std::string& python, bool is_verbose,
+                        CommandOutput output) {
   const std::string launcher = python_package_folder() + "/launcher.py";
   const ScratchFolder folder;
   if (request.trace_path.empty()) request.trace_path = folder.file("trace.json");
@@ -52,8 +52,8 @@ ScriptRun record_script(ScriptRequest request, const std::string& python, bool i
   request.outcome_path = folder.file("outcome.json");
   const std::string request_path = folder.file("request.json");
   write_file(request_path, format_script_request(request));
-  const int status =
-      run_in_foreground({python, launcher, request_path}, {{kVerboseVariable, is_verbose ? "1" : ""}});
+  const int status = run_in_foreground({python, launcher, request_path},
+                                       {{kVerboseVariable, is_verbose ? "1" : ""}}, output);
   if (!std::filesystem::exists(request.outcome_path))
     throw no_outcome(python, request.run.model_path, status);
   ScriptRun run;

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "cli/plugin/foreground_command.h"
 #include "profiler/plugin/script_io.h"
 
 namespace offprof {
@@ -17,7 +18,9 @@ void identify_program(ScriptRequest& request);
 
 /// Runs the program of `request` in `python` and records it: see ScriptRequest. The trace is written to
 /// `request.trace_path`; empty: to no file. `is_verbose`: the launcher prints its activities to standard
-/// error. Throws Error if the program cannot be recorded, and writes nothing then.
-ScriptRun record_script(ScriptRequest request, const std::string& python, bool is_verbose);
+/// error. `output`: destination of the program's standard output. Throws Error if the program cannot be
+/// recorded, and writes nothing then.
+ScriptRun record_script(ScriptRequest request, const std::string& python, bool is_verbose,
+                        CommandOutput output = CommandOutput::kInherited);
 
 }  // namespace offprof

@@ -1,4 +1,4 @@
-#include "cli/commands/validate_runs.h"
+#include "cli/validation/validate_runs.h"
 
 #include <fmt/format.h>
 
@@ -186,13 +186,15 @@ ValidationRuns choose_runs(const Trace& trace, const Link& link, std::size_t pol
   return runs;
 }
 
-ValidationReport judge_runs(Trace trace, const Link& link, const ComparisonResult& result, int rounds) {
+ValidationReport judge_runs(Trace trace, const Link& link, const ComparisonResult& result, int rounds,
+                            ValidationMethod method) {
   ValidationReport report;
+  report.runs_one_by_one = method == ValidationMethod::kOneByOne;
   report.model = result.trace.model.name;
   report.device = result.trace.environment.device;
   report.rounds = rounds;
   report.times_are_modelled = result.trace.environment.times_are_modelled;
-  report.recalibrated_drift = recalibrated_drift(trace, result.trace);
+  if (report.compares_times()) report.recalibrated_drift = recalibrated_drift(trace, result.trace);
   report.repeated_visits = result.repeated_visits;
   report.displaced_visits = result.displaced_visits;
   {
@@ -205,9 +207,9 @@ ValidationReport judge_runs(Trace trace, const Link& link, const ComparisonResul
     }
   }
   refuse_to_judge_nothing(report);
-  take_drift_out(report, trace, link);
+  if (report.compares_times()) take_drift_out(report, trace, link);
   report.warnings = warnings_of(report, trace, result.trace);
-  add_accuracy(report);
+  if (report.compares_times()) add_accuracy(report);
   return report;
 }
 

@@ -30,11 +30,19 @@ struct ValidationRuns {
 ValidationRuns choose_runs(const Trace& trace, const Link& link, std::size_t policies, int rounds,
                            std::optional<Place> disk = {});
 
+/// How the settings were run.
+enum class ValidationMethod {
+  kInterleaved,  ///< in one process, in rounds
+  kOneByOne,     ///< each once, in a process of its own: measured times are not comparable, modelled ones are
+};
+
 /// Compares predictions from `trace`, which must come from as_visited, with the measurements in `result`,
 /// made in `rounds` rounds over `link`. The machine's drift is derived from a step with nothing offloaded if
 /// such a step was run, the device's times are measured, and there are other settings to judge. The judged
-/// predictions then have their compute scaled by the drift, and that step itself is not judged. Throws Error
+/// predictions then have their compute scaled by the drift, and that step itself is not judged. Runs made
+/// kOneByOne need no trace from as_visited, and their measured times are not compared. Throws Error
 /// (environment) if the device had no memory for any setting.
-ValidationReport judge_runs(Trace trace, const Link& link, const ComparisonResult& result, int rounds);
+ValidationReport judge_runs(Trace trace, const Link& link, const ComparisonResult& result, int rounds,
+                            ValidationMethod method = ValidationMethod::kInterleaved);
 
 }  // namespace offprof

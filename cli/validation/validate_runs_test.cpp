@@ -1,4 +1,4 @@
-#include "cli/commands/validate_runs.h"
+#include "cli/validation/validate_runs.h"
 
 #include <gmock/gmock.h>
 
