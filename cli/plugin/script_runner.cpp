@@ -32,9 +32,19 @@ Error no_outcome(const std::string& python, const std::string& program, int stat
       fmt::format("Its messages are above. Check that this Python runs: {} -c 'import torch'", python));
 }
 
+/// Throws Error (input) unless there is a file of that name.
+void require_script(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(path, error)) return;
+  const bool is_folder = std::filesystem::is_directory(path, error);
+  throw input_error(is_folder ? path + " is a folder, not a script" : "there is no script " + path,
+                    "Give its path from the current folder; name a module of a package with -m NAME");
+}
+
 }  // namespace
 
 void identify_program(ScriptRequest& request) {
+  if (!request.is_module) require_script(request.run.model_path);
   std::string identity =
       request.is_module ? request.run.model_path : fingerprint_of_file(request.run.model_path);
   for (const std::string& argument : request.arguments) identity += '\0' + argument;

@@ -41,6 +41,19 @@ def _own_frames_skipped(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
+def _refuse_early_torch() -> None:
+    """Raises UnavailableError if torch is imported already: then it was imported when Python started."""
+    if "torch" not in sys.modules:
+        return
+    from offprof.errors import UnavailableError
+
+    raise UnavailableError(
+        "torch was imported when Python started, before the virtual GPU could be opened",
+        "Look for the import in the sitecustomize.py, the usercustomize.py and the .pth files of this Python: "
+        f"{sys.executable} -v -c pass 2>&1 | grep 'import .torch'",
+    )
+
+
 class _Launch:
     """One recording of a program."""
 
@@ -53,6 +66,7 @@ class _Launch:
         if gpu is not None:
             from offprof.virtual_gpu import open_virtual_gpu
 
+            _refuse_early_torch()
             open_virtual_gpu(gpu["profile"], libraries=gpu["libraries"])
         extension = native.load_extension()
         from offprof.code_locator import CodeLocator  # these import torch
@@ -130,13 +144,14 @@ class _Launch:
         if self.recording.fail():
             self.recording.write()
             return 0
-        recorded = (
-            "everything was recorded but not measured" if self.recording.is_recorded else "not everything was recorded"
-        )
+        if steps == 0:
+            when = "before its first step: nothing was recorded"
+        elif self.recording.is_recorded:
+            when = f"in step {steps}: its step was recorded until then, but not measured"
+        else:
+            when = f"in step {steps}: the {steps - 1} steps before it are too few for a recording"
         return self._refuse(
-            True,
-            f"{self.program} raised {type(error).__name__} in step {steps}; until then {recorded}",
-            "Its traceback is above.",
+            True, f"{self.program} raised {type(error).__name__} {when}", "Its traceback is above. Nothing is written."
         )
 
     def _refuse(self, is_input: bool, message: str, hint: str) -> int:
