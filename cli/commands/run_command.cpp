@@ -114,7 +114,7 @@ class RunCommand : public Subcommand {
   }
 
   ExitStatus run(Context& context) override {
-    program_.choose_program();
+    program_.choose_program(context.argv());
     request_.model_path = program_.program();
     const PolicyFile policy = policy_.resolve();
     request_.settings.parameters = parameters();

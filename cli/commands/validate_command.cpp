@@ -74,7 +74,7 @@ class ValidateCommand : public Subcommand {
   }
 
   ExitStatus run(Context& context) override {
-    program_.choose_program();
+    program_.choose_program(context.argv());
     Trace trace = read_trace(trace_path_);
     if (trace.simulated)
       throw input_error(trace_path_ + " is simulated: it contains no measurements to predict from",

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "cli/options/options.h"
 #include "cli/plugin/python_package.h"
@@ -10,6 +12,22 @@
 #include "traces/base/error.h"
 
 namespace offprof {
+namespace {
+
+/// Returns the words after `--` as they were typed: the parser takes an argument such as [1,2] apart. Returns
+/// `parsed` if there is no mark, or if some of the arguments are before it.
+std::vector<std::string> typed_arguments(const std::vector<std::string>& argv, const std::string& program,
+                                         std::vector<std::string> parsed) {
+  const auto mark = std::ranges::find(argv, "--");
+  const auto is_before_mark = [&](const std::string& word) {
+    return std::find(argv.begin(), mark, word) != mark;
+  };
+  if (mark == argv.end() || parsed.empty() || !is_before_mark(program) || is_before_mark(parsed.front()))
+    return parsed;
+  return {mark + 1, argv.end()};
+}
+
+}  // namespace
 
 void ScriptOptions::add_to(CLI::App& app, const std::string& what) {
   app.add_option("PROGRAM", program_, what);
@@ -38,11 +56,12 @@ void ScriptOptions::add_to(CLI::App& app, const std::string& what) {
       ->group(kScriptGroup);
 }
 
-void ScriptOptions::choose_program() {
+void ScriptOptions::choose_program(const std::vector<std::string>& argv) {
   request_.is_module = !module_.empty();
   if (request_.is_module && !program_.empty())
     request_.arguments.insert(request_.arguments.begin(), program_);
   if (request_.is_module) program_ = module_;
+  request_.arguments = typed_arguments(argv, program_, std::move(request_.arguments));
   if (program_.empty())
     throw input_error("no program is given",
                       "Name a script or a model: offprof run train.py, offprof run model.pt");

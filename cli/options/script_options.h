@@ -20,8 +20,9 @@ class ScriptOptions {
   void add_to(CLI::App& app, const std::string& what);
 
   /// Tells scripts and models apart: the parser cannot know that a module of Python (`-m`) has no path. Call
-  /// it first. Throws Error (input) if there is no program, or a model with arguments.
-  void choose_program();
+  /// it first, with the whole command line. Throws Error (input) if there is no program, or a model with
+  /// arguments.
+  void choose_program(const std::vector<std::string>& argv);
 
   bool is_script() const { return request_.is_module || program_.ends_with(".py"); }
   /// Returns the path of the script or the model, or the name of the module.

@@ -125,8 +125,8 @@ def test_a_missing_python_is_refused(script: Callable[[str], Path], offprof: Run
 
 
 def test_arguments_after_the_mark_are_the_script_s(script: Callable[[str], Path], offprof: Run) -> None:
-    end = offprof("run", script("import sys\nprint(sys.argv[1:])"), "--device", "host", "--", "--lr", "3", "-o")
-    assert "['--lr', '3', '-o']" in end.stdout
+    end = offprof("run", script("import sys\nprint(sys.argv[1:])"), "--device", "host", "--", "--lr", "[1,2]", "-o")
+    assert "['--lr', '[1,2]', '-o']" in end.stdout
 
 
 def test_a_module_runs_as_main(tmp_path: Path, offprof: Run) -> None:
