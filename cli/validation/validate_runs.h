@@ -24,9 +24,9 @@ struct ValidationRuns {
 /// Chooses `policies` settings that span the space of policies, and adds the rules whose costs the trace has
 /// measured (ruled_policies); rules with a disk only if there is a `disk`. Leaves out settings for which the
 /// trace has no step program, and those that do not fit into the memory of the device of `trace`. `trace`
-/// must come from as_visited. The setting that determines the drift is visited several times per round. A
-/// visit has more timed steps if they are predicted to be short. Throws Error (environment) if no setting
-/// fits.
+/// must come from as_visited, or be that of a script without a cap of --device-memory. The setting that
+/// determines the drift is visited several times per round. A visit has more timed steps if they are
+/// predicted to be short. Throws Error (environment) if no setting fits.
 ValidationRuns choose_runs(const Trace& trace, const Link& link, std::size_t policies, int rounds,
                            std::optional<Place> disk = {});
 
