@@ -90,7 +90,7 @@ auto OffloadStep::scheduled(Call call) {
 SavedId OffloadStep::pack(const at::Tensor& value) {
   const HookScope scope(*this);
   device_.check_compute_stream();
-  PackRequest request = contents_.describe(value);
+  PackRequest request = contents_.describe(value, torch::autograd::get_current_node() != nullptr);
   const SavedId tensor = executor_.hold(value);
   const RuledPlacement rule = rule_for(tensor, value, request);
   // A recording proves beforehand that no two tensors of different types share an encoded copy.
@@ -142,6 +142,8 @@ at::Tensor OffloadStep::unpack(SavedId tensor) {
   const CopyId copy = executor_.held(tensor).copy;
   TORCH_CHECK(copy < 0 || executor_.copies().is_on_device(copy), kAskedAgain, tensor);
   at::Tensor value = executor_.restore(tensor, shell);
+  if (value.has_storage())
+    contents_.add_unpacked(tensor, value.storage(), copy >= 0 && executor_.copies()[copy].reloaded);
   if (wants_node_ends_ && watched_node_ == nullptr) node_end();
   return value;
 }
@@ -183,6 +185,7 @@ void OffloadStep::node_end() {
 
 void OffloadStep::backward_end() {
   const HookScope scope(*this);
+  contents_.backward_end();
   if (listener_ != nullptr) listener_->on_backward_end();
   scheduled([&] {
     scheduler_->backward_end();

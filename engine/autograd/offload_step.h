@@ -50,6 +50,9 @@ class ReloadOutOfMemory final : public c10::OutOfMemoryError {
 /// but all its memory is freed with its last tensor. A device that is out of memory for a reload fails only
 /// if the scheduler has nothing more to free; then the call throws ReloadOutOfMemory.
 ///
+/// A tensor that an autograd node saves (Movability::kUnpacked) stays on the device if backward has already
+/// unpacked a tensor of its storage.
+///
 /// Several threads may call at once, as those of a module that forks do. They take turns, in an order that
 /// the next step need not repeat. PassRecorder rejects such a step.
 class OffloadStep final {

@@ -1,6 +1,7 @@
 #include "engine/autograd/offload_step.h"
 
 #include <gmock/gmock.h>
+#include <torch/csrc/autograd/function.h>
 
 #include "tests/support/command_lists.h"
 #include "tests/support/torch_test.h"
@@ -195,6 +196,54 @@ TEST_F(OffloadStepTest, KeepsResidentsHoweverTheyAreViewed) {
       EXPECT_EQ(reason_in(*step, view), reason);
     EXPECT_EQ(step->d2h_bytes(), 0);
   }
+}
+
+/// A node that may be current on this thread, as if backward ran it.
+struct BackwardNode final : torch::autograd::Node {
+  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { return {}; }
+};
+
+TEST_F(OffloadStepTest, KeepsWhatBackwardSavesOfAStorageThatItHasUnpacked) {
+  for (const Policy& policy : {kKeep, kOffload, kTrl}) {
+    const auto step = make_step(policy);
+    const SavedId tensor = step->pack(activation());
+    const torch::autograd::NodeGuard running(std::make_shared<BackwardNode>());
+    const Tensor back = step->unpack(tensor);
+    const Bytes copied = step->d2h_bytes();
+    EXPECT_EQ(reason_in(*step, back), PlacementReason::kUnpacked);
+    EXPECT_EQ(reason_in(*step, back.detach().t()), PlacementReason::kUnpacked);
+    EXPECT_EQ(step->d2h_bytes(), copied);
+    step->release(tensor);
+  }
+}
+
+TEST_F(OffloadStepTest, KeepsTheStorageItselfToo) {
+  const auto step = make_step(kOffload);
+  const Tensor value = activation();
+  const SavedId tensor = step->pack(value);
+  const torch::autograd::NodeGuard running(std::make_shared<BackwardNode>());
+  EXPECT_EQ(reason_in(*step, value), PlacementReason::kSharedCopy);
+  step->unpack(tensor);
+  EXPECT_EQ(reason_in(*step, value), PlacementReason::kUnpacked);
+  step->release(tensor);
+}
+
+TEST_F(OffloadStepTest, MovesWhatBackwardMakesAndSaves) {
+  const auto step = make_step(kOffload);
+  const torch::autograd::NodeGuard running(std::make_shared<BackwardNode>());
+  EXPECT_EQ(reason_in(*step, activation()), PlacementReason::kOffloaded);
+}
+
+TEST_F(OffloadStepTest, TheNextBackwardSavesOldTensorsAsIfTheyHadNotBeenUnpacked) {
+  const Tensor old = activation();
+  const auto step = make_step(kOffload);
+  const torch::autograd::NodeGuard running(std::make_shared<BackwardNode>());
+  const SavedId tensor = step->pack(old);
+  step->unpack(tensor);
+  EXPECT_EQ(reason_in(*step, old), PlacementReason::kUnpacked);
+  step->backward_end();
+  EXPECT_EQ(reason_in(*step, old), PlacementReason::kResident);
+  step->release(tensor);
 }
 
 TEST_F(OffloadStepTest, TrlKeepsAParameterButMovesItsTranspose) {

@@ -52,6 +52,7 @@ StorageRole role_of(Movability movability) {
     case Movability::kMovable:
     case Movability::kEmpty:
     case Movability::kUnsupportedLayout:
+    case Movability::kUnpacked:
       break;
   }
   return StorageRole::kActivation;

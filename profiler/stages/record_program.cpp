@@ -1,8 +1,13 @@
 #include "profiler/stages/record_program.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "profiler/recorder/recompute_recorder.h"
 #include "profiler/recording/program_builder.h"
@@ -73,15 +78,40 @@ bool needs_its_layouts(const StepProgram& program) {
   });
 }
 
+/// Returns true if a tensor is unpacked again after the node that unpacked it has run, as for the gradient of
+/// a gradient.
+bool unpacks_again(const StepProgram& program) {
+  std::vector<std::int64_t> unpacked_in(program.saved.size(),
+                                        -1);  // node by saved tensor; -1: not unpacked yet
+  std::int64_t node = 0;
+  for (const Event& event : program.events) {
+    node += event.kind == EventKind::kNodeEnd ? 1 : 0;
+    if (event.kind != EventKind::kUnpack) continue;
+    if (unpacked_in[event.id] >= 0 && unpacked_in[event.id] != node) return true;
+    unpacked_in[event.id] = node;
+  }
+  return false;
+}
+
+/// Returns why TRL's rules would stop the program; nullopt: they would not.
+std::optional<std::string> why_trl_stops(const StepProgram& program) {
+  if (needs_its_layouts(program))
+    return "TRL would return a padded attention bias without its padding, which efficient attention refuses";
+  if (unpacks_again(program))
+    return "TRL returns each saved tensor once, and backward unpacks some again for the gradient of a "
+           "gradient";
+  return std::nullopt;
+}
+
 /// Records the dense copies, and the dense program if it differs.
 StepScript<void> record_dense(const StepSource& source, const RecordedPass& offload_pass,
                               RecordedProgram& recorded) {
-  if (needs_its_layouts(recorded.program)) {
-    recorded.notes.emplace_back(
-        "steps under TRL's rules are not recorded: TRL would return a padded attention bias without its "
-        "padding, "
-        "which efficient attention refuses; predictions for the policies trl and trl-trainer assume that it "
-        "does not");
+  if (const auto why = why_trl_stops(recorded.program)) {
+    recorded.notes.push_back(
+        fmt::format("steps under TRL's rules are not recorded: {}; predictions for the policies trl and "
+                    "trl-trainer assume "
+                    "that the program goes on",
+                    *why));
     recorded.last_pass = co_await record_pass(preset_policy("keep"));
     co_return;
   }

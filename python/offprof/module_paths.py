@@ -29,7 +29,7 @@ class ModulePaths:
 
     def current(self) -> str:
         """Returns the path of the innermost module whose call is running on this thread; empty: none is known."""
-        frame: FrameType | None = sys._getframe(1)
+        frame: FrameType | None = sys._getframe()  # a thread of backward may have no other
         while frame is not None:
             if frame.f_code is _CALL:
                 path = self._paths.get(frame.f_locals["self"])

@@ -62,7 +62,7 @@ def request_text(policy_files: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize("device", ["host", "virtual:h200"])
-@pytest.mark.parametrize("program", ["mlp", "transformer", "gan"])
+@pytest.mark.parametrize("program", ["mlp", "transformer", "gan", "reentrant", "gradient_penalty"])
 def test_predicts_runs_of_the_script_under_eight_policies(
     program: str,
     device: str,

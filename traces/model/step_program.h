@@ -34,6 +34,10 @@ enum class Movability : std::uint8_t {
   /// A parameter under parameter offload, or a value between layer slices. It is on the device only around
   /// its uses anyway.
   kParameterGroup,
+  /// Saved by a backward that had already unpacked a tensor of its storage, and so holds its memory anyway:
+  /// the input of a region whose forward backward runs again (re-entrant checkpointing), or a value that is
+  /// needed for the gradient of a gradient. Its storage has no bytes: the unpacked tensor counts for both.
+  kUnpacked,
 };
 
 /// Device allocation that the model made, or that existed at the start of the step. It is identified by its
