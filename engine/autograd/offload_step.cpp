@@ -96,7 +96,7 @@ SavedId OffloadStep::pack(const at::Tensor& value) {
   // A recording proves beforehand that no two tensors of different types share an encoded copy.
   if (guide_.place && rule && rule->transform >= 0)
     request.version = contents_.encoded_version(value, request.storage);
-  const PackDecision decision = scheduled([&] { return scheduler_->pack(tensor, request, rule); });
+  const PackDecision decision = scheduled([&] { return scheduler_->pack(tensor, asked_of(request), rule); });
   if (decision.copy >= 0) {
     check_shared_type(executor_.held(tensor).shell, executor_.copies()[decision.copy]);
     executor_.hand_over(tensor, decision.copy);
@@ -104,6 +104,14 @@ SavedId OffloadStep::pack(const at::Tensor& value) {
   add_to_ledger(decision, request.tensor_bytes);
   if (listener_ != nullptr) listener_->on_pack(tensor, value, request, decision);
   return tensor;
+}
+
+/// Returns the request that the scheduler gets: see StepGuide::moves_inputs.
+PackRequest OffloadStep::asked_of(PackRequest request) const {
+  const bool is_input =
+      request.movability == Movability::kInput && contents_.is_made_in_step(request.storage);
+  if (guide_.moves_inputs && is_input) request.movability = Movability::kMovable;
+  return request;
 }
 
 RuledPlacement OffloadStep::rule_for(SavedId tensor, const at::Tensor& value,
@@ -161,6 +169,17 @@ void OffloadStep::ask_scheduler_for(SavedId tensor, const Shell& shell) {
                  "more tensors): ",
                  error.what_without_backtrace()));
   }
+}
+
+void OffloadStep::add_inputs(std::span<const at::Tensor> tensors) {
+  if (torch::autograd::get_current_node() != nullptr) return;
+  const std::lock_guard turn(mutex_);
+  contents_.add_inputs(tensors);
+}
+
+void OffloadStep::add_outputs(std::span<const at::Tensor> tensors) {
+  const std::lock_guard turn(mutex_);
+  contents_.add_outputs(tensors);
 }
 
 void OffloadStep::watch_node_end() {

@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,10 @@ class OffloadStep final {
   /// watches_draws returns true.
   void draw(const std::string& op);
   bool watches_draws() const { return executor_.recompute().watches_draws(); }
+  /// See SavedContents. In backward, which calls a module again (re-entrant checkpointing), nothing is an
+  /// input.
+  void add_inputs(std::span<const at::Tensor> tensors);
+  void add_outputs(std::span<const at::Tensor> tensors);
   /// Announces that the running autograd node has ended.
   void node_end();
   /// Announces that backward is done; called by the caller of backward.
@@ -95,6 +100,7 @@ class OffloadStep final {
 
   template <typename Call>
   auto scheduled(Call call);
+  PackRequest asked_of(PackRequest request) const;
   RuledPlacement rule_for(SavedId tensor, const at::Tensor& value, const PackRequest& request) const;
   void add_to_ledger(const PackDecision& decision, Bytes bytes);
   void ask_scheduler_for(SavedId tensor, const Shell& shell);

@@ -246,6 +246,33 @@ TEST_F(OffloadStepTest, TheNextBackwardSavesOldTensorsAsIfTheyHadNotBeenUnpacked
   step->release(tensor);
 }
 
+TEST_F(OffloadStepTest, KeepsInputsThatAreMadeInTheStepAndTrlMovesThem) {
+  for (const auto& [policy, reason] :
+       {std::pair(kOffload, PlacementReason::kInput), std::pair(kTrl, PlacementReason::kOffloaded)}) {
+    const auto step = make_step(policy);
+    const Tensor input = activation(), other = activation();
+    step->add_inputs({&input, 1});
+    EXPECT_EQ(reason_in(*step, input.t()), reason);
+    EXPECT_EQ(reason_in(*step, other), PlacementReason::kOffloaded);
+  }
+}
+
+TEST_F(OffloadStepTest, AnOutputOfTheModelIsNoInput) {
+  const auto step = make_step(kOffload);
+  const Tensor output = activation(), detached = output.detach();
+  step->add_outputs({&output, 1});
+  step->add_inputs({&detached, 1});
+  EXPECT_EQ(reason_in(*step, detached), PlacementReason::kOffloaded);
+}
+
+TEST_F(OffloadStepTest, BackwardAddsNoInputs) {
+  const auto step = make_step(kOffload);
+  const Tensor value = activation();
+  const torch::autograd::NodeGuard running(std::make_shared<BackwardNode>());
+  step->add_inputs({&value, 1});
+  EXPECT_EQ(reason_in(*step, value), PlacementReason::kOffloaded);
+}
+
 TEST_F(OffloadStepTest, TrlKeepsAParameterButMovesItsTranspose) {
   const Tensor parameter = activation();
   Residents residents;

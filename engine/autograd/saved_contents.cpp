@@ -67,7 +67,8 @@ PackRequest SavedContents::describe(const at::Tensor& value, bool in_backward) {
   request.storage_bytes = static_cast<Bytes>(value.storage().nbytes());
   request.tensor_bytes = bytes_of(value);
   request.movability = movability_of(value, allocation, role);
-  if (request.movability == Movability::kMovable)
+  const bool is_input = request.movability == Movability::kInput && is_made_in_step(request.storage);
+  if (is_input || request.movability == Movability::kMovable)
     request.version = version(value, request.storage, at::ScalarType::Undefined);
   request.is_parameter =
       role == StorageRole::kParameter && residents_->parameters.contains(value.unsafeGetTensorImpl());
@@ -113,7 +114,24 @@ void SavedContents::backward_end() {
 StorageRole SavedContents::role_of(AllocationId allocation) const {
   const auto found = residents_->roles.find(allocation);
   if (found != residents_->roles.end()) return found->second;
+  if (inputs_.contains(allocation)) return StorageRole::kInput;
   return is_made_in_step(allocation) ? StorageRole::kActivation : StorageRole::kResident;
+}
+
+std::optional<AllocationId> SavedContents::allocation_of(const at::Tensor& value) const {
+  return has_plain_storage(value) ? allocator_.allocation_of(value.storage()) : std::nullopt;
+}
+
+void SavedContents::add_inputs(std::span<const at::Tensor> tensors) {
+  for (const at::Tensor& tensor : tensors)
+    if (const auto allocation = allocation_of(tensor); allocation && !outputs_.contains(*allocation))
+      inputs_.insert(*allocation);
+}
+
+void SavedContents::add_outputs(std::span<const at::Tensor> tensors) {
+  for (const at::Tensor& tensor : tensors)
+    if (const auto allocation = allocation_of(tensor); allocation && !inputs_.contains(*allocation))
+      outputs_.insert(*allocation);
 }
 
 }  // namespace offprof

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -33,6 +34,11 @@ class SavedContents {
   /// Returns true if the storage is an activation or an input that was made in the step.
   bool is_made_in_step(AllocationId allocation) const { return allocation >= first_allocation_; }
 
+  /// Notes that the step's program passes the tensors to its model from outside: they are inputs from now on.
+  void add_inputs(std::span<const at::Tensor> tensors);
+  /// Notes that the model has returned the tensors: they are no inputs, even if they are passed to it later.
+  void add_outputs(std::span<const at::Tensor> tensors);
+
   /// Notes that backward has unpacked the tensor from `storage`: the one that it was saved with, or another
   /// to which it was reloaded.
   void add_unpacked(SavedId tensor, const c10::Storage& storage, bool is_reloaded);
@@ -52,12 +58,15 @@ class SavedContents {
   std::uint32_t version(const at::Tensor& value, AllocationId allocation, at::ScalarType encoded_as);
   bool was_unpacked(AllocationId allocation);
   StorageRole role_of(AllocationId allocation) const;
+  std::optional<AllocationId> allocation_of(const at::Tensor& value) const;
 
   const DeviceAllocator& allocator_;
   std::shared_ptr<const Residents> residents_;
   AllocationId first_allocation_;  ///< older storages are residents
   /// Contents of movable storages, in the order of saving.
   std::unordered_map<AllocationId, std::vector<Content>> contents_;
+  std::unordered_set<AllocationId> inputs_;
+  std::unordered_set<AllocationId> outputs_;
   std::vector<AllocationId> saved_in_;  ///< by saved tensor; 0: no allocation
   std::vector<AllocationId> unpacked_;  ///< not in the set yet: most steps never look one up
   std::unordered_set<AllocationId> unpacked_set_;

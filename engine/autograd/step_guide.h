@@ -28,6 +28,9 @@ struct StepGuide {
   std::function<RuledPlacement(const at::Tensor& value)> place{};
   /// Recompute steps of the recomputations in `placements`, by Recomputation::tensor.
   std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecomputation>> recomputations{};
+  /// Lets the scheduler move inputs that were made in the step, to see how long the program itself holds
+  /// them.
+  bool moves_inputs = false;
   /// Transforms, by ResolvedPlacement::transform.
   std::vector<std::shared_ptr<const Transform>> transforms{};
 };

@@ -59,6 +59,10 @@ std::string text_of(const FoundRecomputation& found) {
   return text.str();
 }
 
+bool is_movable(const PackRequest& request) {
+  return request.movability == Movability::kMovable;
+}
+
 /// Builds the steps that recompute a content from data that is available in backward.
 class RecomputeBuilder {
  public:
@@ -131,7 +135,7 @@ void RecomputeRecorder::on_pack(SavedId tensor, const at::Tensor& value, const P
   Saved& saved = saved_.emplace_back();
   saved.request = request;
   notes_.set_packed(static_cast<SavedId>(saved_.size()));
-  if (!is_forward_ || request.movability != Movability::kMovable) return;
+  if (!is_forward_ || !(is_movable(request) || request.movability == Movability::kInput)) return;
   saved.content = content_of(value);
   saved.value = at::Tensor(shell_of(value));
   if (first_of_content(request.storage, saved.content) < 0) saved.digest = digest_of(saved.value);
@@ -157,7 +161,8 @@ void RecomputeRecorder::find() {
   const at::AutoDispatchBelowAutograd below_autograd;
   const auto draws = std::make_shared<const std::vector<Draw>>(notes_.draws().list());
   for (SavedId tensor = 0; tensor < static_cast<SavedId>(saved_.size()); ++tensor)
-    if (saved_[tensor].value.defined() && is_first_of_content(tensor)) try_recomputation(tensor, draws);
+    if (is_movable(saved_[tensor].request) && saved_[tensor].value.defined() && is_first_of_content(tensor))
+      try_recomputation(tensor, draws);
 }
 
 bool RecomputeRecorder::is_first_of_content(SavedId tensor) const {

@@ -158,6 +158,20 @@ TEST(BuildProgram, MemoryOutsideTheDeviceIsAStorageWithoutBytes) {
   EXPECT_THAT(program_of(sketch).storages, ElementsAre(ProgramStorage{0, StorageRole::kResident}));
 }
 
+TEST(BuildProgram, AnInputThatIsMadeInTheStepIsAStorageOfTheStep) {
+  RawSaved input;
+  input.storage = 5;
+  input.storage_bytes = input.saved.bytes = 64;
+  input.role = StorageRole::kInput;
+  input.saved.movability = Movability::kInput;
+  PassSketch sketch;
+  sketch.op_begin("aten::linear").alloc(5, 64).pack(input).op_end().free(5);
+  const StepProgram program = program_of(sketch);
+  EXPECT_THAT(program.storages, ElementsAre(ProgramStorage{64, StorageRole::kActivation}));
+  EXPECT_EQ(program.saved[0].movability, Movability::kInput);
+  EXPECT_THAT(without_times(program.events), testing::Contains(Event{kAlloc, 0}));
+}
+
 TEST(BuildProgram, WhatBackwardSavesAgainHasNoBytesOfItsOwn) {
   RawSaved again;
   again.saved.movability = Movability::kUnpacked;

@@ -180,9 +180,21 @@ void ScriptSession::begin_phase(ScriptPhase phase) {
   step_->begin_phase(name_of(phase));
 }
 
+/// Returns the step that runs under a policy; nullptr: none.
+OffloadStep* ScriptSession::current_step() const {
+  return step_ ? step_->step().get() : unrecorded_.get();
+}
+
+void ScriptSession::begin_call(std::span<const at::Tensor> inputs) {
+  if (OffloadStep* const step = current_step()) step->add_inputs(inputs);
+}
+
+void ScriptSession::end_call(std::span<const at::Tensor> outputs) {
+  if (OffloadStep* const step = current_step()) step->add_outputs(outputs);
+}
+
 void ScriptSession::end_backward() {
-  if (step_) step_->step()->backward_end();
-  if (unrecorded_) unrecorded_->backward_end();
+  if (OffloadStep* const step = current_step()) step->backward_end();
 }
 
 void ScriptSession::begin_unrecorded_step(const Policy& policy, const ProgramTensors& tensors) {

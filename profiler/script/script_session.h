@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,10 @@ class ScriptSession {
   /// if the steps cannot be recorded, and what the device throws.
   bool begin_step(const ProgramTensors& tensors);
   void begin_phase(ScriptPhase phase);
+  /// Reports that the program calls one of its root modules with these tensors, which no operator with a
+  /// history made, or that the call has returned these. They are ignored outside of a step.
+  void begin_call(std::span<const at::Tensor> inputs);
+  void end_call(std::span<const at::Tensor> outputs);
   void end_backward();
   /// Ends the current step, if there is one. Throws the errors of MeasuredStep::finish.
   void end_step();
@@ -98,6 +103,7 @@ class ScriptSession {
  private:
   StepScript<void> profile();
   void note_program(const ProgramTensors& tensors);
+  OffloadStep* current_step() const;
   void go_on();
   void observe();
   void skip_step();

@@ -30,8 +30,9 @@ std::vector<Staging> staging_in(const StepProgram& program, const RecordedPass& 
   return gathered;
 }
 
-StepScript<RecordedPass> record_pass(Policy policy) {
-  const StepOrder order{.policy = std::move(policy), .recording = Recording::kProgram};
+StepScript<RecordedPass> record_pass(Policy policy, StepGuide guide = {}) {
+  const StepOrder order{
+      .policy = std::move(policy), .guide = std::move(guide), .recording = Recording::kProgram};
   StepResult step = co_await order;
   co_return std::move(step.recording);
 }
@@ -152,7 +153,9 @@ StepScript<RecordedProgram> record_program(const StepSource& source, bool finds_
     keep_passes.push_back(co_await record_pass(preset_policy("keep")));
   }
   source.progress("recording with everything offloaded");
-  const RecordedPass offload_pass = co_await record_pass(preset_policy("offload"));
+  StepGuide moving;
+  moving.moves_inputs = true;
+  const RecordedPass offload_pass = co_await record_pass(preset_policy("offload"), std::move(moving));
   RecordedProgram recorded;
   recorded.program = build_program(keep_passes, offload_pass);
   recorded.guide.backward_order = backward_order(recorded.program);

@@ -135,6 +135,14 @@ class ProgramRecording {
   }
   bool may_lose(int compared) { return recording_.session().may_lose(policy(compared)); }
   void begin_phase(ScriptPhase phase) { recording_.session().begin_phase(phase); }
+  void begin_call(const py::sequence& inputs) {
+    const std::vector<at::Tensor> tensors = tensors_of(inputs);
+    guarded([&] { recording_.session().begin_call(tensors); });
+  }
+  void end_call(const py::sequence& outputs) {
+    const std::vector<at::Tensor> tensors = tensors_of(outputs);
+    guarded([&] { recording_.session().end_call(tensors); });
+  }
   void end_backward() {
     guarded([&] { recording_.session().end_backward(); });
   }
@@ -207,6 +215,8 @@ PYBIND11_MODULE(_extension, module) {
            py::arg("buffers"), py::arg("compared") = -1)
       .def("may_lose", &ProgramRecording::may_lose, py::arg("compared") = -1)
       .def("begin_phase", &ProgramRecording::begin_phase, py::arg("phase"))
+      .def("begin_call", &ProgramRecording::begin_call, py::arg("inputs"))
+      .def("end_call", &ProgramRecording::end_call, py::arg("outputs"))
       .def("end_backward", &ProgramRecording::end_backward)
       .def("end_step", &ProgramRecording::end_step)
       .def("forget_in_child", &ProgramRecording::forget_in_child)

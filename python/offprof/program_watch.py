@@ -9,6 +9,8 @@ import torch
 from torch.nn.modules import module as _modules
 from torch.optim import optimizer as _optimizers
 
+from .root_calls import RootCalls
+
 
 class ProgramListener(Protocol):
     """Receives the events of a program, on the threads on which they happen."""
@@ -18,6 +20,12 @@ class ProgramListener(Protocol):
 
     def on_backward_end(self) -> None:
         """The outermost backward pass has ended without an exception."""
+
+    def on_inputs(self, tensors: list[torch.Tensor]) -> None:
+        """A root module is about to be called with these tensors, which have no history."""
+
+    def on_outputs(self, tensors: list[torch.Tensor]) -> None:
+        """A root module has returned these tensors."""
 
     def on_optimizer_begin(self) -> None:
         """An optimizer begins its step."""
@@ -54,7 +62,7 @@ class ProgramWatch:
     """Installs the hooks that report a program's events, and knows its parameters and buffers.
 
     A root module is one that is called outside of every other module's call. Root modules are collected until
-    ``forget_calls``, since the hooks slow each call of a module.
+    ``watch_roots``, since the hooks slow each call of a module. From then on the calls of root modules are reported.
     """
 
     def __init__(self, listener: ProgramListener) -> None:
@@ -64,6 +72,7 @@ class ProgramWatch:
         self._optimizers: dict[int, weakref.ref[torch.optim.Optimizer]] = {}
         self._depth = 0
         self._call_hooks: list[Any] = []
+        self._root_calls = RootCalls(listener.on_inputs, listener.on_outputs)
         self._hooks: list[Any] = []
         self._engine: Any = None
 
@@ -86,15 +95,15 @@ class ProgramWatch:
             _modules.register_module_forward_hook(self._call_ends, always_call=True),
         ]
 
-    def forget_calls(self) -> None:
-        """Removes the hooks of module calls."""
-        for hook in self._call_hooks:
-            hook.remove()
-        self._call_hooks.clear()
+    def watch_roots(self) -> None:
+        """Watches the calls of the root modules that are known, and of no other module."""
+        self._forget_calls()
+        self._root_calls.install(self.roots())
 
     def remove(self) -> None:
         """Removes all hooks."""
-        self.forget_calls()
+        self._forget_calls()
+        self._root_calls.remove()
         for hook in self._hooks:
             hook.remove()
         self._hooks.clear()
@@ -130,6 +139,11 @@ class ProgramWatch:
             for buffer in root.buffers():
                 found.setdefault(id(buffer), buffer)
         return [tensor for tensor in found.values() if _is_known(tensor)]
+
+    def _forget_calls(self) -> None:
+        for hook in self._call_hooks:
+            hook.remove()
+        self._call_hooks.clear()
 
     def _optimizer_begins(self, *_: Any) -> None:
         self._listener.on_optimizer_begin()

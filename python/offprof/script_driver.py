@@ -79,7 +79,7 @@ class ScriptDriver:
         if self.is_done:
             return self._tick_afterwards()
         self._recording.end_step()
-        self.watch.forget_calls()
+        self.watch.watch_roots()
         self._collect_garbage()
         self._paths.learn(self.watch.roots())
         if not self._recording.begin_step(self.watch.parameters(), self.watch.buffers()):
@@ -102,6 +102,14 @@ class ScriptDriver:
     def on_backward_end(self) -> None:
         """See ProgramListener."""
         self._recording.end_backward()
+
+    def on_inputs(self, tensors: list[Any]) -> None:
+        """See ProgramListener."""
+        self._recording.begin_call(tensors)
+
+    def on_outputs(self, tensors: list[Any]) -> None:
+        """See ProgramListener."""
+        self._recording.end_call(tensors)
 
     def on_optimizer_begin(self) -> None:
         """See ProgramListener."""
