@@ -148,6 +148,20 @@ TEST(ParseTrace, ReadsBackATensorWithoutStorage) {
   expect_same(read_back(trace), trace);
 }
 
+TEST(ParseTrace, ReadsBackEveryReasonOfTheLedger) {
+  Trace trace = sample_trace();
+  trace.ledger.clear();
+  for (int reason = 0; reason <= static_cast<int>(PlacementReason::kUnpacked); ++reason)
+    trace.ledger[{Place::kDevice, static_cast<PlacementReason>(reason)}] = {1, 8};
+  expect_same(read_back(trace), trace);
+}
+
+TEST(ParseTrace, ReadsBackATensorThatBackwardSavesAgain) {
+  Trace trace = sample_trace();
+  trace.program.saved[0].movability = Movability::kUnpacked;
+  expect_same(read_back(trace), trace);
+}
+
 TEST(ParseTrace, ReadsBackEveryKindOfEvent) {
   Trace trace = sample_trace();
   trace.program.saved[0].escapes = true;
