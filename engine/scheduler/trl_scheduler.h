@@ -29,6 +29,9 @@ namespace offprof {
 ///   ended. If its memory is used beyond its own node, it is dropped when that node ends (the use-count
 ///   rule).
 ///
+/// A tensor that backward saves again after it unpacked it (Movability::kUnpacked) stays; TRL would offload
+/// it.
+///
 /// If backward never unpacks a tensor, TRL raises an error at the next forward; this scheduler releases the
 /// tensor when autograd does. If the device has no memory for a reload, TRL keeps its stash and the step
 /// fails; so it does here.

@@ -104,9 +104,22 @@ std::optional<std::string> why_trl_stops(const StepProgram& program) {
   return std::nullopt;
 }
 
+/// Adds a note if TRL would move tensors that the policies with its rules keep.
+void note_unpacked(RecordedProgram& recorded) {
+  const auto unpacked =
+      std::ranges::count(recorded.program.saved, Movability::kUnpacked, &SavedTensor::movability);
+  if (unpacked == 0) return;
+  recorded.notes.push_back(
+      fmt::format("backward saves {} tensors again that it has unpacked; the policies trl and trl-trainer "
+                  "keep them, while TRL "
+                  "itself would offload them once more",
+                  unpacked));
+}
+
 /// Records the dense copies, and the dense program if it differs.
 StepScript<void> record_dense(const StepSource& source, const RecordedPass& offload_pass,
                               RecordedProgram& recorded) {
+  note_unpacked(recorded);
   if (const auto why = why_trl_stops(recorded.program)) {
     recorded.notes.push_back(
         fmt::format("steps under TRL's rules are not recorded: {}; predictions for the policies trl and "
