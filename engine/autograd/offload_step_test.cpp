@@ -1,7 +1,9 @@
 #include "engine/autograd/offload_step.h"
 
 #include <gmock/gmock.h>
-#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <functional>
 
 #include "tests/support/command_lists.h"
 #include "tests/support/torch_test.h"
@@ -198,22 +200,38 @@ TEST_F(OffloadStepTest, KeepsResidentsHoweverTheyAreViewed) {
   }
 }
 
-/// A node that may be current on this thread, as if backward ran it.
-struct BackwardNode final : torch::autograd::Node {
-  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { return {}; }
+/// A node whose backward makes a call.
+class CallingNode final : public torch::autograd::Function<CallingNode> {
+ public:
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& input,
+                        const std::function<void()>* call) {
+    context->saved_data["call"] = reinterpret_cast<std::int64_t>(call);
+    return input.clone();
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& gradients) {
+    (*reinterpret_cast<const std::function<void()>*>(context->saved_data["call"].toInt()))();
+    return {gradients[0], Tensor()};
+  }
 };
+
+/// Makes the call within an autograd node.
+void in_backward(const std::function<void()>& call) {
+  CallingNode::apply(at::ones({1}).requires_grad_(), &call).sum().backward();
+}
 
 TEST_F(OffloadStepTest, KeepsWhatBackwardSavesOfAStorageThatItHasUnpacked) {
   for (const Policy& policy : {kKeep, kOffload, kTrl}) {
     const auto step = make_step(policy);
     const SavedId tensor = step->pack(activation());
-    const torch::autograd::NodeGuard running(std::make_shared<BackwardNode>());
-    const Tensor back = step->unpack(tensor);
-    const Bytes copied = step->d2h_bytes();
-    EXPECT_EQ(reason_in(*step, back), PlacementReason::kUnpacked);
-    EXPECT_EQ(reason_in(*step, back.detach().t()), PlacementReason::kUnpacked);
-    EXPECT_EQ(step->d2h_bytes(), copied);
-    step->release(tensor);
+    in_backward([&] {
+      const Tensor back = step->unpack(tensor);
+      const Bytes copied = step->d2h_bytes();
+      EXPECT_EQ(reason_in(*step, back), PlacementReason::kUnpacked);
+      EXPECT_EQ(reason_in(*step, back.detach().t()), PlacementReason::kUnpacked);
+      EXPECT_EQ(step->d2h_bytes(), copied);
+      step->release(tensor);
+    });
   }
 }
 
@@ -221,29 +239,30 @@ TEST_F(OffloadStepTest, KeepsTheStorageItselfToo) {
   const auto step = make_step(kOffload);
   const Tensor value = activation();
   const SavedId tensor = step->pack(value);
-  const torch::autograd::NodeGuard running(std::make_shared<BackwardNode>());
-  EXPECT_EQ(reason_in(*step, value), PlacementReason::kSharedCopy);
-  step->unpack(tensor);
-  EXPECT_EQ(reason_in(*step, value), PlacementReason::kUnpacked);
-  step->release(tensor);
+  in_backward([&] {
+    EXPECT_EQ(reason_in(*step, value), PlacementReason::kSharedCopy);
+    step->unpack(tensor);
+    EXPECT_EQ(reason_in(*step, value), PlacementReason::kUnpacked);
+    step->release(tensor);
+  });
 }
 
 TEST_F(OffloadStepTest, MovesWhatBackwardMakesAndSaves) {
   const auto step = make_step(kOffload);
-  const torch::autograd::NodeGuard running(std::make_shared<BackwardNode>());
-  EXPECT_EQ(reason_in(*step, activation()), PlacementReason::kOffloaded);
+  in_backward([&] { EXPECT_EQ(reason_in(*step, activation()), PlacementReason::kOffloaded); });
 }
 
 TEST_F(OffloadStepTest, TheNextBackwardSavesOldTensorsAsIfTheyHadNotBeenUnpacked) {
   const Tensor old = activation();
   const auto step = make_step(kOffload);
-  const torch::autograd::NodeGuard running(std::make_shared<BackwardNode>());
-  const SavedId tensor = step->pack(old);
-  step->unpack(tensor);
-  EXPECT_EQ(reason_in(*step, old), PlacementReason::kUnpacked);
-  step->backward_end();
-  EXPECT_EQ(reason_in(*step, old), PlacementReason::kResident);
-  step->release(tensor);
+  in_backward([&] {
+    const SavedId tensor = step->pack(old);
+    step->unpack(tensor);
+    EXPECT_EQ(reason_in(*step, old), PlacementReason::kUnpacked);
+    step->backward_end();
+    EXPECT_EQ(reason_in(*step, old), PlacementReason::kResident);
+    step->release(tensor);
+  });
 }
 
 TEST_F(OffloadStepTest, KeepsInputsThatAreMadeInTheStepAndTrlMovesThem) {
@@ -268,9 +287,10 @@ TEST_F(OffloadStepTest, AnOutputOfTheModelIsNoInput) {
 TEST_F(OffloadStepTest, BackwardAddsNoInputs) {
   const auto step = make_step(kOffload);
   const Tensor value = activation();
-  const torch::autograd::NodeGuard running(std::make_shared<BackwardNode>());
-  step->add_inputs({&value, 1});
-  EXPECT_EQ(reason_in(*step, value), PlacementReason::kOffloaded);
+  in_backward([&] {
+    step->add_inputs({&value, 1});
+    EXPECT_EQ(reason_in(*step, value), PlacementReason::kOffloaded);
+  });
 }
 
 TEST_F(OffloadStepTest, TrlKeepsAParameterButMovesItsTranspose) {
