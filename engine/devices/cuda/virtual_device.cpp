@@ -68,7 +68,15 @@ void VirtualDevice::open_disk(const DiskRequest& request) {
                       "Give the speed of its disk: --disk-bandwidth 2GB/s");
   set_disk(std::make_unique<ModelledDeviceDisk>(
       request.speed, gpu_, [this](CopyQueue queue) { return stream_of(queue); },
-      [this](Nanoseconds time) { return origin_ns() + time - gpu_.event_time(origin()); }));
+      [this](Nanoseconds time) { return on_device_clock(time); }));
+}
+
+Nanoseconds VirtualDevice::time_of(TimeMark mark) const {
+  return on_device_clock(mark);
+}
+
+Nanoseconds VirtualDevice::on_device_clock(Nanoseconds virtual_time) const {
+  return origin_ns() + virtual_time - gpu_.event_time(origin());
 }
 
 std::optional<Error> VirtualDevice::take_model_refusal() {

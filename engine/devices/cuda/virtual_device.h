@@ -30,6 +30,9 @@ class VirtualDevice final : public CudaDevice, private AllocationBooks::BlockWat
   Event copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to, std::int64_t tag) override;
   /// Opens a modelled disk. In functional mode it opens a real one too.
   void open_disk(const DiskRequest& request) override;
+  /// Reads the virtual clock. No event is recorded, since a recorded step has thousands of marks.
+  TimeMark mark() noexcept override { return gpu_.stream_time(nullptr); }
+  Nanoseconds time_of(TimeMark mark) const override;
   std::optional<Work> take_work() override { return gpu_.take_work(); }
   /// Refuses a model if values decide the shape of an operator's result, since no figure would match a real
   /// GPU.
@@ -39,6 +42,7 @@ class VirtualDevice final : public CudaDevice, private AllocationBooks::BlockWat
   std::vector<std::string> take_notes() override;
 
  private:
+  Nanoseconds on_device_clock(Nanoseconds virtual_time) const;
   Nanoseconds elapsed(cudaEvent_t from, cudaEvent_t to) const override;
   void on_block_allocated(const void* block, Bytes bytes, void* stream) override;
   void on_block_freed(const void* block) override;

@@ -8,7 +8,6 @@ import json
 import statistics
 import sys
 import time
-from typing import Any
 
 from offprof.virtual_gpu import open_virtual_gpu
 

@@ -22,7 +22,8 @@ from typing import Any
 from offprof.virtual_gpu import open_virtual_gpu
 
 DEVICE, ELEMENTS = sys.argv[1], int(sys.argv[2])
-open_virtual_gpu(DEVICE.partition(":")[2] or "h200")  # before torch; TRL's hooks want an accelerator, for tensors on the host too
+# Before torch. On the host, too, since TRL's hooks want an accelerator.
+open_virtual_gpu(DEVICE.partition(":")[2] or "h200")
 
 import torch  # noqa: E402
 from offprof.native import load_extension  # noqa: E402

@@ -85,7 +85,7 @@ void GpuKernels::run(StreamId stream, const KernelLaunch& launch, std::string_vi
   const TimeSpan span = state_.time.run(stream, time.duration);
   if (GpuObserver* observer = state_.observer) observer->on_kernel(stream, launch, symbol, span);
   count_time(time.source);
-  frame.has_launched = true;
+  if (!launch.argument_bytes) frame.has_launched = true;
   streams_.note_kernel(stream);
   table_.count_launch(launch.name);
   if (state_.races) state_.races->kernel(stream, launch.name);

@@ -65,6 +65,38 @@ TEST_F(SimulatedGpuTest, LimitsMemoryToTheProfileAndTheLimit) {
   EXPECT_EQ(gpu.used_bytes(), 4 * kMiB);
 }
 
+Bytes reachable(SimulatedGpu& gpu, const std::vector<const void*>& addresses) {
+  return gpu.memory().reachable_bytes(addresses);
+}
+
+TEST_F(SimulatedGpuTest, AnAddressReachesTheEndOfItsBlock) {
+  auto* const segment = static_cast<char*>(address_space(4 * kMiB));
+  gpu.block_allocated(segment, kMiB, nullptr);
+  gpu.block_allocated(segment + kMiB, 2 * kMiB, nullptr);
+  EXPECT_EQ(reachable(gpu, {segment}), kMiB);
+  EXPECT_EQ(reachable(gpu, {segment + kKiB}), kMiB - kKiB);
+  EXPECT_EQ(reachable(gpu, {segment + kMiB, segment}), 3 * kMiB);
+}
+
+TEST_F(SimulatedGpuTest, CountsMemoryThatSeveralAddressesReachOnce) {
+  auto* const segment = static_cast<char*>(address_space(2 * kMiB));
+  gpu.block_allocated(segment, kMiB, nullptr);
+  EXPECT_EQ(reachable(gpu, {segment, segment + kKiB, segment}), kMiB);
+}
+
+TEST_F(SimulatedGpuTest, AnAddressOutsideBlocksReachesTheEndOfItsAllocation) {
+  auto* const segment = static_cast<char*>(address_space(2 * kMiB));
+  EXPECT_EQ(reachable(gpu, {segment}), 2 * kMiB);
+  gpu.block_allocated(segment, kMiB, nullptr);
+  gpu.block_freed(segment);
+  EXPECT_EQ(reachable(gpu, {segment}), 2 * kMiB);
+}
+
+TEST_F(SimulatedGpuTest, AnAddressElsewhereReachesNoDeviceMemory) {
+  const int here = 0;
+  EXPECT_EQ(reachable(gpu, {nullptr, &here, pinned_memory(kMiB)}), 0);
+}
+
 TEST_F(SimulatedGpuTest, ALaunchAdvancesTheHostClock) {
   launch();
   launch();
