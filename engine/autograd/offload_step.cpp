@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/torch/dtype_name.h"
+#include "engine/torch/torch_compat.h"
 
 namespace offprof {
 namespace {
@@ -162,7 +163,7 @@ void OffloadStep::ask_scheduler_for(SavedId tensor, const Shell& shell) {
 }
 
 void OffloadStep::watch_node_end() {
-  const std::shared_ptr<torch::autograd::Node> node = torch::autograd::get_current_node();
+  const NodePointer node = torch::autograd::get_current_node();
   if (node.get() == watched_node_) return;
   watched_node_ = node.get();
   if (node) node->add_post_hook(std::make_unique<NodeEndHook>(*this));

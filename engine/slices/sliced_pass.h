@@ -52,7 +52,7 @@ class SlicedPass {
   };
   /// One call of a slice, for one micro-batch.
   struct Call {
-    std::shared_ptr<Boundary> boundary;
+    NodePointerTo<Boundary> boundary;
     std::vector<Entry> entered;  ///< by input of the boundary
     /// The inputs' storages that the offloader manages. Some policies release them before autograd does;
     /// holding them here makes their lifetime independent of the policy.
