@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "engine/torch/torch_compat.h"
+
 namespace offprof {
 namespace {
 
@@ -48,12 +50,14 @@ AllocationBooks::AllocationBooks(c10::DeviceIndex device, Bytes device_bytes) : 
         return;
     }
   });
-  allocator::attachOutOfMemoryObserver(
-      [this, device](std::int64_t refused_on, std::size_t asked, std::size_t, std::size_t) {
-        if (refused_on != device) return;
-        const std::lock_guard lock(mutex_);
-        out_of_memory_ = {static_cast<Bytes>(asked), live_bytes_, capacity_};
-      });
+  const auto on_refusal = [this, device](std::int64_t refused_on, std::size_t asked, std::size_t,
+                                         std::size_t) {
+    if (refused_on != device) return;
+    const std::lock_guard lock(mutex_);
+    out_of_memory_ = {static_cast<Bytes>(asked), live_bytes_, capacity_};
+  };
+  allocator::attachOutOfMemoryObserver(on_refusal);
+  attach_early_refusal_observer(*allocator::get(), on_refusal);
 }
 
 void AllocationBooks::on_alloc(const void* block, Bytes bytes, void* stream) {
