@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the checks that take too long for every change: all tests three times under load and with sanitizers,
-# training programs of many kinds under many policies, fuzzing of every reader, random programs for hours, long
-# runs, and mutation testing. A failed part does not stop the others.
+# Runs the checks that take too long for every change: all tests with the newest LibTorch, three times under load,
+# and with sanitizers, training programs of many kinds under many policies, fuzzing of every reader, random programs
+# for hours, long runs, and mutation testing. A failed part does not stop the others.
 #
 #   scripts/nightly.sh [--runs N] [--hours H]
 #
@@ -50,6 +50,7 @@ predictions_of_programs() {
 
 "$root/scripts/setup.sh" --nightly --programs || exit
 part "tests" "$root/scripts/test.sh"
+part "tests with LibTorch 2.15" "$root/scripts/test.sh" --only torch-2.15
 part "training programs on host, predicted and run" predictions_of_programs exactness.py
 part "training programs on a virtual GPU, predicted and run" predictions_of_programs exactness.py --device virtual:h200
 part "TRL's own offloading against its simulation" predictions_of_programs trl_witness.py
