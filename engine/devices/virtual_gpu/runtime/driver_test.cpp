@@ -22,13 +22,14 @@ struct CudaDriver : testing::Test {
   VirtualGpu& gpu = *offprof_virtual_gpu();
 };
 
-/// Calls a function of the driver, which Triton, too, looks up by its name.
+/// Calls a function that its users look up by its name. A missing one fails the test.
 template <typename Function, typename... Arguments>
-CUresult call(const char* name, Arguments... arguments) {
+auto call(const char* name, Arguments... arguments) {
   const auto function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+  using Result = decltype(function(arguments...));
   if (function == nullptr) {
     ADD_FAILURE() << "no function " << name;
-    return CUDA_ERROR_NOT_FOUND;
+    return Result{};
   }
   return function(arguments...);
 }
@@ -130,6 +131,31 @@ TEST_F(CudaDriver, KnowsTheDevicePointersOfDeviceAndPinnedMemory) {
   EXPECT_EQ(device_pointer(&pageable, found), CUDA_ERROR_INVALID_VALUE);
   cudaFree(on_device);
   cudaFreeHost(pinned);
+}
+
+TEST_F(CudaDriver, FindsTheAllocationOfAnAddress) {
+  void* block = nullptr;
+  ASSERT_EQ(cudaMalloc(&block, 4 * kMiB), cudaSuccess);
+  const auto address = reinterpret_cast<CUdeviceptr>(block);
+  // Looked up by this name, whatever version of the function cuda.h names.
+  const auto find = [](CUdeviceptr* begin, std::size_t* bytes, CUdeviceptr inside) {
+    return call<CUresult (*)(CUdeviceptr*, std::size_t*, CUdeviceptr)>("cuMemGetAddressRange", begin, bytes,
+                                                                       inside);
+  };
+  CUdeviceptr begin = 0;
+  std::size_t bytes = 0;
+  EXPECT_EQ(find(&begin, &bytes, address + kMiB), CUDA_SUCCESS);
+  EXPECT_EQ(begin, address);
+  EXPECT_EQ(bytes, 4U * kMiB);
+  const int pageable = 0;
+  EXPECT_EQ(find(&begin, &bytes, reinterpret_cast<CUdeviceptr>(&pageable)), CUDA_ERROR_NOT_FOUND);
+  cudaFree(block);
+}
+
+TEST_F(CudaDriver, TheManagementLibraryHasOneDevice) {
+  unsigned count = 0;
+  EXPECT_EQ(call<int (*)(unsigned*)>("nvmlDeviceGetCount_v2", &count), 0);
+  EXPECT_EQ(count, 1U);
 }
 
 CUlaunchConfig one_block() {

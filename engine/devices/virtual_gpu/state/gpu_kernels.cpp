@@ -56,8 +56,13 @@ void GpuKernels::end_op() {
   if (state_.races) state_.races->set_op(ops().innermost_name());
 }
 
-void GpuKernels::add_allocated(Bytes bytes) {
-  ops().add_allocated(bytes);
+void GpuKernels::add_allocated(const void* block, Bytes bytes) {
+  ops().add_allocated(block, bytes);
+}
+
+void GpuKernels::exclude_workspace(const void* workspace) {
+  const GpuLock lock(state_.mutex);
+  ops().exclude_workspace(workspace);
 }
 
 GpuStatus GpuKernels::launch(StreamId stream, const KernelLaunch& launch) {

@@ -43,7 +43,7 @@ Link SimulatedGpu::link() const {
 
 void SimulatedGpu::block_allocated(const void* block, Bytes bytes, void* stream) {
   const GpuLock lock(state_.mutex);
-  kernels_.add_allocated(bytes);
+  kernels_.add_allocated(block, bytes);
   if (state_.races) state_.races->block_allocated(block, bytes, stream);
 }
 

@@ -282,6 +282,40 @@ TEST_F(SimulatedGpuTest, ChargesAnOperatorsWorkToItsFirstKernel) {
   EXPECT_EQ(gpu.host_time() - first, kLaunch + kKernel);
 }
 
+/// Returns the time of an operator that allocates 1 GiB at `block`; as a workspace if `excludes_it`.
+Nanoseconds time_of_allocating(SimulatedGpu& gpu, StreamId stream, const void* block, bool excludes_it) {
+  const Nanoseconds before = gpu.host_time();
+  const OpCall add{.name = "aten::add"};
+  gpu.begin_op(add);
+  gpu.block_allocated(block, kGiB, const_cast<void*>(stream));
+  if (excludes_it) gpu.kernels().exclude_workspace(block);
+  gpu.kernels().launch(stream, {.name = "kernel"});
+  gpu.streams().synchronise_stream(stream);
+  gpu.end_op();
+  return gpu.host_time() - before;
+}
+
+TEST_F(SimulatedGpuTest, AWorkspaceIsNoTraffic) {
+  const char block = 0;
+  EXPECT_EQ(time_of_allocating(gpu, stream, &block, true), kLaunch + kKernel);
+  EXPECT_GT(time_of_allocating(gpu, stream, &block, false), 1'000'000);  // 1 GiB at 300 GB/s
+}
+
+TEST_F(SimulatedGpuTest, AWorkspaceOfAnEarlierOperatorChangesNothing) {
+  const char workspace = 0, block = 0;
+  const Nanoseconds without = time_of_allocating(gpu, stream, &block, false);
+  gpu.block_allocated(&workspace, kGiB, const_cast<void*>(stream));
+  const OpCall add{.name = "aten::add"};
+  const Nanoseconds before = gpu.host_time();
+  gpu.begin_op(add);
+  gpu.block_allocated(&block, kGiB, const_cast<void*>(stream));
+  gpu.kernels().exclude_workspace(&workspace);
+  launch();
+  gpu.streams().synchronise_stream(stream);
+  gpu.end_op();
+  EXPECT_EQ(gpu.host_time() - before, without);
+}
+
 TEST_F(SimulatedGpuTest, RecordsAnUnimplementedFunctionOnce) {
   std::vector<std::string> told;
   VirtualGpuOptions options = small_gpu();
