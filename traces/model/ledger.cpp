@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 17> kReasons = {
     "host_full",
     "not_in_plan",
     "rule",
-    "unfit_to_pack",
+    "unfit_to_encode",
     "parameter_group",
     "disk_full",
     "unfit_to_recompute",
