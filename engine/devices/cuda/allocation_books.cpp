@@ -63,7 +63,7 @@ void AllocationBooks::on_alloc(const void* block, Bytes bytes, void* stream) {
   live_bytes_ += bytes;
   peak_bytes_ = std::max(peak_bytes_, live_bytes_);
   if (std::ranges::find(expected_streams_, stream) == expected_streams_.end()) saw_other_stream_ = true;
-  if (watcher_ != nullptr) watcher_->on_block_allocated(block, bytes, stream);
+  if (watcher_ != nullptr) watcher_->block_allocated(block, bytes, stream);
   if (listener_ != nullptr) listener_->on_alloc(id, bytes);
 }
 
@@ -74,7 +74,7 @@ void AllocationBooks::on_free(const void* block) {
   const Live freed = found->second;
   live_.erase(found);
   live_bytes_ -= freed.bytes;
-  if (watcher_ != nullptr) watcher_->on_block_freed(block);
+  if (watcher_ != nullptr) watcher_->block_freed(block);
   if (listener_ != nullptr) listener_->on_free(freed.id, freed.bytes);
 }
 
@@ -151,7 +151,7 @@ void AllocationBooks::set_listener(AllocationListener* listener) {
   listener_ = listener;
 }
 
-void AllocationBooks::set_watcher(BlockWatcher* watcher) {
+void AllocationBooks::set_watcher(GpuBlocks* watcher) {
   const std::lock_guard lock(mutex_);
   watcher_ = watcher;
 }

@@ -75,7 +75,7 @@ bool has_shape_by_values(const at::RecordFunction& op) {
   return !inputs.empty() && is_tensor_on(at::kCUDA, inputs[0]) && contains(kShapesByValues, op.name());
 }
 
-OpObserver::OpObserver(VirtualGpu& gpu) : gpu_(gpu), callback_(0) {
+OpObserver::OpObserver(GpuOperators& gpu) : gpu_(gpu), callback_(0) {
   OFFPROF_CHECK(active_observer == nullptr);
   active_observer = this;
   callback_ = at::addThreadLocalCallback(at::RecordFunctionCallback(&OpObserver::begins, &OpObserver::ends)

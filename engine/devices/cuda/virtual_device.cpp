@@ -5,8 +5,8 @@
 #include <set>
 
 #include "engine/devices/cuda/modelled_device_disk.h"
+#include "engine/devices/virtual_gpu/value_reads.h"
 #include "traces/base/error.h"
-#include "traces/model/value_reads.h"
 
 namespace offprof {
 namespace {
@@ -23,7 +23,7 @@ std::string note_of(const LaunchTimes& launches) {
 }  // namespace
 
 VirtualDevice::VirtualDevice(VirtualGpu& gpu) : CudaDevice(0), gpu_(gpu), ops_(gpu) {
-  books().set_watcher(this);
+  books().set_watcher(&gpu);
   VirtualDevice::set_capacity(std::nullopt);
 }
 
@@ -99,14 +99,6 @@ std::vector<std::string> VirtualDevice::take_notes() {
 
 Nanoseconds VirtualDevice::elapsed(cudaEvent_t from, cudaEvent_t to) const {
   return gpu_.event_time(to) - gpu_.event_time(from);
-}
-
-void VirtualDevice::on_block_allocated(const void* block, Bytes bytes, void* stream) {
-  gpu_.block_allocated(block, bytes, stream);
-}
-
-void VirtualDevice::on_block_freed(const void* block) {
-  gpu_.block_freed(block);
 }
 
 }  // namespace offprof

@@ -12,7 +12,7 @@ namespace offprof {
 /// CUDA device on the virtual GPU: the same code and the same allocator, with memory that can be larger than
 /// any GPU's and times on virtual clocks. It gives the virtual GPU information that CUDA calls lack:
 /// operators, for its cost model, and blocks, for its stream race checker.
-class VirtualDevice final : public CudaDevice, private AllocationBooks::BlockWatcher {
+class VirtualDevice final : public CudaDevice {
  public:
   /// Creates the device; `gpu` must outlive it.
   explicit VirtualDevice(VirtualGpu& gpu);
@@ -40,8 +40,6 @@ class VirtualDevice final : public CudaDevice, private AllocationBooks::BlockWat
 
  private:
   Nanoseconds elapsed(cudaEvent_t from, cudaEvent_t to) const override;
-  void on_block_allocated(const void* block, Bytes bytes, void* stream) override;
-  void on_block_freed(const void* block) override;
 
   VirtualGpu& gpu_;
   OpObserver ops_;
