@@ -244,9 +244,9 @@ CLI::Option* add_link_option(CLI::App& app, std::optional<Link>& link, const std
 
 void PolicyOptions::add_to(CLI::App& app) {
   const std::string group = "Policy";
-  app.add_option(
-         "--policy", base_,
-         "Policy: keep, offload, trl, trl-trainer, or a policy.json of `offprof tune` (default offload)")
+  app.add_option("--policy", base_,
+                 fmt::format("Policy: {}, or a policy.json of `offprof tune` (default offload)",
+                             fmt::join(preset_names(), ", ")))
       ->type_name("NAME|FILE")
       ->group(group);
   add_bytes_option(app, "--threshold", threshold_,
@@ -288,9 +288,10 @@ void PolicyOptions::refuse_contradictions(const Policy& base) const {
         fmt::format("policy '{}' offloads nothing, so the other policy flags have no effect", base.name),
         "Omit them, or use --policy offload.");
   }
-  if (base.scheduler == SchedulerKind::kTrl &&
+  const SchedulerTraits& traits = traits_of(base.scheduler);
+  if (traits.has_few_settings &&
       (stash_bytes_ || prefetch_ || copy_streams_ || host_memory_ || disk_memory_ || disk_buffer_)) {
-    throw input_error("TRL's rules support only --threshold and --stash",
+    throw input_error(fmt::format("{} support only --threshold and --stash", traits.rules),
                       "Use --policy offload for the other flags.");
   }
 }

@@ -68,8 +68,7 @@ std::string moved_text(const Policy& policy) {
 std::string stash_text(const Policy& policy) {
   if (!policy.threshold_bytes && policy.rules.empty()) return "-";
   if (policy.stash_bytes) return format_bytes(*policy.stash_bytes);
-  const char* unit = policy.scheduler == SchedulerKind::kTrl ? " ids" : "";
-  return std::to_string(policy.stash_count.value_or(0)) + unit;
+  return fmt::format("{}{}", policy.stash_count.value_or(0), traits_of(policy.scheduler).stash_unit);
 }
 
 std::string prefetch_text(const Policy& policy) {

@@ -82,9 +82,8 @@ class RuleBook {
   }
 
   void match(std::size_t tensor) {
-    // TRL moves views of parameters and buffers too, so a rule that keeps tensors has to cover them.
-    const bool is_movable =
-        policy_.scheduler == SchedulerKind::kTrl || program_.saved[tensor].movability == Movability::kMovable;
+    const bool is_movable = traits_of(policy_.scheduler).moves_parameter_views ||
+                            program_.saved[tensor].movability == Movability::kMovable;
     uses_.resize(rules_.size());
     for (std::size_t i = 0; i < rules_.size(); ++i) {
       if (!matches_tensor(rules_[i], tensor)) continue;
@@ -137,7 +136,7 @@ class RuleBook {
   }
 
   void give_recomputations() {
-    if (!recomputes(policy_) || policy_.scheduler == SchedulerKind::kTrl) return;
+    if (!recomputes(policy_) || traits_of(policy_.scheduler).has_few_settings) return;
     if (!program_.recomputations)
       throw NotRecorded("the trace does not record which tensors can be recomputed in backward");
     std::vector<char> is_lossy;

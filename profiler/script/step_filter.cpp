@@ -40,10 +40,6 @@ EngineAllocations engine_allocations(const std::vector<Command>& commands) {
   return allocations;
 }
 
-bool is_dense(const Policy& policy) {
-  return policy.scheduler == SchedulerKind::kTrl;
-}
-
 }  // namespace
 
 StepFilter::StepFilter(RecordedPass kept) : kept_(std::move(kept)), allocations_(model_allocations(kept_)) {
@@ -54,7 +50,7 @@ bool StepFilter::accepts(const StepOrder& order, const StepResult& step) {
   if (!has_same_tensors(step)) return false;
   switch (order.recording) {
     case Recording::kProgram:
-      if (!is_dense(order.policy)) return same_program(kept_, step.recording);
+      if (!traits_of(order.policy.scheduler).copies_tensors) return same_program(kept_, step.recording);
       if (!same_until_backward(kept_, step.recording)) return false;
       dense_allocations_ = model_allocations(step.recording);
       return true;
@@ -82,7 +78,8 @@ bool StepFilter::has_same_allocations(const StepOrder& order, const StepResult& 
   const auto fits = [&, least = least, most = most](std::int64_t of_model) {
     return step.allocations >= of_model + least && step.allocations <= of_model + most;
   };
-  return fits(allocations_) || (is_dense(order.policy) && dense_allocations_ && fits(*dense_allocations_));
+  if (fits(allocations_)) return true;
+  return traits_of(order.policy.scheduler).copies_tensors && dense_allocations_ && fits(*dense_allocations_);
 }
 
 }  // namespace offprof
