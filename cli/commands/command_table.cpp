@@ -1,15 +1,5 @@
 #include "cli/commands/command_table.h"
-#include "cli/commands/diff_command.h"
-#include "cli/commands/doctor_command.h"
-#include "cli/commands/exec_command.h"
-#include "cli/commands/gate_command.h"
-#include "cli/commands/inspect_command.h"
-#include "cli/commands/run_command.h"
-#include "cli/commands/simulate_command.h"
-#include "cli/commands/tune_command.h"
-#include "cli/commands/validate_command.h"
-#include "cli/commands/view_command.h"
-#include "cli/commands/zoo_command.h"
+#include "cli/commands/commands.h"
 
 namespace offprof {
 

@@ -1,4 +1,4 @@
-#include "cli/commands/tune_command.h"
+#include "cli/commands/commands.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

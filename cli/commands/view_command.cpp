@@ -1,4 +1,4 @@
-#include "cli/commands/view_command.h"
+#include "cli/commands/commands.h"
 
 #include "cli/options/options.h"
 #include "cli/reports/view_report.h"
