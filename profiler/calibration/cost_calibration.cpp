@@ -25,10 +25,10 @@ namespace {
 constexpr int kMostRounds = 15, kLeastRounds = 5;
 /// Rounds beyond the least are only for steps short enough for this budget.
 constexpr Nanoseconds kRoundsBudget = 6'000'000'000;
-/// Lengths of the pauses, as if compute waited for a copy: from short to so long that a longer one costs no
-/// more.
+/// Lengths of the pauses, which act like a stall for a copy. The longest is so long that a longer one costs
+/// no more.
 constexpr Nanoseconds kStandstills[] = {300'000, 3'000'000};
-/// A step with pauses stands still for about as long as it computes, but at least for this time.
+/// Least total length of the pauses of a step; they last about as long as its compute time otherwise.
 constexpr Nanoseconds kLeastStanding = 10'000'000;
 /// Share of the step in which either copy stream is busy. A smaller share makes more of the result noise, but
 /// the copies should end before the step does.
@@ -168,8 +168,8 @@ Bytes bytes_beside(const Link& link, Nanoseconds plain, std::size_t hooks) {
   return std::clamp(static_cast<Bytes>(bytes), kLeastCopy, kMostCopy);
 }
 
-/// Returns what a step loses per MiB that is copied concurrently, compared with a step that only has a
-/// listener.
+/// Returns the additional time of a step per MiB that is copied concurrently, compared with a step that only
+/// has a listener.
 StepScript<Nanoseconds> lost_by_copies(Device& device, StepTimer& timer, Bytes bytes, Nanoseconds listened) {
   CopiesBeside copies(device, bytes);
   HookAction action([&] { copies.copy(); });

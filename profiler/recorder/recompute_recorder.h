@@ -48,9 +48,9 @@ class RecomputeRecorder final : public StepListener {
                const PackDecision& decision) override;
   void on_unpack(SavedId tensor) override;
 
-  /// Returns the recipes in the order of their tensors; call it once, after the step.
+  /// Returns the recompute steps in the order of their tensors; call it once, after the step.
   std::vector<FoundRecomputation> take() { return std::move(found_); }
-  /// Returns true if the step saved what the program saves.
+  /// Returns true if the step saved the same tensors as the program.
   bool saw(const StepProgram& program) const;
 
  private:

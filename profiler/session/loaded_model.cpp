@@ -149,7 +149,7 @@ class Loader {
           std::make_shared<CheckpointedModules>(model_.module, patterns, device_.torch_device());
   }
 
-  /// Runs the model once to see what its parts take.
+  /// Runs the model once to measure its parts, and cuts it.
   void cut_into_slices() {
     std::optional<SliceSettings>& settings = trace_.settings.slices;
     if (!settings) return;

@@ -31,7 +31,7 @@ StepScript<RecordedPass> record_pass(Policy policy) {
   co_return std::move(step.recording);
 }
 
-/// Searches in two steps, since a step need not repeat what another did.
+/// Searches in two steps, since two steps may differ in the contents that they save.
 StepScript<void> find_recomputations(const StepSource& source, RecordedProgram& recorded) {
   std::vector<std::vector<FoundRecomputation>> found;
   const auto residents = source.residents();

@@ -29,12 +29,12 @@ struct StepSource {
 struct RecordedProgram {
   StepProgram program;
   std::optional<StepProgram> dense_program;  ///< see Trace::dense_program
-  StepGuide guide;                           ///< for policies without rules, and with what all rules need
+  StepGuide guide;                           ///< for policies without rules; has the data for rules too
   RecordedPass last_pass;
   std::vector<std::string> notes{};  ///< facts that the predictions depend on
 };
 
-/// Number of passes with nothing offloaded: enough for a median that one disturbance does not change.
+/// Number of passes with nothing offloaded. The median of so many ignores a single disturbance.
 inline constexpr int kKeepPasses = 5;
 
 /// Records the steps of `source`, which must outlive the script. The warm-up steps are over. Throws Error

@@ -53,8 +53,8 @@ struct Policy {
 };
 
 /// Returns a preset: `keep` (offloads nothing), `offload` (offloads all movable tensors, reloads on demand),
-/// `trl` (TRL's OffloadActivations with its defaults) or `trl-trainer` (TRL's trainers: `trl`, but what the
-/// module `lm_head` saves stays on the device). Throws Error (input) for another name.
+/// `trl` (TRL's OffloadActivations with its defaults) or `trl-trainer` (TRL's trainers: `trl`, but the
+/// tensors that the module `lm_head` saves stay on the device). Throws Error (input) for another name.
 Policy preset_policy(const std::string& name);
 
 /// Returns the names of the presets, in the order in which texts list them.

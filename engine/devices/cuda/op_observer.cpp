@@ -29,7 +29,7 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Call that the virtual GPU was told of, for an operator in progress.
+/// Operator in progress, as reported to the virtual GPU.
 struct OpContext final : at::ObserverContext {
   OpCall call;
 };
