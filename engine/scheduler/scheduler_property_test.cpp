@@ -271,7 +271,7 @@ class Play {
     return executor_.copies()[copy].on_device && executor_.copies()[copy].in_waited;
   }
 
-  /// Marks the tensor's copy as unpacked, and with it the sources of its recipe.
+  /// Marks the tensor's copy as unpacked, and with it the sources of its recomputation.
   void ask_for(SavedId tensor) {
     const CopyId copy = tensors_[tensor].copy;
     if (copy < 0) return;

@@ -25,7 +25,7 @@ namespace offprof {
 /// returned, and adds up gradients in the order of autograd's backward over the whole graph.
 class SlicedPass {
  public:
-  /// `shards` must outlive this object, and so must the ParameterOffloader::Scope in which it is made, if
+  /// `slices` must outlive this object, and so must the ParameterOffloader::Scope in which it is made, if
   /// there is one. `microbatches`: the inputs of each.
   SlicedPass(const LayerSlices& slices, std::vector<std::vector<c10::IValue>> microbatches);
 

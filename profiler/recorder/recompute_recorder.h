@@ -81,8 +81,8 @@ class RecomputeRecorder final : public StepListener {
   std::vector<FoundRecomputation> found_;
 };
 
-/// Returns the recipes that two steps of the program agree on, except for times. One that they disagree on
-/// could fail in a third step.
+/// Returns the recomputations that two steps of the program agree on, except for times. One that they
+/// disagree on could fail in a third step.
 std::vector<FoundRecomputation> agreed(std::vector<FoundRecomputation> first,
                                        const std::vector<FoundRecomputation>& second);
 

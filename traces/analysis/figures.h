@@ -60,9 +60,9 @@ std::string format_baseline(const StepSummary& figures, std::string_view tool_ve
 
 /// A property that differs between two runs, in words for a person.
 struct RunDifference {
-  std::string what;  ///< `model`, `inputs`, `loss`, `optimizer`, `weights`, `segments`, `shards`, `device`,
-                     ///< `machine`, `threads`, `LibTorch`, `kernel times`, `link`, `allocator settings`,
-                     ///< `policy`, `source of figures`
+  std::string what;  ///< `model`, `inputs`, `loss`, `optimizer`, `parameters`, `checkpointed modules`,
+                     ///< `slices`, `device`, `machine`, `threads`, `LibTorch`, `kernel times`, `link`,
+                     ///< `allocator settings`, `policy`, `source of figures`
   std::string base;
   std::string now;
   bool operator==(const RunDifference&) const = default;
