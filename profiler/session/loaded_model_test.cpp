@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <torch/csrc/jit/api/module.h>
 
-#include <cstring>
-#include <fstream>
 #include <functional>
 #include <map>
 
