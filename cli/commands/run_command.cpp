@@ -78,14 +78,14 @@ class RunCommand : public Subcommand {
         ->type_name("SPEC");
     add_choice_option<std::string>(
         app, "--loss", settings.loss, {{"auto", "auto"}, {"mean", "mean"}, {"sum", "sum"}},
-        "Loss: auto takes a scalar output as the loss; mean and sum are those of the output's squares");
+        "Loss: auto: a scalar output, else mean; mean and sum: of the squares of the output");
     add_choice_option<std::string>(app, "--optimizer", settings.optimizer,
                                    {{"none", "none"}, {"sgd", "sgd"}, {"adamw", "adamw"}},
                                    "Optimizer, whose state takes memory too (default adamw)");
     app.add_option("--checkpoint", settings.checkpointed,
                    "Modules for activation checkpointing: patterns of module paths, such as layers.*. Their "
                    "forward is "
-                   "recomputed in backward; of nested modules the outermost counts (default: none)")
+                   "recomputed in backward; of nested modules, the outermost one (default: none)")
         ->delimiter(',')
         ->type_name("PATTERNS");
     add_slice_options(app);
@@ -145,7 +145,7 @@ class RunCommand : public Subcommand {
         ->group(group);
     add_parsed_option(
         app, "--patience", "N|TIME", [this](const std::string& text) { read_patience(text); },
-        "Most steps until enough of them are alike (default 100), or longest time until the first step, such "
+        "Limit of steps until enough of them are alike (default 100), or of time until the first step, such "
         "as "
         "30s (default 600s)")
         ->group(group);
@@ -159,7 +159,7 @@ class RunCommand : public Subcommand {
         ->type_name("MODULE:NAME")
         ->group(group);
     app.add_flag("--continue", script_.continues,
-                 "Let the script train on under the policy after the recording")
+                 "Continue the training of the script under the policy after the recording")
         ->group(group);
   }
 
@@ -274,8 +274,8 @@ class RunCommand : public Subcommand {
         "they are used (default: none; with --slices host)");
     add_capacity_option(
         app, "--offload-params-window", parameters_window_,
-        "Most bytes of offloaded parameters on the device at once, unless one operator needs more (default: "
-        "twice what an operator needs; with --slices two slices)",
+        "Limit of offloaded parameters on the device, unless one operator needs more (default: twice the "
+        "parameters of the largest operator; with --slices: of two slices)",
         0);
     app.add_option("--offload-params-dir", request_.parameters_folder,
                    "With --offload-params disk: folder for the file of parameters; on a GPU they share the "

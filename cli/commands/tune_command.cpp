@@ -43,13 +43,13 @@ class TuneCommand : public Subcommand {
         "--slices, --offload-params): each is tuned, and the best is chosen");
     add_goal_options(app);
     add_capacity_option(app, "--host-memory", goal_.host_memory_bytes,
-                        "Most bytes of host memory for offloaded tensors");
+                        "Limit of host memory for offloaded tensors");
     add_disk_bandwidth_option(
         app, disk_,
         "Disk to assume, so that placements on it are searched (default: the disk that the run "
         "measured, if any)");
     add_capacity_option(app, "--disk-memory", goal_.disk_memory_bytes,
-                        "Most bytes of disk for offloaded tensors");
+                        "Limit of disk space for offloaded tensors");
     app.add_flag_callback(
         "--no-plan", [this] { goal_.searches_plans = false; },
         "Search only thresholds, stashes and prefetch windows, which other engines have too, and no plans "

@@ -265,11 +265,11 @@ void PolicyOptions::add_to(CLI::App& app) {
                    "Number of copy streams; 2: one per direction; 1: copies of both directions share one")
       ->group(group);
   add_capacity_option(app, "--host-memory", host_memory_,
-                      "Most bytes of host memory for offloaded tensors; tensors beyond it stay on the device")
+                      "Limit of host memory for offloaded tensors; tensors beyond it stay on the device")
       ->group(group);
   add_capacity_option(
       app, "--disk-memory", disk_memory_,
-      "Most bytes of disk for `disk` tensors; tensors beyond it go to host memory or stay on the "
+      "Limit of disk space for `disk` tensors; tensors beyond it go to host memory or stay on the "
       "device")
       ->group(group);
   add_capacity_option(app, "--disk-buffer", disk_buffer_,
