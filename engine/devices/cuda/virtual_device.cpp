@@ -62,7 +62,7 @@ Device::Event VirtualDevice::copy_out_densely(CopyQueue queue, const at::Tensor&
 
 void VirtualDevice::open_disk(const DiskRequest& request) {
   const bool is_real = !request.folder.empty() || (request.compressed && !request.speed.is_known());
-  if (is_real && gpu_.carries_out()) return CudaDevice::open_disk(request);
+  if (is_real && gpu_.is_functional()) return CudaDevice::open_disk(request);
   if (is_real)
     throw input_error("a virtual GPU has no data to write to a disk",
                       "Give the speed of its disk: --disk-bandwidth 2GB/s");

@@ -23,7 +23,7 @@ struct VirtualGpuOptions {
   bool checks_streams = false;  ///< run the stream race checker
   /// Functional mode: device memory is backed by real memory, and copies, memsets and host functions really
   /// run, in an order drawn from `seed` among those that streams and events allow. Kernels still do nothing.
-  bool carries_out = false;
+  bool functional_mode = false;
   std::uint64_t seed = 0;
   /// Called once for each CUDA function that was called but is not implemented, with its name. May be empty.
   std::function<void(const std::string&)> log;
@@ -108,8 +108,8 @@ class VirtualGpu : public GpuOperators, public GpuBlocks, public GpuClocks, publ
   /// Sets the options. Call it before the first CUDA call; tests may call it again when nothing of the device
   /// is in use.
   virtual void configure(VirtualGpuOptions options) = 0;
-  /// Returns VirtualGpuOptions::carries_out.
-  virtual bool carries_out() const = 0;
+  /// Returns VirtualGpuOptions::functional_mode.
+  virtual bool is_functional() const = 0;
   /// Sets how many bytes cudaMalloc may give out. The default is the profile's memory. The total that
   /// cudaMemGetInfo reports stays the profile's.
   virtual void set_memory_limit(Bytes bytes) = 0;

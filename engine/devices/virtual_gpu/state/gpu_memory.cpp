@@ -11,7 +11,7 @@ GpuStatus valid_or_not(bool valid) {
 
 void GpuMemory::restart() {
   device_.set_limit(state_.options.profile.memory_bytes);
-  device_.set_real(state_.options.carries_out);
+  device_.set_real(state_.options.functional_mode);
 }
 
 void GpuMemory::set_limit(Bytes bytes) {

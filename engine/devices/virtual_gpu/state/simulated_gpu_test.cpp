@@ -46,7 +46,7 @@ struct SimulatedGpuTest : testing::Test {
   }
   void carry_out() {
     VirtualGpuOptions options = small_gpu();
-    options.carries_out = true;
+    options.functional_mode = true;
     gpu.configure(options);
   }
   void launch() { EXPECT_EQ(gpu.kernels().launch(stream, {.name = "kernel"}), GpuStatus::kOk); }
