@@ -23,6 +23,9 @@ while [ $# -gt 0 ]; do
     esac
 done
 
+# The number of cases that the tests run: see CONTRIBUTING.md.
+export OFFPROF_TEST_EXTENT=full
+
 # On a busy machine threads start late, end late and are preempted anywhere. This reveals wrong assumptions of
 # tests about their timing.
 load=8
