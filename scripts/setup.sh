@@ -305,12 +305,15 @@ install_hta() {
 
 # --- Python environment ---
 
+# Modules whose bytecode is stored: those that the tests import.
+torch_imports='import torch, torch._dynamo, torch._inductor.compile_fx, torch.utils.data'
+
 # The environment consists of layers: packages, torch, packages of the programs. Each has a stamp, which is written
 # when the layer is complete and holds all that the layer was made from.
 python_layer_stamp() {  # LAYER
     case $1 in
     packages) "$python" --version && cat "$root/python/requirements-test.txt" ;;
-    torch) realpath -- "$libtorch_dir" && stamp_text && cat "$root/scripts/cuda_placeholders.sh" ;;
+    torch) realpath -- "$libtorch_dir" && stamp_text && echo "$torch_imports" && cat "$root/scripts/cuda_placeholders.sh" ;;
     programs) cat "$root/python/requirements-programs.txt" ;;
     esac
 }
@@ -353,7 +356,9 @@ link_torch() {
         cp -as -- "$wheel_dir/$name" "$site_packages/$name"
     done
     "$root/scripts/cuda_placeholders.sh" "$site_packages/torch/lib" "$site_packages/nvidia/cu13/lib"
-    "$python_dir/bin/python" -c 'import torch' || die 3 "the Python environment cannot import torch; the reason is above"
+    # Writes the bytecode of these modules, which the wheel lacks. Python cannot store it later if
+    # PYTHONDONTWRITEBYTECODE is set, and the tests import torch about two hundred times.
+    PYTHONDONTWRITEBYTECODE='' "$python_dir/bin/python" -c "$torch_imports" || die 3 "the Python environment cannot import torch; the reason is above"
     finish_python_layer torch "$python_dir"
 }
 
