@@ -109,6 +109,11 @@ class RunCommand : public Subcommand {
            "such as quantize:uint8,bits,recompute (default: those of the policy's rules)")
         ->delimiter(',')
         ->type_name("NAMES");
+    add_choice_option<CalibrationEffort>(
+        app, "--calibration", request_.calibration,
+        {{"full", CalibrationEffort::kFull}, {"brief", CalibrationEffort::kBrief}},
+        "How thoroughly a model's costs of offloading are measured on a real device: brief saves seconds if "
+        "only memory matters, and makes predicted times unreliable (default full)");
     add_output_option(app, output_, "File for the trace; .gz compresses it (default: none)");
     app.add_option("--commands", commands_path_,
                    "File for the scheduler's command log of one step, one JSON object per line")
@@ -232,11 +237,11 @@ class RunCommand : public Subcommand {
     if (output_ == "-" || commands_path_ == "-")
       throw input_error("the script writes to standard output itself", "Give a file: -o trace.json.gz");
     if (!inputs_.empty() || settings.loss != defaults.loss || settings.optimizer != defaults.optimizer ||
-        !settings.checkpointed.empty() || settings.slices || settings.parameters)
+        !settings.checkpointed.empty() || settings.slices || settings.parameters ||
+        request_.calibration != CalibrationEffort::kFull)
       throw input_error(
-          "--input, --loss, --optimizer, --checkpoint, --slices and --offload-params are for TorchScript "
-          "modules: a "
-          "script has its own",
+          "--input, --loss, --optimizer, --checkpoint, --slices, --offload-params and --calibration are for "
+          "TorchScript modules, and not for scripts",
           "Give the script's own arguments after --: offprof run train.py -- ARGS");
   }
 

@@ -22,7 +22,7 @@ namespace offprof {
 namespace {
 
 /// The costs are a few percent of a step, and so is a machine's noise: three rounds are not enough.
-constexpr int kMostRounds = 15, kLeastRounds = 5;
+constexpr int kLeastRounds = 5;
 /// Rounds beyond the least are only for steps short enough for this budget.
 constexpr Nanoseconds kRoundsBudget = 6'000'000'000;
 /// Lengths of the pauses, as if compute waited for a copy: from short to so long that a longer one costs no
@@ -200,25 +200,31 @@ MeasuredQuartiles summarize_losses(std::vector<Nanoseconds> losses) {
   return summarize_measured(std::move(losses));
 }
 
-int rounds_for(Nanoseconds plain) {
+int rounds_for(Nanoseconds plain, int most_rounds) {
   constexpr Nanoseconds kStepsOfRound = 10;  // two of its eight steps take twice as long
-  return static_cast<int>(std::clamp<Nanoseconds>(
-      kRoundsBudget / (kStepsOfRound * std::max<Nanoseconds>(plain, 1)), kLeastRounds, kMostRounds));
+  const Nanoseconds affordable = kRoundsBudget / (kStepsOfRound * std::max<Nanoseconds>(plain, 1));
+  return static_cast<int>(
+      std::clamp<Nanoseconds>(affordable, std::min(kLeastRounds, most_rounds), most_rounds));
 }
 
 /// Rounds of one step of each kind. A step that follows a step with another policy finds the memory and
 /// caches of that step, so it only warms up.
 class StepRounds {
  public:
-  StepRounds(Device& device, StepTimer& timer, Calibration& calibration)
-      : device_(device), timer_(timer), calibration_(calibration), on_host_(device.torch_device().is_cpu()) {}
+  StepRounds(Device& device, StepTimer& timer, Calibration& calibration, int most_rounds)
+      : device_(device),
+        timer_(timer),
+        calibration_(calibration),
+        most_rounds_(most_rounds),
+        on_host_(device.torch_device().is_cpu()) {}
 
   /// Returns by round the extra compute time with everything offloaded, compared with the plain step.
   StepScript<std::vector<Nanoseconds>> run() {
     co_await timer_.plain();
     const Nanoseconds first = co_await timer_.plain();
     bytes_each_ = bytes_beside(link_of(calibration_), first, timer_.hooks());
-    for (int round = 0; round < rounds_for(first); ++round) co_await run_round();
+    const int rounds = rounds_for(first, most_rounds_);
+    for (int round = 0; round < rounds; ++round) co_await run_round();
     if (!core_to_core_.empty()) calibration_.core_to_core = summarize_measured(core_to_core_);
     calibration_.step = summarize_measured(plain_);
     note_phases();
@@ -272,6 +278,7 @@ class StepRounds {
   Device& device_;
   StepTimer& timer_;
   Calibration& calibration_;
+  int most_rounds_;
   bool on_host_;
   Bytes bytes_each_ = 0;
   std::vector<Nanoseconds> plain_, beside_, offloaded_extra_, out_, in_, core_to_core_;
@@ -301,7 +308,7 @@ at::Tensor idle_tensor(Device& device) {
 /// Measures the host's time per hook: a third of pack, unpack and release of a tensor that stays.
 MeasuredQuartiles time_hooks(Device& device) {
   std::vector<Nanoseconds> times;
-  for (int i = 0; i < kMostRounds; ++i) {
+  for (int i = 0; i < kMostCalibrationRounds; ++i) {
     const auto step = step_under(device, preset_policy("keep"));
     const at::Tensor value = idle_tensor(device);
     const Nanoseconds begin = now_on(device);
@@ -373,7 +380,7 @@ void calibrate_calls(Device& device, Calibration& calibration) {
 }  // namespace
 
 StepScript<StepCalibration> calibrate(Device& device, CopyCalibration copies, std::size_t hooks,
-                                      std::vector<SavedId> backward_order) {
+                                      std::vector<SavedId> backward_order, int most_rounds) {
   StepCalibration measured;
   Calibration& calibration = measured.costs;
   calibration.d2h = copies.d2h;
@@ -381,7 +388,7 @@ StepScript<StepCalibration> calibrate(Device& device, CopyCalibration copies, st
   calibration.start = copies.start;
   calibrate_calls(device, calibration);
   StepTimer timer(device, hooks, std::move(backward_order));
-  StepRounds rounds(device, timer, calibration);
+  StepRounds rounds(device, timer, calibration, most_rounds);
   measured.offloaded_extra_ns = co_await rounds.run();
   measured.cores_moved = did_cores_move(calibration.core_to_core, copies.core_to_core_ns);
   co_return measured;

@@ -18,12 +18,16 @@ struct StepCalibration {
   bool cores_moved = false;
 };
 
+/// Rounds of a calibration with short steps.
+inline constexpr int kMostCalibrationRounds = 15;
+
 /// Measures on a real device what offloading costs besides the copies. Hooks, commands and events are
 /// measured on synthetic tensors. The rest is measured in steps with nothing offloaded, of which some pause
 /// now and then and some have concurrent copies; the rounds of these steps are interleaved. `copies` is of
 /// the same device, `hooks` is the number of pack and unpack hooks in a step, and `backward_order` is that of
-/// a StepGuide. `device` must outlive the script.
+/// a StepGuide. `most_rounds` limits the rounds. `device` must outlive the script.
 StepScript<StepCalibration> calibrate(Device& device, CopyCalibration copies, std::size_t hooks,
-                                      std::vector<SavedId> backward_order);
+                                      std::vector<SavedId> backward_order,
+                                      int most_rounds = kMostCalibrationRounds);
 
 }  // namespace offprof

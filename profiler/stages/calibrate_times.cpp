@@ -41,12 +41,17 @@ void note_cores(const StepCalibration& measured, std::vector<std::string>& notes
         core_to_core));
 }
 
+bool is_brief(const StepSource& source) {
+  return source.calibration == CalibrationEffort::kBrief;
+}
+
 StepScript<StepCalibration> measure_costs(const StepSource& source, const RecordedProgram& recorded) {
   source.progress("measuring the costs of copies");
   const CopyCalibration copies = calibrate_copies(source.device);
   source.progress("measuring the costs of offloading");
+  const int most_rounds = is_brief(source) ? 1 : kMostCalibrationRounds;
   StepCalibration measured = co_await calibrate(source.device, copies, 2 * recorded.program.saved.size(),
-                                                recorded.guide.backward_order);
+                                                recorded.guide.backward_order, most_rounds);
   calibrate_disk(source.device, measured.costs);
   co_return measured;
 }
@@ -99,8 +104,11 @@ StepScript<CalibratedTimes> calibrate_times(const StepSource& source, RecordedPr
     co_return times;
   }
   StepCalibration measured = co_await measure_costs(source, recorded);
-  for (int i = 1; i < kCalibrations && measured.cores_moved; ++i)
+  for (int i = 1; i < kCalibrations && measured.cores_moved && !is_brief(source); ++i)
     measured = co_await measure_costs(source, recorded);
+  if (is_brief(source))
+    times.notes.emplace_back(
+        "the costs of offloading were calibrated briefly: predicted times are unreliable");
   Calibration& calibration = measured.costs;
   co_await set_times_by_marks(source, recorded, calibration.hook.median_ns, offloads_parameters, times.notes);
   note_cores(measured, times.notes);

@@ -23,6 +23,7 @@ struct StepSource {
   std::function<std::shared_ptr<const Residents>()> residents;
   /// Returns the host memory of offloaded parameters; empty: none are offloaded.
   std::function<Bytes()> parameter_host_bytes{};
+  CalibrationEffort calibration = CalibrationEffort::kFull;
 };
 
 /// The step program of a model, and the guide for steps under any policy.
