@@ -116,7 +116,8 @@ INSTANTIATE_TEST_SUITE_P(, ValidateTrained, testing::ValuesIn(kTrainings),
                          [](const auto& test) { return test.param.name; });
 
 TEST_F(ValidateTest, MemoryIsExactWithParametersOnTheDisk) {
-  trace_of_qwen({"--device", "host", "--offload-params", "disk", "--offload-params-dir", folder_.path()});
+  trace_of_qwen({"--device", "host", "--calibration", "brief", "--offload-params", "disk",
+                 "--offload-params-dir", folder_.path()});
   const Ended ended =
       validate(model_path("qwen2.pt"), {"--offload-params-dir", folder_.path(), "--format", "json"});
   const json report = json::parse(ended.out, nullptr, false);
@@ -126,7 +127,8 @@ TEST_F(ValidateTest, MemoryIsExactWithParametersOnTheDisk) {
 }
 
 TEST_F(ValidateTest, MemoryIsExactWithRulesOnTheHost) {
-  trace_of_qwen({"--device", "host", "--transforms", "recompute,cast:bfloat16", "--disk", folder_.path()});
+  trace_of_qwen({"--device", "host", "--calibration", "brief", "--transforms", "recompute,cast:bfloat16",
+                 "--disk", folder_.path()});
   const Ended ended = validate(model_path("qwen2.pt"), {"--disk", folder_.path(), "--format", "json"});
   const json report = json::parse(ended.out, nullptr, false);
   ASSERT_TRUE(report.is_object()) << ended.err;
