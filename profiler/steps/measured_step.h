@@ -58,6 +58,7 @@ class MeasuredStep {
 
   Device& device_;
   StepTracing* tracing_;  ///< nullptr: this step is not traced
+  bool leaves_cache_peaks_;
   StepListener* listener_;
   std::optional<MarkingListener> marks_;
   std::optional<PassRecorder> recorder_;

@@ -54,6 +54,28 @@ AllocationBooks::AllocationBooks(c10::DeviceIndex device, Bytes device_bytes) : 
         const std::lock_guard lock(mutex_);
         out_of_memory_ = {static_cast<Bytes>(asked), live_bytes_, capacity_};
       });
+  enter_older_blocks(device);
+}
+
+void AllocationBooks::enter_older_blocks(c10::DeviceIndex device) {
+  const auto snapshot = c10::cuda::CUDACachingAllocator::snapshot(
+      {0, 0}, /*include_traces=*/false);  // takes the allocator's lock
+  const std::lock_guard lock(mutex_);
+  for (const auto& segment : snapshot.segments) {
+    if (segment.device != device) continue;
+    reserved_bytes_ += static_cast<Bytes>(segment.total_size);
+    std::size_t address = segment.address;
+    for (const auto& block : segment.blocks) {
+      const auto bytes = static_cast<Bytes>(block.requested_size);
+      if (block.allocated &&
+          live_.try_emplace(reinterpret_cast<const void*>(address), Live{next_id_, bytes}).second) {
+        ++next_id_;
+        live_bytes_ += bytes;
+      }
+      address += block.size;
+    }
+  }
+  peak_bytes_ = live_bytes_;
 }
 
 void AllocationBooks::on_alloc(const void* block, Bytes bytes, void* stream) {

@@ -31,7 +31,8 @@ class AllocationBooks {
   };
 
   /// Returns the books of a device with `device_bytes` of memory. They exist from the first call to the end
-  /// of the process, since the allocator cannot remove a listener. Call before anything is allocated.
+  /// of the process, since the allocator cannot remove a listener. Blocks that are older than the books are
+  /// entered in the first call, during which no other thread may allocate.
   static AllocationBooks& of_device(c10::DeviceIndex device, Bytes device_bytes);
 
   std::optional<AllocationId> id_of(const c10::Storage& storage) const;
@@ -59,6 +60,7 @@ class AllocationBooks {
   };
 
   AllocationBooks(c10::DeviceIndex device, Bytes device_bytes);
+  void enter_older_blocks(c10::DeviceIndex device);
   void on_alloc(const void* block, Bytes bytes, void* stream);
   void on_free(const void* block);
   void on_reserved(Bytes change);
