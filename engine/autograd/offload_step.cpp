@@ -108,6 +108,7 @@ SavedId OffloadStep::pack(const at::Tensor& value) {
 
 RuledPlacement OffloadStep::rule_for(SavedId tensor, const at::Tensor& value,
                                      const PackRequest& request) const {
+  if (guide_.decide) return guide_.decide(tensor, value, request);
   if (static_cast<std::size_t>(tensor) < guide_.placements.size()) return guide_.placements[tensor];
   const bool may_be_encoded = guide_.place && request.movability == Movability::kMovable &&
                               request.tensor_bytes == request.storage_bytes && is_dense(value);
