@@ -241,8 +241,10 @@ class TuneCommand : public Subcommand {
   }
 
   static std::string policy_text(const Candidate& chosen, const Trace& trace) {
-    return format_policy_file({chosen.policy, chosen.predicted,
-                               fingerprint_of_run(trace.model, trace.settings), trace.settings.parameters});
+    return format_policy_file(
+        {chosen.policy, chosen.predicted, fingerprint_of_run(trace.model, trace.settings),
+         trace.settings.parameters,
+         fingerprint_of_saved(trace.program.saved)});
   }
 
   TraceArgument traces_;

@@ -58,7 +58,8 @@ std::vector<PolicyRule> policy_rules_from_json(const JsonValue& json, const Poli
 PolicyFile policy_file_from_json(const nlohmann::json& document, const std::string& path) {
   check_schema(document, kPolicySchema, path);
   const JsonValue object(document, path + ": ");
-  object.allow_only({"schema", "policy", "predicted", "trace_fingerprint", "parameters"});
+  object.allow_only(
+      {"schema", "policy", "predicted", "trace_fingerprint", "saved_fingerprint", "parameters"});
   const JsonValue policy = object.at("policy");
   PolicyFile file{policy_from_json(policy.json(), policy.where()), std::nullopt, {}};
   if (const auto predicted = object.find("predicted")) {
@@ -66,6 +67,8 @@ PolicyFile policy_file_from_json(const nlohmann::json& document, const std::stri
   }
   if (const auto fingerprint = object.find("trace_fingerprint"))
     file.trace_fingerprint = fingerprint->as_string();
+  if (const auto fingerprint = object.find("saved_fingerprint"))
+    file.saved_fingerprint = fingerprint->as_string();
   if (const auto parameters = object.find("parameters"))
     file.parameters = parameter_settings_from_json(*parameters);
   return file;
@@ -129,6 +132,7 @@ std::string format_policy_file(const PolicyFile& file) {
   nlohmann::ordered_json json = {{"schema", kPolicySchema}, {"policy", to_json(file.policy)}};
   if (file.predicted) json["predicted"] = metrics_to_json(*file.predicted);
   if (!file.trace_fingerprint.empty()) json["trace_fingerprint"] = file.trace_fingerprint;
+  if (!file.saved_fingerprint.empty()) json["saved_fingerprint"] = file.saved_fingerprint;
   if (file.parameters) json["parameters"] = to_json(*file.parameters);
   return dump_json(json) + "\n";
 }

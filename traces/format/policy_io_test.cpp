@@ -188,10 +188,12 @@ TEST(PolicyJson, RejectsUnknownSchedulers) {
 TEST_F(PolicyFileTest, ReadsBackWhatItWrote) {
   PolicyFile file{preset_policy("trl"), Metrics{}, "sha256:1"};
   file.predicted->device_peak_bytes = 77;
+  file.saved_fingerprint = "0123abcd";
   const PolicyFile read = read_policy_file(write(format_policy_file(file)));
   EXPECT_EQ(read.policy, file.policy);
   EXPECT_EQ(read.predicted, file.predicted);
   EXPECT_EQ(read.trace_fingerprint, "sha256:1");
+  EXPECT_EQ(read.saved_fingerprint, "0123abcd");
 }
 
 TEST_F(PolicyFileTest, NamesFileAndPlaceInErrors) {
