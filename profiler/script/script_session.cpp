@@ -32,21 +32,6 @@ std::string_view name_of(ScriptPhase phase) {
   return {};
 }
 
-Residents residents_of(const ProgramTensors& tensors, const DeviceAllocator& allocator) {
-  Residents residents;
-  const auto add = [&](const at::Tensor& tensor, StorageRole role) {
-    if (!tensor.has_storage()) return;
-    if (const auto allocation = allocator.allocation_of(tensor.storage()))
-      residents.roles.emplace(*allocation, role);
-  };
-  for (const at::Tensor& parameter : tensors.parameters) {
-    add(parameter, StorageRole::kParameter);
-    residents.parameters.insert(parameter.unsafeGetTensorImpl());
-  }
-  for (const at::Tensor& buffer : tensors.buffers) add(buffer, StorageRole::kBuffer);
-  return residents;
-}
-
 /// Returns the error for a program whose steps are too seldom alike.
 Error too_many_groups(const StepGroups& groups) {
   const std::vector<StepGroup> kinds = groups.summary();

@@ -18,18 +18,13 @@
 #include "profiler/stages/policy_steps.h"
 #include "profiler/stages/record_program.h"
 #include "profiler/steps/measured_step.h"
+#include "profiler/steps/program_tensors.h"
 #include "profiler/steps/step_script.h"
 
 namespace offprof {
 
 /// Phase of a step that a program runs.
 enum class ScriptPhase : std::uint8_t { kForward, kBackward, kOptimizer };
-
-/// Tensors of a program that outlive its steps.
-struct ProgramTensors {
-  std::vector<at::Tensor> parameters;
-  std::vector<at::Tensor> buffers;
-};
 
 /// Records, calibrates and measures the steps of a program that runs them itself, such as a training script.
 /// Steps may differ, as with sequences of several lengths, or a validation every few steps: it records those
