@@ -2,7 +2,6 @@
 #include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-#include <torch/csrc/autograd/python_variable.h>
 #include <torch/version.h>
 
 #include <exception>
@@ -14,6 +13,8 @@
 #include "profiler/script/script_recording.h"
 #include "profiler/stages/gradient_check.h"
 #include "profiler/stages/step_error.h"
+#include "python/extension/arguments.h"
+#include "python/extension/offloading_binding.h"
 #include "traces/analysis/fingerprint.h"
 #include "traces/format/metrics_io.h"
 #include "traces/format/policy_io.h"
@@ -29,17 +30,6 @@ void raise(const Error& error) {
   const char* name = error.kind() == ErrorKind::kInput ? "InputError" : "UnavailableError";
   const py::object type = py::module_::import("offprof.errors").attr(name);
   PyErr_SetObject(type.ptr(), type(error.what(), error.hint()).ptr());
-}
-
-at::Tensor tensor_of(py::handle object) {
-  if (!THPVariable_Check(object.ptr())) throw py::type_error("a torch.Tensor is expected");
-  return THPVariable_Unpack(object.ptr());
-}
-
-std::vector<at::Tensor> tensors_of(const py::sequence& objects) {
-  std::vector<at::Tensor> tensors;
-  for (const py::handle object : objects) tensors.push_back(tensor_of(object));
-  return tensors;
 }
 
 /// Returns the tensor, which may be None, as an undefined tensor then.
@@ -68,15 +58,6 @@ class GradientsOfProgram {
  private:
   GradientReference reference_;
 };
-
-/// Calls the function with the interpreter's lock.
-template <typename Result, typename... Arguments>
-std::function<Result(Arguments...)> with_lock(std::function<Result(Arguments...)> function) {
-  return [function = std::move(function)](Arguments... arguments) {
-    const py::gil_scoped_acquire lock;
-    return function(arguments...);
-  };
-}
 
 /// Returns the text of a ScriptRequest for a program that records itself. `policies` are names of presets or
 /// paths of policy files; the first is measured, the others are compared.
@@ -198,6 +179,7 @@ PYBIND11_MODULE(_extension, module) {
   py::class_<offprof::GradientsOfProgram>(module, "GradientCheck")
       .def(py::init<std::vector<std::string>, const py::function&>(), py::arg("names"), py::arg("plain"))
       .def("check", &offprof::GradientsOfProgram::check, py::arg("gradients"), py::arg("may_lose"));
+  offprof::bind_offloading(module);
   py::class_<ProgramRecording>(module, "Recording")
       .def(py::init<const std::string&, std::function<void(const std::string&)>,
                     std::function<std::string()>>(),
