@@ -30,24 +30,44 @@ class _BackwardWatch:
     """Stands in for autograd's engine in ``torch.autograd`` and reports the outermost backward passes."""
 
     def __init__(self, engine: Any, listener: ProgramListener) -> None:
-        self._engine = engine
-        self._listener = listener
+        self.engine = engine
+        self.listener = listener
         self._depth = 0
 
     def run_backward(self, *args: Any, **options: Any) -> Any:
         if self._depth == 0:
-            self._listener.on_backward_begin()
+            self.listener.on_backward_begin()
         self._depth += 1
         try:
-            result = self._engine.run_backward(*args, **options)
+            result = self.engine.run_backward(*args, **options)
         finally:
             self._depth -= 1
         if self._depth == 0:
-            self._listener.on_backward_end()
+            self.listener.on_backward_end()
         return result
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
+        return getattr(self.engine, name)
+
+
+def _installed_watches() -> list[_BackwardWatch]:
+    """Returns the installed watches, the last one first."""
+    watches = []
+    engine = torch.autograd.variable.Variable._execution_engine
+    while isinstance(engine, _BackwardWatch):
+        watches.append(engine)
+        engine = engine.engine
+    return watches
+
+
+def _remove_backward_watch(watch: _BackwardWatch) -> None:
+    """Removes the watch, whichever others were installed since."""
+    variable = torch.autograd.variable.Variable
+    if variable._execution_engine is watch:
+        variable._execution_engine = watch.engine
+    for other in _installed_watches():
+        if other.engine is watch:
+            other.engine = watch.engine
 
 
 class ProgramWatch:
@@ -65,22 +85,33 @@ class ProgramWatch:
         self._depth = 0
         self._call_hooks: list[Any] = []
         self._hooks: list[Any] = []
-        self._engine: Any = None
+        self._backward: _BackwardWatch | None = None
 
     @property
     def is_installed(self) -> bool:
         """Whether the hooks are installed."""
-        return self._engine is not None
+        return self._backward is not None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other watch is installed."""
+        return all(watch.listener is self._listener for watch in _installed_watches())
 
     def install(self) -> None:
         """Installs all hooks."""
         variable = torch.autograd.variable.Variable
-        self._engine = variable._execution_engine
-        variable._execution_engine = _BackwardWatch(self._engine, self._listener)
+        self._backward = _BackwardWatch(variable._execution_engine, self._listener)
+        variable._execution_engine = self._backward
         self._hooks = [
             _optimizers.register_optimizer_step_pre_hook(self._optimizer_begins),
             _optimizers.register_optimizer_step_post_hook(self._optimizer_ends),
         ]
+        self.watch_calls()
+
+    def watch_calls(self) -> None:
+        """Collects root modules from now on, outside of all calls."""
+        self.forget_calls()
+        self._depth = 0
         self._call_hooks = [
             _modules.register_module_forward_pre_hook(self._call_begins),
             _modules.register_module_forward_hook(self._call_ends, always_call=True),
@@ -98,9 +129,9 @@ class ProgramWatch:
         for hook in self._hooks:
             hook.remove()
         self._hooks.clear()
-        if self._engine is not None:
-            torch.autograd.variable.Variable._execution_engine = self._engine
-            self._engine = None
+        if self._backward is not None:
+            _remove_backward_watch(self._backward)
+            self._backward = None
 
     def roots(self) -> list[torch.nn.Module]:
         """Returns the root modules."""
@@ -110,6 +141,11 @@ class ProgramWatch:
         """Returns the optimizers that have made a step."""
         found = [reference() for reference in self._optimizers.values()]
         return [optimizer for optimizer in found if optimizer is not None]
+
+    def has_optimizer(self, number: int) -> bool:
+        """Returns True while the optimizer of that number exists."""
+        reference = self._optimizers.get(number)
+        return reference is not None and reference() is not None
 
     def parameters(self) -> list[torch.Tensor]:
         """Returns the parameters of the optimizers and of the root modules, frozen ones too, each once."""
