@@ -1,17 +1,6 @@
 # Imported targets for LibTorch from the PyPI wheel. find_package(Torch) would need nvcc and a CUDA try-run.
-set(torch_dir "${OFFPROF_LIBTORCH_DIR}/torch")
-if(NOT EXISTS "${torch_dir}/lib/libtorch_cpu.so")
-  message(FATAL_ERROR
-    "No LibTorch in ${OFFPROF_LIBTORCH_DIR}.\n"
-    "  Run scripts/setup.sh, or set OFFPROF_LIBTORCH_DIR, or build the small flavour: cmake --preset small")
-endif()
-file(STRINGS "${torch_dir}/include/torch/headeronly/version.h" torch_version_lines
-  REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
-string(REGEX MATCHALL "[0-9]+" torch_version_parts "${torch_version_lines}")
-list(JOIN torch_version_parts "." OFFPROF_TORCH_VERSION)
-if(NOT OFFPROF_TORCH_VERSION VERSION_EQUAL "2.11.0")
-  message(FATAL_ERROR "LibTorch in ${OFFPROF_LIBTORCH_DIR} is '${OFFPROF_TORCH_VERSION}'; offprof is written for 2.11.0. Run scripts/setup.sh")
-endif()
+include(offprof_torch_version)
+set(torch_dir "${libtorch_dir}/torch")
 
 add_library(offprof_libtorch INTERFACE)
 # -idirafter: the wheel's include folder contains its own fmt, which must not take precedence over the one we
@@ -27,7 +16,7 @@ endforeach()
 # time.
 target_link_options(offprof_libtorch INTERFACE
   "LINKER:-rpath,${torch_dir}/lib" "LINKER:-rpath-link,${torch_dir}/lib"
-  "LINKER:-rpath-link,${OFFPROF_LIBTORCH_DIR}/nvidia/cu13/lib" "LINKER:--as-needed")
+  "LINKER:-rpath-link,${libtorch_dir}/nvidia/cu13/lib" "LINKER:--as-needed")
 
 # LibTorch's Python part, for extensions. Missing if there are no headers of the Python that the wheel is for.
 file(GLOB torch_module "${torch_dir}/_C.cpython-*.so")
@@ -53,7 +42,7 @@ set(CMAKE_CXX_LINK_LIBRARY_USING_offprof_needed
 # The CUDA headers of the runtime's wheel, and the header of the CUDA Toolkit that they include.
 add_library(offprof_cuda_headers INTERFACE)
 target_include_directories(offprof_cuda_headers SYSTEM INTERFACE
-  "${CMAKE_CURRENT_LIST_DIR}/../engine/devices/virtual_gpu/runtime/cuda_crt" "${OFFPROF_LIBTORCH_DIR}/nvidia/cu13/include")
+  "${CMAKE_CURRENT_LIST_DIR}/../engine/devices/virtual_gpu/runtime/cuda_crt" "${libtorch_dir}/nvidia/cu13/include")
 
 # LibTorch with its CUDA part. The linker does not look for the CUDA libraries that it needs: they may be
 # elsewhere, or be the virtual GPU's.

@@ -135,8 +135,11 @@ include(\"${OFFPROF_CUDA_CASES_SCRIPT}\")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${script}")
 endfunction()
 
-# The Python environment of scripts/setup.sh --python.
-set(OFFPROF_TEST_PYTHON "${CMAKE_SOURCE_DIR}/.deps/python/bin/python" CACHE FILEPATH "Python that runs the Python tests")
+# The Python environment of scripts/setup.sh --python. It has the LibTorch of this build, if there is one.
+if(NOT OFFPROF_WITH_ENGINE)
+  set(test_python "${CMAKE_SOURCE_DIR}/.deps/python/bin/python")
+endif()
+set(OFFPROF_TEST_PYTHON "${test_python}" CACHE FILEPATH "Python that runs the Python tests")
 
 # offprof_python_test(NAME file_test.py... [PATH folder...] [COST seconds]): adds files of tests for pytest as one CTest
 # entry. PATH: folders for the tests to import from. Without the Python environment there are no such entries.

@@ -3,7 +3,9 @@
 # repetitions.
 #
 #   scripts/bench.sh [BENCHMARK_OPTION...]
+#   scripts/bench.sh --python
 #
+#   --python            runs the benchmarks of Python programs instead
 #   BENCHMARK_OPTION    an option of Google Benchmark, for example: scripts/bench.sh --benchmark_filter=replay
 #
 # docs/results/benchmarks.md describes the benchmarks and gives figures to compare with.
@@ -11,6 +13,13 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 case ${1:-} in -h | --help) print_help && exit ;; esac
+
+if [ "${1:-}" = --python ]; then
+    "$root/scripts/setup.sh" --programs
+    build release --target offprof offprof_python
+    say "running on $(nproc) cores"
+    exec "$python_tools/python" "$root/tests/bench/python/bench.py" --offprof "$root/build/offprof"
+fi
 
 benchmarks=(torch_free_bench disk_bench trace_bench tune_bench saved_tensor_bench)
 

@@ -31,7 +31,7 @@ versions_of() {
 # Undefined symbols as nm prints them: `cublasCreate_v2@libcublas.so.13`, or without a version.
 undefined_symbols() {
     LC_ALL=C nm -D --undefined-only --with-symbol-versions "${torch_libraries[@]}" | awk 'NF == 2 { print $2 }' |
-        grep -E '^(cu|nccl|nvshmem)' | sort -u
+        grep -E '^(cu|nccl|nvrtc|nvshmem)' | sort -u
 }
 
 # write_source VERSION: the functions with this version; for the empty version those without one.
@@ -53,7 +53,7 @@ build_placeholder() {
     local version options=()
     version=$(versions_of "$1")
     if [ -n "$version" ]; then
-        echo "$version { global: cu*; nccl*; nvshmem*; local: *; };" >"$scratch/versions"
+        echo "$version { global: cu*; nccl*; nvrtc*; nvshmem*; local: *; };" >"$scratch/versions"
         options=("-Wl,--version-script,$scratch/versions")
     fi
     write_source "$version" >"$scratch/source.c"

@@ -89,5 +89,5 @@ cat <<NEXT
   $(from_here "$root/scripts/demo.sh") MODEL.pt --input 'float32[8,3,96,96]'
       all this with a model of yours
   $offprof run train.py --device virtual:h200 --policy keep -o train.json.gz
-      the same with a training script of yours, in a Python with torch 2.11 (--python PATH)
+      the same with a training script of yours, in a Python with the torch of this build (--python PATH)
 NEXT

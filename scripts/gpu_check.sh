@@ -25,8 +25,8 @@
 #   --quick       small models and few settings, for a quick test of the script
 #   --record      folder for a second copy of the rows without user names, host names and paths, to be committed
 #
-# Builds with the PyTorch of python3 if that is version 2.11 with its CUDA libraries, else with the LibTorch
-# that scripts/setup.sh installs. On a machine without network, uses the libraries that scripts/carry.sh
+# Builds with the PyTorch of python3 if offprof supports its version and its CUDA libraries are there, else with the
+# LibTorch that scripts/setup.sh installs. On a machine without network, uses the libraries that scripts/carry.sh
 # unpacked into the checkout on another machine.
 #
 # Exit status: 0 all bounds are met; 1 a bound is not met, or a check failed or did not finish; 2 bad usage; 3
@@ -60,14 +60,16 @@ $build || $check || die 2 "--build-only and --no-build together leave nothing to
 
 # Prints the folder of python3's PyTorch if it contains all files for building and for running on a GPU.
 python_libtorch() {
-    python3 - <<'PYTHON' 2>/dev/null
+    python3 - "$root/cmake/torch_versions.txt" <<'PYTHON' 2>/dev/null
 import importlib.metadata, pathlib, sys
 torch = importlib.metadata.distribution("torch")
 site = pathlib.Path(torch.locate_file(""))
 needed = ["torch/lib/libtorch_cuda.so", "torch/include/torch/csrc/api/include/torch/torch.h",
           "nvidia/cu13/include/cuda_runtime_api.h", "nvidia/cu13/include/cupti.h", "nvidia/cu13/lib/libcudart.so.13",
           "nvidia/cu13/lib/libcublas.so.13"]
-if torch.version.split("+")[0] != "2.11.0" or not all((site / file).exists() for file in needed):
+rows = [line for line in pathlib.Path(sys.argv[1]).read_text().splitlines() if line[:1].isdigit()]
+supported = [row.split()[0].rpartition(".")[0] for row in rows]
+if ".".join(torch.version.split(".")[:2]) not in supported or not all((site / file).exists() for file in needed):
     sys.exit(1)
 print(site)
 PYTHON
@@ -94,7 +96,7 @@ elif $build; then
     build release --target "${targets[@]}"
     if [[ $device == cuda* ]] && [ ! -e "$root/.deps/libtorch/nvidia/cu13/lib/libcublas.so.13" ]; then
         say "LibTorch in .deps/libtorch has no CUDA libraries; if the checks do not find them, run this script again" \
-            "after: python3 -m pip install torch==2.11.0"
+            "after: python3 -m pip install torch"
     fi
 fi
 $check || exit 0

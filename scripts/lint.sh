@@ -22,18 +22,7 @@ lint_tidy() {
     # Uses the unity sources of the build: twelve joined files take hardly longer than one, since most of the time
     # goes into headers.
     configure small -B build-lint -DOFFPROF_BUILD_TESTS=OFF
-    # Excludes other files that the build generates.
-    mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build-lint/compile_commands.json |
-        grep -E "^$root/build-lint/.*/Unity/|^$root/(cli|engine|profiler|simulator|traces)/" | sort -u)
-    export -f tidy
-    # shellcheck disable=SC2016  # the inner shell expands it
-    printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(job_count)" bash -c 'tidy "$1"' tidy
-}
-
-# The options in the build folder are those of g++, so warnings about unknown options are ignored.
-tidy() {
-    clang-tidy-14 --quiet -p build-lint --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-error "$1" \
-        2> >(grep -vE '^[0-9]+ (warnings?|errors?)( and [0-9]+ errors?)? generated\.$' >&2)
+    scripts/run_clang_tidy.py build-lint --jobs "$(job_count)"
 }
 
 # Prints the options for the folders of LibTorch's and CUDA's headers; nothing if setup has not installed them.
@@ -44,8 +33,9 @@ torch_options() {
     done
 }
 
+# compile_header HEADER: compiles a source that only includes the header. Writes an object, which ccache can cache.
 compile_header() {
-    local options=()
+    local options=() source=build-lint/headers/${1%.h}.cpp
     if ! grep -qxF "$1" <<<"$torch_free"; then
         read -r -a options <<<"$(torch_options)"
         if [ ${#options[@]} -eq 0 ]; then
@@ -53,8 +43,9 @@ compile_header() {
             return
         fi
     fi
-    if ! g++ -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Werror -I. "${options[@]}" \
-        -include "$1" -x c++ /dev/null; then
+    mkdir -p "$(dirname "$source")"
+    printf '#include "%s"\n' "$1" >"$source"
+    if ! $compiler -std=c++20 -Wall -Wextra -Wpedantic -Werror -I. "${options[@]}" -c "$source" -o "${source%.cpp}.o"; then
         echo "does not compile alone: $1"
         return 1
     fi
@@ -63,7 +54,9 @@ compile_header() {
 lint_headers() {
     export -f compile_header torch_options
     torch_free=$(scripts/check_layers.py --torch-free)
-    export torch_free
+    compiler=g++
+    if command -v ccache >/dev/null; then compiler="env CCACHE_BASEDIR=$root ccache g++"; fi
+    export torch_free compiler
     # shellcheck disable=SC2016  # the inner shell expands it
     source_files '*.h' | xargs -0 -r -n 1 -P "$(job_count)" bash -c 'compile_header "$1"' compile_header
 }

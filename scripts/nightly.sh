@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the checks that take too long for every change: all tests three times under load and with sanitizers,
-# training programs of many kinds under many policies, fuzzing of every reader, random programs for hours, long
-# runs, and mutation testing. A failed part does not stop the others.
+# Runs the checks that take too long for every change: all tests with the newest LibTorch, three times under load,
+# and with sanitizers, training programs of many kinds under many policies, fuzzing of every reader, random programs
+# for hours, long runs, and mutation testing. A failed part does not stop the others.
 #
 #   scripts/nightly.sh [--runs N] [--hours H]
 #
@@ -22,6 +22,9 @@ while [ $# -gt 0 ]; do
     *) die 2 "no such option: $1" "see scripts/nightly.sh --help" ;;
     esac
 done
+
+# The number of cases that the tests run: see CONTRIBUTING.md.
+export OFFPROF_TEST_EXTENT=full
 
 # On a busy machine threads start late, end late and are preempted anywhere. This reveals wrong assumptions of
 # tests about their timing.
@@ -50,6 +53,7 @@ predictions_of_programs() {
 
 "$root/scripts/setup.sh" --nightly --programs || exit
 part "tests" "$root/scripts/test.sh"
+part "tests with LibTorch 2.15" "$root/scripts/test.sh" --only torch-2.15
 part "training programs on host, predicted and run" predictions_of_programs exactness.py
 part "training programs on a virtual GPU, predicted and run" predictions_of_programs exactness.py --device virtual:h200
 part "TRL's own offloading against its simulation" predictions_of_programs trl_witness.py

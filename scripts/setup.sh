@@ -2,10 +2,13 @@
 # Installs the requirements of offprof that the machine lacks: Debian packages, LibTorch in .deps/libtorch, and a
 # Python environment in .deps/python.
 #
-#   scripts/setup.sh [--small] [--lint] [--python] [--programs] [--fuzz] [--nightly] [--coverage] [--hta]
-#                    [--libtorch-dir DIR]
+#   scripts/setup.sh [--small] [--torch VERSION] [--lint] [--python] [--programs] [--fuzz] [--nightly] [--coverage]
+#                    [--hta] [--libtorch-dir DIR]
 #
 #   --small               only the requirements of the small flavour: no LibTorch
+#   --torch VERSION       LibTorch of this version instead of the default, for example 2.15, in
+#                         .deps/libtorch-VERSION, and with --python its environment in .deps/python-VERSION;
+#                         cmake/torch_versions.txt lists the versions
 #   --lint                also the requirements of scripts/format.sh and scripts/lint.sh, with ruff and mypy in
 #                         the Python environment
 #   --python              also the Python environment, with the torch of .deps/libtorch and what the Python
@@ -15,7 +18,7 @@
 #   --nightly             also the requirements of scripts/nightly.sh: a load generator
 #   --coverage            also the requirements of scripts/coverage.sh
 #   --hta                 also Holistic Trace Analysis in .deps/hta, for the test that it can read our traces
-#   --libtorch-dir DIR    folder for LibTorch (default .deps/libtorch)
+#   --libtorch-dir DIR    folder for LibTorch
 #
 # Asks no questions. Skips what is already installed, so that a second run does nothing and needs neither the
 # network nor root. Installs packages as root, or with sudo if that asks for no password. Exit status: 0
@@ -23,9 +26,9 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# Installed without the wheel's other dependencies: these three are enough to build everything and to run
-# without a GPU.
-libtorch_wheels=(torch==2.11.0 nvidia-cuda-cupti==13.0.85 nvidia-cuda-runtime==13.0.96)
+# Set by choose_torch. Installed without the wheel's other dependencies: these three packages are enough to build
+# everything and to run without a GPU.
+libtorch_wheels=()
 # The libraries are the same in the wheels for all Python versions. We use the wheel for Debian 12's version,
 # whatever the version of python3.
 libtorch_python=3.11
@@ -43,14 +46,19 @@ fuzz=false
 nightly=false
 coverage=false
 hta=false
-libtorch_dir=$root/.deps/libtorch
-# Scripts in the environment contain its path, which must hold for all who share a linked .deps.
-python_dir=$(realpath -m -- "$root/.deps/python")
+torch_version=
+libtorch_dir=
+python_dir=
 
 parse_arguments() {
     while [ $# -gt 0 ]; do
         case $1 in
         --small) small=true ;;
+        --torch)
+            [ $# -ge 2 ] || die 2 "--torch needs a version"
+            torch_version=$2
+            shift
+            ;;
         --lint) lint=true && python_environment=true ;;
         --python) python_environment=true ;;
         --programs) programs=true && python_environment=true ;;
@@ -69,6 +77,30 @@ parse_arguments() {
         shift
     done
     if $small && $programs; then die 2 "--programs needs LibTorch, which --small leaves out"; fi
+    choose_torch
+}
+
+# Sets the packages and the folders for the chosen version of LibTorch. The first version of the table is the default.
+choose_torch() {
+    local rows row torch suffix=
+    mapfile -t rows < <(grep '^[0-9]' "$root/cmake/torch_versions.txt")
+    for row in "${rows[@]}"; do
+        read -r -a row <<<"$row"
+        if [[ -z $torch_version || $torch_version == "${row[0]}" || $torch_version == "${row[0]%.*}" ]]; then
+            libtorch_wheels=("torch==${row[0]}" "nvidia-cuda-cupti==${row[1]}" "nvidia-cuda-runtime==${row[2]}")
+            break
+        fi
+    done
+    [ ${#libtorch_wheels[@]} -gt 0 ] ||
+        die 2 "offprof does not support LibTorch $torch_version" "The versions are: $(printf '%s\n' "${rows[@]%% *}" | paste -sd ' ')"
+    torch=${libtorch_wheels[0]##*==}
+    if [ "$torch" != "${rows[0]%% *}" ]; then
+        suffix=-${torch%.*}
+        if $programs; then die 2 "the libraries of the programs are pinned for LibTorch ${rows[0]%% *}" "Leave out --torch or --programs."; fi
+    fi
+    libtorch_dir=${libtorch_dir:-$root/.deps/libtorch$suffix}
+    # Scripts in the environment contain its path, which must hold for all who share a linked .deps.
+    python_dir=$(realpath -m -- "$root/.deps/python$suffix")
 }
 
 # --- Debian packages ---
@@ -305,12 +337,15 @@ install_hta() {
 
 # --- Python environment ---
 
+# Modules whose bytecode is stored: those that the tests import.
+torch_imports='import torch, torch._dynamo, torch._inductor.compile_fx, torch.utils.data'
+
 # The environment consists of layers: packages, torch, packages of the programs. Each has a stamp, which is written
 # when the layer is complete and holds all that the layer was made from.
 python_layer_stamp() {  # LAYER
     case $1 in
     packages) "$python" --version && cat "$root/python/requirements-test.txt" ;;
-    torch) realpath -- "$libtorch_dir" && stamp_text && cat "$root/scripts/cuda_placeholders.sh" ;;
+    torch) realpath -- "$libtorch_dir" && stamp_text && echo "$torch_imports" && cat "$root/scripts/cuda_placeholders.sh" ;;
     programs) cat "$root/python/requirements-programs.txt" ;;
     esac
 }
@@ -353,7 +388,9 @@ link_torch() {
         cp -as -- "$wheel_dir/$name" "$site_packages/$name"
     done
     "$root/scripts/cuda_placeholders.sh" "$site_packages/torch/lib" "$site_packages/nvidia/cu13/lib"
-    "$python_dir/bin/python" -c 'import torch' || die 3 "the Python environment cannot import torch; the reason is above"
+    # Writes the bytecode of these modules, which the wheel lacks. Python cannot store it later if
+    # PYTHONDONTWRITEBYTECODE is set, and the tests import torch about two hundred times.
+    PYTHONDONTWRITEBYTECODE='' "$python_dir/bin/python" -c "$torch_imports" || die 3 "the Python environment cannot import torch; the reason is above"
     finish_python_layer torch "$python_dir"
 }
 

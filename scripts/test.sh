@@ -5,7 +5,7 @@
 #
 #   scripts/test.sh [--only PRESET] [--check-skipped] [CTEST_OPTION...]
 #
-#   --only PRESET      all tests of only one preset: small, release, debug, asan or tsan
+#   --only PRESET      all tests of only one preset: small, release, torch-2.15, debug, asan or tsan
 #   --check-skipped    fails if the skipped tests of `release` are not those in tests/skipped_tests.txt
 #   CTEST_OPTION       an option of ctest, for example: scripts/test.sh --only small -R traces_test
 #
@@ -22,10 +22,10 @@ seconds_per_test=1800
 while [ $# -gt 0 ]; do
     case $1 in
     --only)
-        [ $# -ge 2 ] || die 2 "--only needs a preset: small, release, debug, asan or tsan"
+        [ $# -ge 2 ] || die 2 "--only needs a preset: small, release, torch-2.15, debug, asan or tsan"
         case $2 in
-        small | release | debug | asan | tsan) presets=("$2") ;;
-        *) die 2 "no such preset: $2" "The presets are small, release, debug, asan and tsan." ;;
+        small | release | torch-2.15 | debug | asan | tsan) presets=("$2") ;;
+        *) die 2 "no such preset: $2" "The presets are small, release, torch-2.15, debug, asan and tsan." ;;
         esac
         shift 2
         ;;
@@ -52,11 +52,11 @@ run_tests() {  # BUILD [FOLDER_IN_BUILD [SUMMARY_OPTION...]]: the tests of that 
     $passed
 }
 
-if [[ ${presets[*]} =~ ^(small|tsan)$ ]]; then
-    "$root/scripts/setup.sh" --small
-else
-    "$root/scripts/setup.sh" --hta --python
-fi
+case ${presets[*]} in
+small | tsan) "$root/scripts/setup.sh" --small ;;
+torch-*) "$root/scripts/setup.sh" --hta --python --torch "${presets[0]#torch-}" ;;
+*) "$root/scripts/setup.sh" --hta --python ;;
+esac
 for preset in "${presets[@]}"; do
     case $preset in
     release)

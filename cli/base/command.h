@@ -11,8 +11,8 @@
 
 namespace offprof {
 
-/// One command of offprof. To add a command, write a file with a class and a `make_..._command` function, and
-/// add a line to command_table.cpp.
+/// One command of offprof. To add a command, write a file with a class and a `make_..._command` function,
+/// declare the function in commands.h, and add a line to command_table.cpp.
 class Subcommand {
  public:
   virtual ~Subcommand() = default;

@@ -42,7 +42,7 @@ void Context::detail(const std::string& text) {
 }
 
 StatusLine Context::status_line() {
-  return {err_, terminal_.err_is_terminal && !quiet(), terminal_.width};
+  return {err_, shows_progress(), terminal_.width};
 }
 
 std::string Context::in_envelope(const nlohmann::ordered_json& body) const {

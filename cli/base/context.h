@@ -54,6 +54,8 @@ class Context {
   /// Prints a message only with `-v`.
   void detail(const std::string& text);
   StatusLine status_line();
+  /// Returns true if progress is shown: standard error is a terminal, and -q is not given.
+  bool shows_progress() const { return terminal_.err_is_terminal && !quiet(); }
 
   /// Prints a report in the requested format to `path`; `-` is standard output. Throws Error if it cannot be
   /// written.

@@ -11,4 +11,10 @@ enum class ExitStatus : int {
   kInternal = 70,    ///< a bug; EX_SOFTWARE of sysexits.h
 };
 
+/// Returns the status of a program that a signal ended.
+constexpr ExitStatus status_of_signal(int signal) {
+  constexpr int kBase = 128;
+  return static_cast<ExitStatus>(kBase + signal);
+}
+
 }  // namespace offprof

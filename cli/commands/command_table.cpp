@@ -1,15 +1,5 @@
 #include "cli/commands/command_table.h"
-#include "cli/commands/diff_command.h"
-#include "cli/commands/doctor_command.h"
-#include "cli/commands/exec_command.h"
-#include "cli/commands/gate_command.h"
-#include "cli/commands/inspect_command.h"
-#include "cli/commands/run_command.h"
-#include "cli/commands/simulate_command.h"
-#include "cli/commands/tune_command.h"
-#include "cli/commands/validate_command.h"
-#include "cli/commands/view_command.h"
-#include "cli/commands/zoo_command.h"
+#include "cli/commands/commands.h"
 
 namespace offprof {
 
@@ -31,7 +21,8 @@ const std::vector<CommandEntry>& command_table() {
        make_simulate_command},
       {"validate", "Compare predictions with real runs of many settings",
        "  offprof validate model.pt --trace t.json\n"
-       "  offprof validate model.pt --trace t.json --policies 50 --rounds 11 --link 1GB/s\n",
+       "  offprof validate model.pt --trace t.json --policies 50 --rounds 11 --link 1GB/s\n"
+       "  offprof validate train.py --trace t.json --policies 6 -- --batch 8\n",
        make_validate_command},
       {"gate", "Compare a trace with a baseline; exit status 1 if memory or time got worse than allowed",
        "  offprof gate t.json --update --baseline baseline.json\n"

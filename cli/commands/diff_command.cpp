@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/commands/commands.h"
 #include "cli/options/options.h"
 #include "cli/tables/figure_text.h"
 #include "cli/tables/timeline_diff_text.h"

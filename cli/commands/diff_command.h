@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -23,9 +22,5 @@ void compare_timelines(DiffReport& report, const std::optional<Timeline>& base,
 
 nlohmann::ordered_json to_json(const DiffReport& report);
 std::string to_text(const DiffReport& report, const Page& page);
-
-/// Creates `offprof diff BASE NEW`, which shows the differences between two runs. It does not judge them;
-/// `offprof gate` does.
-std::unique_ptr<Subcommand> make_diff_command();
 
 }  // namespace offprof

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/commands/commands.h"
 #include "cli/options/options.h"
 #include "cli/terminal/text_table.h"
 

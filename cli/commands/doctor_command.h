@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -18,8 +17,5 @@ struct DoctorReport {
 DoctorReport make_doctor_report(std::vector<Finding> findings);
 nlohmann::ordered_json to_json(const DoctorReport& report);
 std::string to_text(const DoctorReport& report, const Page& page);
-
-/// Creates `offprof doctor`, which lists what works, what is missing, and how to fix it.
-std::unique_ptr<Subcommand> make_doctor_command();
 
 }  // namespace offprof

@@ -1,4 +1,4 @@
-#include "cli/commands/exec_command.h"
+#include "cli/commands/commands.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -90,7 +90,7 @@ class ExecCommand : public Subcommand {
     if (!output_.empty()) check_writable(output_);
     const ScratchFolder scratch;
     const std::string reports = scratch.file("");
-    const int status = run_in_foreground(command_, environment(reports));
+    const int status = run_in_foreground(command_, environment(reports)).status;
     publish(context,
             {.profile = profile.name,
              .device_name = profile.device_name,

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cli/base/version.h"
+#include "cli/commands/commands.h"
 #include "cli/options/options.h"
 #include "cli/reports/next_command.h"
 #include "cli/tables/figure_text.h"

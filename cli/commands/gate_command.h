@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -22,8 +21,5 @@ struct GateReport {
 
 nlohmann::ordered_json to_json(const GateReport& report);
 std::string to_text(const GateReport& report, const Page& page);
-
-/// Creates `offprof gate`, which fails with exit status 1 if a figure is worse than a baseline allows.
-std::unique_ptr<Subcommand> make_gate_command();
 
 }  // namespace offprof

@@ -1,9 +1,9 @@
-#include "cli/commands/run_command.h"
+#include "cli/commands/commands.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <thread>
@@ -13,15 +13,14 @@
 #include "cli/options/device_options.h"
 #include "cli/options/disk_options.h"
 #include "cli/options/options.h"
+#include "cli/options/script_options.h"
 #include "cli/plugin/engine_loader.h"
-#include "cli/plugin/python_package.h"
 #include "cli/plugin/script_runner.h"
 #include "cli/reports/memory_refusal.h"
 #include "cli/reports/run_report.h"
 #include "engine/models/inputs/input_spec.h"
 #include "engine/scheduler/command_log.h"
 #include "profiler/plugin/plugin.h"
-#include "profiler/recording/step_groups.h"
 #include "simulator/replay/replay.h"
 #include "simulator/steps/time_doubt.h"
 #include "simulator/steps/trace_steps.h"
@@ -30,6 +29,7 @@
 #include "traces/base/error.h"
 #include "traces/format/trace_io.h"
 #include "traces/io/file.h"
+#include "traces/io/output_lock.h"
 
 namespace offprof {
 namespace {
@@ -62,9 +62,9 @@ class RunCommand : public Subcommand {
   void add_options(CLI::App& app) override {
     RunSettings& settings = request_.settings;
     request_.threads = default_threads();
-    app.add_option("PROGRAM", program_, "Training script (train.py) or TorchScript module (model.pt)");
-    app.add_option("ARGS", script_.arguments, "Arguments of the script, after --");
-    add_script_options(app);
+    program_.add_to(app, "Training script (train.py) or TorchScript module (model.pt)");
+    app.add_flag("--continue", continues_, "Let the script train on under the policy after the recording")
+        ->group(kScriptGroup);
     app.add_option(
            "--load", settings.loaded_from,
            "Checkpoint with the values of the model's parameters and buffers, by name: .safetensors, an "
@@ -78,18 +78,20 @@ class RunCommand : public Subcommand {
         ->type_name("SPEC");
     add_choice_option<std::string>(
         app, "--loss", settings.loss, {{"auto", "auto"}, {"mean", "mean"}, {"sum", "sum"}},
-        "Loss: auto takes a scalar output as the loss; mean and sum are those of the output's squares");
+        "Loss: auto: a scalar output, else mean; mean and sum: of the squares of the output");
     add_choice_option<std::string>(app, "--optimizer", settings.optimizer,
                                    {{"none", "none"}, {"sgd", "sgd"}, {"adamw", "adamw"}},
                                    "Optimizer, whose state takes memory too (default adamw)");
     app.add_option("--checkpoint", settings.checkpointed,
                    "Modules for activation checkpointing: patterns of module paths, such as layers.*. Their "
                    "forward is "
-                   "recomputed in backward; of nested modules the outermost counts (default: none)")
+                   "recomputed in backward; of nested modules, the outermost one (default: none)")
         ->delimiter(',')
         ->type_name("PATTERNS");
     add_slice_options(app);
-    add_count_option(app, "--steps", settings.steps, 1, kMostSteps, "Measured steps, at least 1 (default 5)");
+    steps_ = add_count_option(app, "--steps", settings.steps, 1, kMostSteps,
+                              "Measured steps, at least 1 (default 5; of a script, as many as its 15 steps "
+                              "allow: 1 to 3)");
     add_count_option(app, "--warmup", settings.warmup, 1, kMostSteps,
                      "Warm-up steps, at least 1: the first one creates the optimizer's state (default 1)");
     add_seed_option(app, settings.seed);
@@ -109,6 +111,11 @@ class RunCommand : public Subcommand {
            "such as quantize:uint8,bits,recompute (default: those of the policy's rules)")
         ->delimiter(',')
         ->type_name("NAMES");
+    add_choice_option<CalibrationEffort>(
+        app, "--calibration", request_.calibration,
+        {{"full", CalibrationEffort::kFull}, {"brief", CalibrationEffort::kBrief}},
+        "How thoroughly a model's costs of offloading are measured on a real device: brief saves seconds if "
+        "only memory matters, and predicted times are then less accurate (default full)");
     add_output_option(app, output_, "File for the trace; .gz compresses it (default: none)");
     app.add_option("--commands", commands_path_,
                    "File for the scheduler's command log of one step, one JSON object per line")
@@ -116,7 +123,8 @@ class RunCommand : public Subcommand {
   }
 
   ExitStatus run(Context& context) override {
-    choose_program();
+    program_.choose_program(context.argv());
+    request_.model_path = program_.program();
     const PolicyFile policy = policy_.resolve();
     request_.settings.parameters = parameters();
     request_.settings.slices = slices();
@@ -125,69 +133,13 @@ class RunCommand : public Subcommand {
     request_.settings.inputs = expand_inputs(inputs_);
     request_.settings.link_cap = link_;
     if (!output_.empty()) check_writable(output_);
+    if (!output_.empty() && output_ != "-") output_lock_.emplace(output_);
     if (!commands_path_.empty()) check_writable(commands_path_);
 
-    return is_script() ? run_script(context, policy) : run_model(context, policy);
+    return program_.is_script() ? run_script(context, policy) : run_model(context, policy);
   }
 
  private:
-  bool is_script() const { return script_.is_module || program_.ends_with(".py"); }
-
-  void add_script_options(CLI::App& app) {
-    const std::string group = "Training scripts";
-    app.add_option("-m,--module", module_, "Run a Python module, as `python -m` does, instead of a script")
-        ->type_name("NAME")
-        ->group(group);
-    app.add_option(
-           "--python", python_,
-           "Python that runs the script (default: that of the active virtual environment, else python3)")
-        ->type_name("PATH")
-        ->group(group);
-    add_parsed_option(
-        app, "--patience", "N|TIME", [this](const std::string& text) { read_patience(text); },
-        "Most steps until enough of them are alike (default 100), or longest time until the first step, such "
-        "as "
-        "30s (default 600s)")
-        ->group(group);
-    app.add_option("--shape", script_.shape,
-                   "Steps to record if they differ: most-frequent, largest, or N for the N-th most frequent "
-                   "(default most-frequent)")
-        ->type_name("CHOICE")
-        ->group(group);
-    app.add_option("--step-function", script_.step_function,
-                   "Function whose calls are the steps, for scripts without an optimizer of torch.optim")
-        ->type_name("MODULE:NAME")
-        ->group(group);
-    app.add_flag("--continue", script_.continues,
-                 "Let the script train on under the policy after the recording")
-        ->group(group);
-  }
-
-  /// Reads a number of steps or a time.
-  void read_patience(const std::string& text) {
-    if (text.find_first_not_of("0123456789") != std::string::npos) {
-      script_.patience_seconds = static_cast<double>(parse_duration(text)) / 1e9;
-      return;
-    }
-    const auto [end, failure] =
-        std::from_chars(text.data(), text.data() + text.size(), script_.patience_steps);
-    if (failure != std::errc() || script_.patience_steps < 1 || script_.patience_steps > kMostSteps)
-      throw input_error(fmt::format("'{}' is not a number of steps from 1 to {}", text, kMostSteps));
-  }
-
-  /// Tells scripts and models apart. CLI11 cannot know that a module has no path.
-  void choose_program() {
-    script_.is_module = !module_.empty();
-    if (script_.is_module && !program_.empty()) script_.arguments.insert(script_.arguments.begin(), program_);
-    if (script_.is_module) program_ = module_;
-    if (program_.empty())
-      throw input_error("no program is given",
-                        "Name a script or a model: offprof run train.py, offprof run model.pt");
-    if (!is_script() && !script_.arguments.empty())
-      throw input_error("a TorchScript module takes no arguments: " + script_.arguments.front());
-    request_.model_path = program_;
-  }
-
   ExitStatus run_model(Context& context, const PolicyFile& policy) {
     RunResult result = run_engine(context);
     context.warn(result.trace.notes);
@@ -205,24 +157,40 @@ class RunCommand : public Subcommand {
 
   ExitStatus run_script(Context& context, const PolicyFile& policy) {
     refuse_model_options();
-    parse_shape(script_.shape);
-    script_.run = request_;
-    identify_program(script_);
-    script_.run.device = device_.open_in_script(link_, script_.virtual_gpu);
-    script_.run.disk = disk_.request(script_.run.device, request_.policy);
-    script_.run.settings.inputs = script_.arguments;
-    script_.run.settings.loss = script_.run.settings.optimizer = "script";
-    script_.tool_version = program_version();
-    script_.argv = context.argv();
-    script_.kernel_times = device_.kernel_times();
-    script_.trace_path = output_;
-    script_.commands_path = commands_path_;
-    ScriptRun run = record_script(script_, choose_python(python_), context.options().verbose);
+    ScriptRequest script = program_.request();
+    script.run = request_;
+    identify_program(script);
+    script.run.device = device_.open_in_script(link_, script.virtual_gpu);
+    script.run.disk = disk_.request(script.run.device, request_.policy);
+    script.run.settings.inputs = script.arguments;
+    script.run.settings.loss = script.run.settings.optimizer = kOfScript;
+    script.continues = continues_;
+    script.tool_version = program_version();
+    script.argv = context.argv();
+    script.kernel_times = device_.kernel_times();
+    script.trace_path = output_;
+    script.commands_path = commands_path_;
+    script.has_default_steps = steps_->count() == 0;
+    script.progress = progress_for(context);
+    ScriptRun run = record_script(script, program_.python());
+    if (!run.is_recorded) {
+      context.warn(
+          fmt::format("{} was ended by a signal ({}) before everything was recorded: no trace is written",
+                      program_.program(), strsignal(run.signal)));
+      return status_of_signal(run.signal);
+    }
     context.warn(run.trace.notes);
     if (run.outcome.refusal) throw memory_refusal_error({run.trace, run.outcome.refusal, {}, 0});
     script_outcome_ = std::move(run.outcome);
-    return report(context, run.trace, policy,
-                  script_outcome_->has_replayed_commands && script_outcome_->steps_with_other_commands == 0);
+    const ExitStatus status =
+        report(context, run.trace, policy,
+               script_outcome_->has_replayed_commands && script_outcome_->steps_with_other_commands == 0);
+    return run.signal != 0 ? status_of_signal(run.signal) : status;
+  }
+
+  static ShownProgress progress_for(const Context& context) {
+    if (context.options().verbose) return ShownProgress::kSteps;
+    return context.shows_progress() ? ShownProgress::kStages : ShownProgress::kNothing;
   }
 
   /// Throws Error (input) for options that only models have.
@@ -232,11 +200,11 @@ class RunCommand : public Subcommand {
     if (output_ == "-" || commands_path_ == "-")
       throw input_error("the script writes to standard output itself", "Give a file: -o trace.json.gz");
     if (!inputs_.empty() || settings.loss != defaults.loss || settings.optimizer != defaults.optimizer ||
-        !settings.checkpointed.empty() || settings.slices || settings.parameters)
+        !settings.checkpointed.empty() || settings.slices || settings.parameters ||
+        request_.calibration != CalibrationEffort::kFull)
       throw input_error(
-          "--input, --loss, --optimizer, --checkpoint, --slices and --offload-params are for TorchScript "
-          "modules: a "
-          "script has its own",
+          "--input, --loss, --optimizer, --checkpoint, --slices, --offload-params and --calibration are for "
+          "TorchScript modules, and not for scripts",
           "Give the script's own arguments after --: offprof run train.py -- ARGS");
   }
 
@@ -274,8 +242,8 @@ class RunCommand : public Subcommand {
         "they are used (default: none; with --slices host)");
     add_capacity_option(
         app, "--offload-params-window", parameters_window_,
-        "Most bytes of offloaded parameters on the device at once, unless one operator needs more (default: "
-        "twice what an operator needs; with --slices two slices)",
+        "Limit of offloaded parameters on the device, unless one operator needs more (default: twice the "
+        "parameters of the largest operator; with --slices: of two slices)",
         0);
     app.add_option("--offload-params-dir", request_.parameters_folder,
                    "With --offload-params disk: folder for the file of parameters; on a GPU they share the "
@@ -355,9 +323,10 @@ class RunCommand : public Subcommand {
   }
 
   RunRequest request_;
-  ScriptRequest script_;
+  ScriptOptions program_;
+  bool continues_ = false;
+  const CLI::Option* steps_ = nullptr;
   std::optional<ScriptOutcome> script_outcome_;
-  std::string program_, module_, python_;
   std::vector<std::string> inputs_;
   DeviceOptions device_;
   DiskOptions disk_;
@@ -368,6 +337,7 @@ class RunCommand : public Subcommand {
   std::optional<std::string> parameters_place_;
   std::optional<Bytes> parameters_window_;
   std::string output_;
+  std::optional<OutputLock> output_lock_;
   std::string commands_path_;
 };
 

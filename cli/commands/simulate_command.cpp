@@ -1,4 +1,4 @@
-#include "cli/commands/simulate_command.h"
+#include "cli/commands/commands.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/commands/simulate_command.h"
+#include "cli/commands/commands.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -79,7 +79,7 @@ TEST_F(SimulateCommandTest, TheHintNamesTheTraceToTuneIfThePlanIsOfAnother) {
   const std::string policy = folder_ / "policy.json";
   write_file(policy, format_policy_file(file));
   EXPECT_THAT(unwrapped(simulate(sample_trace(), {"--policy", policy}).err),
-              HasSubstr("hint: Tune the trace: offprof tune " + trace_ + " --plan -o policy.json"));
+              HasSubstr("hint: Tune the trace: offprof tune " + trace_ + " -o policy.json"));
 }
 
 TEST_F(SimulateCommandTest, AcceptsTheTraceAsAnArgument) {

@@ -1,4 +1,4 @@
-#include "cli/commands/tune_command.h"
+#include "cli/commands/commands.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -43,13 +43,13 @@ class TuneCommand : public Subcommand {
         "--slices, --offload-params): each is tuned, and the best is chosen");
     add_goal_options(app);
     add_capacity_option(app, "--host-memory", goal_.host_memory_bytes,
-                        "Most bytes of host memory for offloaded tensors");
+                        "Limit of host memory for offloaded tensors");
     add_disk_bandwidth_option(
         app, disk_,
         "Disk to assume, so that placements on it are searched (default: the disk that the run "
         "measured, if any)");
     add_capacity_option(app, "--disk-memory", goal_.disk_memory_bytes,
-                        "Most bytes of disk for offloaded tensors");
+                        "Limit of disk space for offloaded tensors");
     app.add_flag_callback(
         "--no-plan", [this] { goal_.searches_plans = false; },
         "Search only thresholds, stashes and prefetch windows, which other engines have too, and no plans "
@@ -76,6 +76,7 @@ class TuneCommand : public Subcommand {
     const std::vector<Trace> traces = read_traces(paths);
     std::vector<Tuned> tuned;
     std::optional<Nanoseconds> base;
+    budget_is_the_devices_ = !has_goal() && !keep_fits(traces.front());
     for (std::size_t i = 0; i < traces.size(); ++i) {
       tuned.push_back(tune_trace(context, paths[i], traces[i], base));
       if (!base) base = time_of(tuned.front().report.result.keep);
@@ -102,7 +103,8 @@ class TuneCommand : public Subcommand {
         [this](const std::string& text) {
           max_slowdown_ = parse_percentage(text, "slowdown", kMostSlowdown);
         },
-        "Find the least memory within this slowdown, relative to offloading nothing (default 5%)")
+        "Find the least memory within this slowdown, relative to offloading nothing (default 5%, if the step "
+        "then fits into the trace's device; otherwise the goal is the fastest policy that fits)")
         ->excludes(budget)
         ->excludes(memory);
   }
@@ -154,6 +156,24 @@ class TuneCommand : public Subcommand {
     TunedConfiguration configuration;
   };
 
+  /// Returns true if the command line sets a limit for memory or time.
+  bool has_goal() const { return goal_.memory_budget_bytes || max_slowdown_; }
+
+  /// Returns true if a step with nothing offloaded runs within the device's memory, as far as that is known.
+  bool keep_fits(const Trace& trace) const {
+    const TraceSteps steps(trace, assumed_memory(trace));
+    const auto memory = steps.device_memory_bytes();
+    return !memory || steps.fits(preset_policy("keep"), *memory);
+  }
+
+  TuneGoal goal_for(const Trace& trace, const TraceSteps& steps) const {
+    TuneGoal goal = goal_;
+    goal.device_memory_bytes = steps.device_memory_bytes();
+    if (budget_is_the_profiles_) goal.memory_budget_bytes = usable_of_profile(trace);
+    if (budget_is_the_devices_) goal.memory_budget_bytes = goal.device_memory_bytes;
+    return goal;
+  }
+
   static Nanoseconds time_of(const Candidate& candidate) { return *candidate.predicted.step_time_ns; }
 
   /// `base`: the step time to which the slowdown limit refers; nullopt: this trace's step time with nothing
@@ -167,10 +187,9 @@ class TuneCommand : public Subcommand {
     const TraceSteps steps(trace, assumed_memory(trace));
     Link link = link_to_assume(link_, trace.environment.link);
     link.disk = disk_to_assume(disk_, trace, {});
-    TuneGoal goal = goal_;
-    if (budget_is_the_profiles_) goal.memory_budget_bytes = usable_of_profile(trace);
+    TuneGoal goal = goal_for(trace, steps);
     std::optional<double> longest;
-    if (base && !goal_.memory_budget_bytes) {
+    if (base && !goal.memory_budget_bytes) {
       longest = (1 + goal_.max_slowdown) * static_cast<double>(*base);
       const auto keep = static_cast<double>(*steps.predict(preset_policy("keep"), link).step_time_ns);
       goal.max_slowdown = std::max(0.0, *longest / keep - 1);
@@ -211,7 +230,8 @@ class TuneCommand : public Subcommand {
       return {true, device_bytes_taken(least_memory(tuned.report.result).predicted), 0};
     const Bytes taken = device_bytes_taken(tuned.configuration.chosen->predicted);
     const Nanoseconds time = time_of(*tuned.configuration.chosen);
-    return goal_.memory_budget_bytes ? std::tuple(false, time, taken) : std::tuple(false, taken, time);
+    const bool has_budget = tuned.report.goal.memory_budget_bytes.has_value();
+    return has_budget ? std::tuple(false, time, taken) : std::tuple(false, taken, time);
   }
 
   TuneReport search(Context& context, const std::string& path, const Trace& trace, const TraceSteps& steps,
@@ -223,8 +243,9 @@ class TuneCommand : public Subcommand {
     };
     TuneReport report;
     report.trace = path;
-    report.goal = goal_;
-    report.goal.memory_budget_bytes = goal.memory_budget_bytes;
+    report.goal = goal;
+    report.goal.max_slowdown = goal_.max_slowdown;
+    report.budget_is_the_devices = budget_is_the_devices_;
     report.result = tune(steps, link, goal, progress);
     const Policy keep = preset_policy("keep");
     report.least_place =
@@ -242,13 +263,15 @@ class TuneCommand : public Subcommand {
 
   static std::string policy_text(const Candidate& chosen, const Trace& trace) {
     return format_policy_file({chosen.policy, chosen.predicted,
-                               fingerprint_of_run(trace.model, trace.settings), trace.settings.parameters});
+                               fingerprint_of_run(trace.model, trace.settings), trace.settings.parameters,
+                               fingerprint_of_saved(trace.program.saved)});
   }
 
   TraceArgument traces_;
   TuneGoal goal_;
   std::optional<Bytes> device_memory_, profile_memory_;
   bool budget_is_the_profiles_ = false;
+  bool budget_is_the_devices_ = false;  ///< no goal was given, and the first trace's step does not fit
   std::optional<double> max_slowdown_;
   std::optional<Link> link_;
   std::optional<DiskLink> disk_;

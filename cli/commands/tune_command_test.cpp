@@ -1,4 +1,4 @@
-#include "cli/commands/tune_command.h"
+#include "cli/commands/commands.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -78,6 +78,37 @@ Trace chain_trace(int sizes = 3) {
 
 /// With tensors of one size a threshold moves all or none, and this link is too slow for all, so a plan wins.
 const std::vector<std::string> kPlanWins = {"--link", "500MB/s", "--max-slowdown", "20%"};
+
+/// Returns chain_trace() from a run on a device of 1.5 MB, which had been given more to record the step.
+Trace chain_trace_of_small_device() {
+  Trace trace = chain_trace();
+  trace.environment.device_memory_bytes = 1'500'000;
+  trace.settings.device_memory_bytes = kGiB;
+  return trace;
+}
+
+TEST_F(TuneCommandTest, ChoosesTheFastestThatFitsTheDeviceIfTheStepDoesNot) {
+  const auto report = nlohmann::json::parse(tune(chain_trace_of_small_device(), {"--format", "json"}).out);
+  EXPECT_GT(report["keep"]["predicted"]["device_peak_bytes"], 1'500'000);
+  EXPECT_LE(report["chosen"]["predicted"]["device_peak_bytes"], 1'500'000);
+  EXPECT_EQ(report["device_memory_limit_bytes"], 1'500'000);
+  const auto budget =
+      nlohmann::json::parse(tune(chain_trace(), {"--format", "json", "--memory-budget", "1500000B"}).out);
+  EXPECT_EQ(report["chosen"], budget["chosen"]);
+}
+
+TEST_F(TuneCommandTest, MarksPoliciesThatDoNotFit) {
+  const std::string small = tune(chain_trace_of_small_device()).out;
+  EXPECT_THAT(unwrapped(small), HasSubstr("!: does not fit into 1.43 MiB"));
+  EXPECT_THAT(small, HasSubstr("\n  keep! "));
+  EXPECT_THAT(tune(chain_trace()).out, Not(HasSubstr("!")));
+}
+
+TEST_F(TuneCommandTest, NeverChoosesAPolicyThatDoesNotFit) {
+  const CliRun run = tune(chain_trace_of_small_device(), {"--link", "1MB/s", "--max-slowdown", "0.001%"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(unwrapped(run.out), HasSubstr("fits into 1.43 MiB at no more than 0.001% slowdown"));
+}
 
 /// Returns `trace` with activation checkpointing: it saves half as many bytes and takes longer.
 Trace in_checkpointed(Trace trace, int sizes) {

@@ -1,4 +1,4 @@
-#include "cli/commands/validate_command.h"
+#include "cli/commands/commands.h"
 
 #include <fmt/format.h>
 
@@ -7,14 +7,18 @@
 #include <utility>
 #include <vector>
 
-#include "cli/commands/validate_runs.h"
+#include "cli/base/version.h"
 #include "cli/options/device_options.h"
 #include "cli/options/disk_options.h"
 #include "cli/options/options.h"
+#include "cli/options/script_options.h"
 #include "cli/plugin/engine_loader.h"
+#include "cli/plugin/script_runner.h"
 #include "cli/reports/lost_records.h"
 #include "cli/reports/next_command.h"
 #include "cli/reports/validate_report.h"
+#include "cli/validation/script_settings.h"
+#include "cli/validation/validate_runs.h"
 #include "profiler/plugin/plugin.h"
 #include "simulator/steps/time_doubt.h"
 #include "simulator/steps/trace_steps.h"
@@ -26,7 +30,9 @@ namespace offprof {
 namespace {
 
 constexpr std::int64_t kLeastPolicies = 3, kMostPolicies = 10'000;
-constexpr std::int64_t kMostRounds = 10'000;
+/// Default numbers of settings. A script runs from its beginning for each.
+constexpr std::int64_t kModelPolicies = 30, kScriptPolicies = 8;
+constexpr std::int64_t kDefaultRounds = 7, kMostRounds = 10'000;
 
 /// Returns the kind of a device. Predictions for one device can hold for others of its kind: for GPUs of any
 /// number, and for virtual GPUs of the same profile.
@@ -37,13 +43,17 @@ std::string kind_of(const std::string& device) {
 class ValidateCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
-    app.add_option("MODEL.pt", request_.model_path, "Model of the trace")->required();
+    program_.add_to(app,
+                    "Model or training script of the trace; arguments of a script that are not given are "
+                    "those of the trace");
     add_trace_option(app, trace_path_,
                      "Trace to predict from; inputs, device and all other settings are those of the trace");
-    add_count_option(app, "--policies", policies_, kLeastPolicies, kMostPolicies,
-                     "Number of settings to run, spread over the range of policies (default 30)");
+    add_count_option(
+        app, "--policies", policies_, kLeastPolicies, kMostPolicies,
+        "Number of settings to run, spread over the range of policies (default 30; of a script 8, since "
+        "each is a run of its own)");
     add_count_option(app, "--rounds", rounds_, 1, kMostRounds,
-                     "Runs of each setting, interleaved with the other settings (default 7)");
+                     "Models: runs of each setting, interleaved with the other settings (default 7)");
     add_share_option(app, "--max-mean-error", bounds_.mean_error,
                      "Upper bound on the mean error of the step time (default 3%): exit status 1 beyond it. "
                      "If noise hides "
@@ -64,19 +74,27 @@ class ValidateCommand : public Subcommand {
   }
 
   ExitStatus run(Context& context) override {
+    program_.choose_program(context.argv());
     Trace trace = read_trace(trace_path_);
     if (trace.simulated)
       throw input_error(trace_path_ + " is simulated: it contains no measurements to predict from",
                         "Record one with: " + recording());
     lost_records_ = refuse_lost_records(trace, trace_path_, force_);
+    if (program_.is_script()) make_script_request(context, trace);
+    request_.model_path = program_.program();
     refuse_other_model(trace);
     refuse_faster_link(trace);
-    context.warn(
-        doubt_times(trace, TraceSteps(trace), preset_policy("offload"), link_between(trace)).warnings);
+    if (compares_times(trace))
+      context.warn(
+          doubt_times(trace, TraceSteps(trace), preset_policy("offload"), link_between(trace)).warnings);
     trace = make_request(std::move(trace));
-    const ValidationReport report = compare(context, std::move(trace));
-    context.publish(report, output_);
-    return report.outcome() == Outcome::kDoNotHold ? ExitStatus::kCheckFailed : ExitStatus::kOk;
+    try {
+      const ValidationReport report = compare(context, std::move(trace));
+      context.publish(report, output_);
+      return report.outcome() == Outcome::kDoNotHold ? ExitStatus::kCheckFailed : ExitStatus::kOk;
+    } catch (const EndedBySignal& end) {
+      return status_of_signal(end.signal);
+    }
   }
 
  private:
@@ -95,7 +113,8 @@ class ValidateCommand : public Subcommand {
           fmt::format("The trace was recorded with --device-memory {}; the settings run without "
                       "that cap.",
                       *cap));
-    trace = as_visited(std::move(trace));
+    trace.settings.device_memory_bytes = std::nullopt;
+    if (!program_.is_script()) trace = as_visited(std::move(trace));
     request_.settings = trace.settings;
     request_.threads = trace.environment.threads;
     if (link_) request_.settings.link_cap = link_;
@@ -107,10 +126,15 @@ class ValidateCommand : public Subcommand {
     choose_disk(trace);
     const DiskLink& known = trace.environment.link.disk;
     const auto disk = request_.disk && known.is_known() ? std::optional(known.place()) : std::nullopt;
-    const ValidationRuns runs = choose_runs(trace, link, static_cast<std::size_t>(policies_), rounds_, disk);
-    const ComparisonResult result = run_engine(context, trace, runs.comparison);
+    const std::int64_t policies = policies_.value_or(program_.is_script() ? kScriptPolicies : kModelPolicies);
+    const auto rounds = static_cast<int>(program_.is_script() ? 1 : rounds_.value_or(kDefaultRounds));
+    const ValidationRuns runs = choose_runs(trace, link, static_cast<std::size_t>(policies), rounds, disk);
+    const ComparisonResult result = program_.is_script() ? run_script(context, trace, runs.comparison)
+                                                         : run_engine(context, trace, runs.comparison);
     context.warn(result.trace.notes);
-    ValidationReport report = judge_runs(std::move(trace), link, result, rounds_);
+    ValidationReport report =
+        judge_runs(std::move(trace), link, result, rounds,
+                   program_.is_script() ? ValidationMethod::kOneByOne : ValidationMethod::kInterleaved);
     report.trace = trace_path_;
     report.bounds = bounds_;
     report.warnings.insert(report.warnings.begin(), lost_records_.begin(), lost_records_.end());
@@ -150,6 +174,35 @@ class ValidateCommand : public Subcommand {
                                    describe(known), disk_flag(known.is_compressed)));
   }
 
+  /// Returns true if the report will judge step times.
+  bool compares_times(const Trace& trace) const {
+    return !program_.is_script() || trace.environment.times_are_modelled;
+  }
+
+  /// Completes the request for the script, whose arguments are those of the trace if none are given.
+  void make_script_request(const Context& context, const Trace& trace) {
+    if (rounds_)
+      throw input_error("--rounds is for TorchScript modules: a script runs once for each setting",
+                        "Omit it.");
+    if (trace.settings.loss != kOfScript)
+      throw input_error(trace_path_ + " was not recorded from a training script",
+                        "Record one with: " + recording());
+    script_ = program_.request();
+    if (script_.arguments.empty()) script_.arguments = trace.settings.inputs;
+    identify_program(script_);
+    script_.tool_version = program_version();
+    script_.argv = context.argv();
+    notes_.emplace_back(
+        "Gradients: not compared, since a script cannot repeat a step; offprof.record compares them.");
+  }
+
+  ComparisonResult run_script(Context& context, const Trace& trace, const Comparison& comparison) {
+    request_.device = device_.open_in_script(request_.settings.link_cap, script_.virtual_gpu);
+    refuse_other_device(trace);
+    script_.run = request_;
+    return run_script_settings(context, script_, program_.python(), comparison.policies, trace);
+  }
+
   ComparisonResult run_engine(Context& context, const Trace& trace, const Comparison& comparison) {
     StatusLine status = context.status_line();
     status.show("loading LibTorch");
@@ -172,15 +225,22 @@ class ValidateCommand : public Subcommand {
   }
 
   void refuse_other_model(const Trace& trace) const {
-    if (fingerprint_of_file(request_.model_path) == trace.model.fingerprint) return;
+    const bool is_script = program_.is_script();
+    if ((is_script ? script_.fingerprint : fingerprint_of_file(request_.model_path)) ==
+        trace.model.fingerprint)
+      return;
     throw input_error(
-        fmt::format("{} is not the model of {} ({})", request_.model_path, trace_path_, trace.model.name),
+        fmt::format("{} is not the {} of {} ({})", request_.model_path,
+                    is_script ? "script, with the arguments," : "model", trace_path_, trace.model.name),
         "Record a trace of it: " + recording());
   }
 
-  /// Returns the command that records a trace of the model.
+  /// Returns the command that records a trace of the program.
   std::string recording() const {
-    return "offprof run " + shell_word(request_.model_path) + " -o trace.json";
+    std::vector<std::string> words = program_.words();
+    words.insert(words.begin(), "run");
+    words.insert(words.end(), {"-o", "trace.json"});
+    return command_line(words);
   }
 
   /// Returns the trace's link, slowed down to --link as in the runs.
@@ -189,10 +249,12 @@ class ValidateCommand : public Subcommand {
     return link_ ? slower_of(measured, *link_) : measured;
   }
 
+  ScriptOptions program_;
   RunRequest request_;
+  ScriptRequest script_;
   std::string trace_path_;
-  std::int64_t policies_ = 30;
-  int rounds_ = 7;
+  std::optional<std::int64_t> policies_;
+  std::optional<std::int64_t> rounds_;
   ValidationBounds bounds_;
   DeviceOptions device_;
   DiskOptions disk_;

@@ -1,4 +1,4 @@
-#include "cli/commands/validate_command.h"
+#include "cli/commands/commands.h"
 
 #include <gmock/gmock.h>
 
@@ -43,6 +43,20 @@ TEST_F(ValidateCommandTest, RejectsAnotherKindOfDevice) {
 TEST_F(ValidateCommandTest, AcceptsTheDeviceOfTheTrace) {
   const CliRun run = validate(sample_trace(), {"--device", "host"});
   EXPECT_THAT(unwrapped(run.err), Not(HasSubstr("was recorded on")));
+}
+
+TEST_F(ValidateCommandTest, RefusesRoundsOfAScript) {
+  write_trace(trace_, sample_trace());
+  const CliRun run = run_words({"validate", "train.py", "--trace", trace_, "--rounds", "2"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(unwrapped(run.err), HasSubstr("a script runs once for each setting"));
+}
+
+TEST_F(ValidateCommandTest, RefusesATraceThatIsNotOfAScript) {
+  write_trace(trace_, sample_trace());
+  const CliRun run = run_words({"validate", "train.py", "--trace", trace_});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(unwrapped(run.err), HasSubstr("was not recorded from a training script"));
 }
 
 TEST_F(ValidateCommandTest, HelpExplainsTheExitStatusUnderNoise) {

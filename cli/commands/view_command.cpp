@@ -1,4 +1,4 @@
-#include "cli/commands/view_command.h"
+#include "cli/commands/commands.h"
 
 #include "cli/options/options.h"
 #include "cli/reports/view_report.h"
@@ -17,6 +17,7 @@ class ViewCommand : public Subcommand {
     add_choice_option(app, "--by", by_,
                       {{"op", SavedBy::kOp},
                        {"module", SavedBy::kModule},
+                       {"line", SavedBy::kLine},
                        {"dtype", SavedBy::kDtype},
                        {"placement", SavedBy::kPlacement}},
                       "With --saved: add up the tensors that have this in common")

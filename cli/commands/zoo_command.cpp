@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "cli/commands/commands.h"
 #include "cli/options/options.h"
 #include "cli/plugin/engine_loader.h"
 #include "cli/reports/next_command.h"

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -24,9 +23,5 @@ std::string to_text(const ZooListReport& report, const Page& page);
 /// ZooWeights. Throws Error (input) as draw_zoo_model does.
 std::string virtual_device_flags(const std::string& model, const std::map<std::string, std::int64_t>& sizes,
                                  const std::string& dtype);
-
-/// Creates `offprof zoo list` and `offprof zoo make NAME -o model.pt`, which provide example models without
-/// Python.
-std::unique_ptr<Subcommand> make_zoo_command();
 
 }  // namespace offprof

@@ -129,7 +129,7 @@ void throw_not_among(const std::string& text, const std::vector<std::string>& ac
 }
 
 CLI::Option* add_trace_option(CLI::App& app, std::string& path, const std::string& what) {
-  return app.add_option("--trace", path, what)->type_name("FILE")->required();
+  return app.add_option("-t,--trace", path, what)->type_name("FILE")->required();
 }
 
 void TraceArgument::add_to(CLI::App& app, const std::string& what) {
@@ -137,13 +137,13 @@ void TraceArgument::add_to(CLI::App& app, const std::string& what) {
     return [&paths](const std::string& path) { paths = {path}; };
   };
   app.add_option_function<std::string>("TRACE", take_into(arguments_), what);
-  app.add_option_function<std::string>("--trace", take_into(named_), "Same as TRACE, given by name")
+  app.add_option_function<std::string>("-t,--trace", take_into(named_), "Same as TRACE, given by name")
       ->type_name("FILE");
 }
 
 void TraceArgument::add_several_to(CLI::App& app, const std::string& what) {
   app.add_option("TRACE", arguments_, what);
-  app.add_option("--trace", named_, "Same as TRACE, given by name; repeat --trace for several traces")
+  app.add_option("-t,--trace", named_, "Same as TRACE, given by name; repeat --trace for several traces")
       ->type_name("FILE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -244,9 +244,9 @@ CLI::Option* add_link_option(CLI::App& app, std::optional<Link>& link, const std
 
 void PolicyOptions::add_to(CLI::App& app) {
   const std::string group = "Policy";
-  app.add_option(
-         "--policy", base_,
-         "Policy: keep, offload, trl, trl-trainer, or a policy.json of `offprof tune` (default offload)")
+  app.add_option("--policy", base_,
+                 fmt::format("Policy: {}, or a policy.json of `offprof tune` (default offload)",
+                             fmt::join(preset_names(), ", ")))
       ->type_name("NAME|FILE")
       ->group(group);
   add_bytes_option(app, "--threshold", threshold_,
@@ -265,11 +265,11 @@ void PolicyOptions::add_to(CLI::App& app) {
                    "Number of copy streams; 2: one per direction; 1: copies of both directions share one")
       ->group(group);
   add_capacity_option(app, "--host-memory", host_memory_,
-                      "Most bytes of host memory for offloaded tensors; tensors beyond it stay on the device")
+                      "Limit of host memory for offloaded tensors; tensors beyond it stay on the device")
       ->group(group);
   add_capacity_option(
       app, "--disk-memory", disk_memory_,
-      "Most bytes of disk for `disk` tensors; tensors beyond it go to host memory or stay on the "
+      "Limit of disk space for `disk` tensors; tensors beyond it go to host memory or stay on the "
       "device")
       ->group(group);
   add_capacity_option(app, "--disk-buffer", disk_buffer_,
@@ -288,9 +288,10 @@ void PolicyOptions::refuse_contradictions(const Policy& base) const {
         fmt::format("policy '{}' offloads nothing, so the other policy flags have no effect", base.name),
         "Omit them, or use --policy offload.");
   }
-  if (base.scheduler == SchedulerKind::kTrl &&
+  const SchedulerTraits& traits = traits_of(base.scheduler);
+  if (traits.has_few_settings &&
       (stash_bytes_ || prefetch_ || copy_streams_ || host_memory_ || disk_memory_ || disk_buffer_)) {
-    throw input_error("TRL's rules support only --threshold and --stash",
+    throw input_error(fmt::format("{} support only --threshold and --stash", traits.rules),
                       "Use --policy offload for the other flags.");
   }
 }

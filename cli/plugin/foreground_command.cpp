@@ -1,14 +1,20 @@
 #include "cli/plugin/foreground_command.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <optional>
 
+#include "traces/base/descriptor.h"
 #include "traces/base/error.h"
 
 namespace offprof {
@@ -64,7 +70,7 @@ class Environment {
 };
 
 pid_t spawn(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables,
-            const sigset_t& mask) {
+            const sigset_t& mask, CommandOutput output) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -76,41 +82,98 @@ pid_t spawn(const std::vector<std::string>& words, const std::map<std::string, s
   for (const int signal : kRestored) sigaddset(&restored, signal);
   posix_spawnattr_setsigdefault(&attributes, &restored);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  if (output == CommandOutput::kDiscarded)
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
   const int error =
-      posix_spawnp(&child, argv[0], nullptr, &attributes, argv.data(), Environment(variables).data());
+      posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), Environment(variables).data());
+  posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error == 0) return child;
   throw input_error(fmt::format("cannot run '{}': {}", words.front(), std::strerror(error)),
                     error == ENOENT ? "Check the command's name and PATH." : "");
 }
 
-/// Returns true if another process sent the signal to this process. The others come from the terminal, which
-/// sends them to the command too.
-bool was_sent_here(const siginfo_t& info) {
+/// Process in the group of this process that only receives signals. A signal that somebody sends to the whole
+/// group reaches it too, and so has reached the command.
+class GroupWitness {
+ public:
+  /// Without a witness, if there cannot be one, signals seem to be sent to this process alone.
+  explicit GroupWitness(const HeldSignals& signals) {
+    std::array<int, 2> ends{-1, -1};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) return;
+    seen_.emplace(ends[0]);
+    const Descriptor report(ends[1]);
+    const pid_t parent = getpid();
+    process_ = fork();
+    if (process_ == 0) watch(report.get(), parent, signals);
+  }
+  ~GroupWitness() {
+    if (process_ <= 0) return;
+    ::kill(process_, SIGKILL);
+    while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  GroupWitness(const GroupWitness&) = delete;
+  GroupWitness& operator=(const GroupWitness&) = delete;
+
+  /// Returns true if the witness has received that signal, too. The kernel sends a signal to a group at once,
+  /// so it need not wait for long.
+  bool has_seen(int signal) const {
+    constexpr int kPatienceMs = 100;
+    if (process_ < 0) return false;
+    pollfd ready{seen_->get(), POLLIN, 0};
+    unsigned char seen = 0;
+    while (::poll(&ready, 1, kPatienceMs) == 1 && ::read(seen_->get(), &seen, 1) == 1)
+      if (seen == signal) return true;
+    return false;
+  }
+
+ private:
+  [[noreturn]] static void watch(int report, pid_t parent, const HeldSignals& signals) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(0);  // the parent has already ended
+    for (;;) {
+      const auto signal = static_cast<unsigned char>(signals.next().si_signo);
+      if (::write(report, &signal, 1) != 1) _exit(0);
+    }
+  }
+
+  std::optional<Descriptor> seen_;  ///< bytes, each a signal
+  pid_t process_ = -1;
+};
+
+/// Returns true if another process sent the signal, and not a terminal.
+bool was_sent(const siginfo_t& info) {
   return info.si_code <= 0;
 }
 
-int wait_for(pid_t child, const HeldSignals& signals) {
+ForegroundEnd wait_for(pid_t child, const HeldSignals& signals, const GroupWitness& group) {
+  ForegroundEnd end;
   for (;;) {
     const siginfo_t info = signals.next();
     if (info.si_signo != SIGCHLD) {
-      if (was_sent_here(info)) ::kill(child, info.si_signo);
+      end.signal = info.si_signo;
+      if (!group.has_seen(info.si_signo) && was_sent(info)) ::kill(child, info.si_signo);
       continue;
     }
     int status = 0;
     if (waitpid(child, &status, WNOHANG) != child) continue;
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    end.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return end;
   }
 }
 
 }  // namespace
 
-int run_in_foreground(const std::vector<std::string>& words,
-                      const std::map<std::string, std::string>& variables) {
+ForegroundEnd run_in_foreground(const std::vector<std::string>& words,
+                                const std::map<std::string, std::string>& variables, CommandOutput output) {
   ::signal(SIGCHLD, SIG_DFL);  // a parent that ignores it would take the exit status away
   const HeldSignals signals;
-  return wait_for(spawn(words, variables, signals.before()), signals);
+  const GroupWitness group(signals);
+  return wait_for(spawn(words, variables, signals.before(), output), signals, group);
 }
 
 }  // namespace offprof

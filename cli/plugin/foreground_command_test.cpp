@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 
@@ -13,11 +15,11 @@ namespace offprof {
 namespace {
 
 TEST(ForegroundCommand, ReturnsTheExitStatus) {
-  EXPECT_EQ(run_in_foreground({"sh", "-c", "exit 7"}, {}), 7);
+  EXPECT_EQ(run_in_foreground({"sh", "-c", "exit 7"}, {}), (ForegroundEnd{7, 0}));
 }
 
 TEST(ForegroundCommand, ReturnsTheSignalPlus128) {
-  EXPECT_EQ(run_in_foreground({"sh", "-c", "kill -KILL $$"}, {}), 128 + SIGKILL);
+  EXPECT_EQ(run_in_foreground({"sh", "-c", "kill -KILL $$"}, {}), (ForegroundEnd{128 + SIGKILL, 0}));
 }
 
 TEST(ForegroundCommand, SetsVariablesAndKeepsTheOthers) {
@@ -25,7 +27,7 @@ TEST(ForegroundCommand, SetsVariablesAndKeepsTheOthers) {
   setenv("OFFPROF_TEST_KEPT", "kept", 1);
   setenv("OFFPROF_TEST_SET", "before", 1);
   const std::string script = "printf '%s %s' $OFFPROF_TEST_KEPT $OFFPROF_TEST_SET > " + (folder / "out");
-  EXPECT_EQ(run_in_foreground({"sh", "-c", script}, {{"OFFPROF_TEST_SET", "after"}}), 0);
+  EXPECT_EQ(run_in_foreground({"sh", "-c", script}, {{"OFFPROF_TEST_SET", "after"}}).status, 0);
   EXPECT_EQ(read_file(folder / "out"), "kept after");
 }
 
@@ -33,7 +35,26 @@ TEST(ForegroundCommand, SetsVariablesAndKeepsTheOthers) {
 TEST(ForegroundCommand, PassesOnASignalFromAnotherProcess) {
   EXPECT_EQ(run_in_foreground(
                 {"sh", "-c", "trap 'exit 9' TERM; kill -TERM $PPID; while :; do sleep 0.01; done"}, {}),
-            9);
+            (ForegroundEnd{9, SIGTERM}));
+}
+
+// The shell sends SIGINT to the group that this program, the shell and nobody else are in, and SIGTERM to
+// this program alone. Signals are passed on in the order of their numbers.
+TEST(ForegroundCommand, DoesNotPassOnASignalThatTheWholeGroupReceived) {
+  const TestFolder folder;
+  const std::string script = "trap 'printf x >> " + (folder / "out") +
+                             "' INT; trap 'exit 0' TERM; kill -INT 0; kill -TERM $PPID; "
+                             "while :; do sleep 0.01; done";
+  const pid_t child = fork();
+  if (child == 0) {
+    setpgid(0, 0);
+    signal(SIGINT, SIG_DFL);  // a shell cannot trap a signal that it is started without
+    _exit(run_in_foreground({"sh", "-c", script}, {}) == ForegroundEnd{0, SIGTERM} ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(read_file(folder / "out"), "x");
 }
 
 TEST(ForegroundCommand, DoesNotLeaveSignalsBlocked) {

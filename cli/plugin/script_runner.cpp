@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
-#include "cli/plugin/foreground_command.h"
 #include "cli/plugin/python_package.h"
 #include "cli/plugin/scratch_folder.h"
 #include "traces/analysis/fingerprint.h"
@@ -19,13 +19,12 @@ namespace {
 constexpr std::size_t kMostOutcomeBytes = std::size_t{64} << 20U;
 /// Statuses above this are 128 + the signal that ended the process.
 constexpr int kSignalBase = 128;
-constexpr int kKilled = 9;
 
 Error no_outcome(const std::string& python, const std::string& program, int status) {
   if (status > kSignalBase)
     return environment_error(
         fmt::format("{} was ended by a signal: {}", program, strsignal(status - kSignalBase)),
-        status == kSignalBase + kKilled
+        status == kSignalBase + SIGKILL
             ? "The machine may have run out of memory: use a smaller batch, or --device virtual"
             : "");
   return environment_error(
@@ -33,16 +32,34 @@ Error no_outcome(const std::string& python, const std::string& program, int stat
       fmt::format("Its messages are above. Check that this Python runs: {} -c 'import torch'", python));
 }
 
+/// Returns the signal that ended the program. A program that handles it may end by itself, before everything
+/// is recorded. 0: none.
+int interruption(const ForegroundEnd& end, bool is_recorded) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+    if (end.status == kSignalBase + signal) return signal;
+  return is_recorded ? 0 : end.signal;
+}
+
+/// Throws Error (input) unless there is a file of that name.
+void require_script(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(path, error)) return;
+  const bool is_folder = std::filesystem::is_directory(path, error);
+  throw input_error(is_folder ? path + " is a folder, not a script" : "there is no script " + path,
+                    "Give its path from the current folder; name a module of a package with -m NAME");
+}
+
 }  // namespace
 
 void identify_program(ScriptRequest& request) {
+  if (!request.is_module) require_script(request.run.model_path);
   std::string identity =
       request.is_module ? request.run.model_path : fingerprint_of_file(request.run.model_path);
   for (const std::string& argument : request.arguments) identity += '\0' + argument;
   request.fingerprint = fingerprint(identity);
 }
 
-ScriptRun record_script(ScriptRequest request, const std::string& python, bool is_verbose) {
+ScriptRun record_script(ScriptRequest request, const std::string& python, CommandOutput output) {
   const std::string launcher = python_package_folder() + "/launcher.py";
   const ScratchFolder folder;
   if (request.trace_path.empty()) request.trace_path = folder.file("trace.json");
@@ -52,14 +69,17 @@ ScriptRun record_script(ScriptRequest request, const std::string& python, bool i
   request.outcome_path = folder.file("outcome.json");
   const std::string request_path = folder.file("request.json");
   write_file(request_path, format_script_request(request));
-  const int status =
-      run_in_foreground({python, launcher, request_path}, {{kVerboseVariable, is_verbose ? "1" : ""}});
-  if (!std::filesystem::exists(request.outcome_path))
-    throw no_outcome(python, request.run.model_path, status);
+  const ForegroundEnd end = run_in_foreground({python, launcher, request_path}, {}, output);
   ScriptRun run;
-  run.outcome =
-      parse_script_outcome(read_file(request.outcome_path, kMostOutcomeBytes), request.outcome_path);
+  run.is_recorded = std::filesystem::exists(request.outcome_path);
+  if (run.is_recorded)
+    run.outcome =
+        parse_script_outcome(read_file(request.outcome_path, kMostOutcomeBytes), request.outcome_path);
+  if (run.outcome.error) run.is_recorded = false;
+  run.signal = interruption(end, run.is_recorded);
+  if (!run.is_recorded && run.signal != 0) return run;
   if (run.outcome.error) throw Error(*run.outcome.error);
+  if (!run.is_recorded) throw no_outcome(python, request.run.model_path, end.status);
   run.trace = read_trace(run.outcome.refusal ? refused_trace_path(request) : request.trace_path);
   return run;
 }

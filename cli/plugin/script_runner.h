@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "cli/plugin/foreground_command.h"
 #include "profiler/plugin/script_io.h"
 
 namespace offprof {
@@ -10,14 +11,18 @@ namespace offprof {
 struct ScriptRun {
   Trace trace;  ///< without its timeline
   ScriptOutcome outcome;
+  /// Signal that ended the program or, before it was recorded, made it end; 0: none.
+  int signal = 0;
+  bool is_recorded = true;  ///< false only if a signal ended the program earlier: there is no trace then
 };
 
 /// Completes `request.fingerprint` from the program. Throws Error (input) if there is no such script.
 void identify_program(ScriptRequest& request);
 
 /// Runs the program of `request` in `python` and records it: see ScriptRequest. The trace is written to
-/// `request.trace_path`; empty: to no file. `is_verbose`: the launcher prints its activities to standard
-/// error. Throws Error if the program cannot be recorded, and writes nothing then.
-ScriptRun record_script(ScriptRequest request, const std::string& python, bool is_verbose);
+/// `request.trace_path`; empty: to no file. `output`: destination of the program's standard output. Throws
+/// Error if the program cannot be recorded, and writes nothing then. See run_in_foreground for signals.
+ScriptRun record_script(ScriptRequest request, const std::string& python,
+                        CommandOutput output = CommandOutput::kInherited);
 
 }  // namespace offprof

@@ -19,6 +19,7 @@ constexpr std::string_view kPlainLetters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";
 
 constexpr auto kOutput = std::to_array<std::string_view>({"--output"});
+constexpr auto kDeviceMemory = std::to_array<std::string_view>({"--device-memory"});
 /// Options of `run`, each with a value, that belong to one policy and are left out for another.
 constexpr auto kOfOnePolicy = std::to_array<std::string_view>(
     {"--output", "--commands", "--transforms", "--policy", "--threshold", "--stash", "--stash-bytes",
@@ -76,6 +77,12 @@ std::vector<std::string> run_of_settings(const Trace& trace) {
   return words;
 }
 
+/// Returns true if the run was given more memory than its device has, to record a step that does not fit.
+bool exceeds_device(const Trace& trace) {
+  const auto usable = usable_memory(trace.environment);
+  return usable && trace.settings.device_memory_bytes.value_or(0) > *usable;
+}
+
 std::string exact_rate(double bytes_per_second) {
   return fmt::format("{:.0f}B/s", bytes_per_second);
 }
@@ -110,6 +117,7 @@ std::vector<std::string> run_with_policy(const Trace& trace, const std::string& 
   const bool is_of_run = !trace.simulated && trace.argv.size() > 2 && trace.argv[1] == "run";
   std::vector<std::string> words =
       is_of_run ? without(words_after_program(trace.argv), kOfOnePolicy) : run_of_settings(trace);
+  if (exceeds_device(trace)) words = without(words, kDeviceMemory);
   add_options(words, {"--policy", policy_file});
   return words;
 }

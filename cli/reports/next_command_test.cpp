@@ -62,6 +62,18 @@ TEST(NextCommand, UsesTheSettingsOfATraceFromAnotherCommand) {
   EXPECT_EQ(Words(words.end() - 4, words.end()), (Words{"--checkpoint", "layers.*", "--policy", "p.json"}));
 }
 
+TEST(NextCommand, LeavesOutMemoryBeyondThatOfTheDevice) {
+  Trace trace = sample_trace();
+  trace.argv = {"offprof", "run", "m.pt", "--device-memory", "2TiB"};
+  trace.settings.device_memory_bytes = 2048 * kGiB;
+  trace.environment.device_memory_bytes = 80 * kGiB;
+  EXPECT_EQ(run_with_policy(trace, "p.json"), (Words{"run", "m.pt", "--policy", "p.json"}));
+  trace.argv.back() = "60GiB";
+  trace.settings.device_memory_bytes = 60 * kGiB;
+  EXPECT_EQ(run_with_policy(trace, "p.json"),
+            (Words{"run", "m.pt", "--device-memory", "60GiB", "--policy", "p.json"}));
+}
+
 TEST(NextCommand, FormatsSizesAndLinksExactly) {
   Link link{{1.5e9, 2000, 0}, {1.5e9, 2000, 0}};
   EXPECT_EQ(exact_bytes(1023), "1023B");

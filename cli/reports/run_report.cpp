@@ -12,9 +12,9 @@
 #include "cli/tables/metrics_table.h"
 #include "cli/tables/tracing_text.h"
 #include "cli/terminal/text_table.h"
+#include "engine/devices/virtual_gpu/value_reads.h"
 #include "traces/format/gradient_error_io.h"
 #include "traces/format/metrics_io.h"
-#include "traces/model/value_reads.h"
 
 namespace offprof {
 namespace {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/devices/virtual_gpu/value_reads.h"
 #include "tests/support/sample_trace.h"
-#include "traces/model/value_reads.h"
 
 namespace offprof {
 namespace {

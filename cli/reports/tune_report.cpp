@@ -68,8 +68,7 @@ std::string moved_text(const Policy& policy) {
 std::string stash_text(const Policy& policy) {
   if (!policy.threshold_bytes && policy.rules.empty()) return "-";
   if (policy.stash_bytes) return format_bytes(*policy.stash_bytes);
-  const char* unit = policy.scheduler == SchedulerKind::kTrl ? " ids" : "";
-  return std::to_string(policy.stash_count.value_or(0)) + unit;
+  return fmt::format("{}{}", policy.stash_count.value_or(0), traits_of(policy.scheduler).stash_unit);
 }
 
 std::string prefetch_text(const Policy& policy) {
@@ -84,16 +83,20 @@ std::string beside_peak_text(const Metrics& predicted, const Metrics& keep) {
                   static_cast<double>(*keep.device_peak_bytes));
 }
 
+bool exceeds(const std::optional<Bytes>& limit, const Candidate& candidate) {
+  return limit && device_bytes_taken(candidate.predicted) > *limit;
+}
+
 class FrontierTable {
  public:
-  FrontierTable(const TuneResult& result, bool has_host)
-      : result_(result), has_host_(has_host), table_(columns()) {
-    for (const std::size_t row : rows_to_show(result))
-      add(is_chosen(result, row) ? ">" : "", result.frontier[row],
-          is_chosen(result, row) ? Tone::kGood : Tone::kPlain);
+  FrontierTable(const TuneReport& report, bool has_host)
+      : result_(report.result), limit_(report.goal.memory_limit()), has_host_(has_host), table_(columns()) {
+    for (const std::size_t row : rows_to_show(result_))
+      add(is_chosen(result_, row) ? ">" : "", result_.frontier[row],
+          is_chosen(result_, row) ? Tone::kGood : Tone::kPlain);
     table_.add_rule();
-    add("keep", result.keep, Tone::kFaint);
-    add("trl", result.trl, Tone::kFaint);
+    add("keep", result_.keep, Tone::kFaint);
+    add("trl", result_.trl, Tone::kFaint);
   }
 
   std::string render(const Page& page) const { return table_.render(page); }
@@ -109,7 +112,8 @@ class FrontierTable {
     return columns;
   }
 
-  void add(const std::string& mark, const Candidate& candidate, Tone tone) {
+  void add(std::string mark, const Candidate& candidate, Tone tone) {
+    if (exceeds(limit_, candidate)) mark += "!";
     const Metrics& predicted = candidate.predicted;
     const Metrics& keep = result_.keep.predicted;
     std::vector<TextTable::Cell> cells = {{mark, tone},
@@ -125,6 +129,7 @@ class FrontierTable {
   }
 
   const TuneResult& result_;
+  std::optional<Bytes> limit_;
   bool has_host_;
   TextTable table_;
 };
@@ -140,10 +145,20 @@ std::size_t width_of(const std::string& table) {
   return width;
 }
 
+/// Explains the mark of the policies that do not fit, if there are any.
+std::string legend_text(const TuneReport& report, const Page& page) {
+  const TuneResult& result = report.result;
+  const std::optional<Bytes> limit = report.goal.memory_limit();
+  const auto is_over = [&](const Candidate& candidate) { return exceeds(limit, candidate); };
+  if (std::ranges::none_of(result.frontier, is_over) && !is_over(result.keep) && !is_over(result.trl))
+    return "";
+  return wrap(fmt::format("!: does not fit into {}", format_bytes(*limit)), page.width, 0) + "\n";
+}
+
 /// Omits the column of host memory if the terminal is too narrow for it.
-std::string frontier_text(const TuneResult& result, const Page& page) {
-  const bool fits = width_of(FrontierTable(result, true).render({page.width, false})) <= page.width;
-  return FrontierTable(result, fits).render(page);
+std::string frontier_text(const TuneReport& report, const Page& page) {
+  const bool fits = width_of(FrontierTable(report, true).render({page.width, false})) <= page.width;
+  return FrontierTable(report, fits).render(page) + legend_text(report, page);
 }
 
 // --- Sentences ---
@@ -193,7 +208,11 @@ std::string headline_text(const TuneReport& report) {
 std::string goal_text(const TuneReport& report) {
   const TuneGoal& goal = report.goal;
   if (goal.memory_budget_bytes)
-    return fmt::format("the fastest within {}", format_bytes(*goal.memory_budget_bytes));
+    return fmt::format("the fastest within {}{}", format_bytes(*goal.memory_budget_bytes),
+                       report.budget_is_the_devices
+                           ? ", the memory of the trace's device, into which a step without offloading does "
+                             "not fit"
+                           : "");
   const bool is_over_another =
       report.configurations.size() > 1 && report.configurations.front().trace != report.trace;
   return fmt::format("the least memory at no more than {:g}% slowdown{}", 100 * goal.max_slowdown,
@@ -308,14 +327,19 @@ std::string no_policy_text(const TuneReport& report) {
   const TuneResult& result = report.result;
   const Candidate& least = least_memory(result);
   const Bytes taken = device_bytes_taken(least.predicted);
-  const Bytes budget = report.goal.memory_budget_bytes.value_or(0);
+  const Bytes budget = report.goal.memory_limit().value_or(0);
   const bool is_certain = budget < result.device_peak_bound_bytes;
   const bool is_least =
       (result.family.is_whole || taken == result.device_peak_bound_bytes) && !has_allocator(result);
-  return fmt::format("{} fits into {}. The least memory {} is {}{} ({} bytes): {}.",
-                     is_certain ? "No policy" : "No policy that was found", format_bytes(budget),
+  const std::string slowdown =
+      report.goal.memory_budget_bytes
+          ? ""
+          : fmt::format(" at no more than {:g}% slowdown", 100 * report.goal.max_slowdown);
+  return fmt::format("{} fits into {}{}. The least memory {} is {}{} ({} bytes): {}.",
+                     is_certain ? "No policy" : "No policy that was found", format_bytes(budget), slowdown,
                      is_least ? "reachable" : "found", format_bytes(taken),
-                     has_allocator(result) ? " reserved" : "", taken, describe(least.policy));
+                     has_allocator(result) ? " reserved" : "", taken, describe(least.policy)) +
+         (slowdown.empty() ? "" : " Without --max-slowdown, tune chooses the fastest policy that fits.");
 }
 
 std::string wrapped(const std::string& text, const Page& page) {
@@ -350,7 +374,7 @@ std::string caveats_text(const TuneReport& report, const Page& page) {
 
 std::string to_text(const TuneReport& report, const Page& page) {
   return configurations_text(report.configurations, page) + wrapped(headline_text(report), page) + "\n" +
-         frontier_text(report.result, page) + "\n" + placements_text(report.result, page) +
+         frontier_text(report, page) + "\n" + placements_text(report.result, page) +
          reruns_text(report.settings, page) + caveats_text(report, page) + chosen_text(report, page);
 }
 

@@ -21,6 +21,8 @@ struct TuneReport {
   std::optional<Explanation> why;  ///< explanation of the chosen policy
   /// The place at which the lower bound of the peak (TuneResult::device_peak_bound_bytes) is reached.
   ProgramPlace least_place;
+  bool budget_is_the_devices =
+      false;                      ///< the budget is the trace's device, since the step does not fit into it
   std::string profile;            ///< argument of --profile; empty: the flag is absent
   std::vector<std::string> next;  ///< words of the next command, if a policy was chosen
   bool times_are_modelled = false;

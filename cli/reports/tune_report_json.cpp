@@ -98,6 +98,7 @@ nlohmann::ordered_json to_json(const TuneReport& report) {
   }
   json["keep"] = to_json(result.keep);
   json["trl"] = to_json(result.trl);
+  if (const auto limit = report.goal.memory_limit()) json["device_memory_limit_bytes"] = *limit;
   json["policies_tried"] = result.policies_tried;
   json["search"] = search_to_json(result);
   if (result.placements) json["placements"] = to_json(*result.placements);

@@ -103,15 +103,16 @@ nlohmann::ordered_json to_json(const Accuracy& accuracy) {
   return json;
 }
 
-nlohmann::ordered_json to_json(const ValidatedSetting& setting) {
+nlohmann::ordered_json to_json(const ValidatedSetting& setting, bool compares_times) {
   nlohmann::ordered_json json = {{"policy", to_json(setting.policy)},
                                  {"predicted", metrics_to_json(setting.predicted)},
-                                 {"measured", metrics_to_json(setting.measured)},
-                                 {"step_times_ns", setting.times.measured_ns},
-                                 {"error", relative_error(setting.times)},
-                                 {"adjusted_error", relative_error(setting.adjusted)},
-                                 {"sets_drift", setting.sets_drift}};
-  json["noise"] = optional_json(noise_of(setting.times));
+                                 {"measured", metrics_to_json(setting.measured)}};
+  if (compares_times)
+    json.update({{"step_times_ns", setting.times.measured_ns},
+                 {"error", relative_error(setting.times)},
+                 {"adjusted_error", relative_error(setting.adjusted)},
+                 {"sets_drift", setting.sets_drift},
+                 {"noise", optional_json(noise_of(setting.times))}});
   json["gradients"] = setting.gradients;
   json["inexact"] = setting.inexact;
   return json;
@@ -269,12 +270,51 @@ std::string remarks_text(const ValidationReport& report, const Page& page) {
   return text;
 }
 
+/// Adds the members about step times.
+void add_times(nlohmann::ordered_json& json, const ValidationReport& report) {
+  json["by_trace"] = to_json(report.accuracy);
+  json["less_drift"] = to_json(report.adjusted);
+  json["drift"] = optional_json(report.drift);
+  json["recalibrated_drift"] = optional_json(report.recalibrated_drift);
+  json["bounds"] = {{"mean_error", report.bounds.mean_error},
+                    {"p95_error", report.bounds.p95_error},
+                    {"kendall_tau", report.bounds.kendall_tau}};
+  json["verdicts"] = {{"mean_error", to_string(report.mean_verdict())},
+                      {"p95_error", to_string(report.p95_verdict())},
+                      {"kendall_tau", to_string(report.ranking_verdict())}};
+}
+
+std::string headline(const ValidationReport& report) {
+  const std::string how = report.runs_one_by_one
+                              ? "each run in a process of its own"
+                              : fmt::format("each run in {}", counted(report.rounds, "round"));
+  return fmt::format("{} on {}: {} settings, {} and predicted from {}", report.model, report.device,
+                     report.settings.size(), how, report.trace);
+}
+
+std::string times_text(const ValidationReport& report, const Page& page) {
+  if (!report.compares_times())
+    return paragraph(
+        fmt::format("Step times: not compared. Times of different processes on {} differ by more than the "
+                    "settings do; a TorchScript module runs its settings interleaved in one process.",
+                    report.device),
+        page);
+  const std::string noise = report.runs_one_by_one ? "" : noise_text(report, page);
+  return accuracy_text(report, page) + "\n" + settings_text(report, page) + "\n" + noise +
+         ranking_text(report, page) + paragraph(drift_sentence(report), page) +
+         paragraph(cores_sentence(report), page) + times_line(report.times_are_modelled, page);
+}
+
+const char* holding_line(const ValidationReport& report) {
+  if (!report.compares_times()) return "The predictions of memory, copied bytes and commands hold.";
+  return report.adjusted.kendall_tau ? "The predictions hold."
+                                     : "The predictions hold; there was nothing to rank.";
+}
+
 std::string closing_line(const ValidationReport& report, const Page& page) {
   switch (report.outcome()) {
     case Outcome::kHold:
-      return page.paint(Tone::kGood, report.adjusted.kendall_tau
-                                         ? "The predictions hold."
-                                         : "The predictions hold; there was nothing to rank.");
+      return page.paint(Tone::kGood, holding_line(report));
     case Outcome::kCannotTell:
       return page.paint(
           Tone::kWarning,
@@ -328,7 +368,7 @@ bool ValidationReport::gradients_are_right() const {
 Outcome ValidationReport::outcome() const {
   const std::array verdicts = {mean_verdict(), p95_verdict(), ranking_verdict()};
   const auto any_is = [&](BoundResult verdict) {
-    return std::ranges::find(verdicts, verdict) != verdicts.end();
+    return compares_times() && std::ranges::find(verdicts, verdict) != verdicts.end();
   };
   if (!memory_is_exact() || !gradients_are_right()) return Outcome::kDoNotHold;
   if (any_is(BoundResult::kBeyond)) return machine_is_another() ? Outcome::kCannotTell : Outcome::kDoNotHold;
@@ -340,16 +380,8 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
                                  {"trace", report.trace},
                                  {"device", report.device},
                                  {"rounds", report.rounds},
-                                 {"by_trace", to_json(report.accuracy)},
-                                 {"less_drift", to_json(report.adjusted)}};
-  json["drift"] = optional_json(report.drift);
-  json["recalibrated_drift"] = optional_json(report.recalibrated_drift);
-  json["bounds"] = {{"mean_error", report.bounds.mean_error},
-                    {"p95_error", report.bounds.p95_error},
-                    {"kendall_tau", report.bounds.kendall_tau}};
-  json["verdicts"] = {{"mean_error", to_string(report.mean_verdict())},
-                      {"p95_error", to_string(report.p95_verdict())},
-                      {"kendall_tau", to_string(report.ranking_verdict())}};
+                                 {"compares_times", report.compares_times()}};
+  if (report.compares_times()) add_times(json, report);
   json["memory_is_exact"] = report.memory_is_exact();
   json["gradients_are_right"] = report.gradients_are_right();
   json["outcome"] = to_string(report.outcome());
@@ -361,7 +393,8 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
   json["repeated_visits"] = report.repeated_visits;
   json["displaced_visits"] = report.displaced_visits;
   json["settings"] = nlohmann::ordered_json::array();
-  for (const ValidatedSetting& setting : report.settings) json["settings"].push_back(to_json(setting));
+  for (const ValidatedSetting& setting : report.settings)
+    json["settings"].push_back(to_json(setting, report.compares_times()));
   if (!report.refused.empty()) json["refused"] = nlohmann::ordered_json::array();
   for (const RefusedSetting& setting : report.refused)
     json["refused"].push_back({{"policy", to_json(setting.policy)},
@@ -371,15 +404,9 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
 }
 
 std::string to_text(const ValidationReport& report, const Page& page) {
-  const std::string headline =
-      fmt::format("{} on {}: {} settings, each run in {} and predicted from {}", report.model, report.device,
-                  report.settings.size(), counted(report.rounds, "round"), report.trace);
-  return wrap(headline, page.width, 0) + "\n\n" + accuracy_text(report, page) + "\n" +
-         settings_text(report, page) + "\n" + noise_text(report, page) + ranking_text(report, page) +
-         paragraph(drift_sentence(report), page) + paragraph(cores_sentence(report), page) +
-         times_line(report.times_are_modelled, page) + memory_text(report, page) +
-         gradients_text(report, page) + refused_text(report, page) + remarks_text(report, page) +
-         closing_line(report, page) + "\n";
+  return wrap(headline(report), page.width, 0) + "\n\n" + times_text(report, page) +
+         memory_text(report, page) + gradients_text(report, page) + refused_text(report, page) +
+         remarks_text(report, page) + closing_line(report, page) + "\n";
 }
 
 }  // namespace offprof

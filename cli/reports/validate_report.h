@@ -70,7 +70,11 @@ struct ValidationReport {
   std::vector<std::string> notes;     ///< deviations from the trace's settings, one sentence each
   std::vector<std::string> warnings;  ///< causes of wrong predictions other than the model, one sentence each
   bool times_are_modelled = false;
+  bool runs_one_by_one = false;  ///< each setting ran in a process of its own
 
+  /// Returns false if the measured times come from different processes, which differ by more than settings
+  /// do: then no figure of the step time means anything, and none is reported.
+  bool compares_times() const { return !runs_one_by_one || times_are_modelled; }
   /// Returns true if the cores were displaced in too many visits, so that the measurements do not match the
   /// conditions of the trace.
   bool machine_is_another() const;

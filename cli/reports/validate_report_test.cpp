@@ -45,6 +45,24 @@ TEST(ValidationReport, DoesNotHoldIfErrorsAreBeyondTheBounds) {
   EXPECT_THAT(to_text(report, {}), HasSubstr("The predictions do NOT hold."));
 }
 
+TEST(ValidationReport, GivesNoFigureOfTheTimesOfDifferentProcesses) {
+  ValidationReport report = report_of({setting(150'000, {100'000})});
+  report.runs_one_by_one = true;
+  EXPECT_EQ(report.outcome(), Outcome::kHold);
+  const std::string text = to_text(report, {});
+  EXPECT_THAT(text, HasSubstr("Step times: not compared"));
+  EXPECT_THAT(text, Not(HasSubstr("mean error")));
+  EXPECT_FALSE(to_json(report).contains("by_trace"));
+  EXPECT_FALSE(to_json(report)["settings"][0].contains("error"));
+}
+
+TEST(ValidationReport, JudgesTheModelledTimesOfDifferentProcesses) {
+  ValidationReport report = report_of({setting(150'000, {100'000})});
+  report.runs_one_by_one = report.times_are_modelled = true;
+  EXPECT_EQ(report.outcome(), Outcome::kDoNotHold);
+  EXPECT_TRUE(to_json(report).contains("by_trace"));
+}
+
 TEST(ValidationReport, CannotTellIfNoiseHidesTheResult) {
   const ValidationReport report =
       report_of({setting(99'000, {100'000, 110'000})});  // 5.7 % error, 9.5 % noise

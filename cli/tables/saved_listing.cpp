@@ -17,7 +17,9 @@
 namespace offprof {
 namespace {
 
-constexpr std::size_t kAllColumns = 100;
+/// Least widths of a page with the columns for content and module, and with the column for the source line
+/// too.
+constexpr std::size_t kWithModule = 100, kWithLine = 140;
 
 /// Records the placement of each saved tensor during a replay.
 class PlacementNotes : public ReplayListener {
@@ -36,11 +38,17 @@ class PlacementNotes : public ReplayListener {
   std::vector<SavedLine>& lines_;
 };
 
+/// Returns a name of the program; empty: it is not known.
+std::string name_of(const StepProgram& program, std::int32_t name) {
+  return name < 0 ? std::string() : program.names[name];
+}
+
 SavedLine line_of(const StepProgram& program, std::size_t number) {
   const SavedTensor& saved = program.saved[number];
   SavedLine line{.number = static_cast<std::int32_t>(number),
                  .op = program.names[saved.op],
-                 .module = saved.module < 0 ? std::string() : program.names[saved.module],
+                 .module = name_of(program, saved.module),
+                 .line = name_of(program, saved.line),
                  .dtype = saved.layout->dtype,
                  .sizes = saved.layout->sizes,
                  .bytes = saved.bytes,
@@ -56,6 +64,8 @@ const std::string& key_of(const SavedLine& line, SavedBy by) {
       return line.op;
     case SavedBy::kModule:
       return line.module;
+    case SavedBy::kLine:
+      return line.line;
     case SavedBy::kDtype:
       return line.dtype;
     case SavedBy::kPlacement:
@@ -65,7 +75,7 @@ const std::string& key_of(const SavedLine& line, SavedBy by) {
 }
 
 std::string_view heading_of(SavedBy by) {
-  constexpr std::array<std::string_view, 4> kHeadings = {"op", "module", "dtype", "placement"};
+  constexpr std::array<std::string_view, 5> kHeadings = {"op", "module", "line", "dtype", "placement"};
   return kHeadings.at(static_cast<std::size_t>(by));
 }
 
@@ -130,27 +140,43 @@ std::vector<const SavedLine*> shown_of(const SavedListing& listing) {
   return shown;
 }
 
-bool has_room_for_all(const Page& page) {
-  return page.width >= kAllColumns;
+bool has_room_for_module(const Page& page) {
+  return page.width >= kWithModule;
 }
 
-/// Omits the columns for content and module on a narrow page, so that operators and shapes stay readable.
+/// Returns true if the page has a column for the source lines. Modules of TorchScript have none.
+bool shows_lines(const SavedListing& listing, const Page& page) {
+  return page.width >= kWithLine &&
+         std::ranges::any_of(listing.lines, [](const SavedLine& line) { return !line.line.empty(); });
+}
+
+/// Returns the sentence that says which columns a narrow page lacks; empty: none.
+std::string missing_columns_text(const SavedListing& listing, const Page& page) {
+  if (listing.by || has_room_for_module(page)) return {};
+  return " A wider terminal or --format json also shows content, module and source line.";
+}
+
+/// Omits the columns for content, module and line on a narrow page, so that operators and shapes stay
+/// readable.
 std::string lines_text(const SavedListing& listing, const Page& page) {
   std::vector<TextTable::Column> columns = {{"number"},
                                             {"saved by", Align::kLeft},
                                             {"tensor", Align::kLeft},
                                             {"bytes"},
                                             {"placement", Align::kLeft}};
-  if (has_room_for_all(page)) columns.insert(columns.end(), {{"content"}, {"module", Align::kLeft}});
+  if (has_room_for_module(page)) columns.insert(columns.end(), {{"content"}, {"module", Align::kLeft}});
+  const bool with_lines = shows_lines(listing, page);
+  if (with_lines) columns.push_back({"line", Align::kLeft});
   TextTable table(columns);
   for (const SavedLine* line : shown_of(listing)) {
     std::vector<TextTable::Cell> cells = {std::to_string(line->number), line->op,
                                           fmt::format("{}[{}]", line->dtype, fmt::join(line->sizes, ",")),
                                           format_bytes(line->bytes), placement_text(*line)};
-    if (has_room_for_all(page)) {
+    if (has_room_for_module(page)) {
       cells.emplace_back(line->storage < 0 ? "-" : fmt::format("{}.{}", line->storage, line->version));
       cells.emplace_back(or_dash(line->module));
     }
+    if (with_lines) cells.emplace_back(or_dash(line->line));
     table.add_row(std::move(cells));
   }
   return table.render(page);
@@ -181,20 +207,24 @@ std::string rest_text(const SavedListing& listing) {
 
 std::string sum_text(const SavedListing& listing, const Page& page) {
   const LedgerEntry saved = sum_of(listing), contents = contents_of(listing);
-  const bool is_cut = !listing.by && !has_room_for_all(page);
   return wrap(fmt::format(
                   "{} saved tensors of {} in total, views of {} contents (storage.version) that take {}. "
                   "Their placements are those of policy {}.{}",
                   saved.tensors, format_bytes(saved.bytes), contents.tensors, format_bytes(contents.bytes),
-                  listing.policy,
-                  is_cut ? " A wider terminal or --format json also shows content and module." : ""),
+                  listing.policy, missing_columns_text(listing, page)),
               page.width, 0) +
          "\n";
 }
 
+/// Returns null for an empty text.
+nlohmann::ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
+}
+
 nlohmann::ordered_json line_to_json(const SavedLine& line) {
   nlohmann::ordered_json json = {{"number", line.number}, {"op", line.op}};
-  json["module"] = line.module.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(line.module);
+  json["module"] = text_or_null(line.module);
+  json["line"] = text_or_null(line.line);
   json["dtype"] = line.dtype;
   json["sizes"] = line.sizes;
   json["bytes"] = line.bytes;

@@ -13,13 +13,14 @@
 namespace offprof {
 
 /// The property by which the listing groups saved tensors.
-enum class SavedBy { kOp, kModule, kDtype, kPlacement };
+enum class SavedBy { kOp, kModule, kLine, kDtype, kPlacement };
 
 /// One saved tensor of a trace's step.
 struct SavedLine {
   std::int32_t number = 0;  ///< position in the step's order of saved tensors, from 0; rules use it
   std::string op;           ///< the operator that saved the tensor
   std::string module;       ///< the module that saved it; empty: unknown, or the model itself
+  std::string line;         ///< the source line that saved it, `FILE:LINE`; empty: unknown
   std::string dtype;
   std::vector<std::int64_t> sizes;
   Bytes bytes = 0;                       ///< number of elements times element size
@@ -30,7 +31,7 @@ struct SavedLine {
   PlacementReason reason = PlacementReason::kNothingOffloaded;
 };
 
-/// The saved tensors of one operator, module, type or placement.
+/// The saved tensors of one operator, module, source line, type or placement.
 struct SavedGroup {
   std::string key;
   LedgerEntry saved;

@@ -23,8 +23,9 @@ using testing::Not;
 Trace trace_of_three() {
   Trace trace = sample_trace();
   StepProgram& program = trace.program;
-  program.names.emplace_back("layers.0");
+  program.names.insert(program.names.end(), {"layers.0", "train.py:12"});
   program.saved[0].module = 4;
+  program.saved[0].line = 5;
   SavedTensor half = program.saved[0];
   half.layout = TensorLayout{"float32", {16, 32}, {32, 1}};
   half.bytes = 2048;
@@ -68,6 +69,13 @@ TEST(SavedListing, OmitsModuleAndContentOnANarrowPageWithANote) {
                     Not(HasSubstr("layers.0")), HasSubstr("A wider terminal")));
 }
 
+TEST(SavedListing, ShowsSourceLinesOnAWidePageIfThereAreSome) {
+  EXPECT_THAT(text_of(listing_of(trace_of_three()), 140),
+              AllOf(HasSubstr("  2.0  layers.0  train.py:12\n"), HasSubstr("  0.0  -         -\n")));
+  EXPECT_THAT(text_of(listing_of(trace_of_three()), 139), Not(HasSubstr("train.py")));
+  EXPECT_THAT(text_of(listing_of(sample_trace()), 140), Not(HasSubstr("  line")));
+}
+
 TEST(SavedListing, CountsEachContentOnceForAllItsViews) {
   EXPECT_THAT(
       text_of(listing_of(trace_of_three()), 200),
@@ -90,7 +98,7 @@ TEST(SavedListing, NamesTheEncodingTransform) {
   EXPECT_EQ(listing_of(trace).lines.at(0).placement, "quantize:uint8+host");
 }
 
-TEST(SavedListing, SumsByOperatorModuleTypeOrPlacementMostBytesFirst) {
+TEST(SavedListing, SumsByOperatorModuleLineTypeOrPlacementMostBytesFirst) {
   const auto keys = [](SavedBy by) {
     std::vector<std::string> found;
     for (const SavedGroup& group : listing_of(trace_of_three(), by).groups) found.push_back(group.key);
@@ -98,6 +106,7 @@ TEST(SavedListing, SumsByOperatorModuleTypeOrPlacementMostBytesFirst) {
   };
   EXPECT_THAT(keys(SavedBy::kOp), ElementsAre("aten::relu", "ReluBackward0"));
   EXPECT_THAT(keys(SavedBy::kModule), ElementsAre("layers.0", ""));
+  EXPECT_THAT(keys(SavedBy::kLine), ElementsAre("train.py:12", ""));
   EXPECT_THAT(keys(SavedBy::kDtype), ElementsAre("float32", "float16"));
   EXPECT_THAT(keys(SavedBy::kPlacement), ElementsAre("host", "device"));
   EXPECT_THAT(text_of(listing_of(trace_of_three(), SavedBy::kDtype)),
@@ -127,9 +136,10 @@ TEST(SavedListing, JsonHasEveryTensorEvenIfTextShowsFewer) {
   EXPECT_EQ(json["saved"].size(), 3U);
   EXPECT_EQ(
       json["saved"].at(1).dump(),
-      R"({"number":1,"op":"aten::relu","module":"layers.0","dtype":"float32","sizes":[16,32],"bytes":2048,)"
-      R"("storage":2,"version":0,"storage_bytes":4096,"placement":"host","reason":"shared_copy"})");
+      R"({"number":1,"op":"aten::relu","module":"layers.0","line":"train.py:12","dtype":"float32",)"
+      R"("sizes":[16,32],"bytes":2048,"storage":2,"version":0,"storage_bytes":4096,"placement":"host","reason":"shared_copy"})");
   EXPECT_EQ(json["saved"].at(2)["module"], nullptr);
+  EXPECT_EQ(json["saved"].at(2)["line"], nullptr);
   EXPECT_EQ(json["content_bytes"], 4144);
 }
 

@@ -11,6 +11,7 @@
 
 #include "engine/autograd/offload_step.h"
 #include "engine/recompute/random_draws.h"
+#include "engine/torch/torch_compat.h"
 #include "traces/base/check.h"
 
 namespace offprof {
@@ -91,8 +92,8 @@ class AutogradEngine final : public torch::autograd::Engine {
   }
 
   c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
-      const std::shared_ptr<torch::autograd::GraphTask>& graph_task,
-      std::shared_ptr<torch::autograd::Node> graph_root, torch::autograd::InputBuffer&& inputs) override {
+      const std::shared_ptr<torch::autograd::GraphTask>& graph_task, NodePointer graph_root,
+      torch::autograd::InputBuffer&& inputs) override {
     auto future = Engine::execute_with_graph_task(graph_task, std::move(graph_root), std::move(inputs));
     done_ = graph_task;
     return future;
@@ -133,8 +134,8 @@ class InterposedEngine final : public torch::autograd::Engine {
   }
 
   c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
-      const std::shared_ptr<torch::autograd::GraphTask>& graph_task,
-      std::shared_ptr<torch::autograd::Node> graph_root, torch::autograd::InputBuffer&& inputs) override {
+      const std::shared_ptr<torch::autograd::GraphTask>& graph_task, NodePointer graph_root,
+      torch::autograd::InputBuffer&& inputs) override {
     return behind_.execute_with_graph_task(graph_task, std::move(graph_root), std::move(inputs));
   }
 

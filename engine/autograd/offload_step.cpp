@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/torch/dtype_name.h"
+#include "engine/torch/torch_compat.h"
 
 namespace offprof {
 namespace {
@@ -88,26 +89,36 @@ auto OffloadStep::scheduled(Call call) {
 }
 
 SavedId OffloadStep::pack(const at::Tensor& value) {
+  if (StepListener* const listener = listener_) listener->on_pack_begin();
   const HookScope scope(*this);
   device_.check_compute_stream();
-  PackRequest request = contents_.describe(value);
+  PackRequest request = contents_.describe(value, torch::autograd::get_current_node() != nullptr);
   const SavedId tensor = executor_.hold(value);
   const RuledPlacement rule = rule_for(tensor, value, request);
   // A recording proves beforehand that no two tensors of different types share an encoded copy.
   if (guide_.place && rule && rule->transform >= 0)
     request.version = contents_.encoded_version(value, request.storage);
-  const PackDecision decision = scheduled([&] { return scheduler_->pack(tensor, request, rule); });
+  const PackDecision decision = scheduled([&] { return scheduler_->pack(tensor, asked_of(request), rule); });
   if (decision.copy >= 0) {
     check_shared_type(executor_.held(tensor).shell, executor_.copies()[decision.copy]);
     executor_.hand_over(tensor, decision.copy);
   }
   add_to_ledger(decision, request.tensor_bytes);
-  if (listener_ != nullptr) listener_->on_pack(tensor, value, request, decision);
+  if (StepListener* const listener = listener_) listener->on_pack(tensor, value, request, decision);
   return tensor;
+}
+
+/// Returns the request that the scheduler gets: see StepGuide::moves_inputs.
+PackRequest OffloadStep::asked_of(PackRequest request) const {
+  const bool is_input =
+      request.movability == Movability::kInput && contents_.is_made_in_step(request.storage);
+  if (guide_.moves_inputs && is_input) request.movability = Movability::kMovable;
+  return request;
 }
 
 RuledPlacement OffloadStep::rule_for(SavedId tensor, const at::Tensor& value,
                                      const PackRequest& request) const {
+  if (guide_.decide) return guide_.decide(tensor, value, request);
   if (static_cast<std::size_t>(tensor) < guide_.placements.size()) return guide_.placements[tensor];
   const bool may_be_encoded = guide_.place && request.movability == Movability::kMovable &&
                               request.tensor_bytes == request.storage_bytes && is_dense(value);
@@ -136,12 +147,14 @@ at::Tensor OffloadStep::unpack(SavedId tensor) {
   check_unmodified(executor_.held(tensor));
   executor_.recompute().end_forward();
   if (wants_node_ends_) watch_node_end();
-  if (listener_ != nullptr) listener_->on_unpack(tensor);
+  if (StepListener* const listener = listener_) listener->on_unpack(tensor);
   scheduled([&] { ask_scheduler_for(tensor, shell); });
   if (wants_node_ends_) node_tensors_.push_back(tensor);
   const CopyId copy = executor_.held(tensor).copy;
   TORCH_CHECK(copy < 0 || executor_.copies().is_on_device(copy), kAskedAgain, tensor);
   at::Tensor value = executor_.restore(tensor, shell);
+  if (value.has_storage())
+    contents_.add_unpacked(tensor, value.storage(), copy >= 0 && executor_.copies()[copy].reloaded);
   if (wants_node_ends_ && watched_node_ == nullptr) node_end();
   return value;
 }
@@ -161,8 +174,19 @@ void OffloadStep::ask_scheduler_for(SavedId tensor, const Shell& shell) {
   }
 }
 
+void OffloadStep::add_inputs(std::span<const at::Tensor> tensors) {
+  if (torch::autograd::get_current_node() != nullptr) return;
+  const std::lock_guard turn(mutex_);
+  contents_.add_inputs(tensors);
+}
+
+void OffloadStep::add_outputs(std::span<const at::Tensor> tensors) {
+  const std::lock_guard turn(mutex_);
+  contents_.add_outputs(tensors);
+}
+
 void OffloadStep::watch_node_end() {
-  const std::shared_ptr<torch::autograd::Node> node = torch::autograd::get_current_node();
+  const NodePointer node = torch::autograd::get_current_node();
   if (node.get() == watched_node_) return;
   watched_node_ = node.get();
   if (node) node->add_post_hook(std::make_unique<NodeEndHook>(*this));
@@ -176,14 +200,15 @@ void OffloadStep::node_end() {
   node_escaped_.clear();
   for (const SavedId tensor : node_tensors_)
     if (executor_.is_reload_used_elsewhere(tensor)) node_escaped_.push_back(tensor);
-  if (listener_ != nullptr) listener_->on_node_end(node_tensors_, node_escaped_);
+  if (StepListener* const listener = listener_) listener->on_node_end(node_tensors_, node_escaped_);
   scheduled([&] { scheduler_->node_end(node_tensors_, node_escaped_); });
   node_tensors_.clear();
 }
 
 void OffloadStep::backward_end() {
   const HookScope scope(*this);
-  if (listener_ != nullptr) listener_->on_backward_end();
+  contents_.backward_end();
+  if (StepListener* const listener = listener_) listener->on_backward_end();
   scheduled([&] {
     scheduler_->backward_end();
     executor_.finish_disk_reads();
@@ -192,9 +217,9 @@ void OffloadStep::backward_end() {
 
 void OffloadStep::release(SavedId tensor) noexcept {
   const HookScope scope(*this);
-  if (listener_ != nullptr) {
-    listener_->on_release(tensor);
-    if (executor_.is_reload_unused(tensor)) listener_->on_unpacked_freed(tensor);
+  if (StepListener* const listener = listener_) {
+    listener->on_release(tensor);
+    if (executor_.is_reload_unused(tensor)) listener->on_unpacked_freed(tensor);
   }
   try {
     if (!failure_) scheduled([&] { scheduler_->release(tensor); });

@@ -3,9 +3,11 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
 
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,6 +52,9 @@ class ReloadOutOfMemory final : public c10::OutOfMemoryError {
 /// but all its memory is freed with its last tensor. A device that is out of memory for a reload fails only
 /// if the scheduler has nothing more to free; then the call throws ReloadOutOfMemory.
 ///
+/// A tensor that an autograd node saves (Movability::kUnpacked) stays on the device if backward has already
+/// unpacked a tensor of its storage.
+///
 /// Several threads may call at once, as those of a module that forks do. They take turns, in an order that
 /// the next step need not repeat. PassRecorder rejects such a step.
 class OffloadStep final {
@@ -69,6 +74,10 @@ class OffloadStep final {
   /// watches_draws returns true.
   void draw(const std::string& op);
   bool watches_draws() const { return executor_.recompute().watches_draws(); }
+  /// See SavedContents. In backward, which calls a module again (re-entrant checkpointing), nothing is an
+  /// input.
+  void add_inputs(std::span<const at::Tensor> tensors);
+  void add_outputs(std::span<const at::Tensor> tensors);
   /// Announces that the running autograd node has ended.
   void node_end();
   /// Announces that backward is done; called by the caller of backward.
@@ -76,6 +85,8 @@ class OffloadStep final {
   /// Stops all notifications of the listener.
   void stop_listening();
 
+  /// Returns true if a call has thrown. All later calls throw the same exception.
+  bool has_failed() const { return failure_ != nullptr; }
   /// Returns the number of reloads that the device had no memory for, and that were delayed or that other
   /// memory was freed for.
   int refused_reloads() const { return executor_.refused_reloads(); }
@@ -92,6 +103,7 @@ class OffloadStep final {
 
   template <typename Call>
   auto scheduled(Call call);
+  PackRequest asked_of(PackRequest request) const;
   RuledPlacement rule_for(SavedId tensor, const at::Tensor& value, const PackRequest& request) const;
   void add_to_ledger(const PackDecision& decision, Bytes bytes);
   void ask_scheduler_for(SavedId tensor, const Shell& shell);
@@ -104,7 +116,7 @@ class OffloadStep final {
   const StepGuide guide_;
   StepExecutor executor_;
   SavedContents contents_;
-  StepListener* listener_;
+  std::atomic<StepListener*> listener_;
   std::unique_ptr<Scheduler> scheduler_;
   bool wants_node_ends_;
   const torch::autograd::Node* watched_node_ = nullptr;

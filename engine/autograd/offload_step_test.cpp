@@ -1,6 +1,9 @@
 #include "engine/autograd/offload_step.h"
 
 #include <gmock/gmock.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <functional>
 
 #include "tests/support/command_lists.h"
 #include "tests/support/torch_test.h"
@@ -195,6 +198,99 @@ TEST_F(OffloadStepTest, KeepsResidentsHoweverTheyAreViewed) {
       EXPECT_EQ(reason_in(*step, view), reason);
     EXPECT_EQ(step->d2h_bytes(), 0);
   }
+}
+
+/// A node whose backward makes a call.
+class CallingNode final : public torch::autograd::Function<CallingNode> {
+ public:
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& input,
+                        const std::function<void()>* call) {
+    context->saved_data["call"] = reinterpret_cast<std::int64_t>(call);
+    return input.clone();
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& gradients) {
+    (*reinterpret_cast<const std::function<void()>*>(context->saved_data["call"].toInt()))();
+    return {gradients[0], Tensor()};
+  }
+};
+
+/// Makes the call within an autograd node.
+void in_backward(const std::function<void()>& call) {
+  CallingNode::apply(at::ones({1}).requires_grad_(), &call).sum().backward();
+}
+
+TEST_F(OffloadStepTest, KeepsWhatBackwardSavesOfAStorageThatItHasUnpacked) {
+  for (const Policy& policy : {kKeep, kOffload, kTrl}) {
+    const auto step = make_step(policy);
+    const SavedId tensor = step->pack(activation());
+    in_backward([&] {
+      const Tensor back = step->unpack(tensor);
+      const Bytes copied = step->d2h_bytes();
+      EXPECT_EQ(reason_in(*step, back), PlacementReason::kUnpacked);
+      EXPECT_EQ(reason_in(*step, back.detach().t()), PlacementReason::kUnpacked);
+      EXPECT_EQ(step->d2h_bytes(), copied);
+      step->release(tensor);
+    });
+  }
+}
+
+TEST_F(OffloadStepTest, KeepsTheStorageItselfToo) {
+  const auto step = make_step(kOffload);
+  const Tensor value = activation();
+  const SavedId tensor = step->pack(value);
+  in_backward([&] {
+    EXPECT_EQ(reason_in(*step, value), PlacementReason::kSharedCopy);
+    step->unpack(tensor);
+    EXPECT_EQ(reason_in(*step, value), PlacementReason::kUnpacked);
+    step->release(tensor);
+  });
+}
+
+TEST_F(OffloadStepTest, MovesWhatBackwardMakesAndSaves) {
+  const auto step = make_step(kOffload);
+  in_backward([&] { EXPECT_EQ(reason_in(*step, activation()), PlacementReason::kOffloaded); });
+}
+
+TEST_F(OffloadStepTest, TheNextBackwardSavesOldTensorsAsIfTheyHadNotBeenUnpacked) {
+  const Tensor old = activation();
+  const auto step = make_step(kOffload);
+  in_backward([&] {
+    const SavedId tensor = step->pack(old);
+    step->unpack(tensor);
+    EXPECT_EQ(reason_in(*step, old), PlacementReason::kUnpacked);
+    step->backward_end();
+    EXPECT_EQ(reason_in(*step, old), PlacementReason::kResident);
+    step->release(tensor);
+  });
+}
+
+TEST_F(OffloadStepTest, KeepsInputsThatAreMadeInTheStepAndTrlMovesThem) {
+  for (const auto& [policy, reason] :
+       {std::pair(kOffload, PlacementReason::kInput), std::pair(kTrl, PlacementReason::kOffloaded)}) {
+    const auto step = make_step(policy);
+    const Tensor input = activation(), other = activation();
+    step->add_inputs({&input, 1});
+    EXPECT_EQ(reason_in(*step, input.t()), reason);
+    EXPECT_EQ(reason_in(*step, other), PlacementReason::kOffloaded);
+  }
+}
+
+TEST_F(OffloadStepTest, AnOutputOfTheModelIsNoInput) {
+  const auto step = make_step(kOffload);
+  const Tensor output = activation(), detached = output.detach();
+  step->add_outputs({&output, 1});
+  step->add_inputs({&detached, 1});
+  EXPECT_EQ(reason_in(*step, detached), PlacementReason::kOffloaded);
+}
+
+TEST_F(OffloadStepTest, BackwardAddsNoInputs) {
+  const auto step = make_step(kOffload);
+  const Tensor value = activation();
+  in_backward([&] {
+    step->add_inputs({&value, 1});
+    EXPECT_EQ(reason_in(*step, value), PlacementReason::kOffloaded);
+  });
 }
 
 TEST_F(OffloadStepTest, TrlKeepsAParameterButMovesItsTranspose) {

@@ -43,8 +43,9 @@ SavedContents::SavedContents(const DeviceAllocator& allocator, std::shared_ptr<c
       residents_(std::move(residents)),
       first_allocation_(allocator.next_allocation()) {}
 
-PackRequest SavedContents::describe(const at::Tensor& value) {
+PackRequest SavedContents::describe(const at::Tensor& value, bool in_backward) {
   PackRequest request;
+  saved_in_.push_back(0);
   if (!has_plain_storage(value)) {
     request.movability = Movability::kUnsupportedLayout;
     return request;
@@ -55,12 +56,19 @@ PackRequest SavedContents::describe(const at::Tensor& value) {
     return request;
   }
   const std::optional<AllocationId> allocation = allocator_.allocation_of(value.storage());
+  saved_in_.back() = allocation.value_or(0);
+  if (in_backward && allocation && was_unpacked(*allocation)) {
+    request.movability = Movability::kUnpacked;
+    request.tensor_bytes = bytes_of(value);
+    return request;
+  }
   const StorageRole role = role_of(allocation.value_or(0));
   request.storage = allocation.value_or(0);
   request.storage_bytes = static_cast<Bytes>(value.storage().nbytes());
   request.tensor_bytes = bytes_of(value);
   request.movability = movability_of(value, allocation, role);
-  if (request.movability == Movability::kMovable)
+  const bool is_input = request.movability == Movability::kInput && is_made_in_step(request.storage);
+  if (is_input || request.movability == Movability::kMovable)
     request.version = version(value, request.storage, at::ScalarType::Undefined);
   request.is_parameter =
       role == StorageRole::kParameter && residents_->parameters.contains(value.unsafeGetTensorImpl());
@@ -85,10 +93,45 @@ std::uint32_t SavedContents::version(const at::Tensor& value, AllocationId alloc
   return static_cast<std::uint32_t>(contents.size() - 1);
 }
 
+void SavedContents::add_unpacked(SavedId tensor, const c10::Storage& storage, bool is_reloaded) {
+  if (saved_in_[tensor] != 0) unpacked_.push_back(saved_in_[tensor]);
+  if (!is_reloaded) return;
+  if (const auto allocation = allocator_.allocation_of(storage)) unpacked_.push_back(*allocation);
+}
+
+bool SavedContents::was_unpacked(AllocationId allocation) {
+  unpacked_set_.insert(unpacked_.begin(), unpacked_.end());
+  unpacked_.clear();
+  return unpacked_set_.contains(allocation);
+}
+
+void SavedContents::backward_end() {
+  const auto is_older = [this](AllocationId allocation) { return !is_made_in_step(allocation); };
+  std::erase_if(unpacked_, is_older);
+  std::erase_if(unpacked_set_, is_older);
+}
+
 StorageRole SavedContents::role_of(AllocationId allocation) const {
-  if (allocation >= first_allocation_) return StorageRole::kActivation;
   const auto found = residents_->roles.find(allocation);
-  return found == residents_->roles.end() ? StorageRole::kResident : found->second;
+  if (found != residents_->roles.end()) return found->second;
+  if (inputs_.contains(allocation)) return StorageRole::kInput;
+  return is_made_in_step(allocation) ? StorageRole::kActivation : StorageRole::kResident;
+}
+
+std::optional<AllocationId> SavedContents::allocation_of(const at::Tensor& value) const {
+  return has_plain_storage(value) ? allocator_.allocation_of(value.storage()) : std::nullopt;
+}
+
+void SavedContents::add_inputs(std::span<const at::Tensor> tensors) {
+  for (const at::Tensor& tensor : tensors)
+    if (const auto allocation = allocation_of(tensor); allocation && !outputs_.contains(*allocation))
+      inputs_.insert(*allocation);
+}
+
+void SavedContents::add_outputs(std::span<const at::Tensor> tensors) {
+  for (const at::Tensor& tensor : tensors)
+    if (const auto allocation = allocation_of(tensor); allocation && !inputs_.contains(*allocation))
+      outputs_.insert(*allocation);
 }
 
 }  // namespace offprof

@@ -11,7 +11,7 @@ StepExecutor::StepExecutor(Device& device, const Policy& policy, const StepGuide
     : device_(device),
       guide_(guide),
       listener_(listener),
-      copies_tensors_(policy.scheduler == SchedulerKind::kTrl),
+      copies_tensors_(traits_of(policy.scheduler).copies_tensors),
       copies_(device, copies_tensors_, has_one_copy_stream(policy) ? CopyQueue::kD2h : CopyQueue::kH2d),
       recompute_(guide, device.torch_device(), held_, copies_) {}
 

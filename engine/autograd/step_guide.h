@@ -26,8 +26,14 @@ struct StepGuide {
   /// Returns the placement of a movable tensor that fills its storage densely, if nothing was recorded.
   /// Empty: `placements` is used.
   std::function<RuledPlacement(const at::Tensor& value)> place{};
+  /// Returns the placement of each saved tensor as it is saved, instead of `placements` and `place`: for
+  /// steps that need not be alike. It must not encode or recompute. Empty: the others are used.
+  std::function<RuledPlacement(SavedId tensor, const at::Tensor& value, const PackRequest& request)> decide{};
   /// Recompute steps of the recomputations in `placements`, by Recomputation::tensor.
   std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecomputation>> recomputations{};
+  /// Lets the scheduler move inputs that were made in the step, to see how long the program itself holds
+  /// them.
+  bool moves_inputs = false;
   /// Transforms, by ResolvedPlacement::transform.
   std::vector<std::shared_ptr<const Transform>> transforms{};
 };

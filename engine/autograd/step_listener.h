@@ -11,12 +11,19 @@
 namespace offprof {
 
 /// Listens to a step. Every call is made on the thread that runs the step, in program order. on_hook_begin
-/// and on_hook_end enclose the time that the engine takes from the model.
+/// and on_hook_end enclose the time that the engine takes from the model. The step's lock is held during
+/// every call but on_pack_begin. So only on_pack_begin may wait for a lock whose holder may call the step:
+/// Python's, for example, is held while Python frees a graph and thereby releases saved tensors.
 class StepListener {
  public:
   virtual ~StepListener() = default;
+  /// A step begins: again, if the one before was unlike the step that was asked for. Called before the first
+  /// hook.
+  virtual void on_step_begin() {}
   virtual void on_hook_begin() {}
   virtual void on_hook_end() {}
+  /// A tensor is about to be saved; on_pack follows on the same thread unless saving fails.
+  virtual void on_pack_begin() {}
   virtual void on_pack(SavedId /*tensor*/, const at::Tensor& /*value*/, const PackRequest& /*request*/,
                        const PackDecision& /*decision*/) {}
   virtual void on_unpack(SavedId /*tensor*/) {}

@@ -33,7 +33,7 @@ class StepRecompute {
   /// Records the contents that the recompute steps read: they must not change from here on.
   void drop(const DropForRecompute& command);
   /// Returns the recomputed storage. Throws c10::Error if a source was modified, or if this step differs from
-  /// the recorded one; and what the operators throw.
+  /// the recorded one. Passes on exceptions of the operators.
   c10::Storage recompute(const Recompute& command) const;
   /// Forgets a copy that has been recomputed.
   void finish(const Recompute& command) { dropped_.erase(command.copy); }

@@ -49,6 +49,8 @@ class DeviceAllocator {
   virtual Bytes peak_bytes() const = 0;
   /// Resets peak_bytes, and the peaks of the caching allocator.
   virtual void reset_peak() = 0;
+  /// Resets peak_bytes alone: the peaks of the caching allocator may be read by the program.
+  virtual void reset_own_peak() { reset_peak(); }
   /// Limits the device memory; nullopt: no limit but the machine's.
   virtual void set_capacity(std::optional<Bytes> bytes) = 0;
   /// Returns the last refusal since the last call. LibTorch's interpreter hides the type of an error that it

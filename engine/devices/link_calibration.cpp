@@ -60,8 +60,7 @@ class CopyBuffers {
   IdleAtEnd idle_at_end_;
 };
 
-CopyTiming time_copies(Device& device, CopyDirection direction, Bytes bytes) {
-  CopyBuffers buffers(device);
+CopyTiming time_copies(Device& device, CopyBuffers& buffers, CopyDirection direction, Bytes bytes) {
   for (int i = 0; i < kCopies; ++i) buffers.copy(direction, bytes);
   std::vector<Nanoseconds> durations;
   for (const CopyRecord& record : device.take_copy_records())
@@ -69,18 +68,18 @@ CopyTiming time_copies(Device& device, CopyDirection direction, Bytes bytes) {
   return {bytes, summarize_measured(std::move(durations))};
 }
 
-std::vector<CopyTiming> time_copies(Device& device, CopyDirection direction) {
+std::vector<CopyTiming> time_copies(Device& device, CopyBuffers& buffers, CopyDirection direction) {
   std::vector<CopyTiming> timings;
-  for (const Bytes bytes : kSizes) timings.push_back(time_copies(device, direction, bytes));
-  if (!device.torch_device().is_cpu()) timings.push_back(time_copies(device, direction, kLargestOfGpu));
+  for (const Bytes bytes : kSizes) timings.push_back(time_copies(device, buffers, direction, bytes));
+  if (!device.torch_device().is_cpu())
+    timings.push_back(time_copies(device, buffers, direction, kLargestOfGpu));
   return timings;
 }
 
 /// Measures the time from the end of a request to the start of the copy: the request's own time is part of
 /// Calibration::command. 0 if the copy starts before the request returns. For the host device only, whose
 /// marks are times.
-MeasuredQuartiles time_starts(Device& device) {
-  CopyBuffers buffers(device);
+MeasuredQuartiles time_starts(Device& device, CopyBuffers& buffers) {
   std::vector<Nanoseconds> asked, starts;
   for (int i = 0; i < kCopies; ++i) {
     const Nanoseconds until = device.mark() + kBetweenCopies;
@@ -108,9 +107,12 @@ CopyCalibration calibrate_copies(Device& device) {
     if (const auto apart = device.core_to_core_ns()) calibration.core_to_core_ns.push_back(*apart);
   };
   look_at_cores();
-  calibration.d2h = time_copies(device, CopyDirection::kD2h);
-  calibration.h2d = time_copies(device, CopyDirection::kH2d);
-  if (device.torch_device().is_cpu()) calibration.start = time_starts(device);
+  {
+    CopyBuffers buffers(device);  // for all sizes, since new memory costs more time than the copies
+    calibration.d2h = time_copies(device, buffers, CopyDirection::kD2h);
+    calibration.h2d = time_copies(device, buffers, CopyDirection::kH2d);
+    if (device.torch_device().is_cpu()) calibration.start = time_starts(device, buffers);
+  }
   look_at_cores();
   device.forget_marks();
   device.take_exposed_ns();

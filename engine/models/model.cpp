@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 #include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/serialization/import.h>
+#include <torch/version.h>
 
 #include <filesystem>
 #include <fstream>
@@ -120,7 +121,7 @@ Model load_model(const std::string& path) {
     model.module.train();
   } catch (const std::exception& error) {  // a damaged archive can also cause std::out_of_range and others
     throw input_error(path + ": LibTorch cannot load it: " + readable_reason(error),
-                      "export it again with PyTorch 2.11");
+                      "export it again with PyTorch " TORCH_VERSION);
   }
   if (!model.module.find_method("forward"))
     throw input_error(path + ": the module has no forward method", kHowToExport);

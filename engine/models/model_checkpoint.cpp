@@ -29,14 +29,6 @@ constexpr const char* kHowToSave =
     "torch.save(dict(module.state_dict()), 'weights.pt'). `offprof inspect FILE` lists the names of a model "
     "and of a checkpoint.";
 
-std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Model& model) {
-  std::vector<std::pair<std::string, at::Tensor>> tensors;
-  for (const auto& parameter : model.module.named_parameters())
-    tensors.emplace_back(parameter.name, parameter.value);
-  for (const auto& buffer : model.module.named_buffers()) tensors.emplace_back(buffer.name, buffer.value);
-  return tensors;
-}
-
 /// Memory of a tensor. Tensors with the same memory have the same value.
 using Memory = std::tuple<const void*, std::int64_t, std::vector<std::int64_t>, std::vector<std::int64_t>>;
 
@@ -55,12 +47,15 @@ std::string in_quotes(const std::string& name) {
   return fmt::format("'{}'", printable(name));
 }
 
-void add_part(std::vector<std::string>& parts, const std::vector<std::string>& names, const char* what) {
-  if (names.empty()) return;
+/// Returns the first few names, and dots if there are more.
+std::string shortened(const std::vector<std::string>& names) {
   const std::size_t shown = std::min(names.size(), kMostNamesShown);
   const std::vector<std::string> first(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown));
-  parts.push_back(fmt::format("{} {} ({}{})", names.size(), what, fmt::join(first, ", "),
-                              shown < names.size() ? ", ..." : ""));
+  return fmt::format("{}{}", fmt::join(first, ", "), shown < names.size() ? ", ..." : "");
+}
+
+void add_part(std::vector<std::string>& parts, const std::vector<std::string>& names, const char* what) {
+  if (!names.empty()) parts.push_back(fmt::format("{} {} ({})", names.size(), what, shortened(names)));
 }
 
 /// Describes the difference in shape and dtype; empty if there is none.
@@ -77,11 +72,21 @@ bool ModelCheckpoint::Mismatch::empty() const {
   return missing.empty() && unknown.empty() && different.empty();
 }
 
+ModelCheckpoint::NamedTensors ModelCheckpoint::tensors_of(const Model& model) {
+  NamedTensors tensors;
+  for (const auto& parameter : model.module.named_parameters())
+    tensors.push_back({parameter.name, parameter.value});
+  for (const auto& buffer : model.module.named_buffers())
+    tensors.push_back({buffer.name, buffer.value, /*is_buffer=*/true});
+  return tensors;
+}
+
 ModelCheckpoint::ModelCheckpoint(const std::string& path, const Model& model) : store_(path) {
   const auto tensors = tensors_of(model);
   const Mismatch mismatch = match(tensors);
   if (!mismatch.empty()) refuse(mismatch, model);
-  for (const auto& [name, tensor] : tensors) {
+  for (const auto& [name, tensor, is_buffer] : tensors) {
+    if (keeps_value(tensor)) continue;
     const std::string& shared = name_of(tensor);
     if (shared == name || !store_.tensors().contains(name)) continue;
     if (!has_same_bits(store_.get(name), store_.get(shared)))
@@ -96,7 +101,7 @@ ModelCheckpoint::Mismatch ModelCheckpoint::match(const NamedTensors& tensors) {
   Mismatch mismatch;
   std::map<Memory, std::string> name_of_memory;
   std::set<std::string_view> names;
-  for (const auto& [name, tensor] : tensors) {
+  for (const auto& [name, tensor, is_buffer] : tensors) {
     names.insert(name);
     const auto stored = store_.tensors().find(name);
     if (stored == store_.tensors().end()) continue;
@@ -104,12 +109,14 @@ ModelCheckpoint::Mismatch ModelCheckpoint::match(const NamedTensors& tensors) {
       mismatch.different.push_back(std::move(why));
     name_of_memory.emplace(memory_of(tensor), name);
   }
-  for (const auto& [name, tensor] : tensors) {
+  for (const auto& [name, tensor, is_buffer] : tensors) {
     const auto known = name_of_memory.find(memory_of(tensor));
-    if (known == name_of_memory.end())
-      mismatch.missing.push_back(in_quotes(name));
-    else
+    if (known != name_of_memory.end())
       name_of_[tensor.unsafeGetTensorImpl()] = known->second;
+    else if (is_buffer && !has_meta_parameters(tensor))
+      kept_[tensor.unsafeGetTensorImpl()] = name;
+    else
+      mismatch.missing.push_back(in_quotes(name));
   }
   for (const auto& [name, unused] : store_.tensors())
     if (!names.contains(name)) mismatch.unknown.push_back(in_quotes(name));
@@ -136,7 +143,17 @@ const CheckpointTensor& ModelCheckpoint::stored(const at::Tensor& tensor) const 
   return store_.tensors().find(name_of(tensor))->second;
 }
 
+std::string ModelCheckpoint::note() const {
+  if (kept_.empty()) return {};
+  std::vector<std::string> names;
+  for (const auto& [tensor, name] : kept_) names.push_back(in_quotes(name));
+  std::ranges::sort(names);
+  return fmt::format("{} of the model's buffers are not in {} and keep the values of the model ({})",
+                     names.size(), store_.path(), shortened(names));
+}
+
 at::Tensor ModelCheckpoint::value_of(const at::Tensor& tensor) const {
+  if (keeps_value(tensor)) return tensor;
   return store_.get(name_of(tensor));
 }
 
@@ -146,6 +163,7 @@ void ModelCheckpoint::make_room(at::Tensor tensor) {
 }
 
 void ModelCheckpoint::read_into(at::Tensor tensor) const {
+  if (keeps_value(tensor)) return;
   const at::NoGradGuard no_grad;
   make_room(tensor);
   const CheckpointTensor& value = stored(tensor);

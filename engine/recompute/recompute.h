@@ -50,7 +50,7 @@ struct RecomputeStep {
   std::optional<std::size_t> draw{};  ///< index in RandomDraws: the generator state to restore
 };
 
-/// Executable form of a Recipe: the recompute steps of a tensor.
+/// Executable form of a Recomputation: the recompute steps of a tensor.
 struct ExecutableRecomputation {
   std::vector<RecomputeStep> steps;  ///< at least one; the last one's result is the recomputed tensor
   /// The random draws that the step must have made before its backward starts; nullptr: nothing is drawn

@@ -25,7 +25,8 @@ PackDecision OffloadScheduler::discard(SavedId tensor, const PackRequest& reques
   return {placement.place, placement.reason, id};
 }
 
-/// True if all saved tensors that the recipe takes are still there, so that they can be held until it runs.
+/// True if all saved tensors that the recomputation reads are still there, so that they can be held until it
+/// runs.
 bool OffloadScheduler::are_held(const Recomputation& recomputation) const {
   return std::ranges::all_of(recomputation.sources, [&](SavedId source) {
     OFFPROF_CHECK(source + 1 < static_cast<SavedId>(copy_of_.size()));

@@ -5,7 +5,7 @@
 namespace offprof {
 namespace {
 
-/// Recipes: tensor 1 from tensor 0, tensor 2 from 1, tensor 2 from 0 and 1.
+/// Recomputations: tensor 1 from tensor 0, tensor 2 from 1, tensor 2 from 0 and 1.
 const Recomputation kFromFirst = {1, "aten::gelu", {0}};
 const Recomputation kFromSecond = {2, "aten::relu", {1}};
 const Recomputation kFromBoth = {2, "aten::mul", {0, 1}};

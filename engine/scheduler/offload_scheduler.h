@@ -43,10 +43,11 @@ namespace offprof {
 /// decoded when the tensor is first unpacked. An encoded tensor that stays on the device waits there in its
 /// encoded form. After decoding it is like any copy that has come back.
 ///
-/// Recompute: a tensor that is to be recomputed is dropped. Each saved tensor that its recipe takes is held,
-/// as if by one more saved tensor, until the recomputation. At the first unpack these sources are brought
-/// back (or recomputed first, if that is their placement), and then the tensor is recomputed. Prefetch brings
-/// the sources back. If one of the sources is already gone when the tensor is saved, the tensor is kept.
+/// Recompute: a tensor that is to be recomputed is dropped. Each saved tensor that its recomputation reads is
+/// held, as if by one more saved tensor, until the recomputation. At the first unpack these sources are
+/// brought back (or recomputed first, if that is their placement), and then the tensor is recomputed.
+/// Prefetch brings the sources back. If one of the sources is already gone when the tensor is saved, the
+/// tensor is kept.
 class OffloadScheduler final : public Scheduler {
  public:
   OffloadScheduler(Policy policy, std::span<const SavedId> backward_order, Executor& executor)

@@ -78,7 +78,8 @@ INSTANTIATE_TEST_SUITE_P(EachReason, OffloadSchedulerKeeps,
                                          std::pair{Movability::kResident, PlacementReason::kResident},
                                          std::pair{Movability::kEmpty, PlacementReason::kEmpty},
                                          std::pair{Movability::kUnsupportedLayout,
-                                                   PlacementReason::kUnsupportedLayout}));
+                                                   PlacementReason::kUnsupportedLayout},
+                                         std::pair{Movability::kUnpacked, PlacementReason::kUnpacked}));
 
 TEST(OffloadScheduler, ReleasesTheHoldOnAKeptTensor) {
   SchedulerUnderTest scheduler(with_threshold(100));

@@ -14,8 +14,8 @@
 namespace offprof {
 namespace {
 
-bool matches(const std::optional<std::string>& pattern, const std::string& name) {
-  return !pattern || fnmatch(pattern->c_str(), name.c_str(), FNM_NOESCAPE) == 0;
+bool matches_name(const std::optional<std::string>& pattern, std::optional<std::string_view> name) {
+  return !pattern || (name && fnmatch(pattern->c_str(), std::string(*name).c_str(), FNM_NOESCAPE) == 0);
 }
 
 template <typename Number>
@@ -74,17 +74,17 @@ class RuleBook {
 
   bool matches_tensor(const PolicyRule& rule, std::size_t tensor) const {
     const SavedTensor& saved = program_.saved[tensor];
-    return matches(rule.op, program_.names[saved.op]) && matches(rule.dtype, saved.layout->dtype) &&
-           matches(rule.module, saved.module < 0 ? std::string() : program_.names[saved.module]) &&
-           (!rule.rank || *rule.rank == static_cast<std::int64_t>(saved.layout->sizes.size())) &&
-           is_within(rule.min_bytes, rule.max_bytes, storage_bytes(saved)) &&
-           is_within(rule.first, rule.last, static_cast<std::int32_t>(tensor));
+    return matches(rule, {.op = program_.names[saved.op],
+                          .module = saved.module < 0 ? std::string_view() : program_.names[saved.module],
+                          .dtype = saved.layout->dtype,
+                          .rank = static_cast<std::int64_t>(saved.layout->sizes.size()),
+                          .storage_bytes = storage_bytes(saved),
+                          .position = static_cast<std::int32_t>(tensor)});
   }
 
   void match(std::size_t tensor) {
-    // TRL moves views of parameters and buffers too, so a rule that keeps tensors has to cover them.
-    const bool is_movable =
-        policy_.scheduler == SchedulerKind::kTrl || program_.saved[tensor].movability == Movability::kMovable;
+    const bool is_movable = traits_of(policy_.scheduler).moves_parameter_views ||
+                            program_.saved[tensor].movability == Movability::kMovable;
     uses_.resize(rules_.size());
     for (std::size_t i = 0; i < rules_.size(); ++i) {
       if (!matches_tensor(rules_[i], tensor)) continue;
@@ -137,7 +137,7 @@ class RuleBook {
   }
 
   void give_recomputations() {
-    if (!recomputes(policy_) || policy_.scheduler == SchedulerKind::kTrl) return;
+    if (!recomputes(policy_) || traits_of(policy_.scheduler).has_few_settings) return;
     if (!program_.recomputations)
       throw NotRecorded("the trace does not record which tensors can be recomputed in backward");
     std::vector<char> is_lossy;
@@ -209,6 +209,13 @@ class RuleBook {
 };
 
 }  // namespace
+
+bool matches(const PolicyRule& rule, const RuleSubject& subject) {
+  return matches_name(rule.op, subject.op) && matches_name(rule.module, subject.module) &&
+         matches_name(rule.dtype, subject.dtype) && (!rule.rank || *rule.rank == subject.rank) &&
+         is_within(rule.min_bytes, rule.max_bytes, subject.storage_bytes) &&
+         is_within(rule.first, rule.last, subject.position);
+}
 
 StepPlacements choose_placements(const Policy& policy, const StepProgram& program,
                                  std::span<const TransformProfile> profiles) {

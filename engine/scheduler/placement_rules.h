@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/scheduler/scheduler.h"
@@ -19,6 +22,20 @@ class NotRecorded : public Error {
   explicit NotRecorded(const std::string& message)
       : Error(ErrorKind::kInput, message, "Record a trace of a run under this policy.") {}
 };
+
+/// The properties of a saved tensor that rules look at.
+struct RuleSubject {
+  /// The operator that saves the tensor, and the path of the submodule that does; nullopt: not known, so that
+  /// no rule that names one matches.
+  std::optional<std::string_view> op{}, module{};
+  std::string_view dtype;
+  std::int64_t rank = 0;
+  Bytes storage_bytes = 0;
+  std::int32_t position = 0;  ///< among the saved tensors of the step
+};
+
+/// Returns true if all conditions of the rule hold.
+bool matches(const PolicyRule& rule, const RuleSubject& subject);
 
 /// Result of a policy's rules for the saved tensors of a step.
 struct StepPlacements {

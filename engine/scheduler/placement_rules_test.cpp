@@ -200,5 +200,29 @@ TEST_F(RulesTest, RulesOfTrlMatchTensorsThatCannotMoveToo) {
   EXPECT_EQ(names(), (std::vector<std::string>{"device"}));
 }
 
+TEST(RuleMatch, NeedsAllItsConditions) {
+  const PolicyRule rule{.dtype = "float*", .rank = 2, .min_bytes = 128, .last = 3};
+  const RuleSubject subject{.dtype = "float32", .rank = 2, .storage_bytes = 128, .position = 3};
+  EXPECT_TRUE(matches(rule, subject));
+  RuleSubject other = subject;
+  other.dtype = "int64";
+  EXPECT_FALSE(matches(rule, other));
+  other = subject;
+  other.storage_bytes = 127;
+  EXPECT_FALSE(matches(rule, other));
+  other = subject;
+  other.position = 4;
+  EXPECT_FALSE(matches(rule, other));
+}
+
+TEST(RuleMatch, FailsForAnOperatorOrModuleThatIsNotKnown) {
+  const RuleSubject with_op{.op = "aten::gelu", .dtype = "float32"};
+  const RuleSubject with_module{.module = "", .dtype = "float32"};
+  EXPECT_FALSE(matches(PolicyRule{.op = "*"}, with_module));
+  EXPECT_FALSE(matches(PolicyRule{.module = "*"}, with_op));
+  EXPECT_TRUE(matches(PolicyRule{.op = "*"}, with_op));
+  EXPECT_TRUE(matches(PolicyRule{.module = "*"}, with_module));
+}
+
 }  // namespace
 }  // namespace offprof

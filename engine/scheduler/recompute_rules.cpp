@@ -21,7 +21,7 @@ class RecomputeChoice {
       recomputations_.emplace(content_of(recomputation.tensor), &recomputation);
   }
 
-  /// Goes in the order in which tensors were saved, so the sources of a recipe are settled before it.
+  /// Goes in the order in which tensors were saved, so the sources of a recomputation are settled before it.
   std::size_t settle() {
     std::size_t settled = 0;
     for (std::size_t i = 0; i < placements_.size(); ++i) {

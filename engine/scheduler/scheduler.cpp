@@ -35,6 +35,8 @@ PlacementReason reason_of(Movability movability) {
       return PlacementReason::kUnsupportedLayout;
     case Movability::kParameterGroup:
       return PlacementReason::kParameterGroup;
+    case Movability::kUnpacked:
+      return PlacementReason::kUnpacked;
   }
   OFFPROF_CHECK(false);
 }

@@ -30,7 +30,7 @@ struct PackRequest {
 class Executor {
  public:
   virtual ~Executor() = default;
-  /// Carries out the command. Throws what the device throws; the step cannot go on then.
+  /// Carries out the command. Passes on exceptions of the device; the step cannot continue after one.
   virtual void execute(const Command& command) = 0;
   /// Carries out a command that may be put off. Returns false and does nothing if the device has no memory
   /// for it now, or if the disk is full. Virtual memory and virtual disks are unlimited.

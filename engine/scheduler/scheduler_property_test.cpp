@@ -271,7 +271,7 @@ class Play {
     return executor_.copies()[copy].on_device && executor_.copies()[copy].in_waited;
   }
 
-  /// Marks the tensor's copy as unpacked, and with it the sources of its recipe.
+  /// Marks the tensor's copy as unpacked, and with it the sources of its recomputation.
   void ask_for(SavedId tensor) {
     const CopyId copy = tensors_[tensor].copy;
     if (copy < 0) return;
@@ -311,7 +311,7 @@ class Play {
   }
 
   void check_limits() const {
-    if (policy_.scheduler == SchedulerKind::kTrl) return;
+    if (traits_of(policy_.scheduler).has_few_settings) return;
     const Bytes on_host = executor_.host_bytes() - executor_.buffer_bytes();
     RC_ASSERT(on_host <= policy_.host_memory_bytes.value_or(on_host));
     RC_ASSERT(executor_.disk_bytes() <= policy_.disk_memory_bytes.value_or(executor_.disk_bytes()));
@@ -365,8 +365,15 @@ rc::Gen<std::vector<SavedId>> backward_orders() {
   return rc::gen::unique<std::vector<SavedId>>(rc::gen::inRange<SavedId>(0, 60));
 }
 
-RC_GTEST_PROP(OffloadSchedulerProperty, CommandsAreSafeWithinLimitsAndLeaveNothing, ()) {
-  const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
+/// Generates a policy of any scheduler.
+rc::Gen<Policy> random_policy_of_any_scheduler() {
+  return rc::gen::mapcat(rc::gen::elementOf(kSchedulers), [](const SchedulerTraits& traits) {
+    return random_policy(traits.kind, kMostBytes);
+  });
+}
+
+RC_GTEST_PROP(SchedulerProperty, CommandsAreSafeWithinLimitsAndLeaveNothing, ()) {
+  const Policy policy = *random_policy_of_any_scheduler();
   const std::vector<SavedId> order = *backward_orders();
   Play(policy, order).run(*actions());
 }
@@ -389,14 +396,8 @@ RC_GTEST_PROP(OffloadSchedulerProperty, CommandsAreSafeIfTheDeviceRefuses, ()) {
   Play(policy, order, *rc::gen::arbitrary<std::vector<bool>>()).run(*actions());
 }
 
-RC_GTEST_PROP(TrlSchedulerProperty, CommandsAreSafeAndLeaveNothing, ()) {
-  const Policy policy = *random_policy(SchedulerKind::kTrl, kMostBytes);
-  Play(policy, {}).run(*actions());
-}
-
 RC_GTEST_PROP(SchedulerProperty, SameCallsLeadToTheSameCommands, ()) {
-  const Policy policy =
-      *random_policy(*rc::gen::element(SchedulerKind::kOffload, SchedulerKind::kTrl), kMostBytes);
+  const Policy policy = *random_policy_of_any_scheduler();
   const std::vector<SavedId> order = *backward_orders();
   const std::vector<Action> script = *actions();
   Play first(policy, order);

@@ -55,7 +55,7 @@ PackDecision TrlScheduler::pack(SavedId tensor, const PackRequest& request, cons
 bool TrlScheduler::offloads(const PackRequest& request) const {
   return offloads_any_ && !request.is_parameter && request.tensor_bytes >= threshold_bytes_ &&
          request.movability != Movability::kUnsupportedLayout && request.movability != Movability::kEmpty &&
-         request.movability != Movability::kParameterGroup;
+         request.movability != Movability::kParameterGroup && request.movability != Movability::kUnpacked;
 }
 
 PlacementReason TrlScheduler::reason_to_keep(const PackRequest& request) const {
@@ -66,6 +66,8 @@ PlacementReason TrlScheduler::reason_to_keep(const PackRequest& request) const {
       return PlacementReason::kEmpty;
     case Movability::kParameterGroup:
       return PlacementReason::kParameterGroup;
+    case Movability::kUnpacked:
+      return PlacementReason::kUnpacked;
     default:
       break;
   }

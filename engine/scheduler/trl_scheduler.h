@@ -13,12 +13,10 @@ namespace offprof {
 /// Follows the rules of TRL's `OffloadActivations(use_pin_memory=True, use_streams=True)`, so that its
 /// behaviour can be measured and predicted:
 ///
-/// - A tensor that a rule places on the device is none of TRL's: it gets no id and stays. TRL's trainers do
-/// so
-///   with the tensors of the output head. Rules with other placements are ignored.
-/// - Every other saved tensor gets an id. A tensor of at least `threshold_bytes` that is not itself a
-/// parameter is
-///   offloaded, each one on its own (this includes views of one storage, transposed parameters and buffers).
+/// - A tensor that a rule places on the device gets no id and stays there. TRL's trainers treat the tensors
+///   of the output head in this way. Rules with other placements are ignored.
+/// - Every other saved tensor gets an id. Each tensor of at least `threshold_bytes` is offloaded by itself,
+///   unless it is a parameter. This includes views of one storage, transposed parameters and buffers.
 /// - Forward stash: before an offload, entries whose id is at most `id - stash_count` are waited for and
 ///   dropped, oldest first. Ids count small tensors too, so the stash holds fewer than `stash_count` entries
 ///   if small tensors lie between.
@@ -28,6 +26,9 @@ namespace offprof {
 /// - Backward stash: a reloaded tensor is held until the next node that unpacks an offloaded tensor has
 ///   ended. If its memory is used beyond its own node, it is dropped when that node ends (the use-count
 ///   rule).
+///
+/// A tensor that backward saves again after it unpacked it (Movability::kUnpacked) stays; TRL would offload
+/// it.
 ///
 /// If backward never unpacks a tensor, TRL raises an error at the next forward; this scheduler releases the
 /// tensor when autograd does. If the device has no memory for a reload, TRL keeps its stash and the step

@@ -108,6 +108,12 @@ TEST(TrlScheduler, KeepsTensorsItCannotCopy) {
   EXPECT_EQ(scheduler.decision().reason, PlacementReason::kEmpty);
 }
 
+TEST(TrlScheduler, KeepsWhatBackwardHasUnpackedAndSavesAgain) {
+  SchedulerUnderTest scheduler(trl());
+  EXPECT_EQ(scheduler.pack(request(Movability::kUnpacked)), "keep 0");
+  EXPECT_EQ(scheduler.decision().reason, PlacementReason::kUnpacked);
+}
+
 TEST(TrlScheduler, KeepsEverythingWithoutAThreshold) {
   Policy policy = trl();
   policy.threshold_bytes = std::nullopt;

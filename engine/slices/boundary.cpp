@@ -6,8 +6,8 @@
 
 namespace offprof {
 
-std::shared_ptr<Boundary> Boundary::make() {
-  return {new Boundary, torch::autograd::deleteNode};
+NodePointerTo<Boundary> Boundary::make() {
+  return make_node<Boundary>();
 }
 
 /// Uses tensor_data because it keeps the version counter, so that in-place edits are detected, and drops the
@@ -15,7 +15,7 @@ std::shared_ptr<Boundary> Boundary::make() {
 at::Tensor Boundary::enter(const at::Tensor& value) {
   at::Tensor inside = value.tensor_data();
   const std::uint32_t input = add_input_metadata(inside);
-  torch::autograd::impl::set_gradient_edge(inside, {shared_from_this(), input});
+  torch::autograd::impl::set_gradient_edge(inside, {getptr(), input});
   return inside;
 }
 

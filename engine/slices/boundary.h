@@ -4,9 +4,10 @@
 #include <torch/csrc/autograd/function.h>
 
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <vector>
+
+#include "engine/torch/torch_compat.h"
 
 namespace offprof {
 
@@ -14,14 +15,12 @@ namespace offprof {
 /// and holds none of their values.
 class Boundary final : public torch::autograd::Node {
  public:
-  static std::shared_ptr<Boundary> make();
+  static NodePointerTo<Boundary> make();
 
   /// Returns a tensor with the same content, whose gradient this node collects. Inputs are numbered in the
   /// order of calls.
   at::Tensor enter(const at::Tensor& value);
-  torch::autograd::Edge edge(std::size_t input) {
-    return {shared_from_this(), static_cast<std::uint32_t>(input)};
-  }
+  torch::autograd::Edge edge(std::size_t input) { return {getptr(), static_cast<std::uint32_t>(input)}; }
   std::size_t inputs() const { return num_inputs(); }
   /// Returns the gradients by input, after a backward through the part; undefined if an input has none.
   std::vector<at::Tensor> take_gradients() { return std::move(gradients_); }

@@ -25,7 +25,7 @@ namespace offprof {
 /// returned, and adds up gradients in the order of autograd's backward over the whole graph.
 class SlicedPass {
  public:
-  /// `shards` must outlive this object, and so must the ParameterOffloader::Scope in which it is made, if
+  /// `slices` must outlive this object, and so must the ParameterOffloader::Scope in which it is made, if
   /// there is one. `microbatches`: the inputs of each.
   SlicedPass(const LayerSlices& slices, std::vector<std::vector<c10::IValue>> microbatches);
 
@@ -52,7 +52,7 @@ class SlicedPass {
   };
   /// One call of a slice, for one micro-batch.
   struct Call {
-    std::shared_ptr<Boundary> boundary;
+    NodePointerTo<Boundary> boundary;
     std::vector<Entry> entered;  ///< by input of the boundary
     /// The inputs' storages that the offloader manages. Some policies release them before autograd does;
     /// holding them here makes their lifetime independent of the policy.

@@ -113,8 +113,8 @@ void ScratchFile::choose_direct_io(DirectIo wanted) {
   if (!facts_.direct_io) facts_.memory_alignment = facts_.offset_alignment = 1;
 }
 
-/// Returns an empty string, or why there is no direct I/O. Only a transfer shows for certain what a file
-/// system supports.
+/// Returns an empty string, or the reason why there is no direct I/O. Only a transfer shows whether the file
+/// system supports it.
 std::string ScratchFile::try_direct_io() {
   const auto refused = [&](const char* what) {
     calls_->set_flags(fd_, kFlags);

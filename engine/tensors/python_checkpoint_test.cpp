@@ -5,6 +5,7 @@
 #include "engine/tensors/files/checkpoint.h"
 #include "engine/tensors/files/readable_file.h"
 #include "engine/tensors/tensor_store.h"
+#include "engine/torch/dtype_name.h"
 #include "tests/support/random_tensors.h"
 #include "tests/support/torch_test.h"
 #include "traces/base/error.h"

@@ -10,9 +10,9 @@
 #include <functional>
 
 #include "engine/tensors/files/pickle_text.h"
-#include "engine/tensors/files/safetensors_writer.h"
 #include "tests/support/folder_test.h"
 #include "tests/support/random_tensors.h"
+#include "tests/support/safetensors_file.h"
 #include "tests/support/torch_test.h"
 #include "traces/base/error.h"
 #include "traces/io/file.h"
@@ -59,18 +59,8 @@ class TensorStoreTest : public FolderTest {
   }
 
   std::string write_safetensors(const std::string& name, const Tensors& tensors) const {
-    std::vector<NewTensor> entries;
-    std::map<std::string, at::Tensor> by_name;
-    for (const auto& [key, tensor] : tensors) {
-      entries.push_back({key, *file_dtype(tensor.scalar_type()), tensor.sizes().vec()});
-      by_name[key] = tensor;
-    }
-    SafetensorsWriter writer(in_folder(name), entries);
-    for (const NewTensor& entry : writer.tensors()) {
-      const at::Tensor& tensor = by_name.at(entry.name);
-      writer.write({static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()});
-    }
-    writer.finish();
+    offprof::write_safetensors(in_folder(name),
+                               std::map<std::string, at::Tensor>(tensors.begin(), tensors.end()));
     return in_folder(name);
   }
 
@@ -148,11 +138,11 @@ TEST_F(TensorStoreTest, ReadsEachDtypeOfSafetensors) {
 }
 
 TEST_F(TensorStoreTest, Reads4BitNumbersInPairsAndRejects6BitNumbers) {
-  SafetensorsWriter writer(in_folder("m.safetensors"), {{"four", TensorDtype::kF4, {3, 4}},
-                                                        {"odd", TensorDtype::kF4, {4, 3}},
-                                                        {"six", TensorDtype::kF6E2M3, {4}}});
-  writer.write(std::string(6 + 6 + 3, 'x'));
-  writer.finish();
+  offprof::write_safetensors(
+      in_folder("m.safetensors"),
+      std::vector<WrittenTensor>{{"four", TensorDtype::kF4, {3, 4}, std::string(6, 'x')},
+                                 {"odd", TensorDtype::kF4, {4, 3}, std::string(6, 'x')},
+                                 {"six", TensorDtype::kF6E2M3, {4}, std::string(3, 'x')}});
   const TensorStore store(in_folder("m.safetensors"));
   EXPECT_EQ(store.get("four").scalar_type(), at::kFloat4_e2m1fn_x2);
   EXPECT_THAT(store.get("four").sizes(), ElementsAre(3, 2));

@@ -28,13 +28,6 @@ std::optional<at::ScalarType> scalar_type_named(std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<TensorDtype> file_dtype(at::ScalarType type) {
-  if (type == at::kFloat4_e2m1fn_x2) return std::nullopt;  // the shapes differ: LibTorch counts pairs
-  for (int i = 0; i <= static_cast<int>(TensorDtype::kU64); ++i)
-    if (torch_name(static_cast<TensorDtype>(i)) == dtype_name(type)) return static_cast<TensorDtype>(i);
-  return std::nullopt;
-}
-
 at::Tensor as_bits(const at::Tensor& tensor) {
   return tensor.view(bits_of_width(tensor.element_size()));
 }

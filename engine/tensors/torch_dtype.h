@@ -6,15 +6,10 @@
 #include <optional>
 #include <string_view>
 
-#include "engine/tensors/files/tensor_dtype.h"
-
 namespace offprof {
 
 /// Returns the dtype for which dtype_name() returns `name`, such as `float32`; nullopt: there is none.
 std::optional<at::ScalarType> scalar_type_named(std::string_view name);
-
-/// Returns the dtype in safetensors files; nullopt: the format lacks it (complex128).
-std::optional<TensorDtype> file_dtype(at::ScalarType type);
 
 /// Returns the same memory as integers of the same width, which LibTorch can copy for every dtype. `tensor`
 /// must not be a conjugate or negative view.

@@ -102,13 +102,13 @@ class ContractCheck {
       find(tried, "the encoded tensor does not have encoded_bytes() bytes, or shares its storage");
     if (!is_same_bytes(encoded.bytes, transform_.encode(tried.values).bytes))
       find(tried, "the same values are encoded to different bytes");
-    check_unpacked(tried, transform_.decode(encoded, type, elements));
+    check_decoded(tried, transform_.decode(encoded, type, elements));
   }
 
   std::vector<std::string> take_findings() { return std::move(findings_); }
 
  private:
-  void check_unpacked(const Case& tried, const at::Tensor& found) {
+  void check_decoded(const Case& tried, const at::Tensor& found) {
     if (found.scalar_type() != tried.values.scalar_type() || found.sizes() != tried.values.sizes() ||
         found.storage().nbytes() != tried.values.nbytes())
       return find(tried, "decode returns a different type or size");

@@ -6,7 +6,10 @@
 #include <optional>
 
 #include "engine/models/archives/build.h"
+#include "profiler/calibration/brief_calibration.h"
 #include "profiler/calibration/cost_calibration.h"
+#include "profiler/calibration/disturbed_step.h"
+#include "profiler/recorder/marking_listener.h"
 #include "profiler/recording/program_builder.h"
 #include "profiler/recording/program_times.h"
 #include "profiler/training/trainer.h"
@@ -134,6 +137,71 @@ TEST_F(KnownCostsTest, PredictsTheTimesOfStepsExactly) {
     exposed += step.exposed_ns;
   }
   EXPECT_GT(exposed, 0) << "no policy had anything to wait for";
+}
+
+TEST_F(KnownCostsTest, ABriefCalibrationFindsTheKnownCostsAndPredictsTimesToAThousandth) {
+  const KnownCosts costs = known_costs();
+  open(costs);
+  record();
+  const BriefCalibration brief =
+      carry_out(calibrate_briefly(*clockwork_, calibrate_copies(*clockwork_),
+                                  {.offloaded = 3, .marked = 3, .disturbed = 1}, order_),
+                [&](const StepOrder& order) { return trainer_->run(order); });
+  calibration_ = brief.step.costs;
+  ASSERT_TRUE(set_marked_times(program_, brief.marks, calibration_.hook.median_ns, ComputesOn::kHost));
+  fit_to_compute(program_, calibration_, preset_policy("keep"), calibration_.step.median_ns);
+  calibration_.reload_per_mib = reload_cost(program_, calibration_, brief.step.offloaded_extra_ns);
+  constexpr Nanoseconds kLinesOfAMib = kMiB / KnownCosts::kLine;
+  EXPECT_EQ(calibration_.command.median_ns, costs.launch_ns + costs.enqueue_ns);
+  EXPECT_EQ(calibration_.copy_out_per_mib.median_ns, kLinesOfAMib * costs.out.ns_per_line);
+  EXPECT_EQ(calibration_.copy_in_per_mib.median_ns, kLinesOfAMib * costs.in.ns_per_line);
+  EXPECT_EQ(calibration_.slowdown_per_mib.median_ns, 0);
+  EXPECT_EQ(calibration_.standstills.size(), 2U);
+  for (const char* name : {"keep", "offload"}) {
+    const auto expected = static_cast<double>(measured(preset_policy(name)).step_time_ns);
+    EXPECT_NEAR(static_cast<double>(*predicted(preset_policy(name)).step_time_ns), expected, expected / 1000)
+        << name;
+  }
+}
+
+/// Each stretch takes 100 ns longer than usual, whatever disturbs it.
+TEST_F(KnownCostsTest, ADisturbedStepFindsTheLossOfEachDisturbance) {
+  constexpr Nanoseconds kLoss = 100, kStep = 1'000'000;
+  constexpr int kHooks = 30;  // fifteen blocks of two
+  open(known_costs());
+  const Link link{{1e9, 0, 0}, {1e9, 0, 0}};
+  const auto run = [&](StepListener& listener) {
+    clockwork_->forget_marks();
+    for (SavedId hook = 0; hook < kHooks; ++hook) {
+      listener.on_unpack(hook);
+      at::ones({8}).tanh();
+    }
+    clockwork_->synchronize();
+  };
+  MarkingListener marks(*clockwork_);
+  run(marks);
+  std::vector<Nanoseconds> usual = usual_stretches({marks.take()});
+  ASSERT_EQ(usual.size(), kHooks - 1U);
+  for (Nanoseconds& stretch : usual) stretch -= kLoss;
+  DisturbedStep step(*clockwork_, link, usual, kStep);
+  step.on_step_begin();
+  run(step);
+  Calibration found;
+  step.add_losses(found);
+  const double mib = static_cast<double>(bytes_beside(link, kStep, kHooks)) / kMiB;
+  EXPECT_EQ(found.slowdown_per_mib.median_ns, static_cast<Nanoseconds>(kLoss / mib));
+  ASSERT_EQ(found.standstills.size(), 2U);
+  EXPECT_EQ(found.standstills.front().lost.median_ns, kLoss);
+  EXPECT_EQ(found.standstills.back().lost.median_ns, 2 * kLoss);
+}
+
+TEST_F(KnownCostsTest, ADisturbedStepWithOtherHooksThanUsualFindsNothing) {
+  open(known_costs());
+  DisturbedStep step(*clockwork_, Link{{1e9, 0, 0}, {1e9, 0, 0}}, {1000, 1000}, 1'000'000);
+  step.on_unpack(0);
+  Calibration found;
+  step.add_losses(found);
+  EXPECT_EQ(found, Calibration());
 }
 
 /// On this machine only packing costs time, but calibration distributes it over pack, unpack and release. For

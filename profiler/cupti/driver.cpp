@@ -35,6 +35,11 @@ std::optional<Error> driver_refusal() {
   return driver_refusal(open_driver());
 }
 
+std::optional<Error> missing_driver() {
+  if (open_driver().is_there) return std::nullopt;
+  return driver_refusal(DriverFunctions{});
+}
+
 std::optional<Error> driver_refusal(const DriverFunctions& driver) {
   if (!driver.is_there)
     return environment_error("there is no NVIDIA driver (libcuda.so.1)",

@@ -11,6 +11,9 @@ namespace offprof {
 /// the driver, as the first CUDA call does.
 std::optional<Error> driver_refusal();
 
+/// Returns the same error if the driver is missing, and does not start the driver.
+std::optional<Error> missing_driver();
+
 /// Functions that driver_refusal calls, for tests. nullptr: the driver lacks that function.
 struct DriverFunctions {
   bool is_there = false;

@@ -8,6 +8,8 @@ namespace offprof {
 
 std::unique_ptr<GpuTracer> open_gpu_tracer() {
   const CuptiFunctions& cupti = open_cupti();
+  // The first call of CUPTI 13.2 crashes without a driver.
+  if (const auto refusal = missing_driver()) throw Error(*refusal);
   try {
     auto tracer = std::make_unique<CuptiTracer>(cupti);
     tracer->begin(TraceDetail::kAll);  // some systems refuse only here

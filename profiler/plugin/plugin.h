@@ -16,6 +16,12 @@
 
 namespace offprof {
 
+/// Time that a recording spends on the costs of offloading, which only predicted times depend on.
+enum class CalibrationEffort {
+  kFull,   ///< as many rounds of steps as the accuracy of predicted times needs: seconds
+  kBrief,  ///< as few steps as for a training script (kBriefCalibration)
+};
+
 /// A request of `offprof run` to the engine.
 struct RunRequest {
   std::string model_path;
@@ -32,6 +38,7 @@ struct RunRequest {
   /// Folder of the parameters' file if `settings.weights` is on disk.
   std::string parameters_folder{};
   std::optional<DiskRequest> disk{};  ///< disk for tensors that the policy places on one; nullopt: none
+  CalibrationEffort calibration = CalibrationEffort::kFull;  ///< of a device whose times are not modelled
 };
 
 /// A refusal: the measured steps did not fit into the device's memory.

@@ -15,6 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::array<std::string_view, 3> kShownProgress = {"nothing", "stages",
+                                                            "steps"};              // by ShownProgress
 constexpr std::array<std::string_view, 2> kErrorKinds = {"input", "environment"};  // by ErrorKind
 
 Json to_json(const LinkDirection& direction) {
@@ -129,6 +131,8 @@ std::string format_script_request(const ScriptRequest& request) {
                {"arguments", request.arguments},
                {"fingerprint", request.fingerprint},
                {"step_function", request.step_function},
+               {"has_default_steps", request.has_default_steps},
+               {"progress", kShownProgress[static_cast<std::size_t>(request.progress)]},
                {"compared", policies_to_json(request.compared)},
                {"continues", request.continues},
                {"patience_steps", request.patience_steps},
@@ -155,6 +159,8 @@ ScriptRequest parse_script_request(const std::string& text, const std::string& n
   request.arguments = json.at("arguments").as_strings();
   request.fingerprint = json.at("fingerprint").as_string();
   request.step_function = json.at("step_function").as_string();
+  request.has_default_steps = json.at("has_default_steps").as_bool();
+  request.progress = static_cast<ShownProgress>(json.at("progress").as_one_of(kShownProgress));
   const JsonValue compared = json.at("compared");
   for (std::size_t i = 0; i < compared.size(); ++i)
     request.compared.push_back(policy_at(compared.element(i)));

@@ -15,8 +15,12 @@ namespace offprof {
 inline constexpr std::string_view kScriptRequestSchema = "offprof.script_request/1";
 inline constexpr std::string_view kScriptOutcomeSchema = "offprof.script_outcome/1";
 
-/// Environment variable for the launcher: not empty if it prints its activities to standard error.
-inline constexpr const char* kVerboseVariable = "OFFPROF_VERBOSE";
+/// Progress that the launcher prints to standard error.
+enum class ShownProgress : std::uint8_t {
+  kNothing,
+  kStages,  ///< a line when something else is done, with the number of steps that are left
+  kSteps,   ///< such a line for each step
+};
 
 /// A virtual GPU for a program: the launcher opens it before torch is imported.
 struct ScriptGpu {
@@ -32,7 +36,9 @@ struct ScriptRequest {
   std::vector<std::string> arguments;  ///< of the program, without its name
   std::string fingerprint;             ///< of the program and its arguments
   std::optional<ScriptGpu> virtual_gpu{};
-  std::string step_function;            ///< `module:name` of a function whose calls are steps; empty: none
+  std::string step_function;       ///< `module:name` of a function whose calls are steps; empty: none
+  bool has_default_steps = false;  ///< as many measured steps as the budget of a script has
+  ShownProgress progress = ShownProgress::kNothing;
   std::vector<Policy> compared;         ///< measured after the policy of `run`
   bool continues = false;               ///< the program trains on under the policy after the recording
   int patience_steps = 100;             ///< most steps until enough of them are alike

@@ -39,9 +39,9 @@ class MemoryNotes final : public AllocationListener {
   std::vector<TransformMemory> memory_;
 };
 
-/// Measures what `work` takes of the device. The device must be idle and have no listener. Memory and work
-/// are those of the last run, the time is the median of all runs but the first, which warms up. `forget`
-/// frees what a run created.
+/// Measures the device memory and time of `work`. The device must be idle and have no listener. Memory and
+/// work are those of the last run; the time is the median of all runs but the first, which warms up. `forget`
+/// frees the tensors that a run created.
 template <typename Work, typename Forget>
 TransformUse use_of(Device& device, const Work& work, const Forget& forget) {
   constexpr int kTimedRuns = 3;

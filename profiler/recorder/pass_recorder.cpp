@@ -19,6 +19,9 @@ using Turn = std::lock_guard<std::mutex>;
 /// at::RecordFunction calls plain functions, which find the recorder here.
 PassRecorder* active_recorder = nullptr;
 
+/// Place in the code that saves a tensor on this thread, between on_pack_begin and on_pack.
+thread_local CodeLocation packing_location;
+
 constexpr std::size_t kExpectedEvents = 1 << 16;
 constexpr std::string_view kForward = "forward";
 constexpr std::string_view kNodePrefix = "autograd::engine::evaluate_function: ";
@@ -52,6 +55,7 @@ StorageRole role_of(Movability movability) {
     case Movability::kMovable:
     case Movability::kEmpty:
     case Movability::kUnsupportedLayout:
+    case Movability::kUnpacked:
       break;
   }
   return StorageRole::kActivation;
@@ -66,12 +70,11 @@ Error runs_on_threads_at_once() {
 
 }  // namespace
 
-PassRecorder::PassRecorder(Device& device, bool wants_node_ends, GpuTracer* tracer,
-                           std::function<std::string()> module_path)
+PassRecorder::PassRecorder(Device& device, bool wants_node_ends, GpuTracer* tracer, CodeLocator locate)
     : device_(device),
       wants_node_ends_(wants_node_ends),
       tracer_(tracer),
-      module_path_(std::move(module_path)),
+      locate_(std::move(locate)),
       callback_(0) {
   pass_.events.reserve(kExpectedEvents);
   pass_.resident_bytes = device.live_bytes();
@@ -233,17 +236,20 @@ void PassRecorder::op_ends(const at::RecordFunction&, at::ObserverContext*) {
   recorder->note(RawKind::kOpEnd, name, static_cast<std::int64_t>(recorder->open_ops_.size()));
 }
 
+void PassRecorder::on_pack_begin() {
+  packing_location = locate_();
+}
+
 void PassRecorder::on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
                            const PackDecision& decision) {
-  const std::string module_path =
-      module_path_();  // without recorder_mutex, since it may wait for Python's lock
   const Turn turn(recorder_mutex);
   if (!recording_) return;
   note(RawKind::kPack, tensor);
   RawSaved raw{describe(value, request), request.storage, request.storage_bytes, role_of(request.movability),
                decision.copy};
   raw.saved.op = open_ops_.empty() ? intern("(outside an operator)") : open_ops_.back();
-  raw.saved.module = intern(module_path);
+  raw.saved.module = intern(packing_location.module);
+  if (!packing_location.line.empty()) raw.saved.line = intern(packing_location.line);
   pass_.saved.push_back(std::move(raw));
   pass_.escaped.push_back(0);
 }

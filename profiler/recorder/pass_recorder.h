@@ -2,7 +2,6 @@
 
 #include <ATen/record_function.h>
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,9 +10,9 @@
 #include <vector>
 
 #include "engine/autograd/step_listener.h"
-#include "engine/checkpointing/module_path.h"
 #include "engine/devices/device.h"
 #include "profiler/cupti/gpu_tracer.h"
+#include "profiler/recorder/code_location.h"
 #include "profiler/recording/recorded_pass.h"
 
 namespace offprof {
@@ -27,10 +26,8 @@ namespace offprof {
 class PassRecorder final : public StepListener, private AllocationListener {
  public:
   /// `tracer` is that of the device's GPU and is given the cause of work (WorkCause); nullptr: none.
-  /// `module_path` returns the path of the module that runs on the calling thread; empty: of the model
-  /// itself, or unknown.
   PassRecorder(Device& device, bool wants_node_ends, GpuTracer* tracer = nullptr,
-               std::function<std::string()> module_path = current_module_path);
+               CodeLocator locate = location_in_torch_script);
   ~PassRecorder() override;
   PassRecorder(const PassRecorder&) = delete;
   PassRecorder& operator=(const PassRecorder&) = delete;
@@ -48,6 +45,7 @@ class PassRecorder final : public StepListener, private AllocationListener {
 
   void on_hook_begin() override { take_note(RawKind::kHookBegin); }
   void on_hook_end() override { take_note(RawKind::kHookEnd); }
+  void on_pack_begin() override;
   void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
                const PackDecision& decision) override;
   void on_unpack(SavedId tensor) override { take_note(RawKind::kUnpack, tensor); }
@@ -97,7 +95,7 @@ class PassRecorder final : public StepListener, private AllocationListener {
   Device& device_;
   bool wants_node_ends_;
   GpuTracer* tracer_;
-  std::function<std::string()> module_path_;
+  CodeLocator locate_;
   int pushed_ = 0;
   bool recording_ = true;
   at::CallbackHandle callback_;

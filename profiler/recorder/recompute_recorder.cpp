@@ -59,6 +59,10 @@ std::string text_of(const FoundRecomputation& found) {
   return text.str();
 }
 
+bool is_movable(const PackRequest& request) {
+  return request.movability == Movability::kMovable;
+}
+
 /// Builds the steps that recompute a content from data that is available in backward.
 class RecomputeBuilder {
  public:
@@ -126,12 +130,21 @@ class RecomputeBuilder {
 
 }  // namespace
 
+void RecomputeRecorder::on_step_begin() {
+  saved_.clear();
+  saved_of_.clear();
+  found_.clear();
+  is_forward_ = true;
+  notes_.reset();  // only one may exist
+  notes_.emplace(device_, residents_);
+}
+
 void RecomputeRecorder::on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
                                 const PackDecision&) {
   Saved& saved = saved_.emplace_back();
   saved.request = request;
-  notes_.set_packed(static_cast<SavedId>(saved_.size()));
-  if (!is_forward_ || request.movability != Movability::kMovable) return;
+  notes_->set_packed(static_cast<SavedId>(saved_.size()));
+  if (!is_forward_ || !(is_movable(request) || request.movability == Movability::kInput)) return;
   saved.content = content_of(value);
   saved.value = at::Tensor(shell_of(value));
   if (first_of_content(request.storage, saved.content) < 0) saved.digest = digest_of(saved.value);
@@ -141,7 +154,7 @@ void RecomputeRecorder::on_pack(SavedId tensor, const at::Tensor& value, const P
 /// At the first unpack forward is done, and everything that it saved is available.
 void RecomputeRecorder::on_unpack(SavedId) {
   if (!std::exchange(is_forward_, false)) return;
-  notes_.stop();
+  notes_->stop();
   find();
   for (Saved& saved : saved_) saved.value = at::Tensor();
 }
@@ -155,9 +168,10 @@ bool RecomputeRecorder::saw(const StepProgram& program) const {
 
 void RecomputeRecorder::find() {
   const at::AutoDispatchBelowAutograd below_autograd;
-  const auto draws = std::make_shared<const std::vector<Draw>>(notes_.draws().list());
+  const auto draws = std::make_shared<const std::vector<Draw>>(notes_->draws().list());
   for (SavedId tensor = 0; tensor < static_cast<SavedId>(saved_.size()); ++tensor)
-    if (saved_[tensor].value.defined() && is_first_of_content(tensor)) try_recomputation(tensor, draws);
+    if (is_movable(saved_[tensor].request) && saved_[tensor].value.defined() && is_first_of_content(tensor))
+      try_recomputation(tensor, draws);
 }
 
 bool RecomputeRecorder::is_first_of_content(SavedId tensor) const {
@@ -170,7 +184,7 @@ bool RecomputeRecorder::is_first_of_content(SavedId tensor) const {
 void RecomputeRecorder::try_recomputation(SavedId tensor,
                                           const std::shared_ptr<const std::vector<Draw>>& draws) {
   const Saved& saved = saved_[tensor];
-  const NotedResult* const made = notes_.maker_of(saved.request.storage, saved.content);
+  const NotedResult* const made = notes_->maker_of(saved.request.storage, saved.content);
   if (made == nullptr || !saved.content.is_unchanged()) return;
   RecomputeBuilder builder(tensor,
                            [&](const NotedArgument& argument) { return source_of(argument, tensor); });
@@ -221,7 +235,7 @@ bool RecomputeRecorder::proves(FoundRecomputation& found) const {
   const SavedId tensor = found.recomputation.tensor;
   const RecomputeInputs inputs = {
       [&](SavedId source) { return saved_[source].value.storage(); },
-      [&](std::size_t draw) -> const RngState& { return notes_.draws().state_before(draw); }};
+      [&](std::size_t draw) -> const RngState& { return notes_->draws().state_before(draw); }};
   at::Tensor made;
   bool is_exact = true;
   try {

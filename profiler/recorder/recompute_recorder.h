@@ -37,20 +37,22 @@ struct FoundRecomputation {
 /// content that was saved before, or a parameter, buffer or input of the step, none of them changed in place
 /// by then.
 ///
-/// Listens from its construction, on the thread that created it. One at a time in the process.
+/// Listens from the beginning of the step, on the thread that begins it. One at a time in the process.
 class RecomputeRecorder final : public StepListener {
  public:
   /// `residents` are those of the step. Both must outlive the recorder.
-  RecomputeRecorder(Device& device, const Residents& residents)
-      : device_(device), notes_(device, residents) {}
+  RecomputeRecorder(Device& device, const Residents& residents) : device_(device), residents_(residents) {
+    on_step_begin();
+  }
 
+  void on_step_begin() override;
   void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
                const PackDecision& decision) override;
   void on_unpack(SavedId tensor) override;
 
-  /// Returns the recipes in the order of their tensors; call it once, after the step.
+  /// Returns the recompute steps in the order of their tensors; call it once, after the step.
   std::vector<FoundRecomputation> take() { return std::move(found_); }
-  /// Returns true if the step saved what the program saves.
+  /// Returns true if the step saved the same tensors as the program.
   bool saw(const StepProgram& program) const;
 
  private:
@@ -74,15 +76,16 @@ class RecomputeRecorder final : public StepListener {
   bool has_content_of(const at::Tensor& made, SavedId tensor) const;
 
   Device& device_;
+  const Residents& residents_;
   bool is_forward_ = true;
-  OperatorNotes notes_;
+  std::optional<OperatorNotes> notes_;
   std::vector<Saved> saved_;
   std::map<AllocationId, std::vector<SavedId>> saved_of_;
   std::vector<FoundRecomputation> found_;
 };
 
-/// Returns the recipes that two steps of the program agree on, except for times. One that they disagree on
-/// could fail in a third step.
+/// Returns the recomputations that two steps of the program agree on, except for times. One that they
+/// disagree on could fail in a third step.
 std::vector<FoundRecomputation> agreed(std::vector<FoundRecomputation> first,
                                        const std::vector<FoundRecomputation>& second);
 

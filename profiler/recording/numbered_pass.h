@@ -59,8 +59,10 @@ inline std::optional<EventKind> event_kind(const RawEvent& event) {
 class NumberedPass {
  public:
   explicit NumberedPass(const RecordedPass& pass) : pass_(pass) {
-    for (const RawEvent& event : pass.events)
+    for (const RawEvent& event : pass.events) {
+      if (event.kind == RawKind::kAlloc) allocated_.insert(event.id);
       if (event.kind == RawKind::kReload) reload_of_.emplace(event.id, static_cast<CopyId>(event.value));
+    }
     find_engines_frees();
     find_staging();
     add_saved_residents();
@@ -105,24 +107,23 @@ class NumberedPass {
   }
 
   /// Adds storages that are older than the step and that saved tensors view. 0 stands for memory outside the
-  /// device.
+  /// device, and for memory that another saved tensor counts for. The program may make its inputs in the
+  /// step.
   void add_saved_residents() {
     for (const RawSaved& saved : pass_.saved) {
       if (saved.storage == 0)
         add_storage(0, {0, StorageRole::kResident});
-      else if (saved.role != StorageRole::kActivation)
+      else if (saved.role != StorageRole::kActivation && !allocated_.contains(saved.storage))
         add_storage(saved.storage, {saved.storage_bytes, saved.role});
     }
   }
 
   /// Adds storages that are older than the step and that the step frees.
   void add_freed_residents() {
-    std::unordered_set<std::int64_t> allocated;
     std::map<std::int64_t, Bytes> freed;
-    for (const RawEvent& event : pass_.events) {
-      if (event.kind == RawKind::kAlloc) allocated.insert(event.id);
-      if (event.kind == RawKind::kFree && !allocated.contains(event.id)) freed.emplace(event.id, event.value);
-    }
+    for (const RawEvent& event : pass_.events)
+      if (event.kind == RawKind::kFree && !allocated_.contains(event.id))
+        freed.emplace(event.id, event.value);
     for (const auto& [id, bytes] : freed) add_storage(id, {bytes, StorageRole::kResident});
   }
 
@@ -206,6 +207,7 @@ class NumberedPass {
   }
 
   const RecordedPass& pass_;
+  std::unordered_set<std::int64_t> allocated_;          ///< in the step
   std::unordered_map<std::int64_t, CopyId> reload_of_;  ///< by allocation
   std::unordered_set<std::int64_t> staging_;            ///< allocations
   std::unordered_set<std::int64_t> freed_by_engine_;    ///< allocations of the model

@@ -155,12 +155,13 @@ void check_same_program(const RecordedPass& a, const NumberedPass& numbered_a, c
       "data-dependent branches");
 }
 
-/// Returns the error for tensors saved in backward: their memory, and so the step program, would depend on
-/// the policy.
-Error saves_in_backward() {
+/// Returns the error for tensors of backward that are saved outside of it: their memory, and so the step
+/// program, would depend on the policy.
+Error saves_after_backward() {
   return input_error(
-      "backward saves tensors that it has just unpacked, to compute the gradient of a gradient",
-      "offprof records steps with a single backward; remove the gradient penalty to profile the rest");
+      "the model saves a tensor that shares the memory of a tensor which backward unpacked, after that "
+      "backward",
+      "Save a copy of it: call clone() on the gradient before it is used");
 }
 
 /// Returns the compute times by common event, over passes with the same common events.
@@ -247,7 +248,7 @@ StepProgram build_program(std::span<const RecordedPass> keep_passes, const Recor
   program.events = offloaded.events();
   program.resident_bytes = offload_pass.resident_bytes;
   for (std::size_t tensor = 0; tensor < offload_pass.saved.size(); ++tensor) {
-    if (offloaded.is_reload(offload_pass.saved[tensor].storage)) throw saves_in_backward();
+    if (offloaded.is_reload(offload_pass.saved[tensor].storage)) throw saves_after_backward();
     program.saved.push_back(offload_pass.saved[tensor].saved);
     program.saved.back().storage = offloaded.index_of(offload_pass.saved[tensor].storage);
     program.saved.back().escapes = offload_pass.escaped[tensor] != 0;

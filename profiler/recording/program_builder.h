@@ -31,7 +31,7 @@ bool same_until_backward(const RecordedPass& a, const RecordedPass& b);
 Bytes peak_of(const RecordedPass& pass);
 
 /// Returns true if the program built from `offload_pass` also holds for steps that copy every tensor back
-/// densely, of which `dense_pass` is one: they do the same, and no tensor that unpack returned is in use
+/// densely, such as `dense_pass`: both passes do the same, and no tensor that unpack returned is in use
 /// beyond its node. The offload pass cannot show the lifetime of tensors that share a copy with others, or of
 /// parameters and the like, which only dense steps move.
 bool serves_dense_steps(const RecordedPass& offload_pass, const RecordedPass& dense_pass);

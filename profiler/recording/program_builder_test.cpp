@@ -60,7 +60,7 @@ TEST(BuildProgram, AnEscapedTensorOfASharedCopyIsReleasedWhenOnlyTheEngineHoldsI
   EXPECT_EQ(*std::prev(free_unpacked), (Event{EventKind::kRelease, 1}));
 }
 
-TEST(BuildProgram, RejectsAStepWhoseBackwardSavesAnUnpackedTensor) {
+TEST(BuildProgram, RejectsAStepThatSavesAnUnpackedTensorAsIfItHadMadeIt) {
   PassSketch sketch;
   sketch.op_begin("aten::relu").alloc(11, 100).pack(11, 0).op_end().free(11);
   sketch.unpack(0).reload(12, 100, 0).pack(12, 1).node_end();
@@ -156,6 +156,38 @@ TEST(BuildProgram, MemoryOutsideTheDeviceIsAStorageWithoutBytes) {
   PassSketch sketch;
   sketch.op_begin("aten::to_sparse").pack(elsewhere).op_end();
   EXPECT_THAT(program_of(sketch).storages, ElementsAre(ProgramStorage{0, StorageRole::kResident}));
+}
+
+TEST(BuildProgram, AnInputThatIsMadeInTheStepIsAStorageOfTheStep) {
+  RawSaved input;
+  input.storage = 5;
+  input.storage_bytes = input.saved.bytes = 64;
+  input.role = StorageRole::kInput;
+  input.saved.movability = Movability::kInput;
+  PassSketch sketch;
+  sketch.op_begin("aten::linear").alloc(5, 64).pack(input).op_end().free(5);
+  const StepProgram program = program_of(sketch);
+  EXPECT_THAT(program.storages, ElementsAre(ProgramStorage{64, StorageRole::kActivation}));
+  EXPECT_EQ(program.saved[0].movability, Movability::kInput);
+  EXPECT_THAT(without_times(program.events), testing::Contains(Event{kAlloc, 0}));
+}
+
+TEST(BuildProgram, WhatBackwardSavesAgainHasNoBytesOfItsOwn) {
+  RawSaved again;
+  again.saved.movability = Movability::kUnpacked;
+  PassSketch sketch;
+  sketch.op_begin("aten::relu").alloc(11, 100).pack(11, 0).op_end().free(11);
+  sketch.unpack(0)
+      .reload(12, 100, 0)
+      .pack(again)
+      .node_end({0})
+      .release(1)
+      .release(0)
+      .free_unpacked(0)
+      .free(12);
+  const StepProgram program = program_of(sketch);
+  EXPECT_EQ(program.storages[program.saved[1].storage], (ProgramStorage{0, StorageRole::kResident}));
+  EXPECT_TRUE(program.saved[0].escapes);
 }
 
 TEST(BuildProgram, SavedTensorsThatShareAnAllocationShareAStorage) {

@@ -1,6 +1,8 @@
 #include "profiler/script/script_recording.h"
 
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include <map>
 #include <utility>
@@ -21,11 +23,11 @@ Device& device_of_process(const std::string& name, const Link& link_cap) {
   return *device;
 }
 
-ScriptRecording::ScriptRecording(const std::string& request, Progress progress,
-                                 std::function<std::string()> module_path)
-    : request_(parse_script_request(request, "request")),
+ScriptRecording::ScriptRecording(const std::string& request, Progress progress, CodeLocator locate)
+    : process_(::getpid()),
+      request_(parse_script_request(request, "request")),
       progress_(std::move(progress)),
-      module_path_(std::move(module_path)),
+      locate_(std::move(locate)),
       tracing_(StepTracing::of_device(request_.run.device)),
       device_(device_of_process(request_.run.device, request_.run.settings.link_cap.value_or(Link{}))) {
   if (request_.run.disk) device_.open_disk(*request_.run.disk);
@@ -34,8 +36,12 @@ ScriptRecording::ScriptRecording(const std::string& request, Progress progress,
   start();
 }
 
+ScriptRecording::~ScriptRecording() {
+  if (::getpid() != process_) static_cast<void>(session_.release());  // see ScriptSession::forget_in_child
+}
+
 void ScriptRecording::start() {
-  session_ = std::make_unique<ScriptSession>(request_, device_, progress_, &tracing_, module_path_);
+  session_ = std::make_unique<ScriptSession>(request_, device_, progress_, &tracing_, locate_);
 }
 
 void ScriptRecording::restart() {
@@ -70,6 +76,11 @@ ScriptOutcome ScriptRecording::outcome() {
 }
 
 void ScriptRecording::write() {
+  if (::getpid() != process_)
+    throw input_error(
+        fmt::format("process {} is a fork of process {}, which records: it must not write the recording too",
+                    ::getpid(), process_),
+        "End the forked process before the recording ends, or fork before the recording begins");
   RunResult& result = session_->result();
   result.trace.tool_version = request_.tool_version;
   result.trace.argv = request_.argv;

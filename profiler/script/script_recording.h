@@ -1,11 +1,14 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "profiler/cupti/step_tracing.h"
 #include "profiler/plugin/script_io.h"
+#include "profiler/recorder/code_location.h"
 #include "profiler/script/script_session.h"
 #include "traces/base/error.h"
 
@@ -19,8 +22,11 @@ Device& device_of_process(const std::string& name, const Link& link_cap);
 /// makes a tensor, since its device counts all memory from then on.
 class ScriptRecording {
  public:
-  /// `request` is the text of a ScriptRequest. `module_path`: see PassRecorder. Throws Error.
-  ScriptRecording(const std::string& request, Progress progress, std::function<std::string()> module_path);
+  /// `request` is the text of a ScriptRequest. Throws Error.
+  ScriptRecording(const std::string& request, Progress progress, CodeLocator locate);
+  ~ScriptRecording();
+  ScriptRecording(const ScriptRecording&) = delete;
+  ScriptRecording& operator=(const ScriptRecording&) = delete;
 
   ScriptSession& session() { return *session_; }
   const ScriptRequest& request() const { return request_; }
@@ -34,7 +40,8 @@ class ScriptRecording {
 
   /// Returns the outcome so far.
   ScriptOutcome outcome();
-  /// Writes the trace, the command log and the outcome, each if its path is not empty. Throws Error.
+  /// Writes the trace, the command log and the outcome, each if its path is not empty. Throws Error, also
+  /// (input) in a fork of the process that records: only one process may write them.
   void write();
   /// Writes an outcome that says why there is no trace.
   void write_error(const Error& error) const;
@@ -42,9 +49,10 @@ class ScriptRecording {
  private:
   void start();
 
+  pid_t process_;  ///< that records
   ScriptRequest request_;
   Progress progress_;
-  std::function<std::string()> module_path_;
+  CodeLocator locate_;
   StepTracing tracing_;
   Device& device_;
   std::unique_ptr<ScriptSession> session_;

@@ -32,21 +32,6 @@ std::string_view name_of(ScriptPhase phase) {
   return {};
 }
 
-Residents residents_of(const ProgramTensors& tensors, const DeviceAllocator& allocator) {
-  Residents residents;
-  const auto add = [&](const at::Tensor& tensor, StorageRole role) {
-    if (!tensor.has_storage()) return;
-    if (const auto allocation = allocator.allocation_of(tensor.storage()))
-      residents.roles.emplace(*allocation, role);
-  };
-  for (const at::Tensor& parameter : tensors.parameters) {
-    add(parameter, StorageRole::kParameter);
-    residents.parameters.insert(parameter.unsafeGetTensorImpl());
-  }
-  for (const at::Tensor& buffer : tensors.buffers) add(buffer, StorageRole::kBuffer);
-  return residents;
-}
-
 /// Returns the error for a program whose steps are too seldom alike.
 Error too_many_groups(const StepGroups& groups) {
   const std::vector<StepGroup> kinds = groups.summary();
@@ -59,18 +44,29 @@ Error too_many_groups(const StepGroups& groups) {
 }  // namespace
 
 ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress progress, StepTracing* tracing,
-                             std::function<std::string()> module_path)
+                             CodeLocator locate)
     : request_(std::move(request)),
       device_(device),
-      progress_(std::move(progress)),
+      progress_([this, report = std::move(progress)](const std::string& what) {
+        report(fmt::format("{}: at most {} steps left", what, steps_left()));
+      }),
       tracing_(tracing),
-      module_path_(std::move(module_path)),
-      source_{device_, progress_, [this] { return residents_; }, {}},
-      groups_(parse_shape(request_.shape), kKeepPasses),
+      locate_(std::move(locate)),
+      budget_(budget_of_script({.calibrates = !device.known_link(),
+                                .traces = tracing != nullptr && tracing->is_on(),
+                                .searches = asks_for_recomputations(request_.run)})),
+      source_{device_, progress_, [this] { return residents_; }, {}, budget_},
+      groups_(parse_shape(request_.shape), budget_.keep),
       script_(profile()),
       idle_at_end_(device) {
+  RunSettings& settings = request_.run.settings;
+  if (request_.has_default_steps) settings.steps = budget_.measured;
+  budget_.warmup = settings.warmup;
+  budget_.measured = settings.steps * static_cast<int>(1 + request_.compared.size());
+  most_steps_ = budget_.sum();
+  taken_ = 1;  // the one before the first begin_step
   Trace& trace = result_.trace;
-  trace.settings = request_.run.settings;
+  trace.settings = settings;
   trace.model.name = request_.is_module ? request_.run.model_path
                                         : std::filesystem::path(request_.run.model_path).filename().string();
   trace.model.fingerprint = request_.fingerprint;
@@ -107,15 +103,16 @@ StepScript<void> ScriptSession::profile() {
 bool ScriptSession::begin_step(const ProgramTensors& tensors) {
   end_step();
   ++steps_;
-  if (order_ == nullptr && steps_ <= request_.run.settings.warmup) {
+  if (order_ == nullptr && steps_ < request_.run.settings.warmup) {
     progress_("warming up");
+    ++taken_;
     return true;
   }
   residents_ = std::make_shared<const Residents>(residents_of(tensors, device_));
   go_on();
   if (order_ == nullptr) return false;
   if (result_.trace.model.parameters == 0) note_program(tensors);
-  step_.emplace(device_, *order_, residents_, tracing_, module_path_);
+  step_.emplace(device_, *order_, residents_, tracing_, locate_);
   current_.emplace(step_->step());
   begin_phase(ScriptPhase::kForward);
   return true;
@@ -132,7 +129,7 @@ void ScriptSession::go_on() {
     skip_step();
   } else if (finished_) {
     skipped_in_a_row_ = 0;
-    order_ = script_.go_on(std::move(*finished_));
+    take(std::move(*finished_));
   }
   finished_.reset();
   has_ended_ = order_ == nullptr;
@@ -144,10 +141,17 @@ void ScriptSession::observe() {
   groups_.add(std::move(*finished_));
   if (auto chosen = groups_.choose()) {
     filter_.emplace(chosen->front().recording);
-    for (StepResult& step : *chosen) order_ = script_.go_on(std::move(step));
+    for (StepResult& step : *chosen) take(std::move(step));
     return;
   }
   if (groups_.steps() >= request_.patience_steps) throw too_many_groups(groups_);
+}
+
+/// Gives the script the result of the step that it asked for.
+void ScriptSession::take(StepResult step) {
+  ++taken_;
+  if (order_->recording == Recording::kProgram) leaks_.add(step.recording);
+  order_ = script_.go_on(std::move(step));
 }
 
 void ScriptSession::skip_step() {
@@ -180,9 +184,21 @@ void ScriptSession::begin_phase(ScriptPhase phase) {
   step_->begin_phase(name_of(phase));
 }
 
+/// Returns the step that runs under a policy; nullptr: none.
+OffloadStep* ScriptSession::current_step() const {
+  return step_ ? step_->step().get() : unrecorded_.get();
+}
+
+void ScriptSession::begin_call(std::span<const at::Tensor> inputs) {
+  if (OffloadStep* const step = current_step()) step->add_inputs(inputs);
+}
+
+void ScriptSession::end_call(std::span<const at::Tensor> outputs) {
+  if (OffloadStep* const step = current_step()) step->add_outputs(outputs);
+}
+
 void ScriptSession::end_backward() {
-  if (step_) step_->step()->backward_end();
-  if (unrecorded_) unrecorded_->backward_end();
+  if (OffloadStep* const step = current_step()) step->backward_end();
 }
 
 void ScriptSession::begin_unrecorded_step(const Policy& policy, const ProgramTensors& tensors) {
@@ -236,10 +252,11 @@ void ScriptSession::note_growth() {
     ++growths[resident_bytes_[i] - resident_bytes_[i - 1]];
   const auto usual = std::ranges::max_element(growths, {}, [](const auto& growth) { return growth.second; });
   if (usual == growths.end() || usual->first <= 0) return;
+  const auto cause = leaks_.cause_of(usual->first);
   result_.trace.notes.push_back(
-      fmt::format("the program keeps {} more with most steps, such as a loss that is stored with its graph "
+      fmt::format("the program keeps {} more with most steps{}, as when a loss is stored with its graph "
                   "(losses.append(loss) instead of loss.item()): predictions assume that this does not grow",
-                  format_bytes(usual->first)));
+                  format_bytes(usual->first), cause ? fmt::format(" ({})", *cause) : ""));
 }
 
 RunResult& ScriptSession::result() {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,23 +14,21 @@
 #include "profiler/cupti/step_tracing.h"
 #include "profiler/plugin/plugin.h"
 #include "profiler/plugin/script_io.h"
+#include "profiler/recorder/code_location.h"
 #include "profiler/recording/step_groups.h"
+#include "profiler/script/leaks.h"
 #include "profiler/script/step_filter.h"
 #include "profiler/stages/policy_steps.h"
 #include "profiler/stages/record_program.h"
 #include "profiler/steps/measured_step.h"
+#include "profiler/steps/program_tensors.h"
+#include "profiler/steps/step_budget.h"
 #include "profiler/steps/step_script.h"
 
 namespace offprof {
 
 /// Phase of a step that a program runs.
 enum class ScriptPhase : std::uint8_t { kForward, kBackward, kOptimizer };
-
-/// Tensors of a program that outlive its steps.
-struct ProgramTensors {
-  std::vector<at::Tensor> parameters;
-  std::vector<at::Tensor> buffers;
-};
 
 /// Records, calibrates and measures the steps of a program that runs them itself, such as a training script.
 /// Steps may differ, as with sequences of several lengths, or a validation every few steps: it records those
@@ -52,12 +51,11 @@ struct ProgramTensors {
 class ScriptSession {
  public:
   /// Records the program of `request`, whose `run.settings.warmup` is the number of steps that are not
-  /// recorded. `device` and `tracing` must outlive the session. `tracing` is for the device's GPU; nullptr:
-  /// none.
-  /// `module_path`: see PassRecorder.
+  /// recorded. The step before the first begin_step is one of them. `device` and `tracing` must outlive the
+  /// session. `tracing` is for the device's GPU; nullptr: none.
   ScriptSession(
       ScriptRequest request, Device& device, Progress progress, StepTracing* tracing = nullptr,
-      std::function<std::string()> module_path = [] { return std::string(); });
+      CodeLocator locate = [] { return CodeLocation{}; });
   ScriptSession(const ScriptSession&) = delete;
   ScriptSession& operator=(const ScriptSession&) = delete;
 
@@ -65,6 +63,10 @@ class ScriptSession {
   /// if the steps cannot be recorded, and what the device throws.
   bool begin_step(const ProgramTensors& tensors);
   void begin_phase(ScriptPhase phase);
+  /// Reports that the program calls one of its root modules with these tensors, which no operator with a
+  /// history made, or that the call has returned these. They are ignored outside of a step.
+  void begin_call(std::span<const at::Tensor> inputs);
+  void end_call(std::span<const at::Tensor> outputs);
   void end_backward();
   /// Ends the current step, if there is one. Throws the errors of MeasuredStep::finish.
   void end_step();
@@ -92,22 +94,30 @@ class ScriptSession {
   std::vector<StepGroup> groups() const { return groups_.summary(); }
   /// Returns the number of steps that were skipped because they were unlike those to record.
   std::int64_t skipped_steps() const { return skipped_; }
-  /// Returns the number of steps that began.
+  /// Returns the number of steps of the program that have ended, if it ends each before it begins the next.
+  /// The one before the first begin_step counts.
   std::int64_t steps() const { return steps_; }
+  /// Returns how many more steps the recording takes at most. Steps that are skipped do not count.
+  std::int64_t steps_left() const { return most_steps_ - taken_; }
 
  private:
   StepScript<void> profile();
   void note_program(const ProgramTensors& tensors);
+  OffloadStep* current_step() const;
   void go_on();
   void observe();
   void skip_step();
+  void take(StepResult step);
   void note_growth();
 
   ScriptRequest request_;
   Device& device_;
   Progress progress_;
   StepTracing* tracing_;
-  std::function<std::string()> module_path_;
+  CodeLocator locate_;
+  StepBudget budget_;
+  std::int64_t most_steps_ = 0;  ///< of the program, without those that are skipped
+  std::int64_t taken_ = 0;       ///< of them, those that have ended
   std::shared_ptr<const Residents> residents_ = std::make_shared<const Residents>();
   StepSource source_;
   RunResult result_;
@@ -127,6 +137,7 @@ class ScriptSession {
   std::optional<Policy> limited_by_;         ///< the policy whose memory limits hold for unrecorded steps
   std::optional<StepResult> finished_;       ///< of the last step, which the script has not seen yet
   std::vector<Bytes> resident_bytes_;        ///< at the beginning of each step that was run as ordered
+  LeakFinder leaks_;
   std::optional<MeasuredStep> step_;
   std::optional<CurrentStep> current_;
   std::optional<ScriptPhase> phase_;

@@ -22,6 +22,9 @@ std::int64_t model_allocations(const RecordedPass& pass) {
   return allocations;
 }
 
+/// More allocations than a step makes.
+constexpr std::int64_t kUnlimited = INT64_MAX / 2;
+
 /// Bounds on the number of allocations of the engine.
 struct EngineAllocations {
   std::int64_t least = 0, most = 0;
@@ -36,12 +39,8 @@ EngineAllocations engine_allocations(const std::vector<Command>& commands) {
     return !OneOf<Each, Encode, Decode, Recompute>;  // they run operators
   };
   for (const Command& command : commands)
-    if (!std::visit(add, command)) return {0, INT64_MAX / 2};
+    if (!std::visit(add, command)) return {0, kUnlimited};
   return allocations;
-}
-
-bool is_dense(const Policy& policy) {
-  return policy.scheduler == SchedulerKind::kTrl;
 }
 
 }  // namespace
@@ -54,7 +53,7 @@ bool StepFilter::accepts(const StepOrder& order, const StepResult& step) {
   if (!has_same_tensors(step)) return false;
   switch (order.recording) {
     case Recording::kProgram:
-      if (!is_dense(order.policy)) return same_program(kept_, step.recording);
+      if (!traits_of(order.policy.scheduler).copies_tensors) return same_program(kept_, step.recording);
       if (!same_until_backward(kept_, step.recording)) return false;
       dense_allocations_ = model_allocations(step.recording);
       return true;
@@ -78,11 +77,14 @@ bool StepFilter::has_same_tensors(const StepResult& step) const {
 }
 
 bool StepFilter::has_same_allocations(const StepOrder& order, const StepResult& step) const {
-  const auto [least, most] = engine_allocations(step.commands);
+  auto [least, most] = engine_allocations(step.commands);
+  if (order.listener != nullptr)
+    most = kUnlimited;  // it may run operators, as a search for recompute steps does
   const auto fits = [&, least = least, most = most](std::int64_t of_model) {
     return step.allocations >= of_model + least && step.allocations <= of_model + most;
   };
-  return fits(allocations_) || (is_dense(order.policy) && dense_allocations_ && fits(*dense_allocations_));
+  if (fits(allocations_)) return true;
+  return traits_of(order.policy.scheduler).copies_tensors && dense_allocations_ && fits(*dense_allocations_);
 }
 
 }  // namespace offprof

@@ -20,6 +20,7 @@ std::unique_ptr<Job> prepare_job(const RunRequest& request, Device& device, cons
   warm_up(*loaded, *trainer, device, progress);
 
   StepSource source{device, progress, [trainer = trainer.get()] { return trainer->residents(); }, {}};
+  if (request.calibration == CalibrationEffort::kBrief) source.budget.calibration = kBriefCalibration;
   if (offloader != nullptr) source.parameter_host_bytes = [offloader] { return offloader->host_bytes(); };
   StepGuide recorded = carry_out(record_run(source, request, transforms, offloader != nullptr, trace),
                                  [&](const StepOrder& order) { return trainer->run(order); });

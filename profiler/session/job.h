@@ -31,8 +31,8 @@ class Job {
 
   /// Compares the gradients under `policy` with those of plain autograd.
   GradientCheck check_gradients(const Policy& policy);
-  /// Frees the gradients that check_gradients compares with. They lie in device memory, so call it before
-  /// steps are measured.
+  /// Frees the reference gradients of check_gradients. They take device memory, so call it before steps are
+  /// measured.
   void forget_gradients() { reference_.forget(); }
 
   /// Trains steps under `policy` within the device's capacity and the policy's host memory.

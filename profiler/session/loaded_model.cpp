@@ -54,8 +54,7 @@ class Loader {
     at::set_num_threads(request_.threads);
     trace_.settings = request_.settings;
     model_ = load_model(request_.model_path);
-    if (const std::string& path = trace_.settings.loaded_from; !path.empty())
-      checkpoint_.emplace(path, model_);
+    open_checkpoint();
     make_inputs_as_asked();
     if (!device_.is_virtual() && !checkpoint_) refuse_meta_parameters(model_);
     place_model();
@@ -69,6 +68,13 @@ class Loader {
   }
 
  private:
+  void open_checkpoint() {
+    const std::string& path = trace_.settings.loaded_from;
+    if (path.empty()) return;
+    checkpoint_.emplace(path, model_);
+    if (std::string note = checkpoint_->note(); !note.empty()) trace_.notes.push_back(std::move(note));
+  }
+
   void make_inputs_as_asked() {
     std::vector<std::string>& inputs = trace_.settings.inputs;
     if (inputs.empty()) inputs = input_specs_in_archive(request_.model_path);
@@ -143,7 +149,7 @@ class Loader {
           std::make_shared<CheckpointedModules>(model_.module, patterns, device_.torch_device());
   }
 
-  /// Runs the model once to see what its parts take.
+  /// Runs the model once to measure its parts, and cuts it.
   void cut_into_slices() {
     std::optional<SliceSettings>& settings = trace_.settings.slices;
     if (!settings) return;

@@ -29,7 +29,7 @@ struct LoadedModel {
 /// slices. `device` must outlive the result. Throws Error (input) if the request does not fit the model.
 std::unique_ptr<LoadedModel> load_for(const RunRequest& request, Device& device, const Progress& progress);
 
-/// Trains the warm-up steps, and learns from them in which order parameters are used. Throws Error (input) if
+/// Trains the warm-up steps, and records the order in which they use parameters. Throws Error (input) if
 /// the steps call none of the checkpointed modules.
 void warm_up(LoadedModel& loaded, Trainer& trainer, Device& device, const Progress& progress);
 

@@ -4,13 +4,12 @@
 #include <gmock/gmock.h>
 #include <torch/csrc/jit/api/module.h>
 
-#include <cstring>
-#include <fstream>
 #include <functional>
 #include <map>
 
 #include "engine/models/archives/build.h"
 #include "profiler/training/trainer.h"
+#include "tests/support/safetensors_file.h"
 #include "tests/support/test_folder.h"
 #include "tests/support/torch_test.h"
 #include "traces/base/error.h"
@@ -19,35 +18,13 @@ namespace offprof {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
 const Progress kQuietly = [](const std::string&) {};
 
 using Values = std::map<std::string, at::Tensor>;
-
-/// Writes a safetensors file as its specification says.
-void write_safetensors(const std::string& path, const Values& values) {
-  static const std::map<at::ScalarType, std::string> kNames = {
-      {at::kFloat, "F32"}, {at::kHalf, "F16"}, {at::kLong, "I64"}};
-  std::string header, data;
-  for (const auto& [name, value] : values) {
-    const at::Tensor row_major = value.detach().contiguous();
-    const std::size_t begin = data.size();
-    data.append(static_cast<const char*>(row_major.const_data_ptr()), row_major.nbytes());
-    std::string shape;
-    for (const std::int64_t size : value.sizes()) shape += (shape.empty() ? "" : ",") + std::to_string(size);
-    header += (header.empty() ? "{\"" : ",\"") + name + R"(":{"dtype":")" + kNames.at(value.scalar_type()) +
-              R"(","shape":[)" + shape + R"(],"data_offsets":[)" + std::to_string(begin) + "," +
-              std::to_string(data.size()) + "]}";
-  }
-  header += "}";
-  const std::uint64_t length = header.size();
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(&length), sizeof length)
-      .write(header.data(), static_cast<std::streamsize>(header.size()))
-      .write(data.data(), static_cast<std::streamsize>(data.size()));
-}
 
 class LoadedModelTest : public TorchTest {
  protected:
@@ -191,6 +168,20 @@ TEST_F(LoadedModelTest, LoadsAStateDictOfPyTorch) {
   EXPECT_TRUE(
       module.attr("0").toModule().attr("weight").toTensor().equal(at::arange(12, at::kFloat).view({4, 3})));
   EXPECT_EQ(module.attr("1").toModule().attr("num_batches_tracked").toTensor().item<std::int64_t>(), 1);
+}
+
+TEST_F(LoadedModelTest, ABufferThatTheCheckpointLacksKeepsItsValue) {
+  torch::jit::Module net("Net");
+  net.register_parameter("w", at::zeros({3}).set_requires_grad(true), false);
+  net.register_buffer("positions", at::arange(3, at::kFloat));
+  net.define("def forward(self, x):\n    return x * self.w + self.positions\n");
+  net.save(folder_ / "net.pt", {{kInputsExtraFile, "float32[3]"}});
+  write_safetensors(folder_ / "w.safetensors", Values{{"w", at::ones({3})}});
+  const auto loaded = load_for(request(folder_ / "net.pt", folder_ / "w.safetensors"), device_, kQuietly);
+  EXPECT_TRUE(loaded->model.module.attr("w").toTensor().equal(at::ones({3})));
+  EXPECT_TRUE(loaded->model.module.attr("positions").toTensor().equal(at::arange(3, at::kFloat)));
+  EXPECT_THAT(loaded->trace.notes,
+              ElementsAre(AllOf(HasSubstr("1 of the model's buffers"), HasSubstr("('positions')"))));
 }
 
 TEST_F(LoadedModelTest, ReportsMissingAndUnknownNames) {

@@ -14,18 +14,17 @@
 namespace offprof {
 namespace {
 
-/// Number of steps in the trace's timeline. They come after the measured ones, since recording takes time.
-constexpr int kStepsShown = 2;
-
-/// Records two steps for the trace's timeline, with the GPU's tracer if there is one, and stores the results.
-/// The step before them is not shown: it allocates device memory anew, since the cache was released, and
-/// CUPTI instruments kernels at their first launch.
+/// Records the steps of the trace's timeline, with the GPU's tracer if there is one, and stores the results.
+/// They come after the measured ones, since recording takes time. The step before them is not shown: it
+/// allocates device memory anew, since the cache was released, and CUPTI instruments kernels at their first
+/// launch.
 StepScript<void> record_timeline(PolicySteps& steps, const Policy& policy, Device& device,
                                  const StepTracing* tracing, const std::function<TracingCost()>& tracing_cost,
                                  Trace& trace) {
   const auto used_before = used_beside_allocator(device);
-  std::vector<StepResult> shown = co_await steps.train(policy, 1 + kStepsShown, Recording::kTimeline);
-  shown.erase(shown.begin());
+  const auto [warmup, count] = std::pair(steps.budget().timeline_warmup, steps.budget().timeline);
+  std::vector<StepResult> shown = co_await steps.train(policy, warmup + count, Recording::kTimeline);
+  shown.erase(shown.begin(), shown.begin() + warmup);
   const auto used_after = used_beside_allocator(device);
   trace.timeline = build_timeline(shown);
   if (tracing == nullptr || !tracing->is_on()) co_return;

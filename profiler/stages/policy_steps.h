@@ -30,6 +30,7 @@ class PolicySteps {
   /// Limits the memory of steps under `policy`; lift_limits removes the limits.
   void set_limits(const Policy& policy);
 
+  const StepBudget& budget() const { return source_.budget; }
   /// Returns the device capacity of such steps; nullopt: that of the machine.
   std::optional<Bytes> capacity() const;
   /// Returns an error if the data on the device before a step already exceed its capacity. A caching

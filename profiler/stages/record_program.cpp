@@ -1,8 +1,13 @@
 #include "profiler/stages/record_program.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "profiler/recorder/recompute_recorder.h"
 #include "profiler/recording/program_builder.h"
@@ -10,9 +15,6 @@
 
 namespace offprof {
 namespace {
-
-/// Passes for the separate program of dense copies; see kKeepPasses.
-constexpr int kDensePasses = 3;
 
 /// Returns the entries of `gathered`, perhaps from another program, for tensors that `program` saves as that
 /// pass did.
@@ -25,18 +27,19 @@ std::vector<Staging> staging_in(const StepProgram& program, const RecordedPass& 
   return gathered;
 }
 
-StepScript<RecordedPass> record_pass(Policy policy) {
-  const StepOrder order{.policy = std::move(policy), .recording = Recording::kProgram};
+StepScript<RecordedPass> record_pass(Policy policy, StepGuide guide = {}) {
+  const StepOrder order{
+      .policy = std::move(policy), .guide = std::move(guide), .recording = Recording::kProgram};
   StepResult step = co_await order;
   co_return std::move(step.recording);
 }
 
-/// Searches in two steps, since a step need not repeat what another did.
+/// Searches in several steps, since a step need not repeat what another did.
 StepScript<void> find_recomputations(const StepSource& source, RecordedProgram& recorded) {
   std::vector<std::vector<FoundRecomputation>> found;
   const auto residents = source.residents();
   bool is_same = true;
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < source.budget.search; ++i) {
     source.progress("searching for tensors that can be recomputed");
     RecomputeRecorder recorder(source.device, *residents);
     const StepOrder order{.policy = preset_policy("keep"), .guide = recorded.guide, .listener = &recorder};
@@ -73,15 +76,53 @@ bool needs_its_layouts(const StepProgram& program) {
   });
 }
 
+/// Returns true if a tensor is unpacked again after the node that unpacked it has run, as for the gradient of
+/// a gradient.
+bool unpacks_again(const StepProgram& program) {
+  std::vector<std::int64_t> unpacked_in(program.saved.size(),
+                                        -1);  // node by saved tensor; -1: not unpacked yet
+  std::int64_t node = 0;
+  for (const Event& event : program.events) {
+    node += event.kind == EventKind::kNodeEnd ? 1 : 0;
+    if (event.kind != EventKind::kUnpack) continue;
+    if (unpacked_in[event.id] >= 0 && unpacked_in[event.id] != node) return true;
+    unpacked_in[event.id] = node;
+  }
+  return false;
+}
+
+/// Returns why TRL's rules would stop the program; nullopt: they would not.
+std::optional<std::string> why_trl_stops(const StepProgram& program) {
+  if (needs_its_layouts(program))
+    return "TRL would return a padded attention bias without its padding, which efficient attention refuses";
+  if (unpacks_again(program))
+    return "TRL returns each saved tensor once, and backward unpacks some again for the gradient of a "
+           "gradient";
+  return std::nullopt;
+}
+
+/// Adds a note if TRL would move tensors that the policies with its rules keep.
+void note_unpacked(RecordedProgram& recorded) {
+  const auto unpacked =
+      std::ranges::count(recorded.program.saved, Movability::kUnpacked, &SavedTensor::movability);
+  if (unpacked == 0) return;
+  recorded.notes.push_back(
+      fmt::format("backward saves {} tensors again that it has unpacked; the policies trl and trl-trainer "
+                  "keep them, while TRL "
+                  "itself would offload them once more",
+                  unpacked));
+}
+
 /// Records the dense copies, and the dense program if it differs.
 StepScript<void> record_dense(const StepSource& source, const RecordedPass& offload_pass,
                               RecordedProgram& recorded) {
-  if (needs_its_layouts(recorded.program)) {
-    recorded.notes.emplace_back(
-        "steps under TRL's rules are not recorded: TRL would return a padded attention bias without its "
-        "padding, "
-        "which efficient attention refuses; predictions for the policies trl and trl-trainer assume that it "
-        "does not");
+  note_unpacked(recorded);
+  if (const auto why = why_trl_stops(recorded.program)) {
+    recorded.notes.push_back(
+        fmt::format("steps under TRL's rules are not recorded: {}; predictions for the policies trl and "
+                    "trl-trainer assume "
+                    "that the program goes on",
+                    *why));
     recorded.last_pass = co_await record_pass(preset_policy("keep"));
     co_return;
   }
@@ -96,12 +137,16 @@ StepScript<void> record_dense(const StepSource& source, const RecordedPass& offl
   }
   std::vector<RecordedPass> passes;
   passes.push_back(std::move(step.recording));
-  while (passes.size() < kDensePasses) passes.push_back(co_await record_pass(dense_offload_all()));
+  while (std::ssize(passes) < source.budget.dense)
+    passes.push_back(co_await record_pass(dense_offload_all()));
   recorded.dense_program = build_program(passes, passes.front());
   recorded.dense_program->staging = staging;
+  recorded.last_pass = std::move(passes.back());
   // Checks that steps without dense copies are unchanged, so that the copies cause the difference.
-  recorded.last_pass = co_await record_pass(preset_policy("keep"));
-  build_program({&recorded.last_pass, 1}, offload_pass);
+  for (int i = 0; i < source.budget.keep_after_dense; ++i) {
+    recorded.last_pass = co_await record_pass(preset_policy("keep"));
+    build_program({&recorded.last_pass, 1}, offload_pass);
+  }
 }
 
 void note_allocator_state(DeviceAllocator& allocator, StepProgram& program, const RecordedPass& last) {
@@ -117,12 +162,14 @@ void note_allocator_state(DeviceAllocator& allocator, StepProgram& program, cons
 
 StepScript<RecordedProgram> record_program(const StepSource& source, bool finds_recomputations) {
   std::vector<RecordedPass> keep_passes;
-  for (int i = 0; i < kKeepPasses; ++i) {
+  for (int i = 0; i < source.budget.keep; ++i) {
     source.progress("recording with nothing offloaded");
     keep_passes.push_back(co_await record_pass(preset_policy("keep")));
   }
   source.progress("recording with everything offloaded");
-  const RecordedPass offload_pass = co_await record_pass(preset_policy("offload"));
+  StepGuide moving;
+  moving.moves_inputs = true;
+  const RecordedPass offload_pass = co_await record_pass(preset_policy("offload"), std::move(moving));
   RecordedProgram recorded;
   recorded.program = build_program(keep_passes, offload_pass);
   recorded.guide.backward_order = backward_order(recorded.program);

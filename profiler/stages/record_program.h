@@ -10,6 +10,7 @@
 #include "engine/devices/device.h"
 #include "profiler/plugin/plugin.h"
 #include "profiler/recording/recorded_pass.h"
+#include "profiler/steps/step_budget.h"
 #include "profiler/steps/step_script.h"
 #include "traces/model/step_program.h"
 
@@ -23,19 +24,17 @@ struct StepSource {
   std::function<std::shared_ptr<const Residents>()> residents;
   /// Returns the host memory of offloaded parameters; empty: none are offloaded.
   std::function<Bytes()> parameter_host_bytes{};
+  StepBudget budget{};
 };
 
 /// The step program of a model, and the guide for steps under any policy.
 struct RecordedProgram {
   StepProgram program;
   std::optional<StepProgram> dense_program;  ///< see Trace::dense_program
-  StepGuide guide;                           ///< for policies without rules, and with what all rules need
+  StepGuide guide;                           ///< for policies without rules; has the data for rules too
   RecordedPass last_pass;
   std::vector<std::string> notes{};  ///< facts that the predictions depend on
 };
-
-/// Number of passes with nothing offloaded: enough for a median that one disturbance does not change.
-inline constexpr int kKeepPasses = 5;
 
 /// Records the steps of `source`, which must outlive the script. The warm-up steps are over. Throws Error
 /// (input) if the steps are not alike.

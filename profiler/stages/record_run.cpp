@@ -19,13 +19,6 @@ namespace {
 constexpr std::string_view kAllTransforms = "all";
 constexpr std::string_view kRecompute = "recompute";
 
-/// Returns true if the request needs recompute steps.
-bool asks_for_recomputations(const RunRequest& request) {
-  return recomputes(request.policy) || std::ranges::any_of(request.transforms, [](const std::string& asked) {
-           return asked == kAllTransforms || asked == kRecompute;
-         });
-}
-
 void take_times(CalibratedTimes times, const RunRequest& request, Trace& trace) {
   std::ranges::move(times.notes, std::back_inserter(trace.notes));
   trace.environment.link = times.link;
@@ -42,6 +35,12 @@ void check_rules(const Policy& policy, Trace& trace) {
 }
 
 }  // namespace
+
+bool asks_for_recomputations(const RunRequest& request) {
+  return recomputes(request.policy) || std::ranges::any_of(request.transforms, [](const std::string& asked) {
+           return asked == kAllTransforms || asked == kRecompute;
+         });
+}
 
 std::vector<std::shared_ptr<const Transform>> transforms_of(const RunRequest& request) {
   std::vector<std::string> names = transforms_in(request.policy.rules);

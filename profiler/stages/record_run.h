@@ -14,6 +14,9 @@ namespace offprof {
 /// Returns the transforms that the request names, in its rules and beside them, each once.
 std::vector<std::shared_ptr<const Transform>> transforms_of(const RunRequest& request);
 
+/// Returns true if recompute steps are searched for: the policy or the request's transforms need them.
+bool asks_for_recomputations(const RunRequest& request);
+
 /// Returns the environment of a run on `device`, with the device's own link if it is known.
 Environment environment_of(const RunRequest& request, const Device& device);
 

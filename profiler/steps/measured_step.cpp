@@ -3,12 +3,15 @@
 namespace offprof {
 
 MeasuredStep::MeasuredStep(Device& device, const StepOrder& order, std::shared_ptr<const Residents> residents,
-                           StepTracing* tracing, const std::function<std::string()>& module_path)
-    : device_(device), tracing_(order.traced ? tracing : nullptr), listener_(order.listener) {
+                           StepTracing* tracing, const CodeLocator& locate)
+    : device_(device),
+      tracing_(order.traced ? tracing : nullptr),
+      leaves_cache_peaks_(order.leaves_cache_peaks),
+      listener_(order.listener) {
   begin_counting();
   result_.device_resident_bytes = device_.live_bytes();
   result_.allocations = -device_.next_allocation();
-  listen(order, module_path);
+  listen(order, locate);
   begin_ = device_.mark();
   step_ = std::make_shared<OffloadStep>(device_, order.policy, order.guide, std::move(residents), listener_);
 }
@@ -31,14 +34,18 @@ void MeasuredStep::begin_counting() {
   }
   device_.take_exposed_ns();
   device_.forget_marks();
-  device_.reset_peak();
+  if (leaves_cache_peaks_)
+    device_.reset_own_peak();
+  else
+    device_.reset_peak();
 }
 
-void MeasuredStep::listen(const StepOrder& order, const std::function<std::string()>& module_path) {
+void MeasuredStep::listen(const StepOrder& order, const CodeLocator& locate) {
   GpuTracer* const tracer = tracing_ != nullptr ? tracing_->begin(*order.traced) : nullptr;
   if (order.recording == Recording::kMarks) listener_ = &marks_.emplace(device_);
   if (order.recording == Recording::kTimeline || order.recording == Recording::kProgram)
-    listener_ = &recorder_.emplace(device_, order.recording == Recording::kProgram, tracer, module_path);
+    listener_ = &recorder_.emplace(device_, order.recording == Recording::kProgram, tracer, locate);
+  if (order.listener != nullptr) order.listener->on_step_begin();
   if (!recorder_) device_.take_work();
 }
 
@@ -57,7 +64,7 @@ void MeasuredStep::end() {
   if (const auto work = device_.take_work(); work && !recorder_) result_.busy_ns = work->busy_ns;
   result_.allocations += device_.next_allocation();
   result_.device_peak_bytes = device_.peak_bytes();
-  result_.cache_use = device_.cache_use();
+  if (!leaves_cache_peaks_) result_.cache_use = device_.cache_use();
 }
 
 StepResult MeasuredStep::finish() {

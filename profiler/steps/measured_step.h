@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,9 +8,9 @@
 #include <vector>
 
 #include "engine/autograd/offload_step.h"
-#include "engine/checkpointing/module_path.h"
 #include "engine/devices/device.h"
 #include "profiler/cupti/step_tracing.h"
+#include "profiler/recorder/code_location.h"
 #include "profiler/recorder/marking_listener.h"
 #include "profiler/recorder/pass_recorder.h"
 #include "profiler/recording/step_result.h"
@@ -25,10 +24,9 @@ class MeasuredStep {
  public:
   /// Waits until the device is idle, resets its counters and begins the step. `device`, `tracing` and
   /// `order.listener` must outlive this object. `tracing` is for the device's GPU and orders that are traced;
-  /// nullptr: none. `module_path`: see PassRecorder.
+  /// nullptr: none.
   MeasuredStep(Device& device, const StepOrder& order, std::shared_ptr<const Residents> residents,
-               StepTracing* tracing = nullptr,
-               const std::function<std::string()>& module_path = current_module_path);
+               StepTracing* tracing = nullptr, const CodeLocator& locate = location_in_torch_script);
   /// Stops listening, since the step's graph may outlive this object.
   ~MeasuredStep();
   MeasuredStep(const MeasuredStep&) = delete;
@@ -52,12 +50,13 @@ class MeasuredStep {
 
  private:
   void begin_counting();
-  void listen(const StepOrder& order, const std::function<std::string()>& module_path);
+  void listen(const StepOrder& order, const CodeLocator& locate);
   void take_phases();
   void take_figures();
 
   Device& device_;
   StepTracing* tracing_;  ///< nullptr: this step is not traced
+  bool leaves_cache_peaks_;
   StepListener* listener_;
   std::optional<MarkingListener> marks_;
   std::optional<PassRecorder> recorder_;

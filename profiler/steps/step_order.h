@@ -25,6 +25,9 @@ struct StepOrder {
   /// Listens to a step with Recording::kNone; nullptr: nobody listens. It must outlive the step.
   StepListener* listener = nullptr;
   std::optional<TraceDetail> traced{};  ///< traces the step, if the GPU can be traced; nullopt: not traced
+  /// Leaves the peaks of the caching allocator as they are, since the program may read them; then
+  /// StepResult::cache_use is absent.
+  bool leaves_cache_peaks = false;
 };
 
 }  // namespace offprof

@@ -2,11 +2,11 @@
 #include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-#include <torch/csrc/autograd/python_variable.h>
 #include <torch/version.h>
 
 #include <exception>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,10 +14,13 @@
 #include "profiler/script/script_recording.h"
 #include "profiler/stages/gradient_check.h"
 #include "profiler/stages/step_error.h"
+#include "python/extension/arguments.h"
+#include "python/extension/offloading_binding.h"
 #include "traces/analysis/fingerprint.h"
 #include "traces/format/metrics_io.h"
 #include "traces/format/policy_io.h"
 #include "traces/io/json_access.h"
+#include "traces/io/output_lock.h"
 
 namespace py = pybind11;
 
@@ -29,17 +32,6 @@ void raise(const Error& error) {
   const char* name = error.kind() == ErrorKind::kInput ? "InputError" : "UnavailableError";
   const py::object type = py::module_::import("offprof.errors").attr(name);
   PyErr_SetObject(type.ptr(), type(error.what(), error.hint()).ptr());
-}
-
-at::Tensor tensor_of(py::handle object) {
-  if (!THPVariable_Check(object.ptr())) throw py::type_error("a torch.Tensor is expected");
-  return THPVariable_Unpack(object.ptr());
-}
-
-std::vector<at::Tensor> tensors_of(const py::sequence& objects) {
-  std::vector<at::Tensor> tensors;
-  for (const py::handle object : objects) tensors.push_back(tensor_of(object));
-  return tensors;
 }
 
 /// Returns the tensor, which may be None, as an undefined tensor then.
@@ -69,27 +61,20 @@ class GradientsOfProgram {
   GradientReference reference_;
 };
 
-/// Calls the function with the interpreter's lock.
-template <typename Result, typename... Arguments>
-std::function<Result(Arguments...)> with_lock(std::function<Result(Arguments...)> function) {
-  return [function = std::move(function)](Arguments... arguments) {
-    const py::gil_scoped_acquire lock;
-    return function(arguments...);
-  };
-}
-
 /// Returns the text of a ScriptRequest for a program that records itself. `policies` are names of presets or
-/// paths of policy files; the first is measured, the others are compared.
+/// paths of policy files; the first is measured, the others are compared. `steps` are measured under each;
+/// nullopt: see ScriptRequest::has_default_steps.
 std::string make_request(const std::string& program, const std::string& device,
-                         const std::vector<std::string>& policies, int steps, int warmup, int threads,
-                         const std::string& trace_path, const std::string& outcome_path) {
+                         const std::vector<std::string>& policies, std::optional<int> steps, int warmup,
+                         int threads, const std::string& trace_path, const std::string& outcome_path) {
   ScriptRequest request;
   request.run.model_path = program;
   request.run.device = device;
   request.run.threads = threads;
-  request.run.settings.steps = steps;
+  request.has_default_steps = !steps;
+  if (steps) request.run.settings.steps = *steps;
   request.run.settings.warmup = warmup;
-  request.run.settings.loss = request.run.settings.optimizer = "script";
+  request.run.settings.loss = request.run.settings.optimizer = kOfScript;
   request.fingerprint = fingerprint(program);
   request.argv = {"offprof.record", program};
   request.trace_path = trace_path;
@@ -110,8 +95,8 @@ std::string make_request(const std::string& program, const std::string& device,
 class ProgramRecording {
  public:
   ProgramRecording(const std::string& request, std::function<void(const std::string&)> progress,
-                   std::function<std::string()> module_path)
-      : recording_(request, with_lock(std::move(progress)), with_lock(std::move(module_path))) {}
+                   PythonLocator locate)
+      : recording_(request, with_lock(std::move(progress)), locator_of(std::move(locate))) {}
 
   /// Calls `work` without the interpreter's lock. Converts exceptions of LibTorch to Error.
   template <typename Work>
@@ -135,6 +120,14 @@ class ProgramRecording {
   }
   bool may_lose(int compared) { return recording_.session().may_lose(policy(compared)); }
   void begin_phase(ScriptPhase phase) { recording_.session().begin_phase(phase); }
+  void begin_call(const py::sequence& inputs) {
+    const std::vector<at::Tensor> tensors = tensors_of(inputs);
+    guarded([&] { recording_.session().begin_call(tensors); });
+  }
+  void end_call(const py::sequence& outputs) {
+    const std::vector<at::Tensor> tensors = tensors_of(outputs);
+    guarded([&] { recording_.session().end_call(tensors); });
+  }
   void end_backward() {
     guarded([&] { recording_.session().end_backward(); });
   }
@@ -160,6 +153,7 @@ class ProgramRecording {
   std::string gradients() { return recording_.session().result().trace.gradients; }
   void set_gradients(const std::string& verdict) { recording_.session().result().trace.gradients = verdict; }
   std::int64_t steps() { return recording_.session().steps(); }
+  std::int64_t steps_left() { return recording_.session().steps_left(); }
 
  private:
   const Policy& policy(int compared) const {
@@ -189,6 +183,7 @@ PYBIND11_MODULE(_extension, module) {
              py::arg("trace_path"), py::arg("outcome_path"));
   module.def(
       "open_device", [](const std::string& name) { offprof::device_of_process(name, {}); }, py::arg("name"));
+  py::class_<offprof::OutputLock>(module, "OutputLock").def(py::init<const std::string&>(), py::arg("path"));
   module.def("interpose_autograd_engine", &offprof::interpose_autograd_engine);
   module.def("tensors_saved_by_other_hooks", &offprof::tensors_saved_by_other_hooks);
   py::enum_<ScriptPhase>(module, "Phase")
@@ -198,15 +193,17 @@ PYBIND11_MODULE(_extension, module) {
   py::class_<offprof::GradientsOfProgram>(module, "GradientCheck")
       .def(py::init<std::vector<std::string>, const py::function&>(), py::arg("names"), py::arg("plain"))
       .def("check", &offprof::GradientsOfProgram::check, py::arg("gradients"), py::arg("may_lose"));
+  offprof::bind_offloading(module);
   py::class_<ProgramRecording>(module, "Recording")
-      .def(py::init<const std::string&, std::function<void(const std::string&)>,
-                    std::function<std::string()>>(),
-           py::arg("request"), py::arg("progress"), py::arg("module_path"))
+      .def(py::init<const std::string&, std::function<void(const std::string&)>, offprof::PythonLocator>(),
+           py::arg("request"), py::arg("progress"), py::arg("locate"))
       .def("begin_step", &ProgramRecording::begin_step, py::arg("parameters"), py::arg("buffers"))
       .def("begin_unrecorded_step", &ProgramRecording::begin_unrecorded_step, py::arg("parameters"),
            py::arg("buffers"), py::arg("compared") = -1)
       .def("may_lose", &ProgramRecording::may_lose, py::arg("compared") = -1)
       .def("begin_phase", &ProgramRecording::begin_phase, py::arg("phase"))
+      .def("begin_call", &ProgramRecording::begin_call, py::arg("inputs"))
+      .def("end_call", &ProgramRecording::end_call, py::arg("outputs"))
       .def("end_backward", &ProgramRecording::end_backward)
       .def("end_step", &ProgramRecording::end_step)
       .def("forget_in_child", &ProgramRecording::forget_in_child)
@@ -219,5 +216,6 @@ PYBIND11_MODULE(_extension, module) {
       .def_property_readonly("outcome", &ProgramRecording::outcome)
       .def_property_readonly("measured", &ProgramRecording::measured)
       .def_property("gradients", &ProgramRecording::gradients, &ProgramRecording::set_gradients)
-      .def_property_readonly("steps", &ProgramRecording::steps);
+      .def_property_readonly("steps", &ProgramRecording::steps)
+      .def_property_readonly("steps_left", &ProgramRecording::steps_left);
 }

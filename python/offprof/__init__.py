@@ -6,20 +6,46 @@ torch is imported (`offprof.virtual_gpu`).
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from .errors import InputError, OffprofError, UnavailableError
 
 if TYPE_CHECKING:
+    from .activations import OffloadActivations
+    from .activations_report import OffloadingReport
+    from .comparison import Comparison, compare
     from .recorder import Recording, open_device, profile, record
 
-__all__ = ["InputError", "OffprofError", "Recording", "UnavailableError", "open_device", "profile", "record"]
+__all__ = [
+    "Comparison",
+    "InputError",
+    "OffloadActivations",
+    "OffloadingReport",
+    "OffprofError",
+    "Recording",
+    "UnavailableError",
+    "compare",
+    "open_device",
+    "profile",
+    "record",
+]
+
+# Modules of the names that are imported when they are first used.
+_MODULES = {
+    "Comparison": "comparison",
+    "OffloadActivations": "activations",
+    "OffloadingReport": "activations_report",
+    "Recording": "recorder",
+    "compare": "comparison",
+    "open_device": "recorder",
+    "profile": "recorder",
+    "record": "recorder",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Imports what needs torch when it is first used."""
-    if name not in __all__:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import recorder
-
-    return getattr(recorder, name)
+    return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)

@@ -31,7 +31,7 @@ def import_torch(execute: Callable[[ModuleType], None], torch: ModuleType) -> No
             libraries=settings["libraries"],
         )
     except OffprofError as error:
-        report_problem(report_folder, str(error))
+        report_problem(report_folder, f"{error.message} ({error.hint})" if error.hint else error.message)
         raise
     execute(torch)
     ProcessReport(gpu, report_folder).watch(torch)

@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import os
 import runpy
+import signal
 import sys
 import traceback
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 OLDEST_PYTHON = (3, 9)
 # Status of a program that could not be recorded. The outcome file says why.
 NOT_RECORDED = 1
+# Status of a program that Ctrl-C ended, as a shell has it.
+INTERRUPTED = 128 + signal.SIGINT
 
 
 def _write_error(request: dict[str, Any], kind: str, message: str, hint: str) -> int:
@@ -41,27 +44,62 @@ def _own_frames_skipped(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
+def _print_failure(error: BaseException) -> None:
+    """Prints the traceback of a program that failed, as Python would."""
+    traceback.print_exception(type(error), error, _own_frames_skipped(error.__traceback__))
+
+
+def _end_between_calls() -> None:
+    """Lets SIGTERM and SIGHUP end the process as they do by default, but never within a call of the extension, which
+    may be writing a file. A program that handles them itself replaces this."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end_by_signal)
+
+
+def _end_by_signal(number: int, frame: FrameType | None) -> None:
+    del frame
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _refuse_early_torch() -> None:
+    """Raises UnavailableError if torch is imported already: then it was imported when Python started."""
+    if "torch" not in sys.modules:
+        return
+    from offprof.errors import UnavailableError
+
+    raise UnavailableError(
+        "torch was imported when Python started, before the virtual GPU could be opened",
+        "Look for the import in the sitecustomize.py, the usercustomize.py and the .pth files of this Python: "
+        f"{sys.executable} -v -c pass 2>&1 | grep 'import .torch'",
+    )
+
+
 class _Launch:
     """One recording of a program."""
 
     def __init__(self, request_text: str) -> None:
         from offprof import native
 
+        self._process = os.getpid()
+        self._shown_stage = ""
         self.request: dict[str, Any] = json.loads(request_text)
         self.program: str = self.request["run"]["program"]
         gpu = self.request.get("virtual_gpu")
         if gpu is not None:
             from offprof.virtual_gpu import open_virtual_gpu
 
+            _refuse_early_torch()
             open_virtual_gpu(gpu["profile"], libraries=gpu["libraries"])
         extension = native.load_extension()
-        from offprof.module_paths import ModulePaths  # these import torch
+        from offprof.code_locator import CodeLocator  # these import torch
         from offprof.script_driver import ScriptDriver
 
-        paths = ModulePaths()
-        self.recording = extension.Recording(request_text, self._report_progress, paths.current)
+        locator = CodeLocator()
+        self.recording = extension.Recording(request_text, self._report_progress, locator.locate)
         patience = self.request["patience_seconds"]
-        self.driver = ScriptDriver(self.recording, extension.Phase, paths, self._finish, patience)
+        self.driver = ScriptDriver(self.recording, extension.Phase, locator, self._finish, patience)
 
     def run(self) -> int:
         """Runs the program until it is recorded or ends. Returns the exit status of the launcher."""
@@ -73,12 +111,23 @@ class _Launch:
         except ProgramStopped:
             return 0
         except OffprofError as error:
+            if self._is_fork():
+                raise
             return self._refuse(isinstance(error, InputError), f"{self.program}: {error.message}", error.hint)
         except SystemExit as end:
+            if self._is_fork():
+                raise
             return self._ended(f"ended with status {end.code or 0}")
-        except BaseException as error:  # the program's own failure, KeyboardInterrupt too
-            return self._failed(error)
-        return self._ended("ended")
+        except BaseException as error:  # the program's own failure
+            _print_failure(error)
+            if isinstance(error, KeyboardInterrupt):
+                return INTERRUPTED
+            return 1 if self._is_fork() else self._failed(error)
+        return 0 if self._is_fork() else self._ended("ended")
+
+    def _is_fork(self) -> bool:
+        """Returns True in a process that the program has forked. Only the first process reports an outcome."""
+        return os.getpid() != self._process
 
     def _run_program(self) -> None:
         from offprof import program_runner
@@ -101,9 +150,9 @@ class _Launch:
         steps = self.recording.steps
         sys.stdout.flush()
         if self.request["continues"]:
-            print(f"offprof: {steps} steps are recorded; the program trains on under the policy", file=sys.stderr)
+            print(f"offprof: recorded in {_steps(steps)}; the program trains on under the policy", file=sys.stderr)
             return Afterwards.TRAIN_ON
-        print(f"offprof: {steps} steps are recorded; the program is stopped", file=sys.stderr)
+        print(f"offprof: recorded in {_steps(steps)}; the program is stopped", file=sys.stderr)
         return Afterwards.STOP
 
     def _ended(self, how: str) -> int:
@@ -117,36 +166,43 @@ class _Launch:
             return self._refuse(True, message, hint)
         return self._refuse(
             True,
-            f"{self.program} {how} after {steps} steps, before everything was recorded",
-            "Let it train for more steps.",
+            f"{self.program} {how} after {_steps(steps)}, before everything was recorded",
+            f"Let it train for {self.recording.steps_left} steps more.",
         )
 
     def _failed(self, error: BaseException) -> int:
-        """Reports the program's failure, whose traceback is printed as Python would."""
-        traceback.print_exception(type(error), error, _own_frames_skipped(error.__traceback__))
+        """Reports the program's failure."""
         if self.driver.is_done:
             return 0
         steps = self.recording.steps
         if self.recording.fail():
             self.recording.write()
             return 0
-        recorded = (
-            "everything was recorded but not measured" if self.recording.is_recorded else "not everything was recorded"
-        )
+        if steps == 0:
+            when = "before its first step: nothing was recorded"
+        elif self.recording.is_recorded:
+            when = f"in step {steps}: its step was recorded until then, but not measured"
+        else:
+            when = f"in step {steps}: the {steps - 1} steps before it are too few for a recording"
         return self._refuse(
-            True,
-            f"{self.program} raised {type(error).__name__} in step {steps}; until then {recorded}",
-            "Its traceback is above.",
+            True, f"{self.program} raised {type(error).__name__} {when}", "Its traceback is above. Nothing is written."
         )
 
     def _refuse(self, is_input: bool, message: str, hint: str) -> int:
         self.recording.write_error(is_input, message, hint)
         return NOT_RECORDED
 
-    @staticmethod
-    def _report_progress(what: str) -> None:
-        if os.environ.get("OFFPROF_VERBOSE"):
-            print(f"detail: {what}", file=sys.stderr)
+    def _report_progress(self, what: str) -> None:
+        """Prints a line for each stage, or for each step; see ShownProgress in profiler/plugin/script_io.h."""
+        stage = what.partition(":")[0]
+        shown = self.request["progress"]
+        if shown == "steps" or (shown == "stages" and stage != self._shown_stage):
+            print(f"offprof: {what}", file=sys.stderr)
+        self._shown_stage = stage
+
+
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count} steps"
 
 
 def main() -> int:
@@ -168,6 +224,7 @@ def main() -> int:
     sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     from offprof.errors import InputError, OffprofError
 
+    _end_between_calls()
     try:
         launch = _Launch(text)
     except OffprofError as error:

@@ -37,7 +37,7 @@ def load_extension() -> types.ModuleType:
         raise UnavailableError(
             f"this offprof has no extension for {python} ({sys.executable})",
             "Choose the Python that offprof was built for: --python PATH; or build offprof with this Python: "
-            "cmake --preset release -DPython3_EXECUTABLE=PATH && cmake --build --preset release",
+            "cmake --preset release -DOFFPROF_TORCH_PYTHON=PATH && cmake --build --preset release",
         )
     _import_torch(importlib.import_module("offprof.torch_version").TORCH_VERSION)
     try:

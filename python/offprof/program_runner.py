@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib.util
 import io
 import os
 import runpy
@@ -29,10 +30,13 @@ def run_program(
         is_module: the program is a module.
         main_step: function of a script, `name` or `Class.name`, whose calls are steps; empty: none.
         after_step: called after each call of `main_step`.
+
+    Raises InputError if there is no such module.
     """
     sys.argv = [program, *arguments]
     if is_module:
         sys.path.insert(0, os.getcwd())
+        _require_module(program)
         runpy.run_module(program, run_name="__main__", alter_sys=True)
         return
     sys.path.insert(0, os.path.dirname(os.path.realpath(program)))
@@ -40,6 +44,23 @@ def run_program(
         _run_with_steps(program, main_step, after_step)
     else:
         runpy.run_path(program, run_name="__main__")
+
+
+def _require_module(name: str) -> None:
+    """Raises InputError unless Python finds the module, and as a package it can be run. Imports its packages."""
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            name += ".__main__"
+            spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise  # a package of the module lacks something else
+        spec = None
+    if spec is None:
+        raise InputError(
+            f"there is no module {name}", "Run it from the folder from which `python -m` finds it, or set PYTHONPATH."
+        )
 
 
 def watch_steps_in_module(module: str, name: str, after_step: Callable[[], None]) -> None:

@@ -9,6 +9,8 @@ import torch
 from torch.nn.modules import module as _modules
 from torch.optim import optimizer as _optimizers
 
+from .root_calls import RootCalls
+
 
 class ProgramListener(Protocol):
     """Receives the events of a program, on the threads on which they happen."""
@@ -18,6 +20,12 @@ class ProgramListener(Protocol):
 
     def on_backward_end(self) -> None:
         """The outermost backward pass has ended without an exception."""
+
+    def on_inputs(self, tensors: list[torch.Tensor]) -> None:
+        """A root module is about to be called with these tensors, which have no history."""
+
+    def on_outputs(self, tensors: list[torch.Tensor]) -> None:
+        """A root module has returned these tensors."""
 
     def on_optimizer_begin(self) -> None:
         """An optimizer begins its step."""
@@ -30,31 +38,51 @@ class _BackwardWatch:
     """Stands in for autograd's engine in ``torch.autograd`` and reports the outermost backward passes."""
 
     def __init__(self, engine: Any, listener: ProgramListener) -> None:
-        self._engine = engine
-        self._listener = listener
+        self.engine = engine
+        self.listener = listener
         self._depth = 0
 
     def run_backward(self, *args: Any, **options: Any) -> Any:
         if self._depth == 0:
-            self._listener.on_backward_begin()
+            self.listener.on_backward_begin()
         self._depth += 1
         try:
-            result = self._engine.run_backward(*args, **options)
+            result = self.engine.run_backward(*args, **options)
         finally:
             self._depth -= 1
         if self._depth == 0:
-            self._listener.on_backward_end()
+            self.listener.on_backward_end()
         return result
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
+        return getattr(self.engine, name)
+
+
+def _installed_watches() -> list[_BackwardWatch]:
+    """Returns the installed watches, the last one first."""
+    watches = []
+    engine = torch.autograd.variable.Variable._execution_engine
+    while isinstance(engine, _BackwardWatch):
+        watches.append(engine)
+        engine = engine.engine
+    return watches
+
+
+def _remove_backward_watch(watch: _BackwardWatch) -> None:
+    """Removes the watch, whichever others were installed since."""
+    variable = torch.autograd.variable.Variable
+    if variable._execution_engine is watch:
+        variable._execution_engine = watch.engine
+    for other in _installed_watches():
+        if other.engine is watch:
+            other.engine = watch.engine
 
 
 class ProgramWatch:
     """Installs the hooks that report a program's events, and knows its parameters and buffers.
 
     A root module is one that is called outside of every other module's call. Root modules are collected until
-    ``forget_calls``, since the hooks slow each call of a module.
+    ``watch_roots``, since the hooks slow each call of a module. From then on the calls of root modules are reported.
     """
 
     def __init__(self, listener: ProgramListener) -> None:
@@ -64,43 +92,55 @@ class ProgramWatch:
         self._optimizers: dict[int, weakref.ref[torch.optim.Optimizer]] = {}
         self._depth = 0
         self._call_hooks: list[Any] = []
+        self._root_calls = RootCalls(listener.on_inputs, listener.on_outputs)
         self._hooks: list[Any] = []
-        self._engine: Any = None
+        self._backward: _BackwardWatch | None = None
 
     @property
     def is_installed(self) -> bool:
         """Whether the hooks are installed."""
-        return self._engine is not None
+        return self._backward is not None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other watch is installed."""
+        return all(watch.listener is self._listener for watch in _installed_watches())
 
     def install(self) -> None:
         """Installs all hooks."""
         variable = torch.autograd.variable.Variable
-        self._engine = variable._execution_engine
-        variable._execution_engine = _BackwardWatch(self._engine, self._listener)
+        self._backward = _BackwardWatch(variable._execution_engine, self._listener)
+        variable._execution_engine = self._backward
         self._hooks = [
             _optimizers.register_optimizer_step_pre_hook(self._optimizer_begins),
             _optimizers.register_optimizer_step_post_hook(self._optimizer_ends),
         ]
+        self.watch_calls()
+
+    def watch_calls(self) -> None:
+        """Collects root modules from now on, outside of all calls."""
+        self._forget_calls()
+        self._depth = 0
         self._call_hooks = [
             _modules.register_module_forward_pre_hook(self._call_begins),
             _modules.register_module_forward_hook(self._call_ends, always_call=True),
         ]
 
-    def forget_calls(self) -> None:
-        """Removes the hooks of module calls."""
-        for hook in self._call_hooks:
-            hook.remove()
-        self._call_hooks.clear()
+    def watch_roots(self) -> None:
+        """Watches the calls of the root modules that are known, and of no other module."""
+        self._forget_calls()
+        self._root_calls.install(self.roots())
 
     def remove(self) -> None:
         """Removes all hooks."""
-        self.forget_calls()
+        self._forget_calls()
+        self._root_calls.remove()
         for hook in self._hooks:
             hook.remove()
         self._hooks.clear()
-        if self._engine is not None:
-            torch.autograd.variable.Variable._execution_engine = self._engine
-            self._engine = None
+        if self._backward is not None:
+            _remove_backward_watch(self._backward)
+            self._backward = None
 
     def roots(self) -> list[torch.nn.Module]:
         """Returns the root modules."""
@@ -110,6 +150,11 @@ class ProgramWatch:
         """Returns the optimizers that have made a step."""
         found = [reference() for reference in self._optimizers.values()]
         return [optimizer for optimizer in found if optimizer is not None]
+
+    def has_optimizer(self, number: int) -> bool:
+        """Returns True while the optimizer of that number exists."""
+        reference = self._optimizers.get(number)
+        return reference is not None and reference() is not None
 
     def parameters(self) -> list[torch.Tensor]:
         """Returns the parameters of the optimizers and of the root modules, frozen ones too, each once."""
@@ -130,6 +175,11 @@ class ProgramWatch:
             for buffer in root.buffers():
                 found.setdefault(id(buffer), buffer)
         return [tensor for tensor in found.values() if _is_known(tensor)]
+
+    def _forget_calls(self) -> None:
+        for hook in self._call_hooks:
+            hook.remove()
+        self._call_hooks.clear()
 
     def _optimizer_begins(self, *_: Any) -> None:
         self._listener.on_optimizer_begin()

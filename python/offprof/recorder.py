@@ -43,7 +43,7 @@ class _Settings:
     policies: list[str]
     device: str
     output: Path | None
-    steps: int
+    steps: int | None
     warmup: int
     threads: int
 
@@ -66,6 +66,7 @@ class _Session:
         self._settings = settings
         _open_device(settings.device)
         self.extension = load_extension()
+        self._output_lock = None if settings.output is None else self.extension.OutputLock(str(settings.output))
         request = self.extension.make_request(
             program=Path(sys.argv[0]).name or "program",
             device=settings.device,
@@ -76,17 +77,30 @@ class _Session:
             trace_path=str(settings.output or ""),
             outcome_path="",
         )
-        from .module_paths import ModulePaths  # these import torch
+        from .code_locator import CodeLocator  # these import torch
         from .script_driver import Afterwards, ScriptDriver
 
-        paths = ModulePaths()
-        self.native = self.extension.Recording(request, lambda what: None, paths.current)
-        self.driver: ScriptDriver = ScriptDriver(self.native, self.extension.Phase, paths, lambda: Afterwards.LEAVE)
+        locator = CodeLocator()
+        self.native = self.extension.Recording(request, lambda what: None, locator.locate)
+        self.driver: ScriptDriver = ScriptDriver(self.native, self.extension.Phase, locator, lambda: Afterwards.LEAVE)
         self.driver.watch.install()
+
+    def fail(self) -> None:
+        """Ends the recording because the program failed."""
+        if self.driver.is_fork:
+            return
+        self.native.fail()
+        self.driver.watch.remove()
+        self.unlock_output()
+
+    def unlock_output(self) -> None:
+        """Lets other processes write the trace's file."""
+        self._output_lock = None
 
     def result(self) -> Recording:
         """Writes the trace and returns the result."""
         self.native.write()
+        self.unlock_output()
         outcome = json.loads(self.native.outcome)
         return Recording(
             measured=json.loads(self.native.measured),
@@ -102,7 +116,7 @@ def _settings(
     compare: Sequence[str | os.PathLike[str]],
     device: str,
     output: str | os.PathLike[str] | None,
-    steps: int,
+    steps: int | None,
     warmup: int,
     threads: int | None,
 ) -> _Settings:
@@ -139,7 +153,7 @@ class profile:  # noqa: N801
         compare: Sequence[str | os.PathLike[str]] = (),
         device: str = "host",
         output: str | os.PathLike[str] | None = None,
-        steps: int = 5,
+        steps: int | None = None,
         warmup: int = 1,
         threads: int | None = None,
     ) -> None:
@@ -150,8 +164,8 @@ class profile:  # noqa: N801
             compare: further ones, which are measured afterwards.
             device: `host`, `cuda`, `cuda:N`, or `virtual[:PROFILE]` (before the first import of torch).
             output: file for the trace; `.gz` compresses it; None: none.
-            steps: measured steps under each policy.
-            warmup: steps that are not recorded, after the first that were seen.
+            steps: measured steps under each policy; None: as many as a recording of 15 steps has, 1 to 3.
+            warmup: steps that are not recorded; the first one creates the state of the optimizer.
             threads: intra-op threads; None: all cores but one, which is left for the copies.
         """
         self._result: Recording | None = None
@@ -188,11 +202,16 @@ class profile:  # noqa: N801
         if session is None:
             return
         if kind is not None:
-            session.native.fail()
-            session.driver.watch.remove()
+            session.fail()
             return
+        if session.driver.is_fork:
+            raise InputError(
+                "offprof.profile ended in a fork of the process that records: only that one writes the recording",
+                "End forked processes within the `with` statement, by os._exit, or fork before it.",
+            )
         session.driver.close()
         if not session.driver.is_done:
+            session.unlock_output()
             raise InputError(
                 f"offprof.profile ended after {session.native.steps} steps, before everything was recorded",
                 "Train for more steps within it.",
@@ -207,7 +226,7 @@ def record(
     compare: Sequence[str | os.PathLike[str]] = (),
     device: str = "host",
     output: str | os.PathLike[str] | None = None,
-    steps: int = 5,
+    steps: int | None = None,
     warmup: int = 1,
     threads: int | None = None,
     check_gradients: bool = True,
@@ -239,7 +258,7 @@ def record(
 
             session.native.gradients = check(session, step, len(settings.policies))
     except BaseException:
-        session.native.fail()
+        session.fail()
         raise
     finally:
         session.driver.watch.remove()

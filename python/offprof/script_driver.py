@@ -9,8 +9,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from .code_locator import CodeLocator
 from .errors import InputError
-from .module_paths import ModulePaths
 from .native import PROCESSORS
 from .program_watch import ProgramWatch
 from .step_detector import StepDetector, Tick
@@ -42,7 +42,7 @@ class ScriptDriver:
         self,
         recording: Any,
         phases: Any,
-        paths: ModulePaths,
+        locator: CodeLocator,
         on_recorded: Callable[[], Afterwards],
         patience_seconds: float = float("inf"),
     ) -> None:
@@ -51,7 +51,7 @@ class ScriptDriver:
         Args:
             recording: the extension's Recording.
             phases: the extension's Phase.
-            paths: learns the paths of the program's modules.
+            locator: learns the paths of the program's modules.
             on_recorded: called once everything is recorded; says what the program does then.
             patience_seconds: longest time until the first step.
         """
@@ -61,13 +61,14 @@ class ScriptDriver:
         self.backward_passes = 0
         self._recording = recording
         self._phases = phases
-        self._paths = paths
+        self._locator = locator
         self._on_recorded = on_recorded
         self._afterwards = Afterwards.STOP
         self._patience_seconds = patience_seconds
         self._began = time.monotonic()
         self._has_frozen = False
         self._takes_optimizers = True
+        self.is_fork = False  # in a forked child process of the one that records
         os.register_at_fork(after_in_child=self._leave_child)
 
     def tick(self) -> None:
@@ -76,19 +77,21 @@ class ScriptDriver:
         Raises ProgramStopped once everything is recorded, if the program does not train on. Raises OffprofError
         if the steps cannot be recorded.
         """
+        if self.is_fork:
+            return None
         if self.is_done:
             return self._tick_afterwards()
         self._recording.end_step()
-        self.watch.forget_calls()
+        self.watch.watch_roots()
         self._collect_garbage()
-        self._paths.learn(self.watch.roots())
+        self._locator.learn(self.watch.roots())
         if not self._recording.begin_step(self.watch.parameters(), self.watch.buffers()):
             self._finish()
         return None
 
     def tick_by_hand(self) -> None:
         """Ends a step where the program says so; see tick. Optimizers do not end steps any more."""
-        if self._takes_optimizers:
+        if self._takes_optimizers and not self.is_fork:
             self._takes_optimizers = False
             self._recording.restart()
         self.tick()
@@ -103,6 +106,14 @@ class ScriptDriver:
         """See ProgramListener."""
         self._recording.end_backward()
 
+    def on_inputs(self, tensors: list[Any]) -> None:
+        """See ProgramListener."""
+        self._recording.begin_call(tensors)
+
+    def on_outputs(self, tensors: list[Any]) -> None:
+        """See ProgramListener."""
+        self._recording.end_call(tensors)
+
     def on_optimizer_begin(self) -> None:
         """See ProgramListener."""
         self._recording.begin_phase(self._phases.OPTIMIZER)
@@ -114,17 +125,21 @@ class ScriptDriver:
         tick = self.detector.feed(optimizer)
         if tick is Tick.RESTART and not self.is_done:
             self._recording.restart()
+            self.watch.watch_calls()  # the steps of the program have other roots than it seemed
         elif tick is Tick.STEP_END:
             self.tick()
 
     def close(self) -> None:
         """Removes all hooks from the program, and ends the current step."""
+        if self.is_fork:
+            return
         self._recording.end_step()
         self.watch.remove()
         self._release_garbage()
 
     def _leave_child(self) -> None:
         """Leaves a forked child process alone, and gives it the processors that the recording keeps apart."""
+        self.is_fork = True
         if self.watch.is_installed:
             self.watch.remove()
             self._recording.forget_in_child()

@@ -17,7 +17,8 @@ class StepDetector:
     """Detects the period of the optimizers: a step of the program ends with the last optimizer of a period.
 
     With one optimizer, each of its steps ends a step of the program. A program with several, such as a GAN,
-    steps them in an order that repeats. The order is known once it was seen twice.
+    steps them in an order that repeats. So the first optimizer seems to be the only one; once another has made a
+    step, the order is known when it was seen twice.
     """
 
     def __init__(self) -> None:
@@ -47,8 +48,10 @@ class StepDetector:
         return Tick.NONE if self._period is None else Tick.STEP_END
 
     def _find_period(self) -> int | None:
-        """Returns the shortest period that all steps follow and that was seen twice."""
+        """Returns the shortest period that all steps follow and that was seen twice; 1 for the first step."""
         count = len(self._seen)
+        if count == 1:
+            return 1
         for period in range(1, count // 2 + 1):
             if count % period == 0 and self._seen[period:] == self._seen[:-period]:
                 return period

@@ -62,7 +62,7 @@ def request_text(policy_files: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize("device", ["host", "virtual:h200"])
-@pytest.mark.parametrize("program", ["mlp", "transformer", "gan"])
+@pytest.mark.parametrize("program", ["mlp", "transformer", "gan", "reentrant", "gradient_penalty"])
 def test_predicts_runs_of_the_script_under_eight_policies(
     program: str,
     device: str,
@@ -73,6 +73,10 @@ def test_predicts_runs_of_the_script_under_eight_policies(
 ) -> None:
     request = json.loads(request_text)
     request["run"].update(program=str(PROGRAMS / f"{program}.py"), device=device)
+    files = policy_files
+    if program == "gradient_penalty":  # TRL returns each saved tensor once, so it cannot run this program
+        request["compared"] = [each for each in request["compared"] if each.get("scheduler") != "trl"]
+        files = {name: file for name, file in files.items() if POLICIES[name].get("scheduler") != "trl"}
     if device != "host":
         request["virtual_gpu"] = {"profile": "h200", "libraries": str(build_folder() / "virtual_gpu")}
     trace, outcome, path = (tmp_path / name for name in ("trace.json.gz", "outcome.json", "request.json"))
@@ -83,7 +87,7 @@ def test_predicts_runs_of_the_script_under_eight_policies(
     measured = {run["policy"]["name"]: run["measured"] for run in json.loads(outcome.read_text())["compared"]}
     measured["keep"] = report_of("view", trace)["measured"]
     differences = {}
-    for name, file in policy_files.items():
+    for name, file in files.items():
         predicted = report_of("simulate", trace, "--policy", file)["predicted"]
         for key in EXACT:
             if predicted.get(key) != measured[name].get(key):

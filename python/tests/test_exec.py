@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -249,6 +251,45 @@ def test_modules_pytest_and_torchrun_use_the_gpu(execute: Exec, tmp_path: Path) 
         assert done.process["peak_requested_bytes"] == 20
 
 
+NOTEBOOK = {
+    "cells": [
+        {
+            "cell_type": "code",
+            "execution_count": None,
+            "id": "use",
+            "metadata": {},
+            "outputs": [],
+            "source": "import torch\nprint(torch.zeros(5, device='cuda').device)",
+        }
+    ],
+    "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+    "nbformat": 4,
+    "nbformat_minor": 5,
+}
+# Commands that start Python for a program, by the packages that they need.
+LAUNCHERS = {
+    ("accelerate",): ("-m", "accelerate.commands.launch", "--num_processes", "1", "use_gpu.py"),
+    ("nbconvert", "ipykernel"): ("-m", "nbconvert", "--to", "notebook", "--execute", "use_gpu.ipynb"),
+}
+
+
+def installed_launchers() -> list[tuple[str, ...]]:
+    """Returns the commands whose packages are installed; warns of the others."""
+    left_out = [needs for needs in LAUNCHERS if not all(map(importlib.util.find_spec, needs))]
+    if left_out:
+        warnings.warn(f"not installed (scripts/setup.sh --programs): {left_out}", stacklevel=1)
+    return [command for needs, command in LAUNCHERS.items() if needs not in left_out]
+
+
+@pytest.mark.parametrize("command", installed_launchers(), ids=lambda command: command[1].partition(".")[0])
+def test_launchers_and_notebooks_use_the_gpu(execute: Exec, tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "use_gpu.py").write_text("import torch\nprint(torch.zeros(5, device='cuda').device)\n")
+    (tmp_path / "use_gpu.ipynb").write_text(json.dumps(NOTEBOOK))
+    done = execute(sys.executable, *command)
+    assert done.status == 0, done.err
+    assert 20 in [process.get("peak_requested_bytes") for process in done.processes], done.report
+
+
 def test_a_shell_script_passes_the_gpu_on(execute: Exec) -> None:
     done = execute("sh", "-c", f"{sys.executable} -c 'import torch; torch.zeros(1).cuda()' && exit 4")
     assert done.status == 4
@@ -295,6 +336,7 @@ def test_reports_why_the_gpu_could_not_be_opened(execute: Exec, tmp_path: Path) 
     done = execute(script="import torch\n", variables={"PYTHONPATH": str(tmp_path)})
     assert done.status == 1
     assert "was built without CUDA" in done.process["problem"]
+    assert "\n" not in done.process["problem"]
     assert "UnavailableError" in done.err
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ def script(tmp_path: Path) -> Callable[[str], Path]:
     [
         ("print('nothing')", 2, "it ran no backward pass"),
         ("import torch\ntorch.ones(2, requires_grad=True).sum().backward()", 2, "but no optimizer of torch.optim"),
-        (TRAINING + "train_step()", 2, "ended before a step was seen"),
+        (TRAINING + "train_step()", 2, "ended after 1 step, before everything was recorded"),
         (TRAINING + "for _ in range(6): train_step()", 2, "before everything was recorded"),
         (TRAINING + "for i in range(9):\n    train_step()\n    if i == 7: raise ValueError('broken')", 2, "ValueError"),
         ("import sys\nsys.exit(4)", 2, "ended with status 4"),
@@ -61,9 +62,55 @@ def test_the_traceback_of_a_script_shows_the_script_alone(script: Callable[[str]
     assert "runpy" not in end.stderr
 
 
-def test_a_missing_script_is_refused(offprof: Run) -> None:
-    end = offprof("run", "missing.py", "--device", "host")
-    assert (end.returncode, "missing.py" in end.stderr) == (2, True)
+def test_a_missing_script_is_refused(offprof: Run, tmp_path: Path) -> None:
+    (tmp_path / "folder.py").mkdir()
+    for name, message in (("missing.py", "there is no script missing.py"), ("folder.py", "folder.py is a folder")):
+        end = offprof("run", name, "--device", "host")
+        assert (end.returncode, message in end.stderr) == (2, True), end.stderr
+
+
+def test_a_missing_module_is_refused_without_a_traceback(offprof: Run, tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    for name, missing in (("no.such", "no.such"), ("package.no", "package.no"), ("package", "package.__main__")):
+        end = offprof("run", "--device", "host", "-m", name)
+        assert (end.returncode, f"there is no module {missing}" in end.stderr) == (2, True), end.stderr
+        assert "Traceback" not in end.stderr
+
+
+def test_a_module_whose_package_lacks_something_shows_its_traceback(offprof: Run, tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("import not_installed")
+    (tmp_path / "package" / "train.py").write_text("")
+    end = offprof("run", "--device", "host", "-m", "package.train")
+    assert end.returncode == 2
+    assert "No module named 'not_installed'" in end.stderr
+
+
+@pytest.mark.parametrize(
+    ("at_start", "message"),
+    [
+        ("import torch", "torch was imported when Python started"),
+        ("import ctypes, os\nctypes.CDLL(os.environ['REAL_LIBRARY'])", "another libcudart.so"),
+    ],
+)
+def test_a_virtual_gpu_has_to_be_opened_before_torch_and_real_libraries(
+    at_start: str,
+    message: str,
+    script: Callable[[str], Path],
+    offprof: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(at_start)
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    real_library = next(Path(sysconfig.get_path("purelib")).glob("nvidia/*/lib/libcudart.so.*"))
+    monkeypatch.setenv("REAL_LIBRARY", str(real_library))
+    end = offprof("run", script(TRAINING), "--device", "virtual:h200", "-o", "trace.json")
+    assert (end.returncode, message in " ".join(end.stderr.split())) == (3, True), end.stderr
+    assert not (tmp_path / "trace.json").exists()
 
 
 def test_a_python_without_torch_is_refused(script: Callable[[str], Path], offprof: Run) -> None:
@@ -78,8 +125,8 @@ def test_a_missing_python_is_refused(script: Callable[[str], Path], offprof: Run
 
 
 def test_arguments_after_the_mark_are_the_script_s(script: Callable[[str], Path], offprof: Run) -> None:
-    end = offprof("run", script("import sys\nprint(sys.argv[1:])"), "--device", "host", "--", "--lr", "3", "-o")
-    assert "['--lr', '3', '-o']" in end.stdout
+    end = offprof("run", script("import sys\nprint(sys.argv[1:])"), "--device", "host", "--", "--lr", "[1,2]", "-o")
+    assert "['--lr', '[1,2]', '-o']" in end.stdout
 
 
 def test_a_module_runs_as_main(tmp_path: Path, offprof: Run) -> None:
@@ -148,3 +195,68 @@ def test_saved_tensor_hooks_of_the_script_take_precedence(script: Callable[[str]
 def test_forked_workers_load_the_data(report_of: Report) -> None:
     report = report_of("run", PROGRAMS / "workers.py", "--device", "host", "--policy", "offload")
     assert report["inexact"] == []
+
+
+def test_saved_tensors_have_the_line_and_the_module_that_saved_them(
+    script: Callable[[str], Path], offprof: Run, report_of: Report, tmp_path: Path
+) -> None:
+    (tmp_path / "blocks").mkdir()
+    (tmp_path / "blocks" / "block.py").write_text(
+        "import torch\n"
+        "class Block(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.linear = torch.nn.Linear(64, 64)\n"
+        "    def forward(self, value):\n"
+        "        return self.linear(value).sigmoid()\n"
+    )
+    text = """
+import torch
+from blocks.block import Block
+model = torch.nn.Sequential(Block(), Block())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+while True:
+    hidden = model(torch.randn(8, 64))
+    hidden.tanh().sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+    end = offprof("run", script(text), "--device", "host", "--policy", "keep", "-o", "trace.json")
+    assert end.returncode == 0, end.stderr
+    saved = report_of("view", "trace.json", "--saved")["saved"]
+    places = {(tensor["op"], tensor["module"], tensor["line"]) for tensor in saved}
+    assert ("aten::addmm", "0.linear", "blocks/block.py:7") in places
+    assert ("aten::sigmoid", "1", "blocks/block.py:7") in places
+    assert ("aten::tanh", None, "train.py:8") in places
+    by_line = report_of("view", "trace.json", "--saved", "--by", "line")["saved_by_line"]
+    assert [group["line"] for group in by_line] == ["blocks/block.py:7", "train.py:8"]
+
+
+def test_validate_runs_a_script_once_for_each_setting(
+    script: Callable[[str], Path], offprof: Run, report_of: Report, tmp_path: Path
+) -> None:
+    path = script(
+        TRAINING.replace(
+            "torch.nn.ReLU(), torch.nn.Linear(64, 1))", "torch.nn.ReLU(), torch.nn.Linear(64, 1)).cuda()"
+        ).replace("8, 64)", "8, 64, device='cuda')")
+        + "print('trains')\nwhile True: train_step()"
+    )
+    recorded = ("--device", "virtual:h200", "-o", "trace.json")
+    assert offprof("run", path, *recorded, "--", "--size", "8").returncode == 0
+    report = report_of("validate", path, "-t", "trace.json", "--policies", 3)
+    assert (report["memory_is_exact"], report["outcome"], report["compares_times"]) == (True, "hold", True)
+    assert all(setting["error"] == 0 for setting in report["settings"])
+    end = offprof("validate", path, "-t", "trace.json", "--", "--size", "16")
+    message = " ".join(end.stderr.split())
+    assert (end.returncode, "is not the script, with the arguments, of trace.json" in message) == (2, True), message
+
+
+def test_validate_gives_no_figure_of_the_times_of_different_processes(
+    script: Callable[[str], Path], offprof: Run, report_of: Report
+) -> None:
+    path = script(TRAINING + "while True: train_step()")
+    assert offprof("run", path, "--device", "host", "-o", "trace.json").returncode == 0
+    report = report_of("validate", path, "-t", "trace.json", "--policies", 3)
+    assert (report["memory_is_exact"], report["outcome"], report["compares_times"]) == (True, "hold", False)
+    assert not {"by_trace", "less_drift", "verdicts"} & report.keys()
+    assert not any("error" in setting for setting in report["settings"])

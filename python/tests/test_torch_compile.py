@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_exec import Exec, execute, program
 
 __all__ = ["execute", "program"]  # fixtures
 
+# Host time of a launch on h200 (engine/devices/virtual_gpu/model/profiles/h200.json).
+LAUNCH_NS = 5000
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 
@@ -68,30 +71,78 @@ if HAS_TRITON:
         assert done.status == 0, done.err
         assert "6.0" in done.out
 
-    def test_launches_a_triton_kernel(execute: Exec, caches: dict[str, str]) -> None:
+    # A Triton kernel that adds x and y into out, and the virtual time that a call takes with its launches.
+    ADD_KERNEL = """
+import torch
+import triton
+import triton.language as tl
+from offprof.virtual_gpu import opened_virtual_gpu
+
+@triton.jit
+def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    tl.store(out + at, tl.load(x + at, mask=mask) + tl.load(y + at, mask=mask), mask=mask)
+
+def time_of(call):
+    gpu = opened_virtual_gpu()
+    torch.cuda.synchronize()
+    before = gpu.state()
+    call()
+    torch.cuda.synchronize()
+    after = gpu.state()
+    return after.host_time_ns - before.host_time_ns, after.launches - before.launches
+"""
+
+    def nanoseconds(done: Any) -> int:
+        return int(done.out.split()[-1])
+
+    def test_a_triton_kernel_moves_the_memory_of_its_arguments(execute: Exec, caches: dict[str, str]) -> None:
         done = execute(
-            script="""
-            import torch
-            import triton
-            import triton.language as tl
-            from offprof.virtual_gpu import opened_virtual_gpu
-
-            @triton.jit
-            def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
-                at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-                mask = at < n
-                tl.store(out + at, tl.load(x + at, mask=mask) + tl.load(y + at, mask=mask), mask=mask)
-
-            x = torch.zeros(1000, device="cuda")
-            gpu = opened_virtual_gpu()
-            before = gpu.state().launches
-            add_kernel[(4,)](x, x, x, 1000, BLOCK=256)
-            print(gpu.state().launches - before)
-            """,
+            script=ADD_KERNEL
+            + """
+x, y, out = (torch.zeros(2**28, device="cuda") for _ in range(3))
+add_kernel[(1,)](x, y, out, 2**28, BLOCK=256)  # compiles
+time, launches = time_of(lambda: add_kernel[(2**20,)](x, y, out, 2**28, BLOCK=256))
+print(launches, time)
+""",
             variables=caches,
         )
         assert done.status == 0, done.err
-        assert done.out == "1\n"
+        assert done.out.startswith("1 ")
+        # 3 GiB at 0.9 * 4.8 TB/s, and the launch.
+        assert nanoseconds(done) == pytest.approx(745654 + LAUNCH_NS, abs=1)
+
+    def test_a_slice_reaches_from_its_beginning_to_the_end_of_its_block(execute: Exec, caches: dict[str, str]) -> None:
+        done = execute(
+            script=ADD_KERNEL
+            + """
+x = torch.zeros(2**28, device="cuda")
+half = x[2**27:]
+add_kernel[(1,)](half, half, half, 2**27, BLOCK=256)
+print(*time_of(lambda: add_kernel[(2**19,)](half, half, half, 2**27, BLOCK=256))[::-1])
+""",
+            variables=caches,
+        )
+        assert done.status == 0, done.err
+        # 0.5 GiB, which all three arguments reach, at 0.9 * 4.8 TB/s, and the launch.
+        assert nanoseconds(done) == pytest.approx(124276 + LAUNCH_NS, abs=1)
+
+    def test_a_compiled_program_moves_the_memory_of_its_kernels(execute: Exec, caches: dict[str, str]) -> None:
+        done = execute(
+            script=ADD_KERNEL
+            + """
+x = torch.zeros(2**28, device="cuda")
+compiled = torch.compile(lambda x: torch.sin(x) * 2)
+compiled(x)
+print(*time_of(lambda: compiled(x))[::-1])
+""",
+            variables=caches,
+        )
+        assert done.status == 0, done.err
+        assert done.out.startswith("1 ")
+        # One kernel reads 1 GiB and writes 1 GiB at 0.9 * 4.8 TB/s.
+        assert nanoseconds(done) == pytest.approx(497103 + LAUNCH_NS, abs=1)
 
     def test_notes_a_choice_by_benchmark(execute: Exec, caches: dict[str, str]) -> None:
         done = execute(

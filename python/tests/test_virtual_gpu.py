@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 import textwrap
@@ -12,6 +13,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = str(Path(os.environ.get("OFFPROF_BUILD", ROOT / "build")) / "python")
+TORCH = runpy.run_path(f"{PACKAGES}/offprof/torch_version.py")
+BUILT_FOR: str = TORCH["TORCH_VERSION"]
+OTHER_SUPPORTED = next(f"{minor}.0" for minor in TORCH["SUPPORTED_VERSIONS"] if not BUILT_FOR.startswith(f"{minor}."))
 
 
 def run(script: str) -> subprocess.CompletedProcess[str]:
@@ -127,8 +131,9 @@ def test_rejects_wrong_arguments(call: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        ("__version__ = '2.9.1+cu126'\ncuda = '12.6'", "is another version than 2.11.0"),
+        ("__version__ = '2.9.1+cu130'\ncuda = '13.0'", f"is another version than {BUILT_FOR}"),
         ("__version__ = '2.11.0+cpu'\ncuda = None\nhip = None", "was built without CUDA"),
+        ("__version__ = '2.11.0+cu126'\ncuda = '12.6'\nhip = None", "was built for CUDA 12.6"),
         ("__version__ = '2.11.0+rocm6'\ncuda = None\nhip = '6.4'", "was built for ROCm"),
     ],
 )
@@ -144,7 +149,24 @@ def test_refuses_another_torch(tmp_path: Path, version: str, message: str) -> No
     """)
     assert error.startswith("offprof.errors.UnavailableError")
     assert message in error
-    assert "-m pip install torch==2.11.0" in error
+    assert f"-m pip install torch=={BUILT_FOR}" in error
+
+
+@pytest.mark.parametrize(
+    ("version", "hint"),
+    [("2.9.1", "another that offprof supports: 2.11, "), (OTHER_SUPPORTED, "build offprof for torch")],
+)
+def test_says_how_to_get_an_offprof_for_another_torch(tmp_path: Path, version: str, hint: str) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").touch()
+    (tmp_path / "torch" / "version.py").write_text(f"__version__ = '{version}'\ncuda = '13.0'")
+    error = error_of(f"""
+        import sys
+        sys.path.insert(0, {str(tmp_path)!r})
+        from offprof.virtual_gpu import open_virtual_gpu
+        open_virtual_gpu()
+    """)
+    assert hint in error
 
 
 def test_refuses_a_python_without_torch() -> None:

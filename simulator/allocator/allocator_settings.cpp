@@ -192,12 +192,25 @@ void read_backend(SettingsReader& reader, const std::string& key) {
     reader.fail(fmt::format("{} must be native or cudaMallocAsync, not '{}'", key, backend));
 }
 
+// Since PyTorch 2.12.
+void read_throw_on_oom(SettingsReader& reader, const std::string& key) {
+  if (reader.boolean(key))
+    reader.fail(key + " refuses memory by an estimate that is not modelled", "remove " + key);
+}
+
+// Settings of PyTorch 2.15.
+bool reserves_addresses(const std::string& key) {
+  return key == "expandable_segments_reserve" || key == "expandable_segments_reserve_by_class";
+}
+
 // These settings, of pinned memory, locks and graphs, do not affect device memory outside CUDA graphs.
 bool is_without_effect(const std::string& key) {
   static constexpr std::string_view kKeys[] = {
-      "pinned_use_background_threads", "pinned_use_cuda_host_register",    "pinned_use_hip_host_register",
-      "pinned_num_register_threads",   "pinned_reserve_segment_size_mb",   "release_lock_on_cudamalloc",
-      "release_lock_on_hipmalloc",     "graph_capture_record_stream_reuse"};
+      "pinned_use_background_threads", "pinned_use_cuda_host_register",     "pinned_use_hip_host_register",
+      "pinned_num_register_threads",   "pinned_reserve_segment_size_mb",    "release_lock_on_cudamalloc",
+      "release_lock_on_hipmalloc",     "graph_capture_record_stream_reuse",
+      "pinned_free_catch_all",                                        // since PyTorch 2.12
+      "pinned_max_round_threshold_mb", "pinned_max_cached_size_mb"};  // since PyTorch 2.13
   return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
 }
 
@@ -219,10 +232,14 @@ void read_value(SettingsReader& reader, const std::string& key, AllocatorSetting
     settings.per_process_memory_fraction = read_fraction(reader, key, true);
   } else if (key == "backend") {
     read_backend(reader, key);
+  } else if (key == "throw_on_cudamalloc_oom") {
+    read_throw_on_oom(reader, key);
+  } else if (reserves_addresses(key)) {
+    reader.fail("address ranges smaller than the device's memory are not modelled", "remove " + key);
   } else if (is_without_effect(key)) {
     reader.skip();
   } else {
-    reader.fail(fmt::format("'{}' is not a setting of PyTorch 2.11", key));
+    reader.fail(fmt::format("'{}' is not a setting of PyTorch 2.11 to 2.15", key));
   }
 }
 

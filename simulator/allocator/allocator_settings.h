@@ -9,7 +9,7 @@
 
 namespace offprof {
 
-/// Sizes in PyTorch's CUDA caching allocator (c10/core/AllocatorConfig.h of LibTorch 2.11).
+/// Sizes in PyTorch's CUDA caching allocator (c10/core/AllocatorConfig.h of LibTorch 2.11 to 2.15).
 inline constexpr Bytes kMinBlockBytes = 512;           ///< every size is rounded up to a multiple of it
 inline constexpr Bytes kLargestSmallBytes = kMiB;      ///< larger blocks belong to the large pool
 inline constexpr Bytes kSmallSegmentBytes = 2 * kMiB;  ///< allocated from CUDA at a time for the small pool
@@ -39,9 +39,10 @@ struct AllocatorSettings {
 };
 
 /// Parses the syntax of PYTORCH_CUDA_ALLOC_CONF, `key:value,key:[a:b,c:d]`; "" gives the defaults. Settings
-/// of pinned memory are ignored. Throws Error (input) for a key that PyTorch 2.11 does not know, for a value
-/// that it rejects, and for a setting that allocates memory in ways that are not modelled
-/// (`backend:cudaMallocAsync`).
+/// of pinned memory are ignored. Throws Error (input) for a key that no PyTorch from 2.11 to 2.15 knows, for
+/// a value that it rejects, and for a setting that allocates memory in ways that are not modelled
+/// (`backend:cudaMallocAsync`, `throw_on_cudamalloc_oom:True`, `expandable_segments_reserve`). A PyTorch
+/// rejects the keys of later versions itself.
 AllocatorSettings parse_allocator_settings(const std::string& text);
 
 }  // namespace offprof

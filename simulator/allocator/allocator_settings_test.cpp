@@ -84,6 +84,13 @@ TEST(AllocatorSettings, IgnoresSettingsOfPinnedMemory) {
   EXPECT_EQ(settings.max_split_bytes, 64 * kMiB);
 }
 
+TEST(AllocatorSettings, AcceptsSettingsOfLaterVersionsWithoutEffect) {
+  const auto settings = parse_allocator_settings(
+      "pinned_free_catch_all:True,pinned_max_round_threshold_mb:64,pinned_max_cached_size_mb:64,"
+      "throw_on_cudamalloc_oom:False,max_split_size_mb:64");
+  EXPECT_EQ(settings.max_split_bytes, 64 * kMiB);
+}
+
 struct BadSettings {
   const char* text;
   const char* why;
@@ -100,6 +107,9 @@ INSTANTIATE_TEST_SUITE_P(
     AllocatorSettings, RefusedSettings,
     testing::Values(
         BadSettings{"max_split:64", "'max_split' is not a setting"},
+        BadSettings{"throw_on_cudamalloc_oom:True", "an estimate that is not modelled"},
+        BadSettings{"expandable_segments_reserve:0.5", "smaller than the device's memory are not modelled"},
+        BadSettings{"expandable_segments_reserve_by_class:[a:0.5]", "are not modelled"},
         BadSettings{"max_split_size_mb:19", "max_split_size_mb must be at least 20"},
         BadSettings{"max_split_size_mb:40,large_segment_size_mb:64", "max_split_size_mb must be at least 64"},
         BadSettings{"max_non_split_rounding_mb:1", "max_non_split_rounding_mb must be at least 20"},

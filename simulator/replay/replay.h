@@ -31,7 +31,7 @@ enum class StallReason : std::uint8_t {
   kLink,          ///< the link has not started the copy: it is busy with others, or the stream is waking up
   kParameters,    ///< an operator needs parameters that were loaded too late, or others must be saved first
   kLaunch,        ///< the host has not launched the next kernel yet
-  kDisk,          ///< the disk has not yet written what must go, or not yet read what is needed
+  kDisk,          ///< a write must end before memory is freed, or a read before a tensor is used
 };
 
 /// Returns the name used in reports and traces: `stash_full`, ...
@@ -114,7 +114,7 @@ class PartialReplay {
   void advance_to(std::size_t event);
   /// Returns a replay that is paused at the same point and continues under `policy`, independent of this one.
   /// `policy` must be this replay's own, or one that has agreed with it on every event up to this point (see
-  /// agrees). `listener` hears only what is replayed from here on.
+  /// agrees). `listener` is notified of later events only.
   PartialReplay fork(const Policy& policy, ReplayListener* listener = nullptr) const;
   /// True if the next event would have the same effects under `policy`, which must have agreed on all events
   /// before it. May be false where the effects would be the same. Only the first event, packs and unpacks can

@@ -25,7 +25,7 @@ class VirtualExecutor final : public Executor {
         clock_(link, has_one_copy_stream(policy),
                step.work().empty() ? VirtualClock::Computes::kOnHost : VirtualClock::Computes::kBesideHost,
                step.costs()),
-        copies_tensors_(policy.scheduler == SchedulerKind::kTrl),
+        copies_tensors_(traits_of(policy.scheduler).copies_tensors),
         copy_of_(step.requests().size(), -1),
         listener_(listener) {
     for (const std::int32_t storage : step.residents()) memory_.hold_resident(storage);

@@ -10,7 +10,7 @@
 
 namespace offprof {
 
-/// Listener that hears of every allocated and every freed storage, in order.
+/// Listener that is notified of every allocated and every freed storage, in order.
 class StorageListener {
  public:
   virtual ~StorageListener() = default;
@@ -54,7 +54,7 @@ class VirtualMemory {
     if (listener_ != nullptr) listener_->on_allocate(storage, bytes_[storage]);
   }
 
-  /// Counts memory that exists only for a moment; the listener does not hear of it.
+  /// Counts memory that exists only for a moment; the listener is not notified.
   void pass(Bytes bytes) { peak_bytes_ = std::max(peak_bytes_, live_bytes_ + bytes); }
 
   /// Adds a holder of a storage that the resident bytes already include.

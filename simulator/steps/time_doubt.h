@@ -24,7 +24,7 @@ struct TimeDoubt {
   std::optional<TimeRange> step;
   /// True if predicted times mean little: the range is wider than a quarter of the step.
   bool means_little = false;
-  /// One sentence each: the figures that make the range so wide, with their spread; or what is not known.
+  /// A sentence for each cause of the width: a figure with a large spread, or an unknown figure.
   std::vector<std::string> warnings;
 };
 

@@ -85,7 +85,7 @@ std::string TraceSteps::inexactness(const Policy& policy) const {
 /// which it was recorded. A setting that brings nothing back executes the program as saved: a dense copy has
 /// memory of its own, and is released at other times than a kept tensor, which may share its storage.
 TraceSteps::Recorded TraceSteps::recorded_of(const Policy& policy) const {
-  if (policy.scheduler != SchedulerKind::kTrl || dense_program_ == nullptr) return Recorded::kAsSaved;
+  if (!traits_of(policy.scheduler).copies_tensors || dense_program_ == nullptr) return Recorded::kAsSaved;
   const std::vector<SavedId> reloaded = reloaded_tensors(step_, policy);
   if (reloaded.empty()) return Recorded::kAsSaved;
   if (changed_by_dense_copies(*dense_program_, reloaded_tensors(*dense_step_, policy)) == changed_)

@@ -39,6 +39,10 @@ class TraceSteps {
   /// the device's limit or, if that is not enough, the memory that would be taken without a limit.
   Metrics with_cache(const Policy& policy, Metrics replayed) const;
 
+  /// Returns the device memory that steps can take: the assumed memory or, if none was assumed, that of the
+  /// trace's run, but no more than the device has. nullopt: no limit is known.
+  std::optional<Bytes> device_memory_bytes() const { return cache_setting_.device_memory_bytes; }
+
   /// Returns true if steps under `policy` run within `device_memory` bytes of the device.
   bool fits(const Policy& policy, Bytes device_memory) const;
 

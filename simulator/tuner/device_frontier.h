@@ -11,8 +11,8 @@ namespace offprof {
 /// Returns the Pareto frontier over device memory taken and step time, least memory first.
 std::vector<Candidate> frontier_by_taken(std::vector<Candidate> candidates);
 
-/// Turns the frontier over device peak and step time, by which the searches go, into the frontier over the
-/// device memory that the policies take: with a caching allocator, all memory that it takes of the device.
+/// Converts the frontier over device peak and step time, which guides the searches, into the frontier over
+/// device memory and step time. With a caching allocator, device memory is the memory that it reserves.
 class DeviceFrontier {
  public:
   /// `inputs` must outlive it.

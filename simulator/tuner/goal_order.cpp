@@ -30,10 +30,14 @@ Aim GoalOrder::aim() const {
   return aim;
 }
 
+bool GoalOrder::fits(const Candidate& candidate) const {
+  const std::optional<Bytes> limit = goal_.memory_limit();
+  return !limit || (taken_by(candidate) <= *limit && steps_.fits(candidate.policy, *limit));
+}
+
 bool GoalOrder::is_within(const Candidate& candidate) const {
-  if (!goal_.memory_budget_bytes) return step_time_of(candidate) <= slowest();
-  return taken_by(candidate) <= *goal_.memory_budget_bytes &&
-         steps_.fits(candidate.policy, *goal_.memory_budget_bytes);
+  const bool is_fast_enough = goal_.memory_budget_bytes || step_time_of(candidate) <= slowest();
+  return is_fast_enough && fits(candidate);
 }
 
 bool GoalOrder::is_better(const Candidate& a, const Candidate& b) const {

@@ -30,7 +30,8 @@ class GoalOrder {
   /// Returns the goal's limit, over device peak and step time.
   Aim aim() const;
 
-  /// Returns true if the candidate runs within the budget or, without one, within the slowdown.
+  /// Returns true if the candidate runs within the budget or, without one, within the slowdown and the
+  /// device's memory.
   bool is_within(const Candidate& candidate) const;
 
   /// Returns true if `a` is better than `b`, which is within the goal's limit.
@@ -46,6 +47,7 @@ class GoalOrder {
 
  private:
   Nanoseconds slowest() const;
+  bool fits(const Candidate& candidate) const;
 
   const TuneGoal& goal_;
   const TraceSteps& steps_;

@@ -13,6 +13,9 @@ struct TuneGoal {
   /// device memory within `max_slowdown` of the step time without offloading (0.05: five percent).
   std::optional<Bytes> memory_budget_bytes;
   double max_slowdown = 0.05;
+  /// Memory that steps can take of the device: no policy that needs more is chosen, whatever the goal.
+  /// nullopt: no limit. A memory budget takes precedence over it.
+  std::optional<Bytes> device_memory_bytes;
   std::optional<Bytes> host_memory_bytes;  ///< cap for every policy
   std::optional<Bytes> disk_memory_bytes;  ///< cap of disk space for every policy, if the link has a disk
   /// True: also search sets of tensors that no threshold can select.
@@ -24,6 +27,11 @@ struct TuneGoal {
   /// True: policies with equal decisions at the beginning of the step share its replay. The result does not
   /// depend on it.
   bool shares_replays = true;
+
+  /// Returns the device memory that a chosen policy may take: the budget or, without one, the device's.
+  std::optional<Bytes> memory_limit() const {
+    return memory_budget_bytes ? memory_budget_bytes : device_memory_bytes;
+  }
 };
 
 }  // namespace offprof

@@ -85,7 +85,7 @@ struct TuneResult {
   /// first. If a caching allocator takes more than the peak, it covers only those whose peak is lowest or
   /// nearly so.
   std::vector<Candidate> frontier;
-  std::optional<Candidate> chosen;  ///< nullopt: no policy fits the budget
+  std::optional<Candidate> chosen;  ///< nullopt: no policy is within the goal's limit
   std::size_t policies_tried = 0;   ///< number of replayed policies in total
   ReplayEffort effort;              ///< of the search for policies
   bool slows_compute = false;       ///< copies slow compute down on this device

@@ -11,7 +11,7 @@ namespace offprof {
 std::unique_ptr<Device> open_functional_mode_gpu(std::uint64_t seed) {
   VirtualGpuOptions options;
   options.profile = load_profile("h200");
-  options.carries_out = true;
+  options.functional_mode = true;
   options.checks_streams = true;
   options.seed = seed;
   offprof_virtual_gpu()->configure(std::move(options));

@@ -41,7 +41,7 @@ inline StepGuide unrecorded_guide(const Policy& policy) {
   StepGuide guide;
   if (policy.rules.empty()) return guide;
   const Placement placement = policy.rules.back().placement;
-  if (placement.place == Place::kRecompute) return guide;  // there is no recipe without a recording
+  if (placement.place == Place::kRecompute) return guide;  // there is no recomputation without a recording
   if (placement.transform.empty()) {
     constexpr std::size_t kMostTensors = 1 << 13;
     guide.placements.assign(kMostTensors, ResolvedPlacement{placement.place});

@@ -25,6 +25,9 @@ import quotes
 # Commands that do not run here, by their text, each with the reason. One that no page has any more is a failure.
 CANNOT_RUN: dict[str, str] = {}
 
+# A step takes a few milliseconds. A recording calibrates longer steps for seconds each time.
+SMALL_MODEL = "--batch 2 --seq 32 --width 64"
+
 SECONDS_PER_COMMAND = 800  # only against what never ends: a busy machine takes many times as long
 SHOWN_LINES = 12
 
@@ -72,7 +75,7 @@ def run_page(page, found, root, program):
     with tempfile.TemporaryDirectory(prefix="offprof_docs_") as path:
         folder = Folder(Path(path), root, program)
         if any("MODEL.pt" in command.text for command in found):
-            status, output = folder.run("offprof zoo make transformer -o MODEL.pt --batch 2")
+            status, output = folder.run(f"offprof zoo make transformer -o MODEL.pt {SMALL_MODEL}")
             if status != 0:
                 return [f"{page}: no model for MODEL.pt: {output}"]
         for command in found:

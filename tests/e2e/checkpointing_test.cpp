@@ -39,7 +39,8 @@ class CheckpointedModules : public testing::Test {
   }
 
   json run(const std::string& name, const std::vector<std::string>& more) const {
-    return report_of(joined({"run", model(name), "--steps", "1", "-o", trace_}, more));
+    return report_of(
+        joined({"run", model(name), "--steps", "1", "--calibration", "brief", "-o", trace_}, more));
   }
   std::string policy_file(const std::string& rules) const {
     const std::string path = folder_ / "policy.json";

@@ -60,8 +60,9 @@ class DiskRun : public testing::Test {
 
   json run(const std::string& device, const std::string& policy,
            const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments = {"run",  transformer(), "--device", device, "--policy",
-                                          policy, "--steps",     "2",        "-o",   folder_ / "trace.json"};
+    std::vector<std::string> arguments = {"run",           transformer(), "--device", device,
+                                          "--policy",      policy,        "--steps",  "2",
+                                          "--calibration", "brief",       "-o",       folder_ / "trace.json"};
     for (const auto& some : {disk_of(device), more})
       arguments.insert(arguments.end(), some.begin(), some.end());
     return report_of(arguments);

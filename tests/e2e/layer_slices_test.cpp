@@ -23,7 +23,7 @@ class LayerSlices : public testing::Test {
     return zoo_model("transformer", {"--batch", "4", "--layers", "5", "--seq", "32", "--width", "64"});
   }
   json run(const std::string& model, const std::vector<std::string>& more) const {
-    return report_of(joined({"run", model, "--steps", "1", "-o", trace_}, more));
+    return report_of(joined({"run", model, "--steps", "1", "--calibration", "brief", "-o", trace_}, more));
   }
   /// Returns the bytes of the saved tensors that are not on the device.
   static std::int64_t bytes_moved_by_policy(const json& report) {

@@ -66,7 +66,8 @@ TEST_F(MainJob, ASimulationIssuesTheSameCommandsAsTheRun) {
   for (const std::vector<std::string>& policy :
        {std::vector<std::string>{"--policy", "trl"},
         {"--threshold", "64KiB", "--stash", "2", "--prefetch", "1MiB"}}) {
-    std::vector<std::string> run_words = {"-o", folder_ / "trace.json", "--commands", folder_ / "run.jsonl"};
+    std::vector<std::string> run_words = {
+        "-o", folder_ / "trace.json", "--commands", folder_ / "run.jsonl", "--calibration", "brief"};
     std::vector<std::string> simulate_words = {"simulate", "--trace", folder_ / "trace.json", "--commands",
                                                folder_ / "simulate.jsonl"};
     run_words.insert(run_words.end(), policy.begin(), policy.end());
@@ -80,7 +81,7 @@ TEST_F(MainJob, ASimulationIssuesTheSameCommandsAsTheRun) {
 }
 
 TEST_F(MainJob, ASimulatedTraceIsMarkedAsSimulated) {
-  run({"-o", folder_ / "trace.json"});
+  run({"-o", folder_ / "trace.json", "--calibration", "brief"});
   report(
       {"simulate", "--trace", folder_ / "trace.json", "--policy", "trl", "-o", folder_ / "simulated.json"});
   EXPECT_EQ(json::parse(content(folder_ / "simulated.json"))["simulated"], true);
@@ -88,8 +89,15 @@ TEST_F(MainJob, ASimulatedTraceIsMarkedAsSimulated) {
   EXPECT_EQ(run_program({"diff", folder_ / "trace.json", folder_ / "simulated.json"}).status, 0);
 }
 
+TEST_F(MainJob, ABriefCalibrationLeavesMemoryExact) {
+  const json report = run({"-o", folder_ / "trace.json", "--calibration", "brief"});
+  EXPECT_THAT(report["inexact"], IsEmpty());
+  const json trace = json::parse(content(folder_ / "trace.json"));
+  EXPECT_GT(trace["environment"]["link"]["d2h"]["bytes_per_second"], 0);
+}
+
 TEST_F(MainJob, AnUnreachableBudgetExitsWith1AndWritesNothing) {
-  run({"-o", folder_ / "trace.json"});
+  run({"-o", folder_ / "trace.json", "--calibration", "brief"});
   const Ended ended = run_program(
       {"tune", "--trace", folder_ / "trace.json", "--memory-budget", "1KiB", "-o", folder_ / "policy.json"});
   EXPECT_EQ(ended.status, 1);
@@ -103,8 +111,8 @@ TEST_F(MainJob, AZooModelContainsItsInputSpecs) {
 }
 
 TEST_F(MainJob, StandardOutputContainsOnlyTheTrace) {
-  const Ended ended =
-      run_program({"run", model_path("qwen2.pt"), "--input", "int64[4,96]<512", "--steps", "1", "-o", "-"});
+  const Ended ended = run_program({"run", model_path("qwen2.pt"), "--input", "int64[4,96]<512", "--steps",
+                                   "1", "--calibration", "brief", "-o", "-"});
   EXPECT_EQ(json::parse(ended.out, nullptr, false)["schema"], "offprof.trace/1");
   EXPECT_THAT(ended.err, HasSubstr("device_peak_bytes"));
 }

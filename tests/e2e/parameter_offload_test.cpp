@@ -23,7 +23,9 @@ class Parameters : public testing::Test {
   }
 
   json run(const std::vector<std::string>& more) const {
-    return report_of(joined({"run", transformer(), "--steps", "1", "-o", folder_ / "trace.json"}, more));
+    return report_of(
+        joined({"run", transformer(), "--steps", "1", "--calibration", "brief", "-o", folder_ / "trace.json"},
+               more));
   }
 
   static std::int64_t peak(const json& report) { return report["measured"]["device_peak_bytes"]; }

@@ -16,6 +16,13 @@ nlohmann::json report_of(std::vector<std::string> words) {
   return nlohmann::json::parse(ended.out, nullptr, false);
 }
 
+Bytes capacity_below_keep(std::vector<std::string> words) {
+  constexpr Bytes kGranule = 2 * kMiB;
+  const nlohmann::json report = report_of(joined(std::move(words), {"--policy", "keep"}));
+  const Bytes peak = report["measured"]["device_allocated_peak_bytes"].get<Bytes>();
+  return (peak - 1) / kGranule * kGranule;
+}
+
 std::string zoo_model(const std::string& name, const std::vector<std::string>& options) {
   static const TestFolder folder;
   static std::map<std::vector<std::string>, std::string> made;

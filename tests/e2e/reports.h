@@ -4,10 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "traces/base/units.h"
+
 namespace offprof {
 
 /// Returns the output of the built program with `--format json`. The command line must succeed.
 nlohmann::json report_of(std::vector<std::string> words);
+
+/// Returns a `--device-memory` in bytes that is too small for this `run` under policy keep, by at most 2 MiB:
+/// the peak depends on the LibTorch, whose versions keep workspaces of cuBLAS for different times.
+Bytes capacity_below_keep(std::vector<std::string> words);
 
 /// Returns the path of a zoo model with these options, which is created once per process.
 std::string zoo_model(const std::string& name, const std::vector<std::string>& options);

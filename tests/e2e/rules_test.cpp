@@ -48,7 +48,7 @@ class Rules : public testing::Test {
 
   json run(const std::string& rules, const std::string& device) const {
     return report_of({"run", transformer(), "--device", device, "--policy", policy(rules), "--steps", "2",
-                      "-o", folder_ / "trace.json"});
+                      "--calibration", "brief", "-o", folder_ / "trace.json"});
   }
 
   TestFolder folder_, inputs_;

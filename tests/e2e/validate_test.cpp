@@ -27,12 +27,12 @@ using testing::IsEmpty;
 class ValidateTest : public testing::Test {
  protected:
   /// Records a trace of qwen2 from tests/models.
+  static std::vector<std::string> run_of_qwen(const std::vector<std::string>& more) {
+    return joined(
+        {"run", model_path("qwen2.pt"), "--input", "@" + model_path("qwen2.inputs"), "--steps", "2"}, more);
+  }
   std::string trace_of_qwen(const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {
-        "run", model_path("qwen2.pt"), "--input", "@" + model_path("qwen2.inputs"), "--steps", "2", "-o",
-        trace_};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const Ended ended = run_program(arguments);
+    const Ended ended = run_program(joined(run_of_qwen({"-o", trace_}), more));
     EXPECT_EQ(ended.status, 0) << ended.err;
     return trace_;
   }
@@ -116,7 +116,8 @@ INSTANTIATE_TEST_SUITE_P(, ValidateTrained, testing::ValuesIn(kTrainings),
                          [](const auto& test) { return test.param.name; });
 
 TEST_F(ValidateTest, MemoryIsExactWithParametersOnTheDisk) {
-  trace_of_qwen({"--device", "host", "--offload-params", "disk", "--offload-params-dir", folder_.path()});
+  trace_of_qwen({"--device", "host", "--calibration", "brief", "--offload-params", "disk",
+                 "--offload-params-dir", folder_.path()});
   const Ended ended =
       validate(model_path("qwen2.pt"), {"--offload-params-dir", folder_.path(), "--format", "json"});
   const json report = json::parse(ended.out, nullptr, false);
@@ -126,7 +127,8 @@ TEST_F(ValidateTest, MemoryIsExactWithParametersOnTheDisk) {
 }
 
 TEST_F(ValidateTest, MemoryIsExactWithRulesOnTheHost) {
-  trace_of_qwen({"--device", "host", "--transforms", "recompute,cast:bfloat16", "--disk", folder_.path()});
+  trace_of_qwen({"--device", "host", "--calibration", "brief", "--transforms", "recompute,cast:bfloat16",
+                 "--disk", folder_.path()});
   const Ended ended = validate(model_path("qwen2.pt"), {"--disk", folder_.path(), "--format", "json"});
   const json report = json::parse(ended.out, nullptr, false);
   ASSERT_TRUE(report.is_object()) << ended.err;
@@ -201,13 +203,13 @@ TEST_F(ValidateTest, TheLastLineStatesTheOutcome) {
 }
 
 TEST_F(ValidateTest, AcceptsATraceOfADeviceTooSmallForKeep) {
-  constexpr Bytes kCapacity = 72 * kMiB;
-  trace_of_qwen({"--device", "virtual:h200", "--device-memory", std::to_string(kCapacity)});
+  const Bytes capacity = capacity_below_keep(run_of_qwen({"--device", "virtual:h200"}));
+  trace_of_qwen({"--device", "virtual:h200", "--device-memory", std::to_string(capacity)});
   const Ended ended = validate(model_path("qwen2.pt"), {"--format", "json"});
   ASSERT_EQ(ended.status, 0) << ended.err;
   const json report = json::parse(ended.out);
   expect_exact_memory(report);
-  EXPECT_GT(report["settings"][0]["measured"]["device_reserved_peak_bytes"], kCapacity);
+  EXPECT_GT(report["settings"][0]["measured"]["device_reserved_peak_bytes"], capacity);
   EXPECT_THAT(report["notes"][0].get<std::string>(), HasSubstr("without that cap"));
 }
 

@@ -210,7 +210,8 @@ TEST_F(KernelTimesRun, ReportsThatNoLaunchMatches) {
 }
 
 TEST_F(VirtualGpuRun, AnOutOfMemoryErrorShowsTheContentsAndAPolicyThatFits) {
-  const Ended ended = run_program(run_of_qwen({"--policy", "keep", "--device-memory", "74MiB"}));
+  const std::string capacity = std::to_string(capacity_below_keep(run_of_qwen({})));
+  const Ended ended = run_program(run_of_qwen({"--policy", "keep", "--device-memory", capacity}));
   EXPECT_EQ(ended.status, 3) << ended.out;
   const std::string text = unwrapped(ended.err);
   EXPECT_THAT(text, HasSubstr("out of device memory"));

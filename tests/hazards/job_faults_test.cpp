@@ -67,6 +67,7 @@ class JobFaultTest : public FaultFixture,
     request_.settings.optimizer = "adamw";
     request_.settings.steps = 1;
     request_.settings.warmup = 1;
+    request_.calibration = CalibrationEffort::kBrief;
     std::get<1>(GetParam()).ask(request_);
   }
 

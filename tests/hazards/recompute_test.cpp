@@ -71,7 +71,7 @@ class RecomputeFixture : public HazardTest {
   }
   std::vector<at::Tensor> gradients_now() const { return {graph_->x.grad(), graph_->w.grad()}; }
 
-  /// Finds the recipes as a run does.
+  /// Finds the recomputations as a run does.
   void find_recomputations(const Run& run) {
     std::vector<std::vector<FoundRecomputation>> found;
     for (int i = 0; i < 2; ++i) {
@@ -95,7 +95,7 @@ class RecomputeFixture : public HazardTest {
     }
   }
 
-  /// Runs a step that recomputes all tensors that have a recipe; `others` is the place of the rest.
+  /// Runs a step that recomputes all tensors that have a recomputation; `others` is the place of the rest.
   std::shared_ptr<OffloadStep> step_with_recomputations(const Run& run, Place others, Bytes prefetch) {
     StepGuide guide;
     for (const SavedTensor& saved : program_.saved)

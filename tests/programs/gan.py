@@ -1,6 +1,7 @@
 """Trains a generative adversarial network.
 
-Exercises: two models with an optimizer each, which take turns; a step of the program is a step of both.
+Exercises: two models with an optimizer each, which take turns; a step of the program is a step of both. With
+--gradient-penalty also the gradient of a gradient.
 """
 
 import settings
@@ -8,8 +9,17 @@ import torch
 from torch import nn
 
 
+def penalty(critic: nn.Module, real: torch.Tensor, fake: torch.Tensor) -> torch.Tensor:
+    """Returns a penalty on gradients of the critic whose norm is not 1."""
+    between = torch.lerp(real, fake, torch.rand(len(real), 1).to(real.device)).requires_grad_()
+    (gradient,) = torch.autograd.grad(critic(between).sum(), between, create_graph=True)
+    return 10 * (gradient.norm(dim=1) - 1).square().mean()
+
+
 def main() -> None:
-    arguments = settings.start(settings.parser(__doc__))
+    parser = settings.parser(__doc__)
+    parser.add_argument("--gradient-penalty", action="store_true")
+    arguments = settings.start(parser)
     device = arguments.device
     generator = nn.Sequential(nn.Linear(16, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 64)).to(
         device
@@ -27,6 +37,8 @@ def main() -> None:
 
         critic_optimizer.zero_grad()
         critic_loss = judge(critic(real), ones) + judge(critic(fake.detach()), zeros)
+        if arguments.gradient_penalty:
+            critic_loss = critic_loss + penalty(critic, real, fake.detach())
         critic_loss.backward()
         critic_optimizer.step()
 

@@ -67,6 +67,10 @@ class Offprof:
         """Runs `offprof simulate`, and returns the report. Raises CommandFailed."""
         return self._report("simulate", "--format", "json", str(trace), *flags)
 
+    def tune(self, trace: Path, *flags: str) -> dict[str, Any]:
+        """Runs `offprof tune`, and returns the report. Raises CommandFailed."""
+        return self._report("tune", "--format", "json", str(trace), *flags)
+
     def _report(self, *arguments: str) -> dict[str, Any]:
         ended = subprocess.run(
             [str(self.executable), *arguments],

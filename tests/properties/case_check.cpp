@@ -200,7 +200,7 @@ std::optional<CaseCheck::Recording> CaseCheck::record(const Instructions& progra
   }
 }
 
-/// Finds recipes in two steps, as a run does.
+/// Finds recomputations in two steps, as a run does.
 void CaseCheck::find_recomputations(const Instructions& program, Recording& recording) {
   const auto first = runner_.recomputations(program, recording.trace.program);
   auto second = runner_.recomputations(program, recording.trace.program);

@@ -51,8 +51,8 @@ class ProgramRunner {
   PolicyOutcome under(const Instructions& program, const Policy& policy, const StepGuide& guide);
   /// Records a step as the profiler does.
   RecordedPass recorded(const Instructions& program, const Policy& policy, const StepGuide& guide = {});
-  /// Returns the recipes that a step finds for the saved tensors of `recorded`; nullopt if the step saved
-  /// other tensors.
+  /// Returns the recomputations that a step finds for the saved tensors of `recorded`; nullopt if the step
+  /// saved other tensors.
   std::optional<std::vector<FoundRecomputation>> recomputations(const Instructions& program,
                                                                 const StepProgram& recorded);
 

@@ -5,7 +5,7 @@
 //   --replay FILE    runs only the case in FILE and prints the checks that fail
 //   --keep FOLDER    folder for case files (.): failing.DEVICE.json, the shrunk case of a failed property;
 //                    running.DEVICE.json, the current case, which remains if the program crashes
-//   --steps N        steps of the long run (500)
+//   --steps N        steps of the long run (200; 500 with OFFPROF_TEST_EXTENT=full)
 //
 // RC_PARAMS, as rapidcheck reads it, controls the random cases ("seed=42 max_success=1000"). Without it the
 // cases are the same every time. property_test has the device `host`, virtual_property_test the virtual GPU.
@@ -35,8 +35,8 @@
 namespace offprof {
 namespace {
 
-/// Runs less than a minute on two cores.
-constexpr const char* kDefaultCases = "seed=20 max_success=400";
+constexpr const char* kAllCases = "seed=20 max_success=400";
+constexpr const char* kCasesOfEveryChange = "seed=20 max_success=200";
 
 std::string file_of(const char* what) {
   return Options::get().keep + "/" + what + "." + device_under_test_name() + ".json";
@@ -159,7 +159,8 @@ void parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleMock(&argc, argv);
-  setenv("RC_PARAMS", offprof::kDefaultCases, /*overwrite=*/0);
+  setenv("RC_PARAMS", offprof::has_full_extent() ? offprof::kAllCases : offprof::kCasesOfEveryChange,
+         /*overwrite=*/0);
   try {
     offprof::parse(argc, argv);
     const std::string& file = offprof::Options::get().replay;

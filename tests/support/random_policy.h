@@ -49,9 +49,9 @@ inline rc::Gen<Policy> random_policy(SchedulerKind scheduler, Bytes bytes) {
       rc::gen::set(&Policy::prefetch_bytes, rc::gen::inRange<Bytes>(0, kMostAhead * bytes)),
       rc::gen::set(&Policy::host_memory_bytes, random_limit<Bytes>(kMostInHostMemory * bytes)),
       rc::gen::set(&Policy::tensors,
-                   scheduler == SchedulerKind::kTrl ? rc::gen::just(Plan()) : random_plan()),
+                   traits_of(scheduler).has_few_settings ? rc::gen::just(Plan()) : random_plan()),
       rc::gen::set(&Policy::copy_streams,
-                   scheduler == SchedulerKind::kTrl ? rc::gen::just(1) : rc::gen::inRange(1, 3)));
+                   traits_of(scheduler).has_few_settings ? rc::gen::just(1) : rc::gen::inRange(1, 3)));
 }
 
 /// Generates policies with a disk and a rule that places tensors on it. For tests that do not resolve rules.

@@ -3,12 +3,9 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "engine/tensors/files/tensor_dtype.h"
 #include "engine/tensors/torch_dtype.h"
-#include "engine/torch/dtype_name.h"
 #include "tests/support/torch_test.h"
 
 namespace offprof {
@@ -40,11 +37,6 @@ inline at::Tensor random_bits(const std::vector<std::int64_t>& sizes, at::Scalar
 inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
   return bitwise_equal(as_bits(a), as_bits(b));
-}
-
-inline std::string description(const at::Tensor& tensor) {
-  return std::string(dtype_name(tensor.scalar_type())) + shape_text(tensor.sizes()) +
-         shape_text(tensor.strides());
 }
 
 }  // namespace offprof

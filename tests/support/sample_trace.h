@@ -151,6 +151,8 @@ class RandomProgram {
       saved.is_parameter = coin();
       saved.escapes = coin();
       saved.op = index_below(program_.names.size());
+      if (coin()) saved.module = index_below(program_.names.size());
+      if (coin()) saved.line = index_below(program_.names.size());
       TensorLayout layout{coin() ? "float32" : "bool", {}, {}};
       for (auto rank = below(4); rank > 0; --rank) {
         layout.sizes.push_back(below(1 << 20));

@@ -102,6 +102,7 @@ Tally validate(EnginePlugin& engine, const std::string& path, const std::string&
   RunRequest request;
   request.model_path = path;
   request.device = device;
+  request.calibration = CalibrationEffort::kBrief;  // times of a real device are not compared
   request.settings.steps = steps;  // the prediction of a caching allocator depends on the number of steps
   const std::string inputs = path.substr(0, path.rfind('.')) + ".inputs";
   if (std::ifstream(inputs)) request.settings.inputs = split_input_specs(read_file(inputs));

@@ -42,7 +42,7 @@ SavedByOp saved_by_op(const StepProgram& program);
 StepSummary figures_of(const Trace& trace, const std::string& source);
 
 /// Reads the figures from a trace, a report of `run`, `simulate`, `tune` or `view`, or a baseline. Throws
-/// Error (input) if the file does not exist, is damaged, is none of these, or is a report without figures.
+/// Error (input) if the file does not exist, is damaged, is of another kind, or is a report without figures.
 StepSummary read_figures(const std::string& path);
 
 /// Reads the figures from text; `name` is the name of the text in errors.
@@ -60,9 +60,9 @@ std::string format_baseline(const StepSummary& figures, std::string_view tool_ve
 
 /// A property that differs between two runs, in words for a person.
 struct RunDifference {
-  std::string what;  ///< `model`, `inputs`, `loss`, `optimizer`, `weights`, `segments`, `shards`, `device`,
-                     ///< `machine`, `threads`, `LibTorch`, `kernel times`, `link`, `allocator settings`,
-                     ///< `policy`, `source of figures`
+  std::string what;  ///< `model`, `inputs`, `loss`, `optimizer`, `parameters`, `checkpointed modules`,
+                     ///< `slices`, `device`, `machine`, `threads`, `LibTorch`, `kernel times`, `link`,
+                     ///< `allocator settings`, `policy`, `source of figures`
   std::string base;
   std::string now;
   bool operator==(const RunDifference&) const = default;

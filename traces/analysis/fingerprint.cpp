@@ -1,5 +1,8 @@
 #include "traces/analysis/fingerprint.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -49,6 +52,14 @@ std::string fingerprint_of_run(const ModelInfo& model, const RunSettings& settin
   for (const std::string& pattern : settings.checkpointed) text += "checkpoint " + pattern + '\n';
   if (settings.slices) text += describe(settings.slices) + '\n';
   return fingerprint(text);
+}
+
+std::string fingerprint_of_saved(std::span<const SavedTensor> saved) {
+  std::uint64_t hash = kFnvOffsetBasis;
+  for (const SavedTensor& tensor : saved)
+    hash =
+        hash_on(hash, fmt::format("{}[{}]\n", tensor.layout->dtype, fmt::join(tensor.layout->sizes, ", ")));
+  return digits(hash);
 }
 
 }  // namespace offprof

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "traces/model/step_program.h"
 #include "traces/model/trace.h"
 
 namespace offprof {
@@ -18,5 +20,9 @@ std::string fingerprint_of_file(const std::string& path);
 /// Returns a fingerprint of the model, inputs, loss, optimizer, checkpointed modules and layer slices of a
 /// run. Two runs with the same fingerprint have the same step program.
 std::string fingerprint_of_run(const ModelInfo& model, const RunSettings& settings);
+
+/// Returns a fingerprint of the dtypes and sizes of the tensors that autograd saves in a step, in their
+/// order. A plan, which numbers these tensors, holds for every step with the same fingerprint.
+std::string fingerprint_of_saved(std::span<const SavedTensor> saved);
 
 }  // namespace offprof

@@ -4,6 +4,8 @@
 
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/test_folder.h"
 #include "traces/base/error.h"
@@ -62,6 +64,23 @@ TEST(FingerprintOfRun, DoesNotDependOnTheNumberOfSteps) {
   settings.steps = 100;
   settings.seed = 7;
   EXPECT_EQ(fingerprint_of_run(model, settings), same);
+}
+
+SavedTensor saved(TensorLayout layout) {
+  SavedTensor tensor;
+  tensor.layout = std::move(layout);
+  return tensor;
+}
+
+TEST(FingerprintOfSaved, HashesDtypesAndSizesInOrder) {
+  const std::vector<SavedTensor> tensors = {saved({"float32", {4, 8}, {8, 1}}), saved({"int64", {}, {}})};
+  EXPECT_EQ(fingerprint_of_saved(tensors), fingerprint("float32[4, 8]\nint64[]\n"));
+}
+
+TEST(FingerprintOfSaved, DoesNotDependOnStrides) {
+  const std::vector<SavedTensor> rows = {saved({"float32", {4, 8}, {8, 1}})};
+  const std::vector<SavedTensor> columns = {saved({"float32", {4, 8}, {1, 4}})};
+  EXPECT_EQ(fingerprint_of_saved(rows), fingerprint_of_saved(columns));
 }
 
 }  // namespace

@@ -115,8 +115,8 @@ class Gate {
   }
 
  private:
-  /// Returns true if the models have the same name and different content. Such a change is what the gate
-  /// checks, so it is not rejected.
+  /// Returns true if the models have the same name and different content. The gate exists to check such
+  /// changes, so it does not reject them.
   bool is_changed_model(const RunDifference& difference) const {
     return difference.what == "model" && base_.model->name == now_.model->name;
   }

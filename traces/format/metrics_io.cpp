@@ -79,7 +79,7 @@ nlohmann::ordered_json ledger_to_json(const Ledger& ledger) {
 }
 
 Ledger ledger_from_json(const nlohmann::json& json, const std::string& where) {
-  static const auto reasons = names_up_to(PlacementReason::kUnfitToRecompute);
+  static const auto reasons = names_up_to(PlacementReason::kUnpacked);
   const JsonValue rows(json, where);
   Ledger ledger;
   LedgerEntry sum;

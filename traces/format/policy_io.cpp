@@ -1,6 +1,7 @@
 #include "traces/format/policy_io.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -15,7 +16,19 @@
 namespace offprof {
 namespace {
 
-constexpr std::array<std::string_view, 2> kSchedulers = {"offload", "trl"};
+/// Returns the names of the schedulers, in the order of SchedulerKind.
+constexpr std::array<std::string_view, kSchedulers.size()> scheduler_names() {
+  std::array<std::string_view, kSchedulers.size()> names;
+  std::ranges::transform(kSchedulers, names.begin(), &SchedulerTraits::name);
+  return names;
+}
+
+/// Rejects a value that the policy's scheduler does not support, with the reason.
+void refuse_unless_settable(const JsonValue& json, const Policy& policy, bool is_settable,
+                            const char* lacks) {
+  const SchedulerTraits& traits = traits_of(policy.scheduler);
+  if (traits.has_few_settings && !is_settable) json.fail(fmt::format("{} {}", traits.rules, lacks));
+}
 
 nlohmann::ordered_json limit_to_json(const std::optional<std::int64_t>& limit) {
   return limit ? nlohmann::ordered_json(*limit) : nlohmann::ordered_json(nullptr);
@@ -28,7 +41,7 @@ std::optional<std::int64_t> limit_from_json(const JsonValue& object, std::string
 
 /// Reads a plan and sorts it. Rejects a tensor that is listed twice.
 std::vector<std::int32_t> plan_from_json(const JsonValue& json, const Policy& policy) {
-  if (policy.scheduler == SchedulerKind::kTrl) json.fail("TRL's rules do not support plans");
+  refuse_unless_settable(json, policy, false, "do not support plans");
   const auto numbers = json.as_integers(0, std::numeric_limits<std::int32_t>::max());
   std::vector<std::int32_t> tensors(numbers.begin(), numbers.end());
   std::sort(tensors.begin(), tensors.end());
@@ -39,26 +52,23 @@ std::vector<std::int32_t> plan_from_json(const JsonValue& json, const Policy& po
 
 int streams_from_json(const JsonValue& json, const Policy& policy) {
   const auto streams = static_cast<int>(json.as_integer(1, 2));
-  if (policy.scheduler == SchedulerKind::kTrl && streams != 1) json.fail("TRL's rules use one copy stream");
+  refuse_unless_settable(json, policy, streams == 1, "use one copy stream");
   return streams;
-}
-
-bool is_preset(const std::string& name) {
-  return name == "keep" || name == "offload" || name == "trl" || name == "trl-trainer";
 }
 
 std::vector<PolicyRule> policy_rules_from_json(const JsonValue& json, const Policy& policy) {
   std::vector<PolicyRule> rules = rules_from_json(json);
   const auto moves = [](const PolicyRule& rule) { return rule.placement != Placement{}; };
-  if (policy.scheduler == SchedulerKind::kTrl && std::ranges::any_of(rules, moves))
-    json.fail("with TRL's rules, other rules can only have the placement device");
+  refuse_unless_settable(json, policy, std::ranges::none_of(rules, moves),
+                         "allow other rules only with the placement device");
   return rules;
 }
 
 PolicyFile policy_file_from_json(const nlohmann::json& document, const std::string& path) {
   check_schema(document, kPolicySchema, path);
   const JsonValue object(document, path + ": ");
-  object.allow_only({"schema", "policy", "predicted", "trace_fingerprint", "parameters"});
+  object.allow_only(
+      {"schema", "policy", "predicted", "trace_fingerprint", "saved_fingerprint", "parameters"});
   const JsonValue policy = object.at("policy");
   PolicyFile file{policy_from_json(policy.json(), policy.where()), std::nullopt, {}};
   if (const auto predicted = object.find("predicted")) {
@@ -66,6 +76,8 @@ PolicyFile policy_file_from_json(const nlohmann::json& document, const std::stri
   }
   if (const auto fingerprint = object.find("trace_fingerprint"))
     file.trace_fingerprint = fingerprint->as_string();
+  if (const auto fingerprint = object.find("saved_fingerprint"))
+    file.saved_fingerprint = fingerprint->as_string();
   if (const auto parameters = object.find("parameters"))
     file.parameters = parameter_settings_from_json(*parameters);
   return file;
@@ -76,7 +88,7 @@ PolicyFile policy_file_from_json(const nlohmann::json& document, const std::stri
 nlohmann::ordered_json to_json(const Policy& policy) {
   nlohmann::ordered_json json = {
       {"name", policy.name},
-      {"scheduler", kSchedulers.at(static_cast<std::size_t>(policy.scheduler))},
+      {"scheduler", traits_of(policy.scheduler).name},
       {"threshold_bytes", limit_to_json(policy.threshold_bytes)},
       {"tensors", policy.tensors ? nlohmann::ordered_json(*policy.tensors) : nlohmann::ordered_json(nullptr)},
       {"stash_count", limit_to_json(policy.stash_count)},
@@ -99,7 +111,7 @@ Policy policy_from_json(const nlohmann::json& json, const std::string& where) {
   Policy policy;
   if (const auto name = object.find("name")) policy.name = name->as_string();
   if (const auto kind = object.find("scheduler")) {
-    policy.scheduler = static_cast<SchedulerKind>(kind->as_one_of(kSchedulers));
+    policy.scheduler = static_cast<SchedulerKind>(kind->as_one_of(scheduler_names()));
   }
   // A missing threshold means the default of Policy; only null means that nothing is offloaded.
   if (json.contains("threshold_bytes")) policy.threshold_bytes = limit_from_json(object, "threshold_bytes");
@@ -110,7 +122,7 @@ Policy policy_from_json(const nlohmann::json& json, const std::string& where) {
   policy.disk_memory_bytes = limit_from_json(object, "disk_memory_bytes");
   policy.disk_buffer_bytes = limit_from_json(object, "disk_buffer_bytes").value_or(kDefaultDiskBuffer);
   if (const auto tensors = object.find("tensors")) policy.tensors = plan_from_json(*tensors, policy);
-  policy.copy_streams = policy.scheduler == SchedulerKind::kTrl ? 1 : 2;
+  policy.copy_streams = traits_of(policy.scheduler).has_few_settings ? 1 : 2;
   if (const auto streams = object.find("copy_streams"))
     policy.copy_streams = streams_from_json(*streams, policy);
   if (const auto rules = object.find("rules")) policy.rules = policy_rules_from_json(*rules, policy);
@@ -129,6 +141,7 @@ std::string format_policy_file(const PolicyFile& file) {
   nlohmann::ordered_json json = {{"schema", kPolicySchema}, {"policy", to_json(file.policy)}};
   if (file.predicted) json["predicted"] = metrics_to_json(*file.predicted);
   if (!file.trace_fingerprint.empty()) json["trace_fingerprint"] = file.trace_fingerprint;
+  if (!file.saved_fingerprint.empty()) json["saved_fingerprint"] = file.saved_fingerprint;
   if (file.parameters) json["parameters"] = to_json(*file.parameters);
   return dump_json(json) + "\n";
 }
@@ -142,16 +155,19 @@ void refuse_foreign_plan(const Policy& policy, const std::string& made_for,
           : "the policy names tensors of a run with other model, inputs, loss, optimizer, checkpointed "
             "modules or slices",
       (trace_of_run.empty() ? "Record a trace of this run with `--policy keep -o trace.json`, and tune it: "
-                              "offprof tune trace.json --plan -o policy.json"
-                            : "Tune the trace: offprof tune " + trace_of_run + " --plan -o policy.json"));
+                              "offprof tune trace.json -o policy.json"
+                            : "Tune the trace: offprof tune " + trace_of_run + " -o policy.json"));
 }
 
 PolicyFile load_policy(const std::string& name_or_path) {
-  if (is_preset(name_or_path)) return {preset_policy(name_or_path), std::nullopt, {}};
+  const std::vector<std::string> presets = preset_names();
+  if (std::ranges::find(presets, name_or_path) != presets.end())
+    return {preset_policy(name_or_path), std::nullopt, {}};
   std::error_code error;
   if (!std::filesystem::exists(name_or_path, error)) {
-    throw input_error(fmt::format("'{}' is neither a preset nor an existing policy file", name_or_path),
-                      "Presets: keep, offload, trl, trl-trainer. `offprof tune` writes policy files.");
+    throw input_error(
+        fmt::format("'{}' is neither a preset nor an existing policy file", name_or_path),
+        fmt::format("Presets: {}. `offprof tune` writes policy files.", fmt::join(presets, ", ")));
   }
   return read_policy_file(name_or_path);
 }

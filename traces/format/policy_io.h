@@ -19,6 +19,9 @@ struct PolicyFile {
   std::optional<Metrics> predicted;
   std::string trace_fingerprint;  ///< fingerprint of the tuned model and inputs; empty if unknown
   std::optional<ParameterSettings> parameters{};  ///< parameter offload of the tuned step
+  /// Fingerprint of the tuned step's saved tensors (fingerprint_of_saved), which a plan numbers; empty if
+  /// unknown.
+  std::string saved_fingerprint{};
 };
 
 nlohmann::ordered_json to_json(const Policy& policy);

@@ -108,7 +108,7 @@ TEST(DescribePolicy, DescribesThePresets) {
 }
 
 TEST(PolicyJson, ReadsBackEveryPreset) {
-  for (const char* name : {"keep", "offload", "trl", "trl-trainer"}) {
+  for (const std::string& name : preset_names()) {
     const Policy policy = preset_policy(name);
     EXPECT_EQ(policy_from_json(to_json(policy), "here"), policy) << name;
   }
@@ -130,7 +130,7 @@ TEST(PolicyJson, RejectsSettingsThatTrlLacks) {
               HasSubstr("TRL's rules do not support plans"));
   EXPECT_THAT(error_of(R"({"scheduler": "trl", "copy_streams": 2})"), HasSubstr("use one copy stream"));
   EXPECT_THAT(error_of(R"({"scheduler": "trl", "rules": [{"placement": "host"}]})"),
-              HasSubstr("can only have the placement device"));
+              HasSubstr("allow other rules only with the placement device"));
 }
 
 TEST(PolicyJson, RejectsOtherNumbersOfCopyStreams) {
@@ -159,7 +159,7 @@ TEST(ForeignPlan, TheHintNamesTheTrace) {
     }
     return std::string();
   };
-  EXPECT_EQ(hint("t.json"), "Tune the trace: offprof tune t.json --plan -o policy.json");
+  EXPECT_EQ(hint("t.json"), "Tune the trace: offprof tune t.json -o policy.json");
   EXPECT_THAT(hint(""), HasSubstr("--policy keep -o trace.json"));
 }
 
@@ -188,10 +188,12 @@ TEST(PolicyJson, RejectsUnknownSchedulers) {
 TEST_F(PolicyFileTest, ReadsBackWhatItWrote) {
   PolicyFile file{preset_policy("trl"), Metrics{}, "sha256:1"};
   file.predicted->device_peak_bytes = 77;
+  file.saved_fingerprint = "0123abcd";
   const PolicyFile read = read_policy_file(write(format_policy_file(file)));
   EXPECT_EQ(read.policy, file.policy);
   EXPECT_EQ(read.predicted, file.predicted);
   EXPECT_EQ(read.trace_fingerprint, "sha256:1");
+  EXPECT_EQ(read.saved_fingerprint, "0123abcd");
 }
 
 TEST_F(PolicyFileTest, NamesFileAndPlaceInErrors) {

@@ -164,6 +164,7 @@ class ProgramCheck {
     if (!without_storage) require_index(saved.storage, program_.storages.size(), "storage");
     require_index(saved.op, program_.names.size(), "op: name");
     if (saved.module != -1) require_index(saved.module, program_.names.size(), "module: name");
+    if (saved.line != -1) require_index(saved.line, program_.names.size(), "line: name");
     require(outlandish || layout.strides.size() == layout.sizes.size(), "sizes and strides differ in length");
     for (const auto size : layout.sizes) require(size >= 0, "a size is negative");
     for (const auto stride : layout.strides) require(stride >= 0, "a stride is negative");

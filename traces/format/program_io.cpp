@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "traces/format/allocator_state_io.h"
 #include "traces/format/program_columns.h"
@@ -32,10 +33,20 @@ void append_storages(std::string& out, const std::vector<ProgramStorage>& storag
   out += '}';
 }
 
-void append_modules(std::string& out, const std::vector<SavedTensor>& saved) {
-  if (std::ranges::all_of(saved, [](const SavedTensor& tensor) { return tensor.module < 0; })) return;
-  out += "\"modules\": ";
-  append_column(out, saved, [](const SavedTensor& tensor) { return tensor.module; });
+/// A column of names of the saved tensors, beside the table `saved`: it may be absent.
+struct NameColumn {
+  const char* key;
+  std::int32_t SavedTensor::*name;
+};
+constexpr std::array kNameColumns = {NameColumn{"modules", &SavedTensor::module},
+                                     NameColumn{"lines", &SavedTensor::line}};
+
+/// Appends a column unless none of its names is known.
+void append_names(std::string& out, const std::vector<SavedTensor>& saved, const NameColumn& column) {
+  const auto is_unknown = [&](const SavedTensor& tensor) { return tensor.*column.name < 0; };
+  if (std::ranges::all_of(saved, is_unknown)) return;
+  append(out, "\"{}\": ", column.key);
+  append_column(out, saved, [&](const SavedTensor& tensor) { return tensor.*column.name; });
   out += ",\n";
 }
 
@@ -149,10 +160,10 @@ std::vector<Work> read_work(const JsonValue& json, std::size_t events) {
   return work;
 }
 
-void read_modules(const JsonValue& json, std::vector<SavedTensor>& saved) {
+void read_names(const JsonValue& json, std::vector<SavedTensor>& saved, const NameColumn& column) {
   require_length(json, saved.size());
   json.each_integer(-1, kMaxIndex, [&](std::size_t i, std::int64_t name) {
-    saved[i].module = static_cast<std::int32_t>(name);
+    saved[i].*column.name = static_cast<std::int32_t>(name);
   });
   json.release();
 }
@@ -179,7 +190,7 @@ void append_program(std::string& out, const StepProgram& program) {
   out += ",\n";
   append_saved_tensors(out, program.saved);
   out += ",\n";
-  append_modules(out, program.saved);
+  for (const NameColumn& column : kNameColumns) append_names(out, program.saved, column);
   append_events(out, program);
   if (!program.work.empty()) {
     out += ",\n";
@@ -205,7 +216,8 @@ StepProgram program_from_json(const JsonValue& json) {
   if (const auto spread = json.at("events").find("compute_spread_ns"))
     program.compute_spread_ns = read_spread(*spread, program.events.size());
   program.saved = saved_tensors_from_json(json.at("saved"));
-  if (const auto modules = json.find("modules")) read_modules(*modules, program.saved);
+  for (const NameColumn& column : kNameColumns)
+    if (const auto names = json.find(column.key)) read_names(*names, program.saved, column);
   if (const auto work = json.find("work")) program.work = read_work(*work, program.events.size());
   if (const auto staging = json.find("staging")) program.staging = read_staging(*staging);
   if (const auto allocator = json.find("allocator"))

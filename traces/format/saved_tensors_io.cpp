@@ -14,9 +14,10 @@
 namespace offprof {
 namespace {
 
-constexpr std::array<std::string_view, 8> kMovabilities = {
-    "movable", "parameter", "buffer", "input", "resident", "empty", "unsupported_layout", "parameter_group"};
-static_assert(kMovabilities.size() == static_cast<std::size_t>(Movability::kParameterGroup) + 1);
+constexpr std::array<std::string_view, 9> kMovabilities = {
+    "movable", "parameter",          "buffer",          "input",   "resident",
+    "empty",   "unsupported_layout", "parameter_group", "unpacked"};
+static_assert(kMovabilities.size() == static_cast<std::size_t>(Movability::kUnpacked) + 1);
 
 constexpr std::array<std::string_view, 11> kColumns = {
     "storage", "version", "movability", "is_parameter",   "escapes", "op",

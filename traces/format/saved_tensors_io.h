@@ -9,7 +9,7 @@
 namespace offprof {
 
 /// Appends `"saved": {"columns": [...], "rows": [...]}`: every member of the saved tensors except their
-/// module.
+/// module and line.
 void append_saved_tensors(std::string& out, const std::vector<SavedTensor>& saved);
 
 /// Reads the value of `saved`. Throws Error (input).

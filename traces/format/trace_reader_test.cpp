@@ -148,11 +148,38 @@ TEST(ParseTrace, ReadsBackATensorWithoutStorage) {
   expect_same(read_back(trace), trace);
 }
 
+TEST(ParseTrace, ReadsBackEveryReasonOfTheLedger) {
+  Trace trace = sample_trace();
+  trace.ledger.clear();
+  for (int reason = 0; reason <= static_cast<int>(PlacementReason::kUnpacked); ++reason)
+    trace.ledger[{Place::kDevice, static_cast<PlacementReason>(reason)}] = {1, 8};
+  expect_same(read_back(trace), trace);
+}
+
+TEST(ParseTrace, ReadsBackATensorThatBackwardSavesAgain) {
+  Trace trace = sample_trace();
+  trace.program.saved[0].movability = Movability::kUnpacked;
+  expect_same(read_back(trace), trace);
+}
+
 TEST(ParseTrace, ReadsBackEveryKindOfEvent) {
   Trace trace = sample_trace();
   trace.program.saved[0].escapes = true;
   trace.program.events.push_back({EventKind::kFreeUnpacked, 0, 3});
   expect_same(read_back(trace), trace);
+}
+
+TEST(ParseTrace, ReadsBackModulesAndSourceLines) {
+  Trace trace = sample_trace();
+  trace.program.names.insert(trace.program.names.end(), {"layers.0", "train.py:12"});
+  trace.program.saved[0].module = 4;
+  expect_same(read_back(trace), trace);
+  trace.program.saved[0].line = 5;
+  expect_same(read_back(trace), trace);
+}
+
+TEST(ParseTrace, WritesNoColumnForSourceLinesThatAreUnknown) {
+  EXPECT_FALSE(json::parse(format_trace(sample_trace())).at("program").contains("lines"));
 }
 
 TEST(ParseTrace, ReadsBackRandomStepPrograms) {
@@ -313,6 +340,12 @@ TEST(CorruptProgram, RejectsAnIndexOutOfRange) {
   EXPECT_THAT(error_with("/program/saved/rows/0/0", -1),
               HasSubstr("program.saved[0]: storage index -1 of 3"));
   EXPECT_THAT(error_with("/program/saved/rows/0/5", 4), HasSubstr("program.saved[0]: op: name index 4 of 4"));
+}
+
+TEST(CorruptTrace, RejectsSourceLinesThatHaveNoName) {
+  EXPECT_THAT(error_with("/program/lines", {4}), HasSubstr("program.saved[0]: line: name index 4 of 4"));
+  EXPECT_THAT(error_with("/program/lines", {0, 0}), HasSubstr("program.lines: has 2 elements"));
+  EXPECT_THAT(error_with("/program/lines", {"train.py:12"}), HasSubstr("program.lines[0]"));
 }
 
 TEST(CorruptProgram, RejectsSizesAndStridesOfUnequalLength) {

@@ -136,7 +136,19 @@ TEST(FormatTrace, SeparatesOperatorsFromAnnotations) {
 
 TEST(FormatTrace, WritesReasonAndTensorOfAWait) {
   const json args = event_named(written(sample_trace()), "wait for copy in").at("args");
-  EXPECT_EQ(args, (json{{"reason", "reload"}, {"direction", "h2d"}, {"tensor", 0}}));
+  EXPECT_EQ(args, (json{{"reason", "reload"}, {"direction", "h2d"}, {"tensor", 0}, {"op", "aten::relu"}}));
+}
+
+TEST(FormatTrace, NamesTheModuleAndTheSourceLineOfACopiedTensor) {
+  Trace trace = sample_trace();
+  trace.program.names.insert(trace.program.names.end(), {"layers.0", "train.py:12"});
+  trace.program.saved[0].module = 4;
+  trace.program.saved[0].line = 5;
+  for (const char* copy : {"Memcpy DtoH (Device -> Host)", "Memcpy HtoD (Host -> Device)"}) {
+    const json args = event_named(written(trace), copy).at("args");
+    EXPECT_EQ(args.at("module"), "layers.0");
+    EXPECT_EQ(args.at("line"), "train.py:12");
+  }
 }
 
 TEST(FormatTrace, PutsEachDirectionOnItsStream) {

@@ -16,7 +16,7 @@ struct CopyRecord {
   Nanoseconds end_ns = 0;
   Bytes bytes = 0;
   std::int64_t tag = 0;
-  Work staging{};  ///< time that gathering its elements took of its stream before, if known
+  Work staging{};  ///< stream time of gathering its elements before the copy, if known
 };
 
 }  // namespace offprof

@@ -6,7 +6,7 @@
 namespace offprof {
 namespace {
 
-constexpr std::array<std::string_view, 17> kReasons = {
+constexpr std::array<std::string_view, 18> kReasons = {
     "offloaded",
     "shared_copy",
     "parameter",
@@ -20,12 +20,13 @@ constexpr std::array<std::string_view, 17> kReasons = {
     "host_full",
     "not_in_plan",
     "rule",
-    "unfit_to_pack",
+    "unfit_to_encode",
     "parameter_group",
     "disk_full",
     "unfit_to_recompute",
+    "unpacked",
 };
-static_assert(kReasons.size() == static_cast<std::size_t>(PlacementReason::kUnfitToRecompute) + 1);
+static_assert(kReasons.size() == static_cast<std::size_t>(PlacementReason::kUnpacked) + 1);
 
 }  // namespace
 

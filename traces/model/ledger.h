@@ -34,6 +34,7 @@ enum class PlacementReason : std::uint8_t {
   /// Device: a rule requests recomputation, but the tensor has no recompute steps, or their sources would not
   /// be available or not be exact.
   kUnfitToRecompute,
+  kUnpacked,  ///< device: see Movability
 };
 
 std::string_view to_string(PlacementReason reason);

@@ -12,7 +12,7 @@ enum class Place : std::uint8_t {
   kHost,
   kDisk,
   kCompress,   ///< in host memory, compressed without loss; replaces the disk of a device
-  kRecompute,  ///< nowhere: the tensor is dropped and recomputed by its Recipe
+  kRecompute,  ///< nowhere: the tensor is dropped and recomputed by its Recomputation
 };
 
 std::string_view to_string(Place place);

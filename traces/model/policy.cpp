@@ -1,6 +1,7 @@
 #include "traces/model/policy.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +17,39 @@ namespace {
 constexpr Bytes kTrlThreshold = 1024;
 constexpr std::int64_t kTrlStash = 5;
 constexpr const char* kTrlOutputHead = "*lm_head";
+
+Policy keep() {
+  Policy policy;
+  policy.threshold_bytes = std::nullopt;
+  return policy;
+}
+
+Policy trl() {
+  Policy policy;
+  policy.scheduler = SchedulerKind::kTrl;
+  policy.threshold_bytes = kTrlThreshold;
+  policy.stash_count = kTrlStash;
+  policy.copy_streams = 1;
+  return policy;
+}
+
+Policy trl_trainer() {
+  Policy policy = trl();
+  policy.rules.push_back({.module = kTrlOutputHead, .placement = {}});
+  return policy;
+}
+
+struct Preset {
+  std::string_view name;
+  Policy (*make)();
+};
+
+constexpr std::array<Preset, 4> kPresets = {{
+    {"keep", keep},
+    {"offload", [] { return Policy(); }},
+    {"trl", trl},
+    {"trl-trainer", trl_trainer},
+}};
 
 /// Returns `64 KiB` if that is exact, as for most settings; otherwise three digits.
 std::string format_setting(Bytes bytes) {
@@ -62,28 +96,27 @@ std::string describe_stash(const Policy& policy) {
 }
 
 std::string describe_prefetch(const Policy& policy) {
-  const bool on_demand = policy.prefetch_bytes == 0 || policy.scheduler == SchedulerKind::kTrl;
+  const bool on_demand = policy.prefetch_bytes == 0 || traits_of(policy.scheduler).has_few_settings;
   return on_demand ? "reload on demand" : fmt::format("prefetch {}", format_setting(policy.prefetch_bytes));
 }
 
 }  // namespace
 
 Policy preset_policy(const std::string& name) {
-  Policy policy;
-  policy.name = name;
-  if (name == "offload") return policy;
-  if (name == "keep") {
-    policy.threshold_bytes = std::nullopt;
+  for (const Preset& preset : kPresets) {
+    if (name != preset.name) continue;
+    Policy policy = preset.make();
+    policy.name = name;
     return policy;
   }
-  if (name != "trl" && name != "trl-trainer")
-    throw input_error(fmt::format("unknown policy '{}'", name), "Presets: keep, offload, trl, trl-trainer.");
-  policy.scheduler = SchedulerKind::kTrl;
-  policy.threshold_bytes = kTrlThreshold;
-  policy.stash_count = kTrlStash;
-  policy.copy_streams = 1;
-  if (name == "trl-trainer") policy.rules.push_back({.module = kTrlOutputHead, .placement = {}});
-  return policy;
+  throw input_error(fmt::format("unknown policy '{}'", name),
+                    fmt::format("Presets: {}.", fmt::join(preset_names(), ", ")));
+}
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const Preset& preset : kPresets) names.emplace_back(preset.name);
+  return names;
 }
 
 bool uses_disk(const Policy& policy) {
@@ -97,15 +130,16 @@ bool compresses(const Policy& policy) {
 }
 
 bool has_one_copy_stream(const Policy& policy) {
-  return policy.scheduler == SchedulerKind::kTrl || policy.copy_streams == 1;
+  return traits_of(policy.scheduler).has_few_settings || policy.copy_streams == 1;
 }
 
 std::string describe(const Policy& policy) {
   if (!policy.threshold_bytes && policy.rules.empty()) return "nothing is offloaded";
-  std::string text = policy.scheduler == SchedulerKind::kTrl ? "TRL's rules, " : "";
+  const SchedulerTraits& traits = traits_of(policy.scheduler);
+  std::string text = traits.rules.empty() ? "" : fmt::format("{}, ", traits.rules);
   text += fmt::format("{}, {}, {}", describe_rules_and_choice(policy), describe_stash(policy),
                       describe_prefetch(policy));
-  if (policy.scheduler != SchedulerKind::kTrl && policy.copy_streams == 1) text += ", one copy stream";
+  if (!traits.has_few_settings && policy.copy_streams == 1) text += ", one copy stream";
   if (policy.host_memory_bytes)
     text += fmt::format(", host memory {}", format_setting(*policy.host_memory_bytes));
   if (policy.disk_memory_bytes) text += fmt::format(", disk {}", format_setting(*policy.disk_memory_bytes));

@@ -7,11 +7,9 @@
 
 #include "traces/base/units.h"
 #include "traces/model/policy_rule.h"
+#include "traces/model/scheduler_kind.h"
 
 namespace offprof {
-
-/// Set of decision rules. Each is one scheduler of engine/scheduler.
-enum class SchedulerKind { kOffload, kTrl };
 
 /// Large enough for a disk that has several transfers of tens of MiB in flight.
 inline constexpr Bytes kDefaultDiskBuffer = 256 * kMiB;
@@ -55,9 +53,12 @@ struct Policy {
 };
 
 /// Returns a preset: `keep` (offloads nothing), `offload` (offloads all movable tensors, reloads on demand),
-/// `trl` (TRL's OffloadActivations with its defaults) or `trl-trainer` (TRL's trainers: `trl`, but what the
-/// module `lm_head` saves stays on the device). Throws Error (input) for another name.
+/// `trl` (TRL's OffloadActivations with its defaults) or `trl-trainer` (TRL's trainers: `trl`, but the
+/// tensors that the module `lm_head` saves stay on the device). Throws Error (input) for another name.
 Policy preset_policy(const std::string& name);
+
+/// Returns the names of the presets, in the order in which texts list them.
+std::vector<std::string> preset_names();
 
 /// Returns true if a rule places tensors on a disk or compresses them instead.
 bool uses_disk(const Policy& policy);

@@ -21,7 +21,7 @@ struct SliceSettings {
   bool operator==(const SliceSettings&) const = default;
 };
 
-/// Describes the settings for a person: `none`, or `4 shards, 2 micro-batches`.
+/// Describes the settings for a person: `none`, or `4 slices, 2 micro-batches`.
 std::string describe(const std::optional<SliceSettings>& slices);
 
 nlohmann::ordered_json to_json(const SliceSettings& slices);

@@ -34,6 +34,10 @@ enum class Movability : std::uint8_t {
   /// A parameter under parameter offload, or a value between layer slices. It is on the device only around
   /// its uses anyway.
   kParameterGroup,
+  /// Saved by a backward that had already unpacked a tensor of its storage, and so holds its memory anyway:
+  /// the input of a region whose forward backward runs again (re-entrant checkpointing), or a value that is
+  /// needed for the gradient of a gradient. Its storage has no bytes: the unpacked tensor counts for both.
+  kUnpacked,
 };
 
 /// Device allocation that the model made, or that existed at the start of the step. It is identified by its
@@ -56,6 +60,7 @@ struct SavedTensor {
   bool escapes = false;       ///< backward made a tensor that shares the memory which unpack returned
   std::int32_t op = 0;        ///< index in Program::names: the operator that saved it
   std::int32_t module = -1;   ///< index in Program::names: path of the submodule that saved it; -1: not known
+  std::int32_t line = -1;  ///< index in Program::names: source line that saved it, `FILE:LINE`; -1: not known
   SharedLayout layout;
   std::int64_t storage_offset = 0;  ///< in elements
   Bytes bytes = 0;                  ///< number of elements times their size

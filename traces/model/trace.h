@@ -61,6 +61,9 @@ struct ModelInfo {
 inline constexpr std::int64_t kMostSteps = 1'000'000;
 inline constexpr std::int64_t kMostThreads = 1024;
 
+/// RunSettings::loss and RunSettings::optimizer of a training script, which has its own.
+inline constexpr const char* kOfScript = "script";
+
 /// Settings of `run`.
 struct RunSettings {
   std::vector<std::string> inputs;  ///< input specifications in the syntax of `--input`

@@ -9,6 +9,7 @@
 
 #include "traces/base/units.h"
 #include "traces/io/json_access.h"
+#include "traces/model/step_program.h"
 
 namespace offprof {
 
@@ -61,6 +62,18 @@ class EventLines {
     append(",\"cat\":\"{}\",\"name\":{}", cat, quoted_name);
     time("ts", begin_ns);
     time("dur", duration_ns);
+  }
+
+  /// Writes the arguments of an event that concerns a saved tensor: its number, and the operator, the module
+  /// and the source line that saved it, as far as `program` has them. Writes nothing if `tensor` is -1.
+  void saved_tensor(const StepProgram& program, std::int64_t tensor) {
+    if (tensor < 0) return;
+    append(",\"tensor\":{}", tensor);
+    if (tensor >= std::ssize(program.saved)) return;
+    const SavedTensor& saved = program.saved[static_cast<std::size_t>(tensor)];
+    append(",\"op\":{}", quoted(program.names[saved.op]));
+    if (saved.module >= 0) append(",\"module\":{}", quoted(program.names[saved.module]));
+    if (saved.line >= 0) append(",\"line\":{}", quoted(program.names[saved.line]));
   }
 
   /// Writes the bandwidth as an argument of a copy. Bytes per nanosecond equal GB per second.

@@ -36,7 +36,7 @@ void write_sizes(EventLines& lines, const char* name, const std::array<std::int3
   lines.append(",\"{}\":[{},{},{}]", name, sizes[0], sizes[1], sizes[2]);
 }
 
-void write_span(EventLines& lines, const GpuSpan& span) {
+void write_span(EventLines& lines, const GpuSpan& span, const StepProgram& program) {
   lines.begin_complete(gpu_row_of(span), gpu_category(span), lines.quoted(span.name), span.begin_ns,
                        span.duration_ns);
   const bool is_call = span.kind == GpuSpanKind::kCall;
@@ -58,7 +58,8 @@ void write_span(EventLines& lines, const GpuSpan& span) {
     lines.append(",\"bytes\":{}", span.bytes);
     lines.bandwidth(span.bytes, span.duration_ns);
   }
-  if (span.tensor >= 0) lines.append(",\"tensor\":{},\"lead_ns\":{}", span.tensor, span.lead_ns);
+  lines.saved_tensor(program, span.tensor);
+  if (span.tensor >= 0) lines.append(",\"lead_ns\":{}", span.lead_ns);
   lines.append("}}}}");
 }
 
@@ -86,10 +87,11 @@ void write_gpu_rows(EventLines& lines, const Timeline& timeline) {
                    fmt::format("\"CUDA calls, thread {}\"", thread + 1));
 }
 
-void write_gpu_events(EventLines& lines, const Timeline& timeline) {
+void write_gpu_events(EventLines& lines, const Trace& trace) {
+  const Timeline& timeline = trace.timeline;
   std::unordered_map<std::int64_t, const GpuSpan*> calls;
   for (const GpuSpan& span : timeline.gpu) {
-    write_span(lines, span);
+    write_span(lines, span, trace.program);
     if (span.kind == GpuSpanKind::kCall) calls.emplace(span.correlation, &span);
   }
   for (const GpuSpan& span : timeline.gpu) {

@@ -75,6 +75,7 @@ TEST(GpuEvents, GiveBytesRateAndTensorOfACopy) {
                                 {"bytes", 4096},
                                 {"memory bandwidth (GB/s)", 2.0},
                                 {"tensor", 0},
+                                {"op", "aten::relu"},
                                 {"lead_ns", 500}}));
 }
 

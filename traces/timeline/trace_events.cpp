@@ -77,7 +77,7 @@ class EventWriter : private EventLines {
     write_metadata();
     write_spans();
     write_flows();
-    write_gpu_events(*this, trace_.timeline);
+    write_gpu_events(*this, trace_);
     write_counters();
     write_allocator();
   }
@@ -161,7 +161,7 @@ class EventWriter : private EventLines {
     if (span.kind == SpanKind::kWait) {
       append(",\"args\":{{\"reason\":{}", quoted(span.reason));
       if (span.copy_track) append(",\"direction\":\"{}\"", direction_name(*span.copy_track));
-      if (span.tensor >= 0) append(",\"tensor\":{}", span.tensor);
+      saved_tensor(trace_.program, span.tensor);
       append("}}");
     } else {
       write_op_arguments(span);
@@ -188,7 +188,7 @@ class EventWriter : private EventLines {
     append(",\"args\":{{\"device\":{},\"context\":0,\"stream\":{},\"correlation\":{},\"bytes\":{}",
            copy_row.pid, copy_row.tid, correlation_, span.bytes);
     bandwidth(span.bytes, span.duration_ns);
-    if (span.tensor >= 0) append(",\"tensor\":{}", span.tensor);
+    saved_tensor(trace_.program, span.tensor);
     append("}}}}");
   }
 
@@ -197,7 +197,7 @@ class EventWriter : private EventLines {
     begin_complete(row_of(span.track), "disk", quoted(span.name), span.begin_ns, span.duration_ns);
     append(",\"args\":{{\"bytes\":{}", span.bytes);
     bandwidth(span.bytes, span.duration_ns);
-    if (span.tensor >= 0) append(",\"tensor\":{}", span.tensor);
+    saved_tensor(trace_.program, span.tensor);
     append("}}}}");
   }
 

@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "engine/torch/torch_compat.h"
+
 namespace offprof {
 namespace {
 
@@ -48,12 +50,36 @@ AllocationBooks::AllocationBooks(c10::DeviceIndex device, Bytes device_bytes) : 
         return;
     }
   });
-  allocator::attachOutOfMemoryObserver(
-      [this, device](std::int64_t refused_on, std::size_t asked, std::size_t, std::size_t) {
-        if (refused_on != device) return;
-        const std::lock_guard lock(mutex_);
-        out_of_memory_ = {static_cast<Bytes>(asked), live_bytes_, capacity_};
-      });
+  const auto on_refusal = [this, device](std::int64_t refused_on, std::size_t asked, std::size_t,
+                                         std::size_t) {
+    if (refused_on != device) return;
+    const std::lock_guard lock(mutex_);
+    out_of_memory_ = {static_cast<Bytes>(asked), live_bytes_, capacity_};
+  };
+  allocator::attachOutOfMemoryObserver(on_refusal);
+  attach_early_refusal_observer(*allocator::get(), on_refusal);
+  enter_older_blocks(device);
+}
+
+void AllocationBooks::enter_older_blocks(c10::DeviceIndex device) {
+  const auto snapshot = c10::cuda::CUDACachingAllocator::snapshot(
+      {0, 0}, /*include_traces=*/false);  // takes the allocator's lock
+  const std::lock_guard lock(mutex_);
+  for (const auto& segment : snapshot.segments) {
+    if (segment.device != device) continue;
+    reserved_bytes_ += static_cast<Bytes>(segment.total_size);
+    std::size_t address = segment.address;
+    for (const auto& block : segment.blocks) {
+      const auto bytes = static_cast<Bytes>(block.requested_size);
+      if (block.allocated &&
+          live_.try_emplace(reinterpret_cast<const void*>(address), Live{next_id_, bytes}).second) {
+        ++next_id_;
+        live_bytes_ += bytes;
+      }
+      address += block.size;
+    }
+  }
+  peak_bytes_ = live_bytes_;
 }
 
 void AllocationBooks::on_alloc(const void* block, Bytes bytes, void* stream) {
@@ -63,7 +89,7 @@ void AllocationBooks::on_alloc(const void* block, Bytes bytes, void* stream) {
   live_bytes_ += bytes;
   peak_bytes_ = std::max(peak_bytes_, live_bytes_);
   if (std::ranges::find(expected_streams_, stream) == expected_streams_.end()) saw_other_stream_ = true;
-  if (watcher_ != nullptr) watcher_->on_block_allocated(block, bytes, stream);
+  if (watcher_ != nullptr) watcher_->block_allocated(block, bytes, stream);
   if (listener_ != nullptr) listener_->on_alloc(id, bytes);
 }
 
@@ -74,7 +100,7 @@ void AllocationBooks::on_free(const void* block) {
   const Live freed = found->second;
   live_.erase(found);
   live_bytes_ -= freed.bytes;
-  if (watcher_ != nullptr) watcher_->on_block_freed(block);
+  if (watcher_ != nullptr) watcher_->block_freed(block);
   if (listener_ != nullptr) listener_->on_free(freed.id, freed.bytes);
 }
 
@@ -151,7 +177,7 @@ void AllocationBooks::set_listener(AllocationListener* listener) {
   listener_ = listener;
 }
 
-void AllocationBooks::set_watcher(BlockWatcher* watcher) {
+void AllocationBooks::set_watcher(GpuBlocks* watcher) {
   const std::lock_guard lock(mutex_);
   watcher_ = watcher;
 }

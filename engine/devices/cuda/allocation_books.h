@@ -13,6 +13,7 @@
 
 #include "engine/devices/cuda/expandable_ranges.h"
 #include "engine/devices/device.h"
+#include "engine/devices/virtual_gpu/gpu_blocks.h"
 #include "traces/base/units.h"
 
 namespace offprof {
@@ -21,17 +22,9 @@ namespace offprof {
 /// peak, and the id of each allocation.
 class AllocationBooks {
  public:
-  /// Observer of every block that is allocated or freed, beside the listener. It also gets the stream's
-  /// handle.
-  class BlockWatcher {
-   public:
-    virtual ~BlockWatcher() = default;
-    virtual void on_block_allocated(const void* block, Bytes bytes, void* stream) = 0;
-    virtual void on_block_freed(const void* block) = 0;
-  };
-
   /// Returns the books of a device with `device_bytes` of memory. They exist from the first call to the end
-  /// of the process, since the allocator cannot remove a listener. Call before anything is allocated.
+  /// of the process, since the allocator cannot remove a listener. Blocks that are older than the books are
+  /// entered in the first call, during which no other thread may allocate.
   static AllocationBooks& of_device(c10::DeviceIndex device, Bytes device_bytes);
 
   std::optional<AllocationId> id_of(const c10::Storage& storage) const;
@@ -46,8 +39,10 @@ class AllocationBooks {
   void reset_peak();
   std::optional<OutOfMemory> take_out_of_memory();
   void set_listener(AllocationListener* listener);  ///< nullptr: none
-  void set_watcher(BlockWatcher* watcher);          ///< nullptr: none
-  void set_capacity(std::optional<Bytes> bytes);    ///< the capacity that OutOfMemory reports
+  /// Sets the receiver of every block that is allocated or freed, beside the listener; nullptr: none. It
+  /// must outlive its use here.
+  void set_watcher(GpuBlocks* watcher);
+  void set_capacity(std::optional<Bytes> bytes);  ///< the capacity that OutOfMemory reports
   /// Sets the expected streams. Allocations for any other stream are noted from now on.
   void expect_streams(std::vector<void*> streams);
   bool saw_other_stream() const;
@@ -59,6 +54,7 @@ class AllocationBooks {
   };
 
   AllocationBooks(c10::DeviceIndex device, Bytes device_bytes);
+  void enter_older_blocks(c10::DeviceIndex device);
   void on_alloc(const void* block, Bytes bytes, void* stream);
   void on_free(const void* block);
   void on_reserved(Bytes change);
@@ -73,7 +69,7 @@ class AllocationBooks {
   std::optional<Bytes> capacity_;
   std::optional<OutOfMemory> out_of_memory_;
   AllocationListener* listener_ = nullptr;
-  BlockWatcher* watcher_ = nullptr;
+  GpuBlocks* watcher_ = nullptr;
   std::vector<void*> expected_streams_;
   std::atomic<bool> saw_other_stream_ = false;
 };

@@ -48,6 +48,7 @@ class CudaDevice : public Device {
   Bytes live_bytes() const override { return books_.live_bytes(); }
   Bytes peak_bytes() const override { return books_.peak_bytes(); }
   void reset_peak() override;
+  void reset_own_peak() override { books_.reset_peak(); }
   /// Limits the memory that the caching allocator takes from the device, like PyTorch's memory fraction. A
   /// smaller fraction in the allocator's settings still applies.
   void set_capacity(std::optional<Bytes> bytes) override;

@@ -21,8 +21,7 @@ class ModelledDeviceDisk final : public DeviceDisk {
   using OnDeviceClock = std::function<Nanoseconds(Nanoseconds)>;
 
   /// Creates the disk; `gpu` must outlive it.
-  ModelledDeviceDisk(const DiskLink& speed, VirtualGpu& gpu, StreamOf stream_of,
-                     OnDeviceClock on_device_clock)
+  ModelledDeviceDisk(const DiskLink& speed, GpuClocks& gpu, StreamOf stream_of, OnDeviceClock on_device_clock)
       : speed_(speed),
         gpu_(gpu),
         stream_of_(std::move(stream_of)),
@@ -62,7 +61,7 @@ class ModelledDeviceDisk final : public DeviceDisk {
                                              Nanoseconds& free);
 
   DiskLink speed_;
-  VirtualGpu& gpu_;
+  GpuClocks& gpu_;
   StreamOf stream_of_;
   OnDeviceClock on_device_clock_;
   /// End of the work that the disk has so far, in each direction.

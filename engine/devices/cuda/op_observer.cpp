@@ -29,7 +29,7 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Call that the virtual GPU was told of, for an operator in progress.
+/// Operator in progress, as reported to the virtual GPU.
 struct OpContext final : at::ObserverContext {
   OpCall call;
 };
@@ -75,7 +75,7 @@ bool has_shape_by_values(const at::RecordFunction& op) {
   return !inputs.empty() && is_tensor_on(at::kCUDA, inputs[0]) && contains(kShapesByValues, op.name());
 }
 
-OpObserver::OpObserver(VirtualGpu& gpu) : gpu_(gpu), callback_(0) {
+OpObserver::OpObserver(GpuOperators& gpu) : gpu_(gpu), callback_(0) {
   OFFPROF_CHECK(active_observer == nullptr);
   active_observer = this;
   callback_ = at::addThreadLocalCallback(at::RecordFunctionCallback(&OpObserver::begins, &OpObserver::ends)

@@ -26,7 +26,7 @@ bool has_shape_by_values(const at::RecordFunction& op);
 /// that created it and the threads on which autograd runs its backward. Only one may exist in the process.
 class OpObserver {
  public:
-  explicit OpObserver(VirtualGpu& gpu);
+  explicit OpObserver(GpuOperators& gpu);
   ~OpObserver();
   OpObserver(const OpObserver&) = delete;
   OpObserver& operator=(const OpObserver&) = delete;
@@ -41,7 +41,7 @@ class OpObserver {
   static void ends(const at::RecordFunction& op, at::ObserverContext* context);
   void note_values(const at::RecordFunction& op);
 
-  VirtualGpu& gpu_;
+  GpuOperators& gpu_;
   at::CallbackHandle callback_;
   std::mutex mutex_;  ///< operators may run on several threads at once
   std::set<std::string> value_reads_, shapes_by_values_;

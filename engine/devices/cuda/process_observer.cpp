@@ -14,11 +14,11 @@
 namespace offprof {
 namespace {
 
-class ProcessObserver final : public AllocationBooks::BlockWatcher {
+class ProcessObserver {
  public:
-  explicit ProcessObserver(VirtualGpu& gpu) : gpu_(gpu) {}
+  explicit ProcessObserver(GpuOperators& gpu) : gpu_(gpu) {}
 
-  VirtualGpu& gpu() { return gpu_; }
+  GpuOperators& gpu() { return gpu_; }
 
   void note_value_read(const char* op) {
     const std::lock_guard turn(mutex_);
@@ -29,13 +29,8 @@ class ProcessObserver final : public AllocationBooks::BlockWatcher {
     return value_reads_;
   }
 
-  void on_block_allocated(const void* block, Bytes bytes, void* stream) override {
-    gpu_.block_allocated(block, bytes, stream);
-  }
-  void on_block_freed(const void* block) override { gpu_.block_freed(block); }
-
  private:
-  VirtualGpu& gpu_;
+  GpuOperators& gpu_;
   std::mutex mutex_;
   std::set<std::string> value_reads_;
 };
@@ -67,7 +62,7 @@ void observe_process(VirtualGpu& gpu) {
   the_observer = new ProcessObserver(gpu);
   std::size_t free = 0, total = 0;
   check_cuda(cudaMemGetInfo(&free, &total), "read the size of the device memory");
-  AllocationBooks::of_device(0, static_cast<Bytes>(total)).set_watcher(the_observer);
+  AllocationBooks::of_device(0, static_cast<Bytes>(total)).set_watcher(&gpu);
   at::addGlobalCallback(
       at::RecordFunctionCallback(&begins, &ends).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
 }

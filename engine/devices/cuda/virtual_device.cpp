@@ -5,8 +5,8 @@
 #include <set>
 
 #include "engine/devices/cuda/modelled_device_disk.h"
+#include "engine/devices/virtual_gpu/value_reads.h"
 #include "traces/base/error.h"
-#include "traces/model/value_reads.h"
 
 namespace offprof {
 namespace {
@@ -23,7 +23,7 @@ std::string note_of(const LaunchTimes& launches) {
 }  // namespace
 
 VirtualDevice::VirtualDevice(VirtualGpu& gpu) : CudaDevice(0), gpu_(gpu), ops_(gpu) {
-  books().set_watcher(this);
+  books().set_watcher(&gpu);
   VirtualDevice::set_capacity(std::nullopt);
 }
 
@@ -62,13 +62,21 @@ Device::Event VirtualDevice::copy_out_densely(CopyQueue queue, const at::Tensor&
 
 void VirtualDevice::open_disk(const DiskRequest& request) {
   const bool is_real = !request.folder.empty() || (request.compressed && !request.speed.is_known());
-  if (is_real && gpu_.carries_out()) return CudaDevice::open_disk(request);
+  if (is_real && gpu_.is_functional()) return CudaDevice::open_disk(request);
   if (is_real)
     throw input_error("a virtual GPU has no data to write to a disk",
                       "Give the speed of its disk: --disk-bandwidth 2GB/s");
   set_disk(std::make_unique<ModelledDeviceDisk>(
       request.speed, gpu_, [this](CopyQueue queue) { return stream_of(queue); },
-      [this](Nanoseconds time) { return origin_ns() + time - gpu_.event_time(origin()); }));
+      [this](Nanoseconds time) { return on_device_clock(time); }));
+}
+
+Nanoseconds VirtualDevice::time_of(TimeMark mark) const {
+  return on_device_clock(mark);
+}
+
+Nanoseconds VirtualDevice::on_device_clock(Nanoseconds virtual_time) const {
+  return origin_ns() + virtual_time - gpu_.event_time(origin());
 }
 
 std::optional<Error> VirtualDevice::take_model_refusal() {
@@ -99,14 +107,6 @@ std::vector<std::string> VirtualDevice::take_notes() {
 
 Nanoseconds VirtualDevice::elapsed(cudaEvent_t from, cudaEvent_t to) const {
   return gpu_.event_time(to) - gpu_.event_time(from);
-}
-
-void VirtualDevice::on_block_allocated(const void* block, Bytes bytes, void* stream) {
-  gpu_.block_allocated(block, bytes, stream);
-}
-
-void VirtualDevice::on_block_freed(const void* block) {
-  gpu_.block_freed(block);
 }
 
 }  // namespace offprof

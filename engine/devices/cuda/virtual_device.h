@@ -12,7 +12,7 @@ namespace offprof {
 /// CUDA device on the virtual GPU: the same code and the same allocator, with memory that can be larger than
 /// any GPU's and times on virtual clocks. It gives the virtual GPU information that CUDA calls lack:
 /// operators, for its cost model, and blocks, for its stream race checker.
-class VirtualDevice final : public CudaDevice, private AllocationBooks::BlockWatcher {
+class VirtualDevice final : public CudaDevice {
  public:
   /// Creates the device; `gpu` must outlive it.
   explicit VirtualDevice(VirtualGpu& gpu);
@@ -30,6 +30,9 @@ class VirtualDevice final : public CudaDevice, private AllocationBooks::BlockWat
   Event copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to, std::int64_t tag) override;
   /// Opens a modelled disk. In functional mode it opens a real one too.
   void open_disk(const DiskRequest& request) override;
+  /// Reads the virtual clock. No event is recorded, since a recorded step has thousands of marks.
+  TimeMark mark() noexcept override { return gpu_.stream_time(nullptr); }
+  Nanoseconds time_of(TimeMark mark) const override;
   std::optional<Work> take_work() override { return gpu_.take_work(); }
   /// Refuses a model if values decide the shape of an operator's result, since no figure would match a real
   /// GPU.
@@ -39,9 +42,8 @@ class VirtualDevice final : public CudaDevice, private AllocationBooks::BlockWat
   std::vector<std::string> take_notes() override;
 
  private:
+  Nanoseconds on_device_clock(Nanoseconds virtual_time) const;
   Nanoseconds elapsed(cudaEvent_t from, cudaEvent_t to) const override;
-  void on_block_allocated(const void* block, Bytes bytes, void* stream) override;
-  void on_block_freed(const void* block) override;
 
   VirtualGpu& gpu_;
   OpObserver ops_;

@@ -32,4 +32,4 @@ written() {
     echo '}'
 } >"$stubs"
 
-echo "$node { global: cu*; __cu*; nccl*; nvrtc*; nvshmem*; local: *; };" >"$versions"
+echo "$node { global: cu*; __cu*; nccl*; nvml*; nvrtc*; nvshmem*; local: *; };" >"$versions"

@@ -18,9 +18,10 @@ namespace {
 constexpr const char* kStateLibrary = "liboffprof_virtual_gpu.so";
 
 constexpr const char* kStandIns[] = {
-    "libcudart.so.13",   "libcuda.so.1",       "libcublas.so.13", "libcublasLt.so.13", "libcudnn.so.9",
-    "libcufft.so.12",    "libcufile.so.0",     "libcupti.so.13",  "libcurand.so.10",   "libcusolver.so.12",
-    "libcusparse.so.12", "libcusparseLt.so.0", "libnccl.so.2",    "libnvrtc.so.13",    "libnvshmem_host.so.3",
+    "libcudart.so.13", "libcuda.so.1",      "libcublas.so.13",   "libcublasLt.so.13",
+    "libcudnn.so.9",   "libcufft.so.12",    "libcufile.so.0",    "libcupti.so.13",
+    "libcurand.so.10", "libcusolver.so.12", "libcusparse.so.12", "libcusparseLt.so.0",
+    "libnccl.so.2",    "libnvidia-ml.so.1", "libnvrtc.so.13",    "libnvshmem_host.so.3",
 };
 
 constexpr const char* kRebuildHint = "rebuild offprof against this LibTorch: cmake --build build";

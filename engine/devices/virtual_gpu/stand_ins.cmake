@@ -3,11 +3,11 @@
 set(stand_in_dir "${CMAKE_BINARY_DIR}/virtual_gpu")
 set(torch_libs "")
 foreach(lib c10_cuda caffe2_nvrtc torch_cpu torch_cuda torch_cuda_linalg torch_nvshmem)
-  list(APPEND torch_libs "${OFFPROF_LIBTORCH_DIR}/torch/lib/lib${lib}.so")
+  list(APPEND torch_libs "${libtorch_dir}/torch/lib/lib${lib}.so")
 endforeach()
 # The library that `import torch` opens in Python. A LibTorch without Python lacks it.
-if(EXISTS "${OFFPROF_LIBTORCH_DIR}/torch/lib/libtorch_python.so")
-  list(APPEND torch_libs "${OFFPROF_LIBTORCH_DIR}/torch/lib/libtorch_python.so")
+if(EXISTS "${libtorch_dir}/torch/lib/libtorch_python.so")
+  list(APPEND torch_libs "${libtorch_dir}/torch/lib/libtorch_python.so")
 endif()
 set(undefined "${CMAKE_CURRENT_BINARY_DIR}/undefined.txt")
 add_custom_command(OUTPUT "${undefined}"
@@ -54,7 +54,7 @@ endfunction()
 
 offprof_stand_in(libcudart.so.13 libcudart.so.13 -
   runtime/cudart_device.cpp runtime/cudart_error.cpp runtime/cudart_kernel.cpp runtime/cudart_memory.cpp
-  runtime/cudart_stream.cpp)
+  runtime/cudart_stream.cpp runtime/cudart_unsupported.cpp)
 offprof_stand_in(libcuda.so.1 libcuda.so.1 "cu[A-EG-Z]|cuFunc" runtime/driver.cpp runtime/driver_module.cpp)
 offprof_stand_in(libcublas.so.13 libcublas.so.13 - runtime/cublas.cpp)
 offprof_stand_in(libcublasLt.so.13 libcublasLt.so.13 - runtime/cublaslt.cpp)
@@ -67,8 +67,18 @@ offprof_stand_in(libcusolver.so.12 libcusolver.so.12 - runtime/cusolver.cpp)
 offprof_stand_in(libcusparse.so.12 libcusparse.so.12 -)
 offprof_stand_in(libcusparseLt.so.0 libcusparseLt.so.0 cusparseLt)
 offprof_stand_in(libnccl.so.2 libnccl.so.2 nccl)
+# LibTorch opens NVML by its name, and does not link it: its symbols need no particular version.
+offprof_stand_in(libnvidia-ml.so.1 NVML nvml runtime/nvml.cpp)
 offprof_stand_in(libnvrtc.so.13 libnvrtc.so.13 - runtime/nvrtc.cpp)
 offprof_stand_in(libnvshmem_host.so.3 NVSHMEM nvshmem)
+
+# The versions of the libraries that this LibTorch depends on: "13.4.1" is defined as 13, 4, 1.
+string(REPLACE "." "," cublas_version "${OFFPROF_CUBLAS_VERSION}")
+string(REPLACE "." "," cudnn_version "${OFFPROF_CUDNN_VERSION}")
+foreach(target libcublas-so-13-written libcublasLt-so-13-written)
+  target_compile_definitions(${target} PRIVATE OFFPROF_CUBLAS_VERSION=${cublas_version})
+endforeach()
+target_compile_definitions(libcudnn-so-9-written PRIVATE OFFPROF_CUDNN_VERSION=${cudnn_version})
 
 get_property(stand_ins GLOBAL PROPERTY OFFPROF_STAND_INS)
 add_custom_target(offprof_stand_ins ALL DEPENDS ${stand_ins})
@@ -83,7 +93,7 @@ if(OFFPROF_BUILD_TESTS)
   offprof_test(open_virtual_gpu_test open_test.cpp LIBS offprof_engine_devices_virtual_gpu)
   target_compile_definitions(open_virtual_gpu_test PRIVATE
     OFFPROF_STAND_IN_DIR="${stand_in_dir}"
-    OFFPROF_REAL_CUDART="${OFFPROF_LIBTORCH_DIR}/nvidia/cu13/lib/libcudart.so.13"
-    OFFPROF_LIBTORCH_CUDA="${OFFPROF_LIBTORCH_DIR}/torch/lib/libtorch_cuda.so")
+    OFFPROF_REAL_CUDART="${libtorch_dir}/nvidia/cu13/lib/libcudart.so.13"
+    OFFPROF_LIBTORCH_CUDA="${libtorch_dir}/torch/lib/libtorch_cuda.so")
   add_dependencies(open_virtual_gpu_test offprof_stand_ins)
 endif()

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/devices/virtual_gpu/gpu_blocks.h"
 #include "engine/devices/virtual_gpu/model/kernel_cost.h"
 #include "engine/devices/virtual_gpu/model/kernel_times.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
@@ -22,7 +23,7 @@ struct VirtualGpuOptions {
   bool checks_streams = false;  ///< run the stream race checker
   /// Functional mode: device memory is backed by real memory, and copies, memsets and host functions really
   /// run, in an order drawn from `seed` among those that streams and events allow. Kernels still do nothing.
-  bool carries_out = false;
+  bool functional_mode = false;
   std::uint64_t seed = 0;
   /// Called once for each CUDA function that was called but is not implemented, with its name. May be empty.
   std::function<void(const std::string&)> log;
@@ -44,48 +45,25 @@ struct LaunchTimes {
   bool operator==(const LaunchTimes&) const = default;
 };
 
-/// Interface of the virtual GPU for offprof and the engine, in addition to the CUDA API. The implementation
-/// lives in the stand-in libraries. Called by one thread at a time, as autograd calls the CUDA API.
-class VirtualGpu {
+/// Receives the operators that kernels belong to, for the cost model.
+class GpuOperators {
  public:
-  virtual ~VirtualGpu() = default;
-
-  /// Sets the options. Call it before the first CUDA call; tests may call it again when nothing of the device
-  /// is in use.
-  virtual void configure(VirtualGpuOptions options) = 0;
-
-  /// Returns VirtualGpuOptions::carries_out.
-  virtual bool carries_out() const = 0;
-  /// Sets how many bytes cudaMalloc may give out. The default is the profile's memory. The total that
-  /// cudaMemGetInfo reports stays the profile's.
-  virtual void set_memory_limit(Bytes bytes) = 0;
-  /// Returns the bytes that cudaMalloc has given out, rounded up to granules.
-  virtual Bytes used_bytes() const = 0;
-
+  virtual ~GpuOperators() = default;
   /// Begins an operator: kernels launched until end_op belong to it. Operators nest. `op` must live until
   /// end_op.
   virtual void begin_op(const OpCall& op) = 0;
   virtual void end_op() = 0;
+};
 
-  /// Records that a caching allocator has handed out a block for use on `stream` (a cudaStream_t), or has got
-  /// it back.
-  virtual void block_allocated(const void* block, Bytes bytes, void* stream) = 0;
-  virtual void block_freed(const void* block) = 0;
-  /// Records the same for a piece of pinned host memory.
-  virtual void host_block_allocated(const void* block, Bytes bytes) = 0;
-  virtual void host_block_freed(const void* block) = 0;
-
+/// Clocks of the virtual GPU. Launches and synchronisation advance them.
+class GpuClocks {
+ public:
+  virtual ~GpuClocks() = default;
   /// Returns the exact time at which a timing event was reached; cudaEventElapsedTime rounds to a float. If
   /// the event was never recorded: with the race checker on, reports a hazard and returns the current time,
   /// so that the run goes on to report it; otherwise throws Error (environment).
   virtual Nanoseconds event_time(void* event) = 0;
-  /// Returns the work given since the last call to the stream that PyTorch computes on, and its durations.
-  virtual Work take_work() = 0;
-  /// Returns the same for all other streams together, without copies over the link.
-  virtual Work take_side_work() = 0;
-  /// Returns the profile's figures for the link and for launching a copy.
-  virtual Link link() const = 0;
-  /// Returns the host's virtual clock. Launches and synchronisation advance it.
+  /// Returns the host's virtual clock.
   virtual Nanoseconds host_time() const = 0;
   /// Returns the time at which work would begin if the stream (a cudaStream_t; nullptr: PyTorch's) were given
   /// it now.
@@ -99,7 +77,12 @@ class VirtualGpu {
   virtual void note_point(const void* point, void* stream) = 0;
   virtual void host_saw_point(const void* point) = 0;
   virtual void forget_point(const void* point) = 0;
+};
 
+/// Findings of the virtual GPU about the program that uses it.
+class GpuFindings {
+ public:
+  virtual ~GpuFindings() = default;
   /// Returns the hazards found since the last call; empty if streams are not checked.
   virtual std::vector<StreamHazard> take_hazards() = 0;
   virtual std::int64_t launches() const = 0;
@@ -115,6 +98,29 @@ class VirtualGpu {
   /// Returns the sizes that were requested since the last call but that only the real library knows. They
   /// count as 0. Example: `workspaces of cuDNN's convolutions`.
   virtual std::vector<std::string> take_unknown_sizes() = 0;
+};
+
+/// Interface of the virtual GPU for offprof and the engine, in addition to the CUDA API. The implementation
+/// lives in the stand-in libraries. Called by one thread at a time, as autograd calls the CUDA API. Code that
+/// needs one concern takes that interface alone.
+class VirtualGpu : public GpuOperators, public GpuBlocks, public GpuClocks, public GpuFindings {
+ public:
+  /// Sets the options. Call it before the first CUDA call; tests may call it again when nothing of the device
+  /// is in use.
+  virtual void configure(VirtualGpuOptions options) = 0;
+  /// Returns VirtualGpuOptions::functional_mode.
+  virtual bool is_functional() const = 0;
+  /// Sets how many bytes cudaMalloc may give out. The default is the profile's memory. The total that
+  /// cudaMemGetInfo reports stays the profile's.
+  virtual void set_memory_limit(Bytes bytes) = 0;
+  /// Returns the bytes that cudaMalloc has given out, rounded up to granules.
+  virtual Bytes used_bytes() const = 0;
+  /// Returns the profile's figures for the link and for launching a copy.
+  virtual Link link() const = 0;
+  /// Returns the work given since the last call to the stream that PyTorch computes on, and its durations.
+  virtual Work take_work() = 0;
+  /// Returns the same for all other streams together, without copies over the link.
+  virtual Work take_side_work() = 0;
 };
 
 /// The one symbol that the stand-in libraries export besides CUDA's: `VirtualGpu* offprof_virtual_gpu()`.

@@ -107,7 +107,7 @@ TEST_F(VirtualTorch, TrainsARecurrentLayer) {
 TEST_F(VirtualTorch, CopiesBytesInFunctionalMode) {
   VirtualGpuOptions options;
   options.profile = load_profile("h200");
-  options.carries_out = true;
+  options.functional_mode = true;
   options.seed = 3;
   offprof_virtual_gpu()->configure(std::move(options));
   const at::Tensor numbers = at::arange(1 << 16);

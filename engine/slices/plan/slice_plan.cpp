@@ -49,7 +49,7 @@ class Planner {
     prices_[0][0] = {0, 0};
   }
 
-  /// Computes all plans with `shards` slices from those with one slice less.
+  /// Computes all plans with `slices` slices from those with one slice less.
   void add(std::size_t slices) {
     for (std::size_t to = slices; to <= beginnings_.size(); ++to)
       for (std::size_t from = slices - 1; from < to; ++from) try_last(slices, from, to);

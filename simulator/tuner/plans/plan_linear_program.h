@@ -8,8 +8,8 @@
 
 namespace offprof {
 
-/// Linear program behind PlanRelaxation, for one question. Memory rows, of which a step has one per event,
-/// are added only when a solution violates them.
+/// Linear program of PlanRelaxation, for one question. A step has one memory row per event; a row is added
+/// only when a solution violates it.
 class PlanLinearProgram {
  public:
   /// Exactly one of `peak` and `time` is set: it is the limit. The other quantity is minimized.

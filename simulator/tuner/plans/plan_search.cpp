@@ -127,8 +127,8 @@ void PlanSearch::improve(const std::vector<double>& shares) {
   }
 }
 
-/// Returns the plans that differ in one version or, with few versions, in two, those first of which the
-/// relaxation is least certain; at most `most`.
+/// Returns the plans that differ in one version or, with few versions, in two; at most `most`. Those for
+/// which the relaxation is least certain come first.
 std::vector<PlanSearch::Plan> PlanSearch::neighbours(const std::vector<double>& shares,
                                                      std::size_t most) const {
   const Plan plan = plan_of(frontier_.best(aim_).policy);
@@ -175,8 +175,8 @@ void PlanSearch::note(const SettingSweep& sweep) {
   effort_ += sweep.effort();
 }
 
-/// Versions of which the relaxation is least certain come first; among equals, those moved for the shortest
-/// time.
+/// Versions for which the relaxation is least certain come first; among equals, those that are off the device
+/// for the shortest time.
 std::vector<std::size_t> PlanSearch::in_order_of_doubt(const Plan& plan,
                                                        const std::vector<double>& shares) const {
   std::vector<std::size_t> order(versions_.size());
@@ -187,7 +187,7 @@ std::vector<std::size_t> PlanSearch::in_order_of_doubt(const Plan& plan,
   return order;
 }
 
-/// Flips pieces of the moved versions and of the others, one piece at a time, then those that helped
+/// Flips pieces of the moved versions and of the others, one at a time; then flips all pieces that helped
 /// together.
 bool PlanSearch::flip_pieces(std::size_t size, const std::vector<double>& shares) {
   const Candidate before = frontier_.best(aim_);

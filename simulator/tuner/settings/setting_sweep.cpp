@@ -8,7 +8,7 @@
 namespace offprof {
 namespace {
 
-/// Boxes that are replayed at a time, whatever the number of threads, so that the order of the search is the
+/// Number of boxes per round. It does not depend on the number of threads, so the order of the search is the
 /// same on every machine.
 constexpr std::size_t kRound = 64;
 

@@ -51,12 +51,14 @@ KernelCost::KernelCost(DeviceProfile profile, KernelTimes recorded)
 KernelTime KernelCost::time_of(const KernelLaunch& launch, const OpCall* op, Bytes allocated,
                                bool first) const {
   if (!recorded_.empty()) {
-    if (op != nullptr)
+    if (op != nullptr && !launch.argument_bytes)
       if (const auto of_op = recorded_time(recorded_, *op))
         return {first ? *of_op : 0, TimeSource::kRecordedOp};
     if (const auto of_kernel = recorded_.of_kernel(kernel_key(launch.name, launch.grid, launch.block)))
       return {*of_kernel, TimeSource::kRecordedKernel};
   }
+  if (launch.argument_bytes)
+    return {std::max(profile_.kernel_ns, roofline(profile_, {.bytes = *launch.argument_bytes}))};
   if (op == nullptr || !first) return {profile_.kernel_ns};
   return {std::max(profile_.kernel_ns, roofline(profile_, work_of(*op, allocated)))};
 }

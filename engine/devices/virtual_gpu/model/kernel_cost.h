@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,8 @@ struct KernelLaunch {
   std::string_view name{};  ///< demangled; the function of a library call: `cublasGemmEx`
   std::uint32_t grid[3] = {1, 1, 1};
   std::uint32_t block[3] = {1, 1, 1};
+  /// Device memory that the kernel's arguments point to; nullopt: its parameters are not known.
+  std::optional<Bytes> argument_bytes{};
 };
 
 /// Source of a kernel's time.
@@ -28,7 +31,11 @@ struct KernelTime {
   bool operator==(const KernelTime&) const = default;
 };
 
-/// Model of kernel durations. It uses the first of these that is available:
+/// Model of kernel durations.
+///
+/// A kernel whose parameters are known, as those of Triton, takes 2 of its own, or the roofline of
+/// KernelLaunch::argument_bytes, moved once; its operations are not known. Any other kernel takes the first
+/// of these that is available:
 ///
 /// 1. The recorded time of the same operator with the same operands. It is charged to the operator's first
 ///    kernel, and the others take no time, since a library may launch other kernels than were recorded, and

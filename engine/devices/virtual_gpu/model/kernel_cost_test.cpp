@@ -62,6 +62,19 @@ TEST(KernelCost, AKernelOutsideAnyOperatorTakesTheShortestTime) {
   EXPECT_EQ(KernelCost(round_profile(), {}).time_of({}, nullptr, 0, true).duration, 1000);
 }
 
+TEST(KernelCost, AKernelWithKnownArgumentsMovesTheirMemoryOnce) {
+  const KernelCost cost(round_profile(), {});
+  const KernelLaunch launch{.name = "triton_add", .argument_bytes = 12 << 20};
+  EXPECT_EQ(cost.time_of(launch, nullptr, 0, true).duration, 12583);
+  const OpCall op{"aten::add", {{"float32", {1 << 20}, 4 << 20}}};
+  EXPECT_EQ(cost.time_of(launch, &op, 4 << 20, false).duration, 12583);
+}
+
+TEST(KernelCost, AKernelWithSmallArgumentsTakesTheShortestTime) {
+  const KernelLaunch launch{.name = "triton_add", .argument_bytes = 0};
+  EXPECT_EQ(KernelCost(round_profile(), {}).time_of(launch, nullptr, 0, true).duration, 1000);
+}
+
 TEST(KernelCost, Float32ConvolutionsRunAtTheTf32Rate) {
   const KernelCost cost(round_profile(), {});
   const OpCall op{"aten::cudnn_convolution",
@@ -102,6 +115,16 @@ TEST(KernelCost, UsesARecordedKernelIfTheOperatorWasNotRecorded) {
   const OpCall op = product("float32", 8, 4);
   EXPECT_EQ(cost.time_of(kGemm, &op, 256, true).duration, 5000);
   EXPECT_EQ(cost.time_of(kGemm, nullptr, 0, true).duration, 5000);
+}
+
+TEST(KernelCost, AKernelWithKnownArgumentsTakesItsOwnRecordedTime) {
+  KernelTimes times = some_times();
+  times.add_kernel("triton_add|1,1,1|1,1,1", 3000);
+  const OpCall op = product("float32", 4, 4);
+  EXPECT_EQ(KernelCost(round_profile(), times)
+                .time_of({.name = "triton_add", .argument_bytes = 12 << 20}, &op, 64, true)
+                .duration,
+            3000);
 }
 
 TEST(KernelCost, ReportsTheSourceOfATime) {

@@ -15,6 +15,8 @@ class OpStack {
   struct Frame {
     const OpCall* op = nullptr;
     Bytes allocated = 0;
+    const void* last_block = nullptr;  ///< the block that it allocated last itself; null: none
+    Bytes last_block_bytes = 0;
     bool has_launched = false;  ///< has launched a kernel itself, not only in a nested operator
   };
 
@@ -31,10 +33,21 @@ class OpStack {
     OFFPROF_CHECK(!frames_.empty());
     const Bytes allocated = frames_.back().allocated;
     frames_.pop_back();
-    add_allocated(allocated);
+    if (!frames_.empty()) innermost().allocated += allocated;
   }
-  void add_allocated(Bytes bytes) {
-    if (!frames_.empty()) frames_.back().allocated += bytes;
+  void add_allocated(const void* block, Bytes bytes) {
+    if (frames_.empty()) return;
+    innermost().allocated += bytes;
+    innermost().last_block = block;
+    innermost().last_block_bytes = bytes;
+  }
+  /// Records that the block is a workspace: it is not an operand, so its size says nothing about the traffic.
+  /// Has an effect only on the block that the innermost operator has just allocated; others are not counted
+  /// for it.
+  void exclude_workspace(const void* block) {
+    if (block == nullptr || frames_.empty() || innermost().last_block != block) return;
+    innermost().allocated -= innermost().last_block_bytes;
+    innermost().last_block = nullptr;
   }
 
  private:

@@ -33,7 +33,7 @@ struct OpWork {
 };
 
 /// Returns the work of an operator call. `allocated` is the device bytes that the operator has allocated so
-/// far, including its results.
+/// far, including its results, without workspaces of cuBLAS.
 ///
 /// A product of [m,k] and [k,n] takes 2 m k n operations: one multiplication and one addition each. A
 /// convolution takes 2 for each pair of an output element and an element of one filter. Attention takes 2

@@ -101,7 +101,7 @@ OFFPROF_EXPORT const char* offprof_virtual_gpu_hint() {
 }
 
 OFFPROF_EXPORT const char* offprof_virtual_gpu_torch_version() {
-  return OFFPROF_TORCH_VERSION;
+  return OFFPROF_LIBTORCH_VERSION;
 }
 
 OFFPROF_EXPORT const char* offprof_virtual_gpu_state() {

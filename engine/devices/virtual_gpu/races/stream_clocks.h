@@ -9,7 +9,7 @@
 
 namespace offprof {
 
-/// Order of operations that streams, events and the host establish. Knows nothing of memory.
+/// Order of operations that streams, events and the host establish. It is independent of memory.
 class StreamClocks {
  public:
   /// Index of a stream in the order of first use; 0 is the legacy default stream.
@@ -46,7 +46,7 @@ class StreamClocks {
   void host_reached_device();
   const VectorClock& host() const { return host_; }
 
-  /// Returns what is ordered before everything that the streams used so far can still be given.
+  /// Returns the operations that precede all future work of the streams used so far.
   VectorClock floor() const;
 
  private:

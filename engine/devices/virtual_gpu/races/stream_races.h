@@ -28,10 +28,10 @@ struct CopyEnd {
 /// that streams and events leave unordered, even if they did not go wrong in this run.
 ///
 /// It uses happens-before order: every stream and the host have a vector clock, and every recorded event a
-/// copy of its stream's. The host's clock covers all that it has synchronised with. An operation happens
-/// after all earlier operations of its stream, what the stream has waited for, and what the host had observed
-/// when it made the call (Lamport 1978; Mattern 1989). The memory that a kernel touches is not known: any
-/// kernel may write any block of its stream.
+/// copy of its stream's. The host's clock covers all operations that it has synchronised with. An operation
+/// happens after all earlier operations of its stream, those that the stream has waited for, and those that
+/// the host had observed when it made the call (Lamport 1978; Mattern 1989). The memory that a kernel touches
+/// is not known: any kernel may write any block of its stream.
 ///
 /// Reports the following, each pair of sites once (sites differ by kind, kernel, operator and stream):
 /// - a copy that reads a block while a kernel may run that was launched on the block's stream since the block

@@ -1,4 +1,5 @@
 #include "engine/devices/virtual_gpu/runtime/library_handle.h"
+#include "engine/devices/virtual_gpu/runtime/library_version.h"
 
 using namespace offprof::runtime;
 
@@ -9,8 +10,7 @@ struct CublasHandle : LibraryHandle {
   int pointer_mode = 0;  // CUBLAS_POINTER_MODE_HOST
 };
 
-// Version that LibTorch 2.11 expects: major * 10000 + minor * 100 + patch.
-constexpr int kVersion = 130100;
+constexpr LibraryVersion kVersion = {OFFPROF_CUBLAS_VERSION};
 
 }  // namespace
 
@@ -27,7 +27,7 @@ int cublasDestroy_v2(CublasHandle* handle) {
 }
 
 int cublasGetVersion_v2(CublasHandle*, int* version) {
-  *version = kVersion;
+  *version = kVersion.number();
   return 0;
 }
 
@@ -36,8 +36,10 @@ int cublasSetStream_v2(CublasHandle* handle, offprof::StreamId stream) {
   return 0;
 }
 
-// PyTorch provides its own workspace, which is in the results like any tensor.
-int cublasSetWorkspace_v2(CublasHandle*, void*, unsigned long) {
+// PyTorch provides the workspace, which counts as memory like any tensor, and not as traffic: from
+// version 2.15 on it is allocated for each operator.
+int cublasSetWorkspace_v2(CublasHandle*, void* workspace, unsigned long) {
+  gpu().kernels().exclude_workspace(workspace);
   return 0;
 }
 

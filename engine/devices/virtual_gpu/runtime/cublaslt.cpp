@@ -4,6 +4,7 @@
 
 #include "engine/devices/virtual_gpu/runtime/access.h"
 #include "engine/devices/virtual_gpu/runtime/descriptor.h"
+#include "engine/devices/virtual_gpu/runtime/library_version.h"
 
 using namespace offprof::runtime;
 
@@ -20,15 +21,14 @@ struct HeuristicResult {
 };
 static_assert(sizeof(HeuristicResult) == 96, "as in cublasLt.h");
 
-// major * 10000 + minor * 100 + patch
-constexpr std::size_t kVersion = 130100;
+constexpr LibraryVersion kVersion = {OFFPROF_CUBLAS_VERSION};
 
 }  // namespace
 
 extern "C" {
 
 std::size_t cublasLtGetVersion() {
-  return kVersion;
+  return static_cast<std::size_t>(kVersion.number());
 }
 
 int cublasLtMatmulDescCreate(void** descriptor, int, int) {
@@ -68,8 +68,9 @@ int cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*, void*, void*, voi
 }
 
 int cublasLtMatmul(void*, void*, const void*, const void*, void*, const void*, void*, const void*,
-                   const void*, void*, void*, void*, const void*, void*, std::size_t,
+                   const void*, void*, void*, void*, const void*, void* workspace, std::size_t,
                    offprof::StreamId stream) {
+  gpu().kernels().exclude_workspace(workspace);
   launch_library_call(stream, "cublasLtMatmul");
   return 0;
 }

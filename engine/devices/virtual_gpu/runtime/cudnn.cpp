@@ -1,16 +1,17 @@
+#include <cuda_runtime_api.h>
+
 #include <cstddef>
 #include <cstring>
 
 #include "engine/devices/virtual_gpu/runtime/descriptor.h"
 #include "engine/devices/virtual_gpu/runtime/library_handle.h"
+#include "engine/devices/virtual_gpu/runtime/library_version.h"
 
 using namespace offprof::runtime;
 
 namespace {
 
-// Version that LibTorch 2.11 was built against.
-constexpr int kMajor = 9, kMinor = 19, kPatch = 0;
-constexpr std::size_t kVersion = kMajor * 10000 + kMinor * 100 + kPatch;
+constexpr LibraryVersion kVersion = {OFFPROF_CUDNN_VERSION};
 
 int no_bytes(std::size_t* bytes, const char* what) {
   *bytes = 0;
@@ -42,18 +43,18 @@ int one_algorithm(int requested, int* returned, AlgorithmPerformance* results) {
 extern "C" {
 
 std::size_t cudnnGetVersion() {
-  return kVersion;
+  return static_cast<std::size_t>(kVersion.number());
 }
 // `property` is a libraryPropertyType: MAJOR_VERSION, MINOR_VERSION or PATCH_LEVEL.
 int cudnnGetProperty(int property, int* value) {
-  constexpr int kParts[] = {kMajor, kMinor, kPatch};
+  constexpr int kParts[] = {kVersion.major, kVersion.minor, kVersion.patch};
   constexpr int kBadParam = 2000;  // CUDNN_STATUS_BAD_PARAM
   if (property < 0 || property >= 3) return kBadParam;
   *value = kParts[property];
   return 0;
 }
 std::size_t cudnnGetCudartVersion() {
-  return 13000;
+  return CUDART_VERSION;
 }
 const char* cudnnGetErrorString(int status) {
   return status == 0 ? "CUDNN_STATUS_SUCCESS" : "CUDNN_STATUS_NOT_SUPPORTED";

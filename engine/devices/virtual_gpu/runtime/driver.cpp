@@ -216,6 +216,16 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, std::size_t bytes, const CUmemAcces
   return result_of(gpu().memory().set_access(address_of(pointer), bytes_of(bytes)));
 }
 
+// LibTorch looks it up by this name, which cuda.h replaces with that of a newer version.
+#undef cuMemGetAddressRange
+CUresult cuMemGetAddressRange(CUdeviceptr* begin, std::size_t* bytes, CUdeviceptr pointer) {
+  const AddressInfo info = gpu().memory().describe(address_of(pointer));
+  if (info.place != MemoryPlace::kDevice) return CUDA_ERROR_NOT_FOUND;
+  if (begin != nullptr) *begin = reinterpret_cast<CUdeviceptr>(info.range.begin);
+  if (bytes != nullptr) *bytes = static_cast<std::size_t>(info.range.bytes);
+  return CUDA_SUCCESS;
+}
+
 CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr pointer) {
   const AddressInfo info = gpu().memory().describe(address_of(pointer));
   if (info.place == MemoryPlace::kPageable) return CUDA_ERROR_INVALID_VALUE;

@@ -1,31 +1,81 @@
 #include <cuda.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
-#include <set>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "engine/devices/virtual_gpu/runtime/device_properties.h"
 #include "engine/devices/virtual_gpu/runtime/traced_call.h"
+#include "engine/devices/virtual_gpu/state/cubin.h"
 
-// Modules and their kernels, which PyTorch uses to launch kernels that it compiles at run time. A function's
-// handle is its name.
+// Modules and their kernels, which PyTorch and Triton use to launch kernels that they compile at run time.
 
 using namespace offprof;
 using namespace offprof::runtime;
 
 namespace {
 
-CUmodule the_module() {
-  static char module;
-  return reinterpret_cast<CUmodule>(&module);
+/// Function of a module; its address is the handle.
+struct LoadedFunction {
+  std::string name;
+  std::vector<KernelParameter> parameters;  ///< empty: not known
+};
+
+/// A module; its address is the handle. It is never destroyed, since CUPTI's records point to the names of
+/// its functions.
+class LoadedModule {
+ public:
+  explicit LoadedModule(KernelParameters parameters) : parameters_(std::move(parameters)) {}
+
+  LoadedFunction* function(const char* name) {
+    const std::lock_guard turn(mutex_);
+    const auto [found, is_new] = functions_.try_emplace(name);
+    if (is_new) {
+      found->second.name = name;
+      if (const auto known = parameters_.find(name); known != parameters_.end())
+        found->second.parameters = known->second;
+    }
+    return &found->second;
+  }
+
+ private:
+  KernelParameters parameters_;
+  std::mutex mutex_;
+  std::map<std::string, LoadedFunction, std::less<>> functions_;
+};
+
+CUmodule new_module(KernelParameters parameters) {
+  return reinterpret_cast<CUmodule>(new LoadedModule(std::move(parameters)));
 }
 
-const char* lasting_name(const char* name) {
-  thread_local std::set<std::string> names;
-  return names.emplace(name).first->c_str();
+const LoadedFunction& loaded(CUfunction function) {
+  return *reinterpret_cast<const LoadedFunction*>(function);
+}
+
+/// Returns the device memory that the arguments point to; nullopt if the function's parameters are not known.
+/// Where no parameter is declared as a pointer to global memory, each one of a pointer's size may be one.
+std::optional<Bytes> argument_bytes(const LoadedFunction& function, void** arguments) {
+  const std::vector<KernelParameter>& parameters = function.parameters;
+  if (parameters.empty() || arguments == nullptr) return std::nullopt;
+  const bool declares = std::ranges::any_of(parameters, &KernelParameter::points_to_global);
+  std::vector<const void*> pointers;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].bytes != sizeof(void*) || (declares && !parameters[i].points_to_global)) continue;
+    std::memcpy(&pointers.emplace_back(), arguments[i], sizeof(void*));
+  }
+  return gpu().memory().reachable_bytes(pointers);
 }
 
 }  // namespace
@@ -35,26 +85,27 @@ extern "C" {
 CUresult cuModuleLoad(CUmodule* module, const char* path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return CUDA_ERROR_FILE_NOT_FOUND;
-  *module = the_module();
+  std::ifstream file(path, std::ios::binary);
+  const std::vector<char> image{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  *module = new_module(kernel_parameters(std::as_bytes(std::span(image))));
   return CUDA_SUCCESS;
 }
 
-CUresult cuModuleLoadData(CUmodule* module, const void*) {
-  *module = the_module();
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  *module = new_module(kernel_parameters_at(image));
   return CUDA_SUCCESS;
 }
 
-CUresult cuModuleLoadDataEx(CUmodule* module, const void*, unsigned, CUjit_option*, void**) {
-  *module = the_module();
-  return CUDA_SUCCESS;
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned, CUjit_option*, void**) {
+  return cuModuleLoadData(module, image);
 }
 
 CUresult cuModuleUnload(CUmodule) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
-  *function = reinterpret_cast<CUfunction>(const_cast<char*>(lasting_name(name)));
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+  *function = reinterpret_cast<CUfunction>(reinterpret_cast<LoadedModule*>(module)->function(name));
   return CUDA_SUCCESS;
 }
 
@@ -66,7 +117,8 @@ CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute attribute, int valu
 CUresult cuFuncSetCacheConfig(CUfunction, CUfunc_cache) {
   return CUDA_SUCCESS;
 }
-// Code is not read. So a function reports the limits of the device, and no registers or memory of its own.
+// Only the parameters are read of the code. So a function reports the limits of the device, and no registers
+// or memory of its own.
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction) {
   const DeviceProfile profile = gpu().profile();
   switch (attribute) {
@@ -117,11 +169,12 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_
 
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned, CUstream stream,
-                        void**, void**) {
+                        void** arguments, void**) {
   OFFPROF_TRACED_DRIVER_CALL(cuLaunchKernel);
-  const KernelLaunch launch{.name = reinterpret_cast<const char*>(function),
+  const KernelLaunch launch{.name = loaded(function).name,
                             .grid = {grid_x, grid_y, grid_z},
-                            .block = {block_x, block_y, block_z}};
+                            .block = {block_x, block_y, block_z},
+                            .argument_bytes = argument_bytes(loaded(function), arguments)};
   return gpu().kernels().launch(stream, launch) == GpuStatus::kOk ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 

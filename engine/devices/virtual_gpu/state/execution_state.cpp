@@ -14,7 +14,7 @@ void ExecutionState::restart(VirtualGpuOptions new_options) {
   races.reset();
   functional_mode.reset();
   if (options.checks_streams) races.emplace();
-  if (options.carries_out) functional_mode.emplace(options.seed);
+  if (options.functional_mode) functional_mode.emplace(options.seed);
 }
 
 void ExecutionState::wait_for_stream(StreamId stream) {

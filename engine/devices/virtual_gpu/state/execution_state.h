@@ -15,7 +15,7 @@ namespace offprof {
 
 using GpuLock = std::lock_guard<std::mutex>;
 
-/// State that the parts of the virtual GPU share: the options, and everything that hears of each operation.
+/// State that the parts of the virtual GPU share: the options, and the observers of operations.
 ///
 /// The mutex guards all parts of the GPU, since autograd calls CUDA from its own thread. Every public
 /// function of a part locks it, except those whose comment says that the caller holds it. So does this

@@ -22,10 +22,11 @@ enum class WorkOrder {
 /// those that streams and events allow.
 ///
 /// Each stream is a queue. Each call runs a number of operations, one at a time and on the caller's thread.
-/// Each is the head of a queue and has its waits met. This finds more than racing threads. The order is one
-/// that a device may take. The same seed and the same calls give the same order, so a failure can be
-/// investigated. And the order goes to extremes that threads hardly ever reach: a copy that has not begun
-/// when its source is overwritten a thousand calls later, or a copy that is over before the next call.
+/// Each operation is the head of a queue, and its waits are over. This finds more than racing threads: the
+/// order is one that a device may take. The same seed and the same calls give the same order, so a failure
+/// can be investigated. The order includes extremes that threads hardly ever reach: a copy that begins only
+/// after a thousand later calls, one of which overwrites its source, or a copy that ends before the next
+/// call.
 ///
 /// Memory that an operation names must stay valid until it has run. Not thread-safe: the caller locks.
 class FunctionalModeWork {

@@ -56,8 +56,13 @@ void GpuKernels::end_op() {
   if (state_.races) state_.races->set_op(ops().innermost_name());
 }
 
-void GpuKernels::add_allocated(Bytes bytes) {
-  ops().add_allocated(bytes);
+void GpuKernels::add_allocated(const void* block, Bytes bytes) {
+  ops().add_allocated(block, bytes);
+}
+
+void GpuKernels::exclude_workspace(const void* workspace) {
+  const GpuLock lock(state_.mutex);
+  ops().exclude_workspace(workspace);
 }
 
 GpuStatus GpuKernels::launch(StreamId stream, const KernelLaunch& launch) {
@@ -85,7 +90,7 @@ void GpuKernels::run(StreamId stream, const KernelLaunch& launch, std::string_vi
   const TimeSpan span = state_.time.run(stream, time.duration);
   if (GpuObserver* observer = state_.observer) observer->on_kernel(stream, launch, symbol, span);
   count_time(time.source);
-  frame.has_launched = true;
+  if (!launch.argument_bytes) frame.has_launched = true;
   streams_.note_kernel(stream);
   table_.count_launch(launch.name);
   if (state_.races) state_.races->kernel(stream, launch.name);

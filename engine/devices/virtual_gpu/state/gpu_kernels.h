@@ -36,8 +36,10 @@ class GpuKernels {
   /// Begins or ends an operator of the calling thread.
   void begin_op(const OpCall& op);
   void end_op();
-  /// Adds memory that the operator of the calling thread has allocated. The caller holds the lock.
-  void add_allocated(Bytes bytes);
+  /// Adds a block that the operator of the calling thread has allocated. The caller holds the lock.
+  void add_allocated(const void* block, Bytes bytes);
+  /// See OpStack. `workspace` may be null.
+  void exclude_workspace(const void* workspace);
 
   /// Launches a kernel that is given by its name, or by the address of its host stub.
   GpuStatus launch(StreamId stream, const KernelLaunch& launch);

@@ -1,5 +1,9 @@
 #include "engine/devices/virtual_gpu/state/gpu_memory.h"
 
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
 namespace offprof {
 namespace {
 
@@ -11,7 +15,8 @@ GpuStatus valid_or_not(bool valid) {
 
 void GpuMemory::restart() {
   device_.set_limit(state_.options.profile.memory_bytes);
-  device_.set_real(state_.options.carries_out);
+  device_.set_real(state_.options.functional_mode);
+  blocks_.clear();
 }
 
 void GpuMemory::set_limit(Bytes bytes) {
@@ -66,6 +71,34 @@ AddressInfo GpuMemory::describe(const void* address) const {
 MemoryPlace GpuMemory::place_of(const void* address) const {
   if (device_.find(address)) return MemoryPlace::kDevice;
   return pinned_.find(address) ? MemoryPlace::kPinned : MemoryPlace::kPageable;
+}
+
+/// Returns the end of the block or allocation around the address; the address itself if there is none.
+const char* GpuMemory::end_of_block(const char* address) const {
+  const auto after = blocks_.upper_bound(address);
+  if (after != blocks_.begin()) {
+    const auto& [begin, bytes] = *std::prev(after);
+    if (address < begin + bytes) return begin + bytes;
+  }
+  const auto allocation = device_.find(address);
+  return allocation ? allocation->begin + allocation->bytes : address;
+}
+
+Bytes GpuMemory::reachable_bytes(std::span<const void* const> addresses) const {
+  std::vector<const char*> begins;
+  for (const void* address : addresses) begins.push_back(static_cast<const char*>(address));
+  std::ranges::sort(begins);
+  const GpuLock lock(state_.mutex);
+  Bytes bytes = 0;
+  const char* counted = nullptr;  // all before it
+  for (const char* begin : begins) {
+    const char* const end = end_of_block(begin);
+    begin = std::max(begin, counted);
+    if (end <= begin) continue;
+    bytes += end - begin;
+    counted = end;
+  }
+  return bytes;
 }
 
 GpuStatus GpuMemory::reserve_addresses(void** address, Bytes bytes) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <span>
 #include <unordered_map>
 
 #include "engine/devices/virtual_gpu/state/address_space.h"
@@ -28,6 +30,9 @@ class GpuMemory {
   Bytes limit_bytes() const;
   Bytes used_bytes() const;
   AddressInfo describe(const void* address) const;
+  /// Returns the bytes of device memory from each of the addresses to the end of its block, each byte once.
+  /// The block is that of the caching allocator, or else the allocation. Other addresses count nothing.
+  Bytes reachable_bytes(std::span<const void* const> addresses) const;
 
   /// cudaMalloc. 0 bytes give nullptr.
   GpuStatus allocate(void** address, Bytes bytes);
@@ -56,6 +61,10 @@ class GpuMemory {
   /// Returns the variable's device address; nullptr if there is no such variable.
   void* variable_address(const void* host_shadow);
 
+  /// Adds or removes a block that a caching allocator has handed out. The caller holds the lock.
+  void add_block(const void* block, Bytes bytes) { blocks_[static_cast<const char*>(block)] = bytes; }
+  void remove_block(const void* block) { blocks_.erase(static_cast<const char*>(block)); }
+
   /// Takes the profile's memory as the limit, and backs new memory as the mode requires. The caller holds the
   /// lock.
   void restart();
@@ -68,11 +77,13 @@ class GpuMemory {
     void* address = nullptr;
   };
 
+  const char* end_of_block(const char* address) const;
   void report(MemoryPlace place, const void* address, Bytes bytes) const;
 
   ExecutionState& state_;
   AddressSpace device_;
   PinnedMemory pinned_;
+  std::map<const char*, Bytes> blocks_;  ///< of caching allocators
   std::unordered_map<const void*, Variable> variables_;
 };
 

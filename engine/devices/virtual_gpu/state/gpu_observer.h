@@ -23,8 +23,8 @@ struct ApiCall {
 /// Kinds of object that the host waits for.
 enum class WaitedFor : std::uint8_t { kEvent, kStream, kDevice };
 
-/// Receives every call to the virtual GPU and the times of its work on the virtual clocks, which is what a
-/// GPU tracer learns. The methods for work are called on the thread that gives the work, between the
+/// Receives every call to the virtual GPU and the times of its work on the virtual clocks: the information
+/// that a GPU tracer gets. The methods for work are called on the thread that gives the work, between the
 /// beginning and the end of the call, under the GPU's lock. An observer must not call back.
 class GpuObserver {
  public:

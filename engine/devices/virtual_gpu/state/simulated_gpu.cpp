@@ -43,12 +43,14 @@ Link SimulatedGpu::link() const {
 
 void SimulatedGpu::block_allocated(const void* block, Bytes bytes, void* stream) {
   const GpuLock lock(state_.mutex);
-  kernels_.add_allocated(bytes);
+  kernels_.add_allocated(block, bytes);
+  memory_.add_block(block, bytes);
   if (state_.races) state_.races->block_allocated(block, bytes, stream);
 }
 
 void SimulatedGpu::block_freed(const void* block) {
   const GpuLock lock(state_.mutex);
+  memory_.remove_block(block);
   if (state_.races) state_.races->block_freed(block);
 }
 

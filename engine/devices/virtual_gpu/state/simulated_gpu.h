@@ -40,7 +40,7 @@ class SimulatedGpu final : public VirtualGpu {
 
   // VirtualGpu
   void configure(VirtualGpuOptions options) override;
-  bool carries_out() const override { return state_.functional_mode.has_value(); }
+  bool is_functional() const override { return state_.functional_mode.has_value(); }
   void set_memory_limit(Bytes bytes) override { memory_.set_limit(bytes); }
   Bytes used_bytes() const override { return memory_.used_bytes(); }
   void begin_op(const OpCall& op) override { kernels_.begin_op(op); }

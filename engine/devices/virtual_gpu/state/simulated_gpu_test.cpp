@@ -46,7 +46,7 @@ struct SimulatedGpuTest : testing::Test {
   }
   void carry_out() {
     VirtualGpuOptions options = small_gpu();
-    options.carries_out = true;
+    options.functional_mode = true;
     gpu.configure(options);
   }
   void launch() { EXPECT_EQ(gpu.kernels().launch(stream, {.name = "kernel"}), GpuStatus::kOk); }
@@ -63,6 +63,38 @@ TEST_F(SimulatedGpuTest, LimitsMemoryToTheProfileAndTheLimit) {
   EXPECT_EQ(gpu.memory().allocate(&address, 6 * kMiB), GpuStatus::kOutOfMemory);
   EXPECT_EQ(gpu.memory().allocate(&address, 4 * kMiB), GpuStatus::kOk);
   EXPECT_EQ(gpu.used_bytes(), 4 * kMiB);
+}
+
+Bytes reachable(SimulatedGpu& gpu, const std::vector<const void*>& addresses) {
+  return gpu.memory().reachable_bytes(addresses);
+}
+
+TEST_F(SimulatedGpuTest, AnAddressReachesTheEndOfItsBlock) {
+  auto* const segment = static_cast<char*>(address_space(4 * kMiB));
+  gpu.block_allocated(segment, kMiB, nullptr);
+  gpu.block_allocated(segment + kMiB, 2 * kMiB, nullptr);
+  EXPECT_EQ(reachable(gpu, {segment}), kMiB);
+  EXPECT_EQ(reachable(gpu, {segment + kKiB}), kMiB - kKiB);
+  EXPECT_EQ(reachable(gpu, {segment + kMiB, segment}), 3 * kMiB);
+}
+
+TEST_F(SimulatedGpuTest, CountsMemoryThatSeveralAddressesReachOnce) {
+  auto* const segment = static_cast<char*>(address_space(2 * kMiB));
+  gpu.block_allocated(segment, kMiB, nullptr);
+  EXPECT_EQ(reachable(gpu, {segment, segment + kKiB, segment}), kMiB);
+}
+
+TEST_F(SimulatedGpuTest, AnAddressOutsideBlocksReachesTheEndOfItsAllocation) {
+  auto* const segment = static_cast<char*>(address_space(2 * kMiB));
+  EXPECT_EQ(reachable(gpu, {segment}), 2 * kMiB);
+  gpu.block_allocated(segment, kMiB, nullptr);
+  gpu.block_freed(segment);
+  EXPECT_EQ(reachable(gpu, {segment}), 2 * kMiB);
+}
+
+TEST_F(SimulatedGpuTest, AnAddressElsewhereReachesNoDeviceMemory) {
+  const int here = 0;
+  EXPECT_EQ(reachable(gpu, {nullptr, &here, pinned_memory(kMiB)}), 0);
 }
 
 TEST_F(SimulatedGpuTest, ALaunchAdvancesTheHostClock) {
@@ -280,6 +312,40 @@ TEST_F(SimulatedGpuTest, ChargesAnOperatorsWorkToItsFirstKernel) {
   gpu.streams().synchronise_stream(stream);
   gpu.end_op();
   EXPECT_EQ(gpu.host_time() - first, kLaunch + kKernel);
+}
+
+/// Returns the time of an operator that allocates 1 GiB at `block`; as a workspace if `excludes_it`.
+Nanoseconds time_of_allocating(SimulatedGpu& gpu, StreamId stream, const void* block, bool excludes_it) {
+  const Nanoseconds before = gpu.host_time();
+  const OpCall add{.name = "aten::add"};
+  gpu.begin_op(add);
+  gpu.block_allocated(block, kGiB, const_cast<void*>(stream));
+  if (excludes_it) gpu.kernels().exclude_workspace(block);
+  gpu.kernels().launch(stream, {.name = "kernel"});
+  gpu.streams().synchronise_stream(stream);
+  gpu.end_op();
+  return gpu.host_time() - before;
+}
+
+TEST_F(SimulatedGpuTest, AWorkspaceIsNoTraffic) {
+  const char block = 0;
+  EXPECT_EQ(time_of_allocating(gpu, stream, &block, true), kLaunch + kKernel);
+  EXPECT_GT(time_of_allocating(gpu, stream, &block, false), 1'000'000);  // 1 GiB at 300 GB/s
+}
+
+TEST_F(SimulatedGpuTest, AWorkspaceOfAnEarlierOperatorChangesNothing) {
+  const char workspace = 0, block = 0;
+  const Nanoseconds without = time_of_allocating(gpu, stream, &block, false);
+  gpu.block_allocated(&workspace, kGiB, const_cast<void*>(stream));
+  const OpCall add{.name = "aten::add"};
+  const Nanoseconds before = gpu.host_time();
+  gpu.begin_op(add);
+  gpu.block_allocated(&block, kGiB, const_cast<void*>(stream));
+  gpu.kernels().exclude_workspace(&workspace);
+  launch();
+  gpu.streams().synchronise_stream(stream);
+  gpu.end_op();
+  EXPECT_EQ(gpu.host_time() - before, without);
 }
 
 TEST_F(SimulatedGpuTest, RecordsAnUnimplementedFunctionOnce) {

@@ -27,6 +27,7 @@ void VirtualTime::restart(const Link& link) {
 
 void VirtualTime::create_stream(StreamId stream, StreamKind kind) {
   streams_[stream] = Stream{.kind = kind, .ready = host_};
+  if (kind == StreamKind::kBlocking && stream != nullptr) blocking_.push_back(stream);
 }
 
 void VirtualTime::destroy_stream(StreamId stream) {
@@ -34,6 +35,7 @@ void VirtualTime::destroy_stream(StreamId stream) {
   OFFPROF_CHECK(found != streams_.end());
   destroyed_ready_ = std::max(destroyed_ready_, found->second.ready);
   streams_.erase(found);
+  std::erase(blocking_, stream);
 }
 
 void VirtualTime::advance_host(Nanoseconds duration) {
@@ -113,9 +115,7 @@ VirtualTime::Stream& VirtualTime::stream_for_work(StreamId id) {
     stream.ready = std::max(stream.ready, streams_.at(nullptr).ready);
     return stream;
   }
-  for (const auto& [other_id, other] : streams_) {
-    if (other.kind == StreamKind::kBlocking) stream.ready = std::max(stream.ready, other.ready);
-  }
+  for (const StreamId other : blocking_) stream.ready = std::max(stream.ready, streams_.at(other).ready);
   return stream;
 }
 

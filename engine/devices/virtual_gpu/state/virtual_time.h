@@ -1,9 +1,9 @@
 #pragma once
 
-#include <map>
 #include <optional>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "engine/devices/virtual_gpu/races/stream_ids.h"
 #include "traces/base/units.h"
@@ -92,7 +92,8 @@ class VirtualTime {
   Work work_, side_work_;
   Nanoseconds host_ = 0;
   Nanoseconds d2h_ready_ = 0, h2d_ready_ = 0;
-  std::map<StreamId, Stream> streams_;
+  std::unordered_map<StreamId, Stream> streams_;
+  std::vector<StreamId> blocking_;  ///< streams that the legacy default stream waits for
   std::unordered_map<EventId, std::optional<Nanoseconds>> events_;
   Nanoseconds destroyed_ready_ = 0;  ///< when the last destroyed stream finishes its work
 };

@@ -1,0 +1,98 @@
+# Chooses the LibTorch to build with, and checks that offprof supports it.
+#
+# Sets
+#   libtorch_dir               its folder, with torch/ and nvidia/ in it
+#   OFFPROF_LIBTORCH_VERSION   its version: 2.11.0
+#   OFFPROF_TORCH_VERSIONS     the minor versions that offprof supports, as a list
+#   test_python                the Python of scripts/setup.sh --python that has this torch
+#   OFFPROF_CUBLAS_VERSION, OFFPROF_CUDNN_VERSION   versions of the libraries that it depends on, from torch_versions.txt
+set(OFFPROF_TORCH_VERSION "" CACHE STRING
+  "Version of LibTorch, such as 2.15, which scripts/setup.sh --torch has installed; empty: the default, or any of the two below")
+set(OFFPROF_TORCH_PYTHON "" CACHE FILEPATH "Python whose torch to build with; empty: none")
+set(OFFPROF_LIBTORCH_DIR "" CACHE PATH "Folder of LibTorch; empty: where scripts/setup.sh installs it")
+
+set(torch_versions_file "${CMAKE_CURRENT_LIST_DIR}/torch_versions.txt")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${torch_versions_file}")
+file(STRINGS "${torch_versions_file}" torch_version_rows REGEX "^[0-9]")
+string(REGEX REPLACE "([0-9]+\\.[0-9]+)\\.[^;]*" "\\1" OFFPROF_TORCH_VERSIONS "${torch_version_rows}")
+list(GET OFFPROF_TORCH_VERSIONS 0 OFFPROF_DEFAULT_TORCH)
+
+# offprof_torch_row(OUT VERSION): sets OUT to the line of torch_versions.txt for this version, as a list; empty if there
+# is none. All patch versions of a minor version have the same line.
+function(offprof_torch_row out version)
+  string(REGEX MATCH "^[0-9]+\\.[0-9]+" minor "${version}")
+  set(${out} "" PARENT_SCOPE)
+  foreach(row IN LISTS torch_version_rows)
+    if(row MATCHES "^${minor}\\.")
+      string(REGEX REPLACE " +" ";" row "${row}")
+      set(${out} "${row}" PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
+
+# Ends the configuration with a message, and with the ways to get a LibTorch that works.
+function(offprof_refuse_torch)
+  list(JOIN OFFPROF_TORCH_VERSIONS ", " supported)
+  message(FATAL_ERROR ${ARGV} "\n"
+    "  offprof needs LibTorch ${supported}, built for CUDA 13. Do one of:\n"
+    "    scripts/setup.sh --torch ${OFFPROF_DEFAULT_TORCH} installs one, and -DOFFPROF_TORCH_VERSION=${OFFPROF_DEFAULT_TORCH} selects it\n"
+    "    -DOFFPROF_TORCH_PYTHON=PATH takes the torch of a Python: python3 -m pip install torch==${OFFPROF_DEFAULT_TORCH}.*\n"
+    "    cmake --preset small builds without LibTorch")
+endfunction()
+
+offprof_torch_row(row "${OFFPROF_TORCH_VERSION}")
+if(NOT OFFPROF_TORCH_VERSION STREQUAL "" AND NOT row)
+  offprof_refuse_torch("OFFPROF_TORCH_VERSION is '${OFFPROF_TORCH_VERSION}', which offprof does not support.")
+endif()
+string(REGEX MATCH "^[0-9]+\\.[0-9]+" torch_minor "${OFFPROF_TORCH_VERSION}")
+set(test_python "${CMAKE_SOURCE_DIR}/.deps/python/bin/python")
+if(OFFPROF_TORCH_PYTHON)
+  # Importing torch could fail for reasons that do not matter for a build.
+  execute_process(
+    COMMAND "${OFFPROF_TORCH_PYTHON}" -c
+      "import importlib.util as util, os; print(os.path.dirname(os.path.dirname(util.find_spec('torch').origin)), end='')"
+    OUTPUT_VARIABLE libtorch_dir RESULT_VARIABLE failure ERROR_QUIET)
+  if(failure)
+    offprof_refuse_torch("There is no torch in the Python ${OFFPROF_TORCH_PYTHON}.")
+  endif()
+  set(Python3_EXECUTABLE "${OFFPROF_TORCH_PYTHON}")
+  set(test_python "${OFFPROF_TORCH_PYTHON}")
+elseif(OFFPROF_LIBTORCH_DIR)
+  set(libtorch_dir "${OFFPROF_LIBTORCH_DIR}")
+elseif(torch_minor STREQUAL "" OR torch_minor STREQUAL OFFPROF_DEFAULT_TORCH)
+  set(libtorch_dir "${CMAKE_SOURCE_DIR}/.deps/libtorch")
+else()
+  set(libtorch_dir "${CMAKE_SOURCE_DIR}/.deps/libtorch-${torch_minor}")
+  set(test_python "${CMAKE_SOURCE_DIR}/.deps/python-${torch_minor}/bin/python")
+endif()
+
+if(NOT EXISTS "${libtorch_dir}/torch/lib/libtorch_cpu.so")
+  offprof_refuse_torch("There is no LibTorch in ${libtorch_dir}.")
+endif()
+if(EXISTS "${libtorch_dir}/torch/lib/libtorch_hip.so")
+  offprof_refuse_torch("The LibTorch in ${libtorch_dir} is built for ROCm.")
+endif()
+if(NOT EXISTS "${libtorch_dir}/torch/lib/libtorch_cuda.so")
+  offprof_refuse_torch("The LibTorch in ${libtorch_dir} is built without CUDA.")
+endif()
+file(STRINGS "${libtorch_dir}/torch/include/torch/headeronly/version.h" torch_version_lines
+  REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+string(REGEX MATCHALL "[0-9]+" torch_version_parts "${torch_version_lines}")
+list(JOIN torch_version_parts "." OFFPROF_LIBTORCH_VERSION)
+offprof_torch_row(row "${OFFPROF_LIBTORCH_VERSION}")
+if(NOT row)
+  offprof_refuse_torch("The LibTorch in ${libtorch_dir} is version ${OFFPROF_LIBTORCH_VERSION}, which offprof does not support.")
+endif()
+if(torch_minor AND NOT OFFPROF_LIBTORCH_VERSION MATCHES "^${torch_minor}\\.")
+  offprof_refuse_torch(
+    "OFFPROF_TORCH_VERSION is ${OFFPROF_TORCH_VERSION}, but the LibTorch in ${libtorch_dir} is version ${OFFPROF_LIBTORCH_VERSION}.")
+endif()
+list(GET row 3 OFFPROF_CUBLAS_VERSION)
+list(GET row 4 OFFPROF_CUDNN_VERSION)
+foreach(header cuda_runtime_api.h cupti.h)
+  if(NOT EXISTS "${libtorch_dir}/nvidia/cu13/include/${header}")
+    offprof_refuse_torch("${libtorch_dir} lacks nvidia/cu13/include/${header}: its torch is built for another CUDA than 13, "
+      "or the packages nvidia-cuda-runtime and nvidia-cuda-cupti are missing.")
+  endif()
+endforeach()
+message(STATUS "LibTorch ${OFFPROF_LIBTORCH_VERSION} in ${libtorch_dir}")

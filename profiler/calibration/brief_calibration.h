@@ -1,0 +1,36 @@
+#pragma once
+
+#include <vector>
+
+#include "engine/devices/device.h"
+#include "engine/devices/link_calibration.h"
+#include "profiler/calibration/cost_calibration.h"
+#include "profiler/recording/step_mark.h"
+#include "profiler/steps/step_budget.h"
+#include "profiler/steps/step_script.h"
+
+namespace offprof {
+
+/// Result of a calibration in few steps.
+struct BriefCalibration {
+  StepCalibration step;
+  std::vector<StepMarks> marks;  ///< of the marked steps
+};
+
+/// Measures what `calibrate` measures, in the few steps of `steps`, by several measurements in each:
+///
+/// - Marked steps give the times of the step, of its phases, and of each stretch from one pack or unpack to
+/// the
+///   next. On a GPU, marks at the hooks are events, and the steps include their cost.
+/// - A disturbed step consists of blocks of hooks. In turn, one block has concurrent copies, the next has
+/// short
+///   standstills, and the next a long one (standstills only if the host computes). The loss of a block is its
+///   time beyond that of the same stretches in the marked steps. Blocks of one kind form a few samples, so
+///   that the result has a spread.
+///
+/// `copies` is of the same device, and `backward_order` is that of a StepGuide. `device` must outlive the
+/// script.
+StepScript<BriefCalibration> calibrate_briefly(Device& device, CopyCalibration copies, CalibrationSteps steps,
+                                               std::vector<SavedId> backward_order);
+
+}  // namespace offprof

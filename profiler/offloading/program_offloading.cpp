@@ -1,0 +1,197 @@
+#include "profiler/offloading/program_offloading.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "profiler/recording/measured.h"
+#include "traces/analysis/fingerprint.h"
+#include "traces/base/check.h"
+
+namespace offprof {
+namespace {
+
+/// Most steps that are observed until one saves the tensors that the plan was made for. Programs with
+/// sequences of several lengths make such a step sooner or later.
+constexpr int kMostObservedSteps = 20;
+
+/// Number of whole steps that the report covers.
+constexpr std::size_t kReportedSteps = 20;
+
+bool names_origins(const Policy& policy) {
+  return std::ranges::any_of(policy.rules, [](const PolicyRule& rule) { return rule.op || rule.module; });
+}
+
+/// Returns the number of steps to observe before the policy can be carried out.
+int steps_to_observe(const Policy& policy) {
+  if (policy.tensors) return kMostObservedSteps;
+  const bool prefetches = policy.scheduler == SchedulerKind::kOffload && policy.prefetch_bytes > 0;
+  return prefetches || names_origins(policy) ? 1 : 0;
+}
+
+}  // namespace
+
+ProgramOffloading::ProgramOffloading(PolicyFile file, Device& device, CodeLocator locate)
+    : file_(std::move(file)),
+      device_(device),
+      locate_(std::move(locate)),
+      observed_steps_left_(steps_to_observe(file_.policy)) {
+  if (!file_.policy.tensors || !file_.saved_fingerprint.empty()) return;
+  user_notes_.emplace_back(
+      "the policy's plan does not say which saved tensors it numbers (saved_fingerprint), so the threshold "
+      "decides instead; tune the trace again");
+  file_.policy.tensors.reset();
+  file_.predicted.reset();
+  observed_steps_left_ = steps_to_observe(file_.policy);
+}
+
+ProgramOffloading::~ProgramOffloading() {
+  current_.reset();
+  step_.reset();
+}
+
+void ProgramOffloading::set_tensors(const ProgramTensors& tensors) {
+  residents_ = std::make_shared<const Residents>(residents_of(tensors, device_));
+  older_bytes_ = bytes_before(tensors, device_, device_.torch_device());
+}
+
+StepOrder ProgramOffloading::order_of_step() {
+  StepOrder order{.policy = file_.policy, .leaves_cache_peaks = true};
+  if (observes()) {
+    // The order of the reloads is not known yet, and the plan is not known to hold.
+    order.policy.tensors.reset();
+    order.policy.prefetch_bytes = 0;
+    order.listener = &note_taker_.emplace(names_origins(file_.policy) ? locate_ : nullptr);
+  }
+  if (notes_) order.guide.backward_order = notes_->backward_order;
+  if (!is_plan_valid_) order.policy.tensors.reset();
+  if (!order.policy.rules.empty() || order.policy.tensors) {
+    chooser_ = std::make_shared<PlacementChooser>(order.policy, notes_);
+    order.guide.decide = [chooser = chooser_](SavedId tensor, const at::Tensor& value,
+                                              const PackRequest& request) {
+      return chooser->choose(tensor, value, request);
+    };
+  }
+  return order;
+}
+
+void ProgramOffloading::begin_step(Boundary where) {
+  OFFPROF_CHECK(!step_);
+  // Steps between entries may have been parts of the program's steps, such as one of several micro-batches.
+  if (where == Boundary::kStepEnd && !std::exchange(has_step_ends_, true))
+    observed_steps_left_ = steps_to_observe(file_.policy);
+  begun_at_ = where;
+  chooser_.reset();
+  const StepOrder order = order_of_step();
+  step_.emplace(device_, order, residents_);
+  if (is_entered_) current_.emplace(step_->step());
+}
+
+void ProgramOffloading::end_step(Boundary where) {
+  if (!step_) return;
+  current_.reset();
+  step_->end();
+  StepResult result = step_->finish();
+  step_.reset();
+  note_left_plan();
+  const bool is_whole = where == begun_at_ && !result.ledger.empty();
+  if (is_whole) add_result(std::move(result));
+  if (note_taker_) {
+    SavedNotes notes = std::move(note_taker_->notes());
+    note_taker_.reset();
+    if (is_whole) learn(std::move(notes));
+  }
+}
+
+void ProgramOffloading::add_result(StepResult result) {
+  if (std::exchange(counted_at_, begun_at_) != begun_at_) {
+    results_.clear();
+    steps_ = 0;
+  }
+  ++steps_;
+  ledger_ = std::move(result.ledger);
+  result.drop_lists(result);
+  if (results_.size() == kReportedSteps) results_.erase(results_.begin());
+  results_.push_back(std::move(result));
+}
+
+/// Takes over what an observed step has shown. Its figures do not count, since it had not all of the policy.
+void ProgramOffloading::learn(SavedNotes notes) {
+  const bool fits = file_.policy.tensors && fingerprint_of_saved(notes.saved) == file_.saved_fingerprint;
+  notes_ = std::make_shared<const SavedNotes>(std::move(notes));
+  is_plan_valid_ = fits;
+  --observed_steps_left_;
+  if (fits || !file_.policy.tensors) observed_steps_left_ = 0;
+  if (observed_steps_left_ > 0) return;
+  results_.clear();
+  if (!file_.policy.tensors || fits) return;
+  user_notes_.emplace_back(
+      "the policy names tensors of another program than this one, which saves other tensors: the threshold "
+      "decides instead, so the predicted figures do not hold; record and tune this program");
+  file_.policy.tensors.reset();
+  file_.predicted.reset();
+}
+
+void ProgramOffloading::note_left_plan() {
+  if (!chooser_ || !chooser_->has_left_plan() || std::exchange(has_noted_left_plan_, true)) return;
+  user_notes_.emplace_back(
+      "a step saved other tensors than those that the policy's plan was made for, such as those of a batch "
+      "of "
+      "another size: in such steps the threshold decides instead");
+}
+
+void ProgramOffloading::abandon_step() {
+  current_.reset();
+  step_.reset();
+  note_taker_.reset();
+}
+
+void ProgramOffloading::begin_call(std::span<const at::Tensor> inputs) {
+  if (step_) step_->step()->add_inputs(inputs);
+}
+
+void ProgramOffloading::end_call(std::span<const at::Tensor> outputs) {
+  if (step_) step_->step()->add_outputs(outputs);
+}
+
+void ProgramOffloading::end_backward() {
+  if (has_saved()) step_->step()->backward_end();
+}
+
+void ProgramOffloading::forget_in_child() {
+  current_.reset();
+  if (step_) step_->forget_in_child();
+}
+
+void ProgramOffloading::enter() {
+  OFFPROF_CHECK(step_ && !is_entered_);
+  is_entered_ = true;
+  current_.emplace(step_->step());
+}
+
+void ProgramOffloading::leave() {
+  is_entered_ = false;
+  current_.reset();
+}
+
+OffloadingReport ProgramOffloading::report() const {
+  OffloadingReport report;
+  report.policy = file_.policy;
+  report.predicted = file_.predicted;
+  report.ledger = ledger_;
+  report.steps = steps_;
+  report.saved_by_other_hooks = tensors_saved_by_other_hooks();
+  if (results_.empty()) return report;
+  report.measured = summarize(results_);
+  *report.measured->device_peak_bytes += older_bytes_;
+  *report.measured->device_resident_bytes += older_bytes_;
+  return report;
+}
+
+std::vector<std::string> ProgramOffloading::take_notes() {
+  std::vector<std::string> notes = std::exchange(user_notes_, {});
+  std::ranges::move(device_.take_notes(), std::back_inserter(notes));
+  return notes;
+}
+
+}  // namespace offprof

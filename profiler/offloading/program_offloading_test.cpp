@@ -1,0 +1,152 @@
+#include "profiler/offloading/program_offloading.h"
+
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/torch_test.h"
+#include "traces/analysis/fingerprint.h"
+
+namespace offprof {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using Boundary = ProgramOffloading::Boundary;
+
+class ProgramOffloadingTest : public TorchTest {
+ protected:
+  static PolicyFile file(Policy policy) { return {std::move(policy), std::nullopt, {}}; }
+  static PolicyFile plan(std::vector<std::int32_t> tensors, std::string saved_fingerprint) {
+    PolicyFile result = file(preset_policy("offload"));
+    result.policy.tensors = std::move(tensors);
+    result.saved_fingerprint = std::move(saved_fingerprint);
+    return result;
+  }
+  /// Runs a step that saves three movable tensors of `rows` rows, and returns the gradient.
+  static at::Tensor pass(ProgramOffloading& offloading, const at::Tensor& weight, std::int64_t rows) {
+    offloading.enter();
+    const at::Tensor loss = at::mm(at::ones({rows, 8}, at::kDouble), weight).tanh().sigmoid().sum();
+    offloading.leave();
+    loss.backward();
+    offloading.end_backward();
+    const at::Tensor gradient = weight.grad().clone();
+    weight.mutable_grad() = at::Tensor();
+    return gradient;
+  }
+  static void run_steps(ProgramOffloading& offloading, const at::Tensor& weight, int steps,
+                        std::int64_t rows = 16) {
+    for (int i = 0; i < steps; ++i) {
+      offloading.end_step(Boundary::kStepEnd);
+      offloading.begin_step(Boundary::kStepEnd);
+      pass(offloading, weight, rows);
+    }
+    offloading.end_step(Boundary::kStepEnd);
+  }
+  /// Returns the fingerprint of the tensors that a pass saves, as written by hand.
+  static std::string fingerprint_of_pass(std::int64_t rows) {
+    const std::string n = std::to_string(rows);
+    return fingerprint("float64[" + n + ", 8]\nfloat64[" + n + ", 8]\nfloat64[" + n + ", 8]\n");
+  }
+  static std::int64_t offloaded(const ProgramOffloading& offloading) {
+    std::int64_t tensors = 0;
+    for (const auto& [key, entry] : offloading.report().ledger)
+      if (key.place == Place::kHost) tensors += entry.tensors;
+    return tensors;
+  }
+
+  at::Tensor weight_ = at::ones({8, 8}, at::kDouble).set_requires_grad(true);
+};
+
+TEST_F(ProgramOffloadingTest, CountsStepsBetweenBoundariesOfOneKind) {
+  ProgramOffloading offloading(file(preset_policy("offload")), device_, [] { return CodeLocation{}; });
+  offloading.begin_step(Boundary::kEntry);
+  pass(offloading, weight_, 16);
+  offloading.end_step(Boundary::kStepEnd);
+  EXPECT_EQ(offloading.report().steps, 0);
+  EXPECT_FALSE(offloading.report().measured.has_value());
+  run_steps(offloading, weight_, 3);
+  EXPECT_EQ(offloading.report().steps, 3);
+  EXPECT_GT(offloading.report().measured->d2h_bytes, 0);
+}
+
+TEST_F(ProgramOffloadingTest, IsIdleOnceTheGraphIsFreed) {
+  ProgramOffloading offloading(file(preset_policy("offload")), device_, [] { return CodeLocation{}; });
+  offloading.begin_step(Boundary::kEntry);
+  offloading.enter();
+  at::Tensor loss = at::mm(at::ones({16, 8}, at::kDouble), weight_).tanh().sum();
+  offloading.leave();
+  EXPECT_FALSE(offloading.is_idle());
+  loss.reset();
+  EXPECT_TRUE(offloading.is_idle());
+}
+
+TEST_F(ProgramOffloadingTest, UsesAPlanOnceAStepHasShownItsTensors) {
+  ProgramOffloading offloading(plan({0}, fingerprint_of_pass(16)), device_, [] { return CodeLocation{}; });
+  run_steps(offloading, weight_, 1);
+  const std::int64_t without_plan = offloaded(offloading);
+  run_steps(offloading, weight_, 1);
+  EXPECT_GT(without_plan, offloaded(offloading));
+  EXPECT_EQ(offloaded(offloading), 1);
+  EXPECT_THAT(offloading.take_notes(), IsEmpty());
+}
+
+TEST_F(ProgramOffloadingTest, DropsAPlanForOtherTensorsAndSaysSoOnce) {
+  ProgramOffloading offloading(plan({0}, fingerprint_of_pass(99)), device_, [] { return CodeLocation{}; });
+  run_steps(offloading, weight_, 1);
+  const std::int64_t without_plan = offloaded(offloading);
+  run_steps(offloading, weight_, 30);
+  EXPECT_EQ(offloaded(offloading), without_plan);
+  EXPECT_THAT(offloading.take_notes(), ElementsAre(HasSubstr("names tensors of another program")));
+}
+
+TEST_F(ProgramOffloadingTest, LeavesThePlanInAStepOfAnotherSize) {
+  ProgramOffloading offloading(plan({0}, fingerprint_of_pass(16)), device_, [] { return CodeLocation{}; });
+  run_steps(offloading, weight_, 1);
+  const std::int64_t without_plan = offloaded(offloading);
+  run_steps(offloading, weight_, 2, 24);
+  EXPECT_EQ(offloaded(offloading), without_plan);
+  EXPECT_THAT(offloading.take_notes(), ElementsAre(HasSubstr("a step saved other tensors")));
+  run_steps(offloading, weight_, 1);
+  EXPECT_EQ(offloaded(offloading), 1);
+}
+
+TEST_F(ProgramOffloadingTest, KeepsWhatAnOperatorSaved) {
+  Policy policy = preset_policy("offload");
+  policy.rules.push_back({.op = "aten::tanh", .placement = {}});
+  ProgramOffloading offloading(file(policy), device_, [] { return CodeLocation{}; });
+  run_steps(offloading, weight_, 2);
+  const Ledger ledger = offloading.report().ledger;
+  const auto kept = ledger.find({Place::kDevice, PlacementReason::kRule});
+  ASSERT_NE(kept, ledger.end());
+  EXPECT_EQ(kept->second.tensors, 1);
+}
+
+TEST_F(ProgramOffloadingTest, GradientsDoNotDependOnThePolicy) {
+  const auto gradient_under = [&](PolicyFile policy) {
+    ProgramOffloading offloading(std::move(policy), device_, [] { return CodeLocation{}; });
+    run_steps(offloading, weight_, 3);
+    offloading.begin_step(Boundary::kStepEnd);
+    return pass(offloading, weight_, 16);
+  };
+  const at::Tensor expected = gradient_under(file(preset_policy("keep")));
+  for (const PolicyFile& policy : {file(preset_policy("offload")), file(preset_policy("trl")),
+                                   file(test_policy("offload", 0, 2, 1 << 20)),
+                                   plan({1}, fingerprint_of_pass(16)), plan({1}, fingerprint_of_pass(99))})
+    EXPECT_TRUE(bitwise_equal(gradient_under(policy), expected)) << describe(policy.policy);
+}
+
+TEST_F(ProgramOffloadingTest, AnAbandonedStepDoesNotCount) {
+  ProgramOffloading offloading(file(preset_policy("offload")), device_, [] { return CodeLocation{}; });
+  offloading.begin_step(Boundary::kEntry);
+  pass(offloading, weight_, 16);
+  offloading.abandon_step();
+  EXPECT_FALSE(offloading.has_step());
+  EXPECT_EQ(offloading.report().steps, 0);
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <ATen/record_function.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/autograd/step_listener.h"
+#include "profiler/recorder/code_location.h"
+#include "traces/model/step_program.h"
+
+namespace offprof {
+
+/// Facts about the saved tensors of one step that later steps under a policy need.
+struct SavedNotes {
+  struct Origin {
+    std::string op;      ///< the innermost operator that saved the tensor
+    std::string module;  ///< path of the submodule that did
+  };
+
+  std::vector<SavedTensor> saved;       ///< only `layout` is set, without strides
+  std::vector<Origin> origins;          ///< by saved tensor; empty if they were not asked for
+  std::vector<SavedId> backward_order;  ///< the tensors in the order in which backward first unpacked them
+};
+
+/// Takes notes of the step that it listens to. One at a time in the process may ask for origins.
+class NoteTaker final : public StepListener {
+ public:
+  /// `locate` returns the place in the code that the calling thread runs; empty: origins are not noted.
+  explicit NoteTaker(CodeLocator locate);
+  ~NoteTaker() override;
+  NoteTaker(const NoteTaker&) = delete;
+  NoteTaker& operator=(const NoteTaker&) = delete;
+
+  void on_pack_begin() override;
+  void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
+               const PackDecision& decision) override;
+  void on_unpack(SavedId tensor) override;
+
+  SavedNotes& notes() { return notes_; }
+
+ private:
+  CodeLocator locate_;
+  std::optional<at::CallbackHandle> callback_;
+  SavedNotes notes_;
+  std::vector<char> is_unpacked_;
+};
+
+}  // namespace offprof

@@ -1,0 +1,36 @@
+#include "profiler/steps/program_tensors.h"
+
+#include <unordered_set>
+
+namespace offprof {
+
+Residents residents_of(const ProgramTensors& tensors, const DeviceAllocator& allocator) {
+  Residents residents;
+  const auto add = [&](const at::Tensor& tensor, StorageRole role) {
+    if (!tensor.has_storage()) return;
+    if (const auto allocation = allocator.allocation_of(tensor.storage()))
+      residents.roles.emplace(*allocation, role);
+  };
+  for (const at::Tensor& parameter : tensors.parameters) {
+    add(parameter, StorageRole::kParameter);
+    residents.parameters.insert(parameter.unsafeGetTensorImpl());
+  }
+  for (const at::Tensor& buffer : tensors.buffers) add(buffer, StorageRole::kBuffer);
+  return residents;
+}
+
+Bytes bytes_before(const ProgramTensors& tensors, const DeviceAllocator& allocator, c10::Device device) {
+  Bytes bytes = 0;
+  std::unordered_set<const c10::StorageImpl*> seen;
+  const auto add = [&](const at::Tensor& tensor) {
+    if (!tensor.has_storage() || tensor.device() != device) return;
+    const c10::Storage& storage = tensor.storage();
+    if (allocator.allocation_of(storage) || !seen.insert(storage.unsafeGetStorageImpl()).second) return;
+    bytes += static_cast<Bytes>(storage.nbytes());
+  };
+  for (const at::Tensor& parameter : tensors.parameters) add(parameter);
+  for (const at::Tensor& buffer : tensors.buffers) add(buffer);
+  return bytes;
+}
+
+}  // namespace offprof

@@ -1,0 +1,1 @@
+"""Integrations of `offprof.OffloadActivations` with training libraries."""

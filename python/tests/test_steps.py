@@ -1,0 +1,113 @@
+"""The steps of a script that a recording takes, and scripts whose steps vary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+
+Report = Callable[..., dict[str, Any]]
+
+# Counts its steps in the file `steps`. `rows` are those of a step; `after` is code that follows it.
+TRAINING = """
+import itertools, pathlib, tempfile, torch
+device = "cuda" if torch.cuda.is_available() else "cpu"
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Linear(64, 8)).to(device)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+kept = []
+for step in itertools.count(1):
+    loss = model(torch.randn({rows}, 64, device=device)).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    pathlib.Path("steps").write_text(str(step))
+    {after}
+"""
+LOGGING = "if step % 3 == 0: print(step, loss.item())"
+EVALUATION = """if step % 4 == 0:
+        with torch.no_grad():
+            print(float(model.eval()(torch.randn(256, 64, device=device)).mean()))
+        model.train()"""
+CHECKPOINTS = """if step % 5 == 0:
+        with tempfile.TemporaryFile() as file:
+            torch.save([model.state_dict(), optimizer.state_dict()], file)"""
+VARYING_LENGTHS = "[16, 32, 48, 32][step % 4]"
+
+MOST_STEPS = 15
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[..., Path]:
+    """A function that writes a script of the training above."""
+
+    def write(rows: object = 32, after: str = "") -> Path:
+        path = tmp_path / "train.py"
+        path.write_text(TRAINING.format(rows=rows, after=after))
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("device", ["host", "virtual:h200"])
+@pytest.mark.parametrize("options", [(), ("--transforms", "recompute")], ids=["plain", "recompute"])
+def test_a_recording_takes_at_most_fifteen_steps(
+    device: str, options: tuple[str, ...], script: Callable[..., Path], report_of: Report, tmp_path: Path
+) -> None:
+    report = report_of("run", script(), "--device", device, *options)
+    assert report["inexact"] == []
+    assert int((tmp_path / "steps").read_text()) <= MOST_STEPS
+
+
+def test_the_steps_that_the_user_asks_for_come_on_top(
+    script: Callable[..., Path], report_of: Report, tmp_path: Path
+) -> None:
+    report_of("run", script(), "--device", "host", "--steps", "20")
+    assert 20 + 10 < int((tmp_path / "steps").read_text()) < 20 + MOST_STEPS
+
+
+def test_each_step_says_how_many_are_left(script: Callable[..., Path], offprof: Run) -> None:
+    end = offprof("run", script(), "--device", "host", "-v")
+    left = [int(number) for number in re.findall(r"^offprof: .*: at most (\d+) steps left$", end.stderr, re.MULTILINE)]
+    assert left[0] == MOST_STEPS - 1
+    assert left == sorted(left, reverse=True)
+
+
+@pytest.mark.parametrize("device", ["host", "virtual:h200"])
+@pytest.mark.parametrize(
+    ("rows", "after"),
+    [(32, LOGGING), (32, EVALUATION), (32, CHECKPOINTS), (VARYING_LENGTHS, ""), (VARYING_LENGTHS, LOGGING)],
+    ids=["logging", "evaluation", "checkpoints", "lengths", "lengths and logging"],
+)
+def test_steps_that_vary_do_not_stop_a_recording(
+    device: str, rows: object, after: str, script: Callable[..., Path], report_of: Report, tmp_path: Path
+) -> None:
+    report = report_of("run", script(rows, after), "--device", device)
+    assert report["inexact"] == []
+    groups = report["script"]["step_groups"]
+    others = report["script"]["skipped_steps"] + sum(group["steps"] for group in groups if not group["is_recorded"])
+    assert int((tmp_path / "steps").read_text()) <= MOST_STEPS + others
+
+
+@pytest.mark.parametrize(("shape", "peak"), [("largest", max), ("2", min)])
+def test_another_kind_of_step_is_chosen_by_its_memory_or_its_rank(
+    shape: str, peak: Callable[..., int], script: Callable[..., Path], report_of: Report
+) -> None:
+    report = report_of("run", script("64 if step % 3 else 16"), "--device", "host", "--shape", shape)
+    groups = report["script"]["step_groups"]
+    assert [group["peak_bytes"] for group in groups if group["is_recorded"]] == [
+        peak(group["peak_bytes"] for group in groups)
+    ]
+    assert report["inexact"] == []
+
+
+@pytest.mark.parametrize("device", ["host", "virtual:h200"])
+def test_a_leak_is_reported_with_its_bytes_and_its_operator(
+    device: str, script: Callable[..., Path], report_of: Report
+) -> None:
+    report = report_of("run", script(after="kept.append(loss)"), "--device", device, "--policy", "keep")
+    assert "the program keeps 4 B more with most steps (aten::mean in forward)" in " ".join(report["notes"])
