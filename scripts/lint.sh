@@ -25,12 +25,14 @@ lint_tidy() {
     scripts/run_clang_tidy.py build-lint --jobs "$(job_count)"
 }
 
-# Prints the options for the folders of LibTorch's and CUDA's headers; nothing if setup has not installed them.
+# Prints the options for the folders of LibTorch's, CUDA's and Python's headers; nothing if setup has not installed
+# LibTorch.
 torch_options() {
     local dir
     for dir in torch/include torch/include/torch/csrc/api/include nvidia/cu13/include; do
         if [ -d ".deps/libtorch/$dir" ]; then printf -- '-idirafter .deps/libtorch/%s ' "$dir"; fi
     done
+    if [ -d .deps/libtorch/torch ]; then printf -- '-idirafter /usr/include/python3.11 '; fi
 }
 
 # compile_header HEADER: compiles a source that only includes the header. Writes an object, which ccache can cache.
