@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/Storage.h>
 #include <c10/core/TensorImpl.h>
 
@@ -20,6 +21,10 @@ struct Residents {
   /// Returns true for a storage that is on the device only around its uses (see ParameterOffloader); empty:
   /// none is.
   std::function<bool(const c10::Storage&)> is_parameter_group{};
+
+  /// Adds a tensor with its role; a parameter also to `parameters`. Its storage has the role only if
+  /// `allocator` has allocated it.
+  void add(const at::Tensor& tensor, StorageRole role, const DeviceAllocator& allocator);
 };
 
 }  // namespace offprof

@@ -165,17 +165,12 @@ void make_inputs(Model& model, const std::vector<std::string>& specs) {
 
 Residents residents_of(const Model& model, const DeviceAllocator& allocator) {
   Residents residents;
-  const auto add = [&](const at::Tensor& tensor, StorageRole role) {
-    if (!tensor.has_storage()) return;
-    if (const auto allocation = allocator.allocation_of(tensor.storage()))
-      residents.roles.emplace(*allocation, role);
-  };
-  for (const at::Tensor& parameter : model.module.parameters()) {
-    add(parameter, StorageRole::kParameter);
-    residents.parameters.insert(parameter.unsafeGetTensorImpl());
-  }
-  for (const at::Tensor& buffer : model.module.buffers()) add(buffer, StorageRole::kBuffer);
-  for (const c10::IValue& input : model.inputs) add(input.toTensor(), StorageRole::kInput);
+  for (const at::Tensor& parameter : model.module.parameters())
+    residents.add(parameter, StorageRole::kParameter, allocator);
+  for (const at::Tensor& buffer : model.module.buffers())
+    residents.add(buffer, StorageRole::kBuffer, allocator);
+  for (const c10::IValue& input : model.inputs)
+    residents.add(input.toTensor(), StorageRole::kInput, allocator);
   return residents;
 }
 

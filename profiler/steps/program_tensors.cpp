@@ -6,16 +6,9 @@ namespace offprof {
 
 Residents residents_of(const ProgramTensors& tensors, const DeviceAllocator& allocator) {
   Residents residents;
-  const auto add = [&](const at::Tensor& tensor, StorageRole role) {
-    if (!tensor.has_storage()) return;
-    if (const auto allocation = allocator.allocation_of(tensor.storage()))
-      residents.roles.emplace(*allocation, role);
-  };
-  for (const at::Tensor& parameter : tensors.parameters) {
-    add(parameter, StorageRole::kParameter);
-    residents.parameters.insert(parameter.unsafeGetTensorImpl());
-  }
-  for (const at::Tensor& buffer : tensors.buffers) add(buffer, StorageRole::kBuffer);
+  for (const at::Tensor& parameter : tensors.parameters)
+    residents.add(parameter, StorageRole::kParameter, allocator);
+  for (const at::Tensor& buffer : tensors.buffers) residents.add(buffer, StorageRole::kBuffer, allocator);
   return residents;
 }
 

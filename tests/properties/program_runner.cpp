@@ -29,9 +29,7 @@ class PlainAutogradsLeaks {
 /// Registers one leaf as a parameter of a model; the others are only older than the step.
 std::shared_ptr<const Residents> residents_of(const Leaves& leaves, const Device& device) {
   Residents residents;
-  const at::Tensor& parameter = leaves.trained.front();
-  residents.roles[*device.allocation_of(parameter.storage())] = StorageRole::kParameter;
-  residents.parameters.insert(parameter.unsafeGetTensorImpl());
+  residents.add(leaves.trained.front(), StorageRole::kParameter, device);
   return std::make_shared<const Residents>(std::move(residents));
 }
 
