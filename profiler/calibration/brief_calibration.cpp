@@ -92,10 +92,7 @@ StepScript<BriefCalibration> calibrate_briefly(Device& device, CopyCalibration c
                                                std::vector<SavedId> backward_order) {
   BriefCalibration result;
   Calibration& costs = result.step.costs;
-  costs.d2h = copies.d2h;
-  costs.h2d = copies.h2d;
-  costs.start = copies.start;
-  calibrate_calls(device, costs);
+  costs = calibrate_calls(device, copies);
   BriefSteps brief(device, steps, std::move(backward_order));
   co_await brief.run(result);
   result.step.cores_moved = did_cores_move(costs.core_to_core, copies.core_to_core_ns);

@@ -19,14 +19,12 @@ struct BriefCalibration {
 
 /// Measures what `calibrate` measures, in the few steps of `steps`, by several measurements in each:
 ///
-/// - Marked steps give the times of the step, of its phases, and of each stretch from one pack or unpack to
-/// the
-///   next. On a GPU, marks at the hooks are events, and the steps include their cost.
-/// - A disturbed step consists of blocks of hooks. In turn, one block has concurrent copies, the next has
-/// short
-///   standstills, and the next a long one (standstills only if the host computes). The loss of a block is its
-///   time beyond that of the same stretches in the marked steps. Blocks of one kind form a few samples, so
-///   that the result has a spread.
+/// - Marked steps give the times of the step, of its phases, and of each stretch from one hook (a pack or an
+///   unpack) to the next. On a GPU, the marks are events, and the steps include their cost.
+/// - A disturbed step consists of blocks of hooks. In turn, one block has concurrent copies, the next short
+///   standstills, and the next a long one (standstills only if the host computes). The loss of a block is
+///   its time beyond that of the same stretches in the marked steps. Blocks of one kind form a few samples,
+///   so that the result has a spread.
 ///
 /// `copies` is of the same device, and `backward_order` is that of a StepGuide. `device` must outlive the
 /// script.

@@ -90,12 +90,17 @@ MeasuredQuartiles time_events(Device& device) {
 
 }  // namespace
 
-void calibrate_calls(Device& device, Calibration& calibration) {
+Calibration calibrate_calls(Device& device, const CopyCalibration& copies) {
+  Calibration calibration;
+  calibration.d2h = copies.d2h;
+  calibration.h2d = copies.h2d;
+  calibration.start = copies.start;
   calibration.hook = time_hooks(device);
   calibration.command = time_commands(device, calibration.hook.median_ns);
   calibration.event = time_events(device);
   device.take_copy_records();
   device.take_exposed_ns();
+  return calibration;
 }
 
 }  // namespace offprof

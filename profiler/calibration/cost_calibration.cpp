@@ -171,10 +171,7 @@ StepScript<StepCalibration> calibrate(Device& device, CopyCalibration copies, st
                                       std::vector<SavedId> backward_order) {
   StepCalibration measured;
   Calibration& calibration = measured.costs;
-  calibration.d2h = copies.d2h;
-  calibration.h2d = copies.h2d;
-  calibration.start = copies.start;
-  calibrate_calls(device, calibration);
+  calibration = calibrate_calls(device, copies);
   StepTimer timer(device, hooks, std::move(backward_order));
   StepRounds rounds(device, timer, calibration);
   measured.offloaded_extra_ns = co_await rounds.run();
