@@ -76,7 +76,6 @@ class TuneCommand : public Subcommand {
     const std::vector<Trace> traces = read_traces(paths);
     std::vector<Tuned> tuned;
     std::optional<Nanoseconds> base;
-    budget_is_the_devices_ = !has_goal() && !keep_fits(traces.front());
     for (std::size_t i = 0; i < traces.size(); ++i) {
       tuned.push_back(tune_trace(context, paths[i], traces[i], base));
       if (!base) base = time_of(tuned.front().report.result.keep);
@@ -160,8 +159,7 @@ class TuneCommand : public Subcommand {
   bool has_goal() const { return goal_.memory_budget_bytes || max_slowdown_; }
 
   /// Returns true if a step with nothing offloaded runs within the device's memory, as far as that is known.
-  bool keep_fits(const Trace& trace) const {
-    const TraceSteps steps(trace, assumed_memory(trace));
+  static bool keep_fits(const TraceSteps& steps) {
     const auto memory = steps.device_memory_bytes();
     return !memory || steps.fits(preset_policy("keep"), *memory);
   }
@@ -179,7 +177,7 @@ class TuneCommand : public Subcommand {
   /// `base`: the step time to which the slowdown limit refers; nullopt: this trace's step time with nothing
   /// offloaded.
   Tuned tune_trace(Context& context, const std::string& path, const Trace& trace,
-                   std::optional<Nanoseconds> base) const {
+                   std::optional<Nanoseconds> base) {
     const std::vector<std::string> lost_records = refuse_lost_records(trace, path, force_);
     if (trace.simulated)
       context.note(path +
@@ -187,6 +185,7 @@ class TuneCommand : public Subcommand {
     const TraceSteps steps(trace, assumed_memory(trace));
     Link link = link_to_assume(link_, trace.environment.link);
     link.disk = disk_to_assume(disk_, trace, {});
+    if (!base) budget_is_the_devices_ = !has_goal() && !keep_fits(steps);
     TuneGoal goal = goal_for(trace, steps);
     std::optional<double> longest;
     if (base && !goal.memory_budget_bytes) {
