@@ -21,8 +21,8 @@ struct ForegroundEnd {
 /// arguments; the command is looked up in PATH. It inherits the standard streams, except for an `output` that
 /// is discarded, and the environment, in which `variables` are set. Signals that another process sends to
 /// this process alone while the command runs (SIGINT, SIGQUIT, SIGTERM, SIGHUP) are sent on to the command.
-/// Those that a terminal or another process sends to the process group have reached the command already. The
-/// caller must have no other thread.
+/// A signal that a terminal or another process sends to the process group has reached the command already.
+/// The caller must have no other thread.
 ///
 /// Throws Error (input) if there is no such command or it cannot be executed.
 ForegroundEnd run_in_foreground(const std::vector<std::string>& words,

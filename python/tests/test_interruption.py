@@ -16,7 +16,7 @@ from conftest import Run, build_folder
 
 CTRL_C = b"\x03"
 LOOP = """
-import os, time, torch
+import os, signal, torch
 model = torch.nn.Linear(64, 64)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 def train_step():
@@ -27,8 +27,11 @@ def train_step():
 # Trains for three steps, and idles until a signal comes.
 IDLES = """
 def idle():
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer)
     print('waiting', flush=True)
-    while True: time.sleep(0.05)
+    while True: os.read(reader, 1)
 for _ in range(3): train_step()
 """
 WAITS = IDLES + "idle()\n"

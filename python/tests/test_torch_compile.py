@@ -95,6 +95,8 @@ def time_of(call):
 """
 
     def nanoseconds(done: Any) -> int:
+        """Returns the last number that a script printed, which must have succeeded."""
+        assert done.status == 0, done.err
         return int(done.out.split()[-1])
 
     def test_a_triton_kernel_moves_the_memory_of_its_arguments(execute: Exec, caches: dict[str, str]) -> None:
@@ -108,7 +110,6 @@ print(launches, time)
 """,
             variables=caches,
         )
-        assert done.status == 0, done.err
         assert done.out.startswith("1 ")
         # 3 GiB at 0.9 * 4.8 TB/s, and the launch.
         assert nanoseconds(done) == pytest.approx(745654 + LAUNCH_NS, abs=1)
@@ -124,7 +125,6 @@ print(*time_of(lambda: add_kernel[(2**19,)](half, half, half, 2**27, BLOCK=256))
 """,
             variables=caches,
         )
-        assert done.status == 0, done.err
         # 0.5 GiB, which all three arguments reach, at 0.9 * 4.8 TB/s, and the launch.
         assert nanoseconds(done) == pytest.approx(124276 + LAUNCH_NS, abs=1)
 
@@ -139,7 +139,6 @@ print(*time_of(lambda: compiled(x))[::-1])
 """,
             variables=caches,
         )
-        assert done.status == 0, done.err
         assert done.out.startswith("1 ")
         # One kernel reads 1 GiB and writes 1 GiB at 0.9 * 4.8 TB/s.
         assert nanoseconds(done) == pytest.approx(497103 + LAUNCH_NS, abs=1)
