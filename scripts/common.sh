@@ -21,19 +21,27 @@ die() {
 print_help() { sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"; }
 
 # Runs several parts and prints their results at the end: call `part NAME COMMAND...` for each, then `summary`,
-# whose exit status is 1 if a part failed.
+# whose exit status is 1 if a part failed. The summary repeats the last lines of each failed part, so that the end
+# of a long output tells why.
 parts=()
 failed_parts=0
+failed_tails=()
 
 part() {
-    local name=$1 started=$SECONDS verdict=ok
+    local name=$1 started=$SECONDS verdict=ok output
     shift
     printf '\n### %s\n' "$name"
-    "$@" || { verdict=FAILED && failed_parts=$((failed_parts + 1)); }
+    output=$(mktemp)
+    if ! (set -o pipefail && "$@" 2>&1 | tee -- "$output"); then
+        verdict=FAILED && failed_parts=$((failed_parts + 1))
+        failed_tails+=("$(printf '\n### failed: %s\n' "$name" && tail -n 60 -- "$output")")
+    fi
+    rm -f -- "$output"
     parts+=("$(printf '%-8s %5d s  %s' "$verdict" $((SECONDS - started)) "$name")")
 }
 
 summary() {
+    [ "$failed_parts" -eq 0 ] || printf '%s\n' "${failed_tails[@]}"
     printf '\n### summary\n'
     printf '%s\n' "${parts[@]}"
     [ "$failed_parts" -eq 0 ]

@@ -10,6 +10,8 @@
 A test program is one entry of CTest, or several (PROGRAM.1_of_4); its cases are in test_reports/ENTRY.xml. An entry
 without such a file counts as one case. The last line is `N passed, N failed, N skipped`.
 
+Of a failed case, the last lines of its message are printed; of an entry without a report, those of its output.
+
 Exit status: 0 success; 1 a case failed, no case ran, or the skipped cases are not those in FILE; 2 there is no ctest.xml.
 """
 
@@ -18,11 +20,18 @@ import collections
 import pathlib
 import re
 import sys
+import textwrap
 from xml.etree import ElementTree
 
 SLOWEST = 10
+LINES_OF_FAILURE = 25
 
 Case = collections.namedtuple("Case", "name seconds verdict reason")
+
+
+def last_lines(text):
+    """Returns the last lines of a failing case's output."""
+    return "\n".join([line for line in text.splitlines() if line.strip()][-LINES_OF_FAILURE:])
 
 
 def of_entry(entry):
@@ -34,7 +43,7 @@ def of_entry(entry):
     elif status == "run":
         verdict, reason = "passed", ""
     else:
-        verdict, reason = "failed", status
+        verdict, reason = "failed", last_lines(entry.findtext("system-out") or "") or status
     return Case(entry.get("name"), float(entry.get("time") or 0), verdict, reason)
 
 
@@ -46,7 +55,7 @@ def cases_of(report, program):
         skipped = case.find("skipped")
         failure = case.find("failure")
         if failure is not None:
-            verdict, reason = "failed", failure.get("message", "").split("\n")[0]
+            verdict, reason = "failed", last_lines(failure.get("message", ""))
         elif skipped is not None:
             verdict, reason = "skipped", skipped.get("message", "").split("\n")[-1]
         else:
@@ -96,12 +105,13 @@ def main():
         return 2
     cases = collect(reports)
     by = {verdict: [case for case in cases if case.verdict == verdict] for verdict in ("passed", "failed", "skipped")}
-    for verdict in ("skipped", "failed"):
-        for case in by[verdict]:
-            print(f"{verdict}: {case.name}: {case.reason}")
     print("slowest:")
     for case in sorted(cases, key=lambda case: -case.seconds)[:SLOWEST]:
         print(f"{case.seconds:8.1f} s  {case.name}")
+    for case in by["skipped"]:
+        print(f"skipped: {case.name}: {case.reason}")
+    for case in by["failed"]:
+        print(f"failed: {case.name}", textwrap.indent(case.reason, "    "), sep="\n")
     good = not options.check_skipped or skips_as_listed(by["skipped"], options.check_skipped)
     print(f"{len(by['passed'])} passed, {len(by['failed'])} failed, {len(by['skipped'])} skipped")
     return 0 if good and by["passed"] and not by["failed"] else 1

@@ -49,14 +49,18 @@ class SummaryTest(unittest.TestCase):
 
     def test_a_failing_case_fails(self):
         self.write("ctest", entry("a_test", "fail"))
-        self.write("a_test", PASSED.format("Adds", "Sum", 0), FAILED.format("Wraps", "Sum", "1 is not 2"))
+        self.write("a_test", PASSED.format("Adds", "Sum", 0), FAILED.format("Wraps", "Sum", "a.cpp:7&#x0A;1 is not 2"))
         status, lines = self.run_summary()
         self.assertEqual((status, lines[-1]), (1, "1 passed, 1 failed, 0 skipped"))
-        self.assertIn("failed: a_test Sum.Wraps: 1 is not 2", lines)
+        self.assertEqual(lines[-4:-1], ["failed: a_test Sum.Wraps", "    a.cpp:7", "    1 is not 2"])
 
     def test_a_program_that_dies_fails_without_a_report(self):
-        self.write("ctest", entry("a_test", "fail"), entry("b_test"))
-        self.assertEqual(self.run_summary()[1][-1], "1 passed, 1 failed, 0 skipped")
+        output = "begins" + "\nruns" * 100 + "\naborted"
+        self.write("ctest", entry("a_test", "fail", f"<system-out>{output}</system-out>"), entry("b_test"))
+        lines = self.run_summary()[1]
+        self.assertEqual(lines[-1], "1 passed, 1 failed, 0 skipped")
+        self.assertIn("    aborted", lines)
+        self.assertNotIn("    begins", lines)
 
     def test_a_program_that_dies_after_its_report_fails(self):
         self.write("ctest", entry("a_test", "fail"))
