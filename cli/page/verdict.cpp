@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/page/html.h"
 #include "traces/base/units.h"
 
@@ -103,8 +105,8 @@ std::string stall_remark(const Metrics& metrics) {
 
 std::vector<VerdictFigure> figures_of(const ReportRun& run) {
   const Metrics& now = run.predicted;
-  const auto against = [&](std::int64_t value, std::int64_t base) {
-    return fmt::format("nothing offloaded: {}", value == base ? "equal" : change_text(value, base));
+  const auto against = [](std::int64_t value, std::int64_t base) -> std::string {
+    return value == base ? "as with keep" : change_text(value, base) + " against keep";
   };
   std::vector<VerdictFigure> figures = {
       {"peak, requested", format_bytes(peak_of(now)), against(peak_of(now), peak_of(run.keep))}};

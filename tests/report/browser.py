@@ -61,6 +61,7 @@ class Browser:
         self._unread = b""
         self._number = 0
         self._session: str | None = None
+        self._loads = 0
         self.problems: list[str] = []
         self._attach()
 
@@ -102,6 +103,7 @@ class Browser:
 
     def open(self, page: Path, width: int, dark: bool = False, medium: str = "screen", height: int = 1000) -> None:
         """Opens a file and waits until its scripts have drawn it."""
+        self.call("Emulation.setScriptExecutionDisabled", value=False)
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", media=medium, features=[scheme])
@@ -110,6 +112,14 @@ class Browser:
             "new Promise((done) => { const look = () => document.documentElement?.dataset.ready ? done() : "
             "requestAnimationFrame(look); look(); })"
         )
+
+    def reload_without_scripts(self) -> None:
+        """Loads the page again with JavaScript switched off, until the next call of open."""
+        self.call("Emulation.setScriptExecutionDisabled", value=True)
+        loads = self._loads
+        self.call("Page.reload")
+        while self._loads == loads:
+            self._note(self._read())
 
     def mouse(self, kind: str, x: float, y: float, clicks: int = 0, button: str = "none") -> None:
         """Moves, presses or releases the mouse at a point of the window."""
@@ -167,8 +177,10 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def _note(self, event: dict[str, Any]) -> None:
-        """Keeps errors that the page reports."""
+        """Keeps errors that the page reports, and counts its loads."""
         parameters = event.get("params", {})
+        if event.get("method") == "Page.loadEventFired":
+            self._loads += 1
         if event.get("method") == "Runtime.exceptionThrown":
             self.problems.append(str(parameters["exceptionDetails"]))
         if event.get("method") == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning", "assert"):

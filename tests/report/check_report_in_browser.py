@@ -63,19 +63,16 @@ class Report(unittest.TestCase):
 
     def test_loads_nothing_and_stays_within_the_window(self) -> None:
         self.assertEqual(self.browser.evaluate("performance.getEntriesByType('resource').length"), 0)
-        for width in WIDTHS:
+        for width in (*WIDTHS, 400):
             self.browser.open(self.page, width)
             self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width)
 
     def test_verdict_needs_no_script(self) -> None:
-        self.browser.call("Emulation.setScriptExecutionDisabled", value=True)
-        try:
-            self.browser.call("Page.reload")
-            root = self.browser.call("DOM.getDocument")["root"]["nodeId"]
-            verdict = self.browser.call("DOM.querySelector", nodeId=root, selector="#verdict p")["nodeId"]
-            self.assertIn("peaks at", self.browser.call("DOM.getOuterHTML", nodeId=verdict)["outerHTML"])
-        finally:
-            self.browser.call("Emulation.setScriptExecutionDisabled", value=False)
+        self.browser.reload_without_scripts()
+        root = self.browser.call("DOM.getDocument")["root"]["nodeId"]
+        verdict = self.browser.call("DOM.querySelector", nodeId=root, selector="#verdict p")["nodeId"]
+        self.assertIn("peaks at", self.browser.call("DOM.getOuterHTML", nodeId=verdict)["outerHTML"])
+        self.assertGreater(self.browser.call("DOM.getBoxModel", nodeId=verdict)["model"]["height"], 0)
 
     def test_hover_names_operator_module_and_line(self) -> None:
         self.browser.hover("#memory-chart", 0.4, 0.8)

@@ -107,11 +107,11 @@ class FrontierChart {
       }),
       onpointerleave: hideTooltip,
     });
-    const isRight = x > (left + right) / 2;
-    if (point.name) {
-      add(this.svg, 'text', {x: x + (isRight ? -10 : 10), y: y - 8, 'text-anchor': isRight ? 'end' : 'start', class: 'ink through'},
-          point.name);
-    }
+    if (!point.name) return;
+    // The names of neighbours, above and below their points, do not overlap.
+    const isRight = x > (left + right) / 2, isBelow = point.name === 'recommended';
+    add(this.svg, 'text', {x: x + (isRight ? -9 : 9), y: y + (isBelow ? 18 : -9), 'text-anchor': isRight ? 'end' : 'start',
+                           class: 'ink through'}, point.name);
   }
 
   noteOutside(point) {
@@ -140,12 +140,20 @@ class FrontierChart {
     const text = add(details, 'p');
     add(text, 'strong', {id: 'picked-policy'}, point.description);
     text.append(': ' + this.figuresText(point) + '. Changes are against keep.');
-    const file = JSON.stringify({schema: 'offprof.policy/1', policy: point.policy}, null, 1) + '\n';
+    const file = policyFile(point.policy);
     const controls = add(details, 'div', {class: 'controls'});
     const link = add(controls, 'a', {download: 'policy.json'}, 'Save policy.json');
     link.href = URL.createObjectURL(new Blob([file], {type: 'application/json'}));
     add(controls, 'span', {class: 'faint'}, 'then');
     add(controls, 'span', {class: 'code'}, `offprof simulate ${this.trace} --policy policy.json`);
-    add(details, 'pre', {class: 'code', id: 'picked-file'}, file);
+    const content = add(details, 'details');
+    add(content, 'summary', {}, 'policy.json');
+    add(content, 'pre', {class: 'code', id: 'picked-file'}, file);
   }
+}
+
+// Content of a policy file, with each list on one line.
+function policyFile(policy) {
+  const text = JSON.stringify({schema: 'offprof.policy/1', policy}, null, 2);
+  return text.replace(/\[[^[\]{}]*\]/g, (list) => list.replace(/\s+/g, ' ')) + '\n';
 }

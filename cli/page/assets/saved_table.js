@@ -18,6 +18,9 @@ function readFilter(text) {
   return (row) => tests.every((test) => test(row));
 }
 
+// A path that may be broken after its separators, and there alone.
+const breakable = (path) => path.replace(/[./]/g, '$&\u200b');
+
 class SavedTable {
   constructor(page) {
     this.page = page;
@@ -137,7 +140,7 @@ class SavedTable {
     const value = row[key];
     if (kind === 'filter') {
       const cell = add(line, 'td', {class: 'code'});
-      if (value) add(cell, 'button', {class: 'filter', title: 'filter by ' + key, onclick: () => this.filterBy(key, value)}, value);
+      if (value) add(cell, 'button', {class: 'filter', title: 'filter by ' + key, onclick: () => this.filterBy(key, value)}, breakable(value));
       return;
     }
     if (kind === 'text' || kind.startsWith('code')) {

@@ -117,7 +117,7 @@ class TreeMap {
     });
     this.up.hidden = !this.path.length;
     this.describe(total, node, labels.join('.'));
-    const height = 330, width = beginChart(this.svg, height);
+    const height = 360, width = beginChart(this.svg, height);
     squarify(node.children.values(), {x: 0, y: 0, width, height}).forEach(([child, area], rank) =>
         this.drawNode(child, area, kTreeColors[rank % kTreeColors.length], total));
     if (!total) add(this.svg, 'text', {x: 8, y: 20}, 'nothing');
@@ -167,7 +167,7 @@ class TreeMap {
     const text = fitted(onOneLine ? `${name}  ${amount}` : name, width - 12, style === 'strong' ? 7.2 : 6.6);
     add(group, 'text', {x: x + 6, y: y + 15, class: style + ' through'}, text);
     if (!onOneLine && height > 34 && amount.length * 6.6 < width - 10) {
-      add(group, 'text', {x: x + 6, y: y + 28, class: 'through'}, amount);
+      add(group, 'text', {x: x + 6, y: y + 28, class: 'soft through'}, amount);
     }
   }
 }
