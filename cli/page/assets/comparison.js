@@ -15,7 +15,8 @@ function drawComparison(runs) {
   const rows = parts.map((name) => ({name, values: contents.map((content) => content.get(name) || 0), text: bytesText}));
   rows.push({name: 'peak', values: runs.map((run) => run.peakBytes), text: bytesText, isJudged: true});
   drawComparisonTable(byId('comparison-peaks'), 'bytes', runs, rows);
-  byId('comparison-caption').textContent = 'The peaks: ' + runs.map((run) => `${run.label} ${run.peakText()}`).join('; ') + '.';
+  const peaks = runs.map((run) => `${run.label} ${run.peakText()}`);
+  byId('comparison-caption').textContent = `The peaks: ${peaks.join('; ')}.`;
 }
 
 function drawComparisonTable(table, title, runs, rows) {

@@ -135,8 +135,8 @@ class MemoryChart {
     const {run, view: [begin, end]} = this.page;
     if (!this.showsCache || !run.reservedTimes.length) return null;
     const columns = new Float64Array(count);
-    for (let column = 0; column < count; ++column) columns[column] = run.reservedAt(begin + (column + 1) * (end - begin) / count);
-    return columns;
+    const width = (end - begin) / count;
+    return columns.map((_, column) => run.reservedAt(begin + (column + 1) * width));
   }
 
   setScale() {

@@ -98,10 +98,10 @@ class SavedTable {
       return [['key', key, 'code'], ['number', 'tensors', 'number'], ['bytes', 'bytes', 'bytes'],
               ['unique', 'each content once', 'size'], ['stall', 'stalls', 'time']];
     }
-    const columns = [['number', '#', 'number'], ['op', 'operator', 'text'], ['layout', 'tensor', 'code whole'],
-                     ['bytes', 'bytes', 'bytes'], ['place', 'placement', 'text'], ['held', 'on the device', 'time'],
-                     ['stall', 'stalls', 'time'], ['module', 'module', 'filter']];
-    return this.hasLines ? [...columns, ['line', 'source line', 'filter']] : columns;
+    const lines = this.hasLines ? [['line', 'source line', 'filter']] : [];
+    return [['number', '#', 'number'], ['op', 'operator', 'text'], ['module', 'module', 'filter'], ...lines,
+            ['layout', 'tensor', 'code whole'], ['bytes', 'bytes', 'bytes'], ['place', 'placement', 'text'],
+            ['held', 'on the device', 'time'], ['stall', 'stalls', 'time']];
   }
 
   draw() {
@@ -127,7 +127,8 @@ class SavedTable {
   drawHead(row, columns) {
     for (const [key, title, kind] of columns) {
       const isSorted = key === this.sortBy, isText = ['text', 'code', 'code whole', 'filter'].includes(kind);
-      const cell = add(row, 'th', {class: isText ? '' : 'number', 'aria-sort': !isSorted ? 'none' : this.isAscending ? 'ascending' : 'descending'});
+      const order = !isSorted ? 'none' : this.isAscending ? 'ascending' : 'descending';
+      const cell = add(row, 'th', {class: isText ? '' : 'number', 'aria-sort': order});
       add(cell, 'button', {onclick: () => {
         this.isAscending = isSorted ? !this.isAscending : isText || key === 'number' && this.by === 'tensor';
         this.sortBy = key;
@@ -140,7 +141,8 @@ class SavedTable {
     const value = row[key];
     if (kind === 'filter') {
       const cell = add(line, 'td', {class: 'code'});
-      if (value) add(cell, 'button', {class: 'filter', title: 'filter by ' + key, onclick: () => this.filterBy(key, value)}, breakable(value));
+      const filter = () => this.filterBy(key, value);
+      if (value) add(cell, 'button', {class: 'filter', title: 'filter by ' + key, onclick: filter}, breakable(value));
       return;
     }
     if (kind === 'text' || kind.startsWith('code')) {

@@ -2,7 +2,7 @@
 
 const kStallReasons = [
   ['stash full, copy out not done', '--stall-out'], ['stash emptied, copy out not done', '--stall-out'],
-  ['no stash, copy out not done', '--stall-out'], ['released before its copy out was done', '--stall-out'],
+  ['no stash, copy out not done', '--stall-out'], ['released before its copy out was done', '--stall-released'],
   ['reload requested too late', '--stall-in'], ['link busy with earlier copies', '--stall-link'],
   ['parameters still being copied', '--stall-other'], ['host had not launched the next kernel', '--stall-launch'],
   ['disk transfer not done', '--stall-other'],

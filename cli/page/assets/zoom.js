@@ -46,7 +46,8 @@ class Zoom {
 
   beginDrag(svg, event) {
     const from = this.timeAt(svg, event), start = pointIn(svg, event).x;
-    const shade = add(svg, 'rect', {y: 0, height: svg.viewBox.baseVal.height, fill: 'var(--accent)', opacity: 0.16, class: 'through'});
+    const {height} = svg.viewBox.baseVal;
+    const shade = add(svg, 'rect', {y: 0, height, fill: 'var(--accent)', opacity: 0.16, class: 'through'});
     hideTooltip();
     svg.setPointerCapture(event.pointerId);
     const hover = svg.onpointermove;
