@@ -88,6 +88,14 @@ TEST(ReportColumns, SplitTheResidentMemoryByOwner) {
   EXPECT_EQ(columns["always_live_bytes"], 96);
 }
 
+TEST(ReportColumns, CountParametersThatTheStepDoesNotSave) {
+  Trace trace = sample_trace();
+  trace.program.resident_bytes = 200;
+  trace.model.parameter_bytes = 60;
+  EXPECT_EQ(columns_of(trace)["resident_bytes"].dump(),
+            R"({"parameters":60,"buffers":0,"inputs":48,"other":92})");
+}
+
 TEST(ReportColumns, HaveTheReservedMemoryOfACachingAllocator) {
   EXPECT_TRUE(columns_of(sample_trace())["reserved"]["bytes"].empty());
   const auto columns = columns_of(virtual_sample_trace());

@@ -14,9 +14,10 @@ Bytes& owner_of(ResidentMemory& memory, StorageRole role) {
   return role == StorageRole::kInput ? memory.inputs : memory.other;
 }
 
-/// Splits the bytes that exist for the whole step. The step program does not know the storages of the
-/// optimizer state and of workspaces unless the step saves or frees them.
-ResidentMemory resident_memory(const StepProgram& program, const StepRecord& record) {
+/// Splits the bytes that exist for the whole step. The step program has only the storages that it saves or
+/// frees: of the optimizer state none, and of the parameters not all. So the parameters' bytes are those of
+/// the model, unless they are not all on the device.
+ResidentMemory resident_memory(const Trace& trace, const StepProgram& program, const StepRecord& record) {
   ResidentMemory memory{.other = record.resident_bytes};
   const auto move = [&](const ProgramStorage& storage, Bytes bytes) {
     owner_of(memory, storage.role) += bytes;
@@ -26,6 +27,10 @@ ResidentMemory resident_memory(const StepProgram& program, const StepRecord& rec
     if (storage.role != StorageRole::kActivation) move(storage, storage.bytes);
   for (const std::int32_t freed : record.freed_residents)
     move(program.storages[freed], -program.storages[freed].bytes);
+  const Bytes unsaved = trace.model.parameter_bytes - memory.parameters;
+  if (trace.settings.parameters || unsaved < 0 || unsaved > memory.other) return memory;
+  memory.parameters += unsaved;
+  memory.other -= unsaved;
   return memory;
 }
 
@@ -77,7 +82,7 @@ ReportRun reduce_trace(const Trace& trace, const TraceSteps& steps, const Link& 
   run.record = record_step(program, step, policy, link);
   run.predicted = steps.with_cache(policy, run.record.prediction.metrics);
   run.keep = steps.predict(keep, link);
-  run.resident = resident_memory(program, run.record);
+  run.resident = resident_memory(trace, program, run.record);
   run.reserved = reserved_memory(steps, policy, run.record);
   run.peak_place = place_of_event(program, step, run.record.prediction.peak_event);
   run.saved = saved_uses(program, step, policy, run.record);
