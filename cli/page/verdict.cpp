@@ -30,7 +30,7 @@ Nanoseconds time_of(const Metrics& metrics) {
 }
 
 std::string memory_words(const Metrics& metrics) {
-  const std::string requested = fmt::format("peaks at {} of device memory", format_bytes(peak_of(metrics)));
+  std::string requested = fmt::format("peaks at {} of device memory", format_bytes(peak_of(metrics)));
   if (!has_cache(metrics)) return requested;
   return fmt::format("{}, for which the allocator reserves {}", requested,
                      format_bytes(*metrics.device_reserved_peak_bytes));
