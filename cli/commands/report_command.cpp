@@ -85,6 +85,8 @@ class ReportCommand : public Subcommand {
     for (std::size_t i = 0; i < traces.size(); ++i) {
       context.detail("replaying " + paths[i]);
       steps.emplace_back(traces[i]);
+      if (const std::string why = steps.back().inexactness(traces[i].policy); !why.empty())
+        context.warn(paths[i] + ": " + why);
       page.runs.push_back(reduce_trace(traces[i], steps.back(), link_of(traces[i])));
       page.runs.back().label = labels[i];
       page.runs.back().source = paths[i];
@@ -102,7 +104,7 @@ class ReportCommand : public Subcommand {
     std::vector<std::string> words(context.argv().begin() + 1, context.argv().end());
     return {.heading = trace.model.name,
             .subtitle = subtitle_of(trace),
-            .footer = fmt::format("offprof {}: {}. Memory is exact, to the byte. This page uses no network.",
+            .footer = fmt::format("offprof {}: {}. Memory is that of a replay. This page uses no network.",
                                   program_version(), command_line(words)),
             .runs = {}};
   }
