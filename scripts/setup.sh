@@ -3,7 +3,7 @@
 # Python environment in .deps/python.
 #
 #   scripts/setup.sh [--small] [--torch VERSION] [--lint] [--python] [--programs] [--fuzz] [--nightly] [--coverage]
-#                    [--hta] [--libtorch-dir DIR]
+#                    [--hta] [--browser] [--libtorch-dir DIR]
 #
 #   --small               only the requirements of the small flavour: no LibTorch
 #   --torch VERSION       LibTorch of this version instead of the default, for example 2.15, in
@@ -18,6 +18,7 @@
 #   --nightly             also the requirements of scripts/nightly.sh: a load generator
 #   --coverage            also the requirements of scripts/coverage.sh
 #   --hta                 also Holistic Trace Analysis in .deps/hta, for the test that it can read our traces
+#   --browser             also a headless Chromium (98 MB to download), for the tests of the report page
 #   --libtorch-dir DIR    folder for LibTorch
 #
 # Asks no questions. Skips what is already installed, so that a second run does nothing and needs neither the
@@ -46,6 +47,7 @@ fuzz=false
 nightly=false
 coverage=false
 hta=false
+browser=false
 torch_version=
 libtorch_dir=
 python_dir=
@@ -66,6 +68,7 @@ parse_arguments() {
         --nightly) nightly=true ;;
         --coverage) coverage=true ;;
         --hta) hta=true ;;
+        --browser) browser=true ;;
         --libtorch-dir)
             [ $# -ge 2 ] || die 2 "--libtorch-dir needs a folder"
             libtorch_dir=$(realpath -m -- "$2")
@@ -154,6 +157,10 @@ LIST
 clang-14 clang++-14 C++20 compiler with libFuzzer
 libclang-rt-14-dev - libFuzzer and the sanitizers of clang
 LIST
+    fi
+    # A Chromium of another package serves as well.
+    if $browser && ! command -v chromium google-chrome >/dev/null; then
+        echo "chromium-headless-shell chromium-headless-shell opens the report page in tests"
     fi
     if $nightly; then echo "stress-ng stress-ng keeps the machine busy while tests run"; fi
     if $coverage; then

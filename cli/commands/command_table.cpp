@@ -38,6 +38,10 @@ const std::vector<CommandEntry>& command_table() {
        "  offprof view t.json\n"
        "  offprof view t.json.gz --top 30\n",
        make_view_command},
+      {"report", "Write a page with charts and tables: memory, timeline, frontier, saved tensors",
+       "  offprof report t.json.gz -o report.html\n"
+       "  offprof report keep.json.gz tuned.json.gz -o report.html\n",
+       make_report_command},
       {"inspect", "List the tensors of a model, a checkpoint or a trace; describe a policy or a baseline",
        "  offprof inspect model.safetensors\n"
        "  offprof inspect model.pt --format json\n"

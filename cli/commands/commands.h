@@ -23,6 +23,9 @@ std::unique_ptr<Subcommand> make_gate_command();
 /// Creates `offprof inspect FILE`, which lists the tensors of a file, or describes its other content.
 std::unique_ptr<Subcommand> make_inspect_command();
 
+/// Creates `offprof report TRACE...`, which writes a page with charts and tables of one trace or several.
+std::unique_ptr<Subcommand> make_report_command();
+
 /// Creates `offprof run MODEL.pt`, which trains some real steps under a policy and traces them.
 std::unique_ptr<Subcommand> make_run_command();
 

@@ -15,15 +15,7 @@
 namespace offprof {
 namespace {
 
-// A trace without a calibrated link is replayed over a link so fast that copies take no visible time.
 constexpr double kFastLink = 1e15;
-
-Link usable_link(Link link) {
-  for (LinkDirection* direction : {&link.d2h, &link.h2d}) {
-    if (direction->bytes_per_second <= 0) direction->bytes_per_second = kFastLink;
-  }
-  return link;
-}
 
 bool is_simulated(const ViewReport& report) {
   return report.figures.simulated.value_or(false);
@@ -212,6 +204,13 @@ nlohmann::ordered_json memory_to_json(const MemoryOverStep& memory) {
 }
 
 }  // namespace
+
+Link usable_link(Link link) {
+  for (LinkDirection* direction : {&link.d2h, &link.h2d}) {
+    if (direction->bytes_per_second <= 0) direction->bytes_per_second = kFastLink;
+  }
+  return link;
+}
 
 ViewReport make_view_report(const Trace& trace, const std::string& source, std::size_t ops_shown) {
   ViewReport report{

@@ -28,6 +28,10 @@ struct ViewReport {
   std::optional<AllocatorState> allocator{};  ///< state when the steps begin
 };
 
+/// Returns the link with a bandwidth in each direction. A trace without a calibrated link is replayed over a
+/// link so fast that copies take no visible time.
+Link usable_link(Link link);
+
 ViewReport make_view_report(const Trace& trace, const std::string& source, std::size_t ops_shown);
 nlohmann::ordered_json to_json(const ViewReport& report);
 std::string to_text(const ViewReport& report, const Page& page);

@@ -15,17 +15,20 @@ if TYPE_CHECKING:
     from .activations import OffloadActivations
     from .activations_report import OffloadingReport
     from .comparison import Comparison, compare
+    from .loaded_trace import LoadedTrace, load
     from .recorder import Recording, open_device, profile, record
 
 __all__ = [
     "Comparison",
     "InputError",
+    "LoadedTrace",
     "OffloadActivations",
     "OffloadingReport",
     "OffprofError",
     "Recording",
     "UnavailableError",
     "compare",
+    "load",
     "open_device",
     "profile",
     "record",
@@ -34,10 +37,12 @@ __all__ = [
 # Modules of the names that are imported when they are first used.
 _MODULES = {
     "Comparison": "comparison",
+    "LoadedTrace": "loaded_trace",
     "OffloadActivations": "activations",
     "OffloadingReport": "activations_report",
     "Recording": "recorder",
     "compare": "comparison",
+    "load": "loaded_trace",
     "open_device": "recorder",
     "profile": "recorder",
     "record": "recorder",
@@ -45,7 +50,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what needs torch when it is first used."""
+    """Imports the module of a name when it is first used; most of them need torch."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)

@@ -139,6 +139,8 @@ class CachingAllocator {
 
   /// Returns the block's size, which includes the requested bytes.
   Bytes block_bytes(Handle block) const { return blocks_[block].bytes; }
+  /// Returns the block's address: see CachedSegment::address.
+  Bytes block_address(Handle block) const { return blocks_[block].address; }
 
  private:
   static constexpr std::int32_t kNone = -1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "simulator/allocator/caching_allocator.h"
@@ -27,12 +28,19 @@ class CacheListener final : public ReplayListener {
     blocks_.assign(step_.storage_bytes().size(), kNoBlock);
     for (const auto& [storage, block] : residents_) blocks_[storage] = block;
     allocator_.reset_peaks();
+    reserved_.clear();
+    event_ = 0;
+    note_reserved();
   }
+
+  void on_event_begin(std::size_t index, Nanoseconds) override { event_ = index; }
 
   void on_allocate(std::int32_t storage, Bytes bytes) override {
     if (static_cast<std::size_t>(storage) >= blocks_.size())
       blocks_.resize(static_cast<std::size_t>(storage) + 1, kNoBlock);
-    if (bytes > 0) blocks_[storage] = allocator_.allocate(bytes, kComputeStream);
+    if (bytes == 0) return;
+    blocks_[storage] = allocator_.allocate(bytes, kComputeStream);
+    note_reserved();
   }
 
   void on_free(std::int32_t storage) override {
@@ -40,10 +48,14 @@ class CacheListener final : public ReplayListener {
     if (block == kNoBlock) return;  // a storage without bytes
     allocator_.free(block);
     block = kNoBlock;
+    note_reserved();
     if (is_resident(storage)) freed_residents_.push_back(storage);
   }
 
-  void on_staging(Bytes bytes) override { allocator_.free(allocator_.allocate(bytes, kCopyStream)); }
+  void on_staging(Bytes bytes) override {
+    allocator_.free(allocator_.allocate(bytes, kCopyStream));
+    note_reserved();
+  }
 
   /// A block that the step leaves allocated replaces the freed resident of the same size; the next step frees
   /// that block.
@@ -52,7 +64,15 @@ class CacheListener final : public ReplayListener {
     freed_residents_.clear();
   }
 
+  /// Reserved memory of the current step, by event.
+  const std::vector<ReservedAtEvent>& reserved() const { return reserved_; }
+
  private:
+  void note_reserved() {
+    const Bytes bytes = allocator_.counters().reserved.current;
+    if (reserved_.empty() || reserved_.back().bytes != bytes) reserved_.push_back({event_, bytes});
+  }
+
   bool is_resident(std::int32_t storage) const {
     return static_cast<std::size_t>(storage) < is_resident_.size() && is_resident_[storage] != 0;
   }
@@ -71,10 +91,18 @@ class CacheListener final : public ReplayListener {
   std::map<std::int32_t, Handle> residents_;  ///< blocks of the residents, by storage
   std::vector<Handle> blocks_;                ///< by storage; kNoBlock: no block is allocated
   std::vector<std::int32_t> freed_residents_;
+  std::size_t event_ = 0;
+  std::vector<ReservedAtEvent> reserved_;
+};
+
+/// Memory use of several steps over one allocator, and the reserved memory of the last one.
+struct FollowedSteps {
+  CacheUse use;
+  std::vector<ReservedAtEvent> reserved;
 };
 
 /// Replays `steps` steps over one allocator. Throws AllocatorOutOfMemory.
-CacheUse follow_steps(const Step& step, const Policy& policy, int steps, const DeviceLimits& limits) {
+FollowedSteps follow_steps(const Step& step, const Policy& policy, int steps, const DeviceLimits& limits) {
   CachingAllocator allocator(*step.allocator(), limits);
   CacheListener listener(step, allocator);
   CacheUse use;
@@ -89,7 +117,22 @@ CacheUse follow_steps(const Step& step, const Policy& policy, int steps, const D
     if (after == before) break;  // all further steps would be equal
     before = std::move(after);
   }
-  return use;
+  return {use, listener.reserved()};
+}
+
+/// Replays the steps within the device's limit or, if that is not enough, without any limit; `fits` says
+/// which.
+FollowedSteps follow_steps(const Step& step, const Policy& policy, const CacheSetting& setting, bool& fits) {
+  // The memory held at the beginning is not requested again, so no request would notice that it does not fit.
+  fits = sum_up(*step.allocator()).reserved <= setting.device_memory_bytes.value_or(kUnlimitedBytes);
+  try {
+    return follow_steps(step, policy, setting.steps,
+                        {setting.device_memory_bytes, setting.device_total_bytes});
+  } catch (const AllocatorOutOfMemory&) {
+    fits = false;
+    return follow_steps(step, policy, setting.steps,
+                        {std::nullopt, setting.device_total_bytes, kUnlimitedBytes});
+  }
 }
 
 }  // namespace
@@ -98,18 +141,15 @@ std::optional<CachePrediction> predict_cache(const Step& step, const Policy& pol
                                              const CacheSetting& setting) {
   if (!step.allocator()) return std::nullopt;
   CachePrediction prediction;
-  // The memory held at the beginning is not requested again, so no request would notice that it does not fit.
-  prediction.fits =
-      sum_up(*step.allocator()).reserved <= setting.device_memory_bytes.value_or(kUnlimitedBytes);
-  try {
-    prediction.use =
-        follow_steps(step, policy, setting.steps, {setting.device_memory_bytes, setting.device_total_bytes});
-  } catch (const AllocatorOutOfMemory&) {
-    prediction.fits = false;
-    prediction.use = follow_steps(step, policy, setting.steps,
-                                  {std::nullopt, setting.device_total_bytes, kUnlimitedBytes});
-  }
+  prediction.use = follow_steps(step, policy, setting, prediction.fits).use;
   return prediction;
+}
+
+std::vector<ReservedAtEvent> reserved_over_step(const Step& step, const Policy& policy,
+                                                const CacheSetting& setting) {
+  if (!step.allocator()) return {};
+  bool fits = true;
+  return follow_steps(step, policy, setting, fits).reserved;
 }
 
 }  // namespace offprof

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "simulator/replay/step.h"
 #include "traces/base/units.h"
@@ -29,5 +31,17 @@ struct CachePrediction {
 /// no such allocator.
 std::optional<CachePrediction> predict_cache(const Step& step, const Policy& policy,
                                              const CacheSetting& setting);
+
+/// Memory that the caching allocator holds from an event on.
+struct ReservedAtEvent {
+  std::size_t event = 0;  ///< index in Step::events()
+  Bytes bytes = 0;
+};
+
+/// Returns the allocator's reserved memory over the last of the steps that predict_cache follows: one entry
+/// for the start of the step, as event 0, and one for each change. Empty if the step's device has no such
+/// allocator.
+std::vector<ReservedAtEvent> reserved_over_step(const Step& step, const Policy& policy,
+                                                const CacheSetting& setting);
 
 }  // namespace offprof

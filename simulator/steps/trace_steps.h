@@ -39,6 +39,11 @@ class TraceSteps {
   /// the device's limit or, if that is not enough, the memory that would be taken without a limit.
   Metrics with_cache(const Policy& policy, Metrics replayed) const;
 
+  /// Returns the caching allocator's reserved memory over a step, within the limit that with_cache assumes.
+  std::vector<ReservedAtEvent> reserved_over_step(const Policy& policy) const {
+    return offprof::reserved_over_step(step(policy), policy, cache_setting_);
+  }
+
   /// Returns the device memory that steps can take: the assumed memory or, if none was assumed, that of the
   /// trace's run, but no more than the device has. nullopt: no limit is known.
   std::optional<Bytes> device_memory_bytes() const { return cache_setting_.device_memory_bytes; }
